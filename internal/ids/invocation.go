@@ -1,0 +1,127 @@
+package ids
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/zeebo/xxh3"
+)
+
+// InvocationLen is the length of an invocation's text form.
+const InvocationLen = len(invocationPrefix) + width64 + width128
+
+const invocationPrefix = "inv_1"
+
+// Invocation identifies one invocation: partition key (8 bytes, big endian), then
+// the unique part (16 bytes). The zero value identifies nothing.
+type Invocation [24]byte
+
+// ErrFormat is wrapped by every error of the Parse functions.
+var ErrFormat = errors.New("malformed id")
+
+// NewInvocation joins a partition key and a unique part.
+func NewInvocation(partitionKey uint64, unique [16]byte) (id Invocation) {
+	binary.BigEndian.PutUint64(id[:8], partitionKey)
+	copy(id[8:], unique[:])
+	return id
+}
+
+// PartitionKey is the number that routes the invocation to its partition.
+func (id Invocation) PartitionKey() uint64 { return binary.BigEndian.Uint64(id[:8]) }
+
+// IsZero reports whether id identifies nothing.
+func (id Invocation) IsZero() bool { return id == Invocation{} }
+
+// Compare orders ids by their bytes.
+func (id Invocation) Compare(other Invocation) int { return bytes.Compare(id[:], other[:]) }
+
+// String is the text form, "inv_1" followed by 33 base62 characters.
+func (id Invocation) String() string {
+	var b [InvocationLen]byte
+	return string(id.AppendText(b[:0]))
+}
+
+// AppendText appends the text form to b.
+func (id Invocation) AppendText(b []byte) []byte {
+	var t [InvocationLen]byte
+	n := copy(t[:], invocationPrefix)
+	// The numbers printed are the bytes read as little endian: that is what the
+	// protocol's first implementation does, and ids must look alike everywhere.
+	put62(t[n:n+width64], uint128{lo: binary.LittleEndian.Uint64(id[:8])})
+	put62(t[n+width64:], uint128{hi: binary.LittleEndian.Uint64(id[16:]), lo: binary.LittleEndian.Uint64(id[8:16])})
+	return append(b, t[:]...)
+}
+
+// ParseInvocation reads the text form.
+func ParseInvocation(s string) (Invocation, error) {
+	var id Invocation
+	body, ok := strings.CutPrefix(s, "inv_")
+	if !ok {
+		return id, fmt.Errorf("%w: an invocation id starts with %q", ErrFormat, invocationPrefix)
+	}
+	if len(s) != InvocationLen {
+		return id, fmt.Errorf("%w: an invocation id has %d characters, not %d", ErrFormat, InvocationLen, len(s))
+	}
+	if body[0] != '1' {
+		return id, fmt.Errorf("%w: unrecognized codec version %q", ErrFormat, body[:1])
+	}
+	key, err := parse62(body[1 : 1+width64])
+	if err == nil && key.hi != 0 {
+		err = errOverflow
+	}
+	if err != nil {
+		return id, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	unique, err := parse62(body[1+width64:])
+	if err != nil {
+		return id, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	binary.LittleEndian.PutUint64(id[:8], key.lo)
+	binary.LittleEndian.PutUint64(id[8:16], unique.lo)
+	binary.LittleEndian.PutUint64(id[16:], unique.hi)
+	return id, nil
+}
+
+// RandomSeed is a number derived from the id: equal for all attempts of an
+// invocation, different between invocations (service protocol, random seed).
+func (id Invocation) RandomSeed() uint64 { return xxh3.Hash(id[:]) }
+
+// HashKey is the partition key of everything that belongs to a key: an object or
+// workflow key, an idempotency key, a scope.
+func HashKey(key string) uint64 {
+	var buf [64]byte
+	return xxh3.Hash(append(append(buf[:0], key...), 0xff))
+}
+
+// WorkflowUnique is the unique part of the id of a workflow's run; scope is empty
+// for none.
+func WorkflowUnique(scope, workflow, key string) [16]byte {
+	return uniqueOf("wf", scope, workflow, key)
+}
+
+// IdempotentUnique is the unique part of the id of a request with an idempotency
+// key; scope and objectKey are left out of the hash when empty.
+func IdempotentUnique(scope, service, objectKey, handler, idempotencyKey string) [16]byte {
+	parts := make([]string, 0, 4)
+	parts = append(parts, service)
+	if objectKey != "" {
+		parts = append(parts, objectKey)
+	}
+	return uniqueOf("ik", scope, append(parts, handler, idempotencyKey)...)
+}
+
+func uniqueOf(kind, scope string, parts ...string) (u [16]byte) {
+	if scope != "" {
+		parts = append([]string{scope}, parts...)
+	}
+	sum := sha256.Sum256([]byte(kind + "," + strings.Join(parts, ",")))
+	copy(u[:], sum[:])
+	if u == [16]byte{} {
+		u[15] = 1 // all zero means "none"
+	}
+	return u
+}

@@ -1,0 +1,122 @@
+package metadata
+
+import (
+	"encoding/json"
+	"time"
+
+	"platform/internal/ids"
+	"platform/partition/machine"
+)
+
+// ServiceType is the flavour of a service.
+type ServiceType uint8
+
+// The flavours of services.
+const (
+	PlainService ServiceType = iota
+	VirtualObject
+	Workflow
+)
+
+// Deployment is one registered version of a service endpoint. It never changes
+// but for its headers and labels.
+type Deployment struct {
+	ID                ids.Deployment
+	URI               string // with trailing slash
+	HTTP11            bool   // reached with HTTP/1.1
+	Bidirectional     bool   // announced BIDI_STREAM
+	MinProtocol       int32
+	MaxProtocol       int32
+	SDKVersion        string // such as restate-sdk-go/1.2.0; empty if unknown
+	AdditionalHeaders map[string]string
+	Metadata          map[string]string
+	CreatedAt         time.Time
+	Services          []*Service // as of this deployment's revisions, sorted by name
+}
+
+// Options are the settings that a service or handler may announce; nil means "not
+// announced": a handler then takes its service's, a service the server's default.
+type Options struct {
+	InactivityTimeout    *time.Duration
+	AbortTimeout         *time.Duration
+	JournalRetention     *time.Duration
+	IdempotencyRetention *time.Duration
+	WorkflowRetention    *time.Duration // of the run handler's result
+	EnableLazyState      *bool
+	Public               *bool
+	Retry                RetryOptions
+}
+
+// RetryOptions are the announced parts of a retry policy.
+type RetryOptions struct {
+	InitialInterval *time.Duration
+	MaxInterval     *time.Duration
+	MaxAttempts     *int // counts the first attempt
+	Factor          *float64
+	OnMaxAttempts   *OnMaxAttempts
+}
+
+// OnMaxAttempts says what follows the last attempt of a retry policy.
+type OnMaxAttempts uint8
+
+// The possible ends.
+const (
+	Pause OnMaxAttempts = iota
+	Kill
+)
+
+// Service is one revision of a service.
+type Service struct {
+	Name          string
+	Type          ServiceType
+	Revision      uint32
+	Deployment    ids.Deployment
+	Documentation string
+	Metadata      map[string]string
+	Options       Options
+	Handlers      []*Handler // sorted by name
+}
+
+// Handler is one handler of a service revision.
+type Handler struct {
+	Name          string
+	Type          machine.TargetType
+	Documentation string
+	Metadata      map[string]string
+	Options       Options
+	Input         InputRules
+	Output        OutputRules
+}
+
+// InputRules say which request bodies a handler takes (service protocol, input and
+// output rules).
+type InputRules struct {
+	Required    bool
+	ContentType string // empty: body must be empty, unless Any
+	Any         bool   // nothing announced: any body with any content type, or none
+	JSONSchema  json.RawMessage
+}
+
+// OutputRules say which content type the ingress answers with.
+type OutputRules struct {
+	ContentType           string // empty: none is sent
+	SetContentTypeIfEmpty bool
+	JSONSchema            json.RawMessage
+}
+
+// Handler is the handler of that name, nil if there is none.
+func (s *Service) Handler(name string) *Handler {
+	for _, h := range s.Handlers {
+		if h.Name == name {
+			return h
+		}
+	}
+	return nil
+}
+
+// Schemas is an immutable view of the registry, safe for any number of readers.
+type Schemas struct {
+	Version     uint64 // metadata log index it was made at
+	Deployments map[ids.Deployment]*Deployment
+	Services    map[string]*Service // latest revision by name
+}

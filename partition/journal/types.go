@@ -1,0 +1,138 @@
+package journal
+
+import "strconv"
+
+// Type is the type code of a message (service protocol, framing). The codes of
+// commands and notifications are also what the journal stores.
+type Type uint16
+
+// Commands: what a handler asks for.
+const (
+	Input               Type = 0x0400
+	Output              Type = 0x0401
+	GetLazyState        Type = 0x0402
+	SetState            Type = 0x0403
+	ClearState          Type = 0x0404
+	ClearAllState       Type = 0x0405
+	GetLazyStateKeys    Type = 0x0406
+	GetEagerState       Type = 0x0407
+	GetEagerStateKeys   Type = 0x0408
+	GetPromise          Type = 0x0409
+	PeekPromise         Type = 0x040A
+	CompletePromise     Type = 0x040B
+	Sleep               Type = 0x040C
+	Call                Type = 0x040D
+	OneWayCall          Type = 0x040E
+	SendSignal          Type = 0x0410
+	Run                 Type = 0x0411
+	AttachInvocation    Type = 0x0412
+	GetInvocationOutput Type = 0x0413
+	CompleteAwakeable   Type = 0x0414
+)
+
+// Notifications: what came back.
+const (
+	GetLazyStateCompletion        Type = 0x8002
+	GetLazyStateKeysCompletion    Type = 0x8006
+	GetPromiseCompletion          Type = 0x8009
+	PeekPromiseCompletion         Type = 0x800A
+	CompletePromiseCompletion     Type = 0x800B
+	SleepCompletion               Type = 0x800C
+	CallCompletion                Type = 0x800D
+	CallInvocationIDCompletion    Type = 0x800E
+	RunCompletion                 Type = 0x8011
+	AttachInvocationCompletion    Type = 0x8012
+	GetInvocationOutputCompletion Type = 0x8013
+	Signal                        Type = 0xFBFF
+)
+
+// CancelSignal is the built-in signal that asks a handler to end.
+const CancelSignal = 1
+
+var names = map[Type]string{
+	Input: "Input", Output: "Output", GetLazyState: "GetLazyState", SetState: "SetState", ClearState: "ClearState",
+	ClearAllState: "ClearAllState", GetLazyStateKeys: "GetLazyStateKeys", GetEagerState: "GetEagerState",
+	GetEagerStateKeys: "GetEagerStateKeys", GetPromise: "GetPromise", PeekPromise: "PeekPromise",
+	CompletePromise: "CompletePromise", Sleep: "Sleep", Call: "Call", OneWayCall: "OneWayCall", SendSignal: "SendSignal",
+	Run: "Run", AttachInvocation: "AttachInvocation", GetInvocationOutput: "GetInvocationOutput",
+	CompleteAwakeable: "CompleteAwakeable",
+
+	GetLazyStateCompletion: "GetLazyState", GetLazyStateKeysCompletion: "GetLazyStateKeys",
+	GetPromiseCompletion: "GetPromise", PeekPromiseCompletion: "PeekPromise", CompletePromiseCompletion: "CompletePromise",
+	SleepCompletion: "Sleep", CallCompletion: "Call", CallInvocationIDCompletion: "CallInvocationId",
+	RunCompletion: "Run", AttachInvocationCompletion: "AttachInvocation",
+	GetInvocationOutputCompletion: "GetInvocationOutput", Signal: "Signal",
+}
+
+// IsCommand reports whether t lies in the range of commands.
+func (t Type) IsCommand() bool { return t >= 0x0400 && t < 0x8000 }
+
+// IsNotification reports whether t lies in the range of notifications.
+func (t Type) IsNotification() bool { return t >= 0x8000 && t <= Signal }
+
+// Known reports whether t is a command or notification of protocol 5 to 7.
+func (t Type) Known() bool { return names[t] != "" }
+
+// Name is the name users see, "Sleep" for the command and its completion alike.
+func (t Type) Name() string {
+	if n := names[t]; n != "" {
+		return n
+	}
+	return "0x" + strconv.FormatUint(uint64(t), 16)
+}
+
+// String is the form of the system tables: "Command: Sleep", "Notification: Sleep".
+func (t Type) String() string {
+	if t.IsNotification() {
+		return "Notification: " + t.Name()
+	}
+	return "Command: " + t.Name()
+}
+
+// Entry is one entry of a journal. It never changes once appended.
+type Entry struct {
+	Type Type
+	// Payload is the message's protobuf encoding, for commands exactly as the
+	// handler sent it. Shared between readers: nobody may modify it.
+	Payload []byte
+	// AppendedAt is partition time, milliseconds since 1970.
+	AppendedAt int64
+}
+
+// NotificationID names what a notification answers: a completion (Name empty,
+// Signal false), a numbered signal (Signal true) or a named signal (Name set).
+type NotificationID struct {
+	Index  uint32
+	Signal bool
+	Name   string
+}
+
+// Completion is the id of the answer to the command with that completion id.
+func Completion(id uint32) NotificationID { return NotificationID{Index: id} }
+
+// NumberedSignal is the id of a signal with a number.
+func NumberedSignal(index uint32) NotificationID {
+	return NotificationID{Index: index, Signal: true}
+}
+
+// NamedSignal is the id of a signal with a name.
+func NamedSignal(name string) NotificationID { return NotificationID{Name: name, Signal: true} }
+
+// Failure is a terminal failure, as a handler returned it or the server made it.
+type Failure struct {
+	Code     uint32
+	Message  string
+	Metadata []Metadata
+}
+
+// Metadata is one pair of a failure's metadata (protocol 6 and later).
+type Metadata struct{ Key, Value string }
+
+// Result is how something ended: with a value, or with a failure if that is set.
+type Result struct {
+	Value   []byte
+	Failure *Failure
+}
+
+// Header is one header of an invocation's input.
+type Header struct{ Key, Value string }

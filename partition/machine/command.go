@@ -1,0 +1,137 @@
+package machine
+
+import (
+	"platform/internal/ids"
+	"platform/partition/journal"
+)
+
+// Header is what a log entry says about all its commands.
+type Header struct {
+	Epoch uint64 // leader epoch of the proposer; older ones are refused
+	Time  int64  // proposer's clock, milliseconds since 1970; partition time is the largest seen
+}
+
+// Command is a log command: one of the types below.
+type Command interface{ command() }
+
+// Lead announces a new leader epoch. Entries of older epochs are refused from
+// here on. It is refused itself unless its epoch is newer than the known one.
+type Lead struct {
+	Epoch uint64
+	Node  string
+}
+
+// Invoke creates an invocation, or finds the one that already has its id. It is
+// also a message between partitions, then with a Sink for calls.
+type Invoke struct {
+	ID             ids.Invocation
+	Target         Target
+	Input          []byte // payload of the Input entry
+	Source         Source
+	Sink           *Sink // where the result goes; nil for ingress and sends
+	IdempotencyKey *string
+	LimitKey       string
+	Trace          Trace
+	StartAt        int64 // 0: now
+	Retention      Retention
+	ServerVersion  string
+}
+
+// Progress is what an attempt achieved, in order. All steps are refused when the
+// attempt is not the invocation's current one.
+type Progress struct {
+	ID      ids.Invocation
+	Attempt uint64
+	Pin     Pin
+	Steps   []Step
+}
+
+// StepKind says which fields of a Step are used.
+type StepKind uint8
+
+// The kinds of steps.
+const (
+	StepCommand       StepKind = iota // Type, Payload, Callee for calls: append a journal command
+	StepRunCompletion                 // Payload: append the RunCompletion notification, unless one is there
+	StepSuspend                       // Await: suspend until it is over
+	StepEnd                           // end with the last Output
+	StepPause                         // Failure: wait for an operator
+	StepFail                          // Failure: end with this failure
+)
+
+// Step is one achievement of an attempt.
+type Step struct {
+	Kind    StepKind
+	Type    journal.Type
+	Payload []byte
+	// Completion is the completion id a StepRunCompletion answers.
+	Completion uint32
+	// Callee is what the registry said about the target of a Call or OneWayCall.
+	Callee  *Callee
+	Await   *journal.Future
+	Failure *AttemptFailure
+}
+
+// Callee is the resolved target of a call: what Invoke needs beyond the payload of
+// the call command.
+type Callee struct {
+	ID        ids.Invocation
+	Type      TargetType
+	Retention Retention
+}
+
+// FireTimers says that timers are due. Each is ignored unless it is registered and
+// due by partition time.
+type FireTimers struct{ Timers []Timer }
+
+// TimerKind says what a timer does.
+type TimerKind uint8
+
+// The kinds of timers.
+const (
+	TimerSleep        TimerKind = iota // completes the Sleep with the timer's completion id
+	TimerStart                         // starts a scheduled invocation
+	TimerPurge                         // forgets a completed invocation
+	TimerPurgeJournal                  // forgets the journal of a completed invocation
+)
+
+// Timer is a registered timer; all its fields are its key.
+type Timer struct {
+	At         int64
+	Kind       TimerKind
+	ID         ids.Invocation
+	Completion uint32
+}
+
+// Deliver hands over messages of another partition's outbox, in order. A message
+// with a sequence number not above the last delivered one is dropped.
+type Deliver struct {
+	From     uint32 // sending partition
+	FirstSeq uint64 // sequence number of the first message; the rest follow
+	Messages []Message
+}
+
+// Acknowledge says that a partition has all our messages up to a sequence number.
+type Acknowledge struct {
+	To   uint32
+	Upto uint64
+}
+
+// Message travels between partitions: *Invoke or *Complete.
+type Message interface{ message() }
+
+// Complete answers a call or attach of an invocation.
+type Complete struct {
+	Sink   Sink
+	Result journal.Result
+}
+
+func (*Lead) command()        {}
+func (*Invoke) command()      {}
+func (*Progress) command()    {}
+func (*FireTimers) command()  {}
+func (*Deliver) command()     {}
+func (*Acknowledge) command() {}
+
+func (*Invoke) message()   {}
+func (*Complete) message() {}

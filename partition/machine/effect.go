@@ -1,0 +1,82 @@
+package machine
+
+import (
+	"platform/internal/ids"
+	"platform/partition/journal"
+)
+
+// Effect is something the leader must do because a command was applied: one of the
+// types below. Followers drop effects. A new leader derives what is owed from the
+// tables, so a lost effect costs time, never work; a repeated one does no harm.
+type Effect interface{ effect() }
+
+// Run asks for an attempt of an invocation that has been admitted.
+type Run struct {
+	// Invocation is a copy of the record, the receiver's to keep.
+	Invocation *Invocation
+	// Input is the payload of journal entry 0 when that is the whole journal, so
+	// that a first attempt need not read it; otherwise nil.
+	Input []byte
+}
+
+// Notify tells the running attempt of a new notification.
+type Notify struct {
+	ID      ids.Invocation
+	Attempt uint64
+	Index   uint32 // place in the journal
+	Entry   journal.Entry
+}
+
+// Abort asks to cut the attempt of an invocation that has ended, was paused or
+// whose attempt has been replaced.
+type Abort struct {
+	ID      ids.Invocation
+	Attempt uint64
+}
+
+// Finish tells waiting callers an invocation's result.
+type Finish struct {
+	ID        ids.Invocation
+	Target    Target
+	Result    journal.Result
+	ExpiresAt int64
+}
+
+// SetTimer registers a timer with the leader's clock. Timers are never cancelled
+// there: one that fires in vain is ignored when applied.
+type SetTimer struct{ Timer Timer }
+
+// Send asks to ship a message of the outbox to another partition.
+type Send struct {
+	To      uint32
+	Seq     uint64
+	Message Message
+}
+
+func (*Run) effect()      {}
+func (*Notify) effect()   {}
+func (*Abort) effect()    {}
+func (*Finish) effect()   {}
+func (*SetTimer) effect() {}
+func (*Send) effect()     {}
+
+// Code says how a command fared.
+type Code uint8
+
+// The codes of outcomes.
+const (
+	OK       Code = iota
+	Stale         // from an older leader epoch or attempt: nothing was changed
+	Existing      // Invoke: the id was known; Outcome tells of it
+	Conflict      // Invoke of a workflow that already ran, by call
+)
+
+// Outcome is what a command's proposer learns.
+type Outcome struct {
+	Code Code
+	// For Existing: the known invocation's status and, when completed, result.
+	Status    Status
+	Result    *journal.Result
+	ExpiresAt int64
+	StartAt   int64
+}

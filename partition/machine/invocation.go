@@ -1,0 +1,153 @@
+package machine
+
+import (
+	"platform/internal/ids"
+	"platform/partition/journal"
+)
+
+// TargetType says what kind of handler a target is; it decides about locks, state
+// and promises.
+type TargetType uint8
+
+// The kinds of handlers.
+const (
+	Service         TargetType = iota // plain service: no key
+	ObjectExclusive                   // one at a time per key, may write state
+	ObjectShared                      // any number at a time, reads state
+	WorkflowRun                       // once per key
+	WorkflowShared                    // any number at a time beside the run
+)
+
+// Keyed reports whether targets of this kind have a key.
+func (t TargetType) Keyed() bool { return t != Service }
+
+// WritesState reports whether handlers of this kind may change state.
+func (t TargetType) WritesState() bool { return t == ObjectExclusive || t == WorkflowRun }
+
+// Workflow reports whether the target belongs to a workflow.
+func (t TargetType) Workflow() bool { return t == WorkflowRun || t == WorkflowShared }
+
+// Target is the handler an invocation calls.
+type Target struct {
+	Scope   string // empty: unscoped
+	Service string
+	Key     string // empty for plain services
+	Handler string
+	Type    TargetType
+}
+
+// String is the form users see: "Service/handler" or "Service/key/handler".
+func (t Target) String() string {
+	if t.Type.Keyed() {
+		return t.Service + "/" + t.Key + "/" + t.Handler
+	}
+	return t.Service + "/" + t.Handler
+}
+
+// Object is the owner of state and of the lock.
+func (t Target) Object() Object { return Object{t.Scope, t.Service, t.Key} }
+
+// Object identifies one object or workflow: the owner of a lock, of state and of
+// promises.
+type Object struct{ Scope, Service, Key string }
+
+// Status is where an invocation stands in its life. Backing off and running are
+// one status here, since attempts are the leader's business and not stored.
+type Status uint8
+
+// The statuses, in the order of an invocation's life.
+const (
+	Scheduled Status = iota + 1 // waits for its start time
+	Inboxed                     // waits for its key (or for admission)
+	Invoked                     // has been admitted; an attempt runs or is due
+	Suspended                   // waits for a notification, without an attempt
+	Paused                      // waits for an operator
+	Completed                   // has a result, kept for its retention
+)
+
+// SourceKind says who made an invocation.
+type SourceKind uint8
+
+// The sources of invocations.
+const (
+	FromIngress SourceKind = iota
+	FromService
+	FromSubscription
+	FromRestart
+)
+
+// Source is who made an invocation. Caller and CallerTarget are set for
+// FromService; Caller alone, the restarted invocation, for FromRestart.
+type Source struct {
+	Kind         SourceKind
+	Caller       ids.Invocation
+	CallerTarget string
+	Subscription string
+}
+
+// Sink is an invocation that gets the result as a notification.
+type Sink struct {
+	Caller     ids.Invocation
+	Completion uint32
+	Type       journal.Type // CallCompletion or AttachInvocationCompletion
+}
+
+// Pin is the deployment and protocol version an invocation keeps from its first
+// stored progress on. The zero Pin pins nothing.
+type Pin struct {
+	Deployment ids.Deployment
+	Protocol   uint8
+}
+
+// Retention is how long after its end an invocation's result and journal are kept,
+// in milliseconds; 0 means as short as the machine allows (see MinRetention).
+type Retention struct{ Completion, Journal int64 }
+
+// Invocation is the record of one invocation. Times are partition time in
+// milliseconds since 1970, 0 where it has not happened.
+type Invocation struct {
+	ID             ids.Invocation
+	Target         Target
+	Status         Status
+	Source         Source
+	IdempotencyKey *string // nil: none was given
+	LimitKey       string
+	Trace          Trace
+	Retention      Retention
+	RestartedFrom  ids.Invocation
+	ServerVersion  string // version of the server that accepted it
+
+	CreatedAt, ModifiedAt, ScheduledAt, InboxedAt, RunningAt, CompletedAt int64
+	StartAt                                                               int64 // planned start of a delayed one
+	ProgressAt                                                            int64 // last change of the journal
+
+	// Attempt fences attempts: it grows, within the partition, each time an
+	// invocation is admitted to run. Progress of another attempt is refused.
+	Attempt   uint64
+	Pin       Pin
+	Length    uint32 // journal entries
+	Commands  uint32 // journal entries that are commands
+	Await     *journal.Future
+	QueueSeq  uint64 // place among those that wait for the key, while Inboxed
+	HoldsLock bool
+	Sinks     []Sink
+	Result    *journal.Result // once Completed
+	Killed    bool            // ended by kill or cancel rather than by its handler
+	Failure   *AttemptFailure // why it was paused, while Paused; nil if by hand
+	ExpiresAt int64           // when the record is purged, once Completed
+}
+
+// Trace is the caller's W3C trace context.
+type Trace struct{ Parent, State string }
+
+// AttemptFailure is why an attempt failed; that of the last attempt is kept with a
+// paused invocation.
+type AttemptFailure struct {
+	Code           uint32
+	ErrorCode      string // catalogue code, such as RT0007
+	Message        string
+	Stacktrace     string
+	RelatedIndex   *uint32 // index among commands
+	RelatedName    string
+	RelatedCommand journal.Type // 0: none
+}

@@ -1,0 +1,85 @@
+package machine
+
+import (
+	"iter"
+
+	"platform/internal/ids"
+	"platform/partition/journal"
+)
+
+// State is the part of a partition's tables that commands may touch. The store
+// implements it with one write batch per Raft batch; tests use maps. Reads see the
+// writes made before them. Writing methods cannot fail: what fails is the batch.
+//
+// Bytes and records handed in or out are shared and never modified in place, with
+// one exception: an *Invocation from Invocation belongs to the machine until it is
+// put back.
+type State interface {
+	// Meta is the partition's own record; the machine changes it in place.
+	Meta() *Meta
+
+	// Invocation is nil if the id is unknown.
+	Invocation(ids.Invocation) (*Invocation, error)
+	PutInvocation(*Invocation)
+	DeleteInvocation(ids.Invocation)
+
+	Entry(id ids.Invocation, index uint32) (journal.Entry, error)
+	AppendEntry(id ids.Invocation, index uint32, e journal.Entry)
+	// DeleteJournal forgets the entries and notifications of an invocation.
+	DeleteJournal(id ids.Invocation, length uint32)
+
+	// Notified tells whether a notification is in the journal, and how it ended.
+	Notified(ids.Invocation, journal.NotificationID) (journal.Settled, error)
+	PutNotified(ids.Invocation, journal.NotificationID, journal.Settled)
+
+	Value(Object, []byte) (value []byte, found bool, err error)
+	PutValue(o Object, key, value []byte)
+	DeleteValue(o Object, key []byte)
+	// Values yields an object's state in key order.
+	Values(Object) iter.Seq2[StateEntry, error]
+
+	// Lock is the zero Lock for an object nobody holds or waits for; putting the
+	// zero Lock deletes the record.
+	Lock(Object) (Lock, error)
+	PutLock(Object, Lock)
+	Waiting(o Object, seq uint64) (ids.Invocation, error)
+	PutWaiting(o Object, seq uint64, id ids.Invocation)
+	DeleteWaiting(o Object, seq uint64)
+
+	HasTimer(Timer) (bool, error)
+	PutTimer(Timer)
+	DeleteTimer(Timer)
+
+	// Outgoing messages per receiving partition, numbered from 1.
+	LastSent(to uint32) (uint64, error)
+	PutOutgoing(to uint32, seq uint64, m Message)
+	// DeleteOutgoing forgets the messages up to and including seq.
+	DeleteOutgoing(to uint32, upto uint64)
+	LastDelivered(from uint32) (uint64, error)
+	PutLastDelivered(from uint32, seq uint64)
+}
+
+// Meta is a partition's own record.
+type Meta struct {
+	Epoch   uint64 // newest leader epoch
+	Clock   int64  // partition time: the largest header time applied
+	Attempt uint64 // last attempt number given
+}
+
+// Lock is who holds an object's key and who waits for it. Waiting invocations have
+// the sequence numbers Head ≤ n < Tail; an invocation that was removed while it
+// waited leaves a gap.
+type Lock struct {
+	Holder     ids.Invocation
+	Head, Tail uint64
+}
+
+// StateEntry is one key and value of an object's state.
+type StateEntry struct{ Key, Value []byte }
+
+// Shards says which partition this is among how many.
+type Shards struct{ Self, Count uint32 }
+
+// Of is the partition that owns a partition key: partitions own equal ranges of
+// the key space.
+func (s Shards) Of(partitionKey uint64) uint32 { return PartitionOf(partitionKey, s.Count) }

@@ -1,0 +1,83 @@
+# Targets for people: `make` or `make help` lists them.
+
+GO        ?= go
+BIN       := bin
+VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS   := -s -w -X platform/internal/version.version=$(VERSION)
+GOBUILD   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
+LINT      := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GRPC_GEN  := google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2
+TOOLS     := $(CURDIR)/$(BIN)/tools
+TS        := test/sdk/services/ts
+PROTOS    := proto/service proto/raftlog proto/node
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/platform-server and bin/platform, static
+	$(GOBUILD) -o $(BIN)/ ./cmd/platform-server ./cmd/platform
+
+.PHONY: quickstart
+quickstart: build ## Start one node and a sample service, call it, keep both up until Ctrl-C (ONCE=1: end after the answer)
+	@$(GO) build -o $(BIN)/quickstart ./deploy/quickstart
+	@$(GO) build -o $(BIN)/greeter ./deploy/quickstart/greeter
+	@exec $(BIN)/quickstart -server $(BIN)/platform-server -service $(BIN)/greeter $(if $(ONCE),-once)
+
+.PHONY: test
+test: ## Run all tests, the longer ones in their short form
+	$(GO) test -timeout 20m ./...
+
+.PHONY: test-sdks
+test-sdks: $(TS)/node_modules ## Run the services of every SDK through every variation
+	SDK_VARIATIONS=all $(GO) test -timeout 30m -count=1 -v ./test/sdk/...
+
+$(TS)/node_modules: $(TS)/package.json $(TS)/package-lock.json
+	cd $(TS) && npm ci --no-audit --no-fund
+	@touch $@
+
+.PHONY: ts-deps
+ts-deps: $(TS)/node_modules ## Install what the TypeScript test services need (npm)
+
+.PHONY: chaos
+chaos: ## Kill -9 the server and services under load, 200 rounds (ROUNDS=n)
+	CHAOS_ROUNDS=$(or $(ROUNDS),200) $(GO) test -timeout 120m -count=1 -v -run 'TestKillRounds|TestAcknowledgedStep' ./test/chaos/...
+
+.PHONY: bench
+bench: build ## Measure bin/platform-server (ARGS='-targets a.json,b.json -rounds 3'; see test/bench/README.md)
+	PLATFORM_SERVER=$(CURDIR)/$(BIN)/platform-server $(GO) run ./test/bench $(ARGS)
+
+.PHONY: lint
+lint: ## Run golangci-lint
+	$(LINT) run ./...
+
+.PHONY: check
+check: ## The gate: format, vet, lint, generated code, go.mod, tests with -race
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo 'not formatted:'; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	$(GO) vet ./...
+	$(LINT) run ./...
+	$(MAKE) proto
+	@git diff --exit-code -- proto || { echo 'generated code is not what `make proto` writes'; exit 1; }
+	$(GO) mod tidy -diff
+	$(GO) test -race -timeout 30m ./...
+
+.PHONY: proto
+proto: ## Generate code from proto/*/*.proto (needs protoc)
+	@command -v protoc >/dev/null || { echo 'protoc is missing (Debian: apt-get install protobuf-compiler)'; exit 1; }
+	@mkdir -p $(TOOLS)
+	@GOBIN=$(TOOLS) $(GO) install google.golang.org/protobuf/cmd/protoc-gen-go github.com/planetscale/vtprotobuf/cmd/protoc-gen-go-vtproto
+	@GOBIN=$(TOOLS) $(GO) install $(GRPC_GEN)
+	@for dir in $(PROTOS); do \
+		if ls $$dir/*.proto >/dev/null 2>&1; then \
+			grpc=; if grep -q '^service ' $$dir/*.proto; then grpc=--go-grpc_out=paths=source_relative:.; fi; \
+			(cd $$dir && PATH=$(TOOLS):$$PATH protoc -I . --go_out=paths=source_relative:. \
+				--go-vtproto_out=paths=source_relative,features=marshal+unmarshal+size+unmarshal_unsafe:. $$grpc *.proto) || exit 1; \
+		fi; \
+	done
+
+.PHONY: clean
+clean: ## Remove what the targets built
+	rm -rf $(BIN) $(TS)/node_modules

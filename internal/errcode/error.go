@@ -1,0 +1,83 @@
+package errcode
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// Error is an error with a code of the catalogue.
+type Error struct {
+	Code    Code
+	Message string // what happened, without the code
+	Status  int    // HTTP status; 0 means the one of the catalogue
+	Err     error  // cause, may be nil
+}
+
+// New returns an error with the code and a formatted message. A %w in the format
+// makes its argument the cause, as with fmt.Errorf.
+func New(code Code, format string, args ...any) *Error {
+	formatted := fmt.Errorf(format, args...)
+	return &Error{Code: code, Message: formatted.Error(), Err: errors.Unwrap(formatted)}
+}
+
+// WithStatus returns a copy of e that answers with another HTTP status than the
+// catalogue's.
+func (e *Error) WithStatus(status int) *Error {
+	changed := *e
+	changed.Status = status
+	return &changed
+}
+
+// Error returns "[CODE] message". The code stands there once, however often the
+// message or an error it was made of already carried it.
+func (e *Error) Error() string { return prefixed(e.Code, e.Message) }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// HTTPStatus returns the status to answer with.
+func (e *Error) HTTPStatus() int {
+	if e.Status != 0 {
+		return e.Status
+	}
+	if entry, ok := Lookup(e.Code); ok {
+		return entry.HTTPStatus
+	}
+	return http.StatusInternalServerError
+}
+
+// Of returns the code that err or one of its causes carries.
+func Of(err error) (Code, bool) {
+	if coded, ok := errors.AsType[*Error](err); ok {
+		return coded.Code, true
+	}
+	return "", false
+}
+
+// Status returns the HTTP status of the coded error in err's chain, or fallback
+// when there is none.
+func Status(err error, fallback int) int {
+	if coded, ok := errors.AsType[*Error](err); ok {
+		return coded.HTTPStatus()
+	}
+	return fallback
+}
+
+// Text returns err's text for people: when the chain carries a code, the text
+// starts with it, once, even if callers wrapped the coded error in more words.
+func Text(err error) string {
+	code, ok := Of(err)
+	if !ok {
+		return err.Error()
+	}
+	return prefixed(code, err.Error())
+}
+
+func prefixed(code Code, message string) string {
+	mark := "[" + string(code) + "]"
+	message = strings.ReplaceAll(message, mark+" ", "")
+	message = strings.ReplaceAll(message, mark, "")
+	return mark + " " + message
+}

@@ -1,0 +1,102 @@
+package errcode
+
+import "net/http"
+
+// Codes of the metadata: deployments, services, subscriptions, and where they are
+// stored.
+const (
+	META0003 Code = "META0003" // endpoint unreachable during discovery
+	META0004 Code = "META0004" // address belongs to an existing deployment
+	META0005 Code = "META0005" // metadata cannot be propagated
+	META0006 Code = "META0006" // service type differs from the previous revision
+	META0009 Code = "META0009" // invalid subscription
+	META0010 Code = "META0010" // metadata storage of an incompatible version
+	META0011 Code = "META0011" // metadata storage lacks its version
+	META0012 Code = "META0012" // no common service protocol version
+	META0013 Code = "META0013" // bad discovery response
+	META0014 Code = "META0014" // discovery answered in HTTP/1.1
+	META0015 Code = "META0015" // bidirectional mode over a transport without it
+	META0016 Code = "META0016" // deployment update is not compatible
+	META0017 Code = "META0017" // several deployments share the address
+)
+
+var metaEntries = []Entry{
+	{
+		Code: META0003, HTTPStatus: http.StatusBadGateway,
+		Title:   "Service endpoint cannot be reached",
+		Meaning: "The server asked the endpoint which services it offers and got no usable answer: the connection failed, the name did not resolve, or the status was not a success.",
+		Remedy:  "Check that the address is right and that the endpoint is running and reachable from where the server runs (inside a container, localhost is the container). If the endpoint wants authentication, register it with additional_headers.",
+	},
+	{
+		Code: META0004, HTTPStatus: http.StatusConflict,
+		Title:   "Address already registered",
+		Meaning: "Another deployment has this URI or ARN. Deployments are immutable and their addresses unique, so that an invocation in flight always comes back to the code it started with.",
+		Remedy:  "Deploy the new version under a new address and register that. During development, register with force to replace the existing deployment; invocations in flight may then be unable to continue.",
+	},
+	{
+		Code: META0005, HTTPStatus: http.StatusInternalServerError,
+		Title:   "Service metadata cannot be propagated",
+		Meaning: "The information about a deployment or service could not be taken over by the server: a name is reserved, or, at start-up, the stored metadata is damaged.",
+		Remedy:  "Rename a service whose name is reserved. If this appears at start-up, recreate the metadata by registering the deployments again in their original order.",
+	},
+	{
+		Code: META0006, HTTPStatus: http.StatusConflict,
+		Title:   "Service type changed",
+		Meaning: "A new revision of a service must be of the same type (service, virtual object, workflow) as the revision before it.",
+		Remedy:  "Give the changed service another name, or register with breaking when nothing in flight depends on the old type.",
+	},
+	{
+		Code: META0009, HTTPStatus: http.StatusBadRequest,
+		Title:   "Invalid subscription",
+		Meaning: "The source or the sink of the subscription is malformed, or the sink's service or handler is not registered.",
+		Remedy:  "Write the source as kafka://<cluster>/<topic> with a configured cluster, and the sink as service://<service>/<handler> with a registered handler.",
+	},
+	{
+		Code: META0010, HTTPStatus: http.StatusInternalServerError,
+		Title:   "Metadata storage of an incompatible version",
+		Meaning: "The metadata directory was written by a server version whose format this version cannot read.",
+		Remedy:  "Start the version that wrote the directory and upgrade in the documented steps, or use an empty directory and register the deployments again.",
+	},
+	{
+		Code: META0011, HTTPStatus: http.StatusInternalServerError,
+		Title:   "Metadata storage lacks its version",
+		Meaning: "The metadata directory is not empty but does not say which format it has. It is damaged, or older than any format this version knows.",
+		Remedy:  "Restore the directory from a backup, or use an empty directory and register the deployments again.",
+	},
+	{
+		Code: META0012, HTTPStatus: http.StatusBadRequest,
+		Title:   "No common service protocol version",
+		Meaning: "The service protocol versions that the endpoint announced and those that the server speaks do not overlap.",
+		Remedy:  "Upgrade whichever side is older: the SDK of the service, or the server.",
+	},
+	{
+		Code: META0013, HTTPStatus: http.StatusBadGateway,
+		Title:   "Bad discovery response",
+		Meaning: "The endpoint answered the discovery request with something the server cannot understand.",
+		Remedy:  "Check that the address leads to an SDK endpoint and not to another HTTP server, including the path it is mounted on, and that the SDK version suits the server.",
+	},
+	{
+		Code: META0014, HTTPStatus: http.StatusBadGateway,
+		Title:   "Endpoint seems to speak HTTP/1.1",
+		Meaning: "Discovery speaks HTTP/2 with prior knowledge, and the answer looks like HTTP/1.1. Development servers of function platforms commonly speak nothing else.",
+		Remedy:  "Register with use_http_11 (in the command line client: --use-http1.1). Production endpoints should speak HTTP/2 and do not need it.",
+	},
+	{
+		Code: META0015, HTTPStatus: http.StatusBadGateway,
+		Title:   "Bidirectional mode is not possible here",
+		Meaning: "The endpoint announced bidirectional streaming, but it was discovered over a transport that cannot stream both ways, such as a function platform or HTTP/1.1.",
+		Remedy:  "Configure the SDK for request-response mode, or serve the endpoint over HTTP/2.",
+	},
+	{
+		Code: META0016, HTTPStatus: http.StatusBadRequest,
+		Title:   "Deployment update is not compatible",
+		Meaning: "A deployment can be updated in place only if every service and handler it had is still there, every service keeps its type, and the supported protocol versions are exactly the same.",
+		Remedy:  "Put the missing services and handlers back, or register the code as a new deployment, or update with overwrite when nothing in flight depends on the old code.",
+	},
+	{
+		Code: META0017, HTTPStatus: http.StatusConflict,
+		Title:   "Several deployments share this address",
+		Meaning: "A forced registration must know which deployment to replace, but two or more have this URI or ARN.",
+		Remedy:  "Delete the deployments that are no longer wanted (DELETE /deployments/{deployment_id}) until one is left, then register again.",
+	},
+}

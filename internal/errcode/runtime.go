@@ -1,0 +1,179 @@
+package errcode
+
+import "net/http"
+
+// Codes of the running server: configuration, storage, and attempts to run an
+// invocation.
+const (
+	RT0001 Code = "RT0001" // abort timeout
+	RT0002 Code = "RT0002" // configuration cannot be parsed
+	RT0003 Code = "RT0003" // message over the size limit
+	RT0004 Code = "RT0004" // cannot bind an address
+	RT0005 Code = "RT0005" // storage locked by another process
+	RT0006 Code = "RT0006" // generic invocation error
+	RT0007 Code = "RT0007" // retryable error of the handler
+	RT0009 Code = "RT0009" // storage lacks its format version
+	RT0010 Code = "RT0010" // network error to the endpoint
+	RT0011 Code = "RT0011" // no deployment for the service
+	RT0012 Code = "RT0012" // protocol violation
+	RT0013 Code = "RT0013" // no supported protocol version
+	RT0014 Code = "RT0014" // in-flight protocol version incompatible
+	RT0015 Code = "RT0015" // protocol version dropped by the SDK
+	RT0016 Code = "RT0016" // journal mismatch
+	RT0017 Code = "RT0017" // failed precondition of an entry
+	RT0018 Code = "RT0018" // call target does not exist
+	RT0019 Code = "RT0019" // endpoint answered Content Too Large
+	RT0020 Code = "RT0020" // deprecated protocol version
+	RT0021 Code = "RT0021" // inactivity timeout has no effect
+	RT0022 Code = "RT0022" // journal retention clamped
+	RT0023 Code = "RT0023" // endpoint overloaded
+	RT0024 Code = "RT0024" // wrong use of flow control
+	RT0025 Code = "RT0025" // awaited futures nested too deeply
+)
+
+var runtimeEntries = []Entry{
+	{
+		Code: RT0001, HTTPStatus: http.StatusInternalServerError,
+		Title:   "Attempt aborted after silence",
+		Meaning: "The endpoint was asked to finish or suspend the invocation and sent nothing for the abort timeout (worker.invoker.abort-timeout, or abort_timeout of the service), so the server cut the stream.",
+		Remedy:  "The invocation is retried. If the handler legitimately computes for longer without sending anything, raise the abort timeout; otherwise look for a handler that hangs.",
+	},
+	{
+		Code: RT0002, HTTPStatus: http.StatusInternalServerError,
+		Title:   "Configuration cannot be read",
+		Meaning: "A key is unknown, a value is not of the expected kind, or the configuration file is not valid TOML. The message names the source and the key.",
+		Remedy:  "Correct the named key. platform-server --dump-config prints the configuration in effect, with every key and its default.",
+	},
+	{
+		Code: RT0003, HTTPStatus: http.StatusInternalServerError,
+		Title:   "Message too large",
+		Meaning: "The service sent a message larger than worker.invoker.message-size-limit.",
+		Remedy:  "Raise the limit, or keep large payloads elsewhere and pass references to them.",
+	},
+	{
+		Code: RT0004, HTTPStatus: http.StatusInternalServerError,
+		Title:   "Cannot listen on the address",
+		Meaning: "The configured address or port could not be bound, most often because another process listens there or the address is not one of this machine.",
+		Remedy:  "Stop the other process, or change bind-ip, bind-port or bind-address of the named listener. --use-random-ports takes free ports.",
+	},
+	{
+		Code: RT0005, HTTPStatus: http.StatusInternalServerError,
+		Title:   "Storage is locked",
+		Meaning: "Another process has the storage directory open, most often a second server with the same base directory and node name.",
+		Remedy:  "Stop the other process, or give this server another base-dir or node-name.",
+	},
+	{
+		Code: RT0006, HTTPStatus: http.StatusInternalServerError,
+		Title:   "Invocation attempt failed",
+		Meaning: "The attempt failed for a reason without a code of its own, for example because the journal or the state could not be read.",
+		Remedy:  "The invocation is retried. Read the message, and the server's log around the time of the failure.",
+	},
+	{
+		Code: RT0007, HTTPStatus: http.StatusInternalServerError,
+		Title:   "Handler failed, will be retried",
+		Meaning: "The handler ended with an error that is not terminal. The next attempt replays the recorded steps and goes on from there.",
+		Remedy:  "Fix the cause named in the message. If retrying makes no sense, let the handler throw a terminal error instead.",
+	},
+	{
+		Code: RT0009, HTTPStatus: http.StatusInternalServerError,
+		Title:   "Storage lacks its format version",
+		Meaning: "The storage directory holds data but does not say which format it has. It is damaged, or older than any format this version knows.",
+		Remedy:  "Restore the directory from a backup or a snapshot, or start with an empty directory.",
+	},
+	{
+		Code: RT0010, HTTPStatus: http.StatusInternalServerError,
+		Title:   "Network error to the service endpoint",
+		Meaning: "The connection to the endpoint could not be made or broke: the endpoint is down, unreachable or blocked, or the address that was registered is no longer the one it has.",
+		Remedy:  "The invocation is retried. Check that the endpoint of the deployment runs and that this server can reach its address.",
+	},
+	{
+		Code: RT0011, HTTPStatus: http.StatusInternalServerError,
+		Title:   "No deployment for the service",
+		Meaning: "The deployment that should run the invocation is not registered, most often because it was removed before the invocation started or finished.",
+		Remedy:  "Register the service again. Invocations pinned to the removed deployment can be resumed on another one, or killed.",
+	},
+	{
+		Code: RT0012, HTTPStatus: http.StatusInternalServerError,
+		Title:   "Protocol violation",
+		Meaning: "The endpoint broke the rules of the service protocol: an unexpected status, content type or message, or one that cannot be decoded.",
+		Remedy:  "Check that SDK and server versions suit each other and that no proxy alters the traffic. If they do, it is a defect in the SDK or the server: report it.",
+	},
+	{
+		Code: RT0013, HTTPStatus: http.StatusInternalServerError,
+		Title:   "No supported service protocol version",
+		Meaning: "None of the protocol versions of the deployment is supported by this server.",
+		Remedy:  "Upgrade whichever side is older, and register the service as a new deployment.",
+	},
+	{
+		Code: RT0014, HTTPStatus: http.StatusInternalServerError,
+		Title:   "Invocation started with an incompatible protocol version",
+		Meaning: "An invocation keeps the protocol version it started with, and this server no longer speaks that version.",
+		Remedy:  "Run the invocation to its end on a server that still speaks the version, or kill it.",
+	},
+	{
+		Code: RT0015, HTTPStatus: http.StatusInternalServerError,
+		Title:   "Protocol version dropped by the service",
+		Meaning: "The invocation is pinned to a protocol version that the endpoint announced earlier and no longer offers: the code behind a registered address was replaced.",
+		Remedy:  "Bring the former version back under its address until its invocations have ended, and register the new code as a new deployment under a new address.",
+	},
+	{
+		Code: RT0016, HTTPStatus: http.StatusInternalServerError,
+		Title:   "Journal mismatch",
+		Meaning: "On replay the handler took other steps than those recorded. Either its code changed under a registered address, or it is not deterministic: it depends on time, randomness or outside data without recording them.",
+		Remedy:  "Record outside data and randomness in durable steps. Register changed code as a new deployment; to rescue this invocation, update the deployment in place with code that takes the recorded steps, or kill it.",
+	},
+	{
+		Code: RT0017, HTTPStatus: http.StatusInternalServerError,
+		Title:   "Step refused",
+		Meaning: "A precondition of the step does not hold, for example a key for a basic service, an empty idempotency key, or writing state in a shared handler. The step and those after it are discarded, and the invocation is retried from the last recorded step.",
+		Remedy:  "Correct the call in the handler that the message names, and deploy.",
+	},
+	{
+		Code: RT0018, HTTPStatus: http.StatusInternalServerError,
+		Title:   "Call target does not exist",
+		Meaning: "The handler called a service or handler that is not registered. Right after a registration this passes by itself, once every node knows of it.",
+		Remedy:  "Register the service that is called, or correct its name in the calling handler.",
+	},
+	{
+		Code: RT0019, HTTPStatus: http.StatusInternalServerError,
+		Title:   "Request too large for the endpoint",
+		Meaning: "The endpoint, or what stands in front of it, answered 413 Content Too Large. Hosting platforms often bound the size of requests.",
+		Remedy:  "Raise the limit there, keep state and payloads smaller, or turn on lazy state so that state is sent only when it is read.",
+	},
+	{
+		Code: RT0020, HTTPStatus: http.StatusBadRequest,
+		Title:   "Deployment uses a deprecated protocol version",
+		Meaning: "The service is served by a deployment whose protocol version the server no longer accepts for new requests.",
+		Remedy:  "Upgrade the SDK of the service and register it as a new deployment.",
+	},
+	{
+		Code: RT0021, HTTPStatus: http.StatusOK,
+		Title:   "Inactivity timeout has no effect",
+		Meaning: "The deployment runs in request-response mode (function platform or HTTP/1.1), where an attempt ends by itself as soon as it has to wait.",
+		Remedy:  "Nothing needs to be done; remove the setting to silence the notice.",
+	},
+	{
+		Code: RT0022, HTTPStatus: http.StatusOK,
+		Title:   "Journal retention shortened",
+		Meaning: "The journal retention that the service asks for is longer than the server's maximum (max-journal-retention), which is used instead.",
+		Remedy:  "Ask for less in the service, or raise the maximum in the server.",
+	},
+	{
+		Code: RT0023, HTTPStatus: http.StatusServiceUnavailable,
+		Title:   "Endpoint is overloaded",
+		Meaning: "The deployment, or what stands in front of it, answered 429 Too Many Requests or 503 Service Unavailable. The next attempt waits as long as its Retry-After header asks.",
+		Remedy:  "Give the endpoint more capacity, or lower worker.invoker.concurrent-invocations-limit.",
+	},
+	{
+		Code: RT0024, HTTPStatus: http.StatusBadRequest,
+		Title:   "Wrong use of flow control",
+		Meaning: "A scope or limit key was used while flow control is off, a limit key was given without a scope, or one of them is malformed. A scope has 1 to 36 characters of A-Z a-z 0-9 _ . -; a limit key is one such part, or two joined by a slash.",
+		Remedy:  "Correct the call, or enable flow control on a fresh cluster (experimental-enable-vqueues and experimental-enable-protocol-v7).",
+	},
+	{
+		Code: RT0025, HTTPStatus: http.StatusInternalServerError,
+		Title:   "Awaited futures nested too deeply",
+		Meaning: "The invocation awaits a combination of futures nested deeper than worker.invoker.max-awaited-future-depth. It was paused, since trying again would end the same way.",
+		Remedy:  "Flatten the combination in the handler or raise the limit, then resume the invocation.",
+	},
+}

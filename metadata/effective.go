@@ -1,0 +1,146 @@
+package metadata
+
+import (
+	"time"
+
+	"platform/partition/machine"
+)
+
+// Defaults are the server's own values for what services and handlers may
+// announce, and the bounds it sets to what they announce. They come from the
+// configuration and may change while the server runs.
+type Defaults struct {
+	InactivityTimeout time.Duration
+	AbortTimeout      time.Duration
+
+	JournalRetention     time.Duration
+	IdempotencyRetention time.Duration
+	WorkflowRetention    time.Duration
+
+	// Upper bounds of the retentions above; nil is none.
+	MaxJournalRetention     *time.Duration
+	MaxIdempotencyRetention *time.Duration
+	MaxWorkflowRetention    *time.Duration
+
+	Retry RetryPolicy
+	// MaxRetryAttempts bounds RetryPolicy.MaxAttempts; 0 is no bound.
+	MaxRetryAttempts int
+}
+
+// RetryPolicy is a complete retry policy.
+type RetryPolicy struct {
+	InitialInterval time.Duration
+	MaxInterval     time.Duration
+	Factor          float64
+	MaxAttempts     int // counts the first attempt; 0: without limit
+	OnMaxAttempts   OnMaxAttempts
+}
+
+// StandardDefaults are the values of a server that nobody configured.
+func StandardDefaults() Defaults {
+	const day = 24 * time.Hour
+	return Defaults{
+		InactivityTimeout:    time.Minute,
+		AbortTimeout:         10 * time.Minute,
+		JournalRetention:     day,
+		IdempotencyRetention: day,
+		WorkflowRetention:    day,
+		Retry: RetryPolicy{
+			InitialInterval: 500 * time.Millisecond,
+			MaxInterval:     time.Minute,
+			Factor:          2,
+			MaxAttempts:     70,
+			OnMaxAttempts:   Pause,
+		},
+	}
+}
+
+// EffectiveOptions are the options that hold for a handler once its own, its
+// service's and the server's have been merged.
+type EffectiveOptions struct {
+	InactivityTimeout    time.Duration
+	AbortTimeout         time.Duration
+	JournalRetention     time.Duration
+	IdempotencyRetention time.Duration
+	WorkflowRetention    time.Duration // of a run handler's result
+	EnableLazyState      bool
+	Public               bool // may be called through the ingress
+	Retry                RetryPolicy
+}
+
+// Effective merges the options of a handler with those of its service and the
+// server's: the handler's value wins over the service's, that over the server's,
+// each option by itself, and the server's bounds over all. A nil handler gives
+// what holds for handlers of the service that announce nothing. It is cheap enough
+// for every call.
+func Effective(h *Handler, s *Service, d *Defaults) EffectiveOptions {
+	var own Options
+	if h != nil {
+		own = h.Options
+	}
+	all := &s.Options
+	return EffectiveOptions{
+		InactivityTimeout:    first(d.InactivityTimeout, own.InactivityTimeout, all.InactivityTimeout),
+		AbortTimeout:         first(d.AbortTimeout, own.AbortTimeout, all.AbortTimeout),
+		JournalRetention:     atMost(d.MaxJournalRetention, first(d.JournalRetention, own.JournalRetention, all.JournalRetention)),
+		IdempotencyRetention: atMost(d.MaxIdempotencyRetention, first(d.IdempotencyRetention, own.IdempotencyRetention, all.IdempotencyRetention)),
+		WorkflowRetention:    atMost(d.MaxWorkflowRetention, first(d.WorkflowRetention, own.WorkflowRetention, all.WorkflowRetention)),
+		EnableLazyState:      first(false, own.EnableLazyState, all.EnableLazyState),
+		Public:               first(true, all.Public) && first(true, own.Public),
+		Retry:                effectiveRetry(&own.Retry, &all.Retry, d),
+	}
+}
+
+func effectiveRetry(own, all *RetryOptions, d *Defaults) RetryPolicy {
+	r := RetryPolicy{
+		InitialInterval: first(d.Retry.InitialInterval, own.InitialInterval, all.InitialInterval),
+		MaxInterval:     first(d.Retry.MaxInterval, own.MaxInterval, all.MaxInterval),
+		Factor:          first(d.Retry.Factor, own.Factor, all.Factor),
+		MaxAttempts:     d.Retry.MaxAttempts,
+		OnMaxAttempts:   first(d.Retry.OnMaxAttempts, own.OnMaxAttempts, all.OnMaxAttempts),
+	}
+	if own.MaxAttempts != nil {
+		r.MaxAttempts = max(*own.MaxAttempts, 1) // an announced 0 means no retry, not "without limit"
+	} else if all.MaxAttempts != nil {
+		r.MaxAttempts = max(*all.MaxAttempts, 1)
+	}
+	if limit := d.MaxRetryAttempts; limit > 0 && (r.MaxAttempts == 0 || r.MaxAttempts > limit) {
+		r.MaxAttempts = limit
+	}
+	return r
+}
+
+// Retention is what an invocation of a handler with these options keeps after its
+// end: the run of a workflow and a call with an idempotency key keep their result
+// for the retention announced for it, and their journal no longer than that; any
+// other invocation keeps both as long as its journal.
+func (o *EffectiveOptions) Retention(t machine.TargetType, idempotent bool) machine.Retention {
+	completion := o.JournalRetention
+	switch {
+	case t == machine.WorkflowRun:
+		completion = o.WorkflowRetention
+	case idempotent:
+		completion = o.IdempotencyRetention
+	}
+	return machine.Retention{
+		Completion: completion.Milliseconds(),
+		Journal:    min(o.JournalRetention, completion).Milliseconds(),
+	}
+}
+
+// first is the first announced value, or the default.
+func first[T any](fallback T, announced ...*T) T {
+	for _, v := range announced {
+		if v != nil {
+			return *v
+		}
+	}
+	return fallback
+}
+
+func atMost(limit *time.Duration, d time.Duration) time.Duration {
+	if limit != nil && d > *limit {
+		return *limit
+	}
+	return d
+}

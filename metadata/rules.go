@@ -1,0 +1,130 @@
+package metadata
+
+import (
+	"fmt"
+	"strings"
+)
+
+// InputError says why a handler does not take a request body. Whoever sent the
+// body can put it right.
+type InputError struct{ Reason string }
+
+// Error is the reason, marked as one of input validation.
+func (e *InputError) Error() string { return "input validation error: " + e.Reason }
+
+const (
+	noContent  = "none"
+	anyContent = "*/*"
+)
+
+// Check says whether a handler with these rules takes a body with a content type.
+// hasContentType tells an absent header from an empty one. The error is an
+// *InputError.
+//
+// The rules are alternatives: nothing at all, unless input is required; a value
+// of the announced content type, which has to have a length if a JSON schema
+// describes it, since no JSON text is empty. Values are not held against the
+// schema.
+func (r *InputRules) Check(contentType string, hasContentType bool, body []byte) error {
+	if r.Any {
+		return nil
+	}
+	if !r.Required && len(body) == 0 && !hasContentType {
+		return nil
+	}
+	pattern := r.pattern()
+	switch {
+	case pattern == "" && len(body) > 0:
+		return &InputError{"expected an empty body"}
+	case pattern == "":
+		return &InputError{fmt.Sprintf("expected no content-type, got '%s'", contentType)}
+	case !hasContentType && len(body) == 0:
+		return &InputError{fmt.Sprintf("a body with content-type '%s' is required", pattern)}
+	case !hasContentType:
+		return &InputError{fmt.Sprintf("the body lacks a content-type, expected '%s'", pattern)}
+	case !matches(pattern, contentType):
+		return &InputError{fmt.Sprintf("Content-type '%s' does not match '%s'", contentType, pattern)}
+	case len(body) == 0 && r.nonEmpty():
+		return &InputError{fmt.Sprintf("the body is empty, expected a value of content-type '%s'", pattern)}
+	}
+	return nil
+}
+
+// Description tells people what Check takes: "none", "value of content-type
+// application/json", or both as a list.
+func (r *InputRules) Description() string {
+	pattern := r.pattern()
+	if r.Any {
+		pattern = anyContent
+	}
+	switch {
+	case pattern == "":
+		return noContent
+	case r.Required:
+		return valueOf(pattern)
+	}
+	return fmt.Sprintf("one of [%q, %q]", noContent, valueOf(pattern))
+}
+
+// pattern is the content type to match, empty if there must be no body. Required
+// input without a type may have any.
+func (r *InputRules) pattern() string {
+	if r.ContentType == "" && r.Required {
+		return anyContent
+	}
+	return r.ContentType
+}
+
+func (r *InputRules) nonEmpty() bool {
+	return len(r.JSONSchema) > 0 || (r.Required && r.ContentType == "")
+}
+
+// AnswerContentType is the content type for an answer with a body of that length;
+// empty means to send none.
+func (r *OutputRules) AnswerContentType(length int) string {
+	if length == 0 && !r.SetContentTypeIfEmpty {
+		return ""
+	}
+	return r.ContentType
+}
+
+// Description tells people what the handler answers with: "none" or "value of
+// content-type application/json".
+func (r *OutputRules) Description() string {
+	if r.ContentType == "" {
+		return noContent
+	}
+	return valueOf(r.ContentType)
+}
+
+func valueOf(contentType string) string { return "value of content-type " + contentType }
+
+// ValidContentType reports whether a handler may announce this content type:
+// type/subtype, type/* or */*.
+func ValidContentType(pattern string) bool {
+	kind, sub, ok := strings.Cut(essence(pattern), "/")
+	if !ok || kind == "" || sub == "" || strings.ContainsAny(essence(pattern), " \t,") || strings.Contains(sub, "/") {
+		return false
+	}
+	return kind != "*" || sub == "*"
+}
+
+// matches compares a request's content type, without its parameters, with an
+// announced one. Letter case plays no part.
+func matches(pattern, contentType string) bool {
+	pattern, contentType = essence(pattern), essence(contentType)
+	if pattern == anyContent {
+		return contentType != ""
+	}
+	if kind, ok := strings.CutSuffix(pattern, "/*"); ok {
+		got, _, _ := strings.Cut(contentType, "/")
+		return strings.EqualFold(kind, got)
+	}
+	return strings.EqualFold(pattern, contentType)
+}
+
+// essence is a content type without parameters.
+func essence(contentType string) string {
+	contentType, _, _ = strings.Cut(contentType, ";")
+	return strings.TrimSpace(contentType)
+}

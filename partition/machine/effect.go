@@ -69,6 +69,7 @@ const (
 	Stale         // from an older leader epoch or attempt: nothing was changed
 	Existing      // Invoke: the id was known; Outcome tells of it
 	Conflict      // Invoke of a workflow that already ran, by call
+	Invalid       // the command breaks a rule (see check.go): nothing was changed
 )
 
 // Outcome is what a command's proposer learns.

@@ -127,6 +127,8 @@ type Invocation struct {
 	Pin       Pin
 	Length    uint32 // journal entries
 	Commands  uint32 // journal entries that are commands
+	Output    uint32 // journal index of the last Output command; 0: none yet
+	Sleeps    uint32 // registered timers of Sleep commands that have not fired
 	Await     *journal.Future
 	QueueSeq  uint64 // place among those that wait for the key, while Inboxed
 	HoldsLock bool

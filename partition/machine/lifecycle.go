@@ -1,0 +1,42 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrTransition is wrapped by the error of a change of status that the lifecycle
+// does not have. It means that the tables are damaged.
+var ErrTransition = errors.New("no such transition")
+
+var statusNames = [...]string{"new", "scheduled", "inboxed", "invoked", "suspended", "paused", "completed"}
+
+// String is the status in lower case; "new" is the zero value, of a record that is
+// not stored yet.
+func (s Status) String() string {
+	if int(s) < len(statusNames) {
+		return statusNames[s]
+	}
+	return fmt.Sprintf("status(%d)", uint8(s))
+}
+
+// from lists the statuses that may lead to each status.
+var from = [...][]Status{
+	Scheduled: {0},
+	Inboxed:   {0, Scheduled},
+	Invoked:   {0, Scheduled, Inboxed, Invoked, Suspended, Paused},
+	Suspended: {Invoked},
+	Paused:    {Invoked, Suspended},
+	Completed: {Scheduled, Inboxed, Invoked, Suspended, Paused},
+}
+
+// move changes the status of inv and stamps the time.
+func (inv *Invocation) move(to Status, now int64) error {
+	for _, s := range from[to] {
+		if s == inv.Status {
+			inv.Status, inv.ModifiedAt = to, now
+			return nil
+		}
+	}
+	return fmt.Errorf("invocation %s: %s to %s: %w", inv.ID, inv.Status, to, ErrTransition)
+}

@@ -1,0 +1,88 @@
+package config
+
+import (
+	"platform/internal/units"
+)
+
+// Config is the effective configuration of one server. Load fills every value, so
+// that readers need no fall-backs; a pointer that stays nil means "none".
+//
+// The tag key is the name in TOML, help is the one-line description.
+type Config struct {
+	NodeName      string `key:"node-name" help:"stable, unique name of the node; also its directory below base-dir (default: the host name)"`
+	ClusterName   string `key:"cluster-name" help:"name of the cluster; nodes join only their own"`
+	BaseDir       string `key:"base-dir" help:"directory of all data"`
+	AutoProvision bool   `key:"auto-provision" help:"create a new cluster on the first start"`
+
+	// The two defaults count only when the cluster is provisioned.
+	DefaultNumPartitions int `key:"default-num-partitions" help:"partitions of a new cluster, 1 to 65535"`
+	DefaultReplication   int `key:"default-replication" help:"replicas of each partition of a new cluster"`
+
+	Listener                    // node to node traffic and metrics
+	UseRandomPorts    bool      `key:"use-random-ports" help:"listen on free ports chosen by the system"`
+	LogFilter         string    `key:"log-filter" help:"log levels, as level or target=level, separated by commas"`
+	LogFormat         LogFormat `key:"log-format" help:"pretty, compact or json"`
+	LogDisableANSI    bool      `key:"log-disable-ansi-codes" help:"never colour the log"`
+	DisablePrometheus bool      `key:"disable-prometheus" help:"do not collect metrics"`
+
+	ShutdownTimeout units.Duration `key:"shutdown-timeout" help:"time for an orderly shutdown"`
+
+	// Retentions that a service does not set itself, and the bounds of those it does.
+	DefaultJournalRetention            units.Duration  `key:"default-journal-retention" help:"how long journals outlive their invocations"`
+	MaxJournalRetention                *units.Duration `key:"max-journal-retention" help:"upper bound of journal retentions"`
+	DefaultIdempotencyRetention        units.Duration  `key:"default-idempotency-retention" help:"how long results of idempotent calls are kept"`
+	MaxIdempotencyRetention            *units.Duration `key:"max-idempotency-retention" help:"upper bound of idempotency retentions"`
+	DefaultWorkflowCompletionRetention units.Duration  `key:"default-workflow-completion-retention" help:"how long finished workflows are kept"`
+	MaxWorkflowCompletionRetention     *units.Duration `key:"max-workflow-completion-retention" help:"upper bound of workflow retentions"`
+
+	MaxRetryPolicyMaxAttempts Limit `key:"max-retry-policy-max-attempts" help:"upper bound of the attempts in retry policies of services"`
+
+	EnableVQueues    bool `key:"experimental-enable-vqueues" help:"flow control; needs protocol 7, and a cluster without invocations"`
+	EnableProtocolV7 bool `key:"experimental-enable-protocol-v7" help:"service protocol 7"`
+
+	DefaultRetryPolicy RetryPolicy    `key:"default-retry-policy"`
+	MetadataClient     MetadataClient `key:"metadata-client"`
+	Networking         Networking     `key:"networking"`
+	Ingress            Ingress        `key:"ingress"`
+	Admin              Admin          `key:"admin"`
+	Worker             Worker         `key:"worker"`
+}
+
+// Default returns the built-in values. Those that depend on others (the node's
+// name, limits under the networking limit, inherited addresses) are empty until
+// Load completes them.
+func Default() *Config {
+	return &Config{
+		ClusterName:          "localcluster",
+		BaseDir:              "platform-data",
+		AutoProvision:        true,
+		DefaultNumPartitions: 8,
+		DefaultReplication:   1,
+		Listener:             Listener{BindIP: "::", BindPort: 5122},
+		ShutdownTimeout:      minutes(1),
+		LogFilter:            "warn,platform=info",
+		LogFormat:            LogPretty,
+
+		DefaultJournalRetention:            units.Duration(units.Day),
+		DefaultIdempotencyRetention:        units.Duration(units.Day),
+		DefaultWorkflowCompletionRetention: units.Duration(units.Day),
+
+		DefaultRetryPolicy: RetryPolicy{
+			InitialInterval:      milliseconds(500),
+			ExponentiationFactor: 2,
+			MaxAttempts:          70,
+			MaxInterval:          minutes(1),
+			OnMaxAttempts:        PauseOnMaxAttempts,
+		},
+		Networking: defaultNetworking(),
+		Ingress: Ingress{
+			Listener:                  Listener{BindPort: 8080},
+			HTTP2MaxConcurrentStreams: 250,
+		},
+		Admin:  Admin{Listener: Listener{BindPort: 9070}},
+		Worker: defaultWorker(),
+	}
+}
+
+// FlowControl reports whether flow control is asked for, which takes both settings.
+func (c *Config) FlowControl() bool { return c.EnableVQueues && c.EnableProtocolV7 }

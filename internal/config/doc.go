@@ -1,0 +1,13 @@
+// Package config assembles the server's configuration from defaults, a TOML file,
+// PLATFORM_ environment variables and command line flags, in that order: what
+// comes later wins.
+//
+// The Config struct is the only list of keys. Its key tags name them in TOML; the
+// names of variables and flags, the help text, the dump and the suggestions for
+// misspelled keys all follow from the struct by reflection.
+//
+// Every problem is reported with code RT0002, the place it comes from (file and
+// line, variable or flag), the key, and what was expected there.
+//
+// Read config.go for the keys, then load.go for the order of events.
+package config

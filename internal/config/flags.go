@@ -1,0 +1,117 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Options are the flags that are not configuration keys.
+type Options struct {
+	ConfigFile string // as given by flag or PLATFORM_CONFIG, "" for none
+	DumpConfig bool   // print the configuration and exit
+	Production bool   // do not provision a new cluster unless told so
+	NoLogo     bool   // do not print the banner
+	Version    bool   // print the version and exit
+	Help       bool   // print the help and exit
+}
+
+// keyFlag collects the text given for a key; the loader applies it later, after
+// the file and the environment.
+type keyFlag struct {
+	key  key
+	text string
+}
+
+func (f *keyFlag) String() string { return f.text }
+
+func (f *keyFlag) Set(text string) error {
+	f.text = text
+	return nil
+}
+
+func (f *keyFlag) Type() string {
+	switch f.key.value.Kind() {
+	case reflect.Bool:
+		return "bool"
+	case reflect.Int:
+		return "number"
+	}
+	if strings.HasPrefix(expected(f.key.value.Type()), "a duration") {
+		return "duration"
+	}
+	return "text"
+}
+
+// commandLine returns a flag set with the options and one flag for each key
+// outside the sections.
+func commandLine(options *Options, list []key) *pflag.FlagSet {
+	flags := pflag.NewFlagSet("platform-server", pflag.ContinueOnError)
+	flags.SortFlags = false
+	flags.Usage = func() {}
+	flags.StringVarP(&options.ConfigFile, "config-file", "c", "", "configuration file (TOML)")
+	flags.BoolVar(&options.DumpConfig, "dump-config", false, "print the configuration in effect and exit")
+	flags.BoolVar(&options.Production, "production", false, "turn auto-provision off")
+	flags.BoolVar(&options.NoLogo, "no-logo", false, "do not print the banner")
+	flags.BoolVarP(&options.Version, "version", "V", false, "print the version and exit")
+	flags.BoolVarP(&options.Help, "help", "h", false, "print this help and exit")
+	for _, k := range list {
+		if !k.root() || k.section() {
+			continue
+		}
+		flag := flags.VarPF(&keyFlag{key: k}, k.path, "", k.help)
+		if k.value.Kind() == reflect.Bool {
+			flag.NoOptDefVal = "true"
+		}
+		if text, set := textOf(k.value); set && text != "" && text != "false" {
+			flag.DefValue = text
+		}
+	}
+	return flags
+}
+
+// parseFlags reads the command line without applying it.
+func (l *loader) parseFlags(args []string) (*pflag.FlagSet, Options) {
+	var options Options
+	flags := commandLine(&options, l.keys)
+	if err := flags.Parse(args); err != nil {
+		l.problem("command line", "", flagProblem(err, flags))
+	} else if flags.NArg() > 0 {
+		l.problem("command line", "", fmt.Sprintf("unexpected argument %q", flags.Arg(0)))
+	}
+	return flags, options
+}
+
+func flagProblem(err error, flags *pflag.FlagSet) string {
+	missing, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return err.Error()
+	}
+	var known []key
+	flags.VisitAll(func(f *pflag.Flag) { known = append(known, key{path: f.Name}) })
+	if near := nearest(missing.GetSpecifiedName(), known); near != "" {
+		return fmt.Sprintf("%s; did you mean --%s?", err, near)
+	}
+	return err.Error() + "; --help lists all flags"
+}
+
+// applyFlags applies the flags that were given.
+func (l *loader) applyFlags(flags *pflag.FlagSet) {
+	flags.Visit(func(f *pflag.Flag) {
+		if given, ok := f.Value.(*keyFlag); ok {
+			l.setText(given.key, "flag --"+f.Name, given.text)
+		}
+	})
+}
+
+// Usage returns the help of the server's command line.
+func Usage() string {
+	var options Options
+	flags := commandLine(&options, keys(Default()))
+	return "Runs a server.\n\nUsage: platform-server [flags]\n\nFlags:\n" + flags.FlagUsagesWrapped(110) +
+		"\nEvery key, also those in sections, can stand in the configuration file and in the environment:\n" +
+		"worker.invoker.abort-timeout is PLATFORM_WORKER__INVOKER__ABORT_TIMEOUT. --dump-config prints all keys.\n"
+}

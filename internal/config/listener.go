@@ -1,0 +1,87 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"platform/internal/errcode"
+)
+
+// Listener is one TCP address the server listens on, and how others reach it.
+type Listener struct {
+	BindIP            string `key:"bind-ip" help:"IP address to listen on; :: is every address, IPv6 and IPv4"`
+	BindPort          int    `key:"bind-port" help:"port to listen on, 0 for a free one"`
+	BindAddress       string `key:"bind-address" help:"address and port to listen on, instead of bind-ip and bind-port"`
+	AdvertisedHost    string `key:"advertised-host" help:"host name or address under which others reach this node"`
+	AdvertisedAddress string `key:"advertised-address" help:"whole address under which others reach this listener"`
+}
+
+// inherit takes over from the node's listener what a section does not set.
+func (l *Listener) inherit(node Listener) {
+	if l.BindIP == "" {
+		l.BindIP = node.BindIP
+	}
+	if l.AdvertisedHost == "" {
+		l.AdvertisedHost = node.AdvertisedHost
+	}
+}
+
+// Address returns the address to listen on.
+func (l Listener) Address() string {
+	if l.BindAddress != "" {
+		return l.BindAddress
+	}
+	return net.JoinHostPort(l.BindIP, strconv.Itoa(l.BindPort))
+}
+
+// Listen opens the listener. The unspecified IPv6 address serves IPv4 as well, and
+// gives way to 0.0.0.0 on machines without IPv6. A failure carries RT0004 and the
+// section's name: "" for the node's own listener, else "ingress" or "admin".
+func (l Listener) Listen(ctx context.Context, section string) (net.Listener, error) {
+	var lc net.ListenConfig
+	address := l.Address()
+	listener, err := lc.Listen(ctx, "tcp", address)
+	if port, any6 := strings.CutPrefix(address, "[::]:"); any6 && noIPv6(err) {
+		listener, err = lc.Listen(ctx, "tcp", "0.0.0.0:"+port)
+	}
+	if err != nil {
+		name := strings.TrimPrefix(section+".bind-port", ".")
+		return nil, errcode.New(errcode.RT0004, "listen on %s (%s): %w", address, name, cause(err))
+	}
+	return listener, nil
+}
+
+func noIPv6(err error) bool {
+	return errors.Is(err, syscall.EAFNOSUPPORT) || errors.Is(err, syscall.EADDRNOTAVAIL)
+}
+
+// cause strips the operation and address that the message already names.
+func cause(err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op.Err
+	}
+	return err
+}
+
+// AdvertisedURL returns the address for others, given the address that was bound
+// (it decides when a free port was asked for): http://host:port/.
+func (l Listener) AdvertisedURL(bound net.Addr) string {
+	if l.AdvertisedAddress != "" {
+		return strings.TrimSuffix(l.AdvertisedAddress, "/") + "/"
+	}
+	host, port, err := net.SplitHostPort(bound.String())
+	if err != nil {
+		return "http://" + bound.String() + "/"
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	if l.AdvertisedHost != "" {
+		host = l.AdvertisedHost
+	}
+	return "http://" + net.JoinHostPort(host, port) + "/"
+}

@@ -1,0 +1,96 @@
+package config
+
+import (
+	"maps"
+	"os"
+	"strings"
+
+	"platform/internal/units"
+)
+
+// Loaded is the outcome of Load.
+type Loaded struct {
+	Config   *Config
+	Options  Options
+	Warnings []string // to be logged once the log is set up
+
+	origins map[string]string
+}
+
+// Load assembles the configuration from the defaults, the TOML file that
+// --config-file or PLATFORM_CONFIG names, the environment (os.Environ form) and
+// the command line (without the program's name). The error carries RT0002 and
+// names every problem found. With --help or --version nothing but the command
+// line is read, and Config is nil.
+func Load(args, environ []string) (*Loaded, error) {
+	l := newLoader()
+	flags, options := l.parseFlags(args)
+	if len(l.problems) > 0 {
+		return nil, asError(l.problems)
+	}
+	if options.Help || options.Version {
+		return &Loaded{Options: options}, nil
+	}
+	if options.ConfigFile == "" {
+		options.ConfigFile = lookupEnv(environ, variablePrefix+"CONFIG")
+	}
+	if options.ConfigFile != "" {
+		l.applyFile(options.ConfigFile)
+	}
+	l.applyEnv(environ)
+	l.applyFlags(flags)
+	if options.Production && !l.isSet("auto-provision") {
+		l.cfg.AutoProvision = false
+		l.origins["auto-provision"] = "flag --production"
+	}
+	if len(l.problems) == 0 {
+		l.complete()
+		l.validate()
+	}
+	if err := asError(l.problems); err != nil {
+		return nil, err
+	}
+	return &Loaded{Config: l.cfg, Options: options, Warnings: l.warnings, origins: maps.Clone(l.origins)}, nil
+}
+
+// complete fills the values that follow from others where they were not given.
+func (l *loader) complete() {
+	cfg := l.cfg
+	if cfg.NodeName == "" {
+		cfg.NodeName = hostName()
+	}
+	for _, section := range []*Listener{&cfg.Ingress.Listener, &cfg.Admin.Listener} {
+		section.inherit(cfg.Listener)
+	}
+	if cfg.UseRandomPorts {
+		cfg.BindPort, cfg.Ingress.BindPort, cfg.Admin.BindPort = 0, 0, 0
+	}
+	invoker := &cfg.Worker.Invoker
+	if !l.isSet("worker.invoker.additional-request-headers") {
+		invoker.AdditionalRequestHeaders = map[string]string{"x-platform-cluster-name": cfg.ClusterName}
+	}
+	if cfg.EnableVQueues && !cfg.EnableProtocolV7 {
+		l.warnings = append(l.warnings, "flow control stays off: experimental-enable-vqueues needs experimental-enable-protocol-v7 as well")
+	}
+	l.bound("ingress.request-size-limit", &cfg.Ingress.RequestSizeLimit)
+	l.bound("worker.invoker.message-size-limit", &invoker.MessageSizeLimit)
+}
+
+// bound keeps a size limit within the networking limit, which is also its default.
+func (l *loader) bound(path string, limit *units.ByteSize) {
+	most := l.cfg.Networking.MessageSizeLimit
+	if !l.isSet(path) {
+		*limit = most
+	} else if *limit > most {
+		l.warnings = append(l.warnings, path+" is lowered to networking.message-size-limit, "+most.String())
+		*limit = most
+	}
+}
+
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil || strings.TrimSpace(name) == "" {
+		return "localhost"
+	}
+	return name
+}

@@ -1,0 +1,218 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/errcode"
+	"platform/internal/units"
+)
+
+// writeFile writes a configuration file and returns its name.
+func writeFile(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "platform.toml")
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	return name
+}
+
+func load(t *testing.T, args []string, environ ...string) *Loaded {
+	t.Helper()
+	loaded, err := Load(args, environ)
+	require.NoError(t, err)
+	return loaded
+}
+
+func TestDefaults(t *testing.T) {
+	cfg := load(t, nil).Config
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	require.Equal(t, host, cfg.NodeName)
+	require.Equal(t, "localcluster", cfg.ClusterName)
+	require.Equal(t, "platform-data", cfg.BaseDir)
+	require.True(t, cfg.AutoProvision)
+	require.Equal(t, 8, cfg.DefaultNumPartitions)
+	require.Equal(t, "[::]:5122", cfg.Address())
+	require.Equal(t, "[::]:8080", cfg.Ingress.Address())
+	require.Equal(t, "[::]:9070", cfg.Admin.Address())
+	require.Equal(t, time.Minute, cfg.Worker.Invoker.InactivityTimeout.Std())
+	require.Equal(t, 10*time.Minute, cfg.Worker.Invoker.AbortTimeout.Std())
+	require.Equal(t, 32*units.MiB, cfg.Worker.Invoker.MessageSizeLimit)
+	require.Equal(t, 32*units.MiB, cfg.Ingress.RequestSizeLimit)
+	require.Equal(t, Limit(1000), cfg.Worker.Invoker.ConcurrentInvocationsLimit)
+	require.Equal(t, Unlimited, cfg.Ingress.ConcurrentAPIRequestsLimit)
+	require.Equal(t, RetryPolicy{milliseconds(500), 2, 70, minutes(1), PauseOnMaxAttempts}, cfg.DefaultRetryPolicy)
+	require.Equal(t, units.Day, cfg.DefaultJournalRetention.Std())
+	require.Nil(t, cfg.MaxJournalRetention)
+	require.Equal(t, map[string]string{"x-platform-cluster-name": "localcluster"}, cfg.Worker.Invoker.AdditionalRequestHeaders)
+}
+
+func TestLaterSourcesWin(t *testing.T) {
+	file := writeFile(t, "cluster-name = 'file'\nbase-dir = 'file'\nbind-port = 1\nnode-name = 'file'\n")
+	cfg := load(t, []string{"-c", file, "--bind-port", "3", "--node-name=flag"},
+		"PLATFORM_BASE_DIR=env", "PLATFORM_BIND_PORT=2", "PLATFORM_NODE_NAME=env").Config
+	require.Equal(t, "file", cfg.ClusterName)
+	require.Equal(t, "env", cfg.BaseDir)
+	require.Equal(t, 3, cfg.BindPort)
+	require.Equal(t, "flag", cfg.NodeName)
+}
+
+func TestFileKeysInBothSpellingsAndSections(t *testing.T) {
+	file := writeFile(t, `
+bind_port = 7000
+max-journal-retention = "2 days"
+[worker.invoker]
+inactivity_timeout = "PT90S"
+message-size-limit = 1048576
+concurrent-invocations-limit = "unlimited"
+additional-request-headers = { "x-a" = "1" }
+[default-retry-policy]
+max-attempts = 5
+exponentiation-factor = 3
+on-max-attempts = "Kill"
+[ingress]
+bind-ip = "127.0.0.1"
+`)
+	cfg := load(t, nil, "PLATFORM_CONFIG="+file).Config
+	require.Equal(t, 7000, cfg.BindPort)
+	require.Equal(t, 2*units.Day, cfg.MaxJournalRetention.Std())
+	require.Equal(t, 90*time.Second, cfg.Worker.Invoker.InactivityTimeout.Std())
+	require.Equal(t, units.MiB, cfg.Worker.Invoker.MessageSizeLimit)
+	require.Equal(t, Unlimited, cfg.Worker.Invoker.ConcurrentInvocationsLimit)
+	require.Equal(t, map[string]string{"x-a": "1"}, cfg.Worker.Invoker.AdditionalRequestHeaders)
+	require.Equal(t, RetryPolicy{milliseconds(500), 3, 5, minutes(1), KillOnMaxAttempts}, cfg.DefaultRetryPolicy)
+	require.Equal(t, "127.0.0.1:8080", cfg.Ingress.Address())
+	require.Equal(t, "[::]:9070", cfg.Admin.Address())
+}
+
+func TestEnvironmentForms(t *testing.T) {
+	loaded := load(t, nil,
+		"PLATFORM_WORKER__INVOKER__INACTIVITY_TIMEOUT=5 hours",
+		"PLATFORM_WORKER__INVOKER__NO_PROXY=[localhost,internal]",
+		"PLATFORM_METADATA_CLIENT__ADDRESSES=http://a:1/, http://b:2/",
+		`PLATFORM_ADMIN__DEPLOYMENT_ROUTING_HEADERS=["x-version"]`,
+		`PLATFORM_WORKER__INVOKER__ADDITIONAL_REQUEST_HEADERS={"x-a":"1"}`,
+		`PLATFORM_DEFAULT_RETRY_POLICY={ max-attempts = "unlimited", initial-interval = "1s" }`,
+		"PLATFORM_EXPERIMENTAL_ENABLE_VQUEUES=true",
+		"PLATFORM_LOG=debug",
+		"PLATFORM_CLUSTER_NAME=",
+		"PLATFORM_ADMIN_URL=http://x/",
+		"PLATFORM_BASEDIR=x",
+		"UNRELATED=1",
+	)
+	cfg := loaded.Config
+	require.Equal(t, 5*time.Hour, cfg.Worker.Invoker.InactivityTimeout.Std())
+	require.Equal(t, []string{"localhost", "internal"}, cfg.Worker.Invoker.NoProxy)
+	require.Equal(t, []string{"http://a:1/", "http://b:2/"}, cfg.MetadataClient.Addresses)
+	require.Equal(t, []string{"x-version"}, cfg.Admin.DeploymentRoutingHeaders)
+	require.Equal(t, map[string]string{"x-a": "1"}, cfg.Worker.Invoker.AdditionalRequestHeaders)
+	require.Equal(t, Unlimited, cfg.DefaultRetryPolicy.MaxAttempts)
+	require.Equal(t, time.Second, cfg.DefaultRetryPolicy.InitialInterval.Std())
+	require.True(t, cfg.EnableVQueues)
+	require.False(t, cfg.FlowControl())
+	require.Equal(t, "debug", cfg.LogFilter)
+	require.Equal(t, "localcluster", cfg.ClusterName)
+	require.Equal(t, []string{
+		"environment variable PLATFORM_BASEDIR is ignored: unknown key; did you mean base-dir?",
+		"flow control stays off: experimental-enable-vqueues needs experimental-enable-protocol-v7 as well",
+	}, loaded.Warnings)
+}
+
+func TestFlagsThatAreNotKeys(t *testing.T) {
+	loaded := load(t, []string{"--production", "--no-logo", "--dump-config", "--use-random-ports"})
+	require.Equal(t, Options{Production: true, NoLogo: true, DumpConfig: true}, loaded.Options)
+	require.False(t, loaded.Config.AutoProvision)
+	require.Equal(t, "[::]:0", loaded.Config.Ingress.Address())
+
+	require.True(t, load(t, []string{"--production", "--auto-provision"}).Config.AutoProvision)
+	require.Nil(t, load(t, []string{"--help"}, "PLATFORM_BIND_PORT=bad").Config)
+	require.True(t, load(t, []string{"--version"}).Options.Version)
+}
+
+func TestLimitsStayBelowTheNetworkingLimit(t *testing.T) {
+	loaded := load(t, nil, "PLATFORM_NETWORKING__MESSAGE_SIZE_LIMIT=1MiB", "PLATFORM_INGRESS__REQUEST_SIZE_LIMIT=2MiB")
+	require.Equal(t, units.MiB, loaded.Config.Ingress.RequestSizeLimit)
+	require.Equal(t, units.MiB, loaded.Config.Worker.Invoker.MessageSizeLimit)
+	require.Equal(t, []string{"ingress.request-size-limit is lowered to networking.message-size-limit, 1.0 MiB"}, loaded.Warnings)
+}
+
+func TestProblemsNamePlaceKeyAndExpectation(t *testing.T) {
+	for name, test := range map[string]struct {
+		file string
+		env  string
+		args []string
+		want string
+	}{
+		"bad TOML":         {file: "a = 1\nb = = 2\n", want: "platform.toml:2:5: not valid TOML: "},
+		"misspelled key":   {file: "\nbind-prt = 1", want: "platform.toml:2: bind-prt: unknown key; did you mean bind-port?"},
+		"wrong section":    {file: "inactivity-timeout = '1m'", want: "platform.toml:1: inactivity-timeout: unknown key; did you mean worker.invoker.inactivity-timeout?"},
+		"unknown section":  {file: "\n\n[wroker.invoker]\nabort-timeout='1m'", want: "platform.toml:3: wroker: unknown key; did you mean worker?"},
+		"nothing is near":  {file: "frobnicate = 1", want: "platform.toml:1: frobnicate: unknown key; --dump-config prints all keys"},
+		"wrong kind":       {file: "\n[ingress]\n\nbind-port = 'x'", want: "platform.toml:4: ingress.bind-port: expected a whole number, got \"x\""},
+		"inline section":   {file: "default-retry-policy = {\"max-interval\" = 5}", want: "platform.toml:1: default-retry-policy.max-interval: expected a duration such as \"1m 30s\": \"5\" lacks a unit"},
+		"not a section":    {file: "ingress = 8080", want: "platform.toml:1: ingress: expected a section [ingress], got 8080"},
+		"boolean":          {file: "auto-provision = 1", want: "auto-provision: expected true or false, got 1"},
+		"negative":         {file: "shutdown-timeout = '-1s'", want: "shutdown-timeout: expected a duration such as \"1m 30s\": a duration cannot be negative"},
+		"size":             {file: "ingress.request-size-limit = '5 apples'", want: "platform.toml:1: ingress.request-size-limit: expected a size such as \"32 MiB\" or a number of bytes: "},
+		"choice":           {file: "log-format = 'xml'", want: "log-format: expected one of pretty, compact, json, got \"xml\""},
+		"list item":        {file: "metadata-client.addresses = [1]", want: "metadata-client.addresses: expected a list of texts such as [\"a\", \"b\"], got a list with 1"},
+		"table item":       {file: "worker.invoker.additional-request-headers = {a = 1}", want: "expected a table of texts such as { name = \"value\" }, got a table with a = 1"},
+		"list of tables":   {file: "[[ingress]]\nbind-port = 1", want: "platform.toml:1: ingress: expected a section [ingress]"},
+		"date":             {file: "node-name = 2020-01-01", want: "node-name: expected a text, got 2020-01-01"},
+		"twice":            {file: "bind_port = 1\nbind-port = 2", want: "bind-port: given twice, as bind-port and bind_port"},
+		"limit":            {env: "PLATFORM_DEFAULT_RETRY_POLICY__MAX_ATTEMPTS=0", want: "environment variable PLATFORM_DEFAULT_RETRY_POLICY__MAX_ATTEMPTS: default-retry-policy.max-attempts: expected a whole number of 1 or more, or \"unlimited\", got \"0\""},
+		"variable":         {env: "PLATFORM_BIND_PORT=http", want: "environment variable PLATFORM_BIND_PORT: bind-port: expected a whole number, got \"http\""},
+		"variable section": {env: "PLATFORM_INGRESS=8080", want: "environment variable PLATFORM_INGRESS: ingress: expected a table"},
+		"not UTF-8":        {env: "PLATFORM_NODE_NAME=\xff", want: "node-name: the text is not valid UTF-8"},
+		"flag":             {args: []string{"--bind-port=x"}, want: "flag --bind-port: bind-port: expected a whole number, got \"x\""},
+		"unknown flag":     {args: []string{"--bind-prot=1"}, want: "command line: unknown flag: --bind-prot; did you mean --bind-port?"},
+		"strange flag":     {args: []string{"--zzzzzzzzz"}, want: "command line: unknown flag: --zzzzzzzzz; --help lists all flags"},
+		"argument":         {args: []string{"start"}, want: "command line: unexpected argument \"start\""},
+		"missing file":     {args: []string{"-c", "/nonexistent.toml"}, want: "/nonexistent.toml: cannot be read: no such file or directory"},
+		"range":            {args: []string{"--default-num-partitions=65536"}, want: "flag --default-num-partitions: default-num-partitions: expected a whole number from 1 to 65535, got 65536"},
+		"port":             {file: "[admin]\nbind-port = 70000", want: "platform.toml:2: admin.bind-port: expected a whole number from 0 to 65535, got 70000"},
+		"node name":        {args: []string{"--node-name=../x"}, want: "node-name: expected 1 to 128 letters"},
+		"address":          {args: []string{"--bind-address=:http:"}, want: "bind-address: expected host:port such as 127.0.0.1:8080, got \":http:\""},
+		"IP":               {args: []string{"--bind-ip=localhost"}, want: "bind-ip: expected an IP address"},
+		"factor":           {file: "default-retry-policy.exponentiation-factor = 0.5", want: "platform.toml:1: default-retry-policy.exponentiation-factor: expected a number of at least 1, got 0.5"},
+		"intervals":        {file: "[default-retry-policy]\nmax-interval = '1ms'", want: "platform.toml:2: default-retry-policy.max-interval: expected a duration not below initial-interval, 500ms, got 1ms"},
+		"proxy":            {file: "worker.invoker.http-proxy = 'proxy'", want: "worker.invoker.http-proxy: expected an address"},
+		"infinite factor":  {file: "default-retry-policy.exponentiation-factor = inf", want: "expected a number, got +Inf"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := test.args
+			if test.file != "" {
+				args = append(args, "--config-file", writeFile(t, test.file))
+			}
+			_, err := Load(args, []string{test.env})
+			require.ErrorContains(t, err, test.want)
+			require.True(t, strings.HasPrefix(err.Error(), "[RT0002] configuration: "), err.Error())
+			code, _ := errcode.Of(err)
+			require.Equal(t, errcode.RT0002, code)
+		})
+	}
+}
+
+func TestAllProblemsAreReportedAtOnce(t *testing.T) {
+	_, err := Load([]string{"-c", writeFile(t, "bind-prt = 1\n\nauto-provision = 'x'")}, []string{"PLATFORM_BIND_PORT=x"})
+	require.Regexp(t, `^\[RT0002\] configuration: 3 problems:
+  .*platform.toml:3: auto-provision: expected true or false, got "x"
+  .*platform.toml:1: bind-prt: unknown key; did you mean bind-port\?
+  environment variable PLATFORM_BIND_PORT: bind-port: expected a whole number, got "x"$`, err.Error())
+}
+
+func TestUsageListsRootKeysAsFlags(t *testing.T) {
+	usage := Usage()
+	for _, flag := range []string{"--node-name", "--base-dir", "--bind-ip", "--bind-port", "--cluster-name", "-c, --config-file", "--dump-config", "--production", "--no-logo", "--version", "--help", "--auto-provision"} {
+		require.Contains(t, usage, flag)
+	}
+	require.NotContains(t, usage, "--worker")
+	for line := range strings.Lines(usage) {
+		require.LessOrEqual(t, len(line), 112, line)
+	}
+}

@@ -1,0 +1,48 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"platform/internal/errcode"
+)
+
+// problem is one thing that is wrong with the configuration.
+type problem struct {
+	origin string // platform.toml:12, environment variable X, flag --x
+	path   string // the key, "" when it is not about one
+	what   string
+}
+
+func (p problem) String() string {
+	words := make([]string, 0, 3)
+	for _, word := range []string{p.origin, p.path, p.what} {
+		if word != "" {
+			words = append(words, word)
+		}
+	}
+	return strings.Join(words, ": ")
+}
+
+// asError turns problems into one RT0002, or nil when there are none.
+func asError(problems []problem) error {
+	switch len(problems) {
+	case 0:
+		return nil
+	case 1:
+		return errcode.New(errcode.RT0002, "configuration: %s", problems[0])
+	}
+	var lines strings.Builder
+	for _, p := range problems {
+		lines.WriteString("\n  " + p.String())
+	}
+	return errcode.New(errcode.RT0002, "configuration: %d problems:%s", len(problems), lines.String())
+}
+
+// unknown describes a key nobody reads, with the one that was likely meant.
+func unknown(path string, list []key) string {
+	if near := nearest(path, list); near != "" {
+		return fmt.Sprintf("unknown key; did you mean %s?", near)
+	}
+	return "unknown key; --dump-config prints all keys"
+}

@@ -1,0 +1,92 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strconv"
+
+	"platform/internal/units"
+)
+
+var (
+	nodeNames  = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
+	frameSizes = [2]units.ByteSize{16 * units.KiB, 16*units.MiB - 1}
+)
+
+// validate checks what a single value's type cannot: ranges and relations.
+func (l *loader) validate() {
+	cfg, invoker := l.cfg, &l.cfg.Worker.Invoker
+	l.check("node-name", nodeNames.MatchString(cfg.NodeName),
+		"1 to 128 letters, digits or _ . - that do not start with . or - (it names a directory)", cfg.NodeName)
+	l.check("cluster-name", nodeNames.MatchString(cfg.ClusterName),
+		"1 to 128 letters, digits or _ . - that do not start with . or -", cfg.ClusterName)
+	l.check("base-dir", cfg.BaseDir != "", "a directory", cfg.BaseDir)
+	l.between("default-num-partitions", cfg.DefaultNumPartitions, 1, math.MaxUint16)
+	l.between("default-replication", cfg.DefaultReplication, 1, 128)
+	l.between("ingress.http2-max-concurrent-streams", cfg.Ingress.HTTP2MaxConcurrentStreams, 1, math.MaxInt32)
+	l.between("worker.max-command-batch-size", cfg.Worker.MaxCommandBatchSize, 1, math.MaxInt32)
+	l.between("worker.invoker.max-awaited-future-depth", invoker.MaxAwaitedFutureDepth, 1, math.MaxInt32)
+	l.between("worker.invoker.http2-streams-per-connection-limit", invoker.HTTP2StreamsPerConnectionLimit, 1, math.MaxInt32)
+	l.check("worker.invoker.http2-max-frame-size",
+		invoker.HTTP2MaxFrameSize >= frameSizes[0] && invoker.HTTP2MaxFrameSize <= frameSizes[1],
+		"a size from 16 KiB to one byte less than 16 MiB", invoker.HTTP2MaxFrameSize)
+	l.check("networking.message-size-limit",
+		cfg.Networking.MessageSizeLimit > 0 && cfg.Networking.MessageSizeLimit <= math.MaxInt32,
+		"a size from 1 byte to 2 GiB", cfg.Networking.MessageSizeLimit)
+	l.proxy(invoker.HTTPProxy)
+	l.retryPolicy(cfg.DefaultRetryPolicy)
+	for prefix, listener := range map[string]Listener{"": cfg.Listener, "ingress.": cfg.Ingress.Listener, "admin.": cfg.Admin.Listener} {
+		l.listener(prefix, listener)
+	}
+}
+
+func (l *loader) retryPolicy(policy RetryPolicy) {
+	const prefix = "default-retry-policy."
+	l.check(prefix+"initial-interval", policy.InitialInterval > 0, "a duration above 0", policy.InitialInterval)
+	l.check(prefix+"exponentiation-factor", policy.ExponentiationFactor >= 1, "a number of at least 1", policy.ExponentiationFactor)
+	l.check(prefix+"max-interval", policy.MaxInterval >= policy.InitialInterval,
+		"a duration not below initial-interval, "+policy.InitialInterval.String(), policy.MaxInterval)
+}
+
+func (l *loader) listener(prefix string, listener Listener) {
+	_, err := netip.ParseAddr(listener.BindIP)
+	l.check(prefix+"bind-ip", err == nil, "an IP address such as 127.0.0.1 or ::", listener.BindIP)
+	l.between(prefix+"bind-port", listener.BindPort, 0, math.MaxUint16)
+	if listener.BindAddress != "" {
+		_, port, err := net.SplitHostPort(listener.BindAddress)
+		if err == nil {
+			_, err = strconv.ParseUint(port, 10, 16)
+		}
+		l.check(prefix+"bind-address", err == nil, "host:port such as 127.0.0.1:8080", listener.BindAddress)
+	}
+	if listener.AdvertisedAddress != "" {
+		address, err := url.Parse(listener.AdvertisedAddress)
+		l.check(prefix+"advertised-address", err == nil && address.Scheme != "" && address.Host != "",
+			"an address such as http://host:8080/", listener.AdvertisedAddress)
+	}
+}
+
+func (l *loader) proxy(proxy string) {
+	if proxy == "" {
+		return
+	}
+	address, err := url.Parse(proxy)
+	l.check("worker.invoker.http-proxy", err == nil && address.Host != "", "an address such as http://proxy:3128", proxy)
+}
+
+func (l *loader) between(path string, n, low, high int) {
+	l.check(path, n >= low && n <= high, fmt.Sprintf("a whole number from %d to %d", low, high), n)
+}
+
+func (l *loader) check(path string, fine bool, want string, got any) {
+	if !fine {
+		if text, ok := got.(string); ok {
+			got = quoted(text)
+		}
+		l.problem(l.origins[path], path, fmt.Sprintf("expected %s, got %v", want, got))
+	}
+}

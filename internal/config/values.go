@@ -1,0 +1,89 @@
+package config
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Limit is a positive number, or Unlimited.
+type Limit int
+
+// Unlimited is the Limit without bound, written "unlimited".
+const Unlimited Limit = 0
+
+// MarshalText prints the number or "unlimited".
+func (l Limit) MarshalText() ([]byte, error) {
+	if l == Unlimited {
+		return []byte("unlimited"), nil
+	}
+	return strconv.AppendInt(nil, int64(l), 10), nil
+}
+
+// UnmarshalText reads a whole number of at least 1, or "unlimited".
+func (l *Limit) UnmarshalText(text []byte) error {
+	if strings.EqualFold(string(text), "unlimited") {
+		*l = Unlimited
+		return nil
+	}
+	n, err := strconv.ParseInt(string(text), 10, 32)
+	if err != nil || n < 1 {
+		return errors.New(l.expected())
+	}
+	*l = Limit(n)
+	return nil
+}
+
+func (l *Limit) expected() string { return `a whole number of 1 or more, or "unlimited"` }
+
+// LogFormat is how log records are printed.
+type LogFormat string
+
+// The log formats.
+const (
+	LogPretty  LogFormat = "pretty"  // for people at a terminal
+	LogCompact LogFormat = "compact" // one plain line
+	LogJSON    LogFormat = "json"    // one object a line
+)
+
+// UnmarshalText reads one of the formats.
+func (f *LogFormat) UnmarshalText(text []byte) error { return choose(f, text, f.choices()) }
+
+func (f *LogFormat) choices() []LogFormat { return []LogFormat{LogPretty, LogCompact, LogJSON} }
+func (f *LogFormat) expected() string     { return oneOf(f.choices()) }
+
+// OnMaxAttempts is what happens to an invocation whose attempts are used up.
+type OnMaxAttempts string
+
+// The two ends of a retry policy.
+const (
+	PauseOnMaxAttempts OnMaxAttempts = "pause" // wait for a person
+	KillOnMaxAttempts  OnMaxAttempts = "kill"  // complete with the failure
+)
+
+// UnmarshalText reads one of the two.
+func (o *OnMaxAttempts) UnmarshalText(text []byte) error { return choose(o, text, o.choices()) }
+
+func (o *OnMaxAttempts) choices() []OnMaxAttempts {
+	return []OnMaxAttempts{PauseOnMaxAttempts, KillOnMaxAttempts}
+}
+func (o *OnMaxAttempts) expected() string { return oneOf(o.choices()) }
+
+// choose sets the choice that text names, in any letter case.
+func choose[T ~string](to *T, text []byte, choices []T) error {
+	at := slices.IndexFunc(choices, func(c T) bool { return strings.EqualFold(string(c), string(text)) })
+	if at < 0 {
+		return errors.New(oneOf(choices))
+	}
+	*to = choices[at]
+	return nil
+}
+
+func oneOf[T ~string](choices []T) string {
+	words := make([]string, len(choices))
+	for i, c := range choices {
+		words[i] = string(c)
+	}
+	return "one of " + strings.Join(words, ", ")
+}

@@ -1,0 +1,118 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"platform/internal/errcode"
+)
+
+// formatVersion is the version of the layout of a node's directory. A server reads
+// its own and older versions.
+const formatVersion = "1"
+
+// dataDir is a node's directory, held by this process alone:
+//
+//	FORMAT    version of the layout
+//	LOCK      locked while a server runs
+//	log/      Raft logs of all partitions (Pebble, synced)
+//	state/    tables of all partitions (Pebble; the Raft logs are its journal)
+//	metadata/ Raft log and state of the metadata group (bbolt)
+type dataDir struct {
+	path string
+	lock *os.File
+}
+
+func openDataDir(base, nodeName string) (*dataDir, error) {
+	d := &dataDir{path: filepath.Join(base, nodeName)}
+	if err := os.MkdirAll(d.path, 0o700); err != nil {
+		return nil, fmt.Errorf("create data directory: %w", err)
+	}
+	if err := d.acquire(); err != nil {
+		return nil, err
+	}
+	if err := d.checkFormat(); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *dataDir) acquire() error {
+	lock, err := os.OpenFile(d.in("LOCK"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("open lock of the data directory: %w", err)
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		lock.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return errcode.New(errcode.RT0005, "data directory %s is used by another server; stop that one, or give this one its own --base-dir or --node-name", d.path)
+		}
+		return fmt.Errorf("lock data directory %s: %w", d.path, err)
+	}
+	d.lock = lock
+	return nil
+}
+
+// checkFormat reads the version file, or writes it into a fresh directory.
+func (d *dataDir) checkFormat() error {
+	raw, err := os.ReadFile(d.in("FORMAT"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return d.initialize()
+	}
+	if err != nil {
+		return fmt.Errorf("read data format: %w", err)
+	}
+	if found := strings.TrimSpace(string(raw)); found != formatVersion {
+		return errcode.New(errcode.RT0009, "data directory %s has format %q and this server reads format %s; start the server version that wrote it", d.path, found, formatVersion)
+	}
+	return nil
+}
+
+func (d *dataDir) initialize() error {
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return fmt.Errorf("read data directory: %w", err)
+	}
+	for _, e := range entries {
+		if e.Name() != "LOCK" && e.Name() != "FORMAT.new" {
+			return errcode.New(errcode.RT0009, "data directory %s holds %q but no FORMAT file, so it is not a server's data or it is damaged; choose another --base-dir", d.path, e.Name())
+		}
+	}
+	f, err := os.OpenFile(d.in("FORMAT.new"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("write data format: %w", err)
+	}
+	_, writeErr := f.WriteString(formatVersion + "\n")
+	if err := errors.Join(writeErr, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write data format: %w", err)
+	}
+	if err := os.Rename(d.in("FORMAT.new"), d.in("FORMAT")); err != nil {
+		return fmt.Errorf("write data format: %w", err)
+	}
+	for _, dir := range []string{d.path, filepath.Dir(d.path), filepath.Dir(filepath.Dir(d.path))} {
+		if err := syncDir(dir); err != nil {
+			return fmt.Errorf("sync %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+func (d *dataDir) in(name string) string { return filepath.Join(d.path, name) }
+
+// Close gives the directory up.
+func (d *dataDir) Close() error { return d.lock.Close() }
+
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

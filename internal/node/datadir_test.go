@@ -1,0 +1,49 @@
+package node
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/errcode"
+)
+
+func TestDataDirectoryIsHeldByOne(t *testing.T) {
+	base := t.TempDir()
+	first, err := openDataDir(base, "n1")
+	require.NoError(t, err)
+	_, err = openDataDir(base, "n1")
+	requireCode(t, errcode.RT0005, err)
+	other, err := openDataDir(base, "n2")
+	require.NoError(t, err)
+	require.NoError(t, other.Close())
+	require.NoError(t, first.Close())
+	again, err := openDataDir(base, "n1")
+	require.NoError(t, err)
+	require.NoError(t, again.Close())
+}
+
+func TestDataDirectoryOfAnotherFormatIsRefused(t *testing.T) {
+	for name, write := range map[string][2]string{
+		"newer format": {"FORMAT", "99\n"},
+		"no format":    {"something", "else"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base := t.TempDir()
+			require.NoError(t, os.Mkdir(filepath.Join(base, "n1"), 0o700))
+			require.NoError(t, os.WriteFile(filepath.Join(base, "n1", write[0]), []byte(write[1]), 0o600))
+			_, err := openDataDir(base, "n1")
+			requireCode(t, errcode.RT0009, err)
+		})
+	}
+}
+
+func requireCode(t *testing.T, want errcode.Code, err error) {
+	t.Helper()
+	require.Error(t, err)
+	code, ok := errcode.Of(err)
+	require.True(t, ok, err)
+	require.Equal(t, want, code)
+}

@@ -1,0 +1,178 @@
+package journal
+
+import "iter"
+
+// wakeNow is the inner result of a node that cannot be decided without running the
+// handler: it makes the whole await over.
+const wakeNow Settled = 0xFF
+
+// Over reports whether what f waits for has happened, by the service protocol's
+// wake-up rule. settled tells how a notification stands.
+//
+// Waking a handler too early costs an attempt, since it looks again and suspends
+// again; waking it too late hangs the invocation. So wherever the outcome depends
+// on an order that is not known here, the answer is true.
+func (f *Future) Over(settled func(NotificationID) Settled) bool {
+	return f.settle(settled) != Pending
+}
+
+// Prune returns f without the parts that are done, so that later only new
+// notifications need to be looked at: whatever is left is pending. It must not be
+// called when f is over. f itself stays as it is.
+func (f *Future) Prune(settled func(NotificationID) Settled) *Future {
+	p := &Future{Combinator: f.Combinator}
+	for _, c := range f.Completions {
+		if settled(Completion(c)) == Pending {
+			p.Completions = append(p.Completions, c)
+		}
+	}
+	for _, s := range f.Signals {
+		if settled(NumberedSignal(s)) == Pending {
+			p.Signals = append(p.Signals, s)
+		}
+	}
+	for _, n := range f.Names {
+		if settled(NamedSignal(n)) == Pending {
+			p.Names = append(p.Names, n)
+		}
+	}
+	for i := range f.Nested {
+		if f.Nested[i].settle(settled) == Pending {
+			p.Nested = append(p.Nested, *f.Nested[i].Prune(settled))
+		}
+	}
+	return p
+}
+
+// Depth is the number of levels: 1 for a flat set.
+func (f *Future) Depth() int {
+	deepest := 0
+	for i := range f.Nested {
+		deepest = max(deepest, f.Nested[i].Depth())
+	}
+	return deepest + 1
+}
+
+// Leaves yields the notifications anywhere in the tree; one that is there twice
+// comes twice.
+func (f *Future) Leaves() iter.Seq[NotificationID] {
+	return func(yield func(NotificationID) bool) { f.each(yield) }
+}
+
+// Has reports whether the tree has id as a leaf.
+func (f *Future) Has(id NotificationID) bool {
+	return !f.each(func(leaf NotificationID) bool { return leaf != id })
+}
+
+func (f *Future) each(yield func(NotificationID) bool) bool {
+	if !f.own(yield) {
+		return false
+	}
+	for i := range f.Nested {
+		if !f.Nested[i].each(yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// own goes through the leaves of the root node alone.
+func (f *Future) own(yield func(NotificationID) bool) bool {
+	for _, c := range f.Completions {
+		if !yield(Completion(c)) {
+			return false
+		}
+	}
+	for _, s := range f.Signals {
+		if !yield(NumberedSignal(s)) {
+			return false
+		}
+	}
+	for _, n := range f.Names {
+		if !yield(NamedSignal(n)) {
+			return false
+		}
+	}
+	return true
+}
+
+// settle is the result of the node: Pending, Succeeded, Failed, Either or wakeNow.
+// Every child is looked at, even when one alone decides, because wakeNow counts
+// wherever it occurs.
+func (f *Future) settle(settled func(NotificationID) Settled) Settled {
+	var t tally
+	f.own(func(id NotificationID) bool { t.add(settled(id)); return true })
+	for i := range f.Nested {
+		t.add(f.Nested[i].settle(settled))
+	}
+	if t.wakeNow {
+		return wakeNow
+	}
+	switch f.Combinator {
+	case CombineFirstCompleted:
+		return t.first()
+	case CombineAllCompleted:
+		return t.allCompleted()
+	case CombineFirstSucceededOrAllFailed:
+		return t.decide(t.succeeded, Succeeded, Failed)
+	case CombineAllSucceededOrFirstFailed:
+		return t.decide(t.failed, Failed, Succeeded)
+	}
+	if t.succeeded || t.failed || t.either {
+		return Either
+	}
+	return Pending
+}
+
+// tally is what the children of a node came to.
+type tally struct{ pending, succeeded, failed, either, wakeNow bool }
+
+func (t *tally) add(s Settled) {
+	switch s {
+	case Pending:
+		t.pending = true
+	case Succeeded:
+		t.succeeded = true
+	case Failed:
+		t.failed = true
+	case Either:
+		t.either = true
+	case wakeNow:
+		t.wakeNow = true
+	}
+}
+
+// first is the result of the child that was done first. When several are done and
+// differ, which one was first is not known.
+func (t *tally) first() Settled {
+	switch {
+	case t.either, t.succeeded && t.failed:
+		return Either
+	case t.succeeded:
+		return Succeeded
+	case t.failed:
+		return Failed
+	}
+	return Pending
+}
+
+func (t *tally) allCompleted() Settled {
+	if t.pending {
+		return Pending
+	}
+	return Succeeded
+}
+
+// decide is for nodes that one child can decide, and that otherwise end with the
+// opposite when no child is pending any more.
+func (t *tally) decide(decisive bool, one, all Settled) Settled {
+	switch {
+	case decisive:
+		return one
+	case t.either:
+		return wakeNow
+	case t.pending:
+		return Pending
+	}
+	return all
+}

@@ -1,0 +1,133 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// MaxDepth is the most levels an await may have.
+const MaxDepth = 1000
+
+// ErrTooDeep is wrapped when an await has more than MaxDepth levels.
+var ErrTooDeep = errors.New("awaited futures nested too deeply")
+
+// ParseSuspension reads what a suspending handler waits for. Protocol 7 has the
+// tree in a field of its own; before it there are flat lists.
+//
+// It is written by hand, and not with the generated code, because that recurses
+// as deep as the bytes say: a message below the size limit could exhaust the stack.
+func ParseSuspension(payload []byte, protocol uint8) (*Future, error) {
+	f := &Future{Combinator: CombineFirstCompleted}
+	err := eachField(payload, func(num protowire.Number, typ protowire.Type, v value) error {
+		switch {
+		case protocol >= 7 && num == 4:
+			return f.parse(v.bytes, 1)
+		case protocol < 7:
+			return f.parseLeaf(num, typ, v)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("suspension: %w", err)
+	case f.Empty():
+		return nil, lacks("suspension", "awaited result")
+	}
+	return f, nil
+}
+
+// ParseFuture reads a Future message.
+func ParseFuture(payload []byte) (*Future, error) {
+	f := &Future{}
+	if err := f.parse(payload, 1); err != nil {
+		return nil, fmt.Errorf("future: %w", err)
+	}
+	return f, nil
+}
+
+func (f *Future) parse(payload []byte, level int) error {
+	if level > MaxDepth {
+		return ErrTooDeep
+	}
+	f.Combinator = CombineUnknown
+	return eachField(payload, func(num protowire.Number, typ protowire.Type, v value) error {
+		switch {
+		case num == 4 && typ == protowire.BytesType:
+			f.Nested = append(f.Nested, Future{})
+			return f.Nested[len(f.Nested)-1].parse(v.bytes, level+1)
+		case num == 5 && typ == protowire.VarintType:
+			// A combinator of a later protocol is done in a way unknown here.
+			if f.Combinator = CombineUnknown; v.number <= uint64(CombineAllSucceededOrFirstFailed) {
+				f.Combinator = Combinator(v.number)
+			}
+			return nil
+		}
+		return f.parseLeaf(num, typ, v)
+	})
+}
+
+// parseLeaf reads the lists that Future and the older suspensions share.
+func (f *Future) parseLeaf(num protowire.Number, typ protowire.Type, v value) (err error) {
+	switch num {
+	case 1:
+		f.Completions, err = appendNumbers(f.Completions, typ, v)
+	case 2:
+		f.Signals, err = appendNumbers(f.Signals, typ, v)
+	case 3:
+		if typ == protowire.BytesType {
+			f.Names = append(f.Names, string(v.bytes))
+		}
+	}
+	return err
+}
+
+// appendNumbers reads one field of a list of numbers, packed or not.
+func appendNumbers(to []uint32, typ protowire.Type, v value) ([]uint32, error) {
+	if typ == protowire.VarintType {
+		return append(to, uint32(v.number)), nil
+	}
+	for b := v.bytes; len(b) > 0; {
+		number, n := protowire.ConsumeVarint(b)
+		if n < 0 {
+			return to, fmt.Errorf("%w: %w", ErrPayload, protowire.ParseError(n))
+		}
+		to, b = append(to, uint32(number)), b[n:]
+	}
+	return to, nil
+}
+
+// value is the content of a field: number of a varint, bytes of a
+// length-delimited one.
+type value struct {
+	number uint64
+	bytes  []byte
+}
+
+func eachField(b []byte, do func(protowire.Number, protowire.Type, value) error) error {
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return fmt.Errorf("%w: %w", ErrPayload, protowire.ParseError(n))
+		}
+		b = b[n:]
+		var v value
+		switch typ {
+		case protowire.VarintType:
+			v.number, n = protowire.ConsumeVarint(b)
+		case protowire.BytesType:
+			v.bytes, n = protowire.ConsumeBytes(b)
+		default:
+			n = protowire.ConsumeFieldValue(num, typ, b)
+		}
+		if n < 0 {
+			return fmt.Errorf("%w: %w", ErrPayload, protowire.ParseError(n))
+		}
+		if err := do(num, typ, v); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}

@@ -178,7 +178,7 @@ func TestProblemsNamePlaceKeyAndExpectation(t *testing.T) {
 		"port":             {file: "[admin]\nbind-port = 70000", want: "platform.toml:2: admin.bind-port: expected a whole number from 0 to 65535, got 70000"},
 		"node name":        {args: []string{"--node-name=../x"}, want: "node-name: expected 1 to 128 letters"},
 		"address":          {args: []string{"--bind-address=:http:"}, want: "bind-address: expected host:port such as 127.0.0.1:8080, got \":http:\""},
-		"IP":               {args: []string{"--bind-ip=localhost"}, want: "bind-ip: expected an IP address"},
+		"IP":               {args: []string{"--bind-ip=localhost"}, want: "[RT0002] configuration: flag --bind-ip: bind-ip: expected an IP address"},
 		"factor":           {file: "default-retry-policy.exponentiation-factor = 0.5", want: "platform.toml:1: default-retry-policy.exponentiation-factor: expected a number of at least 1, got 0.5"},
 		"intervals":        {file: "[default-retry-policy]\nmax-interval = '1ms'", want: "platform.toml:2: default-retry-policy.max-interval: expected a duration not below initial-interval, 500ms, got 1ms"},
 		"proxy":            {file: "worker.invoker.http-proxy = 'proxy'", want: "worker.invoker.http-proxy: expected an address"},

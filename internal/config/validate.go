@@ -39,9 +39,9 @@ func (l *loader) validate() {
 		"a size from 1 byte to 2 GiB", cfg.Networking.MessageSizeLimit)
 	l.proxy(invoker.HTTPProxy)
 	l.retryPolicy(cfg.DefaultRetryPolicy)
-	for prefix, listener := range map[string]Listener{"": cfg.Listener, "ingress.": cfg.Ingress.Listener, "admin.": cfg.Admin.Listener} {
-		l.listener(prefix, listener)
-	}
+	l.listener("", cfg.Listener)
+	l.listener("ingress.", cfg.Ingress.Listener)
+	l.listener("admin.", cfg.Admin.Listener)
 }
 
 func (l *loader) retryPolicy(policy RetryPolicy) {
@@ -54,7 +54,8 @@ func (l *loader) retryPolicy(policy RetryPolicy) {
 
 func (l *loader) listener(prefix string, listener Listener) {
 	_, err := netip.ParseAddr(listener.BindIP)
-	l.check(prefix+"bind-ip", err == nil, "an IP address such as 127.0.0.1 or ::", listener.BindIP)
+	inherited := prefix != "" && !l.isSet(prefix+"bind-ip")
+	l.check(prefix+"bind-ip", err == nil || inherited, "an IP address such as 127.0.0.1 or ::", listener.BindIP)
 	l.between(prefix+"bind-port", listener.BindPort, 0, math.MaxUint16)
 	if listener.BindAddress != "" {
 		_, port, err := net.SplitHostPort(listener.BindAddress)

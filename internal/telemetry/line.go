@@ -1,0 +1,139 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"platform/internal/errcode"
+	"platform/internal/units"
+)
+
+// lineHandler prints one line for people:
+//
+//	2026-11-20T18:13:50.298Z INFO  platform/ingress: listening address=[::]:8080
+type lineHandler struct {
+	mu     *sync.Mutex // serialises writes to w
+	w      io.Writer
+	colour bool
+	bound  []field
+	group  string
+}
+
+func newLineHandler(w io.Writer, colour bool) *lineHandler {
+	return &lineHandler{mu: new(sync.Mutex), w: w, colour: colour}
+}
+
+// Enabled leaves the choice to the filter in front.
+func (h *lineHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+// Handle writes one line.
+func (h *lineHandler) Handle(_ context.Context, record slog.Record) error {
+	var line strings.Builder
+	fields := recordFields(h.bound, h.group, record)
+	target := rootComponent
+	for _, f := range fields {
+		if f.key == componentKey {
+			target = f.value.String()
+		}
+	}
+	h.paint(&line, dim, record.Time.UTC().Format("2006-01-02T15:04:05.000Z"))
+	line.WriteByte(' ')
+	h.paint(&line, levelColour(record.Level), fmt.Sprintf("%-5s", levelName(record.Level)))
+	line.WriteByte(' ')
+	h.paint(&line, dim, target+":")
+	line.WriteByte(' ')
+	line.WriteString(oneLine(record.Message))
+	for _, f := range fields {
+		if f.key != componentKey {
+			line.WriteByte(' ')
+			h.paint(&line, dim, f.key+"=")
+			line.WriteString(quoteIfNeeded(valueText(f.value)))
+		}
+	}
+	line.WriteByte('\n')
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, err := io.WriteString(h.w, line.String())
+	return err
+}
+
+// WithAttrs binds attributes.
+func (h *lineHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	bound := *h
+	bound.bound = appendFields(h.bound[:len(h.bound):len(h.bound)], h.group, attrs)
+	return &bound
+}
+
+// WithGroup prefixes the keys that follow.
+func (h *lineHandler) WithGroup(name string) slog.Handler {
+	bound := *h
+	bound.group = joinGroup(h.group, name)
+	return &bound
+}
+
+const dim, red, yellow, green, blue = "2", "31", "33", "32", "34"
+
+func (h *lineHandler) paint(line *strings.Builder, colour, text string) {
+	if h.colour {
+		text = "\x1b[" + colour + "m" + text + "\x1b[0m"
+	}
+	line.WriteString(text)
+}
+
+func levelColour(level slog.Level) string {
+	switch {
+	case level >= slog.LevelError:
+		return red
+	case level >= slog.LevelWarn:
+		return yellow
+	case level >= slog.LevelInfo:
+		return green
+	}
+	return blue
+}
+
+func levelName(level slog.Level) string {
+	if level == LevelTrace {
+		return "TRACE"
+	}
+	return level.String()
+}
+
+// valueText prints a value the way people read it; errors with their code once.
+func valueText(v slog.Value) string {
+	switch v.Kind() {
+	case slog.KindDuration:
+		return units.FormatDuration(v.Duration())
+	case slog.KindTime:
+		return v.Time().UTC().Format(time.RFC3339Nano)
+	case slog.KindAny:
+		if err, ok := v.Any().(error); ok {
+			return errcode.Text(err)
+		}
+	}
+	return v.String()
+}
+
+func quoteIfNeeded(text string) string {
+	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r == '"' || r == '=' || unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
+		return strconv.Quote(text)
+	}
+	return text
+}
+
+// oneLine keeps control characters of a message from breaking the line, or the
+// terminal.
+func oneLine(text string) string {
+	if strings.ContainsFunc(text, unicode.IsControl) {
+		quoted := strconv.Quote(text)
+		return quoted[1 : len(quoted)-1]
+	}
+	return text
+}

@@ -1,0 +1,106 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/mattn/go-isatty"
+
+	"platform/internal/config"
+	"platform/internal/errcode"
+)
+
+const (
+	componentKey  = "component"
+	rootComponent = "platform"
+)
+
+// ErrorCodeKey is the attribute that carries the code of a coded error.
+const ErrorCodeKey = "platform.error.code"
+
+// NewLogger returns the server's logger: warnings and errors go to stderr, the
+// rest to stdout, in the configured format, filtered by the configured levels. The
+// error carries RT0002.
+func NewLogger(cfg *config.Config, stdout, stderr io.Writer) (*slog.Logger, error) {
+	filter, err := ParseFilter(cfg.LogFilter)
+	if err != nil {
+		return nil, errcode.New(errcode.RT0002, "configuration: log-filter: %w", err)
+	}
+	format := func(w io.Writer) slog.Handler {
+		switch cfg.LogFormat {
+		case config.LogJSON:
+			return newJSONHandler(w)
+		case config.LogCompact:
+			return newLineHandler(w, false)
+		}
+		return newLineHandler(w, !cfg.LogDisableANSI && wantsColour(w))
+	}
+	split := &handler{low: format(stdout), high: format(stderr), filter: filter, level: filter.Level("")}
+	return slog.New(split), nil
+}
+
+// wantsColour reports whether w is a terminal whose user did not ask for plain text.
+func wantsColour(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isatty.IsTerminal(file.Fd())
+}
+
+// handler filters by component and splits by level.
+type handler struct {
+	low, high slog.Handler
+	filter    Filter
+	level     slog.Level // of the component bound so far
+	grouped   bool       // within a group the component can no longer change
+}
+
+// Enabled decides by the component that the logger is bound to.
+func (h *handler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
+
+// Handle adds the code of a coded error and passes the record on.
+func (h *handler) Handle(ctx context.Context, record slog.Record) error {
+	if code, ok := codeOf(record); ok {
+		record = record.Clone()
+		record.AddAttrs(slog.String(ErrorCodeKey, string(code)))
+	}
+	out := h.low
+	if record.Level >= slog.LevelWarn {
+		out = h.high
+	}
+	if err := out.Handle(ctx, record); err != nil {
+		return fmt.Errorf("write log record: %w", err)
+	}
+	return nil
+}
+
+// WithAttrs binds attributes; a component among them chooses the level.
+func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	bound := *h
+	bound.low, bound.high = h.low.WithAttrs(attrs), h.high.WithAttrs(attrs)
+	for _, a := range attrs {
+		if a.Key == componentKey && !h.grouped {
+			bound.level = h.filter.Level(a.Value.String())
+		}
+	}
+	return &bound
+}
+
+// WithGroup opens a group.
+func (h *handler) WithGroup(name string) slog.Handler {
+	bound := *h
+	bound.low, bound.high = h.low.WithGroup(name), h.high.WithGroup(name)
+	bound.grouped = h.grouped || name != ""
+	return &bound
+}
+
+func codeOf(record slog.Record) (code errcode.Code, ok bool) {
+	record.Attrs(func(a slog.Attr) bool {
+		if err, isError := a.Value.Any().(error); isError {
+			code, ok = errcode.Of(err)
+		}
+		return !ok
+	})
+	return code, ok
+}

@@ -1,0 +1,100 @@
+package telemetry
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/config"
+	"platform/internal/errcode"
+)
+
+func logger(t *testing.T, format config.LogFormat, filter string) (log *slog.Logger, stdout, stderr *bytes.Buffer) {
+	t.Helper()
+	cfg := config.Default()
+	cfg.LogFormat, cfg.LogFilter = format, filter
+	stdout, stderr = new(bytes.Buffer), new(bytes.Buffer)
+	log, err := NewLogger(cfg, stdout, stderr)
+	require.NoError(t, err)
+	return log, stdout, stderr
+}
+
+func TestLinesArePlainOneLineAndSplitByLevel(t *testing.T) {
+	for _, format := range []config.LogFormat{config.LogPretty, config.LogCompact} {
+		log, stdout, stderr := logger(t, format, "info")
+		log.With("component", "platform/ingress").WithGroup("http").Info("listening\nnow",
+			"address", "[::]:8080", "took", 90*time.Second, "empty", "", "text", "a b", slog.Group("g", "x", 1))
+		require.Regexp(t, `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO  platform/ingress: listening\\nnow http.address=\[::\]:8080 http.took="1m 30s" http.empty="" http.text="a b" http.g.x=1\n$`, stdout.String())
+		require.Empty(t, stderr.String())
+
+		log.Error("cannot start", "err", fmt.Errorf("run: %w", errcode.New(errcode.RT0004, "listen")))
+		require.Regexp(t, `^\S+ ERROR platform: cannot start err="\[RT0004\] run: listen" platform.error.code=RT0004\n$`, stderr.String())
+	}
+}
+
+func TestJSONLines(t *testing.T) {
+	log, stdout, _ := logger(t, config.LogJSON, "info")
+	log.With("component", "platform/node").Info("up", "ports", 3, "ok", true, "err", errors.New("x"), "took", time.Second)
+	var line map[string]any
+	require.NoError(t, json.Unmarshal(stdout.Bytes(), &line))
+	require.Equal(t, "INFO", line["level"])
+	require.Equal(t, "platform/node", line["target"])
+	require.Equal(t, map[string]any{"message": "up", "ports": 3.0, "ok": true, "err": "x", "took": "1s"}, line["fields"])
+	_, err := time.Parse(time.RFC3339Nano, line["timestamp"].(string))
+	require.NoError(t, err)
+}
+
+func TestColourOnlyWhenAskedFor(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(newLineHandler(&out, true))
+	log.Warn("x")
+	require.Contains(t, out.String(), "\x1b[33mWARN \x1b[0m")
+	require.False(t, wantsColour(&out))
+}
+
+func TestFilter(t *testing.T) {
+	filter, err := ParseFilter("warn, platform=info,platform/invoker = debug,noise=off,")
+	require.NoError(t, err)
+	for component, want := range map[string]slog.Level{
+		"": slog.LevelInfo, "platform": slog.LevelInfo, "platform/ingress": slog.LevelInfo,
+		"platform/invoker": slog.LevelDebug, "platform/invoker/pool": slog.LevelDebug,
+		"platforms": slog.LevelWarn, "raft": slog.LevelWarn, "noise": levelOff,
+	} {
+		require.Equal(t, want, filter.Level(component), component)
+	}
+	_, err = ParseFilter("platform=loud")
+	require.ErrorContains(t, err, `"loud" is not a level`)
+	none, err := ParseFilter("")
+	require.NoError(t, err)
+	require.Equal(t, slog.LevelError, none.Level("platform"))
+}
+
+func TestFilterFollowsTheComponent(t *testing.T) {
+	log, stdout, _ := logger(t, config.LogCompact, "off,platform/a=debug")
+	log.Error("hidden")
+	log.With("component", "platform/b").Error("hidden")
+	log.With("component", "platform/a").Debug("shown")
+	require.Contains(t, stdout.String(), "DEBUG platform/a: shown")
+	require.NotContains(t, stdout.String(), "hidden")
+}
+
+func TestBadFilterIsAConfigurationError(t *testing.T) {
+	cfg := config.Default()
+	cfg.LogFilter = "loud"
+	_, err := NewLogger(cfg, nil, nil)
+	require.ErrorContains(t, err, "[RT0002] configuration: log-filter: ")
+}
+
+func TestMetricsHandler(t *testing.T) {
+	answer := httptest.NewRecorder()
+	MetricsHandler(NewRegistry()).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	require.Equal(t, 200, answer.Code)
+	require.Contains(t, answer.Body.String(), "go_goroutines ")
+}

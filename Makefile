@@ -9,7 +9,7 @@ LINT      := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2
 GRPC_GEN  := google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2
 TOOLS     := $(CURDIR)/$(BIN)/tools
 TS        := test/sdk/services/ts
-PROTOS    := proto/service proto/raftlog proto/node
+PROTOS    := proto/service proto/raftlog proto/node proto/metadata
 
 .DEFAULT_GOAL := help
 

@@ -1,0 +1,96 @@
+package metadata
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ErrNodeConflict says that a node's name and id belong to two different nodes.
+var ErrNodeConflict = errors.New("node name and id do not belong together")
+
+// outcome is what a command's proposer learns: a value, whose type goes with the
+// command, or a refusal.
+type outcome struct {
+	value   any
+	refusal error
+}
+
+// apply interprets one committed command on a draft. Every replica runs it on the
+// same state and must get the same result, so it looks at nothing else. An error
+// means that this replica cannot go on.
+func apply(d *draft, index uint64, at time.Time, cmd command) (outcome, error) {
+	switch cmd := cmd.(type) {
+	case *provision:
+		return applyProvision(d, at, cmd)
+	case *registerNode:
+		return applyRegisterNode(d, at, cmd)
+	case *registerDeployment:
+		return applyRegisterDeployment(d, index, at, cmd)
+	case *deleteDeployment:
+		return applyDeleteDeployment(d, index, cmd)
+	}
+	return outcome{}, fmt.Errorf("apply %T: unknown command", cmd)
+}
+
+// applyProvision results in the Cluster that holds, which is the first one asked
+// for.
+func applyProvision(d *draft, at time.Time, cmd *provision) (outcome, error) {
+	if d.cluster.ID != "" {
+		return outcome{value: d.cluster}, nil
+	}
+	cluster := cmd.cluster
+	cluster.ProvisionedAt = at
+	if err := d.setCluster(cluster); err != nil {
+		return outcome{}, err
+	}
+	return outcome{value: cluster}, nil
+}
+
+// applyRegisterNode results in the Node with its id.
+func applyRegisterNode(d *draft, at time.Time, cmd *registerNode) (outcome, error) {
+	node := cmd.node
+	node.RegisteredAt = at
+	known, isKnown := d.node(node.Name)
+	if isKnown {
+		node.RegisteredAt = known.RegisteredAt
+	}
+	switch {
+	case isKnown && node.ID != 0 && node.ID != known.ID:
+		return outcome{refusal: fmt.Errorf("%w: node %s has id %d, not %d", ErrNodeConflict, node.Name, known.ID, node.ID)}, nil
+	case isKnown:
+		node.ID = known.ID
+	case node.ID == 0:
+		node.ID = d.highestNodeID() + 1
+	default:
+		if at := slices.IndexFunc(d.nodes, func(n Node) bool { return n.ID == node.ID }); at >= 0 {
+			return outcome{refusal: fmt.Errorf("%w: id %d belongs to node %s", ErrNodeConflict, node.ID, d.nodes[at].Name)}, nil
+		}
+	}
+	if isKnown && node == known {
+		return outcome{value: node}, nil
+	}
+	if err := d.putNode(node); err != nil {
+		return outcome{}, err
+	}
+	return outcome{value: node}, nil
+}
+
+func (s *state) node(name string) (Node, bool) {
+	at, known := slices.BinarySearchFunc(s.nodes, name, compareNode)
+	if !known {
+		return Node{}, false
+	}
+	return s.nodes[at], true
+}
+
+func (s *state) highestNodeID() (highest uint32) {
+	for _, n := range s.nodes {
+		highest = max(highest, n.ID)
+	}
+	return highest
+}
+
+func compareNode(n Node, name string) int { return strings.Compare(n.Name, name) }

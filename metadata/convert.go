@@ -1,0 +1,188 @@
+package metadata
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"platform/internal/ids"
+	"platform/partition/machine"
+	pb "platform/proto/metadata"
+)
+
+// The functions here translate between the types of this package and what is
+// written to the log and to disk.
+
+func clusterToProto(c Cluster) *pb.Cluster {
+	return &pb.Cluster{Name: c.Name, Id: c.ID, Partitions: c.Partitions, ProvisionedAtMs: millis(c.ProvisionedAt)}
+}
+
+func clusterFromProto(c *pb.Cluster) Cluster {
+	return Cluster{Name: c.GetName(), ID: c.GetId(), Partitions: c.GetPartitions(), ProvisionedAt: fromMillis(c.GetProvisionedAtMs())}
+}
+
+func nodeToProto(n Node) *pb.Node {
+	return &pb.Node{
+		Name: n.Name, Id: n.ID, Incarnation: n.Incarnation,
+		FabricAddress: n.FabricAddress, IngressAddress: n.IngressAddress, AdminAddress: n.AdminAddress,
+		RegisteredAtMs: millis(n.RegisteredAt),
+	}
+}
+
+func nodeFromProto(n *pb.Node) Node {
+	return Node{
+		Name: n.GetName(), ID: n.GetId(), Incarnation: n.GetIncarnation(),
+		FabricAddress: n.GetFabricAddress(), IngressAddress: n.GetIngressAddress(), AdminAddress: n.GetAdminAddress(),
+		RegisteredAt: fromMillis(n.GetRegisteredAtMs()),
+	}
+}
+
+func deploymentToProto(d *Deployment) *pb.Deployment {
+	out := &pb.Deployment{
+		Id: string(d.ID), Uri: d.URI, Http11: d.HTTP11, Bidirectional: d.Bidirectional,
+		MinProtocol: d.MinProtocol, MaxProtocol: d.MaxProtocol, SdkVersion: d.SDKVersion,
+		AdditionalHeaders: pairs(d.AdditionalHeaders), Metadata: pairs(d.Metadata), CreatedAtMs: millis(d.CreatedAt),
+	}
+	for _, s := range d.Services {
+		out.Services = append(out.Services, serviceToProto(s))
+	}
+	return out
+}
+
+func deploymentFromProto(d *pb.Deployment) *Deployment {
+	out := &Deployment{
+		ID: ids.Deployment(d.GetId()), URI: d.GetUri(), HTTP11: d.GetHttp11(), Bidirectional: d.GetBidirectional(),
+		MinProtocol: d.GetMinProtocol(), MaxProtocol: d.GetMaxProtocol(), SDKVersion: d.GetSdkVersion(),
+		AdditionalHeaders: unpairs(d.GetAdditionalHeaders()), Metadata: unpairs(d.GetMetadata()),
+		CreatedAt: fromMillis(d.GetCreatedAtMs()),
+	}
+	for _, s := range d.GetServices() {
+		out.Services = append(out.Services, serviceFromProto(s, out.ID))
+	}
+	return out
+}
+
+func serviceToProto(s *Service) *pb.Service {
+	out := &pb.Service{
+		Name: s.Name, Type: uint32(s.Type), Revision: s.Revision,
+		Documentation: s.Documentation, Metadata: pairs(s.Metadata), Options: optionsToProto(&s.Options),
+	}
+	for _, h := range s.Handlers {
+		out.Handlers = append(out.Handlers, &pb.Handler{
+			Name: h.Name, Type: uint32(h.Type),
+			Documentation: h.Documentation, Metadata: pairs(h.Metadata), Options: optionsToProto(&h.Options),
+			Input: &pb.InputRules{
+				Required: h.Input.Required, ContentType: h.Input.ContentType, Any: h.Input.Any, JsonSchema: h.Input.JSONSchema,
+			},
+			Output: &pb.OutputRules{
+				ContentType: h.Output.ContentType, SetContentTypeIfEmpty: h.Output.SetContentTypeIfEmpty, JsonSchema: h.Output.JSONSchema,
+			},
+		})
+	}
+	return out
+}
+
+func serviceFromProto(s *pb.Service, id ids.Deployment) *Service {
+	out := &Service{
+		Name: s.GetName(), Type: ServiceType(s.GetType()), Revision: s.GetRevision(), Deployment: id,
+		Documentation: s.GetDocumentation(), Metadata: unpairs(s.GetMetadata()), Options: optionsFromProto(s.GetOptions()),
+	}
+	for _, h := range s.GetHandlers() {
+		in, result := h.GetInput(), h.GetOutput()
+		out.Handlers = append(out.Handlers, &Handler{
+			Name: h.GetName(), Type: machine.TargetType(h.GetType()),
+			Documentation: h.GetDocumentation(), Metadata: unpairs(h.GetMetadata()), Options: optionsFromProto(h.GetOptions()),
+			Input: InputRules{
+				Required: in.GetRequired(), ContentType: in.GetContentType(), Any: in.GetAny(), JSONSchema: in.GetJsonSchema(),
+			},
+			Output: OutputRules{
+				ContentType: result.GetContentType(), SetContentTypeIfEmpty: result.GetSetContentTypeIfEmpty(), JSONSchema: result.GetJsonSchema(),
+			},
+		})
+	}
+	return out
+}
+
+func optionsToProto(o *Options) *pb.Options {
+	return &pb.Options{
+		InactivityTimeoutMs:    mapped(o.InactivityTimeout, time.Duration.Milliseconds),
+		AbortTimeoutMs:         mapped(o.AbortTimeout, time.Duration.Milliseconds),
+		JournalRetentionMs:     mapped(o.JournalRetention, time.Duration.Milliseconds),
+		IdempotencyRetentionMs: mapped(o.IdempotencyRetention, time.Duration.Milliseconds),
+		WorkflowRetentionMs:    mapped(o.WorkflowRetention, time.Duration.Milliseconds),
+		EnableLazyState:        o.EnableLazyState,
+		Public:                 o.Public,
+		RetryInitialIntervalMs: mapped(o.Retry.InitialInterval, time.Duration.Milliseconds),
+		RetryMaxIntervalMs:     mapped(o.Retry.MaxInterval, time.Duration.Milliseconds),
+		RetryMaxAttempts:       mapped(o.Retry.MaxAttempts, func(n int) int64 { return int64(n) }),
+		RetryFactor:            o.Retry.Factor,
+		RetryOnMaxAttempts:     mapped(o.Retry.OnMaxAttempts, func(e OnMaxAttempts) uint32 { return uint32(e) }),
+	}
+}
+
+func optionsFromProto(o *pb.Options) Options {
+	if o == nil {
+		return Options{}
+	}
+	return Options{
+		InactivityTimeout:    mapped(o.InactivityTimeoutMs, milliseconds),
+		AbortTimeout:         mapped(o.AbortTimeoutMs, milliseconds),
+		JournalRetention:     mapped(o.JournalRetentionMs, milliseconds),
+		IdempotencyRetention: mapped(o.IdempotencyRetentionMs, milliseconds),
+		WorkflowRetention:    mapped(o.WorkflowRetentionMs, milliseconds),
+		EnableLazyState:      o.EnableLazyState,
+		Public:               o.Public,
+		Retry: RetryOptions{
+			InitialInterval: mapped(o.RetryInitialIntervalMs, milliseconds),
+			MaxInterval:     mapped(o.RetryMaxIntervalMs, milliseconds),
+			MaxAttempts:     mapped(o.RetryMaxAttempts, func(n int64) int { return int(n) }),
+			Factor:          o.RetryFactor,
+			OnMaxAttempts:   mapped(o.RetryOnMaxAttempts, func(n uint32) OnMaxAttempts { return OnMaxAttempts(n) }),
+		},
+	}
+}
+
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// mapped converts what a pointer points to; nil stays nil.
+func mapped[From, To any](from *From, convert func(From) To) *To {
+	if from == nil {
+		return nil
+	}
+	to := convert(*from)
+	return &to
+}
+
+// pairs lists a map in the order of its keys, so that equal maps have equal bytes.
+func pairs(m map[string]string) []*pb.Pair {
+	var list []*pb.Pair
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, &pb.Pair{Key: key, Value: m[key]})
+	}
+	return list
+}
+
+func unpairs(list []*pb.Pair) map[string]string {
+	if len(list) == 0 {
+		return nil
+	}
+	m := make(map[string]string, len(list))
+	for _, p := range list {
+		m[p.GetKey()] = p.GetValue()
+	}
+	return m
+}
+
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func fromMillis(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}

@@ -1,0 +1,215 @@
+//go:build raftgroup
+
+package metadata
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"platform/internal/errcode"
+	"platform/internal/ids"
+	"platform/internal/raftgroup"
+	pb "platform/proto/metadata"
+)
+
+// record is a stored message.
+type record interface{ UnmarshalVT([]byte) error }
+
+// database is the state file. Every record in it carries a checksum, because bbolt
+// has none of its own for data.
+type database struct{ bolt *bbolt.DB }
+
+// openDatabase opens or creates the state file.
+func openDatabase(path string) (*database, error) {
+	_, statErr := os.Stat(path)
+	bolt, err := bbolt.Open(path, 0o600, &bbolt.Options{
+		Timeout:         time.Second,
+		NoFreelistSync:  true,
+		FreelistType:    bbolt.FreelistMapType,
+		InitialMmapSize: 64 << 20,
+	})
+	switch {
+	case errors.Is(err, berrors.ErrTimeout):
+		return nil, errcode.New(errcode.RT0005, "metadata state %s is locked by another process", path)
+	case err != nil:
+		return nil, fmt.Errorf("open metadata state %s: %w", path, err)
+	}
+	db := &database{bolt}
+	if errors.Is(statErr, fs.ErrNotExist) {
+		err = errors.Join(db.create(), syncDir(filepath.Dir(path)))
+	} else {
+		err = db.checkVersion()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open metadata state %s: %w", path, err), bolt.Close())
+	}
+	return db, nil
+}
+
+func (db *database) close() error { return db.bolt.Close() }
+
+// create makes the tables of an empty file.
+func (db *database) create() error {
+	return db.bolt.Update(func(tx *bbolt.Tx) error {
+		for _, table := range tables {
+			if _, err := tx.CreateBucketIfNotExists([]byte(table)); err != nil {
+				return err
+			}
+		}
+		return putVersion(tx)
+	})
+}
+
+func putVersion(tx *bbolt.Tx) error {
+	version := binary.BigEndian.AppendUint32(nil, formatVersion)
+	return tx.Bucket([]byte(tableMeta)).Put([]byte(versionKey), sealed(version))
+}
+
+// checkVersion refuses a file of a format that is unknown or missing. An empty
+// file, left by a crash before its first write, is filled.
+func (db *database) checkVersion() error {
+	var empty bool
+	err := db.bolt.View(func(tx *bbolt.Tx) error {
+		first, _ := tx.Cursor().First()
+		if empty = first == nil; empty {
+			return nil
+		}
+		meta := tx.Bucket([]byte(tableMeta))
+		if meta == nil || meta.Get([]byte(versionKey)) == nil {
+			return errcode.New(errcode.META0011, "the metadata state has no format version")
+		}
+		return checkFormat(meta.Get([]byte(versionKey)))
+	})
+	if err == nil && empty {
+		return db.create()
+	}
+	return err
+}
+
+func checkFormat(stored []byte) error {
+	version, err := unsealed(stored)
+	if err != nil {
+		return fmt.Errorf("read format version: %w", err)
+	}
+	if len(version) != 4 {
+		return fmt.Errorf("format version of %d bytes: %w", len(version), ErrCorrupt)
+	}
+	if v := binary.BigEndian.Uint32(version); v != formatVersion {
+		return errcode.New(errcode.META0010, "the metadata state has format %d, this server reads %d", v, formatVersion)
+	}
+	return nil
+}
+
+// write stores records and the position they belong to in one synced transaction.
+func (db *database) write(at raftgroup.Position, writes []write) error {
+	err := db.bolt.Update(func(tx *bbolt.Tx) error {
+		for _, w := range writes {
+			bucket := tx.Bucket([]byte(w.table))
+			if w.value == nil {
+				if err := bucket.Delete([]byte(w.key)); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := bucket.Put([]byte(w.key), w.value); err != nil {
+				return err
+			}
+		}
+		return putApplied(tx, at)
+	})
+	if err != nil {
+		return fmt.Errorf("write metadata state: %w", err)
+	}
+	return nil
+}
+
+func putApplied(tx *bbolt.Tx, at raftgroup.Position) error {
+	value := binary.BigEndian.AppendUint64(nil, at.Index)
+	value = binary.BigEndian.AppendUint64(value, at.Term)
+	return tx.Bucket([]byte(tableMeta)).Put([]byte(appliedKey), sealed(value))
+}
+
+// load reads everything.
+func (db *database) load() (*state, raftgroup.Position, error) {
+	var (
+		st *state
+		at raftgroup.Position
+	)
+	err := db.bolt.View(func(tx *bbolt.Tx) (err error) {
+		if at, err = readApplied(tx); err != nil {
+			return err
+		}
+		st, err = readState(tx, at.Index)
+		return err
+	})
+	if err != nil {
+		return nil, at, fmt.Errorf("read metadata state: %w", err)
+	}
+	return st, at, nil
+}
+
+func readState(tx *bbolt.Tx, index uint64) (*state, error) {
+	st := &state{}
+	deployments := map[ids.Deployment]*Deployment{}
+	err := errors.Join(
+		each(tx, tableCluster, func(c *pb.Cluster) { st.cluster = clusterFromProto(c) }),
+		each(tx, tableNodes, func(n *pb.Node) { st.nodes = append(st.nodes, nodeFromProto(n)) }),
+		each(tx, tableDeployments, func(d *pb.Deployment) {
+			dep := deploymentFromProto(d)
+			deployments[dep.ID] = dep
+		}),
+	)
+	st.schemas = newSchemas(index, deployments)
+	return st, err
+}
+
+func readApplied(tx *bbolt.Tx) (at raftgroup.Position, err error) {
+	stored := tx.Bucket([]byte(tableMeta)).Get([]byte(appliedKey))
+	if stored == nil {
+		return at, nil
+	}
+	value, err := unsealed(stored)
+	if err != nil {
+		return at, fmt.Errorf("read applied index: %w", err)
+	}
+	if len(value) != 16 {
+		return at, fmt.Errorf("applied index of %d bytes: %w", len(value), ErrCorrupt)
+	}
+	return raftgroup.Position{Index: binary.BigEndian.Uint64(value), Term: binary.BigEndian.Uint64(value[8:])}, nil
+}
+
+// each decodes the records of a table in the order of their keys.
+func each[M any, P interface {
+	*M
+	record
+}](tx *bbolt.Tx, table string, use func(P)) error {
+	return tx.Bucket([]byte(table)).ForEach(func(key, stored []byte) error {
+		value, err := unsealed(stored)
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", table, key, err)
+		}
+		m := P(new(M))
+		if err := m.UnmarshalVT(value); err != nil {
+			return fmt.Errorf("%s %s: %w", table, key, err)
+		}
+		use(m)
+		return nil
+	})
+}
+
+// syncDir makes a new file's name durable.
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

@@ -1,0 +1,79 @@
+//go:build raftgroup
+
+package metadata
+
+import (
+	"context"
+	"sync/atomic"
+
+	"platform/internal/raftgroup"
+)
+
+// fsm applies the group's log to the state file and publishes what came of it. The
+// group calls Apply from one goroutine; readers use view from any.
+type fsm struct {
+	db      *database
+	view    atomic.Pointer[view]
+	applied atomic.Pointer[raftgroup.Position]
+}
+
+var _ raftgroup.StateMachine = (*fsm)(nil)
+
+// newFSM starts from what the state file holds.
+func newFSM(db *database) (*fsm, error) {
+	st, at, err := db.load()
+	if err != nil {
+		return nil, err
+	}
+	f := &fsm{db: db}
+	f.applied.Store(&at)
+	f.view.Store(newView(st))
+	return f, nil
+}
+
+// Apply interprets entries in one transaction together with the last one's
+// position, then publishes the result. It is synced before Apply returns: changes
+// are few, and a change that was answered for is then in the file.
+func (f *fsm) Apply(entries []raftgroup.Entry) ([]any, error) {
+	d := newDraft(f.view.Load().state)
+	results := make([]any, len(entries))
+	applied := *f.applied.Load()
+	for i, entry := range entries {
+		if entry.Index <= applied.Index {
+			continue // replayed after a restart
+		}
+		at, cmd, err := decodeEntry(entry.Data)
+		if err != nil {
+			return nil, err
+		}
+		if results[i], err = apply(d, entry.Index, at, cmd); err != nil {
+			return nil, err
+		}
+		applied = raftgroup.Position{Index: entry.Index, Term: entry.Term}
+	}
+	if err := f.db.write(applied, d.writes); err != nil {
+		return nil, err
+	}
+	f.applied.Store(&applied)
+	if len(d.writes) > 0 {
+		f.publish(&d.state)
+	}
+	return results, nil
+}
+
+// publish replaces what readers see and wakes those that wait for it.
+func (f *fsm) publish(st *state) {
+	old := f.view.Swap(newView(st))
+	close(old.changed)
+}
+
+// current is what readers see.
+func (f *fsm) current() *view { return f.view.Load() }
+
+// Applied is the position of the last applied entry.
+func (f *fsm) Applied() raftgroup.Position { return *f.applied.Load() }
+
+// Flush has nothing to do: each Apply is durable when it returns.
+func (f *fsm) Flush() (func(context.Context) error, error) {
+	return func(context.Context) error { return nil }, nil
+}

@@ -1,0 +1,62 @@
+package metadata
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/oklog/ulid/v2"
+
+	"platform/internal/errcode"
+	"platform/internal/ids"
+)
+
+// prepare checks what needs no view of the registry, and puts a registration into
+// the form that is proposed: with an id, everything sorted.
+func (s *Store) prepare(r Registration) (Registration, error) {
+	if r.Deployment == nil || r.Deployment.URI == "" {
+		return r, errors.New("register deployment: the address is empty")
+	}
+	d := *r.Deployment
+	if d.ID == "" {
+		d.ID = ids.NewDeployment(s.newID())
+	}
+	d.Services = slices.SortedFunc(slices.Values(d.Services), func(a, b *Service) int { return cmp.Compare(a.Name, b.Name) })
+	for i, service := range d.Services {
+		if err := CheckServiceName(service.Name); err != nil {
+			return r, err
+		}
+		if i > 0 && d.Services[i-1].Name == service.Name {
+			return r, errcode.New(errcode.META0013, "the endpoint announces service %s twice", service.Name)
+		}
+		sorted := *service
+		sorted.Handlers = slices.SortedFunc(slices.Values(service.Handlers), func(a, b *Handler) int { return cmp.Compare(a.Name, b.Name) })
+		for j, handler := range sorted.Handlers {
+			if j > 0 && sorted.Handlers[j-1].Name == handler.Name {
+				return r, errcode.New(errcode.META0013, "service %s announces handler %s twice", service.Name, handler.Name)
+			}
+		}
+		d.Services[i] = &sorted
+	}
+	r.Deployment = &d
+	r.RoutingHeaders = slices.Clone(r.RoutingHeaders)
+	for i, name := range r.RoutingHeaders {
+		r.RoutingHeaders[i] = strings.ToLower(name)
+	}
+	return r, nil
+}
+
+// CheckServiceName refuses names that belong to the server itself, since paths of
+// the ingress begin with them. The error carries META0005.
+func CheckServiceName(name string) error {
+	lower := strings.ToLower(name)
+	if strings.HasPrefix(lower, "platform") || strings.HasPrefix(lower, "restate") || lower == "openapi" {
+		return errcode.New(errcode.META0005, "the service name %q is reserved", name).WithStatus(http.StatusBadRequest)
+	}
+	return nil
+}
+
+// textID prints an id made by newID.
+func textID(id [16]byte) string { return ulid.ULID(id).String() }

@@ -1,0 +1,164 @@
+package metadata
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"platform/internal/errcode"
+)
+
+// Registration asks to add a deployment, as discovery found it, to the registry.
+type Registration struct {
+	// Deployment is what was discovered. Its id is used if the address is new; an
+	// empty one stands for a new id. Creation time, revisions and the services'
+	// deployment are given by the registry.
+	Deployment *Deployment
+	// Force replaces the deployment at the same address and implies Breaking.
+	Force bool
+	// Breaking permits services to change their type.
+	Breaking bool
+	// RoutingHeaders name the additional headers, in lower case, that tell two
+	// deployments at one URI apart.
+	RoutingHeaders []string
+}
+
+// Change says what a registration did.
+type Change uint8
+
+// The possible changes.
+const (
+	Created   Change = iota // the address was new
+	Unchanged               // the address was known, and Force not given: nothing happened
+	Replaced                // the record at that address was replaced as a whole, keeping its id
+)
+
+// Registered is the result of a registration.
+type Registered struct {
+	Deployment *Deployment
+	Change     Change
+}
+
+// Find is what the registry holds at a registration's address. More than one can
+// share an address after an update in place.
+func (s *Schemas) Find(uri string, headers map[string]string, routingHeaders []string) []*Deployment {
+	var found []*Deployment
+	for _, id := range slices.Sorted(maps.Keys(s.Deployments)) {
+		if d := s.Deployments[id]; d.URI == uri && sameRoute(d.AdditionalHeaders, headers, routingHeaders) {
+			found = append(found, d)
+		}
+	}
+	return found
+}
+
+// Plan is what registering would result in, given this view of the registry. It
+// changes nothing. The error carries a code if the catalogue has one.
+func (s *Schemas) Plan(r Registration, at time.Time) (Registered, error) {
+	planned := *r.Deployment
+	planned.CreatedAt = at
+	change := Created
+	same := s.Find(planned.URI, planned.AdditionalHeaders, r.RoutingHeaders)
+	switch {
+	case len(same) > 0 && !r.Force:
+		return Registered{Deployment: same[0], Change: Unchanged}, nil
+	case len(same) > 1:
+		return Registered{}, errcode.New(errcode.META0017,
+			"%d deployments share the address %s (%s); delete all but one first", len(same), planned.URI, idList(same))
+	case len(same) == 1:
+		planned.ID, change = same[0].ID, Replaced
+	case s.Deployments[planned.ID] != nil:
+		return Registered{}, errcode.New(errcode.META0004, "deployment %s has another address", planned.ID)
+	}
+	planned.Services = make([]*Service, len(r.Deployment.Services))
+	for i, discovered := range r.Deployment.Services {
+		service := *discovered
+		service.Deployment, service.Revision = planned.ID, 1
+		if latest := s.Services[service.Name]; latest != nil {
+			if latest.Type != service.Type && !r.Breaking && !r.Force {
+				return Registered{}, errcode.New(errcode.META0006,
+					"service %s was registered as %s and cannot become %s", service.Name, latest.Type, service.Type)
+			}
+			service.Revision = latest.Revision + 1
+		}
+		planned.Services[i] = &service
+	}
+	return Registered{Deployment: &planned, Change: change}, nil
+}
+
+// applyRegisterDeployment results in a Registered.
+func applyRegisterDeployment(d *draft, index uint64, at time.Time, cmd *registerDeployment) (outcome, error) {
+	plan, err := d.schemas.Plan(cmd.Registration, at)
+	if err != nil {
+		return outcome{refusal: err}, nil
+	}
+	if plan.Change == Unchanged {
+		return outcome{value: plan}, nil
+	}
+	if err := d.putDeployment(index, plan.Deployment); err != nil {
+		return outcome{}, err
+	}
+	return outcome{value: plan}, nil
+}
+
+// applyDeleteDeployment results in nothing. Services whose latest revision was
+// there fall back to the newest revision that another deployment holds.
+func applyDeleteDeployment(d *draft, index uint64, cmd *deleteDeployment) (outcome, error) {
+	if d.schemas.Deployments[cmd.id] == nil {
+		return outcome{refusal: &NotFoundError{Deployment: cmd.id}}, nil
+	}
+	d.deleteDeployment(index, cmd.id)
+	return outcome{}, nil
+}
+
+// sameRoute compares the values of the routing headers, whose names are lower
+// case, in two sets of headers.
+func sameRoute(a, b map[string]string, routingHeaders []string) bool {
+	for _, name := range routingHeaders {
+		valueA, inA := headerValue(a, name)
+		valueB, inB := headerValue(b, name)
+		if valueA != valueB || inA != inB {
+			return false
+		}
+	}
+	return true
+}
+
+func headerValue(headers map[string]string, name string) (string, bool) {
+	for _, key := range slices.Sorted(maps.Keys(headers)) {
+		if strings.EqualFold(key, name) {
+			return headers[key], true
+		}
+	}
+	return "", false
+}
+
+func idList(deployments []*Deployment) string {
+	var list []string
+	for _, d := range deployments {
+		list = append(list, string(d.ID))
+	}
+	return strings.Join(list, ", ")
+}
+
+// String is the name that users see.
+func (t ServiceType) String() string {
+	switch t {
+	case PlainService:
+		return "Service"
+	case VirtualObject:
+		return "VirtualObject"
+	case Workflow:
+		return "Workflow"
+	}
+	return fmt.Sprintf("ServiceType(%d)", uint8(t))
+}
+
+// String is the name that users see.
+func (e OnMaxAttempts) String() string {
+	if e == Kill {
+		return "Kill"
+	}
+	return "Pause"
+}

@@ -1,0 +1,48 @@
+package metadata
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+)
+
+// ErrCorrupt says that a stored record does not match its checksum.
+var ErrCorrupt = errors.New("metadata record damaged")
+
+// formatVersion is the layout of the state file that this server writes, and the
+// newest that it reads.
+const formatVersion = 1
+
+// The tables of the state file. Their names are in the file and in snapshots.
+const (
+	tableCluster     = "cluster"
+	tableDeployments = "deployments"
+	tableMeta        = "meta"
+	tableNodes       = "nodes"
+)
+
+// tables lists them in ascending order.
+var tables = []string{tableCluster, tableDeployments, tableMeta, tableNodes}
+
+// Keys in tableCluster and tableMeta.
+const (
+	clusterKey = "cluster"
+	appliedKey = "applied" // index and term of the last applied entry
+	versionKey = "version"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// sealed puts a checksum before a value.
+func sealed(value []byte) []byte {
+	out := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(value)), crc32.Checksum(value, castagnoli))
+	return append(out, value...)
+}
+
+// unsealed is the value behind the checksum, if that matches.
+func unsealed(stored []byte) ([]byte, error) {
+	if len(stored) < 4 || binary.BigEndian.Uint32(stored) != crc32.Checksum(stored[4:], castagnoli) {
+		return nil, ErrCorrupt
+	}
+	return stored[4:], nil
+}

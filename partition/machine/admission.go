@@ -1,0 +1,138 @@
+package machine
+
+import (
+	"fmt"
+
+	"platform/internal/ids"
+)
+
+// admit is the one way to running, for every invocation: first its start time must
+// have come, then it must have its key if it needs one, then it runs. It is called
+// when the invocation is created and again each time one of these changes. What
+// limits running invocations is asked here, inside apply, so that limits hold at
+// every log index; whatever frees a place admits the next in the same command.
+//
+// input is the payload of the Input entry if the caller has it at hand. inv is
+// stored and must not be used for writing any more.
+func (m *Machine) admit(inv *Invocation, input []byte) error {
+	if inv.StartAt > m.now {
+		return m.schedule(inv)
+	}
+	if inv.Target.Type == ObjectExclusive && !inv.HoldsLock {
+		if got, err := m.acquire(inv); err != nil || !got {
+			return err
+		}
+	}
+	return m.start(inv, input)
+}
+
+// schedule lets a delayed invocation wait for its start time.
+func (m *Machine) schedule(inv *Invocation) error {
+	if err := inv.move(Scheduled, m.now); err != nil {
+		return err
+	}
+	inv.ScheduledAt = m.now
+	m.setTimer(Timer{At: inv.StartAt, Kind: TimerStart, ID: inv.ID})
+	m.st.PutInvocation(inv)
+	return nil
+}
+
+// start gives the invocation an attempt number, which makes all earlier attempts
+// stale, and asks for the attempt.
+func (m *Machine) start(inv *Invocation, input []byte) error {
+	if err := inv.move(Invoked, m.now); err != nil {
+		return err
+	}
+	m.meta.Attempt++
+	inv.Attempt = m.meta.Attempt
+	inv.Await, inv.Failure = nil, nil
+	if inv.RunningAt == 0 {
+		inv.RunningAt = m.now
+	}
+	run := RunOf(inv)
+	if inv.Length == 1 {
+		if input == nil {
+			entry, err := m.st.Entry(inv.ID, 0)
+			if err != nil {
+				return fmt.Errorf("read input of %s: %w", inv.ID, err)
+			}
+			input = entry.Payload
+		}
+		run.Input = input
+	}
+	m.st.PutInvocation(inv)
+	m.emit(run)
+	return nil
+}
+
+// RunOf is the effect that asks for an attempt of an invoked invocation, without
+// the input.
+func RunOf(inv *Invocation) *Run {
+	record := *inv
+	return &Run{Invocation: &record}
+}
+
+// acquire takes the lock of the object, or lines up for it; then inv is stored.
+func (m *Machine) acquire(inv *Invocation) (got bool, err error) {
+	o := inv.Target.Object()
+	lock, err := m.st.Lock(o)
+	if err != nil {
+		return false, fmt.Errorf("read lock of %v: %w", o, err)
+	}
+	if lock.Holder.IsZero() {
+		lock.Holder, inv.HoldsLock = inv.ID, true
+		m.st.PutLock(o, lock)
+		return true, nil
+	}
+	if err := inv.move(Inboxed, m.now); err != nil {
+		return false, err
+	}
+	inv.InboxedAt, inv.QueueSeq = m.now, lock.Tail
+	m.st.PutWaiting(o, lock.Tail, inv.ID)
+	lock.Tail++
+	m.st.PutLock(o, lock)
+	m.st.PutInvocation(inv)
+	return false, nil
+}
+
+// release passes the lock of an object on to the invocation that has waited
+// longest, which is admitted at once.
+func (m *Machine) release(o Object) error {
+	lock, err := m.st.Lock(o)
+	if err != nil {
+		return fmt.Errorf("read lock of %v: %w", o, err)
+	}
+	next, err := m.nextWaiting(o, &lock)
+	if err != nil {
+		return err
+	}
+	if next == nil {
+		m.st.PutLock(o, Lock{})
+		return nil
+	}
+	lock.Holder = next.ID
+	m.st.PutLock(o, lock)
+	next.HoldsLock, next.QueueSeq = true, 0
+	return m.admit(next, nil)
+}
+
+// nextWaiting takes the head of the queue, passing over the gaps of those that
+// were removed while they waited; nil when nobody waits.
+func (m *Machine) nextWaiting(o Object, lock *Lock) (*Invocation, error) {
+	for lock.Head < lock.Tail {
+		seq := lock.Head
+		id, err := m.st.Waiting(o, seq)
+		if err != nil {
+			return nil, fmt.Errorf("read queue of %v: %w", o, err)
+		}
+		lock.Head++
+		if id == (ids.Invocation{}) {
+			continue
+		}
+		m.st.DeleteWaiting(o, seq)
+		if next, err := m.invocation(id); err != nil || next != nil {
+			return next, err
+		}
+	}
+	return nil, nil
+}

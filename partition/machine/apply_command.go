@@ -1,0 +1,120 @@
+package machine
+
+import (
+	"fmt"
+
+	"platform/partition/journal"
+)
+
+// journalCommand appends a journal command and does what it asks for, together
+// with the notifications that answer it at once.
+func (m *Machine) journalCommand(inv *Invocation, s *Step) error {
+	index := inv.Length
+	m.append(inv, s.Type, s.Payload)
+	inv.Commands++
+	var err error
+	switch s.Type {
+	case journal.Output:
+		inv.Output = index
+	case journal.GetEagerState, journal.GetEagerStateKeys, journal.Run:
+		// Recorded, no more: the handler has the result or is going to propose it.
+	case journal.GetLazyState:
+		err = m.getState(inv, s.Payload)
+	case journal.GetLazyStateKeys:
+		err = m.getStateKeys(inv, s.Payload)
+	case journal.SetState:
+		err = m.setState(inv, s.Payload)
+	case journal.ClearState:
+		err = m.deleteState(inv, s.Payload)
+	case journal.ClearAllState:
+		err = m.clearState(inv.Target.Object())
+	case journal.Sleep:
+		err = m.sleep(inv, s.Payload)
+	case journal.Call:
+		err = m.call(inv, s)
+	case journal.OneWayCall:
+		err = m.oneWayCall(inv, s)
+	default:
+		err = ErrUnknownCommand
+	}
+	if err != nil {
+		return fmt.Errorf("%s at entry %d of %s: %w", s.Type, index, inv.ID, err)
+	}
+	return nil
+}
+
+// sleep registers the timer; a time that has come is answered at once.
+func (m *Machine) sleep(inv *Invocation, payload []byte) error {
+	c, err := journal.ParseSleep(payload)
+	if err != nil {
+		return err
+	}
+	if c.WakeUpTime <= m.now {
+		_, err := m.record(inv, slept(c.Completion))
+		return err
+	}
+	m.setTimer(sleepTimer(inv.ID, c))
+	inv.Sleeps++
+	return nil
+}
+
+func (m *Machine) call(inv *Invocation, s *Step) error {
+	c, err := journal.ParseCall(s.Payload)
+	if err != nil {
+		return err
+	}
+	if err := m.tellCallee(inv, c.IDCompletion, s.Callee); err != nil {
+		return err
+	}
+	msg := invokeOf(inv, &c.Request, s.Callee)
+	msg.Sink = &Sink{Caller: inv.ID, Completion: c.Completion, Type: journal.CallCompletion}
+	return m.send(msg.ID, msg)
+}
+
+func (m *Machine) oneWayCall(inv *Invocation, s *Step) error {
+	c, err := journal.ParseOneWayCall(s.Payload)
+	if err != nil {
+		return err
+	}
+	if err := m.tellCallee(inv, c.IDCompletion, s.Callee); err != nil {
+		return err
+	}
+	msg := invokeOf(inv, &c.Request, s.Callee)
+	msg.StartAt = c.InvokeTime
+	return m.send(msg.ID, msg)
+}
+
+// tellCallee answers with the callee's id, without waiting for the callee.
+func (m *Machine) tellCallee(inv *Invocation, id uint32, callee *Callee) error {
+	payload := journal.NewInvocationID(id, callee.ID.String())
+	_, err := m.record(inv, completion(journal.CallInvocationIDCompletion, id, payload))
+	return err
+}
+
+// invokeOf is the message that makes the callee of a call.
+func invokeOf(inv *Invocation, r *journal.Request, callee *Callee) *Invoke {
+	return &Invoke{
+		ID: callee.ID,
+		Target: Target{
+			Scope:   optional(r.Scope),
+			Service: r.Service,
+			Key:     r.Key,
+			Handler: r.Handler,
+			Type:    callee.Type,
+		},
+		Input:          journal.NewInput(r.Headers, r.Parameter),
+		Source:         Source{Kind: FromService, Caller: inv.ID, CallerTarget: inv.Target.String()},
+		IdempotencyKey: r.IdempotencyKey,
+		LimitKey:       optional(r.LimitKey),
+		Trace:          inv.Trace,
+		Retention:      callee.Retention,
+		ServerVersion:  inv.ServerVersion,
+	}
+}
+
+func optional(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

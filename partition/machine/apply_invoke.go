@@ -1,0 +1,68 @@
+package machine
+
+import (
+	"slices"
+
+	"platform/partition/journal"
+)
+
+// invoke creates an invocation, or finds the one that has the id already: nothing
+// runs twice.
+func (m *Machine) invoke(c *Invoke) (Outcome, error) {
+	known, err := m.invocation(c.ID)
+	switch {
+	case err != nil:
+		return Outcome{}, err
+	case known == nil:
+		return m.create(c)
+	case c.Sink == nil:
+		return describe(Existing, known), nil
+	case c.Target.Type == WorkflowRun:
+		return describe(Conflict, known), m.answer(*c.Sink, &alreadyInvoked)
+	case known.Status == Completed:
+		return describe(Existing, known), m.answer(*c.Sink, known.Result)
+	}
+	outcome := describe(Existing, known)
+	known.Sinks = append(slices.Clip(known.Sinks), *c.Sink)
+	m.st.PutInvocation(known)
+	return outcome, nil
+}
+
+// create writes the record and the Input entry, and hands the invocation to
+// admission.
+func (m *Machine) create(c *Invoke) (Outcome, error) {
+	inv := &Invocation{
+		ID:             c.ID,
+		Target:         c.Target,
+		Source:         c.Source,
+		IdempotencyKey: c.IdempotencyKey,
+		LimitKey:       c.LimitKey,
+		Trace:          c.Trace,
+		Retention:      c.Retention,
+		ServerVersion:  c.ServerVersion,
+		CreatedAt:      m.now,
+	}
+	if c.Source.Kind == FromRestart {
+		inv.RestartedFrom = c.Source.Caller
+	}
+	if c.Sink != nil {
+		inv.Sinks = []Sink{*c.Sink}
+	}
+	if c.StartAt > m.now {
+		inv.StartAt = c.StartAt
+	}
+	m.append(inv, journal.Input, c.Input)
+	inv.Commands++
+	if err := m.admit(inv, c.Input); err != nil {
+		return Outcome{}, err
+	}
+	return describe(OK, inv), nil
+}
+
+// describe is an outcome that tells of an invocation.
+func describe(code Code, inv *Invocation) Outcome {
+	return Outcome{Code: code, Status: inv.Status, Result: inv.Result, ExpiresAt: inv.ExpiresAt, StartAt: inv.StartAt}
+}
+
+// alreadyInvoked is what a call of a workflow gets whose run has begun or ended.
+var alreadyInvoked = journal.Result{Failure: &journal.Failure{Code: 409, Message: "the workflow method was already invoked"}}

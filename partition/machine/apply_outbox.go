@@ -1,0 +1,81 @@
+package machine
+
+import (
+	"fmt"
+
+	"platform/internal/ids"
+	"platform/partition/journal"
+)
+
+// deliver takes over messages of another partition, each once: the sender repeats
+// what it does not know to have arrived.
+func (m *Machine) deliver(c *Deliver) (Outcome, error) {
+	last, err := m.st.LastDelivered(c.From)
+	if err != nil {
+		return Outcome{}, fmt.Errorf("read last delivered of partition %d: %w", c.From, err)
+	}
+	if c.FirstSeq == 0 || c.FirstSeq > last+1 {
+		return Outcome{Code: Invalid}, nil // a gap: taking these would lose those before
+	}
+	known := last + 1 - c.FirstSeq
+	if known >= uint64(len(c.Messages)) {
+		return Outcome{}, nil
+	}
+	m.local = append(m.local, c.Messages[known:]...)
+	m.st.PutLastDelivered(c.From, c.FirstSeq+uint64(len(c.Messages))-1)
+	return Outcome{}, nil
+}
+
+// send passes a message to the owner of an invocation. Within the partition that
+// needs no outbox: the message takes effect before the command's end, after the
+// step that caused it, so that no record is changed while it is in hand.
+func (m *Machine) send(to ids.Invocation, msg Message) error {
+	owner := m.shards.Of(to.PartitionKey())
+	if owner == m.shards.Self {
+		m.local = append(m.local, msg)
+		return nil
+	}
+	last, err := m.st.LastSent(owner)
+	if err != nil {
+		return fmt.Errorf("read last sent to partition %d: %w", owner, err)
+	}
+	m.st.PutOutgoing(owner, last+1, msg)
+	m.emit(&Send{To: owner, Seq: last + 1, Message: msg})
+	return nil
+}
+
+// answer sends a result to an invocation that waits for it.
+func (m *Machine) answer(sink Sink, result *journal.Result) error {
+	return m.send(sink.Caller, &Complete{Sink: sink, Result: *result})
+}
+
+// settle lets the messages within the partition take effect, in the order in which
+// they were caused, those included that they cause themselves.
+func (m *Machine) settle() error {
+	for i := 0; i < len(m.local); i++ {
+		if err := m.receive(m.local[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Machine) receive(msg Message) error {
+	switch msg := msg.(type) {
+	case *Invoke:
+		_, err := m.invoke(msg)
+		return err
+	case *Complete:
+		return m.completeCall(msg)
+	}
+	return fmt.Errorf("receive %T: %w", msg, ErrUnknownCommand)
+}
+
+// completeCall appends the result of a callee to its caller's journal.
+func (m *Machine) completeCall(c *Complete) error {
+	n := completion(c.Sink.Type, c.Sink.Completion, journal.NewCompletion(c.Sink.Completion, c.Result))
+	if c.Result.Failure != nil {
+		n.settled = journal.Failed
+	}
+	return m.notify(c.Sink.Caller, n)
+}

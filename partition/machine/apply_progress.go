@@ -1,0 +1,82 @@
+package machine
+
+import (
+	"fmt"
+
+	"platform/partition/journal"
+)
+
+// progress stores what an attempt achieved. The attempt number fences: whatever
+// an older attempt still sends is refused as a whole. So is progress that breaks a
+// rule, which is found out before the first step takes effect.
+func (m *Machine) progress(c *Progress) (Outcome, error) {
+	inv, err := m.invocation(c.ID)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if inv == nil || inv.Status != Invoked || inv.Attempt != c.Attempt {
+		return Outcome{Code: Stale}, nil
+	}
+	if !valid(inv, c.Steps) {
+		return Outcome{Code: Invalid}, nil
+	}
+	if inv.Pin == (Pin{}) {
+		inv.Pin = c.Pin
+	}
+	for i := range c.Steps {
+		stored, err := m.step(inv, c.Steps, i)
+		if stored || err != nil {
+			return Outcome{}, err
+		}
+	}
+	m.st.PutInvocation(inv)
+	return Outcome{}, nil
+}
+
+// step takes one step. The steps that end an attempt, which come last, store inv.
+func (m *Machine) step(inv *Invocation, steps []Step, i int) (stored bool, err error) {
+	s := &steps[i]
+	switch s.Kind {
+	case StepCommand:
+		return false, m.journalCommand(inv, s)
+	case StepRunCompletion:
+		return false, m.runCompletion(inv, s)
+	case StepSuspend:
+		return true, m.suspend(inv, s.Await)
+	case StepEnd:
+		result, err := m.lastOutput(inv, steps)
+		if err != nil {
+			return true, err
+		}
+		return true, m.complete(inv, result)
+	case StepFail:
+		return true, m.complete(inv, &journal.Result{Failure: &journal.Failure{Code: s.Failure.Code, Message: s.Failure.Message}})
+	case StepPause:
+		return true, m.pause(inv, s.Failure)
+	}
+	return true, fmt.Errorf("step kind %d: %w", s.Kind, ErrUnknownCommand)
+}
+
+// runCompletion stores the result of a run. A second result for the same run can
+// only come from an attempt that lost its way, and the first one stands.
+func (m *Machine) runCompletion(inv *Invocation, s *Step) error {
+	content, err := journal.ParseNotification(s.Payload)
+	if err != nil {
+		return fmt.Errorf("run completion of %s: %w", inv.ID, err)
+	}
+	n := completion(journal.RunCompletion, s.Completion, s.Payload)
+	n.settled = content.Settled()
+	_, err = m.record(inv, n)
+	return err
+}
+
+// pause lets the invocation wait for an operator. It keeps its key: what it did
+// under it is not finished.
+func (m *Machine) pause(inv *Invocation, why *AttemptFailure) error {
+	if err := inv.move(Paused, m.now); err != nil {
+		return err
+	}
+	inv.Failure = why
+	m.st.PutInvocation(inv)
+	return nil
+}

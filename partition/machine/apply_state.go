@@ -1,0 +1,76 @@
+package machine
+
+import (
+	"fmt"
+
+	"platform/partition/journal"
+)
+
+// getState answers with the value of a key as it is now, or void.
+func (m *Machine) getState(inv *Invocation, payload []byte) error {
+	c, err := journal.ParseState(journal.GetLazyState, payload)
+	if err != nil {
+		return err
+	}
+	value, found, err := m.st.Value(inv.Target.Object(), c.Key)
+	if err != nil {
+		return fmt.Errorf("read state: %w", err)
+	}
+	answer := journal.NewVoid(c.Completion)
+	if found {
+		answer = journal.NewCompletion(c.Completion, journal.Result{Value: value})
+	}
+	_, err = m.record(inv, completion(journal.GetLazyStateCompletion, c.Completion, answer))
+	return err
+}
+
+// getStateKeys answers with all keys, in order.
+func (m *Machine) getStateKeys(inv *Invocation, payload []byte) error {
+	id, err := journal.ParseGetLazyStateKeys(payload)
+	if err != nil {
+		return err
+	}
+	keys, err := m.stateKeys(inv.Target.Object())
+	if err != nil {
+		return err
+	}
+	_, err = m.record(inv, completion(journal.GetLazyStateKeysCompletion, id, journal.NewStateKeys(id, keys)))
+	return err
+}
+
+func (m *Machine) setState(inv *Invocation, payload []byte) error {
+	c, err := journal.ParseState(journal.SetState, payload)
+	if err == nil {
+		m.st.PutValue(inv.Target.Object(), c.Key, c.Value)
+	}
+	return err
+}
+
+func (m *Machine) deleteState(inv *Invocation, payload []byte) error {
+	c, err := journal.ParseState(journal.ClearState, payload)
+	if err == nil {
+		m.st.DeleteValue(inv.Target.Object(), c.Key)
+	}
+	return err
+}
+
+// clearState deletes all state of an object. The keys are collected first: tables
+// are not to be changed while they are read through.
+func (m *Machine) clearState(o Object) error {
+	keys, err := m.stateKeys(o)
+	for _, key := range keys {
+		m.st.DeleteValue(o, key)
+	}
+	return err
+}
+
+func (m *Machine) stateKeys(o Object) ([][]byte, error) {
+	var keys [][]byte
+	for e, err := range m.st.Values(o) {
+		if err != nil {
+			return nil, fmt.Errorf("read state of %v: %w", o, err)
+		}
+		keys = append(keys, e.Key)
+	}
+	return keys, nil
+}

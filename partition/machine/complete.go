@@ -1,0 +1,121 @@
+package machine
+
+import (
+	"fmt"
+	"math"
+
+	"platform/partition/journal"
+)
+
+// MinRetention is how long, in milliseconds, a result is kept at least. An ingress
+// whose leader died asks the new one with the same id: were the record gone by
+// then, the handler would run again.
+const MinRetention = 60_000
+
+// complete ends an invocation: the result goes to all who wait for it, the key to
+// the next in line, and the record stays for its retention.
+func (m *Machine) complete(inv *Invocation, result *journal.Result) error {
+	if err := inv.move(Completed, m.now); err != nil {
+		return err
+	}
+	if err := m.dropSleeps(inv); err != nil {
+		return err
+	}
+	for _, sink := range inv.Sinks {
+		if err := m.answer(sink, result); err != nil {
+			return err
+		}
+	}
+	held := inv.HoldsLock
+	inv.Sinks, inv.Await, inv.Failure, inv.HoldsLock = nil, nil, nil, false
+	inv.Result, inv.CompletedAt = result, m.now
+	m.retain(inv)
+	m.emit(&Finish{ID: inv.ID, Target: inv.Target, Result: *result, ExpiresAt: inv.ExpiresAt})
+	object := inv.Target.Object()
+	m.st.PutInvocation(inv)
+	if held {
+		return m.release(object)
+	}
+	return nil
+}
+
+// retain decides when the record and the journal go.
+func (m *Machine) retain(inv *Invocation) {
+	kept := max(inv.Retention.Completion, MinRetention)
+	inv.ExpiresAt = after(m.now, kept)
+	switch {
+	case inv.Retention.Journal <= 0:
+		m.forgetJournal(inv)
+	case inv.Retention.Journal < kept:
+		m.setTimer(Timer{At: inv.journalExpiresAt(), Kind: TimerPurgeJournal, ID: inv.ID})
+	}
+	m.setTimer(Timer{At: inv.ExpiresAt, Kind: TimerPurge, ID: inv.ID})
+}
+
+// journalExpiresAt is when the journal of a completed invocation goes, if it goes
+// before the record.
+func (inv *Invocation) journalExpiresAt() int64 { return after(inv.CompletedAt, inv.Retention.Journal) }
+
+// after is a time a while later; the end of time instead of an overflow.
+func after(t, while int64) int64 {
+	if while > math.MaxInt64-t {
+		return math.MaxInt64
+	}
+	return t + while
+}
+
+func (m *Machine) forgetJournal(inv *Invocation) {
+	m.st.DeleteJournal(inv.ID, inv.Length)
+	inv.Length, inv.Commands, inv.Output = 0, 0, 0
+}
+
+// dropSleeps deletes the timers of sleeps that have not fired. They are found in
+// the journal, which is read only if there are any.
+func (m *Machine) dropSleeps(inv *Invocation) error {
+	for i := inv.Length; i > 0 && inv.Sleeps > 0; i-- {
+		e, err := m.st.Entry(inv.ID, i-1)
+		if err != nil {
+			return fmt.Errorf("read entry %d of %s: %w", i-1, inv.ID, err)
+		}
+		if e.Type != journal.Sleep {
+			continue
+		}
+		sleep, err := journal.ParseSleep(e.Payload)
+		if err != nil {
+			return fmt.Errorf("entry %d of %s: %w", i-1, inv.ID, err)
+		}
+		t := sleepTimer(inv.ID, sleep)
+		registered, err := m.st.HasTimer(t)
+		if err != nil {
+			return fmt.Errorf("look up timer of %s: %w", inv.ID, err)
+		}
+		if registered {
+			m.st.DeleteTimer(t)
+			inv.Sleeps--
+		}
+	}
+	return nil
+}
+
+// lastOutput is the result that the handler gave last: usually in the very steps
+// that end it, otherwise in the journal.
+func (m *Machine) lastOutput(inv *Invocation, steps []Step) (*journal.Result, error) {
+	var payload []byte
+	for i := len(steps) - 1; i >= 0 && payload == nil; i-- {
+		if steps[i].Kind == StepCommand && steps[i].Type == journal.Output {
+			payload = steps[i].Payload
+		}
+	}
+	if payload == nil {
+		e, err := m.st.Entry(inv.ID, inv.Output)
+		if err != nil {
+			return nil, fmt.Errorf("read output of %s: %w", inv.ID, err)
+		}
+		payload = e.Payload
+	}
+	result, err := journal.ParseOutput(payload)
+	if err != nil {
+		return nil, fmt.Errorf("output of %s: %w", inv.ID, err)
+	}
+	return &result, nil
+}

@@ -1,0 +1,74 @@
+package machine
+
+import (
+	"fmt"
+
+	"platform/internal/ids"
+	"platform/partition/journal"
+)
+
+// notification is what is about to be appended to a journal.
+type notification struct {
+	typ     journal.Type
+	id      journal.NotificationID
+	settled journal.Settled
+	payload []byte
+}
+
+// completion is the answer to the command with a completion id.
+func completion(t journal.Type, id uint32, payload []byte) notification {
+	return notification{t, journal.Completion(id), journal.Succeeded, payload}
+}
+
+// append adds an entry to the journal of inv, which the caller must store.
+func (m *Machine) append(inv *Invocation, t journal.Type, payload []byte) journal.Entry {
+	e := journal.Entry{Type: t, Payload: payload, AppendedAt: m.now}
+	m.st.AppendEntry(inv.ID, inv.Length, e)
+	inv.Length++
+	inv.ProgressAt, inv.ModifiedAt = m.now, m.now
+	return e
+}
+
+// record appends a notification to the journal of inv, which the caller must
+// store, and tells the attempt. A completion comes once: a second one is dropped
+// and false returned.
+func (m *Machine) record(inv *Invocation, n notification) (bool, error) {
+	if !n.id.Signal {
+		switch before, err := m.st.Notified(inv.ID, n.id); {
+		case err != nil:
+			return false, fmt.Errorf("look up notification %v of %s: %w", n.id, inv.ID, err)
+		case before != journal.Pending:
+			return false, nil
+		}
+	}
+	index := inv.Length
+	e := m.append(inv, n.typ, n.payload)
+	m.st.PutNotified(inv.ID, n.id, n.settled)
+	if inv.Status == Invoked {
+		m.emit(&Notify{ID: inv.ID, Attempt: inv.Attempt, Index: index, Entry: e})
+	}
+	return true, nil
+}
+
+// notify appends a notification to an invocation that may have ended, and wakes it
+// if that is what it waited for.
+func (m *Machine) notify(to ids.Invocation, n notification) error {
+	inv, err := m.invocation(to)
+	if err != nil || inv == nil || inv.Status == Completed {
+		return err
+	}
+	return m.notifyRecord(inv, n)
+}
+
+// notifyRecord is notify for a record at hand, which it stores.
+func (m *Machine) notifyRecord(inv *Invocation, n notification) error {
+	added, err := m.record(inv, n)
+	if err != nil {
+		return err
+	}
+	if added && inv.Status == Suspended {
+		return m.reconsider(inv, n)
+	}
+	m.st.PutInvocation(inv)
+	return nil
+}

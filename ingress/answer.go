@@ -1,0 +1,80 @@
+package ingress
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"platform/internal/ids"
+	"platform/metadata"
+	"platform/partition/journal"
+)
+
+// Headers are assigned under their canonical names, which saves looking them up.
+const (
+	headerID           = "X-Platform-Id"
+	headerIDAlias      = "X-Restate-Id"
+	headerSource       = "X-Platform-Error-Source"
+	headerSourceAlias  = "X-Restate-Error-Source"
+	headerExpires      = "Idempotency-Expires"
+	autoContentLength  = 1024 // up to here the standard library says the length by itself
+	lowestFinalStatus  = 200
+	highestFinalStatus = 999
+)
+
+// conflict is how the call of a workflow that already ran fails.
+var conflict = &journal.Failure{Code: http.StatusConflict, Message: ErrConflict.Error()}
+
+// setID tells whose answer it is.
+func setID(h http.Header, id ids.Invocation) {
+	text := []string{id.String()}
+	h[headerID], h[headerIDAlias] = text, text
+}
+
+// setSource tells whose error it is.
+func setSource(h http.Header, source string) {
+	text := []string{source}
+	h[headerSource], h[headerSourceAlias] = text, text
+}
+
+// writeAnswer answers with the result of an invocation.
+func writeAnswer(w http.ResponseWriter, a *Answer, rules *metadata.OutputRules) error {
+	h := w.Header()
+	if !a.ExpiresAt.IsZero() {
+		h[headerExpires] = []string{a.ExpiresAt.UTC().Format(time.RFC3339)}
+	}
+	if a.Result.Failure != nil {
+		return writeFailure(w, a.ID, a.Result.Failure)
+	}
+	value := a.Result.Value
+	setID(h, a.ID)
+	h["Content-Type"] = nil // keeps the standard library from guessing one
+	if contentType := rules.AnswerContentType(len(value)); contentType != "" {
+		h["Content-Type"] = []string{contentType}
+	}
+	if len(value) > autoContentLength {
+		h["Content-Length"] = []string{strconv.Itoa(len(value))}
+	}
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write(value) // nobody to tell if the client has gone
+	return nil
+}
+
+// writeFailure answers with the failure that an invocation ended with. Its code is
+// the status where HTTP allows that.
+func writeFailure(w http.ResponseWriter, id ids.Invocation, f *journal.Failure) error {
+	body := errorBody{Code: int(f.Code), Message: f.Message, Source: fromInvocation}
+	if len(f.Metadata) > 0 {
+		body.Metadata = make(map[string]string, len(f.Metadata))
+		for _, m := range f.Metadata {
+			body.Metadata[m.Key] = m.Value
+		}
+	}
+	status := int(f.Code)
+	if status < lowestFinalStatus || status > highestFinalStatus {
+		status = http.StatusInternalServerError
+	}
+	setID(w.Header(), id)
+	setSource(w.Header(), fromInvocation)
+	return writeJSON(w, status, body)
+}

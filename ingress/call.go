@@ -1,0 +1,195 @@
+package ingress
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/internal/ids"
+	"platform/internal/units"
+	"platform/metadata"
+	"platform/partition/machine"
+)
+
+func (s *Server) platformCall(c echo.Context) error { return s.route(c, false, false) }
+
+func (s *Server) platformSend(c echo.Context) error { return s.route(c, false, true) }
+
+func (s *Server) classic(c echo.Context) error { return s.route(c, true, false) }
+
+// scoped refuses scopes: limits exist only with flow control.
+func (s *Server) scoped(echo.Context) error { return errScope }
+
+var errScope = &problem{status: http.StatusBadRequest, message: "[RT0024] scoped invocations require vqueues to be enabled: flow control is off on this cluster. " +
+	"On a fresh cluster, set experimental-enable-vqueues = true and experimental-enable-protocol-v7 = true in the configuration, or " +
+	"PLATFORM_EXPERIMENTAL_ENABLE_VQUEUES=true and PLATFORM_EXPERIMENTAL_ENABLE_PROTOCOL_V7=true in the environment"}
+
+// route finds the handler that a path names and calls it.
+func (s *Server) route(c echo.Context, classic, oneWay bool) error {
+	r := c.Request()
+	schemas := s.registry.Schemas()
+	t, err := parseTarget(schemas, c.ParamValues()[0], r.URL, classic)
+	if err != nil {
+		return err
+	}
+	t.oneWay = t.oneWay || oneWay
+	options := metadata.Effective(t.handler, t.service, s.cfg.Defaults())
+	if err := checkCallable(schemas, &t, options.Public); err != nil {
+		return err
+	}
+	if !slices.Contains(getPost, r.Method) {
+		return methodNotAllowed(r.Method, getPost)
+	}
+	inv, err := s.invocation(c.Response(), r, &t, &options)
+	if err != nil {
+		return err
+	}
+	if t.oneWay {
+		return s.send(c, inv)
+	}
+	return s.call(c, &t, inv)
+}
+
+// invocation makes a request into what the partition is asked for.
+func (s *Server) invocation(w http.ResponseWriter, r *http.Request, t *target, options *metadata.EffectiveOptions) (*machine.Invoke, error) {
+	now := s.cfg.Now()
+	inv := &machine.Invoke{Target: t.machine(), Trace: traceOf(r.Header), ServerVersion: s.cfg.Version}
+	if err := readQuery(r, t, inv, now); err != nil {
+		return nil, err
+	}
+	if err := readIdempotencyKey(r.Header, inv); err != nil {
+		return nil, err
+	}
+	payload, body, err := s.readInput(w, r)
+	if err != nil {
+		return nil, err
+	}
+	contentType, has := first(r.Header["Content-Type"])
+	if err := t.handler.Input.Check(contentType, has, body); err != nil {
+		return nil, badRequest("%v", err)
+	}
+	inv.Input = payload
+	inv.ID = newID(inv.Target, inv.IdempotencyKey, now)
+	inv.Retention = options.Retention(inv.Target.Type, inv.IdempotencyKey != nil)
+	return inv, nil
+}
+
+// readQuery takes what the query and its twin among the headers say. Parameters
+// that mean nothing here are the handler's business, malformed ones too.
+func readQuery(r *http.Request, t *target, inv *machine.Invoke, now time.Time) error {
+	var query url.Values
+	if r.URL.RawQuery != "" {
+		query = r.URL.Query()
+	}
+	if query.Has("limit-key") || r.Header["X-Platform-Limit-Key"] != nil || r.Header["X-Restate-Limit-Key"] != nil {
+		return badRequest("[RT0024] limit-key requires a scope to be set: use /platform/scope/{scope}/call/… or /platform/scope/{scope}/send/…")
+	}
+	if !query.Has("delay") {
+		return nil
+	}
+	if !t.oneWay {
+		return badRequest("bad delay: only sends can be delayed, a call waits for the result")
+	}
+	delay, err := units.ParseDuration(query.Get("delay"))
+	if err != nil {
+		return badRequest("bad delay: %v; examples are 10s, 1h 30m and PT90S", err)
+	}
+	inv.StartAt = now.Add(delay).UnixMilli()
+	return nil
+}
+
+func readIdempotencyKey(h http.Header, inv *machine.Invoke) error {
+	key, has := first(h["Idempotency-Key"])
+	switch {
+	case !has:
+		return nil
+	case inv.Target.Type == machine.WorkflowRun:
+		return badRequest("bad idempotency key: the run of a workflow cannot have one, since its key already makes it run once")
+	case !isASCII(key):
+		return badRequest("bad header: the value of 'idempotency-key' has characters outside ASCII")
+	}
+	inv.IdempotencyKey = &key
+	return nil
+}
+
+func first(values []string) (string, bool) {
+	if len(values) == 0 {
+		return "", false
+	}
+	return values[0], true
+}
+
+// traceOf is the caller's trace context, if it is one.
+func traceOf(h http.Header) machine.Trace {
+	parent, _ := first(h["Traceparent"])
+	if !validTraceparent(parent) {
+		return machine.Trace{}
+	}
+	return machine.Trace{Parent: parent, State: strings.Join(h["Tracestate"], ",")}
+}
+
+// validTraceparent reports whether s is version-traceid-parentid-flags in lower
+// case hexadecimal digits, both ids not zero (W3C trace context).
+func validTraceparent(s string) bool {
+	if len(s) < 55 || (len(s) > 55 && (s[:2] == "00" || s[55] != '-')) || s[:2] == "ff" {
+		return false
+	}
+	for i := range 55 {
+		dash := i == 2 || i == 35 || i == 52
+		digit := '0' <= s[i] && s[i] <= '9' || 'a' <= s[i] && s[i] <= 'f'
+		if dash != (s[i] == '-') || !dash && !digit {
+			return false
+		}
+	}
+	return strings.Trim(s[3:35], "0") != "" && strings.Trim(s[36:52], "0") != ""
+}
+
+// call answers with the result of an invocation.
+func (s *Server) call(c echo.Context, t *target, inv *machine.Invoke) error {
+	id, repeatable := inv.ID, inv.IdempotencyKey != nil
+	answer, err := s.invocations.Call(c.Request().Context(), inv)
+	if err == ErrConflict {
+		return writeFailure(c.Response(), id, conflict)
+	}
+	if err != nil {
+		return s.explain(c.Request().Context(), err, id, repeatable)
+	}
+	answer.ID = id
+	return writeAnswer(c.Response(), &answer, &t.handler.Output)
+}
+
+// send answers that an invocation has been accepted.
+func (s *Server) send(c echo.Context, inv *machine.Invoke) error {
+	id, startAt := inv.ID, inv.StartAt
+	repeatable := inv.IdempotencyKey != nil || inv.Target.Type == machine.WorkflowRun
+	outcome, err := s.invocations.Send(c.Request().Context(), inv)
+	if err != nil {
+		return s.explain(c.Request().Context(), err, id, repeatable)
+	}
+	body := sendBody{ID: idText(id), Status: "Accepted"}
+	if outcome.Code == machine.Existing || outcome.Code == machine.Conflict {
+		body.Status, startAt = "PreviouslyAccepted", outcome.StartAt
+	}
+	if startAt != 0 {
+		body.ExecutionTime = time.UnixMilli(startAt).UTC().Format("2006-01-02T15:04:05.000000000Z07:00")
+	}
+	setID(c.Response().Header(), id)
+	return writeJSON(c.Response(), http.StatusAccepted, body)
+}
+
+// sendBody answers a send.
+type sendBody struct {
+	ID            idText `json:"invocationId"`
+	Status        string `json:"status"`
+	ExecutionTime string `json:"executionTime,omitempty"`
+}
+
+// idText prints an invocation id in JSON.
+type idText ids.Invocation
+
+// MarshalText is the text form of the id.
+func (id idText) MarshalText() ([]byte, error) { return ids.Invocation(id).AppendText(nil), nil }

@@ -1,0 +1,42 @@
+package ingress
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"time"
+
+	"platform/internal/ids"
+	"platform/partition/machine"
+)
+
+// newID gives an invocation its id. The run of a workflow and requests with an
+// idempotency key have one that follows from them, so that a repetition finds the
+// first; any other id is new and cannot be guessed, since who knows it may ask for
+// the result. It is given here, before the first try, so that tries can be repeated
+// on the way to the partition.
+func newID(t machine.Target, idempotencyKey *string, now time.Time) ids.Invocation {
+	var partitionKey uint64
+	switch {
+	case t.Type.Keyed():
+		partitionKey = ids.HashKey(t.Key)
+	case idempotencyKey != nil:
+		partitionKey = ids.HashKey(*idempotencyKey)
+	default:
+		partitionKey = rand.Uint64()
+	}
+	switch {
+	case t.Type == machine.WorkflowRun:
+		return ids.NewInvocation(partitionKey, ids.WorkflowUnique(t.Scope, t.Service, t.Key))
+	case idempotencyKey != nil:
+		return ids.NewInvocation(partitionKey, ids.IdempotentUnique(t.Scope, t.Service, t.Key, t.Handler, *idempotencyKey))
+	}
+	return ids.NewInvocation(partitionKey, newULID(now))
+}
+
+// newULID is 48 bits of time and 80 of chance. The chance comes from the runtime's
+// generator: ChaCha8, seeded by the operating system, without lock or system call.
+func newULID(now time.Time) (u [16]byte) {
+	binary.BigEndian.PutUint64(u[:8], uint64(now.UnixMilli())<<16|rand.Uint64()>>48)
+	binary.BigEndian.PutUint64(u[8:], rand.Uint64())
+	return u
+}

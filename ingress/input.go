@@ -1,0 +1,156 @@
+package ingress
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Field numbers of the protocol's InputCommandMessage and what it contains. The
+// message is laid out by hand so that the body of most requests is read straight
+// to its place in it: one allocation, no copy.
+const (
+	fieldHeaders = 1
+	fieldValue   = 14
+	fieldKey     = 1 // of a header
+	fieldText    = 2 // of a header
+	fieldContent = 1 // of a value
+)
+
+// Names under which handlers find path and query of their request: ours and the
+// one that SDKs know.
+var pathHeaders = [...]string{"x-platform-ingress-path", "x-restate-ingress-path"}
+
+// input is the Input entry of a request in the making: its headers, then its body.
+type input struct {
+	header http.Header
+	path   string // path and query
+	hop    []string
+	size   int // of the encoded headers
+}
+
+// newInput looks at the headers of a request and sizes them.
+func newInput(r *http.Request) (*input, error) {
+	in := &input{header: r.Header, path: r.RequestURI, hop: hopByHop(r.Header["Connection"])}
+	if !strings.HasPrefix(in.path, "/") || !isASCII(in.path) {
+		in.path = r.URL.RequestURI()
+	}
+	if !isASCII(in.path) {
+		return nil, badRequest("bad query: characters outside ASCII must be percent-encoded")
+	}
+	for _, name := range pathHeaders {
+		in.size += fieldSize(fieldHeaders, headerSize(name, in.path))
+	}
+	for name, values := range r.Header {
+		if in.dropped(name) {
+			continue
+		}
+		for _, value := range values {
+			if !isASCII(value) {
+				return nil, badRequest("bad header: the value of '%s' has characters outside ASCII", strings.ToLower(name))
+			}
+			in.size += fieldSize(fieldHeaders, headerSize(name, value))
+		}
+	}
+	return in, nil
+}
+
+// encode is the Input entry with room for a body of that length at its end.
+func (in *input) encode(length int) (payload, body []byte) {
+	value := 0
+	if length > 0 {
+		value = fieldSize(fieldContent, length)
+	}
+	b := make([]byte, 0, in.size+fieldSize(fieldValue, value))
+	for _, name := range pathHeaders {
+		b = appendHeader(b, name, in.path)
+	}
+	for name, values := range in.header {
+		if in.dropped(name) {
+			continue
+		}
+		for _, text := range values {
+			b = appendHeader(b, name, text)
+		}
+	}
+	b = appendPrefix(b, fieldValue, value)
+	if length > 0 {
+		b = appendPrefix(b, fieldContent, length)
+	}
+	payload = b[:len(b)+length]
+	return payload, payload[len(b):]
+}
+
+// dropped reports whether handlers do not see a header: those of the connection,
+// those that the ingress itself consumes, and those that it says.
+func (in *input) dropped(name string) bool {
+	switch name {
+	case "Connection", "Host", "Idempotency-Key", "Idempotency-Expires",
+		"Keep-Alive", "Proxy-Connection", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Http2-Settings",
+		"X-Platform-Ingress-Path", "X-Restate-Ingress-Path":
+		return true
+	}
+	return in.hop != nil && slices.Contains(in.hop, name)
+}
+
+// hopByHop are the headers that a Connection header names, canonical; nil for
+// those that it usually has.
+func hopByHop(connection []string) (names []string) {
+	for _, line := range connection {
+		if line == "keep-alive" || line == "close" {
+			continue
+		}
+		for name := range strings.SplitSeq(line, ",") {
+			names = append(names, http.CanonicalHeaderKey(strings.TrimSpace(name)))
+		}
+	}
+	return names
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// fieldSize is what a field of bytes takes, in bytes.
+func fieldSize(number protowire.Number, length int) int {
+	return protowire.SizeTag(number) + protowire.SizeBytes(length)
+}
+
+func headerSize(name, value string) int {
+	size := fieldSize(fieldKey, len(name))
+	if value != "" {
+		size += fieldSize(fieldText, len(value))
+	}
+	return size
+}
+
+// appendPrefix is what stands before the bytes of a field.
+func appendPrefix(b []byte, number protowire.Number, length int) []byte {
+	b = protowire.AppendTag(b, number, protowire.BytesType)
+	return protowire.AppendVarint(b, uint64(length))
+}
+
+// appendHeader writes a header with its name in lower case, as handlers expect it.
+func appendHeader(b []byte, name, value string) []byte {
+	b = appendPrefix(b, fieldHeaders, headerSize(name, value))
+	b = appendPrefix(b, fieldKey, len(name))
+	for i := range len(name) {
+		c := name[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		b = append(b, c)
+	}
+	if value == "" {
+		return b
+	}
+	b = appendPrefix(b, fieldText, len(value))
+	return append(b, value...)
+}

@@ -1,0 +1,99 @@
+package ingress
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"platform/metadata"
+	"platform/partition/machine"
+)
+
+// oldestProtocol is the oldest version of the service protocol in which new
+// invocations may start.
+const oldestProtocol = 5
+
+// target is what the path of a call means.
+type target struct {
+	service *metadata.Service
+	handler *metadata.Handler
+	key     string
+	oneWay  bool
+}
+
+func (t *target) machine() machine.Target {
+	return machine.Target{Service: t.service.Name, Key: t.key, Handler: t.handler.Name, Type: t.handler.Type}
+}
+
+// parseTarget reads {service}[/{key}]/{handler}[/send] without the leading slash.
+// The type of the service decides whether there is a key, so the service comes
+// first. The ending is only known to the classic form.
+func parseTarget(schemas *metadata.Schemas, path string, u *url.URL, classic bool) (target, error) {
+	var t target
+	name, rest, _ := strings.Cut(path, "/")
+	name, err := unescape(name, u)
+	if err != nil {
+		return t, err
+	}
+	if t.service = schemas.Services[name]; t.service == nil {
+		return t, &problem{status: http.StatusNotFound, message: "service '" + name + "' not found, make sure to register the service before calling it"}
+	}
+	handler := rest
+	if t.service.Type != metadata.PlainService {
+		var found bool
+		if t.key, handler, found = strings.Cut(rest, "/"); !found {
+			return t, badShape(t.service)
+		}
+		if t.key, err = unescape(t.key, u); err != nil {
+			return t, err
+		}
+		if t.key == "" {
+			return t, badRequest("bad path: the key must not be empty")
+		}
+	}
+	handler, ending, found := strings.Cut(handler, "/")
+	if t.oneWay = classic && ending == "send"; found && !t.oneWay {
+		return t, badShape(t.service)
+	}
+	if handler, err = unescape(handler, u); err != nil {
+		return t, err
+	}
+	if handler == "" {
+		return t, badShape(t.service)
+	}
+	if t.handler = t.service.Handler(handler); t.handler == nil {
+		return t, &problem{status: http.StatusNotFound, message: "service '" + name + "' has no handler '" + handler + "'"}
+	}
+	return t, nil
+}
+
+// badShape says how paths to a service look.
+func badShape(s *metadata.Service) error {
+	switch s.Type {
+	case metadata.VirtualObject:
+		return badRequest("bad path: '%s' is a virtual object, whose handlers are called with a key: %[1]s/{key}/{handler}", s.Name)
+	case metadata.Workflow:
+		return badRequest("bad path: '%s' is a workflow, whose handlers are called with a key: %[1]s/{key}/{handler}", s.Name)
+	}
+	return badRequest("bad path: '%s' is a service without keys, whose handlers are called as %[1]s/{handler}", s.Name)
+}
+
+// checkCallable refuses handlers that requests from outside cannot reach.
+func checkCallable(schemas *metadata.Schemas, t *target, public bool) error {
+	if !public {
+		return &problem{status: http.StatusNotFound, message: "'" + t.service.Name + "/" + t.handler.Name + "' is not public: only other services can call it"}
+	}
+	if d := schemas.Deployments[t.service.Deployment]; d != nil && d.MaxProtocol < oldestProtocol {
+		return badRequest("[RT0020] service '%s' is served by a deployment that speaks a deprecated version of the service protocol: upgrade its SDK and register it again", t.service.Name)
+	}
+	return nil
+}
+
+// checkText refuses text that cannot be a name or a key.
+func checkText(s string) (string, error) {
+	if !utf8.ValidString(s) {
+		return "", badRequest("bad path: the segment %q is not valid UTF-8", s)
+	}
+	return s, nil
+}

@@ -1,0 +1,159 @@
+package ingress
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/internal/ids"
+)
+
+// Statuses that the standard library has no names for.
+const (
+	statusNotReady     = 470 // the result of the invocation is not there yet
+	statusClientClosed = 499 // nobody reads the answer any more
+)
+
+// Values of the error source header: whose error it is. Clients never repeat a
+// request because of an invocation's error.
+const (
+	fromIngress    = "ingress"
+	fromInvocation = "invocation"
+)
+
+// errStopping is why requests are cut short at the end of the drain.
+var errStopping = errors.New("the server is shutting down")
+
+// problem is an error of the ingress itself, ready to be answered.
+type problem struct {
+	status  int
+	message string
+	allow   string         // allow header, with 405
+	retry   bool           // tell the client when to come back
+	id      ids.Invocation // zero: none to tell
+}
+
+func (p *problem) Error() string { return p.message }
+
+func badRequest(format string, args ...any) error {
+	return &problem{status: http.StatusBadRequest, message: fmt.Sprintf(format, args...)}
+}
+
+func methodNotAllowed(method string, allowed []string) error {
+	list := strings.Join(allowed, ", ")
+	return &problem{
+		status:  http.StatusMethodNotAllowed,
+		message: fmt.Sprintf("method %s is not allowed here, use %s", method, list),
+		allow:   list,
+	}
+}
+
+func tooManyRequests(limit int64) error {
+	return &problem{
+		status:  http.StatusTooManyRequests,
+		message: fmt.Sprintf("more than %d requests are in progress (ingress.concurrent-api-requests-limit); the request had no effect and can be retried safely", limit),
+		retry:   true,
+	}
+}
+
+func bodyTooLarge(limit int64) error {
+	return &problem{
+		status:  http.StatusRequestEntityTooLarge,
+		message: fmt.Sprintf("the request body is larger than %d bytes (ingress.request-size-limit)", limit),
+	}
+}
+
+// explain turns an error of Invocations into the answer to a request about the
+// invocation id. Repeatable says that sending the request again finds the same
+// invocation.
+func (s *Server) explain(ctx context.Context, err error, id ids.Invocation, repeatable bool) error {
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return &problem{status: http.StatusNotFound, message: ErrNotFound.Error()}
+	case errors.Is(err, ErrNotReady):
+		return &problem{status: statusNotReady, message: ErrNotReady.Error(), id: id}
+	case errors.Is(err, ErrNoOutput):
+		return &problem{status: http.StatusBadRequest, message: ErrNoOutput.Error(), id: id}
+	case errors.Is(context.Cause(ctx), errStopping):
+		return unavailable("the server is shutting down", id, repeatable)
+	case ctx.Err() != nil:
+		return &problem{status: statusClientClosed, message: "the client has gone; the invocation goes on", id: id}
+	}
+	if down, ok := errors.AsType[*UnavailableError](err); ok {
+		return unavailable("the partition of the invocation is "+down.Error(), id, repeatable || down.SafeToRetry)
+	}
+	s.log.Error("request failed", "invocation_id", id, "err", err)
+	return &problem{status: http.StatusInternalServerError, message: "internal error; whether the request took effect is not known", id: id}
+}
+
+func unavailable(why string, id ids.Invocation, safe bool) error {
+	p := &problem{status: http.StatusServiceUnavailable, retry: safe, id: id}
+	if safe {
+		p.message = why + "; the request can be retried safely"
+	} else {
+		p.message = why + "; whether the request took effect is not known, so a retry may have a second effect: ask for the result with /platform/attach/" + id.String() + ", or send requests with an idempotency key"
+	}
+	return p
+}
+
+// fail answers a request with an error.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	p, ok := errors.AsType[*problem](err)
+	if !ok {
+		p = s.foreign(r, err)
+	}
+	h := w.Header()
+	if !p.id.IsZero() {
+		setID(h, p.id)
+	}
+	setSource(h, fromIngress)
+	if p.allow != "" {
+		h["Allow"] = []string{p.allow}
+	}
+	if p.retry {
+		h["Retry-After"] = []string{"1"}
+	}
+	if p.status == http.StatusRequestEntityTooLarge && r.ProtoMajor == 1 {
+		h["Connection"] = []string{"close"} // the rest of the body is not worth reading
+	}
+	_ = writeJSON(w, p.status, errorBody{Code: p.status, Message: p.message, Source: fromIngress})
+}
+
+// foreign is the problem of an error that the router made or nobody foresaw.
+func (s *Server) foreign(r *http.Request, err error) *problem {
+	if routed, ok := errors.AsType[*echo.HTTPError](err); ok && routed.Code == http.StatusNotFound {
+		return &problem{status: http.StatusNotFound, message: "not found"}
+	}
+	s.log.Error("request failed", "path", r.URL.Path, "err", err)
+	return &problem{status: http.StatusInternalServerError, message: "internal error"}
+}
+
+// errorBody is the one shape of errors, of the ingress and of invocations.
+type errorBody struct {
+	Code     int               `json:"code"`
+	Message  string            `json:"message"`
+	Source   string            `json:"source"`
+	Metadata map[string]string `json:"metadata,omitempty"`
+}
+
+// writeJSON answers with a JSON body.
+func writeJSON(w http.ResponseWriter, status int, body any) error {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(body); err != nil {
+		return fmt.Errorf("encode answer: %w", err)
+	}
+	w.Header()["Content-Type"] = jsonType
+	w.WriteHeader(status)
+	_, _ = w.Write(bytes.TrimSuffix(buf.Bytes(), []byte{'\n'})) // nobody to tell if the client has gone
+	return nil
+}
+
+var jsonType = []string{"application/json"}

@@ -1,0 +1,157 @@
+package ingress
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+)
+
+// Methods of routes; joined they are the value of the allow header.
+var (
+	get     = []string{http.MethodGet}
+	post    = []string{http.MethodPost}
+	getPost = []string{http.MethodGet, http.MethodPost}
+)
+
+const healthPath = "/health"
+
+// routes lists what the ingress answers. Everything under the reserved prefix
+// exists twice: clients of before know it under its first name.
+func (s *Server) routes() *echo.Echo {
+	e := echo.New()
+	e.HTTPErrorHandler = func(err error, c echo.Context) { s.fail(c.Response(), c.Request(), err) }
+	for _, prefix := range []string{"/platform", "/restate"} {
+		// Calls check the method themselves: an unknown service comes first.
+		s.add(e, nil, prefix+"/call/*", s.platformCall)
+		s.add(e, nil, prefix+"/send/*", s.platformSend)
+		s.add(e, nil, prefix+"/scope/:scope/call/*", s.scoped)
+		s.add(e, nil, prefix+"/scope/:scope/send/*", s.scoped)
+
+		s.add(e, get, prefix+healthPath, s.health)
+		s.add(e, post, prefix+"/lookup", s.lookup)
+		s.add(e, post, prefix+"/attach", s.byBody(s.attach))
+		s.add(e, post, prefix+"/output", s.byBody(s.output))
+		for verb, answer := range map[string]answerer{"attach": s.attach, "output": s.output} {
+			s.add(e, get, prefix+"/"+verb+"/:id", byID(answer))
+			s.add(e, get, prefix+"/invocation/:id/"+verb, byID(answer))
+			s.add(e, get, prefix+"/invocation/:service/:handler/:idempotency/"+verb, byIdempotencyKey(answer))
+			s.add(e, get, prefix+"/invocation/:service/:key/:handler/:idempotency/"+verb, byIdempotencyKey(answer))
+			s.add(e, get, prefix+"/workflow/:service/:key/"+verb, byWorkflow(answer))
+		}
+		s.add(e, nil, prefix+"/*", notFound)
+	}
+	s.add(e, nil, "/openapi/*", notFound)
+	s.add(e, nil, "/*", s.classic)
+	return e
+}
+
+// add registers a handler for a path. Methods other than the given ones are
+// refused, unless methods is nil: then the handler sees them all. The bound on
+// requests in progress holds for all but the health route, which has to answer
+// when everything is slow.
+func (s *Server) add(e *echo.Echo, methods []string, path string, handler echo.HandlerFunc) {
+	guarded := func(c echo.Context) (err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				err = s.survive(c, v)
+			}
+		}()
+		if limit := s.cfg.ConcurrentRequests; limit > 0 && !strings.HasSuffix(path, healthPath) {
+			defer s.active.Add(-1)
+			if s.active.Add(1) > limit {
+				return tooManyRequests(limit)
+			}
+		}
+		if methods != nil && !slices.Contains(methods, c.Request().Method) {
+			return methodNotAllowed(c.Request().Method, methods)
+		}
+		return handler(c)
+	}
+	e.Any(path, guarded)
+	e.RouteNotFound(path, guarded) // methods that the router has not heard of
+}
+
+// survive turns a panic of a handler into an error, for the client's sake; what it
+// already wrote must not look like a whole answer, so then the connection goes.
+func (s *Server) survive(c echo.Context, v any) error {
+	if v == http.ErrAbortHandler {
+		panic(v)
+	}
+	s.log.Error("handler panicked", "err", fmt.Sprint(v), "path", c.Request().URL.Path, "stack", string(debug.Stack()))
+	if c.Response().Committed {
+		panic(http.ErrAbortHandler)
+	}
+	return &problem{status: http.StatusInternalServerError, message: "internal error"}
+}
+
+// serve is the way of every request: what concerns all of them, then the router.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if origin := r.Header["Origin"]; len(origin) > 0 {
+		s.allowOrigin(w.Header(), origin[0])
+	}
+	if r.Method == http.MethodOptions {
+		s.preflight(w, r)
+		return
+	}
+	r = trimSlash(r)
+	if n := strings.Count(echo.GetPath(r), "/"); n < 2 || n > 7 {
+		s.fail(w, r, badRequest("bad path: '%s' has %d segments; paths are /{service}[/{key}]/{handler}[/send] or start with /platform/", r.URL.Path, n))
+		return
+	}
+	s.router.ServeHTTP(w, r)
+}
+
+// trimSlash is the request without a slash at the end of its path.
+func trimSlash(r *http.Request) *http.Request {
+	if !strings.HasSuffix(r.URL.Path, "/") || len(r.URL.Path) == 1 {
+		return r
+	}
+	trimmed, u := *r, *r.URL
+	raw, encoded := strings.CutSuffix(u.RawPath, "/")
+	if u.RawPath != "" && !encoded {
+		return r // the slash is an encoded one and part of the last segment
+	}
+	u.Path, u.RawPath = strings.TrimSuffix(u.Path, "/"), raw
+	trimmed.URL = &u
+	return &trimmed
+}
+
+func (s *Server) health(c echo.Context) error {
+	if s.draining.Load() {
+		return &problem{status: http.StatusServiceUnavailable, message: "the server is shutting down"}
+	}
+	schemas := s.registry.Schemas()
+	names := make([]string, 0, len(schemas.Services))
+	for name, svc := range schemas.Services {
+		if svc.Options.Public == nil || *svc.Options.Public {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return writeJSON(c.Response(), http.StatusOK, healthBody{Services: names})
+}
+
+type healthBody struct {
+	Services []string `json:"services"`
+}
+
+func notFound(c echo.Context) error {
+	return &problem{status: http.StatusNotFound, message: "not found"}
+}
+
+// unescape decodes a segment of a URL's path, if that is still to be done: the
+// router works on the raw path where the decoded one would have lost something.
+func unescape(segment string, u *url.URL) (string, error) {
+	if u.RawPath != "" {
+		var err error
+		if segment, err = url.PathUnescape(segment); err != nil {
+			return "", badRequest("bad path: cannot decode the segment '%s'", segment)
+		}
+	}
+	return checkText(segment)
+}

@@ -1,0 +1,151 @@
+package ingress
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/internal/ids"
+	"platform/partition/machine"
+)
+
+// targetBody describes an invocation in the body of an attach, output or lookup.
+// Which fields are needed follows from Target.
+type targetBody struct {
+	Target string  `json:"target"`
+	Scope  *string `json:"scope"`
+
+	WorkflowName *string `json:"workflowName"`
+	WorkflowKey  *string `json:"workflowKey"`
+
+	Service        *string `json:"service"`
+	Key            *string `json:"key"`
+	Handler        *string `json:"handler"`
+	IdempotencyKey *string `json:"idempotencyKey"`
+
+	InvocationID *string `json:"invocationId"`
+}
+
+// byBody takes the invocation from the request's body.
+func (s *Server) byBody(answer answerer) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		id, err := s.readTarget(c)
+		if err != nil {
+			return err
+		}
+		return answer(c, id)
+	}
+}
+
+// lookup answers with the id that a target has or would have.
+func (s *Server) lookup(c echo.Context) error {
+	id, err := s.readTarget(c)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c.Response(), http.StatusOK, lookupBody{ID: idText(id)})
+}
+
+type lookupBody struct {
+	ID idText `json:"invocationId"`
+}
+
+func (s *Server) readTarget(c echo.Context) (ids.Invocation, error) {
+	var buf bytes.Buffer
+	if err := s.readAll(c.Response(), c.Request(), &buf); err != nil {
+		return ids.Invocation{}, err
+	}
+	var body targetBody
+	if err := decodeJSON(buf.Bytes(), &body); err != nil {
+		return ids.Invocation{}, err
+	}
+	return body.id()
+}
+
+// decodeJSON reads exactly one JSON value, and blames the field that is wrong.
+func decodeJSON(data []byte, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	err := dec.Decode(into)
+	if err == nil {
+		if _, err = dec.Token(); err == io.EOF {
+			return nil
+		}
+		return badRequest("bad request body: more than one JSON value")
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		return badRequest("bad request body: field '%s' must be a string, not %s", wrong.Field, wrong.Value)
+	}
+	if errors.Is(err, io.EOF) {
+		return badRequest("bad request body: it is empty, expected a JSON object with the field 'target'")
+	}
+	return badRequest("bad request body: expected a JSON object: %v", err)
+}
+
+// id is the id of the described invocation.
+func (b *targetBody) id() (id ids.Invocation, err error) {
+	if b.Scope != nil && *b.Scope != "" {
+		return id, errScope
+	}
+	switch b.Target {
+	case "workflow":
+		if err := needed(b.Target, field{"workflowName", b.WorkflowName}, field{"workflowKey", b.WorkflowKey}); err != nil {
+			return id, err
+		}
+		return workflowID(*b.WorkflowName, *b.WorkflowKey), nil
+	case "idempotentInvocation":
+		if err := needed(b.Target, field{"service", b.Service}, field{"handler", b.Handler}, field{"idempotencyKey", b.IdempotencyKey}); err != nil {
+			return id, err
+		}
+		return idempotentID(*b.Service, b.Key, *b.Handler, *b.IdempotencyKey), nil
+	case "invocation":
+		if err := needed(b.Target, field{"invocationId", b.InvocationID}); err != nil {
+			return id, err
+		}
+		return parseID(*b.InvocationID)
+	case "":
+		return id, badRequest("bad request body: field 'target' is missing: it is \"workflow\", \"idempotentInvocation\" or \"invocation\"")
+	}
+	return id, badRequest("bad request body: field 'target' is '%s': it must be \"workflow\", \"idempotentInvocation\" or \"invocation\"", b.Target)
+}
+
+type field struct {
+	name  string
+	value *string
+}
+
+func needed(target string, fields ...field) error {
+	for _, f := range fields {
+		if f.value == nil {
+			return badRequest("bad request body: field '%s' is missing, which target \"%s\" needs", f.name, target)
+		}
+	}
+	return nil
+}
+
+func parseID(text string) (ids.Invocation, error) {
+	id, err := ids.ParseInvocation(text)
+	if err != nil {
+		return id, badRequest("bad invocation id '%s': %v", text, err)
+	}
+	return id, nil
+}
+
+// idempotentID is the id of the request with an idempotency key; key is nil for
+// services without keys.
+func idempotentID(service string, key *string, handler, idempotencyKey string) ids.Invocation {
+	t := machine.Target{Service: service, Handler: handler}
+	if key != nil {
+		t.Key, t.Type = *key, machine.ObjectShared // handlers with a key share how their ids are made
+	}
+	return newID(t, &idempotencyKey, time.Time{})
+}
+
+// workflowID is the id of the run of a workflow.
+func workflowID(workflow, key string) ids.Invocation {
+	return newID(machine.Target{Service: workflow, Key: key, Type: machine.WorkflowRun}, nil, time.Time{})
+}

@@ -2,6 +2,7 @@ package metadata
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -142,7 +143,11 @@ func optionsFromProto(o *pb.Options) Options {
 	}
 }
 
-func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+// milliseconds is a stored duration; what does not fit is as long as can be.
+func milliseconds(n int64) time.Duration {
+	const most = int64(math.MaxInt64 / time.Millisecond)
+	return time.Duration(min(max(n, -most), most)) * time.Millisecond
+}
 
 // mapped converts what a pointer points to; nil stays nil.
 func mapped[From, To any](from *From, convert func(From) To) *To {

@@ -23,6 +23,10 @@ import (
 // record is a stored message.
 type record interface{ UnmarshalVT([]byte) error }
 
+// mmapBytes is address space for each file, so that growing it need not map it anew
+// under readers.
+const mmapBytes = 64 << 20
+
 // database is the state file. Every record in it carries a checksum, because bbolt
 // has none of its own for data.
 type database struct{ bolt *bbolt.DB }
@@ -34,7 +38,7 @@ func openDatabase(path string) (*database, error) {
 		Timeout:         time.Second,
 		NoFreelistSync:  true,
 		FreelistType:    bbolt.FreelistMapType,
-		InitialMmapSize: 64 << 20,
+		InitialMmapSize: mmapBytes,
 	})
 	switch {
 	case errors.Is(err, berrors.ErrTimeout):

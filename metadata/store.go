@@ -40,6 +40,8 @@ type Store struct {
 	log    groupLog
 	now    func() time.Time
 	newID  func() [16]byte
+
+	replica *replica // nil in tests that need no log
 }
 
 // Schemas is the current view of the registry.

@@ -1,0 +1,157 @@
+package metadata
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/ids"
+	"platform/partition/machine"
+	pb "platform/proto/metadata"
+)
+
+var writeGolden = flag.Bool("write-golden", false, "write the golden files that do not exist yet")
+
+var goldenTime = time.UnixMilli(1_700_000_000_123).UTC()
+
+// fullDeployment uses every field there is.
+func fullDeployment() *Deployment {
+	id := ids.NewDeployment([16]byte{1, 2, 3})
+	return &Deployment{
+		ID: id, URI: "http://127.0.0.1:9080/", HTTP11: true, Bidirectional: true, MinProtocol: 5, MaxProtocol: 6,
+		SDKVersion:        "restate-sdk-go/1.2.0",
+		AdditionalHeaders: map[string]string{"authorization": "Bearer x", "x-b": "2"},
+		Metadata:          map[string]string{"commit": "abc"},
+		CreatedAt:         goldenTime,
+		Services: []*Service{{
+			Name: "Greeter", Type: VirtualObject, Revision: 7, Deployment: id, Documentation: "Greets.",
+			Metadata: map[string]string{"team": "hello"},
+			Options: Options{
+				InactivityTimeout: ptr(time.Second), AbortTimeout: ptr(2 * time.Second), JournalRetention: ptr(3 * time.Second),
+				IdempotencyRetention: ptr(4 * time.Second), WorkflowRetention: ptr(5 * time.Second),
+				EnableLazyState: ptr(true), Public: ptr(false),
+				Retry: RetryOptions{
+					InitialInterval: ptr(time.Millisecond), MaxInterval: ptr(time.Minute), MaxAttempts: ptr(9), Factor: ptr(1.5), OnMaxAttempts: ptr(Kill),
+				},
+			},
+			Handlers: []*Handler{{
+				Name: "greet", Type: machine.ObjectShared, Documentation: "Says hello.", Metadata: map[string]string{"a": "b"},
+				Options: Options{AbortTimeout: ptr(time.Duration(0))},
+				Input:   InputRules{Required: true, ContentType: "application/json", JSONSchema: json.RawMessage(`{"type":"string"}`)},
+				Output:  OutputRules{ContentType: "text/plain", SetContentTypeIfEmpty: true, JSONSchema: json.RawMessage(`true`)},
+			}, {
+				Name: "wave", Type: machine.ObjectExclusive, Input: InputRules{Any: true},
+			}},
+		}},
+	}
+}
+
+func fullNode() Node {
+	return Node{
+		Name: "n1", ID: 3, Incarnation: "01ABC", FabricAddress: "http://n1:5122", IngressAddress: "http://n1:8080",
+		AdminAddress: "http://n1:9070", RegisteredAt: goldenTime,
+	}
+}
+
+func fullCluster() Cluster {
+	return Cluster{Name: "local", ID: "01XYZ", Partitions: 8, ProvisionedAt: goldenTime}
+}
+
+// golden compares bytes with those in testdata, which are kept for ever: a server
+// has to read what every earlier one wrote.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", "golden", name+".hex")
+	want, err := os.ReadFile(path)
+	if os.IsNotExist(err) && *writeGolden {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(hex.EncodeToString(got)+"\n"), 0o644))
+		return
+	}
+	require.NoError(t, err)
+	require.Equal(t, string(want), hex.EncodeToString(got)+"\n", "the bytes of %s changed", name)
+}
+
+func TestGoldenLogEntries(t *testing.T) {
+	for name, cmd := range map[string]command{
+		"entry_provision":           &provision{fullCluster()},
+		"entry_register_node":       &registerNode{fullNode()},
+		"entry_register_deployment": &registerDeployment{Registration{Deployment: fullDeployment(), Force: true, Breaking: true, RoutingHeaders: []string{"x-route"}}},
+		"entry_delete_deployment":   &deleteDeployment{fullDeployment().ID},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data, err := encodeEntry(goldenTime, cmd)
+			require.NoError(t, err)
+			golden(t, name, data)
+			at, decoded, err := decodeEntry(data)
+			require.NoError(t, err)
+			require.Equal(t, goldenTime, at)
+			require.Equal(t, cmd, decoded)
+		})
+	}
+}
+
+func TestGoldenRecords(t *testing.T) {
+	for name, msg := range map[string]interface{ MarshalVT() ([]byte, error) }{
+		"record_cluster":    clusterToProto(fullCluster()),
+		"record_node":       nodeToProto(fullNode()),
+		"record_deployment": deploymentToProto(fullDeployment()),
+	} {
+		data, err := msg.MarshalVT()
+		require.NoError(t, err)
+		golden(t, name, sealed(data))
+	}
+	value, err := unsealed(sealed([]byte("x")))
+	require.NoError(t, err)
+	require.Equal(t, "x", string(value))
+}
+
+func TestDamagedRecordsAreNoticed(t *testing.T) {
+	stored := sealed([]byte("some record"))
+	for i := range stored {
+		stored[i] ^= 0x10
+		_, err := unsealed(stored)
+		require.ErrorIs(t, err, ErrCorrupt, "byte %d", i)
+		stored[i] ^= 0x10
+	}
+	_, err := unsealed(stored[:3])
+	require.ErrorIs(t, err, ErrCorrupt)
+}
+
+func TestEntriesOfUnknownVersionOrKindAreRefused(t *testing.T) {
+	for name, entry := range map[string]*pb.Entry{
+		"newer version": {Version: entryVersion + 1, Command: &pb.Entry_DeleteDeployment{DeleteDeployment: &pb.DeleteDeployment{}}},
+		"no version":    {Command: &pb.Entry_DeleteDeployment{DeleteDeployment: &pb.DeleteDeployment{}}},
+		"no command":    {Version: entryVersion},
+	} {
+		data, err := entry.MarshalVT()
+		require.NoError(t, err)
+		_, _, err = decodeEntry(data)
+		require.Error(t, err, name)
+	}
+	_, _, err := decodeEntry([]byte{0xff})
+	require.Error(t, err)
+}
+
+func FuzzDecodeEntry(f *testing.F) {
+	data, err := encodeEntry(goldenTime, &registerDeployment{Registration{Deployment: fullDeployment()}})
+	require.NoError(f, err)
+	f.Add(data)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		at, cmd, err := decodeEntry(data)
+		if err != nil {
+			return
+		}
+		again, err := encodeEntry(at, cmd)
+		require.NoError(t, err)
+		_, back, err := decodeEntry(again)
+		require.NoError(t, err)
+		require.Equal(t, cmd, back)
+	})
+}

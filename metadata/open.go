@@ -1,0 +1,166 @@
+//go:build raftgroup
+
+package metadata
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/oklog/ulid/v2"
+
+	"platform/internal/raftgroup"
+)
+
+// GroupID is the number of the metadata's Raft group; partitions have others.
+const GroupID = 0
+
+// Config says how to open a Store. Dir, LocalID and Transport are required.
+type Config struct {
+	// Dir holds the log and the state; it is created if absent.
+	Dir string
+	// LocalID is this replica's Raft server id.
+	LocalID raft.ServerID
+	// Transport is the node's.
+	Transport *raftgroup.Transport
+	// Voters is the first configuration, used only when Dir is empty.
+	Voters []raft.Server
+	// Profile is raftgroup.Safe() when zero.
+	Profile raftgroup.Profile
+	// Watchdog watches the log's disk; nil means no watchdog.
+	Watchdog *raftgroup.Watchdog
+	// Ballast is the node's ballast file, if it has one.
+	Ballast string
+	// OnFailed is told once when the replica cannot go on.
+	OnFailed func(error)
+	// Logger is slog.Default() when nil.
+	Logger *slog.Logger
+	// Now is time.Now when nil.
+	Now func() time.Time
+	// NewID makes unique ids that grow with time; ULIDs when nil.
+	NewID func() [16]byte
+}
+
+// replica is what a Store owns and closes.
+type replica struct {
+	db      *database
+	storage *raftgroup.BoltStorage
+	group   *raftgroup.Group
+	fsm     *fsm
+	log     *slog.Logger
+}
+
+const (
+	// trailingLogs is how much log stays after a snapshot. The entries are few and
+	// a replica that misses more gets the state instead.
+	trailingLogs = 1024
+	// snapshotEvery is after how many entries the log is cut.
+	snapshotEvery = 4096
+	// closeTimeout bounds Close.
+	closeTimeout = 10 * time.Second
+)
+
+// Open starts this node's replica. Run has to run beside it, and Close ends it.
+func Open(cfg Config) (*Store, error) {
+	cfg = cfg.withDefaults()
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open metadata: %w", err)
+	}
+	r := &replica{log: cfg.Logger}
+	gate := newGate()
+	if err := r.open(cfg, gate); err != nil {
+		return nil, errors.Join(fmt.Errorf("open metadata: %w", err), r.closeFiles())
+	}
+	return &Store{
+		source:  r.fsm,
+		log:     &raftLog{group: r.group, gate: gate},
+		now:     cfg.Now,
+		newID:   cfg.NewID,
+		replica: r,
+	}, nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.NewID == nil {
+		c.NewID = func() [16]byte { return ulid.Make() }
+	}
+	if c.Profile == (raftgroup.Profile{}) {
+		c.Profile = raftgroup.Safe()
+	}
+	c.Profile.TrailingLogs = trailingLogs
+	return c
+}
+
+func (r *replica) open(cfg Config, gate *gate) (err error) {
+	if r.db, err = openDatabase(filepath.Join(cfg.Dir, "state.db")); err != nil {
+		return err
+	}
+	if r.fsm, err = newFSM(r.db); err != nil {
+		return err
+	}
+	r.storage, err = raftgroup.OpenBoltStorage(filepath.Join(cfg.Dir, "log.db"),
+		raftgroup.BoltOptions{Ballast: cfg.Ballast, MmapBytes: mmapBytes, Logger: cfg.Logger})
+	if err != nil {
+		return err
+	}
+	r.group, err = raftgroup.Open(raftgroup.Config{
+		ID: GroupID, Name: "metadata", LocalID: cfg.LocalID,
+		Storage: r.storage, Transport: cfg.Transport, StateMachine: r.fsm,
+		Profile: cfg.Profile, Voters: cfg.Voters, Lead: gate.lead,
+		OnFailed: cfg.OnFailed, Watchdog: cfg.Watchdog, Logger: cfg.Logger,
+	})
+	return err
+}
+
+// Run keeps the log short until ctx ends.
+func (s *Store) Run(ctx context.Context) error {
+	r := s.replica
+	for {
+		_, changed := s.Watch()
+		stats := r.group.Stats()
+		if stats.AppliedIndex >= stats.SnapshotIndex+snapshotEvery {
+			if err := r.group.Snapshot(ctx); err != nil && ctx.Err() == nil {
+				r.log.Warn("metadata log not cut", "err", err)
+			}
+		}
+		select {
+		case <-changed:
+		case <-r.group.Done():
+			return r.group.Err()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Group is the Raft group, for its membership and statistics.
+func (s *Store) Group() *raftgroup.Group { return s.replica.group }
+
+// Close stops the replica, handing leadership over first.
+func (s *Store) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	return errors.Join(s.replica.group.Shutdown(ctx), s.replica.closeFiles())
+}
+
+func (r *replica) closeFiles() error {
+	var errs error
+	if r.storage != nil {
+		errs = errors.Join(errs, r.storage.Close())
+	}
+	if r.db != nil {
+		errs = errors.Join(errs, r.db.close())
+	}
+	return errs
+}

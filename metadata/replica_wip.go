@@ -1,0 +1,5 @@
+//go:build !raftgroup
+
+package metadata
+
+type replica struct{}

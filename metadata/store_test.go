@@ -1,0 +1,56 @@
+package metadata
+
+import (
+	"context"
+	"encoding/binary"
+	"time"
+)
+
+// memStore is a Store without a log: each change is encoded, decoded and applied
+// at once, as a group of one replica would.
+type memStore struct {
+	Store
+	view  *view
+	index uint64
+	clock time.Time
+	ids   uint64
+	// entries are what went through the log.
+	entries [][]byte
+}
+
+func newMemStore() *memStore {
+	m := &memStore{view: newView(emptyState()), clock: time.UnixMilli(1_700_000_000_000)}
+	m.source, m.log = m, m
+	m.now = func() time.Time {
+		m.clock = m.clock.Add(time.Second)
+		return m.clock
+	}
+	m.newID = func() (id [16]byte) {
+		m.ids++
+		binary.BigEndian.PutUint64(id[8:], m.ids)
+		return id
+	}
+	return m
+}
+
+func (m *memStore) current() *view { return m.view }
+
+func (m *memStore) Propose(_ context.Context, data []byte) (any, error) {
+	m.index++
+	m.entries = append(m.entries, data)
+	at, cmd, err := decodeEntry(data)
+	if err != nil {
+		return nil, err
+	}
+	d := newDraft(m.view.state)
+	result, err := apply(d, m.index, at, cmd)
+	if err != nil {
+		return nil, err
+	}
+	if len(d.writes) > 0 {
+		old := m.view
+		m.view = newView(&d.state)
+		close(old.changed)
+	}
+	return result, nil
+}

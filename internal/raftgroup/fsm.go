@@ -1,0 +1,226 @@
+package raftgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+)
+
+// fsm stands between Raft and the state machine: it skips what the state already
+// contains, stops for good when the state machine fails, and keeps the history of
+// configurations that a snapshot needs. It outlives Raft instances.
+//
+// Raft calls everything but Persist from one goroutine.
+type fsm struct {
+	sm      StateMachine
+	applied atomic.Uint64 // index of sm.Applied, for readers on the hot path
+	onFail  func(error)
+	install *installer
+
+	// entries is reused between batches.
+	entries []Entry
+
+	// mu covers the fields below.
+	mu      sync.Mutex
+	failed  error
+	configs []appliedConfig // ascending by index
+	seen    uint64          // highest index Raft handed in, command or not
+}
+
+// appliedConfig is a configuration and the index of its entry.
+type appliedConfig struct {
+	index  uint64
+	config raft.Configuration
+}
+
+var (
+	_ raft.BatchingFSM = (*fsm)(nil)
+	_ raft.FSMSnapshot = (*fsmSnapshot)(nil)
+)
+
+func newFSM(sm StateMachine, onFail func(error)) *fsm {
+	f := &fsm{sm: sm, onFail: onFail}
+	f.applied.Store(sm.Applied().Index)
+	return f
+}
+
+// Apply is part of raft.FSM; Raft prefers ApplyBatch.
+func (f *fsm) Apply(log *raft.Log) any { return f.ApplyBatch([]*raft.Log{log})[0] }
+
+// ApplyBatch hands command entries that are new to the state machine. The result
+// of an entry is what the state machine returned, or an error.
+func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
+	results := make([]any, len(logs))
+	if err := f.begin(logs); err != nil {
+		for i := range results {
+			results[i] = err
+		}
+		return results
+	}
+
+	applied := f.applied.Load()
+	f.entries = f.entries[:0]
+	for _, log := range logs {
+		if log.Type == raft.LogCommand && log.Index > applied {
+			f.entries = append(f.entries, Entry{Index: log.Index, Term: log.Term, Data: log.Data})
+		}
+	}
+	if len(f.entries) == 0 {
+		return results
+	}
+	outcomes, err := f.applyEntries()
+	clear(f.entries)
+	if err != nil {
+		f.fail(err)
+		for i := range results {
+			results[i] = f.failure()
+		}
+		return results
+	}
+	n := 0
+	for i, log := range logs {
+		if log.Type == raft.LogCommand && log.Index > applied {
+			results[i] = outcomes[n]
+			n++
+		}
+	}
+	return results
+}
+
+func (f *fsm) applyEntries() ([]any, error) {
+	outcomes, err := f.sm.Apply(f.entries)
+	last := f.entries[len(f.entries)-1]
+	if err != nil {
+		return nil, fmt.Errorf("apply entries %d to %d: %w", f.entries[0].Index, last.Index, err)
+	}
+	if len(outcomes) != len(f.entries) {
+		return nil, fmt.Errorf("state machine returned %d results for %d entries", len(outcomes), len(f.entries))
+	}
+	f.applied.Store(last.Index)
+	return outcomes, nil
+}
+
+// begin refuses a batch after a failure and records configurations before the
+// state machine can get past them.
+func (f *fsm) begin(logs []*raft.Log) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failed != nil {
+		return f.failed
+	}
+	for _, log := range logs {
+		if log.Type == raft.LogConfiguration {
+			f.addConfigLocked(log.Index, raft.DecodeConfiguration(log.Data))
+		}
+	}
+	f.seen = max(f.seen, logs[len(logs)-1].Index)
+	return nil
+}
+
+// setConfig starts the history with the configuration of a snapshot.
+func (f *fsm) setConfig(index uint64, config raft.Configuration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.addConfigLocked(index, config)
+}
+
+func (f *fsm) addConfigLocked(index uint64, config raft.Configuration) {
+	if n := len(f.configs); n > 0 && f.configs[n-1].index >= index {
+		return // replayed by a later instance
+	}
+	f.configs = append(f.configs, appliedConfig{index: index, config: config})
+}
+
+// configAt returns the configuration in force at index. It fails while the log up
+// to index has not been seen yet, because a configuration may be in between.
+func (f *fsm) configAt(index uint64) (appliedConfig, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.seen < index {
+		return appliedConfig{}, fmt.Errorf("log replayed up to %d, state is at %d", f.seen, index)
+	}
+	for i := len(f.configs) - 1; i >= 0; i-- {
+		if f.configs[i].index <= index {
+			return f.configs[i], nil
+		}
+	}
+	return appliedConfig{}, fmt.Errorf("no configuration known at index %d", index)
+}
+
+// forgetConfigs drops the configurations that were replaced before index.
+func (f *fsm) forgetConfigs(index uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for len(f.configs) > 1 && f.configs[1].index <= index {
+		f.configs = f.configs[1:]
+	}
+}
+
+// fail stops applying for good.
+func (f *fsm) fail(err error) {
+	f.mu.Lock()
+	first := f.failed == nil
+	if first {
+		f.failed = fmt.Errorf("%w: %w", ErrFailed, err)
+	}
+	failed := f.failed
+	f.mu.Unlock()
+	if first {
+		f.onFail(failed)
+	}
+}
+
+func (f *fsm) failure() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failed
+}
+
+// Snapshot begins a virtual snapshot: it asks the state machine to flush.
+func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
+	if err := f.failure(); err != nil {
+		return nil, err
+	}
+	wait, err := f.sm.Flush()
+	if err != nil {
+		err = fmt.Errorf("flush: %w", err)
+		f.fail(err)
+		return nil, err
+	}
+	return &fsmSnapshot{fsm: f, wait: wait, state: f.sm.Applied()}, nil
+}
+
+// Restore switches to the state that the installer received. Raft calls it
+// within an InstallSnapshot request; the reader it passes carries nothing.
+func (f *fsm) Restore(source io.ReadCloser) error {
+	if f.install == nil {
+		return errors.New("no snapshot can be installed here")
+	}
+	return errors.Join(f.install.commit(f), source.Close())
+}
+
+// fsmSnapshot waits for a flush.
+type fsmSnapshot struct {
+	fsm   *fsm
+	wait  func(context.Context) error
+	state Position
+}
+
+// Persist blocks until the state is durable and then records it.
+func (s *fsmSnapshot) Persist(sink raft.SnapshotSink) error {
+	if err := s.wait(context.Background()); err != nil {
+		err = fmt.Errorf("wait for flush: %w", err)
+		s.fsm.fail(err)
+		return err
+	}
+	sink.(*snapshotSink).setState(s.state)
+	return nil
+}
+
+// Release is part of raft.FSMSnapshot.
+func (s *fsmSnapshot) Release() {}

@@ -1,0 +1,347 @@
+package raftgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Group is one replica of a Raft group. Its methods are safe for concurrent use.
+type Group struct {
+	cfg        Config
+	log        *slog.Logger
+	storage    *groupStorage
+	fsm        *fsm
+	snaps      *snapshotStore
+	port       *port
+	leadership *leadership
+
+	cancel     context.CancelFunc // ends Lead and the helpers
+	wg         sync.WaitGroup     // of the goroutines below
+	leaderWake chan struct{}
+	rebuilds   chan string   // reasons to rebuild the Raft instance
+	done       chan struct{} // closed when the group has stopped
+	stuckSince atomic.Int64  // since when a leadership transfer does not end
+
+	// mu covers inst and closing. Proposing holds it shared, so that nothing is
+	// enqueued at an instance that is shut down and would never answer.
+	mu      sync.RWMutex
+	inst    *instance
+	closing bool
+
+	// errMu covers err, why the group failed.
+	errMu sync.Mutex
+	err   error
+}
+
+// instance is one life of the Raft library.
+type instance struct {
+	raft     *raft.Raft
+	observer *raft.Observer
+	pending  atomic.Int64 // futures that somebody waits for
+	stop     chan struct{}
+	followed chan struct{} // closed when nobody follows its notifications any more
+}
+
+// Open starts the replica that cfg describes. An error that wraps ErrQuarantined
+// or ErrStateBehindSnapshot concerns this group only; others may be opened.
+func Open(cfg Config) (*Group, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("open raft group %d: %w", cfg.ID, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	g := &Group{
+		cfg:        cfg,
+		log:        cfg.Logger,
+		cancel:     cancel,
+		leadership: newLeadership(ctx),
+		leaderWake: make(chan struct{}, 1),
+		rebuilds:   make(chan string, 1),
+		done:       make(chan struct{}),
+	}
+	// Held until everything is set up, because entries may be applied, and fail,
+	// as soon as Raft runs.
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.open(); err != nil {
+		cancel()
+		return nil, fmt.Errorf("open raft group %s: %w", cfg.Name, err)
+	}
+	g.wg.Go(g.serveLeadership)
+	g.wg.Go(func() { g.watchLeader(ctx) })
+	g.wg.Go(func() { g.supervise(ctx) })
+	return g, nil
+}
+
+func (g *Group) open() error {
+	g.storage = newGroupStorage(g.cfg.Storage, g.cfg.Profile.LogCacheBytes, g.log,
+		g.cfg.Watchdog.probe(g.cfg.Name, g.diskIsSlow))
+	rec, have, err := reconcile(g.storage, g.cfg.StateMachine.Applied())
+	if err != nil {
+		return err
+	}
+	g.fsm = newFSM(g.cfg.StateMachine, g.fail)
+	g.snaps = &snapshotStore{storage: g.storage, fsm: g.fsm}
+	g.fsm.install = &installer{storage: g.storage, snaps: g.snaps, rebuild: g.requestRebuild}
+	if have {
+		g.snaps.set(rec)
+	}
+	if g.port, err = g.cfg.Transport.attach(g); err != nil {
+		return err
+	}
+	if g.inst, err = g.startInstance(); err != nil {
+		g.cfg.Transport.detach(g.port)
+		return err
+	}
+	return nil
+}
+
+// startInstance starts the Raft library on what is stored. The library panics on
+// a log it cannot read, which here is an error of this group. The caller holds mu.
+func (g *Group) startInstance() (inst *instance, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			inst, err = nil, fmt.Errorf("%w: start raft: %v", ErrQuarantined, p)
+		}
+	}()
+	notify := make(chan bool, 1)
+	conf := g.cfg.raftConfig(notify)
+	if err := g.bootstrap(conf); err != nil {
+		return nil, err
+	}
+	r, err := raft.NewRaft(conf, g.fsm, g.storage, g.storage, g.snaps, g.port)
+	if err != nil {
+		return nil, fmt.Errorf("start raft: %w", err)
+	}
+	inst = &instance{raft: r, stop: make(chan struct{}), followed: make(chan struct{})}
+	go func() {
+		defer close(inst.followed)
+		g.leadership.follow(notify, inst.stop)
+	}()
+	inst.observer = raft.NewObserver(nil, false, g.observe)
+	r.RegisterObserver(inst.observer)
+	if soleVoter(r.GetConfiguration().Configuration(), g.cfg.LocalID) {
+		// Nobody else can lead: do not wait for the election time-out.
+		g.port.timeoutNow(conf.ElectionTimeout)
+	}
+	return inst, nil
+}
+
+// bootstrap writes the first configuration into an empty storage.
+func (g *Group) bootstrap(conf *raft.Config) error {
+	if len(g.cfg.Voters) == 0 {
+		return nil
+	}
+	has, err := raft.HasExistingState(g.storage, g.storage, g.snaps)
+	if err != nil || has {
+		return err
+	}
+	err = raft.BootstrapCluster(conf, g.storage, g.storage, g.snaps, g.port, raft.Configuration{Servers: g.cfg.Voters})
+	if err != nil {
+		return fmt.Errorf("bootstrap: %w", err)
+	}
+	return nil
+}
+
+func soleVoter(c raft.Configuration, id raft.ServerID) bool {
+	voters := 0
+	local := false
+	for _, s := range c.Servers {
+		if s.Suffrage == raft.Voter {
+			voters++
+			local = local || s.ID == id
+		}
+	}
+	return voters == 1 && local
+}
+
+// current returns the running Raft instance.
+func (g *Group) current() *instance {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.inst
+}
+
+// observe is called by Raft for each observation; it must not block. It never
+// lets one through: what is known is read when the watcher wakes up.
+func (g *Group) observe(o *raft.Observation) bool {
+	if _, ok := o.Data.(raft.LeaderObservation); ok {
+		select {
+		case g.leaderWake <- struct{}{}:
+		default:
+		}
+	}
+	return false
+}
+
+// watchLeader reports changes of the known leader.
+func (g *Group) watchLeader(ctx context.Context) {
+	var known Leader
+	for {
+		select {
+		case <-g.leaderWake:
+		case <-ctx.Done():
+			return
+		}
+		if now := g.Leader(); now != known {
+			known = now
+			if g.cfg.OnLeaderChange != nil {
+				g.cfg.OnLeaderChange(now)
+			}
+		}
+	}
+}
+
+// supervise rebuilds the Raft instance when asked to.
+func (g *Group) supervise(ctx context.Context) {
+	for {
+		select {
+		case why := <-g.rebuilds:
+			if err := g.rebuild(why); err != nil {
+				g.fail(err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// requestRebuild asks for a new Raft instance on the same storage. It never blocks.
+func (g *Group) requestRebuild(why string) {
+	select {
+	case g.rebuilds <- why:
+	default:
+	}
+}
+
+func (g *Group) rebuild(why string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closing {
+		return nil
+	}
+	g.log.Warn("starting raft again", "reason", why)
+	g.stopInstance(context.Background(), g.inst)
+	g.stuckSince.Store(0)
+	inst, err := g.startInstance()
+	if err != nil {
+		return fmt.Errorf("start raft again: %w", err)
+	}
+	g.inst = inst
+	return nil
+}
+
+// drainFor is how long proposals under way may take to end before Raft is shut
+// down under them.
+const drainFor = 3 * time.Second
+
+// stopInstance shuts one Raft instance down. The caller holds mu, so nothing new
+// is proposed; what was has been answered unless the disk hangs.
+func (g *Group) stopInstance(ctx context.Context, inst *instance) {
+	inst.raft.DeregisterObserver(inst.observer)
+	deadline := time.Now().Add(drainFor)
+	for inst.pending.Load() > 0 && time.Now().Before(deadline) && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		_ = inst.raft.Shutdown().Error()
+	}()
+	select {
+	case <-stopped:
+	case <-ctx.Done():
+		g.log.Error("raft does not stop in time")
+	}
+	close(inst.stop)
+	<-inst.followed
+}
+
+// fail stops the group after an error it cannot live with.
+func (g *Group) fail(err error) {
+	g.errMu.Lock()
+	first := g.err == nil
+	if first {
+		g.err = err
+	}
+	g.errMu.Unlock()
+	if !first {
+		return
+	}
+	g.log.Error("group failed", "err", err)
+	// Not waited for by a method of the group: the failing goroutine is Raft's
+	// own, which the shutdown waits for.
+	go func() {
+		if g.cfg.OnFailed != nil {
+			g.cfg.OnFailed(err)
+		}
+		_ = g.stopAll(context.Background())
+	}()
+}
+
+// Err returns why the group failed, nil if it did not.
+func (g *Group) Err() error {
+	g.errMu.Lock()
+	defer g.errMu.Unlock()
+	return g.err
+}
+
+// Done is closed when the group has stopped, by Shutdown or by failure.
+func (g *Group) Done() <-chan struct{} { return g.done }
+
+// Shutdown hands leadership over if there is another voter, ends Lead, and stops
+// the replica. It may be called more than once.
+func (g *Group) Shutdown(ctx context.Context) error {
+	if g.IsLeader() {
+		limit, cancel := context.WithTimeout(ctx, 2*g.cfg.Profile.ElectionTimeout)
+		if err := g.TransferLeadership(limit, ""); err != nil && !errors.Is(err, ErrNoPeer) {
+			g.log.Warn("leadership not handed over before stop", "err", err)
+		}
+		cancel()
+	}
+	return g.stopAll(ctx)
+}
+
+func (g *Group) stopAll(ctx context.Context) error {
+	g.mu.Lock()
+	if g.closing {
+		g.mu.Unlock()
+		select {
+		case <-g.done:
+			return nil
+		case <-ctx.Done():
+			return fmt.Errorf("stop raft group %s: %w", g.cfg.Name, ctx.Err())
+		}
+	}
+	g.closing = true
+	inst := g.inst
+	g.mu.Unlock()
+
+	g.cancel()
+	g.wg.Wait() // Lead and its proposers have ended
+	g.mu.Lock()
+	g.stopInstance(ctx, inst)
+	g.mu.Unlock()
+	g.cfg.Transport.detach(g.port)
+	close(g.done)
+	return nil
+}
+
+// diskIsSlow hands leadership over because this node's disk is slow.
+func (g *Group) diskIsSlow() {
+	if !g.IsLeader() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*g.cfg.Profile.ElectionTimeout)
+	defer cancel()
+	if err := g.TransferLeadership(ctx, ""); err != nil {
+		g.log.Warn("leadership not handed over", "err", err)
+	}
+}

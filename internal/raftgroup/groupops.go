@@ -1,0 +1,277 @@
+package raftgroup
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// ErrNoPeer says that the group has no other voter to lead it.
+var ErrNoPeer = errors.New("group has no other voter")
+
+// enqueueTimeout bounds how long a request waits for Raft's main loop.
+const enqueueTimeout = 10 * time.Second
+
+// Future is the outcome of one proposed entry.
+type Future struct {
+	done   chan struct{}
+	err    error
+	result any
+	index  uint64
+}
+
+// Done is closed when the outcome is known.
+func (f *Future) Done() <-chan struct{} { return f.done }
+
+// Wait returns the state machine's result for the entry. Giving up with ctx
+// leaves the outcome unknown.
+func (f *Future) Wait(ctx context.Context) (any, error) {
+	select {
+	case <-f.done:
+		return f.result, f.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, ctx.Err())
+	}
+}
+
+// Index returns the entry's index; it is valid when Wait returned no error.
+func (f *Future) Index() uint64 { return f.index }
+
+// Propose asks for one entry. data must not be changed afterwards. Batching is
+// the Proposer's work; this is for rare entries.
+func (g *Group) Propose(data []byte) *Future {
+	out := &Future{done: make(chan struct{})}
+	rf, inst, err := g.apply(data)
+	if err != nil {
+		out.err = err
+		close(out.done)
+		return out
+	}
+	go func() {
+		defer inst.pending.Add(-1)
+		defer close(out.done)
+		out.result, out.err = g.outcome(rf)
+		out.index = rf.Index()
+	}()
+	return out
+}
+
+// apply enqueues data at Raft. The caller waits for the future and then
+// decrements the instance's pending count.
+func (g *Group) apply(data []byte) (raft.ApplyFuture, *instance, error) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	if g.closing {
+		return nil, nil, ErrStopped
+	}
+	inst := g.inst
+	if inst.raft.State() != raft.Leader {
+		return nil, nil, ErrNotLeader
+	}
+	inst.pending.Add(1)
+	return inst.raft.Apply(data, enqueueTimeout), inst, nil
+}
+
+// outcome waits for a future of apply.
+func (g *Group) outcome(f raft.ApplyFuture) (any, error) {
+	err := f.Error()
+	g.noteTransfer(err)
+	if err != nil {
+		return nil, proposalError(err)
+	}
+	result := f.Response()
+	if err, ok := result.(error); ok && errors.Is(err, ErrFailed) {
+		return nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+	}
+	return result, nil
+}
+
+// noteTransfer watches for a leadership transfer that never ends: Raft then
+// refuses everything for ever (hashicorp/raft#696).
+func (g *Group) noteTransfer(err error) {
+	if !errors.Is(err, raft.ErrLeadershipTransferInProgress) {
+		if g.stuckSince.Load() != 0 {
+			g.stuckSince.Store(0)
+		}
+		return
+	}
+	now := time.Now().UnixNano()
+	if g.stuckSince.CompareAndSwap(0, now) {
+		return
+	}
+	if time.Duration(now-g.stuckSince.Load()) > 3*g.cfg.Profile.ElectionTimeout {
+		g.requestRebuild("a leadership transfer does not end")
+	}
+}
+
+// await waits for a future of Raft, with a deadline by ctx. start makes the
+// future; it is not called after the group began to stop.
+func (g *Group) await(ctx context.Context, start func(*raft.Raft) raft.Future) error {
+	g.mu.RLock()
+	if g.closing {
+		g.mu.RUnlock()
+		return ErrStopped
+	}
+	inst := g.inst
+	inst.pending.Add(1)
+	g.mu.RUnlock()
+
+	answer := make(chan error, 1)
+	go func() {
+		defer inst.pending.Add(-1)
+		answer <- start(inst.raft).Error()
+	}()
+	select {
+	case err := <-answer:
+		g.noteTransfer(err)
+		if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipTransferInProgress) ||
+			errors.Is(err, raft.ErrLeadershipLost) {
+			return fmt.Errorf("%w: %w", ErrNotLeader, err)
+		}
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// IsLeader reports whether this replica believes that it leads. Only VerifyLeader
+// makes sure.
+func (g *Group) IsLeader() bool { return g.current().raft.State() == raft.Leader }
+
+// Leader returns the known leader, the zero Leader if none is known.
+func (g *Group) Leader() Leader {
+	addr, id := g.current().raft.LeaderWithID()
+	return Leader{ID: id, Address: addr}
+}
+
+// VerifyLeader makes sure, by asking a majority, that this replica led when the
+// call began. A linearizable read reads first, verifies and then answers.
+func (g *Group) VerifyLeader(ctx context.Context) error {
+	return g.await(ctx, func(r *raft.Raft) raft.Future { return r.VerifyLeader() })
+}
+
+// Barrier waits until everything committed before has been applied here. Only
+// the leader can.
+func (g *Group) Barrier(ctx context.Context) error {
+	return g.await(ctx, func(r *raft.Raft) raft.Future { return r.Barrier(enqueueTimeout) })
+}
+
+// AppliedIndex returns the index of the last command applied here.
+func (g *Group) AppliedIndex() uint64 { return g.fsm.applied.Load() }
+
+// Servers returns the latest configuration this replica knows, committed or not.
+func (g *Group) Servers() []raft.Server {
+	return g.current().raft.GetConfiguration().Configuration().Servers
+}
+
+// AddNonvoter adds a replica that gets the log but has no vote, or turns a voter
+// into one.
+func (g *Group) AddNonvoter(ctx context.Context, id raft.ServerID, addr raft.ServerAddress) error {
+	return g.await(ctx, func(r *raft.Raft) raft.Future { return r.AddNonvoter(id, addr, 0, enqueueTimeout) })
+}
+
+// AddVoter adds a replica with a vote, or gives one its vote. It should have
+// caught up as a non-voter.
+func (g *Group) AddVoter(ctx context.Context, id raft.ServerID, addr raft.ServerAddress) error {
+	return g.await(ctx, func(r *raft.Raft) raft.Future { return r.AddVoter(id, addr, 0, enqueueTimeout) })
+}
+
+// DemoteVoter takes a replica's vote.
+func (g *Group) DemoteVoter(ctx context.Context, id raft.ServerID) error {
+	return g.await(ctx, func(r *raft.Raft) raft.Future { return r.DemoteVoter(id, 0, enqueueTimeout) })
+}
+
+// RemoveServer removes a replica.
+func (g *Group) RemoveServer(ctx context.Context, id raft.ServerID) error {
+	return g.await(ctx, func(r *raft.Raft) raft.Future { return r.RemoveServer(id, 0, enqueueTimeout) })
+}
+
+// TransferLeadership hands leadership to the voter to, or to any when empty. It
+// returns ErrNoPeer when there is none and ErrNotLeader on a follower.
+func (g *Group) TransferLeadership(ctx context.Context, to raft.ServerID) error {
+	if !g.IsLeader() {
+		return ErrNotLeader
+	}
+	peers := g.successors(to)
+	if len(peers) == 0 {
+		return ErrNoPeer
+	}
+	var errs error
+	for _, p := range peers {
+		err := g.await(ctx, func(r *raft.Raft) raft.Future { return r.LeadershipTransferToServer(p.ID, p.Address) })
+		if err == nil || !g.IsLeader() {
+			return nil
+		}
+		errs = errors.Join(errs, fmt.Errorf("transfer leadership to %s: %w", p.ID, err))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errs
+}
+
+// successors returns the voters that may take over, the reachable ones first.
+func (g *Group) successors(to raft.ServerID) []raft.Server {
+	var out []raft.Server
+	for _, s := range g.Servers() {
+		if s.Suffrage == raft.Voter && s.ID != g.cfg.LocalID && (to == "" || s.ID == to) {
+			out = append(out, s)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b raft.Server) int {
+		return cmp.Compare(g.cfg.Transport.distance(a.Address), g.cfg.Transport.distance(b.Address))
+	})
+	return out
+}
+
+// Snapshot takes a virtual snapshot: it makes the state durable and then cuts the
+// log, except for the trailing entries. Having nothing new to record is no error.
+func (g *Group) Snapshot(ctx context.Context) error {
+	if err := g.fsm.failure(); err != nil {
+		return err
+	}
+	err := g.await(ctx, func(r *raft.Raft) raft.Future { return r.Snapshot() })
+	if errors.Is(err, raft.ErrNothingNewToSnapshot) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("snapshot of %s: %w", g.cfg.Name, err)
+	}
+	return nil
+}
+
+// Stats describes a replica at one moment.
+type Stats struct {
+	State         string // Follower, Candidate, Leader or Shutdown
+	Term          uint64
+	FirstIndex    uint64 // of the log, 0 if empty
+	LastIndex     uint64
+	CommitIndex   uint64
+	AppliedIndex  uint64 // last command applied
+	SnapshotIndex uint64
+	Leader        Leader
+	LastContact   time.Time // with the leader; zero on the leader and when there was none
+}
+
+// Stats returns what is known about the replica.
+func (g *Group) Stats() Stats {
+	r := g.current().raft
+	first, last, _ := logBounds(g.storage)
+	rec, _ := g.snaps.current()
+	return Stats{
+		State:         r.State().String(),
+		Term:          r.CurrentTerm(),
+		FirstIndex:    first,
+		LastIndex:     last,
+		CommitIndex:   r.CommitIndex(),
+		AppliedIndex:  g.fsm.applied.Load(),
+		SnapshotIndex: rec.Index,
+		Leader:        g.Leader(),
+		LastContact:   r.LastContact(),
+	}
+}

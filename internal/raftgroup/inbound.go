@@ -1,0 +1,229 @@
+package raftgroup
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"platform/proto/node"
+
+	"github.com/hashicorp/raft"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// groupBacklog bounds the requests of one stream that wait for one group. Raft
+// sends a group one append and one heartbeat at a time, so more than a few are
+// from senders that gave up.
+const groupBacklog = 16
+
+// inbound serves one Exchange stream of a peer.
+type inbound struct {
+	t      *Transport
+	stream node.RaftTransport_ExchangeServer
+	out    chan *node.RaftFrame
+	queues map[uint32]chan arrived // by group; owned by the receiving goroutine
+
+	// mu covers ended and starting goroutines in wg.
+	mu    sync.Mutex
+	ended bool
+	wg    sync.WaitGroup
+}
+
+// start runs f unless the stream has ended.
+func (in *inbound) start(f func()) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if !in.ended {
+		in.wg.Go(f)
+	}
+}
+
+// end waits for all that was started; nothing can be started after.
+func (in *inbound) end() {
+	in.mu.Lock()
+	in.ended = true
+	in.mu.Unlock()
+	in.wg.Wait()
+}
+
+// arrived is a request and the time at which its sender gives up.
+type arrived struct {
+	frame    *node.RaftFrame
+	deadline time.Time
+}
+
+// Exchange serves the requests of one peer. It is called by the gRPC server.
+func (t *Transport) Exchange(stream node.RaftTransport_ExchangeServer) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	if err := t.greet(ctx, first.Hello); err != nil {
+		t.log.Error("peer refused", "err", err)
+		return status.Error(codes.FailedPrecondition, err.Error())
+	}
+	// The server may outlive the transport; do not keep its streams.
+	stop := context.AfterFunc(t.ctx, cancel)
+	defer stop()
+
+	in := &inbound{t: t, stream: stream, out: make(chan *node.RaftFrame, outgoingFrames), queues: make(map[uint32]chan arrived)}
+	in.out <- &node.RaftFrame{Hello: t.hello}
+	in.start(func() { in.send(ctx, cancel) })
+	received := make(chan error, 1)
+	go func() { received <- in.receive(ctx) }() // ends with the stream, when this returns at the latest
+	select {
+	case err = <-received:
+		cancel()
+	case <-ctx.Done():
+		err = status.Error(codes.Unavailable, "stream or raft transport closed")
+	}
+	in.end()
+	if t.ctx.Err() == nil {
+		t.peerLost(raft.ServerAddress(first.Hello.Address))
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// receive queues requests by group, so that a busy group does not hold up others.
+func (in *inbound) receive(ctx context.Context) error {
+	for {
+		f, err := in.stream.Recv()
+		if err != nil {
+			return err
+		}
+		queue, ok := in.queues[f.GroupId]
+		if !ok {
+			queue = make(chan arrived, groupBacklog)
+			in.queues[f.GroupId] = queue
+			in.start(func() { in.serve(ctx, queue) })
+		}
+		req := arrived{frame: f, deadline: time.Now().Add(time.Duration(f.TimeoutMs) * time.Millisecond)}
+		select {
+		case queue <- req:
+		default: // its sender will time out
+		}
+	}
+}
+
+// serve answers the requests for one group, one at a time and in order.
+func (in *inbound) serve(ctx context.Context, queue <-chan arrived) {
+	for {
+		select {
+		case req := <-queue:
+			out := in.answer(ctx, req)
+			if out == nil {
+				continue
+			}
+			select {
+			case in.out <- out:
+			case <-ctx.Done():
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// answer hands one request to Raft; it returns nil when the sender has given up.
+func (in *inbound) answer(ctx context.Context, req arrived) *node.RaftFrame {
+	out := &node.RaftFrame{Sequence: req.frame.Sequence, GroupId: req.frame.GroupId}
+	port, ok := in.t.port(req.frame.GroupId)
+	if !ok {
+		out.Error = errGroupStopped.Error()
+		return out
+	}
+	command, err := requestFromWire(req.frame)
+	if err != nil {
+		out.Error = err.Error()
+		return out
+	}
+	ctx, cancel := context.WithDeadline(ctx, req.deadline)
+	defer cancel()
+	resp, err := port.deliver(ctx, raft.RPC{Command: command})
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err == nil {
+		err = responseToWire(out, resp)
+	}
+	if err != nil {
+		out.Error = err.Error()
+	}
+	return out
+}
+
+// send writes the responses.
+func (in *inbound) send(ctx context.Context, cancel context.CancelFunc) {
+	defer cancel()
+	for {
+		select {
+		case f := <-in.out:
+			if in.stream.Send(f) != nil {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// InstallSnapshot receives a snapshot from a leader. It is called by the gRPC
+// server.
+func (t *Transport) InstallSnapshot(stream node.RaftTransport_InstallSnapshotServer) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	stop := context.AfterFunc(t.ctx, cancel)
+	defer stop()
+	if err := t.greet(ctx, first.Hello); err != nil {
+		t.log.Error("peer refused", "err", err)
+		return status.Error(codes.FailedPrecondition, err.Error())
+	}
+	if first.Request == nil {
+		return status.Error(codes.InvalidArgument, "snapshot without a request")
+	}
+	port, ok := t.port(first.Request.GroupId)
+	if !ok {
+		return status.Error(codes.NotFound, errGroupStopped.Error())
+	}
+	data := &chunkReader{stream: stream, rest: first.Data}
+	resp, err := port.group.fsm.install.receive(ctx, snapshotFromWire(first.Request), data, port.deliver)
+	if err != nil {
+		port.group.log.Warn("snapshot not installed", "err", err)
+		return status.Error(codes.Aborted, err.Error())
+	}
+	return stream.SendAndClose(&node.InstallSnapshotResponse{
+		Header: headerToWire(resp.RPCHeader), Term: resp.Term, Success: resp.Success,
+	})
+}
+
+// chunkReader reads the data of a snapshot call.
+type chunkReader struct {
+	stream node.RaftTransport_InstallSnapshotServer
+	rest   []byte
+}
+
+func (r *chunkReader) Read(p []byte) (int, error) {
+	for len(r.rest) == 0 {
+		chunk, err := r.stream.Recv()
+		if err != nil {
+			return 0, err
+		}
+		r.rest = chunk.Data
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}

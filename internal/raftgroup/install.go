@@ -1,0 +1,172 @@
+package raftgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// repeatWindow is the time within which installing the same snapshot twice means
+// that Raft and its log disagree.
+const repeatWindow = time.Minute
+
+var (
+	errInstallBusy = errors.New("a snapshot is being installed already")
+	errNotNewer    = errors.New("snapshot is not newer than the state")
+	errNoSnapshot  = errors.New("no snapshot was received")
+)
+
+// installer takes snapshots from the leader. The data is received and verified
+// before Raft hears of it, beside the state in use, so that Raft's main loop is
+// blocked only while the state machine switches.
+type installer struct {
+	storage *groupStorage
+	snaps   *snapshotStore
+	rebuild func(why string)
+
+	busy sync.Mutex // held during one installation
+
+	// mu covers the fields below.
+	mu     sync.Mutex
+	staged *stagedState
+	last   Position // of the snapshot installed last
+	lastAt time.Time
+}
+
+// stagedState is a received state waiting for its commit.
+type stagedState struct {
+	imp Importer
+	rec snapshotRecord
+}
+
+// deliverFunc hands a request to Raft and returns its response.
+type deliverFunc func(context.Context, raft.RPC) (any, error)
+
+// receive installs the snapshot of req, whose data comes from stream.
+func (in *installer) receive(ctx context.Context, req *raft.InstallSnapshotRequest, stream io.Reader,
+	deliver deliverFunc,
+) (*raft.InstallSnapshotResponse, error) {
+	if !in.busy.TryLock() {
+		return nil, errInstallBusy
+	}
+	defer in.busy.Unlock()
+	if in.covered(req.LastLogIndex, req.LastLogTerm) {
+		return &raft.InstallSnapshotResponse{Term: req.Term, Success: true}, nil
+	}
+	if applied := in.snaps.fsm.applied.Load(); req.LastLogIndex <= applied {
+		return nil, fmt.Errorf("snapshot at %d, state at %d: %w", req.LastLogIndex, applied, errNotNewer)
+	}
+	st, err := in.stage(req, stream)
+	if err != nil {
+		return nil, err
+	}
+	in.setStaged(st)
+	resp, err := deliver(ctx, raft.RPC{Command: req, Reader: eofReader{}})
+	if left := in.takeStaged(); left != nil { // Raft did not want it
+		err = errors.Join(err, left.imp.Abort())
+	}
+	if err != nil {
+		return nil, err
+	}
+	out, ok := resp.(*raft.InstallSnapshotResponse)
+	if !ok {
+		return nil, fmt.Errorf("raft answered with %T", resp)
+	}
+	return out, nil
+}
+
+// covered reports whether the log or the snapshot in force contains the entry at
+// index and term. Then everything before it is the same too, and replacing the
+// log would only throw entries away that the leader may count on.
+func (in *installer) covered(index, term uint64) bool {
+	if rec, ok := in.snaps.current(); ok && rec.Index == index && rec.Term == term {
+		return true
+	}
+	var log raft.Log
+	return in.storage.GetLog(index, &log) == nil && log.Term == term
+}
+
+// stage receives and verifies the state.
+func (in *installer) stage(req *raft.InstallSnapshotRequest, stream io.Reader) (*stagedState, error) {
+	imp, err := in.snaps.fsm.sm.Import()
+	if err != nil {
+		return nil, fmt.Errorf("import state: %w", err)
+	}
+	at, err := readState(stream, imp)
+	if err == nil && (at.Index > req.LastLogIndex || at.Term > req.LastLogTerm) {
+		err = fmt.Errorf("state at %d in a snapshot at %d: %w", at.Index, req.LastLogIndex, ErrCorrupt)
+	}
+	if err != nil {
+		return nil, errors.Join(err, imp.Abort())
+	}
+	return &stagedState{imp: imp, rec: snapshotRecord{
+		Index: req.LastLogIndex, Term: req.LastLogTerm, State: at,
+		ConfigIndex: req.ConfigurationIndex, Config: raft.DecodeConfiguration(req.Configuration),
+	}}, nil
+}
+
+func (in *installer) setStaged(st *stagedState) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.staged = st
+}
+
+func (in *installer) takeStaged() *stagedState {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	st := in.staged
+	in.staged = nil
+	return st
+}
+
+// commit switches the state machine to the staged state. Record and state are
+// written in an order that a crash at any point can be settled: see settleRecords.
+func (in *installer) commit(f *fsm) error {
+	st := in.takeStaged()
+	if st == nil {
+		return errNoSnapshot
+	}
+	if st.rec.State.Index <= f.applied.Load() || in.covered(st.rec.Index, st.rec.Term) {
+		return errors.Join(errNotNewer, st.imp.Abort())
+	}
+	if err := saveRecord(in.storage, keyPending, st.rec); err != nil {
+		return errors.Join(err, st.imp.Abort())
+	}
+	if err := st.imp.Commit(st.rec.State); err != nil {
+		return errors.Join(fmt.Errorf("switch to the received state: %w", err), dropRecord(in.storage, keyPending))
+	}
+	f.applied.Store(st.rec.State.Index)
+	err := saveRecord(in.storage, keySnapshot, st.rec)
+	if err == nil {
+		err = dropRecord(in.storage, keyPending)
+	}
+	if err != nil {
+		f.fail(err) // state and record differ until the next start settles them
+		return err
+	}
+	in.snaps.set(st.rec)
+	in.guard(st.rec)
+	return nil
+}
+
+// guard has the Raft instance rebuilt when its memory of the log would not fit
+// the log any more: Raft removes the log after an installation but remembers its
+// end, and then never accepts another entry.
+func (in *installer) guard(rec snapshotRecord) {
+	at := Position{Index: rec.Index, Term: rec.Term}
+	in.mu.Lock()
+	repeated := in.last == at && time.Since(in.lastAt) < repeatWindow
+	in.last, in.lastAt = at, time.Now()
+	in.mu.Unlock()
+
+	if last, err := in.storage.LastIndex(); err != nil || last > rec.Index {
+		in.rebuild("the log went beyond the installed snapshot")
+	} else if repeated {
+		in.rebuild("the same snapshot was installed twice")
+	}
+}

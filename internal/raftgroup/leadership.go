@@ -1,0 +1,130 @@
+package raftgroup
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// leadRetry is how long a group without other voters waits before it calls Lead
+// again after an error.
+const leadRetry = time.Second
+
+// leadership turns Raft's notifications into calls of Config.Lead: never two at a
+// time, each with a context that ends first thing when leadership is lost.
+type leadership struct {
+	ctx  context.Context // ends when the group shuts down
+	wake chan struct{}
+
+	// mu covers the fields below.
+	mu      sync.Mutex
+	tenure  context.Context // of the current leadership, nil if none
+	cancel  context.CancelFunc
+	pending bool // tenure was not picked up yet
+}
+
+func newLeadership(ctx context.Context) *leadership {
+	return &leadership{ctx: ctx, wake: make(chan struct{}, 1)}
+}
+
+// set records that leadership was gained or lost. It never blocks.
+func (l *leadership) set(leading bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cancel != nil {
+		l.cancel()
+		l.tenure, l.cancel, l.pending = nil, nil, false
+	}
+	if !leading {
+		return
+	}
+	l.tenure, l.cancel = context.WithCancel(l.ctx)
+	l.pending = true
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// next waits for a leadership that has not been served yet.
+func (l *leadership) next() (context.Context, error) {
+	for {
+		l.mu.Lock()
+		if l.pending {
+			l.pending = false
+			ctx := l.tenure
+			l.mu.Unlock()
+			return ctx, nil
+		}
+		l.mu.Unlock()
+		select {
+		case <-l.wake:
+		case <-l.ctx.Done():
+			return nil, l.ctx.Err()
+		}
+	}
+}
+
+// follow forwards the notifications of one Raft instance until stop is closed.
+// It never waits for anything else, because Raft's main loop waits for it.
+func (l *leadership) follow(notify <-chan bool, stop <-chan struct{}) {
+	defer l.set(false)
+	for {
+		select {
+		case leading := <-notify:
+			l.set(leading)
+		case <-stop:
+			return
+		}
+	}
+}
+
+// serveLeadership calls Config.Lead for each leadership until the group shuts
+// down.
+func (g *Group) serveLeadership() {
+	for {
+		ctx, err := g.leadership.next()
+		if err != nil {
+			return
+		}
+		g.lead(ctx)
+	}
+}
+
+// lead serves one leadership, which ctx spans.
+func (g *Group) lead(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := g.leadOnce(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil { // nothing to do; wait for the end
+			<-ctx.Done()
+			return
+		}
+		g.log.Error("leader duties failed, giving leadership up", "err", err)
+		if err := g.TransferLeadership(ctx, ""); err != nil && !errors.Is(err, ErrNoPeer) {
+			g.log.Warn("leadership not handed over", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(leadRetry):
+		}
+	}
+}
+
+func (g *Group) leadOnce(ctx context.Context) error {
+	if err := g.Barrier(ctx); err != nil {
+		return err
+	}
+	term := g.current().raft.CurrentTerm()
+	if ctx.Err() != nil {
+		return ctx.Err() // the term may be another's
+	}
+	g.log.Info("leading", "raft_term", term)
+	if g.cfg.Lead == nil {
+		return nil
+	}
+	return g.cfg.Lead(ctx, term)
+}

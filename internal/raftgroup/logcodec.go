@@ -1,0 +1,153 @@
+package raftgroup
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Keys of the log database: one byte of kind, the group, then the index or the
+// name, big endian so that a group's entries are neighbours in order.
+const (
+	keyKindLog    = 'l'
+	keyKindStable = 's'
+
+	groupPrefixLen = 1 + 4
+	logKeyLen      = groupPrefixLen + 8
+)
+
+// entryFormat is the first byte of a stored entry. A reader refuses others.
+const entryFormat = 1
+
+// maxEntryHeader bounds the encoded header: format, type, and four varints.
+const maxEntryHeader = 2 + 4*binary.MaxVarintLen64
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func putGroupPrefix(dst []byte, kind byte, group uint32) {
+	dst[0] = kind
+	binary.BigEndian.PutUint32(dst[1:], group)
+}
+
+func putLogKey(dst []byte, group uint32, index uint64) {
+	putGroupPrefix(dst, keyKindLog, group)
+	binary.BigEndian.PutUint64(dst[groupPrefixLen:], index)
+}
+
+func logKey(group uint32, index uint64) []byte {
+	key := make([]byte, logKeyLen)
+	putLogKey(key, group, index)
+	return key
+}
+
+func stableKey(group uint32, name []byte) []byte {
+	key := make([]byte, groupPrefixLen, groupPrefixLen+len(name))
+	putGroupPrefix(key, keyKindStable, group)
+	return append(key, name...)
+}
+
+// appendEntryHeader encodes everything of log but its key and data:
+// format, type, term, time of append (Unix nanoseconds, 0 if unknown),
+// length of the extensions, length of the data.
+func appendEntryHeader(dst []byte, log *raft.Log) []byte {
+	dst = append(dst, entryFormat, byte(log.Type))
+	dst = binary.AppendUvarint(dst, log.Term)
+	dst = binary.AppendVarint(dst, unixNano(log.AppendedAt))
+	dst = binary.AppendUvarint(dst, uint64(len(log.Extensions)))
+	return binary.AppendUvarint(dst, uint64(len(log.Data)))
+}
+
+// entryChecksum covers the key as well, so that an entry found under a wrong
+// index or group does not pass.
+func entryChecksum(key, value []byte) uint32 {
+	return crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, value)
+}
+
+// decodeEntry reads a stored value into log. Data and extensions alias value.
+func decodeEntry(key, value []byte, log *raft.Log) error {
+	if len(value) < 4 {
+		return fmt.Errorf("entry of %d bytes: %w", len(value), ErrCorrupt)
+	}
+	body, sum := value[:len(value)-4], binary.LittleEndian.Uint32(value[len(value)-4:])
+	if got := entryChecksum(key, body); got != sum {
+		return fmt.Errorf("entry checksum %08x, stored %08x: %w", got, sum, ErrCorrupt)
+	}
+	if len(body) < 2 || body[0] != entryFormat {
+		return fmt.Errorf("unknown entry format: %w", ErrCorrupt)
+	}
+	r := varintReader{rest: body[2:]}
+	term, appended := r.uvarint(), r.varint()
+	extensions, data := r.uvarint(), r.uvarint()
+	if r.bad || uint64(len(r.rest)) != extensions+data {
+		return fmt.Errorf("entry header: %w", ErrCorrupt)
+	}
+	*log = raft.Log{
+		Index: binary.BigEndian.Uint64(key[groupPrefixLen:]),
+		Term:  term,
+		Type:  raft.LogType(body[1]),
+		Data:  r.rest[extensions:],
+	}
+	if extensions > 0 {
+		log.Extensions = r.rest[:extensions:extensions]
+	}
+	if appended != 0 {
+		log.AppendedAt = time.Unix(0, appended)
+	}
+	return nil
+}
+
+func unixNano(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+// varintReader takes varints from the front of a slice and remembers damage.
+type varintReader struct {
+	rest []byte
+	bad  bool
+}
+
+func (r *varintReader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.rest)
+	if n <= 0 {
+		r.bad = true
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *varintReader) varint() int64 {
+	v, n := binary.Varint(r.rest)
+	if n <= 0 {
+		r.bad = true
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+// bytes takes a length and that many bytes; the result aliases the input.
+func (r *varintReader) bytes() []byte {
+	n := r.uvarint()
+	if r.bad || n > uint64(len(r.rest)) {
+		r.bad = true
+		return nil
+	}
+	out := r.rest[:n:n]
+	r.rest = r.rest[n:]
+	return out
+}
+
+// crcOf returns the CRC32C of the parts one after another.
+func crcOf(parts ...[]byte) (sum uint32) {
+	for _, p := range parts {
+		sum = crc32.Update(sum, castagnoli, p)
+	}
+	return sum
+}

@@ -1,0 +1,150 @@
+package raftgroup
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// LogDBOptions tune a LogDB; the zero value is for production.
+type LogDBOptions struct {
+	// MemTableBytes is the size to which the memory for recent writes may grow;
+	// 32 MiB when 0. It starts at 256 KiB.
+	MemTableBytes uint64
+	// CacheBytes bounds the block cache; 8 MiB when 0.
+	CacheBytes int64
+	// Ballast is a file that is removed when the disk is full; see CreateBallast.
+	Ballast string
+	// FS is the file system; the real one when nil.
+	FS vfs.FS
+	// Logger is slog.Default() when nil.
+	Logger *slog.Logger
+}
+
+// LogDB is the log database of a node: one Pebble database with one write-ahead
+// log for all groups, so that groups that write at the same time share an fsync.
+type LogDB struct {
+	db    *pebble.DB
+	cache *pebble.Cache
+}
+
+// OpenLogDB opens the log database in dir and creates it when absent.
+func OpenLogDB(dir string, opts LogDBOptions) (*LogDB, error) {
+	logger := opts.Logger
+	if logger == nil {
+		logger = slog.Default()
+	}
+	fs := opts.FS
+	if fs == nil {
+		fs = vfs.Default
+		if err := makeDir(dir); err != nil {
+			return nil, fmt.Errorf("open log database: %w", err)
+		}
+	}
+	if opts.Ballast != "" {
+		fs = vfs.OnDiskFull(fs, func() { freeBallast(opts.Ballast, logger) })
+	}
+	cache := pebble.NewCache(orDefault(opts.CacheBytes, 8<<20))
+	po := &pebble.Options{
+		FS:                          fs,
+		Cache:                       cache,
+		MemTableSize:                orDefault(opts.MemTableBytes, 32<<20),
+		MemTableStopWritesThreshold: 3,
+		FormatMajorVersion:          pebble.FormatNewest,
+		Logger:                      pebbleLogger{logger.With("component", "log_database")},
+	}
+	// Entries live short and are often cut before they reach a table file.
+	po.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
+	db, err := pebble.Open(dir, po)
+	if err != nil {
+		cache.Unref()
+		return nil, fmt.Errorf("open log database %s: %w", dir, err)
+	}
+	return &LogDB{db: db, cache: cache}, nil
+}
+
+// Close closes the database; all groups that use it must be shut down before.
+func (l *LogDB) Close() error {
+	err := l.db.Close()
+	l.cache.Unref()
+	if err != nil {
+		return fmt.Errorf("close log database: %w", err)
+	}
+	return nil
+}
+
+// Destroy durably removes everything the database holds of a group, which must
+// not be open.
+func (l *LogDB) Destroy(group uint32) error {
+	b := l.db.NewBatch()
+	for _, kind := range []byte{keyKindLog, keyKindStable} {
+		from, to := groupBounds(kind, group)
+		if err := b.DeleteRange(from, to, nil); err != nil {
+			return errors.Join(err, b.Close())
+		}
+	}
+	if err := b.Commit(pebble.Sync); err != nil {
+		return fmt.Errorf("remove group %d: %w", group, err)
+	}
+	return nil
+}
+
+// groupBounds returns the first key of a kind and group and the first after.
+func groupBounds(kind byte, group uint32) (from, to []byte) {
+	from, to = make([]byte, groupPrefixLen), make([]byte, groupPrefixLen)
+	putGroupPrefix(from, kind, group)
+	if group < ^uint32(0) {
+		putGroupPrefix(to, kind, group+1)
+	} else {
+		putGroupPrefix(to, kind+1, 0)
+	}
+	return from, to
+}
+
+// makeDir creates dir, readable by the owner only, and makes its name durable.
+func makeDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(dir))
+}
+
+// syncDir makes the names of new files in dir durable.
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+func orDefault[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}
+
+// pebbleLogger sends what Pebble says to slog. What it calls info is debug here.
+type pebbleLogger struct{ log *slog.Logger }
+
+func (l pebbleLogger) Infof(format string, args ...any) {
+	l.log.Debug("pebble", "detail", fmt.Sprintf(format, args...))
+}
+
+func (l pebbleLogger) Errorf(format string, args ...any) {
+	l.log.Error("pebble", "err", fmt.Sprintf(format, args...))
+}
+
+// Fatalf ends the process: Pebble calls it when a write to the log failed and
+// nobody can say what is on disk.
+func (l pebbleLogger) Fatalf(format string, args ...any) {
+	l.log.Error("pebble cannot go on, exiting", "err", fmt.Sprintf(format, args...))
+	os.Exit(1)
+}

@@ -1,0 +1,212 @@
+package raftgroup
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/hashicorp/raft"
+)
+
+// LogStore is one group's part of a LogDB. It is safe for concurrent use.
+type LogStore struct {
+	db    *pebble.DB
+	group uint32
+
+	// mu covers first and last, which mirror the entries on disk; 0 means none.
+	mu          sync.RWMutex
+	first, last uint64
+}
+
+// Storage opens the storage of one group. Opening it twice at the same time is
+// an error of the caller.
+func (l *LogDB) Storage(group uint32) (*LogStore, error) {
+	s := &LogStore{db: l.db, group: group}
+	from, to := groupBounds(keyKindLog, group)
+	it, err := l.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
+	if err != nil {
+		return nil, fmt.Errorf("open log of group %d: %w", group, err)
+	}
+	if it.First() {
+		s.first = binary.BigEndian.Uint64(it.Key()[groupPrefixLen:])
+	}
+	if it.Last() {
+		s.last = binary.BigEndian.Uint64(it.Key()[groupPrefixLen:])
+	}
+	if err := it.Close(); err != nil {
+		return nil, fmt.Errorf("open log of group %d: %w", group, err)
+	}
+	return s, nil
+}
+
+// IsMonotonic makes Raft remove the whole log after a snapshot was installed, so
+// that old entries with other terms cannot be served later.
+func (s *LogStore) IsMonotonic() bool { return true }
+
+// FirstIndex returns the lowest index in the log, 0 if it is empty.
+func (s *LogStore) FirstIndex() (uint64, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.first, nil
+}
+
+// LastIndex returns the highest index in the log, 0 if it is empty.
+func (s *LogStore) LastIndex() (uint64, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.last, nil
+}
+
+// GetLog reads an entry, raft.ErrLogNotFound if there is none at index and
+// ErrCorrupt if it is damaged.
+func (s *LogStore) GetLog(index uint64, log *raft.Log) error {
+	var key [logKeyLen]byte
+	putLogKey(key[:], s.group, index)
+	value, closer, err := s.db.Get(key[:])
+	if errors.Is(err, pebble.ErrNotFound) {
+		return raft.ErrLogNotFound
+	}
+	if err != nil {
+		return fmt.Errorf("read entry %d of group %d: %w", index, s.group, err)
+	}
+	value = append([]byte(nil), value...)
+	if err := closer.Close(); err != nil {
+		return fmt.Errorf("read entry %d of group %d: %w", index, s.group, err)
+	}
+	if err := decodeEntry(key[:], value, log); err != nil {
+		return fmt.Errorf("read entry %d of group %d: %w", index, s.group, err)
+	}
+	return nil
+}
+
+// StoreLog stores one entry durably.
+func (s *LogStore) StoreLog(log *raft.Log) error { return s.StoreLogs([]*raft.Log{log}) }
+
+// StoreLogs stores entries durably, all or none.
+func (s *LogStore) StoreLogs(logs []*raft.Log) error {
+	if len(logs) == 0 {
+		return nil
+	}
+	b := s.db.NewBatchWithSize(batchBytes(logs))
+	for _, log := range logs {
+		if err := s.put(b, log); err != nil {
+			return errors.Join(err, b.Close())
+		}
+	}
+	if err := b.Commit(pebble.Sync); err != nil {
+		return fmt.Errorf("store entries of group %d: %w", s.group, err)
+	}
+	if err := b.Close(); err != nil {
+		return fmt.Errorf("store entries of group %d: %w", s.group, err)
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.first == 0 {
+		s.first = logs[0].Index
+	}
+	s.last = logs[len(logs)-1].Index
+	return nil
+}
+
+// put encodes log straight into the batch.
+func (s *LogStore) put(b *pebble.Batch, log *raft.Log) error {
+	var head [maxEntryHeader]byte
+	header := appendEntryHeader(head[:0], log)
+	body := len(header) + len(log.Extensions) + len(log.Data)
+
+	op := b.SetDeferred(logKeyLen, body+4)
+	putLogKey(op.Key, s.group, log.Index)
+	n := copy(op.Value, header)
+	n += copy(op.Value[n:], log.Extensions)
+	copy(op.Value[n:], log.Data)
+	binary.LittleEndian.PutUint32(op.Value[body:], entryChecksum(op.Key, op.Value[:body]))
+	return op.Finish()
+}
+
+func batchBytes(logs []*raft.Log) int {
+	n := 64
+	for _, log := range logs {
+		n += logKeyLen + maxEntryHeader + len(log.Extensions) + len(log.Data) + 16
+	}
+	return n
+}
+
+// DeleteRange removes the entries from lo to hi, both included: a prefix when the
+// log is compacted, a suffix when it conflicts with the leader's. It need not be
+// synced by itself: whatever Raft writes next and relies on it is ordered behind
+// it in the same write-ahead log.
+func (s *LogStore) DeleteRange(lo, hi uint64) error {
+	if lo > hi {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.db.DeleteRange(logKey(s.group, lo), logKey(s.group, hi+1), pebble.NoSync); err != nil {
+		return fmt.Errorf("cut log of group %d: %w", s.group, err)
+	}
+	switch {
+	case lo <= s.first && hi >= s.last:
+		s.first, s.last = 0, 0
+	case lo <= s.first:
+		s.first = max(s.first, hi+1)
+	case hi >= s.last:
+		s.last = min(s.last, lo-1)
+	}
+	return nil
+}
+
+// Set stores a value durably.
+func (s *LogStore) Set(key, value []byte) error {
+	k := stableKey(s.group, key)
+	v := make([]byte, len(value), len(value)+4)
+	copy(v, value)
+	v = binary.LittleEndian.AppendUint32(v, entryChecksum(k, value))
+	if err := s.db.Set(k, v, pebble.Sync); err != nil {
+		return fmt.Errorf("store %s of group %d: %w", key, s.group, err)
+	}
+	return nil
+}
+
+// Get reads a value; an absent key gives an error with the text "not found".
+func (s *LogStore) Get(key []byte) ([]byte, error) {
+	k := stableKey(s.group, key)
+	v, closer, err := s.db.Get(k)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, errKeyNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s of group %d: %w", key, s.group, err)
+	}
+	v = append([]byte(nil), v...)
+	if err := closer.Close(); err != nil {
+		return nil, fmt.Errorf("read %s of group %d: %w", key, s.group, err)
+	}
+	if len(v) < 4 || entryChecksum(k, v[:len(v)-4]) != binary.LittleEndian.Uint32(v[len(v)-4:]) {
+		return nil, fmt.Errorf("read %s of group %d: %w", key, s.group, ErrCorrupt)
+	}
+	return v[: len(v)-4 : len(v)-4], nil
+}
+
+// SetUint64 stores a number durably. An unchanged number is not written again,
+// which saves an fsync per start.
+func (s *LogStore) SetUint64(key []byte, v uint64) error {
+	if old, err := s.GetUint64(key); err == nil && old == v {
+		return nil
+	}
+	return s.Set(key, binary.BigEndian.AppendUint64(nil, v))
+}
+
+// GetUint64 reads a number; an absent key gives an error with the text "not found".
+func (s *LogStore) GetUint64(key []byte) (uint64, error) {
+	v, err := s.Get(key)
+	if err != nil {
+		return 0, err
+	}
+	if len(v) != 8 {
+		return 0, fmt.Errorf("read %s of group %d: %d bytes: %w", key, s.group, len(v), ErrCorrupt)
+	}
+	return binary.BigEndian.Uint64(v), nil
+}

@@ -1,0 +1,111 @@
+package raftgroup
+
+import (
+	"log/slog"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(nodeProcessEnv) != "" {
+		os.Exit(runNodeProcess())
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// testLogger drops what is below errors unless tests run verbosely.
+func testLogger(tb testing.TB) *slog.Logger {
+	level := slog.LevelError + 1
+	if os.Getenv("RAFTGROUP_LOG") != "" {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: level}))
+}
+
+// testNode is one node in the test's process: a log database and a transport
+// with a real listener.
+type testNode struct {
+	tb        testing.TB
+	dir       string
+	db        *LogDB
+	transport *Transport
+	server    *grpc.Server
+	served    chan struct{}
+}
+
+// startNode starts a node on dir. An empty address takes a free port.
+func startNode(tb testing.TB, dir, address string) *testNode {
+	tb.Helper()
+	if address == "" {
+		address = "127.0.0.1:0"
+	}
+	lis, err := net.Listen("tcp", address)
+	require.NoError(tb, err)
+	transport, err := NewTransport(TransportConfig{
+		ClusterID: "test", NodeID: lis.Addr().String(), Address: raft.ServerAddress(lis.Addr().String()),
+		Logger: testLogger(tb),
+	})
+	require.NoError(tb, err)
+	db, err := OpenLogDB(dir, LogDBOptions{Logger: testLogger(tb)})
+	require.NoError(tb, err)
+	n := &testNode{tb: tb, dir: dir, db: db, transport: transport, server: grpc.NewServer(ServerOptions()...), served: make(chan struct{})}
+	transport.Register(n.server)
+	go func() {
+		defer close(n.served)
+		_ = n.server.Serve(lis)
+	}()
+	return n
+}
+
+func (n *testNode) address() raft.ServerAddress { return n.transport.cfg.Address }
+
+func (n *testNode) stop() {
+	require.NoError(n.tb, n.transport.Close())
+	n.server.Stop()
+	<-n.served
+	require.NoError(n.tb, n.db.Close())
+}
+
+// config returns the configuration of one replica on n.
+func (n *testNode) config(group uint32, sm StateMachine, voters ...raft.Server) Config {
+	storage, err := n.db.Storage(group)
+	require.NoError(n.tb, err)
+	return Config{
+		ID: group, LocalID: raft.ServerID(n.address()), Storage: storage, Transport: n.transport,
+		StateMachine: sm, Profile: Test(), Voters: voters, Logger: testLogger(n.tb),
+	}
+}
+
+func (n *testNode) server0() raft.Server {
+	return raft.Server{ID: raft.ServerID(n.address()), Address: n.address()}
+}
+
+func memJournal(tb testing.TB) *journal {
+	j, err := openJournal("state", vfs.NewMem())
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, j.db.Close()) })
+	return j
+}
+
+func waitLeader(tb testing.TB, groups ...*Group) *Group {
+	tb.Helper()
+	var leader *Group
+	require.Eventually(tb, func() bool {
+		for _, g := range groups {
+			if g.IsLeader() {
+				leader = g
+				return true
+			}
+		}
+		return false
+	}, 20*time.Second, time.Millisecond)
+	return leader
+}

@@ -1,0 +1,5 @@
+package raftgroup
+
+const nodeProcessEnv = "RAFTGROUP_TEST_NODE"
+
+func runNodeProcess() int { return 0 }

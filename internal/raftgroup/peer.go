@@ -1,0 +1,125 @@
+package raftgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"platform/proto/node"
+
+	"github.com/hashicorp/raft"
+	"google.golang.org/grpc"
+)
+
+var (
+	errWrongResponse = errors.New("peer answered with another kind of response")
+	errPeerTimeout   = errors.New("peer did not answer in time")
+)
+
+// streamKind separates what must not wait: entries may be large, heartbeats and
+// votes are small and urgent.
+type streamKind int
+
+const (
+	controlStream streamKind = iota
+	dataStream
+	streamKinds
+)
+
+// peer holds the connections to one node.
+type peer struct {
+	t    *Transport
+	addr raft.ServerAddress
+	fast *grpc.ClientConn
+	bulk *grpc.ClientConn
+
+	// mu covers the streams.
+	mu      sync.Mutex
+	streams [streamKinds]*callStream
+}
+
+func (t *Transport) newPeer(addr raft.ServerAddress) (*peer, error) {
+	fast, err := t.dial(addr)
+	if err != nil {
+		return nil, err
+	}
+	bulk, err := t.dial(addr)
+	if err != nil {
+		return nil, errors.Join(err, fast.Close())
+	}
+	return &peer{t: t, addr: addr, fast: fast, bulk: bulk}, nil
+}
+
+func (p *peer) close() error { return errors.Join(p.fast.Close(), p.bulk.Close()) }
+
+// connected reports whether the control stream works.
+func (p *peer) connected() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.streams[controlStream]
+	return s != nil && s.working()
+}
+
+// stream returns the stream of a kind and opens it when there is none that works.
+func (p *peer) stream(kind streamKind) (*callStream, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.streams[kind]; s != nil && !s.broken() {
+		return s, nil
+	}
+	if p.t.ctx.Err() != nil {
+		return nil, errors.New("raft transport is closed")
+	}
+	s := newCallStream(p)
+	p.streams[kind] = s
+	p.t.wg.Go(s.run)
+	return s, nil
+}
+
+// call sends a request over the stream of a kind and waits for its response.
+func (p *peer) call(kind streamKind, timeout time.Duration, f *node.RaftFrame) (*node.RaftFrame, error) {
+	s, err := p.stream(kind)
+	if err != nil {
+		return nil, err
+	}
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	return s.call(timer.C, f)
+}
+
+// sendSnapshot streams a snapshot over the bulk connection. It gives up when
+// nothing moves for snapshotStall.
+func (p *peer) sendSnapshot(ctx context.Context, req *node.InstallSnapshotRequest, data io.Reader) (*node.InstallSnapshotResponse, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stall := time.AfterFunc(snapshotStall, cancel)
+	defer stall.Stop()
+
+	stream, err := node.NewRaftTransportClient(p.bulk).InstallSnapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = stream.Send(&node.SnapshotChunk{Hello: p.t.hello, Request: req})
+	buf := make([]byte, snapshotChunkBytes)
+	for err == nil {
+		var n int
+		n, readErr := io.ReadFull(data, buf)
+		if n > 0 {
+			err = stream.Send(&node.SnapshotChunk{Data: buf[:n]})
+			stall.Reset(snapshotStall)
+		}
+		if errors.Is(readErr, io.EOF) || errors.Is(readErr, io.ErrUnexpectedEOF) {
+			break
+		}
+		if readErr != nil { // ends the stream with an error at the receiver
+			return nil, fmt.Errorf("read state: %w", readErr)
+		}
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return stream.CloseAndRecv() // also says why the receiver ended early
+}

@@ -1,0 +1,223 @@
+package raftgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"platform/proto/node"
+
+	"github.com/hashicorp/raft"
+)
+
+// errGroupStopped is what a request gets when its group is not open here.
+var errGroupStopped = errors.New("group is not open on this node")
+
+// port is one group's end of the transport: what Raft calls its transport.
+//
+// It has no fast path for heartbeats and no pipeline: both have let logs diverge
+// or replication hang (hashicorp/raft#695, #612).
+type port struct {
+	t        *Transport
+	group    *Group
+	id       uint32
+	election time.Duration
+	rpcs     chan raft.RPC
+	closed   chan struct{}
+}
+
+var (
+	_ raft.Transport   = (*port)(nil)
+	_ raft.WithPreVote = (*port)(nil)
+)
+
+// Consumer returns the requests for this group.
+func (p *port) Consumer() <-chan raft.RPC { return p.rpcs }
+
+// LocalAddr returns this node's address.
+func (p *port) LocalAddr() raft.ServerAddress { return p.t.cfg.Address }
+
+// EncodePeer returns an address as it is sent.
+func (p *port) EncodePeer(_ raft.ServerID, addr raft.ServerAddress) []byte { return []byte(addr) }
+
+// DecodePeer is the reverse of EncodePeer.
+func (p *port) DecodePeer(b []byte) raft.ServerAddress { return raft.ServerAddress(b) }
+
+// SetHeartbeatHandler is ignored: heartbeats take the way of all requests.
+func (p *port) SetHeartbeatHandler(func(raft.RPC)) {}
+
+// AppendEntriesPipeline is not supported.
+func (p *port) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
+	return nil, raft.ErrPipelineReplicationNotSupported
+}
+
+// deliver hands a request to Raft and waits for the response. A request whose
+// sender has given up is dropped: once Raft has taken it, it will act on it.
+func (p *port) deliver(ctx context.Context, rpc raft.RPC) (any, error) {
+	answer := make(chan raft.RPCResponse, 1)
+	rpc.RespChan = answer
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	select {
+	case p.rpcs <- rpc:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-p.closed:
+		return nil, errGroupStopped
+	}
+	select {
+	case r := <-answer:
+		return r.Response, r.Error
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-p.closed:
+		return nil, errGroupStopped
+	}
+}
+
+// timeoutNow makes the local replica stand for election at once.
+func (p *port) timeoutNow(timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(p.t.ctx, timeout)
+	defer cancel()
+	_, err := p.deliver(ctx, raft.RPC{Command: &raft.TimeoutNowRequest{
+		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax},
+	}})
+	if err != nil {
+		p.group.log.Warn("election not started", "err", err)
+	}
+}
+
+// AppendEntries sends entries, in several messages if they are large: each
+// piece is a complete append by itself. The response is that of the last piece
+// sent.
+func (p *port) AppendEntries(_ raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest,
+	resp *raft.AppendEntriesResponse,
+) error {
+	piece := *args
+	for rest := args.Entries; ; {
+		n, size := pieceLen(rest)
+		piece.Entries = rest[:n]
+		if err := p.appendPiece(target, &piece, size, resp); err != nil {
+			return err
+		}
+		rest = rest[n:]
+		if len(rest) == 0 || !resp.Success {
+			return nil
+		}
+		last := piece.Entries[n-1]
+		piece.PrevLogEntry, piece.PrevLogTerm = last.Index, last.Term
+	}
+}
+
+// pieceLen returns how many entries go into one message, and their bytes.
+func pieceLen(logs []*raft.Log) (n, bytes int) {
+	for n < len(logs) {
+		size := entryBytes(logs[n])
+		if n > 0 && bytes+size > appendPieceBytes {
+			break
+		}
+		bytes += size
+		n++
+	}
+	return n, bytes
+}
+
+func (p *port) appendPiece(target raft.ServerAddress, args *raft.AppendEntriesRequest, size int, resp *raft.AppendEntriesResponse) error {
+	kind, timeout := controlStream, p.election
+	if len(args.Entries) > 0 {
+		kind, timeout = dataStream, dataTimeout+time.Duration(size)*time.Second/(1<<20)
+	}
+	f, err := p.call(target, kind, timeout, &node.RaftFrame{AppendRequest: appendToWire(args)})
+	if err != nil {
+		return err
+	}
+	r := f.AppendResponse
+	if r == nil {
+		return errWrongResponse
+	}
+	*resp = raft.AppendEntriesResponse{
+		RPCHeader: headerFromWire(r.Header), Term: r.Term, LastLog: r.LastLog,
+		Success: r.Success, NoRetryBackoff: r.NoRetryBackoff,
+	}
+	return nil
+}
+
+// RequestVote asks for a vote.
+func (p *port) RequestVote(_ raft.ServerID, target raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	f, err := p.call(target, controlStream, p.election, &node.RaftFrame{VoteRequest: &node.VoteRequest{
+		Header: headerToWire(args.RPCHeader), Term: args.Term, LastLogIndex: args.LastLogIndex,
+		LastLogTerm: args.LastLogTerm, LeadershipTransfer: args.LeadershipTransfer,
+	}})
+	if err != nil {
+		return err
+	}
+	if f.VoteResponse == nil {
+		return errWrongResponse
+	}
+	*resp = raft.RequestVoteResponse{
+		RPCHeader: headerFromWire(f.VoteResponse.Header), Term: f.VoteResponse.Term, Granted: f.VoteResponse.Granted,
+	}
+	return nil
+}
+
+// RequestPreVote asks whether a vote would be given.
+func (p *port) RequestPreVote(_ raft.ServerID, target raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	f, err := p.call(target, controlStream, p.election, &node.RaftFrame{PreVoteRequest: &node.VoteRequest{
+		Header: headerToWire(args.RPCHeader), Term: args.Term, LastLogIndex: args.LastLogIndex, LastLogTerm: args.LastLogTerm,
+	}})
+	if err != nil {
+		return err
+	}
+	if f.PreVoteResponse == nil {
+		return errWrongResponse
+	}
+	*resp = raft.RequestPreVoteResponse{
+		RPCHeader: headerFromWire(f.PreVoteResponse.Header), Term: f.PreVoteResponse.Term, Granted: f.PreVoteResponse.Granted,
+	}
+	return nil
+}
+
+// TimeoutNow asks a follower to stand for election at once.
+func (p *port) TimeoutNow(_ raft.ServerID, target raft.ServerAddress, args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
+	f, err := p.call(target, controlStream, p.election, &node.RaftFrame{
+		TimeoutNowRequest: &node.TimeoutNowRequest{Header: headerToWire(args.RPCHeader)},
+	})
+	if err != nil {
+		return err
+	}
+	if f.TimeoutNowResponse == nil {
+		return errWrongResponse
+	}
+	resp.RPCHeader = headerFromWire(f.TimeoutNowResponse.Header)
+	return nil
+}
+
+// InstallSnapshot sends the state of this replica.
+func (p *port) InstallSnapshot(_ raft.ServerID, target raft.ServerAddress, args *raft.InstallSnapshotRequest,
+	resp *raft.InstallSnapshotResponse, data io.Reader,
+) error {
+	peer, err := p.t.peer(target)
+	if err != nil {
+		return err
+	}
+	out, err := peer.sendSnapshot(p.t.ctx, snapshotToWire(p.id, args), data)
+	if err != nil {
+		return fmt.Errorf("send snapshot to %s: %w", target, err)
+	}
+	*resp = raft.InstallSnapshotResponse{RPCHeader: headerFromWire(out.Header), Term: out.Term, Success: out.Success}
+	return nil
+}
+
+// call sends one request and waits for its response.
+func (p *port) call(target raft.ServerAddress, kind streamKind, timeout time.Duration, f *node.RaftFrame) (*node.RaftFrame, error) {
+	peer, err := p.t.peer(target)
+	if err != nil {
+		return nil, err
+	}
+	f.GroupId = p.id
+	f.TimeoutMs = uint32(timeout.Milliseconds())
+	return peer.call(kind, timeout, f)
+}

@@ -1,0 +1,300 @@
+package raftgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+)
+
+// Limits of a Proposer; see ProposerConfig.
+const (
+	maxBatchCommands = 256
+	maxBatchBytes    = 256 << 10
+	maxQueueCommands = 10_000
+	maxQueueBytes    = 64 << 20
+	maxInFlight      = 4
+)
+
+// Completion is told what became of one command. Exactly one call is made for
+// each command that Submit accepted; commands that are applied complete in log
+// order. It runs on one of the proposer's two goroutines, which serve all commands
+// of the group: it must be quick and must not block.
+type Completion[R any] interface {
+	Complete(result R, err error)
+}
+
+// CompletionFunc makes a function a Completion.
+type CompletionFunc[R any] func(result R, err error)
+
+// Complete calls f.
+func (f CompletionFunc[R]) Complete(result R, err error) { f(result, err) }
+
+// ProposerConfig says how a Proposer batches. Zero values take the defaults.
+type ProposerConfig struct {
+	// Seal makes one log entry of a batch of commands: the caller's envelope with
+	// version, epoch and time. The batch slice is reused after the call. An error
+	// is passed on to all commands of the batch, which were then not proposed.
+	Seal func(batch [][]byte) ([]byte, error)
+
+	// MaxBatchCommands and MaxBatchBytes bound one entry: 256 commands, 256 KiB.
+	MaxBatchCommands int
+	MaxBatchBytes    int
+	// MaxQueueCommands and MaxQueueBytes bound what waits; beyond them Submit
+	// returns ErrOverloaded: 10,000 commands, 64 MiB.
+	MaxQueueCommands int
+	MaxQueueBytes    int
+	// MaxInFlight bounds the entries that were proposed and have no outcome yet:
+	// 4. More of them make entries smaller and no faster, because Raft writes
+	// what it has while the former write is under way.
+	MaxInFlight int
+}
+
+// Proposer batches the commands of one group into log entries. Commands submitted
+// while an entry is under way make up the next one; there is no timer, so a lone
+// command is proposed at once. The state machine must return []R, one element per
+// command, as the result of an entry.
+type Proposer[R any] struct {
+	group *Group
+	cfg   ProposerConfig
+	wake  chan struct{}
+	slots chan struct{}      // one token per entry under way
+	sent  chan *sentEntry[R] // to the completing goroutine, in log order
+	free  sync.Pool          // of *sentEntry[R]
+	over  atomic.Bool        // Run has ended or ends
+	batch [][]byte           // reused by Run
+
+	// mu covers the queue. Run swaps it with spare, which it owns.
+	mu     sync.Mutex
+	queue  []pendingCommand[R]
+	bytes  int
+	closed bool
+	spare  []pendingCommand[R]
+}
+
+// pendingCommand is a command that was not proposed yet.
+type pendingCommand[R any] struct {
+	data []byte
+	done Completion[R]
+}
+
+// sentEntry is an entry under way with the completions of its commands.
+type sentEntry[R any] struct {
+	future raft.ApplyFuture
+	inst   *instance
+	done   []Completion[R]
+}
+
+// NewProposer returns a proposer for g. Commands are accepted at once and
+// proposed while Run runs.
+func NewProposer[R any](g *Group, cfg ProposerConfig) (*Proposer[R], error) {
+	if cfg.Seal == nil {
+		return nil, errors.New("proposer without seal")
+	}
+	cfg.MaxBatchCommands = orDefault(cfg.MaxBatchCommands, maxBatchCommands)
+	cfg.MaxBatchBytes = orDefault(cfg.MaxBatchBytes, maxBatchBytes)
+	cfg.MaxQueueCommands = orDefault(cfg.MaxQueueCommands, maxQueueCommands)
+	cfg.MaxQueueBytes = orDefault(cfg.MaxQueueBytes, maxQueueBytes)
+	cfg.MaxInFlight = orDefault(cfg.MaxInFlight, maxInFlight)
+	return &Proposer[R]{
+		group: g,
+		cfg:   cfg,
+		wake:  make(chan struct{}, 1),
+		slots: make(chan struct{}, cfg.MaxInFlight),
+		sent:  make(chan *sentEntry[R], cfg.MaxInFlight),
+	}, nil
+}
+
+// Submit queues one command, which must not be changed afterwards. If it returns
+// nil, done is completed exactly once; otherwise never, and the error is
+// definite: ErrOverloaded or ErrStopped.
+func (p *Proposer[R]) Submit(command []byte, done Completion[R]) error {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return ErrStopped
+	}
+	if len(p.queue) >= p.cfg.MaxQueueCommands || p.bytes+len(command) > p.cfg.MaxQueueBytes {
+		p.mu.Unlock()
+		return ErrOverloaded
+	}
+	first := len(p.queue) == 0
+	p.queue = append(p.queue, pendingCommand[R]{data: command, done: done})
+	p.bytes += len(command)
+	p.mu.Unlock()
+	if first {
+		select {
+		case p.wake <- struct{}{}:
+		default:
+		}
+	}
+	return nil
+}
+
+// Do submits one command and waits for its outcome. Giving up with ctx leaves it
+// unknown.
+func (p *Proposer[R]) Do(ctx context.Context, command []byte) (R, error) {
+	type outcome struct {
+		result R
+		err    error
+	}
+	answer := make(chan outcome, 1)
+	err := p.Submit(command, CompletionFunc[R](func(r R, err error) { answer <- outcome{r, err} }))
+	if err != nil {
+		return *new(R), err
+	}
+	select {
+	case o := <-answer:
+		return o.result, o.err
+	case <-ctx.Done():
+		return *new(R), fmt.Errorf("%w: %w", ErrUnknownOutcome, ctx.Err())
+	}
+}
+
+// Run proposes until ctx ends. Then it refuses new commands, completes those that
+// wait with ErrStopped, and returns when all entries under way have an outcome.
+func (p *Proposer[R]) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	wg.Go(p.complete)
+	for {
+		select {
+		case <-p.wake:
+			p.drain(ctx)
+		case <-ctx.Done():
+			p.close()
+			close(p.sent)
+			wg.Wait()
+			return ctx.Err()
+		}
+	}
+}
+
+// close refuses what waits and what comes.
+func (p *Proposer[R]) close() {
+	p.mu.Lock()
+	p.closed = true
+	rest := p.queue
+	p.queue, p.bytes = nil, 0
+	p.mu.Unlock()
+	fail(rest, ErrStopped)
+}
+
+// drain proposes what waits, batch by batch.
+func (p *Proposer[R]) drain(ctx context.Context) {
+	for {
+		// A free slot first: what arrives while waiting for it joins the batch.
+		select {
+		case p.slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		batch := p.take()
+		if len(batch) == 0 || !p.propose(batch) {
+			<-p.slots
+		}
+		if len(batch) == 0 {
+			return
+		}
+		clear(batch)
+	}
+}
+
+// take removes one batch from the queue; the result is valid until the next call.
+func (p *Proposer[R]) take() []pendingCommand[R] {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n, bytes := 0, 0
+	for n < len(p.queue) && n < p.cfg.MaxBatchCommands {
+		size := len(p.queue[n].data)
+		if n > 0 && bytes+size > p.cfg.MaxBatchBytes {
+			break
+		}
+		bytes += size
+		n++
+	}
+	p.bytes -= bytes
+	if n == len(p.queue) { // the usual case: swap, do not copy
+		batch := p.queue
+		p.queue, p.spare = p.spare[:0], batch
+		return batch
+	}
+	p.spare = append(p.spare[:0], p.queue[:n]...)
+	rest := copy(p.queue, p.queue[n:])
+	clear(p.queue[rest:])
+	p.queue = p.queue[:rest]
+	return p.spare
+}
+
+// propose makes one entry of a batch; false means that it was refused and all its
+// commands are completed.
+func (p *Proposer[R]) propose(batch []pendingCommand[R]) bool {
+	if !p.group.IsLeader() {
+		fail(batch, ErrNotLeader)
+		return false
+	}
+	p.batch = p.batch[:0]
+	for i := range batch {
+		p.batch = append(p.batch, batch[i].data)
+	}
+	data, err := p.cfg.Seal(p.batch)
+	clear(p.batch)
+	if err != nil {
+		fail(batch, fmt.Errorf("seal batch: %w", err))
+		return false
+	}
+	future, inst, err := p.group.apply(data)
+	if err != nil {
+		fail(batch, err)
+		return false
+	}
+	e, _ := p.free.Get().(*sentEntry[R])
+	if e == nil {
+		e = new(sentEntry[R])
+	}
+	e.future, e.inst = future, inst
+	for i := range batch {
+		e.done = append(e.done, batch[i].done)
+	}
+	p.sent <- e
+	return true
+}
+
+// complete gives each command its result, entry by entry.
+func (p *Proposer[R]) complete() {
+	for e := range p.sent {
+		result, err := p.group.outcome(e.future)
+		e.inst.pending.Add(-1)
+		<-p.slots
+		e.finish(result, err)
+		clear(e.done)
+		e.done, e.future, e.inst = e.done[:0], nil, nil
+		p.free.Put(e)
+	}
+}
+
+// finish completes the commands of one entry.
+func (e *sentEntry[R]) finish(result any, err error) {
+	results, ok := result.([]R)
+	if err == nil && (!ok || len(results) != len(e.done)) {
+		err = fmt.Errorf("%w: state machine returned %T with %d results for %d commands",
+			ErrUnknownOutcome, result, len(results), len(e.done))
+	}
+	if err != nil {
+		for _, d := range e.done {
+			d.Complete(*new(R), err)
+		}
+		return
+	}
+	for i, d := range e.done {
+		d.Complete(results[i], nil)
+	}
+}
+
+func fail[R any](commands []pendingCommand[R], err error) {
+	for _, c := range commands {
+		c.done.Complete(*new(R), err)
+	}
+}

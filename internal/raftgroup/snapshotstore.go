@@ -1,0 +1,187 @@
+package raftgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/hashicorp/raft"
+)
+
+// snapshotStore is Raft's view of the virtual snapshots of a group. It stores a
+// record only; opening a snapshot streams the current state of the machine.
+type snapshotStore struct {
+	storage raft.StableStore
+	fsm     *fsm
+
+	// mu covers record, the snapshot in force, if have.
+	mu     sync.Mutex
+	record snapshotRecord
+	have   bool
+}
+
+var (
+	_ raft.SnapshotStore = (*snapshotStore)(nil)
+	_ raft.SnapshotSink  = (*snapshotSink)(nil)
+)
+
+// installID is the id of the snapshot that an InstallSnapshot request brings.
+const installID = "install"
+
+func snapshotID(r snapshotRecord) string { return fmt.Sprintf("%d-%d", r.Term, r.Index) }
+
+func (r snapshotRecord) meta() *raft.SnapshotMeta {
+	return &raft.SnapshotMeta{
+		Version:            raft.SnapshotVersionMax,
+		ID:                 snapshotID(r),
+		Index:              r.Index,
+		Term:               r.Term,
+		Configuration:      r.Config,
+		ConfigurationIndex: r.ConfigIndex,
+	}
+}
+
+func (s *snapshotStore) current() (snapshotRecord, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.record, s.have
+}
+
+// set makes rec, which is durable, the snapshot in force.
+func (s *snapshotStore) set(rec snapshotRecord) {
+	s.mu.Lock()
+	s.record, s.have = rec, true
+	s.mu.Unlock()
+	s.fsm.setConfig(rec.ConfigIndex, rec.Config)
+	s.fsm.forgetConfigs(rec.Index)
+}
+
+// List returns the snapshot in force.
+func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
+	rec, ok := s.current()
+	if !ok {
+		return nil, nil
+	}
+	return []*raft.SnapshotMeta{rec.meta()}, nil
+}
+
+// Create begins a snapshot: either of the local state, or one that a leader sends.
+func (s *snapshotStore) Create(_ raft.SnapshotVersion, index, term uint64, config raft.Configuration,
+	configIndex uint64, _ raft.Transport,
+) (raft.SnapshotSink, error) {
+	return &snapshotSink{store: s, record: snapshotRecord{
+		Index: index, Term: term, ConfigIndex: configIndex, Config: config,
+	}}, nil
+}
+
+// Open streams the state for a follower. The state has usually gone on since the
+// record was made, so the meta data returned describes what the stream contains
+// and not the record; otherwise the follower's state would be ahead of its
+// snapshot.
+func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	if id == installID {
+		return &raft.SnapshotMeta{ID: installID}, io.NopCloser(eofReader{}), nil
+	}
+	view, err := s.fsm.sm.Export()
+	if err != nil {
+		return nil, nil, fmt.Errorf("export state: %w", err)
+	}
+	rec, err := s.describe(view.Applied())
+	if err != nil {
+		return nil, nil, errors.Join(err, view.Close())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r, w := io.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.CloseWithError(errors.Join(writeState(ctx, w, view), view.Close()))
+	}()
+	return rec.meta(), &exportReader{PipeReader: r, cancel: cancel, done: done}, nil
+}
+
+// describe returns the record of a snapshot taken at the position at.
+func (s *snapshotStore) describe(at Position) (snapshotRecord, error) {
+	rec, ok := s.current()
+	if ok && at.Index == rec.State.Index {
+		return rec, nil // nothing but non-commands since
+	}
+	if at.Index == 0 || (ok && at.Index < rec.Index) {
+		return rec, fmt.Errorf("state at %d is older than the snapshot at %d", at.Index, rec.Index)
+	}
+	config, err := s.fsm.configAt(at.Index)
+	if err != nil {
+		return rec, fmt.Errorf("describe state: %w", err)
+	}
+	return snapshotRecord{
+		Index: at.Index, Term: at.Term, State: at,
+		ConfigIndex: config.index, Config: config.config,
+	}, nil
+}
+
+// exportReader is the reading end of an export.
+type exportReader struct {
+	*io.PipeReader
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// Close ends the export and waits for it.
+func (r *exportReader) Close() error {
+	r.cancel()
+	err := r.PipeReader.Close()
+	<-r.done
+	return err
+}
+
+// snapshotSink finishes a virtual snapshot.
+type snapshotSink struct {
+	store  *snapshotStore
+	record snapshotRecord
+	local  bool // of the local state, not from a leader
+}
+
+func (k *snapshotSink) setState(at Position) {
+	k.local = true
+	k.record.State = at
+	// During replay Raft may be behind what the state contained at start.
+	if at.Index > k.record.Index {
+		k.record.State = Position{Index: k.record.Index, Term: k.record.Term}
+	}
+}
+
+// Write accepts nothing: a leader's data goes to the installer, not through Raft.
+func (k *snapshotSink) Write(p []byte) (int, error) {
+	return 0, fmt.Errorf("%d bytes written to a virtual snapshot", len(p))
+}
+
+// Close stores the record of a local snapshot. That of a leader's snapshot is
+// stored when the state machine has switched.
+func (k *snapshotSink) Close() error {
+	if !k.local {
+		return nil
+	}
+	if err := saveRecord(k.store.storage, keySnapshot, k.record); err != nil {
+		return err
+	}
+	k.store.set(k.record)
+	return nil
+}
+
+// Cancel gives the snapshot up.
+func (k *snapshotSink) Cancel() error { return nil }
+
+// ID names the snapshot.
+func (k *snapshotSink) ID() string {
+	if k.local {
+		return snapshotID(k.record)
+	}
+	return installID
+}
+
+// eofReader is a snapshot without data.
+type eofReader struct{}
+
+func (eofReader) Read([]byte) (int, error) { return 0, io.EOF }

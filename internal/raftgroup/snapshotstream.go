@@ -1,0 +1,190 @@
+package raftgroup
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// The stream of a snapshot is a sequence of frames: length of the payload (4
+// bytes), kind, payload, CRC32C of kind and payload (4 bytes), little endian.
+// First a header, then blocks of pairs, last a trailer with the totals, so that
+// neither damage nor a missing end passes.
+const (
+	frameHeader  = 1 // magic, format, state index, state term
+	frameBlock   = 2 // pairs: length of key, key, length of value, value
+	frameTrailer = 3 // number of pairs, bytes of all blocks
+
+	streamMagic  = "RGSS"
+	streamFormat = 1
+
+	// blockBytes is when a block is full; a larger pair gets a block of its own.
+	blockBytes = 64 << 10
+	// maxFrameBytes bounds what a reader allocates.
+	maxFrameBytes = 64 << 20
+)
+
+// writeState exports a view into w.
+func writeState(ctx context.Context, w io.Writer, view Exporter) error {
+	out := &frameWriter{w: w}
+	at := view.Applied()
+	header := append([]byte(streamMagic), streamFormat)
+	header = binary.AppendUvarint(header, at.Index)
+	header = binary.AppendUvarint(header, at.Term)
+	if err := out.frame(frameHeader, header); err != nil {
+		return err
+	}
+
+	var pairs, bytes uint64
+	block := make([]byte, 0, blockBytes+4<<10)
+	flush := func() error {
+		bytes += uint64(len(block))
+		err := out.frame(frameBlock, block)
+		block = block[:0]
+		return err
+	}
+	err := view.Each(ctx, func(key, value []byte) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		pairs++
+		block = appendBytes(appendBytes(block, key), value)
+		if len(block) < blockBytes {
+			return nil
+		}
+		return flush()
+	})
+	if err != nil {
+		return fmt.Errorf("export state: %w", err)
+	}
+	if len(block) > 0 {
+		if err := flush(); err != nil {
+			return err
+		}
+	}
+	trailer := binary.AppendUvarint(binary.AppendUvarint(nil, pairs), bytes)
+	return out.frame(frameTrailer, trailer)
+}
+
+// frameWriter writes frames, each with one call of Write.
+type frameWriter struct {
+	w   io.Writer
+	buf []byte
+}
+
+func (f *frameWriter) frame(kind byte, payload []byte) error {
+	f.buf = binary.LittleEndian.AppendUint32(f.buf[:0], uint32(len(payload)))
+	f.buf = append(f.buf, kind)
+	f.buf = append(f.buf, payload...)
+	f.buf = binary.LittleEndian.AppendUint32(f.buf, crcOf(f.buf[4:]))
+	if _, err := f.w.Write(f.buf); err != nil {
+		return fmt.Errorf("write snapshot stream: %w", err)
+	}
+	return nil
+}
+
+// readState verifies a stream and puts its pairs into imp. It returns the
+// position of the state. It neither commits nor aborts.
+func readState(r io.Reader, imp Importer) (Position, error) {
+	in := &frameReader{r: bufio.NewReaderSize(r, blockBytes)}
+	kind, payload, err := in.next()
+	if err != nil {
+		return Position{}, err
+	}
+	at, err := decodeStreamHeader(kind, payload)
+	if err != nil {
+		return Position{}, err
+	}
+	var pairs, bytes uint64
+	for {
+		kind, payload, err := in.next()
+		if err != nil {
+			return Position{}, err
+		}
+		switch kind {
+		case frameBlock:
+			n, err := putBlock(payload, imp)
+			if err != nil {
+				return Position{}, err
+			}
+			pairs += n
+			bytes += uint64(len(payload))
+		case frameTrailer:
+			t := varintReader{rest: payload}
+			if wantPairs, wantBytes := t.uvarint(), t.uvarint(); t.bad || wantPairs != pairs || wantBytes != bytes {
+				return Position{}, fmt.Errorf("snapshot stream has %d pairs, trailer says %d: %w", pairs, wantPairs, ErrCorrupt)
+			}
+			return at, nil
+		default:
+			return Position{}, fmt.Errorf("frame of kind %d in snapshot stream: %w", kind, ErrCorrupt)
+		}
+	}
+}
+
+func decodeStreamHeader(kind byte, payload []byte) (Position, error) {
+	n := len(streamMagic)
+	if kind != frameHeader || len(payload) <= n || string(payload[:n]) != streamMagic || payload[n] != streamFormat {
+		return Position{}, fmt.Errorf("snapshot stream starts without a known header: %w", ErrCorrupt)
+	}
+	r := varintReader{rest: payload[n+1:]}
+	at := Position{Index: r.uvarint(), Term: r.uvarint()}
+	if r.bad {
+		return Position{}, fmt.Errorf("snapshot header: %w", ErrCorrupt)
+	}
+	return at, nil
+}
+
+func putBlock(payload []byte, imp Importer) (pairs uint64, err error) {
+	r := varintReader{rest: payload}
+	for len(r.rest) > 0 {
+		key, value := r.bytes(), r.bytes()
+		if r.bad {
+			return pairs, fmt.Errorf("snapshot block: %w", ErrCorrupt)
+		}
+		if err := imp.Put(key, value); err != nil {
+			return pairs, fmt.Errorf("import state: %w", err)
+		}
+		pairs++
+	}
+	return pairs, nil
+}
+
+type frameReader struct {
+	r   io.Reader
+	buf []byte
+}
+
+// next returns the next frame; the payload is valid until the following call.
+func (f *frameReader) next() (kind byte, payload []byte, err error) {
+	var head [4]byte
+	if _, err := io.ReadFull(f.r, head[:]); err != nil {
+		return 0, nil, streamEnd(err)
+	}
+	n := binary.LittleEndian.Uint32(head[:])
+	if n > maxFrameBytes {
+		return 0, nil, fmt.Errorf("frame of %d bytes in snapshot stream: %w", n, ErrCorrupt)
+	}
+	size := int(n) + 1 + 4
+	if cap(f.buf) < size {
+		f.buf = make([]byte, size)
+	}
+	f.buf = f.buf[:size]
+	if _, err := io.ReadFull(f.r, f.buf); err != nil {
+		return 0, nil, streamEnd(err)
+	}
+	body, sum := f.buf[:size-4], binary.LittleEndian.Uint32(f.buf[size-4:])
+	if crcOf(body) != sum {
+		return 0, nil, fmt.Errorf("frame in snapshot stream: %w", ErrCorrupt)
+	}
+	return body[0], body[1:], nil
+}
+
+func streamEnd(err error) error {
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("read snapshot stream: %w", err)
+}

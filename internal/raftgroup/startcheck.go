@@ -1,0 +1,111 @@
+package raftgroup
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/raft"
+)
+
+// keyQuarantine marks a group whose log was found damaged while it ran.
+var keyQuarantine = []byte("Quarantine")
+
+// reconcile checks that log, snapshot record and state belong together before
+// Raft sees them, and tidies what a crash during the installation of a snapshot
+// left. It returns the snapshot in force, if there is one.
+func reconcile(s Storage, applied Position) (snapshotRecord, bool, error) {
+	if why, err := s.Get(keyQuarantine); err == nil && len(why) > 0 {
+		return snapshotRecord{}, false, fmt.Errorf("%w: found earlier: %s", ErrQuarantined, why)
+	}
+	rec, have, err := settleRecords(s, applied)
+	if err != nil {
+		return rec, have, err
+	}
+	if have {
+		if err := dropStaleLog(s, rec); err != nil {
+			return rec, have, err
+		}
+	}
+	return rec, have, checkState(s, applied, rec)
+}
+
+// settleRecords finishes or forgets an installation that a crash interrupted: if
+// the state machine switched, the pending record describes it.
+func settleRecords(s Storage, applied Position) (snapshotRecord, bool, error) {
+	rec, have, err := loadRecord(s, keySnapshot)
+	if err != nil {
+		return rec, false, err
+	}
+	pending, interrupted, err := loadRecord(s, keyPending)
+	if err != nil || !interrupted {
+		return rec, have, err
+	}
+	if applied.Index >= pending.State.Index && pending.Index > rec.Index {
+		if err := saveRecord(s, keySnapshot, pending); err != nil {
+			return rec, have, err
+		}
+		rec, have = pending, true
+	}
+	return rec, have, dropRecord(s, keyPending)
+}
+
+// dropStaleLog removes a log that an installed snapshot replaced: one that ends
+// before the snapshot, or has another entry at its index.
+func dropStaleLog(s Storage, rec snapshotRecord) error {
+	first, last, err := logBounds(s)
+	if err != nil || last == 0 {
+		return err
+	}
+	stale := last < rec.Index
+	if !stale && first <= rec.Index {
+		var log raft.Log
+		if err := s.GetLog(rec.Index, &log); err != nil {
+			return fmt.Errorf("%w: entry at the snapshot index: %w", ErrQuarantined, err)
+		}
+		stale = log.Term != rec.Term
+	}
+	if !stale {
+		return nil
+	}
+	if err := s.DeleteRange(first, last); err != nil {
+		return fmt.Errorf("drop log older than the snapshot: %w", err)
+	}
+	return nil
+}
+
+// checkState verifies snapshot ≤ applied ≤ end of the log.
+func checkState(s Storage, applied Position, rec snapshotRecord) error {
+	first, last, err := logBounds(s)
+	if err != nil {
+		return err
+	}
+	switch {
+	case last > 0 && first > rec.Index+1:
+		return fmt.Errorf("%w: log starts at %d, snapshot ends at %d", ErrQuarantined, first, rec.Index)
+	case applied.Index < rec.State.Index:
+		return fmt.Errorf("%w: state at %d, snapshot needs %d", ErrStateBehindSnapshot, applied.Index, rec.State.Index)
+	case applied.Index > max(last, rec.Index):
+		return fmt.Errorf("%w: state at %d is beyond the log, which ends at %d", ErrQuarantined, applied.Index, max(last, rec.Index))
+	}
+	if applied.Index < first || applied.Index > last || applied.Index == 0 {
+		return nil
+	}
+	var log raft.Log
+	if err := s.GetLog(applied.Index, &log); err != nil {
+		return fmt.Errorf("%w: last applied entry: %w", ErrQuarantined, err)
+	}
+	if log.Term != applied.Term {
+		return fmt.Errorf("%w: entry %d has term %d, the state was made by one of term %d",
+			ErrQuarantined, applied.Index, log.Term, applied.Term)
+	}
+	return nil
+}
+
+func logBounds(s raft.LogStore) (first, last uint64, err error) {
+	first, err1 := s.FirstIndex()
+	last, err2 := s.LastIndex()
+	if err := errors.Join(err1, err2); err != nil {
+		return 0, 0, fmt.Errorf("read bounds of the log: %w", err)
+	}
+	return first, last, nil
+}

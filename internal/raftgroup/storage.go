@@ -1,0 +1,27 @@
+package raftgroup
+
+import (
+	"errors"
+
+	"github.com/hashicorp/raft"
+)
+
+// Storage holds the durable part of one group: its log, and a few values such as
+// term, vote and the snapshot record. StoreLog, StoreLogs, Set and SetUint64
+// return when the data is on disk. Reads verify checksums and return ErrCorrupt
+// rather than damaged data.
+type Storage interface {
+	raft.LogStore
+	raft.StableStore
+	raft.MonotonicLogStore
+}
+
+// errKeyNotFound is what a StableStore returns for an absent key. Raft compares
+// its text.
+var errKeyNotFound = errors.New("not found")
+
+var (
+	_ Storage = (*LogStore)(nil)
+	_ Storage = (*BoltStorage)(nil)
+	_ Storage = (*groupStorage)(nil)
+)

@@ -1,0 +1,159 @@
+package raftgroup
+
+import (
+	"log/slog"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// WatchdogConfig says when a disk operation counts as slow or hung and what
+// happens then. Zero values take the defaults.
+type WatchdogConfig struct {
+	// Slow is when a group is told to hand its leadership over; 2 s.
+	Slow time.Duration
+	// Hung is when the process gives up; 10 s. A write that may still land must
+	// never be reported as failed, so there is no way back from here.
+	Hung time.Duration
+	// Tick is how often operations are looked at; 250 ms.
+	Tick time.Duration
+	// Exit ends the process; os.Exit(1).
+	Exit func()
+	// Logger is slog.Default() when nil.
+	Logger *slog.Logger
+}
+
+// Watchdog watches the disk operations of all groups of a node with one
+// goroutine.
+type Watchdog struct {
+	cfg  WatchdogConfig
+	stop chan struct{}
+	done chan struct{}
+	wg   sync.WaitGroup // of slow callbacks
+
+	// mu covers the operations under way.
+	mu  sync.Mutex
+	ops map[*operation]struct{}
+}
+
+// operation is one disk operation under way.
+type operation struct {
+	probe   *probe
+	kind    string
+	started time.Time
+	warned  bool
+}
+
+// probe is one group's view of the watchdog. A nil probe watches nothing.
+type probe struct {
+	dog   *Watchdog
+	group string
+	slow  func()
+}
+
+// NewWatchdog starts a watchdog; Close ends it.
+func NewWatchdog(cfg WatchdogConfig) *Watchdog {
+	cfg.Slow = orDefault(cfg.Slow, 2*time.Second)
+	cfg.Hung = orDefault(cfg.Hung, 10*time.Second)
+	cfg.Tick = orDefault(cfg.Tick, 250*time.Millisecond)
+	if cfg.Exit == nil {
+		cfg.Exit = func() { os.Exit(1) }
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	w := &Watchdog{
+		cfg:  cfg,
+		stop: make(chan struct{}),
+		done: make(chan struct{}),
+		ops:  make(map[*operation]struct{}),
+	}
+	go w.run()
+	return w
+}
+
+// Close stops watching.
+func (w *Watchdog) Close() {
+	close(w.stop)
+	<-w.done
+	w.wg.Wait()
+}
+
+// probe registers a group; slow is called, in its own goroutine, once for each
+// slow operation.
+func (w *Watchdog) probe(group string, slow func()) *probe {
+	if w == nil {
+		return nil
+	}
+	return &probe{dog: w, group: group, slow: slow}
+}
+
+func (p *probe) begin(kind string) *operation {
+	if p == nil {
+		return nil
+	}
+	op := &operation{probe: p, kind: kind, started: time.Now()}
+	p.dog.mu.Lock()
+	p.dog.ops[op] = struct{}{}
+	p.dog.mu.Unlock()
+	return op
+}
+
+func (op *operation) end() {
+	if op == nil {
+		return
+	}
+	w := op.probe.dog
+	w.mu.Lock()
+	delete(w.ops, op)
+	w.mu.Unlock()
+}
+
+func (w *Watchdog) run() {
+	defer close(w.done)
+	tick := time.NewTicker(w.cfg.Tick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-w.stop:
+			return
+		case now := <-tick.C:
+			w.look(now)
+		}
+	}
+}
+
+func (w *Watchdog) look(now time.Time) {
+	var slow []*operation
+	var hung *operation
+	w.mu.Lock()
+	for op := range w.ops {
+		age := now.Sub(op.started)
+		if age >= w.cfg.Slow && !op.warned {
+			op.warned = true
+			slow = append(slow, op)
+		}
+		if age >= w.cfg.Hung {
+			hung = op
+		}
+	}
+	w.mu.Unlock()
+
+	for _, op := range slow {
+		w.cfg.Logger.Warn("disk operation is slow, giving leadership up",
+			"group", op.probe.group, "operation", op.kind, "duration", now.Sub(op.started))
+		w.wg.Go(op.probe.slow)
+	}
+	if hung != nil {
+		w.cfg.Logger.Error("disk operation hangs, exiting", "group", hung.probe.group,
+			"operation", hung.kind, "duration", now.Sub(hung.started), "stacks", stacks())
+		w.cfg.Exit()
+	}
+}
+
+// stacks returns the stacks of all goroutines, at most 4 MiB.
+func stacks() string {
+	buf := make([]byte, 4<<20)
+	return string(buf[:runtime.Stack(buf, true)])
+}

@@ -17,8 +17,9 @@ func (f *Future) Over(settled func(NotificationID) Settled) bool {
 }
 
 // Prune returns f without the parts that are done, so that later only new
-// notifications need to be looked at: whatever is left is pending. It must not be
-// called when f is over. f itself stays as it is.
+// notifications need to be looked at: whatever is left is pending. It also keeps,
+// in effect, which child of a race was first. It must not be called when f is over.
+// f itself stays as it is.
 func (f *Future) Prune(settled func(NotificationID) Settled) *Future {
 	p := &Future{Combinator: f.Combinator}
 	for _, c := range f.Completions {

@@ -16,7 +16,9 @@ func (m *Machine) invoke(c *Invoke) (Outcome, error) {
 	case known == nil:
 		return m.create(c)
 	case c.Sink == nil:
-		return describe(Existing, known), nil
+		outcome := describe(Existing, known)
+		outcome.Own = c.Request != 0 && c.Request == known.Request
+		return outcome, nil
 	case c.Target.Type == WorkflowRun:
 		return describe(Conflict, known), m.answer(*c.Sink, &alreadyInvoked)
 	case known.Status == Completed:
@@ -33,6 +35,7 @@ func (m *Machine) invoke(c *Invoke) (Outcome, error) {
 func (m *Machine) create(c *Invoke) (Outcome, error) {
 	inv := &Invocation{
 		ID:             c.ID,
+		Request:        c.Request,
 		Target:         c.Target,
 		Source:         c.Source,
 		IdempotencyKey: c.IdempotencyKey,

@@ -25,6 +25,7 @@ type Lead struct {
 // also a message between partitions, then with a Sink for calls.
 type Invoke struct {
 	ID             ids.Invocation
+	Request        uint64 // made up for each request and kept when it is repeated; 0: none
 	Target         Target
 	Input          []byte // payload of the Input entry
 	Source         Source

@@ -75,6 +75,9 @@ const (
 // Outcome is what a command's proposer learns.
 type Outcome struct {
 	Code Code
+	// Own says, for Existing, that the known invocation came from the same request,
+	// which was repeated.
+	Own bool
 	// For Existing: the known invocation's status and, when completed, result.
 	Status    Status
 	Result    *journal.Result

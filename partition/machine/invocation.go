@@ -107,6 +107,7 @@ type Retention struct{ Completion, Journal int64 }
 // milliseconds since 1970, 0 where it has not happened.
 type Invocation struct {
 	ID             ids.Invocation
+	Request        uint64 // of the Invoke that made it
 	Target         Target
 	Status         Status
 	Source         Source

@@ -1,0 +1,52 @@
+package harness
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+var builds struct {
+	sync.Mutex // covers dir and done, and makes builds happen one after the other
+	dir        string
+	done       map[string]string
+}
+
+// Build compiles a command of this module once per process and returns the path
+// of the binary. Cleanup removes it.
+func Build(pkg string) (string, error) {
+	builds.Lock()
+	defer builds.Unlock()
+	if bin, ok := builds.done[pkg]; ok {
+		return bin, nil
+	}
+	if builds.dir == "" {
+		dir, err := os.MkdirTemp("", "platform-test-bin-")
+		if err != nil {
+			return "", err
+		}
+		builds.dir, builds.done = dir, map[string]string{}
+	}
+	bin := filepath.Join(builds.dir, strings.ReplaceAll(path.Clean(pkg), "/", "_"))
+	cmd := exec.Command("go", "build", "-o", bin, pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)
+	}
+	builds.done[pkg] = bin
+	return bin, nil
+}
+
+// Cleanup removes what Build wrote. Call it at the end of TestMain.
+func Cleanup() {
+	builds.Lock()
+	defer builds.Unlock()
+	if builds.dir != "" {
+		_ = os.RemoveAll(builds.dir)
+		builds.dir, builds.done = "", nil
+	}
+}

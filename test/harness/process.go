@@ -1,0 +1,88 @@
+package harness
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Process is a child process whose output goes to a log file.
+type Process struct {
+	name    string
+	cmd     *exec.Cmd
+	logPath string
+	ended   chan struct{} // closed once the child has been waited for
+	err     error         // what Wait said; read only after ended
+}
+
+// startProcess starts cmd with both outputs appended to logPath.
+func startProcess(name string, cmd *exec.Cmd, logPath string) (*Process, error) {
+	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() // the child has its own descriptor
+	cmd.Stdout, cmd.Stderr = log, log
+	dieWithParent(cmd)
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	p := &Process{name: name, cmd: cmd, logPath: logPath, ended: make(chan struct{})}
+	go func() {
+		p.err = cmd.Wait()
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// PID returns the process id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Ended is closed when the process is gone.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Kill sends SIGKILL and waits until the process is gone.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+}
+
+// Terminate asks the process to end (SIGTERM) and kills it after the grace time,
+// which it reports as an error.
+func (p *Process) Terminate(grace time.Duration) error {
+	select {
+	case <-p.ended:
+		return nil
+	default:
+	}
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-p.ended:
+		return nil
+	case <-timer.C:
+		p.Kill()
+		return fmt.Errorf("%s did not end within %s of SIGTERM", p.name, grace)
+	}
+}
+
+// LogTail returns the last lines of the process' output.
+func (p *Process) LogTail(lines int) string {
+	f, err := os.Open(p.logPath)
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	const window = 64 << 10
+	if info, err := f.Stat(); err == nil && info.Size() > window {
+		_, _ = f.Seek(-window, io.SeekEnd)
+	}
+	raw, _ := io.ReadAll(f)
+	all := strings.Split(strings.TrimRight(string(raw), "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

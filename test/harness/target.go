@@ -1,0 +1,81 @@
+package harness
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+)
+
+//go:embed targets/*.json
+var builtin embed.FS
+
+// Target tells how one server implementation is started and addressed. Args and
+// values of Env may contain {data}, {node_port}, {ingress_port}, {admin_port}.
+type Target struct {
+	Name      string            `json:"name"`
+	Server    string            `json:"server"`     // environment variable with the path of the binary
+	Build     string            `json:"build"`      // package to build when that variable is unset
+	Prefix    string            `json:"prefix"`     // of ingress paths and, as x-<prefix>-id, of headers
+	EnvPrefix string            `json:"env_prefix"` // put before every key of Env
+	Args      []string          `json:"args"`
+	Env       map[string]string `json:"env"`
+}
+
+// LoadTarget reads a target: a path of a JSON file, or the name of a built-in one.
+func LoadTarget(name string) (Target, error) {
+	read := os.ReadFile
+	path := name
+	if !strings.Contains(name, "/") && !strings.HasSuffix(name, ".json") {
+		read, path = builtin.ReadFile, "targets/"+name+".json"
+	}
+	raw, err := read(path)
+	if err != nil {
+		return Target{}, fmt.Errorf("read target %q: %w", name, err)
+	}
+	var t Target
+	if err := json.Unmarshal(raw, &t); err != nil {
+		return Target{}, fmt.Errorf("parse target %s: %w", path, err)
+	}
+	return t, nil
+}
+
+// TargetUnderTest is the target that SERVER_UNDER_TEST names, platform if unset.
+func TargetUnderTest() (Target, error) {
+	name := os.Getenv("SERVER_UNDER_TEST")
+	if name == "" {
+		name = "platform"
+	}
+	return LoadTarget(name)
+}
+
+// binary returns the path of the server, building it if no variable names one.
+func (t Target) binary() (string, error) {
+	if path := os.Getenv(t.Server); path != "" {
+		return path, nil
+	}
+	if t.Build == "" {
+		return "", fmt.Errorf("target %s: set %s to the path of its server", t.Name, t.Server)
+	}
+	return Build(t.Build)
+}
+
+// environment is the caller's environment without any server's variables, so
+// that a developer's settings do not leak into a test, plus the target's own.
+func (t Target) environment(extra map[string]string, replace *strings.Replacer) []string {
+	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
+		return strings.HasPrefix(kv, "PLATFORM_") || strings.HasPrefix(kv, t.EnvPrefix)
+	})
+	all := maps.Clone(t.Env)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, extra)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		env = append(env, t.EnvPrefix+key+"="+replace.Replace(all[key]))
+	}
+	return env
+}

@@ -1,0 +1,65 @@
+package harness
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// ServerFor starts the server under test for the duration of t. If t fails, the end
+// of its log is shown.
+func ServerFor(t testing.TB, env map[string]string) *Server {
+	t.Helper()
+	target, err := TargetUnderTest()
+	require.NoError(t, err)
+	s, err := StartServer(t.Context(), target, ServerOptions{Env: env, Dir: t.TempDir()})
+	if s != nil && s.Process != nil {
+		t.Cleanup(func() {
+			if err := s.Stop(); err != nil {
+				t.Error(err)
+			}
+			showLog(t, s.Process)
+		})
+	}
+	require.NoError(t, err)
+	return s
+}
+
+// ServiceFor starts a service endpoint for the duration of t.
+func ServiceFor(t testing.TB, opts ServiceOptions) *Service {
+	t.Helper()
+	if opts.Dir == "" {
+		opts.Dir = t.TempDir()
+	}
+	s, err := StartService(t.Context(), opts)
+	if s != nil && s.Process != nil {
+		t.Cleanup(func() {
+			s.Kill()
+			showLog(t, s.Process)
+		})
+	}
+	require.NoError(t, err)
+	return s
+}
+
+// RecorderFor starts a recorder for the duration of t.
+func RecorderFor(t testing.TB) *Recorder {
+	r := NewRecorder()
+	t.Cleanup(r.Close)
+	return r
+}
+
+// showLog prints the end of a process' log if t failed, and keeps the whole log
+// in the directory TEST_LOGS if that is set.
+func showLog(t testing.TB, p *Process) {
+	if dir := os.Getenv("TEST_LOGS"); dir != "" {
+		if raw, err := os.ReadFile(p.logPath); err == nil {
+			_ = os.WriteFile(filepath.Join(dir, filepath.Base(p.logPath)), raw, 0o644)
+		}
+	}
+	if t.Failed() {
+		t.Logf("end of the log of %s:\n%s", p.name, p.LogTail(60))
+	}
+}

@@ -1,0 +1,80 @@
+// Package contract holds the payloads of the test services. A service of every
+// language exposes the same handlers under names that start with the language
+// (GoEcho, TsEcho), so one case can be held against each of them:
+//
+//	Echo   (service)  json, bytes, nothing, header
+//	Steps  (service)  once, many, retry, exhaust, refuse, flaky, fail, sleep, random, big
+//	Caller (service)  call, send, fanout, race, settle, timeout, catch
+//	Store  (object)   script; peek (shared)
+//	Queue  (object)   hold, append; list (shared)
+//
+// Side effects are reported to the recorder under the id that the input names.
+package contract
+
+import "encoding/json"
+
+// Message is what Echo/json returns unchanged.
+type Message struct {
+	Text   string            `json:"text"`
+	Number int64             `json:"number"`
+	Tags   map[string]string `json:"tags"`
+}
+
+// Step is the input of the handlers of Steps; each reads what it needs.
+type Step struct {
+	ID      string `json:"id"`                // name of the record of side effects
+	N       int    `json:"n,omitempty"`       // how many steps
+	Fail    int    `json:"fail,omitempty"`    // how many attempts fail before one succeeds
+	Code    int    `json:"code,omitempty"`    // of a terminal error
+	Message string `json:"message,omitempty"` // of a terminal error
+	Millis  int    `json:"millis,omitempty"`  // to sleep
+	Gate    string `json:"gate,omitempty"`    // to wait for inside a step
+}
+
+// Failure is a terminal error that a handler caught.
+type Failure struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+// Random is what one attempt drew from the deterministic source.
+type Random struct {
+	Number float64 `json:"number"`
+	UUID   string  `json:"uuid"`
+}
+
+// Call describes an invocation that Caller makes on behalf of the test.
+type Call struct {
+	Service        string          `json:"service"`
+	Key            string          `json:"key,omitempty"`
+	Handler        string          `json:"handler"`
+	Input          json.RawMessage `json:"input,omitempty"`
+	DelayMillis    int             `json:"delayMillis,omitempty"`
+	IdempotencyKey string          `json:"idempotencyKey,omitempty"`
+}
+
+// Race asks for the first of several sleeps, in milliseconds.
+type Race struct {
+	Millis []int `json:"millis"`
+}
+
+// Timeout asks for a call that is given up after some time.
+type Timeout struct {
+	Call   Call `json:"call"`
+	Millis int  `json:"millis"`
+}
+
+// Op is one state operation of Store/script: set, setBytes, get, getBytes, clear,
+// clearAll, keys or sleep (which forces a replay when everything suspends).
+type Op struct {
+	Op    string `json:"op"`
+	Key   string `json:"key,omitempty"`
+	Value string `json:"value,omitempty"`
+}
+
+// OpResult is the answer to get (Present, Value) and keys (Keys, sorted).
+type OpResult struct {
+	Present bool     `json:"present"`
+	Value   string   `json:"value,omitempty"`
+	Keys    []string `json:"keys,omitempty"`
+}

@@ -1,5 +1,3 @@
-//go:build raftgroup
-
 package metadata
 
 import (

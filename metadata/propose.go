@@ -1,5 +1,3 @@
-//go:build raftgroup
-
 package metadata
 
 import (
@@ -11,6 +9,14 @@ import (
 
 	"platform/internal/raftgroup"
 )
+
+// ErrUnavailable says that a change was not made because no node leads the
+// metadata, or not yet. Asking again is safe.
+var ErrUnavailable = errors.New("metadata has no leader at the moment")
+
+// ErrUnknownOutcome says that a change was on its way when it failed: it may or
+// may not have been made. Asking again is safe.
+var ErrUnknownOutcome = errors.New("outcome of the change is unknown")
 
 // proposeTimeout bounds how long a change waits for a leader and for the log.
 const proposeTimeout = 30 * time.Second
@@ -32,11 +38,16 @@ func (l *raftLog) Propose(ctx context.Context, data []byte) (any, error) {
 	for {
 		ended, err := l.gate.wait(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", raftgroup.ErrNotLeader, err)
+			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 		result, err := l.group.Propose(data).Wait(ctx)
-		if !errors.Is(err, raftgroup.ErrNotLeader) {
-			return result, err
+		switch {
+		case err == nil:
+			return result, nil
+		case !raftgroup.Definite(err):
+			return nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+		case !errors.Is(err, raftgroup.ErrNotLeader):
+			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 		// Either the gate does not know yet, or a transfer of leadership is under way,
 		// which may come to nothing.
@@ -44,7 +55,7 @@ func (l *raftLog) Propose(ctx context.Context, data []byte) (any, error) {
 		case <-ended:
 		case <-time.After(proposeAgain):
 		case <-ctx.Done():
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 	}
 }

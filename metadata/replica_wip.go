@@ -1,5 +1,0 @@
-//go:build !raftgroup
-
-package metadata
-
-type replica struct{}

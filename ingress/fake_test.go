@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/labstack/echo/v4"
+
 	"platform/internal/ids"
 	"platform/metadata"
 	"platform/partition/journal"
@@ -164,4 +166,11 @@ func testServer(t testing.TB, cfg Config, f *fakeInvocations) *Server {
 		cfg.Now = func() time.Time { return clock }
 	}
 	return New(cfg, testRegistry(), f, slog.New(slog.DiscardHandler))
+}
+
+// brokenHandler panics in the middle of its answer.
+func brokenHandler(c echo.Context) error {
+	c.Response().Header().Set("Content-Length", "100")
+	_, _ = c.Response().Write([]byte("half"))
+	panic("broken")
 }

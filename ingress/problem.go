@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -119,10 +120,25 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if p.retry {
 		h["Retry-After"] = []string{"1"}
 	}
-	if p.status == http.StatusRequestEntityTooLarge && r.ProtoMajor == 1 {
-		h["Connection"] = []string{"close"} // the rest of the body is not worth reading
+	if r.ProtoMajor == 1 && r.ContentLength != 0 {
+		s.abandonBody(w, p)
 	}
 	_ = writeJSON(w, p.status, errorBody{Code: p.status, Message: p.message, Source: fromIngress})
+}
+
+// abandonBody bounds how long the connection may take to skip what is left of the
+// body of a refused request: the standard library reads the end of a short one, to
+// keep the connection, and would wait for it without end.
+func (s *Server) abandonBody(w http.ResponseWriter, p *problem) {
+	patience := s.cfg.BodyTimeout
+	switch p.status {
+	case http.StatusRequestTimeout:
+		return // its deadline has passed already
+	case http.StatusRequestEntityTooLarge:
+		w.Header()["Connection"] = []string{"close"} // the rest is not worth reading
+		patience = farewell
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(patience))
 }
 
 // foreign is the problem of an error that the router made or nobody foresaw.

@@ -18,6 +18,12 @@ var (
 	getPost = []string{http.MethodGet, http.MethodPost}
 )
 
+// methodsHeardOf go to the router, so that a wrong path is told from a wrong method;
+// all others are wrong methods.
+var methodsHeardOf = []string{
+	http.MethodGet, http.MethodPost, http.MethodHead, http.MethodPut, http.MethodPatch, http.MethodDelete,
+}
+
 const healthPath = "/health"
 
 // routes lists what the ingress answers. Everything under the reserved prefix
@@ -72,8 +78,7 @@ func (s *Server) add(e *echo.Echo, methods []string, path string, handler echo.H
 		}
 		return handler(c)
 	}
-	e.Any(path, guarded)
-	e.RouteNotFound(path, guarded) // methods that the router has not heard of
+	e.Match(methodsHeardOf, path, guarded)
 }
 
 // survive turns a panic of a handler into an error, for the client's sake; what it
@@ -96,6 +101,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method == http.MethodOptions {
 		s.preflight(w, r)
+		return
+	}
+	if !slices.Contains(methodsHeardOf, r.Method) {
+		s.fail(w, r, methodNotAllowed(r.Method, getPost))
 		return
 	}
 	r = trimSlash(r)

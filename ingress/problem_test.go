@@ -1,0 +1,242 @@
+package ingress
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"net/http/httptest"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/ids"
+	"platform/partition/machine"
+)
+
+// requireProblem checks that an answer is an error of the ingress.
+func requireProblem(t *testing.T, w *httptest.ResponseRecorder, status int, message string) {
+	t.Helper()
+	require.Equal(t, status, w.Code, w.Body)
+	var body struct {
+		Code            int
+		Message, Source string
+	}
+	dec := json.NewDecoder(w.Body)
+	dec.DisallowUnknownFields()
+	require.NoError(t, dec.Decode(&body))
+	require.Equal(t, status, body.Code)
+	require.Contains(t, body.Message, message)
+	require.Equal(t, "ingress", body.Source)
+	require.Equal(t, "application/json", w.Header().Get("content-type"))
+	require.Equal(t, "ingress", w.Header().Get("x-platform-error-source"))
+	require.Equal(t, "ingress", w.Header().Get("x-restate-error-source"))
+}
+
+func TestBadRequestsAreExplained(t *testing.T) {
+	const js = "content-type: application/json"
+	for _, tc := range []struct {
+		name, method, path, body string
+		headers                  []string
+		status                   int
+		message                  string
+	}{
+		{"root", "GET", "/", "", nil, 400, "bad path"},
+		{"openapi alone", "GET", "/openapi", "", nil, 400, "bad path"},
+		{"platform alone", "GET", "/platform", "", nil, 400, "bad path"},
+		{"one segment", "POST", "/Greeter", "", nil, 400, "bad path"},
+		{"one segment and a slash", "POST", "/Greeter/", "", nil, 400, "bad path"},
+		{"eight segments", "POST", "/a/b/c/d/e/f/g/h", "", nil, 400, "bad path"},
+		{"openapi", "GET", "/openapi/Greeter", "", nil, 404, "not found"},
+		{"unknown verb", "POST", "/platform/dance/Greeter/greet", "", nil, 404, "not found"},
+		{"unknown verb of the alias", "GET", "/restate/dance", "", nil, 404, "not found"},
+		{"unknown verb of an invocation", "GET", "/platform/invocation/x/dance", "", nil, 404, "not found"},
+		{"verb without target", "POST", "/platform/call", "", nil, 404, "not found"},
+
+		{"unknown service", "POST", "/Nobody/greet", "", nil, 404, "service 'Nobody' not found, make sure to register the service before calling it"},
+		{"unknown service by call", "POST", "/platform/call/Nobody/greet", "", nil, 404, "make sure to register the service"},
+		{"unknown service with a wrong method", "PUT", "/Nobody/greet", "", nil, 404, "make sure to register the service"},
+		{"unknown handler", "POST", "/Greeter/nothing", "", nil, 404, "service 'Greeter' has no handler 'nothing'"},
+		{"unknown handler of an object", "POST", "/Counter/k/nothing", "", nil, 404, "no handler 'nothing'"},
+		{"object without key", "POST", "/Counter/add", "", nil, 400, "bad path: 'Counter' is a virtual object, whose handlers are called with a key: Counter/{key}/{handler}"},
+		{"workflow without key", "POST", "/platform/call/Order/run", "", nil, 400, "bad path: 'Order' is a workflow"},
+		{"object with empty key", "POST", "/Counter//add", "", nil, 400, "bad path: the key must not be empty"},
+		{"service with key", "POST", "/Greeter/key/greet", "", nil, 400, "bad path: 'Greeter' is a service without keys"},
+		{"too long for a service", "POST", "/Greeter/greet/send/x", "", nil, 400, "bad path"},
+		{"too long for an object", "POST", "/Counter/a/add/send/x", "", nil, 400, "bad path"},
+		{"ending with call", "POST", "/platform/call/Greeter/greet/send", "", nil, 400, "bad path"},
+		{"empty handler", "POST", "/Greeter//send", "", nil, 400, "bad path"},
+		{"key that is not text", "POST", "/Counter/%ff%fe/add", "", nil, 400, "not valid UTF-8"},
+
+		{"PUT", "PUT", "/Greeter/greet", "", nil, 405, "method PUT is not allowed here, use GET, POST"},
+		{"HEAD", "HEAD", "/Greeter/greet", "", nil, 405, "method HEAD"},
+		{"a method of one's own", "BREW", "/Greeter/greet", "", nil, 405, "method BREW"},
+		{"DELETE by call", "DELETE", "/platform/call/Greeter/greet", "", nil, 405, "use GET, POST"},
+		{"POST health", "POST", "/platform/health", "", nil, 405, "use GET"},
+		{"GET lookup", "GET", "/platform/lookup", "", nil, 405, "use POST"},
+		{"GET attach", "GET", "/platform/attach", "", nil, 405, "use POST"},
+		{"POST attach by id", "POST", "/platform/attach/x", "", nil, 405, "use GET"},
+		{"PATCH output by id", "PATCH", "/platform/output/x", "", nil, 405, "use GET"},
+
+		{"private service", "POST", "/Internal/work", "", nil, 404, "'Internal/work' is not public"},
+		{"private handler", "POST", "/Greeter/hidden", "", nil, 404, "'Greeter/hidden' is not public"},
+		{"old protocol", "POST", "/Old/work", "", nil, 400, "[RT0020]"},
+
+		{"no content type", "POST", "/Greeter/strict", "1", nil, 400, "input validation error: the body lacks a content-type"},
+		{"other content type", "POST", "/Greeter/strict", "1", []string{"content-type: text/plain"}, 400, "input validation error: Content-type 'text/plain' does not match 'application/json'"},
+		{"empty body with content type", "POST", "/Greeter/strict", "", []string{js}, 400, "input validation error: the body is empty"},
+		{"nothing where something is needed", "GET", "/Greeter/strict", "", nil, 400, "input validation error"},
+		{"something where nothing is wanted", "POST", "/Greeter/empty", "1", []string{js}, 400, "input validation error: expected an empty body"},
+
+		{"idempotency key on a workflow run", "POST", "/Order/o/run", "", []string{"idempotency-key: a"}, 400, "bad idempotency key"},
+		{"idempotency key that is not ASCII", "POST", "/Greeter/greet", "", []string{"idempotency-key: ä"}, 400, "bad header: the value of 'idempotency-key'"},
+		{"header that is not ASCII", "POST", "/Greeter/greet", "", []string{"x-name: Zoë"}, 400, "bad header: the value of 'x-name' has characters outside ASCII"},
+		{"delay on a call", "POST", "/Greeter/greet?delay=1s", "", nil, 400, "bad delay: only sends can be delayed"},
+		{"delay without unit", "POST", "/Greeter/greet/send?delay=10", "", nil, 400, "bad delay"},
+		{"negative delay", "POST", "/Greeter/greet/send?delay=-1s", "", nil, 400, "bad delay: a duration cannot be negative"},
+		{"empty delay", "POST", "/Greeter/greet/send?delay=", "", nil, 400, "bad delay"},
+		{"limit key by query", "POST", "/Greeter/greet?limit-key=a", "", nil, 400, "limit-key requires a scope to be set"},
+		{"limit key by header", "POST", "/Greeter/greet", "", []string{"x-platform-limit-key: a"}, 400, "limit-key requires a scope to be set"},
+		{"limit key by the alias", "POST", "/Greeter/greet", "", []string{"x-restate-limit-key: a"}, 400, "limit-key requires a scope to be set"},
+
+		{"scoped call", "POST", "/platform/scope/s/call/Greeter/greet", "", nil, 400, "experimental-enable-vqueues = true and experimental-enable-protocol-v7 = true"},
+		{"scoped send with key", "POST", "/restate/scope/s/send/Counter/k/add", "", nil, 400, "PLATFORM_EXPERIMENTAL_ENABLE_VQUEUES=true and PLATFORM_EXPERIMENTAL_ENABLE_PROTOCOL_V7=true"},
+		{"unknown scoped verb", "POST", "/platform/scope/s/dance/Greeter/greet", "", nil, 404, "not found"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := &fakeInvocations{}
+			w := do(testServer(t, Config{}, f), tc.method, tc.path, tc.body, tc.headers...)
+			requireProblem(t, w, tc.status, tc.message)
+			require.Empty(t, f.ids, "nothing was invoked")
+			if tc.status == 405 {
+				require.NotEmpty(t, w.Header().Get("allow"))
+			}
+		})
+	}
+}
+
+func TestInputRulesThatLetPass(t *testing.T) {
+	for _, tc := range []struct {
+		path, body string
+		headers    []string
+	}{
+		{"/Greeter/strict", "1", []string{"content-type: application/json"}},
+		{"/Greeter/strict", "1", []string{"content-type: application/json; charset=utf-8"}},
+		{"/Greeter/empty", "", nil},
+		{"/Greeter/greet", "anything", nil},
+		{"/Greeter/greet", "anything", []string{"content-type: image/png"}},
+	} {
+		w := do(testServer(t, Config{}, &fakeInvocations{}), "POST", tc.path, tc.body, tc.headers...)
+		require.Equal(t, 200, w.Code, w.Body)
+	}
+}
+
+func TestBodyLimit(t *testing.T) {
+	for _, limit := range []int64{10, eagerBody, eagerBody + 10} {
+		for _, announced := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%d bytes, length announced: %v", limit, announced), func(t *testing.T) {
+				try := func(size int64) *httptest.ResponseRecorder {
+					var body io.Reader = strings.NewReader(strings.Repeat("x", int(size)))
+					if !announced {
+						body = struct{ io.Reader }{body}
+					}
+					w := httptest.NewRecorder()
+					testServer(t, Config{RequestSizeLimit: limit}, &fakeInvocations{}).Handler().ServeHTTP(w, httptest.NewRequest("POST", "/Greeter/greet", body))
+					return w
+				}
+				require.Equal(t, 200, try(limit).Code)
+				requireProblem(t, try(limit+1), 413, fmt.Sprintf("larger than %d bytes", limit))
+			})
+		}
+	}
+}
+
+func TestBodyThatCannotBeRead(t *testing.T) {
+	for _, length := range []int64{-1, 100} {
+		r := httptest.NewRequest("POST", "/Greeter/greet", iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader("xxx"))))
+		r.ContentLength = length
+		w := httptest.NewRecorder()
+		f := &fakeInvocations{}
+		testServer(t, Config{}, f).Handler().ServeHTTP(w, r)
+		requireProblem(t, w, 400, "cannot read the request body")
+		require.Empty(t, f.ids)
+	}
+}
+
+func TestTroubleBehindTheIngress(t *testing.T) {
+	boom := errors.New("secret detail")
+	for _, tc := range []struct {
+		name, path string
+		headers    []string
+		err        error
+		status     int
+		message    string
+		retry      bool
+	}{
+		{"certainly without effect", "/Greeter/greet", nil, &UnavailableError{SafeToRetry: true, Err: errors.New("no leader")}, 503, "no leader; the request can be retried safely", true},
+		{"perhaps with effect", "/Greeter/greet", nil, &UnavailableError{Err: errors.New("no answer")}, 503, "no answer; whether the request took effect is not known", false},
+		{"wrapped", "/Greeter/greet/send", nil, fmt.Errorf("send: %w", &UnavailableError{}), 503, "is not known", false},
+		{"with idempotency key", "/Greeter/greet", []string{"idempotency-key: a"}, &UnavailableError{}, 503, "can be retried safely", true},
+		{"send of a workflow", "/Order/o/run/send", nil, &UnavailableError{}, 503, "can be retried safely", true},
+		{"call of a workflow", "/Order/o/run", nil, &UnavailableError{}, 503, "ask for the result with /platform/attach/inv_1", false},
+		{"unforeseen", "/Greeter/greet", nil, boom, 500, "internal error", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := &fakeInvocations{
+				call: func(context.Context, *machine.Invoke) (Answer, error) { return Answer{}, tc.err },
+				send: func(context.Context, *machine.Invoke) (machine.Outcome, error) { return machine.Outcome{}, tc.err },
+			}
+			w := do(testServer(t, Config{}, f), "POST", tc.path, "", tc.headers...)
+			require.NotContains(t, w.Body.String(), boom.Error())
+			require.NotEmpty(t, w.Header().Get("x-platform-id"))
+			require.Equal(t, tc.retry, w.Header().Get("retry-after") != "")
+			requireProblem(t, w, tc.status, tc.message)
+		})
+	}
+}
+
+func TestPanicIsAnInternalError(t *testing.T) {
+	f := &fakeInvocations{call: func(context.Context, *machine.Invoke) (Answer, error) { panic("secret detail") }}
+	w := do(testServer(t, Config{}, f), "POST", "/Greeter/greet", "")
+	require.NotContains(t, w.Body.String(), "secret detail")
+	requireProblem(t, w, 500, "internal error")
+}
+
+func TestConcurrentRequestsAreBounded(t *testing.T) {
+	inside, leave := make(chan struct{}), make(chan struct{})
+	f := &fakeInvocations{call: func(context.Context, *machine.Invoke) (Answer, error) {
+		inside <- struct{}{}
+		<-leave
+		return Answer{}, nil
+	}}
+	s := testServer(t, Config{ConcurrentRequests: 1}, f)
+	done := make(chan int)
+	go func() { done <- do(s, "POST", "/Greeter/greet", "").Code }()
+	<-inside
+	w := do(s, "POST", "/Greeter/greet", "")
+	require.Equal(t, "1", w.Header().Get("retry-after"))
+	requireProblem(t, w, 429, "more than 1 requests are in progress")
+	requireProblem(t, do(s, "GET", "/platform/output/x", ""), 429, "in progress")
+	require.Equal(t, 200, do(s, "GET", "/platform/health", "").Code)
+	close(leave)
+	require.Equal(t, 200, <-done)
+	require.Equal(t, http.StatusAccepted, do(s, "POST", "/Greeter/greet/send", "").Code)
+}
+
+func TestClientGone(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	f := &fakeInvocations{attach: func(ctx context.Context, _ ids.Invocation) (Answer, error) {
+		cancel()
+		<-ctx.Done()
+		return Answer{}, ctx.Err()
+	}}
+	id := ids.NewInvocation(1, [16]byte{1})
+	w := httptest.NewRecorder()
+	testServer(t, Config{}, f).Handler().ServeHTTP(w, httptest.NewRequest("GET", "/platform/attach/"+id.String(), http.NoBody).WithContext(ctx))
+	requireProblem(t, w, 499, "the invocation goes on")
+}

@@ -1,0 +1,277 @@
+package machinetest
+
+import (
+	"bytes"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"platform/internal/ids"
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+// State is a partition's tables in memory. The zero value is not usable.
+//
+// A strict one finds violations of the State contract, which Faults reports:
+// records and bytes changed after they were handed over, entries appended at the
+// wrong place, deletions of what is not there.
+type State struct {
+	strict  bool
+	faults  []string
+	watched []watched
+
+	meta        machine.Meta
+	invocations map[ids.Invocation]record
+	entries     map[ids.Invocation][]journal.Entry
+	notified    map[ids.Invocation]map[journal.NotificationID]journal.Settled
+	values      map[machine.Object]map[string][]byte
+	locks       map[machine.Object]machine.Lock
+	waiting     map[place]ids.Invocation
+	timers      map[machine.Timer]bool
+	sent        map[uint32]uint64
+	outgoing    map[uint32]map[uint64]machine.Message
+	delivered   map[uint32]uint64
+}
+
+var _ machine.State = (*State)(nil)
+
+// record is a stored invocation; frozen is how it was when it was put.
+type record struct{ given, frozen *machine.Invocation }
+
+// place is where an invocation waits.
+type place struct {
+	Object machine.Object
+	Seq    uint64
+}
+
+// watched are bytes that must stay as they were.
+type watched struct {
+	what          string
+	given, frozen []byte
+}
+
+// New returns empty tables that are quick and trust the machine.
+func New() *State {
+	return &State{
+		invocations: map[ids.Invocation]record{},
+		entries:     map[ids.Invocation][]journal.Entry{},
+		notified:    map[ids.Invocation]map[journal.NotificationID]journal.Settled{},
+		values:      map[machine.Object]map[string][]byte{},
+		locks:       map[machine.Object]machine.Lock{},
+		waiting:     map[place]ids.Invocation{},
+		timers:      map[machine.Timer]bool{},
+		sent:        map[uint32]uint64{},
+		outgoing:    map[uint32]map[uint64]machine.Message{},
+		delivered:   map[uint32]uint64{},
+	}
+}
+
+// NewStrict returns empty tables that watch the machine.
+func NewStrict() *State {
+	s := New()
+	s.strict = true
+	return s
+}
+
+func (s *State) fault(format string, args ...any) {
+	s.faults = append(s.faults, fmt.Sprintf(format, args...))
+}
+
+func (s *State) watch(what string, b []byte) {
+	if s.strict && len(b) > 0 {
+		s.watched = append(s.watched, watched{what, b, bytes.Clone(b)})
+	}
+}
+
+// Meta implements machine.State.
+func (s *State) Meta() *machine.Meta { return &s.meta }
+
+// Invocation implements machine.State.
+func (s *State) Invocation(id ids.Invocation) (*machine.Invocation, error) {
+	r, ok := s.invocations[id]
+	if !ok {
+		return nil, nil
+	}
+	if s.strict {
+		return cloneInvocation(r.given), nil
+	}
+	inv := *r.given
+	return &inv, nil
+}
+
+// PutInvocation implements machine.State.
+func (s *State) PutInvocation(inv *machine.Invocation) {
+	r := record{given: inv}
+	if s.strict {
+		r.frozen = cloneInvocation(inv)
+	}
+	s.invocations[inv.ID] = r
+}
+
+// DeleteInvocation implements machine.State.
+func (s *State) DeleteInvocation(id ids.Invocation) {
+	if _, ok := s.invocations[id]; !ok {
+		s.fault("delete unknown invocation %s", id)
+	}
+	delete(s.invocations, id)
+}
+
+// Entry implements machine.State.
+func (s *State) Entry(id ids.Invocation, index uint32) (journal.Entry, error) {
+	entries := s.entries[id]
+	if int(index) >= len(entries) {
+		return journal.Entry{}, fmt.Errorf("entry %d of %s: there are %d", index, id, len(entries))
+	}
+	return entries[index], nil
+}
+
+// AppendEntry implements machine.State.
+func (s *State) AppendEntry(id ids.Invocation, index uint32, e journal.Entry) {
+	if int(index) != len(s.entries[id]) {
+		s.fault("append entry %d of %s after %d", index, id, len(s.entries[id]))
+	}
+	s.watch(fmt.Sprintf("entry %d", index), e.Payload)
+	s.entries[id] = append(s.entries[id], e)
+}
+
+// DeleteJournal implements machine.State.
+func (s *State) DeleteJournal(id ids.Invocation, length uint32) {
+	if int(length) != len(s.entries[id]) {
+		s.fault("delete journal of %s with length %d, not %d", id, length, len(s.entries[id]))
+	}
+	delete(s.entries, id)
+	delete(s.notified, id)
+}
+
+// Notified implements machine.State.
+func (s *State) Notified(id ids.Invocation, n journal.NotificationID) (journal.Settled, error) {
+	return s.notified[id][n], nil
+}
+
+// PutNotified implements machine.State.
+func (s *State) PutNotified(id ids.Invocation, n journal.NotificationID, how journal.Settled) {
+	if s.notified[id] == nil {
+		s.notified[id] = map[journal.NotificationID]journal.Settled{}
+	}
+	s.notified[id][n] = how
+}
+
+// Value implements machine.State.
+func (s *State) Value(o machine.Object, key []byte) ([]byte, bool, error) {
+	v, found := s.values[o][string(key)]
+	return v, found, nil
+}
+
+// PutValue implements machine.State.
+func (s *State) PutValue(o machine.Object, key, value []byte) {
+	if s.values[o] == nil {
+		s.values[o] = map[string][]byte{}
+	}
+	s.watch("value", value)
+	s.values[o][string(key)] = value
+}
+
+// DeleteValue implements machine.State.
+func (s *State) DeleteValue(o machine.Object, key []byte) {
+	delete(s.values[o], string(key))
+	if len(s.values[o]) == 0 {
+		delete(s.values, o)
+	}
+}
+
+// Values implements machine.State.
+func (s *State) Values(o machine.Object) iter.Seq2[machine.StateEntry, error] {
+	return func(yield func(machine.StateEntry, error) bool) {
+		for _, k := range slices.Sorted(maps.Keys(s.values[o])) {
+			v, ok := s.values[o][k]
+			if !ok {
+				s.fault("state of %v was changed while it was read through", o)
+			}
+			if !yield(machine.StateEntry{Key: []byte(k), Value: v}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Lock implements machine.State.
+func (s *State) Lock(o machine.Object) (machine.Lock, error) { return s.locks[o], nil }
+
+// PutLock implements machine.State.
+func (s *State) PutLock(o machine.Object, l machine.Lock) {
+	if l == (machine.Lock{}) {
+		delete(s.locks, o)
+		return
+	}
+	s.locks[o] = l
+}
+
+// Waiting implements machine.State.
+func (s *State) Waiting(o machine.Object, seq uint64) (ids.Invocation, error) {
+	return s.waiting[place{o, seq}], nil
+}
+
+// PutWaiting implements machine.State.
+func (s *State) PutWaiting(o machine.Object, seq uint64, id ids.Invocation) {
+	if _, taken := s.waiting[place{o, seq}]; taken {
+		s.fault("two wait at place %d of %v", seq, o)
+	}
+	s.waiting[place{o, seq}] = id
+}
+
+// DeleteWaiting implements machine.State.
+func (s *State) DeleteWaiting(o machine.Object, seq uint64) {
+	if _, ok := s.waiting[place{o, seq}]; !ok {
+		s.fault("nobody waits at place %d of %v", seq, o)
+	}
+	delete(s.waiting, place{o, seq})
+}
+
+// HasTimer implements machine.State.
+func (s *State) HasTimer(t machine.Timer) (bool, error) { return s.timers[t], nil }
+
+// PutTimer implements machine.State.
+func (s *State) PutTimer(t machine.Timer) { s.timers[t] = true }
+
+// DeleteTimer implements machine.State.
+func (s *State) DeleteTimer(t machine.Timer) {
+	if !s.timers[t] {
+		s.fault("delete unknown timer %v", t)
+	}
+	delete(s.timers, t)
+}
+
+// LastSent implements machine.State.
+func (s *State) LastSent(to uint32) (uint64, error) { return s.sent[to], nil }
+
+// PutOutgoing implements machine.State.
+func (s *State) PutOutgoing(to uint32, seq uint64, m machine.Message) {
+	if seq != s.sent[to]+1 {
+		s.fault("message %d to partition %d after %d", seq, to, s.sent[to])
+	}
+	if s.outgoing[to] == nil {
+		s.outgoing[to] = map[uint64]machine.Message{}
+	}
+	s.outgoing[to][seq], s.sent[to] = m, seq
+}
+
+// DeleteOutgoing implements machine.State.
+func (s *State) DeleteOutgoing(to uint32, upto uint64) {
+	maps.DeleteFunc(s.outgoing[to], func(seq uint64, _ machine.Message) bool { return seq <= upto })
+}
+
+// LastDelivered implements machine.State.
+func (s *State) LastDelivered(from uint32) (uint64, error) { return s.delivered[from], nil }
+
+// PutLastDelivered implements machine.State.
+func (s *State) PutLastDelivered(from uint32, seq uint64) { s.delivered[from] = seq }
+
+// Outgoing is a message of the outbox, nil if it is not there.
+func (s *State) Outgoing(to uint32, seq uint64) machine.Message { return s.outgoing[to][seq] }
+
+// Timers are the registered timers in the order in which they are due.
+func (s *State) Timers() []machine.Timer {
+	return slices.SortedFunc(maps.Keys(s.timers), compareTimers)
+}

@@ -1,0 +1,194 @@
+package machinetest
+
+import (
+	"fmt"
+	"strings"
+
+	"platform/internal/ids"
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+// invocation shows the fields of a record that say something.
+func (n Names) invocation(inv *machine.Invocation) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s", inv.Status, inv.Target)
+	field := func(name string, value any, shown bool) {
+		if shown {
+			fmt.Fprintf(&b, " %s=%v", name, value)
+		}
+	}
+	field("attempt", inv.Attempt, inv.Attempt != 0)
+	field("journal", fmt.Sprintf("%d/%d", inv.Length, inv.Commands), true)
+	field("output", inv.Output, inv.Output != 0)
+	field("sleeps", inv.Sleeps, inv.Sleeps != 0)
+	field("lock", "held", inv.HoldsLock)
+	field("queue", inv.QueueSeq, inv.Status == machine.Inboxed)
+	field("pin", fmt.Sprintf("%s/%d", inv.Pin.Deployment, inv.Pin.Protocol), inv.Pin != machine.Pin{})
+	field("caller", fmt.Sprintf("%s(%s)", n.Of(inv.Source.Caller), inv.Source.CallerTarget), !inv.Source.Caller.IsZero())
+	if inv.IdempotencyKey != nil {
+		field("idempotency-key", fmt.Sprintf("%q", *inv.IdempotencyKey), true)
+	}
+	for _, s := range inv.Sinks {
+		field("sink", n.sink(s), true)
+	}
+	if inv.Await != nil {
+		field("await", Await(inv.Await), true)
+	}
+	if inv.Failure != nil {
+		field("failure", fmt.Sprintf("%d:%q", inv.Failure.Code, inv.Failure.Message), true)
+	}
+	if inv.Result != nil {
+		field("result", Result(*inv.Result), true)
+	}
+	for _, t := range []struct {
+		name string
+		at   int64
+	}{
+		{"created", inv.CreatedAt}, {"modified", inv.ModifiedAt}, {"scheduled", inv.ScheduledAt}, {"inboxed", inv.InboxedAt}, {"running", inv.RunningAt},
+		{"progress", inv.ProgressAt}, {"completed", inv.CompletedAt}, {"start-at", inv.StartAt}, {"expires-at", inv.ExpiresAt},
+	} {
+		field(t.name, t.at, t.at != 0)
+	}
+	return b.String()
+}
+
+func (n Names) sink(s machine.Sink) string { return fmt.Sprintf("%s:%d", n.Of(s.Caller), s.Completion) }
+
+// Result shows a value quoted, or a failure with its code.
+func Result(r journal.Result) string {
+	if r.Failure != nil {
+		return fmt.Sprintf("failure %d %q", r.Failure.Code, r.Failure.Message)
+	}
+	return fmt.Sprintf("%q", r.Value)
+}
+
+// Await shows a tree as its combinator and its leaves: numbers for completions,
+// s1 for signals.
+func Await(f *journal.Future) string {
+	var parts []string
+	for _, c := range f.Completions {
+		parts = append(parts, fmt.Sprint(c))
+	}
+	for _, s := range f.Signals {
+		parts = append(parts, fmt.Sprintf("s%d", s))
+	}
+	parts = append(parts, f.Names...)
+	for i := range f.Nested {
+		parts = append(parts, Await(&f.Nested[i]))
+	}
+	return []string{"unknown", "first", "all", "any-ok", "all-ok"}[f.Combinator] + "(" + strings.Join(parts, ",") + ")"
+}
+
+// Entry shows a journal entry, with what the machine reads of it.
+func (n Names) Entry(e journal.Entry) string { return e.Type.String() + n.content(e) }
+
+func (n Names) content(e journal.Entry) string {
+	if e.Type.IsNotification() {
+		c, err := journal.ParseNotification(e.Payload)
+		if err != nil {
+			return " " + err.Error()
+		}
+		return fmt.Sprintf(" %s %s", notificationID(c.ID), n.answer(&c))
+	}
+	switch e.Type {
+	case journal.Output:
+		if r, err := journal.ParseOutput(e.Payload); err == nil {
+			return " " + Result(r)
+		}
+	case journal.SetState, journal.ClearState, journal.GetLazyState:
+		if c, err := journal.ParseState(e.Type, e.Payload); err == nil {
+			return fmt.Sprintf(" %s", c.Key)
+		}
+	case journal.Sleep:
+		if c, err := journal.ParseSleep(e.Payload); err == nil {
+			return fmt.Sprintf(" until %d, completion %d", c.WakeUpTime, c.Completion)
+		}
+	case journal.Call:
+		if c, err := journal.ParseCall(e.Payload); err == nil {
+			return fmt.Sprintf(" %s/%s, completion %d", c.Service, c.Handler, c.Completion)
+		}
+	}
+	return ""
+}
+
+func (n Names) answer(c *journal.Notification) string {
+	switch c.Variant {
+	case journal.InvocationID:
+		if id, err := ids.ParseInvocation(c.InvocationID); err == nil {
+			return n.Of(id)
+		}
+		return c.InvocationID
+	case journal.StateKeys:
+		return fmt.Sprintf("keys %q", c.StateKeys)
+	}
+	if r, ok := c.Result(); ok {
+		return Result(r)
+	}
+	return "void"
+}
+
+// Timer shows a timer.
+func (n Names) Timer(t machine.Timer) string {
+	kind := []string{"sleep", "start", "purge", "purge-journal"}[t.Kind]
+	if t.Kind == machine.TimerSleep {
+		kind += fmt.Sprintf(" %d", t.Completion)
+	}
+	return fmt.Sprintf("%s of %s at %d", kind, n.Of(t.ID), t.At)
+}
+
+// Message shows a message between partitions.
+func (n Names) Message(msg machine.Message) string {
+	switch msg := msg.(type) {
+	case *machine.Invoke:
+		text := fmt.Sprintf("invoke %s %s", n.Of(msg.ID), msg.Target)
+		if msg.Sink != nil {
+			text += " sink=" + n.sink(*msg.Sink)
+		}
+		return text
+	case *machine.Complete:
+		return fmt.Sprintf("complete %s with %s", n.sink(msg.Sink), Result(msg.Result))
+	}
+	return fmt.Sprintf("%T", msg)
+}
+
+// Effect shows an effect.
+func (n Names) Effect(e machine.Effect) string {
+	switch e := e.(type) {
+	case *machine.Run:
+		text := fmt.Sprintf("run %s attempt=%d journal=%d", n.Of(e.Invocation.ID), e.Invocation.Attempt, e.Invocation.Length)
+		if e.Input != nil {
+			text += fmt.Sprintf(" input=%q", e.Input)
+		}
+		return text
+	case *machine.Notify:
+		return fmt.Sprintf("notify %s attempt=%d [%d] %s", n.Of(e.ID), e.Attempt, e.Index, n.Entry(e.Entry))
+	case *machine.Abort:
+		return fmt.Sprintf("abort %s attempt=%d", n.Of(e.ID), e.Attempt)
+	case *machine.Finish:
+		return fmt.Sprintf("finish %s with %s expires-at=%d", n.Of(e.ID), Result(e.Result), e.ExpiresAt)
+	case *machine.SetTimer:
+		return "set timer " + n.Timer(e.Timer)
+	case *machine.Send:
+		return fmt.Sprintf("send to %d[%d] %s", e.To, e.Seq, n.Message(e.Message))
+	}
+	return fmt.Sprintf("%T", e)
+}
+
+// Outcome shows an outcome.
+func Outcome(o machine.Outcome) string {
+	text := []string{"ok", "stale", "existing", "conflict", "invalid"}[o.Code]
+	if o.Status != 0 {
+		text += " " + o.Status.String()
+	}
+	if o.Result != nil {
+		text += " " + Result(*o.Result)
+	}
+	if o.StartAt != 0 {
+		text += fmt.Sprintf(" start-at=%d", o.StartAt)
+	}
+	if o.ExpiresAt != 0 {
+		text += fmt.Sprintf(" expires-at=%d", o.ExpiresAt)
+	}
+	return text
+}

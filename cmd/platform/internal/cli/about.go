@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+	"platform/internal/errcode"
+	"platform/internal/version"
+)
+
+func (a *app) whoami() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "whoami",
+		Short:   "Show which server and which settings are in use",
+		Args:    cobra.NoArgs,
+		Example: "  platform whoami",
+	}
+	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	cmd.RunE = run(func(ctx context.Context, _ []string) error {
+		server, err := a.client.Version(ctx)
+		if *asJSON {
+			return a.printJSON(map[string]any{
+				"environment": a.profile.Environment, "config_file": a.profile.File, "config_file_exists": a.profile.FileExists,
+				"admin_base_url": a.profile.AdminURL, "ingress_base_url": a.profile.IngressURL, "authenticated": a.profile.Token != "",
+				"version": version.Version(), "commit": version.Commit(), "server_version": server.Version, "server_reachable": err == nil,
+			})
+		}
+		a.showSettings(server, err)
+		return nil
+	})
+	return cmd
+}
+
+func (a *app) showSettings(server client.Version, err error) {
+	status := a.print.Green("reachable")
+	if err != nil {
+		status = a.print.Red(term.Clean(err.Error()))
+	}
+	file := a.profile.File
+	if !a.profile.FileExists {
+		file += " (does not exist)"
+	}
+	a.print.Heading("Server")
+	a.print.Fields("  ",
+		term.Field{Name: "Admin API", Value: a.profile.AdminURL},
+		term.Field{Name: "Ingress", Value: a.profile.IngressURL},
+		term.Field{Name: "Status", Value: status},
+		term.Field{Name: "Version", Value: term.Clean(server.Version)},
+	)
+	a.print.Println()
+	a.print.Heading("Environment")
+	a.print.Fields("  ",
+		term.Field{Name: "Name", Value: a.profile.Environment},
+		term.Field{Name: "Configuration file", Value: file},
+		term.Field{Name: "Bearer token", Value: yesNo(a.profile.Token != "")},
+	)
+	a.print.Println()
+	a.print.Heading("This Program")
+	a.print.Fields("  ", a.buildFields()...)
+}
+
+func (a *app) buildFields() []term.Field {
+	return []term.Field{
+		{Name: "Version", Value: version.Version()},
+		{Name: "Commit", Value: version.Commit()},
+		{Name: "Built with", Value: version.Platform()},
+	}
+}
+
+func (a *app) version() *cobra.Command {
+	cmd := &cobra.Command{Use: "version", Short: "Show the version of this program", Args: cobra.NoArgs}
+	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	cmd.RunE = run(func(context.Context, []string) error {
+		if *asJSON {
+			return a.printJSON(map[string]string{"version": version.Version(), "commit": version.Commit(), "built_with": version.Platform()})
+		}
+		a.print.Printf("platform %s\n", version.Version())
+		return nil
+	})
+	return cmd
+}
+
+func (a *app) explain() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "explain [code]",
+		Short:   "Explain an error code, or list them all",
+		Args:    cobra.MaximumNArgs(1),
+		Example: "  platform explain RT0016\n  platform explain",
+	}
+	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	cmd.RunE = run(func(_ context.Context, args []string) error {
+		entries := errcode.All()
+		if len(args) == 1 {
+			entry, ok := errcode.Lookup(errcode.Code(strings.Trim(args[0], "[]")))
+			if !ok {
+				return &hintedError{fmt.Errorf("there is no error code %q", args[0]), "`platform explain` lists all codes."}
+			}
+			entries = []errcode.Entry{entry}
+		}
+		switch {
+		case *asJSON:
+			return a.printJSON(explanations(entries, len(args) == 1))
+		case len(args) == 1:
+			a.explainOne(entries[0])
+		default:
+			rows := make([][]string, len(entries))
+			for i, e := range entries {
+				rows[i] = []string{string(e.Code), e.Title}
+			}
+			a.print.Table("", []string{"CODE", "MEANING"}, rows)
+		}
+		return nil
+	})
+	return cmd
+}
+
+func (a *app) explainOne(e errcode.Entry) {
+	a.print.Heading(string(e.Code) + ": " + e.Title)
+	a.print.Printf("%s\n\n%s\n%s\n", wrap(e.Meaning, 80), a.print.Bold("What to do"), wrap(e.Remedy, 80))
+}
+
+func explanations(entries []errcode.Entry, single bool) any {
+	type explanation struct {
+		Code    errcode.Code `json:"code"`
+		Title   string       `json:"title"`
+		Meaning string       `json:"meaning"`
+		Remedy  string       `json:"remedy"`
+		Status  int          `json:"http_status"`
+	}
+	list := make([]explanation, len(entries))
+	for i, e := range entries {
+		list[i] = explanation{e.Code, e.Title, e.Meaning, e.Remedy, e.HTTPStatus}
+	}
+	if single {
+		return list[0]
+	}
+	return list
+}
+
+// wrap breaks text into lines of at most width characters.
+func wrap(text string, width int) string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	return strings.Join(append(lines, line), "\n")
+}
+
+var shells = []string{"bash", "fish", "powershell", "zsh"}
+
+func completions() *cobra.Command {
+	generate := &cobra.Command{
+		Use:       "generate <shell>",
+		Short:     "Print the completion script for bash, fish, powershell or zsh",
+		Args:      cobra.ExactArgs(1),
+		ValidArgs: shells,
+		Example:   "  source <(platform completions generate bash)\n  platform completions generate fish > ~/.config/fish/completions/platform.fish",
+	}
+	generate.RunE = func(cmd *cobra.Command, args []string) error {
+		if !slices.Contains(shells, args[0]) {
+			return &usageError{fmt.Sprintf("%q is not a shell; use %s", args[0], strings.Join(shells, ", "))}
+		}
+		return run(func(context.Context, []string) error { return script(cmd, args[0]) })(cmd, args)
+	}
+	return group(&cobra.Command{Use: "completions", Short: "Complete commands in your shell"}, generate)
+}
+
+func script(cmd *cobra.Command, shell string) error {
+	root, out := cmd.Root(), cmd.OutOrStdout()
+	switch shell {
+	case "bash":
+		return root.GenBashCompletionV2(out, true)
+	case "fish":
+		return root.GenFishCompletion(out, true)
+	case "powershell":
+		return root.GenPowerShellCompletionWithDesc(out)
+	}
+	return root.GenZshCompletion(out)
+}

@@ -1,0 +1,216 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+// input is what call and send have in common.
+type input struct {
+	data        string
+	contentType string
+	headers     []string
+	idempotency string
+}
+
+func (i *input) bind(flags *pflag.FlagSet) {
+	flags.SortFlags = false
+	flags.StringVarP(&i.data, "data", "d", "", "the body, @file for a file's content, @- for stdin")
+	flags.StringVar(&i.contentType, "content-type", "application/json", "content type of the body")
+	flags.StringArrayVar(&i.headers, "header", nil, "request header `name=value` (repeatable)")
+	flags.StringVar(&i.idempotency, "idempotency-key", "", "the same key gives the same invocation")
+}
+
+// call builds the call from the arguments: target and, optionally, the body.
+func (a *app) callOf(i input, flags *pflag.FlagSet, args []string) (client.Call, error) {
+	target, err := client.ParseTarget(args[0])
+	if err != nil {
+		return client.Call{}, &usageError{fmt.Sprintf("%q is not a handler: %s", args[0], err)}
+	}
+	call := client.Call{Target: target, Header: http.Header{}}
+	given := flags.Changed("data")
+	switch {
+	case given && len(args) > 1:
+		return client.Call{}, &usageError{"give the body as an argument or with --data, not both"}
+	case given:
+		if call.Body, err = a.readData(i.data); err != nil {
+			return client.Call{}, err
+		}
+	case len(args) > 1:
+		call.Body = []byte(args[1])
+	}
+	if given || len(args) > 1 || flags.Changed("content-type") {
+		call.Header.Set("Content-Type", i.contentType)
+	}
+	headers, err := parsePairs("--header", i.headers)
+	for name, value := range headers {
+		call.Header.Set(name, value)
+	}
+	if flags.Changed("idempotency-key") {
+		call.Header.Set("Idempotency-Key", i.idempotency)
+	}
+	return call, err
+}
+
+func (a *app) readData(data string) ([]byte, error) {
+	name, isFile := strings.CutPrefix(data, "@")
+	if !isFile {
+		return []byte(data), nil
+	}
+	if name == "-" {
+		body, err := io.ReadAll(a.In)
+		if err != nil {
+			return nil, fmt.Errorf("read the body from stdin: %w", err)
+		}
+		return body, nil
+	}
+	body, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read the body: %w", err)
+	}
+	return body, nil
+}
+
+func (a *app) call() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "call <Service[/key]/handler> [body]",
+		Short: "Call a handler and print its result",
+		Args:  cobra.RangeArgs(1, 2),
+		Example: `  platform call Greeter/greet '"World"'
+  platform call Counter/my-key/add 5
+  platform call Greeter/greet -d @body.json --idempotency-key order-17`,
+	}
+	var in input
+	in.bind(cmd.Flags())
+	asJSON := cmd.Flags().Bool("json", false, "print an object with the invocation id and the result")
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		call, err := a.callOf(in, cmd.Flags(), args)
+		if err != nil {
+			return err
+		}
+		answer, err := a.client.Call(ctx, call)
+		if err != nil {
+			return hintNotFound(err, "`platform services list` shows the services there are.")
+		}
+		return a.result(answer, *asJSON)
+	})
+	return cmd
+}
+
+func (a *app) send() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "send <Service[/key]/handler> [body]",
+		Short: "Invoke a handler without waiting for it",
+		Args:  cobra.RangeArgs(1, 2),
+		Example: `  platform send Greeter/greet '"World"'
+  platform send Greeter/greet '"World"' --delay 10s`,
+	}
+	var in input
+	in.bind(cmd.Flags())
+	delay := cmd.Flags().String("delay", "", "start it only after this time")
+	asJSON := jsonFlag(cmd.Flags())
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		call, err := a.callOf(in, cmd.Flags(), args)
+		if err != nil {
+			return err
+		}
+		call.Delay = *delay
+		answer, err := a.client.Send(ctx, call)
+		if err != nil {
+			return hintNotFound(err, "`platform services list` shows the services there are.")
+		}
+		return a.sent(answer, *asJSON)
+	})
+	return cmd
+}
+
+func (a *app) sent(answer *client.Response, asJSON bool) error {
+	if asJSON {
+		return a.printRaw(answer.Body)
+	}
+	var accepted struct {
+		ID            string `json:"invocationId"`
+		Status        string `json:"status"`
+		ExecutionTime string `json:"executionTime"`
+	}
+	if err := json.Unmarshal(answer.Body, &accepted); err != nil {
+		return fmt.Errorf("the answer is not what the ingress sends (is this the right address?): %w", err)
+	}
+	a.print.Println(accepted.ID)
+	note := map[string]string{"Accepted": "accepted", "PreviouslyAccepted": "accepted before, with this idempotency key"}[accepted.Status]
+	if accepted.ExecutionTime != "" {
+		note += ", to start at " + accepted.ExecutionTime
+	}
+	a.say("%s", a.hint.Dim(note+"; wait for it with `platform attach "+accepted.ID+"`"))
+	return nil
+}
+
+func (a *app) attach() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "attach <invocation id>",
+		Short:   "Wait for the result of an invocation and print it",
+		Args:    cobra.ExactArgs(1),
+		Example: "  platform attach inv_1…\n  platform attach inv_1… --output",
+	}
+	noWait := cmd.Flags().Bool("output", false, "do not wait: print the result if there is one")
+	asJSON := cmd.Flags().Bool("json", false, "print an object with the invocation id and the result")
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		get := a.client.Attach
+		if *noWait {
+			get = a.client.Output
+		}
+		answer, err := get(ctx, args[0])
+		if err != nil {
+			return hintNotFound(err, "It may have completed without its result being kept, or never have existed.")
+		}
+		return a.result(answer, *asJSON)
+	})
+	return cmd
+}
+
+// result prints what a handler returned: as it is into pipes, for people with a
+// line end, and JSON indented.
+func (a *app) result(answer *client.Response, asJSON bool) error {
+	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	isJSON := kind == "application/json" && json.Valid(answer.Body)
+	if asJSON {
+		shown := struct {
+			ID     string `json:"invocationId"`
+			Output any    `json:"output"`
+		}{ID: answer.Header.Get("x-platform-id")}
+		switch {
+		case isJSON:
+			shown.Output = json.RawMessage(answer.Body)
+		case len(answer.Body) > 0 && utf8.Valid(answer.Body):
+			shown.Output = string(answer.Body)
+		case len(answer.Body) > 0:
+			shown.Output = answer.Body // base64
+		}
+		return a.printJSON(shown)
+	}
+	if term.IsTerminal(a.Out) && isJSON {
+		return a.printRaw(answer.Body)
+	}
+	body := answer.Body
+	text := isJSON || strings.HasPrefix(kind, "text/")
+	if text && len(body) > 0 && body[len(body)-1] != '\n' {
+		body = append(body, '\n')
+	}
+	if _, err := a.Out.Write(body); err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	return nil
+}

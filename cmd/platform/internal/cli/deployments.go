@@ -1,0 +1,225 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+func (a *app) deployments() *cobra.Command {
+	return group(&cobra.Command{
+		Use:     "deployments",
+		Aliases: []string{"deployment", "dp"},
+		Short:   "Register and show service endpoints",
+	}, a.deploymentsRegister(), a.deploymentsList(), a.deploymentsDescribe(), a.deploymentsRemove())
+}
+
+func (a *app) deploymentsList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List deployments",
+		Args:    cobra.NoArgs,
+		Example: "  platform deployments list\n  platform deployments list --extra",
+	}
+	asJSON := jsonFlag(cmd.Flags())
+	extra := cmd.Flags().Bool("extra", false, "also show which deployments are still needed")
+	cmd.RunE = run(func(ctx context.Context, _ []string) error {
+		deployments, answer, err := a.client.Deployments(ctx)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return a.printRaw(answer.Body)
+		}
+		if len(deployments) == 0 {
+			a.say("No deployments. Register one: platform deployments register <address>")
+			return nil
+		}
+		return a.deploymentTable(ctx, deployments, *extra)
+	})
+	return cmd
+}
+
+func (a *app) deploymentTable(ctx context.Context, deployments []client.Deployment, extra bool) error {
+	header := []string{"DEPLOYMENT", "TYPE", "ID", "CREATED-AT", "SERVICES"}
+	if extra {
+		header = slices.Insert(header, 3, "STATUS", "ACTIVE-INVOCATIONS")
+	}
+	slices.SortFunc(deployments, func(a, b client.Deployment) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	rows := make([][]string, len(deployments))
+	for i, d := range deployments {
+		rows[i] = []string{term.Clean(d.Address()), transport(d), d.ID, a.print.Time(d.CreatedAt), serviceLines(d.Services)}
+		if extra {
+			use, err := a.usage(ctx, d.ID)
+			if err != nil {
+				return err
+			}
+			rows[i] = slices.Insert(rows[i], 3, use.status(a.print), use.count())
+		}
+	}
+	a.print.Table("", header, rows)
+	return nil
+}
+
+func serviceLines(services []client.Service) string {
+	lines := make([]string, len(services))
+	for i, s := range services {
+		lines[i] = fmt.Sprintf("- %s [%d]", term.Clean(s.Name), s.Revision)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// usage tells whether anything still needs a deployment.
+type usage struct {
+	latest bool // it serves the latest revision of some service
+	active int  // invocations that are not completed
+	more   bool // there are more than active
+}
+
+// usage asks the server; it counts to a thousand.
+func (a *app) usage(ctx context.Context, id string) (usage, error) {
+	services, _, err := a.client.Services(ctx)
+	if err != nil {
+		return usage{}, err
+	}
+	found, more, err := a.collect(ctx, client.Query{Deployment: []string{id}, Status: openStatuses, Limit: 1000}, nil)
+	if err != nil {
+		return usage{}, err
+	}
+	latest := slices.ContainsFunc(services, func(s client.Service) bool { return s.DeploymentID == id })
+	return usage{latest: latest, active: len(found), more: more}, nil
+}
+
+func (u usage) status(p *term.Printer) string {
+	switch {
+	case u.latest:
+		return p.Green("Active")
+	case u.active > 0:
+		return p.Yellow("Draining")
+	}
+	return p.Dim("Drained")
+}
+
+func (u usage) count() string {
+	count := strconv.Itoa(u.active)
+	if u.more {
+		count += "+"
+	}
+	return count
+}
+
+func (a *app) deploymentsDescribe() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "describe <id>",
+		Aliases: []string{"get"},
+		Short:   "Show one deployment and its services",
+		Args:    cobra.ExactArgs(1),
+		Example: "  platform deployments describe dp_1…",
+	}
+	asJSON := jsonFlag(cmd.Flags())
+	extra := cmd.Flags().Bool("extra", false, "also show whether the deployment is still needed")
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		deployment, answer, err := a.client.Deployment(ctx, args[0])
+		if err != nil {
+			return hintNotFound(err, "`platform deployments list` shows the deployments there are.")
+		}
+		if *asJSON {
+			return a.printRaw(answer.Body)
+		}
+		return a.describeDeployment(ctx, deployment, *extra)
+	})
+	return cmd
+}
+
+func (a *app) describeDeployment(ctx context.Context, d client.Deployment, extra bool) error {
+	services, _, err := a.client.Services(ctx)
+	if err != nil {
+		return err
+	}
+	fields := append([]term.Field{{Name: "ID", Value: d.ID}}, transportFields(a.print, d)...)
+	fields = append(fields, term.Field{Name: "Metadata", Value: pairs(d.Metadata)})
+	if extra {
+		use, err := a.usage(ctx, d.ID)
+		if err != nil {
+			return err
+		}
+		fields = append(fields, term.Field{Name: "Status", Value: use.status(a.print)}, term.Field{Name: "Active invocations", Value: use.count()})
+	}
+	a.print.Heading("Deployment Information")
+	a.print.Fields("  ", fields...)
+	a.notices(d.Info)
+	slices.SortFunc(d.Services, func(a, b client.Service) int { return cmp.Compare(a.Name, b.Name) })
+	for _, s := range d.Services {
+		mark := ""
+		if slices.ContainsFunc(services, func(l client.Service) bool { return l.Name == s.Name && l.Revision == s.Revision }) {
+			mark = " " + a.print.Green("[Latest]")
+		}
+		a.print.Println()
+		a.print.Heading(term.Clean(s.Name))
+		a.print.Fields("  ", term.Field{Name: "Type", Value: s.Type}, term.Field{Name: "Revision", Value: strconv.Itoa(s.Revision) + mark})
+		a.handlerTable("  ", s.Handlers)
+	}
+	return nil
+}
+
+func (a *app) deploymentsRemove() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "remove <id>",
+		Aliases: []string{"rm"},
+		Short:   "Remove a deployment that nothing needs any more",
+		Args:    cobra.ExactArgs(1),
+		Example: "  platform deployments remove dp_1…\n  platform deployments remove dp_1… --force",
+	}
+	force := cmd.Flags().Bool("force", false, "remove it even while invocations need it")
+	cmd.RunE = run(func(ctx context.Context, args []string) error { return a.removeDeployment(ctx, args[0], *force) })
+	return cmd
+}
+
+func (a *app) removeDeployment(ctx context.Context, id string, force bool) error {
+	deployment, _, err := a.client.Deployment(ctx, id)
+	if err != nil {
+		return hintNotFound(err, "`platform deployments list` shows the deployments there are.")
+	}
+	use, err := a.usage(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !force && (use.latest || use.active > 0) {
+		return &hintedError{
+			fmt.Errorf("deployment %s is still needed: %s", id, use.reason()),
+			"Wait until its invocations have ended and newer deployments serve its services, or use --force.",
+		}
+	}
+	if force && (use.latest || use.active > 0) {
+		a.hint.Box("This deployment is still needed: "+use.reason()+".", "Its services may disappear and its invocations be unable to continue.")
+	}
+	if err := a.confirm(fmt.Sprintf("Remove deployment %s (%s)?", id, term.Clean(deployment.Address()))); err != nil {
+		return err
+	}
+	// The server checks again: an invocation may have started meanwhile.
+	if err := a.client.RemoveDeployment(ctx, id, force); err != nil {
+		return err
+	}
+	a.print.Printf("%s Removed deployment %s\n", a.print.Green("[OK]:"), id)
+	return nil
+}
+
+func (u usage) reason() string {
+	var reasons []string
+	if u.latest {
+		reasons = append(reasons, "it serves the latest revision of a service")
+	}
+	if u.active > 0 {
+		reasons = append(reasons, u.count()+" invocations run on it")
+	}
+	return strings.Join(reasons, " and ")
+}

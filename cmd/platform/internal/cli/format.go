@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// pairs prints a map, one name a line.
+func pairs(table map[string]string) string {
+	lines := make([]string, 0, len(table))
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		lines = append(lines, term.Clean(name)+"="+term.Clean(table[name]))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// transport names how a deployment is reached, in one word or two.
+func transport(d client.Deployment) string {
+	if d.ARN != "" {
+		return "Function"
+	}
+	return d.HTTPVersion
+}
+
+func transportFields(p *term.Printer, d client.Deployment) []term.Field {
+	style := map[string]string{"BidiStream": "bidirectional streaming", "RequestResponse": "request and response"}[d.ProtocolType]
+	return []term.Field{
+		{Name: "Address", Value: term.Clean(d.Address())},
+		{Name: "Transport", Value: transport(d)},
+		{Name: "Protocol style", Value: style},
+		{Name: "Protocol versions", Value: versions(d)},
+		{Name: "SDK", Value: term.Clean(d.SDKVersion)},
+		{Name: "Registered", Value: p.Time(d.CreatedAt)},
+		{Name: "Headers", Value: pairs(d.AdditionalHeaders)},
+	}
+}
+
+func versions(d client.Deployment) string {
+	switch {
+	case d.MaxProtocolVersion == 0:
+		return ""
+	case d.MinProtocolVersion == d.MaxProtocolVersion:
+		return fmt.Sprint(d.MaxProtocolVersion)
+	}
+	return fmt.Sprintf("%d to %d", d.MinProtocolVersion, d.MaxProtocolVersion)
+}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+	"platform/internal/units"
+)
+
+// globals are the options of all commands.
+type globals struct {
+	verbose, quiet int
+	tableStyle     string
+	timeFormat     string
+	yes            bool
+	connect        timeout
+	request        timeout
+	insecure       bool
+	environment    string
+}
+
+func (g *globals) bind(flags *pflag.FlagSet) {
+	g.connect, g.request = timeout(3*time.Second), timeout(13*time.Second)
+	flags.SortFlags = false
+	flags.CountVarP(&g.verbose, "verbose", "v", "say more on stderr")
+	flags.CountVarP(&g.quiet, "quiet", "q", "say less on stderr")
+	flags.BoolVarP(&g.yes, "yes", "y", false, "answer questions with yes (also when CI is set)")
+	flags.StringVarP(&g.environment, "environment", "e", "", "profile of the configuration file (default local)")
+	flags.StringVar(&g.tableStyle, "table-style", "compact", "compact or borders")
+	flags.StringVar(&g.timeFormat, "time-format", "human", "human, iso8601 or rfc2822")
+	flags.Var(&g.connect, "connect-timeout", "time to connect, as a duration or in milliseconds")
+	flags.Var(&g.request, "request-timeout", "time for an answer, as a duration or in milliseconds")
+	flags.BoolVar(&g.insecure, "insecure-skip-tls-verify", false, "accept any certificate")
+}
+
+// timeout is a duration that may be given as a plain number of milliseconds.
+type timeout time.Duration
+
+func (t *timeout) String() string { return units.FormatDuration(time.Duration(*t)) }
+func (t *timeout) Type() string   { return "duration" }
+
+func (t *timeout) Set(text string) error {
+	if ms, err := strconv.ParseUint(text, 10, 31); err == nil {
+		text = strconv.FormatUint(ms, 10) + "ms"
+	}
+	d, err := units.ParseDuration(text)
+	if err != nil {
+		return err
+	}
+	if d == 0 {
+		return fmt.Errorf("a timeout must be above 0")
+	}
+	*t = timeout(d)
+	return nil
+}
+
+// setUp checks the options and prepares output and client; it runs before every
+// command.
+func (a *app) setUp() error {
+	borders := a.options.tableStyle == "borders"
+	if !borders && a.options.tableStyle != "compact" {
+		return fmt.Errorf("%q is not a table style; use compact or borders", a.options.tableStyle)
+	}
+	times, err := term.ParseTimeFormat(a.options.timeFormat)
+	if err != nil {
+		return err
+	}
+	if ci := a.Getenv("CI"); ci != "" && ci != "false" && ci != "0" {
+		a.options.yes = true
+	}
+	a.print = term.New(a.Out, a.Getenv, borders, times)
+	a.hint = term.New(a.Err, a.Getenv, borders, times)
+	if a.profile, err = loadSettings(a.System, a.options.environment); err != nil {
+		return &failure{err}
+	}
+	a.client = client.New(client.Options{
+		AdminURL:           a.profile.AdminURL,
+		IngressURL:         a.profile.IngressURL,
+		Token:              a.profile.Token,
+		ConnectTimeout:     time.Duration(a.options.connect),
+		RequestTimeout:     time.Duration(a.options.request),
+		InsecureSkipVerify: a.options.insecure,
+		Log:                a.logger(),
+	})
+	return nil
+}
+
+// logger logs to stderr from warnings on; each -v says more, each -q less.
+func (a *app) logger() *slog.Logger {
+	level := slog.LevelWarn - slog.Level(4*a.options.verbose) + slog.Level(4*a.options.quiet)
+	return slog.New(slog.NewTextHandler(a.Err, &slog.HandlerOptions{Level: level}))
+}
+
+// confirm asks on stderr.
+func (a *app) confirm(question string) error {
+	return term.Confirm(a.In, a.Err, question, a.options.yes)
+}
+
+// say writes a remark to stderr, unless -q.
+func (a *app) say(format string, args ...any) {
+	if a.options.quiet == 0 {
+		a.hint.Printf(format+"\n", args...)
+	}
+}
+
+func orDash(text string) string { return cmp.Or(text, "-") }

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// The help of a command shows its own options only; those that all commands share
+// stand in the help of the program itself.
+const helpTemplate = `{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
+
+{{end}}{{.UsageString}}`
+
+const usageTemplate = `Usage:{{if .HasAvailableSubCommands}}
+  {{.CommandPath}} <command>{{else}}
+  {{.UseLine}}{{end}}
+{{- if .Aliases}}
+
+Aliases:
+  {{.NameAndAliases}}
+{{- end}}
+{{- if .HasAvailableSubCommands}}
+
+Commands:
+{{- range .Commands}}{{if .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}
+{{- end}}{{end}}
+{{- end}}
+{{- if .HasAvailableLocalFlags}}
+
+Options:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
+{{- end}}
+{{- if .HasExample}}
+
+Examples:
+{{.Example}}
+{{- end}}
+{{- if .HasParent}}
+
+Options of all commands: {{.Root.Name}} --help
+{{- end}}
+`
+
+// suggestFlag names the flag that was likely meant.
+func suggestFlag(cmd *cobra.Command, err error) error {
+	missing, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return err
+	}
+	name := missing.GetSpecifiedName()
+	best := ""
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if best == "" && len(name) > 2 && (strings.HasPrefix(f.Name, name) || strings.HasPrefix(name, f.Name) || oneEditApart(f.Name, name)) {
+			best = f.Name
+		}
+	})
+	if best == "" {
+		return err
+	}
+	return fmt.Errorf("%w; did you mean --%s?", err, best)
+}
+
+// oneEditApart reports whether one changed, missing, added or swapped letter makes
+// a into b.
+func oneEditApart(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	at := 0
+	for at < len(a) && a[at] == b[at] {
+		at++
+	}
+	if len(a) < len(b) {
+		return a[at:] == b[at+1:]
+	}
+	if at == len(a) || a[at+1:] == b[at+1:] {
+		return true
+	}
+	return at+1 < len(a) && a[at] == b[at+1] && a[at+1] == b[at] && a[at+2:] == b[at+2:]
+}

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+// listInvocations prints one block per invocation and a footer.
+func (a *app) listInvocations(list []found, more bool, s selection) {
+	for i, inv := range list {
+		if i > 0 {
+			a.print.Println()
+		}
+		a.print.Printf("%s [%s] %s\n", a.print.Bold("❯"), a.print.Time(inv.CreatedAt), a.print.Bold(inv.ID))
+		a.print.Fields("  ", a.invocationFields(inv.Invocation)...)
+	}
+	count, note := strconv.Itoa(len(list)), ""
+	if more {
+		count += "+"
+		note = " Use --limit to see more."
+	}
+	if !s.all && s.result == "" && len(s.Status) == len(openStatuses) {
+		note += " Completed ones are left out; --all shows them."
+	}
+	a.say("%s", a.hint.Dim(fmt.Sprintf("Showing %d/%s invocations.%s", len(list), count, note)))
+}
+
+func (a *app) invocationFields(inv client.Invocation) []term.Field {
+	return []term.Field{
+		{Name: "Target", Value: term.Clean(inv.Target)},
+		{Name: "Status", Value: a.statusText(inv)},
+		{Name: "Idempotency key", Value: term.Clean(inv.IdempotencyKey)},
+		{Name: "Invoked by", Value: invoker(inv)},
+		{Name: "Deployment", Value: pinned(inv)},
+		{Name: "Error", Value: a.failureText(inv)},
+	}
+}
+
+// statusText is the status and how long it has lasted or took.
+func (a *app) statusText(inv client.Invocation) string {
+	status := a.colourStatus(inv.Status, inv.CompletionResult)
+	switch inv.Status {
+	case "completed":
+		if inv.CompletionResult != "" {
+			status += " with " + inv.CompletionResult
+		}
+		if took := inv.CompletedAt.Sub(inv.CreatedAt); !inv.CompletedAt.IsZero() {
+			status += " after " + term.Duration(took)
+		}
+	case "scheduled":
+		if !inv.ScheduledStartAt.IsZero() {
+			status += " to start at " + a.print.Time(inv.ScheduledStartAt)
+		}
+	case "backing-off":
+		status += a.retryText(inv)
+	default:
+		since := inv.ModifiedAt
+		if inv.Status == "running" && !inv.RunningAt.IsZero() {
+			since = inv.RunningAt
+		}
+		if !since.IsZero() {
+			status += " for " + term.Duration(time.Since(since))
+		}
+		if inv.RetryCount > 1 {
+			status += a.retryText(inv)
+		}
+	}
+	return status
+}
+
+func (a *app) retryText(inv client.Invocation) string {
+	text := ""
+	if inv.RetryCount > 0 {
+		text = fmt.Sprintf(", attempt %d", inv.RetryCount)
+	}
+	if !inv.NextRetryAt.IsZero() {
+		text += ", next at " + a.print.Time(inv.NextRetryAt)
+	}
+	return text
+}
+
+func (a *app) colourStatus(status, result string) string {
+	switch status {
+	case "completed":
+		if result == "failure" {
+			return a.print.Red(status)
+		}
+		return a.print.Green(status)
+	case "backing-off", "paused":
+		return a.print.Yellow(status)
+	case "running", "ready":
+		return a.print.Blue(status)
+	}
+	return status
+}
+
+func invoker(inv client.Invocation) string {
+	words := []string{inv.InvokedBy}
+	for _, more := range []string{term.Clean(inv.InvokedByTarget), inv.InvokedByID} {
+		if more != "" {
+			words = append(words, more)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// pinned names the deployment; an invocation that is not completed requires it.
+func pinned(inv client.Invocation) string {
+	text := inv.PinnedDeploymentID
+	if text == "" {
+		return ""
+	}
+	if inv.Status != "completed" {
+		text += " [required]"
+	}
+	if inv.LastAttemptServer != "" {
+		text += " using " + term.Clean(inv.LastAttemptServer)
+	}
+	return text
+}
+
+// failureText is the final failure, or the latest one of an attempt.
+func (a *app) failureText(inv client.Invocation) string {
+	text := inv.CompletionFailure
+	if text == "" && inv.Status != "completed" {
+		text = inv.LastFailure
+		if code := inv.LastFailureErrorCode; code != "" && !strings.Contains(text, "["+code+"]") {
+			text = "[" + code + "] " + text
+		}
+	}
+	return a.print.Red(term.Clean(strings.TrimSpace(text)))
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+func (a *app) invocationsDescribe() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "describe <id>",
+		Aliases: []string{"get"},
+		Short:   "Show one invocation and its journal",
+		Args:    cobra.ExactArgs(1),
+		Example: "  platform invocations describe inv_1…",
+	}
+	asJSON := jsonFlag(cmd.Flags())
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		inv, answer, err := a.client.Invocation(ctx, args[0])
+		if err != nil {
+			return hintNotFound(err, "It may have completed without its result being kept. `platform invocations list --all` shows those there are.")
+		}
+		if *asJSON {
+			return a.printRaw(answer.Body)
+		}
+		a.describeInvocation(inv)
+		return nil
+	})
+	return cmd
+}
+
+func (a *app) describeInvocation(inv client.Invocation) {
+	a.print.Heading("Invocation Information")
+	fields := append([]term.Field{{Name: "ID", Value: inv.ID}}, a.invocationFields(inv)...)
+	fields = append(fields,
+		term.Field{Name: "Created", Value: a.print.Time(inv.CreatedAt)},
+		term.Field{Name: "Started", Value: a.print.Time(inv.RunningAt)},
+		term.Field{Name: "Completed", Value: a.print.Time(inv.CompletedAt)},
+	)
+	if inv.PinnedProtocolVersion > 0 {
+		fields = append(fields, term.Field{Name: "Protocol version", Value: strconv.Itoa(inv.PinnedProtocolVersion)})
+	}
+	a.print.Fields("  ", fields...)
+	if inv.PinnedDeploymentID != "" && inv.Status != "completed" {
+		a.print.Printf("\n%s It has started on this deployment, so it needs it until it has completed.\n", a.print.Bold("TIP:"))
+	}
+	a.print.Println()
+	a.print.Heading("Invocation Progress")
+	a.progress(inv)
+}
+
+// progress prints the journal as a tree below whoever made the call.
+func (a *app) progress(inv client.Invocation) {
+	caller := "[Ingress]"
+	if inv.InvokedByID != "" {
+		caller = term.Clean(inv.InvokedByTarget) + " " + inv.InvokedByID
+	} else if inv.InvokedBy != "" && inv.InvokedBy != "ingress" {
+		caller = "[" + inv.InvokedBy + "]"
+	}
+	a.print.Println(caller)
+	a.print.Printf(" └──(this)─> %s\n", a.print.Bold(term.Clean(inv.Target)))
+	for _, entry := range inv.Journal {
+		a.print.Printf("     ├── %s\n", a.entryLine(entry))
+	}
+	if dropped := inv.JournalSize - len(inv.Journal); dropped > 0 {
+		a.print.Printf("     ├── %s\n", a.print.Dim(fmt.Sprintf("(%d entries not shown)", dropped)))
+	}
+	a.print.Printf("     └── %s\n", a.statusText(inv))
+}
+
+// entryLine is one entry of the journal on one line.
+func (a *app) entryLine(e client.Entry) string {
+	line := fmt.Sprintf("#%d ", e.Index)
+	if when := a.print.Time(e.AppendedAt); when != "" {
+		line += a.print.Dim("["+when+"]") + " "
+	}
+	line += e.Type
+	for _, word := range []string{term.Clean(e.Name), term.Clean(e.InvokedTarget), e.InvokedID} {
+		if word != "" {
+			line += " " + word
+		}
+	}
+	if !e.WakeupAt.IsZero() {
+		line += " until " + a.print.Time(e.WakeupAt)
+	}
+	if e.RawLength > 0 {
+		line += a.print.Dim(fmt.Sprintf(" (%d bytes)", e.RawLength))
+	}
+	return line
+}

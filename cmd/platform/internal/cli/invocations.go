@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+)
+
+// openStatuses are all statuses but completed.
+var openStatuses = []string{"scheduled", "pending", "ready", "running", "suspended", "backing-off", "paused"}
+
+func (a *app) invocations() *cobra.Command {
+	return group(&cobra.Command{
+		Use:     "invocations",
+		Aliases: []string{"invocation", "inv"},
+		Short:   "Show invocations and their journals",
+	}, a.invocationsList(), a.invocationsDescribe())
+}
+
+// selection is what the flags of the list ask for.
+type selection struct {
+	client.Query
+	all         bool
+	result      string
+	objectsOnly bool
+}
+
+func (a *app) invocationsList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List invocations",
+		Long:    "Lists invocations, newest first. Completed ones are left out unless asked for.",
+		Args:    cobra.NoArgs,
+		Example: `  platform invocations list --service Greeter
+  platform invocations list --status running,backing-off
+  platform invocations list --all --limit 10 --json | jq -r '.invocations[].id'`,
+	}
+	var s selection
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringSliceVar(&s.Service, "service", nil, "only these services")
+	flags.StringSliceVar(&s.Handler, "handler", nil, "only these handlers")
+	flags.StringArrayVar(&s.Key, "key", nil, "only these object keys or workflow ids (repeatable)")
+	flags.StringSliceVar(&s.Deployment, "deployment", nil, "only those pinned to these deployments")
+	flags.StringSliceVar(&s.Deployment, "dp", nil, "")
+	_ = flags.MarkHidden("dp")
+	flags.StringSliceVar(&s.Status, "status", nil, "only these: "+strings.Join(openStatuses, ", ")+", completed")
+	flags.BoolVar(&s.all, "all", false, "completed ones too")
+	flags.StringVar(&s.result, "completion-result", "", "only those completed with success or failure")
+	flags.BoolVar(&s.objectsOnly, "virtual-objects-only", false, "only those of virtual objects")
+	flags.IntVar(&s.Limit, "limit", 100, "at most this many")
+	flags.BoolVar(&s.OldestFirst, "oldest-first", false, "oldest first")
+	asJSON := jsonFlag(flags)
+	cmd.RunE = run(func(ctx context.Context, _ []string) error {
+		if err := s.complete(); err != nil {
+			return err
+		}
+		found, more, err := a.collect(ctx, s.Query, s.matches)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return a.printJSON(map[string]any{"invocations": raws(found)})
+		}
+		a.listInvocations(found, more, s)
+		return nil
+	})
+	return cmd
+}
+
+// complete checks the flags and chooses the statuses that follow from them.
+func (s *selection) complete() error {
+	for _, status := range s.Status {
+		if status != "completed" && !slices.Contains(openStatuses, status) {
+			return &usageError{"--status takes " + strings.Join(openStatuses, ", ") + " and completed, got " + status}
+		}
+	}
+	if s.Limit < 1 {
+		return &usageError{"--limit must be at least 1"}
+	}
+	switch {
+	case s.result != "" && s.result != "success" && s.result != "failure":
+		return &usageError{"--completion-result takes success or failure, got " + s.result}
+	case s.result != "":
+		s.Status = []string{"completed"}
+	case len(s.Status) == 0 && !s.all:
+		s.Status = openStatuses
+	}
+	return nil
+}
+
+// matches applies what the server does not filter by.
+func (s *selection) matches(inv client.Invocation) bool {
+	return (s.result == "" || inv.CompletionResult == s.result) &&
+		(!s.objectsOnly || inv.TargetServiceType == "virtual_object")
+}
+
+// found is an invocation and the JSON it came in.
+type found struct {
+	client.Invocation
+	raw json.RawMessage
+}
+
+// collect follows the pages until the query's limit of matches is reached; more
+// tells that there may be others.
+func (a *app) collect(ctx context.Context, q client.Query, matches func(client.Invocation) bool) (list []found, more bool, err error) {
+	limit := q.Limit
+	for {
+		q.Limit = min(limit-len(list), 1000)
+		page, err := a.client.Invocations(ctx, q)
+		if err != nil {
+			return nil, false, err
+		}
+		for i, inv := range page.Invocations {
+			if matches == nil || matches(inv) {
+				list = append(list, found{inv, page.Raw[i]})
+			}
+		}
+		if page.Next == "" || len(list) >= limit {
+			return list, page.Next != "", nil
+		}
+		q.Cursor = page.Next
+	}
+}
+
+func raws(list []found) []json.RawMessage {
+	raw := make([]json.RawMessage, len(list))
+	for i, f := range list {
+		raw[i] = f.raw
+	}
+	return raw
+}

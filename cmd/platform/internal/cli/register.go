@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+func (a *app) deploymentsRegister() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "register <URL or ARN>",
+		Aliases: []string{"discover", "add"},
+		Short:   "Make the services behind an endpoint known",
+		Long: `Asks the endpoint which services it offers, shows what registering it would
+change, and registers it once you agree.`,
+		Args: cobra.ExactArgs(1),
+		Example: `  platform deployments register http://localhost:9080
+  platform deployments register localhost:9080 --force --yes
+  platform deployments register https://my-endpoint.example --extra-header authorization="Bearer abc"`,
+	}
+	var r registration
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.BoolVar(&r.Force, "force", false, "replace the deployment that has this address")
+	flags.BoolVar(&r.Breaking, "breaking", false, "let services change their type")
+	flags.BoolVar(&r.UseHTTP11, "use-http1.1", false, "speak HTTP/1.1 to the endpoint")
+	flags.StringArrayVar(&r.headers, "extra-header", nil, "header `name=value` of every request to the endpoint (repeatable)")
+	flags.StringArrayVar(&r.labels, "metadata", nil, "label `name=value` kept with the deployment (repeatable)")
+	flags.StringVar(&r.AssumeRoleARN, "assume-role-arn", "", "role to take before invoking a function")
+	flags.BoolVar(&r.planOnly, "dry-run", false, "only show what would change")
+	r.asJSON = jsonFlag(flags)
+	cmd.RunE = run(func(ctx context.Context, args []string) error { return a.register(ctx, args[0], r) })
+	return cmd
+}
+
+// registration is what the command line asks for.
+type registration struct {
+	client.Registration
+	headers, labels []string
+	planOnly        bool
+	asJSON          *bool
+}
+
+func (a *app) register(ctx context.Context, address string, r registration) error {
+	if err := r.complete(address); err != nil {
+		return err
+	}
+	r.DryRun = true
+	planned, answer, err := a.client.Register(ctx, r.Registration)
+	if err != nil {
+		return err
+	}
+	known := answer.Status == http.StatusOK
+	if known && !r.Force {
+		return a.alreadyRegistered(address, planned, answer, *r.asJSON)
+	}
+	if err := a.showPlan(ctx, planned, known); err != nil {
+		return err
+	}
+	if r.planOnly {
+		if *r.asJSON {
+			return a.printRaw(answer.Body)
+		}
+		return nil
+	}
+	if err := a.confirm("Apply these changes?"); err != nil {
+		return err
+	}
+	r.DryRun = false
+	done, answer, err := a.client.Register(ctx, r.Registration)
+	if err != nil {
+		return err
+	}
+	if *r.asJSON {
+		return a.printRaw(answer.Body)
+	}
+	a.print.Printf("%s Registered deployment %s\n\n", a.print.Green("[OK]:"), done.ID)
+	rows := make([][]string, len(done.Services))
+	for i, s := range sorted(done.Services) {
+		rows[i] = []string{term.Clean(s.Name), s.Type, strconv.Itoa(s.Revision), strings.Join(handlerNames(s.Handlers), ", ")}
+	}
+	a.print.Table("", []string{"SERVICE", "TYPE", "REVISION", "HANDLERS"}, rows)
+	a.notices(done.Info)
+	return nil
+}
+
+// complete fills the request from address and flags.
+func (r *registration) complete(address string) (err error) {
+	if strings.HasPrefix(address, "arn:") {
+		r.ARN = address
+	} else if r.URI, err = endpointURL(address); err != nil {
+		return err
+	}
+	if r.AdditionalHeaders, err = parsePairs("--extra-header", r.headers); err != nil {
+		return err
+	}
+	r.Metadata, err = parsePairs("--metadata", r.labels)
+	return err
+}
+
+// endpointURL completes what people type: 9080, :9080, localhost:9080.
+func endpointURL(address string) (string, error) {
+	full := address
+	if _, err := strconv.ParseUint(strings.TrimPrefix(address, ":"), 10, 16); err == nil {
+		full = "localhost:" + strings.TrimPrefix(address, ":")
+	}
+	if !strings.Contains(full, "://") {
+		full = "http://" + full
+	}
+	parsed, err := url.Parse(full)
+	if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
+		return "", &usageError{fmt.Sprintf("%q is not an address such as http://localhost:9080, nor an ARN", address)}
+	}
+	return full, nil
+}
+
+// parsePairs reads repeated name=value flags; nil when there are none.
+func parsePairs(flag string, list []string) (map[string]string, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	table := make(map[string]string, len(list))
+	for _, pair := range list {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return nil, &usageError{fmt.Sprintf("%s expects name=value, got %q", flag, pair)}
+		}
+		table[name] = value
+	}
+	return table, nil
+}
+
+func (a *app) alreadyRegistered(address string, d client.Deployment, answer *client.Response, asJSON bool) error {
+	if asJSON {
+		return a.printRaw(answer.Body)
+	}
+	a.print.Printf("Deployment already exists with id %s, no changes.\n", d.ID)
+	a.notices(d.Info)
+	a.print.Printf("To replace it: platform deployments register %s --force\n", address)
+	return nil
+}
+
+func sorted(services []client.Service) []client.Service {
+	slices.SortFunc(services, func(a, b client.Service) int { return cmp.Compare(a.Name, b.Name) })
+	return services
+}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+	"platform/internal/errcode"
+)
+
+// report prints why a command failed and what to do about it, and returns the exit
+// status.
+func (a *app) report(err error) int {
+	switch {
+	case errors.Is(err, term.ErrAborted):
+		fmt.Fprintln(a.Err, "User aborted")
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(a.Err, "Interrupted")
+	default:
+		fmt.Fprintf(a.Err, "%s %s\n", a.hint.Red("Error:"), term.Clean(err.Error()))
+		if hint := hintFor(err); hint != "" {
+			fmt.Fprintln(a.Err, hint)
+		}
+		if answer, ok := errors.AsType[*client.APIError](err); ok {
+			fmt.Fprintf(a.Err, "-> HTTP %d from %s %s\n", answer.Status, answer.Method, answer.URL)
+		}
+	}
+	return exitError
+}
+
+// hintFor says what to do next, "" when there is nothing sensible to say.
+func hintFor(err error) string {
+	if silent, ok := errors.AsType[*client.UnreachableError](err); ok {
+		return unreachableHint(silent)
+	}
+	if withHint, ok := errors.AsType[*hintedError](err); ok {
+		return withHint.hint
+	}
+	answer, ok := errors.AsType[*client.APIError](err)
+	if !ok {
+		return ""
+	}
+	if entry, known := errcode.Lookup(errcode.Code(answer.Code)); known {
+		return entry.Remedy
+	}
+	switch {
+	case answer.Source == "invocation" && answer.InvocationID != "":
+		return "The handler ended with this error. See `platform invocations describe " + answer.InvocationID + "`."
+	case answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden:
+		return "Set PLATFORM_AUTH_TOKEN, or bearer_token in the profile."
+	}
+	return ""
+}
+
+func unreachableHint(e *client.UnreachableError) string {
+	variable := "PLATFORM_ADMIN_URL"
+	if e.Interface == "ingress" {
+		variable = "PLATFORM_INGRESS_URL"
+	}
+	if e.Refused() {
+		return "Is the server running? Start one with `platform dev`, or point " + variable + " at the one you mean."
+	}
+	return "Check the address; " + variable + " sets it."
+}
+
+// hintedError adds what to do next to an error.
+type hintedError struct {
+	err  error
+	hint string
+}
+
+func (h *hintedError) Error() string { return h.err.Error() }
+func (h *hintedError) Unwrap() error { return h.err }
+
+// hintNotFound adds a hint to a 404 without a code.
+func hintNotFound(err error, hint string) error {
+	if answer, ok := errors.AsType[*client.APIError](err); ok && answer.Status == http.StatusNotFound && answer.Code == "" {
+		return &hintedError{err, hint}
+	}
+	return err
+}

@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+// The exit statuses.
+const (
+	exitDone  = 0
+	exitError = 1
+	exitUsage = 2
+)
+
+// System is what the program needs of the world.
+type System struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Getenv   func(string) string
+	Home     string // home directory, may be empty
+}
+
+// app carries what commands share. The fields below options are set before a
+// command runs.
+type app struct {
+	System
+	options globals
+
+	profile settings
+	client  *client.Client
+	print   *term.Printer // stdout
+	hint    *term.Printer // stderr
+}
+
+// Run runs one command line, without the program's name, and returns the exit
+// status.
+func Run(ctx context.Context, args []string, system System) int {
+	a := &app{System: system}
+	a.Getenv = withDotEnv(system.Getenv, ".env")
+	a.hint = term.New(a.Err, a.Getenv, false, term.Human)
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	command, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitDone
+	}
+	if failed, ok := errors.AsType[*failure](err); ok {
+		return a.report(failed.err)
+	}
+	fmt.Fprintf(a.Err, "%s %s\nRun '%s --help' for usage.\n", a.hint.Red("Error:"), err, command.CommandPath())
+	return exitUsage
+}
+
+// failure marks an error of a command that ran; everything else is wrong usage.
+type failure struct{ err error }
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+// usageError is found out by a command that already runs.
+type usageError struct{ message string }
+
+func (u *usageError) Error() string { return u.message }
+
+// runner is the body of a command.
+type runner func(ctx context.Context, args []string) error
+
+// run adapts a body to cobra, telling failures from wrong usage.
+func run(body runner) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		err := body(cmd.Context(), args)
+		if _, wrong := errors.AsType[*usageError](err); err == nil || wrong {
+			return err
+		}
+		return &failure{err}
+	}
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "platform",
+		Short:         "Runs, calls and manages durable services",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			return a.setUp()
+		},
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		Example: `  platform dev                                   start a temporary server
+  platform deployments register localhost:9080   make services known
+  platform call Greeter/greet '"World"'          call a handler`,
+	}
+	a.options.bind(root.PersistentFlags())
+	group(root,
+		a.dev(), a.whoami(), a.deployments(), a.services(), a.invocations(),
+		a.call(), a.send(), a.attach(), a.explain(), a.version(), completions(),
+	)
+	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
+	root.SetUsageTemplate(usageTemplate)
+	root.SetHelpTemplate(helpTemplate)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return suggestFlag(cmd, err) })
+	return root
+}
+
+// group adds commands to one that does nothing itself: alone it prints its help,
+// which counts as wrong usage, as does a command it does not have.
+func group(parent *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	parent.AddCommand(commands...)
+	parent.Args = cobra.ArbitraryArgs
+	parent.SuggestionsMinimumDistance = 2
+	parent.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return unknownCommand(cmd, args[0])
+		}
+		cmd.SetOut(cmd.ErrOrStderr())
+		if err := cmd.Help(); err != nil {
+			return err
+		}
+		return &usageError{"a command is missing"}
+	}
+	return parent
+}
+
+func unknownCommand(cmd *cobra.Command, name string) error {
+	message := fmt.Sprintf("unknown command %q", name)
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		message += "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return &usageError{message}
+}

@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+func (a *app) services() *cobra.Command {
+	return group(&cobra.Command{
+		Use:     "services",
+		Aliases: []string{"service", "svc"},
+		Short:   "Show registered services",
+	}, a.servicesList(), a.servicesDescribe())
+}
+
+func (a *app) servicesList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List services",
+		Args:    cobra.NoArgs,
+		Example: "  platform services list\n  platform services list --json | jq '.services[].name'",
+	}
+	asJSON := jsonFlag(cmd.Flags())
+	publicOnly := cmd.Flags().Bool("public-only", false, "leave out private services")
+	extra := cmd.Flags().Bool("extra", false, "also show the handlers")
+	cmd.RunE = run(func(ctx context.Context, _ []string) error {
+		services, answer, err := a.client.Services(ctx)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return a.printRaw(answer.Body)
+		}
+		services = slices.DeleteFunc(services, func(s client.Service) bool { return *publicOnly && !s.Public })
+		if len(services) == 0 {
+			a.say("No services. Register a deployment: platform deployments register <address>")
+			return nil
+		}
+		return a.serviceTable(ctx, services, *extra)
+	})
+	return cmd
+}
+
+func (a *app) serviceTable(ctx context.Context, services []client.Service, extra bool) error {
+	deployments, _, err := a.client.Deployments(ctx)
+	if err != nil {
+		return err
+	}
+	kinds := map[string]string{}
+	for _, d := range deployments {
+		kinds[d.ID] = transport(d)
+	}
+	slices.SortFunc(services, func(a, b client.Service) int { return cmp.Compare(a.Name, b.Name) })
+	header := []string{"NAME", "REVISION", "TYPE", "PUBLIC", "DEPLOYMENT-TYPE", "DEPLOYMENT-ID"}
+	if extra {
+		header = append(header, "HANDLERS")
+	}
+	rows := make([][]string, len(services))
+	for i, s := range services {
+		rows[i] = []string{
+			term.Clean(s.Name), strconv.Itoa(s.Revision), s.Type, yesNo(s.Public), orDash(kinds[s.DeploymentID]), s.DeploymentID,
+		}
+		if extra {
+			rows[i] = append(rows[i], strings.Join(handlerNames(s.Handlers), "\n"))
+		}
+	}
+	a.print.Table("", header, rows)
+	return nil
+}
+
+func (a *app) servicesDescribe() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "describe <name>",
+		Aliases: []string{"get"},
+		Short:   "Show one service and its handlers",
+		Args:    cobra.ExactArgs(1),
+		Example: "  platform services describe Greeter",
+	}
+	asJSON := jsonFlag(cmd.Flags())
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		service, answer, err := a.client.Service(ctx, args[0])
+		if err != nil {
+			return hintNotFound(err, "`platform services list` shows the services there are.")
+		}
+		if *asJSON {
+			return a.printRaw(answer.Body)
+		}
+		deployment, _, err := a.client.Deployment(ctx, service.DeploymentID)
+		if err != nil {
+			return err
+		}
+		a.describeService(service, deployment)
+		return nil
+	})
+	return cmd
+}
+
+func (a *app) describeService(s client.Service, d client.Deployment) {
+	a.print.Heading("Service Information")
+	fields := []term.Field{
+		{Name: "Name", Value: term.Clean(s.Name)},
+		{Name: "Type", Value: s.Type},
+		{Name: "Revision", Value: strconv.Itoa(s.Revision)},
+		{Name: "Public", Value: yesNo(s.Public)},
+		{Name: "Documentation", Value: term.Clean(s.Documentation)},
+		{Name: "Deployment", Value: s.DeploymentID},
+	}
+	fields = append(fields, transportFields(a.print, d)...)
+	a.print.Fields("  ", append(fields, term.Field{Name: "Metadata", Value: pairs(s.Metadata)})...)
+	a.notices(s.Info)
+
+	a.print.Println()
+	a.print.Heading("Behaviour")
+	a.print.Fields("  ",
+		term.Field{Name: "Idempotency retention", Value: s.IdempotencyRetention},
+		term.Field{Name: "Workflow retention", Value: s.WorkflowCompletionRetention},
+		term.Field{Name: "Journal retention", Value: cmp.Or(s.JournalRetention, "none")},
+		term.Field{Name: "Inactivity timeout", Value: s.InactivityTimeout},
+		term.Field{Name: "Abort timeout", Value: s.AbortTimeout},
+		term.Field{Name: "Lazy state", Value: yesNo(s.EnableLazyState)},
+		term.Field{Name: "Retries", Value: retries(s.RetryPolicy)},
+	)
+	a.print.Println()
+	a.print.Heading("Handlers")
+	a.handlerTable("  ", s.Handlers)
+}
+
+func (a *app) handlerTable(indent string, handlers []client.Handler) {
+	rows := make([][]string, len(handlers))
+	typed := slices.ContainsFunc(handlers, func(h client.Handler) bool { return h.Type != "" })
+	for i, h := range handlers {
+		rows[i] = []string{term.Clean(h.Name)}
+		if typed {
+			rows[i] = append(rows[i], orDash(h.Type))
+		}
+		rows[i] = append(rows[i], orDash(term.Clean(h.InputDescription)), orDash(term.Clean(h.OutputDescription)))
+	}
+	header := []string{"HANDLER", "INPUT", "OUTPUT"}
+	if typed {
+		header = slices.Insert(header, 1, "TYPE")
+	}
+	a.print.Table(indent, header, rows)
+}
+
+// notices prints the remarks of the server.
+func (a *app) notices(list []client.Notice) {
+	for _, n := range list {
+		code := ""
+		if n.Code != "" {
+			code = "[" + n.Code + "] "
+		}
+		a.print.Printf("  %s %s%s\n", a.print.Yellow("Notice:"), code, term.Clean(n.Message))
+	}
+}
+
+func retries(policy *client.RetryPolicy) string {
+	if policy == nil {
+		return ""
+	}
+	attempts := "unlimited"
+	if policy.MaxAttempts != nil {
+		attempts = strconv.Itoa(*policy.MaxAttempts)
+	}
+	text := fmt.Sprintf("after %s, growing by %s up to %s, %s attempts", policy.InitialInterval, policy.ExponentiationFactor, policy.MaxInterval, attempts)
+	if policy.MaxAttempts != nil {
+		text += ", then " + strings.ToLower(policy.OnMaxAttempts)
+	}
+	return text
+}
+
+func handlerNames(handlers []client.Handler) []string {
+	names := make([]string, len(handlers))
+	for i, h := range handlers {
+		names[i] = term.Clean(h.Name)
+	}
+	return names
+}

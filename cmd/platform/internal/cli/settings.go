@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// settings say which server the program speaks to.
+type settings struct {
+	Environment string
+	File        string // configuration file, whether it exists or not
+	FileExists  bool
+	AdminURL    string
+	IngressURL  string
+	Token       string
+}
+
+// profile is one table of the configuration file.
+type profile struct {
+	Type       string `toml:"environment_type"`
+	AdminURL   string `toml:"admin_base_url"`
+	IngressURL string `toml:"ingress_base_url"`
+	Token      string `toml:"bearer_token"`
+}
+
+const defaultEnvironment = "local"
+
+// loadSettings applies, each over the one before: the defaults, the profile of the
+// configuration file, PLATFORM_HOST, and the variables for single settings.
+func loadSettings(system System, environment string) (settings, error) {
+	env := system.Getenv
+	s := settings{
+		Environment: cmp.Or(environment, env("PLATFORM_ENVIRONMENT"), defaultEnvironment),
+		File:        configFile(system),
+		AdminURL:    "http://127.0.0.1:9070/",
+		IngressURL:  "http://127.0.0.1:8080/",
+	}
+	if err := s.applyFile(); err != nil {
+		return settings{}, err
+	}
+	if host := env("PLATFORM_HOST"); host != "" {
+		scheme := cmp.Or(env("PLATFORM_HOST_SCHEME"), "http")
+		s.AdminURL = scheme + "://" + host + ":9070/"
+		s.IngressURL = scheme + "://" + host + ":8080/"
+	}
+	s.AdminURL = cmp.Or(env("PLATFORM_ADMIN_URL"), s.AdminURL)
+	s.IngressURL = cmp.Or(env("PLATFORM_INGRESS_URL"), s.IngressURL)
+	s.Token = cmp.Or(env("PLATFORM_AUTH_TOKEN"), s.Token)
+	return s, errors.Join(checkURL("admin", s.AdminURL), checkURL("ingress", s.IngressURL))
+}
+
+func checkURL(what, address string) error {
+	if path, isUnix := strings.CutPrefix(address, "unix:"); isUnix && path != "" {
+		return nil
+	}
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
+		return fmt.Errorf("the %s address %q is not of the form http://host:port/ or unix:<path>", what, address)
+	}
+	return nil
+}
+
+func configFile(system System) string {
+	if file := system.Getenv("PLATFORM_CLI_CONFIG"); file != "" {
+		return file
+	}
+	if home := system.Getenv("PLATFORM_CLI_CONFIG_HOME"); home != "" {
+		return filepath.Join(home, "config.toml")
+	}
+	return filepath.Join(system.Home, ".config", "platform", "config.toml")
+}
+
+// applyFile applies the profile. A missing file has just the profile local, and
+// that one is empty.
+func (s *settings) applyFile() error {
+	profiles := map[string]profile{}
+	data, err := os.ReadFile(s.File)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read configuration file: %w", err)
+	}
+	s.FileExists = err == nil
+	if err := toml.Unmarshal(data, &profiles); err != nil {
+		place := s.File
+		if bad, ok := errors.AsType[*toml.DecodeError](err); ok {
+			line, _ := bad.Position()
+			place = fmt.Sprintf("%s:%d", s.File, line)
+		}
+		return fmt.Errorf("%s is not a table of profiles: %w", place, err)
+	}
+	chosen, known := profiles[s.Environment]
+	if !known && s.Environment != defaultEnvironment {
+		names := append(slices.Collect(maps.Keys(profiles)), defaultEnvironment)
+		slices.Sort(names)
+		return fmt.Errorf("environment %q is not in %s, which has %s", s.Environment, s.File, strings.Join(slices.Compact(names), ", "))
+	}
+	s.AdminURL = cmp.Or(chosen.AdminURL, s.AdminURL)
+	s.IngressURL = cmp.Or(chosen.IngressURL, s.IngressURL)
+	s.Token = chosen.Token
+	return nil
+}
+
+// withDotEnv adds the PLATFORM_ variables of a .env file to the environment, which
+// wins over them. A file that cannot be read counts as absent.
+func withDotEnv(getenv func(string) string, name string) func(string) string {
+	file, err := os.Open(name)
+	if err != nil {
+		return getenv
+	}
+	defer file.Close()
+	values := map[string]string{}
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		variable, value, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(lines.Text()), "export "), "=")
+		if ok && strings.HasPrefix(variable, "PLATFORM_") {
+			values[strings.TrimSpace(variable)] = strings.Trim(strings.TrimSpace(value), `"'`)
+		}
+	}
+	return func(variable string) string { return cmp.Or(getenv(variable), values[variable]) }
+}

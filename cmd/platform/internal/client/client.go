@@ -1,0 +1,151 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"platform/internal/version"
+)
+
+// Options say where the server is and how to speak to it.
+type Options struct {
+	AdminURL           string // http, https or unix:<path>
+	IngressURL         string
+	Token              string // bearer token, may be empty
+	ConnectTimeout     time.Duration
+	RequestTimeout     time.Duration // of admin requests; calls of handlers may take any time
+	InsecureSkipVerify bool
+	Log                *slog.Logger
+}
+
+// Client speaks to one server.
+type Client struct {
+	admin   endpoint
+	ingress endpoint
+	opts    Options
+}
+
+// endpoint is one of the server's two interfaces.
+type endpoint struct {
+	name string // for people
+	base string // without trailing slash
+	http *http.Client
+}
+
+// New returns a client; it does not connect yet.
+func New(opts Options) *Client {
+	return &Client{
+		admin:   newEndpoint("admin API", opts.AdminURL, opts),
+		ingress: newEndpoint("ingress", opts.IngressURL, opts),
+		opts:    opts,
+	}
+}
+
+func newEndpoint(name, base string, opts Options) endpoint {
+	dialer := &net.Dialer{Timeout: opts.ConnectTimeout}
+	transport := &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         dialer.DialContext,
+		TLSHandshakeTimeout: opts.ConnectTimeout,
+		TLSClientConfig:     &tls.Config{InsecureSkipVerify: opts.InsecureSkipVerify}, //nolint:gosec // the user asked for it
+		DisableKeepAlives:   true,                                                     // one request, then the program ends
+	}
+	if path, isUnix := strings.CutPrefix(base, "unix:"); isUnix {
+		transport.Proxy = nil
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", path)
+		}
+		base = "http://localhost"
+	}
+	return endpoint{name: name, base: strings.TrimRight(base, "/"), http: &http.Client{Transport: transport}}
+}
+
+// Response is a successful answer.
+type Response struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// request is one HTTP request to an endpoint.
+type request struct {
+	method string
+	path   string // escaped, with the query
+	header http.Header
+	body   []byte
+}
+
+// send makes the request and reads the whole answer. A status of 400 or more is an
+// *APIError; no answer at all is an *UnreachableError.
+func (c *Client) send(ctx context.Context, to endpoint, r request) (*Response, error) {
+	address := to.base + r.path
+	req, err := http.NewRequestWithContext(ctx, r.method, address, bytes.NewReader(r.body))
+	if err != nil {
+		return nil, fmt.Errorf("make request to %s: %w", address, err)
+	}
+	for name, values := range r.header {
+		req.Header[name] = values
+	}
+	req.Header.Set("User-Agent", "platform-cli/"+version.Version())
+	if c.opts.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.opts.Token)
+	}
+	started := time.Now()
+	answer, err := to.http.Do(req)
+	if err != nil {
+		return nil, &UnreachableError{Interface: to.name, Method: r.method, URL: address, Err: unwrapURL(err)}
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil, &UnreachableError{Interface: to.name, Method: r.method, URL: address, Err: fmt.Errorf("read the answer: %w", err)}
+	}
+	c.opts.Log.Debug("request", "method", r.method, "url", address, "status", answer.StatusCode, "duration", time.Since(started))
+	if answer.StatusCode >= http.StatusBadRequest {
+		return nil, newAPIError(r.method, address, answer, body)
+	}
+	return &Response{Status: answer.StatusCode, Header: answer.Header, Body: body}, nil
+}
+
+// adminJSON makes an admin request; in is sent and the answer decoded into out,
+// where they are not nil.
+func (c *Client) adminJSON(ctx context.Context, method, path string, in, out any) (*Response, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.opts.RequestTimeout)
+	defer cancel()
+	r := request{method: method, path: path, header: http.Header{"Accept": {"application/json"}}}
+	if in != nil {
+		body, err := json.Marshal(in)
+		if err != nil {
+			return nil, fmt.Errorf("encode request: %w", err)
+		}
+		r.body = body
+		r.header.Set("Content-Type", "application/json")
+	}
+	answer, err := c.send(ctx, c.admin, r)
+	if err != nil {
+		return nil, err
+	}
+	if out != nil {
+		if err := json.Unmarshal(answer.Body, out); err != nil {
+			return nil, fmt.Errorf("the answer of %s %s is not what the admin API sends (is this the right address?): %w", method, c.admin.base+path, err)
+		}
+	}
+	return answer, nil
+}
+
+func unwrapURL(err error) error {
+	if wrapped, ok := err.(*url.Error); ok { //nolint:errorlint // exactly what http.Client.Do returns
+		return wrapped.Err
+	}
+	return err
+}

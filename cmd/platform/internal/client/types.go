@@ -1,0 +1,129 @@
+package client
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Notice is a remark of the server about a deployment, service or handler.
+type Notice struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// Deployment is a registered service endpoint.
+type Deployment struct {
+	ID                 string            `json:"id"`
+	URI                string            `json:"uri"`
+	ARN                string            `json:"arn"`
+	ProtocolType       string            `json:"protocol_type"`
+	HTTPVersion        string            `json:"http_version"`
+	AdditionalHeaders  map[string]string `json:"additional_headers"`
+	Metadata           map[string]string `json:"metadata"`
+	CreatedAt          time.Time         `json:"created_at"`
+	MinProtocolVersion int               `json:"min_protocol_version"`
+	MaxProtocolVersion int               `json:"max_protocol_version"`
+	SDKVersion         string            `json:"sdk_version"`
+	Services           []Service         `json:"services"` // in lists only name and revision
+	Info               []Notice          `json:"info"`
+}
+
+// Address returns the URI or ARN.
+func (d *Deployment) Address() string {
+	if d.ARN != "" {
+		return d.ARN
+	}
+	return d.URI
+}
+
+// Service is the latest revision of a service, or the one of a deployment.
+type Service struct {
+	Name                        string            `json:"name"`
+	Type                        string            `json:"ty"`
+	Handlers                    []Handler         `json:"handlers"`
+	DeploymentID                string            `json:"deployment_id"`
+	Revision                    int               `json:"revision"`
+	Public                      bool              `json:"public"`
+	Documentation               string            `json:"documentation"`
+	Metadata                    map[string]string `json:"metadata"`
+	IdempotencyRetention        string            `json:"idempotency_retention"`
+	WorkflowCompletionRetention string            `json:"workflow_completion_retention"`
+	JournalRetention            string            `json:"journal_retention"`
+	InactivityTimeout           string            `json:"inactivity_timeout"`
+	AbortTimeout                string            `json:"abort_timeout"`
+	EnableLazyState             bool              `json:"enable_lazy_state"`
+	RetryPolicy                 *RetryPolicy      `json:"retry_policy"`
+	Info                        []Notice          `json:"info"`
+}
+
+// RetryPolicy says how failed attempts are repeated.
+type RetryPolicy struct {
+	InitialInterval      string      `json:"initial_interval"`
+	ExponentiationFactor json.Number `json:"exponentiation_factor"`
+	MaxAttempts          *int        `json:"max_attempts"` // nil is unlimited
+	MaxInterval          string      `json:"max_interval"`
+	OnMaxAttempts        string      `json:"on_max_attempts"`
+}
+
+// Handler is one handler of a service.
+type Handler struct {
+	Name              string `json:"name"`
+	Type              string `json:"ty"`
+	Public            bool   `json:"public"`
+	InputDescription  string `json:"input_description"`
+	OutputDescription string `json:"output_description"`
+	Documentation     string `json:"documentation"`
+}
+
+// Invocation is one invocation; absent fields are zero.
+type Invocation struct {
+	ID                    string    `json:"id"`
+	Target                string    `json:"target"`
+	TargetServiceName     string    `json:"target_service_name"`
+	TargetServiceKey      string    `json:"target_service_key"`
+	TargetHandlerName     string    `json:"target_handler_name"`
+	TargetServiceType     string    `json:"target_service_ty"`
+	Status                string    `json:"status"`
+	CreatedAt             time.Time `json:"created_at"`
+	ModifiedAt            time.Time `json:"modified_at"`
+	ScheduledStartAt      time.Time `json:"scheduled_start_at"`
+	RunningAt             time.Time `json:"running_at"`
+	CompletedAt           time.Time `json:"completed_at"`
+	IdempotencyKey        string    `json:"idempotency_key"`
+	InvokedBy             string    `json:"invoked_by"`
+	InvokedByID           string    `json:"invoked_by_id"`
+	InvokedByTarget       string    `json:"invoked_by_target"`
+	PinnedDeploymentID    string    `json:"pinned_deployment_id"`
+	PinnedProtocolVersion int       `json:"pinned_service_protocol_version"`
+	JournalSize           int       `json:"journal_size"`
+	RetryCount            int       `json:"retry_count"`
+	NextRetryAt           time.Time `json:"next_retry_at"`
+	LastFailure           string    `json:"last_failure"`
+	LastFailureErrorCode  string    `json:"last_failure_error_code"`
+	LastAttemptServer     string    `json:"last_attempt_server"`
+	CompletionResult      string    `json:"completion_result"`
+	CompletionFailure     string    `json:"completion_failure"`
+	Journal               []Entry   `json:"journal"`
+}
+
+// Entry is one journal entry of an invocation.
+type Entry struct {
+	Index         int       `json:"index"`
+	Type          string    `json:"entry_type"` // "Command: X" or "Notification: X"
+	Name          string    `json:"name"`
+	Completed     bool      `json:"completed"`
+	InvokedID     string    `json:"invoked_id"`
+	InvokedTarget string    `json:"invoked_target"`
+	WakeupAt      time.Time `json:"sleep_wakeup_at"`
+	AppendedAt    time.Time `json:"appended_at"`
+	RawLength     int       `json:"raw_length"`
+}
+
+// Version is the server's answer about itself.
+type Version struct {
+	Version         string          `json:"version"`
+	MinAPIVersion   int             `json:"min_admin_api_version"`
+	MaxAPIVersion   int             `json:"max_admin_api_version"`
+	IngressEndpoint string          `json:"ingress_endpoint"`
+	Features        map[string]bool `json:"features"`
+}

@@ -1,0 +1,35 @@
+package term
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// ErrAborted says that the user did not confirm.
+var ErrAborted = errors.New("user aborted")
+
+// Confirm asks a question and returns nil for yes. With yes set it says so and
+// does not ask. Without a terminal to ask at, the answer is no.
+func Confirm(in io.Reader, out io.Writer, question string, yes bool) error {
+	fmt.Fprintf(out, "%s [y/N] ", question)
+	if yes {
+		fmt.Fprintln(out, "Auto-confirming --yes is set.")
+		return nil
+	}
+	if !IsTerminal(in) {
+		fmt.Fprintln(out, "no (not a terminal; confirm with --yes)")
+		return ErrAborted
+	}
+	answer, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read answer: %w", err)
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return ErrAborted
+}

@@ -1,0 +1,58 @@
+package term
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"platform/internal/units"
+)
+
+// TimeFormat is how points in time are printed.
+type TimeFormat string
+
+// The time formats.
+const (
+	Human   TimeFormat = "human"   // local time, down to seconds
+	ISO8601 TimeFormat = "iso8601" // with the offset, down to milliseconds
+	RFC2822 TimeFormat = "rfc2822" // as in mail headers
+)
+
+// ParseTimeFormat reads the value of --time-format.
+func ParseTimeFormat(name string) (TimeFormat, error) {
+	switch format := TimeFormat(strings.ToLower(name)); format {
+	case Human, ISO8601, RFC2822:
+		return format, nil
+	}
+	return "", fmt.Errorf("%q is not a time format; use human, iso8601 or rfc2822", name)
+}
+
+// Time prints a point in time, "" for none.
+func (p *Printer) Time(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	switch p.times {
+	case ISO8601:
+		return t.Format("2006-01-02T15:04:05.000Z07:00")
+	case RFC2822:
+		return t.Local().Format(time.RFC1123Z)
+	}
+	return t.Local().Format(time.DateTime)
+}
+
+// Duration prints a span as precisely as people care to know: milliseconds of a
+// few seconds, seconds of minutes, minutes of hours, hours of days.
+func Duration(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return "0ms"
+	case d < 10*time.Second:
+		return units.FormatDuration(d.Truncate(time.Millisecond))
+	case d < time.Hour:
+		return units.FormatDuration(d.Truncate(time.Second))
+	case d < units.Day:
+		return units.FormatDuration(d.Truncate(time.Minute))
+	}
+	return units.FormatDuration(d.Truncate(time.Hour))
+}

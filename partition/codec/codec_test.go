@@ -1,0 +1,130 @@
+package codec
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+func TestEveryFieldIsCarried(t *testing.T) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			v := k.full()
+			requireNoZero(t, k.name, reflect.ValueOf(v).Elem(), 0)
+			b, err := k.encode(v)
+			require.NoError(t, err)
+			got, err := k.decode(b)
+			require.NoError(t, err)
+			require.Equal(t, v, got)
+		})
+	}
+}
+
+// requireNoZero fails when fill has left something out.
+func requireNoZero(t *testing.T, path string, v reflect.Value, depth int) {
+	t.Helper()
+	if v.Type() == reflect.TypeFor[[]journal.Future]() && depth > 2 {
+		return
+	}
+	require.False(t, v.IsZero(), path)
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			requireNoZero(t, path+"."+v.Type().Field(i).Name, v.Field(i), depth)
+		}
+	case reflect.Pointer:
+		requireNoZero(t, path, v.Elem(), depth)
+	case reflect.Slice:
+		requireNoZero(t, path, v.Index(0), depth+1)
+	}
+}
+
+func TestWhatIsWrittenIsRead(t *testing.T) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				v := k.draw(t, false)
+				b, err := k.encode(v)
+				require.NoError(t, err)
+				got, err := k.decode(b)
+				require.NoError(t, err)
+				require.Equal(t, v, got)
+			})
+		})
+	}
+}
+
+func TestLogEntryKeepsCommandsInOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := machine.Header{Epoch: rapid.Uint64().Draw(t, "epoch"), Time: rapid.Int64().Draw(t, "time")}
+		var commands []machine.Command
+		var encoded [][]byte
+		for range rapid.IntRange(0, 5).Draw(t, "commands") {
+			k := kinds[rapid.IntRange(0, 5).Draw(t, "kind")]
+			c := k.draw(t, false).(machine.Command)
+			b, err := EncodeCommand(c)
+			require.NoError(t, err)
+			commands, encoded = append(commands, c), append(encoded, b)
+		}
+		gotHeader, got, err := Decode(Seal(h.Epoch, h.Time, encoded))
+		require.NoError(t, err)
+		require.Equal(t, h, gotHeader)
+		require.Equal(t, commands, got)
+	})
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	lead, err := EncodeCommand(&machine.Lead{Epoch: 1})
+	require.NoError(t, err)
+	good := Seal(1, 1, [][]byte{lead})
+	for name, c := range map[string]struct {
+		data []byte
+		want error
+	}{
+		"nothing":               {nil, ErrVersion},
+		"a newer version":       {append([]byte{1 << 3, Version + 1}, good[2:]...), ErrVersion},
+		"commands before it":    {good[2:], ErrVersion},
+		"an unknown command":    {Seal(1, 1, [][]byte{{99<<3&0x7f | 2 | 0x80, 99 >> 4, 0}}), ErrUnknownCommand},
+		"an unknown field":      {append(append([]byte{}, good...), 15<<3, 1), ErrMalformed},
+		"a cut":                 {good[:len(good)-1], ErrMalformed},
+		"two kinds":             {Seal(1, 1, [][]byte{append(append([]byte{}, lead...), lead...)}), ErrMalformed},
+		"an unknown part of it": {Seal(1, 1, [][]byte{{kindLead<<3 | 2, 2, 9 << 3, 1}}), ErrMalformed},
+		"an id of two bytes":    {Seal(1, 1, [][]byte{{kindInvoke<<3 | 2, 4, 1<<3 | 2, 2, 7, 7}}), ErrMalformed},
+		"a large number":        {Seal(1, 1, [][]byte{{kindAcknowledge<<3 | 2, 7, 1 << 3, 0xff, 0xff, 0xff, 0xff, 0xff, 1}}), ErrMalformed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := Decode(c.data)
+			require.ErrorIs(t, err, c.want)
+		})
+	}
+}
+
+func TestFutureNestedTooDeeplyIsRefusedByTheProposer(t *testing.T) {
+	nest := func(depth int) *machine.Progress {
+		f := journal.Future{Signals: []uint32{1}}
+		for range depth - 1 {
+			f = journal.Future{Nested: []journal.Future{f}}
+		}
+		return &machine.Progress{Steps: []machine.Step{{Kind: machine.StepSuspend, Await: &f}}}
+	}
+	b, err := EncodeCommand(nest(maxDepth))
+	require.NoError(t, err)
+	_, _, err = Decode(Seal(1, 1, [][]byte{b}))
+	require.NoError(t, err)
+
+	_, err = EncodeCommand(nest(maxDepth + 1))
+	require.True(t, errors.Is(err, ErrTooDeep))
+}
+
+func TestDecodedValuesPointIntoTheInput(t *testing.T) {
+	b := AppendEntry(nil, &journal.Entry{Type: journal.Output, Payload: []byte("abc")})
+	e, err := DecodeEntry(b)
+	require.NoError(t, err)
+	require.Same(t, &b[len(b)-3], &e.Payload[0])
+}

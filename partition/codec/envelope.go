@@ -1,0 +1,229 @@
+package codec
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+// Version is the format version of log entries that Seal writes.
+const Version = 1
+
+var (
+	// ErrVersion is wrapped when a log entry has a format of a newer server.
+	ErrVersion = errors.New("log entry has an unknown format version")
+	// ErrUnknownCommand is wrapped when a log entry has a command of a newer server.
+	ErrUnknownCommand = errors.New("unknown log command")
+	// ErrTooDeep refuses a command whose Future is nested too deeply.
+	ErrTooDeep = errors.New("future is nested too deeply")
+)
+
+// Field numbers of LogEntry and Command in raftlog.proto.
+const (
+	entryVersion  = 1
+	entryEpoch    = 2
+	entryTime     = 3
+	entryCommands = 4
+
+	kindLead        = 1
+	kindInvoke      = 2
+	kindProgress    = 3
+	kindFireTimers  = 4
+	kindDeliver     = 5
+	kindAcknowledge = 6
+)
+
+// EncodeCommand encodes one command for Seal. It fails with ErrTooDeep or, for a
+// type that is no command of the log, ErrUnknownCommand.
+func EncodeCommand(c machine.Command) ([]byte, error) {
+	w := writer{b: make([]byte, 0, commandSize(c))}
+	switch c := c.(type) {
+	case *machine.Lead:
+		n := w.open(kindLead, partSize)
+		w.lead(c)
+		w.close(n)
+	case *machine.Invoke:
+		w.invoke(kindInvoke, c)
+	case *machine.Progress:
+		for i := range c.Steps {
+			if f := c.Steps[i].Await; f != nil && tooDeep(f, 1) {
+				return nil, ErrTooDeep
+			}
+		}
+		n := w.open(kindProgress, cap(w.b)-8)
+		w.progress(c)
+		w.close(n)
+	case *machine.FireTimers:
+		n := w.open(kindFireTimers, cap(w.b)-8)
+		w.fireTimers(c)
+		w.close(n)
+	case *machine.Deliver:
+		n := w.open(kindDeliver, cap(w.b)-8)
+		if err := w.deliver(c); err != nil {
+			return nil, err
+		}
+		w.close(n)
+	case *machine.Acknowledge:
+		n := w.open(kindAcknowledge, partSize)
+		w.acknowledge(c)
+		w.close(n)
+	default:
+		return nil, fmt.Errorf("encode %T: %w", c, ErrUnknownCommand)
+	}
+	return w.b, nil
+}
+
+// Seal makes the data of a log entry from encoded commands: epoch is the proposer's
+// leader epoch, now its clock in milliseconds.
+func Seal(epoch uint64, now int64, commands [][]byte) []byte {
+	size := 32
+	for _, c := range commands {
+		size += len(c) + 6
+	}
+	w := writer{b: make([]byte, 0, size)}
+	w.uint(entryVersion, Version)
+	w.uint(entryEpoch, epoch)
+	w.int(entryTime, now)
+	for _, c := range commands {
+		w.bytes(entryCommands, c)
+	}
+	return w.b
+}
+
+// Decode reads a log entry. The commands point into data. Errors wrap ErrVersion,
+// ErrUnknownCommand or ErrMalformed.
+func Decode(data []byte) (h machine.Header, commands []machine.Command, err error) {
+	r := reader{b: data}
+	version := uint64(0)
+	for r.next() {
+		switch r.field {
+		case entryVersion:
+			version = r.u64()
+		case entryEpoch:
+			h.Epoch = r.u64()
+		case entryTime:
+			h.Time = r.i64()
+		case entryCommands:
+			if version != Version {
+				return h, nil, fmt.Errorf("%w: %d, this server reads %d", ErrVersion, version, Version)
+			}
+			c := more(&r, &commands)
+			into(&r, c, readCommand)
+		default:
+			r.unknown("log entry")
+		}
+	}
+	if r.err == nil && version != Version {
+		r.err = fmt.Errorf("%w: %d, this server reads %d", ErrVersion, version, Version)
+	}
+	if r.err != nil {
+		return h, nil, fmt.Errorf("decode log entry: %w", r.err)
+	}
+	return h, commands, nil
+}
+
+func readCommand(b []byte, into *machine.Command) error {
+	r := reader{b: b}
+	if !r.next() {
+		return errors.Join(r.err, fmt.Errorf("%w: empty", ErrUnknownCommand))
+	}
+	switch r.field {
+	case kindLead:
+		*into = one(&r, readLead)
+	case kindInvoke:
+		*into = one(&r, readInvoke)
+	case kindProgress:
+		*into = one(&r, readProgress)
+	case kindFireTimers:
+		*into = one(&r, readFireTimers)
+	case kindDeliver:
+		*into = one(&r, readDeliver)
+	case kindAcknowledge:
+		*into = one(&r, readAcknowledge)
+	default:
+		return fmt.Errorf("%w: kind %d", ErrUnknownCommand, r.field)
+	}
+	if r.err == nil && len(r.b) > 0 {
+		r.err = fmt.Errorf("%w: command of two kinds", ErrMalformed)
+	}
+	return r.err
+}
+
+// one reads the message that the current field holds.
+func one[T any](r *reader, read func([]byte, *T) error) *T {
+	v := new(T)
+	into(r, v, read)
+	return v
+}
+
+// commandSize is about how long the encoded command will be, rather more.
+func commandSize(c machine.Command) int {
+	switch c := c.(type) {
+	case *machine.Invoke:
+		return invokeSize(c)
+	case *machine.Progress:
+		size := 96
+		for i := range c.Steps {
+			size += stepSize(&c.Steps[i]) + 8
+		}
+		return size
+	case *machine.FireTimers:
+		return 16 + 48*len(c.Timers)
+	case *machine.Deliver:
+		size := 48
+		for _, m := range c.Messages {
+			size += messageSize(m) + 8
+		}
+		return min(size, math.MaxInt32)
+	default:
+		return 64
+	}
+}
+
+func invokeSize(c *machine.Invoke) int {
+	size := 192 + len(c.Input) + targetSize(&c.Target) + len(c.Source.CallerTarget) + len(c.LimitKey) + len(c.Trace.Parent) + len(c.Trace.State)
+	if c.IdempotencyKey != nil {
+		size += len(*c.IdempotencyKey)
+	}
+	return size
+}
+
+func targetSize(t *machine.Target) int {
+	return len(t.Scope) + len(t.Service) + len(t.Key) + len(t.Handler)
+}
+
+func stepSize(s *machine.Step) int {
+	size := 16 + len(s.Payload)
+	if s.Callee != nil {
+		size += 48
+	}
+	if s.Failure != nil {
+		size += 64 + len(s.Failure.Message) + len(s.Failure.Stacktrace)
+	}
+	if s.Await != nil {
+		size += 64
+	}
+	return size
+}
+
+func messageSize(m machine.Message) int {
+	switch m := m.(type) {
+	case *machine.Invoke:
+		return invokeSize(m)
+	case *machine.Complete:
+		return 64 + resultSize(&m.Result)
+	default:
+		return 64
+	}
+}
+
+func resultSize(v *journal.Result) int {
+	size := len(v.Value)
+	if v.Failure != nil {
+		size += 32 + len(v.Failure.Message)
+	}
+	return size
+}

@@ -1,0 +1,115 @@
+package codec
+
+import (
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "add golden files for encodings that have none yet")
+
+// Files in testdata are named <kind>.<n>.hex. They are only added: what was written
+// once must be read for ever and written back the same.
+func goldenFiles(t *testing.T, name string) map[string][]byte {
+	paths, err := filepath.Glob(filepath.Join("testdata", name+".*.hex"))
+	require.NoError(t, err)
+	files := make(map[string][]byte)
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		b, err := hex.DecodeString(strings.Join(strings.Fields(string(text)), ""))
+		require.NoError(t, err, path)
+		files[path] = b
+	}
+	return files
+}
+
+func writeGolden(t *testing.T, name string, n int, b []byte) {
+	var text strings.Builder
+	for len(b) > 0 {
+		line := min(32, len(b))
+		fmt.Fprintf(&text, "%x\n", b[:line])
+		b = b[line:]
+	}
+	path := filepath.Join("testdata", fmt.Sprintf("%s.%d.hex", name, n))
+	require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o644))
+}
+
+// requirePinned checks all golden files of a kind, and that today's encoding of
+// the fullest value is among them.
+func requirePinned(t *testing.T, name string, today []byte, again func([]byte) ([]byte, error)) {
+	files := goldenFiles(t, name)
+	pinned := false
+	for path, b := range files {
+		got, err := again(b)
+		require.NoError(t, err, path)
+		require.Equal(t, hex.EncodeToString(b), hex.EncodeToString(got), path)
+		pinned = pinned || string(b) == string(today)
+	}
+	if !pinned && *update {
+		writeGolden(t, name, len(files)+1, today)
+		return
+	}
+	require.True(t, pinned, "the encoding has changed: if fields were added, run the test with -update to add a golden file; never change an old one")
+}
+
+func TestGoldenBytes(t *testing.T) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			today, err := k.encode(k.full())
+			require.NoError(t, err)
+			requirePinned(t, k.name, today, func(b []byte) ([]byte, error) {
+				v, err := k.decode(b)
+				if err != nil {
+					return nil, err
+				}
+				return k.encode(v)
+			})
+		})
+	}
+}
+
+func TestGoldenLogEntry(t *testing.T) {
+	var commands [][]byte
+	for _, k := range kinds[:6] {
+		b, err := k.encode(k.full())
+		require.NoError(t, err)
+		commands = append(commands, b)
+	}
+	requirePinned(t, "log-entry", Seal(3, 1700000000000, commands), func(b []byte) ([]byte, error) {
+		h, commands, err := Decode(b)
+		if err != nil {
+			return nil, err
+		}
+		var encoded [][]byte
+		for _, c := range commands {
+			b, err := EncodeCommand(c)
+			if err != nil {
+				return nil, err
+			}
+			encoded = append(encoded, b)
+		}
+		return Seal(h.Epoch, h.Time, encoded), nil
+	})
+}
+
+func TestEveryGoldenFileBelongsToAKind(t *testing.T) {
+	entries, err := os.ReadDir("testdata")
+	require.NoError(t, err)
+	known := map[string]bool{"log-entry": true}
+	for _, k := range kinds {
+		known[k.name] = true
+	}
+	for _, e := range entries {
+		if !e.IsDir() {
+			name, _, _ := strings.Cut(e.Name(), ".")
+			require.True(t, known[name], e.Name())
+		}
+	}
+}

@@ -29,6 +29,7 @@ type journal struct {
 	handed  []uint64 // indexes that Apply was given
 	failAt  uint64   // entry to fail at
 	flushes int
+	imports int
 }
 
 var (
@@ -200,6 +201,7 @@ func (i *journalImport) Commit(at Position) error {
 		return err
 	}
 	i.j.loadMeta(i.meta)
+	i.j.imports++
 	if i.j.at != at {
 		return fmt.Errorf("imported state is at %v, announced at %v", i.j.at, at)
 	}

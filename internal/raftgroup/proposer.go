@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 )
@@ -16,7 +15,8 @@ const (
 	maxBatchBytes    = 256 << 10
 	maxQueueCommands = 10_000
 	maxQueueBytes    = 64 << 20
-	maxInFlight      = 4
+	maxInFlight      = 8
+	fewInFlight      = 2
 )
 
 // Completion is told what became of one command. Exactly one call is made for
@@ -48,8 +48,9 @@ type ProposerConfig struct {
 	MaxQueueCommands int
 	MaxQueueBytes    int
 	// MaxInFlight bounds the entries that were proposed and have no outcome yet:
-	// 4. More of them make entries smaller and no faster, because Raft writes
-	// what it has while the former write is under way.
+	// 8. That many are used for full entries only. Smaller ones are limited to
+	// two, one that is written and one to follow, because more would only be
+	// smaller: Raft writes and replicates together what came in meanwhile.
 	MaxInFlight int
 }
 
@@ -60,19 +61,18 @@ type ProposerConfig struct {
 type Proposer[R any] struct {
 	group *Group
 	cfg   ProposerConfig
-	wake  chan struct{}
-	slots chan struct{}      // one token per entry under way
+	wake  chan struct{}      // there may be something to propose
 	sent  chan *sentEntry[R] // to the completing goroutine, in log order
 	free  sync.Pool          // of *sentEntry[R]
-	over  atomic.Bool        // Run has ended or ends
 	batch [][]byte           // reused by Run
 
-	// mu covers the queue. Run swaps it with spare, which it owns.
-	mu     sync.Mutex
-	queue  []pendingCommand[R]
-	bytes  int
-	closed bool
-	spare  []pendingCommand[R]
+	// mu covers the fields below. Run swaps queue with spare, which it owns.
+	mu       sync.Mutex
+	queue    []pendingCommand[R]
+	spare    []pendingCommand[R]
+	bytes    int // of the queue
+	inFlight int // entries
+	closed   bool
 }
 
 // pendingCommand is a command that was not proposed yet.
@@ -103,7 +103,6 @@ func NewProposer[R any](g *Group, cfg ProposerConfig) (*Proposer[R], error) {
 		group: g,
 		cfg:   cfg,
 		wake:  make(chan struct{}, 1),
-		slots: make(chan struct{}, cfg.MaxInFlight),
 		sent:  make(chan *sentEntry[R], cfg.MaxInFlight),
 	}, nil
 }
@@ -121,17 +120,30 @@ func (p *Proposer[R]) Submit(command []byte, done Completion[R]) error {
 		p.mu.Unlock()
 		return ErrOverloaded
 	}
-	first := len(p.queue) == 0
 	p.queue = append(p.queue, pendingCommand[R]{data: command, done: done})
 	p.bytes += len(command)
+	ready := p.readyLocked()
 	p.mu.Unlock()
-	if first {
-		select {
-		case p.wake <- struct{}{}:
-		default:
-		}
+	if ready {
+		p.wakeUp()
 	}
 	return nil
+}
+
+// readyLocked reports whether an entry should be proposed now.
+func (p *Proposer[R]) readyLocked() bool {
+	if len(p.queue) == 0 {
+		return false
+	}
+	full := len(p.queue) >= p.cfg.MaxBatchCommands || p.bytes >= p.cfg.MaxBatchBytes
+	return p.inFlight < min(fewInFlight, p.cfg.MaxInFlight) || full && p.inFlight < p.cfg.MaxInFlight
+}
+
+func (p *Proposer[R]) wakeUp() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
 }
 
 // Do submits one command and waits for its outcome. Giving up with ctx leaves it
@@ -162,7 +174,7 @@ func (p *Proposer[R]) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-p.wake:
-			p.drain(ctx)
+			p.drain()
 		case <-ctx.Done():
 			p.close()
 			close(p.sent)
@@ -182,30 +194,36 @@ func (p *Proposer[R]) close() {
 	fail(rest, ErrStopped)
 }
 
-// drain proposes what waits, batch by batch.
-func (p *Proposer[R]) drain(ctx context.Context) {
-	for {
-		// A free slot first: what arrives while waiting for it joins the batch.
-		select {
-		case p.slots <- struct{}{}:
-		case <-ctx.Done():
-			return
-		}
-		batch := p.take()
-		if len(batch) == 0 || !p.propose(batch) {
-			<-p.slots
-		}
-		if len(batch) == 0 {
-			return
+// drain proposes what waits, batch by batch, as far as entries may be under way.
+func (p *Proposer[R]) drain() {
+	for batch := p.take(); batch != nil; batch = p.take() {
+		if !p.propose(batch) {
+			p.landed()
 		}
 		clear(batch)
 	}
 }
 
-// take removes one batch from the queue; the result is valid until the next call.
+// landed counts an entry that is no longer under way.
+func (p *Proposer[R]) landed() {
+	p.mu.Lock()
+	p.inFlight--
+	ready := p.readyLocked()
+	p.mu.Unlock()
+	if ready {
+		p.wakeUp()
+	}
+}
+
+// take removes one batch from the queue, nil if none should be proposed now; the
+// result is valid until the next call.
 func (p *Proposer[R]) take() []pendingCommand[R] {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !p.readyLocked() {
+		return nil
+	}
+	p.inFlight++
 	n, bytes := 0, 0
 	for n < len(p.queue) && n < p.cfg.MaxBatchCommands {
 		size := len(p.queue[n].data)
@@ -267,8 +285,8 @@ func (p *Proposer[R]) complete() {
 	for e := range p.sent {
 		result, err := p.group.outcome(e.future)
 		e.inst.pending.Add(-1)
-		<-p.slots
 		e.finish(result, err)
+		p.landed() // after finish: callers that go on join the next entry
 		clear(e.done)
 		e.done, e.future, e.inst = e.done[:0], nil, nil
 		p.free.Put(e)

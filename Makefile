@@ -25,7 +25,7 @@ build: ## Build bin/platform-server and bin/platform, static
 quickstart: build ## Start one node and a sample service, call it, keep both up until Ctrl-C (ONCE=1: end after the answer)
 	@$(GO) build -o $(BIN)/quickstart ./deploy/quickstart
 	@$(GO) build -o $(BIN)/greeter ./deploy/quickstart/greeter
-	@exec $(BIN)/quickstart -server $(BIN)/platform-server -service $(BIN)/greeter $(if $(ONCE),-once)
+	@exec $(BIN)/quickstart -server $(BIN)/platform-server -service $(BIN)/greeter $(if $(ONCE),-once) $(ARGS)
 
 .PHONY: test
 test: ## Run all tests, the longer ones in their short form

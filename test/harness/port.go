@@ -2,8 +2,8 @@ package harness
 
 import "net"
 
-// freePorts returns n different TCP ports that were free on 127.0.0.1 a moment ago.
-func freePorts(n int) ([]int, error) {
+// FreePorts returns n different TCP ports that were free on 127.0.0.1 a moment ago.
+func FreePorts(n int) ([]int, error) {
 	ports := make([]int, 0, n)
 	for range n {
 		// All stay open until the last is known, so that they differ.

@@ -39,7 +39,7 @@ func StartServer(ctx context.Context, target Target, opts ServerOptions) (*Serve
 	if err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(3)
+	ports, err := FreePorts(3)
 	if err != nil {
 		return nil, err
 	}

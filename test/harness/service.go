@@ -29,7 +29,7 @@ type Service struct {
 
 // StartService starts an endpoint and waits until it accepts connections.
 func StartService(ctx context.Context, opts ServiceOptions) (*Service, error) {
-	ports, err := freePorts(1)
+	ports, err := FreePorts(1)
 	if err != nil {
 		return nil, err
 	}

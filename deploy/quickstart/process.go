@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	startLimit = 30 * time.Second // from start to the first answer
+	stopLimit  = 15 * time.Second // from SIGTERM to SIGKILL
+)
+
+// process is a child process.
+type process struct {
+	name  string
+	log   string // file with its output, "" if it goes to the terminal
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when the process is gone
+	err   error         // how it ended; read only after ended
+}
+
+// start runs a binary with its output in the file log, or on the terminal.
+func start(name, log string, env []string, binary string, args ...string) (*process, error) {
+	p := &process{name: name, log: log, cmd: exec.Command(binary, args...), ended: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.Stdout, p.cmd.Stderr = os.Stdout, os.Stderr
+	if log != "" {
+		f, err := os.Create(log)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close() // the child has its own descriptor
+		p.cmd.Stdout, p.cmd.Stderr = f, f
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// stop asks the process to end, kills it if it does not, and waits.
+func (p *process) stop() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only if it has ended
+	select {
+	case <-p.ended:
+	case <-time.After(stopLimit):
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+	}
+}
+
+// failure tells how a process ended that should have gone on.
+func (p *process) failure() error {
+	text := fmt.Sprintf("%s ended by itself (%v)", p.name, p.err)
+	if raw, err := os.ReadFile(p.log); err == nil {
+		text += "; its log says:\n" + strings.TrimSpace(string(raw))
+	}
+	return errors.New(text)
+}
+
+// await returns once url answers 200, or once a tcp: address accepts connections.
+func (p *process) await(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !reachable(ctx, url) {
+		select {
+		case <-p.ended:
+			return p.failure()
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return fmt.Errorf("%s does not answer on %s after %s", p.name, url, startLimit)
+			}
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+func reachable(ctx context.Context, url string) bool {
+	if addr, ok := strings.CutPrefix(url, "tcp:"); ok {
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, "tcp", addr)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	}
+	_, err := request(ctx, http.MethodGet, url, "")
+	return err == nil
+}
+
+// request makes a JSON request and returns the body of a 2xx answer.
+func request(ctx context.Context, method, url, body string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if body != "" {
+		req.Header.Set("content-type", "application/json")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode/100 != 2 {
+		return nil, fmt.Errorf("%s %s: %s: %s", method, url, resp.Status, raw)
+	}
+	return raw, nil
+}

@@ -63,7 +63,8 @@ func (s *State) Dump(n Names) []Row {
 	for _, t := range s.Timers() {
 		add("registered", "timer %s", n.Timer(t))
 	}
-	for _, to := range slices.Sorted(maps.Keys(s.outgoing)) {
+	for _, to := range slices.Sorted(maps.Keys(s.sent)) {
+		add(fmt.Sprint(s.sent[to]), "sent to %d", to)
 		for _, seq := range slices.Sorted(maps.Keys(s.outgoing[to])) {
 			add(n.Message(s.outgoing[to][seq]), "outgoing to %d[%d]", to, seq)
 		}

@@ -1,0 +1,109 @@
+package machine_test
+
+import (
+	"strings"
+
+	"platform/internal/ids"
+	"platform/partition/journal"
+	"platform/partition/machine"
+	"platform/partition/machine/machinetest"
+	"platform/proto/service"
+)
+
+// progress reads the steps of an attempt, one a line. The attempt is the current
+// one unless another is given.
+func (w *world) progress(a arguments) *machine.Progress {
+	c := &machine.Progress{ID: w.id(a.text("id", ""))}
+	if inv, err := w.parts[w.owner(c.ID)].state.Invocation(c.ID); err == nil && inv != nil {
+		c.Attempt = inv.Attempt
+	}
+	c.Attempt = uint64(a.number("attempt", int64(c.Attempt)))
+	if pin := a.text("pin", ""); pin != "" {
+		c.Pin = machine.Pin{Deployment: ids.Deployment(pin), Protocol: 6}
+	}
+	for _, words := range a.lines() {
+		c.Steps = append(c.Steps, w.step(arguments{a.t, a.d}, words))
+	}
+	return c
+}
+
+// step reads one step: its name, then words and key=value pairs.
+func (w *world) step(a arguments, words []string) machine.Step {
+	arg := func(i int) string {
+		if i < len(words) {
+			return words[i]
+		}
+		return ""
+	}
+	id := func(i int) uint32 { return uint32(number(a, arg(i))) }
+	switch words[0] {
+	case "output": // output value | output failure code message
+		return machinetest.Output(result(a, words[1:]))
+	case "run": // run completion name
+		return machinetest.Run(id(1), arg(2))
+	case "run-completion": // run-completion completion value | … failure code message
+		return machinetest.RunCompletion(id(1), result(a, words[2:]))
+	case "sleep": // sleep completion until
+		return machinetest.Sleep(id(1), number(a, arg(2)))
+	case "set": // set key value
+		return machinetest.SetState(arg(1), []byte(arg(2)))
+	case "clear":
+		return machinetest.ClearState(arg(1))
+	case "clear-all":
+		return machinetest.ClearAllState()
+	case "get": // get completion key
+		return machinetest.GetState(id(1), arg(2))
+	case "get-keys":
+		return machinetest.GetStateKeys(id(1))
+	case "get-eager":
+		return machinetest.Command(journal.GetEagerState, &service.GetEagerStateCommandMessage{Key: []byte(arg(1))})
+	case "get-eager-keys":
+		return machinetest.Command(journal.GetEagerStateKeys, &service.GetEagerStateKeysCommandMessage{})
+	case "call": // call callee idCompletion completion target type input retain
+		return machinetest.Call(id(2), id(3), target(arg(4), arg(5)), []byte(arg(6)), machine.Callee{ID: w.id(arg(1)), Retention: retention(arg(7))})
+	case "send": // send callee idCompletion at target type input retain
+		return machinetest.Send(id(2), target(arg(4), arg(5)), []byte(arg(6)), number(a, arg(3)), machine.Callee{ID: w.id(arg(1)), Retention: retention(arg(7))})
+	case "suspend": // suspend completion…, or suspend all completion…
+		return suspend(a, words[1:])
+	case "end":
+		return machinetest.End()
+	case "fail": // fail code message
+		return machine.Step{Kind: machine.StepFail, Failure: &machine.AttemptFailure{Code: id(1), Message: strings.Join(words[2:], " ")}}
+	case "pause":
+		return machine.Step{Kind: machine.StepPause, Failure: &machine.AttemptFailure{Code: id(1), Message: strings.Join(words[2:], " ")}}
+	case "raw": // raw type: a command whose payload is no message at all
+		return machine.Step{Kind: machine.StepCommand, Type: journal.Type(number(a, arg(1))), Payload: []byte{0xff}}
+	}
+	a.d.Fatalf(a.t, "unknown step %s", words[0])
+	return machine.Step{}
+}
+
+func result(a arguments, words []string) journal.Result {
+	if len(words) > 1 && words[0] == "failure" {
+		return journal.Result{Failure: &journal.Failure{Code: uint32(number(a, words[1])), Message: strings.Join(words[2:], " ")}}
+	}
+	return journal.Result{Value: []byte(strings.Join(words, " "))}
+}
+
+func suspend(a arguments, words []string) machine.Step {
+	combinators := map[string]journal.Combinator{
+		"all": journal.CombineAllCompleted, "all-ok": journal.CombineAllSucceededOrFirstFailed, "any-ok": journal.CombineFirstSucceededOrAllFailed,
+	}
+	combinator, tree := journal.CombineUnknown, false
+	if len(words) > 0 {
+		combinator, tree = combinators[words[0]]
+	}
+	if tree {
+		words = words[1:]
+	}
+	var completions []uint32
+	for _, word := range words {
+		completions = append(completions, uint32(number(a, word)))
+	}
+	if !tree {
+		return machinetest.Suspend(completions...)
+	}
+	s := machinetest.Suspend()
+	s.Await.Nested = []journal.Future{{Completions: completions, Combinator: combinator}}
+	return s
+}

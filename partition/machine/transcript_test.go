@@ -1,0 +1,287 @@
+package machine_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/ids"
+	"platform/partition/journal"
+	"platform/partition/machine"
+	"platform/partition/machine/machinetest"
+)
+
+// Each transcript is a list of commands and everything they caused. To write them
+// anew: go test ./partition/machine -run TestTranscripts -rewrite.
+//
+// Invocations are named a, b, c …; "b@1" lives in partition 1.
+func TestTranscripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		w := newWorld(1)
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			return w.do(t, d)
+		})
+	})
+}
+
+// world is some partitions, and the clock of their proposers.
+type world struct {
+	names machinetest.Names
+	ids   map[string]ids.Invocation
+	parts []*part
+	now   int64
+}
+
+type part struct {
+	machine *machine.Machine
+	state   *machinetest.State
+	epoch   uint64
+}
+
+func newWorld(partitions uint32) *world {
+	w := &world{names: machinetest.Names{}, ids: map[string]ids.Invocation{}, now: 1000}
+	for self := range partitions {
+		p := &part{machine.New(machine.Shards{Self: self, Count: partitions}), machinetest.NewStrict(), 1}
+		*p.state.Meta() = machine.Meta{Epoch: 1, Clock: w.now}
+		w.parts = append(w.parts, p)
+	}
+	return w
+}
+
+// id is the id with a name; partition keys follow the order of first mention.
+func (w *world) id(name string) ids.Invocation {
+	id, known := w.ids[name]
+	if !known {
+		_, suffix, _ := strings.Cut(name, "@")
+		owner, _ := strconv.ParseUint(suffix, 10, 32)
+		first, _ := machine.KeyRange(uint32(owner), uint32(len(w.parts)))
+		n := len(w.ids) + 1
+		id = ids.NewInvocation(first+uint64(n), [16]byte{15: byte(n)})
+		w.ids[name], w.names[id] = id, name
+	}
+	return id
+}
+
+func (w *world) owner(id ids.Invocation) int {
+	return int(machine.PartitionOf(id.PartitionKey(), uint32(len(w.parts))))
+}
+
+// do carries out one line of a transcript. Beside the commands of the machine:
+//
+//	partitions 2    begin anew with two partitions
+//	time 2000       what the proposers' clocks say from here on
+//	restart         reload the tables
+//	remove a        what removing an inboxed invocation does to the queue
+//	dump            show everything
+func (w *world) do(t *testing.T, d *datadriven.TestData) string {
+	a := arguments{t, d}
+	if at := a.number("at", -1); at >= 0 {
+		w.now = at
+	}
+	switch d.Cmd {
+	case "partitions":
+		*w = *newWorld(uint32(a.first()))
+		return ""
+	case "time":
+		w.now = a.first()
+		return ""
+	case "restart":
+		for _, p := range w.parts {
+			p.state = p.state.Reload()
+		}
+		return ""
+	case "dump":
+		var lines []string
+		for _, p := range w.parts {
+			for _, row := range p.state.Dump(w.names) {
+				lines = append(lines, row.String())
+			}
+		}
+		return lineUp(lines)
+	case "remove":
+		return w.remove(t, d.CmdArgs[0].Key)
+	}
+	p, c := w.command(a)
+	return w.apply(t, p, machine.Header{Epoch: uint64(a.number("epoch", int64(w.parts[p].epoch))), Time: w.now}, c)
+}
+
+// command reads a command of the machine, and the partition it goes to.
+func (w *world) command(a arguments) (int, machine.Command) {
+	switch a.d.Cmd {
+	case "lead":
+		p := int(a.number("p", 0))
+		c := &machine.Lead{Epoch: uint64(a.number("to", 1)), Node: "n1"}
+		if c.Epoch > w.parts[p].epoch {
+			w.parts[p].epoch = c.Epoch
+		}
+		return p, c
+	case "invoke":
+		c := w.invoke(a)
+		return w.owner(c.ID), c
+	case "progress":
+		c := w.progress(a)
+		return w.owner(c.ID), c
+	case "fire":
+		return int(a.number("p", 0)), w.fire(a)
+	case "deliver":
+		return int(a.number("to", 0)), w.deliver(a)
+	case "acknowledge":
+		return int(a.number("p", 0)), &machine.Acknowledge{To: uint32(a.number("to", 0)), Upto: uint64(a.number("upto", 0))}
+	}
+	a.d.Fatalf(a.t, "unknown command %s", a.d.Cmd)
+	return 0, nil
+}
+
+func (w *world) invoke(a arguments) *machine.Invoke {
+	c := &machine.Invoke{
+		ID:        w.id(a.text("id", "")),
+		Target:    target(a.text("target", "Greeter/greet"), a.text("type", "service")),
+		Input:     journal.NewInput(nil, []byte(a.text("input", ""))),
+		StartAt:   a.number("start", 0),
+		Retention: retention(a.text("retain", "")),
+	}
+	if key := a.text("idempotency-key", ""); key != "" {
+		c.IdempotencyKey = &key
+	}
+	if sink := a.text("sink", ""); sink != "" {
+		caller, completion, _ := strings.Cut(sink, ":")
+		c.Sink = &machine.Sink{Caller: w.id(caller), Completion: uint32(number(a, completion)), Type: journal.CallCompletion}
+	}
+	return c
+}
+
+func (w *world) fire(a arguments) *machine.FireTimers {
+	c := &machine.FireTimers{}
+	for _, line := range a.lines() { // a timer in so many words: sleep a 2 500
+		t := machine.Timer{Kind: map[string]machine.TimerKind{
+			"sleep": machine.TimerSleep, "start": machine.TimerStart, "purge": machine.TimerPurge, "purge-journal": machine.TimerPurgeJournal,
+		}[line[0]], ID: w.id(line[1]), Completion: uint32(number(a, line[2])), At: number(a, line[3])}
+		c.Timers = append(c.Timers, t)
+	}
+	if c.Timers == nil { // all that are due
+		for _, t := range w.parts[a.number("p", 0)].state.Timers() {
+			if t.At <= w.now {
+				c.Timers = append(c.Timers, t)
+			}
+		}
+	}
+	return c
+}
+
+// deliver takes messages from the sender's outbox.
+func (w *world) deliver(a arguments) *machine.Deliver {
+	from, to := uint32(a.number("from", 0)), uint32(a.number("to", 0))
+	c := &machine.Deliver{From: from, FirstSeq: uint64(a.number("first", 1))}
+	for seq := c.FirstSeq; ; seq++ {
+		msg := w.parts[from].state.Outgoing(to, seq)
+		if msg == nil || int64(len(c.Messages)) == a.number("count", -1) {
+			return c
+		}
+		c.Messages = append(c.Messages, msg)
+	}
+}
+
+// remove does to the tables what the removal of an inboxed invocation does.
+func (w *world) remove(t *testing.T, name string) string {
+	id := w.id(name)
+	st := w.parts[w.owner(id)].state
+	inv, err := st.Invocation(id)
+	require.NoError(t, err)
+	st.DeleteWaiting(inv.Target.Object(), inv.QueueSeq)
+	st.DeleteJournal(id, inv.Length)
+	st.DeleteInvocation(id)
+	return ""
+}
+
+// apply shows the outcome, the effects, and what the tables became.
+func (w *world) apply(t *testing.T, to int, h machine.Header, c machine.Command) string {
+	p := w.parts[to]
+	before := p.state.Dump(w.names)
+	outcome, effects, err := p.machine.Apply(p.state, h, c, nil)
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	lines := []string{machinetest.Outcome(outcome)}
+	for _, e := range effects {
+		lines = append(lines, "effect: "+w.names.Effect(e))
+		if run, ok := e.(*machine.Run); ok {
+			*run.Invocation = machine.Invocation{} // the receiver's to keep
+		}
+	}
+	for _, change := range machinetest.Changes(before, p.state.Dump(w.names)) {
+		lines = append(lines, "state:  "+change)
+	}
+	require.Empty(t, p.state.Faults())
+	require.Empty(t, p.state.Broken(w.names))
+	return lineUp(lines)
+}
+
+func lineUp(lines []string) string { return strings.Join(lines, "\n") + "\n" }
+
+func target(name, kind string) machine.Target {
+	parts := strings.Split(name, "/")
+	t := machine.Target{Service: parts[0], Handler: parts[len(parts)-1], Type: map[string]machine.TargetType{
+		"service": machine.Service, "object": machine.ObjectExclusive, "shared": machine.ObjectShared,
+		"workflow": machine.WorkflowRun, "workflow-shared": machine.WorkflowShared,
+	}[kind]}
+	if len(parts) == 3 {
+		t.Key = parts[1]
+	}
+	return t
+}
+
+// retention reads "completion/journal", milliseconds.
+func retention(s string) (r machine.Retention) {
+	if s != "" {
+		if _, err := fmt.Sscanf(s, "%d/%d", &r.Completion, &r.Journal); err != nil {
+			panic(err)
+		}
+	}
+	return r
+}
+
+// arguments reads the arguments of a transcript's command.
+type arguments struct {
+	t *testing.T
+	d *datadriven.TestData
+}
+
+func (a arguments) text(key, otherwise string) string {
+	for _, arg := range a.d.CmdArgs {
+		if arg.Key == key && len(arg.Vals) > 0 {
+			return arg.Vals[0]
+		}
+	}
+	return otherwise
+}
+
+func (a arguments) number(key string, otherwise int64) int64 {
+	if s := a.text(key, ""); s != "" {
+		return number(a, s)
+	}
+	return otherwise
+}
+
+func (a arguments) first() int64 { return number(a, a.d.CmdArgs[0].Key) }
+
+// lines are the words of the command's input lines.
+func (a arguments) lines() (lines [][]string) {
+	for line := range strings.Lines(a.d.Input) {
+		if words := strings.Fields(line); len(words) > 0 {
+			lines = append(lines, words)
+		}
+	}
+	return lines
+}
+
+func number(a arguments, s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		a.d.Fatalf(a.t, "%v", err)
+	}
+	return n
+}

@@ -1,10 +1,17 @@
 package invoker
 
 import (
+	"errors"
+	"log/slog"
+	"sync"
+
 	"platform/internal/ids"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
+
+// ErrGone says that an invocation is not Invoked with the attempt number asked for.
+var ErrGone = errors.New("the invocation has no such attempt any more")
 
 // Partition is what attempts need from the partition whose leader they work for.
 type Partition interface {
@@ -31,4 +38,107 @@ type Replay struct {
 	Entries    []journal.Entry
 	State      []machine.StateEntry
 	Partial    bool // State does not hold everything
+}
+
+// Session runs the attempts of one partition during one leadership. Its methods
+// may be called concurrently.
+type Session struct {
+	iv   *Invoker
+	part Partition
+	log  *slog.Logger
+
+	// gate is held for reading while a stream's event is dealt with, so that Close
+	// can wait for those under way.
+	gate sync.RWMutex
+
+	mu     sync.Mutex // guards the fields below; taken after a task's
+	closed bool
+	tasks  map[ids.Invocation]*task
+
+	clock clock
+}
+
+// Open begins a session for a partition that this node leads from now on.
+func (iv *Invoker) Open(p Partition) *Session {
+	s := &Session{iv: iv, part: p, log: iv.log, tasks: map[ids.Invocation]*task{}}
+	s.clock.init(s)
+	iv.mu.Lock()
+	iv.sessions[s] = struct{}{}
+	iv.mu.Unlock()
+	return s
+}
+
+// Run starts an attempt as soon as a slot is free. It never blocks. An attempt
+// that is known already is not started again; one with a newer number replaces it.
+func (s *Session) Run(r *machine.Run) {
+	t := &task{s: s, id: r.Invocation.ID, number: r.Invocation.Attempt, inv: r.Invocation, input: r.Input, pin: r.Invocation.Pin}
+	t.moved.L = &t.mu
+	s.mu.Lock()
+	old := s.tasks[t.id]
+	if s.closed || old != nil && old.number >= t.number {
+		s.mu.Unlock()
+		return
+	}
+	s.tasks[t.id] = t
+	s.mu.Unlock()
+	if old != nil {
+		old.abandon()
+	}
+	if s.iv.slots.acquire(t) {
+		t.start()
+	}
+}
+
+// Notify passes a notification on to the attempt it is for. It never blocks.
+func (s *Session) Notify(n *machine.Notify) {
+	if t := s.task(n.ID); t != nil && t.number == n.Attempt {
+		t.notify(n)
+	}
+}
+
+// Abort cuts an attempt. It never blocks.
+func (s *Session) Abort(a *machine.Abort) {
+	if t := s.task(a.ID); t != nil && t.number <= a.Attempt {
+		t.abandon()
+	}
+}
+
+// Close ends the leadership: all attempts are cut, and nothing is proposed once it
+// has returned.
+func (s *Session) Close() {
+	s.mu.Lock()
+	s.closed = true
+	tasks := s.tasks
+	s.tasks = map[ids.Invocation]*task{}
+	s.mu.Unlock()
+	for _, t := range tasks {
+		t.abandon()
+	}
+	s.clock.stop()
+	s.gate.Lock() // waits for the events under way
+	defer s.gate.Unlock()
+	s.iv.mu.Lock()
+	delete(s.iv.sessions, s)
+	s.iv.mu.Unlock()
+}
+
+func (s *Session) task(id ids.Invocation) *task {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tasks[id]
+}
+
+// forget removes a task unless a newer one has taken its place.
+func (s *Session) forget(t *task) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tasks[t.id] == t {
+		delete(s.tasks, t.id)
+	}
+}
+
+func (s *Session) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
 }

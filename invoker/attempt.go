@@ -1,0 +1,210 @@
+package invoker
+
+import (
+	"errors"
+	"time"
+
+	"platform/internal/errcode"
+	"platform/invoker/endpoint"
+	"platform/invoker/protocol"
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+// attempt is one request to the endpoint. It is the receiver of its stream, whose
+// events come one after the other. Its fields are guarded by the task's mutex,
+// except those that only the stream's events use.
+type attempt struct {
+	t      *task
+	s      *Session
+	stream stream
+
+	// Of the stream's events alone.
+	plan    *plan
+	decoder protocol.Decoder
+
+	live       bool // the replay has been handed over
+	over       bool // nothing the endpoint sends matters any more
+	early      []*machine.Notify
+	next       uint32 // index that the next notification has at least
+	commands   uint32 // in the journal or on their way into it
+	output     bool   // one of them is an output
+	acks       map[uint32]struct{}
+	steps      []machine.Step // not proposed yet
+	lingering  bool           // steps may wait a moment for more
+	final      bool           // the last step ends the attempt
+	failure    *failure
+	refusal    *failure // by status; the body may tell more
+	body       []byte   // of the refusal
+	reached    bool     // the request was made
+	halfClosed bool     // our side
+	concluded  bool     // what follows the failure is decided
+	activity   time.Time
+}
+
+// enter keeps Close waiting during an event; false if the session is closed.
+func (a *attempt) enter() bool {
+	a.s.gate.RLock()
+	if a.s.isClosed() {
+		a.s.gate.RUnlock()
+		return false
+	}
+	return true
+}
+
+func (a *attempt) leave() { a.s.gate.RUnlock() }
+
+// Begin reads the journal and writes it to the stream.
+func (a *attempt) Begin() *endpoint.Request {
+	if !a.enter() {
+		return nil
+	}
+	defer a.leave()
+	t := a.t
+	t.mu.Lock()
+	if t.a != a {
+		t.mu.Unlock()
+		return nil
+	}
+	inv, input, pin := t.inv, t.input, t.pin
+	t.mu.Unlock()
+	p, err := a.s.iv.plan(inv, pin)
+	if err != nil {
+		a.fail(failureOf(err))
+		return nil
+	}
+	a.plan = p
+	a.decoder.Limit = a.s.iv.cfg.MessageSizeLimit
+	replay, err := a.load(inv, input)
+	switch {
+	case errors.Is(err, ErrGone):
+		t.abandon()
+		return nil
+	case err != nil:
+		a.fail(failureOf(errcode.New(errcode.RT0006, "read the journal: %w", err)))
+		return nil
+	}
+	if !a.replay(replay) {
+		return nil
+	}
+	return p.request(replay.Invocation)
+}
+
+func (a *attempt) load(inv *machine.Invocation, input []byte) (*Replay, error) {
+	limit := a.plan.stateLimit
+	if input == nil {
+		return a.s.part.Load(inv.ID, a.t.number, limit)
+	}
+	r := &Replay{Invocation: inv, Entries: []journal.Entry{{Type: journal.Input, Payload: input}}, Partial: true}
+	if limit == 0 {
+		return r, nil
+	}
+	var err error
+	r.State, r.Partial, err = a.s.part.State(inv.Target.Object(), limit)
+	return r, err
+}
+
+// replay writes the start and all entries, and lets notifications follow from then
+// on. It reports false if the attempt was given up meanwhile.
+func (a *attempt) replay(r *Replay) bool {
+	t := a.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.a != a || a.over {
+		return false
+	}
+	t.inv = r.Invocation
+	t.deployed = a.plan.pin
+	for i := range r.Entries {
+		e := &r.Entries[i]
+		if e.Type.IsCommand() {
+			a.commands++
+		}
+		a.output = a.output || e.Type == journal.Output
+	}
+	a.stream.Write(a.plan.replay(r, &t.retry)...)
+	a.reached, a.live = true, true
+	a.next = uint32(len(r.Entries))
+	for _, n := range a.early {
+		a.notify(n)
+	}
+	a.early = nil
+	if !a.plan.bidirectional {
+		a.closeWrite()
+	}
+	a.touch()
+	a.s.clock.opened(a)
+	return true
+}
+
+// notify writes a notification, once and in order; t.mu is held.
+func (a *attempt) notify(n *machine.Notify) {
+	if !a.live {
+		a.early = append(a.early, n)
+		return
+	}
+	if n.Index < a.next || a.over || a.halfClosed {
+		return // replayed already, or left to the next attempt's replay
+	}
+	a.next = n.Index + 1
+	a.touch()
+	if n.Entry.Type == journal.RunCompletion && len(a.acks) > 0 && a.acknowledge(n.Entry.Payload) {
+		return
+	}
+	b := make([]byte, 0, protocol.HeaderLen+min(len(n.Entry.Payload), smallPayload))
+	a.stream.Write(appendEntry(b, nil, &n.Entry)...)
+}
+
+// acknowledge answers a proposal of this attempt that asked for no more than that.
+func (a *attempt) acknowledge(payload []byte) bool {
+	n, err := journal.ParseNotification(payload)
+	if err != nil {
+		return false
+	}
+	if _, proposed := a.acks[n.ID.Index]; !proposed {
+		return false
+	}
+	delete(a.acks, n.ID.Index)
+	a.stream.Write(protocol.AppendRunAck(nil, n.ID.Index))
+	return true
+}
+
+func (a *attempt) closeWrite() {
+	a.halfClosed = true
+	a.stream.CloseWrite()
+}
+
+func (a *attempt) touch() { a.activity = time.Now() }
+
+// deadline is when the attempt has been silent for too long; t.mu is held.
+func (a *attempt) deadline() time.Time {
+	switch {
+	case a.refusal != nil:
+		return a.activity.Add(refusalTimeout)
+	case a.halfClosed:
+		return a.activity.Add(a.plan.options.AbortTimeout)
+	}
+	return a.activity.Add(a.plan.options.InactivityTimeout)
+}
+
+// expire acts on a deadline that has passed.
+func (a *attempt) expire() {
+	t := a.t
+	t.mu.Lock()
+	if t.a != a || a.over || time.Now().Before(a.deadline()) {
+		t.mu.Unlock()
+		return
+	}
+	if !a.halfClosed {
+		a.closeWrite()
+		a.touch()
+		t.mu.Unlock()
+		return
+	}
+	f := a.refused()
+	t.mu.Unlock()
+	if f == nil {
+		f = failureOf(errcode.New(errcode.RT0001, "the endpoint sent nothing for %s after it was asked to suspend", a.plan.options.AbortTimeout))
+	}
+	a.fail(f)
+}

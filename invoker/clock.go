@@ -1,0 +1,207 @@
+package invoker
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+)
+
+// lingerTime is how long a command without effect waits for what follows it.
+const lingerTime = 2 * time.Millisecond
+
+// clock does what falls due in a session, with one timer for everything: attempts
+// that are silent, back-offs, steps that have waited for company.
+type clock struct {
+	s *Session
+
+	mu        sync.Mutex // guards the fields below; taken after all others
+	timer     *time.Timer
+	armed     time.Time // when the timer fires; zero: not at all
+	stopped   bool
+	open      map[*attempt]struct{}
+	scan      time.Time // when an open attempt may be overdue
+	backoff   backoffs
+	lingering []*attempt // in order of their time
+	flushAt   time.Time  // of the first of them
+	running   sync.WaitGroup
+}
+
+func (c *clock) init(s *Session) {
+	c.s = s
+	c.open = map[*attempt]struct{}{}
+}
+
+// opened watches an attempt's deadline; its task's mutex is held.
+func (c *clock) opened(a *attempt) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open[a] = struct{}{}
+	c.scanBy(a.deadline())
+}
+
+// closed is the opposite of opened.
+func (c *clock) closed(a *attempt) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.open, a)
+}
+
+// wake makes sure that attempts are looked at by a time.
+func (c *clock) wake(at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.scanBy(at)
+}
+
+func (c *clock) scanBy(at time.Time) {
+	if c.scan.IsZero() || at.Before(c.scan) {
+		c.scan = at
+	}
+	c.arm(at)
+}
+
+// backOff resumes a task when it is due; its mutex is held.
+func (c *clock) backOff(t *task) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	heap.Push(&c.backoff, backoff{t.due, t})
+	c.arm(t.due)
+}
+
+// linger flushes an attempt's steps in a moment.
+func (c *clock) linger(a *attempt) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lingering = append(c.lingering, a)
+	if len(c.lingering) == 1 {
+		c.flushAt = time.Now().Add(lingerTime)
+		c.arm(c.flushAt)
+	}
+}
+
+// arm makes the timer fire at a time or earlier.
+func (c *clock) arm(at time.Time) {
+	if c.stopped || !c.armed.IsZero() && !at.Before(c.armed) {
+		return
+	}
+	c.armed = at
+	wait := max(time.Until(at), 0)
+	if c.timer == nil {
+		c.timer = time.AfterFunc(wait, c.fire)
+		return
+	}
+	c.timer.Reset(wait)
+}
+
+// stop waits until nothing is under way.
+func (c *clock) stop() {
+	c.mu.Lock()
+	c.stopped = true
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	c.mu.Unlock()
+	c.running.Wait()
+}
+
+// fire does what is due and sets the timer for what is next.
+func (c *clock) fire() {
+	c.mu.Lock()
+	if c.stopped {
+		c.mu.Unlock()
+		return
+	}
+	c.running.Add(1)
+	defer c.running.Done()
+	c.armed = time.Time{}
+	now := time.Now()
+	resumed, flushed, watched := c.due(now)
+	c.mu.Unlock()
+	for _, a := range flushed {
+		a.flush(true)
+	}
+	for _, t := range resumed {
+		t.resume()
+	}
+	var next time.Time
+	for _, a := range watched {
+		if at := a.watch(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	c.rearm(next)
+}
+
+// due takes out everything whose time has come.
+func (c *clock) due(now time.Time) (resumed []*task, flushed, watched []*attempt) {
+	for len(c.backoff) > 0 && !c.backoff[0].at.After(now) {
+		resumed = append(resumed, heap.Pop(&c.backoff).(backoff).t)
+	}
+	if len(c.lingering) > 0 && !c.flushAt.After(now) {
+		flushed, c.lingering = c.lingering, nil
+	}
+	if !c.scan.IsZero() && !c.scan.After(now) {
+		c.scan = time.Time{}
+		for a := range c.open {
+			watched = append(watched, a)
+		}
+	}
+	return resumed, flushed, watched
+}
+
+func (c *clock) rearm(scan time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !scan.IsZero() {
+		c.scanBy(scan)
+	} else if !c.scan.IsZero() {
+		c.arm(c.scan)
+	}
+	if len(c.backoff) > 0 {
+		c.arm(c.backoff[0].at)
+	}
+	if len(c.lingering) > 0 {
+		c.arm(c.flushAt)
+	}
+}
+
+// watch acts on an attempt that is overdue, and returns when to look again.
+func (a *attempt) watch(now time.Time) time.Time {
+	a.t.mu.Lock()
+	if a.t.a != a || a.over {
+		a.t.mu.Unlock()
+		return time.Time{}
+	}
+	at := a.deadline()
+	a.t.mu.Unlock()
+	if at.After(now) {
+		return at
+	}
+	a.expire()
+	a.t.mu.Lock()
+	defer a.t.mu.Unlock()
+	if a.over {
+		return time.Time{}
+	}
+	return a.deadline()
+}
+
+// backoff is a task that waits for a time.
+type backoff struct {
+	at time.Time
+	t  *task
+}
+
+type backoffs []backoff
+
+func (b backoffs) Len() int           { return len(b) }
+func (b backoffs) Less(i, j int) bool { return b[i].at.Before(b[j].at) }
+func (b backoffs) Swap(i, j int)      { b[i], b[j] = b[j], b[i] }
+func (b *backoffs) Push(x any)        { *b = append(*b, x.(backoff)) }
+func (b *backoffs) Pop() any {
+	last := len(*b) - 1
+	x := (*b)[last]
+	(*b)[last] = backoff{}
+	*b = (*b)[:last]
+	return x
+}

@@ -1,0 +1,48 @@
+package invoker
+
+import (
+	"math/rand/v2"
+
+	"platform/invoker/endpoint"
+	"platform/metadata"
+)
+
+// Config are the settings of an Invoker.
+type Config struct {
+	// Defaults are what handlers that announce nothing get: time-outs, retentions
+	// and the retry policy.
+	Defaults metadata.Defaults
+	// ConcurrentInvocations bounds the attempts of the node that are open at a time;
+	// others wait in order of arrival. 0 is no bound.
+	ConcurrentInvocations int
+	// MessageSizeLimit is the size in bytes from which a message of an endpoint is
+	// refused (RT0003).
+	MessageSizeLimit int
+	// MessageSizeWarning is the size in bytes from which a message is logged.
+	MessageSizeWarning int
+	// EagerStateLimit is how many bytes of an object's state are sent with an
+	// attempt's start; 0: none.
+	EagerStateLimit int
+	// EnableV7 lets attempts use version 7 of the service protocol.
+	EnableV7 bool
+	// AdditionalHeaders go with every request to an endpoint. Those of a deployment
+	// win over them.
+	AdditionalHeaders map[string]string
+	// Random makes the unique parts of ids; nil is the runtime's generator.
+	Random func() uint64
+	// Endpoint are the settings of connections.
+	Endpoint endpoint.Config
+}
+
+// DefaultConfig is what a server has that nobody configured.
+func DefaultConfig() Config {
+	return Config{
+		Defaults:              metadata.StandardDefaults(),
+		ConcurrentInvocations: 1000,
+		MessageSizeLimit:      32 << 20,
+		MessageSizeWarning:    10 << 20,
+		EagerStateLimit:       32 << 20,
+		Random:                rand.Uint64,
+		Endpoint:              endpoint.DefaultConfig(),
+	}
+}

@@ -1,0 +1,64 @@
+package endpoint
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// Address is where an endpoint is and which HTTP it speaks.
+type Address struct {
+	Scheme    string // http or https
+	Authority string // host and, unless it is the scheme's own, port
+	HTTP11    bool
+	base      string // path without trailing slash
+	query     string // with question mark, or empty
+	host      string // to dial: host and port
+	key       string // what connections are shared by
+}
+
+// ErrAddress is wrapped by the errors of ParseAddress.
+var ErrAddress = errors.New("invalid endpoint address")
+
+// ParseAddress reads the URI of an endpoint.
+func ParseAddress(uri string, http11 bool) (*Address, error) {
+	u, err := url.Parse(uri)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAddress, err)
+	}
+	a := &Address{Scheme: strings.ToLower(u.Scheme), Authority: u.Host, HTTP11: http11}
+	port := u.Port()
+	switch a.Scheme {
+	case "http":
+		port = orElse(port, "80")
+	case "https":
+		port = orElse(port, "443")
+	default:
+		return nil, fmt.Errorf("%w: scheme %q is neither http nor https", ErrAddress, u.Scheme)
+	}
+	if u.Hostname() == "" || !httpguts.ValidHostHeader(u.Host) {
+		return nil, fmt.Errorf("%w: %q has no usable host", ErrAddress, uri)
+	}
+	a.base = strings.TrimRight(u.EscapedPath(), "/")
+	if u.RawQuery != "" {
+		a.query = "?" + u.RawQuery
+	}
+	a.host = net.JoinHostPort(u.Hostname(), port)
+	a.key = fmt.Sprint(a.Scheme, " ", a.host, " ", http11)
+	return a, nil
+}
+
+// Path is the request path of something below the endpoint's base path; suffix
+// begins with a slash.
+func (a *Address) Path(suffix string) string { return a.base + suffix + a.query }
+
+func orElse(s, fallback string) string {
+	if s == "" {
+		return fallback
+	}
+	return s
+}

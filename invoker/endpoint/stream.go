@@ -1,0 +1,164 @@
+package endpoint
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// Request is the head of a request. Header names are in lower case, which saves
+// the transport a conversion.
+type Request struct {
+	Address *Address
+	Method  string
+	Path    string // with query, as Address.Path makes it
+	Header  http.Header
+}
+
+// Head is the head of a response.
+type Head struct {
+	Status int
+	Header http.Header
+	HTTP1  bool // the response came over HTTP/1.1
+}
+
+// Receiver learns what happens on a stream. Calls come one after the other, on the
+// stream's goroutine; one that blocks holds up this stream only. After Finish and
+// Reset there is no further call, except one that was already under way.
+type Receiver interface {
+	// Begin is the first call. It returns the request, or nil to give the stream up,
+	// which is then the last call. The request's body is written with the stream's
+	// methods, before or after Begin returns.
+	Begin() *Request
+	// Response is called at most once, before Data.
+	Response(Head)
+	// Data hands over bytes of the body, valid during the call only. While it blocks
+	// the peer can send no more than the stream's window.
+	Data([]byte)
+	// End is the last call. A nil error says that the response is complete.
+	End(error)
+}
+
+// Stream is one request and its response. One goroutine carries it, beside those
+// of the HTTP transport. Methods may be called concurrently, also by the receiver;
+// none of them blocks.
+type Stream struct {
+	client *Client
+	recv   Receiver
+	body   body
+	cancel context.CancelFunc
+
+	mu      sync.Mutex // guards the fields below
+	discard bool       // nobody listens any more
+	since   time.Time  // when it was discarded
+}
+
+// Open starts a request on a goroutine of its own. If there is no connection, the
+// stream makes one, and if that fails the receiver learns at the end.
+func (c *Client) Open(recv Receiver) *Stream {
+	ctx, cancel := context.WithCancel(context.Background()) // lives as long as the stream, see Close
+	s := &Stream{client: c, recv: recv, cancel: cancel}
+	s.body.init()
+	open := c.begin(s)
+	go s.run(ctx, open)
+	return s
+}
+
+func (s *Stream) run(ctx context.Context, open bool) {
+	if open {
+		defer s.client.end(s)
+	}
+	defer s.cancel()
+	req := s.recv.Begin()
+	if req == nil {
+		return
+	}
+	err := ErrClosed
+	if open {
+		err = s.exchange(ctx, req)
+	}
+	s.body.abort()
+	if s.listening() {
+		s.recv.End(err)
+	}
+}
+
+// exchange sends the request and reads the response.
+func (s *Stream) exchange(ctx context.Context, req *Request) error {
+	resp, err := s.client.roundTrip(req.Address, s.request(ctx, req))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if s.listening() {
+		s.recv.Response(Head{Status: resp.StatusCode, Header: resp.Header, HTTP1: resp.ProtoMajor < 2})
+	}
+	buf := s.client.buffers.Get().(*[]byte)
+	defer s.client.buffers.Put(buf)
+	for {
+		n, err := resp.Body.Read(*buf)
+		if n > 0 && s.listening() {
+			s.recv.Data((*buf)[:n])
+		}
+		if err == io.EOF { //nolint:errorlint // a reader returns io.EOF itself
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Stream) request(ctx context.Context, req *Request) *http.Request {
+	r := &http.Request{
+		Method: req.Method, Header: req.Header, Host: req.Address.Authority,
+		// Opaque saves the transport from escaping a path that needs none.
+		URL: &url.URL{Scheme: req.Address.Scheme, Host: req.Address.Authority, Opaque: req.Path},
+	}
+	if req.Method != http.MethodGet {
+		r.Body, r.ContentLength = &s.body, -1
+	}
+	return r.WithContext(ctx)
+}
+
+func (s *Stream) listening() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.discard
+}
+
+// Write sends the chunks in order; they must not be modified afterwards.
+func (s *Stream) Write(chunks ...[]byte) { s.body.write(chunks) }
+
+// CloseWrite ends the request body after what was written.
+func (s *Stream) CloseWrite() { s.body.finish() }
+
+// Finish ends the request body and takes no further interest in the response,
+// whose rest is read in the background, for a bounded time.
+func (s *Stream) Finish() {
+	if s.ignore() {
+		s.body.finish()
+		s.client.drain(s)
+	}
+}
+
+// Reset gives the request up at once and tells the peer.
+func (s *Stream) Reset() {
+	s.ignore()
+	s.cancel()
+}
+
+// ignore ends calls of the receiver; false if they had ended already.
+func (s *Stream) ignore() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.discard {
+		return false
+	}
+	s.discard = true
+	s.since = time.Now()
+	return true
+}

@@ -1,0 +1,89 @@
+package invoker
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"platform/internal/errcode"
+	"platform/invoker/protocol"
+	"platform/partition/machine"
+)
+
+// What a failure demands, whatever the retry policy says.
+const (
+	retryByPolicy = protocol.Retry
+	pauseNow      = protocol.Pause
+	failNow       = protocol.Fail
+)
+
+// Codes of Error messages that have an entry of their own in the catalogue.
+const (
+	codeInternal          = 500
+	codeJournalMismatch   = 570
+	codeProtocolViolation = 571
+)
+
+// failure is why an attempt failed and what is to follow.
+type failure struct {
+	machine.AttemptFailure
+	behavior  protocol.Behavior
+	nextDelay *time.Duration // asked for by the endpoint
+	reached   bool           // the endpoint was asked
+	orderly   bool           // the endpoint itself ended the attempt
+}
+
+// failureOf is the failure of an error with a catalogue code; nil for nil.
+func failureOf(err error) *failure {
+	if err == nil {
+		return nil
+	}
+	code, _ := errcode.Of(err)
+	f := &failure{AttemptFailure: machine.AttemptFailure{
+		Code: codeInternal, ErrorCode: string(code), Message: plain(err.Error(), code),
+	}}
+	if code == errcode.RT0025 {
+		f.behavior = pauseNow
+	}
+	return f
+}
+
+// plain is a message without the code that goes beside it.
+func plain(text string, code errcode.Code) string {
+	return strings.TrimPrefix(text, "["+string(code)+"] ")
+}
+
+// failureFrom is the failure that an Error message tells of.
+func failureFrom(e *protocol.Failure) *failure {
+	code := errcode.RT0007
+	switch e.Code {
+	case codeJournalMismatch:
+		code = errcode.RT0016
+	case codeProtocolViolation:
+		code = errcode.RT0012
+	}
+	return &failure{
+		AttemptFailure: machine.AttemptFailure{
+			Code: e.Code, ErrorCode: string(code), Message: e.Message, Stacktrace: e.Stacktrace,
+			RelatedIndex: e.RelatedIndex, RelatedName: e.RelatedName, RelatedCommand: e.RelatedType,
+		},
+		behavior: e.Behavior, nextDelay: e.NextRetryDelay, orderly: true,
+	}
+}
+
+// retryAfter reads the header of that name: seconds or a date. It is nil if there
+// is none that can be read.
+func retryAfter(value string, now time.Time) *time.Duration {
+	var d time.Duration
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		d = time.Duration(seconds) * time.Second
+	} else if at, err := http.ParseTime(value); err == nil && at.After(now) {
+		d = at.Sub(now)
+	} else if at, err := time.Parse(time.RFC1123Z, value); err == nil && at.After(now) {
+		d = at.Sub(now)
+	} else {
+		return nil
+	}
+	return &d
+}

@@ -1,0 +1,71 @@
+package invoker
+
+import (
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+
+	"platform/internal/ids"
+	"platform/invoker/endpoint"
+	"platform/metadata"
+)
+
+// Registry is where attempts look up deployments and handlers.
+type Registry interface {
+	// Schemas is the newest view. It must be cheap.
+	Schemas() *metadata.Schemas
+}
+
+// stream is the part of endpoint.Stream that attempts use.
+type stream interface {
+	Write(chunks ...[]byte)
+	CloseWrite()
+	Finish()
+	Reset()
+}
+
+// Invoker runs the attempts of a node.
+type Invoker struct {
+	cfg      Config
+	registry Registry
+	log      *slog.Logger
+	client   *endpoint.Client
+	open     func(endpoint.Receiver) stream
+	slots    slots
+	routes   routes
+
+	mu       sync.Mutex // guards sessions
+	sessions map[*Session]struct{}
+}
+
+// New returns an invoker without sessions. Close it after all of them.
+func New(cfg Config, registry Registry, log *slog.Logger) *Invoker {
+	if cfg.Random == nil {
+		cfg.Random = rand.Uint64
+	}
+	iv := &Invoker{cfg: cfg, registry: registry, log: log, sessions: map[*Session]struct{}{}}
+	iv.slots.limit = cfg.ConcurrentInvocations
+	iv.routes.headers = cfg.AdditionalHeaders
+	iv.client = endpoint.NewClient(cfg.Endpoint)
+	iv.open = func(r endpoint.Receiver) stream { return iv.client.Open(r) }
+	return iv
+}
+
+// Close closes all connections and waits for what uses them.
+func (iv *Invoker) Close() { iv.client.Close() }
+
+// Client is the way to endpoints that attempts use, for discovery to share.
+func (iv *Invoker) Client() *endpoint.Client { return iv.client }
+
+// Status is what is known of an invocation's attempts beside what is stored; false
+// if no session of this node runs or retries it.
+func (iv *Invoker) Status(id ids.Invocation) (AttemptStatus, bool) {
+	iv.mu.Lock()
+	defer iv.mu.Unlock()
+	for s := range iv.sessions {
+		if t := s.task(id); t != nil {
+			return t.attemptStatus(), true
+		}
+	}
+	return AttemptStatus{}, false
+}

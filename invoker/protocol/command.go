@@ -1,0 +1,147 @@
+package protocol
+
+import (
+	"platform/internal/errcode"
+	"platform/partition/journal"
+	"platform/proto/service"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Command is what has to be known of a command before it is proposed.
+type Command struct {
+	// Request is set for Call and OneWayCall; its strings are part of the payload.
+	Request *journal.Request
+	// Target is the invocation id of a SendSignal, AttachInvocation or
+	// GetInvocationOutput that names one, or the id of a CompleteAwakeable.
+	Target string
+}
+
+// ParseCommand checks that a command is one an endpoint may send and that all
+// readers of the journal will be able to decode it. Its error carries RT0012.
+func ParseCommand(t journal.Type, payload []byte) (Command, error) {
+	var c Command
+	err := c.parse(t, payload)
+	if _, coded := errcode.Of(err); err != nil && !coded {
+		err = undecodable(t, err)
+	}
+	return c, err
+}
+
+func (c *Command) parse(t journal.Type, payload []byte) error {
+	switch t {
+	case journal.Output:
+		_, err := journal.ParseOutput(payload)
+		return err
+	case journal.Run:
+		var m service.RunCommandMessage
+		err := m.UnmarshalVTUnsafe(payload)
+		return completes(err, m.ResultCompletionId)
+	case journal.Sleep:
+		m, err := journal.ParseSleep(payload)
+		return completes(err, m.Completion)
+	case journal.SetState, journal.ClearState:
+		_, err := journal.ParseState(t, payload)
+		return err
+	case journal.GetLazyState:
+		m, err := journal.ParseState(t, payload)
+		return completes(err, m.Completion)
+	case journal.GetLazyStateKeys:
+		completion, err := journal.ParseGetLazyStateKeys(payload)
+		return completes(err, completion)
+	case journal.ClearAllState:
+		return new(service.ClearAllStateCommandMessage).UnmarshalVTUnsafe(payload)
+	case journal.GetEagerState:
+		var m service.GetEagerStateCommandMessage
+		err := m.UnmarshalVTUnsafe(payload)
+		return answered(err, m.Result != nil)
+	case journal.GetEagerStateKeys:
+		return new(service.GetEagerStateKeysCommandMessage).UnmarshalVTUnsafe(payload)
+	case journal.Call:
+		m, err := journal.ParseCall(payload)
+		c.Request = &m.Request
+		return completes(completes(err, m.Completion), m.IDCompletion)
+	case journal.OneWayCall:
+		m, err := journal.ParseOneWayCall(payload)
+		c.Request = &m.Request
+		return completes(err, m.IDCompletion)
+	}
+	return c.parseShared(t, payload)
+}
+
+// parseShared reads the commands about promises, signals and other invocations.
+func (c *Command) parseShared(t journal.Type, payload []byte) error {
+	switch t {
+	case journal.GetPromise:
+		var m service.GetPromiseCommandMessage
+		err := m.UnmarshalVTUnsafe(payload)
+		return completes(err, m.ResultCompletionId)
+	case journal.PeekPromise:
+		var m service.PeekPromiseCommandMessage
+		err := m.UnmarshalVTUnsafe(payload)
+		return completes(err, m.ResultCompletionId)
+	case journal.CompletePromise:
+		var m service.CompletePromiseCommandMessage
+		err := m.UnmarshalVTUnsafe(payload)
+		return completes(answered(err, m.Completion != nil), m.ResultCompletionId)
+	case journal.SendSignal:
+		var m service.SendSignalCommandMessage
+		err := m.UnmarshalVTUnsafe(payload)
+		c.Target = m.TargetInvocationId
+		return answered(err, m.SignalId != nil && m.Result != nil)
+	case journal.AttachInvocation, journal.GetInvocationOutput:
+		var m service.AttachInvocationCommandMessage
+		err := m.UnmarshalVTUnsafe(payload)
+		if id, ok := m.Target.(*service.AttachInvocationCommandMessage_InvocationId); ok {
+			c.Target = id.InvocationId
+		}
+		return completes(answered(err, m.Target != nil), m.ResultCompletionId)
+	case journal.CompleteAwakeable:
+		var m service.CompleteAwakeableCommandMessage
+		err := m.UnmarshalVTUnsafe(payload)
+		c.Target = m.AwakeableId
+		return answered(err, m.Result != nil)
+	}
+	return errcode.New(errcode.RT0012, "unexpected message %s", Name(t))
+}
+
+// completes adds to err that an answer needs a completion id.
+func completes(err error, completion uint32) error {
+	if err == nil && completion == 0 {
+		return errNoCompletion
+	}
+	return err
+}
+
+// answered adds to err that a choice must have been made.
+func answered(err error, present bool) error {
+	if err == nil && !present {
+		return errNoResult
+	}
+	return err
+}
+
+// lengthDelimited is the last occurrence of a field of bytes.
+func lengthDelimited(payload []byte, field protowire.Number) ([]byte, error) {
+	var found []byte
+	present := false
+	for len(payload) > 0 {
+		num, typ, n := protowire.ConsumeTag(payload)
+		if n < 0 {
+			return nil, protowire.ParseError(n)
+		}
+		size := protowire.ConsumeFieldValue(num, typ, payload[n:])
+		if size < 0 {
+			return nil, protowire.ParseError(size)
+		}
+		if num == field && typ == protowire.BytesType {
+			found, _ = protowire.ConsumeBytes(payload[n:])
+			present = true
+		}
+		payload = payload[n+size:]
+	}
+	if !present {
+		return nil, errNoFuture
+	}
+	return found, nil
+}

@@ -1,0 +1,60 @@
+package protocol
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Version is a version of the service protocol.
+type Version uint8
+
+// The versions that the server speaks; V7 only when it is told to.
+const (
+	V5 Version = 5
+	V6 Version = 6
+	V7 Version = 7
+)
+
+// Range is a range of versions, both ends included.
+type Range struct{ Min, Max int32 }
+
+// ServerRange is what this server speaks.
+func ServerRange(enableV7 bool) Range {
+	if enableV7 {
+		return Range{int32(V5), int32(V7)}
+	}
+	return Range{int32(V5), int32(V6)}
+}
+
+// Contains reports whether v lies in r.
+func (r Range) Contains(v Version) bool { return int32(v) >= r.Min && int32(v) <= r.Max }
+
+// String is the form of messages, "5 to 6".
+func (r Range) String() string {
+	if r.Min == r.Max {
+		return fmt.Sprint(r.Min)
+	}
+	return fmt.Sprintf("%d to %d", r.Min, r.Max)
+}
+
+// ErrNoVersion says that two ranges have no version in common.
+var ErrNoVersion = errors.New("no common service protocol version")
+
+// Choose is the newest version that both sides speak.
+func Choose(server, deployment Range) (Version, error) {
+	v := min(server.Max, deployment.Max)
+	if v < max(server.Min, deployment.Min) {
+		return 0, fmt.Errorf("%w: the endpoint speaks %s, the server %s", ErrNoVersion, deployment, server)
+	}
+	return Version(v), nil
+}
+
+var contentTypes = [...]string{
+	V5: "application/vnd.restate.invocation.v5",
+	V6: "application/vnd.restate.invocation.v6",
+	V7: "application/vnd.restate.invocation.v7",
+}
+
+// ContentType is the media type of requests and responses; endpoints compare it as
+// a whole.
+func (v Version) ContentType() string { return contentTypes[v] }

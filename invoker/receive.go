@@ -1,0 +1,308 @@
+package invoker
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"platform/internal/errcode"
+	"platform/invoker/endpoint"
+	"platform/invoker/protocol"
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+const (
+	// refusalTimeout is how long the body of an error status is waited for; some
+	// endpoints send it only after the request has ended.
+	refusalTimeout = 2 * time.Second
+	refusalBody    = 1 << 10
+	// openVolume is how many bytes of an attempt may be on their way into the log.
+	openVolume = 2 << 20
+)
+
+// Response looks at the status.
+func (a *attempt) Response(h endpoint.Head) {
+	if !a.enter() {
+		return
+	}
+	defer a.leave()
+	t := a.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.a != a || a.over {
+		return
+	}
+	a.touch()
+	if server := first(h.Header["X-Restate-Server"]); server != "" {
+		t.server = server
+	}
+	f := a.judge(&h)
+	if f == nil {
+		return
+	}
+	a.refusal = f
+	if !a.halfClosed {
+		a.closeWrite()
+	}
+	a.s.clock.wake(a.deadline())
+}
+
+// Data reads messages and proposes what they ask for.
+func (a *attempt) Data(p []byte) {
+	if !a.enter() {
+		return
+	}
+	defer a.leave()
+	if f := a.read(p); f != nil {
+		a.fail(f)
+		return
+	}
+	a.flush(false)
+	a.throttle()
+}
+
+// read takes in bytes. A failure ends the attempt.
+func (a *attempt) read(p []byte) *failure {
+	t := a.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.a != a || a.over {
+		return nil
+	}
+	a.touch()
+	if a.refusal != nil {
+		if a.body = append(a.body, p[:min(len(p), refusalBody-len(a.body))]...); len(a.body) == refusalBody {
+			return a.refused()
+		}
+		return nil
+	}
+	a.decoder.Feed(p)
+	for !a.over {
+		m, ok, err := a.decoder.Next()
+		if err != nil {
+			return failureOf(err)
+		}
+		if !ok {
+			break
+		}
+		if f := a.message(&m); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// End is the last event of the stream.
+func (a *attempt) End(err error) {
+	if !a.enter() {
+		return
+	}
+	defer a.leave()
+	a.t.mu.Lock()
+	over := a.t.a != a || a.over
+	f := a.refused()
+	partial := a.decoder.Partial()
+	a.t.mu.Unlock()
+	switch {
+	case over:
+		return
+	case f != nil:
+	case err != nil:
+		f = failureOf(errcode.New(errcode.RT0010, "connection to the endpoint: %w", err))
+	case partial:
+		f = failureOf(errcode.New(errcode.RT0010, "the response ended in the middle of a message"))
+	default:
+		f = failureOf(errcode.New(errcode.RT0007, "the response ended without saying how the invocation goes on"))
+	}
+	a.fail(f)
+}
+
+// message acts on one message; t.mu is held.
+func (a *attempt) message(m *protocol.Message) *failure {
+	if warn := a.s.iv.cfg.MessageSizeWarning; warn > 0 && len(m.Payload) >= warn {
+		a.s.log.Warn("large message from endpoint", "invocation_id", a.t.id, "message", protocol.Name(m.Type), "bytes", len(m.Payload))
+	}
+	switch m.Type {
+	case protocol.ProposeRunCompletion:
+		return a.propose(m)
+	case protocol.End:
+		return a.ended()
+	case protocol.Suspension:
+		await, err := protocol.ParseSuspension(a.plan.version, m.Payload)
+		if err != nil {
+			return failureOf(err)
+		}
+		a.finish(machine.Step{Kind: machine.StepSuspend, Await: await})
+		return nil
+	case protocol.Error:
+		e, err := protocol.ParseError(a.plan.version, m.Payload)
+		if err != nil {
+			return failureOf(err)
+		}
+		return failureFrom(&e)
+	case protocol.AwaitingOn:
+		if a.plan.version >= protocol.V7 {
+			_, err := protocol.ParseAwaitingOn(m.Payload)
+			return failureOf(err)
+		}
+	}
+	if !m.Type.IsCommand() {
+		return failureOf(errcode.New(errcode.RT0012, "unexpected message %s", protocol.Name(m.Type)))
+	}
+	return a.command(m)
+}
+
+func (a *attempt) propose(m *protocol.Message) *failure {
+	completion, notification, err := protocol.ParseRunProposal(m.Payload)
+	if err != nil {
+		return failureOf(err)
+	}
+	if m.WantAck && a.plan.version >= protocol.V7 {
+		if a.acks == nil {
+			a.acks = map[uint32]struct{}{}
+		}
+		a.acks[completion] = struct{}{}
+	}
+	a.steps = append(a.steps, machine.Step{
+		Kind: machine.StepRunCompletion, Type: journal.RunCompletion, Completion: completion, Payload: notification,
+	})
+	a.lingering = false
+	return nil
+}
+
+func (a *attempt) ended() *failure {
+	if !a.output {
+		return failureOf(errcode.New(errcode.RT0012, "the handler ended without an output"))
+	}
+	a.finish(machine.Step{Kind: machine.StepEnd})
+	return nil
+}
+
+// finish takes the step that ends the attempt, and half-closes at once: endpoints
+// wait for that before they end the response.
+func (a *attempt) finish(last machine.Step) {
+	a.steps = append(a.steps, last)
+	a.lingering, a.final, a.over = false, true, true
+	a.t.phase = settling
+	a.stream.Finish()
+	a.s.clock.closed(a)
+	if a.decoder.Partial() {
+		a.s.log.Debug("endpoint sent more after it ended the attempt", "invocation_id", a.t.id, "code", errcode.RT0012)
+	}
+}
+
+func (a *attempt) command(m *protocol.Message) *failure {
+	step, err := a.s.iv.step(a.t.inv, m)
+	if err != nil {
+		f := failureOf(err)
+		index := a.commands
+		f.RelatedIndex, f.RelatedCommand = &index, m.Type
+		return f
+	}
+	if len(a.steps) == 0 {
+		a.lingering = true
+	}
+	a.lingering = a.lingering && passive(m.Type)
+	a.steps = append(a.steps, step)
+	a.commands++
+	a.output = a.output || m.Type == journal.Output
+	return nil
+}
+
+// passive reports whether a command has no effect but to be recorded, so that it
+// may wait for what follows: if it is lost, the handler does the same again.
+func passive(t journal.Type) bool {
+	switch t {
+	case journal.Run, journal.Output, journal.SetState, journal.ClearState, journal.ClearAllState,
+		journal.GetEagerState, journal.GetEagerStateKeys:
+		return true
+	}
+	return false
+}
+
+// flush proposes the steps that have come together. Those that may linger are left
+// for a moment unless forced.
+func (a *attempt) flush(force bool) {
+	t := a.t
+	t.sending.Lock()
+	defer t.sending.Unlock()
+	t.mu.Lock()
+	if t.a != a || len(a.steps) == 0 {
+		t.mu.Unlock()
+		return
+	}
+	if a.lingering && !force {
+		t.mu.Unlock()
+		a.s.clock.linger(a)
+		return
+	}
+	p := &machine.Progress{ID: t.id, Attempt: t.number, Pin: a.plan.pin, Steps: a.steps}
+	final, volume := a.final, 0
+	for i := range a.steps {
+		volume += len(a.steps[i].Payload)
+	}
+	a.steps, a.lingering = nil, false
+	t.pending++
+	t.volume += volume
+	t.mu.Unlock()
+	a.s.part.Propose(p, func(o machine.Outcome, err error) { t.answered(a, p, volume, final, o, err) })
+}
+
+// throttle holds the stream up while too much of the attempt is on its way into the
+// log.
+func (a *attempt) throttle() {
+	t := a.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for t.a == a && !a.over && t.volume >= openVolume {
+		t.moved.Wait()
+	}
+}
+
+// judge turns a response that is not the expected one into a failure.
+func (a *attempt) judge(h *endpoint.Head) *failure {
+	code := errcode.RT0012
+	switch h.Status {
+	case 502, 504:
+		code = errcode.RT0010
+	case 429, 503:
+		code = errcode.RT0023
+	case 415:
+		code = errcode.RT0015
+	case 413:
+		code = errcode.RT0019
+	}
+	if h.Status < 200 || h.Status > 299 {
+		f := failureOf(errcode.New(code, "the endpoint answered with status %d", h.Status))
+		if code == errcode.RT0023 {
+			f.nextDelay = retryAfter(first(h.Header["Retry-After"]), time.Now())
+		}
+		return f
+	}
+	if got, want := first(h.Header["Content-Type"]), a.plan.version.ContentType(); got != want {
+		return failureOf(errcode.New(code, "the endpoint answered with content type %q instead of %q", got, want))
+	}
+	return nil
+}
+
+// refused is the failure of a response with an error status, with as much of its
+// body as has come; t.mu is held.
+func (a *attempt) refused() *failure {
+	f := a.refusal
+	if f == nil {
+		return nil
+	}
+	a.refusal = nil
+	if text := strings.TrimSpace(strings.ToValidUTF8(string(a.body), "�")); text != "" {
+		f.Message = fmt.Sprintf("%s: %s", f.Message, text)
+	}
+	return f
+}
+
+func first(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
+}

@@ -1,0 +1,99 @@
+package invoker
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+
+	"golang.org/x/net/http/httpguts"
+
+	"platform/internal/ids"
+	"platform/invoker/endpoint"
+	"platform/invoker/protocol"
+	"platform/metadata"
+)
+
+// route is how to reach a deployment: what all its attempts have in common.
+type route struct {
+	deployment *metadata.Deployment
+	addr       *endpoint.Address
+	own        map[string]bool // names that the deployment's headers have set
+	headers    [protocol.V7 + 1]http.Header
+}
+
+// add sets a header of one request unless the deployment has set it for all.
+func (r *route) add(h http.Header, name, value string) {
+	if !r.own[name] {
+		h[name] = []string{value}
+	}
+}
+
+// routes remembers the routes of deployments.
+type routes struct {
+	headers map[string]string // of the server, for all deployments
+
+	mu   sync.RWMutex // guards byID
+	byID map[ids.Deployment]*route
+}
+
+// get returns the route of a deployment, made anew when the registry has a new
+// version of it.
+func (r *routes) get(d *metadata.Deployment) (*route, error) {
+	r.mu.RLock()
+	known := r.byID[d.ID]
+	r.mu.RUnlock()
+	if known != nil && known.deployment == d {
+		return known, nil
+	}
+	made, err := r.make(d)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byID == nil {
+		r.byID = map[ids.Deployment]*route{}
+	}
+	r.byID[d.ID] = made
+	return made, nil
+}
+
+func (r *routes) make(d *metadata.Deployment) (*route, error) {
+	addr, err := endpoint.ParseAddress(d.URI, d.HTTP11)
+	if err != nil {
+		return nil, err
+	}
+	made := &route{deployment: d, addr: addr, own: map[string]bool{}}
+	for v := protocol.V5; v <= protocol.V7; v++ {
+		h := http.Header{
+			"content-type": {v.ContentType()},
+			"accept":       {v.ContentType()},
+			"user-agent":   nil, // none, rather than the library's
+		}
+		setHeaders(h, r.headers, nil)
+		setHeaders(h, d.AdditionalHeaders, made.own)
+		made.headers[v] = h
+	}
+	return made, nil
+}
+
+// setHeaders adds configured headers, and notes their names in own if that is not
+// nil. Those that belong to the connection, and malformed ones, are left out: the
+// transport would refuse the whole request.
+func setHeaders(h http.Header, configured map[string]string, own map[string]bool) {
+	for name, value := range configured {
+		name = strings.ToLower(name)
+		if hopByHop[name] || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+			continue
+		}
+		h[name] = []string{value}
+		if own != nil {
+			own[name] = true
+		}
+	}
+}
+
+var hopByHop = map[string]bool{
+	"connection": true, "keep-alive": true, "proxy-connection": true, "transfer-encoding": true, "te": true,
+	"trailer": true, "upgrade": true, "host": true, "content-length": true, "expect": true,
+}

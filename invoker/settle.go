@@ -1,0 +1,145 @@
+package invoker
+
+import (
+	"time"
+
+	"platform/internal/errcode"
+	"platform/metadata"
+	"platform/partition/machine"
+)
+
+// answered takes the outcome of a proposal. It is called by the partition.
+func (t *task) answered(a *attempt, p *machine.Progress, volume int, final bool, o machine.Outcome, err error) {
+	t.mu.Lock()
+	t.pending--
+	t.volume -= volume
+	t.moved.Broadcast()
+	if t.a != a || t.phase == gone {
+		t.mu.Unlock()
+		return
+	}
+	var refused *failure
+	release := false
+	switch {
+	case err != nil, o.Code == machine.Stale:
+		release = t.end(true)
+	case o.Code != machine.OK:
+		refused = failureOf(errcode.New(errcode.RT0012, "the server refused what the handler asked for"))
+	case final:
+		release = t.end(false)
+	default:
+		t.stored(p)
+	}
+	conclude := t.phase == settling && t.pending == 0 && a.failure != nil
+	t.mu.Unlock()
+	if release {
+		t.s.iv.releaseSlot()
+	}
+	if refused != nil {
+		a.fail(refused)
+	}
+	if conclude {
+		t.conclude(a)
+	}
+}
+
+// stored notes that something of the attempt is in the journal now.
+func (t *task) stored(p *machine.Progress) {
+	t.pin, t.input = p.Pin, nil
+	for i := range p.Steps {
+		if p.Steps[i].Kind == machine.StepCommand {
+			t.retry.sinceEntry = 0
+			break
+		}
+	}
+}
+
+// fail ends the attempt. What it has achieved is proposed first, and the next one
+// waits for the answers: it must find all of that in the journal.
+func (a *attempt) fail(f *failure) {
+	t := a.t
+	t.mu.Lock()
+	if t.a != a || a.failure != nil || a.over && !a.final {
+		t.mu.Unlock()
+		return
+	}
+	f.reached = a.reached
+	a.failure, a.over, a.final = f, true, false
+	t.phase = settling
+	if f.orderly {
+		a.stream.Finish()
+	} else {
+		a.stream.Reset()
+	}
+	t.s.clock.closed(a)
+	t.moved.Broadcast()
+	t.mu.Unlock()
+	a.flush(true)
+	t.mu.Lock()
+	conclude := t.a == a && t.phase == settling && t.pending == 0
+	t.mu.Unlock()
+	if conclude {
+		t.conclude(a)
+	}
+}
+
+// conclude decides what follows a failed attempt all of whose proposals have been
+// answered.
+func (t *task) conclude(a *attempt) {
+	t.mu.Lock()
+	if t.a != a || t.phase != settling || t.pending > 0 || a.concluded {
+		t.mu.Unlock()
+		return
+	}
+	a.concluded = true
+	f := a.failure
+	t.report(f)
+	policy := &t.s.iv.cfg.Defaults.Retry
+	if a.plan != nil {
+		policy = &a.plan.options.Retry
+	}
+	delay, again := t.retry.next(f, policy)
+	if again {
+		t.a = nil
+		t.phase, t.hasSlot = backingOff, false
+		t.due = time.Now().Add(delay)
+		t.s.clock.backOff(t)
+		t.mu.Unlock()
+		t.s.iv.releaseSlot()
+		return
+	}
+	step := machine.Step{Kind: machine.StepPause, Failure: &f.AttemptFailure}
+	if f.behavior == failNow || f.behavior != pauseNow && policy.OnMaxAttempts == metadata.Kill {
+		step.Kind = machine.StepFail
+	}
+	p := &machine.Progress{ID: t.id, Attempt: t.number, Pin: t.pin, Steps: []machine.Step{step}}
+	t.pending++
+	t.mu.Unlock()
+	t.s.part.Propose(p, func(o machine.Outcome, err error) { t.answered(a, p, 0, true, o, err) })
+}
+
+// report notes and logs a failure; the same one again is not news.
+func (t *task) report(f *failure) {
+	repeated := t.last != nil && t.last.Message == f.Message && t.last.ErrorCode == f.ErrorCode
+	t.last = f
+	log := t.s.log.Warn
+	if repeated {
+		log = t.s.log.Debug
+	}
+	log("attempt failed", "invocation_id", t.id, "target", t.inv.Target.String(), "deployment_id", t.deployed.Deployment,
+		"code", f.ErrorCode, "err", f.Message, "failed_attempts", t.retry.total+1)
+}
+
+// resume starts the next attempt of a task whose back-off is over.
+func (t *task) resume() {
+	t.mu.Lock()
+	if t.phase != backingOff {
+		t.mu.Unlock()
+		return
+	}
+	t.phase = waiting
+	t.mu.Unlock()
+	if t.s.iv.slots.acquire(t) && !t.start() {
+		t.s.iv.releaseSlot()
+	}
+}

@@ -1,0 +1,37 @@
+package invoker
+
+import (
+	"time"
+
+	"platform/internal/ids"
+	"platform/partition/machine"
+)
+
+// AttemptStatus is what a leader knows of an invocation's attempts and nobody
+// stores.
+type AttemptStatus struct {
+	InFlight    bool // an attempt is open
+	RetryCount  int  // failed attempts since the invocation was admitted or resumed
+	LastStartAt time.Time
+	NextRetryAt time.Time               // zero unless it is backing off
+	LastFailure *machine.AttemptFailure // nil: none failed
+	Deployment  ids.Deployment          // of the last attempt
+	Protocol    uint8
+	Server      string // what the endpoint calls itself; empty if it did not say
+}
+
+func (t *task) attemptStatus() AttemptStatus {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	st := AttemptStatus{
+		InFlight: t.phase == running || t.phase == settling, RetryCount: t.retry.total, LastStartAt: t.started,
+		Deployment: t.deployed.Deployment, Protocol: t.deployed.Protocol, Server: t.server,
+	}
+	if t.phase == backingOff {
+		st.NextRetryAt = t.due
+	}
+	if t.last != nil {
+		st.LastFailure = &t.last.AttemptFailure
+	}
+	return st
+}

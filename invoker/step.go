@@ -1,0 +1,130 @@
+package invoker
+
+import (
+	"encoding/binary"
+	"time"
+
+	"platform/internal/errcode"
+	"platform/internal/ids"
+	"platform/invoker/protocol"
+	"platform/metadata"
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+// step checks a command and makes the step that proposes it. An error says what
+// the handler did wrong.
+func (iv *Invoker) step(inv *machine.Invocation, m *protocol.Message) (machine.Step, error) {
+	step := machine.Step{Kind: machine.StepCommand, Type: m.Type, Payload: m.Payload}
+	c, err := protocol.ParseCommand(m.Type, m.Payload)
+	if err != nil {
+		return step, err
+	}
+	if err := allowed(inv.Target.Type, m.Type); err != nil {
+		return step, err
+	}
+	switch m.Type {
+	case journal.Call, journal.OneWayCall:
+		step.Callee, err = iv.callee(c.Request)
+	case journal.SendSignal:
+		err = checkInvocationID(c.Target)
+	case journal.AttachInvocation, journal.GetInvocationOutput:
+		if c.Target != "" {
+			err = checkInvocationID(c.Target)
+		}
+	case journal.CompleteAwakeable:
+		if _, bad := ids.ParseAwakeable(c.Target); bad != nil {
+			err = errcode.New(errcode.RT0012, "awakeable id %q: %w", c.Target, bad)
+		}
+	}
+	if err == nil && !supported(m.Type) {
+		err = errcode.New(errcode.RT0012, "this version of the server does not support the command %s", m.Type.Name())
+	}
+	return step, err
+}
+
+// supported reports whether the machine knows what to do for a command.
+func supported(t journal.Type) bool {
+	switch t {
+	case journal.GetPromise, journal.PeekPromise, journal.CompletePromise, journal.SendSignal,
+		journal.AttachInvocation, journal.GetInvocationOutput, journal.CompleteAwakeable:
+		return false
+	}
+	return true
+}
+
+// allowed checks that handlers of a kind may send a command.
+func allowed(of machine.TargetType, t journal.Type) error {
+	switch t {
+	case journal.GetEagerState, journal.GetEagerStateKeys, journal.GetLazyState, journal.GetLazyStateKeys:
+		if !of.Keyed() {
+			return errcode.New(errcode.RT0017, "%s: a plain service has no state", t.Name())
+		}
+	case journal.SetState, journal.ClearState, journal.ClearAllState:
+		if !of.Keyed() {
+			return errcode.New(errcode.RT0017, "%s: a plain service has no state", t.Name())
+		}
+		if !of.WritesState() {
+			return errcode.New(errcode.RT0017, "%s: a shared handler may not change state", t.Name())
+		}
+	case journal.GetPromise, journal.PeekPromise, journal.CompletePromise:
+		if !of.Workflow() {
+			return errcode.New(errcode.RT0017, "%s: only handlers of a workflow have promises", t.Name())
+		}
+	}
+	return nil
+}
+
+func checkInvocationID(text string) error {
+	if _, err := ids.ParseInvocation(text); err != nil {
+		return errcode.New(errcode.RT0017, "invocation id %q: %w", text, err)
+	}
+	return nil
+}
+
+// callee resolves whom a call is for.
+func (iv *Invoker) callee(r *journal.Request) (*machine.Callee, error) {
+	service, handler, err := iv.registry.Schemas().Resolve(r.Service, r.Handler)
+	if err != nil {
+		return nil, errcode.New(errcode.RT0018, "call of %s/%s: %w", r.Service, r.Handler, err)
+	}
+	switch {
+	case r.Scope != nil || r.LimitKey != nil:
+		return nil, errcode.New(errcode.RT0024, "call of %s/%s: scope and limit key need flow control, which is off", r.Service, r.Handler)
+	case r.Key != "" && !handler.Type.Keyed():
+		return nil, errcode.New(errcode.RT0017, "call of %s/%s: a plain service takes no key", r.Service, r.Handler)
+	case r.IdempotencyKey != nil && *r.IdempotencyKey == "":
+		return nil, errcode.New(errcode.RT0017, "call of %s/%s: the idempotency key is empty", r.Service, r.Handler)
+	}
+	options := metadata.Effective(handler, service, &iv.cfg.Defaults)
+	return &machine.Callee{
+		ID:        iv.calleeID(r, handler.Type),
+		Type:      handler.Type,
+		Retention: options.Retention(handler.Type, r.IdempotencyKey != nil),
+	}, nil
+}
+
+// calleeID makes the id of a callee, a function of the target where the same
+// target must lead to the same invocation (service protocol, identifiers).
+func (iv *Invoker) calleeID(r *journal.Request, t machine.TargetType) ids.Invocation {
+	switch {
+	case t == machine.WorkflowRun:
+		return ids.NewInvocation(ids.HashKey(r.Key), ids.WorkflowUnique("", r.Service, r.Key))
+	case r.IdempotencyKey != nil:
+		routing := r.Key
+		if !t.Keyed() {
+			routing = *r.IdempotencyKey
+		}
+		return ids.NewInvocation(ids.HashKey(routing), ids.IdempotentUnique("", r.Service, r.Key, r.Handler, *r.IdempotencyKey))
+	case t.Keyed():
+		return ids.NewInvocation(ids.HashKey(r.Key), iv.unique())
+	}
+	return ids.NewInvocation(iv.cfg.Random(), iv.unique())
+}
+
+// unique is laid out like a ULID: 48 bits of milliseconds, then 80 random ones.
+func (iv *Invoker) unique() (u [16]byte) {
+	binary.BigEndian.PutUint64(u[:], uint64(time.Now().UnixMilli())<<16|iv.cfg.Random()&0xffff)
+	binary.BigEndian.PutUint64(u[8:], iv.cfg.Random())
+	return u
+}

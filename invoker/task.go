@@ -1,0 +1,108 @@
+package invoker
+
+import (
+	"sync"
+	"time"
+
+	"platform/internal/ids"
+	"platform/partition/machine"
+)
+
+// phase is where a task stands.
+type phase uint8
+
+const (
+	waiting    phase = iota // for a slot
+	running                 // an attempt is open or being opened
+	settling                // the attempt is over; its last proposals are not answered yet
+	backingOff              // for the time of the next attempt
+	gone                    // nothing is owed any more
+)
+
+// task is an invocation that a session has to bring to an end or to a suspension,
+// by as many attempts as it takes. All of them have the machine's attempt number;
+// what the machine calls an attempt is an admission.
+type task struct {
+	s      *Session
+	id     ids.Invocation
+	number uint64
+
+	// sending is held while progress is taken from the attempt and proposed, so that
+	// proposals are made in order. It is taken before mu.
+	sending sync.Mutex
+
+	mu       sync.Mutex // guards the fields below, and the attempt
+	moved    sync.Cond  // unanswered or phase changed
+	phase    phase
+	inv      *machine.Invocation // as last read
+	input    []byte              // the whole journal, while it is just the input
+	pin      machine.Pin         // zero as long as nothing was stored
+	a        *attempt            // while running or settling
+	retry    retryState
+	pending  int // proposals without an answer
+	volume   int // payload bytes in them
+	hasSlot  bool
+	last     *failure // of the last attempt that failed
+	started  time.Time
+	due      time.Time // while backing off
+	deployed machine.Pin
+	server   string
+}
+
+// start begins an attempt with the slot it has been given. It reports false, and
+// the slot is the caller's again, if the task ended while it waited.
+func (t *task) start() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.phase != waiting {
+		return false
+	}
+	t.phase, t.hasSlot = running, true
+	t.started = time.Now()
+	t.a = &attempt{t: t, s: t.s}
+	t.a.stream = t.s.iv.open(t.a) // its first event waits for t.mu
+	return true
+}
+
+// abandon drops the task and cuts its attempt.
+func (t *task) abandon() {
+	t.mu.Lock()
+	release := t.end(true)
+	t.mu.Unlock()
+	if release {
+		t.s.iv.releaseSlot()
+	}
+}
+
+// end makes the task gone. It reports whether a slot is to be released, once t.mu
+// is not held any more.
+func (t *task) end(reset bool) (release bool) {
+	if t.phase == gone {
+		return false
+	}
+	if t.a != nil {
+		if reset {
+			t.a.stream.Reset()
+		}
+		t.s.clock.closed(t.a)
+		t.a = nil
+	}
+	t.phase = gone
+	t.inv, t.input = nil, nil
+	t.moved.Broadcast()
+	t.s.forget(t)
+	release, t.hasSlot = t.hasSlot, false
+	return release
+}
+
+// notify passes a notification on to the attempt. Without one that has begun to
+// read the journal there is nothing to do but to make sure that it is read.
+func (t *task) notify(n *machine.Notify) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.phase != running {
+		t.input = nil
+		return
+	}
+	t.a.notify(n)
+}

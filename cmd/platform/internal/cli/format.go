@@ -26,6 +26,21 @@ func pairs(table map[string]string) string {
 	return strings.Join(lines, "\n")
 }
 
+// headerPairs is pairs without the values of headers that carry secrets; --json
+// shows them.
+func headerPairs(headers map[string]string) string {
+	shown := maps.Clone(headers)
+	for name := range shown {
+		lower := strings.ToLower(name)
+		if slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(lower, word) }) {
+			shown[name] = "(hidden)"
+		}
+	}
+	return pairs(shown)
+}
+
+var secretWords = []string{"auth", "cookie", "key", "password", "secret", "token"}
+
 // transport names how a deployment is reached, in one word or two.
 func transport(d client.Deployment) string {
 	if d.ARN != "" {
@@ -43,7 +58,7 @@ func transportFields(p *term.Printer, d client.Deployment) []term.Field {
 		{Name: "Protocol versions", Value: versions(d)},
 		{Name: "SDK", Value: term.Clean(d.SDKVersion)},
 		{Name: "Registered", Value: p.Time(d.CreatedAt)},
-		{Name: "Headers", Value: pairs(d.AdditionalHeaders)},
+		{Name: "Headers", Value: headerPairs(d.AdditionalHeaders)},
 	}
 }
 

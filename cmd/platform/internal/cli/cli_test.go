@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"platform/cmd/platform/internal/client"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestEndpointURLCompletesWhatPeopleType(t *testing.T) {
+	for text, want := range map[string]string{
+		"9080":                    "http://localhost:9080",
+		":9080":                   "http://localhost:9080",
+		"localhost:9080":          "http://localhost:9080",
+		"host":                    "http://host",
+		"https://host:8443/path/": "https://host:8443/path/",
+		"[::1]:9080":              "http://[::1]:9080",
+	} {
+		got, err := endpointURL(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got)
+	}
+	for _, text := range []string{"", "ftp://host", "http://", "http://a b/"} {
+		_, err := endpointURL(text)
+		require.Error(t, err, text)
+	}
+}
+
+func TestOneEditApart(t *testing.T) {
+	for _, pair := range [][2]string{{"data", "dta"}, {"data", "dataa"}, {"data", "daat"}, {"data", "date"}, {"data", "data"}, {"json", "jsno"}} {
+		require.True(t, oneEditApart(pair[0], pair[1]), pair)
+		require.True(t, oneEditApart(pair[1], pair[0]), pair)
+	}
+	for _, pair := range [][2]string{{"data", "dt"}, {"data", "dote"}, {"json", "data"}, {"abcd", "badc"}} {
+		require.False(t, oneEditApart(pair[0], pair[1]), pair)
+	}
+}
+
+func TestWrap(t *testing.T) {
+	require.Equal(t, "aa bb\ncccccccc\ndd", wrap("aa  bb cccccccc\ndd", 5))
+}
+
+func TestMakePlan(t *testing.T) {
+	service := func(name string, revision int) client.Service { return client.Service{Name: name, Revision: revision} }
+	got := makePlan(
+		[]client.Service{service("A", 1), service("B", 4), service("C", 2)},
+		[]client.Service{service("A", 1), service("C", 2)},
+		[]client.Service{service("D", 1), service("B", 5), service("A", 2)},
+	)
+	require.Equal(t, []client.Service{service("D", 1)}, got.added)
+	require.Equal(t, []update{{service("A", 1), service("A", 2)}, {service("B", 4), service("B", 5)}}, got.updated)
+	require.Equal(t, []client.Service{service("C", 2)}, got.removed)
+}
+
+func TestFindServerSaysWhereItLooked(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := findServer()
+	require.ErrorContains(t, err, "platform-server is neither beside this program nor in PATH")
+	require.Equal(t, "Build it with `make build`, or put it beside this program.", hintFor(err))
+}
+
+func TestReportOfAnInterrupt(t *testing.T) {
+	var out bytes.Buffer
+	a := &app{System: System{Err: &out, Getenv: os.Getenv}}
+	require.Equal(t, exitError, a.report(fmt.Errorf("get: %w", context.Canceled)))
+	require.Equal(t, "Interrupted\n", out.String())
+}

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -44,6 +45,14 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Ended is closed when the process is gone.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Err tells how a process that should have gone on has ended. Call it after Ended.
+func (p *Process) Err() error {
+	if p.err == nil {
+		return errors.New("exit status 0")
+	}
+	return p.err
+}
 
 // Kill sends SIGKILL and waits until the process is gone.
 func (p *Process) Kill() {

@@ -134,7 +134,7 @@ func awaitReady(ctx context.Context, p *Process, ready func(context.Context) err
 		}
 		select {
 		case <-p.Ended():
-			return fmt.Errorf("%s ended before it was ready (%v):\n%s", p.name, p.err, p.LogTail(30))
+			return fmt.Errorf("%s ended before it was ready (%w):\n%s", p.name, p.Err(), p.LogTail(30))
 		case <-ctx.Done():
 			return fmt.Errorf("%s not ready: %w:\n%s", p.name, errors.Join(err, ctx.Err()), p.LogTail(30))
 		case <-tick.C:

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -152,7 +153,7 @@ func validTraceparent(s string) bool {
 func (s *Server) call(c echo.Context, t *target, inv *machine.Invoke) error {
 	id, repeatable := inv.ID, inv.IdempotencyKey != nil
 	answer, err := s.invocations.Call(c.Request().Context(), inv)
-	if err == ErrConflict {
+	if errors.Is(err, ErrConflict) {
 		return writeFailure(c.Response(), id, conflict)
 	}
 	if err != nil {

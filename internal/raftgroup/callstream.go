@@ -52,6 +52,14 @@ func (s *callStream) working() bool {
 	return s.greeted && s.err == nil
 }
 
+// everGreeted reports whether the peer has ever answered. If not, it most probably
+// never saw a request.
+func (s *callStream) everGreeted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.greeted
+}
+
 // call sends f and waits for its response until timeout.
 func (s *callStream) call(timeout <-chan time.Time, f *node.RaftFrame) (*node.RaftFrame, error) {
 	answer := make(chan *node.RaftFrame, 1)
@@ -65,7 +73,7 @@ func (s *callStream) call(timeout <-chan time.Time, f *node.RaftFrame) (*node.Ra
 	select {
 	case s.out <- f:
 	case <-s.done:
-		return nil, s.failure()
+		return nil, fmt.Errorf("%w: %w", errNotSent, s.failure())
 	case <-timeout:
 		return nil, fmt.Errorf("%s: %w", s.p.addr, errPeerTimeout)
 	}
@@ -76,6 +84,9 @@ func (s *callStream) call(timeout <-chan time.Time, f *node.RaftFrame) (*node.Ra
 		}
 		return r, nil
 	case <-s.done:
+		if !s.everGreeted() {
+			return nil, fmt.Errorf("%w: %w", errNotSent, s.failure())
+		}
 		return nil, s.failure()
 	case <-timeout:
 		return nil, fmt.Errorf("%s: %w", s.p.addr, errPeerTimeout)

@@ -189,7 +189,7 @@ func TestThreeProcessesLoseNothingWhenLeadersAreKilled(t *testing.T) {
 			clients.Go(func() { c.client(ctx, h, g, id) })
 		}
 	}
-	c.awaitProgress(h, time.Now())
+	c.awaitProgress(h)
 
 	var gaps []time.Duration
 	for round := range 6 {
@@ -203,7 +203,7 @@ func TestThreeProcessesLoseNothingWhenLeadersAreKilled(t *testing.T) {
 			gaps = append(gaps, gap)
 			t.Logf("round %d: node %d led group %d, next acknowledgement %v after the kill", round, victim, g, gap.Round(time.Millisecond/10))
 		}
-		c.awaitProgress(h, time.Now())
+		c.awaitProgress(h)
 		c.start(victim)
 		c.awaitCaughtUp(victim)
 	}
@@ -216,7 +216,7 @@ func TestThreeProcessesLoseNothingWhenLeadersAreKilled(t *testing.T) {
 }
 
 // awaitProgress waits until each group acknowledged 100 commands more.
-func (c *cluster) awaitProgress(h *history, _ time.Time) {
+func (c *cluster) awaitProgress(h *history) {
 	for g := range clusterGroups {
 		want := h.acks[g].Load() + 100
 		require.Eventually(c.t, func() bool { return h.acks[g].Load() >= want }, 60*time.Second, 5*time.Millisecond, "group %d makes no progress", g)

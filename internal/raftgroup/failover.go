@@ -82,13 +82,19 @@ func (g *Group) leaderAt(addr raft.ServerAddress) bool {
 }
 
 // succeed stands for election in place of the dead leader at addr, unless another
-// survivor was faster. Each survivor waits a little longer than the one before it.
+// survivor was faster. Each survivor waits a little longer than the one before it,
+// but no longer once it has refused that one its vote: then its own log is better.
 func (g *Group) succeed(addr raft.ServerAddress) {
 	rank, ok := g.successionRank(addr)
 	if !ok {
 		return
 	}
 	select {
+	case <-g.port.refused: // of an earlier election
+	default:
+	}
+	select {
+	case <-g.port.refused:
 	case <-time.After(time.Duration(rank) * g.cfg.Profile.FailoverStep):
 	case <-g.done:
 		return

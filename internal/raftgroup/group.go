@@ -100,6 +100,9 @@ func (g *Group) open() error {
 		g.cfg.Transport.detach(g.port)
 		return err
 	}
+	for _, s := range g.inst.raft.GetConfiguration().Configuration().Servers {
+		g.cfg.Transport.reach(s.Address)
+	}
 	return nil
 }
 

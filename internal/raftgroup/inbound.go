@@ -67,6 +67,7 @@ func (t *Transport) Exchange(stream node.RaftTransport_ExchangeServer) error {
 		t.log.Error("peer refused", "err", err)
 		return status.Error(codes.FailedPrecondition, err.Error())
 	}
+	t.peerSeen(raft.ServerAddress(first.Hello.Address))
 	// The server may outlive the transport; do not keep its streams.
 	stop := context.AfterFunc(t.ctx, cancel)
 	defer stop()
@@ -154,6 +155,12 @@ func (in *inbound) answer(ctx context.Context, req arrived) *node.RaftFrame {
 	}
 	if err == nil {
 		err = responseToWire(out, resp)
+	}
+	if out.VoteResponse != nil && !out.VoteResponse.Granted {
+		select {
+		case port.refused <- struct{}{}:
+		default:
+		}
 	}
 	if err != nil {
 		out.Error = err.Error()

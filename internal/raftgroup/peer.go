@@ -17,6 +17,9 @@ import (
 var (
 	errWrongResponse = errors.New("peer answered with another kind of response")
 	errPeerTimeout   = errors.New("peer did not answer in time")
+	// errNotSent says that a request most probably did not reach the peer, so that
+	// repeating one that may be repeated is worth it.
+	errNotSent = errors.New("request was not sent")
 )
 
 // streamKind separates what must not wait: entries may be large, heartbeats and
@@ -88,6 +91,34 @@ func (p *peer) call(kind streamKind, timeout time.Duration, f *node.RaftFrame) (
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	return s.call(timer.C, f)
+}
+
+// voteRetry is the pause between attempts to reach a peer for a vote.
+const voteRetry = 20 * time.Millisecond
+
+// callUntil is call for a request that Raft makes once per election: while the
+// peer cannot be reached it tries again, with a fresh dial instead of gRPC's
+// back-off, because the peer may have come back just now.
+func (p *peer) callUntil(timeout time.Duration, f *node.RaftFrame) (*node.RaftFrame, error) {
+	deadline := time.Now().Add(timeout)
+	for {
+		r, err := p.call(controlStream, time.Until(deadline), f)
+		if !errors.Is(err, errNotSent) || time.Until(deadline) < voteRetry {
+			return r, err
+		}
+		select {
+		case <-time.After(voteRetry):
+		case <-p.t.ctx.Done():
+			return nil, err
+		}
+		p.fast.ResetConnectBackoff()
+	}
+}
+
+// seen is called when the peer connected to this node: it is up, so dial it now.
+func (p *peer) seen() {
+	p.fast.ResetConnectBackoff()
+	p.bulk.ResetConnectBackoff()
 }
 
 // sendSnapshot streams a snapshot over the bulk connection. It gives up when

@@ -26,6 +26,7 @@ type port struct {
 	election time.Duration
 	rpcs     chan raft.RPC
 	closed   chan struct{}
+	refused  chan struct{} // this replica refused its vote; see Group.succeed
 }
 
 var (
@@ -147,7 +148,7 @@ func (p *port) appendPiece(target raft.ServerAddress, args *raft.AppendEntriesRe
 
 // RequestVote asks for a vote.
 func (p *port) RequestVote(_ raft.ServerID, target raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
-	f, err := p.call(target, controlStream, p.election, &node.RaftFrame{VoteRequest: &node.VoteRequest{
+	f, err := p.ask(target, &node.RaftFrame{VoteRequest: &node.VoteRequest{
 		Header: headerToWire(args.RPCHeader), Term: args.Term, LastLogIndex: args.LastLogIndex,
 		LastLogTerm: args.LastLogTerm, LeadershipTransfer: args.LeadershipTransfer,
 	}})
@@ -165,7 +166,7 @@ func (p *port) RequestVote(_ raft.ServerID, target raft.ServerAddress, args *raf
 
 // RequestPreVote asks whether a vote would be given.
 func (p *port) RequestPreVote(_ raft.ServerID, target raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
-	f, err := p.call(target, controlStream, p.election, &node.RaftFrame{PreVoteRequest: &node.VoteRequest{
+	f, err := p.ask(target, &node.RaftFrame{PreVoteRequest: &node.VoteRequest{
 		Header: headerToWire(args.RPCHeader), Term: args.Term, LastLogIndex: args.LastLogIndex, LastLogTerm: args.LastLogTerm,
 	}})
 	if err != nil {
@@ -209,6 +210,17 @@ func (p *port) InstallSnapshot(_ raft.ServerID, target raft.ServerAddress, args 
 	}
 	*resp = raft.InstallSnapshotResponse{RPCHeader: headerFromWire(out.Header), Term: out.Term, Success: out.Success}
 	return nil
+}
+
+// ask sends a request for a vote.
+func (p *port) ask(target raft.ServerAddress, f *node.RaftFrame) (*node.RaftFrame, error) {
+	peer, err := p.t.peer(target)
+	if err != nil {
+		return nil, err
+	}
+	f.GroupId = p.id
+	f.TimeoutMs = uint32(p.election.Milliseconds())
+	return peer.callUntil(p.election, f)
 }
 
 // call sends one request and waits for its response.

@@ -154,7 +154,7 @@ func (t *Transport) attach(g *Group) (*port, error) {
 	}
 	p := &port{
 		t: t, group: g, id: g.cfg.ID, election: g.cfg.Profile.ElectionTimeout,
-		rpcs: make(chan raft.RPC), closed: make(chan struct{}),
+		rpcs: make(chan raft.RPC), closed: make(chan struct{}), refused: make(chan struct{}, 1),
 	}
 	t.ports[g.cfg.ID] = p
 	return p, nil
@@ -198,6 +198,27 @@ func (t *Transport) peer(addr raft.ServerAddress) (*peer, error) {
 	}
 	t.peers[addr] = p
 	return p, nil
+}
+
+// reach opens a stream to addr, so that both nodes know of each other before they
+// need to.
+func (t *Transport) reach(addr raft.ServerAddress) {
+	if addr == t.cfg.Address {
+		return
+	}
+	if p, err := t.peer(addr); err == nil {
+		_, _ = p.stream(controlStream) // an unreachable peer is found out when it is needed
+	}
+}
+
+// peerSeen is called when the node at addr connected to this one.
+func (t *Transport) peerSeen(addr raft.ServerAddress) {
+	t.mu.RLock()
+	p, ok := t.peers[addr]
+	t.mu.RUnlock()
+	if ok {
+		p.seen()
+	}
 }
 
 // distance is 0 for a peer with a working stream and 1 otherwise.

@@ -22,7 +22,8 @@ type Request struct {
 type Head struct {
 	Status int
 	Header http.Header
-	HTTP1  bool // the response came over HTTP/1.1
+	HTTP1  bool // the response came over HTTP/1
+	HTTP10 bool // and that was 1.0
 }
 
 // Receiver learns what happens on a stream. Calls come one after the other, on the
@@ -94,7 +95,7 @@ func (s *Stream) exchange(ctx context.Context, req *Request) error {
 	}
 	defer resp.Body.Close()
 	if s.listening() {
-		s.recv.Response(Head{Status: resp.StatusCode, Header: resp.Header, HTTP1: resp.ProtoMajor < 2})
+		s.recv.Response(Head{Status: resp.StatusCode, Header: resp.Header, HTTP1: resp.ProtoMajor < 2, HTTP10: resp.ProtoMajor == 1 && resp.ProtoMinor == 0})
 	}
 	buf := s.client.buffers.Get().(*[]byte)
 	defer s.client.buffers.Put(buf)

@@ -1,0 +1,257 @@
+package discovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	"platform/internal/errcode"
+	"platform/invoker/endpoint"
+	"platform/invoker/protocol"
+	"platform/metadata"
+)
+
+// Config are the settings of a Discoverer.
+type Config struct {
+	Timeout           time.Duration // of a whole discovery, attempts included
+	MaxBody           int           // bytes of a manifest
+	Attempts          int           // on transient errors
+	Pause             time.Duration // between attempts
+	EnableV7          bool
+	AdditionalHeaders map[string]string // of the server, for all endpoints
+}
+
+// DefaultConfig is 10 s, 4 MiB, three attempts.
+func DefaultConfig() Config {
+	return Config{Timeout: 10 * time.Second, MaxBody: 4 << 20, Attempts: 3, Pause: 250 * time.Millisecond}
+}
+
+// Discoverer asks endpoints what they offer.
+type Discoverer struct {
+	cfg    Config
+	client *endpoint.Client
+}
+
+// New returns a discoverer that connects through client.
+func New(client *endpoint.Client, cfg Config) *Discoverer {
+	return &Discoverer{cfg: cfg, client: client}
+}
+
+// Request says whom to ask.
+type Request struct {
+	URI               string            // absolute, http or https
+	UseHTTP11         bool              // rather than HTTP/2
+	AdditionalHeaders map[string]string // sent on this request and, later, on every attempt
+}
+
+// Discover asks an endpoint for its manifest and turns it into a deployment that
+// can be registered; its id, times and revisions are left to the registry.
+//
+// Errors carry META0003 (not reachable), META0005 (reserved name), META0012 to
+// META0015, or are an *InvalidError.
+func (d *Discoverer) Discover(ctx context.Context, r Request) (*metadata.Deployment, error) {
+	uri, err := NormalizeURI(r.URI)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkHeaders(r.AdditionalHeaders); err != nil {
+		return nil, err
+	}
+	addr, err := endpoint.ParseAddress(uri, r.UseHTTP11)
+	if err != nil {
+		return nil, invalid("field 'uri' is invalid: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
+	defer cancel()
+	answer, err := d.ask(ctx, addr, r.AdditionalHeaders)
+	if err != nil {
+		return nil, err
+	}
+	dep, err := d.deployment(answer)
+	if err != nil {
+		return nil, err
+	}
+	dep.URI = uri
+	dep.AdditionalHeaders = r.AdditionalHeaders
+	return dep, nil
+}
+
+// ask repeats the request while the error may pass.
+func (d *Discoverer) ask(ctx context.Context, addr *endpoint.Address, extra map[string]string) (*answer, error) {
+	for attempt := 1; ; attempt++ {
+		a, transient, err := d.once(ctx, addr, extra)
+		if err == nil || !transient || attempt >= d.cfg.Attempts {
+			return a, err
+		}
+		pause := d.cfg.Pause + time.Duration(rand.Int64N(int64(d.cfg.Pause)+1))
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+func (d *Discoverer) once(ctx context.Context, addr *endpoint.Address, extra map[string]string) (_ *answer, transient bool, _ error) {
+	if addr.Scheme == "https" && !addr.HTTP11 {
+		negotiated, err := d.client.Negotiate(ctx, addr)
+		if err != nil {
+			return d.unreachable(ctx, addr, err)
+		}
+		addr = negotiated
+	}
+	c := &collector{request: d.request(addr, extra), limit: d.cfg.MaxBody, done: make(chan struct{})}
+	stream := d.client.Open(c)
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		stream.Reset()
+		return d.unreachable(ctx, addr, ctx.Err())
+	}
+	if c.tooLarge {
+		stream.Reset()
+		return nil, false, errcode.New(errcode.META0013, "the discovery response of %s is larger than %d bytes", addr.Authority, d.cfg.MaxBody)
+	}
+	if c.err != nil && c.head.Status == 0 || c.err != nil && success(c.head.Status) {
+		return d.unreachable(ctx, addr, c.err)
+	}
+	if err := checkStatus(addr, &c.head); err != nil {
+		return nil, retryable(c.head.Status), err
+	}
+	return &answer{head: c.head, body: c.body}, false, nil
+}
+
+func (d *Discoverer) unreachable(ctx context.Context, addr *endpoint.Address, err error) (*answer, bool, error) {
+	where := addr.Scheme + "://" + addr.Authority
+	switch {
+	case errors.Is(err, endpoint.ErrHTTP1):
+		return nil, false, errcode.New(errcode.META0014,
+			"%s answered in HTTP/1.1 although HTTP/2 with prior knowledge was spoken to it; register it with use_http_11", where)
+	case errors.Is(err, endpoint.ErrForbidden):
+		return nil, false, errcode.New(errcode.META0003, "%s must not be connected to: %w", where, err)
+	case ctx.Err() != nil:
+		return nil, false, errcode.New(errcode.META0003, "%s did not answer within %s", where, d.cfg.Timeout)
+	}
+	return nil, true, errcode.New(errcode.META0003, "%s cannot be reached: %w", where, err)
+}
+
+func success(status int) bool { return status >= 200 && status < 300 }
+
+func checkStatus(addr *endpoint.Address, h *endpoint.Head) error {
+	path := addr.Path("/discover")
+	switch {
+	case success(h.Status):
+		return nil
+	case h.Status == http.StatusNotFound:
+		return errcode.New(errcode.META0003,
+			"%s answered discovery with status 404; is the endpoint mounted under another path than %s?", addr.Authority, path)
+	case h.Status >= 300 && h.Status < 400:
+		return errcode.New(errcode.META0003,
+			"%s answered discovery with status %d; redirects are not followed, register the address they lead to", addr.Authority, h.Status)
+	}
+	return errcode.New(errcode.META0003, "%s answered discovery at %s with status %d", addr.Authority, path, h.Status)
+}
+
+func retryable(status int) bool {
+	switch status {
+	case 408, 429, 500, 502, 503, 504:
+		return true
+	}
+	return false
+}
+
+func (d *Discoverer) request(addr *endpoint.Address, extra map[string]string) *endpoint.Request {
+	h := http.Header{"accept": {acceptAll}, "user-agent": nil}
+	for _, headers := range []map[string]string{d.cfg.AdditionalHeaders, extra} {
+		for name, value := range headers {
+			h[strings.ToLower(name)] = []string{value}
+		}
+	}
+	return &endpoint.Request{Address: addr, Method: http.MethodGet, Path: addr.Path("/discover"), Header: h}
+}
+
+// checkHeaders refuses what cannot be sent, so that it is not found out later.
+func checkHeaders(headers map[string]string) error {
+	for name, value := range headers {
+		if !httpguts.ValidHeaderFieldName(name) {
+			return invalid("additional header %q has a malformed name", name)
+		}
+		if !httpguts.ValidHeaderFieldValue(value) {
+			return invalid("additional header %q has a malformed value", name)
+		}
+		switch strings.ToLower(name) {
+		case "connection", "host", "transfer-encoding", "upgrade", "te", "keep-alive", "proxy-connection", "content-length", "trailer", "expect":
+			return invalid("additional header %q belongs to the connection and cannot be set", name)
+		}
+	}
+	return nil
+}
+
+// answer is a successful response.
+type answer struct {
+	head endpoint.Head
+	body []byte
+}
+
+// collector receives a whole response.
+type collector struct {
+	request *endpoint.Request
+	limit   int
+	done    chan struct{} // closed when the fields below are final
+
+	head     endpoint.Head
+	body     []byte
+	tooLarge bool
+	err      error
+}
+
+// Begin hands the request over.
+func (c *collector) Begin() *endpoint.Request { return c.request }
+
+// Response keeps the head.
+func (c *collector) Response(h endpoint.Head) { c.head = h }
+
+// Data keeps the body up to the limit.
+func (c *collector) Data(p []byte) {
+	if c.tooLarge {
+		return
+	}
+	if len(c.body)+len(p) > c.limit {
+		c.tooLarge = true
+		close(c.done)
+		return
+	}
+	c.body = append(c.body, p...)
+}
+
+// End completes the response.
+func (c *collector) End(err error) {
+	if !c.tooLarge {
+		c.err = err
+		close(c.done)
+	}
+}
+
+// InvalidError says what is wrong with a request or a manifest where the catalogue
+// has no code for it.
+type InvalidError struct{ Reason string }
+
+// Error is the reason.
+func (e *InvalidError) Error() string { return e.Reason }
+
+// HTTPStatus is the status to answer with.
+func (e *InvalidError) HTTPStatus() int { return http.StatusBadRequest }
+
+func invalid(format string, args ...any) *InvalidError {
+	return &InvalidError{fmt.Sprintf(format, args...)}
+}
+
+// versions that a deployment may speak to be registered: those that some setting of
+// this server makes usable.
+func (d *Discoverer) versions() protocol.Range { return protocol.ServerRange(d.cfg.EnableV7) }

@@ -60,6 +60,7 @@ var adminAnswers = map[string]string{
 	"GET /services":               `{"services":[` + greeter(1, "dp_1old") + `,` + counter + `]}`,
 	"GET /services/Greeter":       greeter(1, "dp_1old"),
 	"GET /services/Counter":       counter,
+	"GET /services/Fading":        greeter(1, "dp_1old"),
 	"GET /deployments":            `{"deployments":[{` + deploymentHead + `,"services":[{"name":"Greeter","revision":1},{"name":"Counter","revision":3}]}]}`,
 	"GET /deployments/dp_1old":    `{` + deploymentHead + `,"services":[` + greeter(1, "dp_1old") + `,` + counter + `]}`,
 	"DELETE /deployments/dp_1old": ``,

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -21,6 +22,8 @@ type fakeServer struct {
 
 	mu       sync.Mutex // covers requests
 	requests []string
+
+	fading atomic.Int32 // how often the service Fading was asked for
 }
 
 func newFakeServer(dir string) *fakeServer {
@@ -42,6 +45,10 @@ func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer, ok := adminAnswers[r.Method+" "+r.URL.Path]
+	if r.URL.Path == "/services/Fading" {
+		// There twice, then gone.
+		ok = f.fading.Add(1) <= 2
+	}
 	if r.Method == http.MethodPost && r.URL.Path == "/deployments" {
 		answer, ok = registered(body), true
 	}

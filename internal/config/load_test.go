@@ -182,6 +182,7 @@ func TestProblemsNamePlaceKeyAndExpectation(t *testing.T) {
 		"factor":           {file: "default-retry-policy.exponentiation-factor = 0.5", want: "platform.toml:1: default-retry-policy.exponentiation-factor: expected a number of at least 1, got 0.5"},
 		"intervals":        {file: "[default-retry-policy]\nmax-interval = '1ms'", want: "platform.toml:2: default-retry-policy.max-interval: expected a duration not below initial-interval, 500ms, got 1ms"},
 		"proxy":            {file: "worker.invoker.http-proxy = 'proxy'", want: "worker.invoker.http-proxy: expected an address"},
+		"log filter":       {env: "PLATFORM_LOG=warn,platform=loud", want: "environment variable PLATFORM_LOG: log-filter: expected levels such as warn,platform=info, got \"warn,platform=loud\""},
 		"infinite factor":  {file: "default-retry-policy.exponentiation-factor = inf", want: "expected a number, got +Inf"},
 	} {
 		t.Run(name, func(t *testing.T) {

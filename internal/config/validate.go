@@ -7,7 +7,9 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 
 	"platform/internal/units"
 )
@@ -37,6 +39,7 @@ func (l *loader) validate() {
 	l.check("networking.message-size-limit",
 		cfg.Networking.MessageSizeLimit > 0 && cfg.Networking.MessageSizeLimit <= math.MaxInt32,
 		"a size from 1 byte to 2 GiB", cfg.Networking.MessageSizeLimit)
+	l.logFilter(cfg.LogFilter)
 	l.proxy(invoker.HTTPProxy)
 	l.retryPolicy(cfg.DefaultRetryPolicy)
 	l.listener("", cfg.Listener)
@@ -68,6 +71,15 @@ func (l *loader) listener(prefix string, listener Listener) {
 		address, err := url.Parse(listener.AdvertisedAddress)
 		l.check(prefix+"advertised-address", err == nil && address.Scheme != "" && address.Host != "",
 			"an address such as http://host:8080/", listener.AdvertisedAddress)
+	}
+}
+
+// logFilter checks the levels; the log itself knows what to do with the names.
+func (l *loader) logFilter(filter string) {
+	for part := range strings.SplitSeq(filter, ",") {
+		level := strings.ToLower(strings.TrimSpace(part[strings.LastIndexByte(part, '=')+1:]))
+		l.check("log-filter", strings.TrimSpace(part) == "" || slices.Contains(LogLevels(), level),
+			"levels such as warn,platform=info", filter)
 	}
 }
 

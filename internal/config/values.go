@@ -53,6 +53,11 @@ func (f *LogFormat) UnmarshalText(text []byte) error { return choose(f, text, f.
 func (f *LogFormat) choices() []LogFormat { return []LogFormat{LogPretty, LogCompact, LogJSON} }
 func (f *LogFormat) expected() string     { return oneOf(f.choices()) }
 
+// LogLevels lists the words that log-filter takes as levels.
+func LogLevels() []string {
+	return []string{"trace", "debug", "info", "warn", "warning", "error", "off"}
+}
+
 // OnMaxAttempts is what happens to an invocation whose attempts are used up.
 type OnMaxAttempts string
 

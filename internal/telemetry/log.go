@@ -63,7 +63,7 @@ func (h *handler) Enabled(_ context.Context, level slog.Level) bool { return lev
 func (h *handler) Handle(ctx context.Context, record slog.Record) error {
 	if code, ok := codeOf(record); ok {
 		record = record.Clone()
-		record.AddAttrs(slog.String(ErrorCodeKey, string(code)))
+		record.AddAttrs(slog.String(ErrorCodeKey, string(code))) //nolint:sloglint // a documented name
 	}
 	out := h.low
 	if record.Level >= slog.LevelWarn {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -71,6 +72,11 @@ func TestFilter(t *testing.T) {
 	}
 	_, err = ParseFilter("platform=loud")
 	require.ErrorContains(t, err, `"loud" is not a level`)
+	for _, level := range config.LogLevels() {
+		_, err := ParseFilter(level)
+		require.NoError(t, err)
+	}
+	require.Len(t, config.LogLevels(), len(levels))
 	none, err := ParseFilter("")
 	require.NoError(t, err)
 	require.Equal(t, slog.LevelError, none.Level("platform"))
@@ -94,7 +100,7 @@ func TestBadFilterIsAConfigurationError(t *testing.T) {
 
 func TestMetricsHandler(t *testing.T) {
 	answer := httptest.NewRecorder()
-	MetricsHandler(NewRegistry()).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	MetricsHandler(NewRegistry()).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	require.Equal(t, 200, answer.Code)
 	require.Contains(t, answer.Body.String(), "go_goroutines ")
 }

@@ -32,7 +32,7 @@ func (a *app) deploymentsList() *cobra.Command {
 	}
 	asJSON := jsonFlag(cmd.Flags())
 	extra := cmd.Flags().Bool("extra", false, "also show which deployments are still needed")
-	cmd.RunE = run(func(ctx context.Context, _ []string) error {
+	a.shows(cmd, func(ctx context.Context, _ []string) error {
 		deployments, answer, err := a.client.Deployments(ctx)
 		if err != nil {
 			return err
@@ -127,7 +127,7 @@ func (a *app) deploymentsDescribe() *cobra.Command {
 	}
 	asJSON := jsonFlag(cmd.Flags())
 	extra := cmd.Flags().Bool("extra", false, "also show whether the deployment is still needed")
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
+	a.shows(cmd, func(ctx context.Context, args []string) error {
 		deployment, answer, err := a.client.Deployment(ctx, args[0])
 		if err != nil {
 			return hintNotFound(err, "`platform deployments list` shows the deployments there are.")

@@ -121,7 +121,7 @@ func freePorts(ip string, ports ...*int) error {
 
 // serve runs the server until ctx ends or it ends by itself.
 func (a *app) serve(ctx context.Context, s devServer) error {
-	server := exec.Command(s.program)
+	server := &child{Cmd: exec.Command(s.program), ended: make(chan struct{})}
 	server.Env = append(os.Environ(),
 		"PLATFORM_BASE_DIR="+s.dir, "PLATFORM_NODE_NAME=dev", "PLATFORM_BIND_IP="+s.bindIP,
 		"PLATFORM_BIND_PORT="+strconv.Itoa(s.node),
@@ -134,33 +134,36 @@ func (a *app) serve(ctx context.Context, s devServer) error {
 	if err := server.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", s.program, err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Wait() }()
+	go server.wait()
 
 	ready, stopWaiting := context.WithTimeout(ctx, startTimeout)
 	defer stopWaiting()
-	answers := make(chan error, 1)
-	go func() { answers <- a.awaitHealth(ready, s) }()
+	probed := make(chan struct{})
+	var silent error // read it after probed is closed
+	go func() {
+		defer close(probed)
+		silent = a.awaitHealth(ready, s)
+	}()
 	select {
-	case err := <-ended:
+	case <-server.ended:
 		stopWaiting()
-		<-answers
-		return serverEnded(err)
-	case err := <-answers:
-		if err != nil && ctx.Err() == nil {
-			stop(server, ended)
-			return fmt.Errorf("the server did not answer within %s: %w", startTimeout, err)
+		<-probed
+		return serverEnded(server.err)
+	case <-probed:
+		if silent != nil && ctx.Err() == nil {
+			server.stop()
+			return fmt.Errorf("the server did not answer within %s: %w", startTimeout, silent)
 		}
 	}
 	if ctx.Err() == nil {
 		a.announce(s)
 	}
 	select {
-	case err := <-ended:
-		return serverEnded(err)
+	case <-server.ended:
+		return serverEnded(server.err)
 	case <-ctx.Done():
 		a.say("Stopping the server")
-		stop(server, ended)
+		server.stop()
 		return nil
 	}
 }
@@ -215,15 +218,27 @@ func serverEnded(err error) error {
 	return &hintedError{fmt.Errorf("the server ended by itself: %w", err), "Its messages stand above. If a port is in use, try --use-random-ports."}
 }
 
+// child is a running server.
+type child struct {
+	*exec.Cmd
+	ended chan struct{} // closed at its end
+	err   error         // how it ended; read it after ended is closed
+}
+
+func (c *child) wait() {
+	c.err = c.Wait()
+	close(c.ended)
+}
+
 // stop asks the server to end and waits for it; one that does not is killed.
-func stop(server *exec.Cmd, ended <-chan error) {
-	_ = server.Process.Signal(syscall.SIGTERM) // it may just have ended
+func (c *child) stop() {
+	_ = c.Process.Signal(syscall.SIGTERM) // it may just have ended
 	patience := time.NewTimer(stopTimeout)
 	defer patience.Stop()
 	select {
-	case <-ended:
+	case <-c.ended:
 	case <-patience.C:
-		_ = server.Process.Kill()
-		<-ended
+		_ = c.Process.Kill()
+		<-c.ended
 	}
 }

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"platform/cmd/platform/internal/client"
@@ -24,6 +26,8 @@ type globals struct {
 	request        timeout
 	insecure       bool
 	environment    string
+	watch          bool
+	interval       float64 // seconds
 }
 
 func (g *globals) bind(flags *pflag.FlagSet) {
@@ -35,6 +39,8 @@ func (g *globals) bind(flags *pflag.FlagSet) {
 	flags.StringVarP(&g.environment, "environment", "e", "", "profile of the configuration file (default local)")
 	flags.StringVar(&g.tableStyle, "table-style", "compact", "compact or borders")
 	flags.StringVar(&g.timeFormat, "time-format", "human", "human, iso8601 or rfc2822")
+	flags.BoolVarP(&g.watch, "watch", "w", false, "show the same again and again until Ctrl-C (list and describe)")
+	flags.Float64VarP(&g.interval, "interval", "n", 1, "`seconds` between two rounds of --watch")
 	flags.Var(&g.connect, "connect-timeout", "time to connect, as a duration or in milliseconds")
 	flags.Var(&g.request, "request-timeout", "time for an answer, as a duration or in milliseconds")
 	flags.BoolVar(&g.insecure, "insecure-skip-tls-verify", false, "accept any certificate")
@@ -63,10 +69,16 @@ func (t *timeout) Set(text string) error {
 
 // setUp checks the options and prepares output and client; it runs before every
 // command.
-func (a *app) setUp() error {
+func (a *app) setUp(cmd *cobra.Command) error {
 	borders := a.options.tableStyle == "borders"
 	if !borders && a.options.tableStyle != "compact" {
 		return fmt.Errorf("%q is not a table style; use compact or borders", a.options.tableStyle)
+	}
+	if a.options.watch && cmd.Annotations[watchable] == "" {
+		return errors.New("--watch is for commands that list or describe something")
+	}
+	if a.options.interval < 0.1 {
+		return errors.New("--interval must be at least 0.1 seconds")
 	}
 	times, err := term.ParseTimeFormat(a.options.timeFormat)
 	if err != nil {

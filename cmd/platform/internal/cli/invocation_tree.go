@@ -20,7 +20,7 @@ func (a *app) invocationsDescribe() *cobra.Command {
 		Example: "  platform invocations describe inv_1…",
 	}
 	asJSON := jsonFlag(cmd.Flags())
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
+	a.shows(cmd, func(ctx context.Context, args []string) error {
 		inv, answer, err := a.client.Invocation(ctx, args[0])
 		if err != nil {
 			return hintNotFound(err, "It may have completed without its result being kept. `platform invocations list --all` shows those there are.")

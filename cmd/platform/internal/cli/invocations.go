@@ -57,7 +57,7 @@ func (a *app) invocationsList() *cobra.Command {
 	flags.IntVar(&s.Limit, "limit", 100, "at most this many")
 	flags.BoolVar(&s.OldestFirst, "oldest-first", false, "oldest first")
 	asJSON := jsonFlag(flags)
-	cmd.RunE = run(func(ctx context.Context, _ []string) error {
+	a.shows(cmd, func(ctx context.Context, _ []string) error {
 		if err := s.complete(); err != nil {
 			return err
 		}

@@ -93,8 +93,8 @@ func (a *app) root() *cobra.Command {
 		Short:         "Runs, calls and manages durable services",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
-			return a.setUp()
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return a.setUp(cmd)
 		},
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		Example: `  platform dev                                   start a temporary server

@@ -33,7 +33,7 @@ func (a *app) servicesList() *cobra.Command {
 	asJSON := jsonFlag(cmd.Flags())
 	publicOnly := cmd.Flags().Bool("public-only", false, "leave out private services")
 	extra := cmd.Flags().Bool("extra", false, "also show the handlers")
-	cmd.RunE = run(func(ctx context.Context, _ []string) error {
+	a.shows(cmd, func(ctx context.Context, _ []string) error {
 		services, answer, err := a.client.Services(ctx)
 		if err != nil {
 			return err
@@ -87,7 +87,7 @@ func (a *app) servicesDescribe() *cobra.Command {
 		Example: "  platform services describe Greeter",
 	}
 	asJSON := jsonFlag(cmd.Flags())
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
+	a.shows(cmd, func(ctx context.Context, args []string) error {
 		service, answer, err := a.client.Service(ctx, args[0])
 		if err != nil {
 			return hintNotFound(err, "`platform services list` shows the services there are.")

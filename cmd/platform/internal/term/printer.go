@@ -24,6 +24,13 @@ func New(out io.Writer, getenv func(string) string, borders bool, times TimeForm
 	return &Printer{out: out, colour: wantsColour(out, getenv), borders: borders, times: times}
 }
 
+// To returns a printer that writes elsewhere in the same style.
+func (p *Printer) To(out io.Writer) *Printer {
+	other := *p
+	other.out = out
+	return &other
+}
+
 // wantsColour follows NO_COLOR, CLICOLOR and CLICOLOR_FORCE, then the kind of output.
 func wantsColour(out io.Writer, getenv func(string) string) bool {
 	switch {

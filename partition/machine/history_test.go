@@ -1,0 +1,330 @@
+package machine_test
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"platform/internal/ids"
+	"platform/partition/journal"
+	"platform/partition/machine"
+	"platform/partition/machine/machinetest"
+)
+
+// logged is a command as a partition's log holds it, and what came of it.
+type logged struct {
+	header  machine.Header
+	command machine.Command
+	outcome machine.Outcome
+	effects []string
+}
+
+// history draws commands that clients, attempts, clocks and other partitions may
+// send, in any order and with repeats, and applies them as it goes.
+type history struct {
+	*rapid.T
+	*world
+	logs     [][]logged
+	fresh    int                         // names given so far
+	next     map[ids.Invocation]uint32   // next completion id of a handler
+	waits    map[ids.Invocation][]uint32 // completions that are going to come
+	alive    map[ids.Invocation]bool     // created and not ended
+	finished map[ids.Invocation]int
+	pauses   bool
+}
+
+func newHistory(t *rapid.T, partitions int, pauses bool) *history {
+	return &history{
+		T: t, world: newWorld(uint32(partitions)), logs: make([][]logged, partitions), pauses: pauses,
+		next: map[ids.Invocation]uint32{}, waits: map[ids.Invocation][]uint32{}, alive: map[ids.Invocation]bool{}, finished: map[ids.Invocation]int{},
+	}
+}
+
+func (h *history) number(label string, from, to int) int {
+	return rapid.IntRange(from, to).Draw(h.T, label)
+}
+func (h *history) chance(percent int) bool { return h.number("chance", 1, 100) <= percent }
+
+// run draws and applies a number of commands.
+func (h *history) run(commands int) {
+	for range commands {
+		p := h.number("partition", 0, len(h.parts)-1)
+		switch n := h.number("command", 0, 99); {
+		case n < 25:
+			c := h.drawInvoke()
+			h.apply(h.owner(c.ID), c)
+		case n < 70:
+			h.drawProgress(p)
+		case n < 78:
+			h.now += int64(h.number("pass", 0, 3000))
+			h.apply(p, &machine.FireTimers{Timers: h.parts[p].state.Timers()})
+		case n < 93:
+			h.drawDeliver(h.number("from", 0, len(h.parts)-1), p)
+		case n < 96:
+			h.parts[p].epoch++
+			h.apply(p, &machine.Lead{Epoch: h.parts[p].epoch})
+		case n < 98:
+			h.stale(p)
+		default:
+			h.now += machine.MinRetention
+		}
+	}
+}
+
+// stale repeats a command of the log under the header of a deposed leader.
+func (h *history) stale(p int) {
+	if len(h.logs[p]) == 0 {
+		return
+	}
+	l := h.logs[p][h.number("which", 0, len(h.logs[p])-1)]
+	before := h.parts[p].state.Dump(h.names)
+	outcome := h.applyWith(p, machine.Header{Epoch: h.parts[p].epoch - 1, Time: h.now + 1e6}, l.command)
+	require.Equal(h, machine.Outcome{Code: machine.Stale}, outcome)
+	require.Equal(h, before, h.parts[p].state.Dump(h.names))
+}
+
+func (h *history) apply(p int, c machine.Command) machine.Outcome {
+	return h.applyWith(p, machine.Header{Epoch: h.parts[p].epoch, Time: h.now}, c)
+}
+
+// applyWith applies a command and checks what must hold after each.
+func (h *history) applyWith(p int, header machine.Header, c machine.Command) machine.Outcome {
+	part := h.parts[p]
+	queued := h.inboxed(part)
+	outcome, effects, err := part.machine.Apply(part.state, header, c, nil)
+	require.NoError(h, err)
+	require.Empty(h, part.state.Faults())
+	require.Empty(h, part.state.Broken(h.names))
+	h.passed(part, queued)
+	var texts []string
+	for _, e := range effects {
+		texts = append(texts, h.names.Effect(e))
+		switch e := e.(type) {
+		case *machine.Run:
+			if e.Invocation.Length == 1 {
+				require.NotNil(h, e.Input)
+			}
+			h.alive[e.Invocation.ID] = true
+		case *machine.SetTimer:
+			h.alive[e.Timer.ID] = h.alive[e.Timer.ID] || e.Timer.Kind == machine.TimerStart
+		case *machine.Finish:
+			require.True(h, h.alive[e.ID], "%s ended though it is not alive", h.names.Of(e.ID))
+			delete(h.alive, e.ID)
+			h.finished[e.ID]++
+		}
+	}
+	h.logs[p] = append(h.logs[p], logged{header, c, outcome, texts})
+	return outcome
+}
+
+// inboxed is who waits for each key, in order.
+func (h *history) inboxed(p *part) map[machine.Object][]ids.Invocation {
+	waiting := map[machine.Object][]*machine.Invocation{}
+	for _, id := range h.ids {
+		if inv, err := p.state.Invocation(id); err == nil && inv != nil && inv.Status == machine.Inboxed {
+			waiting[inv.Target.Object()] = append(waiting[inv.Target.Object()], inv)
+		}
+	}
+	order := map[machine.Object][]ids.Invocation{}
+	for o, all := range waiting {
+		slices.SortFunc(all, func(a, b *machine.Invocation) int { return int(a.QueueSeq) - int(b.QueueSeq) })
+		for _, inv := range all {
+			order[o] = append(order[o], inv.ID)
+		}
+	}
+	return order
+}
+
+// passed checks that those who left a queue were at its front, and that those who
+// came stand behind.
+func (h *history) passed(p *part, before map[machine.Object][]ids.Invocation) {
+	after := h.inboxed(p)
+	for o, queue := range before {
+		stay := 0
+		for stay < len(queue) && !slices.Contains(after[o], queue[stay]) {
+			stay++
+		}
+		rest := queue[stay:]
+		require.GreaterOrEqual(h, len(after[o]), len(rest), "queue of %v", o)
+		require.True(h, slices.Equal(rest, after[o][:len(rest)]), "queue of %v", o)
+	}
+}
+
+// drawTarget draws a target and, since ids of workflows and of idempotent requests
+// are made of their keys, the name of the invocation.
+func (h *history) drawTarget() (string, machine.Target) {
+	at := fmt.Sprintf("@%d", h.number("owner", 0, len(h.parts)-1))
+	h.fresh++
+	name := fmt.Sprintf("n%d%s", h.fresh, at)
+	switch h.number("kind", 0, 5) {
+	case 0:
+		return name, target("Greeter/greet", "service")
+	case 1, 2:
+		return name, target(fmt.Sprintf("Counter/k%d%s/add", h.number("key", 1, 2), at), "object")
+	case 3:
+		return name, target(fmt.Sprintf("Counter/k1%s/get", at), "shared")
+	case 4:
+		key := fmt.Sprintf("w%d%s", h.number("key", 1, 2), at)
+		return key, target("Wf/"+key+"/run", "workflow")
+	}
+	return fmt.Sprintf("i%d%s", h.number("key", 1, 2), at), target("Greeter/idempotent", "service")
+}
+
+func (h *history) drawRetention() machine.Retention {
+	return machine.Retention{
+		Completion: int64(h.number("retention", 0, 2)) * machine.MinRetention,
+		Journal:    int64(h.number("journal retention", 0, 2)) * machine.MinRetention / 2,
+	}
+}
+
+func (h *history) drawInvoke() *machine.Invoke {
+	name, to := h.drawTarget()
+	c := &machine.Invoke{ID: h.id(name), Target: to, Input: journal.NewInput(nil, []byte(name)), Retention: h.drawRetention()}
+	if h.chance(20) {
+		c.StartAt = h.now + int64(h.number("delay", -100, 3000))
+	}
+	return c
+}
+
+// drawProgress lets an attempt of the partition, usually a current one, achieve
+// something.
+func (h *history) drawProgress(p int) {
+	var running []*machine.Invocation
+	for _, name := range h.sortedNames() {
+		inv, err := h.parts[p].state.Invocation(h.ids[name])
+		if err == nil && inv != nil && (inv.Status == machine.Invoked || h.chance(3)) {
+			running = append(running, inv)
+		}
+	}
+	if len(running) == 0 {
+		return
+	}
+	inv := running[h.number("which", 0, len(running)-1)]
+	c := &machine.Progress{ID: inv.ID, Attempt: inv.Attempt, Pin: machine.Pin{Deployment: "dp_1", Protocol: 6}}
+	stale := inv.Status != machine.Invoked
+	if h.chance(5) {
+		c.Attempt -= uint64(h.number("older", 1, 3))
+		stale = true
+	}
+	c.Steps = h.drawSteps(inv, stale)
+	outcome := h.apply(p, c)
+	require.Equal(h, stale, outcome.Code == machine.Stale)
+	require.NotEqual(h, machine.Invalid, outcome.Code)
+}
+
+func (h *history) sortedNames() (names []string) {
+	for name := range h.ids {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// drawSteps draws steps that keep the rules. Those of a stale attempt leave no
+// trace here either.
+func (h *history) drawSteps(inv *machine.Invocation, stale bool) (steps []machine.Step) {
+	next, waits := max(h.next[inv.ID], 1), h.waits[inv.ID]
+	if inv.Length == 1 {
+		next, waits = 1, nil // the id may be used again after a purge
+	}
+	id := func() uint32 { next++; return next - 1 }
+	for range h.number("steps", 0, 4) {
+		switch n := h.number("step", 0, 6); {
+		case n == 0:
+			c := id()
+			steps = append(steps, machinetest.Run(c, "r"), machinetest.RunCompletion(c, h.drawResult()))
+			if h.chance(20) {
+				steps = append(steps, machinetest.RunCompletion(c, h.drawResult()))
+			}
+		case n == 1:
+			c := id()
+			steps = append(steps, machinetest.Sleep(c, h.now+int64(h.number("sleep", -500, 3000))))
+			waits = append(waits, c)
+		case n <= 3:
+			name, to := h.drawTarget()
+			callee := machine.Callee{ID: h.id(name), Retention: h.drawRetention()}
+			if n == 2 || to.Key != "" && to.Key == inv.Target.Key { // no calls to the own key: they would wait for ever
+				steps = append(steps, machinetest.Send(id(), to, []byte("x"), h.now+int64(h.number("delay", -500, 2000)), callee))
+				break
+			}
+			told, done := id(), id()
+			steps = append(steps, machinetest.Call(told, done, to, []byte("x"), callee))
+			waits = append(waits, done)
+		case inv.Target.Type.WritesState():
+			switch h.number("state", 0, 3) {
+			case 0, 1:
+				steps = append(steps, machinetest.SetState(fmt.Sprintf("k%d", h.number("key", 1, 3)), []byte{byte(n)}))
+			case 2:
+				steps = append(steps, machinetest.ClearState("k1"), machinetest.GetStateKeys(id()))
+			default:
+				steps = append(steps, machinetest.ClearAllState(), machinetest.GetState(id(), "k2"))
+			}
+		case inv.Target.Type.Keyed():
+			steps = append(steps, machinetest.GetState(id(), "k1"))
+		}
+	}
+	steps = append(steps, h.drawEnding(waits)...)
+	if !stale {
+		h.next[inv.ID], h.waits[inv.ID] = next, waits
+	}
+	return steps
+}
+
+// drawEnding draws how the attempt ends, if it does.
+func (h *history) drawEnding(waits []uint32) []machine.Step {
+	switch n := h.number("ending", 0, 9); {
+	case n <= 2:
+		return nil
+	case n <= 5 && len(waits) > 0:
+		s := machinetest.Suspend()
+		from := h.number("await", 0, len(waits)-1)
+		s.Await.Nested = []journal.Future{{
+			Completions: waits[from:],
+			Combinator:  journal.Combinator(h.number("combinator", 0, 4)),
+		}}
+		return []machine.Step{s}
+	case n == 6:
+		return []machine.Step{{Kind: machine.StepFail, Failure: &machine.AttemptFailure{Code: 500, Message: "no"}}}
+	case n == 7 && h.pauses:
+		return []machine.Step{{Kind: machine.StepPause, Failure: &machine.AttemptFailure{Code: 500, Message: "no"}}}
+	}
+	return []machine.Step{machinetest.Output(h.drawResult()), machinetest.End()}
+}
+
+func (h *history) drawResult() journal.Result {
+	if h.chance(30) {
+		return journal.Result{Failure: &journal.Failure{Code: 400, Message: "bad"}}
+	}
+	return journal.Result{Value: []byte("v")}
+}
+
+// drawDeliver ships messages, often again, and acknowledges some.
+func (h *history) drawDeliver(from, to int) {
+	if from == to {
+		return
+	}
+	sent, err := h.parts[from].state.LastSent(uint32(to))
+	require.NoError(h, err)
+	delivered, err := h.parts[to].state.LastDelivered(uint32(from))
+	require.NoError(h, err)
+	first := delivered + 1 - min(uint64(h.number("again", 0, 2)), delivered)
+	c := &machine.Deliver{From: uint32(from), FirstSeq: first}
+	for seq := first; seq <= sent; seq++ {
+		msg := h.parts[from].state.Outgoing(uint32(to), seq)
+		if msg == nil { // acknowledged already
+			return
+		}
+		c.Messages = append(c.Messages, msg)
+	}
+	if len(c.Messages) > 0 {
+		c.Messages = c.Messages[:h.number("messages", 1, len(c.Messages))]
+	}
+	require.Equal(h, machine.OK, h.apply(to, c).Code)
+	if h.chance(50) {
+		upto, err := h.parts[to].state.LastDelivered(uint32(from))
+		require.NoError(h, err)
+		h.apply(from, &machine.Acknowledge{To: uint32(to), Upto: upto})
+	}
+}

@@ -65,14 +65,14 @@ func (s *Server) Admin() string { return s.admin }
 // Restart starts the process on the same directory and ports and waits until it
 // is healthy. The former process must be gone.
 func (s *Server) Restart(ctx context.Context) error {
-	if err := s.launch(); err != nil {
+	if err := s.Launch(); err != nil {
 		return err
 	}
 	return s.awaitHealthy(ctx)
 }
 
-// launch starts the process and does not wait for it to answer.
-func (s *Server) launch() error {
+// Launch starts the process and does not wait for it to answer.
+func (s *Server) Launch() error {
 	args := make([]string, len(s.Target.Args))
 	for i, a := range s.Target.Args {
 		args[i] = s.replace.Replace(a)

@@ -10,6 +10,7 @@ import (
 
 	restate "github.com/restatedev/sdk-go"
 
+	"platform/test/harness/record"
 	"platform/test/sdk/contract"
 )
 
@@ -34,11 +35,11 @@ func stepsService() restate.ServiceDefinition {
 // once runs one recorded step, behind a gate if asked, and returns its ordinal.
 func once(ctx restate.Context, in contract.Step) (int, error) {
 	return restate.Run(ctx, func(ctx restate.RunContext) (int, error) {
-		n, err := record(ctx, in.ID, "step")
+		n, err := record.Effect(ctx, in.ID, "step")
 		if err != nil {
 			return 0, err
 		}
-		return n, wait(ctx, in.Gate)
+		return n, record.Wait(ctx, in.Gate)
 	}, restate.WithName("once"))
 }
 
@@ -47,7 +48,7 @@ func many(ctx restate.Context, in contract.Step) (int, error) {
 	sum := 0
 	for i := range in.N {
 		v, err := restate.Run(ctx, func(ctx restate.RunContext) (int, error) {
-			_, err := record(ctx, in.ID, strconv.Itoa(i))
+			_, err := record.Effect(ctx, in.ID, strconv.Itoa(i))
 			return i, err
 		})
 		if err != nil {
@@ -61,7 +62,7 @@ func many(ctx restate.Context, in contract.Step) (int, error) {
 // retry runs a step that fails in.Fail times before it succeeds.
 func retry(ctx restate.Context, in contract.Step) (int, error) {
 	return restate.Run(ctx, func(ctx restate.RunContext) (int, error) {
-		n, err := record(ctx, in.ID, "try")
+		n, err := record.Effect(ctx, in.ID, "try")
 		if err == nil && n <= in.Fail {
 			err = fmt.Errorf("try %d is meant to fail", n)
 		}
@@ -72,7 +73,7 @@ func retry(ctx restate.Context, in contract.Step) (int, error) {
 // exhaust runs a step that never succeeds and may be tried in.N times.
 func exhaust(ctx restate.Context, in contract.Step) (contract.Failure, error) {
 	err := restate.RunVoid(ctx, func(ctx restate.RunContext) error {
-		if _, err := record(ctx, in.ID, "try"); err != nil {
+		if _, err := record.Effect(ctx, in.ID, "try"); err != nil {
 			return err
 		}
 		return errors.New(in.Message)
@@ -83,7 +84,7 @@ func exhaust(ctx restate.Context, in contract.Step) (contract.Failure, error) {
 // refuse runs a step that ends with a terminal error.
 func refuse(ctx restate.Context, in contract.Step) (contract.Failure, error) {
 	err := restate.RunVoid(ctx, func(ctx restate.RunContext) error {
-		if _, err := record(ctx, in.ID, "try"); err != nil {
+		if _, err := record.Effect(ctx, in.ID, "try"); err != nil {
 			return err
 		}
 		return restate.ToTerminalError(errors.New(in.Message), restate.WithErrorCode(restate.Code(in.Code)))
@@ -96,7 +97,7 @@ func flaky(ctx restate.Context, in contract.Step) (int, error) {
 	if _, err := once(ctx, contract.Step{ID: in.ID + "-step"}); err != nil {
 		return 0, err
 	}
-	n, err := record(ctx, in.ID, "attempt")
+	n, err := record.Effect(ctx, in.ID, "attempt")
 	if err == nil && n <= in.Fail {
 		err = fmt.Errorf("attempt %d is meant to fail", n)
 	}
@@ -113,14 +114,14 @@ func fail(_ restate.Context, in contract.Step) (int, error) {
 func sleep(ctx restate.Context, in contract.Step) ([]int64, error) {
 	now := func(ctx restate.RunContext) (int64, error) {
 		at := time.Now().UnixMilli()
-		_, err := record(ctx, in.ID, strconv.FormatInt(at, 10))
+		_, err := record.Effect(ctx, in.ID, strconv.FormatInt(at, 10))
 		return at, err
 	}
 	from, err := restate.Run(ctx, now)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := record(ctx, in.ID+"-kept", "attempt"); err != nil {
+	if _, err := record.Effect(ctx, in.ID+"-kept", "attempt"); err != nil {
 		return nil, err
 	}
 	if err := restate.Sleep(ctx, time.Duration(in.Millis)*time.Millisecond); err != nil {
@@ -141,7 +142,7 @@ func random(ctx restate.Context, in contract.Step) (contract.Random, error) {
 	if err != nil {
 		return drawn, err
 	}
-	n, err := record(ctx, in.ID, string(text))
+	n, err := record.Effect(ctx, in.ID, string(text))
 	if err == nil && n <= in.Fail {
 		err = fmt.Errorf("attempt %d is meant to fail", n)
 	}

@@ -1,4 +1,7 @@
-package main
+// Package record is what a test service uses to tell the test of its side effects
+// and to wait for it; package harness has the other end, the Recorder. The
+// recorder's address is in the environment variable RECORDER.
+package record
 
 import (
 	"context"
@@ -10,8 +13,9 @@ import (
 	"strings"
 )
 
-// record reports a side effect and returns how many were reported under name.
-func record(ctx context.Context, name, value string) (int, error) {
+// Effect reports a side effect under name and returns how many were reported
+// under it, this one included.
+func Effect(ctx context.Context, name, value string) (int, error) {
 	out, err := ask(ctx, http.MethodPost, "/record/"+name, value)
 	if err != nil {
 		return 0, err
@@ -19,8 +23,8 @@ func record(ctx context.Context, name, value string) (int, error) {
 	return strconv.Atoi(out)
 }
 
-// wait returns when the test has opened the gate; no name means no gate.
-func wait(ctx context.Context, gate string) error {
+// Wait returns when the test has opened the gate; "" means no gate.
+func Wait(ctx context.Context, gate string) error {
 	if gate == "" {
 		return nil
 	}

@@ -1,0 +1,94 @@
+// Package history holds what the chaos tests observe from outside, and the
+// checkers that decide whether it can have happened.
+package history
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Run is the input of the handler Stepper/run.
+type Run struct {
+	ID    string `json:"id"` // name of the record of executions
+	Steps int    `json:"steps"`
+}
+
+// Execution is what a step reports each time it is really executed.
+type Execution struct {
+	Step  int      `json:"step"`
+	Nonce string   `json:"nonce"` // made up by this execution; the step's result
+	Seen  []string `json:"seen"`  // results that the handler got for the steps before
+}
+
+// CheckSteps tells what is wrong with an invocation whose executions arrived in
+// the given order and whose handler returned output. A step whose result a later
+// step has seen is acknowledged: its result never changes and it is never
+// executed again. Executions before that may be many.
+func CheckSteps(executions []Execution, output []string) error {
+	acknowledged := map[int]string{} // step -> nonce that somebody has seen
+	executed := map[int][]string{}
+	for at, e := range executions {
+		if nonce, ok := acknowledged[e.Step]; ok {
+			return fmt.Errorf("execution %d: step %d ran again (nonce %s) after %s was acknowledged", at, e.Step, e.Nonce, nonce)
+		}
+		if len(e.Seen) != e.Step {
+			return fmt.Errorf("execution %d: step %d saw %d results, want %d", at, e.Step, len(e.Seen), e.Step)
+		}
+		if err := acknowledge(acknowledged, executed, e.Seen); err != nil {
+			return fmt.Errorf("execution %d: %w", at, err)
+		}
+		executed[e.Step] = append(executed[e.Step], e.Nonce)
+	}
+	if err := acknowledge(acknowledged, executed, output); err != nil {
+		return fmt.Errorf("output: %w", err)
+	}
+	return nil
+}
+
+// acknowledge notes that results were seen and requires that they are what was
+// seen before, and come from an execution.
+func acknowledge(acknowledged map[int]string, executed map[int][]string, results []string) error {
+	for step, nonce := range results {
+		before, ok := acknowledged[step]
+		if ok && before != nonce {
+			return fmt.Errorf("the result of step %d changed from %s to %s", step, before, nonce)
+		}
+		if !slices.Contains(executed[step], nonce) {
+			return fmt.Errorf("the result %s of step %d comes from no execution", nonce, step)
+		}
+		acknowledged[step] = nonce
+	}
+	return nil
+}
+
+// Tally is what one client knows of a counter that only it adds to.
+type Tally struct {
+	Acked   int64   // sum of the amounts that were acknowledged
+	Unknown []int64 // amounts without an answer: each may count once or not at all
+}
+
+// maxUnknown bounds the search for the amounts that took effect.
+const maxUnknown = 20
+
+// Settle compares the counter's value with the tally. If a choice of unknown
+// amounts explains it, the tally starts afresh from there. Amounts are random and
+// large, so that a loss and a repetition do not cancel out.
+func (t *Tally) Settle(value int64) error {
+	if len(t.Unknown) > maxUnknown {
+		return fmt.Errorf("%d amounts without an answer are too many to check", len(t.Unknown))
+	}
+	rest := value - t.Acked
+	for choice := range 1 << len(t.Unknown) {
+		sum := int64(0)
+		for i, amount := range t.Unknown {
+			if choice&(1<<i) != 0 {
+				sum += amount
+			}
+		}
+		if sum == rest {
+			t.Acked, t.Unknown = value, nil
+			return nil
+		}
+	}
+	return fmt.Errorf("counter is %d, acknowledged are %d: no choice of the unknown %v explains %d", value, t.Acked, t.Unknown, rest)
+}

@@ -1,0 +1,75 @@
+package history
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestCheckSteps(t *testing.T) {
+	run := func(step int, nonce string, seen ...string) Execution {
+		return Execution{Step: step, Nonce: nonce, Seen: seen}
+	}
+	for _, c := range []struct {
+		name       string
+		executions []Execution
+		output     []string
+		violation  string
+	}{
+		{"each step once",
+			[]Execution{run(0, "a"), run(1, "b", "a")}, []string{"a", "b"}, ""},
+		{"a step again before it was acknowledged",
+			[]Execution{run(0, "a"), run(0, "a2"), run(1, "b", "a2")}, []string{"a2", "b"}, ""},
+		{"the last step again before the end",
+			[]Execution{run(0, "a"), run(1, "b", "a"), run(1, "b2", "a")}, []string{"a", "b2"}, ""},
+		{"an acknowledged step runs again",
+			[]Execution{run(0, "a"), run(1, "b", "a"), run(0, "a2"), run(1, "b2", "a2")}, []string{"a2", "b2"}, "step 0 ran again"},
+		{"an acknowledged step runs again with the same result",
+			[]Execution{run(0, "a"), run(1, "b", "a"), run(0, "a")}, []string{"a", "b"}, "step 0 ran again"},
+		{"a result changes between attempts",
+			[]Execution{run(0, "a"), run(0, "a2"), run(1, "b", "a"), run(1, "b2", "a2")}, []string{"a2", "b2"}, "changed from a to a2"},
+		{"the output differs from what was seen",
+			[]Execution{run(0, "a"), run(0, "a2"), run(1, "b", "a")}, []string{"a2", "b"}, "output: the result of step 0 changed"},
+		{"a result nobody made",
+			[]Execution{run(0, "a")}, []string{"x"}, "comes from no execution"},
+		{"a step that skipped another",
+			[]Execution{run(1, "b")}, []string{"b"}, "saw 0 results, want 1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := CheckSteps(c.executions, c.output)
+			if c.violation == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.violation)
+			}
+		})
+	}
+}
+
+func TestTallySettles(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		tally   Tally
+		value   int64
+		correct bool
+	}{
+		{"nothing unknown", Tally{Acked: 100}, 100, true},
+		{"unknown lost", Tally{Acked: 100, Unknown: []int64{7, 30}}, 100, true},
+		{"unknown took effect", Tally{Acked: 100, Unknown: []int64{7, 30}}, 137, true},
+		{"one of two took effect", Tally{Acked: 100, Unknown: []int64{7, 30}}, 130, true},
+		{"acknowledged lost", Tally{Acked: 100}, 60, false},
+		{"acknowledged twice", Tally{Acked: 100}, 140, false},
+		{"unknown twice", Tally{Acked: 100, Unknown: []int64{7}}, 114, false},
+		{"too much to tell", Tally{Acked: 0, Unknown: make([]int64, maxUnknown+1)}, 0, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := c.tally.Settle(c.value)
+			if !c.correct {
+				require.Error(t, err)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, Tally{Acked: c.value}, c.tally, "a settled tally starts afresh")
+		})
+	}
+}

@@ -131,6 +131,8 @@ func (f *fakeServer) ingress(w http.ResponseWriter, r *http.Request, body string
 	case strings.HasPrefix(r.URL.Path, "/platform/call/Failing/"):
 		w.Header().Set("x-platform-error-source", "invocation")
 		write(w, http.StatusTeapot, `{"code":418,"message":"no \u001b[31mcoffee","source":"invocation"}`)
+	case strings.HasPrefix(r.URL.Path, "/platform/call/Missing/"):
+		write(w, http.StatusNotFound, `{"code":404,"message":"no such order","source":"invocation"}`)
 	case strings.HasPrefix(r.URL.Path, "/platform/send/"):
 		write(w, http.StatusAccepted, `{"invocationId":"inv_1abc","status":"Accepted"}`)
 	case r.URL.Path == "/platform/attach/inv_1abc":

@@ -75,9 +75,11 @@ type hintedError struct {
 func (h *hintedError) Error() string { return h.err.Error() }
 func (h *hintedError) Unwrap() error { return h.err }
 
-// hintNotFound adds a hint to a 404 without a code.
+// hintNotFound adds a hint to a 404 of the server itself; one that a handler ended
+// with means something else.
 func hintNotFound(err error, hint string) error {
-	if answer, ok := errors.AsType[*client.APIError](err); ok && answer.Status == http.StatusNotFound && answer.Code == "" {
+	answer, ok := errors.AsType[*client.APIError](err)
+	if ok && answer.Status == http.StatusNotFound && answer.Code == "" && answer.Source != "invocation" {
 		return &hintedError{err, hint}
 	}
 	return err

@@ -1,0 +1,85 @@
+package client
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newClient(address string, timeout time.Duration) *Client {
+	return New(Options{
+		AdminURL: address, IngressURL: address, ConnectTimeout: timeout, RequestTimeout: timeout,
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+}
+
+func TestParseTarget(t *testing.T) {
+	for text, want := range map[string]Target{
+		"Greeter/greet":   {Service: "Greeter", Handler: "greet"},
+		"Counter/key/add": {Service: "Counter", Key: "key", Handler: "add", Keyed: true},
+		"Counter/a/b/add": {Service: "Counter", Key: "a/b", Handler: "add", Keyed: true},
+		"Counter//add":    {Service: "Counter", Handler: "add", Keyed: true},
+		"Counter/ä %/add": {Service: "Counter", Key: "ä %", Handler: "add", Keyed: true},
+	} {
+		got, err := ParseTarget(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+	}
+	for _, text := range []string{"", "Greeter", "Greeter/", "/greet", "Counter/key/"} {
+		_, err := ParseTarget(text)
+		require.Error(t, err, text)
+	}
+	require.Equal(t, "Counter/%C3%A4%20%25/add", Target{Service: "Counter", Key: "ä %", Handler: "add", Keyed: true}.path())
+}
+
+func TestSilentServerTimesOutOnAdminRequestsOnly(t *testing.T) {
+	release := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/services" {
+			<-release
+		}
+	}))
+	defer server.Close()
+	defer close(release)
+	c := newClient(server.URL, 50*time.Millisecond)
+	_, _, err := c.Services(t.Context())
+	silent, ok := err.(*UnreachableError)
+	require.True(t, ok, "%v", err)
+	require.False(t, silent.Refused())
+	require.Equal(t, "cannot reach the admin API at "+server.URL+"/: timed out", err.Error())
+	_, err = c.Attach(t.Context(), "inv_1")
+	require.NoError(t, err)
+}
+
+func TestCancelledRequestIsCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := newClient("http://127.0.0.1:1", time.Second).Attach(ctx, "inv_1")
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestUnixSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "admin.sock")
+	listener, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, `{"version":"1.2.3"}`)
+	}))
+	server.Listener = listener
+	server.Start()
+	defer server.Close()
+	version, err := newClient("unix:"+path, time.Second).Version(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "1.2.3", version.Version)
+}

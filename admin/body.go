@@ -1,0 +1,100 @@
+package admin
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"reflect"
+
+	"github.com/labstack/echo/v4"
+)
+
+// readJSON decodes the request body. Its errors tell bad syntax (400) from values
+// that do not fit (422) and say where.
+func (s *Server) readJSON(c echo.Context, into any) error {
+	r := c.Request()
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" {
+		return &failure{
+			status:  http.StatusUnsupportedMediaType,
+			message: fmt.Sprintf("expected the header 'content-type: application/json', got %q", r.Header.Get("Content-Type")),
+		}
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, s.cfg.BodyLimit))
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return &failure{
+			status:  http.StatusRequestEntityTooLarge,
+			message: fmt.Sprintf("the request body is larger than %d bytes", tooLarge.Limit),
+		}
+	}
+	if err != nil {
+		return badRequest("the request body could not be read: %v", err)
+	}
+	return decodeJSON(body, into)
+}
+
+func decodeJSON(body []byte, into any) error {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return badRequest("the request body is empty, expected a JSON object")
+	}
+	err := json.Unmarshal(body, into)
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		line, column := position(body, syntax.Offset)
+		return badRequest("the request body is not valid JSON: %v at line %d, column %d", syntax, line, column)
+	}
+	if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		what := "the request body"
+		if mismatch.Field != "" {
+			what = "the field '" + mismatch.Field + "'"
+		}
+		return &failure{
+			status:  http.StatusUnprocessableEntity,
+			message: fmt.Sprintf("%s must be %s, not %s", what, typeName(mismatch.Type), withArticle(mismatch.Value)),
+		}
+	}
+	if err != nil {
+		return badRequest("the request body is not valid: %v", err)
+	}
+	return nil
+}
+
+// position turns the offset of a syntax error, which counts the bytes read
+// including the offending one, into line and column, both from 1.
+func position(body []byte, offset int64) (line, column int) {
+	before := body[:min(max(offset-1, 0), int64(len(body)))]
+	line = 1 + bytes.Count(before, []byte{'\n'})
+	return line, len(before) - bytes.LastIndexByte(before, '\n')
+}
+
+// typeName says which JSON value a Go type takes.
+func typeName(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "a boolean"
+	case reflect.String:
+		return "a string"
+	case reflect.Map, reflect.Struct:
+		return "an object"
+	case reflect.Slice, reflect.Array:
+		return "an array"
+	case reflect.Float64:
+		return "a number"
+	default:
+		return "an integer"
+	}
+}
+
+// withArticle words the kind of value that the decoder met.
+func withArticle(value string) string {
+	switch value {
+	case "bool":
+		return "a boolean"
+	case "array", "object":
+		return "an " + value
+	}
+	return "a " + value
+}

@@ -1,0 +1,101 @@
+package admin
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/internal/ids"
+	"platform/metadata"
+)
+
+// listDeployments shows all deployments, the oldest first.
+func (s *Server) listDeployments(c echo.Context) error {
+	schemas, defaults := s.registry.Schemas(), s.cfg.Defaults()
+	deployments := slices.SortedFunc(maps.Values(schemas.Deployments), func(a, b *metadata.Deployment) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	list := make([]deploymentView, 0, len(deployments))
+	for _, d := range deployments {
+		list = append(list, viewDeployment(d, viewRevisions(d), defaults))
+	}
+	return answer(c, http.StatusOK, map[string]any{"deployments": list})
+}
+
+func (s *Server) getDeployment(c echo.Context) error {
+	d, err := findDeployment(s.registry.Schemas(), c)
+	if err != nil {
+		return err
+	}
+	defaults := s.cfg.Defaults()
+	return answer(c, http.StatusOK, viewDeployment(d, viewServices(d, defaults), defaults))
+}
+
+// deleteDeployment removes a deployment: with force at once, else only if nothing
+// needs it any more.
+func (s *Server) deleteDeployment(c echo.Context) error {
+	force, err := queryBool(c, "force")
+	if err != nil {
+		return err
+	}
+	schemas := s.registry.Schemas()
+	d, err := findDeployment(schemas, c)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	if !force {
+		if err := s.drained(c, schemas, d); err != nil {
+			return err
+		}
+	}
+	if err := s.registry.DeleteDeployment(ctx, d.ID); err != nil {
+		return err
+	}
+	s.log.Info("deployment deleted", "deployment_id", d.ID, "uri", d.URI, "force", force)
+	return c.NoContent(http.StatusAccepted)
+}
+
+// drained refuses to delete a deployment that still gets new invocations or that
+// unfinished ones are pinned to.
+func (s *Server) drained(c echo.Context, schemas *metadata.Schemas, d *metadata.Deployment) error {
+	var latest []string
+	for _, service := range d.Services {
+		if schemas.Services[service.Name].Deployment == d.ID {
+			latest = append(latest, service.Name)
+		}
+	}
+	pinned, err := s.invocations.InUse(c.Request().Context(), d.ID)
+	if err != nil {
+		return fmt.Errorf("count invocations of deployment %s: %w", d.ID, err)
+	}
+	var reasons []string
+	if pinned > 0 {
+		reasons = append(reasons, fmt.Sprintf("%d unfinished invocations are pinned to it", pinned))
+	}
+	if len(latest) > 0 {
+		reasons = append(reasons, "new invocations of "+strings.Join(latest, ", ")+" go to it")
+	}
+	if reasons == nil {
+		return nil
+	}
+	return &failure{status: http.StatusConflict, message: fmt.Sprintf(
+		"The deployment '%s' is in use: %s. Wait until it is drained, or delete it with force=true", d.ID, strings.Join(reasons, "; "))}
+}
+
+func findDeployment(schemas *metadata.Schemas, c echo.Context) (*metadata.Deployment, error) {
+	id, err := ids.ParseDeployment(c.Param("deployment"))
+	if err != nil {
+		return nil, invalidField("deployment", err)
+	}
+	d := schemas.Deployments[id]
+	if d == nil {
+		return nil, &metadata.NotFoundError{Deployment: id}
+	}
+	return d, nil
+}

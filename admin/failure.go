@@ -1,0 +1,138 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/internal/errcode"
+	"platform/metadata"
+)
+
+// internalError is all that clients learn of what nobody foresaw.
+const internalError = "internal error; the server's log says more"
+
+// statusClientClosed is what nobody reads any more.
+const statusClientClosed = 499
+
+// failure is an error that is ready to be answered.
+type failure struct {
+	status  int
+	code    errcode.Code // may be empty
+	message string
+}
+
+func (f *failure) Error() string { return f.message }
+
+// errorBody is the one shape of errors.
+type errorBody struct {
+	Message string        `json:"message"`
+	Code    *errcode.Code `json:"platform_code"`
+}
+
+func badRequest(format string, args ...any) *failure {
+	return &failure{status: http.StatusBadRequest, message: fmt.Sprintf(format, args...)}
+}
+
+// invalidField refuses a part of the path, the query or the body.
+func invalidField(name string, reason error) *failure {
+	return badRequest("The request field '%s' is invalid. Reason: %v", name, reason)
+}
+
+// fail answers a request with an error, unless an answer is on its way.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if response, ok := w.(*echo.Response); ok && response.Committed {
+		s.log.Warn("answer cut short", "method", r.Method, "path", r.URL.Path, "err", err)
+		return
+	}
+	f := s.explain(r, err)
+	body := errorBody{Message: f.message}
+	if f.code != "" {
+		body.Code = &f.code
+	}
+	if f.status == http.StatusRequestEntityTooLarge && r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close") // the rest of the body is not worth reading
+	}
+	writeJSON(w, f.status, body)
+}
+
+// explain finds the answer to an error.
+func (s *Server) explain(r *http.Request, err error) *failure {
+	if f, ok := errors.AsType[*failure](err); ok {
+		return f
+	}
+	if code, ok := errcode.Of(err); ok {
+		return &failure{errcode.Status(err, http.StatusInternalServerError), code, errcode.Text(err)}
+	}
+	if missing, ok := errors.AsType[*metadata.NotFoundError](err); ok {
+		return &failure{status: http.StatusNotFound, message: missing.Error()}
+	}
+	if routed, ok := errors.AsType[*echo.HTTPError](err); ok {
+		return explainRouting(r, routed)
+	}
+	switch {
+	case errors.Is(err, metadata.ErrUnavailable):
+		return &failure{status: http.StatusServiceUnavailable, message: "the metadata cannot be changed at the moment, no node leads it; nothing was changed, try again"}
+	case errors.Is(err, metadata.ErrUnknownOutcome):
+		return &failure{status: http.StatusServiceUnavailable, message: "whether the change was made is not known; look before you try again"}
+	case errors.Is(err, ErrUnavailable):
+		return &failure{status: http.StatusServiceUnavailable, message: err.Error()}
+	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
+		return &failure{status: statusClientClosed, message: "the client has gone"}
+	}
+	s.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+	return &failure{status: http.StatusInternalServerError, message: internalError}
+}
+
+// explainRouting words the router's own errors.
+func explainRouting(r *http.Request, err *echo.HTTPError) *failure {
+	f := &failure{status: err.Code, message: fmt.Sprint(err.Message)}
+	switch err.Code {
+	case http.StatusNotFound:
+		f.message = fmt.Sprintf("there is no route %s %s; GET / lists the routes", r.Method, r.URL.Path)
+	case http.StatusMethodNotAllowed:
+		f.message = fmt.Sprintf("the method %s is not allowed for %s", r.Method, r.URL.Path)
+	}
+	return f
+}
+
+// writeJSON answers with a JSON body.
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(body); err != nil {
+		panic(fmt.Sprintf("encode %T: %v", body, err)) // only our own types come here
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(buf.Bytes()) // nobody to tell if the client has gone
+}
+
+// answer ends a request with a JSON body.
+func answer(c echo.Context, status int, body any) error {
+	writeJSON(c.Response(), status, body)
+	return nil
+}
+
+// queryBool reads a yes-or-no parameter of the query; naming it without a value is
+// a yes.
+func queryBool(c echo.Context, name string) (bool, error) {
+	values, given := c.QueryParams()[name]
+	if !given {
+		return false, nil
+	}
+	switch strings.ToLower(values[len(values)-1]) {
+	case "", "true", "1":
+		return true, nil
+	case "false", "0":
+		return false, nil
+	}
+	return false, badRequest("The query parameter '%s' is invalid: %q is neither true nor false", name, values[len(values)-1])
+}

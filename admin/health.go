@@ -1,0 +1,81 @@
+package admin
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/internal/errcode"
+)
+
+// health says that requests are being answered.
+func (s *Server) health(c echo.Context) error { return c.NoContent(http.StatusOK) }
+
+func (s *Server) version(c echo.Context) error {
+	return answer(c, http.StatusOK, struct {
+		Version         string          `json:"version"`
+		MinVersion      int             `json:"min_admin_api_version"`
+		MaxVersion      int             `json:"max_admin_api_version"`
+		IngressEndpoint string          `json:"ingress_endpoint"`
+		Features        map[string]bool `json:"features"`
+	}{s.cfg.Version, minVersion, maxVersion, s.ingressEndpoint(c.Request()), s.cfg.Features})
+}
+
+// ingressEndpoint is the configured address, or the host under which the client
+// has reached us: the one address that is known to work for it.
+func (s *Server) ingressEndpoint(r *http.Request) string {
+	if s.cfg.IngressEndpoint != "" {
+		return s.cfg.IngressEndpoint
+	}
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = r.Host // without port
+		if n := len(host); n > 1 && host[0] == '[' && host[n-1] == ']' {
+			host = host[1 : n-1]
+		}
+	}
+	return "http://" + net.JoinHostPort(host, strconv.Itoa(s.cfg.IngressPort)) + "/"
+}
+
+// clusterHealth names the cluster and its nodes.
+func (s *Server) clusterHealth(c echo.Context) error {
+	cluster, provisioned := s.registry.Cluster()
+	if !provisioned {
+		return &failure{status: http.StatusServiceUnavailable, message: "the cluster has not been provisioned yet"}
+	}
+	members := []string{}
+	for _, n := range s.registry.Nodes() {
+		members = append(members, fmt.Sprintf("N%d", n.ID))
+	}
+	return answer(c, http.StatusOK, map[string]any{
+		"cluster_name":            cluster.Name,
+		"metadata_cluster_health": map[string]any{"members": members},
+	})
+}
+
+// errorView explains an error code.
+type errorView struct {
+	Code    errcode.Code `json:"code"`
+	Title   string       `json:"title"`
+	Meaning string       `json:"meaning"`
+	Remedy  string       `json:"remedy"`
+}
+
+func (s *Server) listErrors(c echo.Context) error {
+	list := []errorView{}
+	for _, e := range errcode.All() {
+		list = append(list, errorView{e.Code, e.Title, e.Meaning, e.Remedy})
+	}
+	return answer(c, http.StatusOK, map[string]any{"errors": list})
+}
+
+func (s *Server) getError(c echo.Context) error {
+	e, ok := errcode.Lookup(errcode.Code(c.Param("code")))
+	if !ok {
+		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The error code '%s' does not exist", c.Param("code"))}
+	}
+	return answer(c, http.StatusOK, errorView{e.Code, e.Title, e.Meaning, e.Remedy})
+}

@@ -1,0 +1,233 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/internal/ids"
+)
+
+// Invocations finds invocations on all partitions.
+type Invocations interface {
+	// List returns one page of the invocations that match, ordered by creation. A
+	// cursor it did not make is ErrCursor.
+	List(context.Context, Query) (Page, error)
+	// Get returns one invocation, with its journal if asked for; ErrNotFound.
+	Get(ctx context.Context, id ids.Invocation, journal bool) (*Invocation, error)
+	// InUse counts the unfinished invocations that are pinned to a deployment.
+	InUse(context.Context, ids.Deployment) (int, error)
+}
+
+// Errors of Invocations.
+var (
+	ErrNotFound = errors.New("invocation not found")
+	ErrCursor   = errors.New("the cursor does not belong to this listing")
+	// ErrUnavailable is wrapped when a partition cannot be asked; its text is told
+	// to the client.
+	ErrUnavailable = errors.New("not all partitions can be reached at the moment")
+)
+
+// Query selects invocations: those that match one value of each list that is not
+// empty.
+type Query struct {
+	Statuses    []Status
+	Services    []string
+	Handlers    []string
+	Keys        []string
+	Deployments []ids.Deployment // pinned
+	Limit       int              // of the page, 1 to 1000
+	Cursor      string           // from the page before; empty for the first
+	OldestFirst bool             // else the newest first
+}
+
+// Page is a part of a listing; Next is the cursor of the following one, empty if
+// there is none.
+type Page struct {
+	Invocations []*Invocation `json:"invocations"`
+	Next        string        `json:"next_cursor,omitempty"`
+}
+
+// Status is where an invocation stands, in the words of users.
+type Status string
+
+// The statuses.
+const (
+	StatusScheduled  Status = "scheduled"
+	StatusPending    Status = "pending"
+	StatusReady      Status = "ready"
+	StatusRunning    Status = "running"
+	StatusBackingOff Status = "backing-off"
+	StatusSuspended  Status = "suspended"
+	StatusPaused     Status = "paused"
+	StatusCompleted  Status = "completed"
+)
+
+var statuses = []Status{
+	StatusScheduled, StatusPending, StatusReady, StatusRunning, StatusBackingOff, StatusSuspended, StatusPaused, StatusCompleted,
+}
+
+// Invocation is what users see of an invocation. Fields that do not apply are zero
+// and left out.
+type Invocation struct {
+	ID                    string         `json:"id"`
+	Target                string         `json:"target"`
+	TargetServiceName     string         `json:"target_service_name"`
+	TargetServiceKey      string         `json:"target_service_key,omitempty"`
+	TargetHandlerName     string         `json:"target_handler_name"`
+	TargetServiceType     string         `json:"target_service_ty"` // service, virtual_object, workflow
+	Status                Status         `json:"status"`
+	CreatedAt             Timestamp      `json:"created_at,omitzero"`
+	ModifiedAt            Timestamp      `json:"modified_at,omitzero"`
+	ScheduledStartAt      Timestamp      `json:"scheduled_start_at,omitzero"`
+	RunningAt             Timestamp      `json:"running_at,omitzero"` // first start
+	CompletedAt           Timestamp      `json:"completed_at,omitzero"`
+	IdempotencyKey        *string        `json:"idempotency_key,omitempty"`
+	InvokedBy             string         `json:"invoked_by"` // ingress, service, subscription, restart_as_new
+	InvokedByID           string         `json:"invoked_by_id,omitempty"`
+	InvokedByTarget       string         `json:"invoked_by_target,omitempty"`
+	PinnedDeploymentID    ids.Deployment `json:"pinned_deployment_id,omitempty"`
+	PinnedProtocolVersion int            `json:"pinned_service_protocol_version,omitempty"`
+	JournalSize           uint32         `json:"journal_size"`
+	RetryCount            uint64         `json:"retry_count,omitempty"`
+	NextRetryAt           Timestamp      `json:"next_retry_at,omitzero"`
+	LastFailure           string         `json:"last_failure,omitempty"`
+	LastFailureErrorCode  string         `json:"last_failure_error_code,omitempty"`
+	LastAttemptServer     string         `json:"last_attempt_server,omitempty"`
+	CompletionResult      string         `json:"completion_result,omitempty"` // success, failure
+	CompletionFailure     string         `json:"completion_failure,omitempty"`
+
+	// Journal is present, even if it has no entries, when it was asked for.
+	Journal []Entry `json:"journal,omitzero"`
+}
+
+// Entry is what users see of a journal entry.
+type Entry struct {
+	Index         uint32    `json:"index"`
+	Type          string    `json:"entry_type"` // such as "Command: Run"
+	Name          string    `json:"name,omitempty"`
+	Completed     *bool     `json:"completed,omitempty"`
+	InvokedID     string    `json:"invoked_id,omitempty"`
+	InvokedTarget string    `json:"invoked_target,omitempty"`
+	SleepWakeupAt Timestamp `json:"sleep_wakeup_at,omitzero"`
+	AppendedAt    Timestamp `json:"appended_at,omitzero"`
+	RawLength     int       `json:"raw_length"`
+}
+
+// Sizes of a page.
+const (
+	defaultLimit = 100
+	maxLimit     = 1000
+)
+
+func (s *Server) listInvocations(c echo.Context) error {
+	query, err := readQuery(c)
+	if err != nil {
+		return err
+	}
+	page, err := s.invocations.List(c.Request().Context(), query)
+	if errors.Is(err, ErrCursor) {
+		return badRequest("The query parameter 'cursor' is invalid: %v", ErrCursor)
+	}
+	if err != nil {
+		return fmt.Errorf("list invocations: %w", err)
+	}
+	if page.Invocations == nil {
+		page.Invocations = []*Invocation{}
+	}
+	return answer(c, http.StatusOK, page)
+}
+
+func (s *Server) getInvocation(c echo.Context) error {
+	id, err := ids.ParseInvocation(c.Param("invocation_id"))
+	if err != nil {
+		return invalidField("invocation_id", err)
+	}
+	journal, err := queryBool(c, "journal")
+	if err != nil {
+		return err
+	}
+	invocation, err := s.invocations.Get(c.Request().Context(), id, journal)
+	if errors.Is(err, ErrNotFound) {
+		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The requested invocation '%s' does not exist", id)}
+	}
+	if err != nil {
+		return fmt.Errorf("get invocation %s: %w", id, err)
+	}
+	return answer(c, http.StatusOK, invocation)
+}
+
+// readQuery reads the filters. Unknown parameters are refused: a misspelt filter
+// would otherwise select everything.
+func readQuery(c echo.Context) (Query, error) {
+	q := Query{Limit: defaultLimit}
+	for name, values := range c.QueryParams() {
+		var err error
+		switch name {
+		case "status":
+			q.Statuses, err = parsed(values, parseStatus)
+		case "service":
+			q.Services, err = parsed(values, anyText)
+		case "handler":
+			q.Handlers, err = parsed(values, anyText)
+		case "key":
+			q.Keys = values // keys may contain commas
+		case "deployment":
+			q.Deployments, err = parsed(values, ids.ParseDeployment)
+		case "limit":
+			q.Limit, err = parseLimit(values[len(values)-1])
+		case "cursor":
+			q.Cursor = values[len(values)-1]
+		case "oldest_first":
+			q.OldestFirst, err = queryBool(c, name)
+		default:
+			return q, badRequest("The query parameter '%s' is unknown; there are status, service, handler, key, deployment, limit, cursor, oldest_first", name)
+		}
+		if f, ok := errors.AsType[*failure](err); ok {
+			return q, f
+		}
+		if err != nil {
+			return q, badRequest("The query parameter '%s' is invalid: %v", name, err)
+		}
+	}
+	return q, nil
+}
+
+// parsed reads a parameter that may be repeated or have several values separated
+// by commas.
+func parsed[T any](values []string, parse func(string) (T, error)) ([]T, error) {
+	var list []T
+	for _, value := range values {
+		for part := range strings.SplitSeq(value, ",") {
+			v, err := parse(strings.TrimSpace(part))
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+	}
+	return list, nil
+}
+
+func anyText(s string) (string, error) { return s, nil }
+
+func parseStatus(text string) (Status, error) {
+	if s := Status(text); slices.Contains(statuses, s) {
+		return s, nil
+	}
+	return "", fmt.Errorf("%q is not a status; there are %s", text, strings.Trim(fmt.Sprint(statuses), "[]"))
+}
+
+func parseLimit(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > maxLimit {
+		return 0, fmt.Errorf("%q is not a number from 1 to %d", text, maxLimit)
+	}
+	return n, nil
+}

@@ -1,0 +1,67 @@
+package admin
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/ids"
+)
+
+func TestListInvocationsPassesTheFiltersOn(t *testing.T) {
+	w := newWorld(t, nil)
+	require.Equal(t, http.StatusOK, w.ask(t, "GET", "/invocations", "").StatusCode)
+	require.Equal(t, Query{Limit: 100}, w.query)
+
+	const dp = "dp_10000000000000000000001"
+	answer := w.ask(t, "GET", "/invocations?status=running,backing-off&status=paused&service=A&service=B,C&handler=h&key=a,b&key=c&deployment="+dp+
+		"&limit=7&cursor=xyz&oldest_first=true", "")
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	require.Equal(t, Query{
+		Statuses: []Status{StatusRunning, StatusBackingOff, StatusPaused},
+		Services: []string{"A", "B", "C"}, Handlers: []string{"h"}, Keys: []string{"a,b", "c"},
+		Deployments: []ids.Deployment{dp}, Limit: 7, Cursor: "xyz", OldestFirst: true,
+	}, w.query)
+
+	w.err = ErrCursor
+	refused := w.ask(t, "GET", "/invocations?cursor=xyz", "")
+	require.Equal(t, http.StatusBadRequest, refused.StatusCode)
+	requireError(t, refused, text(t, refused), "", "The query parameter 'cursor' is invalid")
+}
+
+func fullInvocation() *Invocation {
+	return &Invocation{
+		ID: ids.NewInvocation(7, [16]byte{1}).String(), Target: "Counter/k/add", TargetServiceName: "Counter", TargetServiceKey: "k",
+		TargetHandlerName: "add", TargetServiceType: "virtual_object", Status: StatusBackingOff,
+		CreatedAt: 1_700_000_000_001, ModifiedAt: 1_700_000_000_002, ScheduledStartAt: 1_700_000_000_003,
+		RunningAt: 1_700_000_000_004, CompletedAt: 1_700_000_000_005,
+		IdempotencyKey: ptr(""), InvokedBy: "service", InvokedByID: "inv_x", InvokedByTarget: "Greeter/greet",
+		PinnedDeploymentID: "dp_1x", PinnedProtocolVersion: 6, JournalSize: 3, RetryCount: 2, NextRetryAt: 1_700_000_000_006,
+		LastFailure: "boom", LastFailureErrorCode: "RT0007", LastAttemptServer: "sdk/1.0.0",
+		CompletionResult: "failure", CompletionFailure: "[500] boom",
+	}
+}
+
+func TestInvocationViews(t *testing.T) {
+	w := newWorld(t, nil)
+	w.page = Page{Next: "next", Invocations: []*Invocation{fullInvocation(), {
+		ID: "inv_2", Target: "Greeter/greet", TargetServiceName: "Greeter", TargetHandlerName: "greet", TargetServiceType: "service",
+		Status: StatusRunning, CreatedAt: 1_700_000_000_001, InvokedBy: "ingress",
+	}}}
+	goldenJSON(t, "invocations", text(t, w.ask(t, "GET", "/invocations", "")))
+
+	path := "/invocations/" + fullInvocation().ID
+	w.invocation = fullInvocation()
+	require.NotContains(t, text(t, w.ask(t, "GET", path, "")), `"journal"`)
+	require.False(t, w.withEvents)
+	w.invocation.Journal = []Entry{}
+	require.Contains(t, text(t, w.ask(t, "GET", path+"?journal=true", "")), `"journal":[]`)
+	require.True(t, w.withEvents)
+	w.invocation.Journal = []Entry{
+		{Index: 0, Type: "Command: Input", AppendedAt: 1_700_000_000_001, RawLength: 12},
+		{Index: 1, Type: "Command: Call", Name: "n", Completed: ptr(false), InvokedID: "inv_3", InvokedTarget: "A/b"},
+		{Index: 2, Type: "Command: Sleep", Completed: ptr(true), SleepWakeupAt: 1_700_000_000_001},
+	}
+	goldenJSON(t, "invocation", text(t, w.ask(t, "GET", path+"?journal=true", "")))
+}

@@ -1,0 +1,215 @@
+package admin
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/errcode"
+	"platform/metadata"
+)
+
+func TestRegisterLifeCycle(t *testing.T) {
+	w := newWorld(t, nil)
+	w.offers["http://localhost:9080/"] = small
+
+	created := w.ask(t, "POST", "/deployments", `{"uri":"http://LOCALHOST:9080","additional_headers":{"Authorization":"Bearer x"},"metadata":{"commit":"abc"}}`)
+	require.Equal(t, http.StatusCreated, created.StatusCode)
+	require.Equal(t, "deployments/dp_10000000000000000000001", created.Header.Get("Location"))
+	goldenJSON(t, "registered", text(t, created))
+	require.Equal(t, []Endpoint{{URI: "http://localhost:9080/", AdditionalHeaders: map[string]string{"authorization": "Bearer x"}}}, w.asked)
+
+	again := w.ask(t, "POST", "/deployments", `{"uri":"http://localhost:9080/"}`)
+	require.Equal(t, http.StatusOK, again.StatusCode)
+	require.Equal(t, "deployments/dp_10000000000000000000001", again.Header.Get("Location"))
+	require.NotContains(t, text(t, again), "info")
+
+	w.offers["http://localhost:9080/"] = func() (*metadata.Deployment, error) {
+		d, _ := small()
+		d.Services = append(d.Services, &metadata.Service{Name: "Another"})
+		d.Services[0].Handlers = []*metadata.Handler{{Name: "wave"}}
+		return d, nil
+	}
+	changed := text(t, w.ask(t, "POST", "/deployments", `{"uri":"http://localhost:9080/"}`))
+	require.Contains(t, changed, `the endpoint now offers something else (new Another, no Greeter/greet, new Greeter/wave); register with force`)
+	require.Contains(t, changed, `"revision":1`)
+
+	planned := w.ask(t, "POST", "/deployments", `{"uri":"http://localhost:9080/","force":true,"dry_run":true}`)
+	require.Equal(t, http.StatusOK, planned.StatusCode)
+	require.Contains(t, text(t, planned), `"revision":2`)
+	require.EqualValues(t, 1, w.store.Schemas().Services["Greeter"].Revision)
+
+	forced := w.ask(t, "POST", "/deployments", `{"uri":"http://localhost:9080/","force":true}`)
+	require.Equal(t, http.StatusOK, forced.StatusCode)
+	require.Equal(t, "deployments/dp_10000000000000000000001", forced.Header.Get("Location"))
+	body := text(t, forced)
+	require.Contains(t, body, `"revision":2`)
+	require.Contains(t, body, `"Another"`)
+	// The record was replaced as a whole.
+	goldenJSON(t, "replaced", text(t, w.ask(t, "GET", "/deployments/dp_10000000000000000000001", "")))
+}
+
+func TestRegisterPlansWithoutStoring(t *testing.T) {
+	w := newWorld(t, nil)
+	w.offers["http://a/"] = small
+	planned := w.ask(t, "POST", "/deployments", `{"uri":"http://a","dry_run":true}`)
+	require.Equal(t, http.StatusCreated, planned.StatusCode)
+	require.Contains(t, text(t, planned), `"revision":1`)
+	require.Empty(t, w.store.Schemas().Deployments)
+}
+
+func TestRegisterInVersion2ForcesAndConflicts(t *testing.T) {
+	w := newWorld(t, nil)
+	w.offers["http://a/"] = small
+	for range 2 {
+		answer := w.ask(t, "POST", "/v2/deployments", `{"uri":"http://a"}`)
+		require.Equal(t, http.StatusCreated, answer.StatusCode)
+	}
+	require.EqualValues(t, 2, w.store.Schemas().Services["Greeter"].Revision)
+	refused := w.ask(t, "POST", "/v2/deployments", `{"uri":"http://a","force":false}`)
+	require.Equal(t, http.StatusConflict, refused.StatusCode)
+	require.Contains(t, text(t, refused), `"platform_code":"META0004"`)
+	require.Equal(t, http.StatusOK, w.ask(t, "POST", "/v3/deployments", `{"uri":"http://a","force":null}`).StatusCode)
+}
+
+func TestRegisterTellsDeploymentsApartByRoutingHeaders(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.RoutingHeaders = []string{"X-Region"} })
+	w.offers["http://a/"] = small
+	for region, status := range map[string]int{"eu": http.StatusCreated, "us": http.StatusCreated} {
+		body := `{"uri":"http://a","additional_headers":{"x-REGION":"` + region + `"}}`
+		require.Equal(t, status, w.ask(t, "POST", "/deployments", body).StatusCode)
+		require.Equal(t, http.StatusOK, w.ask(t, "POST", "/deployments", body).StatusCode)
+	}
+	require.Len(t, w.store.Schemas().Deployments, 2)
+}
+
+func TestRegisterWithHTTP11(t *testing.T) {
+	w := newWorld(t, nil)
+	w.offers["http://a/"] = small
+	require.Equal(t, http.StatusCreated, w.ask(t, "POST", "/deployments", `{"uri":"http://a","use_http_11":true}`).StatusCode)
+	require.True(t, w.asked[0].HTTP11)
+	list := text(t, w.ask(t, "GET", "/deployments", ""))
+	require.Contains(t, list, `"http_version":"HTTP/1.1"`)
+	require.Contains(t, list, `"protocol_type":"RequestResponse"`, "HTTP/1.1 does not stream both ways")
+}
+
+func TestRegisterRefusals(t *testing.T) {
+	w := newWorld(t, nil)
+	offer := func(uri string, err error) {
+		w.offers[uri] = func() (*metadata.Deployment, error) { return nil, err }
+	}
+	offer("http://unreachable/", errcode.New(errcode.META0003, "connection refused"))
+	offer("http://old/", errcode.New(errcode.META0012, "it speaks 1 to 3"))
+	offer("http://garbage/", errcode.New(errcode.META0013, "not a manifest"))
+	offer("http://http1/", errcode.New(errcode.META0014, "HTTP/1.1"))
+	offer("http://function/", errcode.New(errcode.META0015, "both ways"))
+	offer("http://plain/", errPlain)
+	w.offers["http://object/"] = func() (*metadata.Deployment, error) {
+		d, _ := small()
+		d.Services[0].Type = metadata.VirtualObject
+		return d, nil
+	}
+	w.offers["http://reserved/"] = func() (*metadata.Deployment, error) {
+		d, _ := small()
+		d.Services[0].Name = "platformer"
+		return d, nil
+	}
+	w.offers["http://first/"] = small
+	require.Equal(t, http.StatusCreated, w.ask(t, "POST", "/deployments", `{"uri":"http://first"}`).StatusCode)
+
+	for _, tc := range []struct {
+		name, body string
+		status     int
+		code       string // of the catalogue; empty: null
+		message    string // part of it
+	}{
+		{"unreachable", `{"uri":"http://unreachable"}`, 502, "META0003", "[META0003] connection refused"},
+		{"no common version", `{"uri":"http://old"}`, 400, "META0012", "it speaks 1 to 3"},
+		{"bad manifest", `{"uri":"http://garbage"}`, 502, "META0013", "not a manifest"},
+		{"HTTP/1.1", `{"uri":"http://http1"}`, 502, "META0014", "HTTP/1.1"},
+		{"bidirectional function", `{"uri":"http://function"}`, 502, "META0015", "both ways"},
+		{"no code", `{"uri":"http://plain"}`, 502, "", "discovery of http://plain/: disk on fire"},
+		{"type change", `{"uri":"http://object"}`, 409, "META0006", "service Greeter was registered as Service and cannot become VirtualObject"},
+		{"type change, planned", `{"uri":"http://object","dry_run":true}`, 409, "META0006", "VirtualObject"},
+		{"reserved name", `{"uri":"http://reserved"}`, 400, "META0005", "reserved"},
+
+		{"empty body", ` `, 400, "", "the request body is empty"},
+		{"syntax", "{\n  \"uri\": nope}", 400, "", "at line 2, column 11"},
+		{"cut short", `{"uri":"http://a"`, 400, "", "unexpected end of JSON input at line 1, column 17"},
+		{"more than one value", `{"uri":"http://a"} x`, 400, "", "invalid character 'x' after top-level value at line 1, column 20"},
+		{"not an object", `["uri"]`, 422, "", "the request body must be an object, not an array"},
+		{"wrong type", `{"uri":"http://a","force":"yes"}`, 422, "", "the field 'force' must be a boolean, not a string"},
+		{"wrong type of uri", `{"uri":7}`, 422, "", "the field 'uri' must be a string, not a number"},
+		{"wrong type inside", `{"uri":"http://a","additional_headers":{"a":1}}`, 422, "", "the field 'additional_headers"},
+		{"wrong type of headers", `{"uri":"http://a","additional_headers":[]}`, 422, "", "the field 'additional_headers' must be an object, not an array"},
+		{"nothing to register", `{}`, 422, "", "the field 'uri' is required"},
+		{"both kinds", `{"uri":"http://a","arn":"arn:x"}`, 400, "", "exclude each other"},
+		{"function", `{"arn":"arn:aws:lambda:eu-central-1:123456789012:function:f:1"}`, 400, "", "The request field 'arn' is invalid. Reason: this server does not invoke functions"},
+		{"role without function", `{"uri":"http://a","assume_role_arn":"x"}`, 400, "", "'assume_role_arn' is invalid"},
+		{"identity token", `{"uri":"http://a","auth":{"GoogleIdToken":{}}}`, 400, "", "'auth' is invalid"},
+		{"relative", `{"uri":"localhost"}`, 400, "", "The request field 'uri' is invalid. Reason: \"localhost\" is not absolute"},
+		{"port for scheme", `{"uri":"localhost:9080"}`, 400, "", "the scheme \"localhost\" is neither http nor https"},
+		{"scheme", `{"uri":"ftp://a"}`, 400, "", "the scheme \"ftp\" is neither http nor https"},
+		{"no host", `{"uri":"http:///x"}`, 400, "", "it has no host"},
+		{"not a URI", `{"uri":"http://a:b:c"}`, 400, "", "'uri' is invalid"},
+		{"fragment", `{"uri":"http://a/#x"}`, 400, "", "fragment"},
+		{"password", `{"uri":"http://me:secret@a"}`, 400, "", "use 'additional_headers' for authentication"},
+		{"header name", `{"uri":"http://a","additional_headers":{"a b":"x"}}`, 400, "", "'additional_headers' is invalid. Reason: \"a b\" is not a header name"},
+		{"header value", `{"uri":"http://a","additional_headers":{"a":"x\ny"}}`, 400, "", "the value of a contains"},
+		{"connection header", `{"uri":"http://a","additional_headers":{"Host":"x"}}`, 400, "", "the header host is set by the server itself"},
+		{"header twice", `{"uri":"http://a","additional_headers":{"X-a":"x","x-A":"y"}}`, 400, "", "the header x-a is given twice"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			answer := w.ask(t, "POST", "/deployments", tc.body)
+			body := text(t, answer)
+			require.Equal(t, tc.status, answer.StatusCode, body)
+			requireError(t, answer, body, tc.code, tc.message)
+		})
+	}
+	require.Len(t, w.store.Schemas().Deployments, 1)
+}
+
+func TestRegisterGivesUpOnASilentEndpoint(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.DiscoveryTimeout = time.Millisecond })
+	answer := w.ask(t, "POST", "/deployments", `{"uri":"http://silent"}`)
+	body := text(t, answer)
+	require.Equal(t, http.StatusBadGateway, answer.StatusCode)
+	requireError(t, answer, body, "META0003", "discovery of http://silent/ took more than 1ms")
+}
+
+func TestRegisterAgainWorksWhileTheEndpointIsDown(t *testing.T) {
+	w := newWorld(t, nil)
+	w.offers["http://a/"] = small
+	w.ask(t, "POST", "/deployments", `{"uri":"http://a"}`)
+	w.offers["http://a/"] = func() (*metadata.Deployment, error) {
+		return nil, errcode.New(errcode.META0003, "connection refused")
+	}
+	answer := w.ask(t, "POST", "/deployments", `{"uri":"http://a"}`)
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	require.Contains(t, text(t, answer), `"info":[{"code":"META0003","message":"the address is registered already and nothing was changed`)
+}
+
+func TestNormalizeURI(t *testing.T) {
+	for in, want := range map[string]string{
+		"http://localhost:9080":      "http://localhost:9080/",
+		"HTTP://LocalHost:9080///":   "http://localhost:9080/",
+		"http://a:80/x":              "http://a/x/",
+		"https://a:443":              "https://a/",
+		"https://a:80":               "https://a:80/",
+		"http://a:/":                 "http://a/",
+		"http://[::1]:80/":           "http://[::1]/",
+		"http://[::1]:9080":          "http://[::1]:9080/",
+		"http://a/Path%2Fx?token=1":  "http://a/Path%2Fx/?token=1",
+		" http://a ":                 "http://a/",
+		"http://a/with space/%7Etil": "http://a/with%20space/~til/",
+	} {
+		got, err := normalizeURI(in)
+		require.NoError(t, err, in)
+		require.Equal(t, want, got, in)
+		again, err := normalizeURI(got)
+		require.NoError(t, err)
+		require.Equal(t, got, again, "normalizing twice changes nothing")
+	}
+}

@@ -1,0 +1,174 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+)
+
+// Versions of the admin API. Bare routes behave as the newest.
+const (
+	minVersion = 2
+	maxVersion = 4
+)
+
+// route is one entry of the route table.
+type route struct {
+	method, path string
+	handle       echo.HandlerFunc
+}
+
+func (s *Server) routes() []route {
+	list := []route{
+		{http.MethodPost, "/deployments", s.registerDeployment},
+		{http.MethodGet, "/deployments", s.listDeployments},
+		{http.MethodGet, "/deployments/:deployment", s.getDeployment},
+		{http.MethodDelete, "/deployments/:deployment", s.deleteDeployment},
+		{http.MethodGet, "/services", s.listServices},
+		{http.MethodGet, "/services/:service", s.getService},
+		{http.MethodGet, "/services/:service/handlers", s.listHandlers},
+		{http.MethodGet, "/services/:service/handlers/:handler", s.getHandler},
+		{http.MethodGet, "/invocations", s.listInvocations},
+		{http.MethodGet, "/invocations/:invocation_id", s.getInvocation},
+		{http.MethodGet, "/health", s.health},
+		{http.MethodGet, "/version", s.version},
+		{http.MethodGet, "/cluster-health", s.clusterHealth},
+		{http.MethodGet, "/errors", s.listErrors},
+		{http.MethodGet, "/errors/:code", s.getError},
+	}
+	if s.cfg.Metrics != nil {
+		list = append(list, route{http.MethodGet, metricsPath, echo.WrapHandler(s.cfg.Metrics)})
+	}
+	return list
+}
+
+const metricsPath = "/metrics"
+
+func (s *Server) newRouter() *echo.Echo {
+	e := echo.New()
+	e.HTTPErrorHandler = func(err error, c echo.Context) { s.fail(c.Response(), c.Request(), err) }
+	e.Use(wholeSegments)
+	e.Use(middleware.GzipWithConfig(middleware.GzipConfig{
+		MinLength: 1024,
+		// The metrics handler compresses by itself.
+		Skipper: func(c echo.Context) bool { return c.Path() == metricsPath },
+	}))
+	for _, r := range s.routes() {
+		e.Add(r.method, r.path, r.handle)
+		if r.method == http.MethodGet {
+			e.Add(http.MethodHead, r.path, r.handle)
+		}
+	}
+	e.GET("/", s.root)
+	return e
+}
+
+// wholeSegments makes each parameter of the path one segment, decoded. The router
+// by itself lets the last one be empty or go on behind a slash.
+func wholeSegments(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		values := c.ParamValues()
+		for i, value := range values {
+			if value == "" || strings.Contains(value, "/") {
+				return echo.ErrNotFound
+			}
+			if c.Request().URL.RawPath == "" {
+				continue
+			}
+			decoded, err := url.PathUnescape(value)
+			if err != nil {
+				return badRequest("the path is invalid: %v", err)
+			}
+			values[i] = decoded
+		}
+		return next(c)
+	}
+}
+
+// root tells people who come without a path where to go.
+func (s *Server) root(echo.Context) error {
+	var names []string
+	for _, r := range s.routes() {
+		names = append(names, r.method+" "+r.path)
+	}
+	return &failure{status: http.StatusNotFound, message: "this is the admin API; its routes are " + strings.Join(names, ", ")}
+}
+
+// serve comes before the router: the version prefix, the limit of concurrent
+// requests, and panics.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	defer s.recoverPanic(w, r)
+	if limit := s.cfg.ConcurrentRequests; limit > 0 {
+		defer s.active.Add(-1)
+		if s.active.Add(1) > limit {
+			s.fail(w, r, &failure{
+				status:  http.StatusTooManyRequests,
+				message: fmt.Sprintf("more than %d requests are in progress (admin.concurrent-api-requests-limit)", limit),
+			})
+			return
+		}
+	}
+	version, prefix := versionPrefix(r.URL.Path)
+	if prefix != "" && (version < minVersion || version > maxVersion) {
+		s.fail(w, r, badRequest("Unsupported Admin API version %s; this server supports v%d to v%d", prefix[1:], minVersion, maxVersion))
+		return
+	}
+	if prefix != "" {
+		r = withoutPrefix(r, prefix)
+	}
+	s.router.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), versionKey{}, version)))
+}
+
+// recoverPanic answers a request whose handler panicked. The stack goes to the log
+// only.
+func (s *Server) recoverPanic(w http.ResponseWriter, r *http.Request) {
+	switch p := recover(); p {
+	case nil:
+	case http.ErrAbortHandler:
+		panic(p)
+	default:
+		s.log.Error("request panicked", "method", r.Method, "path", r.URL.Path, "err", fmt.Sprint(p), "stack", string(debug.Stack()))
+		s.fail(w, r, &failure{status: http.StatusInternalServerError, message: internalError})
+	}
+}
+
+type versionKey struct{}
+
+// versionOf is the version of the API that a request asks for.
+func versionOf(c echo.Context) int {
+	version, _ := c.Request().Context().Value(versionKey{}).(int)
+	return version
+}
+
+// versionPrefix finds /v and one digit at the start of a path; a path without it
+// asks for the newest version.
+func versionPrefix(path string) (version int, prefix string) {
+	if len(path) < 3 || path[:2] != "/v" || path[2] < '0' || path[2] > '9' || (len(path) > 3 && path[3] != '/') {
+		return maxVersion, ""
+	}
+	return int(path[2] - '0'), path[:3]
+}
+
+// withoutPrefix is the request for the path behind a prefix.
+func withoutPrefix(r *http.Request, prefix string) *http.Request {
+	stripped, u := *r, *r.URL
+	u.Path = orRoot(strings.TrimPrefix(u.Path, prefix))
+	if u.RawPath != "" {
+		u.RawPath = orRoot(strings.TrimPrefix(u.RawPath, prefix))
+	}
+	stripped.URL = &u
+	return &stripped
+}
+
+func orRoot(path string) string {
+	if path == "" {
+		return "/"
+	}
+	return path
+}

@@ -1,0 +1,255 @@
+package admin
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/ids"
+	"platform/metadata"
+)
+
+// requireError checks the one shape of errors.
+func requireError(t *testing.T, answer *http.Response, body, code, message string) {
+	t.Helper()
+	require.Equal(t, "application/json", answer.Header.Get("Content-Type"))
+	var got map[string]any
+	require.NoError(t, json.Unmarshal([]byte(body), &got), body)
+	require.Len(t, got, 2)
+	require.Contains(t, got["message"], message)
+	require.NotContains(t, body, "goroutine ")
+	if code == "" {
+		require.Nil(t, got["platform_code"])
+		return
+	}
+	require.Equal(t, code, got["platform_code"])
+	require.True(t, strings.HasPrefix(got["message"].(string), "["+code+"] "), body)
+}
+
+// seeded has one small and one large deployment.
+func seeded(t *testing.T, change func(*Config)) *world {
+	w := newWorld(t, change)
+	w.offers["http://small/"], w.offers["http://large/"] = small, large
+	for _, body := range []string{`{"uri":"http://small"}`, `{"uri":"http://large","metadata":{"commit":"abc"},"additional_headers":{"A":"b"}}`} {
+		require.Equal(t, http.StatusCreated, w.ask(t, "POST", "/deployments", body).StatusCode)
+	}
+	w.logged.Reset()
+	return w
+}
+
+func TestReading(t *testing.T) {
+	w := seeded(t, func(c *Config) {
+		c.Defaults = func() *metadata.Defaults {
+			d := metadata.StandardDefaults()
+			d.MaxJournalRetention = ptr(7 * d.JournalRetention)
+			d.Retry.MaxAttempts = 0
+			return &d
+		}
+	})
+	_, err := w.store.Provision(t.Context(), metadata.Cluster{Name: "localcluster", Partitions: 8})
+	require.NoError(t, err)
+	_, err = w.store.RegisterNode(t.Context(), metadata.Node{Name: "n1"})
+	require.NoError(t, err)
+	for name, path := range map[string]string{
+		"deployments":      "/deployments",
+		"deployment_small": "/deployments/dp_10000000000000000000001",
+		"deployment_large": "/v4/deployments/dp_10000000000000000000002",
+		"services":         "/v3/services",
+		"service":          "/services/Greeter",
+		"handlers":         "/services/Counter/handlers",
+		"handler":          "/services/Signup/handlers/run",
+		"version":          "/version",
+		"cluster_health":   "/cluster-health",
+		"error":            "/errors/rt0016",
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := w.ask(t, "GET", path, "")
+			require.Equal(t, http.StatusOK, answer.StatusCode)
+			require.Equal(t, "application/json", answer.Header.Get("Content-Type"))
+			goldenJSON(t, name, text(t, answer))
+		})
+	}
+	health := w.ask(t, "GET", "/health", "")
+	require.Equal(t, http.StatusOK, health.StatusCode)
+	require.Empty(t, text(t, health))
+	require.Contains(t, text(t, w.ask(t, "GET", "/errors", "")), `"code":"META0003"`)
+	head := w.ask(t, "HEAD", "/services", "")
+	require.Equal(t, http.StatusOK, head.StatusCode)
+}
+
+func TestListsAreNeverNull(t *testing.T) {
+	w := newWorld(t, nil)
+	require.JSONEq(t, `{"deployments":[]}`, text(t, w.ask(t, "GET", "/deployments", "")))
+	require.JSONEq(t, `{"services":[]}`, text(t, w.ask(t, "GET", "/services", "")))
+	require.JSONEq(t, `{"invocations":[]}`, text(t, w.ask(t, "GET", "/invocations", "")))
+}
+
+func TestFailures(t *testing.T) {
+	w := seeded(t, func(c *Config) { c.BodyLimit = 100 })
+	for _, tc := range []struct {
+		name, method, path, body string
+		headers                  []string
+		status                   int
+		message                  string
+	}{
+		{name: "root", method: "GET", path: "/", status: 404, message: "its routes are POST /deployments, GET /deployments"},
+		{name: "unknown route", method: "GET", path: "/nope", status: 404, message: "there is no route GET /nope"},
+		{name: "unknown route below a prefix", method: "GET", path: "/v4/nope", status: 404, message: "there is no route GET /nope"},
+		{name: "trailing slash", method: "GET", path: "/deployments/", status: 404, message: "there is no route GET /deployments/"},
+		{name: "too deep", method: "GET", path: "/services/a/handlers/b/c", status: 404, message: "there is no route"},
+		{name: "version 1", method: "GET", path: "/v1/deployments", status: 400, message: "Unsupported Admin API version v1; this server supports v2 to v4"},
+		{name: "version 5", method: "GET", path: "/v5", status: 400, message: "Unsupported Admin API version v5"},
+		{name: "not a version", method: "GET", path: "/v44/services", status: 404, message: "there is no route"},
+		{name: "wrong method", method: "PUT", path: "/deployments", status: 405, message: "the method PUT is not allowed for /deployments"},
+		{name: "wrong method below a prefix", method: "PATCH", path: "/v3/services", status: 405, message: "the method PATCH is not allowed"},
+		{name: "no content type", method: "POST", path: "/deployments", body: `{"uri":"http://a"}`, headers: []string{"Content-Type", ""}, status: 415, message: `expected the header 'content-type: application/json', got ""`},
+		{name: "content type", method: "POST", path: "/deployments", body: `{"uri":"http://a"}`, headers: []string{"Content-Type", "text/plain"}, status: 415, message: `got "text/plain"`},
+		{name: "body too large", method: "POST", path: "/deployments", body: `{"uri":"` + strings.Repeat("a", 100) + `"}`, status: 413, message: "larger than 100 bytes"},
+		{name: "unknown service", method: "GET", path: "/services/Nobody", status: 404, message: "The requested service 'Nobody' does not exist"},
+		{name: "unknown service, escaped", method: "GET", path: "/services/a%2Fb", status: 404, message: "The requested service 'a/b' does not exist"},
+		{name: "handlers of unknown service", method: "GET", path: "/services/Nobody/handlers", status: 404, message: "The requested service 'Nobody' does not exist"},
+		{name: "handler of unknown service", method: "GET", path: "/services/Nobody/handlers/x", status: 404, message: "The requested service 'Nobody' does not exist"},
+		{name: "unknown handler", method: "GET", path: "/services/Greeter/handlers/x", status: 404, message: "The requested handler 'x' on service 'Greeter' does not exist"},
+		{name: "bad deployment id", method: "GET", path: "/deployments/dp_2x", status: 400, message: "The request field 'deployment' is invalid. Reason: malformed id"},
+		{name: "unknown deployment", method: "GET", path: "/deployments/dp_10000000000000000000009", status: 404, message: "The requested deployment 'dp_10000000000000000000009' does not exist"},
+		{name: "delete bad id", method: "DELETE", path: "/deployments/x", status: 400, message: "The request field 'deployment' is invalid"},
+		{name: "delete unknown", method: "DELETE", path: "/deployments/dp_10000000000000000000009?force=true", status: 404, message: "does not exist"},
+		{name: "delete perhaps", method: "DELETE", path: "/deployments/dp_10000000000000000000001?force=perhaps", status: 400, message: `The query parameter 'force' is invalid: "perhaps" is neither true nor false`},
+		{name: "delete in use", method: "DELETE", path: "/deployments/dp_10000000000000000000001", status: 409, message: "is in use: new invocations of Greeter go to it"},
+		{name: "bad invocation id", method: "GET", path: "/invocations/inv_2", status: 400, message: "The request field 'invocation_id' is invalid. Reason: malformed id"},
+		{name: "unknown invocation", method: "GET", path: "/invocations/" + ids.NewInvocation(7, [16]byte{1}).String(), status: 404, message: "does not exist"},
+		{name: "journal perhaps", method: "GET", path: "/invocations/" + ids.NewInvocation(7, [16]byte{1}).String() + "?journal=2", status: 400, message: "'journal' is invalid"},
+		{name: "unknown filter", method: "GET", path: "/invocations?state=running", status: 400, message: "The query parameter 'state' is unknown; there are status"},
+		{name: "bad status", method: "GET", path: "/invocations?status=running,asleep", status: 400, message: `The query parameter 'status' is invalid: "asleep" is not a status; there are scheduled pending`},
+		{name: "bad deployment filter", method: "GET", path: "/invocations?deployment=x", status: 400, message: "The query parameter 'deployment' is invalid: malformed id"},
+		{name: "no limit", method: "GET", path: "/invocations?limit=0", status: 400, message: `The query parameter 'limit' is invalid: "0" is not a number from 1 to 1000`},
+		{name: "limit too large", method: "GET", path: "/invocations?limit=1001", status: 400, message: "from 1 to 1000"},
+		{name: "limit in words", method: "GET", path: "/invocations?limit=ten", status: 400, message: `"ten" is not a number`},
+		{name: "bad order", method: "GET", path: "/invocations?oldest_first=maybe", status: 400, message: "'oldest_first' is invalid"},
+		{name: "unknown code", method: "GET", path: "/errors/RT9999", status: 404, message: "The error code 'RT9999' does not exist"},
+		{name: "not provisioned", method: "GET", path: "/cluster-health", status: 503, message: "not been provisioned"},
+		{name: "no metrics", method: "GET", path: "/metrics", status: 404, message: "there is no route GET /metrics"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			answer := w.ask(t, tc.method, tc.path, tc.body, tc.headers...)
+			body := text(t, answer)
+			require.Equal(t, tc.status, answer.StatusCode, body)
+			requireError(t, answer, body, "", tc.message)
+			if tc.status == http.StatusMethodNotAllowed {
+				require.Contains(t, answer.Header.Get("Allow"), "GET")
+			}
+		})
+	}
+	require.Empty(t, w.logged.String(), "bad requests are not the server's errors")
+}
+
+func TestDelete(t *testing.T) {
+	w := seeded(t, nil)
+	w.offers["http://next/"] = small
+	require.Equal(t, http.StatusCreated, w.ask(t, "POST", "/deployments", `{"uri":"http://next"}`).StatusCode)
+
+	w.inUse = 3
+	refused := w.ask(t, "DELETE", "/deployments/dp_10000000000000000000001", "")
+	require.Equal(t, http.StatusConflict, refused.StatusCode)
+	require.Contains(t, text(t, refused), "is in use: 3 unfinished invocations are pinned to it. Wait until")
+	w.inUse = 0
+	drained := w.ask(t, "DELETE", "/deployments/dp_10000000000000000000001?force=false", "")
+	require.Equal(t, http.StatusAccepted, drained.StatusCode)
+	require.Empty(t, text(t, drained))
+
+	w.inUse = 5
+	forced := w.ask(t, "DELETE", "/deployments/dp_10000000000000000000002?force", "")
+	require.Equal(t, http.StatusAccepted, forced.StatusCode)
+	require.Len(t, w.store.Schemas().Deployments, 1)
+	require.Equal(t, http.StatusNotFound, w.ask(t, "GET", "/services/Counter", "").StatusCode)
+}
+
+func TestFaultsOfTheServerAreNotShown(t *testing.T) {
+	w := seeded(t, nil)
+	w.err = errPlain
+	answer := w.ask(t, "GET", "/invocations", "")
+	body := text(t, answer)
+	require.Equal(t, http.StatusInternalServerError, answer.StatusCode)
+	requireError(t, answer, body, "", "internal error")
+	require.NotContains(t, body, "secret")
+	require.Contains(t, w.logged.String(), "list invocations: disk on fire")
+
+	for _, err := range []error{ErrUnavailable, metadata.ErrUnavailable, metadata.ErrUnknownOutcome} {
+		w.err = err
+		require.Equal(t, http.StatusServiceUnavailable, w.ask(t, "GET", "/invocations", "").StatusCode)
+	}
+}
+
+func TestPanicIsAnswered(t *testing.T) {
+	w := newWorld(t, func(c *Config) {
+		c.Metrics = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("broken invariant") })
+	})
+	answer := w.ask(t, "GET", "/metrics", "")
+	body := text(t, answer)
+	require.Equal(t, http.StatusInternalServerError, answer.StatusCode)
+	requireError(t, answer, body, "", "internal error")
+	require.NotContains(t, body, "broken")
+	require.Contains(t, w.logged.String(), "broken invariant")
+	require.Contains(t, w.logged.String(), "stack=")
+}
+
+func TestConcurrentRequestsAreLimited(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	w := newWorld(t, func(c *Config) {
+		c.ConcurrentRequests = 1
+		c.Metrics = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			entered <- struct{}{}
+			<-leave
+		})
+	})
+	done := make(chan int)
+	go func() {
+		recorder := httptest.NewRecorder()
+		w.Handler().ServeHTTP(recorder, httptest.NewRequest("GET", "/metrics", nil))
+		done <- recorder.Code
+	}()
+	<-entered
+	answer := w.ask(t, "GET", "/health", "")
+	requireError(t, answer, text(t, answer), "", "more than 1 requests are in progress")
+	require.Equal(t, http.StatusTooManyRequests, answer.StatusCode)
+	close(leave)
+	require.Equal(t, http.StatusOK, <-done)
+	require.Equal(t, http.StatusOK, w.ask(t, "GET", "/health", "").StatusCode)
+}
+
+func TestAnswersAreCompressedOnRequest(t *testing.T) {
+	w := seeded(t, nil)
+	plain := w.ask(t, "GET", "/services", "")
+	require.Equal(t, "Accept-Encoding", plain.Header.Get("Vary"))
+	answer := w.ask(t, "GET", "/services", "", "Accept-Encoding", "gzip")
+	require.Equal(t, "gzip", answer.Header.Get("Content-Encoding"))
+	unzip, err := gzip.NewReader(answer.Body)
+	require.NoError(t, err)
+	body, err := io.ReadAll(unzip)
+	require.NoError(t, err)
+	require.Equal(t, text(t, plain), strings.TrimSpace(string(body)))
+
+	refused := w.ask(t, "GET", "/nope", "", "Accept-Encoding", "gzip")
+	requireError(t, refused, text(t, refused), "", "there is no route")
+}
+
+func TestIngressEndpoint(t *testing.T) {
+	for host, want := range map[string]string{
+		"localhost:9070":     "http://localhost:8081/",
+		"example.com":        "http://example.com:8081/",
+		"[::1]:9070":         "http://[::1]:8081/",
+		"[2001:db8::1]":      "http://[2001:db8::1]:8081/",
+		"192.168.1.10:12345": "http://192.168.1.10:8081/",
+	} {
+		s := &Server{cfg: Config{IngressPort: 8081}}
+		require.Equal(t, want, s.ingressEndpoint(&http.Request{Host: host}), host)
+	}
+	s := &Server{cfg: Config{IngressPort: 8081, IngressEndpoint: "https://calls.example.com/"}}
+	require.Equal(t, "https://calls.example.com/", s.ingressEndpoint(&http.Request{Host: "x"}))
+}

@@ -1,0 +1,130 @@
+package admin
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/internal/ids"
+	"platform/metadata"
+)
+
+// Registry is the metadata of the cluster. A change is visible in Schemas when the
+// method that made it returns.
+type Registry interface {
+	Schemas() *metadata.Schemas
+	Cluster() (metadata.Cluster, bool)
+	Nodes() []metadata.Node
+
+	RegisterDeployment(context.Context, metadata.Registration) (metadata.Registered, error)
+	// PlanDeployment is RegisterDeployment without effect.
+	PlanDeployment(metadata.Registration) (metadata.Registered, error)
+	DeleteDeployment(context.Context, ids.Deployment) error
+}
+
+// Endpoint is where a deployment is and how to reach it.
+type Endpoint struct {
+	URI               string // absolute, with trailing slash
+	HTTP11            bool
+	AdditionalHeaders map[string]string // names in lower case
+}
+
+// Discoverer asks endpoints what they offer.
+type Discoverer interface {
+	// Discover returns the deployment as the endpoint announces it: without id,
+	// creation time, labels and revisions, with the endpoint's address and headers.
+	// What is wrong with the endpoint is an error with a code if the catalogue has
+	// one; an error without code is answered 502.
+	Discover(context.Context, Endpoint) (*metadata.Deployment, error)
+}
+
+// Config are the settings of the admin API; the zero value of each field stands
+// for the default that it names.
+type Config struct {
+	// BodyLimit bounds request bodies, in bytes; 4 MiB.
+	BodyLimit int64
+	// ConcurrentRequests bounds the requests in progress; more are answered 429. No
+	// bound.
+	ConcurrentRequests int64
+	// RoutingHeaders are the additional headers whose values tell deployments at one
+	// address apart; none.
+	RoutingHeaders []string
+	// Version is the server's version; empty.
+	Version string
+	// IngressEndpoint is the address of the ingress that is told to clients; the
+	// host of the request with IngressPort.
+	IngressEndpoint string
+	// IngressPort is the port of the ingress; 8080.
+	IngressPort int
+	// Features are the optional parts of the server by name, and whether they are
+	// on; none.
+	Features map[string]bool
+	// Defaults are the server's values for what services did not announce; they are
+	// asked for with every request and may change. metadata.StandardDefaults.
+	Defaults func() *metadata.Defaults
+	// Metrics answers /metrics; the route does not exist.
+	Metrics http.Handler
+	// DiscoveryTimeout bounds how long an endpoint may take to be discovered; 30 s.
+	DiscoveryTimeout time.Duration
+	// Logger is slog.Default().
+	Logger *slog.Logger
+}
+
+// Server answers the requests of the admin API.
+type Server struct {
+	cfg         Config
+	registry    Registry
+	discoverer  Discoverer
+	invocations Invocations
+	log         *slog.Logger
+	router      *echo.Echo
+	active      atomic.Int64
+}
+
+// recheckTimeout bounds how long a registration that changes nothing waits to see
+// whether the endpoint still offers the same.
+const recheckTimeout = 2 * time.Second
+
+// New returns a server for Handler.
+func New(cfg Config, registry Registry, discoverer Discoverer, invocations Invocations) *Server {
+	cfg = cfg.withDefaults()
+	s := &Server{cfg: cfg, registry: registry, discoverer: discoverer, invocations: invocations, log: cfg.Logger}
+	s.router = s.newRouter()
+	return s
+}
+
+func (c Config) withDefaults() Config {
+	if c.BodyLimit == 0 {
+		c.BodyLimit = 4 << 20
+	}
+	if c.IngressPort == 0 {
+		c.IngressPort = 8080
+	}
+	c.RoutingHeaders = slices.Clone(c.RoutingHeaders)
+	for i, name := range c.RoutingHeaders {
+		c.RoutingHeaders[i] = strings.ToLower(name)
+	}
+	if c.Features == nil {
+		c.Features = map[string]bool{}
+	}
+	if c.Defaults == nil {
+		standard := metadata.StandardDefaults()
+		c.Defaults = func() *metadata.Defaults { return &standard }
+	}
+	if c.DiscoveryTimeout == 0 {
+		c.DiscoveryTimeout = 30 * time.Second
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+// Handler answers all routes, for any number of requests at a time.
+func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }

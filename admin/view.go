@@ -1,0 +1,232 @@
+package admin
+
+import (
+	"encoding/json"
+
+	"platform/internal/errcode"
+	"platform/internal/ids"
+	"platform/internal/units"
+	"platform/metadata"
+	"platform/partition/machine"
+)
+
+// The types here are what clients see of the registry; see the interface reference
+// for their meaning.
+
+type deploymentView struct {
+	ID                ids.Deployment    `json:"id"`
+	URI               string            `json:"uri"`
+	ProtocolType      string            `json:"protocol_type"`
+	HTTPVersion       string            `json:"http_version"`
+	AdditionalHeaders map[string]string `json:"additional_headers,omitempty"`
+	Metadata          map[string]string `json:"metadata,omitempty"`
+	CreatedAt         Timestamp         `json:"created_at"`
+	MinProtocol       int32             `json:"min_protocol_version"`
+	MaxProtocol       int32             `json:"max_protocol_version"`
+	SDKVersion        string            `json:"sdk_version,omitempty"`
+	Services          any               `json:"services"` // []serviceView or, in lists, []serviceRevision
+	Info              []notice          `json:"info,omitempty"`
+}
+
+type registeredView struct {
+	ID          ids.Deployment `json:"id"`
+	Services    []serviceView  `json:"services"`
+	MinProtocol int32          `json:"min_protocol_version"`
+	MaxProtocol int32          `json:"max_protocol_version"`
+	SDKVersion  string         `json:"sdk_version,omitempty"`
+	Info        []notice       `json:"info,omitempty"`
+}
+
+type serviceRevision struct {
+	Name     string `json:"name"`
+	Revision uint32 `json:"revision"`
+}
+
+type serviceView struct {
+	Name                        string            `json:"name"`
+	Type                        string            `json:"ty"`
+	Handlers                    []handlerView     `json:"handlers"`
+	Deployment                  ids.Deployment    `json:"deployment_id"`
+	Revision                    uint32            `json:"revision"`
+	Public                      bool              `json:"public"`
+	Documentation               string            `json:"documentation,omitempty"`
+	Metadata                    map[string]string `json:"metadata,omitempty"`
+	IdempotencyRetention        units.Duration    `json:"idempotency_retention"`
+	WorkflowCompletionRetention *units.Duration   `json:"workflow_completion_retention,omitempty"` // workflows only
+	JournalRetention            units.Duration    `json:"journal_retention,omitzero"`
+	InactivityTimeout           units.Duration    `json:"inactivity_timeout"`
+	AbortTimeout                units.Duration    `json:"abort_timeout"`
+	EnableLazyState             bool              `json:"enable_lazy_state"`
+	Retry                       retryView         `json:"retry_policy"`
+	Info                        []notice          `json:"info,omitempty"`
+}
+
+type retryView struct {
+	InitialInterval units.Duration `json:"initial_interval"`
+	Factor          json.Number    `json:"exponentiation_factor"`
+	MaxAttempts     *int           `json:"max_attempts"` // null: without limit
+	MaxInterval     units.Duration `json:"max_interval"`
+	OnMaxAttempts   string         `json:"on_max_attempts"`
+}
+
+// handlerView has what the handler says itself; what it inherits is absent.
+type handlerView struct {
+	Name                        string             `json:"name"`
+	Type                        string             `json:"ty,omitempty"`
+	Documentation               string             `json:"documentation,omitempty"`
+	Metadata                    map[string]string  `json:"metadata,omitempty"`
+	Public                      bool               `json:"public"`
+	InputDescription            string             `json:"input_description"`
+	OutputDescription           string             `json:"output_description"`
+	InputSchema                 json.RawMessage    `json:"input_json_schema,omitempty"`
+	OutputSchema                json.RawMessage    `json:"output_json_schema,omitempty"`
+	IdempotencyRetention        *units.Duration    `json:"idempotency_retention,omitempty"`
+	WorkflowCompletionRetention *units.Duration    `json:"workflow_completion_retention,omitempty"`
+	JournalRetention            *units.Duration    `json:"journal_retention,omitempty"`
+	InactivityTimeout           *units.Duration    `json:"inactivity_timeout,omitempty"`
+	AbortTimeout                *units.Duration    `json:"abort_timeout,omitempty"`
+	EnableLazyState             *bool              `json:"enable_lazy_state,omitempty"`
+	Retry                       *retryOverrideView `json:"retry_policy,omitempty"`
+	Info                        []notice           `json:"info,omitempty"`
+}
+
+type retryOverrideView struct {
+	InitialInterval *units.Duration `json:"initial_interval,omitempty"`
+	Factor          json.Number     `json:"exponentiation_factor,omitempty"`
+	MaxAttempts     *int            `json:"max_attempts,omitempty"`
+	MaxInterval     *units.Duration `json:"max_interval,omitempty"`
+	OnMaxAttempts   string          `json:"on_max_attempts,omitempty"`
+}
+
+// notice is a remark about something that is not as its owner may think.
+type notice struct {
+	Code    errcode.Code `json:"code,omitempty"`
+	Message string       `json:"message"`
+}
+
+// viewDeployment shows a deployment with the given form of its services.
+func viewDeployment(d *metadata.Deployment, services any, defaults *metadata.Defaults) deploymentView {
+	view := deploymentView{
+		ID: d.ID, URI: d.URI, ProtocolType: "RequestResponse", HTTPVersion: "HTTP/2.0",
+		AdditionalHeaders: d.AdditionalHeaders, Metadata: d.Metadata, CreatedAt: timestamp(d.CreatedAt),
+		MinProtocol: d.MinProtocol, MaxProtocol: d.MaxProtocol, SDKVersion: d.SDKVersion,
+		Services: services, Info: deploymentNotices(d, defaults),
+	}
+	if streams(d) {
+		view.ProtocolType = "BidiStream"
+	}
+	if d.HTTP11 {
+		view.HTTPVersion = "HTTP/1.1"
+	}
+	return view
+}
+
+// streams reports whether attempts on a deployment go both ways at a time, for
+// which HTTP/1.1 is no good.
+func streams(d *metadata.Deployment) bool { return d.Bidirectional && !d.HTTP11 }
+
+func viewRevisions(d *metadata.Deployment) []serviceRevision {
+	list := make([]serviceRevision, 0, len(d.Services))
+	for _, s := range d.Services {
+		list = append(list, serviceRevision{s.Name, s.Revision})
+	}
+	return list
+}
+
+func viewServices(d *metadata.Deployment, defaults *metadata.Defaults) []serviceView {
+	list := make([]serviceView, 0, len(d.Services))
+	for _, s := range d.Services {
+		list = append(list, viewService(d, s, defaults))
+	}
+	return list
+}
+
+// viewService shows a service of a deployment; the deployment may be nil.
+func viewService(d *metadata.Deployment, s *metadata.Service, defaults *metadata.Defaults) serviceView {
+	options := metadata.Effective(nil, s, defaults)
+	view := serviceView{
+		Name: s.Name, Type: s.Type.String(), Handlers: viewHandlers(s, defaults), Deployment: s.Deployment, Revision: s.Revision,
+		Public: options.Public, Documentation: s.Documentation, Metadata: s.Metadata,
+		IdempotencyRetention: units.Duration(options.IdempotencyRetention),
+		JournalRetention:     units.Duration(options.JournalRetention),
+		InactivityTimeout:    units.Duration(options.InactivityTimeout),
+		AbortTimeout:         units.Duration(options.AbortTimeout),
+		EnableLazyState:      options.EnableLazyState,
+		Retry:                viewRetry(options.Retry),
+		Info:                 serviceNotices(d, s, defaults),
+	}
+	if s.Type == metadata.Workflow {
+		for _, h := range s.Handlers {
+			if h.Type == machine.WorkflowRun {
+				options = metadata.Effective(h, s, defaults)
+			}
+		}
+		view.WorkflowCompletionRetention = duration(&options.WorkflowRetention)
+	}
+	return view
+}
+
+func viewRetry(p metadata.RetryPolicy) retryView {
+	view := retryView{
+		InitialInterval: units.Duration(p.InitialInterval), Factor: factor(p.Factor),
+		MaxInterval: units.Duration(p.MaxInterval), OnMaxAttempts: p.OnMaxAttempts.String(),
+	}
+	if p.MaxAttempts > 0 {
+		view.MaxAttempts = &p.MaxAttempts
+	}
+	return view
+}
+
+func viewHandlers(s *metadata.Service, defaults *metadata.Defaults) []handlerView {
+	list := make([]handlerView, 0, len(s.Handlers))
+	for _, h := range s.Handlers {
+		list = append(list, viewHandler(s, h, defaults))
+	}
+	return list
+}
+
+func viewHandler(s *metadata.Service, h *metadata.Handler, defaults *metadata.Defaults) handlerView {
+	options, own := metadata.Effective(h, s, defaults), h.Options
+	return handlerView{
+		Name: h.Name, Type: handlerType(h.Type), Documentation: h.Documentation, Metadata: h.Metadata, Public: options.Public,
+		InputDescription: h.Input.Description(), OutputDescription: h.Output.Description(),
+		InputSchema: h.Input.JSONSchema, OutputSchema: h.Output.JSONSchema,
+		IdempotencyRetention:        override(own.IdempotencyRetention, options.IdempotencyRetention),
+		WorkflowCompletionRetention: override(own.WorkflowRetention, options.WorkflowRetention),
+		JournalRetention:            override(own.JournalRetention, options.JournalRetention),
+		InactivityTimeout:           override(own.InactivityTimeout, options.InactivityTimeout),
+		AbortTimeout:                override(own.AbortTimeout, options.AbortTimeout),
+		EnableLazyState:             own.EnableLazyState,
+		Retry:                       viewRetryOverride(own.Retry),
+		Info:                        handlerNotices(s, h, defaults),
+	}
+}
+
+func viewRetryOverride(o metadata.RetryOptions) *retryOverrideView {
+	if o == (metadata.RetryOptions{}) {
+		return nil
+	}
+	view := &retryOverrideView{
+		InitialInterval: duration(o.InitialInterval), MaxInterval: duration(o.MaxInterval), MaxAttempts: o.MaxAttempts,
+	}
+	if o.Factor != nil {
+		view.Factor = factor(*o.Factor)
+	}
+	if o.OnMaxAttempts != nil {
+		view.OnMaxAttempts = o.OnMaxAttempts.String()
+	}
+	return view
+}
+
+// handlerType is the word for a kind of handler; plain services have none.
+func handlerType(t machine.TargetType) string {
+	switch t {
+	case machine.ObjectExclusive:
+		return "Exclusive"
+	case machine.ObjectShared, machine.WorkflowShared:
+		return "Shared"
+	case machine.WorkflowRun:
+		return "Workflow"
+	}
+	return ""
+}

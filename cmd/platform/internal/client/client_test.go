@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -20,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func newClient(address string, timeout time.Duration) *Client {
 	return New(Options{
 		AdminURL: address, IngressURL: address, ConnectTimeout: timeout, RequestTimeout: timeout,
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Log: slog.New(slog.DiscardHandler),
 	})
 }
 
@@ -54,7 +55,7 @@ func TestSilentServerTimesOutOnAdminRequestsOnly(t *testing.T) {
 	defer close(release)
 	c := newClient(server.URL, 50*time.Millisecond)
 	_, _, err := c.Services(t.Context())
-	silent, ok := err.(*UnreachableError)
+	silent, ok := errors.AsType[*UnreachableError](err)
 	require.True(t, ok, "%v", err)
 	require.False(t, silent.Refused())
 	require.Equal(t, "cannot reach the admin API at "+server.URL+"/: timed out", err.Error())

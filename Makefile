@@ -15,7 +15,7 @@ PROTOS    := proto/service proto/raftlog proto/node proto/metadata
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/platform-server and bin/platform, static
@@ -70,13 +70,9 @@ proto: ## Generate code from proto/*/*.proto (needs protoc)
 	@mkdir -p $(TOOLS)
 	@GOBIN=$(TOOLS) $(GO) install google.golang.org/protobuf/cmd/protoc-gen-go github.com/planetscale/vtprotobuf/cmd/protoc-gen-go-vtproto
 	@GOBIN=$(TOOLS) $(GO) install $(GRPC_GEN)
-	@for dir in $(PROTOS); do \
-		if ls $$dir/*.proto >/dev/null 2>&1; then \
-			grpc=; if grep -q '^service ' $$dir/*.proto; then grpc=--go-grpc_out=paths=source_relative:.; fi; \
-			(cd $$dir && PATH=$(TOOLS):$$PATH protoc -I . --go_out=paths=source_relative:. \
-				--go-vtproto_out=paths=source_relative,features=marshal+unmarshal+size+unmarshal_unsafe:. $$grpc *.proto) || exit 1; \
-		fi; \
-	done
+	PATH=$(TOOLS):$$PATH protoc -I . --go_out=paths=source_relative:. \
+		--go-vtproto_out=paths=source_relative,features=marshal+unmarshal+size+unmarshal_unsafe:. $(wildcard proto/*/*.proto)
+	PATH=$(TOOLS):$$PATH protoc -I . --go-grpc_out=paths=source_relative:. $(wildcard proto/node/*.proto)
 
 .PHONY: clean
 clean: ## Remove what the targets built

@@ -6,7 +6,7 @@
 // versions:
 // 	protoc-gen-go v1.36.12
 // 	protoc        v3.21.12
-// source: metadata.proto
+// source: proto/metadata/metadata.proto
 
 package metadata
 
@@ -43,7 +43,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_metadata_proto_msgTypes[0]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -55,7 +55,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_metadata_proto_msgTypes[0]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -68,7 +68,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_metadata_proto_rawDescGZIP(), []int{0}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *Entry) GetVersion() uint32 {
@@ -167,7 +167,7 @@ type ProvisionCluster struct {
 
 func (x *ProvisionCluster) Reset() {
 	*x = ProvisionCluster{}
-	mi := &file_metadata_proto_msgTypes[1]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -179,7 +179,7 @@ func (x *ProvisionCluster) String() string {
 func (*ProvisionCluster) ProtoMessage() {}
 
 func (x *ProvisionCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_metadata_proto_msgTypes[1]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -192,7 +192,7 @@ func (x *ProvisionCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProvisionCluster.ProtoReflect.Descriptor instead.
 func (*ProvisionCluster) Descriptor() ([]byte, []int) {
-	return file_metadata_proto_rawDescGZIP(), []int{1}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *ProvisionCluster) GetCluster() *Cluster {
@@ -212,7 +212,7 @@ type RegisterNode struct {
 
 func (x *RegisterNode) Reset() {
 	*x = RegisterNode{}
-	mi := &file_metadata_proto_msgTypes[2]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -224,7 +224,7 @@ func (x *RegisterNode) String() string {
 func (*RegisterNode) ProtoMessage() {}
 
 func (x *RegisterNode) ProtoReflect() protoreflect.Message {
-	mi := &file_metadata_proto_msgTypes[2]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -237,7 +237,7 @@ func (x *RegisterNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterNode.ProtoReflect.Descriptor instead.
 func (*RegisterNode) Descriptor() ([]byte, []int) {
-	return file_metadata_proto_rawDescGZIP(), []int{2}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *RegisterNode) GetNode() *Node {
@@ -260,7 +260,7 @@ type RegisterDeployment struct {
 
 func (x *RegisterDeployment) Reset() {
 	*x = RegisterDeployment{}
-	mi := &file_metadata_proto_msgTypes[3]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -272,7 +272,7 @@ func (x *RegisterDeployment) String() string {
 func (*RegisterDeployment) ProtoMessage() {}
 
 func (x *RegisterDeployment) ProtoReflect() protoreflect.Message {
-	mi := &file_metadata_proto_msgTypes[3]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -285,7 +285,7 @@ func (x *RegisterDeployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterDeployment.ProtoReflect.Descriptor instead.
 func (*RegisterDeployment) Descriptor() ([]byte, []int) {
-	return file_metadata_proto_rawDescGZIP(), []int{3}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *RegisterDeployment) GetDeployment() *Deployment {
@@ -326,7 +326,7 @@ type DeleteDeployment struct {
 
 func (x *DeleteDeployment) Reset() {
 	*x = DeleteDeployment{}
-	mi := &file_metadata_proto_msgTypes[4]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -338,7 +338,7 @@ func (x *DeleteDeployment) String() string {
 func (*DeleteDeployment) ProtoMessage() {}
 
 func (x *DeleteDeployment) ProtoReflect() protoreflect.Message {
-	mi := &file_metadata_proto_msgTypes[4]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -351,7 +351,7 @@ func (x *DeleteDeployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDeployment.ProtoReflect.Descriptor instead.
 func (*DeleteDeployment) Descriptor() ([]byte, []int) {
-	return file_metadata_proto_rawDescGZIP(), []int{4}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *DeleteDeployment) GetId() string {
@@ -374,7 +374,7 @@ type Cluster struct {
 
 func (x *Cluster) Reset() {
 	*x = Cluster{}
-	mi := &file_metadata_proto_msgTypes[5]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -386,7 +386,7 @@ func (x *Cluster) String() string {
 func (*Cluster) ProtoMessage() {}
 
 func (x *Cluster) ProtoReflect() protoreflect.Message {
-	mi := &file_metadata_proto_msgTypes[5]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -399,7 +399,7 @@ func (x *Cluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cluster.ProtoReflect.Descriptor instead.
 func (*Cluster) Descriptor() ([]byte, []int) {
-	return file_metadata_proto_rawDescGZIP(), []int{5}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Cluster) GetName() string {
@@ -446,7 +446,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_metadata_proto_msgTypes[6]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -458,7 +458,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_metadata_proto_msgTypes[6]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -471,7 +471,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_metadata_proto_rawDescGZIP(), []int{6}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Node) GetName() string {
@@ -543,7 +543,7 @@ type Deployment struct {
 
 func (x *Deployment) Reset() {
 	*x = Deployment{}
-	mi := &file_metadata_proto_msgTypes[7]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -555,7 +555,7 @@ func (x *Deployment) String() string {
 func (*Deployment) ProtoMessage() {}
 
 func (x *Deployment) ProtoReflect() protoreflect.Message {
-	mi := &file_metadata_proto_msgTypes[7]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -568,7 +568,7 @@ func (x *Deployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deployment.ProtoReflect.Descriptor instead.
 func (*Deployment) Descriptor() ([]byte, []int) {
-	return file_metadata_proto_rawDescGZIP(), []int{7}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Deployment) GetId() string {
@@ -664,7 +664,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_metadata_proto_msgTypes[8]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -676,7 +676,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_metadata_proto_msgTypes[8]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -689,7 +689,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_metadata_proto_rawDescGZIP(), []int{8}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Service) GetName() string {
@@ -757,7 +757,7 @@ type Handler struct {
 
 func (x *Handler) Reset() {
 	*x = Handler{}
-	mi := &file_metadata_proto_msgTypes[9]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -769,7 +769,7 @@ func (x *Handler) String() string {
 func (*Handler) ProtoMessage() {}
 
 func (x *Handler) ProtoReflect() protoreflect.Message {
-	mi := &file_metadata_proto_msgTypes[9]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -782,7 +782,7 @@ func (x *Handler) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Handler.ProtoReflect.Descriptor instead.
 func (*Handler) Descriptor() ([]byte, []int) {
-	return file_metadata_proto_rawDescGZIP(), []int{9}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Handler) GetName() string {
@@ -855,7 +855,7 @@ type Options struct {
 
 func (x *Options) Reset() {
 	*x = Options{}
-	mi := &file_metadata_proto_msgTypes[10]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -867,7 +867,7 @@ func (x *Options) String() string {
 func (*Options) ProtoMessage() {}
 
 func (x *Options) ProtoReflect() protoreflect.Message {
-	mi := &file_metadata_proto_msgTypes[10]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -880,7 +880,7 @@ func (x *Options) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Options.ProtoReflect.Descriptor instead.
 func (*Options) Descriptor() ([]byte, []int) {
-	return file_metadata_proto_rawDescGZIP(), []int{10}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Options) GetInactivityTimeoutMs() int64 {
@@ -980,7 +980,7 @@ type InputRules struct {
 
 func (x *InputRules) Reset() {
 	*x = InputRules{}
-	mi := &file_metadata_proto_msgTypes[11]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -992,7 +992,7 @@ func (x *InputRules) String() string {
 func (*InputRules) ProtoMessage() {}
 
 func (x *InputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_metadata_proto_msgTypes[11]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1005,7 +1005,7 @@ func (x *InputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputRules.ProtoReflect.Descriptor instead.
 func (*InputRules) Descriptor() ([]byte, []int) {
-	return file_metadata_proto_rawDescGZIP(), []int{11}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *InputRules) GetRequired() bool {
@@ -1048,7 +1048,7 @@ type OutputRules struct {
 
 func (x *OutputRules) Reset() {
 	*x = OutputRules{}
-	mi := &file_metadata_proto_msgTypes[12]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1060,7 +1060,7 @@ func (x *OutputRules) String() string {
 func (*OutputRules) ProtoMessage() {}
 
 func (x *OutputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_metadata_proto_msgTypes[12]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1073,7 +1073,7 @@ func (x *OutputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRules.ProtoReflect.Descriptor instead.
 func (*OutputRules) Descriptor() ([]byte, []int) {
-	return file_metadata_proto_rawDescGZIP(), []int{12}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *OutputRules) GetContentType() string {
@@ -1108,7 +1108,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_metadata_proto_msgTypes[13]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1120,7 +1120,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_metadata_proto_msgTypes[13]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1133,7 +1133,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_metadata_proto_rawDescGZIP(), []int{13}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Pair) GetKey() string {
@@ -1150,11 +1150,11 @@ func (x *Pair) GetValue() string {
 	return ""
 }
 
-var File_metadata_proto protoreflect.FileDescriptor
+var File_proto_metadata_metadata_proto protoreflect.FileDescriptor
 
-const file_metadata_proto_rawDesc = "" +
+const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\n" +
-	"\x0emetadata.proto\x12\x11platform.metadata\"\x8f\x03\n" +
+	"\x1dproto/metadata/metadata.proto\x12\x11platform.metadata\"\x8f\x03\n" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x17\n" +
 	"\atime_ms\x18\x02 \x01(\x03R\x06timeMs\x12R\n" +
@@ -1266,19 +1266,19 @@ const file_metadata_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05valueB\x19Z\x17platform/proto/metadatab\x06proto3"
 
 var (
-	file_metadata_proto_rawDescOnce sync.Once
-	file_metadata_proto_rawDescData []byte
+	file_proto_metadata_metadata_proto_rawDescOnce sync.Once
+	file_proto_metadata_metadata_proto_rawDescData []byte
 )
 
-func file_metadata_proto_rawDescGZIP() []byte {
-	file_metadata_proto_rawDescOnce.Do(func() {
-		file_metadata_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_metadata_proto_rawDesc), len(file_metadata_proto_rawDesc)))
+func file_proto_metadata_metadata_proto_rawDescGZIP() []byte {
+	file_proto_metadata_metadata_proto_rawDescOnce.Do(func() {
+		file_proto_metadata_metadata_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_proto_metadata_metadata_proto_rawDesc), len(file_proto_metadata_metadata_proto_rawDesc)))
 	})
-	return file_metadata_proto_rawDescData
+	return file_proto_metadata_metadata_proto_rawDescData
 }
 
-var file_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
-var file_metadata_proto_goTypes = []any{
+var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*Entry)(nil),              // 0: platform.metadata.Entry
 	(*ProvisionCluster)(nil),   // 1: platform.metadata.ProvisionCluster
 	(*RegisterNode)(nil),       // 2: platform.metadata.RegisterNode
@@ -1294,7 +1294,7 @@ var file_metadata_proto_goTypes = []any{
 	(*OutputRules)(nil),        // 12: platform.metadata.OutputRules
 	(*Pair)(nil),               // 13: platform.metadata.Pair
 }
-var file_metadata_proto_depIdxs = []int32{
+var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	1,  // 0: platform.metadata.Entry.provision_cluster:type_name -> platform.metadata.ProvisionCluster
 	2,  // 1: platform.metadata.Entry.register_node:type_name -> platform.metadata.RegisterNode
 	3,  // 2: platform.metadata.Entry.register_deployment:type_name -> platform.metadata.RegisterDeployment
@@ -1319,33 +1319,33 @@ var file_metadata_proto_depIdxs = []int32{
 	0,  // [0:17] is the sub-list for field type_name
 }
 
-func init() { file_metadata_proto_init() }
-func file_metadata_proto_init() {
-	if File_metadata_proto != nil {
+func init() { file_proto_metadata_metadata_proto_init() }
+func file_proto_metadata_metadata_proto_init() {
+	if File_proto_metadata_metadata_proto != nil {
 		return
 	}
-	file_metadata_proto_msgTypes[0].OneofWrappers = []any{
+	file_proto_metadata_metadata_proto_msgTypes[0].OneofWrappers = []any{
 		(*Entry_ProvisionCluster)(nil),
 		(*Entry_RegisterNode)(nil),
 		(*Entry_RegisterDeployment)(nil),
 		(*Entry_DeleteDeployment)(nil),
 	}
-	file_metadata_proto_msgTypes[10].OneofWrappers = []any{}
+	file_proto_metadata_metadata_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_metadata_proto_rawDesc), len(file_metadata_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_metadata_metadata_proto_rawDesc), len(file_proto_metadata_metadata_proto_rawDesc)),
 			NumEnums:      0,
 			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
-		GoTypes:           file_metadata_proto_goTypes,
-		DependencyIndexes: file_metadata_proto_depIdxs,
-		MessageInfos:      file_metadata_proto_msgTypes,
+		GoTypes:           file_proto_metadata_metadata_proto_goTypes,
+		DependencyIndexes: file_proto_metadata_metadata_proto_depIdxs,
+		MessageInfos:      file_proto_metadata_metadata_proto_msgTypes,
 	}.Build()
-	File_metadata_proto = out.File
-	file_metadata_proto_goTypes = nil
-	file_metadata_proto_depIdxs = nil
+	File_proto_metadata_metadata_proto = out.File
+	file_proto_metadata_metadata_proto_goTypes = nil
+	file_proto_metadata_metadata_proto_depIdxs = nil
 }

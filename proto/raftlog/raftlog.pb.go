@@ -11,7 +11,7 @@
 // versions:
 // 	protoc-gen-go v1.36.12
 // 	protoc        v3.21.12
-// source: raftlog.proto
+// source: proto/raftlog/raftlog.proto
 
 package raftlog
 
@@ -43,7 +43,7 @@ type LogEntry struct {
 
 func (x *LogEntry) Reset() {
 	*x = LogEntry{}
-	mi := &file_raftlog_proto_msgTypes[0]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -55,7 +55,7 @@ func (x *LogEntry) String() string {
 func (*LogEntry) ProtoMessage() {}
 
 func (x *LogEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[0]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -68,7 +68,7 @@ func (x *LogEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogEntry.ProtoReflect.Descriptor instead.
 func (*LogEntry) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{0}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *LogEntry) GetVersion() uint32 {
@@ -116,7 +116,7 @@ type Command struct {
 
 func (x *Command) Reset() {
 	*x = Command{}
-	mi := &file_raftlog_proto_msgTypes[1]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -128,7 +128,7 @@ func (x *Command) String() string {
 func (*Command) ProtoMessage() {}
 
 func (x *Command) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[1]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -141,7 +141,7 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command.ProtoReflect.Descriptor instead.
 func (*Command) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{1}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *Command) GetKind() isCommand_Kind {
@@ -255,7 +255,7 @@ type Lead struct {
 
 func (x *Lead) Reset() {
 	*x = Lead{}
-	mi := &file_raftlog_proto_msgTypes[2]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -267,7 +267,7 @@ func (x *Lead) String() string {
 func (*Lead) ProtoMessage() {}
 
 func (x *Lead) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[2]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -280,7 +280,7 @@ func (x *Lead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lead.ProtoReflect.Descriptor instead.
 func (*Lead) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{2}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Lead) GetEpoch() uint64 {
@@ -317,7 +317,7 @@ type Invoke struct {
 
 func (x *Invoke) Reset() {
 	*x = Invoke{}
-	mi := &file_raftlog_proto_msgTypes[3]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -329,7 +329,7 @@ func (x *Invoke) String() string {
 func (*Invoke) ProtoMessage() {}
 
 func (x *Invoke) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[3]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -342,7 +342,7 @@ func (x *Invoke) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Invoke.ProtoReflect.Descriptor instead.
 func (*Invoke) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{3}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Invoke) GetId() []byte {
@@ -441,7 +441,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_raftlog_proto_msgTypes[4]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -453,7 +453,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[4]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -466,7 +466,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{4}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Progress) GetId() []byte {
@@ -512,7 +512,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_raftlog_proto_msgTypes[5]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -524,7 +524,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[5]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -537,7 +537,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{5}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Step) GetKind() uint32 {
@@ -600,7 +600,7 @@ type Callee struct {
 
 func (x *Callee) Reset() {
 	*x = Callee{}
-	mi := &file_raftlog_proto_msgTypes[6]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -612,7 +612,7 @@ func (x *Callee) String() string {
 func (*Callee) ProtoMessage() {}
 
 func (x *Callee) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[6]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -625,7 +625,7 @@ func (x *Callee) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Callee.ProtoReflect.Descriptor instead.
 func (*Callee) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{6}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Callee) GetId() []byte {
@@ -658,7 +658,7 @@ type FireTimers struct {
 
 func (x *FireTimers) Reset() {
 	*x = FireTimers{}
-	mi := &file_raftlog_proto_msgTypes[7]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -670,7 +670,7 @@ func (x *FireTimers) String() string {
 func (*FireTimers) ProtoMessage() {}
 
 func (x *FireTimers) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[7]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -683,7 +683,7 @@ func (x *FireTimers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FireTimers.ProtoReflect.Descriptor instead.
 func (*FireTimers) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{7}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *FireTimers) GetTimers() []*Timer {
@@ -705,7 +705,7 @@ type Timer struct {
 
 func (x *Timer) Reset() {
 	*x = Timer{}
-	mi := &file_raftlog_proto_msgTypes[8]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -717,7 +717,7 @@ func (x *Timer) String() string {
 func (*Timer) ProtoMessage() {}
 
 func (x *Timer) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[8]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -730,7 +730,7 @@ func (x *Timer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Timer.ProtoReflect.Descriptor instead.
 func (*Timer) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{8}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Timer) GetAt() int64 {
@@ -772,7 +772,7 @@ type Deliver struct {
 
 func (x *Deliver) Reset() {
 	*x = Deliver{}
-	mi := &file_raftlog_proto_msgTypes[9]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -784,7 +784,7 @@ func (x *Deliver) String() string {
 func (*Deliver) ProtoMessage() {}
 
 func (x *Deliver) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[9]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -797,7 +797,7 @@ func (x *Deliver) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deliver.ProtoReflect.Descriptor instead.
 func (*Deliver) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{9}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Deliver) GetFrom() uint32 {
@@ -831,7 +831,7 @@ type Acknowledge struct {
 
 func (x *Acknowledge) Reset() {
 	*x = Acknowledge{}
-	mi := &file_raftlog_proto_msgTypes[10]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -843,7 +843,7 @@ func (x *Acknowledge) String() string {
 func (*Acknowledge) ProtoMessage() {}
 
 func (x *Acknowledge) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[10]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -856,7 +856,7 @@ func (x *Acknowledge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Acknowledge.ProtoReflect.Descriptor instead.
 func (*Acknowledge) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{10}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Acknowledge) GetTo() uint32 {
@@ -887,7 +887,7 @@ type Message struct {
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_raftlog_proto_msgTypes[11]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -899,7 +899,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[11]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -912,7 +912,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{11}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Message) GetKind() isMessage_Kind {
@@ -966,7 +966,7 @@ type Complete struct {
 
 func (x *Complete) Reset() {
 	*x = Complete{}
-	mi := &file_raftlog_proto_msgTypes[12]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -978,7 +978,7 @@ func (x *Complete) String() string {
 func (*Complete) ProtoMessage() {}
 
 func (x *Complete) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[12]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -991,7 +991,7 @@ func (x *Complete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Complete.ProtoReflect.Descriptor instead.
 func (*Complete) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{12}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Complete) GetSink() *Sink {
@@ -1049,7 +1049,7 @@ type Invocation struct {
 
 func (x *Invocation) Reset() {
 	*x = Invocation{}
-	mi := &file_raftlog_proto_msgTypes[13]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1061,7 +1061,7 @@ func (x *Invocation) String() string {
 func (*Invocation) ProtoMessage() {}
 
 func (x *Invocation) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[13]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1074,7 +1074,7 @@ func (x *Invocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Invocation.ProtoReflect.Descriptor instead.
 func (*Invocation) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{13}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Invocation) GetId() []byte {
@@ -1319,7 +1319,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_raftlog_proto_msgTypes[14]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1331,7 +1331,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[14]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1344,7 +1344,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{14}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *JournalEntry) GetType() uint32 {
@@ -1379,7 +1379,7 @@ type Lock struct {
 
 func (x *Lock) Reset() {
 	*x = Lock{}
-	mi := &file_raftlog_proto_msgTypes[15]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1391,7 +1391,7 @@ func (x *Lock) String() string {
 func (*Lock) ProtoMessage() {}
 
 func (x *Lock) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[15]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1404,7 +1404,7 @@ func (x *Lock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lock.ProtoReflect.Descriptor instead.
 func (*Lock) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{15}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Lock) GetHolder() []byte {
@@ -1441,7 +1441,7 @@ type Meta struct {
 
 func (x *Meta) Reset() {
 	*x = Meta{}
-	mi := &file_raftlog_proto_msgTypes[16]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1453,7 +1453,7 @@ func (x *Meta) String() string {
 func (*Meta) ProtoMessage() {}
 
 func (x *Meta) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[16]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1466,7 +1466,7 @@ func (x *Meta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Meta.ProtoReflect.Descriptor instead.
 func (*Meta) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{16}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Meta) GetEpoch() uint64 {
@@ -1517,7 +1517,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_raftlog_proto_msgTypes[17]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1529,7 +1529,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[17]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1542,7 +1542,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{17}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Target) GetScope() string {
@@ -1592,7 +1592,7 @@ type Source struct {
 
 func (x *Source) Reset() {
 	*x = Source{}
-	mi := &file_raftlog_proto_msgTypes[18]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1604,7 +1604,7 @@ func (x *Source) String() string {
 func (*Source) ProtoMessage() {}
 
 func (x *Source) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[18]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1617,7 +1617,7 @@ func (x *Source) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Source.ProtoReflect.Descriptor instead.
 func (*Source) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{18}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Source) GetKind() uint32 {
@@ -1659,7 +1659,7 @@ type Sink struct {
 
 func (x *Sink) Reset() {
 	*x = Sink{}
-	mi := &file_raftlog_proto_msgTypes[19]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1671,7 +1671,7 @@ func (x *Sink) String() string {
 func (*Sink) ProtoMessage() {}
 
 func (x *Sink) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[19]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1684,7 +1684,7 @@ func (x *Sink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sink.ProtoReflect.Descriptor instead.
 func (*Sink) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{19}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Sink) GetCaller() []byte {
@@ -1718,7 +1718,7 @@ type Pin struct {
 
 func (x *Pin) Reset() {
 	*x = Pin{}
-	mi := &file_raftlog_proto_msgTypes[20]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1730,7 +1730,7 @@ func (x *Pin) String() string {
 func (*Pin) ProtoMessage() {}
 
 func (x *Pin) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[20]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1743,7 +1743,7 @@ func (x *Pin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pin.ProtoReflect.Descriptor instead.
 func (*Pin) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{20}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Pin) GetDeployment() string {
@@ -1770,7 +1770,7 @@ type Retention struct {
 
 func (x *Retention) Reset() {
 	*x = Retention{}
-	mi := &file_raftlog_proto_msgTypes[21]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1782,7 +1782,7 @@ func (x *Retention) String() string {
 func (*Retention) ProtoMessage() {}
 
 func (x *Retention) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[21]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1795,7 +1795,7 @@ func (x *Retention) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retention.ProtoReflect.Descriptor instead.
 func (*Retention) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{21}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Retention) GetCompletion() int64 {
@@ -1822,7 +1822,7 @@ type Trace struct {
 
 func (x *Trace) Reset() {
 	*x = Trace{}
-	mi := &file_raftlog_proto_msgTypes[22]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1834,7 +1834,7 @@ func (x *Trace) String() string {
 func (*Trace) ProtoMessage() {}
 
 func (x *Trace) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[22]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1847,7 +1847,7 @@ func (x *Trace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trace.ProtoReflect.Descriptor instead.
 func (*Trace) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{22}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Trace) GetParent() string {
@@ -1877,7 +1877,7 @@ type Future struct {
 
 func (x *Future) Reset() {
 	*x = Future{}
-	mi := &file_raftlog_proto_msgTypes[23]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1889,7 +1889,7 @@ func (x *Future) String() string {
 func (*Future) ProtoMessage() {}
 
 func (x *Future) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[23]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1902,7 +1902,7 @@ func (x *Future) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Future.ProtoReflect.Descriptor instead.
 func (*Future) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{23}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Future) GetCompletions() []uint32 {
@@ -1950,7 +1950,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_raftlog_proto_msgTypes[24]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1962,7 +1962,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[24]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1975,7 +1975,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{24}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Result) GetValue() []byte {
@@ -2003,7 +2003,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_raftlog_proto_msgTypes[25]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2015,7 +2015,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[25]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2028,7 +2028,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{25}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Failure) GetCode() uint32 {
@@ -2062,7 +2062,7 @@ type Metadata struct {
 
 func (x *Metadata) Reset() {
 	*x = Metadata{}
-	mi := &file_raftlog_proto_msgTypes[26]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2074,7 +2074,7 @@ func (x *Metadata) String() string {
 func (*Metadata) ProtoMessage() {}
 
 func (x *Metadata) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[26]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2087,7 +2087,7 @@ func (x *Metadata) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metadata.ProtoReflect.Descriptor instead.
 func (*Metadata) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{26}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Metadata) GetKey() string {
@@ -2119,7 +2119,7 @@ type AttemptFailure struct {
 
 func (x *AttemptFailure) Reset() {
 	*x = AttemptFailure{}
-	mi := &file_raftlog_proto_msgTypes[27]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2131,7 +2131,7 @@ func (x *AttemptFailure) String() string {
 func (*AttemptFailure) ProtoMessage() {}
 
 func (x *AttemptFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_raftlog_proto_msgTypes[27]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2144,7 +2144,7 @@ func (x *AttemptFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttemptFailure.ProtoReflect.Descriptor instead.
 func (*AttemptFailure) Descriptor() ([]byte, []int) {
-	return file_raftlog_proto_rawDescGZIP(), []int{27}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *AttemptFailure) GetCode() uint32 {
@@ -2196,11 +2196,11 @@ func (x *AttemptFailure) GetRelatedCommand() uint32 {
 	return 0
 }
 
-var File_raftlog_proto protoreflect.FileDescriptor
+var File_proto_raftlog_raftlog_proto protoreflect.FileDescriptor
 
-const file_raftlog_proto_rawDesc = "" +
+const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\n" +
-	"\rraftlog.proto\x12\x10platform.raftlog\"\x92\x01\n" +
+	"\x1bproto/raftlog/raftlog.proto\x12\x10platform.raftlog\"\x92\x01\n" +
 	"\bLogEntry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12!\n" +
 	"\fleader_epoch\x18\x02 \x01(\x04R\vleaderEpoch\x12\x12\n" +
@@ -2397,19 +2397,19 @@ const file_raftlog_proto_rawDesc = "" +
 	"\x0e_related_indexB\x18Z\x16platform/proto/raftlogb\x06proto3"
 
 var (
-	file_raftlog_proto_rawDescOnce sync.Once
-	file_raftlog_proto_rawDescData []byte
+	file_proto_raftlog_raftlog_proto_rawDescOnce sync.Once
+	file_proto_raftlog_raftlog_proto_rawDescData []byte
 )
 
-func file_raftlog_proto_rawDescGZIP() []byte {
-	file_raftlog_proto_rawDescOnce.Do(func() {
-		file_raftlog_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_raftlog_proto_rawDesc), len(file_raftlog_proto_rawDesc)))
+func file_proto_raftlog_raftlog_proto_rawDescGZIP() []byte {
+	file_proto_raftlog_raftlog_proto_rawDescOnce.Do(func() {
+		file_proto_raftlog_raftlog_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_proto_raftlog_raftlog_proto_rawDesc), len(file_proto_raftlog_raftlog_proto_rawDesc)))
 	})
-	return file_raftlog_proto_rawDescData
+	return file_proto_raftlog_raftlog_proto_rawDescData
 }
 
-var file_raftlog_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
-var file_raftlog_proto_goTypes = []any{
+var file_proto_raftlog_raftlog_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_proto_raftlog_raftlog_proto_goTypes = []any{
 	(*LogEntry)(nil),       // 0: platform.raftlog.LogEntry
 	(*Command)(nil),        // 1: platform.raftlog.Command
 	(*Lead)(nil),           // 2: platform.raftlog.Lead
@@ -2439,7 +2439,7 @@ var file_raftlog_proto_goTypes = []any{
 	(*Metadata)(nil),       // 26: platform.raftlog.Metadata
 	(*AttemptFailure)(nil), // 27: platform.raftlog.AttemptFailure
 }
-var file_raftlog_proto_depIdxs = []int32{
+var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	1,  // 0: platform.raftlog.LogEntry.commands:type_name -> platform.raftlog.Command
 	2,  // 1: platform.raftlog.Command.lead:type_name -> platform.raftlog.Lead
 	3,  // 2: platform.raftlog.Command.invoke:type_name -> platform.raftlog.Invoke
@@ -2483,12 +2483,12 @@ var file_raftlog_proto_depIdxs = []int32{
 	0,  // [0:36] is the sub-list for field type_name
 }
 
-func init() { file_raftlog_proto_init() }
-func file_raftlog_proto_init() {
-	if File_raftlog_proto != nil {
+func init() { file_proto_raftlog_raftlog_proto_init() }
+func file_proto_raftlog_raftlog_proto_init() {
+	if File_proto_raftlog_raftlog_proto != nil {
 		return
 	}
-	file_raftlog_proto_msgTypes[1].OneofWrappers = []any{
+	file_proto_raftlog_raftlog_proto_msgTypes[1].OneofWrappers = []any{
 		(*Command_Lead)(nil),
 		(*Command_Invoke)(nil),
 		(*Command_Progress)(nil),
@@ -2496,28 +2496,28 @@ func file_raftlog_proto_init() {
 		(*Command_Deliver)(nil),
 		(*Command_Acknowledge)(nil),
 	}
-	file_raftlog_proto_msgTypes[3].OneofWrappers = []any{}
-	file_raftlog_proto_msgTypes[11].OneofWrappers = []any{
+	file_proto_raftlog_raftlog_proto_msgTypes[3].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[11].OneofWrappers = []any{
 		(*Message_Invoke)(nil),
 		(*Message_Complete)(nil),
 	}
-	file_raftlog_proto_msgTypes[13].OneofWrappers = []any{}
-	file_raftlog_proto_msgTypes[27].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[13].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[27].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_raftlog_proto_rawDesc), len(file_raftlog_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_raftlog_raftlog_proto_rawDesc), len(file_proto_raftlog_raftlog_proto_rawDesc)),
 			NumEnums:      0,
 			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
-		GoTypes:           file_raftlog_proto_goTypes,
-		DependencyIndexes: file_raftlog_proto_depIdxs,
-		MessageInfos:      file_raftlog_proto_msgTypes,
+		GoTypes:           file_proto_raftlog_raftlog_proto_goTypes,
+		DependencyIndexes: file_proto_raftlog_raftlog_proto_depIdxs,
+		MessageInfos:      file_proto_raftlog_raftlog_proto_msgTypes,
 	}.Build()
-	File_raftlog_proto = out.File
-	file_raftlog_proto_goTypes = nil
-	file_raftlog_proto_depIdxs = nil
+	File_proto_raftlog_raftlog_proto = out.File
+	file_proto_raftlog_raftlog_proto_goTypes = nil
+	file_proto_raftlog_raftlog_proto_depIdxs = nil
 }

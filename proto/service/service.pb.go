@@ -6,7 +6,7 @@
 // versions:
 // 	protoc-gen-go v1.36.12
 // 	protoc        v3.21.12
-// source: service.proto
+// source: proto/service/service.proto
 
 package service
 
@@ -64,11 +64,11 @@ func (x CombinatorType) String() string {
 }
 
 func (CombinatorType) Descriptor() protoreflect.EnumDescriptor {
-	return file_service_proto_enumTypes[0].Descriptor()
+	return file_proto_service_service_proto_enumTypes[0].Descriptor()
 }
 
 func (CombinatorType) Type() protoreflect.EnumType {
-	return &file_service_proto_enumTypes[0]
+	return &file_proto_service_service_proto_enumTypes[0]
 }
 
 func (x CombinatorType) Number() protoreflect.EnumNumber {
@@ -77,7 +77,7 @@ func (x CombinatorType) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CombinatorType.Descriptor instead.
 func (CombinatorType) EnumDescriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{0}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{0}
 }
 
 type ErrorBehavior int32
@@ -113,11 +113,11 @@ func (x ErrorBehavior) String() string {
 }
 
 func (ErrorBehavior) Descriptor() protoreflect.EnumDescriptor {
-	return file_service_proto_enumTypes[1].Descriptor()
+	return file_proto_service_service_proto_enumTypes[1].Descriptor()
 }
 
 func (ErrorBehavior) Type() protoreflect.EnumType {
-	return &file_service_proto_enumTypes[1]
+	return &file_proto_service_service_proto_enumTypes[1]
 }
 
 func (x ErrorBehavior) Number() protoreflect.EnumNumber {
@@ -126,7 +126,7 @@ func (x ErrorBehavior) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ErrorBehavior.Descriptor instead.
 func (ErrorBehavior) EnumDescriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{1}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{1}
 }
 
 type Value struct {
@@ -138,7 +138,7 @@ type Value struct {
 
 func (x *Value) Reset() {
 	*x = Value{}
-	mi := &file_service_proto_msgTypes[0]
+	mi := &file_proto_service_service_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -150,7 +150,7 @@ func (x *Value) String() string {
 func (*Value) ProtoMessage() {}
 
 func (x *Value) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[0]
+	mi := &file_proto_service_service_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -163,7 +163,7 @@ func (x *Value) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Value.ProtoReflect.Descriptor instead.
 func (*Value) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{0}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *Value) GetContent() []byte {
@@ -181,7 +181,7 @@ type Void struct {
 
 func (x *Void) Reset() {
 	*x = Void{}
-	mi := &file_service_proto_msgTypes[1]
+	mi := &file_proto_service_service_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -193,7 +193,7 @@ func (x *Void) String() string {
 func (*Void) ProtoMessage() {}
 
 func (x *Void) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[1]
+	mi := &file_proto_service_service_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -206,7 +206,7 @@ func (x *Void) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Void.ProtoReflect.Descriptor instead.
 func (*Void) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{1}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{1}
 }
 
 type FailureMetadata struct {
@@ -219,7 +219,7 @@ type FailureMetadata struct {
 
 func (x *FailureMetadata) Reset() {
 	*x = FailureMetadata{}
-	mi := &file_service_proto_msgTypes[2]
+	mi := &file_proto_service_service_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -231,7 +231,7 @@ func (x *FailureMetadata) String() string {
 func (*FailureMetadata) ProtoMessage() {}
 
 func (x *FailureMetadata) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[2]
+	mi := &file_proto_service_service_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -244,7 +244,7 @@ func (x *FailureMetadata) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailureMetadata.ProtoReflect.Descriptor instead.
 func (*FailureMetadata) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{2}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *FailureMetadata) GetKey() string {
@@ -272,7 +272,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_service_proto_msgTypes[3]
+	mi := &file_proto_service_service_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -284,7 +284,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[3]
+	mi := &file_proto_service_service_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -297,7 +297,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{3}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Failure) GetCode() uint32 {
@@ -331,7 +331,7 @@ type Header struct {
 
 func (x *Header) Reset() {
 	*x = Header{}
-	mi := &file_service_proto_msgTypes[4]
+	mi := &file_proto_service_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -343,7 +343,7 @@ func (x *Header) String() string {
 func (*Header) ProtoMessage() {}
 
 func (x *Header) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[4]
+	mi := &file_proto_service_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -356,7 +356,7 @@ func (x *Header) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Header.ProtoReflect.Descriptor instead.
 func (*Header) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{4}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Header) GetKey() string {
@@ -382,7 +382,7 @@ type StateKeys struct {
 
 func (x *StateKeys) Reset() {
 	*x = StateKeys{}
-	mi := &file_service_proto_msgTypes[5]
+	mi := &file_proto_service_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -394,7 +394,7 @@ func (x *StateKeys) String() string {
 func (*StateKeys) ProtoMessage() {}
 
 func (x *StateKeys) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[5]
+	mi := &file_proto_service_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -407,7 +407,7 @@ func (x *StateKeys) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StateKeys.ProtoReflect.Descriptor instead.
 func (*StateKeys) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{5}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *StateKeys) GetKeys() [][]byte {
@@ -428,7 +428,7 @@ type WorkflowTarget struct {
 
 func (x *WorkflowTarget) Reset() {
 	*x = WorkflowTarget{}
-	mi := &file_service_proto_msgTypes[6]
+	mi := &file_proto_service_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -440,7 +440,7 @@ func (x *WorkflowTarget) String() string {
 func (*WorkflowTarget) ProtoMessage() {}
 
 func (x *WorkflowTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[6]
+	mi := &file_proto_service_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -453,7 +453,7 @@ func (x *WorkflowTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowTarget.ProtoReflect.Descriptor instead.
 func (*WorkflowTarget) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{6}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *WorkflowTarget) GetWorkflowName() string {
@@ -490,7 +490,7 @@ type IdempotentRequestTarget struct {
 
 func (x *IdempotentRequestTarget) Reset() {
 	*x = IdempotentRequestTarget{}
-	mi := &file_service_proto_msgTypes[7]
+	mi := &file_proto_service_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -502,7 +502,7 @@ func (x *IdempotentRequestTarget) String() string {
 func (*IdempotentRequestTarget) ProtoMessage() {}
 
 func (x *IdempotentRequestTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[7]
+	mi := &file_proto_service_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -515,7 +515,7 @@ func (x *IdempotentRequestTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IdempotentRequestTarget.ProtoReflect.Descriptor instead.
 func (*IdempotentRequestTarget) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{7}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *IdempotentRequestTarget) GetServiceName() string {
@@ -567,7 +567,7 @@ type Future struct {
 
 func (x *Future) Reset() {
 	*x = Future{}
-	mi := &file_service_proto_msgTypes[8]
+	mi := &file_proto_service_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -579,7 +579,7 @@ func (x *Future) String() string {
 func (*Future) ProtoMessage() {}
 
 func (x *Future) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[8]
+	mi := &file_proto_service_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -592,7 +592,7 @@ func (x *Future) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Future.ProtoReflect.Descriptor instead.
 func (*Future) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{8}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Future) GetWaitingCompletions() []uint32 {
@@ -650,7 +650,7 @@ type StartMessage struct {
 
 func (x *StartMessage) Reset() {
 	*x = StartMessage{}
-	mi := &file_service_proto_msgTypes[9]
+	mi := &file_proto_service_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -662,7 +662,7 @@ func (x *StartMessage) String() string {
 func (*StartMessage) ProtoMessage() {}
 
 func (x *StartMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[9]
+	mi := &file_proto_service_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -675,7 +675,7 @@ func (x *StartMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartMessage.ProtoReflect.Descriptor instead.
 func (*StartMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{9}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *StartMessage) GetId() []byte {
@@ -774,7 +774,7 @@ type SuspensionMessage struct {
 
 func (x *SuspensionMessage) Reset() {
 	*x = SuspensionMessage{}
-	mi := &file_service_proto_msgTypes[10]
+	mi := &file_proto_service_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -786,7 +786,7 @@ func (x *SuspensionMessage) String() string {
 func (*SuspensionMessage) ProtoMessage() {}
 
 func (x *SuspensionMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[10]
+	mi := &file_proto_service_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -799,7 +799,7 @@ func (x *SuspensionMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspensionMessage.ProtoReflect.Descriptor instead.
 func (*SuspensionMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{10}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SuspensionMessage) GetWaitingCompletions() []uint32 {
@@ -846,7 +846,7 @@ type ErrorMessage struct {
 
 func (x *ErrorMessage) Reset() {
 	*x = ErrorMessage{}
-	mi := &file_service_proto_msgTypes[11]
+	mi := &file_proto_service_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -858,7 +858,7 @@ func (x *ErrorMessage) String() string {
 func (*ErrorMessage) ProtoMessage() {}
 
 func (x *ErrorMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[11]
+	mi := &file_proto_service_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -871,7 +871,7 @@ func (x *ErrorMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorMessage.ProtoReflect.Descriptor instead.
 func (*ErrorMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{11}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ErrorMessage) GetCode() uint32 {
@@ -938,7 +938,7 @@ type EndMessage struct {
 
 func (x *EndMessage) Reset() {
 	*x = EndMessage{}
-	mi := &file_service_proto_msgTypes[12]
+	mi := &file_proto_service_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -950,7 +950,7 @@ func (x *EndMessage) String() string {
 func (*EndMessage) ProtoMessage() {}
 
 func (x *EndMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[12]
+	mi := &file_proto_service_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -963,7 +963,7 @@ func (x *EndMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndMessage.ProtoReflect.Descriptor instead.
 func (*EndMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{12}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{12}
 }
 
 type CommandAckMessage struct {
@@ -975,7 +975,7 @@ type CommandAckMessage struct {
 
 func (x *CommandAckMessage) Reset() {
 	*x = CommandAckMessage{}
-	mi := &file_service_proto_msgTypes[13]
+	mi := &file_proto_service_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -987,7 +987,7 @@ func (x *CommandAckMessage) String() string {
 func (*CommandAckMessage) ProtoMessage() {}
 
 func (x *CommandAckMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[13]
+	mi := &file_proto_service_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1000,7 +1000,7 @@ func (x *CommandAckMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandAckMessage.ProtoReflect.Descriptor instead.
 func (*CommandAckMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{13}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CommandAckMessage) GetCommandIndex() uint32 {
@@ -1024,7 +1024,7 @@ type ProposeRunCompletionMessage struct {
 
 func (x *ProposeRunCompletionMessage) Reset() {
 	*x = ProposeRunCompletionMessage{}
-	mi := &file_service_proto_msgTypes[14]
+	mi := &file_proto_service_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1036,7 +1036,7 @@ func (x *ProposeRunCompletionMessage) String() string {
 func (*ProposeRunCompletionMessage) ProtoMessage() {}
 
 func (x *ProposeRunCompletionMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[14]
+	mi := &file_proto_service_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1049,7 +1049,7 @@ func (x *ProposeRunCompletionMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeRunCompletionMessage.ProtoReflect.Descriptor instead.
 func (*ProposeRunCompletionMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{14}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ProposeRunCompletionMessage) GetResultCompletionId() uint32 {
@@ -1110,7 +1110,7 @@ type AwaitingOnMessage struct {
 
 func (x *AwaitingOnMessage) Reset() {
 	*x = AwaitingOnMessage{}
-	mi := &file_service_proto_msgTypes[15]
+	mi := &file_proto_service_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1122,7 +1122,7 @@ func (x *AwaitingOnMessage) String() string {
 func (*AwaitingOnMessage) ProtoMessage() {}
 
 func (x *AwaitingOnMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[15]
+	mi := &file_proto_service_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1135,7 +1135,7 @@ func (x *AwaitingOnMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitingOnMessage.ProtoReflect.Descriptor instead.
 func (*AwaitingOnMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{15}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AwaitingOnMessage) GetAwaitingOn() *Future {
@@ -1161,7 +1161,7 @@ type ProposeRunCompletionAckMessage struct {
 
 func (x *ProposeRunCompletionAckMessage) Reset() {
 	*x = ProposeRunCompletionAckMessage{}
-	mi := &file_service_proto_msgTypes[16]
+	mi := &file_proto_service_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1173,7 +1173,7 @@ func (x *ProposeRunCompletionAckMessage) String() string {
 func (*ProposeRunCompletionAckMessage) ProtoMessage() {}
 
 func (x *ProposeRunCompletionAckMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[16]
+	mi := &file_proto_service_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1186,7 +1186,7 @@ func (x *ProposeRunCompletionAckMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeRunCompletionAckMessage.ProtoReflect.Descriptor instead.
 func (*ProposeRunCompletionAckMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{16}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ProposeRunCompletionAckMessage) GetCompletionId() uint32 {
@@ -1207,7 +1207,7 @@ type InputCommandMessage struct {
 
 func (x *InputCommandMessage) Reset() {
 	*x = InputCommandMessage{}
-	mi := &file_service_proto_msgTypes[17]
+	mi := &file_proto_service_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1219,7 +1219,7 @@ func (x *InputCommandMessage) String() string {
 func (*InputCommandMessage) ProtoMessage() {}
 
 func (x *InputCommandMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[17]
+	mi := &file_proto_service_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1232,7 +1232,7 @@ func (x *InputCommandMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputCommandMessage.ProtoReflect.Descriptor instead.
 func (*InputCommandMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{17}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *InputCommandMessage) GetHeaders() []*Header {
@@ -1270,7 +1270,7 @@ type OutputCommandMessage struct {
 
 func (x *OutputCommandMessage) Reset() {
 	*x = OutputCommandMessage{}
-	mi := &file_service_proto_msgTypes[18]
+	mi := &file_proto_service_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1282,7 +1282,7 @@ func (x *OutputCommandMessage) String() string {
 func (*OutputCommandMessage) ProtoMessage() {}
 
 func (x *OutputCommandMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[18]
+	mi := &file_proto_service_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1295,7 +1295,7 @@ func (x *OutputCommandMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputCommandMessage.ProtoReflect.Descriptor instead.
 func (*OutputCommandMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{18}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *OutputCommandMessage) GetResult() isOutputCommandMessage_Result {
@@ -1357,7 +1357,7 @@ type GetLazyStateCommandMessage struct {
 
 func (x *GetLazyStateCommandMessage) Reset() {
 	*x = GetLazyStateCommandMessage{}
-	mi := &file_service_proto_msgTypes[19]
+	mi := &file_proto_service_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1369,7 +1369,7 @@ func (x *GetLazyStateCommandMessage) String() string {
 func (*GetLazyStateCommandMessage) ProtoMessage() {}
 
 func (x *GetLazyStateCommandMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[19]
+	mi := &file_proto_service_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1382,7 +1382,7 @@ func (x *GetLazyStateCommandMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLazyStateCommandMessage.ProtoReflect.Descriptor instead.
 func (*GetLazyStateCommandMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{19}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetLazyStateCommandMessage) GetKey() []byte {
@@ -1417,7 +1417,7 @@ type SetStateCommandMessage struct {
 
 func (x *SetStateCommandMessage) Reset() {
 	*x = SetStateCommandMessage{}
-	mi := &file_service_proto_msgTypes[20]
+	mi := &file_proto_service_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1429,7 +1429,7 @@ func (x *SetStateCommandMessage) String() string {
 func (*SetStateCommandMessage) ProtoMessage() {}
 
 func (x *SetStateCommandMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[20]
+	mi := &file_proto_service_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1442,7 +1442,7 @@ func (x *SetStateCommandMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetStateCommandMessage.ProtoReflect.Descriptor instead.
 func (*SetStateCommandMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{20}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SetStateCommandMessage) GetKey() []byte {
@@ -1476,7 +1476,7 @@ type ClearStateCommandMessage struct {
 
 func (x *ClearStateCommandMessage) Reset() {
 	*x = ClearStateCommandMessage{}
-	mi := &file_service_proto_msgTypes[21]
+	mi := &file_proto_service_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1488,7 +1488,7 @@ func (x *ClearStateCommandMessage) String() string {
 func (*ClearStateCommandMessage) ProtoMessage() {}
 
 func (x *ClearStateCommandMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[21]
+	mi := &file_proto_service_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1501,7 +1501,7 @@ func (x *ClearStateCommandMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearStateCommandMessage.ProtoReflect.Descriptor instead.
 func (*ClearStateCommandMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{21}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ClearStateCommandMessage) GetKey() []byte {
@@ -1527,7 +1527,7 @@ type ClearAllStateCommandMessage struct {
 
 func (x *ClearAllStateCommandMessage) Reset() {
 	*x = ClearAllStateCommandMessage{}
-	mi := &file_service_proto_msgTypes[22]
+	mi := &file_proto_service_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1539,7 +1539,7 @@ func (x *ClearAllStateCommandMessage) String() string {
 func (*ClearAllStateCommandMessage) ProtoMessage() {}
 
 func (x *ClearAllStateCommandMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[22]
+	mi := &file_proto_service_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1552,7 +1552,7 @@ func (x *ClearAllStateCommandMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearAllStateCommandMessage.ProtoReflect.Descriptor instead.
 func (*ClearAllStateCommandMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{22}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ClearAllStateCommandMessage) GetName() string {
@@ -1572,7 +1572,7 @@ type GetLazyStateKeysCommandMessage struct {
 
 func (x *GetLazyStateKeysCommandMessage) Reset() {
 	*x = GetLazyStateKeysCommandMessage{}
-	mi := &file_service_proto_msgTypes[23]
+	mi := &file_proto_service_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1584,7 +1584,7 @@ func (x *GetLazyStateKeysCommandMessage) String() string {
 func (*GetLazyStateKeysCommandMessage) ProtoMessage() {}
 
 func (x *GetLazyStateKeysCommandMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[23]
+	mi := &file_proto_service_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1597,7 +1597,7 @@ func (x *GetLazyStateKeysCommandMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLazyStateKeysCommandMessage.ProtoReflect.Descriptor instead.
 func (*GetLazyStateKeysCommandMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{23}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetLazyStateKeysCommandMessage) GetResultCompletionId() uint32 {
@@ -1629,7 +1629,7 @@ type GetEagerStateCommandMessage struct {
 
 func (x *GetEagerStateCommandMessage) Reset() {
 	*x = GetEagerStateCommandMessage{}
-	mi := &file_service_proto_msgTypes[24]
+	mi := &file_proto_service_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1641,7 +1641,7 @@ func (x *GetEagerStateCommandMessage) String() string {
 func (*GetEagerStateCommandMessage) ProtoMessage() {}
 
 func (x *GetEagerStateCommandMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[24]
+	mi := &file_proto_service_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1654,7 +1654,7 @@ func (x *GetEagerStateCommandMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEagerStateCommandMessage.ProtoReflect.Descriptor instead.
 func (*GetEagerStateCommandMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{24}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetEagerStateCommandMessage) GetKey() []byte {
@@ -1722,7 +1722,7 @@ type GetEagerStateKeysCommandMessage struct {
 
 func (x *GetEagerStateKeysCommandMessage) Reset() {
 	*x = GetEagerStateKeysCommandMessage{}
-	mi := &file_service_proto_msgTypes[25]
+	mi := &file_proto_service_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1734,7 +1734,7 @@ func (x *GetEagerStateKeysCommandMessage) String() string {
 func (*GetEagerStateKeysCommandMessage) ProtoMessage() {}
 
 func (x *GetEagerStateKeysCommandMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[25]
+	mi := &file_proto_service_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1747,7 +1747,7 @@ func (x *GetEagerStateKeysCommandMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEagerStateKeysCommandMessage.ProtoReflect.Descriptor instead.
 func (*GetEagerStateKeysCommandMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{25}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetEagerStateKeysCommandMessage) GetValue() *StateKeys {
@@ -1775,7 +1775,7 @@ type GetPromiseCommandMessage struct {
 
 func (x *GetPromiseCommandMessage) Reset() {
 	*x = GetPromiseCommandMessage{}
-	mi := &file_service_proto_msgTypes[26]
+	mi := &file_proto_service_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1787,7 +1787,7 @@ func (x *GetPromiseCommandMessage) String() string {
 func (*GetPromiseCommandMessage) ProtoMessage() {}
 
 func (x *GetPromiseCommandMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[26]
+	mi := &file_proto_service_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1800,7 +1800,7 @@ func (x *GetPromiseCommandMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPromiseCommandMessage.ProtoReflect.Descriptor instead.
 func (*GetPromiseCommandMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{26}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetPromiseCommandMessage) GetKey() string {
@@ -1835,7 +1835,7 @@ type PeekPromiseCommandMessage struct {
 
 func (x *PeekPromiseCommandMessage) Reset() {
 	*x = PeekPromiseCommandMessage{}
-	mi := &file_service_proto_msgTypes[27]
+	mi := &file_proto_service_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1847,7 +1847,7 @@ func (x *PeekPromiseCommandMessage) String() string {
 func (*PeekPromiseCommandMessage) ProtoMessage() {}
 
 func (x *PeekPromiseCommandMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[27]
+	mi := &file_proto_service_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1860,7 +1860,7 @@ func (x *PeekPromiseCommandMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeekPromiseCommandMessage.ProtoReflect.Descriptor instead.
 func (*PeekPromiseCommandMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{27}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PeekPromiseCommandMessage) GetKey() string {
@@ -1900,7 +1900,7 @@ type CompletePromiseCommandMessage struct {
 
 func (x *CompletePromiseCommandMessage) Reset() {
 	*x = CompletePromiseCommandMessage{}
-	mi := &file_service_proto_msgTypes[28]
+	mi := &file_proto_service_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1912,7 +1912,7 @@ func (x *CompletePromiseCommandMessage) String() string {
 func (*CompletePromiseCommandMessage) ProtoMessage() {}
 
 func (x *CompletePromiseCommandMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[28]
+	mi := &file_proto_service_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1925,7 +1925,7 @@ func (x *CompletePromiseCommandMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompletePromiseCommandMessage.ProtoReflect.Descriptor instead.
 func (*CompletePromiseCommandMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{28}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CompletePromiseCommandMessage) GetKey() string {
@@ -2002,7 +2002,7 @@ type SleepCommandMessage struct {
 
 func (x *SleepCommandMessage) Reset() {
 	*x = SleepCommandMessage{}
-	mi := &file_service_proto_msgTypes[29]
+	mi := &file_proto_service_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2014,7 +2014,7 @@ func (x *SleepCommandMessage) String() string {
 func (*SleepCommandMessage) ProtoMessage() {}
 
 func (x *SleepCommandMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[29]
+	mi := &file_proto_service_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2027,7 +2027,7 @@ func (x *SleepCommandMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SleepCommandMessage.ProtoReflect.Descriptor instead.
 func (*SleepCommandMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{29}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SleepCommandMessage) GetWakeUpTime() uint64 {
@@ -2070,7 +2070,7 @@ type CallCommandMessage struct {
 
 func (x *CallCommandMessage) Reset() {
 	*x = CallCommandMessage{}
-	mi := &file_service_proto_msgTypes[30]
+	mi := &file_proto_service_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2082,7 +2082,7 @@ func (x *CallCommandMessage) String() string {
 func (*CallCommandMessage) ProtoMessage() {}
 
 func (x *CallCommandMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[30]
+	mi := &file_proto_service_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2095,7 +2095,7 @@ func (x *CallCommandMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallCommandMessage.ProtoReflect.Descriptor instead.
 func (*CallCommandMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{30}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CallCommandMessage) GetServiceName() string {
@@ -2194,7 +2194,7 @@ type OneWayCallCommandMessage struct {
 
 func (x *OneWayCallCommandMessage) Reset() {
 	*x = OneWayCallCommandMessage{}
-	mi := &file_service_proto_msgTypes[31]
+	mi := &file_proto_service_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2206,7 +2206,7 @@ func (x *OneWayCallCommandMessage) String() string {
 func (*OneWayCallCommandMessage) ProtoMessage() {}
 
 func (x *OneWayCallCommandMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[31]
+	mi := &file_proto_service_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2219,7 +2219,7 @@ func (x *OneWayCallCommandMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OneWayCallCommandMessage.ProtoReflect.Descriptor instead.
 func (*OneWayCallCommandMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{31}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *OneWayCallCommandMessage) GetServiceName() string {
@@ -2320,7 +2320,7 @@ type SendSignalCommandMessage struct {
 
 func (x *SendSignalCommandMessage) Reset() {
 	*x = SendSignalCommandMessage{}
-	mi := &file_service_proto_msgTypes[32]
+	mi := &file_proto_service_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2332,7 +2332,7 @@ func (x *SendSignalCommandMessage) String() string {
 func (*SendSignalCommandMessage) ProtoMessage() {}
 
 func (x *SendSignalCommandMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[32]
+	mi := &file_proto_service_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2345,7 +2345,7 @@ func (x *SendSignalCommandMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendSignalCommandMessage.ProtoReflect.Descriptor instead.
 func (*SendSignalCommandMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{32}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SendSignalCommandMessage) GetTargetInvocationId() string {
@@ -2469,7 +2469,7 @@ type RunCommandMessage struct {
 
 func (x *RunCommandMessage) Reset() {
 	*x = RunCommandMessage{}
-	mi := &file_service_proto_msgTypes[33]
+	mi := &file_proto_service_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2481,7 +2481,7 @@ func (x *RunCommandMessage) String() string {
 func (*RunCommandMessage) ProtoMessage() {}
 
 func (x *RunCommandMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[33]
+	mi := &file_proto_service_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2494,7 +2494,7 @@ func (x *RunCommandMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunCommandMessage.ProtoReflect.Descriptor instead.
 func (*RunCommandMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{33}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RunCommandMessage) GetResultCompletionId() uint32 {
@@ -2529,7 +2529,7 @@ type AttachInvocationCommandMessage struct {
 
 func (x *AttachInvocationCommandMessage) Reset() {
 	*x = AttachInvocationCommandMessage{}
-	mi := &file_service_proto_msgTypes[34]
+	mi := &file_proto_service_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2541,7 +2541,7 @@ func (x *AttachInvocationCommandMessage) String() string {
 func (*AttachInvocationCommandMessage) ProtoMessage() {}
 
 func (x *AttachInvocationCommandMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[34]
+	mi := &file_proto_service_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2554,7 +2554,7 @@ func (x *AttachInvocationCommandMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachInvocationCommandMessage.ProtoReflect.Descriptor instead.
 func (*AttachInvocationCommandMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{34}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *AttachInvocationCommandMessage) GetTarget() isAttachInvocationCommandMessage_Target {
@@ -2643,7 +2643,7 @@ type CompleteAwakeableCommandMessage struct {
 
 func (x *CompleteAwakeableCommandMessage) Reset() {
 	*x = CompleteAwakeableCommandMessage{}
-	mi := &file_service_proto_msgTypes[35]
+	mi := &file_proto_service_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2655,7 +2655,7 @@ func (x *CompleteAwakeableCommandMessage) String() string {
 func (*CompleteAwakeableCommandMessage) ProtoMessage() {}
 
 func (x *CompleteAwakeableCommandMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[35]
+	mi := &file_proto_service_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2668,7 +2668,7 @@ func (x *CompleteAwakeableCommandMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteAwakeableCommandMessage.ProtoReflect.Descriptor instead.
 func (*CompleteAwakeableCommandMessage) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{35}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *CompleteAwakeableCommandMessage) GetAwakeableId() string {
@@ -2750,7 +2750,7 @@ type NotificationTemplate struct {
 
 func (x *NotificationTemplate) Reset() {
 	*x = NotificationTemplate{}
-	mi := &file_service_proto_msgTypes[36]
+	mi := &file_proto_service_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2762,7 +2762,7 @@ func (x *NotificationTemplate) String() string {
 func (*NotificationTemplate) ProtoMessage() {}
 
 func (x *NotificationTemplate) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[36]
+	mi := &file_proto_service_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2775,7 +2775,7 @@ func (x *NotificationTemplate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotificationTemplate.ProtoReflect.Descriptor instead.
 func (*NotificationTemplate) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{36}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *NotificationTemplate) GetId() isNotificationTemplate_Id {
@@ -2930,7 +2930,7 @@ type StartMessage_StateEntry struct {
 
 func (x *StartMessage_StateEntry) Reset() {
 	*x = StartMessage_StateEntry{}
-	mi := &file_service_proto_msgTypes[37]
+	mi := &file_proto_service_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2942,7 +2942,7 @@ func (x *StartMessage_StateEntry) String() string {
 func (*StartMessage_StateEntry) ProtoMessage() {}
 
 func (x *StartMessage_StateEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[37]
+	mi := &file_proto_service_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2955,7 +2955,7 @@ func (x *StartMessage_StateEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartMessage_StateEntry.ProtoReflect.Descriptor instead.
 func (*StartMessage_StateEntry) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{9, 0}
+	return file_proto_service_service_proto_rawDescGZIP(), []int{9, 0}
 }
 
 func (x *StartMessage_StateEntry) GetKey() []byte {
@@ -2972,11 +2972,11 @@ func (x *StartMessage_StateEntry) GetValue() []byte {
 	return nil
 }
 
-var File_service_proto protoreflect.FileDescriptor
+var File_proto_service_service_proto protoreflect.FileDescriptor
 
-const file_service_proto_rawDesc = "" +
+const file_proto_service_service_proto_rawDesc = "" +
 	"\n" +
-	"\rservice.proto\x12\x10platform.service\"!\n" +
+	"\x1bproto/service/service.proto\x12\x10platform.service\"!\n" +
 	"\x05Value\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\fR\acontent\"\x06\n" +
 	"\x04Void\"9\n" +
@@ -3215,20 +3215,20 @@ const file_service_proto_rawDesc = "" +
 	"\x04FAIL\x10\x02B\x18Z\x16platform/proto/serviceb\x06proto3"
 
 var (
-	file_service_proto_rawDescOnce sync.Once
-	file_service_proto_rawDescData []byte
+	file_proto_service_service_proto_rawDescOnce sync.Once
+	file_proto_service_service_proto_rawDescData []byte
 )
 
-func file_service_proto_rawDescGZIP() []byte {
-	file_service_proto_rawDescOnce.Do(func() {
-		file_service_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_service_proto_rawDesc), len(file_service_proto_rawDesc)))
+func file_proto_service_service_proto_rawDescGZIP() []byte {
+	file_proto_service_service_proto_rawDescOnce.Do(func() {
+		file_proto_service_service_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_proto_service_service_proto_rawDesc), len(file_proto_service_service_proto_rawDesc)))
 	})
-	return file_service_proto_rawDescData
+	return file_proto_service_service_proto_rawDescData
 }
 
-var file_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_service_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
-var file_service_proto_goTypes = []any{
+var file_proto_service_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_proto_service_service_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_proto_service_service_proto_goTypes = []any{
 	(CombinatorType)(0),                     // 0: platform.service.CombinatorType
 	(ErrorBehavior)(0),                      // 1: platform.service.ErrorBehavior
 	(*Value)(nil),                           // 2: platform.service.Value
@@ -3270,7 +3270,7 @@ var file_service_proto_goTypes = []any{
 	(*NotificationTemplate)(nil),            // 38: platform.service.NotificationTemplate
 	(*StartMessage_StateEntry)(nil),         // 39: platform.service.StartMessage.StateEntry
 }
-var file_service_proto_depIdxs = []int32{
+var file_proto_service_service_proto_depIdxs = []int32{
 	4,  // 0: platform.service.Failure.metadata:type_name -> platform.service.FailureMetadata
 	10, // 1: platform.service.Future.nested_futures:type_name -> platform.service.Future
 	0,  // 2: platform.service.Future.combinator_type:type_name -> platform.service.CombinatorType
@@ -3309,52 +3309,52 @@ var file_service_proto_depIdxs = []int32{
 	0,  // [0:31] is the sub-list for field type_name
 }
 
-func init() { file_service_proto_init() }
-func file_service_proto_init() {
-	if File_service_proto != nil {
+func init() { file_proto_service_service_proto_init() }
+func file_proto_service_service_proto_init() {
+	if File_proto_service_service_proto != nil {
 		return
 	}
-	file_service_proto_msgTypes[6].OneofWrappers = []any{}
-	file_service_proto_msgTypes[7].OneofWrappers = []any{}
-	file_service_proto_msgTypes[9].OneofWrappers = []any{}
-	file_service_proto_msgTypes[10].OneofWrappers = []any{}
-	file_service_proto_msgTypes[11].OneofWrappers = []any{}
-	file_service_proto_msgTypes[14].OneofWrappers = []any{
+	file_proto_service_service_proto_msgTypes[6].OneofWrappers = []any{}
+	file_proto_service_service_proto_msgTypes[7].OneofWrappers = []any{}
+	file_proto_service_service_proto_msgTypes[9].OneofWrappers = []any{}
+	file_proto_service_service_proto_msgTypes[10].OneofWrappers = []any{}
+	file_proto_service_service_proto_msgTypes[11].OneofWrappers = []any{}
+	file_proto_service_service_proto_msgTypes[14].OneofWrappers = []any{
 		(*ProposeRunCompletionMessage_Value)(nil),
 		(*ProposeRunCompletionMessage_Failure)(nil),
 	}
-	file_service_proto_msgTypes[15].OneofWrappers = []any{}
-	file_service_proto_msgTypes[18].OneofWrappers = []any{
+	file_proto_service_service_proto_msgTypes[15].OneofWrappers = []any{}
+	file_proto_service_service_proto_msgTypes[18].OneofWrappers = []any{
 		(*OutputCommandMessage_Value)(nil),
 		(*OutputCommandMessage_Failure)(nil),
 	}
-	file_service_proto_msgTypes[24].OneofWrappers = []any{
+	file_proto_service_service_proto_msgTypes[24].OneofWrappers = []any{
 		(*GetEagerStateCommandMessage_Void)(nil),
 		(*GetEagerStateCommandMessage_Value)(nil),
 	}
-	file_service_proto_msgTypes[28].OneofWrappers = []any{
+	file_proto_service_service_proto_msgTypes[28].OneofWrappers = []any{
 		(*CompletePromiseCommandMessage_CompletionValue)(nil),
 		(*CompletePromiseCommandMessage_CompletionFailure)(nil),
 	}
-	file_service_proto_msgTypes[30].OneofWrappers = []any{}
-	file_service_proto_msgTypes[31].OneofWrappers = []any{}
-	file_service_proto_msgTypes[32].OneofWrappers = []any{
+	file_proto_service_service_proto_msgTypes[30].OneofWrappers = []any{}
+	file_proto_service_service_proto_msgTypes[31].OneofWrappers = []any{}
+	file_proto_service_service_proto_msgTypes[32].OneofWrappers = []any{
 		(*SendSignalCommandMessage_Idx)(nil),
 		(*SendSignalCommandMessage_Name)(nil),
 		(*SendSignalCommandMessage_Void)(nil),
 		(*SendSignalCommandMessage_Value)(nil),
 		(*SendSignalCommandMessage_Failure)(nil),
 	}
-	file_service_proto_msgTypes[34].OneofWrappers = []any{
+	file_proto_service_service_proto_msgTypes[34].OneofWrappers = []any{
 		(*AttachInvocationCommandMessage_InvocationId)(nil),
 		(*AttachInvocationCommandMessage_IdempotentRequestTarget)(nil),
 		(*AttachInvocationCommandMessage_WorkflowTarget)(nil),
 	}
-	file_service_proto_msgTypes[35].OneofWrappers = []any{
+	file_proto_service_service_proto_msgTypes[35].OneofWrappers = []any{
 		(*CompleteAwakeableCommandMessage_Value)(nil),
 		(*CompleteAwakeableCommandMessage_Failure)(nil),
 	}
-	file_service_proto_msgTypes[36].OneofWrappers = []any{
+	file_proto_service_service_proto_msgTypes[36].OneofWrappers = []any{
 		(*NotificationTemplate_CompletionId)(nil),
 		(*NotificationTemplate_SignalId)(nil),
 		(*NotificationTemplate_SignalName)(nil),
@@ -3368,18 +3368,18 @@ func file_service_proto_init() {
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_service_proto_rawDesc), len(file_service_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_service_service_proto_rawDesc), len(file_proto_service_service_proto_rawDesc)),
 			NumEnums:      2,
 			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
-		GoTypes:           file_service_proto_goTypes,
-		DependencyIndexes: file_service_proto_depIdxs,
-		EnumInfos:         file_service_proto_enumTypes,
-		MessageInfos:      file_service_proto_msgTypes,
+		GoTypes:           file_proto_service_service_proto_goTypes,
+		DependencyIndexes: file_proto_service_service_proto_depIdxs,
+		EnumInfos:         file_proto_service_service_proto_enumTypes,
+		MessageInfos:      file_proto_service_service_proto_msgTypes,
 	}.Build()
-	File_service_proto = out.File
-	file_service_proto_goTypes = nil
-	file_service_proto_depIdxs = nil
+	File_proto_service_service_proto = out.File
+	file_proto_service_service_proto_goTypes = nil
+	file_proto_service_service_proto_depIdxs = nil
 }

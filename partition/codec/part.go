@@ -76,6 +76,7 @@ func (w *writer) sink(field uint64, s *machine.Sink) {
 	w.id(1, &s.Caller)
 	w.uint(2, uint64(s.Completion))
 	w.uint(3, uint64(s.Type))
+	w.uint(4, s.Life)
 	w.close(n)
 }
 
@@ -89,6 +90,8 @@ func readSink(b []byte, s *machine.Sink) error {
 			s.Completion = r.u32()
 		case 3:
 			s.Type = journal.Type(r.u16())
+		case 4:
+			s.Life = r.u64()
 		default:
 			r.unknown("sink")
 		}

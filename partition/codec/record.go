@@ -53,6 +53,7 @@ func AppendInvocation(b []byte, inv *machine.Invocation) []byte {
 	}
 	w.int(32, inv.ExpiresAt)
 	w.uint(33, inv.Request)
+	w.uint(34, inv.Life)
 	return w.b
 }
 
@@ -157,6 +158,8 @@ func readProgressOf(r *reader, inv *machine.Invocation) {
 		inv.ExpiresAt = r.i64()
 	case 33:
 		inv.Request = r.u64()
+	case 34:
+		inv.Life = r.u64()
 	default:
 		r.unknown("invocation")
 	}

@@ -67,7 +67,7 @@ func (m *Machine) call(inv *Invocation, s *Step) error {
 		return err
 	}
 	msg := invokeOf(inv, &c.Request, s.Callee)
-	msg.Sink = &Sink{Caller: inv.ID, Completion: c.Completion, Type: journal.CallCompletion}
+	msg.Sink = &Sink{Caller: inv.ID, Life: inv.Life, Completion: c.Completion, Type: journal.CallCompletion}
 	return m.send(msg.ID, msg)
 }
 

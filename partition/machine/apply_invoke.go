@@ -36,6 +36,7 @@ func (m *Machine) create(c *Invoke) (Outcome, error) {
 	inv := &Invocation{
 		ID:             c.ID,
 		Request:        c.Request,
+		Life:           m.meta.Attempt,
 		Target:         c.Target,
 		Source:         c.Source,
 		IdempotencyKey: c.IdempotencyKey,

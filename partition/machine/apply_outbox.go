@@ -71,11 +71,17 @@ func (m *Machine) receive(msg Message) error {
 	return fmt.Errorf("receive %T: %w", msg, ErrUnknownCommand)
 }
 
-// completeCall appends the result of a callee to its caller's journal.
+// completeCall appends the result of a callee to its caller's journal. By then the
+// caller may have ended, or even been forgotten and made again with the same id: a
+// workflow that ran a second time must not get answers to the calls of the first.
 func (m *Machine) completeCall(c *Complete) error {
+	inv, err := m.invocation(c.Sink.Caller)
+	if err != nil || inv == nil || inv.Status == Completed || inv.Life != c.Sink.Life {
+		return err
+	}
 	n := completion(c.Sink.Type, c.Sink.Completion, journal.NewCompletion(c.Sink.Completion, c.Result))
 	if c.Result.Failure != nil {
 		n.settled = journal.Failed
 	}
-	return m.notify(c.Sink.Caller, n)
+	return m.notify(inv, n)
 }

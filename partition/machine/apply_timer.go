@@ -61,7 +61,7 @@ func (m *Machine) wakeUp(inv *Invocation, sleep uint32) error {
 		return nil
 	}
 	inv.Sleeps--
-	return m.notifyRecord(inv, slept(sleep))
+	return m.notify(inv, slept(sleep))
 }
 
 func slept(sleep uint32) notification {

@@ -88,6 +88,7 @@ type Source struct {
 // Sink is an invocation that gets the result as a notification.
 type Sink struct {
 	Caller     ids.Invocation
+	Life       uint64 // of the caller; an answer meant for an earlier one is dropped
 	Completion uint32
 	Type       journal.Type // CallCompletion or AttachInvocationCompletion
 }
@@ -106,8 +107,11 @@ type Retention struct{ Completion, Journal int64 }
 // Invocation is the record of one invocation. Times are partition time in
 // milliseconds since 1970, 0 where it has not happened.
 type Invocation struct {
-	ID             ids.Invocation
-	Request        uint64 // of the Invoke that made it
+	ID      ids.Invocation
+	Request uint64 // of the Invoke that made it
+	// Life tells an invocation from an earlier one with the same id, which was
+	// purged: it is the partition's last attempt number when the record was made.
+	Life           uint64
 	Target         Target
 	Status         Status
 	Source         Source

@@ -3,7 +3,6 @@ package machine
 import (
 	"fmt"
 
-	"platform/internal/ids"
 	"platform/partition/journal"
 )
 
@@ -50,18 +49,9 @@ func (m *Machine) record(inv *Invocation, n notification) (bool, error) {
 	return true, nil
 }
 
-// notify appends a notification to an invocation that may have ended, and wakes it
-// if that is what it waited for.
-func (m *Machine) notify(to ids.Invocation, n notification) error {
-	inv, err := m.invocation(to)
-	if err != nil || inv == nil || inv.Status == Completed {
-		return err
-	}
-	return m.notifyRecord(inv, n)
-}
-
-// notifyRecord is notify for a record at hand, which it stores.
-func (m *Machine) notifyRecord(inv *Invocation, n notification) error {
+// notify appends a notification to the journal of inv, wakes it if that is what it
+// waited for, and stores it.
+func (m *Machine) notify(inv *Invocation, n notification) error {
 	added, err := m.record(inv, n)
 	if err != nil {
 		return err

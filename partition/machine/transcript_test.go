@@ -155,9 +155,18 @@ func (w *world) invoke(a arguments) *machine.Invoke {
 	}
 	if sink := a.text("sink", ""); sink != "" {
 		caller, completion, _ := strings.Cut(sink, ":")
-		c.Sink = &machine.Sink{Caller: w.id(caller), Completion: uint32(number(a, completion)), Type: journal.CallCompletion}
+		c.Sink = &machine.Sink{Caller: w.id(caller), Life: w.life(caller), Completion: uint32(number(a, completion)), Type: journal.CallCompletion}
 	}
 	return c
+}
+
+// life is the caller's, as its calls say it.
+func (w *world) life(name string) uint64 {
+	id := w.id(name)
+	if inv, err := w.parts[w.owner(id)].state.Invocation(id); err == nil && inv != nil {
+		return inv.Life
+	}
+	return 0
 }
 
 func (w *world) fire(a arguments) *machine.FireTimers {

@@ -1043,6 +1043,7 @@ type Invocation struct {
 	Failure        *AttemptFailure        `protobuf:"bytes,31,opt,name=failure,proto3" json:"failure,omitempty"`
 	ExpiresAt      int64                  `protobuf:"varint,32,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
 	Request        uint64                 `protobuf:"varint,33,opt,name=request,proto3" json:"request,omitempty"`
+	Life           uint64                 `protobuf:"varint,34,opt,name=life,proto3" json:"life,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1304,6 +1305,13 @@ func (x *Invocation) GetExpiresAt() int64 {
 func (x *Invocation) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
+	}
+	return 0
+}
+
+func (x *Invocation) GetLife() uint64 {
+	if x != nil {
+		return x.Life
 	}
 	return 0
 }
@@ -1653,6 +1661,7 @@ type Sink struct {
 	Caller        []byte                 `protobuf:"bytes,1,opt,name=caller,proto3" json:"caller,omitempty"`
 	Completion    uint32                 `protobuf:"varint,2,opt,name=completion,proto3" json:"completion,omitempty"`
 	Type          uint32                 `protobuf:"varint,3,opt,name=type,proto3" json:"type,omitempty"`
+	Life          uint64                 `protobuf:"varint,4,opt,name=life,proto3" json:"life,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1704,6 +1713,13 @@ func (x *Sink) GetCompletion() uint32 {
 func (x *Sink) GetType() uint32 {
 	if x != nil {
 		return x.Type
+	}
+	return 0
+}
+
+func (x *Sink) GetLife() uint64 {
+	if x != nil {
+		return x.Life
 	}
 	return 0
 }
@@ -2275,7 +2291,7 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x04kind\"h\n" +
 	"\bComplete\x12*\n" +
 	"\x04sink\x18\x01 \x01(\v2\x16.platform.raftlog.SinkR\x04sink\x120\n" +
-	"\x06result\x18\x02 \x01(\v2\x18.platform.raftlog.ResultR\x06result\"\xaf\t\n" +
+	"\x06result\x18\x02 \x01(\v2\x18.platform.raftlog.ResultR\x06result\"\xc3\t\n" +
 	"\n" +
 	"Invocation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x120\n" +
@@ -2318,7 +2334,8 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\afailure\x18\x1f \x01(\v2 .platform.raftlog.AttemptFailureR\afailure\x12\x1d\n" +
 	"\n" +
 	"expires_at\x18  \x01(\x03R\texpiresAt\x12\x18\n" +
-	"\arequest\x18! \x01(\x04R\arequestB\x12\n" +
+	"\arequest\x18! \x01(\x04R\arequest\x12\x12\n" +
+	"\x04life\x18\" \x01(\x04R\x04lifeB\x12\n" +
 	"\x10_idempotency_key\"]\n" +
 	"\fJournalEntry\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\rR\x04type\x12\x1f\n" +
@@ -2345,13 +2362,14 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x16\n" +
 	"\x06caller\x18\x02 \x01(\fR\x06caller\x12#\n" +
 	"\rcaller_target\x18\x03 \x01(\tR\fcallerTarget\x12\"\n" +
-	"\fsubscription\x18\x04 \x01(\tR\fsubscription\"R\n" +
+	"\fsubscription\x18\x04 \x01(\tR\fsubscription\"f\n" +
 	"\x04Sink\x12\x16\n" +
 	"\x06caller\x18\x01 \x01(\fR\x06caller\x12\x1e\n" +
 	"\n" +
 	"completion\x18\x02 \x01(\rR\n" +
 	"completion\x12\x12\n" +
-	"\x04type\x18\x03 \x01(\rR\x04type\"A\n" +
+	"\x04type\x18\x03 \x01(\rR\x04type\x12\x12\n" +
+	"\x04life\x18\x04 \x01(\x04R\x04life\"A\n" +
 	"\x03Pin\x12\x1e\n" +
 	"\n" +
 	"deployment\x18\x01 \x01(\tR\n" +

@@ -1008,6 +1008,13 @@ func (m *Invocation) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Life != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Life))
+		i--
+		dAtA[i] = 0x2
+		i--
+		dAtA[i] = 0x90
+	}
 	if m.Request != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Request))
 		i--
@@ -1591,6 +1598,11 @@ func (m *Sink) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.Life != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Life))
+		i--
+		dAtA[i] = 0x20
 	}
 	if m.Type != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Type))
@@ -2611,6 +2623,9 @@ func (m *Invocation) SizeVT() (n int) {
 	if m.Request != 0 {
 		n += 2 + protohelpers.SizeOfVarint(uint64(m.Request))
 	}
+	if m.Life != 0 {
+		n += 2 + protohelpers.SizeOfVarint(uint64(m.Life))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -2749,6 +2764,9 @@ func (m *Sink) SizeVT() (n int) {
 	}
 	if m.Type != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Type))
+	}
+	if m.Life != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Life))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -6051,6 +6069,25 @@ func (m *Invocation) UnmarshalVT(dAtA []byte) error {
 					break
 				}
 			}
+		case 34:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Life", wireType)
+			}
+			m.Life = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Life |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -6928,6 +6965,25 @@ func (m *Sink) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Type |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Life", wireType)
+			}
+			m.Life = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Life |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -11274,6 +11330,25 @@ func (m *Invocation) UnmarshalVTUnsafe(dAtA []byte) error {
 					break
 				}
 			}
+		case 34:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Life", wireType)
+			}
+			m.Life = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Life |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -12163,6 +12238,25 @@ func (m *Sink) UnmarshalVTUnsafe(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Type |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Life", wireType)
+			}
+			m.Life = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Life |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

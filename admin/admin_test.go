@@ -23,6 +23,7 @@ import (
 
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
+	"platform/invoker/discovery"
 	"platform/metadata"
 	"platform/partition/machine"
 )
@@ -38,7 +39,7 @@ type world struct {
 	store *metadata.Store
 	// offers is what Discover finds at each address.
 	offers map[string]func() (*metadata.Deployment, error)
-	asked  []Endpoint
+	asked  []discovery.Request
 	// The rest is what Invocations answers.
 	page       Page
 	query      Query
@@ -91,7 +92,7 @@ func openStore(t *testing.T) *metadata.Store {
 	return store
 }
 
-func (w *world) Discover(ctx context.Context, e Endpoint) (*metadata.Deployment, error) {
+func (w *world) Discover(ctx context.Context, e discovery.Request) (*metadata.Deployment, error) {
 	w.asked = append(w.asked, e)
 	offer := w.offers[e.URI]
 	if offer == nil {
@@ -100,7 +101,7 @@ func (w *world) Discover(ctx context.Context, e Endpoint) (*metadata.Deployment,
 	}
 	d, err := offer()
 	if d != nil {
-		d.URI, d.HTTP11, d.AdditionalHeaders = e.URI, e.HTTP11, e.AdditionalHeaders
+		d.URI, d.HTTP11, d.AdditionalHeaders = e.URI, e.UseHTTP11, e.AdditionalHeaders
 	}
 	return d, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/internal/errcode"
+	"platform/invoker/discovery"
 	"platform/metadata"
 )
 
@@ -69,6 +70,9 @@ func (s *Server) explain(r *http.Request, err error) *failure {
 	}
 	if code, ok := errcode.Of(err); ok {
 		return &failure{errcode.Status(err, http.StatusInternalServerError), code, errcode.Text(err)}
+	}
+	if invalid, ok := errors.AsType[*discovery.InvalidError](err); ok {
+		return &failure{status: invalid.HTTPStatus(), message: invalid.Error()}
 	}
 	if missing, ok := errors.AsType[*metadata.NotFoundError](err); ok {
 		return &failure{status: http.StatusNotFound, message: missing.Error()}

@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/internal/errcode"
+	"platform/invoker/discovery"
 	"platform/metadata"
 )
 
@@ -82,24 +83,24 @@ func (s *Server) store(ctx context.Context, dryRun bool, r metadata.Registration
 }
 
 // deployment joins what was discovered with what was asked for.
-func (b *registration) deployment(e Endpoint, discovered *metadata.Deployment) *metadata.Deployment {
+func (b *registration) deployment(e discovery.Request, discovered *metadata.Deployment) *metadata.Deployment {
 	d := *discovered
-	d.URI, d.HTTP11 = e.URI, d.HTTP11 || e.HTTP11
+	d.URI, d.HTTP11 = e.URI, d.HTTP11 || e.UseHTTP11
 	d.AdditionalHeaders, d.Metadata = e.AdditionalHeaders, b.Metadata
 	return &d
 }
 
 // discover asks the endpoint. A fault is the endpoint's, not ours: what has no
 // code of its own is a bad gateway.
-func (s *Server) discover(ctx context.Context, e Endpoint) (*metadata.Deployment, error) {
+func (s *Server) discover(ctx context.Context, e discovery.Request) (*metadata.Deployment, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.DiscoveryTimeout)
 	defer cancel()
 	d, err := s.discoverer.Discover(ctx, e)
 	if _, coded := errcode.Of(err); err == nil || coded {
 		return d, err
 	}
-	if f, ok := errors.AsType[*failure](err); ok {
-		return nil, f
+	if _, ok := errors.AsType[*discovery.InvalidError](err); ok {
+		return nil, err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return nil, errcode.New(errcode.META0003, "discovery of %s took more than %s: %w", e.URI, s.cfg.DiscoveryTimeout, err)
@@ -110,7 +111,7 @@ func (s *Server) discover(ctx context.Context, e Endpoint) (*metadata.Deployment
 // recheck compares a known deployment with what its endpoint offers now, so that
 // whoever registers it again is not left to wonder why nothing changed. It takes
 // the time of one request, and never makes the registration fail.
-func (s *Server) recheck(ctx context.Context, e Endpoint, known *metadata.Deployment) []notice {
+func (s *Server) recheck(ctx context.Context, e discovery.Request, known *metadata.Deployment) []notice {
 	ctx, cancel := context.WithTimeout(ctx, recheckTimeout)
 	defer cancel()
 	now, err := s.discoverer.Discover(ctx, e)

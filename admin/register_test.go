@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/errcode"
+	"platform/invoker/discovery"
 	"platform/metadata"
 )
 
@@ -19,7 +20,7 @@ func TestRegisterLifeCycle(t *testing.T) {
 	require.Equal(t, http.StatusCreated, created.StatusCode)
 	require.Equal(t, "deployments/dp_10000000000000000000001", created.Header.Get("Location"))
 	goldenJSON(t, "registered", text(t, created))
-	require.Equal(t, []Endpoint{{URI: "http://localhost:9080/", AdditionalHeaders: map[string]string{"authorization": "Bearer x"}}}, w.asked)
+	require.Equal(t, []discovery.Request{{URI: "http://localhost:9080/", AdditionalHeaders: map[string]string{"authorization": "Bearer x"}}}, w.asked)
 
 	again := w.ask(t, "POST", "/deployments", `{"uri":"http://localhost:9080/"}`)
 	require.Equal(t, http.StatusOK, again.StatusCode)
@@ -89,7 +90,7 @@ func TestRegisterWithHTTP11(t *testing.T) {
 	w := newWorld(t, nil)
 	w.offers["http://a/"] = small
 	require.Equal(t, http.StatusCreated, w.ask(t, "POST", "/deployments", `{"uri":"http://a","use_http_11":true}`).StatusCode)
-	require.True(t, w.asked[0].HTTP11)
+	require.True(t, w.asked[0].UseHTTP11)
 	list := text(t, w.ask(t, "GET", "/deployments", ""))
 	require.Contains(t, list, `"http_version":"HTTP/1.1"`)
 	require.Contains(t, list, `"protocol_type":"RequestResponse"`, "HTTP/1.1 does not stream both ways")
@@ -106,6 +107,7 @@ func TestRegisterRefusals(t *testing.T) {
 	offer("http://http1/", errcode.New(errcode.META0014, "HTTP/1.1"))
 	offer("http://function/", errcode.New(errcode.META0015, "both ways"))
 	offer("http://plain/", errPlain)
+	offer("http://invalid/", &discovery.InvalidError{Reason: "handler type does not suit"})
 	w.offers["http://object/"] = func() (*metadata.Deployment, error) {
 		d, _ := small()
 		d.Services[0].Type = metadata.VirtualObject
@@ -149,16 +151,10 @@ func TestRegisterRefusals(t *testing.T) {
 		{"function", `{"arn":"arn:aws:lambda:eu-central-1:123456789012:function:f:1"}`, 400, "", "The request field 'arn' is invalid. Reason: this server does not invoke functions"},
 		{"role without function", `{"uri":"http://a","assume_role_arn":"x"}`, 400, "", "'assume_role_arn' is invalid"},
 		{"identity token", `{"uri":"http://a","auth":{"GoogleIdToken":{}}}`, 400, "", "'auth' is invalid"},
-		{"relative", `{"uri":"localhost"}`, 400, "", "The request field 'uri' is invalid. Reason: \"localhost\" is not absolute"},
-		{"port for scheme", `{"uri":"localhost:9080"}`, 400, "", "the scheme \"localhost\" is neither http nor https"},
-		{"scheme", `{"uri":"ftp://a"}`, 400, "", "the scheme \"ftp\" is neither http nor https"},
-		{"no host", `{"uri":"http:///x"}`, 400, "", "it has no host"},
-		{"not a URI", `{"uri":"http://a:b:c"}`, 400, "", "'uri' is invalid"},
-		{"fragment", `{"uri":"http://a/#x"}`, 400, "", "fragment"},
-		{"password", `{"uri":"http://me:secret@a"}`, 400, "", "use 'additional_headers' for authentication"},
-		{"header name", `{"uri":"http://a","additional_headers":{"a b":"x"}}`, 400, "", "'additional_headers' is invalid. Reason: \"a b\" is not a header name"},
-		{"header value", `{"uri":"http://a","additional_headers":{"a":"x\ny"}}`, 400, "", "the value of a contains"},
-		{"connection header", `{"uri":"http://a","additional_headers":{"Host":"x"}}`, 400, "", "the header host is set by the server itself"},
+		{"bad manifest content", `{"uri":"http://invalid"}`, 400, "", "handler type does not suit"},
+		{"relative", `{"uri":"localhost"}`, 400, "", "field 'uri' is invalid: \"localhost\" is not absolute"},
+		{"no scheme", `{"uri":"localhost:9080"}`, 400, "", "field 'uri' is invalid: \"localhost:9080\" is not absolute"},
+		{"scheme", `{"uri":"ftp://a"}`, 400, "", "scheme \"ftp\" is neither http nor https"},
 		{"header twice", `{"uri":"http://a","additional_headers":{"X-a":"x","x-A":"y"}}`, 400, "", "the header x-a is given twice"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -189,27 +185,4 @@ func TestRegisterAgainWorksWhileTheEndpointIsDown(t *testing.T) {
 	answer := w.ask(t, "POST", "/deployments", `{"uri":"http://a"}`)
 	require.Equal(t, http.StatusOK, answer.StatusCode)
 	require.Contains(t, text(t, answer), `"info":[{"code":"META0003","message":"the address is registered already and nothing was changed`)
-}
-
-func TestNormalizeURI(t *testing.T) {
-	for in, want := range map[string]string{
-		"http://localhost:9080":      "http://localhost:9080/",
-		"HTTP://LocalHost:9080///":   "http://localhost:9080/",
-		"http://a:80/x":              "http://a/x/",
-		"https://a:443":              "https://a/",
-		"https://a:80":               "https://a:80/",
-		"http://a:/":                 "http://a/",
-		"http://[::1]:80/":           "http://[::1]/",
-		"http://[::1]:9080":          "http://[::1]:9080/",
-		"http://a/Path%2Fx?token=1":  "http://a/Path%2Fx/?token=1",
-		" http://a ":                 "http://a/",
-		"http://a/with space/%7Etil": "http://a/with%20space/~til/",
-	} {
-		got, err := normalizeURI(in)
-		require.NoError(t, err, in)
-		require.Equal(t, want, got, in)
-		again, err := normalizeURI(got)
-		require.NoError(t, err)
-		require.Equal(t, got, again, "normalizing twice changes nothing")
-	}
 }

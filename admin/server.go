@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/internal/ids"
+	"platform/invoker/discovery"
 	"platform/metadata"
 )
 
@@ -28,21 +29,18 @@ type Registry interface {
 	DeleteDeployment(context.Context, ids.Deployment) error
 }
 
-// Endpoint is where a deployment is and how to reach it.
-type Endpoint struct {
-	URI               string // absolute, with trailing slash
-	HTTP11            bool
-	AdditionalHeaders map[string]string // names in lower case
-}
-
-// Discoverer asks endpoints what they offer.
+// Discoverer asks endpoints what they offer; *discovery.Discoverer does.
 type Discoverer interface {
 	// Discover returns the deployment as the endpoint announces it: without id,
-	// creation time, labels and revisions, with the endpoint's address and headers.
-	// What is wrong with the endpoint is an error with a code if the catalogue has
-	// one; an error without code is answered 502.
-	Discover(context.Context, Endpoint) (*metadata.Deployment, error)
+	// creation time, labels and revisions. What is wrong with the endpoint is an
+	// error with a code, or a *discovery.InvalidError; any other is answered 502.
+	Discover(context.Context, discovery.Request) (*metadata.Deployment, error)
 }
+
+var (
+	_ Registry   = (*metadata.Store)(nil)
+	_ Discoverer = (*discovery.Discoverer)(nil)
+)
 
 // Config are the settings of the admin API; the zero value of each field stands
 // for the default that it names.

@@ -34,6 +34,8 @@ type Config struct {
 	Watchdog *raftgroup.Watchdog
 	// Ballast is the node's ballast file, if it has one.
 	Ballast string
+	// SnapshotEvery is after how many entries the log is cut; 4096 when 0.
+	SnapshotEvery uint64
 	// OnFailed is told once when the replica cannot go on.
 	OnFailed func(error)
 	// Logger is slog.Default() when nil.
@@ -51,14 +53,15 @@ type replica struct {
 	group   *raftgroup.Group
 	fsm     *fsm
 	log     *slog.Logger
+
+	snapshotEvery uint64
 }
 
 const (
 	// trailingLogs is how much log stays after a snapshot. The entries are few and
 	// a replica that misses more gets the state instead.
-	trailingLogs = 1024
-	// snapshotEvery is after how many entries the log is cut.
-	snapshotEvery = 4096
+	trailingLogs         = 1024
+	defaultSnapshotEvery = 4096
 	// closeTimeout bounds Close.
 	closeTimeout = 10 * time.Second
 )
@@ -69,7 +72,7 @@ func Open(cfg Config) (*Store, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open metadata: %w", err)
 	}
-	r := &replica{log: cfg.Logger}
+	r := &replica{log: cfg.Logger, snapshotEvery: cfg.SnapshotEvery}
 	gate := newGate()
 	if err := r.open(cfg, gate); err != nil {
 		return nil, errors.Join(fmt.Errorf("open metadata: %w", err), r.closeFiles())
@@ -92,6 +95,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.NewID == nil {
 		c.NewID = func() [16]byte { return ulid.Make() }
+	}
+	if c.SnapshotEvery == 0 {
+		c.SnapshotEvery = defaultSnapshotEvery
 	}
 	if c.Profile == (raftgroup.Profile{}) {
 		c.Profile = raftgroup.Safe()
@@ -127,7 +133,7 @@ func (s *Store) Run(ctx context.Context) error {
 	for {
 		_, changed := s.Watch()
 		stats := r.group.Stats()
-		if stats.AppliedIndex >= stats.SnapshotIndex+snapshotEvery {
+		if stats.AppliedIndex >= stats.SnapshotIndex+r.snapshotEvery {
 			if err := r.group.Snapshot(ctx); err != nil && ctx.Err() == nil {
 				r.log.Warn("metadata log not cut", "err", err)
 			}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
@@ -49,7 +50,7 @@ func openReplica(dir string) (s *Store, stop func() error, err error) {
 	s, err = Open(Config{
 		Dir: dir, LocalID: "n1", Transport: transport,
 		Voters:  []raft.Server{{ID: "n1", Address: address}},
-		Profile: raftgroup.Test(), Logger: quiet,
+		Profile: raftgroup.Test(), Logger: quiet, SnapshotEvery: 10,
 	})
 	if err != nil {
 		return nil, nil, errors.Join(err, transport.Close())
@@ -96,6 +97,25 @@ func TestEverythingSurvivesARestart(t *testing.T) {
 	s, stop, err = openReplica(dir)
 	require.NoError(t, err)
 	require.Empty(t, s.Schemas().Deployments)
+	require.NoError(t, stop())
+}
+
+func TestTheLogIsCutNowAndThen(t *testing.T) {
+	dir := t.TempDir()
+	s, stop, err := openReplica(dir)
+	require.NoError(t, err)
+	for i := range 25 {
+		_, err := s.RegisterNode(t.Context(), Node{Name: fmt.Sprint("n", i)})
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool { return s.Group().Stats().SnapshotIndex > 0 }, 10*time.Second, time.Millisecond)
+	require.NoError(t, stop())
+
+	s, stop, err = openReplica(dir)
+	require.NoError(t, err)
+	require.Len(t, s.Nodes(), 25)
+	_, err = s.RegisterNode(t.Context(), Node{Name: "one more"})
+	require.NoError(t, err)
 	require.NoError(t, stop())
 }
 

@@ -60,7 +60,7 @@ func benchmarkPropose(b *testing.B, groups, callers int) {
 	var running sync.WaitGroup
 	var proposers []*Proposer[uint64]
 	for id := range groups {
-		g, err := Open(n.config(uint32(id), &nullMachine{}, n.server0()))
+		g, err := Open(n.config(uint32(id), &nullMachine{}, n.voter()))
 		require.NoError(b, err)
 		defer func() { require.NoError(b, g.Shutdown(context.Background())) }()
 		waitLeader(b, g)

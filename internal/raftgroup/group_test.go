@@ -2,11 +2,15 @@ package raftgroup
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 )
 
@@ -16,7 +20,7 @@ func TestEightGroupsAloneLeadAtOnce(t *testing.T) {
 	var configs []Config
 	leading := make(chan uint32, 8)
 	for id := range uint32(8) {
-		cfg := n.config(id, memJournal(t), n.server0())
+		cfg := n.config(id, memJournal(t), n.voter())
 		cfg.Profile = Safe()
 		cfg.Lead = func(ctx context.Context, _ uint64) error {
 			leading <- id
@@ -50,28 +54,395 @@ func TestEightGroupsAloneLeadAtOnce(t *testing.T) {
 	}
 }
 
-func TestProposeAppliesAndReturnsTheResult(t *testing.T) {
+// propose proposes one command and waits.
+func propose(t *testing.T, g *Group, command string) {
+	t.Helper()
+	data, err := sealJournal([][]byte{[]byte(command)})
+	require.NoError(t, err)
+	_, err = g.Propose(data).Wait(t.Context())
+	require.NoError(t, err)
+}
+
+func proposeMany(t *testing.T, g *Group, from, to int) {
+	t.Helper()
+	for i := from; i <= to; i++ {
+		propose(t, g, fmt.Sprint("command ", i))
+	}
+}
+
+func requireCommands(t *testing.T, j *journal, n int) {
+	t.Helper()
+	got, err := j.commands()
+	require.NoError(t, err)
+	require.Len(t, got, n)
+	for i, c := range got {
+		require.Equal(t, fmt.Sprint("command ", i+1), c)
+	}
+}
+
+// TestRestartReplaysFromTheAppliedIndex loses what the state database did not
+// flush, like a crash, and requires the log to bring back exactly that.
+func TestRestartReplaysFromTheAppliedIndex(t *testing.T) {
+	dir := t.TempDir()
+	state := vfs.NewCrashableMem()
+	n := startNode(t, dir, "")
+	j, err := openJournal("state", state)
+	require.NoError(t, err)
+	g, err := Open(n.config(1, j, n.voter()))
+	require.NoError(t, err)
+	waitLeader(t, g)
+	proposeMany(t, g, 1, 30)
+	require.NoError(t, g.Snapshot(t.Context()))
+	flushed := j.Applied()
+	proposeMany(t, g, 31, 50)
+	all := j.Applied()
+	crashed := state.CrashClone(vfs.CrashCloneCfg{})
+	require.NoError(t, g.Shutdown(t.Context()))
+	require.NoError(t, j.db.Close())
+	address := string(n.address())
+	n.stop()
+
+	n = startNode(t, dir, address)
+	defer n.stop()
+	j, err = openJournal("state", crashed)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, j.db.Close()) }()
+	require.Equal(t, flushed, j.Applied(), "the crash should lose what was not flushed")
+	g, err = Open(n.config(1, j, n.voter()))
+	require.NoError(t, err)
+	waitLeader(t, g)
+	require.NoError(t, g.Barrier(t.Context()))
+	handed := j.handedIndexes()
+	require.Len(t, handed, 20)
+	require.Greater(t, handed[0], flushed.Index)
+	require.Equal(t, all.Index, handed[len(handed)-1])
+	requireCommands(t, j, 50)
+	propose(t, g, "command 51")
+	requireCommands(t, j, 51)
+	require.NoError(t, g.Shutdown(t.Context()))
+}
+
+func TestSnapshotCutsTheLogButTheTrailingEntries(t *testing.T) {
 	n := startNode(t, t.TempDir(), "")
 	defer n.stop()
 	j := memJournal(t)
-	g, err := Open(n.config(1, j, n.server0()))
+	cfg := n.config(1, j, n.voter())
+	cfg.Profile.TrailingLogs = 10
+	g, err := Open(cfg)
 	require.NoError(t, err)
 	waitLeader(t, g)
-
-	p, err := NewProposer[uint64](g, ProposerConfig{Seal: sealJournal})
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- p.Run(ctx) }()
-	for i := range 100 {
-		n, err := p.Do(t.Context(), fmt.Appendf(nil, "command %d", i))
-		require.NoError(t, err)
-		require.Equal(t, uint64(i+1), n)
-	}
-	cancel()
-	<-done
+	require.NoError(t, g.Snapshot(t.Context()), "nothing to record is no error")
+	proposeMany(t, g, 1, 50)
+	require.NoError(t, g.Snapshot(t.Context()))
+	st := g.Stats()
+	require.Equal(t, st.LastIndex-9, st.FirstIndex)
+	require.Equal(t, st.LastIndex, st.SnapshotIndex)
+	require.Positive(t, j.flushes)
 	require.NoError(t, g.Shutdown(t.Context()))
-	got, err := j.commands()
+}
+
+// three is one group on three nodes of this process.
+type three struct {
+	t        *testing.T
+	nodes    [3]*testNode
+	journals [3]*journal
+	groups   [3]*Group
+	voters   []raft.Server
+	dirs     [3]string
+	trailing uint64
+}
+
+func newThree(t *testing.T, trailing uint64) *three {
+	c := &three{t: t, trailing: trailing}
+	for i := range c.nodes {
+		c.dirs[i] = filepath.Join(t.TempDir(), "log")
+		c.nodes[i] = startNode(t, c.dirs[i], "")
+		c.journals[i] = memJournal(t)
+		c.voters = append(c.voters, c.nodes[i].voter())
+	}
+	for i := range c.nodes {
+		c.open(i)
+	}
+	t.Cleanup(func() {
+		for i := range c.nodes {
+			c.stop(i)
+		}
+	})
+	return c
+}
+
+func (c *three) open(i int) {
+	cfg := c.nodes[i].config(1, c.journals[i], c.voters...)
+	cfg.Profile.TrailingLogs = c.trailing
+	g, err := Open(cfg)
+	require.NoError(c.t, err)
+	c.groups[i] = g
+}
+
+func (c *three) stop(i int) {
+	if c.groups[i] == nil {
+		return
+	}
+	require.NoError(c.t, c.groups[i].Shutdown(context.Background()))
+	c.nodes[i].stop()
+	c.groups[i] = nil
+}
+
+func (c *three) restart(i int) {
+	c.nodes[i] = startNode(c.t, c.dirs[i], string(c.voters[i].Address))
+	c.open(i)
+}
+
+func (c *three) leader() int {
+	leader := -1
+	require.Eventually(c.t, func() bool {
+		for i, g := range c.groups {
+			if g != nil && g.IsLeader() && g.Barrier(c.t.Context()) == nil {
+				leader = i
+				return true
+			}
+		}
+		return false
+	}, 20*time.Second, time.Millisecond)
+	return leader
+}
+
+func (c *three) awaitSame() {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool {
+		at := c.journals[0].Applied()
+		return c.journals[1].Applied() == at && c.journals[2].Applied() == at
+	}, 20*time.Second, time.Millisecond)
+}
+
+func TestFollowerCatchesUpFromTheLog(t *testing.T) {
+	c := newThree(t, 1000)
+	l := c.leader()
+	f := (l + 1) % 3
+	proposeMany(t, c.groups[l], 1, 10)
+	c.stop(f)
+	proposeMany(t, c.groups[l], 11, 60)
+	require.NoError(t, c.groups[l].Snapshot(t.Context()))
+	c.restart(f)
+	c.awaitSame()
+	require.Zero(t, c.journals[f].imports)
+	requireCommands(t, c.journals[f], 60)
+}
+
+func TestFollowerCatchesUpByASnapshot(t *testing.T) {
+	c := newThree(t, 5)
+	l := c.leader()
+	f := (l + 1) % 3
+	proposeMany(t, c.groups[l], 1, 10)
+	c.stop(f)
+	proposeMany(t, c.groups[l], 11, 60)
+	require.NoError(t, c.groups[l].Snapshot(t.Context()))
+	proposeMany(t, c.groups[l], 61, 70) // the state goes beyond the record
+	c.restart(f)
+	c.awaitSame()
+	require.Equal(t, 1, c.journals[f].imports)
+	requireCommands(t, c.journals[f], 70)
+
+	// What was installed survives a restart and votes.
+	c.stop(f)
+	c.restart(f)
+	proposeMany(t, c.groups[c.leader()], 71, 75)
+	c.awaitSame()
+	require.NoError(t, c.groups[c.leader()].TransferLeadership(t.Context(), c.voters[f].ID))
+	require.Eventually(t, func() bool { return c.leader() == f }, 10*time.Second, time.Millisecond)
+	proposeMany(t, c.groups[f], 76, 80)
+	c.awaitSame()
+	for _, j := range c.journals {
+		requireCommands(t, j, 80)
+	}
+}
+
+func TestNewReplicaJoinsBySnapshotAndIsPromoted(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	defer n.stop()
+	cfg := n.config(1, memJournal(t), n.voter())
+	cfg.Profile.TrailingLogs = 5
+	g, err := Open(cfg)
 	require.NoError(t, err)
-	require.Len(t, got, 100)
+	waitLeader(t, g)
+	proposeMany(t, g, 1, 40)
+	require.NoError(t, g.Snapshot(t.Context()))
+
+	n2 := startNode(t, t.TempDir(), "")
+	defer n2.stop()
+	j2 := memJournal(t)
+	g2, err := Open(n2.config(1, j2))
+	require.NoError(t, err)
+	require.NoError(t, g.AddNonvoter(t.Context(), n2.voter().ID, n2.address()))
+	require.Eventually(t, func() bool { return j2.Applied() == cfg.StateMachine.Applied() }, 20*time.Second, time.Millisecond)
+	require.Equal(t, 1, j2.imports)
+	require.NoError(t, g.AddVoter(t.Context(), n2.voter().ID, n2.address()))
+	require.NoError(t, g.VerifyLeader(t.Context()))
+	require.Len(t, g.Servers(), 2)
+	require.NoError(t, g.TransferLeadership(t.Context(), ""))
+	waitLeader(t, g2)
+	require.NoError(t, g2.RemoveServer(t.Context(), n.voter().ID))
+	propose(t, g2, "command 41")
+	requireCommands(t, j2, 41)
+	require.NoError(t, g2.Shutdown(t.Context()))
+	require.NoError(t, g.Shutdown(t.Context()))
+}
+
+func TestFailedStateMachineStopsTheGroup(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	defer n.stop()
+	j := memJournal(t)
+	cfg := n.config(1, j, n.voter())
+	failed := make(chan error, 1)
+	cfg.OnFailed = func(err error) { failed <- err }
+	g, err := Open(cfg)
+	require.NoError(t, err)
+	waitLeader(t, g)
+	proposeMany(t, g, 1, 3)
+	j.mu.Lock()
+	j.failAt = j.at.Index + 1
+	j.mu.Unlock()
+	_, err = g.Propose([]byte{1, 'x'}).Wait(t.Context())
+	require.ErrorIs(t, err, ErrUnknownOutcome)
+	require.ErrorIs(t, <-failed, errPlanted)
+	<-g.Done()
+	require.ErrorIs(t, g.Err(), ErrFailed)
+	_, err = g.Propose([]byte{1, 'y'}).Wait(t.Context())
+	require.True(t, Definite(err), err)
+	require.Error(t, g.Snapshot(t.Context()))
+	requireCommands(t, j, 3)
+}
+
+func TestLeadRunsWhileLeadingAndEndsBeforeShutdown(t *testing.T) {
+	c := newThree(t, 100)
+	l := c.leader()
+	id := c.voters[l].ID
+	c.stop(l)
+
+	events := make(chan string, 10)
+	n := startNode(t, c.dirs[l], string(c.voters[l].Address))
+	cfg := n.config(1, c.journals[l], c.voters...)
+	cfg.Lead = func(ctx context.Context, term uint64) error {
+		events <- "leads"
+		<-ctx.Done()
+		events <- "ends"
+		return ctx.Err()
+	}
+	g, err := Open(cfg)
+	require.NoError(t, err)
+	c.nodes[l], c.groups[l] = n, g
+	for !g.IsLeader() {
+		err := c.groups[c.leader()].TransferLeadership(t.Context(), id)
+		if err == nil {
+			waitLeader(t, g)
+		}
+	}
+	require.Equal(t, "leads", <-events)
+	require.NoError(t, g.TransferLeadership(t.Context(), ""))
+	require.Equal(t, "ends", <-events)
+	require.ErrorIs(t, g.TransferLeadership(t.Context(), ""), ErrNotLeader)
+	require.ErrorIs(t, g.VerifyLeader(t.Context()), ErrNotLeader)
+}
+
+func TestLeaderThatCannotDoItsDutiesGivesUp(t *testing.T) {
+	c := newThree(t, 100)
+	l := c.leader()
+	c.stop(l)
+	n := startNode(t, c.dirs[l], string(c.voters[l].Address))
+	cfg := n.config(1, c.journals[l], c.voters...)
+	called := make(chan struct{}, 10)
+	cfg.Lead = func(context.Context, uint64) error {
+		called <- struct{}{}
+		return errors.New("cannot")
+	}
+	g, err := Open(cfg)
+	require.NoError(t, err)
+	c.nodes[l], c.groups[l] = n, g
+	require.Eventually(t, func() bool {
+		_ = c.groups[c.leader()].TransferLeadership(t.Context(), c.voters[l].ID)
+		return len(called) > 0
+	}, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return c.leader() != l }, 20*time.Second, time.Millisecond)
+}
+
+func TestShutdownHandsLeadershipOver(t *testing.T) {
+	c := newThree(t, 100)
+	l := c.leader()
+	start := time.Now()
+	c.stop(l)
+	next := c.leader()
+	took := time.Since(start)
+	t.Logf("next leader after %v", took)
+	require.NotEqual(t, l, next)
+	require.Less(t, took, Test().ElectionTimeout, "waited for an election")
+}
+
+func TestKnownLeaderIsReported(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	defer n.stop()
+	cfg := n.config(1, memJournal(t), n.voter())
+	seen := make(chan Leader, 10)
+	cfg.OnLeaderChange = func(l Leader) { seen <- l }
+	g, err := Open(cfg)
+	require.NoError(t, err)
+	want := Leader{ID: cfg.LocalID, Address: n.address()}
+	require.Equal(t, want, <-seen)
+	require.Equal(t, want, g.Leader())
+	require.NoError(t, g.Shutdown(t.Context()))
+}
+
+func TestRebuiltInstanceGoesOn(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	defer n.stop()
+	j := memJournal(t)
+	g, err := Open(n.config(1, j, n.voter()))
+	require.NoError(t, err)
+	waitLeader(t, g)
+	proposeMany(t, g, 1, 20)
+	old := g.current()
+	g.requestRebuild("test")
+	require.Eventually(t, func() bool { return g.current() != old && g.IsLeader() }, 10*time.Second, time.Millisecond)
+	proposeMany(t, g, 21, 30)
+	requireCommands(t, j, 30)
+	require.NoError(t, g.Shutdown(t.Context()))
+}
+
+func TestEndlessTransferRebuildsTheInstance(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	defer n.stop()
+	g, err := Open(n.config(1, memJournal(t), n.voter()))
+	require.NoError(t, err)
+	waitLeader(t, g)
+	old := g.current()
+	g.noteTransfer(raft.ErrLeadershipTransferInProgress)
+	g.noteTransfer(nil)
+	require.Zero(t, g.stuckSince.Load())
+	g.noteTransfer(raft.ErrLeadershipTransferInProgress)
+	g.stuckSince.Add(-int64(3*Test().ElectionTimeout + time.Millisecond))
+	g.noteTransfer(raft.ErrLeadershipTransferInProgress)
+	require.Eventually(t, func() bool { return g.current() != old }, 10*time.Second, time.Millisecond)
+	require.NoError(t, g.Shutdown(t.Context()))
+}
+
+func TestMetadataStorageRunsAGroup(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	defer n.stop()
+	path := filepath.Join(t.TempDir(), "meta", "raft.db")
+	j := memJournal(t)
+	for round := range 3 {
+		bolt, err := OpenBoltStorage(path, BoltOptions{Logger: testLogger(t)})
+		require.NoError(t, err)
+		cfg := n.config(9, j, n.voter())
+		cfg.Storage = bolt
+		cfg.Profile.TrailingLogs = 3
+		g, err := Open(cfg)
+		require.NoError(t, err)
+		waitLeader(t, g)
+		require.NoError(t, g.Barrier(t.Context()))
+		proposeMany(t, g, 10*round+1, 10*round+10)
+		require.NoError(t, g.Snapshot(t.Context()))
+		require.NoError(t, g.Shutdown(t.Context()))
+		require.NoError(t, bolt.Close())
+	}
+	requireCommands(t, j, 30)
 }

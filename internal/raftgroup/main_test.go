@@ -84,7 +84,7 @@ func (n *testNode) config(group uint32, sm StateMachine, voters ...raft.Server) 
 	}
 }
 
-func (n *testNode) server0() raft.Server {
+func (n *testNode) voter() raft.Server {
 	return raft.Server{ID: raft.ServerID(n.address()), Address: n.address()}
 }
 

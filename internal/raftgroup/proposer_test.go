@@ -1,0 +1,243 @@
+package raftgroup
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+)
+
+// aloneGroup returns a leading group of one and its journal.
+func aloneGroup(t *testing.T) (*Group, *journal) {
+	n := startNode(t, t.TempDir(), "")
+	t.Cleanup(n.stop)
+	j := memJournal(t)
+	g, err := Open(n.config(1, j, n.voter()))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, g.Shutdown(context.Background())) })
+	waitLeader(t, g)
+	require.NoError(t, g.Barrier(t.Context()))
+	return g, j
+}
+
+// run runs a proposer until the returned function is called.
+func run[R any](t *testing.T, p *Proposer[R]) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	return sync.OnceFunc(func() {
+		cancel()
+		require.ErrorIs(t, <-done, context.Canceled)
+	})
+}
+
+// outcomes collects what became of commands.
+type outcomes struct {
+	mu      sync.Mutex
+	wg      sync.WaitGroup
+	results []uint64
+	errs    []error
+}
+
+func (o *outcomes) expect(t *testing.T, p *Proposer[uint64], command []byte) {
+	o.wg.Add(1)
+	require.NoError(t, p.Submit(command, o))
+}
+
+func (o *outcomes) Complete(r uint64, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	defer o.wg.Done()
+	if err != nil {
+		o.errs = append(o.errs, err)
+		return
+	}
+	o.results = append(o.results, r)
+}
+
+// countingSeal notes the sizes of batches.
+type countingSeal struct {
+	mu    sync.Mutex
+	sizes []int
+	bytes []int
+}
+
+func (s *countingSeal) seal(batch [][]byte) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, c := range batch {
+		n += len(c)
+	}
+	s.sizes, s.bytes = append(s.sizes, len(batch)), append(s.bytes, n)
+	return sealJournal(batch)
+}
+
+func TestCommandsAreBatchedInOrder(t *testing.T) {
+	g, j := aloneGroup(t)
+	seal := &countingSeal{}
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: seal.seal})
+	require.NoError(t, err)
+	var o outcomes
+	for i := range 1000 { // before Run: all of them wait
+		o.expect(t, p, fmt.Appendf(nil, "command %d", i+1))
+	}
+	stop := run(t, p)
+	o.wg.Wait()
+	stop()
+	require.Empty(t, o.errs)
+	require.Equal(t, []int{256, 256, 256, 232}, seal.sizes)
+	require.Len(t, o.results, 1000)
+	for i, r := range o.results {
+		require.Equal(t, uint64(i+1), r, "results come in the order of commands")
+	}
+	requireCommands(t, j, 1000)
+}
+
+func TestEntriesAreBoundedByBytes(t *testing.T) {
+	g, _ := aloneGroup(t)
+	seal := &countingSeal{}
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: seal.seal, MaxBatchBytes: 1000})
+	require.NoError(t, err)
+	var o outcomes
+	for _, size := range []int{400, 400, 400, 3000, 1000, 1} {
+		o.expect(t, p, make([]byte, size))
+	}
+	stop := run(t, p)
+	o.wg.Wait()
+	stop()
+	require.Empty(t, o.errs)
+	require.Equal(t, []int{800, 400, 3000, 1000, 1}, seal.bytes)
+}
+
+func TestQueueIsBounded(t *testing.T) {
+	g, _ := aloneGroup(t)
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: sealJournal, MaxQueueCommands: 3, MaxQueueBytes: 100})
+	require.NoError(t, err)
+	var o outcomes
+	o.expect(t, p, make([]byte, 60))
+	require.ErrorIs(t, p.Submit(make([]byte, 41), &o), ErrOverloaded)
+	o.expect(t, p, make([]byte, 20))
+	o.expect(t, p, make([]byte, 20))
+	require.ErrorIs(t, p.Submit(nil, &o), ErrOverloaded)
+	stop := run(t, p)
+	o.wg.Wait()
+	_, err = p.Do(t.Context(), []byte("there is room again"))
+	require.NoError(t, err)
+	stop()
+}
+
+func TestFollowerRefusesDefinitely(t *testing.T) {
+	c := newThree(t, 100)
+	f := (c.leader() + 1) % 3
+	p, err := NewProposer[uint64](c.groups[f], ProposerConfig{Seal: sealJournal})
+	require.NoError(t, err)
+	stop := run(t, p)
+	defer stop()
+	_, err = p.Do(t.Context(), []byte("x"))
+	require.ErrorIs(t, err, ErrNotLeader)
+	require.True(t, Definite(err))
+}
+
+func TestStoppedProposerRefusesDefinitely(t *testing.T) {
+	g, j := aloneGroup(t)
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: sealJournal})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var o outcomes
+	o.expect(t, p, []byte("never proposed"))
+	require.ErrorIs(t, p.Run(ctx), context.Canceled)
+	o.wg.Wait()
+	require.ErrorIs(t, p.Submit(nil, &o), ErrStopped)
+	if len(o.errs) > 0 { // Run may have chosen to propose it first
+		require.ErrorIs(t, o.errs[0], ErrStopped)
+		requireCommands(t, j, 0)
+	}
+}
+
+func TestSealErrorConcernsItsBatchOnly(t *testing.T) {
+	g, _ := aloneGroup(t)
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: func(batch [][]byte) ([]byte, error) {
+		if bytes.Equal(batch[0], []byte("bad")) {
+			return nil, errPlanted
+		}
+		return sealJournal(batch)
+	}})
+	require.NoError(t, err)
+	stop := run(t, p)
+	defer stop()
+	_, err = p.Do(t.Context(), []byte("bad"))
+	require.ErrorIs(t, err, errPlanted)
+	_, err = p.Do(t.Context(), []byte("good"))
+	require.NoError(t, err)
+}
+
+func TestWrongNumberOfResultsIsAnUnknownOutcome(t *testing.T) {
+	g, _ := aloneGroup(t)
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: func([][]byte) ([]byte, error) {
+		return sealJournal([][]byte{[]byte("a"), []byte("b")})
+	}})
+	require.NoError(t, err)
+	stop := run(t, p)
+	defer stop()
+	_, err = p.Do(t.Context(), []byte("one"))
+	require.ErrorIs(t, err, ErrUnknownOutcome)
+}
+
+// TestLostLeadershipLeavesTheOutcomeUnknown proposes at a leader that cannot
+// reach anybody.
+func TestLostLeadershipLeavesTheOutcomeUnknown(t *testing.T) {
+	c := newThree(t, 100)
+	l := c.leader()
+	p, err := NewProposer[uint64](c.groups[l], ProposerConfig{Seal: sealJournal})
+	require.NoError(t, err)
+	stop := run(t, p)
+	defer stop()
+	for i := range c.nodes {
+		if i != l {
+			c.stop(i)
+		}
+	}
+	_, err = p.Do(t.Context(), []byte("x"))
+	require.ErrorIs(t, err, ErrUnknownOutcome)
+	require.False(t, Definite(err))
+}
+
+func TestErrorsAreSorted(t *testing.T) {
+	require.NoError(t, proposalError(nil))
+	for err, definite := range map[error]bool{
+		raft.ErrNotLeader: true, raft.ErrEnqueueTimeout: true, raft.ErrLeadershipTransferInProgress: true,
+		raft.ErrLeadershipLost: false, raft.ErrRaftShutdown: false, raft.ErrAbortedByRestore: false,
+		errors.New("write: no space left"): false,
+	} {
+		sorted := proposalError(err)
+		require.Equal(t, definite, Definite(sorted), err)
+		require.NotEqual(t, definite, errors.Is(sorted, ErrUnknownOutcome), err)
+		require.ErrorIs(t, sorted, err)
+	}
+}
+
+type nobody struct{}
+
+func (nobody) Complete(uint64, error) {}
+
+func TestSubmitIsCheap(t *testing.T) {
+	g, _ := aloneGroup(t)
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: sealJournal, MaxQueueCommands: 1 << 20})
+	require.NoError(t, err)
+	command := []byte("command")
+	var done Completion[uint64] = nobody{}
+	allocs := testing.AllocsPerRun(10_000, func() {
+		if p.Submit(command, done) != nil {
+			t.Fatal("refused")
+		}
+	})
+	require.LessOrEqual(t, allocs, 1.0)
+	run(t, p)()
+}

@@ -1,0 +1,121 @@
+package raftgroup
+
+import (
+	"testing"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+)
+
+// checkedStorage returns a storage with entries from first to last, of term 3.
+func checkedStorage(t *testing.T, first, last uint64) Storage {
+	s, closeIt := storages["pebble"](t, t.TempDir())
+	t.Cleanup(closeIt)
+	if last > 0 {
+		require.NoError(t, s.StoreLogs(testLogs(first, last)))
+	}
+	return s
+}
+
+func record(index, term, state uint64) snapshotRecord {
+	return snapshotRecord{
+		Index: index, Term: term, State: Position{Index: state, Term: term}, ConfigIndex: 1,
+		Config: raft.Configuration{Servers: []raft.Server{{ID: "a", Address: "a:1"}}},
+	}
+}
+
+func TestStartCheck(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		first, last uint64
+		snapshot    snapshotRecord
+		applied     uint64
+		appliedTerm uint64
+		want        error
+		log         [2]uint64 // bounds afterwards
+	}{
+		{name: "empty"},
+		{name: "log only", first: 1, last: 9, applied: 5, appliedTerm: 3, log: [2]uint64{1, 9}},
+		{name: "nothing applied", first: 1, last: 9, log: [2]uint64{1, 9}},
+		{name: "snapshot and log", first: 3, last: 9, snapshot: record(5, 3, 5), applied: 9, appliedTerm: 3, log: [2]uint64{3, 9}},
+		{name: "snapshot ends with entries that are no commands", first: 3, last: 9, snapshot: record(7, 3, 5), applied: 5, appliedTerm: 3, log: [2]uint64{3, 9}},
+		{name: "snapshot only", snapshot: record(5, 3, 5), applied: 5, appliedTerm: 3},
+		{name: "state behind snapshot", first: 3, last: 9, snapshot: record(5, 3, 5), applied: 4, appliedTerm: 3, want: ErrStateBehindSnapshot},
+		{name: "state beyond log", first: 1, last: 9, applied: 10, appliedTerm: 3, want: ErrQuarantined},
+		{name: "state beyond snapshot without log", snapshot: record(5, 3, 5), applied: 6, appliedTerm: 3, want: ErrQuarantined},
+		{name: "state made by another log", first: 1, last: 9, applied: 5, appliedTerm: 2, want: ErrQuarantined},
+		{name: "hole after snapshot", first: 7, last: 9, snapshot: record(5, 3, 5), applied: 5, appliedTerm: 3, want: ErrQuarantined},
+		{name: "log without beginning", first: 2, last: 9, applied: 5, appliedTerm: 3, want: ErrQuarantined},
+		{name: "log ends before snapshot", first: 1, last: 4, snapshot: record(5, 3, 5), applied: 5, appliedTerm: 3},
+		{name: "log of another history", first: 1, last: 9, snapshot: record(5, 4, 5), applied: 5, appliedTerm: 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := checkedStorage(t, c.first, c.last)
+			if c.snapshot.Index > 0 {
+				require.NoError(t, saveRecord(s, keySnapshot, c.snapshot))
+			}
+			rec, have, err := reconcile(s, Position{Index: c.applied, Term: c.appliedTerm})
+			require.ErrorIs(t, err, c.want)
+			require.Equal(t, c.snapshot.Index > 0, have)
+			require.Equal(t, c.snapshot, rec)
+			if c.want == nil {
+				requireBounds(t, s, c.log[0], c.log[1])
+			}
+		})
+	}
+}
+
+func TestInterruptedInstallationIsSettled(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		applied uint64
+		want    snapshotRecord
+		first   uint64
+	}{
+		{"before the switch", 4, record(3, 3, 3), 2},
+		{"after the switch", 20, record(20, 5, 20), 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := checkedStorage(t, 2, 9)
+			require.NoError(t, saveRecord(s, keySnapshot, record(3, 3, 3)))
+			require.NoError(t, saveRecord(s, keyPending, record(20, 5, 20)))
+			rec, have, err := reconcile(s, Position{Index: c.applied, Term: 3})
+			require.NoError(t, err)
+			require.True(t, have)
+			require.Equal(t, c.want, rec)
+			first, _, err := logBounds(s)
+			require.NoError(t, err)
+			require.Equal(t, c.first, first)
+			_, pending, err := loadRecord(s, keyPending)
+			require.NoError(t, err)
+			require.False(t, pending)
+			again, _, err := loadRecord(s, keySnapshot)
+			require.NoError(t, err)
+			require.Equal(t, c.want, again)
+		})
+	}
+}
+
+func TestDamagedLogQuarantinesItsGroupOnly(t *testing.T) {
+	dir := t.TempDir()
+	n := startNode(t, dir, "")
+	j, other := memJournal(t), memJournal(t)
+	open := func(id uint32, j *journal) (*Group, error) { return Open(n.config(id, j, n.voter())) }
+	g, err := open(1, j)
+	require.NoError(t, err)
+	waitLeader(t, g)
+	proposeMany(t, g, 1, 5)
+	require.NoError(t, g.Shutdown(t.Context()))
+	require.NoError(t, n.db.db.Set(logKey(1, 4), []byte("garbage"), nil))
+	for range 2 { // found, then remembered
+		_, err = open(1, j)
+		require.ErrorIs(t, err, ErrQuarantined)
+		require.ErrorContains(t, err, "group-1")
+	}
+	g, err = open(2, other)
+	require.NoError(t, err)
+	waitLeader(t, g)
+	proposeMany(t, g, 1, 5)
+	require.NoError(t, g.Shutdown(t.Context()))
+	n.stop()
+}

@@ -1,0 +1,184 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+)
+
+// Options of a DB; zero values mean the defaults.
+type Options struct {
+	// CacheBytes is the size of the cache of table blocks, 16 MiB by default.
+	CacheBytes int64
+	// MemTableBytes is how much is collected in memory before it is flushed by
+	// itself, 16 MiB by default. Pebble starts with a fraction of it and holds up to
+	// four while the disk is slow.
+	MemTableBytes uint64
+	// RecordCacheBytes bounds, per partition, the records of live invocations that
+	// are kept for the next batches, 2 MiB by default.
+	RecordCacheBytes int
+	Logger           *slog.Logger // slog.Default() if nil
+}
+
+// DB holds the tables of all partitions of a node.
+type DB struct {
+	pebble *pebble.DB
+	cache  *pebble.Cache
+	lock   *pebble.Lock
+	opts   Options
+
+	mu         sync.Mutex // covers partitions
+	partitions map[uint16]*Partition
+}
+
+// Open opens the database in dir, which is made if it is missing. Errors wrap
+// ErrLocked or ErrFormat where they apply.
+func Open(dir string, opts Options) (*DB, error) {
+	opts = opts.withDefaults()
+	lock, err := prepareDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open tables: %w", err)
+	}
+	cache := pebble.NewCache(opts.CacheBytes)
+	db, err := pebble.Open(dir, pebbleOptions(opts, cache, lock))
+	if err != nil {
+		cache.Unref()
+		return nil, errors.Join(fmt.Errorf("open tables %s: %w", dir, err), lock.Close())
+	}
+	return &DB{pebble: db, cache: cache, lock: lock, opts: opts, partitions: map[uint16]*Partition{}}, nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.CacheBytes == 0 {
+		o.CacheBytes = 16 << 20
+	}
+	if o.MemTableBytes == 0 {
+		o.MemTableBytes = 16 << 20
+	}
+	if o.RecordCacheBytes == 0 {
+		o.RecordCacheBytes = 2 << 20
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o
+}
+
+func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock) *pebble.Options {
+	log := o.Logger.With("component", "tables")
+	po := &pebble.Options{
+		Cache:                       cache,
+		Lock:                        lock,
+		Comparer:                    comparer,
+		DisableWAL:                  true, // the Raft log is it
+		MemTableSize:                o.MemTableBytes,
+		MemTableStopWritesThreshold: 4,
+		FormatMajorVersion:          pebble.FormatTableFormatV6, // raised by hand, after a look at what it needs
+		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
+		Logger:                      pebbleLogger{log},
+		EventListener: &pebble.EventListener{
+			BackgroundError: func(err error) { log.Error("flush or compaction failed, will be tried again", "err", err) },
+			WriteStallBegin: func(i pebble.WriteStallBeginInfo) { log.Warn("writes wait for the disk", "reason", i.Reason) },
+		},
+	}
+	for i := range po.Levels {
+		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	return po
+}
+
+// Close closes the database. What was not flushed is given up: the log has it.
+// Transactions, views and imports must have ended.
+func (db *DB) Close() error {
+	err := db.pebble.Close()
+	db.cache.Unref()
+	if err = errors.Join(err, db.lock.Close()); err != nil {
+		return fmt.Errorf("close tables: %w", err)
+	}
+	return nil
+}
+
+// Flush begins to make all that was committed so far durable, of all partitions,
+// and returns at once; wait returns when it is done.
+func (db *DB) Flush() (wait func(context.Context) error, err error) {
+	flushed, err := db.pebble.AsyncFlush()
+	if err != nil {
+		return nil, fmt.Errorf("flush tables: %w", err)
+	}
+	return func(ctx context.Context) error {
+		select {
+		case <-flushed:
+			return nil
+		case <-ctx.Done():
+			return fmt.Errorf("flush tables: %w", context.Cause(ctx))
+		}
+	}, nil
+}
+
+// Stats are figures for telemetry.
+type Stats struct {
+	DiskBytes           uint64
+	MemTableBytes       uint64
+	CacheBytes          int64
+	CacheHits           int64
+	CacheMisses         int64
+	Flushes             int64
+	FlushedBytes        uint64
+	Compactions         int64
+	CompactedBytes      uint64
+	CompactionDebtBytes uint64
+	FilterHits          int64 // reads that a bloom filter has spared
+	FilterMisses        int64
+	L0Files             int64
+	Tombstones          uint64
+}
+
+// Stats returns the database's figures as of now.
+func (db *DB) Stats() Stats {
+	m := db.pebble.Metrics()
+	s := Stats{
+		DiskBytes:           m.DiskSpaceUsage(),
+		MemTableBytes:       m.MemTable.Size,
+		CacheBytes:          m.BlockCache.Size,
+		CacheHits:           m.BlockCache.Hits,
+		CacheMisses:         m.BlockCache.Misses,
+		Flushes:             m.Flush.Count,
+		Compactions:         m.Compact.Count,
+		CompactionDebtBytes: m.Compact.EstimatedDebt,
+		FilterHits:          m.Filter.Hits,
+		FilterMisses:        m.Filter.Misses,
+		L0Files:             m.Levels[0].TablesCount,
+		Tombstones:          m.Keys.TombstoneCount,
+	}
+	for i := range m.Levels {
+		s.FlushedBytes += m.Levels[i].TableBytesFlushed
+		s.CompactedBytes += m.Levels[i].TableBytesCompacted
+	}
+	return s
+}
+
+// pebbleLogger sends what Pebble says to slog; what it calls info is debug here.
+type pebbleLogger struct{ log *slog.Logger }
+
+func (l pebbleLogger) Infof(format string, args ...any) {
+	if l.log.Enabled(context.Background(), slog.LevelDebug) {
+		l.log.Debug("pebble", "detail", fmt.Sprintf(format, args...))
+	}
+}
+
+func (l pebbleLogger) Errorf(format string, args ...any) {
+	l.log.Error("pebble", "err", fmt.Sprintf(format, args...))
+}
+
+// Fatalf ends the process: Pebble calls it when it cannot tell any more what is on
+// disk. The next start replays the log from the last flush.
+func (l pebbleLogger) Fatalf(format string, args ...any) {
+	l.log.Error("pebble cannot go on, exiting", "err", fmt.Sprintf(format, args...))
+	os.Exit(1)
+}

@@ -1,0 +1,212 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"platform/internal/ids"
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+// A key is the partition (2 bytes), the generation (1), the table (1) and what the
+// table's rows are found by; numbers are big endian, so that keys sort as numbers.
+// Importing a partition writes its rows under the generation that is not in use.
+//
+// Keys and prefixes written here are on disk: they never change meaning.
+const (
+	tableMeta      = 'm' // the partition's own record
+	tableLive      = 'i' // id → invocation that is not completed
+	tableDone      = 'd' // id → completed invocation
+	tableJournal   = 'j' // id, index → journal entry
+	tableNotified  = 'n' // id, kind, index or name → how it was settled
+	tableValues    = 'v' // object, key → value
+	tableLocks     = 'l' // object → lock
+	tableWaiting   = 'w' // object, place → id
+	tableTimers    = 't' // time, kind, id, completion → nothing
+	tableOutbox    = 'o' // receiver, sequence number → message
+	tableSent      = 's' // receiver → last sequence number
+	tableDelivered = 'r' // sender → last sequence number
+)
+
+const (
+	maxPartition = math.MaxUint16
+	prefixLen    = 4
+	idLen        = len(ids.Invocation{})
+)
+
+// generations of a partition's rows; which one is in use is in its header row.
+const (
+	generationA = 1
+	generationB = 2
+)
+
+// headerKey is the row that says which generation is in use; without it, the first.
+func headerKey(partition uint16) []byte {
+	return append(binary.BigEndian.AppendUint16(nil, partition), 0)
+}
+
+// space is where the rows of one generation of a partition are.
+type space struct {
+	partition  uint16
+	generation byte
+}
+
+// table begins a key.
+func (s space) table(b []byte, table byte) []byte {
+	return append(binary.BigEndian.AppendUint16(b, s.partition), s.generation, table)
+}
+
+// bounds are the first key of the space and the first one behind it.
+func (s space) bounds() (lower, upper []byte) {
+	lower = append(binary.BigEndian.AppendUint16(nil, s.partition), s.generation)
+	return lower, after(lower)
+}
+
+func (s space) invocation(b []byte, table byte, id *ids.Invocation) []byte {
+	return append(s.table(b, table), id[:]...)
+}
+
+func (s space) entry(b []byte, id *ids.Invocation, index uint32) []byte {
+	return binary.BigEndian.AppendUint32(s.invocation(b, tableJournal, id), index)
+}
+
+// Kinds of notifications in keys.
+const (
+	byCompletion = 0
+	bySignal     = 1
+	byName       = 2
+)
+
+func (s space) notified(b []byte, id *ids.Invocation, n *journal.NotificationID) []byte {
+	b = s.invocation(b, tableNotified, id)
+	switch {
+	case n.Name != "":
+		return append(append(b, byName), n.Name...)
+	case n.Signal:
+		return binary.BigEndian.AppendUint32(append(b, bySignal), n.Index)
+	default:
+		return binary.BigEndian.AppendUint32(append(b, byCompletion), n.Index)
+	}
+}
+
+func (s space) object(b []byte, table byte, o *machine.Object) []byte {
+	b = s.table(b, table)
+	b = appendPart(b, o.Scope)
+	b = appendPart(b, o.Service)
+	return appendPart(b, o.Key)
+}
+
+func (s space) value(b []byte, o *machine.Object, key []byte) []byte {
+	return append(s.object(b, tableValues, o), key...)
+}
+
+func (s space) waiting(b []byte, o *machine.Object, seq uint64) []byte {
+	return binary.BigEndian.AppendUint64(s.object(b, tableWaiting, o), seq)
+}
+
+func (s space) timer(b []byte, t *machine.Timer) []byte {
+	b = s.timersAt(b, t.At)
+	b = append(append(b, byte(t.Kind)), t.ID[:]...)
+	return binary.BigEndian.AppendUint32(b, t.Completion)
+}
+
+// timersAt begins the keys of the timers of one millisecond.
+func (s space) timersAt(b []byte, at int64) []byte {
+	return binary.BigEndian.AppendUint64(s.table(b, tableTimers), uint64(at)^1<<63) // negative ones first
+}
+
+func (s space) peer(b []byte, table byte, partition uint32) []byte {
+	return binary.BigEndian.AppendUint32(s.table(b, table), partition)
+}
+
+func (s space) outgoing(b []byte, to uint32, seq uint64) []byte {
+	return binary.BigEndian.AppendUint64(s.peer(b, tableOutbox, to), seq)
+}
+
+// timerOf reads a timer back from what follows the prefix in its key.
+func timerOf(rest []byte) (t machine.Timer, ok bool) {
+	if len(rest) != 8+1+idLen+4 {
+		return t, false
+	}
+	t.At = int64(binary.BigEndian.Uint64(rest) ^ 1<<63)
+	t.Kind = machine.TimerKind(rest[8])
+	copy(t.ID[:], rest[9:])
+	t.Completion = binary.BigEndian.Uint32(rest[9+idLen:])
+	return t, true
+}
+
+// Parts of an object are of any length and content. They end with partEnd, and a
+// zero byte inside is escaped, so that no object's key begins another's, and keys
+// sort like the parts.
+const (
+	partEscape = 0xff // after a zero byte: the zero byte itself
+	partEnd    = 0x01 // after a zero byte: end of the part
+)
+
+func appendPart(b []byte, part string) []byte {
+	for i := 0; i < len(part); i++ {
+		b = append(b, part[i])
+		if part[i] == 0 {
+			b = append(b, partEscape)
+		}
+	}
+	return append(b, 0, partEnd)
+}
+
+// objectEnd is where the three parts of an object in b end, or len(b) if b stops
+// before that.
+func objectEnd(b []byte) int {
+	at := 0
+	for range 3 {
+		for {
+			zero := bytes.IndexByte(b[at:], 0)
+			if zero < 0 || at+zero+1 >= len(b) {
+				return len(b)
+			}
+			at += zero + 2
+			if b[at-1] == partEnd {
+				break
+			}
+		}
+	}
+	return at
+}
+
+// after is the first key behind all keys that begin with prefix, which does not
+// consist of 0xff only.
+func after(prefix []byte) []byte {
+	end := bytes.Clone(prefix)
+	for i := len(end) - 1; ; i-- {
+		if end[i]++; end[i] != 0 {
+			return end[:i+1]
+		}
+	}
+}
+
+// comparer orders keys by their bytes. What it adds is the part of a key that bloom
+// filters are made from: for rows that are read by owner, the owner (so that the
+// journal or state that does not exist costs no disk access), otherwise the key.
+var comparer = func() *pebble.Comparer {
+	c := *pebble.DefaultComparer
+	c.Name = "platform.tables.1"
+	c.Split = split
+	return &c
+}()
+
+func split(key []byte) int {
+	if len(key) < prefixLen {
+		return len(key)
+	}
+	switch key[prefixLen-1] {
+	case tableJournal, tableNotified:
+		return min(len(key), prefixLen+idLen)
+	case tableValues:
+		return prefixLen + objectEnd(key[prefixLen:])
+	default:
+		return len(key)
+	}
+}

@@ -1,0 +1,177 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"platform/partition/codec"
+)
+
+// ErrDamaged is wrapped when a row is not what it should be.
+var ErrDamaged = errors.New("damaged row")
+
+// Partition is one partition's tables. Transactions and the commit of an import
+// must not overlap: one goroutine applies. Everything else may be called at any
+// time.
+type Partition struct {
+	db *DB
+	id uint16
+
+	mu    sync.RWMutex // covers space: held to change it, shared while a view is opened
+	space space
+
+	applied atomic.Pointer[codec.Meta] // as of the last commit; never changed in place
+
+	// Used by the applying goroutine only.
+	cache  *cache
+	txn    Txn
+	failed error // of the first commit that failed; nothing is written after it
+}
+
+// Partition opens a partition's tables, empty ones if they do not exist. Each call
+// for the same id returns the same Partition.
+func (db *DB) Partition(id uint32) (*Partition, error) {
+	if id > maxPartition {
+		return nil, fmt.Errorf("open partition %d: the largest number is %d", id, maxPartition)
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if p := db.partitions[uint16(id)]; p != nil {
+		return p, nil
+	}
+	p := &Partition{db: db, id: uint16(id)}
+	p.txn.p = p
+	if err := p.load(); err != nil {
+		return nil, fmt.Errorf("open partition %d: %w", id, err)
+	}
+	db.partitions[p.id] = p
+	return p, nil
+}
+
+// load reads which generation is in use and how far it is, and removes what an
+// import that did not finish, or the one before the last, has left of the other.
+func (p *Partition) load() error {
+	header, err := read(p.db.pebble, headerKey(p.id))
+	if err != nil {
+		return err
+	}
+	generation := byte(generationA)
+	if header != nil {
+		if len(header) != 1 || header[0] != generationA && header[0] != generationB {
+			return fmt.Errorf("%w: header %x", ErrDamaged, header)
+		}
+		generation = header[0]
+	}
+	p.space = space{p.id, generation}
+	if err := p.db.clear(p.space.other()); err != nil {
+		return err
+	}
+	meta, err := readMeta(p.db.pebble, p.space)
+	if err != nil {
+		return err
+	}
+	p.reset(meta)
+	return nil
+}
+
+// reset makes meta the partition's record and forgets what is cached.
+func (p *Partition) reset(meta codec.Meta) {
+	p.cache = newCache(p.db.opts.RecordCacheBytes)
+	p.applied.Store(&meta)
+}
+
+// other is the space of the generation that is not in use.
+func (s space) other() space {
+	s.generation = generationA + generationB - s.generation
+	return s
+}
+
+// clear removes the rows of a space, if there are any.
+func (db *DB) clear(s space) (err error) {
+	lower, upper := s.bounds()
+	it, err := db.pebble.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return err
+	}
+	found := it.First()
+	if err := errors.Join(it.Error(), it.Close()); err != nil || !found {
+		return err
+	}
+	return db.pebble.DeleteRange(lower, upper, pebble.NoSync)
+}
+
+// Applied is the log entry that the tables contain everything up to, durable or
+// not; zero if there is nothing.
+func (p *Partition) Applied() (index, term uint64) {
+	m := p.applied.Load()
+	return m.Index, m.Term
+}
+
+// Durable is the log entry that the tables contain everything up to after a crash.
+func (p *Partition) Durable() (index, term uint64, err error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	key := p.space.table(nil, tableMeta)
+	it, err := p.db.pebble.NewIter(&pebble.IterOptions{LowerBound: key, UpperBound: after(key), OnlyReadGuaranteedDurable: true})
+	if err != nil {
+		return 0, 0, fmt.Errorf("read flushed state: %w", err)
+	}
+	var m codec.Meta
+	if it.First() {
+		m, err = codec.DecodeMeta(it.Value())
+	}
+	if err := errors.Join(err, it.Error(), it.Close()); err != nil {
+		return 0, 0, fmt.Errorf("read flushed state: %w", err)
+	}
+	return m.Index, m.Term, nil
+}
+
+func readMeta(r pebble.Reader, s space) (m codec.Meta, err error) {
+	b, err := read(r, s.table(nil, tableMeta))
+	if err != nil || b == nil {
+		return m, err
+	}
+	if m, err = codec.DecodeMeta(b); err != nil {
+		return m, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return m, nil
+}
+
+// read returns a copy of a row, nil if there is none. An empty row is not nil.
+func read(r pebble.Reader, key []byte) ([]byte, error) {
+	b, closer, err := r.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read row %x: %w", key, err)
+	}
+	b = append(make([]byte, 0, len(b)), b...)
+	if err := closer.Close(); err != nil {
+		return nil, fmt.Errorf("read row %x: %w", key, err)
+	}
+	return b, nil
+}
+
+func number(key, b []byte) (uint64, error) {
+	if b == nil {
+		return 0, nil
+	}
+	if len(b) != 8 {
+		return 0, fmt.Errorf("%w: number of %d bytes at %x", ErrDamaged, len(b), key)
+	}
+	return binary.BigEndian.Uint64(b), nil
+}
+
+// decoded is the outcome of decoding the row at key.
+func decoded[T any](key []byte, v T, err error) (T, error) {
+	if err != nil {
+		return v, fmt.Errorf("row %x: %w: %w", key, ErrDamaged, err)
+	}
+	return v, nil
+}

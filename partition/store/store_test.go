@@ -1,0 +1,42 @@
+package store
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	if runCrashChild() {
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func quiet() Options { return Options{Logger: slog.New(slog.DiscardHandler)} }
+
+func openAt(t require.TestingT, dir string) *DB {
+	db, err := Open(dir, quiet())
+	require.NoError(t, err)
+	return db
+}
+
+// open opens a database for the length of a test.
+func open(t *testing.T) *DB {
+	db := openAt(t, t.TempDir())
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+func partition(t require.TestingT, db *DB, id uint32) *Partition {
+	p, err := db.Partition(id)
+	require.NoError(t, err)
+	return p
+}
+
+// flush makes what was committed durable.
+func flush(t require.TestingT, db *DB) {
+	require.NoError(t, db.pebble.Flush())
+}

@@ -1,0 +1,177 @@
+package store
+
+import (
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"platform/internal/ids"
+	"platform/partition/codec"
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+// Txn collects the writes of one batch of log entries and is the machine's view of
+// the tables meanwhile. It is for one goroutine, and one at a time per partition.
+type Txn struct {
+	p     *Partition
+	space space
+	meta  machine.Meta
+	err   error // of the first write that could not be taken
+
+	keys        arena
+	invocations map[ids.Invocation]record
+	entries     writeSet[journal.Entry]
+	locks       writeSet[machine.Lock]
+	messages    writeSet[machine.Message]
+	small       writeSet[[]byte] // notified, waiting, timers
+	values      writeSet[[]byte]
+	counters    writeSet[uint64]
+	ranges      []keyRange // deleted as a whole; rows written since are in the sets
+
+	batch   *pebble.Batch
+	scratch []byte
+}
+
+var _ machine.State = (*Txn)(nil)
+
+// keyRange is the keys from lower on and before upper.
+type keyRange struct{ lower, upper []byte }
+
+func (r keyRange) contains(key []byte) bool {
+	return string(r.lower) <= string(key) && string(key) < string(r.upper)
+}
+
+// Begin starts the partition's only transaction. It must be ended by Commit or
+// Discard.
+func (p *Partition) Begin() *Txn {
+	t := &p.txn
+	t.space = p.space
+	t.meta = p.applied.Load().Meta
+	t.err = p.failed
+	if t.invocations == nil {
+		t.invocations = make(map[ids.Invocation]record)
+	}
+	return t
+}
+
+// Meta implements machine.State.
+func (t *Txn) Meta() *machine.Meta { return &t.meta }
+
+// Discard gives up what was written.
+func (t *Txn) Discard() {
+	t.reset()
+	t.p.cache = newCache(t.p.db.opts.RecordCacheBytes) // it may know of the writes
+}
+
+func (t *Txn) reset() {
+	t.keys.reset()
+	clear(t.invocations)
+	t.entries.reset()
+	t.locks.reset()
+	t.messages.reset()
+	t.small.reset()
+	t.values.reset()
+	t.counters.reset()
+	t.ranges = t.ranges[:0]
+}
+
+// Commit writes everything, and that the tables now contain the log up to this
+// entry, in one batch. It is not durable before a Flush. After an error the
+// partition takes no more commits: the replica must be opened anew.
+func (t *Txn) Commit(index, term uint64) error {
+	defer t.reset()
+	p := t.p
+	if t.err == nil && index <= p.applied.Load().Index {
+		t.err = fmt.Errorf("entry %d is not above the applied %d", index, p.applied.Load().Index)
+	}
+	if t.err == nil {
+		t.err = t.write(codec.Meta{Meta: t.meta, Index: index, Term: term})
+	}
+	if t.err != nil {
+		p.failed = fmt.Errorf("commit entry %d: %w", index, t.err)
+		return p.failed
+	}
+	return nil
+}
+
+// write makes one batch of the writes and commits it.
+func (t *Txn) write(meta codec.Meta) error {
+	if t.batch == nil {
+		t.batch = t.p.db.pebble.NewBatch()
+	}
+	t.batch.Reset()
+	t.fill(&meta)
+	if t.err != nil {
+		return t.err
+	}
+	if err := t.batch.Commit(pebble.NoSync); err != nil {
+		return err
+	}
+	if t.batch.Len() > maxKeptBatch {
+		t.batch = nil
+	}
+	t.p.applied.Store(&meta)
+	return nil
+}
+
+// maxKeptBatch bounds the memory that waits for the next batch.
+const maxKeptBatch = 1 << 20
+
+// fill writes the batch. Whole ranges go first: what was written after their
+// deletion comes behind them.
+func (t *Txn) fill(meta *codec.Meta) {
+	for _, r := range t.ranges {
+		t.fail(t.batch.DeleteRange(r.lower, r.upper, nil))
+	}
+	t.fillInvocations()
+	for i := range t.entries.rows {
+		if r := &t.entries.rows[i]; r.deleted {
+			t.delete(r.key)
+		} else {
+			t.set(r.key, codec.AppendEntry(t.scratch[:0], &r.value))
+		}
+	}
+	t.fillLocks()
+	t.fillMessages()
+	fillBytes(t, &t.small)
+	fillBytes(t, &t.values)
+	t.fillCounters()
+	t.set(t.space.table(t.keys.room(prefixLen), tableMeta), codec.AppendMeta(t.scratch[:0], meta))
+}
+
+func fillBytes(t *Txn, w *writeSet[[]byte]) {
+	for i := range w.rows {
+		if r := &w.rows[i]; r.deleted {
+			t.delete(r.key)
+		} else {
+			t.fail(t.batch.Set(r.key, r.value, nil))
+		}
+	}
+}
+
+// set writes a row encoded in the scratch buffer.
+func (t *Txn) set(key, value []byte) {
+	t.fail(t.batch.Set(key, value, nil))
+	if t.scratch = value[:0]; cap(value) > maxKeptBatch {
+		t.scratch = nil
+	}
+}
+
+func (t *Txn) delete(key []byte) { t.fail(t.batch.Delete(key, nil)) }
+
+func (t *Txn) fail(err error) {
+	if err != nil && t.err == nil {
+		t.err = err
+	}
+}
+
+// stored reads a row that the transaction has not written, nil if there is none.
+func (t *Txn) stored(key []byte) ([]byte, error) {
+	for _, r := range t.ranges {
+		if r.contains(key) {
+			return nil, nil
+		}
+	}
+	return read(t.p.db.pebble, key)
+}

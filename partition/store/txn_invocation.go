@@ -1,0 +1,131 @@
+package store
+
+import (
+	"bytes"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"platform/internal/ids"
+	"platform/partition/codec"
+	"platform/partition/machine"
+)
+
+// record is an invocation that the transaction has read or written. Nobody changes
+// inv: readers get a copy.
+type record struct {
+	inv     *machine.Invocation // nil: there is none
+	stored  place
+	written bool
+}
+
+// place says in which table the database has a record.
+type place uint8
+
+const (
+	nowhere place = iota
+	inLive
+	inDone
+	anywhere // it was not looked up
+)
+
+func placeOf(inv *machine.Invocation) place {
+	if inv.Status == machine.Completed {
+		return inDone
+	}
+	return inLive
+}
+
+// Invocation implements machine.State.
+func (t *Txn) Invocation(id ids.Invocation) (*machine.Invocation, error) {
+	r, known := t.invocations[id]
+	if !known {
+		inv, err := t.lookup(&id)
+		if err != nil {
+			return nil, err
+		}
+		if r.inv = inv; inv != nil {
+			r.stored = placeOf(inv)
+		}
+		t.invocations[id] = r
+	}
+	if r.inv == nil {
+		return nil, nil
+	}
+	inv := *r.inv
+	return &inv, nil
+}
+
+// lookup reads a record from the cache or the database.
+func (t *Txn) lookup(id *ids.Invocation) (*machine.Invocation, error) {
+	if b := t.p.cache.record(id); b != nil {
+		return codec.DecodeInvocation(b)
+	}
+	return findInvocation(t.p.db.pebble, t.space, id)
+}
+
+// PutInvocation implements machine.State.
+func (t *Txn) PutInvocation(inv *machine.Invocation) { t.writeInvocation(inv.ID, inv) }
+
+// DeleteInvocation implements machine.State.
+func (t *Txn) DeleteInvocation(id ids.Invocation) { t.writeInvocation(id, nil) }
+
+func (t *Txn) writeInvocation(id ids.Invocation, inv *machine.Invocation) {
+	r, known := t.invocations[id]
+	if !known {
+		r.stored = anywhere
+	}
+	r.inv, r.written = inv, true
+	t.invocations[id] = r
+}
+
+// fillInvocations writes the changed records to the table of their status and
+// removes them from the other one.
+func (t *Txn) fillInvocations() {
+	for id, r := range t.invocations {
+		if !r.written {
+			continue
+		}
+		goes := nowhere
+		if r.inv != nil {
+			goes = placeOf(r.inv)
+		}
+		if goes != inLive && (r.stored == inLive || r.stored == anywhere) {
+			t.delete(t.recordKey(tableLive, &id))
+		}
+		if goes != inDone && (r.stored == inDone || r.stored == anywhere) {
+			t.delete(t.recordKey(tableDone, &id))
+		}
+		switch goes {
+		case nowhere:
+			t.p.cache.dropRecord(&id)
+		case inDone:
+			t.set(t.recordKey(tableDone, &id), codec.AppendInvocation(t.scratch[:0], r.inv))
+			t.p.cache.dropRecord(&id)
+		default:
+			b := codec.AppendInvocation(t.scratch[:0], r.inv)
+			t.set(t.recordKey(tableLive, &id), b)
+			t.p.cache.putRecord(&id, bytes.Clone(b))
+		}
+	}
+}
+
+// recordKey is valid until the next key is made.
+func (t *Txn) recordKey(table byte, id *ids.Invocation) []byte {
+	return t.space.invocation(t.keys.room(prefixLen+idLen), table, id)
+}
+
+// findInvocation reads a record from the database; nil if there is none.
+func findInvocation(r pebble.Reader, s space, id *ids.Invocation) (*machine.Invocation, error) {
+	var buf [prefixLen + idLen]byte
+	key := s.invocation(buf[:0], tableLive, id)
+	b, err := read(r, key)
+	if err == nil && b == nil {
+		key[prefixLen-1] = tableDone
+		b, err = read(r, key)
+	}
+	if err != nil || b == nil {
+		return nil, err
+	}
+	inv, err := codec.DecodeInvocation(b)
+	return decoded(key, inv, err)
+}

@@ -1,0 +1,131 @@
+package store
+
+import (
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"platform/internal/ids"
+	"platform/partition/codec"
+	"platform/partition/journal"
+)
+
+// manyRows is from how many on rows are deleted as a range. Pebble keeps ranges
+// aside and looks at all of them when it reads, so that for a few rows single
+// deletions are better.
+const manyRows = 32
+
+// Entry implements machine.State.
+func (t *Txn) Entry(id ids.Invocation, index uint32) (journal.Entry, error) {
+	key := t.space.entry(t.keys.room(entryKeyLen), &id, index)
+	if r := t.entries.find(key); r != nil && !r.deleted {
+		return r.value, nil
+	} else if r == nil {
+		b, err := t.stored(key)
+		if err != nil {
+			return journal.Entry{}, err
+		}
+		if b != nil {
+			e, err := codec.DecodeEntry(b)
+			return decoded(key, e, err)
+		}
+	}
+	return journal.Entry{}, fmt.Errorf("journal of %s has no entry %d", id, index)
+}
+
+const entryKeyLen = prefixLen + idLen + 4
+
+// AppendEntry implements machine.State.
+func (t *Txn) AppendEntry(id ids.Invocation, index uint32, e journal.Entry) {
+	t.entries.put(t.keys.keep(t.space.entry(t.keys.room(entryKeyLen), &id, index)), e)
+}
+
+// DeleteJournal implements machine.State.
+func (t *Txn) DeleteJournal(id ids.Invocation, length uint32) {
+	if length > manyRows {
+		deleteRange(t, &t.entries, t.space.entry(nil, &id, 0), t.space.entry(nil, &id, length))
+	} else {
+		for i := range length {
+			t.entries.remove(t.keys.keep(t.space.entry(t.keys.room(entryKeyLen), &id, i)))
+		}
+	}
+	t.deletePrefix(&t.small, t.space.invocation(nil, tableNotified, &id))
+}
+
+// deletePrefix deletes the rows that begin with prefix, which is an owner of rows.
+func (t *Txn) deletePrefix(w *writeSet[[]byte], prefix []byte) {
+	upper := after(prefix)
+	it, err := t.p.db.pebble.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: upper, UseL6Filters: true})
+	if err != nil {
+		t.fail(err)
+		return
+	}
+	n := 0
+	for ok := it.SeekPrefixGE(prefix); ok; ok = it.Next() {
+		if n++; n > manyRows {
+			deleteRange(t, w, prefix, upper)
+			break
+		}
+		w.remove(t.keep(it.Key()))
+	}
+	t.fail(it.Error())
+	t.fail(it.Close())
+	for i := range w.rows { // those that are not in the database
+		if r := &w.rows[i]; !r.deleted && (keyRange{prefix, upper}).contains(r.key) {
+			*r = row[[]byte]{key: r.key, deleted: true}
+		}
+	}
+}
+
+// keep copies a key.
+func (t *Txn) keep(key []byte) []byte {
+	return t.keys.keep(append(t.keys.room(len(key)), key...))
+}
+
+// deleteRange deletes the keys from lower on and before upper, of a table that w
+// collects. It keeps both.
+func deleteRange[V any](t *Txn, w *writeSet[V], lower, upper []byte) {
+	r := keyRange{lower, upper}
+	t.ranges = append(t.ranges, r)
+	for i := range w.rows {
+		if old := &w.rows[i]; r.contains(old.key) {
+			*old = row[V]{key: old.key, deleted: true}
+		}
+	}
+}
+
+func (t *Txn) notifiedKey(id *ids.Invocation, n *journal.NotificationID) []byte {
+	return t.space.notified(t.keys.room(prefixLen+idLen+5+len(n.Name)), id, n)
+}
+
+// Notified implements machine.State.
+func (t *Txn) Notified(id ids.Invocation, n journal.NotificationID) (journal.Settled, error) {
+	key := t.notifiedKey(&id, &n)
+	b, err := t.smallRow(key)
+	if err != nil || b == nil {
+		return journal.Pending, err
+	}
+	return settled(key, b)
+}
+
+func settled(key, b []byte) (journal.Settled, error) {
+	if len(b) != 1 {
+		return journal.Pending, fmt.Errorf("%w: settled %x at %x", ErrDamaged, b, key)
+	}
+	return journal.Settled(b[0]), nil
+}
+
+var settledRows = [...][]byte{{0}, {1}, {2}, {3}}
+
+// PutNotified implements machine.State.
+func (t *Txn) PutNotified(id ids.Invocation, n journal.NotificationID, how journal.Settled) {
+	t.small.put(t.keys.keep(t.notifiedKey(&id, &n)), settledRows[how])
+}
+
+// smallRow reads a row that the small set collects; nil if there is none.
+func (t *Txn) smallRow(key []byte) ([]byte, error) {
+	if r := t.small.find(key); r != nil {
+		return r.value, nil // nil if deleted
+	}
+	return t.stored(key)
+}

@@ -1,0 +1,193 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"platform/internal/ids"
+	"platform/partition/codec"
+	"platform/partition/machine"
+)
+
+// objectLen is at least how long the key of an object's row will be.
+func objectLen(o *machine.Object) int {
+	return prefixLen + 8 + len(o.Scope) + len(o.Service) + len(o.Key)
+}
+
+func (t *Txn) valueKey(o *machine.Object, key []byte) []byte {
+	return t.space.value(t.keys.room(objectLen(o)+len(key)), o, key)
+}
+
+// Value implements machine.State.
+func (t *Txn) Value(o machine.Object, key []byte) (value []byte, found bool, err error) {
+	k := t.valueKey(&o, key)
+	if r := t.values.find(k); r != nil {
+		return r.value, !r.deleted, nil
+	}
+	value, err = t.stored(k)
+	return value, value != nil, err
+}
+
+// PutValue implements machine.State.
+func (t *Txn) PutValue(o machine.Object, key, value []byte) {
+	t.values.put(t.keys.keep(t.valueKey(&o, key)), value)
+}
+
+// DeleteValue implements machine.State.
+func (t *Txn) DeleteValue(o machine.Object, key []byte) {
+	t.values.remove(t.keys.keep(t.valueKey(&o, key)))
+}
+
+// Values implements machine.State. What is written while it is read through is not
+// seen.
+func (t *Txn) Values(o machine.Object) iter.Seq2[machine.StateEntry, error] {
+	return func(yield func(machine.StateEntry, error) bool) {
+		prefix := t.space.object(nil, tableValues, &o)
+		written := t.writtenValues(prefix)
+		it, err := objectIter(t.p.db.pebble, prefix)
+		if err != nil {
+			yield(machine.StateEntry{}, err)
+			return
+		}
+		defer it.Close()
+		ok := it.SeekPrefixGE(prefix)
+		for ok || len(written) > 0 {
+			var e machine.StateEntry
+			order := 1
+			switch {
+			case !ok:
+			case len(written) == 0:
+				order = -1
+			default:
+				order = bytes.Compare(it.Key(), written[0].key)
+			}
+			if order < 0 {
+				e = stateEntry(prefix, it.Key(), it.Value())
+			}
+			if order <= 0 {
+				ok = it.Next()
+			}
+			if order >= 0 {
+				w := written[0]
+				written = written[1:]
+				if w.deleted {
+					continue
+				}
+				e = machine.StateEntry{Key: bytes.Clone(w.key[len(prefix):]), Value: w.value}
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if err := it.Error(); err != nil {
+			yield(machine.StateEntry{}, fmt.Errorf("read state: %w", err))
+		}
+	}
+}
+
+// writtenValues are the rows written to an object, in order.
+func (t *Txn) writtenValues(prefix []byte) []row[[]byte] {
+	var rows []row[[]byte]
+	for _, r := range t.values.rows {
+		if bytes.HasPrefix(r.key, prefix) {
+			rows = append(rows, r)
+		}
+	}
+	slices.SortFunc(rows, func(a, b row[[]byte]) int { return bytes.Compare(a.key, b.key) })
+	return rows
+}
+
+// objectIter is an iterator for SeekPrefixGE over an object's values.
+func objectIter(r pebble.Reader, prefix []byte) (*pebble.Iterator, error) {
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix), UseL6Filters: true})
+	if err != nil {
+		return nil, fmt.Errorf("read state: %w", err)
+	}
+	return it, nil
+}
+
+// stateEntry copies what an iterator shows.
+func stateEntry(prefix, key, value []byte) machine.StateEntry {
+	key = key[len(prefix):]
+	b := append(append(make([]byte, 0, len(key)+len(value)), key...), value...)
+	return machine.StateEntry{Key: b[:len(key):len(key)], Value: b[len(key):]}
+}
+
+// Lock implements machine.State.
+func (t *Txn) Lock(o machine.Object) (machine.Lock, error) {
+	key := t.space.object(t.keys.room(objectLen(&o)), tableLocks, &o)
+	if r := t.locks.find(key); r != nil {
+		return r.value, nil
+	}
+	if l, ok := t.p.cache.locks[string(key)]; ok {
+		return l, nil
+	}
+	l, err := readLock(t.p.db.pebble, key)
+	if err == nil {
+		t.p.cache.putLock(key, l)
+	}
+	return l, err
+}
+
+// readLock is the zero Lock if there is no row.
+func readLock(r pebble.Reader, key []byte) (machine.Lock, error) {
+	b, err := read(r, key)
+	if err != nil || b == nil {
+		return machine.Lock{}, err
+	}
+	l, err := codec.DecodeLock(b)
+	return decoded(key, l, err)
+}
+
+// PutLock implements machine.State.
+func (t *Txn) PutLock(o machine.Object, l machine.Lock) {
+	t.locks.put(t.keys.keep(t.space.object(t.keys.room(objectLen(&o)), tableLocks, &o)), l)
+}
+
+func (t *Txn) fillLocks() {
+	for i := range t.locks.rows {
+		r := &t.locks.rows[i]
+		if r.value == (machine.Lock{}) {
+			t.delete(r.key)
+		} else {
+			t.set(r.key, codec.AppendLock(t.scratch[:0], r.value))
+		}
+		t.p.cache.putLock(r.key, r.value)
+	}
+}
+
+func (t *Txn) waitingKey(o *machine.Object, seq uint64) []byte {
+	return t.space.waiting(t.keys.room(objectLen(o)+8), o, seq)
+}
+
+// Waiting implements machine.State.
+func (t *Txn) Waiting(o machine.Object, seq uint64) (ids.Invocation, error) {
+	key := t.waitingKey(&o, seq)
+	b, err := t.smallRow(key)
+	if err != nil || b == nil {
+		return ids.Invocation{}, err
+	}
+	return waitingID(key, b)
+}
+
+func waitingID(key, b []byte) (id ids.Invocation, err error) {
+	if len(b) != len(id) {
+		return id, fmt.Errorf("%w: waiting %x at %x", ErrDamaged, b, key)
+	}
+	return ids.Invocation(b), nil
+}
+
+// PutWaiting implements machine.State.
+func (t *Txn) PutWaiting(o machine.Object, seq uint64, id ids.Invocation) {
+	key := t.keys.keep(t.waitingKey(&o, seq))
+	t.small.put(key, t.keep(id[:]))
+}
+
+// DeleteWaiting implements machine.State.
+func (t *Txn) DeleteWaiting(o machine.Object, seq uint64) {
+	t.small.remove(t.keys.keep(t.waitingKey(&o, seq)))
+}

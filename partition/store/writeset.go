@@ -1,0 +1,102 @@
+package store
+
+import "unsafe"
+
+// writeSet is what a transaction has written to some tables: the last value of
+// every key, which reads see before the database and which becomes one operation at
+// commit however often the key was written.
+type writeSet[V any] struct {
+	rows []row[V]
+	at   map[string]int32 // key → place in rows, once there are many
+}
+
+type row[V any] struct {
+	key     []byte
+	value   V
+	deleted bool
+}
+
+// fewRows are searched one by one, which is quicker than a map and leaves nothing
+// to be cleared.
+const fewRows = 8
+
+func (w *writeSet[V]) find(key []byte) *row[V] {
+	if len(w.rows) <= fewRows {
+		for i := range w.rows {
+			if string(w.rows[i].key) == string(key) {
+				return &w.rows[i]
+			}
+		}
+		return nil
+	}
+	if i, ok := w.at[string(key)]; ok {
+		return &w.rows[i]
+	}
+	return nil
+}
+
+// put keeps key, which must not change until reset.
+func (w *writeSet[V]) put(key []byte, v V) { w.write(row[V]{key: key, value: v}) }
+
+// remove keeps key, which must not change until reset.
+func (w *writeSet[V]) remove(key []byte) { w.write(row[V]{key: key, deleted: true}) }
+
+func (w *writeSet[V]) write(r row[V]) {
+	if old := w.find(r.key); old != nil {
+		*old = r
+		return
+	}
+	w.rows = append(w.rows, r)
+	switch n := len(w.rows); {
+	case n == fewRows+1:
+		if w.at == nil {
+			w.at = make(map[string]int32, 8*fewRows)
+		}
+		for i := range w.rows {
+			w.at[asString(w.rows[i].key)] = int32(i)
+		}
+	case n > fewRows:
+		w.at[asString(r.key)] = int32(n - 1)
+	}
+}
+
+// asString is a key as a string without copying it.
+func asString(key []byte) string { return unsafe.String(unsafe.SliceData(key), len(key)) }
+
+// keptRows bounds what a set keeps for the next transaction.
+const keptRows = 4096
+
+func (w *writeSet[V]) reset() {
+	if len(w.rows) > keptRows {
+		*w = writeSet[V]{}
+		return
+	}
+	if len(w.rows) > fewRows {
+		clear(w.at)
+	}
+	clear(w.rows)
+	w.rows = w.rows[:0]
+}
+
+// arena holds the keys of a transaction.
+type arena struct{ chunk []byte }
+
+const arenaChunk = 32 << 10
+
+// room returns an empty slice with room for about n bytes; keep takes what was
+// appended to it.
+func (a *arena) room(n int) []byte {
+	if cap(a.chunk)-len(a.chunk) < n {
+		a.chunk = make([]byte, 0, max(arenaChunk, n)) // the old one lives on in its keys
+	}
+	return a.chunk[len(a.chunk):len(a.chunk):cap(a.chunk)]
+}
+
+func (a *arena) keep(key []byte) []byte {
+	if free := a.chunk[len(a.chunk):cap(a.chunk)]; len(key) <= len(free) && len(key) > 0 && &free[:1][0] == &key[0] {
+		a.chunk = a.chunk[:len(a.chunk)+len(key)]
+	}
+	return key[:len(key):len(key)]
+}
+
+func (a *arena) reset() { a.chunk = a.chunk[:0] }

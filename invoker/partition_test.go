@@ -184,7 +184,10 @@ func (s *shard) call(target machine.Target, n byte, input string) (ids.Invocatio
 
 func (s *shard) callAs(id ids.Invocation, target machine.Target, input string) (ids.Invocation, chan journal.Result) {
 	ended := s.ending(id)
-	s.submit(&machine.Invoke{ID: id, Target: target, Input: journal.NewInput(nil, []byte(input))}, func(machine.Outcome, error) {})
+	s.submit(&machine.Invoke{
+		ID: id, Target: target, Input: journal.NewInput(nil, []byte(input)),
+		Retention: machine.Retention{Completion: 3_600_000, Journal: 3_600_000},
+	}, func(machine.Outcome, error) {})
 	return id, ended
 }
 

@@ -80,8 +80,11 @@ func (p *plan) replay(r *Replay, retry *retryState) [][]byte {
 	start := protocol.StartInfo{
 		Version: p.version, ID: inv.ID, KnownEntries: uint32(len(r.Entries)), Key: inv.Target.Key,
 		State: r.State, PartialState: r.Partial || p.stateLimit == 0,
-		RetryCount: retry.sinceEntry, SinceLastEntry: sinceLastEntry(r),
+		RetryCount:     retry.sinceEntry,
 		IdempotencyKey: inv.IdempotencyKey, Scope: inv.Target.Scope, LimitKey: inv.LimitKey,
+	}
+	if retry.sinceEntry > 0 { // without a failed attempt nobody looks at it
+		start.SinceLastEntry = sinceLastEntry(r)
 	}
 	b := protocol.AppendStart(make([]byte, 0, replaySize(r)), &start)
 	var chunks [][]byte

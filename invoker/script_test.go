@@ -194,7 +194,9 @@ func scripted(t testing.TB, cfg Config, scripts ...func(*exchange)) *bench {
 
 func testSchemas(uri string) *metadata.Schemas {
 	d := &metadata.Deployment{ID: testDeployment, URI: uri, Bidirectional: true, MinProtocol: 5, MaxProtocol: 7}
-	handler := func(name string, of machine.TargetType) *metadata.Handler { return &metadata.Handler{Name: name, Type: of} }
+	handler := func(name string, of machine.TargetType) *metadata.Handler {
+		return &metadata.Handler{Name: name, Type: of}
+	}
 	d.Services = []*metadata.Service{
 		{Name: "Counter", Type: metadata.VirtualObject, Handlers: []*metadata.Handler{
 			handler("add", machine.ObjectExclusive), handler("get", machine.ObjectShared)}},

@@ -3,6 +3,7 @@ package invoker
 import (
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,6 +119,7 @@ func journalMillis(at time.Time) string {
 
 // frame is a message in hex.
 func frame(kind journal.Type, payload string) string {
+	payload = strings.ReplaceAll(payload, " ", "")
 	return fmt.Sprintf("%04x0000%08x%s", uint16(kind), len(payload)/2, payload)
 }
 

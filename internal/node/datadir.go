@@ -21,6 +21,7 @@ const formatVersion = "1"
 //
 //	FORMAT    version of the layout
 //	LOCK      locked while a server runs
+//	IDENTITY  which node of which cluster this is
 //	log/      Raft logs of all partitions (Pebble, synced)
 //	state/    tables of all partitions (Pebble; the Raft logs are its journal)
 //	metadata/ Raft log and state of the metadata group (bbolt)
@@ -85,16 +86,8 @@ func (d *dataDir) initialize() error {
 			return errcode.New(errcode.RT0009, "data directory %s holds %q but no FORMAT file, so it is not a server's data or it is damaged; choose another --base-dir", d.path, e.Name())
 		}
 	}
-	f, err := os.OpenFile(d.in("FORMAT.new"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("write data format: %w", err)
-	}
-	_, writeErr := f.WriteString(formatVersion + "\n")
-	if err := errors.Join(writeErr, f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("write data format: %w", err)
-	}
-	if err := os.Rename(d.in("FORMAT.new"), d.in("FORMAT")); err != nil {
-		return fmt.Errorf("write data format: %w", err)
+	if err := d.writeFile("FORMAT", []byte(formatVersion+"\n")); err != nil {
+		return err
 	}
 	for _, dir := range []string{d.path, filepath.Dir(d.path), filepath.Dir(filepath.Dir(d.path))} {
 		if err := syncDir(dir); err != nil {
@@ -102,6 +95,23 @@ func (d *dataDir) initialize() error {
 		}
 	}
 	return nil
+}
+
+// writeFile creates a small file so that after a crash it is whole or absent.
+func (d *dataDir) writeFile(name string, data []byte) error {
+	next := d.in(name + ".new")
+	f, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	_, writeErr := f.Write(data)
+	if err := errors.Join(writeErr, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	if err := os.Rename(next, d.in(name)); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return syncDir(d.path)
 }
 
 func (d *dataDir) in(name string) string { return filepath.Join(d.path, name) }

@@ -1,0 +1,52 @@
+// Command platform-server runs one node: ingress, admin API, partitions and
+// metadata. See --help.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"platform/internal/config"
+	"platform/internal/node"
+	"platform/internal/telemetry"
+	"platform/internal/version"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	loaded, err := config.Load(os.Args[1:], os.Environ())
+	if err != nil {
+		return err
+	}
+	switch {
+	case loaded.Options.Help:
+		fmt.Print(config.Usage())
+		return nil
+	case loaded.Options.Version:
+		fmt.Printf("platform-server %s (%s)\n", version.Version(), version.Platform())
+		return nil
+	case loaded.Options.DumpConfig:
+		fmt.Print(loaded.Dump())
+		return nil
+	}
+	log, err := telemetry.NewLogger(loaded.Config, os.Stdout, os.Stderr)
+	if err != nil {
+		return err
+	}
+	for _, w := range loaded.Warnings {
+		log.Warn(w)
+	}
+	return node.Run(ctx, loaded.Config, log)
+}

@@ -1,0 +1,172 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"platform/admin"
+	"platform/internal/ids"
+	"platform/invoker"
+	"platform/partition"
+	"platform/partition/machine"
+)
+
+// catalog finds invocations on all partitions for the admin API. A listing reads
+// every record; the page is kept small while reading.
+type catalog struct {
+	router  *router
+	invoker *invoker.Invoker
+}
+
+var _ admin.Invocations = (*catalog)(nil)
+
+// List implements admin.Invocations.
+func (c *catalog) List(ctx context.Context, q admin.Query) (admin.Page, error) {
+	order := newestFirst
+	if q.OldestFirst {
+		order = oldestFirst
+	}
+	after, err := parsePlace(q.Cursor)
+	if err != nil {
+		return admin.Page{}, err
+	}
+	page := &listing{query: q, order: order, after: after}
+	for _, p := range c.router.partitions {
+		for inv, err := range p.Records(ctx, needsCompleted(q.Statuses)) {
+			if err != nil {
+				return admin.Page{}, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), err)
+			}
+			if ctx.Err() != nil {
+				return admin.Page{}, context.Cause(ctx)
+			}
+			page.consider(inv, c.status(inv))
+		}
+	}
+	return page.result(c), nil
+}
+
+// Get implements admin.Invocations.
+func (c *catalog) Get(ctx context.Context, id ids.Invocation, withJournal bool) (*admin.Invocation, error) {
+	p := c.router.owner(id)
+	inv, entries, err := p.Inspect(ctx, id, withJournal)
+	if errors.Is(err, partition.ErrNotFound) {
+		return nil, admin.ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), err)
+	}
+	out := c.describe(inv)
+	if withJournal {
+		out.Journal = describeJournal(entries)
+	}
+	return out, nil
+}
+
+// InUse implements admin.Invocations.
+func (c *catalog) InUse(ctx context.Context, id ids.Deployment) (count int, err error) {
+	for _, p := range c.router.partitions {
+		for inv, err := range p.Records(ctx, false) {
+			if err != nil {
+				return 0, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), err)
+			}
+			if inv.Pin.Deployment == id {
+				count++
+			}
+		}
+	}
+	return count, nil
+}
+
+func needsCompleted(statuses []admin.Status) bool {
+	return len(statuses) == 0 || slices.Contains(statuses, admin.StatusCompleted)
+}
+
+// place is where an invocation stands in a listing.
+type place struct {
+	createdAt int64
+	id        ids.Invocation
+}
+
+func oldestFirst(a, b place) int {
+	return cmp.Or(cmp.Compare(a.createdAt, b.createdAt), a.id.Compare(b.id))
+}
+
+func newestFirst(a, b place) int { return oldestFirst(b, a) }
+
+func (p place) String() string { return strconv.FormatInt(p.createdAt, 36) + "." + p.id.String() }
+
+// parsePlace reads a cursor; nil for none.
+func parsePlace(cursor string) (*place, error) {
+	if cursor == "" {
+		return nil, nil
+	}
+	at, id, found := strings.Cut(cursor, ".")
+	created, err := strconv.ParseInt(at, 36, 64)
+	if !found || err != nil {
+		return nil, admin.ErrCursor
+	}
+	p := place{createdAt: created}
+	if p.id, err = ids.ParseInvocation(id); err != nil {
+		return nil, admin.ErrCursor
+	}
+	return &p, nil
+}
+
+// listing collects one page: the first in order of those that match, and one more
+// to know whether there is a next page.
+type listing struct {
+	query admin.Query
+	order func(a, b place) int
+	after *place
+	found []*machine.Invocation // sorted when full
+}
+
+func (l *listing) consider(inv *machine.Invocation, status admin.Status) {
+	at := place{inv.CreatedAt, inv.ID}
+	if l.after != nil && l.order(at, *l.after) <= 0 || !matches(&l.query, inv, status) {
+		return
+	}
+	l.found = append(l.found, inv)
+	if len(l.found) >= 2*(l.query.Limit+1) {
+		l.trim()
+	}
+}
+
+// trim keeps what may be on the page.
+func (l *listing) trim() {
+	slices.SortFunc(l.found, func(a, b *machine.Invocation) int {
+		return l.order(place{a.CreatedAt, a.ID}, place{b.CreatedAt, b.ID})
+	})
+	if most := l.query.Limit + 1; len(l.found) > most {
+		clear(l.found[most:])
+		l.found = l.found[:most]
+	}
+}
+
+func (l *listing) result(c *catalog) admin.Page {
+	l.trim()
+	var page admin.Page
+	if len(l.found) > l.query.Limit {
+		l.found = l.found[:l.query.Limit]
+		last := l.found[len(l.found)-1]
+		page.Next = place{last.CreatedAt, last.ID}.String()
+	}
+	for _, inv := range l.found {
+		page.Invocations = append(page.Invocations, c.describe(inv))
+	}
+	return page
+}
+
+func matches(q *admin.Query, inv *machine.Invocation, status admin.Status) bool {
+	t := &inv.Target
+	return among(q.Statuses, status) && among(q.Services, t.Service) && among(q.Handlers, t.Handler) &&
+		among(q.Keys, t.Key) && among(q.Deployments, inv.Pin.Deployment)
+}
+
+// among reports whether v is one of list; an empty list admits everything.
+func among[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }

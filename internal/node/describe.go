@@ -1,0 +1,182 @@
+package node
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"platform/admin"
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+// status is where an invocation stands in the words of users: what is stored,
+// refined by what its leader knows of its attempts.
+func (c *catalog) status(inv *machine.Invocation) admin.Status {
+	switch inv.Status {
+	case machine.Scheduled:
+		return admin.StatusScheduled
+	case machine.Inboxed:
+		return admin.StatusPending
+	case machine.Suspended:
+		return admin.StatusSuspended
+	case machine.Paused:
+		return admin.StatusPaused
+	case machine.Completed:
+		return admin.StatusCompleted
+	}
+	attempts, known := c.invoker.Status(inv.ID)
+	switch {
+	case known && attempts.InFlight:
+		return admin.StatusRunning
+	case known && attempts.RetryCount > 0:
+		return admin.StatusBackingOff
+	}
+	return admin.StatusReady
+}
+
+// describe is what users see of an invocation.
+func (c *catalog) describe(inv *machine.Invocation) *admin.Invocation {
+	t := &inv.Target
+	out := &admin.Invocation{
+		ID:                    inv.ID.String(),
+		Target:                t.String(),
+		TargetServiceName:     t.Service,
+		TargetServiceKey:      t.Key,
+		TargetHandlerName:     t.Handler,
+		TargetServiceType:     serviceType(t.Type),
+		Status:                c.status(inv),
+		CreatedAt:             admin.Timestamp(inv.CreatedAt),
+		ModifiedAt:            admin.Timestamp(inv.ModifiedAt),
+		ScheduledStartAt:      admin.Timestamp(inv.StartAt),
+		RunningAt:             admin.Timestamp(inv.RunningAt),
+		CompletedAt:           admin.Timestamp(inv.CompletedAt),
+		IdempotencyKey:        inv.IdempotencyKey,
+		InvokedBy:             [...]string{"ingress", "service", "subscription", "restart_as_new"}[inv.Source.Kind],
+		InvokedByTarget:       inv.Source.CallerTarget,
+		PinnedDeploymentID:    inv.Pin.Deployment,
+		PinnedProtocolVersion: int(inv.Pin.Protocol),
+		JournalSize:           inv.Length,
+	}
+	if inv.Source.Kind == machine.FromService {
+		out.InvokedByID = inv.Source.Caller.String()
+	}
+	if inv.Result != nil {
+		out.CompletionResult = "success"
+		if f := inv.Result.Failure; f != nil {
+			out.CompletionResult, out.CompletionFailure = "failure", failureText(f.Code, f.Message, "", f.Metadata)
+		}
+	}
+	c.describeAttempts(inv, out)
+	return out
+}
+
+// describeAttempts adds how the attempts fared: the leader knows of running ones,
+// the record of the last one of a paused invocation.
+func (c *catalog) describeAttempts(inv *machine.Invocation, out *admin.Invocation) {
+	failure := inv.Failure
+	if attempts, known := c.invoker.Status(inv.ID); known && inv.Status == machine.Invoked {
+		out.RetryCount = uint64(attempts.RetryCount)
+		out.LastAttemptServer = attempts.Server
+		if !attempts.NextRetryAt.IsZero() {
+			out.NextRetryAt = admin.Timestamp(attempts.NextRetryAt.UnixMilli())
+		}
+		failure = attempts.LastFailure
+	}
+	if failure != nil {
+		out.LastFailure = failureText(failure.Code, failure.Message, failure.Stacktrace, nil)
+		out.LastFailureErrorCode = failure.ErrorCode
+	}
+}
+
+func serviceType(t machine.TargetType) string {
+	switch {
+	case t.Workflow():
+		return "workflow"
+	case t.Keyed():
+		return "virtual_object"
+	}
+	return "service"
+}
+
+// failureNames are the codes that have a name in failure texts.
+var failureNames = map[uint32]string{
+	http.StatusBadRequest: "Bad Request", http.StatusNotFound: "Not Found", http.StatusConflict: "Aborted",
+	http.StatusGone: "Gone", http.StatusUnsupportedMediaType: "Unsupported Media Type", 470: "Not Ready",
+	http.StatusInternalServerError: "Internal", 570: "Journal Mismatch", 571: "Protocol Violation",
+	572: "Awaiting Two Async Results", 573: "Unsupported Feature",
+}
+
+// failureText is "[code name] message", then stack trace and metadata, each on
+// lines of its own.
+func failureText(code uint32, message, stacktrace string, metadata []journal.Metadata) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "[%d", code)
+	if name := failureNames[code]; name != "" {
+		b.WriteString(" " + name)
+	}
+	b.WriteString("] " + message)
+	if stacktrace != "" {
+		b.WriteString("\n" + stacktrace)
+	}
+	if len(metadata) > 0 {
+		b.WriteString("\nmetadata:")
+		for _, m := range metadata {
+			b.WriteString("\n" + m.Key + ": " + m.Value)
+		}
+	}
+	return b.String()
+}
+
+// describeJournal is what users see of a journal.
+func describeJournal(entries []journal.Entry) []admin.Entry {
+	out := make([]admin.Entry, len(entries))
+	callees := calleesOf(entries)
+	for i, e := range entries {
+		out[i] = admin.Entry{
+			Index: uint32(i), Type: e.Type.String(), Name: journal.NameOf(e),
+			AppendedAt: admin.Timestamp(e.AppendedAt), RawLength: len(e.Payload),
+		}
+		describeCommand(&out[i], e, callees)
+	}
+	return out
+}
+
+// describeCommand adds what only some commands have.
+func describeCommand(out *admin.Entry, e journal.Entry, callees map[uint32]string) {
+	switch e.Type {
+	case journal.Sleep:
+		if c, err := journal.ParseSleep(e.Payload); err == nil {
+			out.SleepWakeupAt = admin.Timestamp(c.WakeUpTime)
+		}
+	case journal.Call:
+		if c, err := journal.ParseCall(e.Payload); err == nil {
+			out.InvokedTarget, out.InvokedID = targetText(&c.Request), callees[c.IDCompletion]
+		}
+	case journal.OneWayCall:
+		if c, err := journal.ParseOneWayCall(e.Payload); err == nil {
+			out.InvokedTarget, out.InvokedID = targetText(&c.Request), callees[c.IDCompletion]
+		}
+	}
+}
+
+func targetText(r *journal.Request) string {
+	if r.Key != "" {
+		return r.Service + "/" + r.Key + "/" + r.Handler
+	}
+	return r.Service + "/" + r.Handler
+}
+
+// calleesOf are the ids of called invocations by the completion that told them.
+func calleesOf(entries []journal.Entry) map[uint32]string {
+	callees := map[uint32]string{}
+	for _, e := range entries {
+		if e.Type != journal.CallInvocationIDCompletion {
+			continue
+		}
+		if n, err := journal.ParseNotification(e.Payload); err == nil {
+			callees[n.ID.Index] = n.InvocationID
+		}
+	}
+	return callees
+}

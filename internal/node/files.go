@@ -1,0 +1,106 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc"
+
+	"platform/internal/errcode"
+	"platform/internal/raftgroup"
+	"platform/partition/store"
+)
+
+// ballastBytes is the size of a file that is given up when the disk is full, so
+// that the node can still note its votes and terms.
+const ballastBytes = 64 << 20
+
+// openFiles takes the ports and the data directory. The ports come first: whoever
+// starts a second server by mistake hears of the port, not of the lock.
+func (n *Node) openFiles(ctx context.Context) (err error) {
+	if n.fabric, err = n.cfg.Listen(ctx, ""); err != nil {
+		return err
+	}
+	if n.ingress, err = n.cfg.Ingress.Listen(ctx, "ingress"); err != nil {
+		return err
+	}
+	if n.admin, err = n.cfg.Admin.Listen(ctx, "admin"); err != nil {
+		return err
+	}
+	if n.dir, err = openDataDir(n.cfg.BaseDir, n.cfg.NodeName); err != nil {
+		return err
+	}
+	if n.self, err = n.dir.loadIdentity(n.cfg.ClusterName, n.cfg.NodeName); err != nil {
+		return err
+	}
+	return n.openStores()
+}
+
+func (n *Node) openStores() (err error) {
+	ballast := n.dir.in("BALLAST")
+	if err := raftgroup.CreateBallast(ballast, ballastBytes); err != nil {
+		n.log.Warn("no room for the ballast file", "err", err)
+	}
+	if n.logs, err = raftgroup.OpenLogDB(n.dir.in("log"), raftgroup.LogDBOptions{Ballast: ballast, Logger: n.log}); err != nil {
+		return fmt.Errorf("open log database: %w", err)
+	}
+	if n.tables, err = store.Open(n.dir.in("state"), store.Options{Logger: n.log}); err != nil {
+		return stateError(err, n.dir.in("state"))
+	}
+	n.watchdog = raftgroup.NewWatchdog(raftgroup.WatchdogConfig{Logger: n.log})
+	n.transport, err = raftgroup.NewTransport(raftgroup.TransportConfig{
+		ClusterID: n.self.Cluster, NodeID: n.self.Node, Incarnation: n.self.Incarnation,
+		Address: n.transportAddress(), Logger: n.log,
+	})
+	if err != nil {
+		return err
+	}
+	n.rpc = grpc.NewServer(raftgroup.ServerOptions()...)
+	n.transport.Register(n.rpc)
+	go func() {
+		if err := n.rpc.Serve(n.fabric); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+			n.fail(fmt.Errorf("serve node port: %w", err))
+		}
+	}()
+	return nil
+}
+
+func stateError(err error, path string) error {
+	switch {
+	case errors.Is(err, store.ErrLocked):
+		return errcode.New(errcode.RT0005, "state database %s: %w", path, err)
+	case errors.Is(err, store.ErrFormat):
+		return errcode.New(errcode.RT0009, "state database %s: %w", path, err)
+	}
+	return fmt.Errorf("open state database: %w", err)
+}
+
+// closeFiles releases what openFiles took, as far as it got.
+func (n *Node) closeFiles() error {
+	var errs []error
+	if n.rpc != nil {
+		n.rpc.Stop()
+	}
+	if n.transport != nil {
+		errs = append(errs, n.transport.Close())
+	}
+	if n.watchdog != nil {
+		n.watchdog.Close()
+	}
+	if n.tables != nil {
+		errs = append(errs, n.tables.Close())
+	}
+	if n.logs != nil {
+		errs = append(errs, n.logs.Close())
+	}
+	for _, l := range []interface{ Close() error }{n.fabric, n.ingress, n.admin} {
+		if l != nil {
+			_ = l.Close() // closed already by whoever served it
+		}
+	}
+	if n.dir != nil {
+		errs = append(errs, n.dir.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,51 @@
+package node
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/oklog/ulid/v2"
+)
+
+// identity is what a data directory knows of itself. A node that lost its
+// directory gets a new one and so cannot be taken for the replica that made
+// promises with the old one.
+type identity struct {
+	Cluster     string `json:"cluster_name"`
+	Node        string `json:"node_name"`
+	Incarnation string `json:"incarnation"`
+}
+
+// loadIdentity reads the directory's identity, or makes one for a fresh directory.
+func (d *dataDir) loadIdentity(cluster, node string) (identity, error) {
+	raw, err := os.ReadFile(d.in("IDENTITY"))
+	if errors.Is(err, fs.ErrNotExist) {
+		id := identity{Cluster: cluster, Node: node, Incarnation: ulid.Make().String()}
+		return id, d.saveIdentity(id)
+	}
+	if err != nil {
+		return identity{}, fmt.Errorf("read node identity: %w", err)
+	}
+	var id identity
+	if err := json.Unmarshal(raw, &id); err != nil {
+		return identity{}, fmt.Errorf("read node identity %s: %w", d.in("IDENTITY"), err)
+	}
+	if id.Cluster != cluster {
+		return identity{}, fmt.Errorf("data directory %s belongs to cluster %q, not %q; set cluster-name accordingly or choose another --base-dir", d.path, id.Cluster, cluster)
+	}
+	return id, nil
+}
+
+func (d *dataDir) saveIdentity(id identity) error {
+	raw, err := json.MarshalIndent(id, "", "  ")
+	if err != nil {
+		return err
+	}
+	return d.writeFile("IDENTITY", append(raw, '\n'))
+}
+
+// replicaID is the Raft server id of all replicas on the node.
+func (id identity) replicaID() string { return id.Node + "/" + id.Incarnation }

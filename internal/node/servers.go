@@ -1,0 +1,81 @@
+package node
+
+import (
+	"time"
+
+	"platform/ingress"
+	"platform/internal/config"
+	"platform/internal/units"
+	"platform/internal/version"
+	"platform/invoker"
+	"platform/metadata"
+)
+
+func (n *Node) ingressServer() *ingress.Server {
+	c := &n.cfg.Ingress
+	defaults := defaultsOf(n.cfg)
+	return ingress.New(ingress.Config{
+		RequestSizeLimit:   int64(c.RequestSizeLimit),
+		ConcurrentRequests: int64(c.ConcurrentAPIRequestsLimit),
+		HTTP2MaxStreams:    c.HTTP2MaxConcurrentStreams,
+		Version:            version.Version(),
+		Defaults:           func() *metadata.Defaults { return &defaults },
+	}, n.metadata, n.router, n.log.With("component", "platform/ingress"))
+}
+
+func (n *Node) newInvoker() *invoker.Invoker {
+	c := &n.cfg.Worker.Invoker
+	settings := invoker.DefaultConfig()
+	settings.Defaults = defaultsOf(n.cfg)
+	settings.ConcurrentInvocations = int(c.ConcurrentInvocationsLimit)
+	settings.MessageSizeLimit = int(c.MessageSizeLimit)
+	settings.MessageSizeWarning = int(c.MessageSizeWarning)
+	settings.EagerStateLimit = int(c.EagerStateSizeLimit)
+	settings.EnableV7 = n.cfg.EnableProtocolV7
+	settings.AdditionalHeaders = c.AdditionalRequestHeaders
+	e := &settings.Endpoint
+	e.ConnectTimeout = c.ConnectTimeout.Std()
+	e.IdleTimeout = c.HTTP2IdleConnectionTimeout.Std()
+	e.PingInterval = c.HTTP2KeepAliveInterval.Std()
+	e.PingTimeout = c.HTTP2KeepAliveTimeout.Std()
+	e.MaxStreams = c.HTTP2StreamsPerConnectionLimit
+	e.StreamWindow = int(c.HTTP2InitialStreamWindowSize)
+	e.ConnWindow = int(c.HTTP2InitialConnectionWindowSize)
+	return invoker.New(settings, n.metadata, n.log.With("component", "platform/invoker"))
+}
+
+// defaultsOf is what services get that announce nothing.
+func defaultsOf(c *config.Config) metadata.Defaults {
+	r := &c.DefaultRetryPolicy
+	d := metadata.Defaults{
+		InactivityTimeout:    c.Worker.Invoker.InactivityTimeout.Std(),
+		AbortTimeout:         c.Worker.Invoker.AbortTimeout.Std(),
+		JournalRetention:     c.DefaultJournalRetention.Std(),
+		IdempotencyRetention: c.DefaultIdempotencyRetention.Std(),
+		WorkflowRetention:    c.DefaultWorkflowCompletionRetention.Std(),
+
+		MaxJournalRetention:     optional(c.MaxJournalRetention),
+		MaxIdempotencyRetention: optional(c.MaxIdempotencyRetention),
+		MaxWorkflowRetention:    optional(c.MaxWorkflowCompletionRetention),
+
+		Retry: metadata.RetryPolicy{
+			InitialInterval: r.InitialInterval.Std(),
+			MaxInterval:     r.MaxInterval.Std(),
+			Factor:          r.ExponentiationFactor,
+			MaxAttempts:     int(r.MaxAttempts),
+		},
+		MaxRetryAttempts: int(c.MaxRetryPolicyMaxAttempts),
+	}
+	if r.OnMaxAttempts == config.KillOnMaxAttempts {
+		d.Retry.OnMaxAttempts = metadata.Kill
+	}
+	return d
+}
+
+func optional(d *units.Duration) *time.Duration {
+	if d == nil {
+		return nil
+	}
+	std := d.Std()
+	return &std
+}

@@ -1,0 +1,188 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"platform/internal/ids"
+	"platform/internal/raftgroup"
+	"platform/partition/codec"
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+// ErrNotFound says that no invocation with that id is known, or not any more.
+var ErrNotFound = errors.New("invocation not found")
+
+// Ending is how an invocation ended.
+type Ending struct {
+	Target    machine.Target
+	Result    journal.Result
+	ExpiresAt int64 // until when the result is kept, ms since 1970
+}
+
+// Invoke proposes an invocation and returns once it is durable and applied; the
+// outcome tells whether its id was known already.
+func (p *Partition) Invoke(ctx context.Context, inv *machine.Invoke) (machine.Outcome, error) {
+	l, err := p.leader()
+	if err != nil {
+		return machine.Outcome{}, err
+	}
+	return l.propose(ctx, inv)
+}
+
+// Call proposes an invocation and waits for its end. The outcome's code is
+// machine.Existing when the id was known already.
+func (p *Partition) Call(ctx context.Context, inv *machine.Invoke) (Ending, machine.Outcome, error) {
+	l, err := p.leader()
+	if err != nil {
+		return Ending{}, machine.Outcome{}, err
+	}
+	c := &call{ended: make(chan ending, 1)}
+	l.waiters.add(inv.ID, c.ended)
+	if err := l.submit(inv, c.answered); err != nil {
+		l.waiters.remove(inv.ID, c.ended)
+		return Ending{}, machine.Outcome{}, err
+	}
+	select {
+	case e := <-c.ended:
+		return e.of(inv.Target), c.known(), e.err
+	case <-ctx.Done():
+		l.waiters.remove(inv.ID, c.ended)
+		return Ending{}, machine.Outcome{}, context.Cause(ctx)
+	}
+}
+
+// call is one Call under way.
+type call struct {
+	ended chan ending
+
+	mu      sync.Mutex // covers outcome
+	outcome machine.Outcome
+}
+
+// answered takes the answer to the proposal. The end itself comes from the
+// waiters, unless it lies in the past already.
+func (c *call) answered(o machine.Outcome, err error) {
+	if err != nil {
+		offer(c.ended, ending{err: err})
+		return
+	}
+	c.mu.Lock()
+	c.outcome = o
+	c.mu.Unlock()
+	switch {
+	case o.Code == machine.Stale:
+		offer(c.ended, ending{err: ErrNotLeader})
+	case o.Code == machine.Existing && o.Result != nil:
+		offer(c.ended, ending{result: *o.Result, expiresAt: o.ExpiresAt})
+	}
+}
+
+func (c *call) known() machine.Outcome {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.outcome
+}
+
+// Await waits for the end of a known invocation.
+func (p *Partition) Await(ctx context.Context, id ids.Invocation) (Ending, error) {
+	l, err := p.leader()
+	if err != nil {
+		return Ending{}, err
+	}
+	ended := make(chan ending, 1)
+	l.waiters.add(id, ended) // before looking, so that no end falls between
+	defer l.waiters.remove(id, ended)
+	inv, err := p.Find(ctx, id)
+	if err != nil {
+		return Ending{}, err
+	}
+	if inv.Status == machine.Completed {
+		return Ending{inv.Target, *inv.Result, inv.ExpiresAt}, nil
+	}
+	select {
+	case e := <-ended:
+		return e.of(inv.Target), e.err
+	case <-ctx.Done():
+		return Ending{}, context.Cause(ctx)
+	}
+}
+
+// Find reads an invocation's record from the leader; ErrNotFound if there is none.
+// The record is the caller's to keep.
+func (p *Partition) Find(ctx context.Context, id ids.Invocation) (*machine.Invocation, error) {
+	if _, err := p.leader(); err != nil {
+		return nil, err
+	}
+	view := p.tables.View()
+	defer view.Close()
+	inv, err := view.Invocation(id)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", id, err)
+	}
+	// A deposed leader's tables may be old: ask the others after reading.
+	if err := p.group.VerifyLeader(ctx); err != nil {
+		return nil, err
+	}
+	if inv == nil {
+		return nil, ErrNotFound
+	}
+	return inv, nil
+}
+
+// Deliver commits messages of another partition's outbox.
+func (p *Partition) Deliver(ctx context.Context, d *machine.Deliver) error {
+	l, err := p.leader()
+	if err != nil {
+		return err
+	}
+	o, err := l.propose(ctx, d)
+	if err != nil {
+		return err
+	}
+	if o.Code != machine.OK {
+		return fmt.Errorf("partition %d refused messages %d… of partition %d: %v", p.id, d.FirstSeq, d.From, o.Code)
+	}
+	return nil
+}
+
+func (p *Partition) leader() (*leadership, error) {
+	if l := p.lead.Load(); l != nil {
+		return l, nil
+	}
+	return nil, ErrNotLeader
+}
+
+// submit proposes a command. done is called once, with its outcome, on a goroutine
+// that it must not hold up; not at all when submit fails.
+func (l *leadership) submit(c machine.Command, done func(machine.Outcome, error)) error {
+	data, err := codec.EncodeCommand(c)
+	if err != nil {
+		return fmt.Errorf("encode %T: %w", c, err)
+	}
+	return l.proposer.Submit(data, raftgroup.CompletionFunc[machine.Outcome](done))
+}
+
+// propose proposes a command and waits until it is applied.
+func (l *leadership) propose(ctx context.Context, c machine.Command) (machine.Outcome, error) {
+	type answer struct {
+		outcome machine.Outcome
+		err     error
+	}
+	answers := make(chan answer, 1)
+	if err := l.submit(c, func(o machine.Outcome, err error) { answers <- answer{o, err} }); err != nil {
+		return machine.Outcome{}, err
+	}
+	select {
+	case a := <-answers:
+		if a.err == nil && a.outcome.Code == machine.Stale {
+			return a.outcome, ErrNotLeader
+		}
+		return a.outcome, a.err
+	case <-ctx.Done():
+		return machine.Outcome{}, fmt.Errorf("%w: %w", raftgroup.ErrUnknownOutcome, context.Cause(ctx))
+	}
+}

@@ -1,0 +1,114 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"platform/internal/ids"
+	"platform/internal/raftgroup"
+	"platform/invoker"
+	"platform/partition/machine"
+	"platform/partition/store"
+)
+
+// overloadPause is the wait before proposing again what was refused.
+const overloadPause = 5 * time.Millisecond
+
+// attempts is what the attempts of a leadership see of the partition.
+type attempts struct{ l *leadership }
+
+var _ invoker.Partition = attempts{}
+
+// Load implements invoker.Partition.
+func (a attempts) Load(id ids.Invocation, attempt uint64, stateLimit int) (*invoker.Replay, error) {
+	view := a.l.p.tables.View()
+	defer view.Close()
+	inv, err := view.Invocation(id)
+	if err != nil {
+		return nil, err
+	}
+	if inv == nil || inv.Status != machine.Invoked || inv.Attempt != attempt {
+		return nil, invoker.ErrGone
+	}
+	r := &invoker.Replay{Invocation: inv}
+	if r.Entries, err = view.Journal(id, inv.Length); err != nil {
+		return nil, err
+	}
+	r.State, r.Partial, err = eagerState(view, inv.Target, stateLimit)
+	return r, err
+}
+
+// eagerState reads what is sent along with an attempt's start.
+func eagerState(view *store.View, t machine.Target, limit int) (state []machine.StateEntry, partial bool, err error) {
+	if limit <= 0 || !t.Type.Keyed() {
+		return nil, true, nil
+	}
+	state, complete, err := view.Values(t.Object(), limit)
+	return state, !complete, err
+}
+
+// State implements invoker.Partition.
+func (a attempts) State(o machine.Object, limit int) ([]machine.StateEntry, bool, error) {
+	view := a.l.p.tables.View()
+	defer view.Close()
+	state, complete, err := view.Values(o, limit)
+	return state, !complete, err
+}
+
+// Propose implements invoker.Partition. While too much waits already it blocks,
+// which slows the handler down.
+func (a attempts) Propose(p *machine.Progress, done func(machine.Outcome, error)) {
+	answered := func(o machine.Outcome, err error) {
+		if err != nil {
+			// The attempt stops, and only a new leadership starts another.
+			a.l.abandon(err)
+		}
+		done(o, err)
+	}
+	for {
+		err := a.l.submit(p, answered)
+		if errors.Is(err, raftgroup.ErrOverloaded) && pause(a.l.ctx, overloadPause) {
+			continue
+		}
+		if err != nil {
+			answered(machine.Outcome{}, err)
+		}
+		return
+	}
+}
+
+// loadTimers reads a window of the timer table.
+func (l *leadership) loadTimers(from, before int64, limit int) (due []machine.Timer, more bool, err error) {
+	view := l.p.tables.View()
+	defer view.Close()
+	return view.Timers(from, before, limit)
+}
+
+// fireTimers proposes due timers until that has succeeded or ctx ended.
+func (l *leadership) fireTimers(ctx context.Context, due []machine.Timer) error {
+	for {
+		_, err := l.propose(ctx, &machine.FireTimers{Timers: due})
+		if err == nil {
+			return nil
+		}
+		if !pause(ctx, overloadPause) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (l *leadership) readOutbox(to uint32, from uint64, limit int) (first uint64, messages []machine.Message, err error) {
+	view := l.p.tables.View()
+	defer view.Close()
+	return view.Outgoing(to, from, limit)
+}
+
+// acknowledge proposes to forget delivered messages. If that fails they are
+// delivered again by the next leader and acknowledged then.
+func (l *leadership) acknowledge(to uint32, upto uint64) {
+	ignore := func(machine.Outcome, error) {}
+	if err := l.submit(&machine.Acknowledge{To: to, Upto: upto}, ignore); err != nil {
+		l.log.Debug("acknowledgement not proposed", "to_partition", to, "err", err)
+	}
+}

@@ -1,0 +1,172 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"golang.org/x/sync/errgroup"
+
+	"platform/internal/raftgroup"
+	"platform/invoker"
+	"platform/partition/codec"
+	"platform/partition/machine"
+)
+
+var (
+	// ErrNotLeader says that this replica does not lead its partition (any more);
+	// nothing was proposed.
+	ErrNotLeader = raftgroup.ErrNotLeader
+
+	errDeposed  = fmt.Errorf("leadership lost: %w", raftgroup.ErrUnknownOutcome)
+	errOutdated = errors.New("a newer leader epoch is known")
+)
+
+// leadership is what a replica does while it leads, from one epoch's announcement
+// to its end. The epoch is Raft's term.
+type leadership struct {
+	p        *Partition
+	ctx      context.Context // ends with the leadership
+	abandon  context.CancelCauseFunc
+	epoch    uint64
+	clock    *clock
+	proposer *raftgroup.Proposer[machine.Outcome]
+	session  *invoker.Session
+	waiters  *waiters
+	timers   *timers
+	outbox   *outbox
+	log      *slog.Logger
+}
+
+func (p *Partition) newLeadership(ctx context.Context, epoch uint64) (*leadership, error) {
+	l := &leadership{
+		p: p, epoch: epoch, clock: newClock(), waiters: newWaiters(),
+		log: p.log.With("leader_epoch", epoch),
+	}
+	l.ctx, l.abandon = context.WithCancelCause(ctx)
+	var err error
+	l.proposer, err = raftgroup.NewProposer[machine.Outcome](p.group, raftgroup.ProposerConfig{Seal: l.seal})
+	if err != nil {
+		return nil, err
+	}
+	l.timers = newTimers(l.clock.Millis, l.loadTimers, l.fireTimers)
+	l.outbox = newOutbox(p.id, p.count)
+	l.outbox.read, l.outbox.deliver, l.outbox.acknowledge, l.outbox.log = l.readOutbox, p.deliver, l.acknowledge, l.log
+	l.session = p.invoker.Open(attempts{l})
+	return l, nil
+}
+
+// runLeader does the leader's duties until ctx ends, which is when leadership is
+// lost. An error gives leadership up.
+func (p *Partition) runLeader(ctx context.Context, term uint64) error {
+	l, err := p.newLeadership(ctx, term)
+	if err != nil {
+		return fmt.Errorf("partition %d: %w", p.id, err)
+	}
+	defer l.abandon(nil)
+	g, ctx := errgroup.WithContext(l.ctx)
+	p.pending.Store(l) // effects reach it from its announcement on
+	g.Go(func() error { return l.proposer.Run(ctx) })
+	g.Go(func() error { return l.serve(ctx, g) })
+	g.Go(func() error { // first thing when it ends: no more effects, no more attempts
+		<-ctx.Done()
+		p.leave(l)
+		return nil
+	})
+	err = g.Wait()
+	if errors.Is(err, context.Canceled) {
+		err = context.Cause(l.ctx) // abandoned, or simply over
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("partition %d: lead: %w", p.id, err)
+	}
+	return nil
+}
+
+// serve announces the epoch and starts what a leader owes.
+func (l *leadership) serve(ctx context.Context, g *errgroup.Group) error {
+	if err := l.announce(ctx); err != nil {
+		return fmt.Errorf("announce epoch %d: %w", l.epoch, err)
+	}
+	g.Go(func() error { return l.timers.Run(ctx) })
+	g.Go(func() error { return l.outbox.Run(ctx) })
+	l.p.ready.announce(l)
+	l.log.Debug("leading partition")
+	return l.resume(ctx)
+}
+
+// announce proposes the epoch and returns once it is applied here: from then on
+// all of the log's past is in the tables and older leaders are refused.
+func (l *leadership) announce(ctx context.Context) error {
+	o, err := l.propose(ctx, &machine.Lead{Epoch: l.epoch, Node: l.p.node})
+	if err == nil && o.Code != machine.OK {
+		err = errOutdated
+	}
+	return err
+}
+
+// enter makes the leadership that announced epoch, if it is this replica's, the
+// one that gets effects. It is called while the announcement is applied.
+func (p *Partition) enter(epoch uint64) {
+	l := p.pending.Load()
+	if l != nil && l.epoch != epoch {
+		l = nil
+	}
+	p.lead.Store(l)
+}
+
+// leave ends a leadership: no more effects, callers are told, attempts are cut.
+func (p *Partition) leave(l *leadership) {
+	p.pending.CompareAndSwap(l, nil)
+	p.lead.CompareAndSwap(l, nil)
+	p.ready.withdraw()
+	l.waiters.close(errDeposed)
+	l.session.Close()
+	l.log.Debug("no longer leading partition")
+}
+
+// handle carries out effects. It is called on the goroutine that applies, so
+// nothing here may block.
+func (l *leadership) handle(effects []machine.Effect) {
+	for _, e := range effects {
+		switch e := e.(type) {
+		case *machine.Run:
+			l.session.Run(e)
+		case *machine.Notify:
+			l.session.Notify(e)
+		case *machine.Abort:
+			l.session.Abort(e)
+		case *machine.Finish:
+			l.waiters.finish(e.ID, ending{result: e.Result, expiresAt: e.ExpiresAt})
+		case *machine.SetTimer:
+			l.timers.set(e.Timer)
+		case *machine.Send:
+			l.outbox.send(e)
+		}
+	}
+}
+
+// resume starts attempts for what earlier leaders left running. Effects of new
+// commands may name the same attempts; the session takes each once.
+func (l *leadership) resume(ctx context.Context) error {
+	view := l.p.tables.View()
+	defer view.Close()
+	for inv, err := range view.Live() {
+		if err != nil {
+			return fmt.Errorf("resume running invocations: %w", err)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if inv.Status == machine.Invoked {
+			l.session.Run(machine.RunOf(inv))
+		}
+	}
+	return nil
+}
+
+// seal makes a log entry of a batch of commands.
+func (l *leadership) seal(commands [][]byte) ([]byte, error) {
+	return codec.Seal(l.epoch, l.clock.Millis(), commands), nil
+}

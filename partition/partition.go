@@ -1,0 +1,115 @@
+package partition
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+
+	"platform/internal/raftgroup"
+	"platform/invoker"
+	"platform/partition/machine"
+	"platform/partition/store"
+)
+
+// Config says how to open a replica of a partition.
+type Config struct {
+	ID    uint32 // 0 ≤ ID < Count
+	Count uint32 // partitions of the cluster
+	Node  string // this node's name, for people
+
+	Tables *store.Partition
+	// Flush makes the tables durable.
+	Flush   func() (wait func(context.Context) error, err error)
+	Storage raftgroup.Storage
+	Invoker *invoker.Invoker
+	// Deliver hands messages to the leader of another partition.
+	Deliver func(ctx context.Context, to uint32, d *machine.Deliver) error
+
+	Transport *raftgroup.Transport
+	Profile   raftgroup.Profile
+	LocalID   raft.ServerID
+	Voters    []raft.Server
+	Watchdog  *raftgroup.Watchdog
+	// OnFailed is told once when the replica cannot go on.
+	OnFailed func(error)
+	Log      *slog.Logger
+}
+
+// Partition is this node's replica of one partition.
+type Partition struct {
+	id      uint32
+	node    string
+	count   uint32
+	tables  *store.Partition
+	group   *raftgroup.Group
+	invoker *invoker.Invoker
+	deliver func(ctx context.Context, to uint32, d *machine.Deliver) error
+	log     *slog.Logger
+
+	pending  atomic.Pointer[leadership] // announced or about to be
+	lead     atomic.Pointer[leadership] // announced and applied
+	ready    *gate
+	commands atomic.Uint64 // applied since the start
+}
+
+// GroupID is the number of a partition's Raft group; group 0 is the metadata's.
+func GroupID(partition uint32) uint32 { return partition + 1 }
+
+// Open starts the replica. It serves until Close.
+func Open(cfg Config) (*Partition, error) {
+	p := &Partition{
+		id: cfg.ID, node: cfg.Node, count: cfg.Count, tables: cfg.Tables, invoker: cfg.Invoker, deliver: cfg.Deliver,
+		log:   cfg.Log.With("partition_id", cfg.ID),
+		ready: newGate(),
+	}
+	fsm := &fsm{
+		p: p, tables: cfg.Tables, flush: cfg.Flush,
+		machine: machine.New(machine.Shards{Self: cfg.ID, Count: cfg.Count}),
+	}
+	group, err := raftgroup.Open(raftgroup.Config{
+		ID:           GroupID(cfg.ID),
+		Name:         fmt.Sprintf("partition-%d", cfg.ID),
+		LocalID:      cfg.LocalID,
+		Storage:      cfg.Storage,
+		Transport:    cfg.Transport,
+		StateMachine: fsm,
+		Profile:      cfg.Profile,
+		Voters:       cfg.Voters,
+		Lead:         p.runLeader,
+		OnFailed:     cfg.OnFailed,
+		Watchdog:     cfg.Watchdog,
+		Logger:       cfg.Log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open partition %d: %w", cfg.ID, err)
+	}
+	p.group = group
+	return p, nil
+}
+
+// ID is the partition's number.
+func (p *Partition) ID() uint32 { return p.id }
+
+// Leading reports whether this replica leads and serves.
+func (p *Partition) Leading() bool { return p.lead.Load() != nil }
+
+// WaitLeading returns once this replica leads and serves.
+func (p *Partition) WaitLeading(ctx context.Context) error { return p.ready.wait(ctx) }
+
+// Commands is how many log commands were applied since the start.
+func (p *Partition) Commands() uint64 { return p.commands.Load() }
+
+// Checkpoint makes the applied state durable and cuts the log behind it.
+func (p *Partition) Checkpoint(ctx context.Context) error { return p.group.Snapshot(ctx) }
+
+// Close leaves the group: leadership is handed over if there is anybody to take
+// it, attempts are cut, and everything the replica started has ended.
+func (p *Partition) Close(ctx context.Context) error {
+	if err := p.group.Shutdown(ctx); err != nil {
+		return fmt.Errorf("close partition %d: %w", p.id, err)
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+package partition
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"platform/partition/machine"
+)
+
+const (
+	// timerWindow is how far ahead timers are held in memory. Most are retention
+	// timers a day away, which must not cost memory.
+	timerWindow = time.Minute
+	// timerBatch bounds the timers of one FireTimers command.
+	timerBatch = 512
+	// timerLimit is how many timers one load reads, about, so that a crowd due in
+	// the same minute is held in pieces.
+	timerLimit = 50_000
+)
+
+// timers is the leader's clock: it proposes FireTimers when timers of the table
+// are due. It holds those due before its horizon; later ones stay in the table
+// until the horizon moves.
+type timers struct {
+	now func() int64 // partition clock of the leader, ms
+	// load reads the timers due in [from, before) in order, stopping soon after
+	// limit, but never between two timers of the same millisecond. more says that
+	// it stopped early.
+	load func(from, before int64, limit int) (due []machine.Timer, more bool, err error)
+	// fire proposes; it blocks while the proposal queue is full.
+	fire func(context.Context, []machine.Timer) error
+
+	mu      sync.Mutex // covers the fields below
+	pending timerHeap
+	horizon int64
+
+	wake chan struct{}
+}
+
+func newTimers(now func() int64, load func(from, before int64, limit int) ([]machine.Timer, bool, error), fire func(context.Context, []machine.Timer) error) *timers {
+	return &timers{now: now, load: load, fire: fire, wake: make(chan struct{}, 1)}
+}
+
+// set registers a timer that is in the table. It never blocks.
+func (t *timers) set(timer machine.Timer) {
+	t.mu.Lock()
+	if timer.At >= t.horizon {
+		t.mu.Unlock()
+		return
+	}
+	heap.Push(&t.pending, timer)
+	first := t.pending[0] == timer
+	t.mu.Unlock()
+	if first {
+		t.nudge()
+	}
+}
+
+func (t *timers) nudge() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run fires timers until ctx ends.
+func (t *timers) Run(ctx context.Context) error {
+	alarm := time.NewTimer(0)
+	defer alarm.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.wake:
+		case <-alarm.C:
+		}
+		next, err := t.turn(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		alarm.Reset(next)
+	}
+}
+
+// turn fires what is due, moves the horizon, and returns how long nothing will be
+// due.
+func (t *timers) turn(ctx context.Context) (time.Duration, error) {
+	for {
+		now := t.now()
+		due := t.takeDue(now)
+		if len(due) > 0 {
+			if err := t.fire(ctx, due); err != nil {
+				return 0, fmt.Errorf("fire timers: %w", err)
+			}
+			continue
+		}
+		moved, err := t.advance(now)
+		if err != nil {
+			return 0, err
+		}
+		if !moved {
+			return t.rest(now), nil
+		}
+	}
+}
+
+func (t *timers) takeDue(now int64) []machine.Timer {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var due []machine.Timer
+	for len(t.pending) > 0 && t.pending[0].At <= now && len(due) < timerBatch {
+		due = append(due, heap.Pop(&t.pending).(machine.Timer))
+	}
+	return due
+}
+
+// advance loads the timers of the next window once less than half of one is left,
+// and reports whether it did.
+func (t *timers) advance(now int64) (bool, error) {
+	window := timerWindow.Milliseconds()
+	t.mu.Lock()
+	from := t.horizon
+	crowded := len(t.pending) >= timerLimit
+	if crowded || from-now > window/2 {
+		t.mu.Unlock()
+		return false, nil
+	}
+	// Timers set from here on come through set; those set before are in the table.
+	before := max(now, from) + window
+	t.horizon = before
+	t.mu.Unlock()
+
+	due, more, err := t.load(from, before, timerLimit)
+	if err != nil {
+		return false, fmt.Errorf("load timers: %w", err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if more {
+		t.shrink(due[len(due)-1].At + 1)
+	}
+	for _, timer := range due {
+		heap.Push(&t.pending, timer)
+	}
+	return true, nil
+}
+
+// shrink moves the horizon back and gives up the timers behind it, which are in
+// the table.
+func (t *timers) shrink(horizon int64) {
+	t.horizon = horizon
+	kept := t.pending[:0]
+	for _, timer := range t.pending {
+		if timer.At < horizon {
+			kept = append(kept, timer)
+		}
+	}
+	t.pending = kept
+	heap.Init(&t.pending)
+}
+
+func (t *timers) rest(now int64) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	next := t.horizon - timerWindow.Milliseconds()/2
+	if len(t.pending) > 0 {
+		next = min(max(next, now+1), t.pending[0].At)
+		if len(t.pending) >= timerLimit {
+			next = t.pending[0].At
+		}
+	}
+	return time.Duration(max(next-now, 0)) * time.Millisecond
+}
+
+type timerHeap []machine.Timer
+
+func (h timerHeap) Len() int           { return len(h) }
+func (h timerHeap) Less(i, j int) bool { return h[i].At < h[j].At }
+func (h timerHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *timerHeap) Push(x any)        { *h = append(*h, x.(machine.Timer)) }
+func (h *timerHeap) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return last
+}

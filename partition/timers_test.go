@@ -1,0 +1,157 @@
+package partition
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/ids"
+	"platform/partition/machine"
+)
+
+// timerTable is a table of timers with the leader's clock in front of it. Fired
+// timers leave the table, as applying FireTimers makes them.
+type timerTable struct {
+	mu    sync.Mutex
+	rows  []machine.Timer
+	fired map[machine.Timer]int64 // and when
+	loads int
+}
+
+func (tt *timerTable) load(from, before int64, limit int) (due []machine.Timer, more bool, err error) {
+	tt.mu.Lock()
+	defer tt.mu.Unlock()
+	tt.loads++
+	slices.SortFunc(tt.rows, func(a, b machine.Timer) int { return int(a.At - b.At) })
+	for _, row := range tt.rows {
+		if row.At < from || row.At >= before {
+			continue
+		}
+		if len(due) >= limit && row.At != due[len(due)-1].At {
+			return due, true, nil
+		}
+		due = append(due, row)
+	}
+	return due, false, nil
+}
+
+func (tt *timerTable) fire(_ context.Context, timers []machine.Timer) error {
+	tt.mu.Lock()
+	defer tt.mu.Unlock()
+	for _, t := range timers {
+		i := slices.Index(tt.rows, t)
+		if i < 0 {
+			continue // applying ignores it
+		}
+		tt.rows = slices.Delete(tt.rows, i, i+1)
+		tt.fired[t] = time.Now().UnixMilli()
+	}
+	return nil
+}
+
+func (tt *timerTable) add(t machine.Timer) {
+	tt.mu.Lock()
+	defer tt.mu.Unlock()
+	tt.rows = append(tt.rows, t)
+}
+
+func timerAt(at int64, n int) machine.Timer {
+	return machine.Timer{At: at, ID: ids.Invocation{byte(n), byte(n >> 8), byte(n >> 16)}}
+}
+
+func runTimers(t *testing.T, tt *timerTable) *timers {
+	tm := newTimers(func() int64 { return time.Now().UnixMilli() }, tt.load, tt.fire)
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { require.NoError(t, tm.Run(ctx)) })
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	return tm
+}
+
+func TestTimersFireOnTimeAndOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now().UnixMilli()
+		tt := &timerTable{fired: map[machine.Timer]int64{}}
+		early := timerAt(start-5, 1)
+		tt.add(early)
+		tm := runTimers(t, tt)
+		synctest.Wait()
+		require.Equal(t, start, tt.fired[early], "overdue ones fire at once")
+
+		var want []machine.Timer
+		for i, after := range []time.Duration{time.Millisecond, 3 * time.Second, 10 * time.Minute, 29 * time.Second, 31 * time.Second, 61 * time.Second, 24 * time.Hour} {
+			timer := timerAt(start+after.Milliseconds(), 10+i)
+			tt.add(timer)
+			tm.set(timer)
+			want = append(want, timer)
+		}
+		time.Sleep(25 * time.Hour)
+		synctest.Wait()
+		for _, timer := range want {
+			require.Equal(t, timer.At, tt.fired[timer], "due %d ms after the start", timer.At-start)
+		}
+		require.Empty(t, tt.rows)
+	})
+}
+
+func TestTimersFarAwayCostNoMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tt := &timerTable{fired: map[machine.Timer]int64{}}
+		tm := runTimers(t, tt)
+		synctest.Wait()
+		for i := range 1000 {
+			timer := timerAt(time.Now().Add(24*time.Hour).UnixMilli(), i)
+			tt.add(timer)
+			tm.set(timer)
+		}
+		require.Empty(t, tm.pending)
+	})
+}
+
+func TestACrowdOfTimersIsHeldInPieces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now().UnixMilli()
+		const crowd = 3*timerLimit/2 + 10
+		rows := make([]machine.Timer, crowd)
+		for i := range rows {
+			rows[i] = timerAt(start+1000+int64(i/10), i)
+		}
+		held := 0
+		remaining := rows
+		load := func(from, before int64, limit int) ([]machine.Timer, bool, error) {
+			lo, _ := slices.BinarySearchFunc(rows, from, func(r machine.Timer, at int64) int { return int(r.At - at) })
+			hi, _ := slices.BinarySearchFunc(rows, before, func(r machine.Timer, at int64) int { return int(r.At - at) })
+			more := hi-lo > limit
+			if more {
+				hi = lo + limit
+				for hi < len(rows) && rows[hi].At == rows[hi-1].At {
+					hi++
+				}
+			}
+			held = max(held, hi-lo)
+			return rows[lo:hi], more, nil
+		}
+		fire := func(_ context.Context, due []machine.Timer) error {
+			for _, d := range due {
+				require.LessOrEqual(t, d.At, time.Now().UnixMilli(), "never early")
+			}
+			remaining = remaining[len(due):]
+			return nil
+		}
+		tm := newTimers(func() int64 { return time.Now().UnixMilli() }, load, fire)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { require.NoError(t, tm.Run(ctx)) })
+		defer wg.Wait()
+		defer cancel()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Empty(t, remaining)
+		require.LessOrEqual(t, held, timerLimit+10)
+	})
+}

@@ -1,0 +1,372 @@
+package raftgroup
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"platform/proto/node"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// barePort attaches a group that has no Raft instance; the test answers for it.
+func barePort(t *testing.T, n *testNode, id uint32) *port {
+	t.Helper()
+	cfg, err := n.config(id, memJournal(t)).withDefaults()
+	require.NoError(t, err)
+	g := &Group{cfg: cfg, log: cfg.Logger, done: make(chan struct{})}
+	g.storage = newGroupStorage(cfg.Storage, 1<<20, cfg.Logger, nil)
+	g.fsm = newFSM(cfg.StateMachine, func(error) {})
+	g.snaps = &snapshotStore{storage: g.storage, fsm: g.fsm}
+	g.fsm.install = &installer{storage: g.storage, snaps: g.snaps, rebuild: func(string) {}}
+	p, err := n.transport.attach(g)
+	require.NoError(t, err)
+	g.port = p
+	t.Cleanup(func() { n.transport.detach(p) })
+	return p
+}
+
+// twoPorts returns the ends of group 1 on two nodes.
+func twoPorts(t *testing.T) (from, to *port) {
+	a, b := startNode(t, t.TempDir(), ""), startNode(t, t.TempDir(), "")
+	t.Cleanup(func() { a.stop(); b.stop() })
+	return barePort(t, a, 1), barePort(t, b, 1)
+}
+
+// answer takes the next request and responds.
+func answer(t *testing.T, p *port, respond func(command any) (any, error)) <-chan any {
+	got := make(chan any, 1)
+	go func() {
+		rpc := <-p.Consumer()
+		resp, err := respond(rpc.Command)
+		rpc.Respond(resp, err)
+		got <- rpc.Command
+	}()
+	return got
+}
+
+var testHeader = raft.RPCHeader{ProtocolVersion: 3, ID: []byte("a"), Addr: []byte("a:1")}
+
+func TestRequestsAndResponsesArriveUnchanged(t *testing.T) {
+	from, to := twoPorts(t)
+	target := to.LocalAddr()
+
+	entries := []*raft.Log{
+		{Index: 8, Term: 2, Type: raft.LogCommand, Data: []byte("data"), AppendedAt: time.Unix(5, 6)},
+		{Index: 9, Term: 3, Type: raft.LogConfiguration, Data: []byte("c"), Extensions: []byte("x")},
+	}
+	appendReq := &raft.AppendEntriesRequest{
+		RPCHeader: testHeader, Term: 3, Leader: testHeader.Addr, PrevLogEntry: 7, PrevLogTerm: 2, Entries: entries, LeaderCommitIndex: 6,
+	}
+	appendResp := &raft.AppendEntriesResponse{RPCHeader: testHeader, Term: 4, LastLog: 11, Success: true, NoRetryBackoff: true}
+	got := answer(t, to, func(any) (any, error) { return appendResp, nil })
+	var ar raft.AppendEntriesResponse
+	require.NoError(t, from.AppendEntries("b", target, appendReq, &ar))
+	require.Equal(t, appendReq, <-got)
+	require.Equal(t, appendResp, &ar)
+
+	voteReq := &raft.RequestVoteRequest{
+		RPCHeader: testHeader, Term: 9, Candidate: testHeader.Addr, LastLogIndex: 8, LastLogTerm: 7, LeadershipTransfer: true,
+	}
+	got = answer(t, to, func(any) (any, error) {
+		return &raft.RequestVoteResponse{RPCHeader: testHeader, Term: 9, Granted: true}, nil
+	})
+	var vr raft.RequestVoteResponse
+	require.NoError(t, from.RequestVote("b", target, voteReq, &vr))
+	require.Equal(t, voteReq, <-got)
+	require.Equal(t, raft.RequestVoteResponse{RPCHeader: testHeader, Term: 9, Granted: true}, vr)
+
+	preReq := &raft.RequestPreVoteRequest{RPCHeader: testHeader, Term: 9, LastLogIndex: 8, LastLogTerm: 7}
+	got = answer(t, to, func(any) (any, error) {
+		return &raft.RequestPreVoteResponse{RPCHeader: testHeader, Term: 10}, nil
+	})
+	var pr raft.RequestPreVoteResponse
+	require.NoError(t, from.RequestPreVote("b", target, preReq, &pr))
+	require.Equal(t, preReq, <-got)
+	require.Equal(t, raft.RequestPreVoteResponse{RPCHeader: testHeader, Term: 10}, pr)
+
+	got = answer(t, to, func(any) (any, error) { return &raft.TimeoutNowResponse{RPCHeader: testHeader}, nil })
+	var tr raft.TimeoutNowResponse
+	require.NoError(t, from.TimeoutNow("b", target, &raft.TimeoutNowRequest{RPCHeader: testHeader}, &tr))
+	require.Equal(t, &raft.TimeoutNowRequest{RPCHeader: testHeader}, <-got)
+	require.Equal(t, testHeader, tr.RPCHeader)
+
+	answer(t, to, func(any) (any, error) { return nil, errors.New("no such luck") })
+	require.ErrorContains(t, from.RequestVote("b", target, voteReq, &vr), "no such luck")
+}
+
+func TestTransportHasNoPipelineAndKnowsPreVote(t *testing.T) {
+	from, _ := twoPorts(t)
+	_, err := from.AppendEntriesPipeline("b", "b:1")
+	require.ErrorIs(t, err, raft.ErrPipelineReplicationNotSupported)
+	var _ raft.WithPreVote = from
+	require.Equal(t, raft.ServerAddress("x:1"), from.DecodePeer(from.EncodePeer("x", "x:1")))
+}
+
+// TestLargeAppendsGoInPieces sends far more than one message may hold.
+func TestLargeAppendsGoInPieces(t *testing.T) {
+	from, to := twoPorts(t)
+	req := &raft.AppendEntriesRequest{RPCHeader: testHeader, Term: 1, PrevLogEntry: 10, PrevLogTerm: 1, LeaderCommitIndex: 5}
+	for i := range uint64(300) {
+		req.Entries = append(req.Entries, &raft.Log{Index: 11 + i, Term: 1, Data: make([]byte, 256<<10)})
+	}
+	last := uint64(10)
+	pieces := 0
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for last < 310 {
+			rpc := <-to.Consumer()
+			a := rpc.Command.(*raft.AppendEntriesRequest)
+			if a.PrevLogEntry != last {
+				t.Errorf("piece follows %d, want %d", a.PrevLogEntry, last)
+			}
+			last = a.Entries[len(a.Entries)-1].Index
+			pieces++
+			rpc.Respond(&raft.AppendEntriesResponse{RPCHeader: testHeader, Term: 1, Success: true, LastLog: last}, nil)
+		}
+	}()
+	var resp raft.AppendEntriesResponse
+	require.NoError(t, from.AppendEntries("b", to.LocalAddr(), req, &resp))
+	<-done
+	require.Equal(t, uint64(310), resp.LastLog)
+	require.Greater(t, pieces, 50)
+
+	// A refused piece ends it.
+	answer(t, to, func(any) (any, error) { return &raft.AppendEntriesResponse{Term: 1, LastLog: 3}, nil })
+	require.NoError(t, from.AppendEntries("b", to.LocalAddr(), req, &resp))
+	require.False(t, resp.Success)
+	require.Equal(t, uint64(3), resp.LastLog)
+}
+
+func TestRequestOfASenderThatGaveUpIsDropped(t *testing.T) {
+	_, to := twoPorts(t)
+	in := &inbound{t: to.t}
+	vote := func(term uint64, timeout time.Duration) *node.RaftFrame {
+		f := &node.RaftFrame{GroupId: 1, VoteRequest: &node.VoteRequest{Term: term}}
+		return in.answer(t.Context(), arrived{frame: f, deadline: time.Now().Add(timeout)})
+	}
+	require.Nil(t, vote(1, 20*time.Millisecond), "Raft is busy until the sender gives up")
+	got := answer(t, to, func(any) (any, error) { return &raft.RequestVoteResponse{Granted: true}, nil })
+	require.Nil(t, vote(2, -time.Millisecond), "the sender has given up before Raft is asked")
+	require.True(t, vote(3, 10*time.Second).VoteResponse.Granted)
+	require.Equal(t, uint64(3), (<-got).(*raft.RequestVoteRequest).Term)
+}
+
+func TestUnansweredRequestTimesOut(t *testing.T) {
+	from, to := twoPorts(t)
+	from.election = 50 * time.Millisecond
+	var resp raft.RequestVoteResponse
+	err := from.RequestVote("b", to.LocalAddr(), &raft.RequestVoteRequest{RPCHeader: testHeader, Term: 1}, &resp)
+	require.ErrorIs(t, err, errPeerTimeout)
+}
+
+func TestGroupThatIsNotOpenAnswersAtOnce(t *testing.T) {
+	from, to := twoPorts(t)
+	to.t.detach(to)
+	var resp raft.RequestVoteResponse
+	err := from.RequestVote("b", to.LocalAddr(), &raft.RequestVoteRequest{RPCHeader: testHeader}, &resp)
+	require.ErrorContains(t, err, errGroupStopped.Error())
+}
+
+func TestVoteReachesAPeerThatComesBack(t *testing.T) {
+	a, b := startNode(t, t.TempDir(), ""), startNode(t, t.TempDir(), "")
+	t.Cleanup(func() { a.stop() })
+	from := barePort(t, a, 1)
+	from.election = 20 * time.Second
+	address := b.address()
+	b.stop()
+	var resp raft.AppendEntriesResponse
+	require.Error(t, from.AppendEntries("b", address, &raft.AppendEntriesRequest{RPCHeader: testHeader}, &resp))
+
+	voted := make(chan error, 1)
+	go func() {
+		var resp raft.RequestVoteResponse
+		voted <- from.RequestVote("b", address, &raft.RequestVoteRequest{RPCHeader: testHeader, Term: 1}, &resp)
+	}()
+	b = startNode(t, t.TempDir(), string(address))
+	t.Cleanup(func() { b.stop() })
+	answer(t, barePort(t, b, 1), func(any) (any, error) { return &raft.RequestVoteResponse{Granted: true}, nil })
+	require.NoError(t, <-voted)
+}
+
+func TestPeerOfAnotherClusterIsRefused(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	defer n.stop()
+	conn, err := grpc.NewClient("passthrough:///"+string(n.address()), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.CallContentSubtype(wireCodecName)))
+	require.NoError(t, err)
+	defer conn.Close()
+	for name, hello := range map[string]*node.Hello{"other cluster": {ClusterId: "other"}, "no hello": nil} {
+		t.Run(name, func(t *testing.T) {
+			stream, err := node.NewRaftTransportClient(conn).Exchange(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, stream.Send(&node.RaftFrame{Hello: hello}))
+			_, err = stream.Recv()
+			require.ErrorContains(t, err, "FailedPrecondition")
+		})
+	}
+}
+
+// snapshotRequest is one that a leader would send for the state of j.
+func snapshotRequest(at Position) *raft.InstallSnapshotRequest {
+	return &raft.InstallSnapshotRequest{
+		RPCHeader: testHeader, SnapshotVersion: 1, Term: at.Term, LastLogIndex: at.Index, LastLogTerm: at.Term,
+		Configuration:      raft.EncodeConfiguration(raft.Configuration{Servers: []raft.Server{{ID: "a", Address: "a:1"}}}),
+		ConfigurationIndex: 1,
+	}
+}
+
+// filledJournal returns a journal at index 10 with five commands.
+func filledJournal(t *testing.T) *journal {
+	j := memJournal(t)
+	for i := range uint64(5) {
+		data, err := sealJournal([][]byte{[]byte("command " + string('1'+byte(i)))})
+		require.NoError(t, err)
+		_, err = j.Apply([]Entry{{Index: 6 + i, Term: 2, Data: data}})
+		require.NoError(t, err)
+	}
+	return j
+}
+
+func exported(t *testing.T, j *journal) string {
+	view, err := j.Export()
+	require.NoError(t, err)
+	var b strings.Builder
+	require.NoError(t, writeState(t.Context(), &b, view))
+	require.NoError(t, view.Close())
+	return b.String()
+}
+
+// restoring answers InstallSnapshot like Raft does.
+func restoring(p *port) func(any) (any, error) {
+	return func(any) (any, error) {
+		err := p.group.fsm.Restore(io.NopCloser(eofReader{}))
+		return &raft.InstallSnapshotResponse{Term: 2, Success: err == nil}, err
+	}
+}
+
+func TestSnapshotIsInstalledOverTheWire(t *testing.T) {
+	from, to := twoPorts(t)
+	source := filledJournal(t)
+	req := snapshotRequest(Position{Index: 12, Term: 2})
+	got := answer(t, to, restoring(to))
+	var resp raft.InstallSnapshotResponse
+	require.NoError(t, from.InstallSnapshot("b", to.LocalAddr(), req, &resp, strings.NewReader(exported(t, source))))
+	require.True(t, resp.Success)
+	<-got
+	requireCommands(t, to.group.cfg.StateMachine.(*journal), 5)
+	rec, ok, err := loadRecord(to.group.storage, keySnapshot)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, Position{Index: 10, Term: 2}, rec.State)
+	require.Equal(t, uint64(12), rec.Index)
+
+	// The same again is answered without asking Raft: the state covers it.
+	require.NoError(t, from.InstallSnapshot("b", to.LocalAddr(), req, &resp, strings.NewReader("")))
+	require.True(t, resp.Success)
+	// An older one is refused.
+	old := snapshotRequest(Position{Index: 9, Term: 1})
+	require.ErrorContains(t, from.InstallSnapshot("b", to.LocalAddr(), old, &resp, strings.NewReader("")), errNotNewer.Error())
+}
+
+func TestBrokenSnapshotLeavesTheOldState(t *testing.T) {
+	from, to := twoPorts(t)
+	whole := exported(t, filledJournal(t))
+	req := snapshotRequest(Position{Index: 10, Term: 2})
+	var resp raft.InstallSnapshotResponse
+	flipped := []byte(whole)
+	flipped[len(flipped)/2] ^= 1
+	for name, data := range map[string]io.Reader{
+		"cut":     strings.NewReader(whole[:len(whole)-3]),
+		"flipped": strings.NewReader(string(flipped)),
+		"sender fails": io.MultiReader(strings.NewReader(whole[:30]), readerFunc(func([]byte) (int, error) {
+			return 0, errPlanted
+		})),
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Error(t, from.InstallSnapshot("b", to.LocalAddr(), req, &resp, data))
+			require.Equal(t, Position{}, to.group.cfg.StateMachine.Applied())
+		})
+	}
+	// And it can still be installed.
+	require.Eventually(t, func() bool {
+		if !to.group.fsm.install.busy.TryLock() {
+			return false // the receiver has not seen the sender's end yet
+		}
+		to.group.fsm.install.busy.Unlock()
+		return true
+	}, 10*time.Second, time.Millisecond)
+	answer(t, to, restoring(to))
+	require.NoError(t, from.InstallSnapshot("b", to.LocalAddr(), req, &resp, strings.NewReader(whole)))
+	require.True(t, resp.Success)
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+func TestLogThatHasTheSnapshotIsKept(t *testing.T) {
+	from, to := twoPorts(t)
+	require.NoError(t, to.group.storage.StoreLogs(testLogs(1, 20)))
+	var resp raft.InstallSnapshotResponse
+	req := snapshotRequest(Position{Index: 15, Term: 3})
+	require.NoError(t, from.InstallSnapshot("b", to.LocalAddr(), req, &resp, strings.NewReader("")))
+	require.True(t, resp.Success)
+	requireBounds(t, to.group.storage, 1, 20)
+}
+
+func TestInstallationThatDoesNotFitTheLogRebuildsRaft(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		last uint64
+		want string
+	}{
+		{"log goes beyond", 20, "beyond"},
+		{"log ends before", 5, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, to := twoPorts(t)
+			var why string
+			in := to.group.fsm.install
+			in.rebuild = func(reason string) { why = reason }
+			require.NoError(t, to.group.storage.StoreLogs(testLogs(1, c.last))) // of term 3
+			install := func() error {
+				st, err := in.stage(snapshotRequest(Position{Index: 10, Term: 4}), strings.NewReader(exported(t, filledJournal(t))))
+				require.NoError(t, err)
+				in.setStaged(st)
+				return to.group.fsm.Restore(io.NopCloser(eofReader{}))
+			}
+			require.NoError(t, install())
+			if c.want == "" {
+				require.Empty(t, why)
+				// Raft installs it again: its log and its memory disagree.
+				in.guard(snapshotRecord{Index: 10, Term: 4})
+				require.Contains(t, why, "twice")
+				return
+			}
+			require.Contains(t, why, c.want)
+			require.ErrorIs(t, install(), errNotNewer)
+		})
+	}
+}
+
+func TestRestoreWithoutAReceivedSnapshotFails(t *testing.T) {
+	_, to := twoPorts(t)
+	require.ErrorIs(t, to.group.fsm.Restore(io.NopCloser(eofReader{})), errNoSnapshot)
+}
+
+func TestRefusedDialMeansDead(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	other := startNode(t, t.TempDir(), "")
+	defer other.stop()
+	require.False(t, other.transport.dialRefused(n.address()), "somebody listens")
+	n.stop()
+	require.True(t, other.transport.dialRefused(n.address()))
+}

@@ -132,7 +132,7 @@ func (s *State) AppendEntry(id ids.Invocation, index uint32, e journal.Entry) {
 	if int(index) != len(s.entries[id]) {
 		s.fault("append entry %d of %s after %d", index, id, len(s.entries[id]))
 	}
-	s.watch(fmt.Sprintf("entry %d", index), e.Payload)
+	s.watch("journal entry", e.Payload)
 	s.entries[id] = append(s.entries[id], e)
 }
 

@@ -1,0 +1,99 @@
+package machine_test
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"platform/internal/ids"
+	"platform/partition/journal"
+	"platform/partition/machine"
+	"platform/partition/machine/machinetest"
+)
+
+// bench applies commands to tables in memory and forgets what is done.
+type bench struct {
+	b       *testing.B
+	machine *machine.Machine
+	state   *machinetest.State
+	effects []machine.Effect
+	header  machine.Header
+	last    uint64
+}
+
+func newBench(b *testing.B) *bench {
+	b.ReportAllocs()
+	x := &bench{b: b, machine: machine.New(machine.Shards{Count: 1}), state: machinetest.New(), header: machine.Header{Epoch: 1, Time: 1000}}
+	*x.state.Meta() = machine.Meta{Epoch: 1, Clock: 1000}
+	return x
+}
+
+func (x *bench) id() (id ids.Invocation) {
+	x.last++
+	binary.BigEndian.PutUint64(id[16:], x.last)
+	return id
+}
+
+func (x *bench) apply(c machine.Command) {
+	outcome, effects, err := x.machine.Apply(x.state, x.header, c, x.effects[:0])
+	if err != nil || outcome.Code != machine.OK {
+		x.b.Fatal(outcome.Code, err)
+	}
+	x.effects = effects
+}
+
+// forget deletes a completed invocation, so that the maps stay small.
+func (x *bench) forget(id ids.Invocation) {
+	inv, _ := x.state.Invocation(id)
+	x.state.DeleteInvocation(id)
+	x.state.DeleteTimer(machine.Timer{At: inv.ExpiresAt, Kind: machine.TimerPurge, ID: id})
+}
+
+// BenchmarkEcho is a call of a handler without steps: two commands.
+func BenchmarkEcho(b *testing.B) {
+	x := newBench(b)
+	to := machine.Target{Service: "Greeter", Handler: "greet"}
+	input := journal.NewInput([]journal.Header{{Key: "content-type", Value: "application/json"}}, []byte(`"hi"`))
+	steps := []machine.Step{machinetest.Output(journal.Result{Value: []byte(`"hi"`)}), machinetest.End()}
+	for b.Loop() {
+		id := x.id()
+		x.apply(&machine.Invoke{ID: id, Target: to, Input: input, ServerVersion: "1"})
+		x.apply(&machine.Progress{ID: id, Attempt: x.state.Meta().Attempt, Steps: steps})
+		x.forget(id)
+	}
+}
+
+// BenchmarkObject is the same for an exclusive handler that writes its state.
+func BenchmarkObject(b *testing.B) {
+	x := newBench(b)
+	to := machine.Target{Service: "Counter", Key: "k", Handler: "add", Type: machine.ObjectExclusive}
+	input := journal.NewInput(nil, []byte("1"))
+	steps := []machine.Step{machinetest.SetState("count", []byte("7")), machinetest.Output(journal.Result{Value: []byte("7")}), machinetest.End()}
+	for b.Loop() {
+		id := x.id()
+		x.apply(&machine.Invoke{ID: id, Target: to, Input: input})
+		x.apply(&machine.Progress{ID: id, Attempt: x.state.Meta().Attempt, Steps: steps})
+		x.forget(id)
+	}
+}
+
+// BenchmarkSteps is a handler with ten run blocks, each step a command of its own.
+func BenchmarkSteps(b *testing.B) {
+	x := newBench(b)
+	to := machine.Target{Service: "Stepper", Handler: "run"}
+	input := journal.NewInput(nil, nil)
+	var runs [][]machine.Step
+	for n := range uint32(10) {
+		runs = append(runs, []machine.Step{machinetest.Run(n+1, "r")}, []machine.Step{machinetest.RunCompletion(n+1, journal.Result{Value: []byte("1")})})
+	}
+	end := []machine.Step{machinetest.Output(journal.Result{Value: []byte(`"hi"`)}), machinetest.End()}
+	for b.Loop() {
+		id := x.id()
+		x.apply(&machine.Invoke{ID: id, Target: to, Input: input})
+		attempt := x.state.Meta().Attempt
+		for _, steps := range runs {
+			x.apply(&machine.Progress{ID: id, Attempt: attempt, Steps: steps})
+		}
+		x.apply(&machine.Progress{ID: id, Attempt: attempt, Steps: end})
+		x.forget(id)
+	}
+}

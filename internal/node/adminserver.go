@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"time"
 
 	"platform/admin"
@@ -29,7 +30,19 @@ func (n *Node) adminHandler() http.Handler {
 	find := discovery.DefaultConfig()
 	find.EnableV7 = n.cfg.EnableProtocolV7
 	find.AdditionalHeaders = n.cfg.Worker.Invoker.AdditionalRequestHeaders
-	return admin.New(settings, n.metadata, discovery.New(n.invoker.Client(), find), &catalog{n.router, n.invoker}).Handler()
+	api := admin.New(settings, n.metadata, discovery.New(n.invoker.Client(), find), &catalog{n.router, n.invoker}).Handler()
+	return withProfiles(api)
+}
+
+// withProfiles serves Go's profiles beside the API.
+func withProfiles(api http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", api)
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	return mux
 }
 
 func port(a net.Addr) int {

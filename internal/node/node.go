@@ -186,7 +186,16 @@ func (n *Node) closePartitions() error {
 	}
 	err := g.Wait()
 	n.invoker.Close()
-	return err
+	return errors.Join(err, n.flush(ctx))
+}
+
+// flush makes the tables durable, so that the next start replays nothing.
+func (n *Node) flush(ctx context.Context) error {
+	wait, err := n.tables.Flush()
+	if err != nil {
+		return err
+	}
+	return wait(ctx)
 }
 
 // replica is this node in the configurations of its Raft groups.

@@ -33,6 +33,8 @@ type DB struct {
 	lock   *pebble.Lock
 	opts   Options
 
+	flusher flusher
+
 	mu         sync.Mutex // covers partitions
 	partitions map[uint16]*Partition
 }
@@ -96,29 +98,13 @@ func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock) *pebble.Op
 // Close closes the database. What was not flushed is given up: the log has it.
 // Transactions, views and imports must have ended.
 func (db *DB) Close() error {
+	db.flusher.wg.Wait()
 	err := db.pebble.Close()
 	db.cache.Unref()
 	if err = errors.Join(err, db.lock.Close()); err != nil {
 		return fmt.Errorf("close tables: %w", err)
 	}
 	return nil
-}
-
-// Flush begins to make all that was committed so far durable, of all partitions,
-// and returns at once; wait returns when it is done.
-func (db *DB) Flush() (wait func(context.Context) error, err error) {
-	flushed, err := db.pebble.AsyncFlush()
-	if err != nil {
-		return nil, fmt.Errorf("flush tables: %w", err)
-	}
-	return func(ctx context.Context) error {
-		select {
-		case <-flushed:
-			return nil
-		case <-ctx.Done():
-			return fmt.Errorf("flush tables: %w", context.Cause(ctx))
-		}
-	}, nil
 }
 
 // Stats are figures for telemetry.

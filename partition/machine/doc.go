@@ -8,5 +8,6 @@
 // on the registry was looked up before proposing and is part of the command.
 //
 // Read invocation.go (what is stored), command.go (what may be asked), effect.go
-// (what follows) and state.go (the tables) first, then apply.go.
+// (what follows) and state.go (the tables) first, then apply.go. DESIGN.md has the
+// invariants and decisions.
 package machine

@@ -7,9 +7,13 @@ import (
 	"time"
 )
 
-// leadRetry is how long a group without other voters waits before it calls Lead
-// again after an error.
-const leadRetry = time.Second
+const (
+	// leadRetry is how long a group without other voters waits before it calls
+	// Lead again after an error.
+	leadRetry = time.Second
+	// leadRetrySoon is the pause while leadership is in doubt.
+	leadRetrySoon = 10 * time.Millisecond
+)
 
 // leadership turns Raft's notifications into calls of Config.Lead: never two at a
 // time, each with a context that ends first thing when leadership is lost.
@@ -103,14 +107,26 @@ func (g *Group) lead(ctx context.Context) {
 			<-ctx.Done()
 			return
 		}
-		g.log.Error("leader duties failed, giving leadership up", "err", err)
-		if err := g.TransferLeadership(ctx, ""); err != nil && !errors.Is(err, ErrNoPeer) {
-			g.log.Warn("leadership not handed over", "err", err)
+		pause := leadRetry
+		if errors.Is(err, ErrNotLeader) {
+			// Either lost again, then ctx ends soon, or a transfer is under way
+			// that may still fail.
+			pause = leadRetrySoon
+		} else {
+			g.giveUp(ctx, err)
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(leadRetry):
+		case <-time.After(pause):
 		}
+	}
+}
+
+// giveUp hands leadership over after Lead failed with err.
+func (g *Group) giveUp(ctx context.Context, err error) {
+	g.log.Error("leader duties failed, giving leadership up", "err", err)
+	if err := g.TransferLeadership(ctx, ""); err != nil && !errors.Is(err, ErrNoPeer) {
+		g.log.Warn("leadership not handed over", "err", err)
 	}
 }
 

@@ -17,8 +17,8 @@ type Options struct {
 	// CacheBytes is the size of the cache of table blocks, 16 MiB by default.
 	CacheBytes int64
 	// MemTableBytes is how much is collected in memory before it is flushed by
-	// itself, 16 MiB by default. Pebble starts with a fraction of it and holds up to
-	// four while the disk is slow.
+	// itself, 8 MiB by default. Pebble starts with a fraction of it, needs two under
+	// load and holds up to four while the disk is slow.
 	MemTableBytes uint64
 	// RecordCacheBytes bounds, per partition, the records of live invocations that
 	// are kept for the next batches, 2 MiB by default.
@@ -35,8 +35,11 @@ type DB struct {
 
 	flusher flusher
 
-	mu         sync.Mutex // covers partitions
+	views sync.WaitGroup // open ones
+
+	mu         sync.Mutex // covers the fields below
 	partitions map[uint16]*Partition
+	closed     bool // no new views
 }
 
 // Open opens the database in dir, which is made if it is missing. Errors wrap
@@ -47,7 +50,9 @@ func Open(dir string, opts Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open tables: %w", err)
 	}
-	cache := pebble.NewCache(opts.CacheBytes)
+	// Pebble takes the memory of memtables out of the cache's: one that is written to
+	// and one that is flushed or waits to be used again.
+	cache := pebble.NewCache(opts.CacheBytes + 2*int64(opts.MemTableBytes))
 	db, err := pebble.Open(dir, pebbleOptions(opts, cache, lock))
 	if err != nil {
 		cache.Unref()
@@ -61,7 +66,7 @@ func (o Options) withDefaults() Options {
 		o.CacheBytes = 16 << 20
 	}
 	if o.MemTableBytes == 0 {
-		o.MemTableBytes = 16 << 20
+		o.MemTableBytes = 8 << 20
 	}
 	if o.RecordCacheBytes == 0 {
 		o.RecordCacheBytes = 2 << 20
@@ -95,9 +100,20 @@ func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock) *pebble.Op
 	return po
 }
 
+// ErrClosed is wrapped by reads of a view that was opened after Close.
+var ErrClosed = errors.New("tables are closed")
+
 // Close closes the database. What was not flushed is given up: the log has it.
-// Transactions, views and imports must have ended.
+// Nothing may be applied any more; a transaction left open is discarded. Close
+// waits for open views.
 func (db *DB) Close() error {
+	db.mu.Lock()
+	db.closed = true
+	for _, p := range db.partitions {
+		p.txn.Discard()
+	}
+	db.mu.Unlock()
+	db.views.Wait()
 	db.flusher.wg.Wait()
 	err := db.pebble.Close()
 	db.cache.Unref()

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"platform/partition/codec"
 )
 
@@ -34,7 +32,7 @@ func (e *Export) Applied() (index, term uint64) { return e.meta.Index, e.meta.Te
 // first error.
 func (e *Export) Each(ctx context.Context, emit func(key, value []byte) error) error {
 	lower, upper := e.view.space.bounds()
-	it, err := e.view.snapshot.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	it, err := e.view.reader.scan(lower, upper)
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}

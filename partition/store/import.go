@@ -78,7 +78,7 @@ func (i *Import) commit(ctx context.Context, index, term uint64) error {
 	if err := i.flush(); err != nil {
 		return err
 	}
-	meta, err := readMeta(i.p.db.pebble, i.space)
+	meta, err := i.meta()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrImport, err)
 	}
@@ -97,6 +97,16 @@ func (i *Import) commit(ctx context.Context, index, term uint64) error {
 		return errors.Join(err, i.header(i.space.other().generation))
 	}
 	return i.switchOver(meta)
+}
+
+// meta is the partition's record among the received rows.
+func (i *Import) meta() (codec.Meta, error) {
+	r, err := newReader(i.p.db.pebble)
+	if err != nil {
+		return codec.Meta{}, err
+	}
+	meta, err := r.meta(i.space)
+	return meta, errors.Join(err, r.close())
 }
 
 // header says which generation the next start shall find.

@@ -56,27 +56,33 @@ func (db *DB) Partition(id uint32) (*Partition, error) {
 // load reads which generation is in use and how far it is, and removes what an
 // import that did not finish, or the one before the last, has left of the other.
 func (p *Partition) load() error {
-	header, err := read(p.db.pebble, headerKey(p.id))
+	r, err := newReader(p.db.pebble)
 	if err != nil {
 		return err
 	}
-	generation := byte(generationA)
-	if header != nil {
-		if len(header) != 1 || header[0] != generationA && header[0] != generationB {
-			return fmt.Errorf("%w: header %x", ErrDamaged, header)
-		}
-		generation = header[0]
+	if p.space, err = r.space(p.id); err != nil {
+		return errors.Join(err, r.close())
 	}
-	p.space = space{p.id, generation}
-	if err := p.db.clear(p.space.other()); err != nil {
-		return err
-	}
-	meta, err := readMeta(p.db.pebble, p.space)
-	if err != nil {
+	meta, err := r.meta(p.space)
+	if err := errors.Join(err, r.close()); err != nil {
 		return err
 	}
 	p.reset(meta)
-	return nil
+	return p.db.clear(p.space.other())
+}
+
+// space is where the rows of a partition in use are.
+func (r reader) space(partition uint16) (space, error) {
+	s := space{partition, generationA}
+	header, err := r.row(headerKey(partition))
+	if err != nil || header == nil {
+		return s, err
+	}
+	if len(header) != 1 || header[0] != generationA && header[0] != generationB {
+		return s, fmt.Errorf("%w: header %x", ErrDamaged, header)
+	}
+	s.generation = header[0]
+	return s, nil
 }
 
 // reset makes meta the partition's record and forgets what is cached.
@@ -131,8 +137,8 @@ func (p *Partition) Durable() (index, term uint64, err error) {
 	return m.Index, m.Term, nil
 }
 
-func readMeta(r pebble.Reader, s space) (m codec.Meta, err error) {
-	b, err := read(r, s.table(nil, tableMeta))
+func (r reader) meta(s space) (m codec.Meta, err error) {
+	b, err := r.row(s.table(nil, tableMeta))
 	if err != nil || b == nil {
 		return m, err
 	}
@@ -140,22 +146,6 @@ func readMeta(r pebble.Reader, s space) (m codec.Meta, err error) {
 		return m, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return m, nil
-}
-
-// read returns a copy of a row, nil if there is none. An empty row is not nil.
-func read(r pebble.Reader, key []byte) ([]byte, error) {
-	b, closer, err := r.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read row %x: %w", key, err)
-	}
-	b = append(make([]byte, 0, len(b)), b...)
-	if err := closer.Close(); err != nil {
-		return nil, fmt.Errorf("read row %x: %w", key, err)
-	}
-	return b, nil
 }
 
 func number(key, b []byte) (uint64, error) {

@@ -1,46 +1,20 @@
 package store
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"iter"
-
-	"github.com/cockroachdb/pebble/v2"
 
 	"platform/partition/codec"
 	"platform/partition/machine"
 )
 
-// rows is a range of keys to be read in order.
-type rows struct {
-	reader       pebble.Reader
-	lower, upper []byte
-}
-
-// table is all rows of a table.
-func (v *View) table(table byte) rows {
-	lower := v.space.table(nil, table)
-	return rows{v.snapshot, lower, after(lower)}
-}
-
-// each calls visit for every row, until it returns false or an error. The key is
-// valid during the call only, the value is a copy.
-func (r rows) each(visit func(key, value []byte) (bool, error)) error {
-	it, err := r.reader.NewIter(&pebble.IterOptions{LowerBound: r.lower, UpperBound: r.upper})
-	if err != nil {
-		return err
+// each is reader.each of the view.
+func (v *View) each(lower, upper []byte, visit func(key, value []byte) (bool, error)) error {
+	if v.err != nil {
+		return v.err
 	}
-	for ok := it.First(); ok; ok = it.Next() {
-		more, visitErr := visit(it.Key(), bytes.Clone(it.Value()))
-		if visitErr != nil {
-			err = fmt.Errorf("row %x: %w: %w", it.Key(), ErrDamaged, visitErr)
-		}
-		if err != nil || !more {
-			break
-		}
-	}
-	return errors.Join(err, it.Error(), it.Close())
+	return v.reader.each(lower, upper, visit)
 }
 
 // Live yields the invocations that are not completed, in order of their ids.
@@ -51,7 +25,8 @@ func (v *View) Done() iter.Seq2[*machine.Invocation, error] { return v.invocatio
 
 func (v *View) invocations(table byte) iter.Seq2[*machine.Invocation, error] {
 	return func(yield func(*machine.Invocation, error) bool) {
-		err := v.table(table).each(func(_, value []byte) (bool, error) {
+		lower := v.space.table(nil, table)
+		err := v.each(lower, after(lower), func(_, value []byte) (bool, error) {
 			inv, err := codec.DecodeInvocation(value)
 			return err == nil && yield(inv, nil), err
 		})
@@ -65,11 +40,10 @@ func (v *View) invocations(table byte) iter.Seq2[*machine.Invocation, error] {
 // as many as are due in the same millisecond as the last one, so that the caller
 // can go on with the next; more says that there are later ones before the end.
 func (v *View) Timers(from, before int64, limit int) (timers []machine.Timer, more bool, err error) {
-	r := rows{v.snapshot, v.space.timersAt(nil, from), v.space.timersAt(nil, before)}
 	if from >= before {
 		return nil, false, nil
 	}
-	err = r.each(func(key, _ []byte) (bool, error) {
+	err = v.each(v.space.timersAt(nil, from), v.space.timersAt(nil, before), func(key, _ []byte) (bool, error) {
 		t, ok := timerOf(key[prefixLen:])
 		if !ok {
 			return false, errors.New("malformed key")
@@ -90,8 +64,8 @@ func (v *View) Timers(from, before int64, limit int) (timers []machine.Timer, mo
 // Outgoing are up to limit messages of the outbox for a partition, from a sequence
 // number on. They are contiguous; first is the number of the first one.
 func (v *View) Outgoing(to uint32, from uint64, limit int) (first uint64, messages []machine.Message, err error) {
-	r := rows{v.snapshot, v.space.outgoing(nil, to, from), after(v.space.peer(nil, tableOutbox, to))}
-	err = r.each(func(key, value []byte) (bool, error) {
+	lower := v.space.outgoing(nil, to, from)
+	err = v.each(lower, after(v.space.peer(nil, tableOutbox, to)), func(key, value []byte) (bool, error) {
 		seq, err := outgoingSeq(key)
 		if err != nil {
 			return false, err

@@ -29,6 +29,7 @@ type Txn struct {
 	counters    writeSet[uint64]
 	ranges      []keyRange // deleted as a whole; rows written since are in the sets
 
+	reader  reader // of what is committed; opened by the first read
 	batch   *pebble.Batch
 	scratch []byte
 }
@@ -65,6 +66,10 @@ func (t *Txn) Discard() {
 }
 
 func (t *Txn) reset() {
+	if t.reader.it != nil {
+		t.fail(t.reader.close())
+		t.reader = reader{}
+	}
 	t.keys.reset()
 	clear(t.invocations)
 	t.entries.reset()
@@ -173,5 +178,21 @@ func (t *Txn) stored(key []byte) ([]byte, error) {
 			return nil, nil
 		}
 	}
-	return read(t.p.db.pebble, key)
+	r, err := t.committed()
+	if err != nil {
+		return nil, err
+	}
+	return r.row(key)
+}
+
+// committed reads what the database has, which is what it had at Begin.
+func (t *Txn) committed() (reader, error) {
+	if t.reader.it == nil {
+		r, err := newReader(t.p.db.pebble)
+		if err != nil {
+			return reader{}, err
+		}
+		t.reader = r
+	}
+	return t.reader, nil
 }

@@ -3,8 +3,6 @@ package store
 import (
 	"bytes"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"platform/internal/ids"
 	"platform/partition/codec"
 	"platform/partition/machine"
@@ -60,7 +58,11 @@ func (t *Txn) lookup(id *ids.Invocation) (*machine.Invocation, error) {
 	if b := t.p.cache.record(id); b != nil {
 		return codec.DecodeInvocation(b)
 	}
-	return findInvocation(t.p.db.pebble, t.space, id)
+	r, err := t.committed()
+	if err != nil {
+		return nil, err
+	}
+	return r.invocation(t.space, id)
 }
 
 // PutInvocation implements machine.State.
@@ -114,14 +116,14 @@ func (t *Txn) recordKey(table byte, id *ids.Invocation) []byte {
 	return t.space.invocation(t.keys.room(prefixLen+idLen), table, id)
 }
 
-// findInvocation reads a record from the database; nil if there is none.
-func findInvocation(r pebble.Reader, s space, id *ids.Invocation) (*machine.Invocation, error) {
+// invocation is nil if the id is unknown.
+func (r reader) invocation(s space, id *ids.Invocation) (*machine.Invocation, error) {
 	var buf [prefixLen + idLen]byte
 	key := s.invocation(buf[:0], tableLive, id)
-	b, err := read(r, key)
+	b, err := r.row(key)
 	if err == nil && b == nil {
 		key[prefixLen-1] = tableDone
-		b, err = read(r, key)
+		b, err = r.row(key)
 	}
 	if err != nil || b == nil {
 		return nil, err

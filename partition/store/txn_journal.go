@@ -3,8 +3,6 @@ package store
 import (
 	"fmt"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"platform/internal/ids"
 	"platform/partition/codec"
 	"platform/partition/journal"
@@ -55,21 +53,20 @@ func (t *Txn) DeleteJournal(id ids.Invocation, length uint32) {
 // deletePrefix deletes the rows that begin with prefix, which is an owner of rows.
 func (t *Txn) deletePrefix(w *writeSet[[]byte], prefix []byte) {
 	upper := after(prefix)
-	it, err := t.p.db.pebble.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: upper, UseL6Filters: true})
+	r, err := t.committed()
 	if err != nil {
 		t.fail(err)
 		return
 	}
 	n := 0
-	for ok := it.SeekPrefixGE(prefix); ok; ok = it.Next() {
+	t.fail(r.owned(prefix, func(key, _ []byte) bool {
 		if n++; n > manyRows {
 			deleteRange(t, w, prefix, upper)
-			break
+			return false
 		}
-		w.remove(t.keep(it.Key()))
-	}
-	t.fail(it.Error())
-	t.fail(it.Close())
+		w.remove(t.keep(key))
+		return true
+	}))
 	for i := range w.rows { // those that are not in the database
 		if r := &w.rows[i]; !r.deleted && (keyRange{prefix, upper}).contains(r.key) {
 			*r = row[[]byte]{key: r.key, deleted: true}

@@ -48,9 +48,9 @@ func (t *Txn) Values(o machine.Object) iter.Seq2[machine.StateEntry, error] {
 	return func(yield func(machine.StateEntry, error) bool) {
 		prefix := t.space.object(nil, tableValues, &o)
 		written := t.writtenValues(prefix)
-		it, err := objectIter(t.p.db.pebble, prefix)
+		it, err := t.objectScan(prefix)
 		if err != nil {
-			yield(machine.StateEntry{}, err)
+			yield(machine.StateEntry{}, fmt.Errorf("read state: %w", err))
 			return
 		}
 		defer it.Close()
@@ -101,13 +101,12 @@ func (t *Txn) writtenValues(prefix []byte) []row[[]byte] {
 	return rows
 }
 
-// objectIter is an iterator for SeekPrefixGE over an object's values.
-func objectIter(r pebble.Reader, prefix []byte) (*pebble.Iterator, error) {
-	it, err := r.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix), UseL6Filters: true})
+func (t *Txn) objectScan(prefix []byte) (*pebble.Iterator, error) {
+	r, err := t.committed()
 	if err != nil {
-		return nil, fmt.Errorf("read state: %w", err)
+		return nil, err
 	}
-	return it, nil
+	return r.scan(prefix, after(prefix))
 }
 
 // stateEntry copies what an iterator shows.
@@ -126,18 +125,21 @@ func (t *Txn) Lock(o machine.Object) (machine.Lock, error) {
 	if l, ok := t.p.cache.locks[string(key)]; ok {
 		return l, nil
 	}
-	l, err := readLock(t.p.db.pebble, key)
+	b, err := t.stored(key)
+	if err != nil {
+		return machine.Lock{}, err
+	}
+	l, err := lockOf(key, b)
 	if err == nil {
 		t.p.cache.putLock(key, l)
 	}
 	return l, err
 }
 
-// readLock is the zero Lock if there is no row.
-func readLock(r pebble.Reader, key []byte) (machine.Lock, error) {
-	b, err := read(r, key)
-	if err != nil || b == nil {
-		return machine.Lock{}, err
+// lockOf is the zero Lock if there is no row.
+func lockOf(key, b []byte) (machine.Lock, error) {
+	if b == nil {
+		return machine.Lock{}, nil
 	}
 	l, err := codec.DecodeLock(b)
 	return decoded(key, l, err)

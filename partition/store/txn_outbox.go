@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"platform/partition/codec"
 	"platform/partition/machine"
 )
@@ -32,19 +30,15 @@ func (t *Txn) counter(table byte, peer uint32) (uint64, error) {
 	if n, ok := t.p.cache.counters[string(key)]; ok {
 		return n, nil
 	}
-	n, err := readCounter(t.p.db.pebble, key)
+	b, err := t.stored(key)
+	if err != nil {
+		return 0, err
+	}
+	n, err := number(key, b)
 	if err == nil {
 		t.p.cache.counters[string(key)] = n
 	}
 	return n, err
-}
-
-func readCounter(r pebble.Reader, key []byte) (uint64, error) {
-	b, err := read(r, key)
-	if err != nil {
-		return 0, err
-	}
-	return number(key, b)
 }
 
 // PutLastDelivered implements machine.State.
@@ -113,8 +107,12 @@ func (t *Txn) firstOutgoing(to uint32) (uint64, error) {
 	if first, ok := t.p.cache.outbox[to]; ok {
 		return first, nil
 	}
+	r, err := t.committed()
+	if err != nil {
+		return 0, err
+	}
 	lower := t.space.peer(nil, tableOutbox, to)
-	it, err := t.p.db.pebble.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: after(lower)})
+	it, err := r.scan(lower, after(lower))
 	if err != nil {
 		return 0, fmt.Errorf("read outbox: %w", err)
 	}

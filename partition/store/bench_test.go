@@ -1,0 +1,128 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/ids"
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// reportCPU reports the processor time of the whole process, flushes and
+// compactions included, per operation.
+func reportCPU(b *testing.B, from time.Duration) {
+	b.ReportMetric(float64((cpuTime()-from).Nanoseconds())/float64(b.N), "cpu-ns/op")
+}
+
+// scatteredID is the id of the n-th invocation, in no order.
+func scatteredID(n uint64) ids.Invocation {
+	n *= 0x9e3779b97f4a7c15
+	var u [16]byte
+	binary.BigEndian.PutUint64(u[:], n*3)
+	return ids.NewInvocation(n, u)
+}
+
+func sampleInvocation(id ids.Invocation, n uint64) *machine.Invocation {
+	const now = 1700000000000
+	return &machine.Invocation{
+		ID: id, Target: machine.Target{Service: "Greeter", Handler: "greet"}, Status: machine.Invoked,
+		Retention: machine.Retention{Completion: 86400000, Journal: 86400000}, ServerVersion: "1.0.0",
+		CreatedAt: now, ModifiedAt: now, RunningAt: now, ProgressAt: now, Attempt: n, Length: 1, Commands: 1,
+	}
+}
+
+var payload = make([]byte, 200)
+
+// life applies the reads and writes of an invocation's two commits.
+func invoke(s machine.State, id ids.Invocation, n uint64) {
+	inv, err := s.Invocation(id)
+	if inv != nil || err != nil {
+		panic("known id")
+	}
+	s.AppendEntry(id, 0, journal.Entry{Type: journal.Input, Payload: payload, AppendedAt: 1700000000000})
+	s.PutInvocation(sampleInvocation(id, n))
+}
+
+func finish(s machine.State, id ids.Invocation) {
+	inv, err := s.Invocation(id)
+	if inv == nil || err != nil {
+		panic("unknown id")
+	}
+	s.AppendEntry(id, 1, journal.Entry{Type: journal.Output, Payload: payload, AppendedAt: 1700000000001})
+	inv.Length, inv.Commands, inv.Status = 2, 2, machine.Completed
+	inv.Result = &journal.Result{Value: payload[:100]}
+	inv.Pin = machine.Pin{Deployment: "dp_10000000000000000000000", Protocol: 6}
+	s.PutTimer(machine.Timer{At: 1700000060000, Kind: machine.TimerPurge, ID: id})
+	s.PutInvocation(inv)
+}
+
+func purge(s machine.State, id ids.Invocation) {
+	timer := machine.Timer{At: 1700000060000, Kind: machine.TimerPurge, ID: id}
+	if ok, err := s.HasTimer(timer); !ok || err != nil {
+		panic("no timer")
+	}
+	s.DeleteTimer(timer)
+	inv, err := s.Invocation(id)
+	if inv == nil || err != nil {
+		panic("unknown id")
+	}
+	s.DeleteJournal(id, inv.Length)
+	s.DeleteInvocation(id)
+}
+
+// BenchmarkLife is one invocation's life without steps: what Invoke and Output with
+// End write, and the purge of an older one. Half of a batch are one, half the other.
+func BenchmarkLife(b *testing.B) {
+	for _, purging := range []bool{false, true} {
+		for _, size := range []int{1, 16, 128} {
+			b.Run(fmt.Sprintf("batch=%d/purge=%v", size, purging), func(b *testing.B) { benchLife(b, size, purging) })
+		}
+	}
+}
+
+func benchLife(b *testing.B, size int, purging bool) {
+	db := openAt(b, b.TempDir())
+	defer db.Close()
+	p := partition(b, db, 1)
+	index, began, purged := uint64(0), uint64(0), uint64(0)
+	lives := func(n int) {
+		for done := 0; done < n; done += size {
+			index++
+			txn := p.Begin()
+			for range size {
+				invoke(txn, scatteredID(began), began)
+				began++
+			}
+			require.NoError(b, txn.Commit(index, 1))
+			index++
+			txn = p.Begin()
+			for i := range uint64(size) {
+				finish(txn, scatteredID(began-1-i))
+			}
+			for purging && purged+30_000 < began {
+				purge(txn, scatteredID(purged))
+				purged++
+			}
+			require.NoError(b, txn.Commit(index, 1))
+		}
+	}
+	lives(40_000)
+	from := cpuTime()
+	b.ReportAllocs()
+	b.ResetTimer()
+	lives(b.N)
+	b.StopTimer()
+	reportCPU(b, from)
+}

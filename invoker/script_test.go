@@ -3,10 +3,12 @@ package invoker
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +25,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv("INVOKER_TEST_SERVE") != "" { // the endpoint of benchmarks
+		uri, stop := startSDK()
+		fmt.Println(uri)
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+		return
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/tetratelabs/wazero/internal/engine/wazevo.(*engine).CloseModuleCache"))
 }
 
@@ -250,4 +259,10 @@ func lastFailure(t testing.TB, b *bench, id ids.Invocation) machine.AttemptFailu
 		return ok && f != nil
 	}, 10*time.Second, time.Millisecond)
 	return *f
+}
+
+func unhex(t testing.TB, text string) []byte {
+	b, err := hex.DecodeString(strings.ReplaceAll(text, " ", ""))
+	require.NoError(t, err)
+	return b
 }

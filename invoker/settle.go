@@ -35,11 +35,20 @@ func (t *task) answered(a *attempt, p *machine.Progress, volume int, final bool,
 	if release {
 		t.s.iv.releaseSlot()
 	}
+	// Both may propose, which the partition's goroutine must not be held up by.
 	if refused != nil {
-		a.fail(refused)
+		go a.guarded(func() { a.fail(refused) })
 	}
 	if conclude {
-		t.conclude(a)
+		go a.guarded(func() { t.conclude(a) })
+	}
+}
+
+// guarded runs f as an event of the attempt, unless the session is closed.
+func (a *attempt) guarded(f func()) {
+	if a.enter() {
+		defer a.leave()
+		f()
 	}
 }
 

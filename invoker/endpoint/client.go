@@ -97,11 +97,13 @@ func (c *Client) transport(http2 bool) *http.Transport {
 }
 
 func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := c.dialer.DialContext(ctx, network, address)
+	tcp, err := c.dialer.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	return &sniffer{Conn: conn}, nil
+	out := newConn(tcp)
+	c.work.Go(out.send)
+	return out, nil
 }
 
 func (c *Client) roundTrip(a *Address, r *http.Request) (*http.Response, error) {

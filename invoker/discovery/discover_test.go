@@ -1,0 +1,306 @@
+package discovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"platform/internal/errcode"
+	"platform/invoker/endpoint"
+	"platform/metadata"
+	"platform/partition/machine"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const v4 = "application/vnd.restate.endpointmanifest.v4+json"
+
+func newDiscoverer(t *testing.T, cfg Config) *Discoverer {
+	client := endpoint.NewClient(endpoint.DefaultConfig())
+	t.Cleanup(client.Close)
+	return New(client, cfg)
+}
+
+func quick() Config {
+	cfg := DefaultConfig()
+	cfg.Pause = time.Millisecond
+	return cfg
+}
+
+func serve(t *testing.T, handler http.HandlerFunc, change func(*httptest.Server)) *httptest.Server {
+	s := httptest.NewUnstartedServer(handler)
+	s.Config.Protocols = new(http.Protocols)
+	s.Config.Protocols.SetUnencryptedHTTP2(true)
+	if change != nil {
+		change(s)
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func answering(contentType, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		w.Header().Set("X-Restate-Server", "sdk/1.2")
+		fmt.Fprint(w, body)
+	}
+}
+
+func manifestOf(services string) string {
+	return `{"protocolMode":"BIDI_STREAM","minProtocolVersion":5,"maxProtocolVersion":7,"unknown":1,"services":[` + services + `]}`
+}
+
+func TestRequestIsWhatEndpointsExpect(t *testing.T) {
+	var seen http.Request
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		seen = *r
+		answering(v4, manifestOf(""))(w, r)
+	}, nil)
+	d := newDiscoverer(t, quick())
+	dep, err := d.Discover(t.Context(), Request{
+		URI: strings.Replace(s.URL, "http", "HTTP", 1) + "/base/?q=1", AdditionalHeaders: map[string]string{"X-Token": "secret"},
+	})
+	require.NoError(t, err)
+	require.Equal(t, "/base/discover?q=1", seen.RequestURI)
+	require.Equal(t, "GET", seen.Method)
+	require.Equal(t, 2, seen.ProtoMajor)
+	require.Equal(t, acceptAll, seen.Header.Get("Accept"))
+	require.Equal(t, "secret", seen.Header.Get("X-Token"))
+	require.Equal(t, s.URL+"/base/?q=1", dep.URI)
+	require.Equal(t, "sdk/1.2", dep.SDKVersion)
+	require.True(t, dep.Bidirectional)
+	require.EqualValues(t, 5, dep.MinProtocol)
+	require.EqualValues(t, 7, dep.MaxProtocol)
+}
+
+func TestManifestIsTakenOver(t *testing.T) {
+	body := manifestOf(`
+	{"name":"Zoo","ty":"WORKFLOW","handlers":[
+	  {"name":"run","ty":"WORKFLOW","workflowCompletionRetention":1000},{"name":"peek","ty":"SHARED"},{"name":"old"}]},
+	{"name":"Obj","ty":"VIRTUAL_OBJECT","documentation":"doc","metadata":{"a":"b"},"ingressPrivate":true,"enableLazyState":true,
+	 "inactivityTimeout":1,"abortTimeout":2,"journalRetention":3,"idempotencyRetention":4,
+	 "retryPolicyInitialInterval":5,"retryPolicyMaxInterval":6,"retryPolicyMaxAttempts":0,"retryPolicyExponentiationFactor":1.5,"retryPolicyOnMaxAttempts":"KILL",
+	 "handlers":[{"name":"set"},{"name":"get","ty":"SHARED","input":{},"output":{"contentType":"text/plain","setContentTypeIfEmpty":true}}]},
+	{"name":"Svc","ty":"SERVICE","handlers":[{"name":"h","input":{"required":true,"contentType":"application/json","jsonSchema":{"type":"object","properties":{"$ref":{"$ref":"#/$defs/x"}}}}}]}`)
+	s := serve(t, answering(v4+"; charset=utf-8", body), nil)
+	dep, err := newDiscoverer(t, quick()).Discover(t.Context(), Request{URI: s.URL})
+	require.NoError(t, err)
+	require.Equal(t, []string{"Obj", "Svc", "Zoo"}, []string{dep.Services[0].Name, dep.Services[1].Name, dep.Services[2].Name})
+
+	obj := dep.Services[0]
+	require.Equal(t, metadata.VirtualObject, obj.Type)
+	require.Equal(t, "doc", obj.Documentation)
+	require.Equal(t, map[string]string{"a": "b"}, obj.Metadata)
+	o := metadata.Effective(nil, obj, new(metadata.StandardDefaults()))
+	require.Equal(t, metadata.EffectiveOptions{
+		InactivityTimeout: time.Millisecond, AbortTimeout: 2 * time.Millisecond, JournalRetention: 3 * time.Millisecond,
+		IdempotencyRetention: 4 * time.Millisecond, WorkflowRetention: 24 * time.Hour, EnableLazyState: true, Public: false,
+		Retry: metadata.RetryPolicy{InitialInterval: 5 * time.Millisecond, MaxInterval: 6 * time.Millisecond, Factor: 1.5, MaxAttempts: 1, OnMaxAttempts: metadata.Kill},
+	}, o)
+	require.Equal(t, machine.ObjectShared, obj.Handlers[0].Type)
+	require.Equal(t, metadata.InputRules{}, obj.Handlers[0].Input)
+	require.Equal(t, metadata.OutputRules{ContentType: "text/plain", SetContentTypeIfEmpty: true}, obj.Handlers[0].Output)
+	require.Equal(t, machine.ObjectExclusive, obj.Handlers[1].Type)
+	require.True(t, obj.Handlers[1].Input.Any)
+	require.Equal(t, "application/json", obj.Handlers[1].Output.ContentType)
+
+	input := dep.Services[1].Handlers[0].Input
+	require.True(t, input.Required)
+	require.Equal(t, "application/json", input.ContentType)
+	require.NotEmpty(t, input.JSONSchema)
+
+	zoo := dep.Services[2]
+	kinds := map[string]machine.TargetType{}
+	for _, h := range zoo.Handlers {
+		kinds[h.Name] = h.Type
+	}
+	require.Equal(t, map[string]machine.TargetType{"run": machine.WorkflowRun, "peek": machine.WorkflowShared, "old": machine.WorkflowShared}, kinds)
+	require.Equal(t, time.Second, *zoo.Handlers[2].Options.WorkflowRetention)
+}
+
+func TestAnswersThatAreRefused(t *testing.T) {
+	service := func(rest string) string { return manifestOf(`{"name":"S","ty":"SERVICE",` + rest + `}`) }
+	handler := func(rest string) string { return service(`"handlers":[{"name":"h",` + rest + `}]`) }
+	for name, c := range map[string]struct {
+		contentType, body string
+		code              errcode.Code
+		message           string
+	}{
+		"content type":       {"text/html", "<html>", errcode.META0013, "text/html"},
+		"version 5 manifest": {strings.Replace(v4, "v4", "v5", 1), manifestOf(""), errcode.META0013, "content type"},
+		"no mode":            {v4, `{"minProtocolVersion":5,"maxProtocolVersion":5,"services":[]}`, errcode.META0013, "protocolMode"},
+		"unknown mode":       {v4, `{"protocolMode":"X","minProtocolVersion":5,"maxProtocolVersion":5}`, errcode.META0013, "protocolMode"},
+		"no versions":        {v4, `{"protocolMode":"BIDI_STREAM"}`, errcode.META0013, "0 to 0"},
+		"min over max":       {v4, `{"protocolMode":"BIDI_STREAM","minProtocolVersion":6,"maxProtocolVersion":5}`, errcode.META0013, "6 to 5"},
+		"huge version":       {v4, `{"protocolMode":"BIDI_STREAM","minProtocolVersion":6,"maxProtocolVersion":2147483648}`, errcode.META0013, "2147483648"},
+		"too old":            {v4, `{"protocolMode":"BIDI_STREAM","minProtocolVersion":1,"maxProtocolVersion":4}`, errcode.META0012, "1 to 4"},
+		"too new":            {v4, `{"protocolMode":"BIDI_STREAM","minProtocolVersion":7,"maxProtocolVersion":9}`, errcode.META0012, "7 to 9"},
+		"not JSON":           {v4, "{\n\n?", "", "line 3"},
+		"wrong shape":        {v4, `{"protocolMode":7}`, "", "protocolMode"},
+		"negative time":      {v4, service(`"abortTimeout":-1,"handlers":[]`), "", "cannot be"},
+		"reserved name":      {v4, manifestOf(`{"name":"RestateX","ty":"SERVICE"}`), errcode.META0005, "RestateX"},
+		"malformed name":     {v4, manifestOf(`{"name":"a/b","ty":"SERVICE"}`), "", "a/b"},
+		"unknown type":       {v4, manifestOf(`{"name":"S","ty":"X"}`), "", "type"},
+		"two of a name":      {v4, manifestOf(`{"name":"S","ty":"SERVICE"},{"name":"S","ty":"SERVICE"}`), errcode.META0013, "twice"},
+		"two handlers":       {v4, service(`"handlers":[{"name":"h"},{"name":"h"}]`), errcode.META0013, "twice"},
+		"handler name":       {v4, service(`"handlers":[{"name":"a.b"}]`), "", "a.b"},
+		"handler type":       {v4, handler(`"ty":"EXCLUSIVE"`), "", "EXCLUSIVE"},
+		"retention":          {v4, handler(`"workflowCompletionRetention":1`), "", "workflowCompletionRetention"},
+		"public in private":  {v4, service(`"ingressPrivate":true,"handlers":[{"name":"h","ingressPrivate":false}]`), "", "private"},
+		"input type":         {v4, handler(`"input":{"contentType":"*/json"}`), "", "*/json"},
+		"output type":        {v4, handler(`"output":{"contentType":"json"}`), "", "json"},
+		"external reference": {v4, handler(`"input":{"jsonSchema":{"items":{"$ref":"http://x/y"}}}`), "", "inside the schema"},
+		"no schema":          {v4, handler(`"input":{"jsonSchema":7}`), "", "object or a boolean"},
+		"unknown JSON type":  {v4, handler(`"output":{"jsonSchema":{"anyOf":[{"type":"int"}]}}`), "", "int"},
+		"attempts":           {v4, service(`"retryPolicyMaxAttempts":-1`), "", "negative"},
+		"then":               {v4, service(`"retryPolicyOnMaxAttempts":"X"`), "", "neither"},
+		"too large":          {v4, strings.Repeat(" ", 4<<20+1), errcode.META0013, "larger than"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, answering(c.contentType, c.body), nil)
+			_, err := newDiscoverer(t, quick()).Discover(t.Context(), Request{URI: s.URL})
+			require.ErrorContains(t, err, c.message)
+			code, _ := errcode.Of(err)
+			require.Equal(t, c.code, code, "%v", err)
+			if code == "" {
+				_, ok := errors.AsType[*InvalidError](err)
+				require.True(t, ok)
+			}
+			require.NotContains(t, err.Error(), "<html>", "what was answered is not quoted")
+		})
+	}
+}
+
+func TestStatuses(t *testing.T) {
+	for status, attempts := range map[int]int32{404: 1, 302: 1, 401: 1, 500: 3, 502: 3, 503: 3, 429: 3} {
+		var asked atomic.Int32
+		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			asked.Add(1)
+			w.Header().Set("Location", "http://127.0.0.1:1/")
+			w.WriteHeader(status)
+			fmt.Fprint(w, "<secret>")
+		}, nil)
+		_, err := newDiscoverer(t, quick()).Discover(t.Context(), Request{URI: s.URL})
+		code, _ := errcode.Of(err)
+		require.Equal(t, errcode.META0003, code)
+		require.ErrorContains(t, err, fmt.Sprint(status))
+		require.NotContains(t, err.Error(), "secret")
+		require.Equal(t, attempts, asked.Load(), status)
+	}
+}
+
+func TestTransientErrorsPass(t *testing.T) {
+	var asked atomic.Int32
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) == 1 {
+			w.WriteHeader(503)
+			return
+		}
+		answering(v4, manifestOf(""))(w, r)
+	}, nil)
+	_, err := newDiscoverer(t, quick()).Discover(t.Context(), Request{URI: s.URL})
+	require.NoError(t, err)
+}
+
+func TestTransports(t *testing.T) {
+	t.Run("HTTP/1.1 where HTTP/2 was expected", func(t *testing.T) {
+		s := httptest.NewServer(answering(v4, manifestOf("")))
+		defer s.Close()
+		d := newDiscoverer(t, quick())
+		_, err := d.Discover(t.Context(), Request{URI: s.URL})
+		code, _ := errcode.Of(err)
+		require.Equal(t, errcode.META0014, code, "%v", err)
+		dep, err := d.Discover(t.Context(), Request{URI: s.URL, UseHTTP11: true})
+		require.NoError(t, err)
+		require.True(t, dep.HTTP11)
+		require.False(t, dep.Bidirectional)
+	})
+	for name, http2 := range map[string]bool{"TLS with HTTP/2": true, "TLS with HTTP/1.1": false} {
+		t.Run(name, func(t *testing.T) {
+			s := httptest.NewUnstartedServer(answering(v4, manifestOf("")))
+			s.EnableHTTP2 = http2
+			s.StartTLS()
+			defer s.Close()
+			cfg := endpoint.DefaultConfig()
+			cfg.TLS = s.Client().Transport.(*http.Transport).TLSClientConfig
+			client := endpoint.NewClient(cfg)
+			defer client.Close()
+			dep, err := New(client, quick()).Discover(t.Context(), Request{URI: s.URL})
+			require.NoError(t, err)
+			require.Equal(t, !http2, dep.HTTP11)
+			require.Equal(t, http2, dep.Bidirectional)
+
+			strict := endpoint.NewClient(endpoint.DefaultConfig())
+			defer strict.Close()
+			_, err = New(strict, quick()).Discover(t.Context(), Request{URI: s.URL})
+			require.ErrorContains(t, err, "certificate")
+		})
+	}
+}
+
+func TestNobodyListens(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	l.Close()
+	_, err = newDiscoverer(t, quick()).Discover(t.Context(), Request{URI: "http://" + l.Addr().String()})
+	code, _ := errcode.Of(err)
+	require.Equal(t, errcode.META0003, code)
+}
+
+func TestSilenceEndsInTime(t *testing.T) {
+	release := make(chan struct{})
+	s := serve(t, func(http.ResponseWriter, *http.Request) { <-release }, nil)
+	defer close(release)
+	cfg := quick()
+	cfg.Timeout = 50 * time.Millisecond
+	_, err := newDiscoverer(t, cfg).Discover(context.Background(), Request{URI: s.URL})
+	require.ErrorContains(t, err, "did not answer within 50ms")
+}
+
+func TestForbiddenAddressesAreNotConnectedTo(t *testing.T) {
+	for _, uri := range []string{"http://169.254.169.254/", "http://[fe80::1]/", "http://0.0.0.0:1/", "http://[::]/", "http://[::ffff:169.254.169.254]/", "http://224.0.0.1/"} {
+		_, err := newDiscoverer(t, quick()).Discover(t.Context(), Request{URI: uri})
+		code, _ := errcode.Of(err)
+		require.Equal(t, errcode.META0003, code, uri)
+		require.ErrorContains(t, err, "must not be connected to", uri)
+	}
+	cfg := endpoint.DefaultConfig()
+	cfg.Guard.Deny = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	client := endpoint.NewClient(cfg)
+	defer client.Close()
+	s := serve(t, answering(v4, manifestOf("")), nil)
+	_, err := New(client, quick()).Discover(t.Context(), Request{URI: strings.Replace(s.URL, "127.0.0.1", "localhost", 1)})
+	require.ErrorIs(t, err, endpoint.ErrForbidden)
+}
+
+func TestAddresses(t *testing.T) {
+	for raw, want := range map[string]string{
+		"http://Host:9080": "http://host:9080/", "HTTPS://h:443/a/": "https://h/a/", "http://h:80//": "http://h/",
+		"http://h/a%2Fb?x=1#f": "http://h/a%2Fb/?x=1", "http://[::1]:9080/": "http://[::1]:9080/",
+	} {
+		got, err := NormalizeURI(raw)
+		require.NoError(t, err, raw)
+		require.Equal(t, want, got)
+	}
+	for _, raw := range []string{"", "h:9080", "localhost", "/x", "ftp://h/", "http://", "http://u:p@h/", "http://h:x/", "http:h"} {
+		_, err := newDiscoverer(t, quick()).Discover(t.Context(), Request{URI: raw})
+		_, ok := errors.AsType[*InvalidError](err)
+		require.True(t, ok, "%s: %v", raw, err)
+	}
+	for name, value := range map[string]string{"a b": "x", "host": "x", "ok": "a\nb"} {
+		_, err := newDiscoverer(t, quick()).Discover(t.Context(), Request{URI: "http://h/", AdditionalHeaders: map[string]string{name: value}})
+		require.ErrorContains(t, err, "additional header")
+	}
+}

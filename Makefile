@@ -47,8 +47,10 @@ chaos: ## Kill -9 the server and services under load, 200 rounds (ROUNDS=n)
 	CHAOS_ROUNDS=$(or $(ROUNDS),200) $(GO) test -timeout 120m -count=1 -v -run 'TestKillRounds|TestAcknowledgedStep' ./test/chaos/...
 
 .PHONY: bench
-bench: build ## Measure bin/platform-server (ARGS='-targets a.json,b.json -rounds 3'; see test/bench/README.md)
-	PLATFORM_SERVER=$(CURDIR)/$(BIN)/platform-server $(GO) run ./test/bench $(ARGS)
+bench: build ## Measure the server (TARGETS=platform,peer STEPS=echo/64 ROUNDS=3; see test/bench/README.md)
+	@$(GO) build -o $(BIN)/bench ./test/bench
+	@PLATFORM_SERVER=$${PLATFORM_SERVER:-$(CURDIR)/$(BIN)/platform-server} exec $(BIN)/bench \
+		$(if $(TARGETS),-targets $(TARGETS)) $(if $(STEPS),-steps $(STEPS)) $(if $(ROUNDS),-rounds $(ROUNDS)) $(ARGS)
 
 .PHONY: lint
 lint: ## Run golangci-lint

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"bytes"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -36,9 +37,21 @@ func LoadTarget(name string) (Target, error) {
 	if err != nil {
 		return Target{}, fmt.Errorf("read target %q: %w", name, err)
 	}
-	var t Target
-	if err := json.Unmarshal(raw, &t); err != nil {
+	t, err := ParseTarget(raw)
+	if err != nil {
 		return Target{}, fmt.Errorf("parse target %s: %w", path, err)
+	}
+	return t, nil
+}
+
+// ParseTarget reads the JSON of a target. Fields it does not know are an error:
+// a misspelled one would measure or test something else than was meant.
+func ParseTarget(raw []byte) (Target, error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	var t Target
+	if err := decoder.Decode(&t); err != nil {
+		return Target{}, err
 	}
 	return t, nil
 }

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"platform/test/harness"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	harness.Cleanup()
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			_, _ = os.Stderr.WriteString(err.Error())
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// All workloads run on a real server, so that the program cannot fall behind it.
+func TestBenchMeasuresEveryWorkload(t *testing.T) {
+	dir := t.TempDir()
+	records := filepath.Join(t.TempDir(), "records")
+	var out, progress bytes.Buffer
+	err := run(t.Context(), []string{
+		"-duration", "100ms", "-warmup", "20ms", "-dir", dir, "-out", records, "-targets", "platform-p1",
+		"-steps", "echo/2,steps:3/2,fanout:3/2,counter:5/4,send:50/4,sleep:5/5",
+	}, &out, &progress)
+	require.NoError(t, err, "%s", &progress)
+
+	raw, err := os.ReadFile(records)
+	require.NoError(t, err)
+	for line := range bytes.Lines(raw) {
+		var r result
+		require.NoError(t, json.Unmarshal(line, &r))
+		require.Positive(t, r.Operations, "%s", line)
+		require.Positive(t, r.Rate, "%s", line)
+		require.Positive(t, r.P50, "%s", line)
+		require.GreaterOrEqual(t, r.P99, r.P50, "%s", line)
+		require.Positive(t, r.Memory, "%s", line)
+		require.Contains(t, out.String(), "\n"+r.Step+" ", "a row for each step")
+	}
+	require.Equal(t, 6, bytes.Count(raw, []byte("\n")))
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left, "data left behind")
+}
+
+func TestBenchRefusesWrongArguments(t *testing.T) {
+	for reason, args := range map[string][]string{
+		"wrong arguments":      {"-rounds", "0"},
+		"there is no target":   {"-targets", "nobody"},
+		"there is no workload": {"-steps", "nothing"},
+		"set NO_SUCH_SERVER":   {"-targets", "testdata/unset.json", "-dir", t.TempDir()},
+	} {
+		var out bytes.Buffer
+		require.ErrorContains(t, run(t.Context(), args, &out, &out), reason)
+	}
+}

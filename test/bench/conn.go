@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"time"
+)
+
+// requestLimit is how long an answer may take.
+const requestLimit = 30 * time.Second
+
+// conn is one HTTP/1.1 connection that makes requests one after the other. A
+// general client would cost this program more CPU than the server spends on an
+// echo, on a machine that both share.
+type conn struct {
+	host    string
+	net     net.Conn
+	reader  *bufio.Reader
+	request []byte
+	answer  []byte
+	release func() bool
+}
+
+// dial connects to host. The connection breaks when ctx ends.
+func dial(ctx context.Context, host string) (*conn, error) {
+	var d net.Dialer
+	nc, err := d.DialContext(ctx, "tcp", host)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{host: host, net: nc, reader: bufio.NewReaderSize(nc, 16<<10)}
+	c.release = context.AfterFunc(ctx, func() { nc.Close() })
+	return c, nil
+}
+
+func (c *conn) close() {
+	c.release()
+	c.net.Close()
+}
+
+// post sends a JSON body, none if it is nil, and returns the status and the body
+// of the answer, which is overwritten by the next one.
+func (c *conn) post(path string, body []byte) (status int, answer []byte, err error) {
+	b := append(c.request[:0], "POST "...)
+	b = append(b, path...)
+	b = append(b, " HTTP/1.1\r\nhost: "...)
+	b = append(b, c.host...)
+	if body != nil {
+		b = append(b, "\r\ncontent-type: application/json"...)
+	}
+	b = append(b, "\r\ncontent-length: "...)
+	b = strconv.AppendInt(b, int64(len(body)), 10)
+	b = append(b, "\r\n\r\n"...)
+	c.request = append(b, body...)
+	if err := c.net.SetDeadline(time.Now().Add(requestLimit)); err != nil {
+		return 0, nil, err
+	}
+	if _, err := c.net.Write(c.request); err != nil {
+		return 0, nil, err
+	}
+	return c.readAnswer()
+}
+
+func (c *conn) readAnswer() (status int, answer []byte, err error) {
+	line, err := c.line()
+	if err != nil {
+		return 0, nil, err
+	}
+	if len(line) < 12 || !bytes.HasPrefix(line, []byte("HTTP/1.1 ")) {
+		return 0, nil, fmt.Errorf("not an HTTP/1.1 answer: %.80q", line)
+	}
+	if status, err = strconv.Atoi(string(line[9:12])); err != nil {
+		return 0, nil, fmt.Errorf("status line %.80q: %w", line, err)
+	}
+	size, chunked, err := c.headers()
+	if err != nil {
+		return 0, nil, err
+	}
+	c.answer = c.answer[:0]
+	if chunked {
+		err = c.chunks()
+	} else {
+		err = c.take(size)
+	}
+	return status, c.answer, err
+}
+
+// headers reads up to the empty line and returns how the body is delimited.
+func (c *conn) headers() (size int, chunked bool, err error) {
+	for {
+		line, err := c.line()
+		if err != nil || len(line) == 0 {
+			return size, chunked, err
+		}
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimSpace(value)
+		switch {
+		case bytes.EqualFold(name, []byte("content-length")):
+			if size, err = strconv.Atoi(string(value)); err != nil {
+				return 0, false, fmt.Errorf("content-length: %w", err)
+			}
+		case bytes.EqualFold(name, []byte("transfer-encoding")):
+			chunked = bytes.EqualFold(value, []byte("chunked"))
+		case bytes.EqualFold(name, []byte("connection")) && bytes.EqualFold(value, []byte("close")):
+			return 0, false, errors.New("the server closes the connection")
+		}
+	}
+}
+
+// chunks reads a chunked body.
+func (c *conn) chunks() error {
+	for {
+		line, err := c.line()
+		if err != nil {
+			return err
+		}
+		digits, _, _ := bytes.Cut(line, []byte(";"))
+		size, err := strconv.ParseUint(string(digits), 16, 31)
+		if err != nil {
+			return fmt.Errorf("size of a chunk: %w", err)
+		}
+		if err := c.take(int(size)); err != nil {
+			return err
+		}
+		if _, err := c.line(); err != nil || size == 0 {
+			return err
+		}
+	}
+}
+
+// take appends the next size bytes to the answer.
+func (c *conn) take(size int) error {
+	n := len(c.answer)
+	c.answer = append(c.answer, make([]byte, size)...)
+	_, err := io.ReadFull(c.reader, c.answer[n:])
+	return err
+}
+
+// line reads a line without its end; it is valid until the next read.
+func (c *conn) line() ([]byte, error) {
+	line, err := c.reader.ReadSlice('\n')
+	if err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(line, "\r\n"), nil
+}

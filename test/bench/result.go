@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"time"
+	"unicode/utf8"
+)
+
+// result is one measured step, as it is written to the file of results.
+type result struct {
+	Round      int     `json:"round"`
+	Target     string  `json:"target"`
+	Step       string  `json:"step"`
+	Operations int64   `json:"operations"`
+	Seconds    float64 `json:"seconds"`
+	Rate       float64 `json:"rate"`           // operations per second
+	P50        float64 `json:"p50_ms"`         // of the latency; of sleep, of the lateness
+	P99        float64 `json:"p99_ms"`         //
+	ServerCPU  float64 `json:"server_cpu_us"`  // per operation
+	ServiceCPU float64 `json:"service_cpu_us"` // per operation
+	Memory     float64 `json:"rss_mb"`         // resident memory of the server at the end
+	Note       string  `json:"note,omitempty"`
+}
+
+// newResult computes the figures of an outcome.
+func newResult(s step, o outcome) result {
+	times := o.latencies
+	if s.name == "sleep" {
+		times = o.tally.Late
+	}
+	operations := float64(max(len(o.latencies), 1))
+	return result{
+		Step:       s.String(),
+		Operations: int64(len(o.latencies)),
+		Seconds:    o.elapsed.Seconds(),
+		Rate:       float64(len(o.latencies)) / o.elapsed.Seconds(),
+		P50:        milliseconds(quantile(times, 0.50)),
+		P99:        milliseconds(quantile(times, 0.99)),
+		ServerCPU:  microseconds(o.used.server.cpu) / operations,
+		ServiceCPU: microseconds(o.used.service.cpu) / operations,
+		Memory:     float64(o.used.server.rss) / (1 << 20),
+	}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// metric is a column of the table.
+type metric struct {
+	title  string
+	format string
+	of     func(result) float64
+}
+
+// cell aligns a text of the column to the right; the texts of a column are seldom
+// wider than its title and 7.
+func (m metric) cell(text string) string {
+	return fmt.Sprintf("%*s", max(utf8.RuneCountInString(m.title), 7), text)
+}
+
+var metrics = []metric{
+	{"op/s", "%.0f", func(r result) float64 { return r.Rate }},
+	{"p50 ms", "%.2f", func(r result) float64 { return r.P50 }},
+	{"p99 ms", "%.2f", func(r result) float64 { return r.P99 }},
+	{"server µs/op", "%.0f", func(r result) float64 { return r.ServerCPU }},
+	{"service µs/op", "%.0f", func(r result) float64 { return r.ServiceCPU }},
+	{"RSS MB", "%.0f", func(r result) float64 { return r.Memory }},
+}

@@ -1,0 +1,38 @@
+// Command service is the endpoint under load: small handlers, written with the Go
+// SDK, that count what they do. It serves invocations on PORT and its counts, to
+// whoever asks by HTTP, on COUNTS_PORT.
+package main
+
+import (
+	"context"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+
+	restate "github.com/restatedev/sdk-go"
+	"github.com/restatedev/sdk-go/server"
+)
+
+func main() {
+	b := &bench{counts: newCounts()}
+	go func() {
+		log.Fatal(http.ListenAndServe(local("COUNTS_PORT"), b.counts))
+	}()
+	quiet := slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})
+	err := server.NewRestate().WithLogger(quiet, true).
+		Bind(restate.NewService("Bench").
+			Handler("echo", restate.NewServiceHandler(b.echo)).
+			Handler("steps", restate.NewServiceHandler(b.steps)).
+			Handler("fanout", restate.NewServiceHandler(b.fanout)).
+			Handler("identity", restate.NewServiceHandler(b.identity)).
+			Handler("sleep", restate.NewServiceHandler(b.sleep))).
+		Bind(restate.NewObject("Counter").
+			Handler("add", restate.NewObjectHandler(b.add)).
+			Handler("get", restate.NewObjectSharedHandler(b.get))).
+		Start(context.Background(), local("PORT"))
+	log.Fatal(err)
+}
+
+func local(variable string) string { return net.JoinHostPort("127.0.0.1", os.Getenv(variable)) }

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseStep(t *testing.T) {
+	for text, want := range map[string]string{
+		"echo":            "echo/1",
+		"echo/64":         "echo/64",
+		"steps":           "steps:10/1",
+		"steps:3/2":       "steps:3/2",
+		"counter:1000/64": "counter:1000/64",
+		"counter/8":       "counter:1/8",
+		"send/64":         "send:5000/64",
+		"sleep:7":         "sleep:7/1",
+	} {
+		s, err := parseStep(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, s.String(), text)
+		again, err := parseStep(s.String())
+		require.NoError(t, err)
+		require.Equal(t, s.String(), again.String())
+	}
+}
+
+func TestParseStepRefuses(t *testing.T) {
+	for text, reason := range map[string]string{
+		"":          `there is no workload "", but counter, echo, fanout, send, sleep, steps`,
+		"ecko/1":    `there is no workload "ecko"`,
+		"echo:3/1":  "echo has no size",
+		"echo/0":    `"0" is not a number of 1 or more`,
+		"echo/":     `"" is not a number of 1 or more`,
+		"steps:x/1": `"x" is not a number of 1 or more`,
+		"steps:-1":  `"-1" is not a number of 1 or more`,
+		"echo/1/2":  `"1/2" is not a number of 1 or more`,
+	} {
+		_, err := parseStep(text)
+		require.ErrorContains(t, err, reason, "%q", text)
+	}
+}
+
+func TestParseSteps(t *testing.T) {
+	list, err := parseSteps("echo/1, steps:10/4")
+	require.NoError(t, err)
+	require.Len(t, list, 2)
+	require.Equal(t, 4, list[1].workers)
+
+	_, err = parseSteps("send/4,send:5000/4")
+	require.ErrorContains(t, err, "step send:5000/4 is named twice")
+	_, err = parseSteps(defaultSteps)
+	require.NoError(t, err)
+}
+
+func TestLoadTargets(t *testing.T) {
+	list, err := loadTargets("peer, targets/platform-p1.json")
+	require.NoError(t, err)
+	require.Equal(t, "peer", list[0].Name)
+	require.Equal(t, "1", list[1].Env["DEFAULT_NUM_PARTITIONS"])
+
+	_, err = loadTargets("platform,targets/platform.json")
+	require.ErrorContains(t, err, `two targets are called "platform"`)
+	_, err = loadTargets("other")
+	require.ErrorContains(t, err, "but peer-p1, peer, platform-p1, platform")
+}

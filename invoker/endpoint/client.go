@@ -110,18 +110,25 @@ func (c *Client) roundTrip(a *Address, r *http.Request) (*http.Response, error) 
 	if a.HTTP11 {
 		return c.http1.RoundTrip(r)
 	}
-	return c.pool(a).roundTrip(r)
+	p, err := c.pool(a)
+	if err != nil {
+		return nil, err
+	}
+	return p.roundTrip(r)
 }
 
-func (c *Client) pool(a *Address) *pool {
+func (c *Client) pool(a *Address) (*pool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.closed {
+		return nil, ErrClosed
+	}
 	p := c.pools[a.key]
 	if p == nil {
 		p = newPool(c, a)
 		c.pools[a.key] = p
 	}
-	return p
+	return p, nil
 }
 
 // begin registers a stream; false if the client is closed.
@@ -169,7 +176,7 @@ func (c *Client) cutDrained() {
 		due := time.Since(s.since) >= c.cfg.DrainTimeout
 		s.mu.Unlock()
 		if due {
-			s.cancel()
+			s.cut()
 			delete(c.draining, s)
 		}
 	}
@@ -187,10 +194,10 @@ func (c *Client) Close() {
 		c.sweep.Stop()
 	}
 	for s := range c.streams {
-		s.cancel()
+		s.cut()
 	}
 	pools := c.pools
-	c.pools = map[string]*pool{}
+	c.pools = nil
 	c.mu.Unlock()
 	for _, p := range pools {
 		p.close()

@@ -1,7 +1,6 @@
 package endpoint
 
 import (
-	"bytes"
 	"errors"
 	"net"
 	"runtime"
@@ -20,11 +19,10 @@ const maxUnsent = 256 << 10
 // of which many run at a time. Here one goroutine sends whatever has come together
 // since its last call. DESIGN.md has the figures.
 //
-// It also tells a peer that speaks HTTP/1 from one that breaks the rules of
-// HTTP/2: the transport would report either as a frame that is too large.
+// It also looks at how the peer begins, see greeting.
 type conn struct {
 	net.Conn
-	seen bool // something was read; of the transport's reading goroutine
+	greeting greeting // of the transport's reading goroutine
 
 	mu     sync.Mutex // guards the fields below
 	change sync.Cond
@@ -38,14 +36,14 @@ func newConn(c net.Conn) *conn {
 	return out
 }
 
-// Read tells HTTP/1 apart.
+// Read passes on what arrives, once it has had a look at the peer's first bytes.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if !c.seen && n > 0 {
-		c.seen = true
-		if bytes.HasPrefix(p[:n], []byte("HTTP/1")) {
+	if n > 0 && !c.greeting.over() {
+		if c.greeting.isHTTP1(p[:n]) {
 			return 0, ErrHTTP1
 		}
+		c.greeting.lowerFrameSize(p[:n])
 	}
 	return n, err
 }

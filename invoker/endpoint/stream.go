@@ -149,7 +149,14 @@ func (s *Stream) Finish() {
 // Reset gives the request up at once and tells the peer.
 func (s *Stream) Reset() {
 	s.ignore()
+	s.cut()
+}
+
+// cut ends the request. The HTTP/1.1 transport waits for a read of the body that
+// is under way, so that has to end too.
+func (s *Stream) cut() {
 	s.cancel()
+	s.body.abort()
 }
 
 // ignore ends calls of the receiver; false if they had ended already.

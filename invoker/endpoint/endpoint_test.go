@@ -1,0 +1,283 @@
+package endpoint
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func serve(t *testing.T, http2 bool, handler http.HandlerFunc) *Address {
+	s := httptest.NewUnstartedServer(handler)
+	s.Config.Protocols = new(http.Protocols)
+	s.Config.Protocols.SetUnencryptedHTTP2(http2)
+	s.Config.Protocols.SetHTTP1(!http2)
+	s.Start()
+	t.Cleanup(s.Close)
+	a, err := ParseAddress(s.URL, !http2)
+	require.NoError(t, err)
+	return a
+}
+
+func newClient(t *testing.T, change func(*Config)) *Client {
+	cfg := DefaultConfig()
+	if change != nil {
+		change(&cfg)
+	}
+	c := NewClient(cfg)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// listener is a receiver that keeps what it gets.
+type listener struct {
+	req  *Request
+	ends chan error
+
+	mu   sync.Mutex // guards the fields below
+	head Head
+	got  bytes.Buffer
+	data func([]byte)
+}
+
+func listen(a *Address) *listener {
+	return &listener{
+		req:  &Request{Address: a, Method: "POST", Path: a.Path("/x"), Header: http.Header{"user-agent": nil}},
+		ends: make(chan error, 1),
+	}
+}
+
+func (l *listener) Begin() *Request { return l.req }
+
+func (l *listener) Response(h Head) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.head = h
+}
+
+func (l *listener) Data(p []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.got.Write(p)
+	if l.data != nil {
+		l.data(p)
+	}
+}
+
+func (l *listener) End(err error) { l.ends <- err }
+
+func (l *listener) length() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.got.Len()
+}
+
+func echoBody(w http.ResponseWriter, r *http.Request) {
+	ctl := http.NewResponseController(w)
+	_ = ctl.EnableFullDuplex()
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := r.Body.Read(buf)
+		_, _ = w.Write(buf[:n])
+		_ = ctl.Flush()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func TestBothWaysAtOnce(t *testing.T) {
+	for _, http2 := range []bool{true, false} {
+		c := newClient(t, nil)
+		l := listen(serve(t, http2, echoBody))
+		s := c.Open(l)
+		for range 3 {
+			before := l.length()
+			s.Write([]byte("ab"), nil, []byte("c"))
+			require.Eventually(t, func() bool { return l.length() == before+3 }, 10*time.Second, time.Millisecond)
+		}
+		s.CloseWrite()
+		require.NoError(t, <-l.ends)
+		require.Equal(t, "abcabcabc", l.got.String())
+		require.Equal(t, !http2, l.head.HTTP1)
+	}
+}
+
+func TestBodiesFarLargerThanAllWindows(t *testing.T) {
+	c := newClient(t, nil)
+	l := listen(serve(t, true, echoBody))
+	s := c.Open(l)
+	chunk := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
+	for range 24 {
+		s.Write(chunk)
+	}
+	s.CloseWrite()
+	require.NoError(t, <-l.ends)
+	require.True(t, bytes.Equal(bytes.Repeat(chunk, 24), l.got.Bytes()))
+}
+
+func TestAReceiverThatBlocksHoldsUpItsStreamOnly(t *testing.T) {
+	c := newClient(t, nil)
+	a := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write(make([]byte, 8<<20))
+	})
+	blocked := listen(a)
+	release := make(chan struct{})
+	blocked.data = func([]byte) { <-release }
+	c.Open(blocked).CloseWrite()
+	l := listen(a)
+	c.Open(l).CloseWrite()
+	select {
+	case err := <-l.ends:
+		require.NoError(t, err)
+	case <-time.After(20 * time.Second):
+		t.Error("held up by another stream")
+	}
+	close(release)
+	require.NoError(t, <-blocked.ends)
+	require.Equal(t, 8<<20, blocked.length())
+}
+
+func TestConnectionsAreOpenedAsStreamsNeedThem(t *testing.T) {
+	var conns sync.Map
+	var arrived atomic.Int32
+	release := make(chan struct{})
+	a := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
+		conns.Store(r.RemoteAddr, true)
+		arrived.Add(1)
+		<-release
+	})
+	c := newClient(t, func(cfg *Config) { cfg.MaxStreams = 4 })
+	var all []*listener
+	for range 10 {
+		l := listen(a)
+		c.Open(l)
+		all = append(all, l)
+	}
+	require.Eventually(t, func() bool { return arrived.Load() == 10 }, 10*time.Second, time.Millisecond)
+	count := 0
+	conns.Range(func(any, any) bool { count++; return true })
+	require.GreaterOrEqual(t, count, 3)
+	require.LessOrEqual(t, count, 10)
+	close(release)
+	for _, l := range all {
+		require.NoError(t, <-l.ends)
+	}
+}
+
+func TestFinishHalfClosesAndReadsTheRest(t *testing.T) {
+	ended := make(chan error, 1)
+	a := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte("x"))
+		_ = http.NewResponseController(w).Flush()
+		_, err := io.Copy(io.Discard, r.Body)
+		ended <- err
+	})
+	c := newClient(t, nil)
+	l := listen(a)
+	s := c.Open(l)
+	require.Eventually(t, func() bool { return l.length() == 1 }, 10*time.Second, time.Millisecond)
+	s.Finish()
+	require.NoError(t, <-ended)
+	require.Eventually(t, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return len(c.streams) == 0 && len(c.draining) == 0
+	}, 10*time.Second, time.Millisecond)
+	require.Empty(t, l.ends, "nobody listens any more")
+}
+
+func TestAResponseThatDoesNotEndIsCut(t *testing.T) {
+	cut := make(chan struct{})
+	a := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte("x"))
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		close(cut)
+	})
+	c := newClient(t, func(cfg *Config) { cfg.DrainTimeout = 20 * time.Millisecond })
+	l := listen(a)
+	s := c.Open(l)
+	require.Eventually(t, func() bool { return l.length() == 1 }, 10*time.Second, time.Millisecond)
+	s.Finish()
+	<-cut
+}
+
+func TestResetReachesThePeer(t *testing.T) {
+	for _, http2 := range []bool{true, false} {
+		cut := make(chan struct{})
+		begun := make(chan struct{})
+		a := serve(t, http2, func(w http.ResponseWriter, r *http.Request) {
+			close(begun)
+			if _, err := io.Copy(io.Discard, r.Body); err != nil {
+				close(cut)
+			}
+		})
+		l := listen(a)
+		s := newClient(t, nil).Open(l)
+		<-begun
+		s.Reset()
+		<-cut
+		require.Empty(t, l.ends)
+	}
+}
+
+func TestCloseEndsEverything(t *testing.T) {
+	a := serve(t, true, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	c := NewClient(DefaultConfig())
+	l := listen(a)
+	c.Open(l)
+	c.Close()
+	require.Error(t, <-l.ends)
+	late := listen(a)
+	c.Open(late)
+	require.ErrorIs(t, <-late.ends, ErrClosed)
+}
+
+func TestHTTP1IsRecognised(t *testing.T) {
+	a := serve(t, false, echoBody)
+	a.HTTP11 = false
+	l := listen(a)
+	newClient(t, nil).Open(l)
+	require.ErrorIs(t, <-l.ends, ErrHTTP1)
+}
+
+func TestGuard(t *testing.T) {
+	g := Guard{
+		Allow:    []netip.Prefix{netip.MustParsePrefix("169.254.1.0/24")},
+		Deny:     []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+		OwnPorts: []uint16{8080},
+	}
+	for _, text := range []string{
+		"0.0.0.0:1", "0.1.2.3:1", "[::]:1", "169.254.169.254:80", "[::ffff:169.254.169.254]:80", "[fe80::1]:80", "[fe80::1%eth0]:80",
+		"224.0.0.1:1", "255.255.255.255:1", "[ff02::1]:1", "100.100.100.200:80", "192.0.0.192:80", "[fd00:ec2::254]:80",
+		"[64:ff9b::a9fe:a9fe]:80", "[2002:a9fe:a9fe::]:80", "[::169.254.169.254]:80", "10.1.2.3:9080", "[::ffff:10.1.2.3]:9080",
+		"127.0.0.1:8080", "[::1]:8080", "[::ffff:127.0.0.1]:8080",
+	} {
+		require.ErrorIs(t, g.Check(netip.MustParseAddrPort(text)), ErrForbidden, text)
+	}
+	for _, text := range []string{"127.0.0.1:9080", "[::1]:9080", "169.254.1.7:80", "192.168.1.1:80", "8.8.8.8:443", "[2001:db8::1]:1", "[64:ff9b::808:808]:80"} {
+		require.NoError(t, g.Check(netip.MustParseAddrPort(text)), text)
+	}
+}
+
+func TestParseAddress(t *testing.T) {
+	a, err := ParseAddress("https://Example.com/base%2F1/?x=1", false)
+	require.NoError(t, err)
+	require.Equal(t, "/base%2F1/invoke/S/h?x=1", a.Path("/invoke/S/h"))
+	require.Equal(t, "Example.com:443", a.host)
+	for _, bad := range []string{"", "ftp://h/", "http:///x", "http://a b/", "::"} {
+		_, err := ParseAddress(bad, false)
+		require.ErrorIs(t, err, ErrAddress, bad)
+	}
+}

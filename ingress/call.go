@@ -84,7 +84,12 @@ func (s *Server) invocation(w http.ResponseWriter, r *http.Request, t *target, o
 func readQuery(r *http.Request, t *target, inv *machine.Invoke, now time.Time) error {
 	var query url.Values
 	if r.URL.RawQuery != "" {
-		query = r.URL.Query()
+		var err error
+		if query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+			if name := malformed(r.URL.RawQuery, "delay", "limit-key"); name != "" {
+				return badRequest("bad %s: the query cannot be decoded: %v", name, err)
+			}
+		}
 	}
 	if query.Has("limit-key") || r.Header["X-Platform-Limit-Key"] != nil || r.Header["X-Restate-Limit-Key"] != nil {
 		return badRequest("[RT0024] limit-key requires a scope to be set: use /platform/scope/{scope}/call/… or /platform/scope/{scope}/send/…")
@@ -101,6 +106,23 @@ func readQuery(r *http.Request, t *target, inv *machine.Invoke, now time.Time) e
 	}
 	inv.StartAt = now.Add(delay).UnixMilli()
 	return nil
+}
+
+// malformed is the first of the named parameters that a query has in a form that
+// the decoder passes over: a send whose delay were lost would run at once.
+func malformed(query string, names ...string) string {
+	for part := range strings.SplitSeq(query, "&") {
+		if _, err := url.ParseQuery(part); err == nil {
+			continue
+		}
+		for piece := range strings.SplitSeq(part, ";") {
+			name, _, _ := strings.Cut(piece, "=")
+			if slices.Contains(names, name) {
+				return name
+			}
+		}
+	}
+	return ""
 }
 
 func readIdempotencyKey(h http.Header, inv *machine.Invoke) error {

@@ -117,8 +117,8 @@ func TestBadTargets(t *testing.T) {
 	for body, message := range map[string]string{
 		``:                      "it is empty",
 		`{`:                     "expected a JSON object",
-		`[]`:                    "expected a JSON object",
-		`"x"`:                   "expected a JSON object",
+		`[]`:                    "expected a JSON object, not array",
+		`"x"`:                   "expected a JSON object, not string",
 		`{} {}`:                 "more than one JSON value",
 		`{}`:                    "field 'target' is missing",
 		`{"target":"x"}`:        "field 'target' is 'x'",

@@ -46,12 +46,12 @@ func TestBadRequestsAreExplained(t *testing.T) {
 		status                   int
 		message                  string
 	}{
-		{"root", "GET", "/", "", nil, 400, "bad path"},
+		{"root", "GET", "/", "", nil, 400, "bad path: '/' is too short"},
 		{"openapi alone", "GET", "/openapi", "", nil, 400, "bad path"},
 		{"platform alone", "GET", "/platform", "", nil, 400, "bad path"},
 		{"one segment", "POST", "/Greeter", "", nil, 400, "bad path"},
 		{"one segment and a slash", "POST", "/Greeter/", "", nil, 400, "bad path"},
-		{"eight segments", "POST", "/a/b/c/d/e/f/g/h", "", nil, 400, "bad path"},
+		{"eight segments", "POST", "/a/b/c/d/e/f/g/h", "", nil, 400, "bad path: '/a/b/c/d/e/f/g/h' is too long"},
 		{"openapi", "GET", "/openapi/Greeter", "", nil, 404, "not found"},
 		{"unknown verb", "POST", "/platform/dance/Greeter/greet", "", nil, 404, "not found"},
 		{"unknown verb of the alias", "GET", "/restate/dance", "", nil, 404, "not found"},
@@ -100,6 +100,8 @@ func TestBadRequestsAreExplained(t *testing.T) {
 		{"delay without unit", "POST", "/Greeter/greet/send?delay=10", "", nil, 400, "bad delay"},
 		{"negative delay", "POST", "/Greeter/greet/send?delay=-1s", "", nil, 400, "bad delay: a duration cannot be negative"},
 		{"empty delay", "POST", "/Greeter/greet/send?delay=", "", nil, 400, "bad delay"},
+		{"undecodable delay", "POST", "/Greeter/greet/send?delay=%zz", "", nil, 400, "bad delay: the query cannot be decoded"},
+		{"delay before a semicolon", "POST", "/Greeter/greet/send?a=b;delay=1h", "", nil, 400, "bad delay: the query cannot be decoded"},
 		{"limit key by query", "POST", "/Greeter/greet?limit-key=a", "", nil, 400, "limit-key requires a scope to be set"},
 		{"limit key by header", "POST", "/Greeter/greet", "", []string{"x-platform-limit-key: a"}, 400, "limit-key requires a scope to be set"},
 		{"limit key by the alias", "POST", "/Greeter/greet", "", []string{"x-restate-limit-key: a"}, 400, "limit-key requires a scope to be set"},

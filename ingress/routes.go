@@ -109,7 +109,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	r = trimSlash(r)
 	if n := strings.Count(echo.GetPath(r), "/"); n < 2 || n > 7 {
-		s.fail(w, r, badRequest("bad path: '%s' has %d segments; paths are /{service}[/{key}]/{handler}[/send] or start with /platform/", r.URL.Path, n))
+		length := "short"
+		if n > 7 {
+			length = "long"
+		}
+		s.fail(w, r, badRequest("bad path: '%s' is too %s; paths are /{service}[/{key}]/{handler}[/send] or start with /platform/", r.URL.Path, length))
 		return
 	}
 	s.router.ServeHTTP(w, r)

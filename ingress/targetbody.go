@@ -77,8 +77,11 @@ func decodeJSON(data []byte, into any) error {
 		}
 		return badRequest("bad request body: more than one JSON value")
 	}
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		return badRequest("bad request body: field '%s' must be a string, not %s", wrong.Field, wrong.Value)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		if wrong.Field != "" {
+			return badRequest("bad request body: field '%s' must be a string, not %s", wrong.Field, wrong.Value)
+		}
+		return badRequest("bad request body: expected a JSON object, not %s", wrong.Value)
 	}
 	if errors.Is(err, io.EOF) {
 		return badRequest("bad request body: it is empty, expected a JSON object with the field 'target'")

@@ -115,10 +115,22 @@ func valueText(v slog.Value) string {
 		return v.Time().UTC().Format(time.RFC3339Nano)
 	case slog.KindAny:
 		if err, ok := v.Any().(error); ok {
-			return errcode.Text(err)
+			return clip(errcode.Text(err))
 		}
 	}
-	return v.String()
+	return clip(v.String())
+}
+
+// longestValue is how much of a value is printed. What users choose, such as keys
+// of objects, and what endpoints answer can be of any length.
+const longestValue = 8 << 10
+
+// clip shortens a long text and says how long it was.
+func clip(text string) string {
+	if len(text) <= longestValue {
+		return text
+	}
+	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:longestValue], ""), len(text))
 }
 
 func quoteIfNeeded(text string) string {

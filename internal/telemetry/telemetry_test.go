@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,4 +104,16 @@ func TestMetricsHandler(t *testing.T) {
 	MetricsHandler(NewRegistry()).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	require.Equal(t, 200, answer.Code)
 	require.Contains(t, answer.Body.String(), "go_goroutines ")
+}
+
+func TestLongValuesAreCutShort(t *testing.T) {
+	long := strings.Repeat("ä", longestValue)
+	for _, format := range []config.LogFormat{config.LogCompact, config.LogJSON} {
+		log, stdout, _ := logger(t, format, "info")
+		log.Info("x", "key", long, "err", errors.New(long), "short", strings.Repeat("b", longestValue))
+		line := stdout.String()
+		require.Less(t, len(line), 4*longestValue)
+		require.Equal(t, 2, strings.Count(line, fmt.Sprintf("ä… (%d bytes)", len(long))))
+		require.Contains(t, line, strings.Repeat("b", longestValue))
+	}
 }

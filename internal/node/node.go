@@ -78,9 +78,12 @@ func (n *Node) serve(ctx context.Context) error {
 	n.log.Info("server ready",
 		"node", n.cfg.NodeName, "ingress", n.cfg.Ingress.AdvertisedURL(n.ingress.Addr()),
 		"admin", n.cfg.Admin.AdvertisedURL(n.admin.Addr()), "data", n.dir.path)
-	err := g.Wait()
-	n.log.Info("server stopping")
-	return err
+	g.Go(func() error {
+		<-ctx.Done()
+		n.log.Info("server stopping")
+		return nil
+	})
+	return g.Wait()
 }
 
 func ignoreCanceled(err error) error {

@@ -138,7 +138,7 @@ func (g *Group) leadOnce(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err() // the term may be another's
 	}
-	g.log.Info("leading", "raft_term", term)
+	g.log.Debug("leading", "raft_term", term)
 	if g.cfg.Lead == nil {
 		return nil
 	}

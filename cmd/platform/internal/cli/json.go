@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/pflag"
 )
@@ -19,7 +20,7 @@ func (a *app) printRaw(raw []byte) error {
 	if err := json.Indent(&out, raw, "", "  "); err != nil {
 		return fmt.Errorf("the server sent malformed JSON: %w", err)
 	}
-	a.print.Println(out.String())
+	a.print.Println(strings.TrimSpace(out.String()))
 	return nil
 }
 

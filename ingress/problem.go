@@ -126,6 +126,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	_ = writeJSON(w, p.status, errorBody{Code: p.status, Message: p.message, Source: fromIngress})
 }
 
+// skipBody is how long the rest of a body that is too large is read.
+const skipBody = time.Second
+
 // abandonBody bounds how long the connection may take to skip what is left of the
 // body of a refused request: the standard library reads the end of a short one, to
 // keep the connection, and would wait for it without end.
@@ -136,7 +139,7 @@ func (s *Server) abandonBody(w http.ResponseWriter, p *problem) {
 		return // its deadline has passed already
 	case http.StatusRequestEntityTooLarge:
 		w.Header()["Connection"] = []string{"close"} // the rest is not worth reading
-		patience = farewell
+		patience = skipBody
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(patience))
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
-	"golang.org/x/net/netutil"
 
+	"platform/internal/httpserver"
 	"platform/metadata"
 )
 
@@ -60,16 +60,6 @@ type Server struct {
 	draining    atomic.Bool
 }
 
-// Limits of the listener that nobody has needed to change.
-const (
-	headerTimeout = 10 * time.Second
-	idleTimeout   = 2 * time.Minute
-	maxHeader     = 64 << 10
-	// farewell is how long requests that were cut short at the end of the drain
-	// may take to answer.
-	farewell = time.Second
-)
-
 // New returns a server that finds handlers in registry and gives requests to
 // invocations.
 func New(cfg Config, registry Registry, invocations Invocations, log *slog.Logger) *Server {
@@ -109,49 +99,13 @@ func (s *Server) Drain() { s.draining.Store(true) }
 // whoever still waits after the drain timeout is told that the invocation goes on.
 // It may run for several listeners at once.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
-	base, cut := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cut(nil)
-	srv := s.httpServer(base)
-	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(netutil.LimitListener(ln, s.cfg.MaxConnections)) }()
-	select {
-	case err := <-failed:
-		_ = srv.Close()
-		return err
-	case <-ctx.Done():
-	}
-	s.Drain()
-	err := stop(srv, s.cfg.DrainTimeout)
-	if err != nil {
-		cut(errStopping)
-		if err = stop(srv, farewell); err != nil {
-			s.log.Warn("requests were cut off at the end of the drain", "err", err)
-			_ = srv.Close()
-		}
-	}
-	<-failed
-	return nil
-}
-
-// stop shuts a server down and waits for its requests, for a while.
-func stop(srv *http.Server, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	return srv.Shutdown(ctx)
-}
-
-func (s *Server) httpServer(base context.Context) *http.Server {
-	var protocols http.Protocols
-	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
-	return &http.Server{
-		Handler:           s.Handler(),
-		Protocols:         &protocols,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: s.cfg.HTTP2MaxStreams},
-		ReadHeaderTimeout: headerTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
-		BaseContext:       func(net.Listener) context.Context { return base },
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-	}
+	return httpserver.Serve(ctx, ln, httpserver.Config{
+		Handler:        s.Handler(),
+		MaxStreams:     s.cfg.HTTP2MaxStreams,
+		MaxConnections: s.cfg.MaxConnections,
+		Drain:          s.cfg.DrainTimeout,
+		OnDrain:        s.Drain,
+		Cut:            errStopping,
+		Log:            s.log,
+	})
 }

@@ -2,13 +2,13 @@ package node
 
 import (
 	"context"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/pprof"
 	"time"
 
 	"platform/admin"
+	"platform/internal/httpserver"
 	"platform/internal/version"
 	"platform/invoker/discovery"
 	"platform/metadata"
@@ -57,29 +57,5 @@ const adminDrain = 5 * time.Second
 
 // serveAdmin answers the admin API until ctx ends.
 func (n *Node) serveAdmin(ctx context.Context) error {
-	var protocols http.Protocols
-	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
-	srv := &http.Server{
-		Handler:           n.adminHandler(),
-		Protocols:         &protocols,
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
-	}
-	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(n.admin) }()
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-	}
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), adminDrain)
-	defer cancel()
-	if err := srv.Shutdown(patience); err != nil {
-		_ = srv.Close()
-	}
-	<-failed
-	return nil
+	return httpserver.Serve(ctx, n.admin, httpserver.Config{Handler: n.adminHandler(), Drain: adminDrain, Log: n.log})
 }

@@ -1,0 +1,81 @@
+package httpserver
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// start serves handler; stop ends it and returns how long that took.
+func start(t *testing.T, cfg Config) (addr string, stop func() time.Duration) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	cfg.Log = slog.New(slog.DiscardHandler)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, ln, cfg) }()
+	return ln.Addr().String(), func() time.Duration {
+		begin := time.Now()
+		cancel()
+		require.NoError(t, <-done)
+		return time.Since(begin)
+	}
+}
+
+func TestStopsAtOnceBesideUnusedConnections(t *testing.T) {
+	addr, stop := start(t, Config{Handler: http.NotFoundHandler(), Drain: time.Minute})
+	for range 3 {
+		c, err := net.Dial("tcp", addr)
+		require.NoError(t, err)
+		defer c.Close()
+	}
+	resp, err := http.Get("http://" + addr) // after the dials: the server has accepted them
+	require.NoError(t, err)
+	resp.Body.Close()
+	require.Less(t, stop(), 4*time.Second)
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestRequestsInProgressAreFinishedThenCut(t *testing.T) {
+	errOver := errors.New("over")
+	begun, drained := make(chan struct{}), make(chan struct{})
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begun <- struct{}{}
+		if r.URL.Path == "/short" {
+			<-drained
+			_, _ = io.WriteString(w, "finished")
+			return
+		}
+		<-r.Context().Done()
+		_, _ = io.WriteString(w, context.Cause(r.Context()).Error())
+	})
+	addr, stop := start(t, Config{Handler: handler, Drain: 100 * time.Millisecond, Cut: errOver, OnDrain: func() { close(drained) }})
+	answers := make(chan string, 2)
+	for _, path := range []string{"/short", "/long"} {
+		go func() {
+			resp, err := http.Get("http://" + addr + path)
+			if err != nil {
+				answers <- err.Error()
+				return
+			}
+			defer resp.Body.Close()
+			body, _ := io.ReadAll(resp.Body)
+			answers <- string(body)
+		}()
+		<-begun
+	}
+	stop()
+	require.ElementsMatch(t, []string{"finished", "over"}, []string{<-answers, <-answers})
+	http.DefaultClient.CloseIdleConnections()
+}

@@ -136,6 +136,10 @@ func sinceLastEntry(r *Replay) uint64 {
 	return uint64(max(time.Now().UnixMilli()-changed, 0))
 }
 
+// longestHeaderKey is the length up to which keys are told in a header, where they
+// are for information only: the start has them too. Endpoints refuse long headers.
+const longestHeaderKey = 1 << 10
+
 // request is the head of the attempt's request.
 func (p *plan) request(inv *machine.Invocation) *endpoint.Request {
 	static := p.route.headers[p.version]
@@ -144,8 +148,8 @@ func (p *plan) request(inv *machine.Invocation) *endpoint.Request {
 		h[name] = values
 	}
 	p.route.add(h, "x-restate-invocation-id", inv.ID.String())
-	if inv.Target.Type.Keyed() {
-		p.route.add(h, "x-restate-service-key", escapeKey(inv.Target.Key))
+	if key := inv.Target.Key; inv.Target.Type.Keyed() && len(key) <= longestHeaderKey {
+		p.route.add(h, "x-restate-service-key", escapeKey(key))
 	}
 	if inv.Trace.Parent != "" {
 		p.route.add(h, "traceparent", inv.Trace.Parent)

@@ -155,6 +155,24 @@ func TestObjectWithState(t *testing.T) {
 	})
 }
 
+func TestKeysThatAreTooLongForAHeaderAreInTheStartOnly(t *testing.T) {
+	for key, header := range map[string]string{"a b/": "a%20b%2F", strings.Repeat("k", 2<<20): ""} {
+		b := scripted(t, quickConfig(), func(x *exchange) {
+			if got := x.r.Header.Get("x-restate-service-key"); got != header {
+				t.Errorf("header %.100q, want %q", got, header)
+			}
+			if start, _ := x.replay(1); !strings.Contains(start, hexOf(key)) {
+				t.Error("the start lacks the key")
+			}
+			x.head()
+			x.send(outputHi + end)
+			x.expectEnd()
+		})
+		_, ended := b.shard.call(counter(key), 1, "1")
+		receive(t, ended)
+	}
+}
+
 func TestLazyState(t *testing.T) {
 	versions(t, func(t *testing.T, use func(*bench), _ string) {
 		cfg := quickConfig()

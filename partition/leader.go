@@ -45,8 +45,10 @@ func (p *Partition) newLeadership(ctx context.Context, epoch uint64) (*leadershi
 		log: p.log.With("leader_epoch", epoch),
 	}
 	l.ctx, l.abandon = context.WithCancelCause(ctx)
+	settings := p.batch
+	settings.Seal = l.seal
 	var err error
-	l.proposer, err = raftgroup.NewProposer[machine.Outcome](p.group, raftgroup.ProposerConfig{Seal: l.seal})
+	l.proposer, err = raftgroup.NewProposer[machine.Outcome](p.group, settings)
 	if err != nil {
 		return nil, err
 	}

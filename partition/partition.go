@@ -33,6 +33,10 @@ type Config struct {
 	LocalID   raft.ServerID
 	Voters    []raft.Server
 	Watchdog  *raftgroup.Watchdog
+	// MaxBatchCommands and MaxBatchBytes bound one log entry; 0: the proposer's
+	// defaults.
+	MaxBatchCommands int
+	MaxBatchBytes    int
 	// OnFailed is told once when the replica cannot go on.
 	OnFailed func(error)
 	Log      *slog.Logger
@@ -52,7 +56,8 @@ type Partition struct {
 	pending  atomic.Pointer[leadership] // announced or about to be
 	lead     atomic.Pointer[leadership] // announced and applied
 	ready    *gate
-	commands atomic.Uint64 // applied since the start
+	batch    raftgroup.ProposerConfig // limits of a log entry
+	commands atomic.Uint64            // applied since the start
 }
 
 // GroupID is the number of a partition's Raft group; group 0 is the metadata's.
@@ -64,6 +69,7 @@ func Open(cfg Config) (*Partition, error) {
 		id: cfg.ID, node: cfg.Node, count: cfg.Count, tables: cfg.Tables, invoker: cfg.Invoker, deliver: cfg.Deliver,
 		log:   cfg.Log.With("partition_id", cfg.ID),
 		ready: newGate(),
+		batch: raftgroup.ProposerConfig{MaxBatchCommands: cfg.MaxBatchCommands, MaxBatchBytes: cfg.MaxBatchBytes},
 	}
 	fsm := &fsm{
 		p: p, tables: cfg.Tables, flush: cfg.Flush,

@@ -43,13 +43,12 @@ func Load(args, environ []string) (*Loaded, error) {
 		l.cfg.AutoProvision = false
 		l.origins["auto-provision"] = "flag --production"
 	}
-	if len(l.problems) == 0 {
-		l.complete()
-		l.validate()
-	}
+	l.complete()
+	l.validate()
 	if err := asError(l.problems); err != nil {
 		return nil, err
 	}
+	l.warnInert()
 	return &Loaded{Config: l.cfg, Options: options, Warnings: l.warnings, origins: maps.Clone(l.origins)}, nil
 }
 
@@ -69,7 +68,10 @@ func (l *loader) complete() {
 	if !l.isSet("worker.invoker.additional-request-headers") {
 		invoker.AdditionalRequestHeaders = map[string]string{"x-platform-cluster-name": cfg.ClusterName}
 	}
-	if cfg.EnableVQueues && !cfg.EnableProtocolV7 {
+	switch {
+	case cfg.FlowControl():
+		l.warnings = append(l.warnings, "flow control stays off: this version does not have it (experimental-enable-vqueues)")
+	case cfg.EnableVQueues:
 		l.warnings = append(l.warnings, "flow control stays off: experimental-enable-vqueues needs experimental-enable-protocol-v7 as well")
 	}
 	l.bound("ingress.request-size-limit", &cfg.Ingress.RequestSizeLimit)

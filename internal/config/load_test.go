@@ -120,7 +120,26 @@ func TestEnvironmentForms(t *testing.T) {
 	require.Equal(t, []string{
 		"environment variable PLATFORM_BASEDIR is ignored: unknown key; did you mean base-dir?",
 		"flow control stays off: experimental-enable-vqueues needs experimental-enable-protocol-v7 as well",
+		"metadata-client.addresses is set (environment variable PLATFORM_METADATA_CLIENT__ADDRESSES) but has no effect in this version",
+		"worker.invoker.no-proxy is set (environment variable PLATFORM_WORKER__INVOKER__NO_PROXY) but has no effect in this version",
 	}, loaded.Warnings)
+}
+
+func TestSettingsWithoutEffectAreNamed(t *testing.T) {
+	byPath := index(keys(Default()))
+	for _, path := range inert {
+		require.Contains(t, byPath, path)
+	}
+	require.Empty(t, load(t, nil, "PLATFORM_NETWORKING__CONNECT_TIMEOUT=3s", "PLATFORM_DEFAULT_REPLICATION=1").Warnings, "defaults")
+	require.Equal(t, []string{"default-replication is set (flag --default-replication) but has no effect in this version"},
+		load(t, []string{"--default-replication=3"}).Warnings)
+}
+
+func TestProblemsOfBothKindsAreReportedTogether(t *testing.T) {
+	_, err := Load([]string{"--bind-port=x", "--default-num-partitions=0"}, nil)
+	require.ErrorContains(t, err, "bind-port: expected a whole number, got")
+	require.ErrorContains(t, err, "default-num-partitions: expected a whole number from 1 to 65535")
+	require.ErrorContains(t, err, "2 problems")
 }
 
 func TestFlagsThatAreNotKeys(t *testing.T) {

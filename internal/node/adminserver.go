@@ -23,7 +23,7 @@ func (n *Node) adminHandler() http.Handler {
 		Version:            version.Version(),
 		IngressEndpoint:    n.cfg.Ingress.AdvertisedAddress,
 		IngressPort:        port(n.ingress.Addr()),
-		Features:           map[string]bool{"protocol_v7": n.cfg.EnableProtocolV7, "vqueues": n.cfg.FlowControl()},
+		Features:           map[string]bool{"protocol_v7": n.cfg.EnableProtocolV7, "vqueues": false},
 		Defaults:           func() *metadata.Defaults { return &defaults },
 		Logger:             n.log.With("component", "platform/admin"),
 	}

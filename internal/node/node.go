@@ -173,6 +173,7 @@ func (n *Node) openPartition(id, count uint32) (*partition.Partition, error) {
 		Tables: tables, Flush: n.tables.Flush, Storage: logs, Invoker: n.invoker, Deliver: n.router.Deliver,
 		Transport: n.transport, LocalID: n.replica().ID, Voters: n.voters(),
 		Watchdog: n.watchdog, OnFailed: n.fail, Log: n.log,
+		MaxBatchCommands: n.cfg.Worker.MaxCommandBatchSize, MaxBatchBytes: int(n.cfg.Worker.MaxCommandBatchBytes),
 	})
 }
 

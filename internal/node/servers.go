@@ -41,6 +41,7 @@ func (n *Node) newInvoker() *invoker.Invoker {
 	e.MaxStreams = c.HTTP2StreamsPerConnectionLimit
 	e.StreamWindow = int(c.HTTP2InitialStreamWindowSize)
 	e.ConnWindow = int(c.HTTP2InitialConnectionWindowSize)
+	e.MaxFrame = int(c.HTTP2MaxFrameSize)
 	return invoker.New(settings, n.metadata, n.log.With("component", "platform/invoker"))
 }
 

@@ -20,6 +20,7 @@ type Config struct {
 	MaxStreams     int           // per HTTP/2 connection
 	StreamWindow   int           // bytes a peer may send per stream before they are consumed
 	ConnWindow     int           // the same for an HTTP/2 connection
+	MaxFrame       int           // bytes of an HTTP/2 frame that a peer may send
 	MaxHeader      int           // bytes of a response head
 	Guard          Guard
 	TLS            *tls.Config // nil: the system's roots
@@ -30,7 +31,7 @@ func DefaultConfig() Config {
 	return Config{
 		ConnectTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute, DrainTimeout: 5 * time.Second,
 		PingInterval: 40 * time.Second, PingTimeout: 20 * time.Second,
-		MaxStreams: 128, StreamWindow: 2 << 20, ConnWindow: 5 << 20, MaxHeader: 64 << 10,
+		MaxStreams: 128, StreamWindow: 2 << 20, ConnWindow: 5 << 20, MaxFrame: 16 << 10, MaxHeader: 64 << 10,
 	}
 }
 
@@ -81,6 +82,7 @@ func (c *Client) transport(http2 bool) *http.Transport {
 		MaxIdleConnsPerHost: c.cfg.MaxStreams, DisableCompression: true, MaxResponseHeaderBytes: int64(c.cfg.MaxHeader),
 		DialContext: c.dialer.DialContext,
 		HTTP2: &http.HTTP2Config{
+			MaxReadFrameSize:              c.cfg.MaxFrame,
 			MaxReceiveBufferPerConnection: min(c.cfg.ConnWindow, maxReceive),
 			MaxReceiveBufferPerStream:     min(c.cfg.StreamWindow, maxReceive),
 			SendPingTimeout:               c.cfg.PingInterval,

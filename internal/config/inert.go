@@ -1,0 +1,36 @@
+package config
+
+import "fmt"
+
+// inert are keys that are known, so that configurations written for a cluster or a
+// later version load, but that nothing reads yet.
+var inert = []string{
+	"default-replication",
+	"disable-prometheus",
+	"metadata-client.addresses",
+	"networking.connect-timeout",
+	"networking.http2-keep-alive-interval",
+	"networking.http2-keep-alive-timeout",
+	"worker.invoker.memory-limit",
+	"worker.invoker.per-invocation-memory-limit",
+	"worker.invoker.max-awaited-future-depth",
+	"worker.invoker.http-proxy",
+	"worker.invoker.no-proxy",
+	"worker.invoker.request-identity-private-key-pem-file",
+	"worker.invoker.request-identity-expiration",
+}
+
+// warnInert says which settings have no effect: an operator who set a proxy or a
+// signing key must not believe that they are used.
+func (l *loader) warnInert() {
+	standard := index(keys(Default()))
+	for _, path := range inert {
+		if !l.isSet(path) {
+			continue
+		}
+		was, _ := textOf(standard[path].value)
+		if now, _ := textOf(l.byPath[path].value); now != was {
+			l.warnings = append(l.warnings, fmt.Sprintf("%s is set (%s) but has no effect in this version", path, l.origins[path]))
+		}
+	}
+}

@@ -50,6 +50,9 @@ func decodeJSON(body []byte, into any) error {
 		what := "the request body"
 		if mismatch.Field != "" {
 			what = "the field '" + mismatch.Field + "'"
+			if isMap(into, mismatch.Field) && mismatch.Type.Kind() == reflect.String {
+				what = "each value of " + what // the decoder does not say which
+			}
 		}
 		return &failure{
 			status:  http.StatusUnprocessableEntity,
@@ -60,6 +63,16 @@ func decodeJSON(body []byte, into any) error {
 		return badRequest("the request body is not valid: %v", err)
 	}
 	return nil
+}
+
+// isMap reports whether the named JSON field of a struct is a map.
+func isMap(into any, name string) bool {
+	for field := range reflect.TypeOf(into).Elem().Fields() {
+		if field.Tag.Get("json") == name {
+			return field.Type.Kind() == reflect.Map
+		}
+	}
+	return false
 }
 
 // position turns the offset of a syntax error, which counts the bytes read

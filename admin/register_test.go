@@ -144,7 +144,7 @@ func TestRegisterRefusals(t *testing.T) {
 		{"not an object", `["uri"]`, 422, "", "the request body must be an object, not an array"},
 		{"wrong type", `{"uri":"http://a","force":"yes"}`, 422, "", "the field 'force' must be a boolean, not a string"},
 		{"wrong type of uri", `{"uri":7}`, 422, "", "the field 'uri' must be a string, not a number"},
-		{"wrong type inside", `{"uri":"http://a","additional_headers":{"a":1}}`, 422, "", "the field 'additional_headers"},
+		{"wrong type inside", `{"uri":"http://a","additional_headers":{"a":1}}`, 422, "", "each value of the field 'additional_headers' must be a string, not a number"},
 		{"wrong type of headers", `{"uri":"http://a","additional_headers":[]}`, 422, "", "the field 'additional_headers' must be an object, not an array"},
 		{"nothing to register", `{}`, 422, "", "the field 'uri' is required"},
 		{"both kinds", `{"uri":"http://a","arn":"arn:x"}`, 400, "", "exclude each other"},

@@ -43,7 +43,7 @@ func sampleInvocation(id ids.Invocation, n uint64) *machine.Invocation {
 	}
 }
 
-var payload = make([]byte, 200)
+var payload = fmt.Appendf(nil, "%0200d", 12345)
 
 // life applies the reads and writes of an invocation's two commits.
 func invoke(s machine.State, id ids.Invocation, n uint64) {
@@ -125,4 +125,108 @@ func benchLife(b *testing.B, size int, purging bool) {
 	lives(b.N)
 	b.StopTimer()
 	reportCPU(b, from)
+}
+
+// BenchmarkUnknown looks for an invocation that does not exist among 100,000
+// completed ones.
+func BenchmarkUnknown(b *testing.B) {
+	db := openAt(b, b.TempDir())
+	defer db.Close()
+	p := partition(b, db, 1)
+	const n = 100_000
+	fillWith(b, p, n, finish)
+	from := cpuTime()
+	b.ResetTimer()
+	for i := range b.N {
+		if i%16 == 0 {
+			p.txn.reset() // as often as batches end
+		}
+		inv, err := p.Begin().Invocation(scatteredID(uint64(n + i)))
+		if inv != nil || err != nil {
+			b.Fatal("found")
+		}
+	}
+	b.StopTimer()
+	reportCPU(b, from)
+}
+
+// fillWith makes n invocations and does something to each, in batches.
+func fillWith(b *testing.B, p *Partition, n uint64, then func(machine.State, ids.Invocation)) {
+	index, _ := p.Applied()
+	for i := uint64(0); i < n; i += 100 {
+		for _, do := range []func(*Txn, uint64){
+			func(t *Txn, n uint64) { invoke(t, scatteredID(n), n) },
+			func(t *Txn, n uint64) { then(t, scatteredID(n)) },
+		} {
+			txn := p.Begin()
+			for j := range uint64(100) {
+				do(txn, i+j)
+			}
+			index++
+			require.NoError(b, txn.Commit(index, 1))
+		}
+	}
+}
+
+func suspend(s machine.State, id ids.Invocation) {
+	inv, _ := s.Invocation(id)
+	inv.Status, inv.Await = machine.Suspended, &journal.Future{Signals: []uint32{1}}
+	s.PutInvocation(inv)
+}
+
+// BenchmarkLiveScan reads 100,000 suspended invocations, as a new leader does.
+func BenchmarkLiveScan(b *testing.B) {
+	db := openAt(b, b.TempDir())
+	defer db.Close()
+	p := partition(b, db, 1)
+	const n = 100_000
+	fillWith(b, p, n, suspend)
+	flush(b, db)
+	from := cpuTime()
+	for b.Loop() {
+		v, count := p.View(), 0
+		for _, err := range v.Live() {
+			require.NoError(b, err)
+			count++
+		}
+		require.Equal(b, n, count)
+		v.Close()
+	}
+	reportCPU(b, from)
+}
+
+// BenchmarkLeader is what a leader reads, with 100,000 suspended invocations.
+func BenchmarkLeader(b *testing.B) {
+	db := openAt(b, b.TempDir())
+	defer db.Close()
+	p := partition(b, db, 1)
+	const n = 100_000
+	fillWith(b, p, n, suspend)
+	stateful := machine.Object{Service: "Counter", Key: "a"}
+	txn := p.Begin()
+	for i := range 10 {
+		txn.PutValue(stateful, fmt.Append(nil, "key", i), payload)
+	}
+	index, _ := p.Applied()
+	require.NoError(b, txn.Commit(index+1, 1))
+	flush(b, db)
+
+	run := func(name string, read func(v *View, i int)) {
+		b.Run(name, func(b *testing.B) {
+			from := cpuTime()
+			for i := range b.N {
+				v := p.View()
+				read(v, i)
+				v.Close()
+			}
+			reportCPU(b, from)
+		})
+	}
+	run("view", func(*View, int) {})
+	run("no-values", func(v *View, i int) {
+		_, _, _ = v.Values(machine.Object{Service: "Counter", Key: fmt.Sprint(i)}, 1<<20)
+	})
+	run("ten-values", func(v *View, _ int) { _, _, _ = v.Values(stateful, 1<<20) })
+	run("invocation", func(v *View, i int) { _, _ = v.Invocation(scatteredID(uint64(i*7919) % n)) })
+	run("journal", func(v *View, i int) { _, _ = v.Journal(scatteredID(uint64(i*7919)%n), 1) })
 }

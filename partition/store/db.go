@@ -88,6 +88,8 @@ func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock) *pebble.Op
 		MemTableStopWritesThreshold: 4,
 		FormatMajorVersion:          pebble.FormatTableFormatV6, // raised by hand, after a look at what it needs
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
+		L0CompactionThreshold:       8,  // rows come at random places of the key space: a compaction
+		L0StopWritesThreshold:       24, // rewrites what it meets, so they wait for more company
 		Logger:                      pebbleLogger{log},
 		EventListener: &pebble.EventListener{
 			BackgroundError: func(err error) { log.Error("flush or compaction failed, will be tried again", "err", err) },
@@ -96,6 +98,7 @@ func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock) *pebble.Op
 	}
 	for i := range po.Levels {
 		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		po.Levels[i].BlockSize = 16 << 10
 	}
 	return po
 }

@@ -24,7 +24,9 @@ var (
 )
 
 // leadership is what a replica does while it leads, from one epoch's announcement
-// to its end. The epoch is Raft's term.
+// to its end. The epoch is one more than the last one in the tables. It is not
+// Raft's term, because a leader that abandoned its duties may take them up again
+// within the same term.
 type leadership struct {
 	p        *Partition
 	ctx      context.Context // ends with the leadership
@@ -39,15 +41,18 @@ type leadership struct {
 	log      *slog.Logger
 }
 
-func (p *Partition) newLeadership(ctx context.Context, epoch uint64) (*leadership, error) {
+func (p *Partition) newLeadership(ctx context.Context) (*leadership, error) {
+	last, err := p.lastEpoch()
+	if err != nil {
+		return nil, err
+	}
 	l := &leadership{
-		p: p, epoch: epoch, clock: newClock(), waiters: newWaiters(),
-		log: p.log.With("leader_epoch", epoch),
+		p: p, epoch: last + 1, clock: newClock(), waiters: newWaiters(),
+		log: p.log.With("leader_epoch", last+1),
 	}
 	l.ctx, l.abandon = context.WithCancelCause(ctx)
 	settings := p.batch
 	settings.Seal = l.seal
-	var err error
 	l.proposer, err = raftgroup.NewProposer[machine.Outcome](p.group, settings)
 	if err != nil {
 		return nil, err
@@ -59,10 +64,20 @@ func (p *Partition) newLeadership(ctx context.Context, epoch uint64) (*leadershi
 	return l, nil
 }
 
+// lastEpoch is the newest epoch that was announced. Whoever was elected has applied
+// everything of former leaders before it asks.
+func (p *Partition) lastEpoch() (uint64, error) {
+	view := p.tables.View()
+	defer view.Close()
+	meta, err := view.Meta()
+	return meta.Epoch, err
+}
+
 // runLeader does the leader's duties until ctx ends, which is when leadership is
 // lost. An error gives leadership up.
-func (p *Partition) runLeader(ctx context.Context, term uint64) error {
-	l, err := p.newLeadership(ctx, term)
+func (p *Partition) runLeader(ctx context.Context, _ uint64) error {
+	<-p.opened
+	l, err := p.newLeadership(ctx)
 	if err != nil {
 		return fmt.Errorf("partition %d: %w", p.id, err)
 	}

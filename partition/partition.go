@@ -53,6 +53,7 @@ type Partition struct {
 	deliver func(ctx context.Context, to uint32, d *machine.Deliver) error
 	log     *slog.Logger
 
+	opened   chan struct{}              // closed once the fields above are set
 	pending  atomic.Pointer[leadership] // announced or about to be
 	lead     atomic.Pointer[leadership] // announced and applied
 	ready    *gate
@@ -67,9 +68,10 @@ func GroupID(partition uint32) uint32 { return partition + 1 }
 func Open(cfg Config) (*Partition, error) {
 	p := &Partition{
 		id: cfg.ID, node: cfg.Node, count: cfg.Count, tables: cfg.Tables, invoker: cfg.Invoker, deliver: cfg.Deliver,
-		log:   cfg.Log.With("partition_id", cfg.ID),
-		ready: newGate(),
-		batch: raftgroup.ProposerConfig{MaxBatchCommands: cfg.MaxBatchCommands, MaxBatchBytes: cfg.MaxBatchBytes},
+		log:    cfg.Log.With("partition_id", cfg.ID),
+		ready:  newGate(),
+		opened: make(chan struct{}),
+		batch:  raftgroup.ProposerConfig{MaxBatchCommands: cfg.MaxBatchCommands, MaxBatchBytes: cfg.MaxBatchBytes},
 	}
 	fsm := &fsm{
 		p: p, tables: cfg.Tables, flush: cfg.Flush,
@@ -93,6 +95,7 @@ func Open(cfg Config) (*Partition, error) {
 		return nil, fmt.Errorf("open partition %d: %w", cfg.ID, err)
 	}
 	p.group = group
+	close(p.opened)
 	return p, nil
 }
 

@@ -147,7 +147,7 @@ func (n *Node) join(ctx context.Context) error {
 // openPartitions starts this node's replicas.
 func (n *Node) openPartitions() error {
 	cluster, _ := n.metadata.Cluster()
-	n.router = &router{partitions: make([]*partition.Partition, cluster.Partitions)}
+	n.router = newRouter(cluster.Partitions)
 	n.invoker = n.newInvoker()
 	var g errgroup.Group
 	for i := range n.router.partitions {
@@ -156,7 +156,11 @@ func (n *Node) openPartitions() error {
 			return err
 		})
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	close(n.router.opened)
+	return nil
 }
 
 func (n *Node) openPartition(id, count uint32) (*partition.Partition, error) {

@@ -19,7 +19,14 @@ const patience = 10 * time.Second
 
 // router takes requests to the partitions that own them, and asks again, with the
 // same ids, while leaders change.
-type router struct{ partitions []*partition.Partition }
+type router struct {
+	partitions []*partition.Partition
+	opened     chan struct{} // closed once all of them are set
+}
+
+func newRouter(count uint32) *router {
+	return &router{partitions: make([]*partition.Partition, count), opened: make(chan struct{})}
+}
 
 var _ ingress.Invocations = (*router)(nil)
 
@@ -78,6 +85,11 @@ func (r *router) Output(ctx context.Context, id ids.Invocation) (ingress.Answer,
 // Deliver hands messages to the leader of a partition; it is what outboxes ship
 // with, and leaves repeating to them.
 func (r *router) Deliver(ctx context.Context, to uint32, d *machine.Deliver) error {
+	select {
+	case <-r.opened: // a partition may lead before its neighbours are open
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	return r.partitions[to].Deliver(ctx, d)
 }
 

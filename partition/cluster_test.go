@@ -1,0 +1,228 @@
+package partition
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	restate "github.com/restatedev/sdk-go"
+	"github.com/restatedev/sdk-go/server"
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/ids"
+	"platform/internal/raftgroup"
+	"platform/invoker"
+	"platform/invoker/discovery"
+	"platform/metadata"
+	"platform/partition/journal"
+	"platform/partition/machine"
+	"platform/partition/store"
+)
+
+// cluster is a few partitions of one node, on a real log and real tables, with a
+// service of the Go SDK behind them.
+type cluster struct {
+	partitions []*Partition
+	opened     chan struct{}
+	schemas    *metadata.Schemas
+}
+
+// Schemas implements invoker.Registry.
+func (c *cluster) Schemas() *metadata.Schemas { return c.schemas }
+
+func (c *cluster) deliver(ctx context.Context, to uint32, d *machine.Deliver) error {
+	<-c.opened
+	return c.partitions[to].Deliver(ctx, d)
+}
+
+func (c *cluster) owner(id ids.Invocation) *Partition {
+	return c.partitions[machine.PartitionOf(id.PartitionKey(), uint32(len(c.partitions)))]
+}
+
+func newCluster(t *testing.T, count uint32, services ...restate.ServiceDefinition) *cluster {
+	t.Helper()
+	dir := t.TempDir()
+	log := slog.New(slog.DiscardHandler)
+	c := &cluster{partitions: make([]*Partition, count), opened: make(chan struct{})}
+	logs, err := raftgroup.OpenLogDB(filepath.Join(dir, "log"), raftgroup.LogDBOptions{Logger: log})
+	require.NoError(t, err)
+	tables, err := store.Open(filepath.Join(dir, "state"), store.Options{Logger: log})
+	require.NoError(t, err)
+	transport, err := raftgroup.NewTransport(raftgroup.TransportConfig{ClusterID: "test", NodeID: "n1", Address: "127.0.0.1:1", Logger: log})
+	require.NoError(t, err)
+	iv := invoker.New(invoker.DefaultConfig(), c, log)
+	c.discover(t, iv, services)
+	for i := range count {
+		own, err := tables.Partition(i)
+		require.NoError(t, err)
+		storage, err := logs.Storage(GroupID(i))
+		require.NoError(t, err)
+		c.partitions[i], err = Open(Config{
+			ID: i, Count: count, Node: "n1", Tables: own, Flush: tables.Flush, Storage: storage,
+			Invoker: iv, Deliver: c.deliver, Transport: transport, Profile: raftgroup.Test(), LocalID: "n1",
+			Voters: []raft.Server{{ID: "n1", Address: "127.0.0.1:1"}}, Log: log,
+		})
+		require.NoError(t, err)
+	}
+	close(c.opened)
+	t.Cleanup(func() {
+		for _, p := range c.partitions {
+			require.NoError(t, p.Close(context.Background()))
+		}
+		iv.Close()
+		require.NoError(t, transport.Close())
+		require.NoError(t, tables.Close())
+		require.NoError(t, logs.Close())
+	})
+	for _, p := range c.partitions {
+		require.NoError(t, p.WaitLeading(t.Context()))
+	}
+	return c
+}
+
+// discover serves the services and registers them, without a metadata group.
+func (c *cluster) discover(t *testing.T, iv *invoker.Invoker, services []restate.ServiceDefinition) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := ln.Addr().String()
+	require.NoError(t, ln.Close())
+	endpoint := server.NewRestate().WithLogger(slog.DiscardHandler, false)
+	for _, s := range services {
+		endpoint = endpoint.Bind(s)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = endpoint.Start(ctx, addr) })
+	t.Cleanup(func() { cancel(); serving.Wait() })
+
+	var d *metadata.Deployment
+	require.Eventually(t, func() bool {
+		d, err = discovery.New(iv.Client(), discovery.DefaultConfig()).Discover(t.Context(), discovery.Request{URI: "http://" + addr})
+		return err == nil
+	}, 20*time.Second, 10*time.Millisecond)
+	d.ID = "dp_1test"
+	c.schemas = &metadata.Schemas{Deployments: map[ids.Deployment]*metadata.Deployment{d.ID: d}, Services: map[string]*metadata.Service{}}
+	for _, s := range d.Services {
+		s.Deployment = d.ID
+		c.schemas.Services[s.Name] = s
+	}
+}
+
+// request is a call of a service's handler with a JSON text.
+func request(service, handler, json string) *machine.Invoke {
+	return &machine.Invoke{
+		ID:        ids.NewInvocation(rand.Uint64(), [16]byte{0: 1, 8: byte(rand.Uint32()), 9: byte(rand.Uint32()), 10: byte(rand.Uint32())}),
+		Target:    machine.Target{Service: service, Handler: handler},
+		Input:     journal.NewInput(nil, []byte(json)),
+		Retention: machine.Retention{Completion: 60_000, Journal: 60_000},
+	}
+}
+
+func TestCallsCrossPartitions(t *testing.T) {
+	leaf := restate.NewService("Leaf").Handler("double", restate.NewServiceHandler(
+		func(_ restate.Context, n int) (int, error) { return 2 * n, nil }))
+	root := restate.NewService("Root").Handler("sum", restate.NewServiceHandler(
+		func(ctx restate.Context, n int) (int, error) {
+			sum := 0
+			for i := range n {
+				v, err := restate.Service[int](ctx, "Leaf", "double").Request(i)
+				if err != nil {
+					return 0, err
+				}
+				sum += v
+			}
+			return sum, nil
+		}))
+	c := newCluster(t, 3, leaf, root)
+	inv := request("Root", "sum", "20")
+	ended, _, err := c.owner(inv.ID).Call(t.Context(), inv)
+	require.NoError(t, err)
+	require.Nil(t, ended.Result.Failure)
+	require.Equal(t, "380", string(ended.Result.Value))
+}
+
+func TestALeaderThatGivesUpLeadsAgainAndFinishesWhatRan(t *testing.T) {
+	release := make(chan struct{})
+	started := make(chan struct{}, 100)
+	runs := make(chan int, 100)
+	gated := restate.NewService("Gated").Handler("pass", restate.NewServiceHandler(
+		func(ctx restate.Context, n int) (int, error) {
+			v, err := restate.Run(ctx, func(restate.RunContext) (int, error) { runs <- n; return n + 1, nil })
+			if err != nil {
+				return 0, err
+			}
+			started <- struct{}{}
+			<-release
+			return v, nil
+		}))
+	c := newCluster(t, 1, gated)
+	p := c.partitions[0]
+	const calls = 8
+	sent := make([]*machine.Invoke, calls)
+	for i := range sent {
+		sent[i] = request("Gated", "pass", fmt.Sprint(i))
+		o, err := p.Invoke(t.Context(), sent[i])
+		require.NoError(t, err)
+		require.Equal(t, machine.OK, o.Code)
+	}
+	for range calls {
+		<-started
+	}
+	require.Len(t, runs, calls)
+
+	before, err := p.leader()
+	require.NoError(t, err)
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := p.Await(t.Context(), sent[0].ID)
+		waiting <- err
+	}()
+	require.Eventually(t, func() bool {
+		before.waiters.mu.Lock()
+		defer before.waiters.mu.Unlock()
+		return len(before.waiters.byID) == 1
+	}, 10*time.Second, time.Millisecond)
+	before.abandon(errOutdated)
+	require.ErrorIs(t, <-waiting, raftgroup.ErrUnknownOutcome, "who waits on a leader hears that it is none any more")
+	require.Eventually(t, func() bool {
+		l, err := p.leader()
+		return err == nil && l != before && l.epoch > before.epoch
+	}, 20*time.Second, 5*time.Millisecond)
+	close(release)
+
+	require.NoError(t, p.WaitLeading(t.Context()))
+	for i, inv := range sent {
+		ended, err := p.Await(t.Context(), inv.ID)
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprint(i+1), string(ended.Result.Value))
+	}
+	require.Len(t, runs, calls, "no step ran again")
+}
+
+func TestTheSameIDIsAnsweredOnce(t *testing.T) {
+	bodies := make(chan struct{}, 100)
+	once := restate.NewService("Once").Handler("run", restate.NewServiceHandler(
+		func(_ restate.Context, s string) (string, error) { bodies <- struct{}{}; return s + "!", nil }))
+	c := newCluster(t, 1, once)
+	inv := request("Once", "run", `"a"`)
+	inv.Request = 7
+	first, o, err := c.partitions[0].Call(t.Context(), inv)
+	require.NoError(t, err)
+	require.Equal(t, machine.OK, o.Code)
+	again, o, err := c.partitions[0].Call(t.Context(), inv)
+	require.NoError(t, err)
+	require.Equal(t, machine.Existing, o.Code)
+	require.True(t, o.Own)
+	require.Equal(t, first.Result, again.Result)
+	require.Len(t, bodies, 1)
+	_, err = c.partitions[0].Await(t.Context(), request("Once", "run", `""`).ID)
+	require.ErrorIs(t, err, ErrNotFound)
+}

@@ -2,10 +2,13 @@ package store
 
 import (
 	"log/slog"
+	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"pgregory.net/rapid"
 )
 
 func TestMain(m *testing.M) {
@@ -14,6 +17,11 @@ func TestMain(m *testing.M) {
 	}
 	goleak.VerifyTestMain(m)
 }
+
+const (
+	testWait = 20 * time.Second
+	testTick = time.Millisecond
+)
 
 func quiet() Options { return Options{Logger: slog.New(slog.DiscardHandler)} }
 
@@ -39,4 +47,12 @@ func partition(t require.TestingT, db *DB, id uint32) *Partition {
 // flush makes what was committed durable.
 func flush(t require.TestingT, db *DB) {
 	require.NoError(t, db.pebble.Flush())
+}
+
+// tempDir is a directory for one run of a property.
+func tempDir(t *rapid.T) string {
+	dir, err := os.MkdirTemp("", "store")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return dir
 }

@@ -1,0 +1,210 @@
+package store
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+func commit(t require.TestingT, p *Partition, index uint64, write func(machine.State)) {
+	txn := p.Begin()
+	write(txn)
+	require.NoError(t, txn.Commit(index, 1))
+}
+
+func TestAppliedAndMetaAreOfTheLastCommit(t *testing.T) {
+	dir := t.TempDir()
+	db := openAt(t, dir)
+	p := partition(t, db, 9)
+	require.Same(t, p, partition(t, db, 9))
+	txn := p.Begin()
+	*txn.Meta() = machine.Meta{Epoch: 3, Clock: 4, Attempt: 5}
+	index, term := p.Applied()
+	require.Zero(t, index+term, "not before the commit")
+	require.NoError(t, txn.Commit(17, 2))
+	index, term = p.Applied()
+	require.Equal(t, [2]uint64{17, 2}, [2]uint64{index, term})
+
+	index, _, err := p.Durable()
+	require.NoError(t, err)
+	require.Zero(t, index, "not before a flush")
+	wait, err := db.Flush()
+	require.NoError(t, err)
+	require.NoError(t, wait(t.Context()))
+	index, term, err = p.Durable()
+	require.NoError(t, err)
+	require.Equal(t, [2]uint64{17, 2}, [2]uint64{index, term})
+
+	commit(t, p, 18, func(machine.State) {})
+	require.NoError(t, db.Close())
+	db = openAt(t, dir)
+	defer db.Close()
+	p = partition(t, db, 9)
+	index, term = p.Applied()
+	require.Equal(t, [2]uint64{17, 2}, [2]uint64{index, term}, "what was not flushed is gone")
+	require.Equal(t, machine.Meta{Epoch: 3, Clock: 4, Attempt: 5}, *p.Begin().Meta())
+}
+
+func TestPartitionsDoNotMeet(t *testing.T) {
+	db := open(t)
+	for id := range uint32(3) {
+		commit(t, partition(t, db, id), 1, func(s machine.State) {
+			s.PutInvocation(&machine.Invocation{ID: testID(1), Status: machine.Invoked, Attempt: uint64(id)})
+		})
+	}
+	for id := range uint32(3) {
+		v := partition(t, db, id).View()
+		n := 0
+		for inv, err := range v.Live() {
+			require.NoError(t, err)
+			require.EqualValues(t, id, inv.Attempt)
+			n++
+		}
+		require.Equal(t, 1, n)
+		require.NoError(t, v.Close())
+	}
+	_, err := db.Partition(maxPartition + 1)
+	require.Error(t, err)
+}
+
+func TestDiscardedWritesAreForgotten(t *testing.T) {
+	p := partition(t, open(t), 1)
+	txn := p.Begin()
+	txn.PutInvocation(&machine.Invocation{ID: testID(1), Status: machine.Invoked})
+	txn.PutOutgoing(1, 1, &machine.Complete{})
+	txn.Meta().Epoch = 5
+	txn.Discard()
+	txn = p.Begin()
+	require.Zero(t, *txn.Meta())
+	inv, err := txn.Invocation(testID(1))
+	require.NoError(t, err)
+	require.Nil(t, inv)
+	n, err := txn.LastSent(1)
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
+
+func TestAPartitionThatFailedTakesNoMoreCommits(t *testing.T) {
+	p := partition(t, open(t), 1)
+	commit(t, p, 5, func(machine.State) {})
+	require.Error(t, p.Begin().Commit(5, 1), "an entry is applied once")
+	require.Error(t, p.Begin().Commit(6, 1))
+	index, _ := p.Applied()
+	require.EqualValues(t, 5, index)
+}
+
+func TestViewIsOfOneCommit(t *testing.T) {
+	p := partition(t, open(t), 1)
+	commit(t, p, 1, func(s machine.State) {
+		s.PutInvocation(&machine.Invocation{ID: testID(1), Status: machine.Invoked, Length: 1})
+		s.AppendEntry(testID(1), 0, journal.Entry{Type: journal.Input})
+	})
+	v := p.View()
+	commit(t, p, 2, func(s machine.State) {
+		s.DeleteInvocation(testID(1))
+		s.DeleteJournal(testID(1), 1)
+	})
+	meta, err := v.Meta()
+	require.NoError(t, err)
+	require.EqualValues(t, 1, meta.Index)
+	for inv, err := range v.Live() { // reading others while a scan is open
+		require.NoError(t, err)
+		_, err = v.Journal(inv.ID, inv.Length)
+		require.NoError(t, err)
+		_, err = v.Journal(inv.ID, inv.Length+1)
+		require.ErrorIs(t, err, ErrDamaged, "a journal that is shorter than its record says")
+	}
+	require.NoError(t, v.Close())
+	require.NoError(t, v.Close(), "twice is no harm")
+
+	v = p.View()
+	defer v.Close()
+	inv, err := v.Invocation(testID(1))
+	require.NoError(t, err)
+	require.Nil(t, inv)
+}
+
+func TestValuesAreBoundedInBytes(t *testing.T) {
+	p, o := partition(t, open(t), 1), machine.Object{Service: "S", Key: "k"}
+	commit(t, p, 1, func(s machine.State) {
+		for _, key := range []string{"a", "b", "c"} {
+			s.PutValue(o, []byte(key), []byte("12345"))
+		}
+	})
+	v := p.View()
+	defer v.Close()
+	for limit, want := range map[int]int{0: 0, 5: 0, 6: 1, 12: 2, 17: 2, 18: 3} {
+		entries, complete, err := v.Values(o, limit)
+		require.NoError(t, err)
+		require.Len(t, entries, want)
+		require.Equal(t, want == 3, complete)
+	}
+	entries, complete, err := v.Values(machine.Object{Service: "S"}, 0)
+	require.NoError(t, err)
+	require.True(t, complete)
+	require.Empty(t, entries)
+}
+
+func TestTimersOfOneMillisecondComeTogether(t *testing.T) {
+	p := partition(t, open(t), 1)
+	commit(t, p, 1, func(s machine.State) {
+		for i := range byte(6) {
+			s.PutTimer(machine.Timer{At: 10 + int64(i)/3, ID: testID(i)})
+		}
+	})
+	v := p.View()
+	defer v.Close()
+	due, more, err := v.Timers(0, 100, 1)
+	require.NoError(t, err)
+	require.Len(t, due, 3)
+	require.True(t, more)
+	due, more, err = v.Timers(11, 100, 3)
+	require.NoError(t, err)
+	require.Len(t, due, 3)
+	require.False(t, more)
+	due, _, err = v.Timers(0, 11, 100)
+	require.NoError(t, err)
+	require.Len(t, due, 3, "the end is not included")
+}
+
+func TestCloseWaitsForViewsAndRefusesNewOnes(t *testing.T) {
+	db := openAt(t, t.TempDir())
+	p := partition(t, db, 1)
+	v := p.View()
+	closed := make(chan error)
+	go func() { closed <- db.Close() }()
+	require.Eventually(t, func() bool {
+		late := p.View()
+		defer late.Close()
+		_, err := late.Invocation(testID(1))
+		return err != nil
+	}, testWait, testTick)
+	select {
+	case <-closed:
+		require.Fail(t, "closed under an open view")
+	default:
+	}
+	_, err := v.Invocation(testID(1))
+	require.NoError(t, err)
+	require.NoError(t, v.Close())
+	require.NoError(t, <-closed)
+	_, err = p.View().Meta()
+	require.ErrorIs(t, err, ErrClosed)
+}
+
+func TestFlushGivesUpWithItsContext(t *testing.T) {
+	db := open(t)
+	commit(t, partition(t, db, 1), 1, func(machine.State) {})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	db.flusher.running.Lock() // so that it cannot be done before
+	wait, err := db.Flush()
+	require.NoError(t, err)
+	require.ErrorIs(t, wait(ctx), context.Canceled)
+	db.flusher.running.Unlock()
+	require.NoError(t, wait(t.Context()))
+}

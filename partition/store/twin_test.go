@@ -1,0 +1,318 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"platform/internal/ids"
+	"platform/partition/journal"
+	"platform/partition/machine"
+	"platform/partition/machine/machinetest"
+)
+
+// world is the small set of ids, objects and so on that histories are about, so
+// that operations meet.
+type world struct {
+	length map[ids.Invocation]uint32
+	sent   map[uint32]uint64
+	seq    uint64
+}
+
+var worldKeys = []string{"", "a", "a\x00", "a\x00\x01", "a\x00\xff", "b", "\xff\xff"}
+
+func drawKey(t *rapid.T, label string) string { return rapid.SampledFrom(worldKeys).Draw(t, label) }
+
+func drawObject(t *rapid.T) machine.Object {
+	return machine.Object{Scope: drawKey(t, "scope"), Service: drawKey(t, "service"), Key: drawKey(t, "key")}
+}
+
+func drawID(t *rapid.T) ids.Invocation { return testID(rapid.ByteRange(1, 4).Draw(t, "id")) }
+
+func drawNote(t *rapid.T) journal.NotificationID {
+	return rapid.SampledFrom([]journal.NotificationID{
+		journal.Completion(1), journal.Completion(256), journal.NumberedSignal(1), journal.NamedSignal("a"), journal.NamedSignal("a\x00"),
+	}).Draw(t, "note")
+}
+
+func drawTimer(t *rapid.T) machine.Timer {
+	return machine.Timer{
+		At: rapid.Int64Range(-3, 3).Draw(t, "at"), Kind: machine.TimerKind(rapid.ByteRange(0, 2).Draw(t, "timer")),
+		ID: drawID(t), Completion: rapid.Uint32Range(0, 2).Draw(t, "completion"),
+	}
+}
+
+// operations apply the same drawn change to several tables.
+var operations = map[string]func(t *rapid.T, w *world, all ...machine.State){
+	"put invocation": func(t *rapid.T, w *world, all ...machine.State) {
+		w.seq++
+		inv := machine.Invocation{ID: drawID(t), Status: machine.Status(rapid.ByteRange(1, 6).Draw(t, "status")), Attempt: w.seq}
+		for _, s := range all {
+			copied := inv
+			s.PutInvocation(&copied)
+		}
+	},
+	"delete invocation": func(t *rapid.T, _ *world, all ...machine.State) {
+		id := drawID(t)
+		for _, s := range all {
+			s.DeleteInvocation(id)
+		}
+	},
+	"append entries": func(t *rapid.T, w *world, all ...machine.State) {
+		id := drawID(t)
+		for range rapid.SampledFrom([]int{1, 2, manyRows}).Draw(t, "entries") {
+			w.seq++
+			for _, s := range all {
+				s.AppendEntry(id, w.length[id], journal.Entry{Type: journal.Run, AppendedAt: int64(w.seq), Payload: fmt.Append(nil, w.seq)})
+			}
+			w.length[id]++
+		}
+	},
+	"delete journal": func(t *rapid.T, w *world, all ...machine.State) {
+		id := drawID(t)
+		for _, s := range all {
+			s.DeleteJournal(id, w.length[id])
+		}
+		w.length[id] = 0
+	},
+	"put notified": func(t *rapid.T, _ *world, all ...machine.State) {
+		id, note, how := drawID(t), drawNote(t), journal.Settled(rapid.ByteRange(1, 3).Draw(t, "how"))
+		for _, s := range all {
+			s.PutNotified(id, note, how)
+		}
+	},
+	"put value": func(t *rapid.T, w *world, all ...machine.State) {
+		w.seq++
+		o, key := drawObject(t), drawKey(t, "name")
+		for _, s := range all {
+			s.PutValue(o, []byte(key), fmt.Append(nil, w.seq))
+		}
+	},
+	"delete value": func(t *rapid.T, _ *world, all ...machine.State) {
+		o, key := drawObject(t), drawKey(t, "name")
+		for _, s := range all {
+			s.DeleteValue(o, []byte(key))
+		}
+	},
+	"put lock": func(t *rapid.T, _ *world, all ...machine.State) {
+		o, l := drawObject(t), machine.Lock{Tail: rapid.Uint64Range(0, 2).Draw(t, "tail")}
+		if rapid.Bool().Draw(t, "held") {
+			l.Holder = drawID(t)
+		}
+		for _, s := range all {
+			s.PutLock(o, l)
+		}
+	},
+	"put waiting": func(t *rapid.T, _ *world, all ...machine.State) {
+		o, seq, id := drawObject(t), rapid.Uint64Range(0, 300).Draw(t, "seq"), drawID(t)
+		for _, s := range all {
+			s.PutWaiting(o, seq, id)
+		}
+	},
+	"delete waiting": func(t *rapid.T, _ *world, all ...machine.State) {
+		o, seq := drawObject(t), rapid.Uint64Range(0, 300).Draw(t, "seq")
+		for _, s := range all {
+			s.DeleteWaiting(o, seq)
+		}
+	},
+	"put timer": func(t *rapid.T, _ *world, all ...machine.State) {
+		timer := drawTimer(t)
+		for _, s := range all {
+			s.PutTimer(timer)
+		}
+	},
+	"delete timer": func(t *rapid.T, _ *world, all ...machine.State) {
+		timer := drawTimer(t)
+		for _, s := range all {
+			s.DeleteTimer(timer)
+		}
+	},
+	"send": func(t *rapid.T, w *world, all ...machine.State) {
+		to := rapid.Uint32Range(1, 3).Draw(t, "to")
+		for range rapid.SampledFrom([]int{1, manyRows}).Draw(t, "messages") {
+			w.sent[to]++
+			for _, s := range all {
+				s.PutOutgoing(to, w.sent[to], &machine.Complete{Result: journal.Result{Value: fmt.Append(nil, w.sent[to])}})
+			}
+		}
+	},
+	"acknowledge": func(t *rapid.T, w *world, all ...machine.State) {
+		to := rapid.Uint32Range(1, 3).Draw(t, "to")
+		upto := rapid.Uint64Range(0, w.sent[to]+1).Draw(t, "upto")
+		for _, s := range all {
+			s.DeleteOutgoing(to, upto)
+		}
+	},
+	"deliver": func(t *rapid.T, w *world, all ...machine.State) {
+		w.seq++
+		from := rapid.Uint32Range(1, 3).Draw(t, "from")
+		for _, s := range all {
+			s.PutLastDelivered(from, w.seq)
+		}
+	},
+	"meta": func(t *rapid.T, w *world, all ...machine.State) {
+		w.seq++
+		for _, s := range all {
+			*s.Meta() = machine.Meta{Epoch: w.seq, Clock: int64(w.seq), Attempt: w.seq}
+		}
+	},
+}
+
+// readable is what both a State and a View can be asked.
+type readable interface {
+	Invocation(ids.Invocation) (*machine.Invocation, error)
+	Entry(ids.Invocation, uint32) (journal.Entry, error)
+	Notified(ids.Invocation, journal.NotificationID) (journal.Settled, error)
+	Value(machine.Object, []byte) ([]byte, bool, error)
+	Lock(machine.Object) (machine.Lock, error)
+	Waiting(machine.Object, uint64) (ids.Invocation, error)
+	LastSent(uint32) (uint64, error)
+	LastDelivered(uint32) (uint64, error)
+}
+
+// requireAlike compares answers about everything that the operations can have
+// touched, drawn rather than all of it.
+func requireAlike(t *rapid.T, w *world, want, got readable) {
+	for id := byte(1); id <= 4; id++ {
+		same(t, testID(id), want.Invocation, got.Invocation)
+		length := w.length[testID(id)]
+		for i := range length + 1 {
+			a, errA := want.Entry(testID(id), i)
+			b, errB := got.Entry(testID(id), i)
+			require.Equal(t, errA == nil, errB == nil, "entry %d of %d", i, length)
+			require.Equal(t, a, b)
+		}
+		note := drawNote(t)
+		same(t, note, func(n journal.NotificationID) (journal.Settled, error) { return want.Notified(testID(id), n) },
+			func(n journal.NotificationID) (journal.Settled, error) { return got.Notified(testID(id), n) })
+	}
+	for range 5 {
+		o, key, seq := drawObject(t), []byte(drawKey(t, "name")), rapid.Uint64Range(0, 300).Draw(t, "seq")
+		a, foundA, errA := want.Value(o, key)
+		b, foundB, errB := got.Value(o, key)
+		require.NoError(t, errA)
+		require.NoError(t, errB)
+		require.Equal(t, foundA, foundB)
+		require.Equal(t, string(a), string(b))
+		same(t, o, want.Lock, got.Lock)
+		same(t, seq, func(n uint64) (ids.Invocation, error) { return want.Waiting(o, n) },
+			func(n uint64) (ids.Invocation, error) { return got.Waiting(o, n) })
+	}
+	for peer := uint32(1); peer <= 3; peer++ {
+		same(t, peer, want.LastSent, got.LastSent)
+		same(t, peer, want.LastDelivered, got.LastDelivered)
+	}
+}
+
+func same[K, V any](t *rapid.T, key K, want, got func(K) (V, error)) {
+	a, err := want(key)
+	require.NoError(t, err)
+	b, err := got(key)
+	require.NoError(t, err)
+	require.Equal(t, a, b, "%v", key)
+}
+
+// requireSameState compares with a transaction: also timers and values in order.
+func requireSameState(t *rapid.T, w *world, want, got machine.State) {
+	requireAlike(t, w, want, got)
+	require.Equal(t, want.Meta(), got.Meta())
+	timer := drawTimer(t)
+	same(t, timer, want.HasTimer, got.HasTimer)
+	o := drawObject(t)
+	require.Equal(t, listValues(t, want, o), listValues(t, got, o))
+}
+
+func listValues(t require.TestingT, s machine.State, o machine.Object) (all []string) {
+	for e, err := range s.Values(o) {
+		require.NoError(t, err)
+		all = append(all, fmt.Sprintf("%q=%q", e.Key, e.Value))
+	}
+	return all
+}
+
+// requireSameView compares everything that can be listed.
+func requireSameView(t *rapid.T, w *world, twin *machinetest.State, v *View) {
+	requireAlike(t, w, twin, v)
+	for id, length := range w.length {
+		entries, err := v.Journal(id, length)
+		require.NoError(t, err)
+		require.Len(t, entries, int(length))
+	}
+	var timers []machine.Timer
+	for from := int64(-5); from < 5; {
+		due, more, err := v.Timers(from, 5, 2)
+		require.NoError(t, err)
+		timers = append(timers, due...)
+		if !more {
+			break
+		}
+		from = due[len(due)-1].At + 1
+	}
+	require.ElementsMatch(t, twin.Timers(), timers)
+	require.True(t, slices.IsSortedFunc(timers, func(a, b machine.Timer) int { return cmp.Compare(a.At, b.At) }))
+	for to, last := range w.sent {
+		first, messages, err := v.Outgoing(to, 0, 1<<20)
+		require.NoError(t, err)
+		for i, m := range messages {
+			require.Equal(t, twin.Outgoing(to, first+uint64(i)), m)
+		}
+		if n := uint64(len(messages)); n > 0 {
+			require.Equal(t, last, first+n-1)
+			require.Nil(t, twin.Outgoing(to, first-1))
+		} else {
+			require.Nil(t, twin.Outgoing(to, last))
+		}
+	}
+	for inv, err := range v.Live() {
+		require.NoError(t, err)
+		require.NotEqual(t, machine.Completed, inv.Status)
+	}
+	for inv, err := range v.Done() {
+		require.NoError(t, err)
+		require.Equal(t, machine.Completed, inv.Status)
+	}
+}
+
+func TestTablesBehaveLikeMapsWhateverIsCommittedFlushedOrReopened(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dir := tempDir(t)
+		db := openAt(t, dir)
+		defer func() { require.NoError(t, db.Close()) }()
+		p := partition(t, db, 5)
+		twin, w := machinetest.New(), &world{length: map[ids.Invocation]uint32{}, sent: map[uint32]uint64{}}
+		txn, index := p.Begin(), uint64(0)
+		commit := func() {
+			index++
+			require.NoError(t, txn.Commit(index, index/3))
+		}
+		actions := map[string]func(*rapid.T){
+			"commit": func(*rapid.T) { commit(); txn = p.Begin() },
+			"flush":  func(*rapid.T) { flush(t, db) },
+			"forget": func(*rapid.T) { commit(); p.cache = newCache(100); txn = p.Begin() },
+			"reopen": func(*rapid.T) {
+				commit()
+				flush(t, db)
+				require.NoError(t, db.Close())
+				db = openAt(t, dir)
+				p = partition(t, db, 5)
+				txn = p.Begin()
+			},
+			"look": func(t *rapid.T) {
+				commit()
+				v := p.View()
+				defer v.Close()
+				requireSameView(t, w, twin, v)
+				txn = p.Begin()
+			},
+			"": func(t *rapid.T) { requireSameState(t, w, twin, txn) },
+		}
+		for name, apply := range operations {
+			actions[name] = func(t *rapid.T) { apply(t, w, twin, txn) }
+		}
+		t.Repeat(actions)
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -120,10 +121,26 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if p.retry {
 		h["Retry-After"] = []string{"1"}
 	}
-	if r.ProtoMajor == 1 && r.ContentLength != 0 {
+	switch {
+	case r.ContentLength == 0:
+	case r.ProtoMajor == 1:
 		s.abandonBody(w, p)
+	case p.status != http.StatusRequestTimeout:
+		s.skipStream(w, r)
 	}
 	_ = writeJSON(w, p.status, errorBody{Code: p.status, Message: p.message, Source: fromIngress})
+}
+
+// skipStream reads on for a while before an HTTP/2 request is refused. The library
+// resets a stream whose request has not ended, and clients that still send then lose
+// the answer.
+func (s *Server) skipStream(w http.ResponseWriter, r *http.Request) {
+	if r.Header["Expect"] != nil { // reading would ask for the body
+		return
+	}
+	if http.NewResponseController(w).SetReadDeadline(time.Now().Add(skipBody)) == nil {
+		_, _ = io.CopyN(io.Discard, r.Body, 2*s.cfg.RequestSizeLimit)
+	}
 }
 
 // skipBody is how long the rest of a body that is too large is read.

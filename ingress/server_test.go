@@ -89,6 +89,40 @@ func TestUntypedAnswerHasNoContentTypeOnTheWire(t *testing.T) {
 	require.True(t, strings.HasSuffix(answer, "\r\n\r\n<html>"), answer)
 }
 
+// counter is a body that knows how much of it was not read.
+type counter struct{ left int64 }
+
+func (c *counter) Read(p []byte) (int, error) {
+	if c.left == 0 {
+		return 0, io.EOF
+	}
+	n := min(int64(len(p)), c.left)
+	c.left -= n
+	return int(n), nil
+}
+
+// A stream that is reset while the client still sends may cost it the answer.
+func TestHTTP2ClientsMayFinishABodyThatWasRefused(t *testing.T) {
+	const limit = 8 << 20
+	addr, _ := start(t, testServer(t, Config{RequestSizeLimit: limit}, &fakeInvocations{}))
+	client := clientOf("http2")
+	for path, status := range map[string]int{"/Greeter/greet": 413, "/Nobody/greet": 404} {
+		body := &counter{left: limit}
+		if status == 413 {
+			body.left += 4 << 20
+		}
+		resp, err := client.Post("http://"+addr+path, "text/plain", io.NopCloser(body))
+		require.NoError(t, err)
+		got, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, status, resp.StatusCode)
+		require.Contains(t, string(got), `"source":"ingress"`)
+		require.Zero(t, body.left, path)
+	}
+	client.CloseIdleConnections()
+}
+
 func TestTooLargeBodyIsRefusedWhileItArrives(t *testing.T) {
 	f := &fakeInvocations{}
 	addr, _ := start(t, testServer(t, Config{RequestSizeLimit: 100_000}, f))

@@ -1,0 +1,152 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/partition/machine"
+)
+
+// filled is a partition after some batches.
+func filled(t *testing.T, db *DB, id uint32, batches uint64) *Partition {
+	p := partition(t, db, id)
+	for i := uint64(1); i <= batches; i++ {
+		commit(t, p, i, func(s machine.State) { require.NoError(t, applyBatch(s, i)) })
+	}
+	return p
+}
+
+func TestImportedPartitionIsTheExportedOne(t *testing.T) {
+	from, dir := open(t), t.TempDir()
+	to := openAt(t, dir)
+	defer func() { require.NoError(t, to.Close()) }()
+	p := partition(t, to, target)
+	filled(t, to, target, 30)
+	for _, batches := range []uint64{50, 90, 91} { // the generations take turns
+		original := partition(t, from, source)
+		for i, _ := original.Applied(); i < batches; i++ {
+			commit(t, original, i+1, func(s machine.State) { require.NoError(t, applyBatch(s, i+1)) })
+		}
+		require.NoError(t, copyPartition(t.Context(), original, p))
+		require.Equal(t, batches, requireReplay(t, to, target))
+
+		require.NoError(t, to.Close())
+		to = openAt(t, dir)
+		require.Equal(t, batches, requireReplay(t, to, target), "without a flush by anybody else")
+		p = partition(t, to, target)
+	}
+	commit(t, p, 92, func(s machine.State) { require.NoError(t, applyBatch(s, 92)) })
+	require.EqualValues(t, 92, requireReplay(t, to, target), "and goes on from there")
+}
+
+func TestOldStateServesUntilTheImportIsCommitted(t *testing.T) {
+	db := open(t)
+	from, to := filled(t, db, source, 40), filled(t, db, target, 10)
+	e, err := from.Export()
+	require.NoError(t, err)
+	commit(t, from, 41, func(machine.State) {}) // not in the picture
+	i, err := to.Import()
+	require.NoError(t, err)
+	require.NoError(t, e.Each(t.Context(), func(key, value []byte) error {
+		if string(key) == string(tableMeta) {
+			commit(t, to, 11, func(s machine.State) { require.NoError(t, applyBatch(s, 11)) })
+		}
+		return i.Put(key, value)
+	}))
+	index, term := e.Applied()
+	require.EqualValues(t, 40, index)
+	require.NoError(t, e.Close())
+	old := to.View()
+	defer old.Close()
+	at, _ := to.Applied()
+	require.EqualValues(t, 11, at)
+	require.NoError(t, i.Commit(t.Context(), index, term))
+	requireReplay(t, db, target)
+	meta, err := old.Meta()
+	require.NoError(t, err)
+	require.EqualValues(t, 11, meta.Index, "an open view stays what it was")
+}
+
+func TestAbortedImportLeavesNothing(t *testing.T) {
+	db := open(t)
+	from, to := filled(t, db, source, 40), filled(t, db, target, 10)
+	e, err := from.Export()
+	require.NoError(t, err)
+	defer e.Close()
+	for range 2 {
+		i, err := to.Import()
+		require.NoError(t, err)
+		require.NoError(t, e.Each(t.Context(), i.Put))
+		require.NoError(t, i.Abort())
+		require.EqualValues(t, 10, requireReplay(t, db, target))
+	}
+}
+
+func TestImportRefusesWhatIsNotTheState(t *testing.T) {
+	db := open(t)
+	from, to := filled(t, db, source, 40), filled(t, db, target, 10)
+	e, err := from.Export()
+	require.NoError(t, err)
+	defer e.Close()
+	stop := errors.New("stop")
+	for name, put := range map[string]func(i *Import) error{
+		"nothing": func(*Import) error { return nil },
+		"without the partition's record": func(i *Import) error {
+			return e.Each(t.Context(), func(key, value []byte) error {
+				if key[0] == tableMeta {
+					return nil
+				}
+				return i.Put(key, value)
+			})
+		},
+		"of another entry":      func(i *Import) error { return i.Put([]byte{tableMeta}, []byte{4 << 3, 39, 5 << 3, 1}) },
+		"with a damaged record": func(i *Import) error { return i.Put([]byte{tableMeta}, []byte{0xff}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			i, err := to.Import()
+			require.NoError(t, err)
+			require.NoError(t, put(i))
+			require.ErrorIs(t, i.Commit(t.Context(), 40, 1), ErrImport)
+			require.NoError(t, i.Abort())
+			require.EqualValues(t, 10, requireReplay(t, db, target))
+		})
+	}
+	i, err := to.Import()
+	require.NoError(t, err)
+	require.NoError(t, i.Put([]byte("b"), nil))
+	require.ErrorIs(t, i.Put([]byte("b"), nil), ErrImport, "keys ascend")
+	require.ErrorIs(t, i.Put(nil, nil), ErrImport)
+	require.NoError(t, i.Abort())
+
+	require.ErrorIs(t, e.Each(t.Context(), func([]byte, []byte) error { return stop }), stop)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, e.Each(ctx, func([]byte, []byte) error { return nil }), context.Canceled)
+}
+
+func TestImportThatCannotBecomeDurableLeavesTheOldState(t *testing.T) {
+	dir := t.TempDir()
+	db := openAt(t, dir)
+	from, to := filled(t, db, source, 40), filled(t, db, target, 10)
+	e, err := from.Export()
+	require.NoError(t, err)
+	i, err := to.Import()
+	require.NoError(t, err)
+	require.NoError(t, e.Each(t.Context(), i.Put))
+	require.NoError(t, e.Close())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	db.flusher.running.Lock() // the flush does not end in time
+	require.ErrorIs(t, i.Commit(ctx, 40, 1), context.Canceled)
+	db.flusher.running.Unlock()
+	require.NoError(t, i.Abort())
+	require.EqualValues(t, 10, requireReplay(t, db, target))
+	flush(t, db)
+	require.NoError(t, db.Close())
+	db = openAt(t, dir)
+	require.EqualValues(t, 10, requireReplay(t, db, target))
+	require.NoError(t, db.Close())
+}

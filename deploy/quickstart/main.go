@@ -13,7 +13,12 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 )
+
+// signalGrace is how much later than a child this process may see a signal that
+// both get.
+const signalGrace = 500 * time.Millisecond
 
 // options is what the command line says.
 type options struct {
@@ -76,9 +81,21 @@ func run(ctx context.Context, o options) error {
 		fmt.Fprintln(o.out, "\nStopping.")
 		return nil
 	case <-server.ended:
-		return server.failure()
+		return o.ended(ctx, server)
 	case <-service.ended:
-		return service.failure()
+		return o.ended(ctx, service)
+	}
+}
+
+// ended tells Ctrl-C from a failure: a terminal sends it to all processes at once,
+// and a child may be gone before the signal is seen here.
+func (o options) ended(ctx context.Context, p *process) error {
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(o.out, "\nStopping.")
+		return nil
+	case <-time.After(signalGrace):
+		return p.failure()
 	}
 }
 

@@ -55,6 +55,18 @@ func TestQuickstartEndsWhenInterrupted(t *testing.T) {
 	require.NoError(t, o.checkPorts(), "a process still holds its port")
 }
 
+func TestQuickstartTellsWhenAProcessEndsByItself(t *testing.T) {
+	o, _ := onFreePorts(t)
+	p, err := start("the server", "", nil, o.server, "--version")
+	require.NoError(t, err)
+	<-p.ended
+	require.ErrorContains(t, o.ended(t.Context(), p), "the server ended by itself")
+
+	interrupted, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, o.ended(interrupted, p))
+}
+
 func TestQuickstartNamesThePortThatIsTaken(t *testing.T) {
 	o, _ := onFreePorts(t)
 	l, err := net.Listen("tcp", address(o.adminPort))

@@ -31,7 +31,7 @@ func TestBenchMeasuresEveryWorkload(t *testing.T) {
 	records := filepath.Join(t.TempDir(), "records")
 	var out, progress bytes.Buffer
 	err := run(t.Context(), []string{
-		"-duration", "100ms", "-warmup", "20ms", "-dir", dir, "-out", records, "-targets", "platform-p1",
+		"-duration", "1s", "-warmup", "20ms", "-dir", dir, "-out", records, "-targets", "platform-p1",
 		"-steps", "echo/2,steps:3/2,fanout:3/2,counter:5/4,send:50/4,sleep:5/5",
 	}, &out, &progress)
 	require.NoError(t, err, "%s", &progress)

@@ -22,18 +22,18 @@ type result struct {
 	Note       string  `json:"note,omitempty"`
 }
 
-// newResult computes the figures of an outcome.
+// newResult computes the figures of an outcome with at least one operation.
 func newResult(s step, o outcome) result {
 	times := o.latencies
 	if s.name == "sleep" {
 		times = o.tally.Late
 	}
-	operations := float64(max(len(o.latencies), 1))
+	operations := float64(len(o.latencies))
 	return result{
 		Step:       s.String(),
 		Operations: int64(len(o.latencies)),
 		Seconds:    o.elapsed.Seconds(),
-		Rate:       float64(len(o.latencies)) / o.elapsed.Seconds(),
+		Rate:       operations / o.elapsed.Seconds(),
 		P50:        milliseconds(quantile(times, 0.50)),
 		P99:        milliseconds(quantile(times, 0.99)),
 		ServerCPU:  microseconds(o.used.server.cpu) / operations,

@@ -77,6 +77,9 @@ func (p *plan) measure(ctx context.Context, target harness.Target, s step) (r re
 	if err != nil {
 		return result{}, err
 	}
+	if len(o.latencies) == 0 {
+		return result{}, errors.New("nothing was answered while measuring; it takes a longer -duration")
+	}
 	note, err := l.verify(ctx, o)
 	if err != nil {
 		return result{}, err

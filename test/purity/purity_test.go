@@ -4,6 +4,7 @@
 package purity
 
 import (
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -15,8 +16,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pure lists the packages, from the root of the module.
-var pure = []string{"partition/machine", "partition/journal", "flowcontrol"}
+// pure lists the packages, from the root of the module. The scheduler of flow
+// control is bound by the rule before its first line is written.
+var pure = []struct {
+	dir     string
+	planned bool // may be missing still
+}{
+	{dir: "partition/machine"},
+	{dir: "partition/journal"},
+	{dir: "flowcontrol", planned: true},
+}
 
 // impurity names what is wrong with a node of a pure package, "" if nothing is.
 func impurity(n ast.Node) string {
@@ -49,24 +58,33 @@ func findings(files *token.FileSet, file *ast.File) (out []string) {
 }
 
 func TestPurePackagesHaveNoConcurrency(t *testing.T) {
-	files := token.NewFileSet()
-	parsed := 0
-	for _, dir := range pure {
-		root := filepath.Join("..", "..", filepath.FromSlash(dir))
-		require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
-			if err != nil {
-				return err
-			}
-			parsed++
-			require.Empty(t, findings(files, file), "return an effect; the leader carries it out after commit")
-			return nil
-		}))
+	for _, p := range pure {
+		t.Run(p.dir, func(t *testing.T) {
+			parsed := parse(t, filepath.Join("..", "..", filepath.FromSlash(p.dir)))
+			require.True(t, parsed > 0 || p.planned, "there is nothing in %s", p.dir)
+		})
 	}
-	require.Positive(t, parsed)
+}
+
+// parse holds every file below root to the rule and returns how many there are.
+func parse(t *testing.T, root string) (parsed int) {
+	files := token.NewFileSet()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		parsed++
+		require.Empty(t, findings(files, file), "return an effect; the leader carries it out after commit")
+		return nil
+	})
+	if !errors.Is(err, fs.ErrNotExist) {
+		require.NoError(t, err)
+	}
+	return parsed
 }
 
 func TestImpurityIsFound(t *testing.T) {

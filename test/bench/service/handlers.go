@@ -60,7 +60,7 @@ func (b *bench) identity(_ restate.Context, n int) (int, error) {
 // counts as well.
 func (b *bench) sleep(ctx restate.Context, ms int) (int, error) {
 	d := time.Duration(ms) * time.Millisecond
-	id := string(ctx.Request().ID)
+	id := ctx.Request().ID
 	due := b.counts.fallsAsleep(id, d)
 	if err := restate.Sleep(ctx, d); err != nil {
 		return 0, err

@@ -211,7 +211,7 @@ func TestConcurrentRequestsAreLimited(t *testing.T) {
 	done := make(chan int)
 	go func() {
 		recorder := httptest.NewRecorder()
-		w.Handler().ServeHTTP(recorder, httptest.NewRequest("GET", "/metrics", nil))
+		w.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		done <- recorder.Code
 	}()
 	<-entered

@@ -74,7 +74,7 @@ func (s *Server) readAll(w http.ResponseWriter, r *http.Request, buf *bytes.Buff
 		switch {
 		case int64(buf.Len()) > limit:
 			return bodyTooLarge(limit)
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return unreadable(r.Context(), err)

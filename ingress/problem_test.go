@@ -148,7 +148,7 @@ func TestBodyLimit(t *testing.T) {
 						body = struct{ io.Reader }{body}
 					}
 					w := httptest.NewRecorder()
-					testServer(t, Config{RequestSizeLimit: limit}, &fakeInvocations{}).Handler().ServeHTTP(w, httptest.NewRequest("POST", "/Greeter/greet", body))
+					testServer(t, Config{RequestSizeLimit: limit}, &fakeInvocations{}).Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/Greeter/greet", body))
 					return w
 				}
 				require.Equal(t, 200, try(limit).Code)
@@ -160,7 +160,7 @@ func TestBodyLimit(t *testing.T) {
 
 func TestBodyThatCannotBeRead(t *testing.T) {
 	for _, length := range []int64{-1, 100} {
-		r := httptest.NewRequest("POST", "/Greeter/greet", iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader("xxx"))))
+		r := httptest.NewRequest(http.MethodPost, "/Greeter/greet", iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader("xxx"))))
 		r.ContentLength = length
 		w := httptest.NewRecorder()
 		f := &fakeInvocations{}
@@ -239,6 +239,6 @@ func TestClientGone(t *testing.T) {
 	}}
 	id := ids.NewInvocation(1, [16]byte{1})
 	w := httptest.NewRecorder()
-	testServer(t, Config{}, f).Handler().ServeHTTP(w, httptest.NewRequest("GET", "/platform/attach/"+id.String(), http.NoBody).WithContext(ctx))
+	testServer(t, Config{}, f).Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/platform/attach/"+id.String(), http.NoBody).WithContext(ctx))
 	requireProblem(t, w, 499, "the invocation goes on")
 }

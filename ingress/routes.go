@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -84,7 +85,7 @@ func (s *Server) add(e *echo.Echo, methods []string, path string, handler echo.H
 // survive turns a panic of a handler into an error, for the client's sake; what it
 // already wrote must not look like a whole answer, so then the connection goes.
 func (s *Server) survive(c echo.Context, v any) error {
-	if v == http.ErrAbortHandler {
+	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(v)
 	}
 	s.log.Error("handler panicked", "err", fmt.Sprint(v), "path", c.Request().URL.Path, "stack", string(debug.Stack()))

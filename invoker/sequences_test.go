@@ -3,6 +3,7 @@ package invoker
 import (
 	"encoding/hex"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +37,7 @@ func TestEcho(t *testing.T) {
 			if got := x.r.Header.Get("Content-Type"); got != contentType || x.r.Header.Get("Accept") != contentType {
 				t.Errorf("content type %q", got)
 			}
-			if x.r.URL.Path != "/invoke/Greeter/greet" || x.r.Method != "POST" || x.r.ContentLength != -1 {
+			if x.r.URL.Path != "/invoke/Greeter/greet" || x.r.Method != http.MethodPost || x.r.ContentLength != -1 {
 				t.Errorf("%s %s %d", x.r.Method, x.r.URL.Path, x.r.ContentLength)
 			}
 			if x.r.Header.Get("X-Restate-Invocation-Id") != id.String() {

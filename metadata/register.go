@@ -91,7 +91,7 @@ func (s *Schemas) Plan(r Registration, at time.Time) (Registered, error) {
 func applyRegisterDeployment(d *draft, index uint64, at time.Time, cmd *registerDeployment) (outcome, error) {
 	plan, err := d.schemas.Plan(cmd.Registration, at)
 	if err != nil {
-		return outcome{refusal: err}, nil
+		return outcome{refusal: err}, nil //nolint:nilerr // a refusal is a result that all replicas agree on
 	}
 	if plan.Change == Unchanged {
 		return outcome{value: plan}, nil

@@ -47,7 +47,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	for _, w := range loaded.Warnings {
-		log.Warn(w)
+		log.Warn("configuration", "warning", w)
 	}
 	return node.Run(ctx, loaded.Config, log)
 }

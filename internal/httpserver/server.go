@@ -4,6 +4,7 @@ package httpserver
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -69,7 +70,9 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 			_ = srv.Close()
 		}
 	}
-	<-failed
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
 	return nil
 }
 

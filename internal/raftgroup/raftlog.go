@@ -32,7 +32,7 @@ func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 	if level == hclog.Error {
 		to = slog.LevelError
 	}
-	l.log.Log(context.Background(), to, msg, args...)
+	l.log.Log(context.Background(), to, msg, args...) //nolint:sloglint // the library's own message
 }
 
 func (l *raftLogger) Trace(string, ...any)          {}

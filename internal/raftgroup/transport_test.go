@@ -62,7 +62,8 @@ func TestRequestsAndResponsesArriveUnchanged(t *testing.T) {
 		{Index: 9, Term: 3, Type: raft.LogConfiguration, Data: []byte("c"), Extensions: []byte("x")},
 	}
 	appendReq := &raft.AppendEntriesRequest{
-		RPCHeader: testHeader, Term: 3, Leader: testHeader.Addr, PrevLogEntry: 7, PrevLogTerm: 2, Entries: entries, LeaderCommitIndex: 6,
+		RPCHeader: testHeader, Term: 3, Leader: testHeader.Addr, //nolint:staticcheck // carried for older members
+		PrevLogEntry: 7, PrevLogTerm: 2, Entries: entries, LeaderCommitIndex: 6,
 	}
 	appendResp := &raft.AppendEntriesResponse{RPCHeader: testHeader, Term: 4, LastLog: 11, Success: true, NoRetryBackoff: true}
 	got := answer(t, to, func(any) (any, error) { return appendResp, nil })
@@ -72,7 +73,8 @@ func TestRequestsAndResponsesArriveUnchanged(t *testing.T) {
 	require.Equal(t, appendResp, &ar)
 
 	voteReq := &raft.RequestVoteRequest{
-		RPCHeader: testHeader, Term: 9, Candidate: testHeader.Addr, LastLogIndex: 8, LastLogTerm: 7, LeadershipTransfer: true,
+		RPCHeader: testHeader, Term: 9, Candidate: testHeader.Addr, //nolint:staticcheck // as above
+		LastLogIndex: 8, LastLogTerm: 7, LeadershipTransfer: true,
 	}
 	got = answer(t, to, func(any) (any, error) {
 		return &raft.RequestVoteResponse{RPCHeader: testHeader, Term: 9, Granted: true}, nil

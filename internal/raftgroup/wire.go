@@ -63,7 +63,8 @@ func appendToWire(a *raft.AppendEntriesRequest) *node.AppendEntriesRequest {
 func appendFromWire(m *node.AppendEntriesRequest) *raft.AppendEntriesRequest {
 	h := headerFromWire(m.Header)
 	return &raft.AppendEntriesRequest{
-		RPCHeader: h, Term: m.Term, Leader: h.Addr, PrevLogEntry: m.PrevIndex, PrevLogTerm: m.PrevTerm,
+		RPCHeader: h, Term: m.Term, Leader: h.Addr, //nolint:staticcheck // a member of an older version reads it
+		PrevLogEntry: m.PrevIndex, PrevLogTerm: m.PrevTerm,
 		LeaderCommitIndex: m.LeaderCommit, Entries: entriesFromWire(m.Entries),
 	}
 }
@@ -71,7 +72,8 @@ func appendFromWire(m *node.AppendEntriesRequest) *raft.AppendEntriesRequest {
 func voteFromWire(m *node.VoteRequest) *raft.RequestVoteRequest {
 	h := headerFromWire(m.Header)
 	return &raft.RequestVoteRequest{
-		RPCHeader: h, Term: m.Term, Candidate: h.Addr, LastLogIndex: m.LastLogIndex, LastLogTerm: m.LastLogTerm,
+		RPCHeader: h, Term: m.Term, Candidate: h.Addr, //nolint:staticcheck // as above
+		LastLogIndex: m.LastLogIndex, LastLogTerm: m.LastLogTerm,
 		LeadershipTransfer: m.LeadershipTransfer,
 	}
 }

@@ -205,7 +205,7 @@ func TestTransientErrorsPass(t *testing.T) {
 	var asked atomic.Int32
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if asked.Add(1) == 1 {
-			w.WriteHeader(503)
+			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
 		answering(v4, manifestOf(""))(w, r)

@@ -1,10 +1,15 @@
 package invoker
 
 import (
+	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/net/http2"
 
 	"platform/internal/errcode"
 	"platform/invoker/protocol"
@@ -49,6 +54,18 @@ func failureOf(err error) *failure {
 	return f
 }
 
+// broken is the failure of a stream that ended early. It leaves out what differs
+// from one time to the next, the stream's number and our port: equal failures must
+// look equal, to people and to the log.
+func broken(err error) *failure {
+	if reset, ok := errors.AsType[http2.StreamError](err); ok {
+		err = fmt.Errorf("the stream was reset with %s", reset.Code)
+	} else if op, ok := errors.AsType[*net.OpError](err); ok && op.Source != nil {
+		err = fmt.Errorf("%s %s: %w", op.Op, op.Addr, op.Err)
+	}
+	return failureOf(errcode.New(errcode.RT0010, "connection to the endpoint: %w", err))
+}
+
 // plain is a message without the code that goes beside it.
 func plain(text string, code errcode.Code) string {
 	return strings.TrimPrefix(text, "["+string(code)+"] ")
@@ -73,10 +90,11 @@ func failureFrom(e *protocol.Failure) *failure {
 }
 
 // retryAfter reads the header of that name: seconds or a date. It is nil if there
-// is none that can be read.
+// is none that can be read, or that asks for no delay: retries that cost nothing
+// would never end.
 func retryAfter(value string, now time.Time) *time.Duration {
 	var d time.Duration
-	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil && seconds > 0 {
 		d = time.Duration(seconds) * time.Second
 	} else if at, err := http.ParseTime(value); err == nil && at.After(now) {
 		d = at.Sub(now)

@@ -1,6 +1,9 @@
 package invoker
 
 import (
+	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -85,7 +88,7 @@ func TestFailedAttempts(t *testing.T) {
 		"redirect":         {status(302, "Location", "http://127.0.0.1:1/", ""), errcode.RT0012, "status 302"},
 		"no content type":  {status(200, "Content-Type", "", ""), errcode.RT0012, "content type"},
 		"its own version":  {status(200, "Content-Type", "application/vnd.restate.invocation.v5", ""), errcode.RT0012, "content type"},
-		"connection reset": {func(*exchange) { panic(http.ErrAbortHandler) }, errcode.RT0010, "connection to the endpoint"},
+		"connection reset": {func(*exchange) { panic(http.ErrAbortHandler) }, errcode.RT0010, "the stream was reset with INTERNAL_ERROR"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -229,4 +232,15 @@ func TestPinnedVersionThatIsGone(t *testing.T) {
 	delete(b.schemas.Deployments, testDeployment)
 	b.mu.Unlock()
 	require.Eventually(t, func() bool { return lastFailure(t, b, id).ErrorCode == "RT0011" }, 10*time.Second, time.Millisecond)
+}
+
+func TestBrokenConnectionsLookAlike(t *testing.T) {
+	local := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
+	var texts []string
+	for port := range 2 {
+		err := &net.OpError{Op: "read", Net: "tcp", Source: local(40_000 + port), Addr: local(80), Err: errors.New("connection reset by peer")}
+		texts = append(texts, broken(fmt.Errorf("wrapped: %w", err)).Message)
+	}
+	require.Equal(t, texts[0], texts[1])
+	require.Equal(t, "connection to the endpoint: read 127.0.0.1:80: connection reset by peer", texts[0])
 }

@@ -109,7 +109,7 @@ func (a *attempt) End(err error) {
 		return
 	case f != nil:
 	case err != nil:
-		f = failureOf(errcode.New(errcode.RT0010, "connection to the endpoint: %w", err))
+		f = broken(err)
 	case partial:
 		f = failureOf(errcode.New(errcode.RT0010, "the response ended in the middle of a message"))
 	default:

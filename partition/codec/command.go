@@ -308,7 +308,7 @@ func readMessage(b []byte, into *machine.Message) error {
 	default:
 		r.unknown("message")
 	}
-	if r.err == nil && len(r.b) > 0 {
+	if r.err == nil && !r.ended() {
 		r.err = fmt.Errorf("%w: message of two kinds", ErrMalformed)
 	}
 	return r.err

@@ -146,7 +146,7 @@ func readCommand(b []byte, into *machine.Command) error {
 	default:
 		return fmt.Errorf("%w: kind %d", ErrUnknownCommand, r.field)
 	}
-	if r.err == nil && len(r.b) > 0 {
+	if r.err == nil && !r.ended() {
 		r.err = fmt.Errorf("%w: command of two kinds", ErrMalformed)
 	}
 	return r.err

@@ -208,3 +208,23 @@ func TestFlushGivesUpWithItsContext(t *testing.T) {
 	db.flusher.running.Unlock()
 	require.NoError(t, wait(t.Context()))
 }
+
+func TestAcknowledgingMoreThanWasSentForgetsNoLaterMessage(t *testing.T) {
+	p := partition(t, open(t), 1)
+	outgoing := func() (n int) {
+		v := p.View()
+		defer v.Close()
+		_, messages, err := v.Outgoing(7, 0, 10)
+		require.NoError(t, err)
+		return len(messages)
+	}
+	commit(t, p, 1, func(s machine.State) {
+		s.PutOutgoing(7, 1, &machine.Complete{})
+		s.DeleteOutgoing(7, 1000)
+	})
+	require.Zero(t, outgoing())
+	commit(t, p, 2, func(s machine.State) { s.PutOutgoing(7, 2, &machine.Complete{}) })
+	require.Equal(t, 1, outgoing())
+	commit(t, p, 3, func(s machine.State) { s.DeleteOutgoing(7, 2) })
+	require.Zero(t, outgoing())
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"platform/admin"
 	"platform/internal/ids"
@@ -36,6 +37,7 @@ func (c *catalog) List(ctx context.Context, q admin.Query) (admin.Page, error) {
 		return admin.Page{}, err
 	}
 	page := &listing{query: q, order: order, after: after}
+	awaitLeaders(ctx, c.router.partitions...)
 	for _, p := range c.router.partitions {
 		for inv, err := range p.Records(ctx, needsCompleted(q.Statuses)) {
 			if err != nil {
@@ -53,6 +55,7 @@ func (c *catalog) List(ctx context.Context, q admin.Query) (admin.Page, error) {
 // Get implements admin.Invocations.
 func (c *catalog) Get(ctx context.Context, id ids.Invocation, withJournal bool) (*admin.Invocation, error) {
 	p := c.router.owner(id)
+	awaitLeaders(ctx, p)
 	inv, entries, err := p.Inspect(ctx, id, withJournal)
 	if errors.Is(err, partition.ErrNotFound) {
 		return nil, admin.ErrNotFound
@@ -69,6 +72,7 @@ func (c *catalog) Get(ctx context.Context, id ids.Invocation, withJournal bool) 
 
 // InUse implements admin.Invocations.
 func (c *catalog) InUse(ctx context.Context, id ids.Deployment) (count int, err error) {
+	awaitLeaders(ctx, c.router.partitions...)
 	for _, p := range c.router.partitions {
 		for inv, err := range p.Records(ctx, false) {
 			if err != nil {
@@ -80,6 +84,22 @@ func (c *catalog) InUse(ctx context.Context, id ids.Deployment) (count int, err 
 		}
 	}
 	return count, nil
+}
+
+// leaderTimeout is how long a request of the admin API waits for leaders, which are
+// missing for a moment after a start.
+const leaderTimeout = 3 * time.Second
+
+// awaitLeaders gives partitions some time to find their leaders. Whoever reads from
+// them afterwards learns of those that did not.
+func awaitLeaders(ctx context.Context, partitions ...*partition.Partition) {
+	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
+	defer cancel()
+	for _, p := range partitions {
+		if p.WaitLeading(ctx) != nil {
+			return
+		}
+	}
 }
 
 func needsCompleted(statuses []admin.Status) bool {

@@ -66,7 +66,9 @@ func (n *Node) serve(ctx context.Context) error {
 	g.Go(func() error { return n.ingressServer().Serve(ctx, n.ingress) })
 	g.Go(func() error { return n.serveAdmin(ctx) })
 	g.Go(func() error { return ignoreCanceled(n.metadata.Run(ctx)) })
-	g.Go(func() error { return (&checkpointer{n.router.partitions, n.log}).Run(ctx) })
+	checkpoints := &checkpointer{n.router.partitions, n.log}
+	g.Go(func() error { return checkpoints.Run(ctx) })
+	g.Go(func() error { return returnMemory(ctx, checkpoints.applied) })
 	g.Go(func() error {
 		select {
 		case err := <-n.failed:

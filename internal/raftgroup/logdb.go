@@ -14,7 +14,7 @@ import (
 // LogDBOptions tune a LogDB; the zero value is for production.
 type LogDBOptions struct {
 	// MemTableBytes is the size to which the memory for recent writes may grow;
-	// 32 MiB when 0. It starts at 256 KiB.
+	// 16 MiB when 0. It starts at 256 KiB.
 	MemTableBytes uint64
 	// CacheBytes bounds the block cache; 8 MiB when 0.
 	CacheBytes int64
@@ -53,7 +53,7 @@ func OpenLogDB(dir string, opts LogDBOptions) (*LogDB, error) {
 	po := &pebble.Options{
 		FS:                          fs,
 		Cache:                       cache,
-		MemTableSize:                orDefault(opts.MemTableBytes, 32<<20),
+		MemTableSize:                orDefault(opts.MemTableBytes, 16<<20),
 		MemTableStopWritesThreshold: 3,
 		FormatMajorVersion:          pebble.FormatNewest,
 		Logger:                      pebbleLogger{logger.With("component", "log_database")},

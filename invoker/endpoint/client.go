@@ -61,7 +61,7 @@ func NewClient(cfg Config) *Client {
 	c := &Client{cfg: cfg, pools: map[string]*pool{}, streams: map[*Stream]struct{}{}, draining: map[*Stream]struct{}{}}
 	c.dialer = net.Dialer{Timeout: cfg.ConnectTimeout, ControlContext: c.cfg.Guard.control}
 	c.buffers.New = func() any {
-		b := make([]byte, 16<<10)
+		b := make([]byte, 4<<10)
 		return &b
 	}
 	c.http1 = c.transport(false)

@@ -1,4 +1,3 @@
-// Package version tells which build this is.
 package version
 
 import (

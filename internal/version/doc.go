@@ -1,0 +1,2 @@
+// Package version tells which build this is.
+package version

@@ -62,7 +62,7 @@ func (s *Server) deleteDeployment(c echo.Context) error {
 }
 
 // drained refuses to delete a deployment that still gets new invocations or that
-// unfinished ones are pinned to.
+// unfinished ones run on.
 func (s *Server) drained(c echo.Context, schemas *metadata.Schemas, d *metadata.Deployment) error {
 	var latest []string
 	for _, service := range d.Services {
@@ -70,13 +70,16 @@ func (s *Server) drained(c echo.Context, schemas *metadata.Schemas, d *metadata.
 			latest = append(latest, service.Name)
 		}
 	}
-	pinned, err := s.invocations.InUse(c.Request().Context(), d.ID)
+	unfinished, err := s.invocations.InUse(c.Request().Context(), d.ID)
 	if err != nil {
 		return fmt.Errorf("count invocations of deployment %s: %w", d.ID, err)
 	}
 	var reasons []string
-	if pinned > 0 {
-		reasons = append(reasons, fmt.Sprintf("%d unfinished invocations are pinned to it", pinned))
+	switch {
+	case unfinished == 1:
+		reasons = append(reasons, "1 unfinished invocation needs it")
+	case unfinished > 1:
+		reasons = append(reasons, fmt.Sprintf("%d unfinished invocations need it", unfinished))
 	}
 	if len(latest) > 0 {
 		reasons = append(reasons, "new invocations of "+strings.Join(latest, ", ")+" go to it")

@@ -21,7 +21,8 @@ type Invocations interface {
 	List(context.Context, Query) (Page, error)
 	// Get returns one invocation, with its journal if asked for; ErrNotFound.
 	Get(ctx context.Context, id ids.Invocation, journal bool) (*Invocation, error)
-	// InUse counts the unfinished invocations that are pinned to a deployment.
+	// InUse counts the unfinished invocations that are pinned to a deployment or have
+	// an attempt under way there.
 	InUse(context.Context, ids.Deployment) (int, error)
 }
 

@@ -157,7 +157,7 @@ func TestDelete(t *testing.T) {
 	w.inUse = 3
 	refused := w.ask(t, "DELETE", "/deployments/dp_10000000000000000000001", "")
 	require.Equal(t, http.StatusConflict, refused.StatusCode)
-	require.Contains(t, text(t, refused), "is in use: 3 unfinished invocations are pinned to it. Wait until")
+	require.Contains(t, text(t, refused), "is in use: 3 unfinished invocations need it. Wait until")
 	w.inUse = 0
 	drained := w.ask(t, "DELETE", "/deployments/dp_10000000000000000000001?force=false", "")
 	require.Equal(t, http.StatusAccepted, drained.StatusCode)

@@ -78,12 +78,24 @@ func (c *catalog) InUse(ctx context.Context, id ids.Deployment) (count int, err 
 			if err != nil {
 				return 0, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), err)
 			}
-			if inv.Pin.Deployment == id {
+			if c.deployment(inv) == id {
 				count++
 			}
 		}
 	}
 	return count, nil
+}
+
+// deployment is what an unfinished invocation runs on: the one that it is pinned to,
+// which it is not before its first step is stored, or that of the attempt under way.
+func (c *catalog) deployment(inv *machine.Invocation) ids.Deployment {
+	if inv.Pin.Deployment != "" {
+		return inv.Pin.Deployment
+	}
+	if attempts, known := c.invoker.Status(inv.ID); known && attempts.InFlight {
+		return attempts.Deployment
+	}
+	return ""
 }
 
 // leaderTimeout is how long a request of the admin API waits for leaders, which are

@@ -34,7 +34,9 @@ type world struct {
 	ctx    context.Context
 }
 
+// newWorld starts a server of its own for a test, which runs beside others.
 func newWorld(t *testing.T, env map[string]string) *world {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	t.Cleanup(cancel)
 	return &world{T: t, server: harness.ServerFor(t, env), ctx: ctx}

@@ -1,0 +1,230 @@
+package badinput
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/proto/service"
+)
+
+// request is one that the ingress refuses.
+type request struct {
+	method, path, body string
+	header             []string
+	status             int
+	message            string
+}
+
+// clientOf returns a client that speaks one version of HTTP.
+func clientOf(t *testing.T, http2 bool) *http.Client {
+	var p http.Protocols
+	p.SetHTTP1(!http2)
+	p.SetUnencryptedHTTP2(http2)
+	transport := &http.Transport{Protocols: &p}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// TestRequestsThatMakeNoSense sends each over HTTP/1.1 and over HTTP/2.
+func TestRequestsThatMakeNoSense(t *testing.T) {
+	jsonInput := object{"required": true, "contentType": "application/json", "jsonSchema": true}
+	e := newEndpoint(t, offering(t, manifest(
+		svc("S", "SERVICE", nil, object{"name": "any"}, object{"name": "json", "input": jsonInput}, object{"name": "none", "input": object{}},
+			object{"name": "hidden", "ingressPrivate": true}),
+		svc("O", "VIRTUAL_OBJECT", nil, object{"name": "add"}),
+		svc("W", "WORKFLOW", nil, object{"name": "run", "ty": "WORKFLOW"}),
+		svc("P", "SERVICE", object{"ingressPrivate": true}, object{"name": "h"}),
+	)))
+	w := newWorld(t, map[string]string{"INGRESS__REQUEST_SIZE_LIMIT": "64 KiB"})
+	w.register(e.URL, nil)
+	const js = "application/json"
+	unknown := "inv_1" + strings.Repeat("1", 33)
+	for name, c := range map[string]request{
+		"the root":              {"GET", "/", "", nil, 400, "bad path"},
+		"one segment":           {"GET", "/S", "", nil, 400, "bad path"},
+		"too many segments":     {"GET", "/a/b/c/d/e/f/g/h", "", nil, 400, "bad path"},
+		"unknown service":       {"POST", "/X/any", "", nil, 404, "make sure to register the service"},
+		"unknown, wrong method": {"PUT", "/X/any", "", nil, 404, "make sure to register the service"},
+		"unknown handler":       {"POST", "/platform/call/S/nope", "", nil, 404, "no handler 'nope'"},
+		"unknown verb":          {"POST", "/platform/dance/S/any", "", nil, 404, "not found"},
+		"openapi":               {"GET", "/openapi/S", "", nil, 404, "not found"},
+		"key for a service":     {"POST", "/platform/call/S/k/any", "", nil, 400, "without keys"},
+		"no key":                {"POST", "/O/add", "", nil, 400, "with a key"},
+		"empty key":             {"POST", "/O//add", "", nil, 400, "key must not be empty"},
+		"key that is no text":   {"POST", "/O/%ff/add", "", nil, 400, "UTF-8"},
+		"method":                {"PUT", "/S/any", "", nil, 405, "use GET, POST"},
+		"private handler":       {"POST", "/S/hidden", "", nil, 404, "not public"},
+		"private service":       {"POST", "/P/h/send", "", nil, 404, "not public"},
+		"delay of a call":       {"POST", "/S/any?delay=1s", "", nil, 400, "only sends"},
+		"delay without unit":    {"POST", "/S/any/send?delay=5", "", nil, 400, "bad delay"},
+		"negative delay":        {"POST", "/S/any/send?delay=-5s", "", nil, 400, "cannot be negative"},
+		"undecodable delay":     {"POST", "/S/any/send?delay=%zz", "", nil, 400, "bad delay"},
+		"limit key":             {"POST", "/S/any?limit-key=a", "", nil, 400, "requires a scope"},
+		"scope":                 {"POST", "/platform/scope/s/call/S/any", "", nil, 400, "flow control"},
+		"no body":               {"POST", "/S/json", "", nil, 400, "input validation error"},
+		"empty JSON":            {"POST", "/S/json", "", []string{"content-type", js}, 400, "input validation error"},
+		"not JSON":              {"POST", "/S/json", "x", []string{"content-type", "text/plain"}, 400, "Content-type 'text/plain' does not match 'application/json'"},
+		"no content type":       {"POST", "/S/json", "1", nil, 400, "lacks a content-type"},
+		"body for nothing":      {"POST", "/S/none", "x", []string{"content-type", js}, 400, "expected"},
+		"header not ASCII":      {"POST", "/S/any", "", []string{"x-name", "ü"}, 400, "bad header"},
+		"idempotency of a run":  {"POST", "/W/k/run", "", []string{"idempotency-key", "a"}, 400, "workflow"},
+		"too large":             {"POST", "/S/any", strings.Repeat("x", 65<<10), []string{"content-type", "a/b"}, 413, "ingress.request-size-limit"},
+		"bad id":                {"GET", "/platform/attach/abc", "", nil, 400, "bad invocation id"},
+		"unknown id":            {"GET", "/platform/attach/" + unknown, "", nil, 404, "invocation not found"},
+		"unknown output":        {"GET", "/platform/invocation/" + unknown + "/output", "", nil, 404, "invocation not found"},
+		"unknown key":           {"GET", "/platform/invocation/S/any/never/attach", "", nil, 404, "invocation not found"},
+		"unknown workflow":      {"GET", "/platform/workflow/W/never/attach", "", nil, 404, "invocation not found"},
+		"half a target":         {"POST", "/platform/lookup", `{"target":`, nil, 400, "JSON"},
+		"a list for a target":   {"POST", "/platform/attach", `[]`, nil, 400, "JSON object, not array"},
+		"no target":             {"POST", "/platform/output", `{}`, nil, 400, "'target'"},
+		"unknown target":        {"POST", "/platform/lookup", `{"target":"moon"}`, nil, 400, "'moon'"},
+		"target without key":    {"POST", "/platform/lookup", `{"target":"workflow","workflowName":"W"}`, nil, 400, "'workflowKey'"},
+		"lookup by GET":         {"GET", "/platform/lookup", "", nil, 405, "use POST"},
+		"health by POST":        {"POST", "/platform/health", "", nil, 405, "use GET"},
+	} {
+		for version, http2 := range map[string]bool{"1": false, "2": true} {
+			t.Run(name+" in HTTP "+version, func(t *testing.T) { w.with(t).refused(clientOf(t, http2), c) })
+		}
+	}
+	listed := w.admin("GET", "/invocations", nil)
+	require.JSONEq(t, `{"invocations":[]}`, string(listed.raw), "none of that began an invocation")
+}
+
+// refused sends a request and checks the refusal.
+func (w *world) refused(client *http.Client, c request) {
+	ctx, cancel := context.WithTimeout(w.ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, c.method, w.server.Client.Base()+c.path, strings.NewReader(c.body))
+	require.NoError(w, err)
+	for i := 0; i+1 < len(c.header); i += 2 {
+		req.Header.Set(c.header[i], c.header[i+1])
+	}
+	resp, err := client.Do(req)
+	require.NoError(w, err)
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	require.NoError(w, err)
+	require.Equal(w, c.status, resp.StatusCode, "%s", raw)
+	var body struct {
+		Code            int
+		Message, Source string
+	}
+	require.NoError(w, json.Unmarshal(raw, &body), "%s", raw)
+	require.Equal(w, c.status, body.Code)
+	require.Contains(w, body.Message, c.message)
+	require.Equal(w, "ingress", body.Source)
+	require.Equal(w, "ingress", resp.Header.Get("x-platform-error-source"))
+	require.Equal(w, "application/json", resp.Header.Get("content-type"))
+	if c.status == 405 {
+		require.NotEmpty(w, resp.Header.Get("allow"))
+	}
+}
+
+// TestWhatTheHandlerGets sends odd keys, bodies and headers and looks at what
+// arrives.
+func TestWhatTheHandlerGets(t *testing.T) {
+	e := newEndpoint(t, offering(t, manifest(svc("O", "VIRTUAL_OBJECT", nil, object{"name": "add"}))))
+	type arrived struct {
+		key, body string
+		header    []string
+	}
+	got := make(chan arrived, 1)
+	e.script("O/add", func(x *exchange) {
+		var start service.StartMessage
+		var input service.InputCommandMessage
+		_, payload, _ := x.read()
+		_ = start.UnmarshalVT(payload)
+		_, payload, _ = x.read()
+		_ = input.UnmarshalVT(payload)
+		a := arrived{key: start.Key, body: string(input.GetValue().GetContent())}
+		for _, h := range input.Headers {
+			a.header = append(a.header, h.Key+": "+h.Value)
+		}
+		slices.Sort(a.header)
+		got <- a
+		x.head()
+		x.send(output, end)
+		x.rest()
+	})
+	w := newWorld(t, nil)
+	w.register(e.URL, nil)
+	client := clientOf(t, false)
+	for path, key := range map[string]string{
+		"/O/a%2Fb/add":                            "a/b",
+		"/O/%2F/add/":                             "/",
+		"/restate/call/O/%20/add":                 " ",
+		"/platform/call/O/%E4%BD%A0%E5%A5%BD/add": "你好",
+		"/O/%00/add":                              "\x00",
+		"/O/a+b%2B/add?q=":                        "a+b+",
+		"/O/%2e%2e/add":                           "..",
+		"/O/%25zz/add":                            "%zz",
+		"/O/send/add":                             "send",
+	} {
+		for _, method := range []string{"GET", "POST"} {
+			req, err := http.NewRequestWithContext(w.ctx, method, w.server.Client.Base()+path, strings.NewReader("\x00\xff"))
+			require.NoError(t, err)
+			req.Header = http.Header{"Content-Type": {"a/b"}, "X-Twice": {"1", "2"}, "Idempotency-Key": {method + path}, "User-Agent": {"test"}, "X-Empty": {""}}
+			resp, err := client.Do(req)
+			require.NoError(t, err)
+			_ = resp.Body.Close()
+			require.Equal(t, 200, resp.StatusCode, path)
+			a := <-got
+			require.Equal(t, key, a.key, path)
+			require.Equal(t, "\x00\xff", a.body)
+			require.Contains(t, a.header, "x-platform-ingress-path: "+path)
+			require.Contains(t, a.header, "x-twice: 1")
+			require.Contains(t, a.header, "x-twice: 2")
+			require.Contains(t, a.header, "content-type: a/b")
+			require.Contains(t, a.header, "x-empty: ")
+			for _, h := range a.header {
+				require.NotRegexp(t, `^(host|connection|idempotency-key|idempotency-expires):`, h)
+			}
+		}
+	}
+}
+
+// TestACallerWhoLeavesIsNotMissed lets the only caller go and attaches afterwards.
+func TestACallerWhoLeavesIsNotMissed(t *testing.T) {
+	e := newEndpoint(t, offering(t, manifest(svc("S", "SERVICE", nil, object{"name": "h"}))))
+	begun, finish := make(chan struct{}), make(chan struct{})
+	e.script("S/h", func(x *exchange) { close(begun); <-finish; proper(x) })
+	w := newWorld(t, nil)
+	w.register(e.URL, nil)
+	ctx, leave := context.WithCancel(w.ctx)
+	left := make(chan error, 1)
+	go func() {
+		_, err := w.server.Client.Call(ctx, "S/h", []byte("1"), "idempotency-key", "k")
+		left <- err
+	}()
+	<-begun
+	leave()
+	require.ErrorIs(t, <-left, context.Canceled)
+	answers := make(chan int, 2)
+	for _, verb := range []string{"attach", "output"} {
+		a, err := w.server.Client.Get(w.ctx, "platform/invocation/S/h/k/output")
+		require.NoError(t, err)
+		require.Equal(t, 470, a.Status, verb)
+		go func() {
+			a, _ := w.server.Client.Get(w.ctx, "platform/invocation/S/h/k/attach")
+			answers <- a.Status
+		}()
+	}
+	close(finish)
+	for range 2 {
+		select {
+		case status := <-answers:
+			require.Equal(t, 200, status)
+		case <-time.After(patience):
+			t.Fatal("no answer")
+		}
+	}
+	require.Equal(t, 1, e.asked("S/h"))
+}

@@ -1,0 +1,176 @@
+package badinput
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/test/harness"
+)
+
+// program runs the server's program with a bare environment until it ends by itself.
+func program(t *testing.T, dir string, env []string, args ...string) (stdout, stderr string, exit int) {
+	t.Helper()
+	bin, err := harness.Build("platform/cmd/platform-server")
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, bin, args...)
+	cmd.Dir, cmd.Env = dir, append([]string{"HOME=" + dir}, env...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		_, failed := errors.AsType[*exec.ExitError](err)
+		require.True(t, failed, err)
+	}
+	require.NoError(t, ctx.Err(), "it should have ended by itself")
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+func write(t *testing.T, path, text string) string {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	return path
+}
+
+// onFreePorts are arguments that clash with nobody.
+func onFreePorts(args ...string) []string {
+	return append([]string{"--bind-ip", "127.0.0.1", "--use-random-ports", "--node-name", "n1"}, args...)
+}
+
+func TestStartsThatAreRefused(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	port := taken.Addr().(*net.TCPAddr).Port
+	dir := t.TempDir()
+	target, err := harness.LoadTarget("platform")
+	require.NoError(t, err)
+	running, err := harness.StartServer(t.Context(), target, harness.ServerOptions{Dir: dir})
+	require.NoError(t, err)
+	t.Cleanup(running.Kill)
+	data := filepath.Join(dir, "data")
+	write(t, filepath.Join(dir, "bad.toml"), "node-name = \"x\"\n[worker.invoker]\nabort-timeout = \"soon\"\nabort-timeot = 1\n")
+	write(t, filepath.Join(dir, "broken.toml"), "node-name = \n")
+	write(t, filepath.Join(dir, "foreign", "n1", "photo.jpg"), "")
+	write(t, filepath.Join(dir, "newer", "n1", "FORMAT"), "99\n")
+	file := write(t, filepath.Join(dir, "file"), "")
+
+	for name, c := range map[string]struct {
+		args []string
+		env  []string
+		want []string
+	}{
+		"a value of the wrong kind": {[]string{"-c", "bad.toml"}, nil, []string{"[RT0002]", "bad.toml:3: worker.invoker.abort-timeout: ", `"soon"`}},
+		"an unknown key":            {[]string{"-c", "bad.toml"}, nil, []string{"bad.toml:4: worker.invoker.abort-timeot: unknown key; did you mean worker.invoker.abort-timeout?"}},
+		"not TOML":                  {[]string{"-c", "broken.toml"}, nil, []string{"[RT0002]", "broken.toml:1:"}},
+		"no such file":              {nil, []string{"PLATFORM_CONFIG=nowhere.toml"}, []string{"[RT0002]", "nowhere.toml", "no such file"}},
+		"a bad variable":            {nil, []string{"PLATFORM_INGRESS__BIND_PORT=many"}, []string{"[RT0002]", "PLATFORM_INGRESS__BIND_PORT", "ingress.bind-port"}},
+		"an unknown flag":           {[]string{"--bind-prot=1"}, nil, []string{"[RT0002]", "did you mean --bind-port?"}},
+		"out of range":              {[]string{"--default-num-partitions=0"}, nil, []string{"[RT0002]", "from 1 to 65535"}},
+		"a port in use": {[]string{"--bind-ip=127.0.0.1", "--node-name=n1", "--base-dir=x"},
+			[]string{fmt.Sprint("PLATFORM_INGRESS__BIND_PORT=", port), "PLATFORM_BIND_PORT=0", "PLATFORM_ADMIN__BIND_PORT=0"},
+			[]string{"[RT0004]", fmt.Sprint(port), "ingress.bind-port", "in use"}},
+		"an address of somebody else": {[]string{"--bind-ip=203.0.113.1", "--use-random-ports"}, nil, []string{"[RT0004]", "203.0.113.1"}},
+		"a directory in use":          {onFreePorts("--base-dir", data), nil, []string{"[RT0005]", data}},
+		"a foreign directory":         {onFreePorts("--base-dir=foreign"), nil, []string{"[RT0009]", "photo.jpg"}},
+		"a newer directory":           {onFreePorts("--base-dir=newer"), nil, []string{"[RT0009]", "99"}},
+		"a file for a directory":      {onFreePorts("--base-dir", file), nil, []string{"not a directory"}},
+		"nowhere to write":            {onFreePorts("--base-dir=/proc/nowhere"), nil, []string{"/proc/nowhere"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errs, exit := program(t, dir, c.env, c.args...)
+			require.Equal(t, 1, exit, "%s%s", out, errs)
+			for _, want := range c.want {
+				require.Contains(t, errs, want)
+			}
+			require.True(t, strings.HasPrefix(errs, "Error: "), errs)
+			require.NotContains(t, errs, "goroutine")
+		})
+	}
+	require.NoDirExists(t, filepath.Join(dir, "x"), "a start that gets no port leaves nothing behind")
+}
+
+func TestTheEffectiveConfigurationLoadsAgain(t *testing.T) {
+	dir := t.TempDir()
+	env := []string{"PLATFORM_WORKER__INVOKER__ABORT_TIMEOUT=7s"}
+	first, errs, exit := program(t, dir, env, "--dump-config", "--cluster-name", "here")
+	require.Zero(t, exit, errs)
+	require.Contains(t, first, `abort-timeout = "7s"`)
+	write(t, filepath.Join(dir, "again.toml"), first)
+	second, errs, exit := program(t, dir, nil, "--dump-config", "--config-file", "again.toml")
+	require.Zero(t, exit, errs)
+	plain := func(s string) (lines []string) {
+		for line := range strings.Lines(s) {
+			value, _, _ := strings.Cut(line, "  # ")
+			lines = append(lines, strings.TrimSpace(value))
+		}
+		return lines
+	}
+	require.Equal(t, plain(first), plain(second))
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	for flag, want := range map[string]string{"--help": "--base-dir", "--version": "platform-server "} {
+		out, errs, exit := program(t, t.TempDir(), []string{"PLATFORM_BIND_PORT=bad"}, flag)
+		require.Zero(t, exit)
+		require.Empty(t, errs)
+		require.Contains(t, out, want)
+	}
+}
+
+// TestStopping ends a server that is idle, one that has work in flight, and one that
+// is told twice while a caller waits.
+func TestStopping(t *testing.T) {
+	e := newEndpoint(t, offering(t, manifest(svc("S", "SERVICE", nil, object{"name": "hang"}))))
+	e.script("S/hang", func(x *exchange) { x.replay(); x.head(); <-x.r.Context().Done() })
+	w := newWorld(t, map[string]string{"INGRESS__CONCURRENT_API_REQUESTS_LIMIT": "1"})
+	w.register(e.URL, nil)
+	begin := time.Now()
+	signal := func() { require.NoError(t, syscall.Kill(w.server.Process.PID(), syscall.SIGTERM)) }
+	ended := func(how string) {
+		<-w.server.Process.Ended()
+		require.EqualError(t, w.server.Process.Err(), how)
+		require.Less(t, time.Since(begin), 2*time.Second)
+		require.NoError(t, w.server.Restart(w.ctx))
+	}
+	signal()
+	ended("exit status 0")
+
+	id := w.send("S/hang")
+	w.await(id, func(i invocation) bool { return i.Status == "running" })
+	begin = time.Now()
+	signal()
+	ended("exit status 0")
+	w.await(id, func(i invocation) bool { return i.Status == "running" })
+
+	go func() { _, _ = w.server.Client.Attach(w.ctx, id) }()
+	require.Eventually(t, func() bool { // that somebody waits shows in that there is no room for more
+		a, err := w.server.Client.Output(w.ctx, id)
+		return err == nil && a.Status == 429
+	}, patience, 10*time.Millisecond)
+	signal()
+	require.Eventually(t, func() bool { // it accepts nobody any more, and goes on for the one
+		c, err := net.Dial("tcp", strings.TrimPrefix(w.server.Admin(), "http://"))
+		if err == nil {
+			_ = c.Close()
+		}
+		return err != nil
+	}, patience, time.Millisecond)
+	begin = time.Now()
+	signal()
+	ended("signal: terminated")
+	w.await(id, func(i invocation) bool { return i.Status == "running" })
+}

@@ -46,9 +46,9 @@ func (s *Server) clusterHealth(c echo.Context) error {
 	if !provisioned {
 		return &failure{status: http.StatusServiceUnavailable, message: "the cluster has not been provisioned yet"}
 	}
-	members := []string{}
+	members := []uint32{}
 	for _, n := range s.registry.Nodes() {
-		members = append(members, fmt.Sprintf("N%d", n.ID))
+		members = append(members, n.ID)
 	}
 	return answer(c, http.StatusOK, map[string]any{
 		"cluster_name":            cluster.Name,

@@ -6,7 +6,6 @@ import "fmt"
 // later version load, but that nothing reads yet.
 var inert = []string{
 	"default-replication",
-	"disable-prometheus",
 	"metadata-client.addresses",
 	"networking.connect-timeout",
 	"networking.http2-keep-alive-interval",

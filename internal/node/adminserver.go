@@ -27,6 +27,9 @@ func (n *Node) adminHandler() http.Handler {
 		Defaults:           func() *metadata.Defaults { return &defaults },
 		Logger:             n.log.With("component", "platform/admin"),
 	}
+	if !n.cfg.DisablePrometheus {
+		settings.Metrics = n.metricsHandler()
+	}
 	find := discovery.DefaultConfig()
 	find.EnableV7 = n.cfg.EnableProtocolV7
 	find.AdditionalHeaders = n.cfg.Worker.Invoker.AdditionalRequestHeaders

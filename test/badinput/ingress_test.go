@@ -228,3 +228,26 @@ func TestACallerWhoLeavesIsNotMissed(t *testing.T) {
 	}
 	require.Equal(t, 1, e.asked("S/h"))
 }
+
+// TestHTTP11Endpoints registers an endpoint that does not know HTTP/2.
+func TestHTTP11Endpoints(t *testing.T) {
+	m := manifest(svc("S", "SERVICE", nil, object{"name": "h"}))
+	m["protocolMode"] = "REQUEST_RESPONSE"
+	offer := offering(t, m)
+	uri := http1(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/base/discover" {
+			offer(w, r)
+			return
+		}
+		proper(&exchange{w: w, r: r})
+	})
+	w := newWorld(t, nil)
+	refused := w.admin("POST", "/deployments", object{"uri": uri + "/base"})
+	require.Equal(t, "META0014", refused.code(), "%s", refused.raw)
+	id := w.register(uri+"/base/", object{"use_http_11": true})
+	shown := string(w.admin("GET", "/deployments/"+id, nil).raw)
+	require.Contains(t, shown, `"http_version":"HTTP/1.1"`)
+	require.Contains(t, shown, `"protocol_type":"RequestResponse"`)
+	a := w.call("S/h")
+	require.Equal(t, 200, a.Status, "%s", a.Body)
+}

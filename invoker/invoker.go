@@ -33,6 +33,7 @@ type Invoker struct {
 	open     func(endpoint.Receiver) stream
 	slots    slots
 	routes   routes
+	muffler  muffler
 
 	mu       sync.Mutex // guards sessions
 	sessions map[*Session]struct{}

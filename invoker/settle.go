@@ -121,22 +121,11 @@ func (t *task) conclude(a *attempt) {
 	if f.behavior == failNow || f.behavior != pauseNow && policy.OnMaxAttempts == metadata.Kill {
 		step.Kind = machine.StepFail
 	}
+	t.reportEnd(step.Kind)
 	p := &machine.Progress{ID: t.id, Attempt: t.number, Pin: t.pin, Steps: []machine.Step{step}}
 	t.pending++
 	t.mu.Unlock()
 	t.s.part.Propose(p, func(o machine.Outcome, err error) { t.answered(a, p, 0, true, o, err) })
-}
-
-// report notes and logs a failure; the same one again is not news.
-func (t *task) report(f *failure) {
-	repeated := t.last != nil && t.last.Message == f.Message && t.last.ErrorCode == f.ErrorCode
-	t.last = f
-	log := t.s.log.Warn
-	if repeated {
-		log = t.s.log.Debug
-	}
-	log("attempt failed", "invocation_id", t.id, "target", t.inv.Target.String(), "deployment_id", t.deployed.Deployment,
-		"code", f.ErrorCode, "err", f.Message, "failed_attempts", t.retry.total+1)
 }
 
 // resume starts the next attempt of a task whose back-off is over.

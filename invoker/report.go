@@ -1,0 +1,96 @@
+package invoker
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"platform/internal/ids"
+	"platform/partition/machine"
+)
+
+// report notes and logs a failure; the same one again is not news. t.mu is held.
+func (t *task) report(f *failure) {
+	repeated := t.last != nil && t.last.Message == f.Message && t.last.ErrorCode == f.ErrorCode
+	t.last = f
+	t.warn(repeated, "attempt failed", "failed_attempts", t.retry.total+1)
+}
+
+// reportEnd logs that there will be no further attempt; t.mu is held.
+func (t *task) reportEnd(how machine.StepKind) {
+	text := "invocation paused after its last attempt"
+	if how == machine.StepFail {
+		text = "invocation failed with its last attempt"
+	}
+	t.warn(false, text, "failed_attempts", t.retry.total)
+}
+
+// warn logs something about the last failure, quietly if it is not new or if there
+// is too much of it.
+func (t *task) warn(quiet bool, text string, args ...any) {
+	level, held := slog.LevelDebug, 0
+	if !quiet {
+		var admitted bool
+		if held, admitted = t.s.iv.muffler.admit(noise{t.deployed.Deployment, t.last.ErrorCode}, time.Now()); admitted {
+			level = slog.LevelWarn
+		}
+	}
+	args = append([]any{
+		"invocation_id", t.id, "target", t.inv.Target.String(), "deployment_id", t.deployed.Deployment,
+		"code", t.last.ErrorCode, "err", t.last.Message,
+	}, args...)
+	if held > 0 {
+		args = append(args, "similar_not_shown", held)
+	}
+	t.s.log.Log(context.Background(), level, text, args...)
+}
+
+// Warnings of one kind that are written in a while; the rest is counted.
+const (
+	noiseWindow = 10 * time.Second
+	noiseLimit  = 10
+)
+
+// noise is what warnings have in common that come in crowds: an endpoint that is
+// down fails every invocation on it.
+type noise struct {
+	deployment ids.Deployment
+	code       string
+}
+
+// muffler keeps the log readable while an endpoint fails for everybody.
+type muffler struct {
+	mu    sync.Mutex // guards kinds
+	kinds map[noise]*noiseCount
+}
+
+type noiseCount struct {
+	began         time.Time
+	written, held int
+}
+
+// admit reports whether a warning may be written, and if so how many of its kind
+// were held back before it.
+func (m *muffler) admit(kind noise, now time.Time) (held int, admitted bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.kinds == nil {
+		m.kinds = map[noise]*noiseCount{}
+	}
+	c := m.kinds[kind]
+	if c == nil {
+		c = &noiseCount{began: now}
+		m.kinds[kind] = c
+	}
+	if now.Sub(c.began) >= noiseWindow {
+		c.began, c.written = now, 0
+	}
+	if c.written == noiseLimit {
+		c.held++
+		return 0, false
+	}
+	held, c.held = c.held, 0
+	c.written++
+	return held, true
+}

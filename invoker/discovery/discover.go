@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -137,8 +138,16 @@ func (d *Discoverer) unreachable(ctx context.Context, addr *endpoint.Address, er
 		return nil, false, errcode.New(errcode.META0003, "%s must not be connected to: %w", where, err)
 	case ctx.Err() != nil:
 		return nil, false, errcode.New(errcode.META0003, "%s did not answer within %s", where, d.cfg.Timeout)
+	case addr.HTTP11 && addr.Scheme == "http" && !dialing(err):
+		return nil, true, errcode.New(errcode.META0003, "%s did not answer in HTTP/1.1: %w; if it speaks HTTP/2 only, register it without use_http_11", where, err)
 	}
 	return nil, true, errcode.New(errcode.META0003, "%s cannot be reached: %w", where, err)
+}
+
+// dialing reports whether there was no connection.
+func dialing(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial"
 }
 
 func success(status int) bool { return status >= 200 && status < 300 }

@@ -227,6 +227,17 @@ func TestTransports(t *testing.T) {
 		require.True(t, dep.HTTP11)
 		require.False(t, dep.Bidirectional)
 	})
+	t.Run("HTTP/2 where HTTP/1.1 was expected", func(t *testing.T) {
+		s := httptest.NewUnstartedServer(answering(v4, manifestOf("")))
+		s.Config.Protocols = new(http.Protocols)
+		s.Config.Protocols.SetUnencryptedHTTP2(true)
+		s.Start()
+		defer s.Close()
+		_, err := newDiscoverer(t, quick()).Discover(t.Context(), Request{URI: s.URL, UseHTTP11: true})
+		code, _ := errcode.Of(err)
+		require.Equal(t, errcode.META0003, code, "%v", err)
+		require.ErrorContains(t, err, "without use_http_11")
+	})
 	for name, http2 := range map[string]bool{"TLS with HTTP/2": true, "TLS with HTTP/1.1": false} {
 		t.Run(name, func(t *testing.T) {
 			s := httptest.NewUnstartedServer(answering(v4, manifestOf("")))

@@ -38,6 +38,7 @@ type Client struct {
 // endpoint is one of the server's two interfaces.
 type endpoint struct {
 	name string // for people
+	at   string // for people: the address without a path
 	base string // without trailing slash
 	http *http.Client
 }
@@ -60,14 +61,16 @@ func newEndpoint(name, base string, opts Options) endpoint {
 		TLSClientConfig:     &tls.Config{InsecureSkipVerify: opts.InsecureSkipVerify}, //nolint:gosec // the user asked for it
 		DisableKeepAlives:   true,                                                     // one request, then the program ends
 	}
+	at := strings.TrimRight(base, "/") + "/"
 	if path, isUnix := strings.CutPrefix(base, "unix:"); isUnix {
+		at = base
 		transport.Proxy = nil
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "unix", path)
 		}
 		base = "http://localhost"
 	}
-	return endpoint{name: name, base: strings.TrimRight(base, "/"), http: &http.Client{Transport: transport}}
+	return endpoint{name: name, at: at, base: strings.TrimRight(base, "/"), http: &http.Client{Transport: transport}}
 }
 
 // Response is a successful answer.
@@ -103,12 +106,12 @@ func (c *Client) send(ctx context.Context, to endpoint, r request) (*Response, e
 	started := time.Now()
 	answer, err := to.http.Do(req)
 	if err != nil {
-		return nil, &UnreachableError{Interface: to.name, Method: r.method, URL: address, Err: unwrapURL(err)}
+		return nil, &UnreachableError{Interface: to.name, Address: to.at, Method: r.method, URL: address, Err: unwrapURL(err)}
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil {
-		return nil, &UnreachableError{Interface: to.name, Method: r.method, URL: address, Err: fmt.Errorf("read the answer: %w", err)}
+		return nil, &UnreachableError{Interface: to.name, Address: to.at, Method: r.method, URL: address, Err: fmt.Errorf("read the answer: %w", err)}
 	}
 	c.opts.Log.Debug("request", "method", r.method, "url", address, "status", answer.StatusCode, "duration", time.Since(started))
 	if answer.StatusCode >= http.StatusBadRequest {

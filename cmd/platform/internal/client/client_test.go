@@ -83,4 +83,7 @@ func TestUnixSocket(t *testing.T) {
 	version, err := newClient("unix:"+path, time.Second).Version(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "1.2.3", version.Version)
+
+	_, err = newClient("unix:/nowhere", time.Second).Version(t.Context())
+	require.ErrorContains(t, err, "cannot reach the admin API at unix:/nowhere: ")
 }

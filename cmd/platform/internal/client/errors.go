@@ -55,6 +55,7 @@ func newAPIError(method, url string, answer *http.Response, body []byte) *APIErr
 // UnreachableError says that there was no answer.
 type UnreachableError struct {
 	Interface string // admin API or ingress
+	Address   string // http://host:port/ or unix:<path>
 	Method    string
 	URL       string
 	Err       error
@@ -62,7 +63,7 @@ type UnreachableError struct {
 
 // Error names the interface and its address.
 func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("cannot reach the %s at %s: %s", e.Interface, e.base(), e.reason())
+	return fmt.Sprintf("cannot reach the %s at %s: %s", e.Interface, e.Address, e.reason())
 }
 
 // Unwrap returns the network error.
@@ -84,11 +85,4 @@ func (e *UnreachableError) reason() string {
 		return "connection refused"
 	}
 	return e.Err.Error()
-}
-
-// base is the URL without its path.
-func (e *UnreachableError) base() string {
-	scheme, rest, _ := strings.Cut(e.URL, "://")
-	host, _, _ := strings.Cut(rest, "/")
-	return scheme + "://" + host + "/"
 }

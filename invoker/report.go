@@ -14,36 +14,40 @@ import (
 func (t *task) report(f *failure) {
 	repeated := t.last != nil && t.last.Message == f.Message && t.last.ErrorCode == f.ErrorCode
 	t.last = f
-	t.warn(repeated, "attempt failed", "failed_attempts", t.retry.total+1)
+	level, fields := t.warning(repeated)
+	t.s.log.Log(context.Background(), level, "attempt failed", append(fields, "failed_attempts", t.retry.total+1)...)
 }
 
 // reportEnd logs that there will be no further attempt; t.mu is held.
 func (t *task) reportEnd(how machine.StepKind) {
-	text := "invocation paused after its last attempt"
+	level, fields := t.warning(false)
+	fields = append(fields, "failed_attempts", t.retry.total)
 	if how == machine.StepFail {
-		text = "invocation failed with its last attempt"
+		t.s.log.Log(context.Background(), level, "invocation failed with its last attempt", fields...)
+	} else {
+		t.s.log.Log(context.Background(), level, "invocation paused after its last attempt", fields...)
 	}
-	t.warn(false, text, "failed_attempts", t.retry.total)
 }
 
-// warn logs something about the last failure, quietly if it is not new or if there
-// is too much of it.
-func (t *task) warn(quiet bool, text string, args ...any) {
-	level, held := slog.LevelDebug, 0
-	if !quiet {
-		var admitted bool
-		if held, admitted = t.s.iv.muffler.admit(noise{t.deployed.Deployment, t.last.ErrorCode}, time.Now()); admitted {
-			level = slog.LevelWarn
-		}
-	}
-	args = append([]any{
+// warning is how to log something about the last failure: quietly if it is not new
+// or if there is too much of it.
+func (t *task) warning(quiet bool) (slog.Level, []any) {
+	level := slog.LevelDebug
+	fields := []any{
 		"invocation_id", t.id, "target", t.inv.Target.String(), "deployment_id", t.deployed.Deployment,
 		"code", t.last.ErrorCode, "err", t.last.Message,
-	}, args...)
-	if held > 0 {
-		args = append(args, "similar_not_shown", held)
 	}
-	t.s.log.Log(context.Background(), level, text, args...)
+	if quiet {
+		return level, fields
+	}
+	held, admitted := t.s.iv.muffler.admit(noise{t.deployed.Deployment, t.last.ErrorCode}, time.Now())
+	if admitted {
+		level = slog.LevelWarn
+	}
+	if held > 0 {
+		fields = append(fields, "similar_not_shown", held)
+	}
+	return level, fields
 }
 
 // Warnings of one kind that are written in a while; the rest is counted.

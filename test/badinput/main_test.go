@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -182,9 +183,9 @@ func (w *world) cli(args ...string) (stdout, stderr string, exit int) {
 	cmd.Env = []string{"HOME=" + w.TempDir(), "PLATFORM_ADMIN_URL=" + w.server.Admin(), "PLATFORM_INGRESS_URL=" + w.server.Client.Base()}
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	err = cmd.Run()
-	if _, failed := err.(*exec.ExitError); err != nil && !failed {
-		require.NoError(w, err)
+	if err := cmd.Run(); err != nil {
+		_, failed := errors.AsType[*exec.ExitError](err)
+		require.True(w, failed, err)
 	}
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }

@@ -8,6 +8,9 @@ import (
 	"os"
 
 	"github.com/oklog/ulid/v2"
+
+	"platform/internal/errcode"
+	"platform/partition"
 )
 
 // identity is what a data directory knows of itself. A node that lost its
@@ -23,6 +26,10 @@ type identity struct {
 func (d *dataDir) loadIdentity(cluster, node string) (identity, error) {
 	raw, err := os.ReadFile(d.in("IDENTITY"))
 	if errors.Is(err, fs.ErrNotExist) {
+		// The file is older than all data.
+		if held := d.holds("log", "state", "metadata"); held != "" {
+			return identity{}, errcode.New(errcode.RT0009, "data directory %s holds %q but no IDENTITY file, so it is damaged; restore the file, or choose another --base-dir", d.path, held)
+		}
 		id := identity{Cluster: cluster, Node: node, Incarnation: ulid.Make().String()}
 		return id, d.saveIdentity(id)
 	}
@@ -31,7 +38,7 @@ func (d *dataDir) loadIdentity(cluster, node string) (identity, error) {
 	}
 	var id identity
 	if err := json.Unmarshal(raw, &id); err != nil {
-		return identity{}, fmt.Errorf("read node identity %s: %w", d.in("IDENTITY"), err)
+		return identity{}, errcode.New(errcode.RT0009, "node identity %s is damaged: %w", d.in("IDENTITY"), err)
 	}
 	if id.Cluster != cluster {
 		return identity{}, fmt.Errorf("data directory %s belongs to cluster %q, not %q; set cluster-name accordingly or choose another --base-dir", d.path, id.Cluster, cluster)
@@ -49,3 +56,29 @@ func (d *dataDir) saveIdentity(id identity) error {
 
 // replicaID is the Raft server id of all replicas on the node.
 func (id identity) replicaID() string { return id.Node + "/" + id.Incarnation }
+
+// holds is the first of the named entries that the directory has, "" if it has none.
+func (d *dataDir) holds(names ...string) string {
+	for _, name := range names {
+		if _, err := os.Stat(d.in(name)); err == nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// checkMetadata refuses a directory that has lost its metadata: the partitions would
+// go on without the deployments that their invocations run on.
+func (n *Node) checkMetadata() error {
+	if n.dir.holds("metadata") != "" {
+		return nil
+	}
+	log, err := n.logs.Storage(partition.GroupID(0))
+	if err != nil {
+		return fmt.Errorf("open log of partition 0: %w", err)
+	}
+	if last, err := log.LastIndex(); err != nil || last == 0 {
+		return err // a start that got no further
+	}
+	return errcode.New(errcode.RT0009, "data directory %s holds partitions but no metadata, so it is damaged; restore %s, or choose another --base-dir", n.dir.path, n.dir.in("metadata"))
+}

@@ -105,7 +105,10 @@ func (n *Node) fail(err error) {
 
 // openMetadata starts the metadata group and makes sure that the cluster exists.
 func (n *Node) openMetadata(ctx context.Context) error {
-	var err error
+	err := n.checkMetadata()
+	if err != nil {
+		return err
+	}
 	n.metadata, err = metadata.Open(metadata.Config{
 		Dir: n.dir.in("metadata"), LocalID: n.replica().ID, Transport: n.transport, Voters: n.voters(),
 		Watchdog: n.watchdog, OnFailed: n.fail, Logger: n.log,

@@ -103,6 +103,51 @@ func TestStartsThatAreRefused(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(dir, "x"), "a start that gets no port leaves nothing behind")
 }
 
+// TestDamagedDirectoriesAreRefused takes parts of a directory away: what can be made
+// again from the rest may be missing, all else stops the start.
+func TestDamagedDirectoriesAreRefused(t *testing.T) {
+	for lost, want := range map[string]string{
+		"IDENTITY": `holds "log" but no IDENTITY file`,
+		"metadata": "holds partitions but no metadata",
+		"FORMAT":   "no FORMAT file",
+		"log":      "beyond the log",
+		"state":    "",
+		"BALLAST":  "",
+	} {
+		t.Run(lost, func(t *testing.T) {
+			e := newEndpoint(t, offering(t, manifest(svc("S", "SERVICE", nil, object{"name": "h"}))))
+			e.script("S/h", proper)
+			w := newWorld(t, nil)
+			w.register(e.URL, nil)
+			id := w.send("S/h")
+			require.Equal(t, 200, w.attach(id).Status)
+			require.NoError(t, w.server.Process.Terminate(patience))
+			require.NoError(t, os.RemoveAll(filepath.Join(dataOf(t, w), lost)))
+			if want == "" {
+				require.NoError(t, w.server.Restart(w.ctx))
+				require.Equal(t, 200, w.attach(id).Status)
+				return
+			}
+			require.NoError(t, w.server.Launch())
+			select {
+			case <-w.server.Process.Ended():
+			case <-time.After(patience):
+				t.Fatal("it goes on")
+			}
+			require.EqualError(t, w.server.Process.Err(), "exit status 1")
+			require.Contains(t, w.server.Process.LogTail(1), want)
+		})
+	}
+}
+
+// dataOf is the directory of a server's node, as its log tells.
+func dataOf(t *testing.T, w *world) string {
+	_, rest, found := strings.Cut(w.server.Process.LogTail(100), " data=")
+	require.True(t, found)
+	dir, _, _ := strings.Cut(rest, "\n")
+	return dir
+}
+
 func TestTheEffectiveConfigurationLoadsAgain(t *testing.T) {
 	dir := t.TempDir()
 	env := []string{"PLATFORM_WORKER__INVOKER__ABORT_TIMEOUT=7s"}

@@ -29,7 +29,8 @@ quickstart: build ## Start one node and a sample service, call it, keep both up 
 
 .PHONY: test
 test: ## Run all tests, the longer ones in their short form
-	$(GO) test -timeout 20m ./...
+	@# -count=1: many tests run the server as a process, which the test cache does not see
+	$(GO) test -count=1 -timeout 20m ./...
 
 .PHONY: test-sdks
 test-sdks: $(TS)/node_modules ## Run the services of every SDK through every variation

@@ -16,6 +16,8 @@ import (
 // that the node can still note its votes and terms.
 const ballastBytes = 64 << 20
 
+const ballastFile = "BALLAST"
+
 // openFiles takes the ports and the data directory. The ports come first: whoever
 // starts a second server by mistake hears of the port, not of the lock.
 func (n *Node) openFiles(ctx context.Context) (err error) {
@@ -38,7 +40,7 @@ func (n *Node) openFiles(ctx context.Context) (err error) {
 }
 
 func (n *Node) openStores() (err error) {
-	ballast := n.dir.in("BALLAST")
+	ballast := n.dir.in(ballastFile)
 	if err := raftgroup.CreateBallast(ballast, ballastBytes); err != nil {
 		n.log.Warn("no room for the ballast file", "err", err)
 	}

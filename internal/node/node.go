@@ -111,7 +111,7 @@ func (n *Node) openMetadata(ctx context.Context) error {
 	}
 	n.metadata, err = metadata.Open(metadata.Config{
 		Dir: n.dir.in("metadata"), LocalID: n.replica().ID, Transport: n.transport, Voters: n.voters(),
-		Watchdog: n.watchdog, OnFailed: n.fail, Logger: n.log,
+		Watchdog: n.watchdog, Ballast: n.dir.in(ballastFile), OnFailed: n.fail, Logger: n.log,
 	})
 	if err != nil {
 		return err

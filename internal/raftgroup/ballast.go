@@ -11,9 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DefaultBallastBytes is the size of the file kept to survive a full disk.
-const DefaultBallastBytes = 256 << 20
-
 // CreateBallast reserves size bytes in a file that is removed when the disk is
 // full, so that term and vote can still be written while an operator makes room.
 // It does nothing when the file has its size already.

@@ -1,0 +1,84 @@
+"""Calls, sends and waiting for several things at once."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import restate
+from restate import RestateDurableCallFuture, TerminalError
+from restate.serde import BytesSerde
+
+from .contract import Call, Failure, Race, Timeout
+from .errors import caught, no_failure
+
+caller = restate.Service("PyCaller")
+
+
+def parameters(call: Call) -> dict[str, Any]:
+    """Returns what generic_call and generic_send want to know."""
+    return {
+        "service": call["service"],
+        "key": call.get("key"),
+        "handler": call["handler"],
+        "arg": json.dumps(call["input"]).encode() if "input" in call else b"",
+        "idempotency_key": call.get("idempotencyKey"),
+    }
+
+
+def start(ctx: restate.Context, call: Call) -> RestateDurableCallFuture[bytes]:
+    """Calls without waiting for the answer."""
+    return ctx.generic_call(**parameters(call))
+
+
+async def outcome(future: RestateDurableCallFuture[bytes]) -> Failure:
+    """Waits for a call and describes how it failed, if it did."""
+    try:
+        await future
+    except TerminalError as error:
+        return caught(error)
+    return no_failure()
+
+
+@caller.handler("call", output_serde=BytesSerde())
+async def call_one(ctx: restate.Context, call: Call) -> bytes:
+    return await start(ctx, call)
+
+
+@caller.handler()
+async def send(ctx: restate.Context, call: Call) -> str:
+    delay = timedelta(milliseconds=call.get("delayMillis", 0))
+    return await ctx.generic_send(**parameters(call), send_delay=delay).invocation_id()
+
+
+@caller.handler()
+async def catch(ctx: restate.Context, call: Call) -> Failure:
+    return await outcome(start(ctx, call))
+
+
+@caller.handler()
+async def fanout(ctx: restate.Context, calls: list[Call]) -> list[Any]:
+    futures = [start(ctx, call) for call in calls]
+    await restate.gather(*futures)
+    return [json.loads(await future) for future in futures]
+
+
+@caller.handler()
+async def settle(ctx: restate.Context, calls: list[Call]) -> list[Failure]:
+    futures = [start(ctx, call) for call in calls]
+    await restate.gather(*futures)
+    return [await outcome(future) for future in futures]
+
+
+@caller.handler()
+async def race(ctx: restate.Context, what: Race) -> int:
+    sleeps = {str(i): ctx.sleep(timedelta(milliseconds=ms)) for i, ms in enumerate(what["millis"])}
+    first, _ = await restate.select(**sleeps)
+    return int(first)
+
+
+@caller.handler()
+async def timeout(ctx: restate.Context, what: Timeout) -> bool:
+    answer = start(ctx, what["call"])
+    limit = ctx.sleep(timedelta(milliseconds=what["millis"]))
+    first, _ = await restate.select(answer=answer, limit=limit)
+    return first == "answer"

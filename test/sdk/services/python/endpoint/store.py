@@ -1,0 +1,51 @@
+"""State."""
+
+from datetime import timedelta
+
+import restate
+from restate import TerminalError
+from restate.serde import BytesSerde
+
+from .contract import Op, OpResult
+from .objects import STATE_PRELOAD
+
+store = restate.VirtualObject("PyStore", state_preload=STATE_PRELOAD)
+
+
+async def read(ctx: restate.ObjectContext | restate.ObjectSharedContext, op: Op) -> OpResult:
+    """Carries out one of the reading operations."""
+    match op["op"]:
+        case "get":
+            value = await ctx.get(op["key"])
+            return {"present": False} if value is None else {"present": True, "value": value}
+        case "getBytes":
+            body = await ctx.get(op["key"], serde=BytesSerde())
+            return {"present": False} if body is None else {"present": True, "value": body.decode()}
+        case "keys":
+            return {"present": False, "keys": sorted(await ctx.state_keys())}
+    raise TerminalError(f"unknown operation {op['op']}")
+
+
+@store.handler()
+async def script(ctx: restate.ObjectContext, ops: list[Op]) -> list[OpResult]:
+    results: list[OpResult] = []
+    for op in ops:
+        match op["op"]:
+            case "set":
+                ctx.set(op["key"], op.get("value", ""))
+            case "setBytes":
+                ctx.set(op["key"], op.get("value", "").encode(), serde=BytesSerde())
+            case "clear":
+                ctx.clear(op["key"])
+            case "clearAll":
+                ctx.clear_all()
+            case "sleep":
+                await ctx.sleep(timedelta(milliseconds=1))
+            case _:
+                results.append(await read(ctx, op))
+    return results
+
+
+@store.handler(kind="shared")
+async def peek(ctx: restate.ObjectSharedContext, key: str) -> OpResult:
+    return await read(ctx, {"op": "get", "key": key})

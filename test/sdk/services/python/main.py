@@ -1,0 +1,46 @@
+"""The test service endpoint written with the Python SDK.
+
+It listens on PORT and reports side effects to the recorder at RECORDER.
+
+LAZY_STATE=1 announces lazy state for its objects, BIDI=0 announces
+request-response mode, VERBOSE=1 logs the failed attempts.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+
+import hypercorn
+import restate
+from hypercorn.asyncio import serve
+from restate.server import install_shutdown_hook
+
+from endpoint import SERVICES, recorder
+
+
+def app():
+    """Returns the ASGI application of all services."""
+    bidirectional = os.environ.get("BIDI") != "0"
+    return restate.app(SERVICES, protocol="bidi" if bidirectional else "request_response")
+
+
+async def main():
+    # The SDK takes SIGTERM over from the server, so ask the SDK for it.
+    stop = asyncio.Event()
+    install_shutdown_hook(asyncio.get_running_loop(), stop.set, signal.SIGTERM)
+
+    config = hypercorn.Config()
+    config.bind = [f"127.0.0.1:{os.environ['PORT']}"]
+    config.loglevel = "ERROR"
+    try:
+        await serve(app(), config, shutdown_trigger=stop.wait)
+    finally:
+        await recorder.close()
+
+
+if __name__ == "__main__":
+    # Failed attempts are part of the tests; keep the log readable.
+    if not os.environ.get("VERBOSE"):
+        logging.getLogger("restate").setLevel(logging.CRITICAL)
+    asyncio.run(main())

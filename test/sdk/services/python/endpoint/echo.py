@@ -4,11 +4,12 @@ import restate
 from restate.serde import BytesSerde
 
 from .contract import Message
+from .serde import JSON
 
 echo = restate.Service("PyEcho")
 
 
-@echo.handler("json")
+@echo.handler("json", output_serde=JSON)
 async def echo_json(_ctx: restate.Context, message: Message) -> Message:
     return message
 

@@ -1,14 +1,8 @@
 // Package contract holds the payloads of the test services. A service of every
 // language exposes the same handlers under names that start with the language
-// (GoEcho, TsEcho), so one case can be held against each of them:
-//
-//	Echo   (service)  json, bytes, nothing, header
-//	Steps  (service)  once, many, retry, exhaust, refuse, flaky, fail, sleep, random, big
-//	Caller (service)  call, send, fanout, race, settle, timeout, catch
-//	Store  (object)   script; peek (shared)
-//	Queue  (object)   hold, append; list (shared)
-//
-// Side effects are reported to the recorder under the id that the input names.
+// (GoEcho, TsEcho), so one case can be held against each of them. README.md
+// describes every service and handler, for those who write them in another
+// language.
 package contract
 
 import "encoding/json"
@@ -29,12 +23,15 @@ type Step struct {
 	Message string `json:"message,omitempty"` // of a terminal error
 	Millis  int    `json:"millis,omitempty"`  // to sleep
 	Gate    string `json:"gate,omitempty"`    // to wait for inside a step
+
+	Metadata map[string]string `json:"metadata,omitempty"` // of a terminal error
 }
 
 // Failure is a terminal error that a handler caught.
 type Failure struct {
-	Code    int    `json:"code"`
-	Message string `json:"message"`
+	Code     int               `json:"code"`
+	Message  string            `json:"message"`
+	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
 // Random is what one attempt drew from the deterministic source.
@@ -51,6 +48,8 @@ type Call struct {
 	Input          json.RawMessage `json:"input,omitempty"`
 	DelayMillis    int             `json:"delayMillis,omitempty"`
 	IdempotencyKey string          `json:"idempotencyKey,omitempty"`
+
+	Headers map[string]string `json:"headers,omitempty"`
 }
 
 // Race asks for the first of several sleeps, in milliseconds.
@@ -65,7 +64,9 @@ type Timeout struct {
 }
 
 // Op is one state operation of Store/script: set, setBytes, get, getBytes, clear,
-// clearAll, keys or sleep (which forces a replay when everything suspends).
+// clearAll, keys, sleep (which forces a replay when everything suspends), retry
+// (fails Value attempts, counted under the record Key) or fail (ends with a
+// terminal error, code 422, message Value).
 type Op struct {
 	Op    string `json:"op"`
 	Key   string `json:"key,omitempty"`

@@ -31,6 +31,10 @@ func apply(d *draft, index uint64, at time.Time, cmd command) (outcome, error) {
 		return applyRegisterDeployment(d, index, at, cmd)
 	case *deleteDeployment:
 		return applyDeleteDeployment(d, index, cmd)
+	case *updateDeployment:
+		return applyUpdateDeployment(d, index, cmd)
+	case *modifyService:
+		return applyModifyService(d, index, cmd)
 	}
 	return outcome{}, fmt.Errorf("apply %T: unknown command", cmd)
 }

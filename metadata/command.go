@@ -26,6 +26,15 @@ type registerNode struct{ node Node }
 // registerDeployment adds a deployment or replaces the one at its address.
 type registerDeployment struct{ Registration }
 
+// updateDeployment changes a deployment in place.
+type updateDeployment struct{ Update }
+
+// modifyService changes options of the latest revision of a service.
+type modifyService struct {
+	name    string
+	options Options // those that are not nil
+}
+
 // deleteDeployment removes a deployment.
 type deleteDeployment struct{ id ids.Deployment }
 
@@ -33,6 +42,8 @@ func (*provision) command()          {}
 func (*registerNode) command()       {}
 func (*registerDeployment) command() {}
 func (*deleteDeployment) command()   {}
+func (*updateDeployment) command()   {}
+func (*modifyService) command()      {}
 
 // encodeEntry writes one log entry.
 func encodeEntry(at time.Time, cmd command) ([]byte, error) {
@@ -49,6 +60,12 @@ func encodeEntry(at time.Time, cmd command) ([]byte, error) {
 		}}
 	case *deleteDeployment:
 		entry.Command = &pb.Entry_DeleteDeployment{DeleteDeployment: &pb.DeleteDeployment{Id: string(cmd.id)}}
+	case *updateDeployment:
+		entry.Command = &pb.Entry_UpdateDeployment{UpdateDeployment: &pb.UpdateDeployment{
+			Deployment: deploymentToProto(cmd.Deployment), Overwrite: cmd.Overwrite,
+		}}
+	case *modifyService:
+		entry.Command = &pb.Entry_ModifyService{ModifyService: &pb.ModifyService{Name: cmd.name, Options: optionsToProto(&cmd.options)}}
 	default:
 		return nil, fmt.Errorf("encode %T: unknown command", cmd)
 	}
@@ -78,6 +95,11 @@ func decodeEntry(data []byte) (time.Time, command, error) {
 		}}, nil
 	case *pb.Entry_DeleteDeployment:
 		return at, &deleteDeployment{ids.Deployment(cmd.DeleteDeployment.GetId())}, nil
+	case *pb.Entry_UpdateDeployment:
+		body := cmd.UpdateDeployment
+		return at, &updateDeployment{Update{Deployment: deploymentFromProto(body.GetDeployment()), Overwrite: body.GetOverwrite()}}, nil
+	case *pb.Entry_ModifyService:
+		return at, &modifyService{cmd.ModifyService.GetName(), optionsFromProto(cmd.ModifyService.GetOptions())}, nil
 	}
 	return time.Time{}, nil, fmt.Errorf("decode metadata entry: unknown command")
 }

@@ -43,6 +43,7 @@ func deploymentToProto(d *Deployment) *pb.Deployment {
 		Id: string(d.ID), Uri: d.URI, Http11: d.HTTP11, Bidirectional: d.Bidirectional,
 		MinProtocol: d.MinProtocol, MaxProtocol: d.MaxProtocol, SdkVersion: d.SDKVersion,
 		AdditionalHeaders: pairs(d.AdditionalHeaders), Metadata: pairs(d.Metadata), CreatedAtMs: millis(d.CreatedAt),
+		Arn: d.ARN, AssumeRoleArn: d.AssumeRoleARN, Compression: d.Compression,
 	}
 	for _, s := range d.Services {
 		out.Services = append(out.Services, serviceToProto(s))
@@ -56,6 +57,7 @@ func deploymentFromProto(d *pb.Deployment) *Deployment {
 		MinProtocol: d.GetMinProtocol(), MaxProtocol: d.GetMaxProtocol(), SDKVersion: d.GetSdkVersion(),
 		AdditionalHeaders: unpairs(d.GetAdditionalHeaders()), Metadata: unpairs(d.GetMetadata()),
 		CreatedAt: fromMillis(d.GetCreatedAtMs()),
+		ARN:       d.GetArn(), AssumeRoleARN: d.GetAssumeRoleArn(), Compression: d.GetCompression(),
 	}
 	for _, s := range d.GetServices() {
 		out.Services = append(out.Services, serviceFromProto(s, out.ID))

@@ -100,14 +100,23 @@ func effectiveRetry(own, all *RetryOptions, d *Defaults) RetryPolicy {
 		OnMaxAttempts:   first(d.Retry.OnMaxAttempts, own.OnMaxAttempts, all.OnMaxAttempts),
 	}
 	if own.MaxAttempts != nil {
-		r.MaxAttempts = max(*own.MaxAttempts, 1) // an announced 0 means no retry, not "without limit"
+		r.MaxAttempts = attempts(*own.MaxAttempts)
 	} else if all.MaxAttempts != nil {
-		r.MaxAttempts = max(*all.MaxAttempts, 1)
+		r.MaxAttempts = attempts(*all.MaxAttempts)
 	}
 	if limit := d.MaxRetryAttempts; limit > 0 && (r.MaxAttempts == 0 || r.MaxAttempts > limit) {
 		r.MaxAttempts = limit
 	}
 	return r
+}
+
+// attempts is the number of attempts that was announced: 0 means no retry, not
+// "without limit".
+func attempts(announced int) int {
+	if announced == UnlimitedAttempts {
+		return 0
+	}
+	return max(announced, 1)
 }
 
 // Retention is what an invocation of a handler with these options keeps after its

@@ -52,6 +52,18 @@ func fullDeployment() *Deployment {
 	}
 }
 
+// fullFunction uses what only functions have, and an option only an operator sets.
+func fullFunction() *Deployment {
+	id := ids.NewDeployment([16]byte{4, 5, 6})
+	return &Deployment{
+		ID: id, ARN: "arn:aws:lambda:eu-central-1:123456789012:function:f:1", AssumeRoleARN: "arn:aws:iam::123456789012:role/r", Compression: "Zstd",
+		MinProtocol: 5, MaxProtocol: 6, CreatedAt: goldenTime,
+		Services: []*Service{{
+			Name: "Greeter", Revision: 1, Deployment: id, Options: Options{Retry: RetryOptions{MaxAttempts: ptr(UnlimitedAttempts)}},
+		}},
+	}
+}
+
 func fullNode() Node {
 	return Node{
 		Name: "n1", ID: 3, Incarnation: "01ABC", FabricAddress: "http://n1:5122", IngressAddress: "http://n1:8080",
@@ -84,6 +96,8 @@ func TestGoldenLogEntries(t *testing.T) {
 		"entry_register_node":       &registerNode{fullNode()},
 		"entry_register_deployment": &registerDeployment{Registration{Deployment: fullDeployment(), Force: true, Breaking: true, RoutingHeaders: []string{"x-route"}}},
 		"entry_delete_deployment":   &deleteDeployment{fullDeployment().ID},
+		"entry_update_deployment":   &updateDeployment{Update{Deployment: fullFunction(), Overwrite: true}},
+		"entry_modify_service":      &modifyService{"Greeter", fullDeployment().Services[0].Options},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data, err := encodeEntry(goldenTime, cmd)
@@ -102,6 +116,7 @@ func TestGoldenRecords(t *testing.T) {
 		"record_cluster":    clusterToProto(fullCluster()),
 		"record_node":       nodeToProto(fullNode()),
 		"record_deployment": deploymentToProto(fullDeployment()),
+		"record_function":   deploymentToProto(fullFunction()),
 	} {
 		data, err := msg.MarshalVT()
 		require.NoError(t, err)

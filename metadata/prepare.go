@@ -16,36 +16,49 @@ import (
 // prepare checks what needs no view of the registry, and puts a registration into
 // the form that is proposed: with an id, everything sorted.
 func (s *Store) prepare(r Registration) (Registration, error) {
-	if r.Deployment == nil || r.Deployment.URI == "" {
-		return r, errors.New("register deployment: the address is empty")
+	if r.Deployment == nil {
+		return r, errors.New("register deployment: there is none")
 	}
-	d := *r.Deployment
+	d, err := ordered(r.Deployment)
+	if err != nil {
+		return r, err
+	}
 	if d.ID == "" {
 		d.ID = ids.NewDeployment(s.newID())
 	}
-	d.Services = slices.SortedFunc(slices.Values(d.Services), func(a, b *Service) int { return cmp.Compare(a.Name, b.Name) })
-	for i, service := range d.Services {
-		if err := CheckServiceName(service.Name); err != nil {
-			return r, err
-		}
-		if i > 0 && d.Services[i-1].Name == service.Name {
-			return r, errcode.New(errcode.META0013, "the endpoint announces service %s twice", service.Name)
-		}
-		sorted := *service
-		sorted.Handlers = slices.SortedFunc(slices.Values(service.Handlers), func(a, b *Handler) int { return cmp.Compare(a.Name, b.Name) })
-		for j, handler := range sorted.Handlers {
-			if j > 0 && sorted.Handlers[j-1].Name == handler.Name {
-				return r, errcode.New(errcode.META0013, "service %s announces handler %s twice", service.Name, handler.Name)
-			}
-		}
-		d.Services[i] = &sorted
-	}
-	r.Deployment = &d
+	r.Deployment = d
 	r.RoutingHeaders = slices.Clone(r.RoutingHeaders)
 	for i, name := range r.RoutingHeaders {
 		r.RoutingHeaders[i] = strings.ToLower(name)
 	}
 	return r, nil
+}
+
+// ordered is a copy of what discovery found, checked, with services and handlers
+// sorted by name.
+func ordered(discovered *Deployment) (*Deployment, error) {
+	d := *discovered
+	if (d.URI == "") == (d.ARN == "") {
+		return nil, errors.New("a deployment has either a URI or an ARN")
+	}
+	d.Services = slices.SortedFunc(slices.Values(d.Services), func(a, b *Service) int { return cmp.Compare(a.Name, b.Name) })
+	for i, service := range d.Services {
+		if err := CheckServiceName(service.Name); err != nil {
+			return nil, err
+		}
+		if i > 0 && d.Services[i-1].Name == service.Name {
+			return nil, errcode.New(errcode.META0013, "the endpoint announces service %s twice", service.Name)
+		}
+		sorted := *service
+		sorted.Handlers = slices.SortedFunc(slices.Values(service.Handlers), func(a, b *Handler) int { return cmp.Compare(a.Name, b.Name) })
+		for j, handler := range sorted.Handlers {
+			if j > 0 && sorted.Handlers[j-1].Name == handler.Name {
+				return nil, errcode.New(errcode.META0013, "service %s announces handler %s twice", service.Name, handler.Name)
+			}
+		}
+		d.Services[i] = &sorted
+	}
+	return &d, nil
 }
 
 // CheckServiceName refuses names that belong to the server itself, since paths of

@@ -41,12 +41,12 @@ type Registered struct {
 	Change     Change
 }
 
-// Find is what the registry holds at a registration's address. More than one can
+// Find is what the registry holds at a registration's address, a URI or an ARN. More than one can
 // share an address after an update in place.
-func (s *Schemas) Find(uri string, headers map[string]string, routingHeaders []string) []*Deployment {
+func (s *Schemas) Find(address string, headers map[string]string, routingHeaders []string) []*Deployment {
 	var found []*Deployment
 	for _, id := range slices.Sorted(maps.Keys(s.Deployments)) {
-		if d := s.Deployments[id]; d.URI == uri && sameRoute(d.AdditionalHeaders, headers, routingHeaders) {
+		if d := s.Deployments[id]; d.Address() == address && sameRoute(d.AdditionalHeaders, headers, routingHeaders) {
 			found = append(found, d)
 		}
 	}
@@ -59,13 +59,13 @@ func (s *Schemas) Plan(r Registration, at time.Time) (Registered, error) {
 	planned := *r.Deployment
 	planned.CreatedAt = at
 	change := Created
-	same := s.Find(planned.URI, planned.AdditionalHeaders, r.RoutingHeaders)
+	same := s.Find(planned.Address(), planned.AdditionalHeaders, r.RoutingHeaders)
 	switch {
 	case len(same) > 0 && !r.Force:
 		return Registered{Deployment: same[0], Change: Unchanged}, nil
 	case len(same) > 1:
 		return Registered{}, errcode.New(errcode.META0017,
-			"%d deployments share the address %s (%s); delete all but one first", len(same), planned.URI, idList(same))
+			"%d deployments share the address %s (%s); delete all but one first", len(same), planned.Address(), idList(same))
 	case len(same) == 1:
 		planned.ID, change = same[0].ID, Replaced
 	case s.Deployments[planned.ID] != nil:

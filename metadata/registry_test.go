@@ -44,6 +44,21 @@ func runTranscript(t *testing.T, m *memStore, td *datadriven.TestData) string {
 			return describeError(err)
 		}
 		return fmt.Sprintf("%s %s\n", []string{"created", "unchanged", "replaced"}[got.Change], short(got.Deployment.ID))
+	case "update", "plan-update":
+		r := transcriptRegistration(t, td)
+		var name string
+		td.ScanArgs(t, "id", &name)
+		r.Deployment.ID = long(name)
+		u := Update{Deployment: r.Deployment, Overwrite: td.HasArg("overwrite")}
+		change := m.PlanUpdate
+		if td.Cmd == "update" {
+			change = func(u Update) (*Deployment, error) { return m.UpdateDeployment(ctx, u) }
+		}
+		d, err := change(u)
+		if err != nil {
+			return describeError(err)
+		}
+		return "updated " + short(d.ID) + " to " + d.URI + "\n"
 	case "delete":
 		var name string
 		td.ScanArgs(t, "id", &name)
@@ -63,7 +78,13 @@ func transcriptRegistration(t *testing.T, td *datadriven.TestData) Registration 
 	r := Registration{Deployment: d, Force: td.HasArg("force"), Breaking: td.HasArg("breaking"), RoutingHeaders: []string{"X-Route"}}
 	var uri string
 	td.ScanArgs(t, "uri", &uri)
-	d.URI = "http://" + uri + "/"
+	d.URI, d.MinProtocol, d.MaxProtocol = "http://"+uri+"/", 5, 6
+	if uri == "function" {
+		d.URI, d.ARN = "", "arn:aws:lambda:eu-central-1:123456789012:function:f:1"
+	}
+	if td.HasArg("protocol") {
+		td.ScanArgs(t, "protocol", &d.MaxProtocol)
+	}
 	if td.HasArg("route") {
 		var route string
 		td.ScanArgs(t, "route", &route)
@@ -146,7 +167,7 @@ func TestRegistrationIsCheckedBeforeItIsProposed(t *testing.T) {
 		})
 	}
 	_, err := newMemStore().RegisterDeployment(t.Context(), Registration{Deployment: &Deployment{}})
-	require.ErrorContains(t, err, "address is empty")
+	require.ErrorContains(t, err, "either a URI or an ARN")
 }
 
 func TestRegistrationLeavesTheCallersDeploymentAlone(t *testing.T) {

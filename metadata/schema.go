@@ -18,11 +18,15 @@ const (
 	Workflow
 )
 
-// Deployment is one registered version of a service endpoint. It never changes
-// but for its headers and labels.
+// Deployment is one registered version of a service endpoint: an HTTP endpoint,
+// which has a URI, or a function, which has an ARN. A value never changes; an update
+// in place puts another one in its stead.
 type Deployment struct {
 	ID                ids.Deployment
-	URI               string // with trailing slash
+	URI               string // of an HTTP endpoint, with trailing slash
+	ARN               string // of a function, with its version
+	AssumeRoleARN     string // to take before the function is invoked, may be empty
+	Compression       string // of what is sent to the function, such as Zstd; empty: none
 	HTTP11            bool   // reached with HTTP/1.1
 	Bidirectional     bool   // announced BIDI_STREAM
 	MinProtocol       int32
@@ -32,6 +36,17 @@ type Deployment struct {
 	Metadata          map[string]string
 	CreatedAt         time.Time
 	Services          []*Service // as of this deployment's revisions, sorted by name
+}
+
+// Function reports whether the deployment is a function of a function platform.
+func (d *Deployment) Function() bool { return d.ARN != "" }
+
+// Address is the URI or the ARN.
+func (d *Deployment) Address() string {
+	if d.Function() {
+		return d.ARN
+	}
+	return d.URI
 }
 
 // Options are the settings that a service or handler may announce; nil means "not
@@ -51,10 +66,14 @@ type Options struct {
 type RetryOptions struct {
 	InitialInterval *time.Duration
 	MaxInterval     *time.Duration
-	MaxAttempts     *int // counts the first attempt
+	MaxAttempts     *int // counts the first attempt; UnlimitedAttempts
 	Factor          *float64
 	OnMaxAttempts   *OnMaxAttempts
 }
+
+// UnlimitedAttempts as MaxAttempts is no limit. No endpoint can announce it, only an
+// operator ask for it.
+const UnlimitedAttempts = -1
 
 // OnMaxAttempts says what follows the last attempt of a retry policy.
 type OnMaxAttempts uint8

@@ -115,6 +115,33 @@ func (s *Store) DeleteDeployment(ctx context.Context, id ids.Deployment) error {
 	return err
 }
 
+// UpdateDeployment changes a deployment in place. The error can be a *NotFoundError,
+// an *InvalidError, or carry META0016. The result is never to be changed.
+func (s *Store) UpdateDeployment(ctx context.Context, u Update) (*Deployment, error) {
+	prepared, err := prepareUpdate(u)
+	if err != nil {
+		return nil, err
+	}
+	return propose[*Deployment](ctx, s, &updateDeployment{prepared})
+}
+
+// PlanUpdate checks an update and tells what it would result in, without storing
+// anything.
+func (s *Store) PlanUpdate(u Update) (*Deployment, error) {
+	prepared, err := prepareUpdate(u)
+	if err != nil {
+		return nil, err
+	}
+	return s.Schemas().PlanUpdate(prepared)
+}
+
+// ModifyService sets those options of the latest revision of a service that are not
+// nil, until its next revision. The error can be a *NotFoundError or an
+// *InvalidError. The result is never to be changed.
+func (s *Store) ModifyService(ctx context.Context, name string, options Options) (*Service, error) {
+	return propose[*Service](ctx, s, &modifyService{name, options})
+}
+
 // propose sends a command through the log and takes its outcome apart.
 func propose[T any](ctx context.Context, s *Store, cmd command) (result T, err error) {
 	data, err := encodeEntry(s.now(), cmd)

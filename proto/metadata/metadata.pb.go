@@ -36,6 +36,8 @@ type Entry struct {
 	//	*Entry_RegisterNode
 	//	*Entry_RegisterDeployment
 	//	*Entry_DeleteDeployment
+	//	*Entry_UpdateDeployment
+	//	*Entry_ModifyService
 	Command       isEntry_Command `protobuf_oneof:"command"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -128,6 +130,24 @@ func (x *Entry) GetDeleteDeployment() *DeleteDeployment {
 	return nil
 }
 
+func (x *Entry) GetUpdateDeployment() *UpdateDeployment {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_UpdateDeployment); ok {
+			return x.UpdateDeployment
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetModifyService() *ModifyService {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_ModifyService); ok {
+			return x.ModifyService
+		}
+	}
+	return nil
+}
+
 type isEntry_Command interface {
 	isEntry_Command()
 }
@@ -148,6 +168,14 @@ type Entry_DeleteDeployment struct {
 	DeleteDeployment *DeleteDeployment `protobuf:"bytes,6,opt,name=delete_deployment,json=deleteDeployment,proto3,oneof"`
 }
 
+type Entry_UpdateDeployment struct {
+	UpdateDeployment *UpdateDeployment `protobuf:"bytes,7,opt,name=update_deployment,json=updateDeployment,proto3,oneof"`
+}
+
+type Entry_ModifyService struct {
+	ModifyService *ModifyService `protobuf:"bytes,8,opt,name=modify_service,json=modifyService,proto3,oneof"`
+}
+
 func (*Entry_ProvisionCluster) isEntry_Command() {}
 
 func (*Entry_RegisterNode) isEntry_Command() {}
@@ -155,6 +183,10 @@ func (*Entry_RegisterNode) isEntry_Command() {}
 func (*Entry_RegisterDeployment) isEntry_Command() {}
 
 func (*Entry_DeleteDeployment) isEntry_Command() {}
+
+func (*Entry_UpdateDeployment) isEntry_Command() {}
+
+func (*Entry_ModifyService) isEntry_Command() {}
 
 // ProvisionCluster fixes the cluster's name, id and number of partitions. The
 // first one wins.
@@ -361,6 +393,112 @@ func (x *DeleteDeployment) GetId() string {
 	return ""
 }
 
+// UpdateDeployment changes a deployment in place.
+type UpdateDeployment struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Deployment    *Deployment            `protobuf:"bytes,1,opt,name=deployment,proto3" json:"deployment,omitempty"` // with the id of the one to update; revisions unset
+	Overwrite     bool                   `protobuf:"varint,2,opt,name=overwrite,proto3" json:"overwrite,omitempty"`  // take over the services too
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateDeployment) Reset() {
+	*x = UpdateDeployment{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateDeployment) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateDeployment) ProtoMessage() {}
+
+func (x *UpdateDeployment) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateDeployment.ProtoReflect.Descriptor instead.
+func (*UpdateDeployment) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *UpdateDeployment) GetDeployment() *Deployment {
+	if x != nil {
+		return x.Deployment
+	}
+	return nil
+}
+
+func (x *UpdateDeployment) GetOverwrite() bool {
+	if x != nil {
+		return x.Overwrite
+	}
+	return false
+}
+
+// ModifyService changes options of the latest revision of a service.
+type ModifyService struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Options       *Options               `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"` // those that are set
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModifyService) Reset() {
+	*x = ModifyService{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModifyService) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModifyService) ProtoMessage() {}
+
+func (x *ModifyService) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModifyService.ProtoReflect.Descriptor instead.
+func (*ModifyService) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ModifyService) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ModifyService) GetOptions() *Options {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
 // Cluster is a stored record.
 type Cluster struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -374,7 +512,7 @@ type Cluster struct {
 
 func (x *Cluster) Reset() {
 	*x = Cluster{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[5]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -386,7 +524,7 @@ func (x *Cluster) String() string {
 func (*Cluster) ProtoMessage() {}
 
 func (x *Cluster) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[5]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -399,7 +537,7 @@ func (x *Cluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cluster.ProtoReflect.Descriptor instead.
 func (*Cluster) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{5}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Cluster) GetName() string {
@@ -446,7 +584,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[6]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -458,7 +596,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[6]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -471,7 +609,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{6}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Node) GetName() string {
@@ -527,7 +665,7 @@ func (x *Node) GetRegisteredAtMs() int64 {
 type Deployment struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	Id                string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Uri               string                 `protobuf:"bytes,2,opt,name=uri,proto3" json:"uri,omitempty"`
+	Uri               string                 `protobuf:"bytes,2,opt,name=uri,proto3" json:"uri,omitempty"` // of an HTTP endpoint
 	Http11            bool                   `protobuf:"varint,3,opt,name=http11,proto3" json:"http11,omitempty"`
 	Bidirectional     bool                   `protobuf:"varint,4,opt,name=bidirectional,proto3" json:"bidirectional,omitempty"`
 	MinProtocol       int32                  `protobuf:"varint,5,opt,name=min_protocol,json=minProtocol,proto3" json:"min_protocol,omitempty"`
@@ -537,13 +675,16 @@ type Deployment struct {
 	Metadata          []*Pair                `protobuf:"bytes,9,rep,name=metadata,proto3" json:"metadata,omitempty"`
 	CreatedAtMs       int64                  `protobuf:"varint,10,opt,name=created_at_ms,json=createdAtMs,proto3" json:"created_at_ms,omitempty"`
 	Services          []*Service             `protobuf:"bytes,11,rep,name=services,proto3" json:"services,omitempty"` // sorted by name
+	Arn               string                 `protobuf:"bytes,12,opt,name=arn,proto3" json:"arn,omitempty"`           // of a function; its uri is empty
+	AssumeRoleArn     string                 `protobuf:"bytes,13,opt,name=assume_role_arn,json=assumeRoleArn,proto3" json:"assume_role_arn,omitempty"`
+	Compression       string                 `protobuf:"bytes,14,opt,name=compression,proto3" json:"compression,omitempty"` // of what is sent to a function
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Deployment) Reset() {
 	*x = Deployment{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[7]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -555,7 +696,7 @@ func (x *Deployment) String() string {
 func (*Deployment) ProtoMessage() {}
 
 func (x *Deployment) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[7]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -568,7 +709,7 @@ func (x *Deployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deployment.ProtoReflect.Descriptor instead.
 func (*Deployment) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{7}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Deployment) GetId() string {
@@ -648,6 +789,27 @@ func (x *Deployment) GetServices() []*Service {
 	return nil
 }
 
+func (x *Deployment) GetArn() string {
+	if x != nil {
+		return x.Arn
+	}
+	return ""
+}
+
+func (x *Deployment) GetAssumeRoleArn() string {
+	if x != nil {
+		return x.AssumeRoleArn
+	}
+	return ""
+}
+
+func (x *Deployment) GetCompression() string {
+	if x != nil {
+		return x.Compression
+	}
+	return ""
+}
+
 // Service is one revision of a service.
 type Service struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -664,7 +826,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[8]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -676,7 +838,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[8]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -689,7 +851,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{8}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Service) GetName() string {
@@ -757,7 +919,7 @@ type Handler struct {
 
 func (x *Handler) Reset() {
 	*x = Handler{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[9]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -769,7 +931,7 @@ func (x *Handler) String() string {
 func (*Handler) ProtoMessage() {}
 
 func (x *Handler) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[9]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -782,7 +944,7 @@ func (x *Handler) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Handler.ProtoReflect.Descriptor instead.
 func (*Handler) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{9}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Handler) GetName() string {
@@ -846,7 +1008,7 @@ type Options struct {
 	Public                 *bool                  `protobuf:"varint,7,opt,name=public,proto3,oneof" json:"public,omitempty"`
 	RetryInitialIntervalMs *int64                 `protobuf:"varint,8,opt,name=retry_initial_interval_ms,json=retryInitialIntervalMs,proto3,oneof" json:"retry_initial_interval_ms,omitempty"`
 	RetryMaxIntervalMs     *int64                 `protobuf:"varint,9,opt,name=retry_max_interval_ms,json=retryMaxIntervalMs,proto3,oneof" json:"retry_max_interval_ms,omitempty"`
-	RetryMaxAttempts       *int64                 `protobuf:"varint,10,opt,name=retry_max_attempts,json=retryMaxAttempts,proto3,oneof" json:"retry_max_attempts,omitempty"`
+	RetryMaxAttempts       *int64                 `protobuf:"varint,10,opt,name=retry_max_attempts,json=retryMaxAttempts,proto3,oneof" json:"retry_max_attempts,omitempty"` // -1: without limit
 	RetryFactor            *float64               `protobuf:"fixed64,11,opt,name=retry_factor,json=retryFactor,proto3,oneof" json:"retry_factor,omitempty"`
 	RetryOnMaxAttempts     *uint32                `protobuf:"varint,12,opt,name=retry_on_max_attempts,json=retryOnMaxAttempts,proto3,oneof" json:"retry_on_max_attempts,omitempty"` // 0 pause, 1 kill
 	unknownFields          protoimpl.UnknownFields
@@ -855,7 +1017,7 @@ type Options struct {
 
 func (x *Options) Reset() {
 	*x = Options{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[10]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -867,7 +1029,7 @@ func (x *Options) String() string {
 func (*Options) ProtoMessage() {}
 
 func (x *Options) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[10]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -880,7 +1042,7 @@ func (x *Options) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Options.ProtoReflect.Descriptor instead.
 func (*Options) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{10}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Options) GetInactivityTimeoutMs() int64 {
@@ -980,7 +1142,7 @@ type InputRules struct {
 
 func (x *InputRules) Reset() {
 	*x = InputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[11]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -992,7 +1154,7 @@ func (x *InputRules) String() string {
 func (*InputRules) ProtoMessage() {}
 
 func (x *InputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[11]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1005,7 +1167,7 @@ func (x *InputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputRules.ProtoReflect.Descriptor instead.
 func (*InputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{11}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *InputRules) GetRequired() bool {
@@ -1048,7 +1210,7 @@ type OutputRules struct {
 
 func (x *OutputRules) Reset() {
 	*x = OutputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[12]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1060,7 +1222,7 @@ func (x *OutputRules) String() string {
 func (*OutputRules) ProtoMessage() {}
 
 func (x *OutputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[12]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1073,7 +1235,7 @@ func (x *OutputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRules.ProtoReflect.Descriptor instead.
 func (*OutputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{12}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *OutputRules) GetContentType() string {
@@ -1108,7 +1270,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[13]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1120,7 +1282,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[13]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1133,7 +1295,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{13}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Pair) GetKey() string {
@@ -1154,14 +1316,16 @@ var File_proto_metadata_metadata_proto protoreflect.FileDescriptor
 
 const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\n" +
-	"\x1dproto/metadata/metadata.proto\x12\x11platform.metadata\"\x8f\x03\n" +
+	"\x1dproto/metadata/metadata.proto\x12\x11platform.metadata\"\xae\x04\n" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x17\n" +
 	"\atime_ms\x18\x02 \x01(\x03R\x06timeMs\x12R\n" +
 	"\x11provision_cluster\x18\x03 \x01(\v2#.platform.metadata.ProvisionClusterH\x00R\x10provisionCluster\x12F\n" +
 	"\rregister_node\x18\x04 \x01(\v2\x1f.platform.metadata.RegisterNodeH\x00R\fregisterNode\x12X\n" +
 	"\x13register_deployment\x18\x05 \x01(\v2%.platform.metadata.RegisterDeploymentH\x00R\x12registerDeployment\x12R\n" +
-	"\x11delete_deployment\x18\x06 \x01(\v2#.platform.metadata.DeleteDeploymentH\x00R\x10deleteDeploymentB\t\n" +
+	"\x11delete_deployment\x18\x06 \x01(\v2#.platform.metadata.DeleteDeploymentH\x00R\x10deleteDeployment\x12R\n" +
+	"\x11update_deployment\x18\a \x01(\v2#.platform.metadata.UpdateDeploymentH\x00R\x10updateDeployment\x12I\n" +
+	"\x0emodify_service\x18\b \x01(\v2 .platform.metadata.ModifyServiceH\x00R\rmodifyServiceB\t\n" +
 	"\acommand\"H\n" +
 	"\x10ProvisionCluster\x124\n" +
 	"\acluster\x18\x01 \x01(\v2\x1a.platform.metadata.ClusterR\acluster\";\n" +
@@ -1175,7 +1339,15 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\bbreaking\x18\x03 \x01(\bR\bbreaking\x12'\n" +
 	"\x0frouting_headers\x18\x04 \x03(\tR\x0eroutingHeaders\"\"\n" +
 	"\x10DeleteDeployment\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"y\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"o\n" +
+	"\x10UpdateDeployment\x12=\n" +
+	"\n" +
+	"deployment\x18\x01 \x01(\v2\x1d.platform.metadata.DeploymentR\n" +
+	"deployment\x12\x1c\n" +
+	"\toverwrite\x18\x02 \x01(\bR\toverwrite\"Y\n" +
+	"\rModifyService\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
+	"\aoptions\x18\x02 \x01(\v2\x1a.platform.metadata.OptionsR\aoptions\"y\n" +
 	"\aCluster\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x1e\n" +
@@ -1190,7 +1362,7 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\x0efabric_address\x18\x04 \x01(\tR\rfabricAddress\x12'\n" +
 	"\x0fingress_address\x18\x05 \x01(\tR\x0eingressAddress\x12#\n" +
 	"\radmin_address\x18\x06 \x01(\tR\fadminAddress\x12(\n" +
-	"\x10registered_at_ms\x18\a \x01(\x03R\x0eregisteredAtMs\"\xac\x03\n" +
+	"\x10registered_at_ms\x18\a \x01(\x03R\x0eregisteredAtMs\"\x88\x04\n" +
 	"\n" +
 	"Deployment\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
@@ -1205,7 +1377,10 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\bmetadata\x18\t \x03(\v2\x17.platform.metadata.PairR\bmetadata\x12\"\n" +
 	"\rcreated_at_ms\x18\n" +
 	" \x01(\x03R\vcreatedAtMs\x126\n" +
-	"\bservices\x18\v \x03(\v2\x1a.platform.metadata.ServiceR\bservices\"\x96\x02\n" +
+	"\bservices\x18\v \x03(\v2\x1a.platform.metadata.ServiceR\bservices\x12\x10\n" +
+	"\x03arn\x18\f \x01(\tR\x03arn\x12&\n" +
+	"\x0fassume_role_arn\x18\r \x01(\tR\rassumeRoleArn\x12 \n" +
+	"\vcompression\x18\x0e \x01(\tR\vcompression\"\x96\x02\n" +
 	"\aService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\rR\x04type\x12\x1a\n" +
@@ -1277,46 +1452,52 @@ func file_proto_metadata_metadata_proto_rawDescGZIP() []byte {
 	return file_proto_metadata_metadata_proto_rawDescData
 }
 
-var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*Entry)(nil),              // 0: platform.metadata.Entry
 	(*ProvisionCluster)(nil),   // 1: platform.metadata.ProvisionCluster
 	(*RegisterNode)(nil),       // 2: platform.metadata.RegisterNode
 	(*RegisterDeployment)(nil), // 3: platform.metadata.RegisterDeployment
 	(*DeleteDeployment)(nil),   // 4: platform.metadata.DeleteDeployment
-	(*Cluster)(nil),            // 5: platform.metadata.Cluster
-	(*Node)(nil),               // 6: platform.metadata.Node
-	(*Deployment)(nil),         // 7: platform.metadata.Deployment
-	(*Service)(nil),            // 8: platform.metadata.Service
-	(*Handler)(nil),            // 9: platform.metadata.Handler
-	(*Options)(nil),            // 10: platform.metadata.Options
-	(*InputRules)(nil),         // 11: platform.metadata.InputRules
-	(*OutputRules)(nil),        // 12: platform.metadata.OutputRules
-	(*Pair)(nil),               // 13: platform.metadata.Pair
+	(*UpdateDeployment)(nil),   // 5: platform.metadata.UpdateDeployment
+	(*ModifyService)(nil),      // 6: platform.metadata.ModifyService
+	(*Cluster)(nil),            // 7: platform.metadata.Cluster
+	(*Node)(nil),               // 8: platform.metadata.Node
+	(*Deployment)(nil),         // 9: platform.metadata.Deployment
+	(*Service)(nil),            // 10: platform.metadata.Service
+	(*Handler)(nil),            // 11: platform.metadata.Handler
+	(*Options)(nil),            // 12: platform.metadata.Options
+	(*InputRules)(nil),         // 13: platform.metadata.InputRules
+	(*OutputRules)(nil),        // 14: platform.metadata.OutputRules
+	(*Pair)(nil),               // 15: platform.metadata.Pair
 }
 var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	1,  // 0: platform.metadata.Entry.provision_cluster:type_name -> platform.metadata.ProvisionCluster
 	2,  // 1: platform.metadata.Entry.register_node:type_name -> platform.metadata.RegisterNode
 	3,  // 2: platform.metadata.Entry.register_deployment:type_name -> platform.metadata.RegisterDeployment
 	4,  // 3: platform.metadata.Entry.delete_deployment:type_name -> platform.metadata.DeleteDeployment
-	5,  // 4: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
-	6,  // 5: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
-	7,  // 6: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
-	13, // 7: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
-	13, // 8: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
-	8,  // 9: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
-	13, // 10: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
-	10, // 11: platform.metadata.Service.options:type_name -> platform.metadata.Options
-	9,  // 12: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
-	13, // 13: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
-	10, // 14: platform.metadata.Handler.options:type_name -> platform.metadata.Options
-	11, // 15: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
-	12, // 16: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	5,  // 4: platform.metadata.Entry.update_deployment:type_name -> platform.metadata.UpdateDeployment
+	6,  // 5: platform.metadata.Entry.modify_service:type_name -> platform.metadata.ModifyService
+	7,  // 6: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
+	8,  // 7: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
+	9,  // 8: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
+	9,  // 9: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
+	12, // 10: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
+	15, // 11: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
+	15, // 12: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
+	10, // 13: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
+	15, // 14: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
+	12, // 15: platform.metadata.Service.options:type_name -> platform.metadata.Options
+	11, // 16: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
+	15, // 17: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
+	12, // 18: platform.metadata.Handler.options:type_name -> platform.metadata.Options
+	13, // 19: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
+	14, // 20: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_proto_metadata_metadata_proto_init() }
@@ -1329,15 +1510,17 @@ func file_proto_metadata_metadata_proto_init() {
 		(*Entry_RegisterNode)(nil),
 		(*Entry_RegisterDeployment)(nil),
 		(*Entry_DeleteDeployment)(nil),
+		(*Entry_UpdateDeployment)(nil),
+		(*Entry_ModifyService)(nil),
 	}
-	file_proto_metadata_metadata_proto_msgTypes[10].OneofWrappers = []any{}
+	file_proto_metadata_metadata_proto_msgTypes[12].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_metadata_metadata_proto_rawDesc), len(file_proto_metadata_metadata_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

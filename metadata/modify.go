@@ -1,0 +1,74 @@
+package metadata
+
+import (
+	"fmt"
+	"slices"
+)
+
+// applyModifyService results in the *Service.
+func applyModifyService(d *draft, index uint64, cmd *modifyService) (outcome, error) {
+	deployment, service, err := d.schemas.planModify(cmd.name, &cmd.options)
+	if err != nil {
+		return outcome{refusal: err}, nil //nolint:nilerr // a refusal is a result that all replicas agree on
+	}
+	return outcome{value: service}, d.putDeployment(index, deployment)
+}
+
+// planModify is the latest revision of a service with some options changed, and its
+// deployment with that.
+func (s *Schemas) planModify(name string, change *Options) (*Deployment, *Service, error) {
+	latest := s.Services[name]
+	if latest == nil {
+		return nil, nil, &NotFoundError{Service: name}
+	}
+	if change.WorkflowRetention != nil && latest.Type != Workflow {
+		return nil, nil, &InvalidError{fmt.Sprintf("modifying retention time for service type %s is unsupported", latest.Type)}
+	}
+	service := *latest
+	service.Options = latest.Options.with(change)
+	if change.WorkflowRetention != nil {
+		service.Handlers = withRunRetention(latest.Handlers, change)
+	}
+	deployment := *s.Deployments[latest.Deployment]
+	deployment.Services = slices.Clone(deployment.Services)
+	at := slices.Index(deployment.Services, latest)
+	deployment.Services[at] = &service
+	return &deployment, &service, nil
+}
+
+// with are the options with those of a change that are not nil in their stead.
+func (o Options) with(change *Options) Options {
+	set(&o.InactivityTimeout, change.InactivityTimeout)
+	set(&o.AbortTimeout, change.AbortTimeout)
+	set(&o.JournalRetention, change.JournalRetention)
+	set(&o.IdempotencyRetention, change.IdempotencyRetention)
+	set(&o.WorkflowRetention, change.WorkflowRetention)
+	set(&o.EnableLazyState, change.EnableLazyState)
+	set(&o.Public, change.Public)
+	set(&o.Retry.InitialInterval, change.Retry.InitialInterval)
+	set(&o.Retry.MaxInterval, change.Retry.MaxInterval)
+	set(&o.Retry.MaxAttempts, change.Retry.MaxAttempts)
+	set(&o.Retry.Factor, change.Retry.Factor)
+	set(&o.Retry.OnMaxAttempts, change.Retry.OnMaxAttempts)
+	return o
+}
+
+func set[T any](option **T, to *T) {
+	if to != nil {
+		*option = to
+	}
+}
+
+// withRunRetention changes the retention that a run handler announced itself, which
+// would win over what the operator sets for the service.
+func withRunRetention(handlers []*Handler, change *Options) []*Handler {
+	handlers = slices.Clone(handlers)
+	for i, h := range handlers {
+		if h.Options.WorkflowRetention != nil {
+			changed := *h
+			changed.Options.WorkflowRetention = change.WorkflowRetention
+			handlers[i] = &changed
+		}
+	}
+	return handlers
+}

@@ -1,0 +1,115 @@
+package metadata
+
+import (
+	"fmt"
+	"strings"
+
+	"platform/internal/errcode"
+)
+
+// Update asks to change a deployment in place: where it is, how it is reached and,
+// with Overwrite, what it offers. Invocations pinned to it go on at the new address.
+type Update struct {
+	// Deployment is what was discovered, with the id of the deployment to update.
+	// Labels, creation time and revisions are those of the registry.
+	Deployment *Deployment
+	// Overwrite takes over the discovered services, whatever they break. Else they
+	// only have to suit those of the registry, which stay.
+	Overwrite bool
+}
+
+// InvalidError says why a change does not make sense for what it is about.
+type InvalidError struct{ Reason string }
+
+// Error is the reason.
+func (e *InvalidError) Error() string { return e.Reason }
+
+func prepareUpdate(u Update) (Update, error) {
+	d, err := ordered(u.Deployment)
+	u.Deployment = d
+	return u, err
+}
+
+// PlanUpdate is what an update would result in, given this view of the registry. It
+// changes nothing. The error can be a *NotFoundError, an *InvalidError, or carry
+// META0016.
+func (s *Schemas) PlanUpdate(u Update) (*Deployment, error) {
+	old := s.Deployments[u.Deployment.ID]
+	if old == nil {
+		return nil, &NotFoundError{Deployment: u.Deployment.ID}
+	}
+	if old.Function() != u.Deployment.Function() {
+		return nil, &InvalidError{fmt.Sprintf("deployment %s is %s and cannot become %s", old.ID, kind(old), kind(u.Deployment))}
+	}
+	planned := *u.Deployment
+	planned.CreatedAt, planned.Metadata = old.CreatedAt, old.Metadata
+	if u.Overwrite {
+		planned.Services = s.overwritten(old, u.Deployment)
+		return &planned, nil
+	}
+	if broken := Incompatibilities(old, u.Deployment); len(broken) > 0 {
+		return nil, errcode.New(errcode.META0016, "deployment %s cannot be updated in place: %s", old.ID, strings.Join(broken, "; "))
+	}
+	planned.Services = old.Services
+	return &planned, nil
+}
+
+// overwritten are the services that replace those of a deployment. A service that it
+// had keeps its revision, so that updating a deployment that is draining does not
+// make it serve new invocations again; any other is a new revision.
+func (s *Schemas) overwritten(old, now *Deployment) []*Service {
+	services := make([]*Service, len(now.Services))
+	for i, discovered := range now.Services {
+		service := *discovered
+		service.Deployment, service.Revision = old.ID, 1
+		if had := old.Service(service.Name); had != nil {
+			service.Revision = had.Revision
+		} else if latest := s.Services[service.Name]; latest != nil {
+			service.Revision = latest.Revision + 1
+		}
+		services[i] = &service
+	}
+	return services
+}
+
+// Incompatibilities are the reasons why invocations that began on a deployment might
+// not be able to go on with what is offered now, in words; none if they are.
+func Incompatibilities(old, now *Deployment) []string {
+	var broken []string
+	if old.MinProtocol != now.MinProtocol || old.MaxProtocol != now.MaxProtocol {
+		broken = append(broken, fmt.Sprintf("it speaks service protocol %d to %d, not %d to %d",
+			now.MinProtocol, now.MaxProtocol, old.MinProtocol, old.MaxProtocol))
+	}
+	for _, service := range old.Services {
+		offered := now.Service(service.Name)
+		switch {
+		case offered == nil:
+			broken = append(broken, fmt.Sprintf("service %s is missing", service.Name))
+			continue
+		case offered.Type != service.Type:
+			broken = append(broken, fmt.Sprintf("service %s is %s, not %s", service.Name, offered.Type, service.Type))
+		}
+		for _, h := range service.Handlers {
+			if offered.Handler(h.Name) == nil {
+				broken = append(broken, fmt.Sprintf("handler %s/%s is missing", service.Name, h.Name))
+			}
+		}
+	}
+	return broken
+}
+
+// applyUpdateDeployment results in the *Deployment.
+func applyUpdateDeployment(d *draft, index uint64, cmd *updateDeployment) (outcome, error) {
+	planned, err := d.schemas.PlanUpdate(cmd.Update)
+	if err != nil {
+		return outcome{refusal: err}, nil //nolint:nilerr // a refusal is a result that all replicas agree on
+	}
+	return outcome{value: planned}, d.putDeployment(index, planned)
+}
+
+func kind(d *Deployment) string {
+	if d.Function() {
+		return "a function"
+	}
+	return "an HTTP endpoint"
+}

@@ -44,10 +44,12 @@ func New(client *endpoint.Client, cfg Config) *Discoverer {
 	return &Discoverer{cfg: cfg, client: client}
 }
 
-// Request says whom to ask.
+// Request says whom to ask: an HTTP endpoint by its URI, or a function by its ARN.
 type Request struct {
 	URI               string            // absolute, http or https
 	UseHTTP11         bool              // rather than HTTP/2
+	ARN               string            // in the form of NormalizeARN
+	AssumeRoleARN     string            // to take before the function is invoked, may be empty
 	AdditionalHeaders map[string]string // sent on this request and, later, on every attempt
 }
 

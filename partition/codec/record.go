@@ -54,6 +54,9 @@ func AppendInvocation(b []byte, inv *machine.Invocation) []byte {
 	w.int(32, inv.ExpiresAt)
 	w.uint(33, inv.Request)
 	w.uint(34, inv.Life)
+	w.bool(35, inv.Signalled)
+	w.bool(36, inv.Fresh)
+	w.uint(37, inv.Seed)
 	return w.b
 }
 
@@ -160,6 +163,12 @@ func readProgressOf(r *reader, inv *machine.Invocation) {
 		inv.Request = r.u64()
 	case 34:
 		inv.Life = r.u64()
+	case 35:
+		inv.Signalled = r.bool()
+	case 36:
+		inv.Fresh = r.bool()
+	case 37:
+		inv.Seed = r.u64()
 	default:
 		r.unknown("invocation")
 	}
@@ -217,6 +226,34 @@ func DecodeLock(b []byte) (l machine.Lock, err error) {
 		}
 	}
 	return checked(l, "lock", r.err)
+}
+
+// AppendPromise appends the record of a promise to b.
+func AppendPromise(b []byte, p machine.Promise) []byte {
+	w := writer{b: b}
+	if p.Result != nil {
+		w.result(1, p.Result)
+	}
+	for i := range p.Waiting {
+		w.sink(2, &p.Waiting[i])
+	}
+	return w.b
+}
+
+// DecodePromise reads the record of a promise, which points into b.
+func DecodePromise(b []byte) (p machine.Promise, err error) {
+	r := reader{b: b}
+	for r.next() {
+		switch r.field {
+		case 1:
+			p.Result = one(&r, readResult)
+		case 2:
+			into(&r, more(&r, &p.Waiting), readSink)
+		default:
+			r.unknown("promise")
+		}
+	}
+	return checked(p, "promise", r.err)
 }
 
 // AppendMessage appends a message between partitions to b.

@@ -2,8 +2,13 @@ package journal
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// fieldName is the number of the display name in every command.
-const fieldName protowire.Number = 12
+// Field numbers that commands share: completion ids of a callee's id and of the
+// result, and the display name.
+const (
+	fieldIDCompletion     protowire.Number = 10
+	fieldResultCompletion protowire.Number = 11
+	fieldName             protowire.Number = 12
+)
 
 // NameOf is the display name that the handler gave a command, empty if none or if
 // the entry is a notification.
@@ -32,4 +37,23 @@ func NameOf(e Entry) string {
 		b = b[n:]
 	}
 	return name
+}
+
+// CompletionsOf are the completion ids that a command is answered under.
+func CompletionsOf(e Entry) []uint32 {
+	var found []uint32
+	switch e.Type {
+	case GetLazyState, GetLazyStateKeys, GetPromise, PeekPromise, CompletePromise, Sleep, Run, AttachInvocation,
+		GetInvocationOutput, Call, OneWayCall:
+	default:
+		return nil
+	}
+	// One-way calls have no field 11; other commands have no field 10.
+	_ = eachField(e.Payload, func(num protowire.Number, typ protowire.Type, v value) error {
+		if typ == protowire.VarintType && (num == fieldIDCompletion || num == fieldResultCompletion) {
+			found = append(found, uint32(v.number))
+		}
+		return nil
+	})
+	return found
 }

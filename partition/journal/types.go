@@ -1,6 +1,10 @@
 package journal
 
-import "strconv"
+import (
+	"strconv"
+
+	"platform/internal/ids"
+)
 
 // Type is the type code of a message (service protocol, framing). The codes of
 // commands and notifications are also what the journal stores.
@@ -117,6 +121,12 @@ func NumberedSignal(index uint32) NotificationID {
 
 // NamedSignal is the id of a signal with a name.
 func NamedSignal(name string) NotificationID { return NotificationID{Name: name, Signal: true} }
+
+// Repeats reports whether the journal may hold the notification more than once: a
+// cancel or a named signal. Completions and awakeables come once.
+func (id NotificationID) Repeats() bool {
+	return id.Signal && (id.Name != "" || id.Index < ids.FirstAwakeable)
+}
 
 // Failure is a terminal failure, as a handler returned it or the server made it.
 type Failure struct {

@@ -18,7 +18,7 @@ func (m *Machine) admit(inv *Invocation, input []byte) error {
 	if inv.StartAt > m.now {
 		return m.schedule(inv)
 	}
-	if inv.Target.Type == ObjectExclusive && !inv.HoldsLock {
+	if inv.Target.Type.Exclusive() && !inv.HoldsLock {
 		if got, err := m.acquire(inv); err != nil || !got {
 			return err
 		}
@@ -45,9 +45,14 @@ func (m *Machine) start(inv *Invocation, input []byte) error {
 	}
 	m.meta.Attempt++
 	inv.Attempt = m.meta.Attempt
-	inv.Await, inv.Failure = nil, nil
+	inv.Await, inv.Failure, inv.Fresh = nil, nil, false
 	if inv.RunningAt == 0 {
 		inv.RunningAt = m.now
+	}
+	if inv.Target.Type == StateUpdate {
+		m.st.PutInvocation(inv)
+		m.local = append(m.local, &update{inv.ID})
+		return nil
 	}
 	run := RunOf(inv)
 	if inv.Length == 1 {

@@ -76,6 +76,18 @@ func (m *Machine) dispatch(c Command) (Outcome, error) {
 	case *Acknowledge:
 		m.st.DeleteOutgoing(c.To, c.Upto)
 		return Outcome{}, nil
+	case *Signal:
+		return m.signal(c)
+	case *Kill:
+		return m.kill(c)
+	case *Pause:
+		return m.pauseNow(c)
+	case *Resume:
+		return m.resume(c)
+	case *Purge:
+		return m.purgeNow(c)
+	case *Restart:
+		return m.restart(c)
 	}
 	return Outcome{}, fmt.Errorf("apply %T: %w", c, ErrUnknownCommand)
 }

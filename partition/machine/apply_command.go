@@ -34,6 +34,14 @@ func (m *Machine) journalCommand(inv *Invocation, s *Step) error {
 		err = m.call(inv, s)
 	case journal.OneWayCall:
 		err = m.oneWayCall(inv, s)
+	case journal.GetPromise, journal.PeekPromise, journal.CompletePromise:
+		err = m.promise(inv, s.Type, s.Payload)
+	case journal.SendSignal:
+		err = m.sendSignal(s.Payload)
+	case journal.CompleteAwakeable:
+		err = m.completeAwakeable(s.Payload)
+	case journal.AttachInvocation, journal.GetInvocationOutput:
+		err = m.attachTo(inv, s.Type, s.Payload)
 	default:
 		err = ErrUnknownCommand
 	}

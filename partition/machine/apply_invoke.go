@@ -13,6 +13,8 @@ func (m *Machine) invoke(c *Invoke) (Outcome, error) {
 	switch {
 	case err != nil:
 		return Outcome{}, err
+	case known == nil && c.Target.Type == StateUpdate && !validUpdate(c.Input):
+		return Outcome{Code: Invalid}, nil
 	case known == nil:
 		return m.create(c)
 	case c.Sink == nil:

@@ -67,11 +67,21 @@ func (m *Machine) receive(msg Message) error {
 		return err
 	case *Complete:
 		return m.completeCall(msg)
+	case *Signal:
+		_, err := m.signal(msg)
+		return err
+	case *Kill:
+		_, err := m.kill(msg)
+		return err
+	case *Attach:
+		return m.attach(msg)
+	case *update:
+		return m.updateState(msg)
 	}
 	return fmt.Errorf("receive %T: %w", msg, ErrUnknownCommand)
 }
 
-// completeCall appends the result of a callee to its caller's journal. By then the
+// completeCall appends an answer to the journal of whoever asked. By then the
 // caller may have ended, or even been forgotten and made again with the same id: a
 // workflow that ran a second time must not get answers to the calls of the first.
 func (m *Machine) completeCall(c *Complete) error {
@@ -79,7 +89,11 @@ func (m *Machine) completeCall(c *Complete) error {
 	if err != nil || inv == nil || inv.Status == Completed || inv.Life != c.Sink.Life {
 		return err
 	}
-	n := completion(c.Sink.Type, c.Sink.Completion, journal.NewCompletion(c.Sink.Completion, c.Result))
+	payload := journal.NewVoid(c.Sink.Completion)
+	if !c.Void {
+		payload = journal.NewCompletion(c.Sink.Completion, c.Result)
+	}
+	n := completion(c.Sink.Type, c.Sink.Completion, payload)
 	if c.Result.Failure != nil {
 		n.settled = journal.Failed
 	}

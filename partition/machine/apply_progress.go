@@ -76,7 +76,7 @@ func (m *Machine) pause(inv *Invocation, why *AttemptFailure) error {
 	if err := inv.move(Paused, m.now); err != nil {
 		return err
 	}
-	inv.Failure = why
+	inv.Failure, inv.Await = why, nil
 	m.st.PutInvocation(inv)
 	return nil
 }

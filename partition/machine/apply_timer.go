@@ -72,15 +72,19 @@ func sleepTimer(id ids.Invocation, c journal.SleepCommand) Timer {
 	return Timer{At: c.WakeUpTime, Kind: TimerSleep, ID: id, Completion: c.Completion}
 }
 
-// purge forgets a completed invocation. With its run, a workflow forgets its state,
-// so that the same key may run again.
+// purge forgets a completed invocation. With its run, a workflow forgets its state
+// and promises, so that the same key may run again.
 func (m *Machine) purge(inv *Invocation) error {
 	if inv.Length > 0 {
 		m.st.DeleteJournal(inv.ID, inv.Length)
 	}
 	m.st.DeleteInvocation(inv.ID)
 	if inv.Target.Type == WorkflowRun {
-		return m.clearState(inv.Target.Object())
+		o := inv.Target.Object()
+		if err := m.forgetPromises(o); err != nil {
+			return err
+		}
+		return m.clearState(o)
 	}
 	return nil
 }

@@ -73,6 +73,15 @@ func validCommand(of TargetType, s *Step) bool {
 		return of.WritesState()
 	case journal.Sleep:
 		_, err = journal.ParseSleep(s.Payload)
+	case journal.GetPromise, journal.PeekPromise, journal.CompletePromise:
+		_, err = journal.ParsePromise(s.Type, s.Payload)
+		return err == nil && of.Workflow()
+	case journal.SendSignal:
+		_, err = journal.ParseSendSignal(s.Payload)
+	case journal.CompleteAwakeable:
+		_, err = journal.ParseCompleteAwakeable(s.Payload)
+	case journal.AttachInvocation, journal.GetInvocationOutput:
+		_, err = journal.ParseAttach(s.Type, s.Payload)
 	case journal.Call:
 		_, err = journal.ParseCall(s.Payload)
 		return err == nil && s.Callee != nil && !s.Callee.ID.IsZero()

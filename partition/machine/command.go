@@ -118,13 +118,14 @@ type Acknowledge struct {
 	Upto uint64
 }
 
-// Message travels between partitions: *Invoke or *Complete.
+// Message travels between partitions: *Invoke, *Complete, *Signal, *Kill or *Attach.
 type Message interface{ message() }
 
-// Complete answers a call or attach of an invocation.
+// Complete answers a call, attach or look at the output of an invocation.
 type Complete struct {
 	Sink   Sink
 	Result journal.Result
+	Void   bool // instead of Result: there is none yet
 }
 
 func (*Lead) command()        {}

@@ -34,6 +34,12 @@ type Abort struct {
 	Attempt uint64
 }
 
+// Hasten asks for the next attempt at once if the invocation is backing off.
+type Hasten struct {
+	ID      ids.Invocation
+	Attempt uint64
+}
+
 // Finish tells waiting callers an invocation's result.
 type Finish struct {
 	ID        ids.Invocation
@@ -56,6 +62,7 @@ type Send struct {
 func (*Run) effect()      {}
 func (*Notify) effect()   {}
 func (*Abort) effect()    {}
+func (*Hasten) effect()   {}
 func (*Finish) effect()   {}
 func (*SetTimer) effect() {}
 func (*Send) effect()     {}
@@ -70,6 +77,19 @@ const (
 	Existing      // Invoke: the id was known; Outcome tells of it
 	Conflict      // Invoke of a workflow that already ran, by call
 	Invalid       // the command breaks a rule (see check.go): nothing was changed
+
+	// Refusals of what operators ask for; nothing was changed.
+	NotFound     // no invocation has the id
+	Ended        // it has completed
+	NotEnded     // it has not completed yet
+	NotStarted   // it is scheduled or inboxed
+	Running      // it is being attempted, so its deployment cannot be changed
+	NotPinned    // it has no deployment yet that could be changed
+	Incompatible // the deployment does not speak the protocol version of the journal
+	NoInput      // the journal is not kept any more
+	Unsupported  // workflows cannot be restarted
+	OutOfRange   // the journal has no entry with that index
+	Unanswered   // a command to be copied has no answer yet
 )
 
 // Outcome is what a command's proposer learns.
@@ -78,7 +98,8 @@ type Outcome struct {
 	// Own says, for Existing, that the known invocation came from the same request,
 	// which was repeated.
 	Own bool
-	// For Existing: the known invocation's status and, when completed, result.
+	// For Existing: the known invocation's status and, when completed, result. For
+	// what operators ask for: the status afterwards.
 	Status    Status
 	Result    *journal.Result
 	ExpiresAt int64

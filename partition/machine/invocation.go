@@ -16,10 +16,17 @@ const (
 	ObjectShared                      // any number at a time, reads state
 	WorkflowRun                       // once per key
 	WorkflowShared                    // any number at a time beside the run
+	StateUpdate                       // no handler: an operator's change of an object's state
 )
 
 // Keyed reports whether targets of this kind have a key.
 func (t TargetType) Keyed() bool { return t != Service }
+
+// Exclusive reports whether a target of this kind runs alone under its key. For the
+// run of a workflow that only keeps changes of its state by operators out.
+func (t TargetType) Exclusive() bool {
+	return t == ObjectExclusive || t == WorkflowRun || t == StateUpdate
+}
 
 // WritesState reports whether handlers of this kind may change state.
 func (t TargetType) WritesState() bool { return t == ObjectExclusive || t == WorkflowRun }
@@ -128,20 +135,24 @@ type Invocation struct {
 
 	// Attempt fences attempts: it grows, within the partition, each time an
 	// invocation is admitted to run. Progress of another attempt is refused.
-	Attempt   uint64
-	Pin       Pin
-	Length    uint32 // journal entries
-	Commands  uint32 // journal entries that are commands
-	Output    uint32 // journal index of the last Output command; 0: none yet
-	Sleeps    uint32 // registered timers of Sleep commands that have not fired
-	Await     *journal.Future
-	QueueSeq  uint64 // place among those that wait for the key, while Inboxed
-	HoldsLock bool
-	Sinks     []Sink
-	Result    *journal.Result // once Completed
-	Killed    bool            // ended by kill or cancel rather than by its handler
-	Failure   *AttemptFailure // why it was paused, while Paused; nil if by hand
-	ExpiresAt int64           // when the record is purged, once Completed
+	Attempt  uint64
+	Pin      Pin
+	Length   uint32 // journal entries
+	Commands uint32 // journal entries that are commands
+	Output   uint32 // journal index of the last Output command; 0: none yet
+	Sleeps   uint32 // registered timers of Sleep commands that have not fired
+	Await    *journal.Future
+	// Signalled tells that a signal which may come more than once is in the journal,
+	// Fresh that one came since the invocation was last admitted. See suspend.go.
+	Signalled, Fresh bool
+	QueueSeq         uint64 // place among those that wait for the key, while Inboxed
+	HoldsLock        bool
+	Sinks            []Sink
+	Result           *journal.Result // once Completed
+	Killed           bool            // ended by kill, or by cancel before it started
+	Seed             uint64          // of the handler's random numbers; 0: it follows from the id
+	Failure          *AttemptFailure // why it was paused, while Paused; nil if by hand
+	ExpiresAt        int64           // when the record is purged, once Completed
 }
 
 // Trace is the caller's W3C trace context.

@@ -29,10 +29,12 @@ func (m *Machine) append(inv *Invocation, t journal.Type, payload []byte) journa
 }
 
 // record appends a notification to the journal of inv, which the caller must
-// store, and tells the attempt. A completion comes once: a second one is dropped
-// and false returned.
+// store, and tells the attempt. What comes once, completions and awakeables, is
+// dropped the second time and false returned.
 func (m *Machine) record(inv *Invocation, n notification) (bool, error) {
-	if !n.id.Signal {
+	if n.id.Repeats() {
+		inv.Signalled, inv.Fresh = true, true
+	} else {
 		switch before, err := m.st.Notified(inv.ID, n.id); {
 		case err != nil:
 			return false, fmt.Errorf("look up notification %v of %s: %w", n.id, inv.ID, err)

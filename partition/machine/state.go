@@ -46,6 +46,13 @@ type State interface {
 	PutWaiting(o Object, seq uint64, id ids.Invocation)
 	DeleteWaiting(o Object, seq uint64)
 
+	// Promise is the zero Promise for one that nobody has asked for or completed.
+	Promise(o Object, key string) (Promise, error)
+	PutPromise(o Object, key string, p Promise)
+	DeletePromise(o Object, key string)
+	// Promises yields a workflow's promises in key order.
+	Promises(Object) iter.Seq2[NamedPromise, error]
+
 	HasTimer(Timer) (bool, error)
 	PutTimer(Timer)
 	DeleteTimer(Timer)
@@ -76,6 +83,18 @@ type Lock struct {
 
 // StateEntry is one key and value of an object's state.
 type StateEntry struct{ Key, Value []byte }
+
+// Promise is a durable promise of a workflow: completed, or waited for.
+type Promise struct {
+	Result  *journal.Result // nil: not completed
+	Waiting []Sink
+}
+
+// NamedPromise is a promise and its key.
+type NamedPromise struct {
+	Key string
+	Promise
+}
 
 // Shards says which partition this is among how many.
 type Shards struct{ Self, Count uint32 }

@@ -24,6 +24,7 @@ const (
 	tableJournal   = 'j' // id, index → journal entry
 	tableNotified  = 'n' // id, kind, index or name → how it was settled
 	tableValues    = 'v' // object, key → value
+	tablePromises  = 'p' // workflow, key → promise
 	tableLocks     = 'l' // object → lock
 	tableWaiting   = 'w' // object, place → id
 	tableTimers    = 't' // time, kind, id, completion → nothing
@@ -204,7 +205,7 @@ func split(key []byte) int {
 	switch key[prefixLen-1] {
 	case tableJournal, tableNotified:
 		return min(len(key), prefixLen+idLen)
-	case tableValues:
+	case tableValues, tablePromises:
 		return prefixLen + objectEnd(key[prefixLen:])
 	default:
 		return len(key)

@@ -45,12 +45,17 @@ func (t *Txn) DeleteValue(o machine.Object, key []byte) {
 // Values implements machine.State. What is written while it is read through is not
 // seen.
 func (t *Txn) Values(o machine.Object) iter.Seq2[machine.StateEntry, error] {
+	return t.owned(t.space.object(nil, tableValues, &o))
+}
+
+// owned yields the rows of an object in one table, with what follows the prefix in
+// their keys.
+func (t *Txn) owned(prefix []byte) iter.Seq2[machine.StateEntry, error] {
 	return func(yield func(machine.StateEntry, error) bool) {
-		prefix := t.space.object(nil, tableValues, &o)
 		written := t.writtenValues(prefix)
 		it, err := t.objectScan(prefix)
 		if err != nil {
-			yield(machine.StateEntry{}, fmt.Errorf("read state: %w", err))
+			yield(machine.StateEntry{}, fmt.Errorf("read rows of an object: %w", err))
 			return
 		}
 		defer it.Close()
@@ -84,7 +89,7 @@ func (t *Txn) Values(o machine.Object) iter.Seq2[machine.StateEntry, error] {
 			}
 		}
 		if err := it.Error(); err != nil {
-			yield(machine.StateEntry{}, fmt.Errorf("read state: %w", err))
+			yield(machine.StateEntry{}, fmt.Errorf("read rows of an object: %w", err))
 		}
 	}
 }

@@ -32,6 +32,12 @@ func (s *State) Reload() *State {
 			c.PutValue(o, []byte(k), bytes.Clone(v))
 		}
 	}
+	for o, all := range s.promises {
+		for k, p := range all {
+			p.Waiting = slices.Clone(p.Waiting)
+			c.PutPromise(o, k, p)
+		}
+	}
 	c.locks, c.waiting, c.timers = maps.Clone(s.locks), maps.Clone(s.waiting), maps.Clone(s.timers)
 	c.sent, c.delivered = maps.Clone(s.sent), maps.Clone(s.delivered)
 	for to, all := range s.outgoing {

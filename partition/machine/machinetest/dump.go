@@ -51,6 +51,11 @@ func (s *State) Dump(n Names) []Row {
 			add(fmt.Sprintf("%q", s.values[o][k]), "state %s %s", object(o), k)
 		}
 	}
+	for _, o := range slices.SortedFunc(maps.Keys(s.promises), compareObjects) {
+		for _, k := range slices.Sorted(maps.Keys(s.promises[o])) {
+			add(n.promise(s.promises[o][k]), "promise %s %s", object(o), k)
+		}
+	}
 	for _, o := range slices.SortedFunc(maps.Keys(s.locks), compareObjects) {
 		l := s.locks[o]
 		add(fmt.Sprintf("held by %s, queue %d to %d", n.Of(l.Holder), l.Head, l.Tail), "lock %s", object(o))

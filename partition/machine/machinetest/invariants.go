@@ -40,7 +40,7 @@ func (c *checker) record(inv *machine.Invocation) {
 	name := c.n.Of(inv.ID)
 	want := func(ok bool, what string) { c.want(ok, "%s (%s): %s", name, inv.Status, what) }
 
-	exclusive := inv.Target.Type == machine.ObjectExclusive
+	exclusive := inv.Target.Type.Exclusive()
 	admitted := inv.Status == machine.Invoked || inv.Status == machine.Suspended || inv.Status == machine.Paused
 	want(inv.HoldsLock == (exclusive && admitted), "an exclusive handler holds its key exactly while admitted")
 	want(!inv.HoldsLock || c.State.locks[inv.Target.Object()].Holder == inv.ID, "the lock names its holder")

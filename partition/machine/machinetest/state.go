@@ -27,6 +27,7 @@ type State struct {
 	entries     map[ids.Invocation][]journal.Entry
 	notified    map[ids.Invocation]map[journal.NotificationID]journal.Settled
 	values      map[machine.Object]map[string][]byte
+	promises    map[machine.Object]map[string]machine.Promise
 	locks       map[machine.Object]machine.Lock
 	waiting     map[place]ids.Invocation
 	timers      map[machine.Timer]bool
@@ -59,6 +60,7 @@ func New() *State {
 		entries:     map[ids.Invocation][]journal.Entry{},
 		notified:    map[ids.Invocation]map[journal.NotificationID]journal.Settled{},
 		values:      map[machine.Object]map[string][]byte{},
+		promises:    map[machine.Object]map[string]machine.Promise{},
 		locks:       map[machine.Object]machine.Lock{},
 		waiting:     map[place]ids.Invocation{},
 		timers:      map[machine.Timer]bool{},
@@ -190,6 +192,48 @@ func (s *State) Values(o machine.Object) iter.Seq2[machine.StateEntry, error] {
 				s.fault("state of %v was changed while it was read through", o)
 			}
 			if !yield(machine.StateEntry{Key: []byte(k), Value: v}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Promise implements machine.State.
+func (s *State) Promise(o machine.Object, key string) (machine.Promise, error) {
+	return s.promises[o][key], nil
+}
+
+// PutPromise implements machine.State.
+func (s *State) PutPromise(o machine.Object, key string, p machine.Promise) {
+	if s.promises[o] == nil {
+		s.promises[o] = map[string]machine.Promise{}
+	}
+	if p.Result == nil && len(p.Waiting) == 0 {
+		s.fault("promise %s of %v says nothing", key, o)
+	}
+	s.promises[o][key] = p
+}
+
+// DeletePromise implements machine.State.
+func (s *State) DeletePromise(o machine.Object, key string) {
+	if _, ok := s.promises[o][key]; !ok {
+		s.fault("delete unknown promise %s of %v", key, o)
+	}
+	delete(s.promises[o], key)
+	if len(s.promises[o]) == 0 {
+		delete(s.promises, o)
+	}
+}
+
+// Promises implements machine.State.
+func (s *State) Promises(o machine.Object) iter.Seq2[machine.NamedPromise, error] {
+	return func(yield func(machine.NamedPromise, error) bool) {
+		for _, k := range slices.Sorted(maps.Keys(s.promises[o])) {
+			p, ok := s.promises[o][k]
+			if !ok {
+				s.fault("promises of %v were changed while they were read through", o)
+			}
+			if !yield(machine.NamedPromise{Key: k, Promise: p}, nil) {
 				return
 			}
 		}

@@ -23,6 +23,10 @@ func (n Names) invocation(inv *machine.Invocation) string {
 	field("output", inv.Output, inv.Output != 0)
 	field("sleeps", inv.Sleeps, inv.Sleeps != 0)
 	field("lock", "held", inv.HoldsLock)
+	field("signalled", "yes", inv.Signalled)
+	field("fresh", "yes", inv.Fresh)
+	field("killed", "yes", inv.Killed)
+	field("seed", inv.Seed, inv.Seed != 0)
 	field("queue", inv.QueueSeq, inv.Status == machine.Inboxed)
 	field("pin", fmt.Sprintf("%s/%d", inv.Pin.Deployment, inv.Pin.Protocol), inv.Pin != machine.Pin{})
 	field("caller", fmt.Sprintf("%s(%s)", n.Of(inv.Source.Caller), inv.Source.CallerTarget), !inv.Source.Caller.IsZero())
@@ -51,6 +55,18 @@ func (n Names) invocation(inv *machine.Invocation) string {
 		field(t.name, t.at, t.at != 0)
 	}
 	return b.String()
+}
+
+// promise shows the result, or who waits for it.
+func (n Names) promise(p machine.Promise) string {
+	if p.Result != nil {
+		return Result(*p.Result)
+	}
+	var waiting []string
+	for _, s := range p.Waiting {
+		waiting = append(waiting, n.sink(s))
+	}
+	return "waited for by " + strings.Join(waiting, ", ")
 }
 
 func (n Names) sink(s machine.Sink) string { return fmt.Sprintf("%s:%d", n.Of(s.Caller), s.Completion) }

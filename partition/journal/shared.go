@@ -1,0 +1,134 @@
+package journal
+
+import (
+	"fmt"
+
+	"platform/internal/ids"
+	"platform/proto/service"
+)
+
+// PromiseCommand is GetPromise, PeekPromise or CompletePromise. Result is used by
+// CompletePromise.
+type PromiseCommand struct {
+	Key        string
+	Result     Result
+	Completion uint32
+}
+
+// SignalCommand is SendSignal or CompleteAwakeable: both reach an invocation's
+// signals. A nil Result is void.
+type SignalCommand struct {
+	Target ids.Invocation
+	ID     NotificationID
+	Result *Result
+}
+
+// AttachCommand is AttachInvocation or GetInvocationOutput.
+type AttachCommand struct {
+	Target     ids.Invocation
+	Completion uint32
+}
+
+// ParsePromise reads a GetPromise, PeekPromise or CompletePromise command.
+func ParsePromise(t Type, payload []byte) (PromiseCommand, error) {
+	if t != CompletePromise {
+		var m service.GetPromiseCommandMessage // PeekPromise has the same layout
+		if err := m.UnmarshalVTUnsafe(payload); err != nil {
+			return PromiseCommand{}, malformed(t.Name(), err)
+		}
+		return PromiseCommand{Key: m.Key, Completion: m.ResultCompletionId}, nil
+	}
+	var m service.CompletePromiseCommandMessage
+	if err := m.UnmarshalVTUnsafe(payload); err != nil {
+		return PromiseCommand{}, malformed(t.Name(), err)
+	}
+	c := PromiseCommand{Key: m.Key, Completion: m.ResultCompletionId}
+	switch r := m.Completion.(type) {
+	case *service.CompletePromiseCommandMessage_CompletionValue:
+		c.Result.Value = r.CompletionValue.GetContent()
+	case *service.CompletePromiseCommandMessage_CompletionFailure:
+		c.Result.Failure = failure(r.CompletionFailure)
+	default:
+		return PromiseCommand{}, lacks(t.Name(), "result")
+	}
+	return c, nil
+}
+
+// ParseSendSignal reads a SendSignal command.
+func ParseSendSignal(payload []byte) (c SignalCommand, err error) {
+	var m service.SendSignalCommandMessage
+	if err := m.UnmarshalVTUnsafe(payload); err != nil {
+		return c, malformed("SendSignal", err)
+	}
+	if c.Target, err = ids.ParseInvocation(m.TargetInvocationId); err != nil {
+		return c, fmt.Errorf("SendSignal: %w: target %q: %w", ErrPayload, m.TargetInvocationId, err)
+	}
+	switch id := m.SignalId.(type) {
+	case *service.SendSignalCommandMessage_Idx:
+		c.ID = NumberedSignal(id.Idx)
+	case *service.SendSignalCommandMessage_Name:
+		c.ID = NamedSignal(id.Name)
+	default:
+		return c, lacks("SendSignal", "signal")
+	}
+	if c.ID == NamedSignal("") {
+		return c, lacks("SendSignal", "signal name")
+	}
+	switch r := m.Result.(type) {
+	case *service.SendSignalCommandMessage_Void:
+	case *service.SendSignalCommandMessage_Value:
+		c.Result = &Result{Value: r.Value.GetContent()}
+	case *service.SendSignalCommandMessage_Failure:
+		c.Result = &Result{Failure: failure(r.Failure)}
+	default:
+		return c, lacks("SendSignal", "result")
+	}
+	return c, nil
+}
+
+// ParseCompleteAwakeable reads a CompleteAwakeable command.
+func ParseCompleteAwakeable(payload []byte) (SignalCommand, error) {
+	var m service.CompleteAwakeableCommandMessage
+	if err := m.UnmarshalVTUnsafe(payload); err != nil {
+		return SignalCommand{}, malformed("CompleteAwakeable", err)
+	}
+	awakeable, err := ids.ParseAwakeable(m.AwakeableId)
+	if err != nil {
+		return SignalCommand{}, fmt.Errorf("CompleteAwakeable: %w: id %q: %w", ErrPayload, m.AwakeableId, err)
+	}
+	c := SignalCommand{Target: awakeable.Invocation, ID: NumberedSignal(awakeable.Signal)}
+	switch r := m.Result.(type) {
+	case *service.CompleteAwakeableCommandMessage_Value:
+		c.Result = &Result{Value: r.Value.GetContent()}
+	case *service.CompleteAwakeableCommandMessage_Failure:
+		c.Result = &Result{Failure: failure(r.Failure)}
+	default:
+		return SignalCommand{}, lacks("CompleteAwakeable", "result")
+	}
+	return c, nil
+}
+
+// ParseAttach reads an AttachInvocation or GetInvocationOutput command, which have
+// the same layout. A target described by its keys has the id that follows from them.
+func ParseAttach(t Type, payload []byte) (c AttachCommand, err error) {
+	var m service.AttachInvocationCommandMessage
+	if err := m.UnmarshalVTUnsafe(payload); err != nil {
+		return c, malformed(t.Name(), err)
+	}
+	c.Completion = m.ResultCompletionId
+	switch target := m.Target.(type) {
+	case *service.AttachInvocationCommandMessage_InvocationId:
+		if c.Target, err = ids.ParseInvocation(target.InvocationId); err != nil {
+			return c, fmt.Errorf("%s: %w: target %q: %w", t.Name(), ErrPayload, target.InvocationId, err)
+		}
+	case *service.AttachInvocationCommandMessage_IdempotentRequestTarget:
+		r := target.IdempotentRequestTarget
+		c.Target = ids.OfIdempotent(r.GetScope(), r.GetServiceName(), r.GetServiceKey(), r.GetHandlerName(), r.GetIdempotencyKey())
+	case *service.AttachInvocationCommandMessage_WorkflowTarget:
+		w := target.WorkflowTarget
+		c.Target = ids.OfWorkflow(w.GetScope(), w.GetWorkflowName(), w.GetWorkflowKey())
+	default:
+		return c, lacks(t.Name(), "target")
+	}
+	return c, nil
+}

@@ -1,0 +1,151 @@
+package machine
+
+import (
+	"fmt"
+
+	"platform/partition/journal"
+)
+
+// restart makes a new invocation that begins with a part of the journal of a
+// completed one. Repeating the command finds the new one made.
+func (m *Machine) restart(c *Restart) (Outcome, error) {
+	made, err := m.invocation(c.New)
+	if err != nil || made != nil {
+		return describeMade(made), err
+	}
+	old, err := m.invocation(c.Target)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if refusal := restartable(old, c.From); refusal != OK {
+		return Outcome{Code: refusal}, nil
+	}
+	pin, refusal := c.pin(old.Pin)
+	if refusal != OK {
+		return Outcome{Code: refusal}, nil
+	}
+	entries, complete, err := m.prefix(old, c.From)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if !complete {
+		return Outcome{Code: Unanswered}, nil
+	}
+	inv := &Invocation{
+		ID: c.New, Life: m.meta.Attempt, Target: old.Target, Source: Source{Kind: FromRestart, Caller: old.ID},
+		LimitKey: old.LimitKey, Trace: old.Trace, Retention: old.Retention, RestartedFrom: old.ID,
+		ServerVersion: c.ServerVersion, CreatedAt: m.now, Pin: pin,
+	}
+	if c.From > 0 {
+		inv.Seed = old.RandomSeed() // values drawn from it are in the journal
+	}
+	if err := m.copyEntries(inv, entries); err != nil {
+		return Outcome{}, err
+	}
+	if err := m.admit(inv, entries[0].Payload); err != nil {
+		return Outcome{}, err
+	}
+	return describe(OK, inv), nil
+}
+
+func describeMade(inv *Invocation) Outcome {
+	if inv == nil {
+		return Outcome{}
+	}
+	return describe(OK, inv)
+}
+
+// restartable tells whether a new invocation can be made from inv.
+func restartable(inv *Invocation, from uint32) Code {
+	switch {
+	case inv == nil || inv.Target.Type == StateUpdate:
+		return NotFound
+	case inv.Target.Type.Workflow():
+		return Unsupported
+	case inv.Status == Scheduled || inv.Status == Inboxed:
+		return NotStarted
+	case inv.Status != Completed:
+		return NotEnded
+	case inv.Length == 0:
+		return NoInput
+	case from >= inv.Length:
+		return OutOfRange
+	}
+	return OK
+}
+
+// pin is the deployment of the new invocation. Copied commands fix the version of
+// the protocol, the input alone does not.
+func (c *Restart) pin(old Pin) (Pin, Code) {
+	switch {
+	case c.Repin != nil && c.From == 0:
+		return Pin{c.Repin.Deployment, c.Repin.Max}, OK
+	case c.Repin != nil:
+		return c.Repin.of(old)
+	case c.Keep || c.From > 0:
+		return old, OK
+	}
+	return Pin{}, OK
+}
+
+// prefix is the journal up to and including an entry, and the answers to its
+// commands from wherever they are; false if one has none.
+func (m *Machine) prefix(inv *Invocation, last uint32) (entries []journal.Entry, complete bool, err error) {
+	asked := map[uint32]bool{}
+	for i := range inv.Length {
+		e, err := m.st.Entry(inv.ID, i)
+		if err != nil {
+			return nil, false, fmt.Errorf("read entry %d of %s: %w", i, inv.ID, err)
+		}
+		if e.Type.IsCommand() {
+			if i <= last {
+				entries = append(entries, e)
+				for _, id := range journal.CompletionsOf(e) {
+					asked[id] = true
+				}
+			}
+			continue
+		}
+		n, err := journal.ParseNotification(e.Payload)
+		if err != nil {
+			return nil, false, fmt.Errorf("entry %d of %s: %w", i, inv.ID, err)
+		}
+		if i <= last || !n.ID.Signal && asked[n.ID.Index] {
+			entries = append(entries, e)
+		}
+		if !n.ID.Signal {
+			delete(asked, n.ID.Index)
+		}
+	}
+	return entries, len(asked) == 0, nil
+}
+
+// copyEntries begins the journal of inv with entries of another.
+func (m *Machine) copyEntries(inv *Invocation, entries []journal.Entry) error {
+	for i, e := range entries {
+		m.append(inv, e.Type, e.Payload)
+		if e.Type.IsCommand() {
+			inv.Commands++
+			if e.Type == journal.Output {
+				inv.Output = uint32(i)
+			}
+			continue
+		}
+		n, err := journal.ParseNotification(e.Payload)
+		if err != nil {
+			return fmt.Errorf("entry %d of %s: %w", i, inv.RestartedFrom, err)
+		}
+		inv.Signalled = inv.Signalled || n.ID.Repeats()
+		m.st.PutNotified(inv.ID, n.ID, n.Settled())
+	}
+	return nil
+}
+
+// RandomSeed is what the handler's random numbers come from, the same at each
+// attempt.
+func (inv *Invocation) RandomSeed() uint64 {
+	if inv.Seed != 0 {
+		return inv.Seed
+	}
+	return inv.ID.RandomSeed()
+}

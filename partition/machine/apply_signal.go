@@ -1,0 +1,64 @@
+package machine
+
+import (
+	"platform/partition/journal"
+)
+
+// canceled is how an invocation ends that is cancelled before it starts.
+var canceled = journal.Result{Failure: &journal.Failure{Code: 409, Message: "canceled"}}
+
+// sendSignal hands a signal to the invocation that a handler names. The sender
+// learns nothing, not even whether there is one.
+func (m *Machine) sendSignal(payload []byte) error {
+	c, err := journal.ParseSendSignal(payload)
+	if err != nil {
+		return err
+	}
+	return m.send(c.Target, &Signal{c.Target, c.ID, c.Result})
+}
+
+// completeAwakeable hands a signal to the invocation that made the awakeable.
+func (m *Machine) completeAwakeable(payload []byte) error {
+	c, err := journal.ParseCompleteAwakeable(payload)
+	if err != nil {
+		return err
+	}
+	return m.send(c.Target, &Signal{c.Target, c.ID, c.Result})
+}
+
+// signal puts a signal into the journal of its target. One that has not started
+// finds it there when it does.
+func (m *Machine) signal(c *Signal) (Outcome, error) {
+	inv, err := m.invocation(c.Target)
+	if err != nil {
+		return Outcome{}, err
+	}
+	cancel := c.ID == journal.NumberedSignal(journal.CancelSignal)
+	switch {
+	case inv == nil, inv.Target.Type == StateUpdate && !cancel:
+		return Outcome{Code: NotFound}, nil
+	case inv.Status == Completed:
+		return describe(Ended, inv), nil
+	case cancel && (inv.Status == Scheduled || inv.Status == Inboxed):
+		return m.endEarly(inv, &canceled)
+	}
+	n := notification{journal.Signal, c.ID, journal.Succeeded, journal.NewSignal(c.ID, c.Result)}
+	if c.Result != nil && c.Result.Failure != nil {
+		n.settled = journal.Failed
+	}
+	if cancel && inv.Status == Paused {
+		if _, err := m.record(inv, n); err != nil {
+			return Outcome{}, err
+		}
+		err = m.start(inv, nil)
+	} else {
+		err = m.notify(inv, n)
+	}
+	if err != nil {
+		return Outcome{}, err
+	}
+	if cancel && inv.Status == Invoked {
+		m.emit(&Hasten{inv.ID, inv.Attempt})
+	}
+	return describe(OK, inv), nil
+}

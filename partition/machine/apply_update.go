@@ -1,0 +1,103 @@
+package machine
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"strings"
+
+	"platform/internal/ids"
+	"platform/partition/journal"
+)
+
+// A change of an object's state by an operator is an invocation without a handler:
+// it lines up for the key like any other, so that no handler finds state changed
+// under its hands, and its result can be waited for and asked for again.
+
+// update lets the change of state take effect that has its key now. It never leaves
+// the partition.
+type update struct{ id ids.Invocation }
+
+func (*update) message() {}
+
+// versionDiffers is the result of a change meant for another state than there is.
+var versionDiffers = journal.Result{Failure: &journal.Failure{Code: 409, Message: "the state has another version than the one to be replaced"}}
+
+// validUpdate reports whether the input of a change of state can be read.
+func validUpdate(input []byte) bool {
+	_, err := journal.ParseStateReplacement(input)
+	return err == nil
+}
+
+// updateState replaces the state of an object, unless it has changed since the
+// operator looked at it.
+func (m *Machine) updateState(u *update) error {
+	inv, err := m.invocation(u.id)
+	if err != nil || inv == nil || inv.Status != Invoked {
+		return err
+	}
+	input, err := m.st.Entry(inv.ID, 0)
+	if err != nil {
+		return fmt.Errorf("read input of %s: %w", inv.ID, err)
+	}
+	r, err := journal.ParseStateReplacement(input.Payload)
+	if err != nil {
+		return fmt.Errorf("input of %s: %w", inv.ID, err)
+	}
+	o := inv.Target.Object()
+	if r.Version != "" {
+		version, err := m.stateVersion(o)
+		if err != nil {
+			return err
+		}
+		if version != strings.TrimRight(r.Version, "=") {
+			return m.complete(inv, &versionDiffers)
+		}
+	}
+	if err := m.clearState(o); err != nil {
+		return err
+	}
+	for _, p := range r.State {
+		m.st.PutValue(o, p.Key, p.Value)
+	}
+	return m.complete(inv, &journal.Result{})
+}
+
+func (m *Machine) stateVersion(o Object) (string, error) {
+	v := NewStateVersion()
+	for e, err := range m.st.Values(o) {
+		if err != nil {
+			return "", fmt.Errorf("read state of %v: %w", o, err)
+		}
+		v.Add(e)
+	}
+	return v.String(), nil
+}
+
+// StateVersion names the content of an object's state: a digest of all keys and
+// values.
+type StateVersion struct {
+	digest hash.Hash
+	head   []byte
+	count  uint64
+}
+
+// NewStateVersion is the version of no state at all.
+func NewStateVersion() *StateVersion { return &StateVersion{digest: sha256.New()} }
+
+// Add goes on with the next entry, in key order.
+func (v *StateVersion) Add(e StateEntry) {
+	v.head = binary.BigEndian.AppendUint64(v.head[:0], v.count)
+	v.head = append(append(append(v.head, 1), e.Key...), 2)
+	v.digest.Write(v.head)
+	v.digest.Write(e.Value)
+	v.digest.Write([]byte{3})
+	v.count++
+}
+
+// String is the version as operators see it, URL-safe base64 without padding.
+func (v *StateVersion) String() string {
+	return base64.RawURLEncoding.EncodeToString(v.digest.Sum(nil))
+}

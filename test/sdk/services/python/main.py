@@ -2,8 +2,9 @@
 
 It listens on PORT and reports side effects to the recorder at RECORDER.
 
-LAZY_STATE=1 announces lazy state for its objects, BIDI=0 announces
-request-response mode, VERBOSE=1 logs the failed attempts.
+LAZY_STATE=1 announces lazy state for its objects and workflows, BIDI=0 announces
+request-response mode, IDENTITY_KEY is the key that requests must be signed for,
+VERSION is what PyVersioned tells, VERBOSE=1 logs the failed attempts.
 """
 
 import asyncio
@@ -22,7 +23,12 @@ from endpoint import SERVICES, recorder
 def app():
     """Returns the ASGI application of all services."""
     bidirectional = os.environ.get("BIDI") != "0"
-    return restate.app(SERVICES, protocol="bidi" if bidirectional else "request_response")
+    identity_key = os.environ.get("IDENTITY_KEY")
+    return restate.app(
+        SERVICES,
+        protocol="bidi" if bidirectional else "request_response",
+        identity_keys=[identity_key] if identity_key else None,
+    )
 
 
 async def main():

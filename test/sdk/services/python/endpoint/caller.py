@@ -1,15 +1,15 @@
-"""Calls, sends and waiting for several things at once."""
+"""Calls, sends, waiting for several things at once, and other invocations."""
 
-import json
 from datetime import timedelta
 from typing import Any
 
 import restate
-from restate import RestateDurableCallFuture, TerminalError
+from restate import RestateDurableCallFuture
 from restate.serde import BytesSerde
 
 from .contract import Call, Failure, Race, Timeout
-from .errors import caught, no_failure
+from .results import failure
+from .serde import JSON
 
 caller = restate.Service("PyCaller")
 
@@ -18,25 +18,17 @@ def parameters(call: Call) -> dict[str, Any]:
     """Returns what generic_call and generic_send want to know."""
     return {
         "service": call["service"],
-        "key": call.get("key"),
+        "key": call.get("key") or None,
         "handler": call["handler"],
-        "arg": json.dumps(call["input"]).encode() if "input" in call else b"",
-        "idempotency_key": call.get("idempotencyKey"),
+        "arg": JSON.serialize(call["input"]) if "input" in call else b"",
+        "idempotency_key": call.get("idempotencyKey") or None,
+        "headers": call.get("headers") or None,
     }
 
 
 def start(ctx: restate.Context, call: Call) -> RestateDurableCallFuture[bytes]:
     """Calls without waiting for the answer."""
     return ctx.generic_call(**parameters(call))
-
-
-async def outcome(future: RestateDurableCallFuture[bytes]) -> Failure:
-    """Waits for a call and describes how it failed, if it did."""
-    try:
-        await future
-    except TerminalError as error:
-        return caught(error)
-    return no_failure()
 
 
 @caller.handler("call", output_serde=BytesSerde())
@@ -52,21 +44,21 @@ async def send(ctx: restate.Context, call: Call) -> str:
 
 @caller.handler()
 async def catch(ctx: restate.Context, call: Call) -> Failure:
-    return await outcome(start(ctx, call))
+    return await failure(start(ctx, call))
 
 
 @caller.handler()
 async def fanout(ctx: restate.Context, calls: list[Call]) -> list[Any]:
     futures = [start(ctx, call) for call in calls]
     await restate.gather(*futures)
-    return [json.loads(await future) for future in futures]
+    return [JSON.deserialize(await future) for future in futures]
 
 
 @caller.handler()
 async def settle(ctx: restate.Context, calls: list[Call]) -> list[Failure]:
     futures = [start(ctx, call) for call in calls]
     await restate.gather(*futures)
-    return [await outcome(future) for future in futures]
+    return [await failure(future) for future in futures]
 
 
 @caller.handler()
@@ -79,6 +71,21 @@ async def race(ctx: restate.Context, what: Race) -> int:
 @caller.handler()
 async def timeout(ctx: restate.Context, what: Timeout) -> bool:
     answer = start(ctx, what["call"])
-    limit = ctx.sleep(timedelta(milliseconds=what["millis"]))
+    limit = ctx.sleep(timedelta(milliseconds=what.get("millis", 0)))
     first, _ = await restate.select(answer=answer, limit=limit)
     return first == "answer"
+
+
+@caller.handler()
+async def cancel(ctx: restate.Context, invocation: str) -> None:
+    ctx.cancel_invocation(invocation)
+
+
+@caller.handler(output_serde=BytesSerde())
+async def attach(ctx: restate.Context, invocation: str) -> bytes:
+    return await ctx.attach_invocation(invocation, BytesSerde())
+
+
+@caller.handler("catchAttach")
+async def catch_attach(ctx: restate.Context, invocation: str) -> Failure:
+    return await failure(ctx.attach_invocation(invocation, BytesSerde()))

@@ -32,4 +32,7 @@ async def nothing(_ctx: restate.Context) -> None:
 
 @echo.handler()
 async def header(ctx: restate.Context, name: str) -> str:
-    return ctx.request().headers.get(name.lower(), "")
+    for key, value in ctx.request().headers.items():
+        if key.lower() == name.lower():
+            return value
+    return ""

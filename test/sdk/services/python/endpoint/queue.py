@@ -5,8 +5,8 @@ from datetime import timedelta
 import restate
 
 from .contract import Step
-from .objects import STATE_PRELOAD
-from .steps import run_once
+from .effects import run_once
+from .options import STATE_PRELOAD
 
 queue = restate.VirtualObject("PyQueue", state_preload=STATE_PRELOAD)
 

@@ -5,35 +5,20 @@ import time
 from datetime import timedelta
 
 import restate
-from restate import RunOptions, TerminalError
+from restate import RunOptions
 
 from .contract import Failure, Random, Step
-from .errors import caught, no_failure
-from .recorder import record, wait
+from .effects import attempt, run_once
+from .options import QUICK, QUICK_RETRIES
+from .recorder import record
+from .results import failure, terminal
 
-# The first delay of handlers and steps that are meant to fail.
-QUICK = timedelta(milliseconds=10)
-
-steps = restate.Service("PySteps", invocation_retry_policy=restate.InvocationRetryPolicy(initial_interval=QUICK))
-
-
-async def run_once(ctx: restate.Context, step: Step) -> int:
-    """Runs one recorded step, behind a gate if asked, and returns its ordinal."""
-
-    async def action() -> int:
-        n = await record(step["id"], "step")
-        await wait(step.get("gate"))
-        return n
-
-    return await ctx.run_typed("once", action)
+steps = restate.Service("PySteps", invocation_retry_policy=QUICK_RETRIES)
 
 
-async def attempt(step: Step, value: str) -> int:
-    """Records an attempt, or a try of a step, and fails the first few."""
-    n = await record(step["id"], value)
-    if n <= step.get("fail", 0):
-        raise RuntimeError(f"attempt {n} is meant to fail")
-    return n
+def now() -> int:
+    """Returns the unix time in milliseconds."""
+    return time.time_ns() // 1_000_000
 
 
 @steps.handler()
@@ -58,30 +43,41 @@ async def retry(ctx: restate.Context, step: Step) -> int:
     return await ctx.run_typed("retry", attempt, RunOptions(initial_retry_interval=QUICK), step, "try")
 
 
+async def never(step: Step) -> None:
+    """Is a step that always fails."""
+    await record(step["id"], "try")
+    raise RuntimeError(step.get("message", ""))
+
+
 @steps.handler()
 async def exhaust(ctx: restate.Context, step: Step) -> Failure:
-    async def action() -> None:
-        await record(step["id"], "try")
-        raise RuntimeError(step.get("message", ""))
+    options: RunOptions[None] = RunOptions(initial_retry_interval=QUICK, max_attempts=step.get("n"))
+    return await failure(ctx.run_typed("exhaust", never, options, step))
 
-    try:
-        await ctx.run_typed("exhaust", action, RunOptions(initial_retry_interval=QUICK, max_attempts=step.get("n")))
-    except TerminalError as error:
-        return caught(error)
-    return no_failure()
+
+@steps.handler("exhaustTime")
+async def exhaust_time(ctx: restate.Context, step: Step) -> Failure:
+    limit = timedelta(milliseconds=step.get("millis", 0))
+    options: RunOptions[None] = RunOptions(initial_retry_interval=QUICK, max_duration=limit)
+    return await failure(ctx.run_typed("exhaust", never, options, step))
+
+
+@steps.handler()
+async def later(ctx: restate.Context, step: Step) -> int:
+    async def action() -> int:
+        return await attempt(step, str(now()))
+
+    delay = timedelta(milliseconds=step.get("millis", 0))
+    return await ctx.run_typed("later", action, RunOptions(initial_retry_interval=delay, retry_interval_factor=1.0))
 
 
 @steps.handler()
 async def refuse(ctx: restate.Context, step: Step) -> Failure:
     async def action() -> None:
         await record(step["id"], "try")
-        raise TerminalError(step.get("message", ""), step.get("code", 500))
+        raise terminal(step.get("code"), step.get("message"))
 
-    try:
-        await ctx.run_typed("refuse", action)
-    except TerminalError as error:
-        return caught(error)
-    return no_failure()
+    return await failure(ctx.run_typed("refuse", action))
 
 
 @steps.handler()
@@ -92,20 +88,20 @@ async def flaky(ctx: restate.Context, step: Step) -> int:
 
 @steps.handler()
 async def fail(_ctx: restate.Context, step: Step) -> int:
-    raise TerminalError(step.get("message", ""), step.get("code", 500))
+    raise terminal(step.get("code"), step.get("message"), step.get("metadata"))
 
 
 @steps.handler()
 async def sleep(ctx: restate.Context, step: Step) -> list[int]:
-    async def now() -> int:
-        at = time.time_ns() // 1_000_000
+    async def clock() -> int:
+        at = now()
         await record(step["id"], str(at))
         return at
 
-    begin = await ctx.run_typed("from", now)
+    begin = await ctx.run_typed("from", clock)
     await record(step["id"] + "-kept", "attempt")
     await ctx.sleep(timedelta(milliseconds=step.get("millis", 0)))
-    return [begin, await ctx.run_typed("to", now)]
+    return [begin, await ctx.run_typed("to", clock)]
 
 
 @steps.handler()

@@ -7,9 +7,10 @@ from restate import TerminalError
 from restate.serde import BytesSerde
 
 from .contract import Op, OpResult
-from .objects import STATE_PRELOAD
+from .effects import attempt
+from .options import QUICK_RETRIES, STATE_PRELOAD
 
-store = restate.VirtualObject("PyStore", state_preload=STATE_PRELOAD)
+store = restate.VirtualObject("PyStore", state_preload=STATE_PRELOAD, invocation_retry_policy=QUICK_RETRIES)
 
 
 async def read(ctx: restate.ObjectContext | restate.ObjectSharedContext, op: Op) -> OpResult:
@@ -30,17 +31,22 @@ async def read(ctx: restate.ObjectContext | restate.ObjectSharedContext, op: Op)
 async def script(ctx: restate.ObjectContext, ops: list[Op]) -> list[OpResult]:
     results: list[OpResult] = []
     for op in ops:
+        value = op.get("value", "")
         match op["op"]:
             case "set":
-                ctx.set(op["key"], op.get("value", ""))
+                ctx.set(op["key"], value)
             case "setBytes":
-                ctx.set(op["key"], op.get("value", "").encode(), serde=BytesSerde())
+                ctx.set(op["key"], value.encode(), serde=BytesSerde())
             case "clear":
                 ctx.clear(op["key"])
             case "clearAll":
                 ctx.clear_all()
             case "sleep":
                 await ctx.sleep(timedelta(milliseconds=1))
+            case "retry":
+                await attempt({"id": op["key"], "fail": int(value)}, "attempt")
+            case "fail":
+                raise TerminalError(value, 422)
             case _:
                 results.append(await read(ctx, op))
     return results

@@ -80,6 +80,7 @@ func (p *plan) replay(r *Replay, retry *retryState) [][]byte {
 	start := protocol.StartInfo{
 		Version: p.version, ID: inv.ID, KnownEntries: uint32(len(r.Entries)), Key: inv.Target.Key,
 		State: r.State, PartialState: r.Partial || p.stateLimit == 0,
+		RandomSeed:     inv.RandomSeed(),
 		RetryCount:     retry.sinceEntry,
 		IdempotencyKey: inv.IdempotencyKey, Scope: inv.Target.Scope, LimitKey: inv.LimitKey,
 	}
@@ -143,7 +144,7 @@ const longestHeaderKey = 1 << 10
 // request is the head of the attempt's request.
 func (p *plan) request(inv *machine.Invocation) *endpoint.Request {
 	static := p.route.headers[p.version]
-	h := make(http.Header, len(static)+4)
+	h := make(http.Header, len(static)+6)
 	for name, values := range static {
 		h[name] = values
 	}
@@ -157,8 +158,9 @@ func (p *plan) request(inv *machine.Invocation) *endpoint.Request {
 			p.route.add(h, "tracestate", inv.Trace.State)
 		}
 	}
-	path := p.route.addr.Path("/invoke/" + inv.Target.Service + "/" + inv.Target.Handler)
-	return &endpoint.Request{Address: p.route.addr, Method: http.MethodPost, Path: path, Header: h}
+	path := "/invoke/" + inv.Target.Service + "/" + inv.Target.Handler
+	p.route.sign(h, path, inv.Target.Key)
+	return &endpoint.Request{Address: p.route.addr, Method: http.MethodPost, Path: p.route.addr.Path(path), Header: h}
 }
 
 // escapeKey escapes all of a key but letters, digits and "-_.~".

@@ -20,6 +20,10 @@ type retryState struct {
 	sinceEntry uint32        // failed attempts since the last new command
 }
 
+// renew begins the policy anew; what was counted for operators and the endpoint
+// stays.
+func (r *retryState) renew() { r.failures, r.delay = 0, 0 }
+
 // next takes note of a failure and says how long to wait before the next attempt,
 // or that there is none.
 func (r *retryState) next(f *failure, p *metadata.RetryPolicy) (time.Duration, bool) {

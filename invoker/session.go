@@ -96,6 +96,14 @@ func (s *Session) Notify(n *machine.Notify) {
 	}
 }
 
+// Hasten starts the next attempt of an invocation that is backing off. It never
+// blocks.
+func (s *Session) Hasten(h *machine.Hasten) {
+	if t := s.task(h.ID); t != nil && t.number == h.Attempt {
+		t.hasten()
+	}
+}
+
 // Abort cuts an attempt. It never blocks.
 func (s *Session) Abort(a *machine.Abort) {
 	if t := s.task(a.ID); t != nil && t.number <= a.Attempt {

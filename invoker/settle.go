@@ -131,12 +131,33 @@ func (t *task) conclude(a *attempt) {
 // resume starts the next attempt of a task whose back-off is over.
 func (t *task) resume() {
 	t.mu.Lock()
-	if t.phase != backingOff {
-		t.mu.Unlock()
-		return
+	// The clock may remember a back-off that was cut short.
+	over := t.phase == backingOff && !time.Now().Before(t.due)
+	if over {
+		t.phase = waiting
 	}
-	t.phase = waiting
 	t.mu.Unlock()
+	if over {
+		t.await()
+	}
+}
+
+// hasten ends a back-off before its time, with a fresh retry policy.
+func (t *task) hasten() {
+	t.mu.Lock()
+	early := t.phase == backingOff
+	if early {
+		t.phase = waiting
+		t.retry.renew()
+	}
+	t.mu.Unlock()
+	if early {
+		t.await()
+	}
+}
+
+// await starts the next attempt as soon as there is a slot.
+func (t *task) await() {
 	if t.s.iv.slots.acquire(t) && !t.start() {
 		t.s.iv.releaseSlot()
 	}

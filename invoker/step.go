@@ -27,30 +27,17 @@ func (iv *Invoker) step(inv *machine.Invocation, m *protocol.Message) (machine.S
 	case journal.Call, journal.OneWayCall:
 		step.Callee, err = iv.callee(c.Request)
 	case journal.SendSignal:
-		err = checkInvocationID(c.Target)
+		err = checkSignal(m.Payload)
 	case journal.AttachInvocation, journal.GetInvocationOutput:
-		if c.Target != "" {
-			err = checkInvocationID(c.Target)
+		if _, bad := journal.ParseAttach(m.Type, m.Payload); bad != nil {
+			err = errcode.New(errcode.RT0017, "%w", bad)
 		}
 	case journal.CompleteAwakeable:
 		if _, bad := ids.ParseAwakeable(c.Target); bad != nil {
 			err = errcode.New(errcode.RT0012, "awakeable id %q: %w", c.Target, bad)
 		}
 	}
-	if err == nil && !supported(m.Type) {
-		err = errcode.New(errcode.RT0012, "this version of the server does not support the command %s", m.Type.Name())
-	}
 	return step, err
-}
-
-// supported reports whether the machine knows what to do for a command.
-func supported(t journal.Type) bool {
-	switch t {
-	case journal.GetPromise, journal.PeekPromise, journal.CompletePromise, journal.SendSignal,
-		journal.AttachInvocation, journal.GetInvocationOutput, journal.CompleteAwakeable:
-		return false
-	}
-	return true
 }
 
 // allowed checks that handlers of a kind may send a command.
@@ -75,9 +62,10 @@ func allowed(of machine.TargetType, t journal.Type) error {
 	return nil
 }
 
-func checkInvocationID(text string) error {
-	if _, err := ids.ParseInvocation(text); err != nil {
-		return errcode.New(errcode.RT0017, "invocation id %q: %w", text, err)
+// checkSignal checks whom a signal is for, and that it says which one it is.
+func checkSignal(payload []byte) error {
+	if _, err := journal.ParseSendSignal(payload); err != nil {
+		return errcode.New(errcode.RT0017, "%w", err)
 	}
 	return nil
 }
@@ -107,17 +95,17 @@ func (iv *Invoker) callee(r *journal.Request) (*machine.Callee, error) {
 // calleeID makes the id of a callee, a function of the target where the same
 // target must lead to the same invocation (service protocol, identifiers).
 func (iv *Invoker) calleeID(r *journal.Request, t machine.TargetType) ids.Invocation {
+	scope := ""
+	if r.Scope != nil {
+		scope = *r.Scope
+	}
 	switch {
 	case t == machine.WorkflowRun:
-		return ids.NewInvocation(ids.HashKey(r.Key), ids.WorkflowUnique("", r.Service, r.Key))
+		return ids.OfWorkflow(scope, r.Service, r.Key)
 	case r.IdempotencyKey != nil:
-		routing := r.Key
-		if !t.Keyed() {
-			routing = *r.IdempotencyKey
-		}
-		return ids.NewInvocation(ids.HashKey(routing), ids.IdempotentUnique("", r.Service, r.Key, r.Handler, *r.IdempotencyKey))
-	case t.Keyed():
-		return ids.NewInvocation(ids.HashKey(r.Key), iv.unique())
+		return ids.OfIdempotent(scope, r.Service, r.Key, r.Handler, *r.IdempotencyKey)
+	case scope != "" || t.Keyed():
+		return ids.NewInvocation(ids.Route(scope, r.Key), iv.unique())
 	}
 	return ids.NewInvocation(iv.cfg.Random(), iv.unique())
 }

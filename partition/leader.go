@@ -154,6 +154,8 @@ func (l *leadership) handle(effects []machine.Effect) {
 			l.session.Notify(e)
 		case *machine.Abort:
 			l.session.Abort(e)
+		case *machine.Hasten:
+			l.session.Hasten(e)
 		case *machine.Finish:
 			l.waiters.finish(e.ID, ending{result: e.Result, expiresAt: e.ExpiresAt})
 		case *machine.SetTimer:

@@ -27,7 +27,7 @@ const startBody = "0a180123456789abcdef00112233445566778899aabbccddeeff1226696e7
 
 func TestStartBytes(t *testing.T) {
 	id := exampleID(t)
-	info := StartInfo{Version: V5, ID: id, KnownEntries: 1, PartialState: true}
+	info := StartInfo{Version: V5, ID: id, RandomSeed: id.RandomSeed(), KnownEntries: 1, PartialState: true}
 	require.Equal(t, "0000000000000046"+startBody, hex.EncodeToString(AppendStart(nil, &info)))
 
 	info.Version = V6

@@ -16,6 +16,7 @@ type StartInfo struct {
 	State          []machine.StateEntry
 	PartialState   bool
 	Key            string
+	RandomSeed     uint64
 	RetryCount     uint32
 	SinceLastEntry uint64 // milliseconds
 	IdempotencyKey *string
@@ -42,7 +43,7 @@ func AppendStart(b []byte, s *StartInfo) []byte {
 	b = appendVarint(b, 7, uint64(s.RetryCount))
 	b = appendVarint(b, 8, s.SinceLastEntry)
 	if s.Version >= V6 {
-		b = appendVarint(b, 9, s.ID.RandomSeed())
+		b = appendVarint(b, 9, s.RandomSeed)
 	}
 	if s.Version >= V7 {
 		b = appendV7(b, s)

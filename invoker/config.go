@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 
 	"platform/invoker/endpoint"
+	"platform/invoker/identity"
 	"platform/metadata"
 )
 
@@ -28,6 +29,8 @@ type Config struct {
 	// AdditionalHeaders go with every request to an endpoint. Those of a deployment
 	// win over them.
 	AdditionalHeaders map[string]string
+	// Identity signs the requests; nil leaves them unsigned.
+	Identity *identity.Signer
 	// Random makes the unique parts of ids; nil is the runtime's generator.
 	Random func() uint64
 	// Endpoint are the settings of connections.

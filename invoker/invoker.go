@@ -46,7 +46,7 @@ func New(cfg Config, registry Registry, log *slog.Logger) *Invoker {
 	}
 	iv := &Invoker{cfg: cfg, registry: registry, log: log, sessions: map[*Session]struct{}{}}
 	iv.slots.limit = cfg.ConcurrentInvocations
-	iv.routes.headers = cfg.AdditionalHeaders
+	iv.routes.headers, iv.routes.signer = cfg.AdditionalHeaders, cfg.Identity
 	iv.client = endpoint.NewClient(cfg.Endpoint)
 	iv.open = func(r endpoint.Receiver) stream { return iv.client.Open(r) }
 	return iv

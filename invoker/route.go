@@ -9,6 +9,7 @@ import (
 
 	"platform/internal/ids"
 	"platform/invoker/endpoint"
+	"platform/invoker/identity"
 	"platform/invoker/protocol"
 	"platform/metadata"
 )
@@ -19,6 +20,7 @@ type route struct {
 	addr       *endpoint.Address
 	own        map[string]bool // names that the deployment's headers have set
 	headers    [protocol.V7 + 1]http.Header
+	signer     *identity.Signer // nil: requests are not signed
 }
 
 // add sets a header of one request unless the deployment has set it for all.
@@ -28,9 +30,18 @@ func (r *route) add(h http.Header, name, value string) {
 	}
 }
 
+// sign says who asks, for whom it matters: see package identity.
+func (r *route) sign(h http.Header, path, key string) {
+	if r.signer != nil {
+		r.add(h, identity.SchemeHeader, identity.Scheme)
+		r.add(h, identity.TokenHeader, r.signer.Token(path, key))
+	}
+}
+
 // routes remembers the routes of deployments.
 type routes struct {
 	headers map[string]string // of the server, for all deployments
+	signer  *identity.Signer
 
 	mu   sync.RWMutex // guards byID
 	byID map[ids.Deployment]*route
@@ -63,7 +74,7 @@ func (r *routes) make(d *metadata.Deployment) (*route, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &route{deployment: d, addr: addr, own: map[string]bool{}}
+	made := &route{deployment: d, addr: addr, own: map[string]bool{}, signer: r.signer}
 	for v := protocol.V5; v <= protocol.V7; v++ {
 		h := http.Header{
 			"content-type": {v.ContentType()},

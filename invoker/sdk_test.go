@@ -73,14 +73,22 @@ func (counterService) Add(ctx restate.ObjectContext, n int) (int, error) {
 	return sum + n, nil
 }
 
-// serveSDK serves the services with the Go SDK and returns the address.
-func serveSDK(t testing.TB) string {
-	uri, stop := startSDK()
+// serveSDK serves the services with the Go SDK and returns the address. With keys
+// it takes signed requests only.
+func serveSDK(t testing.TB, keys ...string) string {
+	uri, stop := startSDK(keys...)
 	t.Cleanup(stop)
 	return uri
 }
 
-func startSDK() (uri string, stop func()) {
+// newSDK has the services bound.
+func newSDK() *server.Restate {
+	return server.NewRestate().WithLogger(slog.DiscardHandler, true).
+		Bind(restate.Reflect(greeterService{})).
+		Bind(restate.Reflect(counterService{}))
+}
+
+func startSDK(keys ...string) (uri string, stop func()) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		panic(err)
@@ -89,9 +97,10 @@ func startSDK() (uri string, stop func()) {
 	l.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	services := server.NewRestate().WithLogger(slog.DiscardHandler, true).
-		Bind(restate.Reflect(greeterService{})).
-		Bind(restate.Reflect(counterService{}))
+	services := newSDK()
+	if len(keys) > 0 {
+		services.WithIdentityV1(keys...)
+	}
 	go func() { ended <- services.Start(ctx, addr) }()
 	for {
 		c, err := net.Dial("tcp", addr)
@@ -110,7 +119,9 @@ func startSDK() (uri string, stop func()) {
 // withSDK starts a session for a served SDK, as discovery found it.
 func withSDK(t testing.TB, cfg Config, uri string, change func(*metadata.Deployment)) *bench {
 	b := newBench(t, cfg, uri)
-	d, err := discovery.New(b.iv.Client(), discovery.DefaultConfig()).Discover(t.Context(), discovery.Request{URI: uri})
+	find := discovery.DefaultConfig()
+	find.Identity = cfg.Identity
+	d, err := discovery.New(b.iv.Client(), find).Discover(t.Context(), discovery.Request{URI: uri})
 	require.NoError(t, err)
 	d.ID = testDeployment
 	if change != nil {

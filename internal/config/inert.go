@@ -15,8 +15,6 @@ var inert = []string{
 	"worker.invoker.max-awaited-future-depth",
 	"worker.invoker.http-proxy",
 	"worker.invoker.no-proxy",
-	"worker.invoker.request-identity-private-key-pem-file",
-	"worker.invoker.request-identity-expiration",
 }
 
 // warnInert says which settings have no effect: an operator who set a proxy or a

@@ -201,6 +201,7 @@ func TestProblemsNamePlaceKeyAndExpectation(t *testing.T) {
 		"factor":           {file: "default-retry-policy.exponentiation-factor = 0.5", want: "platform.toml:1: default-retry-policy.exponentiation-factor: expected a number of at least 1, got 0.5"},
 		"intervals":        {file: "[default-retry-policy]\nmax-interval = '1ms'", want: "platform.toml:2: default-retry-policy.max-interval: expected a duration not below initial-interval, 500ms, got 1ms"},
 		"proxy":            {file: "worker.invoker.http-proxy = 'proxy'", want: "worker.invoker.http-proxy: expected an address"},
+		"expiration":       {file: "worker.invoker.request-identity-expiration = '1ms'", want: "worker.invoker.request-identity-expiration: expected a duration from 1s to 1d, got 1ms"},
 		"log filter":       {env: "PLATFORM_LOG=warn,platform=loud", want: "environment variable PLATFORM_LOG: log-filter: expected levels such as warn,platform=info, got \"warn,platform=loud\""},
 		"infinite factor":  {file: "default-retry-policy.exponentiation-factor = inf", want: "expected a number, got +Inf"},
 	} {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"platform/internal/units"
 )
@@ -39,6 +40,9 @@ func (l *loader) validate() {
 	l.check("networking.message-size-limit",
 		cfg.Networking.MessageSizeLimit > 0 && cfg.Networking.MessageSizeLimit <= math.MaxInt32,
 		"a size from 1 byte to 2 GiB", cfg.Networking.MessageSizeLimit)
+	l.check("worker.invoker.request-identity-expiration",
+		invoker.RequestIdentityExpiration.Std() >= time.Second && invoker.RequestIdentityExpiration.Std() <= units.Day,
+		"a duration from 1s to 1d", invoker.RequestIdentityExpiration)
 	l.logFilter(cfg.LogFilter)
 	l.proxy(invoker.HTTPProxy)
 	l.retryPolicy(cfg.DefaultRetryPolicy)

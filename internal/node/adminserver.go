@@ -31,6 +31,7 @@ func (n *Node) adminHandler() http.Handler {
 		settings.Metrics = n.metricsHandler()
 	}
 	find := discovery.DefaultConfig()
+	find.Identity = n.signer
 	find.EnableV7 = n.cfg.EnableProtocolV7
 	find.AdditionalHeaders = n.cfg.Worker.Invoker.AdditionalRequestHeaders
 	api := admin.New(settings, n.metadata, discovery.New(n.invoker.Client(), find), &catalog{n.router, n.invoker}).Handler()

@@ -15,6 +15,7 @@ import (
 	"platform/internal/config"
 	"platform/internal/raftgroup"
 	"platform/invoker"
+	signing "platform/invoker/identity" // this package has an identity of its own
 	"platform/metadata"
 	"platform/partition"
 	"platform/partition/store"
@@ -35,6 +36,7 @@ type Node struct {
 	transport *raftgroup.Transport
 	rpc       *grpc.Server
 	metadata  *metadata.Store
+	signer    *signing.Signer // of requests to endpoints, nil: unsigned
 	invoker   *invoker.Invoker
 	router    *router
 
@@ -45,6 +47,9 @@ type Node struct {
 // the callers, then the partitions, then the files.
 func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) {
 	n := &Node{cfg: cfg, log: log, failed: make(chan error, 1)}
+	if n.signer, err = newSigner(cfg, log); err != nil {
+		return err
+	}
 	defer func() { err = errors.Join(err, n.closeFiles()) }()
 	if err := n.openFiles(ctx); err != nil {
 		return err

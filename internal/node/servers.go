@@ -33,6 +33,7 @@ func (n *Node) newInvoker() *invoker.Invoker {
 	settings.EagerStateLimit = int(c.EagerStateSizeLimit)
 	settings.EnableV7 = n.cfg.EnableProtocolV7
 	settings.AdditionalHeaders = c.AdditionalRequestHeaders
+	settings.Identity = n.signer
 	e := &settings.Endpoint
 	e.ConnectTimeout = c.ConnectTimeout.Std()
 	e.IdleTimeout = c.HTTP2IdleConnectionTimeout.Std()

@@ -14,6 +14,7 @@ import (
 
 	"platform/internal/errcode"
 	"platform/invoker/endpoint"
+	"platform/invoker/identity"
 	"platform/invoker/protocol"
 	"platform/metadata"
 )
@@ -26,6 +27,7 @@ type Config struct {
 	Pause             time.Duration // between attempts
 	EnableV7          bool
 	AdditionalHeaders map[string]string // of the server, for all endpoints
+	Identity          *identity.Signer  // signs the requests; nil leaves them unsigned
 }
 
 // DefaultConfig is 10 s, 4 MiB, three attempts.
@@ -179,6 +181,10 @@ func retryable(status int) bool {
 
 func (d *Discoverer) request(addr *endpoint.Address, extra map[string]string) *endpoint.Request {
 	h := http.Header{"accept": {acceptAll}, "user-agent": nil}
+	if s := d.cfg.Identity; s != nil {
+		h[identity.SchemeHeader] = []string{identity.Scheme}
+		h[identity.TokenHeader] = []string{s.Token("/discover", "")}
+	}
 	for _, headers := range []map[string]string{d.cfg.AdditionalHeaders, extra} {
 		for name, value := range headers {
 			h[strings.ToLower(name)] = []string{value}

@@ -1,0 +1,24 @@
+package node
+
+import (
+	"log/slog"
+
+	"platform/internal/config"
+	"platform/internal/errcode"
+	signing "platform/invoker/identity" // this package has an identity of its own
+)
+
+// newSigner reads the key that requests to endpoints are signed with; nil if none
+// is configured. Services are configured with the public key that it logs.
+func newSigner(cfg *config.Config, log *slog.Logger) (*signing.Signer, error) {
+	c := &cfg.Worker.Invoker
+	if c.RequestIdentityPrivateKeyPEMFile == "" {
+		return nil, nil
+	}
+	signer, err := signing.Load(c.RequestIdentityPrivateKeyPEMFile, c.RequestIdentityExpiration.Std())
+	if err != nil {
+		return nil, errcode.New(errcode.RT0002, "configuration: worker.invoker.request-identity-private-key-pem-file: %w", err)
+	}
+	log.Info("requests to services are signed", "public_key", signer.KeyID())
+	return signer, nil
+}

@@ -3,36 +3,100 @@ package admin
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"platform/invoker/discovery"
+	"platform/metadata"
 )
 
-// endpoint checks which endpoint a registration is about.
-func (b *registration) endpoint() (discovery.Request, error) {
-	var none discovery.Request
+// location is the part of a body that says where a deployment is and how to reach
+// it. What is nil was not given.
+type location struct {
+	URI               *string
+	UseHTTP11         *bool
+	ARN               *string
+	AssumeRoleARN     *string
+	AdditionalHeaders map[string]string
+}
+
+// given reports whether there is anything in it.
+func (l *location) given() bool {
+	return l.URI != nil || l.UseHTTP11 != nil || l.ARN != nil || l.AssumeRoleARN != nil || l.AdditionalHeaders != nil
+}
+
+// apply changes a request to what was given. That what was given suits an endpoint,
+// or a function, is for the caller to see to.
+func (l *location) apply(to *discovery.Request) (err error) {
+	if l.URI != nil {
+		if to.URI, err = discovery.NormalizeURI(strings.TrimSpace(*l.URI)); err != nil {
+			return err
+		}
+	}
+	if l.ARN != nil {
+		if to.ARN, err = discovery.NormalizeARN(*l.ARN); err != nil {
+			return err
+		}
+	}
+	if l.UseHTTP11 != nil {
+		to.UseHTTP11 = *l.UseHTTP11
+	}
+	if l.AssumeRoleARN != nil {
+		to.AssumeRoleARN = strings.TrimSpace(*l.AssumeRoleARN)
+	}
+	if l.AdditionalHeaders != nil {
+		if to.AdditionalHeaders, err = lowerCase(l.AdditionalHeaders); err != nil {
+			return invalidField("additional_headers", err)
+		}
+	}
+	return nil
+}
+
+// suits refuses fields that the kind of deployment, a function or an endpoint, does
+// not have.
+func (l *location) suits(function bool) error {
+	switch {
+	case function && l.URI != nil:
+		return invalidField("uri", errors.New("the deployment is a function, it has an 'arn'"))
+	case function && l.UseHTTP11 != nil && *l.UseHTTP11:
+		return invalidField("use_http_11", errors.New("it belongs to 'uri', not to 'arn'"))
+	case !function && l.ARN != nil:
+		return invalidField("arn", errors.New("the deployment is an HTTP endpoint, it has a 'uri'"))
+	case !function && l.AssumeRoleARN != nil:
+		return invalidField("assume_role_arn", errors.New("it belongs to 'arn', not to 'uri'"))
+	}
+	return nil
+}
+
+// endpoint checks which endpoint or function a registration is about.
+func (b *registration) endpoint() (r discovery.Request, err error) {
 	switch {
 	case b.URI == nil && b.ARN == nil:
-		return none, &failure{status: http.StatusUnprocessableEntity, message: "the field 'uri' is required: the address of the endpoint"}
+		return r, unprocessable("the field 'uri' is required: the address of the endpoint; or 'arn' for a function")
 	case b.URI != nil && b.ARN != nil:
-		return none, badRequest("the fields 'uri' and 'arn' exclude each other")
-	case b.ARN != nil:
-		return none, invalidField("arn", errors.New("this server does not invoke functions; register an HTTP endpoint with 'uri'"))
-	case b.AssumeRoleARN != nil:
-		return none, invalidField("assume_role_arn", errors.New("it belongs to 'arn', not to 'uri'"))
+		return r, badRequest("the fields 'uri' and 'arn' exclude each other")
 	case len(b.Auth) > 0 && string(b.Auth) != "null":
-		return none, invalidField("auth", errors.New("this server does not sign requests with identity tokens; use 'additional_headers'"))
+		return r, invalidField("auth", errors.New("this server does not sign requests with identity tokens; use 'additional_headers'"))
 	}
-	uri, err := discovery.NormalizeURI(strings.TrimSpace(*b.URI))
-	if err != nil {
-		return none, err
+	where := location{b.URI, b.UseHTTP11, b.ARN, b.AssumeRoleARN, b.AdditionalHeaders}
+	if err := where.suits(b.ARN != nil); err != nil {
+		return r, err
 	}
-	headers, err := lowerCase(b.AdditionalHeaders)
-	if err != nil {
-		return none, invalidField("additional_headers", err)
+	return r, where.apply(&r)
+}
+
+// requestOf is the request that asks a known deployment.
+func requestOf(d *metadata.Deployment) discovery.Request {
+	return discovery.Request{
+		URI: d.URI, UseHTTP11: d.HTTP11, ARN: d.ARN, AssumeRoleARN: d.AssumeRoleARN, AdditionalHeaders: d.AdditionalHeaders,
 	}
-	return discovery.Request{URI: uri, UseHTTP11: b.UseHTTP11, AdditionalHeaders: headers}, nil
+}
+
+// addressOf is the URI or ARN that a request asks.
+func addressOf(r discovery.Request) string {
+	if r.ARN != "" {
+		return r.ARN
+	}
+	return r.URI
 }
 
 // lowerCase makes the names of headers comparable.

@@ -94,14 +94,14 @@ func openStore(t *testing.T) *metadata.Store {
 
 func (w *world) Discover(ctx context.Context, e discovery.Request) (*metadata.Deployment, error) {
 	w.asked = append(w.asked, e)
-	offer := w.offers[e.URI]
+	offer := w.offers[addressOf(e)]
 	if offer == nil {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
 	d, err := offer()
 	if d != nil {
-		d.URI, d.HTTP11, d.AdditionalHeaders = e.URI, e.UseHTTP11, e.AdditionalHeaders
+		d.URI, d.ARN, d.HTTP11, d.AdditionalHeaders = e.URI, e.ARN, e.UseHTTP11, e.AdditionalHeaders
 	}
 	return d, err
 }

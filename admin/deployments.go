@@ -57,7 +57,7 @@ func (s *Server) deleteDeployment(c echo.Context) error {
 	if err := s.registry.DeleteDeployment(ctx, d.ID); err != nil {
 		return err
 	}
-	s.log.Info("deployment deleted", "deployment_id", d.ID, "uri", d.URI, "force", force)
+	s.log.Info("deployment deleted", "deployment_id", d.ID, "address", d.Address(), "force", force)
 	return c.NoContent(http.StatusAccepted)
 }
 

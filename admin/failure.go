@@ -41,6 +41,11 @@ func badRequest(format string, args ...any) *failure {
 	return &failure{status: http.StatusBadRequest, message: fmt.Sprintf(format, args...)}
 }
 
+// unprocessable refuses a body of the right form whose values do not fit.
+func unprocessable(format string, args ...any) *failure {
+	return &failure{status: http.StatusUnprocessableEntity, message: fmt.Sprintf(format, args...)}
+}
+
 // invalidField refuses a part of the path, the query or the body.
 func invalidField(name string, reason error) *failure {
 	return badRequest("The request field '%s' is invalid. Reason: %v", name, reason)
@@ -73,6 +78,9 @@ func (s *Server) explain(r *http.Request, err error) *failure {
 	}
 	if invalid, ok := errors.AsType[*discovery.InvalidError](err); ok {
 		return &failure{status: invalid.HTTPStatus(), message: invalid.Error()}
+	}
+	if invalid, ok := errors.AsType[*metadata.InvalidError](err); ok {
+		return &failure{status: http.StatusBadRequest, message: invalid.Error()}
 	}
 	if missing, ok := errors.AsType[*metadata.NotFoundError](err); ok {
 		return &failure{status: http.StatusNotFound, message: missing.Error()}

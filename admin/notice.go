@@ -29,11 +29,11 @@ func deploymentNotices(d *metadata.Deployment, defaults *metadata.Defaults) []no
 // serviceNotices are those of the service and its handlers.
 func serviceNotices(d *metadata.Deployment, s *metadata.Service, defaults *metadata.Defaults) []notice {
 	var list []notice
-	if d != nil && !streams(d) && announcesInactivity(s) {
+	if d != nil && !streams(d) && setsInactivity(s) {
 		list = append(list, notice{errcode.RT0021, fmt.Sprintf(
-			"service %s announces an inactivity timeout, which has no effect because deployment %s works in request-response mode", s.Name, d.ID)})
+			"service %s sets an inactivity timeout, which has no effect because deployment %s works in request-response mode", s.Name, d.ID)})
 	}
-	list = append(list, clampNotice("service "+s.Name, s.Options.JournalRetention, defaults)...)
+	list = append(list, clampNotices("service "+s.Name, &s.Options, defaults)...)
 	for _, h := range s.Handlers {
 		list = append(list, handlerNotices(s, h, defaults)...)
 	}
@@ -41,10 +41,10 @@ func serviceNotices(d *metadata.Deployment, s *metadata.Service, defaults *metad
 }
 
 func handlerNotices(s *metadata.Service, h *metadata.Handler, defaults *metadata.Defaults) []notice {
-	return clampNotice("handler "+s.Name+"/"+h.Name, h.Options.JournalRetention, defaults)
+	return clampNotices("handler "+s.Name+"/"+h.Name, &h.Options, defaults)
 }
 
-func announcesInactivity(s *metadata.Service) bool {
+func setsInactivity(s *metadata.Service) bool {
 	if s.Options.InactivityTimeout != nil {
 		return true
 	}
@@ -56,12 +56,26 @@ func announcesInactivity(s *metadata.Service) bool {
 	return false
 }
 
-func clampNotice(whose string, announced *time.Duration, defaults *metadata.Defaults) []notice {
-	limit := defaults.MaxJournalRetention
-	if announced == nil || limit == nil || *announced <= *limit {
-		return nil
+// clampNotices tell which of the options of a service or handler are bounded by the
+// server.
+func clampNotices(whose string, o *metadata.Options, defaults *metadata.Defaults) []notice {
+	var list []notice
+	clamped := func(code errcode.Code, what string, asked, limit *time.Duration) {
+		if asked != nil && limit != nil && *asked > *limit {
+			list = append(list, notice{code, fmt.Sprintf("the %s %s of %s exceeds the server's maximum and was set to %s",
+				what, units.FormatDuration(*asked), whose, units.FormatDuration(*limit))})
+		}
 	}
-	return []notice{{errcode.RT0022, fmt.Sprintf(
-		"the journal retention %s of %s exceeds the server's maximum and was set to %s",
-		units.FormatDuration(*announced), whose, units.FormatDuration(*limit))}}
+	clamped(errcode.RT0022, "journal retention", o.JournalRetention, defaults.MaxJournalRetention)
+	clamped("", "idempotency retention", o.IdempotencyRetention, defaults.MaxIdempotencyRetention)
+	clamped("", "workflow completion retention", o.WorkflowRetention, defaults.MaxWorkflowRetention)
+	asked, limit := o.Retry.MaxAttempts, defaults.MaxRetryAttempts
+	switch {
+	case asked == nil || limit == 0:
+	case *asked == metadata.UnlimitedAttempts:
+		list = append(list, notice{"", fmt.Sprintf("unlimited attempts of %s exceed the server's maximum and were set to %d", whose, limit)})
+	case *asked > limit:
+		list = append(list, notice{"", fmt.Sprintf("the %d attempts of %s exceed the server's maximum and were set to %d", *asked, whose, limit)})
+	}
+	return list
 }

@@ -148,7 +148,8 @@ func TestRegisterRefusals(t *testing.T) {
 		{"wrong type of headers", `{"uri":"http://a","additional_headers":[]}`, 422, "", "the field 'additional_headers' must be an object, not an array"},
 		{"nothing to register", `{}`, 422, "", "the field 'uri' is required"},
 		{"both kinds", `{"uri":"http://a","arn":"arn:x"}`, 400, "", "exclude each other"},
-		{"function", `{"arn":"arn:aws:lambda:eu-central-1:123456789012:function:f:1"}`, 400, "", "The request field 'arn' is invalid. Reason: this server does not invoke functions"},
+		{"function without version", `{"arn":"arn:aws:lambda:eu-central-1:123456789012:function:f"}`, 400, "", "field 'arn' is invalid"},
+		{"function over HTTP/1.1", `{"arn":"arn:aws:lambda:eu-central-1:123456789012:function:f:1","use_http_11":true}`, 400, "", "'use_http_11' is invalid. Reason: it belongs to 'uri'"},
 		{"role without function", `{"uri":"http://a","assume_role_arn":"x"}`, 400, "", "'assume_role_arn' is invalid"},
 		{"identity token", `{"uri":"http://a","auth":{"GoogleIdToken":{}}}`, 400, "", "'auth' is invalid"},
 		{"bad manifest content", `{"uri":"http://invalid"}`, 400, "", "handler type does not suit"},
@@ -185,4 +186,33 @@ func TestRegisterAgainWorksWhileTheEndpointIsDown(t *testing.T) {
 	answer := w.ask(t, "POST", "/deployments", `{"uri":"http://a"}`)
 	require.Equal(t, http.StatusOK, answer.StatusCode)
 	require.Contains(t, text(t, answer), `"info":[{"code":"META0003","message":"the address is registered already and nothing was changed`)
+}
+
+const functionARN = "arn:aws:lambda:eu-central-1:123456789012:function:f:1"
+
+func TestRegisterFunction(t *testing.T) {
+	w := newWorld(t, nil)
+	w.offers[functionARN] = func() (*metadata.Deployment, error) {
+		d, err := small()
+		d.Bidirectional, d.Compression = false, "Zstd"
+		d.Services[0].Options.InactivityTimeout = ptr(time.Minute)
+		return d, err
+	}
+	created := w.ask(t, "POST", "/deployments", `{"arn":"`+functionARN+`","assume_role_arn":"arn:aws:iam::1:role/r"}`)
+	require.Equal(t, http.StatusCreated, created.StatusCode)
+	require.Contains(t, text(t, created), `"info":[{"code":"RT0021"`)
+	require.Equal(t, []discovery.Request{{ARN: functionARN, AssumeRoleARN: "arn:aws:iam::1:role/r"}}, w.asked)
+	goldenJSON(t, "function", text(t, w.ask(t, "GET", "/deployments/dp_10000000000000000000001", "")))
+
+	require.Equal(t, http.StatusOK, w.ask(t, "POST", "/deployments", `{"arn":"`+functionARN+`"}`).StatusCode)
+}
+
+func TestRegisterAgainTellsWhatItIgnored(t *testing.T) {
+	w := newWorld(t, nil)
+	w.offers["http://a/"] = small
+	body := `{"uri":"http://a","additional_headers":{"X-A":"1"},"metadata":{"commit":"a"},"use_http_11":false}`
+	require.Equal(t, http.StatusCreated, w.ask(t, "POST", "/deployments", body).StatusCode)
+	require.NotContains(t, text(t, w.ask(t, "POST", "/deployments", body)), "info")
+	again := text(t, w.ask(t, "POST", "/deployments", `{"uri":"http://a","additional_headers":{"X-A":"2"},"metadata":{"commit":"b"},"use_http_11":true}`))
+	require.Contains(t, again, "registered already with other values of additional_headers, metadata, use_http_11, which stay")
 }

@@ -26,7 +26,11 @@ type Registry interface {
 	RegisterDeployment(context.Context, metadata.Registration) (metadata.Registered, error)
 	// PlanDeployment is RegisterDeployment without effect.
 	PlanDeployment(metadata.Registration) (metadata.Registered, error)
+	UpdateDeployment(context.Context, metadata.Update) (*metadata.Deployment, error)
+	// PlanUpdate is UpdateDeployment without effect.
+	PlanUpdate(metadata.Update) (*metadata.Deployment, error)
 	DeleteDeployment(context.Context, ids.Deployment) error
+	ModifyService(ctx context.Context, name string, options metadata.Options) (*metadata.Service, error)
 }
 
 // Discoverer asks endpoints what they offer; *discovery.Discoverer does.

@@ -15,9 +15,12 @@ import (
 
 type deploymentView struct {
 	ID                ids.Deployment    `json:"id"`
-	URI               string            `json:"uri"`
-	ProtocolType      string            `json:"protocol_type"`
-	HTTPVersion       string            `json:"http_version"`
+	URI               string            `json:"uri,omitempty"`
+	ProtocolType      string            `json:"protocol_type,omitempty"` // of endpoints only
+	HTTPVersion       string            `json:"http_version,omitempty"`
+	ARN               string            `json:"arn,omitempty"`
+	AssumeRoleARN     string            `json:"assume_role_arn,omitempty"`
+	Compression       string            `json:"compression,omitempty"`
 	AdditionalHeaders map[string]string `json:"additional_headers,omitempty"`
 	Metadata          map[string]string `json:"metadata,omitempty"`
 	CreatedAt         Timestamp         `json:"created_at"`
@@ -107,11 +110,15 @@ type notice struct {
 // viewDeployment shows a deployment with the given form of its services.
 func viewDeployment(d *metadata.Deployment, services any, defaults *metadata.Defaults) deploymentView {
 	view := deploymentView{
-		ID: d.ID, URI: d.URI, ProtocolType: "RequestResponse", HTTPVersion: "HTTP/2.0",
+		ID: d.ID, URI: d.URI, ARN: d.ARN, AssumeRoleARN: d.AssumeRoleARN, Compression: d.Compression,
 		AdditionalHeaders: d.AdditionalHeaders, Metadata: d.Metadata, CreatedAt: timestamp(d.CreatedAt),
 		MinProtocol: d.MinProtocol, MaxProtocol: d.MaxProtocol, SDKVersion: d.SDKVersion,
 		Services: services, Info: deploymentNotices(d, defaults),
 	}
+	if d.Function() {
+		return view
+	}
+	view.ProtocolType, view.HTTPVersion = "RequestResponse", "HTTP/2.0"
 	if streams(d) {
 		view.ProtocolType = "BidiStream"
 	}
@@ -122,8 +129,8 @@ func viewDeployment(d *metadata.Deployment, services any, defaults *metadata.Def
 }
 
 // streams reports whether attempts on a deployment go both ways at a time, for
-// which HTTP/1.1 is no good.
-func streams(d *metadata.Deployment) bool { return d.Bidirectional && !d.HTTP11 }
+// which HTTP/1.1 and functions are no good.
+func streams(d *metadata.Deployment) bool { return d.Bidirectional && !d.HTTP11 && !d.Function() }
 
 func viewRevisions(d *metadata.Deployment) []serviceRevision {
 	list := make([]serviceRevision, 0, len(d.Services))

@@ -1,0 +1,104 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"platform/internal/errcode"
+	"platform/invoker/discovery"
+	"platform/metadata"
+)
+
+// recheck compares a known deployment with what its endpoint offers now, so that
+// whoever registers it again is not left to wonder why nothing changed. It takes
+// the time of one request, and never makes the registration fail.
+func (s *Server) recheck(ctx context.Context, e discovery.Request, known *metadata.Deployment) []notice {
+	ctx, cancel := context.WithTimeout(ctx, recheckTimeout)
+	defer cancel()
+	now, err := s.discoverer.Discover(ctx, e)
+	if err != nil {
+		remark := notice{Message: "the address is registered already and nothing was changed; whether its endpoint still offers the same could not be seen: "}
+		if coded, ok := errors.AsType[*errcode.Error](err); ok {
+			remark.Code, remark.Message = coded.Code, remark.Message+coded.Message
+		} else {
+			remark.Message += err.Error()
+		}
+		return []notice{remark}
+	}
+	differences := differences(known, now)
+	if len(differences) == 0 {
+		return nil
+	}
+	return []notice{{"", "the address is registered already and nothing was changed, but the endpoint now offers something else (" +
+		differences + "); register with force to replace the deployment"}}
+}
+
+// ignored tells which parts of a registration that changes nothing differ from what
+// is registered.
+func ignored(body *registration, e discovery.Request, known *metadata.Deployment) []notice {
+	var fields []string
+	if body.AdditionalHeaders != nil && !maps.Equal(e.AdditionalHeaders, known.AdditionalHeaders) {
+		fields = append(fields, "additional_headers")
+	}
+	if body.Metadata != nil && !maps.Equal(body.Metadata, known.Metadata) {
+		fields = append(fields, "metadata")
+	}
+	if body.UseHTTP11 != nil && *body.UseHTTP11 != known.HTTP11 {
+		fields = append(fields, "use_http_11")
+	}
+	if body.AssumeRoleARN != nil && e.AssumeRoleARN != known.AssumeRoleARN {
+		fields = append(fields, "assume_role_arn")
+	}
+	if fields == nil {
+		return nil
+	}
+	return []notice{{"", fmt.Sprintf("the address is registered already with other values of %s, which stay; register with force, or update the deployment, to change them",
+		strings.Join(fields, ", "))}}
+}
+
+// differences names the services and handlers that only one of two deployments
+// has, or that changed their type; empty if there are none.
+func differences(before, now *metadata.Deployment) string {
+	had, has := parts(before), parts(now)
+	var list string
+	for _, name := range slices.Sorted(maps.Keys(merged(had, has))) {
+		var what string
+		switch _, was := had[name]; {
+		case !was:
+			what = "new " + name
+		case has[name] == "":
+			what = "no " + name
+		case has[name] != had[name]:
+			what = name + " is " + has[name]
+		default:
+			continue
+		}
+		if list != "" {
+			list += ", "
+		}
+		list += what
+	}
+	return list
+}
+
+// parts maps services and their handlers to their types.
+func parts(d *metadata.Deployment) map[string]string {
+	m := map[string]string{}
+	for _, s := range d.Services {
+		m[s.Name] = s.Type.String()
+		for _, h := range s.Handlers {
+			m[s.Name+"/"+h.Name] = fmt.Sprint("handler ", handlerType(h.Type))
+		}
+	}
+	return m
+}
+
+func merged(a, b map[string]string) map[string]string {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
+}

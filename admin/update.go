@@ -1,0 +1,86 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/metadata"
+)
+
+// deploymentUpdate is the body of PATCH and PUT /deployments/{id}. What is not given
+// stays as it is; headers that are given replace all that there were.
+type deploymentUpdate struct {
+	URI               *string           `json:"uri"`
+	UseHTTP11         *bool             `json:"use_http_11"`
+	ARN               *string           `json:"arn"`
+	AssumeRoleARN     *string           `json:"assume_role_arn"`
+	AdditionalHeaders map[string]string `json:"additional_headers"`
+	Overwrite         bool              `json:"overwrite"`
+	DryRun            bool              `json:"dry_run"`
+}
+
+// updateDeployment changes where a deployment is and how it is reached, after asking
+// the endpoint whether what began on the old one can go on there. With overwrite it
+// takes over whatever the endpoint offers.
+func (s *Server) updateDeployment(c echo.Context) error {
+	known, err := findDeployment(s.registry.Schemas(), c)
+	if err != nil {
+		return err
+	}
+	var body deploymentUpdate
+	if err := s.readJSON(c, &body); err != nil {
+		return err
+	}
+	where := location{body.URI, body.UseHTTP11, body.ARN, body.AssumeRoleARN, body.AdditionalHeaders}
+	if err := where.suits(known.Function()); err != nil {
+		return err
+	}
+	if !where.given() && !body.Overwrite {
+		return s.answerUpdated(c, known, nil)
+	}
+	endpoint := requestOf(known)
+	if err := where.apply(&endpoint); err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	discovered, err := s.discover(ctx, endpoint)
+	if err != nil {
+		return err
+	}
+	now := located(discovered, endpoint)
+	now.ID = known.ID
+	updated, err := s.storeUpdate(ctx, body.DryRun, metadata.Update{Deployment: now, Overwrite: body.Overwrite})
+	if err != nil {
+		return err
+	}
+	if !body.DryRun {
+		s.log.Info("deployment updated", "deployment_id", updated.ID, "address", updated.Address(), "overwrite", body.Overwrite)
+	}
+	return s.answerUpdated(c, updated, notTaken(updated, now))
+}
+
+// storeUpdate updates, or only plans to.
+func (s *Server) storeUpdate(ctx context.Context, dryRun bool, u metadata.Update) (*metadata.Deployment, error) {
+	if dryRun {
+		return s.registry.PlanUpdate(u)
+	}
+	return s.registry.UpdateDeployment(ctx, u)
+}
+
+// notTaken tells what the endpoint offers beyond what is registered.
+func notTaken(updated, offered *metadata.Deployment) []notice {
+	more := differences(updated, offered)
+	if more == "" {
+		return nil
+	}
+	return []notice{{"", "the endpoint offers something else than what is registered (" + more + "), which was left as it is; update with overwrite to take it over"}}
+}
+
+func (s *Server) answerUpdated(c echo.Context, d *metadata.Deployment, more []notice) error {
+	defaults := s.cfg.Defaults()
+	view := viewDeployment(d, viewServices(d, defaults), defaults)
+	view.Info = append(view.Info, more...)
+	return answer(c, http.StatusOK, view)
+}

@@ -1,0 +1,134 @@
+package admin
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/errcode"
+	"platform/invoker/discovery"
+	"platform/metadata"
+)
+
+const first = "/deployments/dp_10000000000000000000001"
+
+// moved is a world with one deployment, whose endpoint can also be found at http://b.
+func moved(t *testing.T) *world {
+	w := newWorld(t, nil)
+	w.offers["http://a/"], w.offers["http://b/"] = small, small
+	body := `{"uri":"http://a","additional_headers":{"X-A":"1"},"metadata":{"commit":"a"}}`
+	require.Equal(t, http.StatusCreated, w.ask(t, "POST", "/deployments", body).StatusCode)
+	w.asked = nil
+	return w
+}
+
+func TestUpdateMovesADeployment(t *testing.T) {
+	for _, method := range []string{"PATCH", "PUT"} {
+		for _, prefix := range []string{"", "/v2", "/v3", "/v4"} {
+			w := moved(t)
+			updated := w.ask(t, method, prefix+first, `{"uri":"http://b"}`)
+			body := text(t, updated)
+			require.Equal(t, http.StatusOK, updated.StatusCode, body)
+			require.Equal(t, []discovery.Request{{URI: "http://b/", AdditionalHeaders: map[string]string{"x-a": "1"}}}, w.asked)
+			require.JSONEq(t, body, text(t, w.ask(t, "GET", first, "")))
+			goldenJSON(t, "updated", body)
+		}
+	}
+}
+
+func TestUpdateOfNothing(t *testing.T) {
+	w := moved(t)
+	before := text(t, w.ask(t, "GET", first, ""))
+	for _, body := range []string{`{}`, `{"dry_run":true}`, `{"uri":null}`} {
+		same := w.ask(t, "PATCH", first, body)
+		require.Equal(t, http.StatusOK, same.StatusCode)
+		require.JSONEq(t, before, text(t, same))
+	}
+	require.Empty(t, w.asked, "nobody has to be asked")
+}
+
+func TestUpdateReplacesAllHeaders(t *testing.T) {
+	w := moved(t)
+	require.Contains(t, text(t, w.ask(t, "PATCH", first, `{"additional_headers":{"X-B":"2"}}`)), `"additional_headers":{"x-b":"2"}`)
+	require.NotContains(t, text(t, w.ask(t, "PATCH", first, `{"additional_headers":{}}`)), `"additional_headers"`)
+	require.Equal(t, "http://a/", w.asked[1].URI)
+	require.Contains(t, text(t, w.ask(t, "PATCH", first, `{"use_http_11":true}`)), `"http_version":"HTTP/1.1"`)
+	require.Contains(t, text(t, w.ask(t, "PATCH", first, `{"use_http_11":false}`)), `"http_version":"HTTP/2.0"`)
+}
+
+func TestUpdateLeavesServicesUnlessItOverwrites(t *testing.T) {
+	w := moved(t)
+	w.offers["http://b/"] = func() (*metadata.Deployment, error) {
+		d, err := small()
+		d.Services[0].Handlers = append(d.Services[0].Handlers, &metadata.Handler{Name: "wave"})
+		return d, err
+	}
+	planned := text(t, w.ask(t, "PATCH", first, `{"uri":"http://b","dry_run":true,"overwrite":true}`))
+	require.Contains(t, planned, `"wave"`)
+	require.Equal(t, "http://a/", w.store.Schemas().Deployments["dp_10000000000000000000001"].URI, "planning stores nothing")
+
+	kept := text(t, w.ask(t, "PATCH", first, `{"uri":"http://b"}`))
+	require.NotContains(t, kept, `"name":"wave"`)
+	require.Contains(t, kept, "offers something else than what is registered (new Greeter/wave)")
+	require.Contains(t, kept, `"uri":"http://b/"`)
+
+	taken := text(t, w.ask(t, "PATCH", first, `{"overwrite":true}`))
+	require.Contains(t, taken, `"name":"wave"`)
+	require.Contains(t, taken, `"revision":1`)
+	require.NotContains(t, taken, `"info"`)
+}
+
+func TestUpdateRefusals(t *testing.T) {
+	w := moved(t)
+	w.offers["http://less/"] = func() (*metadata.Deployment, error) {
+		d, err := small()
+		d.Services[0].Handlers[0].Name, d.MaxProtocol = "other", 7
+		return d, err
+	}
+	w.offers["http://down/"] = func() (*metadata.Deployment, error) {
+		return nil, errcode.New(errcode.META0003, "connection refused")
+	}
+	w.offers[functionARN] = small
+	require.Equal(t, http.StatusCreated, w.ask(t, "POST", "/deployments", `{"arn":"`+functionARN+`"}`).StatusCode)
+	const function = "/deployments/dp_10000000000000000000002"
+	for _, tc := range []struct {
+		name, path, body string
+		status           int
+		code, message    string
+	}{
+		{"incompatible", first, `{"uri":"http://less"}`, 400, "META0016", "it speaks service protocol 5 to 7, not 5 to 6; handler Greeter/greet is missing"},
+		{"incompatible, planned", first, `{"uri":"http://less","dry_run":true}`, 400, "META0016", "is missing"},
+		{"unreachable", first, `{"uri":"http://down"}`, 502, "META0003", "connection refused"},
+		{"bad address", first, `{"uri":"b"}`, 400, "", "not absolute"},
+		{"function fields", first, `{"arn":"` + functionARN + `"}`, 400, "", "The request field 'arn' is invalid. Reason: the deployment is an HTTP endpoint"},
+		{"role", first, `{"assume_role_arn":"x"}`, 400, "", "'assume_role_arn' is invalid"},
+		{"endpoint fields", function, `{"uri":"http://a"}`, 400, "", "The request field 'uri' is invalid. Reason: the deployment is a function"},
+		{"bad ARN", function, `{"arn":"x"}`, 400, "", "is not an ARN"},
+		{"header twice", first, `{"additional_headers":{"a":"","A":""}}`, 400, "", "given twice"},
+		{"wrong type", first, `{"overwrite":"yes"}`, 422, "", "the field 'overwrite' must be a boolean"},
+		{"no body", first, ` `, 400, "", "the request body is empty"},
+		{"unknown", "/deployments/dp_10000000000000000000009", `{}`, 404, "", "does not exist"},
+		{"bad id", "/deployments/x", `{}`, 400, "", "The request field 'deployment' is invalid"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			answer := w.ask(t, "PATCH", tc.path, tc.body)
+			body := text(t, answer)
+			require.Equal(t, tc.status, answer.StatusCode, body)
+			requireError(t, answer, body, tc.code, tc.message)
+		})
+	}
+}
+
+func TestUpdatesCanLeadToOneAddressTwice(t *testing.T) {
+	w := moved(t)
+	require.Equal(t, http.StatusCreated, w.ask(t, "POST", "/deployments", `{"uri":"http://b"}`).StatusCode)
+	require.Equal(t, http.StatusOK, w.ask(t, "PUT", first, `{"uri":"http://b"}`).StatusCode)
+	forced := w.ask(t, "POST", "/deployments", `{"uri":"http://b","force":true}`)
+	body := text(t, forced)
+	require.Equal(t, http.StatusConflict, forced.StatusCode)
+	requireError(t, forced, body, "META0017", "2 deployments share the address http://b/")
+
+	require.Equal(t, http.StatusAccepted, w.ask(t, "DELETE", first+"?force=true", "").StatusCode)
+	require.Equal(t, http.StatusOK, w.ask(t, "POST", "/deployments", `{"uri":"http://b","force":true}`).StatusCode)
+}

@@ -18,7 +18,10 @@ func callerService() restate.ServiceDefinition {
 		Handler("fanout", restate.NewServiceHandler(fanout)).
 		Handler("settle", restate.NewServiceHandler(settle)).
 		Handler("race", restate.NewServiceHandler(race)).
-		Handler("timeout", restate.NewServiceHandler(timeout))
+		Handler("timeout", restate.NewServiceHandler(timeout)).
+		Handler("cancel", restate.NewServiceHandler(cancel)).
+		Handler("attach", restate.NewServiceHandler(attach)).
+		Handler("catchAttach", restate.NewServiceHandler(catchAttach))
 }
 
 // client addresses the handler that in names.
@@ -35,6 +38,9 @@ func call(ctx restate.Context, in contract.Call) (json.RawMessage, error) {
 	if in.IdempotencyKey != "" {
 		opts = append(opts, restate.WithIdempotencyKey(in.IdempotencyKey))
 	}
+	if len(in.Headers) > 0 {
+		opts = append(opts, restate.WithHeaders(in.Headers))
+	}
 	return client(ctx, in).Request(in.Input, opts...)
 }
 
@@ -43,6 +49,12 @@ func send(ctx restate.Context, in contract.Call) (string, error) {
 	var opts []restate.SendOption
 	if in.DelayMillis > 0 {
 		opts = append(opts, restate.WithDelay(time.Duration(in.DelayMillis)*time.Millisecond))
+	}
+	if in.IdempotencyKey != "" {
+		opts = append(opts, restate.WithIdempotencyKey(in.IdempotencyKey))
+	}
+	if len(in.Headers) > 0 {
+		opts = append(opts, restate.WithHeaders(in.Headers))
 	}
 	return client(ctx, in).Send(in.Input, opts...).GetInvocationId(), nil
 }
@@ -123,4 +135,21 @@ func timeout(ctx restate.Context, in contract.Timeout) (bool, error) {
 		return false, err
 	}
 	return first == restate.Future(answer), nil
+}
+
+// cancel cancels another invocation.
+func cancel(ctx restate.Context, id string) (restate.Void, error) {
+	restate.CancelInvocation(ctx, id)
+	return restate.Void{}, nil
+}
+
+// attach waits for the result of another invocation.
+func attach(ctx restate.Context, id string) (json.RawMessage, error) {
+	return restate.AttachInvocation[json.RawMessage](ctx, id).Response()
+}
+
+// catchAttach returns the terminal error of another invocation.
+func catchAttach(ctx restate.Context, id string) (contract.Failure, error) {
+	_, err := attach(ctx, id)
+	return caught(restate.AsTerminalError(err)), nil
 }

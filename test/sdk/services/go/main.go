@@ -2,7 +2,8 @@
 // the port in PORT and reports side effects to the recorder at RECORDER.
 //
 // LAZY_STATE=1 announces lazy state for its objects, BIDI=0 announces
-// request-response mode.
+// request-response mode, VERSION is what Versioned tells, and with IDENTITY_KEY
+// only requests that are signed for that key are accepted.
 package main
 
 import (
@@ -18,16 +19,34 @@ import (
 
 func main() {
 	object := []restate.ServiceDefinitionOption{restate.WithEnableLazyState(os.Getenv("LAZY_STATE") == "1")}
-	quiet := slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})
+	level := slog.LevelError + 1 // failed attempts are part of the tests
+	if os.Getenv("VERBOSE") != "" {
+		level = slog.LevelInfo
+	}
+	quiet := slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})
 
-	err := server.NewRestate().
+	endpoint := server.NewRestate().
 		WithLogger(quiet, true).
 		Bidirectional(os.Getenv("BIDI") != "0").
 		Bind(echoService()).
 		Bind(stepsService()).
 		Bind(callerService()).
+		Bind(utilsService()).
 		Bind(storeObject(object...)).
 		Bind(queueObject(object...)).
-		Start(context.Background(), net.JoinHostPort("127.0.0.1", os.Getenv("PORT")))
-	log.Fatal(err)
+		Bind(awakeablesService()).
+		Bind(holderObject(object...)).
+		Bind(flowWorkflow(object...)).
+		Bind(signalsService()).
+		Bind(cancelObject(object...)).
+		Bind(treeObject(object...)).
+		Bind(driftObject(object...)).
+		Bind(killedService()).
+		Bind(pausedService()).
+		Bind(versionedObject(object...)).
+		Bind(interpreterObject(object...))
+	if key := os.Getenv("IDENTITY_KEY"); key != "" {
+		endpoint.WithIdentityV1(key)
+	}
+	log.Fatal(endpoint.Start(context.Background(), net.JoinHostPort("127.0.0.1", os.Getenv("PORT"))))
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"slices"
+	"strconv"
 	"time"
 
 	restate "github.com/restatedev/sdk-go"
@@ -12,6 +14,7 @@ import (
 
 // storeObject covers state.
 func storeObject(opts ...restate.ServiceDefinitionOption) restate.ServiceDefinition {
+	opts = append(opts, restate.WithInvocationRetryPolicy(restate.WithInitialRetryInterval(quick)))
 	return restate.NewObject("GoStore", opts...).
 		Handler("script", restate.NewObjectHandler(script)).
 		Handler("peek", restate.NewObjectSharedHandler(peek))
@@ -34,6 +37,13 @@ func script(ctx restate.ObjectContext, ops []contract.Op) ([]contract.OpResult, 
 			if err := restate.Sleep(ctx, time.Millisecond); err != nil {
 				return nil, err
 			}
+		case "retry":
+			fail, _ := strconv.Atoi(op.Value)
+			if _, err := attempt(ctx, contract.Step{ID: op.Key, Fail: fail}); err != nil {
+				return nil, err
+			}
+		case "fail":
+			return nil, restate.ToTerminalError(errors.New(op.Value), restate.WithErrorCode(422))
 		default:
 			result, err := read(ctx, op)
 			if err != nil {

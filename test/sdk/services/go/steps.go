@@ -24,6 +24,8 @@ func stepsService() restate.ServiceDefinition {
 		Handler("many", restate.NewServiceHandler(many)).
 		Handler("retry", restate.NewServiceHandler(retry)).
 		Handler("exhaust", restate.NewServiceHandler(exhaust)).
+		Handler("exhaustTime", restate.NewServiceHandler(exhaustTime)).
+		Handler("later", restate.NewServiceHandler(later)).
 		Handler("refuse", restate.NewServiceHandler(refuse)).
 		Handler("flaky", restate.NewServiceHandler(flaky)).
 		Handler("fail", restate.NewServiceHandler(fail)).
@@ -70,15 +72,39 @@ func retry(ctx restate.Context, in contract.Step) (int, error) {
 	}, restate.WithInitialRetryInterval(quick))
 }
 
-// exhaust runs a step that never succeeds and may be tried in.N times.
-func exhaust(ctx restate.Context, in contract.Step) (contract.Failure, error) {
-	err := restate.RunVoid(ctx, func(ctx restate.RunContext) error {
+// never is a step that records its tries and does not succeed.
+func never(in contract.Step) func(restate.RunContext) error {
+	return func(ctx restate.RunContext) error {
 		if _, err := record.Effect(ctx, in.ID, "try"); err != nil {
 			return err
 		}
 		return errors.New(in.Message)
-	}, restate.WithInitialRetryInterval(quick), restate.WithMaxRetryAttempts(uint(in.N)))
+	}
+}
+
+// exhaust runs a step that never succeeds and may be tried in.N times.
+func exhaust(ctx restate.Context, in contract.Step) (contract.Failure, error) {
+	err := restate.RunVoid(ctx, never(in),
+		restate.WithInitialRetryInterval(quick), restate.WithMaxRetryAttempts(uint(in.N)))
 	return caught(err), nil
+}
+
+// exhaustTime runs a step that never succeeds and may be tried for in.Millis.
+func exhaustTime(ctx restate.Context, in contract.Step) (contract.Failure, error) {
+	err := restate.RunVoid(ctx, never(in),
+		restate.WithInitialRetryInterval(quick), restate.WithMaxRetryDuration(millis(in.Millis)))
+	return caught(err), nil
+}
+
+// later runs a step that fails in.Fail times and is retried after in.Millis.
+func later(ctx restate.Context, in contract.Step) (int, error) {
+	return restate.Run(ctx, func(ctx restate.RunContext) (int, error) {
+		n, err := record.Effect(ctx, in.ID, strconv.FormatInt(time.Now().UnixMilli(), 10))
+		if err == nil && n <= in.Fail {
+			err = fmt.Errorf("try %d is meant to fail", n)
+		}
+		return n, err
+	}, restate.WithInitialRetryInterval(millis(in.Millis)), restate.WithRetryIntervalFactor(1))
 }
 
 // refuse runs a step that ends with a terminal error.
@@ -97,6 +123,11 @@ func flaky(ctx restate.Context, in contract.Step) (int, error) {
 	if _, err := once(ctx, contract.Step{ID: in.ID + "-step"}); err != nil {
 		return 0, err
 	}
+	return attempt(ctx, in)
+}
+
+// attempt records an attempt, outside of any step, and fails the first in.Fail.
+func attempt(ctx restate.Context, in contract.Step) (int, error) {
 	n, err := record.Effect(ctx, in.ID, "attempt")
 	if err == nil && n <= in.Fail {
 		err = fmt.Errorf("attempt %d is meant to fail", n)
@@ -106,7 +137,8 @@ func flaky(ctx restate.Context, in contract.Step) (int, error) {
 
 // fail ends with a terminal error.
 func fail(_ restate.Context, in contract.Step) (int, error) {
-	return 0, restate.ToTerminalError(errors.New(in.Message), restate.WithErrorCode(restate.Code(in.Code)))
+	return 0, restate.ToTerminalError(errors.New(in.Message),
+		restate.WithErrorCode(restate.Code(in.Code)), restate.WithMetadataMap(in.Metadata))
 }
 
 // sleep sleeps between two recorded steps and returns the time of both, ms. Each
@@ -124,7 +156,7 @@ func sleep(ctx restate.Context, in contract.Step) ([]int64, error) {
 	if _, err := record.Effect(ctx, in.ID+"-kept", "attempt"); err != nil {
 		return nil, err
 	}
-	if err := restate.Sleep(ctx, time.Duration(in.Millis)*time.Millisecond); err != nil {
+	if err := restate.Sleep(ctx, millis(in.Millis)); err != nil {
 		return nil, err
 	}
 	to, err := restate.Run(ctx, now)
@@ -161,5 +193,11 @@ func caught(err restate.TerminalError) contract.Failure {
 	if err == nil {
 		return contract.Failure{}
 	}
-	return contract.Failure{Code: int(err.Code()), Message: err.Message()}
+	f := contract.Failure{Code: int(err.Code()), Message: err.Message()}
+	if metadata := err.Metadata().ToMap(); len(metadata) > 0 {
+		f.Metadata = metadata
+	}
+	return f
 }
+
+func millis(n int) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -1,12 +1,12 @@
 // @ts-check
 import * as restate from "@restatedev/restate-sdk";
 
-import { caught } from "./steps.js";
+import { caught, failure } from "./steps.js";
 
 /**
  * An invocation to make; see contract.Call.
  *
- * @typedef {{service: string, key?: string, handler: string, input?: unknown, delayMillis?: number, idempotencyKey?: string}} Call
+ * @typedef {{service: string, key?: string, handler: string, input?: unknown, delayMillis?: number, idempotencyKey?: string, headers?: Record<string, string>}} Call
  */
 
 /**
@@ -21,7 +21,8 @@ function parameters(input) {
     method: input.handler,
     parameter: input.input,
     inputSerde: restate.serde.json,
-    idempotencyKey: input.idempotencyKey,
+    idempotencyKey: input.idempotencyKey || undefined,
+    headers: input.headers,
   };
 }
 
@@ -29,7 +30,7 @@ function parameters(input) {
  * @param {restate.Context} ctx
  * @param {Call} input
  */
-function start(ctx, input) {
+export function start(ctx, input) {
   return ctx.genericCall({ ...parameters(input), outputSerde: restate.serde.json });
 }
 
@@ -42,14 +43,7 @@ export const caller = restate.service({
     send: async (/** @type {restate.Context} */ ctx, /** @type {Call} */ input) =>
       ctx.genericSend({ ...parameters(input), delay: input.delayMillis }).invocationId,
 
-    catch: async (/** @type {restate.Context} */ ctx, /** @type {Call} */ input) => {
-      try {
-        await start(ctx, input);
-        return { code: 0, message: "" };
-      } catch (error) {
-        return caught(error);
-      }
-    },
+    catch: async (/** @type {restate.Context} */ ctx, /** @type {Call} */ input) => failure(start(ctx, input)),
 
     fanout: async (/** @type {restate.Context} */ ctx, /** @type {Call[]} */ input) =>
       restate.RestatePromise.all(input.map((call) => start(ctx, call))),
@@ -74,5 +68,15 @@ export const caller = restate.service({
         throw error;
       }
     },
+
+    cancel: async (/** @type {restate.Context} */ ctx, /** @type {restate.InvocationId} */ id) => {
+      ctx.invocation(id).cancel();
+    },
+
+    attach: async (/** @type {restate.Context} */ ctx, /** @type {restate.InvocationId} */ id) =>
+      ctx.invocation(id).attach(restate.serde.json),
+
+    catchAttach: async (/** @type {restate.Context} */ ctx, /** @type {restate.InvocationId} */ id) =>
+      failure(ctx.invocation(id).attach(restate.serde.json)),
   },
 });

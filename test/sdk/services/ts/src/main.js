@@ -4,19 +4,34 @@
 // side effects to the recorder at RECORDER.
 //
 // LAZY_STATE=1 announces lazy state for its objects, BIDI=0 announces
-// request-response mode.
+// request-response mode, VERSION is what Versioned tells, and with IDENTITY_KEY
+// only requests that are signed for that key are accepted.
 import "./node20.js";
 
 import * as http2 from "node:http2";
 import { createEndpointHandler } from "@restatedev/restate-sdk";
 
+import { awakeables, holder } from "./awakeables.js";
 import { caller } from "./caller.js";
+import { cancel } from "./cancel.js";
+import { drift, driftFailed, driftPaused } from "./drift.js";
 import { echo } from "./echo.js";
+import { flow } from "./flow.js";
+import { interpreter } from "./interpreter.js";
+import { killed, paused } from "./limits.js";
 import { queue, store } from "./objects.js";
+import { signals } from "./signals.js";
 import { steps } from "./steps.js";
+import { tree } from "./tree.js";
+import { utils } from "./utils.js";
+import { versioned } from "./versioned.js";
 
 const handler = createEndpointHandler({
-  services: [echo, steps, caller, store, queue],
+  services: [
+    echo, steps, caller, utils, store, queue, awakeables, holder, flow, signals, cancel, tree,
+    drift, driftFailed, driftPaused, killed, paused, versioned, interpreter,
+  ],
+  identityKeys: process.env.IDENTITY_KEY ? [process.env.IDENTITY_KEY] : undefined,
   bidirectional: process.env.BIDI !== "0",
   // Failed attempts are part of the tests; keep the log readable.
   logger: (meta, ...message) => {

@@ -1,9 +1,9 @@
 // @ts-check
 import * as restate from "@restatedev/restate-sdk";
 
-import { once } from "./steps.js";
+import { attempt, once, quick } from "./steps.js";
 
-const options = { enableLazyState: process.env.LAZY_STATE === "1" };
+export const options = { enableLazyState: process.env.LAZY_STATE === "1" };
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
@@ -19,7 +19,7 @@ const decoder = new TextDecoder();
  * @param {restate.ObjectSharedContext} ctx
  * @param {Op} op
  */
-async function read(ctx, op) {
+export async function read(ctx, op) {
   switch (op.op) {
     case "get": {
       const value = await ctx.get(op.key);
@@ -39,7 +39,7 @@ async function read(ctx, op) {
 /** State. */
 export const store = restate.object({
   name: "TsStore",
-  options,
+  options: { ...options, retryPolicy: { initialInterval: quick } },
   handlers: {
     script: async (/** @type {restate.ObjectContext} */ ctx, /** @type {Op[]} */ ops) => {
       const results = [];
@@ -60,6 +60,11 @@ export const store = restate.object({
           case "sleep":
             await ctx.sleep(1);
             break;
+          case "retry":
+            await attempt({ id: op.key, fail: Number(op.value) }, "attempt");
+            break;
+          case "fail":
+            throw new restate.TerminalError(op.value ?? "", { errorCode: 422 });
           default:
             results.push(await read(ctx, op));
         }

@@ -6,11 +6,11 @@ import { record, wait } from "./recorder.js";
 /**
  * What the handlers of Steps read; see contract.Step.
  *
- * @typedef {{id: string, n?: number, fail?: number, code?: number, message?: string, millis?: number, gate?: string}} Step
+ * @typedef {{id: string, n?: number, fail?: number, code?: number, message?: string, millis?: number, gate?: string, metadata?: Record<string, string>}} Step
  */
 
 /** The first delay of handlers and steps that are meant to fail, in milliseconds. */
-const quick = 10;
+export const quick = 10;
 
 /**
  * Describes a terminal error that a handler handles itself.
@@ -19,7 +19,48 @@ const quick = 10;
  */
 export function caught(error) {
   if (!(error instanceof restate.TerminalError)) throw error;
-  return { code: error.code, message: error.message };
+  return { code: error.code, message: error.message, metadata: error.metadata };
+}
+
+/**
+ * Waits for something and returns its terminal error, or the code 0.
+ *
+ * @param {PromiseLike<unknown>} promise
+ */
+export async function failure(promise) {
+  try {
+    await promise;
+    return { code: 0, message: "" };
+  } catch (error) {
+    return caught(error);
+  }
+}
+
+/**
+ * Records values in one step.
+ *
+ * @param {restate.Context} ctx
+ * @param {string} step
+ * @param {string} id
+ * @param {string[]} values
+ */
+export function tell(ctx, step, id, ...values) {
+  return ctx.run(step, async () => {
+    for (const value of values) await record(id, value);
+  });
+}
+
+/**
+ * A step that records its tries and does not succeed.
+ *
+ * @param {string} id
+ * @param {string} [message]
+ */
+export function never(id, message) {
+  return async () => {
+    await record(id, "try");
+    throw new Error(message);
+  };
 }
 
 /**
@@ -42,7 +83,7 @@ export function once(ctx, input) {
  * @param {Step} input
  * @param {string} value
  */
-async function attempt(input, value) {
+export async function attempt(input, value) {
   const n = await record(input.id, value);
   if (n <= (input.fail ?? 0)) throw new Error(`attempt ${n} is meant to fail`);
   return n;
@@ -69,30 +110,29 @@ export const steps = restate.service({
     retry: async (/** @type {restate.Context} */ ctx, /** @type {Step} */ input) =>
       ctx.run("retry", () => attempt(input, "try"), { initialRetryInterval: quick }),
 
-    exhaust: async (/** @type {restate.Context} */ ctx, /** @type {Step} */ input) => {
-      const step = async () => {
-        await record(input.id, "try");
-        throw new Error(input.message);
-      };
-      try {
-        await ctx.run("exhaust", step, { initialRetryInterval: quick, maxRetryAttempts: input.n });
-        return { code: 0, message: "" };
-      } catch (error) {
-        return caught(error);
-      }
-    },
+    exhaust: async (/** @type {restate.Context} */ ctx, /** @type {Step} */ input) =>
+      failure(ctx.run("exhaust", never(input.id, input.message), {
+        initialRetryInterval: quick,
+        maxRetryAttempts: input.n,
+      })),
 
-    refuse: async (/** @type {restate.Context} */ ctx, /** @type {Step} */ input) => {
-      try {
-        await ctx.run("refuse", async () => {
-          await record(input.id, "try");
-          throw new restate.TerminalError(input.message ?? "", { errorCode: input.code });
-        });
-        return { code: 0, message: "" };
-      } catch (error) {
-        return caught(error);
-      }
-    },
+    exhaustTime: async (/** @type {restate.Context} */ ctx, /** @type {Step} */ input) =>
+      failure(ctx.run("exhaustTime", never(input.id, input.message), {
+        initialRetryInterval: quick,
+        maxRetryDuration: input.millis,
+      })),
+
+    later: async (/** @type {restate.Context} */ ctx, /** @type {Step} */ input) =>
+      ctx.run("later", () => attempt(input, String(Date.now())), {
+        initialRetryInterval: input.millis,
+        retryIntervalFactor: 1,
+      }),
+
+    refuse: async (/** @type {restate.Context} */ ctx, /** @type {Step} */ input) =>
+      failure(ctx.run("refuse", async () => {
+        await record(input.id, "try");
+        throw new restate.TerminalError(input.message ?? "", { errorCode: input.code });
+      })),
 
     flaky: async (/** @type {restate.Context} */ ctx, /** @type {Step} */ input) => {
       await once(ctx, { id: `${input.id}-step` });
@@ -100,7 +140,7 @@ export const steps = restate.service({
     },
 
     fail: async (/** @type {restate.Context} */ _ctx, /** @type {Step} */ input) => {
-      throw new restate.TerminalError(input.message ?? "", { errorCode: input.code });
+      throw new restate.TerminalError(input.message ?? "", { errorCode: input.code, metadata: input.metadata });
     },
 
     sleep: async (/** @type {restate.Context} */ ctx, /** @type {Step} */ input) => {

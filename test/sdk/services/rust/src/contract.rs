@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 /// What `Echo/json` returns unchanged.
@@ -48,42 +48,43 @@ pub struct Random {
     pub uuid: String,
 }
 
-/// An invocation that `Caller` makes on behalf of the test.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// An invocation to make on behalf of the test.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct Call {
     pub service: String,
-    #[serde(default)]
+    /// Empty: a service; else an object or a workflow.
     pub key: String,
     pub handler: String,
-    #[serde(default)]
     pub input: Option<Box<RawValue>>,
-    #[serde(default)]
     pub delay_millis: u64,
-    #[serde(default)]
     pub idempotency_key: String,
+    #[serde(deserialize_with = "nullable")]
+    pub headers: BTreeMap<String, String>,
 }
 
-/// Asks for the first of several sleeps, in milliseconds.
-#[derive(Deserialize)]
+/// Asks for several sleeps, in milliseconds.
+#[derive(Default, Deserialize)]
+#[serde(default)]
 pub struct Race {
+    #[serde(deserialize_with = "nullable")]
     pub millis: Vec<u64>,
 }
 
 /// Asks for a call that is given up after some time.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 pub struct Timeout {
     pub call: Call,
     pub millis: u64,
 }
 
 /// One state operation of `Store/script`.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 pub struct Op {
     pub op: String,
-    #[serde(default)]
     pub key: String,
-    #[serde(default)]
     pub value: String,
 }
 
@@ -95,4 +96,9 @@ pub struct OpResult {
     pub value: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keys: Option<Vec<String>>,
+}
+
+/// Accepts null for what is empty.
+pub fn nullable<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(d: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(d)?.unwrap_or_default())
 }

@@ -21,9 +21,7 @@ pub async fn request_response(endpoint: Endpoint, listener: TcpListener) -> std:
                 ready(Ok::<_, Infallible>(endpoint.handle_with_options(request, options)))
             });
             // A connection that breaks is the server's to notice and retry.
-            let _ = auto::Builder::new(TokioExecutor::new())
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
+            let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
         });
     }
 }

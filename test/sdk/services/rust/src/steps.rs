@@ -35,26 +35,39 @@ impl Steps {
     /// Runs a step that fails a few times before it succeeds.
     #[handler]
     async fn retry(&self, ctx: Context<'_>, Json(input): Json<Step>) -> HandlerResult<u64> {
-        let tried = ctx
-            .run(|| attempt(&input, "try"))
-            .name("retry")
-            .retry_policy(quick())
-            .await?;
+        let tried = ctx.run(|| attempt(&input, "try")).name("retry").retry_policy(quick()).await?;
         Ok(tried)
     }
 
     /// Runs a step that never succeeds and may be tried n times.
     #[handler]
     async fn exhaust(&self, ctx: Context<'_>, Json(input): Json<Step>) -> HandlerResult<Json<Failure>> {
+        let result = ctx.run(|| never(&input)).name("exhaust").retry_policy(quick().max_attempts(input.n as u32)).await;
+        Ok(Json(caught(result)))
+    }
+
+    /// The same, bounded by a time instead.
+    #[handler(name = "exhaustTime")]
+    async fn exhaust_time(&self, ctx: Context<'_>, Json(input): Json<Step>) -> HandlerResult<Json<Failure>> {
         let result = ctx
-            .run(|| async {
-                record(&input.id, "try").await?;
-                Err::<(), HandlerError>(input.message.clone().into())
-            })
+            .run(|| never(&input))
             .name("exhaust")
-            .retry_policy(quick().max_attempts(input.n as u32))
+            .retry_policy(quick().max_duration(Duration::from_millis(input.millis)))
             .await;
         Ok(Json(caught(result)))
+    }
+
+    /// Runs a step that is tried again after some time, and records each time.
+    #[handler]
+    async fn later(&self, ctx: Context<'_>, Json(input): Json<Step>) -> HandlerResult<u64> {
+        let policy =
+            RunRetryPolicy::new().initial_delay(Duration::from_millis(input.millis)).exponentiation_factor(1.0);
+        let tried = ctx
+            .run(|| async { attempt(&input, unix_millis()?.to_string()).await })
+            .name("later")
+            .retry_policy(policy)
+            .await?;
+        Ok(tried)
     }
 
     /// Runs a step that ends with a terminal error.
@@ -126,9 +139,15 @@ pub fn caught<T>(result: Result<T, TerminalError>) -> Failure {
     }
 }
 
+/// Records a try and fails.
+async fn never(input: &Step) -> HandlerResult<()> {
+    record(&input.id, "try").await?;
+    Err(input.message.clone().into())
+}
+
 /// Records a try and fails the first few.
-async fn attempt(input: &Step, value: impl Into<Vec<u8>>) -> HandlerResult<u64> {
-    let n = record(&input.id, value.into()).await?;
+pub async fn attempt(input: &Step, value: impl Into<String>) -> HandlerResult<u64> {
+    let n = record(&input.id, value).await?;
     if n <= input.fail {
         return Err(format!("attempt {n} is meant to fail").into());
     }
@@ -137,13 +156,17 @@ async fn attempt(input: &Step, value: impl Into<Vec<u8>>) -> HandlerResult<u64> 
 
 /// Records the time and returns it, in milliseconds since 1970.
 async fn now(id: &str) -> HandlerResult<u64> {
-    let at = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis() as u64;
+    let at = unix_millis()?;
     record(id, at.to_string()).await?;
     Ok(at)
 }
 
+fn unix_millis() -> HandlerResult<u64> {
+    Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis() as u64)
+}
+
 /// The policy of steps that are meant to fail.
-fn quick() -> RunRetryPolicy {
+pub fn quick() -> RunRetryPolicy {
     RunRetryPolicy::new().initial_delay(Duration::from_millis(10))
 }
 

@@ -1,16 +1,15 @@
-//! State, the order of exclusive handlers, and shared ones beside them.
+//! State.
 
 use std::time::Duration;
 
 use restate_sdk::prelude::*;
 
 use crate::contract::{Op, OpResult, Step};
-use crate::steps::step;
+use crate::steps::attempt;
 
-/// State.
 pub struct Store;
 
-#[restate_sdk::object(name = "RustStore")]
+#[restate_sdk::object(name = "RustStore", invocation_retry_policy(initial_interval = "10ms"))]
 impl Store {
     /// Carries out state operations and returns the results of the reads.
     #[handler]
@@ -33,6 +32,11 @@ impl Store {
                     keys.sort();
                     results.push(OpResult { keys: Some(keys), ..OpResult::default() });
                 }
+                "retry" => {
+                    let fail = op.value.parse()?;
+                    attempt(&Step { id: op.key.clone(), fail, ..Step::default() }, "attempt").await?;
+                }
+                "fail" => return Err(TerminalError::new_with_code(422, op.value.clone()).into()),
                 unknown => return Err(TerminalError::new(format!("unknown operation {unknown:?}")).into()),
             }
         }
@@ -46,36 +50,6 @@ impl Store {
     }
 }
 
-fn found(value: Option<String>) -> OpResult {
+pub fn found(value: Option<String>) -> OpResult {
     OpResult { present: value.is_some(), value, keys: None }
-}
-
-/// The order of exclusive handlers, and shared ones beside them.
-pub struct Queue;
-
-#[restate_sdk::object(name = "RustQueue")]
-impl Queue {
-    /// Occupies the key until the gate opens.
-    #[handler]
-    async fn hold(&self, ctx: ObjectContext<'_>, Json(input): Json<Step>) -> HandlerResult<u64> {
-        Ok(ctx.run(|| step(&input)).name("once").await?)
-    }
-
-    /// Adds a value to the list, with a pause between reading and writing.
-    #[handler]
-    async fn append(&self, ctx: ObjectContext<'_>, value: String) -> HandlerResult<u64> {
-        let mut values = ctx.get::<Json<Vec<String>>>("values").await?.unwrap_or_default().into_inner();
-        ctx.sleep(Duration::from_millis(1)).await?;
-        values.push(value);
-        let n = values.len();
-        ctx.set("values", Json(values));
-        Ok(n as u64)
-    }
-
-    /// Returns the values appended so far.
-    #[handler]
-    async fn list(&self, ctx: SharedObjectContext<'_>) -> HandlerResult<Json<Option<Vec<String>>>> {
-        let values = ctx.get::<Json<Vec<String>>>("values").await?;
-        Ok(Json(values.map(Json::into_inner)))
-    }
 }

@@ -19,6 +19,9 @@ from restate.server import install_shutdown_hook
 
 from endpoint import SERVICES, recorder
 
+# Failed attempts and lost connections are part of the tests; keep the log readable.
+VERBOSE = bool(os.environ.get("VERBOSE"))
+
 
 def app():
     """Returns the ASGI application of all services."""
@@ -38,7 +41,7 @@ async def main():
 
     config = hypercorn.Config()
     config.bind = [f"127.0.0.1:{os.environ['PORT']}"]
-    config.loglevel = "ERROR"
+    config.errorlog = "-" if VERBOSE else None
     try:
         await serve(app(), config, shutdown_trigger=stop.wait)
     finally:
@@ -46,7 +49,7 @@ async def main():
 
 
 if __name__ == "__main__":
-    # Failed attempts are part of the tests; keep the log readable.
-    if not os.environ.get("VERBOSE"):
-        logging.getLogger("restate").setLevel(logging.CRITICAL)
+    if not VERBOSE:
+        for name in ("restate", "asyncio"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
     asyncio.run(main())

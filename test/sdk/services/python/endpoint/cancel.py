@@ -19,8 +19,9 @@ HOUR = timedelta(hours=1)
 
 @cancel.handler()
 async def block(ctx: restate.ObjectContext, what: Block) -> Failure:
-    await publish(ctx, what["id"], "blocked", step="blocked")
     try:
+        # The record may be seen, and the cancellation come, before the step is kept.
+        await publish(ctx, what["id"], "blocked", step="blocked")
         await wait_in(ctx, what)
     except TerminalError as error:
         await publish(ctx, what["id"] + "-undone", str(error.status_code), step="undo")

@@ -12,8 +12,9 @@ tree = restate.VirtualObject("PyTree", state_preload=STATE_PRELOAD)
 
 @tree.handler()
 async def grow(ctx: restate.ObjectContext, what: Tree) -> None:
-    await publish(ctx, what["id"], ctx.key())
     try:
+        # The record may be seen, and the cancellation come, before the step is kept.
+        await publish(ctx, what["id"], ctx.key())
         await wait_for_children(ctx, what)
     except TerminalError:
         await publish(ctx, what["id"] + "-ended", ctx.key())

@@ -40,6 +40,7 @@ type world struct {
 	// offers is what Discover finds at each address.
 	offers map[string]func() (*metadata.Deployment, error)
 	asked  []discovery.Request
+	fakeOperator
 	// The rest is what Invocations answers.
 	page       Page
 	query      Query

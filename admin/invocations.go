@@ -14,8 +14,10 @@ import (
 	"platform/internal/ids"
 )
 
-// Invocations finds invocations on all partitions.
+// Invocations finds invocations on all partitions, and acts on them.
 type Invocations interface {
+	Operator
+
 	// List returns one page of the invocations that match, ordered by creation. A
 	// cursor it did not make is ErrCursor.
 	List(context.Context, Query) (Page, error)

@@ -30,6 +30,16 @@ type fakeInvocations struct {
 	call   func(context.Context, *machine.Invoke) (Answer, error)
 	attach func(context.Context, ids.Invocation) (Answer, error)
 	output func(context.Context, ids.Invocation) (Answer, error)
+
+	signals   []*machine.Signal
+	signalErr error
+}
+
+func (f *fakeInvocations) Signal(_ context.Context, s *machine.Signal) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.signals = append(f.signals, s)
+	return f.signalErr
 }
 
 func (f *fakeInvocations) Send(ctx context.Context, inv *machine.Invoke) (machine.Outcome, error) {

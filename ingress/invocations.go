@@ -28,6 +28,8 @@ type Invocations interface {
 	Attach(ctx context.Context, id ids.Invocation) (Answer, error)
 	// Output is the result if there is one; ErrNotReady, ErrNotFound.
 	Output(ctx context.Context, id ids.Invocation) (Answer, error)
+	// Signal makes a signal durable, unless nobody waits for it any more.
+	Signal(ctx context.Context, s *machine.Signal) error
 }
 
 // Answer is the result of an invocation.

@@ -43,6 +43,10 @@ func (s *Server) routes() *echo.Echo {
 		s.add(e, post, prefix+"/lookup", s.lookup)
 		s.add(e, post, prefix+"/attach", s.byBody(s.attach))
 		s.add(e, post, prefix+"/output", s.byBody(s.output))
+		for _, form := range []string{"/awakeables/", "/a/"} {
+			s.add(e, post, prefix+form+":id/resolve", s.resolveAwakeable)
+			s.add(e, post, prefix+form+":id/reject", s.rejectAwakeable)
+		}
 		for verb, answer := range map[string]answerer{"attach": s.attach, "output": s.output} {
 			s.add(e, get, prefix+"/"+verb+"/:id", byID(answer))
 			s.add(e, get, prefix+"/invocation/:id/"+verb, byID(answer))

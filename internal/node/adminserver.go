@@ -11,6 +11,7 @@ import (
 	"platform/internal/httpserver"
 	"platform/internal/version"
 	"platform/invoker/discovery"
+	"platform/invoker/protocol"
 	"platform/metadata"
 )
 
@@ -34,9 +35,20 @@ func (n *Node) adminHandler() http.Handler {
 	find.Identity = n.signer
 	find.EnableV7 = n.cfg.EnableProtocolV7
 	find.AdditionalHeaders = n.cfg.Worker.Invoker.AdditionalRequestHeaders
-	api := admin.New(settings, n.metadata, discovery.New(n.invoker.Client(), find), &catalog{n.router, n.invoker}).Handler()
+	api := admin.New(settings, n.metadata, discovery.New(n.invoker.Client(), find), invocations{
+		&catalog{n.router, n.invoker},
+		&operator{n.router, n.metadata.Schemas, protocol.ServerRange(n.cfg.EnableProtocolV7)},
+	}).Handler()
 	return withProfiles(api)
 }
+
+// invocations are what the admin API may ask of all partitions.
+type invocations struct {
+	*catalog
+	*operator
+}
+
+var _ admin.Invocations = invocations{}
 
 // withProfiles serves Go's profiles beside the API.
 func withProfiles(api http.Handler) http.Handler {

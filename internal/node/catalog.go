@@ -24,9 +24,7 @@ type catalog struct {
 	invoker *invoker.Invoker
 }
 
-var _ admin.Invocations = (*catalog)(nil)
-
-// List implements admin.Invocations.
+// List is part of admin.Invocations.
 func (c *catalog) List(ctx context.Context, q admin.Query) (admin.Page, error) {
 	order := newestFirst
 	if q.OldestFirst {
@@ -46,18 +44,20 @@ func (c *catalog) List(ctx context.Context, q admin.Query) (admin.Page, error) {
 			if ctx.Err() != nil {
 				return admin.Page{}, context.Cause(ctx)
 			}
-			page.consider(inv, c.status(inv))
+			if inv.Target.Type != machine.StateUpdate {
+				page.consider(inv, c.status(inv))
+			}
 		}
 	}
 	return page.result(c), nil
 }
 
-// Get implements admin.Invocations.
+// Get is part of admin.Invocations.
 func (c *catalog) Get(ctx context.Context, id ids.Invocation, withJournal bool) (*admin.Invocation, error) {
 	p := c.router.owner(id)
 	awaitLeaders(ctx, p)
 	inv, entries, err := p.Inspect(ctx, id, withJournal)
-	if errors.Is(err, partition.ErrNotFound) {
+	if errors.Is(err, partition.ErrNotFound) || inv != nil && inv.Target.Type == machine.StateUpdate {
 		return nil, admin.ErrNotFound
 	}
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *catalog) Get(ctx context.Context, id ids.Invocation, withJournal bool) 
 	return out, nil
 }
 
-// InUse implements admin.Invocations.
+// InUse is part of admin.Invocations.
 func (c *catalog) InUse(ctx context.Context, id ids.Deployment) (count int, err error) {
 	awaitLeaders(ctx, c.router.partitions...)
 	for _, p := range c.router.partitions {

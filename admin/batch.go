@@ -1,0 +1,130 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/internal/ids"
+)
+
+const (
+	maxBatch      = 1000 // invocations in a batch
+	batchParallel = 32   // of them under way at a time
+)
+
+type batchRequest struct {
+	InvocationIDs []string         `json:"invocation_ids"`
+	Deployment    DeploymentChoice `json:"deployment"`
+}
+
+type batchFailure struct {
+	ID    string `json:"invocation_id"`
+	Error string `json:"error"`
+}
+
+type batchAnswer[T any] struct {
+	Succeeded []T            `json:"succeeded"`
+	Failed    []batchFailure `json:"failed"`
+}
+
+type restartedFrom struct {
+	Old string `json:"old_invocation_id"`
+	New string `json:"new_invocation_id"`
+}
+
+// batchOperations are the operations on many invocations by their names in the path.
+func (s *Server) batchOperations() map[string]func(ctx context.Context, id ids.Invocation, on DeploymentChoice) error {
+	return map[string]func(ctx context.Context, id ids.Invocation, on DeploymentChoice) error{
+		"cancel": func(ctx context.Context, id ids.Invocation, _ DeploymentChoice) error {
+			_, err := s.invocations.Cancel(ctx, id)
+			return err
+		},
+		"kill": func(ctx context.Context, id ids.Invocation, _ DeploymentChoice) error {
+			return s.invocations.Kill(ctx, id)
+		},
+		"pause": func(ctx context.Context, id ids.Invocation, _ DeploymentChoice) error {
+			_, err := s.invocations.Pause(ctx, id)
+			return err
+		},
+		"resume": s.invocations.Resume,
+		"purge": func(ctx context.Context, id ids.Invocation, _ DeploymentChoice) error {
+			return s.invocations.Purge(ctx, id)
+		},
+		"purge-journal": func(ctx context.Context, id ids.Invocation, _ DeploymentChoice) error {
+			return s.invocations.PurgeJournal(ctx, id)
+		},
+	}
+}
+
+func (s *Server) batch(c echo.Context) error {
+	name := c.Param("operation")
+	operation := s.batchOperations()[name]
+	if operation == nil && name != "restart-as-new" {
+		return echo.ErrNotFound
+	}
+	invocations, on, err := s.readBatch(c)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	if name == "restart-as-new" {
+		return answer(c, http.StatusOK, batchOf(invocations, func(id ids.Invocation) (restartedFrom, error) {
+			made, err := s.invocations.Restart(ctx, id, 0, on)
+			return restartedFrom{id.String(), made.String()}, err
+		}))
+	}
+	return answer(c, http.StatusOK, batchOf(invocations, func(id ids.Invocation) (string, error) {
+		return id.String(), operation(ctx, id, on)
+	}))
+}
+
+// readBatch reads the ids; one that is malformed refuses the whole batch.
+func (s *Server) readBatch(c echo.Context) ([]ids.Invocation, DeploymentChoice, error) {
+	var r batchRequest
+	if err := s.readJSON(c, &r); err != nil {
+		return nil, r.Deployment, err
+	}
+	if len(r.InvocationIDs) > maxBatch {
+		return nil, r.Deployment, badRequest("Batch size %d exceeds maximum allowed size of %d", len(r.InvocationIDs), maxBatch)
+	}
+	invocations := make([]ids.Invocation, len(r.InvocationIDs))
+	for i, text := range r.InvocationIDs {
+		var err error
+		if invocations[i], err = ids.ParseInvocation(text); err != nil {
+			return nil, r.Deployment, unprocessable("the field 'invocation_ids[%d]' is invalid: %v", i, err)
+		}
+	}
+	return invocations, r.Deployment, nil
+}
+
+// batchOf does something to many invocations, some at a time, and tells in their
+// order how it went.
+func batchOf[T any](invocations []ids.Invocation, do func(ids.Invocation) (T, error)) batchAnswer[T] {
+	results, errs := make([]T, len(invocations)), make([]error, len(invocations))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, batchParallel)
+	for i, id := range invocations {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			results[i], errs[i] = do(id)
+		})
+	}
+	wg.Wait()
+	out := batchAnswer[T]{Succeeded: []T{}, Failed: []batchFailure{}}
+	for i, err := range errs {
+		if err == nil {
+			out.Succeeded = append(out.Succeeded, results[i])
+			continue
+		}
+		if f := refusedOperation(invocations[i], err); f != nil {
+			err = errors.New(f.message)
+		}
+		out.Failed = append(out.Failed, batchFailure{invocations[i].String(), err.Error()})
+	}
+	return out
+}

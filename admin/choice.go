@@ -1,0 +1,94 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/internal/ids"
+)
+
+// chosenDeployment reads the query parameter that chooses a deployment: Keep,
+// Latest, or a deployment's id, which may also be given as Id=….
+func chosenDeployment(c echo.Context) (DeploymentChoice, error) {
+	params := c.QueryParams()
+	if id, given := params["Id"]; given {
+		return parseDeployment("Id", id[len(id)-1])
+	}
+	if values, given := params["deployment"]; given {
+		return parseDeployment("deployment", values[len(values)-1])
+	}
+	return DeploymentChoice{}, nil
+}
+
+func parseDeployment(parameter, text string) (DeploymentChoice, error) {
+	d, err := readDeployment(text)
+	if err != nil {
+		return d, badRequest("The query parameter '%s' is invalid: %v", parameter, err)
+	}
+	return d, nil
+}
+
+func readDeployment(text string) (DeploymentChoice, error) {
+	switch text {
+	case "":
+		return DeploymentChoice{}, nil
+	case "Keep", "keep":
+		return DeploymentChoice{Which: Keep}, nil
+	case "Latest", "latest":
+		return DeploymentChoice{Which: Latest}, nil
+	}
+	id, err := ids.ParseDeployment(text)
+	if err != nil {
+		return DeploymentChoice{}, fmt.Errorf("%q is neither Keep nor Latest nor a deployment id: %w", text, err)
+	}
+	return DeploymentChoice{Which: ThisOne, ID: id}, nil
+}
+
+// UnmarshalJSON reads the choice in a body: a string as in the query, or an object
+// with the field Id.
+func (d *DeploymentChoice) UnmarshalJSON(b []byte) error {
+	var text string
+	if len(b) > 0 && b[0] == '{' {
+		var object struct{ ID string }
+		if err := json.Unmarshal(b, &object); err != nil {
+			return err
+		}
+		text = object.ID
+	} else if err := json.Unmarshal(b, &text); err != nil {
+		return err
+	}
+	var err error
+	*d, err = readDeployment(text)
+	return err
+}
+
+// queryIndex reads an index into a journal; 0 if none is given.
+func queryIndex(c echo.Context, name string) (uint32, error) {
+	values, given := c.QueryParams()[name]
+	if !given {
+		return 0, nil
+	}
+	text := values[len(values)-1]
+	n, err := strconv.ParseUint(text, 10, 31)
+	if err != nil {
+		return 0, badRequest("The query parameter '%s' is invalid: %q is not the index of a journal entry, a number from 0", name, text)
+	}
+	return uint32(n), nil
+}
+
+// refusedOperation is the answer to what is wrong with the invocation; nil if it is
+// something else.
+func refusedOperation(id ids.Invocation, err error) *failure {
+	if errors.Is(err, ErrNotFound) {
+		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The requested invocation '%s' does not exist", id)}
+	}
+	if refusal, ok := errors.AsType[*Refusal](err); ok {
+		return &failure{status: refusal.Status, message: refusal.Message}
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/internal/ids"
+)
+
+// Operator acts on invocations, wherever they are. Its errors are ErrNotFound, a
+// *Refusal, or wrap ErrUnavailable.
+type Operator interface {
+	// Cancel asks an invocation to end; started says that its handler decides how.
+	Cancel(ctx context.Context, id ids.Invocation) (started bool, err error)
+	// Kill ends an invocation and what it called.
+	Kill(ctx context.Context, id ids.Invocation) error
+	// Pause lets an invocation wait for Resume; already says that it did before.
+	Pause(ctx context.Context, id ids.Invocation) (already bool, err error)
+	// Resume lets an invocation go on, on another deployment if one is chosen.
+	Resume(ctx context.Context, id ids.Invocation, on DeploymentChoice) error
+	// Purge forgets a completed invocation.
+	Purge(ctx context.Context, id ids.Invocation) error
+	// PurgeJournal forgets the journal of a completed invocation.
+	PurgeJournal(ctx context.Context, id ids.Invocation) error
+	// Restart makes a new invocation from a completed one, with its journal up to and
+	// including the entry from.
+	Restart(ctx context.Context, id ids.Invocation, from uint32, on DeploymentChoice) (ids.Invocation, error)
+
+	// State reads the state of an object or workflow.
+	State(context.Context, Object) (State, error)
+	// UpdateState replaces the state of an object or workflow, once its key is free. If
+	// wait is false it only waits for a moment.
+	UpdateState(ctx context.Context, update StateUpdate, wait bool) (StateChange, error)
+	// StateChange tells what became of an update.
+	StateChange(context.Context, ids.Invocation) (StateChange, error)
+}
+
+// Refusal says why an operation does not fit the invocation.
+type Refusal struct {
+	Status  int // of the answer
+	Message string
+}
+
+// Error is the message.
+func (r *Refusal) Error() string { return r.Message }
+
+// DeploymentChoice is an operator's choice of deployment for an invocation.
+type DeploymentChoice struct {
+	// Which is empty if nothing was chosen; then Keep or Latest, whichever is usual
+	// for the operation.
+	Which Which
+	ID    ids.Deployment // for ThisOne
+}
+
+// Which names a way to choose a deployment.
+type Which string
+
+// The ways to choose a deployment.
+const (
+	Keep    Which = "Keep"
+	Latest  Which = "Latest"
+	ThisOne Which = "Id"
+)
+
+// act is the operation of a route on the invocation in its path.
+type act func(c echo.Context, id ids.Invocation) error
+
+// onInvocation reads the id of the path, and words the errors of the operation.
+func (s *Server) onInvocation(do act) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		id, err := ids.ParseInvocation(c.Param("invocation_id"))
+		if err != nil {
+			return invalidField("invocation_id", err)
+		}
+		return do(c, id)
+	}
+}
+
+func (s *Server) cancel(c echo.Context, id ids.Invocation) error {
+	started, err := s.invocations.Cancel(c.Request().Context(), id)
+	if err != nil {
+		return operationError(id, err)
+	}
+	if started {
+		return done(c, http.StatusAccepted)
+	}
+	return done(c, http.StatusOK)
+}
+
+func (s *Server) kill(c echo.Context, id ids.Invocation) error {
+	if err := s.invocations.Kill(c.Request().Context(), id); err != nil {
+		return operationError(id, err)
+	}
+	return done(c, http.StatusOK)
+}
+
+func (s *Server) pause(c echo.Context, id ids.Invocation) error {
+	already, err := s.invocations.Pause(c.Request().Context(), id)
+	if err != nil {
+		return operationError(id, err)
+	}
+	if already {
+		return done(c, http.StatusOK)
+	}
+	return done(c, http.StatusAccepted)
+}
+
+func (s *Server) resume(c echo.Context, id ids.Invocation) error {
+	on, err := chosenDeployment(c)
+	if err != nil {
+		return err
+	}
+	if err := s.invocations.Resume(c.Request().Context(), id, on); err != nil {
+		return operationError(id, err)
+	}
+	return done(c, http.StatusOK)
+}
+
+func (s *Server) purge(c echo.Context, id ids.Invocation) error {
+	if err := s.invocations.Purge(c.Request().Context(), id); err != nil {
+		return operationError(id, err)
+	}
+	return done(c, http.StatusOK)
+}
+
+func (s *Server) purgeJournal(c echo.Context, id ids.Invocation) error {
+	if err := s.invocations.PurgeJournal(c.Request().Context(), id); err != nil {
+		return operationError(id, err)
+	}
+	return done(c, http.StatusOK)
+}
+
+func (s *Server) restart(c echo.Context, id ids.Invocation) error {
+	on, err := chosenDeployment(c)
+	if err != nil {
+		return err
+	}
+	from, err := queryIndex(c, "from")
+	if err != nil {
+		return err
+	}
+	made, err := s.invocations.Restart(c.Request().Context(), id, from, on)
+	if err != nil {
+		return operationError(id, err)
+	}
+	return answer(c, http.StatusOK, restarted{New: made.String()})
+}
+
+type restarted struct {
+	New string `json:"new_invocation_id"`
+}
+
+// end is the old form of cancel, kill and purge, told apart by the mode.
+func (s *Server) end(c echo.Context, id ids.Invocation) (err error) {
+	ctx := c.Request().Context()
+	switch mode := c.QueryParam("mode"); mode {
+	case "", "Cancel", "cancel":
+		_, err = s.invocations.Cancel(ctx, id)
+	case "Kill", "kill":
+		err = s.invocations.Kill(ctx, id)
+	case "Purge", "purge":
+		err = s.invocations.Purge(ctx, id)
+	default:
+		return badRequest("The query parameter 'mode' is invalid: %q is none of Cancel, Kill, Purge", mode)
+	}
+	if err != nil {
+		return operationError(id, err)
+	}
+	return done(c, http.StatusAccepted)
+}
+
+// operationError words the errors of Operator.
+func operationError(id ids.Invocation, err error) error {
+	f := refusedOperation(id, err)
+	if f == nil {
+		return fmt.Errorf("invocation %s: %w", id, err)
+	}
+	return f
+}
+
+// done answers without a body.
+func done(c echo.Context, status int) error {
+	c.Response().WriteHeader(status)
+	return nil
+}

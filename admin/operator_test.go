@@ -1,0 +1,227 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/ids"
+)
+
+// fakeOperator notes what it is asked and answers what it is told.
+type fakeOperator struct {
+	mu      sync.Mutex // covers did
+	did     []string
+	refuse  map[ids.Invocation]error
+	quietly bool // cancel and pause were no news
+	change  StateChange
+	update  StateUpdate
+	state   State
+}
+
+func (f *fakeOperator) note(id ids.Invocation, format string, args ...any) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.did = append(f.did, fmt.Sprintf(format, args...))
+	return f.refuse[id]
+}
+
+func (f *fakeOperator) Cancel(_ context.Context, id ids.Invocation) (bool, error) {
+	return !f.quietly, f.note(id, "cancel")
+}
+
+func (f *fakeOperator) Kill(_ context.Context, id ids.Invocation) error { return f.note(id, "kill") }
+
+func (f *fakeOperator) Pause(_ context.Context, id ids.Invocation) (bool, error) {
+	return f.quietly, f.note(id, "pause")
+}
+
+func (f *fakeOperator) Resume(_ context.Context, id ids.Invocation, on DeploymentChoice) error {
+	return f.note(id, "resume on %s%s", on.Which, on.ID)
+}
+
+func (f *fakeOperator) Purge(_ context.Context, id ids.Invocation) error { return f.note(id, "purge") }
+
+func (f *fakeOperator) PurgeJournal(_ context.Context, id ids.Invocation) error {
+	return f.note(id, "purge journal")
+}
+
+func (f *fakeOperator) Restart(_ context.Context, id ids.Invocation, from uint32, on DeploymentChoice) (ids.Invocation, error) {
+	return ids.NewInvocation(id.PartitionKey(), [16]byte{15: 200}), f.note(id, "restart from %d on %s%s", from, on.Which, on.ID)
+}
+
+func (f *fakeOperator) State(context.Context, Object) (State, error) { return f.state, nil }
+
+func (f *fakeOperator) UpdateState(_ context.Context, u StateUpdate, wait bool) (StateChange, error) {
+	f.update = u
+	return f.change, f.note(ids.Invocation{}, "update wait=%v", wait)
+}
+
+func (f *fakeOperator) StateChange(_ context.Context, id ids.Invocation) (StateChange, error) {
+	return f.change, f.refuse[id]
+}
+
+var someID = ids.NewInvocation(7, [16]byte{15: 1})
+
+func TestOperationsOnAnInvocation(t *testing.T) {
+	const dp = "dp_10000000000000000000001"
+	for _, c := range []struct {
+		method, path string
+		quietly      bool
+		status       int
+		did          string
+	}{
+		{"PATCH", "/cancel", false, 202, "cancel"},
+		{"PATCH", "/cancel", true, 200, "cancel"},
+		{"PATCH", "/kill", false, 200, "kill"},
+		{"PATCH", "/pause", false, 202, "pause"},
+		{"PATCH", "/pause", true, 200, "pause"},
+		{"PATCH", "/resume", false, 200, "resume on "},
+		{"PATCH", "/resume?deployment=keep", false, 200, "resume on Keep"},
+		{"PATCH", "/resume?deployment=Latest", false, 200, "resume on Latest"},
+		{"PATCH", "/resume?deployment=" + dp, false, 200, "resume on Id" + dp},
+		{"PATCH", "/resume?Id=" + dp, false, 200, "resume on Id" + dp},
+		{"PATCH", "/purge", false, 200, "purge"},
+		{"PATCH", "/purge-journal", false, 200, "purge journal"},
+		{"PATCH", "/restart-as-new", false, 200, "restart from 0 on "},
+		{"PATCH", "/restart-as-new?from=12&deployment=Keep", false, 200, "restart from 12 on Keep"},
+		{"DELETE", "", false, 202, "cancel"},
+		{"DELETE", "?mode=Kill", false, 202, "kill"},
+		{"DELETE", "?mode=purge", false, 202, "purge"},
+	} {
+		w := newWorld(t, nil)
+		w.quietly = c.quietly
+		answer := w.ask(t, c.method, "/v4/invocations/"+someID.String()+c.path, "")
+		require.Equal(t, c.status, answer.StatusCode, c.path)
+		require.Equal(t, []string{c.did}, w.did)
+		body := text(t, answer)
+		if strings.HasPrefix(c.path, "/restart") {
+			require.JSONEq(t, `{"new_invocation_id":"`+ids.NewInvocation(7, [16]byte{15: 200}).String()+`"}`, body)
+		} else {
+			require.Empty(t, body)
+		}
+	}
+}
+
+func TestRefusedOperations(t *testing.T) {
+	w := newWorld(t, nil)
+	path := "/invocations/" + someID.String()
+	for _, c := range []struct {
+		method, path, message string
+		status                int
+	}{
+		{"PATCH", "/invocations/inv_1x/cancel", "The request field 'invocation_id' is invalid. Reason: ", 400},
+		{"PATCH", path + "/resume?deployment=newest", "The query parameter 'deployment' is invalid", 400},
+		{"PATCH", path + "/restart-as-new?from=-1", "The query parameter 'from' is invalid", 400},
+		{"PATCH", path + "/restart-as-new?from=x", "The query parameter 'from' is invalid", 400},
+		{"DELETE", path + "?mode=Stop", "The query parameter 'mode' is invalid", 400},
+		{"PATCH", path + "/forget", "there is no route", 404},
+		{"GET", path + "/cancel", "not allowed", 405},
+	} {
+		answer := w.ask(t, c.method, c.path, "")
+		require.Equal(t, c.status, answer.StatusCode, c.path)
+		requireError(t, answer, text(t, answer), "", c.message)
+	}
+	require.Empty(t, w.did)
+
+	for _, operation := range []string{"cancel", "kill", "pause", "resume", "purge", "purge-journal", "restart-as-new"} {
+		for _, c := range []struct {
+			err     error
+			status  int
+			message string
+		}{
+			{ErrNotFound, 404, "The requested invocation '" + someID.String() + "' does not exist"},
+			{&Refusal{409, "not like this"}, 409, "not like this"},
+			{fmt.Errorf("%w: no leader", ErrUnavailable), 503, "no leader"},
+		} {
+			w.refuse = map[ids.Invocation]error{someID: c.err}
+			answer := w.ask(t, "PATCH", path+"/"+operation, "")
+			require.Equal(t, c.status, answer.StatusCode, operation)
+			requireError(t, answer, text(t, answer), "", c.message)
+		}
+	}
+}
+
+func TestBatchOperations(t *testing.T) {
+	second, third := ids.NewInvocation(7, [16]byte{15: 2}), ids.NewInvocation(7, [16]byte{15: 3})
+	body := fmt.Sprintf(`{"invocation_ids":[%q,%q,%q],"deployment":{"Id":"dp_10000000000000000000001"}}`, someID, second, third)
+	for operation, did := range map[string]string{
+		"cancel": "cancel", "kill": "kill", "pause": "pause", "purge": "purge", "purge-journal": "purge journal",
+		"resume": "resume on Iddp_10000000000000000000001",
+	} {
+		w := newWorld(t, nil)
+		w.refuse = map[ids.Invocation]error{second: ErrNotFound, third: &Refusal{409, "busy"}}
+		answer := w.ask(t, "POST", "/internal/invocations_batch_operations/"+operation, body)
+		require.Equal(t, http.StatusOK, answer.StatusCode)
+		require.JSONEq(t, fmt.Sprintf(`{"succeeded":[%q],"failed":[{"invocation_id":%q,"error":"The requested invocation '%s' does not exist"},{"invocation_id":%q,"error":"busy"}]}`,
+			someID, second, second, third), text(t, answer))
+		require.Equal(t, []string{did, did, did}, w.did)
+	}
+	w := newWorld(t, nil)
+	answer := w.ask(t, "POST", "/internal/invocations_batch_operations/restart-as-new", fmt.Sprintf(`{"invocation_ids":[%q]}`, someID))
+	require.JSONEq(t, fmt.Sprintf(`{"succeeded":[{"old_invocation_id":%q,"new_invocation_id":%q}],"failed":[]}`, someID, ids.NewInvocation(7, [16]byte{15: 200})), text(t, answer))
+
+	many := strings.Repeat(`"`+someID.String()+`",`, 1000) + `"` + someID.String() + `"`
+	for body, status := range map[string]int{
+		`{"invocation_ids":[` + many + `]}`:                                      400,
+		`{"invocation_ids":["inv_1"]}`:                                           422,
+		`{"invocation_ids":["` + someID.String() + `"],"deployment":"youngest"}`: 400,
+	} {
+		w := newWorld(t, nil)
+		require.Equal(t, status, w.ask(t, "POST", "/internal/invocations_batch_operations/resume", body).StatusCode, "%.40s", body)
+		require.Empty(t, w.did)
+	}
+	require.Equal(t, 404, w.ask(t, "POST", "/internal/invocations_batch_operations/forget", `{"invocation_ids":[]}`).StatusCode)
+}
+
+func TestUpdateState(t *testing.T) {
+	w := seeded(t, nil)
+	w.change = StateChange{ID: someID, Status: ChangeQueued}
+	answer := w.ask(t, "POST", "/services/Counter/state", `{"object_key":"k","new_state":{"a":"text","b":[0,255]},"version":"v"}`)
+	require.Equal(t, http.StatusAccepted, answer.StatusCode)
+	require.JSONEq(t, `{"operation_id":"`+someID.String()+`","status":"queued"}`, text(t, answer))
+	require.Equal(t, Object{Service: "Counter", Key: "k"}, w.update.Object)
+	require.ElementsMatch(t, []StateEntry{{"a", []byte("text")}, {"b", []byte{0, 255}}}, w.update.Entries)
+	require.Equal(t, "v", w.update.Version)
+
+	w.change = StateChange{ID: someID, Status: ChangeRefused, Reason: "the state has another version"}
+	answer = w.ask(t, "POST", "/services/Counter/state?wait=true", `{"object_key":"k","new_state":{}}`)
+	require.Equal(t, http.StatusConflict, answer.StatusCode)
+	requireError(t, answer, text(t, answer), "", "the state has another version; nothing was changed")
+	require.Equal(t, []string{"update wait=false", "update wait=true"}, w.did)
+
+	answer = w.ask(t, "GET", "/state-updates/"+someID.String(), "")
+	require.JSONEq(t, `{"operation_id":"`+someID.String()+`","status":"refused","reason":"the state has another version"}`, text(t, answer))
+
+	w.state = State{Version: "v1", Entries: []StateEntry{{"a", []byte("x")}, {"b", []byte{0xff}}}}
+	require.JSONEq(t, `{"version":"v1","state":[{"key":"a","value_utf8":"x","value":"eA=="},{"key":"b","value":"/w=="}]}`,
+		text(t, w.ask(t, "GET", "/services/Counter/state?object_key=k", "")))
+}
+
+func TestRefusedUpdatesOfState(t *testing.T) {
+	w := seeded(t, nil)
+	for _, c := range []struct {
+		service, body string
+		status        int
+	}{
+		{"Counter", `{"new_state":{}}`, 422},
+		{"Counter", `{"object_key":"k"}`, 422},
+		{"Counter", `{"object_key":"k","new_state":{"a":1}}`, 422},
+		{"Counter", `{"object_key":"k","new_state":{"a":[256]}}`, 400},
+		{"Counter", `{"object_key":"k","new_state":{},"scope":"s"}`, 400},
+		{"Greeter", `{"object_key":"k","new_state":{}}`, 400},
+		{"Nobody", `{"object_key":"k","new_state":{"a":"b"}}`, 404},
+	} {
+		answer := w.ask(t, "POST", "/services/"+c.service+"/state", c.body)
+		require.Equal(t, c.status, answer.StatusCode, c.body)
+		requireError(t, answer, text(t, answer), "", "")
+	}
+	require.Empty(t, w.did)
+	w.change = StateChange{ID: someID, Status: ChangeApplied}
+	require.Equal(t, 202, w.ask(t, "POST", "/services/Nobody/state", `{"object_key":"k","new_state":{}}`).StatusCode)
+}

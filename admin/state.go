@@ -1,0 +1,208 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/internal/ids"
+	"platform/metadata"
+)
+
+// Object names an object or a workflow.
+type Object struct {
+	Service, Key, Scope string
+	Workflow            bool
+}
+
+// State is the state of an object and the name of this very content.
+type State struct {
+	Version string
+	Entries []StateEntry
+}
+
+// StateEntry is one key and value of an object's state.
+type StateEntry struct {
+	Key   string
+	Value []byte
+}
+
+// StateUpdate is what an object's state is to be.
+type StateUpdate struct {
+	Object  Object
+	Entries []StateEntry // all of it
+	Version string       // the state it replaces must have this version; empty: any
+}
+
+// StateChange is what became of an update.
+type StateChange struct {
+	ID     ids.Invocation
+	Status ChangeStatus
+	Reason string // why it was refused
+}
+
+// ChangeStatus is where an update stands.
+type ChangeStatus string
+
+// The statuses of an update.
+const (
+	ChangeQueued  ChangeStatus = "queued" // waits for the key
+	ChangeApplied ChangeStatus = "applied"
+	ChangeRefused ChangeStatus = "refused" // the state was not what it was meant to replace
+)
+
+type stateUpdateBody struct {
+	ObjectKey *string               `json:"object_key"`
+	NewState  map[string]stateValue `json:"new_state"`
+	Version   string                `json:"version"`
+	Scope     string                `json:"scope"`
+}
+
+// stateValue is text, or an array of bytes.
+type stateValue []byte
+
+// UnmarshalJSON reads either form.
+func (v *stateValue) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '[' {
+		var numbers []uint8
+		var wide []int
+		if err := json.Unmarshal(b, &wide); err != nil {
+			return err
+		}
+		for _, n := range wide {
+			if n < 0 || n > 255 {
+				return fmt.Errorf("%d is not a byte", n)
+			}
+			numbers = append(numbers, uint8(n))
+		}
+		*v = numbers
+		return nil
+	}
+	var text string
+	if err := json.Unmarshal(b, &text); err != nil {
+		return err
+	}
+	*v = stateValue(text)
+	return nil
+}
+
+type stateChangeBody struct {
+	ID     string       `json:"operation_id"`
+	Status ChangeStatus `json:"status"`
+	Reason string       `json:"reason,omitempty"`
+}
+
+// updateState replaces the state of a key. With wait=true the answer comes once it
+// has taken effect.
+func (s *Server) updateState(c echo.Context) error {
+	var body stateUpdateBody
+	if err := s.readJSON(c, &body); err != nil {
+		return err
+	}
+	switch {
+	case body.ObjectKey == nil || *body.ObjectKey == "":
+		return unprocessable("the field 'object_key' is missing")
+	case body.NewState == nil:
+		return unprocessable("the field 'new_state' is missing; {} removes all state")
+	}
+	wait, err := queryBool(c, "wait")
+	if err != nil {
+		return err
+	}
+	object, err := s.object(c.Param("service"), *body.ObjectKey, body.Scope, len(body.NewState) == 0)
+	if err != nil {
+		return err
+	}
+	update := StateUpdate{Object: object, Version: body.Version}
+	for key, value := range body.NewState {
+		update.Entries = append(update.Entries, StateEntry{key, value})
+	}
+	change, err := s.invocations.UpdateState(c.Request().Context(), update, wait)
+	if err != nil {
+		return fmt.Errorf("update state of %s/%s: %w", object.Service, object.Key, err)
+	}
+	return answerChange(c, change)
+}
+
+func answerChange(c echo.Context, change StateChange) error {
+	if change.Status == ChangeRefused {
+		return &failure{status: http.StatusConflict, message: change.Reason + "; nothing was changed"}
+	}
+	return answer(c, http.StatusAccepted, stateChangeBody{change.ID.String(), change.Status, change.Reason})
+}
+
+// object checks that a service has state. Removing all of it is also allowed for
+// services that are gone.
+func (s *Server) object(service, key, scope string, removing bool) (Object, error) {
+	o := Object{Service: service, Key: key, Scope: scope}
+	known := s.registry.Schemas().Services[service]
+	switch {
+	case known == nil && removing:
+		return o, nil
+	case known == nil:
+		return o, &metadata.NotFoundError{Service: service}
+	case known.Type == metadata.PlainService:
+		return o, badRequest("Cannot modify state for service type Service: '%s' has no state", service)
+	case scope != "":
+		return o, badRequest("the field 'scope' is invalid: scopes need flow control, which is off")
+	}
+	o.Workflow = known.Type == metadata.Workflow
+	return o, nil
+}
+
+type stateBody struct {
+	Version string           `json:"version"`
+	State   []stateEntryBody `json:"state"`
+}
+
+type stateEntryBody struct {
+	Key   string  `json:"key"`
+	Text  *string `json:"value_utf8,omitempty"`
+	Value []byte  `json:"value"` // base64
+}
+
+// getState shows the state of a key.
+func (s *Server) getState(c echo.Context) error {
+	key := c.QueryParam("object_key")
+	if key == "" {
+		return badRequest("The query parameter 'object_key' is missing")
+	}
+	object, err := s.object(c.Param("service"), key, c.QueryParam("scope"), false)
+	if err != nil {
+		return err
+	}
+	state, err := s.invocations.State(c.Request().Context(), object)
+	if err != nil {
+		return fmt.Errorf("read state of %s/%s: %w", object.Service, key, err)
+	}
+	body := stateBody{Version: state.Version, State: []stateEntryBody{}}
+	for _, e := range state.Entries {
+		entry := stateEntryBody{Key: e.Key, Value: e.Value}
+		if utf8.Valid(e.Value) {
+			text := string(e.Value)
+			entry.Text = &text
+		}
+		body.State = append(body.State, entry)
+	}
+	return answer(c, http.StatusOK, body)
+}
+
+// getStateChange tells what became of an update.
+func (s *Server) getStateChange(c echo.Context) error {
+	id, err := ids.ParseInvocation(c.Param("operation"))
+	if err != nil {
+		return invalidField("operation", err)
+	}
+	change, err := s.invocations.StateChange(c.Request().Context(), id)
+	if errors.Is(err, ErrNotFound) {
+		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("There is no update of state '%s', or not any more", id)}
+	}
+	if err != nil {
+		return fmt.Errorf("look up update %s: %w", id, err)
+	}
+	return answer(c, http.StatusOK, stateChangeBody{id.String(), change.Status, change.Reason})
+}

@@ -1,0 +1,72 @@
+package ingress
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/ids"
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+func complete(t *testing.T, f *fakeInvocations, method, path, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	r := httptest.NewRequest(method, path, strings.NewReader(body)).WithContext(t.Context())
+	testServer(t, Config{RequestSizeLimit: 100}, f).Handler().ServeHTTP(answer, r)
+	return answer
+}
+
+func TestCompletingAwakeables(t *testing.T) {
+	const awakeable = "sign_1ASNFZ4mrze8AESIzRFVmd4iZqrvM3e7_AAAAEQ"
+	id, err := ids.ParseAwakeable(awakeable)
+	require.NoError(t, err)
+	signal := func(r journal.Result) *machine.Signal {
+		return &machine.Signal{Target: id.Invocation, ID: journal.NumberedSignal(17), Result: &r}
+	}
+	for path, want := range map[string]*machine.Signal{
+		"/platform/awakeables/" + awakeable + "/resolve":  signal(journal.Result{Value: []byte("because")}),
+		"/restate/awakeables/" + awakeable + "/resolve/":  signal(journal.Result{Value: []byte("because")}),
+		"/platform/a/" + awakeable + "==/resolve":         signal(journal.Result{Value: []byte("because")}),
+		"/restate/a/" + awakeable + "/reject":             signal(journal.Result{Failure: &journal.Failure{Code: 500, Message: "because"}}),
+		"/platform/awakeables/" + awakeable + "/reject?x": signal(journal.Result{Failure: &journal.Failure{Code: 500, Message: "because"}}),
+	} {
+		f := &fakeInvocations{}
+		answer := complete(t, f, "POST", path, "because")
+		require.Equal(t, http.StatusAccepted, answer.Code, path)
+		require.Empty(t, answer.Body.String())
+		require.Equal(t, []*machine.Signal{want}, f.signals, path)
+	}
+}
+
+func TestAwakeablesThatCannotBeCompleted(t *testing.T) {
+	const good = "/platform/awakeables/sign_1ASNFZ4mrze8AESIzRFVmd4iZqrvM3e7_AAAAEQ"
+	reserved := ids.Awakeable{Invocation: knownID, Signal: 1}.String()
+	for _, c := range []struct {
+		method, path string
+		status       int
+		message      string
+	}{
+		{"POST", "/platform/awakeables/prom_1x/resolve", 400, "bad awakeable id 'prom_1x'"},
+		{"POST", "/platform/awakeables/" + reserved + "/resolve", 400, "its signal 1 is reserved"},
+		{"POST", good + "/forget", 404, "not found"},
+		{"GET", good + "/resolve", 405, "method GET is not allowed here"},
+	} {
+		f := &fakeInvocations{}
+		answer := complete(t, f, c.method, c.path, "x")
+		require.Equal(t, c.status, answer.Code, c.path)
+		require.Contains(t, answer.Body.String(), c.message)
+		require.Empty(t, f.signals)
+	}
+	f := &fakeInvocations{}
+	require.Equal(t, http.StatusRequestEntityTooLarge, complete(t, f, "POST", good+"/resolve", strings.Repeat("x", 101)).Code)
+
+	f.signalErr = &UnavailableError{}
+	answer := complete(t, f, "POST", good+"/resolve", "x")
+	require.Equal(t, http.StatusServiceUnavailable, answer.Code)
+	require.Contains(t, answer.Body.String(), "can be retried safely")
+}

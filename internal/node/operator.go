@@ -1,0 +1,198 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"platform/admin"
+	"platform/ingress"
+	"platform/internal/ids"
+	"platform/internal/raftgroup"
+	"platform/internal/version"
+	"platform/invoker/protocol"
+	"platform/metadata"
+	"platform/partition/machine"
+)
+
+// operator does what operators ask of invocations, wherever their partitions are led.
+type operator struct {
+	router   *router
+	schemas  func() *metadata.Schemas
+	protocol protocol.Range // what this server speaks
+}
+
+var _ admin.Operator = (*operator)(nil)
+
+// Cancel implements admin.Operator.
+func (o *operator) Cancel(ctx context.Context, id ids.Invocation) (started bool, err error) {
+	out, err := o.do(ctx, id, cancelOf(id), machine.Ended)
+	return out.Status != machine.Completed, err
+}
+
+// Kill implements admin.Operator.
+func (o *operator) Kill(ctx context.Context, id ids.Invocation) error {
+	_, err := o.do(ctx, id, &machine.Kill{Target: id}, machine.Ended)
+	return err
+}
+
+// Pause implements admin.Operator.
+func (o *operator) Pause(ctx context.Context, id ids.Invocation) (already bool, err error) {
+	out, err := o.do(ctx, id, &machine.Pause{Target: id}, machine.Existing)
+	return out.Code == machine.Existing, err
+}
+
+// Resume implements admin.Operator.
+func (o *operator) Resume(ctx context.Context, id ids.Invocation, on admin.DeploymentChoice) error {
+	repin, err := o.repin(ctx, id, on, admin.Keep)
+	if err != nil {
+		return err
+	}
+	_, err = o.do(ctx, id, &machine.Resume{Target: id, Repin: repin}, machine.OK)
+	return err
+}
+
+// Purge implements admin.Operator.
+func (o *operator) Purge(ctx context.Context, id ids.Invocation) error {
+	_, err := o.do(ctx, id, &machine.Purge{Target: id}, machine.NotFound)
+	return err
+}
+
+// PurgeJournal implements admin.Operator.
+func (o *operator) PurgeJournal(ctx context.Context, id ids.Invocation) error {
+	_, err := o.do(ctx, id, &machine.Purge{Target: id, Journal: true}, machine.OK)
+	return err
+}
+
+// Restart implements admin.Operator.
+func (o *operator) Restart(ctx context.Context, id ids.Invocation, from uint32, on admin.DeploymentChoice) (ids.Invocation, error) {
+	which := cmp.Or(on.Which, admin.Latest)
+	c := &machine.Restart{
+		Target: id, New: ids.NewInvocation(id.PartitionKey(), newUnique()), From: from, Keep: which == admin.Keep,
+		ServerVersion: version.Version(),
+	}
+	if which == admin.ThisOne || which == admin.Latest && from > 0 {
+		var err error
+		if c.Repin, err = o.repin(ctx, id, on, admin.Latest); err != nil {
+			return ids.Invocation{}, err
+		}
+	}
+	_, err := o.do(ctx, id, c, machine.OK)
+	return c.New, err
+}
+
+// repin resolves the choice of a deployment; nil keeps the one there is.
+func (o *operator) repin(ctx context.Context, id ids.Invocation, on admin.DeploymentChoice, usual admin.Which) (*machine.Repin, error) {
+	on.Which = cmp.Or(on.Which, usual)
+	if on.Which == admin.Keep {
+		return nil, nil
+	}
+	inv, err := o.router.find(ctx, id)
+	if err != nil {
+		return nil, operatorError(err)
+	}
+	schemas, target := o.schemas(), &inv.Target
+	if on.Which == admin.Latest {
+		service := schemas.Services[target.Service]
+		if service == nil {
+			return nil, refuse(http.StatusBadRequest, "no deployment offers the service '%s'; register one", target.Service)
+		}
+		on.ID = service.Deployment
+	}
+	d := schemas.Deployments[on.ID]
+	if d == nil {
+		return nil, refuse(http.StatusBadRequest, "deployment '%s' is not registered; 'platform deployments list' shows those that are", on.ID)
+	}
+	if service := d.Service(target.Service); service == nil || service.Handler(target.Handler) == nil {
+		return nil, refuse(http.StatusBadRequest, "deployment '%s' does not offer %s/%s", on.ID, target.Service, target.Handler)
+	}
+	lowest, highest := max(d.MinProtocol, o.protocol.Min), min(d.MaxProtocol, o.protocol.Max)
+	if lowest > highest {
+		return nil, refuse(http.StatusBadRequest, "deployment '%s' and the server have no service protocol version in common", on.ID)
+	}
+	return &machine.Repin{Deployment: d.ID, Min: uint8(lowest), Max: uint8(highest)}, nil
+}
+
+// do proposes an operation until its outcome is known. A repetition may find what
+// an earlier try, whose answer was lost, has left: then its refusal is asDone.
+func (o *operator) do(ctx context.Context, id ids.Invocation, c machine.Command, asDone machine.Code) (machine.Outcome, error) {
+	out, repeated, err := o.router.operate(ctx, id, c)
+	if err != nil {
+		return out, operatorError(err)
+	}
+	if repeated && out.Code == asDone {
+		return out, nil
+	}
+	return out, refusal(out)
+}
+
+// refusal is why a command was refused, in words for operators; nil if it was not.
+func refusal(out machine.Outcome) error {
+	switch out.Code {
+	case machine.OK, machine.Existing:
+		return nil
+	case machine.NotFound:
+		return admin.ErrNotFound
+	case machine.Ended:
+		return refuse(http.StatusConflict, "the invocation has already completed")
+	case machine.NotEnded:
+		return refuse(http.StatusConflict, "the invocation has not completed: it is %s; cancel or kill it first", out.Status)
+	case machine.NotStarted:
+		return refuse(http.StatusTooEarly, "the invocation has not started yet: it is %s", out.Status)
+	case machine.Running:
+		return refuse(http.StatusConflict, "the deployment cannot be changed while the invocation is running; pause it first")
+	case machine.NotPinned:
+		return refuse(http.StatusConflict, "the deployment cannot be changed before the invocation is pinned to one, which its first stored step does")
+	case machine.Incompatible:
+		return refuse(http.StatusBadRequest, "the deployment does not support the service protocol version that the invocation's journal is written in")
+	case machine.NoInput:
+		return refuse(http.StatusGone, "the journal of the invocation is not kept any more, so that its input cannot be read; it is kept after the end for the journal retention of the handler")
+	case machine.Unsupported:
+		return refuse(http.StatusUnprocessableEntity, "invocations of workflows cannot be restarted")
+	case machine.OutOfRange:
+		return refuse(http.StatusBadRequest, "the journal has no entry with that index")
+	case machine.Unanswered:
+		return refuse(http.StatusBadRequest, "the journal up to that entry contains some commands without respective completions; choose an earlier entry")
+	}
+	return fmt.Errorf("the partition refused the operation with code %d", out.Code)
+}
+
+func refuse(status int, format string, args ...any) error {
+	return &admin.Refusal{Status: status, Message: fmt.Sprintf(format, args...)}
+}
+
+// operatorError words the router's errors for the admin API.
+func operatorError(err error) error {
+	if errors.Is(err, ingress.ErrNotFound) {
+		return admin.ErrNotFound
+	}
+	if down, ok := errors.AsType[*ingress.UnavailableError](err); ok {
+		if down.SafeToRetry {
+			return fmt.Errorf("%w; nothing was changed, try again: %w", admin.ErrUnavailable, down)
+		}
+		return fmt.Errorf("%w; whether the operation took effect is not known: %w", admin.ErrUnavailable, down)
+	}
+	return err
+}
+
+// operate proposes a command about an invocation; repeated says that an earlier try
+// may have taken effect.
+func (r *router) operate(ctx context.Context, id ids.Invocation, c machine.Command) (out machine.Outcome, repeated bool, err error) {
+	p := r.owner(id)
+	uncertain := false
+	out, err = insist(ctx, p, false, func() (machine.Outcome, error) {
+		repeated = uncertain
+		o, err := p.Operate(ctx, c)
+		uncertain = uncertain || errors.Is(err, raftgroup.ErrUnknownOutcome)
+		return o, err
+	})
+	return out, repeated, err
+}
+
+// find reads a record from the leader of its partition.
+func (r *router) find(ctx context.Context, id ids.Invocation) (*machine.Invocation, error) {
+	p := r.owner(id)
+	return insist(ctx, p, true, func() (*machine.Invocation, error) { return p.Find(ctx, id) })
+}

@@ -1,0 +1,118 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"platform/admin"
+	"platform/internal/ids"
+	"platform/internal/version"
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+const (
+	// stateLimit bounds what is read of an object's state, in bytes.
+	stateLimit = 64 << 20
+	// stateMoment is how long an update of state is waited for at least: long enough
+	// for a key that nobody holds.
+	stateMoment = 500 * time.Millisecond
+)
+
+// State implements admin.Operator.
+func (o *operator) State(ctx context.Context, object admin.Object) (admin.State, error) {
+	owner := ids.NewInvocation(ids.Route(object.Scope, object.Key), [16]byte{})
+	p := o.router.owner(owner)
+	return insist(ctx, p, true, func() (admin.State, error) {
+		entries, complete, err := p.State(ctx, machine.Object{Scope: object.Scope, Service: object.Service, Key: object.Key}, stateLimit)
+		if err != nil {
+			return admin.State{}, err
+		}
+		if !complete {
+			return admin.State{}, refuse(500, "the state is larger than %d bytes", stateLimit)
+		}
+		return stateOf(entries), nil
+	})
+}
+
+func stateOf(entries []machine.StateEntry) admin.State {
+	var s admin.State
+	v := machine.NewStateVersion()
+	for _, e := range entries {
+		v.Add(e)
+		s.Entries = append(s.Entries, admin.StateEntry{Key: string(e.Key), Value: e.Value})
+	}
+	s.Version = v.String()
+	return s
+}
+
+// UpdateState implements admin.Operator.
+func (o *operator) UpdateState(ctx context.Context, u admin.StateUpdate, wait bool) (admin.StateChange, error) {
+	inv := &machine.Invoke{
+		ID:            ids.NewInvocation(ids.Route(u.Object.Scope, u.Object.Key), newUnique()),
+		Target:        machine.Target{Scope: u.Object.Scope, Service: u.Object.Service, Key: u.Object.Key, Type: machine.StateUpdate},
+		Input:         journal.NewStateReplacement(replacement(u)),
+		ServerVersion: version.Version(),
+	}
+	if _, err := o.router.Send(ctx, inv); err != nil {
+		return admin.StateChange{}, operatorError(err)
+	}
+	waiting := ctx
+	if !wait {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeout(ctx, stateMoment)
+		defer cancel()
+	}
+	answer, err := o.router.Attach(waiting, inv.ID)
+	if !wait && err != nil && waiting.Err() != nil && ctx.Err() == nil {
+		return admin.StateChange{ID: inv.ID, Status: admin.ChangeQueued}, nil
+	}
+	if err != nil {
+		return admin.StateChange{}, operatorError(err)
+	}
+	return changeOf(inv.ID, &answer.Result), nil
+}
+
+// replacement is the update in key order, so that its bytes follow from its content.
+func replacement(u admin.StateUpdate) *journal.StateReplacement {
+	entries := slices.SortedFunc(slices.Values(u.Entries), func(a, b admin.StateEntry) int { return cmp.Compare(a.Key, b.Key) })
+	r := &journal.StateReplacement{Version: u.Version}
+	for _, e := range entries {
+		r.State = append(r.State, journal.StatePair{Key: []byte(e.Key), Value: e.Value})
+	}
+	return r
+}
+
+// changeOf is what became of an update; no result: it waits.
+func changeOf(id ids.Invocation, result *journal.Result) admin.StateChange {
+	switch {
+	case result == nil:
+		return admin.StateChange{ID: id, Status: admin.ChangeQueued}
+	case result.Failure != nil:
+		return admin.StateChange{ID: id, Status: admin.ChangeRefused, Reason: result.Failure.Message}
+	}
+	return admin.StateChange{ID: id, Status: admin.ChangeApplied}
+}
+
+// StateChange implements admin.Operator.
+func (o *operator) StateChange(ctx context.Context, id ids.Invocation) (admin.StateChange, error) {
+	inv, err := o.router.find(ctx, id)
+	switch {
+	case err != nil:
+		return admin.StateChange{}, operatorError(err)
+	case inv.Target.Type != machine.StateUpdate:
+		return admin.StateChange{}, admin.ErrNotFound
+	}
+	return changeOf(id, inv.Result), nil
+}
+
+// newUnique is the unique part of a new id, ordered by time.
+func newUnique() (u [16]byte) {
+	binary.BigEndian.PutUint64(u[:8], uint64(time.Now().UnixMilli())<<16|rand.Uint64()>>48)
+	binary.BigEndian.PutUint64(u[8:], rand.Uint64())
+	return u
+}

@@ -1,0 +1,34 @@
+package partition
+
+import (
+	"context"
+	"fmt"
+
+	"platform/partition/machine"
+)
+
+// Operate proposes what an operator or another party outside asks of an invocation
+// and returns once it is applied: a *machine.Signal, Kill, Pause, Resume, Purge or
+// Restart. The outcome says whether it was refused.
+func (p *Partition) Operate(ctx context.Context, c machine.Command) (machine.Outcome, error) {
+	l, err := p.leader()
+	if err != nil {
+		return machine.Outcome{}, err
+	}
+	return l.propose(ctx, c)
+}
+
+// State reads the state of an object from the leader.
+func (p *Partition) State(ctx context.Context, o machine.Object, limit int) (entries []machine.StateEntry, complete bool, err error) {
+	if _, err := p.leader(); err != nil {
+		return nil, false, err
+	}
+	view := p.tables.View()
+	defer view.Close()
+	entries, complete, err = view.Values(o, limit)
+	if err != nil {
+		return nil, false, fmt.Errorf("read state of %v: %w", o, err)
+	}
+	// A deposed leader's tables may be old: ask the others after reading.
+	return entries, complete, p.group.VerifyLeader(ctx)
+}

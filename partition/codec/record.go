@@ -55,7 +55,7 @@ func AppendInvocation(b []byte, inv *machine.Invocation) []byte {
 	w.uint(33, inv.Request)
 	w.uint(34, inv.Life)
 	w.bool(35, inv.Signalled)
-	w.bool(36, inv.Fresh)
+	w.uint(36, uint64(inv.Seen))
 	w.uint(37, inv.Seed)
 	return w.b
 }
@@ -166,7 +166,7 @@ func readProgressOf(r *reader, inv *machine.Invocation) {
 	case 35:
 		inv.Signalled = r.bool()
 	case 36:
-		inv.Fresh = r.bool()
+		inv.Seen = r.u32()
 	case 37:
 		inv.Seed = r.u64()
 	default:

@@ -45,7 +45,10 @@ func NewStateReplacement(r *StateReplacement) []byte {
 // payload.
 func ParseStateReplacement(payload []byte) (*StateReplacement, error) {
 	r := new(StateReplacement)
-	err := eachField(payload, func(num protowire.Number, _ protowire.Type, v value) error {
+	err := eachField(payload, func(num protowire.Number, typ protowire.Type, v value) error {
+		if typ != protowire.BytesType {
+			return fmt.Errorf("%w: field %d is no bytes", ErrPayload, num)
+		}
 		switch num {
 		case fieldPairs:
 			r.State = append(r.State, StatePair{})
@@ -62,7 +65,10 @@ func ParseStateReplacement(payload []byte) (*StateReplacement, error) {
 }
 
 func (p *StatePair) parse(b []byte) error {
-	return eachField(b, func(num protowire.Number, _ protowire.Type, v value) error {
+	return eachField(b, func(num protowire.Number, typ protowire.Type, v value) error {
+		if typ != protowire.BytesType {
+			return fmt.Errorf("%w: field %d is no bytes", ErrPayload, num)
+		}
 		switch num {
 		case fieldStateKey:
 			p.Key = v.bytes

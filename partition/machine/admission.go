@@ -45,7 +45,7 @@ func (m *Machine) start(inv *Invocation, input []byte) error {
 	}
 	m.meta.Attempt++
 	inv.Attempt = m.meta.Attempt
-	inv.Await, inv.Failure, inv.Fresh = nil, nil, false
+	inv.Await, inv.Failure, inv.Seen = nil, nil, inv.Length
 	if inv.RunningAt == 0 {
 		inv.RunningAt = m.now
 	}

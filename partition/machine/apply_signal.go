@@ -29,6 +29,9 @@ func (m *Machine) completeAwakeable(payload []byte) error {
 // signal puts a signal into the journal of its target. One that has not started
 // finds it there when it does.
 func (m *Machine) signal(c *Signal) (Outcome, error) {
+	if !c.ID.Signal {
+		return Outcome{Code: Invalid}, nil // it would pass for the answer to a command
+	}
 	inv, err := m.invocation(c.Target)
 	if err != nil {
 		return Outcome{}, err
@@ -46,7 +49,8 @@ func (m *Machine) signal(c *Signal) (Outcome, error) {
 	if c.Result != nil && c.Result.Failure != nil {
 		n.settled = journal.Failed
 	}
-	if cancel && inv.Status == Paused {
+	was := inv.Status
+	if cancel && was == Paused {
 		if _, err := m.record(inv, n); err != nil {
 			return Outcome{}, err
 		}
@@ -57,7 +61,7 @@ func (m *Machine) signal(c *Signal) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	if cancel && inv.Status == Invoked {
+	if cancel && was == Invoked {
 		m.emit(&Hasten{inv.ID, inv.Attempt})
 	}
 	return describe(OK, inv), nil

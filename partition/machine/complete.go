@@ -66,7 +66,7 @@ func after(t, while int64) int64 {
 
 func (m *Machine) forgetJournal(inv *Invocation) {
 	m.st.DeleteJournal(inv.ID, inv.Length)
-	inv.Length, inv.Commands, inv.Output = 0, 0, 0
+	inv.Length, inv.Commands, inv.Output, inv.Signalled, inv.Seen = 0, 0, 0, false, 0
 }
 
 // dropSleeps deletes the timers of sleeps that have not fired. They are found in

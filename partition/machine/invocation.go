@@ -143,16 +143,18 @@ type Invocation struct {
 	Sleeps   uint32 // registered timers of Sleep commands that have not fired
 	Await    *journal.Future
 	// Signalled tells that a signal which may come more than once is in the journal,
-	// Fresh that one came since the invocation was last admitted. See suspend.go.
-	Signalled, Fresh bool
-	QueueSeq         uint64 // place among those that wait for the key, while Inboxed
-	HoldsLock        bool
-	Sinks            []Sink
-	Result           *journal.Result // once Completed
-	Killed           bool            // ended by kill, or by cancel before it started
-	Seed             uint64          // of the handler's random numbers; 0: it follows from the id
-	Failure          *AttemptFailure // why it was paused, while Paused; nil if by hand
-	ExpiresAt        int64           // when the record is purged, once Completed
+	// Seen how long the journal was when the invocation was last admitted. See
+	// suspend.go.
+	Signalled bool
+	Seen      uint32
+	QueueSeq  uint64 // place among those that wait for the key, while Inboxed
+	HoldsLock bool
+	Sinks     []Sink
+	Result    *journal.Result // once Completed
+	Killed    bool            // ended by kill, or by cancel before it started
+	Seed      uint64          // of the handler's random numbers; 0: it follows from the id
+	Failure   *AttemptFailure // why it was paused, while Paused; nil if by hand
+	ExpiresAt int64           // when the record is purged, once Completed
 }
 
 // Trace is the caller's W3C trace context.

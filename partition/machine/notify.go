@@ -30,21 +30,23 @@ func (m *Machine) append(inv *Invocation, t journal.Type, payload []byte) journa
 
 // record appends a notification to the journal of inv, which the caller must
 // store, and tells the attempt. What comes once, completions and awakeables, is
-// dropped the second time and false returned.
+// dropped the second time and false returned. Of signals that come several times the
+// index says how all of them ended.
 func (m *Machine) record(inv *Invocation, n notification) (bool, error) {
-	if n.id.Repeats() {
-		inv.Signalled, inv.Fresh = true, true
-	} else {
-		switch before, err := m.st.Notified(inv.ID, n.id); {
-		case err != nil:
-			return false, fmt.Errorf("look up notification %v of %s: %w", n.id, inv.ID, err)
-		case before != journal.Pending:
-			return false, nil
-		}
+	settled := n.settled
+	before, err := m.st.Notified(inv.ID, n.id)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("look up notification %v of %s: %w", n.id, inv.ID, err)
+	case before != journal.Pending && !n.id.Repeats():
+		return false, nil
+	case before != journal.Pending && before != settled:
+		settled = journal.Either
 	}
+	inv.Signalled = inv.Signalled || n.id.Repeats()
 	index := inv.Length
 	e := m.append(inv, n.typ, n.payload)
-	m.st.PutNotified(inv.ID, n.id, n.settled)
+	m.st.PutNotified(inv.ID, n.id, settled)
 	if inv.Status == Invoked {
 		m.emit(&Notify{ID: inv.ID, Attempt: inv.Attempt, Index: index, Entry: e})
 	}

@@ -8,23 +8,34 @@ import (
 
 // Signals that may come more than once, cancels and named ones, need care: the
 // handler may have taken one and wait for the next, which the journal does not show.
-// Were one that is there already to wake it each time, it would never rest. So one
-// counts at a suspension only if it came since the invocation was admitted, when the
-// handler may not have seen it. From then on whatever new that the handler waits for
-// makes the old ones count as well, which may wake it too early but never too late.
+// Were one that is there to wake it each time, it would never rest; were one never to
+// count, it might sleep for ever.
+//
+// What was in the journal when the invocation was admitted is known to the handler.
+// It would not have suspended on it, so by themselves these signals do not wake it.
+// But as soon as anything that it waits for has come since, even if that alone does
+// not do, all signals in the journal count. That may wake it too early, at most once
+// for each notification, and never too late. For the same reason such signals are
+// never pruned from a stored await.
 
 // suspend ends the attempt until what the handler waits for has happened. That may
 // be so already, since notifications come while the handler decides; then it runs
 // again at once and keeps its key throughout.
 func (m *Machine) suspend(inv *Invocation, await *journal.Future) error {
 	var failed error
-	settled := func(id journal.NotificationID) journal.Settled {
-		if id.Repeats() && !inv.Fresh {
+	once := func(id journal.NotificationID) journal.Settled {
+		if id.Repeats() {
 			return journal.Pending
 		}
 		return m.notified(inv, id, &failed)
 	}
-	over := await.Over(settled)
+	over := await.Over(once)
+	if !over && inv.Signalled {
+		over = await.Over(func(id journal.NotificationID) journal.Settled { return m.notified(inv, id, &failed) })
+		if over && failed == nil {
+			over, failed = m.news(inv, await)
+		}
+	}
 	if failed != nil {
 		return failed
 	}
@@ -34,9 +45,34 @@ func (m *Machine) suspend(inv *Invocation, await *journal.Future) error {
 	if err := inv.move(Suspended, m.now); err != nil {
 		return err
 	}
-	inv.Await = await.Prune(settled)
+	inv.Await = await.Prune(once)
 	m.st.PutInvocation(inv)
 	return failed
+}
+
+// news reports whether anything in the await has come since inv was admitted.
+func (m *Machine) news(inv *Invocation, await *journal.Future) (bool, error) {
+	leaves := map[journal.NotificationID]bool{}
+	for id := range await.Leaves() {
+		leaves[id] = true
+	}
+	for i := inv.Seen; i < inv.Length; i++ {
+		e, err := m.st.Entry(inv.ID, i)
+		if err != nil {
+			return false, fmt.Errorf("read entry %d of %s: %w", i, inv.ID, err)
+		}
+		if !e.Type.IsNotification() {
+			continue
+		}
+		n, err := journal.ParseNotification(e.Payload)
+		if err != nil {
+			return false, fmt.Errorf("entry %d of %s: %w", i, inv.ID, err)
+		}
+		if leaves[n.ID] {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // reconsider looks whether a suspended invocation may run because of a new
@@ -48,16 +84,15 @@ func (m *Machine) reconsider(inv *Invocation, n notification) error {
 		return nil
 	}
 	var failed error
-	settled := func(id journal.NotificationID) journal.Settled {
+	over := inv.Await.Over(func(id journal.NotificationID) journal.Settled {
 		switch {
-		case id == n.id:
-			return n.settled
 		case inv.Signalled && id.Repeats():
 			return m.notified(inv, id, &failed)
+		case id == n.id:
+			return n.settled
 		}
 		return journal.Pending
-	}
-	over := inv.Await.Over(settled)
+	})
 	if failed != nil {
 		return failed
 	}
@@ -65,7 +100,7 @@ func (m *Machine) reconsider(inv *Invocation, n notification) error {
 		return m.start(inv, nil)
 	}
 	inv.Await = inv.Await.Prune(func(id journal.NotificationID) journal.Settled {
-		if id == n.id {
+		if id == n.id && !id.Repeats() {
 			return n.settled
 		}
 		return journal.Pending

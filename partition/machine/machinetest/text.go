@@ -24,7 +24,7 @@ func (n Names) invocation(inv *machine.Invocation) string {
 	field("sleeps", inv.Sleeps, inv.Sleeps != 0)
 	field("lock", "held", inv.HoldsLock)
 	field("signalled", "yes", inv.Signalled)
-	field("fresh", "yes", inv.Fresh)
+	field("seen", inv.Seen, inv.Signalled)
 	field("killed", "yes", inv.Killed)
 	field("seed", inv.Seed, inv.Seed != 0)
 	field("queue", inv.QueueSeq, inv.Status == machine.Inboxed)

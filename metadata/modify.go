@@ -25,7 +25,7 @@ func (s *Schemas) planModify(name string, change *Options) (*Deployment, *Servic
 		return nil, nil, &InvalidError{fmt.Sprintf("modifying retention time for service type %s is unsupported", latest.Type)}
 	}
 	service := *latest
-	service.Options = latest.Options.with(change)
+	service.Options = latest.Options.With(change)
 	if change.WorkflowRetention != nil {
 		service.Handlers = withRunRetention(latest.Handlers, change)
 	}
@@ -36,8 +36,8 @@ func (s *Schemas) planModify(name string, change *Options) (*Deployment, *Servic
 	return &deployment, &service, nil
 }
 
-// with are the options with those of a change that are not nil in their stead.
-func (o Options) with(change *Options) Options {
+// With are the options with those of a change that are not nil in their stead.
+func (o Options) With(change *Options) Options {
 	set(&o.InactivityTimeout, change.InactivityTimeout)
 	set(&o.AbortTimeout, change.AbortTimeout)
 	set(&o.JournalRetention, change.JournalRetention)

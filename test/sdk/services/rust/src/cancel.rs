@@ -22,7 +22,6 @@ impl Cancel {
     /// Waits until it is cancelled, and records what it undoes then.
     #[handler]
     async fn block(&self, ctx: ObjectContext<'_>, Json(input): Json<Block>) -> HandlerResult<Json<Failure>> {
-        ctx.run(|| note(&input.id, "blocked")).name("blocked").await?;
         let Err(error) = blocked(&ctx, &input).await else {
             return Ok(Json(Failure::default()));
         };
@@ -40,8 +39,9 @@ impl Cancel {
     }
 }
 
-/// Waits where the input says.
+/// Waits where the input says. The cancellation may come as early as at the step.
 async fn blocked(ctx: &ObjectContext<'_>, input: &Block) -> Result<(), TerminalError> {
+    ctx.run(|| note(&input.id, "blocked")).name("blocked").await?;
     match input.place.as_str() {
         "sleep" => ctx.sleep(HOUR).await,
         "awakeable" => ctx.awakeable::<String>().1.await.map(drop),

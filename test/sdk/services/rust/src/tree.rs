@@ -15,12 +15,10 @@ impl Tree {
     /// Starts the children, waits, and records the error that ends the waiting.
     #[handler]
     async fn grow(&self, ctx: ObjectContext<'_>, Json(input): Json<awaits::Tree>) -> HandlerResult<()> {
-        let key = ctx.key();
-        ctx.run(|| note(&input.id, key.to_owned())).name("grown").await?;
         let Err(error) = grown(&ctx, &input).await else {
             return Ok(());
         };
-        ctx.run(|| note(format!("{}-ended", input.id), key.to_owned())).name("ended").await?;
+        ctx.run(|| note(format!("{}-ended", input.id), ctx.key().to_owned())).name("ended").await?;
         Err(error.into())
     }
 
@@ -31,8 +29,10 @@ impl Tree {
     }
 }
 
-/// Starts the children and waits for them, or for ever.
+/// Starts the children and waits for them, or for ever. The cancellation may come
+/// as early as at the step.
 async fn grown(ctx: &ObjectContext<'_>, input: &awaits::Tree) -> Result<(), TerminalError> {
+    ctx.run(|| note(&input.id, ctx.key().to_owned())).name("grown").await?;
     let width = if input.depth == 0 { 0 } else { input.width };
     let children = (0..width).map(|i| {
         let target = RequestTarget::object(NAME, format!("{}.{i}", ctx.key()), "grow");

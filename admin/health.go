@@ -15,13 +15,15 @@ import (
 func (s *Server) health(c echo.Context) error { return c.NoContent(http.StatusOK) }
 
 func (s *Server) version(c echo.Context) error {
-	return answer(c, http.StatusOK, struct {
-		Version         string          `json:"version"`
-		MinVersion      int             `json:"min_admin_api_version"`
-		MaxVersion      int             `json:"max_admin_api_version"`
-		IngressEndpoint string          `json:"ingress_endpoint"`
-		Features        map[string]bool `json:"features"`
-	}{s.cfg.Version, minVersion, maxVersion, s.ingressEndpoint(c.Request()), s.cfg.Features})
+	return answer(c, http.StatusOK, versionView{s.cfg.Version, minVersion, maxVersion, s.ingressEndpoint(c.Request()), s.cfg.Features})
+}
+
+type versionView struct {
+	Version         string          `json:"version"`
+	MinVersion      int             `json:"min_admin_api_version"`
+	MaxVersion      int             `json:"max_admin_api_version"`
+	IngressEndpoint string          `json:"ingress_endpoint"`
+	Features        map[string]bool `json:"features"`
 }
 
 // ingressEndpoint is the configured address, or the host under which the client

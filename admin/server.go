@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -87,6 +88,9 @@ type Server struct {
 	log         *slog.Logger
 	router      *echo.Echo
 	active      atomic.Int64
+
+	described   sync.Once // covers description, the OpenAPI document
+	description object
 }
 
 // recheckTimeout bounds how long a registration that changes nothing waits to see

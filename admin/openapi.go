@@ -1,0 +1,132 @@
+package admin
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+)
+
+// object is a JSON object of an OpenAPI document.
+type object = map[string]any
+
+const openAPIVersion = "3.1.0"
+
+// openAPI answers with the description of this API.
+func (s *Server) openAPI(c echo.Context) error {
+	s.described.Do(func() { s.description = describeAPI(s.routes(), s.cfg.Version) })
+	return answer(c, http.StatusOK, s.description)
+}
+
+// describeAPI makes an OpenAPI document of routes. What the routes take and answer is
+// in operations; a route that is missing there is still listed.
+func describeAPI(routes []route, version string) object {
+	schemas := newSchemas()
+	paths := object{}
+	for _, r := range routes {
+		if r.path == metricsPath {
+			continue // not for clients of the API
+		}
+		path, parameters := templated(r.path)
+		item, known := paths[path].(object)
+		if !known {
+			item = object{}
+			paths[path] = item
+		}
+		item[strings.ToLower(r.method)] = operationOf(r).describe(r, parameters, schemas)
+	}
+	return object{
+		"openapi": openAPIVersion,
+		"info": object{
+			"title": "Admin API", "version": version,
+			"description": "Deployments, services and invocations of a durable execution server. Every path exists as it stands here and below /v2, /v3 and /v4.",
+		},
+		"tags":       tags(),
+		"paths":      paths,
+		"components": object{"schemas": schemas.components},
+	}
+}
+
+// templated turns /services/:service into /services/{service} and its parameters.
+func templated(path string) (string, []object) {
+	var parameters []object
+	segments := strings.Split(path, "/")
+	for i, segment := range segments {
+		name, ok := strings.CutPrefix(segment, ":")
+		if !ok {
+			continue
+		}
+		segments[i] = "{" + name + "}"
+		parameters = append(parameters, object{
+			"name": name, "in": "path", "required": true, "schema": object{"type": "string"}, "description": pathParameters[name],
+		})
+	}
+	return strings.Join(segments, "/"), parameters
+}
+
+var pathParameters = map[string]string{
+	"deployment":    "id of a deployment, dp_1…",
+	"service":       "name of a service",
+	"handler":       "name of a handler of the service",
+	"invocation_id": "id of an invocation, inv_1…",
+	"code":          "an error code such as RT0016",
+	"operation":     "what to do, or the id of what was asked for",
+}
+
+// operation describes what a route takes and answers.
+type operation struct {
+	id, tag, summary string
+	query            []object // parameters
+	body             any      // a value of the type of the request body, or its schema; nil if there is none
+	answers          []reply
+	refusals         []int
+}
+
+// reply is a successful answer.
+type reply struct {
+	status  int
+	meaning string
+	body    any // like that of operation
+}
+
+func operationOf(r route) operation {
+	if op, known := operations[r.method+" "+r.path]; known {
+		return op
+	}
+	first := strings.Split(strings.TrimPrefix(r.path, "/"), "/")[0]
+	return operation{tag: strings.TrimSuffix(first, "s"), summary: r.method + " " + r.path, answers: []reply{{http.StatusOK, "Done", nil}}}
+}
+
+func (op operation) describe(r route, parameters []object, schemas *schemaSet) object {
+	answers := object{}
+	for _, a := range op.answers {
+		described := object{"description": a.meaning}
+		if a.body != nil {
+			described["content"] = jsonContent(schemas.describe(a.body, true))
+		}
+		answers[statusText(a.status)] = described
+	}
+	for _, status := range op.refusals {
+		answers[statusText(status)] = object{
+			"description": refusalMeanings[status], "content": jsonContent(schemas.describe(errorBody{}, true)),
+		}
+	}
+	described := object{"tags": []string{op.tag}, "summary": op.summary, "responses": answers}
+	if op.id != "" {
+		described["operationId"] = op.id
+	}
+	if all := append(parameters, op.query...); len(all) > 0 {
+		described["parameters"] = all
+	}
+	if op.body != nil {
+		described["requestBody"] = object{"required": true, "content": jsonContent(schemas.describe(op.body, false))}
+	}
+	return described
+}
+
+func jsonContent(schema object) object { return object{"application/json": object{"schema": schema}} }
+
+// queryParameter describes a parameter of the query.
+func queryParameter(name, meaning string, schema object) object {
+	return object{"name": name, "in": "query", "description": meaning, "schema": schema}
+}

@@ -1,0 +1,86 @@
+package admin
+
+import "reflect"
+
+// specialFields are schemas that the type of a field does not tell.
+var specialFields = map[string]object{
+	"Deployment.services":                {"type": "array", "items": object{"$ref": "#/components/schemas/Service"}},
+	"Deployment.protocol_type":           {"type": "string", "enum": []string{"BidiStream", "RequestResponse"}},
+	"Deployment.http_version":            {"type": "string", "enum": []string{"HTTP/2.0", "HTTP/1.1"}},
+	"Service.ty":                         {"type": "string", "enum": []string{"Service", "VirtualObject", "Workflow"}},
+	"Handler.ty":                         {"type": "string", "enum": []string{"Exclusive", "Shared", "Workflow"}},
+	"RetryPolicy.on_max_attempts":        {"type": "string", "enum": onMaxAttempts},
+	"HandlerRetryPolicy.on_max_attempts": {"type": "string", "enum": onMaxAttempts},
+	"ModifyRetryPolicy.on_max_attempts":  {"type": "string", "enum": onMaxAttempts},
+	"ModifyRetryPolicy.max_attempts":     {"anyOf": []object{{"type": "integer", "minimum": 1}, {"type": "null"}}},
+	"JournalEntry.entry_type":            {"type": "string", "examples": []string{"Command: Run", "Notification: Sleep"}},
+	"RegisterDeploymentRequest.auth":     {"type": "null"},
+	"Version.features":                   {"type": "object", "additionalProperties": object{"type": "boolean"}},
+}
+
+var onMaxAttempts = []string{"Pause", "Kill"}
+
+// fieldMeanings describe fields whose names do not.
+var fieldMeanings = map[string]string{
+	"RegisterDeploymentRequest.uri":                "Absolute address of an HTTP endpoint. Either this or arn is required.",
+	"RegisterDeploymentRequest.arn":                "ARN of a function, with its version.",
+	"RegisterDeploymentRequest.additional_headers": "Sent when the endpoint is discovered and with every attempt.",
+	"RegisterDeploymentRequest.metadata":           "Labels to keep with the deployment, such as a commit.",
+	"RegisterDeploymentRequest.use_http_11":        "Speak HTTP/1.1 to the endpoint. Attempts then work in request-response mode.",
+	"RegisterDeploymentRequest.force":              "Replace the deployment that has this address. Implies breaking. Below /v2 the default is true.",
+	"RegisterDeploymentRequest.breaking":           "Let services change their type.",
+	"RegisterDeploymentRequest.dry_run":            "Ask the endpoint and check everything, but store nothing.",
+	"RegisterDeploymentRequest.assume_role_arn":    "Role to take before the function is invoked.",
+	"RegisterDeploymentRequest.auth":               "Not supported; put credentials into additional_headers.",
+
+	"UpdateDeploymentRequest.uri":                "New address of an HTTP endpoint.",
+	"UpdateDeploymentRequest.arn":                "New ARN of a function, with its version.",
+	"UpdateDeploymentRequest.additional_headers": "Replace all headers that there were.",
+	"UpdateDeploymentRequest.assume_role_arn":    "Role to take before the function is invoked; empty for none.",
+	"UpdateDeploymentRequest.overwrite":          "Take over whatever the endpoint offers, including what breaks invocations in flight. Else it has to suit what is registered, and that stays.",
+	"UpdateDeploymentRequest.dry_run":            "Ask the endpoint and check everything, but store nothing.",
+
+	"ModifyServiceRequest.public":                        "Whether the service can be called through the ingress.",
+	"ModifyServiceRequest.idempotency_retention":         "How long results of calls with an idempotency key are kept.",
+	"ModifyServiceRequest.workflow_completion_retention": "How long a finished workflow is kept. Workflows only.",
+	"ModifyServiceRequest.journal_retention":             "How long journals outlive their invocations.",
+	"ModifyServiceRequest.inactivity_timeout":            "How long an attempt may be silent before it is asked to suspend.",
+	"ModifyServiceRequest.abort_timeout":                 "How long an attempt may take to suspend before it is cut.",
+	"ModifyServiceRequest.enable_lazy_state":             "Send state only when it is read.",
+	"ModifyRetryPolicy.max_attempts":                     "Counts the first attempt. null: without limit.",
+
+	"Service.deployment_id":           "Deployment that serves new invocations.",
+	"Service.journal_retention":       "Absent if journals are not kept.",
+	"RetryPolicy.max_attempts":        "Counts the first attempt. null: without limit.",
+	"Handler.public":                  "Whether it can be called through the ingress: service and handler both have to be public.",
+	"Deployment.metadata":             "Labels given at registration.",
+	"Error.platform_code":             "Error code, null if the catalogue has none. GET /errors/{code} explains it.",
+	"InvocationPage.next_cursor":      "Asks for the next page. Absent on the last one.",
+	"Invocation.journal":              "Only if asked for.",
+	"Version.ingress_endpoint":        "Where handlers are called.",
+	"RegisterDeploymentResponse.info": "Remarks about what is not as its owner may think.",
+}
+
+// listOf is the schema of {"name": [element…]}.
+func listOf[T any](name string) object {
+	return object{
+		"type": "object", "required": []string{name},
+		"properties": object{name: object{"type": "array", "items": reflect.TypeFor[T]()}},
+	}
+}
+
+// deploymentList is listOf deployments, whose services are only named.
+func deploymentList() object {
+	return object{
+		"type": "object", "required": []string{"deployments"},
+		"properties": object{"deployments": object{"type": "array", "items": object{
+			"description": "A Deployment, whose services have only their names and revisions.",
+			"type":        "object", "required": []string{"id", "services"},
+			"properties": object{
+				"id":       object{"type": "string"},
+				"services": object{"type": "array", "items": reflect.TypeFor[serviceRevision]()},
+			},
+			"additionalProperties": true,
+		}}},
+	}
+}

@@ -1,0 +1,135 @@
+package admin
+
+import (
+	"maps"
+	"net/http"
+)
+
+// tags are the groups of operations.
+func tags() []object {
+	return []object{
+		{"name": "deployment", "description": "Registered versions of service endpoints"},
+		{"name": "service", "description": "Services, as of their latest revision"},
+		{"name": "service_handler", "description": "Handlers of services"},
+		{"name": "invocation", "description": "Invocations, and what an operator can do with them"},
+		{"name": "cluster_health", "description": "The cluster"},
+		{"name": "health", "description": "Whether this server answers"},
+		{"name": "version", "description": "What this server is"},
+		{"name": "error", "description": "Explanations of error codes"},
+	}
+}
+
+// refusalMeanings describe the statuses of errors.
+var refusalMeanings = map[int]string{
+	http.StatusBadRequest:           "The request is malformed or does not make sense",
+	http.StatusNotFound:             "There is no such thing",
+	http.StatusConflict:             "Not in the present state of things",
+	http.StatusGone:                 "The input is not kept any more",
+	http.StatusUnsupportedMediaType: "The body is not application/json",
+	http.StatusUnprocessableEntity:  "A value does not fit",
+	http.StatusTooEarly:             "It has not started yet",
+	http.StatusBadGateway:           "The endpoint cannot be reached or answers with what is no use",
+	http.StatusServiceUnavailable:   "Not at the moment; try again",
+}
+
+// operations describe the routes, by method and path.
+var operations = merge(deploymentOperations, serviceOperations, invocationOperations, stateOperations, serverOperations)
+
+func merge(tables ...map[string]operation) map[string]operation {
+	all := map[string]operation{}
+	for _, table := range tables {
+		maps.Copy(all, table)
+	}
+	return all
+}
+
+var deploymentOperations = map[string]operation{
+	"POST /deployments": {
+		id: "register_deployment", tag: "deployment", body: registration{},
+		summary:  "Discover an endpoint and register what it offers",
+		answers:  []reply{{http.StatusCreated, "The address was new", registeredView{}}, {http.StatusOK, "The address was known: unchanged, or replaced if forced", registeredView{}}},
+		refusals: []int{400, 409, 415, 422, 502, 503},
+	},
+	"GET /deployments": {
+		id: "list_deployments", tag: "deployment", summary: "List deployments, the oldest first",
+		answers: []reply{{http.StatusOK, "All deployments", deploymentList()}},
+	},
+	"GET /deployments/:deployment": {
+		id: "get_deployment", tag: "deployment", summary: "Show a deployment and its services as of its revisions",
+		answers: []reply{{http.StatusOK, "The deployment", deploymentView{}}}, refusals: []int{400, 404},
+	},
+	"PATCH /deployments/:deployment": updateOperation("update_deployment"),
+	"PUT /deployments/:deployment":   updateOperation("replace_deployment"),
+	"DELETE /deployments/:deployment": {
+		id: "delete_deployment", tag: "deployment", summary: "Delete a deployment that nothing needs any more",
+		query:    []object{queryParameter("force", "Delete it even while invocations need it or new ones go to it.", object{"type": "boolean", "default": false})},
+		answers:  []reply{{http.StatusAccepted, "Deleted", nil}},
+		refusals: []int{400, 404, 409, 503},
+	},
+}
+
+func updateOperation(id string) operation {
+	return operation{
+		id: id, tag: "deployment", body: deploymentUpdate{},
+		summary: "Change a deployment in place: invocations in flight go on at the new address",
+		answers: []reply{{http.StatusOK, "The deployment as it is now", deploymentView{}}}, refusals: []int{400, 404, 415, 422, 502, 503},
+	}
+}
+
+var serviceOperations = map[string]operation{
+	"GET /services": {
+		id: "list_services", tag: "service", summary: "List services, sorted by name",
+		answers: []reply{{http.StatusOK, "The latest revision of every service", listOf[serviceView]("services")}},
+	},
+	"GET /services/:service": {
+		id: "get_service", tag: "service", summary: "Show a service",
+		answers: []reply{{http.StatusOK, "Its latest revision", serviceView{}}}, refusals: []int{404},
+	},
+	"PATCH /services/:service": {
+		id: "modify_service", tag: "service", summary: "Change options of a service until its next revision", body: serviceChange{},
+		answers: []reply{{http.StatusOK, "The service as it is now", serviceView{}}}, refusals: []int{400, 404, 415, 422, 503},
+	},
+	"GET /services/:service/openapi": {
+		id: "get_service_openapi", tag: "service", summary: "Describe the calls of a service, for clients of the ingress",
+		answers: []reply{{http.StatusOK, "An OpenAPI document", object{"type": "object"}}}, refusals: []int{404},
+	},
+	"GET /services/:service/handlers": {
+		id: "list_handlers", tag: "service_handler", summary: "List the handlers of a service",
+		answers: []reply{{http.StatusOK, "Its handlers", listOf[handlerView]("handlers")}}, refusals: []int{404},
+	},
+	"GET /services/:service/handlers/:handler": {
+		id: "get_handler", tag: "service_handler", summary: "Show a handler",
+		answers: []reply{{http.StatusOK, "The handler", handlerView{}}}, refusals: []int{404},
+	},
+}
+
+var serverOperations = map[string]operation{
+	"GET /health": {
+		id: "health", tag: "health", summary: "Tell that requests are answered", answers: []reply{{http.StatusOK, "They are", nil}},
+	},
+	"GET /version": {
+		id: "version", tag: "version", summary: "Show the version of the server and of its APIs",
+		answers: []reply{{http.StatusOK, "The versions", versionView{}}},
+	},
+	"GET /cluster-health": {
+		id: "cluster_health", tag: "cluster_health", summary: "Name the cluster and its nodes",
+		answers: []reply{{http.StatusOK, "The cluster", object{"type": "object", "properties": object{
+			"cluster_name": object{"type": "string"},
+			"metadata_cluster_health": object{"type": "object", "properties": object{
+				"members": object{"type": "array", "items": object{"type": "integer"}},
+			}},
+		}}}},
+		refusals: []int{503},
+	},
+	"GET /openapi": {
+		id: "openapi", tag: "version", summary: "Describe this API", answers: []reply{{http.StatusOK, "An OpenAPI document", object{"type": "object"}}},
+	},
+	"GET /errors": {
+		id: "list_errors", tag: "error", summary: "List all error codes",
+		answers: []reply{{http.StatusOK, "The catalogue", listOf[errorView]("errors")}},
+	},
+	"GET /errors/:code": {
+		id: "explain_error", tag: "error", summary: "Explain an error code",
+		answers: []reply{{http.StatusOK, "What it means and what to do", errorView{}}}, refusals: []int{404},
+	},
+}

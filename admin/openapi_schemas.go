@@ -1,0 +1,158 @@
+package admin
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"platform/internal/errcode"
+	"platform/internal/ids"
+	"platform/internal/units"
+)
+
+// schemaSet makes JSON schemas of the types that requests and answers have; structs
+// become components.
+type schemaSet struct{ components object }
+
+func newSchemas() *schemaSet { return &schemaSet{components: object{}} }
+
+// componentNames are what clients see of our types.
+var componentNames = map[reflect.Type]string{
+	reflect.TypeFor[registration]():      "RegisterDeploymentRequest",
+	reflect.TypeFor[registeredView]():    "RegisterDeploymentResponse",
+	reflect.TypeFor[deploymentUpdate]():  "UpdateDeploymentRequest",
+	reflect.TypeFor[deploymentView]():    "Deployment",
+	reflect.TypeFor[serviceRevision]():   "ServiceRevision",
+	reflect.TypeFor[serviceView]():       "Service",
+	reflect.TypeFor[serviceChange]():     "ModifyServiceRequest",
+	reflect.TypeFor[retryChange]():       "ModifyRetryPolicy",
+	reflect.TypeFor[retryView]():         "RetryPolicy",
+	reflect.TypeFor[retryOverrideView](): "HandlerRetryPolicy",
+	reflect.TypeFor[handlerView]():       "Handler",
+	reflect.TypeFor[notice]():            "Info",
+	reflect.TypeFor[errorBody]():         "Error",
+	reflect.TypeFor[errorView]():         "ErrorCode",
+	reflect.TypeFor[versionView]():       "Version",
+	reflect.TypeFor[Invocation]():        "Invocation",
+	reflect.TypeFor[Page]():              "InvocationPage",
+	reflect.TypeFor[Entry]():             "JournalEntry",
+}
+
+// scalars are the types that are not printed as their kind would be.
+var scalars = map[reflect.Type]object{
+	reflect.TypeFor[Timestamp]():       {"type": "string", "format": "date-time"},
+	reflect.TypeFor[units.Duration]():  {"type": "string", "description": "duration, such as 1m 30s or PT90S", "examples": []string{"1m 30s"}},
+	reflect.TypeFor[json.RawMessage](): {"description": "any JSON value"},
+	reflect.TypeFor[json.Number]():     {"type": "number"},
+	reflect.TypeFor[ids.Deployment]():  {"type": "string", "description": "id of a deployment"},
+	reflect.TypeFor[errcode.Code]():    {"type": "string", "description": "error code; GET /errors/{code} explains it"},
+	reflect.TypeFor[Status]():          {"type": "string", "enum": statuses},
+}
+
+// describe is the schema of a value's type, or the value itself if it is a schema.
+// Answers have all fields that are never left out; requests need none.
+func (s *schemaSet) describe(value any, answer bool) object {
+	switch v := value.(type) {
+	case object:
+		return s.resolve(v, answer)
+	case reflect.Type:
+		return s.of(v, answer)
+	}
+	return s.of(reflect.TypeOf(value), answer)
+}
+
+// resolve replaces types within a hand-written schema.
+func (s *schemaSet) resolve(schema object, answer bool) object {
+	out := object{}
+	for key, value := range schema {
+		switch v := value.(type) {
+		case object:
+			out[key] = s.resolve(v, answer)
+		case reflect.Type:
+			out[key] = s.of(v, answer)
+		default:
+			out[key] = v
+		}
+	}
+	return out
+}
+
+func (s *schemaSet) of(t reflect.Type, answer bool) object {
+	if schema, known := scalars[t]; known {
+		return schema
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return s.of(t.Elem(), answer)
+	case reflect.Bool:
+		return object{"type": "boolean"}
+	case reflect.String:
+		return object{"type": "string"}
+	case reflect.Float64:
+		return object{"type": "number"}
+	case reflect.Slice:
+		return object{"type": "array", "items": s.of(t.Elem(), answer)}
+	case reflect.Map:
+		return object{"type": "object", "additionalProperties": s.of(t.Elem(), answer)}
+	case reflect.Interface:
+		return object{}
+	case reflect.Struct:
+		return s.component(t, answer)
+	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
+		return object{"type": "integer", "minimum": 0}
+	}
+	return object{"type": "integer"}
+}
+
+// component puts the schema of a struct among the components and refers to it.
+func (s *schemaSet) component(t reflect.Type, answer bool) object {
+	name := componentNames[t]
+	if name == "" {
+		panic(fmt.Sprintf("%s has no name in the OpenAPI document", t))
+	}
+	ref := object{"$ref": "#/components/schemas/" + name}
+	if s.components[name] != nil {
+		return ref
+	}
+	properties, required := object{}, []string{}
+	schema := object{"type": "object", "properties": properties}
+	s.components[name] = schema // before the fields: they may refer to it
+	for field := range t.Fields() {
+		json, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		property := s.of(field.Type, answer)
+		omitted := options != ""
+		if answer && field.Type.Kind() == reflect.Pointer && !omitted {
+			property = object{"anyOf": []object{property, {"type": "null"}}}
+		}
+		properties[json] = described(name+"."+json, property)
+		if answer && !omitted {
+			required = append(required, json)
+		}
+	}
+	if len(required) > 0 {
+		schema["required"] = required
+	}
+	return ref
+}
+
+// described adds the description of a field to its schema.
+func described(field string, schema object) object {
+	if special, ok := specialFields[field]; ok {
+		schema = special
+	}
+	text := fieldMeanings[field]
+	if text == "" {
+		return schema
+	}
+	out := object{"description": text}
+	for key, value := range schema {
+		if key != "description" {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+func statusText(status int) string { return strconv.Itoa(status) }

@@ -1,0 +1,146 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/metadata"
+	"platform/partition/machine"
+)
+
+// serviceOpenAPI answers with the description of the calls of a service.
+func (s *Server) serviceOpenAPI(c echo.Context) error {
+	service, err := findService(s.registry.Schemas(), c)
+	if err != nil {
+		return err
+	}
+	ingress := strings.TrimSuffix(s.ingressEndpoint(c.Request()), "/")
+	return answer(c, http.StatusOK, describeService(service, s.cfg.Defaults(), ingress))
+}
+
+// describeService makes an OpenAPI document of what the ingress at that address takes
+// for a service. Private handlers cannot be called there and are left out.
+func describeService(service *metadata.Service, defaults *metadata.Defaults, ingress string) object {
+	d := serviceDocument{service: service, paths: object{}, schemas: object{"PlatformError": ingressError}}
+	for _, h := range service.Handlers {
+		if metadata.Effective(h, service, defaults).Public {
+			d.add(h)
+		}
+	}
+	return object{
+		"openapi": openAPIVersion,
+		"info":    object{"title": service.Name, "version": fmt.Sprint(service.Revision), "description": service.Documentation},
+		"servers": []object{{"url": ingress, "description": "ingress"}},
+		"tags": []object{
+			{"name": tagCall, "description": "Call a handler and wait for its result"},
+			{"name": tagSend, "description": "Hand over an invocation without waiting for its result"},
+			{"name": tagAttach, "description": "Wait for the result of an invocation"},
+			{"name": tagOutput, "description": "Get the result of an invocation, if it is there"},
+		},
+		"paths":      d.paths,
+		"components": object{"schemas": d.schemas, "parameters": ingressParameters, "responses": ingressResponses},
+	}
+}
+
+// Groups of calls.
+const (
+	tagCall   = "Call"
+	tagSend   = "Send"
+	tagAttach = "Attach"
+	tagOutput = "Get Output"
+)
+
+// serviceDocument collects the paths of a service.
+type serviceDocument struct {
+	service *metadata.Service
+	paths   object
+	schemas object
+}
+
+// add describes the ways to call one handler.
+func (d *serviceDocument) add(h *metadata.Handler) {
+	at, parameters := "/"+d.service.Name, []object{}
+	if h.Type.Keyed() {
+		at, parameters = at+"/{key}", append(parameters, refer("parameters", "key"))
+	}
+	request, result := d.request(h), d.response(h)
+	if h.Type != machine.WorkflowRun {
+		parameters = append(parameters, refer("parameters", "idempotencyKeyHeader"))
+	}
+	call := d.operation(h, tagCall, h.Documentation, parameters, result)
+	send := d.operation(h, tagSend, h.Documentation, append(parameters[:len(parameters):len(parameters)], refer("parameters", "delay")), nil)
+	if request != nil {
+		call["requestBody"], send["requestBody"] = request, request
+	}
+	d.paths["/platform/call"+at+"/"+h.Name] = object{"post": call}
+	d.paths["/platform/send"+at+"/"+h.Name] = object{"post": send}
+
+	var known string // the path that names an invocation
+	known, parameters = "/platform/workflow"+at, []object{refer("parameters", "key")}
+	if h.Type != machine.WorkflowRun {
+		known = "/platform/invocation" + at + "/" + h.Name + "/{idempotencyKey}"
+		parameters = []object{refer("parameters", "idempotencyKeyPath")}
+		if h.Type.Keyed() {
+			parameters = append(parameters, refer("parameters", "key"))
+		}
+	}
+	d.paths[known+"/attach"] = object{"get": d.operation(h, tagAttach, "", parameters, result)}
+	d.paths[known+"/output"] = object{"get": d.operation(h, tagOutput, "", parameters, result)}
+}
+
+// operation describes one way to reach a handler. A send has no result.
+func (d *serviceDocument) operation(h *metadata.Handler, tag, documentation string, parameters []object, result object) object {
+	answers := object{"default": refer("responses", "GenericError")}
+	switch {
+	case tag == tagSend:
+		answers["202"] = refer("responses", "Send")
+		answers["200"] = refer("responses", "Send")
+	default:
+		answers["200"] = result
+	}
+	switch tag {
+	case tagOutput:
+		answers["470"] = refer("responses", "InvocationNotReadyError")
+		fallthrough
+	case tagAttach:
+		answers["404"] = refer("responses", "InvocationNotFoundError")
+	}
+	described := object{
+		"tags": []string{tag}, "operationId": strings.ToLower(strings.ReplaceAll(tag, " ", "-")) + "-" + h.Name, "parameters": parameters,
+		"summary": tag + " " + d.service.Name + "/" + h.Name, "responses": answers,
+	}
+	if documentation != "" {
+		described["description"] = documentation
+	}
+	return described
+}
+
+// request describes the body that a handler takes, nil if it takes none.
+func (d *serviceDocument) request(h *metadata.Handler) object {
+	in := &h.Input
+	contentType := in.ContentType
+	if in.Any || contentType == "" && in.Required {
+		contentType = "*/*"
+	}
+	if contentType == "" {
+		return nil
+	}
+	return object{
+		"required": in.Required && !in.Any,
+		"content":  object{contentType: d.media(h.Name+"Input", in.JSONSchema)},
+	}
+}
+
+// response describes a result.
+func (d *serviceDocument) response(h *metadata.Handler) object {
+	described := object{"description": "The result", "headers": resultHeaders}
+	if h.Output.ContentType != "" {
+		described["content"] = object{h.Output.ContentType: d.media(h.Name+"Output", h.Output.JSONSchema)}
+	}
+	return described
+}
+
+func refer(kind, name string) object { return object{"$ref": "#/components/" + kind + "/" + name} }

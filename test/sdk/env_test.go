@@ -18,6 +18,9 @@ import (
 // limit is how long anything that a case waits for may take.
 const limit = 45 * time.Second
 
+// tick is how often a condition is looked at.
+const tick = 20 * time.Millisecond
+
 // testCase holds one feature against the services of one language.
 type testCase struct {
 	name string
@@ -27,6 +30,7 @@ type testCase struct {
 // env is what a case works with.
 type env struct {
 	*testing.T
+	suite    *suite
 	lang     string
 	langs    []string // all that are running
 	server   *harness.Server
@@ -136,4 +140,36 @@ func (e *env) failed(answer harness.Answer, status int) failure {
 	require.NoError(e, json.Unmarshal(answer.Body, &f))
 	require.Equal(e, f.Source, answer.Source(), "header and body must name the same source")
 	return f
+}
+
+// begin invokes the handler one-way in a way that its result is kept, and returns
+// the id of the invocation.
+func (e *env) begin(path string, in any) string {
+	e.Helper()
+	return e.send(path, in, "idempotency-key", e.id("begin", path)).InvocationID
+}
+
+// result waits for the result of an invocation, which must succeed.
+func (e *env) result(id string, out any) {
+	e.Helper()
+	require.NoError(e, e.attach(id).Decode(out))
+}
+
+// refused waits for the terminal error of an invocation.
+func (e *env) refused(id string, status int) failure {
+	e.Helper()
+	answer, err := e.server.Client.Attach(e.bounded(), id)
+	require.NoError(e, err)
+	return e.failed(answer, status)
+}
+
+// offering returns the running languages that have the feature.
+func (e *env) offering(feature string) []string {
+	var names []string
+	for _, l := range e.suite.langs {
+		if l.offers(feature) {
+			names = append(names, l.name)
+		}
+	}
+	return names
 }

@@ -1,12 +1,7 @@
 package sdk
 
 import (
-	"maps"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,135 +9,128 @@ import (
 	"platform/test/harness"
 )
 
-// variation is one way for the server to drive the same services.
-type variation struct {
-	name    string
-	server  map[string]string // configuration of the server
-	service map[string]string // environment of the services
-	http11  bool              // register for HTTP/1.1, hence request-response
+// theme is a list of cases about one thing.
+type theme struct {
+	name     string
+	feature  string // that a language must offer, "" if none
+	protocol int    // least version that has it
+	cases    []testCase
 }
 
-var variations = []variation{
-	{name: "default"},
-	// Every await that is not satisfied at once suspends the invocation.
-	{name: "suspend", server: map[string]string{"WORKER__INVOKER__INACTIVITY_TIMEOUT": "0s"}},
-	// The services ask for lazy state.
-	{name: "lazy-state", service: map[string]string{"LAZY_STATE": "1"}},
-	// The server sends no state along, or only the few keys that fit.
-	{name: "no-eager-state", server: map[string]string{"WORKER__INVOKER__EAGER_STATE_SIZE_LIMIT": "0"}},
-	{name: "partial-state", server: map[string]string{"WORKER__INVOKER__EAGER_STATE_SIZE_LIMIT": "24"}},
-	// The services take the whole request before they answer.
-	{name: "request-response", service: map[string]string{"BIDI": "0"}},
+// themes run together: their cases use services, keys and records of their own.
+var themes = []theme{
+	{name: "echo", cases: echoCases},
+	{name: "steps", cases: stepCases},
+	{name: "calls", cases: callCases},
+	{name: "state", cases: stateCases},
+	{name: "ingress", cases: ingressCases},
+	{name: "utils", cases: utilCases},
+	{name: "failures", cases: failureCases},
+	{name: "exhaust-time", feature: "exhaust-time", cases: exhaustTimeCases},
+	{name: "step-retry-delay", feature: "step-retry-delay", cases: retryDelayCases},
+	{name: "metadata", feature: "metadata", protocol: 6, cases: metadataCases},
+	{name: "retry-policy", feature: "retry-policy", cases: retryPolicyCases},
+	{name: "awakeables", cases: awakeableCases},
+	{name: "workflows", cases: flowCases},
+	{name: "signals", feature: "signals", cases: signalCases},
+	{name: "attach", feature: "attach", cases: attachCases},
+	{name: "cancel", cases: cancelCases},
+	{name: "cancel-by-handler", feature: "cancel", cases: cancelByHandlerCases},
+	{name: "kill", cases: killCases},
+	{name: "drift", cases: driftCases},
+	{name: "mismatch-behavior", feature: "mismatch-behavior", protocol: 7, cases: mismatchCases},
+	{name: "pause-error", feature: "pause-error", protocol: 7, cases: pauseErrorCases},
+	{name: "combinators", cases: combinatorCases},
+	{name: "combinator-any", feature: "combinator-any", cases: anyCases},
+	{name: "combinator-all", feature: "combinator-all", cases: allCases},
+	{name: "nested-combinators", feature: "nested-combinators", cases: nestedCases},
+	{name: "operator", cases: operatorCases},
 }
 
-// chosen returns the variations that SDK_VARIATIONS names.
-func chosen(t *testing.T) []variation {
-	names := os.Getenv("SDK_VARIATIONS")
-	switch names {
-	case "":
-		return variations[:1]
-	case "all":
-		return variations
-	}
-	var out []variation
-	for _, name := range strings.Split(names, ",") {
-		i := slices.IndexFunc(variations, func(v variation) bool { return v.name == name })
-		require.GreaterOrEqual(t, i, 0, "SDK_VARIATIONS names the unknown variation %q", name)
-		out = append(out, variations[i])
-	}
-	return out
-}
-
-// language starts the test services of one SDK.
-type language struct {
-	name    string // prefix of the service names
-	command func(t *testing.T) []string
-}
-
-var languages = []language{
-	{name: "Go", command: func(t *testing.T) []string {
-		bin, err := harness.Build("platform/test/sdk/services/go")
-		require.NoError(t, err)
-		return []string{bin}
-	}},
-	{name: "Ts", command: func(t *testing.T) []string {
-		return []string{"node", "src/main.js"}
-	}},
-}
-
-// available returns the languages whose toolchain is there. In CI all must be.
-func available() (found []language, missing string) {
-	found = languages[:1]
-	if _, err := exec.LookPath("node"); err != nil {
-		return found, "node is not installed"
-	}
-	if _, err := os.Stat("services/ts/node_modules/@restatedev/restate-sdk"); err != nil {
-		return found, "the SDK is not installed: run make ts-deps"
-	}
-	return languages, ""
+// lonely themes run one case after the other: they kill what the others use.
+var lonely = []theme{
+	{name: "crash", cases: crashCases},
+	{name: "upgrade", cases: upgradeCases}, // the last: new work goes to the new version
 }
 
 func TestServicesOfEverySDK(t *testing.T) {
-	langs, missing := available()
-	if missing != "" {
-		require.Empty(t, os.Getenv("CI"), "TypeScript services: %s", missing)
-	}
+	langs := available(t)
 	for _, v := range chosen(t) {
-		t.Run(v.name, func(t *testing.T) {
-			if missing != "" {
-				t.Run("Ts", func(t *testing.T) { t.Skipf("TypeScript services: %s", missing) })
-			}
-			runVariation(t, v, langs)
-		})
+		t.Run(v.name, func(t *testing.T) { runVariation(t, v, langs) })
 	}
+}
+
+// suite is one server with the services of all languages.
+type suite struct {
+	variation variation
+	langs     []language
+	names     []string // of langs
+	server    *harness.Server
+	services  map[string]*harness.Service
+	recorder  *harness.Recorder
+	matrix    *matrix
 }
 
 // runVariation starts one server with the services of all languages and holds
 // every case against each of them.
 func runVariation(t *testing.T, v variation, langs []language) {
-	recorder := harness.RecorderFor(t)
-	server := harness.ServerFor(t, v.server)
-	services := map[string]*harness.Service{}
+	if v.prepare != nil {
+		v.prepare(t, &v)
+	}
+	s := &suite{variation: v, services: map[string]*harness.Service{}, recorder: harness.RecorderFor(t), matrix: newMatrix()}
+	s.server = harness.ServerFor(t, v.server)
 	for _, l := range langs {
-		services[l.name] = startLanguage(t, l, v, recorder)
-		require.NoError(t, server.Register(t.Context(), services[l.name].URI(), v.http11))
+		if !l.offers(v.feature) {
+			s.matrix.exclude(l.name, v.name, l.lacks[v.feature])
+			continue
+		}
+		s.langs = append(s.langs, l)
+		s.names = append(s.names, l.name)
+		service := l.start(t, s.recorder, v.service)
+		s.services[l.name] = service
+		require.NoError(t, s.server.Register(t.Context(), s.address(t, service), v.http11))
 	}
-	langNames := slices.Sorted(maps.Keys(services))
-
-	for _, group := range []struct {
-		name     string
-		cases    []testCase
-		parallel bool
-	}{
-		{"together", slices.Concat(echoCases, stepCases, callCases, stateCases, ingressCases), true},
-		{"alone", crashCases, false}, // they kill processes that the others use
-	} {
-		t.Run(group.name, func(t *testing.T) {
-			for _, name := range langNames {
-				for _, c := range group.cases {
-					t.Run(name+"/"+c.name, func(t *testing.T) {
-						if group.parallel {
-							t.Parallel()
-						}
-						c.run(&env{T: t, lang: name, langs: langNames, server: server, service: services[name], recorder: recorder})
-					})
-				}
-			}
-		})
+	if len(s.langs) == 0 {
+		t.Logf("no language offers %s:\n%s", v.feature, s.matrix)
+		return
 	}
+	t.Run("together", func(t *testing.T) { s.run(t, themes, true) })
+	t.Run("alone", func(t *testing.T) { s.run(t, lonely, false) })
+	t.Logf("%s:\n%s", v.name, s.matrix)
 }
 
-func startLanguage(t *testing.T, l language, v variation, recorder *harness.Recorder) *harness.Service {
-	opts := harness.ServiceOptions{
-		Name:    "service-" + strings.ToLower(l.name),
-		Command: l.command(t),
-		Env:     map[string]string{"RECORDER": recorder.URL()},
+// address is where the server is told to find the service.
+func (s *suite) address(t *testing.T, service *harness.Service) string {
+	if s.variation.protocol == 5 {
+		return older(t, service.URI(), 5)
 	}
-	if l.name == "Ts" {
-		dir, err := filepath.Abs("services/ts")
-		require.NoError(t, err)
-		opts.WorkDir = dir
+	return service.URI()
+}
+
+// run holds the themes that apply against every language.
+func (s *suite) run(t *testing.T, themes []theme, parallel bool) {
+	v := s.variation
+	for _, th := range themes {
+		if v.themes != nil && !slices.Contains(v.themes, th.name) || th.protocol > v.version() {
+			continue
+		}
+		for _, l := range s.langs {
+			if !l.offers(th.feature) {
+				s.matrix.exclude(l.name, th.name, l.lacks[th.feature])
+				continue
+			}
+			for _, c := range th.cases {
+				t.Run(l.name+"/"+th.name+"/"+c.name, func(t *testing.T) {
+					if parallel {
+						t.Parallel()
+					}
+					s.matrix.measure(t, l.name, th.name)
+					c.run(&env{
+						T: t, suite: s, lang: l.name, langs: s.names,
+						server: s.server, service: s.services[l.name], recorder: s.recorder,
+					})
+				})
+			}
+		}
 	}
-	maps.Copy(opts.Env, v.service)
-	return harness.ServiceFor(t, opts)
 }

@@ -1,0 +1,118 @@
+package sdk
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/test/sdk/contract"
+)
+
+// awaiting starts a handler that awaits n awakeables and returns its invocation
+// and the ids that it published.
+func (e *env) awaiting(name string, n int) (id string, awakeables []string) {
+	e.Helper()
+	in := contract.Await{ID: e.id(name), N: n}
+	id = e.send(e.path("Awakeables", "await"), in, "idempotency-key", e.id(name)).InvocationID
+	return id, e.recorded(in.ID, n)
+}
+
+// complete completes an awakeable over HTTP and returns the status.
+func (e *env) complete(awakeable, verb, body string) int {
+	e.Helper()
+	path := e.server.Target.Prefix + "/awakeables/" + awakeable + "/" + verb
+	answer, err := e.server.Client.Post(e.bounded(), path, []byte(body))
+	require.NoError(e, err)
+	return answer.Status
+}
+
+// resolve resolves an awakeable over HTTP, which must be accepted.
+func (e *env) resolve(awakeable, value string) {
+	e.Helper()
+	require.Equal(e, http.StatusAccepted, e.complete(awakeable, "resolve", strconv.Quote(value)))
+}
+
+func came(values ...string) []contract.Outcome {
+	out := make([]contract.Outcome, len(values))
+	for i, v := range values {
+		out[i].Value = v
+	}
+	return out
+}
+
+var awakeableCases = []testCase{
+	{"an awakeable is resolved over HTTP", func(e *env) {
+		id, awakeables := e.awaiting("", 1)
+		e.resolve(awakeables[0], "größe ✓")
+		var out []contract.Outcome
+		e.result(id, &out)
+		require.Equal(e, came("größe ✓"), out)
+		e.recorded(e.id(""), 1)
+	}},
+	{"an awakeable is rejected over HTTP", func(e *env) {
+		id, awakeables := e.awaiting("", 1)
+		require.Equal(e, http.StatusAccepted, e.complete(awakeables[0], "reject", "no way"))
+		var out []contract.Outcome
+		e.result(id, &out)
+		require.Equal(e, []contract.Outcome{{Code: 500, Message: "no way"}}, out)
+	}},
+	{"several awakeables are completed in any order", func(e *env) {
+		id, awakeables := e.awaiting("", 4)
+		e.resolve(awakeables[2], "c")
+		e.resolve(awakeables[0], "a")
+		require.Equal(e, http.StatusAccepted, e.complete(awakeables[3], "reject", "d"))
+		e.resolve(awakeables[1], "b")
+		var out []contract.Outcome
+		e.result(id, &out)
+		require.Equal(e, append(came("a", "b", "c"), contract.Outcome{Code: 500, Message: "d"}), out)
+	}},
+	{"the first completion counts", func(e *env) {
+		id, awakeables := e.awaiting("", 2)
+		e.resolve(awakeables[1], "first")
+		e.resolve(awakeables[1], "second")
+		require.Equal(e, http.StatusAccepted, e.complete(awakeables[1], "reject", "third"))
+		e.resolve(awakeables[0], "go")
+		var out []contract.Outcome
+		e.result(id, &out)
+		require.Equal(e, came("go", "first"), out)
+		e.resolve(awakeables[0], "too late")
+	}},
+	{"handlers of every language complete awakeables", func(e *env) {
+		for _, lang := range e.langs {
+			id, awakeables := e.awaiting(lang, 2)
+			path := lang + "Awakeables/complete"
+			e.call(path, contract.Completion{Awakeable: awakeables[0], Value: "from " + lang}, nil)
+			e.call(path, contract.Completion{Awakeable: awakeables[1], Reject: "no from " + lang}, nil)
+			var out []contract.Outcome
+			e.result(id, &out)
+			require.Equal(e, []contract.Outcome{{Value: "from " + lang}, {Code: 500, Message: "no from " + lang}}, out)
+		}
+	}},
+	{"an object of every language holds an awakeable for another", func(e *env) {
+		for _, lang := range e.langs {
+			key := e.id(lang)
+			in := contract.Delegate{Holder: lang + "Holder", Key: key}
+			id := e.send(e.path("Awakeables", "delegate"), in, "idempotency-key", key).InvocationID
+			holder := lang + "Holder/" + key + "/"
+			require.Eventually(e, func() (held bool) {
+				e.call(holder+"has", nil, &held)
+				return held
+			}, limit, tick)
+			e.call(holder+"complete", contract.Completion{Value: "by " + lang}, nil)
+			var out string
+			e.result(id, &out)
+			require.Equal(e, "by "+lang, out)
+			e.failed(e.try(holder+"complete", contract.Completion{}), http.StatusNotFound)
+		}
+	}},
+	{"an id that is none is refused, one that is unknown is not", func(e *env) {
+		require.Equal(e, http.StatusBadRequest, e.complete("sign_1nonsense", "resolve", `"x"`))
+		require.Equal(e, http.StatusBadRequest, e.complete("inv_1nonsense", "reject", "x"))
+		_, awakeables := e.awaiting("", 1)
+		last := awakeables[0][len(awakeables[0])-1:]
+		other := map[bool]string{true: "Q", false: "g"}[last != "Q"]
+		require.Equal(e, http.StatusAccepted, e.complete(awakeables[0][:len(awakeables[0])-1]+other, "resolve", `"x"`))
+		e.resolve(awakeables[0], "x")
+	}},
+}

@@ -1,0 +1,179 @@
+package sdk
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/test/harness"
+	"platform/test/sdk/contract"
+)
+
+// flow starts a run of the workflow with this key.
+func (e *env) flow(key string, promises ...string) harness.Sent {
+	e.Helper()
+	return e.send(e.path("Flow", key, "run"), contract.Flow{ID: key, Promises: promises, Text: "text of " + key})
+}
+
+// fulfil completes a promise and returns what the workflow says to it.
+func (e *env) fulfil(key string, in contract.Completion) contract.Failure {
+	e.Helper()
+	var f contract.Failure
+	e.call(e.path("Flow", key, "complete"), in, &f)
+	return f
+}
+
+// peek tells what a promise has come to.
+func (e *env) peek(key, promise string) contract.Outcome {
+	e.Helper()
+	var o contract.Outcome
+	e.call(e.path("Flow", key, "peek"), promise, &o)
+	return o
+}
+
+// flowResult asks for the result of a run by the workflow's key.
+func (e *env) flowResult(key, verb string) harness.Answer {
+	e.Helper()
+	answer, err := e.server.Client.Get(e.bounded(), e.server.Target.Prefix+"/workflow/"+e.lang+"Flow/"+key+"/"+verb)
+	require.NoError(e, err)
+	return answer
+}
+
+// text reads the workflow's state "text" beside the run.
+func (e *env) text(key string) contract.OpResult {
+	e.Helper()
+	var out contract.OpResult
+	e.call(e.path("Flow", key, "text"), nil, &out)
+	return out
+}
+
+var flowCases = []testCase{
+	{"a run waits for a promise that a shared handler resolves", func(e *env) {
+		key := e.id()
+		sent := e.flow(key, "p")
+		e.recorded(key, 1)
+		require.Equal(e, contract.Outcome{}, e.peek(key, "p"))
+		e.failed(e.flowResult(key, "output"), 470)
+		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Value: "größe"}))
+		var out []string
+		e.result(sent.InvocationID, &out)
+		require.Equal(e, []string{"größe"}, out)
+		require.Equal(e, contract.Outcome{Index: 1, Value: "größe"}, e.peek(key, "p"))
+		for _, verb := range []string{"attach", "output"} {
+			require.NoError(e, e.flowResult(key, verb).Decode(&out), verb)
+			require.Equal(e, []string{"größe"}, out)
+		}
+		e.recorded(key, 1)
+	}},
+	{"a promise is resolved before the run begins", func(e *env) {
+		key := e.id()
+		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Value: "early"}))
+		require.Equal(e, contract.Outcome{Index: 1, Value: "early"}, e.peek(key, "p"))
+		var out []string
+		e.result(e.flow(key, "p").InvocationID, &out)
+		require.Equal(e, []string{"early"}, out)
+	}},
+	{"promises are awaited one after the other", func(e *env) {
+		key := e.id()
+		sent := e.flow(key, "a", "b", "c")
+		for _, name := range []string{"b", "a", "c"} {
+			require.Zero(e, e.fulfil(key, contract.Completion{Promise: name, Value: "value " + name}))
+		}
+		var out []string
+		e.result(sent.InvocationID, &out)
+		require.Equal(e, []string{"value a", "value b", "value c"}, out)
+	}},
+	{"a rejected promise fails the run", func(e *env) {
+		key := e.id()
+		sent := e.flow(key, "p")
+		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Reject: "no way"}))
+		require.Equal(e, "no way", e.refused(sent.InvocationID, 500).Message)
+		e.failed(e.flowResult(key, "attach"), 500)
+	}},
+	{"a promise is completed once", func(e *env) {
+		key := e.id()
+		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Value: "first"}))
+		require.Equal(e, http.StatusConflict, e.fulfil(key, contract.Completion{Promise: "p", Value: "second"}).Code)
+		require.Equal(e, http.StatusConflict, e.fulfil(key, contract.Completion{Promise: "p", Reject: "third"}).Code)
+		require.Equal(e, contract.Outcome{Index: 1, Value: "first"}, e.peek(key, "p"))
+	}},
+	{"shared handlers wait for the same promise beside the run", func(e *env) {
+		key := e.id()
+		sent := e.flow(key, "p")
+		e.recorded(key, 1)
+		waiters := make([]string, 3)
+		for i := range waiters {
+			waiters[i] = e.send(e.path("Flow", key, "await"), "p", "idempotency-key", e.id("waiter", string(rune('a'+i)))).InvocationID
+		}
+		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Value: "to all"}))
+		for _, id := range waiters {
+			var out string
+			e.result(id, &out)
+			require.Equal(e, "to all", out)
+		}
+		e.attach(sent.InvocationID)
+	}},
+	{"shared handlers read the state before, during and after the run", func(e *env) {
+		key := e.id()
+		require.Equal(e, absent, e.text(key))
+		sent := e.flow(key, "p")
+		require.Eventually(e, func() bool { return e.text(key).Value == "text of "+key }, limit, tick)
+		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Value: "v"}))
+		e.attach(sent.InvocationID)
+		require.Equal(e, value("text of "+key), e.text(key))
+	}},
+	{"a key runs once, however often it is started", func(e *env) {
+		key := e.id()
+		first := e.flow(key, "p")
+		require.Equal(e, "Accepted", first.Status)
+		second := e.flow(key, "other")
+		require.Equal(e, "PreviouslyAccepted", second.Status)
+		require.Equal(e, first.InvocationID, second.InvocationID)
+		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Value: "v"}))
+		e.attach(first.InvocationID)
+		require.Equal(e, "PreviouslyAccepted", e.flow(key, "p").Status)
+		e.recorded(key, 1)
+	}},
+	{"keys have promises and state of their own", func(e *env) {
+		a, b := e.id("a"), e.id("b")
+		first, second := e.flow(a, "p"), e.flow(b, "p")
+		require.Zero(e, e.fulfil(a, contract.Completion{Promise: "p", Value: "of a"}))
+		e.attach(first.InvocationID)
+		require.Equal(e, contract.Outcome{}, e.peek(b, "p"))
+		require.Zero(e, e.fulfil(b, contract.Completion{Promise: "p", Value: "of b"}))
+		var out []string
+		e.result(second.InvocationID, &out)
+		require.Equal(e, []string{"of b"}, out)
+	}},
+	{"many wait for one promise", func(e *env) {
+		key := e.id()
+		const n = 12
+		go func() {
+			e.recorder.Await(e.Context(), key, 1, limit)
+			_, _ = e.server.Client.Call(e.Context(), e.path("Flow", key, "complete"), []byte(`{"promise":"p","value":"v"}`))
+		}()
+		e.flow(key, "p")
+		answers := e.together(n, func(ctx context.Context, _ int) (harness.Answer, error) {
+			return e.server.Client.Call(ctx, e.path("Flow", key, "await"), []byte(`"p"`))
+		})
+		for _, a := range answers {
+			require.Equal(e, `"v"`, string(a.Body))
+		}
+	}},
+	{"workflows are called by handlers of every language", func(e *env) {
+		for _, lang := range e.langs {
+			key := e.id(lang)
+			var f contract.Failure
+			e.call(e.path("Caller", "call"), e.order(lang, "Flow", key, "complete", contract.Completion{Promise: "p", Value: "v"}), &f)
+			require.Zero(e, f)
+			var out []string
+			e.call(e.path("Caller", "call"), e.order(lang, "Flow", key, "run", contract.Flow{ID: key, Promises: []string{"p"}}), &out)
+			require.Equal(e, []string{"v"}, out)
+		}
+	}},
+	{"an idempotency key does not go with a run", func(e *env) {
+		answer := e.try(e.path("Flow", e.id(), "run"), contract.Flow{ID: e.id()}, "idempotency-key", e.id())
+		require.Equal(e, "ingress", e.failed(answer, http.StatusBadRequest).Source)
+	}},
+}

@@ -1,0 +1,78 @@
+package sdk
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+)
+
+// older stands before a service and claims that it knows no later protocol than
+// version. Everything else passes through, in both directions at once.
+func older(t *testing.T, uri string, version int) string {
+	target, err := url.Parse(uri)
+	require.NoError(t, err)
+	transport := &http2.Transport{
+		AllowHTTP: true,
+		DialTLSContext: func(ctx context.Context, network, addr string, _ *tls.Config) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, network, addr)
+		},
+	}
+	proxy := &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:     transport,
+		FlushInterval: -1, // every message at once
+		ModifyResponse: func(r *http.Response) error {
+			if !strings.Contains(r.Header.Get("content-type"), "endpointmanifest") {
+				return nil
+			}
+			return claim(r, version)
+		},
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
+			panic(http.ErrAbortHandler) // the service broke off, so does the proxy
+		},
+	}
+	server := httptest.NewUnstartedServer(proxy)
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+		transport.CloseIdleConnections()
+	})
+	return server.URL
+}
+
+// claim writes version into a manifest.
+func claim(r *http.Response, version int) error {
+	var manifest map[string]any
+	if err := json.NewDecoder(r.Body).Decode(&manifest); err != nil {
+		return err
+	}
+	if err := r.Body.Close(); err != nil {
+		return err
+	}
+	manifest["maxProtocolVersion"] = version
+	raw, err := json.Marshal(manifest)
+	if err != nil {
+		return err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(raw))
+	r.ContentLength = int64(len(raw))
+	r.Header.Set("content-length", strconv.Itoa(len(raw)))
+	return nil
+}

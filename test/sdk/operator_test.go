@@ -1,0 +1,131 @@
+package sdk
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/test/sdk/contract"
+)
+
+// restarted starts an ended invocation as a new one and returns its id.
+func (e *env) restarted(id, query string) string {
+	e.Helper()
+	answer := e.operated(id, "restart-as-new"+query)
+	var out struct {
+		ID string `json:"new_invocation_id"`
+	}
+	require.NoError(e, json.Unmarshal(answer.Body, &out))
+	require.NotEqual(e, id, out.ID)
+	return out.ID
+}
+
+var operatorCases = []testCase{
+	{"a paused invocation does nothing until it is resumed", func(e *env) {
+		id := e.begin(e.path("Steps", "flaky"), contract.Step{ID: e.id(), Fail: 1_000_000})
+		e.recorder.Await(e.Context(), e.id(), 2, limit)
+		e.operated(id, "pause")
+		e.becomes(id, "paused")
+		before := len(e.recorder.Values(e.id()))
+		require.Equal(e, http.StatusOK, e.operate(id, "pause").Status, "it is paused already")
+		require.Equal(e, before, len(e.recorder.Values(e.id())))
+		e.operated(id, "resume")
+		e.recorder.Await(e.Context(), e.id(), before+1, limit)
+		e.operated(id, "kill")
+		e.refused(id, http.StatusConflict)
+		e.recorded(e.id("step"), 1)
+	}},
+	{"what has ended is not paused, resumed or purged twice", func(e *env) {
+		id := e.begin(e.path("Utils", "say"), contract.Say{Value: "v"})
+		e.attach(id)
+		require.Equal(e, http.StatusConflict, e.operate(id, "pause").Status)
+		require.Equal(e, http.StatusConflict, e.operate(id, "resume").Status)
+		e.operated(id, "purge")
+		require.Equal(e, http.StatusNotFound, e.operate(id, "purge").Status)
+	}},
+	{"what runs is not purged", func(e *env) {
+		id := e.blocked(e.id(), contract.Block{In: "awakeable"})
+		for _, operation := range []string{"purge", "purge-journal", "restart-as-new"} {
+			require.Equal(e, http.StatusConflict, e.operate(id, operation).Status, operation)
+		}
+		e.operated(id, "kill")
+	}},
+	{"a purged result is forgotten and its key runs again", func(e *env) {
+		step := contract.Step{ID: e.id()}
+		first := e.call(e.path("Steps", "once"), step, nil, "idempotency-key", e.id())
+		e.operated(first.ID(), "purge")
+		answer, err := e.server.Client.Output(e.bounded(), first.ID())
+		require.NoError(e, err)
+		e.failed(answer, http.StatusNotFound)
+		second := e.call(e.path("Steps", "once"), step, nil, "idempotency-key", e.id())
+		require.Equal(e, first.ID(), second.ID())
+		require.Equal(e, "2", string(second.Body))
+	}},
+	{"a purged workflow runs again, without state and promises", func(e *env) {
+		key := e.id()
+		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Value: "first"}))
+		id := e.flow(key, "p").InvocationID
+		e.attach(id)
+		e.operated(id, "purge")
+		require.Equal(e, contract.Outcome{}, e.peek(key, "p"))
+		require.Equal(e, absent, e.text(key))
+		require.Equal(e, "Accepted", e.flow(key, "p").Status)
+		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Value: "second"}))
+		var out []string
+		e.result(id, &out)
+		require.Equal(e, []string{"second"}, out)
+	}},
+	{"without its journal a result is still there", func(e *env) {
+		id := e.begin(e.path("Utils", "say"), contract.Say{Value: "v"})
+		e.attach(id)
+		e.operated(id, "purge-journal")
+		require.Equal(e, `"v"`, string(e.attach(id).Body))
+		require.Equal(e, http.StatusGone, e.operate(id, "restart-as-new").Status)
+	}},
+	{"an ended invocation is started again as a new one", func(e *env) {
+		id := e.begin(e.path("Steps", "once"), contract.Step{ID: e.id()})
+		require.Equal(e, "1", string(e.attach(id).Body))
+		again := e.restarted(id, "")
+		require.Equal(e, "2", string(e.attach(again).Body))
+		require.Equal(e, "1", string(e.attach(id).Body))
+	}},
+	{"an invocation starts again from the middle of its journal", func(e *env) {
+		step := contract.Step{ID: e.id(), N: 3}
+		id := e.begin(e.path("Steps", "many"), step)
+		require.Equal(e, "3", string(e.attach(id).Body))
+		again := e.restarted(id, "?from=2") // input, first step and its result
+		require.Equal(e, "3", string(e.attach(again).Body))
+		require.Equal(e, []string{"0", "1", "2", "1", "2"}, e.recorded(e.id(), 5))
+		require.Equal(e, http.StatusBadRequest, e.operate(id, "restart-as-new?from=99").Status)
+	}},
+	{"a workflow is not started again as a new one", func(e *env) {
+		key := e.id()
+		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Value: "v"}))
+		id := e.flow(key, "p").InvocationID
+		e.attach(id)
+		require.Equal(e, http.StatusUnprocessableEntity, e.operate(id, "restart-as-new").Status)
+	}},
+	{"what is delayed is too early for a resume or a restart", func(e *env) {
+		id := e.send(e.path("Utils", "say")+"?delay=1h", contract.Say{}, "idempotency-key", e.id()).InvocationID
+		e.becomes(id, "scheduled")
+		require.Equal(e, http.StatusTooEarly, e.operate(id, "resume").Status)
+		require.Equal(e, http.StatusTooEarly, e.operate(id, "restart-as-new").Status)
+		e.operated(id, "kill")
+	}},
+	{"the server speaks the protocol that was agreed", func(e *env) {
+		id := e.begin(e.path("Utils", "say"), contract.Say{Value: "v"})
+		e.attach(id)
+		require.Equal(e, e.protocol(), e.standing(id).PinnedProtocolVersion)
+	}},
+}
+
+// protocol is the version that the server and this language agree on.
+func (e *env) protocol() int {
+	for _, l := range e.suite.langs {
+		if l.name == e.lang && l.protocol > 0 {
+			return min(l.protocol, e.suite.variation.version())
+		}
+	}
+	return e.suite.variation.version()
+}

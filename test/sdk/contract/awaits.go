@@ -53,7 +53,7 @@ type Signal struct {
 
 // Block asks Cancel/block to wait until it is cancelled.
 type Block struct {
-	ID    string `json:"id"`              // record "blocked", ID-undone the error's code
+	ID    string `json:"id"`              // record "blocked" per attempt, ID-undone the error's code
 	In    string `json:"in"`              // sleep, awakeable, call, attach, send, combined, run
 	Child string `json:"child,omitempty"` // key to call or send to
 	Catch bool   `json:"catch,omitempty"` // return the error instead of failing with it
@@ -61,7 +61,7 @@ type Block struct {
 
 // Tree asks Tree/grow for a tree of invocations whose leaves wait for ever.
 type Tree struct {
-	ID    string `json:"id"` // record the key of each node; ID-ended those that saw an error
+	ID    string `json:"id"` // record the key of each node per attempt; ID-ended those that saw an error
 	Depth int    `json:"depth"`
 	Width int    `json:"width"`
 	Send  bool   `json:"send,omitempty"` // children are sent to, not called

@@ -7,6 +7,7 @@ import (
 
 	restate "github.com/restatedev/sdk-go"
 
+	"platform/test/harness/record"
 	"platform/test/sdk/contract"
 )
 
@@ -22,7 +23,8 @@ func ping(restate.ObjectContext, restate.Void) (string, error) { return "pong", 
 
 // block waits until it is cancelled, then undoes what it did.
 func block(ctx restate.ObjectContext, in contract.Block) (contract.Failure, error) {
-	if err := tell(ctx, "blocked", in.ID, "blocked"); err != nil {
+	// Not in a step: that would be what the cancellation hits.
+	if _, err := record.Effect(ctx, in.ID, "blocked"); err != nil {
 		return contract.Failure{}, err
 	}
 	failure := waitFor(ctx, in)

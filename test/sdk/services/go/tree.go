@@ -5,6 +5,7 @@ import (
 
 	restate "github.com/restatedev/sdk-go"
 
+	"platform/test/harness/record"
 	"platform/test/sdk/contract"
 )
 
@@ -18,7 +19,7 @@ func treeObject(opts ...restate.ServiceDefinitionOption) restate.ServiceDefiniti
 // grow starts the children of a node and waits for them; leaves wait for ever.
 func grow(ctx restate.ObjectContext, in contract.Tree) (restate.Void, error) {
 	key := restate.Key(ctx)
-	if err := tell(ctx, "grow", in.ID, key); err != nil {
+	if _, err := record.Effect(ctx, in.ID, key); err != nil {
 		return restate.Void{}, err
 	}
 	err := awaitChildren(ctx, in)

@@ -17,7 +17,7 @@ import restate
 from hypercorn.asyncio import serve
 from restate.server import install_shutdown_hook
 
-from endpoint import SERVICES, recorder
+from endpoint import SERVICES
 
 # Failed attempts and lost connections are part of the tests; keep the log readable.
 VERBOSE = bool(os.environ.get("VERBOSE"))
@@ -35,17 +35,15 @@ def app():
 
 
 async def main():
-    # The SDK takes SIGTERM over from the server, so ask the SDK for it.
-    stop = asyncio.Event()
-    install_shutdown_hook(asyncio.get_running_loop(), stop.set, signal.SIGTERM)
+    # The SDK takes SIGTERM over from the server and lets go only when every attempt
+    # has; what is worth keeping is in the journals, so just end.
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        install_shutdown_hook(asyncio.get_running_loop(), lambda: os._exit(0), signum)
 
     config = hypercorn.Config()
     config.bind = [f"127.0.0.1:{os.environ['PORT']}"]
     config.errorlog = "-" if VERBOSE else None
-    try:
-        await serve(app(), config, shutdown_trigger=stop.wait)
-    finally:
-        await recorder.close()
+    await serve(app(), config, shutdown_trigger=asyncio.Event().wait)
 
 
 if __name__ == "__main__":

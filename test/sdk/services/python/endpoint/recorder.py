@@ -25,11 +25,6 @@ async def wait(gate: str | None) -> None:
         await _ask("GET", f"/gate/{gate}")
 
 
-async def close() -> None:
-    """Closes the connections to the recorder."""
-    await _client.aclose()
-
-
 async def _ask(method: str, path: str, body: str = "") -> str:
     response = await _client.request(method, _BASE + path, content=body.encode())
     if response.status_code != 200:

@@ -2,6 +2,7 @@
 import * as restate from "@restatedev/restate-sdk";
 
 import { options } from "./objects.js";
+import { record } from "./recorder.js";
 import { caught, never, quick, tell } from "./steps.js";
 
 const hour = 3_600_000;
@@ -61,7 +62,7 @@ export const cancel = restate.object({
   options,
   handlers: {
     block: async (/** @type {restate.ObjectContext} */ ctx, /** @type {Block} */ input) => {
-      await tell(ctx, "blocked", input.id, "blocked");
+      await record(input.id, "blocked"); // not in a step: that would be what the cancellation hits
       try {
         await waitFor(ctx, input);
       } catch (error) {

@@ -3,6 +3,7 @@ import * as restate from "@restatedev/restate-sdk";
 
 import { ping } from "./cancel.js";
 import { options } from "./objects.js";
+import { record } from "./recorder.js";
 import { caught, tell } from "./steps.js";
 
 /**
@@ -38,7 +39,7 @@ export const tree = restate.object({
       /** @type {restate.ObjectContext} */ ctx,
       /** @type {{id: string, depth?: number, width?: number, send?: boolean}} */ input,
     ) => {
-      await tell(ctx, "grow", input.id, ctx.key);
+      await record(input.id, ctx.key);
       try {
         await children(ctx, input);
       } catch (error) {

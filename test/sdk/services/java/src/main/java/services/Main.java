@@ -43,7 +43,19 @@ public final class Main {
             .bind(new Caller())
             .bind(new Utils())
             .bind(new Store(), object.andThen(c -> c.invocationRetryPolicy(Policies.service())))
-            .bind(new Queue(), object);
+            .bind(new Queue(), object)
+            .bind(new Awakeables())
+            .bind(new Holder(), object)
+            .bind(new Flow(), object)
+            .bind(new Cancel(), object)
+            .bind(new Tree(), object)
+            .bind(new Drift(), object.andThen(c -> c.invocationRetryPolicy(Policies.steady())))
+            .bind(
+                new Killed(), c -> c.invocationRetryPolicy(Policies.thrice(OnMaxAttempts.KILL)))
+            .bind(
+                new Paused(), c -> c.invocationRetryPolicy(Policies.thrice(OnMaxAttempts.PAUSE)))
+            .bind(new Versioned(), object)
+            .bind(new Interpreter(), object);
     if (!env("IDENTITY_KEY").isEmpty()) {
       endpoint.withRequestIdentityVerifier(
           RestateRequestIdentityVerifier.fromKey(env("IDENTITY_KEY")));

@@ -34,6 +34,26 @@ func (l *loader) applyEnv(environ []string) {
 	}
 }
 
+// applyProxyEnv applies the variables that proxies are commonly given in, where
+// neither file nor variable nor flag of ours says otherwise.
+func (l *loader) applyProxyEnv(environ []string) {
+	for name, path := range map[string]string{
+		"HTTP_PROXY": "worker.invoker.http-proxy",
+		"NO_PROXY":   "worker.invoker.no-proxy",
+	} {
+		for _, variable := range []string{name, strings.ToLower(name)} {
+			text := lookupEnv(environ, variable)
+			if text == "" || l.isSet(path) {
+				continue
+			}
+			if name == "HTTP_PROXY" && !strings.Contains(text, "://") {
+				text = "http://" + text
+			}
+			l.setText(l.byPath[path], "environment variable "+variable, text)
+		}
+	}
+}
+
 // variablePath returns the key that the variable PLATFORM_<name> stands for.
 func variablePath(name string) string {
 	if name == "LOG" {

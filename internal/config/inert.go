@@ -13,8 +13,6 @@ var inert = []string{
 	"worker.invoker.memory-limit",
 	"worker.invoker.per-invocation-memory-limit",
 	"worker.invoker.max-awaited-future-depth",
-	"worker.invoker.http-proxy",
-	"worker.invoker.no-proxy",
 }
 
 // warnInert says which settings have no effect: an operator who set a proxy or a

@@ -121,8 +121,16 @@ func TestEnvironmentForms(t *testing.T) {
 		"environment variable PLATFORM_BASEDIR is ignored: unknown key; did you mean base-dir?",
 		"flow control stays off: experimental-enable-vqueues needs experimental-enable-protocol-v7 as well",
 		"metadata-client.addresses is set (environment variable PLATFORM_METADATA_CLIENT__ADDRESSES) but has no effect in this version",
-		"worker.invoker.no-proxy is set (environment variable PLATFORM_WORKER__INVOKER__NO_PROXY) but has no effect in this version",
 	}, loaded.Warnings)
+}
+
+func TestVariablesOfProxies(t *testing.T) {
+	invoker := load(t, nil, "HTTP_PROXY=proxy:3128", "no_proxy=localhost,.internal").Config.Worker.Invoker
+	require.Equal(t, "http://proxy:3128", invoker.HTTPProxy)
+	require.Equal(t, []string{"localhost", ".internal"}, invoker.NoProxy)
+	invoker = load(t, nil, "HTTP_PROXY=http://a", "http_proxy=http://b", "PLATFORM_WORKER__INVOKER__HTTP_PROXY=http://c", "NO_PROXY=*").Config.Worker.Invoker
+	require.Equal(t, "http://c", invoker.HTTPProxy)
+	require.Equal(t, []string{"*"}, invoker.NoProxy)
 }
 
 func TestSettingsWithoutEffectAreNamed(t *testing.T) {
@@ -202,6 +210,7 @@ func TestProblemsNamePlaceKeyAndExpectation(t *testing.T) {
 		"intervals":        {file: "[default-retry-policy]\nmax-interval = '1ms'", want: "platform.toml:2: default-retry-policy.max-interval: expected a duration not below initial-interval, 500ms, got 1ms"},
 		"proxy":            {file: "worker.invoker.http-proxy = 'proxy'", want: "worker.invoker.http-proxy: expected an address"},
 		"expiration":       {file: "worker.invoker.request-identity-expiration = '1ms'", want: "worker.invoker.request-identity-expiration: expected a duration from 1s to 1d, got 1ms"},
+		"proxy scheme":     {env: "HTTP_PROXY=ftp://me:secret@proxy", want: "environment variable HTTP_PROXY: worker.invoker.http-proxy: expected an address such as http://proxy:3128, got \"ftp://me:xxxxx@proxy\""},
 		"log filter":       {env: "PLATFORM_LOG=warn,platform=loud", want: "environment variable PLATFORM_LOG: log-filter: expected levels such as warn,platform=info, got \"warn,platform=loud\""},
 		"infinite factor":  {file: "default-retry-policy.exponentiation-factor = inf", want: "expected a number, got +Inf"},
 	} {

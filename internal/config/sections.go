@@ -66,8 +66,8 @@ type Invoker struct {
 	MaxAwaitedFutureDepth      int            `key:"max-awaited-future-depth" help:"deepest nesting of awaited futures (RT0025)"`
 
 	ConnectTimeout units.Duration `key:"connect-timeout" help:"time to connect to an endpoint"`
-	HTTPProxy      string         `key:"http-proxy" help:"proxy for requests to endpoints"`
-	NoProxy        []string       `key:"no-proxy" help:"hosts reached without the proxy"`
+	HTTPProxy      string         `key:"http-proxy" help:"proxy for requests to endpoints, such as http://proxy:3128 (default: variable HTTP_PROXY)"`
+	NoProxy        []string       `key:"no-proxy" help:"hosts, .domains, addresses and prefixes reached without the proxy, * for all (default: variable NO_PROXY)"`
 
 	HTTP2KeepAliveInterval           units.Duration `key:"http2-keep-alive-interval" help:"silence before a connection is probed"`
 	HTTP2KeepAliveTimeout            units.Duration `key:"http2-keep-alive-timeout" help:"time for the answer to a probe"`

@@ -92,7 +92,13 @@ func (l *loader) proxy(proxy string) {
 		return
 	}
 	address, err := url.Parse(proxy)
-	l.check("worker.invoker.http-proxy", err == nil && address.Host != "", "an address such as http://proxy:3128", proxy)
+	fine := err == nil && (address.Scheme == "http" || address.Scheme == "https") && address.Hostname() != "" &&
+		strings.Trim(address.Path, "/") == "" && address.RawQuery == ""
+	shown := "another text" // it may have a password in it
+	if err == nil {
+		shown = address.Redacted()
+	}
+	l.check("worker.invoker.http-proxy", fine, "an address such as http://proxy:3128", shown)
 }
 
 func (l *loader) between(path string, n, low, high int) {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"net/url"
 	"time"
 
 	"platform/ingress"
@@ -43,6 +44,10 @@ func (n *Node) newInvoker() *invoker.Invoker {
 	e.StreamWindow = int(c.HTTP2InitialStreamWindowSize)
 	e.ConnWindow = int(c.HTTP2InitialConnectionWindowSize)
 	e.MaxFrame = int(c.HTTP2MaxFrameSize)
+	if c.HTTPProxy != "" {
+		e.Proxy, _ = url.Parse(c.HTTPProxy) // the configuration has been checked
+		e.NoProxy = c.NoProxy
+	}
 	return invoker.New(settings, n.metadata, n.log.With("component", "platform/invoker"))
 }
 

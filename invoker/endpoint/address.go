@@ -10,15 +10,17 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// Address is where an endpoint is and which HTTP it speaks.
+// Address is where an endpoint is and which HTTP it speaks, or the function that
+// it is.
 type Address struct {
 	Scheme    string // http or https
-	Authority string // host and, unless it is the scheme's own, port
+	Authority string // host and, unless it is the scheme's own, port; of a function its name
 	HTTP11    bool
-	base      string // path without trailing slash
-	query     string // with question mark, or empty
-	host      string // to dial: host and port
-	key       string // what connections are shared by
+	Function  *Function // nil for endpoints that speak HTTP
+	base      string    // path without trailing slash
+	query     string    // with question mark, or empty
+	host      string    // to dial: host and port
+	key       string    // what connections are shared by
 }
 
 // ErrAddress is wrapped by the errors of ParseAddress.

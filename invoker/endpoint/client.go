@@ -4,8 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 )
@@ -24,6 +24,9 @@ type Config struct {
 	MaxHeader      int           // bytes of a response head
 	Guard          Guard
 	TLS            *tls.Config // nil: the system's roots
+	Proxy          *url.URL    // http or https; nil: none. Never used for this machine itself
+	NoProxy        []string    // hosts, domains, addresses, prefixes and * that are reached without
+	Functions      Functions   // nil: functions cannot be invoked
 }
 
 // DefaultConfig works with every known SDK.
@@ -42,7 +45,7 @@ var ErrClosed = errors.New("the client is closed")
 // authority, and opened as streams need them.
 type Client struct {
 	cfg     Config
-	dialer  net.Dialer
+	dialer  dialer
 	http1   *http.Transport
 	http2   *http.Transport
 	buffers sync.Pool // of *[]byte, for reading
@@ -59,13 +62,15 @@ type Client struct {
 // NewClient returns a client without connections.
 func NewClient(cfg Config) *Client {
 	c := &Client{cfg: cfg, pools: map[string]*pool{}, streams: map[*Stream]struct{}{}, draining: map[*Stream]struct{}{}}
-	c.dialer = net.Dialer{Timeout: cfg.ConnectTimeout, ControlContext: c.cfg.Guard.control}
+	c.dialer.init(&c.cfg)
 	c.buffers.New = func() any {
 		b := make([]byte, 4<<10)
 		return &b
 	}
 	c.http1 = c.transport(false)
+	c.http1.DialContext, c.http1.Proxy = c.dialer.dialHTTP1, c.dialer.proxyHTTP1
 	c.http2 = c.transport(true)
+	c.http2.DialContext = takeConn
 	return c
 }
 
@@ -75,12 +80,10 @@ const maxReceive = 4<<20 - 1
 func (c *Client) transport(http2 bool) *http.Transport {
 	var speaks http.Protocols
 	speaks.SetHTTP1(!http2)
-	speaks.SetHTTP2(http2)
-	speaks.SetUnencryptedHTTP2(http2)
+	speaks.SetUnencryptedHTTP2(http2) // TLS is below what the transport sees
 	t := &http.Transport{
 		Protocols: &speaks, TLSHandshakeTimeout: c.cfg.ConnectTimeout, IdleConnTimeout: c.cfg.IdleTimeout,
 		MaxIdleConnsPerHost: c.cfg.MaxStreams, DisableCompression: true, MaxResponseHeaderBytes: int64(c.cfg.MaxHeader),
-		DialContext: c.dialer.DialContext,
 		HTTP2: &http.HTTP2Config{
 			MaxReadFrameSize:              c.cfg.MaxFrame,
 			MaxReceiveBufferPerConnection: min(c.cfg.ConnWindow, maxReceive),
@@ -89,34 +92,33 @@ func (c *Client) transport(http2 bool) *http.Transport {
 			PingTimeout:                   c.cfg.PingTimeout,
 		},
 	}
-	if http2 {
-		t.DialContext = c.dial
-	}
 	if c.cfg.TLS != nil {
 		t.TLSClientConfig = c.cfg.TLS.Clone()
 	}
 	return t
 }
 
-func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	tcp, err := c.dialer.DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
+// roundTrip sends a request with the body, nil for none, and returns when the head
+// of the response is there.
+func (c *Client) roundTrip(a *Address, r *http.Request, b *body) (*http.Response, error) {
+	if a.Function == nil && !a.HTTP11 {
+		p, err := c.pool(a)
+		if err != nil {
+			return nil, err
+		}
+		return p.roundTrip(r, b)
 	}
-	out := newConn(tcp)
-	c.work.Go(out.send)
-	return out, nil
-}
-
-func (c *Client) roundTrip(a *Address, r *http.Request) (*http.Response, error) {
-	if a.HTTP11 {
-		return c.http1.RoundTrip(r)
+	if b != nil {
+		var err error
+		if r.Body, err = b.try(); err != nil {
+			return nil, err
+		}
+		r.GetBody = b.try
 	}
-	p, err := c.pool(a)
-	if err != nil {
-		return nil, err
+	if a.Function != nil {
+		return c.invoke(a.Function, r)
 	}
-	return p.roundTrip(r)
+	return c.http1.RoundTrip(r)
 }
 
 func (c *Client) pool(a *Address) (*pool, error) {
@@ -214,18 +216,12 @@ func (c *Client) Close() {
 func (c *Client) Negotiate(ctx context.Context, a *Address) (*Address, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.ConnectTimeout)
 	defer cancel()
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
-	if c.cfg.TLS != nil {
-		cfg = c.cfg.TLS.Clone()
-	}
-	cfg.NextProtos = []string{"h2", "http/1.1"}
-	d := tls.Dialer{NetDialer: &c.dialer, Config: cfg}
-	conn, err := d.DialContext(ctx, "tcp", a.host)
+	conn, err := c.dialer.dialTLS(ctx, a, protoHTTP2, protoHTTP1)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	if conn.(*tls.Conn).ConnectionState().NegotiatedProtocol == "h2" {
+	if conn.ConnectionState().NegotiatedProtocol == protoHTTP2 {
 		return a, nil
 	}
 	http1 := *a

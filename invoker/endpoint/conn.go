@@ -1,19 +1,25 @@
 package endpoint
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"runtime"
 	"sync"
+	"time"
 )
 
 // ErrHTTP1 says that the peer answered in HTTP/1 where HTTP/2 was spoken to it.
 var ErrHTTP1 = errors.New("the endpoint answered in HTTP/1.1 on a connection that speaks HTTP/2 with prior knowledge")
 
+var errNoGreeting = errors.New("the endpoint closed the connection without a greeting in HTTP/2")
+
 // maxUnsent is how much a connection takes in before Write blocks.
 const maxUnsent = 256 << 10
 
-// conn is a cleartext connection as the HTTP/2 transport sees it.
+// conn is a connection as the HTTP/2 transport sees it: without TLS, which is below.
 //
 // The transport flushes each frame by itself: three system calls for an attempt,
 // of which many run at a time. Here one goroutine sends whatever has come together
@@ -22,7 +28,10 @@ const maxUnsent = 256 << 10
 // It also looks at how the peer begins, see greeting.
 type conn struct {
 	net.Conn
-	greeting greeting // of the transport's reading goroutine
+	greeting greeting      // of the transport's reading goroutine
+	told     bool          // of the same: ready is closed
+	ready    chan struct{} // closed when the peer's settings are in force, or never will be
+	failure  error         // of reading, before ready
 
 	mu     sync.Mutex // guards the fields below
 	change sync.Cond
@@ -31,21 +40,52 @@ type conn struct {
 }
 
 func newConn(c net.Conn) *conn {
-	out := &conn{Conn: c}
+	out := &conn{Conn: c, ready: make(chan struct{})}
 	out.change.L = &out.mu
 	return out
 }
 
 // Read passes on what arrives, once it has had a look at the peer's first bytes.
 func (c *conn) Read(p []byte) (int, error) {
+	if !c.told && c.greeting.over() {
+		// The transport asks for more, so it is done with the greeting.
+		c.tell(nil)
+	}
 	n, err := c.Conn.Read(p)
 	if n > 0 && !c.greeting.over() {
 		if c.greeting.isHTTP1(p[:n]) {
+			c.tell(ErrHTTP1)
 			return 0, ErrHTTP1
 		}
 		c.greeting.lowerFrameSize(p[:n])
 	}
+	if err != nil {
+		c.tell(err)
+	}
 	return n, err
+}
+
+// tell ends the wait for the greeting.
+func (c *conn) tell(err error) {
+	if !c.told {
+		c.told, c.failure = true, err
+		close(c.ready)
+	}
+}
+
+// greeted waits until the peer's settings are in force. How many streams it takes
+// is among them: who opens more before it knows has some of them refused, or held
+// up until others end, which may in turn wait for them.
+func (c *conn) greeted(ctx context.Context) error {
+	select {
+	case <-c.ready:
+		if errors.Is(c.failure, io.EOF) {
+			return errNoGreeting
+		}
+		return c.failure
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Write takes p in; it is sent soon. It blocks while too much is unsent.
@@ -103,8 +143,14 @@ func (c *conn) stop(err error) {
 	c.change.Broadcast()
 }
 
+// patience is how long a peer may take to read that a TLS connection ends.
+const patience = 250 * time.Millisecond
+
 // Close closes the connection at once and ends the sending goroutine.
 func (c *conn) Close() error {
 	c.stop(net.ErrClosed)
+	if secure, ok := c.Conn.(*tls.Conn); ok {
+		defer time.AfterFunc(patience, func() { secure.NetConn().Close() }).Stop()
+	}
 	return c.Conn.Close()
 }

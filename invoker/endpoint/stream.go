@@ -89,11 +89,16 @@ func (s *Stream) run(ctx context.Context, open bool) {
 
 // exchange sends the request and reads the response.
 func (s *Stream) exchange(ctx context.Context, req *Request) error {
-	resp, err := s.client.roundTrip(req.Address, s.request(ctx, req))
+	b := &s.body
+	if req.Method == http.MethodGet {
+		b = nil
+	}
+	resp, err := s.client.roundTrip(req.Address, s.request(ctx, req), b)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
+	s.body.settle()
 	if s.listening() {
 		s.recv.Response(Head{Status: resp.StatusCode, Header: resp.Header, HTTP1: resp.ProtoMajor < 2, HTTP10: resp.ProtoMajor == 1 && resp.ProtoMinor == 0})
 	}
@@ -114,13 +119,17 @@ func (s *Stream) exchange(ctx context.Context, req *Request) error {
 }
 
 func (s *Stream) request(ctx context.Context, req *Request) *http.Request {
+	a := req.Address
 	r := &http.Request{
-		Method: req.Method, Header: req.Header, Host: req.Address.Authority,
+		Method: req.Method, Header: req.Header, Host: a.Authority,
 		// Opaque saves the transport from escaping a path that needs none.
-		URL: &url.URL{Scheme: req.Address.Scheme, Host: req.Address.Authority, Opaque: req.Path},
+		URL: &url.URL{Scheme: a.Scheme, Host: a.Authority, Opaque: req.Path},
+	}
+	if a.HTTP11 && a.Scheme == "http" && s.client.dialer.proxied(a) {
+		r.URL.Opaque = "//" + a.Authority + req.Path // proxies want the whole address
 	}
 	if req.Method != http.MethodGet {
-		r.Body, r.ContentLength = &s.body, -1
+		r.ContentLength = -1
 	}
 	return r.WithContext(ctx)
 }

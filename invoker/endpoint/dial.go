@@ -1,0 +1,160 @@
+package endpoint
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+)
+
+// What TLS calls the two protocols.
+const (
+	protoHTTP2 = "h2"
+	protoHTTP1 = "http/1.1"
+)
+
+// ErrNoHTTP2 says that a peer does not offer HTTP/2 over TLS.
+var ErrNoHTTP2 = errors.New("the endpoint does not speak HTTP/2 over TLS")
+
+// dialer makes connections, where the guard allows and through a proxy where there
+// is one.
+type dialer struct {
+	cfg     *Config
+	guarded net.Dialer
+	free    net.Dialer                       // for the proxy, which the operator has chosen
+	proxy   func(*url.URL) (*url.URL, error) // nil: there is none
+}
+
+func (d *dialer) init(cfg *Config) {
+	d.cfg = cfg
+	d.free = net.Dialer{Timeout: cfg.ConnectTimeout}
+	d.guarded = net.Dialer{Timeout: cfg.ConnectTimeout, ControlContext: cfg.Guard.control}
+	if cfg.Proxy != nil {
+		d.proxy = proxyFunc(cfg.Proxy, cfg.NoProxy)
+	}
+}
+
+// dial connects to an endpoint's port.
+func (d *dialer) dial(ctx context.Context, a *Address) (net.Conn, error) {
+	proxy, err := d.proxyOf(&url.URL{Scheme: a.Scheme, Host: a.host})
+	switch {
+	case err != nil:
+		return nil, err
+	case proxy == nil:
+		return d.guarded.DialContext(ctx, "tcp", a.host)
+	}
+	return d.tunnel(ctx, proxy, a.host)
+}
+
+// dialTLS connects to an endpoint and agrees on one of the protocols.
+func (d *dialer) dialTLS(ctx context.Context, a *Address, protocols ...string) (*tls.Conn, error) {
+	raw, err := d.dial(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	host, _, err := net.SplitHostPort(a.host)
+	if err != nil {
+		raw.Close()
+		return nil, fmt.Errorf("%w: %w", ErrAddress, err)
+	}
+	return d.handshake(ctx, raw, host, protocols...)
+}
+
+func (d *dialer) handshake(ctx context.Context, raw net.Conn, host string, protocols ...string) (*tls.Conn, error) {
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
+	if d.cfg.TLS != nil {
+		cfg = d.cfg.TLS.Clone()
+	}
+	if cfg.NextProtos = protocols; cfg.ServerName == "" {
+		cfg.ServerName = host
+	}
+	secure := tls.Client(raw, cfg)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		raw.Close()
+		return nil, err
+	}
+	return secure, nil
+}
+
+// dialHTTP2 connects to an endpoint that speaks HTTP/2.
+func (d *dialer) dialHTTP2(ctx context.Context, a *Address) (net.Conn, error) {
+	if a.Scheme == "http" {
+		return d.dial(ctx, a)
+	}
+	secure, err := d.dialTLS(ctx, a, protoHTTP2)
+	if err != nil {
+		return nil, err
+	}
+	if secure.ConnectionState().NegotiatedProtocol != protoHTTP2 {
+		secure.Close()
+		return nil, ErrNoHTTP2
+	}
+	return secure, nil
+}
+
+// dialHTTP1 is for the transport, which speaks to proxies and in TLS itself.
+func (d *dialer) dialHTTP1(ctx context.Context, network, address string) (net.Conn, error) {
+	if d.proxy != nil && address == hostPort(d.cfg.Proxy) {
+		return d.free.DialContext(ctx, network, address)
+	}
+	return d.guarded.DialContext(ctx, network, address)
+}
+
+func (d *dialer) proxyHTTP1(r *http.Request) (*url.URL, error) { return d.proxyOf(r.URL) }
+
+// proxied reports whether an address is reached through a proxy.
+func (d *dialer) proxied(a *Address) bool {
+	if d.proxy == nil {
+		return false
+	}
+	proxy, err := d.proxy(&url.URL{Scheme: a.Scheme, Host: a.host})
+	return err == nil && proxy != nil
+}
+
+// proxyOf is the proxy on the way to an address, nil if there is none. The guard
+// does not see what names lead to behind a proxy, but it sees addresses.
+func (d *dialer) proxyOf(target *url.URL) (*url.URL, error) {
+	if d.proxy == nil {
+		return nil, nil
+	}
+	proxy, err := d.proxy(target)
+	if err != nil || proxy == nil {
+		return nil, err
+	}
+	if addr, err := netip.ParseAddr(target.Hostname()); err == nil {
+		return proxy, d.cfg.Guard.Check(netip.AddrPortFrom(addr, 0))
+	}
+	return proxy, nil
+}
+
+type connKey struct{}
+
+// newConn makes a connection for HTTP/2 and waits for the peer's greeting.
+func (c *Client) newConn(ctx context.Context, a *Address) (*http.ClientConn, error) {
+	raw, err := c.dialer.dialHTTP2(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	below := newConn(raw)
+	c.work.Go(below.send)
+	// The scheme is that of what the transport sees.
+	conn, err := c.http2.NewClientConn(context.WithValue(ctx, connKey{}, below), "http", a.host)
+	if err != nil {
+		below.Close()
+		return nil, err
+	}
+	if err := below.greeted(ctx); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// takeConn gives the transport the connection that was made for it.
+func takeConn(ctx context.Context, _, _ string) (net.Conn, error) {
+	return ctx.Value(connKey{}).(*conn), nil
+}

@@ -1,0 +1,103 @@
+package endpoint
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/http/httpproxy"
+)
+
+// proxyFunc tells the proxy of an address, nil for those that need none.
+func proxyFunc(proxy *url.URL, except []string) func(*url.URL) (*url.URL, error) {
+	text := proxy.String()
+	cfg := httpproxy.Config{HTTPProxy: text, HTTPSProxy: text, NoProxy: strings.Join(except, ",")}
+	return cfg.ProxyFunc()
+}
+
+// hostPort is where a proxy listens.
+func hostPort(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// tunnel connects to a target through a proxy. HTTP/2 has to be tunnelled even
+// without TLS: proxies pass on HTTP/1 only.
+func (d *dialer) tunnel(ctx context.Context, proxy *url.URL, target string) (net.Conn, error) {
+	where := hostPort(proxy)
+	conn, err := d.free.DialContext(ctx, "tcp", where)
+	if err != nil {
+		return nil, fmt.Errorf("proxy %s: %w", where, err)
+	}
+	if proxy.Scheme == "https" {
+		if conn, err = d.handshake(ctx, conn, proxy.Hostname(), protoHTTP1); err != nil {
+			return nil, fmt.Errorf("proxy %s: %w", where, err)
+		}
+	}
+	// The deadline of ctx, or its end, ends the conversation with the proxy.
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	through, err := d.connect(conn, proxy, target)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		conn.Close()
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return nil, fmt.Errorf("proxy %s: %w", where, err)
+	}
+	return through, nil
+}
+
+// connect asks the proxy for the tunnel.
+func (d *dialer) connect(conn net.Conn, proxy *url.URL, target string) (net.Conn, error) {
+	head := http.Header{"User-Agent": nil}
+	if u := proxy.User; u != nil {
+		password, _ := u.Password()
+		head.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password)))
+	}
+	ask := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: target}, Host: target, Header: head}
+	if err := ask.Write(conn); err != nil {
+		return nil, err
+	}
+	// What follows the answer belongs to the tunnel; a peer may speak first.
+	limit := &io.LimitedReader{R: conn, N: int64(d.cfg.MaxHeader)}
+	in := bufio.NewReader(limit)
+	resp, err := http.ReadResponse(in, ask)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		resp.Body.Close()
+		return nil, fmt.Errorf("it does not connect to %s: %s", target, resp.Status)
+	}
+	limit.N = 1<<63 - 1
+	if in.Buffered() == 0 {
+		return conn, nil
+	}
+	return &tunnelled{Conn: conn, in: in}, nil
+}
+
+// tunnelled is a connection some bytes of which have been read ahead.
+type tunnelled struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+// Read returns the bytes read ahead, then those of the connection.
+func (t *tunnelled) Read(p []byte) (int, error) {
+	if t.in.Buffered() > 0 {
+		return t.in.Read(p[:min(len(p), t.in.Buffered())])
+	}
+	return t.Conn.Read(p)
+}

@@ -65,6 +65,24 @@ func (w *world) step(a arguments, words []string) machine.Step {
 		return machinetest.Send(id(2), target(arg(4), arg(5)), []byte(arg(6)), number(a, arg(3)), machine.Callee{ID: w.id(arg(1)), Retention: retention(arg(7))})
 	case "suspend": // suspend completion…, or suspend all completion…
 		return suspend(a, words[1:])
+	case "suspend-uncancelled": // the same, but a cancel does not count
+		s := suspend(a, words[1:])
+		s.Await.Signals = s.Await.Signals[1:]
+		return s
+	case "get-promise": // get-promise completion key
+		return machinetest.GetPromise(id(1), arg(2))
+	case "peek-promise":
+		return machinetest.PeekPromise(id(1), arg(2))
+	case "complete-promise": // complete-promise completion key value | … failure code message
+		return machinetest.CompletePromise(id(1), arg(2), result(a, words[3:]))
+	case "signal": // signal target s1|name value | … failure code message
+		return machinetest.SendSignal(w.id(arg(1)), signalID(a, arg(2)), optionalResult(a, words[3:]))
+	case "complete-awakeable": // complete-awakeable target signal value | … failure code message
+		return machinetest.CompleteAwakeable(w.id(arg(1)), id(2), result(a, words[3:]))
+	case "attach": // attach completion target
+		return machinetest.Attach(id(1), w.id(arg(2)))
+	case "output-of": // output-of completion target
+		return machinetest.GetOutput(id(1), w.id(arg(2)))
 	case "end":
 		return machinetest.End()
 	case "fail": // fail code message
@@ -85,25 +103,30 @@ func result(a arguments, words []string) journal.Result {
 	return journal.Result{Value: []byte(strings.Join(words, " "))}
 }
 
+// suspend reads "completion… s17… name…", or a combinator and then these, which
+// makes a tree with the cancel beside it. Words after "/" are a race nested in it.
 func suspend(a arguments, words []string) machine.Step {
 	combinators := map[string]journal.Combinator{
 		"all": journal.CombineAllCompleted, "all-ok": journal.CombineAllSucceededOrFirstFailed, "any-ok": journal.CombineFirstSucceededOrAllFailed,
 	}
-	combinator, tree := journal.CombineUnknown, false
-	if len(words) > 0 {
-		combinator, tree = combinators[words[0]]
+	root := journal.Future{Signals: []uint32{journal.CancelSignal}, Combinator: journal.CombineFirstCompleted}
+	node := &root
+	if combinator, tree := combinators[words[0]]; tree {
+		root.Nested = []journal.Future{{Combinator: combinator}}
+		node, words = &root.Nested[0], words[1:]
 	}
-	if tree {
-		words = words[1:]
-	}
-	var completions []uint32
 	for _, word := range words {
-		completions = append(completions, uint32(number(a, word)))
+		switch signal, numbered := strings.CutPrefix(word, "s"); {
+		case word == "/":
+			node.Nested = append(node.Nested, journal.Future{Combinator: journal.CombineFirstCompleted})
+			node = &node.Nested[len(node.Nested)-1]
+		case word[0] >= '0' && word[0] <= '9':
+			node.Completions = append(node.Completions, uint32(number(a, word)))
+		case numbered && signal[0] >= '0' && signal[0] <= '9':
+			node.Signals = append(node.Signals, uint32(number(a, signal)))
+		default:
+			node.Names = append(node.Names, word)
+		}
 	}
-	if !tree {
-		return machinetest.Suspend(completions...)
-	}
-	s := machinetest.Suspend()
-	s.Await.Nested = []journal.Future{{Completions: completions, Combinator: combinator}}
-	return s
+	return machinetest.SuspendOn(root)
 }

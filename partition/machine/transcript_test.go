@@ -83,6 +83,7 @@ func (w *world) owner(id ids.Invocation) int {
 //	restart         reload the tables
 //	remove a        what removing an inboxed invocation does to the queue
 //	dump            show everything
+//	update …        change the state of an object, a key and value a line
 func (w *world) do(t *testing.T, d *datadriven.TestData) string {
 	a := arguments{t, d}
 	if at := a.number("at", -1); at >= 0 {
@@ -138,8 +139,8 @@ func (w *world) command(a arguments) (int, machine.Command) {
 	case "acknowledge":
 		return int(a.number("p", 0)), &machine.Acknowledge{To: uint32(a.number("to", 0)), Upto: uint64(a.number("upto", 0))}
 	}
-	a.d.Fatalf(a.t, "unknown command %s", a.d.Cmd)
-	return 0, nil
+	c := w.operator(a)
+	return w.owner(w.id(a.text("id", ""))), c
 }
 
 func (w *world) invoke(a arguments) *machine.Invoke {
@@ -241,7 +242,7 @@ func target(name, kind string) machine.Target {
 	parts := strings.Split(name, "/")
 	t := machine.Target{Service: parts[0], Handler: parts[len(parts)-1], Type: map[string]machine.TargetType{
 		"service": machine.Service, "object": machine.ObjectExclusive, "shared": machine.ObjectShared,
-		"workflow": machine.WorkflowRun, "workflow-shared": machine.WorkflowShared,
+		"workflow": machine.WorkflowRun, "workflow-shared": machine.WorkflowShared, "update": machine.StateUpdate,
 	}[kind]}
 	if len(parts) == 3 {
 		t.Key = parts[1]

@@ -18,6 +18,7 @@ func (s *State) Broken(n Names) []string {
 		c.record(s.invocations[id].given)
 	}
 	c.journals()
+	c.promises()
 	c.locks()
 	c.timers()
 	c.outbox()
@@ -48,11 +49,14 @@ func (c *checker) record(inv *machine.Invocation) {
 	want((inv.Await != nil) == (inv.Status == machine.Suspended), "an await belongs to a suspended one")
 	if inv.Await != nil {
 		for leaf := range inv.Await.Leaves() {
-			want(leaf.Signal || c.notified[inv.ID][leaf] == journal.Pending, "it waits for "+notificationID(leaf)+" that is there")
+			want(leaf.Repeats() || c.notified[inv.ID][leaf] == journal.Pending, "it waits for "+notificationID(leaf)+" that is there")
 		}
 	}
 	want((inv.Attempt != 0) == (inv.RunningAt != 0), "an attempt number comes with admission")
 	want(inv.Attempt <= c.meta.Attempt, "no attempt number above the last")
+
+	want(inv.Seen <= inv.Length, "nothing seen that is not there")
+	want(inv.Target.Type != machine.StateUpdate || inv.Status != machine.Invoked, "an update of state is done at once")
 
 	done := inv.Status == machine.Completed
 	want(done == (inv.Result != nil) && done == (inv.ExpiresAt != 0) && done == (inv.CompletedAt != 0), "a result exactly when completed")
@@ -82,22 +86,66 @@ func (c *checker) record(inv *machine.Invocation) {
 func (c *checker) journals() {
 	for _, id := range sortedIDs(c.entries) {
 		c.want(c.invocations[id].given != nil, "journal of unknown %s", c.n.Of(id))
-		seen := map[journal.NotificationID]int{}
+		seen := map[journal.NotificationID]journal.Settled{}
 		for _, e := range c.entries[id] {
 			if !e.Type.IsNotification() {
 				continue
 			}
 			content, err := journal.ParseNotification(e.Payload)
 			c.want(err == nil, "notification of %s: %v", c.n.Of(id), err)
-			c.want(c.notified[id][content.ID] == content.Settled(), "%s: index of %s is wrong", c.n.Of(id), notificationID(content.ID))
-			if seen[content.ID]++; !content.ID.Signal {
-				c.want(seen[content.ID] == 1, "%s: %s came twice", c.n.Of(id), notificationID(content.ID))
+			c.want((e.Type == journal.Signal) == content.ID.Signal, "%s: %s is of type %s", c.n.Of(id), notificationID(content.ID), e.Type)
+			before, settled := seen[content.ID], content.Settled()
+			c.want(before == journal.Pending || content.ID.Repeats(), "%s: %s came twice", c.n.Of(id), notificationID(content.ID))
+			if before != journal.Pending && before != settled {
+				settled = journal.Either
 			}
+			seen[content.ID] = settled
+			c.want(!content.ID.Repeats() || c.invocations[id].given.Signalled, "%s has signals without saying so", c.n.Of(id))
 		}
-		c.want(len(seen) == len(c.notified[id]), "%s: notifications in the index and in the journal differ", c.n.Of(id))
+		c.want(maps.Equal(seen, c.notified[id]), "%s: notifications in the index and in the journal differ", c.n.Of(id))
+		c.answered(id)
 	}
 	for _, id := range sortedIDs(c.notified) {
 		c.want(len(c.entries[id]) > 0, "notifications of %s without a journal", c.n.Of(id))
+	}
+}
+
+// answered checks that completions answer commands that came before them.
+func (c *checker) answered(id ids.Invocation) {
+	asked := map[uint32]bool{}
+	for i, e := range c.entries[id] {
+		for _, completion := range journal.CompletionsOf(e) {
+			c.want(!asked[completion], "%s: two commands have the completion id %d", c.n.Of(id), completion)
+			asked[completion] = true
+		}
+		if !e.Type.IsNotification() || e.Type == journal.Signal {
+			continue
+		}
+		if content, err := journal.ParseNotification(e.Payload); err == nil {
+			c.want(asked[content.ID.Index], "%s[%d]: nobody asked for %s", c.n.Of(id), i, notificationID(content.ID))
+		}
+	}
+}
+
+// promises checks that who waits for a promise has asked for it, has no answer yet,
+// and comes once. It may have ended meanwhile.
+func (c *checker) promises() {
+	for o, all := range c.State.promises {
+		for key, p := range all {
+			name := object(o) + " " + key
+			c.want((p.Result != nil) != (len(p.Waiting) > 0), "promise %s is completed and waited for, or neither", name)
+			seen := map[machine.Sink]bool{}
+			for _, sink := range p.Waiting {
+				c.want(!seen[sink], "promise %s: %s waits twice", name, c.n.sink(sink))
+				seen[sink] = true
+				inv := c.invocations[sink.Caller].given
+				if inv == nil || inv.Life != sink.Life || inv.Status == machine.Completed {
+					continue
+				}
+				c.want(inv.Target.Object() == o, "promise %s: %s is of another workflow", name, c.n.sink(sink))
+				c.want(c.notified[sink.Caller][journal.Completion(sink.Completion)] == journal.Pending, "promise %s: %s has its answer", name, c.n.sink(sink))
+			}
+		}
 	}
 }
 

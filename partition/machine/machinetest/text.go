@@ -26,10 +26,11 @@ func (n Names) invocation(inv *machine.Invocation) string {
 	field("signalled", "yes", inv.Signalled)
 	field("seen", inv.Seen, inv.Signalled)
 	field("killed", "yes", inv.Killed)
-	field("seed", inv.Seed, inv.Seed != 0)
+	field("seed", "own", inv.Seed != 0)
 	field("queue", inv.QueueSeq, inv.Status == machine.Inboxed)
 	field("pin", fmt.Sprintf("%s/%d", inv.Pin.Deployment, inv.Pin.Protocol), inv.Pin != machine.Pin{})
-	field("caller", fmt.Sprintf("%s(%s)", n.Of(inv.Source.Caller), inv.Source.CallerTarget), !inv.Source.Caller.IsZero())
+	field("caller", fmt.Sprintf("%s(%s)", n.Of(inv.Source.Caller), inv.Source.CallerTarget), inv.Source.Kind == machine.FromService)
+	field("restarted-from", n.Of(inv.RestartedFrom), !inv.RestartedFrom.IsZero())
 	if inv.IdempotencyKey != nil {
 		field("idempotency-key", fmt.Sprintf("%q", *inv.IdempotencyKey), true)
 	}
@@ -124,6 +125,22 @@ func (n Names) content(e journal.Entry) string {
 		if c, err := journal.ParseCall(e.Payload); err == nil {
 			return fmt.Sprintf(" %s/%s, completion %d", c.Service, c.Handler, c.Completion)
 		}
+	case journal.GetPromise, journal.PeekPromise, journal.CompletePromise:
+		if c, err := journal.ParsePromise(e.Type, e.Payload); err == nil {
+			return fmt.Sprintf(" %s, completion %d", c.Key, c.Completion)
+		}
+	case journal.SendSignal:
+		if c, err := journal.ParseSendSignal(e.Payload); err == nil {
+			return fmt.Sprintf(" %s to %s", notificationID(c.ID), n.Of(c.Target))
+		}
+	case journal.CompleteAwakeable:
+		if c, err := journal.ParseCompleteAwakeable(e.Payload); err == nil {
+			return fmt.Sprintf(" %d of %s", c.ID.Index, n.Of(c.Target))
+		}
+	case journal.AttachInvocation, journal.GetInvocationOutput:
+		if c, err := journal.ParseAttach(e.Type, e.Payload); err == nil {
+			return fmt.Sprintf(" %s, completion %d", n.Of(c.Target), c.Completion)
+		}
 	}
 	return ""
 }
@@ -142,69 +159,4 @@ func (n Names) answer(c *journal.Notification) string {
 		return Result(r)
 	}
 	return "void"
-}
-
-// Timer shows a timer.
-func (n Names) Timer(t machine.Timer) string {
-	kind := []string{"sleep", "start", "purge", "purge-journal"}[t.Kind]
-	if t.Kind == machine.TimerSleep {
-		kind += fmt.Sprintf(" %d", t.Completion)
-	}
-	return fmt.Sprintf("%s of %s at %d", kind, n.Of(t.ID), t.At)
-}
-
-// Message shows a message between partitions.
-func (n Names) Message(msg machine.Message) string {
-	switch msg := msg.(type) {
-	case *machine.Invoke:
-		text := fmt.Sprintf("invoke %s %s", n.Of(msg.ID), msg.Target)
-		if msg.Sink != nil {
-			text += " sink=" + n.sink(*msg.Sink)
-		}
-		return text
-	case *machine.Complete:
-		return fmt.Sprintf("complete %s with %s", n.sink(msg.Sink), Result(msg.Result))
-	}
-	return fmt.Sprintf("%T", msg)
-}
-
-// Effect shows an effect.
-func (n Names) Effect(e machine.Effect) string {
-	switch e := e.(type) {
-	case *machine.Run:
-		text := fmt.Sprintf("run %s attempt=%d journal=%d", n.Of(e.Invocation.ID), e.Invocation.Attempt, e.Invocation.Length)
-		if e.Input != nil {
-			text += fmt.Sprintf(" input=%q", e.Input)
-		}
-		return text
-	case *machine.Notify:
-		return fmt.Sprintf("notify %s attempt=%d [%d] %s", n.Of(e.ID), e.Attempt, e.Index, n.Entry(e.Entry))
-	case *machine.Abort:
-		return fmt.Sprintf("abort %s attempt=%d", n.Of(e.ID), e.Attempt)
-	case *machine.Finish:
-		return fmt.Sprintf("finish %s with %s expires-at=%d", n.Of(e.ID), Result(e.Result), e.ExpiresAt)
-	case *machine.SetTimer:
-		return "set timer " + n.Timer(e.Timer)
-	case *machine.Send:
-		return fmt.Sprintf("send to %d[%d] %s", e.To, e.Seq, n.Message(e.Message))
-	}
-	return fmt.Sprintf("%T", e)
-}
-
-// Outcome shows an outcome.
-func Outcome(o machine.Outcome) string {
-	text := []string{"ok", "stale", "existing", "conflict", "invalid"}[o.Code]
-	if o.Status != 0 {
-		text += " " + o.Status.String()
-	}
-	if o.Result != nil {
-		text += " " + Result(*o.Result)
-	}
-	if o.StartAt != 0 {
-		text += fmt.Sprintf(" start-at=%d", o.StartAt)
-	}
-	if o.ExpiresAt != 0 {
-		text += fmt.Sprintf(" expires-at=%d", o.ExpiresAt)
-	}
-	return text
 }

@@ -69,8 +69,8 @@ var cancelCases = []testCase{
 				e.seen(key+"-child", 1)
 			}
 			e.operated(id, "cancel")
-			require.Equal(e, "invocation", e.refused(id, http.StatusConflict).Source, wait)
 			e.undone(key)
+			require.Equal(e, "invocation", e.refused(id, http.StatusConflict).Source, wait)
 			e.free("Cancel", key)
 			if withChild(wait) {
 				e.undone(key + "-child")
@@ -83,10 +83,10 @@ var cancelCases = []testCase{
 			key := e.id(wait)
 			id := e.blocked(key, contract.Block{In: wait, Child: key + "-child", Catch: true})
 			e.operated(id, "cancel")
+			e.undone(key)
 			var f contract.Failure
 			e.result(id, &f)
 			require.Equal(e, http.StatusConflict, f.Code, wait)
-			e.undone(key)
 			e.free("Cancel", key)
 		}
 	}},

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/test/harness"
-	"platform/test/sdk/contract"
 )
 
 // limit is how long anything that a case waits for may take.
@@ -128,8 +127,9 @@ func (e *env) recorded(id string, n int) []string {
 
 // failure is the JSON body of an error of the ingress or of an invocation.
 type failure struct {
-	contract.Failure
-	Source string `json:"source"`
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Source  string `json:"source"`
 }
 
 // failed decodes an error body.

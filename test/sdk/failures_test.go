@@ -43,7 +43,8 @@ var failureCases = []testCase{
 		e.recorded(e.id("step"), 1)
 	}},
 	{"unreadable input is an error of the caller", func(e *env) {
-		answer := e.try(e.path("Steps", "once"), "not a step")
+		answer, err := e.server.Client.Call(e.bounded(), e.path("Steps", "once"), []byte(`{"id":`))
+		require.NoError(e, err)
 		require.Equal(e, "invocation", e.failed(answer, answer.Status).Source)
 		require.GreaterOrEqual(e, answer.Status, 400)
 	}},

@@ -54,7 +54,7 @@ var stepCases = []testCase{
 	{"a terminal error is the answer, with its code", func(e *env) {
 		answer := e.try(e.path("Steps", "fail"), contract.Step{Code: 418, Message: "short and stout"})
 		f := e.failed(answer, 418)
-		require.Equal(e, failure{contract.Failure{Code: 418, Message: "short and stout"}, "invocation"}, f)
+		require.Equal(e, failure{418, "short and stout", "invocation"}, f)
 		require.NotEmpty(e, answer.ID())
 	}},
 	{"a sleep takes its time and nothing runs twice around it", func(e *env) {

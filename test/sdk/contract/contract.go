@@ -34,6 +34,19 @@ type Failure struct {
 	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
+// UnmarshalJSON reads no metadata and empty metadata as the same: languages differ
+// in which they write.
+func (f *Failure) UnmarshalJSON(raw []byte) error {
+	type plain Failure
+	if err := json.Unmarshal(raw, (*plain)(f)); err != nil {
+		return err
+	}
+	if len(f.Metadata) == 0 {
+		f.Metadata = nil
+	}
+	return nil
+}
+
 // Random is what one attempt drew from the deterministic source.
 type Random struct {
 	Number float64 `json:"number"`

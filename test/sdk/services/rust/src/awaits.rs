@@ -6,7 +6,7 @@ use crate::contract::{Call, nullable};
 
 /// What something that was awaited came to: a value, or the terminal error in
 /// `code` and `message`. Combinators fill `index` and `of`.
-#[derive(Default, Serialize)]
+#[derive(Clone, Default, Serialize)]
 pub struct Outcome {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub value: String,

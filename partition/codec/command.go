@@ -278,6 +278,9 @@ func readAcknowledge(b []byte, c *machine.Acknowledge) error {
 const (
 	messageInvoke   = 1
 	messageComplete = 2
+	messageSignal   = 3
+	messageKill     = 4
+	messageAttach   = 5
 )
 
 func (w *writer) message(m machine.Message) error {
@@ -288,7 +291,14 @@ func (w *writer) message(m machine.Message) error {
 		n := w.open(messageComplete, messageSize(m))
 		w.sink(1, &m.Sink)
 		w.result(2, &m.Result)
+		w.bool(3, m.Void)
 		w.close(n)
+	case *machine.Signal:
+		w.signal(messageSignal, m)
+	case *machine.Kill:
+		w.only(messageKill, &m.Target)
+	case *machine.Attach:
+		w.attach(messageAttach, m)
 	default:
 		return fmt.Errorf("encode message %T: %w", m, ErrUnknownCommand)
 	}
@@ -305,6 +315,12 @@ func readMessage(b []byte, into *machine.Message) error {
 		*into = one(&r, readInvoke)
 	case messageComplete:
 		*into = one(&r, readComplete)
+	case messageSignal:
+		*into = one(&r, readSignal)
+	case messageKill:
+		*into = one(&r, readKill)
+	case messageAttach:
+		*into = one(&r, readAttach)
 	default:
 		r.unknown("message")
 	}
@@ -322,6 +338,8 @@ func readComplete(b []byte, c *machine.Complete) error {
 			into(&r, &c.Sink, readSink)
 		case 2:
 			into(&r, &c.Result, readResult)
+		case 3:
+			c.Void = r.bool()
 		default:
 			r.unknown("complete")
 		}

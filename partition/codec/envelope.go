@@ -34,6 +34,12 @@ const (
 	kindFireTimers  = 4
 	kindDeliver     = 5
 	kindAcknowledge = 6
+	kindSignal      = 7
+	kindKill        = 8
+	kindPause       = 9
+	kindResume      = 10
+	kindPurge       = 11
+	kindRestart     = 12
 )
 
 // EncodeCommand encodes one command for Seal. It fails with ErrTooDeep or, for a
@@ -70,6 +76,18 @@ func EncodeCommand(c machine.Command) ([]byte, error) {
 		n := w.open(kindAcknowledge, partSize)
 		w.acknowledge(c)
 		w.close(n)
+	case *machine.Signal:
+		w.signal(kindSignal, c)
+	case *machine.Kill:
+		w.only(kindKill, &c.Target)
+	case *machine.Pause:
+		w.only(kindPause, &c.Target)
+	case *machine.Resume:
+		w.resume(kindResume, c)
+	case *machine.Purge:
+		w.purge(kindPurge, c)
+	case *machine.Restart:
+		w.restart(kindRestart, c)
 	default:
 		return nil, fmt.Errorf("encode %T: %w", c, ErrUnknownCommand)
 	}
@@ -143,6 +161,18 @@ func readCommand(b []byte, into *machine.Command) error {
 		*into = one(&r, readDeliver)
 	case kindAcknowledge:
 		*into = one(&r, readAcknowledge)
+	case kindSignal:
+		*into = one(&r, readSignal)
+	case kindKill:
+		*into = one(&r, readKill)
+	case kindPause:
+		*into = one(&r, readPause)
+	case kindResume:
+		*into = one(&r, readResume)
+	case kindPurge:
+		*into = one(&r, readPurge)
+	case kindRestart:
+		*into = one(&r, readRestart)
 	default:
 		return fmt.Errorf("%w: kind %d", ErrUnknownCommand, r.field)
 	}
@@ -178,6 +208,8 @@ func commandSize(c machine.Command) int {
 			size += messageSize(m) + 8
 		}
 		return min(size, math.MaxInt32)
+	case *machine.Signal:
+		return 16 + signalSize(c)
 	default:
 		return 64
 	}
@@ -215,6 +247,8 @@ func messageSize(m machine.Message) int {
 		return invokeSize(m)
 	case *machine.Complete:
 		return 64 + resultSize(&m.Result)
+	case *machine.Signal:
+		return signalSize(m)
 	default:
 		return 64
 	}

@@ -21,6 +21,7 @@ func newProtoMessage() protoMessage    { return new(raftlog.Message) }
 func newProtoInvocation() protoMessage { return new(raftlog.Invocation) }
 func newProtoEntry() protoMessage      { return new(raftlog.JournalEntry) }
 func newProtoLock() protoMessage       { return new(raftlog.Lock) }
+func newProtoPromise() protoMessage    { return new(raftlog.Promise) }
 func newProtoMeta() protoMessage       { return new(raftlog.Meta) }
 
 func TestFormatIsTheDocumentedOne(t *testing.T) {

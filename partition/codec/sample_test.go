@@ -67,6 +67,16 @@ var kinds = []kind{
 	commandKind[machine.Acknowledge]("command-acknowledge"),
 	messageKind[machine.Invoke]("message-invoke"),
 	messageKind[machine.Complete]("message-complete"),
+	commandKind[machine.Signal]("command-signal"),
+	commandKind[machine.Kill]("command-kill"),
+	commandKind[machine.Pause]("command-pause"),
+	commandKind[machine.Resume]("command-resume"),
+	commandKind[machine.Purge]("command-purge"),
+	commandKind[machine.Restart]("command-restart"),
+	messageKind[machine.Signal]("message-signal"),
+	messageKind[machine.Kill]("message-kill"),
+	messageKind[machine.Attach]("message-attach"),
+	recordKind("record-promise", newProtoPromise, func(b []byte, p *machine.Promise) []byte { return AppendPromise(b, *p) }, DecodePromise),
 	{
 		name:   "record-invocation",
 		blank:  func() any { return new(machine.Invocation) },
@@ -94,6 +104,9 @@ func fill(v reflect.Value, from values, depth int) {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			fill(v.Field(i), from, depth)
+		}
+		if s, ok := v.Addr().Interface().(*machine.Signal); ok {
+			s.ID.Signal = true // what else
 		}
 	case reflect.String:
 		v.SetString(from.text())

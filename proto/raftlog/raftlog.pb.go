@@ -109,6 +109,12 @@ type Command struct {
 	//	*Command_FireTimers
 	//	*Command_Deliver
 	//	*Command_Acknowledge
+	//	*Command_Signal
+	//	*Command_Kill
+	//	*Command_Pause
+	//	*Command_Resume
+	//	*Command_Purge
+	//	*Command_Restart
 	Kind          isCommand_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -205,6 +211,60 @@ func (x *Command) GetAcknowledge() *Acknowledge {
 	return nil
 }
 
+func (x *Command) GetSignal() *Signal {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_Signal); ok {
+			return x.Signal
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetKill() *Kill {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_Kill); ok {
+			return x.Kill
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetPause() *Pause {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_Pause); ok {
+			return x.Pause
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetResume() *Resume {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_Resume); ok {
+			return x.Resume
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetPurge() *Purge {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_Purge); ok {
+			return x.Purge
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetRestart() *Restart {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_Restart); ok {
+			return x.Restart
+		}
+	}
+	return nil
+}
+
 type isCommand_Kind interface {
 	isCommand_Kind()
 }
@@ -233,6 +293,30 @@ type Command_Acknowledge struct {
 	Acknowledge *Acknowledge `protobuf:"bytes,6,opt,name=acknowledge,proto3,oneof"`
 }
 
+type Command_Signal struct {
+	Signal *Signal `protobuf:"bytes,7,opt,name=signal,proto3,oneof"`
+}
+
+type Command_Kill struct {
+	Kill *Kill `protobuf:"bytes,8,opt,name=kill,proto3,oneof"`
+}
+
+type Command_Pause struct {
+	Pause *Pause `protobuf:"bytes,9,opt,name=pause,proto3,oneof"`
+}
+
+type Command_Resume struct {
+	Resume *Resume `protobuf:"bytes,10,opt,name=resume,proto3,oneof"`
+}
+
+type Command_Purge struct {
+	Purge *Purge `protobuf:"bytes,11,opt,name=purge,proto3,oneof"`
+}
+
+type Command_Restart struct {
+	Restart *Restart `protobuf:"bytes,12,opt,name=restart,proto3,oneof"`
+}
+
 func (*Command_Lead) isCommand_Kind() {}
 
 func (*Command_Invoke) isCommand_Kind() {}
@@ -244,6 +328,18 @@ func (*Command_FireTimers) isCommand_Kind() {}
 func (*Command_Deliver) isCommand_Kind() {}
 
 func (*Command_Acknowledge) isCommand_Kind() {}
+
+func (*Command_Signal) isCommand_Kind() {}
+
+func (*Command_Kill) isCommand_Kind() {}
+
+func (*Command_Pause) isCommand_Kind() {}
+
+func (*Command_Resume) isCommand_Kind() {}
+
+func (*Command_Purge) isCommand_Kind() {}
+
+func (*Command_Restart) isCommand_Kind() {}
 
 type Lead struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -880,6 +976,9 @@ type Message struct {
 	//
 	//	*Message_Invoke
 	//	*Message_Complete
+	//	*Message_Signal
+	//	*Message_Kill
+	//	*Message_Attach
 	Kind          isMessage_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -940,6 +1039,33 @@ func (x *Message) GetComplete() *Complete {
 	return nil
 }
 
+func (x *Message) GetSignal() *Signal {
+	if x != nil {
+		if x, ok := x.Kind.(*Message_Signal); ok {
+			return x.Signal
+		}
+	}
+	return nil
+}
+
+func (x *Message) GetKill() *Kill {
+	if x != nil {
+		if x, ok := x.Kind.(*Message_Kill); ok {
+			return x.Kill
+		}
+	}
+	return nil
+}
+
+func (x *Message) GetAttach() *Attach {
+	if x != nil {
+		if x, ok := x.Kind.(*Message_Attach); ok {
+			return x.Attach
+		}
+	}
+	return nil
+}
+
 type isMessage_Kind interface {
 	isMessage_Kind()
 }
@@ -952,14 +1078,33 @@ type Message_Complete struct {
 	Complete *Complete `protobuf:"bytes,2,opt,name=complete,proto3,oneof"`
 }
 
+type Message_Signal struct {
+	Signal *Signal `protobuf:"bytes,3,opt,name=signal,proto3,oneof"`
+}
+
+type Message_Kill struct {
+	Kill *Kill `protobuf:"bytes,4,opt,name=kill,proto3,oneof"`
+}
+
+type Message_Attach struct {
+	Attach *Attach `protobuf:"bytes,5,opt,name=attach,proto3,oneof"`
+}
+
 func (*Message_Invoke) isMessage_Kind() {}
 
 func (*Message_Complete) isMessage_Kind() {}
+
+func (*Message_Signal) isMessage_Kind() {}
+
+func (*Message_Kill) isMessage_Kind() {}
+
+func (*Message_Attach) isMessage_Kind() {}
 
 type Complete struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Sink          *Sink                  `protobuf:"bytes,1,opt,name=sink,proto3" json:"sink,omitempty"`
 	Result        *Result                `protobuf:"bytes,2,opt,name=result,proto3" json:"result,omitempty"`
+	Void          bool                   `protobuf:"varint,3,opt,name=void,proto3" json:"void,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1008,6 +1153,470 @@ func (x *Complete) GetResult() *Result {
 	return nil
 }
 
+func (x *Complete) GetVoid() bool {
+	if x != nil {
+		return x.Void
+	}
+	return false
+}
+
+// Signal has a name or, if that is empty, an index.
+type Signal struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        []byte                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	Index         uint32                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Result        *Result                `protobuf:"bytes,4,opt,name=result,proto3" json:"result,omitempty"` // absent: void
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Signal) Reset() {
+	*x = Signal{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Signal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Signal) ProtoMessage() {}
+
+func (x *Signal) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Signal.ProtoReflect.Descriptor instead.
+func (*Signal) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Signal) GetTarget() []byte {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+func (x *Signal) GetIndex() uint32 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *Signal) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Signal) GetResult() *Result {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+type Kill struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        []byte                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Kill) Reset() {
+	*x = Kill{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Kill) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Kill) ProtoMessage() {}
+
+func (x *Kill) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Kill.ProtoReflect.Descriptor instead.
+func (*Kill) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Kill) GetTarget() []byte {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+type Attach struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        []byte                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	Sink          *Sink                  `protobuf:"bytes,2,opt,name=sink,proto3" json:"sink,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Attach) Reset() {
+	*x = Attach{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Attach) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Attach) ProtoMessage() {}
+
+func (x *Attach) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Attach.ProtoReflect.Descriptor instead.
+func (*Attach) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Attach) GetTarget() []byte {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+func (x *Attach) GetSink() *Sink {
+	if x != nil {
+		return x.Sink
+	}
+	return nil
+}
+
+type Pause struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        []byte                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Pause) Reset() {
+	*x = Pause{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Pause) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Pause) ProtoMessage() {}
+
+func (x *Pause) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Pause.ProtoReflect.Descriptor instead.
+func (*Pause) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Pause) GetTarget() []byte {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+type Resume struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        []byte                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	Repin         *Repin                 `protobuf:"bytes,2,opt,name=repin,proto3" json:"repin,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Resume) Reset() {
+	*x = Resume{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Resume) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Resume) ProtoMessage() {}
+
+func (x *Resume) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Resume.ProtoReflect.Descriptor instead.
+func (*Resume) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Resume) GetTarget() []byte {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+func (x *Resume) GetRepin() *Repin {
+	if x != nil {
+		return x.Repin
+	}
+	return nil
+}
+
+type Repin struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Deployment    string                 `protobuf:"bytes,1,opt,name=deployment,proto3" json:"deployment,omitempty"`
+	Min           uint32                 `protobuf:"varint,2,opt,name=min,proto3" json:"min,omitempty"`
+	Max           uint32                 `protobuf:"varint,3,opt,name=max,proto3" json:"max,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Repin) Reset() {
+	*x = Repin{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Repin) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Repin) ProtoMessage() {}
+
+func (x *Repin) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Repin.ProtoReflect.Descriptor instead.
+func (*Repin) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Repin) GetDeployment() string {
+	if x != nil {
+		return x.Deployment
+	}
+	return ""
+}
+
+func (x *Repin) GetMin() uint32 {
+	if x != nil {
+		return x.Min
+	}
+	return 0
+}
+
+func (x *Repin) GetMax() uint32 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+type Purge struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        []byte                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	Journal       bool                   `protobuf:"varint,2,opt,name=journal,proto3" json:"journal,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Purge) Reset() {
+	*x = Purge{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Purge) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Purge) ProtoMessage() {}
+
+func (x *Purge) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Purge.ProtoReflect.Descriptor instead.
+func (*Purge) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Purge) GetTarget() []byte {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+func (x *Purge) GetJournal() bool {
+	if x != nil {
+		return x.Journal
+	}
+	return false
+}
+
+type Restart struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        []byte                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	New           []byte                 `protobuf:"bytes,2,opt,name=new,proto3" json:"new,omitempty"`
+	From          uint32                 `protobuf:"varint,3,opt,name=from,proto3" json:"from,omitempty"`
+	Keep          bool                   `protobuf:"varint,4,opt,name=keep,proto3" json:"keep,omitempty"`
+	Repin         *Repin                 `protobuf:"bytes,5,opt,name=repin,proto3" json:"repin,omitempty"`
+	ServerVersion string                 `protobuf:"bytes,6,opt,name=server_version,json=serverVersion,proto3" json:"server_version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Restart) Reset() {
+	*x = Restart{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Restart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Restart) ProtoMessage() {}
+
+func (x *Restart) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Restart.ProtoReflect.Descriptor instead.
+func (*Restart) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Restart) GetTarget() []byte {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+func (x *Restart) GetNew() []byte {
+	if x != nil {
+		return x.New
+	}
+	return nil
+}
+
+func (x *Restart) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *Restart) GetKeep() bool {
+	if x != nil {
+		return x.Keep
+	}
+	return false
+}
+
+func (x *Restart) GetRepin() *Repin {
+	if x != nil {
+		return x.Repin
+	}
+	return nil
+}
+
+func (x *Restart) GetServerVersion() string {
+	if x != nil {
+		return x.ServerVersion
+	}
+	return ""
+}
+
 type Invocation struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Id             []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1044,13 +1653,16 @@ type Invocation struct {
 	ExpiresAt      int64                  `protobuf:"varint,32,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
 	Request        uint64                 `protobuf:"varint,33,opt,name=request,proto3" json:"request,omitempty"`
 	Life           uint64                 `protobuf:"varint,34,opt,name=life,proto3" json:"life,omitempty"`
+	Signalled      bool                   `protobuf:"varint,35,opt,name=signalled,proto3" json:"signalled,omitempty"`
+	Seen           uint32                 `protobuf:"varint,36,opt,name=seen,proto3" json:"seen,omitempty"`
+	Seed           uint64                 `protobuf:"varint,37,opt,name=seed,proto3" json:"seed,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Invocation) Reset() {
 	*x = Invocation{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[13]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1062,7 +1674,7 @@ func (x *Invocation) String() string {
 func (*Invocation) ProtoMessage() {}
 
 func (x *Invocation) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[13]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1075,7 +1687,7 @@ func (x *Invocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Invocation.ProtoReflect.Descriptor instead.
 func (*Invocation) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{13}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Invocation) GetId() []byte {
@@ -1316,6 +1928,79 @@ func (x *Invocation) GetLife() uint64 {
 	return 0
 }
 
+func (x *Invocation) GetSignalled() bool {
+	if x != nil {
+		return x.Signalled
+	}
+	return false
+}
+
+func (x *Invocation) GetSeen() uint32 {
+	if x != nil {
+		return x.Seen
+	}
+	return 0
+}
+
+func (x *Invocation) GetSeed() uint64 {
+	if x != nil {
+		return x.Seed
+	}
+	return 0
+}
+
+type Promise struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Result        *Result                `protobuf:"bytes,1,opt,name=result,proto3" json:"result,omitempty"`
+	Waiting       []*Sink                `protobuf:"bytes,2,rep,name=waiting,proto3" json:"waiting,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Promise) Reset() {
+	*x = Promise{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Promise) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Promise) ProtoMessage() {}
+
+func (x *Promise) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Promise.ProtoReflect.Descriptor instead.
+func (*Promise) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *Promise) GetResult() *Result {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+func (x *Promise) GetWaiting() []*Sink {
+	if x != nil {
+		return x.Waiting
+	}
+	return nil
+}
+
 type JournalEntry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Type          uint32                 `protobuf:"varint,1,opt,name=type,proto3" json:"type,omitempty"`
@@ -1327,7 +2012,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[14]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1339,7 +2024,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[14]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1352,7 +2037,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{14}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *JournalEntry) GetType() uint32 {
@@ -1387,7 +2072,7 @@ type Lock struct {
 
 func (x *Lock) Reset() {
 	*x = Lock{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[15]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1399,7 +2084,7 @@ func (x *Lock) String() string {
 func (*Lock) ProtoMessage() {}
 
 func (x *Lock) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[15]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1412,7 +2097,7 @@ func (x *Lock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lock.ProtoReflect.Descriptor instead.
 func (*Lock) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{15}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Lock) GetHolder() []byte {
@@ -1449,7 +2134,7 @@ type Meta struct {
 
 func (x *Meta) Reset() {
 	*x = Meta{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[16]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1461,7 +2146,7 @@ func (x *Meta) String() string {
 func (*Meta) ProtoMessage() {}
 
 func (x *Meta) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[16]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1474,7 +2159,7 @@ func (x *Meta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Meta.ProtoReflect.Descriptor instead.
 func (*Meta) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{16}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Meta) GetEpoch() uint64 {
@@ -1525,7 +2210,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[17]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1537,7 +2222,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[17]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1550,7 +2235,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{17}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Target) GetScope() string {
@@ -1600,7 +2285,7 @@ type Source struct {
 
 func (x *Source) Reset() {
 	*x = Source{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[18]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1612,7 +2297,7 @@ func (x *Source) String() string {
 func (*Source) ProtoMessage() {}
 
 func (x *Source) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[18]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1625,7 +2310,7 @@ func (x *Source) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Source.ProtoReflect.Descriptor instead.
 func (*Source) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{18}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Source) GetKind() uint32 {
@@ -1668,7 +2353,7 @@ type Sink struct {
 
 func (x *Sink) Reset() {
 	*x = Sink{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[19]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1680,7 +2365,7 @@ func (x *Sink) String() string {
 func (*Sink) ProtoMessage() {}
 
 func (x *Sink) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[19]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1693,7 +2378,7 @@ func (x *Sink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sink.ProtoReflect.Descriptor instead.
 func (*Sink) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{19}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Sink) GetCaller() []byte {
@@ -1734,7 +2419,7 @@ type Pin struct {
 
 func (x *Pin) Reset() {
 	*x = Pin{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[20]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1746,7 +2431,7 @@ func (x *Pin) String() string {
 func (*Pin) ProtoMessage() {}
 
 func (x *Pin) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[20]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1759,7 +2444,7 @@ func (x *Pin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pin.ProtoReflect.Descriptor instead.
 func (*Pin) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{20}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Pin) GetDeployment() string {
@@ -1786,7 +2471,7 @@ type Retention struct {
 
 func (x *Retention) Reset() {
 	*x = Retention{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1798,7 +2483,7 @@ func (x *Retention) String() string {
 func (*Retention) ProtoMessage() {}
 
 func (x *Retention) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1811,7 +2496,7 @@ func (x *Retention) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retention.ProtoReflect.Descriptor instead.
 func (*Retention) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{21}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Retention) GetCompletion() int64 {
@@ -1838,7 +2523,7 @@ type Trace struct {
 
 func (x *Trace) Reset() {
 	*x = Trace{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1850,7 +2535,7 @@ func (x *Trace) String() string {
 func (*Trace) ProtoMessage() {}
 
 func (x *Trace) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1863,7 +2548,7 @@ func (x *Trace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trace.ProtoReflect.Descriptor instead.
 func (*Trace) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{22}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Trace) GetParent() string {
@@ -1893,7 +2578,7 @@ type Future struct {
 
 func (x *Future) Reset() {
 	*x = Future{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1905,7 +2590,7 @@ func (x *Future) String() string {
 func (*Future) ProtoMessage() {}
 
 func (x *Future) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1918,7 +2603,7 @@ func (x *Future) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Future.ProtoReflect.Descriptor instead.
 func (*Future) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{23}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Future) GetCompletions() []uint32 {
@@ -1966,7 +2651,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1978,7 +2663,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1991,7 +2676,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{24}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Result) GetValue() []byte {
@@ -2019,7 +2704,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2031,7 +2716,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2044,7 +2729,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{25}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Failure) GetCode() uint32 {
@@ -2078,7 +2763,7 @@ type Metadata struct {
 
 func (x *Metadata) Reset() {
 	*x = Metadata{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2090,7 +2775,7 @@ func (x *Metadata) String() string {
 func (*Metadata) ProtoMessage() {}
 
 func (x *Metadata) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2103,7 +2788,7 @@ func (x *Metadata) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metadata.ProtoReflect.Descriptor instead.
 func (*Metadata) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{26}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Metadata) GetKey() string {
@@ -2135,7 +2820,7 @@ type AttemptFailure struct {
 
 func (x *AttemptFailure) Reset() {
 	*x = AttemptFailure{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2147,7 +2832,7 @@ func (x *AttemptFailure) String() string {
 func (*AttemptFailure) ProtoMessage() {}
 
 func (x *AttemptFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2160,7 +2845,7 @@ func (x *AttemptFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttemptFailure.ProtoReflect.Descriptor instead.
 func (*AttemptFailure) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{27}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AttemptFailure) GetCode() uint32 {
@@ -2221,7 +2906,7 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12!\n" +
 	"\fleader_epoch\x18\x02 \x01(\x04R\vleaderEpoch\x12\x12\n" +
 	"\x04time\x18\x03 \x01(\x03R\x04time\x125\n" +
-	"\bcommands\x18\x04 \x03(\v2\x19.platform.raftlog.CommandR\bcommands\"\xe8\x02\n" +
+	"\bcommands\x18\x04 \x03(\v2\x19.platform.raftlog.CommandR\bcommands\"\x97\x05\n" +
 	"\aCommand\x12,\n" +
 	"\x04lead\x18\x01 \x01(\v2\x16.platform.raftlog.LeadH\x00R\x04lead\x122\n" +
 	"\x06invoke\x18\x02 \x01(\v2\x18.platform.raftlog.InvokeH\x00R\x06invoke\x128\n" +
@@ -2229,7 +2914,14 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\vfire_timers\x18\x04 \x01(\v2\x1c.platform.raftlog.FireTimersH\x00R\n" +
 	"fireTimers\x125\n" +
 	"\adeliver\x18\x05 \x01(\v2\x19.platform.raftlog.DeliverH\x00R\adeliver\x12A\n" +
-	"\vacknowledge\x18\x06 \x01(\v2\x1d.platform.raftlog.AcknowledgeH\x00R\vacknowledgeB\x06\n" +
+	"\vacknowledge\x18\x06 \x01(\v2\x1d.platform.raftlog.AcknowledgeH\x00R\vacknowledge\x122\n" +
+	"\x06signal\x18\a \x01(\v2\x18.platform.raftlog.SignalH\x00R\x06signal\x12,\n" +
+	"\x04kill\x18\b \x01(\v2\x16.platform.raftlog.KillH\x00R\x04kill\x12/\n" +
+	"\x05pause\x18\t \x01(\v2\x17.platform.raftlog.PauseH\x00R\x05pause\x122\n" +
+	"\x06resume\x18\n" +
+	" \x01(\v2\x18.platform.raftlog.ResumeH\x00R\x06resume\x12/\n" +
+	"\x05purge\x18\v \x01(\v2\x17.platform.raftlog.PurgeH\x00R\x05purge\x125\n" +
+	"\arestart\x18\f \x01(\v2\x19.platform.raftlog.RestartH\x00R\arestartB\x06\n" +
 	"\x04kind\"0\n" +
 	"\x04Lead\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x12\n" +
@@ -2284,14 +2976,50 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\bmessages\x18\x03 \x03(\v2\x19.platform.raftlog.MessageR\bmessages\"1\n" +
 	"\vAcknowledge\x12\x0e\n" +
 	"\x02to\x18\x01 \x01(\rR\x02to\x12\x12\n" +
-	"\x04upto\x18\x02 \x01(\x04R\x04upto\"\x7f\n" +
+	"\x04upto\x18\x02 \x01(\x04R\x04upto\"\x95\x02\n" +
 	"\aMessage\x122\n" +
 	"\x06invoke\x18\x01 \x01(\v2\x18.platform.raftlog.InvokeH\x00R\x06invoke\x128\n" +
-	"\bcomplete\x18\x02 \x01(\v2\x1a.platform.raftlog.CompleteH\x00R\bcompleteB\x06\n" +
-	"\x04kind\"h\n" +
+	"\bcomplete\x18\x02 \x01(\v2\x1a.platform.raftlog.CompleteH\x00R\bcomplete\x122\n" +
+	"\x06signal\x18\x03 \x01(\v2\x18.platform.raftlog.SignalH\x00R\x06signal\x12,\n" +
+	"\x04kill\x18\x04 \x01(\v2\x16.platform.raftlog.KillH\x00R\x04kill\x122\n" +
+	"\x06attach\x18\x05 \x01(\v2\x18.platform.raftlog.AttachH\x00R\x06attachB\x06\n" +
+	"\x04kind\"|\n" +
 	"\bComplete\x12*\n" +
 	"\x04sink\x18\x01 \x01(\v2\x16.platform.raftlog.SinkR\x04sink\x120\n" +
-	"\x06result\x18\x02 \x01(\v2\x18.platform.raftlog.ResultR\x06result\"\xc3\t\n" +
+	"\x06result\x18\x02 \x01(\v2\x18.platform.raftlog.ResultR\x06result\x12\x12\n" +
+	"\x04void\x18\x03 \x01(\bR\x04void\"|\n" +
+	"\x06Signal\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\fR\x06target\x12\x14\n" +
+	"\x05index\x18\x02 \x01(\rR\x05index\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x120\n" +
+	"\x06result\x18\x04 \x01(\v2\x18.platform.raftlog.ResultR\x06result\"\x1e\n" +
+	"\x04Kill\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\fR\x06target\"L\n" +
+	"\x06Attach\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\fR\x06target\x12*\n" +
+	"\x04sink\x18\x02 \x01(\v2\x16.platform.raftlog.SinkR\x04sink\"\x1f\n" +
+	"\x05Pause\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\fR\x06target\"O\n" +
+	"\x06Resume\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\fR\x06target\x12-\n" +
+	"\x05repin\x18\x02 \x01(\v2\x17.platform.raftlog.RepinR\x05repin\"K\n" +
+	"\x05Repin\x12\x1e\n" +
+	"\n" +
+	"deployment\x18\x01 \x01(\tR\n" +
+	"deployment\x12\x10\n" +
+	"\x03min\x18\x02 \x01(\rR\x03min\x12\x10\n" +
+	"\x03max\x18\x03 \x01(\rR\x03max\"9\n" +
+	"\x05Purge\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\fR\x06target\x12\x18\n" +
+	"\ajournal\x18\x02 \x01(\bR\ajournal\"\xb1\x01\n" +
+	"\aRestart\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\fR\x06target\x12\x10\n" +
+	"\x03new\x18\x02 \x01(\fR\x03new\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\rR\x04from\x12\x12\n" +
+	"\x04keep\x18\x04 \x01(\bR\x04keep\x12-\n" +
+	"\x05repin\x18\x05 \x01(\v2\x17.platform.raftlog.RepinR\x05repin\x12%\n" +
+	"\x0eserver_version\x18\x06 \x01(\tR\rserverVersion\"\x89\n" +
+	"\n" +
 	"\n" +
 	"Invocation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x120\n" +
@@ -2335,8 +3063,14 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\n" +
 	"expires_at\x18  \x01(\x03R\texpiresAt\x12\x18\n" +
 	"\arequest\x18! \x01(\x04R\arequest\x12\x12\n" +
-	"\x04life\x18\" \x01(\x04R\x04lifeB\x12\n" +
-	"\x10_idempotency_key\"]\n" +
+	"\x04life\x18\" \x01(\x04R\x04life\x12\x1c\n" +
+	"\tsignalled\x18# \x01(\bR\tsignalled\x12\x12\n" +
+	"\x04seen\x18$ \x01(\rR\x04seen\x12\x12\n" +
+	"\x04seed\x18% \x01(\x04R\x04seedB\x12\n" +
+	"\x10_idempotency_key\"m\n" +
+	"\aPromise\x120\n" +
+	"\x06result\x18\x01 \x01(\v2\x18.platform.raftlog.ResultR\x06result\x120\n" +
+	"\awaiting\x18\x02 \x03(\v2\x16.platform.raftlog.SinkR\awaiting\"]\n" +
 	"\fJournalEntry\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\rR\x04type\x12\x1f\n" +
 	"\vappended_at\x18\x02 \x01(\x03R\n" +
@@ -2426,7 +3160,7 @@ func file_proto_raftlog_raftlog_proto_rawDescGZIP() []byte {
 	return file_proto_raftlog_raftlog_proto_rawDescData
 }
 
-var file_proto_raftlog_raftlog_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_proto_raftlog_raftlog_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_proto_raftlog_raftlog_proto_goTypes = []any{
 	(*LogEntry)(nil),       // 0: platform.raftlog.LogEntry
 	(*Command)(nil),        // 1: platform.raftlog.Command
@@ -2441,21 +3175,30 @@ var file_proto_raftlog_raftlog_proto_goTypes = []any{
 	(*Acknowledge)(nil),    // 10: platform.raftlog.Acknowledge
 	(*Message)(nil),        // 11: platform.raftlog.Message
 	(*Complete)(nil),       // 12: platform.raftlog.Complete
-	(*Invocation)(nil),     // 13: platform.raftlog.Invocation
-	(*JournalEntry)(nil),   // 14: platform.raftlog.JournalEntry
-	(*Lock)(nil),           // 15: platform.raftlog.Lock
-	(*Meta)(nil),           // 16: platform.raftlog.Meta
-	(*Target)(nil),         // 17: platform.raftlog.Target
-	(*Source)(nil),         // 18: platform.raftlog.Source
-	(*Sink)(nil),           // 19: platform.raftlog.Sink
-	(*Pin)(nil),            // 20: platform.raftlog.Pin
-	(*Retention)(nil),      // 21: platform.raftlog.Retention
-	(*Trace)(nil),          // 22: platform.raftlog.Trace
-	(*Future)(nil),         // 23: platform.raftlog.Future
-	(*Result)(nil),         // 24: platform.raftlog.Result
-	(*Failure)(nil),        // 25: platform.raftlog.Failure
-	(*Metadata)(nil),       // 26: platform.raftlog.Metadata
-	(*AttemptFailure)(nil), // 27: platform.raftlog.AttemptFailure
+	(*Signal)(nil),         // 13: platform.raftlog.Signal
+	(*Kill)(nil),           // 14: platform.raftlog.Kill
+	(*Attach)(nil),         // 15: platform.raftlog.Attach
+	(*Pause)(nil),          // 16: platform.raftlog.Pause
+	(*Resume)(nil),         // 17: platform.raftlog.Resume
+	(*Repin)(nil),          // 18: platform.raftlog.Repin
+	(*Purge)(nil),          // 19: platform.raftlog.Purge
+	(*Restart)(nil),        // 20: platform.raftlog.Restart
+	(*Invocation)(nil),     // 21: platform.raftlog.Invocation
+	(*Promise)(nil),        // 22: platform.raftlog.Promise
+	(*JournalEntry)(nil),   // 23: platform.raftlog.JournalEntry
+	(*Lock)(nil),           // 24: platform.raftlog.Lock
+	(*Meta)(nil),           // 25: platform.raftlog.Meta
+	(*Target)(nil),         // 26: platform.raftlog.Target
+	(*Source)(nil),         // 27: platform.raftlog.Source
+	(*Sink)(nil),           // 28: platform.raftlog.Sink
+	(*Pin)(nil),            // 29: platform.raftlog.Pin
+	(*Retention)(nil),      // 30: platform.raftlog.Retention
+	(*Trace)(nil),          // 31: platform.raftlog.Trace
+	(*Future)(nil),         // 32: platform.raftlog.Future
+	(*Result)(nil),         // 33: platform.raftlog.Result
+	(*Failure)(nil),        // 34: platform.raftlog.Failure
+	(*Metadata)(nil),       // 35: platform.raftlog.Metadata
+	(*AttemptFailure)(nil), // 36: platform.raftlog.AttemptFailure
 }
 var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	1,  // 0: platform.raftlog.LogEntry.commands:type_name -> platform.raftlog.Command
@@ -2465,40 +3208,55 @@ var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	7,  // 4: platform.raftlog.Command.fire_timers:type_name -> platform.raftlog.FireTimers
 	9,  // 5: platform.raftlog.Command.deliver:type_name -> platform.raftlog.Deliver
 	10, // 6: platform.raftlog.Command.acknowledge:type_name -> platform.raftlog.Acknowledge
-	17, // 7: platform.raftlog.Invoke.target:type_name -> platform.raftlog.Target
-	18, // 8: platform.raftlog.Invoke.source:type_name -> platform.raftlog.Source
-	19, // 9: platform.raftlog.Invoke.sink:type_name -> platform.raftlog.Sink
-	22, // 10: platform.raftlog.Invoke.trace:type_name -> platform.raftlog.Trace
-	21, // 11: platform.raftlog.Invoke.retention:type_name -> platform.raftlog.Retention
-	20, // 12: platform.raftlog.Progress.pin:type_name -> platform.raftlog.Pin
-	5,  // 13: platform.raftlog.Progress.steps:type_name -> platform.raftlog.Step
-	6,  // 14: platform.raftlog.Step.callee:type_name -> platform.raftlog.Callee
-	23, // 15: platform.raftlog.Step.await:type_name -> platform.raftlog.Future
-	27, // 16: platform.raftlog.Step.failure:type_name -> platform.raftlog.AttemptFailure
-	21, // 17: platform.raftlog.Callee.retention:type_name -> platform.raftlog.Retention
-	8,  // 18: platform.raftlog.FireTimers.timers:type_name -> platform.raftlog.Timer
-	11, // 19: platform.raftlog.Deliver.messages:type_name -> platform.raftlog.Message
-	3,  // 20: platform.raftlog.Message.invoke:type_name -> platform.raftlog.Invoke
-	12, // 21: platform.raftlog.Message.complete:type_name -> platform.raftlog.Complete
-	19, // 22: platform.raftlog.Complete.sink:type_name -> platform.raftlog.Sink
-	24, // 23: platform.raftlog.Complete.result:type_name -> platform.raftlog.Result
-	17, // 24: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
-	18, // 25: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
-	22, // 26: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
-	21, // 27: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
-	20, // 28: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
-	23, // 29: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
-	19, // 30: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
-	24, // 31: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
-	27, // 32: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
-	23, // 33: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
-	25, // 34: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
-	26, // 35: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
-	36, // [36:36] is the sub-list for method output_type
-	36, // [36:36] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	13, // 7: platform.raftlog.Command.signal:type_name -> platform.raftlog.Signal
+	14, // 8: platform.raftlog.Command.kill:type_name -> platform.raftlog.Kill
+	16, // 9: platform.raftlog.Command.pause:type_name -> platform.raftlog.Pause
+	17, // 10: platform.raftlog.Command.resume:type_name -> platform.raftlog.Resume
+	19, // 11: platform.raftlog.Command.purge:type_name -> platform.raftlog.Purge
+	20, // 12: platform.raftlog.Command.restart:type_name -> platform.raftlog.Restart
+	26, // 13: platform.raftlog.Invoke.target:type_name -> platform.raftlog.Target
+	27, // 14: platform.raftlog.Invoke.source:type_name -> platform.raftlog.Source
+	28, // 15: platform.raftlog.Invoke.sink:type_name -> platform.raftlog.Sink
+	31, // 16: platform.raftlog.Invoke.trace:type_name -> platform.raftlog.Trace
+	30, // 17: platform.raftlog.Invoke.retention:type_name -> platform.raftlog.Retention
+	29, // 18: platform.raftlog.Progress.pin:type_name -> platform.raftlog.Pin
+	5,  // 19: platform.raftlog.Progress.steps:type_name -> platform.raftlog.Step
+	6,  // 20: platform.raftlog.Step.callee:type_name -> platform.raftlog.Callee
+	32, // 21: platform.raftlog.Step.await:type_name -> platform.raftlog.Future
+	36, // 22: platform.raftlog.Step.failure:type_name -> platform.raftlog.AttemptFailure
+	30, // 23: platform.raftlog.Callee.retention:type_name -> platform.raftlog.Retention
+	8,  // 24: platform.raftlog.FireTimers.timers:type_name -> platform.raftlog.Timer
+	11, // 25: platform.raftlog.Deliver.messages:type_name -> platform.raftlog.Message
+	3,  // 26: platform.raftlog.Message.invoke:type_name -> platform.raftlog.Invoke
+	12, // 27: platform.raftlog.Message.complete:type_name -> platform.raftlog.Complete
+	13, // 28: platform.raftlog.Message.signal:type_name -> platform.raftlog.Signal
+	14, // 29: platform.raftlog.Message.kill:type_name -> platform.raftlog.Kill
+	15, // 30: platform.raftlog.Message.attach:type_name -> platform.raftlog.Attach
+	28, // 31: platform.raftlog.Complete.sink:type_name -> platform.raftlog.Sink
+	33, // 32: platform.raftlog.Complete.result:type_name -> platform.raftlog.Result
+	33, // 33: platform.raftlog.Signal.result:type_name -> platform.raftlog.Result
+	28, // 34: platform.raftlog.Attach.sink:type_name -> platform.raftlog.Sink
+	18, // 35: platform.raftlog.Resume.repin:type_name -> platform.raftlog.Repin
+	18, // 36: platform.raftlog.Restart.repin:type_name -> platform.raftlog.Repin
+	26, // 37: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
+	27, // 38: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
+	31, // 39: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
+	30, // 40: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
+	29, // 41: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
+	32, // 42: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
+	28, // 43: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
+	33, // 44: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
+	36, // 45: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
+	33, // 46: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
+	28, // 47: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
+	32, // 48: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
+	34, // 49: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
+	35, // 50: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
+	51, // [51:51] is the sub-list for method output_type
+	51, // [51:51] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_proto_raftlog_raftlog_proto_init() }
@@ -2513,21 +3271,30 @@ func file_proto_raftlog_raftlog_proto_init() {
 		(*Command_FireTimers)(nil),
 		(*Command_Deliver)(nil),
 		(*Command_Acknowledge)(nil),
+		(*Command_Signal)(nil),
+		(*Command_Kill)(nil),
+		(*Command_Pause)(nil),
+		(*Command_Resume)(nil),
+		(*Command_Purge)(nil),
+		(*Command_Restart)(nil),
 	}
 	file_proto_raftlog_raftlog_proto_msgTypes[3].OneofWrappers = []any{}
 	file_proto_raftlog_raftlog_proto_msgTypes[11].OneofWrappers = []any{
 		(*Message_Invoke)(nil),
 		(*Message_Complete)(nil),
+		(*Message_Signal)(nil),
+		(*Message_Kill)(nil),
+		(*Message_Attach)(nil),
 	}
-	file_proto_raftlog_raftlog_proto_msgTypes[13].OneofWrappers = []any{}
-	file_proto_raftlog_raftlog_proto_msgTypes[27].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[21].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[36].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_raftlog_raftlog_proto_rawDesc), len(file_proto_raftlog_raftlog_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   28,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -9,6 +9,7 @@ import dev.restate.sdk.annotation.Name;
 import dev.restate.sdk.annotation.VirtualObject;
 import dev.restate.sdk.common.TerminalException;
 import dev.restate.serde.TypeTag;
+import java.io.IOException;
 import java.time.Duration;
 import services.Payloads.Block;
 import services.Payloads.Failure;
@@ -25,8 +26,8 @@ public class Cancel {
   }
 
   @Handler
-  public Failure block(ObjectContext ctx, Block in) {
-    Recorder.tell(ctx, "blocked", in.id(), "blocked");
+  public Failure block(ObjectContext ctx, Block in) throws IOException, InterruptedException {
+    Recorder.record(in.id(), "blocked");
     try {
       await(ctx, in, child(in));
     } catch (TerminalException e) {

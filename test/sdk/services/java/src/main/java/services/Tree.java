@@ -10,6 +10,7 @@ import dev.restate.sdk.annotation.VirtualObject;
 import dev.restate.sdk.common.TerminalException;
 import dev.restate.serde.Serde;
 import dev.restate.serde.TypeTag;
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -23,8 +24,8 @@ public class Tree {
   }
 
   @Handler
-  public void grow(ObjectContext ctx, Payloads.Tree in) {
-    Recorder.tell(ctx, "grow", in.id(), ctx.key());
+  public void grow(ObjectContext ctx, Payloads.Tree in) throws IOException, InterruptedException {
+    Recorder.record(in.id(), ctx.key());
     try {
       await(ctx, in);
     } catch (TerminalException e) {

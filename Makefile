@@ -8,7 +8,12 @@ GOBUILD   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 LINT      := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GRPC_GEN  := google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2
 TOOLS     := $(CURDIR)/$(BIN)/tools
-TS        := test/sdk/services/ts
+SDKS      := test/sdk/services
+TS        := $(SDKS)/ts
+PY        := $(SDKS)/python
+JAVA      := $(SDKS)/java
+RUST      := $(SDKS)/rust
+PYTHON    ?= python3
 PROTOS    := proto/service proto/raftlog proto/node proto/metadata
 
 .DEFAULT_GOAL := help
@@ -33,8 +38,8 @@ test: ## Run all tests, the longer ones in their short form
 	$(GO) test -count=1 -timeout 20m ./...
 
 .PHONY: test-sdks
-test-sdks: $(TS)/node_modules ## Run the services of every SDK through every variation
-	SDK_VARIATIONS=all $(GO) test -timeout 30m -count=1 -v ./test/sdk/...
+test-sdks: sdk-deps ## Run the services of every SDK through every variation (SDK_LANGS=Go,Ts,Py,Java,Rust)
+	SDK_VARIATIONS=$(or $(SDK_VARIATIONS),all) $(GO) test -timeout 90m -count=1 -v ./test/sdk/...
 
 $(TS)/node_modules: $(TS)/package.json $(TS)/package-lock.json
 	cd $(TS) && npm ci --no-audit --no-fund
@@ -42,6 +47,30 @@ $(TS)/node_modules: $(TS)/package.json $(TS)/package-lock.json
 
 .PHONY: ts-deps
 ts-deps: $(TS)/node_modules ## Install what the TypeScript test services need (npm)
+
+$(PY)/.venv/installed: $(PY)/requirements.txt
+	$(PYTHON) -m venv $(PY)/.venv
+	$(PY)/.venv/bin/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+.PHONY: py-deps
+py-deps: $(PY)/.venv/installed ## Install what the Python test services need (python3, pip)
+
+$(JAVA)/target/services.jar: $(JAVA)/pom.xml $(shell find $(JAVA)/src -name '*.java' 2>/dev/null)
+	cd $(JAVA) && mvn -q -B package
+
+.PHONY: java-deps
+java-deps: $(JAVA)/target/services.jar ## Build the Java test services (JDK 17, Maven)
+
+$(RUST)/target/release/services: $(RUST)/Cargo.toml $(RUST)/Cargo.lock $(wildcard $(RUST)/src/*.rs)
+	cd $(RUST) && cargo build --quiet --release --locked
+	@touch $@
+
+.PHONY: rust-deps
+rust-deps: $(RUST)/target/release/services ## Build the Rust test services (cargo)
+
+.PHONY: sdk-deps
+sdk-deps: ts-deps py-deps java-deps rust-deps ## Install and build the test services of all SDKs
 
 .PHONY: chaos
 chaos: ## Kill -9 the server and services under load, 200 rounds (ROUNDS=n)
@@ -79,4 +108,4 @@ proto: ## Generate code from proto/*/*.proto (needs protoc)
 
 .PHONY: clean
 clean: ## Remove what the targets built
-	rm -rf $(BIN) $(TS)/node_modules
+	rm -rf $(BIN) $(TS)/node_modules $(PY)/.venv $(JAVA)/target $(RUST)/target

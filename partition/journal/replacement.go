@@ -42,19 +42,18 @@ func NewStateReplacement(r *StateReplacement) []byte {
 }
 
 // ParseStateReplacement reads what NewStateReplacement wrote; it points into
-// payload.
+// payload. Anything else is refused: to overlook a part of it would delete state.
 func ParseStateReplacement(payload []byte) (*StateReplacement, error) {
 	r := new(StateReplacement)
-	err := eachField(payload, func(num protowire.Number, typ protowire.Type, v value) error {
-		if typ != protowire.BytesType {
-			return fmt.Errorf("%w: field %d is no bytes", ErrPayload, num)
-		}
+	err := eachBytes(payload, func(num protowire.Number, b []byte) error {
 		switch num {
 		case fieldPairs:
 			r.State = append(r.State, StatePair{})
-			return r.State[len(r.State)-1].parse(v.bytes)
+			return r.State[len(r.State)-1].parse(b)
 		case fieldVersion:
-			r.Version = string(v.bytes)
+			r.Version = string(b)
+		default:
+			return fmt.Errorf("%w: unknown field %d", ErrPayload, num)
 		}
 		return nil
 	})
@@ -65,16 +64,25 @@ func ParseStateReplacement(payload []byte) (*StateReplacement, error) {
 }
 
 func (p *StatePair) parse(b []byte) error {
-	return eachField(b, func(num protowire.Number, typ protowire.Type, v value) error {
-		if typ != protowire.BytesType {
-			return fmt.Errorf("%w: field %d is no bytes", ErrPayload, num)
-		}
+	return eachBytes(b, func(num protowire.Number, b []byte) error {
 		switch num {
 		case fieldStateKey:
-			p.Key = v.bytes
+			p.Key = b
 		case fieldStateValue:
-			p.Value = v.bytes
+			p.Value = b
+		default:
+			return fmt.Errorf("%w: unknown field %d", ErrPayload, num)
 		}
 		return nil
+	})
+}
+
+// eachBytes goes through the fields of a message that has length-delimited ones only.
+func eachBytes(b []byte, do func(protowire.Number, []byte) error) error {
+	return eachField(b, func(num protowire.Number, typ protowire.Type, v value) error {
+		if typ != protowire.BytesType {
+			return fmt.Errorf("%w: field %d is of wire type %d", ErrPayload, num, typ)
+		}
+		return do(num, v.bytes)
 	})
 }

@@ -135,8 +135,9 @@ func (m *Machine) copyEntries(inv *Invocation, entries []journal.Entry) error {
 		if err != nil {
 			return fmt.Errorf("entry %d of %s: %w", i, inv.RestartedFrom, err)
 		}
-		inv.Signalled = inv.Signalled || n.ID.Repeats()
-		m.st.PutNotified(inv.ID, n.ID, n.Settled())
+		if _, err := m.index(inv, n.ID, n.Settled()); err != nil {
+			return err
+		}
 	}
 	return nil
 }

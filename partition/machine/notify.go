@@ -28,27 +28,35 @@ func (m *Machine) append(inv *Invocation, t journal.Type, payload []byte) journa
 	return e
 }
 
-// record appends a notification to the journal of inv, which the caller must
-// store, and tells the attempt. What comes once, completions and awakeables, is
-// dropped the second time and false returned. Of signals that come several times the
+// index notes that a notification is in the journal. What comes once, completions
+// and awakeables, is refused the second time. Of signals that come several times the
 // index says how all of them ended.
-func (m *Machine) record(inv *Invocation, n notification) (bool, error) {
-	settled := n.settled
-	before, err := m.st.Notified(inv.ID, n.id)
+func (m *Machine) index(inv *Invocation, id journal.NotificationID, settled journal.Settled) (bool, error) {
+	before, err := m.st.Notified(inv.ID, id)
 	switch {
 	case err != nil:
-		return false, fmt.Errorf("look up notification %v of %s: %w", n.id, inv.ID, err)
-	case before != journal.Pending && !n.id.Repeats():
+		return false, fmt.Errorf("look up notification %v of %s: %w", id, inv.ID, err)
+	case before != journal.Pending && !id.Repeats():
 		return false, nil
 	case before != journal.Pending && before != settled:
 		settled = journal.Either
 	}
-	inv.Signalled = inv.Signalled || n.id.Repeats()
-	index := inv.Length
+	inv.Signalled = inv.Signalled || id.Repeats()
+	m.st.PutNotified(inv.ID, id, settled)
+	return true, nil
+}
+
+// record appends a notification to the journal of inv, which the caller must
+// store, and tells the attempt. It returns false for one that is dropped because it
+// is there already.
+func (m *Machine) record(inv *Invocation, n notification) (bool, error) {
+	if added, err := m.index(inv, n.id, n.settled); !added {
+		return false, err
+	}
+	place := inv.Length
 	e := m.append(inv, n.typ, n.payload)
-	m.st.PutNotified(inv.ID, n.id, settled)
 	if inv.Status == Invoked {
-		m.emit(&Notify{ID: inv.ID, Attempt: inv.Attempt, Index: index, Entry: e})
+		m.emit(&Notify{ID: inv.ID, Attempt: inv.Attempt, Index: place, Entry: e})
 	}
 	return true, nil
 }

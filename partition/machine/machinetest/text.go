@@ -26,7 +26,7 @@ func (n Names) invocation(inv *machine.Invocation) string {
 	field("signalled", "yes", inv.Signalled)
 	field("seen", inv.Seen, inv.Signalled)
 	field("killed", "yes", inv.Killed)
-	field("seed", "own", inv.Seed != 0)
+	field("seed-of", n.seed(inv.Seed), inv.Seed != 0)
 	field("queue", inv.QueueSeq, inv.Status == machine.Inboxed)
 	field("pin", fmt.Sprintf("%s/%d", inv.Pin.Deployment, inv.Pin.Protocol), inv.Pin != machine.Pin{})
 	field("caller", fmt.Sprintf("%s(%s)", n.Of(inv.Source.Caller), inv.Source.CallerTarget), inv.Source.Kind == machine.FromService)
@@ -56,6 +56,16 @@ func (n Names) invocation(inv *machine.Invocation) string {
 		field(t.name, t.at, t.at != 0)
 	}
 	return b.String()
+}
+
+// seed is the name of the invocation whose id the seed follows from.
+func (n Names) seed(seed uint64) string {
+	for id, name := range n {
+		if id.RandomSeed() == seed {
+			return name
+		}
+	}
+	return fmt.Sprint(seed)
 }
 
 // promise shows the result, or who waits for it.

@@ -12,26 +12,26 @@ awakeables = restate.Service("PyAwakeables")
 
 def settle(ctx: restate.Context, awakeable: str, how: Completion) -> None:
     """Resolves or rejects an awakeable."""
-    if message := how.get("reject"):
-        ctx.reject_awakeable(awakeable, message)
+    if how.reject:
+        ctx.reject_awakeable(awakeable, how.reject)
     else:
-        ctx.resolve_awakeable(awakeable, how.get("value", ""))
+        ctx.resolve_awakeable(awakeable, how.value)
 
 
-@awakeables.handler("await")
+@awakeables.handler("await", output_serde=JSON)
 async def await_all(ctx: restate.Context, what: Await) -> list[Outcome]:
-    created = [ctx.awakeable(type_hint=str) for _ in range(what.get("n", 0))]
-    await publish(ctx, what["id"], *(name for name, _ in created))
+    created = [ctx.awakeable(type_hint=str) for _ in range(what.n)]
+    await publish(ctx, what.id, *(name for name, _ in created))
     return [await outcome(future) for _, future in created]
 
 
 @awakeables.handler()
 async def complete(ctx: restate.Context, how: Completion) -> None:
-    settle(ctx, how["awakeable"], how)
+    settle(ctx, how.awakeable, how)
 
 
 @awakeables.handler()
 async def delegate(ctx: restate.Context, to: Delegate) -> str:
     name, future = ctx.awakeable(type_hint=str)
-    await ctx.generic_call(to["holder"], "hold", JSON.serialize(name), key=to["key"])
+    await ctx.generic_call(to.holder, "hold", JSON.serialize(name), key=to.key)
     return await future

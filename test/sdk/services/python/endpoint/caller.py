@@ -9,20 +9,22 @@ from restate.serde import BytesSerde
 
 from .contract import Call, Failure, Race, Timeout
 from .results import failure
-from .serde import JSON
+from .serde import JSON, Json
 
 caller = restate.Service("PyCaller")
+
+CALLS = Json(list[Call])
 
 
 def parameters(call: Call) -> dict[str, Any]:
     """Returns what generic_call and generic_send want to know."""
     return {
-        "service": call["service"],
-        "key": call.get("key") or None,
-        "handler": call["handler"],
-        "arg": JSON.serialize(call["input"]) if "input" in call else b"",
-        "idempotency_key": call.get("idempotencyKey") or None,
-        "headers": call.get("headers") or None,
+        "service": call.service,
+        "key": call.key or None,
+        "handler": call.handler,
+        "arg": bytes(call.input),
+        "idempotency_key": call.idempotency_key or None,
+        "headers": call.headers or None,
     }
 
 
@@ -38,7 +40,7 @@ async def call_one(ctx: restate.Context, call: Call) -> bytes:
 
 @caller.handler()
 async def send(ctx: restate.Context, call: Call) -> str:
-    delay = timedelta(milliseconds=call.get("delayMillis", 0))
+    delay = timedelta(milliseconds=call.delay_millis)
     return await ctx.generic_send(**parameters(call), send_delay=delay).invocation_id()
 
 
@@ -47,14 +49,14 @@ async def catch(ctx: restate.Context, call: Call) -> Failure:
     return await failure(start(ctx, call))
 
 
-@caller.handler()
+@caller.handler(input_serde=CALLS, output_serde=JSON)
 async def fanout(ctx: restate.Context, calls: list[Call]) -> list[Any]:
     futures = [start(ctx, call) for call in calls]
     await restate.gather(*futures)
     return [JSON.deserialize(await future) for future in futures]
 
 
-@caller.handler()
+@caller.handler(input_serde=CALLS, output_serde=JSON)
 async def settle(ctx: restate.Context, calls: list[Call]) -> list[Failure]:
     futures = [start(ctx, call) for call in calls]
     await restate.gather(*futures)
@@ -63,15 +65,15 @@ async def settle(ctx: restate.Context, calls: list[Call]) -> list[Failure]:
 
 @caller.handler()
 async def race(ctx: restate.Context, what: Race) -> int:
-    sleeps = {str(i): ctx.sleep(timedelta(milliseconds=ms)) for i, ms in enumerate(what["millis"])}
+    sleeps = {str(i): ctx.sleep(timedelta(milliseconds=ms)) for i, ms in enumerate(what.millis or [])}
     first, _ = await restate.select(**sleeps)
     return int(first)
 
 
 @caller.handler()
 async def timeout(ctx: restate.Context, what: Timeout) -> bool:
-    answer = start(ctx, what["call"])
-    limit = ctx.sleep(timedelta(milliseconds=what.get("millis", 0)))
+    answer = start(ctx, what.call)
+    limit = ctx.sleep(timedelta(milliseconds=what.millis))
     first, _ = await restate.select(answer=answer, limit=limit)
     return first == "answer"
 

@@ -19,21 +19,20 @@ HOUR = timedelta(hours=1)
 
 @cancel.handler()
 async def block(ctx: restate.ObjectContext, what: Block) -> Failure:
+    await record(what.id, "blocked")
     try:
-        # The record may be seen, and the cancellation come, before the step is kept.
-        await publish(ctx, what["id"], "blocked", step="blocked")
         await wait_in(ctx, what)
     except TerminalError as error:
-        await publish(ctx, what["id"] + "-undone", str(error.status_code), step="undo")
-        if what.get("catch"):
+        await publish(ctx, what.id + "-undone", str(error.status_code), step="undo")
+        if what.catch:
             return caught(error)
         raise
-    return {"code": 0, "message": ""}
+    return Failure()
 
 
 async def wait_in(ctx: restate.ObjectContext, what: Block) -> None:
     """Waits as the input says, which only a cancellation ends."""
-    match what["in"]:
+    match what.way:
         case "sleep":
             await ctx.sleep(HOUR)
         case "awakeable":
@@ -51,7 +50,7 @@ async def wait_in(ctx: restate.ObjectContext, what: Block) -> None:
             options: RunOptions[None] = RunOptions(
                 initial_retry_interval=QUICK, max_retry_interval=timedelta(seconds=1)
             )
-            await ctx.run_typed("never", never, options, what["id"] + "-try")
+            await ctx.run_typed("never", never, options, what.id + "-try")
         case way:
             raise TerminalError(f"unknown way to wait {way}")
 
@@ -64,17 +63,17 @@ async def never(name: str) -> None:
 
 def child_input(what: Block) -> Block:
     """Returns what a child is asked to do."""
-    return {"id": what["id"] + "-child", "in": "awakeable"}
+    return Block(id=what.id + "-child", way="awakeable")
 
 
 def call_child(ctx: restate.ObjectContext, what: Block) -> restate.RestateDurableCallFuture[Any]:
     """Calls the child without waiting for it."""
-    return ctx.object_call(block, what["child"], child_input(what))
+    return ctx.object_call(block, what.child, child_input(what))
 
 
 def send_to_child(ctx: restate.ObjectContext, what: Block) -> SendHandle:
     """Calls the child one-way."""
-    return ctx.object_send(block, what["child"], child_input(what))
+    return ctx.object_send(block, what.child, child_input(what))
 
 
 @cancel.handler()

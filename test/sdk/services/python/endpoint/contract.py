@@ -1,156 +1,164 @@
 """The payloads; see the contract package, which has the same names.
 
-A missing field is the same as its zero value, so read fields with get.
+A missing field is the same as its zero value, so every field has a default and is
+left out when it has that. Go writes an empty list as null where it writes it at all.
 """
 
-from typing import Any, TypedDict
+from msgspec import Raw, Struct, field
 
 
-class Message(TypedDict, total=False):
-    text: str
-    number: int
-    tags: dict[str, str]
+class Payload(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """What all payloads have in common."""
 
 
-class Step(TypedDict, total=False):
-    id: str
-    n: int
-    fail: int
-    code: int
-    message: str
-    millis: int
-    gate: str
-    metadata: dict[str, str]
+class Message(Payload):
+    text: str = ""
+    number: int = 0
+    tags: dict[str, str] | None = None
 
 
-class Failure(TypedDict, total=False):
-    code: int
-    message: str
-    metadata: dict[str, str]
+class Step(Payload):
+    id: str = ""
+    n: int = 0
+    fail: int = 0
+    code: int = 0
+    message: str = ""
+    millis: int = 0
+    gate: str = ""
+    metadata: dict[str, str] = {}
 
 
-class Random(TypedDict):
-    number: float
-    uuid: str
+class Failure(Payload):
+    code: int = 0
+    message: str = ""
+    metadata: dict[str, str] = {}
 
 
-class Call(TypedDict, total=False):
-    service: str
-    key: str
-    handler: str
-    input: Any
-    delayMillis: int
-    idempotencyKey: str
-    headers: dict[str, str]
+class Random(Payload):
+    number: float = 0
+    uuid: str = ""
 
 
-class Race(TypedDict, total=False):
-    millis: list[int]
+class Call(Payload):
+    service: str = ""
+    key: str = ""
+    handler: str = ""
+    input: Raw = field(default_factory=Raw)  # JSON, passed on as it is
+    delay_millis: int = 0
+    idempotency_key: str = ""
+    headers: dict[str, str] = {}
 
 
-class Timeout(TypedDict, total=False):
-    call: Call
-    millis: int
+class Race(Payload):
+    millis: list[int] | None = None
 
 
-class Op(TypedDict, total=False):
-    op: str
-    key: str
-    value: str
+class Timeout(Payload):
+    call: Call = field(default_factory=Call)
+    millis: int = 0
 
 
-class OpResult(TypedDict, total=False):
-    present: bool
-    value: str
-    keys: list[str]
+class Op(Payload):
+    op: str = ""
+    key: str = ""
+    value: str = ""
 
 
-class Outcome(TypedDict, total=False):
-    value: str
-    code: int
-    message: str
-    index: int
-    of: list["Outcome"]
+class OpResult(Payload):
+    present: bool = False
+    value: str = ""
+    keys: list[str] = []
 
 
-class Await(TypedDict, total=False):
-    id: str
-    n: int
+class Outcome(Payload):
+    value: str = ""
+    code: int = 0
+    message: str = ""
+    index: int = 0
+    of: list["Outcome"] = []
 
 
-class Completion(TypedDict, total=False):
-    awakeable: str
-    promise: str
-    value: str
-    reject: str
+class Await(Payload):
+    id: str = ""
+    n: int = 0
 
 
-class Delegate(TypedDict, total=False):
-    holder: str
-    key: str
+class Completion(Payload):
+    awakeable: str = ""
+    promise: str = ""
+    value: str = ""
+    reject: str = ""
 
 
-class Flow(TypedDict, total=False):
-    id: str
-    promises: list[str]
-    text: str
+class Delegate(Payload):
+    holder: str = ""
+    key: str = ""
 
 
-class Wait(TypedDict, total=False):
-    id: str
-    names: list[str]
+class Flow(Payload):
+    id: str = ""
+    promises: list[str] | None = None
+    text: str = ""
 
 
-class Signal(TypedDict, total=False):
-    invocation: str
-    name: str
-    value: str
-    reject: str
+class Wait(Payload):
+    id: str = ""
+    names: list[str] | None = None
 
 
-# One of its names is a keyword.
-Block = TypedDict("Block", {"id": str, "in": str, "child": str, "catch": bool}, total=False)
+class Signal(Payload):
+    invocation: str = ""
+    name: str = ""
+    value: str = ""
+    reject: str = ""
 
 
-class Tree(TypedDict, total=False):
-    id: str
-    depth: int
-    width: int
-    send: bool
+class Block(Payload):
+    id: str = ""
+    way: str = field(default="", name="in")  # "in" is a keyword
+    child: str = ""
+    catch: bool = False
 
 
-class Drift(TypedDict, total=False):
-    id: str
-    first: str
-    second: str
-    heal: int
+class Tree(Payload):
+    id: str = ""
+    depth: int = 0
+    width: int = 0
+    send: bool = False
 
 
-class Say(TypedDict, total=False):
-    value: str
-    id: str
-    gate: str
-    millis: int
-    code: int
-    message: str
+class Drift(Payload):
+    id: str = ""
+    first: str = ""
+    second: str = ""
+    heal: int = 0
 
 
-class Versions(TypedDict):
-    before: str
-    after: str
+class Say(Payload):
+    value: str = ""
+    id: str = ""
+    gate: str = ""
+    millis: int = 0
+    code: int = 0
+    message: str = ""
 
 
-class Command(TypedDict, total=False):
-    do: str
-    name: str
-    value: str
-    millis: int
-    code: int
-    message: str
-    call: Call
-    of: list["Command"]
+class Versions(Payload):
+    before: str = ""
+    after: str = ""
 
 
-class Program(TypedDict, total=False):
-    id: str
-    commands: list[Command]
+class Command(Payload):
+    do: str = ""
+    name: str = ""
+    value: str = ""
+    millis: int = 0
+    code: int = 0
+    message: str = ""
+    call: Call = field(default_factory=Call)
+    of: list["Command"] = []
+
+
+class Program(Payload):
+    id: str = ""
+    commands: list[Command] | None = None

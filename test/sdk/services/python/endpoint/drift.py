@@ -5,7 +5,7 @@ from datetime import timedelta
 import restate
 from restate import TerminalError
 
-from .contract import Drift
+from .contract import Drift, Say
 from .options import QUICK, STATE_PRELOAD
 from .recorder import record
 from .utils import say
@@ -19,10 +19,9 @@ drift = restate.VirtualObject(
 
 @drift.handler()
 async def run(ctx: restate.ObjectContext, what: Drift) -> int:
-    heal = what.get("heal", 0)
-    m = await record(what["id"], "attempt")
-    await do(ctx, what["first"] if m == 1 or m >= heal else what["second"])
-    if m < heal:
+    m = await record(what.id, "attempt")
+    await do(ctx, what.first if m == 1 or m >= what.heal else what.second)
+    if m < what.heal:
         raise RuntimeError(f"attempt {m} is meant to fail")
     return m
 
@@ -39,7 +38,7 @@ async def do(ctx: restate.ObjectContext, what: str) -> None:
         case "get":
             await ctx.get("k")
         case "call":
-            await ctx.service_call(say, {"value": "x"})
+            await ctx.service_call(say, Say(value="x"))
         case _:
             raise TerminalError(f"unknown thing to do {what}")
 

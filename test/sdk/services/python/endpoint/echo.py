@@ -4,12 +4,11 @@ import restate
 from restate.serde import BytesSerde
 
 from .contract import Message
-from .serde import JSON
 
 echo = restate.Service("PyEcho")
 
 
-@echo.handler("json", output_serde=JSON)
+@echo.handler("json")
 async def echo_json(_ctx: restate.Context, message: Message) -> Message:
     return message
 

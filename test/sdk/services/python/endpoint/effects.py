@@ -8,8 +8,8 @@ from .recorder import record, wait
 
 async def attempt(step: Step, value: str) -> int:
     """Records an attempt, or a try of a step, and fails the first few."""
-    n = await record(step["id"], value)
-    if n <= step.get("fail", 0):
+    n = await record(step.id, value)
+    if n <= step.fail:
         raise RuntimeError(f"attempt {n} is meant to fail")
     return n
 
@@ -18,8 +18,8 @@ async def run_once(ctx: restate.Context, step: Step) -> int:
     """Runs one recorded step, behind a gate if asked, and returns its ordinal."""
 
     async def action() -> int:
-        n = await record(step["id"], "step")
-        await wait(step.get("gate"))
+        n = await record(step.id, "step")
+        await wait(step.gate)
         return n
 
     return await ctx.run_typed("once", action)

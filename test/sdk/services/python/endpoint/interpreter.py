@@ -50,26 +50,26 @@ async def every(parts: list[One]) -> list[Outcome]:
 
 async def settled(parts: list[One]) -> Outcome:
     await restate.gather(*(part.future for part in parts))
-    return {"of": await every(parts)}
+    return Outcome(of=await every(parts))
 
 
 async def all_succeeded(parts: list[One]) -> Outcome:
     async for _, result in as_they_end(parts):
-        if result.get("code"):
+        if result.code:
             return result
-    return {"of": await every(parts)}
+    return Outcome(of=await every(parts))
 
 
 async def any_succeeded(parts: list[One]) -> Outcome:
     async for i, result in as_they_end(parts):
-        if not result.get("code"):
-            return {"index": i, "of": [result]}
-    return {"code": 500, "message": "all have failed", "of": await every(parts)}
+        if not result.code:
+            return Outcome(index=i, of=[result])
+    return Outcome(code=500, message="all have failed", of=await every(parts))
 
 
 async def first(parts: list[One]) -> Outcome:
     async for i, result in as_they_end(parts):
-        return {"index": i, "of": [result]}
+        return Outcome(index=i, of=[result])
     raise TerminalError("the first of nothing", 400)
 
 
@@ -94,31 +94,31 @@ class Run:
 
     async def carry_out(self, command: Command) -> Outcome:
         """Carries out one command and waits for what it makes, if anything."""
-        ctx, name = self.ctx, command.get("name", "")
-        match command["do"]:
+        ctx, name = self.ctx, command.name
+        match command.do:
             case "start":
-                self.kept[name] = await self.begin(command["of"][0])
+                self.kept[name] = await self.begin(command.of[0])
             case "await":
-                return await (await self.begin(command["of"][0])).wait()
+                return await (await self.begin(command.of[0])).wait()
             case "id":
                 await publish(ctx, f"{self.id}-{name}", ctx.request().id, step="id")
             case "set":
-                ctx.set(name, command.get("value", ""))
+                ctx.set(name, command.value)
             case "get":
                 value = await ctx.get(name, type_hint=str)
-                return {} if value is None else {"value": value}
+                return Outcome() if value is None else Outcome(value=value)
             case "fail":
-                raise terminal(command.get("code"), command.get("message"))
+                raise terminal(command.code, command.message)
             case _:
                 return await (await self.begin(command)).wait()
-        return {}
+        return Outcome()
 
     async def begin(self, command: Command) -> One | Several:
         """Begins an awaitable command without waiting for it."""
-        if combine := COMBINATORS.get(command["do"]):
-            return Several(combine, [await self.part(c) for c in command.get("of") or []])
-        if command["do"] == "wait":
-            return self.kept[command["name"]]
+        if combine := COMBINATORS.get(command.do):
+            return Several(combine, [await self.part(c) for c in command.of])
+        if command.do == "wait":
+            return self.kept[command.name]
         return await self.one(command)
 
     async def part(self, command: Command) -> One:
@@ -130,10 +130,10 @@ class Run:
 
     async def one(self, command: Command) -> One:
         """Begins a command that makes one future."""
-        ctx, name = self.ctx, command.get("name", "")
-        match command["do"]:
+        ctx, name = self.ctx, command.name
+        match command.do:
             case "sleep":
-                return One(ctx.sleep(timedelta(milliseconds=command.get("millis", 0))), lambda _: "slept")
+                return One(ctx.sleep(timedelta(milliseconds=command.millis)), lambda _: "slept")
             case "run":
                 return One(ctx.run_typed("run", step, restate.RunOptions(), command))
             case "awakeable":
@@ -143,18 +143,18 @@ class Run:
             case "signal":
                 return One(ctx.signal(name, type_hint=str))
             case "call":
-                return One(start(ctx, command["call"]), JSON.deserialize)
-        raise TerminalError(f"{command['do']} cannot be awaited", 400)
+                return One(start(ctx, command.call), JSON.deserialize)
+        raise TerminalError(f"{command.do} cannot be awaited", 400)
 
 
 async def step(command: Command) -> str:
     """Is a step that succeeds or fails as the command says."""
-    if code := command.get("code"):
-        raise terminal(code, command.get("message"))
-    return command.get("value", "")
+    if command.code:
+        raise terminal(command.code, command.message)
+    return command.value
 
 
-@interpreter.handler()
+@interpreter.handler(output_serde=JSON)
 async def run(ctx: restate.ObjectContext, program: Program) -> list[Outcome]:
-    this = Run(ctx, program.get("id", ""))
-    return [await this.carry_out(command) for command in program.get("commands") or []]
+    this = Run(ctx, program.id)
+    return [await this.carry_out(command) for command in program.commands or []]

@@ -19,7 +19,7 @@ async def record(name: str, value: str) -> int:
     return int(await _ask("POST", f"/record/{name}", value))
 
 
-async def wait(gate: str | None) -> None:
+async def wait(gate: str) -> None:
     """Returns when the test has opened the gate; no name means no gate."""
     if gate:
         await _ask("GET", f"/gate/{gate}")

@@ -10,7 +10,7 @@ from .contract import Failure, Outcome
 
 def caught(error: TerminalError) -> Failure:
     """Describes a terminal error that a handler handles itself."""
-    return {"code": error.status_code, "message": error.message, "metadata": error.metadata or {}}
+    return Failure(code=error.status_code, message=error.message, metadata=error.metadata or {})
 
 
 async def failure(of: Awaitable[Any]) -> Failure:
@@ -19,17 +19,17 @@ async def failure(of: Awaitable[Any]) -> Failure:
         await of
     except TerminalError as error:
         return caught(error)
-    return {"code": 0, "message": ""}
+    return Failure()
 
 
 async def outcome(of: Awaitable[str]) -> Outcome:
     """Waits for something and tells its value or how it failed."""
     try:
-        return {"value": await of}
+        return Outcome(value=await of)
     except TerminalError as error:
-        return {"code": error.status_code, "message": error.message}
+        return Outcome(code=error.status_code, message=error.message)
 
 
-def terminal(code: int | None, message: str | None, metadata: dict[str, str] | None = None) -> TerminalError:
+def terminal(code: int, message: str, metadata: dict[str, str] | None = None) -> TerminalError:
     """Returns the terminal error that an input asks for."""
-    return TerminalError(message or "", code or 500, metadata or None)
+    return TerminalError(message, code or 500, metadata or None)

@@ -1,22 +1,22 @@
-"""How payloads are written."""
+"""JSON for what the SDK does not find a serde for: lists of payloads, any value."""
 
-import json
 from typing import Any
 
+import msgspec
 from restate.serde import Serde
 
 
 class Json(Serde[Any]):
-    """JSON without blanks and with null for None, as the other SDKs write it.
+    """Reads JSON as the given type, and writes JSON."""
 
-    The SDK's own serde puts blanks after separators and writes None as no bytes.
-    """
+    def __init__(self, type: Any = Any):
+        self.decoder = msgspec.json.Decoder(type)
 
     def deserialize(self, buf: bytes) -> Any:
-        return json.loads(buf) if buf else None
+        return self.decoder.decode(buf) if buf else None
 
     def serialize(self, obj: Any) -> bytes:
-        return json.dumps(obj, separators=(",", ":"), ensure_ascii=False).encode()
+        return msgspec.json.encode(obj)
 
 
 JSON = Json()

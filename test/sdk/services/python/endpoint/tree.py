@@ -6,27 +6,26 @@ from restate import TerminalError
 from .contract import Tree
 from .effects import publish
 from .options import STATE_PRELOAD
+from .recorder import record
 
 tree = restate.VirtualObject("PyTree", state_preload=STATE_PRELOAD)
 
 
 @tree.handler()
 async def grow(ctx: restate.ObjectContext, what: Tree) -> None:
+    await record(what.id, ctx.key())
     try:
-        # The record may be seen, and the cancellation come, before the step is kept.
-        await publish(ctx, what["id"], ctx.key())
         await wait_for_children(ctx, what)
     except TerminalError:
-        await publish(ctx, what["id"] + "-ended", ctx.key())
+        await publish(ctx, what.id + "-ended", ctx.key())
         raise
 
 
 async def wait_for_children(ctx: restate.ObjectContext, what: Tree) -> None:
     """Starts the children, if any, and waits for ever or until they have ended."""
-    depth = what.get("depth", 0)
-    child: Tree = {**what, "depth": depth - 1}
-    keys = [f"{ctx.key()}.{i}" for i in range(what.get("width", 0))] if depth > 0 else []
-    if depth > 0 and not what.get("send"):
+    child = Tree(id=what.id, depth=what.depth - 1, width=what.width, send=what.send)
+    keys = [f"{ctx.key()}.{i}" for i in range(what.width)] if what.depth > 0 else []
+    if what.depth > 0 and not what.send:
         for call in [ctx.object_call(grow, key, child) for key in keys]:
             await call
         return

@@ -15,16 +15,16 @@ utils = restate.Service("PyUtils")
 @utils.handler()
 async def say(ctx: restate.Context, what: Say) -> str:
     async def action() -> None:
-        await record(what["id"], what.get("value", ""))
-        await wait(what.get("gate"))
+        await record(what.id, what.value)
+        await wait(what.gate)
 
-    if millis := what.get("millis"):
-        await ctx.sleep(timedelta(milliseconds=millis))
-    if what.get("id"):
+    if what.millis:
+        await ctx.sleep(timedelta(milliseconds=what.millis))
+    if what.id:
         await ctx.run_typed("say", action)
-    if code := what.get("code"):
-        raise terminal(code, what.get("message"))
-    return what.get("value", "")
+    if what.code:
+        raise terminal(what.code, what.message)
+    return what.value
 
 
 @utils.handler("id")
@@ -35,16 +35,16 @@ async def own_id(ctx: restate.Context) -> str:
 @utils.handler()
 async def effects(ctx: restate.Context, step: Step) -> int:
     async def action(i: int) -> int:
-        await record(step["id"], str(i))
+        await record(step.id, str(i))
         return 1
 
-    futures = [ctx.run_typed("one", action, RunOptions(), i) for i in range(step.get("n", 0))]
+    futures = [ctx.run_typed("one", action, RunOptions(), i) for i in range(step.n)]
     await restate.gather(*futures)
     return sum([await future for future in futures])
 
 
 @utils.handler()
 async def sleeps(ctx: restate.Context, what: Race) -> int:
-    futures = [ctx.sleep(timedelta(milliseconds=ms)) for ms in what.get("millis") or []]
+    futures = [ctx.sleep(timedelta(milliseconds=ms)) for ms in what.millis or []]
     await restate.gather(*futures)
     return len(futures)

@@ -24,19 +24,19 @@ async def version(_ctx: restate.ObjectSharedContext) -> str:
 
 @versioned.handler()
 async def work(ctx: restate.ObjectContext, step: Step) -> Versions:
-    before = await ctx.run_typed("before", recorded_version, restate.RunOptions(), step["id"] + "-before")
+    before = await ctx.run_typed("before", recorded_version, restate.RunOptions(), step.id + "-before")
     name, awakeable = ctx.awakeable()
-    await publish(ctx, step["id"], name)
+    await publish(ctx, step.id, name)
     await awakeable
-    return {"before": before, "after": VERSION}
+    return Versions(before=before, after=VERSION)
 
 
 @versioned.handler()
 async def chain(ctx: restate.ObjectContext, step: Step) -> str:
     results = [
-        await ctx.run_typed(name, recorded_version, restate.RunOptions(), f"{step['id']}-{name}")
+        await ctx.run_typed(name, recorded_version, restate.RunOptions(), f"{step.id}-{name}")
         for name in ("a", "b", "c")
     ]
-    if VERSION == "v1" and step.get("fail"):
+    if VERSION == "v1" and step.fail:
         raise terminal(500, "broken in v1")
     return ",".join(results)

@@ -77,7 +77,7 @@ func TestGoldenBytes(t *testing.T) {
 
 func TestGoldenLogEntry(t *testing.T) {
 	var commands [][]byte
-	for _, k := range kinds[:6] {
+	for _, k := range commandKinds {
 		b, err := k.encode(k.full())
 		require.NoError(t, err)
 		commands = append(commands, b)

@@ -1,8 +1,6 @@
 package codec
 
 import (
-	"fmt"
-
 	"platform/internal/ids"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -272,64 +270,4 @@ func readAttemptFailure(b []byte, f *machine.AttemptFailure) error {
 		}
 	}
 	return r.err
-}
-
-// maxDepth bounds the nesting of a Future, so that none can exhaust the stack of
-// the replicas that read it.
-const maxDepth = 100
-
-func (w *writer) future(field uint64, f *journal.Future) {
-	n := w.open(field, partSize)
-	w.packed(1, f.Completions)
-	w.packed(2, f.Signals)
-	for _, name := range f.Names {
-		w.present(3, name)
-	}
-	for i := range f.Nested {
-		w.future(4, &f.Nested[i])
-	}
-	w.uint(5, uint64(f.Combinator))
-	w.close(n)
-}
-
-func readFuture(b []byte, f *journal.Future) error { return readFutureAt(b, f, 1) }
-
-func readFutureAt(b []byte, f *journal.Future, depth int) error {
-	if depth > maxDepth {
-		return fmt.Errorf("%w: future nested deeper than %d", ErrMalformed, maxDepth)
-	}
-	r := reader{b: b}
-	for r.next() {
-		switch r.field {
-		case 1:
-			f.Completions = r.packed(f.Completions)
-		case 2:
-			f.Signals = r.packed(f.Signals)
-		case 3:
-			*more(&r, &f.Names) = r.string()
-		case 4:
-			inner := more(&r, &f.Nested)
-			if b := r.bytes(); r.err == nil {
-				r.err = readFutureAt(b, inner, depth+1)
-			}
-		case 5:
-			f.Combinator = journal.Combinator(r.u8())
-		default:
-			r.unknown("future")
-		}
-	}
-	return r.err
-}
-
-// tooDeep reports whether a Future could be written but not read.
-func tooDeep(f *journal.Future, depth int) bool {
-	if depth > maxDepth {
-		return true
-	}
-	for i := range f.Nested {
-		if tooDeep(&f.Nested[i], depth+1) {
-			return true
-		}
-	}
-	return false
 }

@@ -2,6 +2,7 @@ package codec
 
 import (
 	"reflect"
+	"slices"
 
 	"pgregory.net/rapid"
 
@@ -58,25 +59,28 @@ func messageKind[T any](name string) kind {
 	}
 }
 
-var kinds = []kind{
+var commandKinds = []kind{
 	commandKind[machine.Lead]("command-lead"),
 	commandKind[machine.Invoke]("command-invoke"),
 	commandKind[machine.Progress]("command-progress"),
 	commandKind[machine.FireTimers]("command-fire-timers"),
 	commandKind[machine.Deliver]("command-deliver"),
 	commandKind[machine.Acknowledge]("command-acknowledge"),
-	messageKind[machine.Invoke]("message-invoke"),
-	messageKind[machine.Complete]("message-complete"),
 	commandKind[machine.Signal]("command-signal"),
 	commandKind[machine.Kill]("command-kill"),
 	commandKind[machine.Pause]("command-pause"),
 	commandKind[machine.Resume]("command-resume"),
 	commandKind[machine.Purge]("command-purge"),
 	commandKind[machine.Restart]("command-restart"),
+}
+
+// recordKinds are the rows of tables.
+var recordKinds = []kind{
+	messageKind[machine.Invoke]("message-invoke"),
+	messageKind[machine.Complete]("message-complete"),
 	messageKind[machine.Signal]("message-signal"),
 	messageKind[machine.Kill]("message-kill"),
 	messageKind[machine.Attach]("message-attach"),
-	recordKind("record-promise", newProtoPromise, func(b []byte, p *machine.Promise) []byte { return AppendPromise(b, *p) }, DecodePromise),
 	{
 		name:   "record-invocation",
 		blank:  func() any { return new(machine.Invocation) },
@@ -86,8 +90,11 @@ var kinds = []kind{
 	},
 	recordKind("record-entry", newProtoEntry, AppendEntry, DecodeEntry),
 	recordKind("record-lock", newProtoLock, func(b []byte, l *machine.Lock) []byte { return AppendLock(b, *l) }, DecodeLock),
+	recordKind("record-promise", newProtoPromise, func(b []byte, p *machine.Promise) []byte { return AppendPromise(b, *p) }, DecodePromise),
 	recordKind("record-meta", newProtoMeta, AppendMeta, DecodeMeta),
 }
+
+var kinds = slices.Concat(commandKinds, recordKinds)
 
 // source of values for fill: a fixed sequence or rapid.
 type values interface {
@@ -95,6 +102,12 @@ type values interface {
 	text() string
 	length() int // of a list; 0 leaves it nil
 	present() bool
+}
+
+// messages are what an interface may hold.
+var messages = []reflect.Type{
+	reflect.TypeFor[machine.Invoke](), reflect.TypeFor[machine.Complete](), reflect.TypeFor[machine.Signal](),
+	reflect.TypeFor[machine.Kill](), reflect.TypeFor[machine.Attach](),
 }
 
 // fill sets every field of v, whatever fields there are, so that a field which the
@@ -128,14 +141,9 @@ func fill(v reflect.Value, from values, depth int) {
 	case reflect.Slice:
 		fillList(v, from, depth)
 	case reflect.Interface:
-		m := new(machine.Invoke)
-		fill(reflect.ValueOf(m).Elem(), from, depth)
-		v.Set(reflect.ValueOf(m))
-		if from.number(1) == 1 {
-			c := new(machine.Complete)
-			fill(reflect.ValueOf(c).Elem(), from, depth)
-			v.Set(reflect.ValueOf(c))
-		}
+		m := reflect.New(messages[from.number(8)%uint64(len(messages))])
+		fill(m.Elem(), from, depth)
+		v.Set(m)
 	default:
 		panic("cannot fill a " + v.Type().String())
 	}

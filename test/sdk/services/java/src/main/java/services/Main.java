@@ -20,10 +20,7 @@ public final class Main {
   private Main() {}
 
   public static void main(String[] args) {
-    // Failed attempts are part of the tests. Before the first logger is made.
-    System.setProperty(
-        "org.apache.logging.log4j.simplelog.level", env("VERBOSE").isEmpty() ? "OFF" : "INFO");
-
+    configureLogging(!env("VERBOSE").isEmpty());
     var handler = HttpEndpointRequestHandler.fromEndpoint(endpoint(), env("BIDI").equals("0"));
     RestateHttpServer.fromHandler(handler)
         .listen(Integer.parseInt(env("PORT")), "127.0.0.1")
@@ -32,6 +29,17 @@ public final class Main {
               e.printStackTrace();
               System.exit(1);
             });
+  }
+
+  /**
+   * Lets the simple logger of the logging interface say something or nothing: failed attempts are
+   * part of the tests. Must come before the first logger is made.
+   */
+  private static void configureLogging(boolean verbose) {
+    System.setProperty("org.apache.logging.log4j.simplelog.level", verbose ? "INFO" : "OFF");
+    // That there is no other logger is as intended.
+    System.setProperty("log4j2.StatusLogger.level", "OFF");
+    System.setProperty("slf4j.internal.verbosity", "ERROR");
   }
 
   private static Endpoint endpoint() {
@@ -50,10 +58,8 @@ public final class Main {
             .bind(new Cancel(), object)
             .bind(new Tree(), object)
             .bind(new Drift(), object.andThen(c -> c.invocationRetryPolicy(Policies.steady())))
-            .bind(
-                new Killed(), c -> c.invocationRetryPolicy(Policies.thrice(OnMaxAttempts.KILL)))
-            .bind(
-                new Paused(), c -> c.invocationRetryPolicy(Policies.thrice(OnMaxAttempts.PAUSE)))
+            .bind(new Killed(), c -> c.invocationRetryPolicy(Policies.thrice(OnMaxAttempts.KILL)))
+            .bind(new Paused(), c -> c.invocationRetryPolicy(Policies.thrice(OnMaxAttempts.PAUSE)))
             .bind(new Versioned(), object)
             .bind(new Interpreter(), object);
     if (!env("IDENTITY_KEY").isEmpty()) {

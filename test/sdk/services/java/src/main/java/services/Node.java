@@ -23,7 +23,11 @@ final class Node {
   private final List<Integer> ended = new ArrayList<>(); // parts, in the order they ended
   private Outcome done;
 
-  private Node(String kind, List<Node> parts, DurableFuture<?> future, Function<Object, Outcome> result) {
+  private Node(
+      String kind,
+      List<Node> parts,
+      DurableFuture<?> future,
+      Function<Object, Outcome> result) {
     this.kind = kind;
     this.parts = parts;
     this.future = future;
@@ -122,6 +126,6 @@ final class Node {
   }
 
   private static Outcome every(List<Node> parts) {
-    return Outcome.all(parts.stream().map(p -> p.done == null ? p.take() : p.done).toList());
+    return Outcome.all(parts.stream().map(Node::take).toList());
   }
 }

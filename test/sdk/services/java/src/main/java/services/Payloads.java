@@ -33,12 +33,11 @@ public final class Payloads {
   /** What the handlers that run steps read; each reads what it needs. */
   @JsonIgnoreProperties(ignoreUnknown = true)
   public record Step(
-      String id, int n, int fail, int code, String message, long millis, String gate, Map<String, String> metadata) {
+      String id, int n, int fail, int code, String message, long millis, String gate) {
     public Step {
       id = text(id);
       message = text(message);
       gate = text(gate);
-      metadata = map(metadata);
     }
   }
 

@@ -11,7 +11,7 @@ final class Policies {
 
   private Policies() {}
 
-  /** Of a step, without a bound; the SDK's policies are mutable, so there is a new one each time. */
+  /** Of a step, without a bound. A new one each time: the policies of the SDK are mutable. */
   static RetryPolicy step() {
     return RetryPolicy.exponential(QUICK, 2);
   }

@@ -88,8 +88,7 @@ public class Steps {
         "later",
         Integer.class,
         RetryPolicy.exponential(Duration.ofMillis(in.millis()), 1),
-        () ->
-            Recorder.attempt(in.id(), Long.toString(System.currentTimeMillis()), in.fail()));
+        () -> Recorder.attempt(in.id(), Long.toString(System.currentTimeMillis()), in.fail()));
   }
 
   @Handler

@@ -1,7 +1,9 @@
 package badinput
 
 import (
+	"bufio"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -26,6 +28,33 @@ func http1(t *testing.T, discover http.HandlerFunc) string {
 	s := httptest.NewServer(discover)
 	t.Cleanup(s.Close)
 	return s.URL
+}
+
+// http10 serves a manifest in HTTP/1.0, in which nothing can stream both ways.
+func http10(t *testing.T, m object) string {
+	body, err := json.Marshal(m)
+	require.NoError(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+				_, _ = fmt.Fprintf(conn, "HTTP/1.0 200 OK\r\ncontent-type: %s\r\n\r\n%s", manifestType, body)
+			}
+			_ = conn.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = l.Close()
+		<-done
+	})
+	return "http://" + l.Addr().String()
 }
 
 func TestWhatCannotBeRegistered(t *testing.T) {
@@ -65,6 +94,7 @@ func TestWhatCannotBeRegistered(t *testing.T) {
 		"no mode":            {object{"uri": changed("protocolMode", nil)}, 502, "META0013", "protocolMode"},
 		"versions reversed":  {object{"uri": changed("minProtocolVersion", 7)}, 502, "META0013", ""},
 		"only old versions":  {object{"uri": changed("maxProtocolVersion", 4)}, 502, "META0013", ""},
+		"both ways in 1.0":   {object{"uri": http10(t, manifest(good)), "use_http_11": true}, 502, "META0015", "HTTP/1.0"},
 		"only new versions":  {object{"uri": newEndpoint(t, offering(t, object{"protocolMode": "BIDI_STREAM", "minProtocolVersion": 8, "maxProtocolVersion": 9, "services": []object{good}})).URL}, 400, "META0012", "8"},
 		"reserved name":      {object{"uri": one(svc("restateThings", "SERVICE", nil, object{"name": "x"}))}, 400, "META0005", "restateThings"},
 		"our own name":       {object{"uri": one(svc("PlatformX", "SERVICE", nil, object{"name": "x"}))}, 400, "META0005", "PlatformX"},
@@ -80,7 +110,7 @@ func TestWhatCannotBeRegistered(t *testing.T) {
 		"uri is relative":  {object{"uri": "localhost:9080"}, 400, "", "uri"},
 		"uri is a number":  {object{"uri": 5}, 422, "", "the field 'uri' must be a string"},
 		"no uri":           {object{}, 422, "", "the field 'uri' is required"},
-		"a function":       {object{"arn": "arn:aws:lambda:eu-central-1:123456789012:function:f:1"}, 400, "", "arn"},
+		"no version":       {object{"arn": "arn:aws:lambda:eu-central-1:123456789012:function:f"}, 400, "", "lacks the version"},
 		"header name":      {object{"uri": "http://a", "additional_headers": object{"a b": "c"}}, 400, "", `"a b"`},
 		"force is a text":  {object{"uri": "http://a", "force": "yes"}, 422, "", "the field 'force' must be a boolean"},
 		"a list":           {`[]`, 422, "", "must be an object"},

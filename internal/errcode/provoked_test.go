@@ -1,0 +1,92 @@
+package errcode
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// provoked names, for every code, a test that brings it about: file and function.
+// What can be provoked from outside is, against a real server (test/badinput).
+var provoked = map[Code]string{
+	META0003: "test/badinput/deployments_test.go TestWhatCannotBeRegistered",
+	META0004: "test/badinput/deployments_test.go TestADeploymentThroughItsLife",
+	META0005: "test/badinput/deployments_test.go TestWhatCannotBeRegistered",
+	META0006: "test/badinput/deployments_test.go TestADeploymentThroughItsLife",
+	META0010: "metadata/fsm_test.go TestStateFilesThatCannotBeUsed",
+	META0011: "metadata/fsm_test.go TestStateFilesThatCannotBeUsed",
+	META0012: "test/badinput/deployments_test.go TestWhatCannotBeRegistered",
+	META0013: "test/badinput/deployments_test.go TestWhatCannotBeRegistered",
+	META0014: "test/badinput/ingress_test.go TestHTTP11Endpoints",
+	META0015: "test/badinput/deployments_test.go TestWhatCannotBeRegistered",
+	META0016: "test/badinput/versions_test.go TestAnUpdateInPlaceMovesWorkInFlight",
+	META0017: "test/badinput/versions_test.go TestAnUpdateInPlaceMovesWorkInFlight",
+
+	RT0001: "test/badinput/attempts_test.go TestEveryFaultIsNamedRetriedAndSurvived",
+	RT0002: "test/badinput/start_test.go TestStartsThatAreRefused",
+	RT0003: "test/badinput/attempts_test.go TestEveryFaultIsNamedRetriedAndSurvived",
+	RT0004: "test/badinput/start_test.go TestStartsThatAreRefused",
+	RT0005: "test/badinput/start_test.go TestStartsThatAreRefused",
+	RT0006: "invoker/unreadable_test.go TestJournalsThatCannotBeRead",
+	RT0007: "test/badinput/policy_test.go TestInvocationsPauseAtTheEndOfThePolicy",
+	RT0009: "test/badinput/start_test.go TestStartsThatAreRefused",
+	RT0010: "test/badinput/attempts_test.go TestEveryFaultIsNamedRetriedAndSurvived",
+	RT0011: "test/badinput/versions_test.go TestServicesFallBack",
+	RT0012: "test/badinput/attempts_test.go TestEveryFaultIsNamedRetriedAndSurvived",
+	RT0013: "invoker/failures_test.go TestDeploymentsThatCannotBeUsed",
+	RT0014: "invoker/failures_test.go TestPinnedVersionThatIsGone",
+	RT0015: "test/badinput/attempts_test.go TestEveryFaultIsNamedRetriedAndSurvived",
+	RT0016: "test/badinput/attempts_test.go TestEveryFaultIsNamedRetriedAndSurvived",
+	RT0017: "test/badinput/attempts_test.go TestEveryFaultIsNamedRetriedAndSurvived",
+	RT0018: "test/badinput/attempts_test.go TestEveryFaultIsNamedRetriedAndSurvived",
+	RT0019: "test/badinput/attempts_test.go TestEveryFaultIsNamedRetriedAndSurvived",
+	RT0020: "ingress/problem_test.go TestBadRequestsAreExplained",
+	RT0021: "test/badinput/versions_test.go TestWhatTheServerBoundsIsSaid",
+	RT0022: "test/badinput/versions_test.go TestWhatTheServerBoundsIsSaid",
+	RT0023: "test/badinput/attempts_test.go TestEveryFaultIsNamedRetriedAndSurvived",
+	RT0024: "invoker/failures_test.go TestFailedAttempts",
+	RT0025: "invoker/protocol/depth_test.go TestAwaitsNestedTooDeeply",
+}
+
+// impossible are the codes that cannot occur; the package's doc says why.
+var impossible = []Code{META0009}
+
+func TestEveryCodeIsProvokedSomewhere(t *testing.T) {
+	doc, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	for _, code := range impossible {
+		require.Contains(t, string(doc), string(code), "doc.go has to say why %s cannot occur", code)
+		require.NotContains(t, provoked, code)
+	}
+	require.Len(t, provoked, len(All())-len(impossible), "codes in provoked that the catalogue lacks")
+	for _, entry := range All() {
+		where, named := provoked[entry.Code]
+		if !named {
+			require.Contains(t, impossible, entry.Code, "which test provokes %s?", entry.Code)
+			continue
+		}
+		file, test, _ := strings.Cut(where, " ")
+		require.Contains(t, testsOf(t, file), test, "%s is to be provoked there", entry.Code)
+		text, err := os.ReadFile(filepath.Join("..", "..", file))
+		require.NoError(t, err)
+		require.Contains(t, string(text), string(entry.Code), "%s does not speak of the code", where)
+	}
+}
+
+// testsOf are the names of the functions of a file.
+func testsOf(t *testing.T, file string) (names []string) {
+	parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", file), nil, parser.SkipObjectResolution)
+	require.NoError(t, err)
+	for _, d := range parsed.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok {
+			names = append(names, f.Name.Name)
+		}
+	}
+	return names
+}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"platform/internal/errcode"
+	"platform/invoker/endpoint"
 	"platform/invoker/protocol"
 	"platform/partition/machine"
 )
@@ -58,6 +59,12 @@ func failureOf(err error) *failure {
 // from one time to the next, the stream's number and our port: equal failures must
 // look equal, to people and to the log.
 func broken(err error) *failure {
+	if _, ok := errors.AsType[*endpoint.FunctionError](err); ok {
+		return failureOf(errcode.New(errcode.RT0007, "%w", err))
+	}
+	if errors.Is(err, endpoint.ErrFunctionAnswer) {
+		return failureOf(errcode.New(errcode.RT0012, "%w", err))
+	}
 	if reset, ok := errors.AsType[http2.StreamError](err); ok {
 		err = fmt.Errorf("the stream was reset with %s", reset.Code)
 	} else if op, ok := errors.AsType[*net.OpError](err); ok && op.Source != nil {

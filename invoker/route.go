@@ -70,7 +70,7 @@ func (r *routes) get(d *metadata.Deployment) (*route, error) {
 }
 
 func (r *routes) make(d *metadata.Deployment) (*route, error) {
-	addr, err := endpoint.ParseAddress(d.URI, d.HTTP11)
+	addr, err := addressOf(d)
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +86,19 @@ func (r *routes) make(d *metadata.Deployment) (*route, error) {
 		made.headers[v] = h
 	}
 	return made, nil
+}
+
+func addressOf(d *metadata.Deployment) (*endpoint.Address, error) {
+	if !d.Function() {
+		return endpoint.ParseAddress(d.URI, d.HTTP11)
+	}
+	addr, err := endpoint.ParseFunction(d.ARN)
+	if err != nil {
+		return nil, err
+	}
+	addr.Function.AssumeRoleARN = d.AssumeRoleARN
+	addr.Function.Compress = d.Compression == metadata.Zstd
+	return addr, nil
 }
 
 // setHeaders adds configured headers, and notes their names in own if that is not

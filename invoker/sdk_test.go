@@ -118,10 +118,14 @@ func startSDK(keys ...string) (uri string, stop func()) {
 
 // withSDK starts a session for a served SDK, as discovery found it.
 func withSDK(t testing.TB, cfg Config, uri string, change func(*metadata.Deployment)) *bench {
-	b := newBench(t, cfg, uri)
+	return withDeployment(t, cfg, discovery.Request{URI: uri}, change)
+}
+
+func withDeployment(t testing.TB, cfg Config, r discovery.Request, change func(*metadata.Deployment)) *bench {
+	b := newBench(t, cfg, r.URI)
 	find := discovery.DefaultConfig()
 	find.Identity = cfg.Identity
-	d, err := discovery.New(b.iv.Client(), find).Discover(t.Context(), discovery.Request{URI: uri})
+	d, err := discovery.New(b.iv.Client(), find).Discover(t.Context(), r)
 	require.NoError(t, err)
 	d.ID = testDeployment
 	if change != nil {

@@ -26,7 +26,7 @@ type Deployment struct {
 	URI               string // of an HTTP endpoint, with trailing slash
 	ARN               string // of a function, with its version
 	AssumeRoleARN     string // to take before the function is invoked, may be empty
-	Compression       string // of what is sent to the function, such as Zstd; empty: none
+	Compression       string // of what is sent to the function, Zstd or, for none, empty
 	HTTP11            bool   // reached with HTTP/1.1
 	Bidirectional     bool   // announced BIDI_STREAM
 	MinProtocol       int32
@@ -37,6 +37,9 @@ type Deployment struct {
 	CreatedAt         time.Time
 	Services          []*Service // as of this deployment's revisions, sorted by name
 }
+
+// Zstd is the only compression that functions announce.
+const Zstd = "Zstd"
 
 // Function reports whether the deployment is a function of a function platform.
 func (d *Deployment) Function() bool { return d.ARN != "" }

@@ -34,12 +34,13 @@ func (l *loader) applyEnv(environ []string) {
 	}
 }
 
-// applyProxyEnv applies the variables that proxies are commonly given in, where
+// applyCommonEnv applies variables that many programs share, such as those of proxies, where
 // neither file nor variable nor flag of ours says otherwise.
-func (l *loader) applyProxyEnv(environ []string) {
+func (l *loader) applyCommonEnv(environ []string) {
 	for name, path := range map[string]string{
-		"HTTP_PROXY": "worker.invoker.http-proxy",
-		"NO_PROXY":   "worker.invoker.no-proxy",
+		"HTTP_PROXY":      "worker.invoker.http-proxy",
+		"NO_PROXY":        "worker.invoker.no-proxy",
+		"AWS_EXTERNAL_ID": "worker.invoker.aws-assume-role-external-id",
 	} {
 		for _, variable := range []string{name, strings.ToLower(name)} {
 			text := lookupEnv(environ, variable)

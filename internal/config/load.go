@@ -39,7 +39,7 @@ func Load(args, environ []string) (*Loaded, error) {
 	}
 	l.applyEnv(environ)
 	l.applyFlags(flags)
-	l.applyProxyEnv(environ)
+	l.applyCommonEnv(environ)
 	if options.Production && !l.isSet("auto-provision") {
 		l.cfg.AutoProvision = false
 		l.origins["auto-provision"] = "flag --production"

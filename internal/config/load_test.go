@@ -124,12 +124,13 @@ func TestEnvironmentForms(t *testing.T) {
 	}, loaded.Warnings)
 }
 
-func TestVariablesOfProxies(t *testing.T) {
+func TestVariablesOfManyPrograms(t *testing.T) {
 	invoker := load(t, nil, "HTTP_PROXY=proxy:3128", "no_proxy=localhost,.internal").Config.Worker.Invoker
 	require.Equal(t, "http://proxy:3128", invoker.HTTPProxy)
 	require.Equal(t, []string{"localhost", ".internal"}, invoker.NoProxy)
 	invoker = load(t, nil, "HTTP_PROXY=http://a", "http_proxy=http://b", "PLATFORM_WORKER__INVOKER__HTTP_PROXY=http://c", "NO_PROXY=*").Config.Worker.Invoker
 	require.Equal(t, "http://c", invoker.HTTPProxy)
+	require.Equal(t, "id", load(t, nil, "AWS_EXTERNAL_ID=id").Config.Worker.Invoker.AWSAssumeRoleExternalID)
 	require.Equal(t, []string{"*"}, invoker.NoProxy)
 }
 

@@ -69,6 +69,10 @@ type Invoker struct {
 	HTTPProxy      string         `key:"http-proxy" help:"proxy for requests to endpoints, such as http://proxy:3128 (default: variable HTTP_PROXY)"`
 	NoProxy        []string       `key:"no-proxy" help:"hosts, .domains, addresses and prefixes reached without the proxy, * for all (default: variable NO_PROXY)"`
 
+	AWSProfile                  string         `key:"aws-profile" help:"profile of the AWS configuration that functions are invoked with"`
+	AWSAssumeRoleExternalID     string         `key:"aws-assume-role-external-id" help:"external id told when a role is assumed (default: variable AWS_EXTERNAL_ID)"`
+	RequestCompressionThreshold units.ByteSize `key:"request-compression-threshold" help:"size from which requests to functions that take zstd are compressed"`
+
 	HTTP2KeepAliveInterval           units.Duration `key:"http2-keep-alive-interval" help:"silence before a connection is probed"`
 	HTTP2KeepAliveTimeout            units.Duration `key:"http2-keep-alive-timeout" help:"time for the answer to a probe"`
 	HTTP2StreamsPerConnectionLimit   int            `key:"http2-streams-per-connection-limit" help:"attempts at a time on one connection"`
@@ -105,6 +109,7 @@ func defaultWorker() Worker {
 			PerInvocationMemoryLimit:         32 * units.MiB,
 			MaxAwaitedFutureDepth:            1000,
 			ConnectTimeout:                   seconds(10),
+			RequestCompressionThreshold:      4 * units.MiB,
 			HTTP2KeepAliveInterval:           seconds(40),
 			HTTP2KeepAliveTimeout:            seconds(20),
 			HTTP2StreamsPerConnectionLimit:   128,

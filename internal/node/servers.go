@@ -9,6 +9,8 @@ import (
 	"platform/internal/units"
 	"platform/internal/version"
 	"platform/invoker"
+	"platform/invoker/endpoint"
+	"platform/invoker/endpoint/lambda"
 	"platform/metadata"
 )
 
@@ -48,7 +50,19 @@ func (n *Node) newInvoker() *invoker.Invoker {
 		e.Proxy, _ = url.Parse(c.HTTPProxy) // the configuration has been checked
 		e.NoProxy = c.NoProxy
 	}
+	e.Functions = n.newFunctions(e)
 	return invoker.New(settings, n.metadata, n.log.With("component", "platform/invoker"))
+}
+
+// newFunctions is the way to functions, which are reached as other endpoints are.
+func (n *Node) newFunctions(e *endpoint.Config) *lambda.Client {
+	c := &n.cfg.Worker.Invoker
+	settings := lambda.DefaultConfig()
+	settings.Profile, settings.ExternalID = c.AWSProfile, c.AWSAssumeRoleExternalID
+	settings.CompressFrom = int(c.RequestCompressionThreshold)
+	settings.ConnectTimeout, settings.IdleTimeout = e.ConnectTimeout, e.IdleTimeout
+	settings.Proxy = e.ProxyFunc()
+	return lambda.New(settings)
 }
 
 // defaultsOf is what services get that announce nothing.

@@ -1,6 +1,10 @@
 package discovery
 
-import "strings"
+import (
+	"strings"
+
+	"platform/invoker/endpoint"
+)
 
 // arnParts are those of a function's ARN:
 // arn:partition:lambda:region:account:function:name:version.
@@ -26,6 +30,9 @@ func NormalizeARN(raw string) (string, error) {
 		if part == "" {
 			return "", invalid("field 'arn' is invalid: a part of %q is empty, %s", raw, example)
 		}
+	}
+	if _, err := endpoint.ParseFunction(arn); err != nil {
+		return "", invalid("field 'arn' is invalid: a part of %q has characters or a length that it cannot have, %s", raw, example)
 	}
 	return arn, nil
 }

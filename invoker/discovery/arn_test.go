@@ -19,6 +19,8 @@ func TestNormalizeARN(t *testing.T) {
 		"arn:aws:lambda:eu-central-1:123456789012:function::1":          "a part of",
 		"arn:aws:lambda:eu-central-1:123456789012:layer:my-layer:1":     "is not the ARN of a function",
 		good + ":2": "has 9 parts",
+		"arn:aws:lambda:evil.example/#:123456789012:function:f:1": "a part of",
+		"arn:aws:lambda:eu-central-1:12:function:f:1":             "a part of",
 	} {
 		_, err := NormalizeARN(arn)
 		require.ErrorContains(t, err, want, arn)

@@ -39,6 +39,9 @@ func (d *Discoverer) deployment(a *answer) (*metadata.Deployment, error) {
 		MaxProtocol:   int32(m.MaxProtocolVersion),
 		SDKVersion:    a.head.Header.Get("X-Restate-Server"),
 	}
+	if a.function && m.LambdaCompression == "zstd" {
+		dep.Compression = metadata.Zstd
+	}
 	for i := range m.Services {
 		service, err := convertService(&m.Services[i])
 		if err != nil {
@@ -73,6 +76,10 @@ func (d *Discoverer) checkProtocol(m *manifest, a *answer) (bidirectional bool, 
 	if _, err := protocol.Choose(d.versions(), offered); err != nil {
 		return false, errcode.New(errcode.META0012,
 			"the endpoint speaks service protocol %s, this server %s; upgrade whichever is older", offered, d.versions())
+	}
+	if bidirectional && a.function {
+		return false, errcode.New(errcode.META0015,
+			"the function announces bidirectional streaming, which functions do not have; configure the SDK for request-response mode")
 	}
 	if bidirectional && a.head.HTTP10 {
 		return false, errcode.New(errcode.META0015, "the endpoint announces bidirectional streaming but answered in HTTP/1.0")

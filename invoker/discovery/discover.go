@@ -61,16 +61,12 @@ type Request struct {
 // Errors carry META0003 (not reachable), META0005 (reserved name), META0012 to
 // META0015, or are an *InvalidError.
 func (d *Discoverer) Discover(ctx context.Context, r Request) (*metadata.Deployment, error) {
-	uri, err := NormalizeURI(r.URI)
+	addr, uri, err := addressOf(&r)
 	if err != nil {
 		return nil, err
 	}
 	if err := checkHeaders(r.AdditionalHeaders); err != nil {
 		return nil, err
-	}
-	addr, err := endpoint.ParseAddress(uri, r.UseHTTP11)
-	if err != nil {
-		return nil, invalid("field 'uri' is invalid: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
 	defer cancel()
@@ -78,13 +74,32 @@ func (d *Discoverer) Discover(ctx context.Context, r Request) (*metadata.Deploym
 	if err != nil {
 		return nil, err
 	}
+	answer.function = addr.Function != nil
 	dep, err := d.deployment(answer)
 	if err != nil {
 		return nil, err
 	}
-	dep.URI = uri
+	dep.URI, dep.ARN, dep.AssumeRoleARN = uri, r.ARN, r.AssumeRoleARN
 	dep.AdditionalHeaders = r.AdditionalHeaders
 	return dep, nil
+}
+
+// addressOf is where to ask; of HTTP endpoints also the URI to register.
+func addressOf(r *Request) (addr *endpoint.Address, uri string, err error) {
+	if r.ARN != "" {
+		if addr, err = endpoint.ParseFunction(r.ARN); err != nil {
+			return nil, "", invalid("field 'arn' is invalid: %v", err)
+		}
+		addr.Function.AssumeRoleARN = r.AssumeRoleARN
+		return addr, "", nil
+	}
+	if uri, err = NormalizeURI(r.URI); err != nil {
+		return nil, "", err
+	}
+	if addr, err = endpoint.ParseAddress(uri, r.UseHTTP11); err != nil {
+		return nil, "", invalid("field 'uri' is invalid: %v", err)
+	}
+	return addr, uri, nil
 }
 
 // ask repeats the request while the error may pass.
@@ -134,7 +149,12 @@ func (d *Discoverer) once(ctx context.Context, addr *endpoint.Address, extra map
 
 func (d *Discoverer) unreachable(ctx context.Context, addr *endpoint.Address, err error) (*answer, bool, error) {
 	where := addr.Scheme + "://" + addr.Authority
+	if addr.Function != nil {
+		where = addr.Function.ARN
+	}
 	switch {
+	case errors.Is(err, endpoint.ErrFunctionAnswer):
+		return nil, false, errcode.New(errcode.META0013, "%s: %w", where, err)
 	case errors.Is(err, endpoint.ErrHTTP1):
 		return nil, false, errcode.New(errcode.META0014,
 			"%s answered in HTTP/1.1 although HTTP/2 with prior knowledge was spoken to it; register it with use_http_11", where)
@@ -212,8 +232,9 @@ func checkHeaders(headers map[string]string) error {
 
 // answer is a successful response.
 type answer struct {
-	head endpoint.Head
-	body []byte
+	head     endpoint.Head
+	body     []byte
+	function bool // it came from one
 }
 
 // collector receives a whole response.

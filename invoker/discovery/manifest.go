@@ -32,6 +32,7 @@ type manifest struct {
 	ProtocolMode       string            `json:"protocolMode"`
 	MinProtocolVersion int64             `json:"minProtocolVersion"`
 	MaxProtocolVersion int64             `json:"maxProtocolVersion"`
+	LambdaCompression  string            `json:"lambdaCompression"`
 	Services           []serviceManifest `json:"services"`
 }
 

@@ -32,6 +32,25 @@ var functionARN = regexp.MustCompile(`^arn:aws[a-z-]*:lambda:([a-z]{2}[a-z0-9-]{
 // ErrFunctions says that the client has not been told how to invoke functions.
 var ErrFunctions = errors.New("functions cannot be invoked by this client")
 
+// ErrFunctionAnswer is wrapped by errors of Functions about answers that no service
+// gives.
+var ErrFunctionAnswer = errors.New("the function does not answer like a service")
+
+// FunctionError says that a function ended without an answer, of its own accord or
+// the cloud's.
+type FunctionError struct {
+	Type    string // such as Runtime.ExitError; may be empty
+	Message string
+}
+
+// Error is the message after the type.
+func (e *FunctionError) Error() string {
+	if e.Type == "" {
+		return "the function failed: " + e.Message
+	}
+	return "the function failed: " + e.Type + ": " + e.Message
+}
+
 // ParseFunction reads the ARN of a function: its address. Compress and
 // AssumeRoleARN of the result's function may be set before it is used.
 func ParseFunction(arn string) (*Address, error) {

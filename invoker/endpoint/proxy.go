@@ -14,6 +14,16 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
+// ProxyFunc tells the proxy of a request, for transports of the standard library.
+// It is nil if there is no proxy.
+func (c *Config) ProxyFunc() func(*http.Request) (*url.URL, error) {
+	if c.Proxy == nil {
+		return nil
+	}
+	find := proxyFunc(c.Proxy, c.NoProxy)
+	return func(r *http.Request) (*url.URL, error) { return find(r.URL) }
+}
+
 // proxyFunc tells the proxy of an address, nil for those that need none.
 func proxyFunc(proxy *url.URL, except []string) func(*url.URL) (*url.URL, error) {
 	text := proxy.String()

@@ -1,0 +1,161 @@
+// Package lambdatest is a stand-in for the API of AWS Lambda, and for the part of STS
+// that gives out roles, for tests.
+package lambdatest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Call is one invocation of a function.
+type Call struct {
+	ARN       string
+	AccessKey string // of who invokes
+	Region    string // that the request was signed for
+	Payload   []byte
+}
+
+// Answer is what the API answers.
+type Answer struct {
+	Status   int    // 0 is 200
+	Kind     string // of an error of the API, such as TooManyRequestsException
+	After    string // for Retry-After
+	Function string // error of the function, such as Unhandled; empty: none
+	Payload  []byte
+}
+
+// Function is what a function does.
+type Function func(Call) Answer
+
+// Server is the API. Roles are given to everybody, and have the access key ROLE.
+type Server struct {
+	URL string
+
+	mu        sync.Mutex // guards the fields below
+	functions map[string]Function
+	roles     []string // that were taken, with the external id if there is one
+}
+
+// Access keys of whoever invokes.
+const (
+	AccessKey     = "AKIDTEST"
+	RoleAccessKey = "ROLE"
+)
+
+// Start serves the API until the test ends, and lets the environment of the process
+// point to it.
+func Start(t testing.TB) *Server {
+	s := &Server{functions: map[string]Function{}}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	s.URL = server.URL
+	for name, value := range s.Environ() {
+		t.Setenv(name, value)
+	}
+	return s
+}
+
+// Environ is what a process needs in its environment to use the server.
+func (s *Server) Environ() map[string]string {
+	return map[string]string{
+		"AWS_ENDPOINT_URL": s.URL, "AWS_ACCESS_KEY_ID": AccessKey, "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "",
+		"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+		"AWS_PROFILE": "", "AWS_REGION": "",
+	}
+}
+
+// Handle makes a function known.
+func (s *Server) Handle(arn string, f Function) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.functions[arn] = f
+}
+
+// Roles are those that were taken.
+func (s *Server) Roles() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.roles
+}
+
+var credential = regexp.MustCompile(`Credential=([^/]+)/[0-9]+/([^/]+)/`)
+
+// ServeHTTP answers a request to the API.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	arn, found := strings.CutPrefix(r.URL.Path, "/2015-03-31/functions/")
+	if !found {
+		r.Body = io.NopCloser(strings.NewReader(string(body)))
+		s.assume(w, r)
+		return
+	}
+	c := Call{ARN: strings.TrimSuffix(arn, "/invocations"), Payload: body}
+	if m := credential.FindStringSubmatch(r.Header.Get("Authorization")); m != nil {
+		c.AccessKey, c.Region = m[1], m[2]
+	}
+	s.mu.Lock()
+	f := s.functions[c.ARN]
+	s.mu.Unlock()
+	a := Answer{Status: http.StatusNotFound, Kind: "ResourceNotFoundException", Payload: []byte(`{"Message":"Function not found: ` + c.ARN + `"}`)}
+	if f != nil {
+		a = f(c)
+	}
+	a.write(w)
+}
+
+func (a *Answer) write(w http.ResponseWriter) {
+	for name, value := range map[string]string{"X-Amzn-Errortype": a.Kind, "Retry-After": a.After, "X-Amz-Function-Error": a.Function} {
+		if value != "" {
+			w.Header().Set(name, value)
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if a.Status != 0 {
+		w.WriteHeader(a.Status)
+	}
+	_, _ = w.Write(a.Payload)
+}
+
+func (s *Server) assume(w http.ResponseWriter, r *http.Request) {
+	if r.FormValue("Action") != "AssumeRole" {
+		http.Error(w, "unknown action", http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	s.roles = append(s.roles, strings.TrimSpace(r.FormValue("RoleArn")+" "+r.FormValue("ExternalId")))
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "text/xml")
+	fmt.Fprintf(w, `<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials>
+<AccessKeyId>%s</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken><Expiration>2999-01-01T00:00:00Z</Expiration>
+</Credentials></AssumeRoleResult></AssumeRoleResponse>`, RoleAccessKey)
+}
+
+// Adapt makes a function of a handler of events, such as SDKs offer. Errors become
+// those of functions.
+func Adapt[In, Out any](handle func(In) (Out, error)) Function {
+	return func(c Call) Answer {
+		var in In
+		err := json.Unmarshal(c.Payload, &in)
+		if err == nil {
+			var out Out
+			if out, err = handle(in); err == nil {
+				var payload []byte
+				if payload, err = json.Marshal(out); err == nil {
+					return Answer{Payload: payload}
+				}
+			}
+		}
+		reason, _ := json.Marshal(map[string]string{"errorType": "Error", "errorMessage": err.Error()}) // a map of strings can be encoded
+		return Answer{Function: "Unhandled", Payload: reason}
+	}
+}

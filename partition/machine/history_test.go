@@ -26,19 +26,18 @@ type logged struct {
 type history struct {
 	*rapid.T
 	*world
-	logs     [][]logged
-	fresh    int                         // names given so far
-	next     map[ids.Invocation]uint32   // next completion id of a handler
-	waits    map[ids.Invocation][]uint32 // completions that are going to come
-	alive    map[ids.Invocation]bool     // created and not ended
-	finished map[ids.Invocation]int
-	pauses   bool
+	logs  [][]logged
+	fresh int                     // names given so far
+	ended map[ids.Invocation]bool // has a result
+	full  bool
 }
 
-func newHistory(t *rapid.T, partitions int, pauses bool) *history {
+// newHistory begins a history. In a full one operators take part, and handlers wait
+// for what may never come; in the others everything ends by itself.
+func newHistory(t *rapid.T, partitions int, full bool) *history {
 	return &history{
-		T: t, world: newWorld(uint32(partitions)), logs: make([][]logged, partitions), pauses: pauses,
-		next: map[ids.Invocation]uint32{}, waits: map[ids.Invocation][]uint32{}, alive: map[ids.Invocation]bool{}, finished: map[ids.Invocation]int{},
+		T: t, world: newWorld(uint32(partitions)), logs: make([][]logged, partitions), full: full,
+		ended: map[ids.Invocation]bool{},
 	}
 }
 
@@ -55,6 +54,8 @@ func (h *history) run(commands int) {
 		case n < 25:
 			c := h.drawInvoke()
 			h.apply(h.owner(c.ID), c)
+		case n < 45 && h.full:
+			h.drawOperator(p)
 		case n < 70:
 			h.drawProgress(p)
 		case n < 78:
@@ -97,6 +98,9 @@ func (h *history) applyWith(p int, header machine.Header, c machine.Command) mac
 	require.NoError(h, err)
 	require.Empty(h, part.state.Faults())
 	require.Empty(h, part.state.Broken(h.names))
+	if outcome.Code != machine.OK && outcome.Code != machine.Conflict {
+		require.Empty(h, effects)
+	}
 	h.passed(part, queued)
 	var texts []string
 	for _, e := range effects {
@@ -106,13 +110,15 @@ func (h *history) applyWith(p int, header machine.Header, c machine.Command) mac
 			if e.Invocation.Length == 1 {
 				require.NotNil(h, e.Input)
 			}
-			h.alive[e.Invocation.ID] = true
-		case *machine.SetTimer:
-			h.alive[e.Timer.ID] = h.alive[e.Timer.ID] || e.Timer.Kind == machine.TimerStart
+			require.False(h, h.ended[e.Invocation.ID], "%s runs though it has ended", h.names.Of(e.Invocation.ID))
 		case *machine.Finish:
-			require.True(h, h.alive[e.ID], "%s ended though it is not alive", h.names.Of(e.ID))
-			delete(h.alive, e.ID)
-			h.finished[e.ID]++
+			require.False(h, h.ended[e.ID], "%s ended twice", h.names.Of(e.ID))
+			h.ended[e.ID] = true
+		}
+	}
+	for _, id := range h.ids {
+		if h.owner(id) == p && h.status(id) != machine.Completed {
+			delete(h.ended, id) // purged, or made again
 		}
 	}
 	h.logs[p] = append(h.logs[p], logged{header, c, outcome, texts})
@@ -137,19 +143,43 @@ func (h *history) inboxed(p *part) map[machine.Object][]ids.Invocation {
 	return order
 }
 
-// passed checks that those who left a queue were at its front, and that those who
-// came stand behind.
+// passed checks that nobody who stays in a queue was overtaken, neither by those
+// behind nor by those who came.
 func (h *history) passed(p *part, before map[machine.Object][]ids.Invocation) {
 	after := h.inboxed(p)
 	for o, queue := range before {
-		stay := 0
-		for stay < len(queue) && !slices.Contains(after[o], queue[stay]) {
-			stay++
+		var stay []ids.Invocation
+		for _, id := range queue {
+			if slices.Contains(after[o], id) {
+				stay = append(stay, id)
+			} else if inv, err := p.state.Invocation(id); len(stay) > 0 {
+				require.NoError(h, err)
+				require.True(h, inv == nil || inv.RunningAt == 0, "%s overtook in the queue of %v", h.names.Of(id), o)
+			}
 		}
-		rest := queue[stay:]
-		require.GreaterOrEqual(h, len(after[o]), len(rest), "queue of %v", o)
-		require.True(h, slices.Equal(rest, after[o][:len(rest)]), "queue of %v", o)
+		require.GreaterOrEqual(h, len(after[o]), len(stay), "queue of %v", o)
+		require.True(h, slices.Equal(stay, after[o][:len(stay)]), "queue of %v", o)
 	}
+}
+
+// status is that of an invocation, 0 if there is none.
+func (h *history) status(id ids.Invocation) machine.Status {
+	inv, err := h.parts[h.owner(id)].state.Invocation(id)
+	require.NoError(h, err)
+	if inv == nil {
+		return 0
+	}
+	return inv.Status
+}
+
+// living are those that have not ended, in the order of their names.
+func (h *history) living() (found []ids.Invocation) {
+	for _, name := range h.sortedNames() {
+		if s := h.status(h.ids[name]); s != 0 && s != machine.Completed {
+			found = append(found, h.ids[name])
+		}
+	}
+	return found
 }
 
 // drawTarget draws a target and, since ids of workflows and of idempotent requests
@@ -158,7 +188,11 @@ func (h *history) drawTarget() (string, machine.Target) {
 	at := fmt.Sprintf("@%d", h.number("owner", 0, len(h.parts)-1))
 	h.fresh++
 	name := fmt.Sprintf("n%d%s", h.fresh, at)
-	switch h.number("kind", 0, 5) {
+	kinds := 5
+	if h.full {
+		kinds = 6
+	}
+	switch h.number("kind", 0, kinds) {
 	case 0:
 		return name, target("Greeter/greet", "service")
 	case 1, 2:
@@ -168,6 +202,9 @@ func (h *history) drawTarget() (string, machine.Target) {
 	case 4:
 		key := fmt.Sprintf("w%d%s", h.number("key", 1, 2), at)
 		return key, target("Wf/"+key+"/run", "workflow")
+	}
+	if kinds == 6 && h.chance(50) {
+		return name, target(fmt.Sprintf("Wf/w%d%s/look", h.number("key", 1, 2), at), "workflow-shared")
 	}
 	return fmt.Sprintf("i%d%s", h.number("key", 1, 2), at), target("Greeter/idempotent", "service")
 }
@@ -208,7 +245,7 @@ func (h *history) drawProgress(p int) {
 		c.Attempt -= uint64(h.number("older", 1, 3))
 		stale = true
 	}
-	c.Steps = h.drawSteps(inv, stale)
+	c.Steps = h.drawSteps(inv)
 	outcome := h.apply(p, c)
 	require.Equal(h, stale, outcome.Code == machine.Stale)
 	require.NotEqual(h, machine.Invalid, outcome.Code)
@@ -222,36 +259,52 @@ func (h *history) sortedNames() (names []string) {
 	return names
 }
 
-// drawSteps draws steps that keep the rules. Those of a stale attempt leave no
-// trace here either.
-func (h *history) drawSteps(inv *machine.Invocation, stale bool) (steps []machine.Step) {
-	next, waits := max(h.next[inv.ID], 1), h.waits[inv.ID]
-	if inv.Length == 1 {
-		next, waits = 1, nil // the id may be used again after a purge
+// open tells, from the journal of inv, the next completion id of its handler and
+// those that have no answer yet.
+func (h *history) open(inv *machine.Invocation) (next uint32, waits []uint32) {
+	st := h.parts[h.owner(inv.ID)].state
+	for i := range inv.Length {
+		e, err := st.Entry(inv.ID, i)
+		require.NoError(h, err)
+		for _, id := range journal.CompletionsOf(e) {
+			next = max(next, id)
+			if s, err := st.Notified(inv.ID, journal.Completion(id)); err == nil && s == journal.Pending && e.Type != journal.Run {
+				waits = append(waits, id)
+			}
+		}
 	}
+	return next + 1, waits
+}
+
+// drawSteps draws steps that keep the rules.
+func (h *history) drawSteps(inv *machine.Invocation) (steps []machine.Step) {
+	next, waits := h.open(inv)
 	id := func() uint32 { next++; return next - 1 }
+	wait := func() uint32 { waits = append(waits, next); return id() }
 	for range h.number("steps", 0, 4) {
-		switch n := h.number("step", 0, 6); {
+		switch n := h.number("step", 0, 9); {
 		case n == 0:
 			c := id()
-			steps = append(steps, machinetest.Run(c, "r"), machinetest.RunCompletion(c, h.drawResult()))
+			steps = append(steps, machinetest.Run(c, "r"))
+			if h.full && h.chance(20) {
+				break // without an answer for ever
+			}
+			steps = append(steps, machinetest.RunCompletion(c, h.drawResult()))
 			if h.chance(20) {
 				steps = append(steps, machinetest.RunCompletion(c, h.drawResult()))
 			}
 		case n == 1:
-			c := id()
-			steps = append(steps, machinetest.Sleep(c, h.now+int64(h.number("sleep", -500, 3000))))
-			waits = append(waits, c)
+			steps = append(steps, machinetest.Sleep(wait(), h.now+int64(h.number("sleep", -500, 3000))))
 		case n <= 3:
 			name, to := h.drawTarget()
 			callee := machine.Callee{ID: h.id(name), Retention: h.drawRetention()}
-			if n == 2 || !mayCall(inv, name, to) {
+			if n == 2 || !h.full && !mayCall(inv, name, to) {
 				steps = append(steps, machinetest.Send(id(), to, []byte("x"), h.now+int64(h.number("delay", -500, 2000)), callee))
 				break
 			}
-			told, done := id(), id()
-			steps = append(steps, machinetest.Call(told, done, to, []byte("x"), callee))
-			waits = append(waits, done)
+			steps = append(steps, machinetest.Call(id(), wait(), to, []byte("x"), callee))
+		case n <= 6 && h.full:
+			steps = append(steps, h.drawShared(inv, id, wait))
 		case inv.Target.Type.WritesState():
 			switch h.number("state", 0, 3) {
 			case 0, 1:
@@ -265,11 +318,7 @@ func (h *history) drawSteps(inv *machine.Invocation, stale bool) (steps []machin
 			steps = append(steps, machinetest.GetState(id(), "k1"))
 		}
 	}
-	steps = append(steps, h.drawEnding(waits)...)
-	if !stale {
-		h.next[inv.ID], h.waits[inv.ID] = next, waits
-	}
-	return steps
+	return append(steps, h.drawEnding(waits)...)
 }
 
 // mayCall keeps handlers from waiting for each other in a circle, as handlers must:
@@ -291,10 +340,14 @@ func (h *history) drawEnding(waits []uint32) []machine.Step {
 			Completions: waits[from:],
 			Combinator:  journal.Combinator(h.number("combinator", 0, 4)),
 		}}
+		if h.full && h.chance(30) {
+			s.Await.Nested[0].Names = []string{"go"}
+			s.Await.Nested[0].Signals = []uint32{17}
+		}
 		return []machine.Step{s}
 	case n == 6:
 		return []machine.Step{{Kind: machine.StepFail, Failure: &machine.AttemptFailure{Code: 500, Message: "no"}}}
-	case n == 7 && h.pauses:
+	case n == 7 && h.full:
 		return []machine.Step{{Kind: machine.StepPause, Failure: &machine.AttemptFailure{Code: 500, Message: "no"}}}
 	}
 	return []machine.Step{machinetest.Output(h.drawResult()), machinetest.End()}

@@ -58,6 +58,7 @@ func TestContract(t *testing.T) {
 		"invocations": contractInvocations,
 		"journals":    contractJournals,
 		"values":      contractValues,
+		"promises":    contractPromises,
 		"locks":       contractLocks,
 		"timers":      contractTimers,
 		"outbox":      contractOutbox,

@@ -8,12 +8,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/ids"
 	"platform/partition/journal"
 	"platform/partition/machine"
 	"platform/partition/machine/machinetest"
@@ -140,6 +142,9 @@ func applyBatch(s machine.State, index uint64) error {
 		s.PutInvocation(inv)
 		s.PutValue(o, []byte("last"), fmt.Append(nil, index))
 		s.PutLock(o, machine.Lock{Holder: id})
+		if err := applyPromise(s, rnd, o, id); err != nil {
+			return err
+		}
 	}
 	sent, err := s.LastSent(7)
 	if err != nil {
@@ -147,6 +152,24 @@ func applyBatch(s machine.State, index uint64) error {
 	}
 	s.PutOutgoing(7, sent+1, &machine.Complete{Result: journal.Result{Value: fmt.Append(nil, index)}})
 	s.DeleteOutgoing(7, sent-min(sent, 5))
+	return nil
+}
+
+// applyPromise waits for a promise, completes it or forgets it.
+func applyPromise(s machine.State, rnd *rand.Rand, o machine.Object, id ids.Invocation) error {
+	key := fmt.Sprint("promise", rnd.IntN(3))
+	p, err := s.Promise(o, key)
+	switch {
+	case err != nil:
+		return err
+	case p.Result != nil:
+		s.DeletePromise(o, key)
+	case len(p.Waiting) == 3:
+		s.PutPromise(o, key, completedWith(id.String()))
+	default:
+		p.Waiting = append(slices.Clip(p.Waiting), machine.Sink{Caller: id, Completion: 1})
+		s.PutPromise(o, key, p)
+	}
 	return nil
 }
 
@@ -179,6 +202,9 @@ func describe(t require.TestingT, s machine.State) (all []string) {
 	for n := range 5 {
 		o := machine.Object{Service: "S", Key: fmt.Sprint(n)}
 		add("values", listValues(t, s, o), nil)
+		for _, p := range listPromises(t, s.Promises(o)) {
+			add("promise "+p.Key, describePromise(p.Promise), nil)
+		}
 		l, err := s.Lock(o)
 		add("lock", l, err)
 	}

@@ -105,6 +105,10 @@ func (s space) value(b []byte, o *machine.Object, key []byte) []byte {
 	return append(s.object(b, tableValues, o), key...)
 }
 
+func (s space) promise(b []byte, o *machine.Object, key string) []byte {
+	return append(s.object(b, tablePromises, o), key...)
+}
+
 func (s space) waiting(b []byte, o *machine.Object, seq uint64) []byte {
 	return binary.BigEndian.AppendUint64(s.object(b, tableWaiting, o), seq)
 }

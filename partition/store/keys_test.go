@@ -50,6 +50,7 @@ func anyKey(t *rapid.T) []byte {
 		s.entry(nil, &id, number),
 		s.notified(nil, &id, &note),
 		s.value(nil, &o, []byte(anyPart.Draw(t, "name"))),
+		s.promise(nil, &o, anyPart.Draw(t, "promise")),
 		s.object(nil, tableLocks, &o),
 		s.waiting(nil, &o, uint64(number)),
 		s.timer(nil, &timer),
@@ -81,11 +82,29 @@ func TestOwners(t *testing.T) {
 	owner := s.object(nil, tableValues, &o)
 	for _, name := range []string{"", "a", "\x00\x01"} {
 		require.Equal(t, len(owner), split(s.value(nil, &o, []byte(name))))
+		require.Equal(t, len(owner), split(s.promise(nil, &o, name)))
 	}
 	require.Equal(t, prefixLen+idLen, split(s.entry(nil, &id, 7)))
 	require.Equal(t, prefixLen+idLen, split(s.notified(nil, &id, &journal.NotificationID{Name: "x"})))
 	whole := s.timer(nil, &machine.Timer{})
 	require.Equal(t, len(whole), split(whole))
+}
+
+func TestObjectsAreReadBackFromTheirKeys(t *testing.T) {
+	s := space{1, generationA}
+	rapid.Check(t, func(t *rapid.T) {
+		o, name := anyObject(t), anyPart.Draw(t, "name")
+		key := s.promise(nil, &o, name)[prefixLen:]
+		got, rest, ok := objectOf(key)
+		require.True(t, ok)
+		require.Equal(t, o, got)
+		require.Equal(t, name, string(rest))
+
+		_, _, ok = objectOf(key[:rapid.IntRange(0, len(key)-len(name)-1).Draw(t, "cut")])
+		require.False(t, ok, "an object that is cut off")
+	})
+	_, _, ok := objectOf([]byte{'a', 0, 7, 0, 1, 0, 1, 0, 1})
+	require.False(t, ok, "a zero byte that nobody wrote")
 }
 
 func TestKeysOfTimersSortByTimeAndAreReadBack(t *testing.T) {
@@ -132,6 +151,7 @@ func TestKeysOnDisk(t *testing.T) {
 		"010202" + "6e" + idHex + "01" + "00000007":                      s.notified(nil, &id, &journal.NotificationID{Index: 7, Signal: true}),
 		"010202" + "6e" + idHex + "02" + "6e616d65":                      s.notified(nil, &id, &journal.NotificationID{Name: "name", Signal: true}),
 		"010202" + "76" + objectHex + "78":                               s.value(nil, &o, []byte("x")),
+		"010202" + "70" + objectHex + "78":                               s.promise(nil, &o, "x"),
 		"010202" + "6c" + objectHex:                                      s.object(nil, tableLocks, &o),
 		"010202" + "77" + objectHex + "0000000000000007":                 s.waiting(nil, &o, 7),
 		"010202" + "74" + "8000000000000005" + "02" + idHex + "00000007": s.timer(nil, &machine.Timer{At: 5, Kind: 2, ID: id, Completion: 7}),

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"testing"
 
@@ -24,6 +25,20 @@ type world struct {
 }
 
 var worldKeys = []string{"", "a", "a\x00", "a\x00\x01", "a\x00\xff", "b", "\xff\xff"}
+
+// countPromises counts the promises of all objects there are.
+func (w *world) countPromises(s machine.State) (n int) {
+	for _, scope := range worldKeys {
+		for _, service := range worldKeys {
+			for _, key := range worldKeys {
+				for range s.Promises(machine.Object{Scope: scope, Service: service, Key: key}) {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
 
 func drawKey(t *rapid.T, label string) string { return rapid.SampledFrom(worldKeys).Draw(t, label) }
 
@@ -98,6 +113,22 @@ var operations = map[string]func(t *rapid.T, w *world, all ...machine.State){
 			s.DeleteValue(o, []byte(key))
 		}
 	},
+	"put promise": func(t *rapid.T, w *world, all ...machine.State) {
+		w.seq++
+		o, key, p := drawObject(t), drawKey(t, "name"), completedWith(fmt.Sprint(w.seq))
+		if rapid.Bool().Draw(t, "waiting") {
+			p = waitedFor(rapid.SliceOfN(rapid.ByteRange(1, 4), 1, 3).Draw(t, "callers")...)
+		}
+		for _, s := range all {
+			s.PutPromise(o, key, p)
+		}
+	},
+	"delete promise": func(t *rapid.T, _ *world, all ...machine.State) {
+		o, key := drawObject(t), drawKey(t, "name")
+		for _, s := range all {
+			s.DeletePromise(o, key)
+		}
+	},
 	"put lock": func(t *rapid.T, _ *world, all ...machine.State) {
 		o, l := drawObject(t), machine.Lock{Tail: rapid.Uint64Range(0, 2).Draw(t, "tail")}
 		if rapid.Bool().Draw(t, "held") {
@@ -168,6 +199,8 @@ type readable interface {
 	Entry(ids.Invocation, uint32) (journal.Entry, error)
 	Notified(ids.Invocation, journal.NotificationID) (journal.Settled, error)
 	Value(machine.Object, []byte) ([]byte, bool, error)
+	Promise(machine.Object, string) (machine.Promise, error)
+	Promises(machine.Object) iter.Seq2[machine.NamedPromise, error]
 	Lock(machine.Object) (machine.Lock, error)
 	Waiting(machine.Object, uint64) (ids.Invocation, error)
 	LastSent(uint32) (uint64, error)
@@ -198,6 +231,9 @@ func requireAlike(t *rapid.T, w *world, want, got readable) {
 		require.NoError(t, errB)
 		require.Equal(t, foundA, foundB)
 		require.Equal(t, string(a), string(b))
+		same(t, string(key), func(k string) (machine.Promise, error) { return want.Promise(o, k) },
+			func(k string) (machine.Promise, error) { return got.Promise(o, k) })
+		require.Equal(t, listPromises(t, want.Promises(o)), listPromises(t, got.Promises(o)))
 		same(t, o, want.Lock, got.Lock)
 		same(t, seq, func(n uint64) (ids.Invocation, error) { return want.Waiting(o, n) },
 			func(n uint64) (ids.Invocation, error) { return got.Waiting(o, n) })
@@ -267,6 +303,14 @@ func requireSameView(t *rapid.T, w *world, twin *machinetest.State, v *View) {
 			require.Nil(t, twin.Outgoing(to, last))
 		}
 	}
+	n := 0
+	for p, err := range v.AllPromises() {
+		require.NoError(t, err)
+		same(t, p.Key, func(k string) (machine.Promise, error) { return twin.Promise(p.Workflow, k) },
+			func(string) (machine.Promise, error) { return p.Promise, nil })
+		n++
+	}
+	require.Equal(t, w.countPromises(twin), n)
 	for inv, err := range v.Live() {
 		require.NoError(t, err)
 		require.NotEqual(t, machine.Completed, inv.Status)

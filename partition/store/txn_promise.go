@@ -11,8 +11,7 @@ import (
 // their owner.
 
 func (t *Txn) promiseKey(o *machine.Object, key string) []byte {
-	b := t.space.object(t.keys.room(objectLen(o)+len(key)), tablePromises, o)
-	return append(b, key...)
+	return t.space.promise(t.keys.room(objectLen(o)+len(key)), o, key)
 }
 
 // Promise implements machine.State.

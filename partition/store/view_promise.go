@@ -1,0 +1,97 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+
+	"platform/partition/machine"
+)
+
+// Promise is the zero Promise for one that nobody has asked for or completed.
+func (v *View) Promise(o machine.Object, key string) (machine.Promise, error) {
+	k := v.space.promise(nil, &o, key)
+	b, err := v.row(k)
+	if err != nil {
+		return machine.Promise{}, err
+	}
+	return promiseOf(k, b)
+}
+
+// Promises yields a workflow's promises in key order.
+func (v *View) Promises(o machine.Object) iter.Seq2[machine.NamedPromise, error] {
+	return func(yield func(machine.NamedPromise, error) bool) {
+		for p, err := range v.promises(v.space.object(nil, tablePromises, &o)) {
+			if !yield(p.NamedPromise, err) {
+				return
+			}
+		}
+	}
+}
+
+// WorkflowPromise is a promise and the workflow that it belongs to.
+type WorkflowPromise struct {
+	Workflow machine.Object
+	machine.NamedPromise
+}
+
+// AllPromises yields the promises of all workflows, those of one together.
+func (v *View) AllPromises() iter.Seq2[WorkflowPromise, error] {
+	return v.promises(v.space.table(nil, tablePromises))
+}
+
+// promises yields the promises whose keys begin with prefix.
+func (v *View) promises(prefix []byte) iter.Seq2[WorkflowPromise, error] {
+	return func(yield func(WorkflowPromise, error) bool) {
+		err := v.each(prefix, after(prefix), func(key, value []byte) (more bool, err error) {
+			var p WorkflowPromise
+			var name []byte
+			var ok bool
+			if p.Workflow, name, ok = objectOf(key[prefixLen:]); !ok {
+				return false, errors.New("malformed key")
+			}
+			p.Key = string(name)
+			if p.Promise, err = promiseOf(key, value); err != nil {
+				return false, err
+			}
+			return yield(p, nil), nil
+		})
+		if err != nil {
+			yield(WorkflowPromise{}, fmt.Errorf("read promises: %w", err))
+		}
+	}
+}
+
+// objectOf reads an object back from what follows the prefix in a key of one of its
+// rows, and what follows the object.
+func objectOf(b []byte) (o machine.Object, rest []byte, ok bool) {
+	for _, part := range []*string{&o.Scope, &o.Service, &o.Key} {
+		if *part, b, ok = cutPart(b); !ok {
+			return machine.Object{}, nil, false
+		}
+	}
+	return o, b, true
+}
+
+// cutPart undoes appendPart.
+func cutPart(b []byte) (part string, rest []byte, ok bool) {
+	var found []byte
+	for {
+		zero := bytes.IndexByte(b, 0)
+		if zero < 0 || zero+1 == len(b) {
+			return "", nil, false
+		}
+		found = append(found, b[:zero]...)
+		mark := b[zero+1]
+		b = b[zero+2:]
+		switch mark {
+		case partEnd:
+			return string(found), b, true
+		case partEscape:
+			found = append(found, 0)
+		default:
+			return "", nil, false
+		}
+	}
+}

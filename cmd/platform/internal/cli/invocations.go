@@ -18,8 +18,9 @@ func (a *app) invocations() *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "invocations",
 		Aliases: []string{"invocation", "inv"},
-		Short:   "Show invocations and their journals",
-	}, a.invocationsList(), a.invocationsDescribe())
+		Short:   "Show invocations and their journals, and act on them",
+	}, a.invocationsList(), a.invocationsDescribe(), a.invocationsCancel(), a.invocationsKill(), a.invocationsPause(),
+		a.invocationsResume(), a.invocationsRestart(), a.invocationsPurge())
 }
 
 // selection is what the flags of the list ask for.

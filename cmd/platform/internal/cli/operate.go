@@ -1,0 +1,287 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+// operation is something done to invocations, by the name it has for the server.
+type operation struct {
+	name     string
+	verb     string   // for the question, as in "Cancel 3 invocations?"
+	done     string   // for the answer
+	statuses []string // of the invocations that it fits
+	limit    int
+	// deployment to run on: latest, keep or an id; empty is usual for the operation.
+	deployment string
+}
+
+const operationQuery = `The query is an invocation id, or selects the invocations of a service, object or
+handler: <service>, <service>/<handler>, <object>/<key>, <object>/<key>/<handler>.`
+
+// command makes the command of an operation. Adjust reads flags of its own.
+func (op *operation) command(a *app, cmd *cobra.Command, adjust func()) *cobra.Command {
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.Long += "\n\n" + operationQuery
+	cmd.Flags().IntVar(&op.limit, "limit", 500, "at most this many invocations")
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		if adjust != nil {
+			adjust()
+		}
+		if op.limit < 1 {
+			return &usageError{"--limit must be at least 1"}
+		}
+		return a.operate(ctx, op, args[0])
+	})
+	return cmd
+}
+
+func (a *app) invocationsCancel() *cobra.Command {
+	op := &operation{name: "cancel", verb: "Cancel", done: "Cancelled", statuses: openStatuses}
+	cmd := &cobra.Command{
+		Use:   "cancel <query>",
+		Short: "Ask invocations to end, with what they called",
+		Long: `Cancels invocations. A handler that runs gets a terminal error at its next step, may clean up,
+and passes the cancellation on to the calls it made. Invocations that have not started just end.`,
+		Example: "  platform invocations cancel inv_1…\n  platform invocations cancel Greeter/greet\n  platform invocations cancel Counter/alice --yes",
+	}
+	kill := cmd.Flags().Bool("kill", false, "end them at once, without cleaning up")
+	return op.command(a, cmd, func() {
+		if *kill {
+			*op = operation{name: "kill", verb: "Kill", done: "Killed", statuses: openStatuses, limit: op.limit}
+		}
+	})
+}
+
+func (a *app) invocationsKill() *cobra.Command {
+	op := &operation{name: "kill", verb: "Kill", done: "Killed", statuses: openStatuses}
+	return op.command(a, &cobra.Command{
+		Use:   "kill <query>",
+		Short: "End invocations at once",
+		Long: `Kills invocations and the calls that they wait for. Handlers cannot clean up: what they have done
+so far stays as it is. Prefer cancel.`,
+		Example: "  platform invocations kill inv_1…",
+	}, nil)
+}
+
+func (a *app) invocationsPause() *cobra.Command {
+	op := &operation{name: "pause", verb: "Pause", done: "Paused", statuses: []string{"ready", "running", "backing-off", "suspended"}}
+	return op.command(a, &cobra.Command{
+		Use:     "pause <query>",
+		Short:   "Stop invocations until they are resumed",
+		Long:    "Pauses invocations. What they have done is kept; an attempt under way is cut and repeated after resume.",
+		Example: "  platform invocations pause Greeter",
+	}, nil)
+}
+
+func (a *app) invocationsResume() *cobra.Command {
+	op := &operation{name: "resume", verb: "Resume", done: "Resumed", statuses: []string{"paused", "suspended", "backing-off"}}
+	cmd := &cobra.Command{
+		Use:   "resume <query>",
+		Short: "Let paused invocations go on, and retry at once those that back off",
+		Long: `Resumes invocations. They keep the deployment that they started on, unless --deployment names
+another: then its code must make the same steps as far as the journal goes.`,
+		Example: "  platform invocations resume inv_1…\n  platform invocations resume Greeter --deployment latest",
+	}
+	cmd.Flags().StringVar(&op.deployment, "deployment", "", "where to go on: keep, latest or the id of a deployment (default keep)")
+	return op.command(a, cmd, nil)
+}
+
+func (a *app) invocationsPurge() *cobra.Command {
+	op := &operation{name: "purge", verb: "Purge", done: "Purged", statuses: []string{"completed"}}
+	cmd := &cobra.Command{
+		Use:     "purge <query>",
+		Aliases: []string{"rm"},
+		Short:   "Forget completed invocations",
+		Long: `Purges completed invocations: result, journal and idempotency key are gone. Purging the run of a
+workflow also removes its state and promises, so that the same key can run again.`,
+		Example: "  platform invocations purge inv_1…\n  platform invocations purge Mailer --journal-only",
+	}
+	journal := cmd.Flags().Bool("journal-only", false, "keep the result")
+	return op.command(a, cmd, func() {
+		if *journal {
+			op.name, op.verb, op.done = "purge-journal", "Purge the journals of", "Purged the journals of"
+		}
+	})
+}
+
+func (a *app) invocationsRestart() *cobra.Command {
+	op := &operation{name: "restart-as-new", verb: "Restart", done: "Restarted", statuses: []string{"completed"}}
+	cmd := &cobra.Command{
+		Use:     "restart-as-new <query>",
+		Aliases: []string{"restart"},
+		Short:   "Run completed invocations once more, under new ids",
+		Long: `Restarts completed invocations with the same input. With --from, for a single invocation, the new
+one keeps the journal up to that entry and goes on from there; 'platform invocations describe'
+shows the entries.`,
+		Example: "  platform invocations restart-as-new inv_1…\n  platform invocations restart-as-new inv_1… --from 4 --deployment latest",
+	}
+	from := cmd.Flags().Int("from", 0, "index of the last journal entry to keep (a single invocation id only)")
+	cmd.Flags().StringVar(&op.deployment, "deployment", "", "where to run: keep, latest or the id of a deployment (default latest)")
+	op.command(a, cmd, nil)
+	several := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *from == 0 {
+			return several(cmd, args)
+		}
+		return run(func(ctx context.Context, args []string) error {
+			return a.restartFrom(ctx, args[0], *from, op.deployment)
+		})(cmd, args)
+	}
+	return cmd
+}
+
+// restartFrom restarts one invocation with a part of its journal.
+func (a *app) restartFrom(ctx context.Context, id string, from int, deployment string) error {
+	switch {
+	case from < 0:
+		return &usageError{"--from is the index of a journal entry, from 0"}
+	case !strings.HasPrefix(id, "inv_"):
+		return &usageError{"--from needs the id of an invocation, got " + id}
+	}
+	if err := a.confirm(fmt.Sprintf("Restart %s with its journal up to entry %d?", id, from)); err != nil {
+		return err
+	}
+	made, err := a.client.Restart(ctx, id, from, deployment)
+	if err != nil {
+		return hintNotFound(err, "`platform invocations list --status completed` shows those that can be restarted.")
+	}
+	a.restarted([]client.BatchSuccess{{ID: id, New: made}})
+	return nil
+}
+
+// operate shows what a query selects, asks, and carries the operation out.
+func (a *app) operate(ctx context.Context, op *operation, query string) error {
+	selected, more, err := a.query(ctx, op, query)
+	if err != nil {
+		return err
+	}
+	if len(selected) == 0 {
+		return &hintedError{
+			fmt.Errorf("no invocation matches %q", query),
+			"Only invocations that are " + strings.Join(op.statuses, ", ") + " can be selected. See `platform invocations list --all`.",
+		}
+	}
+	a.selectionTable(selected)
+	if more {
+		a.hint.Box(fmt.Sprintf("There are more than these %d invocations.", len(selected)), "Repeat the command afterwards, or use --limit.")
+	}
+	if err := a.confirm(fmt.Sprintf("%s %s?", op.verb, countOf(len(selected)))); err != nil {
+		return err
+	}
+	var all client.Batch
+	for batch := range slices.Chunk(selected, client.MaxBatch) {
+		done, err := a.client.Operate(ctx, op.name, batch.ids(), op.deployment)
+		if err != nil {
+			return err
+		}
+		all.Succeeded, all.Failed = append(all.Succeeded, done.Succeeded...), append(all.Failed, done.Failed...)
+	}
+	return a.reportBatch(op, all)
+}
+
+// selected are invocations that an operation is for.
+type selected []client.Invocation
+
+func (s selected) ids() []string {
+	list := make([]string, len(s))
+	for i, inv := range s {
+		list[i] = inv.ID
+	}
+	return list
+}
+
+// query finds the invocations that a query selects. An id is taken as it is: the
+// server says what is wrong with it.
+func (a *app) query(ctx context.Context, op *operation, query string) (list selected, more bool, err error) {
+	if strings.HasPrefix(query, "inv_") {
+		inv, _, err := a.client.Invocation(ctx, query)
+		if err != nil {
+			return nil, false, hintNotFound(err, "`platform invocations list --all` shows the invocations there are.")
+		}
+		return selected{inv}, false, nil
+	}
+	q, err := a.queryOf(ctx, query)
+	if err != nil {
+		return nil, false, err
+	}
+	q.Status, q.Limit = op.statuses, op.limit
+	found, more, err := a.collect(ctx, q, nil)
+	for _, f := range found {
+		list = append(list, f.Invocation)
+	}
+	return list, more, err
+}
+
+// queryOf reads service[/key][/handler]; the kind of service tells keys from
+// handlers.
+func (a *app) queryOf(ctx context.Context, query string) (client.Query, error) {
+	name, rest, deep := strings.Cut(query, "/")
+	q := client.Query{Service: []string{name}}
+	if !deep {
+		return q, nil
+	}
+	service, _, err := a.client.Service(ctx, name)
+	if err != nil {
+		return q, hintNotFound(err, "`platform services list` shows the services there are.")
+	}
+	if service.Type == "Service" {
+		q.Handler = []string{rest}
+		return q, nil
+	}
+	if at := strings.LastIndexByte(rest, '/'); at >= 0 && slices.ContainsFunc(service.Handlers, func(h client.Handler) bool { return h.Name == rest[at+1:] }) {
+		q.Key, q.Handler = []string{rest[:at]}, []string{rest[at+1:]} // keys may contain slashes
+		return q, nil
+	}
+	q.Key = []string{rest}
+	return q, nil
+}
+
+func (a *app) selectionTable(list selected) {
+	rows := make([][]string, len(list))
+	for i, inv := range list {
+		rows[i] = []string{inv.ID, term.Clean(inv.Target), a.colourStatus(inv.Status, inv.CompletionResult), a.print.Time(inv.CreatedAt), orDash(inv.PinnedDeploymentID)}
+	}
+	a.print.Table("", []string{"ID", "TARGET", "STATUS", "CREATED-AT", "DEPLOYMENT"}, rows)
+}
+
+// reportBatch says what was done; it fails if anything was refused.
+func (a *app) reportBatch(op *operation, done client.Batch) error {
+	if len(done.Succeeded) > 0 && op.name == "restart-as-new" {
+		a.restarted(done.Succeeded)
+	} else if len(done.Succeeded) > 0 {
+		a.print.Printf("%s %s %s\n", a.print.Green("[OK]:"), op.done, countOf(len(done.Succeeded)))
+	}
+	if len(done.Failed) == 0 {
+		return nil
+	}
+	rows := make([][]string, len(done.Failed))
+	for i, f := range done.Failed {
+		rows[i] = []string{f.ID, term.Clean(f.Error)}
+	}
+	a.print.Table("", []string{"ID", "REFUSED BECAUSE"}, rows)
+	return fmt.Errorf("%s refused", countOf(len(done.Failed)))
+}
+
+func (a *app) restarted(list []client.BatchSuccess) {
+	rows := make([][]string, len(list))
+	for i, s := range list {
+		rows[i] = []string{s.ID, s.New}
+	}
+	a.print.Table("", []string{"OLD ID", "NEW ID"}, rows)
+	a.print.Printf("%s Restarted %s\n", a.print.Green("[OK]:"), countOf(len(list)))
+}
+
+func countOf(n int) string {
+	if n == 1 {
+		return "1 invocation"
+	}
+	return fmt.Sprintf("%d invocations", n)
+}

@@ -1,0 +1,83 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+// MaxBatch is how many invocations one batch may name.
+const MaxBatch = 1000
+
+// Batch is what became of an operation on several invocations.
+type Batch struct {
+	Succeeded []BatchSuccess
+	Failed    []BatchFailure
+}
+
+// BatchSuccess is an invocation that the operation was carried out on; New is set
+// for restarts only.
+type BatchSuccess struct{ ID, New string }
+
+// BatchFailure is an invocation that refused the operation.
+type BatchFailure struct {
+	ID    string `json:"invocation_id"`
+	Error string `json:"error"`
+}
+
+// Operate carries out an operation on up to MaxBatch invocations: cancel, kill,
+// pause, resume, purge, purge-journal or restart-as-new. The deployment is for resume
+// and restart-as-new; empty is the server's choice.
+func (c *Client) Operate(ctx context.Context, operation string, invocations []string, deployment string) (Batch, error) {
+	body := struct {
+		IDs        []string `json:"invocation_ids"`
+		Deployment string   `json:"deployment,omitempty"`
+	}{invocations, deployment}
+	var answer struct {
+		Succeeded []json.RawMessage `json:"succeeded"`
+		Failed    []BatchFailure    `json:"failed"`
+	}
+	if _, err := c.adminJSON(ctx, http.MethodPost, "/internal/invocations_batch_operations/"+operation, body, &answer); err != nil {
+		return Batch{}, err
+	}
+	batch := Batch{Failed: answer.Failed}
+	for _, raw := range answer.Succeeded {
+		success, err := decodeSuccess(raw)
+		if err != nil {
+			return Batch{}, fmt.Errorf("decode answer of %s: %w", operation, err)
+		}
+		batch.Succeeded = append(batch.Succeeded, success)
+	}
+	return batch, nil
+}
+
+// decodeSuccess reads an id, or for restarts the old and the new one.
+func decodeSuccess(raw json.RawMessage) (BatchSuccess, error) {
+	var s BatchSuccess
+	if len(raw) > 0 && raw[0] == '"' {
+		return s, json.Unmarshal(raw, &s.ID)
+	}
+	var restarted struct {
+		Old string `json:"old_invocation_id"`
+		New string `json:"new_invocation_id"`
+	}
+	err := json.Unmarshal(raw, &restarted)
+	return BatchSuccess{restarted.Old, restarted.New}, err
+}
+
+// Restart makes a new invocation from a completed one and returns its id. From is the
+// last journal entry to keep, 0 for the input alone.
+func (c *Client) Restart(ctx context.Context, id string, from int, deployment string) (string, error) {
+	query := url.Values{"from": {strconv.Itoa(from)}}
+	if deployment != "" {
+		query.Set("deployment", deployment)
+	}
+	var answer struct {
+		New string `json:"new_invocation_id"`
+	}
+	_, err := c.adminJSON(ctx, http.MethodPatch, "/invocations/"+url.PathEscape(id)+"/restart-as-new?"+query.Encode(), nil, &answer)
+	return answer.New, err
+}

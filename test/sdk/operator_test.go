@@ -90,15 +90,6 @@ var operatorCases = []testCase{
 		require.Equal(e, "2", string(e.attach(again).Body))
 		require.Equal(e, "1", string(e.attach(id).Body))
 	}},
-	{"an invocation starts again from the middle of its journal", func(e *env) {
-		step := contract.Step{ID: e.id(), N: 3}
-		id := e.begin(e.path("Steps", "many"), step)
-		require.Equal(e, "3", string(e.attach(id).Body))
-		again := e.restarted(id, "?from=2") // input, first step and its result
-		require.Equal(e, "3", string(e.attach(again).Body))
-		require.Equal(e, []string{"0", "1", "2", "1", "2"}, e.recorded(e.id(), 5))
-		require.Equal(e, http.StatusBadRequest, e.operate(id, "restart-as-new?from=99").Status)
-	}},
 	{"a workflow is not started again as a new one", func(e *env) {
 		key := e.id()
 		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Value: "v"}))
@@ -117,6 +108,19 @@ var operatorCases = []testCase{
 		id := e.begin(e.path("Utils", "say"), contract.Say{Value: "v"})
 		e.attach(id)
 		require.Equal(e, e.protocol(), e.standing(id).PinnedProtocolVersion)
+	}},
+}
+
+// prefixCases need a protocol with a random seed that can be kept.
+var prefixCases = []testCase{
+	{"an invocation starts again from the middle of its journal", func(e *env) {
+		step := contract.Step{ID: e.id(), N: 3}
+		id := e.begin(e.path("Steps", "many"), step)
+		require.Equal(e, "3", string(e.attach(id).Body))
+		again := e.restarted(id, "?from=2") // input, first step and its result
+		require.Equal(e, "3", string(e.attach(again).Body))
+		require.Equal(e, []string{"0", "1", "2", "1", "2"}, e.recorded(e.id(), 5))
+		require.Equal(e, http.StatusBadRequest, e.operate(id, "restart-as-new?from=99").Status)
 	}},
 }
 

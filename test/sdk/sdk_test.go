@@ -45,6 +45,7 @@ var themes = []theme{
 	{name: "combinator-all", feature: "combinator-all", cases: allCases},
 	{name: "nested-combinators", feature: "nested-combinators", cases: nestedCases},
 	{name: "operator", cases: operatorCases},
+	{name: "restart-from-prefix", protocol: 6, cases: prefixCases},
 }
 
 // lonely themes run one case after the other: they kill what the others use.

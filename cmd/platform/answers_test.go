@@ -28,6 +28,10 @@ const (
 	"created_at":"2026-11-20T18:13:50.298000000Z","min_protocol_version":5,"max_protocol_version":6,"sdk_version":"sdk-go/1.2.0",
 	"additional_headers":{"authorization":"Bearer x"}`
 
+	deploymentMoved = `"id":"dp_1old","uri":"http://localhost:9081/","protocol_type":"RequestResponse","http_version":"HTTP/1.1",
+	"created_at":"2026-11-20T18:13:50.298000000Z","min_protocol_version":5,"max_protocol_version":6,"sdk_version":"sdk-go/1.2.0",
+	"info":[{"message":"the endpoint offers something else"}]`
+
 	failed = `{"id":"inv_1fail","target":"Counter/a/add","target_service_name":"Counter","target_service_ty":"virtual_object","status":"completed",
 	"created_at":"2026-11-20T18:13:51.000000000Z","completed_at":"2026-11-20T18:15:21.500000000Z","invoked_by":"service","invoked_by_id":"inv_1done",
 	"invoked_by_target":"Greeter/greet","pinned_deployment_id":"dp_1old","last_attempt_server":"sdk-go/1.2.0","completion_result":"failure",
@@ -64,6 +68,8 @@ var adminAnswers = map[string]string{
 	"GET /deployments":            `{"deployments":[{` + deploymentHead + `,"services":[{"name":"Greeter","revision":1},{"name":"Counter","revision":3}]}]}`,
 	"GET /deployments/dp_1old":    `{` + deploymentHead + `,"services":[` + greeter(1, "dp_1old") + `,` + counter + `]}`,
 	"DELETE /deployments/dp_1old": ``,
+	"PATCH /deployments/dp_1old":  `{` + deploymentMoved + `,"services":[` + greeter(1, "dp_1old") + `,` + mailer + `]}`,
+	"PATCH /services/Greeter":     greeter(1, "dp_1old"),
 	"GET /invocations":            `{"invocations":[` + scheduled + `,` + backingOff + `,` + failed + `,{` + doneFields + `}]}`,
 	"GET /invocations/inv_1done":  `{` + doneFields + `,"journal":` + journal + `}`,
 	"GET /invocations/inv_1retry": backingOff,

@@ -18,8 +18,8 @@ func (a *app) deployments() *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "deployments",
 		Aliases: []string{"deployment", "dp"},
-		Short:   "Register and show service endpoints",
-	}, a.deploymentsRegister(), a.deploymentsList(), a.deploymentsDescribe(), a.deploymentsRemove())
+		Short:   "Register, show and update service endpoints",
+	}, a.deploymentsRegister(), a.deploymentsList(), a.deploymentsDescribe(), a.deploymentsUpdate(), a.deploymentsRemove())
 }
 
 func (a *app) deploymentsList() *cobra.Command {

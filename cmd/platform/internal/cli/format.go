@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"platform/cmd/platform/internal/client"
@@ -40,6 +42,15 @@ func headerPairs(headers map[string]string) string {
 }
 
 var secretWords = []string{"auth", "cookie", "key", "password", "secret", "token"}
+
+// factorText is a factor as the server prints it: 2.0.
+func factorText(f float64) json.Number {
+	text := strconv.FormatFloat(f, 'f', -1, 64)
+	if !strings.Contains(text, ".") {
+		text += ".0"
+	}
+	return json.Number(text)
+}
 
 // transport names how a deployment is reached, in one word or two.
 func transport(d client.Deployment) string {

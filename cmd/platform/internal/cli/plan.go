@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"platform/cmd/platform/internal/client"
@@ -40,7 +41,12 @@ func (a *app) showPlan(ctx context.Context, planned client.Deployment, replaced 
 			"Invocations in flight on it may be unable to continue with the new code.",
 		)
 	}
-	p := makePlan(latest, old, planned.Services)
+	a.printPlan(makePlan(latest, old, planned.Services))
+	return nil
+}
+
+// printPlan prints services and their handlers, those that come or go marked.
+func (a *app) printPlan(p plan) {
 	a.section("ADDED", len(p.added), a.hint.Green)
 	for _, s := range p.added {
 		a.hint.Printf("  %s %s (%s)\n", a.hint.Green("+"), a.hint.Bold(term.Clean(s.Name)), s.Type)
@@ -48,14 +54,13 @@ func (a *app) showPlan(ctx context.Context, planned client.Deployment, replaced 
 	}
 	a.section("UPDATED", len(p.updated), a.hint.Yellow)
 	for _, u := range p.updated {
-		a.hint.Printf("  %s %s (%s)  Revision: %d -> %d\n", a.hint.Yellow("~"), a.hint.Bold(term.Clean(u.after.Name)), typeChange(u), u.before.Revision, u.after.Revision)
+		a.hint.Printf("  %s %s (%s)  Revision: %s\n", a.hint.Yellow("~"), a.hint.Bold(term.Clean(u.after.Name)), typeChange(u), revisionChange(u))
 		a.handlerChanges(u.before.Handlers, u.after.Handlers)
 	}
 	a.section("REMOVED", len(p.removed), a.hint.Red)
 	for _, s := range p.removed {
 		a.hint.Printf("  %s %s (%s)\n", a.hint.Red("-"), a.hint.Bold(term.Clean(s.Name)), s.Type)
 	}
-	return nil
 }
 
 // makePlan compares what is planned with the latest revisions and, when a
@@ -101,6 +106,13 @@ func (a *app) handlerChanges(before, after []client.Handler) {
 			a.hint.Printf("      %s %s\n", a.hint.Red("-"), name)
 		}
 	}
+}
+
+func revisionChange(u update) string {
+	if u.before.Revision == u.after.Revision {
+		return strconv.Itoa(u.after.Revision)
+	}
+	return fmt.Sprintf("%d -> %d", u.before.Revision, u.after.Revision)
 }
 
 func typeChange(u update) string {

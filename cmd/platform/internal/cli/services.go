@@ -18,8 +18,8 @@ func (a *app) services() *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "services",
 		Aliases: []string{"service", "svc"},
-		Short:   "Show registered services",
-	}, a.servicesList(), a.servicesDescribe())
+		Short:   "Show registered services and change their options",
+	}, a.servicesList(), a.servicesDescribe(), a.servicesStatus(), a.servicesPatch())
 }
 
 func (a *app) servicesList() *cobra.Command {
@@ -121,15 +121,7 @@ func (a *app) describeService(s client.Service, d client.Deployment) {
 
 	a.print.Println()
 	a.print.Heading("Behaviour")
-	a.print.Fields("  ",
-		term.Field{Name: "Idempotency retention", Value: s.IdempotencyRetention},
-		term.Field{Name: "Workflow retention", Value: s.WorkflowCompletionRetention},
-		term.Field{Name: "Journal retention", Value: cmp.Or(s.JournalRetention, "none")},
-		term.Field{Name: "Inactivity timeout", Value: s.InactivityTimeout},
-		term.Field{Name: "Abort timeout", Value: s.AbortTimeout},
-		term.Field{Name: "Lazy state", Value: yesNo(s.EnableLazyState)},
-		term.Field{Name: "Retries", Value: retries(s.RetryPolicy)},
-	)
+	a.print.Fields("  ", optionFields(s)[1:]...) // public is above
 	a.print.Println()
 	a.print.Heading("Handlers")
 	a.handlerTable("  ", s.Handlers)

@@ -43,6 +43,23 @@ func (c *Client) Deployment(ctx context.Context, id string) (d Deployment, answe
 	return d, answer, err
 }
 
+// DeploymentUpdate asks the server to change a deployment in place; nil fields stay.
+type DeploymentUpdate struct {
+	URI               string            `json:"uri,omitempty"`
+	ARN               string            `json:"arn,omitempty"`
+	UseHTTP11         *bool             `json:"use_http_11,omitempty"`
+	AssumeRoleARN     *string           `json:"assume_role_arn,omitempty"`
+	AdditionalHeaders map[string]string `json:"additional_headers,omitzero"`
+	Overwrite         bool              `json:"overwrite,omitempty"`
+	DryRun            bool              `json:"dry_run,omitempty"`
+}
+
+// UpdateDeployment changes a deployment in place.
+func (c *Client) UpdateDeployment(ctx context.Context, id string, u DeploymentUpdate) (d Deployment, answer *Response, err error) {
+	answer, err = c.adminJSON(ctx, http.MethodPatch, "/deployments/"+url.PathEscape(id), u, &d)
+	return d, answer, err
+}
+
 // RemoveDeployment removes a deployment, with force even while invocations need it.
 func (c *Client) RemoveDeployment(ctx context.Context, id string, force bool) error {
 	path := "/deployments/" + url.PathEscape(id)
@@ -65,6 +82,33 @@ func (c *Client) Services(ctx context.Context) ([]Service, *Response, error) {
 // Service returns the latest revision of one service.
 func (c *Client) Service(ctx context.Context, name string) (s Service, answer *Response, err error) {
 	answer, err = c.adminJSON(ctx, http.MethodGet, "/services/"+url.PathEscape(name), nil, &s)
+	return s, answer, err
+}
+
+// ServiceChange asks the server to change options of a service; nil fields stay.
+type ServiceChange struct {
+	Public                      *bool        `json:"public,omitempty"`
+	IdempotencyRetention        *string      `json:"idempotency_retention,omitempty"`
+	WorkflowCompletionRetention *string      `json:"workflow_completion_retention,omitempty"`
+	JournalRetention            *string      `json:"journal_retention,omitempty"`
+	InactivityTimeout           *string      `json:"inactivity_timeout,omitempty"`
+	AbortTimeout                *string      `json:"abort_timeout,omitempty"`
+	EnableLazyState             *bool        `json:"enable_lazy_state,omitempty"`
+	RetryPolicy                 *RetryChange `json:"retry_policy,omitempty"`
+}
+
+// RetryChange is the part of a ServiceChange about retries.
+type RetryChange struct {
+	InitialInterval      *string `json:"initial_interval,omitempty"`
+	ExponentiationFactor float64 `json:"exponentiation_factor,omitempty"`
+	MaxAttempts          any     `json:"max_attempts,omitempty"` // a number or "unlimited"
+	MaxInterval          *string `json:"max_interval,omitempty"`
+	OnMaxAttempts        string  `json:"on_max_attempts,omitempty"`
+}
+
+// ModifyService changes options of a service.
+func (c *Client) ModifyService(ctx context.Context, name string, change ServiceChange) (s Service, answer *Response, err error) {
+	answer, err = c.adminJSON(ctx, http.MethodPatch, "/services/"+url.PathEscape(name), change, &s)
 	return s, answer, err
 }
 

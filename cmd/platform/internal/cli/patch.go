@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+	"platform/internal/units"
+)
+
+func (a *app) servicesPatch() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "patch <name>",
+		Aliases: []string{"modify"},
+		Short:   "Change options of a service",
+		Long: `Changes options of the latest revision of a service. Retentions hold for new
+invocations, timeouts and retries for new attempts. What a handler says itself
+stays. The next revision of the service starts from what its endpoint says again.
+
+Shows what would change, and changes it once you agree.`,
+		Args: cobra.ExactArgs(1),
+		Example: `  platform services patch Greeter --public=false
+  platform services patch Greeter --journal-retention 7d --max-attempts unlimited --yes`,
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.Bool("public", false, "let the ingress call it; =false for handlers only")
+	flags.String("idempotency-retention", "", "how long results of calls with an idempotency key are kept")
+	flags.String("workflow-completion-retention", "", "how long a finished workflow is kept")
+	flags.String("journal-retention", "", "how long journals outlive their invocations")
+	flags.String("inactivity-timeout", "", "how long an attempt may be silent before it is asked to suspend")
+	flags.String("abort-timeout", "", "how long it may take to suspend before it is cut")
+	flags.Bool("lazy-state", false, "send state only when it is read; =false for eagerly")
+	flags.String("max-attempts", "", "attempts before --on-max-attempts, a number or unlimited")
+	flags.String("on-max-attempts", "", "pause or kill")
+	flags.String("retry-initial-interval", "", "pause after the first failed attempt")
+	flags.String("retry-max-interval", "", "longest pause between attempts")
+	flags.Float64("retry-factor", 0, "by how much the pause grows with each attempt")
+	asJSON := jsonFlag(flags)
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		change, err := readChange(flags)
+		if err != nil {
+			return err
+		}
+		return a.patchService(ctx, args[0], change, *asJSON)
+	})
+	return cmd
+}
+
+// readChange makes a change of the flags that were given.
+func readChange(flags *pflag.FlagSet) (c client.ServiceChange, err error) {
+	var retry client.RetryChange
+	durations := map[string]**string{
+		"idempotency-retention": &c.IdempotencyRetention, "workflow-completion-retention": &c.WorkflowCompletionRetention,
+		"journal-retention": &c.JournalRetention, "inactivity-timeout": &c.InactivityTimeout, "abort-timeout": &c.AbortTimeout,
+		"retry-initial-interval": &retry.InitialInterval, "retry-max-interval": &retry.MaxInterval,
+	}
+	flags.Visit(func(f *pflag.Flag) {
+		text := f.Value.String()
+		switch into, isDuration := durations[f.Name]; {
+		case isDuration:
+			if _, parseErr := units.ParseDuration(text); parseErr != nil {
+				err = &usageError{"--" + f.Name + ": " + parseErr.Error()}
+			}
+			*into = &text
+		case f.Name == "public":
+			c.Public = isTrue(text)
+		case f.Name == "lazy-state":
+			c.EnableLazyState = isTrue(text)
+		case f.Name == "retry-factor":
+			retry.ExponentiationFactor, _ = strconv.ParseFloat(text, 64)
+			if retry.ExponentiationFactor < 1 {
+				err = &usageError{"--retry-factor must be 1 or more"}
+			}
+		case f.Name == "on-max-attempts":
+			retry.OnMaxAttempts = map[string]string{"pause": "Pause", "Pause": "Pause", "kill": "Kill", "Kill": "Kill"}[text]
+			if retry.OnMaxAttempts == "" {
+				err = &usageError{"--on-max-attempts takes pause or kill"}
+			}
+		case f.Name == "max-attempts":
+			if n, parseErr := strconv.Atoi(text); parseErr == nil && n > 0 {
+				retry.MaxAttempts = n
+			} else if retry.MaxAttempts = text; text != "unlimited" {
+				err = &usageError{"--max-attempts takes a number of 1 or more, or unlimited"}
+			}
+		}
+	})
+	if retry != (client.RetryChange{}) {
+		c.RetryPolicy = &retry
+	}
+	if err == nil && c == (client.ServiceChange{}) {
+		err = &usageError{"nothing to change: give an option"}
+	}
+	return c, err
+}
+
+func isTrue(text string) *bool {
+	value := text == "true"
+	return &value
+}
+
+func (a *app) patchService(ctx context.Context, name string, change client.ServiceChange, asJSON bool) error {
+	before, _, err := a.client.Service(ctx, name)
+	if err != nil {
+		return hintNotFound(err, "`platform services list` shows the services there are.")
+	}
+	a.hint.Printf("%s\n", a.hint.Yellow("CHANGED"))
+	a.hint.Fields("  ", changes(optionFields(before), optionFields(changed(before, change)))...)
+	if err := a.confirm("Apply these changes to " + term.Clean(name) + "?"); err != nil {
+		return err
+	}
+	after, answer, err := a.client.ModifyService(ctx, name, change)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printRaw(answer.Body)
+	}
+	a.print.Printf("%s Changed service %s\n\n", a.print.Green("[OK]:"), term.Clean(after.Name))
+	a.print.Fields("  ", optionFields(after)...)
+	a.notices(after.Info)
+	return nil
+}
+
+// optionFields are the options of a service.
+func optionFields(s client.Service) []term.Field {
+	return []term.Field{
+		{Name: "Public", Value: yesNo(s.Public)},
+		{Name: "Idempotency retention", Value: s.IdempotencyRetention},
+		{Name: "Workflow retention", Value: s.WorkflowCompletionRetention},
+		{Name: "Journal retention", Value: cmp.Or(s.JournalRetention, "none")},
+		{Name: "Inactivity timeout", Value: s.InactivityTimeout},
+		{Name: "Abort timeout", Value: s.AbortTimeout},
+		{Name: "Lazy state", Value: yesNo(s.EnableLazyState)},
+		{Name: "Retries", Value: retries(s.RetryPolicy)},
+	}
+}
+
+// changed is a service as a change would make it, but for the server's bounds.
+func changed(s client.Service, c client.ServiceChange) client.Service {
+	take(&s.Public, c.Public)
+	take(&s.EnableLazyState, c.EnableLazyState)
+	takeDuration(&s.IdempotencyRetention, c.IdempotencyRetention)
+	takeDuration(&s.WorkflowCompletionRetention, c.WorkflowCompletionRetention)
+	takeDuration(&s.JournalRetention, c.JournalRetention)
+	takeDuration(&s.InactivityTimeout, c.InactivityTimeout)
+	takeDuration(&s.AbortTimeout, c.AbortTimeout)
+	if r := c.RetryPolicy; r != nil && s.RetryPolicy != nil {
+		policy := *s.RetryPolicy
+		takeDuration(&policy.InitialInterval, r.InitialInterval)
+		takeDuration(&policy.MaxInterval, r.MaxInterval)
+		policy.OnMaxAttempts = cmp.Or(r.OnMaxAttempts, policy.OnMaxAttempts)
+		if f := r.ExponentiationFactor; f != 0 {
+			policy.ExponentiationFactor = factorText(f)
+		}
+		switch n := r.MaxAttempts.(type) {
+		case int:
+			policy.MaxAttempts = &n
+		case string:
+			policy.MaxAttempts = nil
+		}
+		s.RetryPolicy = &policy
+	}
+	return s
+}
+
+func take[T any](into *T, value *T) {
+	if value != nil {
+		*into = *value
+	}
+}
+
+// takeDuration writes a duration as the server does.
+func takeDuration(into *string, text *string) {
+	if text == nil {
+		return
+	}
+	*into = *text
+	if d, err := units.ParseDuration(*text); err == nil {
+		*into = units.FormatDuration(d)
+	}
+}

@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+func (a *app) deploymentsUpdate() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "update <id> [URL or ARN]",
+		Aliases: []string{"edit"},
+		Short:   "Change a deployment in place",
+		Long: `Changes where a deployment is and how it is reached. Invocations in flight go on
+there, which repairs them when their code is at fault. What is offered at the new
+address has to suit what is registered, and that stays, unless --overwrite takes
+over whatever is offered.
+
+Shows what would change, and changes it once you agree.`,
+		Args: cobra.RangeArgs(1, 2),
+		Example: `  platform deployments update dp_1… http://localhost:9081
+  platform deployments update dp_1… --extra-header authorization="Bearer abc"
+  platform deployments update dp_1… --overwrite --dry-run`,
+	}
+	var u updateRequest
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.BoolVar(&u.Overwrite, "overwrite", false, "take over the services that are offered, whatever that breaks")
+	flags.BoolVar(&u.http11, "use-http1.1", false, "speak HTTP/1.1 to the endpoint; =false for HTTP/2")
+	flags.StringArrayVar(&u.headers, "extra-header", nil, "header `name=value` of every request, in place of all there were (repeatable)")
+	flags.BoolVar(&u.noHeaders, "no-extra-headers", false, "send no extra headers any more")
+	flags.StringVar(&u.role, "assume-role-arn", "", "role to take before invoking a function")
+	flags.BoolVar(&u.planOnly, "dry-run", false, "only show what would change")
+	u.asJSON = jsonFlag(flags)
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		if flags.Changed("use-http1.1") {
+			u.UseHTTP11 = &u.http11
+		}
+		if flags.Changed("assume-role-arn") {
+			u.AssumeRoleARN = &u.role
+		}
+		if err := u.complete(args[1:]); err != nil {
+			return err
+		}
+		return a.updateDeployment(ctx, args[0], u)
+	})
+	return cmd
+}
+
+// updateRequest is what the command line asks for.
+type updateRequest struct {
+	client.DeploymentUpdate
+	headers   []string
+	noHeaders bool
+	http11    bool
+	role      string
+	planOnly  bool
+	asJSON    *bool
+}
+
+// complete fills the request from address and flags.
+func (u *updateRequest) complete(address []string) (err error) {
+	switch {
+	case len(address) == 0:
+	case strings.HasPrefix(address[0], "arn:"):
+		u.ARN = address[0]
+	default:
+		if u.URI, err = endpointURL(address[0]); err != nil {
+			return err
+		}
+	}
+	if u.AdditionalHeaders, err = parsePairs("--extra-header", u.headers); err != nil {
+		return err
+	}
+	if u.noHeaders && u.AdditionalHeaders != nil {
+		return &usageError{"--extra-header and --no-extra-headers exclude each other"}
+	}
+	if u.noHeaders {
+		u.AdditionalHeaders = map[string]string{}
+	}
+	if u.URI == "" && u.ARN == "" && u.UseHTTP11 == nil && u.AssumeRoleARN == nil && u.AdditionalHeaders == nil && !u.Overwrite {
+		return &usageError{"nothing to change: give an address or an option"}
+	}
+	return nil
+}
+
+func (a *app) updateDeployment(ctx context.Context, id string, u updateRequest) error {
+	before, _, err := a.client.Deployment(ctx, id)
+	if err != nil {
+		return hintNotFound(err, "`platform deployments list` shows the deployments there are.")
+	}
+	u.DryRun = true
+	planned, answer, err := a.client.UpdateDeployment(ctx, id, u.DeploymentUpdate)
+	if err != nil {
+		return err
+	}
+	a.showUpdate(before, planned, u.Overwrite)
+	if u.planOnly {
+		if *u.asJSON {
+			return a.printRaw(answer.Body)
+		}
+		return nil
+	}
+	if err := a.confirm("Apply these changes?"); err != nil {
+		return err
+	}
+	u.DryRun = false
+	done, answer, err := a.client.UpdateDeployment(ctx, id, u.DeploymentUpdate)
+	if err != nil {
+		return err
+	}
+	if *u.asJSON {
+		return a.printRaw(answer.Body)
+	}
+	a.print.Printf("%s Updated deployment %s\n", a.print.Green("[OK]:"), done.ID)
+	return nil
+}
+
+// showUpdate prints, on stderr, what an update changes.
+func (a *app) showUpdate(before, after client.Deployment, overwrite bool) {
+	if overwrite {
+		a.hint.Box(
+			"This replaces what deployment "+after.ID+" offers.",
+			"Invocations in flight on it may be unable to continue with the new code.",
+		)
+	}
+	changed := changes(transportFields(a.hint, before), transportFields(a.hint, after))
+	hidden := headerPairs(before.AdditionalHeaders) == headerPairs(after.AdditionalHeaders)
+	if hidden && !maps.Equal(before.AdditionalHeaders, after.AdditionalHeaders) {
+		changed = append(changed, term.Field{Name: "Headers", Value: "other values"})
+	}
+	p := servicesPlan(before.Services, after.Services)
+	if len(changed) > 0 {
+		a.hint.Printf("%s\n", a.hint.Yellow("CHANGED"))
+		a.hint.Fields("  ", changed...)
+	} else if len(p.added)+len(p.updated)+len(p.removed) == 0 {
+		a.hint.Printf("Nothing would change.\n")
+	}
+	a.printPlan(p)
+	for _, n := range after.Info {
+		a.hint.Printf("  %s %s\n", a.hint.Yellow("Notice:"), term.Clean(n.Message))
+	}
+}
+
+// changes are the fields whose value differs, with both values.
+func changes(before, after []term.Field) []term.Field {
+	var list []term.Field
+	for i, f := range after {
+		if was := before[i].Value; was != f.Value {
+			list = append(list, term.Field{Name: f.Name, Value: oneLine(was) + " -> " + oneLine(f.Value)})
+		}
+	}
+	return list
+}
+
+func oneLine(text string) string { return orDash(strings.ReplaceAll(text, "\n", ", ")) }
+
+// servicesPlan compares what a deployment offers before and after; services that stay
+// as they are do not appear.
+func servicesPlan(before, after []client.Service) plan {
+	p := makePlan(before, before, after)
+	p.updated = slices.DeleteFunc(p.updated, func(u update) bool {
+		return u.before.Type == u.after.Type && u.before.Revision == u.after.Revision &&
+			slices.Equal(slices.Sorted(slices.Values(handlerNames(u.before.Handlers))), slices.Sorted(slices.Values(handlerNames(u.after.Handlers))))
+	})
+	return p
+}

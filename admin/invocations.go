@@ -103,11 +103,24 @@ type Invocation struct {
 	LastFailure           string         `json:"last_failure,omitempty"`
 	LastFailureErrorCode  string         `json:"last_failure_error_code,omitempty"`
 	LastAttemptServer     string         `json:"last_attempt_server,omitempty"`
+	AwaitingOn            *Await         `json:"awaiting_on,omitempty"`       // while suspended; while running if the handler says so
 	CompletionResult      string         `json:"completion_result,omitempty"` // success, failure
 	CompletionFailure     string         `json:"completion_failure,omitempty"`
 
 	// Journal is present, even if it has no entries, when it was asked for.
 	Journal []Entry `json:"journal,omitzero"`
+}
+
+// Await is a tree of what an invocation waits for: completion ids, signals and other
+// trees.
+type Await struct {
+	Combinator  string   `json:"combinator"` // such as FirstCompleted
+	Completions []uint32 `json:"completions,omitempty"`
+	Signals     []uint32 `json:"signals,omitempty"`
+	Names       []string `json:"named_signals,omitempty"`
+	Nested      []*Await `json:"nested,omitempty"`
+	// Executing says that a running handler executes side effects meanwhile.
+	Executing bool `json:"executing_side_effects,omitempty"`
 }
 
 // Entry is what users see of a journal entry.

@@ -38,6 +38,7 @@ var componentNames = map[reflect.Type]string{
 	reflect.TypeFor[Invocation]():        "Invocation",
 	reflect.TypeFor[Page]():              "InvocationPage",
 	reflect.TypeFor[Entry]():             "JournalEntry",
+	reflect.TypeFor[Await]():             "Await",
 }
 
 // scalars are the types that are not printed as their kind would be.

@@ -30,9 +30,10 @@ type attempt struct {
 	commands   uint32 // in the journal or on their way into it
 	output     bool   // one of them is an output
 	acks       map[uint32]struct{}
-	steps      []machine.Step // not proposed yet
-	lingering  bool           // steps may wait a moment for more
-	final      bool           // the last step ends the attempt
+	awaiting   *protocol.Await // as the handler said (protocol 7); nil: it did not, or has got some of it
+	steps      []machine.Step  // not proposed yet
+	lingering  bool            // steps may wait a moment for more
+	final      bool            // the last step ends the attempt
 	failure    *failure
 	refusal    *failure // by status; the body may tell more
 	body       []byte   // of the refusal
@@ -148,11 +149,22 @@ func (a *attempt) notify(n *machine.Notify) {
 	}
 	a.next = n.Index + 1
 	a.touch()
+	a.arrived(n)
 	if n.Entry.Type == journal.RunCompletion && len(a.acks) > 0 && a.acknowledge(n.Entry.Payload) {
 		return
 	}
 	b := make([]byte, 0, protocol.HeaderLen+min(len(n.Entry.Payload), smallPayload))
 	a.stream.Write(appendEntry(b, nil, &n.Entry)...)
+}
+
+// arrived drops what the handler said it waits for once some of that is there.
+func (a *attempt) arrived(n *machine.Notify) {
+	if a.awaiting == nil {
+		return
+	}
+	if content, err := journal.ParseNotification(n.Entry.Payload); err == nil && a.awaiting.On.Has(content.ID) {
+		a.awaiting = nil
+	}
 }
 
 // acknowledge answers a proposal of this attempt that asked for no more than that.

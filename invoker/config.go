@@ -24,6 +24,9 @@ type Config struct {
 	// EagerStateLimit is how many bytes of an object's state are sent with an
 	// attempt's start; 0: none.
 	EagerStateLimit int
+	// MaxAwaitDepth is how deep the futures that a handler waits for may be nested
+	// (RT0025); 0: as deep as the journal takes.
+	MaxAwaitDepth int
 	// EnableV7 lets attempts use version 7 of the service protocol.
 	EnableV7 bool
 	// AdditionalHeaders go with every request to an endpoint. Those of a deployment

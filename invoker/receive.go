@@ -130,6 +130,9 @@ func (a *attempt) message(m *protocol.Message) *failure {
 		return a.ended()
 	case protocol.Suspension:
 		await, err := protocol.ParseSuspension(a.plan.version, m.Payload)
+		if err == nil {
+			err = protocol.CheckDepth(await, a.s.iv.cfg.MaxAwaitDepth)
+		}
 		if err != nil {
 			return failureOf(err)
 		}
@@ -143,14 +146,26 @@ func (a *attempt) message(m *protocol.Message) *failure {
 		return failureFrom(&e)
 	case protocol.AwaitingOn:
 		if a.plan.version >= protocol.V7 {
-			_, err := protocol.ParseAwaitingOn(m.Payload)
-			return failureOf(err)
+			return a.awaits(m)
 		}
 	}
 	if !m.Type.IsCommand() {
 		return failureOf(errcode.New(errcode.RT0012, "unexpected message %s", protocol.Name(m.Type)))
 	}
 	return a.command(m)
+}
+
+// awaits notes what the handler waits for, for operators to see.
+func (a *attempt) awaits(m *protocol.Message) *failure {
+	await, err := protocol.ParseAwaitingOn(m.Payload)
+	if err == nil {
+		err = protocol.CheckDepth(await.On, a.s.iv.cfg.MaxAwaitDepth)
+	}
+	if err != nil {
+		return failureOf(err)
+	}
+	a.awaiting = &await
+	return nil
 }
 
 func (a *attempt) propose(m *protocol.Message) *failure {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"platform/internal/ids"
+	"platform/invoker/protocol"
 	"platform/partition/machine"
 )
 
@@ -15,6 +16,7 @@ type AttemptStatus struct {
 	LastStartAt time.Time
 	NextRetryAt time.Time               // zero unless it is backing off
 	LastFailure *machine.AttemptFailure // nil: none failed
+	Awaiting    *protocol.Await         // what the handler says it waits for; nil: it does not say
 	Deployment  ids.Deployment          // of the last attempt
 	Protocol    uint8
 	Server      string // what the endpoint calls itself; empty if it did not say
@@ -29,6 +31,9 @@ func (t *task) attemptStatus() AttemptStatus {
 	}
 	if t.phase == backingOff {
 		st.NextRetryAt = t.due
+	}
+	if t.a != nil {
+		st.Awaiting = t.a.awaiting
 	}
 	if t.last != nil {
 		st.LastFailure = &t.last.AttemptFailure

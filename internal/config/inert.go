@@ -12,7 +12,6 @@ var inert = []string{
 	"networking.http2-keep-alive-timeout",
 	"worker.invoker.memory-limit",
 	"worker.invoker.per-invocation-memory-limit",
-	"worker.invoker.max-awaited-future-depth",
 }
 
 // warnInert says which settings have no effect: an operator who set a proxy or a

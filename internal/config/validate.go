@@ -32,7 +32,7 @@ func (l *loader) validate() {
 	l.between("default-replication", cfg.DefaultReplication, 1, 128)
 	l.between("ingress.http2-max-concurrent-streams", cfg.Ingress.HTTP2MaxConcurrentStreams, 1, math.MaxInt32)
 	l.between("worker.max-command-batch-size", cfg.Worker.MaxCommandBatchSize, 1, math.MaxInt32)
-	l.between("worker.invoker.max-awaited-future-depth", invoker.MaxAwaitedFutureDepth, 1, math.MaxInt32)
+	l.between("worker.invoker.max-awaited-future-depth", invoker.MaxAwaitedFutureDepth, 1, 1000) // more than that no journal takes
 	l.between("worker.invoker.http2-streams-per-connection-limit", invoker.HTTP2StreamsPerConnectionLimit, 1, math.MaxInt32)
 	l.check("worker.invoker.http2-max-frame-size",
 		invoker.HTTP2MaxFrameSize >= frameSizes[0] && invoker.HTTP2MaxFrameSize <= frameSizes[1],

@@ -67,6 +67,7 @@ func (c *catalog) describe(inv *machine.Invocation) *admin.Invocation {
 			out.CompletionResult, out.CompletionFailure = "failure", failureText(f.Code, f.Message, "", f.Metadata)
 		}
 	}
+	out.AwaitingOn = c.awaited(inv)
 	c.describeAttempts(inv, out)
 	return out
 }

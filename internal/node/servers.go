@@ -34,6 +34,7 @@ func (n *Node) newInvoker() *invoker.Invoker {
 	settings.MessageSizeLimit = int(c.MessageSizeLimit)
 	settings.MessageSizeWarning = int(c.MessageSizeWarning)
 	settings.EagerStateLimit = int(c.EagerStateSizeLimit)
+	settings.MaxAwaitDepth = c.MaxAwaitedFutureDepth
 	settings.EnableV7 = n.cfg.EnableProtocolV7
 	settings.AdditionalHeaders = c.AdditionalRequestHeaders
 	settings.Identity = n.signer

@@ -121,6 +121,27 @@ func answered(err error, present bool) error {
 	return err
 }
 
+// truthOf is the last occurrence of a field that is true or false; false if there is
+// none.
+func truthOf(payload []byte, field protowire.Number) (v bool) {
+	for len(payload) > 0 {
+		num, typ, n := protowire.ConsumeTag(payload)
+		if n < 0 {
+			return v
+		}
+		if num == field && typ == protowire.VarintType {
+			number, _ := protowire.ConsumeVarint(payload[n:])
+			v = number != 0
+		}
+		size := protowire.ConsumeFieldValue(num, typ, payload[n:])
+		if size < 0 {
+			return v
+		}
+		payload = payload[n+size:]
+	}
+	return v
+}
+
 // lengthDelimited is the last occurrence of a field of bytes.
 func lengthDelimited(payload []byte, field protowire.Number) ([]byte, error) {
 	var found []byte

@@ -85,7 +85,7 @@ func ParseSuspension(v Version, payload []byte) (*journal.Future, error) {
 	f, err := journal.ParseSuspension(payload, uint8(v))
 	switch {
 	case errors.Is(err, journal.ErrTooDeep):
-		return nil, errcode.New(errcode.RT0025, "awaited futures are nested more than %d levels deep", journal.MaxDepth)
+		return nil, tooDeep(journal.MaxDepth)
 	case err != nil:
 		return nil, undecodable(Suspension, err)
 	}
@@ -94,14 +94,35 @@ func ParseSuspension(v Version, payload []byte) (*journal.Future, error) {
 
 // ParseAwaitingOn reads the hint about what a running handler waits for (protocol
 // 7), whose future is laid out like that of a suspension but in another field.
-func ParseAwaitingOn(payload []byte) (*journal.Future, error) {
+func ParseAwaitingOn(payload []byte) (Await, error) {
 	body, err := lengthDelimited(payload, 1)
 	if err != nil {
-		return nil, undecodable(AwaitingOn, err)
+		return Await{}, undecodable(AwaitingOn, err)
 	}
 	f, err := journal.ParseFuture(body)
-	if err != nil {
-		return nil, undecodable(AwaitingOn, err)
+	switch {
+	case errors.Is(err, journal.ErrTooDeep):
+		return Await{}, tooDeep(journal.MaxDepth)
+	case err != nil:
+		return Await{}, undecodable(AwaitingOn, err)
 	}
-	return f, nil
+	return Await{On: f, Executing: truthOf(payload, 2)}, nil
+}
+
+// Await is what a running handler says it waits for.
+type Await struct {
+	On        *journal.Future
+	Executing bool // side effects are being executed meanwhile
+}
+
+// CheckDepth refuses futures that are nested deeper than configured.
+func CheckDepth(f *journal.Future, most int) error {
+	if most > 0 && f.Depth() > most {
+		return tooDeep(most)
+	}
+	return nil
+}
+
+func tooDeep(most int) error {
+	return errcode.New(errcode.RT0025, "awaited futures are nested more than %d levels deep", most)
 }

@@ -1,0 +1,44 @@
+package node
+
+import (
+	"platform/admin"
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+// awaited is what an invocation waits for: as stored with a suspended one, or as a
+// running handler says.
+func (c *catalog) awaited(inv *machine.Invocation) *admin.Await {
+	if inv.Status == machine.Suspended {
+		return describeAwait(inv.Await)
+	}
+	attempts, known := c.invoker.Status(inv.ID)
+	if !known || inv.Status != machine.Invoked || attempts.Awaiting == nil {
+		return nil
+	}
+	await := describeAwait(attempts.Awaiting.On)
+	await.Executing = attempts.Awaiting.Executing
+	return await
+}
+
+var combinators = map[journal.Combinator]string{
+	journal.CombineUnknown: "Unknown", journal.CombineFirstCompleted: "FirstCompleted", journal.CombineAllCompleted: "AllCompleted",
+	journal.CombineFirstSucceededOrAllFailed: "FirstSucceededOrAllFailed", journal.CombineAllSucceededOrFirstFailed: "AllSucceededOrFirstFailed",
+}
+
+// describeAwait shows a tree. The cancel signal, which every wait has, is left out.
+func describeAwait(f *journal.Future) *admin.Await {
+	await := &admin.Await{Combinator: combinators[f.Combinator], Completions: f.Completions, Names: f.Names}
+	for _, s := range f.Signals {
+		if s != journal.CancelSignal {
+			await.Signals = append(await.Signals, s)
+		}
+	}
+	for i := range f.Nested {
+		await.Nested = append(await.Nested, describeAwait(&f.Nested[i]))
+	}
+	if len(await.Completions)+len(await.Signals)+len(await.Names) == 0 && len(await.Nested) == 1 {
+		return await.Nested[0] // what is left of "this, or a cancel"
+	}
+	return await
+}

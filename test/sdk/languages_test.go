@@ -50,6 +50,11 @@ var languages = []language{
 		dir:     "services/python",
 		command: program(".venv/bin/python", "main.py"),
 		missing: needs("make py-deps", "python3", "services/python/.venv/lib/python3*/site-packages/restate"),
+		lacks: map[string]string{
+			"nested-combinators": "combines futures of its own only, and a combination is not one",
+			"pause-error":        "has no error that pauses",
+			"mismatch-behavior":  "offers no choice for journal mismatches",
+		},
 	},
 	{
 		name:    "Java",

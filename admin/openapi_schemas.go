@@ -1,8 +1,8 @@
 package admin
 
 import (
+	"cmp"
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
@@ -18,7 +18,7 @@ type schemaSet struct{ components object }
 
 func newSchemas() *schemaSet { return &schemaSet{components: object{}} }
 
-// componentNames are what clients see of our types.
+// componentNames are what clients see of our types, where that is not their own name.
 var componentNames = map[reflect.Type]string{
 	reflect.TypeFor[registration]():      "RegisterDeploymentRequest",
 	reflect.TypeFor[registeredView]():    "RegisterDeploymentResponse",
@@ -35,7 +35,6 @@ var componentNames = map[reflect.Type]string{
 	reflect.TypeFor[errorBody]():         "Error",
 	reflect.TypeFor[errorView]():         "ErrorCode",
 	reflect.TypeFor[versionView]():       "Version",
-	reflect.TypeFor[Invocation]():        "Invocation",
 	reflect.TypeFor[Page]():              "InvocationPage",
 	reflect.TypeFor[Entry]():             "JournalEntry",
 	reflect.TypeFor[Await]():             "Await",
@@ -109,10 +108,7 @@ func (s *schemaSet) of(t reflect.Type, answer bool) object {
 
 // component puts the schema of a struct among the components and refers to it.
 func (s *schemaSet) component(t reflect.Type, answer bool) object {
-	name := componentNames[t]
-	if name == "" {
-		panic(fmt.Sprintf("%s has no name in the OpenAPI document", t))
-	}
+	name := cmp.Or(componentNames[t], strings.ToUpper(t.Name()[:1])+t.Name()[1:])
 	ref := object{"$ref": "#/components/schemas/" + name}
 	if s.components[name] != nil {
 		return ref

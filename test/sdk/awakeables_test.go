@@ -1,8 +1,10 @@
 package sdk
 
 import (
+	"encoding/base64"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/stretchr/testify/require"
 
@@ -110,9 +112,16 @@ var awakeableCases = []testCase{
 		require.Equal(e, http.StatusBadRequest, e.complete("sign_1nonsense", "resolve", `"x"`))
 		require.Equal(e, http.StatusBadRequest, e.complete("inv_1nonsense", "reject", "x"))
 		_, awakeables := e.awaiting("", 1)
-		last := awakeables[0][len(awakeables[0])-1:]
-		other := map[bool]string{true: "Q", false: "g"}[last != "Q"]
-		require.Equal(e, http.StatusAccepted, e.complete(awakeables[0][:len(awakeables[0])-1]+other, "resolve", `"x"`))
+		require.Equal(e, http.StatusAccepted, e.complete(following(e, awakeables[0]), "resolve", `"x"`))
 		e.resolve(awakeables[0], "x")
 	}},
+}
+
+// following returns the id of the awakeable after this one, which nobody has made.
+func following(t require.TestingT, awakeable string) string {
+	prefix, text := awakeable[:len("sign_1")], strings.TrimRight(awakeable[len("sign_1"):], "=")
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	require.NoError(t, err)
+	raw[len(raw)-1]++
+	return prefix + base64.RawURLEncoding.EncodeToString(raw)
 }

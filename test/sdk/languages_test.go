@@ -61,12 +61,24 @@ var languages = []language{
 		dir:     "services/java",
 		command: program("java", "-jar", "target/services.jar"),
 		missing: needs("make java-deps", "java", "services/java/target/services.jar"),
+		lacks: map[string]string{
+			"signals":           "has no named signals",
+			"metadata":          "has no metadata of terminal errors",
+			"pause-error":       "has no error that pauses",
+			"mismatch-behavior": "offers no choice for journal mismatches",
+		},
+		protocol: 6, // without a JDK that runs its native core
 	},
 	{
 		name:    "Rust",
 		dir:     "services/rust",
 		command: program("target/release/services"),
 		missing: needs("make rust-deps", "", "services/rust/target/release/services"),
+		lacks: map[string]string{
+			"metadata":          "has no metadata of terminal errors",
+			"pause-error":       "has no error that pauses",
+			"mismatch-behavior": "offers no choice for journal mismatches",
+		},
 	},
 }
 
@@ -89,6 +101,14 @@ func needs(remedy, tool, path string) func() string {
 		}
 		return ""
 	}
+}
+
+// speaks is the version that the language and the server agree on.
+func (l language) speaks(v variation) int {
+	if l.protocol > 0 {
+		return min(l.protocol, v.version())
+	}
+	return v.version()
 }
 
 // offers tells whether the language has the feature; all have "".

@@ -3,6 +3,7 @@ package sdk
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 
 	"github.com/stretchr/testify/require"
 
@@ -126,10 +127,6 @@ var prefixCases = []testCase{
 
 // protocol is the version that the server and this language agree on.
 func (e *env) protocol() int {
-	for _, l := range e.suite.langs {
-		if l.name == e.lang && l.protocol > 0 {
-			return min(l.protocol, e.suite.variation.version())
-		}
-	}
-	return e.suite.variation.version()
+	i := slices.IndexFunc(e.suite.langs, func(l language) bool { return l.name == e.lang })
+	return e.suite.langs[i].speaks(e.suite.variation)
 }

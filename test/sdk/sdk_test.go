@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -118,6 +119,10 @@ func (s *suite) run(t *testing.T, themes []theme, parallel bool) {
 		for _, l := range s.langs {
 			if !l.offers(th.feature) {
 				s.matrix.exclude(l.name, th.name, l.lacks[th.feature])
+				continue
+			}
+			if th.protocol > l.speaks(v) {
+				s.matrix.exclude(l.name, th.name, fmt.Sprintf("knows no protocol after %d", l.protocol))
 				continue
 			}
 			for _, c := range th.cases {

@@ -13,7 +13,33 @@ const wakeNow Settled = 0xFF
 // again; waking it too late hangs the invocation. So wherever the outcome depends
 // on an order that is not known here, the answer is true.
 func (f *Future) Over(settled func(NotificationID) Settled) bool {
-	return f.settle(settled) != Pending
+	return f.settle(settled, wakeNow) != Pending
+}
+
+// Certain reports whether f is over whatever the order was in which the notifications
+// came.
+func (f *Future) Certain(settled func(NotificationID) Settled) bool {
+	return f.settle(settled, Pending) != Pending
+}
+
+// Flat is the set of everything in f that is pending. It is over as soon as anything
+// of it comes.
+func (f *Future) Flat(settled func(NotificationID) Settled) *Future {
+	flat, seen := &Future{Combinator: CombineFirstCompleted}, map[NotificationID]bool{}
+	for id := range f.Leaves() {
+		known := seen[id]
+		seen[id] = true
+		switch {
+		case known || settled(id) != Pending:
+		case id.Name != "":
+			flat.Names = append(flat.Names, id.Name)
+		case id.Signal:
+			flat.Signals = append(flat.Signals, id.Index)
+		default:
+			flat.Completions = append(flat.Completions, id.Index)
+		}
+	}
+	return flat
 }
 
 // Prune returns f without the parts that are done, so that later only new
@@ -38,7 +64,7 @@ func (f *Future) Prune(settled func(NotificationID) Settled) *Future {
 		}
 	}
 	for i := range f.Nested {
-		if f.Nested[i].settle(settled) == Pending {
+		if f.Nested[i].settle(settled, wakeNow) == Pending {
 			p.Nested = append(p.Nested, *f.Nested[i].Prune(settled))
 		}
 	}
@@ -99,12 +125,12 @@ func (f *Future) own(yield func(NotificationID) bool) bool {
 
 // settle is the result of the node: Pending, Succeeded, Failed, Either or wakeNow.
 // Every child is looked at, even when one alone decides, because wakeNow counts
-// wherever it occurs.
-func (f *Future) settle(settled func(NotificationID) Settled) Settled {
+// wherever it occurs. A node that cannot be decided comes to doubt.
+func (f *Future) settle(settled func(NotificationID) Settled, doubt Settled) Settled {
 	var t tally
 	f.own(func(id NotificationID) bool { t.add(settled(id)); return true })
 	for i := range f.Nested {
-		t.add(f.Nested[i].settle(settled))
+		t.add(f.Nested[i].settle(settled, doubt))
 	}
 	if t.wakeNow {
 		return wakeNow
@@ -115,9 +141,9 @@ func (f *Future) settle(settled func(NotificationID) Settled) Settled {
 	case CombineAllCompleted:
 		return t.allCompleted()
 	case CombineFirstSucceededOrAllFailed:
-		return t.decide(t.succeeded, Succeeded, Failed)
+		return t.decide(t.succeeded, Succeeded, Failed, doubt)
 	case CombineAllSucceededOrFirstFailed:
-		return t.decide(t.failed, Failed, Succeeded)
+		return t.decide(t.failed, Failed, Succeeded, doubt)
 	}
 	if t.succeeded || t.failed || t.either {
 		return Either
@@ -166,12 +192,12 @@ func (t *tally) allCompleted() Settled {
 
 // decide is for nodes that one child can decide, and that otherwise end with the
 // opposite when no child is pending any more.
-func (t *tally) decide(decisive bool, one, all Settled) Settled {
+func (t *tally) decide(decisive bool, one, all, doubt Settled) Settled {
 	switch {
 	case decisive:
 		return one
 	case t.either:
-		return wakeNow
+		return doubt
 	case t.pending:
 		return Pending
 	}

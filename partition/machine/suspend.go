@@ -17,37 +17,56 @@ import (
 // not do, all signals in the journal count. That may wake it too early, at most once
 // for each notification, and never too late. For the same reason such signals are
 // never pruned from a stored await.
+//
+// The same holds for a tree that may be over or not, depending on the order of what
+// came: if nothing of it is new, the handler knew the order, and it is not over. Then
+// anything of it that comes wakes the handler.
 
 // suspend ends the attempt until what the handler waits for has happened. That may
 // be so already, since notifications come while the handler decides; then it runs
 // again at once and keeps its key throughout.
 func (m *Machine) suspend(inv *Invocation, await *journal.Future) error {
-	var failed error
-	once := func(id journal.NotificationID) journal.Settled {
-		if id.Repeats() {
-			return journal.Pending
-		}
-		return m.notified(inv, id, &failed)
+	rest, err := m.remaining(inv, await)
+	if err != nil {
+		return err
 	}
-	over := await.Over(once)
-	if !over && inv.Signalled {
-		over = await.Over(func(id journal.NotificationID) journal.Settled { return m.notified(inv, id, &failed) })
-		if over && failed == nil {
-			over, failed = m.news(inv, await)
-		}
-	}
-	if failed != nil {
-		return failed
-	}
-	if over {
+	if rest == nil {
 		return m.start(inv, nil)
 	}
 	if err := inv.move(Suspended, m.now); err != nil {
 		return err
 	}
-	inv.Await = await.Prune(once)
+	inv.Await = rest
 	m.st.PutInvocation(inv)
-	return failed
+	return nil
+}
+
+// remaining is what is left of an await at the suspension; nil if it is over.
+func (m *Machine) remaining(inv *Invocation, await *journal.Future) (*journal.Future, error) {
+	var failed error
+	all := func(id journal.NotificationID) journal.Settled { return m.notified(inv, id, &failed) }
+	once := func(id journal.NotificationID) journal.Settled {
+		if id.Repeats() {
+			return journal.Pending
+		}
+		return all(id)
+	}
+	over := await.Over(once)
+	if failed == nil && over && !inv.Signalled && await.Certain(once) {
+		return nil, nil
+	}
+	if over || inv.Signalled && await.Over(all) {
+		if news, err := m.news(inv, await); news || err != nil {
+			return nil, err
+		}
+	}
+	if !over {
+		return await.Prune(once), failed
+	}
+	if rest := await.Flat(once); !rest.Empty() {
+		return rest, failed
+	}
+	return nil, failed // nothing else could ever wake it
 }
 
 // news reports whether anything in the await has come since inv was admitted.

@@ -1,0 +1,265 @@
+package machine_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"platform/internal/ids"
+	"platform/partition/journal"
+	"platform/partition/machine"
+	"platform/partition/machine/machinetest"
+)
+
+// waiter is one invocation and its handler, of whom is known what the machine cannot
+// know: which signals it has taken, and how much of the journal it had seen when it
+// suspended.
+type waiter struct {
+	*rapid.T
+	*world
+	id      ids.Invocation
+	taken   map[uint32]bool // notifications, by place in the journal
+	await   journal.Future  // what it waits for, if it does
+	waiting bool
+	sleeps  uint32
+	woken   int // attempts after the first
+	useful  int // those in which the handler could go on
+}
+
+func newWaiter(t *rapid.T) *waiter {
+	w := &waiter{T: t, world: newWorld(1), taken: map[uint32]bool{}}
+	w.id = w.world.id("a")
+	w.apply(&machine.Invoke{ID: w.id, Target: target("Greeter/greet", "service"), Input: journal.NewInput(nil, nil)})
+	return w
+}
+
+func (w *waiter) apply(c machine.Command) {
+	p := w.parts[0]
+	outcome, effects, err := p.machine.Apply(p.state, machine.Header{Epoch: 1, Time: w.now}, c, nil)
+	require.NoError(w, err)
+	require.Equal(w, machine.OK, outcome.Code)
+	require.Empty(w, p.state.Broken(w.names))
+	for _, e := range effects {
+		if _, ok := e.(*machine.Run); ok {
+			w.woken++
+		}
+	}
+}
+
+func (w *waiter) record() *machine.Invocation {
+	inv, err := w.parts[0].state.Invocation(w.id)
+	require.NoError(w, err)
+	return inv
+}
+
+func (w *waiter) number(label string, from, to int) int {
+	return rapid.IntRange(from, to).Draw(w.T, label)
+}
+
+// arrived is a notification that the handler has not taken.
+type arrived struct {
+	at uint32
+	ok bool
+}
+
+// untaken are the notifications in the first entries of the journal that the handler
+// has not taken, the first of each id. What comes once stays.
+func (w *waiter) untaken(length uint32) map[journal.NotificationID]arrived {
+	found := map[journal.NotificationID]arrived{}
+	for i := range length {
+		e, err := w.parts[0].state.Entry(w.id, i)
+		require.NoError(w, err)
+		if !e.Type.IsNotification() || w.taken[i] {
+			continue
+		}
+		n, err := journal.ParseNotification(e.Payload)
+		require.NoError(w, err)
+		if _, known := found[n.ID]; !known {
+			found[n.ID] = arrived{i, n.Settled() == journal.Succeeded}
+		}
+	}
+	return found
+}
+
+// over says when what a handler waits for was over, and how: it knows the order in
+// which everything came. What a node of unknown kind comes to is the handler's
+// secret.
+func over(f *journal.Future, there map[journal.NotificationID]arrived) (a arrived, done bool) {
+	var ended, succeeded, failed []arrived
+	children := len(f.Completions) + len(f.Signals) + len(f.Names) + len(f.Nested)
+	add := func(a arrived, done bool) {
+		if !done {
+			return
+		}
+		ended = append(ended, a)
+		if a.ok {
+			succeeded = append(succeeded, a)
+		} else {
+			failed = append(failed, a)
+		}
+	}
+	own := journal.Future{Completions: f.Completions, Signals: f.Signals, Names: f.Names}
+	for id := range own.Leaves() {
+		a, done := there[id]
+		add(a, done)
+	}
+	for i := range f.Nested {
+		add(over(&f.Nested[i], there))
+	}
+	earlier := func(a, b arrived) int { return int(a.at) - int(b.at) }
+	all := len(ended) == children
+	last := func(ok bool) arrived {
+		if len(ended) == 0 {
+			return arrived{0, ok}
+		}
+		return arrived{slices.MaxFunc(ended, earlier).at, ok}
+	}
+	switch f.Combinator {
+	case journal.CombineFirstCompleted, journal.CombineUnknown:
+		if len(ended) == 0 {
+			return a, false
+		}
+		a = slices.MinFunc(ended, earlier)
+		if f.Combinator == journal.CombineUnknown {
+			a.ok = len(f.Completions)%2 == 0
+		}
+		return a, true
+	case journal.CombineAllCompleted:
+		return last(true), all
+	case journal.CombineFirstSucceededOrAllFailed:
+		if len(succeeded) > 0 {
+			return slices.MinFunc(succeeded, earlier), true
+		}
+		return last(false), all
+	}
+	if len(failed) > 0 {
+		return slices.MinFunc(failed, earlier), true
+	}
+	return last(true), all
+}
+
+// happen lets something reach the invocation.
+func (w *waiter) happen() {
+	result := &journal.Result{Value: []byte("v")}
+	if w.number("how", 0, 2) == 0 {
+		result = &journal.Result{Failure: &journal.Failure{Code: 400, Message: "bad"}}
+	}
+	switch n := w.number("what", 0, 9); {
+	case n <= 2:
+		w.apply(&machine.Signal{Target: w.id, ID: journal.NamedSignal("go"), Result: result})
+	case n == 3:
+		w.apply(&machine.Signal{Target: w.id, ID: journal.NumberedSignal(2), Result: result})
+	case n == 4:
+		w.apply(&machine.Signal{Target: w.id, ID: journal.NumberedSignal(journal.CancelSignal)})
+	case n <= 7:
+		w.apply(&machine.Signal{Target: w.id, ID: journal.NumberedSignal(uint32(w.number("awakeable", 17, 22))), Result: result})
+	default:
+		w.now += int64(w.number("pass", 0, 20))
+		w.apply(&machine.FireTimers{Timers: w.parts[0].state.Timers()})
+	}
+}
+
+// attempt lets the handler come to its next suspension, which it decides on with what
+// it has seen of the journal: all that was there when the attempt began, and perhaps
+// more.
+func (w *waiter) attempt() {
+	inv := w.record()
+	fresh := inv.Length > inv.Seen
+	seen := uint32(w.number("seen", int(inv.Seen), int(inv.Length)))
+	steps := w.drawCommands()
+	if !w.waiting {
+		w.await = w.drawTree(2)
+	}
+	for range 100 {
+		if _, done := over(&w.await, w.untaken(seen)); !done {
+			break
+		}
+		w.useful++
+		w.take(seen)
+		w.await = w.drawTree(2)
+	}
+	if _, done := over(&w.await, w.untaken(seen)); done {
+		return // the handler is busy with what it has
+	}
+	await := w.await
+	w.waiting = true
+	w.apply(&machine.Progress{ID: w.id, Attempt: inv.Attempt, Steps: append(steps, machinetest.SuspendOn(await))})
+	if !fresh && len(steps) == 0 {
+		require.Equal(w, machine.Suspended, w.record().Status, "%s, nothing has come since the attempt began: %v", machinetest.Await(&await), w.untaken(seen))
+	}
+}
+
+// take marks what the handler got of what it waited for: of signals that came several
+// times the first, or all.
+func (w *waiter) take(seen uint32) {
+	leaves := map[journal.NotificationID]bool{}
+	for id := range w.await.Leaves() {
+		leaves[id] = true
+	}
+	greedy := w.number("greedy", 0, 1) == 1
+	for {
+		left := false
+		for id, a := range w.untaken(seen) {
+			if leaves[id] && id.Repeats() {
+				w.taken[a.at], left = true, left || greedy && id.Repeats()
+			}
+		}
+		if !left {
+			return
+		}
+	}
+}
+
+func (w *waiter) drawCommands() (steps []machine.Step) {
+	for range w.number("sleeps", 0, 2) - 1 {
+		w.sleeps++
+		steps = append(steps, machinetest.Sleep(w.sleeps, w.now+int64(w.number("sleep", -5, 30))))
+	}
+	return steps
+}
+
+func (w *waiter) drawTree(depth int) journal.Future {
+	f := journal.Future{Combinator: journal.Combinator(w.number("combinator", 0, 4))}
+	for range w.number("completions", 0, 2) {
+		f.Completions = append(f.Completions, uint32(w.number("completion", 1, int(w.sleeps)+1)))
+	}
+	for range w.number("signals", 0, 2) {
+		f.Signals = append(f.Signals, []uint32{1, 2, 17, 18, 19, 20, 21, 22}[w.number("signal", 0, 7)])
+	}
+	if w.number("named", 0, 1) == 1 {
+		f.Names = []string{"go"}
+	}
+	if depth > 0 {
+		for range w.number("nested", 0, 2) {
+			f.Nested = append(f.Nested, w.drawTree(depth-1))
+		}
+	}
+	if f.Empty() {
+		f.Signals = []uint32{journal.CancelSignal}
+	}
+	return f
+}
+
+// A handler is deterministic: woken in vain, it waits for the same again.
+func TestASuspendedHandlerIsWokenInTimeAndNotForEver(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWaiter(t)
+		for range 60 {
+			inv := w.record()
+			if inv.Status == machine.Suspended {
+				_, done := over(&w.await, w.untaken(inv.Length))
+				require.False(t, done, "it sleeps on %s though that is over", machinetest.Await(&w.await))
+			}
+			if inv.Status == machine.Invoked && w.number("turn", 0, 2) == 0 {
+				w.attempt()
+				continue
+			}
+			w.happen()
+		}
+		notifications := int(w.record().Length - w.record().Commands)
+		require.LessOrEqual(t, w.woken-1, notifications, fmt.Sprintf("woken without news, %d times usefully", w.useful))
+	})
+}

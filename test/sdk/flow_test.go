@@ -91,11 +91,11 @@ var flowCases = []testCase{
 		require.Equal(e, "no way", e.refused(sent.InvocationID, 500).Message)
 		e.failed(e.flowResult(key, "attach"), 500)
 	}},
-	{"a promise is completed once", func(e *env) {
+	{"a promise keeps its first value", func(e *env) {
 		key := e.id()
 		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Value: "first"}))
-		require.Equal(e, http.StatusConflict, e.fulfil(key, contract.Completion{Promise: "p", Value: "second"}).Code)
-		require.Equal(e, http.StatusConflict, e.fulfil(key, contract.Completion{Promise: "p", Reject: "third"}).Code)
+		e.fulfil(key, contract.Completion{Promise: "p", Value: "second"})
+		e.fulfil(key, contract.Completion{Promise: "p", Reject: "third"})
 		require.Equal(e, contract.Outcome{Index: 1, Value: "first"}, e.peek(key, "p"))
 	}},
 	{"shared handlers wait for the same promise beside the run", func(e *env) {
@@ -175,5 +175,14 @@ var flowCases = []testCase{
 	{"an idempotency key does not go with a run", func(e *env) {
 		answer := e.try(e.path("Flow", e.id(), "run"), contract.Flow{ID: e.id()}, "idempotency-key", e.id())
 		require.Equal(e, "ingress", e.failed(answer, http.StatusBadRequest).Source)
+	}},
+}
+
+var promiseConflictCases = []testCase{
+	{"completing a promise again is an error", func(e *env) {
+		key := e.id()
+		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Value: "first"}))
+		require.Equal(e, http.StatusConflict, e.fulfil(key, contract.Completion{Promise: "p", Value: "second"}).Code)
+		require.Equal(e, http.StatusConflict, e.fulfil(key, contract.Completion{Promise: "p", Reject: "third"}).Code)
 	}},
 }

@@ -75,6 +75,7 @@ var languages = []language{
 		command: program("target/release/services"),
 		missing: needs("make rust-deps", "", "services/rust/target/release/services"),
 		lacks: map[string]string{
+			"promise-conflict":  "does not tell what came of completing a promise",
 			"metadata":          "has no metadata of terminal errors",
 			"pause-error":       "has no error that pauses",
 			"mismatch-behavior": "offers no choice for journal mismatches",

@@ -33,6 +33,7 @@ var themes = []theme{
 	{name: "retry-policy", feature: "retry-policy", cases: retryPolicyCases},
 	{name: "awakeables", cases: awakeableCases},
 	{name: "workflows", cases: flowCases},
+	{name: "promise-conflict", feature: "promise-conflict", cases: promiseConflictCases},
 	{name: "signals", feature: "signals", cases: signalCases},
 	{name: "attach", feature: "attach", cases: attachCases},
 	{name: "cancel", cases: cancelCases},

@@ -165,6 +165,17 @@ func FuzzParse(f *testing.F) {
 		for _, typ := range []Type{GetLazyState, SetState, ClearState} {
 			_, _ = ParseState(typ, b)
 		}
+		for _, typ := range []Type{GetPromise, PeekPromise, CompletePromise} {
+			_, _ = ParsePromise(typ, b)
+		}
+		if c, err := ParseSendSignal(b); err == nil && (!c.ID.Signal || c.ID == NamedSignal("")) {
+			t.Fatalf("%x reads as a signal %v", b, c.ID)
+		}
+		if c, err := ParseCompleteAwakeable(b); err == nil && (!c.ID.Signal || c.Result == nil) {
+			t.Fatalf("%x reads as an awakeable %v", b, c)
+		}
+		_, _ = ParseAttach(AttachInvocation, b)
+		CompletionsOf(Entry{Type: Call, Payload: b})
 		if n, err := ParseNotification(b); err == nil {
 			_ = n.Settled()
 		}

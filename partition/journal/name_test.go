@@ -18,3 +18,24 @@ func TestNameOf(t *testing.T) {
 		require.NotPanics(t, func() { NameOf(Entry{Type: Run, Payload: run[:cut]}) })
 	}
 }
+
+func TestCompletionsOf(t *testing.T) {
+	entry := func(typ Type, m message) Entry { return Entry{Type: typ, Payload: marshal(t, m)} }
+	for name, c := range map[string]struct {
+		e    Entry
+		want []uint32
+	}{
+		"call":         {entry(Call, &service.CallCommandMessage{ServiceName: "S", InvocationIdNotificationIdx: 4, ResultCompletionId: 5, Name: "n"}), []uint32{4, 5}},
+		"one-way call": {entry(OneWayCall, &service.OneWayCallCommandMessage{InvocationIdNotificationIdx: 6, InvokeTime: 11}), []uint32{6}},
+		"run":          {entry(Run, &service.RunCommandMessage{ResultCompletionId: 7, Name: "n"}), []uint32{7}},
+		"sleep":        {entry(Sleep, &service.SleepCommandMessage{WakeUpTime: 10, ResultCompletionId: 300}), []uint32{300}},
+		"promise":      {entry(GetPromise, &service.GetPromiseCommandMessage{Key: "p", ResultCompletionId: 8}), []uint32{8}},
+		"attach":       {entry(AttachInvocation, &service.AttachInvocationCommandMessage{ResultCompletionId: 9}), []uint32{9}},
+		"set state":    {entry(SetState, &service.SetStateCommandMessage{Key: []byte("k")}), nil},
+		"signal":       {entry(SendSignal, &service.SendSignalCommandMessage{TargetInvocationId: "x"}), nil},
+		"output":       {entry(Output, &service.OutputCommandMessage{}), nil},
+		"notification": {Entry{Type: SleepCompletion, Payload: NewVoid(3)}, nil},
+	} {
+		require.Equal(t, c.want, CompletionsOf(c.e), name)
+	}
+}

@@ -27,17 +27,10 @@ func (f *Future) Certain(settled func(NotificationID) Settled) bool {
 func (f *Future) Flat(settled func(NotificationID) Settled) *Future {
 	flat, seen := &Future{Combinator: CombineFirstCompleted}, map[NotificationID]bool{}
 	for id := range f.Leaves() {
-		known := seen[id]
-		seen[id] = true
-		switch {
-		case known || settled(id) != Pending:
-		case id.Name != "":
-			flat.Names = append(flat.Names, id.Name)
-		case id.Signal:
-			flat.Signals = append(flat.Signals, id.Index)
-		default:
-			flat.Completions = append(flat.Completions, id.Index)
+		if !seen[id] && settled(id) == Pending {
+			flat.add(id)
 		}
+		seen[id] = true
 	}
 	return flat
 }
@@ -47,28 +40,43 @@ func (f *Future) Flat(settled func(NotificationID) Settled) *Future {
 // in effect, which child of a race was first. It must not be called when f is over.
 // f itself stays as it is.
 func (f *Future) Prune(settled func(NotificationID) Settled) *Future {
-	p := &Future{Combinator: f.Combinator}
-	for _, c := range f.Completions {
-		if settled(Completion(c)) == Pending {
-			p.Completions = append(p.Completions, c)
+	rest, _ := f.prune(settled)
+	return rest
+}
+
+// prune also returns the result of the node, so that each leaf is looked at once,
+// however deep it is.
+func (f *Future) prune(settled func(NotificationID) Settled) (*Future, Settled) {
+	rest := &Future{Combinator: f.Combinator}
+	var t tally
+	f.own(func(id NotificationID) bool {
+		s := settled(id)
+		t.add(s)
+		if s == Pending {
+			rest.add(id)
 		}
-	}
-	for _, s := range f.Signals {
-		if settled(NumberedSignal(s)) == Pending {
-			p.Signals = append(p.Signals, s)
-		}
-	}
-	for _, n := range f.Names {
-		if settled(NamedSignal(n)) == Pending {
-			p.Names = append(p.Names, n)
-		}
-	}
+		return true
+	})
 	for i := range f.Nested {
-		if f.Nested[i].settle(settled, wakeNow) == Pending {
-			p.Nested = append(p.Nested, *f.Nested[i].Prune(settled))
+		left, s := f.Nested[i].prune(settled)
+		t.add(s)
+		if s == Pending {
+			rest.Nested = append(rest.Nested, *left)
 		}
 	}
-	return p
+	return rest, t.result(f.Combinator, wakeNow)
+}
+
+// add makes id a leaf of the root node.
+func (f *Future) add(id NotificationID) {
+	switch {
+	case id.Name != "":
+		f.Names = append(f.Names, id.Name)
+	case id.Signal:
+		f.Signals = append(f.Signals, id.Index)
+	default:
+		f.Completions = append(f.Completions, id.Index)
+	}
 }
 
 // Depth is the number of levels: 1 for a flat set.
@@ -132,10 +140,18 @@ func (f *Future) settle(settled func(NotificationID) Settled, doubt Settled) Set
 	for i := range f.Nested {
 		t.add(f.Nested[i].settle(settled, doubt))
 	}
+	return t.result(f.Combinator, doubt)
+}
+
+// tally is what the children of a node came to.
+type tally struct{ pending, succeeded, failed, either, wakeNow bool }
+
+// result is what that makes of the node; doubt, if it cannot be decided.
+func (t *tally) result(c Combinator, doubt Settled) Settled {
 	if t.wakeNow {
 		return wakeNow
 	}
-	switch f.Combinator {
+	switch c {
 	case CombineFirstCompleted:
 		return t.first()
 	case CombineAllCompleted:
@@ -150,9 +166,6 @@ func (f *Future) settle(settled func(NotificationID) Settled, doubt Settled) Set
 	}
 	return Pending
 }
-
-// tally is what the children of a node came to.
-type tally struct{ pending, succeeded, failed, either, wakeNow bool }
 
 func (t *tally) add(s Settled) {
 	switch s {

@@ -320,6 +320,61 @@ func TestOverWithoutKnowingTheOrderIsNeverTooLate(t *testing.T) {
 	})
 }
 
+func TestAnAwaitIsCertainlyOverOnlyIfItIsInAnyOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawFuture(t, 2)
+		history := drawHistory(t, &f)
+		there := history[:rapid.IntRange(0, len(history)).Draw(t, "there")]
+		settled := func(id NotificationID) Settled {
+			for _, a := range there {
+				if a.id == id {
+					return a.as
+				}
+			}
+			return Pending
+		}
+		if !f.Certain(settled) {
+			return
+		}
+		require.True(t, f.Over(settled))
+		for range 5 {
+			m := newModel(&f)
+			woken := m.tell(nil)
+			for _, a := range rapid.Permutation(there).Draw(t, "order") {
+				woken = m.tell(&a) || woken
+			}
+			require.True(t, woken || m.result != Pending)
+		}
+	})
+}
+
+func TestAFlatAwaitHasEverythingPendingOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawFuture(t, 3)
+		history := drawHistory(t, &f)
+		there := rapid.IntRange(0, len(history)).Draw(t, "there")
+		var pending []NotificationID
+		for _, a := range history[there:] {
+			pending = append(pending, a.id)
+		}
+		flat := f.Flat(func(id NotificationID) Settled {
+			if slices.Contains(pending, id) {
+				return Pending
+			}
+			return Succeeded
+		})
+		require.ElementsMatch(t, pending, slices.Collect(flat.Leaves()))
+		for _, id := range pending {
+			require.True(t, flat.Over(func(other NotificationID) Settled {
+				if other == id {
+					return Failed
+				}
+				return Pending
+			}))
+		}
+	})
+}
+
 func TestAnAwaitIsOverWhenEverythingIsThere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFuture(t, 3)

@@ -7,8 +7,12 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// MaxDepth is the most levels an await may have.
-const MaxDepth = 1000
+// MaxDepth is the most levels an await may have, MaxNodes the most nodes: a nested
+// node is two bytes on the wire and many times that in memory.
+const (
+	MaxDepth = 1000
+	MaxNodes = 100_000
+)
 
 // ErrTooDeep is wrapped when an await has more than MaxDepth levels.
 var ErrTooDeep = errors.New("awaited futures nested too deeply")
@@ -23,7 +27,7 @@ func ParseSuspension(payload []byte, protocol uint8) (*Future, error) {
 	err := eachField(payload, func(num protowire.Number, typ protowire.Type, v value) error {
 		switch {
 		case protocol >= 7 && num == 4:
-			return f.parse(v.bytes, 1)
+			return f.parse(v.bytes, 1, new(int))
 		case protocol < 7:
 			return f.parseLeaf(num, typ, v)
 		}
@@ -41,22 +45,25 @@ func ParseSuspension(payload []byte, protocol uint8) (*Future, error) {
 // ParseFuture reads a Future message.
 func ParseFuture(payload []byte) (*Future, error) {
 	f := &Future{}
-	if err := f.parse(payload, 1); err != nil {
+	if err := f.parse(payload, 1, new(int)); err != nil {
 		return nil, fmt.Errorf("future: %w", err)
 	}
 	return f, nil
 }
 
-func (f *Future) parse(payload []byte, level int) error {
+func (f *Future) parse(payload []byte, level int, nodes *int) error {
 	if level > MaxDepth {
 		return ErrTooDeep
+	}
+	if *nodes++; *nodes > MaxNodes {
+		return fmt.Errorf("%w: a future of more than %d nodes", ErrPayload, MaxNodes)
 	}
 	f.Combinator = CombineUnknown
 	return eachField(payload, func(num protowire.Number, typ protowire.Type, v value) error {
 		switch {
 		case num == 4 && typ == protowire.BytesType:
 			f.Nested = append(f.Nested, Future{})
-			return f.Nested[len(f.Nested)-1].parse(v.bytes, level+1)
+			return f.Nested[len(f.Nested)-1].parse(v.bytes, level+1, nodes)
 		case num == 5 && typ == protowire.VarintType:
 			// A combinator of a later protocol is done in a way unknown here.
 			if f.Combinator = CombineUnknown; v.number <= uint64(CombineAllSucceededOrFirstFailed) {

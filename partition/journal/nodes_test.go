@@ -1,0 +1,37 @@
+package journal_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/partition/journal"
+)
+
+func TestFuturesOfTooManyNodesAreRefused(t *testing.T) {
+	leaf := []byte{0x08, 1}
+	empty := []byte{0x22, 0} // a nested future without content
+	_, err := journal.ParseFuture(append(leaf, bytes.Repeat(empty, journal.MaxNodes-1)...))
+	require.NoError(t, err)
+	_, err = journal.ParseFuture(append(leaf, bytes.Repeat(empty, journal.MaxNodes)...))
+	require.ErrorIs(t, err, journal.ErrPayload)
+}
+
+func TestPruningLooksAtEachLeafOnce(t *testing.T) {
+	tree := journal.Future{Completions: []uint32{1, 2, 3}, Combinator: journal.CombineAllCompleted}
+	for range journal.MaxDepth - 1 {
+		tree = journal.Future{Nested: []journal.Future{tree}, Combinator: journal.CombineAllCompleted}
+	}
+	looked := 0
+	rest := tree.Prune(func(id journal.NotificationID) journal.Settled {
+		if looked++; id.Index == 2 {
+			return journal.Succeeded
+		}
+		return journal.Pending
+	})
+	require.Equal(t, 3, looked)
+	require.Equal(t, journal.MaxDepth, rest.Depth())
+	require.False(t, rest.Has(journal.Completion(2)))
+	require.True(t, rest.Has(journal.Completion(3)))
+}

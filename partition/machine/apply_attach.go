@@ -9,10 +9,19 @@ import (
 // notFound is what attaching to an unknown invocation gets.
 var notFound = journal.Result{Failure: &journal.Failure{Code: 404, Message: "not found"}}
 
+// waitsForItself is what attaching to oneself gets, which would never end.
+var waitsForItself = journal.Result{Failure: &journal.Failure{Code: 409, Message: "an invocation cannot wait for its own result"}}
+
 // attachTo asks the owner of another invocation for its result.
 func (m *Machine) attachTo(inv *Invocation, t journal.Type, payload []byte) error {
 	c, err := journal.ParseAttach(t, payload)
 	if err != nil {
+		return err
+	}
+	if c.Target == inv.ID && t == journal.AttachInvocation {
+		n := completion(journal.AttachInvocationCompletion, c.Completion, journal.NewCompletion(c.Completion, waitsForItself))
+		n.settled = journal.Failed
+		_, err := m.record(inv, n)
 		return err
 	}
 	sink := Sink{Caller: inv.ID, Life: inv.Life, Completion: c.Completion, Type: journal.AttachInvocationCompletion}

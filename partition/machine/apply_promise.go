@@ -35,9 +35,33 @@ func (m *Machine) promise(inv *Invocation, t journal.Type, payload []byte) error
 	if p.Result != nil {
 		return m.answerPromise(inv, journal.GetPromiseCompletion, c.Completion, p.Result)
 	}
+	if p.Waiting, err = m.stillWaiting(p.Waiting); err != nil {
+		return err
+	}
 	p.Waiting = append(slices.Clip(p.Waiting), Sink{inv.ID, inv.Life, c.Completion, journal.GetPromiseCompletion})
 	m.st.PutPromise(o, c.Key, p)
 	return nil
+}
+
+// stillWaiting leaves out who has ended meanwhile. It looks only when the list has
+// doubled, so that a long one costs little; all are of this partition, like the
+// workflow.
+func (m *Machine) stillWaiting(all []Sink) ([]Sink, error) {
+	const few = 16
+	if n := len(all); n < few || n&(n-1) != 0 {
+		return all, nil
+	}
+	var left []Sink
+	for _, sink := range all {
+		inv, err := m.invocation(sink.Caller)
+		if err != nil {
+			return nil, err
+		}
+		if inv != nil && inv.Status != Completed && inv.Life == sink.Life {
+			left = append(left, sink)
+		}
+	}
+	return left, nil
 }
 
 // completePromise stores the result, the first one, and tells all who wait.

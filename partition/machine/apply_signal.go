@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"slices"
+
 	"platform/partition/journal"
 )
 
@@ -14,7 +16,7 @@ func (m *Machine) sendSignal(payload []byte) error {
 	if err != nil {
 		return err
 	}
-	return m.send(c.Target, &Signal{c.Target, c.ID, c.Result})
+	return m.send(c.Target, &Signal{Target: c.Target, ID: c.ID, Result: c.Result})
 }
 
 // completeAwakeable hands a signal to the invocation that made the awakeable.
@@ -23,7 +25,7 @@ func (m *Machine) completeAwakeable(payload []byte) error {
 	if err != nil {
 		return err
 	}
-	return m.send(c.Target, &Signal{c.Target, c.ID, c.Result})
+	return m.send(c.Target, &Signal{Target: c.Target, ID: c.ID, Result: c.Result})
 }
 
 // signal puts a signal into the journal of its target. One that has not started
@@ -45,6 +47,9 @@ func (m *Machine) signal(c *Signal) (Outcome, error) {
 	case cancel && (inv.Status == Scheduled || inv.Status == Inboxed):
 		return m.endEarly(inv, &canceled)
 	}
+	if !inv.firstTime(c) {
+		return describe(OK, inv), nil
+	}
 	n := notification{journal.Signal, c.ID, journal.Succeeded, journal.NewSignal(c.ID, c.Result)}
 	if c.Result != nil && c.Result.Failure != nil {
 		n.settled = journal.Failed
@@ -65,4 +70,21 @@ func (m *Machine) signal(c *Signal) (Outcome, error) {
 		m.emit(&Hasten{inv.ID, inv.Attempt})
 	}
 	return describe(OK, inv), nil
+}
+
+// rememberedRequests is how many signals back a repeated one is known.
+const rememberedRequests = 8
+
+// firstTime reports whether a signal that may come more than once is not the
+// repetition of a request whose outcome its sender did not learn, and remembers it.
+func (inv *Invocation) firstTime(c *Signal) bool {
+	if c.Request == 0 || !c.ID.Repeats() {
+		return true
+	}
+	if slices.Contains(inv.Requests, c.Request) {
+		return false
+	}
+	kept := inv.Requests[max(0, len(inv.Requests)+1-rememberedRequests):]
+	inv.Requests = append(slices.Clone(kept), c.Request)
+	return true
 }

@@ -150,6 +150,7 @@ type Invocation struct {
 	QueueSeq  uint64 // place among those that wait for the key, while Inboxed
 	HoldsLock bool
 	Sinks     []Sink
+	Requests  []uint64        // of the last signals that may come more than once
 	Result    *journal.Result // once Completed
 	Killed    bool            // ended by kill, or by cancel before it started
 	Seed      uint64          // of the handler's random numbers; 0: it follows from the id

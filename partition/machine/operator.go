@@ -14,10 +14,13 @@ type Signal struct {
 	Target ids.Invocation
 	ID     journal.NotificationID
 	Result *journal.Result // nil: void
+	// Request is made up for each signal from outside and kept when it is repeated,
+	// so that a cancel is not taken twice; 0: none.
+	Request uint64
 }
 
-// Kill ends an invocation at once, and all that it has called. It is also a message
-// between partitions.
+// Kill ends an invocation at once, and all that it has called and waits for, others
+// that wait for the same included. It is also a message between partitions.
 type Kill struct{ Target ids.Invocation }
 
 // Attach asks for the result of an invocation, on behalf of another. It is a message

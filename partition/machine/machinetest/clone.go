@@ -67,6 +67,7 @@ func cloneInvocation(inv *machine.Invocation) *machine.Invocation {
 	c := *inv
 	c.IdempotencyKey = clonePointer(inv.IdempotencyKey)
 	c.Sinks = slices.Clone(inv.Sinks)
+	c.Requests = slices.Clone(inv.Requests)
 	if inv.Await != nil {
 		await := cloneFuture(*inv.Await)
 		c.Await = &await

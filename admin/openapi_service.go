@@ -94,14 +94,10 @@ func (d *serviceDocument) add(h *metadata.Handler) {
 // operation describes one way to reach a handler. A send has no result.
 func (d *serviceDocument) operation(h *metadata.Handler, tag, documentation string, parameters []object, result object) object {
 	answers := object{"default": refer("responses", "GenericError")}
-	switch {
-	case tag == tagSend:
-		answers["202"] = refer("responses", "Send")
-		answers["200"] = refer("responses", "Send")
-	default:
-		answers["200"] = result
-	}
+	answers["200"] = result
 	switch tag {
+	case tagSend:
+		answers["200"], answers["202"] = refer("responses", "Send"), refer("responses", "Send")
 	case tagOutput:
 		answers["470"] = refer("responses", "InvocationNotReadyError")
 		fallthrough

@@ -38,9 +38,10 @@ type world struct {
 // newWorld starts a server of its own for a test, which runs beside others.
 func newWorld(t *testing.T, env map[string]string) *world {
 	t.Parallel()
+	server := harness.ServerFor(t, env) // first: it may have to be built
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	t.Cleanup(cancel)
-	return &world{T: t, server: harness.ServerFor(t, env), ctx: ctx}
+	return &world{T: t, server: server, ctx: ctx}
 }
 
 // with is the world as a subtest sees it.

@@ -70,6 +70,11 @@ func TestWorkInFlightStaysOnItsDeployment(t *testing.T) {
 	refused := w.admin("DELETE", "/deployments/"+old, nil)
 	require.Equal(t, 409, refused.status, "%s", refused.raw)
 	require.Contains(t, refused.Message, "1 unfinished invocation needs it")
+	busy, _, exit := w.cli("services", "status", "S")
+	require.Zero(t, exit)
+	require.Contains(t, busy, began)
+	draining, _, _ := w.cli("deployments", "list", "--extra")
+	require.Contains(t, draining, "Draining")
 
 	v1.script("S/h", saying(`"v1"`))
 	require.Equal(t, `"v1"`, string(w.attach(began).Body), "what began on a version ends on it")
@@ -124,11 +129,11 @@ func TestAnUpdateInPlaceMovesWorkInFlight(t *testing.T) {
 	require.Equal(t, 200, updated.status, "%s", updated.raw)
 	require.Contains(t, string(updated.raw), "new S/other")
 	require.Equal(t, `"repaired"`, string(w.attach(began).Body))
-	shown := string(w.admin("GET", "/deployments/"+id, nil).raw)
-	require.Contains(t, shown, repaired.URL)
-	require.Contains(t, shown, `"x-a":"1"`)
-	require.Contains(t, shown, `"revision":1`)
-	require.NotContains(t, shown, `"name":"other"`, "services stay without overwrite")
+	stored := string(w.admin("GET", "/deployments/"+id, nil).raw)
+	require.Contains(t, stored, repaired.URL)
+	require.Contains(t, stored, `"x-a":"1"`)
+	require.Contains(t, stored, `"revision":1`)
+	require.NotContains(t, stored, `"name":"other"`, "services stay without overwrite")
 
 	overwritten := w.admin("PATCH", "/deployments/"+id, object{"uri": unsuited.URL, "overwrite": true})
 	require.Equal(t, 200, overwritten.status, "%s", overwritten.raw)
@@ -137,7 +142,11 @@ func TestAnUpdateInPlaceMovesWorkInFlight(t *testing.T) {
 
 	// Two deployments at one address; then force does not know which one is meant.
 	w.register(repaired.URL, nil)
-	require.Equal(t, 200, w.admin("PATCH", "/deployments/"+id, object{"uri": repaired.URL}).status)
+	shown, preview, exit := w.cli("deployments", "update", id, repaired.URL, "--overwrite", "--yes")
+	require.Zero(t, exit, preview)
+	require.Contains(t, shown, "[OK]: Updated deployment "+id)
+	require.Contains(t, preview, unsuited.URL+"/ -> "+repaired.URL+"/")
+	require.Contains(t, preview, "+ h")
 	twice := w.admin("POST", "/deployments", object{"uri": repaired.URL, "force": true})
 	require.Equal(t, 409, twice.status, "%s", twice.raw)
 	require.Equal(t, "META0017", twice.code())
@@ -178,7 +187,9 @@ func TestPrivateServicesAreForHandlersOnly(t *testing.T) {
 	require.Contains(t, string(refused.Body), "not public")
 	w.healthy("Caller/h")
 
-	require.Equal(t, 200, w.admin("PATCH", "/services/S", object{"public": true}).status)
+	shown, _, exit := w.cli("services", "patch", "S", "--public", "--yes")
+	require.Zero(t, exit)
+	require.Contains(t, shown, "[OK]: Changed service S")
 	w.healthy("S/h")
 	require.Equal(t, 404, w.call("S/hidden").Status, "what a handler says itself stays")
 }

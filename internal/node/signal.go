@@ -12,10 +12,11 @@ import (
 // error: who completes an awakeable cannot know.
 func (r *router) Signal(ctx context.Context, s *machine.Signal) error {
 	p := r.owner(s.Target)
+	s.Request = newRequest()
 	_, err := insist(ctx, p, !s.ID.Repeats(), func() (machine.Outcome, error) { return p.Operate(ctx, s) })
 	return err
 }
 
 func cancelOf(id ids.Invocation) *machine.Signal {
-	return &machine.Signal{Target: id, ID: journal.NumberedSignal(journal.CancelSignal)}
+	return &machine.Signal{Target: id, ID: journal.NumberedSignal(journal.CancelSignal), Request: newRequest()}
 }

@@ -14,6 +14,7 @@ func (w *writer) signal(field uint64, c *machine.Signal) {
 	if c.Result != nil {
 		w.result(4, c.Result)
 	}
+	w.uint(5, c.Request)
 	w.close(n)
 }
 
@@ -38,6 +39,8 @@ func readSignal(b []byte, c *machine.Signal) error {
 			c.ID.Name = r.string()
 		case 4:
 			c.Result = one(&r, readResult)
+		case 5:
+			c.Request = r.u64()
 		default:
 			r.unknown("signal")
 		}

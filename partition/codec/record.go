@@ -57,6 +57,9 @@ func AppendInvocation(b []byte, inv *machine.Invocation) []byte {
 	w.bool(35, inv.Signalled)
 	w.uint(36, uint64(inv.Seen))
 	w.uint(37, inv.Seed)
+	for _, request := range inv.Requests {
+		w.presentUint(38, request)
+	}
 	return w.b
 }
 
@@ -169,6 +172,8 @@ func readProgressOf(r *reader, inv *machine.Invocation) {
 		inv.Seen = r.u32()
 	case 37:
 		inv.Seed = r.u64()
+	case 38:
+		*more(r, &inv.Requests) = r.u64()
 	default:
 		r.unknown("invocation")
 	}

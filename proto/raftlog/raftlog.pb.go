@@ -1167,6 +1167,7 @@ type Signal struct {
 	Index         uint32                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
 	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	Result        *Result                `protobuf:"bytes,4,opt,name=result,proto3" json:"result,omitempty"` // absent: void
+	Request       uint64                 `protobuf:"varint,5,opt,name=request,proto3" json:"request,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1227,6 +1228,13 @@ func (x *Signal) GetResult() *Result {
 		return x.Result
 	}
 	return nil
+}
+
+func (x *Signal) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
 }
 
 type Kill struct {
@@ -1656,6 +1664,7 @@ type Invocation struct {
 	Signalled      bool                   `protobuf:"varint,35,opt,name=signalled,proto3" json:"signalled,omitempty"`
 	Seen           uint32                 `protobuf:"varint,36,opt,name=seen,proto3" json:"seen,omitempty"`
 	Seed           uint64                 `protobuf:"varint,37,opt,name=seed,proto3" json:"seed,omitempty"`
+	Requests       []uint64               `protobuf:"varint,38,rep,name=requests,proto3" json:"requests,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1947,6 +1956,13 @@ func (x *Invocation) GetSeed() uint64 {
 		return x.Seed
 	}
 	return 0
+}
+
+func (x *Invocation) GetRequests() []uint64 {
+	if x != nil {
+		return x.Requests
+	}
+	return nil
 }
 
 type Promise struct {
@@ -2987,12 +3003,13 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\bComplete\x12*\n" +
 	"\x04sink\x18\x01 \x01(\v2\x16.platform.raftlog.SinkR\x04sink\x120\n" +
 	"\x06result\x18\x02 \x01(\v2\x18.platform.raftlog.ResultR\x06result\x12\x12\n" +
-	"\x04void\x18\x03 \x01(\bR\x04void\"|\n" +
+	"\x04void\x18\x03 \x01(\bR\x04void\"\x96\x01\n" +
 	"\x06Signal\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\fR\x06target\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\rR\x05index\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x120\n" +
-	"\x06result\x18\x04 \x01(\v2\x18.platform.raftlog.ResultR\x06result\"\x1e\n" +
+	"\x06result\x18\x04 \x01(\v2\x18.platform.raftlog.ResultR\x06result\x12\x18\n" +
+	"\arequest\x18\x05 \x01(\x04R\arequest\"\x1e\n" +
 	"\x04Kill\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\fR\x06target\"L\n" +
 	"\x06Attach\x12\x16\n" +
@@ -3018,7 +3035,7 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x04from\x18\x03 \x01(\rR\x04from\x12\x12\n" +
 	"\x04keep\x18\x04 \x01(\bR\x04keep\x12-\n" +
 	"\x05repin\x18\x05 \x01(\v2\x17.platform.raftlog.RepinR\x05repin\x12%\n" +
-	"\x0eserver_version\x18\x06 \x01(\tR\rserverVersion\"\x89\n" +
+	"\x0eserver_version\x18\x06 \x01(\tR\rserverVersion\"\xa9\n" +
 	"\n" +
 	"\n" +
 	"Invocation\x12\x0e\n" +
@@ -3066,7 +3083,8 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x04life\x18\" \x01(\x04R\x04life\x12\x1c\n" +
 	"\tsignalled\x18# \x01(\bR\tsignalled\x12\x12\n" +
 	"\x04seen\x18$ \x01(\rR\x04seen\x12\x12\n" +
-	"\x04seed\x18% \x01(\x04R\x04seedB\x12\n" +
+	"\x04seed\x18% \x01(\x04R\x04seed\x12\x1e\n" +
+	"\brequests\x18& \x03(\x04B\x02\x10\x00R\brequestsB\x12\n" +
 	"\x10_idempotency_key\"m\n" +
 	"\aPromise\x120\n" +
 	"\x06result\x18\x01 \x01(\v2\x18.platform.raftlog.ResultR\x06result\x120\n" +

@@ -1,0 +1,67 @@
+package machine_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/ids"
+	"platform/partition/journal"
+	"platform/partition/machine"
+	"platform/partition/machine/machinetest"
+)
+
+// apply carries out commands that must not fail, at one time.
+func apply(t *testing.T, s *machinetest.State, commands ...machine.Command) (outcomes []machine.Outcome) {
+	t.Helper()
+	m := machine.New(machine.Shards{Count: 1})
+	for _, c := range commands {
+		outcome, _, err := m.Apply(s, machine.Header{Epoch: 1, Time: 1000}, c, nil)
+		require.NoError(t, err)
+		outcomes = append(outcomes, outcome)
+	}
+	require.Empty(t, s.Broken(nil))
+	require.Empty(t, s.Faults())
+	return outcomes
+}
+
+func TestRepeatedCancelIsTakenOnce(t *testing.T) {
+	s := machinetest.NewStrict()
+	id := ids.NewInvocation(1, [16]byte{15: 1})
+	cancel := func(request uint64) *machine.Signal {
+		return &machine.Signal{Target: id, ID: journal.NumberedSignal(journal.CancelSignal), Request: request}
+	}
+	apply(t, s, &machine.Lead{Epoch: 1}, &machine.Invoke{ID: id, Target: machine.Target{Service: "S", Handler: "h"}, Input: journal.NewInput(nil, nil)})
+	length := func() uint32 {
+		inv, err := s.Invocation(id)
+		require.NoError(t, err)
+		return inv.Length
+	}
+	outcomes := apply(t, s, cancel(7), cancel(7), cancel(8), cancel(7))
+	require.Equal(t, uint32(3), length(), "the input and two cancels")
+	for _, o := range outcomes {
+		require.Equal(t, machine.OK, o.Code)
+	}
+	for request := range uint64(8) {
+		apply(t, s, cancel(100+request))
+	}
+	apply(t, s, cancel(107), cancel(0), cancel(0))
+	require.Equal(t, uint32(13), length(), "requests without a number are all taken")
+}
+
+func TestPromiseForgetsWhoHasEnded(t *testing.T) {
+	s := machinetest.NewStrict()
+	target := machine.Target{Service: "W", Key: "k", Handler: "h", Type: machine.WorkflowShared}
+	apply(t, s, &machine.Lead{Epoch: 1})
+	const n = 200
+	for i := range n {
+		id := ids.NewInvocation(1, [16]byte{14: 1, 15: byte(i)})
+		apply(t, s, &machine.Invoke{ID: id, Target: target, Input: journal.NewInput(nil, nil)})
+		inv, err := s.Invocation(id)
+		require.NoError(t, err)
+		apply(t, s, &machine.Progress{ID: id, Attempt: inv.Attempt, Steps: []machine.Step{machinetest.GetPromise(1, "p")}}, &machine.Kill{Target: id})
+	}
+	p, err := s.Promise(target.Object(), "p")
+	require.NoError(t, err)
+	require.Less(t, len(p.Waiting), 32)
+}

@@ -19,7 +19,7 @@ func (a *app) services() *cobra.Command {
 		Use:     "services",
 		Aliases: []string{"service", "svc"},
 		Short:   "Show registered services and change their options",
-	}, a.servicesList(), a.servicesDescribe(), a.servicesStatus(), a.servicesPatch())
+	}, a.servicesList(), a.servicesDescribe(), a.servicesStatus(), a.servicesPatch(), a.servicesConfig())
 }
 
 func (a *app) servicesList() *cobra.Command {

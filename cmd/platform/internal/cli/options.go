@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/term"
+)
+
+func (a *app) servicesConfig() *cobra.Command {
+	return group(&cobra.Command{Use: "config", Short: "Explain and change the options of a service"}, a.servicesConfigView(), a.servicesPatch())
+}
+
+func (a *app) servicesConfigView() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "view <name>",
+		Aliases: []string{"get"},
+		Short:   "Show the options of a service and what they mean",
+		Args:    cobra.ExactArgs(1),
+		Example: "  platform services config view Greeter",
+	}
+	asJSON := jsonFlag(cmd.Flags())
+	a.shows(cmd, func(ctx context.Context, args []string) error {
+		service, answer, err := a.client.Service(ctx, args[0])
+		if err != nil {
+			return hintNotFound(err, "`platform services list` shows the services there are.")
+		}
+		if *asJSON {
+			return a.printRaw(answer.Body)
+		}
+		a.print.Heading("Options of " + term.Clean(service.Name))
+		for _, f := range optionFields(service) {
+			if f.Value == "" {
+				continue
+			}
+			a.print.Fields("", f)
+			for line := range strings.Lines(wrap(optionMeanings[f.Name], 76)) {
+				a.print.Printf("    %s\n", a.print.Dim(strings.TrimSuffix(line, "\n")))
+			}
+		}
+		a.notices(service.Info)
+		return nil
+	})
+	return cmd
+}
+
+// optionMeanings explain the options of a service by the names they are shown with.
+var optionMeanings = map[string]string{
+	"Public":                "Whether the ingress can call the service. Other handlers always can.",
+	"Idempotency retention": "How long the result of a call with an idempotency key is kept. A request with the same key gets that result until then, and starts anew after.",
+	"Workflow retention":    "How long a workflow is kept once it has ended: its result, state and promises. Until then it cannot be run again with the same id.",
+	"Journal retention":     "How long the journal is kept once an invocation has ended. While it is there it can be looked at and restarted from.",
+	"Inactivity timeout":    "How long an attempt may wait without a message before it is asked to suspend, which frees the endpoint. Without effect in request-response mode.",
+	"Abort timeout":         "How long an attempt that was asked to suspend may take before its connection is cut. It has to be longer than the longest piece of work between two steps.",
+	"Lazy state":            "Whether state is sent only when the handler reads it, rather than all of it with each attempt. Good for large state of which little is used.",
+	"Retries":               "What follows a failed attempt. When there are no more attempts, an invocation is paused until somebody resumes it, or killed.",
+}

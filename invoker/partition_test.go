@@ -239,7 +239,7 @@ func receive(t testing.TB, ended chan journal.Result) journal.Result {
 	select {
 	case r := <-ended:
 		return r
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute): // the Go SDK compiles its core first, which takes long with -race
 		t.Fatal("the invocation did not end")
 		return journal.Result{}
 	}

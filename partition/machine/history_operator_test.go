@@ -24,7 +24,7 @@ func (h *history) drawOperator(p int) {
 	before := h.status(target)
 	switch h.number("operation", 1, 9) {
 	case 1, 2, 3:
-		h.apply(p, &machine.Signal{Target: target, ID: h.drawSignal(), Result: h.drawOptional()})
+		h.apply(p, &machine.Signal{Target: target, ID: h.drawSignal(), Result: h.drawOptional(), Request: uint64(h.number("request", 0, 3))})
 	case 4:
 		outcome := h.apply(p, &machine.Kill{Target: target})
 		require.Equal(h, before != 0 && before != machine.Completed, outcome.Code == machine.OK)

@@ -25,7 +25,7 @@ const maxUnsent = 256 << 10
 // of which many run at a time. Here one goroutine sends whatever has come together
 // since its last call. DESIGN.md has the figures.
 //
-// It also looks at how the peer begins, see greeting.
+// It also looks at how the peer begins and how streams end, see greeting and farewell.
 type conn struct {
 	net.Conn
 	greeting greeting      // of the transport's reading goroutine
@@ -36,6 +36,7 @@ type conn struct {
 	mu     sync.Mutex // guards the fields below
 	change sync.Cond
 	unsent []byte
+	ends   farewell
 	err    error // of sending; ends it
 }
 
@@ -101,7 +102,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	if len(c.unsent) == 0 {
 		c.change.Broadcast()
 	}
-	c.unsent = append(c.unsent, p...)
+	c.unsent = c.ends.pass(c.unsent, p)
 	return len(p), nil
 }
 

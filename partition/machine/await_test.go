@@ -263,3 +263,39 @@ func TestASuspendedHandlerIsWokenInTimeAndNotForEver(t *testing.T) {
 		require.LessOrEqual(t, w.woken-1, notifications, fmt.Sprintf("woken without news, %d times usefully", w.useful))
 	})
 }
+
+// Whether signal 2 or the awakeable was first in the race is known to the handler
+// only: if it has taken the signal before, the awakeable was.
+func TestARaceWithAnOldSignalIsNotDecidedForTheHandler(t *testing.T) {
+	w := newTrustingWorld()
+	id, ok := w.id("a"), &journal.Result{}
+	suspend := func(await journal.Future) {
+		inv, err := w.parts[0].state.Invocation(id)
+		require.NoError(t, err)
+		w.must(t, &machine.Progress{ID: id, Attempt: inv.Attempt, Steps: []machine.Step{machinetest.SuspendOn(await)}})
+	}
+	signal := func(number uint32, r *journal.Result) {
+		w.must(t, &machine.Signal{Target: id, ID: journal.NumberedSignal(number), Result: r})
+	}
+	status := func() machine.Status {
+		inv, err := w.parts[0].state.Invocation(id)
+		require.NoError(t, err)
+		return inv.Status
+	}
+	w.must(t, &machine.Invoke{ID: id, Target: target("Greeter/greet", "service"), Input: journal.NewInput(nil, nil)})
+	signal(2, ok)
+	signal(18, &journal.Result{Failure: &journal.Failure{Code: 400}})
+	suspend(journal.Future{Signals: []uint32{18}, Combinator: journal.CombineFirstCompleted})
+	require.Equal(t, machine.Invoked, status(), "it has not seen the awakeable")
+
+	suspend(journal.Future{
+		Signals: []uint32{17}, Combinator: journal.CombineFirstSucceededOrAllFailed,
+		Nested: []journal.Future{{
+			Signals: []uint32{3}, Combinator: journal.CombineAllSucceededOrFirstFailed,
+			Nested: []journal.Future{{Signals: []uint32{2, 18}, Combinator: journal.CombineFirstCompleted}},
+		}},
+	})
+	require.Equal(t, machine.Suspended, status(), "it has seen everything")
+	signal(3, ok)
+	require.Equal(t, machine.Invoked, status())
+}

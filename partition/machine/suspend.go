@@ -15,8 +15,9 @@ import (
 // It would not have suspended on it, so by themselves these signals do not wake it.
 // But as soon as anything that it waits for has come since, even if that alone does
 // not do, all signals in the journal count. That may wake it too early, at most once
-// for each notification, and never too late. For the same reason such signals are
-// never pruned from a stored await.
+// for each notification, and never too late. For the same reason an await is stored
+// whole when there are such signals: what a part of it came to depends on whether they
+// have been taken.
 //
 // The same holds for a tree that may be over or not, depending on the order of what
 // came: if nothing of it is new, the handler knew the order, and it is not over. Then
@@ -60,7 +61,10 @@ func (m *Machine) remaining(inv *Invocation, await *journal.Future) (*journal.Fu
 			return nil, err
 		}
 	}
-	if !over {
+	switch {
+	case !over && inv.Signalled:
+		return await, failed
+	case !over:
 		return await.Prune(once), failed
 	}
 	if rest := await.Flat(once); !rest.Empty() {
@@ -95,35 +99,32 @@ func (m *Machine) news(inv *Invocation, await *journal.Future) (bool, error) {
 }
 
 // reconsider looks whether a suspended invocation may run because of a new
-// notification. Everything in the stored await was pending before it, or is a signal
-// that may come again.
+// notification. Everything in a pruned await was pending before it.
 func (m *Machine) reconsider(inv *Invocation, n notification) error {
 	if !inv.Await.Has(n.id) {
 		m.st.PutInvocation(inv)
 		return nil
 	}
 	var failed error
-	over := inv.Await.Over(func(id journal.NotificationID) journal.Settled {
+	settled := func(id journal.NotificationID) journal.Settled {
 		switch {
-		case inv.Signalled && id.Repeats():
+		case inv.Signalled:
 			return m.notified(inv, id, &failed)
 		case id == n.id:
 			return n.settled
 		}
 		return journal.Pending
-	})
+	}
+	over := inv.Await.Over(settled)
 	if failed != nil {
 		return failed
 	}
 	if over {
 		return m.start(inv, nil)
 	}
-	inv.Await = inv.Await.Prune(func(id journal.NotificationID) journal.Settled {
-		if id == n.id && !id.Repeats() {
-			return n.settled
-		}
-		return journal.Pending
-	})
+	if !inv.Signalled {
+		inv.Await = inv.Await.Prune(settled)
+	}
 	m.st.PutInvocation(inv)
 	return nil
 }

@@ -49,7 +49,7 @@ func (c *checker) record(inv *machine.Invocation) {
 	want((inv.Await != nil) == (inv.Status == machine.Suspended), "an await belongs to a suspended one")
 	if inv.Await != nil {
 		for leaf := range inv.Await.Leaves() {
-			want(leaf.Repeats() || c.notified[inv.ID][leaf] == journal.Pending, "it waits for "+notificationID(leaf)+" that is there")
+			want(inv.Signalled || leaf.Repeats() || c.notified[inv.ID][leaf] == journal.Pending, "it waits for "+notificationID(leaf)+" that is there")
 		}
 	}
 	want((inv.Attempt != 0) == (inv.RunningAt != 0), "an attempt number comes with admission")

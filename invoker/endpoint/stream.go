@@ -72,16 +72,18 @@ func (s *Stream) run(ctx context.Context, open bool) {
 	if open {
 		defer s.client.end(s)
 	}
-	defer s.cancel()
 	req := s.recv.Begin()
 	if req == nil {
+		s.cancel()
 		return
 	}
 	err := ErrClosed
 	if open {
 		err = s.exchange(ctx, req)
 	}
-	s.body.abort()
+	if err != nil {
+		s.cut()
+	}
 	if s.listening() {
 		s.recv.End(err)
 	}
@@ -97,8 +99,23 @@ func (s *Stream) exchange(ctx context.Context, req *Request) error {
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close()
 	s.body.settle()
+	if err := s.receive(resp); err != nil {
+		resp.Body.Close()
+		return err
+	}
+	// The transport may be about to send the end of the request. To close the response
+	// or to cancel now would make a reset of that.
+	s.body.finish()
+	if resp.ProtoMajor < 2 {
+		resp.Body.Close()
+		s.cut()
+	}
+	return nil
+}
+
+// receive hands over the response, up to its end.
+func (s *Stream) receive(resp *http.Response) error {
 	if s.listening() {
 		s.recv.Response(Head{Status: resp.StatusCode, Header: resp.Header, HTTP1: resp.ProtoMajor < 2, HTTP10: resp.ProtoMajor == 1 && resp.ProtoMinor == 0})
 	}

@@ -43,6 +43,9 @@ async def main():
     config = hypercorn.Config()
     config.bind = [f"127.0.0.1:{os.environ['PORT']}"]
     config.errorlog = "-" if VERBOSE else None
+    # By default the server drops a connection, with what is in flight on it, after
+    # a thousand requests.
+    config.keep_alive_max_requests = 1_000_000_000
     await serve(app(), config, shutdown_trigger=asyncio.Event().wait)
 
 

@@ -15,6 +15,11 @@ func (p *Partition) Operate(ctx context.Context, c machine.Command) (machine.Out
 	if err != nil {
 		return machine.Outcome{}, err
 	}
+	if pause, ok := c.(*machine.Pause); ok && pause.Failure == nil {
+		if attempts, known := p.invoker.Status(pause.Target); known {
+			c = &machine.Pause{Target: pause.Target, Failure: attempts.LastFailure}
+		}
+	}
 	return l.propose(ctx, c)
 }
 

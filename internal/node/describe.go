@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"platform/admin"
+	"platform/internal/ids"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -146,6 +147,26 @@ func describeJournal(entries []journal.Entry) []admin.Entry {
 // describeCommand adds what only some commands have.
 func describeCommand(out *admin.Entry, e journal.Entry, callees map[uint32]string) {
 	switch e.Type {
+	case journal.Signal:
+		if n, err := journal.ParseNotification(e.Payload); err == nil {
+			out.Name = signalName(n.ID)
+		}
+	case journal.SendSignal:
+		if c, err := journal.ParseSendSignal(e.Payload); err == nil {
+			out.Name, out.InvokedID = signalName(c.ID), c.Target.String()
+		}
+	case journal.CompleteAwakeable:
+		if c, err := journal.ParseCompleteAwakeable(e.Payload); err == nil {
+			out.Name, out.InvokedID = signalName(c.ID), c.Target.String()
+		}
+	case journal.AttachInvocation, journal.GetInvocationOutput:
+		if c, err := journal.ParseAttach(e.Type, e.Payload); err == nil {
+			out.InvokedID = c.Target.String()
+		}
+	case journal.GetPromise, journal.PeekPromise, journal.CompletePromise:
+		if c, err := journal.ParsePromise(e.Type, e.Payload); err == nil {
+			out.Name = c.Key
+		}
 	case journal.Sleep:
 		if c, err := journal.ParseSleep(e.Payload); err == nil {
 			out.SleepWakeupAt = admin.Timestamp(c.WakeUpTime)
@@ -159,6 +180,19 @@ func describeCommand(out *admin.Entry, e journal.Entry, callees map[uint32]strin
 			out.InvokedTarget, out.InvokedID = targetText(&c.Request), callees[c.IDCompletion]
 		}
 	}
+}
+
+// signalName is what people call a signal.
+func signalName(id journal.NotificationID) string {
+	switch {
+	case id.Name != "":
+		return id.Name
+	case id == journal.NumberedSignal(journal.CancelSignal):
+		return "cancel"
+	case id.Index >= ids.FirstAwakeable:
+		return fmt.Sprintf("awakeable %d", id.Index)
+	}
+	return fmt.Sprintf("signal %d", id.Index)
 }
 
 func targetText(r *journal.Request) string {

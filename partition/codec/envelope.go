@@ -44,8 +44,42 @@ const (
 
 // EncodeCommand encodes one command for Seal. It fails with ErrTooDeep or, for a
 // type that is no command of the log, ErrUnknownCommand.
+//
+// A large command comes as a log entry that lacks only what Seal knows, with room
+// for it, so that its bytes are not copied once more.
 func EncodeCommand(c machine.Command) ([]byte, error) {
-	w := writer{b: make([]byte, 0, commandSize(c))}
+	size := commandSize(c)
+	if size < largeCommand {
+		w := writer{b: make([]byte, 0, size)}
+		if err := w.command(c); err != nil {
+			return nil, err
+		}
+		return w.b, nil
+	}
+	w := writer{b: make([]byte, 0, size+entryRoom)}
+	w.uint(entryVersion, Version)
+	n := w.open(entryCommands, size)
+	if err := w.command(c); err != nil {
+		return nil, err
+	}
+	w.close(n)
+	return w.b, nil
+}
+
+const (
+	// largeCommand is the size from which a command is encoded as an entry. Batches
+	// end there as well.
+	largeCommand = 256 << 10
+	// entryRoom is for the fields of an entry beside its only command.
+	entryRoom = 48
+)
+
+// isEntry reports whether EncodeCommand made an entry of a command.
+func isEntry(command []byte) bool {
+	return len(command) > 0 && command[0] == entryVersion<<3|wireVarint
+}
+
+func (w *writer) command(c machine.Command) error {
 	switch c := c.(type) {
 	case *machine.Lead:
 		n := w.open(kindLead, partSize)
@@ -56,20 +90,20 @@ func EncodeCommand(c machine.Command) ([]byte, error) {
 	case *machine.Progress:
 		for i := range c.Steps {
 			if f := c.Steps[i].Await; f != nil && tooDeep(f, 1) {
-				return nil, ErrTooDeep
+				return ErrTooDeep
 			}
 		}
-		n := w.open(kindProgress, cap(w.b)-8)
+		n := w.open(kindProgress, cap(w.b)-len(w.b)-8)
 		w.progress(c)
 		w.close(n)
 	case *machine.FireTimers:
-		n := w.open(kindFireTimers, cap(w.b)-8)
+		n := w.open(kindFireTimers, cap(w.b)-len(w.b)-8)
 		w.fireTimers(c)
 		w.close(n)
 	case *machine.Deliver:
-		n := w.open(kindDeliver, cap(w.b)-8)
+		n := w.open(kindDeliver, cap(w.b)-len(w.b)-8)
 		if err := w.deliver(c); err != nil {
-			return nil, err
+			return err
 		}
 		w.close(n)
 	case *machine.Acknowledge:
@@ -81,7 +115,7 @@ func EncodeCommand(c machine.Command) ([]byte, error) {
 	case *machine.Kill:
 		w.only(kindKill, &c.Target)
 	case *machine.Pause:
-		w.only(kindPause, &c.Target)
+		w.pause(kindPause, c)
 	case *machine.Resume:
 		w.resume(kindResume, c)
 	case *machine.Purge:
@@ -89,14 +123,20 @@ func EncodeCommand(c machine.Command) ([]byte, error) {
 	case *machine.Restart:
 		w.restart(kindRestart, c)
 	default:
-		return nil, fmt.Errorf("encode %T: %w", c, ErrUnknownCommand)
+		return fmt.Errorf("encode %T: %w", c, ErrUnknownCommand)
 	}
-	return w.b, nil
+	return nil
 }
 
 // Seal makes the data of a log entry from encoded commands: epoch is the proposer's
-// leader epoch, now its clock in milliseconds.
+// leader epoch, now its clock in milliseconds. The commands are used up.
 func Seal(epoch uint64, now int64, commands [][]byte) []byte {
+	if len(commands) == 1 && isEntry(commands[0]) {
+		w := writer{b: commands[0]}
+		w.uint(entryEpoch, epoch)
+		w.int(entryTime, now)
+		return w.b
+	}
 	size := 32
 	for _, c := range commands {
 		size += len(c) + 6
@@ -106,9 +146,21 @@ func Seal(epoch uint64, now int64, commands [][]byte) []byte {
 	w.uint(entryEpoch, epoch)
 	w.int(entryTime, now)
 	for _, c := range commands {
-		w.bytes(entryCommands, c)
+		w.bytes(entryCommands, only(c))
 	}
 	return w.b
+}
+
+// only is the command alone, if EncodeCommand made an entry of it.
+func only(command []byte) []byte {
+	if !isEntry(command) {
+		return command
+	}
+	r := reader{b: command}
+	r.next()
+	r.u64() // the version
+	r.next()
+	return r.bytes()
 }
 
 // Decode reads a log entry. The commands point into data. Errors wrap ErrVersion,

@@ -57,7 +57,29 @@ func (w *writer) only(field uint64, id *ids.Invocation) {
 
 func readKill(b []byte, c *machine.Kill) error { return readOnly(b, &c.Target, "kill") }
 
-func readPause(b []byte, c *machine.Pause) error { return readOnly(b, &c.Target, "pause") }
+func (w *writer) pause(field uint64, c *machine.Pause) {
+	n := w.open(field, partSize)
+	w.id(1, &c.Target)
+	if c.Failure != nil {
+		w.attemptFailure(2, c.Failure)
+	}
+	w.close(n)
+}
+
+func readPause(b []byte, c *machine.Pause) error {
+	r := reader{b: b}
+	for r.next() {
+		switch r.field {
+		case 1:
+			r.id(&c.Target)
+		case 2:
+			c.Failure = one(&r, readAttemptFailure)
+		default:
+			r.unknown("pause")
+		}
+	}
+	return r.err
+}
 
 func readOnly(b []byte, id *ids.Invocation, what string) error {
 	r := reader{b: b}

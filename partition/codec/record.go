@@ -188,6 +188,19 @@ func AppendEntry(b []byte, e *journal.Entry) []byte {
 	return w.b
 }
 
+// EntrySize is how many bytes AppendEntry adds.
+func EntrySize(e *journal.Entry) int {
+	var head [32]byte // of three fields
+	w := writer{b: head[:0]}
+	w.uint(1, uint64(e.Type))
+	w.int(2, e.AppendedAt)
+	if n := len(e.Payload); n != 0 {
+		w.tag(3, wireBytes)
+		w.uvarint(uint64(n))
+	}
+	return len(w.b) + len(e.Payload)
+}
+
 // DecodeEntry reads a journal entry, whose payload points into b.
 func DecodeEntry(b []byte) (e journal.Entry, err error) {
 	r := reader{b: b}

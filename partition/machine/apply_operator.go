@@ -111,7 +111,7 @@ func (m *Machine) pauseNow(c *Pause) (Outcome, error) {
 	if inv.Status == Invoked {
 		m.emit(&Abort{inv.ID, inv.Attempt})
 	}
-	if err := m.pause(inv, nil); err != nil {
+	if err := m.pause(inv, c.Failure); err != nil {
 		return Outcome{}, err
 	}
 	return describe(OK, inv), nil

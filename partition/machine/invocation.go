@@ -154,7 +154,7 @@ type Invocation struct {
 	Result    *journal.Result // once Completed
 	Killed    bool            // ended by kill, or by cancel before it started
 	Seed      uint64          // of the handler's random numbers; 0: it follows from the id
-	Failure   *AttemptFailure // why it was paused, while Paused; nil if by hand
+	Failure   *AttemptFailure // of its last attempt, while Paused; nil if none failed
 	ExpiresAt int64           // when the record is purged, once Completed
 }
 

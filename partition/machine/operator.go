@@ -32,7 +32,12 @@ type Attach struct {
 
 // Pause lets an invocation wait for an operator. What the attempt under way has not
 // stored yet is lost, as if it had failed.
-type Pause struct{ Target ids.Invocation }
+type Pause struct {
+	Target ids.Invocation
+	// Failure is that of its last attempt, which only the leader knows; nil: none
+	// failed.
+	Failure *AttemptFailure
+}
 
 // Resume lets a paused or suspended invocation run again, and ends the back-off of
 // one whose attempt failed.

@@ -1336,6 +1336,7 @@ func (x *Attach) GetSink() *Sink {
 type Pause struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Target        []byte                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	Failure       *AttemptFailure        `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1373,6 +1374,13 @@ func (*Pause) Descriptor() ([]byte, []int) {
 func (x *Pause) GetTarget() []byte {
 	if x != nil {
 		return x.Target
+	}
+	return nil
+}
+
+func (x *Pause) GetFailure() *AttemptFailure {
+	if x != nil {
+		return x.Failure
 	}
 	return nil
 }
@@ -3014,9 +3022,10 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x06target\x18\x01 \x01(\fR\x06target\"L\n" +
 	"\x06Attach\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\fR\x06target\x12*\n" +
-	"\x04sink\x18\x02 \x01(\v2\x16.platform.raftlog.SinkR\x04sink\"\x1f\n" +
+	"\x04sink\x18\x02 \x01(\v2\x16.platform.raftlog.SinkR\x04sink\"[\n" +
 	"\x05Pause\x12\x16\n" +
-	"\x06target\x18\x01 \x01(\fR\x06target\"O\n" +
+	"\x06target\x18\x01 \x01(\fR\x06target\x12:\n" +
+	"\afailure\x18\x02 \x01(\v2 .platform.raftlog.AttemptFailureR\afailure\"O\n" +
 	"\x06Resume\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\fR\x06target\x12-\n" +
 	"\x05repin\x18\x02 \x01(\v2\x17.platform.raftlog.RepinR\x05repin\"K\n" +
@@ -3254,27 +3263,28 @@ var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	33, // 32: platform.raftlog.Complete.result:type_name -> platform.raftlog.Result
 	33, // 33: platform.raftlog.Signal.result:type_name -> platform.raftlog.Result
 	28, // 34: platform.raftlog.Attach.sink:type_name -> platform.raftlog.Sink
-	18, // 35: platform.raftlog.Resume.repin:type_name -> platform.raftlog.Repin
-	18, // 36: platform.raftlog.Restart.repin:type_name -> platform.raftlog.Repin
-	26, // 37: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
-	27, // 38: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
-	31, // 39: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
-	30, // 40: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
-	29, // 41: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
-	32, // 42: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
-	28, // 43: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
-	33, // 44: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
-	36, // 45: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
-	33, // 46: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
-	28, // 47: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
-	32, // 48: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
-	34, // 49: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
-	35, // 50: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
-	51, // [51:51] is the sub-list for method output_type
-	51, // [51:51] is the sub-list for method input_type
-	51, // [51:51] is the sub-list for extension type_name
-	51, // [51:51] is the sub-list for extension extendee
-	0,  // [0:51] is the sub-list for field type_name
+	36, // 35: platform.raftlog.Pause.failure:type_name -> platform.raftlog.AttemptFailure
+	18, // 36: platform.raftlog.Resume.repin:type_name -> platform.raftlog.Repin
+	18, // 37: platform.raftlog.Restart.repin:type_name -> platform.raftlog.Repin
+	26, // 38: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
+	27, // 39: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
+	31, // 40: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
+	30, // 41: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
+	29, // 42: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
+	32, // 43: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
+	28, // 44: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
+	33, // 45: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
+	36, // 46: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
+	33, // 47: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
+	28, // 48: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
+	32, // 49: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
+	34, // 50: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
+	35, // 51: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
+	52, // [52:52] is the sub-list for method output_type
+	52, // [52:52] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_proto_raftlog_raftlog_proto_init() }

@@ -1,0 +1,43 @@
+package codec
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+func TestALargeCommandIsCopiedOnce(t *testing.T) {
+	for _, size := range []int{1, largeCommand - 1000, largeCommand, 2<<20 - 150, 2 << 20, 3 << 20} {
+		c := &machine.Progress{Attempt: 7, Steps: []machine.Step{{
+			Kind: machine.StepCommand, Type: journal.Output, Payload: bytes.Repeat([]byte{1}, size),
+		}}}
+		b, err := EncodeCommand(c)
+		require.NoError(t, err)
+		sealed := Seal(1<<40, 1_700_000_000_000, [][]byte{b})
+		require.Equal(t, isEntry(b), &sealed[0] == &b[0], "size %d", size)
+		h, commands, err := Decode(sealed)
+		require.NoError(t, err)
+		require.Equal(t, machine.Header{Epoch: 1 << 40, Time: 1_700_000_000_000}, h)
+		require.Equal(t, []machine.Command{c}, commands)
+
+		// In company it is what it would have been.
+		lead := &machine.Lead{Epoch: 2, Node: "n"}
+		small, err := EncodeCommand(lead)
+		require.NoError(t, err)
+		b, err = EncodeCommand(c)
+		require.NoError(t, err)
+		_, commands, err = Decode(Seal(3, 4, [][]byte{small, b}))
+		require.NoError(t, err)
+		require.Equal(t, []machine.Command{lead, c}, commands)
+	}
+}
+
+func TestEntrySizeIsExact(t *testing.T) {
+	for _, e := range []journal.Entry{{}, {Type: journal.Output}, {Type: journal.Input, AppendedAt: 1_700_000_000_000, Payload: make([]byte, 300)}} {
+		require.Len(t, AppendEntry(nil, &e), EntrySize(&e))
+	}
+}

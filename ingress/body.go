@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -17,6 +19,9 @@ const (
 	eagerBody  = 256 << 10
 	pooledBody = 1 << 20
 	bodyChunk  = 64 << 10
+	// arrivedShare is the share of a longer body that must have arrived before the
+	// rest gets its memory.
+	arrivedShare = 4
 )
 
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
@@ -42,29 +47,49 @@ func (s *Server) readInput(w http.ResponseWriter, r *http.Request) (payload, bod
 			bodies.Put(buf)
 		}
 	}()
-	if err := s.readAll(w, r, buf); err != nil {
+	enough := int64(math.MaxInt64)
+	if r.ContentLength >= 0 {
+		enough = r.ContentLength / arrivedShare
+	}
+	whole, err := s.readUntil(w, r, buf, enough)
+	if err != nil {
 		return nil, nil, err
 	}
-	payload, body = in.encode(buf.Len())
-	copy(body, buf.Bytes())
-	return payload, body, nil
+	if whole {
+		payload, body = in.encode(buf.Len())
+		copy(body, buf.Bytes())
+		return payload, body, nil
+	}
+	payload, body = in.encode(int(r.ContentLength))
+	return payload, body, s.readFull(w, r, body[copy(body, buf.Bytes()):])
 }
 
 // readFull fills body, whose length is what the client announced.
 func (s *Server) readFull(w http.ResponseWriter, r *http.Request, body []byte) error {
 	stall := s.watch(w)
 	defer stall.Stop()
-	if _, err := io.ReadFull(r.Body, body); err != nil {
-		return unreadable(r.Context(), err)
+	for part := range slices.Chunk(body, bodyChunk) {
+		if _, err := io.ReadFull(r.Body, part); err != nil {
+			return unreadable(r.Context(), err)
+		}
+		if len(body) > bodyChunk {
+			stall.Reset(s.cfg.BodyTimeout)
+		}
 	}
 	return nil
 }
 
 // readAll reads a body of any length that the limit allows.
 func (s *Server) readAll(w http.ResponseWriter, r *http.Request, buf *bytes.Buffer) error {
+	_, err := s.readUntil(w, r, buf, math.MaxInt64)
+	return err
+}
+
+// readUntil is readAll, but stops when enough has arrived and then reports false.
+func (s *Server) readUntil(w http.ResponseWriter, r *http.Request, buf *bytes.Buffer, enough int64) (whole bool, err error) {
 	limit := s.cfg.RequestSizeLimit
 	if r.ContentLength > limit {
-		return bodyTooLarge(limit)
+		return false, bodyTooLarge(limit)
 	}
 	stall := s.watch(w)
 	defer stall.Stop()
@@ -73,11 +98,13 @@ func (s *Server) readAll(w http.ResponseWriter, r *http.Request, buf *bytes.Buff
 		_, err := io.CopyN(buf, rest, bodyChunk)
 		switch {
 		case int64(buf.Len()) > limit:
-			return bodyTooLarge(limit)
+			return false, bodyTooLarge(limit)
 		case errors.Is(err, io.EOF):
-			return nil
+			return true, nil
 		case err != nil:
-			return unreadable(r.Context(), err)
+			return false, unreadable(r.Context(), err)
+		case int64(buf.Len()) >= enough:
+			return false, nil
 		}
 		stall.Reset(s.cfg.BodyTimeout)
 	}

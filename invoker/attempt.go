@@ -105,6 +105,10 @@ func (a *attempt) load(inv *machine.Invocation, input []byte) (*Replay, error) {
 	return r, err
 }
 
+// keptInput is the size up to which a task keeps its input for further attempts;
+// they read a longer one from the tables again.
+const keptInput = 16 << 10
+
 // replay writes the start and all entries, and lets notifications follow from then
 // on. It reports false if the attempt was given up meanwhile.
 func (a *attempt) replay(r *Replay) bool {
@@ -130,6 +134,9 @@ func (a *attempt) replay(r *Replay) bool {
 		a.notify(n)
 	}
 	a.early = nil
+	if len(t.input) > keptInput {
+		t.input = nil
+	}
 	if !a.plan.bidirectional {
 		a.closeWrite()
 	}

@@ -67,6 +67,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) 
 
 // serve answers requests until ctx ends or a part of the node fails.
 func (n *Node) serve(ctx context.Context) error {
+	defer tuneCollector()()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return n.ingressServer().Serve(ctx, n.ingress) })
 	g.Go(func() error { return n.serveAdmin(ctx) })

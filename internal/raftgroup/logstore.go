@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -131,8 +132,15 @@ func batchBytes(logs []*raft.Log) int {
 	for _, log := range logs {
 		n += logKeyLen + maxEntryHeader + len(log.Extensions) + len(log.Data) + 16
 	}
+	if n > largeBatch {
+		// Pebble wants room for a power of two and would allocate once more.
+		n = 1 << bits.Len(uint(n-1))
+	}
 	return n
 }
+
+// largeBatch is from when on it matters that a batch is allocated twice.
+const largeBatch = 64 << 10
 
 // DeleteRange removes the entries from lo to hi, both included: a prefix when the
 // log is compacted, a suffix when it conflicts with the leader's. It need not be

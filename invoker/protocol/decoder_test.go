@@ -192,3 +192,23 @@ func parseAll(t *testing.T, m *Message) {
 		require.Equal(t, journal.Completion(completion), n.ID)
 	}
 }
+
+func TestALongMessageIsHardlyCopied(t *testing.T) {
+	const size = 8 << 20
+	message := append(AppendHeader(nil, journal.Output, size), make([]byte, size)...)
+	d := Decoder{Limit: 32 << 20}
+	buffers, fed := map[int]bool{}, 0
+	for part := range slices.Chunk(message, 64<<10) {
+		d.Feed(part)
+		fed += len(part)
+		require.LessOrEqual(t, d.Size(), growth*fed, "an announcement alone costs nothing")
+		buffers[d.Size()] = true
+	}
+	require.LessOrEqual(t, len(buffers), 5)
+	require.Equal(t, HeaderLen+size, d.Size())
+	m, ok, err := d.Next()
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Len(t, m.Payload, size)
+	require.Zero(t, d.Size())
+}

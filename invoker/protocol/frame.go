@@ -53,12 +53,38 @@ type Decoder struct {
 // of one Feed share one allocation.
 func (d *Decoder) Feed(p []byte) {
 	rest := d.pending[d.read:]
-	if d.read > 0 || cap(d.pending) == 0 {
-		// What was given out belongs to the messages now: begin a new buffer.
-		fresh := make([]byte, 0, len(rest)+len(p))
+	// What was given out belongs to the messages now: begin a new buffer.
+	if d.read > 0 || len(rest)+len(p) > cap(d.pending) {
+		fresh := make([]byte, 0, d.room(rest, len(p)))
 		d.pending, d.read = append(fresh, rest...), 0
 	}
 	d.pending = append(d.pending, p...)
+}
+
+// Long messages get memory ahead of their bytes, so that they are not copied over
+// and over; but no more than growth times what has arrived, since an announcement
+// alone must cost nothing.
+const growth = 4
+
+// room is how much memory the bytes left over and n more ones get.
+func (d *Decoder) room(rest []byte, n int) int {
+	have := len(rest) + n
+	if len(rest) < HeaderLen {
+		return have
+	}
+	length := int(uint32(binary.BigEndian.Uint64(rest)))
+	if d.Limit > 0 && length >= d.Limit {
+		return have // Next refuses it
+	}
+	return max(have, min(HeaderLen+length, growth*have))
+}
+
+// Size is how many bytes the decoder holds that belong to no message yet.
+func (d *Decoder) Size() int {
+	if d.read == len(d.pending) {
+		return 0
+	}
+	return cap(d.pending) - d.read
 }
 
 // Next returns the next whole message, or ok false if there is none yet. An error

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -106,6 +107,10 @@ func (t *Txn) write(meta codec.Meta) error {
 		t.batch = t.p.db.pebble.NewBatch()
 	}
 	t.batch.Reset()
+	if n := t.entriesSize(); n > maxKeptBatch {
+		// Pebble rounds up to a power of two, and would double and copy on the way.
+		t.batch = t.p.db.pebble.NewBatchWithSize(1 << bits.Len(uint(n+n/16)))
+	}
 	t.fill(&meta)
 	if t.err != nil {
 		return t.err
@@ -134,7 +139,7 @@ func (t *Txn) fill(meta *codec.Meta) {
 		if r := &t.entries.rows[i]; r.deleted {
 			t.delete(r.key)
 		} else {
-			t.set(r.key, codec.AppendEntry(t.scratch[:0], &r.value))
+			t.setEntry(r.key, &r.value)
 		}
 	}
 	t.fillLocks()
@@ -144,6 +149,34 @@ func (t *Txn) fill(meta *codec.Meta) {
 	t.fillCounters()
 	t.set(t.space.table(t.keys.room(prefixLen), tableMeta), codec.AppendMeta(t.scratch[:0], meta))
 }
+
+// entriesSize is about how many bytes journal entries and results add to the batch.
+func (t *Txn) entriesSize() (n int) {
+	for i := range t.entries.rows {
+		n += len(t.entries.rows[i].value.Payload)
+	}
+	for _, r := range t.invocations {
+		if r.written && r.inv != nil && r.inv.Result != nil {
+			n += len(r.inv.Result.Value)
+		}
+	}
+	return n
+}
+
+// setEntry writes a journal entry, a large one without a copy on the way.
+func (t *Txn) setEntry(key []byte, e *journal.Entry) {
+	if len(e.Payload) < largeEntry {
+		t.set(key, codec.AppendEntry(t.scratch[:0], e))
+		return
+	}
+	op := t.batch.SetDeferred(len(key), codec.EntrySize(e))
+	copy(op.Key, key)
+	codec.AppendEntry(op.Value[:0], e)
+	t.fail(op.Finish())
+}
+
+// largeEntry is from when on a copy more is worth to avoid.
+const largeEntry = 64 << 10
 
 func fillBytes(t *Txn, w *writeSet[[]byte]) {
 	for i := range w.rows {

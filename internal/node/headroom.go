@@ -1,0 +1,71 @@
+package node
+
+import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync/atomic"
+)
+
+// leastHeadroom is how far the heap may grow above what is in use before it is
+// collected, whatever is in use.
+const leastHeadroom = 48 << 20
+
+// tuneCollector makes the collector run earlier while most of the heap is large
+// payloads. By itself it lets the heap double, because its work grows with what is
+// in use; but payloads have no pointers and cost it nothing, so that what it has to
+// look through is the better measure. It returns a function that ends the tuning.
+func tuneCollector() (stop func()) {
+	standard := debug.SetGCPercent(100)
+	debug.SetGCPercent(standard)
+	if standard <= 0 {
+		return func() {} // switched off by the operator
+	}
+	t := &collectorTuning{standard: standard, percent: standard}
+	t.await()
+	return func() {
+		t.stopped.Store(true)
+		debug.SetGCPercent(standard)
+	}
+}
+
+// collectorTuning adjusts the collector after each of its runs, of which a
+// finalizer tells; its fields belong to the goroutine of finalizers.
+type collectorTuning struct {
+	standard, percent int
+	samples           [2]metrics.Sample
+	stopped           atomic.Bool
+}
+
+// await arranges for the next run of the collector to adjust it.
+func (t *collectorTuning) await() {
+	type sentinel struct{ self *sentinel }
+	s := new(sentinel)
+	s.self = nil
+	runtime.SetFinalizer(s, func(*sentinel) {
+		if !t.stopped.Load() {
+			t.adjust()
+			t.await()
+		}
+	})
+}
+
+func (t *collectorTuning) adjust() {
+	t.samples[0].Name, t.samples[1].Name = "/gc/heap/live:bytes", "/gc/scan/total:bytes"
+	metrics.Read(t.samples[:])
+	percent := headroomPercent(t.samples[0].Value.Uint64(), t.samples[1].Value.Uint64(), t.standard)
+	if percent != t.percent {
+		t.percent = percent
+		debug.SetGCPercent(percent)
+	}
+}
+
+// headroomPercent is how far the heap may grow, in percent of what is live, if scan
+// is how much of that the collector must look through.
+func headroomPercent(live, scan uint64, standard int) int {
+	headroom := max(scan*uint64(standard)/100, leastHeadroom)
+	if live == 0 || headroom >= live*uint64(standard)/100 {
+		return standard
+	}
+	return max(int(headroom*100/live), 10)
+}

@@ -18,6 +18,23 @@ type outcome struct {
 	refusal error
 }
 
+// applyEntry interprets one committed entry on a draft. An entry of a request that
+// had an outcome has the same again and changes nothing.
+func applyEntry(d *draft, index uint64, data []byte) (outcome, error) {
+	h, cmd, err := decodeEntry(data)
+	if err != nil {
+		return outcome{}, err
+	}
+	if o, known, err := d.remembered(h.request); known || err != nil {
+		return o, err
+	}
+	o, err := apply(d, index, h.at, cmd)
+	if err != nil {
+		return outcome{}, err
+	}
+	return o, d.remember(index, h.request, o)
+}
+
 // apply interprets one committed command on a draft. Every replica runs it on the
 // same state and must get the same result, so it looks at nothing else. An error
 // means that this replica cannot go on.
@@ -35,6 +52,14 @@ func apply(d *draft, index uint64, at time.Time, cmd command) (outcome, error) {
 		return applyUpdateDeployment(d, index, cmd)
 	case *modifyService:
 		return applyModifyService(d, index, cmd)
+	case *removeNode:
+		return applyRemoveNode(d, cmd)
+	case *drainNode:
+		return applyDrainNode(d, cmd)
+	case *setPartition:
+		return applySetPartition(d, cmd)
+	case *setReplication:
+		return applySetReplication(d, cmd)
 	}
 	return outcome{}, fmt.Errorf("apply %T: unknown command", cmd)
 }
@@ -50,6 +75,9 @@ func applyProvision(d *draft, at time.Time, cmd *provision) (outcome, error) {
 	if err := d.setCluster(cluster); err != nil {
 		return outcome{}, err
 	}
+	if len(d.members()) > 1 {
+		return outcome{value: cluster}, d.storeTable()
+	}
 	return outcome{value: cluster}, nil
 }
 
@@ -59,18 +87,27 @@ func applyRegisterNode(d *draft, at time.Time, cmd *registerNode) (outcome, erro
 	node.RegisteredAt = at
 	known, isKnown := d.node(node.Name)
 	if isKnown {
-		node.RegisteredAt = known.RegisteredAt
+		if no := admit(known, node, cmd.nameInUse); no != nil {
+			return *no, nil
+		}
+		node.RegisteredAt, node.Draining = known.RegisteredAt, known.Draining
 	}
+	back := isKnown && known.Removed // under a name that was free
 	switch {
-	case isKnown && node.ID != 0 && node.ID != known.ID:
-		return outcome{refusal: fmt.Errorf("%w: node %s has id %d, not %d", ErrNodeConflict, node.Name, known.ID, node.ID)}, nil
-	case isKnown:
+	case isKnown && !back && node.ID != 0 && node.ID != known.ID:
+		return refused(ErrNodeConflict, "node %s has id %d, not %d", node.Name, known.ID, node.ID), nil
+	case isKnown && !back:
 		node.ID = known.ID
 	case node.ID == 0:
 		node.ID = d.highestNodeID() + 1
 	default:
 		if at := slices.IndexFunc(d.nodes, func(n Node) bool { return n.ID == node.ID }); at >= 0 {
-			return outcome{refusal: fmt.Errorf("%w: id %d belongs to node %s", ErrNodeConflict, node.ID, d.nodes[at].Name)}, nil
+			return refused(ErrNodeConflict, "id %d belongs to node %s", node.ID, d.nodes[at].Name), nil
+		}
+	}
+	if !isKnown || back {
+		if err := d.storeTable(); err != nil {
+			return outcome{}, err
 		}
 	}
 	if isKnown && node == known {

@@ -1,15 +1,27 @@
 package metadata
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
 
-// Cluster is what is decided once, when a cluster comes into being, and never
+	"github.com/hashicorp/raft"
+)
+
+// Cluster is what is decided when a cluster comes into being. Only Replication
 // changes after.
 type Cluster struct {
 	Name          string
 	ID            string // unlike the name, no two clusters share it
 	Partitions    uint32
 	ProvisionedAt time.Time
+	// Replication is how many replicas each partition should have, as far as there
+	// are nodes. Read it with Replicas: clusters of old have 0.
+	Replication uint32
 }
+
+// Replicas is how many replicas each partition should have, at least 1.
+func (c Cluster) Replicas() int { return int(max(c.Replication, 1)) }
 
 // Node is one member of the cluster, known by its name.
 type Node struct {
@@ -23,4 +35,90 @@ type Node struct {
 	IngressAddress string
 	AdminAddress   string
 	RegisteredAt   time.Time // first registration of the name
+	// Draining says that the node's replicas are to be moved away.
+	Draining bool
+	// Removed nodes are no members any more.
+	Removed bool
+}
+
+// ServerID names the node's replicas in the configurations of Raft groups.
+func (n Node) ServerID() raft.ServerID { return raft.ServerID(n.Name + "/" + n.Incarnation) }
+
+// RaftAddress is where other nodes reach the node's replicas: host and port of its
+// fabric address.
+func (n Node) RaftAddress() raft.ServerAddress {
+	address := n.FabricAddress
+	if _, rest, ok := strings.Cut(address, "://"); ok {
+		address = rest
+	}
+	address, _, _ = strings.Cut(address, "/")
+	return raft.ServerAddress(address)
+}
+
+// Partition is a partition's place in the partition table.
+type Partition struct {
+	ID uint32
+	// Version grows with each change, from 1. 0 says that the place was never
+	// stored: the partition is on the only node there is.
+	Version uint64
+	// Replicas are the ids of the nodes that should have a replica. The first one
+	// should lead. It is empty only as long as there is no node.
+	Replicas []uint32
+}
+
+// Layout is who belongs to the cluster and which node has what, at one moment. It
+// is immutable.
+type Layout struct {
+	Cluster    Cluster
+	Nodes      []Node      // members, sorted by name
+	Partitions []Partition // by id; none until the cluster is provisioned
+}
+
+// Node is the member with that id; false if there is none.
+func (l *Layout) Node(id uint32) (Node, bool) {
+	at := slices.IndexFunc(l.Nodes, func(n Node) bool { return n.ID == id })
+	if at < 0 {
+		return Node{}, false
+	}
+	return l.Nodes[at], true
+}
+
+// layout is the state's, with the places that are not stored.
+func (s *state) layout() *Layout {
+	l := &Layout{Cluster: s.cluster, Nodes: s.members()}
+	if s.cluster.ID == "" {
+		return l
+	}
+	l.Partitions = make([]Partition, s.cluster.Partitions)
+	for id := range l.Partitions {
+		l.Partitions[id] = s.partition(uint32(id))
+	}
+	return l
+}
+
+// members are the nodes that were not removed.
+func (s *state) members() []Node {
+	if !slices.ContainsFunc(s.nodes, func(n Node) bool { return n.Removed }) {
+		return s.nodes
+	}
+	return slices.DeleteFunc(slices.Clone(s.nodes), func(n Node) bool { return n.Removed })
+}
+
+// partition is the place of a partition. Those that are not stored are on the
+// oldest member, which is the only one: the table is stored when a second one
+// comes.
+func (s *state) partition(id uint32) Partition {
+	at, stored := slices.BinarySearchFunc(s.partitions, id, comparePartition)
+	if stored {
+		return s.partitions[at]
+	}
+	p := Partition{ID: id}
+	if members := s.members(); len(members) > 0 {
+		oldest := members[0].ID
+		for _, n := range members {
+			oldest = min(oldest, n.ID)
+		}
+		p.Replicas = []uint32{oldest}
+	}
+	return p
 }

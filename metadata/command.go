@@ -21,7 +21,31 @@ type command interface{ command() }
 type provision struct{ cluster Cluster }
 
 // registerNode adds a node or updates the known one of that name.
-type registerNode struct{ node Node }
+type registerNode struct {
+	node      Node
+	nameInUse bool // refuse when the name belongs to another incarnation
+}
+
+// removeNode takes a node out of the cluster.
+type removeNode struct {
+	id    uint32
+	force bool // though it has replicas
+}
+
+// drainNode says whether a node's replicas are to be moved away.
+type drainNode struct {
+	id       uint32
+	draining bool
+}
+
+// setPartition replaces a partition's place in the table, if that is at a version.
+type setPartition struct {
+	partition Partition
+	expected  uint64
+}
+
+// setReplication changes how many replicas partitions should have.
+type setReplication struct{ replication uint32 }
 
 // registerDeployment adds a deployment or replaces the one at its address.
 type registerDeployment struct{ Registration }
@@ -44,15 +68,27 @@ func (*registerDeployment) command() {}
 func (*deleteDeployment) command()   {}
 func (*updateDeployment) command()   {}
 func (*modifyService) command()      {}
+func (*removeNode) command()         {}
+func (*drainNode) command()          {}
+func (*setPartition) command()       {}
+func (*setReplication) command()     {}
+
+// header is what an entry says beside its command.
+type header struct {
+	at time.Time // the proposer's clock
+	// request names the request, which several entries may belong to. Entries of old
+	// have none.
+	request string
+}
 
 // encodeEntry writes one log entry.
-func encodeEntry(at time.Time, cmd command) ([]byte, error) {
-	entry := &pb.Entry{Version: entryVersion, TimeMs: at.UnixMilli()}
+func encodeEntry(h header, cmd command) ([]byte, error) {
+	entry := &pb.Entry{Version: entryVersion, TimeMs: h.at.UnixMilli(), Request: []byte(h.request)}
 	switch cmd := cmd.(type) {
 	case *provision:
 		entry.Command = &pb.Entry_ProvisionCluster{ProvisionCluster: &pb.ProvisionCluster{Cluster: clusterToProto(cmd.cluster)}}
 	case *registerNode:
-		entry.Command = &pb.Entry_RegisterNode{RegisterNode: &pb.RegisterNode{Node: nodeToProto(cmd.node)}}
+		entry.Command = &pb.Entry_RegisterNode{RegisterNode: &pb.RegisterNode{Node: nodeToProto(cmd.node), NameInUse: cmd.nameInUse}}
 	case *registerDeployment:
 		entry.Command = &pb.Entry_RegisterDeployment{RegisterDeployment: &pb.RegisterDeployment{
 			Deployment: deploymentToProto(cmd.Deployment), Force: cmd.Force, Breaking: cmd.Breaking,
@@ -66,6 +102,16 @@ func encodeEntry(at time.Time, cmd command) ([]byte, error) {
 		}}
 	case *modifyService:
 		entry.Command = &pb.Entry_ModifyService{ModifyService: &pb.ModifyService{Name: cmd.name, Options: optionsToProto(&cmd.options)}}
+	case *removeNode:
+		entry.Command = &pb.Entry_RemoveNode{RemoveNode: &pb.RemoveNode{Id: cmd.id, Force: cmd.force}}
+	case *drainNode:
+		entry.Command = &pb.Entry_DrainNode{DrainNode: &pb.DrainNode{Id: cmd.id, Draining: cmd.draining}}
+	case *setPartition:
+		entry.Command = &pb.Entry_SetPartition{SetPartition: &pb.SetPartition{
+			Partition: partitionToProto(cmd.partition), ExpectedVersion: cmd.expected,
+		}}
+	case *setReplication:
+		entry.Command = &pb.Entry_SetReplication{SetReplication: &pb.SetReplication{Replication: cmd.replication}}
 	default:
 		return nil, fmt.Errorf("encode %T: unknown command", cmd)
 	}
@@ -73,33 +119,44 @@ func encodeEntry(at time.Time, cmd command) ([]byte, error) {
 }
 
 // decodeEntry reads one log entry. It keeps no part of data.
-func decodeEntry(data []byte) (time.Time, command, error) {
+func decodeEntry(data []byte) (header, command, error) {
 	var entry pb.Entry
 	if err := entry.UnmarshalVT(data); err != nil {
-		return time.Time{}, nil, fmt.Errorf("decode metadata entry: %w", err)
+		return header{}, nil, fmt.Errorf("decode metadata entry: %w", err)
 	}
 	if entry.Version == 0 || entry.Version > entryVersion {
-		return time.Time{}, nil, fmt.Errorf("decode metadata entry: version %d, this server knows 1 to %d", entry.Version, entryVersion)
+		return header{}, nil, fmt.Errorf("decode metadata entry: version %d, this server knows 1 to %d", entry.Version, entryVersion)
 	}
-	at := fromMillis(entry.TimeMs)
+	if len(entry.Request) > maxRequestIDBytes {
+		return header{}, nil, fmt.Errorf("decode metadata entry: request id of %d bytes", len(entry.Request))
+	}
+	h := header{at: fromMillis(entry.TimeMs), request: string(entry.Request)}
 	switch cmd := entry.Command.(type) {
 	case *pb.Entry_ProvisionCluster:
-		return at, &provision{clusterFromProto(cmd.ProvisionCluster.GetCluster())}, nil
+		return h, &provision{clusterFromProto(cmd.ProvisionCluster.GetCluster())}, nil
 	case *pb.Entry_RegisterNode:
-		return at, &registerNode{nodeFromProto(cmd.RegisterNode.GetNode())}, nil
+		return h, &registerNode{nodeFromProto(cmd.RegisterNode.GetNode()), cmd.RegisterNode.GetNameInUse()}, nil
 	case *pb.Entry_RegisterDeployment:
 		body := cmd.RegisterDeployment
-		return at, &registerDeployment{Registration{
+		return h, &registerDeployment{Registration{
 			Deployment: deploymentFromProto(body.GetDeployment()), Force: body.GetForce(), Breaking: body.GetBreaking(),
 			RoutingHeaders: body.GetRoutingHeaders(),
 		}}, nil
 	case *pb.Entry_DeleteDeployment:
-		return at, &deleteDeployment{ids.Deployment(cmd.DeleteDeployment.GetId())}, nil
+		return h, &deleteDeployment{ids.Deployment(cmd.DeleteDeployment.GetId())}, nil
 	case *pb.Entry_UpdateDeployment:
 		body := cmd.UpdateDeployment
-		return at, &updateDeployment{Update{Deployment: deploymentFromProto(body.GetDeployment()), Overwrite: body.GetOverwrite()}}, nil
+		return h, &updateDeployment{Update{Deployment: deploymentFromProto(body.GetDeployment()), Overwrite: body.GetOverwrite()}}, nil
 	case *pb.Entry_ModifyService:
-		return at, &modifyService{cmd.ModifyService.GetName(), optionsFromProto(cmd.ModifyService.GetOptions())}, nil
+		return h, &modifyService{cmd.ModifyService.GetName(), optionsFromProto(cmd.ModifyService.GetOptions())}, nil
+	case *pb.Entry_RemoveNode:
+		return h, &removeNode{cmd.RemoveNode.GetId(), cmd.RemoveNode.GetForce()}, nil
+	case *pb.Entry_DrainNode:
+		return h, &drainNode{cmd.DrainNode.GetId(), cmd.DrainNode.GetDraining()}, nil
+	case *pb.Entry_SetPartition:
+		return h, &setPartition{partitionFromProto(cmd.SetPartition.GetPartition()), cmd.SetPartition.GetExpectedVersion()}, nil
+	case *pb.Entry_SetReplication:
+		return h, &setReplication{cmd.SetReplication.GetReplication()}, nil
 	}
-	return time.Time{}, nil, fmt.Errorf("decode metadata entry: unknown command")
+	return header{}, nil, fmt.Errorf("decode metadata entry: unknown command")
 }

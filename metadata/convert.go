@@ -15,18 +15,21 @@ import (
 // written to the log and to disk.
 
 func clusterToProto(c Cluster) *pb.Cluster {
-	return &pb.Cluster{Name: c.Name, Id: c.ID, Partitions: c.Partitions, ProvisionedAtMs: millis(c.ProvisionedAt)}
+	return &pb.Cluster{Name: c.Name, Id: c.ID, Partitions: c.Partitions, ProvisionedAtMs: millis(c.ProvisionedAt), Replication: c.Replication}
 }
 
 func clusterFromProto(c *pb.Cluster) Cluster {
-	return Cluster{Name: c.GetName(), ID: c.GetId(), Partitions: c.GetPartitions(), ProvisionedAt: fromMillis(c.GetProvisionedAtMs())}
+	return Cluster{
+		Name: c.GetName(), ID: c.GetId(), Partitions: c.GetPartitions(), ProvisionedAt: fromMillis(c.GetProvisionedAtMs()),
+		Replication: c.GetReplication(),
+	}
 }
 
 func nodeToProto(n Node) *pb.Node {
 	return &pb.Node{
 		Name: n.Name, Id: n.ID, Incarnation: n.Incarnation,
 		FabricAddress: n.FabricAddress, IngressAddress: n.IngressAddress, AdminAddress: n.AdminAddress,
-		RegisteredAtMs: millis(n.RegisteredAt),
+		RegisteredAtMs: millis(n.RegisteredAt), Draining: n.Draining, Removed: n.Removed,
 	}
 }
 
@@ -34,8 +37,16 @@ func nodeFromProto(n *pb.Node) Node {
 	return Node{
 		Name: n.GetName(), ID: n.GetId(), Incarnation: n.GetIncarnation(),
 		FabricAddress: n.GetFabricAddress(), IngressAddress: n.GetIngressAddress(), AdminAddress: n.GetAdminAddress(),
-		RegisteredAt: fromMillis(n.GetRegisteredAtMs()),
+		RegisteredAt: fromMillis(n.GetRegisteredAtMs()), Draining: n.GetDraining(), Removed: n.GetRemoved(),
 	}
+}
+
+func partitionToProto(p Partition) *pb.Partition {
+	return &pb.Partition{Id: p.ID, Version: p.Version, Replicas: p.Replicas}
+}
+
+func partitionFromProto(p *pb.Partition) Partition {
+	return Partition{ID: p.GetId(), Version: p.GetVersion(), Replicas: p.GetReplicas()}
 }
 
 func deploymentToProto(d *Deployment) *pb.Deployment {

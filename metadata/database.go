@@ -58,7 +58,7 @@ func openDatabase(path string) (*database, error) {
 
 func (db *database) close() error { return db.bolt.Close() }
 
-// create makes the tables of an empty file.
+// create makes the tables that the file lacks.
 func (db *database) create() error {
 	return db.bolt.Update(func(tx *bbolt.Tx) error {
 		for _, table := range tables {
@@ -76,9 +76,10 @@ func putVersion(tx *bbolt.Tx) error {
 }
 
 // checkVersion refuses a file of a format that is unknown or missing. An empty
-// file, left by a crash before its first write, is filled.
+// file, left by a crash before its first write, is filled; one of an older format
+// gets what it lacks.
 func (db *database) checkVersion() error {
-	var empty bool
+	var empty, old bool
 	err := db.bolt.View(func(tx *bbolt.Tx) error {
 		first, _ := tx.Cursor().First()
 		if empty = first == nil; empty {
@@ -88,26 +89,30 @@ func (db *database) checkVersion() error {
 		if meta == nil || meta.Get([]byte(versionKey)) == nil {
 			return errcode.New(errcode.META0011, "the metadata state has no format version")
 		}
-		return checkFormat(meta.Get([]byte(versionKey)))
+		version, err := readFormat(meta.Get([]byte(versionKey)))
+		old = version < formatVersion
+		return err
 	})
-	if err == nil && empty {
+	if err == nil && (empty || old) {
 		return db.create()
 	}
 	return err
 }
 
-func checkFormat(stored []byte) error {
+// readFormat is a format version that this server reads.
+func readFormat(stored []byte) (uint32, error) {
 	version, err := unsealed(stored)
 	if err != nil {
-		return fmt.Errorf("read format version: %w", err)
+		return 0, fmt.Errorf("read format version: %w", err)
 	}
 	if len(version) != 4 {
-		return fmt.Errorf("format version of %d bytes: %w", len(version), ErrCorrupt)
+		return 0, fmt.Errorf("format version of %d bytes: %w", len(version), ErrCorrupt)
 	}
-	if v := binary.BigEndian.Uint32(version); v != formatVersion {
-		return errcode.New(errcode.META0010, "the metadata state has format %d, this server reads %d", v, formatVersion)
+	v := binary.BigEndian.Uint32(version)
+	if v == 0 || v > formatVersion {
+		return 0, errcode.New(errcode.META0010, "the metadata state has format %d, this server reads 1 to %d", v, formatVersion)
 	}
-	return nil
+	return v, nil
 }
 
 // write stores records and the position they belong to in one synced transaction.
@@ -168,6 +173,8 @@ func readState(tx *bbolt.Tx, index uint64) (*state, error) {
 			dep := deploymentFromProto(d)
 			deployments[dep.ID] = dep
 		}),
+		each(tx, tablePartitions, func(p *pb.Partition) { st.partitions = append(st.partitions, partitionFromProto(p)) }),
+		each(tx, tableRequests, func(r *pb.Request) { st.requests.add(requestFromProto(r)) }),
 	)
 	st.schemas = newSchemas(index, deployments)
 	return st, err

@@ -2,6 +2,7 @@ package metadata
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 
 	"platform/internal/raftgroup"
@@ -13,6 +14,7 @@ type fsm struct {
 	db      *database
 	view    atomic.Pointer[view]
 	applied atomic.Pointer[raftgroup.Position]
+	moved   broadcast // of applied
 }
 
 var _ raftgroup.StateMachine = (*fsm)(nil)
@@ -40,29 +42,43 @@ func (f *fsm) Apply(entries []raftgroup.Entry) ([]any, error) {
 		if entry.Index <= applied.Index {
 			continue // replayed after a restart
 		}
-		at, cmd, err := decodeEntry(entry.Data)
+		o, err := applyEntry(d, entry.Index, entry.Data)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("entry %d: %w", entry.Index, err)
 		}
-		if results[i], err = apply(d, entry.Index, at, cmd); err != nil {
-			return nil, err
-		}
+		results[i] = o
 		applied = raftgroup.Position{Index: entry.Index, Term: entry.Term}
 	}
 	if err := f.db.write(applied, d.writes); err != nil {
 		return nil, err
 	}
-	f.applied.Store(&applied)
-	if len(d.writes) > 0 {
-		f.publish(&d.state)
-	}
+	f.publish(d, applied)
 	return results, nil
 }
 
-// publish replaces what readers see and wakes those that wait for it.
-func (f *fsm) publish(st *state) {
-	old := f.view.Swap(newView(st))
-	close(old.changed)
+// publish replaces what readers see, and then wakes those that wait for it or for
+// the position.
+func (f *fsm) publish(d *draft, at raftgroup.Position) {
+	next, wake := f.view.Load().next(d)
+	f.view.Store(next)
+	f.applied.Store(&at)
+	wake()
+	f.moved.send()
+}
+
+// await waits until the entry at index has been applied here.
+func (f *fsm) await(ctx context.Context, index uint64) error {
+	for {
+		moved := f.moved.next()
+		if f.Applied().Index >= index {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // current is what readers see.

@@ -50,11 +50,11 @@ func drawEntries(t *rapid.T) []raftgroup.Entry {
 	for i := range rapid.IntRange(1, 30).Draw(t, "entries") {
 		at := goldenTime.Add(1)
 		var cmd command
-		switch rapid.IntRange(0, 3).Draw(t, "kind") {
+		switch rapid.IntRange(0, 7).Draw(t, "kind") {
 		case 0:
 			cmd = &provision{Cluster{Name: rapid.StringN(1, 5, 5).Draw(t, "cluster"), ID: "x", Partitions: 8}}
 		case 1:
-			cmd = &registerNode{Node{Name: drawName(t, "node"), ID: rapid.Uint32Max(4).Draw(t, "id"), FabricAddress: drawName(t, "address")}}
+			cmd = &registerNode{node: Node{Name: drawName(t, "node"), ID: rapid.Uint32Max(4).Draw(t, "id"), FabricAddress: drawName(t, "address")}}
 		case 2:
 			d := &Deployment{ID: drawID(t), URI: drawName(t, "uri")}
 			for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"A", "B", "C"}), 0, 3, rapid.ID).Draw(t, "services") {
@@ -63,8 +63,18 @@ func drawEntries(t *rapid.T) []raftgroup.Entry {
 			cmd = &registerDeployment{Registration{Deployment: d, Force: rapid.Bool().Draw(t, "force")}}
 		case 3:
 			cmd = &deleteDeployment{drawID(t)}
+		case 4:
+			cmd = &removeNode{rapid.Uint32Max(4).Draw(t, "id"), rapid.Bool().Draw(t, "force")}
+		case 5:
+			cmd = &drainNode{rapid.Uint32Max(4).Draw(t, "id"), rapid.Bool().Draw(t, "draining")}
+		case 6:
+			replicas := rapid.SliceOfN(rapid.Uint32Max(4), 0, 3).Draw(t, "replicas")
+			cmd = &setPartition{Partition{ID: rapid.Uint32Max(9).Draw(t, "partition"), Replicas: replicas}, rapid.Uint64Max(3).Draw(t, "version")}
+		case 7:
+			cmd = &setReplication{rapid.Uint32Max(4).Draw(t, "replication")}
 		}
-		data, err := encodeEntry(at, cmd)
+		request := rapid.SampledFrom([]string{"", "1", "2", "3", "4", "5", "6"}).Draw(t, "request")
+		data, err := encodeEntry(header{at: at, request: request}, cmd)
 		require.NoError(t, err)
 		entries = append(entries, raftgroup.Entry{Index: uint64(i*2 + 3), Term: 1, Data: data})
 	}
@@ -81,7 +91,7 @@ func drawID(t *rapid.T) ids.Deployment {
 
 // describeState is all that readers can see.
 func describeState(st *state) string {
-	return fmt.Sprintf("%+v\n%+v\n%d\n%s", st.cluster, st.nodes, len(st.schemas.Deployments), describeRegistry(st.schemas))
+	return fmt.Sprintf("%+v\n%+v\n%+v\n%+v\n%d\n%s", st.cluster, st.nodes, st.layout(), st.requests, len(st.schemas.Deployments), describeRegistry(st.schemas))
 }
 
 func TestBatchesRestartsAndReplayChangeNothing(t *testing.T) {
@@ -142,17 +152,17 @@ func TestImportReplacesEverything(t *testing.T) {
 	defer from.db.close()
 	defer to.db.close()
 	entry := func(index uint64, cmd command) raftgroup.Entry {
-		data, err := encodeEntry(goldenTime, cmd)
+		data, err := encodeEntry(header{at: goldenTime}, cmd)
 		require.NoError(t, err)
 		return raftgroup.Entry{Index: index, Term: 2, Data: data}
 	}
 	_, err := from.Apply([]raftgroup.Entry{
 		entry(5, &provision{fullCluster()}),
-		entry(6, &registerNode{fullNode()}),
+		entry(6, &registerNode{node: fullNode()}),
 		entry(7, &registerDeployment{Registration{Deployment: fullDeployment()}}),
 	})
 	require.NoError(t, err)
-	_, err = to.Apply([]raftgroup.Entry{entry(3, &registerNode{Node{Name: "other"}})})
+	_, err = to.Apply([]raftgroup.Entry{entry(3, &registerNode{node: Node{Name: "other"}})})
 	require.NoError(t, err)
 
 	e, err := from.Export()
@@ -198,7 +208,7 @@ func TestImportOfDamagedDataChangesNothing(t *testing.T) {
 func TestEntriesThatCannotBeReadStopTheReplica(t *testing.T) {
 	f := openFSM(t, filepath.Join(t.TempDir(), "state.db"))
 	defer f.db.close()
-	good, err := encodeEntry(goldenTime, &registerNode{Node{Name: "n1"}})
+	good, err := encodeEntry(header{at: goldenTime}, &registerNode{node: Node{Name: "n1"}})
 	require.NoError(t, err)
 	_, err = f.Apply([]raftgroup.Entry{{Index: 1, Data: good}, {Index: 2, Data: []byte{0xff}}})
 	require.Error(t, err)

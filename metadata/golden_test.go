@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,6 +72,8 @@ func fullNode() Node {
 	}
 }
 
+func fullPartition() Partition { return Partition{ID: 7, Version: 5, Replicas: []uint32{3, 1, 300}} }
+
 func fullCluster() Cluster {
 	return Cluster{Name: "local", ID: "01XYZ", Partitions: 8, ProvisionedAt: goldenTime}
 }
@@ -93,22 +96,43 @@ func golden(t *testing.T, name string, got []byte) {
 func TestGoldenLogEntries(t *testing.T) {
 	for name, cmd := range map[string]command{
 		"entry_provision":           &provision{fullCluster()},
-		"entry_register_node":       &registerNode{fullNode()},
+		"entry_register_node":       &registerNode{node: fullNode()},
 		"entry_register_deployment": &registerDeployment{Registration{Deployment: fullDeployment(), Force: true, Breaking: true, RoutingHeaders: []string{"x-route"}}},
 		"entry_delete_deployment":   &deleteDeployment{fullDeployment().ID},
 		"entry_update_deployment":   &updateDeployment{Update{Deployment: fullFunction(), Overwrite: true}},
 		"entry_modify_service":      &modifyService{"Greeter", fullDeployment().Services[0].Options},
+		"entry_add_node":            &registerNode{node: fullNode(), nameInUse: true},
+		"entry_remove_node":         &removeNode{id: 3, force: true},
+		"entry_drain_node":          &drainNode{id: 300, draining: true},
+		"entry_set_partition":       &setPartition{fullPartition(), 4},
+		"entry_set_replication":     &setReplication{3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			data, err := encodeEntry(goldenTime, cmd)
+			data, err := encodeEntry(header{at: goldenTime}, cmd)
 			require.NoError(t, err)
 			golden(t, name, data)
-			at, decoded, err := decodeEntry(data)
+			h, decoded, err := decodeEntry(data)
 			require.NoError(t, err)
-			require.Equal(t, goldenTime, at)
+			require.Equal(t, header{at: goldenTime}, h)
 			require.Equal(t, cmd, decoded)
 		})
 	}
+}
+
+func TestGoldenRequest(t *testing.T) {
+	h := header{at: goldenTime, request: "0123456789abcdef"}
+	data, err := encodeEntry(h, &drainNode{id: 1})
+	require.NoError(t, err)
+	golden(t, "entry_with_request", data)
+	got, _, err := decodeEntry(data)
+	require.NoError(t, err)
+	require.Equal(t, h, got)
+
+	h.request = strings.Repeat("x", maxRequestIDBytes+1)
+	data, err = encodeEntry(h, &drainNode{id: 1})
+	require.NoError(t, err)
+	_, _, err = decodeEntry(data)
+	require.ErrorContains(t, err, "request id of 65 bytes")
 }
 
 func TestGoldenRecords(t *testing.T) {
@@ -117,6 +141,10 @@ func TestGoldenRecords(t *testing.T) {
 		"record_node":       nodeToProto(fullNode()),
 		"record_deployment": deploymentToProto(fullDeployment()),
 		"record_function":   deploymentToProto(fullFunction()),
+		"record_replicated": clusterToProto(Cluster{Name: "local", ID: "01XYZ", Partitions: 8, ProvisionedAt: goldenTime, Replication: 3}),
+		"record_leaving":    nodeToProto(Node{Name: "n1", ID: 3, Incarnation: "01ABC", Draining: true, Removed: true}),
+		"record_partition":  partitionToProto(fullPartition()),
+		"record_request":    requestToProto(request{index: 300, id: "0123456789abcdef", result: []byte("result")}),
 	} {
 		data, err := msg.MarshalVT()
 		require.NoError(t, err)
@@ -155,15 +183,15 @@ func TestEntriesOfUnknownVersionOrKindAreRefused(t *testing.T) {
 }
 
 func FuzzDecodeEntry(f *testing.F) {
-	data, err := encodeEntry(goldenTime, &registerDeployment{Registration{Deployment: fullDeployment()}})
+	data, err := encodeEntry(header{at: goldenTime}, &registerDeployment{Registration{Deployment: fullDeployment()}})
 	require.NoError(f, err)
 	f.Add(data)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		at, cmd, err := decodeEntry(data)
+		h, cmd, err := decodeEntry(data)
 		if err != nil {
 			return
 		}
-		again, err := encodeEntry(at, cmd)
+		again, err := encodeEntry(h, cmd)
 		require.NoError(t, err)
 		_, back, err := decodeEntry(again)
 		require.NoError(t, err)

@@ -7,16 +7,20 @@ import (
 	"platform/internal/ids"
 )
 
-// NotFoundError says which deployment, service or handler the registry lacks.
+// NotFoundError says which deployment, service or handler the registry lacks, or
+// which node the cluster.
 type NotFoundError struct {
 	Deployment ids.Deployment // asked for by id, or empty
 	Service    string         // asked for by name, or empty
 	Handler    string         // empty if it is the service that is missing
+	Node       uint32         // asked for by id, or 0
 }
 
 // Error names what is missing in the words that users see.
 func (e *NotFoundError) Error() string {
 	switch {
+	case e.Node != 0:
+		return fmt.Sprintf("The requested node %d does not exist", e.Node)
 	case e.Handler != "":
 		return fmt.Sprintf("The requested handler '%s' on service '%s' does not exist", e.Handler, e.Service)
 	case e.Service != "":

@@ -18,7 +18,8 @@ import (
 // GroupID is the number of the metadata's Raft group; partitions have others.
 const GroupID = 0
 
-// Config says how to open a Store. Dir, LocalID and Transport are required.
+// Config says how to open a Store. Dir, LocalID, Transport and one of Voters and Join
+// are required.
 type Config struct {
 	// Dir holds the log and the state; it is created if absent.
 	Dir string
@@ -26,8 +27,15 @@ type Config struct {
 	LocalID raft.ServerID
 	// Transport is the node's.
 	Transport *raftgroup.Transport
-	// Voters is the first configuration, used only when Dir is empty.
+	// Voters is the first configuration of a new group. It is used only when Dir is
+	// empty.
 	Voters []raft.Server
+	// Join makes a replica with an empty Dir wait until the leader of a running group
+	// adds it. Until then it knows nothing and takes no changes.
+	Join bool
+	// Forward takes changes to the leader when this replica does not lead. Without it
+	// they wait until this replica leads.
+	Forward ForwardFunc
 	// Profile is raftgroup.Safe() when zero.
 	Profile raftgroup.Profile
 	// Watchdog watches the log's disk; nil means no watchdog.
@@ -52,6 +60,7 @@ type replica struct {
 	storage *raftgroup.BoltStorage
 	group   *raftgroup.Group
 	fsm     *fsm
+	raftLog *raftLog
 	log     *slog.Logger
 
 	snapshotEvery uint64
@@ -69,6 +78,9 @@ const (
 // Open starts this node's replica. Run has to run beside it, and Close ends it.
 func Open(cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
+	if cfg.Join == (len(cfg.Voters) > 0) {
+		return nil, errors.New("open metadata: a replica either has first voters or joins")
+	}
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open metadata: %w", err)
 	}
@@ -77,9 +89,10 @@ func Open(cfg Config) (*Store, error) {
 	if err := r.open(cfg, gate); err != nil {
 		return nil, errors.Join(fmt.Errorf("open metadata: %w", err), r.closeFiles())
 	}
+	r.raftLog = &raftLog{group: r.group, gate: gate, fsm: r.fsm, local: cfg.LocalID, forward: cfg.Forward}
 	return &Store{
 		source:  r.fsm,
-		log:     &raftLog{group: r.group, gate: gate},
+		log:     r.raftLog,
 		now:     cfg.Now,
 		newID:   cfg.NewID,
 		replica: r,
@@ -121,7 +134,7 @@ func (r *replica) open(cfg Config, gate *gate) (err error) {
 	r.group, err = raftgroup.Open(raftgroup.Config{
 		ID: GroupID, Name: "metadata", LocalID: cfg.LocalID,
 		Storage: r.storage, Transport: cfg.Transport, StateMachine: r.fsm,
-		Profile: cfg.Profile, Voters: cfg.Voters, Lead: gate.lead,
+		Profile: cfg.Profile, Voters: cfg.Voters, Lead: gate.lead, OnLeaderChange: gate.leaderChanged,
 		OnFailed: cfg.OnFailed, Watchdog: cfg.Watchdog, Logger: cfg.Logger,
 	})
 	return err
@@ -131,7 +144,7 @@ func (r *replica) open(cfg Config, gate *gate) (err error) {
 func (s *Store) Run(ctx context.Context) error {
 	r := s.replica
 	for {
-		_, changed := s.Watch()
+		applied := r.fsm.moved.next()
 		stats := r.group.Stats()
 		if stats.AppliedIndex >= stats.SnapshotIndex+r.snapshotEvery {
 			if err := r.group.Snapshot(ctx); err != nil && ctx.Err() == nil {
@@ -139,7 +152,7 @@ func (s *Store) Run(ctx context.Context) error {
 			}
 		}
 		select {
-		case <-changed:
+		case <-applied:
 		case <-r.group.Done():
 			return r.group.Err()
 		case <-ctx.Done():

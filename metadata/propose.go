@@ -7,100 +7,193 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"platform/internal/raftgroup"
 )
 
-// ErrUnavailable says that a change was not made because no node leads the
-// metadata, or not yet. Asking again is safe.
-var ErrUnavailable = errors.New("metadata has no leader at the moment")
+var (
+	// ErrUnavailable says that a change was not made because no node leads the
+	// metadata, or not yet. Asking again is safe.
+	ErrUnavailable = errors.New("metadata has no leader at the moment")
 
-// ErrUnknownOutcome says that a change was on its way when it failed: it may or
-// may not have been made. Asking again is safe.
-var ErrUnknownOutcome = errors.New("outcome of the change is unknown")
+	// ErrUnknownOutcome says that a change was on its way when it failed: it may or
+	// may not have been made. Asking again is safe.
+	ErrUnknownOutcome = errors.New("outcome of the change is unknown")
 
-// proposeTimeout bounds how long a change waits for a leader and for the log.
-const proposeTimeout = 30 * time.Second
+	// ErrNotLeader says that a forwarded entry was not proposed because this node
+	// does not lead.
+	ErrNotLeader = errors.New("this node does not lead the metadata")
+)
 
-// proposeAgain is the pause after the group refused to propose.
-const proposeAgain = 20 * time.Millisecond
+const (
+	// proposeTimeout bounds how long a change waits for a leader and for the log.
+	proposeTimeout = 30 * time.Second
+	// attemptTimeout bounds one attempt at one leader. It is longer than a slow disk
+	// holds a leader up; a leader that is gone is noticed by other means.
+	attemptTimeout = 10 * time.Second
+	// proposeAgain is the pause after the leader refused to propose, which it does
+	// while it hands over, and how often a leader is looked for in any case.
+	proposeAgain = 20 * time.Millisecond
+	lookAgain    = 250 * time.Millisecond
+)
 
-// raftLog proposes on the node that leads.
+// ForwardFunc hands an entry to HandleForward on the node at leader and returns its
+// answer. An error that wraps ErrNotLeader or ErrUnavailable promises that the entry
+// was not proposed; any other leaves it open.
+type ForwardFunc func(ctx context.Context, leader raft.ServerAddress, entry []byte) (result []byte, index uint64, err error)
+
+// raftLog proposes on the node that leads, which may be another one.
 type raftLog struct {
-	group *raftgroup.Group
-	gate  *gate
+	group   *raftgroup.Group
+	gate    *gate
+	fsm     *fsm
+	local   raft.ServerID
+	forward ForwardFunc // may be nil
 }
 
-// Propose waits for leadership, which after a start takes a moment, then for the
-// entry. It asks again only while nothing was proposed.
-func (l *raftLog) Propose(ctx context.Context, data []byte) (any, error) {
+var _ groupLog = (*raftLog)(nil)
+
+// Propose asks the leader, and the next one when that fails, until the entry has an
+// outcome and was applied here. Repeating is safe since entries name their request.
+func (l *raftLog) Propose(ctx context.Context, data []byte) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, proposeTimeout)
 	defer cancel()
+	reason := ErrUnavailable // stays if no attempt can have had an effect
 	for {
-		ended, err := l.gate.wait(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		moved := l.gate.moved.next() // before looking, so that nothing is missed
+		o, wait, err := l.attempt(ctx, data)
+		if err == nil {
+			return o, nil
 		}
-		result, err := l.group.Propose(data).Wait(ctx)
-		switch {
-		case err == nil:
-			return result, nil
-		case !raftgroup.Definite(err):
-			return nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
-		case !errors.Is(err, raftgroup.ErrNotLeader):
-			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		if !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrNotLeader) {
+			reason = ErrUnknownOutcome
 		}
-		// Either the gate does not know yet, or a transfer of leadership is under way,
-		// which may come to nothing.
-		select {
-		case <-ended:
-		case <-time.After(proposeAgain):
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		if ctx.Err() == nil && wait > 0 {
+			select {
+			case <-moved:
+			case <-time.After(wait):
+			case <-l.group.Done():
+				wait = 0
+			case <-ctx.Done():
+			}
+		}
+		if ctx.Err() != nil || wait == 0 {
+			return outcome{}, fmt.Errorf("%w: %w", reason, errors.Join(err, context.Cause(ctx)))
 		}
 	}
 }
 
-// gate is open while this node leads.
-type gate struct {
-	// mu covers both channels.
-	mu     sync.Mutex
-	opened chan struct{} // closed while open
-	ended  chan struct{} // closed when the current leadership is over
+// attempt asks the leader once. wait is how long to wait before the next time, unless
+// something changes; 0 means that asking again is of no use.
+func (l *raftLog) attempt(ctx context.Context, data []byte) (o outcome, wait time.Duration, err error) {
+	if l.gate.open() {
+		o, _, err := l.propose(ctx, data)
+		if errors.Is(err, raftgroup.ErrStopped) || errors.Is(err, raftgroup.ErrOverloaded) {
+			return o, 0, err
+		}
+		return o, proposeAgain, err
+	}
+	leader := l.group.Leader()
+	if leader.ID == "" || leader.ID == l.local || l.forward == nil {
+		return o, lookAgain, ErrUnavailable
+	}
+	o, err = l.ask(ctx, leader, data)
+	return o, proposeAgain, err
 }
 
-func newGate() *gate { return &gate{opened: make(chan struct{})} }
-
-// lead opens the gate until ctx ends.
-func (g *gate) lead(ctx context.Context, _ uint64) error {
-	ended := make(chan struct{})
-	g.mu.Lock()
-	g.ended = ended
-	close(g.opened)
-	g.mu.Unlock()
-
-	<-ctx.Done()
-	g.mu.Lock()
-	g.opened = make(chan struct{})
-	g.mu.Unlock()
-	close(ended)
-	return nil
+// propose puts an entry into the log of this node, which leads.
+func (l *raftLog) propose(ctx context.Context, data []byte) (o outcome, index uint64, err error) {
+	future := l.group.Propose(data)
+	applied, err := future.Wait(ctx)
+	if err != nil {
+		if raftgroup.Definite(err) {
+			return o, 0, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		return o, 0, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+	}
+	o, ok := applied.(outcome)
+	if !ok {
+		return o, 0, fmt.Errorf("%w: unexpected result %T", ErrUnknownOutcome, applied)
+	}
+	return o, future.Index(), nil
 }
 
-// wait blocks until the gate is open; the result is closed when it no longer is.
-func (g *gate) wait(ctx context.Context) (ended <-chan struct{}, err error) {
+// ask forwards an entry to the leader, for as long as it is known as such, and waits
+// until the entry was applied here.
+func (l *raftLog) ask(ctx context.Context, leader raftgroup.Leader, data []byte) (o outcome, err error) {
+	asking, cancel := context.WithTimeout(ctx, attemptTimeout)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer cancel()
+		l.awaitOther(asking, leader)
+	})
+	result, index, err := l.forward(asking, leader.Address, data)
+	cancel()
+	wg.Wait()
+	if err != nil {
+		return o, fmt.Errorf("ask leader %s: %w", leader.ID, err)
+	}
+	if o, err = decodeOutcome(result); err != nil {
+		return o, err
+	}
+	return o, l.fsm.await(ctx, index)
+}
+
+// awaitOther waits until a node is not known as the leader any more.
+func (l *raftLog) awaitOther(ctx context.Context, leader raftgroup.Leader) {
 	for {
-		g.mu.Lock()
-		opened, ended := g.opened, g.ended
-		g.mu.Unlock()
-		select {
-		case <-opened:
-			return ended, nil
-		default:
+		moved := l.gate.moved.next()
+		if l.group.Leader() != leader {
+			return
 		}
 		select {
-		case <-opened: // look again, for the leadership that opened it
+		case <-moved:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return
+		}
+	}
+}
+
+// HandleForward proposes an entry that another node's ForwardFunc sent here, and
+// returns what it came to and its place in the log. It does not forward once more:
+// the error is ErrNotLeader or ErrUnavailable when nothing was proposed.
+func (s *Store) HandleForward(ctx context.Context, entry []byte) (result []byte, index uint64, err error) {
+	// An entry that nobody can read would stop all replicas.
+	h, _, err := decodeEntry(entry)
+	if err != nil {
+		return nil, 0, fmt.Errorf("forwarded change: %w", err)
+	}
+	if h.request == "" {
+		return nil, 0, errors.New("forwarded change: it names no request")
+	}
+	l := s.replica.raftLog
+	if err := l.awaitOpen(ctx); err != nil {
+		return nil, 0, err
+	}
+	o, index, err := l.propose(ctx, entry)
+	if err != nil {
+		return nil, 0, fmt.Errorf("forwarded change: %w", err)
+	}
+	result, err = encodeOutcome(o)
+	return result, index, err
+}
+
+// awaitOpen waits while this node leads but is not ready to.
+func (l *raftLog) awaitOpen(ctx context.Context) error {
+	for {
+		moved := l.gate.moved.next()
+		if l.gate.open() {
+			return nil
+		}
+		if !l.group.IsLeader() {
+			return ErrNotLeader
+		}
+		select {
+		case <-moved:
+		case <-time.After(lookAgain): // losing leadership again does not open the gate
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package metadata
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -10,9 +12,11 @@ import (
 // state is everything the group has agreed on, at one log index. It is immutable:
 // whoever got hold of one may read it for as long as it likes.
 type state struct {
-	cluster Cluster // zero until provisioned
-	nodes   []Node  // sorted by name
-	schemas *Schemas
+	cluster    Cluster     // zero until provisioned
+	nodes      []Node      // sorted by name
+	partitions []Partition // those that are stored, sorted by id
+	requests   requests
+	schemas    *Schemas
 }
 
 func emptyState() *state {
@@ -39,6 +43,9 @@ func newSchemas(version uint64, deployments map[ids.Deployment]*Deployment) *Sch
 type draft struct {
 	state
 	writes []write
+	// What readers are told of: that anything but requests, or that the layout has
+	// changed.
+	changed, moved bool
 }
 
 // write is one changed record: its value in encoded form, nil to delete it.
@@ -67,6 +74,23 @@ func (d *draft) putNode(n Node) error {
 	return d.put(tableNodes, n.Name, nodeToProto(n))
 }
 
+// putPartition adds or replaces the place of a partition.
+func (d *draft) putPartition(p Partition) error {
+	at, stored := slices.BinarySearchFunc(d.partitions, p.ID, comparePartition)
+	d.partitions = slices.Clone(d.partitions)
+	if stored {
+		d.partitions[at] = p
+	} else {
+		d.partitions = slices.Insert(d.partitions, at, p)
+	}
+	return d.put(tablePartitions, partitionKey(p.ID), partitionToProto(p))
+}
+
+// partitionKey sorts as the numbers do.
+func partitionKey(id uint32) string { return fmt.Sprintf("%05d", id) }
+
+func comparePartition(p Partition, id uint32) int { return cmp.Compare(p.ID, id) }
+
 // putDeployment adds or replaces the deployment with that id.
 func (d *draft) putDeployment(index uint64, dep *Deployment) error {
 	deployments := maps.Clone(d.schemas.Deployments)
@@ -82,7 +106,7 @@ func (d *draft) deleteDeployment(index uint64, id ids.Deployment) {
 	deployments := maps.Clone(d.schemas.Deployments)
 	delete(deployments, id)
 	d.schemas = newSchemas(index, deployments)
-	d.writes = append(d.writes, write{table: tableDeployments, key: string(id)})
+	d.drop(tableDeployments, string(id))
 }
 
 func (d *draft) put(table, key string, record interface{ MarshalVT() ([]byte, error) }) error {
@@ -90,6 +114,14 @@ func (d *draft) put(table, key string, record interface{ MarshalVT() ([]byte, er
 	if err != nil {
 		return err
 	}
-	d.writes = append(d.writes, write{table: table, key: key, value: sealed(value)})
+	d.write(write{table: table, key: key, value: sealed(value)})
 	return nil
+}
+
+func (d *draft) drop(table, key string) { d.write(write{table: table, key: key}) }
+
+func (d *draft) write(w write) {
+	d.writes = append(d.writes, w)
+	d.changed = d.changed || w.table != tableRequests
+	d.moved = d.moved || w.table != tableRequests && w.table != tableDeployments
 }

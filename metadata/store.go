@@ -2,7 +2,6 @@ package metadata
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -13,19 +12,11 @@ import (
 type groupLog interface {
 	// Propose waits until the command that data encodes has been applied on this
 	// node and returns what the state machine made of it.
-	Propose(ctx context.Context, data []byte) (any, error)
+	Propose(ctx context.Context, data []byte) (outcome, error)
 }
 
 // source is what the store reads.
 type source interface{ current() *view }
-
-// view is a state for readers, until changed is closed.
-type view struct {
-	*state
-	changed chan struct{}
-}
-
-func newView(st *state) *view { return &view{state: st, changed: make(chan struct{})} }
 
 // Store is a node's replica of the metadata. All methods may be called from any
 // goroutine.
@@ -33,8 +24,9 @@ func newView(st *state) *view { return &view{state: st, changed: make(chan struc
 // Readers get immutable views without waiting. Changes go through the group's log
 // and return when they have been applied on this node, so that whoever made a
 // change sees it in the next view. A change that fails with anything but a refusal
-// of the registry (a coded error, a *NotFoundError, ErrNodeConflict) may still
-// happen; asking again is harmless.
+// (a coded error, a *NotFoundError, an *InvalidError, or one of the errors that
+// begin with ErrNode…, ErrLastNode and ErrVersionConflict) may still happen. Any
+// replica takes changes; one that does not lead has them forwarded.
 type Store struct {
 	source source
 	log    groupLog
@@ -60,33 +52,14 @@ func (s *Store) Cluster() (Cluster, bool) {
 	return c, c.ID != ""
 }
 
-// Nodes are the known nodes, sorted by name. The slice is shared.
-func (s *Store) Nodes() []Node { return s.source.current().nodes }
+// Nodes are the members of the cluster, sorted by name. The slice is shared.
+func (s *Store) Nodes() []Node { return s.source.current().layout.Nodes }
 
-// Provision creates the cluster with a name and a number of partitions; an empty
-// id stands for a new one. The first caller decides: the result is the cluster as
-// it is.
-func (s *Store) Provision(ctx context.Context, c Cluster) (Cluster, error) {
-	if c.Name == "" || c.Partitions == 0 || c.Partitions > maxPartitions {
-		return Cluster{}, fmt.Errorf("provision cluster %q with %d partitions: a name and 1 to %d partitions are needed", c.Name, c.Partitions, maxPartitions)
-	}
-	if c.ID == "" {
-		c.ID = textID(s.newID())
-	}
-	return propose[Cluster](ctx, s, &provision{c})
-}
-
-// maxPartitions bounds the number of partitions of a cluster.
-const maxPartitions = 65535
-
-// RegisterNode makes a node known, or its new addresses and incarnation. Id 0
-// keeps the node's id, or gives out the next one. The result has the id. The error
-// can be ErrNodeConflict.
-func (s *Store) RegisterNode(ctx context.Context, n Node) (Node, error) {
-	if n.Name == "" {
-		return Node{}, errors.New("register node: the name is empty")
-	}
-	return propose[Node](ctx, s, &registerNode{n})
+// Layout is who belongs to the cluster and which node has what, and a channel that
+// is closed as soon as that has changed since.
+func (s *Store) Layout() (*Layout, <-chan struct{}) {
+	v := s.source.current()
+	return v.layout, v.moved
 }
 
 // RegisterDeployment adds what discovery found to the registry. The result holds
@@ -144,17 +117,13 @@ func (s *Store) ModifyService(ctx context.Context, name string, options Options)
 
 // propose sends a command through the log and takes its outcome apart.
 func propose[T any](ctx context.Context, s *Store, cmd command) (result T, err error) {
-	data, err := encodeEntry(s.now(), cmd)
+	data, err := encodeEntry(header{at: s.now(), request: newRequestID()}, cmd)
 	if err != nil {
 		return result, err
 	}
-	applied, err := s.log.Propose(ctx, data)
+	o, err := s.log.Propose(ctx, data)
 	if err != nil {
 		return result, fmt.Errorf("change metadata: %w", err)
-	}
-	o, ok := applied.(outcome)
-	if !ok {
-		return result, fmt.Errorf("change metadata: unexpected result %T", applied)
 	}
 	if o.refusal != nil {
 		return result, o.refusal

@@ -35,22 +35,16 @@ func newMemStore() *memStore {
 
 func (m *memStore) current() *view { return m.view }
 
-func (m *memStore) Propose(_ context.Context, data []byte) (any, error) {
+func (m *memStore) Propose(_ context.Context, data []byte) (outcome, error) {
 	m.index++
 	m.entries = append(m.entries, data)
-	at, cmd, err := decodeEntry(data)
-	if err != nil {
-		return nil, err
-	}
 	d := newDraft(m.view.state)
-	result, err := apply(d, m.index, at, cmd)
+	result, err := applyEntry(d, m.index, data)
 	if err != nil {
-		return nil, err
+		return outcome{}, err
 	}
-	if len(d.writes) > 0 {
-		old := m.view
-		m.view = newView(&d.state)
-		close(old.changed)
-	}
+	next, wake := m.view.next(d)
+	m.view = next
+	wake()
 	return result, nil
 }

@@ -10,8 +10,9 @@ import (
 var ErrCorrupt = errors.New("metadata record damaged")
 
 // formatVersion is the layout of the state file that this server writes, and the
-// newest that it reads.
-const formatVersion = 1
+// newest that it reads. Version 2 has two more tables; a file of version 1 gets
+// them when it is opened.
+const formatVersion = 2
 
 // The tables of the state file. Their names are in the file and in snapshots.
 const (
@@ -19,10 +20,12 @@ const (
 	tableDeployments = "deployments"
 	tableMeta        = "meta"
 	tableNodes       = "nodes"
+	tablePartitions  = "partitions"
+	tableRequests    = "requests"
 )
 
 // tables lists them in ascending order.
-var tables = []string{tableCluster, tableDeployments, tableMeta, tableNodes}
+var tables = []string{tableCluster, tableDeployments, tableMeta, tableNodes, tablePartitions, tableRequests}
 
 // Keys in tableCluster and tableMeta.
 const (

@@ -96,7 +96,7 @@ func (i *importer) Commit(at raftgroup.Position) error {
 	if i.format == nil {
 		return errcode.New(errcode.META0011, "the imported metadata has no format version")
 	}
-	if err := checkFormat(i.format); err != nil {
+	if _, err := readFormat(i.format); err != nil {
 		return fmt.Errorf("import metadata: %w", err)
 	}
 	var st *state
@@ -123,8 +123,7 @@ func (i *importer) Commit(at raftgroup.Position) error {
 	if err != nil {
 		return fmt.Errorf("import metadata: %w", err)
 	}
-	i.fsm.applied.Store(&at)
-	i.fsm.publish(st)
+	i.fsm.publish(&draft{state: *st, changed: true, moved: true}, at)
 	return nil
 }
 

@@ -38,7 +38,12 @@ type Entry struct {
 	//	*Entry_DeleteDeployment
 	//	*Entry_UpdateDeployment
 	//	*Entry_ModifyService
+	//	*Entry_RemoveNode
+	//	*Entry_DrainNode
+	//	*Entry_SetPartition
+	//	*Entry_SetReplication
 	Command       isEntry_Command `protobuf_oneof:"command"`
+	Request       []byte          `protobuf:"bytes,9,opt,name=request,proto3" json:"request,omitempty"` // names the request, so that its repetitions get the first answer
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -148,6 +153,49 @@ func (x *Entry) GetModifyService() *ModifyService {
 	return nil
 }
 
+func (x *Entry) GetRemoveNode() *RemoveNode {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_RemoveNode); ok {
+			return x.RemoveNode
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetDrainNode() *DrainNode {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_DrainNode); ok {
+			return x.DrainNode
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetSetPartition() *SetPartition {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_SetPartition); ok {
+			return x.SetPartition
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetSetReplication() *SetReplication {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_SetReplication); ok {
+			return x.SetReplication
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetRequest() []byte {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
 type isEntry_Command interface {
 	isEntry_Command()
 }
@@ -176,6 +224,22 @@ type Entry_ModifyService struct {
 	ModifyService *ModifyService `protobuf:"bytes,8,opt,name=modify_service,json=modifyService,proto3,oneof"`
 }
 
+type Entry_RemoveNode struct {
+	RemoveNode *RemoveNode `protobuf:"bytes,10,opt,name=remove_node,json=removeNode,proto3,oneof"`
+}
+
+type Entry_DrainNode struct {
+	DrainNode *DrainNode `protobuf:"bytes,11,opt,name=drain_node,json=drainNode,proto3,oneof"`
+}
+
+type Entry_SetPartition struct {
+	SetPartition *SetPartition `protobuf:"bytes,12,opt,name=set_partition,json=setPartition,proto3,oneof"`
+}
+
+type Entry_SetReplication struct {
+	SetReplication *SetReplication `protobuf:"bytes,13,opt,name=set_replication,json=setReplication,proto3,oneof"`
+}
+
 func (*Entry_ProvisionCluster) isEntry_Command() {}
 
 func (*Entry_RegisterNode) isEntry_Command() {}
@@ -187,6 +251,14 @@ func (*Entry_DeleteDeployment) isEntry_Command() {}
 func (*Entry_UpdateDeployment) isEntry_Command() {}
 
 func (*Entry_ModifyService) isEntry_Command() {}
+
+func (*Entry_RemoveNode) isEntry_Command() {}
+
+func (*Entry_DrainNode) isEntry_Command() {}
+
+func (*Entry_SetPartition) isEntry_Command() {}
+
+func (*Entry_SetReplication) isEntry_Command() {}
 
 // ProvisionCluster fixes the cluster's name, id and number of partitions. The
 // first one wins.
@@ -237,7 +309,8 @@ func (x *ProvisionCluster) GetCluster() *Cluster {
 // RegisterNode adds a node or takes over what changed about it.
 type RegisterNode struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Node          *Node                  `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"` // id 0: keep the known one, or give out the next
+	Node          *Node                  `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`                               // id 0: keep the known one, or give out the next
+	NameInUse     bool                   `protobuf:"varint,2,opt,name=name_in_use,json=nameInUse,proto3" json:"name_in_use,omitempty"` // refuse when the name belongs to another incarnation
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -279,6 +352,217 @@ func (x *RegisterNode) GetNode() *Node {
 	return nil
 }
 
+func (x *RegisterNode) GetNameInUse() bool {
+	if x != nil {
+		return x.NameInUse
+	}
+	return false
+}
+
+// RemoveNode takes a node out of the cluster for ever.
+type RemoveNode struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Force         bool                   `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"` // though the partition table gives it replicas
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveNode) Reset() {
+	*x = RemoveNode{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveNode) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveNode) ProtoMessage() {}
+
+func (x *RemoveNode) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveNode.ProtoReflect.Descriptor instead.
+func (*RemoveNode) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *RemoveNode) GetId() uint32 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *RemoveNode) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+// DrainNode asks for a node's replicas to be moved away, or for that to end.
+type DrainNode struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Draining      bool                   `protobuf:"varint,2,opt,name=draining,proto3" json:"draining,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainNode) Reset() {
+	*x = DrainNode{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainNode) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainNode) ProtoMessage() {}
+
+func (x *DrainNode) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainNode.ProtoReflect.Descriptor instead.
+func (*DrainNode) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *DrainNode) GetId() uint32 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *DrainNode) GetDraining() bool {
+	if x != nil {
+		return x.Draining
+	}
+	return false
+}
+
+// SetPartition replaces a partition's place in the partition table.
+type SetPartition struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Partition       *Partition             `protobuf:"bytes,1,opt,name=partition,proto3" json:"partition,omitempty"`                                     // its version is ignored
+	ExpectedVersion uint64                 `protobuf:"varint,2,opt,name=expected_version,json=expectedVersion,proto3" json:"expected_version,omitempty"` // refuse when the table has another
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *SetPartition) Reset() {
+	*x = SetPartition{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetPartition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetPartition) ProtoMessage() {}
+
+func (x *SetPartition) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetPartition.ProtoReflect.Descriptor instead.
+func (*SetPartition) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *SetPartition) GetPartition() *Partition {
+	if x != nil {
+		return x.Partition
+	}
+	return nil
+}
+
+func (x *SetPartition) GetExpectedVersion() uint64 {
+	if x != nil {
+		return x.ExpectedVersion
+	}
+	return 0
+}
+
+// SetReplication changes how many replicas each partition should have.
+type SetReplication struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Replication   uint32                 `protobuf:"varint,1,opt,name=replication,proto3" json:"replication,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetReplication) Reset() {
+	*x = SetReplication{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetReplication) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetReplication) ProtoMessage() {}
+
+func (x *SetReplication) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetReplication.ProtoReflect.Descriptor instead.
+func (*SetReplication) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *SetReplication) GetReplication() uint32 {
+	if x != nil {
+		return x.Replication
+	}
+	return 0
+}
+
 // RegisterDeployment adds a deployment, or replaces the one at its address.
 type RegisterDeployment struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -292,7 +576,7 @@ type RegisterDeployment struct {
 
 func (x *RegisterDeployment) Reset() {
 	*x = RegisterDeployment{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[3]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -304,7 +588,7 @@ func (x *RegisterDeployment) String() string {
 func (*RegisterDeployment) ProtoMessage() {}
 
 func (x *RegisterDeployment) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[3]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -317,7 +601,7 @@ func (x *RegisterDeployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterDeployment.ProtoReflect.Descriptor instead.
 func (*RegisterDeployment) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{3}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RegisterDeployment) GetDeployment() *Deployment {
@@ -358,7 +642,7 @@ type DeleteDeployment struct {
 
 func (x *DeleteDeployment) Reset() {
 	*x = DeleteDeployment{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[4]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -370,7 +654,7 @@ func (x *DeleteDeployment) String() string {
 func (*DeleteDeployment) ProtoMessage() {}
 
 func (x *DeleteDeployment) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[4]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -383,7 +667,7 @@ func (x *DeleteDeployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDeployment.ProtoReflect.Descriptor instead.
 func (*DeleteDeployment) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{4}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DeleteDeployment) GetId() string {
@@ -404,7 +688,7 @@ type UpdateDeployment struct {
 
 func (x *UpdateDeployment) Reset() {
 	*x = UpdateDeployment{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[5]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -416,7 +700,7 @@ func (x *UpdateDeployment) String() string {
 func (*UpdateDeployment) ProtoMessage() {}
 
 func (x *UpdateDeployment) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[5]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -429,7 +713,7 @@ func (x *UpdateDeployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateDeployment.ProtoReflect.Descriptor instead.
 func (*UpdateDeployment) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{5}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *UpdateDeployment) GetDeployment() *Deployment {
@@ -457,7 +741,7 @@ type ModifyService struct {
 
 func (x *ModifyService) Reset() {
 	*x = ModifyService{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[6]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -469,7 +753,7 @@ func (x *ModifyService) String() string {
 func (*ModifyService) ProtoMessage() {}
 
 func (x *ModifyService) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[6]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -482,7 +766,7 @@ func (x *ModifyService) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModifyService.ProtoReflect.Descriptor instead.
 func (*ModifyService) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{6}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ModifyService) GetName() string {
@@ -506,13 +790,14 @@ type Cluster struct {
 	Id              string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
 	Partitions      uint32                 `protobuf:"varint,3,opt,name=partitions,proto3" json:"partitions,omitempty"`
 	ProvisionedAtMs int64                  `protobuf:"varint,4,opt,name=provisioned_at_ms,json=provisionedAtMs,proto3" json:"provisioned_at_ms,omitempty"`
+	Replication     uint32                 `protobuf:"varint,5,opt,name=replication,proto3" json:"replication,omitempty"` // replicas that each partition should have; 0: as in older records, 1
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Cluster) Reset() {
 	*x = Cluster{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[7]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -524,7 +809,7 @@ func (x *Cluster) String() string {
 func (*Cluster) ProtoMessage() {}
 
 func (x *Cluster) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[7]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -537,7 +822,7 @@ func (x *Cluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cluster.ProtoReflect.Descriptor instead.
 func (*Cluster) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{7}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Cluster) GetName() string {
@@ -568,6 +853,13 @@ func (x *Cluster) GetProvisionedAtMs() int64 {
 	return 0
 }
 
+func (x *Cluster) GetReplication() uint32 {
+	if x != nil {
+		return x.Replication
+	}
+	return 0
+}
+
 // Node is a stored record.
 type Node struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -578,13 +870,15 @@ type Node struct {
 	IngressAddress string                 `protobuf:"bytes,5,opt,name=ingress_address,json=ingressAddress,proto3" json:"ingress_address,omitempty"`
 	AdminAddress   string                 `protobuf:"bytes,6,opt,name=admin_address,json=adminAddress,proto3" json:"admin_address,omitempty"`
 	RegisteredAtMs int64                  `protobuf:"varint,7,opt,name=registered_at_ms,json=registeredAtMs,proto3" json:"registered_at_ms,omitempty"` // first seen
+	Draining       bool                   `protobuf:"varint,8,opt,name=draining,proto3" json:"draining,omitempty"`                                     // its replicas are to be moved away
+	Removed        bool                   `protobuf:"varint,9,opt,name=removed,proto3" json:"removed,omitempty"`                                       // not a member any more; kept so that it cannot come back
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[8]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -596,7 +890,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[8]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -609,7 +903,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{8}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Node) GetName() string {
@@ -661,6 +955,513 @@ func (x *Node) GetRegisteredAtMs() int64 {
 	return 0
 }
 
+func (x *Node) GetDraining() bool {
+	if x != nil {
+		return x.Draining
+	}
+	return false
+}
+
+func (x *Node) GetRemoved() bool {
+	if x != nil {
+		return x.Removed
+	}
+	return false
+}
+
+// Partition is a stored record of the partition table.
+type Partition struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Version       uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`          // grows with each change
+	Replicas      []uint32               `protobuf:"varint,3,rep,packed,name=replicas,proto3" json:"replicas,omitempty"` // node ids; the first one should lead
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Partition) Reset() {
+	*x = Partition{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Partition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Partition) ProtoMessage() {}
+
+func (x *Partition) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Partition.ProtoReflect.Descriptor instead.
+func (*Partition) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Partition) GetId() uint32 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Partition) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Partition) GetReplicas() []uint32 {
+	if x != nil {
+		return x.Replicas
+	}
+	return nil
+}
+
+// Request is a stored record: what a request came to.
+type Request struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Result        []byte                 `protobuf:"bytes,2,opt,name=result,proto3" json:"result,omitempty"` // an encoded Result
+	Index         uint64                 `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`  // in the log
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Request) Reset() {
+	*x = Request{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Request) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Request) ProtoMessage() {}
+
+func (x *Request) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Request.ProtoReflect.Descriptor instead.
+func (*Request) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Request) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *Request) GetResult() []byte {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+func (x *Request) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+// Result is what a command came to. It is stored with requests and travels from
+// the leader to the node that asked.
+type Result struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Result:
+	//
+	//	*Result_Refusal
+	//	*Result_Cluster
+	//	*Result_Node
+	//	*Result_Registered
+	//	*Result_Deployment
+	//	*Result_Service
+	//	*Result_Partition
+	Result        isResult_Result `protobuf_oneof:"result"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Result) Reset() {
+	*x = Result{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Result) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Result) ProtoMessage() {}
+
+func (x *Result) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Result.ProtoReflect.Descriptor instead.
+func (*Result) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Result) GetResult() isResult_Result {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+func (x *Result) GetRefusal() *Refusal {
+	if x != nil {
+		if x, ok := x.Result.(*Result_Refusal); ok {
+			return x.Refusal
+		}
+	}
+	return nil
+}
+
+func (x *Result) GetCluster() *Cluster {
+	if x != nil {
+		if x, ok := x.Result.(*Result_Cluster); ok {
+			return x.Cluster
+		}
+	}
+	return nil
+}
+
+func (x *Result) GetNode() *Node {
+	if x != nil {
+		if x, ok := x.Result.(*Result_Node); ok {
+			return x.Node
+		}
+	}
+	return nil
+}
+
+func (x *Result) GetRegistered() *Registered {
+	if x != nil {
+		if x, ok := x.Result.(*Result_Registered); ok {
+			return x.Registered
+		}
+	}
+	return nil
+}
+
+func (x *Result) GetDeployment() *Deployment {
+	if x != nil {
+		if x, ok := x.Result.(*Result_Deployment); ok {
+			return x.Deployment
+		}
+	}
+	return nil
+}
+
+func (x *Result) GetService() *ServiceRevision {
+	if x != nil {
+		if x, ok := x.Result.(*Result_Service); ok {
+			return x.Service
+		}
+	}
+	return nil
+}
+
+func (x *Result) GetPartition() *Partition {
+	if x != nil {
+		if x, ok := x.Result.(*Result_Partition); ok {
+			return x.Partition
+		}
+	}
+	return nil
+}
+
+type isResult_Result interface {
+	isResult_Result()
+}
+
+type Result_Refusal struct {
+	Refusal *Refusal `protobuf:"bytes,1,opt,name=refusal,proto3,oneof"`
+}
+
+type Result_Cluster struct {
+	Cluster *Cluster `protobuf:"bytes,2,opt,name=cluster,proto3,oneof"`
+}
+
+type Result_Node struct {
+	Node *Node `protobuf:"bytes,3,opt,name=node,proto3,oneof"`
+}
+
+type Result_Registered struct {
+	Registered *Registered `protobuf:"bytes,4,opt,name=registered,proto3,oneof"`
+}
+
+type Result_Deployment struct {
+	Deployment *Deployment `protobuf:"bytes,5,opt,name=deployment,proto3,oneof"`
+}
+
+type Result_Service struct {
+	Service *ServiceRevision `protobuf:"bytes,6,opt,name=service,proto3,oneof"`
+}
+
+type Result_Partition struct {
+	Partition *Partition `protobuf:"bytes,7,opt,name=partition,proto3,oneof"`
+}
+
+func (*Result_Refusal) isResult_Result() {}
+
+func (*Result_Cluster) isResult_Result() {}
+
+func (*Result_Node) isResult_Result() {}
+
+func (*Result_Registered) isResult_Result() {}
+
+func (*Result_Deployment) isResult_Result() {}
+
+func (*Result_Service) isResult_Result() {}
+
+func (*Result_Partition) isResult_Result() {}
+
+// Registered is the result of RegisterDeployment.
+type Registered struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Deployment    *Deployment            `protobuf:"bytes,1,opt,name=deployment,proto3" json:"deployment,omitempty"`
+	Change        uint32                 `protobuf:"varint,2,opt,name=change,proto3" json:"change,omitempty"` // 0 created, 1 unchanged, 2 replaced
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Registered) Reset() {
+	*x = Registered{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Registered) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Registered) ProtoMessage() {}
+
+func (x *Registered) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Registered.ProtoReflect.Descriptor instead.
+func (*Registered) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Registered) GetDeployment() *Deployment {
+	if x != nil {
+		return x.Deployment
+	}
+	return nil
+}
+
+func (x *Registered) GetChange() uint32 {
+	if x != nil {
+		return x.Change
+	}
+	return 0
+}
+
+// ServiceRevision is the result of ModifyService.
+type ServiceRevision struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Service       *Service               `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
+	Deployment    string                 `protobuf:"bytes,2,opt,name=deployment,proto3" json:"deployment,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServiceRevision) Reset() {
+	*x = ServiceRevision{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServiceRevision) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServiceRevision) ProtoMessage() {}
+
+func (x *ServiceRevision) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServiceRevision.ProtoReflect.Descriptor instead.
+func (*ServiceRevision) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ServiceRevision) GetService() *Service {
+	if x != nil {
+		return x.Service
+	}
+	return nil
+}
+
+func (x *ServiceRevision) GetDeployment() string {
+	if x != nil {
+		return x.Deployment
+	}
+	return ""
+}
+
+// Refusal says why a command did nothing.
+type Refusal struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          uint32                 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"` // as listed in refusal.go of package platform/metadata
+	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	Code          string                 `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"` // of the error catalogue, and the HTTP status if it is another than the catalogue's
+	Status        uint32                 `protobuf:"varint,4,opt,name=status,proto3" json:"status,omitempty"`
+	Deployment    string                 `protobuf:"bytes,5,opt,name=deployment,proto3" json:"deployment,omitempty"` // what was not found
+	Service       string                 `protobuf:"bytes,6,opt,name=service,proto3" json:"service,omitempty"`
+	Handler       string                 `protobuf:"bytes,7,opt,name=handler,proto3" json:"handler,omitempty"`
+	Node          uint32                 `protobuf:"varint,8,opt,name=node,proto3" json:"node,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Refusal) Reset() {
+	*x = Refusal{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Refusal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Refusal) ProtoMessage() {}
+
+func (x *Refusal) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
+func (*Refusal) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Refusal) GetKind() uint32 {
+	if x != nil {
+		return x.Kind
+	}
+	return 0
+}
+
+func (x *Refusal) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *Refusal) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *Refusal) GetStatus() uint32 {
+	if x != nil {
+		return x.Status
+	}
+	return 0
+}
+
+func (x *Refusal) GetDeployment() string {
+	if x != nil {
+		return x.Deployment
+	}
+	return ""
+}
+
+func (x *Refusal) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *Refusal) GetHandler() string {
+	if x != nil {
+		return x.Handler
+	}
+	return ""
+}
+
+func (x *Refusal) GetNode() uint32 {
+	if x != nil {
+		return x.Node
+	}
+	return 0
+}
+
 // Deployment is a stored record.
 type Deployment struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
@@ -684,7 +1485,7 @@ type Deployment struct {
 
 func (x *Deployment) Reset() {
 	*x = Deployment{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[9]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -696,7 +1497,7 @@ func (x *Deployment) String() string {
 func (*Deployment) ProtoMessage() {}
 
 func (x *Deployment) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[9]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -709,7 +1510,7 @@ func (x *Deployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deployment.ProtoReflect.Descriptor instead.
 func (*Deployment) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{9}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Deployment) GetId() string {
@@ -826,7 +1627,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[10]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -838,7 +1639,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[10]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -851,7 +1652,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{10}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Service) GetName() string {
@@ -919,7 +1720,7 @@ type Handler struct {
 
 func (x *Handler) Reset() {
 	*x = Handler{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[11]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -931,7 +1732,7 @@ func (x *Handler) String() string {
 func (*Handler) ProtoMessage() {}
 
 func (x *Handler) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[11]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -944,7 +1745,7 @@ func (x *Handler) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Handler.ProtoReflect.Descriptor instead.
 func (*Handler) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{11}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Handler) GetName() string {
@@ -1017,7 +1818,7 @@ type Options struct {
 
 func (x *Options) Reset() {
 	*x = Options{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[12]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1029,7 +1830,7 @@ func (x *Options) String() string {
 func (*Options) ProtoMessage() {}
 
 func (x *Options) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[12]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1042,7 +1843,7 @@ func (x *Options) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Options.ProtoReflect.Descriptor instead.
 func (*Options) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{12}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Options) GetInactivityTimeoutMs() int64 {
@@ -1142,7 +1943,7 @@ type InputRules struct {
 
 func (x *InputRules) Reset() {
 	*x = InputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[13]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1154,7 +1955,7 @@ func (x *InputRules) String() string {
 func (*InputRules) ProtoMessage() {}
 
 func (x *InputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[13]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1167,7 +1968,7 @@ func (x *InputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputRules.ProtoReflect.Descriptor instead.
 func (*InputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{13}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *InputRules) GetRequired() bool {
@@ -1210,7 +2011,7 @@ type OutputRules struct {
 
 func (x *OutputRules) Reset() {
 	*x = OutputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[14]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1222,7 +2023,7 @@ func (x *OutputRules) String() string {
 func (*OutputRules) ProtoMessage() {}
 
 func (x *OutputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[14]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1235,7 +2036,7 @@ func (x *OutputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRules.ProtoReflect.Descriptor instead.
 func (*OutputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{14}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *OutputRules) GetContentType() string {
@@ -1270,7 +2071,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[15]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1282,7 +2083,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[15]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1295,7 +2096,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{15}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Pair) GetKey() string {
@@ -1316,7 +2117,7 @@ var File_proto_metadata_metadata_proto protoreflect.FileDescriptor
 
 const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\n" +
-	"\x1dproto/metadata/metadata.proto\x12\x11platform.metadata\"\xae\x04\n" +
+	"\x1dproto/metadata/metadata.proto\x12\x11platform.metadata\"\xdf\x06\n" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x17\n" +
 	"\atime_ms\x18\x02 \x01(\x03R\x06timeMs\x12R\n" +
@@ -1325,12 +2126,33 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\x13register_deployment\x18\x05 \x01(\v2%.platform.metadata.RegisterDeploymentH\x00R\x12registerDeployment\x12R\n" +
 	"\x11delete_deployment\x18\x06 \x01(\v2#.platform.metadata.DeleteDeploymentH\x00R\x10deleteDeployment\x12R\n" +
 	"\x11update_deployment\x18\a \x01(\v2#.platform.metadata.UpdateDeploymentH\x00R\x10updateDeployment\x12I\n" +
-	"\x0emodify_service\x18\b \x01(\v2 .platform.metadata.ModifyServiceH\x00R\rmodifyServiceB\t\n" +
+	"\x0emodify_service\x18\b \x01(\v2 .platform.metadata.ModifyServiceH\x00R\rmodifyService\x12@\n" +
+	"\vremove_node\x18\n" +
+	" \x01(\v2\x1d.platform.metadata.RemoveNodeH\x00R\n" +
+	"removeNode\x12=\n" +
+	"\n" +
+	"drain_node\x18\v \x01(\v2\x1c.platform.metadata.DrainNodeH\x00R\tdrainNode\x12F\n" +
+	"\rset_partition\x18\f \x01(\v2\x1f.platform.metadata.SetPartitionH\x00R\fsetPartition\x12L\n" +
+	"\x0fset_replication\x18\r \x01(\v2!.platform.metadata.SetReplicationH\x00R\x0esetReplication\x12\x18\n" +
+	"\arequest\x18\t \x01(\fR\arequestB\t\n" +
 	"\acommand\"H\n" +
 	"\x10ProvisionCluster\x124\n" +
-	"\acluster\x18\x01 \x01(\v2\x1a.platform.metadata.ClusterR\acluster\";\n" +
+	"\acluster\x18\x01 \x01(\v2\x1a.platform.metadata.ClusterR\acluster\"[\n" +
 	"\fRegisterNode\x12+\n" +
-	"\x04node\x18\x01 \x01(\v2\x17.platform.metadata.NodeR\x04node\"\xae\x01\n" +
+	"\x04node\x18\x01 \x01(\v2\x17.platform.metadata.NodeR\x04node\x12\x1e\n" +
+	"\vname_in_use\x18\x02 \x01(\bR\tnameInUse\"2\n" +
+	"\n" +
+	"RemoveNode\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\rR\x02id\x12\x14\n" +
+	"\x05force\x18\x02 \x01(\bR\x05force\"7\n" +
+	"\tDrainNode\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\rR\x02id\x12\x1a\n" +
+	"\bdraining\x18\x02 \x01(\bR\bdraining\"u\n" +
+	"\fSetPartition\x12:\n" +
+	"\tpartition\x18\x01 \x01(\v2\x1c.platform.metadata.PartitionR\tpartition\x12)\n" +
+	"\x10expected_version\x18\x02 \x01(\x04R\x0fexpectedVersion\"2\n" +
+	"\x0eSetReplication\x12 \n" +
+	"\vreplication\x18\x01 \x01(\rR\vreplication\"\xae\x01\n" +
 	"\x12RegisterDeployment\x12=\n" +
 	"\n" +
 	"deployment\x18\x01 \x01(\v2\x1d.platform.metadata.DeploymentR\n" +
@@ -1347,14 +2169,15 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\toverwrite\x18\x02 \x01(\bR\toverwrite\"Y\n" +
 	"\rModifyService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
-	"\aoptions\x18\x02 \x01(\v2\x1a.platform.metadata.OptionsR\aoptions\"y\n" +
+	"\aoptions\x18\x02 \x01(\v2\x1a.platform.metadata.OptionsR\aoptions\"\x9b\x01\n" +
 	"\aCluster\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x1e\n" +
 	"\n" +
 	"partitions\x18\x03 \x01(\rR\n" +
 	"partitions\x12*\n" +
-	"\x11provisioned_at_ms\x18\x04 \x01(\x03R\x0fprovisionedAtMs\"\xeb\x01\n" +
+	"\x11provisioned_at_ms\x18\x04 \x01(\x03R\x0fprovisionedAtMs\x12 \n" +
+	"\vreplication\x18\x05 \x01(\rR\vreplication\"\xa1\x02\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\rR\x02id\x12 \n" +
@@ -1362,7 +2185,52 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\x0efabric_address\x18\x04 \x01(\tR\rfabricAddress\x12'\n" +
 	"\x0fingress_address\x18\x05 \x01(\tR\x0eingressAddress\x12#\n" +
 	"\radmin_address\x18\x06 \x01(\tR\fadminAddress\x12(\n" +
-	"\x10registered_at_ms\x18\a \x01(\x03R\x0eregisteredAtMs\"\x88\x04\n" +
+	"\x10registered_at_ms\x18\a \x01(\x03R\x0eregisteredAtMs\x12\x1a\n" +
+	"\bdraining\x18\b \x01(\bR\bdraining\x12\x18\n" +
+	"\aremoved\x18\t \x01(\bR\aremoved\"Q\n" +
+	"\tPartition\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\rR\x02id\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x1a\n" +
+	"\breplicas\x18\x03 \x03(\rR\breplicas\"G\n" +
+	"\aRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x16\n" +
+	"\x06result\x18\x02 \x01(\fR\x06result\x12\x14\n" +
+	"\x05index\x18\x03 \x01(\x04R\x05index\"\xb1\x03\n" +
+	"\x06Result\x126\n" +
+	"\arefusal\x18\x01 \x01(\v2\x1a.platform.metadata.RefusalH\x00R\arefusal\x126\n" +
+	"\acluster\x18\x02 \x01(\v2\x1a.platform.metadata.ClusterH\x00R\acluster\x12-\n" +
+	"\x04node\x18\x03 \x01(\v2\x17.platform.metadata.NodeH\x00R\x04node\x12?\n" +
+	"\n" +
+	"registered\x18\x04 \x01(\v2\x1d.platform.metadata.RegisteredH\x00R\n" +
+	"registered\x12?\n" +
+	"\n" +
+	"deployment\x18\x05 \x01(\v2\x1d.platform.metadata.DeploymentH\x00R\n" +
+	"deployment\x12>\n" +
+	"\aservice\x18\x06 \x01(\v2\".platform.metadata.ServiceRevisionH\x00R\aservice\x12<\n" +
+	"\tpartition\x18\a \x01(\v2\x1c.platform.metadata.PartitionH\x00R\tpartitionB\b\n" +
+	"\x06result\"c\n" +
+	"\n" +
+	"Registered\x12=\n" +
+	"\n" +
+	"deployment\x18\x01 \x01(\v2\x1d.platform.metadata.DeploymentR\n" +
+	"deployment\x12\x16\n" +
+	"\x06change\x18\x02 \x01(\rR\x06change\"g\n" +
+	"\x0fServiceRevision\x124\n" +
+	"\aservice\x18\x01 \x01(\v2\x1a.platform.metadata.ServiceR\aservice\x12\x1e\n" +
+	"\n" +
+	"deployment\x18\x02 \x01(\tR\n" +
+	"deployment\"\xcb\x01\n" +
+	"\aRefusal\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12\x12\n" +
+	"\x04code\x18\x03 \x01(\tR\x04code\x12\x16\n" +
+	"\x06status\x18\x04 \x01(\rR\x06status\x12\x1e\n" +
+	"\n" +
+	"deployment\x18\x05 \x01(\tR\n" +
+	"deployment\x12\x18\n" +
+	"\aservice\x18\x06 \x01(\tR\aservice\x12\x18\n" +
+	"\ahandler\x18\a \x01(\tR\ahandler\x12\x12\n" +
+	"\x04node\x18\b \x01(\rR\x04node\"\x88\x04\n" +
 	"\n" +
 	"Deployment\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
@@ -1452,52 +2320,76 @@ func file_proto_metadata_metadata_proto_rawDescGZIP() []byte {
 	return file_proto_metadata_metadata_proto_rawDescData
 }
 
-var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*Entry)(nil),              // 0: platform.metadata.Entry
 	(*ProvisionCluster)(nil),   // 1: platform.metadata.ProvisionCluster
 	(*RegisterNode)(nil),       // 2: platform.metadata.RegisterNode
-	(*RegisterDeployment)(nil), // 3: platform.metadata.RegisterDeployment
-	(*DeleteDeployment)(nil),   // 4: platform.metadata.DeleteDeployment
-	(*UpdateDeployment)(nil),   // 5: platform.metadata.UpdateDeployment
-	(*ModifyService)(nil),      // 6: platform.metadata.ModifyService
-	(*Cluster)(nil),            // 7: platform.metadata.Cluster
-	(*Node)(nil),               // 8: platform.metadata.Node
-	(*Deployment)(nil),         // 9: platform.metadata.Deployment
-	(*Service)(nil),            // 10: platform.metadata.Service
-	(*Handler)(nil),            // 11: platform.metadata.Handler
-	(*Options)(nil),            // 12: platform.metadata.Options
-	(*InputRules)(nil),         // 13: platform.metadata.InputRules
-	(*OutputRules)(nil),        // 14: platform.metadata.OutputRules
-	(*Pair)(nil),               // 15: platform.metadata.Pair
+	(*RemoveNode)(nil),         // 3: platform.metadata.RemoveNode
+	(*DrainNode)(nil),          // 4: platform.metadata.DrainNode
+	(*SetPartition)(nil),       // 5: platform.metadata.SetPartition
+	(*SetReplication)(nil),     // 6: platform.metadata.SetReplication
+	(*RegisterDeployment)(nil), // 7: platform.metadata.RegisterDeployment
+	(*DeleteDeployment)(nil),   // 8: platform.metadata.DeleteDeployment
+	(*UpdateDeployment)(nil),   // 9: platform.metadata.UpdateDeployment
+	(*ModifyService)(nil),      // 10: platform.metadata.ModifyService
+	(*Cluster)(nil),            // 11: platform.metadata.Cluster
+	(*Node)(nil),               // 12: platform.metadata.Node
+	(*Partition)(nil),          // 13: platform.metadata.Partition
+	(*Request)(nil),            // 14: platform.metadata.Request
+	(*Result)(nil),             // 15: platform.metadata.Result
+	(*Registered)(nil),         // 16: platform.metadata.Registered
+	(*ServiceRevision)(nil),    // 17: platform.metadata.ServiceRevision
+	(*Refusal)(nil),            // 18: platform.metadata.Refusal
+	(*Deployment)(nil),         // 19: platform.metadata.Deployment
+	(*Service)(nil),            // 20: platform.metadata.Service
+	(*Handler)(nil),            // 21: platform.metadata.Handler
+	(*Options)(nil),            // 22: platform.metadata.Options
+	(*InputRules)(nil),         // 23: platform.metadata.InputRules
+	(*OutputRules)(nil),        // 24: platform.metadata.OutputRules
+	(*Pair)(nil),               // 25: platform.metadata.Pair
 }
 var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	1,  // 0: platform.metadata.Entry.provision_cluster:type_name -> platform.metadata.ProvisionCluster
 	2,  // 1: platform.metadata.Entry.register_node:type_name -> platform.metadata.RegisterNode
-	3,  // 2: platform.metadata.Entry.register_deployment:type_name -> platform.metadata.RegisterDeployment
-	4,  // 3: platform.metadata.Entry.delete_deployment:type_name -> platform.metadata.DeleteDeployment
-	5,  // 4: platform.metadata.Entry.update_deployment:type_name -> platform.metadata.UpdateDeployment
-	6,  // 5: platform.metadata.Entry.modify_service:type_name -> platform.metadata.ModifyService
-	7,  // 6: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
-	8,  // 7: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
-	9,  // 8: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
-	9,  // 9: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
-	12, // 10: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
-	15, // 11: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
-	15, // 12: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
-	10, // 13: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
-	15, // 14: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
-	12, // 15: platform.metadata.Service.options:type_name -> platform.metadata.Options
-	11, // 16: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
-	15, // 17: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
-	12, // 18: platform.metadata.Handler.options:type_name -> platform.metadata.Options
-	13, // 19: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
-	14, // 20: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	7,  // 2: platform.metadata.Entry.register_deployment:type_name -> platform.metadata.RegisterDeployment
+	8,  // 3: platform.metadata.Entry.delete_deployment:type_name -> platform.metadata.DeleteDeployment
+	9,  // 4: platform.metadata.Entry.update_deployment:type_name -> platform.metadata.UpdateDeployment
+	10, // 5: platform.metadata.Entry.modify_service:type_name -> platform.metadata.ModifyService
+	3,  // 6: platform.metadata.Entry.remove_node:type_name -> platform.metadata.RemoveNode
+	4,  // 7: platform.metadata.Entry.drain_node:type_name -> platform.metadata.DrainNode
+	5,  // 8: platform.metadata.Entry.set_partition:type_name -> platform.metadata.SetPartition
+	6,  // 9: platform.metadata.Entry.set_replication:type_name -> platform.metadata.SetReplication
+	11, // 10: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
+	12, // 11: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
+	13, // 12: platform.metadata.SetPartition.partition:type_name -> platform.metadata.Partition
+	19, // 13: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
+	19, // 14: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
+	22, // 15: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
+	18, // 16: platform.metadata.Result.refusal:type_name -> platform.metadata.Refusal
+	11, // 17: platform.metadata.Result.cluster:type_name -> platform.metadata.Cluster
+	12, // 18: platform.metadata.Result.node:type_name -> platform.metadata.Node
+	16, // 19: platform.metadata.Result.registered:type_name -> platform.metadata.Registered
+	19, // 20: platform.metadata.Result.deployment:type_name -> platform.metadata.Deployment
+	17, // 21: platform.metadata.Result.service:type_name -> platform.metadata.ServiceRevision
+	13, // 22: platform.metadata.Result.partition:type_name -> platform.metadata.Partition
+	19, // 23: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
+	20, // 24: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
+	25, // 25: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
+	25, // 26: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
+	20, // 27: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
+	25, // 28: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
+	22, // 29: platform.metadata.Service.options:type_name -> platform.metadata.Options
+	21, // 30: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
+	25, // 31: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
+	22, // 32: platform.metadata.Handler.options:type_name -> platform.metadata.Options
+	23, // 33: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
+	24, // 34: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
+	35, // [35:35] is the sub-list for method output_type
+	35, // [35:35] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_proto_metadata_metadata_proto_init() }
@@ -1512,15 +2404,28 @@ func file_proto_metadata_metadata_proto_init() {
 		(*Entry_DeleteDeployment)(nil),
 		(*Entry_UpdateDeployment)(nil),
 		(*Entry_ModifyService)(nil),
+		(*Entry_RemoveNode)(nil),
+		(*Entry_DrainNode)(nil),
+		(*Entry_SetPartition)(nil),
+		(*Entry_SetReplication)(nil),
 	}
-	file_proto_metadata_metadata_proto_msgTypes[12].OneofWrappers = []any{}
+	file_proto_metadata_metadata_proto_msgTypes[15].OneofWrappers = []any{
+		(*Result_Refusal)(nil),
+		(*Result_Cluster)(nil),
+		(*Result_Node)(nil),
+		(*Result_Registered)(nil),
+		(*Result_Deployment)(nil),
+		(*Result_Service)(nil),
+		(*Result_Partition)(nil),
+	}
+	file_proto_metadata_metadata_proto_msgTypes[22].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_metadata_metadata_proto_rawDesc), len(file_proto_metadata_metadata_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

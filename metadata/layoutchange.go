@@ -1,0 +1,144 @@
+package metadata
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Why a change of nodes or of the partition table is refused.
+var (
+	// ErrNodeInUse says that a node of that name is running already, or may be.
+	ErrNodeInUse = errors.New("node name is in use")
+	// ErrNodeRemoved says that a node was removed and comes back with what it had.
+	ErrNodeRemoved = errors.New("node was removed from the cluster")
+	// ErrLastNode says that the only node cannot be removed.
+	ErrLastNode = errors.New("the last node cannot be removed")
+	// ErrNodeHoldsData says that a node has to be drained before it is removed.
+	ErrNodeHoldsData = errors.New("node has replicas of partitions")
+	// ErrVersionConflict says that the partition table has changed meanwhile.
+	ErrVersionConflict = errors.New("partition table has changed")
+)
+
+func refused(reason error, format string, args ...any) outcome {
+	return outcome{refusal: &refusal{reason, reason.Error() + ": " + fmt.Sprintf(format, args...)}}
+}
+
+// admit says why a node may not be registered under the name of a known one, nil if
+// it may.
+func admit(known, node Node, nameInUse bool) *outcome {
+	var no outcome
+	switch {
+	case known.Removed && known.Incarnation == node.Incarnation:
+		no = refused(ErrNodeRemoved, "node %s can only come back with an empty data directory", node.Name)
+	case nameInUse && known.Incarnation != node.Incarnation && !known.Removed:
+		no = refused(ErrNodeInUse, "node %s runs with another data directory; choose another name", node.Name)
+	default:
+		return nil
+	}
+	return &no
+}
+
+// storeTable writes the partition table as it is, unless it is stored. It has to be
+// before a second node comes: then it does not follow from the nodes any more where
+// data is.
+func (d *draft) storeTable() error {
+	if d.cluster.ID == "" || len(d.partitions) > 0 || len(d.members()) == 0 {
+		return nil
+	}
+	table := d.layout().Partitions
+	for i := range table {
+		table[i].Version = 1
+		if err := d.put(tablePartitions, partitionKey(table[i].ID), partitionToProto(table[i])); err != nil {
+			return err
+		}
+	}
+	d.partitions = table
+	return nil
+}
+
+// applyRemoveNode results in the Node as it was removed.
+func applyRemoveNode(d *draft, cmd *removeNode) (outcome, error) {
+	node, known := d.member(cmd.id)
+	switch {
+	case !known:
+		return outcome{refusal: &NotFoundError{Node: cmd.id}}, nil
+	case len(d.members()) == 1:
+		return refused(ErrLastNode, "node %s is the only one", node.Name), nil
+	}
+	if held := d.held(cmd.id); held > 0 && !cmd.force {
+		return refused(ErrNodeHoldsData, "node %s has %d; drain it first", node.Name, held), nil
+	}
+	node.Removed, node.Draining = true, false
+	return outcome{value: node}, d.putNode(node)
+}
+
+// applyDrainNode results in the Node.
+func applyDrainNode(d *draft, cmd *drainNode) (outcome, error) {
+	node, known := d.member(cmd.id)
+	if !known {
+		return outcome{refusal: &NotFoundError{Node: cmd.id}}, nil
+	}
+	if node.Draining == cmd.draining {
+		return outcome{value: node}, nil
+	}
+	node.Draining = cmd.draining
+	return outcome{value: node}, d.putNode(node)
+}
+
+// applySetPartition results in the Partition with its version.
+func applySetPartition(d *draft, cmd *setPartition) (outcome, error) {
+	p := cmd.partition
+	if d.cluster.ID == "" || p.ID >= d.cluster.Partitions {
+		return outcome{refusal: &InvalidError{fmt.Sprintf("there is no partition %d", p.ID)}}, nil
+	}
+	if len(p.Replicas) == 0 {
+		return outcome{refusal: &InvalidError{fmt.Sprintf("partition %d needs a replica", p.ID)}}, nil
+	}
+	had := d.partition(p.ID)
+	if had.Version != cmd.expected {
+		return refused(ErrVersionConflict, "partition %d is at version %d, not %d", p.ID, had.Version, cmd.expected), nil
+	}
+	for i, id := range p.Replicas {
+		if slices.Contains(p.Replicas[:i], id) {
+			return outcome{refusal: &InvalidError{fmt.Sprintf("partition %d has two replicas on node %d", p.ID, id)}}, nil
+		}
+		// A removed node may stay until somebody takes its place.
+		if _, member := d.member(id); !member && !slices.Contains(had.Replicas, id) {
+			return outcome{refusal: &NotFoundError{Node: id}}, nil
+		}
+	}
+	p.Version = had.Version + 1
+	return outcome{value: p}, d.putPartition(p)
+}
+
+// applySetReplication results in the Cluster.
+func applySetReplication(d *draft, cmd *setReplication) (outcome, error) {
+	if d.cluster.ID == "" {
+		return outcome{refusal: &InvalidError{"the cluster is not provisioned"}}, nil
+	}
+	if d.cluster.Replication == cmd.replication {
+		return outcome{value: d.cluster}, nil
+	}
+	cluster := d.cluster
+	cluster.Replication = cmd.replication
+	return outcome{value: cluster}, d.setCluster(cluster)
+}
+
+func (s *state) member(id uint32) (Node, bool) {
+	at := slices.IndexFunc(s.nodes, func(n Node) bool { return n.ID == id && !n.Removed })
+	if at < 0 {
+		return Node{}, false
+	}
+	return s.nodes[at], true
+}
+
+// held counts the partitions that the table gives a node.
+func (s *state) held(id uint32) (held int) {
+	for p := range s.cluster.Partitions {
+		if slices.Contains(s.partition(p).Replicas, id) {
+			held++
+		}
+	}
+	return held
+}

@@ -1,0 +1,77 @@
+package metadata
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// maxPartitions bounds the number of partitions of a cluster.
+const maxPartitions = 65535
+
+// Provision creates the cluster with a name and a number of partitions; an empty
+// id stands for a new one. The first caller decides: the result is the cluster as
+// it is.
+func (s *Store) Provision(ctx context.Context, c Cluster) (Cluster, error) {
+	if c.Name == "" || c.Partitions == 0 || c.Partitions > maxPartitions {
+		return Cluster{}, fmt.Errorf("provision cluster %q with %d partitions: a name and 1 to %d partitions are needed", c.Name, c.Partitions, maxPartitions)
+	}
+	if c.ID == "" {
+		c.ID = textID(s.newID())
+	}
+	return propose[Cluster](ctx, s, &provision{c})
+}
+
+// RegisterNode makes a node known, or its new addresses and incarnation. Id 0
+// keeps the node's id, or gives out the next one. The result has the id. The error
+// can be ErrNodeConflict or ErrNodeRemoved.
+func (s *Store) RegisterNode(ctx context.Context, n Node) (Node, error) {
+	return s.AddNode(ctx, n, false)
+}
+
+// AddNode is RegisterNode for a node that wants to join. nameInUse says that a node
+// of that name is alive, or may be: then only the same incarnation may have the
+// name, and the error can be ErrNodeInUse, too. Otherwise a node that lost its data
+// takes over the place of the former one. Draining and Removed are ignored.
+//
+// The controller adds the node to the metadata group.
+func (s *Store) AddNode(ctx context.Context, n Node, nameInUse bool) (Node, error) {
+	if n.Name == "" {
+		return Node{}, errors.New("register node: the name is empty")
+	}
+	n.Draining, n.Removed = false, false
+	return propose[Node](ctx, s, &registerNode{n, nameInUse})
+}
+
+// RemoveNode takes a node out of the cluster; it can come back only as a new one,
+// with an empty data directory. A node that the partition table gives replicas has
+// to be drained before, unless force says that these can be done without. The error
+// can be a *NotFoundError, ErrLastNode or ErrNodeHoldsData.
+func (s *Store) RemoveNode(ctx context.Context, id uint32, force bool) (Node, error) {
+	return propose[Node](ctx, s, &removeNode{id, force})
+}
+
+// DrainNode asks the controller to move a node's replicas away, or, with draining
+// false, to use the node again. The error can be a *NotFoundError.
+func (s *Store) DrainNode(ctx context.Context, id uint32, draining bool) (Node, error) {
+	return propose[Node](ctx, s, &drainNode{id, draining})
+}
+
+// SetPartition replaces the place of a partition, if that still has the version of
+// p. The result has the new version. The error can be ErrVersionConflict, a
+// *NotFoundError or an *InvalidError.
+func (s *Store) SetPartition(ctx context.Context, p Partition) (Partition, error) {
+	return propose[Partition](ctx, s, &setPartition{Partition{ID: p.ID, Replicas: p.Replicas}, p.Version})
+}
+
+// SetReplication changes how many replicas each partition should have. The error can
+// be an *InvalidError.
+func (s *Store) SetReplication(ctx context.Context, replicas int) (Cluster, error) {
+	if replicas < 1 || replicas > maxReplication {
+		return Cluster{}, &InvalidError{fmt.Sprintf("replication is 1 to %d, not %d", maxReplication, replicas)}
+	}
+	return propose[Cluster](ctx, s, &setReplication{uint32(replicas)})
+}
+
+// maxReplication is more than makes sense: each write waits for a majority.
+const maxReplication = 9

@@ -1,0 +1,123 @@
+package metadata
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"platform/internal/errcode"
+	"platform/internal/ids"
+	pb "platform/proto/metadata"
+)
+
+// refusal is a reason that callers may look for, with words for people.
+type refusal struct {
+	reason error
+	text   string
+}
+
+func (r *refusal) Error() string { return r.text }
+func (r *refusal) Unwrap() error { return r.reason }
+
+// Kinds of refusals. They are in stored records and travel between nodes: numbers
+// are only added.
+const (
+	refusalOther = iota // words only
+	refusalNotFound
+	refusalInvalid
+	refusalCoded
+	refusalReasons // and, from here, the place in reasons
+)
+
+// reasons are only added to, at the end.
+var reasons = []error{ErrNodeConflict, ErrNodeInUse, ErrNodeRemoved, ErrLastNode, ErrNodeHoldsData, ErrVersionConflict}
+
+func refusalToProto(err error) *pb.Refusal {
+	out := &pb.Refusal{Message: err.Error()}
+	if missing, ok := errors.AsType[*NotFoundError](err); ok {
+		out.Kind, out.Message = refusalNotFound, ""
+		out.Deployment, out.Service, out.Handler = string(missing.Deployment), missing.Service, missing.Handler
+		out.Node = missing.Node
+		return out
+	}
+	if _, ok := errors.AsType[*InvalidError](err); ok {
+		out.Kind = refusalInvalid
+		return out
+	}
+	if coded, ok := errors.AsType[*errcode.Error](err); ok {
+		out.Kind, out.Message = refusalCoded, coded.Message
+		out.Code, out.Status = string(coded.Code), uint32(coded.Status)
+		return out
+	}
+	if at := slices.IndexFunc(reasons, func(reason error) bool { return errors.Is(err, reason) }); at >= 0 {
+		out.Kind = refusalReasons + uint32(at)
+	}
+	return out
+}
+
+func refusalFromProto(r *pb.Refusal) error {
+	switch kind := r.GetKind(); {
+	case kind == refusalNotFound:
+		return &NotFoundError{
+			Deployment: ids.Deployment(r.GetDeployment()), Service: r.GetService(), Handler: r.GetHandler(), Node: r.GetNode(),
+		}
+	case kind == refusalInvalid:
+		return &InvalidError{r.GetMessage()}
+	case kind == refusalCoded:
+		return &errcode.Error{Code: errcode.Code(r.GetCode()), Message: r.GetMessage(), Status: int(r.GetStatus())}
+	case kind >= refusalReasons && kind < refusalReasons+uint32(len(reasons)):
+		return &refusal{reasons[kind-refusalReasons], r.GetMessage()}
+	}
+	return errors.New(r.GetMessage()) // of a newer server
+}
+
+// encodeOutcome writes what a command came to.
+func encodeOutcome(o outcome) ([]byte, error) {
+	out := &pb.Result{}
+	switch v := o.value.(type) {
+	case nil:
+	case Cluster:
+		out.Result = &pb.Result_Cluster{Cluster: clusterToProto(v)}
+	case Node:
+		out.Result = &pb.Result_Node{Node: nodeToProto(v)}
+	case Partition:
+		out.Result = &pb.Result_Partition{Partition: partitionToProto(v)}
+	case Registered:
+		out.Result = &pb.Result_Registered{Registered: &pb.Registered{Deployment: deploymentToProto(v.Deployment), Change: uint32(v.Change)}}
+	case *Deployment:
+		out.Result = &pb.Result_Deployment{Deployment: deploymentToProto(v)}
+	case *Service:
+		out.Result = &pb.Result_Service{Service: &pb.ServiceRevision{Service: serviceToProto(v), Deployment: string(v.Deployment)}}
+	default:
+		return nil, fmt.Errorf("encode result %T: unknown type", v)
+	}
+	if o.refusal != nil {
+		out.Result = &pb.Result_Refusal{Refusal: refusalToProto(o.refusal)}
+	}
+	return out.MarshalVT()
+}
+
+// decodeOutcome reads what encodeOutcome wrote. It keeps no part of data.
+func decodeOutcome(data []byte) (outcome, error) {
+	var in pb.Result
+	if err := in.UnmarshalVT(data); err != nil {
+		return outcome{}, fmt.Errorf("decode result: %w", err)
+	}
+	switch r := in.Result.(type) {
+	case *pb.Result_Refusal:
+		return outcome{refusal: refusalFromProto(r.Refusal)}, nil
+	case *pb.Result_Cluster:
+		return outcome{value: clusterFromProto(r.Cluster)}, nil
+	case *pb.Result_Node:
+		return outcome{value: nodeFromProto(r.Node)}, nil
+	case *pb.Result_Partition:
+		return outcome{value: partitionFromProto(r.Partition)}, nil
+	case *pb.Result_Registered:
+		return outcome{value: Registered{Deployment: deploymentFromProto(r.Registered.GetDeployment()), Change: Change(r.Registered.GetChange())}}, nil
+	case *pb.Result_Deployment:
+		return outcome{value: deploymentFromProto(r.Deployment)}, nil
+	case *pb.Result_Service:
+		return outcome{value: serviceFromProto(r.Service.GetService(), ids.Deployment(r.Service.GetDeployment()))}, nil
+	}
+	return outcome{}, nil
+}

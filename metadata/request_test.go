@@ -1,0 +1,118 @@
+package metadata
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/errcode"
+)
+
+// outcomes are the results there are, and every kind of refusal, by the names of
+// their golden files.
+func outcomes() map[string]outcome {
+	service := fullDeployment().Services[0]
+	return map[string]outcome{
+		"result_nothing":          {},
+		"result_cluster":          {value: fullCluster()},
+		"result_node":             {value: fullNode()},
+		"result_partition":        {value: fullPartition()},
+		"result_registered":       {value: Registered{fullDeployment(), Replaced}},
+		"result_deployment":       {value: fullFunction()},
+		"result_service":          {value: service},
+		"result_not_found":        {refusal: &NotFoundError{Deployment: "dp_1x", Service: "s", Handler: "h"}},
+		"result_node_not_found":   {refusal: &NotFoundError{Node: 9}},
+		"result_invalid":          {refusal: &InvalidError{"this makes no sense"}},
+		"result_coded":            {refusal: errcode.New(errcode.META0005, "reserved").WithStatus(400)},
+		"result_node_conflict":    refused(ErrNodeConflict, "a"),
+		"result_node_in_use":      refused(ErrNodeInUse, "b"),
+		"result_node_removed":     refused(ErrNodeRemoved, "c"),
+		"result_last_node":        refused(ErrLastNode, "d"),
+		"result_node_holds_data":  refused(ErrNodeHoldsData, "e"),
+		"result_version_conflict": refused(ErrVersionConflict, "f"),
+		"result_unknown_refusal":  {refusal: errors.New("of a newer server")},
+	}
+}
+
+func TestResultsAndRefusalsArriveAsThemselves(t *testing.T) {
+	for name, want := range outcomes() {
+		t.Run(name, func(t *testing.T) {
+			data, err := encodeOutcome(want)
+			require.NoError(t, err)
+			golden(t, name, data)
+			got, err := decodeOutcome(data)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		})
+	}
+	for _, reason := range reasons {
+		found := false
+		for _, o := range outcomes() {
+			found = found || errors.Is(o.refusal, reason)
+		}
+		require.True(t, found, "%v has no golden file", reason)
+	}
+	_, err := encodeOutcome(outcome{value: 1})
+	require.ErrorContains(t, err, "unknown type")
+	_, err = decodeOutcome([]byte{0xff})
+	require.Error(t, err)
+}
+
+func TestARequestThatComesTwiceGetsTheFirstAnswerAndHappensOnce(t *testing.T) {
+	m := newMemStore()
+	d := &Deployment{URI: "http://a/", Services: []*Service{{Name: "Greeter"}}}
+	_, err := m.RegisterDeployment(t.Context(), Registration{Deployment: d, Force: true})
+	require.NoError(t, err)
+	entry := func(cmd command) []byte {
+		data, err := encodeEntry(header{at: goldenTime, request: newRequestID()}, cmd)
+		require.NoError(t, err)
+		return data
+	}
+	remove := entry(&deleteDeployment{m.Schemas().Services["Greeter"].Deployment})
+	again := entry(&registerDeployment{Registration{Deployment: &Deployment{ID: "dp_1new", URI: "http://a/"}}})
+	for _, data := range [][]byte{remove, again, remove, again} {
+		o, err := m.Propose(t.Context(), data)
+		require.NoError(t, err)
+		require.NoError(t, o.refusal, "a deployment that is gone cannot be deleted again")
+		if registered, ok := o.value.(Registered); ok {
+			require.Equal(t, Created, registered.Change)
+		}
+	}
+	require.Len(t, m.Schemas().Deployments, 1)
+	_, changed := m.Watch()
+	_, err = m.Propose(t.Context(), again)
+	require.NoError(t, err)
+	select {
+	case <-changed:
+		t.Fatal("a repetition changed something")
+	default:
+	}
+}
+
+func TestOldRequestsAreForgotten(t *testing.T) {
+	m := newMemStore()
+	for i := range mostRequests + 50 {
+		_, err := m.DrainNode(t.Context(), uint32(i+1), true)
+		require.ErrorAs(t, err, new(*NotFoundError))
+	}
+	require.Len(t, m.view.requests.list, mostRequests)
+	require.EqualValues(t, 51, m.view.requests.list[0].index)
+
+	large := strings.Repeat("x", mostRequestBytes/20)
+	for i := range 100 {
+		_, err := m.RegisterNode(t.Context(), Node{Name: fmt.Sprint("n", i), AdminAddress: large})
+		require.NoError(t, err)
+	}
+	known := m.view.requests
+	require.Less(t, len(known.list), 25)
+	require.GreaterOrEqual(t, len(known.list), leastRequests)
+	sum := 0
+	for _, q := range known.list {
+		sum += len(q.result)
+	}
+	require.Equal(t, sum, known.bytes)
+	require.LessOrEqual(t, sum, mostRequestBytes)
+}

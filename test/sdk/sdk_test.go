@@ -47,6 +47,7 @@ var themes = []theme{
 	{name: "combinator-all", feature: "combinator-all", cases: allCases},
 	{name: "nested-combinators", feature: "nested-combinators", cases: nestedCases},
 	{name: "operator", cases: operatorCases},
+	{name: "state-update", cases: updateCases},
 	{name: "restart-from-prefix", protocol: 6, cases: prefixCases},
 }
 

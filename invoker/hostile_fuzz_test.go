@@ -1,0 +1,398 @@
+package invoker
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"platform/internal/ids"
+	"platform/invoker/endpoint"
+	"platform/invoker/protocol"
+	"platform/metadata"
+	"platform/partition/codec"
+	"platform/partition/journal"
+	"platform/partition/machine"
+	"platform/partition/machine/machinetest"
+)
+
+// hostile is an invocation whose endpoint sends what a fuzzer makes up. There is no
+// network, and the partition applies what is proposed only when told to, so that
+// everything but the session's clock happens in a fixed order.
+type hostile struct {
+	t       testing.TB
+	session *Session
+	machine *machine.Machine
+	tables  *machinetest.State
+	now     int64
+	id      ids.Invocation
+	schemas *metadata.Schemas
+	lines   []*line // of the attempts, in order
+
+	mu    sync.Mutex // guards queue: the clock proposes too
+	queue []proposal
+}
+
+// line is one attempt's stream.
+type line struct {
+	h       *hostile
+	a       *attempt
+	written []byte
+	ended   bool // the request
+	over    bool // nobody listens to the response
+}
+
+func (w *line) Write(chunks ...[]byte) {
+	if w.ended {
+		w.h.t.Errorf("something was written behind the end of the request: %x", chunks)
+	}
+	for _, c := range chunks {
+		w.written = append(w.written, c...)
+	}
+}
+
+func (w *line) CloseWrite() { w.ended = true }
+func (w *line) Finish()     { w.ended, w.over = true, true }
+func (w *line) Reset()      { w.ended, w.over = true, true }
+
+var hostileID = ids.NewInvocation(7, [16]byte{15: 1})
+
+// Kinds of a hostile invocation: a number chooses version, mode and target.
+const (
+	hostileVersions = 3
+	hostileModes    = 2 // bidirectional, request-response
+)
+
+var hostileTargets = []machine.Target{
+	greeter, counter("obj"),
+	{Service: "Counter", Key: "obj", Handler: "get", Type: machine.ObjectShared},
+	{Service: "Flow", Key: "wf", Handler: "run", Type: machine.WorkflowRun},
+	{Service: "Flow", Key: "wf", Handler: "peek", Type: machine.WorkflowShared},
+}
+
+func hostileKind(v protocol.Version, bidirectional bool, target int) uint8 {
+	mode := 0
+	if !bidirectional {
+		mode = 1
+	}
+	return uint8(int(v-protocol.V5) + hostileVersions*(mode+hostileModes*target))
+}
+
+// newHostile starts an invocation of a kind.
+func newHostile(t testing.TB, kind uint8) *hostile {
+	n := int(kind) % (hostileVersions * hostileModes * len(hostileTargets))
+	h := &hostile{
+		t: t, machine: machine.New(machine.Shards{Self: 0, Count: 1}), tables: machinetest.NewStrict(), now: 1_700_000_000_000, id: hostileID,
+		schemas: testSchemas("http://127.0.0.1:1/"),
+	}
+	d := h.schemas.Deployments[testDeployment]
+	d.MaxProtocol = int32(protocol.V5) + int32(n%hostileVersions)
+	d.Bidirectional = n/hostileVersions%hostileModes == 0
+	cfg := DefaultConfig()
+	cfg.EnableV7 = true
+	cfg.MessageSizeLimit, cfg.MessageSizeWarning, cfg.ConcurrentInvocations = 16<<10, 0, 0
+	cfg.Defaults.Retry.InitialInterval, cfg.Defaults.Retry.MaxInterval = time.Hour, time.Hour // until hastened
+	random := uint64(0)
+	cfg.Random = func() uint64 { random++; return random }
+	iv := New(cfg, h, slog.New(slog.DiscardHandler))
+	iv.open = func(r endpoint.Receiver) stream {
+		w := &line{h: h, a: r.(*attempt)}
+		h.lines = append(h.lines, w)
+		return w
+	}
+	h.session = iv.Open(h)
+	h.apply(proposal{c: &machine.Lead{Epoch: 1, Node: "n"}})
+	h.apply(proposal{c: &machine.Invoke{
+		ID: h.id, Target: hostileTargets[n/hostileVersions/hostileModes], Input: journal.NewInput(nil, []byte(`"hi"`)),
+		Retention: machine.Retention{Completion: 3_600_000, Journal: 3_600_000},
+	}})
+	return h
+}
+
+func (h *hostile) Schemas() *metadata.Schemas { return h.schemas }
+
+func (h *hostile) Propose(p *machine.Progress, done func(machine.Outcome, error)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.queue = append(h.queue, proposal{p, done})
+}
+
+func (h *hostile) Load(id ids.Invocation, attempt uint64, _ int) (*Replay, error) {
+	inv, err := h.tables.Invocation(id)
+	if err != nil {
+		return nil, err
+	}
+	if inv == nil || inv.Status != machine.Invoked || inv.Attempt != attempt {
+		return nil, ErrGone
+	}
+	r := &Replay{Invocation: inv}
+	for i := range inv.Length {
+		e, err := h.tables.Entry(id, i)
+		if err != nil {
+			return nil, err
+		}
+		r.Entries = append(r.Entries, e)
+	}
+	r.State, r.Partial, err = h.State(inv.Target.Object(), 0)
+	return r, err
+}
+
+func (h *hostile) State(o machine.Object, _ int) (entries []machine.StateEntry, partial bool, err error) {
+	for e, err := range h.tables.Values(o) {
+		if err != nil {
+			return nil, false, err
+		}
+		entries = append(entries, e)
+	}
+	return entries, false, nil
+}
+
+// pump applies what has been proposed, which may lead to more.
+func (h *hostile) pump() {
+	for {
+		h.mu.Lock()
+		queue := h.queue
+		h.queue = nil
+		h.mu.Unlock()
+		if len(queue) == 0 {
+			return
+		}
+		for _, p := range queue {
+			h.apply(p)
+		}
+	}
+}
+
+// apply takes a proposal the way of the log: encoded, decoded, applied.
+func (h *hostile) apply(p proposal) {
+	encoded, err := codec.EncodeCommand(p.c)
+	if err != nil {
+		h.t.Fatalf("encode %T: %v", p.c, err)
+	}
+	header, decoded, err := codec.Decode(codec.Seal(1, h.now, [][]byte{encoded}))
+	if err != nil {
+		h.t.Fatalf("decode %T: %v", p.c, err)
+	}
+	outcome, effects, err := h.machine.Apply(h.tables, header, decoded[0], nil)
+	if err != nil {
+		h.t.Fatalf("apply %+v: %v", p.c, err)
+	}
+	if outcome.Code == machine.Invalid {
+		h.t.Fatalf("the attempt let pass what the machine refuses: %+v", p.c)
+	}
+	h.check()
+	for _, e := range effects {
+		switch e := e.(type) {
+		case *machine.Run:
+			if e.Invocation.ID == h.id {
+				h.session.Run(e)
+			}
+		case *machine.Notify:
+			h.session.Notify(e)
+		case *machine.Abort:
+			h.session.Abort(e)
+		}
+	}
+	if p.done != nil {
+		p.done(outcome, nil)
+	}
+}
+
+// confused are the complaints about tables whose cause is a handler that uses a
+// completion id again, or answers what it did not ask. It confuses its own journal,
+// which nobody else depends on, so that the server lets it.
+var confused = []string{
+	"two commands have the completion id", "nobody asked for", "the number of pending sleeps", "waits twice", "has its answer",
+}
+
+// check looks at the tables.
+func (h *hostile) check() {
+	found := append(h.tables.Broken(machinetest.Names{h.id: "self"}), h.tables.Faults()...)
+	if len(found) > 0 && h.confusing() {
+		found = slices.DeleteFunc(found, func(s string) bool {
+			return slices.ContainsFunc(confused, func(of string) bool { return strings.Contains(s, of) })
+		})
+	}
+	if len(found) > 0 {
+		h.t.Fatalf("tables: %s", strings.Join(found, "\n"))
+	}
+}
+
+// confusing reports whether the handler has made that mistake.
+func (h *hostile) confusing() bool {
+	inv, err := h.tables.Invocation(h.id)
+	if err != nil || inv == nil {
+		return false
+	}
+	asked := map[uint32]bool{}
+	for i := range inv.Length {
+		e := h.entry(i)
+		if e.Type == journal.RunCompletion {
+			if n, err := journal.ParseNotification(e.Payload); err == nil && !asked[n.ID.Index] {
+				return true
+			}
+		}
+		for _, id := range journal.CompletionsOf(e) {
+			if asked[id] {
+				return true
+			}
+			asked[id] = true
+		}
+	}
+	return false
+}
+
+// elapse lets an hour pass, and everything with it that is due.
+func (h *hostile) elapse() {
+	h.now += 3_600_000
+	var due []machine.Timer
+	for _, timer := range h.tables.Timers() {
+		if timer.At <= h.now && timer.Kind == machine.TimerSleep {
+			due = append(due, timer)
+		}
+	}
+	h.apply(proposal{c: &machine.FireTimers{Timers: due}})
+}
+
+// running is the line of the attempt that is open; nil if there is none.
+func (h *hostile) running() *line {
+	if len(h.lines) == 0 {
+		return nil
+	}
+	if w := h.lines[len(h.lines)-1]; !w.over {
+		return w
+	}
+	return nil
+}
+
+// settle answers proposals until the task rests: it runs, waits for its next
+// attempt, or is gone.
+func (h *hostile) settle() {
+	for deadline := time.Now().Add(5 * time.Second); ; runtime.Gosched() {
+		h.pump()
+		t := h.session.task(h.id)
+		if t == nil {
+			return
+		}
+		t.mu.Lock()
+		rests := t.phase != settling && t.pending == 0
+		t.mu.Unlock()
+		if rests {
+			return
+		}
+		if time.Now().After(deadline) {
+			h.t.Fatalf("the attempt neither ended nor waits for its endpoint")
+		}
+	}
+}
+
+// again begins the next attempt if one is due, and returns the one that runs.
+func (h *hostile) again() *line {
+	h.settle()
+	if t := h.session.task(h.id); t != nil && h.running() == nil {
+		h.session.Hasten(&machine.Hasten{ID: h.id, Attempt: t.number})
+	}
+	w := h.running()
+	if w == nil {
+		return nil
+	}
+	if w.a.plan == nil {
+		if w.a.Begin() == nil {
+			h.t.Fatalf("no attempt was made")
+		}
+	}
+	return w
+}
+
+// respond is the head of an ordinary response.
+func (w *line) respond() {
+	w.a.Response(endpoint.Head{Status: 200, Header: http.Header{"Content-Type": {w.a.plan.version.ContentType()}}})
+}
+
+// send hands over bytes, which belong to the caller again afterwards.
+func (w *line) send(p []byte) {
+	p = bytes.Clone(p)
+	w.a.Data(p)
+	for i := range p {
+		p[i] = 0xa5
+	}
+}
+
+// finish ends the response and checks that the attempt has come to an end.
+func (w *line) finish(err error) {
+	if !w.over {
+		w.a.End(err)
+	}
+	w.h.settle()
+	if w.h.running() == w {
+		w.h.t.Fatalf("the attempt goes on behind the end of the response")
+	}
+}
+
+// close checks what the endpoint was sent, and ends the session.
+func (h *hostile) close() {
+	for i, w := range h.lines {
+		if w.a.plan != nil {
+			w.checkWritten(i)
+		}
+	}
+	h.session.Close()
+	h.session.iv.Close()
+}
+
+// checkWritten: the endpoint gets a start, the journal as it was, and then all
+// notifications in order, up to some point.
+func (w *line) checkWritten(i int) {
+	d := protocol.Decoder{}
+	d.Feed(w.written)
+	var start protocol.Message
+	next, known := uint32(0), 0
+	for n := 0; ; n++ {
+		m, ok, _ := d.Next()
+		switch {
+		case !ok && d.Partial():
+			w.h.t.Fatalf("attempt %d: part of a message was written: %x", i, w.written)
+		case !ok:
+			return
+		case n == 0:
+			if start = m; m.Type != protocol.Start {
+				w.h.t.Fatalf("attempt %d begins with %s", i, protocol.Name(m.Type))
+			}
+			known = knownOf(start.Payload)
+			continue
+		}
+		e := w.h.entry(next)
+		for n > known && e.Type.IsCommand() {
+			next++
+			e = w.h.entry(next)
+		}
+		next++
+		acked := m.Type == protocol.ProposeRunCompletionAck && n > known && e.Type == journal.RunCompletion
+		if !acked && (m.Type != e.Type || !bytes.Equal(m.Payload, e.Payload)) {
+			w.h.t.Fatalf("attempt %d, message %d: %s %x where %s %x follows", i, n, protocol.Name(m.Type), m.Payload, e.Type, e.Payload)
+		}
+	}
+}
+
+func knownOf(start []byte) int {
+	n, _ := binary.Uvarint(start[2+24+2+38+1:])
+	return int(n)
+}
+
+func (h *hostile) entry(i uint32) journal.Entry {
+	e, err := h.tables.Entry(h.id, i)
+	if err != nil {
+		h.t.Fatal(fmt.Errorf("the endpoint was told more than the journal holds: %w", err))
+	}
+	return e
+}
+
+// concat joins texts of messages in hex.
+func concat(t testing.TB, messages ...string) []byte { return unhex(t, strings.Join(messages, "")) }

@@ -235,7 +235,17 @@ func (t *Transport) distance(addr raft.ServerAddress) int {
 // dial prepares a connection. The name in addr is resolved at each attempt,
 // because the passthrough resolver leaves it to the dialer.
 func (t *Transport) dial(addr raft.ServerAddress) (*grpc.ClientConn, error) {
-	opts := []grpc.DialOption{
+	conn, err := grpc.NewClient("passthrough:///"+string(addr), append(DialOptions(), t.cfg.DialOptions...)...)
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", addr, err)
+	}
+	return conn, nil
+}
+
+// DialOptions are how nodes connect to each other: back-off, keepalive, and a codec
+// for messages generated with vtprotobuf. What is missing is transport security.
+func DialOptions() []grpc.DialOption {
+	return []grpc.DialOption{
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: 2 * time.Second,
@@ -243,11 +253,6 @@ func (t *Transport) dial(addr raft.ServerAddress) (*grpc.ClientConn, error) {
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.CallContentSubtype(wireCodecName), grpc.MaxCallRecvMsgSize(maxMessageBytes)),
 	}
-	conn, err := grpc.NewClient("passthrough:///"+string(addr), append(opts, t.cfg.DialOptions...)...)
-	if err != nil {
-		return nil, fmt.Errorf("dial %s: %w", addr, err)
-	}
-	return conn, nil
 }
 
 // greet checks the first message of a peer.

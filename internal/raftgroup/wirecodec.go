@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// wireCodecName is the content subtype of Raft calls. A name of its own leaves the
-// codec of other services in the process alone.
+// wireCodecName is the content subtype of calls between nodes. A name of its own
+// leaves the codec of other services in the process alone.
 const wireCodecName = "raft-vt"
 
 func init() { encoding.RegisterCodecV2(wireCodec{}) }
@@ -28,7 +28,7 @@ func (wireCodec) Name() string { return wireCodecName }
 func (wireCodec) Marshal(v any) (mem.BufferSlice, error) {
 	m, ok := v.(wireMessage)
 	if !ok {
-		return nil, fmt.Errorf("encode %T: not a raft transport message", v)
+		return nil, fmt.Errorf("encode %T: not a message of vtprotobuf", v)
 	}
 	size := m.SizeVT()
 	if mem.IsBelowBufferPoolingThreshold(size) {
@@ -51,7 +51,7 @@ func (wireCodec) Marshal(v any) (mem.BufferSlice, error) {
 func (wireCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	m, ok := v.(wireMessage)
 	if !ok {
-		return fmt.Errorf("decode %T: not a raft transport message", v)
+		return fmt.Errorf("decode %T: not a message of vtprotobuf", v)
 	}
 	return m.UnmarshalVTUnsafe(data.Materialize())
 }

@@ -109,6 +109,7 @@ func (l *leadership) serve(ctx context.Context, g *errgroup.Group) error {
 	g.Go(func() error { return l.timers.Run(ctx) })
 	g.Go(func() error { return l.outbox.Run(ctx) })
 	l.p.ready.announce(l)
+	l.p.changed.give()
 	l.log.Debug("leading partition")
 	return l.resume(ctx)
 }
@@ -138,6 +139,7 @@ func (p *Partition) leave(l *leadership) {
 	p.pending.CompareAndSwap(l, nil)
 	p.lead.CompareAndSwap(l, nil)
 	p.ready.withdraw()
+	p.changed.give()
 	l.waiters.close(errDeposed)
 	l.session.Close()
 	l.log.Debug("no longer leading partition")

@@ -57,6 +57,7 @@ type Partition struct {
 	pending  atomic.Pointer[leadership] // announced or about to be
 	lead     atomic.Pointer[leadership] // announced and applied
 	ready    *gate
+	changed  *notice                  // of who leads
 	batch    raftgroup.ProposerConfig // limits of a log entry
 	commands atomic.Uint64            // applied since the start
 }
@@ -68,8 +69,8 @@ func GroupID(partition uint32) uint32 { return partition + 1 }
 func Open(cfg Config) (*Partition, error) {
 	p := &Partition{
 		id: cfg.ID, node: cfg.Node, count: cfg.Count, tables: cfg.Tables, invoker: cfg.Invoker, deliver: cfg.Deliver,
-		log:    cfg.Log.With("partition_id", cfg.ID),
-		ready:  newGate(),
+		log:   cfg.Log.With("partition_id", cfg.ID),
+		ready: newGate(), changed: newNotice(),
 		opened: make(chan struct{}),
 		batch:  raftgroup.ProposerConfig{MaxBatchCommands: cfg.MaxBatchCommands, MaxBatchBytes: cfg.MaxBatchBytes},
 	}
@@ -78,18 +79,19 @@ func Open(cfg Config) (*Partition, error) {
 		machine: machine.New(machine.Shards{Self: cfg.ID, Count: cfg.Count}),
 	}
 	group, err := raftgroup.Open(raftgroup.Config{
-		ID:           GroupID(cfg.ID),
-		Name:         fmt.Sprintf("partition-%d", cfg.ID),
-		LocalID:      cfg.LocalID,
-		Storage:      cfg.Storage,
-		Transport:    cfg.Transport,
-		StateMachine: fsm,
-		Profile:      cfg.Profile,
-		Voters:       cfg.Voters,
-		Lead:         p.runLeader,
-		OnFailed:     cfg.OnFailed,
-		Watchdog:     cfg.Watchdog,
-		Logger:       cfg.Log,
+		ID:             GroupID(cfg.ID),
+		Name:           fmt.Sprintf("partition-%d", cfg.ID),
+		LocalID:        cfg.LocalID,
+		Storage:        cfg.Storage,
+		Transport:      cfg.Transport,
+		StateMachine:   fsm,
+		Profile:        cfg.Profile,
+		Voters:         cfg.Voters,
+		Lead:           p.runLeader,
+		OnLeaderChange: func(raftgroup.Leader) { p.changed.give() },
+		OnFailed:       cfg.OnFailed,
+		Watchdog:       cfg.Watchdog,
+		Logger:         cfg.Log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open partition %d: %w", cfg.ID, err)
@@ -107,6 +109,14 @@ func (p *Partition) Leading() bool { return p.lead.Load() != nil }
 
 // WaitLeading returns once this replica leads and serves.
 func (p *Partition) WaitLeading(ctx context.Context) error { return p.ready.wait(ctx) }
+
+// Leader is who leads the partition as far as this replica knows, which may be
+// outdated; the zero Leader if it knows nobody.
+func (p *Partition) Leader() raftgroup.Leader { return p.group.Leader() }
+
+// Changed returns a channel that is closed at the next change of what Leading or
+// Leader say. To miss none, ask for it before asking them.
+func (p *Partition) Changed() <-chan struct{} { return p.changed.next() }
 
 // Commands is how many log commands were applied since the start.
 func (p *Partition) Commands() uint64 { return p.commands.Load() }

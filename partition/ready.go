@@ -44,3 +44,25 @@ func (g *gate) wait(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 }
+
+// notice tells any number of waiters that something changed.
+type notice struct {
+	mu sync.Mutex // covers c
+	c  chan struct{}
+}
+
+func newNotice() *notice { return &notice{c: make(chan struct{})} }
+
+// next is closed by the next give.
+func (n *notice) next() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.c
+}
+
+func (n *notice) give() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	close(n.c)
+	n.c = make(chan struct{})
+}

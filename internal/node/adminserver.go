@@ -36,7 +36,7 @@ func (n *Node) adminHandler() http.Handler {
 	find.EnableV7 = n.cfg.EnableProtocolV7
 	find.AdditionalHeaders = n.cfg.Worker.Invoker.AdditionalRequestHeaders
 	api := admin.New(settings, n.metadata, discovery.New(n.invoker.Client(), find), invocations{
-		&catalog{n.router, n.invoker},
+		&catalog{n.router},
 		&operator{n.router, n.metadata.Schemas, protocol.ServerRange(n.cfg.EnableProtocolV7)},
 	}).Handler()
 	return withProfiles(api)

@@ -2,22 +2,22 @@ package node
 
 import (
 	"platform/admin"
+	"platform/partition"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
 
 // awaited is what an invocation waits for: as stored with a suspended one, or as a
 // running handler says.
-func (c *catalog) awaited(inv *machine.Invocation) *admin.Await {
-	if inv.Status == machine.Suspended {
-		return describeAwait(inv.Await)
+func awaited(r partition.Record) *admin.Await {
+	if r.Status == machine.Suspended {
+		return describeAwait(r.Await)
 	}
-	attempts, known := c.invoker.Status(inv.ID)
-	if !known || inv.Status != machine.Invoked || attempts.Awaiting == nil {
+	if r.Attempts == nil || r.Attempts.Awaiting == nil {
 		return nil
 	}
-	await := describeAwait(attempts.Awaiting.On)
-	await.Executing = attempts.Awaiting.Executing
+	await := describeAwait(r.Attempts.Awaiting.On)
+	await.Executing = r.Attempts.Awaiting.Executing
 	return await
 }
 

@@ -12,17 +12,13 @@ import (
 
 	"platform/admin"
 	"platform/internal/ids"
-	"platform/invoker"
 	"platform/partition"
 	"platform/partition/machine"
 )
 
 // catalog finds invocations on all partitions for the admin API. A listing reads
 // every record; the page is kept small while reading.
-type catalog struct {
-	router  *router
-	invoker *invoker.Invoker
-}
+type catalog struct{ router *router }
 
 // List is part of admin.Invocations.
 func (c *catalog) List(ctx context.Context, q admin.Query) (admin.Page, error) {
@@ -37,33 +33,33 @@ func (c *catalog) List(ctx context.Context, q admin.Query) (admin.Page, error) {
 	page := &listing{query: q, order: order, after: after}
 	awaitLeaders(ctx, c.router.partitions...)
 	for _, p := range c.router.partitions {
-		for inv, err := range p.Records(ctx, needsCompleted(q.Statuses)) {
+		for r, err := range p.Records(ctx, needsCompleted(q.Statuses)) {
 			if err != nil {
 				return admin.Page{}, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), err)
 			}
 			if ctx.Err() != nil {
 				return admin.Page{}, context.Cause(ctx)
 			}
-			if inv.Target.Type != machine.StateUpdate {
-				page.consider(inv, c.status(inv))
+			if r.Target.Type != machine.StateUpdate {
+				page.consider(r)
 			}
 		}
 	}
-	return page.result(c), nil
+	return page.result(), nil
 }
 
 // Get is part of admin.Invocations.
 func (c *catalog) Get(ctx context.Context, id ids.Invocation, withJournal bool) (*admin.Invocation, error) {
 	p := c.router.owner(id)
 	awaitLeaders(ctx, p)
-	inv, entries, err := p.Inspect(ctx, id, withJournal)
-	if errors.Is(err, partition.ErrNotFound) || inv != nil && inv.Target.Type == machine.StateUpdate {
+	r, entries, err := p.Inspect(ctx, id, withJournal)
+	if errors.Is(err, partition.ErrNotFound) || err == nil && r.Target.Type == machine.StateUpdate {
 		return nil, admin.ErrNotFound
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), err)
 	}
-	out := c.describe(inv)
+	out := describe(r)
 	if withJournal {
 		out.Journal = describeJournal(entries)
 	}
@@ -74,11 +70,11 @@ func (c *catalog) Get(ctx context.Context, id ids.Invocation, withJournal bool) 
 func (c *catalog) InUse(ctx context.Context, id ids.Deployment) (count int, err error) {
 	awaitLeaders(ctx, c.router.partitions...)
 	for _, p := range c.router.partitions {
-		for inv, err := range p.Records(ctx, false) {
+		for r, err := range p.Records(ctx, false) {
 			if err != nil {
 				return 0, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), err)
 			}
-			if c.deployment(inv) == id {
+			if deploymentOf(r) == id {
 				count++
 			}
 		}
@@ -86,14 +82,14 @@ func (c *catalog) InUse(ctx context.Context, id ids.Deployment) (count int, err 
 	return count, nil
 }
 
-// deployment is what an unfinished invocation runs on: the one that it is pinned to,
+// deploymentOf is what an unfinished invocation runs on: the one that it is pinned to,
 // which it is not before its first step is stored, or that of the attempt under way.
-func (c *catalog) deployment(inv *machine.Invocation) ids.Deployment {
-	if inv.Pin.Deployment != "" {
-		return inv.Pin.Deployment
+func deploymentOf(r partition.Record) ids.Deployment {
+	if r.Pin.Deployment != "" {
+		return r.Pin.Deployment
 	}
-	if attempts, known := c.invoker.Status(inv.ID); known && attempts.InFlight {
-		return attempts.Deployment
+	if r.Attempts != nil && r.Attempts.InFlight {
+		return r.Attempts.Deployment
 	}
 	return ""
 }
@@ -155,15 +151,15 @@ type listing struct {
 	query admin.Query
 	order func(a, b place) int
 	after *place
-	found []*machine.Invocation // sorted when full
+	found []partition.Record // sorted when full
 }
 
-func (l *listing) consider(inv *machine.Invocation, status admin.Status) {
-	at := place{inv.CreatedAt, inv.ID}
-	if l.after != nil && l.order(at, *l.after) <= 0 || !matches(&l.query, inv, status) {
+func (l *listing) consider(r partition.Record) {
+	at := place{r.CreatedAt, r.ID}
+	if l.after != nil && l.order(at, *l.after) <= 0 || !matches(&l.query, r) {
 		return
 	}
-	l.found = append(l.found, inv)
+	l.found = append(l.found, r)
 	if len(l.found) >= 2*(l.query.Limit+1) {
 		l.trim()
 	}
@@ -171,7 +167,7 @@ func (l *listing) consider(inv *machine.Invocation, status admin.Status) {
 
 // trim keeps what may be on the page.
 func (l *listing) trim() {
-	slices.SortFunc(l.found, func(a, b *machine.Invocation) int {
+	slices.SortFunc(l.found, func(a, b partition.Record) int {
 		return l.order(place{a.CreatedAt, a.ID}, place{b.CreatedAt, b.ID})
 	})
 	if most := l.query.Limit + 1; len(l.found) > most {
@@ -180,7 +176,7 @@ func (l *listing) trim() {
 	}
 }
 
-func (l *listing) result(c *catalog) admin.Page {
+func (l *listing) result() admin.Page {
 	l.trim()
 	var page admin.Page
 	if len(l.found) > l.query.Limit {
@@ -188,16 +184,16 @@ func (l *listing) result(c *catalog) admin.Page {
 		last := l.found[len(l.found)-1]
 		page.Next = place{last.CreatedAt, last.ID}.String()
 	}
-	for _, inv := range l.found {
-		page.Invocations = append(page.Invocations, c.describe(inv))
+	for _, r := range l.found {
+		page.Invocations = append(page.Invocations, describe(r))
 	}
 	return page
 }
 
-func matches(q *admin.Query, inv *machine.Invocation, status admin.Status) bool {
-	t := &inv.Target
-	return among(q.Statuses, status) && among(q.Services, t.Service) && among(q.Handlers, t.Handler) &&
-		among(q.Keys, t.Key) && among(q.Deployments, inv.Pin.Deployment)
+func matches(q *admin.Query, r partition.Record) bool {
+	t := &r.Target
+	return among(q.Statuses, statusOf(r)) && among(q.Services, t.Service) && among(q.Handlers, t.Handler) &&
+		among(q.Keys, t.Key) && among(q.Deployments, r.Pin.Deployment)
 }
 
 // among reports whether v is one of list; an empty list admits everything.

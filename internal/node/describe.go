@@ -7,14 +7,15 @@ import (
 
 	"platform/admin"
 	"platform/internal/ids"
+	"platform/partition"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
 
-// status is where an invocation stands in the words of users: what is stored,
+// statusOf is where an invocation stands in the words of users: what is stored,
 // refined by what its leader knows of its attempts.
-func (c *catalog) status(inv *machine.Invocation) admin.Status {
-	switch inv.Status {
+func statusOf(r partition.Record) admin.Status {
+	switch r.Status {
 	case machine.Scheduled:
 		return admin.StatusScheduled
 	case machine.Inboxed:
@@ -26,19 +27,18 @@ func (c *catalog) status(inv *machine.Invocation) admin.Status {
 	case machine.Completed:
 		return admin.StatusCompleted
 	}
-	attempts, known := c.invoker.Status(inv.ID)
 	switch {
-	case known && attempts.InFlight:
+	case r.Attempts != nil && r.Attempts.InFlight:
 		return admin.StatusRunning
-	case known && attempts.RetryCount > 0:
+	case r.Attempts != nil && r.Attempts.RetryCount > 0:
 		return admin.StatusBackingOff
 	}
 	return admin.StatusReady
 }
 
 // describe is what users see of an invocation.
-func (c *catalog) describe(inv *machine.Invocation) *admin.Invocation {
-	t := &inv.Target
+func describe(r partition.Record) *admin.Invocation {
+	inv, t := r.Invocation, &r.Target
 	out := &admin.Invocation{
 		ID:                    inv.ID.String(),
 		Target:                t.String(),
@@ -46,7 +46,7 @@ func (c *catalog) describe(inv *machine.Invocation) *admin.Invocation {
 		TargetServiceKey:      t.Key,
 		TargetHandlerName:     t.Handler,
 		TargetServiceType:     serviceType(t.Type),
-		Status:                c.status(inv),
+		Status:                statusOf(r),
 		CreatedAt:             admin.Timestamp(inv.CreatedAt),
 		ModifiedAt:            admin.Timestamp(inv.ModifiedAt),
 		ScheduledStartAt:      admin.Timestamp(inv.StartAt),
@@ -68,16 +68,16 @@ func (c *catalog) describe(inv *machine.Invocation) *admin.Invocation {
 			out.CompletionResult, out.CompletionFailure = "failure", failureText(f.Code, f.Message, "", f.Metadata)
 		}
 	}
-	out.AwaitingOn = c.awaited(inv)
-	c.describeAttempts(inv, out)
+	out.AwaitingOn = awaited(r)
+	describeAttempts(r, out)
 	return out
 }
 
 // describeAttempts adds how the attempts fared: the leader knows of running ones,
 // the record of the last one of a paused invocation.
-func (c *catalog) describeAttempts(inv *machine.Invocation, out *admin.Invocation) {
-	failure := inv.Failure
-	if attempts, known := c.invoker.Status(inv.ID); known && inv.Status == machine.Invoked {
+func describeAttempts(r partition.Record, out *admin.Invocation) {
+	failure := r.Failure
+	if attempts := r.Attempts; attempts != nil {
 		out.RetryCount = uint64(attempts.RetryCount)
 		out.LastAttemptServer = attempts.Server
 		if !attempts.NextRetryAt.IsZero() {

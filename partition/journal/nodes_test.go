@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"platform/partition/journal"
 )
@@ -15,6 +16,15 @@ func TestFuturesOfTooManyNodesAreRefused(t *testing.T) {
 	_, err := journal.ParseFuture(append(leaf, bytes.Repeat(empty, journal.MaxNodes-1)...))
 	require.NoError(t, err)
 	_, err = journal.ParseFuture(append(leaf, bytes.Repeat(empty, journal.MaxNodes)...))
+	require.ErrorIs(t, err, journal.ErrPayload)
+}
+
+func TestNodesOfASuspensionAreCountedTogether(t *testing.T) {
+	half := append([]byte{0x08, 1}, bytes.Repeat([]byte{0x22, 0}, journal.MaxNodes/2)...)
+	field := protowire.AppendBytes(protowire.AppendTag(nil, 4, protowire.BytesType), half)
+	_, err := journal.ParseSuspension(field, 7)
+	require.NoError(t, err)
+	_, err = journal.ParseSuspension(append(field, field...), 7)
 	require.ErrorIs(t, err, journal.ErrPayload)
 }
 

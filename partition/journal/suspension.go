@@ -23,11 +23,11 @@ var ErrTooDeep = errors.New("awaited futures nested too deeply")
 // It is written by hand, and not with the generated code, because that recurses
 // as deep as the bytes say: a message below the size limit could exhaust the stack.
 func ParseSuspension(payload []byte, protocol uint8) (*Future, error) {
-	f := &Future{Combinator: CombineFirstCompleted}
+	f, nodes := &Future{Combinator: CombineFirstCompleted}, 0
 	err := eachField(payload, func(num protowire.Number, typ protowire.Type, v value) error {
 		switch {
 		case protocol >= 7 && num == 4:
-			return f.parse(v.bytes, 1, new(int))
+			return f.parse(v.bytes, 1, &nodes) // the field may come several times
 		case protocol < 7:
 			return f.parseLeaf(num, typ, v)
 		}

@@ -1,0 +1,70 @@
+package journal
+
+import "testing"
+
+// FuzzFuture: what a suspending handler may wait for is within the bounds, and what
+// is left of it when some of it has come is over exactly when all of it would be.
+func FuzzFuture(f *testing.F) {
+	for _, seed := range []string{
+		"\x0a\x01\x02\x12\x01\x01", "\x22\x08\x0a\x01\x02\x12\x01\x01\x28\x01", "\x22\x0c\x12\x01\x01\x22\x05\x0a\x01\x02\x28\x01\x28\x01",
+		"\x1a\x01n\x08\x05", "\x22\x02\x28\x09", "\x22\x00\x22\x00", "\x22\x10\x22\x06\x0a\x02\x01\x02\x28\x02\x22\x04\x10\x11\x28\x03\x28\x04",
+	} {
+		for _, have := range []uint64{0, 0x05, 0xe4e4} {
+			f.Add([]byte(seed), uint8(6), have, have<<4)
+			f.Add([]byte(seed), uint8(7), have, have<<4)
+		}
+	}
+	f.Fuzz(func(t *testing.T, payload []byte, version uint8, first, then uint64) {
+		await, err := ParseSuspension(payload, 5+version%3)
+		if err != nil {
+			return
+		}
+		if await.Empty() || await.Depth() > MaxDepth || nodes(await) > MaxNodes {
+			t.Fatalf("%d levels, %d nodes", await.Depth(), nodes(await))
+		}
+		before, after := standing(first, 0), standing(first, then)
+		if await.Certain(before) && !await.Over(before) {
+			t.Fatal("certain, but not over")
+		}
+		if await.Over(before) {
+			return
+		}
+		rest := await.Prune(before)
+		if rest.Empty() || rest.Over(before) {
+			t.Fatalf("nothing is left of %+v: %+v", await, rest)
+		}
+		for id := range rest.Leaves() {
+			if before(id) != Pending {
+				t.Fatalf("%v is still waited for", id)
+			}
+		}
+		if whole, left := await.Over(after), rest.Over(after); whole && !left {
+			t.Fatalf("%+v would wake, %+v does not", await, rest)
+		}
+	})
+}
+
+// standing tells how notifications stand, by two bits of first for each, or if those
+// are zero of then.
+func standing(first, then uint64) func(NotificationID) Settled {
+	return func(id NotificationID) Settled {
+		at := (id.Index*7 + uint32(len(id.Name))) % 32 * 2
+		if id.Signal {
+			at = (at + 16) % 64
+		}
+		for _, bits := range []uint64{first, then} {
+			if s := bits >> at & 3; s != 0 {
+				return [...]Settled{Pending, Succeeded, Failed, Either}[s]
+			}
+		}
+		return Pending
+	}
+}
+
+func nodes(f *Future) int {
+	n := 1
+	for i := range f.Nested {
+		n += nodes(&f.Nested[i])
+	}
+	return n
+}

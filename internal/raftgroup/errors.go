@@ -35,6 +35,9 @@ var (
 	// ErrStateBehindSnapshot says that the state misses entries that the log no
 	// longer has. The state must be restored from another replica.
 	ErrStateBehindSnapshot = errors.New("state is behind the snapshot, restore needed")
+	// ErrLeaving says that removing the replica's data was begun and has to be
+	// finished first: LogDB.BeginDestroy.
+	ErrLeaving = errors.New("data of the replica is being removed")
 	// ErrCorrupt says that a checksum on disk or on the wire did not match.
 	ErrCorrupt = errors.New("checksum mismatch")
 )

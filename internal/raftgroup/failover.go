@@ -85,7 +85,8 @@ func (g *Group) leaderAt(addr raft.ServerAddress) bool {
 // survivor was faster. Each survivor waits a little longer than the one before it,
 // but no longer once it has refused that one its vote: then its own log is better.
 func (g *Group) succeed(addr raft.ServerAddress) {
-	rank, ok := g.successionRank(addr)
+	_, dead := g.current().raft.LeaderWithID()
+	rank, ok := g.successionRank(dead)
 	if !ok {
 		return
 	}
@@ -110,10 +111,10 @@ func (g *Group) succeed(addr raft.ServerAddress) {
 
 // successionRank is the local replica's place among the surviving voters. The
 // order is rotated by group, so that one survivor does not inherit all groups.
-func (g *Group) successionRank(dead raft.ServerAddress) (int, bool) {
+func (g *Group) successionRank(dead raft.ServerID) (int, bool) {
 	var ids []raft.ServerID
 	for _, s := range g.Servers() {
-		if s.Suffrage == raft.Voter && s.Address != dead {
+		if s.Suffrage == raft.Voter && s.ID != dead {
 			ids = append(ids, s.ID)
 		}
 	}

@@ -22,12 +22,13 @@ type Group struct {
 	port       *port
 	leadership *leadership
 
-	cancel     context.CancelFunc // ends Lead and the helpers
-	wg         sync.WaitGroup     // of the goroutines below
-	leaderWake chan struct{}
-	rebuilds   chan string   // reasons to rebuild the Raft instance
-	done       chan struct{} // closed when the group has stopped
-	stuckSince atomic.Int64  // since when a leadership transfer does not end
+	cancel      context.CancelFunc // ends Lead and the helpers
+	wg          sync.WaitGroup     // of the goroutines below
+	leaderWake  chan struct{}
+	rebuilds    chan string   // reasons to rebuild the Raft instance
+	done        chan struct{} // closed when the group has stopped
+	reconciling chan struct{} // holds one while Reconcile runs
+	stuckSince  atomic.Int64  // since when a leadership transfer does not end
 
 	// mu covers inst and closing. Proposing holds it shared, so that nothing is
 	// enqueued at an instance that is shut down and would never answer.
@@ -58,13 +59,14 @@ func Open(cfg Config) (*Group, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	g := &Group{
-		cfg:        cfg,
-		log:        cfg.Logger,
-		cancel:     cancel,
-		leadership: newLeadership(ctx),
-		leaderWake: make(chan struct{}, 1),
-		rebuilds:   make(chan string, 1),
-		done:       make(chan struct{}),
+		cfg:         cfg,
+		log:         cfg.Logger,
+		cancel:      cancel,
+		leadership:  newLeadership(ctx),
+		leaderWake:  make(chan struct{}, 1),
+		rebuilds:    make(chan string, 1),
+		done:        make(chan struct{}),
+		reconciling: make(chan struct{}, 1),
 	}
 	// Held until everything is set up, because entries may be applied, and fail,
 	// as soon as Raft runs.
@@ -101,7 +103,9 @@ func (g *Group) open() error {
 		return err
 	}
 	for _, s := range g.inst.raft.GetConfiguration().Configuration().Servers {
-		g.cfg.Transport.reach(s.Address)
+		if s.ID != g.cfg.LocalID {
+			g.cfg.Transport.reach(g.cfg.Transport.addressOf(s.ID, s.Address))
+		}
 	}
 	return nil
 }
@@ -311,6 +315,10 @@ func (g *Group) Shutdown(ctx context.Context) error {
 	}
 	return g.stopAll(ctx)
 }
+
+// Stop is Shutdown without handing leadership over, which leaves the others to find
+// out. It is for a replica whose data is not to be served any longer.
+func (g *Group) Stop(ctx context.Context) error { return g.stopAll(ctx) }
 
 func (g *Group) stopAll(ctx context.Context) error {
 	g.mu.Lock()

@@ -169,8 +169,8 @@ func (g *Group) Servers() []raft.Server {
 	return g.current().raft.GetConfiguration().Configuration().Servers
 }
 
-// AddNonvoter adds a replica that gets the log but has no vote, or turns a voter
-// into one.
+// AddNonvoter adds a replica that gets the log but has no vote. A member gets the
+// address and keeps its vote, if it has one.
 func (g *Group) AddNonvoter(ctx context.Context, id raft.ServerID, addr raft.ServerAddress) error {
 	return g.await(ctx, func(r *raft.Raft) raft.Future { return r.AddNonvoter(id, addr, 0, enqueueTimeout) })
 }
@@ -215,7 +215,8 @@ func (g *Group) TransferLeadership(ctx context.Context, to raft.ServerID) error 
 	return errs
 }
 
-// successors returns the voters that may take over, the reachable ones first.
+// successors returns the voters that may take over, the reachable ones first, and
+// among them those who miss the least.
 func (g *Group) successors(to raft.ServerID) []raft.Server {
 	var out []raft.Server
 	for _, s := range g.Servers() {
@@ -223,8 +224,20 @@ func (g *Group) successors(to raft.ServerID) []raft.Server {
 			out = append(out, s)
 		}
 	}
+	t := g.cfg.Transport
+	known := g.Followers()
+	lag := func(id raft.ServerID) uint64 {
+		for i := range known {
+			if known[i].ID == id {
+				return known[i].Lag
+			}
+		}
+		return 0
+	}
 	slices.SortStableFunc(out, func(a, b raft.Server) int {
-		return cmp.Compare(g.cfg.Transport.distance(a.Address), g.cfg.Transport.distance(b.Address))
+		return cmp.Or(
+			cmp.Compare(t.distance(t.addressOf(a.ID, a.Address)), t.distance(t.addressOf(b.ID, b.Address))),
+			cmp.Compare(lag(a.ID), lag(b.ID)))
 	})
 	return out
 }

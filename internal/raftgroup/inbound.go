@@ -143,6 +143,9 @@ func (in *inbound) answer(ctx context.Context, req arrived) *node.RaftFrame {
 		return out
 	}
 	command, err := requestFromWire(req.frame)
+	if err == nil {
+		err = port.meant(req.frame.Target)
+	}
 	if err != nil {
 		out.Error = err.Error()
 		return out
@@ -204,6 +207,9 @@ func (t *Transport) InstallSnapshot(stream node.RaftTransport_InstallSnapshotSer
 	port, ok := t.port(first.Request.GroupId)
 	if !ok {
 		return status.Error(codes.NotFound, errGroupStopped.Error())
+	}
+	if err := port.meant(first.Request.Target); err != nil {
+		return status.Error(codes.FailedPrecondition, err.Error())
 	}
 	data := &chunkReader{stream: stream, rest: first.Data}
 	resp, err := port.group.fsm.install.receive(ctx, snapshotFromWire(first.Request), data, port.deliver)

@@ -78,22 +78,6 @@ func (l *LogDB) Close() error {
 	return nil
 }
 
-// Destroy durably removes everything the database holds of a group, which must
-// not be open.
-func (l *LogDB) Destroy(group uint32) error {
-	b := l.db.NewBatch()
-	for _, kind := range []byte{keyKindLog, keyKindStable} {
-		from, to := groupBounds(kind, group)
-		if err := b.DeleteRange(from, to, nil); err != nil {
-			return errors.Join(err, b.Close())
-		}
-	}
-	if err := b.Commit(pebble.Sync); err != nil {
-		return fmt.Errorf("remove group %d: %w", group, err)
-	}
-	return nil
-}
-
 // groupBounds returns the first key of a kind and group and the first after.
 func groupBounds(kind byte, group uint32) (from, to []byte) {
 	from, to = make([]byte, groupPrefixLen), make([]byte, groupPrefixLen)

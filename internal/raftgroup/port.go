@@ -15,6 +15,9 @@ import (
 // errGroupStopped is what a request gets when its group is not open here.
 var errGroupStopped = errors.New("group is not open on this node")
 
+// errOtherReplica is what a request gets that was for a former replica of the node.
+var errOtherReplica = errors.New("another replica of the group")
+
 // port is one group's end of the transport: what Raft calls its transport.
 //
 // It has no fast path for heartbeats and no pipeline: both have let logs diverge
@@ -27,6 +30,30 @@ type port struct {
 	rpcs     chan raft.RPC
 	closed   chan struct{}
 	refused  chan struct{} // this replica refused its vote; see Group.succeed
+
+	followers followers
+}
+
+// target is a replica and where it is reached.
+type target struct {
+	id   raft.ServerID
+	addr raft.ServerAddress
+}
+
+// target is where the replica id is reached: at the address that its node has now,
+// if that is known, else at the one in the configuration.
+func (p *port) target(id raft.ServerID, configured raft.ServerAddress) target {
+	return target{id, p.t.addressOf(id, configured)}
+}
+
+// meant refuses a request for another replica than this one. After a node lost its
+// data directory it is reached at the old address, and the group still counts on
+// what the old replica has promised and stored.
+func (p *port) meant(id string) error {
+	if own := p.group.cfg.LocalID; id != "" && id != string(own) {
+		return fmt.Errorf("%w: %s is here, not %s", errOtherReplica, own, id)
+	}
+	return nil
 }
 
 var (
@@ -94,16 +121,18 @@ func (p *port) timeoutNow(timeout time.Duration) {
 // AppendEntries sends entries, in several messages if they are large: each
 // piece is a complete append by itself. The response is that of the last piece
 // sent.
-func (p *port) AppendEntries(_ raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest,
+func (p *port) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest,
 	resp *raft.AppendEntriesResponse,
 ) error {
 	piece := *args
+	target := p.target(id, addr)
 	for rest := args.Entries; ; {
 		n, size := pieceLen(rest)
 		piece.Entries = rest[:n]
 		if err := p.appendPiece(target, &piece, size, resp); err != nil {
 			return err
 		}
+		p.followers.appended(id, &piece, resp)
 		rest = rest[n:]
 		if len(rest) == 0 || !resp.Success {
 			return nil
@@ -126,12 +155,12 @@ func pieceLen(logs []*raft.Log) (n, bytes int) {
 	return n, bytes
 }
 
-func (p *port) appendPiece(target raft.ServerAddress, args *raft.AppendEntriesRequest, size int, resp *raft.AppendEntriesResponse) error {
+func (p *port) appendPiece(to target, args *raft.AppendEntriesRequest, size int, resp *raft.AppendEntriesResponse) error {
 	kind, timeout := controlStream, p.election
 	if len(args.Entries) > 0 {
 		kind, timeout = dataStream, dataTimeout+time.Duration(size)*time.Second/(1<<20)
 	}
-	f, err := p.call(target, kind, timeout, &node.RaftFrame{AppendRequest: appendToWire(args)})
+	f, err := p.call(to, kind, timeout, &node.RaftFrame{AppendRequest: appendToWire(args)})
 	if err != nil {
 		return err
 	}
@@ -147,8 +176,8 @@ func (p *port) appendPiece(target raft.ServerAddress, args *raft.AppendEntriesRe
 }
 
 // RequestVote asks for a vote.
-func (p *port) RequestVote(_ raft.ServerID, target raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
-	f, err := p.ask(target, &node.RaftFrame{VoteRequest: &node.VoteRequest{
+func (p *port) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	f, err := p.ask(p.target(id, addr), &node.RaftFrame{VoteRequest: &node.VoteRequest{
 		Header: headerToWire(args.RPCHeader), Term: args.Term, LastLogIndex: args.LastLogIndex,
 		LastLogTerm: args.LastLogTerm, LeadershipTransfer: args.LeadershipTransfer,
 	}})
@@ -165,8 +194,8 @@ func (p *port) RequestVote(_ raft.ServerID, target raft.ServerAddress, args *raf
 }
 
 // RequestPreVote asks whether a vote would be given.
-func (p *port) RequestPreVote(_ raft.ServerID, target raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
-	f, err := p.ask(target, &node.RaftFrame{PreVoteRequest: &node.VoteRequest{
+func (p *port) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	f, err := p.ask(p.target(id, addr), &node.RaftFrame{PreVoteRequest: &node.VoteRequest{
 		Header: headerToWire(args.RPCHeader), Term: args.Term, LastLogIndex: args.LastLogIndex, LastLogTerm: args.LastLogTerm,
 	}})
 	if err != nil {
@@ -182,8 +211,8 @@ func (p *port) RequestPreVote(_ raft.ServerID, target raft.ServerAddress, args *
 }
 
 // TimeoutNow asks a follower to stand for election at once.
-func (p *port) TimeoutNow(_ raft.ServerID, target raft.ServerAddress, args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
-	f, err := p.call(target, controlStream, p.election, &node.RaftFrame{
+func (p *port) TimeoutNow(id raft.ServerID, addr raft.ServerAddress, args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
+	f, err := p.call(p.target(id, addr), controlStream, p.election, &node.RaftFrame{
 		TimeoutNowRequest: &node.TimeoutNowRequest{Header: headerToWire(args.RPCHeader)},
 	})
 	if err != nil {
@@ -197,39 +226,43 @@ func (p *port) TimeoutNow(_ raft.ServerID, target raft.ServerAddress, args *raft
 }
 
 // InstallSnapshot sends the state of this replica.
-func (p *port) InstallSnapshot(_ raft.ServerID, target raft.ServerAddress, args *raft.InstallSnapshotRequest,
+func (p *port) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, args *raft.InstallSnapshotRequest,
 	resp *raft.InstallSnapshotResponse, data io.Reader,
 ) error {
-	peer, err := p.t.peer(target)
+	to := p.target(id, addr)
+	peer, err := p.t.peer(to.addr)
 	if err != nil {
 		return err
 	}
-	out, err := peer.sendSnapshot(p.t.ctx, snapshotToWire(p.id, args), data)
+	req := snapshotToWire(p.id, args)
+	req.Target = string(id)
+	out, err := peer.sendSnapshot(p.t.ctx, req, data)
 	if err != nil {
-		return fmt.Errorf("send snapshot to %s: %w", target, err)
+		return fmt.Errorf("send snapshot to %s: %w", to.addr, err)
 	}
 	*resp = raft.InstallSnapshotResponse{RPCHeader: headerFromWire(out.Header), Term: out.Term, Success: out.Success}
+	p.followers.installed(id, args, resp)
 	return nil
 }
 
 // ask sends a request for a vote.
-func (p *port) ask(target raft.ServerAddress, f *node.RaftFrame) (*node.RaftFrame, error) {
-	peer, err := p.t.peer(target)
+func (p *port) ask(to target, f *node.RaftFrame) (*node.RaftFrame, error) {
+	peer, err := p.t.peer(to.addr)
 	if err != nil {
 		return nil, err
 	}
-	f.GroupId = p.id
+	f.GroupId, f.Target = p.id, string(to.id)
 	f.TimeoutMs = uint32(p.election.Milliseconds())
 	return peer.callUntil(p.election, f)
 }
 
 // call sends one request and waits for its response.
-func (p *port) call(target raft.ServerAddress, kind streamKind, timeout time.Duration, f *node.RaftFrame) (*node.RaftFrame, error) {
-	peer, err := p.t.peer(target)
+func (p *port) call(to target, kind streamKind, timeout time.Duration, f *node.RaftFrame) (*node.RaftFrame, error) {
+	peer, err := p.t.peer(to.addr)
 	if err != nil {
 		return nil, err
 	}
-	f.GroupId = p.id
+	f.GroupId, f.Target = p.id, string(to.id)
 	f.TimeoutMs = uint32(timeout.Milliseconds())
 	return peer.call(kind, timeout, f)
 }

@@ -14,6 +14,9 @@ var keyQuarantine = []byte("Quarantine")
 // Raft sees them, and tidies what a crash during the installation of a snapshot
 // left. It returns the snapshot in force, if there is one.
 func reconcile(s Storage, applied Position) (snapshotRecord, bool, error) {
+	if mark, err := s.Get(keyLeaving); err == nil && len(mark) > 0 {
+		return snapshotRecord{}, false, ErrLeaving
+	}
 	if why, err := s.Get(keyQuarantine); err == nil && len(why) > 0 {
 		return snapshotRecord{}, false, fmt.Errorf("%w: found earlier: %s", ErrQuarantined, why)
 	}

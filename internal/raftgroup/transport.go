@@ -52,6 +52,12 @@ type TransportConfig struct {
 	// address of this node in the configurations of all groups. Required.
 	Address raft.ServerAddress
 
+	// AddressOf tells where the replica id is reached now, "" if that is not known;
+	// the address in the group's configuration is used then. With it a group finds
+	// itself again when its members come back under other addresses. It is asked
+	// for each request and must be quick; nil means the configurations only.
+	AddressOf func(id raft.ServerID) raft.ServerAddress
+
 	// DialOptions replace the default of no transport security.
 	DialOptions []grpc.DialOption
 	// Authorize may refuse a peer that connects; nil accepts every node of the
@@ -174,6 +180,16 @@ func (t *Transport) port(group uint32) (*port, bool) {
 	defer t.mu.RUnlock()
 	p, ok := t.ports[group]
 	return p, ok
+}
+
+// addressOf is where the replica id is reached.
+func (t *Transport) addressOf(id raft.ServerID, configured raft.ServerAddress) raft.ServerAddress {
+	if t.cfg.AddressOf != nil {
+		if now := t.cfg.AddressOf(id); now != "" {
+			return now
+		}
+	}
+	return configured
 }
 
 // peer returns the connections to addr, which are made when they are used.

@@ -36,7 +36,9 @@ func barePort(t *testing.T, n *testNode, id uint32) *port {
 func twoPorts(t *testing.T) (from, to *port) {
 	a, b := startNode(t, t.TempDir(), ""), startNode(t, t.TempDir(), "")
 	t.Cleanup(func() { a.stop(); b.stop() })
-	return barePort(t, a, 1), barePort(t, b, 1)
+	from, to = barePort(t, a, 1), barePort(t, b, 1)
+	from.group.cfg.LocalID, to.group.cfg.LocalID = "a", "b"
+	return from, to
 }
 
 // answer takes the next request and responds.
@@ -185,12 +187,12 @@ func TestVoteReachesAPeerThatComesBack(t *testing.T) {
 	address := b.address()
 	b.stop()
 	var resp raft.AppendEntriesResponse
-	require.Error(t, from.AppendEntries("b", address, &raft.AppendEntriesRequest{RPCHeader: testHeader}, &resp))
+	require.Error(t, from.AppendEntries(raft.ServerID(address), address, &raft.AppendEntriesRequest{RPCHeader: testHeader}, &resp))
 
 	voted := make(chan error, 1)
 	go func() {
 		var resp raft.RequestVoteResponse
-		voted <- from.RequestVote("b", address, &raft.RequestVoteRequest{RPCHeader: testHeader, Term: 1}, &resp)
+		voted <- from.RequestVote(raft.ServerID(address), address, &raft.RequestVoteRequest{RPCHeader: testHeader, Term: 1}, &resp)
 	}()
 	b = startNode(t, t.TempDir(), string(address))
 	t.Cleanup(func() { b.stop() })

@@ -115,8 +115,12 @@ type RaftFrame struct {
 	PreVoteResponse    *VoteResponse          `protobuf:"bytes,11,opt,name=pre_vote_response,json=preVoteResponse,proto3" json:"pre_vote_response,omitempty"`
 	TimeoutNowRequest  *TimeoutNowRequest     `protobuf:"bytes,12,opt,name=timeout_now_request,json=timeoutNowRequest,proto3" json:"timeout_now_request,omitempty"`
 	TimeoutNowResponse *TimeoutNowResponse    `protobuf:"bytes,13,opt,name=timeout_now_response,json=timeoutNowResponse,proto3" json:"timeout_now_response,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// Target is the Raft server id that a request is for; empty in those of older
+	// versions. Another replica at the same address, which came after a lost data
+	// directory, must not answer in its place.
+	Target        string `protobuf:"bytes,14,opt,name=target,proto3" json:"target,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RaftFrame) Reset() {
@@ -238,6 +242,13 @@ func (x *RaftFrame) GetTimeoutNowResponse() *TimeoutNowResponse {
 		return x.TimeoutNowResponse
 	}
 	return nil
+}
+
+func (x *RaftFrame) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
 }
 
 // Header is raft.RPCHeader.
@@ -843,8 +854,10 @@ type InstallSnapshotRequest struct {
 	LastLogTerm        uint64                 `protobuf:"varint,6,opt,name=last_log_term,json=lastLogTerm,proto3" json:"last_log_term,omitempty"`
 	Configuration      []byte                 `protobuf:"bytes,7,opt,name=configuration,proto3" json:"configuration,omitempty"`
 	ConfigurationIndex uint64                 `protobuf:"varint,8,opt,name=configuration_index,json=configurationIndex,proto3" json:"configuration_index,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// Target is as in RaftFrame.
+	Target        string `protobuf:"bytes,9,opt,name=target,proto3" json:"target,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *InstallSnapshotRequest) Reset() {
@@ -933,6 +946,13 @@ func (x *InstallSnapshotRequest) GetConfigurationIndex() uint64 {
 	return 0
 }
 
+func (x *InstallSnapshotRequest) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
 type InstallSnapshotResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Header        *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
@@ -1003,7 +1023,7 @@ const file_proto_node_raft_proto_rawDesc = "" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12 \n" +
 	"\vincarnation\x18\x03 \x01(\tR\vincarnation\x12\x18\n" +
-	"\aaddress\x18\x04 \x01(\tR\aaddress\"\xbf\x05\n" +
+	"\aaddress\x18\x04 \x01(\tR\aaddress\"\xd7\x05\n" +
 	"\tRaftFrame\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x19\n" +
 	"\bgroup_id\x18\x02 \x01(\rR\agroupId\x12\x1d\n" +
@@ -1019,7 +1039,8 @@ const file_proto_node_raft_proto_rawDesc = "" +
 	" \x01(\v2\x14.node.v1.VoteRequestR\x0epreVoteRequest\x12A\n" +
 	"\x11pre_vote_response\x18\v \x01(\v2\x15.node.v1.VoteResponseR\x0fpreVoteResponse\x12J\n" +
 	"\x13timeout_now_request\x18\f \x01(\v2\x1a.node.v1.TimeoutNowRequestR\x11timeoutNowRequest\x12M\n" +
-	"\x14timeout_now_response\x18\r \x01(\v2\x1b.node.v1.TimeoutNowResponseR\x12timeoutNowResponse\"]\n" +
+	"\x14timeout_now_response\x18\r \x01(\v2\x1b.node.v1.TimeoutNowResponseR\x12timeoutNowResponse\x12\x16\n" +
+	"\x06target\x18\x0e \x01(\tR\x06target\"]\n" +
 	"\x06Header\x12)\n" +
 	"\x10protocol_version\x18\x01 \x01(\x03R\x0fprotocolVersion\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\fR\x02id\x12\x18\n" +
@@ -1065,7 +1086,7 @@ const file_proto_node_raft_proto_rawDesc = "" +
 	"\rSnapshotChunk\x12$\n" +
 	"\x05hello\x18\x01 \x01(\v2\x0e.node.v1.HelloR\x05hello\x129\n" +
 	"\arequest\x18\x02 \x01(\v2\x1f.node.v1.InstallSnapshotRequestR\arequest\x12\x12\n" +
-	"\x04data\x18\x03 \x01(\fR\x04data\"\xbc\x02\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"\xd4\x02\n" +
 	"\x16InstallSnapshotRequest\x12\x19\n" +
 	"\bgroup_id\x18\x01 \x01(\rR\agroupId\x12'\n" +
 	"\x06header\x18\x02 \x01(\v2\x0f.node.v1.HeaderR\x06header\x12)\n" +
@@ -1074,7 +1095,8 @@ const file_proto_node_raft_proto_rawDesc = "" +
 	"\x0elast_log_index\x18\x05 \x01(\x04R\flastLogIndex\x12\"\n" +
 	"\rlast_log_term\x18\x06 \x01(\x04R\vlastLogTerm\x12$\n" +
 	"\rconfiguration\x18\a \x01(\fR\rconfiguration\x12/\n" +
-	"\x13configuration_index\x18\b \x01(\x04R\x12configurationIndex\"p\n" +
+	"\x13configuration_index\x18\b \x01(\x04R\x12configurationIndex\x12\x16\n" +
+	"\x06target\x18\t \x01(\tR\x06target\"p\n" +
 	"\x17InstallSnapshotResponse\x12'\n" +
 	"\x06header\x18\x01 \x01(\v2\x0f.node.v1.HeaderR\x06header\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x18\n" +

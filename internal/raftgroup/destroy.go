@@ -1,0 +1,43 @@
+package raftgroup
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// keyLeaving marks a group whose data is being removed.
+var keyLeaving = []byte("Leaving")
+
+// BeginDestroy durably notes that the data of a group, log and state, is about to
+// be removed: until Destroy has finished, Open refuses the group with ErrLeaving.
+// So a crash in between leaves nothing that could be taken for a replica. The group
+// must not be open, and the replica must have left the configuration: one that
+// forgets its log and votes while others count on them loses data.
+func (l *LogDB) BeginDestroy(group uint32) error {
+	s, err := l.Storage(group)
+	if err != nil {
+		return err
+	}
+	if err := s.Set(keyLeaving, []byte{1}); err != nil {
+		return fmt.Errorf("mark group %d for removal: %w", group, err)
+	}
+	return nil
+}
+
+// Destroy durably removes everything the database holds of a group, marks
+// included. The group must not be open.
+func (l *LogDB) Destroy(group uint32) error {
+	b := l.db.NewBatch()
+	for _, kind := range []byte{keyKindLog, keyKindStable} {
+		from, to := groupBounds(kind, group)
+		if err := b.DeleteRange(from, to, nil); err != nil {
+			return errors.Join(err, b.Close())
+		}
+	}
+	if err := b.Commit(pebble.Sync); err != nil {
+		return fmt.Errorf("remove group %d: %w", group, err)
+	}
+	return nil
+}

@@ -1,0 +1,292 @@
+package raftgroup
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+)
+
+// fleet is one group over nodes that come and go.
+type fleet struct {
+	t        *testing.T
+	trailing uint64
+	where    sync.Map // raft.ServerID → raft.ServerAddress, what AddressOf says
+	nodes    map[raft.ServerID]*fleetNode
+}
+
+type fleetNode struct {
+	*testNode
+	id      raft.ServerID
+	journal *journal
+	group   *Group
+}
+
+func newFleet(t *testing.T, trailing uint64) *fleet {
+	f := &fleet{t: t, trailing: trailing, nodes: map[raft.ServerID]*fleetNode{}}
+	t.Cleanup(func() {
+		for id := range f.nodes {
+			f.stop(id)
+		}
+	})
+	return f
+}
+
+// start opens a replica; the first one makes the group, the others wait to be
+// added. A node that was stopped keeps its log and state.
+func (f *fleet) start(id raft.ServerID, dir, address string) *fleetNode {
+	f.t.Helper()
+	n := f.nodes[id]
+	first := len(f.nodes) == 0
+	if n == nil {
+		n = &fleetNode{id: id, journal: memJournal(f.t)}
+		f.nodes[id] = n
+	}
+	n.testNode = startNode(f.t, dir, address)
+	n.transport.cfg.AddressOf = func(id raft.ServerID) raft.ServerAddress {
+		if at, ok := f.where.Load(id); ok {
+			return at.(raft.ServerAddress)
+		}
+		return ""
+	}
+	var voters []raft.Server
+	if first {
+		voters = []raft.Server{{ID: id, Address: n.address()}}
+	}
+	cfg := n.config(1, n.journal, voters...)
+	cfg.LocalID = id
+	cfg.Profile.TrailingLogs = f.trailing
+	g, err := Open(cfg)
+	require.NoError(f.t, err)
+	n.group = g
+	return n
+}
+
+func (f *fleet) stop(id raft.ServerID) {
+	n := f.nodes[id]
+	if n.group == nil {
+		return
+	}
+	require.NoError(f.t, n.group.Shutdown(context.Background()))
+	n.testNode.stop()
+	n.group = nil
+}
+
+func (f *fleet) leader() *fleetNode {
+	f.t.Helper()
+	var leader *fleetNode
+	require.Eventually(f.t, func() bool {
+		for _, n := range f.nodes {
+			if n.group != nil && n.group.IsLeader() && n.group.Barrier(f.t.Context()) == nil {
+				leader = n
+				return true
+			}
+		}
+		return false
+	}, 20*time.Second, time.Millisecond)
+	return leader
+}
+
+func (f *fleet) servers(ids ...raft.ServerID) (out []raft.Server) {
+	for _, id := range ids {
+		out = append(out, raft.Server{ID: id, Address: f.nodes[id].address()})
+	}
+	return out
+}
+
+// reconcile lets whoever leads reconcile until the members are the desired ones.
+func (f *fleet) reconcile(desired []raft.Server) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), 30*time.Second)
+	defer cancel()
+	for {
+		l := f.leader()
+		err := l.group.Reconcile(ctx, desired)
+		if err == nil {
+			require.ElementsMatch(f.t, desired, l.group.Configuration().Servers)
+			require.ElementsMatch(f.t, desired, l.group.Servers())
+			return
+		}
+		require.ErrorIs(f.t, err, ErrNotLeader)
+	}
+}
+
+func (f *fleet) awaitCommands(id raft.ServerID, n int) {
+	f.t.Helper()
+	j := f.nodes[id].journal
+	require.Eventually(f.t, func() bool { j.mu.Lock(); defer j.mu.Unlock(); return j.count >= uint64(n) }, 20*time.Second, time.Millisecond)
+	requireCommands(f.t, j, n)
+}
+
+func TestGroupGrowsMovesAndShrinks(t *testing.T) {
+	f := newFleet(t, 10)
+	for _, id := range []raft.ServerID{"a", "b", "c", "d"} {
+		f.start(id, t.TempDir(), "")
+	}
+	require.Zero(t, f.nodes["b"].group.Configuration(), "a replica that waits to be added knows no group")
+	require.Zero(t, f.nodes["b"].group.Leader())
+	a := f.leader()
+	require.Equal(t, raft.ServerID("a"), a.id)
+	proposeMany(t, a.group, 1, 300)
+	require.NoError(t, a.group.Snapshot(t.Context())) // what joins needs the state
+
+	f.reconcile(f.servers("a", "b", "c"))
+	proposeMany(t, a.group, 301, 310)
+	for _, id := range []raft.ServerID{"a", "b", "c"} {
+		f.awaitCommands(id, 310)
+	}
+	require.Eventually(t, func() bool {
+		known := a.group.Followers()
+		return len(known) == 2 && known[0].CaughtUp && known[1].CaughtUp && known[0].Lag+known[1].Lag == 0
+	}, 10*time.Second, time.Millisecond)
+	require.Nil(t, f.nodes["b"].group.Followers(), "only the leader knows")
+
+	f.reconcile(f.servers("b", "c", "d")) // the leader itself goes
+	require.NotEqual(t, raft.ServerID("a"), f.leader().id)
+	proposeMany(t, f.leader().group, 311, 320)
+	for _, id := range []raft.ServerID{"b", "c", "d"} {
+		f.awaitCommands(id, 320)
+	}
+	f.stop("a")
+	require.NoError(t, destroyGroup(f, "a"))
+
+	f.reconcile(f.servers("d"))
+	require.Equal(t, raft.ServerID("d"), f.leader().id)
+	proposeMany(t, f.leader().group, 321, 330)
+	f.awaitCommands("d", 330)
+}
+
+// destroyGroup removes what a stopped node's log has of the group.
+func destroyGroup(f *fleet, id raft.ServerID) error {
+	db, err := OpenLogDB(f.nodes[id].dir, LogDBOptions{Logger: testLogger(f.t)})
+	if err != nil {
+		return err
+	}
+	if err := db.Destroy(1); err != nil {
+		return err
+	}
+	s, err := db.Storage(1)
+	if err != nil {
+		return err
+	}
+	if last, err := s.LastIndex(); err != nil || last != 0 {
+		return fmt.Errorf("log up to %d is left: %w", last, err)
+	}
+	return db.Close()
+}
+
+func TestReconcileWaitsForAReplicaUntilItsTimeIsUp(t *testing.T) {
+	f := newFleet(t, 1000)
+	a := f.start("a", t.TempDir(), "")
+	f.start("b", t.TempDir(), "")
+	proposeMany(t, f.leader().group, 1, 10)
+	desired := f.servers("a", "b")
+	f.stop("b")
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	err := a.group.Reconcile(ctx, desired)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "b does not answer")
+	require.Equal(t, raft.Nonvoter, a.group.Configuration().Servers[1].Suffrage, "it has no vote before it answers")
+	propose(t, a.group, "command 11") // the group works on
+	f.reconcile(f.servers("a"))
+	require.Len(t, a.group.Servers(), 1)
+}
+
+func TestReconcileIsForTheLeader(t *testing.T) {
+	f := newFleet(t, 1000)
+	f.start("a", t.TempDir(), "")
+	b := f.start("b", t.TempDir(), "")
+	require.ErrorIs(t, b.group.Reconcile(t.Context(), f.servers("a", "b")), ErrNotLeader)
+	f.reconcile(f.servers("a", "b"))
+	require.ErrorIs(t, b.group.Reconcile(t.Context(), f.servers("a", "b")), ErrNotLeader)
+	require.Error(t, f.leader().group.Reconcile(t.Context(), nil))
+}
+
+// TestMembersComeBackUnderOtherAddresses restarts all members elsewhere, so that
+// the addresses in their configurations lead nowhere.
+func TestMembersComeBackUnderOtherAddresses(t *testing.T) {
+	f := newFleet(t, 1000)
+	ids := []raft.ServerID{"a", "b", "c"}
+	dirs := map[raft.ServerID]string{}
+	for _, id := range ids {
+		dirs[id] = t.TempDir()
+		f.start(id, dirs[id], "")
+	}
+	f.reconcile(f.servers(ids...))
+	proposeMany(t, f.leader().group, 1, 20)
+	old := map[raft.ServerID]raft.ServerAddress{}
+	for _, id := range ids {
+		old[id] = f.nodes[id].address()
+		f.stop(id)
+	}
+	for _, id := range ids {
+		n := f.start(id, dirs[id], "")
+		require.NotEqual(t, old[id], n.address())
+		f.where.Store(id, n.address())
+	}
+	f.reconcile(f.servers(ids...))
+	f.where.Clear() // the configuration is enough now
+	proposeMany(t, f.leader().group, 21, 40)
+	for _, id := range ids {
+		f.awaitCommands(id, 40)
+	}
+}
+
+// TestAWipedNodeIsAnotherReplica loses one node's disk. What comes back at its
+// address must not be taken for the replica that voted and acknowledged.
+func TestAWipedNodeIsAnotherReplica(t *testing.T) {
+	f := newFleet(t, 1000)
+	for _, id := range []raft.ServerID{"a", "b", "c1"} {
+		f.start(id, t.TempDir(), "")
+	}
+	f.reconcile(f.servers("a", "b", "c1"))
+	proposeMany(t, f.leader().group, 1, 50)
+	if l := f.leader(); l.id == "c1" {
+		require.NoError(t, l.group.TransferLeadership(t.Context(), "a"))
+	}
+	l := f.leader()
+	address := string(f.nodes["c1"].address())
+	f.stop("c1")
+	c2 := f.start("c2", t.TempDir(), address)
+
+	var resp raft.RequestVoteResponse
+	err := l.group.port.RequestVote("c1", raft.ServerAddress(address), &raft.RequestVoteRequest{
+		RPCHeader: raft.RPCHeader{ProtocolVersion: 3, ID: []byte("a"), Addr: []byte(l.address())}, Term: 1000,
+	}, &resp)
+	require.ErrorContains(t, err, errOtherReplica.Error(), "it has forgotten what the old one promised")
+	require.False(t, resp.Granted)
+	proposeMany(t, l.group, 51, 60)
+	require.Zero(t, c2.journal.Applied(), "it got entries that were for the old one")
+
+	f.reconcile(f.servers("a", "b", "c2"))
+	proposeMany(t, f.leader().group, 61, 70)
+	f.awaitCommands("c2", 70)
+}
+
+func TestRemovalOfDataIsFinishedAfterACrash(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	defer func() { n.stop() }()
+	j := memJournal(t)
+	g, err := Open(n.config(1, j, n.voter()))
+	require.NoError(t, err)
+	waitLeader(t, g)
+	proposeMany(t, g, 1, 10)
+	require.NoError(t, g.Shutdown(t.Context()))
+	require.NoError(t, n.db.BeginDestroy(1))
+	n.stop()
+
+	n = startNode(t, n.dir, "")
+	_, err = Open(n.config(1, j, n.voter()))
+	require.ErrorIs(t, err, ErrLeaving)
+	require.NoError(t, n.db.Destroy(1))
+	require.NoError(t, n.db.Destroy(1), "again after it is done")
+	g, err = Open(n.config(1, memJournal(t)))
+	require.NoError(t, err, "a fresh replica may take the place")
+	require.Zero(t, g.Stats().LastIndex)
+	require.NoError(t, g.Shutdown(t.Context()))
+}

@@ -54,7 +54,7 @@ var exhaustTimeCases = []testCase{
 	{"a step's own time limit ends in a terminal error", func(e *env) {
 		begin := time.Now()
 		var f contract.Failure
-		e.call(e.path("Steps", "exhaustTime"), contract.Step{ID: e.id(), Millis: 300, Message: "never works"}, &f)
+		e.call(e.path("Steps", "exhaustTime"), contract.Step{ID: e.id(), Millis: 2000, Message: "never works"}, &f)
 		require.Equal(e, 500, f.Code)
 		require.Contains(e, f.Message, "never works")
 		require.Less(e, time.Since(begin), 20*time.Second)

@@ -81,7 +81,7 @@ func decodeEntry(key, value []byte, log *raft.Log) error {
 	r := varintReader{rest: body[2:]}
 	term, appended := r.uvarint(), r.varint()
 	extensions, data := r.uvarint(), r.uvarint()
-	if r.bad || uint64(len(r.rest)) != extensions+data {
+	if rest := uint64(len(r.rest)); r.bad || extensions > rest || data != rest-extensions { // a sum could overflow
 		return fmt.Errorf("entry header: %w", ErrCorrupt)
 	}
 	*log = raft.Log{

@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"testing"
 
@@ -28,7 +29,7 @@ func TestPoliteResetsBecomeTheEndOfTheBody(t *testing.T) {
 	var seen []string
 	for {
 		frame, err := reader.ReadFrame()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		require.NoError(t, err)
@@ -68,7 +69,7 @@ func TestFarewellKeepsFramesWhole(t *testing.T) {
 		var data []string
 		for {
 			frame, err := reader.ReadFrame()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			require.NoError(t, err)

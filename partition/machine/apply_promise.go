@@ -80,11 +80,8 @@ func (m *Machine) completePromise(inv *Invocation, c *journal.PromiseCommand, p 
 
 // answerPromise answers a command at once; without a result with void.
 func (m *Machine) answerPromise(inv *Invocation, t journal.Type, id uint32, r *journal.Result) error {
-	n := completion(t, id, nil)
-	switch {
-	case r == nil:
-		n.payload = journal.NewVoid(id)
-	default:
+	n := completion(t, id, journal.NewVoid(id))
+	if r != nil {
 		n.payload = journal.NewCompletion(id, *r)
 		if r.Failure != nil {
 			n.settled = journal.Failed

@@ -2,11 +2,8 @@ package sdk
 
 import (
 	"bytes"
-	"context"
-	"crypto/tls"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -16,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/net/http2"
 )
 
 // older stands before a service and claims that it knows no later protocol than
@@ -24,13 +20,9 @@ import (
 func older(t *testing.T, uri string, version int) string {
 	target, err := url.Parse(uri)
 	require.NoError(t, err)
-	transport := &http2.Transport{
-		AllowHTTP: true,
-		DialTLSContext: func(ctx context.Context, network, addr string, _ *tls.Config) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, network, addr)
-		},
-	}
+	h2c := new(http.Protocols)
+	h2c.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: h2c}
 	proxy := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     transport,
@@ -46,8 +38,7 @@ func older(t *testing.T, uri string, version int) string {
 		},
 	}
 	server := httptest.NewUnstartedServer(proxy)
-	server.Config.Protocols = new(http.Protocols)
-	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Config.Protocols = h2c
 	server.Start()
 	t.Cleanup(func() {
 		server.CloseClientConnections()

@@ -222,3 +222,11 @@ func without(a, b []uint32) []uint32 {
 func same(a, b []uint32) bool {
 	return len(a) == len(b) && len(without(a, b)) == 0
 }
+
+// Moving reports whether a partition is on its way from one place to another, as far
+// as is known.
+func (c Cluster) Moving() bool {
+	return slices.ContainsFunc(c.Partitions, func(q Partition) bool {
+		return q.Leader != 0 && (len(q.Others) > 0 || !same(q.Voters, q.Replicas))
+	})
+}

@@ -1,0 +1,198 @@
+package metadata
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/errcode"
+)
+
+func TestEveryNodeTakesChangesAndSeesItsOwn(t *testing.T) {
+	c := newTestCluster(t)
+	nodes := c.startAll(3, 4)
+	c.awaitVoters(3, 0, nodes...)
+	for _, n := range nodes {
+		got, err := n.RegisterDeployment(t.Context(), Registration{Deployment: &Deployment{
+			URI: "http://" + n.self.Name + "/", Services: []*Service{{Name: "Greeter"}},
+		}})
+		require.NoError(t, err)
+		require.Equal(t, Created, got.Change)
+		require.Equal(t, got.Deployment, n.Schemas().Deployments[got.Deployment.ID], "%s sees what it changed", n.self.Name)
+		require.Equal(t, got.Deployment.ID, n.Schemas().Services["Greeter"].Deployment)
+
+		service, err := n.ModifyService(t.Context(), "Greeter", Options{Public: ptr(false)})
+		require.NoError(t, err)
+		require.Equal(t, service, n.Schemas().Services["Greeter"])
+
+		_, err = n.ModifyService(t.Context(), "Greeter", Options{WorkflowRetention: ptr(time.Hour)})
+		require.ErrorAs(t, err, new(*InvalidError))
+		require.Equal(t, &NotFoundError{Deployment: "dp_1x"}, n.DeleteDeployment(t.Context(), "dp_1x"))
+		_, err = n.RegisterNode(t.Context(), Node{Name: "n1", Incarnation: "a", ID: 77})
+		require.ErrorIs(t, err, ErrNodeConflict)
+		_, err = n.RegisterDeployment(t.Context(), Registration{Deployment: &Deployment{
+			ID: got.Deployment.ID, URI: "http://elsewhere/", Services: []*Service{{Name: "Greeter"}},
+		}})
+		code, _ := errcode.Of(err)
+		require.Equal(t, errcode.META0004, code)
+	}
+}
+
+// registerMany registers on a node until ctx ends, and checks each answer.
+func registerMany(ctx context.Context, t *testing.T, n *testNode) (acknowledged int) {
+	for i := 0; ctx.Err() == nil; i++ {
+		got, err := n.RegisterDeployment(t.Context(), Registration{Deployment: &Deployment{
+			URI: fmt.Sprintf("http://%s/%d/", n.self.Name, i), Services: []*Service{{Name: "Greeter"}},
+		}})
+		if err != nil {
+			t.Errorf("%s: %v", n.self.Name, err)
+			return acknowledged
+		}
+		if got.Change != Created {
+			t.Errorf("%s: registration %d happened twice", n.self.Name, i)
+		}
+		if n.Schemas().Deployments[got.Deployment.ID] == nil {
+			t.Errorf("%s: registration %d was acknowledged before it could be seen", n.self.Name, i)
+		}
+		acknowledged++
+	}
+	return acknowledged
+}
+
+// requireEachOnce says that each acknowledged registration happened once, on all
+// replicas.
+func requireEachOnce(t *testing.T, acknowledged int, nodes ...*testNode) {
+	for _, n := range nodes {
+		require.Eventually(t, func() bool { return len(n.Schemas().Deployments) == acknowledged }, 10*time.Second, time.Millisecond)
+		var revisions []uint32
+		for _, d := range n.Schemas().Deployments {
+			revisions = append(revisions, d.Services[0].Revision)
+		}
+		slices.Sort(revisions)
+		for i, revision := range revisions {
+			require.EqualValues(t, i+1, revision)
+		}
+	}
+}
+
+func TestChangesGoOnWhileLeadersChangeAndAnswersGetLost(t *testing.T) {
+	c := newTestCluster(t)
+	nodes := c.startAll(3, 4)
+	c.awaitVoters(3, 0, nodes...)
+	c.mu.Lock()
+	c.lost = func() bool { return rand.IntN(4) == 0 }
+	c.mu.Unlock()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	counts := make([]int, len(nodes))
+	for i, n := range nodes {
+		wg.Go(func() { counts[i] = registerMany(ctx, t, n) })
+	}
+	for range 6 {
+		leader, _ := c.leader(nodes...)
+		before := leader.AppliedIndex()
+		require.Eventually(t, func() bool { return leader.AppliedIndex() > before+10 }, 20*time.Second, time.Millisecond)
+		if err := leader.Group().TransferLeadership(t.Context(), ""); err != nil {
+			t.Log(err) // it may have lost leadership by itself
+		}
+	}
+	cancel()
+	wg.Wait()
+	requireEachOnce(t, counts[0]+counts[1]+counts[2], nodes...)
+}
+
+func TestChangesGoOnWhenTheLeaderIsKilled(t *testing.T) {
+	c := newTestCluster(t)
+	nodes := c.startAll(3, 4)
+	c.awaitVoters(3, 0, nodes...)
+	leader, _ := c.leader(nodes...)
+	var rest []*testNode
+	for _, n := range nodes {
+		if n != leader {
+			rest = append(rest, n)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	counts := make([]int, len(rest))
+	for i, n := range rest {
+		wg.Go(func() { counts[i] = registerMany(ctx, t, n) })
+	}
+	before := rest[0].AppliedIndex()
+	require.Eventually(t, func() bool { return rest[0].AppliedIndex() > before+20 }, 20*time.Second, time.Millisecond)
+	leader.kill()
+	next, _ := c.leader(rest...)
+	before = next.AppliedIndex()
+	require.Eventually(t, func() bool { return next.AppliedIndex() > before+20 }, 20*time.Second, time.Millisecond)
+	cancel()
+	wg.Wait()
+	requireEachOnce(t, counts[0]+counts[1], rest...)
+
+	// It comes back where it was, begins nothing of its own, and catches up.
+	back := c.start(leader.self.Name, "a", string(leader.address), true)
+	requireEachOnce(t, counts[0]+counts[1], back)
+	_, err := back.RegisterNode(t.Context(), back.self)
+	require.NoError(t, err)
+}
+
+func TestWithoutAMajorityChangesAreRefusedInTime(t *testing.T) {
+	c := newTestCluster(t)
+	nodes := c.startAll(3, 1)
+	c.awaitVoters(3, 0, nodes...)
+	_, follower := c.leader(nodes...)
+	for _, n := range nodes {
+		if n != follower {
+			n.kill()
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := follower.DrainNode(ctx, 1, true)
+	require.True(t, errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnknownOutcome), "%v", err)
+	require.Len(t, follower.Nodes(), 3, "reading goes on")
+}
+
+func TestForwardedEntriesAreCheckedBeforeTheyAreProposed(t *testing.T) {
+	c := newTestCluster(t)
+	nodes := c.startAll(2, 1)
+	c.awaitVoters(2, 0, nodes...)
+	leader, follower := c.leader(nodes...)
+	good, err := encodeEntry(header{at: goldenTime, request: "r"}, &drainNode{id: 9})
+	require.NoError(t, err)
+	anonymous, err := encodeEntry(header{at: goldenTime}, &drainNode{id: 9})
+	require.NoError(t, err)
+
+	_, _, err = leader.HandleForward(t.Context(), []byte{0xff})
+	require.ErrorContains(t, err, "decode metadata entry")
+	_, _, err = leader.HandleForward(t.Context(), anonymous)
+	require.ErrorContains(t, err, "names no request")
+	_, _, err = follower.HandleForward(t.Context(), good)
+	require.ErrorIs(t, err, ErrNotLeader)
+	result, index, err := leader.HandleForward(t.Context(), good)
+	require.NoError(t, err)
+	require.NotZero(t, index)
+	o, err := decodeOutcome(result)
+	require.NoError(t, err)
+	require.Equal(t, &NotFoundError{Node: 9}, o.refusal)
+	require.NoError(t, leader.Group().Err())
+}
+
+func TestAReplicaThatWaitsToBeAddedTakesNoChanges(t *testing.T) {
+	c := newTestCluster(t)
+	n := c.start("n9", "a", "127.0.0.1:0", false)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := n.Provision(ctx, Cluster{Name: "x", Partitions: 1})
+	require.ErrorIs(t, err, ErrUnavailable)
+	require.Empty(t, n.Group().Servers())
+	_, err = Open(Config{Dir: t.TempDir()})
+	require.ErrorContains(t, err, "first voters or joins")
+}

@@ -18,6 +18,7 @@ type attempt struct {
 	t      *task
 	s      *Session
 	stream stream
+	memory account
 
 	// Of the stream's events alone.
 	plan    *plan
@@ -32,6 +33,8 @@ type attempt struct {
 	acks       map[uint32]struct{}
 	awaiting   *protocol.Await // as the handler said (protocol 7); nil: it did not, or has got some of it
 	steps      []machine.Step  // not proposed yet
+	unproposed int             // payload bytes in them
+	counted    int             // bytes received that the budget knows of
 	lingering  bool            // steps may wait a moment for more
 	final      bool            // the last step ends the attempt
 	failure    *failure
@@ -40,6 +43,7 @@ type attempt struct {
 	reached    bool     // the request was made
 	halfClosed bool     // our side
 	concluded  bool     // what follows the failure is decided
+	held       bool     // the server itself keeps the endpoint from sending
 	activity   time.Time
 }
 
@@ -68,6 +72,7 @@ func (a *attempt) Begin() *endpoint.Request {
 		return nil
 	}
 	inv, input, pin := t.inv, t.input, t.pin
+	need := max(len(input), t.size)
 	t.mu.Unlock()
 	p, err := a.s.iv.plan(inv, pin)
 	if err != nil {
@@ -76,13 +81,16 @@ func (a *attempt) Begin() *endpoint.Request {
 	}
 	a.plan = p
 	a.decoder.Limit = a.s.iv.cfg.MessageSizeLimit
-	replay, err := a.load(inv, input)
+	replay, err := a.take(inv, input, need)
 	switch {
 	case errors.Is(err, ErrGone):
 		t.abandon()
 		return nil
 	case err != nil:
-		a.fail(failureOf(errcode.New(errcode.RT0006, "read the journal: %w", err)))
+		if _, known := errcode.Of(err); !known {
+			err = errcode.New(errcode.RT0006, "read the journal: %w", err)
+		}
+		a.fail(failureOf(err))
 		return nil
 	}
 	if !a.replay(replay) {
@@ -91,8 +99,33 @@ func (a *attempt) Begin() *endpoint.Request {
 	return p.request(replay.Invocation)
 }
 
+// take reads the journal once there is memory for it.
+func (a *attempt) take(inv *machine.Invocation, input []byte, need int) (*Replay, error) {
+	for {
+		if turn := a.memory.begin(need); turn != nil {
+			<-turn // comes at the latest when the attempt ends
+		}
+		r, err := a.load(inv, input)
+		if err != nil {
+			return nil, err
+		}
+		need = r.size()
+		if most := a.s.iv.memory.ceiling; most > 0 && need > most {
+			return nil, errcode.New(errcode.RT0001,
+				"the journal and the state, %d bytes, are more than an attempt may hold, %d bytes (worker.invoker.per-invocation-memory-limit)", need, most)
+		}
+		if a.memory.loaded(need) {
+			return r, nil
+		}
+	}
+}
+
 func (a *attempt) load(inv *machine.Invocation, input []byte) (*Replay, error) {
 	limit := a.plan.stateLimit
+	if input == nil || limit > 0 {
+		a.s.iv.loads <- struct{}{}
+		defer func() { <-a.s.iv.loads }()
+	}
 	if input == nil {
 		return a.s.part.Load(inv.ID, a.t.number, limit)
 	}
@@ -120,6 +153,7 @@ func (a *attempt) replay(r *Replay) bool {
 	}
 	t.inv = r.Invocation
 	t.deployed = a.plan.pin
+	t.size = r.size()
 	for i := range r.Entries {
 		e := &r.Entries[i]
 		if e.Type.IsCommand() {
@@ -153,6 +187,11 @@ func (a *attempt) notify(n *machine.Notify) {
 	}
 	if n.Index < a.next || a.over || a.halfClosed {
 		return // replayed already, or left to the next attempt's replay
+	}
+	if !a.memory.send(len(n.Entry.Payload)) {
+		a.closeWrite() // the endpoint does not read: the next attempt is told all this
+		a.touch()
+		return
 	}
 	a.next = n.Index + 1
 	a.touch()
@@ -188,6 +227,9 @@ func (a *attempt) acknowledge(payload []byte) bool {
 	return true
 }
 
+// Sent implements endpoint.Sender.
+func (a *attempt) Sent(n int) { a.memory.sent(n) }
+
 func (a *attempt) closeWrite() {
 	a.halfClosed = true
 	a.stream.CloseWrite()
@@ -198,6 +240,8 @@ func (a *attempt) touch() { a.activity = time.Now() }
 // deadline is when the attempt has been silent for too long; t.mu is held.
 func (a *attempt) deadline() time.Time {
 	switch {
+	case a.held:
+		return time.Now().Add(a.plan.options.InactivityTimeout)
 	case a.refusal != nil:
 		return a.activity.Add(refusalTimeout)
 	case a.halfClosed:

@@ -24,6 +24,13 @@ type Config struct {
 	// EagerStateLimit is how many bytes of an object's state are sent with an
 	// attempt's start; 0: none.
 	EagerStateLimit int
+	// MemoryLimit is how many bytes of payloads all attempts together may hold, on
+	// their way to endpoints and from them into the log; beyond it they wait. 0 is no
+	// limit. Copies and what surrounds payloads come to about twice that again.
+	MemoryLimit int
+	// InvocationMemoryLimit is how many of those bytes one attempt may hold; beyond
+	// it the attempt fails (RT0001). 0 is no limit.
+	InvocationMemoryLimit int
 	// MaxAwaitDepth is how deep the futures that a handler waits for may be nested
 	// (RT0025); 0: as deep as the journal takes.
 	MaxAwaitDepth int
@@ -48,6 +55,8 @@ func DefaultConfig() Config {
 		MessageSizeLimit:      32 << 20,
 		MessageSizeWarning:    10 << 20,
 		EagerStateLimit:       32 << 20,
+		MemoryLimit:           512 << 20,
+		InvocationMemoryLimit: 256 << 20,
 		Random:                rand.Uint64,
 		Endpoint:              endpoint.DefaultConfig(),
 	}

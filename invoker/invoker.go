@@ -3,6 +3,7 @@ package invoker
 import (
 	"log/slog"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 
 	"platform/internal/ids"
@@ -32,6 +33,8 @@ type Invoker struct {
 	client   *endpoint.Client
 	open     func(endpoint.Receiver) stream
 	slots    slots
+	memory   budget
+	loads    chan struct{} // one element for each journal that is being read
 	routes   routes
 	muffler  muffler
 
@@ -46,6 +49,8 @@ func New(cfg Config, registry Registry, log *slog.Logger) *Invoker {
 	}
 	iv := &Invoker{cfg: cfg, registry: registry, log: log, sessions: map[*Session]struct{}{}}
 	iv.slots.limit = cfg.ConcurrentInvocations
+	iv.memory.limit, iv.memory.ceiling = cfg.MemoryLimit, cfg.InvocationMemoryLimit
+	iv.loads = make(chan struct{}, 4*runtime.GOMAXPROCS(0))
 	iv.routes.headers, iv.routes.signer = cfg.AdditionalHeaders, cfg.Identity
 	iv.client = endpoint.NewClient(cfg.Endpoint)
 	iv.open = func(r endpoint.Receiver) stream { return iv.client.Open(r) }

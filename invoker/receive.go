@@ -78,6 +78,9 @@ func (a *attempt) read(p []byte) *failure {
 		return nil
 	}
 	a.decoder.Feed(p)
+	if !a.count() {
+		return a.tooLarge()
+	}
 	for !a.over {
 		m, ok, err := a.decoder.Next()
 		if err != nil {
@@ -90,7 +93,25 @@ func (a *attempt) read(p []byte) *failure {
 			return f
 		}
 	}
+	a.count()
 	return nil
+}
+
+// count tells the budget what the attempt has received and is not in the log; t.mu
+// is held. It returns false if that is too much.
+func (a *attempt) count() bool {
+	holds := a.decoder.Size() + a.unproposed + a.t.volume
+	if holds == a.counted {
+		return true
+	}
+	a.counted = holds
+	return a.memory.received(holds)
+}
+
+// tooLarge is the failure of an attempt that holds more than one may.
+func (a *attempt) tooLarge() *failure {
+	return failureOf(errcode.New(errcode.RT0001,
+		"the attempt needs more memory than one may have, %d bytes (worker.invoker.per-invocation-memory-limit)", a.s.iv.cfg.InvocationMemoryLimit))
 }
 
 // End is the last event of the stream.
@@ -182,6 +203,7 @@ func (a *attempt) propose(m *protocol.Message) *failure {
 	a.steps = append(a.steps, machine.Step{
 		Kind: machine.StepRunCompletion, Type: journal.RunCompletion, Completion: completion, Payload: notification,
 	})
+	a.unproposed += len(notification)
 	a.lingering = false
 	return nil
 }
@@ -220,6 +242,7 @@ func (a *attempt) command(m *protocol.Message) *failure {
 	}
 	a.lingering = a.lingering && passive(m.Type)
 	a.steps = append(a.steps, step)
+	a.unproposed += len(step.Payload)
 	a.commands++
 	a.output = a.output || m.Type == journal.Output
 	return nil
@@ -253,25 +276,35 @@ func (a *attempt) flush(force bool) {
 		return
 	}
 	p := &machine.Progress{ID: t.id, Attempt: t.number, Pin: a.plan.pin, Steps: a.steps}
-	final, volume := a.final, 0
-	for i := range a.steps {
-		volume += len(a.steps[i].Payload)
-	}
-	a.steps, a.lingering = nil, false
+	final, volume := a.final, a.unproposed
+	a.steps, a.unproposed, a.lingering = nil, 0, false
 	t.pending++
 	t.volume += volume
 	t.mu.Unlock()
 	a.s.part.Propose(p, func(o machine.Outcome, err error) { t.answered(a, p, volume, final, o, err) })
 }
 
-// throttle holds the stream up while too much of the attempt is on its way into the
-// log.
+// throttle holds the stream up while too much of the attempt, or of all attempts,
+// is on its way into the log.
 func (a *attempt) throttle() {
 	t := a.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for t.a == a && !a.over && t.volume >= openVolume {
+		a.held = true
 		t.moved.Wait()
+	}
+	if t.a == a && !a.over {
+		if turn := a.memory.read(); turn != nil {
+			a.held = true
+			t.mu.Unlock()
+			<-turn // comes at the latest when the attempt ends
+			t.mu.Lock()
+		}
+	}
+	if a.held {
+		a.held = false
+		a.touch()
 	}
 }
 

@@ -40,6 +40,17 @@ type Replay struct {
 	Partial    bool // State does not hold everything
 }
 
+// size is the bytes of the payloads, about.
+func (r *Replay) size() (n int) {
+	for i := range r.Entries {
+		n += len(r.Entries[i].Payload)
+	}
+	for i := range r.State {
+		n += len(r.State[i].Key) + len(r.State[i].Value)
+	}
+	return n
+}
+
 // Session runs the attempts of one partition during one leadership. Its methods
 // may be called concurrently.
 type Session struct {

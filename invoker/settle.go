@@ -13,6 +13,9 @@ func (t *task) answered(a *attempt, p *machine.Progress, volume int, final bool,
 	t.mu.Lock()
 	t.pending--
 	t.volume -= volume
+	if t.a == a {
+		a.count()
+	}
 	t.moved.Broadcast()
 	if t.a != a || t.phase == gone {
 		t.mu.Unlock()
@@ -109,6 +112,7 @@ func (t *task) conclude(a *attempt) {
 	}
 	delay, again := t.retry.next(f, policy)
 	if again {
+		a.memory.close()
 		t.a = nil
 		t.phase, t.hasSlot = backingOff, false
 		t.due = time.Now().Add(delay)

@@ -41,6 +41,7 @@ type task struct {
 	retry    retryState
 	pending  int // proposals without an answer
 	volume   int // payload bytes in them
+	size     int // of the last replay, 0: unknown
 	hasSlot  bool
 	last     *failure // of the last attempt that failed
 	started  time.Time
@@ -60,6 +61,7 @@ func (t *task) start() bool {
 	t.phase, t.hasSlot = running, true
 	t.started = time.Now()
 	t.a = &attempt{t: t, s: t.s}
+	t.a.memory.b = &t.s.iv.memory
 	t.a.stream = t.s.iv.open(t.a) // its first event waits for t.mu
 	return true
 }
@@ -85,6 +87,7 @@ func (t *task) end(reset bool) (release bool) {
 			t.a.stream.Reset()
 		}
 		t.s.clock.closed(t.a)
+		t.a.memory.close()
 		t.a = nil
 	}
 	t.phase = gone

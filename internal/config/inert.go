@@ -10,8 +10,6 @@ var inert = []string{
 	"networking.connect-timeout",
 	"networking.http2-keep-alive-interval",
 	"networking.http2-keep-alive-timeout",
-	"worker.invoker.memory-limit",
-	"worker.invoker.per-invocation-memory-limit",
 }
 
 // warnInert says which settings have no effect: an operator who set a proxy or a

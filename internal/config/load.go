@@ -75,19 +75,31 @@ func (l *loader) complete() {
 	case cfg.EnableVQueues:
 		l.warnings = append(l.warnings, "flow control stays off: experimental-enable-vqueues needs experimental-enable-protocol-v7 as well")
 	}
-	l.bound("ingress.request-size-limit", &cfg.Ingress.RequestSizeLimit)
-	l.bound("worker.invoker.message-size-limit", &invoker.MessageSizeLimit)
+	most := cfg.Networking.MessageSizeLimit
+	for _, size := range []struct {
+		path  string
+		limit *units.ByteSize
+	}{
+		{"ingress.request-size-limit", &cfg.Ingress.RequestSizeLimit},
+		{"worker.invoker.message-size-limit", &invoker.MessageSizeLimit},
+	} {
+		if !l.isSet(size.path) {
+			*size.limit = most // which is also their default
+		}
+		l.bound(size.path, size.limit, "networking.message-size-limit", most)
+	}
+	l.bound("worker.invoker.per-invocation-memory-limit", &invoker.PerInvocationMemoryLimit, "worker.invoker.memory-limit", invoker.MemoryLimit)
 }
 
-// bound keeps a size limit within the networking limit, which is also its default.
-func (l *loader) bound(path string, limit *units.ByteSize) {
-	most := l.cfg.Networking.MessageSizeLimit
-	if !l.isSet(path) {
-		*limit = most
-	} else if *limit > most {
-		l.warnings = append(l.warnings, path+" is lowered to networking.message-size-limit, "+most.String())
-		*limit = most
+// bound keeps a size within another one.
+func (l *loader) bound(path string, limit *units.ByteSize, by string, most units.ByteSize) {
+	if *limit <= most {
+		return
 	}
+	if l.isSet(path) {
+		l.warnings = append(l.warnings, path+" is lowered to "+by+", "+most.String())
+	}
+	*limit = most
 }
 
 func hostName() string {

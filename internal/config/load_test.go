@@ -247,3 +247,23 @@ func TestUsageListsRootKeysAsFlags(t *testing.T) {
 		require.LessOrEqual(t, len(line), 112, line)
 	}
 }
+
+func TestMemoryOfAttempts(t *testing.T) {
+	loaded := load(t, nil)
+	require.Equal(t, 512*units.MiB, loaded.Config.Worker.Invoker.MemoryLimit)
+	require.Equal(t, 256*units.MiB, loaded.Config.Worker.Invoker.PerInvocationMemoryLimit)
+
+	loaded = load(t, nil, "PLATFORM_WORKER__INVOKER__MEMORY_LIMIT=100MiB")
+	require.Equal(t, 100*units.MiB, loaded.Config.Worker.Invoker.PerInvocationMemoryLimit)
+	require.Empty(t, loaded.Warnings)
+
+	loaded = load(t, nil, "PLATFORM_WORKER__INVOKER__MEMORY_LIMIT=100MiB", "PLATFORM_WORKER__INVOKER__PER_INVOCATION_MEMORY_LIMIT=1GiB")
+	require.Equal(t, 100*units.MiB, loaded.Config.Worker.Invoker.PerInvocationMemoryLimit)
+	require.Len(t, loaded.Warnings, 1)
+	require.Contains(t, loaded.Warnings[0], "worker.invoker.per-invocation-memory-limit is lowered to worker.invoker.memory-limit")
+
+	for _, key := range []string{"MEMORY_LIMIT", "PER_INVOCATION_MEMORY_LIMIT"} {
+		_, err := Load(nil, []string{"PLATFORM_WORKER__INVOKER__" + key + "=1000"})
+		require.ErrorContains(t, err, "1 MiB or more")
+	}
+}

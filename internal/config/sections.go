@@ -61,8 +61,8 @@ type Invoker struct {
 
 	ConcurrentInvocationsLimit Limit          `key:"concurrent-invocations-limit" help:"open attempts of this node"`
 	EagerStateSizeLimit        units.ByteSize `key:"eager-state-size-limit" help:"most state sent along when an attempt starts; 0 sends none"`
-	MemoryLimit                units.ByteSize `key:"memory-limit" help:"memory of all attempts of this node"`
-	PerInvocationMemoryLimit   units.ByteSize `key:"per-invocation-memory-limit" help:"memory of one attempt"`
+	MemoryLimit                units.ByteSize `key:"memory-limit" help:"payloads that all attempts of this node may hold in memory; beyond it they wait"`
+	PerInvocationMemoryLimit   units.ByteSize `key:"per-invocation-memory-limit" help:"payloads that one attempt may hold in memory (RT0001)"`
 	MaxAwaitedFutureDepth      int            `key:"max-awaited-future-depth" help:"deepest nesting of awaited futures (RT0025)"`
 
 	ConnectTimeout units.Duration `key:"connect-timeout" help:"time to connect to an endpoint"`
@@ -105,8 +105,8 @@ func defaultWorker() Worker {
 			MessageSizeWarning:               10 * units.MiB,
 			ConcurrentInvocationsLimit:       1000,
 			EagerStateSizeLimit:              32 * units.MiB,
-			MemoryLimit:                      units.GiB + units.GiB/2,
-			PerInvocationMemoryLimit:         32 * units.MiB,
+			MemoryLimit:                      512 * units.MiB,
+			PerInvocationMemoryLimit:         256 * units.MiB,
 			MaxAwaitedFutureDepth:            1000,
 			ConnectTimeout:                   seconds(10),
 			RequestCompressionThreshold:      4 * units.MiB,

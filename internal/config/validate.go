@@ -40,6 +40,9 @@ func (l *loader) validate() {
 	l.check("networking.message-size-limit",
 		cfg.Networking.MessageSizeLimit > 0 && cfg.Networking.MessageSizeLimit <= math.MaxInt32,
 		"a size from 1 byte to 2 GiB", cfg.Networking.MessageSizeLimit)
+	l.check("worker.invoker.memory-limit", invoker.MemoryLimit >= units.MiB, "a size of 1 MiB or more", invoker.MemoryLimit)
+	l.check("worker.invoker.per-invocation-memory-limit",
+		invoker.PerInvocationMemoryLimit >= units.MiB, "a size of 1 MiB or more", invoker.PerInvocationMemoryLimit)
 	l.check("worker.invoker.request-identity-expiration",
 		invoker.RequestIdentityExpiration.Std() >= time.Second && invoker.RequestIdentityExpiration.Std() <= units.Day,
 		"a duration from 1s to 1d", invoker.RequestIdentityExpiration)

@@ -5,7 +5,7 @@ import "net/http"
 // Codes of the running server: configuration, storage, and attempts to run an
 // invocation.
 const (
-	RT0001 Code = "RT0001" // abort timeout
+	RT0001 Code = "RT0001" // abort timeout, or more memory than allowed
 	RT0002 Code = "RT0002" // configuration cannot be parsed
 	RT0003 Code = "RT0003" // message over the size limit
 	RT0004 Code = "RT0004" // cannot bind an address
@@ -34,9 +34,9 @@ const (
 var runtimeEntries = []Entry{
 	{
 		Code: RT0001, HTTPStatus: http.StatusInternalServerError,
-		Title:   "Attempt aborted after silence",
-		Meaning: "The endpoint was asked to finish or suspend the invocation and sent nothing for the abort timeout (worker.invoker.abort-timeout, or abort_timeout of the service), so the server cut the stream.",
-		Remedy:  "The invocation is retried. If the handler legitimately computes for longer without sending anything, raise the abort timeout; otherwise look for a handler that hangs.",
+		Title:   "Attempt aborted after silence or for its memory",
+		Meaning: "Either the endpoint was asked to finish or suspend the invocation and sent nothing for the abort timeout (worker.invoker.abort-timeout, or abort_timeout of the service), so the server cut the stream; or the attempt needed more memory for its payloads than one may have (worker.invoker.per-invocation-memory-limit). The message says which.",
+		Remedy:  "The invocation is retried. If the handler legitimately computes for longer without sending anything, raise the abort timeout; otherwise look for a handler that hangs. If it was the memory, raise the limit, or split the work into invocations with shorter journals and smaller state.",
 	},
 	{
 		Code: RT0002, HTTPStatus: http.StatusInternalServerError,

@@ -34,6 +34,8 @@ func (n *Node) newInvoker() *invoker.Invoker {
 	settings.MessageSizeLimit = int(c.MessageSizeLimit)
 	settings.MessageSizeWarning = int(c.MessageSizeWarning)
 	settings.EagerStateLimit = int(c.EagerStateSizeLimit)
+	settings.MemoryLimit = int(c.MemoryLimit)
+	settings.InvocationMemoryLimit = int(c.PerInvocationMemoryLimit)
 	settings.MaxAwaitDepth = c.MaxAwaitedFutureDepth
 	settings.EnableV7 = n.cfg.EnableProtocolV7
 	settings.AdditionalHeaders = c.AdditionalRequestHeaders

@@ -12,12 +12,13 @@ type body struct {
 	mu      sync.Mutex // guards the fields below
 	more    sync.Cond
 	chunks  [][]byte
-	next    int     // chunks before it have been read in the current try
-	offset  int     // bytes of chunk next that have been
-	reader  *reader // of the current try, nil if none is under way
-	settled bool    // there will be no other try
-	ended   bool    // no more will be written
-	aborted bool    // nobody will read any more
+	next    int         // chunks before it have been read in the current try
+	offset  int         // bytes of chunk next that have been
+	reader  *reader     // of the current try, nil if none is under way
+	settled bool        // there will be no other try
+	ended   bool        // no more will be written
+	aborted bool        // nobody will read any more
+	sent    func(n int) // told of bytes that are not held any more; may be nil
 }
 
 // reader is one try to send the body.
@@ -74,25 +75,43 @@ func (b *body) try() (io.ReadCloser, error) {
 // not needed again.
 func (b *body) settle() {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	n := 0
 	if b.settled = true; b.reader == nil {
 		b.drop()
-		return
+	} else {
+		n = b.forget()
 	}
-	b.forget()
+	b.mu.Unlock()
+	b.tell(n)
 }
 
-// forget gives back what has been read.
-func (b *body) forget() {
-	clear(b.chunks[:min(b.next, len(b.chunks))])
+// forget gives back what has been read, and says how much.
+func (b *body) forget() (n int) {
+	for i := min(b.next, len(b.chunks)) - 1; i >= 0 && b.chunks[i] != nil; i-- {
+		n += len(b.chunks[i])
+		b.chunks[i] = nil
+	}
 	if b.next >= len(b.chunks) {
 		b.chunks, b.next = b.chunks[:0], 0
+	}
+	return n
+}
+
+func (b *body) tell(n int) {
+	if n > 0 && b.sent != nil {
+		b.sent(n)
 	}
 }
 
 // Read is for the transport, and gives it as much as there is. It never returns
 // data and the end together: a peer may lose bytes that it reads with the end.
 func (r *reader) Read(p []byte) (int, error) {
+	n, freed, err := r.read(p)
+	r.b.tell(freed)
+	return n, err
+}
+
+func (r *reader) read(p []byte) (n, freed int, err error) {
 	b := r.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,11 +120,10 @@ func (r *reader) Read(p []byte) (int, error) {
 	}
 	switch {
 	case b.reader != r || b.aborted:
-		return 0, io.ErrClosedPipe
+		return 0, 0, io.ErrClosedPipe
 	case b.next == len(b.chunks):
-		return 0, io.EOF
+		return 0, 0, io.EOF
 	}
-	n := 0
 	for n < len(p) && b.next < len(b.chunks) {
 		chunk := b.chunks[b.next][b.offset:]
 		k := copy(p[n:], chunk)
@@ -115,9 +133,9 @@ func (r *reader) Read(p []byte) (int, error) {
 		}
 	}
 	if b.settled {
-		b.forget()
+		freed = b.forget()
 	}
-	return n, nil
+	return n, freed, nil
 }
 
 // Close is for the transport, which calls it when it needs no more of the body.

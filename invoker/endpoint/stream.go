@@ -43,6 +43,13 @@ type Receiver interface {
 	End(error)
 }
 
+// Sender is a receiver that wants to know what of the request is still held.
+type Sender interface {
+	// Sent says that n bytes that were written are not held any more: they have been
+	// sent and will not be sent again. It must not block.
+	Sent(n int)
+}
+
 // Stream is one request and its response. One goroutine carries it, beside those
 // of the HTTP transport. Methods may be called concurrently, also by the receiver;
 // none of them blocks.
@@ -63,6 +70,9 @@ func (c *Client) Open(recv Receiver) *Stream {
 	ctx, cancel := context.WithCancel(context.Background()) // lives as long as the stream, see Close
 	s := &Stream{client: c, recv: recv, cancel: cancel}
 	s.body.init()
+	if sender, ok := recv.(Sender); ok {
+		s.body.sent = sender.Sent
+	}
 	open := c.begin(s)
 	go s.run(ctx, open)
 	return s

@@ -1,0 +1,258 @@
+package invoker
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/invoker/protocol"
+	"platform/metadata"
+	"platform/partition/journal"
+)
+
+func isOver(wait <-chan struct{}) bool {
+	select {
+	case <-wait:
+		return true
+	default:
+		return wait == nil
+	}
+}
+
+func TestAttemptsBeginInOrderAsMemoryAllows(t *testing.T) {
+	b := &budget{limit: 100}
+	first, second, third, small := account{b: b}, account{b: b}, account{b: b}, account{b: b}
+	require.Nil(t, first.begin(70))
+	waits := []<-chan struct{}{second.begin(60), third.begin(50), small.begin(1)}
+	for _, w := range waits {
+		require.False(t, isOver(w))
+	}
+	first.sent(40)
+	require.True(t, isOver(waits[0]))
+	require.False(t, isOver(waits[1]))
+	require.False(t, isOver(waits[2]), "nobody overtakes")
+	second.close()
+	require.True(t, isOver(waits[1]) && isOver(waits[2]))
+	require.Equal(t, 81, b.used)
+	for _, c := range []*account{&first, &second, &third, &small} {
+		c.close()
+	}
+	require.Zero(t, b.used)
+}
+
+func TestAnAttemptThatIsCutDoesNotWait(t *testing.T) {
+	b := &budget{limit: 100}
+	holder, cut, next := account{b: b}, account{b: b}, account{b: b}
+	require.Nil(t, holder.begin(100))
+	first, second := cut.begin(10), next.begin(10)
+	cut.close()
+	require.True(t, isOver(first))
+	require.True(t, cut.loaded(1000), "it goes on to notice that it is over")
+	require.False(t, isOver(second))
+	holder.close()
+	require.True(t, isOver(second))
+	require.Equal(t, 10, b.used)
+}
+
+func TestMoreThanThereIsBeginsAlone(t *testing.T) {
+	b := &budget{limit: 100}
+	small, large := account{b: b}, account{b: b}
+	require.Nil(t, small.begin(1))
+	require.Nil(t, large.begin(0))
+	require.False(t, large.loaded(200), "its size was not known")
+	wait := large.begin(200)
+	require.False(t, isOver(wait))
+	small.close()
+	require.True(t, isOver(wait))
+	require.True(t, large.loaded(210), "nobody else has any")
+	require.Equal(t, 210, b.used)
+}
+
+func TestOneAtATimeReadsOnWhenMemoryIsUsedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &budget{limit: 100, ceiling: 1000}
+		var c [3]account
+		var wait [3]<-chan struct{}
+		for i := range c {
+			c[i].b = b
+			require.True(t, c[i].received(50))
+		}
+		for i := range c {
+			wait[i] = c[i].read()
+		}
+		require.True(t, isOver(wait[0]), "it overdraws the budget")
+		require.False(t, isOver(wait[1]) || isOver(wait[2]))
+		require.True(t, c[0].received(500))
+		require.Nil(t, c[0].read())
+		require.False(t, c[0].received(1001), "but not without limit")
+		require.True(t, c[0].received(0))
+		require.True(t, isOver(wait[1]))
+		require.False(t, isOver(wait[2]))
+
+		time.Sleep(overdraftTime - time.Millisecond)
+		require.True(t, c[1].received(60)) // it makes progress
+		time.Sleep(overdraftTime - time.Millisecond)
+		synctest.Wait()
+		require.False(t, isOver(wait[2]))
+		time.Sleep(overdraftTime)
+		synctest.Wait()
+		require.True(t, isOver(wait[2]), "whoever does nothing does not hold up the others")
+		for i := range c {
+			c[i].close()
+		}
+		require.Zero(t, b.used)
+		require.Nil(t, b.overdrawn)
+	})
+}
+
+// memories is a configuration with that much memory.
+func memories(all, one int) Config {
+	cfg := policy(1, metadata.Kill)
+	cfg.MemoryLimit, cfg.InvocationMemoryLimit = all, one
+	return cfg
+}
+
+func TestAttemptsWaitForMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var mu sync.Mutex
+		begun := 0
+		o := newOffline(t, memories(10_000, 8_000), func(w *wire) {
+			mu.Lock()
+			begun++
+			mu.Unlock()
+			<-release
+			w.recv.(*attempt).Sent(w.written)
+			w.ok()
+			w.send(t, outputHi+end)
+		})
+		defer o.close()
+		var ended []chan journal.Result
+		for n := range byte(6) {
+			_, done := o.shard.call(greeter, n+1, string(make([]byte, 3000)))
+			ended = append(ended, done)
+		}
+		synctest.Wait()
+		require.Equal(t, 3, begun)
+		for range ended {
+			release <- struct{}{}
+			synctest.Wait()
+			require.LessOrEqual(t, o.iv.memory.used, 10_000)
+		}
+		for _, done := range ended {
+			require.Nil(t, receive(t, done).Failure)
+		}
+		require.Zero(t, o.iv.memory.used)
+	})
+}
+
+func TestAnAttemptThatNeedsTooMuchFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		input int
+		state int
+		then  string
+	}{
+		"journal":  {9000, 0, "the journal and the state, 90"},
+		"state":    {10, 9000, "the journal and the state, 90"},
+		"response": {10, 0, "the attempt needs more memory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOffline(t, memories(10_000, 8_000), func(w *wire) {
+					w.ok()
+					message := append(protocol.AppendHeader(nil, journal.Output, 9000), make([]byte, 9000)...)
+					for len(message) > 0 {
+						n := min(len(message), 1000)
+						w.recv.Data(message[:n])
+						message = message[n:]
+					}
+				})
+				defer o.close()
+				if c.state > 0 {
+					o.shard.tables.PutValue(counter("k").Object(), []byte("v"), make([]byte, c.state))
+				}
+				_, ended := o.shard.call(counter("k"), 1, string(make([]byte, c.input)))
+				r := receive(t, ended)
+				require.Contains(t, r.Failure.Message, c.then)
+				require.Contains(t, r.Failure.Message, "worker.invoker.per-invocation-memory-limit")
+				require.Zero(t, o.iv.memory.used)
+				require.Zero(t, o.iv.slots.used)
+			})
+		})
+	}
+}
+
+func TestAnEndpointThatDoesNotReadIsAskedToSuspend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffline(t, memories(10_000, 8_000), func(w *wire) {
+			w.ok()
+			w.send(t, frame(journal.Run, "5801")+frame(journal.Run, "5802"))
+			for _, id := range []byte{1, 2} {
+				payload := append([]byte{8, id, 0x72, 0xb8, 0x17}, make([]byte, 3000)...)
+				w.recv.Data(append(protocol.AppendHeader(nil, protocol.ProposeRunCompletion, len(payload)), payload...))
+			}
+		})
+		defer o.close()
+		id, _ := o.shard.call(greeter, 1, "")
+		synctest.Wait()
+		require.Equal(t, []journal.Type{journal.Input, journal.Run, journal.Run, journal.RunCompletion, journal.RunCompletion}, o.shard.journal(id))
+		w := o.wire(0)
+		require.True(t, w.is(&w.ended))
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		require.Less(t, w.written, 6_000, "the second result is left to the next attempt")
+	})
+}
+
+func TestMemoryRunsShortAndEverybodyComesToAnEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size, count, limit, one = 100_000, 40, 300_000, 200_000
+		most := 0
+		o := newOffline(t, memories(limit, one), func(w *wire) {
+			a := w.recv.(*attempt)
+			a.Sent(w.written)
+			w.ok()
+			value := append([]byte{0x72, 0x80 | (size+4)&0x7f, 0x80 | (size+4)>>7&0x7f, (size + 4) >> 14, 0x0a, 0x80 | size&0x7f, 0x80 | size>>7&0x7f, size >> 14}, make([]byte, size)...)
+			message := append(protocol.AppendHeader(nil, journal.Output, len(value)), value...)
+			for len(message) > 0 {
+				n := min(len(message), 4000)
+				w.recv.Data(message[:n])
+				message = message[n:]
+				a.s.iv.memory.mu.Lock()
+				most = max(most, a.s.iv.memory.used)
+				a.s.iv.memory.mu.Unlock()
+			}
+			w.send(t, end)
+		})
+		defer o.close()
+		var ended []chan journal.Result
+		for n := range byte(count) {
+			_, done := o.shard.call(greeter, n+1, "")
+			ended = append(ended, done)
+		}
+		for _, done := range ended {
+			r := receive(t, done)
+			require.Nil(t, r.Failure)
+			require.Len(t, r.Value, size)
+		}
+		require.Zero(t, o.iv.memory.used)
+		require.Greater(t, most, limit, "it did run short")
+		require.Less(t, most, limit+one+count*4*4000)
+	})
+}
+
+func TestCloseWhileAttemptsWaitForMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffline(t, memories(1000, 1000), func(w *wire) { w.ok() })
+		for n := range byte(5) {
+			o.shard.call(greeter, n+1, string(make([]byte, 900)))
+		}
+		synctest.Wait()
+		require.Len(t, o.iv.memory.beginning, 4)
+		o.close()
+		require.Zero(t, o.iv.memory.used)
+	})
+}

@@ -67,7 +67,7 @@ type call struct {
 // waiters, unless it lies in the past already.
 func (c *call) answered(o machine.Outcome, err error) {
 	if err != nil {
-		offer(c.ended, ending{err: err})
+		offer(c.ended, ending{err: refused(err)})
 		return
 	}
 	c.mu.Lock()
@@ -163,7 +163,7 @@ func (l *leadership) submit(c machine.Command, done func(machine.Outcome, error)
 	if err != nil {
 		return fmt.Errorf("encode %T: %w", c, err)
 	}
-	return l.proposer.Submit(data, raftgroup.CompletionFunc[machine.Outcome](done))
+	return refused(l.proposer.Submit(data, raftgroup.CompletionFunc[machine.Outcome](done)))
 }
 
 // propose proposes a command and waits until it is applied.
@@ -173,7 +173,7 @@ func (l *leadership) propose(ctx context.Context, c machine.Command) (machine.Ou
 		err     error
 	}
 	answers := make(chan answer, 1)
-	if err := l.submit(c, func(o machine.Outcome, err error) { answers <- answer{o, err} }); err != nil {
+	if err := l.submit(c, func(o machine.Outcome, err error) { answers <- answer{o, refused(err)} }); err != nil {
 		return machine.Outcome{}, err
 	}
 	select {

@@ -31,8 +31,12 @@ type Config struct {
 	Transport *raftgroup.Transport
 	Profile   raftgroup.Profile
 	LocalID   raft.ServerID
-	Voters    []raft.Server
-	Watchdog  *raftgroup.Watchdog
+	// Voters are the first members of a new partition; they are used only when the
+	// log is empty.
+	Voters []raft.Server
+	// Join opens a replica that waits to be added by the partition's leader instead.
+	Join     bool
+	Watchdog *raftgroup.Watchdog
 	// MaxBatchCommands and MaxBatchBytes bound one log entry; 0: the proposer's
 	// defaults.
 	MaxBatchCommands int
@@ -73,6 +77,9 @@ func Open(cfg Config) (*Partition, error) {
 		ready: newGate(), changed: newNotice(),
 		opened: make(chan struct{}),
 		batch:  raftgroup.ProposerConfig{MaxBatchCommands: cfg.MaxBatchCommands, MaxBatchBytes: cfg.MaxBatchBytes},
+	}
+	if cfg.Join {
+		cfg.Voters = nil
 	}
 	fsm := &fsm{
 		p: p, tables: cfg.Tables, flush: cfg.Flush,

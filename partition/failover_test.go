@@ -1,0 +1,123 @@
+package partition
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/raftgroup"
+	"platform/partition/machine"
+)
+
+func loaded(t *testing.T, tune func(*trio)) (*trio, *load) {
+	w := &worker{acked: map[string]bool{}}
+	c := newTrio(t, tune, w.definitions()...)
+	c.leader()
+	l := startLoad(c, w)
+	l.progress(100)
+	return c, l
+}
+
+func TestCallersAreAnsweredThoughLeadersAreKilled(t *testing.T) {
+	c, l := loaded(t, nil)
+	var gaps []time.Duration
+	for range 5 {
+		victim := c.leader()
+		l.gap()
+		c.kill(victim)
+		c.leader(victim)
+		l.progress(50)
+		gaps = append(gaps, l.gap())
+		c.start(victim)
+		l.progress(100)
+	}
+	l.finish(t)
+	c.requireSame(0, 1, 2)
+	slices.Sort(gaps)
+	t.Logf("without an answer after a kill: %v", gaps)
+	require.Less(t, gaps[len(gaps)/2], raftgroup.Test().HeartbeatTimeout, "failover waits for the election time-out")
+}
+
+func TestCallersHardlyNoticeAHandOver(t *testing.T) {
+	c, l := loaded(t, nil)
+	var gaps []time.Duration
+	for range 10 {
+		from := c.leader()
+		to := (from + 1) % 3
+		l.gap()
+		require.NoError(t, c.hosts[from].p.TransferLeadership(t.Context(), c.servers(to)[0].ID))
+		require.Equal(t, to, c.leader(from))
+		l.progress(50)
+		gaps = append(gaps, l.gap())
+	}
+	l.finish(t)
+	c.requireSame(0, 1, 2)
+	slices.Sort(gaps)
+	t.Logf("without an answer during a hand-over: %v", gaps)
+	require.Less(t, gaps[len(gaps)/2], 250*time.Millisecond)
+}
+
+func TestCallersHardlyNoticeARollingRestart(t *testing.T) {
+	c, l := loaded(t, nil)
+	var gaps []time.Duration
+	for range 2 {
+		for i := range c.hosts {
+			l.gap()
+			c.close(i)
+			l.progress(50)
+			gaps = append(gaps, l.gap())
+			c.start(i)
+			l.progress(50)
+		}
+	}
+	l.finish(t)
+	c.requireSame(0, 1, 2)
+	slices.Sort(gaps)
+	t.Logf("without an answer during a restart: %v", gaps)
+	require.Less(t, gaps[len(gaps)/2], 250*time.Millisecond)
+}
+
+func TestWithoutAMajorityCallersHearSoThatNobodyLeads(t *testing.T) {
+	w := &worker{acked: map[string]bool{}}
+	c := newTrio(t, nil, w.definitions()...)
+	last := c.leader()
+	for i := range c.hosts {
+		if i != last {
+			c.kill(i)
+		}
+	}
+	p := c.hosts[last].p
+	require.Eventually(t, func() bool { return !p.Leading() }, 10*time.Second, time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	start := time.Now()
+	inv := request("Steps", "do", `"x"`)
+	_, _, err := p.Call(ctx, inv)
+	require.ErrorIs(t, err, ErrNotLeader)
+	_, err = p.Invoke(ctx, inv)
+	require.ErrorIs(t, err, ErrNotLeader)
+	_, err = p.Await(ctx, inv.ID)
+	require.ErrorIs(t, err, ErrNotLeader)
+	_, err = p.Find(ctx, inv.ID)
+	require.ErrorIs(t, err, ErrNotLeader)
+	_, err = p.Operate(ctx, &machine.Kill{Target: inv.ID})
+	require.ErrorIs(t, err, ErrNotLeader)
+	require.ErrorIs(t, p.Reconcile(ctx, c.servers(0, 1, 2)), ErrNotLeader)
+	require.ErrorIs(t, p.TransferLeadership(ctx, ""), ErrNotLeader)
+	require.Less(t, time.Since(start), time.Second, "refused at once")
+	require.Zero(t, p.Leader())
+	require.Nil(t, p.Status().Followers)
+
+	for i := range c.hosts {
+		if i != last {
+			c.start(i)
+		}
+	}
+	e, err := c.call(t.Context(), inv)
+	require.NoError(t, err)
+	require.Equal(t, "6", string(e.Result.Value))
+	c.requireSame(0, 1, 2)
+}

@@ -1,0 +1,40 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Destroy durably removes all rows of a partition, which nothing may be applied to
+// any more. Who opens the partition afterwards gets empty tables. Repeating it is
+// harmless.
+func (db *DB) Destroy(ctx context.Context, id uint32) error {
+	if err := db.remove(id); err != nil {
+		return fmt.Errorf("remove partition %d: %w", id, err)
+	}
+	wait, err := db.Flush()
+	if err == nil {
+		err = wait(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("remove partition %d: %w", id, err)
+	}
+	return nil
+}
+
+func (db *DB) remove(id uint32) error {
+	if id > maxPartition {
+		return fmt.Errorf("the largest number is %d", maxPartition)
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if p := db.partitions[uint16(id)]; p != nil {
+		p.txn.Discard()
+		delete(db.partitions, uint16(id))
+	}
+	lower := binary.BigEndian.AppendUint16(nil, uint16(id)) // header and both generations
+	return db.pebble.DeleteRange(lower, after(lower), pebble.NoSync)
+}

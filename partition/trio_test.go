@@ -1,0 +1,298 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	restate "github.com/restatedev/sdk-go"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"platform/internal/raftgroup"
+	"platform/invoker"
+	"platform/partition/machine"
+	"platform/partition/store"
+)
+
+// trio is one partition with replicas on several hosts of this process, over real
+// connections, logs and tables, with a service of the Go SDK behind them.
+type trio struct {
+	t        *testing.T
+	services *cluster // the registry of the invokers
+	wires    *wires
+	profile  raftgroup.Profile
+	batch    int
+
+	mu    sync.RWMutex // covers hosts and what is in them
+	hosts []*host
+}
+
+// host is a node, which may be down.
+type host struct {
+	name    string // also the replica's id
+	dir     string
+	address string
+	join    bool
+
+	logs      *raftgroup.LogDB
+	tables    *store.DB
+	own       *store.Partition
+	transport *raftgroup.Transport
+	server    *grpc.Server
+	served    chan struct{}
+	invoker   *invoker.Invoker
+	p         *Partition // nil while it is down
+}
+
+// newTrio starts three hosts. profile may be changed by tune.
+func newTrio(t *testing.T, tune func(*trio), services ...restate.ServiceDefinition) *trio {
+	t.Helper()
+	c := &trio{t: t, services: &cluster{}, wires: newWires(), profile: raftgroup.Test()}
+	if tune != nil {
+		tune(c)
+	}
+	first := invoker.New(invoker.DefaultConfig(), c.services, slog.New(slog.DiscardHandler))
+	c.services.discover(t, first, services)
+	first.Close()
+	for _, name := range []string{"a", "b", "c"} {
+		c.add(name, "", false)
+	}
+	t.Cleanup(func() {
+		c.wires.mend()
+		for i := range c.hosts {
+			c.close(i)
+		}
+	})
+	for i := range c.hosts {
+		c.start(i)
+	}
+	return c
+}
+
+// add makes a host that start starts, at an address that was another's or at a new
+// one.
+func (c *trio) add(name, address string, join bool) int {
+	if address == "" {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(c.t, err)
+		address = ln.Addr().String()
+		require.NoError(c.t, ln.Close())
+	}
+	c.wires.mu.Lock()
+	c.wires.names[raft.ServerAddress(address)] = name
+	c.wires.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hosts = append(c.hosts, &host{name: name, dir: c.t.TempDir(), address: address, join: join})
+	return len(c.hosts) - 1
+}
+
+func (c *trio) servers(hosts ...int) (out []raft.Server) {
+	for _, i := range hosts {
+		h := c.hosts[i]
+		out = append(out, raft.Server{ID: raft.ServerID(h.name), Address: raft.ServerAddress(h.address)})
+	}
+	return out
+}
+
+// testLog is silent unless asked for.
+func testLog(t *testing.T, host string) *slog.Logger {
+	if os.Getenv("PARTITION_LOG") == "" {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(t.Output(), nil)).With("host", host)
+}
+
+func (c *trio) start(i int) {
+	c.t.Helper()
+	require.NoError(c.t, c.tryStart(i))
+}
+
+func (c *trio) tryStart(i int) error {
+	t, h := c.t, c.hosts[i]
+	log := testLog(t, h.name)
+	lis, err := net.Listen("tcp", h.address)
+	require.NoError(t, err)
+	h.logs, err = raftgroup.OpenLogDB(filepath.Join(h.dir, "log"), raftgroup.LogDBOptions{Logger: log})
+	require.NoError(t, err)
+	h.tables, err = store.Open(filepath.Join(h.dir, "state"), store.Options{Logger: log})
+	require.NoError(t, err)
+	h.transport, err = raftgroup.NewTransport(raftgroup.TransportConfig{
+		ClusterID: "test", NodeID: h.name, Address: raft.ServerAddress(h.address), Logger: log,
+		DialOptions: []grpc.DialOption{
+			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(c.wires.dialer(h.name)),
+		},
+	})
+	require.NoError(t, err)
+	h.server, h.served = grpc.NewServer(raftgroup.ServerOptions()...), make(chan struct{})
+	h.transport.Register(h.server)
+	go func(server *grpc.Server, served chan struct{}) {
+		defer close(served)
+		_ = server.Serve(lis)
+	}(h.server, h.served)
+	h.invoker = invoker.New(invoker.DefaultConfig(), c.services, log)
+	h.own, err = h.tables.Partition(0)
+	require.NoError(t, err)
+	storage, err := h.logs.Storage(GroupID(0))
+	require.NoError(t, err)
+	p, err := Open(Config{
+		ID: 0, Count: 1, Node: h.name, Tables: h.own, Flush: h.tables.Flush, Storage: storage, Invoker: h.invoker,
+		Deliver:   func(context.Context, uint32, *machine.Deliver) error { return errors.New("one partition only") },
+		Transport: h.transport, Profile: c.profile, LocalID: raft.ServerID(h.name),
+		Voters: c.servers(0, 1, 2), Join: h.join, MaxBatchCommands: c.batch, Log: log,
+	})
+	if err != nil {
+		h.release(t)
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h.p = p
+	return nil
+}
+
+// down takes the partition away from callers.
+func (c *trio) down(i int) *Partition {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.hosts[i].p
+	c.hosts[i].p = nil
+	return p
+}
+
+// close stops a host in order.
+func (c *trio) close(i int) {
+	if p := c.down(i); p != nil {
+		require.NoError(c.t, p.Close(context.Background()))
+		c.hosts[i].release(c.t)
+	}
+}
+
+// kill resets a host's connections and gives up what its tables have not flushed,
+// as a crash does.
+func (c *trio) kill(i int) {
+	p := c.down(i)
+	if p == nil {
+		return
+	}
+	h := c.hosts[i]
+	h.server.Stop()
+	<-h.served
+	require.NoError(c.t, h.transport.Close())
+	require.NoError(c.t, p.Stop(context.Background()))
+	h.release(c.t)
+}
+
+func (h *host) release(t *testing.T) {
+	h.invoker.Close()
+	require.NoError(t, h.transport.Close())
+	h.server.Stop()
+	<-h.served
+	require.NoError(t, h.tables.Close())
+	require.NoError(t, h.logs.Close())
+}
+
+// partitions are those of the hosts that are up.
+func (c *trio) partitions() (out []*Partition) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, h := range c.hosts {
+		if h.p != nil {
+			out = append(out, h.p)
+		}
+	}
+	return out
+}
+
+// leader waits for a host that leads and serves, other than those named.
+func (c *trio) leader(not ...int) int {
+	c.t.Helper()
+	leader := -1
+	require.Eventually(c.t, func() bool {
+		c.mu.RLock()
+		defer c.mu.RUnlock()
+		for i, h := range c.hosts {
+			if !slices.Contains(not, i) && h.p != nil && h.p.Leading() {
+				leader = i
+				return true
+			}
+		}
+		return false
+	}, 20*time.Second, time.Millisecond)
+	return leader
+}
+
+// call asks whoever leads, with the same id, until it is answered.
+func (c *trio) call(ctx context.Context, inv *machine.Invoke) (Ending, error) {
+	inv.Request = rand.Uint64() | 1
+	for {
+		for _, p := range c.partitions() {
+			e, _, err := p.Call(ctx, inv)
+			if err == nil {
+				return e, nil
+			}
+			if !raftgroup.Definite(err) && !errors.Is(err, raftgroup.ErrUnknownOutcome) {
+				return e, err
+			}
+		}
+		select {
+		case <-time.After(time.Millisecond): // nobody leads just now
+		case <-ctx.Done():
+			return Ending{}, ctx.Err()
+		}
+	}
+}
+
+// picture is a replica's rows, summed up.
+type picture struct {
+	Index, Term uint64
+	Rows        int
+	Sum         uint64
+}
+
+func (h *host) picture(t *testing.T) picture {
+	e, err := h.own.Export()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, e.Close()) }()
+	var p picture
+	p.Index, p.Term = e.Applied()
+	sum := fnv.New64a()
+	require.NoError(t, e.Each(t.Context(), func(key, value []byte) error {
+		p.Rows++
+		_, _ = sum.Write(key)
+		_, _ = sum.Write(value)
+		return nil
+	}))
+	p.Sum = sum.Sum64()
+	return p
+}
+
+// requireSame waits until the replicas have applied the same and compares all rows.
+func (c *trio) requireSame(hosts ...int) picture {
+	c.t.Helper()
+	var first picture
+	require.Eventually(c.t, func() bool {
+		first = c.hosts[hosts[0]].picture(c.t)
+		for _, i := range hosts[1:] {
+			p := c.hosts[i].picture(c.t)
+			if p.Index != first.Index {
+				return false
+			}
+			require.Equal(c.t, first, p, "replica %s differs from %s", c.hosts[i].name, c.hosts[hosts[0]].name)
+		}
+		return true
+	}, 60*time.Second, 10*time.Millisecond)
+	return first
+}

@@ -1,0 +1,131 @@
+package partition
+
+import (
+	"context"
+	"net"
+	"sync"
+
+	"github.com/hashicorp/raft"
+)
+
+// wires are the ways between the hosts of a test. Each direction can be cut, which
+// loses nothing that TCP would not send again once it is mended.
+type wires struct {
+	mu    sync.Mutex // covers the fields below
+	names map[raft.ServerAddress]string
+	cuts  map[way]chan struct{} // closed when mended
+	// tap sees the bytes that go a way, before they do.
+	tap func(w way, n int)
+}
+
+type way struct{ from, to string }
+
+func newWires() *wires {
+	return &wires{names: map[raft.ServerAddress]string{}, cuts: map[way]chan struct{}{}}
+}
+
+func (w *wires) cut(from, to string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cuts[way{from, to}] == nil {
+		w.cuts[way{from, to}] = make(chan struct{})
+	}
+}
+
+// isolate cuts a host off in both directions.
+func (w *wires) isolate(name string, others ...string) {
+	for _, o := range others {
+		if o != name {
+			w.cut(name, o)
+			w.cut(o, name)
+		}
+	}
+}
+
+func (w *wires) mend() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.cuts {
+		close(c)
+	}
+	clear(w.cuts)
+}
+
+// pass waits until the way is open; false if stop comes first.
+func (w *wires) pass(stop <-chan struct{}, from, to string) bool {
+	for {
+		w.mu.Lock()
+		cut := w.cuts[way{from, to}]
+		w.mu.Unlock()
+		if cut == nil {
+			return true
+		}
+		select {
+		case <-cut:
+		case <-stop:
+			return false
+		}
+	}
+}
+
+func (w *wires) count(from, to string, n int) {
+	w.mu.Lock()
+	tap := w.tap
+	w.mu.Unlock()
+	if tap != nil {
+		tap(way{from, to}, n)
+	}
+}
+
+func (w *wires) watch(tap func(way, int)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tap = tap
+}
+
+// dialer is how the host from reaches the others.
+func (w *wires) dialer(from string) func(context.Context, string) (net.Conn, error) {
+	return func(ctx context.Context, addr string) (net.Conn, error) {
+		w.mu.Lock()
+		to := w.names[raft.ServerAddress(addr)]
+		w.mu.Unlock()
+		if !w.pass(ctx.Done(), from, to) || !w.pass(ctx.Done(), to, from) {
+			return nil, ctx.Err()
+		}
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return nil, err
+		}
+		return &wire{Conn: conn, wires: w, from: from, to: to, closed: make(chan struct{})}, nil
+	}
+}
+
+// wire is one connection, at the end of who dialed.
+type wire struct {
+	net.Conn
+	wires    *wires
+	from, to string
+	once     sync.Once
+	closed   chan struct{}
+}
+
+func (c *wire) Write(b []byte) (int, error) {
+	c.wires.count(c.from, c.to, len(b))
+	if !c.wires.pass(c.closed, c.from, c.to) {
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *wire) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if !c.wires.pass(c.closed, c.to, c.from) {
+		return 0, net.ErrClosed
+	}
+	return n, err
+}
+
+func (c *wire) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}

@@ -1,0 +1,58 @@
+package membership
+
+import (
+	"crypto/sha256"
+	"net"
+	"net/netip"
+	"strconv"
+)
+
+// identity stands for a node in the gossip, in the form of an IPv6 address: the
+// library wants addresses, and finds two nodes of one name by their addresses.
+type identity [16]byte
+
+// identityPort is the port of all identities; the real one is part of the node's
+// advertised address.
+const identityPort = 1
+
+// identityOf returns the identity of a data directory. It lies in fd00::/8, addresses
+// that are nobody's outside their own network.
+func identityOf(name, incarnation string) identity {
+	return hashIdentity(0xfd, name+"\x00"+incarnation)
+}
+
+// seedIdentity stands for whoever answers at hostport.
+func seedIdentity(hostport string) identity { return hashIdentity(0xfc, hostport) }
+
+func hashIdentity(kind byte, s string) identity {
+	sum := sha256.Sum256([]byte(s))
+	id := identity(sum[:16])
+	id[0] = kind
+	return id
+}
+
+func (id identity) ip() net.IP { return net.IP(id[:]) }
+
+// String returns the identity as the library's address of the node.
+func (id identity) String() string {
+	return net.JoinHostPort(id.ip().String(), strconv.Itoa(identityPort))
+}
+
+// parseIdentity reads an address of the library.
+func parseIdentity(address string) (identity, bool) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return identity{}, false
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return identity{}, false
+	}
+	return ip.As16(), true
+}
+
+// clusterHash names a cluster on the wire.
+func clusterHash(name string) [16]byte {
+	sum := sha256.Sum256([]byte("cluster\x00" + name))
+	return [16]byte(sum[:16])
+}

@@ -1,0 +1,129 @@
+package membership
+
+import (
+	"cmp"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// testLogger is silent unless MEMBERSHIP_LOG is set.
+func testLogger(tb testing.TB) *slog.Logger {
+	if os.Getenv("MEMBERSHIP_LOG") == "" {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// bind opens a TCP listener and the UDP socket of the same number. An empty address
+// takes a free one.
+func bind(tb testing.TB, address string) (net.Listener, net.PacketConn) {
+	tb.Helper()
+	for range 20 { // another program may have the UDP port of a free TCP port
+		l, err := net.Listen("tcp", cmp.Or(address, "127.0.0.1:0"))
+		require.NoError(tb, err)
+		packets, err := ListenPacket(tb.Context(), l.Addr())
+		if err == nil {
+			return l, packets
+		}
+		require.NoError(tb, l.Close())
+	}
+	tb.Fatal("no port is free for both TCP and UDP")
+	return nil, nil
+}
+
+// testNode is a node with a whole node port.
+type testNode struct {
+	*Members
+	tb      testing.TB
+	ports   *Ports
+	address string
+	failed  chan error
+}
+
+// start starts a node with the given name. configure may change its configuration.
+func start(tb testing.TB, name string, configure func(*Config)) *testNode {
+	tb.Helper()
+	return startAt(tb, "", name, configure)
+}
+
+func startAt(tb testing.TB, address, name string, configure func(*Config)) *testNode {
+	tb.Helper()
+	l, packets := bind(tb, address)
+	n := &testNode{tb: tb, ports: Split(l), address: l.Addr().String(), failed: make(chan error, 1)}
+	cfg := Config{
+		Name: name, Incarnation: "1", ClusterName: "test", Address: n.address,
+		Streams: n.ports.Gossip, Packets: packets,
+		OnFailed: func(err error) { n.failed <- err },
+		Logger:   testLogger(tb).With("self", name),
+	}
+	if configure != nil {
+		configure(&cfg)
+	}
+	var err error
+	n.Members, err = Open(cfg)
+	require.NoError(tb, err)
+	tb.Cleanup(n.crash)
+	return n
+}
+
+// crash ends the node without a word to the others.
+func (n *testNode) crash() {
+	require.NoError(n.tb, n.ports.Close())
+	require.NoError(n.tb, n.Close())
+}
+
+func seeds(nodes ...*testNode) func(*Config) {
+	return func(c *Config) {
+		for _, n := range nodes {
+			c.Seeds = append(c.Seeds, n.address)
+		}
+	}
+}
+
+// eventually waits for a condition, which is looked at after each change.
+func (n *testNode) eventually(what string, condition func() bool) {
+	n.tb.Helper()
+	changes, stop := n.Watch()
+	defer stop()
+	deadline := time.After(30 * time.Second)
+	for !condition() {
+		select {
+		case <-changes:
+		case <-deadline:
+			require.Fail(n.tb, "condition does not come true", "%s; node %s sees %+v", what, n.Self().Name, n.Nodes())
+		}
+	}
+}
+
+// sees waits until n takes exactly these nodes for alive.
+func (n *testNode) sees(names ...string) {
+	n.tb.Helper()
+	n.eventually("see other nodes", func() bool {
+		var got []string
+		for _, m := range n.Nodes() {
+			if m.State == Alive {
+				got = append(got, m.Name)
+			}
+		}
+		return slices.Equal(got, names)
+	})
+}
+
+// member returns what n knows of a node.
+func (n *testNode) member(name string) Member {
+	for _, m := range n.Nodes() {
+		if m.Name == name {
+			return m
+		}
+	}
+	return Member{}
+}

@@ -1,0 +1,272 @@
+package membership
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// three starts a, b and c, which know each other.
+func three(t *testing.T, configure func(*Config)) (a, b, c *testNode) {
+	with := func(more func(*Config)) func(*Config) {
+		return func(cfg *Config) {
+			more(cfg)
+			if configure != nil {
+				configure(cfg)
+			}
+		}
+	}
+	a = start(t, "a", with(func(*Config) {}))
+	b = start(t, "b", with(seeds(a)))
+	c = start(t, "c", with(seeds(a, b)))
+	for _, n := range []*testNode{a, b, c} {
+		n.sees("a", "b", "c")
+	}
+	return a, b, c
+}
+
+func TestNodesFindEachOtherBySeeds(t *testing.T) {
+	a, b, _ := three(t, func(c *Config) { c.Meta = Meta{Version: "1.2.3"} })
+	m := a.member("c")
+	require.Equal(t, "1", m.Incarnation)
+	require.Equal(t, "1.2.3", m.Version)
+	require.False(t, m.Self)
+	require.True(t, a.member("a").Self)
+	require.Equal(t, b.address, a.member("b").Address)
+	require.Equal(t, Alive, b.State("c", "1"))
+	require.Equal(t, Unknown, b.State("c", "2"))
+	require.Equal(t, Unknown, b.State("d", "1"))
+}
+
+func TestACrashIsKnownSoon(t *testing.T) {
+	a, b, c := three(t, nil)
+	crashed := time.Now()
+	c.crash()
+	a.sees("a", "b")
+	b.sees("a", "b")
+	t.Logf("known by both after %v", time.Since(crashed).Round(time.Millisecond))
+	require.Less(t, time.Since(crashed), 10*time.Second) // the machine may be busy
+	require.Equal(t, Dead, a.State("c", "1"))
+	require.Equal(t, Dead, a.member("c").State)
+}
+
+func TestALeavingNodeIsKnownAtOnce(t *testing.T) {
+	a, b, c := three(t, nil)
+	left := time.Now()
+	require.NoError(t, c.Leave(t.Context()))
+	for _, n := range []*testNode{a, b} {
+		require.Equal(t, Left, n.State("c", "1"))
+	}
+	t.Logf("left in %v", time.Since(left).Round(time.Millisecond))
+	require.NoError(t, c.Leave(t.Context()))
+	c.crash()
+	require.NoError(t, c.Leave(t.Context()))
+
+	// The same data directory comes back at another address.
+	back := start(t, "c", seeds(b))
+	for _, n := range []*testNode{a, b, back} {
+		n.sees("a", "b", "c")
+		require.Equal(t, back.address, n.member("c").Address)
+	}
+}
+
+func TestLeaveEndsWithItsContext(t *testing.T) {
+	a, _, _ := three(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, a.Leave(ctx), context.Canceled)
+}
+
+func TestACrashedNodeComesBackElsewhere(t *testing.T) {
+	a, b, c := three(t, nil)
+	c.crash()
+	back := start(t, "c", seeds(a)) // before anybody noticed
+	for _, n := range []*testNode{a, b, back} {
+		n.eventually("new address", func() bool {
+			m := n.member("c")
+			return m.Address == back.address && m.State == Alive
+		})
+		n.sees("a", "b", "c")
+	}
+	require.Empty(t, back.failed)
+}
+
+func TestMetaReachesTheOthers(t *testing.T) {
+	a, b, c := three(t, nil)
+	require.NoError(t, c.UpdateMeta(func(m *Meta) { m.ClusterID, m.NodeID = "id", 7 }))
+	require.NoError(t, c.UpdateMeta(func(m *Meta) { m.Draining = true }))
+	for _, n := range []*testNode{a, b, c} {
+		n.eventually("new description", func() bool { return n.member("c").Draining })
+		require.Equal(t, Meta{ClusterID: "id", NodeID: 7, Draining: true}, n.member("c").Meta)
+	}
+	err := c.UpdateMeta(func(m *Meta) { m.Version = string(make([]byte, 600)) })
+	require.ErrorIs(t, err, ErrMetaTooLarge)
+	require.Equal(t, uint32(7), c.Self().NodeID)
+}
+
+func TestNodesOfAnotherClusterDoNotMix(t *testing.T) {
+	log := new(lockedBuffer)
+	a := start(t, "a", nil)
+	b := start(t, "b", func(c *Config) {
+		c.ClusterName, c.Seeds, c.Logger = "other", []string{a.address}, log.logger()
+	})
+	require.Eventually(t, func() bool { return log.contains("node of another cluster") }, 10*time.Second, time.Millisecond)
+	require.True(t, b.alone())
+	require.True(t, a.alone())
+	// A packet that reaches the wrong cluster is of no use either.
+	_, err := b.transport.peer(a.Self().identity().String())
+	require.ErrorIs(t, err, errNoAddress)
+}
+
+func TestClustersOfOneNameDoNotMix(t *testing.T) {
+	with := func(id string, more func(*Config)) func(*Config) {
+		return func(c *Config) { c.Meta.ClusterID = id; more(c) }
+	}
+	log := new(lockedBuffer)
+	a := start(t, "a", with("first", func(c *Config) { c.Logger = log.logger() }))
+	b := start(t, "b", with("second", seeds(a)))
+	c := start(t, "c", with("first", seeds(a, b)))
+	c.sees("a", "c")
+	require.Eventually(t, func() bool { return log.contains("same cluster-name") }, 10*time.Second, time.Millisecond)
+	a.sees("a", "c")
+	b.sees("b")
+
+	// A node that saw both while it was fresh takes sides.
+	d := start(t, "d", func(c *Config) { c.Known = func() []string { return []string{b.address} } })
+	d.sees("b", "d")
+	require.NoError(t, d.UpdateMeta(func(m *Meta) { m.ClusterID = "first" }))
+	d.sees("d")
+	b.sees("b")
+}
+
+func TestAnotherKeyIsRefused(t *testing.T) {
+	key := func(b byte, more func(*Config)) func(*Config) {
+		return func(c *Config) { c.Key = bytes.Repeat([]byte{b}, keyBytes); more(c) }
+	}
+	log := new(lockedBuffer)
+	a := start(t, "a", key(1, func(*Config) {}))
+	same := start(t, "b", key(1, seeds(a)))
+	same.sees("a", "b")
+	other := start(t, "c", key(2, func(c *Config) { c.Seeds, c.Logger = []string{a.address}, log.logger() }))
+	none := start(t, "d", func(c *Config) { c.Seeds, c.Logger = []string{a.address}, log.logger() })
+	require.Eventually(t, func() bool {
+		return log.contains("decrypt") && log.contains("encryption is configured but remote state is not encrypted") ||
+			log.contains("decrypt") && log.contains("encryption is not configured")
+	}, 10*time.Second, time.Millisecond)
+	require.True(t, other.alone())
+	require.True(t, none.alone())
+	a.sees("a", "b")
+}
+
+func TestSeedsAreResolvedAtEachTry(t *testing.T) {
+	a := start(t, "a", nil)
+	_, port, err := net.SplitHostPort(a.address)
+	require.NoError(t, err)
+	var tries atomic.Int32
+	b := start(t, "b", func(c *Config) {
+		c.Seeds = []string{"node-a:" + port}
+		c.Resolve = func(context.Context, string) ([]string, error) {
+			switch tries.Add(1) {
+			case 1:
+				return nil, errors.New("no such host")
+			case 2:
+				return []string{"::1"}, nil // not reachable over an IPv4 socket
+			}
+			return []string{"127.0.0.1"}, nil
+		}
+	})
+	b.sees("a", "b")
+	a.sees("a", "b")
+}
+
+// TestNodesMoveWithTheirNames lets a node come back with another IP address behind
+// the name that it advertises.
+func TestNodesMoveWithTheirNames(t *testing.T) {
+	var names sync.Map
+	resolve := func(_ context.Context, host string) ([]string, error) {
+		ip, ok := names.Load(host)
+		if !ok {
+			return nil, errors.New("no such host")
+		}
+		return []string{ip.(string)}, nil
+	}
+	dial := func(ctx context.Context, address string) (net.Conn, error) {
+		host, port, _ := net.SplitHostPort(address)
+		if ips, err := resolve(ctx, host); err == nil {
+			address = net.JoinHostPort(ips[0], port)
+		}
+		return new(net.Dialer).DialContext(ctx, "tcp", address)
+	}
+	named := func(name, address string, more func(*Config)) *testNode {
+		return startAt(t, address, name, func(c *Config) {
+			_, port, _ := net.SplitHostPort(c.Address)
+			host, _, _ := net.SplitHostPort(address)
+			c.Address = net.JoinHostPort("host-"+name, port)
+			names.Store("host-"+name, host)
+			c.Resolve, c.Dial = resolve, dial
+			more(c)
+		})
+	}
+	a := named("a", "127.0.0.1:0", func(*Config) {})
+	b := named("b", "127.0.0.1:0", func(c *Config) { c.Seeds = []string{a.Self().Address} })
+	a.sees("a", "b")
+	b.sees("a", "b")
+	started, address := b.Self().Started, b.Self().Address
+	_, port, err := net.SplitHostPort(b.address)
+	require.NoError(t, err)
+	b.crash()
+	names.Delete("host-b") // as a name server does that knows only what runs
+	a.sees("a")
+
+	b = named("b", "127.0.0.2:"+port, func(c *Config) { c.Seeds = []string{a.Self().Address} })
+	require.Equal(t, address, b.Self().Address)
+	a.sees("a", "b")
+	require.True(t, a.member("b").Started.After(started))
+	// The probes get through by UDP as well: the name leads to the new address.
+	require.Eventually(t, func() bool {
+		to, ok := a.transport.resolver.packetAddress(address)
+		return ok && to.Addr().String() == "127.0.0.2"
+	}, 10*time.Second, 10*time.Millisecond)
+}
+
+func TestPartsFindTogetherAgain(t *testing.T) {
+	quick := func(c *Config) { c.Profile = DefaultProfile(); c.Profile.RejoinInterval = 500 * time.Millisecond }
+	a := start(t, "a", quick)
+	b := start(t, "b", func(c *Config) { quick(c); seeds(a)(c) })
+	b.sees("a", "b")
+	b.crash()
+	a.sees("a")
+	// b comes back where it was and knows of nobody.
+	b = startAt(t, b.address, "b", quick)
+	b.sees("a", "b")
+	a.sees("a", "b")
+}
+
+func TestOpenRefusesWhatCannotWork(t *testing.T) {
+	good := Config{Name: "a", Incarnation: "1", ClusterName: "c", Address: "h:1"}
+	for name, change := range map[string]func(*Config){
+		"no name":   func(c *Config) { c.Name = "" },
+		"address":   func(c *Config) { c.Address = "h" },
+		"seed":      func(c *Config) { c.Seeds = []string{"h"} },
+		"key":       func(c *Config) { c.Key = []byte("short") },
+		"no socket": func(*Config) {},
+	} {
+		cfg := good
+		change(&cfg)
+		_, err := Open(cfg)
+		require.Error(t, err, name)
+	}
+	l, packets := bind(t, "")
+	good.Streams, good.Packets, good.Meta.Version = l, packets, string(make([]byte, 600))
+	_, err := Open(good)
+	require.ErrorIs(t, err, ErrMetaTooLarge)
+	_, err = l.Accept()
+	require.ErrorIs(t, err, net.ErrClosed)
+}

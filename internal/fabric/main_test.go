@@ -1,0 +1,207 @@
+package fabric
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+
+	"platform/internal/ids"
+	"platform/internal/raftgroup"
+	"platform/partition"
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// fake is a replica whose answers a test decides.
+type fake struct {
+	mu      sync.Mutex
+	leading bool
+	leader  raftgroup.Leader
+	changed chan struct{}
+	asked   int // requests that it did not refuse
+
+	invoke  func(ctx context.Context, inv *machine.Invoke) (machine.Outcome, error)
+	call    func(ctx context.Context, inv *machine.Invoke) (partition.Ending, machine.Outcome, error)
+	await   func(ctx context.Context, id ids.Invocation) (partition.Ending, error)
+	operate func(ctx context.Context, c machine.Command) (machine.Outcome, error)
+	deliver func(ctx context.Context, d *machine.Deliver) error
+	find    func(ctx context.Context, id ids.Invocation) (*machine.Invocation, error)
+	inspect func(ctx context.Context, id ids.Invocation, withJournal bool) (partition.Record, []journal.Entry, error)
+	records func(ctx context.Context, completed bool) iter.Seq2[partition.Record, error]
+	state   func(ctx context.Context, o machine.Object, limit int) ([]machine.StateEntry, bool, error)
+}
+
+func newFake(leading bool) *fake { return &fake{leading: leading, changed: make(chan struct{})} }
+
+// set changes who leads.
+func (f *fake) set(leading bool, leader raftgroup.Leader) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.leading, f.leader = leading, leader
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+func (f *fake) Leading() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.leading
+}
+
+func (f *fake) Leader() raftgroup.Leader {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.leader
+}
+
+func (f *fake) Changed() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.changed
+}
+
+func (f *fake) refuse() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.leading {
+		return partition.ErrNotLeader
+	}
+	f.asked++
+	return nil
+}
+
+func (f *fake) answered() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asked
+}
+
+func (f *fake) Invoke(ctx context.Context, inv *machine.Invoke) (machine.Outcome, error) {
+	if err := f.refuse(); err != nil {
+		return machine.Outcome{}, err
+	}
+	return f.invoke(ctx, inv)
+}
+
+func (f *fake) Call(ctx context.Context, inv *machine.Invoke) (partition.Ending, machine.Outcome, error) {
+	if err := f.refuse(); err != nil {
+		return partition.Ending{}, machine.Outcome{}, err
+	}
+	return f.call(ctx, inv)
+}
+
+func (f *fake) Await(ctx context.Context, id ids.Invocation) (partition.Ending, error) {
+	if err := f.refuse(); err != nil {
+		return partition.Ending{}, err
+	}
+	return f.await(ctx, id)
+}
+
+func (f *fake) Operate(ctx context.Context, c machine.Command) (machine.Outcome, error) {
+	if err := f.refuse(); err != nil {
+		return machine.Outcome{}, err
+	}
+	return f.operate(ctx, c)
+}
+
+func (f *fake) Deliver(ctx context.Context, d *machine.Deliver) error {
+	if err := f.refuse(); err != nil {
+		return err
+	}
+	return f.deliver(ctx, d)
+}
+
+func (f *fake) Find(ctx context.Context, id ids.Invocation) (*machine.Invocation, error) {
+	if err := f.refuse(); err != nil {
+		return nil, err
+	}
+	return f.find(ctx, id)
+}
+
+func (f *fake) Inspect(ctx context.Context, id ids.Invocation, withJournal bool) (partition.Record, []journal.Entry, error) {
+	if err := f.refuse(); err != nil {
+		return partition.Record{}, nil, err
+	}
+	return f.inspect(ctx, id, withJournal)
+}
+
+func (f *fake) Records(ctx context.Context, completed bool) iter.Seq2[partition.Record, error] {
+	if err := f.refuse(); err != nil {
+		return func(yield func(partition.Record, error) bool) { yield(partition.Record{}, err) }
+	}
+	return f.records(ctx, completed)
+}
+
+func (f *fake) State(ctx context.Context, o machine.Object, limit int) ([]machine.StateEntry, bool, error) {
+	if err := f.refuse(); err != nil {
+		return nil, false, err
+	}
+	return f.state(ctx, o, limit)
+}
+
+// testNode serves replicas on a real port.
+type testNode struct {
+	address string
+	server  *Server
+	rpc     *grpc.Server
+	stop    func() // may be called more than once
+}
+
+func startNode(tb testing.TB, cluster string, local func(uint32) Local) *testNode {
+	tb.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(tb, err)
+	return serveNode(tb, lis, cluster, local)
+}
+
+func serveNode(tb testing.TB, lis net.Listener, cluster string, local func(uint32) Local) *testNode {
+	address := lis.Addr().String()
+	n := &testNode{address: address, rpc: grpc.NewServer(raftgroup.ServerOptions()...)}
+	n.server = NewServer(ServerConfig{Self: identity(cluster, address), Local: local, Log: quiet})
+	n.server.Register(n.rpc)
+	var served sync.WaitGroup
+	served.Go(func() { _ = n.rpc.Serve(lis) })
+	n.stop = sync.OnceFunc(func() {
+		n.server.Close()
+		n.rpc.Stop()
+		served.Wait()
+	})
+	tb.Cleanup(n.stop)
+	return n
+}
+
+func identity(cluster, address string) Identity {
+	return Identity{ClusterID: func() string { return cluster }, Node: address, ReplicaID: address, Address: address}
+}
+
+func newClient(tb testing.TB, cluster string) *Client {
+	c := NewClient(ClientConfig{Self: identity(cluster, "client"), Log: quiet})
+	tb.Cleanup(func() { require.NoError(tb, c.Close()) })
+	return c
+}
+
+// only is the replica of every partition.
+func only(p Local) func(uint32) Local { return func(uint32) Local { return p } }
+
+// pair is a client and a replica on another node.
+func pair(tb testing.TB, p *fake) (*Remote, *testNode) {
+	n := startNode(tb, "c", only(p))
+	return newClient(tb, "c").Remote(n.address, 0), n
+}
+
+func numbered(n byte) ids.Invocation { return ids.NewInvocation(uint64(n)<<56, [16]byte{n, 1}) }
+
+func invocation(n byte) *machine.Invoke {
+	return &machine.Invoke{ID: numbered(n), Target: machine.Target{Service: "S", Key: "k", Handler: "h", Type: machine.ObjectExclusive}, Input: []byte("input"), Request: 7}
+}

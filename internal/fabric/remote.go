@@ -1,0 +1,167 @@
+package fabric
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"platform/internal/ids"
+	"platform/internal/raftgroup"
+	"platform/partition"
+	"platform/partition/codec"
+	"platform/partition/journal"
+	"platform/partition/machine"
+	"platform/proto/node"
+)
+
+// Remote is the replica of a partition on another node.
+type Remote struct {
+	c       *Client
+	address string
+	id      uint32
+	moved   watch
+}
+
+// Remote returns the replica of a partition on the node at address, host and port.
+func (c *Client) Remote(address string, partition uint32) *Remote {
+	return &Remote{c: c, address: address, id: partition}
+}
+
+// watched is a Remote whose requests end when the local replica sees another leader.
+func (r *Remote) watched(w watch) *Remote {
+	r.moved = w
+	return r
+}
+
+// ask sends a request and returns its response, or the error in it.
+func (r *Remote) ask(ctx context.Context, req *node.PartitionRequest) (*node.PartitionResponse, error) {
+	req.Partition = r.id
+	p, err := r.c.peer(r.address)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	l, err := p.open()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrUnreachable, r.address, err)
+	}
+	m, sent, err := l.call(ctx, req, r.moved)
+	if err != nil {
+		return nil, r.lost(ctx, req.Method, sent, err)
+	}
+	return m, remoteError(r.id, r.address, m.Code, m.Message, m.Leader)
+}
+
+// lost is the error of a request without a response. As with a local replica, who
+// stops waiting for the end of an invocation gets the bare cause.
+func (r *Remote) lost(ctx context.Context, m node.PartitionMethod, sent bool, err error) error {
+	proposes := m <= node.PartitionMethod_PARTITION_METHOD_DELIVER
+	gaveUp := ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
+	switch {
+	case gaveUp && (!sent || !proposes || m == node.PartitionMethod_PARTITION_METHOD_CALL):
+		return err
+	case sent && proposes:
+		return fmt.Errorf("partition %d at %s: %w: %w", r.id, r.address, raftgroup.ErrUnknownOutcome, err)
+	}
+	return fmt.Errorf("partition %d: %w: %w", r.id, ErrUnreachable, err)
+}
+
+func (r *Remote) propose(ctx context.Context, method node.PartitionMethod, c machine.Command) (*node.PartitionResponse, error) {
+	b, err := codec.EncodeCommand(c)
+	if err != nil {
+		return nil, fmt.Errorf("encode %T: %w", c, err)
+	}
+	return r.ask(ctx, &node.PartitionRequest{Method: method, Command: b})
+}
+
+func (r *Remote) outcome(ctx context.Context, method node.PartitionMethod, c machine.Command) (machine.Outcome, error) {
+	m, err := r.propose(ctx, method, c)
+	if err != nil {
+		return machine.Outcome{}, err
+	}
+	o, err := outcomeFromWire(m.Outcome)
+	return o, r.garbled(err)
+}
+
+// garbled wraps what is wrong with a response.
+func (r *Remote) garbled(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("partition %d: response of %s: %w", r.id, r.address, err)
+}
+
+// Invoke implements Replica.
+func (r *Remote) Invoke(ctx context.Context, inv *machine.Invoke) (machine.Outcome, error) {
+	return r.outcome(ctx, node.PartitionMethod_PARTITION_METHOD_INVOKE, inv)
+}
+
+// Operate implements Replica.
+func (r *Remote) Operate(ctx context.Context, c machine.Command) (machine.Outcome, error) {
+	return r.outcome(ctx, node.PartitionMethod_PARTITION_METHOD_OPERATE, c)
+}
+
+// Deliver implements Replica.
+func (r *Remote) Deliver(ctx context.Context, d *machine.Deliver) error {
+	_, err := r.propose(ctx, node.PartitionMethod_PARTITION_METHOD_DELIVER, d)
+	return err
+}
+
+// Call implements Replica.
+func (r *Remote) Call(ctx context.Context, inv *machine.Invoke) (partition.Ending, machine.Outcome, error) {
+	m, err := r.propose(ctx, node.PartitionMethod_PARTITION_METHOD_CALL, inv)
+	if err != nil {
+		return partition.Ending{}, machine.Outcome{}, err
+	}
+	o, err := outcomeFromWire(m.Outcome)
+	if err != nil {
+		return partition.Ending{}, machine.Outcome{}, r.garbled(err)
+	}
+	e, err := endingFromWire(m.Ending)
+	return e, o, r.garbled(err)
+}
+
+// Await implements Replica.
+func (r *Remote) Await(ctx context.Context, id ids.Invocation) (partition.Ending, error) {
+	m, err := r.ask(ctx, &node.PartitionRequest{Method: node.PartitionMethod_PARTITION_METHOD_AWAIT, Id: id[:]})
+	if err != nil {
+		return partition.Ending{}, err
+	}
+	e, err := endingFromWire(m.Ending)
+	return e, r.garbled(err)
+}
+
+// Find implements Replica.
+func (r *Remote) Find(ctx context.Context, id ids.Invocation) (*machine.Invocation, error) {
+	m, err := r.ask(ctx, &node.PartitionRequest{Method: node.PartitionMethod_PARTITION_METHOD_FIND, Id: id[:]})
+	if err != nil {
+		return nil, err
+	}
+	rec, err := recordFromWire(m.Record)
+	return rec.Invocation, r.garbled(err)
+}
+
+// Inspect implements Replica.
+func (r *Remote) Inspect(ctx context.Context, id ids.Invocation, withJournal bool) (partition.Record, []journal.Entry, error) {
+	m, err := r.ask(ctx, &node.PartitionRequest{Method: node.PartitionMethod_PARTITION_METHOD_INSPECT, Id: id[:], Journal: withJournal})
+	if err != nil {
+		return partition.Record{}, nil, err
+	}
+	rec, err := recordFromWire(m.Record)
+	if err != nil {
+		return partition.Record{}, nil, r.garbled(err)
+	}
+	entries, err := entriesFromWire(m.Entries)
+	return rec, entries, r.garbled(err)
+}
+
+// State implements Replica.
+func (r *Remote) State(ctx context.Context, o machine.Object, limit int) (entries []machine.StateEntry, complete bool, err error) {
+	m, err := r.ask(ctx, &node.PartitionRequest{
+		Method: node.PartitionMethod_PARTITION_METHOD_STATE, Limit: uint64(limit),
+		Object: &node.StateObject{Scope: o.Scope, Service: o.Service, Key: o.Key},
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return stateFromWire(m.State), m.Complete, nil
+}

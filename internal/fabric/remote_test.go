@@ -1,0 +1,385 @@
+package fabric
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/ids"
+	"platform/internal/raftgroup"
+	"platform/invoker"
+	"platform/invoker/protocol"
+	"platform/partition"
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+func sampleRecord() partition.Record {
+	return partition.Record{
+		Invocation: &machine.Invocation{ID: numbered(1), Target: invocation(1).Target, Status: machine.Invoked, CreatedAt: 5, Length: 2},
+		Attempts: &invoker.AttemptStatus{
+			InFlight: true, RetryCount: 3, LastStartAt: time.Unix(7, 8), NextRetryAt: time.Unix(9, 10),
+			LastFailure: &machine.AttemptFailure{Code: 500, ErrorCode: "RT0007", Message: "no", RelatedIndex: new(uint32(0))},
+			Awaiting: &protocol.Await{
+				On:        &journal.Future{Completions: []uint32{1}, Nested: []journal.Future{{Names: []string{"n"}}}, Combinator: 2},
+				Executing: true,
+			},
+			Deployment: "dp_1", Protocol: 5, Server: "sdk/1",
+		},
+	}
+}
+
+func TestAnswersArriveAsTheReplicaGivesThem(t *testing.T) {
+	p := newFake(true)
+	r, _ := pair(t, p)
+	ctx := t.Context()
+	inv := invocation(1)
+	failed := journal.Result{Failure: &journal.Failure{Code: 409, Message: "m", Metadata: []journal.Metadata{{Key: "a", Value: "b"}}}}
+	outcome := machine.Outcome{Code: machine.Existing, Own: true, Status: machine.Completed, Result: &failed, ExpiresAt: 3, StartAt: 4}
+	ending := partition.Ending{Target: inv.Target, Result: failed, ExpiresAt: 9}
+	empty := partition.Ending{Target: inv.Target}
+
+	p.invoke = func(_ context.Context, got *machine.Invoke) (machine.Outcome, error) {
+		require.Equal(t, inv, got)
+		return outcome, nil
+	}
+	o, err := r.Invoke(ctx, inv)
+	require.NoError(t, err)
+	require.Equal(t, outcome, o)
+
+	p.call = func(_ context.Context, got *machine.Invoke) (partition.Ending, machine.Outcome, error) {
+		require.Equal(t, inv, got)
+		return ending, machine.Outcome{Code: machine.Existing, Own: true}, nil
+	}
+	e, o, err := r.Call(ctx, inv)
+	require.NoError(t, err)
+	require.Equal(t, ending, e)
+	require.Equal(t, machine.Outcome{Code: machine.Existing, Own: true}, o)
+
+	p.await = func(_ context.Context, got ids.Invocation) (partition.Ending, error) {
+		require.Equal(t, inv.ID, got)
+		return empty, nil
+	}
+	e, err = r.Await(ctx, inv.ID)
+	require.NoError(t, err)
+	require.Equal(t, empty, e)
+
+	signal := &machine.Signal{Target: inv.ID, ID: journal.NumberedSignal(journal.CancelSignal), Request: 3}
+	p.operate = func(_ context.Context, got machine.Command) (machine.Outcome, error) {
+		require.Equal(t, signal, got)
+		return machine.Outcome{Code: machine.NotEnded, Status: machine.Paused}, nil
+	}
+	o, err = r.Operate(ctx, signal)
+	require.NoError(t, err)
+	require.Equal(t, machine.Outcome{Code: machine.NotEnded, Status: machine.Paused}, o)
+
+	messages := &machine.Deliver{From: 2, FirstSeq: 5, Messages: []machine.Message{inv, &machine.Kill{Target: inv.ID}}}
+	p.deliver = func(_ context.Context, got *machine.Deliver) error {
+		require.Equal(t, messages, got)
+		return nil
+	}
+	require.NoError(t, r.Deliver(ctx, messages))
+}
+
+func TestRecordsAndStateArriveAsTheReplicaReadsThem(t *testing.T) {
+	p := newFake(true)
+	r, _ := pair(t, p)
+	ctx := t.Context()
+	sample := sampleRecord()
+
+	p.find = func(context.Context, ids.Invocation) (*machine.Invocation, error) { return sample.Invocation, nil }
+	inv, err := r.Find(ctx, sample.ID)
+	require.NoError(t, err)
+	require.Equal(t, sample.Invocation, inv)
+
+	entries := []journal.Entry{{Type: journal.Input, AppendedAt: 4, Payload: []byte("x")}, {Type: journal.Sleep, Payload: []byte("y")}}
+	p.inspect = func(_ context.Context, _ ids.Invocation, withJournal bool) (partition.Record, []journal.Entry, error) {
+		require.True(t, withJournal)
+		return sample, entries, nil
+	}
+	rec, got, err := r.Inspect(ctx, sample.ID, true)
+	require.NoError(t, err)
+	require.Equal(t, sample, rec)
+	require.Equal(t, entries, got)
+
+	object := machine.Object{Scope: "x", Service: "S", Key: "k"}
+	state := []machine.StateEntry{{Key: []byte("a"), Value: []byte("1")}, {Key: []byte("b")}}
+	p.state = func(_ context.Context, o machine.Object, limit int) ([]machine.StateEntry, bool, error) {
+		require.Equal(t, object, o)
+		require.Equal(t, 100, limit)
+		return state, true, nil
+	}
+	found, complete, err := r.State(ctx, object, 100)
+	require.NoError(t, err)
+	require.True(t, complete)
+	require.Equal(t, state, found)
+}
+
+func TestRecordsComeInPages(t *testing.T) {
+	p := newFake(true)
+	r, _ := pair(t, p)
+	const count = 3*pageRecords + 5
+	broken := errors.New("disk on fire")
+	p.records = func(_ context.Context, completed bool) iter.Seq2[partition.Record, error] {
+		return func(yield func(partition.Record, error) bool) {
+			for i := range count {
+				rec := sampleRecord()
+				rec.CreatedAt = int64(i)
+				if !yield(rec, nil) {
+					return
+				}
+			}
+			if completed {
+				yield(partition.Record{}, broken)
+			}
+		}
+	}
+	next := 0
+	for rec, err := range r.Records(t.Context(), false) {
+		require.NoError(t, err)
+		require.EqualValues(t, next, rec.CreatedAt)
+		require.Equal(t, sampleRecord().Attempts, rec.Attempts)
+		next++
+	}
+	require.Equal(t, count, next)
+
+	for range r.Records(t.Context(), false) {
+		break // ends the stream; goleak would find what is left of it
+	}
+	var last error
+	for _, err := range r.Records(t.Context(), true) {
+		last = err
+	}
+	require.ErrorContains(t, last, "disk on fire")
+	p.set(false, leaderOf("n2", "10.0.0.2:1"))
+	for _, err := range r.Records(t.Context(), true) {
+		refusal, ok := errors.AsType[*NotLeaderError](err)
+		require.True(t, ok)
+		require.Equal(t, leaderOf("n2", "10.0.0.2:1"), refusal.Leader)
+	}
+}
+
+func TestErrorsKeepTheirMeaning(t *testing.T) {
+	p := newFake(true)
+	r, n := pair(t, p)
+	cases := []struct {
+		name     string
+		err      error
+		is       error
+		definite bool
+	}{
+		{"unknown", fmt.Errorf("deposed: %w", raftgroup.ErrUnknownOutcome), raftgroup.ErrUnknownOutcome, false},
+		{"not leader", fmt.Errorf("x: %w", raftgroup.ErrNotLeader), raftgroup.ErrNotLeader, true},
+		{"overloaded", raftgroup.ErrOverloaded, raftgroup.ErrOverloaded, true},
+		{"stopped", raftgroup.ErrStopped, raftgroup.ErrStopped, true},
+		{"not found", partition.ErrNotFound, partition.ErrNotFound, false},
+		{"context of the other node", context.Canceled, raftgroup.ErrUnknownOutcome, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			p.invoke = func(context.Context, *machine.Invoke) (machine.Outcome, error) { return machine.Outcome{}, c.err }
+			_, err := r.Invoke(t.Context(), invocation(1))
+			require.ErrorIs(t, err, c.is)
+			require.Equal(t, c.definite, raftgroup.Definite(err))
+			require.NotErrorIs(t, err, context.Canceled, "the caller's context has not ended")
+		})
+	}
+	p.invoke = func(context.Context, *machine.Invoke) (machine.Outcome, error) {
+		return machine.Outcome{}, errors.New("odd")
+	}
+	_, err := r.Invoke(t.Context(), invocation(1))
+	require.ErrorContains(t, err, "odd")
+	require.False(t, raftgroup.Definite(err) || errors.Is(err, raftgroup.ErrUnknownOutcome))
+
+	p.set(false, leaderOf("n2/1", "n2:5122"))
+	_, err = r.Invoke(t.Context(), invocation(1))
+	refusal, ok := errors.AsType[*NotLeaderError](err)
+	require.True(t, ok)
+	require.Equal(t, &NotLeaderError{Partition: 0, Node: n.address, Leader: leaderOf("n2/1", "n2:5122")}, refusal)
+}
+
+func TestACallerThatGivesUpIsNotWaitedFor(t *testing.T) {
+	p := newFake(true)
+	r, _ := pair(t, p)
+	began, ended := make(chan struct{}, 1), make(chan error, 1)
+	wait := func(ctx context.Context) error {
+		began <- struct{}{}
+		<-ctx.Done()
+		ended <- context.Cause(ctx)
+		return context.Cause(ctx)
+	}
+	p.call = func(ctx context.Context, _ *machine.Invoke) (e partition.Ending, o machine.Outcome, err error) {
+		return e, o, wait(ctx)
+	}
+	p.await = func(ctx context.Context, _ ids.Invocation) (e partition.Ending, err error) { return e, wait(ctx) }
+	p.invoke = func(ctx context.Context, _ *machine.Invoke) (o machine.Outcome, err error) { return o, wait(ctx) }
+	why := errors.New("caller left")
+	for name, ask := range map[string]func(context.Context) error{
+		"call":   func(ctx context.Context) error { _, _, err := r.Call(ctx, invocation(1)); return err },
+		"await":  func(ctx context.Context) error { _, err := r.Await(ctx, numbered(1)); return err },
+		"invoke": func(ctx context.Context) error { _, err := r.Invoke(ctx, invocation(1)); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			answer := make(chan error, 1)
+			go func() { answer <- ask(ctx) }()
+			<-began
+			cancel(why)
+			err := <-answer
+			require.ErrorIs(t, err, why)
+			require.Equal(t, name == "invoke", errors.Is(err, raftgroup.ErrUnknownOutcome), "as a local replica says")
+			require.ErrorIs(t, <-ended, context.Canceled)
+		})
+	}
+}
+
+func TestABrokenConnectionLeavesProposalsUnknownAndReadsUndone(t *testing.T) {
+	p := newFake(true)
+	began := make(chan struct{}, 3)
+	hang := func(ctx context.Context) error { began <- struct{}{}; <-ctx.Done(); return ctx.Err() }
+	p.call = func(ctx context.Context, _ *machine.Invoke) (e partition.Ending, o machine.Outcome, err error) {
+		return e, o, hang(ctx)
+	}
+	p.invoke = func(ctx context.Context, _ *machine.Invoke) (o machine.Outcome, err error) { return o, hang(ctx) }
+	p.await = func(ctx context.Context, _ ids.Invocation) (e partition.Ending, err error) { return e, hang(ctx) }
+	r, n := pair(t, p)
+	called, invoked, awaited := make(chan error, 1), make(chan error, 1), make(chan error, 1)
+	go func() { _, _, err := r.Call(t.Context(), invocation(1)); called <- err }()
+	go func() { _, err := r.Invoke(t.Context(), invocation(2)); invoked <- err }()
+	go func() { _, err := r.Await(t.Context(), numbered(3)); awaited <- err }()
+	for range 3 {
+		<-began
+	}
+	n.rpc.Stop()
+	for _, c := range []chan error{called, invoked} {
+		err := <-c
+		require.ErrorIs(t, err, raftgroup.ErrUnknownOutcome)
+		require.False(t, raftgroup.Definite(err))
+	}
+	err := <-awaited
+	require.ErrorIs(t, err, ErrUnreachable)
+	require.True(t, raftgroup.Definite(err))
+
+	_, err = r.Invoke(t.Context(), invocation(4))
+	require.ErrorIs(t, err, ErrUnreachable, "nobody listens, so nothing was sent")
+	require.True(t, raftgroup.Definite(err))
+	for _, err := range r.Records(t.Context(), true) {
+		require.ErrorIs(t, err, ErrUnreachable)
+	}
+}
+
+func TestANodeThatComesBackIsReachedAgain(t *testing.T) {
+	p := newFake(true)
+	p.invoke = func(context.Context, *machine.Invoke) (o machine.Outcome, err error) { return o, nil }
+	r, n := pair(t, p)
+	_, err := r.Invoke(t.Context(), invocation(1))
+	require.NoError(t, err)
+	n.stop()
+	require.Eventually(t, func() bool {
+		_, err := r.Invoke(t.Context(), invocation(1))
+		return errors.Is(err, ErrUnreachable)
+	}, 10*time.Second, time.Millisecond)
+	lis, err := net.Listen("tcp", n.address)
+	require.NoError(t, err)
+	serveNode(t, lis, "c", only(p))
+	r.c.Seen(n.address)
+	require.Eventually(t, func() bool {
+		_, err := r.Invoke(t.Context(), invocation(1))
+		return err == nil
+	}, 10*time.Second, 5*time.Millisecond)
+}
+
+func TestForeignClustersAreRefused(t *testing.T) {
+	p := newFake(true)
+	p.invoke = func(context.Context, *machine.Invoke) (o machine.Outcome, err error) { return o, nil }
+	n := startNode(t, "ours", only(p))
+	for _, cluster := range []string{"theirs", ""} {
+		r := newClient(t, cluster).Remote(n.address, 0)
+		_, err := r.Invoke(t.Context(), invocation(1))
+		require.ErrorIs(t, err, ErrUnreachable)
+		require.True(t, raftgroup.Definite(err))
+		for _, err := range r.Records(t.Context(), true) {
+			require.ErrorIs(t, err, ErrUnreachable)
+		}
+	}
+	require.Zero(t, p.answered())
+	_, err := newClient(t, "ours").Remote(n.address, 0).Invoke(t.Context(), invocation(1))
+	require.NoError(t, err)
+}
+
+func TestLargeMessagesLetSmallOnesPass(t *testing.T) {
+	p := newFake(true)
+	large := bytes.Repeat([]byte("0123456789abcdef"), 1<<20)
+	p.await = func(context.Context, ids.Invocation) (partition.Ending, error) {
+		return partition.Ending{Result: journal.Result{Value: large}}, nil
+	}
+	p.invoke = func(_ context.Context, inv *machine.Invoke) (machine.Outcome, error) {
+		return machine.Outcome{ExpiresAt: int64(len(inv.Input))}, nil
+	}
+	r, _ := pair(t, p)
+	var g sync.WaitGroup
+	for range 3 {
+		g.Go(func() {
+			e, err := r.Await(t.Context(), numbered(1))
+			if err != nil || !bytes.Equal(large, e.Result.Value) {
+				t.Errorf("result of %d bytes: %v", len(e.Result.Value), err)
+			}
+		})
+		g.Go(func() {
+			inv := invocation(1)
+			inv.Input = large
+			o, err := r.Invoke(t.Context(), inv)
+			if err != nil || o.ExpiresAt != int64(len(large)) {
+				t.Errorf("input of %d bytes: %v", o.ExpiresAt, err)
+			}
+		})
+	}
+	for range 100 {
+		o, err := r.Invoke(t.Context(), invocation(2))
+		require.NoError(t, err)
+		require.EqualValues(t, 5, o.ExpiresAt)
+	}
+	g.Wait()
+}
+
+func TestThousandsWaitOverOneConnection(t *testing.T) {
+	const waiters = 5000
+	p := newFake(true)
+	release := make(chan struct{})
+	var waiting sync.WaitGroup
+	waiting.Add(waiters)
+	p.await = func(ctx context.Context, id ids.Invocation) (partition.Ending, error) {
+		waiting.Done()
+		select {
+		case <-release:
+			return partition.Ending{Result: journal.Result{Value: id[:]}}, nil
+		case <-ctx.Done():
+			return partition.Ending{}, ctx.Err()
+		}
+	}
+	r, _ := pair(t, p)
+	var g sync.WaitGroup
+	for i := range waiters {
+		g.Go(func() {
+			id := ids.NewInvocation(uint64(i), [16]byte{1})
+			e, err := r.Await(t.Context(), id)
+			if err != nil || !bytes.Equal(id[:], e.Result.Value) {
+				t.Errorf("waiter %d: %v", i, err)
+			}
+		})
+	}
+	waiting.Wait()
+	r.c.mu.RLock()
+	require.Len(t, r.c.peers, 1)
+	r.c.mu.RUnlock()
+	close(release)
+	g.Wait()
+}

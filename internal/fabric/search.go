@@ -1,0 +1,166 @@
+package fabric
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"platform/internal/raftgroup"
+)
+
+const (
+	// The wait between two rounds of asking all replicas doubles from firstWait to
+	// lastWait. It ends early when the local replica learns of a leader.
+	firstWait = 2 * time.Millisecond
+	lastWait  = 100 * time.Millisecond
+	// roundLimit bounds whom one round asks, since hints may go in circles.
+	roundLimit = 16
+)
+
+// seek asks one replica after the other until one does not refuse.
+func seek[T any](ctx context.Context, h *Handle, ask func(Replica) (T, error)) (v T, err error) {
+	s := newSearch(h)
+	for {
+		r, address := s.next()
+		if r == nil {
+			if !s.pause(ctx) {
+				return v, s.failure(ctx)
+			}
+			continue
+		}
+		v, err = ask(r)
+		s.note(address, err)
+		if err == nil || !elsewhere(err) {
+			return v, err
+		}
+	}
+}
+
+// search looks for the leader of a partition. In a round it asks each replica once:
+// the one on this node if it leads, whom a refusal named, whom the local replica
+// takes for the leader, who led last, and all others of the table.
+type search struct {
+	h       *Handle
+	local   Local
+	changed <-chan struct{} // of the local replica, since the round began
+	self    bool            // the local replica was asked
+	asked   []string
+	hint    string
+	wait    time.Duration
+	until   time.Time
+	last    error // of the latest refusal
+}
+
+func newSearch(h *Handle) *search {
+	s := &search{h: h, wait: firstWait, until: time.Now().Add(h.d.cfg.Patience)}
+	s.begin()
+	return s
+}
+
+// begin starts a round.
+func (s *search) begin() {
+	s.local, s.changed = s.h.d.cfg.Local(s.h.id), nil
+	if s.local != nil {
+		s.changed = s.local.Changed() // before looking who leads
+	}
+	s.self, s.asked = false, s.asked[:0]
+}
+
+// next returns whom to ask next, and its address if it is not on this node; nil when
+// the round is over.
+func (s *search) next() (Replica, string) {
+	if s.local != nil && !s.self && s.local.Leading() {
+		s.self = true
+		return s.local, ""
+	}
+	if s.h.d.cfg.Remote == nil {
+		return nil, ""
+	}
+	if s.untried(s.hint) {
+		return s.remote(s.hint)
+	}
+	if s.local != nil {
+		if l := s.local.Leader(); l.Address != "" {
+			if a := s.h.d.cfg.AddressOf(l); s.untried(a) {
+				return s.remote(a)
+			}
+		}
+	}
+	if a := s.h.leader.Load(); a != nil && s.untried(*a) {
+		return s.remote(*a)
+	}
+	if s.h.d.cfg.Replicas != nil {
+		for _, a := range s.h.d.cfg.Replicas(s.h.id) {
+			if s.untried(a) {
+				return s.remote(a)
+			}
+		}
+	}
+	return nil, ""
+}
+
+func (s *search) untried(address string) bool {
+	return address != "" && address != s.h.d.cfg.Self && len(s.asked) < roundLimit && !slices.Contains(s.asked, address)
+}
+
+func (s *search) remote(address string) (Replica, string) {
+	s.asked = append(s.asked, address)
+	r := s.h.d.cfg.Remote(address, s.h.id)
+	if remote, ok := r.(*Remote); ok {
+		remote.watched(watch{local: s.local, address: address, at: s.h.d.cfg.AddressOf})
+	}
+	return r, address
+}
+
+// note learns from what became of a request.
+func (s *search) note(address string, err error) {
+	if address != "" {
+		switch {
+		case err == nil:
+			s.h.remember(address)
+		case elsewhere(err), errors.Is(err, raftgroup.ErrUnknownOutcome):
+			s.h.doubt(address)
+		}
+	}
+	if err == nil {
+		return
+	}
+	s.last, s.hint = err, ""
+	if refusal, ok := errors.AsType[*NotLeaderError](err); ok && refusal.Leader.Address != "" {
+		s.hint = s.h.d.cfg.AddressOf(refusal.Leader)
+	}
+}
+
+// pause waits before the next round; false if there is none.
+func (s *search) pause(ctx context.Context) bool {
+	left := time.Until(s.until)
+	if left <= 0 || ctx.Err() != nil {
+		return false
+	}
+	t := time.NewTimer(min(s.wait, left))
+	defer t.Stop()
+	select {
+	case <-s.changed:
+	case <-t.C:
+		s.wait = min(2*s.wait, lastWait)
+	case <-ctx.Done():
+		return false
+	}
+	s.begin()
+	return true
+}
+
+// failure is why the search was given up: the latest refusal, or that there was nobody
+// to ask. It is definite.
+func (s *search) failure(ctx context.Context) error {
+	err := s.last
+	if err == nil {
+		err = &NotLeaderError{Partition: s.h.id}
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", err, context.Cause(ctx))
+	}
+	return err
+}

@@ -33,8 +33,6 @@ type testCluster struct {
 	liveness map[uint32]placement.Liveness // instead of what follows from running
 	// lost decides whether the answer to a forwarded entry gets lost.
 	lost func() bool
-	// stuck stands for partitions that do not follow the table.
-	stuck bool
 }
 
 // testNode is one node.
@@ -170,9 +168,6 @@ func (c *testCluster) Partitions(context.Context) map[uint32]Configuration {
 	all := map[uint32]Configuration{}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stuck {
-		return all
-	}
 	for _, n := range c.running {
 		if !n.Group().IsLeader() {
 			continue

@@ -1,0 +1,145 @@
+package metadata
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"platform/metadata/placement"
+)
+
+// awaitTable waits until the partition table, as a node sees it, is as wished.
+func (c *testCluster) awaitTable(n *testNode, what string, is func(*Layout) bool) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool {
+		l, _ := n.Layout()
+		return is(l)
+	}, 20*time.Second, 5*time.Millisecond, what)
+}
+
+func everywhere(replicas int) func(*Layout) bool {
+	return func(l *Layout) bool {
+		return !slices.ContainsFunc(l.Partitions, func(p Partition) bool { return len(p.Replicas) != replicas })
+	}
+}
+
+func nothingOn(id uint32) func(*Layout) bool {
+	return func(l *Layout) bool {
+		return !slices.ContainsFunc(l.Partitions, func(p Partition) bool { return slices.Contains(p.Replicas, id) })
+	}
+}
+
+func TestAClusterGrowsToFiveNodesAndShrinks(t *testing.T) {
+	c := newTestCluster(t)
+	nodes := c.startAll(1, 6)
+	c.awaitTable(nodes[0], "all partitions on the only node", func(l *Layout) bool {
+		return everywhere(1)(l) && l.Partitions[5].Replicas[0] == 1 && l.Partitions[5].Version == 0
+	})
+	join := func(i int) *testNode {
+		n := c.start(fmt.Sprint("n", i), "a", "127.0.0.1:0", false)
+		_, err := nodes[0].AddNode(t.Context(), n.self, false)
+		require.NoError(t, err)
+		nodes = append(nodes, n)
+		return n
+	}
+	join(2)
+	c.awaitVoters(2, 0, nodes...)
+	c.awaitTable(nodes[0], "on both", everywhere(2))
+	join(3)
+	c.awaitVoters(3, 0, nodes...)
+	c.awaitTable(nodes[2], "on all three, and two to lead for each", func(l *Layout) bool {
+		leads := map[uint32]int{}
+		for _, p := range l.Partitions {
+			leads[p.Replicas[0]]++
+		}
+		return everywhere(3)(l) && leads[1] == 2 && leads[2] == 2 && leads[3] == 2
+	})
+	join(4)
+	c.awaitVoters(3, 1, nodes...)
+	join(5)
+	c.awaitVoters(5, 0, nodes...)
+
+	leader, _ := c.leader(nodes...)
+	record, _ := leader.source.current().node(leader.self.Name)
+	id := record.ID
+	rest := slices.DeleteFunc(slices.Clone(nodes), func(n *testNode) bool { return n == leader })
+	other := rest[0]
+	_, err := other.RemoveNode(t.Context(), id, false)
+	require.ErrorIs(t, err, ErrNodeHoldsData)
+	_, err = other.DrainNode(t.Context(), id, true)
+	require.NoError(t, err)
+	c.awaitTable(other, "drained", nothingOn(id))
+	c.awaitTable(other, "with as many replicas", everywhere(3))
+	_, err = other.RemoveNode(t.Context(), id, false)
+	require.NoError(t, err)
+	c.awaitVoters(3, 1, rest...)
+	for _, n := range rest {
+		for _, s := range n.Group().Servers() {
+			require.NotEqual(t, leader.self.ServerID(), s.ID)
+		}
+	}
+}
+
+func TestANodeThatLostItsDataTakesItsPlaceAgain(t *testing.T) {
+	c := newTestCluster(t)
+	nodes := c.startAll(3, 4)
+	c.awaitVoters(3, 0, nodes...)
+	leader, wiped := c.leader(nodes...)
+	wiped.kill()
+	rest := slices.DeleteFunc(nodes, func(n *testNode) bool { return n == wiped })
+	next := c.start(wiped.self.Name, "b", string(wiped.address), false)
+	_, err := leader.AddNode(t.Context(), next.self, true)
+	require.ErrorIs(t, err, ErrNodeInUse)
+	got, err := leader.AddNode(t.Context(), next.self, false)
+	require.NoError(t, err)
+	require.Equal(t, "b", got.Incarnation)
+	c.awaitVoters(3, 0, append(rest, next)...)
+	for _, s := range leader.Group().Servers() {
+		require.NotEqual(t, wiped.self.ServerID(), s.ID, "what the former one promised is lost")
+	}
+	require.LessOrEqual(t, got.ID, uint32(3), "its place in the partition table is as before")
+}
+
+func TestALostVoterGivesItsVoteToASpareNode(t *testing.T) {
+	c := newTestCluster(t)
+	nodes := c.startAll(4, 4)
+	c.awaitVoters(3, 1, nodes...)
+	leader, _ := c.leader(nodes...)
+	var lost *testNode
+	for _, s := range leader.Group().Servers() {
+		for _, n := range nodes {
+			if s.ID == n.self.ServerID() && n != leader && s.Suffrage == raft.Voter {
+				lost = n
+			}
+		}
+	}
+	c.awaitTable(leader, "three replicas", everywhere(3))
+	record, _ := leader.source.current().node(lost.self.Name)
+	id := record.ID
+	lost.kill()
+	c.mu.Lock()
+	c.liveness[id] = placement.Suspect
+	c.mu.Unlock()
+	before, _ := leader.Layout()
+	for range 3 {
+		_, err := leader.controlOnce(t.Context(), c)
+		require.NoError(t, err)
+	}
+	after, _ := leader.Layout()
+	require.Equal(t, before, after, "a node that may come back is not replaced")
+
+	c.mu.Lock()
+	c.liveness[id] = placement.Lost
+	c.mu.Unlock()
+	c.awaitTable(leader, "replaced", nothingOn(id))
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		for _, s := range leader.Group().Servers() {
+			require.Equal(t, s.ID != lost.self.ServerID(), s.Suffrage == raft.Voter, "%v", s)
+		}
+	}, 20*time.Second, 5*time.Millisecond)
+}

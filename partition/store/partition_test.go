@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -117,6 +118,8 @@ func TestViewIsOfOneCommit(t *testing.T) {
 		require.NoError(t, err)
 		_, err = v.Journal(inv.ID, inv.Length+1)
 		require.ErrorIs(t, err, ErrDamaged, "a journal that is shorter than its record says")
+		_, err = v.Journal(inv.ID, math.MaxUint32)
+		require.ErrorIs(t, err, ErrDamaged, "by far")
 	}
 	require.NoError(t, v.Close())
 	require.NoError(t, v.Close(), "twice is no harm")

@@ -99,13 +99,17 @@ func (v *View) Entry(id ids.Invocation, index uint32) (journal.Entry, error) {
 	return decoded(key, e, err)
 }
 
+// longJournal is for how many entries room is made at once. A length may come from
+// a damaged record.
+const longJournal = 4096
+
 // Journal is the first length entries of a journal. It is an error when there are
 // fewer.
 func (v *View) Journal(id ids.Invocation, length uint32) (entries []journal.Entry, err error) {
 	if v.err != nil {
 		return nil, v.err
 	}
-	entries = make([]journal.Entry, 0, length)
+	entries = make([]journal.Entry, 0, min(length, longJournal))
 	var damage error
 	err = v.reader.owned(v.space.invocation(nil, tableJournal, &id), func(_, value []byte) bool {
 		if len(entries) == int(length) {

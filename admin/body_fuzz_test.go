@@ -1,0 +1,140 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/ids"
+	"platform/invoker/discovery"
+	"platform/metadata"
+)
+
+// plans is a registry that knows what one registration makes and never changes.
+type plans struct{ schemas *metadata.Schemas }
+
+func (p plans) Schemas() *metadata.Schemas        { return p.schemas }
+func (p plans) Cluster() (metadata.Cluster, bool) { return metadata.Cluster{}, false }
+func (p plans) Nodes() []metadata.Node            { return nil }
+
+func (p plans) RegisterDeployment(_ context.Context, r metadata.Registration) (metadata.Registered, error) {
+	return p.PlanDeployment(r)
+}
+
+func (p plans) PlanDeployment(r metadata.Registration) (metadata.Registered, error) {
+	return p.schemas.Plan(r, r.Deployment.CreatedAt)
+}
+
+func (p plans) UpdateDeployment(_ context.Context, u metadata.Update) (*metadata.Deployment, error) {
+	return p.PlanUpdate(u)
+}
+
+func (p plans) PlanUpdate(u metadata.Update) (*metadata.Deployment, error) {
+	return p.schemas.PlanUpdate(u)
+}
+
+func (p plans) DeleteDeployment(context.Context, ids.Deployment) error { return nil }
+
+func (p plans) ModifyService(_ context.Context, name string, o metadata.Options) (*metadata.Service, error) {
+	changed := *p.schemas.Services[name]
+	changed.Options = changed.Options.With(&o)
+	return &changed, nil
+}
+
+const fuzzDeployment = ids.Deployment("dp_10000000000000000000001")
+
+// newPlans has the services of large.
+func newPlans(t testing.TB) plans {
+	d, err := large()
+	require.NoError(t, err)
+	d.ID, d.URI = fuzzDeployment, "http://known:9080/"
+	s := &metadata.Schemas{Deployments: map[ids.Deployment]*metadata.Deployment{d.ID: d}, Services: map[string]*metadata.Service{}}
+	for _, service := range d.Services {
+		service.Deployment = d.ID
+		s.Services[service.Name] = service
+	}
+	return plans{s}
+}
+
+// FuzzBody: any body of any request is answered, and never as a fault of the server.
+func FuzzBody(f *testing.F) {
+	requests := []struct{ method, path string }{
+		{"POST", "/deployments"}, {"POST", "/v2/deployments"}, {"PATCH", "/deployments/" + string(fuzzDeployment)},
+		{"PATCH", "/services/Counter"}, {"POST", "/services/Counter/state?wait=true"}, {"POST", "/services/Signup/state"},
+		{"POST", "/internal/invocations_batch_operations/resume"}, {"POST", "/internal/invocations_batch_operations/restart-as-new"},
+		{"POST", "/internal/invocations_batch_operations/cancel"},
+	}
+	for _, body := range []string{
+		`{"uri":"http://new:9080","additional_headers":{"a":"b","A":"c"},"use_http_11":true,"force":false,"dry_run":true}`,
+		`{"uri":"http://known:9080/","metadata":{"k":"v"}}`, `{"arn":"arn:aws:lambda:eu-central-1:1:function:f:1","assume_role_arn":"x"}`,
+		`{"uri":"http://known:9080","breaking":true,"auth":null}`, `{"overwrite":true,"additional_headers":{}}`,
+		`{"public":false,"inactivity_timeout":"1m","idempotency_retention":"PT1H","retry_policy":{"max_attempts":null,"initial_interval":"1s","on_max_attempts":"Kill"}}`,
+		`{"retry_policy":{"max_attempts":"unlimited","exponentiation_factor":2.5,"max_interval":"0.5 ms"}}`,
+		`{"object_key":"k","new_state":{"a":"text","b":[1,2,255],"c":[256]},"version":"1"}`, `{"object_key":"k","new_state":{}}`,
+		`{"invocation_ids":["` + someID.String() + `"],"deployment":"Latest"}`, `{"invocation_ids":["inv_1"],"deployment":{"Id":"dp_1"}}`,
+		`{"invocation_ids":[],"deployment":{"Id":"` + string(fuzzDeployment) + `"}}`, `{"uri":1}`, `[]`, `null`, ``, `{"new_state":{"a":[1.5]}}`,
+	} {
+		for i := range requests {
+			f.Add(uint8(i), body)
+		}
+	}
+	w := &world{offers: map[string]func() (*metadata.Deployment, error){}}
+	w.Server = New(Config{Logger: slog.New(slog.DiscardHandler)}, newPlans(f), discoverAll{}, w)
+	w.change.ID = someID
+	f.Fuzz(func(t *testing.T, which uint8, body string) {
+		to := requests[int(which)%len(requests)]
+		w.did = w.did[:0]
+		r := httptest.NewRequest(to.method, to.path, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		checkAnswer(t, w, r)
+	})
+}
+
+// FuzzChoice: any query that chooses a deployment or an entry is answered.
+func FuzzChoice(f *testing.F) {
+	for _, query := range []string{
+		"deployment=Keep", "deployment=latest", "Id=" + string(fuzzDeployment), "deployment=" + string(fuzzDeployment), "from=4294967295", "from=-1&deployment=",
+		"Id=&Id=x", "mode=Kill", "from=1;2", "%zz", "deployment=dp_%00",
+	} {
+		for i := range 3 {
+			f.Add(uint8(i), query)
+		}
+	}
+	w := &world{}
+	w.Server = New(Config{Logger: slog.New(slog.DiscardHandler)}, newPlans(f), discoverAll{}, w)
+	f.Fuzz(func(t *testing.T, which uint8, query string) {
+		path := "/invocations/" + someID.String() + []string{"/resume", "/restart-as-new", ""}[which%3]
+		method := http.MethodPatch
+		if which%3 == 2 {
+			method = http.MethodDelete
+		}
+		w.did = w.did[:0]
+		checkAnswer(t, w, &http.Request{Method: method, URL: &url.URL{Path: path, RawQuery: query}, Header: http.Header{}, Body: http.NoBody})
+	})
+}
+
+func checkAnswer(t *testing.T, w *world, r *http.Request) {
+	recorder := httptest.NewRecorder()
+	w.Handler().ServeHTTP(recorder, r)
+	if recorder.Code < 200 || recorder.Code >= 500 {
+		t.Fatalf("status %d: %s", recorder.Code, recorder.Body)
+	}
+	if body := recorder.Body.Bytes(); len(body) > 0 && !json.Valid(body) {
+		t.Fatalf("status %d, no JSON: %s", recorder.Code, body)
+	}
+}
+
+// discoverAll finds the same at every address.
+type discoverAll struct{}
+
+func (discoverAll) Discover(_ context.Context, e discovery.Request) (*metadata.Deployment, error) {
+	d, err := large()
+	return located(d, e), err
+}

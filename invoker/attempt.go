@@ -200,7 +200,7 @@ func (a *attempt) notify(n *machine.Notify) {
 		return
 	}
 	b := make([]byte, 0, protocol.HeaderLen+min(len(n.Entry.Payload), smallPayload))
-	a.stream.Write(appendEntry(b, nil, &n.Entry)...)
+	a.stream.Write(appendEntry(b, nil, a.plan.wire(&n.Entry))...)
 }
 
 // arrived drops what the handler said it waits for once some of that is there.

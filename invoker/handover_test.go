@@ -93,7 +93,7 @@ func knownEntries(t testing.TB, start string) int {
 func TestEarlyNotificationsWaitForTheReplay(t *testing.T) {
 	s := &recorder{}
 	task := &task{id: ids.NewInvocation(1, [16]byte{1}), number: 3, phase: running}
-	a := &attempt{t: task, stream: s, memory: account{b: &budget{}}}
+	a := &attempt{t: task, stream: s, plan: &plan{version: protocol.V7}, memory: account{b: &budget{}}}
 	task.a = a
 	for _, index := range []uint32{2, 4, 5} {
 		task.notify(&machine.Notify{Index: index, Entry: journal.Entry{Type: journal.SleepCompletion, Payload: []byte{8, byte(index), 0x22, 0}}})
@@ -131,7 +131,7 @@ func TestANotificationBeforeTheAttemptIsRead(t *testing.T) {
 func TestRunAckOfVersion7(t *testing.T) {
 	s := &recorder{}
 	task := &task{phase: running}
-	a := &attempt{t: task, stream: s, memory: account{b: &budget{}}, live: true, next: 1, acks: map[uint32]struct{}{1: {}}}
+	a := &attempt{t: task, stream: s, plan: &plan{version: protocol.V7}, memory: account{b: &budget{}}, live: true, next: 1, acks: map[uint32]struct{}{1: {}}}
 	task.a = a
 	for i, id := range []byte{1, 2, 1} {
 		a.notify(&machine.Notify{Index: uint32(i + 2), Entry: journal.Entry{Type: journal.RunCompletion, Payload: []byte{8, id, 0x2a, 0}}})

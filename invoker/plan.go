@@ -90,9 +90,17 @@ func (p *plan) replay(r *Replay, retry *retryState) [][]byte {
 	b := protocol.AppendStart(make([]byte, 0, replaySize(r)), &start)
 	var chunks [][]byte
 	for i := range r.Entries {
-		chunks, b = splitEntry(chunks, b, &r.Entries[i])
+		chunks, b = splitEntry(chunks, b, p.wire(&r.Entries[i]))
 	}
 	return append(chunks, b)
+}
+
+// wire is an entry as the endpoint is to see it.
+func (p *plan) wire(e *journal.Entry) *journal.Entry {
+	if p.version >= protocol.V6 || !e.Type.IsNotification() {
+		return e
+	}
+	return &journal.Entry{Type: e.Type, AppendedAt: e.AppendedAt, Payload: protocol.ForVersion(p.version, e.Payload)}
 }
 
 // replaySize is room for the start and the entries that are copied.

@@ -2,6 +2,7 @@ package metadata
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -118,7 +119,16 @@ func TestALostVoterGivesItsVoteToASpareNode(t *testing.T) {
 			}
 		}
 	}
-	c.awaitTable(leader, "three replicas", everywhere(3))
+	c.awaitTable(leader, "spread", func(l *Layout) bool {
+		has, leads := map[uint32]int{}, map[uint32]int{}
+		for _, p := range l.Partitions {
+			leads[p.Replicas[0]]++
+			for _, id := range p.Replicas {
+				has[id]++
+			}
+		}
+		return slices.Min(slices.Collect(maps.Values(has))) == 3 && len(leads) == 4
+	})
 	record, _ := leader.source.current().node(lost.self.Name)
 	id := record.ID
 	lost.kill()

@@ -196,3 +196,34 @@ func TestAReplicaThatWaitsToBeAddedTakesNoChanges(t *testing.T) {
 	_, err = Open(Config{Dir: t.TempDir()})
 	require.ErrorContains(t, err, "first voters or joins")
 }
+
+func TestAReplicaThatComesLateGetsTheStateInsteadOfTheLog(t *testing.T) {
+	c := newTestCluster(t)
+	first := c.startAll(1, 4)[0]
+	var wg sync.WaitGroup
+	for worker := range 32 { // many at a time are synced together
+		wg.Go(func() {
+			for i := range 2 * trailingLogs / 32 {
+				if _, err := first.RegisterNode(t.Context(), Node{Name: fmt.Sprint("x", worker), Incarnation: "a", AdminAddress: fmt.Sprint(i)}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.Eventually(t, func() bool { return first.Group().Stats().FirstIndex > 100 }, 20*time.Second, time.Millisecond)
+
+	late := c.start("late", "a", "127.0.0.1:0", false)
+	got, err := first.AddNode(t.Context(), late.self, false)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		l, _ := late.Layout()
+		n, known := l.Node(got.ID)
+		return known && n == got
+	}, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return late.Group().Stats().SnapshotIndex > 100 }, 20*time.Second, time.Millisecond, "it has older entries")
+	_, err = late.DrainNode(t.Context(), got.ID, true)
+	require.NoError(t, err)
+	n, _ := late.source.current().node("late")
+	require.True(t, n.Draining, "it sees its change")
+}

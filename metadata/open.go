@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -89,7 +90,9 @@ func Open(cfg Config) (*Store, error) {
 	if err := r.open(cfg, gate); err != nil {
 		return nil, errors.Join(fmt.Errorf("open metadata: %w", err), r.closeFiles())
 	}
-	r.raftLog = &raftLog{group: r.group, gate: gate, fsm: r.fsm, local: cfg.LocalID, forward: cfg.Forward}
+	r.raftLog = &raftLog{
+		group: r.group, gate: gate, fsm: r.fsm, local: cfg.LocalID, forward: cfg.Forward, committed: make(chan struct{}, 1),
+	}
 	return &Store{
 		source:  r.fsm,
 		log:     r.raftLog,
@@ -140,8 +143,14 @@ func (r *replica) open(cfg Config, gate *gate) (err error) {
 	return err
 }
 
-// Run keeps the log short until ctx ends.
+// Run keeps the log short, and followers up to date while this node leads, until ctx
+// ends.
 func (s *Store) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() { s.replica.raftLog.announce(ctx) })
 	r := s.replica
 	for {
 		applied := r.fsm.moved.next()

@@ -50,6 +50,8 @@ type raftLog struct {
 	fsm     *fsm
 	local   raft.ServerID
 	forward ForwardFunc // may be nil
+
+	committed chan struct{} // there is something to announce
 }
 
 var _ groupLog = (*raftLog)(nil)
@@ -116,7 +118,30 @@ func (l *raftLog) propose(ctx context.Context, data []byte) (o outcome, index ui
 	if !ok {
 		return o, 0, fmt.Errorf("%w: unexpected result %T", ErrUnknownOutcome, applied)
 	}
+	select {
+	case l.committed <- struct{}{}:
+	default:
+	}
 	return o, future.Index(), nil
+}
+
+// announce lets followers know at once that an entry is committed. They learn it from
+// the next message, which without this comes with the next heartbeat of an idle group:
+// half a second in which a service that was just registered is unknown elsewhere, and
+// a change that was forwarded is not answered.
+func (l *raftLog) announce(ctx context.Context) {
+	for {
+		select {
+		case <-l.committed:
+		case <-ctx.Done():
+			return
+		}
+		if len(l.group.Servers()) > 1 {
+			limited, cancel := context.WithTimeout(ctx, attemptTimeout)
+			_ = l.group.Barrier(limited) // the message is what matters
+			cancel()
+		}
+	}
 }
 
 // ask forwards an entry to the leader, for as long as it is known as such, and waits

@@ -1,0 +1,347 @@
+package fabric
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/ids"
+	"platform/internal/raftgroup"
+	"platform/partition"
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+// world is a partition with replicas on nodes that a test makes up, seen from a node
+// called "self".
+type world struct {
+	mu    sync.Mutex
+	nodes map[string]*fake
+	asked []string
+	table []string
+	local *fake
+}
+
+// Remote hands out a fake; who is missing is down.
+func (w *world) remote(address string, id uint32) Replica {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked = append(w.asked, address)
+	if f := w.nodes[address]; f != nil {
+		return hinting{f, address}
+	}
+	down := newFake(true)
+	down.invoke = func(context.Context, *machine.Invoke) (machine.Outcome, error) {
+		return machine.Outcome{}, fmt.Errorf("%w: %s is down", ErrUnreachable, address)
+	}
+	return down
+}
+
+// hinting refuses as a Remote does, and names the leader.
+type hinting struct {
+	*fake
+	address string
+}
+
+func (h hinting) Invoke(ctx context.Context, inv *machine.Invoke) (machine.Outcome, error) {
+	o, err := h.fake.Invoke(ctx, inv)
+	if errors.Is(err, partition.ErrNotLeader) {
+		err = &NotLeaderError{Node: h.address, Leader: h.fake.Leader()}
+	}
+	return o, err
+}
+
+func (w *world) order() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	asked := w.asked
+	w.asked = nil
+	return asked
+}
+
+func (w *world) lead(address string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for a, f := range w.nodes {
+		f.set(a == address, leaderOf(address, address))
+	}
+}
+
+func (w *world) handle() *Handle {
+	return NewDirectory(1, DirectoryConfig{
+		Local: func(uint32) Local {
+			if w.local == nil {
+				return nil
+			}
+			return w.local
+		},
+		Remote: w.remote, Replicas: func(uint32) []string { return w.table }, Self: "self",
+	}).Partition(0)
+}
+
+// newWorld has a replica on each of the addresses, none of which leads.
+func newWorld(addresses ...string) *world {
+	w := &world{nodes: map[string]*fake{}, table: addresses}
+	for _, a := range addresses {
+		f := newFake(false)
+		f.invoke = func(context.Context, *machine.Invoke) (machine.Outcome, error) {
+			return machine.Outcome{Code: machine.OK, ExpiresAt: int64(a[0])}, nil
+		}
+		w.nodes[a] = f
+	}
+	return w
+}
+
+func TestAHintIsFollowedAndRemembered(t *testing.T) {
+	w := newWorld("a", "b", "c")
+	w.lead("c")
+	h := w.handle()
+	o, err := h.Invoke(t.Context(), invocation(1))
+	require.NoError(t, err)
+	require.EqualValues(t, 'c', o.ExpiresAt)
+	require.Equal(t, []string{"a", "c"}, w.order())
+	_, err = h.Invoke(t.Context(), invocation(1))
+	require.NoError(t, err)
+	require.Equal(t, []string{"c"}, w.order(), "who led last is asked first")
+	w.lead("b")
+	_, err = h.Invoke(t.Context(), invocation(1))
+	require.NoError(t, err)
+	require.Equal(t, []string{"c", "b"}, w.order())
+}
+
+func TestTheLocalReplicaKnowsWhomToAsk(t *testing.T) {
+	w := newWorld("a", "b", "c")
+	w.lead("b")
+	w.local = newFake(false)
+	w.local.set(false, leaderOf("b", "b"))
+	_, err := w.handle().Invoke(t.Context(), invocation(1))
+	require.NoError(t, err)
+	require.Equal(t, []string{"b"}, w.order())
+	w.local.invoke = w.nodes["a"].invoke
+	w.local.set(true, leaderOf("self", "self"))
+	_, err = w.handle().Invoke(t.Context(), invocation(1))
+	require.NoError(t, err)
+	require.Empty(t, w.order(), "this node leads")
+}
+
+func TestWrongHintsDoNotLeadAstray(t *testing.T) {
+	w := newWorld("a", "b", "c")
+	w.nodes["a"].set(false, leaderOf("b", "b"))
+	w.nodes["b"].set(false, leaderOf("a", "a"))
+	w.nodes["c"].set(true, leaderOf("c", "c"))
+	_, err := w.handle().Invoke(t.Context(), invocation(1))
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b", "c"}, w.order(), "each once, although the hints go in a circle")
+
+	w.nodes["a"].set(false, leaderOf("gone", "gone"))
+	w.nodes["b"].set(false, leaderOf("self", "self"))
+	_, err = w.handle().Invoke(t.Context(), invocation(1))
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "gone", "b", "c"}, w.order(), "a dead node and this one are named")
+}
+
+func TestEndlessHintsEndTheRound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld("a0")
+		n := 0
+		h := NewDirectory(1, DirectoryConfig{
+			Local: func(uint32) Local { return nil }, Replicas: func(uint32) []string { return w.table },
+			Remote: func(address string, _ uint32) Replica {
+				n++
+				f := newFake(false)
+				f.leader = leaderOf("x", fmt.Sprint("x", n))
+				return hinting{f, address}
+			},
+		}).Partition(0)
+		_, err := h.Invoke(t.Context(), invocation(1))
+		require.ErrorIs(t, err, partition.ErrNotLeader)
+		require.Less(t, n, 1000)
+	})
+}
+
+func TestWithoutALeaderTheSearchLastsAsLongAsPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld("a", "b")
+		began := time.Now()
+		_, err := w.handle().Invoke(t.Context(), invocation(1))
+		require.ErrorIs(t, err, partition.ErrNotLeader)
+		require.True(t, raftgroup.Definite(err))
+		require.Equal(t, defaultPatience, time.Since(began))
+		rounds := len(w.order()) / 2
+		require.Greater(t, rounds, 20)
+		require.Less(t, rounds, 60, "it does not spin")
+	})
+}
+
+func TestAllNodesDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld("a", "b")
+		clear(w.nodes)
+		_, err := w.handle().Invoke(t.Context(), invocation(1))
+		require.ErrorIs(t, err, ErrUnreachable)
+		require.True(t, raftgroup.Definite(err))
+		w.table = nil
+		_, err = w.handle().Invoke(t.Context(), invocation(1))
+		require.True(t, raftgroup.Definite(err), "nobody to ask at all")
+	})
+}
+
+func TestASearchEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld("a", "b")
+		ctx, cancel := context.WithTimeout(t.Context(), 70*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		_, err := w.handle().Invoke(ctx, invocation(1))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.True(t, raftgroup.Definite(err), "nothing was proposed")
+		require.Equal(t, 70*time.Millisecond, time.Since(began))
+	})
+}
+
+func TestASearchGoesOnWhenThereIsALeaderAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld("a", "b")
+		w.local = newFake(false)
+		w.local.invoke = w.nodes["a"].invoke
+		began := time.Now()
+		time.AfterFunc(time.Second, func() { w.local.set(true, leaderOf("self", "self")) })
+		_, err := w.handle().Invoke(t.Context(), invocation(1))
+		require.NoError(t, err)
+		require.Equal(t, time.Second, time.Since(began), "the change of the local replica ends the wait")
+
+		w.local.set(false, raftgroup.Leader{})
+		time.AfterFunc(time.Second, func() { w.lead("b") })
+		_, err = w.handle().Invoke(t.Context(), invocation(1))
+		require.NoError(t, err)
+	})
+}
+
+func TestAnUnknownOutcomeIsNotRepeated(t *testing.T) {
+	w := newWorld("a", "b")
+	w.lead("a")
+	tries := 0
+	w.nodes["a"].invoke = func(context.Context, *machine.Invoke) (machine.Outcome, error) {
+		tries++
+		w.lead("b")
+		return machine.Outcome{}, fmt.Errorf("deposed: %w", raftgroup.ErrUnknownOutcome)
+	}
+	h := w.handle()
+	_, err := h.Invoke(t.Context(), invocation(1))
+	require.ErrorIs(t, err, raftgroup.ErrUnknownOutcome)
+	require.Equal(t, 1, tries)
+	o, err := h.Invoke(t.Context(), invocation(1))
+	require.NoError(t, err)
+	require.EqualValues(t, 'b', o.ExpiresAt)
+}
+
+func TestAnswersThatAreNoRefusalEndTheSearch(t *testing.T) {
+	w := newWorld("a", "b")
+	w.lead("a")
+	for _, end := range []error{partition.ErrNotFound, raftgroup.ErrOverloaded, errors.New("odd")} {
+		w.nodes["a"].invoke = func(context.Context, *machine.Invoke) (machine.Outcome, error) { return machine.Outcome{}, end }
+		_, err := w.handle().Invoke(t.Context(), invocation(1))
+		require.ErrorIs(t, err, end)
+		require.Equal(t, []string{"a"}, w.order())
+	}
+}
+
+// TestEveryRequestMovesOn asks for everything once, while a replica on this node is
+// deposed and another leads.
+func TestEveryRequestMovesOn(t *testing.T) {
+	leader := newFake(true)
+	leader.call = func(_ context.Context, inv *machine.Invoke) (partition.Ending, machine.Outcome, error) {
+		return partition.Ending{Target: inv.Target}, machine.Outcome{Own: true}, nil
+	}
+	leader.await = func(context.Context, ids.Invocation) (partition.Ending, error) {
+		return partition.Ending{ExpiresAt: 1}, nil
+	}
+	leader.operate = func(context.Context, machine.Command) (machine.Outcome, error) {
+		return machine.Outcome{StartAt: 1}, nil
+	}
+	leader.deliver = func(context.Context, *machine.Deliver) error { return nil }
+	leader.find = func(context.Context, ids.Invocation) (*machine.Invocation, error) {
+		return sampleRecord().Invocation, nil
+	}
+	leader.inspect = func(context.Context, ids.Invocation, bool) (partition.Record, []journal.Entry, error) {
+		return sampleRecord(), []journal.Entry{{Type: journal.Sleep}}, nil
+	}
+	leader.state = func(context.Context, machine.Object, int) ([]machine.StateEntry, bool, error) {
+		return []machine.StateEntry{{Key: []byte("k")}}, true, nil
+	}
+	leader.records = func(context.Context, bool) iter.Seq2[partition.Record, error] {
+		return func(yield func(partition.Record, error) bool) { yield(sampleRecord(), nil) }
+	}
+	h := NewDirectory(1, DirectoryConfig{
+		Local: func(uint32) Local { return deposed{newFake(false)} }, Replicas: func(uint32) []string { return []string{"b"} },
+		Remote: func(string, uint32) Replica { return leader },
+	}).Partition(0)
+	ctx := t.Context()
+
+	e, o, err := h.Call(ctx, invocation(1))
+	require.NoError(t, err)
+	require.Equal(t, "S", e.Target.Service)
+	require.True(t, o.Own)
+	e, err = h.Await(ctx, numbered(1))
+	require.NoError(t, err)
+	require.EqualValues(t, 1, e.ExpiresAt)
+	o, err = h.Operate(ctx, &machine.Kill{Target: numbered(1)})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, o.StartAt)
+	require.NoError(t, h.Deliver(ctx, &machine.Deliver{}))
+	inv, err := h.Find(ctx, numbered(1))
+	require.NoError(t, err)
+	require.Equal(t, numbered(1), inv.ID)
+	rec, entries, err := h.Inspect(ctx, numbered(1), true)
+	require.NoError(t, err)
+	require.Equal(t, numbered(1), rec.ID)
+	require.Len(t, entries, 1)
+	state, complete, err := h.State(ctx, machine.Object{}, 10)
+	require.NoError(t, err)
+	require.True(t, complete)
+	require.Len(t, state, 1)
+	seen := 0
+	for rec, err := range h.Records(ctx, true) {
+		require.NoError(t, err)
+		require.Equal(t, numbered(1), rec.ID)
+		seen++
+	}
+	require.Equal(t, 1, seen)
+}
+
+// deposed believes that it leads, and refuses.
+type deposed struct{ *fake }
+
+func (deposed) Leading() bool { return true }
+
+func TestRecordsAreNotReadTwice(t *testing.T) {
+	w := newWorld()
+	broken := newFake(true)
+	broken.records = func(context.Context, bool) iter.Seq2[partition.Record, error] {
+		return func(yield func(partition.Record, error) bool) {
+			if yield(sampleRecord(), nil) {
+				yield(partition.Record{}, ErrUnreachable)
+			}
+		}
+	}
+	w.nodes["a"], w.table = broken, []string{"a", "a2"}
+	var errs []error
+	seen := 0
+	for _, err := range w.handle().Records(t.Context(), true) {
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		seen++
+	}
+	require.Equal(t, 1, seen)
+	require.Len(t, errs, 1)
+	require.ErrorIs(t, errs[0], ErrUnreachable)
+}

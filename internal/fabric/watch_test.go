@@ -1,0 +1,190 @@
+package fabric
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/ids"
+	"platform/internal/raftgroup"
+	"platform/partition"
+	"platform/partition/machine"
+)
+
+// directory is that of a node with a replica, on a client with real connections.
+func directory(c *Client, local *fake, replicas ...string) *Handle {
+	cfg := DirectoryConfig{
+		Local:    func(uint32) Local { return nil },
+		Remote:   func(address string, id uint32) Replica { return c.Remote(address, id) },
+		Replicas: func(uint32) []string { return replicas }, Self: "client",
+	}
+	if local != nil {
+		cfg.Local = only(local)
+	}
+	return NewDirectory(1, cfg).Partition(0)
+}
+
+func TestACallOnADeposedLeaderEndsWhenAnotherIsKnown(t *testing.T) {
+	old := newFake(true)
+	began := make(chan struct{}, 2)
+	old.call = func(ctx context.Context, _ *machine.Invoke) (e partition.Ending, o machine.Outcome, err error) {
+		began <- struct{}{}
+		<-ctx.Done()
+		return e, o, ctx.Err()
+	}
+	old.await = func(ctx context.Context, _ ids.Invocation) (e partition.Ending, err error) {
+		began <- struct{}{}
+		<-ctx.Done()
+		return e, ctx.Err()
+	}
+	next := newFake(true)
+	next.await = func(context.Context, ids.Invocation) (partition.Ending, error) {
+		return partition.Ending{ExpiresAt: 5}, nil
+	}
+	a, b := startNode(t, "c", only(old)), startNode(t, "c", only(next))
+	local := newFake(false)
+	local.set(false, leaderOf("a", a.address))
+	h := directory(newClient(t, "c"), local, a.address, b.address)
+	called, awaited := make(chan error, 1), make(chan partition.Ending, 1)
+	go func() { _, _, err := h.Call(t.Context(), invocation(1)); called <- err }()
+	go func() {
+		e, err := h.Await(t.Context(), numbered(2))
+		if err != nil {
+			t.Error(err)
+		}
+		awaited <- e
+	}()
+	<-began
+	<-began
+	local.set(false, raftgroup.Leader{})
+	local.set(false, leaderOf("a", a.address))
+	select {
+	case err := <-called:
+		t.Fatalf("the same leader was elected again, and the call ended: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	local.set(false, leaderOf("b", b.address))
+	require.ErrorIs(t, <-called, raftgroup.ErrUnknownOutcome, "the caller decides whether to repeat")
+	require.EqualValues(t, 5, (<-awaited).ExpiresAt, "reading is repeated at once")
+}
+
+func TestAnElectedReplicaThatIsNotReadyIsWaitedFor(t *testing.T) {
+	p := newFake(false)
+	p.invoke = func(context.Context, *machine.Invoke) (o machine.Outcome, err error) { return o, nil }
+	r, n := pair(t, p)
+	p.set(false, leaderOf(n.address, n.address))
+	answered := make(chan error, 1)
+	go func() { _, err := r.Invoke(t.Context(), invocation(1)); answered <- err }()
+	select {
+	case err := <-answered:
+		t.Fatalf("answered before it led: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	p.set(true, leaderOf(n.address, n.address))
+	require.NoError(t, <-answered)
+}
+
+// hole is a port that passes bytes on to another one until it is stopped up.
+type hole struct {
+	address string
+	stop    func()
+}
+
+func startHole(t *testing.T, to string) *hole {
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	stopped := make(chan struct{})
+	var g sync.WaitGroup
+	pass := func(dst, src net.Conn) {
+		buf := make([]byte, 4096)
+		for {
+			n, err := src.Read(buf)
+			select {
+			case <-stopped:
+				_, _ = io.Copy(io.Discard, src) // take everything, say nothing
+				return
+			default:
+			}
+			if err != nil {
+				_ = dst.Close()
+				return
+			}
+			_, _ = dst.Write(buf[:n])
+		}
+	}
+	var mu sync.Mutex
+	var conns []net.Conn
+	g.Go(func() {
+		for {
+			in, err := lis.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			mu.Lock()
+			conns = append(conns, in, out)
+			mu.Unlock()
+			g.Go(func() { pass(out, in) })
+			g.Go(func() { pass(in, out) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = lis.Close()
+		mu.Lock()
+		for _, c := range conns {
+			_ = c.Close()
+		}
+		mu.Unlock()
+		g.Wait()
+	})
+	return &hole{lis.Addr().String(), sync.OnceFunc(func() { close(stopped) })}
+}
+
+func TestANodeThatFallsSilentIsGivenUp(t *testing.T) {
+	p := newFake(true)
+	began := make(chan struct{}, 1)
+	release := make(chan struct{}, 1)
+	p.call = func(ctx context.Context, inv *machine.Invoke) (e partition.Ending, o machine.Outcome, err error) {
+		began <- struct{}{}
+		select {
+		case <-release:
+			return partition.Ending{Target: inv.Target}, o, nil
+		case <-ctx.Done():
+			return e, o, ctx.Err()
+		}
+	}
+	n := startNode(t, "c", only(p))
+	way := startHole(t, n.address)
+	c := newClient(t, "c")
+	c.patience = patience{ping: 20 * time.Millisecond, deaf: 500 * time.Millisecond}
+	r := c.Remote(way.address, 0)
+	answer := make(chan error, 1)
+	call := func() { _, _, err := r.Call(t.Context(), invocation(1)); answer <- err }
+
+	go call()
+	<-began
+	select {
+	case err := <-answer:
+		t.Fatalf("a node that answers pings was given up: %v", err)
+	case <-time.After(time.Second):
+	}
+	release <- struct{}{}
+	require.NoError(t, <-answer)
+
+	go call()
+	<-began
+	way.stop()
+	err := <-answer
+	require.ErrorIs(t, err, raftgroup.ErrUnknownOutcome)
+	require.True(t, errors.Is(err, errDeaf), "%v", err)
+}

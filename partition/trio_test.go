@@ -33,7 +33,6 @@ type trio struct {
 	services *cluster // the registry of the invokers
 	wires    *wires
 	profile  raftgroup.Profile
-	batch    int
 
 	mu    sync.RWMutex // covers hosts and what is in them
 	hosts []*host
@@ -125,10 +124,7 @@ func (c *trio) tryStart(i int) error {
 	log := testLog(t, h.name)
 	lis, err := net.Listen("tcp", h.address)
 	require.NoError(t, err)
-	h.logs, err = raftgroup.OpenLogDB(filepath.Join(h.dir, "log"), raftgroup.LogDBOptions{Logger: log})
-	require.NoError(t, err)
-	h.tables, err = store.Open(filepath.Join(h.dir, "state"), store.Options{Logger: log})
-	require.NoError(t, err)
+	h.logs, h.tables = h.reopen(t)
 	h.transport, err = raftgroup.NewTransport(raftgroup.TransportConfig{
 		ClusterID: "test", NodeID: h.name, Address: raft.ServerAddress(h.address), Logger: log,
 		DialOptions: []grpc.DialOption{
@@ -151,7 +147,7 @@ func (c *trio) tryStart(i int) error {
 		ID: 0, Count: 1, Node: h.name, Tables: h.own, Flush: h.tables.Flush, Storage: storage, Invoker: h.invoker,
 		Deliver:   func(context.Context, uint32, *machine.Deliver) error { return errors.New("one partition only") },
 		Transport: h.transport, Profile: c.profile, LocalID: raft.ServerID(h.name),
-		Voters: c.servers(0, 1, 2), Join: h.join, MaxBatchCommands: c.batch, Log: log,
+		Voters: c.servers(0, 1, 2), Join: h.join, Log: log,
 	})
 	if err != nil {
 		h.release(t)
@@ -161,6 +157,16 @@ func (c *trio) tryStart(i int) error {
 	defer c.mu.Unlock()
 	h.p = p
 	return nil
+}
+
+// reopen opens the files of a host that is down.
+func (h *host) reopen(t *testing.T) (*raftgroup.LogDB, *store.DB) {
+	log := testLog(t, h.name)
+	logs, err := raftgroup.OpenLogDB(filepath.Join(h.dir, "log"), raftgroup.LogDBOptions{Logger: log})
+	require.NoError(t, err)
+	tables, err := store.Open(filepath.Join(h.dir, "state"), store.Options{Logger: log})
+	require.NoError(t, err)
+	return logs, tables
 }
 
 // down takes the partition away from callers.
@@ -284,6 +290,12 @@ func (c *trio) requireSame(hosts ...int) picture {
 	c.t.Helper()
 	var first picture
 	require.Eventually(c.t, func() bool {
+		at, _ := c.hosts[hosts[0]].own.Applied()
+		for _, i := range hosts {
+			if index, _ := c.hosts[i].own.Applied(); index != at {
+				return false
+			}
+		}
 		first = c.hosts[hosts[0]].picture(c.t)
 		for _, i := range hosts[1:] {
 			p := c.hosts[i].picture(c.t)

@@ -341,6 +341,7 @@ func (g *Group) stopAll(ctx context.Context) error {
 	g.stopInstance(ctx, inst)
 	g.mu.Unlock()
 	g.cfg.Transport.detach(g.port)
+	g.fsm.install.close()
 	close(g.done)
 	return nil
 }

@@ -211,7 +211,9 @@ func (t *Transport) InstallSnapshot(stream node.RaftTransport_InstallSnapshotSer
 	if err := port.meant(first.Request.Target); err != nil {
 		return status.Error(codes.FailedPrecondition, err.Error())
 	}
-	data := &chunkReader{stream: stream, rest: first.Data}
+	ended := context.AfterFunc(port.ctx, cancel)
+	defer ended()
+	data := newChunkReader(ctx, stream, first.Data)
 	resp, err := port.group.fsm.install.receive(ctx, snapshotFromWire(first.Request), data, port.deliver)
 	if err != nil {
 		port.group.log.Warn("snapshot not installed", "err", err)
@@ -222,19 +224,49 @@ func (t *Transport) InstallSnapshot(stream node.RaftTransport_InstallSnapshotSer
 	})
 }
 
-// chunkReader reads the data of a snapshot call.
+// chunkReader reads the data of a snapshot call until ctx ends. A stream cannot be
+// left while it is read, so that another goroutine reads it, which ends with the
+// call.
 type chunkReader struct {
-	stream node.RaftTransport_InstallSnapshotServer
+	ctx    context.Context
+	chunks chan chunk
 	rest   []byte
+}
+
+type chunk struct {
+	data []byte
+	err  error
+}
+
+func newChunkReader(ctx context.Context, stream node.RaftTransport_InstallSnapshotServer, first []byte) *chunkReader {
+	r := &chunkReader{ctx: ctx, chunks: make(chan chunk, 1), rest: first}
+	go func() {
+		for {
+			c, err := stream.Recv()
+			select {
+			case r.chunks <- chunk{c.GetData(), err}:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return r
 }
 
 func (r *chunkReader) Read(p []byte) (int, error) {
 	for len(r.rest) == 0 {
-		chunk, err := r.stream.Recv()
-		if err != nil {
-			return 0, err
+		select {
+		case c := <-r.chunks:
+			if c.err != nil {
+				return 0, c.err
+			}
+			r.rest = c.data
+		case <-r.ctx.Done():
+			return 0, r.ctx.Err()
 		}
-		r.rest = chunk.Data
 	}
 	n := copy(p, r.rest)
 	r.rest = r.rest[n:]

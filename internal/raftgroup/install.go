@@ -80,6 +80,10 @@ func (in *installer) receive(ctx context.Context, req *raft.InstallSnapshotReque
 	return out, nil
 }
 
+// close waits for the installation under way, which ends because the group's port
+// is closed, and refuses further ones: the state machine may be closed afterwards.
+func (in *installer) close() { in.busy.Lock() }
+
 // covered reports whether the log or the snapshot in force contains the entry at
 // index and term. Then everything before it is the same too, and replacing the
 // log would only throw entries away that the leader may count on.

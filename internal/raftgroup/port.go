@@ -29,6 +29,8 @@ type port struct {
 	election time.Duration
 	rpcs     chan raft.RPC
 	closed   chan struct{}
+	ctx      context.Context // ends when closed is closed
+	end      context.CancelFunc
 	refused  chan struct{} // this replica refused its vote; see Group.succeed
 
 	followers followers

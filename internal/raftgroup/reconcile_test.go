@@ -27,13 +27,7 @@ type fleetNode struct {
 }
 
 func newFleet(t *testing.T, trailing uint64) *fleet {
-	f := &fleet{t: t, trailing: trailing, nodes: map[raft.ServerID]*fleetNode{}}
-	t.Cleanup(func() {
-		for id := range f.nodes {
-			f.stop(id)
-		}
-	})
-	return f
+	return &fleet{t: t, trailing: trailing, nodes: map[raft.ServerID]*fleetNode{}}
 }
 
 // start opens a replica; the first one makes the group, the others wait to be
@@ -45,6 +39,7 @@ func (f *fleet) start(id raft.ServerID, dir, address string) *fleetNode {
 	if n == nil {
 		n = &fleetNode{id: id, journal: memJournal(f.t)}
 		f.nodes[id] = n
+		f.t.Cleanup(func() { f.stop(id) }) // before its state is closed
 	}
 	n.testNode = startNode(f.t, dir, address)
 	n.transport.cfg.AddressOf = func(id raft.ServerID) raft.ServerAddress {

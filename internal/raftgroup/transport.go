@@ -162,6 +162,7 @@ func (t *Transport) attach(g *Group) (*port, error) {
 		t: t, group: g, id: g.cfg.ID, election: g.cfg.Profile.ElectionTimeout,
 		rpcs: make(chan raft.RPC), closed: make(chan struct{}), refused: make(chan struct{}, 1),
 	}
+	p.ctx, p.end = context.WithCancel(t.ctx)
 	t.ports[g.cfg.ID] = p
 	return p, nil
 }
@@ -172,6 +173,7 @@ func (t *Transport) detach(p *port) {
 	if t.ports[p.id] == p {
 		delete(t.ports, p.id)
 		close(p.closed)
+		p.end()
 	}
 }
 

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"time"
 
 	"platform/test/harness"
 )
@@ -155,6 +157,42 @@ func newSleep(_ step, prefix string, _ int) caller {
 func (c *sleepCaller) next() (string, []byte) { return c.path, []byte(sleepTime) }
 
 func (c *sleepCaller) check(status int, answer []byte) error { return checkSent(status, answer) }
+
+// crowdTime is within which a crowd of sleepers wakes up, crowdRate how many of
+// them are sent per second at least.
+const (
+	crowdTime = 10 * time.Second
+	crowdRate = 1000
+)
+
+// crowdCaller sends to a handler that sleeps, so that all wake up within a short
+// time, which begins when all have fallen asleep.
+type crowdCaller struct {
+	path  string
+	wakes time.Time // the first of them
+	rand  *rand.Rand
+	body  []byte
+}
+
+func newCrowd(s step, prefix string, worker int) caller {
+	return &crowdCaller{
+		path: sendPath(prefix, "Bench", "sleep"), wakes: time.Now().Add(asleep(s.size)),
+		rand: rand.New(rand.NewPCG(1, uint64(worker))),
+	}
+}
+
+// asleep is how long a crowd has to fall asleep.
+func asleep(size int) time.Duration {
+	return time.Duration(size)*time.Second/crowdRate + 5*time.Second
+}
+
+func (c *crowdCaller) next() (string, []byte) {
+	d := time.Until(c.wakes) + time.Duration(c.rand.Int64N(int64(crowdTime)))
+	c.body = strconv.AppendInt(c.body[:0], d.Milliseconds(), 10)
+	return c.path, c.body
+}
+
+func (c *crowdCaller) check(status int, answer []byte) error { return checkSent(status, answer) }
 
 var errNotAccepted = errors.New("a send was not accepted")
 

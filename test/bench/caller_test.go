@@ -55,7 +55,7 @@ func TestCountersMayOnlyGrow(t *testing.T) {
 
 func TestSendsMustBeAccepted(t *testing.T) {
 	const right = `{"invocationId":"inv_1abc","status":"Accepted"}`
-	for _, name := range []string{"send", "sleep"} {
+	for _, name := range []string{"send", "sleep", "crowd"} {
 		c := newCaller(t, name)
 		c.next()
 		require.NoError(t, c.check(http.StatusAccepted, []byte(right)))

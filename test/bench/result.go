@@ -25,7 +25,7 @@ type result struct {
 // newResult computes the figures of an outcome with at least one operation.
 func newResult(s step, o outcome) result {
 	times := o.latencies
-	if s.name == "sleep" {
+	if s.counts == "sleep" {
 		times = o.tally.Late
 	}
 	operations := float64(len(o.latencies))

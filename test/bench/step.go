@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // defaultSteps is what is measured when nobody says what: each workload once,
@@ -30,6 +31,7 @@ var workloads = map[string]workload{
 	"fanout":  {size: 10, counts: "identity", per: each, caller: newSum("fanout")},
 	"counter": {size: 1, counts: "add", per: one, caller: newCounter},
 	"send":    {size: 5000, oneWay: true, counts: "echo", per: one, caller: newSend},
+	"crowd":   {size: 1000, oneWay: true, counts: "sleep", per: one, caller: newCrowd},
 	"sleep":   {size: 1000, oneWay: true, counts: "sleep", per: one, caller: newSleep},
 }
 
@@ -48,6 +50,14 @@ func (s step) String() string {
 		text += ":" + strconv.Itoa(s.size)
 	}
 	return text + "/" + strconv.Itoa(s.workers)
+}
+
+// quiet is how long nothing may be executed after all has been sent.
+func (s step) quiet() time.Duration {
+	if s.name == "crowd" {
+		return asleep(s.size)
+	}
+	return 0
 }
 
 // parseSteps reads steps with commas between them.

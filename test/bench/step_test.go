@@ -28,7 +28,7 @@ func TestParseStep(t *testing.T) {
 
 func TestParseStepRefuses(t *testing.T) {
 	for text, reason := range map[string]string{
-		"":          `there is no workload "", but counter, echo, fanout, send, sleep, steps`,
+		"":          `there is no workload "", but counter, crowd, echo, fanout, send, sleep, steps`,
 		"ecko/1":    `there is no workload "ecko"`,
 		"echo:3/1":  "echo has no size",
 		"echo/0":    `"0" is not a number of 1 or more`,

@@ -32,7 +32,9 @@ type Config struct {
 	// empty.
 	Voters []raft.Server
 	// Join makes a replica with an empty Dir wait until the leader of a running group
-	// adds it. Until then it knows nothing and takes no changes.
+	// adds it. Until then it knows nothing and takes no changes. All but the node that
+	// creates the cluster say so at every start: one that stopped before it was added
+	// must not begin a group of its own.
 	Join bool
 	// Forward takes changes to the leader when this replica does not lead. Without it
 	// they wait until this replica leads.

@@ -1,0 +1,98 @@
+package partition
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/raftgroup"
+)
+
+// TestAnIsolatedLeaderIsReplaced cuts the leader off while callers are with it: they
+// hear that its answers are not to be had, and the others go on.
+func TestAnIsolatedLeaderIsReplaced(t *testing.T) {
+	c, l := loaded(t, nil)
+	for range 2 {
+		old := c.leader()
+		l.gap()
+		c.wires.isolate(c.hosts[old].name, "a", "b", "c")
+		next := c.leader(old)
+		l.progress(50)
+		t.Logf("without an answer for %v", l.gap())
+		p := c.hosts[old].p
+		require.Eventually(t, func() bool { return !p.Leading() }, 10*time.Second, time.Millisecond, "its lease is over")
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		_, _, err := p.Call(ctx, request("Steps", "do", `"old"`))
+		cancel()
+		require.ErrorIs(t, err, ErrNotLeader)
+		require.Greater(t, c.hosts[next].p.Status().Term, p.Status().Term, "who is cut off does not raise its term")
+		c.wires.mend()
+		l.progress(50)
+		require.Eventually(t, func() bool { return c.hosts[old].p.Leader() == c.hosts[c.leader()].p.Leader() }, 20*time.Second, time.Millisecond)
+	}
+	l.finish(t)
+	c.requireSame(0, 1, 2)
+}
+
+// TestADeposedLeaderDoesNotAnswerFromOldTables reads from a leader that does not
+// know yet that there is another one.
+func TestADeposedLeaderDoesNotAnswerFromOldTables(t *testing.T) {
+	w := &worker{acked: map[string]bool{}}
+	c := newTrio(t, nil, w.definitions()...)
+	inv := request("Steps", "do", `"x"`)
+	_, err := c.call(t.Context(), inv)
+	require.NoError(t, err)
+	old := c.leader()
+	p := c.hosts[old].p
+	c.wires.isolate(c.hosts[old].name, "a", "b", "c")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err = p.Find(ctx, inv.ID)
+	require.ErrorIs(t, err, ErrNotLeader)
+	require.NoError(t, ctx.Err(), "before anybody loses patience")
+}
+
+// TestOneWayLoss loses what goes one way only, from or to the leader or a follower.
+func TestOneWayLoss(t *testing.T) {
+	tests := map[string]func(c *trio, leader, follower, other string){
+		"leader is not heard":        func(c *trio, l, f, o string) { c.wires.cut(l, f); c.wires.cut(l, o) },
+		"leader hears nothing":       func(c *trio, l, f, o string) { c.wires.cut(f, l); c.wires.cut(o, l) },
+		"follower is not heard":      func(c *trio, l, f, o string) { c.wires.cut(f, l); c.wires.cut(f, o) },
+		"follower hears nothing":     func(c *trio, l, f, o string) { c.wires.cut(l, f); c.wires.cut(o, f) },
+		"one follower lost a leader": func(c *trio, l, f, _ string) { c.wires.cut(l, f) },
+		"only one sees both others":  func(c *trio, l, f, _ string) { c.wires.isolate(l, f) },
+	}
+	for name, cut := range tests {
+		t.Run(name, func(t *testing.T) {
+			c, l := loaded(t, nil)
+			leader := c.leader()
+			follower, other := c.hosts[(leader+1)%3].name, c.hosts[(leader+2)%3].name
+			l.gap()
+			cut(c, c.hosts[leader].name, follower, other)
+			l.progress(200)
+			t.Logf("without an answer for %v", l.gap())
+			c.wires.mend()
+			l.progress(50)
+			l.finish(t)
+			c.requireSame(0, 1, 2)
+		})
+	}
+}
+
+func TestAFlappingFollowerDisturbsNobody(t *testing.T) {
+	c, l := loaded(t, nil)
+	leader := c.leader()
+	flapping := c.hosts[(leader+1)%3].name
+	for range 10 {
+		c.wires.isolate(flapping, "a", "b", "c")
+		l.progress(30)
+		c.wires.mend()
+		l.progress(10)
+	}
+	t.Logf("without an answer for at most %v", l.gap())
+	require.Less(t, l.longest.Load(), int64(10*raftgroup.Test().ElectionTimeout))
+	l.finish(t)
+	c.requireSame(0, 1, 2)
+}

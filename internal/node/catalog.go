@@ -5,12 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"platform/admin"
+	"platform/internal/fabric"
 	"platform/internal/ids"
 	"platform/partition"
 	"platform/partition/machine"
@@ -31,8 +32,7 @@ func (c *catalog) List(ctx context.Context, q admin.Query) (admin.Page, error) {
 		return admin.Page{}, err
 	}
 	page := &listing{query: q, order: order, after: after}
-	awaitLeaders(ctx, c.router.partitions...)
-	for _, p := range c.router.partitions {
+	for p := range c.partitions() {
 		for r, err := range p.Records(ctx, needsCompleted(q.Statuses)) {
 			if err != nil {
 				return admin.Page{}, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), err)
@@ -51,7 +51,6 @@ func (c *catalog) List(ctx context.Context, q admin.Query) (admin.Page, error) {
 // Get is part of admin.Invocations.
 func (c *catalog) Get(ctx context.Context, id ids.Invocation, withJournal bool) (*admin.Invocation, error) {
 	p := c.router.owner(id)
-	awaitLeaders(ctx, p)
 	r, entries, err := p.Inspect(ctx, id, withJournal)
 	if errors.Is(err, partition.ErrNotFound) || err == nil && r.Target.Type == machine.StateUpdate {
 		return nil, admin.ErrNotFound
@@ -68,8 +67,7 @@ func (c *catalog) Get(ctx context.Context, id ids.Invocation, withJournal bool) 
 
 // InUse is part of admin.Invocations.
 func (c *catalog) InUse(ctx context.Context, id ids.Deployment) (count int, err error) {
-	awaitLeaders(ctx, c.router.partitions...)
-	for _, p := range c.router.partitions {
+	for p := range c.partitions() {
 		for r, err := range p.Records(ctx, false) {
 			if err != nil {
 				return 0, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), err)
@@ -94,18 +92,13 @@ func deploymentOf(r partition.Record) ids.Deployment {
 	return ""
 }
 
-// leaderTimeout is how long a request of the admin API waits for leaders, which are
-// missing for a moment after a start.
-const leaderTimeout = 3 * time.Second
-
-// awaitLeaders gives partitions some time to find their leaders. Whoever reads from
-// them afterwards learns of those that did not.
-func awaitLeaders(ctx context.Context, partitions ...*partition.Partition) {
-	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
-	defer cancel()
-	for _, p := range partitions {
-		if p.WaitLeading(ctx) != nil {
-			return
+// partitions yields all of them.
+func (c *catalog) partitions() iter.Seq[*fabric.Handle] {
+	return func(yield func(*fabric.Handle) bool) {
+		for id := range c.router.directory.Partitions() {
+			if !yield(c.router.directory.Partition(uint32(id))) {
+				return
+			}
 		}
 	}
 }

@@ -182,7 +182,7 @@ func operatorError(err error) error {
 func (r *router) operate(ctx context.Context, id ids.Invocation, c machine.Command) (out machine.Outcome, repeated bool, err error) {
 	p := r.owner(id)
 	uncertain := false
-	out, err = insist(ctx, p, false, func() (machine.Outcome, error) {
+	out, err = insist(ctx, false, func() (machine.Outcome, error) {
 		repeated = uncertain
 		o, err := p.Operate(ctx, c)
 		uncertain = uncertain || errors.Is(err, raftgroup.ErrUnknownOutcome)
@@ -194,5 +194,5 @@ func (r *router) operate(ctx context.Context, id ids.Invocation, c machine.Comma
 // find reads a record from the leader of its partition.
 func (r *router) find(ctx context.Context, id ids.Invocation) (*machine.Invocation, error) {
 	p := r.owner(id)
-	return insist(ctx, p, true, func() (*machine.Invocation, error) { return p.Find(ctx, id) })
+	return insist(ctx, true, func() (*machine.Invocation, error) { return p.Find(ctx, id) })
 }

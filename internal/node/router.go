@@ -7,38 +7,51 @@ import (
 	"time"
 
 	"platform/ingress"
+	"platform/internal/fabric"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
 	"platform/partition"
 	"platform/partition/machine"
 )
 
-// patience is how long a request waits for a partition without a leader before it
-// is refused. A failover takes a fraction of it.
-const patience = 10 * time.Second
+// patience is how long a request goes on after it could not be answered the first
+// time, which takes the time of one search for a leader. A failover takes a fraction
+// of it.
+const patience = 7 * time.Second
 
 // router takes requests to the partitions that own them, and asks again, with the
 // same ids, while leaders change.
 type router struct {
-	partitions []*partition.Partition
-	opened     chan struct{} // closed once all of them are set
+	partitions []*partition.Partition // this node's replicas, nil for those of others
+	opened     chan struct{}          // closed once all of them are set
+	directory  *fabric.Directory
 }
 
 func newRouter(count uint32) *router {
-	return &router{partitions: make([]*partition.Partition, count), opened: make(chan struct{})}
+	r := &router{partitions: make([]*partition.Partition, count), opened: make(chan struct{})}
+	r.directory = fabric.NewDirectory(count, fabric.DirectoryConfig{Local: r.local})
+	return r
 }
 
 var _ ingress.Invocations = (*router)(nil)
 
-func (r *router) owner(id ids.Invocation) *partition.Partition {
-	return r.partitions[machine.PartitionOf(id.PartitionKey(), uint32(len(r.partitions)))]
+// local is this node's replica of a partition, nil if it has none.
+func (r *router) local(id uint32) fabric.Local {
+	if p := r.partitions[id]; p != nil {
+		return p
+	}
+	return nil
+}
+
+func (r *router) owner(id ids.Invocation) *fabric.Handle {
+	return r.directory.Partition(machine.PartitionOf(id.PartitionKey(), uint32(r.directory.Partitions())))
 }
 
 // Send implements ingress.Invocations.
 func (r *router) Send(ctx context.Context, inv *machine.Invoke) (machine.Outcome, error) {
 	p := r.owner(inv.ID)
 	inv.Request = newRequest()
-	o, err := insist(ctx, p, inv.IdempotencyKey != nil || inv.Target.Type == machine.WorkflowRun, func() (machine.Outcome, error) { return p.Invoke(ctx, inv) })
+	o, err := insist(ctx, inv.IdempotencyKey != nil || inv.Target.Type == machine.WorkflowRun, func() (machine.Outcome, error) { return p.Invoke(ctx, inv) })
 	if o.Code == machine.Existing && o.Own {
 		o.Code = machine.OK // an earlier try got through
 	}
@@ -49,7 +62,7 @@ func (r *router) Send(ctx context.Context, inv *machine.Invoke) (machine.Outcome
 func (r *router) Call(ctx context.Context, inv *machine.Invoke) (ingress.Answer, error) {
 	p := r.owner(inv.ID)
 	inv.Request = newRequest()
-	return insist(ctx, p, inv.IdempotencyKey != nil, func() (ingress.Answer, error) {
+	return insist(ctx, inv.IdempotencyKey != nil, func() (ingress.Answer, error) {
 		e, o, err := p.Call(ctx, inv)
 		if err == nil && o.Code == machine.Existing && !o.Own && inv.Target.Type == machine.WorkflowRun {
 			err = ingress.ErrConflict
@@ -61,7 +74,7 @@ func (r *router) Call(ctx context.Context, inv *machine.Invoke) (ingress.Answer,
 // Attach implements ingress.Invocations.
 func (r *router) Attach(ctx context.Context, id ids.Invocation) (ingress.Answer, error) {
 	p := r.owner(id)
-	return insist(ctx, p, true, func() (ingress.Answer, error) {
+	return insist(ctx, true, func() (ingress.Answer, error) {
 		e, err := p.Await(ctx, id)
 		return answer(id, e), err
 	})
@@ -70,7 +83,7 @@ func (r *router) Attach(ctx context.Context, id ids.Invocation) (ingress.Answer,
 // Output implements ingress.Invocations.
 func (r *router) Output(ctx context.Context, id ids.Invocation) (ingress.Answer, error) {
 	p := r.owner(id)
-	return insist(ctx, p, true, func() (ingress.Answer, error) {
+	return insist(ctx, true, func() (ingress.Answer, error) {
 		inv, err := p.Find(ctx, id)
 		switch {
 		case err != nil:
@@ -90,7 +103,7 @@ func (r *router) Deliver(ctx context.Context, to uint32, d *machine.Deliver) err
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	return r.partitions[to].Deliver(ctx, d)
+	return r.directory.Partition(to).Deliver(ctx, d)
 }
 
 // newRequest marks a request, so that its repetitions are known as such.
@@ -107,7 +120,7 @@ func answer(id ids.Invocation, e partition.Ending) ingress.Answer {
 // insist asks a partition until it answers, for as long as patience lasts. Asking
 // again is safe because ids are deduplicated; what is safe for the client, who
 // would come with a new id, depends on safe and on what happened to the attempts.
-func insist[T any](ctx context.Context, p *partition.Partition, safe bool, ask func() (T, error)) (T, error) {
+func insist[T any](ctx context.Context, safe bool, ask func() (T, error)) (T, error) {
 	var limit <-chan time.Time
 	definite := true
 	for wait := 2 * time.Millisecond; ; wait = min(2*wait, time.Second) {
@@ -124,30 +137,21 @@ func insist[T any](ctx context.Context, p *partition.Partition, safe bool, ask f
 		if limit == nil {
 			limit = time.After(patience)
 		}
-		if errors.Is(err, raftgroup.ErrOverloaded) || !awaitLeader(ctx, p, wait, limit) {
+		if errors.Is(err, raftgroup.ErrOverloaded) || !pause(ctx, wait, limit) {
 			return v, &ingress.UnavailableError{SafeToRetry: safe || definite, Err: err}
 		}
 	}
 }
 
-// awaitLeader waits a moment and then for the partition's leader; false when the
-// limit or ctx came first.
-func awaitLeader(ctx context.Context, p *partition.Partition, wait time.Duration, limit <-chan time.Time) bool {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	led := make(chan error, 1)
-	go func() { led <- p.WaitLeading(ctx) }()
+// pause waits a moment; false when the limit or the end of ctx came first.
+func pause(ctx context.Context, wait time.Duration, limit <-chan time.Time) bool {
+	t := time.NewTimer(wait)
+	defer t.Stop()
 	select {
-	case err := <-led:
-		if err != nil {
-			return false
-		}
+	case <-t.C:
+		return true
 	case <-limit:
 		return false
-	}
-	select {
-	case <-time.After(wait):
-		return true
 	case <-ctx.Done():
 		return false
 	}

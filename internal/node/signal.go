@@ -13,7 +13,7 @@ import (
 func (r *router) Signal(ctx context.Context, s *machine.Signal) error {
 	p := r.owner(s.Target)
 	s.Request = newRequest()
-	_, err := insist(ctx, p, !s.ID.Repeats(), func() (machine.Outcome, error) { return p.Operate(ctx, s) })
+	_, err := insist(ctx, !s.ID.Repeats(), func() (machine.Outcome, error) { return p.Operate(ctx, s) })
 	return err
 }
 

@@ -27,7 +27,7 @@ const (
 func (o *operator) State(ctx context.Context, object admin.Object) (admin.State, error) {
 	owner := ids.NewInvocation(ids.Route(object.Scope, object.Key), [16]byte{})
 	p := o.router.owner(owner)
-	return insist(ctx, p, true, func() (admin.State, error) {
+	return insist(ctx, true, func() (admin.State, error) {
 		entries, complete, err := p.State(ctx, machine.Object{Scope: object.Scope, Service: object.Service, Key: object.Key}, stateLimit)
 		if err != nil {
 			return admin.State{}, err

@@ -29,7 +29,8 @@ import (
 type hostile struct {
 	t       testing.TB
 	session *Session
-	machine *machine.Machine
+	shards  []*hostileShard // of the cluster; nil until something is sent to one
+	self    uint32          // the partition of the invocation
 	tables  *machinetest.State
 	now     int64
 	id      ids.Invocation
@@ -37,7 +38,19 @@ type hostile struct {
 	lines   []*line // of the attempts, in order
 
 	mu    sync.Mutex // guards queue: the clock proposes too
-	queue []proposal
+	queue []pending
+}
+
+// hostileShard is a partition. Only the invocation's own has a session.
+type hostileShard struct {
+	machine *machine.Machine
+	tables  *machinetest.State
+}
+
+// pending is a command that a partition is going to apply.
+type pending struct {
+	to uint32
+	proposal
 }
 
 // line is one attempt's stream.
@@ -64,10 +77,15 @@ func (w *line) Reset()      { w.ended, w.over = true, true }
 
 var hostileID = ids.NewInvocation(7, [16]byte{15: 1})
 
-// Kinds of a hostile invocation: a number chooses version, mode and target.
+// Kinds of a hostile invocation: a number chooses version, mode, target, and whether
+// there are several partitions.
 const (
 	hostileVersions = 3
 	hostileModes    = 2 // bidirectional, request-response
+
+	// hostileSpread is added to a kind for a cluster of several partitions.
+	hostileSpread     = 30
+	hostilePartitions = 3
 )
 
 var hostileTargets = []machine.Target{
@@ -77,6 +95,7 @@ var hostileTargets = []machine.Target{
 	{Service: "Flow", Key: "wf", Handler: "peek", Type: machine.WorkflowShared},
 }
 
+// hostileKind is below hostileSpread.
 func hostileKind(v protocol.Version, bidirectional bool, target int) uint8 {
 	mode := 0
 	if !bidirectional {
@@ -87,11 +106,15 @@ func hostileKind(v protocol.Version, bidirectional bool, target int) uint8 {
 
 // newHostile starts an invocation of a kind.
 func newHostile(t testing.TB, kind uint8) *hostile {
-	n := int(kind) % (hostileVersions * hostileModes * len(hostileTargets))
+	n, count := int(kind)%hostileSpread, uint32(1)
+	if kind/hostileSpread%2 == 1 {
+		count = hostilePartitions
+	}
 	h := &hostile{
-		t: t, machine: machine.New(machine.Shards{Self: 0, Count: 1}), tables: machinetest.NewStrict(), now: 1_700_000_000_000, id: hostileID,
+		t: t, shards: make([]*hostileShard, count), self: machine.PartitionOf(hostileID.PartitionKey(), count), now: 1_700_000_000_000, id: hostileID,
 		schemas: testSchemas("http://127.0.0.1:1/"),
 	}
+	h.tables = h.shard(h.self).tables
 	d := h.schemas.Deployments[testDeployment]
 	d.MaxProtocol = int32(protocol.V5) + int32(n%hostileVersions)
 	d.Bidirectional = n/hostileVersions%hostileModes == 0
@@ -108,20 +131,32 @@ func newHostile(t testing.TB, kind uint8) *hostile {
 		return w
 	}
 	h.session = iv.Open(h)
-	h.apply(proposal{c: &machine.Lead{Epoch: 1, Node: "n"}})
-	h.apply(proposal{c: &machine.Invoke{
+	h.apply(pending{h.self, proposal{c: &machine.Invoke{
 		ID: h.id, Target: hostileTargets[n/hostileVersions/hostileModes], Input: journal.NewInput(nil, []byte(`"hi"`)),
 		Retention: machine.Retention{Completion: 3_600_000, Journal: 3_600_000},
-	}})
+	}}})
 	return h
+}
+
+// shard is a partition that has a leader.
+func (h *hostile) shard(i uint32) *hostileShard {
+	if h.shards[i] == nil {
+		h.shards[i] = &hostileShard{machine.New(machine.Shards{Self: i, Count: uint32(len(h.shards))}), machinetest.NewStrict()}
+		h.apply(pending{i, proposal{c: &machine.Lead{Epoch: 1, Node: "n"}}})
+	}
+	return h.shards[i]
 }
 
 func (h *hostile) Schemas() *metadata.Schemas { return h.schemas }
 
 func (h *hostile) Propose(p *machine.Progress, done func(machine.Outcome, error)) {
+	h.submit(h.self, p, done)
+}
+
+func (h *hostile) submit(to uint32, c machine.Command, done func(machine.Outcome, error)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.queue = append(h.queue, proposal{p, done})
+	h.queue = append(h.queue, pending{to, proposal{c, done}})
 }
 
 func (h *hostile) Load(id ids.Invocation, attempt uint64, _ int) (*Replay, error) {
@@ -171,7 +206,7 @@ func (h *hostile) pump() {
 }
 
 // apply takes a proposal the way of the log: encoded, decoded, applied.
-func (h *hostile) apply(p proposal) {
+func (h *hostile) apply(p pending) {
 	encoded, err := codec.EncodeCommand(p.c)
 	if err != nil {
 		h.t.Fatalf("encode %T: %v", p.c, err)
@@ -180,28 +215,37 @@ func (h *hostile) apply(p proposal) {
 	if err != nil {
 		h.t.Fatalf("decode %T: %v", p.c, err)
 	}
-	outcome, effects, err := h.machine.Apply(h.tables, header, decoded[0], nil)
+	s := h.shard(p.to)
+	outcome, effects, err := s.machine.Apply(s.tables, header, decoded[0], nil)
 	if err != nil {
 		h.t.Fatalf("apply %+v: %v", p.c, err)
 	}
 	if outcome.Code == machine.Invalid {
 		h.t.Fatalf("the attempt let pass what the machine refuses: %+v", p.c)
 	}
-	h.check()
+	h.check(s.tables)
 	for _, e := range effects {
-		switch e := e.(type) {
-		case *machine.Run:
-			if e.Invocation.ID == h.id {
-				h.session.Run(e)
-			}
-		case *machine.Notify:
-			h.session.Notify(e)
-		case *machine.Abort:
-			h.session.Abort(e)
-		}
+		h.carryOut(p.to, e)
 	}
 	if p.done != nil {
 		p.done(outcome, nil)
+	}
+}
+
+func (h *hostile) carryOut(of uint32, e machine.Effect) {
+	switch e := e.(type) {
+	case *machine.Run:
+		if e.Invocation.ID == h.id {
+			h.session.Run(e)
+		}
+	case *machine.Notify:
+		h.session.Notify(e)
+	case *machine.Abort:
+		h.session.Abort(e)
+	case *machine.Send:
+		h.submit(e.To, &machine.Deliver{From: of, FirstSeq: e.Seq, Messages: []machine.Message{e.Message}}, func(machine.Outcome, error) {
+			h.submit(of, &machine.Acknowledge{To: e.To, Upto: e.Seq}, nil)
+		})
 	}
 }
 
@@ -213,8 +257,8 @@ var confused = []string{
 }
 
 // check looks at the tables.
-func (h *hostile) check() {
-	found := h.tables.Broken(machinetest.Names{h.id: "self"})
+func (h *hostile) check(tables *machinetest.State) {
+	found := tables.Broken(machinetest.Names{h.id: "self"})
 	if len(found) > 0 && h.confusing() {
 		found = slices.DeleteFunc(found, func(s string) bool {
 			return slices.ContainsFunc(confused, func(of string) bool { return strings.Contains(s, of) })
@@ -258,7 +302,7 @@ func (h *hostile) elapse() {
 			due = append(due, timer)
 		}
 	}
-	h.apply(proposal{c: &machine.FireTimers{Timers: due}})
+	h.apply(pending{h.self, proposal{c: &machine.FireTimers{Timers: due}}})
 }
 
 // running is the line of the attempt that is open; nil if there is none.
@@ -343,8 +387,13 @@ func (h *hostile) close() {
 			w.checkWritten(i)
 		}
 	}
-	if faults := h.tables.Faults(); len(faults) > 0 {
-		h.t.Errorf("tables: %s", strings.Join(faults, "\n"))
+	for _, s := range h.shards {
+		if s == nil {
+			continue
+		}
+		if faults := s.tables.Faults(); len(faults) > 0 {
+			h.t.Errorf("tables: %s", strings.Join(faults, "\n"))
+		}
 	}
 	h.session.Close()
 	h.session.iv.Close()

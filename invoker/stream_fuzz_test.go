@@ -2,7 +2,10 @@ package invoker
 
 import (
 	"errors"
+	"slices"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"platform/invoker/protocol"
 	"platform/partition/journal"
@@ -29,23 +32,80 @@ func FuzzStream(f *testing.F) {
 		for target := range hostileTargets {
 			for v := protocol.V5; v <= protocol.V7; v++ {
 				f.Add(wire, []byte{paceLong | paceAnswer | paceLength}, hostileKind(v, true, target))
-				f.Add(wire, []byte{7, 3 | paceAnswer, 1, 30 | paceElapse}, hostileKind(v, target%2 == 0, target))
+				f.Add(wire, []byte{7, 3 | paceAnswer, 1, 30 | paceElapse}, hostileSpread+hostileKind(v, target%2 == 0, target))
 			}
 		}
 	}
-	f.Fuzz(func(t *testing.T, wire, pace []byte, kind uint8) {
-		h := newHostile(t, kind)
-		defer h.close()
-		for at := 0; len(wire) > 0 && len(h.lines) <= hostileAttempts; {
-			w := h.again()
-			if w == nil {
-				return
+	f.Fuzz(play)
+}
+
+// FuzzMessages is FuzzStream for bytes in a form that is always cut into messages of
+// known types, so that a fuzzer gets further: type and length, each one byte, then
+// the payload.
+func FuzzMessages(f *testing.F) {
+	for _, wire := range hostileSequences(f) {
+		for target := range hostileTargets {
+			for v := protocol.V5; v <= protocol.V7; v++ {
+				f.Add(compact(f, wire), []byte{paceLong | paceAnswer | paceLength}, hostileKind(v, true, target))
+				f.Add(compact(f, wire), []byte{paceAnswer | paceLength}, hostileSpread+hostileKind(v, target%2 == 0, target))
 			}
-			w.respond()
-			wire, at = w.feed(wire, pace, at)
 		}
-		h.wait()
+	}
+	f.Fuzz(func(t *testing.T, messages, pace []byte, kind uint8) {
+		var wire []byte
+		for len(messages) >= 2 {
+			n := min(int(messages[1]), len(messages)-2)
+			at := len(wire)
+			wire = protocol.AppendHeader(wire, hostileTypes[int(messages[0]&0x7f)%len(hostileTypes)], n)
+			wire[at+2] |= messages[0] & 0x80 // an acknowledgement is wanted
+			wire = append(wire, messages[2:2+n]...)
+			messages = messages[2+n:]
+		}
+		play(t, wire, pace, kind)
 	})
+}
+
+// hostileTypes are what endpoints may send, and some of what they may not.
+var hostileTypes = []journal.Type{
+	protocol.Suspension, protocol.Error, protocol.End, protocol.ProposeRunCompletion, protocol.AwaitingOn,
+	journal.Output, journal.GetLazyState, journal.SetState, journal.ClearState, journal.ClearAllState, journal.GetLazyStateKeys,
+	journal.GetEagerState, journal.GetEagerStateKeys, journal.GetPromise, journal.PeekPromise, journal.CompletePromise, journal.Sleep,
+	journal.Call, journal.OneWayCall, journal.SendSignal, journal.Run, journal.AttachInvocation, journal.GetInvocationOutput,
+	journal.CompleteAwakeable, journal.Input, journal.RunCompletion, protocol.Start, 0xFC00,
+}
+
+// compact is the form of FuzzMessages.
+func compact(t testing.TB, wire []byte) (b []byte) {
+	var d protocol.Decoder
+	d.Feed(wire)
+	for {
+		m, ok, err := d.Next()
+		require.NoError(t, err)
+		if !ok {
+			return b
+		}
+		selector := byte(slices.Index(hostileTypes, m.Type))
+		if m.WantAck {
+			selector |= 0x80
+		}
+		require.Less(t, len(m.Payload), 256)
+		b = append(append(b, selector, byte(len(m.Payload))), m.Payload...)
+	}
+}
+
+// play lets an endpoint send bytes to one attempt after another.
+func play(t *testing.T, wire, pace []byte, kind uint8) {
+	h := newHostile(t, kind)
+	defer h.close()
+	for at := 0; len(wire) > 0 && len(h.lines) <= hostileAttempts; {
+		w := h.again()
+		if w == nil {
+			return
+		}
+		w.respond()
+		wire, at = w.feed(wire, pace, at)
+	}
+	h.wait()
 }
 
 // feed sends bytes until there are none or the attempt is over.

@@ -165,11 +165,14 @@ func startNode(tb testing.TB, cluster string, local func(uint32) Local) *testNod
 	return serveNode(tb, lis, cluster, local)
 }
 
-func serveNode(tb testing.TB, lis net.Listener, cluster string, local func(uint32) Local) *testNode {
+func serveNode(tb testing.TB, lis net.Listener, cluster string, local func(uint32) Local, more ...func(*grpc.Server, *Server)) *testNode {
 	address := lis.Addr().String()
 	n := &testNode{address: address, rpc: grpc.NewServer(raftgroup.ServerOptions()...)}
 	n.server = NewServer(ServerConfig{Self: identity(cluster, address), Local: local, Log: quiet})
 	n.server.Register(n.rpc)
+	for _, register := range more {
+		register(n.rpc, n.server)
+	}
 	var served sync.WaitGroup
 	served.Go(func() { _ = n.rpc.Serve(lis) })
 	n.stop = sync.OnceFunc(func() {

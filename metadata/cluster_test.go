@@ -33,6 +33,8 @@ type testCluster struct {
 	liveness map[uint32]placement.Liveness // instead of what follows from running
 	// lost decides whether the answer to a forwarded entry gets lost.
 	lost func() bool
+	// hung is a node that does not answer.
+	hung raft.ServerAddress
 }
 
 // testNode is one node.
@@ -135,8 +137,12 @@ func (n *testNode) end() {
 // forward is what a node's RPC would do.
 func (c *testCluster) forward(ctx context.Context, leader raft.ServerAddress, entry []byte) ([]byte, uint64, error) {
 	c.mu.Lock()
-	n, lost := c.running[leader], c.lost
+	n, lost, hung := c.running[leader], c.lost, c.hung == leader
 	c.mu.Unlock()
+	if hung {
+		<-ctx.Done()
+		return nil, 0, ctx.Err()
+	}
 	if n == nil {
 		return nil, 0, errors.New("connection refused")
 	}

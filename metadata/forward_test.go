@@ -143,6 +143,25 @@ func TestChangesGoOnWhenTheLeaderIsKilled(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func TestALeaderThatDoesNotAnswerIsWaitedForOnlyWhileItLeads(t *testing.T) {
+	c := newTestCluster(t)
+	nodes := c.startAll(3, 1)
+	c.awaitVoters(3, 0, nodes...)
+	leader, follower := c.leader(nodes...)
+	c.mu.Lock()
+	c.hung = leader.address
+	c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), attemptTimeout/2)
+	defer cancel()
+	changed := make(chan error, 1)
+	go func() {
+		_, err := follower.DrainNode(ctx, 1, true)
+		changed <- err
+	}()
+	require.NoError(t, leader.Group().TransferLeadership(t.Context(), ""))
+	require.NoError(t, <-changed)
+}
+
 func TestWithoutAMajorityChangesAreRefusedInTime(t *testing.T) {
 	c := newTestCluster(t)
 	nodes := c.startAll(3, 1)

@@ -81,16 +81,14 @@ func (c *contest) open() bool {
 // settle finds out who keeps a name that two nodes have, until ctx ends or this node
 // has to give up.
 func (m *Members) settle() {
-	first := make(map[identity]time.Time) // when a claim was seen first
+	claims := make(map[identity]claim)
 	warned := make(map[string]bool)
 	for {
 		select {
 		case other := <-m.contest.claims:
-			id := other.identity()
-			if first[id].IsZero() {
-				first[id] = time.Now()
-			}
-			if m.yields(other, first[id]) {
+			c := claims[other.identity()].again(time.Now(), 2*m.cfg.Profile.SyncInterval)
+			claims[other.identity()] = c
+			if m.yields(other, c.last.Sub(c.first)) {
 				m.log.Error("node name is taken", "node", other.Name, "address", other.Address, "incarnation", other.Incarnation)
 				m.cfg.OnFailed(&NameTakenError{Other: other})
 				return
@@ -111,12 +109,25 @@ func (m *Members) settle() {
 	}
 }
 
-// yields tells whether this node has to give its name up to other. The nodes that know
-// other may take it for alive while it is not any more, so it has to answer; only after
-// a long time their word alone decides.
-func (m *Members) yields(other Member, since time.Time) bool {
+// claim is when signs of one node with this node's name came, without a longer pause.
+type claim struct{ first, last time.Time }
+
+func (c claim) again(now time.Time, pause time.Duration) claim {
+	if now.Sub(c.last) > pause {
+		c.first = now
+	}
+	c.last = now
+	return c
+}
+
+// yields tells whether this node has to give its name up to other, which others have
+// taken for alive for the given time. It may not be any more, so it has to answer; only
+// after a long time their word alone decides. An old address of this node itself is no
+// other node unless it answers.
+func (m *Members) yields(other Member, lasted time.Duration) bool {
 	to := peer{address: other.Address, target: other.identity()}
-	if self := m.Self(); self.outranks(other) {
+	self := m.Self()
+	if self.outranks(other) {
 		// The other may not have heard of this node. Once it has, it yields.
 		if err := m.meet(to); err == nil {
 			m.contest.warn(other, ErrNameTaken)
@@ -129,5 +140,5 @@ func (m *Members) yields(other Member, since time.Time) bool {
 		return true
 	}
 	m.log.Debug("node with the same name does not answer", "address", other.Address, "err", err)
-	return !errors.Is(err, errSelf) && time.Since(since) > m.cfg.Profile.NameGrace
+	return other.Incarnation != self.Incarnation && lasted > m.cfg.Profile.NameGrace
 }

@@ -39,7 +39,7 @@ func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 		return errOtherClusterID
 	}
 	self := d.m.self.Load().Member
-	if member.identity() == self.identity() && !member.Started.Equal(self.Started) && member.Address != self.Address {
+	if member.identity() == self.identity() && member.Address != self.Address {
 		d.m.contest.add(member) // this node before it moved, or a copy of its data directory
 	}
 	return nil

@@ -3,6 +3,7 @@ package membership
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -49,6 +50,23 @@ func describe(m Member) (*description, error) {
 // Open joins the gossip. It returns at once; the seeds are tried in the background,
 // for ever. An error closes the sockets.
 func Open(cfg Config) (*Members, error) {
+	m, err := open(cfg)
+	if err != nil {
+		for _, socket := range []io.Closer{cfg.Streams, cfg.Packets} {
+			if socket != nil {
+				_ = socket.Close()
+			}
+		}
+		return nil, err
+	}
+	m.wg.Go(m.join)
+	m.wg.Go(m.settle)
+	m.wg.Go(m.report)
+	return m, nil
+}
+
+// open starts the gossip without looking for anybody.
+func open(cfg Config) (*Members, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
@@ -58,7 +76,6 @@ func Open(cfg Config) (*Members, error) {
 		Started: time.UnixMilli(time.Now().UnixMilli()), State: Alive, Self: true,
 	})
 	if err != nil {
-		_, _ = cfg.Streams.Close(), cfg.Packets.Close()
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -72,9 +89,6 @@ func Open(cfg Config) (*Members, error) {
 		_ = m.transport.Shutdown()
 		return nil, fmt.Errorf("start gossip: %w", err)
 	}
-	m.wg.Go(m.join)
-	m.wg.Go(m.settle)
-	m.wg.Go(m.report)
 	return m, nil
 }
 
@@ -181,40 +195,45 @@ func (m *Members) Leave(ctx context.Context) error {
 	}
 }
 
-// leave sends the news to each node, which takes no time, and then leaves by gossip,
-// which reaches the nodes that could not be reached directly.
+// leave sends the news to each node, which takes no time, and then leaves by gossip:
+// that reaches the nodes that could not be reached directly, and keeps the others'
+// libraries from probing this node.
 func (m *Members) leave(ctx context.Context) error {
 	direct, cancel := context.WithTimeout(ctx, leaveTimeout/2)
 	defer cancel()
-	m.tellAll(direct, encodeLeave(m.self.Load()))
+	told := m.tellAll(direct, encodeLeave(m.self.Load()))
 	timeout := leaveTimeout
+	if told {
+		timeout = 2 * m.cfg.Profile.GossipInterval
+	}
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = max(min(timeout, time.Until(deadline)), time.Nanosecond)
 	}
-	if err := m.list.Leave(timeout); err != nil {
+	if err := m.list.Leave(timeout); err != nil && !told {
 		return fmt.Errorf("leave: %w", err)
 	}
 	return nil
 }
 
-// tellAll sends a message to all other nodes and waits for it until ctx ends.
-func (m *Members) tellAll(ctx context.Context, message []byte) {
+// tellAll sends a message to all other nodes and waits for it until ctx ends. It tells
+// whether all have got it.
+func (m *Members) tellAll(ctx context.Context, message []byte) bool {
 	others := slices.DeleteFunc(m.Nodes(), func(member Member) bool { return member.Self || member.State != Alive })
-	told := make(chan struct{}, len(others))
+	results := make(chan error, len(others))
 	for _, member := range others {
 		to := &memberlist.Node{Name: member.Name, Addr: member.identity().ip(), Port: identityPort}
-		m.wg.Go(func() {
-			_ = m.list.SendReliable(to, message) // who does not get it hears it from others
-			told <- struct{}{}
-		})
+		m.wg.Go(func() { results <- m.list.SendReliable(to, message) })
 	}
+	all := true
 	for range others {
 		select {
-		case <-told:
+		case err := <-results:
+			all = all && err == nil
 		case <-ctx.Done():
-			return
+			return false
 		}
 	}
+	return all
 }
 
 // Close ends the gossip and closes the sockets. Without Leave the others take the
@@ -244,7 +263,7 @@ func (m *Members) report() {
 			if member.Self || (old.State == member.State && old.Incarnation == member.Incarnation) {
 				continue
 			}
-			m.log.Info("node is "+member.State.String(),
+			m.log.Info("cluster node changed state", "state", member.State.String(),
 				"node", member.Name, "address", member.Address, "incarnation", member.Incarnation)
 		}
 		select {

@@ -1,0 +1,186 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// serveRPC answers gRPC on the node's port until the test ends.
+func serveRPC(t *testing.T, n *testNode) healthpb.HealthClient {
+	server := grpc.NewServer()
+	healthpb.RegisterHealthServer(server, health.NewServer())
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(n.ports.RPC)
+	}()
+	conn, err := grpc.NewClient("passthrough:///"+n.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, conn.Close())
+		server.Stop()
+		<-served
+	})
+	return healthpb.NewHealthClient(conn)
+}
+
+func TestOnePortCarriesAllProtocolsUnderLoad(t *testing.T) {
+	a := start(t, "a", nil)
+	rpc := serveRPC(t, a)
+	web := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Path) })}
+	var served, load sync.WaitGroup
+	served.Go(func() { _ = web.Serve(a.ports.HTTP) })
+	transport := &http.Transport{}
+	t.Cleanup(func() { transport.CloseIdleConnections(); _ = web.Close(); served.Wait() })
+	client := &http.Client{Transport: transport}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	errs := make(chan error, 8)
+	for range 4 {
+		load.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := rpc.Check(t.Context(), &healthpb.HealthCheckRequest{}); err != nil {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	// Nodes come, look around and go while the calls run.
+	for range 5 {
+		b := start(t, "b", seeds(a))
+		b.sees("a", "b")
+		a.sees("a", "b")
+		resp, err := client.Get("http://" + a.address + "/metrics")
+		require.NoError(t, err)
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, errors.Join(err, resp.Body.Close()))
+		require.Equal(t, "/metrics", string(body))
+		require.NoError(t, b.Leave(t.Context()))
+		b.crash()
+		a.sees("a")
+	}
+	cancel()
+	load.Wait()
+	require.Empty(t, errs)
+}
+
+// requireClosed waits until the other end has closed the connection.
+func requireClosed(t *testing.T, conn net.Conn) {
+	t.Helper()
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(3*time.Second)))
+	_, err := conn.Read(make([]byte, 1))
+	require.Error(t, err)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	var timeout net.Error
+	require.False(t, errors.As(err, &timeout) && timeout.Timeout(), "connection is still open")
+}
+
+func dial(t *testing.T, address, first string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	_, err = io.WriteString(conn, first)
+	require.NoError(t, err)
+	return conn
+}
+
+func TestConnectionsThatSayNothingBlockNobody(t *testing.T) {
+	a := start(t, "a", nil)
+	rpc := serveRPC(t, a)
+	for range 100 {
+		dial(t, a.address, "")
+		dial(t, a.address, "PR")
+	}
+	for range 20 { // streams that stop in their introduction
+		dial(t, a.address, streamMagic+"half")
+	}
+	_, err := rpc.Check(t.Context(), &healthpb.HealthCheckRequest{})
+	require.NoError(t, err)
+	start(t, "b", seeds(a)).sees("a", "b")
+}
+
+func TestAFloodOfSilentConnectionsIsCut(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	p := Split(l)
+	for range maxPeeking {
+		dial(t, l.Addr().String(), "")
+	}
+	require.Eventually(t, func() bool { return len(p.slots) == maxPeeking }, 10*time.Second, time.Millisecond)
+	requireClosed(t, dial(t, l.Addr().String(), "PRI "))
+	require.NoError(t, p.Close()) // does not wait for the silent ones
+}
+
+func TestGarbageIsClosed(t *testing.T) {
+	a := start(t, "a", nil)
+	for _, garbage := range []string{
+		"\x16\x03\x01\x02\x00", "SSH-2.0-x", "\xf4\x04test", strings.Repeat("x", 100),
+		streamMagic + strings.Repeat("x", helloBytes),
+	} {
+		conn := dial(t, a.address, garbage)
+		if strings.HasPrefix(garbage, streamMagic) {
+			answer := make([]byte, 1)
+			_, err := io.ReadFull(conn, answer)
+			require.NoError(t, err)
+			require.Equal(t, answerOtherCluster, answer[0])
+		}
+		requireClosed(t, conn)
+	}
+	// Garbage by UDP is dropped.
+	udp := dialUDP(t, a.address)
+	for _, garbage := range [][]byte{{}, {packetVersion}, make([]byte, 2000), encodePacket(a.Self().identity(), []byte("garbage"))} {
+		_, err := udp.Write(garbage)
+		require.NoError(t, err)
+	}
+	start(t, "b", seeds(a)).sees("a", "b")
+}
+
+func dialUDP(t *testing.T, address string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("udp", address)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func TestPortsCloseOneByOneAndTogether(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	p := Split(l)
+	require.NoError(t, p.HTTP.Close())
+	require.NoError(t, p.HTTP.Close())
+	_, err = p.HTTP.Accept()
+	require.ErrorIs(t, err, net.ErrClosed)
+	requireClosed(t, dial(t, l.Addr().String(), "GET / HTTP/1.1\r\n"))
+
+	dial(t, l.Addr().String(), "PRI * HTTP/2.0")
+	conn, err := p.RPC.Accept()
+	require.NoError(t, err)
+	require.Equal(t, l.Addr(), p.RPC.Addr())
+	require.NoError(t, l.Close()) // by whoever made it
+	_, err = p.Gossip.Accept()
+	require.ErrorIs(t, err, net.ErrClosed)
+	require.NoError(t, p.Close())
+
+	// What was handed out lives on, from its first byte.
+	head := make([]byte, 14)
+	_, err = io.ReadFull(conn, head)
+	require.NoError(t, err)
+	require.Equal(t, "PRI * HTTP/2.0", string(head))
+	require.NoError(t, conn.Close())
+}

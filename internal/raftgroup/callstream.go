@@ -60,8 +60,8 @@ func (s *callStream) everGreeted() bool {
 	return s.greeted
 }
 
-// call sends f and waits for its response until timeout.
-func (s *callStream) call(timeout <-chan time.Time, f *node.RaftFrame) (*node.RaftFrame, error) {
+// call sends f and waits for its response until timeout or the end of ctx.
+func (s *callStream) call(ctx context.Context, timeout <-chan time.Time, f *node.RaftFrame) (*node.RaftFrame, error) {
 	answer := make(chan *node.RaftFrame, 1)
 	s.mu.Lock()
 	s.next++
@@ -74,6 +74,8 @@ func (s *callStream) call(timeout <-chan time.Time, f *node.RaftFrame) (*node.Ra
 	case s.out <- f:
 	case <-s.done:
 		return nil, fmt.Errorf("%w: %w", errNotSent, s.failure())
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%s: %w", s.p.addr, errHungUp)
 	case <-timeout:
 		return nil, fmt.Errorf("%s: %w", s.p.addr, errPeerTimeout)
 	}
@@ -88,6 +90,8 @@ func (s *callStream) call(timeout <-chan time.Time, f *node.RaftFrame) (*node.Ra
 			return nil, fmt.Errorf("%w: %w", errNotSent, s.failure())
 		}
 		return nil, s.failure()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%s: %w", s.p.addr, errHungUp)
 	case <-timeout:
 		return nil, fmt.Errorf("%s: %w", s.p.addr, errPeerTimeout)
 	}

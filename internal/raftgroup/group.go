@@ -45,6 +45,7 @@ type Group struct {
 type instance struct {
 	raft     *raft.Raft
 	observer *raft.Observer
+	outgoing *outgoing
 	pending  atomic.Int64 // futures that somebody waits for
 	stop     chan struct{}
 	followed chan struct{} // closed when nobody follows its notifications any more
@@ -123,11 +124,14 @@ func (g *Group) startInstance() (inst *instance, err error) {
 	if err := g.bootstrap(conf); err != nil {
 		return nil, err
 	}
+	out := g.cfg.Transport.newOutgoing()
+	g.port.outgoing.Store(out)
 	r, err := raft.NewRaft(conf, g.fsm, g.storage, g.storage, g.snaps, g.port)
 	if err != nil {
 		return nil, fmt.Errorf("start raft: %w", err)
 	}
-	inst = &instance{raft: r, stop: make(chan struct{}), followed: make(chan struct{})}
+	out.raft.Store(r)
+	inst = &instance{raft: r, outgoing: out, stop: make(chan struct{}), followed: make(chan struct{})}
 	go func() {
 		defer close(inst.followed)
 		g.leadership.follow(notify, inst.stop)
@@ -257,6 +261,7 @@ func (g *Group) stopInstance(ctx context.Context, inst *instance) {
 	for inst.pending.Load() > 0 && time.Now().Before(deadline) && ctx.Err() == nil {
 		time.Sleep(time.Millisecond)
 	}
+	inst.outgoing.hangUp()
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)

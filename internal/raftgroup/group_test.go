@@ -446,3 +446,20 @@ func TestMetadataStorageRunsAGroup(t *testing.T) {
 	}
 	requireCommands(t, j, 30)
 }
+
+// TestAFormerLeaderSendsNothing: the others would take it for alive.
+func TestAFormerLeaderSendsNothing(t *testing.T) {
+	c := newThree(t, 100)
+	l := c.leader()
+	f := (l + 1) % 3
+	term := c.groups[l].Stats().Term
+	send := func(from, to int, term uint64) error {
+		var resp raft.AppendEntriesResponse
+		return c.groups[from].port.AppendEntries(c.voters[to].ID, c.voters[to].Address, &raft.AppendEntriesRequest{
+			RPCHeader: raft.RPCHeader{ProtocolVersion: 3, ID: []byte(c.voters[from].ID), Addr: []byte(c.voters[from].Address)}, Term: term,
+		}, &resp)
+	}
+	require.NoError(t, send(l, f, term))
+	require.ErrorIs(t, send(l, f, term-1), errDeposed)
+	require.ErrorIs(t, send(f, l, term), errDeposed)
+}

@@ -17,6 +17,7 @@ import (
 var (
 	errWrongResponse = errors.New("peer answered with another kind of response")
 	errPeerTimeout   = errors.New("peer did not answer in time")
+	errHungUp        = errors.New("stopped before the peer answered")
 	// errNotSent says that a request most probably did not reach the peer, so that
 	// repeating one that may be repeated is worth it.
 	errNotSent = errors.New("request was not sent")
@@ -82,15 +83,16 @@ func (p *peer) stream(kind streamKind) (*callStream, error) {
 	return s, nil
 }
 
-// call sends a request over the stream of a kind and waits for its response.
-func (p *peer) call(kind streamKind, timeout time.Duration, f *node.RaftFrame) (*node.RaftFrame, error) {
+// call sends a request over the stream of a kind and waits for its response, but no
+// longer than until ctx ends.
+func (p *peer) call(ctx context.Context, kind streamKind, timeout time.Duration, f *node.RaftFrame) (*node.RaftFrame, error) {
 	s, err := p.stream(kind)
 	if err != nil {
 		return nil, err
 	}
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
-	return s.call(timer.C, f)
+	return s.call(ctx, timer.C, f)
 }
 
 // voteRetry is the pause between attempts to reach a peer for a vote.
@@ -99,16 +101,16 @@ const voteRetry = 20 * time.Millisecond
 // callUntil is call for a request that Raft makes once per election: while the
 // peer cannot be reached it tries again, with a fresh dial instead of gRPC's
 // back-off, because the peer may have come back just now.
-func (p *peer) callUntil(timeout time.Duration, f *node.RaftFrame) (*node.RaftFrame, error) {
+func (p *peer) callUntil(ctx context.Context, timeout time.Duration, f *node.RaftFrame) (*node.RaftFrame, error) {
 	deadline := time.Now().Add(timeout)
 	for {
-		r, err := p.call(controlStream, time.Until(deadline), f)
+		r, err := p.call(ctx, controlStream, time.Until(deadline), f)
 		if !errors.Is(err, errNotSent) || time.Until(deadline) < voteRetry {
 			return r, err
 		}
 		select {
 		case <-time.After(voteRetry):
-		case <-p.t.ctx.Done():
+		case <-ctx.Done():
 			return nil, err
 		}
 		p.fast.ResetConnectBackoff()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"platform/proto/node"
@@ -14,6 +15,9 @@ import (
 
 // errGroupStopped is what a request gets when its group is not open here.
 var errGroupStopped = errors.New("group is not open on this node")
+
+// errDeposed is what an append of an earlier leadership gets.
+var errDeposed = errors.New("no longer the leader")
 
 // errOtherReplica is what a request gets that was for a former replica of the node.
 var errOtherReplica = errors.New("another replica of the group")
@@ -34,6 +38,28 @@ type port struct {
 	refused  chan struct{} // this replica refused its vote; see Group.succeed
 
 	followers followers
+	outgoing  atomic.Pointer[outgoing] // of the Raft instance that runs
+}
+
+// outgoing ends the requests of one Raft instance.
+type outgoing struct {
+	raft   atomic.Pointer[raft.Raft] // nil while it starts
+	ctx    context.Context           // ends before it is shut down, so that it waits for no peer
+	hangUp context.CancelFunc
+}
+
+func (t *Transport) newOutgoing() *outgoing {
+	o := new(outgoing)
+	o.ctx, o.hangUp = context.WithCancel(t.ctx)
+	return o
+}
+
+// leads reports whether the local replica leads in term. Raft stops an old
+// leader's heartbeats only when its append has ended, which a peer that is not
+// heard can hold up for seconds; until then the others would take it for alive.
+func (o *outgoing) leads(term uint64) bool {
+	r := o.raft.Load()
+	return r == nil || r.State() == raft.Leader && r.CurrentTerm() == term
 }
 
 // target is a replica and where it is reached.
@@ -126,6 +152,9 @@ func (p *port) timeoutNow(timeout time.Duration) {
 func (p *port) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest,
 	resp *raft.AppendEntriesResponse,
 ) error {
+	if !p.outgoing.Load().leads(args.Term) {
+		return errDeposed
+	}
 	piece := *args
 	target := p.target(id, addr)
 	for rest := args.Entries; ; {
@@ -238,7 +267,7 @@ func (p *port) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, args *
 	}
 	req := snapshotToWire(p.id, args)
 	req.Target = string(id)
-	out, err := peer.sendSnapshot(p.t.ctx, req, data)
+	out, err := peer.sendSnapshot(p.outgoing.Load().ctx, req, data)
 	if err != nil {
 		return fmt.Errorf("send snapshot to %s: %w", to.addr, err)
 	}
@@ -255,7 +284,7 @@ func (p *port) ask(to target, f *node.RaftFrame) (*node.RaftFrame, error) {
 	}
 	f.GroupId, f.Target = p.id, string(to.id)
 	f.TimeoutMs = uint32(p.election.Milliseconds())
-	return peer.callUntil(p.election, f)
+	return peer.callUntil(p.outgoing.Load().ctx, p.election, f)
 }
 
 // call sends one request and waits for its response.
@@ -266,5 +295,5 @@ func (p *port) call(to target, kind streamKind, timeout time.Duration, f *node.R
 	}
 	f.GroupId, f.Target = p.id, string(to.id)
 	f.TimeoutMs = uint32(timeout.Milliseconds())
-	return peer.call(kind, timeout, f)
+	return peer.call(p.outgoing.Load().ctx, kind, timeout, f)
 }

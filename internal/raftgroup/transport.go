@@ -163,6 +163,7 @@ func (t *Transport) attach(g *Group) (*port, error) {
 		rpcs: make(chan raft.RPC), closed: make(chan struct{}), refused: make(chan struct{}, 1),
 	}
 	p.ctx, p.end = context.WithCancel(t.ctx)
+	p.outgoing.Store(t.newOutgoing())
 	t.ports[g.cfg.ID] = p
 	return p, nil
 }
@@ -174,6 +175,7 @@ func (t *Transport) detach(p *port) {
 		delete(t.ports, p.id)
 		close(p.closed)
 		p.end()
+		p.outgoing.Load().hangUp()
 	}
 }
 

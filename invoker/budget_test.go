@@ -108,6 +108,15 @@ func TestOneAtATimeReadsOnWhenMemoryIsUsedUp(t *testing.T) {
 	})
 }
 
+// memoryUsed is what attempts hold once nothing is under way.
+func (o *offline) memoryUsed() int {
+	synctest.Wait()
+	b := &o.iv.memory
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used
+}
+
 // memories is a configuration with that much memory.
 func memories(all, one int) Config {
 	cfg := policy(1, metadata.Kill)
@@ -125,7 +134,7 @@ func TestAttemptsWaitForMemory(t *testing.T) {
 			begun++
 			mu.Unlock()
 			<-release
-			w.recv.(*attempt).Sent(w.written)
+			w.recv.(*attempt).Sent(w.length())
 			w.ok()
 			w.send(t, outputHi+end)
 		})
@@ -136,16 +145,18 @@ func TestAttemptsWaitForMemory(t *testing.T) {
 			ended = append(ended, done)
 		}
 		synctest.Wait()
+		mu.Lock()
 		require.Equal(t, 3, begun)
+		mu.Unlock()
 		for range ended {
 			release <- struct{}{}
 			synctest.Wait()
-			require.LessOrEqual(t, o.iv.memory.used, 10_000)
+			require.LessOrEqual(t, o.memoryUsed(), 10_000)
 		}
 		for _, done := range ended {
 			require.Nil(t, receive(t, done).Failure)
 		}
-		require.Zero(t, o.iv.memory.used)
+		require.Zero(t, o.memoryUsed())
 	})
 }
 
@@ -178,7 +189,10 @@ func TestAnAttemptThatNeedsTooMuchFails(t *testing.T) {
 				r := receive(t, ended)
 				require.Contains(t, r.Failure.Message, c.then)
 				require.Contains(t, r.Failure.Message, "worker.invoker.per-invocation-memory-limit")
-				require.Zero(t, o.iv.memory.used)
+				require.Zero(t, o.memoryUsed())
+				synctest.Wait()
+				o.iv.slots.mu.Lock()
+				defer o.iv.slots.mu.Unlock()
 				require.Zero(t, o.iv.slots.used)
 			})
 		})
@@ -213,7 +227,7 @@ func TestMemoryRunsShortAndEverybodyComesToAnEnd(t *testing.T) {
 		most := 0
 		o := newOffline(t, memories(limit, one), func(w *wire) {
 			a := w.recv.(*attempt)
-			a.Sent(w.written)
+			a.Sent(w.length())
 			w.ok()
 			value := append([]byte{0x72, 0x80 | (size+4)&0x7f, 0x80 | (size+4)>>7&0x7f, (size + 4) >> 14, 0x0a, 0x80 | size&0x7f, 0x80 | size>>7&0x7f, size >> 14}, make([]byte, size)...)
 			message := append(protocol.AppendHeader(nil, journal.Output, len(value)), value...)
@@ -238,7 +252,9 @@ func TestMemoryRunsShortAndEverybodyComesToAnEnd(t *testing.T) {
 			require.Nil(t, r.Failure)
 			require.Len(t, r.Value, size)
 		}
-		require.Zero(t, o.iv.memory.used)
+		require.Zero(t, o.memoryUsed())
+		o.iv.memory.mu.Lock()
+		defer o.iv.memory.mu.Unlock()
 		require.Greater(t, most, limit, "it did run short")
 		require.Less(t, most, limit+one+count*4*4000)
 	})
@@ -251,8 +267,10 @@ func TestCloseWhileAttemptsWaitForMemory(t *testing.T) {
 			o.shard.call(greeter, n+1, string(make([]byte, 900)))
 		}
 		synctest.Wait()
+		o.iv.memory.mu.Lock()
 		require.Len(t, o.iv.memory.beginning, 4)
+		o.iv.memory.mu.Unlock()
 		o.close()
-		require.Zero(t, o.iv.memory.used)
+		require.Zero(t, o.memoryUsed())
 	})
 }

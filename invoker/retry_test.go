@@ -54,6 +54,12 @@ func (w *wire) Write(chunks ...[]byte) {
 	}
 }
 
+func (w *wire) length() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.written
+}
+
 func (w *wire) CloseWrite() { w.mark(&w.ended) }
 func (w *wire) Finish()     { w.mark(&w.finished) }
 func (w *wire) Reset()      { w.mark(&w.reset) }

@@ -313,12 +313,28 @@ func (g *Group) Done() <-chan struct{} { return g.done }
 func (g *Group) Shutdown(ctx context.Context) error {
 	if g.IsLeader() {
 		limit, cancel := context.WithTimeout(ctx, 2*g.cfg.Profile.ElectionTimeout)
-		if err := g.TransferLeadership(limit, ""); err != nil && !errors.Is(err, ErrNoPeer) {
+		err := g.TransferLeadership(limit, "")
+		if err == nil {
+			g.awaitSuccessor(limit)
+		} else if !errors.Is(err, ErrNoPeer) {
 			g.log.Warn("leadership not handed over before stop", "err", err)
 		}
 		cancel()
 	}
 	return g.stopAll(ctx)
+}
+
+// awaitSuccessor waits until the new leader has told this replica of itself, which
+// it does to all at the same time. Others that only see this node vanish would take
+// it for a leader that died, and stand for election against its successor.
+func (g *Group) awaitSuccessor(ctx context.Context) {
+	for l := g.Leader(); l.ID == "" || l.ID == g.cfg.LocalID; l = g.Leader() {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // Stop is Shutdown without handing leadership over, which leaves the others to find

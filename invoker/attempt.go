@@ -30,6 +30,7 @@ type attempt struct {
 	next       uint32 // index that the next notification has at least
 	commands   uint32 // in the journal or on their way into it
 	output     bool   // one of them is an output
+	runs       int    // runs that have begun and given no result
 	acks       map[uint32]struct{}
 	awaiting   *protocol.Await // as the handler said (protocol 7); nil: it did not, or has got some of it
 	steps      []machine.Step  // not proposed yet
@@ -159,7 +160,14 @@ func (a *attempt) replay(r *Replay) bool {
 		if e.Type.IsCommand() {
 			a.commands++
 		}
-		a.output = a.output || e.Type == journal.Output
+		switch e.Type {
+		case journal.Run:
+			a.runs++
+		case journal.RunCompletion:
+			a.runs--
+		case journal.Output:
+			a.output = true
+		}
 	}
 	a.stream.Write(a.plan.replay(r, &t.retry)...)
 	a.reached, a.live = true, true
@@ -247,8 +255,16 @@ func (a *attempt) deadline() time.Time {
 	case a.halfClosed:
 		return a.activity.Add(a.plan.options.AbortTimeout)
 	}
-	return a.activity.Add(a.plan.options.InactivityTimeout)
+	timeout := a.plan.options.InactivityTimeout
+	if a.idle() && a.s.iv.slots.short.Load() {
+		timeout = min(timeout, idlerTimeout)
+	}
+	return a.activity.Add(timeout)
 }
+
+// idle reports whether the handler seems to wait for something from outside: it has
+// asked for something, and executes no run.
+func (a *attempt) idle() bool { return a.commands > 1 && a.runs <= 0 }
 
 // expire acts on a deadline that has passed.
 func (a *attempt) expire() {

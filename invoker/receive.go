@@ -204,6 +204,7 @@ func (a *attempt) propose(m *protocol.Message) *failure {
 		Kind: machine.StepRunCompletion, Type: journal.RunCompletion, Completion: completion, Payload: notification,
 	})
 	a.unproposed += len(notification)
+	a.runs--
 	a.lingering = false
 	return nil
 }
@@ -244,7 +245,12 @@ func (a *attempt) command(m *protocol.Message) *failure {
 	a.steps = append(a.steps, step)
 	a.unproposed += len(step.Payload)
 	a.commands++
-	a.output = a.output || m.Type == journal.Output
+	switch m.Type {
+	case journal.Run:
+		a.runs++
+	case journal.Output:
+		a.output = true
+	}
 	return nil
 }
 

@@ -95,7 +95,7 @@ func (s *Session) Run(r *machine.Run) {
 	if old != nil {
 		old.abandon()
 	}
-	if s.iv.slots.acquire(t) {
+	if s.iv.acquireSlot(t) {
 		t.start()
 	}
 }

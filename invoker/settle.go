@@ -162,7 +162,7 @@ func (t *task) hasten() {
 
 // await starts the next attempt as soon as there is a slot.
 func (t *task) await() {
-	if t.s.iv.slots.acquire(t) && !t.start() {
+	if t.s.iv.acquireSlot(t) && !t.start() {
 		t.s.iv.releaseSlot()
 	}
 }

@@ -72,7 +72,7 @@ func TestEcho(t *testing.T) {
 func TestRunSleepSuspendAndResume(t *testing.T) {
 	versions(t, func(t *testing.T, use func(*bench), _ string) {
 		cfg := quickConfig()
-		cfg.Defaults.InactivityTimeout = 30 * time.Millisecond
+		cfg.Defaults.InactivityTimeout = 300 * time.Millisecond
 		b := scripted(t, cfg, func(x *exchange) {
 			x.replay(1)
 			x.head()

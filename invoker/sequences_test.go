@@ -72,14 +72,14 @@ func TestEcho(t *testing.T) {
 func TestRunSleepSuspendAndResume(t *testing.T) {
 	versions(t, func(t *testing.T, use func(*bench), _ string) {
 		cfg := quickConfig()
-		cfg.Defaults.InactivityTimeout = 300 * time.Millisecond
+		cfg.Defaults.InactivityTimeout = 150 * time.Millisecond
 		b := scripted(t, cfg, func(x *exchange) {
 			x.replay(1)
 			x.head()
 			x.send("0411000000000005 5801620172")
 			x.send("0005000000000005 0801720131")
 			x.expect(journal.RunCompletion, "08012a030a0131")
-			wake := journalMillis(time.Now().Add(150 * time.Millisecond))
+			wake := journalMillis(time.Now().Add(600 * time.Millisecond))
 			x.send(frame(journal.Sleep, "08"+wake+"5802"))
 			x.expectEnd() // inactivity
 			x.send("0001000000000006 0a0102120101")

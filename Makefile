@@ -76,6 +76,10 @@ sdk-deps: ts-deps py-deps java-deps rust-deps ## Install and build the test serv
 chaos: ## Kill -9 the server and services under load, 200 rounds (ROUNDS=n)
 	CHAOS_ROUNDS=$(or $(ROUNDS),200) $(GO) test -timeout 120m -count=1 -v -run 'TestKillRounds|TestAcknowledgedStep' ./test/chaos/...
 
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for a minute, one after the other (TIME=5m)
+	test/fuzz/run.sh $(if $(TIME),-t $(TIME)) $(ARGS)
+
 .PHONY: bench
 bench: build ## Measure the server (TARGETS=platform,peer STEPS=echo/64 ROUNDS=3; see test/bench/README.md)
 	@$(GO) build -o $(BIN)/bench ./test/bench

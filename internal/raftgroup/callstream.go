@@ -121,7 +121,7 @@ func (s *callStream) run() {
 }
 
 func (s *callStream) serve(ctx context.Context, cancel context.CancelFunc) error {
-	stream, err := node.NewRaftTransportClient(s.p.fast).Exchange(ctx)
+	stream, err := node.NewRaftTransportClient(s.p.fast.current()).Exchange(ctx)
 	if err != nil {
 		return err
 	}

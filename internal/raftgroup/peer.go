@@ -11,7 +11,6 @@ import (
 	"platform/proto/node"
 
 	"github.com/hashicorp/raft"
-	"google.golang.org/grpc"
 )
 
 var (
@@ -37,8 +36,8 @@ const (
 type peer struct {
 	t    *Transport
 	addr raft.ServerAddress
-	fast *grpc.ClientConn
-	bulk *grpc.ClientConn
+	fast *link
+	bulk *link
 
 	// mu covers the streams.
 	mu      sync.Mutex
@@ -46,18 +45,18 @@ type peer struct {
 }
 
 func (t *Transport) newPeer(addr raft.ServerAddress) (*peer, error) {
-	fast, err := t.dial(addr)
+	fast, err := t.newLink(addr)
 	if err != nil {
 		return nil, err
 	}
-	bulk, err := t.dial(addr)
+	bulk, err := t.newLink(addr)
 	if err != nil {
-		return nil, errors.Join(err, fast.Close())
+		return nil, errors.Join(err, fast.close())
 	}
 	return &peer{t: t, addr: addr, fast: fast, bulk: bulk}, nil
 }
 
-func (p *peer) close() error { return errors.Join(p.fast.Close(), p.bulk.Close()) }
+func (p *peer) close() error { return errors.Join(p.fast.close(), p.bulk.close()) }
 
 // connected reports whether the control stream works.
 func (p *peer) connected() bool {
@@ -113,14 +112,14 @@ func (p *peer) callUntil(ctx context.Context, timeout time.Duration, f *node.Raf
 		case <-ctx.Done():
 			return nil, err
 		}
-		p.fast.ResetConnectBackoff()
+		p.fast.redial()
 	}
 }
 
 // seen is called when the peer connected to this node: it is up, so dial it now.
 func (p *peer) seen() {
-	p.fast.ResetConnectBackoff()
-	p.bulk.ResetConnectBackoff()
+	p.fast.redial()
+	p.bulk.redial()
 }
 
 // sendSnapshot streams a snapshot over the bulk connection. It gives up when
@@ -131,7 +130,7 @@ func (p *peer) sendSnapshot(ctx context.Context, req *node.InstallSnapshotReques
 	stall := time.AfterFunc(snapshotStall, cancel)
 	defer stall.Stop()
 
-	stream, err := node.NewRaftTransportClient(p.bulk).InstallSnapshot(ctx)
+	stream, err := node.NewRaftTransportClient(p.bulk.current()).InstallSnapshot(ctx)
 	if err != nil {
 		return nil, err
 	}

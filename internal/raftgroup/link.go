@@ -1,0 +1,60 @@
+package raftgroup
+
+import (
+	"sync"
+
+	"github.com/hashicorp/raft"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+)
+
+// link is one connection to a peer, which can be told to dial now instead of after
+// gRPC's back-off. ClientConn.ResetConnectBackoff is not used for that: it reads
+// the connection's map of addresses without a lock, which ends the process when
+// the map is written at the same time.
+type link struct {
+	t    *Transport
+	addr raft.ServerAddress
+
+	mu     sync.Mutex // covers the fields below
+	conn   *grpc.ClientConn
+	closed bool
+}
+
+func (t *Transport) newLink(addr raft.ServerAddress) (*link, error) {
+	conn, err := t.dial(addr)
+	if err != nil {
+		return nil, err
+	}
+	return &link{t: t, addr: addr, conn: conn}, nil
+}
+
+// current is the connection to be used.
+func (l *link) current() *grpc.ClientConn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.conn
+}
+
+// redial takes a fresh connection if the last dial failed, so that the next request
+// dials at once. Nothing is under way on a connection in that state.
+func (l *link) redial() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || l.conn.GetState() != connectivity.TransientFailure {
+		return
+	}
+	fresh, err := l.t.dial(l.addr)
+	if err != nil {
+		return
+	}
+	_ = l.conn.Close()
+	l.conn = fresh
+}
+
+func (l *link) close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	return l.conn.Close()
+}

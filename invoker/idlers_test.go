@@ -42,6 +42,25 @@ func TestIdleHandlersMakeRoomWhenSlotsAreShort(t *testing.T) {
 	})
 }
 
+// The handler becomes idle when slots are short already.
+func TestHandlersThatBecomeIdleMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := oneSlot(t, func(w *wire) { w.ok() }, answers(t))
+		defer o.close()
+		o.shard.call(greeter, 1, "")
+		_, ended := o.shard.call(greeter, 2, "")
+		time.Sleep(5 * idlerTimeout)
+		synctest.Wait()
+		require.False(t, o.wire(0).is(&o.wire(0).ended), "it has asked for nothing yet")
+		o.wire(0).send(t, longSleep)
+		time.Sleep(idlerTimeout + time.Millisecond)
+		synctest.Wait()
+		require.True(t, o.wire(0).is(&o.wire(0).ended))
+		o.wire(0).send(t, "0001000000000006"+"0a0102120101")
+		require.Nil(t, receive(t, ended).Failure)
+	})
+}
+
 func TestBusyHandlersKeepTheirSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := oneSlot(t, func(w *wire) {

@@ -94,6 +94,9 @@ func (a *attempt) read(p []byte) *failure {
 		}
 	}
 	a.count()
+	if !a.over && a.idle() && a.s.iv.slots.short.Load() {
+		a.s.clock.wake(a.deadline()) // which is earlier now than when it was looked at last
+	}
 	return nil
 }
 

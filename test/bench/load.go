@@ -128,7 +128,7 @@ func (l *load) call(c *conn, own caller, more func() bool) error {
 // drained waits until the endpoint has executed what was sent. It gives up when
 // nothing has happened for as long as an answer may take.
 func (l *load) drained(ctx context.Context) (tally, error) {
-	progress, done := time.Now().Add(l.step.quiet()), int64(-1)
+	progress, done := time.Now().Add(l.step.quiet()), int64(0)
 	for {
 		t, err := l.bed.tally(ctx, false)
 		if err != nil {

@@ -1,7 +1,6 @@
 package ingress
 
 import (
-	"encoding/binary"
 	"math/rand/v2"
 	"time"
 
@@ -33,10 +32,6 @@ func newID(t machine.Target, idempotencyKey *string, now time.Time) ids.Invocati
 	return ids.NewInvocation(partitionKey, newULID(now))
 }
 
-// newULID is 48 bits of time and 80 of chance. The chance comes from the runtime's
-// generator: ChaCha8, seeded by the operating system, without lock or system call.
-func newULID(now time.Time) (u [16]byte) {
-	binary.BigEndian.PutUint64(u[:8], uint64(now.UnixMilli())<<16|rand.Uint64()>>48)
-	binary.BigEndian.PutUint64(u[8:], rand.Uint64())
-	return u
-}
+// newULID takes its chance from the runtime's generator: ChaCha8, seeded by the
+// operating system, without lock or system call.
+func newULID(now time.Time) [16]byte { return ids.OrderedUnique(now.UnixMilli(), rand.Uint64) }

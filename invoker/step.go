@@ -1,7 +1,6 @@
 package invoker
 
 import (
-	"encoding/binary"
 	"time"
 
 	"platform/internal/errcode"
@@ -110,9 +109,6 @@ func (iv *Invoker) calleeID(r *journal.Request, t machine.TargetType) ids.Invoca
 	return ids.NewInvocation(iv.cfg.Random(), iv.unique())
 }
 
-// unique is laid out like a ULID: 48 bits of milliseconds, then 80 random ones.
-func (iv *Invoker) unique() (u [16]byte) {
-	binary.BigEndian.PutUint64(u[:], uint64(time.Now().UnixMilli())<<16|iv.cfg.Random()&0xffff)
-	binary.BigEndian.PutUint64(u[8:], iv.cfg.Random())
-	return u
+func (iv *Invoker) unique() [16]byte {
+	return ids.OrderedUnique(time.Now().UnixMilli(), iv.cfg.Random)
 }

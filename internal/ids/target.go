@@ -1,5 +1,7 @@
 package ids
 
+import "encoding/binary"
+
 // OfWorkflow is the id of a workflow's run; scope is empty for none.
 func OfWorkflow(scope, workflow, key string) Invocation {
 	return NewInvocation(Route(scope, key), WorkflowUnique(scope, workflow, key))
@@ -22,4 +24,12 @@ func Route(scope, key string) uint64 {
 		return HashKey(scope)
 	}
 	return HashKey(key)
+}
+
+// OrderedUnique is a unique part that grows with time, laid out like a ULID: 48 bits
+// of milliseconds since 1970, then 80 of chance.
+func OrderedUnique(millis int64, chance func() uint64) (u [16]byte) {
+	binary.BigEndian.PutUint64(u[:8], uint64(millis)<<16|chance()>>48)
+	binary.BigEndian.PutUint64(u[8:], chance())
+	return u
 }

@@ -3,7 +3,6 @@ package node
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -110,9 +109,5 @@ func (o *operator) StateChange(ctx context.Context, id ids.Invocation) (admin.St
 	return changeOf(id, inv.Result), nil
 }
 
-// newUnique is the unique part of a new id, ordered by time.
-func newUnique() (u [16]byte) {
-	binary.BigEndian.PutUint64(u[:8], uint64(time.Now().UnixMilli())<<16|rand.Uint64()>>48)
-	binary.BigEndian.PutUint64(u[8:], rand.Uint64())
-	return u
-}
+// newUnique is the unique part of a new id.
+func newUnique() [16]byte { return ids.OrderedUnique(time.Now().UnixMilli(), rand.Uint64) }

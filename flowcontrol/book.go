@@ -1,0 +1,216 @@
+package flowcontrol
+
+import (
+	"fmt"
+	"slices"
+)
+
+// MaxRules is how many rules a book can hold.
+const MaxRules = 10_000
+
+// Book is the rule book. A value never changes; changes make another one.
+//
+// Version grows with every change that can matter to an invocation, and is not below
+// the version of any rule, those that were removed included.
+type Book struct {
+	Version uint32
+	Rules   []Rule // sorted by pattern
+}
+
+// PreconditionKind says what a change expects to find.
+type PreconditionKind uint8
+
+// The kinds of preconditions.
+const (
+	None         PreconditionKind = iota // anything
+	Matches                              // the rule, at a version
+	DoesNotExist                         // no rule
+)
+
+// Precondition is what a change expects to find.
+type Precondition struct {
+	Kind    PreconditionKind
+	Version uint32 // for Matches
+}
+
+// Change replaces one rule as a whole, or adds it.
+type Change struct {
+	Pattern      Pattern
+	Limits       Limits
+	Description  string
+	Disabled     bool
+	Precondition Precondition
+}
+
+// Removal takes one rule out.
+type Removal struct {
+	Pattern      Pattern
+	Precondition Precondition
+}
+
+// PreconditionError says that a rule is not as a change expected it.
+type PreconditionError struct {
+	Pattern      Pattern
+	Precondition Precondition
+	Actual       uint32 // version of the rule; 0: there is none
+}
+
+// Error says what was expected and what there is.
+func (e *PreconditionError) Error() string {
+	actual := "there is no such rule"
+	if e.Actual != 0 {
+		actual = fmt.Sprintf("it is at version %d", e.Actual)
+	}
+	if e.Precondition.Kind == DoesNotExist {
+		return fmt.Sprintf("rule '%s' was expected not to exist, but %s", e.Pattern, actual)
+	}
+	return fmt.Sprintf("rule '%s' was expected at version %d, but %s", e.Pattern, e.Precondition.Version, actual)
+}
+
+// FullError says that a book would get too many rules.
+type FullError struct{ Rules int }
+
+// Error names the bound.
+func (e *FullError) Error() string {
+	return fmt.Sprintf("the rule book would hold %d rules, and at most %d are allowed: delete rules that are not needed, or cover several with one pattern", e.Rules, MaxRules)
+}
+
+// Find is the rule with that pattern, nil if there is none.
+func (b *Book) Find(p Pattern) *Rule {
+	if i, found := b.index(p); found {
+		return &b.Rules[i]
+	}
+	return nil
+}
+
+func (b *Book) index(p Pattern) (int, bool) {
+	return slices.BinarySearchFunc(b.Rules, p, func(r Rule, p Pattern) int { return r.Pattern.Compare(p) })
+}
+
+// Put is the book with all the changes, or b itself and the reason why it takes none: a
+// *PreconditionError or a *FullError. Changes follow one another, so a pattern that
+// comes twice ends as the last change says. rules are the changed rules, in the order
+// of the changes. A change to what is already there changes nothing. at is the time,
+// in milliseconds since 1970.
+func (b *Book) Put(changes []Change, at int64) (next *Book, rules []Rule, err error) {
+	if len(changes) > MaxRules {
+		return b, nil, &FullError{Rules: len(changes)}
+	}
+	d := bookDraft{Book: b.clone(len(changes)), version: b.Version + 1, at: at, added: map[Pattern]int{}}
+	d.sorted = len(d.Rules)
+	rules = make([]Rule, len(changes))
+	for i := range changes {
+		if rules[i], err = d.put(&changes[i]); err != nil {
+			return b, nil, err
+		}
+	}
+	if len(d.Rules) > MaxRules {
+		return b, nil, &FullError{Rules: len(d.Rules)}
+	}
+	slices.SortFunc(d.Rules, func(a, b Rule) int { return a.Pattern.Compare(b.Pattern) })
+	return d.Book, rules, nil
+}
+
+// bookDraft is a book while a batch of changes is made to it. New rules stand behind
+// the others, unsorted: inserting each at its place would cost too much for thousands.
+type bookDraft struct {
+	*Book
+	sorted  int             // rules of before
+	added   map[Pattern]int // where the new ones are
+	version uint32          // of the book, once something matters
+	at      int64
+}
+
+func (d *bookDraft) find(p Pattern) *Rule {
+	old := Book{Rules: d.Rules[:d.sorted]}
+	if r := old.Find(p); r != nil {
+		return r
+	}
+	if i, found := d.added[p]; found {
+		return &d.Rules[i]
+	}
+	return nil
+}
+
+// put makes one change.
+func (d *bookDraft) put(c *Change) (Rule, error) {
+	rule := Rule{Pattern: c.Pattern, Limits: c.Limits, Description: c.Description, Disabled: c.Disabled, ModifiedAt: d.at}
+	old := d.find(c.Pattern)
+	if old == nil {
+		if err := c.Precondition.check(c.Pattern, 0); err != nil {
+			return rule, err
+		}
+		rule.Version = d.version
+		d.added[c.Pattern] = len(d.Rules)
+		d.Rules = append(d.Rules, rule)
+		d.Version = max(d.Version, d.version)
+		return rule, nil
+	}
+	if err := c.Precondition.check(c.Pattern, old.Version); err != nil {
+		return rule, err
+	}
+	rule.Version = old.Version
+	if !old.Limits.Equal(c.Limits) || old.Disabled != c.Disabled {
+		rule.Version++
+		// A pattern that comes several times in a batch grows by more than one.
+		d.Version = max(d.Version, d.version, rule.Version)
+	} else if old.Description == c.Description {
+		return *old, nil
+	}
+	*old = rule
+	return rule, nil
+}
+
+// Delete is the book without the rules, and their patterns in the order of the
+// removals; patterns that are not there are left out, unless a precondition asks for
+// them. The error is a *PreconditionError, and next then b itself.
+func (b *Book) Delete(removals []Removal) (next *Book, removed []Pattern, err error) {
+	gone := make(map[Pattern]struct{}, len(removals))
+	removed = make([]Pattern, 0, len(removals))
+	for _, r := range removals {
+		version := uint32(0)
+		rule := b.Find(r.Pattern)
+		if _, earlier := gone[r.Pattern]; rule != nil && !earlier {
+			version = rule.Version
+		}
+		if err := r.Precondition.check(r.Pattern, version); err != nil {
+			return b, nil, err
+		}
+		if version != 0 {
+			gone[r.Pattern] = struct{}{}
+			removed = append(removed, r.Pattern)
+		}
+	}
+	if len(removed) == 0 {
+		return b, removed, nil
+	}
+	next = b.clone(0)
+	next.Version++
+	next.Rules = slices.DeleteFunc(next.Rules, func(r Rule) bool {
+		_, found := gone[r.Pattern]
+		return found
+	})
+	return next, removed, nil
+}
+
+// clone copies the rules, with room for more.
+func (b *Book) clone(more int) *Book {
+	rules := make([]Rule, len(b.Rules), len(b.Rules)+more)
+	copy(rules, b.Rules)
+	return &Book{Version: b.Version, Rules: rules}
+}
+
+// check compares with the version that there is, 0 for none.
+func (p Precondition) check(pattern Pattern, actual uint32) error {
+	ok := true
+	switch p.Kind {
+	case Matches:
+		ok = actual != 0 && actual == p.Version
+	case DoesNotExist:
+		ok = actual == 0
+	}
+	if !ok {
+		return &PreconditionError{Pattern: pattern, Precondition: p, Actual: actual}
+	}
+	return nil
+}

@@ -214,3 +214,17 @@ func (p Precondition) check(pattern Pattern, actual uint32) error {
 	}
 	return nil
 }
+
+// Check says what is wrong with a change whatever the book holds, nil if nothing is.
+func (c *Change) Check() error {
+	if err := c.Pattern.Check(); err != nil {
+		return err
+	}
+	if len(c.Description) > MaxDescriptionBytes {
+		return fmt.Errorf("rule '%s': its description has %d bytes, at most %d are allowed", c.Pattern, len(c.Description), MaxDescriptionBytes)
+	}
+	if err := c.Limits.Check(); err != nil {
+		return fmt.Errorf("rule '%s': %w", c.Pattern, err)
+	}
+	return nil
+}

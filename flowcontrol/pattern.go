@@ -1,6 +1,7 @@
 package flowcontrol
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -112,6 +113,15 @@ func ParsePattern(text string) (Pattern, error) {
 	}
 	parts = append(parts, "", "")
 	return Pattern{Scope: parts[0], L1: parts[1], L2: parts[2]}, nil
+}
+
+// Check says what is wrong with a pattern that ParsePattern did not return, nil if
+// nothing is.
+func (p Pattern) Check() error {
+	if parsed, err := ParsePattern(p.String()); err != nil || parsed != p {
+		return errors.Join(err, fmt.Errorf("bad pattern %q, %q, %q", p.Scope, p.L1, p.L2))
+	}
+	return nil
 }
 
 // LimitKey divides a scope further. It has one or two parts; the zero LimitKey is none.

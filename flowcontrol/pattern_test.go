@@ -51,6 +51,13 @@ func TestWhatIsNoPattern(t *testing.T) {
 	}
 }
 
+func TestPatternsThatNobodyParsed(t *testing.T) {
+	require.NoError(t, Pattern{"s", "*", "b"}.Check())
+	for _, p := range []Pattern{{}, {Scope: "s", L2: "b"}, {L1: "a"}, {Scope: "s/a"}, {Scope: "a b"}} {
+		require.Error(t, p.Check(), "%#v", p)
+	}
+}
+
 func TestLimitKeys(t *testing.T) {
 	for text, want := range map[string]LimitKey{"foo": {L1: "foo"}, "foo/bar": {"foo", "bar"}} {
 		key, err := ParseLimitKey(text)

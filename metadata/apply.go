@@ -60,6 +60,10 @@ func apply(d *draft, index uint64, at time.Time, cmd command) (outcome, error) {
 		return applySetPartition(d, cmd)
 	case *setReplication:
 		return applySetReplication(d, cmd)
+	case *putRules:
+		return applyPutRules(d, at, cmd)
+	case *deleteRules:
+		return applyDeleteRules(d, cmd)
 	}
 	return outcome{}, fmt.Errorf("apply %T: unknown command", cmd)
 }

@@ -112,6 +112,10 @@ func encodeEntry(h header, cmd command) ([]byte, error) {
 		}}
 	case *setReplication:
 		entry.Command = &pb.Entry_SetReplication{SetReplication: &pb.SetReplication{Replication: cmd.replication}}
+	case *putRules:
+		entry.Command = &pb.Entry_PutRules{PutRules: putRulesToProto(cmd)}
+	case *deleteRules:
+		entry.Command = &pb.Entry_DeleteRules{DeleteRules: deleteRulesToProto(cmd)}
 	default:
 		return nil, fmt.Errorf("encode %T: unknown command", cmd)
 	}
@@ -157,6 +161,19 @@ func decodeEntry(data []byte) (header, command, error) {
 		return h, &setPartition{partitionFromProto(cmd.SetPartition.GetPartition()), cmd.SetPartition.GetExpectedVersion()}, nil
 	case *pb.Entry_SetReplication:
 		return h, &setReplication{cmd.SetReplication.GetReplication()}, nil
+	case *pb.Entry_PutRules:
+		return decoded(h, cmd.PutRules, putRulesFromProto)
+	case *pb.Entry_DeleteRules:
+		return decoded(h, cmd.DeleteRules, deleteRulesFromProto)
 	}
 	return header{}, nil, fmt.Errorf("decode metadata entry: unknown command")
+}
+
+// decoded is the command that a body of the log stands for.
+func decoded[Body any, Command command](h header, body Body, convert func(Body) (Command, error)) (header, command, error) {
+	cmd, err := convert(body)
+	if err != nil {
+		return header{}, nil, fmt.Errorf("decode metadata entry: %w", err)
+	}
+	return h, cmd, nil
 }

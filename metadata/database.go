@@ -7,11 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
+	"platform/flowcontrol"
 	"platform/internal/errcode"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
@@ -164,7 +166,7 @@ func (db *database) load() (*state, raftgroup.Position, error) {
 }
 
 func readState(tx *bbolt.Tx, index uint64) (*state, error) {
-	st := &state{}
+	st := &state{book: &flowcontrol.Book{}}
 	deployments := map[ids.Deployment]*Deployment{}
 	err := errors.Join(
 		each(tx, tableCluster, func(c *pb.Cluster) { st.cluster = clusterFromProto(c) }),
@@ -174,10 +176,28 @@ func readState(tx *bbolt.Tx, index uint64) (*state, error) {
 			deployments[dep.ID] = dep
 		}),
 		each(tx, tablePartitions, func(p *pb.Partition) { st.partitions = append(st.partitions, partitionFromProto(p)) }),
+		readBook(tx, st.book),
 		each(tx, tableRequests, func(r *pb.Request) { st.requests.add(requestFromProto(r)) }),
 	)
 	st.schemas = newSchemas(index, deployments)
 	return st, err
+}
+
+// readBook fills a book. The keys of rules do not sort as the rules of a book do.
+func readBook(tx *bbolt.Tx, book *flowcontrol.Book) error {
+	var bad error
+	err := errors.Join(
+		each(tx, tableRuleBook, func(b *pb.RuleBook) { book.Version = b.GetVersion() }),
+		each(tx, tableRules, func(r *pb.Rule) {
+			rule, err := ruleFromProto(r)
+			if err != nil {
+				bad = fmt.Errorf("%s %s: %w", tableRules, r.GetPattern(), err)
+			}
+			book.Rules = append(book.Rules, rule)
+		}),
+	)
+	slices.SortFunc(book.Rules, func(a, b flowcontrol.Rule) int { return a.Pattern.Compare(b.Pattern) })
+	return errors.Join(err, bad)
 }
 
 func readApplied(tx *bbolt.Tx) (at raftgroup.Position, err error) {

@@ -50,7 +50,7 @@ func drawEntries(t *rapid.T) []raftgroup.Entry {
 	for i := range rapid.IntRange(1, 30).Draw(t, "entries") {
 		at := goldenTime.Add(1)
 		var cmd command
-		switch rapid.IntRange(0, 7).Draw(t, "kind") {
+		switch rapid.IntRange(0, 9).Draw(t, "kind") {
 		case 0:
 			cmd = &provision{Cluster{Name: rapid.StringN(1, 5, 5).Draw(t, "cluster"), ID: "x", Partitions: 8}}
 		case 1:
@@ -73,6 +73,9 @@ func drawEntries(t *rapid.T) []raftgroup.Entry {
 		case 7:
 			cmd = &setReplication{rapid.Uint32Max(4).Draw(t, "replication")}
 		}
+		if cmd == nil {
+			cmd = drawRuleChange(t)
+		}
 		request := rapid.SampledFrom([]string{"", "1", "2", "3", "4", "5", "6"}).Draw(t, "request")
 		data, err := encodeEntry(header{at: at, request: request}, cmd)
 		require.NoError(t, err)
@@ -91,7 +94,7 @@ func drawID(t *rapid.T) ids.Deployment {
 
 // describeState is all that readers can see.
 func describeState(st *state) string {
-	return fmt.Sprintf("%+v\n%+v\n%+v\n%+v\n%d\n%s", st.cluster, st.nodes, st.layout(), st.requests, len(st.schemas.Deployments), describeRegistry(st.schemas))
+	return fmt.Sprintf("%+v\n%+v\n%+v\n%+v\n%s%d\n%s", st.cluster, st.nodes, st.layout(), st.requests, describeBook(st.book), len(st.schemas.Deployments), describeRegistry(st.schemas))
 }
 
 func TestBatchesRestartsAndReplayChangeNothing(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/flowcontrol"
 	"platform/internal/ids"
 	"platform/partition/machine"
 	pb "platform/proto/metadata"
@@ -106,6 +107,8 @@ func TestGoldenLogEntries(t *testing.T) {
 		"entry_drain_node":          &drainNode{id: 300, draining: true},
 		"entry_set_partition":       &setPartition{fullPartition(), 4},
 		"entry_set_replication":     &setReplication{3},
+		"entry_put_rules":           fullPutRules(),
+		"entry_delete_rules":        fullDeleteRules(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			data, err := encodeEntry(header{at: goldenTime}, cmd)
@@ -144,6 +147,8 @@ func TestGoldenRecords(t *testing.T) {
 		"record_replicated": clusterToProto(Cluster{Name: "local", ID: "01XYZ", Partitions: 8, ProvisionedAt: goldenTime, Replication: 3}),
 		"record_leaving":    nodeToProto(Node{Name: "n1", ID: 3, Incarnation: "01ABC", Draining: true, Removed: true}),
 		"record_partition":  partitionToProto(fullPartition()),
+		"record_rule":       ruleToProto(&fullRules()[0]),
+		"record_rule_book":  bookToProto(&flowcontrol.Book{Version: 300}),
 		"record_request":    requestToProto(request{index: 300, id: "0123456789abcdef", result: []byte("result")}),
 	} {
 		data, err := msg.MarshalVT()

@@ -2,6 +2,7 @@ package metadata
 
 import (
 	"encoding/binary"
+	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -168,16 +169,25 @@ func TestOnlyChangesOfTheLayoutWakeThoseThatWaitForIt(t *testing.T) {
 	<-changed
 }
 
-func TestStateFilesOfFormat1GetTheNewTables(t *testing.T) {
+func TestStateFilesOfOldFormatsGetTheNewTables(t *testing.T) {
+	for version, lacking := range map[uint32][]string{
+		1: {tablePartitions, tableRequests, tableRuleBook, tableRules},
+		2: {tableRuleBook, tableRules},
+	} {
+		t.Run(fmt.Sprint("format ", version), func(t *testing.T) { getsTables(t, version, lacking) })
+	}
+}
+
+func getsTables(t *testing.T, version uint32, lacking []string) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	f := openFSM(t, path)
 	require.NoError(t, f.db.bolt.Update(func(tx *bbolt.Tx) error {
-		for _, table := range []string{tablePartitions, tableRequests} {
+		for _, table := range lacking {
 			if err := tx.DeleteBucket([]byte(table)); err != nil {
 				return err
 			}
 		}
-		return tx.Bucket([]byte(tableMeta)).Put([]byte(versionKey), sealed(binary.BigEndian.AppendUint32(nil, 1)))
+		return tx.Bucket([]byte(tableMeta)).Put([]byte(versionKey), sealed(binary.BigEndian.AppendUint32(nil, version)))
 	}))
 	require.NoError(t, f.db.close())
 	f = openFSM(t, path)
@@ -187,7 +197,7 @@ func TestStateFilesOfFormat1GetTheNewTables(t *testing.T) {
 			require.NotNil(t, tx.Bucket([]byte(table)), table)
 		}
 		version, err := readFormat(tx.Bucket([]byte(tableMeta)).Get([]byte(versionKey)))
-		require.EqualValues(t, 2, version)
+		require.EqualValues(t, formatVersion, version)
 		return err
 	}))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"platform/flowcontrol"
 	"platform/internal/errcode"
 	"platform/internal/ids"
 	pb "platform/proto/metadata"
@@ -30,7 +31,10 @@ const (
 )
 
 // reasons are only added to, at the end.
-var reasons = []error{ErrNodeConflict, ErrNodeInUse, ErrNodeRemoved, ErrLastNode, ErrNodeHoldsData, ErrVersionConflict}
+var reasons = []error{
+	ErrNodeConflict, ErrNodeInUse, ErrNodeRemoved, ErrLastNode, ErrNodeHoldsData, ErrVersionConflict,
+	ErrRulePrecondition, ErrTooManyRules,
+}
 
 func refusalToProto(err error) *pb.Refusal {
 	out := &pb.Refusal{Message: err.Error()}
@@ -88,6 +92,10 @@ func encodeOutcome(o outcome) ([]byte, error) {
 		out.Result = &pb.Result_Deployment{Deployment: deploymentToProto(v)}
 	case *Service:
 		out.Result = &pb.Result_Service{Service: &pb.ServiceRevision{Service: serviceToProto(v), Deployment: string(v.Deployment)}}
+	case []flowcontrol.Rule:
+		out.Result = &pb.Result_Rules{Rules: rulesToProto(v)}
+	case []flowcontrol.Pattern:
+		out.Result = &pb.Result_Patterns{Patterns: patternsToProto(v)}
 	default:
 		return nil, fmt.Errorf("encode result %T: unknown type", v)
 	}
@@ -118,6 +126,12 @@ func decodeOutcome(data []byte) (outcome, error) {
 		return outcome{value: deploymentFromProto(r.Deployment)}, nil
 	case *pb.Result_Service:
 		return outcome{value: serviceFromProto(r.Service.GetService(), ids.Deployment(r.Service.GetDeployment()))}, nil
+	case *pb.Result_Rules:
+		rules, err := rulesFromProto(r.Rules)
+		return outcome{value: rules}, err
+	case *pb.Result_Patterns:
+		patterns, err := patternsFromProto(r.Patterns)
+		return outcome{value: patterns}, err
 	}
 	return outcome{}, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/flowcontrol"
 	"platform/internal/errcode"
 )
 
@@ -16,24 +17,28 @@ import (
 func outcomes() map[string]outcome {
 	service := fullDeployment().Services[0]
 	return map[string]outcome{
-		"result_nothing":          {},
-		"result_cluster":          {value: fullCluster()},
-		"result_node":             {value: fullNode()},
-		"result_partition":        {value: fullPartition()},
-		"result_registered":       {value: Registered{fullDeployment(), Replaced}},
-		"result_deployment":       {value: fullFunction()},
-		"result_service":          {value: service},
-		"result_not_found":        {refusal: &NotFoundError{Deployment: "dp_1x", Service: "s", Handler: "h"}},
-		"result_node_not_found":   {refusal: &NotFoundError{Node: 9}},
-		"result_invalid":          {refusal: &InvalidError{"this makes no sense"}},
-		"result_coded":            {refusal: errcode.New(errcode.META0005, "reserved").WithStatus(400)},
-		"result_node_conflict":    refused(ErrNodeConflict, "a"),
-		"result_node_in_use":      refused(ErrNodeInUse, "b"),
-		"result_node_removed":     refused(ErrNodeRemoved, "c"),
-		"result_last_node":        refused(ErrLastNode, "d"),
-		"result_node_holds_data":  refused(ErrNodeHoldsData, "e"),
-		"result_version_conflict": refused(ErrVersionConflict, "f"),
-		"result_unknown_refusal":  {refusal: errors.New("of a newer server")},
+		"result_nothing":              {},
+		"result_cluster":              {value: fullCluster()},
+		"result_node":                 {value: fullNode()},
+		"result_partition":            {value: fullPartition()},
+		"result_registered":           {value: Registered{fullDeployment(), Replaced}},
+		"result_deployment":           {value: fullFunction()},
+		"result_service":              {value: service},
+		"result_rules":                {value: fullRules()},
+		"result_patterns":             {value: []flowcontrol.Pattern{{Scope: "s", L1: "*"}, {Scope: "*"}}},
+		"result_rule_not_as_expected": refused(ErrRulePrecondition, "g"),
+		"result_too_many_rules":       refused(ErrTooManyRules, "h"),
+		"result_not_found":            {refusal: &NotFoundError{Deployment: "dp_1x", Service: "s", Handler: "h"}},
+		"result_node_not_found":       {refusal: &NotFoundError{Node: 9}},
+		"result_invalid":              {refusal: &InvalidError{"this makes no sense"}},
+		"result_coded":                {refusal: errcode.New(errcode.META0005, "reserved").WithStatus(400)},
+		"result_node_conflict":        refused(ErrNodeConflict, "a"),
+		"result_node_in_use":          refused(ErrNodeInUse, "b"),
+		"result_node_removed":         refused(ErrNodeRemoved, "c"),
+		"result_last_node":            refused(ErrLastNode, "d"),
+		"result_node_holds_data":      refused(ErrNodeHoldsData, "e"),
+		"result_version_conflict":     refused(ErrVersionConflict, "f"),
+		"result_unknown_refusal":      {refusal: errors.New("of a newer server")},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"platform/flowcontrol"
 	"platform/internal/ids"
 )
 
@@ -17,10 +18,11 @@ type state struct {
 	partitions []Partition // those that are stored, sorted by id
 	requests   requests
 	schemas    *Schemas
+	book       *flowcontrol.Book
 }
 
 func emptyState() *state {
-	return &state{schemas: newSchemas(0, nil)}
+	return &state{schemas: newSchemas(0, nil), book: &flowcontrol.Book{}}
 }
 
 // newSchemas makes the view of a set of deployments, which it takes over.
@@ -43,9 +45,9 @@ func newSchemas(version uint64, deployments map[ids.Deployment]*Deployment) *Sch
 type draft struct {
 	state
 	writes []write
-	// What readers are told of: that anything but requests, or that the layout has
-	// changed.
-	changed, moved bool
+	// What readers are told of: that anything but requests, the layout, or the rule
+	// book has changed.
+	changed, moved, ruled bool
 }
 
 // write is one changed record: its value in encoded form, nil to delete it.
@@ -123,5 +125,11 @@ func (d *draft) drop(table, key string) { d.write(write{table: table, key: key})
 func (d *draft) write(w write) {
 	d.writes = append(d.writes, w)
 	d.changed = d.changed || w.table != tableRequests
-	d.moved = d.moved || w.table != tableRequests && w.table != tableDeployments
+	switch w.table {
+	case tableRequests, tableDeployments:
+	case tableRuleBook, tableRules:
+		d.ruled = true
+	default:
+		d.moved = true
+	}
 }

@@ -10,9 +10,9 @@ import (
 var ErrCorrupt = errors.New("metadata record damaged")
 
 // formatVersion is the layout of the state file that this server writes, and the
-// newest that it reads. Version 2 has two more tables; a file of version 1 gets
-// them when it is opened.
-const formatVersion = 2
+// newest that it reads. Versions 2 and 3 have two more tables each; older files get
+// them when they are opened.
+const formatVersion = 3
 
 // The tables of the state file. Their names are in the file and in snapshots.
 const (
@@ -22,14 +22,19 @@ const (
 	tableNodes       = "nodes"
 	tablePartitions  = "partitions"
 	tableRequests    = "requests"
+	tableRuleBook    = "rulebook"
+	tableRules       = "rules"
 )
 
 // tables lists them in ascending order.
-var tables = []string{tableCluster, tableDeployments, tableMeta, tableNodes, tablePartitions, tableRequests}
+var tables = []string{
+	tableCluster, tableDeployments, tableMeta, tableNodes, tablePartitions, tableRequests, tableRuleBook, tableRules,
+}
 
-// Keys in tableCluster and tableMeta.
+// Keys in tableCluster, tableRuleBook and tableMeta.
 const (
 	clusterKey = "cluster"
+	bookKey    = "book"
 	appliedKey = "applied" // index and term of the last applied entry
 	versionKey = "version"
 )

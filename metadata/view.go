@@ -8,10 +8,11 @@ type view struct {
 	layout  *Layout
 	changed chan struct{} // closed when anything but requests has changed since
 	moved   chan struct{} // closed when the layout has changed since
+	ruled   chan struct{} // closed when the rule book has changed since
 }
 
 func newView(st *state) *view {
-	return &view{state: st, layout: st.layout(), changed: make(chan struct{}), moved: make(chan struct{})}
+	return &view{state: st, layout: st.layout(), changed: make(chan struct{}), moved: make(chan struct{}), ruled: make(chan struct{})}
 }
 
 // next is the view after a draft. wake tells those that wait for it; it is to be
@@ -21,9 +22,12 @@ func (v *view) next(d *draft) (next *view, wake func()) {
 		return v, func() {}
 	}
 	st := d.state // without what else a draft holds
-	next = &view{state: &st, layout: v.layout, changed: v.changed, moved: v.moved}
+	next = &view{state: &st, layout: v.layout, changed: v.changed, moved: v.moved, ruled: v.ruled}
 	if d.moved {
 		next.layout, next.moved = d.layout(), make(chan struct{})
+	}
+	if d.ruled {
+		next.ruled = make(chan struct{})
 	}
 	if d.changed {
 		next.changed = make(chan struct{})
@@ -31,6 +35,9 @@ func (v *view) next(d *draft) (next *view, wake func()) {
 	return next, func() {
 		if d.moved {
 			close(v.moved)
+		}
+		if d.ruled {
+			close(v.ruled)
 		}
 		if d.changed {
 			close(v.changed)

@@ -42,6 +42,8 @@ type Entry struct {
 	//	*Entry_DrainNode
 	//	*Entry_SetPartition
 	//	*Entry_SetReplication
+	//	*Entry_PutRules
+	//	*Entry_DeleteRules
 	Command       isEntry_Command `protobuf_oneof:"command"`
 	Request       []byte          `protobuf:"bytes,9,opt,name=request,proto3" json:"request,omitempty"` // names the request, so that its repetitions get the first answer
 	unknownFields protoimpl.UnknownFields
@@ -189,6 +191,24 @@ func (x *Entry) GetSetReplication() *SetReplication {
 	return nil
 }
 
+func (x *Entry) GetPutRules() *PutRules {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_PutRules); ok {
+			return x.PutRules
+		}
+	}
+	return nil
+}
+
+func (x *Entry) GetDeleteRules() *DeleteRules {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_DeleteRules); ok {
+			return x.DeleteRules
+		}
+	}
+	return nil
+}
+
 func (x *Entry) GetRequest() []byte {
 	if x != nil {
 		return x.Request
@@ -240,6 +260,14 @@ type Entry_SetReplication struct {
 	SetReplication *SetReplication `protobuf:"bytes,13,opt,name=set_replication,json=setReplication,proto3,oneof"`
 }
 
+type Entry_PutRules struct {
+	PutRules *PutRules `protobuf:"bytes,14,opt,name=put_rules,json=putRules,proto3,oneof"`
+}
+
+type Entry_DeleteRules struct {
+	DeleteRules *DeleteRules `protobuf:"bytes,15,opt,name=delete_rules,json=deleteRules,proto3,oneof"`
+}
+
 func (*Entry_ProvisionCluster) isEntry_Command() {}
 
 func (*Entry_RegisterNode) isEntry_Command() {}
@@ -259,6 +287,10 @@ func (*Entry_DrainNode) isEntry_Command() {}
 func (*Entry_SetPartition) isEntry_Command() {}
 
 func (*Entry_SetReplication) isEntry_Command() {}
+
+func (*Entry_PutRules) isEntry_Command() {}
+
+func (*Entry_DeleteRules) isEntry_Command() {}
 
 // ProvisionCluster fixes the cluster's name, id and number of partitions. The
 // first one wins.
@@ -783,6 +815,218 @@ func (x *ModifyService) GetOptions() *Options {
 	return nil
 }
 
+// PutRules adds or replaces rules of the rule book, all or none.
+type PutRules struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Changes       []*RuleChange          `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"` // in the order they are made
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutRules) Reset() {
+	*x = PutRules{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutRules) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutRules) ProtoMessage() {}
+
+func (x *PutRules) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutRules.ProtoReflect.Descriptor instead.
+func (*PutRules) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *PutRules) GetChanges() []*RuleChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+// RuleChange adds or replaces one rule.
+type RuleChange struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Rule            *Rule                  `protobuf:"bytes,1,opt,name=rule,proto3" json:"rule,omitempty"`                  // its version and time are ignored
+	Precondition    uint32                 `protobuf:"varint,2,opt,name=precondition,proto3" json:"precondition,omitempty"` // 0 none, 1 the rule has the expected version, 2 there is no rule
+	ExpectedVersion uint32                 `protobuf:"varint,3,opt,name=expected_version,json=expectedVersion,proto3" json:"expected_version,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *RuleChange) Reset() {
+	*x = RuleChange{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RuleChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RuleChange) ProtoMessage() {}
+
+func (x *RuleChange) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RuleChange.ProtoReflect.Descriptor instead.
+func (*RuleChange) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *RuleChange) GetRule() *Rule {
+	if x != nil {
+		return x.Rule
+	}
+	return nil
+}
+
+func (x *RuleChange) GetPrecondition() uint32 {
+	if x != nil {
+		return x.Precondition
+	}
+	return 0
+}
+
+func (x *RuleChange) GetExpectedVersion() uint32 {
+	if x != nil {
+		return x.ExpectedVersion
+	}
+	return 0
+}
+
+// DeleteRules removes rules from the rule book, all or none.
+type DeleteRules struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Removals      []*RuleRemoval         `protobuf:"bytes,1,rep,name=removals,proto3" json:"removals,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteRules) Reset() {
+	*x = DeleteRules{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteRules) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteRules) ProtoMessage() {}
+
+func (x *DeleteRules) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteRules.ProtoReflect.Descriptor instead.
+func (*DeleteRules) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *DeleteRules) GetRemovals() []*RuleRemoval {
+	if x != nil {
+		return x.Removals
+	}
+	return nil
+}
+
+// RuleRemoval removes one rule.
+type RuleRemoval struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Pattern         string                 `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
+	Precondition    uint32                 `protobuf:"varint,2,opt,name=precondition,proto3" json:"precondition,omitempty"` // as in RuleChange
+	ExpectedVersion uint32                 `protobuf:"varint,3,opt,name=expected_version,json=expectedVersion,proto3" json:"expected_version,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *RuleRemoval) Reset() {
+	*x = RuleRemoval{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RuleRemoval) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RuleRemoval) ProtoMessage() {}
+
+func (x *RuleRemoval) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RuleRemoval.ProtoReflect.Descriptor instead.
+func (*RuleRemoval) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *RuleRemoval) GetPattern() string {
+	if x != nil {
+		return x.Pattern
+	}
+	return ""
+}
+
+func (x *RuleRemoval) GetPrecondition() uint32 {
+	if x != nil {
+		return x.Precondition
+	}
+	return 0
+}
+
+func (x *RuleRemoval) GetExpectedVersion() uint32 {
+	if x != nil {
+		return x.ExpectedVersion
+	}
+	return 0
+}
+
 // Cluster is a stored record.
 type Cluster struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -797,7 +1041,7 @@ type Cluster struct {
 
 func (x *Cluster) Reset() {
 	*x = Cluster{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[11]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -809,7 +1053,7 @@ func (x *Cluster) String() string {
 func (*Cluster) ProtoMessage() {}
 
 func (x *Cluster) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[11]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -822,7 +1066,7 @@ func (x *Cluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cluster.ProtoReflect.Descriptor instead.
 func (*Cluster) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{11}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Cluster) GetName() string {
@@ -878,7 +1122,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[12]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -890,7 +1134,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[12]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -903,7 +1147,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{12}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Node) GetName() string {
@@ -981,7 +1225,7 @@ type Partition struct {
 
 func (x *Partition) Reset() {
 	*x = Partition{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[13]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -993,7 +1237,7 @@ func (x *Partition) String() string {
 func (*Partition) ProtoMessage() {}
 
 func (x *Partition) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[13]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1006,7 +1250,7 @@ func (x *Partition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Partition.ProtoReflect.Descriptor instead.
 func (*Partition) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{13}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Partition) GetId() uint32 {
@@ -1030,6 +1274,160 @@ func (x *Partition) GetReplicas() []uint32 {
 	return nil
 }
 
+// Rule is a stored record of the rule book.
+type Rule struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pattern       string                 `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`                       // scope, scope/l1 or scope/l1/l2
+	Concurrency   uint32                 `protobuf:"varint,2,opt,name=concurrency,proto3" json:"concurrency,omitempty"`              // 0: no limit
+	RateCount     uint32                 `protobuf:"varint,3,opt,name=rate_count,json=rateCount,proto3" json:"rate_count,omitempty"` // in each period; 0: no limit
+	RatePeriodMs  int64                  `protobuf:"varint,4,opt,name=rate_period_ms,json=ratePeriodMs,proto3" json:"rate_period_ms,omitempty"`
+	QueueLimit    *uint64                `protobuf:"varint,5,opt,name=queue_limit,json=queueLimit,proto3,oneof" json:"queue_limit,omitempty"`
+	Description   string                 `protobuf:"bytes,6,opt,name=description,proto3" json:"description,omitempty"`
+	Disabled      bool                   `protobuf:"varint,7,opt,name=disabled,proto3" json:"disabled,omitempty"`
+	Version       uint32                 `protobuf:"varint,8,opt,name=version,proto3" json:"version,omitempty"`
+	ModifiedAtMs  int64                  `protobuf:"varint,9,opt,name=modified_at_ms,json=modifiedAtMs,proto3" json:"modified_at_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rule) Reset() {
+	*x = Rule{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rule) ProtoMessage() {}
+
+func (x *Rule) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rule.ProtoReflect.Descriptor instead.
+func (*Rule) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Rule) GetPattern() string {
+	if x != nil {
+		return x.Pattern
+	}
+	return ""
+}
+
+func (x *Rule) GetConcurrency() uint32 {
+	if x != nil {
+		return x.Concurrency
+	}
+	return 0
+}
+
+func (x *Rule) GetRateCount() uint32 {
+	if x != nil {
+		return x.RateCount
+	}
+	return 0
+}
+
+func (x *Rule) GetRatePeriodMs() int64 {
+	if x != nil {
+		return x.RatePeriodMs
+	}
+	return 0
+}
+
+func (x *Rule) GetQueueLimit() uint64 {
+	if x != nil && x.QueueLimit != nil {
+		return *x.QueueLimit
+	}
+	return 0
+}
+
+func (x *Rule) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *Rule) GetDisabled() bool {
+	if x != nil {
+		return x.Disabled
+	}
+	return false
+}
+
+func (x *Rule) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Rule) GetModifiedAtMs() int64 {
+	if x != nil {
+		return x.ModifiedAtMs
+	}
+	return 0
+}
+
+// RuleBook is a stored record: what the book is beside its rules.
+type RuleBook struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"` // not below that of any rule there is or was
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RuleBook) Reset() {
+	*x = RuleBook{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RuleBook) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RuleBook) ProtoMessage() {}
+
+func (x *RuleBook) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RuleBook.ProtoReflect.Descriptor instead.
+func (*RuleBook) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *RuleBook) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
 // Request is a stored record: what a request came to.
 type Request struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1042,7 +1440,7 @@ type Request struct {
 
 func (x *Request) Reset() {
 	*x = Request{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[14]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1054,7 +1452,7 @@ func (x *Request) String() string {
 func (*Request) ProtoMessage() {}
 
 func (x *Request) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[14]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1067,7 +1465,7 @@ func (x *Request) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Request.ProtoReflect.Descriptor instead.
 func (*Request) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{14}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Request) GetId() []byte {
@@ -1104,6 +1502,8 @@ type Result struct {
 	//	*Result_Deployment
 	//	*Result_Service
 	//	*Result_Partition
+	//	*Result_Rules
+	//	*Result_Patterns
 	Result        isResult_Result `protobuf_oneof:"result"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1111,7 +1511,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[15]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1123,7 +1523,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[15]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1136,7 +1536,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{15}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Result) GetResult() isResult_Result {
@@ -1209,6 +1609,24 @@ func (x *Result) GetPartition() *Partition {
 	return nil
 }
 
+func (x *Result) GetRules() *RuleList {
+	if x != nil {
+		if x, ok := x.Result.(*Result_Rules); ok {
+			return x.Rules
+		}
+	}
+	return nil
+}
+
+func (x *Result) GetPatterns() *PatternList {
+	if x != nil {
+		if x, ok := x.Result.(*Result_Patterns); ok {
+			return x.Patterns
+		}
+	}
+	return nil
+}
+
 type isResult_Result interface {
 	isResult_Result()
 }
@@ -1241,6 +1659,14 @@ type Result_Partition struct {
 	Partition *Partition `protobuf:"bytes,7,opt,name=partition,proto3,oneof"`
 }
 
+type Result_Rules struct {
+	Rules *RuleList `protobuf:"bytes,8,opt,name=rules,proto3,oneof"`
+}
+
+type Result_Patterns struct {
+	Patterns *PatternList `protobuf:"bytes,9,opt,name=patterns,proto3,oneof"`
+}
+
 func (*Result_Refusal) isResult_Result() {}
 
 func (*Result_Cluster) isResult_Result() {}
@@ -1255,6 +1681,100 @@ func (*Result_Service) isResult_Result() {}
 
 func (*Result_Partition) isResult_Result() {}
 
+func (*Result_Rules) isResult_Result() {}
+
+func (*Result_Patterns) isResult_Result() {}
+
+// RuleList is the result of PutRules: the rules in the order of the changes.
+type RuleList struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rules         []*Rule                `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RuleList) Reset() {
+	*x = RuleList{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RuleList) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RuleList) ProtoMessage() {}
+
+func (x *RuleList) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RuleList.ProtoReflect.Descriptor instead.
+func (*RuleList) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *RuleList) GetRules() []*Rule {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+// PatternList is the result of DeleteRules: what was removed, in the order asked for.
+type PatternList struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Patterns      []string               `protobuf:"bytes,1,rep,name=patterns,proto3" json:"patterns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PatternList) Reset() {
+	*x = PatternList{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PatternList) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PatternList) ProtoMessage() {}
+
+func (x *PatternList) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PatternList.ProtoReflect.Descriptor instead.
+func (*PatternList) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *PatternList) GetPatterns() []string {
+	if x != nil {
+		return x.Patterns
+	}
+	return nil
+}
+
 // Registered is the result of RegisterDeployment.
 type Registered struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1266,7 +1786,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[16]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1278,7 +1798,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[16]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1291,7 +1811,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{16}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Registered) GetDeployment() *Deployment {
@@ -1319,7 +1839,7 @@ type ServiceRevision struct {
 
 func (x *ServiceRevision) Reset() {
 	*x = ServiceRevision{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[17]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1331,7 +1851,7 @@ func (x *ServiceRevision) String() string {
 func (*ServiceRevision) ProtoMessage() {}
 
 func (x *ServiceRevision) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[17]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1344,7 +1864,7 @@ func (x *ServiceRevision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceRevision.ProtoReflect.Descriptor instead.
 func (*ServiceRevision) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{17}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ServiceRevision) GetService() *Service {
@@ -1378,7 +1898,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[18]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1390,7 +1910,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[18]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1403,7 +1923,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{18}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Refusal) GetKind() uint32 {
@@ -1485,7 +2005,7 @@ type Deployment struct {
 
 func (x *Deployment) Reset() {
 	*x = Deployment{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[19]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1497,7 +2017,7 @@ func (x *Deployment) String() string {
 func (*Deployment) ProtoMessage() {}
 
 func (x *Deployment) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[19]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1510,7 +2030,7 @@ func (x *Deployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deployment.ProtoReflect.Descriptor instead.
 func (*Deployment) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{19}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Deployment) GetId() string {
@@ -1627,7 +2147,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[20]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1639,7 +2159,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[20]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1652,7 +2172,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{20}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Service) GetName() string {
@@ -1720,7 +2240,7 @@ type Handler struct {
 
 func (x *Handler) Reset() {
 	*x = Handler{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[21]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1732,7 +2252,7 @@ func (x *Handler) String() string {
 func (*Handler) ProtoMessage() {}
 
 func (x *Handler) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[21]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1745,7 +2265,7 @@ func (x *Handler) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Handler.ProtoReflect.Descriptor instead.
 func (*Handler) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{21}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Handler) GetName() string {
@@ -1818,7 +2338,7 @@ type Options struct {
 
 func (x *Options) Reset() {
 	*x = Options{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[22]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1830,7 +2350,7 @@ func (x *Options) String() string {
 func (*Options) ProtoMessage() {}
 
 func (x *Options) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[22]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1843,7 +2363,7 @@ func (x *Options) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Options.ProtoReflect.Descriptor instead.
 func (*Options) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{22}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Options) GetInactivityTimeoutMs() int64 {
@@ -1943,7 +2463,7 @@ type InputRules struct {
 
 func (x *InputRules) Reset() {
 	*x = InputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[23]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1955,7 +2475,7 @@ func (x *InputRules) String() string {
 func (*InputRules) ProtoMessage() {}
 
 func (x *InputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[23]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1968,7 +2488,7 @@ func (x *InputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputRules.ProtoReflect.Descriptor instead.
 func (*InputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{23}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *InputRules) GetRequired() bool {
@@ -2011,7 +2531,7 @@ type OutputRules struct {
 
 func (x *OutputRules) Reset() {
 	*x = OutputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2023,7 +2543,7 @@ func (x *OutputRules) String() string {
 func (*OutputRules) ProtoMessage() {}
 
 func (x *OutputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2036,7 +2556,7 @@ func (x *OutputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRules.ProtoReflect.Descriptor instead.
 func (*OutputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{24}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *OutputRules) GetContentType() string {
@@ -2071,7 +2591,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2083,7 +2603,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2096,7 +2616,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{25}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Pair) GetKey() string {
@@ -2117,7 +2637,7 @@ var File_proto_metadata_metadata_proto protoreflect.FileDescriptor
 
 const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\n" +
-	"\x1dproto/metadata/metadata.proto\x12\x11platform.metadata\"\xdf\x06\n" +
+	"\x1dproto/metadata/metadata.proto\x12\x11platform.metadata\"\xe0\a\n" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x17\n" +
 	"\atime_ms\x18\x02 \x01(\x03R\x06timeMs\x12R\n" +
@@ -2133,7 +2653,9 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\n" +
 	"drain_node\x18\v \x01(\v2\x1c.platform.metadata.DrainNodeH\x00R\tdrainNode\x12F\n" +
 	"\rset_partition\x18\f \x01(\v2\x1f.platform.metadata.SetPartitionH\x00R\fsetPartition\x12L\n" +
-	"\x0fset_replication\x18\r \x01(\v2!.platform.metadata.SetReplicationH\x00R\x0esetReplication\x12\x18\n" +
+	"\x0fset_replication\x18\r \x01(\v2!.platform.metadata.SetReplicationH\x00R\x0esetReplication\x12:\n" +
+	"\tput_rules\x18\x0e \x01(\v2\x1b.platform.metadata.PutRulesH\x00R\bputRules\x12C\n" +
+	"\fdelete_rules\x18\x0f \x01(\v2\x1e.platform.metadata.DeleteRulesH\x00R\vdeleteRules\x12\x18\n" +
 	"\arequest\x18\t \x01(\fR\arequestB\t\n" +
 	"\acommand\"H\n" +
 	"\x10ProvisionCluster\x124\n" +
@@ -2169,7 +2691,20 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\toverwrite\x18\x02 \x01(\bR\toverwrite\"Y\n" +
 	"\rModifyService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
-	"\aoptions\x18\x02 \x01(\v2\x1a.platform.metadata.OptionsR\aoptions\"\x9b\x01\n" +
+	"\aoptions\x18\x02 \x01(\v2\x1a.platform.metadata.OptionsR\aoptions\"C\n" +
+	"\bPutRules\x127\n" +
+	"\achanges\x18\x01 \x03(\v2\x1d.platform.metadata.RuleChangeR\achanges\"\x88\x01\n" +
+	"\n" +
+	"RuleChange\x12+\n" +
+	"\x04rule\x18\x01 \x01(\v2\x17.platform.metadata.RuleR\x04rule\x12\"\n" +
+	"\fprecondition\x18\x02 \x01(\rR\fprecondition\x12)\n" +
+	"\x10expected_version\x18\x03 \x01(\rR\x0fexpectedVersion\"I\n" +
+	"\vDeleteRules\x12:\n" +
+	"\bremovals\x18\x01 \x03(\v2\x1e.platform.metadata.RuleRemovalR\bremovals\"v\n" +
+	"\vRuleRemoval\x12\x18\n" +
+	"\apattern\x18\x01 \x01(\tR\apattern\x12\"\n" +
+	"\fprecondition\x18\x02 \x01(\rR\fprecondition\x12)\n" +
+	"\x10expected_version\x18\x03 \x01(\rR\x0fexpectedVersion\"\x9b\x01\n" +
 	"\aCluster\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x1e\n" +
@@ -2191,11 +2726,26 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\tPartition\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x1a\n" +
-	"\breplicas\x18\x03 \x03(\rR\breplicas\"G\n" +
+	"\breplicas\x18\x03 \x03(\rR\breplicas\"\xbb\x02\n" +
+	"\x04Rule\x12\x18\n" +
+	"\apattern\x18\x01 \x01(\tR\apattern\x12 \n" +
+	"\vconcurrency\x18\x02 \x01(\rR\vconcurrency\x12\x1d\n" +
+	"\n" +
+	"rate_count\x18\x03 \x01(\rR\trateCount\x12$\n" +
+	"\x0erate_period_ms\x18\x04 \x01(\x03R\fratePeriodMs\x12$\n" +
+	"\vqueue_limit\x18\x05 \x01(\x04H\x00R\n" +
+	"queueLimit\x88\x01\x01\x12 \n" +
+	"\vdescription\x18\x06 \x01(\tR\vdescription\x12\x1a\n" +
+	"\bdisabled\x18\a \x01(\bR\bdisabled\x12\x18\n" +
+	"\aversion\x18\b \x01(\rR\aversion\x12$\n" +
+	"\x0emodified_at_ms\x18\t \x01(\x03R\fmodifiedAtMsB\x0e\n" +
+	"\f_queue_limit\"$\n" +
+	"\bRuleBook\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\"G\n" +
 	"\aRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x16\n" +
 	"\x06result\x18\x02 \x01(\fR\x06result\x12\x14\n" +
-	"\x05index\x18\x03 \x01(\x04R\x05index\"\xb1\x03\n" +
+	"\x05index\x18\x03 \x01(\x04R\x05index\"\xa4\x04\n" +
 	"\x06Result\x126\n" +
 	"\arefusal\x18\x01 \x01(\v2\x1a.platform.metadata.RefusalH\x00R\arefusal\x126\n" +
 	"\acluster\x18\x02 \x01(\v2\x1a.platform.metadata.ClusterH\x00R\acluster\x12-\n" +
@@ -2207,8 +2757,14 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"deployment\x18\x05 \x01(\v2\x1d.platform.metadata.DeploymentH\x00R\n" +
 	"deployment\x12>\n" +
 	"\aservice\x18\x06 \x01(\v2\".platform.metadata.ServiceRevisionH\x00R\aservice\x12<\n" +
-	"\tpartition\x18\a \x01(\v2\x1c.platform.metadata.PartitionH\x00R\tpartitionB\b\n" +
-	"\x06result\"c\n" +
+	"\tpartition\x18\a \x01(\v2\x1c.platform.metadata.PartitionH\x00R\tpartition\x123\n" +
+	"\x05rules\x18\b \x01(\v2\x1b.platform.metadata.RuleListH\x00R\x05rules\x12<\n" +
+	"\bpatterns\x18\t \x01(\v2\x1e.platform.metadata.PatternListH\x00R\bpatternsB\b\n" +
+	"\x06result\"9\n" +
+	"\bRuleList\x12-\n" +
+	"\x05rules\x18\x01 \x03(\v2\x17.platform.metadata.RuleR\x05rules\")\n" +
+	"\vPatternList\x12\x1a\n" +
+	"\bpatterns\x18\x01 \x03(\tR\bpatterns\"c\n" +
 	"\n" +
 	"Registered\x12=\n" +
 	"\n" +
@@ -2320,7 +2876,7 @@ func file_proto_metadata_metadata_proto_rawDescGZIP() []byte {
 	return file_proto_metadata_metadata_proto_rawDescData
 }
 
-var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*Entry)(nil),              // 0: platform.metadata.Entry
 	(*ProvisionCluster)(nil),   // 1: platform.metadata.ProvisionCluster
@@ -2333,21 +2889,29 @@ var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*DeleteDeployment)(nil),   // 8: platform.metadata.DeleteDeployment
 	(*UpdateDeployment)(nil),   // 9: platform.metadata.UpdateDeployment
 	(*ModifyService)(nil),      // 10: platform.metadata.ModifyService
-	(*Cluster)(nil),            // 11: platform.metadata.Cluster
-	(*Node)(nil),               // 12: platform.metadata.Node
-	(*Partition)(nil),          // 13: platform.metadata.Partition
-	(*Request)(nil),            // 14: platform.metadata.Request
-	(*Result)(nil),             // 15: platform.metadata.Result
-	(*Registered)(nil),         // 16: platform.metadata.Registered
-	(*ServiceRevision)(nil),    // 17: platform.metadata.ServiceRevision
-	(*Refusal)(nil),            // 18: platform.metadata.Refusal
-	(*Deployment)(nil),         // 19: platform.metadata.Deployment
-	(*Service)(nil),            // 20: platform.metadata.Service
-	(*Handler)(nil),            // 21: platform.metadata.Handler
-	(*Options)(nil),            // 22: platform.metadata.Options
-	(*InputRules)(nil),         // 23: platform.metadata.InputRules
-	(*OutputRules)(nil),        // 24: platform.metadata.OutputRules
-	(*Pair)(nil),               // 25: platform.metadata.Pair
+	(*PutRules)(nil),           // 11: platform.metadata.PutRules
+	(*RuleChange)(nil),         // 12: platform.metadata.RuleChange
+	(*DeleteRules)(nil),        // 13: platform.metadata.DeleteRules
+	(*RuleRemoval)(nil),        // 14: platform.metadata.RuleRemoval
+	(*Cluster)(nil),            // 15: platform.metadata.Cluster
+	(*Node)(nil),               // 16: platform.metadata.Node
+	(*Partition)(nil),          // 17: platform.metadata.Partition
+	(*Rule)(nil),               // 18: platform.metadata.Rule
+	(*RuleBook)(nil),           // 19: platform.metadata.RuleBook
+	(*Request)(nil),            // 20: platform.metadata.Request
+	(*Result)(nil),             // 21: platform.metadata.Result
+	(*RuleList)(nil),           // 22: platform.metadata.RuleList
+	(*PatternList)(nil),        // 23: platform.metadata.PatternList
+	(*Registered)(nil),         // 24: platform.metadata.Registered
+	(*ServiceRevision)(nil),    // 25: platform.metadata.ServiceRevision
+	(*Refusal)(nil),            // 26: platform.metadata.Refusal
+	(*Deployment)(nil),         // 27: platform.metadata.Deployment
+	(*Service)(nil),            // 28: platform.metadata.Service
+	(*Handler)(nil),            // 29: platform.metadata.Handler
+	(*Options)(nil),            // 30: platform.metadata.Options
+	(*InputRules)(nil),         // 31: platform.metadata.InputRules
+	(*OutputRules)(nil),        // 32: platform.metadata.OutputRules
+	(*Pair)(nil),               // 33: platform.metadata.Pair
 }
 var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	1,  // 0: platform.metadata.Entry.provision_cluster:type_name -> platform.metadata.ProvisionCluster
@@ -2360,36 +2924,44 @@ var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	4,  // 7: platform.metadata.Entry.drain_node:type_name -> platform.metadata.DrainNode
 	5,  // 8: platform.metadata.Entry.set_partition:type_name -> platform.metadata.SetPartition
 	6,  // 9: platform.metadata.Entry.set_replication:type_name -> platform.metadata.SetReplication
-	11, // 10: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
-	12, // 11: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
-	13, // 12: platform.metadata.SetPartition.partition:type_name -> platform.metadata.Partition
-	19, // 13: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
-	19, // 14: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
-	22, // 15: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
-	18, // 16: platform.metadata.Result.refusal:type_name -> platform.metadata.Refusal
-	11, // 17: platform.metadata.Result.cluster:type_name -> platform.metadata.Cluster
-	12, // 18: platform.metadata.Result.node:type_name -> platform.metadata.Node
-	16, // 19: platform.metadata.Result.registered:type_name -> platform.metadata.Registered
-	19, // 20: platform.metadata.Result.deployment:type_name -> platform.metadata.Deployment
-	17, // 21: platform.metadata.Result.service:type_name -> platform.metadata.ServiceRevision
-	13, // 22: platform.metadata.Result.partition:type_name -> platform.metadata.Partition
-	19, // 23: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
-	20, // 24: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
-	25, // 25: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
-	25, // 26: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
-	20, // 27: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
-	25, // 28: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
-	22, // 29: platform.metadata.Service.options:type_name -> platform.metadata.Options
-	21, // 30: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
-	25, // 31: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
-	22, // 32: platform.metadata.Handler.options:type_name -> platform.metadata.Options
-	23, // 33: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
-	24, // 34: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	11, // 10: platform.metadata.Entry.put_rules:type_name -> platform.metadata.PutRules
+	13, // 11: platform.metadata.Entry.delete_rules:type_name -> platform.metadata.DeleteRules
+	15, // 12: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
+	16, // 13: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
+	17, // 14: platform.metadata.SetPartition.partition:type_name -> platform.metadata.Partition
+	27, // 15: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
+	27, // 16: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
+	30, // 17: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
+	12, // 18: platform.metadata.PutRules.changes:type_name -> platform.metadata.RuleChange
+	18, // 19: platform.metadata.RuleChange.rule:type_name -> platform.metadata.Rule
+	14, // 20: platform.metadata.DeleteRules.removals:type_name -> platform.metadata.RuleRemoval
+	26, // 21: platform.metadata.Result.refusal:type_name -> platform.metadata.Refusal
+	15, // 22: platform.metadata.Result.cluster:type_name -> platform.metadata.Cluster
+	16, // 23: platform.metadata.Result.node:type_name -> platform.metadata.Node
+	24, // 24: platform.metadata.Result.registered:type_name -> platform.metadata.Registered
+	27, // 25: platform.metadata.Result.deployment:type_name -> platform.metadata.Deployment
+	25, // 26: platform.metadata.Result.service:type_name -> platform.metadata.ServiceRevision
+	17, // 27: platform.metadata.Result.partition:type_name -> platform.metadata.Partition
+	22, // 28: platform.metadata.Result.rules:type_name -> platform.metadata.RuleList
+	23, // 29: platform.metadata.Result.patterns:type_name -> platform.metadata.PatternList
+	18, // 30: platform.metadata.RuleList.rules:type_name -> platform.metadata.Rule
+	27, // 31: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
+	28, // 32: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
+	33, // 33: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
+	33, // 34: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
+	28, // 35: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
+	33, // 36: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
+	30, // 37: platform.metadata.Service.options:type_name -> platform.metadata.Options
+	29, // 38: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
+	33, // 39: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
+	30, // 40: platform.metadata.Handler.options:type_name -> platform.metadata.Options
+	31, // 41: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
+	32, // 42: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
+	43, // [43:43] is the sub-list for method output_type
+	43, // [43:43] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_proto_metadata_metadata_proto_init() }
@@ -2408,8 +2980,11 @@ func file_proto_metadata_metadata_proto_init() {
 		(*Entry_DrainNode)(nil),
 		(*Entry_SetPartition)(nil),
 		(*Entry_SetReplication)(nil),
+		(*Entry_PutRules)(nil),
+		(*Entry_DeleteRules)(nil),
 	}
-	file_proto_metadata_metadata_proto_msgTypes[15].OneofWrappers = []any{
+	file_proto_metadata_metadata_proto_msgTypes[18].OneofWrappers = []any{}
+	file_proto_metadata_metadata_proto_msgTypes[21].OneofWrappers = []any{
 		(*Result_Refusal)(nil),
 		(*Result_Cluster)(nil),
 		(*Result_Node)(nil),
@@ -2417,15 +2992,17 @@ func file_proto_metadata_metadata_proto_init() {
 		(*Result_Deployment)(nil),
 		(*Result_Service)(nil),
 		(*Result_Partition)(nil),
+		(*Result_Rules)(nil),
+		(*Result_Patterns)(nil),
 	}
-	file_proto_metadata_metadata_proto_msgTypes[22].OneofWrappers = []any{}
+	file_proto_metadata_metadata_proto_msgTypes[30].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_metadata_metadata_proto_rawDesc), len(file_proto_metadata_metadata_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,111 @@
+package metadata
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"platform/flowcontrol"
+)
+
+var (
+	// ErrRulePrecondition says that a rule was not as a change expected it.
+	ErrRulePrecondition = errors.New("rule is not as expected")
+	// ErrTooManyRules says that the rule book has no room for a change.
+	ErrTooManyRules = errors.New("rule book is full")
+)
+
+// putRules adds or replaces rules of flow control.
+type putRules struct{ changes []flowcontrol.Change }
+
+// deleteRules removes rules of flow control.
+type deleteRules struct{ removals []flowcontrol.Removal }
+
+func (*putRules) command()    {}
+func (*deleteRules) command() {}
+
+// Rules is the rule book of flow control, which never changes, and a channel that is
+// closed as soon as there is another one.
+func (s *Store) Rules() (*flowcontrol.Book, <-chan struct{}) {
+	v := s.source.current()
+	return v.book, v.ruled
+}
+
+// PutRules adds or replaces rules, all or none. The result are the rules in the order
+// of the changes. The error can be ErrRulePrecondition, ErrTooManyRules or an
+// *InvalidError.
+func (s *Store) PutRules(ctx context.Context, changes []flowcontrol.Change) ([]flowcontrol.Rule, error) {
+	for _, c := range changes {
+		if err := c.Check(); err != nil {
+			return nil, &InvalidError{err.Error()}
+		}
+	}
+	if len(changes) > flowcontrol.MaxRules {
+		return nil, refusedRules(&flowcontrol.FullError{Rules: len(changes)})
+	}
+	return propose[[]flowcontrol.Rule](ctx, s, &putRules{changes})
+}
+
+// DeleteRules removes rules, all or none. The result are the patterns of those that
+// were there. The error can be ErrRulePrecondition or an *InvalidError.
+func (s *Store) DeleteRules(ctx context.Context, removals []flowcontrol.Removal) ([]flowcontrol.Pattern, error) {
+	if len(removals) > flowcontrol.MaxRules {
+		return nil, &InvalidError{fmt.Sprintf("at most %d rules can be deleted at once, not %d", flowcontrol.MaxRules, len(removals))}
+	}
+	for _, r := range removals {
+		if err := r.Pattern.Check(); err != nil {
+			return nil, &InvalidError{err.Error()}
+		}
+	}
+	return propose[[]flowcontrol.Pattern](ctx, s, &deleteRules{removals})
+}
+
+// applyPutRules results in the []flowcontrol.Rule.
+func applyPutRules(d *draft, at time.Time, cmd *putRules) (outcome, error) {
+	next, rules, err := d.book.Put(cmd.changes, at.UnixMilli())
+	if err != nil {
+		return outcome{refusal: refusedRules(err)}, nil //nolint:nilerr // a refusal is a result that all replicas agree on
+	}
+	for _, r := range rules {
+		// A pattern that comes twice ends as the last change says.
+		stored := next.Find(r.Pattern)
+		if old := d.book.Find(r.Pattern); old != nil && old.Equal(stored) {
+			continue
+		}
+		if err := d.put(tableRules, r.Pattern.String(), ruleToProto(stored)); err != nil {
+			return outcome{}, err
+		}
+	}
+	return outcome{value: rules}, d.setBook(next)
+}
+
+// applyDeleteRules results in the []flowcontrol.Pattern that were there.
+func applyDeleteRules(d *draft, cmd *deleteRules) (outcome, error) {
+	next, removed, err := d.book.Delete(cmd.removals)
+	if err != nil {
+		return outcome{refusal: refusedRules(err)}, nil //nolint:nilerr // a refusal is a result that all replicas agree on
+	}
+	for _, p := range removed {
+		d.drop(tableRules, p.String())
+	}
+	return outcome{value: removed}, d.setBook(next)
+}
+
+// setBook takes over a book whose rules are written already.
+func (d *draft) setBook(next *flowcontrol.Book) error {
+	before := d.book
+	d.book = next
+	if before.Version == next.Version {
+		return nil
+	}
+	return d.put(tableRuleBook, bookKey, bookToProto(next))
+}
+
+// refusedRules is the refusal that goes with an error of a book.
+func refusedRules(err error) error {
+	if _, full := errors.AsType[*flowcontrol.FullError](err); full {
+		return &refusal{ErrTooManyRules, err.Error()}
+	}
+	return &refusal{ErrRulePrecondition, err.Error()}
+}

@@ -14,9 +14,14 @@ type Config struct {
 	BaseDir       string `key:"base-dir" help:"directory of all data"`
 	AutoProvision bool   `key:"auto-provision" help:"create a new cluster on the first start"`
 
+	// BootstrapExpect nodes that start together with empty directories make a cluster
+	// of them all; with 1 a node without metadata-client.addresses makes its own.
+	BootstrapExpect int            `key:"bootstrap-expect" help:"fresh nodes that have to be there before a new cluster is created"`
+	NodeLostTimeout units.Duration `key:"node-lost-timeout" help:"silence after which the replicas of a node are given to others"`
+
 	// The two defaults count only when the cluster is provisioned.
 	DefaultNumPartitions int `key:"default-num-partitions" help:"partitions of a new cluster, 1 to 65535"`
-	DefaultReplication   int `key:"default-replication" help:"replicas of each partition of a new cluster"`
+	DefaultReplication   int `key:"default-replication" help:"replicas of each partition of a new cluster (default: bootstrap-expect, at most 3)"`
 
 	Listener                    // node to node traffic and metrics
 	UseRandomPorts    bool      `key:"use-random-ports" help:"listen on free ports chosen by the system"`
@@ -25,7 +30,8 @@ type Config struct {
 	LogDisableANSI    bool      `key:"log-disable-ansi-codes" help:"never colour the log"`
 	DisablePrometheus bool      `key:"disable-prometheus" help:"do not collect metrics"`
 
-	ShutdownTimeout units.Duration `key:"shutdown-timeout" help:"time for an orderly shutdown"`
+	InitializationTimeout units.Duration `key:"initialization-timeout" help:"time to join the cluster at the start"`
+	ShutdownTimeout       units.Duration `key:"shutdown-timeout" help:"time for an orderly shutdown"`
 
 	// Retentions that a service does not set itself, and the bounds of those it does.
 	DefaultJournalRetention            units.Duration  `key:"default-journal-retention" help:"how long journals outlive their invocations"`
@@ -53,15 +59,17 @@ type Config struct {
 // Load completes them.
 func Default() *Config {
 	return &Config{
-		ClusterName:          "localcluster",
-		BaseDir:              "platform-data",
-		AutoProvision:        true,
-		DefaultNumPartitions: 8,
-		DefaultReplication:   1,
-		Listener:             Listener{BindIP: "::", BindPort: 5122},
-		ShutdownTimeout:      minutes(1),
-		LogFilter:            "warn,platform=info",
-		LogFormat:            LogPretty,
+		ClusterName:           "localcluster",
+		BaseDir:               "platform-data",
+		AutoProvision:         true,
+		DefaultNumPartitions:  8,
+		BootstrapExpect:       1,
+		NodeLostTimeout:       minutes(15),
+		Listener:              Listener{BindIP: "::", BindPort: 5122},
+		InitializationTimeout: minutes(5),
+		ShutdownTimeout:       minutes(1),
+		LogFilter:             "warn,platform=info",
+		LogFormat:             LogPretty,
 
 		DefaultJournalRetention:            units.Duration(units.Day),
 		DefaultIdempotencyRetention:        units.Duration(units.Day),

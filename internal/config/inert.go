@@ -5,8 +5,6 @@ import "fmt"
 // inert are keys that are known, so that configurations written for a cluster or a
 // later version load, but that nothing reads yet.
 var inert = []string{
-	"default-replication",
-	"metadata-client.addresses",
 	"networking.connect-timeout",
 	"networking.http2-keep-alive-interval",
 	"networking.http2-keep-alive-timeout",

@@ -85,3 +85,12 @@ func (l Listener) AdvertisedURL(bound net.Addr) string {
 	}
 	return "http://" + net.JoinHostPort(host, port) + "/"
 }
+
+// HostPort is the host:port of an address, which may be written as one or as a URL.
+func HostPort(address string) string {
+	if _, rest, ok := strings.Cut(address, "://"); ok {
+		address = rest
+	}
+	address, _, _ = strings.Cut(address, "/")
+	return address
+}

@@ -62,6 +62,9 @@ func (l *loader) complete() {
 	for _, section := range []*Listener{&cfg.Ingress.Listener, &cfg.Admin.Listener} {
 		section.inherit(cfg.Listener)
 	}
+	if !l.isSet("default-replication") {
+		cfg.DefaultReplication = max(1, min(cfg.BootstrapExpect, usualReplication))
+	}
 	if cfg.UseRandomPorts {
 		cfg.BindPort, cfg.Ingress.BindPort, cfg.Admin.BindPort = 0, 0, 0
 	}
@@ -90,6 +93,9 @@ func (l *loader) complete() {
 	}
 	l.bound("worker.invoker.per-invocation-memory-limit", &invoker.PerInvocationMemoryLimit, "worker.invoker.memory-limit", invoker.MemoryLimit)
 }
+
+// usualReplication survives the loss of one node.
+const usualReplication = 3
 
 // bound keeps a size within another one.
 func (l *loader) bound(path string, limit *units.ByteSize, by string, most units.ByteSize) {

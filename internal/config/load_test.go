@@ -120,7 +120,6 @@ func TestEnvironmentForms(t *testing.T) {
 	require.Equal(t, []string{
 		"environment variable PLATFORM_BASEDIR is ignored: unknown key; did you mean base-dir?",
 		"flow control stays off: experimental-enable-vqueues needs experimental-enable-protocol-v7 as well",
-		"metadata-client.addresses is set (environment variable PLATFORM_METADATA_CLIENT__ADDRESSES) but has no effect in this version",
 	}, loaded.Warnings)
 }
 
@@ -139,9 +138,16 @@ func TestSettingsWithoutEffectAreNamed(t *testing.T) {
 	for _, path := range inert {
 		require.Contains(t, byPath, path)
 	}
-	require.Empty(t, load(t, nil, "PLATFORM_NETWORKING__CONNECT_TIMEOUT=3s", "PLATFORM_DEFAULT_REPLICATION=1").Warnings, "defaults")
-	require.Equal(t, []string{"default-replication is set (flag --default-replication) but has no effect in this version"},
-		load(t, []string{"--default-replication=3"}).Warnings)
+	require.Empty(t, load(t, nil, "PLATFORM_NETWORKING__CONNECT_TIMEOUT=3s", "PLATFORM_NETWORKING__HTTP2_KEEP_ALIVE_INTERVAL=1s").Warnings, "defaults")
+	require.Equal(t, []string{"networking.connect-timeout is set (environment variable PLATFORM_NETWORKING__CONNECT_TIMEOUT) but has no effect in this version"},
+		load(t, nil, "PLATFORM_NETWORKING__CONNECT_TIMEOUT=7s").Warnings)
+}
+
+func TestReplicationFollowsTheNodesThatAreExpected(t *testing.T) {
+	for expected, replicas := range map[string]int{"1": 1, "2": 2, "3": 3, "5": 3} {
+		require.Equal(t, replicas, load(t, []string{"--bootstrap-expect=" + expected}).Config.DefaultReplication)
+	}
+	require.Equal(t, 1, load(t, []string{"--bootstrap-expect=3", "--default-replication=1"}).Config.DefaultReplication)
 }
 
 func TestProblemsOfBothKindsAreReportedTogether(t *testing.T) {
@@ -188,6 +194,7 @@ func TestProblemsNamePlaceKeyAndExpectation(t *testing.T) {
 		"negative":         {file: "shutdown-timeout = '-1s'", want: "shutdown-timeout: expected a duration such as \"1m 30s\": a duration cannot be negative"},
 		"size":             {file: "ingress.request-size-limit = '5 apples'", want: "platform.toml:1: ingress.request-size-limit: expected a size such as \"32 MiB\" or a number of bytes: "},
 		"choice":           {file: "log-format = 'xml'", want: "log-format: expected one of pretty, compact, json, got \"xml\""},
+		"node address":     {file: `metadata-client.addresses = ["node1"]`, want: "metadata-client.addresses: expected addresses of nodes such as node1:5122"},
 		"list item":        {file: "metadata-client.addresses = [1]", want: "metadata-client.addresses: expected a list of texts such as [\"a\", \"b\"], got a list with 1"},
 		"table item":       {file: "worker.invoker.additional-request-headers = {a = 1}", want: "expected a table of texts such as { name = \"value\" }, got a table with a = 1"},
 		"list of tables":   {file: "[[ingress]]\nbind-port = 1", want: "platform.toml:1: ingress: expected a section [ingress]"},

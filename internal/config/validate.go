@@ -29,7 +29,12 @@ func (l *loader) validate() {
 		"1 to 128 letters, digits or _ . - that do not start with . or -", cfg.ClusterName)
 	l.check("base-dir", cfg.BaseDir != "", "a directory", cfg.BaseDir)
 	l.between("default-num-partitions", cfg.DefaultNumPartitions, 1, math.MaxUint16)
-	l.between("default-replication", cfg.DefaultReplication, 1, 128)
+	l.between("default-replication", cfg.DefaultReplication, 1, maxReplication)
+	l.between("bootstrap-expect", cfg.BootstrapExpect, 1, 100)
+	l.check("node-lost-timeout", cfg.NodeLostTimeout.Std() >= time.Second, "a duration from 1s", cfg.NodeLostTimeout)
+	for _, address := range cfg.MetadataClient.Addresses {
+		l.check("metadata-client.addresses", isNodeAddress(address), "addresses of nodes such as node1:5122 or http://node1:5122", address)
+	}
 	l.between("ingress.http2-max-concurrent-streams", cfg.Ingress.HTTP2MaxConcurrentStreams, 1, math.MaxInt32)
 	l.between("worker.max-command-batch-size", cfg.Worker.MaxCommandBatchSize, 1, math.MaxInt32)
 	l.between("worker.invoker.max-awaited-future-depth", invoker.MaxAwaitedFutureDepth, 1, 1000) // more than that no journal takes
@@ -52,6 +57,18 @@ func (l *loader) validate() {
 	l.listener("", cfg.Listener)
 	l.listener("ingress.", cfg.Ingress.Listener)
 	l.listener("admin.", cfg.Admin.Listener)
+}
+
+// maxReplication is more than makes sense: each write waits for a majority.
+const maxReplication = 9
+
+func isNodeAddress(text string) bool {
+	host, port, err := net.SplitHostPort(HostPort(text))
+	if err != nil || host == "" {
+		return false
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && n > 0
 }
 
 func (l *loader) retryPolicy(policy RetryPolicy) {

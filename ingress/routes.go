@@ -81,6 +81,10 @@ func (s *Server) add(e *echo.Echo, methods []string, path string, handler echo.H
 		if methods != nil && !slices.Contains(methods, c.Request().Method) {
 			return methodNotAllowed(c.Request().Method, methods)
 		}
+		if s.draining.Load() && c.Request().ProtoMajor == 1 {
+			// The next request on this connection would find the server gone.
+			c.Response().Header().Set("Connection", "close")
+		}
 		return handler(c)
 	}
 	e.Match(methodsHeardOf, path, guarded)

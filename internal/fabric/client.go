@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"platform/internal/raftgroup"
@@ -64,7 +65,7 @@ func (c *Client) Close() error {
 	c.cancel()
 	var errs error
 	for _, p := range peers {
-		errs = errors.Join(errs, p.conn.Close())
+		errs = errors.Join(errs, p.close())
 	}
 	c.wg.Wait()
 	return errs
@@ -77,7 +78,7 @@ func (c *Client) Seen(address string) {
 	p := c.peers[address]
 	c.mu.RUnlock()
 	if p != nil {
-		p.conn.ResetConnectBackoff()
+		p.redial()
 	}
 }
 
@@ -85,11 +86,36 @@ func (c *Client) Seen(address string) {
 type peer struct {
 	c       *Client
 	address string
-	conn    *grpc.ClientConn
 
-	mu   sync.Mutex // covers link
+	mu   sync.Mutex // covers the fields below
+	conn *grpc.ClientConn
 	link *link
 }
+
+// connection is the one to use for the next request.
+func (p *peer) connection() *grpc.ClientConn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.conn
+}
+
+// redial takes a fresh connection if the last dial failed, so that the next request
+// dials at once. Nothing is under way on a connection in that state.
+func (p *peer) redial() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.c.ctx.Err() != nil || p.conn.GetState() != connectivity.TransientFailure {
+		return
+	}
+	fresh, err := p.c.connect(p.address)
+	if err != nil {
+		return
+	}
+	_ = p.conn.Close()
+	p.conn = fresh
+}
+
+func (p *peer) close() error { return p.connection().Close() }
 
 func (c *Client) peer(address string) (*peer, error) {
 	c.mu.RLock()
@@ -109,14 +135,23 @@ func (c *Client) peer(address string) (*peer, error) {
 	if c.closed {
 		return nil, errClosed
 	}
+	conn, err := c.connect(address)
+	if err != nil {
+		return nil, err
+	}
+	p = &peer{c: c, address: address, conn: conn}
+	c.peers[address] = p
+	return p, nil
+}
+
+// connect prepares a connection, which is dialled when it is used.
+func (c *Client) connect(address string) (*grpc.ClientConn, error) {
 	// The resolver leaves names to the dialer, so they are resolved at each dial.
 	conn, err := grpc.NewClient("passthrough:///"+address, c.dial...)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", address, err)
 	}
-	p = &peer{c: c, address: address, conn: conn}
-	c.peers[address] = p
-	return p, nil
+	return conn, nil
 }
 
 // open returns the link to a node, a new one if there is none that works.

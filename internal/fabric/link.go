@@ -164,7 +164,7 @@ func (l *link) run(ctx context.Context) {
 }
 
 func (l *link) serve(ctx context.Context, cancel context.CancelCauseFunc) error {
-	stream, err := node.NewNodePartitionsClient(l.peer.conn).Exchange(ctx)
+	stream, err := node.NewNodePartitionsClient(l.peer.connection()).Exchange(ctx)
 	if err != nil {
 		return err
 	}

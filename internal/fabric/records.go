@@ -119,7 +119,7 @@ func (r *Remote) openRecords(ctx context.Context, completed bool) (node.NodePart
 	if err != nil {
 		return nil, err
 	}
-	return node.NewNodePartitionsClient(p.conn).Records(ctx, &node.RecordsRequest{
+	return node.NewNodePartitionsClient(p.connection()).Records(ctx, &node.RecordsRequest{
 		Hello: r.c.self.hello(), Partition: r.id, Completed: completed,
 	})
 }

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 	"time"
 
@@ -24,7 +25,7 @@ const (
 // checkpointer makes the tables durable now and then and cuts the Raft logs behind
 // them. The partitions share one database, so they are written together.
 type checkpointer struct {
-	partitions []*partition.Partition
+	partitions func() iter.Seq[*partition.Partition]
 	log        *slog.Logger
 }
 
@@ -52,7 +53,7 @@ func (c *checkpointer) Run(ctx context.Context) error {
 }
 
 func (c *checkpointer) applied() (n uint64) {
-	for _, p := range c.partitions {
+	for p := range c.partitions() {
 		n += p.Commands()
 	}
 	return n
@@ -60,7 +61,7 @@ func (c *checkpointer) applied() (n uint64) {
 
 func (c *checkpointer) checkpoint(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	for _, p := range c.partitions {
+	for p := range c.partitions() {
 		g.Go(func() error { return p.Checkpoint(ctx) })
 	}
 	return g.Wait()

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"google.golang.org/grpc"
-
 	"platform/internal/errcode"
 	"platform/internal/raftgroup"
 	"platform/partition/store"
@@ -21,7 +19,7 @@ const ballastFile = "BALLAST"
 // openFiles takes the ports and the data directory. The ports come first: whoever
 // starts a second server by mistake hears of the port, not of the lock.
 func (n *Node) openFiles(ctx context.Context) (err error) {
-	if n.fabric, err = n.cfg.Listen(ctx, ""); err != nil {
+	if n.port, err = n.cfg.Listen(ctx, ""); err != nil {
 		return err
 	}
 	if n.ingress, err = n.cfg.Ingress.Listen(ctx, "ingress"); err != nil {
@@ -36,7 +34,10 @@ func (n *Node) openFiles(ctx context.Context) (err error) {
 	if n.self, err = n.dir.loadIdentity(n.cfg.ClusterName, n.cfg.NodeName); err != nil {
 		return err
 	}
-	return n.openStores()
+	if err := n.openStores(); err != nil {
+		return err
+	}
+	return n.openPort(ctx)
 }
 
 func (n *Node) openStores() (err error) {
@@ -51,20 +52,6 @@ func (n *Node) openStores() (err error) {
 		return stateError(err, n.dir.in("state"))
 	}
 	n.watchdog = raftgroup.NewWatchdog(raftgroup.WatchdogConfig{Logger: n.log})
-	n.transport, err = raftgroup.NewTransport(raftgroup.TransportConfig{
-		ClusterID: n.self.Cluster, NodeID: n.self.Node, Incarnation: n.self.Incarnation,
-		Address: n.transportAddress(), Logger: n.log,
-	})
-	if err != nil {
-		return err
-	}
-	n.rpc = grpc.NewServer(raftgroup.ServerOptions()...)
-	n.transport.Register(n.rpc)
-	go func() {
-		if err := n.rpc.Serve(n.fabric); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-			n.fail(fmt.Errorf("serve node port: %w", err))
-		}
-	}()
 	return nil
 }
 
@@ -81,12 +68,7 @@ func stateError(err error, path string) error {
 // closeFiles releases what openFiles took, as far as it got.
 func (n *Node) closeFiles() error {
 	var errs []error
-	if n.rpc != nil {
-		n.rpc.Stop()
-	}
-	if n.transport != nil {
-		errs = append(errs, n.transport.Close())
-	}
+	errs = append(errs, n.closePort())
 	if n.watchdog != nil {
 		n.watchdog.Close()
 	}
@@ -96,7 +78,7 @@ func (n *Node) closeFiles() error {
 	if n.logs != nil {
 		errs = append(errs, n.logs.Close())
 	}
-	for _, l := range []interface{ Close() error }{n.fabric, n.ingress, n.admin} {
+	for _, l := range []interface{ Close() error }{n.port, n.ingress, n.admin} {
 		if l != nil {
 			_ = l.Close() // closed already by whoever served it
 		}

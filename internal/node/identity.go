@@ -20,6 +20,9 @@ type identity struct {
 	Cluster     string `json:"cluster_name"`
 	Node        string `json:"node_name"`
 	Incarnation string `json:"incarnation"`
+	// Founder is the node that created the cluster, and so the first replica of every
+	// partition. One that lost its directory is not: it must not begin them again.
+	Founder bool `json:"founder,omitempty"`
 }
 
 // loadIdentity reads the directory's identity, or makes one for a fresh directory.

@@ -19,11 +19,16 @@ func (n *Node) metricsHandler() http.Handler {
 	counter := func(name, help string, value func() float64) {
 		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: telemetry.Namespace, Name: name, Help: help}, value))
 	}
-	partitions := n.router.partitions
-	gauge("num_partitions", "Partitions that this node has a replica of.", func() float64 { return float64(len(partitions)) })
+	gauge("num_partitions", "Partitions that this node has a replica of.", func() float64 {
+		held := 0
+		for range n.router.replicas() {
+			held++
+		}
+		return float64(held)
+	})
 	gauge("num_active_partition_leaders", "Partitions that this node leads.", func() float64 {
 		leading := 0
-		for _, p := range partitions {
+		for p := range n.router.replicas() {
 			if p.Leading() {
 				leading++
 			}
@@ -32,7 +37,7 @@ func (n *Node) metricsHandler() http.Handler {
 	})
 	counter("partition_applied_commands_total", "Log commands applied since the start.", func() float64 {
 		applied := uint64(0)
-		for _, p := range partitions {
+		for p := range n.router.replicas() {
 			applied += p.Commands()
 		}
 		return float64(applied)

@@ -3,7 +3,9 @@ package node
 import (
 	"context"
 	"errors"
+	"iter"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"platform/ingress"
@@ -22,14 +24,16 @@ const patience = 7 * time.Second
 // router takes requests to the partitions that own them, and asks again, with the
 // same ids, while leaders change.
 type router struct {
-	partitions []*partition.Partition // this node's replicas, nil for those of others
-	opened     chan struct{}          // closed once all of them are set
+	partitions []atomic.Pointer[partition.Partition] // this node's replicas, nil for those of others
 	directory  *fabric.Directory
 }
 
-func newRouter(count uint32) *router {
-	r := &router{partitions: make([]*partition.Partition, count), opened: make(chan struct{})}
-	r.directory = fabric.NewDirectory(count, fabric.DirectoryConfig{Local: r.local})
+// newRouter returns the router of a cluster with that many partitions. where says how
+// to reach other nodes.
+func newRouter(count uint32, where fabric.DirectoryConfig) *router {
+	r := &router{partitions: make([]atomic.Pointer[partition.Partition], count)}
+	where.Local = r.local
+	r.directory = fabric.NewDirectory(count, where)
 	return r
 }
 
@@ -37,10 +41,24 @@ var _ ingress.Invocations = (*router)(nil)
 
 // local is this node's replica of a partition, nil if it has none.
 func (r *router) local(id uint32) fabric.Local {
-	if p := r.partitions[id]; p != nil {
+	if p := r.replica(id); p != nil {
 		return p
 	}
 	return nil
+}
+
+// replica is this node's replica of a partition, nil if it has none.
+func (r *router) replica(id uint32) *partition.Partition { return r.partitions[id].Load() }
+
+// replicas are those that this node has now.
+func (r *router) replicas() iter.Seq[*partition.Partition] {
+	return func(yield func(*partition.Partition) bool) {
+		for id := range r.partitions {
+			if p := r.partitions[id].Load(); p != nil && !yield(p) {
+				return
+			}
+		}
+	}
 }
 
 func (r *router) owner(id ids.Invocation) *fabric.Handle {
@@ -98,11 +116,6 @@ func (r *router) Output(ctx context.Context, id ids.Invocation) (ingress.Answer,
 // Deliver hands messages to the leader of a partition; it is what outboxes ship
 // with, and leaves repeating to them.
 func (r *router) Deliver(ctx context.Context, to uint32, d *machine.Deliver) error {
-	select {
-	case <-r.opened: // a partition may lead before its neighbours are open
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 	return r.directory.Partition(to).Deliver(ctx, d)
 }
 

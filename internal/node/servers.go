@@ -21,6 +21,7 @@ func (n *Node) ingressServer() *ingress.Server {
 		RequestSizeLimit:   int64(c.RequestSizeLimit),
 		ConcurrentRequests: int64(c.ConcurrentAPIRequestsLimit),
 		HTTP2MaxStreams:    c.HTTP2MaxConcurrentStreams,
+		DrainTimeout:       n.drainTimeout(),
 		Version:            version.Version(),
 		Defaults:           func() *metadata.Defaults { return &defaults },
 	}, n.metadata, n.router, n.log.With("component", "platform/ingress"))

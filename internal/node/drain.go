@@ -1,0 +1,70 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"platform/ingress"
+	"platform/internal/membership"
+	"platform/internal/raftgroup"
+	"platform/partition"
+)
+
+const (
+	// handOverTimeout bounds how long a node that stops looks for others to lead.
+	handOverTimeout = 10 * time.Second
+	// handOverPause is the time between two tries.
+	handOverPause = 50 * time.Millisecond
+	// lonelyDrain is how long requests in progress may take when no other node can
+	// go on with them.
+	lonelyDrain = 5 * time.Second
+)
+
+// drain makes the node superfluous: load balancers look elsewhere, and other nodes
+// lead. Requests are answered all the while.
+func (n *Node) drain(in *ingress.Server) {
+	n.log.Info("server stopping")
+	n.draining.Store(true)
+	in.Drain()
+	if len(n.metadata.Nodes()) < 2 {
+		return
+	}
+	if err := n.members.UpdateMeta(func(m *membership.Meta) { m.Draining = true }); err != nil {
+		n.log.Warn("others do not know that this node stops", "err", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), min(handOverTimeout, n.cfg.ShutdownTimeout.Std()/2))
+	defer cancel()
+	var wg sync.WaitGroup
+	for p := range n.router.replicas() {
+		wg.Go(func() { n.handOver(ctx, p) })
+	}
+	wg.Wait()
+}
+
+// handOver gives up the leadership of a partition.
+func (n *Node) handOver(ctx context.Context, p *partition.Partition) {
+	for p.Leading() {
+		err := p.TransferLeadership(ctx, "")
+		switch {
+		case err == nil, errors.Is(err, raftgroup.ErrNotLeader), errors.Is(err, raftgroup.ErrNoPeer):
+			return
+		case ctx.Err() != nil:
+			n.log.Warn("leadership not handed over, the others elect", "partition_id", p.ID(), "err", err)
+			return
+		}
+		select {
+		case <-time.After(handOverPause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// drainTimeout is how long requests in progress may take once the node stops.
+func (n *Node) drainTimeout() time.Duration {
+	if len(n.metadata.Nodes()) < 2 {
+		return lonelyDrain
+	}
+	return n.cfg.ShutdownTimeout.Std() * 3 / 4 // the rest is for closing partitions and files
+}

@@ -1,0 +1,275 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"golang.org/x/sync/errgroup"
+
+	"platform/internal/membership"
+	"platform/internal/raftgroup"
+	"platform/metadata"
+	"platform/partition"
+	nodepb "platform/proto/node"
+)
+
+const (
+	// tendTick is how often a partition is looked at when nothing is heard of it.
+	tendTick = time.Second
+	// settled is how long a node has to be there before it gets leaderships back.
+	settled = 3 * time.Second
+)
+
+// openPartitions starts the replicas that this node has or should have.
+func (n *Node) openPartitions(ctx context.Context) error {
+	cluster, _ := n.metadata.Cluster()
+	n.router = newRouter(cluster.Partitions, n.routes())
+	n.cluster.router.Store(n.router)
+	n.invoker = n.newInvoker()
+	layout, _ := n.metadata.Layout()
+	var g errgroup.Group
+	for id := range cluster.Partitions {
+		g.Go(func() error {
+			err := n.openReplica(ctx, id, layout)
+			if err != nil && len(layout.Nodes) > 1 && ctx.Err() == nil {
+				n.log.Error("replica not opened; the others of the partition go on without it", "partition_id", id, "err", err)
+				return nil
+			}
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+// openReplica opens the replica of a partition if this node should have it, or has it
+// still.
+func (n *Node) openReplica(ctx context.Context, id uint32, layout *metadata.Layout) error {
+	place := layout.Partitions[id]
+	logs, err := n.logs.Storage(partition.GroupID(id))
+	if err != nil {
+		return fmt.Errorf("open log of partition %d: %w", id, err)
+	}
+	last, err := logs.LastIndex()
+	if err != nil {
+		return fmt.Errorf("read log of partition %d: %w", id, err)
+	}
+	if last == 0 && !n.holds(place) {
+		return nil
+	}
+	p, err := n.openPartition(id, logs, n.begins(place, layout))
+	if errors.Is(err, raftgroup.ErrLeaving) {
+		if err := partition.Destroy(ctx, n.logs, n.tables, id); err != nil || !n.holds(place) {
+			return err
+		}
+		p, err = n.openPartition(id, logs, n.begins(place, layout))
+	}
+	if err != nil {
+		return err
+	}
+	n.router.partitions[id].Store(p)
+	return nil
+}
+
+// holds reports whether this node should have a replica.
+func (n *Node) holds(place metadata.Partition) bool {
+	me, _ := n.listed()
+	return slices.Contains(place.Replicas, me.ID)
+}
+
+// begins reports whether this node makes the first replica of a partition: it created
+// the cluster, and the partition has never been anywhere else.
+func (n *Node) begins(place metadata.Partition, layout *metadata.Layout) bool {
+	return place.Version <= 1 && n.holds(place) && (n.self.Founder || len(layout.Nodes) == 1)
+}
+
+func (n *Node) openPartition(id uint32, logs raftgroup.Storage, begins bool) (*partition.Partition, error) {
+	tables, err := n.tables.Partition(id)
+	if err != nil {
+		return nil, fmt.Errorf("open tables of partition %d: %w", id, err)
+	}
+	cfg := partition.Config{
+		ID: id, Count: uint32(len(n.router.partitions)), Node: n.self.Node,
+		Tables: tables, Flush: n.tables.Flush, Storage: logs, Invoker: n.invoker, Deliver: n.router.Deliver,
+		Transport: n.transport, LocalID: n.replica().ID, Join: !begins,
+		Watchdog: n.watchdog, OnFailed: n.fail, Log: n.log,
+		MaxBatchCommands: n.cfg.Worker.MaxCommandBatchSize, MaxBatchBytes: int(n.cfg.Worker.MaxCommandBatchBytes),
+	}
+	if begins {
+		cfg.Voters = []raft.Server{n.replica()}
+	}
+	return partition.Open(cfg)
+}
+
+// tendPartitions keeps the replicas on this node as the partition table says, until
+// ctx ends.
+func (n *Node) tendPartitions(ctx context.Context) error {
+	var wg sync.WaitGroup
+	for id := range n.router.partitions {
+		wg.Go(func() { n.tend(ctx, uint32(id)) })
+	}
+	wg.Wait()
+	return nil
+}
+
+// tend looks after one partition.
+func (n *Node) tend(ctx context.Context, id uint32) {
+	tick := time.NewTicker(tendTick)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		layout, moved := n.metadata.Layout()
+		var changed <-chan struct{}
+		if p := n.router.replica(id); p != nil {
+			changed = p.Changed()
+		}
+		if err := n.tendOnce(ctx, id, layout); err != nil && ctx.Err() == nil {
+			n.log.Warn("replica is not as the partition table says, it is tried again", "partition_id", id, "err", err)
+		}
+		select {
+		case <-moved:
+		case <-changed:
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// tendOnce does what is to be done now: open or remove the replica, or, if it leads,
+// change who the replicas are and who leads.
+func (n *Node) tendOnce(ctx context.Context, id uint32, layout *metadata.Layout) error {
+	place, p := layout.Partitions[id], n.router.replica(id)
+	switch {
+	case p == nil && n.holds(place):
+		return n.openReplica(ctx, id, layout)
+	case p == nil:
+		return nil
+	case p.Leading():
+		return n.lead(ctx, p, layout)
+	case !n.holds(place):
+		return n.leave(ctx, p)
+	}
+	return nil
+}
+
+// lead makes the table's replicas those of the partition, and hands leadership to the
+// one that should have it.
+func (n *Node) lead(ctx context.Context, p *partition.Partition, layout *metadata.Layout) error {
+	place := layout.Partitions[p.ID()]
+	desired := make([]raft.Server, 0, len(place.Replicas))
+	for _, id := range place.Replicas {
+		// A removed node stays until another has taken its place.
+		if node, member := layout.Node(id); member {
+			desired = append(desired, raft.Server{Suffrage: raft.Voter, ID: node.ServerID(), Address: node.RaftAddress()})
+		}
+	}
+	if len(desired) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() { n.cancelWhenMoved(ctx, cancel, place) })
+	if err := p.Reconcile(ctx, desired); err != nil {
+		if errors.Is(err, raftgroup.ErrNotLeader) || errors.Is(err, raftgroup.ErrStopped) || ctx.Err() != nil {
+			return nil // somebody else's turn, or another table
+		}
+		return err
+	}
+	return n.preferLeader(ctx, p, desired[0].ID)
+}
+
+// cancelWhenMoved ends an attempt at a place that the table does not say any more.
+func (n *Node) cancelWhenMoved(ctx context.Context, cancel context.CancelFunc, place metadata.Partition) {
+	for {
+		layout, moved := n.metadata.Layout()
+		if layout.Partitions[place.ID].Version != place.Version {
+			cancel()
+			return
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// preferLeader hands leadership to a replica if it is well and has been for a while.
+func (n *Node) preferLeader(ctx context.Context, p *partition.Partition, to raft.ServerID) error {
+	if to == n.replica().ID || n.draining.Load() {
+		return nil
+	}
+	for _, m := range n.members.Nodes() {
+		if serverID(m.Name, m.Incarnation) == to && (m.State != membership.Alive || m.Draining || time.Since(m.Since) < settled) {
+			return nil
+		}
+	}
+	for _, f := range p.Status().Followers {
+		if f.ID == to && f.Live && f.CaughtUp && isVoter(f.Server) {
+			err := p.TransferLeadership(ctx, to)
+			if errors.Is(err, raftgroup.ErrNotLeader) || ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// leave removes the replica once the leader of the partition says that it is no
+// member any more. Until then it still has a vote that the others may need.
+func (n *Node) leave(ctx context.Context, p *partition.Partition) error {
+	// A leader does not speak to whom it removed, so it may not be known here.
+	for _, st := range n.statuses(ctx) {
+		for _, r := range st.Replicas {
+			if r.Partition == p.ID() && r.Leading && !slices.ContainsFunc(r.Members, n.isSelf) {
+				return n.removeReplica(ctx, p)
+			}
+		}
+	}
+	return nil
+}
+
+func (n *Node) isSelf(m *nodepb.ReplicaMember) bool { return raft.ServerID(m.Id) == n.replica().ID }
+
+func (n *Node) removeReplica(ctx context.Context, p *partition.Partition) error {
+	n.log.Info("removing the replica, the partition has moved", "partition_id", p.ID())
+	n.router.partitions[p.ID()].Store(nil)
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.cfg.ShutdownTimeout.Std())
+	defer cancel()
+	if err := p.Stop(stop); err != nil {
+		return err
+	}
+	return partition.Destroy(stop, n.logs, n.tables, p.ID())
+}
+
+// closePartitions hands over and stops the replicas, within the time that the
+// configuration gives a shutdown.
+func (n *Node) closePartitions() error {
+	if n.router == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), n.cfg.ShutdownTimeout.Std())
+	defer cancel()
+	var g errgroup.Group
+	for p := range n.router.replicas() {
+		g.Go(func() error { return p.Close(ctx) })
+	}
+	err := g.Wait()
+	n.invoker.Close()
+	return errors.Join(err, n.flush(ctx))
+}
+
+// flush makes the tables durable, so that the next start replays nothing.
+func (n *Node) flush(ctx context.Context) error {
+	wait, err := n.tables.Flush()
+	if err != nil {
+		return err
+	}
+	return wait(ctx)
+}

@@ -1,0 +1,104 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"platform/internal/version"
+	"platform/partition"
+	nodepb "platform/proto/node"
+)
+
+// statusTimeout bounds how long another node is asked how it is.
+const statusTimeout = time.Second
+
+// Status tells what this node knows of its replicas.
+func (s *clusterServer) Status(_ context.Context, req *nodepb.StatusRequest) (*nodepb.StatusResponse, error) {
+	if _, err := s.member(req.ClusterId); err != nil {
+		return &nodepb.StatusResponse{Error: err.Error()}, nil
+	}
+	return s.status(), nil
+}
+
+// status is what this node says about itself, once it is part of a cluster.
+func (s *clusterServer) status() *nodepb.StatusResponse {
+	store := s.store.Load()
+	r := &nodepb.StatusResponse{
+		Name: s.self.Node, Incarnation: s.self.Incarnation, Version: version.Version(),
+		StartedAt: s.started.UnixMilli(), Draining: s.draining.Load(),
+		MetadataApplied: store.AppliedIndex(), MetadataLeader: string(store.Group().Leader().ID),
+	}
+	for id := range s.partitions.Load() {
+		if p := s.local(id); p != nil {
+			r.Replicas = append(r.Replicas, replicaStatus(p.Status()))
+		}
+	}
+	return r
+}
+
+func replicaStatus(st partition.Status) *nodepb.ReplicaStatus {
+	r := &nodepb.ReplicaStatus{
+		Partition: st.ID, State: st.State, Leading: st.Leading,
+		Leader: string(st.Leader.ID), LeaderAddress: string(st.Leader.Address),
+		Term: st.Term, Applied: st.Applied, Commit: st.Commit, Last: st.Last, Snapshot: st.Snapshot,
+		MembersIndex: st.Members.Index,
+	}
+	for _, m := range st.Members.Servers {
+		member := &nodepb.ReplicaMember{Id: string(m.ID), Address: string(m.Address), Voter: isVoter(m)}
+		for _, f := range st.Followers {
+			if f.ID == m.ID {
+				member.Match, member.Lag, member.Live, member.CaughtUp = f.Match, f.Lag, f.Live, f.CaughtUp
+				if !f.Contact.IsZero() {
+					member.Contact = f.Contact.UnixMilli()
+				}
+			}
+		}
+		r.Members = append(r.Members, member)
+	}
+	return r
+}
+
+// statuses asks all members how they are, this node included, by node id. Those that
+// do not answer in time are left out.
+func (n *Node) statuses(ctx context.Context) map[uint32]*nodepb.StatusResponse {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	layout, _ := n.metadata.Layout()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	all := make(map[uint32]*nodepb.StatusResponse, len(layout.Nodes))
+	for _, node := range layout.Nodes {
+		if node.ServerID() == n.replica().ID {
+			mu.Lock()
+			all[node.ID] = n.cluster.status()
+			mu.Unlock()
+			continue
+		}
+		address := string(n.addresses.of(node.ServerID()))
+		wg.Go(func() {
+			if st, err := n.askStatus(ctx, address); err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				all[node.ID] = st
+			}
+		})
+	}
+	wg.Wait()
+	return all
+}
+
+// askStatus asks the node at an address how it is.
+func (n *Node) askStatus(ctx context.Context, address string) (*nodepb.StatusResponse, error) {
+	peer, err := n.peers.at(address)
+	if err != nil {
+		return nil, err
+	}
+	cluster, _ := n.metadata.Cluster()
+	st, err := peer.Status(ctx, &nodepb.StatusRequest{ClusterId: cluster.ID})
+	if err == nil && st.Error != "" {
+		err = errors.New(st.Error)
+	}
+	return st, err
+}

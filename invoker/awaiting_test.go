@@ -136,8 +136,8 @@ func suspension(future string) string {
 func TestHintsThatSayNothingAreRefused(t *testing.T) {
 	for name, body := range map[string]string{"empty": "", "no future": "1001", "not a future": "0a03ffffff"} {
 		t.Run(name, func(t *testing.T) {
-			cfg := v7Config()
-			cfg.Defaults.Retry.InitialInterval, cfg.Defaults.Retry.MaxInterval = time.Hour, time.Hour
+			cfg := onceConfig()
+			cfg.EnableV7 = true
 			b := scripted(t, cfg, answerWith(frame(protocol.AwaitingOn, body)))
 			id, _ := b.shard.call(greeter, 1, `"hi"`)
 			require.Equal(t, "RT0012", lastFailure(t, b, id).ErrorCode)

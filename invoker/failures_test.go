@@ -94,10 +94,17 @@ func TestFailedAttempts(t *testing.T) {
 			t.Parallel()
 			cfg := quickConfig()
 			cfg.MessageSizeLimit = 1 << 20
-			cfg.Defaults.Retry.InitialInterval, cfg.Defaults.Retry.MaxInterval = 50*time.Millisecond, 50*time.Millisecond
-			b := scripted(t, cfg, c.script, echo)
+			seen := make(chan struct{})
+			b := scripted(t, cfg, c.script, func(x *exchange) {
+				select {
+				case <-seen:
+					echo(x)
+				case <-x.r.Context().Done():
+				}
+			})
 			id, ended := b.shard.call(greeter, 1, `"hi"`)
 			f := lastFailure(t, b, id)
+			close(seen)
 			require.Equal(t, string(c.code), f.ErrorCode, f.Message)
 			require.Contains(t, f.Message, c.message)
 			require.NotContains(t, f.Message, string(c.code), "the code goes beside the message")
@@ -166,9 +173,7 @@ func TestGarbageAfterTheEndIsIgnored(t *testing.T) {
 }
 
 func TestTheFailingCommandIsNamed(t *testing.T) {
-	cfg := quickConfig()
-	cfg.Defaults.Retry.InitialInterval, cfg.Defaults.Retry.MaxInterval = time.Hour, time.Hour
-	b := scripted(t, cfg, answerWith(frame(journal.Run, "5801")+frame(journal.ClearState, "0a0161")))
+	b := scripted(t, onceConfig(), answerWith(frame(journal.Run, "5801")+frame(journal.ClearState, "0a0161")))
 	id, _ := b.shard.call(greeter, 1, `"hi"`)
 	f := lastFailure(t, b, id)
 	require.EqualValues(t, 2, *f.RelatedIndex)
@@ -177,7 +182,7 @@ func TestTheFailingCommandIsNamed(t *testing.T) {
 
 func TestSharedHandlersMayNotWrite(t *testing.T) {
 	target := machine.Target{Service: "Counter", Key: "k", Handler: "get", Type: machine.ObjectShared}
-	b := scripted(t, quickConfig(), answerWith(frame(journal.ClearAllState, "")))
+	b := scripted(t, onceConfig(), answerWith(frame(journal.ClearAllState, "")))
 	id, _ := b.shard.call(target, 1, `"hi"`)
 	f := lastFailure(t, b, id)
 	require.Equal(t, "RT0017", f.ErrorCode)

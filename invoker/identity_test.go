@@ -35,7 +35,7 @@ func TestTheSDKTakesWhatIsSigned(t *testing.T) {
 func TestTheSDKRefusesWhatIsNotSignedOrBySomebodyElse(t *testing.T) {
 	for name, signer := range map[string]*identity.Signer{"nobody": nil, "somebody else": newSigner(t)} {
 		t.Run(name, func(t *testing.T) {
-			cfg := quickConfig()
+			cfg := onceConfig()
 			cfg.Identity = signer
 			uri := serveSDK(t, newSigner(t).KeyID())
 			b := newBench(t, cfg, uri)

@@ -155,6 +155,13 @@ func quickConfig() Config {
 	return cfg
 }
 
+// onceConfig leaves a failure to be looked at: the next attempt is an hour away.
+func onceConfig() Config {
+	cfg := quickConfig()
+	cfg.Defaults.Retry.InitialInterval, cfg.Defaults.Retry.MaxInterval = time.Hour, time.Hour
+	return cfg
+}
+
 // newBench starts a session for an endpoint at uri.
 func newBench(t testing.TB, cfg Config, uri string) *bench {
 	b := &bench{t: t, cfg: cfg}
@@ -250,6 +257,8 @@ func echo(x *exchange) {
 	x.expectEnd()
 }
 
+// lastFailure waits for the failure of an attempt. It is known as long as the task
+// lives, so the next attempt must not end before it was looked at.
 func lastFailure(t testing.TB, b *bench, id ids.Invocation) machine.AttemptFailure {
 	t.Helper()
 	var f *machine.AttemptFailure

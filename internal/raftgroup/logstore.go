@@ -76,6 +76,11 @@ func (s *LogStore) GetLog(index uint64, log *raft.Log) error {
 	if err := closer.Close(); err != nil {
 		return fmt.Errorf("read entry %d of group %d: %w", index, s.group, err)
 	}
+	if inPieces(value) {
+		if value, err = s.joinPieces(index, value); err != nil {
+			return fmt.Errorf("read entry %d of group %d: %w", index, s.group, err)
+		}
+	}
 	if err := decodeEntry(key[:], value, log); err != nil {
 		return fmt.Errorf("read entry %d of group %d: %w", index, s.group, err)
 	}
@@ -117,6 +122,9 @@ func (s *LogStore) put(b *pebble.Batch, log *raft.Log) error {
 	var head [maxEntryHeader]byte
 	header := appendEntryHeader(head[:0], log)
 	body := len(header) + len(log.Extensions) + len(log.Data)
+	if body >= largeEntry {
+		return s.putPieces(b, log, header)
+	}
 
 	op := b.SetDeferred(logKeyLen, body+4)
 	putLogKey(op.Key, s.group, log.Index)

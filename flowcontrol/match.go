@@ -8,6 +8,8 @@ type Matcher struct {
 	// ranks are the ranks of the patterns of each level, one bit for each, so that
 	// forms of patterns which no rule has are not looked for.
 	ranks [Levels]uint8
+	// bounded says that some rule has a queue limit.
+	bounded bool
 }
 
 // Match is the best rule of each level, nil where there is none.
@@ -22,6 +24,7 @@ func NewMatcher(b *Book) *Matcher {
 		if !r.Disabled {
 			m.rules[r.Pattern] = r
 			m.ranks[r.Pattern.Level()] |= 1 << r.Pattern.rank()
+			m.bounded = m.bounded || r.Limits.QueueLimit != nil
 		}
 	}
 	return m

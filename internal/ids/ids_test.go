@@ -106,3 +106,17 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestVQueueText(t *testing.T) {
+	q := OfVQueue("tenant1", "a/b", "Greeter", "")
+	require.Equal(t, Route("tenant1", ""), q.PartitionKey())
+	back, err := ParseVQueue(q.String())
+	require.NoError(t, err)
+	require.Equal(t, q, back)
+	require.NotEqual(t, q, OfVQueue("tenant1", "a", "Greeter", ""))
+	require.NotEqual(t, q, OfVQueue("", "", "Greeter", "a/b"))
+	for _, s := range []string{"", "vq_", "inv_" + q.String()[3:], "vq_2" + q.String()[4:], q.String() + "0", q.String()[:20]} {
+		_, err := ParseVQueue(s)
+		require.ErrorIs(t, err, ErrFormat, s)
+	}
+}

@@ -24,7 +24,7 @@ var pure = []struct {
 }{
 	{dir: "partition/machine"},
 	{dir: "partition/journal"},
-	{dir: "flowcontrol", planned: true},
+	{dir: "flowcontrol"},
 }
 
 // impurity names what is wrong with a node of a pure package, "" if nothing is.

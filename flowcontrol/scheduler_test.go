@@ -1,0 +1,420 @@
+package flowcontrol_test
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"platform/flowcontrol"
+	"platform/flowcontrol/flowtest"
+	"platform/internal/ids"
+)
+
+// entry is an invocation as the twin knows it.
+type entry struct {
+	id       ids.Invocation
+	queue    flowcontrol.QueueKey
+	priority uint8
+	stage    flowcontrol.Stage
+	since    int64
+	lined    int64  // when it lined up
+	order    int    // of lining up
+	place    uint64 // in its lane
+}
+
+// sim drives the scheduler the way the machine does, next to a twin that knows nothing
+// but lists: who is where, and in which order they came.
+type sim struct {
+	t       require.TestingT
+	tables  *flowtest.Tables
+	s       flowcontrol.Scheduler
+	book    *flowcontrol.Book
+	entries []*entry
+	order   int
+	wakes   []wake
+	paused  map[flowcontrol.QueueKey]bool
+	started []*entry // in order of admission
+	tokens  map[flowcontrol.CounterKey][]int64
+}
+
+type wake struct {
+	key flowcontrol.CounterKey
+	at  int64
+}
+
+func newSim(t require.TestingT) *sim {
+	s := &sim{
+		t: t, tables: flowtest.New(), book: &flowcontrol.Book{},
+		paused: map[flowcontrol.QueueKey]bool{}, tokens: map[flowcontrol.CounterKey][]int64{},
+	}
+	s.s = flowcontrol.Scheduler{Tables: s.tables, Rules: flowcontrol.NewMatcher(s.book), Now: 1_000_000}
+	s.s.Wake = func(key flowcontrol.CounterKey, at int64) { s.wakes = append(s.wakes, wake{key, at}) }
+	return s
+}
+
+func (s *sim) arrive(q flowcontrol.QueueKey, priority uint8) *entry {
+	var id ids.Invocation
+	binary.BigEndian.PutUint64(id[16:], uint64(len(s.entries)+1))
+	e := &entry{id: id, queue: q, priority: priority, since: s.s.Now}
+	s.entries = append(s.entries, e)
+	s.ask(e)
+	return e
+}
+
+// ask asks for a slot, for a new one or one that goes on.
+func (s *sim) ask(e *entry) {
+	admitted, place, err := s.s.Admit(e.queue, e.id, e.priority, flowcontrol.Transition{From: e.stage, Since: e.since})
+	require.NoError(s.t, err)
+	e.lined, e.place, s.order = s.s.Now, place, s.order+1
+	e.order, e.since = s.order, s.s.Now
+	if e.stage = flowcontrol.Inbox; admitted {
+		s.runs(e)
+	}
+	s.drain(e.queue.Scope)
+}
+
+// runs notes that an entry has got a slot, which it must have been first for.
+func (s *sim) runs(e *entry) {
+	require.Equal(s.t, flowcontrol.Inbox, e.stage)
+	require.Same(s.t, s.first(e.queue), e, "not the first of %v", e.queue)
+	for l, key := range flowtest.Above(e.queue.Counter()) {
+		if r := s.s.Rules.Match(e.queue.Scope, e.queue.LimitKey)[l]; r != nil {
+			require.True(s.t, r.Limits.Concurrency == 0 || s.running(key) < int(r.Limits.Concurrency), "%v is above the limit", key)
+		}
+		s.tokens[key] = append(s.tokens[key], s.s.Now)
+	}
+	e.stage, e.since = flowcontrol.Running, s.s.Now
+	s.started = append(s.started, e)
+}
+
+// first is who must be next in a queue.
+func (s *sim) first(q flowcontrol.QueueKey) *entry {
+	var waiting []*entry
+	for _, e := range s.entries {
+		if e.queue == q && e.stage == flowcontrol.Inbox {
+			waiting = append(waiting, e)
+		}
+	}
+	return slices.MinFunc(waiting, func(a, b *entry) int {
+		rank := func(e *entry) int64 { return e.lined - int64(e.priority)*flowcontrol.PriorityHeadStart }
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), -cmp.Compare(a.priority, b.priority), cmp.Compare(a.order, b.order))
+	})
+}
+
+func (s *sim) running(key flowcontrol.CounterKey) (n int) {
+	for _, e := range s.entries {
+		if e.stage == flowcontrol.Running && slices.Contains(flowtest.Above(e.queue.Counter()), key) {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *sim) drain(scopes ...string) {
+	for len(scopes) > 0 {
+		scope := scopes[0]
+		next, found, err := s.s.Next(scope, func(id ids.Invocation) (flowcontrol.Transition, error) {
+			return flowcontrol.Transition{Since: s.find(id).since}, nil
+		})
+		require.NoError(s.t, err)
+		if !found {
+			scopes = scopes[1:]
+			continue
+		}
+		e := s.find(next.ID)
+		require.Equal(s.t, e.queue, next.Key)
+		require.False(s.t, s.paused[e.queue])
+		s.runs(e)
+	}
+	require.Empty(s.t, s.tables.Broken(s.s.Now))
+}
+
+func (s *sim) find(id ids.Invocation) *entry { return s.entries[binary.BigEndian.Uint64(id[16:])-1] }
+
+// move takes an entry to a stage that needs no slot.
+func (s *sim) move(e *entry, to flowcontrol.Stage) {
+	if e.stage == flowcontrol.Inbox {
+		require.NoError(s.t, s.s.Remove(e.queue, e.priority, e.place))
+	}
+	require.NoError(s.t, s.s.Move(e.queue, flowcontrol.Transition{From: e.stage, To: to, Since: e.since}))
+	e.stage, e.since = to, s.s.Now
+	s.drain(e.queue.Scope)
+}
+
+func (s *sim) setRules(b *flowcontrol.Book) {
+	s.book, s.s.Rules = b, flowcontrol.NewMatcher(b)
+	s.tables.PutRules(b)
+	clear(s.tokens)
+	scopes, err := s.s.Revise()
+	require.NoError(s.t, err)
+	s.drain(scopes...)
+}
+
+func (s *sim) pass(millis int64) {
+	until := s.s.Now + millis
+	for {
+		slices.SortStableFunc(s.wakes, func(a, b wake) int { return cmp.Compare(a.at, b.at) })
+		if len(s.wakes) == 0 || s.wakes[0].at > until {
+			break
+		}
+		s.s.Now = max(s.s.Now, s.wakes[0].at)
+		var scopes []string
+		for len(s.wakes) > 0 && s.wakes[0].at <= s.s.Now {
+			require.NoError(s.t, s.s.Awake(s.wakes[0].key))
+			scopes = append(scopes, s.wakes[0].key.Scope)
+			s.wakes = s.wakes[1:]
+		}
+		s.drain(scopes...)
+	}
+	s.s.Now = until
+	require.Empty(s.t, s.tables.Broken(s.s.Now), "a timer is missing")
+}
+
+// withinRates checks that no interval saw more starts than the bucket and its refill.
+func (s *sim) withinRates() {
+	for key, times := range s.tokens {
+		r := s.s.Rules.Match(key.Scope, key.LimitKey)[key.Level()]
+		if r == nil || r.Limits.Rate == nil {
+			continue
+		}
+		rate := r.Limits.Rate
+		for i := range times {
+			for j := i; j < len(times); j++ {
+				spent := time.Duration(times[j]-times[i]) * time.Millisecond
+				allowed := int64(rate.Count) + int64(spent)*int64(rate.Count)/int64(rate.Period) + 1
+				require.LessOrEqual(s.t, int64(j-i+1), allowed, "%v of %v", key, rate)
+			}
+		}
+	}
+}
+
+func drawQueue(t *rapid.T) flowcontrol.QueueKey {
+	return flowcontrol.QueueKey{
+		Scope: rapid.SampledFrom([]string{"s", "r"}).Draw(t, "scope"),
+		LimitKey: rapid.SampledFrom([]flowcontrol.LimitKey{{}, {L1: "a"}, {L1: "b"}, {L1: "a", L2: "x"}, {L1: "a", L2: "y"}}).
+			Draw(t, "limit key"),
+		Service: rapid.SampledFrom([]string{"A", "B"}).Draw(t, "service"),
+	}
+}
+
+func drawBook(t *rapid.T) *flowcontrol.Book {
+	var changes []flowcontrol.Change
+	for _, p := range []string{"*", "s", "*/*", "s/a", "*/a/*", "s/*/x"} {
+		if rapid.IntRange(0, 2).Draw(t, p) == 0 {
+			continue
+		}
+		pattern, err := flowcontrol.ParsePattern(p)
+		require.NoError(t, err)
+		c := flowcontrol.Change{Pattern: pattern, Disabled: rapid.IntRange(0, 4).Draw(t, "disabled") == 0}
+		c.Limits.Concurrency = rapid.Uint32Range(0, 4).Draw(t, "concurrency")
+		if rapid.IntRange(0, 2).Draw(t, "rated") == 0 {
+			c.Limits.Rate = &flowcontrol.Rate{
+				Count:  rapid.Uint32Range(1, 3).Draw(t, "count"),
+				Period: time.Duration(rapid.IntRange(1, 3000).Draw(t, "period")) * time.Millisecond,
+			}
+		}
+		changes = append(changes, c)
+	}
+	b, _, err := (&flowcontrol.Book{}).Put(changes, 1)
+	require.NoError(t, err)
+	return b
+}
+
+// That nobody runs above a limit, that nobody waits who may run, and the order within
+// queues is checked by sim after every step.
+func TestTheSchedulerAgreesWithLists(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newSim(t)
+		s.setRules(drawBook(t))
+		pick := func(stages ...flowcontrol.Stage) *entry {
+			var some []*entry
+			for _, e := range s.entries {
+				if slices.Contains(stages, e.stage) {
+					some = append(some, e)
+				}
+			}
+			if len(some) == 0 {
+				return nil
+			}
+			return rapid.SampledFrom(some).Draw(t, "entry")
+		}
+		for range rapid.IntRange(1, 80).Draw(t, "steps") {
+			switch n := rapid.IntRange(0, 19).Draw(t, "step"); {
+			case n < 8:
+				s.arrive(drawQueue(t), uint8(rapid.SampledFrom([]int{0, 0, 0, 1, 9}).Draw(t, "priority")))
+			case n < 11:
+				if e := pick(flowcontrol.Running); e != nil {
+					s.move(e, rapid.SampledFrom([]flowcontrol.Stage{flowcontrol.Finished, flowcontrol.Finished, flowcontrol.Suspended, flowcontrol.Paused}).Draw(t, "to"))
+				}
+			case n < 13:
+				if e := pick(flowcontrol.Suspended, flowcontrol.Paused); e != nil {
+					s.ask(e)
+				}
+			case n < 14:
+				if e := pick(flowcontrol.Inbox); e != nil {
+					s.move(e, flowcontrol.Finished)
+				}
+			case n < 15:
+				if e := pick(flowcontrol.Finished); e != nil {
+					s.move(e, flowcontrol.Nowhere)
+				}
+			case n < 18:
+				s.pass(int64(rapid.SampledFrom([]int{1, 50, 1000, 70_000}).Draw(t, "pass")))
+			case n < 19:
+				s.withinRates()
+				s.setRules(drawBook(t))
+			default:
+				q := drawQueue(t)
+				known, err := s.s.Pause(q, !s.paused[q])
+				require.NoError(t, err)
+				if known {
+					s.paused[q] = !s.paused[q]
+				}
+				s.drain(q.Scope)
+			}
+		}
+		s.withinRates()
+		s.finish()
+	})
+}
+
+// finish lets everything end; then nothing may be left.
+func (s *sim) finish() {
+	for q := range s.paused {
+		_, err := s.s.Pause(q, false)
+		require.NoError(s.t, err)
+		s.paused[q] = false
+		s.drain(q.Scope)
+	}
+	for range 10 * len(s.entries) {
+		for _, e := range s.entries {
+			switch e.stage {
+			case flowcontrol.Suspended, flowcontrol.Paused:
+				s.ask(e)
+			case flowcontrol.Running:
+				s.move(e, flowcontrol.Finished)
+			case flowcontrol.Finished:
+				s.move(e, flowcontrol.Nowhere)
+			}
+		}
+		s.pass(3000)
+	}
+	for _, e := range s.entries {
+		require.Equal(s.t, flowcontrol.Nowhere, e.stage, "%v starves", e)
+	}
+	s.pass(10_000)
+	for named := range s.tables.Counters() {
+		require.Fail(s.t, "left over", "%v", named)
+	}
+	for q := range s.tables.VQueues() {
+		require.Fail(s.t, "left over", "%v", q)
+	}
+}
+
+func limit(t *testing.T, rules ...flowcontrol.Change) *flowcontrol.Book {
+	b, _, err := (&flowcontrol.Book{}).Put(rules, 1)
+	require.NoError(t, err)
+	return b
+}
+
+func TestQueuesTakeTurns(t *testing.T) {
+	s := newSim(t)
+	s.setRules(limit(t, flowcontrol.Change{Pattern: flowcontrol.Pattern{Scope: "s"}, Limits: flowcontrol.Limits{Concurrency: 2}}))
+	long := flowcontrol.QueueKey{Scope: "s", Service: "Long"}
+	short := flowcontrol.QueueKey{Scope: "s", LimitKey: flowcontrol.LimitKey{L1: "a"}, Service: "Short"}
+	for range 100 {
+		s.arrive(long, 0)
+	}
+	for range 10 {
+		s.arrive(short, 0)
+	}
+	for range 20 {
+		running := slices.IndexFunc(s.entries, func(e *entry) bool { return e.stage == flowcontrol.Running })
+		s.move(s.entries[running], flowcontrol.Finished)
+	}
+	var order string
+	for _, e := range s.started[2:] {
+		order += e.queue.Service[:1]
+	}
+	require.Equal(t, "LSLSLSLSLSLSLSLSLSLS", order)
+}
+
+func TestUrgentOnesOvertakeTheirQueueButNotForEver(t *testing.T) {
+	s := newSim(t)
+	s.setRules(limit(t, flowcontrol.Change{Pattern: flowcontrol.Pattern{Scope: "s"}, Limits: flowcontrol.Limits{Concurrency: 1}}))
+	q := flowcontrol.QueueKey{Scope: "s", Service: "A"}
+	s.arrive(q, 0)
+	patient := s.arrive(q, 0)
+	overtakers := 0
+	for patient.stage == flowcontrol.Inbox {
+		s.arrive(q, 9)
+		s.pass(flowcontrol.PriorityHeadStart / 2)
+		running := slices.IndexFunc(s.entries, func(e *entry) bool { return e.stage == flowcontrol.Running })
+		s.move(s.entries[running], flowcontrol.Finished)
+		overtakers++
+	}
+	require.InDelta(t, 2*9, overtakers, 2)
+}
+
+func TestARaisedLimitAdmitsAndALoweredOneStopsNothing(t *testing.T) {
+	s := newSim(t)
+	any := func(n uint32) *flowcontrol.Book {
+		return limit(t, flowcontrol.Change{Pattern: flowcontrol.Pattern{Scope: flowcontrol.Any}, Limits: flowcontrol.Limits{Concurrency: n}})
+	}
+	s.setRules(any(2))
+	for i := range 20 {
+		s.arrive(flowcontrol.QueueKey{Scope: fmt.Sprint("s", i%2), Service: "A"}, 0)
+	}
+	require.Len(t, s.started, 4, "each scope has a budget of its own")
+	s.setRules(any(5))
+	require.Len(t, s.started, 10)
+	s.setRules(any(1))
+	require.Equal(t, 5, s.running(flowcontrol.CounterKey{Scope: "s0"}))
+	for range 4 {
+		s.move(s.started[0], flowcontrol.Finished)
+		s.started = slices.DeleteFunc(s.started, func(e *entry) bool { return e.stage == flowcontrol.Finished })
+	}
+	s.setRules(&flowcontrol.Book{})
+	for _, e := range s.entries {
+		require.NotEqual(t, flowcontrol.Inbox, e.stage)
+	}
+}
+
+func TestQueueLimits(t *testing.T) {
+	s := newSim(t)
+	two := uint64(2)
+	s.setRules(limit(t, flowcontrol.Change{Pattern: flowcontrol.Pattern{Scope: "s"}, Limits: flowcontrol.Limits{Concurrency: 1, QueueLimit: &two}}))
+	q := flowcontrol.QueueKey{Scope: "s", Service: "A"}
+	for n, full := range []bool{false, false, false, true} {
+		r, err := s.s.Full(q, false)
+		require.NoError(t, err)
+		require.Equal(t, full, r != nil, "%d", n)
+		if !full {
+			s.arrive(q, 0)
+		}
+	}
+}
+
+func BenchmarkAdmitAndFinish(b *testing.B) {
+	b.ReportAllocs()
+	s := newSim(b)
+	book, _, err := s.book.Put([]flowcontrol.Change{{Pattern: flowcontrol.Pattern{Scope: "*"}, Limits: flowcontrol.Limits{Concurrency: 10}}}, 1)
+	require.NoError(b, err)
+	s.s.Rules = flowcontrol.NewMatcher(book)
+	q := flowcontrol.QueueKey{Scope: "s", Service: "A"}
+	for b.Loop() {
+		admitted, _, err := s.s.Admit(q, ids.Invocation{}, 0, flowcontrol.Transition{Since: s.s.Now})
+		if !admitted || err != nil {
+			b.Fatal(admitted, err)
+		}
+		if err := s.s.Move(q, flowcontrol.Transition{From: flowcontrol.Running, Since: s.s.Now}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

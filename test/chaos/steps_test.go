@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"platform/test/chaos/history"
 	"platform/test/harness"
+	"platform/test/history"
 )
 
 const (

@@ -20,8 +20,8 @@ type Process struct {
 	err     error         // what Wait said; read only after ended
 }
 
-// startProcess starts cmd with both outputs appended to logPath.
-func startProcess(name string, cmd *exec.Cmd, logPath string) (*Process, error) {
+// startProcess starts cmd by start with both outputs appended to logPath.
+func startProcess(name string, cmd *exec.Cmd, logPath string, start func(*exec.Cmd) error) (*Process, error) {
 	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func startProcess(name string, cmd *exec.Cmd, logPath string) (*Process, error) 
 	defer log.Close() // the child has its own descriptor
 	cmd.Stdout, cmd.Stderr = log, log
 	dieWithParent(cmd)
-	if err := cmd.Start(); err != nil {
+	if err := start(cmd); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	p := &Process{name: name, cmd: cmd, logPath: logPath, ended: make(chan struct{})}
@@ -52,6 +52,24 @@ func (p *Process) Err() error {
 		return errors.New("exit status 0")
 	}
 	return p.err
+}
+
+// Running reports whether the process has not ended yet.
+func (p *Process) Running() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// Signal sends a signal.
+func (p *Process) Signal(s syscall.Signal) error {
+	if err := p.cmd.Process.Signal(s); err != nil {
+		return fmt.Errorf("send %s to %s: %w", s, p.name, err)
+	}
+	return nil
 }
 
 // Kill sends SIGKILL and waits until the process is gone.
@@ -77,6 +95,29 @@ func (p *Process) Terminate(grace time.Duration) error {
 	case <-timer.C:
 		p.Kill()
 		return fmt.Errorf("%s did not end within %s of SIGTERM", p.name, grace)
+	}
+}
+
+// Stopped reports whether the process exists and is stopped by a signal.
+func (p *Process) Stopped() bool {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+	if err != nil {
+		return false
+	}
+	// The state follows the command's name, which is in parentheses and may hold any.
+	end := strings.LastIndex(string(raw), ") ")
+	return end >= 0 && strings.HasPrefix(string(raw[end+2:]), "T")
+}
+
+// AwaitEnd waits until the process is gone, and no longer than limit.
+func (p *Process) AwaitEnd(limit time.Duration) error {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-p.ended:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("%s did not end within %s", p.name, limit)
 	}
 }
 

@@ -1,9 +1,11 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -17,8 +19,33 @@ const startLimit = 60 * time.Second
 
 // ServerOptions tells what differs from a target's defaults.
 type ServerOptions struct {
-	Env map[string]string // configuration, keys without the target's prefix
-	Dir string            // data directory and log; must exist
+	Env    map[string]string     // configuration, keys without the target's prefix
+	Dir    string                // of the log; must exist
+	Data   string                // data directory, "" for data below Dir
+	Name   string                // of the node, "" for n1
+	Host   string                // address to listen on, "" for 127.0.0.1
+	Ports  []int                 // of ingress, admin and node; nil for free ones
+	Binary string                // path of the server, "" for the target's
+	Start  func(*exec.Cmd) error // starts the process, nil for cmd.Start
+}
+
+// complete fills in what is empty.
+func (o *ServerOptions) complete(t Target) (err error) {
+	o.Data = cmp.Or(o.Data, filepath.Join(o.Dir, "data"))
+	o.Name = cmp.Or(o.Name, "n1")
+	o.Host = cmp.Or(o.Host, "127.0.0.1")
+	if o.Start == nil {
+		o.Start = (*exec.Cmd).Start
+	}
+	if o.Ports == nil {
+		if o.Ports, err = FreePorts(3); err != nil {
+			return err
+		}
+	}
+	if o.Binary == "" {
+		o.Binary, err = t.binary()
+	}
+	return err
 }
 
 // Server is one server process with its data directory.
@@ -27,7 +54,6 @@ type Server struct {
 	Client  *Client // of the ingress
 	Process *Process
 
-	binary  string
 	opts    ServerOptions
 	admin   string
 	replace *strings.Replacer
@@ -35,29 +61,48 @@ type Server struct {
 
 // StartServer starts a server of the target and waits until it is healthy.
 func StartServer(ctx context.Context, target Target, opts ServerOptions) (*Server, error) {
-	binary, err := target.binary()
+	s, err := NewServer(target, opts)
 	if err != nil {
 		return nil, err
-	}
-	ports, err := FreePorts(3)
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{
-		Target: target,
-		Client: NewClient(fmt.Sprintf("http://127.0.0.1:%d", ports[0]), target.Prefix),
-		binary: binary,
-		opts:   opts,
-		admin:  fmt.Sprintf("http://127.0.0.1:%d", ports[1]),
-		replace: strings.NewReplacer(
-			"{data}", filepath.Join(opts.Dir, "data"),
-			"{ingress_port}", strconv.Itoa(ports[0]),
-			"{admin_port}", strconv.Itoa(ports[1]),
-			"{node_port}", strconv.Itoa(ports[2]),
-		),
 	}
 	return s, s.Restart(ctx)
 }
+
+// NewServer prepares a server of the target, building it if need be, and starts
+// nothing yet.
+func NewServer(target Target, opts ServerOptions) (*Server, error) {
+	if err := opts.complete(target); err != nil {
+		return nil, err
+	}
+	s := &Server{Target: target, opts: opts}
+	s.Client = NewClient(s.url(0), target.Prefix)
+	s.admin = s.url(1)
+	s.replace = strings.NewReplacer(
+		"{name}", opts.Name,
+		"{host}", opts.Host,
+		"{data}", opts.Data,
+		"{ingress_port}", strconv.Itoa(opts.Ports[0]),
+		"{admin_port}", strconv.Itoa(opts.Ports[1]),
+		"{node_port}", strconv.Itoa(opts.Ports[2]),
+	)
+	return s, nil
+}
+
+// url is the base address of one of the ports.
+func (s *Server) url(port int) string { return "http://" + s.address(port) }
+
+func (s *Server) address(port int) string {
+	return net.JoinHostPort(s.opts.Host, strconv.Itoa(s.opts.Ports[port]))
+}
+
+// Name returns the node's name.
+func (s *Server) Name() string { return s.opts.Name }
+
+// Data returns the data directory.
+func (s *Server) Data() string { return s.opts.Data }
+
+// NodeAddress returns host and port for traffic between nodes.
+func (s *Server) NodeAddress() string { return s.address(2) }
 
 // Admin returns the base address of the admin API.
 func (s *Server) Admin() string { return s.admin }
@@ -77,25 +122,25 @@ func (s *Server) Launch() error {
 	for i, a := range s.Target.Args {
 		args[i] = s.replace.Replace(a)
 	}
-	cmd := exec.Command(s.binary, args...)
+	cmd := exec.Command(s.opts.Binary, args...)
 	cmd.Env = s.Target.environment(s.opts.Env, s.replace)
 	cmd.Dir = s.opts.Dir
 	var err error
-	s.Process, err = startProcess(s.Target.Name, cmd, filepath.Join(s.opts.Dir, "server.log"))
+	s.Process, err = startProcess(s.Target.Name+" "+s.opts.Name, cmd, s.logPath(), s.opts.Start)
 	return err
 }
 
+// logPath is the file of the process' output, which all its starts share.
+func (s *Server) logPath() string { return filepath.Join(s.opts.Dir, "server.log") }
+
 // awaitHealthy polls the health routes of both ports.
 func (s *Server) awaitHealthy(ctx context.Context) error {
-	health := []string{s.admin + "/health", s.Client.base + "/" + s.Target.Prefix + "/health"}
-	return awaitReady(ctx, s.Process, func(ctx context.Context) error {
-		for _, url := range health {
-			if err := probe(ctx, url); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return awaitReady(ctx, s.Process, s.Healthy)
+}
+
+// Healthy asks the health routes of both ports once.
+func (s *Server) Healthy(ctx context.Context) error {
+	return errors.Join(probe(ctx, s.admin+"/health"), probe(ctx, s.Client.base+"/"+s.Target.Prefix+"/health"))
 }
 
 // Kill ends the process with SIGKILL.

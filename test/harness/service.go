@@ -1,22 +1,24 @@
 package harness
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 )
 
 // ServiceOptions tells how a service endpoint is started. The process finds its
-// port in the environment variable PORT.
+// address in the environment variables HOST and PORT.
 type ServiceOptions struct {
 	Name    string
 	Command []string
 	Env     map[string]string
 	Dir     string // of the log
 	WorkDir string // the process' working directory, "" for this one's
+	Host    string // address to listen on, "" for 127.0.0.1
 }
 
 // Service is a running service endpoint. It keeps its port over restarts.
@@ -33,7 +35,8 @@ func StartService(ctx context.Context, opts ServiceOptions) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{opts: opts, addr: fmt.Sprintf("127.0.0.1:%d", ports[0])}
+	opts.Host = cmp.Or(opts.Host, "127.0.0.1")
+	s := &Service{opts: opts, addr: net.JoinHostPort(opts.Host, strconv.Itoa(ports[0]))}
 	return s, s.Restart(ctx)
 }
 
@@ -47,13 +50,13 @@ func (s *Service) Kill() { s.Process.Kill() }
 func (s *Service) Restart(ctx context.Context) error {
 	cmd := exec.Command(s.opts.Command[0], s.opts.Command[1:]...)
 	_, port, _ := net.SplitHostPort(s.addr)
-	cmd.Env = append(os.Environ(), "PORT="+port)
+	cmd.Env = append(os.Environ(), "HOST="+s.opts.Host, "PORT="+port)
 	for k, v := range s.opts.Env {
 		cmd.Env = append(cmd.Env, k+"="+v)
 	}
 	cmd.Dir = s.opts.WorkDir
 	var err error
-	s.Process, err = startProcess(s.opts.Name, cmd, filepath.Join(s.opts.Dir, s.opts.Name+".log"))
+	s.Process, err = startProcess(s.opts.Name, cmd, filepath.Join(s.opts.Dir, s.opts.Name+".log"), (*exec.Cmd).Start)
 	if err != nil {
 		return err
 	}

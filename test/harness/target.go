@@ -15,7 +15,8 @@ import (
 var builtin embed.FS
 
 // Target tells how one server implementation is started and addressed. Args and
-// values of Env may contain {data}, {node_port}, {ingress_port}, {admin_port}.
+// values of Env may contain {name}, {host}, {data}, {node_port}, {ingress_port},
+// {admin_port}.
 type Target struct {
 	Name      string            `json:"name"`
 	Server    string            `json:"server"`     // environment variable with the path of the binary

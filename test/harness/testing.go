@@ -3,6 +3,7 @@ package harness
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,6 +26,31 @@ func ServerFor(t testing.TB, env map[string]string) *Server {
 	}
 	require.NoError(t, err)
 	return s
+}
+
+// ClusterFor starts a cluster of the server under test for the duration of t. If t
+// fails, the ends of the nodes' logs are shown.
+func ClusterFor(t testing.TB, opts ClusterOptions) *Cluster {
+	t.Helper()
+	target, err := TargetUnderTest()
+	require.NoError(t, err)
+	if opts.Dir == "" {
+		opts.Dir = t.TempDir()
+	}
+	c, err := NewCluster(target, opts)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+		for _, n := range c.Nodes {
+			if n.Process != nil {
+				showLog(t, n.Process)
+			}
+		}
+	})
+	require.NoError(t, c.Start(t.Context()))
+	return c
 }
 
 // ServiceFor starts a service endpoint for the duration of t.
@@ -56,7 +82,8 @@ func RecorderFor(t testing.TB) *Recorder {
 func showLog(t testing.TB, p *Process) {
 	if dir := os.Getenv("TEST_LOGS"); dir != "" {
 		if raw, err := os.ReadFile(p.logPath); err == nil {
-			_ = os.WriteFile(filepath.Join(dir, filepath.Base(p.logPath)), raw, 0o644)
+			name := strings.ReplaceAll(p.name, " ", "-") + "-" + filepath.Base(p.logPath)
+			_ = os.WriteFile(filepath.Join(dir, name), raw, 0o644)
 		}
 	}
 	if t.Failed() {

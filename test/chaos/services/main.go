@@ -1,6 +1,6 @@
-// Command services is the endpoint under chaos: counters that add up exactly or
-// not, and a handler whose every step reports each of its executions. It listens
-// on PORT and may be killed at any time.
+// Command services is the endpoint under chaos: objects that add up exactly or not,
+// and handlers that report what they do. It listens on HOST and PORT and may be
+// killed at any time.
 package main
 
 import (
@@ -23,19 +23,20 @@ func main() {
 		restate.WithMaxRetryAttempts(1000),
 	)
 	counter := restate.NewObject("Counter", retry).
-		Handler("add", restate.NewObjectHandler(add))
+		Handler("add", restate.NewObjectHandler(count))
 	stepper := restate.NewService("Stepper", retry).
 		Handler("run", restate.NewServiceHandler(run))
 
 	quiet := slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})
 	err := server.NewRestate().WithLogger(quiet, true).Bind(counter).Bind(stepper).
-		Start(context.Background(), net.JoinHostPort("127.0.0.1", os.Getenv("PORT")))
+		Bind(ledger(retry)).Bind(register(retry)).Bind(exclusive(retry)).Bind(waiting(retry)).Bind(order(retry)).
+		Start(context.Background(), net.JoinHostPort(os.Getenv("HOST"), os.Getenv("PORT")))
 	log.Fatal(err)
 }
 
-// add adds delta to the key's counter and returns the new value. Adding nothing
+// count adds delta to the key's counter and returns the new value. Adding nothing
 // is how the test reads the counter behind everything that was sent before.
-func add(ctx restate.ObjectContext, delta int64) (int64, error) {
+func count(ctx restate.ObjectContext, delta int64) (int64, error) {
 	value, err := restate.Get[int64](ctx, "value")
 	if err != nil {
 		return 0, err

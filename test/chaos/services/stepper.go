@@ -8,8 +8,8 @@ import (
 
 	restate "github.com/restatedev/sdk-go"
 
-	"platform/test/chaos/history"
 	"platform/test/harness/record"
+	"platform/test/history"
 )
 
 // run executes some steps one after the other. Each execution of a step makes up

@@ -16,30 +16,39 @@ import (
 // readJSON decodes the request body. Its errors tell bad syntax (400) from values
 // that do not fit (422) and say where.
 func (s *Server) readJSON(c echo.Context, into any) error {
+	body, err := s.readBody(c)
+	if err != nil {
+		return err
+	}
+	return decodeJSON(body, into)
+}
+
+// readBody reads a body that says it is JSON.
+func (s *Server) readBody(c echo.Context) ([]byte, error) {
 	r := c.Request()
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
-		return &failure{
+		return nil, &failure{
 			status:  http.StatusUnsupportedMediaType,
 			message: fmt.Sprintf("expected the header 'content-type: application/json', got %q", r.Header.Get("Content-Type")),
 		}
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, s.cfg.BodyLimit))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return &failure{
+		return nil, &failure{
 			status:  http.StatusRequestEntityTooLarge,
 			message: fmt.Sprintf("the request body is larger than %d bytes", tooLarge.Limit),
 		}
 	}
 	if err != nil {
-		return badRequest("the request body could not be read: %v", err)
+		return nil, badRequest("the request body could not be read: %v", err)
 	}
-	return decodeJSON(body, into)
+	return body, nil
 }
 
 func decodeJSON(body []byte, into any) error {
 	if len(bytes.TrimSpace(body)) == 0 {
-		return badRequest("the request body is empty, expected a JSON object")
+		return badRequest("the request body is empty, expected %s", expected(into))
 	}
 	err := json.Unmarshal(body, into)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -65,8 +74,19 @@ func decodeJSON(body []byte, into any) error {
 	return nil
 }
 
+// expected words the JSON value that goes into a Go value.
+func expected(into any) string {
+	if reflect.TypeOf(into).Elem().Kind() == reflect.Slice {
+		return "a JSON array"
+	}
+	return "a JSON object"
+}
+
 // isMap reports whether the named JSON field of a struct is a map.
 func isMap(into any, name string) bool {
+	if reflect.TypeOf(into).Elem().Kind() != reflect.Struct {
+		return false
+	}
 	for field := range reflect.TypeOf(into).Elem().Fields() {
 		if field.Tag.Get("json") == name {
 			return field.Type.Kind() == reflect.Map

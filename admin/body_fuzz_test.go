@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/flowcontrol"
 	"platform/internal/ids"
 	"platform/invoker/discovery"
 	"platform/metadata"
@@ -48,6 +49,24 @@ func (p plans) ModifyService(_ context.Context, name string, o metadata.Options)
 	return &changed, nil
 }
 
+func (p plans) Rules() (*flowcontrol.Book, <-chan struct{}) { return &flowcontrol.Book{}, nil }
+
+func (p plans) PutRules(_ context.Context, changes []flowcontrol.Change) ([]flowcontrol.Rule, error) {
+	_, rules, err := (&flowcontrol.Book{}).Put(changes, 1)
+	if err != nil {
+		return nil, metadata.ErrRulePrecondition
+	}
+	return rules, nil
+}
+
+func (p plans) DeleteRules(_ context.Context, removals []flowcontrol.Removal) ([]flowcontrol.Pattern, error) {
+	_, removed, err := (&flowcontrol.Book{}).Delete(removals)
+	if err != nil {
+		return nil, metadata.ErrRulePrecondition
+	}
+	return removed, nil
+}
+
 const fuzzDeployment = ids.Deployment("dp_10000000000000000000001")
 
 // newPlans has the services of large.
@@ -70,6 +89,7 @@ func FuzzBody(f *testing.F) {
 		{"PATCH", "/services/Counter"}, {"POST", "/services/Counter/state?wait=true"}, {"POST", "/services/Signup/state"},
 		{"POST", "/internal/invocations_batch_operations/resume"}, {"POST", "/internal/invocations_batch_operations/restart-as-new"},
 		{"POST", "/internal/invocations_batch_operations/cancel"},
+		{"PUT", "/limits/rules"}, {"PUT", "/limits/rules/tenant%2F*"}, {"POST", "/limits/rules/bulk-delete"},
 	}
 	for _, body := range []string{
 		`{"uri":"http://new:9080","additional_headers":{"a":"b","A":"c"},"use_http_11":true,"force":false,"dry_run":true}`,
@@ -79,7 +99,8 @@ func FuzzBody(f *testing.F) {
 		`{"retry_policy":{"max_attempts":"unlimited","exponentiation_factor":2.5,"max_interval":"0.5 ms"}}`,
 		`{"object_key":"k","new_state":{"a":"text","b":[1,2,255],"c":[256]},"version":"1"}`, `{"object_key":"k","new_state":{}}`,
 		`{"invocation_ids":["` + someID.String() + `"],"deployment":"Latest"}`, `{"invocation_ids":["inv_1"],"deployment":{"Id":"dp_1"}}`,
-		`{"invocation_ids":[],"deployment":{"Id":"` + string(fuzzDeployment) + `"}}`, `{"uri":1}`, `[]`, `null`, ``, `{"new_state":{"a":[1.5]}}`,
+		`{"invocation_ids":[],"deployment":{"Id":"` + string(fuzzDeployment) + `"}}`, `[{"pattern":"a/*","limits":{"concurrency":5,"rate":"3/m","queue_limit":0},"description":"d","disabled":true,"precondition":{"type":"does_not_exist"}}]`,
+		`{"limits":{"rate":"1/s"},"precondition":{"type":"matches","version":3}}`, `[{"pattern":"a","expected_version":1},{"pattern":"*"}]`, `{"uri":1}`, `[]`, `null`, ``, `{"new_state":{"a":[1.5]}}`,
 	} {
 		for i := range requests {
 			f.Add(uint8(i), body)

@@ -89,6 +89,10 @@ func (s *Server) explain(r *http.Request, err error) *failure {
 		return explainRouting(r, routed)
 	}
 	switch {
+	case errors.Is(err, metadata.ErrRulePrecondition):
+		return &failure{status: http.StatusConflict, message: err.Error()}
+	case errors.Is(err, metadata.ErrTooManyRules):
+		return unprocessable("%v", err)
 	case errors.Is(err, metadata.ErrUnavailable):
 		return &failure{status: http.StatusServiceUnavailable, message: "the metadata cannot be changed at the moment, no node leads it; nothing was changed, try again"}
 	case errors.Is(err, metadata.ErrUnknownOutcome):

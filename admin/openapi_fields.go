@@ -15,6 +15,10 @@ var specialFields = map[string]object{
 	"ModifyRetryPolicy.max_attempts":     {"anyOf": []object{{"type": "integer", "minimum": 1}, {"type": "null"}}},
 	"JournalEntry.entry_type":            {"type": "string", "examples": []string{"Command: Run", "Notification: Sleep"}},
 	"RegisterDeploymentRequest.auth":     {"type": "null"},
+	"Precondition.type":                  {"type": "string", "enum": []string{"none", "matches", "does_not_exist"}},
+	"Limits.concurrency":                 {"type": []string{"integer", "null"}, "minimum": 1},
+	"Limits.rate":                        {"type": []string{"string", "null"}, "examples": []string{"100/s", "30/m", "5/10s"}},
+	"Limits.queue_limit":                 {"type": []string{"integer", "null"}, "minimum": 0},
 	"Version.features":                   {"type": "object", "additionalProperties": object{"type": "boolean"}},
 }
 
@@ -48,6 +52,17 @@ var fieldMeanings = map[string]string{
 	"ModifyServiceRequest.abort_timeout":                 "How long an attempt may take to suspend before it is cut.",
 	"ModifyServiceRequest.enable_lazy_state":             "Send state only when it is read.",
 	"ModifyRetryPolicy.max_attempts":                     "Counts the first attempt. null: without limit.",
+
+	"RuleChange.pattern":           "scope, scope/l1 or scope/l1/l2; each part is exact, or * for any.",
+	"RuleChange.disabled":          "Keep the rule, but as if it were absent.",
+	"RuleChange.precondition":      "What to expect; else nothing is changed.",
+	"Precondition.version":         "Of the rule, for matches.",
+	"RuleRemoval.expected_version": "Delete the rule only if it has this version. Else it may be absent, too.",
+	"Limits.concurrency":           "Most that run at once for each matching scope or limit key. Absent: no limit.",
+	"Limits.rate":                  "Most that start in a period. Absent: no limit.",
+	"Limits.queue_limit":           "Most that wait; more are refused with 429. Absent: no limit.",
+	"Rule.version":                 "Grows with every change of limits or disabled.",
+	"RuleBook.version":             "Grows with every change that can matter to an invocation.",
 
 	"Service.deployment_id":           "Deployment that serves new invocations.",
 	"Service.journal_retention":       "Absent if journals are not kept.",

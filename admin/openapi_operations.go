@@ -12,6 +12,7 @@ func tags() []object {
 		{"name": "service", "description": "Services, as of their latest revision"},
 		{"name": "service_handler", "description": "Handlers of services"},
 		{"name": "invocation", "description": "Invocations, and what an operator can do with them"},
+		{"name": "rule", "description": "Rules of flow control"},
 		{"name": "cluster_health", "description": "The cluster"},
 		{"name": "health", "description": "Whether this server answers"},
 		{"name": "version", "description": "What this server is"},
@@ -33,7 +34,7 @@ var refusalMeanings = map[int]string{
 }
 
 // operations describe the routes, by method and path.
-var operations = merge(deploymentOperations, serviceOperations, invocationOperations, stateOperations, serverOperations)
+var operations = merge(deploymentOperations, serviceOperations, invocationOperations, stateOperations, ruleOperations, serverOperations)
 
 func merge(tables ...map[string]operation) map[string]operation {
 	all := map[string]operation{}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/flowcontrol"
 	"platform/internal/ids"
 	"platform/invoker/discovery"
 	"platform/metadata"
@@ -32,6 +33,11 @@ type Registry interface {
 	PlanUpdate(metadata.Update) (*metadata.Deployment, error)
 	DeleteDeployment(context.Context, ids.Deployment) error
 	ModifyService(ctx context.Context, name string, options metadata.Options) (*metadata.Service, error)
+
+	// Rules is the rule book, and a channel that is closed when there is another.
+	Rules() (*flowcontrol.Book, <-chan struct{})
+	PutRules(context.Context, []flowcontrol.Change) ([]flowcontrol.Rule, error)
+	DeleteRules(context.Context, []flowcontrol.Removal) ([]flowcontrol.Pattern, error)
 }
 
 // Discoverer asks endpoints what they offer; *discovery.Discoverer does.
@@ -71,6 +77,9 @@ type Config struct {
 	// Defaults are the server's values for what services did not announce; they are
 	// asked for with every request and may change. metadata.StandardDefaults.
 	Defaults func() *metadata.Defaults
+	// AwaitRules returns when the partitions led by this node have the rule book of that
+	// version or a newer one, or when ctx ends; nothing is waited for.
+	AwaitRules func(ctx context.Context, version uint32)
 	// Metrics answers /metrics; the route does not exist.
 	Metrics http.Handler
 	// DiscoveryTimeout bounds how long an endpoint may take to be discovered; 30 s.

@@ -1,0 +1,178 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/flowcontrol"
+)
+
+// awaitRules bounds how long the answer to a change of rules waits for partitions. A
+// partition without a leader gets the rules with its next one, so waiting longer would
+// help nobody.
+const awaitRules = time.Second
+
+// putRules adds or replaces the rules of an array, all or none.
+func (s *Server) putRules(c echo.Context) error {
+	body, err := s.readBody(c)
+	if err != nil {
+		return err
+	}
+	changes, err := decodeEach(body, (*ruleChange).change)
+	if err != nil {
+		return err
+	}
+	rules, err := s.changeRules(c.Request().Context(), changes)
+	if err != nil {
+		return err
+	}
+	list := make([]ruleView, len(rules))
+	for i := range rules {
+		list[i] = viewRule(&rules[i])
+	}
+	return answer(c, http.StatusOK, list)
+}
+
+// putRule adds or replaces the rule of the path.
+func (s *Server) putRule(c echo.Context) error {
+	pattern, err := patternOf(c)
+	if err != nil {
+		return err
+	}
+	body, err := s.readBody(c)
+	if err != nil {
+		return err
+	}
+	rule := ruleChange{Pattern: pattern.String()}
+	if err := decodeStrict(body, &rule); err != nil {
+		return err
+	}
+	if rule.Pattern != pattern.String() {
+		return unprocessable("the field 'pattern' is '%s', but the path is that of '%s'; leave the field out", rule.Pattern, pattern)
+	}
+	change, err := rule.change()
+	if err != nil {
+		return err
+	}
+	rules, err := s.changeRules(c.Request().Context(), []flowcontrol.Change{change})
+	if err != nil {
+		return err
+	}
+	return answer(c, http.StatusOK, viewRule(&rules[0]))
+}
+
+// changeRules stores rules and waits for the partitions to have them.
+func (s *Server) changeRules(ctx context.Context, changes []flowcontrol.Change) ([]flowcontrol.Rule, error) {
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	rules, err := s.registry.PutRules(ctx, changes)
+	if err != nil {
+		return nil, err
+	}
+	s.rulesChanged(ctx)
+	return rules, nil
+}
+
+// deleteRules removes the rules of an array, all or none.
+func (s *Server) deleteRules(c echo.Context) error {
+	body, err := s.readBody(c)
+	if err != nil {
+		return err
+	}
+	removals, err := decodeEach(body, (*ruleRemoval).removal)
+	if err != nil {
+		return err
+	}
+	removed := []flowcontrol.Pattern{}
+	if len(removals) > 0 {
+		if removed, err = s.registry.DeleteRules(c.Request().Context(), removals); err != nil {
+			return err
+		}
+		s.rulesChanged(c.Request().Context())
+	}
+	list := make([]string, len(removed))
+	for i, p := range removed {
+		list[i] = p.String()
+	}
+	return answer(c, http.StatusOK, list)
+}
+
+// deleteRule removes the rule of the path.
+func (s *Server) deleteRule(c echo.Context) error {
+	pattern, err := patternOf(c)
+	if err != nil {
+		return err
+	}
+	removal := flowcontrol.Removal{Pattern: pattern}
+	if values, given := c.QueryParams()["expected_version"]; given {
+		text := values[len(values)-1]
+		version, err := strconv.ParseUint(text, 10, 32)
+		if err != nil || version == 0 {
+			return badRequest("The query parameter 'expected_version' is invalid: %q is not the version of a rule, a number from 1", text)
+		}
+		removal.Precondition = flowcontrol.Precondition{Kind: flowcontrol.Matches, Version: uint32(version)}
+	}
+	removed, err := s.registry.DeleteRules(c.Request().Context(), []flowcontrol.Removal{removal})
+	if err != nil {
+		return err
+	}
+	if len(removed) == 0 {
+		return noSuchRule(pattern)
+	}
+	s.rulesChanged(c.Request().Context())
+	return done(c, http.StatusOK)
+}
+
+// rulesChanged waits, for a moment, until the partitions that are led here have the
+// newest rules: whoever changed a rule then sees it hold.
+func (s *Server) rulesChanged(ctx context.Context) {
+	book, _ := s.registry.Rules()
+	s.log.Info("rules of flow control changed", "rule_book_version", book.Version, "rules", len(book.Rules))
+	if s.cfg.AwaitRules == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, awaitRules)
+	defer cancel()
+	s.cfg.AwaitRules(ctx, book.Version)
+}
+
+// listRules shows the rule book, sorted by pattern.
+func (s *Server) listRules(c echo.Context) error {
+	book, _ := s.registry.Rules()
+	view := ruleBookView{Version: book.Version, Rules: make([]ruleView, len(book.Rules))}
+	for i := range book.Rules {
+		view.Rules[i] = viewRule(&book.Rules[i])
+	}
+	return answer(c, http.StatusOK, view)
+}
+
+func (s *Server) getRule(c echo.Context) error {
+	pattern, err := patternOf(c)
+	if err != nil {
+		return err
+	}
+	book, _ := s.registry.Rules()
+	rule := book.Find(pattern)
+	if rule == nil {
+		return noSuchRule(pattern)
+	}
+	return answer(c, http.StatusOK, viewRule(rule))
+}
+
+// patternOf is the pattern in the path, whose slashes are encoded as %2F.
+func patternOf(c echo.Context) (flowcontrol.Pattern, error) {
+	pattern, err := flowcontrol.ParsePattern(c.Param("pattern"))
+	if err != nil {
+		return pattern, invalidField("pattern", err)
+	}
+	return pattern, nil
+}
+
+func noSuchRule(p flowcontrol.Pattern) error {
+	return &failure{status: http.StatusNotFound, message: "The requested rule '" + p.String() + "' does not exist"}
+}

@@ -28,7 +28,7 @@ const (
 // leave, and changes the partition table in single steps. It returns when ctx ends.
 func (s *Store) RunController(ctx context.Context, obs Observer) error {
 	gate := s.replica.raftLog.gate
-	for {
+	for ctx.Err() == nil {
 		moved := gate.moved.next()
 		if tenure := gate.leading(); tenure != nil {
 			s.control(ctx, tenure, obs)
@@ -37,9 +37,9 @@ func (s *Store) RunController(ctx context.Context, obs Observer) error {
 		select {
 		case <-moved:
 		case <-ctx.Done():
-			return ctx.Err()
 		}
 	}
+	return ctx.Err()
 }
 
 // control decides until this leadership ends.

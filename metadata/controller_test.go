@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -152,4 +153,21 @@ func TestALostVoterGivesItsVoteToASpareNode(t *testing.T) {
 			require.Equal(t, s.ID != lost.self.ServerID(), s.Suffrage == raft.Voter, "%v", s)
 		}
 	}, 20*time.Second, 5*time.Millisecond)
+}
+
+// A node leads the metadata until it closes them, which it does after the controller.
+func TestControllerEndsWhileItsNodeLeads(t *testing.T) {
+	c := newTestCluster(t)
+	n := c.startAll(1, 2)[0]
+	c.awaitTable(n, "the node leads and its controller is at work", everywhere(1))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- n.RunController(ctx, c) }()
+	select {
+	case err := <-ended:
+		require.ErrorIs(t, err, context.Canceled)
+	case <-time.After(10 * time.Second):
+		t.Fatal("the controller goes on")
+	}
 }

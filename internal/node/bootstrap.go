@@ -41,15 +41,20 @@ func (n *Node) bootstrap(ctx context.Context) (found bool, err error) {
 		if done || isRefused(err) {
 			return found, err
 		}
+		reason := n.waitingFor(plan, err)
+		n.waiting.Store(&reason)
 		if now := time.Now(); now.After(report) {
 			report = now.Add(bootstrapReport)
-			n.reportWaiting(plan, err)
+			n.log.Info("not part of a cluster yet", "reason", reason)
 		}
 		select {
 		case <-changes:
 		case <-tick.C:
 		case <-ctx.Done():
-			return false, fmt.Errorf("no cluster after initialization-timeout (%s); %s", n.cfg.InitializationTimeout, n.waitingFor(plan, err))
+			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return false, ctx.Err()
+			}
+			return false, fmt.Errorf("no cluster after initialization-timeout (%s); %s", n.cfg.InitializationTimeout, reason)
 		}
 	}
 }
@@ -59,7 +64,7 @@ func (n *Node) bootstrapOnce(ctx context.Context, plan membership.Plan) (done, f
 	switch plan.Step {
 	case membership.Provision, membership.Collect:
 		if !n.mayProvision.Load() {
-			return false, false, errors.New("the cluster is not provisioned; run `platform cluster provision`, or start with auto-provision")
+			return false, false, errors.New("the cluster is not provisioned; run `platform cluster provision`, or set auto-provision")
 		}
 		if plan.Step == membership.Collect {
 			if err := n.collect(ctx, plan); err != nil {
@@ -96,8 +101,12 @@ func (n *Node) waitingFor(plan membership.Plan, err error) string {
 	return fmt.Sprintf("waiting for %d nodes (bootstrap-expect), seen %v", n.cfg.BootstrapExpect, names)
 }
 
-func (n *Node) reportWaiting(plan membership.Plan, err error) {
-	n.log.Info("not part of a cluster yet", "reason", n.waitingFor(plan, err))
+// waitsFor is what the node waited for last.
+func (n *Node) waitsFor() string {
+	if reason := n.waiting.Load(); reason != nil {
+		return *reason
+	}
+	return "waiting for the metadata of the cluster"
 }
 
 // collect asks fresh nodes for their votes. Unless there are enough of them, those

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/raft"
@@ -50,9 +51,11 @@ type Node struct {
 	invoker  *invoker.Invoker
 	router   *router
 
-	mayProvision atomic.Bool // the cluster, if there is none
-	draining     atomic.Bool // the node is about to stop
-	failed       chan error  // a part that cannot go on says so here
+	provisioning sync.Mutex             // held while mayProvision is set
+	mayProvision atomic.Bool            // the cluster, if there is none
+	waiting      atomic.Pointer[string] // what a node waits for that is part of no cluster
+	draining     atomic.Bool            // the node is about to stop
+	failed       chan error             // a part that cannot go on says so here
 }
 
 // Run starts a server, serves until ctx ends, and takes it down in order: first
@@ -67,7 +70,13 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) 
 	if err := n.openFiles(ctx); err != nil {
 		return err
 	}
-	if err := n.openMetadata(ctx); err != nil {
+	ready := n.whileStarting()
+	err = n.openMetadata(ctx)
+	ready()
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil // stopped while it waited for others
+	}
+	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.metadata.Close()) }()

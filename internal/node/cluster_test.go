@@ -1,0 +1,220 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	restate "github.com/restatedev/sdk-go"
+	"github.com/restatedev/sdk-go/server"
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/config"
+)
+
+// trio is a cluster of nodes in this process, on ports of the loopback interface.
+type trio struct {
+	t     *testing.T
+	nodes []*member
+}
+
+// member is one node, which can be stopped and started again.
+type member struct {
+	cfg    *config.Config
+	cancel context.CancelFunc
+	done   chan error
+}
+
+// newTrio starts fresh nodes that expect each other.
+func newTrio(t *testing.T, count int, flags ...string) *trio {
+	t.Helper()
+	c := &trio{t: t}
+	ports := freePorts(t, 3*count)
+	var seeds []string
+	for i := range count {
+		seeds = append(seeds, fmt.Sprintf("127.0.0.1:%d", ports[3*i]))
+	}
+	dir := t.TempDir()
+	for i := range count {
+		args := append([]string{
+			fmt.Sprintf("--node-name=n%d", i+1), "--bind-ip=127.0.0.1", fmt.Sprintf("--bind-port=%d", ports[3*i]),
+			"--base-dir=" + dir, "--default-num-partitions=4", fmt.Sprintf("--bootstrap-expect=%d", count), "--shutdown-timeout=20s",
+		}, flags...)
+		loaded, err := config.Load(args, []string{
+			fmt.Sprintf("PLATFORM_INGRESS__BIND_PORT=%d", ports[3*i+1]), fmt.Sprintf("PLATFORM_ADMIN__BIND_PORT=%d", ports[3*i+2]),
+			`PLATFORM_METADATA_CLIENT__ADDRESSES=["` + strings.Join(seeds, `","`) + `"]`,
+		})
+		require.NoError(t, err)
+		c.nodes = append(c.nodes, &member{cfg: loaded.Config})
+	}
+	t.Cleanup(func() {
+		for i := range c.nodes {
+			c.stop(i)
+		}
+	})
+	for i := range count {
+		c.start(i)
+	}
+	return c
+}
+
+func freePorts(t *testing.T, count int) (ports []int) {
+	for range count {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports
+}
+
+func (c *trio) start(i int) {
+	m := c.nodes[i]
+	ctx, cancel := context.WithCancel(context.Background())
+	m.cancel, m.done = cancel, make(chan error, 1)
+	log := slog.New(slog.NewTextHandler(c.t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})).With("node", m.cfg.NodeName)
+	go func() { m.done <- Run(ctx, m.cfg, log) }()
+}
+
+// stop takes a node down in order.
+func (c *trio) stop(i int) {
+	m := c.nodes[i]
+	if m.cancel == nil {
+		return
+	}
+	m.cancel()
+	m.cancel = nil
+	select {
+	case err := <-m.done:
+		require.NoError(c.t, err)
+	case <-time.After(30 * time.Second):
+		require.FailNow(c.t, "node does not stop", "n%d", i+1)
+	}
+}
+
+func (c *trio) do(i int, admin bool, method, path, body string) (int, string) {
+	port := c.nodes[i].cfg.Ingress.BindPort
+	if admin {
+		port = c.nodes[i].cfg.Admin.BindPort
+	}
+	ctx, cancel := context.WithTimeout(c.t.Context(), 20*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, fmt.Sprintf("http://127.0.0.1:%d%s", port, path), strings.NewReader(body))
+	require.NoError(c.t, err)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	require.NoError(c.t, err)
+	return resp.StatusCode, string(answer)
+}
+
+// healthy waits until each of the given nodes says that it is part of a cluster of
+// that many.
+func (c *trio) healthy(members int, nodes ...int) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool {
+		for _, i := range nodes {
+			var health struct {
+				Metadata struct{ Members []int } `json:"metadata_cluster_health"`
+			}
+			code, body := c.do(i, true, "GET", "/cluster-health", "")
+			if code != http.StatusOK || json.Unmarshal([]byte(body), &health) != nil || len(health.Metadata.Members) != members {
+				return false
+			}
+		}
+		return true
+	}, 30*time.Second, 20*time.Millisecond, "the nodes are no cluster")
+}
+
+// counter serves an object, registered through node i.
+func (c *trio) counter(i int) {
+	object := restate.NewObject("Counter").Handler("add", restate.NewObjectHandler(
+		func(ctx restate.ObjectContext, n int) (int, error) {
+			sum, err := restate.Get[int](ctx, "sum")
+			if err != nil {
+				return 0, err
+			}
+			restate.Set(ctx, "sum", sum+n)
+			return sum + n, nil
+		}))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(c.t, err)
+	handler, err := server.NewRestate().Bind(object).Handler()
+	require.NoError(c.t, err)
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	srv := &http.Server{Handler: handler, Protocols: &protocols}
+	go func() { _ = srv.Serve(l) }()
+	c.t.Cleanup(func() { _ = srv.Close() })
+	code, body := c.do(i, true, "POST", "/deployments", fmt.Sprintf(`{"uri":"http://%s"}`, l.Addr()))
+	require.Equal(c.t, http.StatusCreated, code, body)
+}
+
+func TestThreeNodesMakeOneCluster(t *testing.T) {
+	c := newTrio(t, 3)
+	c.healthy(3, 0, 1, 2)
+	c.counter(0)
+	for round := range 3 {
+		for key := range 8 {
+			for i := range c.nodes {
+				code, body := c.do(i, false, "POST", fmt.Sprintf("/platform/call/Counter/k%d/add", key), "1")
+				require.Equal(t, http.StatusOK, code, body)
+				require.Equal(t, fmt.Sprint(3*round+i+1), body)
+			}
+		}
+	}
+}
+
+func TestCallsGoOnWhileNodesRestart(t *testing.T) {
+	c := newTrio(t, 3)
+	c.healthy(3, 0, 1, 2)
+	c.counter(0)
+	replicated(c)
+	sum := 0
+	for down := range c.nodes {
+		c.stop(down)
+		for i := range c.nodes {
+			if i == down {
+				continue
+			}
+			for key := range 4 {
+				code, body := c.do(i, false, "POST", fmt.Sprintf("/platform/call/Counter/k%d/add", key), "1")
+				require.Equal(t, http.StatusOK, code, body)
+			}
+			sum++
+		}
+		c.start(down)
+		c.healthy(3, down)
+	}
+	for key := range 4 {
+		code, body := c.do(0, false, "POST", fmt.Sprintf("/platform/call/Counter/k%d/add", key), "0")
+		require.Equal(t, http.StatusOK, code, body)
+		require.Equal(t, fmt.Sprint(sum), body)
+	}
+}
+
+// replicated waits until each node has all partitions, which lets any one go.
+func replicated(c *trio) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool {
+		for i := range c.nodes {
+			_, body := c.do(i, true, "GET", "/metrics", "")
+			if !strings.Contains(body, "platform_num_partitions 4\n") {
+				return false
+			}
+		}
+		return true
+	}, 60*time.Second, 50*time.Millisecond, "the partitions are not everywhere")
+}

@@ -225,3 +225,22 @@ func TestRefusedUpdatesOfState(t *testing.T) {
 	w.change = StateChange{ID: someID, Status: ChangeApplied}
 	require.Equal(t, 202, w.ask(t, "POST", "/services/Nobody/state", `{"object_key":"k","new_state":{}}`).StatusCode)
 }
+
+func TestScopedObjectsNeedFlowControl(t *testing.T) {
+	const path = "/services/Counter/state?object_key=k&scope="
+	off := seeded(t, nil)
+	answer := off.ask(t, "GET", path+"s", "")
+	require.Equal(t, http.StatusBadRequest, answer.StatusCode)
+	requireError(t, answer, text(t, answer), "", "scopes need flow control, which is off")
+
+	on := seeded(t, func(c *Config) { c.FlowControl = true })
+	require.Equal(t, http.StatusOK, on.ask(t, "GET", path+"s", "").StatusCode)
+	on.change = StateChange{ID: someID, Status: ChangeApplied}
+	require.Equal(t, http.StatusAccepted, on.ask(t, "POST", "/services/Counter/state", `{"object_key":"k","new_state":{},"scope":"tenant-1"}`).StatusCode)
+	require.Equal(t, Object{Service: "Counter", Key: "k", Scope: "tenant-1"}, on.update.Object)
+	for _, body := range []string{`{"object_key":"k","new_state":{"a":"b"},"scope":"a b"}`, `{"object_key":"k","new_state":{},"scope":"*"}`} {
+		answer := on.ask(t, "POST", "/services/Counter/state", body)
+		require.Equal(t, http.StatusBadRequest, answer.StatusCode, body)
+		requireError(t, answer, text(t, answer), "", "The request field 'scope' is invalid. Reason: bad scope")
+	}
+}

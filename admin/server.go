@@ -77,6 +77,8 @@ type Config struct {
 	// Defaults are the server's values for what services did not announce; they are
 	// asked for with every request and may change. metadata.StandardDefaults.
 	Defaults func() *metadata.Defaults
+	// FlowControl lets objects have a scope.
+	FlowControl bool
 	// AwaitRules returns when the partitions led by this node have the rule book of that
 	// version or a newer one, or when ctx ends; nothing is waited for.
 	AwaitRules func(ctx context.Context, version uint32)

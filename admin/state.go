@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/flowcontrol"
 	"platform/internal/ids"
 	"platform/metadata"
 )
@@ -139,6 +140,9 @@ func answerChange(c echo.Context, change StateChange) error {
 // services that are gone.
 func (s *Server) object(service, key, scope string, removing bool) (Object, error) {
 	o := Object{Service: service, Key: key, Scope: scope}
+	if err := s.checkScope(scope); err != nil {
+		return o, err
+	}
 	known := s.registry.Schemas().Services[service]
 	switch {
 	case known == nil && removing:
@@ -147,11 +151,23 @@ func (s *Server) object(service, key, scope string, removing bool) (Object, erro
 		return o, &metadata.NotFoundError{Service: service}
 	case known.Type == metadata.PlainService:
 		return o, badRequest("Cannot modify state for service type Service: '%s' has no state", service)
-	case scope != "":
-		return o, badRequest("the field 'scope' is invalid: scopes need flow control, which is off")
 	}
 	o.Workflow = known.Type == metadata.Workflow
 	return o, nil
+}
+
+// checkScope says what is wrong with the scope of an object, empty for none.
+func (s *Server) checkScope(scope string) error {
+	if scope == "" {
+		return nil
+	}
+	if !s.cfg.FlowControl {
+		return badRequest("the field 'scope' is invalid: scopes need flow control, which is off (experimental-enable-vqueues and experimental-enable-protocol-v7, on a fresh cluster)")
+	}
+	if err := flowcontrol.CheckScope(scope); err != nil {
+		return invalidField("scope", err)
+	}
+	return nil
 }
 
 type stateBody struct {

@@ -16,28 +16,35 @@ import (
 	"platform/partition/machine"
 )
 
-func (s *Server) platformCall(c echo.Context) error { return s.route(c, false, false) }
+// request is what the route of a call or send says about it.
+type request struct {
+	path    string // {service}[/{key}]/{handler}, without the leading slash
+	scope   string // empty: none
+	classic bool   // the path may end in /send
+	oneWay  bool
+}
 
-func (s *Server) platformSend(c echo.Context) error { return s.route(c, false, true) }
+func (s *Server) platformCall(c echo.Context) error {
+	return s.route(c, request{path: c.ParamValues()[0]})
+}
 
-func (s *Server) classic(c echo.Context) error { return s.route(c, true, false) }
+func (s *Server) platformSend(c echo.Context) error {
+	return s.route(c, request{path: c.ParamValues()[0], oneWay: true})
+}
 
-// scoped refuses scopes: limits exist only with flow control.
-func (s *Server) scoped(echo.Context) error { return errScope }
-
-var errScope = &problem{status: http.StatusBadRequest, message: "[RT0024] scoped invocations require vqueues to be enabled: flow control is off on this cluster. " +
-	"On a fresh cluster, set experimental-enable-vqueues = true and experimental-enable-protocol-v7 = true in the configuration, or " +
-	"PLATFORM_EXPERIMENTAL_ENABLE_VQUEUES=true and PLATFORM_EXPERIMENTAL_ENABLE_PROTOCOL_V7=true in the environment"}
+func (s *Server) classic(c echo.Context) error {
+	return s.route(c, request{path: c.ParamValues()[0], classic: true})
+}
 
 // route finds the handler that a path names and calls it.
-func (s *Server) route(c echo.Context, classic, oneWay bool) error {
+func (s *Server) route(c echo.Context, to request) error {
 	r := c.Request()
 	schemas := s.registry.Schemas()
-	t, err := parseTarget(schemas, c.ParamValues()[0], r.URL, classic)
+	t, err := parseTarget(schemas, to.path, r.URL, to.classic)
 	if err != nil {
 		return err
 	}
-	t.oneWay = t.oneWay || oneWay
+	t.scope, t.oneWay = to.scope, t.oneWay || to.oneWay
 	options := metadata.Effective(t.handler, t.service, s.cfg.Defaults())
 	if err := checkCallable(schemas, &t, options.Public); err != nil {
 		return err
@@ -91,8 +98,8 @@ func readQuery(r *http.Request, t *target, inv *machine.Invoke, now time.Time) e
 			}
 		}
 	}
-	if query.Has("limit-key") || r.Header["X-Platform-Limit-Key"] != nil || r.Header["X-Restate-Limit-Key"] != nil {
-		return badRequest("[RT0024] limit-key requires a scope to be set: use /platform/scope/{scope}/call/… or /platform/scope/{scope}/send/…")
+	if err := readLimitKey(r.Header, query, inv); err != nil {
+		return err
 	}
 	if !query.Has("delay") {
 		return nil

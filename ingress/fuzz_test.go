@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"platform/flowcontrol"
 	"platform/partition/machine"
 )
 
@@ -16,7 +17,7 @@ import (
 func FuzzPath(f *testing.F) {
 	for _, path := range []string{
 		"/Greeter/greet", "/Counter/k/add/send", "/platform/call/Order/%2F/run/", "/platform/attach/inv_1", "/restate/invocation/a/b/c/d/output",
-		"/", "//", "///", "/platform/scope/s/call/a/b", "/Counter//add", "/%2e%2e/x", "/openapi/x", "/Counter/%ff/add", "/*/:id", "/platform/workflow/%41/*/attach",
+		"/", "//", "///", "/platform/scope/s/call/a/b", "/platform/scope/%73/call/Greeter/greet", "/restate/scope/s/send/Counter/k/add", "/Counter//add", "/%2e%2e/x", "/openapi/x", "/Counter/%ff/add", "/*/:id", "/platform/workflow/%41/*/attach",
 	} {
 		f.Add(path)
 	}
@@ -31,7 +32,7 @@ func FuzzPath(f *testing.F) {
 		fake := &fakeInvocations{}
 		w := httptest.NewRecorder()
 		r := &http.Request{Method: http.MethodPost, URL: u, RequestURI: path, Header: http.Header{}, Body: http.NoBody, ProtoMajor: 1, ProtoMinor: 1}
-		testServer(t, Config{}, fake).Handler().ServeHTTP(w, r)
+		testServer(t, Config{FlowControl: len(path)%2 == 0}, fake).Handler().ServeHTTP(w, r)
 		if w.Code < 200 || w.Code >= 500 {
 			t.Fatalf("%q: status %d: %s", path, w.Code, w.Body)
 		}
@@ -40,6 +41,9 @@ func FuzzPath(f *testing.F) {
 			keyed := target.Type != machine.Service
 			if keyed != (target.Key != "") || !utf8.ValidString(target.Key) || inv.ID.IsZero() {
 				t.Fatalf("%q: target %+v", path, target)
+			}
+			if target.Scope != "" && flowcontrol.CheckScope(target.Scope) != nil {
+				t.Fatalf("%q: scope %q", path, target.Scope)
 			}
 			decodeInput(inv)
 		}
@@ -52,7 +56,8 @@ func FuzzTargetBody(f *testing.F) {
 		f.Add(body)
 	}
 	f.Add(`{"target":{}}`)
-	s := testServer(f, Config{}, &fakeInvocations{})
+	f.Add(`{"target":"workflow","workflowName":"Order","workflowKey":"o","scope":"s"}`)
+	s := testServer(f, Config{FlowControl: true}, &fakeInvocations{})
 	f.Fuzz(func(t *testing.T, body string) {
 		if w := do(s, http.MethodPost, "/platform/lookup", body); w.Code != 200 && w.Code != 400 {
 			t.Fatalf("%q: status %d: %s", body, w.Code, w.Body)

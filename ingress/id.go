@@ -14,22 +14,15 @@ import (
 // the result. It is given here, before the first try, so that tries can be repeated
 // on the way to the partition.
 func newID(t machine.Target, idempotencyKey *string, now time.Time) ids.Invocation {
-	var partitionKey uint64
-	switch {
-	case t.Type.Keyed():
-		partitionKey = ids.HashKey(t.Key)
-	case idempotencyKey != nil:
-		partitionKey = ids.HashKey(*idempotencyKey)
-	default:
-		partitionKey = rand.Uint64()
-	}
 	switch {
 	case t.Type == machine.WorkflowRun:
-		return ids.NewInvocation(partitionKey, ids.WorkflowUnique(t.Scope, t.Service, t.Key))
+		return ids.OfWorkflow(t.Scope, t.Service, t.Key)
 	case idempotencyKey != nil:
-		return ids.NewInvocation(partitionKey, ids.IdempotentUnique(t.Scope, t.Service, t.Key, t.Handler, *idempotencyKey))
+		return ids.OfIdempotent(t.Scope, t.Service, t.Key, t.Handler, *idempotencyKey)
+	case t.Scope != "" || t.Type.Keyed():
+		return ids.NewInvocation(ids.Route(t.Scope, t.Key), newULID(now))
 	}
-	return ids.NewInvocation(partitionKey, newULID(now))
+	return ids.NewInvocation(rand.Uint64(), newULID(now))
 }
 
 // newULID takes its chance from the runtime's generator: ChaCha8, seeded by the

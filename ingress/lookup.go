@@ -62,7 +62,7 @@ func byIdempotencyKey(answer answerer) echo.HandlerFunc {
 			key = &segments[1]
 		}
 		last := len(segments) - 1
-		return answer(c, idempotentID(segments[0], key, segments[last-1], segments[last]))
+		return answer(c, idempotentID("", segments[0], key, segments[last-1], segments[last]))
 	}
 }
 
@@ -73,7 +73,7 @@ func byWorkflow(answer answerer) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		return answer(c, workflowID(segments[0], segments[1]))
+		return answer(c, workflowID("", segments[0], segments[1]))
 	}
 }
 

@@ -18,12 +18,13 @@ const oldestProtocol = 5
 type target struct {
 	service *metadata.Service
 	handler *metadata.Handler
+	scope   string // empty: none
 	key     string
 	oneWay  bool
 }
 
 func (t *target) machine() machine.Target {
-	return machine.Target{Service: t.service.Name, Key: t.key, Handler: t.handler.Name, Type: t.handler.Type}
+	return machine.Target{Scope: t.scope, Service: t.service.Name, Key: t.key, Handler: t.handler.Name, Type: t.handler.Type}
 }
 
 // parseTarget reads {service}[/{key}]/{handler}[/send] without the leading slash.

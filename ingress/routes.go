@@ -36,8 +36,8 @@ func (s *Server) routes() *echo.Echo {
 		// Calls check the method themselves: an unknown service comes first.
 		s.add(e, nil, prefix+"/call/*", s.platformCall)
 		s.add(e, nil, prefix+"/send/*", s.platformSend)
-		s.add(e, nil, prefix+"/scope/:scope/call/*", s.scoped)
-		s.add(e, nil, prefix+"/scope/:scope/send/*", s.scoped)
+		s.add(e, nil, prefix+"/scope/:scope/call/*", s.scoped(false))
+		s.add(e, nil, prefix+"/scope/:scope/send/*", s.scoped(true))
 
 		s.add(e, get, prefix+healthPath, s.health)
 		s.add(e, post, prefix+"/lookup", s.lookup)

@@ -34,6 +34,8 @@ type Config struct {
 	DrainTimeout time.Duration
 	// BodyTimeout is how long a client may pause while it sends a body; 30 s.
 	BodyTimeout time.Duration
+	// FlowControl lets requests have a scope; without it they are refused.
+	FlowControl bool
 	// Version is the server's version, recorded with every invocation; empty.
 	Version string
 	// Defaults are the server's values for what handlers did not announce; they are

@@ -64,7 +64,7 @@ func (s *Server) readTarget(c echo.Context) (ids.Invocation, error) {
 	if err := decodeJSON(buf.Bytes(), &body); err != nil {
 		return ids.Invocation{}, err
 	}
-	return body.id()
+	return s.targetID(&body)
 }
 
 // decodeJSON reads exactly one JSON value, and blames the field that is wrong.
@@ -89,22 +89,23 @@ func decodeJSON(data []byte, into any) error {
 	return badRequest("bad request body: expected a JSON object: %v", err)
 }
 
-// id is the id of the described invocation.
-func (b *targetBody) id() (id ids.Invocation, err error) {
-	if b.Scope != nil && *b.Scope != "" {
-		return id, errScope
+// targetID is the id of the described invocation.
+func (s *Server) targetID(b *targetBody) (id ids.Invocation, err error) {
+	scope, err := s.bodyScope(b.Scope)
+	if err != nil {
+		return id, err
 	}
 	switch b.Target {
 	case "workflow":
 		if err := needed(b.Target, field{"workflowName", b.WorkflowName}, field{"workflowKey", b.WorkflowKey}); err != nil {
 			return id, err
 		}
-		return workflowID(*b.WorkflowName, *b.WorkflowKey), nil
+		return workflowID(scope, *b.WorkflowName, *b.WorkflowKey), nil
 	case "idempotentInvocation":
 		if err := needed(b.Target, field{"service", b.Service}, field{"handler", b.Handler}, field{"idempotencyKey", b.IdempotencyKey}); err != nil {
 			return id, err
 		}
-		return idempotentID(*b.Service, b.Key, *b.Handler, *b.IdempotencyKey), nil
+		return idempotentID(scope, *b.Service, b.Key, *b.Handler, *b.IdempotencyKey), nil
 	case "invocation":
 		if err := needed(b.Target, field{"invocationId", b.InvocationID}); err != nil {
 			return id, err
@@ -139,9 +140,9 @@ func parseID(text string) (ids.Invocation, error) {
 }
 
 // idempotentID is the id of the request with an idempotency key; key is nil for
-// services without keys.
-func idempotentID(service string, key *string, handler, idempotencyKey string) ids.Invocation {
-	t := machine.Target{Service: service, Handler: handler}
+// services without keys, scope empty for none.
+func idempotentID(scope, service string, key *string, handler, idempotencyKey string) ids.Invocation {
+	t := machine.Target{Scope: scope, Service: service, Handler: handler}
 	if key != nil {
 		t.Key, t.Type = *key, machine.ObjectShared // handlers with a key share how their ids are made
 	}
@@ -149,6 +150,6 @@ func idempotentID(service string, key *string, handler, idempotencyKey string) i
 }
 
 // workflowID is the id of the run of a workflow.
-func workflowID(workflow, key string) ids.Invocation {
-	return newID(machine.Target{Service: workflow, Key: key, Type: machine.WorkflowRun}, nil, time.Time{})
+func workflowID(scope, workflow, key string) ids.Invocation {
+	return newID(machine.Target{Scope: scope, Service: workflow, Key: key, Type: machine.WorkflowRun}, nil, time.Time{})
 }

@@ -1,0 +1,80 @@
+package ingress
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/flowcontrol"
+	"platform/partition/machine"
+)
+
+// errScope refuses scopes: limits exist only with flow control.
+var errScope = &problem{status: http.StatusBadRequest, message: "[RT0024] scoped invocations require vqueues to be enabled: flow control is off on this cluster. " +
+	"On a fresh cluster, set experimental-enable-vqueues = true and experimental-enable-protocol-v7 = true in the configuration, or " +
+	"PLATFORM_EXPERIMENTAL_ENABLE_VQUEUES=true and PLATFORM_EXPERIMENTAL_ENABLE_PROTOCOL_V7=true in the environment"}
+
+// scoped is a call or send in the scope that the path names.
+func (s *Server) scoped(oneWay bool) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if !s.cfg.FlowControl {
+			return errScope
+		}
+		segments := c.ParamValues()
+		scope, err := unescape(segments[0], c.Request().URL)
+		if err != nil {
+			return err
+		}
+		if err := checkScope(scope); err != nil {
+			return err
+		}
+		return s.route(c, request{path: segments[1], scope: scope, oneWay: oneWay})
+	}
+}
+
+func checkScope(scope string) error {
+	if err := flowcontrol.CheckScope(scope); err != nil {
+		return badRequest("[RT0024] %v", err)
+	}
+	return nil
+}
+
+// bodyScope is the scope of a target body, empty for none.
+func (s *Server) bodyScope(given *string) (string, error) {
+	if given == nil || *given == "" {
+		return "", nil
+	}
+	if !s.cfg.FlowControl {
+		return "", errScope
+	}
+	return *given, checkScope(*given)
+}
+
+// limitKeyHeaders come before the query.
+var limitKeyHeaders = [...]string{"X-Platform-Limit-Key", "X-Restate-Limit-Key"}
+
+// readLimitKey takes the limit key from header or query.
+func readLimitKey(h http.Header, query url.Values, inv *machine.Invoke) error {
+	text, given := "", query.Has("limit-key")
+	if given {
+		text = query.Get("limit-key")
+	}
+	for _, name := range limitKeyHeaders {
+		if values := h[name]; len(values) > 0 {
+			text, given = values[0], true
+			break
+		}
+	}
+	if !given {
+		return nil
+	}
+	if inv.Target.Scope == "" {
+		return badRequest("[RT0024] limit-key requires a scope to be set: use /platform/scope/{scope}/call/… or /platform/scope/{scope}/send/…")
+	}
+	if _, err := flowcontrol.ParseLimitKey(text); err != nil {
+		return badRequest("[RT0024] %v", err)
+	}
+	inv.LimitKey = text
+	return nil
+}

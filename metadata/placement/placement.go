@@ -63,7 +63,7 @@ const (
 	Assign  Reason = "assign a new partition"
 	Retry   Reason = "another node instead of one that is gone"
 	Replace Reason = "replace a replica"
-	Grow    Reason = "one more replica"
+	Grow    Reason = "more replicas"
 	Shrink  Reason = "one replica less"
 	Balance Reason = "spread replicas"
 	Lead    Reason = "spread leaders"
@@ -155,10 +155,11 @@ func (p *plan) move(q *part, replicas []uint32, reason Reason) bool {
 func (p *plan) full() bool { return p.limit > 0 && p.moving >= p.limit }
 
 // safe reports whether a change of the voters into replicas is one move that a
-// majority before and after can agree on.
+// majority before and after can agree on. Who votes alone can take in any number.
 func (p *plan) safe(q *part, replicas []uint32) bool {
+	in, out := len(without(replicas, q.Voters)), len(without(q.Voters, replicas))
 	return q.Leader != 0 && len(replicas) > 0 &&
-		len(without(replicas, q.Voters)) <= 1 && len(without(q.Voters, replicas)) <= 1 &&
+		(in <= 1 || len(q.Voters) == 1 && out == 0) && out <= 1 &&
 		p.majority(q.Voters) && p.majority(replicas)
 }
 

@@ -99,13 +99,31 @@ func (p *plan) resize() {
 		}
 		switch n := len(q.Replicas); {
 		case n < p.factor:
-			if id := p.candidate(q.Replicas); id != 0 {
-				p.move(q, append(slices.Clone(q.Replicas), id), Grow)
+			if replicas := p.grown(q.Replicas); len(replicas) > n {
+				p.move(q, replicas, Grow)
 			}
 		case n > p.factor:
 			p.move(q, replace(q.Replicas, p.surplus(q.Replicas), 0), Shrink)
 		}
 	}
+}
+
+// grown is replicas and one more, or, for the only one, as many as there should be: it
+// agrees with itself on everything, and a partition of two stands still when either
+// goes.
+func (p *plan) grown(replicas []uint32) []uint32 {
+	grown := slices.Clone(replicas)
+	for len(grown) < p.factor {
+		id := p.candidate(grown)
+		if id == 0 {
+			break
+		}
+		grown = append(grown, id)
+		if len(replicas) > 1 {
+			break
+		}
+	}
+	return grown
 }
 
 // surplus is the replica that is missed least: on a node that is not alive, or else on

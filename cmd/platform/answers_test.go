@@ -58,6 +58,13 @@ const (
 	{"index":5,"entry_type":"Command: Output","appended_at":"2026-11-20T18:13:51.548000000Z"}]`
 )
 
+const (
+	ruleAny = `{"pattern":"*","limits":{"concurrency":1},"disabled":true,"version":2,"last_modified_millis_since_epoch":1795198400000}`
+
+	ruleTenant = `{"pattern":"tenant","limits":{"concurrency":5,"rate":"100/s"},"description":"pays for more","disabled":false,"version":7,
+	"last_modified_millis_since_epoch":1795198430298}`
+)
+
 var adminAnswers = map[string]string{
 	"GET /health":                 ``,
 	"GET /version":                `{"version":"0.9.1","min_admin_api_version":2,"max_admin_api_version":4}`,
@@ -74,4 +81,13 @@ var adminAnswers = map[string]string{
 	"GET /invocations/inv_1done":  `{` + doneFields + `,"journal":` + journal + `}`,
 	"GET /invocations/inv_1retry": backingOff,
 	"GET /invocations/inv_1fail":  failed,
+
+	"GET /limits/rules":           `{"version":7,"rules":[` + ruleAny + `,` + ruleTenant + `]}`,
+	"GET /limits/rules/*":         ruleAny,
+	"GET /limits/rules/tenant":    ruleTenant,
+	"PUT /limits/rules/*":         ruleAny,
+	"PUT /limits/rules/tenant":    `{"pattern":"tenant","limits":{"concurrency":6},"disabled":false,"version":8,"last_modified_millis_since_epoch":1795198500000}`,
+	"PUT /limits/rules/new/a":     `{"pattern":"new/a","limits":{"concurrency":6},"disabled":false,"version":9,"last_modified_millis_since_epoch":1795198500000}`,
+	"PUT /limits/rules/parked":    `{"pattern":"parked","limits":{"concurrency":1},"disabled":true,"version":9,"last_modified_millis_since_epoch":1795198500000}`,
+	"DELETE /limits/rules/tenant": ``,
 }

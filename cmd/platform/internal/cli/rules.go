@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+const ruleHint = "`platform rules list` shows the rules there are."
+
+func (a *app) rules() *cobra.Command {
+	return group(&cobra.Command{
+		Use:     "rules",
+		Aliases: []string{"rule"},
+		Short:   "Limit how much runs at once in a scope",
+		Long: `Rules limit what runs at once in the scopes that callers name. A pattern is a scope,
+or scope/l1 or scope/l1/l2 for the parts of limit keys within it; * stands for any.
+Each scope and each limit key that matches has a budget of its own, and the most exact
+rule wins: a rule for tenant-1 holds there in place of one for *.`,
+	}, a.rulesSet(), a.rulesList(), a.rulesSwitch(true), a.rulesSwitch(false), a.rulesDelete())
+}
+
+func (a *app) rulesList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List rules",
+		Args:    cobra.NoArgs,
+		Example: "  platform rules list\n  platform rules list --extra",
+	}
+	asJSON := jsonFlag(cmd.Flags())
+	extra := cmd.Flags().BoolP("extra", "x", false, "also show descriptions, versions and when rules changed")
+	a.shows(cmd, func(ctx context.Context, _ []string) error {
+		rules, answer, err := a.client.Rules(ctx)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return a.printRaw(answer.Body)
+		}
+		if len(rules) == 0 {
+			a.say("No rules. Make one: platform rules set <pattern> --concurrency <n>")
+			return nil
+		}
+		a.ruleTable(a.print, rules, *extra)
+		return nil
+	})
+	return cmd
+}
+
+// ruleTable shows rules. Columns of limits that no rule has are left out.
+func (a *app) ruleTable(p *term.Printer, rules []client.Rule, extra bool) {
+	rated := slices.ContainsFunc(rules, func(r client.Rule) bool { return r.Limits.Rate != nil })
+	bounded := slices.ContainsFunc(rules, func(r client.Rule) bool { return r.Limits.QueueLimit != nil })
+	header := []string{"PATTERN", "CONCURRENCY"}
+	if rated {
+		header = append(header, "RATE")
+	}
+	if bounded {
+		header = append(header, "QUEUE-LIMIT")
+	}
+	header = append(header, "DISABLED")
+	if extra {
+		header = append(header, "DESCRIPTION", "VERSION", "LAST MODIFIED")
+	}
+	rows := make([][]string, len(rules))
+	for i, r := range rules {
+		row := []string{term.Clean(r.Pattern), limitText(r.Limits.Concurrency)}
+		if rated {
+			row = append(row, rateText(r.Limits.Rate))
+		}
+		if bounded {
+			row = append(row, limitText(r.Limits.QueueLimit))
+		}
+		row = append(row, yesNo(r.Disabled))
+		if extra {
+			row = append(row, orDash(term.Clean(r.Description)), ruleVersion(r), p.Time(r.ModifiedAt()))
+		}
+		rows[i] = row
+	}
+	p.Table("", header, rows)
+}
+
+func limitText[N uint32 | uint64](limit *N) string {
+	if limit == nil {
+		return "unlimited"
+	}
+	return strconv.FormatUint(uint64(*limit), 10)
+}
+
+func rateText(rate *string) string {
+	if rate == nil {
+		return "unlimited"
+	}
+	return term.Clean(*rate)
+}
+
+func ruleVersion(r client.Rule) string { return "v" + strconv.FormatUint(uint64(r.Version), 10) }
+
+// rulesSwitch is enable or disable.
+func (a *app) rulesSwitch(on bool) *cobra.Command {
+	verb, done, short := "disable", "Disabled", "Park a rule: it stays, but limits nothing until it is enabled"
+	if on {
+		verb, done, short = "enable", "Enabled", "Let a disabled rule hold again"
+	}
+	cmd := &cobra.Command{
+		Use:     verb + " <pattern>",
+		Short:   short,
+		Args:    cobra.ExactArgs(1),
+		Example: "  platform rules " + verb + " tenant-1",
+	}
+	asJSON := jsonFlag(cmd.Flags())
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		change := func(r *client.Rule) error {
+			if r.Version == 0 {
+				return &hintedError{fmt.Errorf("there is no rule '%s'", term.Clean(args[0])), ruleHint}
+			}
+			r.Disabled = !on
+			return nil
+		}
+		before, after, answer, err := a.changeRule(ctx, args[0], change)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return a.printRaw(answer.Body)
+		}
+		if before.Version == after.Version {
+			a.print.Printf("%s Rule '%s' was %sd already (version %s)\n", a.print.Green("[OK]:"), after.Pattern, verb, ruleVersion(after))
+			return nil
+		}
+		a.print.Printf("%s %s rule '%s' (version %s)\n", a.print.Green("[OK]:"), done, after.Pattern, ruleVersion(after))
+		return nil
+	})
+	return cmd
+}
+
+func (a *app) rulesDelete() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "delete <pattern>",
+		Aliases: []string{"rm", "remove"},
+		Short:   "Delete a rule",
+		Args:    cobra.ExactArgs(1),
+		Example: "  platform rules delete tenant-1\n  platform rules delete 'tenant-1/*' --yes",
+	}
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		rule, _, err := a.client.Rule(ctx, args[0])
+		if err != nil {
+			return hintNotFound(err, ruleHint)
+		}
+		a.ruleTable(a.hint, []client.Rule{rule}, true)
+		if err := a.confirm(fmt.Sprintf("Delete rule '%s'?", rule.Pattern)); err != nil {
+			return err
+		}
+		// What was shown is what is deleted.
+		if err := a.client.DeleteRule(ctx, rule.Pattern, rule.Version); err != nil {
+			return err
+		}
+		a.print.Printf("%s Deleted rule '%s'\n", a.print.Green("[OK]:"), rule.Pattern)
+		return nil
+	})
+	return cmd
+}

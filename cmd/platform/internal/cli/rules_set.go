@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"platform/cmd/platform/internal/client"
+)
+
+// ruleFlags are what `rules set` takes.
+type ruleFlags struct {
+	concurrency  uint32
+	unlimited    bool
+	rate         string
+	noRate       bool
+	queueLimit   uint64
+	noQueueLimit bool
+	description  string
+	disabled     bool
+	asJSON       *bool
+}
+
+func (a *app) rulesSet() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "set <pattern>",
+		Short: "Make a rule, or change one",
+		Long: `Makes the rule if there is none with that pattern. Otherwise changes what is given and
+leaves the rest of it as it is. A change holds at once for what waits and for what
+comes; what runs is never stopped.`,
+		Args: cobra.ExactArgs(1),
+		Example: `  platform rules set '*' --concurrency 10
+  platform rules set tenant-1 --concurrency 50 --description "pays for more"
+  platform rules set 'tenant-1/*' --rate 100/s --queue-limit 1000
+  platform rules set internal --unlimited`,
+	}
+	var f ruleFlags
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.Uint32Var(&f.concurrency, "concurrency", 0, "most that run at once for each matching scope or limit key")
+	flags.BoolVar(&f.unlimited, "unlimited", false, "any number at once")
+	flags.StringVar(&f.rate, "rate", "", "most that start in a `period`, such as 100/s, 30/min or 5/10s")
+	flags.BoolVar(&f.noRate, "no-rate", false, "start as fast as it comes")
+	flags.Uint64Var(&f.queueLimit, "queue-limit", 0, "most that wait; more are refused with status 429")
+	flags.BoolVar(&f.noQueueLimit, "no-queue-limit", false, "let any number wait")
+	flags.StringVar(&f.description, "description", "", "what the rule is for")
+	flags.BoolVar(&f.disabled, "disabled", false, "make the rule, but park it (new rules only)")
+	f.asJSON = jsonFlag(flags)
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		if err := f.check(flags); err != nil {
+			return err
+		}
+		return a.setRule(ctx, args[0], &f, flags)
+	})
+	return cmd
+}
+
+// check refuses what makes no sense whatever the rule is.
+func (f *ruleFlags) check(flags *pflag.FlagSet) error {
+	given := 0
+	for _, name := range []string{"concurrency", "unlimited", "rate", "no-rate", "queue-limit", "no-queue-limit", "description", "disabled"} {
+		if flags.Changed(name) {
+			given++
+		}
+	}
+	for _, pair := range [][2]string{{"concurrency", "unlimited"}, {"rate", "no-rate"}, {"queue-limit", "no-queue-limit"}} {
+		if flags.Changed(pair[0]) && flags.Changed(pair[1]) {
+			return &usageError{"--" + pair[0] + " and --" + pair[1] + " exclude each other"}
+		}
+	}
+	switch {
+	case given == 0:
+		return &usageError{"nothing to set: give --concurrency <n> or another option"}
+	case flags.Changed("concurrency") && f.concurrency == 0:
+		return &usageError{"--concurrency must be at least 1; --unlimited takes the limit away"}
+	}
+	return nil
+}
+
+func (a *app) setRule(ctx context.Context, pattern string, f *ruleFlags, flags *pflag.FlagSet) error {
+	before, after, answer, err := a.changeRule(ctx, pattern, func(r *client.Rule) error {
+		if r.Version != 0 && flags.Changed("disabled") {
+			return &usageError{"--disabled is for new rules; use `platform rules disable` or `enable` for this one"}
+		}
+		f.merge(r, flags)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	a.warnFlowControl(ctx)
+	if *f.asJSON {
+		return a.printRaw(answer.Body)
+	}
+	verb := "Updated"
+	switch {
+	case before.Version == 0:
+		verb = "Created"
+	case before.LastModified == after.LastModified:
+		a.print.Printf("%s Rule '%s' was like that already (version %s)\n", a.print.Green("[OK]:"), after.Pattern, ruleVersion(after))
+		return nil
+	}
+	a.print.Printf("%s %s rule '%s' (version %s)\n", a.print.Green("[OK]:"), verb, after.Pattern, ruleVersion(after))
+	if after.Disabled {
+		a.say("The rule is disabled: `platform rules enable '%s'` lets it hold.", after.Pattern)
+	}
+	return nil
+}
+
+// merge puts what was given into a rule.
+func (f *ruleFlags) merge(r *client.Rule, flags *pflag.FlagSet) {
+	if flags.Changed("concurrency") {
+		r.Limits.Concurrency = &f.concurrency
+	}
+	if f.unlimited {
+		r.Limits.Concurrency = nil
+	}
+	if flags.Changed("rate") {
+		r.Limits.Rate = &f.rate
+	}
+	if f.noRate {
+		r.Limits.Rate = nil
+	}
+	if flags.Changed("queue-limit") {
+		r.Limits.QueueLimit = &f.queueLimit
+	}
+	if f.noQueueLimit {
+		r.Limits.QueueLimit = nil
+	}
+	if flags.Changed("description") {
+		r.Description = strings.TrimSpace(f.description)
+	}
+	if flags.Changed("disabled") {
+		r.Disabled = f.disabled
+	}
+}
+
+// changeTries is how often a change is made anew because somebody else was faster.
+const changeTries = 5
+
+// changeRule reads a rule, or begins one of version 0, and stores it as change makes
+// it, unless somebody else changed it meanwhile: then it starts over.
+func (a *app) changeRule(ctx context.Context, pattern string, change func(*client.Rule) error) (before, after client.Rule, answer *client.Response, err error) {
+	for range changeTries {
+		before, _, err = a.client.Rule(ctx, pattern)
+		if client.IsNotFound(err) {
+			before, err = client.Rule{Pattern: pattern}, nil
+		}
+		if err != nil {
+			return before, after, nil, err
+		}
+		wanted := before
+		if err = change(&wanted); err != nil {
+			return before, after, nil, err
+		}
+		after, answer, err = a.client.PutRule(ctx, wanted)
+		if !client.IsConflict(err) {
+			break
+		}
+	}
+	return before, after, answer, err
+}
+
+// warnFlowControl tells that rules have no effect while flow control is off.
+func (a *app) warnFlowControl(ctx context.Context) {
+	v, err := a.client.Version(ctx)
+	if on, known := v.Features["vqueues"]; err == nil && known && !on {
+		a.say("Flow control is off on this cluster, so rules limit nothing. It is enabled on a fresh cluster by\n" +
+			"experimental-enable-vqueues = true and experimental-enable-protocol-v7 = true in the server's configuration.")
+	}
+}

@@ -20,7 +20,7 @@ PROTOS    := proto/service proto/raftlog proto/node proto/metadata
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/platform-server and bin/platform, static
@@ -31,6 +31,12 @@ quickstart: build ## Start one node and a sample service, call it, keep both up 
 	@$(GO) build -o $(BIN)/quickstart ./deploy/quickstart
 	@$(GO) build -o $(BIN)/greeter ./deploy/quickstart/greeter
 	@exec $(BIN)/quickstart -server $(BIN)/platform-server -service $(BIN)/greeter $(if $(ONCE),-once) $(ARGS)
+
+.PHONY: cluster-local
+cluster-local: build ## Run three nodes on this machine without containers until Ctrl-C (ARGS='-nodes 5 -dir data')
+	@$(GO) build -o $(BIN)/cluster-local ./deploy/local
+	@$(GO) build -o $(BIN)/greeter ./deploy/quickstart/greeter
+	@exec $(BIN)/cluster-local -server $(BIN)/platform-server $(ARGS)
 
 .PHONY: test
 test: ## Run all tests, the longer ones in their short form

@@ -41,6 +41,7 @@ type world struct {
 	offers map[string]func() (*metadata.Deployment, error)
 	asked  []discovery.Request
 	fakeOperator
+	cluster *fakeCluster
 	// The rest is what Invocations answers.
 	page       Page
 	query      Query
@@ -61,7 +62,8 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 	if change != nil {
 		change(&cfg)
 	}
-	w.Server = New(cfg, w.store, w, w)
+	w.cluster = &fakeCluster{store: w.store}
+	w.Server = New(cfg, w.store, w, w, w.cluster)
 	return w
 }
 

@@ -67,6 +67,18 @@ func (p plans) DeleteRules(_ context.Context, removals []flowcontrol.Removal) ([
 	return removed, nil
 }
 
+func (p plans) SetReplication(context.Context, int) (metadata.Cluster, error) {
+	return metadata.Cluster{}, nil
+}
+
+func (p plans) DrainNode(_ context.Context, id uint32, _ bool) (metadata.Node, error) {
+	return metadata.Node{}, &metadata.NotFoundError{Node: id}
+}
+
+func (p plans) RemoveNode(_ context.Context, id uint32, _ bool) (metadata.Node, error) {
+	return metadata.Node{}, &metadata.NotFoundError{Node: id}
+}
+
 const fuzzDeployment = ids.Deployment("dp_10000000000000000000001")
 
 // newPlans has the services of large.
@@ -107,7 +119,7 @@ func FuzzBody(f *testing.F) {
 		}
 	}
 	w := &world{offers: map[string]func() (*metadata.Deployment, error){}}
-	w.Server = New(Config{Logger: slog.New(slog.DiscardHandler)}, newPlans(f), discoverAll{}, w)
+	w.Server = New(Config{Logger: slog.New(slog.DiscardHandler)}, newPlans(f), discoverAll{}, w, nil)
 	w.change.ID = someID
 	f.Fuzz(func(t *testing.T, which uint8, body string) {
 		to := requests[int(which)%len(requests)]
@@ -129,7 +141,7 @@ func FuzzChoice(f *testing.F) {
 		}
 	}
 	w := &world{}
-	w.Server = New(Config{Logger: slog.New(slog.DiscardHandler)}, newPlans(f), discoverAll{}, w)
+	w.Server = New(Config{Logger: slog.New(slog.DiscardHandler)}, newPlans(f), discoverAll{}, w, nil)
 	f.Fuzz(func(t *testing.T, which uint8, query string) {
 		path := "/invocations/" + someID.String() + []string{"/resume", "/restart-as-new", ""}[which%3]
 		method := http.MethodPatch

@@ -11,8 +11,13 @@ import (
 	"platform/internal/errcode"
 )
 
-// health says that requests are being answered.
-func (s *Server) health(c echo.Context) error { return c.NoContent(http.StatusOK) }
+// health says whether the node should get requests.
+func (s *Server) health(c echo.Context) error {
+	if err := s.cfg.Ready(); err != nil {
+		return &failure{status: http.StatusServiceUnavailable, message: err.Error()}
+	}
+	return c.NoContent(http.StatusOK)
+}
 
 func (s *Server) version(c echo.Context) error {
 	return answer(c, http.StatusOK, versionView{s.cfg.Version, minVersion, maxVersion, s.ingressEndpoint(c.Request()), s.cfg.Features})
@@ -40,22 +45,6 @@ func (s *Server) ingressEndpoint(r *http.Request) string {
 		}
 	}
 	return "http://" + net.JoinHostPort(host, strconv.Itoa(s.cfg.IngressPort)) + "/"
-}
-
-// clusterHealth names the cluster and its nodes.
-func (s *Server) clusterHealth(c echo.Context) error {
-	cluster, provisioned := s.registry.Cluster()
-	if !provisioned {
-		return &failure{status: http.StatusServiceUnavailable, message: "the cluster has not been provisioned yet"}
-	}
-	members := []uint32{}
-	for _, n := range s.registry.Nodes() {
-		members = append(members, n.ID)
-	}
-	return answer(c, http.StatusOK, map[string]any{
-		"cluster_name":            cluster.Name,
-		"metadata_cluster_health": map[string]any{"members": members},
-	})
 }
 
 // errorView explains an error code.

@@ -71,6 +71,8 @@ var pathParameters = map[string]string{
 	"invocation_id": "id of an invocation, inv_1…",
 	"code":          "an error code such as RT0016",
 	"pattern":       "pattern of a rule: scope, scope/l1 or scope/l1/l2, * for any; its slashes are encoded as %2F",
+	"node":          "name or id of a node; a number is an id",
+	"partition":     "number of a partition, from 0",
 	"operation":     "what to do, or the id of what was asked for",
 }
 

@@ -3,7 +3,9 @@ package admin
 import "reflect"
 
 // specialFields are schemas that the type of a field does not tell.
-var specialFields = map[string]object{
+var specialFields = merge(specialRegistryFields, specialClusterFields)
+
+var specialRegistryFields = map[string]object{
 	"Deployment.services":                {"type": "array", "items": object{"$ref": "#/components/schemas/Service"}},
 	"Deployment.protocol_type":           {"type": "string", "enum": []string{"BidiStream", "RequestResponse"}},
 	"Deployment.http_version":            {"type": "string", "enum": []string{"HTTP/2.0", "HTTP/1.1"}},
@@ -25,7 +27,9 @@ var specialFields = map[string]object{
 var onMaxAttempts = []string{"Pause", "Kill"}
 
 // fieldMeanings describe fields whose names do not.
-var fieldMeanings = map[string]string{
+var fieldMeanings = merge(registryFieldMeanings, clusterFieldMeanings)
+
+var registryFieldMeanings = map[string]string{
 	"RegisterDeploymentRequest.uri":                "Absolute address of an HTTP endpoint. Either this or arn is required.",
 	"RegisterDeploymentRequest.arn":                "ARN of a function, with its version.",
 	"RegisterDeploymentRequest.additional_headers": "Sent when the endpoint is discovered and with every attempt.",

@@ -13,8 +13,9 @@ func tags() []object {
 		{"name": "service_handler", "description": "Handlers of services"},
 		{"name": "invocation", "description": "Invocations, and what an operator can do with them"},
 		{"name": "rule", "description": "Rules of flow control"},
-		{"name": "cluster_health", "description": "The cluster"},
-		{"name": "health", "description": "Whether this server answers"},
+		{"name": "cluster_health", "description": "How the cluster is"},
+		{"name": "cluster", "description": "Nodes, partitions and configuration of the cluster"},
+		{"name": "health", "description": "Whether this server should get requests"},
 		{"name": "version", "description": "What this server is"},
 		{"name": "error", "description": "Explanations of error codes"},
 	}
@@ -34,10 +35,10 @@ var refusalMeanings = map[int]string{
 }
 
 // operations describe the routes, by method and path.
-var operations = merge(deploymentOperations, serviceOperations, invocationOperations, stateOperations, ruleOperations, serverOperations)
+var operations = merge(deploymentOperations, serviceOperations, invocationOperations, stateOperations, ruleOperations, serverOperations, clusterOperations)
 
-func merge(tables ...map[string]operation) map[string]operation {
-	all := map[string]operation{}
+func merge[V any](tables ...map[string]V) map[string]V {
+	all := map[string]V{}
 	for _, table := range tables {
 		maps.Copy(all, table)
 	}
@@ -106,21 +107,12 @@ var serviceOperations = map[string]operation{
 
 var serverOperations = map[string]operation{
 	"GET /health": {
-		id: "health", tag: "health", summary: "Tell that requests are answered", answers: []reply{{http.StatusOK, "They are", nil}},
+		id: "health", tag: "health", summary: "Tell whether this node should get requests",
+		answers: []reply{{http.StatusOK, "It should", nil}}, refusals: []int{503},
 	},
 	"GET /version": {
 		id: "version", tag: "version", summary: "Show the version of the server and of its APIs",
 		answers: []reply{{http.StatusOK, "The versions", versionView{}}},
-	},
-	"GET /cluster-health": {
-		id: "cluster_health", tag: "cluster_health", summary: "Name the cluster and its nodes",
-		answers: []reply{{http.StatusOK, "The cluster", object{"type": "object", "properties": object{
-			"cluster_name": object{"type": "string"},
-			"metadata_cluster_health": object{"type": "object", "properties": object{
-				"members": object{"type": "array", "items": object{"type": "integer"}},
-			}},
-		}}}},
-		refusals: []int{503},
 	},
 	"GET /openapi": {
 		id: "openapi", tag: "version", summary: "Describe this API", answers: []reply{{http.StatusOK, "An OpenAPI document", object{"type": "object"}}},

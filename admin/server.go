@@ -38,6 +38,10 @@ type Registry interface {
 	Rules() (*flowcontrol.Book, <-chan struct{})
 	PutRules(context.Context, []flowcontrol.Change) ([]flowcontrol.Rule, error)
 	DeleteRules(context.Context, []flowcontrol.Removal) ([]flowcontrol.Pattern, error)
+
+	SetReplication(ctx context.Context, replicas int) (metadata.Cluster, error)
+	DrainNode(ctx context.Context, id uint32, draining bool) (metadata.Node, error)
+	RemoveNode(ctx context.Context, id uint32, force bool) (metadata.Node, error)
 }
 
 // Discoverer asks endpoints what they offer; *discovery.Discoverer does.
@@ -86,6 +90,9 @@ type Config struct {
 	Metrics http.Handler
 	// DiscoveryTimeout bounds how long an endpoint may take to be discovered; 30 s.
 	DiscoveryTimeout time.Duration
+	// Ready says why the node should get no requests, in words for people; nil means
+	// that it should. It is asked by each health check and must be quick. Always ready.
+	Ready func() error
 	// Logger is slog.Default().
 	Logger *slog.Logger
 }
@@ -96,6 +103,7 @@ type Server struct {
 	registry    Registry
 	discoverer  Discoverer
 	invocations Invocations
+	cluster     Cluster
 	log         *slog.Logger
 	router      *echo.Echo
 	active      atomic.Int64
@@ -109,9 +117,9 @@ type Server struct {
 const recheckTimeout = 2 * time.Second
 
 // New returns a server for Handler.
-func New(cfg Config, registry Registry, discoverer Discoverer, invocations Invocations) *Server {
+func New(cfg Config, registry Registry, discoverer Discoverer, invocations Invocations, cluster Cluster) *Server {
 	cfg = cfg.withDefaults()
-	s := &Server{cfg: cfg, registry: registry, discoverer: discoverer, invocations: invocations, log: cfg.Logger}
+	s := &Server{cfg: cfg, registry: registry, discoverer: discoverer, invocations: invocations, cluster: cluster, log: cfg.Logger}
 	s.router = s.newRouter()
 	return s
 }
@@ -136,6 +144,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.DiscoveryTimeout == 0 {
 		c.DiscoveryTimeout = 30 * time.Second
+	}
+	if c.Ready == nil {
+		c.Ready = func() error { return nil }
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

@@ -3,6 +3,7 @@ package ingress
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -287,7 +288,13 @@ func TestSend(t *testing.T) {
 }
 
 func TestHealth(t *testing.T) {
-	s := testServer(t, Config{ConcurrentRequests: 1}, &fakeInvocations{})
+	var reason error
+	s := testServer(t, Config{ConcurrentRequests: 1, Ready: func() error { return reason }}, &fakeInvocations{})
+	reason = errors.New("the metadata has no leader")
+	notReady := do(s, "GET", "/restate/health", "")
+	require.Equal(t, 503, notReady.Code)
+	require.Contains(t, notReady.Body.String(), "the metadata has no leader")
+	reason = nil
 	for _, path := range []string{"/platform/health", "/restate/health", "/platform/health/"} {
 		w := do(s, "GET", path, "")
 		require.Equal(t, 200, w.Code)

@@ -147,6 +147,9 @@ func (s *Server) health(c echo.Context) error {
 	if s.draining.Load() {
 		return &problem{status: http.StatusServiceUnavailable, message: "the server is shutting down"}
 	}
+	if err := s.cfg.Ready(); err != nil {
+		return &problem{status: http.StatusServiceUnavailable, message: err.Error()}
+	}
 	schemas := s.registry.Schemas()
 	names := make([]string, 0, len(schemas.Services))
 	for name, svc := range schemas.Services {

@@ -41,6 +41,9 @@ type Config struct {
 	// Defaults are the server's values for what handlers did not announce; they are
 	// asked for with every request and may change. metadata.StandardDefaults.
 	Defaults func() *metadata.Defaults
+	// Ready says why the node should get no requests, in words for people; nil means
+	// that it should. It is asked by each health check and must be quick. Always ready.
+	Ready func() error
 	// Now is the clock; time.Now.
 	Now func() time.Time
 }
@@ -73,6 +76,9 @@ func New(cfg Config, registry Registry, invocations Invocations, log *slog.Logge
 	setDefault(&cfg.BodyTimeout, 30*time.Second)
 	if cfg.Defaults == nil {
 		cfg.Defaults = func() *metadata.Defaults { return &standard }
+	}
+	if cfg.Ready == nil {
+		cfg.Ready = func() error { return nil }
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

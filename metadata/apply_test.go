@@ -25,7 +25,7 @@ func TestFirstProvisioningWins(t *testing.T) {
 	require.True(t, known)
 	require.Equal(t, first, got)
 
-	for _, bad := range []Cluster{{Partitions: 1}, {Name: "x"}, {Name: "x", Partitions: maxPartitions + 1}} {
+	for _, bad := range []Cluster{{Partitions: 1}, {Name: "x"}, {Name: "x", Partitions: MaxPartitions + 1}} {
 		_, err := newMemStore().Provision(t.Context(), bad)
 		require.ErrorContains(t, err, "a name and 1 to 65535 partitions are needed")
 	}

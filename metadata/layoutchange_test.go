@@ -142,7 +142,7 @@ func TestReplicationCanBeChanged(t *testing.T) {
 	require.Equal(t, 3, changed.Replicas())
 	c, _ = m.Cluster()
 	require.Equal(t, changed, c)
-	for _, bad := range []int{0, maxReplication + 1} {
+	for _, bad := range []int{0, MaxReplication + 1} {
 		_, err = m.SetReplication(t.Context(), bad)
 		require.ErrorAs(t, err, new(*InvalidError))
 	}

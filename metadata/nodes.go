@@ -6,15 +6,15 @@ import (
 	"fmt"
 )
 
-// maxPartitions bounds the number of partitions of a cluster.
-const maxPartitions = 65535
+// MaxPartitions bounds the number of partitions of a cluster.
+const MaxPartitions = 65535
 
 // Provision creates the cluster with a name and a number of partitions; an empty
 // id stands for a new one. The first caller decides: the result is the cluster as
 // it is.
 func (s *Store) Provision(ctx context.Context, c Cluster) (Cluster, error) {
-	if c.Name == "" || c.Partitions == 0 || c.Partitions > maxPartitions {
-		return Cluster{}, fmt.Errorf("provision cluster %q with %d partitions: a name and 1 to %d partitions are needed", c.Name, c.Partitions, maxPartitions)
+	if c.Name == "" || c.Partitions == 0 || c.Partitions > MaxPartitions {
+		return Cluster{}, fmt.Errorf("provision cluster %q with %d partitions: a name and 1 to %d partitions are needed", c.Name, c.Partitions, MaxPartitions)
 	}
 	if c.ID == "" {
 		c.ID = textID(s.newID())
@@ -67,11 +67,12 @@ func (s *Store) SetPartition(ctx context.Context, p Partition) (Partition, error
 // SetReplication changes how many replicas each partition should have. The error can
 // be an *InvalidError.
 func (s *Store) SetReplication(ctx context.Context, replicas int) (Cluster, error) {
-	if replicas < 1 || replicas > maxReplication {
-		return Cluster{}, &InvalidError{fmt.Sprintf("replication is 1 to %d, not %d", maxReplication, replicas)}
+	if replicas < 1 || replicas > MaxReplication {
+		return Cluster{}, &InvalidError{fmt.Sprintf("replication is 1 to %d, not %d", MaxReplication, replicas)}
 	}
 	return propose[Cluster](ctx, s, &setReplication{uint32(replicas)})
 }
 
-// maxReplication is more than makes sense: each write waits for a majority.
-const maxReplication = 9
+// MaxReplication bounds the replicas of a partition. It is more than makes sense: each
+// write waits for a majority.
+const MaxReplication = 9

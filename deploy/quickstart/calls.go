@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"platform/deploy/process"
 )
 
 // address is where a port is, as seen from this machine.
@@ -37,7 +39,7 @@ func (o options) checkPorts() error {
 // register makes the server discover what is behind an endpoint and returns one
 // line for each service found.
 func register(ctx context.Context, url, body string) ([]string, error) {
-	raw, err := request(ctx, http.MethodPost, url, body)
+	raw, err := process.Request(ctx, http.MethodPost, url, body)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +69,7 @@ func register(ctx context.Context, url, body string) ([]string, error) {
 // call calls a handler and returns its answer with the time it took.
 func call(ctx context.Context, url, body string) (string, error) {
 	begin := time.Now()
-	raw, err := request(ctx, http.MethodPost, url, body)
+	raw, err := process.Request(ctx, http.MethodPost, url, body)
 	if err != nil {
 		return "", err
 	}

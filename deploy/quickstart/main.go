@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"platform/deploy/process"
 )
 
 // signalGrace is how much later than a child this process may see a signal that
@@ -61,17 +63,17 @@ func run(ctx context.Context, o options) error {
 	defer os.RemoveAll(dir)
 
 	log := filepath.Join(dir, "server.log")
-	server, err := start("the server", log, o.serverEnv(), o.server,
+	server, err := process.Start("the server", log, o.serverEnv(), o.server,
 		"--node-name", "quickstart", "--base-dir", filepath.Join(dir, "data"), "--bind-ip", "127.0.0.1")
 	if err != nil {
 		return err
 	}
-	defer server.stop()
-	service, err := start("the sample service", "", nil, o.service, "-listen", address(o.servicePort))
+	defer server.Stop()
+	service, err := process.Start("the sample service", "", nil, o.service, "-listen", address(o.servicePort))
 	if err != nil {
 		return err
 	}
-	defer service.stop()
+	defer service.Stop()
 
 	if err := o.show(ctx, dir, server, service); err != nil || o.once {
 		return err
@@ -81,34 +83,34 @@ func run(ctx context.Context, o options) error {
 	case <-ctx.Done():
 		fmt.Fprintln(o.out, "\nStopping.")
 		return nil
-	case <-server.ended:
+	case <-server.Ended():
 		return o.ended(ctx, server)
-	case <-service.ended:
+	case <-service.Ended():
 		return o.ended(ctx, service)
 	}
 }
 
 // ended tells Ctrl-C from a failure: a terminal sends it to all processes at once,
 // and a child may be gone before the signal is seen here.
-func (o options) ended(ctx context.Context, p *process) error {
+func (o options) ended(ctx context.Context, p *process.Process) error {
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(o.out, "\nStopping.")
 		return nil
 	case <-time.After(signalGrace):
-		return p.failure()
+		return p.Failure()
 	}
 }
 
 // show walks through start, registration and first call.
-func (o options) show(ctx context.Context, dir string, server, service *process) error {
-	if err := server.await(ctx, o.admin("/health")); err != nil {
+func (o options) show(ctx context.Context, dir string, server, service *process.Process) error {
+	if err := server.Await(ctx, o.admin("/health")); err != nil {
 		return err
 	}
 	o.say("Server", "%s, data in %s (removed at the end)", o.server, dir)
 	o.say("", "ingress %s, admin API %s", o.ingress(""), o.admin(""))
 
-	if err := service.await(ctx, "tcp:"+address(o.servicePort)); err != nil {
+	if err := service.Await(ctx, "tcp:"+address(o.servicePort)); err != nil {
 		return err
 	}
 	o.say("Service", "%s on http://%s", o.service, address(o.servicePort))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/deploy/process"
 	"platform/test/harness"
 )
 
@@ -57,9 +58,9 @@ func TestQuickstartEndsWhenInterrupted(t *testing.T) {
 
 func TestQuickstartTellsWhenAProcessEndsByItself(t *testing.T) {
 	o, _ := onFreePorts(t)
-	p, err := start("the server", "", nil, o.server, "--version")
+	p, err := process.Start("the server", "", nil, o.server, "--version")
 	require.NoError(t, err)
-	<-p.ended
+	<-p.Ended()
 	require.ErrorContains(t, o.ended(t.Context(), p), "the server ended by itself")
 
 	interrupted, cancel := context.WithCancel(t.Context())

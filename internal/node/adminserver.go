@@ -26,6 +26,7 @@ func (n *Node) adminHandler() http.Handler {
 		IngressPort:        port(n.ingress.Addr()),
 		Features:           map[string]bool{"protocol_v7": n.cfg.EnableProtocolV7, "vqueues": false},
 		Defaults:           func() *metadata.Defaults { return &defaults },
+		Ready:              n.ready,
 		Logger:             n.log.With("component", "platform/admin"),
 	}
 	if !n.cfg.DisablePrometheus {
@@ -38,7 +39,7 @@ func (n *Node) adminHandler() http.Handler {
 	api := admin.New(settings, n.metadata, discovery.New(n.invoker.Client(), find), invocations{
 		&catalog{n.router},
 		&operator{n.router, n.metadata.Schemas, protocol.ServerRange(n.cfg.EnableProtocolV7)},
-	}).Handler()
+	}, clusterAdmin{n}).Handler()
 	return withProfiles(api)
 }
 
@@ -74,4 +75,18 @@ const adminDrain = 5 * time.Second
 // serveAdmin answers the admin API until ctx ends.
 func (n *Node) serveAdmin(ctx context.Context) error {
 	return httpserver.Serve(ctx, n.admin, httpserver.Config{Handler: n.adminHandler(), Drain: adminDrain, Log: n.log})
+}
+
+// serveFigures answers what people and monitoring ask on the node port, until ctx ends.
+func (n *Node) serveFigures(ctx context.Context) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
+		if err := n.ready(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		}
+	})
+	if !n.cfg.DisablePrometheus {
+		mux.Handle("GET /metrics", n.metricsHandler())
+	}
+	return httpserver.Serve(ctx, n.ports.HTTP, httpserver.Config{Handler: withProfiles(mux), Drain: adminDrain, Log: n.log})
 }

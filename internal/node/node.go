@@ -54,6 +54,7 @@ type Node struct {
 	provisioning sync.Mutex             // held while mayProvision is set
 	mayProvision atomic.Bool            // the cluster, if there is none
 	waiting      atomic.Pointer[string] // what a node waits for that is part of no cluster
+	settledOnce  atomic.Bool            // the leaders of its partitions were known
 	draining     atomic.Bool            // the node is about to stop
 	failed       chan error             // a part that cannot go on says so here
 }
@@ -98,7 +99,7 @@ func (n *Node) serve(ctx context.Context) error {
 	checkpoints := &checkpointer{n.router.replicas, n.log}
 	for _, part := range []func(context.Context) error{
 		func(ctx context.Context) error { return ingress.Serve(ctx, n.ingress) },
-		n.serveAdmin,
+		n.serveAdmin, n.serveFigures,
 		func(ctx context.Context) error { return ignoreCanceled(n.metadata.Run(ctx)) },
 		n.keepAddresses, n.keepRegistered, n.tendPartitions, n.control,
 		checkpoints.Run,

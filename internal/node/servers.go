@@ -23,6 +23,7 @@ func (n *Node) ingressServer() *ingress.Server {
 		HTTP2MaxStreams:    c.HTTP2MaxConcurrentStreams,
 		DrainTimeout:       n.drainTimeout(),
 		Version:            version.Version(),
+		Ready:              n.ready,
 		Defaults:           func() *metadata.Defaults { return &defaults },
 	}, n.metadata, n.router, n.log.With("component", "platform/ingress"))
 }

@@ -1,4 +1,6 @@
-package main
+// Package process starts the processes of the programs in deploy, waits for their
+// answers and ends them.
+package process
 
 import (
 	"context"
@@ -19,8 +21,8 @@ const (
 	stopLimit  = 15 * time.Second // from SIGTERM to SIGKILL
 )
 
-// process is a child process.
-type process struct {
+// Process is a child process.
+type Process struct {
 	name  string
 	log   string // file with its output, "" if it goes to the terminal
 	cmd   *exec.Cmd
@@ -28,13 +30,14 @@ type process struct {
 	err   error         // how it ended; read only after ended
 }
 
-// start runs a binary with its output in the file log, or on the terminal.
-func start(name, log string, env []string, binary string, args ...string) (*process, error) {
-	p := &process{name: name, log: log, cmd: exec.Command(binary, args...), ended: make(chan struct{})}
+// Start runs a binary with its output added to the file log, or, if that is empty, on
+// the terminal. env is added to the environment. name is for people.
+func Start(name, log string, env []string, binary string, args ...string) (*Process, error) {
+	p := &Process{name: name, log: log, cmd: exec.Command(binary, args...), ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = os.Stdout, os.Stderr
 	if log != "" {
-		f, err := os.Create(log)
+		f, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
 			return nil, err
 		}
@@ -51,8 +54,17 @@ func start(name, log string, env []string, binary string, args ...string) (*proc
 	return p, nil
 }
 
-// stop asks the process to end, kills it if it does not, and waits.
-func (p *process) stop() {
+// Name is what people call the process.
+func (p *Process) Name() string { return p.name }
+
+// PID is its number.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Ended is closed when the process is gone.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Stop asks the process to end, kills it if it does not, and waits.
+func (p *Process) Stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only if it has ended
 	select {
 	case <-p.ended:
@@ -62,8 +74,8 @@ func (p *process) stop() {
 	}
 }
 
-// failure tells how a process ended that should have gone on.
-func (p *process) failure() error {
+// Failure tells how a process ended that should have gone on. It has ended.
+func (p *Process) Failure() error {
 	text := fmt.Sprintf("%s ended by itself (%v)", p.name, p.err)
 	if raw, err := os.ReadFile(p.log); err == nil {
 		text += "; its log says:\n" + strings.TrimSpace(string(raw))
@@ -71,8 +83,8 @@ func (p *process) failure() error {
 	return errors.New(text)
 }
 
-// await returns once url answers 200, or once a tcp: address accepts connections.
-func (p *process) await(ctx context.Context, url string) error {
+// Await returns once url answers 200, or once a tcp: address accepts connections.
+func (p *Process) Await(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -80,7 +92,7 @@ func (p *process) await(ctx context.Context, url string) error {
 	for !reachable(ctx, url) {
 		select {
 		case <-p.ended:
-			return p.failure()
+			return p.Failure()
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return fmt.Errorf("%s does not answer on %s after %s", p.name, url, startLimit)
@@ -101,12 +113,12 @@ func reachable(ctx context.Context, url string) bool {
 		}
 		return err == nil
 	}
-	_, err := request(ctx, http.MethodGet, url, "")
+	_, err := Request(ctx, http.MethodGet, url, "")
 	return err == nil
 }
 
-// request makes a JSON request and returns the body of a 2xx answer.
-func request(ctx context.Context, method, url, body string) ([]byte, error) {
+// Request makes a JSON request and returns the body of a 2xx answer.
+func Request(ctx context.Context, method, url, body string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		return nil, err

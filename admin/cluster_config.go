@@ -1,0 +1,112 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/metadata"
+)
+
+// clusterConfigView is what holds for the whole cluster.
+type clusterConfigView struct {
+	Name          string    `json:"name"`
+	ID            string    `json:"id"`
+	Partitions    uint32    `json:"num_partitions"`
+	Replication   int       `json:"replication"`
+	ProvisionedAt Timestamp `json:"provisioned_at"`
+}
+
+func viewClusterConfig(c metadata.Cluster) clusterConfigView {
+	return clusterConfigView{c.Name, c.ID, c.Partitions, c.Replicas(), timestamp(c.ProvisionedAt)}
+}
+
+func (s *Server) getClusterConfig(c echo.Context) error {
+	cluster, provisioned := s.registry.Cluster()
+	if !provisioned {
+		return &failure{status: http.StatusServiceUnavailable, message: notProvisioned}
+	}
+	return answer(c, http.StatusOK, viewClusterConfig(cluster))
+}
+
+// clusterChange is what of the configuration can be changed.
+type clusterChange struct {
+	Replication *int `json:"replication"`
+	// Partitions cannot; asking for what they are is fine.
+	Partitions *int `json:"num_partitions"`
+}
+
+func (s *Server) setClusterConfig(c echo.Context) error {
+	var change clusterChange
+	if err := s.readJSON(c, &change); err != nil {
+		return err
+	}
+	cluster, provisioned := s.registry.Cluster()
+	if !provisioned {
+		return &failure{status: http.StatusServiceUnavailable, message: notProvisioned}
+	}
+	if err := samePartitions(cluster, change.Partitions); err != nil {
+		return err
+	}
+	if change.Replication == nil {
+		return badRequest("nothing to change: the field 'replication' is missing")
+	}
+	cluster, err := s.registry.SetReplication(c.Request().Context(), *change.Replication)
+	if err != nil {
+		return err
+	}
+	return answer(c, http.StatusOK, viewClusterConfig(cluster))
+}
+
+// samePartitions refuses another number of partitions than there are.
+func samePartitions(cluster metadata.Cluster, wanted *int) error {
+	if wanted == nil || *wanted == int(cluster.Partitions) {
+		return nil
+	}
+	return &failure{
+		status:  http.StatusConflict,
+		message: fmt.Sprintf("the cluster has %d partitions, which cannot be changed once it is provisioned", cluster.Partitions),
+	}
+}
+
+// provisioning asks for a cluster.
+type provisioning struct {
+	Name        string `json:"cluster_name"`
+	Partitions  *int   `json:"num_partitions"`
+	Replication *int   `json:"replication"`
+}
+
+// provision answers for a cluster that exists: that is fine if it is as asked for. The
+// node itself takes the order before it is part of a cluster, and has no admin API yet.
+func (s *Server) provision(c echo.Context) error {
+	var asked provisioning
+	if err := s.readJSON(c, &asked); err != nil {
+		return err
+	}
+	cluster, provisioned := s.registry.Cluster()
+	if !provisioned {
+		return &failure{status: http.StatusServiceUnavailable, message: notProvisioned}
+	}
+	if err := asked.fits(cluster); err != nil {
+		return err
+	}
+	return answer(c, http.StatusOK, viewClusterConfig(cluster))
+}
+
+// fits refuses what is not as the cluster is.
+func (p provisioning) fits(cluster metadata.Cluster) error {
+	if err := samePartitions(cluster, p.Partitions); err != nil {
+		return err
+	}
+	switch {
+	case p.Name != "" && p.Name != cluster.Name:
+		return &failure{status: http.StatusConflict, message: fmt.Sprintf("this node belongs to the cluster %q", cluster.Name)}
+	case p.Replication != nil && *p.Replication != cluster.Replicas():
+		return &failure{
+			status:  http.StatusConflict,
+			message: fmt.Sprintf("the cluster is provisioned, with replication %d; change it with PATCH /cluster/config", cluster.Replicas()),
+		}
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/metadata"
+)
+
+// fakeCluster makes the state of the cluster of the registry; change spoils it.
+type fakeCluster struct {
+	store  *metadata.Store
+	change func(*ClusterState)
+	err    error
+
+	transferred [2]uint32 // partition, node
+	refusal     error
+}
+
+func (f *fakeCluster) State(context.Context) (*ClusterState, error) {
+	if f.err != nil {
+		return nil, f.err
+	}
+	layout, _ := f.store.Layout()
+	state := &ClusterState{Metadata: MetadataState{Leader: 1, Quorum: true, Voters: []uint32{}, Learners: []uint32{}}, Nodes: []NodeState{}, Partitions: []PartitionState{}}
+	for _, n := range layout.Nodes {
+		state.Metadata.Voters = append(state.Metadata.Voters, n.ID)
+		state.Nodes = append(state.Nodes, NodeState{
+			ID: n.ID, Name: n.Name, State: NodeAlive, Answers: true, Self: n.ID == 1, Metadata: RoleVoter, Draining: n.Draining,
+			Address: string(n.RaftAddress()), Incarnation: n.Incarnation, RegisteredAt: timestamp(n.RegisteredAt),
+		})
+	}
+	slices.Sort(state.Metadata.Voters)
+	for _, p := range layout.Partitions {
+		state.Partitions = append(state.Partitions, fakePartition(p))
+	}
+	if f.change != nil {
+		f.change(state)
+	}
+	return state, nil
+}
+
+func fakePartition(p metadata.Partition) PartitionState {
+	state := PartitionState{ID: p.ID, Term: 3, Placed: p.Replicas, Version: p.Version, Replicas: []ReplicaState{}}
+	for i, id := range p.Replicas {
+		r := ReplicaState{Node: id, Role: RoleVoter, Answers: true, Applied: 10, Committed: 10, Last: 10, LagKnown: true, CaughtUp: true}
+		if i == 0 {
+			state.Leader, r.Role, r.Serving = id, RoleLeader, true
+		}
+		state.Replicas = append(state.Replicas, r)
+	}
+	return state
+}
+
+func (f *fakeCluster) Transfer(_ context.Context, partition, node uint32) error {
+	f.transferred = [2]uint32{partition, node}
+	return f.refusal
+}
+
+// threeNodes is a provisioned cluster of three nodes that all have all partitions.
+func threeNodes(t *testing.T, change func(*Config)) *world {
+	w := newWorld(t, change)
+	_, err := w.store.Provision(t.Context(), metadata.Cluster{Name: "localcluster", Partitions: 2, Replication: 3})
+	require.NoError(t, err)
+	for _, name := range []string{"n1", "n2", "n3"} {
+		_, err := w.store.RegisterNode(t.Context(), metadata.Node{Name: name, Incarnation: "i-" + name, FabricAddress: "http://" + name + ":5122/"})
+		require.NoError(t, err)
+	}
+	for id := range uint32(2) {
+		_, err := w.store.SetPartition(t.Context(), metadata.Partition{ID: id, Version: 1, Replicas: []uint32{id + 1, (id+1)%3 + 1, (id+2)%3 + 1}})
+		require.NoError(t, err)
+	}
+	return w
+}
+
+// requireStatus returns the body of an answer that has the status.
+func requireStatus(t *testing.T, status int, answer *http.Response) string {
+	t.Helper()
+	body := text(t, answer)
+	require.Equal(t, status, answer.StatusCode, body)
+	return body
+}

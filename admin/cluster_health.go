@@ -1,0 +1,199 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/metadata"
+)
+
+// Health sums a cluster up.
+type Health string
+
+// The possible sums.
+const (
+	Healthy     Health = "healthy"
+	Degraded    Health = "degraded"    // everything is served, with less redundancy than wanted
+	Unavailable Health = "unavailable" // something is not served
+)
+
+// clusterHealthView is the answer to /cluster-health. The first two fields are what
+// clients of old know.
+type clusterHealthView struct {
+	Name     string              `json:"cluster_name"`
+	Metadata *metadataHealthView `json:"metadata_cluster_health"` // null until provisioned
+	Status   Health              `json:"status"`
+	Problems []string            `json:"problems"`
+
+	Nodes      []NodeState      `json:"nodes"`
+	Partitions []PartitionState `json:"partitions"`
+	// Message is for those who take the answer for an error, which it is with 503.
+	Message string `json:"message,omitempty"`
+}
+
+type metadataHealthView struct {
+	Members  []uint32 `json:"members"`
+	Voters   []uint32 `json:"voters"`
+	Learners []uint32 `json:"learners"`
+	Leader   uint32   `json:"leader,omitempty"`
+	Quorum   bool     `json:"quorum"`
+}
+
+func viewMetadataHealth(m MetadataState) *metadataHealthView {
+	return &metadataHealthView{
+		Members: slices.Sorted(slices.Values(slices.Concat(m.Voters, m.Learners))),
+		Voters:  m.Voters, Learners: m.Learners, Leader: m.Leader, Quorum: m.Quorum,
+	}
+}
+
+// clusterHealth tells how the cluster is. The status is 503 only while nothing can be
+// changed; what a part of the cluster lacks is in the body, since whoever restarts
+// nodes because of this answer would make it worse.
+func (s *Server) clusterHealth(c echo.Context) error {
+	strict, err := queryBool(c, "strict")
+	if err != nil {
+		return err
+	}
+	cluster, provisioned := s.registry.Cluster()
+	if !provisioned {
+		return &failure{status: http.StatusServiceUnavailable, message: notProvisioned}
+	}
+	state, err := s.clusterState(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	view := clusterHealthView{
+		Name: cluster.Name, Nodes: state.Nodes, Partitions: state.Partitions,
+		Metadata: viewMetadataHealth(state.Metadata),
+	}
+	view.Status, view.Problems = assess(state, cluster)
+	status := http.StatusOK
+	if !state.Metadata.Quorum || strict && view.Status == Unavailable {
+		status = http.StatusServiceUnavailable
+		view.Message = "the cluster is unavailable: " + view.Problems[0]
+	}
+	return answer(c, status, view)
+}
+
+const notProvisioned = "the cluster has not been provisioned yet; 'platform cluster provision' does it where nodes do not do it themselves"
+
+// clusterState asks for the state, with empty lists instead of null.
+func (s *Server) clusterState(ctx context.Context) (*ClusterState, error) {
+	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
+	defer cancel()
+	state, err := s.cluster.State(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("state of the cluster: %w", err)
+	}
+	return state, nil
+}
+
+// assess says what is wrong with a cluster, the worst first.
+func assess(state *ClusterState, cluster metadata.Cluster) (Health, []string) {
+	down, less := []string{}, []string{}
+	if !state.Metadata.Quorum {
+		down = append(down, "the metadata has no leader that most of its voters follow: deployments and nodes cannot be changed")
+	}
+	for i := range state.Partitions {
+		unserved, lacking := state.Partitions[i].problems(state)
+		down, less = append(down, unserved...), append(less, lacking...)
+	}
+	for _, n := range state.Nodes {
+		switch {
+		case n.State == NodeDead || n.State == NodeLeft:
+			less = append(less, fmt.Sprintf("node %s (%d) is down", n.Name, n.ID))
+		case n.State == NodeUnknown:
+			less = append(less, fmt.Sprintf("node %s (%d) has not been heard of", n.Name, n.ID))
+		case n.Stopping:
+			less = append(less, fmt.Sprintf("node %s (%d) is stopping", n.Name, n.ID))
+		case !n.Answers:
+			less = append(less, fmt.Sprintf("node %s (%d) does not say how it is", n.Name, n.ID))
+		}
+	}
+	less = append(less, tooFewReplicas(state, cluster.Replicas())...)
+	switch {
+	case len(down) > 0:
+		return Unavailable, append(down, less...)
+	case len(less) > 0:
+		return Degraded, less
+	}
+	return Healthy, less
+}
+
+// tooFewReplicas says that partitions should have more replicas, or that there are not
+// enough nodes for that.
+func tooFewReplicas(state *ClusterState, wanted int) (lacking []string) {
+	taking := 0
+	for _, n := range state.Nodes {
+		if !n.Draining {
+			taking++
+		}
+	}
+	if wanted > taking {
+		lacking = append(lacking, fmt.Sprintf("each partition should have %d replicas, but only %s", wanted, counted(taking, "node takes", "nodes take")+" any"))
+	}
+	few := 0
+	for _, p := range state.Partitions {
+		if len(p.Placed) < min(wanted, taking) {
+			few++
+		}
+	}
+	if few > 0 {
+		lacking = append(lacking, fmt.Sprintf("%s yet to get another replica", counted(few, "partition has", "partitions have")))
+	}
+	return lacking
+}
+
+// problems are those of one partition: that nobody serves it, and what is less than
+// it should be.
+func (p *PartitionState) problems(state *ClusterState) (unserved, lacking []string) {
+	leader := p.replica(p.Leader)
+	switch {
+	case p.Leader == 0:
+		unserved = append(unserved, fmt.Sprintf("partition %d has no leader", p.ID))
+	case leader == nil || !leader.Answers:
+		unserved = append(unserved, fmt.Sprintf("partition %d is led by node %s, which does not answer", p.ID, state.nameOf(p.Leader)))
+	case !leader.Serving:
+		unserved = append(unserved, fmt.Sprintf("partition %d has a new leader, node %s, which is not ready yet", p.ID, state.nameOf(p.Leader)))
+	}
+	for _, id := range p.Placed {
+		replica := p.replica(id)
+		node := state.node(id)
+		switch {
+		case node != nil && (node.State != NodeAlive || !node.Answers):
+			// The node itself is named already.
+		case replica == nil || replica.Role == RoleNone:
+			lacking = append(lacking, fmt.Sprintf("partition %d is getting a replica on node %s", p.ID, state.nameOf(id)))
+		case replica.Role == RoleLearner:
+			lacking = append(lacking, fmt.Sprintf("partition %d: the replica on node %s has no vote yet", p.ID, state.nameOf(id)))
+		case id != p.Leader && replica.LagKnown && !replica.CaughtUp:
+			lacking = append(lacking, fmt.Sprintf("partition %d: the replica on node %s is %s behind", p.ID, state.nameOf(id), counted(replica.Lag, "entry", "entries")))
+		}
+	}
+	for _, r := range p.Replicas {
+		if r.Role != RoleNone && !slices.Contains(p.Placed, r.Node) {
+			lacking = append(lacking, fmt.Sprintf("partition %d is leaving node %s", p.ID, state.nameOf(r.Node)))
+		}
+	}
+	return unserved, lacking
+}
+
+// nameOf is how people know a node.
+func (s *ClusterState) nameOf(id uint32) string {
+	if n := s.node(id); n != nil {
+		return fmt.Sprintf("%s (%d)", n.Name, id)
+	}
+	return fmt.Sprint(id)
+}
+
+// counted is a number of things.
+func counted[N int | uint64](n N, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

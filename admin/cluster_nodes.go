@@ -1,0 +1,124 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/metadata"
+)
+
+func (s *Server) listNodes(c echo.Context) error {
+	state, err := s.clusterState(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	return answer(c, http.StatusOK, map[string]any{"nodes": state.Nodes})
+}
+
+func (s *Server) getNode(c echo.Context) error {
+	node, err := s.member(c.Param("node"))
+	if err != nil {
+		return err
+	}
+	return s.showNode(c, node.ID)
+}
+
+// showNode answers with a node as it is now.
+func (s *Server) showNode(c echo.Context, id uint32) error {
+	state, err := s.clusterState(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	node := state.node(id)
+	if node == nil {
+		return &metadata.NotFoundError{Node: id}
+	}
+	return answer(c, http.StatusOK, node)
+}
+
+// drainNode has the replicas of a node moved away, or uses it again.
+func (s *Server) drainNode(draining bool) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		node, err := s.member(c.Param("node"))
+		if err != nil {
+			return err
+		}
+		if draining && !node.Draining {
+			if err := s.roomWithout(node); err != nil {
+				return err
+			}
+		}
+		if _, err := s.registry.DrainNode(c.Request().Context(), node.ID, draining); err != nil {
+			return err
+		}
+		return s.showNode(c, node.ID)
+	}
+}
+
+// roomWithout refuses to drain the last node that takes replicas: they would have
+// nowhere to go.
+func (s *Server) roomWithout(node metadata.Node) error {
+	for _, n := range s.registry.Nodes() {
+		if n.ID != node.ID && !n.Draining {
+			return nil
+		}
+	}
+	return &failure{
+		status:  http.StatusConflict,
+		message: fmt.Sprintf("node %s is the only one that takes replicas; add another one, or undrain one, before it is drained", node.Name),
+	}
+}
+
+// removeNode takes a node out of the cluster.
+func (s *Server) removeNode(c echo.Context) error {
+	force, err := queryBool(c, "force")
+	if err != nil {
+		return err
+	}
+	node, err := s.member(c.Param("node"))
+	if err != nil {
+		return err
+	}
+	if _, err := s.registry.RemoveNode(c.Request().Context(), node.ID, force); err != nil {
+		return removalError(node, err)
+	}
+	return done(c, http.StatusOK)
+}
+
+// removalError adds what to do first.
+func removalError(node metadata.Node, err error) error {
+	switch {
+	case errors.Is(err, metadata.ErrNodeHoldsData):
+		return &failure{status: http.StatusConflict, message: err.Error() +
+			" ('platform cluster nodes drain " + node.Name + "') and wait until it has no replicas, or use force if it is lost for good"}
+	case errors.Is(err, metadata.ErrLastNode):
+		return &failure{status: http.StatusConflict, message: err.Error()}
+	}
+	return err
+}
+
+// member finds a member by its name or id. What looks like a number is an id.
+func (s *Server) member(text string) (metadata.Node, error) {
+	nodes := s.registry.Nodes()
+	id, notNumber := strconv.ParseUint(text, 10, 32)
+	at := slices.IndexFunc(nodes, func(n metadata.Node) bool {
+		return notNumber == nil && n.ID == uint32(id) || notNumber != nil && n.Name == text
+	})
+	if at >= 0 {
+		return nodes[at], nil
+	}
+	known := make([]string, len(nodes))
+	for i, n := range nodes {
+		known[i] = fmt.Sprintf("%s (%d)", n.Name, n.ID)
+	}
+	return metadata.Node{}, &failure{
+		status:  http.StatusNotFound,
+		message: fmt.Sprintf("The requested node '%s' does not exist; the cluster has %s", text, strings.Join(known, ", ")),
+	}
+}

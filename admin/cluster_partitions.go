@@ -1,0 +1,83 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+)
+
+func (s *Server) listPartitions(c echo.Context) error {
+	state, err := s.clusterState(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	return answer(c, http.StatusOK, map[string]any{"partitions": state.Partitions})
+}
+
+func (s *Server) getPartition(c echo.Context) error {
+	id, err := s.partition(c)
+	if err != nil {
+		return err
+	}
+	return s.showPartition(c, id)
+}
+
+// showPartition answers with a partition as it is now.
+func (s *Server) showPartition(c echo.Context, id uint32) error {
+	state, err := s.clusterState(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(state.Partitions, func(p PartitionState) bool { return p.ID == id })
+	if at < 0 {
+		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The requested partition %d does not exist", id)}
+	}
+	return answer(c, http.StatusOK, state.Partitions[at])
+}
+
+// transferPartition lets another node lead a partition.
+func (s *Server) transferPartition(c echo.Context) error {
+	id, err := s.partition(c)
+	if err != nil {
+		return err
+	}
+	to := c.QueryParam("to")
+	if to == "" {
+		return badRequest("The query parameter 'to' is missing: the name or id of the node that is to lead")
+	}
+	node, err := s.member(to)
+	if err != nil {
+		return err
+	}
+	err = s.cluster.Transfer(c.Request().Context(), id, node.ID)
+	if refusal, ok := errors.AsType[*Refusal](err); ok {
+		return &failure{status: refusal.Status, message: refusal.Message}
+	}
+	if err != nil {
+		return fmt.Errorf("transfer partition %d: %w", id, err)
+	}
+	return s.showPartition(c, id)
+}
+
+// partition reads the partition of the path.
+func (s *Server) partition(c echo.Context) (uint32, error) {
+	cluster, provisioned := s.registry.Cluster()
+	if !provisioned {
+		return 0, &failure{status: http.StatusServiceUnavailable, message: notProvisioned}
+	}
+	id, err := strconv.ParseUint(c.Param("partition"), 10, 32)
+	if err != nil {
+		return 0, invalidField("partition", fmt.Errorf("%q is not a number", c.Param("partition")))
+	}
+	if uint32(id) >= cluster.Partitions {
+		return 0, &failure{
+			status:  http.StatusNotFound,
+			message: fmt.Sprintf("The requested partition %d does not exist; there are 0 to %d", id, cluster.Partitions-1),
+		}
+	}
+	return uint32(id), nil
+}

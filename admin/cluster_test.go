@@ -1,0 +1,177 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/metadata"
+)
+
+func TestClusterHealthOfThreeNodes(t *testing.T) {
+	w := threeNodes(t, nil)
+	goldenJSON(t, "cluster_health_three", requireStatus(t, http.StatusOK, w.ask(t, "GET", "/cluster-health", "")))
+	goldenJSON(t, "cluster_node", requireStatus(t, http.StatusOK, w.ask(t, "GET", "/cluster/nodes/n2", "")))
+	goldenJSON(t, "cluster_partition", requireStatus(t, http.StatusOK, w.ask(t, "GET", "/v4/cluster/partitions/1", "")))
+	require.Contains(t, text(t, w.ask(t, "GET", "/cluster/nodes", "")), `{"nodes":[{"id":1,`)
+	require.Contains(t, text(t, w.ask(t, "GET", "/cluster/partitions", "")), `{"partitions":[{"id":0,"leader":1,`)
+}
+
+func TestClusterHealthSaysWhatIsWrong(t *testing.T) {
+	for _, tc := range []struct {
+		name           string
+		change         func(*ClusterState)
+		health         Health
+		status, strict int
+		problem        string
+	}{
+		{"all is well", nil, Healthy, 200, 200, ""},
+		{"a node is down", func(s *ClusterState) { s.Nodes[1].State, s.Nodes[1].Answers = NodeDead, false }, Degraded, 200, 200, "node n2 (2) is down"},
+		{"a node left", func(s *ClusterState) { s.Nodes[1].State = NodeLeft }, Degraded, 200, 200, "node n2 (2) is down"},
+		{"a node never came", func(s *ClusterState) { s.Nodes[2].State = NodeUnknown }, Degraded, 200, 200, "node n3 (3) has not been heard of"},
+		{"a node is stopping", func(s *ClusterState) { s.Nodes[2].Stopping = true }, Degraded, 200, 200, "node n3 (3) is stopping"},
+		{"a node is silent", func(s *ClusterState) { s.Nodes[2].Answers = false }, Degraded, 200, 200, "node n3 (3) does not say how it is"},
+		{
+			"a replica is behind", func(s *ClusterState) {
+				r := s.Partitions[1].replica(1)
+				r.Lag, r.CaughtUp = 5000, false
+			}, Degraded, 200, 200, "partition 1: the replica on node n1 (1) is 5000 entries behind",
+		},
+		{"a replica has no vote", func(s *ClusterState) { s.Partitions[1].replica(1).Role = RoleLearner }, Degraded, 200, 200, "the replica on node n1 (1) has no vote yet"},
+		{"a replica is coming", func(s *ClusterState) { s.Partitions[0].Replicas = s.Partitions[0].Replicas[:2] }, Degraded, 200, 200, "partition 0 is getting a replica on node n3 (3)"},
+		{"a replica is going", func(s *ClusterState) { s.Partitions[0].Placed = s.Partitions[0].Placed[:2] }, Degraded, 200, 200, "partition 0 is leaving node n3 (3)"},
+		{"no leader", func(s *ClusterState) { s.Partitions[1].Leader = 0 }, Unavailable, 200, 503, "partition 1 has no leader"},
+		{"a leader that is not ready", func(s *ClusterState) { s.Partitions[0].replica(1).Serving = false }, Unavailable, 200, 503, "partition 0 has a new leader, node n1 (1), which is not ready yet"},
+		{"a leader that is silent", func(s *ClusterState) { s.Partitions[0].replica(1).Answers = false }, Unavailable, 200, 503, "partition 0 is led by node n1 (1), which does not answer"},
+		{"no quorum", func(s *ClusterState) { s.Metadata.Quorum = false }, Unavailable, 503, 503, "the metadata has no leader that most of its voters follow"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := threeNodes(t, nil)
+			w.cluster.change = tc.change
+			var got struct {
+				Status   Health
+				Problems []string
+				Message  string
+			}
+			require.NoError(t, json.Unmarshal([]byte(requireStatus(t, tc.status, w.ask(t, "GET", "/cluster-health", ""))), &got))
+			require.Equal(t, tc.health, got.Status)
+			require.Equal(t, tc.status != 200, got.Message != "")
+			requireStatus(t, tc.strict, w.ask(t, "GET", "/cluster-health?strict", ""))
+			if tc.problem == "" {
+				require.Empty(t, got.Problems)
+				return
+			}
+			require.Contains(t, strings.Join(got.Problems, "\n"), tc.problem)
+		})
+	}
+}
+
+func TestTooFewReplicas(t *testing.T) {
+	w := threeNodes(t, nil)
+	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/config", `{"replication":5}`))
+	require.Contains(t, text(t, w.ask(t, "GET", "/cluster-health", "")), "each partition should have 5 replicas, but only 3 nodes take any")
+	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/config", `{"replication":2}`))
+	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/n2/drain", ""))
+	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/n3/drain", ""))
+	require.Contains(t, text(t, w.ask(t, "GET", "/cluster-health", "")), "each partition should have 2 replicas, but only 1 node takes any")
+	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/n2/undrain", ""))
+	_, err := w.store.SetPartition(t.Context(), metadata.Partition{ID: 0, Version: 2, Replicas: []uint32{1}})
+	require.NoError(t, err)
+	require.Contains(t, text(t, w.ask(t, "GET", "/cluster-health", "")), `"problems":["1 partition has yet to get another replica"]`)
+}
+
+func TestNodeIsDrainedAndRemoved(t *testing.T) {
+	w := threeNodes(t, nil)
+	require.Contains(t, requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/n3/drain", "")), `"draining":true`)
+	refused := requireStatus(t, http.StatusConflict, w.ask(t, "DELETE", "/cluster/nodes/3", ""))
+	require.Contains(t, refused, "node n3 has 2; drain it first ('platform cluster nodes drain n3') and wait until it has no replicas, or use force")
+	require.Contains(t, requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/3/undrain", "")), `"draining":false`)
+	require.Empty(t, requireStatus(t, http.StatusOK, w.ask(t, "DELETE", "/cluster/nodes/n3?force", "")))
+	require.Len(t, w.store.Nodes(), 2)
+
+	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/1/drain", ""))
+	require.Contains(t, requireStatus(t, http.StatusConflict, w.ask(t, "PATCH", "/cluster/nodes/2/drain", "")), "node n2 is the only one that takes replicas")
+	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/1/drain", "")) // again is fine
+}
+
+func TestPartitionIsTransferred(t *testing.T) {
+	w := threeNodes(t, nil)
+	body := requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/partitions/1/transfer?to=n3", ""))
+	require.Contains(t, body, `{"id":1,`)
+	require.Equal(t, [2]uint32{1, 3}, w.cluster.transferred)
+
+	w.cluster.refusal = &Refusal{http.StatusConflict, "node n3 has no replica"}
+	require.Contains(t, requireStatus(t, http.StatusConflict, w.ask(t, "PATCH", "/cluster/partitions/1/transfer?to=3", "")), "no replica")
+	w.cluster.refusal = ErrUnavailable
+	requireStatus(t, http.StatusServiceUnavailable, w.ask(t, "PATCH", "/cluster/partitions/1/transfer?to=3", ""))
+}
+
+func TestClusterRefusals(t *testing.T) {
+	w := threeNodes(t, nil)
+	for _, tc := range []struct {
+		name, method, path, body string
+		status                   int
+		message                  string
+	}{
+		{"unknown node", "GET", "/cluster/nodes/n9", "", 404, "The requested node 'n9' does not exist; the cluster has n1 (1), n2 (2), n3 (3)"},
+		{"unknown id", "PATCH", "/cluster/nodes/9/drain", "", 404, "'9' does not exist"},
+		{"remove unknown", "DELETE", "/cluster/nodes/9", "", 404, "'9' does not exist"},
+		{"remove perhaps", "DELETE", "/cluster/nodes/1?force=perhaps", "", 400, "'force' is invalid"},
+		{"undrain unknown", "PATCH", "/cluster/nodes/x/undrain", "", 404, "'x' does not exist"},
+		{"partition in words", "GET", "/cluster/partitions/one", "", 400, `'partition' is invalid. Reason: "one" is not a number`},
+		{"no such partition", "GET", "/cluster/partitions/2", "", 404, "The requested partition 2 does not exist; there are 0 to 1"},
+		{"transfer to nobody", "PATCH", "/cluster/partitions/1/transfer", "", 400, "'to' is missing"},
+		{"transfer to a stranger", "PATCH", "/cluster/partitions/1/transfer?to=n9", "", 404, "'n9' does not exist"},
+		{"transfer of no partition", "PATCH", "/cluster/partitions/7/transfer?to=n1", "", 404, "partition 7 does not exist"},
+		{"no change", "PATCH", "/cluster/config", `{}`, 400, "nothing to change"},
+		{"other partitions", "PATCH", "/cluster/config", `{"num_partitions":3,"replication":1}`, 409, "the cluster has 2 partitions, which cannot be changed"},
+		{"no replicas", "PATCH", "/cluster/config", `{"replication":0}`, 400, "replication is 1 to 9, not 0"},
+		{"replicas in words", "PATCH", "/cluster/config", `{"replication":"many"}`, 422, "'replication' must be an integer, not a string"},
+		{"provisioned otherwise", "POST", "/cluster/provision", `{"num_partitions":4}`, 409, "the cluster has 2 partitions"},
+		{"provisioned with less", "POST", "/cluster/provision", `{"replication":1}`, 409, "with replication 3; change it with PATCH"},
+		{"another cluster", "POST", "/cluster/provision", `{"cluster_name":"x"}`, 409, `this node belongs to the cluster "localcluster"`},
+		{"strictly perhaps", "GET", "/cluster-health?strict=perhaps", "", 400, "'strict' is invalid"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			answer := w.ask(t, tc.method, tc.path, tc.body)
+			requireError(t, answer, requireStatus(t, tc.status, answer), "", tc.message)
+		})
+	}
+	require.Len(t, w.store.Nodes(), 3)
+}
+
+func TestNothingIsKnownOfTheCluster(t *testing.T) {
+	w := threeNodes(t, nil)
+	w.cluster.err = errPlain
+	for _, path := range []string{"/cluster-health", "/cluster/nodes", "/cluster/partitions", "/cluster/nodes/n1", "/cluster/partitions/0"} {
+		requireStatus(t, http.StatusInternalServerError, w.ask(t, "GET", path, ""))
+	}
+	require.Contains(t, w.logged.String(), "state of the cluster: disk on fire")
+}
+
+func TestProvision(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, path := range []string{"/cluster/config", "/cluster/partitions/0"} {
+		require.Contains(t, requireStatus(t, http.StatusServiceUnavailable, w.ask(t, "GET", path, "")), "not been provisioned")
+	}
+	requireStatus(t, http.StatusServiceUnavailable, w.ask(t, "PATCH", "/cluster/config", `{"replication":1}`))
+	requireStatus(t, http.StatusServiceUnavailable, w.ask(t, "POST", "/cluster/provision", `{}`))
+	_, err := w.store.Provision(t.Context(), metadata.Cluster{Name: "mine", Partitions: 4, Replication: 1})
+	require.NoError(t, err)
+	body := requireStatus(t, http.StatusOK, w.ask(t, "POST", "/cluster/provision", `{"num_partitions":4,"replication":1}`))
+	require.Contains(t, body, `"num_partitions":4,"replication":1`)
+	require.Equal(t, body, requireStatus(t, http.StatusOK, w.ask(t, "GET", "/cluster/config", "")))
+}
+
+func TestHealthFollowsReadiness(t *testing.T) {
+	var reason error
+	w := newWorld(t, func(c *Config) { c.Ready = func() error { return reason } })
+	require.Empty(t, requireStatus(t, http.StatusOK, w.ask(t, "GET", "/health", "")))
+	reason = errors.New("the node is stopping")
+	answer := w.ask(t, "GET", "/health", "")
+	requireError(t, answer, requireStatus(t, http.StatusServiceUnavailable, answer), "", "the node is stopping")
+}

@@ -1,0 +1,198 @@
+package node
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/hashicorp/raft"
+
+	"platform/admin"
+	"platform/internal/membership"
+	"platform/metadata"
+	nodepb "platform/proto/node"
+)
+
+// clusterFacts are what a node knows of the cluster from various sides. view puts
+// them together.
+type clusterFacts struct {
+	self    raft.ServerID
+	layout  *metadata.Layout
+	members []membership.Member
+	// leader and servers are those of the metadata group.
+	leader  raft.ServerID
+	servers []raft.Server
+	// statuses are the answers of nodes, by node id.
+	statuses map[uint32]*nodepb.StatusResponse
+}
+
+// view is the cluster for operators.
+func (f *clusterFacts) view() *admin.ClusterState {
+	ids := make(map[raft.ServerID]uint32, len(f.layout.Nodes))
+	for _, n := range f.layout.Nodes {
+		ids[n.ServerID()] = n.ID
+	}
+	state := &admin.ClusterState{Metadata: f.metadata(ids), Nodes: []admin.NodeState{}, Partitions: []admin.PartitionState{}}
+	said := f.said()
+	for _, p := range f.layout.Partitions {
+		state.Partitions = append(state.Partitions, partitionView(p, said[p.ID], ids))
+	}
+	for _, n := range f.layout.Nodes {
+		state.Nodes = append(state.Nodes, f.node(n, state))
+	}
+	slices.SortFunc(state.Nodes, func(a, b admin.NodeState) int { return cmp.Compare(a.ID, b.ID) })
+	return state
+}
+
+// metadata is the metadata group. A leader that is known has a majority: one that
+// lost it steps down, and its followers forget it, within the time-outs of Raft.
+func (f *clusterFacts) metadata(ids map[raft.ServerID]uint32) admin.MetadataState {
+	m := admin.MetadataState{Leader: ids[f.leader], Quorum: f.leader != "", Voters: []uint32{}, Learners: []uint32{}}
+	for _, s := range f.servers {
+		switch id := ids[s.ID]; {
+		case id == 0: // of a node that is about to be removed or registered
+		case s.Suffrage == raft.Voter:
+			m.Voters = append(m.Voters, id)
+		default:
+			m.Learners = append(m.Learners, id)
+		}
+	}
+	slices.Sort(m.Voters)
+	slices.Sort(m.Learners)
+	return m
+}
+
+// partitionView puts together what the replicas of a partition say.
+func partitionView(p metadata.Partition, said map[uint32]*nodepb.ReplicaStatus, ids map[raft.ServerID]uint32) admin.PartitionState {
+	state := admin.PartitionState{ID: p.ID, Placed: slices.Clone(p.Replicas), Version: p.Version, Replicas: []admin.ReplicaState{}}
+	source := authority(said)
+	if source != nil {
+		state.Leader, state.Term = ids[raft.ServerID(source.Leader)], source.Term
+		for _, m := range source.Members {
+			id := ids[raft.ServerID(m.Id)]
+			if id == 0 {
+				continue
+			}
+			state.Replicas = append(state.Replicas, admin.ReplicaState{
+				Node: id, Role: roleOf(m, source.Leader), Lag: m.Lag, LagKnown: m.Match > 0, CaughtUp: m.CaughtUp,
+			})
+		}
+	}
+	for id, r := range said {
+		state.Replicas = withReplica(state.Replicas, id, r, id == state.Leader)
+	}
+	slices.SortFunc(state.Replicas, func(a, b admin.ReplicaState) int { return cmp.Compare(a.Node, b.Node) })
+	if state.Placed == nil {
+		state.Placed = []uint32{}
+	}
+	return state
+}
+
+// said are the replicas by partition and node, as far as their nodes answer.
+func (f *clusterFacts) said() map[uint32]map[uint32]*nodepb.ReplicaStatus {
+	said := make(map[uint32]map[uint32]*nodepb.ReplicaStatus, len(f.layout.Partitions))
+	for id, st := range f.statuses {
+		for _, r := range st.Replicas {
+			if said[r.Partition] == nil {
+				said[r.Partition] = map[uint32]*nodepb.ReplicaStatus{}
+			}
+			said[r.Partition][id] = r
+		}
+	}
+	return said
+}
+
+// authority is the replica that knows best: the leader of the latest term, or else
+// whoever heard of the latest leader; nil if nobody said anything.
+func authority(said map[uint32]*nodepb.ReplicaStatus) (best *nodepb.ReplicaStatus) {
+	leads := func(r *nodepb.ReplicaStatus) int {
+		switch {
+		case r.State == raft.Leader.String():
+			return 2
+		case r.Leader != "":
+			return 1
+		}
+		return 0
+	}
+	for _, r := range said {
+		if best == nil || cmp.Or(cmp.Compare(leads(r), leads(best)), cmp.Compare(r.Term, best.Term), cmp.Compare(r.MembersIndex, best.MembersIndex)) > 0 {
+			best = r
+		}
+	}
+	return best
+}
+
+func roleOf(m *nodepb.ReplicaMember, leader string) admin.Role {
+	switch {
+	case m.Id == leader:
+		return admin.RoleLeader
+	case m.Voter:
+		return admin.RoleVoter
+	}
+	return admin.RoleLearner
+}
+
+// withReplica adds what a node said about its replica.
+func withReplica(all []admin.ReplicaState, node uint32, r *nodepb.ReplicaStatus, leads bool) []admin.ReplicaState {
+	at := slices.IndexFunc(all, func(known admin.ReplicaState) bool { return known.Node == node })
+	if at < 0 { // not in the configuration: not yet, or not any more
+		all = append(all, admin.ReplicaState{Node: node, Role: admin.RoleNone})
+		at = len(all) - 1
+	}
+	s := &all[at]
+	s.Answers, s.Serving = true, r.Leading
+	s.Applied, s.Committed, s.Last, s.Snapshot = r.Applied, r.Commit, r.Last, r.Snapshot
+	if leads {
+		s.LagKnown, s.CaughtUp = true, true
+	}
+	return all
+}
+
+// node is one member.
+func (f *clusterFacts) node(n metadata.Node, state *admin.ClusterState) admin.NodeState {
+	out := admin.NodeState{
+		ID: n.ID, Name: n.Name, State: admin.NodeUnknown, Draining: n.Draining, Self: n.ServerID() == f.self, Metadata: admin.RoleNone,
+		Address: string(n.RaftAddress()), IngressAddress: n.IngressAddress, AdminAddress: n.AdminAddress, Incarnation: n.Incarnation,
+		RegisteredAt: admin.Timestamp(n.RegisteredAt.UnixMilli()),
+	}
+	for _, m := range f.members {
+		if m.Name == n.Name && m.Incarnation == n.Incarnation {
+			out.State, out.Stopping, out.Version, out.Address = liveness(m.State), m.Draining, m.Version, m.Address
+			out.StartedAt, out.StateSince = admin.Timestamp(m.Started.UnixMilli()), admin.Timestamp(m.Since.UnixMilli())
+		}
+	}
+	if st := f.statuses[n.ID]; st != nil {
+		out.Answers, out.Stopping, out.Version, out.StartedAt = true, st.Draining, st.Version, admin.Timestamp(st.StartedAt)
+	}
+	if out.Self {
+		out.State = admin.NodeAlive
+	}
+	switch {
+	case state.Metadata.Leader == n.ID:
+		out.Metadata = admin.RoleLeader
+	case slices.Contains(state.Metadata.Voters, n.ID):
+		out.Metadata = admin.RoleVoter
+	case slices.Contains(state.Metadata.Learners, n.ID):
+		out.Metadata = admin.RoleLearner
+	}
+	for _, p := range state.Partitions {
+		if p.Leader == n.ID {
+			out.Leaders++
+		}
+		if slices.ContainsFunc(p.Replicas, func(r admin.ReplicaState) bool { return r.Node == n.ID && r.Role != admin.RoleNone }) {
+			out.Replicas++
+		}
+	}
+	return out
+}
+
+func liveness(s membership.State) admin.Liveness {
+	switch s {
+	case membership.Alive:
+		return admin.NodeAlive
+	case membership.Dead:
+		return admin.NodeDead
+	case membership.Left:
+		return admin.NodeLeft
+	}
+	return admin.NodeUnknown
+}

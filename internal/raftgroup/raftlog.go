@@ -5,23 +5,70 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"sync"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 )
 
 // raftLogger sends what Raft logs to slog. Below warnings it is silent: Raft's
 // info messages describe each election and snapshot, which the group reports
-// itself.
+// itself. What Raft says again and again while a peer is away is said once in a while.
 type raftLogger struct {
 	log  *slog.Logger
 	name string
 	args []any
+	said *repeats
+}
+
+// raftLevels are the levels of messages that Raft takes more seriously than an
+// operator needs to: a peer that is away is no error of this node, and one that
+// catches up nothing to look at.
+var raftLevels = map[string]slog.Level{
+	"failed to appendEntries to":                 slog.LevelWarn,
+	"failed to heartbeat to":                     slog.LevelWarn,
+	"failed to make requestVote RPC":             slog.LevelWarn,
+	"failed to get previous log":                 slog.LevelDebug,
+	"previous log term mis-match":                slog.LevelDebug,
+	"appendEntries rejected, sending older logs": slog.LevelDebug,
+}
+
+// repeatPause is how long a message of Raft is not repeated.
+const repeatPause = 30 * time.Second
+
+// repeats knows when each message was last logged. Raft's messages are constants, so
+// there are few of them.
+type repeats struct {
+	mu   sync.Mutex // covers last
+	last map[string]*repeat
+}
+
+type repeat struct {
+	at      time.Time
+	skipped int
+}
+
+// due reports whether to log a message now, and how often it was left out since.
+func (r *repeats) due(msg string, now time.Time) (skipped int, due bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.last[msg]
+	if known == nil {
+		known = &repeat{}
+		r.last[msg] = known
+	}
+	if !known.at.IsZero() && now.Sub(known.at) < repeatPause {
+		known.skipped++
+		return 0, false
+	}
+	skipped, known.at, known.skipped = known.skipped, now, 0
+	return skipped, true
 }
 
 var _ hclog.Logger = (*raftLogger)(nil)
 
 func newRaftLogger(l *slog.Logger) *raftLogger {
-	return &raftLogger{log: l.With("component", "raft")}
+	return &raftLogger{log: l.With("component", "raft"), said: &repeats{last: map[string]*repeat{}}}
 }
 
 func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
@@ -31,6 +78,19 @@ func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 	to := slog.LevelWarn
 	if level == hclog.Error {
 		to = slog.LevelError
+	}
+	if milder, known := raftLevels[msg]; known {
+		to = milder
+	}
+	if !l.log.Enabled(context.Background(), to) {
+		return
+	}
+	skipped, due := l.said.due(msg, time.Now())
+	if !due {
+		return
+	}
+	if skipped > 0 {
+		args = append(args[:len(args):len(args)], "repeated", skipped)
 	}
 	l.log.Log(context.Background(), to, msg, args...) //nolint:sloglint // the library's own message
 }
@@ -51,7 +111,7 @@ func (l *raftLogger) ImpliedArgs() []any { return l.args }
 func (l *raftLogger) Name() string       { return l.name }
 
 func (l *raftLogger) With(args ...any) hclog.Logger {
-	return &raftLogger{log: l.log.With(args...), name: l.name, args: append(l.args[:len(l.args):len(l.args)], args...)}
+	return &raftLogger{log: l.log.With(args...), said: l.said, name: l.name, args: append(l.args[:len(l.args):len(l.args)], args...)}
 }
 
 func (l *raftLogger) Named(name string) hclog.Logger {
@@ -62,7 +122,7 @@ func (l *raftLogger) Named(name string) hclog.Logger {
 }
 
 func (l *raftLogger) ResetNamed(name string) hclog.Logger {
-	return &raftLogger{log: l.log, name: name, args: l.args}
+	return &raftLogger{log: l.log, said: l.said, name: name, args: l.args}
 }
 
 func (l *raftLogger) SetLevel(hclog.Level)  {}

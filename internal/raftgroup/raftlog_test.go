@@ -1,0 +1,31 @@
+package raftgroup
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestRaftDoesNotRepeatItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		l := newRaftLogger(slog.New(slog.NewTextHandler(&out, nil)))
+		for range 5 {
+			l.Named("x").Error("failed to heartbeat to", "peer", "n2")
+		}
+		l.Error("something else", "index", 7)
+		l.Warn("appendEntries rejected, sending older logs")
+		time.Sleep(repeatPause)
+		l.Error("failed to heartbeat to", "peer", "n3")
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		require.Len(t, lines, 3)
+		require.Contains(t, lines[0], `level=WARN msg="failed to heartbeat to" component=raft peer=n2`)
+		require.Contains(t, lines[1], `level=ERROR msg="something else" component=raft index=7`)
+		require.Contains(t, lines[2], `peer=n3 repeated=4`)
+	})
+}

@@ -10,15 +10,17 @@ import (
 )
 
 // Large entries are stored in pieces. Pebble makes a block of a table of each large
-// value, of which it has four copies at a time while it flushes; pieces go through
-// buffers that are used again.
+// value, of which it has four copies at a time while it flushes, and keeps a large
+// batch until then; pieces go through buffers that are used again.
 //
 // The row of such an entry says how many bytes there are, under a checksum. The
 // bytes, those of an ordinary row, are in rows of their own right behind it: their
-// keys are the entry's and the piece's number.
+// keys are the entry's and the piece's number. They are written before it, in
+// batches of their own: as long as the row is not there, the entry is not.
 const (
 	entryInPieces = 2 // first byte of the row, where others have entryFormat
-	pieceSize     = 256 << 10
+	pieceSize     = 64 << 10
+	pieceBatch    = 512 << 10
 	pieceKeyLen   = logKeyLen + 4
 	// largeEntry is the size from which an entry is cut. A batch of small commands
 	// stays below it.
@@ -27,36 +29,64 @@ const (
 	maxEntry = 4 << 30
 )
 
-// putPieces encodes a large log into the batch: header, extensions, data and
-// checksum one after the other.
+// putPieces writes the bytes of a large log, header, extensions, data and checksum
+// one after the other, and its row into the batch.
 func (s *LogStore) putPieces(b *pebble.Batch, log *raft.Log, header []byte) error {
 	key := logKey(s.group, log.Index)
 	sum := binary.LittleEndian.AppendUint32(nil, crcOf(key, header, log.Extensions, log.Data))
-	parts := [...][]byte{header, log.Extensions, log.Data, sum}
-	left := 0
-	for _, p := range parts {
-		left += len(p)
-	}
+	left := len(header) + len(log.Extensions) + len(log.Data) + len(sum)
 	row := binary.AppendUvarint([]byte{entryInPieces}, uint64(left))
 	row = binary.LittleEndian.AppendUint32(row, entryChecksum(key, row))
-	if err := b.Set(key, row, nil); err != nil {
-		return err
-	}
-	for number, rest := uint32(0), parts[:]; left > 0; number++ {
-		op := b.SetDeferred(pieceKeyLen, min(left, pieceSize))
+
+	pieces := s.db.NewBatchWithSize(pieceBatch + 2*pieceSize)
+	defer pieces.Close()
+	rest := [][]byte{header, log.Extensions, log.Data, sum}
+	for number := uint32(0); left > 0; number++ {
+		op := pieces.SetDeferred(pieceKeyLen, min(left, pieceSize))
 		binary.BigEndian.PutUint32(op.Key[copy(op.Key, key):], number)
-		for value := op.Value; len(value) > 0; {
-			n := copy(value, rest[0])
-			value, left = value[n:], left-n
-			if rest[0] = rest[0][n:]; len(rest[0]) == 0 {
-				rest = rest[1:]
-			}
-		}
+		left -= len(op.Value)
+		rest = fill(op.Value, rest)
 		if err := op.Finish(); err != nil {
 			return err
 		}
+		if pieces.Len() < pieceBatch && left > 0 {
+			continue
+		}
+		if err := pieces.Commit(pebble.NoSync); err != nil { // synced with the row
+			return err
+		}
+		pieces.Reset()
 	}
-	return nil
+	return b.Set(key, row, nil)
+}
+
+// fill copies from the front of the parts until dst is full, and returns the rest.
+func fill(dst []byte, parts [][]byte) [][]byte {
+	for len(dst) > 0 {
+		n := copy(dst, parts[0])
+		dst = dst[n:]
+		if parts[0] = parts[0][n:]; len(parts[0]) == 0 {
+			parts = parts[1:]
+		}
+	}
+	return parts
+}
+
+// dropUnfinished removes the pieces of entries whose row was not written any more,
+// which are behind the last entry. It leaves it at the last row.
+func (s *LogStore) dropUnfinished(it *pebble.Iterator) error {
+	for ok := it.Last(); ok && len(it.Key()) > logKeyLen; {
+		index := binary.BigEndian.Uint64(it.Key()[groupPrefixLen:])
+		row := logKey(s.group, index)
+		if it.SeekGE(row) && len(it.Key()) == logKeyLen {
+			break
+		}
+		ok = it.SeekLT(row)
+		if err := s.db.DeleteRange(row, logKey(s.group, index+1), pebble.NoSync); err != nil {
+			return err
+		}
+	}
+	return it.Error()
 }
 
 // inPieces reports whether a row is that of an entry in pieces.

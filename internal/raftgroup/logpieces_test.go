@@ -69,6 +69,39 @@ func TestLargeEntriesAreStoredLikeOthers(t *testing.T) {
 	require.NoError(t, it.Close())
 }
 
+// TestPiecesWithoutTheirRowAreNoEntry has a log end as a crash leaves it that came
+// between the pieces and the row.
+func TestPiecesWithoutTheirRowAreNoEntry(t *testing.T) {
+	open, dir := storages["pebble"], t.TempDir()
+	logs := largeLogs(1)
+	for _, kept := range [][]*raft.Log{nil, logs[:1], logs[:3]} {
+		s, closeIt := open(t, dir)
+		require.NoError(t, s.DeleteRange(1, 6))
+		require.NoError(t, s.StoreLogs(kept))
+		db := s.(*LogStore).db
+		b := db.NewBatch()
+		for _, log := range logs[3:5] {
+			require.NoError(t, s.(*LogStore).put(b, log))
+		}
+		require.NoError(t, b.Close()) // not committed
+		closeIt()
+		s, closeIt = open(t, dir)
+		requireLogs(t, s, kept)
+		last := uint64(len(kept))
+		requireBounds(t, s, min(last, 1), last)
+		from, to := groupBounds(keyKindLog, 7)
+		it, err := s.(*LogStore).db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
+		require.NoError(t, err)
+		require.Equal(t, last > 0, it.Last())
+		require.NoError(t, it.Close())
+		require.NoError(t, s.StoreLogs(largeLogs(last+1)))
+		requireLogs(t, s, largeLogs(last+1))
+		requireBounds(t, s, 1, last+6)
+		require.NoError(t, s.DeleteRange(1, last+6))
+		closeIt()
+	}
+}
+
 func TestDamageOfALargeEntryIsFound(t *testing.T) {
 	s, closeIt := storages["pebble"](t, t.TempDir())
 	defer closeIt()
@@ -83,10 +116,12 @@ func TestDamageOfALargeEntryIsFound(t *testing.T) {
 		require.NoError(t, db.Set(key, value, pebble.NoSync))
 	}
 	for name, damage := range map[string]func(){
-		"the row":           func() { flip(logKey(7, log.Index)) },
-		"a piece":           func() { flip(piece(3)) },
-		"a piece is gone":   func() { require.NoError(t, db.Delete(piece(1), pebble.NoSync)) },
-		"the last is gone":  func() { require.NoError(t, db.Delete(piece(9), pebble.NoSync)) },
+		"the row":         func() { flip(logKey(7, log.Index)) },
+		"a piece":         func() { flip(piece(3)) },
+		"a piece is gone": func() { require.NoError(t, db.Delete(piece(1), pebble.NoSync)) },
+		"the last is gone": func() {
+			require.NoError(t, db.Delete(piece(byte((len(log.Data)+len(log.Extensions))/pieceSize)), pebble.NoSync))
+		},
 		"one in its middle": func() { require.NoError(t, db.Set(append(piece(2), 0), []byte("more"), pebble.NoSync)) },
 		"an empty row":      func() { require.NoError(t, db.Set(logKey(7, log.Index), []byte{entryInPieces}, pebble.NoSync)) },
 	} {

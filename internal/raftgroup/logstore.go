@@ -30,13 +30,14 @@ func (l *LogDB) Storage(group uint32) (*LogStore, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open log of group %d: %w", group, err)
 	}
-	if it.First() {
-		s.first = binary.BigEndian.Uint64(it.Key()[groupPrefixLen:])
-	}
-	if it.Last() {
+	err = s.dropUnfinished(it)
+	if err == nil && it.Valid() {
 		s.last = binary.BigEndian.Uint64(it.Key()[groupPrefixLen:])
 	}
-	if err := it.Close(); err != nil {
+	if it.First() && s.last > 0 {
+		s.first = binary.BigEndian.Uint64(it.Key()[groupPrefixLen:])
+	}
+	if err := errors.Join(err, it.Close()); err != nil {
 		return nil, fmt.Errorf("open log of group %d: %w", group, err)
 	}
 	return s, nil
@@ -138,7 +139,10 @@ func (s *LogStore) put(b *pebble.Batch, log *raft.Log) error {
 func batchBytes(logs []*raft.Log) int {
 	n := 64
 	for _, log := range logs {
-		n += logKeyLen + maxEntryHeader + len(log.Extensions) + len(log.Data) + 16
+		n += logKeyLen + maxEntryHeader + 16
+		if size := len(log.Extensions) + len(log.Data); size < largeEntry {
+			n += size
+		}
 	}
 	if n > largeBatch {
 		// Pebble wants room for a power of two and would allocate once more.

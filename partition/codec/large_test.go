@@ -36,8 +36,19 @@ func TestALargeCommandIsCopiedOnce(t *testing.T) {
 	}
 }
 
-func TestEntrySizeIsExact(t *testing.T) {
+func TestACompletedRecordIsItsHeadItsResultAndItsTail(t *testing.T) {
+	for _, size := range []int{1, 100, 127, 128, 20_000} {
+		key := "k"
+		inv := &machine.Invocation{Attempt: 7, IdempotencyKey: &key, ExpiresAt: 1_700_000_000_000, Requests: []uint64{1, 2}}
+		inv.Result = &journal.Result{Value: bytes.Repeat([]byte{7}, size)}
+		head, tail := AppendCompleted(nil, inv)
+		require.Equal(t, AppendInvocation(nil, inv), append(append(head, inv.Result.Value...), tail...))
+	}
+}
+
+func TestAnEntryIsItsHeadAndItsPayload(t *testing.T) {
 	for _, e := range []journal.Entry{{}, {Type: journal.Output}, {Type: journal.Input, AppendedAt: 1_700_000_000_000, Payload: make([]byte, 300)}} {
+		require.Equal(t, AppendEntry(nil, &e), append(AppendEntryHead(nil, &e), e.Payload...))
 		require.Len(t, AppendEntry(nil, &e), EntrySize(&e))
 	}
 }

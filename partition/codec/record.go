@@ -10,6 +10,32 @@ import (
 // AppendInvocation appends the record of an invocation to b.
 func AppendInvocation(b []byte, inv *machine.Invocation) []byte {
 	w := writer{b: b}
+	w.beforeResult(inv)
+	if inv.Result != nil {
+		w.result(29, inv.Result)
+	}
+	w.afterResult(inv)
+	return w.b
+}
+
+// AppendCompleted is AppendInvocation for a record whose result is a value, without
+// the bytes of the value, which belong between head and tail: large ones need not be
+// copied.
+func AppendCompleted(b []byte, inv *machine.Invocation) (head, tail []byte) {
+	size := uint64(len(inv.Result.Value))
+	w := writer{b: b}
+	w.beforeResult(inv)
+	w.tag(29, wireBytes)
+	w.uvarint(1 + uint64(uvarintLen(size)) + size)
+	w.tag(1, wireBytes)
+	w.uvarint(size)
+	cut := len(w.b)
+	w.afterResult(inv)
+	return w.b[:cut:cut], w.b[cut:]
+}
+
+// beforeResult writes the fields of a record up to its result.
+func (w *writer) beforeResult(inv *machine.Invocation) {
 	w.id(1, &inv.ID)
 	w.target(2, &inv.Target)
 	w.uint(3, uint64(inv.Status))
@@ -44,9 +70,10 @@ func AppendInvocation(b []byte, inv *machine.Invocation) []byte {
 	for i := range inv.Sinks {
 		w.sink(28, &inv.Sinks[i])
 	}
-	if inv.Result != nil {
-		w.result(29, inv.Result)
-	}
+}
+
+// afterResult writes the fields of a record behind its result.
+func (w *writer) afterResult(inv *machine.Invocation) {
 	w.bool(30, inv.Killed)
 	if inv.Failure != nil {
 		w.attemptFailure(31, inv.Failure)
@@ -60,7 +87,6 @@ func AppendInvocation(b []byte, inv *machine.Invocation) []byte {
 	for _, request := range inv.Requests {
 		w.presentUint(38, request)
 	}
-	return w.b
 }
 
 // DecodeInvocation reads the record of an invocation, which points into b.
@@ -190,15 +216,21 @@ func AppendEntry(b []byte, e *journal.Entry) []byte {
 
 // EntrySize is how many bytes AppendEntry adds.
 func EntrySize(e *journal.Entry) int {
-	var head [32]byte // of three fields
-	w := writer{b: head[:0]}
+	var head [32]byte
+	return len(AppendEntryHead(head[:0], e)) + len(e.Payload)
+}
+
+// AppendEntryHead appends what AppendEntry does but the bytes of the payload, which
+// come behind it: large ones need not be copied.
+func AppendEntryHead(b []byte, e *journal.Entry) []byte {
+	w := writer{b: b}
 	w.uint(1, uint64(e.Type))
 	w.int(2, e.AppendedAt)
 	if n := len(e.Payload); n != 0 {
 		w.tag(3, wireBytes)
 		w.uvarint(uint64(n))
 	}
-	return len(w.b) + len(e.Payload)
+	return w.b
 }
 
 // DecodeEntry reads a journal entry, whose payload points into b.

@@ -44,7 +44,7 @@ func runCrashChild() bool {
 }
 
 func crashChild(dir string, out io.Writer) error {
-	db, err := Open(dir, Options{MemTableBytes: 1 << 20})
+	db, err := Open(dir, Options{MemTableBytes: 1 << 20, LargeRowBytes: 110})
 	if err != nil {
 		return err
 	}
@@ -226,6 +226,7 @@ func requireReplay(t *testing.T, db *DB, id uint32) (index uint64) {
 	defer txn.Discard()
 	require.Equal(t, describe(t, twin), describe(t, txn), "partition %d after %d entries", id, index)
 	requireEmpty(t, db, p.space.other())
+	requirePieces(t, p)
 
 	v := p.View()
 	defer v.Close()

@@ -23,7 +23,10 @@ type Options struct {
 	// RecordCacheBytes bounds, per partition, the records of live invocations that
 	// are kept for the next batches, 2 MiB by default.
 	RecordCacheBytes int
-	Logger           *slog.Logger // slog.Default() if nil
+	// LargeRowBytes is the size from which a row is stored in pieces, 512 KiB by
+	// default.
+	LargeRowBytes int
+	Logger        *slog.Logger // slog.Default() if nil
 }
 
 // DB holds the tables of all partitions of a node.
@@ -70,6 +73,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.RecordCacheBytes == 0 {
 		o.RecordCacheBytes = 2 << 20
+	}
+	if o.LargeRowBytes == 0 {
+		o.LargeRowBytes = largeValue
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

@@ -24,7 +24,10 @@ var (
 
 // formatVersion is what this server writes. It only ever grows; a server opens
 // directories of its own version and of older ones that it knows.
-const formatVersion = 1
+//
+// Version 2 has large rows in pieces. A directory of version 1 has none, and becomes
+// one of version 2 when it is opened.
+const formatVersion = 2
 
 const formatFile = "FORMAT"
 
@@ -97,9 +100,13 @@ func checkFormat(dir string) error {
 	if version < 1 || version > formatVersion {
 		return fmt.Errorf("%w: %s has version %d, this server reads up to %d", ErrFormat, dir, version, formatVersion)
 	}
+	if version < formatVersion {
+		return putFormat(dir)
+	}
 	return nil
 }
 
+// writeFormat makes an empty directory one of this version.
 func writeFormat(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -110,6 +117,10 @@ func writeFormat(dir string) error {
 			return fmt.Errorf("%w: %s has files but no %s", ErrFormat, dir, formatFile)
 		}
 	}
+	return putFormat(dir)
+}
+
+func putFormat(dir string) error {
 	path := filepath.Join(dir, formatFile)
 	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {

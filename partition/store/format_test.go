@@ -30,7 +30,7 @@ func TestOpenTwiceIsRefused(t *testing.T) {
 
 func TestOpenRefusesOtherFormats(t *testing.T) {
 	for name, files := range map[string]map[string]string{
-		"newer":             {formatFile: "2\n"},
+		"newer":             {formatFile: "3\n"},
 		"not a number":      {formatFile: "x"},
 		"zero":              {formatFile: "0"},
 		"somebody's files":  {"notes.txt": "x"},
@@ -55,7 +55,7 @@ func TestOpenGoesOnAfterACrashOfTheFirstStart(t *testing.T) {
 	require.NoError(t, openAt(t, dir).Close())
 	text, err := os.ReadFile(filepath.Join(dir, formatFile))
 	require.NoError(t, err)
-	require.Equal(t, "1\n", string(text))
+	require.Equal(t, "2\n", string(text))
 }
 
 func TestOpenOfAFileIsAnError(t *testing.T) {

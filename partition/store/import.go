@@ -78,7 +78,7 @@ func (i *Import) commit(ctx context.Context, index, term uint64) error {
 	if err := i.flush(); err != nil {
 		return err
 	}
-	meta, err := i.meta()
+	meta, large, err := i.received()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrImport, err)
 	}
@@ -96,17 +96,24 @@ func (i *Import) commit(ctx context.Context, index, term uint64) error {
 	if err != nil {
 		return errors.Join(err, i.header(i.space.other().generation))
 	}
-	return i.switchOver(meta)
+	return i.switchOver(meta, large)
 }
 
-// meta is the partition's record among the received rows.
-func (i *Import) meta() (codec.Meta, error) {
+// received is the partition's record among the received rows, and which of them are
+// large.
+func (i *Import) received() (meta codec.Meta, l large, err error) {
 	r, err := newReader(i.p.db.pebble)
 	if err != nil {
-		return codec.Meta{}, err
+		return meta, l, err
 	}
-	meta, err := r.meta(i.space)
-	return meta, errors.Join(err, r.close())
+	var lost []largeRow
+	if meta, err = r.meta(i.space); err == nil {
+		l, lost, err = r.large(i.space)
+	}
+	if err := errors.Join(err, r.close()); err != nil {
+		return meta, l, err
+	}
+	return meta, l, i.p.db.dropLost(i.space, lost)
 }
 
 // header says which generation the next start shall find.
@@ -115,11 +122,12 @@ func (i *Import) header(generation byte) error {
 }
 
 // switchOver begins to use the imported rows and removes the old ones.
-func (i *Import) switchOver(meta codec.Meta) error {
+func (i *Import) switchOver(meta codec.Meta, large large) error {
 	old := i.space.other()
 	i.p.mu.Lock()
 	i.p.space = i.space
 	i.p.reset(meta)
+	i.p.large = large
 	i.p.failed = nil
 	i.p.mu.Unlock()
 	if err := i.batch.Close(); err != nil {

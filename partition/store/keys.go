@@ -31,6 +31,7 @@ const (
 	tableOutbox    = 'o' // receiver, sequence number → message
 	tableSent      = 's' // receiver → last sequence number
 	tableDelivered = 'r' // sender → last sequence number
+	tablePieces    = 'x' // key of a large row, log entry, number → piece of its value
 )
 
 const (
@@ -167,18 +168,24 @@ func appendPart(b []byte, part string) []byte {
 func objectEnd(b []byte) int {
 	at := 0
 	for range 3 {
-		for {
-			zero := bytes.IndexByte(b[at:], 0)
-			if zero < 0 || at+zero+1 >= len(b) {
-				return len(b)
-			}
-			at += zero + 2
-			if b[at-1] == partEnd {
-				break
-			}
-		}
+		at += endOfPart(b[at:])
 	}
 	return at
+}
+
+// endOfPart is where the part that b begins with ends, or len(b) if b stops before
+// that.
+func endOfPart(b []byte) int {
+	for at := 0; ; {
+		zero := bytes.IndexByte(b[at:], 0)
+		if zero < 0 || at+zero+1 >= len(b) {
+			return len(b)
+		}
+		at += zero + 2
+		if b[at-1] == partEnd {
+			return at
+		}
+	}
 }
 
 // after is the first key behind all keys that begin with prefix, which does not
@@ -211,6 +218,8 @@ func split(key []byte) int {
 		return min(len(key), prefixLen+idLen)
 	case tableValues, tablePromises:
 		return prefixLen + objectEnd(key[prefixLen:])
+	case tablePieces:
+		return prefixLen + endOfPart(key[prefixLen:])
 	default:
 		return len(key)
 	}

@@ -56,6 +56,7 @@ func anyKey(t *rapid.T) []byte {
 		s.timer(nil, &timer),
 		s.outgoing(nil, number, uint64(number)),
 		s.peer(nil, tableSent, number),
+		append(s.piecesOf(s.value(nil, &o, []byte("n")), uint64(number)), 0, 0, 0, 1),
 	}).Draw(t, "key")
 	if rapid.IntRange(0, 4).Draw(t, "cut") == 0 {
 		key = key[:rapid.IntRange(1, len(key)).Draw(t, "length")]

@@ -28,6 +28,7 @@ type Partition struct {
 	applied atomic.Pointer[codec.Meta] // as of the last commit; never changed in place
 
 	// Used by the applying goroutine only.
+	large  large
 	cache  *cache
 	txn    Txn
 	failed error // of the first commit that failed; nothing is written after it
@@ -64,7 +65,14 @@ func (p *Partition) load() error {
 		return errors.Join(err, r.close())
 	}
 	meta, err := r.meta(p.space)
+	var lost []largeRow
+	if err == nil {
+		p.large, lost, err = r.large(p.space)
+	}
 	if err := errors.Join(err, r.close()); err != nil {
+		return err
+	}
+	if err := p.db.dropLost(p.space, lost); err != nil {
 		return err
 	}
 	p.reset(meta)

@@ -37,7 +37,7 @@ func (r reader) row(key []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read row %x: %w", key, err)
 	}
-	return append(make([]byte, 0, len(value)), value...), nil
+	return r.copied(key, value)
 }
 
 // scan is an iterator over the keys from lower on and before upper, of the same
@@ -54,14 +54,19 @@ func (r reader) scan(lower, upper []byte) (*pebble.Iterator, error) {
 
 // owned calls visit for the rows of an owner, whose prefix of the keys that is,
 // until it returns false. Both slices are valid during the call only, in which r
-// must not be used. An owner without rows mostly costs a look at a bloom filter.
-func (r reader) owned(prefix []byte, visit func(key, value []byte) bool) error {
+// must not be used, unless own says that the value is a copy. An owner without rows
+// mostly costs a look at a bloom filter.
+func (r reader) owned(prefix []byte, visit func(key, value []byte, own bool) bool) error {
 	for ok := r.it.SeekPrefixGE(prefix); ok; ok = r.it.Next() {
 		value, err := r.it.ValueAndErr()
 		if err != nil {
 			return fmt.Errorf("read rows of %x: %w", prefix, err)
 		}
-		if !visit(r.it.Key(), value) {
+		value, own, err := r.whole(r.it.Key(), value)
+		if err != nil {
+			return err
+		}
+		if !visit(r.it.Key(), value, own) {
 			return nil
 		}
 	}
@@ -79,7 +84,11 @@ func (r reader) each(lower, upper []byte, visit func(key, value []byte) (bool, e
 		return err
 	}
 	for ok := it.First(); ok; ok = it.Next() {
-		more, visitErr := visit(it.Key(), bytes.Clone(it.Value()))
+		var value []byte
+		if value, err = r.copied(it.Key(), it.Value()); err != nil {
+			break
+		}
+		more, visitErr := visit(it.Key(), value)
 		if visitErr != nil {
 			err = fmt.Errorf("row %x: %w: %w", it.Key(), ErrDamaged, visitErr)
 		}

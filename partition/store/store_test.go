@@ -23,7 +23,19 @@ const (
 	testTick = time.Millisecond
 )
 
-func quiet() Options { return Options{Logger: slog.New(slog.DiscardHandler)} }
+func quiet() Options {
+	return Options{Logger: slog.New(slog.DiscardHandler), LargeRowBytes: testLargeRow}
+}
+
+// testLargeRow is the size from which rows are cut in databases of tests.
+var testLargeRow int
+
+// cutAt sets testLargeRow for the length of a test.
+func cutAt(t interface{ Cleanup(func()) }, size int) {
+	before := testLargeRow
+	testLargeRow = size
+	t.Cleanup(func() { testLargeRow = before })
+}
 
 func openAt(t require.TestingT, dir string) *DB {
 	db, err := Open(dir, quiet())

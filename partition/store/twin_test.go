@@ -324,6 +324,7 @@ func requireSameView(t *rapid.T, w *world, twin *machinetest.State, v *View) {
 func TestTablesBehaveLikeMapsWhateverIsCommittedFlushedOrReopened(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir := tempDir(t)
+		cutAt(t, rapid.SampledFrom([]int{0, 1, 9, 30}).Draw(t, "large row"))
 		db := openAt(t, dir)
 		defer func() { require.NoError(t, db.Close()) }()
 		p := partition(t, db, 5)
@@ -350,6 +351,7 @@ func TestTablesBehaveLikeMapsWhateverIsCommittedFlushedOrReopened(t *testing.T) 
 				v := p.View()
 				defer v.Close()
 				requireSameView(t, w, twin, v)
+				requirePieces(t, p)
 				txn = p.Begin()
 			},
 			"": func(t *rapid.T) { requireSameState(t, w, twin, txn) },

@@ -18,7 +18,8 @@ type Txn struct {
 	p     *Partition
 	space space
 	meta  machine.Meta
-	err   error // of the first write that could not be taken
+	index uint64 // of the log entry that is being committed
+	err   error  // of the first write that could not be taken
 
 	keys        arena
 	invocations map[ids.Invocation]record
@@ -111,6 +112,7 @@ func (t *Txn) write(meta codec.Meta) error {
 		// Pebble rounds up to a power of two, and would double and copy on the way.
 		t.batch = t.p.db.pebble.NewBatchWithSize(1 << bits.Len(uint(n+n/16)))
 	}
+	t.index = meta.Index
 	t.fill(&meta)
 	if t.err != nil {
 		return t.err
@@ -132,7 +134,7 @@ const maxKeptBatch = 1 << 20
 // deletion comes behind them.
 func (t *Txn) fill(meta *codec.Meta) {
 	for _, r := range t.ranges {
-		t.fail(t.batch.DeleteRange(r.lower, r.upper, nil))
+		t.deleteRange(r)
 	}
 	t.fillInvocations()
 	for i := range t.entries.rows {
@@ -152,12 +154,17 @@ func (t *Txn) fill(meta *codec.Meta) {
 
 // entriesSize is about how many bytes journal entries and results add to the batch.
 func (t *Txn) entriesSize() (n int) {
+	add := func(size int) {
+		if size < t.p.db.opts.LargeRowBytes { // others are not in the batch
+			n += size
+		}
+	}
 	for i := range t.entries.rows {
-		n += len(t.entries.rows[i].value.Payload)
+		add(len(t.entries.rows[i].value.Payload))
 	}
 	for _, r := range t.invocations {
 		if r.written && r.inv != nil && r.inv.Result != nil {
-			n += len(r.inv.Result.Value)
+			add(len(r.inv.Result.Value))
 		}
 	}
 	return n
@@ -169,10 +176,7 @@ func (t *Txn) setEntry(key []byte, e *journal.Entry) {
 		t.set(key, codec.AppendEntry(t.scratch[:0], e))
 		return
 	}
-	op := t.batch.SetDeferred(len(key), codec.EntrySize(e))
-	copy(op.Key, key)
-	codec.AppendEntry(op.Value[:0], e)
-	t.fail(op.Finish())
+	t.put(key, codec.AppendEntryHead(t.scratch[:0], e), e.Payload)
 }
 
 // largeEntry is from when on a copy more is worth to avoid.
@@ -183,20 +187,18 @@ func fillBytes(t *Txn, w *writeSet[[]byte]) {
 		if r := &w.rows[i]; r.deleted {
 			t.delete(r.key)
 		} else {
-			t.fail(t.batch.Set(r.key, r.value, nil))
+			t.put(r.key, r.value)
 		}
 	}
 }
 
 // set writes a row encoded in the scratch buffer.
 func (t *Txn) set(key, value []byte) {
-	t.fail(t.batch.Set(key, value, nil))
+	t.put(key, value)
 	if t.scratch = value[:0]; cap(value) > maxKeptBatch {
 		t.scratch = nil
 	}
 }
-
-func (t *Txn) delete(key []byte) { t.fail(t.batch.Delete(key, nil)) }
 
 func (t *Txn) fail(err error) {
 	if err != nil && t.err == nil {

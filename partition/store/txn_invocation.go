@@ -101,7 +101,7 @@ func (t *Txn) fillInvocations() {
 		case nowhere:
 			t.p.cache.dropRecord(&id)
 		case inDone:
-			t.set(t.recordKey(tableDone, &id), codec.AppendInvocation(t.scratch[:0], r.inv))
+			t.setCompleted(t.recordKey(tableDone, &id), r.inv)
 			t.p.cache.dropRecord(&id)
 		default:
 			b := codec.AppendInvocation(t.scratch[:0], r.inv)
@@ -109,6 +109,16 @@ func (t *Txn) fillInvocations() {
 			t.p.cache.putRecord(&id, bytes.Clone(b))
 		}
 	}
+}
+
+// setCompleted writes a completed record, a large result without a copy on the way.
+func (t *Txn) setCompleted(key []byte, inv *machine.Invocation) {
+	if inv.Result == nil || len(inv.Result.Value) < largeEntry || inv.Result.Failure != nil {
+		t.set(key, codec.AppendInvocation(t.scratch[:0], inv))
+		return
+	}
+	head, tail := codec.AppendCompleted(t.scratch[:0], inv)
+	t.put(key, head, inv.Result.Value, tail)
 }
 
 // recordKey is valid until the next key is made.

@@ -59,7 +59,7 @@ func (t *Txn) deletePrefix(w *writeSet[[]byte], prefix []byte) {
 		return
 	}
 	n := 0
-	t.fail(r.owned(prefix, func(key, _ []byte) bool {
+	t.fail(r.owned(prefix, func(key, _ []byte, _ bool) bool {
 		if n++; n > manyRows {
 			deleteRange(t, w, prefix, upper)
 			return false

@@ -71,7 +71,12 @@ func (t *Txn) owned(prefix []byte) iter.Seq2[machine.StateEntry, error] {
 				order = bytes.Compare(it.Key(), written[0].key)
 			}
 			if order < 0 {
-				e = stateEntry(prefix, it.Key(), it.Value())
+				value, own, err := t.reader.whole(it.Key(), it.Value())
+				if err != nil {
+					yield(machine.StateEntry{}, fmt.Errorf("read rows of an object: %w", err))
+					return
+				}
+				e = stateEntry(prefix, it.Key(), value, own)
 			}
 			if order <= 0 {
 				ok = it.Next()
@@ -114,9 +119,12 @@ func (t *Txn) objectScan(prefix []byte) (*pebble.Iterator, error) {
 	return r.scan(prefix, after(prefix))
 }
 
-// stateEntry copies what an iterator shows.
-func stateEntry(prefix, key, value []byte) machine.StateEntry {
+// stateEntry copies what an iterator shows, the value unless it is a copy.
+func stateEntry(prefix, key, value []byte, own bool) machine.StateEntry {
 	key = key[len(prefix):]
+	if own {
+		return machine.StateEntry{Key: bytes.Clone(key), Value: value}
+	}
 	b := append(append(make([]byte, 0, len(key)+len(value)), key...), value...)
 	return machine.StateEntry{Key: b[:len(key):len(key)], Value: b[len(key):]}
 }

@@ -111,12 +111,15 @@ func (v *View) Journal(id ids.Invocation, length uint32) (entries []journal.Entr
 	}
 	entries = make([]journal.Entry, 0, min(length, longJournal))
 	var damage error
-	err = v.reader.owned(v.space.invocation(nil, tableJournal, &id), func(_, value []byte) bool {
+	err = v.reader.owned(v.space.invocation(nil, tableJournal, &id), func(_, value []byte, own bool) bool {
 		if len(entries) == int(length) {
 			return false
 		}
+		if !own {
+			value = bytes.Clone(value)
+		}
 		var e journal.Entry
-		e, damage = codec.DecodeEntry(bytes.Clone(value))
+		e, damage = codec.DecodeEntry(value)
 		entries = append(entries, e)
 		return damage == nil
 	})
@@ -156,12 +159,12 @@ func (v *View) Values(o machine.Object, limit int) (entries []machine.StateEntry
 	}
 	prefix := v.space.object(make([]byte, 0, objectLen(&o)), tableValues, &o)
 	complete = true
-	err = v.reader.owned(prefix, func(key, value []byte) bool {
+	err = v.reader.owned(prefix, func(key, value []byte, own bool) bool {
 		if limit -= len(key) - len(prefix) + len(value); limit < 0 {
 			complete = false
 			return false
 		}
-		entries = append(entries, stateEntry(prefix, key, value))
+		entries = append(entries, stateEntry(prefix, key, value, own))
 		return true
 	})
 	return entries, complete, err

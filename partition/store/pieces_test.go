@@ -1,0 +1,216 @@
+package store
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+// requirePieces checks that a partition knows its large rows, and that there are no
+// pieces of others.
+func requirePieces(t require.TestingT, p *Partition) {
+	r, err := newReader(p.db.pebble)
+	require.NoError(t, err)
+	known, lost, err := r.large(p.space)
+	require.NoError(t, err)
+	require.NoError(t, r.close())
+	require.Empty(t, lost)
+	require.Equal(t, len(known.rows), len(p.large.rows))
+	for i := range known.rows {
+		require.Equal(t, known.rows[i], p.large.rows[i])
+	}
+}
+
+// pieceRows counts the rows of pieces of all partitions.
+func pieceRows(t *testing.T, db *DB, p *Partition) (n int) {
+	lower := p.space.table(nil, tablePieces)
+	it, err := db.pebble.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: after(lower)})
+	require.NoError(t, err)
+	for ok := it.First(); ok; ok = it.Next() {
+		n++
+	}
+	require.NoError(t, it.Close())
+	return n
+}
+
+var largeObject = machine.Object{Service: "S", Key: "a\x00b"}
+
+func TestLargeRowsAreStoredInPiecesAndGoWithTheirRow(t *testing.T) {
+	db, big := open(t), bytes.Repeat([]byte("0123456789"), 3<<20/10)
+	p, id := partition(t, db, 1), testID(3)
+	commit(t, p, 1, func(s machine.State) {
+		s.PutInvocation(&machine.Invocation{ID: id, Status: machine.Completed, Length: 40, Result: &journal.Result{Value: big}})
+		for i := range uint32(40) {
+			s.AppendEntry(id, i, journal.Entry{Type: journal.Input, AppendedAt: 5, Payload: big[:largeValue/40*i]})
+		}
+		s.PutValue(largeObject, []byte("k\x00"), big)
+		s.PutOutgoing(9, 1, &machine.Complete{Result: journal.Result{Value: big}})
+		s.PutPromise(largeObject, "p", machine.Promise{Result: &journal.Result{Value: big}})
+	})
+	flush(t, db)
+	require.Positive(t, pieceRows(t, db, p))
+	requirePieces(t, p)
+	v := p.View()
+	inv, err := v.Invocation(id)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(big, inv.Result.Value))
+	entries, err := v.Journal(id, 40)
+	require.NoError(t, err)
+	for i, e := range entries {
+		require.Len(t, e.Payload, largeValue/40*i)
+	}
+	values, complete, err := v.Values(largeObject, len(big)+2)
+	require.NoError(t, err)
+	require.True(t, complete)
+	require.True(t, bytes.Equal(big, values[0].Value))
+	_, messages, err := v.Outgoing(9, 0, 10)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(big, messages[0].(*machine.Complete).Result.Value))
+	require.NoError(t, v.Close())
+
+	commit(t, p, 2, func(s machine.State) {
+		s.DeleteJournal(id, 40)
+		s.DeleteInvocation(id)
+		s.PutValue(largeObject, []byte("k\x00"), []byte("small"))
+		s.DeleteOutgoing(9, 1)
+		s.DeletePromise(largeObject, "p")
+	})
+	require.Zero(t, pieceRows(t, db, p))
+	requirePieces(t, p)
+}
+
+func TestAViewKeepsTheLargeRowThatIsOverwritten(t *testing.T) {
+	db := open(t)
+	p := partition(t, db, 1)
+	put := func(index uint64, fill string, size int) []byte {
+		value := bytes.Repeat([]byte(fill), size)
+		commit(t, p, index, func(s machine.State) { s.PutValue(largeObject, []byte("k"), value) })
+		return value
+	}
+	first := put(1, "a", 2<<20)
+	v := p.View()
+	defer v.Close()
+	second := put(2, "b", 1<<20)
+	for view, want := range map[*View][]byte{v: first, p.View(): second} {
+		got, found, err := view.Value(largeObject, []byte("k"))
+		require.NoError(t, err)
+		require.True(t, found)
+		require.True(t, bytes.Equal(want, got))
+		require.NoError(t, view.Close())
+	}
+	requirePieces(t, p)
+}
+
+// TestPiecesThatACrashLeftAreRemoved has pieces whose batch was never committed.
+func TestPiecesThatACrashLeftAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	db := openAt(t, dir)
+	p := partition(t, db, 1)
+	value := bytes.Repeat([]byte("a"), 1<<20)
+	commit(t, p, 1, func(s machine.State) { s.PutValue(largeObject, []byte("k"), value) })
+	kept := pieceRows(t, db, p)
+	for i, key := range []string{"k", "other"} {
+		txn := p.Begin()
+		txn.index = uint64(2 + i)
+		txn.batch = db.pebble.NewBatch()
+		txn.put(txn.space.value(nil, &largeObject, []byte(key)), value)
+		require.NoError(t, txn.err)
+		txn.Discard()
+	}
+	require.Equal(t, 3*kept, pieceRows(t, db, p))
+	flush(t, db)
+	require.NoError(t, db.Close())
+
+	db = openAt(t, dir)
+	defer func() { require.NoError(t, db.Close()) }()
+	p = partition(t, db, 1)
+	require.Equal(t, kept, pieceRows(t, db, p))
+	requirePieces(t, p)
+	v := p.View()
+	defer v.Close()
+	got, _, err := v.Value(largeObject, []byte("k"))
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(value, got))
+}
+
+func TestValuesThatLookLikeStubsAreWhatTheyAre(t *testing.T) {
+	db := open(t)
+	p := partition(t, db, 1)
+	for i, value := range [][]byte{stubMark, stub{1, 5}.append(nil), append(bytes.Clone(stubMark), make([]byte, 100)...)} {
+		commit(t, p, uint64(i+1), func(s machine.State) { s.PutValue(largeObject, []byte("k"), value) })
+		v := p.View()
+		got, found, err := v.Value(largeObject, []byte("k"))
+		require.NoError(t, err)
+		require.True(t, found)
+		require.Equal(t, value, got)
+		require.NoError(t, v.Close())
+	}
+}
+
+func TestDamagedPiecesAreFound(t *testing.T) {
+	db := open(t)
+	p := partition(t, db, 1)
+	key := p.space.value(nil, &largeObject, []byte("k"))
+	piece := func(n byte) []byte { return append(p.space.piecesOf(key, 1), 0, 0, 0, n) }
+	set := func(key, value []byte) { require.NoError(t, db.pebble.Set(key, value, pebble.NoSync)) }
+	commit(t, p, 1, func(s machine.State) { s.PutValue(largeObject, []byte("k"), make([]byte, 1<<20)) })
+	for _, damage := range []func(){
+		func() { set(key, stubMark) },
+		func() { set(key, stub{1, 3}.append(nil)) },
+		func() { set(key, stub{1, maxLarge}.append(nil)) },
+		func() { set(key, stub{2, 1 << 20}.append(nil)) },
+		func() { set(key, append(stub{1, 1 << 20}.append(nil), 0)) },
+		func() { set(key, stub{1, 1 << 20}.append(nil)); set(piece(3), []byte("short")) },
+		func() { set(piece(3), make([]byte, maxPiece+1)) },
+		func() { set(piece(3), make([]byte, maxPiece)); set(piece(0), nil) },
+		func() { require.NoError(t, db.pebble.Delete(piece(0), pebble.NoSync)) },
+	} {
+		damage()
+		v := p.View()
+		_, _, err := v.Value(largeObject, []byte("k"))
+		require.ErrorIs(t, err, ErrDamaged)
+		require.NoError(t, v.Close())
+	}
+}
+
+func TestRangesOfLargeRowsAreThoseOfTheirKeys(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var l large
+		all := map[string]bool{}
+		for i, key := range rapid.SliceOfDistinct(anyPart, func(s string) string { return s }).Draw(t, "keys") {
+			l.add(largeRow{key, uint64(i), 1})
+			all[key] = true
+		}
+		lower, upper := anyPart.Draw(t, "lower"), anyPart.Draw(t, "upper")
+		for _, row := range l.takeRange(lower, upper) {
+			require.True(t, lower <= row.key && row.key < upper)
+			delete(all, row.key)
+		}
+		require.Len(t, l.rows, len(all))
+		for key := range all {
+			require.False(t, lower <= key && key < upper)
+			row, found := l.take(key)
+			require.True(t, found)
+			require.Equal(t, key, row.key)
+		}
+	})
+}
+
+func TestADirectoryOfTheFirstVersionBecomesOneOfThis(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, openAt(t, dir).Close())
+	path := filepath.Join(dir, formatFile)
+	require.NoError(t, os.WriteFile(path, []byte("1\n"), 0o600))
+	require.NoError(t, openAt(t, dir).Close())
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "2\n", string(text))
+}

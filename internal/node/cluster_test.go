@@ -176,3 +176,45 @@ func TestThreeNodesMakeOneCluster(t *testing.T) {
 		}
 	}
 }
+
+func TestCallsGoOnWhileNodesRestart(t *testing.T) {
+	c := newTrio(t, 3)
+	c.healthy(3, 0, 1, 2)
+	c.counter(0)
+	c.replicated(0, 1, 2)
+	sum := 0
+	for down := range c.nodes {
+		c.stop(down)
+		for i := range c.nodes {
+			if i == down {
+				continue
+			}
+			for key := range 4 {
+				code, body := c.do(i, false, "POST", fmt.Sprintf("/platform/call/Counter/k%d/add", key), "1")
+				require.Equal(t, http.StatusOK, code, body)
+			}
+			sum++
+		}
+		c.start(down)
+		c.replicated(down)
+	}
+	for key := range 4 {
+		code, body := c.do(0, false, "POST", fmt.Sprintf("/platform/call/Counter/k%d/add", key), "0")
+		require.Equal(t, http.StatusOK, code, body)
+		require.Equal(t, fmt.Sprint(sum), body)
+	}
+}
+
+// replicated waits until the given nodes say that nothing is wrong with the cluster,
+// which lets any one node go.
+func (c *trio) replicated(nodes ...int) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool {
+		for _, i := range nodes {
+			if code, body := c.do(i, true, "GET", "/cluster-health", ""); code != http.StatusOK || !strings.Contains(body, `"status":"healthy"`) {
+				return false
+			}
+		}
+		return true
+	}, 60*time.Second, 50*time.Millisecond, "the partitions are not everywhere")
+}

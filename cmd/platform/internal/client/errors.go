@@ -19,6 +19,7 @@ type APIError struct {
 	Message      string // without the code
 	Source       string // ingress errors: ingress or invocation
 	InvocationID string // ingress errors, may be empty
+	Body         []byte // as it came
 }
 
 // Error returns the message, with the code in front when there is one.
@@ -31,7 +32,7 @@ func (e *APIError) Error() string {
 
 // newAPIError reads both error bodies: the admin API's and the ingress's.
 func newAPIError(method, url string, answer *http.Response, body []byte) *APIError {
-	e := &APIError{Method: method, URL: url, Status: answer.StatusCode, InvocationID: answer.Header.Get("x-platform-id")}
+	e := &APIError{Method: method, URL: url, Status: answer.StatusCode, InvocationID: answer.Header.Get("x-platform-id"), Body: body}
 	var decoded struct {
 		Message string `json:"message"`
 		Code    string `json:"platform_code"`

@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+func (a *app) cluster() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "cluster",
+		Short: "Show and change nodes, partitions and replication",
+	},
+		a.clusterStatus(),
+		group(&cobra.Command{Use: "nodes", Aliases: []string{"node"}, Short: "List, drain and remove nodes"},
+			a.nodesList(), a.nodesDescribe(), a.nodesDrain(), a.nodesUndrain(), a.nodesRemove()),
+		group(&cobra.Command{Use: "partitions", Aliases: []string{"partition"}, Short: "List partitions and say who leads them"},
+			a.partitionsList(), a.partitionsDescribe(), a.partitionsTransfer()),
+		a.clusterProvision(),
+		group(&cobra.Command{Use: "config", Short: "Show and change what holds for the whole cluster"}, a.clusterConfigGet(), a.clusterConfigSet()),
+	)
+}
+
+const clusterStatusHelp = `Shows how the cluster is: healthy; degraded, when everything is served with less
+redundancy than wanted; or unavailable, when something is not served.
+
+Any node knows. The exit status is 1 if the cluster is unavailable.`
+
+func (a *app) clusterStatus() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "status",
+		Short:   "Show how the cluster is, and what is wrong",
+		Long:    clusterStatusHelp,
+		Args:    cobra.NoArgs,
+		Example: "  platform cluster status --watch\n  platform cluster status --extra\n  platform cluster status --wait 1m    # until it is healthy, for scripts",
+	}
+	asJSON := jsonFlag(cmd.Flags())
+	extra := cmd.Flags().Bool("extra", false, "also show the partitions")
+	wait := timeout(0)
+	cmd.Flags().Var(&wait, "wait", "wait as long for the cluster to become healthy")
+	a.shows(cmd, func(ctx context.Context, _ []string) error {
+		health, raw, err := a.health(ctx, time.Duration(wait))
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			err = a.printRaw(raw)
+		} else {
+			a.showCluster(health, *extra)
+		}
+		switch {
+		case err != nil:
+			return err
+		case wait > 0 && health.Status != "healthy":
+			return &hintedError{fmt.Errorf("the cluster is %s after %s", health.Status, wait.String()), "`platform cluster status --watch` shows how it goes on."}
+		case health.Status == "unavailable" && !a.options.watch:
+			return &hintedError{errors.New("the cluster is unavailable"), "Start the nodes that are down, or see what their logs say."}
+		}
+		return nil
+	})
+	return cmd
+}
+
+// health asks how the cluster is, again and again for as long as wait, until it is
+// healthy.
+func (a *app) health(ctx context.Context, wait time.Duration) (client.ClusterHealth, []byte, error) {
+	for end := time.Now().Add(wait); ; {
+		health, raw, err := a.client.ClusterHealth(ctx)
+		if err == nil && health.Status == "healthy" || time.Now().After(end) {
+			return health, raw, err
+		}
+		select {
+		case <-time.After(waitPause):
+		case <-ctx.Done():
+			return health, raw, ctx.Err()
+		}
+	}
+}
+
+// waitPause is the time between two looks at what a command waits for.
+const waitPause = 200 * time.Millisecond
+
+func (a *app) showCluster(h client.ClusterHealth, extra bool) {
+	a.print.Heading("Cluster " + term.Clean(h.Name))
+	metadata := "-"
+	if m := h.Metadata; m != nil {
+		metadata = fmt.Sprintf("%s, led by %s", votersText(m), nameOf(h.Nodes, m.Leader))
+		if !m.Quorum {
+			metadata = a.print.Red(votersText(m) + ", without a leader")
+		}
+	}
+	a.print.Fields("  ",
+		term.Field{Name: "Status", Value: a.colourHealth(h.Status)},
+		term.Field{Name: "Metadata", Value: metadata},
+		term.Field{Name: "Partitions", Value: partitionsText(h)},
+	)
+	for _, problem := range h.Problems {
+		a.print.Printf("  %s %s\n", a.print.Yellow("!"), term.Clean(problem))
+	}
+	a.print.Println()
+	a.print.Heading("Nodes")
+	a.nodeTable(h.Nodes)
+	if extra {
+		a.print.Println()
+		a.print.Heading("Partitions")
+		a.partitionTable(h.Partitions, h.Nodes)
+	}
+}
+
+func votersText(m *client.MetadataHealth) string {
+	text := fmt.Sprintf("%d voters", len(m.Voters))
+	if len(m.Voters) == 1 {
+		text = "1 voter"
+	}
+	if len(m.Learners) > 0 {
+		text += fmt.Sprintf(" and %d learners", len(m.Learners))
+	}
+	return text
+}
+
+// partitionsText counts partitions by what is to be said of them.
+func partitionsText(h client.ClusterHealth) string {
+	counts := map[string]int{}
+	for _, p := range h.Partitions {
+		counts[partitionStatus(p)]++
+	}
+	var parts []string
+	for _, status := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[status], status))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (a *app) colourHealth(status string) string {
+	switch status {
+	case "healthy":
+		return a.print.Green(status)
+	case "degraded":
+		return a.print.Yellow(status)
+	}
+	return a.print.Red(term.Clean(status))
+}
+
+// nameOf is how people know a node.
+func nameOf(nodes []client.Node, id uint32) string {
+	for _, n := range nodes {
+		if n.ID == id {
+			return term.Clean(n.Name)
+		}
+	}
+	if id == 0 {
+		return "-"
+	}
+	return "node " + strconv.FormatUint(uint64(id), 10)
+}

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+func (a *app) clusterConfigGet() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "get",
+		Aliases: []string{"view"},
+		Short:   "Show what holds for the whole cluster",
+		Args:    cobra.NoArgs,
+		Example: "  platform cluster config get",
+	}
+	asJSON := jsonFlag(cmd.Flags())
+	a.shows(cmd, func(ctx context.Context, _ []string) error {
+		config, answer, err := a.client.ClusterConfig(ctx)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return a.printRaw(answer.Body)
+		}
+		a.showClusterConfig(config)
+		return nil
+	})
+	return cmd
+}
+
+func (a *app) showClusterConfig(c client.ClusterConfig) {
+	a.print.Heading("Cluster " + term.Clean(c.Name))
+	a.print.Fields("  ",
+		term.Field{Name: "Id", Value: term.Clean(c.ID)},
+		term.Field{Name: "Partitions", Value: strconv.Itoa(c.Partitions)},
+		term.Field{Name: "Replication", Value: strconv.Itoa(c.Replication)},
+		term.Field{Name: "Provisioned", Value: a.print.Time(c.ProvisionedAt)},
+	)
+}
+
+func (a *app) clusterConfigSet() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "set",
+		Short: "Change the number of replicas",
+		Long: `Changes how many replicas each partition should have. They are added and removed one
+by one, as far as there are nodes. With 3 the cluster goes on when any one node is lost,
+with 5 when two are; each write waits for a majority.`,
+		Args:    cobra.NoArgs,
+		Example: "  platform cluster config set --replication 3",
+	}
+	replication := cmd.Flags().Int("replication", 0, "replicas of each partition")
+	asJSON := jsonFlag(cmd.Flags())
+	cmd.RunE = run(func(ctx context.Context, _ []string) error {
+		if *replication < 1 {
+			return &usageError{"nothing to change: give --replication, 1 or more"}
+		}
+		now, _, err := a.client.ClusterConfig(ctx)
+		if err != nil {
+			return err
+		}
+		if err := a.confirm(fmt.Sprintf("Change the replication of cluster %s from %d to %d?", term.Clean(now.Name), now.Replication, *replication)); err != nil {
+			return err
+		}
+		config, answer, err := a.client.SetReplication(ctx, *replication)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return a.printRaw(answer.Body)
+		}
+		a.print.Printf("%s Replication is %d\n", a.print.Green("[OK]:"), config.Replication)
+		a.say("`platform cluster status --watch` shows how the replicas come and go.")
+		return nil
+	})
+	return cmd
+}
+
+// provisionWait is how long provision waits for the cluster to come into being.
+const provisionWait = time.Minute
+
+func (a *app) clusterProvision() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "provision",
+		Short: "Create the cluster, where nodes do not do it themselves",
+		Long: `Creates the cluster once, when its nodes run with auto-provision = false and all that
+bootstrap-expect asks for are there. Send it to the node with the smallest name. The
+number of partitions cannot be changed later.`,
+		Args:    cobra.NoArgs,
+		Example: "  platform cluster provision --num-partitions 16 --replication 3",
+	}
+	partitions := cmd.Flags().Int("num-partitions", 0, "partitions (default: default-num-partitions of the node)")
+	replication := cmd.Flags().Int("replication", 0, "replicas of each (default: default-replication of the node)")
+	cmd.RunE = run(func(ctx context.Context, _ []string) error {
+		var asked client.Provisioning
+		if cmd.Flags().Changed("num-partitions") {
+			asked.Partitions = partitions
+		}
+		if cmd.Flags().Changed("replication") {
+			asked.Replication = replication
+		}
+		return a.provision(ctx, asked)
+	})
+	return cmd
+}
+
+func (a *app) provision(ctx context.Context, asked client.Provisioning) error {
+	question := "Create a cluster? Partitions: %s, which cannot be changed later; replication: %s."
+	if err := a.confirm(fmt.Sprintf(question, orConfigured(asked.Partitions), orConfigured(asked.Replication))); err != nil {
+		return err
+	}
+	existed, err := a.client.Provision(ctx, asked)
+	if err != nil {
+		return err
+	}
+	if existed {
+		a.print.Printf("%s The cluster exists already, and is as asked for\n", a.print.Green("[OK]:"))
+		return nil
+	}
+	for end := time.Now().Add(provisionWait); ; {
+		config, _, err := a.client.ClusterConfig(ctx)
+		if err == nil {
+			a.print.Printf("%s The cluster is created\n", a.print.Green("[OK]:"))
+			a.showClusterConfig(config)
+			return nil
+		}
+		refusal, answered := errors.AsType[*client.APIError](err)
+		if time.Now().After(end) || answered && refusal.Status != http.StatusServiceUnavailable {
+			return &hintedError{err, "The order was taken; the node's log says what it waits for."}
+		}
+		select {
+		case <-time.After(waitPause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func orConfigured(n *int) string {
+	if n == nil {
+		return "as the node is configured"
+	}
+	return strconv.Itoa(*n)
+}

@@ -1,0 +1,244 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+const nodesHint = "`platform cluster nodes list` shows the nodes there are."
+
+func (a *app) nodesList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List nodes",
+		Args:    cobra.NoArgs,
+		Example: "  platform cluster nodes list --watch\n  platform cluster nodes list --json | jq '.nodes[] | select(.state != \"alive\").name'",
+	}
+	asJSON := jsonFlag(cmd.Flags())
+	a.shows(cmd, func(ctx context.Context, _ []string) error {
+		nodes, answer, err := a.client.Nodes(ctx)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return a.printRaw(answer.Body)
+		}
+		a.nodeTable(nodes)
+		return nil
+	})
+	return cmd
+}
+
+func (a *app) nodeTable(nodes []client.Node) {
+	rows := make([][]string, len(nodes))
+	for i, n := range nodes {
+		rows[i] = []string{
+			strconv.FormatUint(uint64(n.ID), 10), term.Clean(n.Name), a.nodeState(n), uptime(n), orDash(n.Metadata),
+			strconv.Itoa(n.Leaders), strconv.Itoa(n.Replicas), orDash(term.Clean(n.Version)), orDash(term.Clean(n.Address)),
+		}
+	}
+	a.print.Table("", []string{"ID", "NAME", "STATE", "UPTIME", "METADATA", "LEADS", "REPLICAS", "VERSION", "ADDRESS"}, rows)
+}
+
+// nodeState is the state of a node and what happens to it.
+func (a *app) nodeState(n client.Node) string {
+	var more []string
+	if n.Draining {
+		more = append(more, "draining")
+	}
+	if n.Stopping {
+		more = append(more, "stopping")
+	}
+	if n.State == "alive" && !n.Answers {
+		more = append(more, "silent")
+	}
+	text := n.State
+	if len(more) > 0 {
+		text += " (" + strings.Join(more, ", ") + ")"
+	}
+	switch {
+	case n.State != "alive":
+		return a.print.Red(term.Clean(text))
+	case len(more) > 0:
+		return a.print.Yellow(text)
+	}
+	return a.print.Green(text)
+}
+
+// uptime is for how long a node's process runs.
+func uptime(n client.Node) string {
+	if n.StartedAt.IsZero() || n.State != "alive" {
+		return "-"
+	}
+	return term.Duration(max(time.Since(n.StartedAt), 0).Truncate(time.Second))
+}
+
+func (a *app) nodesDescribe() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "describe <node>",
+		Aliases: []string{"get"},
+		Short:   "Show one node",
+		Args:    cobra.ExactArgs(1),
+		Example: "  platform cluster nodes describe n2",
+	}
+	asJSON := jsonFlag(cmd.Flags())
+	a.shows(cmd, func(ctx context.Context, args []string) error {
+		n, answer, err := a.client.Node(ctx, args[0])
+		if err != nil {
+			return hintNotFound(err, nodesHint)
+		}
+		if *asJSON {
+			return a.printRaw(answer.Body)
+		}
+		a.print.Heading("Node " + term.Clean(n.Name))
+		a.print.Fields("  ",
+			term.Field{Name: "Id", Value: strconv.FormatUint(uint64(n.ID), 10)},
+			term.Field{Name: "State", Value: a.nodeState(n)},
+			term.Field{Name: "State since", Value: a.print.Time(n.StateSince)},
+			term.Field{Name: "Started", Value: a.print.Time(n.StartedAt)},
+			term.Field{Name: "Registered", Value: a.print.Time(n.RegisteredAt)},
+			term.Field{Name: "Metadata", Value: n.Metadata},
+			term.Field{Name: "Partitions", Value: fmt.Sprintf("leads %d, has replicas of %d", n.Leaders, n.Replicas)},
+			term.Field{Name: "Node address", Value: term.Clean(n.Address)},
+			term.Field{Name: "Ingress", Value: term.Clean(n.IngressAddress)},
+			term.Field{Name: "Admin API", Value: term.Clean(n.AdminAddress)},
+			term.Field{Name: "Version", Value: term.Clean(n.Version)},
+			term.Field{Name: "Incarnation", Value: term.Clean(n.Incarnation)},
+		)
+		return nil
+	})
+	return cmd
+}
+
+func (a *app) nodesDrain() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "drain <node>",
+		Short: "Move a node's replicas away, so that it can be removed",
+		Long: `Drains a node: its replicas are moved to other nodes one by one, as far as there are
+others that have none yet, and it leads no more. Requests go on all the while. The node
+itself goes on, and answers requests for others.
+
+A node that is only restarted need not be drained: stopping it hands over what it leads.`,
+		Args:    cobra.ExactArgs(1),
+		Example: "  platform cluster nodes drain n3 --wait 10m && platform cluster nodes remove n3",
+	}
+	wait := timeout(0)
+	cmd.Flags().Var(&wait, "wait", "wait as long until it has no replicas")
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		n, _, err := a.client.Node(ctx, args[0])
+		if err != nil {
+			return hintNotFound(err, nodesHint)
+		}
+		if err := a.confirm(fmt.Sprintf("Drain node %s, which has %d replicas?", term.Clean(n.Name), n.Replicas)); err != nil {
+			return err
+		}
+		if n, err = a.client.DrainNode(ctx, args[0], true); err != nil {
+			return err
+		}
+		if wait > 0 {
+			return a.awaitDrained(ctx, args[0], time.Duration(wait))
+		}
+		a.print.Printf("%s Node %s is being drained\n", a.print.Green("[OK]:"), term.Clean(n.Name))
+		a.say("`platform cluster nodes list --watch` shows how its replicas go. Then `platform cluster nodes remove %s`, or `undrain` to use it again.", term.Clean(n.Name))
+		return nil
+	})
+	return cmd
+}
+
+// awaitDrained returns when a node has no replicas any more.
+func (a *app) awaitDrained(ctx context.Context, node string, wait time.Duration) error {
+	for end := time.Now().Add(wait); ; {
+		n, _, err := a.client.Node(ctx, node)
+		switch {
+		case err == nil && n.Replicas == 0:
+			a.print.Printf("%s Node %s has no replicas any more\n", a.print.Green("[OK]:"), term.Clean(n.Name))
+			return nil
+		case time.Now().After(end) && err != nil:
+			return err
+		case time.Now().After(end):
+			return &hintedError{
+				fmt.Errorf("node %s still has %d replicas after %s", term.Clean(n.Name), n.Replicas, term.Duration(wait)),
+				"It goes on being drained. `platform cluster status` shows what is in the way.",
+			}
+		}
+		select {
+		case <-time.After(waitPause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (a *app) nodesUndrain() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "undrain <node>",
+		Short:   "Use a node again that was drained",
+		Args:    cobra.ExactArgs(1),
+		Example: "  platform cluster nodes undrain n3",
+	}
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		n, err := a.client.DrainNode(ctx, args[0], false)
+		if err != nil {
+			return hintNotFound(err, nodesHint)
+		}
+		a.print.Printf("%s Node %s takes replicas\n", a.print.Green("[OK]:"), term.Clean(n.Name))
+		return nil
+	})
+	return cmd
+}
+
+func (a *app) nodesRemove() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "remove <node>...",
+		Aliases: []string{"rm"},
+		Short:   "Take nodes out of the cluster",
+		Long: `Removes nodes that have no replicas any more; drain them first. With --force also one that
+is lost for good: its replicas are made anew from those on other nodes.
+
+A removed node can come back only as a new one, with an empty data directory.`,
+		Args:    cobra.MinimumNArgs(1),
+		Example: "  platform cluster nodes remove n3\n  platform cluster nodes remove n3 --force",
+	}
+	force := cmd.Flags().Bool("force", false, "though it has replicas")
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		for _, name := range args {
+			if err := a.removeNode(ctx, name, *force); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return cmd
+}
+
+func (a *app) removeNode(ctx context.Context, name string, force bool) error {
+	n, _, err := a.client.Node(ctx, name)
+	if err != nil {
+		return hintNotFound(err, nodesHint)
+	}
+	if force && n.Replicas > 0 {
+		a.hint.Box(fmt.Sprintf("Node %s has %d replicas.", term.Clean(n.Name), n.Replicas),
+			"What only this node has is lost: partitions without replicas elsewhere, and what",
+			"had not reached a majority of the others.")
+	}
+	if err := a.confirm(fmt.Sprintf("Remove node %s (%d) from the cluster?", term.Clean(n.Name), n.ID)); err != nil {
+		return err
+	}
+	if err := a.client.RemoveNode(ctx, name, force); err != nil {
+		return err
+	}
+	a.print.Printf("%s Removed node %s\n", a.print.Green("[OK]:"), term.Clean(n.Name))
+	if n.State == "alive" {
+		a.say("Its process can be stopped, and its data directory deleted.")
+	}
+	return nil
+}

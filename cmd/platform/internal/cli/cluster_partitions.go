@@ -1,0 +1,192 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+func (a *app) partitionsList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls", "status"},
+		Short:   "List partitions with their leaders and replicas",
+		Args:    cobra.NoArgs,
+		Example: "  platform cluster partitions list --watch",
+	}
+	asJSON := jsonFlag(cmd.Flags())
+	a.shows(cmd, func(ctx context.Context, _ []string) error {
+		partitions, answer, err := a.client.Partitions(ctx)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return a.printRaw(answer.Body)
+		}
+		nodes, _, err := a.client.Nodes(ctx)
+		if err != nil {
+			return err
+		}
+		a.partitionTable(partitions, nodes)
+		return nil
+	})
+	return cmd
+}
+
+func (a *app) partitionTable(partitions []client.PartitionState, nodes []client.Node) {
+	rows := make([][]string, len(partitions))
+	for i, p := range partitions {
+		var replicas []string
+		lag, applied := uint64(0), uint64(0)
+		for _, r := range p.Replicas {
+			name := nameOf(nodes, r.Node)
+			if r.Role != "leader" && r.Role != "voter" {
+				name += " (" + r.Role + ")"
+			}
+			replicas = append(replicas, name)
+			lag, applied = max(lag, r.Lag), max(applied, r.Applied)
+		}
+		rows[i] = []string{
+			strconv.FormatUint(uint64(p.ID), 10), a.colourPartition(partitionStatus(p)), nameOf(nodes, p.Leader), strconv.FormatUint(p.Term, 10),
+			strings.Join(replicas, ", "), strconv.FormatUint(applied, 10), strconv.FormatUint(lag, 10),
+		}
+	}
+	a.print.Table("", []string{"ID", "STATUS", "LEADER", "TERM", "REPLICAS", "APPLIED", "LAG"}, rows)
+}
+
+// partitionStatus is a partition in one word or two.
+func partitionStatus(p client.PartitionState) string {
+	serving, behind := false, false
+	for _, r := range p.Replicas {
+		serving = serving || r.Node == p.Leader && r.Serving
+		behind = behind || r.Node != p.Leader && r.Role != "none" && (!r.LagKnown || !r.CaughtUp)
+	}
+	moving := slices.ContainsFunc(p.Replicas, func(r client.Replica) bool {
+		return r.Role == "learner" || !slices.Contains(p.Placed, r.Node)
+	}) || len(p.Placed) > len(p.Replicas)
+	switch {
+	case p.Leader == 0:
+		return "without leader"
+	case !serving:
+		return "not served"
+	case moving:
+		return "moving"
+	case behind:
+		return "with a replica behind"
+	}
+	return "ok"
+}
+
+func (a *app) colourPartition(status string) string {
+	switch status {
+	case "ok":
+		return a.print.Green(status)
+	case "without leader", "not served":
+		return a.print.Red(status)
+	}
+	return a.print.Yellow(status)
+}
+
+func (a *app) partitionsDescribe() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "describe <partition>",
+		Aliases: []string{"get"},
+		Short:   "Show one partition and its replicas",
+		Args:    cobra.ExactArgs(1),
+		Example: "  platform cluster partitions describe 3",
+	}
+	asJSON := jsonFlag(cmd.Flags())
+	a.shows(cmd, func(ctx context.Context, args []string) error {
+		id, err := partitionNumber(args[0])
+		if err != nil {
+			return err
+		}
+		p, answer, err := a.client.Partition(ctx, id)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return a.printRaw(answer.Body)
+		}
+		nodes, _, err := a.client.Nodes(ctx)
+		if err != nil {
+			return err
+		}
+		a.describePartition(p, nodes)
+		return nil
+	})
+	return cmd
+}
+
+func (a *app) describePartition(p client.PartitionState, nodes []client.Node) {
+	var placed []string
+	for _, id := range p.Placed {
+		placed = append(placed, nameOf(nodes, id))
+	}
+	a.print.Heading(fmt.Sprintf("Partition %d", p.ID))
+	a.print.Fields("  ",
+		term.Field{Name: "Status", Value: a.colourPartition(partitionStatus(p))},
+		term.Field{Name: "Leader", Value: nameOf(nodes, p.Leader)},
+		term.Field{Name: "Term", Value: strconv.FormatUint(p.Term, 10)},
+		term.Field{Name: "Placed on", Value: strings.Join(placed, ", ")},
+	)
+	a.print.Println()
+	a.print.Heading("Replicas")
+	rows := make([][]string, len(p.Replicas))
+	for i, r := range p.Replicas {
+		rows[i] = []string{nameOf(nodes, r.Node), r.Role, "-", "-", "-", "-", "-"}
+		if r.Answers {
+			for at, n := range []uint64{r.Applied, r.Committed, r.Last, r.Snapshot} {
+				rows[i][2+at] = strconv.FormatUint(n, 10)
+			}
+		}
+		if r.LagKnown {
+			rows[i][6] = strconv.FormatUint(r.Lag, 10)
+		}
+	}
+	a.print.Table("  ", []string{"NODE", "ROLE", "APPLIED", "COMMITTED", "LAST", "SNAPSHOT", "LAG"}, rows)
+}
+
+func partitionNumber(text string) (uint32, error) {
+	id, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		return 0, &usageError{fmt.Sprintf("%q is not the number of a partition", text)}
+	}
+	return uint32(id), nil
+}
+
+func (a *app) partitionsTransfer() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "transfer <partition>... --to <node>",
+		Short: "Let another node lead partitions",
+		Long: `Transfers the leadership of partitions to a node that has replicas of them. Requests
+go on meanwhile. Leaders that are spread too unevenly are spread anew later.`,
+		Args:    cobra.MinimumNArgs(1),
+		Example: "  platform cluster partitions transfer 3 --to n2",
+	}
+	to := cmd.Flags().String("to", "", "name or id of the node that is to lead")
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		if *to == "" {
+			return &usageError{"--to is missing: the node that is to lead"}
+		}
+		for _, text := range args {
+			id, err := partitionNumber(text)
+			if err != nil {
+				return err
+			}
+			if err := a.client.TransferPartition(ctx, id, *to); err != nil {
+				return hintNotFound(err, "`platform cluster partitions list` shows the partitions and who has them.")
+			}
+			a.print.Printf("%s Node %s leads partition %d\n", a.print.Green("[OK]:"), *to, id)
+		}
+		return nil
+	})
+	return cmd
+}

@@ -68,3 +68,6 @@ func (m *Matcher) best(level Level, scope string, key LimitKey) *Rule {
 	}
 	return nil
 }
+
+// Bounded reports whether some rule has a queue limit.
+func (m *Matcher) Bounded() bool { return m.bounded }

@@ -95,7 +95,7 @@ func (s *Scheduler) clear(p *path) bool {
 // is none. locked says that it would have to wait for its key; otherwise one that could
 // run at once is never refused.
 func (s *Scheduler) Full(key QueueKey, locked bool) (*Rule, error) {
-	if !s.Rules.bounded {
+	if !s.Rules.Bounded() {
 		return nil, nil
 	}
 	p, err := s.load(key)

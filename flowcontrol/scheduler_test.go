@@ -174,6 +174,9 @@ func (s *sim) pass(millis int64) {
 	}
 	s.s.Now = until
 	require.Empty(s.t, s.tables.Broken(s.s.Now), "a timer is missing")
+	for c := range s.tables.Counters() {
+		require.True(s.t, c.WakeAt == 0 || c.WakeAt > s.s.Now, "%v", c)
+	}
 }
 
 // withinRates checks that no interval saw more starts than the bucket and its refill.

@@ -6,7 +6,8 @@ import (
 	"platform/flowcontrol"
 )
 
-// Broken lists the invariants of the tables that do not hold at a time.
+// Broken lists the invariants of the tables that do not hold at a time, as they must
+// after a command.
 func (t *Tables) Broken(now int64) []string {
 	c := checker{Tables: t, rules: flowcontrol.NewMatcher(t.rules), now: now}
 	c.sums()
@@ -91,16 +92,18 @@ func (c *checker) rings() {
 		c.want(named.Turn == 0 || c.children[Turn{parent, named.Turn}] == flowcontrol.Child{Name: name}, "counter %v has no place %d in the ring", k, named.Turn)
 	}
 	for k, q := range c.VQueues() {
-		c.want(q.Waiting == 0 || q.Paused || c.Blocked(k) != nil, "queue %v waits though it may run", k)
+		c.want(q.Waiting == 0 || q.Paused || c.blocked(k) != nil, "queue %v waits though it may run", k)
 	}
 }
 
-// Blocked is the rule that keeps a queue from starting anything now, nil if none does.
-func (c *checker) Blocked(k flowcontrol.QueueKey) *flowcontrol.Rule {
+// blocked is the rule that keeps a queue from starting anything, nil if none does. A
+// rate does until the counter's timer has fired.
+func (c *checker) blocked(k flowcontrol.QueueKey) *flowcontrol.Rule {
 	for l, key := range Above(k.Counter()) {
 		r := c.rules.Match(k.Scope, k.LimitKey)[l]
 		counter := c.counters[key]
-		if r != nil && !counter.Free(r, c.now) {
+		due := counter.WakeAt != 0 && counter.WakeAt <= c.now
+		if r != nil && (due || !counter.Free(r, c.now)) {
 			return r
 		}
 	}

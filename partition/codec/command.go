@@ -44,6 +44,7 @@ func (w *writer) invoke(field uint64, c *machine.Invoke) {
 	w.retention(10, c.Retention)
 	w.string(11, c.ServerVersion)
 	w.uint(12, c.Request)
+	w.uint(13, uint64(c.Priority))
 	w.close(n)
 }
 
@@ -75,6 +76,8 @@ func readInvoke(b []byte, c *machine.Invoke) error {
 			c.ServerVersion = r.string()
 		case 12:
 			c.Request = r.u64()
+		case 13:
+			c.Priority = r.u8()
 		default:
 			r.unknown("invoke")
 		}
@@ -186,6 +189,7 @@ func (w *writer) fireTimers(c *machine.FireTimers) {
 		w.uint(2, uint64(t.Kind))
 		w.id(3, &t.ID)
 		w.uint(4, uint64(t.Completion))
+		w.string(5, t.Name)
 		w.close(n)
 	}
 }
@@ -215,6 +219,8 @@ func readTimer(b []byte, t *machine.Timer) error {
 			r.id(&t.ID)
 		case 4:
 			t.Completion = r.u32()
+		case 5:
+			t.Name = r.string()
 		default:
 			r.unknown("timer")
 		}

@@ -40,6 +40,8 @@ const (
 	kindResume      = 10
 	kindPurge       = 11
 	kindRestart     = 12
+	kindSetRules    = 13
+	kindPauseQueue  = 14
 )
 
 // EncodeCommand encodes one command for Seal. It fails with ErrTooDeep or, for a
@@ -122,6 +124,10 @@ func (w *writer) command(c machine.Command) error {
 		w.purge(kindPurge, c)
 	case *machine.Restart:
 		w.restart(kindRestart, c)
+	case *machine.SetRules:
+		w.setRules(kindSetRules, c)
+	case *machine.PauseQueue:
+		w.pauseQueue(kindPauseQueue, c)
 	default:
 		return fmt.Errorf("encode %T: %w", c, ErrUnknownCommand)
 	}
@@ -225,6 +231,10 @@ func readCommand(b []byte, into *machine.Command) error {
 		*into = one(&r, readPurge)
 	case kindRestart:
 		*into = one(&r, readRestart)
+	case kindSetRules:
+		*into = one(&r, readSetRules)
+	case kindPauseQueue:
+		*into = one(&r, readPauseQueue)
 	default:
 		return fmt.Errorf("%w: kind %d", ErrUnknownCommand, r.field)
 	}
@@ -262,6 +272,8 @@ func commandSize(c machine.Command) int {
 		return min(size, math.MaxInt32)
 	case *machine.Signal:
 		return 16 + signalSize(c)
+	case *machine.SetRules:
+		return 16 + bookSize(c.Book)
 	default:
 		return 64
 	}

@@ -23,6 +23,11 @@ func newProtoEntry() protoMessage      { return new(raftlog.JournalEntry) }
 func newProtoLock() protoMessage       { return new(raftlog.Lock) }
 func newProtoPromise() protoMessage    { return new(raftlog.Promise) }
 func newProtoMeta() protoMessage       { return new(raftlog.Meta) }
+func newProtoCounter() protoMessage    { return new(raftlog.Counter) }
+func newProtoVQueue() protoMessage     { return new(raftlog.VQueue) }
+func newProtoQueued() protoMessage     { return new(raftlog.Queued) }
+func newProtoChild() protoMessage      { return new(raftlog.Child) }
+func newProtoRules() protoMessage      { return new(raftlog.RuleBook) }
 
 func TestFormatIsTheDocumentedOne(t *testing.T) {
 	for _, k := range kinds {

@@ -87,6 +87,10 @@ func (w *writer) afterResult(inv *machine.Invocation) {
 	for _, request := range inv.Requests {
 		w.presentUint(38, request)
 	}
+	w.uint(39, uint64(inv.Priority))
+	if inv.Flow != nil {
+		w.flow(40, inv.Flow)
+	}
 }
 
 // DecodeInvocation reads the record of an invocation, which points into b.
@@ -200,6 +204,10 @@ func readProgressOf(r *reader, inv *machine.Invocation) {
 		inv.Seed = r.u64()
 	case 38:
 		*more(r, &inv.Requests) = r.u64()
+	case 39:
+		inv.Priority = r.u8()
+	case 40:
+		inv.Flow = one(r, readFlow)
 	default:
 		r.unknown("invocation")
 	}
@@ -335,6 +343,7 @@ func AppendMeta(b []byte, m *Meta) []byte {
 	w.uint(3, m.Attempt)
 	w.uint(4, m.Index)
 	w.uint(5, m.Term)
+	w.uint(6, uint64(m.Rules))
 	return w.b
 }
 
@@ -353,6 +362,8 @@ func DecodeMeta(b []byte) (m Meta, err error) {
 			m.Index = r.u64()
 		case 5:
 			m.Term = r.u64()
+		case 6:
+			m.Rules = r.u32()
 		default:
 			r.unknown("meta")
 		}

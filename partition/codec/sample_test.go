@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"platform/flowcontrol"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -72,6 +73,8 @@ var commandKinds = []kind{
 	commandKind[machine.Resume]("command-resume"),
 	commandKind[machine.Purge]("command-purge"),
 	commandKind[machine.Restart]("command-restart"),
+	commandKind[machine.SetRules]("command-set-rules"),
+	commandKind[machine.PauseQueue]("command-pause-queue"),
 }
 
 // recordKinds are the rows of tables.
@@ -92,6 +95,11 @@ var recordKinds = []kind{
 	recordKind("record-lock", newProtoLock, func(b []byte, l *machine.Lock) []byte { return AppendLock(b, *l) }, DecodeLock),
 	recordKind("record-promise", newProtoPromise, func(b []byte, p *machine.Promise) []byte { return AppendPromise(b, *p) }, DecodePromise),
 	recordKind("record-meta", newProtoMeta, AppendMeta, DecodeMeta),
+	recordKind("record-counter", newProtoCounter, AppendCounter, DecodeCounter),
+	recordKind("record-vqueue", newProtoVQueue, AppendVQueue, DecodeVQueue),
+	recordKind("record-queued", newProtoQueued, func(b []byte, q *flowcontrol.Queued) []byte { return AppendQueued(b, *q) }, DecodeQueued),
+	recordKind("record-child", newProtoChild, func(b []byte, c *flowcontrol.Child) []byte { return AppendChild(b, *c) }, DecodeChild),
+	recordKind("record-rules", newProtoRules, AppendRules, DecodeRules),
 }
 
 var kinds = slices.Concat(commandKinds, recordKinds)

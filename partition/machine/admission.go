@@ -7,10 +7,15 @@ import (
 )
 
 // admit is the one way to running, for every invocation: first its start time must
-// have come, then it must have its key if it needs one, then it runs. It is called
-// when the invocation is created and again each time one of these changes. What
-// limits running invocations is asked here, inside apply, so that limits hold at
-// every log index; whatever frees a place admits the next in the same command.
+// have come, then it must have its key if it needs one, then a slot of its scope if it
+// has one, then it runs. It is called when the invocation is created and again each
+// time one of these changes, and when a suspended or paused one goes on. What limits
+// running invocations is asked here, inside apply, so that limits hold at every log
+// index; whatever frees a place admits the next in the same command.
+//
+// The key comes before the slot: whoever holds a key waits for a slot without holding
+// others up who need only a slot, and nobody who has a slot ever waits for a key, so
+// there is no circle. Both lines are first in, first out, so nobody starves.
 //
 // input is the payload of the Input entry if the caller has it at hand. inv is
 // stored and must not be used for writing any more.
@@ -20,6 +25,11 @@ func (m *Machine) admit(inv *Invocation, input []byte) error {
 	}
 	if inv.Target.Type.Exclusive() && !inv.HoldsLock {
 		if got, err := m.acquire(inv); err != nil || !got {
+			return err
+		}
+	}
+	if inv.Flow != nil {
+		if got, err := m.takeSlot(inv); err != nil || !got {
 			return err
 		}
 	}
@@ -33,8 +43,7 @@ func (m *Machine) schedule(inv *Invocation) error {
 	}
 	inv.ScheduledAt = m.now
 	m.setTimer(Timer{At: inv.StartAt, Kind: TimerStart, ID: inv.ID})
-	m.st.PutInvocation(inv)
-	return nil
+	return m.put(inv)
 }
 
 // start gives the invocation an attempt number, which makes all earlier attempts
@@ -96,8 +105,7 @@ func (m *Machine) acquire(inv *Invocation) (got bool, err error) {
 	m.st.PutWaiting(o, lock.Tail, inv.ID)
 	lock.Tail++
 	m.st.PutLock(o, lock)
-	m.st.PutInvocation(inv)
-	return false, nil
+	return false, m.put(inv)
 }
 
 // release passes the lock of an object on to the invocation that has waited
@@ -118,6 +126,9 @@ func (m *Machine) release(o Object) error {
 	lock.Holder = next.ID
 	m.st.PutLock(o, lock)
 	next.HoldsLock, next.QueueSeq = true, 0
+	if next.Flow != nil {
+		next.gotKey(m.now)
+	}
 	return m.admit(next, nil)
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"platform/flowcontrol"
 	"platform/internal/ids"
 )
 
@@ -22,10 +23,18 @@ type Machine struct {
 	now     int64 // partition time
 	effects []Effect
 	local   []Message // caused by the command for this same partition, in order
+	freed   []string  // scopes in which somebody may have become able to run
+
+	flow flowcontrol.Scheduler
+	book *flowcontrol.Book // what flow.Rules was made of; nil: not read yet
 }
 
 // New returns the machine of one partition.
-func New(shards Shards) *Machine { return &Machine{shards: shards} }
+func New(shards Shards) *Machine {
+	m := &Machine{shards: shards}
+	m.flow.Wake = m.wakeCounter
+	return m
+}
 
 // Apply interprets one committed command and appends its effects to effects. They
 // refer to the tables as they are after the command.
@@ -39,6 +48,10 @@ func (m *Machine) Apply(st State, h Header, c Command, effects []Effect) (Outcom
 	effects = m.effects
 	clear(m.local)
 	m.st, m.meta, m.effects, m.local = nil, nil, nil, m.local[:0]
+	m.flow.Tables = nil
+	if m.freed = m.freed[:0]; cap(m.freed) > maxAdmitted {
+		m.freed = nil
+	}
 	return outcome, effects, err
 }
 
@@ -58,6 +71,9 @@ func (m *Machine) admissible(h Header, c Command) (Outcome, error) {
 	if err == nil {
 		err = m.settle()
 	}
+	if err == nil && len(m.freed) > 0 {
+		err = m.admitWaiting()
+	}
 	return outcome, err
 }
 
@@ -66,6 +82,9 @@ func (m *Machine) dispatch(c Command) (Outcome, error) {
 	case *Lead:
 		return Outcome{}, nil
 	case *Invoke:
+		if refusal, err := m.queueFull(c); err != nil || refusal.Code != OK {
+			return refusal, err
+		}
 		return m.invoke(c)
 	case *Progress:
 		return m.progress(c)
@@ -88,6 +107,10 @@ func (m *Machine) dispatch(c Command) (Outcome, error) {
 		return m.purgeNow(c)
 	case *Restart:
 		return m.restart(c)
+	case *SetRules:
+		return m.setRules(c)
+	case *PauseQueue:
+		return m.pauseQueue(c)
 	}
 	return Outcome{}, fmt.Errorf("apply %T: %w", c, ErrUnknownCommand)
 }

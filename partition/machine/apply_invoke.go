@@ -3,6 +3,7 @@ package machine
 import (
 	"slices"
 
+	"platform/flowcontrol"
 	"platform/partition/journal"
 )
 
@@ -57,6 +58,8 @@ func (m *Machine) create(c *Invoke) (Outcome, error) {
 	if c.StartAt > m.now {
 		inv.StartAt = c.StartAt
 	}
+	inv.Priority = min(c.Priority, flowcontrol.Priorities-1)
+	inv.join()
 	m.append(inv, journal.Input, c.Input)
 	inv.Commands++
 	if err := m.admit(inv, c.Input); err != nil {

@@ -43,8 +43,9 @@ func (m *Machine) endEarly(inv *Invocation, result *journal.Result) (Outcome, er
 	case Scheduled:
 		m.st.DeleteTimer(Timer{At: inv.StartAt, Kind: TimerStart, ID: inv.ID})
 	case Inboxed:
-		m.st.DeleteWaiting(inv.Target.Object(), inv.QueueSeq)
-		inv.QueueSeq = 0
+		if err := m.leaveLine(inv); err != nil {
+			return Outcome{}, err
+		}
 	}
 	inv.Killed = true
 	if err := m.complete(inv, result); err != nil {
@@ -105,11 +106,16 @@ func (m *Machine) pauseNow(c *Pause) (Outcome, error) {
 		return describe(Ended, inv), nil
 	case inv.Status == Paused:
 		return describe(Existing, inv), nil
-	case inv.Status != Invoked && inv.Status != Suspended:
+	case inv.Waiting():
 		return describe(NotStarted, inv), nil
 	}
-	if inv.Status == Invoked {
+	switch inv.Status {
+	case Invoked:
 		m.emit(&Abort{inv.ID, inv.Attempt})
+	case Inboxed:
+		if err := m.leaveLine(inv); err != nil {
+			return Outcome{}, err
+		}
 	}
 	if err := m.pause(inv, c.Failure); err != nil {
 		return Outcome{}, err
@@ -126,7 +132,7 @@ func (m *Machine) resume(c *Resume) (Outcome, error) {
 		return Outcome{Code: NotFound}, nil
 	case inv.Status == Completed:
 		return describe(Ended, inv), nil
-	case inv.Status == Scheduled || inv.Status == Inboxed:
+	case inv.Waiting():
 		return describe(NotStarted, inv), nil
 	case inv.Status == Invoked && c.Repin != nil:
 		return describe(Running, inv), nil
@@ -141,7 +147,11 @@ func (m *Machine) resume(c *Resume) (Outcome, error) {
 		}
 		inv.Pin = pin
 	}
-	if err := m.start(inv, nil); err != nil {
+	if inv.Status == Inboxed { // it is going to
+		m.st.PutInvocation(inv)
+		return describe(OK, inv), nil
+	}
+	if err := m.admit(inv, nil); err != nil {
 		return Outcome{}, err
 	}
 	return describe(OK, inv), nil

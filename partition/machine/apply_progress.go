@@ -71,12 +71,11 @@ func (m *Machine) runCompletion(inv *Invocation, s *Step) error {
 }
 
 // pause lets the invocation wait for an operator. It keeps its key: what it did
-// under it is not finished.
+// under it is not finished. Its slot goes to others.
 func (m *Machine) pause(inv *Invocation, why *AttemptFailure) error {
 	if err := inv.move(Paused, m.now); err != nil {
 		return err
 	}
 	inv.Failure, inv.Await = why, nil
-	m.st.PutInvocation(inv)
-	return nil
+	return m.put(inv)
 }

@@ -34,8 +34,9 @@ func (m *Machine) restart(c *Restart) (Outcome, error) {
 	inv := &Invocation{
 		ID: c.New, Life: m.meta.Attempt, Target: old.Target, Source: Source{Kind: FromRestart, Caller: old.ID},
 		LimitKey: old.LimitKey, Trace: old.Trace, Retention: old.Retention, RestartedFrom: old.ID,
-		ServerVersion: c.ServerVersion, CreatedAt: m.now, Pin: pin,
+		ServerVersion: c.ServerVersion, CreatedAt: m.now, Pin: pin, Priority: old.Priority,
 	}
+	inv.join()
 	if c.From > 0 {
 		inv.Seed = old.RandomSeed() // values drawn from it are in the journal
 	}
@@ -62,7 +63,7 @@ func restartable(inv *Invocation, from uint32) Code {
 		return NotFound
 	case inv.Target.Type.Workflow():
 		return Unsupported
-	case inv.Status == Scheduled || inv.Status == Inboxed:
+	case inv.Waiting():
 		return NotStarted
 	case inv.Status != Completed:
 		return NotEnded

@@ -44,7 +44,7 @@ func (m *Machine) signal(c *Signal) (Outcome, error) {
 		return Outcome{Code: NotFound}, nil
 	case inv.Status == Completed:
 		return describe(Ended, inv), nil
-	case cancel && (inv.Status == Scheduled || inv.Status == Inboxed):
+	case cancel && inv.Waiting():
 		return m.endEarly(inv, &canceled)
 	}
 	if !inv.firstTime(c) {
@@ -59,7 +59,7 @@ func (m *Machine) signal(c *Signal) (Outcome, error) {
 		if _, err := m.record(inv, n); err != nil {
 			return Outcome{}, err
 		}
-		err = m.start(inv, nil)
+		err = m.admit(inv, nil)
 	} else {
 		err = m.notify(inv, n)
 	}

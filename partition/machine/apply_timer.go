@@ -23,7 +23,12 @@ func (m *Machine) fire(c *FireTimers) error {
 			continue
 		}
 		m.st.DeleteTimer(t)
-		if err := m.fireOne(t); err != nil {
+		if t.Kind == TimerQueue {
+			err = m.wakeQueues(t)
+		} else {
+			err = m.fireOne(t)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -79,6 +84,11 @@ func (m *Machine) purge(inv *Invocation) error {
 		m.st.DeleteJournal(inv.ID, inv.Length)
 	}
 	m.st.DeleteInvocation(inv.ID)
+	if inv.Flow != nil {
+		if err := m.uncount(inv); err != nil {
+			return err
+		}
+	}
 	if inv.Target.Type == WorkflowRun {
 		o := inv.Target.Object()
 		if err := m.forgetPromises(o); err != nil {

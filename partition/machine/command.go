@@ -36,6 +36,7 @@ type Invoke struct {
 	StartAt        int64 // 0: now
 	Retention      Retention
 	ServerVersion  string
+	Priority       uint8 // 0 to flowcontrol.Priorities-1; only one with a scope has use for it
 }
 
 // Progress is what an attempt achieved, in order. All steps are refused when the
@@ -94,6 +95,7 @@ const (
 	TimerStart                         // starts a scheduled invocation
 	TimerPurge                         // forgets a completed invocation
 	TimerPurgeJournal                  // forgets the journal of a completed invocation
+	TimerQueue                         // looks at the counter with the timer's name again; ID is zero
 )
 
 // Timer is a registered timer; all its fields are its key.
@@ -102,6 +104,7 @@ type Timer struct {
 	Kind       TimerKind
 	ID         ids.Invocation
 	Completion uint32
+	Name       string // of a counter, see flowcontrol.CounterKey; empty for the other kinds
 }
 
 // Deliver hands over messages of another partition's outbox, in order. A message

@@ -32,7 +32,9 @@ func (m *Machine) complete(inv *Invocation, result *journal.Result) error {
 	m.retain(inv)
 	m.emit(&Finish{ID: inv.ID, Target: inv.Target, Result: *result, ExpiresAt: inv.ExpiresAt})
 	object := inv.Target.Object()
-	m.st.PutInvocation(inv)
+	if err := m.put(inv); err != nil {
+		return err
+	}
 	if held {
 		return m.release(object)
 	}

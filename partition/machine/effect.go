@@ -90,6 +90,9 @@ const (
 	Unsupported  // workflows cannot be restarted
 	OutOfRange   // the journal has no entry with that index
 	Unanswered   // a command to be copied has no answer yet
+
+	// QueueFull refuses an Invoke of which one more may not wait: nothing was changed.
+	QueueFull
 )
 
 // Outcome is what a command's proposer learns.
@@ -104,4 +107,6 @@ type Outcome struct {
 	Result    *journal.Result
 	ExpiresAt int64
 	StartAt   int64
+	// Rule is, for QueueFull, the pattern of the rule that says so.
+	Rule string
 }

@@ -3,6 +3,7 @@ package machine_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -30,6 +31,8 @@ type history struct {
 	fresh int                     // names given so far
 	ended map[ids.Invocation]bool // has a result
 	full  bool
+	// scoped is how many of a hundred invocations have a scope.
+	scoped int
 }
 
 // newHistory begins a history. In a full one operators take part, and handlers wait
@@ -37,7 +40,7 @@ type history struct {
 func newHistory(t *rapid.T, partitions int, full bool) *history {
 	return &history{
 		T: t, world: newWorld(uint32(partitions)), logs: make([][]logged, partitions), full: full,
-		ended: map[ids.Invocation]bool{},
+		ended: map[ids.Invocation]bool{}, scoped: 30,
 	}
 }
 
@@ -61,11 +64,13 @@ func (h *history) run(commands int) {
 		case n < 78:
 			h.now += int64(h.number("pass", 0, 3000))
 			h.apply(p, &machine.FireTimers{Timers: h.parts[p].state.Timers()})
-		case n < 93:
+		case n < 90:
 			h.drawDeliver(h.number("from", 0, len(h.parts)-1), p)
-		case n < 96:
+		case n < 92:
 			h.parts[p].epoch++
 			h.apply(p, &machine.Lead{Epoch: h.parts[p].epoch})
+		case n < 97:
+			h.drawFlow(p)
 		case n < 98:
 			h.stale(p)
 		default:
@@ -101,6 +106,7 @@ func (h *history) applyWith(p int, header machine.Header, c machine.Command) mac
 	if outcome.Code != machine.OK && outcome.Code != machine.Conflict {
 		require.Empty(h, effects)
 	}
+	h.mayRefuse(c, outcome)
 	h.passed(part, queued)
 	var texts []string
 	for _, e := range effects {
@@ -129,7 +135,7 @@ func (h *history) applyWith(p int, header machine.Header, c machine.Command) mac
 func (h *history) inboxed(p *part) map[machine.Object][]ids.Invocation {
 	waiting := map[machine.Object][]*machine.Invocation{}
 	for _, id := range h.ids {
-		if inv, err := p.state.Invocation(id); err == nil && inv != nil && inv.Status == machine.Inboxed {
+		if inv, err := p.state.Invocation(id); err == nil && inv != nil && inv.Status == machine.Inboxed && !inv.HoldsLock && inv.Target.Type.Exclusive() {
 			waiting[inv.Target.Object()] = append(waiting[inv.Target.Object()], inv)
 		}
 	}
@@ -185,6 +191,16 @@ func (h *history) living() (found []ids.Invocation) {
 // drawTarget draws a target and, since ids of workflows and of idempotent requests
 // are made of their keys, the name of the invocation.
 func (h *history) drawTarget() (string, machine.Target) {
+	name, to := h.drawUnscoped()
+	if !h.chance(h.scoped) {
+		return name, to
+	}
+	before, at, _ := strings.Cut(name, "@")
+	to.Scope = fmt.Sprintf("s%d.%s", h.number("scope", 1, 2), at)
+	return before + to.Scope[:2] + "@" + at, to
+}
+
+func (h *history) drawUnscoped() (string, machine.Target) {
 	at := fmt.Sprintf("@%d", h.number("owner", 0, len(h.parts)-1))
 	h.fresh++
 	name := fmt.Sprintf("n%d%s", h.fresh, at)
@@ -221,6 +237,10 @@ func (h *history) drawInvoke() *machine.Invoke {
 	c := &machine.Invoke{ID: h.id(name), Target: to, Input: journal.NewInput(nil, []byte(name)), Retention: h.drawRetention()}
 	if h.chance(20) {
 		c.StartAt = h.now + int64(h.number("delay", -100, 3000))
+	}
+	if to.Scope != "" {
+		c.LimitKey = []string{"", "", "a", "a/x", "b", "no/limit/key"}[h.number("limit key", 0, 5)]
+		c.Priority = uint8(h.number("priority", 0, 2))
 	}
 	return c
 }

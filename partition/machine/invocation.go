@@ -65,7 +65,7 @@ type Status uint8
 // The statuses, in the order of an invocation's life.
 const (
 	Scheduled Status = iota + 1 // waits for its start time
-	Inboxed                     // waits for its key (or for admission)
+	Inboxed                     // waits for its key or for a slot of its scope, also to go on
 	Invoked                     // has been admitted; an attempt runs or is due
 	Suspended                   // waits for a notification, without an attempt
 	Paused                      // waits for an operator
@@ -147,7 +147,9 @@ type Invocation struct {
 	// suspend.go.
 	Signalled bool
 	Seen      uint32
-	QueueSeq  uint64 // place among those that wait for the key, while Inboxed
+	// QueueSeq is its place among those that wait for the key or, once it has the key
+	// or needs none, in the lane of its priority in its vqueue, while Inboxed.
+	QueueSeq  uint64
 	HoldsLock bool
 	Sinks     []Sink
 	Requests  []uint64        // of the last signals that may come more than once
@@ -156,6 +158,13 @@ type Invocation struct {
 	Seed      uint64          // of the handler's random numbers; 0: it follows from the id
 	Failure   *AttemptFailure // of its last attempt, while Paused; nil if none failed
 	ExpiresAt int64           // when the record is purged, once Completed
+	Priority  uint8           // among those that wait for the same slots, 0 to flowcontrol.Priorities-1
+	Flow      *Flow           // of one with a scope; never changed in place
+}
+
+// Waiting reports whether the invocation waits to run for the first time.
+func (inv *Invocation) Waiting() bool {
+	return inv.Status == Scheduled || inv.Status == Inboxed && inv.RunningAt == 0
 }
 
 // Trace is the caller's W3C trace context.

@@ -23,10 +23,10 @@ func (s Status) String() string {
 // from lists the statuses that may lead to each status.
 var from = [...][]Status{
 	Scheduled: {0},
-	Inboxed:   {0, Scheduled},
+	Inboxed:   {0, Scheduled, Suspended, Paused},
 	Invoked:   {0, Scheduled, Inboxed, Invoked, Suspended, Paused},
 	Suspended: {Invoked},
-	Paused:    {Invoked, Suspended},
+	Paused:    {Invoked, Suspended, Inboxed},
 	Completed: {Scheduled, Inboxed, Invoked, Suspended, Paused},
 }
 

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"platform/flowcontrol"
 	"platform/internal/ids"
 	"platform/partition/journal"
 )
@@ -74,6 +75,22 @@ type Restart struct {
 	Repin         *Repin
 	ServerVersion string
 }
+
+// PauseQueue stops a vqueue from starting invocations, or lets it go on. Those that
+// run, run on.
+type PauseQueue struct {
+	ID ids.VQueue
+	// Queue is the queue with the id, which the leader looks up; zero: there is none.
+	Queue  flowcontrol.QueueKey
+	Paused bool
+}
+
+// SetRules gives the partition the rule book. Unless its version is newer than that of
+// the book that the partition has, it changes nothing and the outcome is Existing.
+type SetRules struct{ Book *flowcontrol.Book }
+
+func (*SetRules) command()   {}
+func (*PauseQueue) command() {}
 
 func (*Signal) command()  {}
 func (*Kill) command()    {}

@@ -3,6 +3,7 @@ package machine
 import (
 	"iter"
 
+	"platform/flowcontrol"
 	"platform/internal/ids"
 	"platform/partition/journal"
 )
@@ -64,6 +65,9 @@ type State interface {
 	DeleteOutgoing(to uint32, upto uint64)
 	LastDelivered(from uint32) (uint64, error)
 	PutLastDelivered(from uint32, seq uint64)
+
+	// The tables of flow control: counters, vqueues, who waits, the rule book.
+	flowcontrol.Tables
 }
 
 // Meta is a partition's own record.
@@ -71,6 +75,7 @@ type Meta struct {
 	Epoch   uint64 // newest leader epoch
 	Clock   int64  // partition time: the largest header time applied
 	Attempt uint64 // last attempt number given
+	Rules   uint32 // version of the rule book
 }
 
 // Lock is who holds an object's key and who waits for it. Waiting invocations have

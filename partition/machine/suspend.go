@@ -25,7 +25,7 @@ import (
 
 // suspend ends the attempt until what the handler waits for has happened. That may
 // be so already, since notifications come while the handler decides; then it runs
-// again at once and keeps its key throughout.
+// again at once and keeps its key, and its slot, throughout.
 func (m *Machine) suspend(inv *Invocation, await *journal.Future) error {
 	rest, err := m.remaining(inv, await)
 	if err != nil {
@@ -38,8 +38,7 @@ func (m *Machine) suspend(inv *Invocation, await *journal.Future) error {
 		return err
 	}
 	inv.Await = rest
-	m.st.PutInvocation(inv)
-	return nil
+	return m.put(inv)
 }
 
 // remaining is what is left of an await at the suspension; nil if it is over.
@@ -120,7 +119,7 @@ func (m *Machine) reconsider(inv *Invocation, n notification) error {
 		return failed
 	}
 	if over {
-		return m.start(inv, nil)
+		return m.admit(inv, nil)
 	}
 	if !inv.Signalled {
 		inv.Await = inv.Await.Prune(settled)

@@ -126,6 +126,10 @@ func (w *world) command(a arguments) (int, machine.Command) {
 			w.parts[p].epoch = c.Epoch
 		}
 		return p, c
+	case "rules":
+		return int(a.number("p", 0)), w.rules(a)
+	case "pause-queue", "resume-queue":
+		return int(a.number("p", 0)), w.pauseQueue(a)
 	case "invoke":
 		c := w.invoke(a)
 		return w.owner(c.ID), c
@@ -150,7 +154,10 @@ func (w *world) invoke(a arguments) *machine.Invoke {
 		Input:     journal.NewInput(nil, []byte(a.text("input", ""))),
 		StartAt:   a.number("start", 0),
 		Retention: retention(a.text("retain", "")),
+		LimitKey:  a.text("limit-key", ""),
+		Priority:  uint8(a.number("priority", 0)),
 	}
+	c.Target.Scope = a.text("scope", "")
 	if key := a.text("idempotency-key", ""); key != "" {
 		c.IdempotencyKey = &key
 	}
@@ -175,6 +182,7 @@ func (w *world) fire(a arguments) *machine.FireTimers {
 	for _, line := range a.lines() { // a timer in so many words: sleep a 2 500
 		t := machine.Timer{Kind: map[string]machine.TimerKind{
 			"sleep": machine.TimerSleep, "start": machine.TimerStart, "purge": machine.TimerPurge, "purge-journal": machine.TimerPurgeJournal,
+			"queue": machine.TimerQueue,
 		}[line[0]], ID: w.id(line[1]), Completion: uint32(number(a, line[2])), At: number(a, line[3])}
 		c.Timers = append(c.Timers, t)
 	}

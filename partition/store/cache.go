@@ -1,6 +1,7 @@
 package store
 
 import (
+	"platform/flowcontrol"
 	"platform/internal/ids"
 	"platform/partition/machine"
 )
@@ -19,6 +20,8 @@ type cache struct {
 	locks    map[string]machine.Lock // by key, also of objects without a lock
 	counters map[string]uint64       // sent and delivered, by key: one per other partition
 	outbox   map[uint32]uint64       // receiver → smallest sequence number not deleted
+	limits   map[string]flowcontrol.Counter
+	vqueues  map[string]flowcontrol.VQueue
 }
 
 // recordOverhead is about what a record costs beside its bytes.
@@ -34,6 +37,8 @@ func newCache(limit int) *cache {
 		locks:    make(map[string]machine.Lock),
 		counters: make(map[string]uint64),
 		outbox:   make(map[uint32]uint64),
+		limits:   make(map[string]flowcontrol.Counter),
+		vqueues:  make(map[string]flowcontrol.VQueue),
 	}
 }
 
@@ -61,12 +66,22 @@ func (c *cache) dropRecord(id *ids.Invocation) {
 	}
 }
 
-func (c *cache) putLock(key []byte, l machine.Lock) {
-	if len(c.locks) >= maxLocks {
-		for victim := range c.locks {
-			delete(c.locks, victim)
+func (c *cache) putLock(key []byte, l machine.Lock) { putRow(c.locks, key, l, maxLocks) }
+
+// maxCounters and maxVQueues bound what is cached of flow control, rows of about 150
+// and 500 bytes.
+const (
+	maxCounters = 4096
+	maxVQueues  = 2048
+)
+
+// putRow keeps a row and makes room for it, in no order.
+func putRow[V any](rows map[string]V, key []byte, v V, limit int) {
+	if len(rows) >= limit {
+		for victim := range rows {
+			delete(rows, victim)
 			break
 		}
 	}
-	c.locks[string(key)] = l
+	rows[string(key)] = v
 }

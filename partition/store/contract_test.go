@@ -66,6 +66,7 @@ func TestContract(t *testing.T) {
 		"locks":       contractLocks,
 		"timers":      contractTimers,
 		"outbox":      contractOutbox,
+		"flow":        contractFlow,
 	} {
 		for implementation, fresh := range implementations {
 			t.Run(name+"/"+implementation, func(t *testing.T) { run(t, fresh(t)) })

@@ -32,6 +32,11 @@ const (
 	tableSent      = 's' // receiver → last sequence number
 	tableDelivered = 'r' // sender → last sequence number
 	tablePieces    = 'x' // key of a large row, log entry, number → piece of its value
+	tableCounters  = 'c' // scope and limit key → counter
+	tableVQueues   = 'q' // scope, limit key and service → vqueue
+	tableQueued    = 'e' // vqueue, priority, place → who waits there
+	tableRings     = 'h' // counter, place → whose turn it is
+	tableRules     = 'b' // nothing → rule book
 )
 
 const (
@@ -117,7 +122,7 @@ func (s space) waiting(b []byte, o *machine.Object, seq uint64) []byte {
 func (s space) timer(b []byte, t *machine.Timer) []byte {
 	b = s.timersAt(b, t.At)
 	b = append(append(b, byte(t.Kind)), t.ID[:]...)
-	return binary.BigEndian.AppendUint32(b, t.Completion)
+	return append(binary.BigEndian.AppendUint32(b, t.Completion), t.Name...)
 }
 
 // timersAt begins the keys of the timers of one millisecond.
@@ -135,13 +140,15 @@ func (s space) outgoing(b []byte, to uint32, seq uint64) []byte {
 
 // timerOf reads a timer back from what follows the prefix in its key.
 func timerOf(rest []byte) (t machine.Timer, ok bool) {
-	if len(rest) != 8+1+idLen+4 {
+	const fixed = 8 + 1 + idLen + 4
+	if len(rest) < fixed {
 		return t, false
 	}
 	t.At = int64(binary.BigEndian.Uint64(rest) ^ 1<<63)
 	t.Kind = machine.TimerKind(rest[8])
 	copy(t.ID[:], rest[9:])
 	t.Completion = binary.BigEndian.Uint32(rest[9+idLen:])
+	t.Name = string(rest[fixed:])
 	return t, true
 }
 

@@ -5,11 +5,13 @@ import (
 	"cmp"
 	"encoding/hex"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"platform/flowcontrol"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -57,6 +59,10 @@ func anyKey(t *rapid.T) []byte {
 		s.outgoing(nil, number, uint64(number)),
 		s.peer(nil, tableSent, number),
 		append(s.piecesOf(s.value(nil, &o, []byte("n")), uint64(number)), 0, 0, 0, 1),
+		s.limit(nil, tableCounters, &flowcontrol.CounterKey{Scope: o.Scope, LimitKey: flowcontrol.LimitKey{L1: o.Key}}),
+		s.vqueue(nil, tableVQueues, &flowcontrol.QueueKey{Scope: o.Scope, Service: o.Service}),
+		s.queued(nil, &flowcontrol.QueueKey{Scope: o.Scope, Service: o.Service}, 1, uint64(number)),
+		s.ring(nil, &flowcontrol.CounterKey{Scope: o.Scope}, uint64(number)),
 	}).Draw(t, "key")
 	if rapid.IntRange(0, 4).Draw(t, "cut") == 0 {
 		key = key[:rapid.IntRange(1, len(key)).Draw(t, "length")]
@@ -114,7 +120,7 @@ func TestKeysOfTimersSortByTimeAndAreReadBack(t *testing.T) {
 		draw := func(label string) machine.Timer {
 			return machine.Timer{
 				At: rapid.Int64().Draw(t, label), Kind: machine.TimerKind(rapid.Byte().Draw(t, "kind")),
-				ID: testID(rapid.Byte().Draw(t, "id")), Completion: rapid.Uint32().Draw(t, "completion"),
+				ID: testID(rapid.Byte().Draw(t, "id")), Completion: rapid.Uint32().Draw(t, "completion"), Name: anyPart.Draw(t, "name"),
 			}
 		}
 		a, b := draw("a"), draw("b")
@@ -141,6 +147,9 @@ func TestAfterIsTheFirstKeyBehindAPrefix(t *testing.T) {
 func TestKeysOnDisk(t *testing.T) {
 	s, id, o := space{0x0102, generationB}, testID(0xee), machine.Object{Scope: "s", Service: "S", Key: "\x00k"}
 	const idHex = "ee00000000000000" + "ee000000000000000000000000000000"
+	counter := flowcontrol.CounterKey{Scope: "s", LimitKey: flowcontrol.LimitKey{L1: "a"}}
+	queue := flowcontrol.QueueKey{Scope: "s", LimitKey: flowcontrol.LimitKey{L1: "a"}, Service: "S"}
+	noID := strings.Repeat("00", 24)
 	const objectHex = "730001" + "530001" + "00ff6b0001"
 	for want, key := range map[string][]byte{
 		"010200":                                                         headerKey(0x0102),
@@ -159,6 +168,12 @@ func TestKeysOnDisk(t *testing.T) {
 		"010202" + "6f" + "00000003" + "0000000000000007":                s.outgoing(nil, 3, 7),
 		"010202" + "73" + "00000003":                                     s.peer(nil, tableSent, 3),
 		"010202" + "72" + "00000003":                                     s.peer(nil, tableDelivered, 3),
+		"010202" + "63" + "730001" + "610001" + "0001":                   s.limit(nil, tableCounters, &counter),
+		"010202" + "71" + "730001" + "610001" + "0001" + "530001":        s.vqueue(nil, tableVQueues, &queue),
+		"010202" + "65" + "730001" + "610001" + "0001" + "530001" + "03" + "0000000000000007": s.queued(nil, &queue, 3, 7),
+		"010202" + "68" + "730001" + "610001" + "0001" + "0000000000000007":                   s.ring(nil, &counter, 7),
+		"010202" + "62": s.table(nil, tableRules),
+		"010202" + "74" + "8000000000000005" + "04" + noID + "00000000" + "73": s.timer(nil, &machine.Timer{At: 5, Kind: 4, Name: "s"}),
 	} {
 		require.Equal(t, want, hex.EncodeToString(key))
 	}

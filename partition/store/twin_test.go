@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"platform/flowcontrol"
 	"platform/internal/ids"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -58,6 +59,7 @@ func drawTimer(t *rapid.T) machine.Timer {
 	return machine.Timer{
 		At: rapid.Int64Range(-3, 3).Draw(t, "at"), Kind: machine.TimerKind(rapid.ByteRange(0, 2).Draw(t, "timer")),
 		ID: drawID(t), Completion: rapid.Uint32Range(0, 2).Draw(t, "completion"),
+		Name: rapid.SampledFrom([]string{"", "", "s", "s/a"}).Draw(t, "name"),
 	}
 }
 
@@ -205,6 +207,7 @@ type readable interface {
 	Waiting(machine.Object, uint64) (ids.Invocation, error)
 	LastSent(uint32) (uint64, error)
 	LastDelivered(uint32) (uint64, error)
+	flowReadable
 }
 
 // requireAlike compares answers about everything that the operations can have
@@ -238,6 +241,7 @@ func requireAlike(t *rapid.T, w *world, want, got readable) {
 		same(t, seq, func(n uint64) (ids.Invocation, error) { return want.Waiting(o, n) },
 			func(n uint64) (ids.Invocation, error) { return got.Waiting(o, n) })
 	}
+	requireSameFlow(t, want, got)
 	for peer := uint32(1); peer <= 3; peer++ {
 		same(t, peer, want.LastSent, got.LastSent)
 		same(t, peer, want.LastDelivered, got.LastDelivered)
@@ -260,6 +264,9 @@ func requireSameState(t *rapid.T, w *world, want, got machine.State) {
 	same(t, timer, want.HasTimer, got.HasTimer)
 	o := drawObject(t)
 	require.Equal(t, listValues(t, want, o), listValues(t, got, o))
+	k, place := drawCounter(t), rapid.Uint64Range(0, 3).Draw(t, "place")
+	same(t, place, func(n uint64) (flowcontrol.Child, error) { return want.Child(k, n) },
+		func(n uint64) (flowcontrol.Child, error) { return got.Child(k, n) })
 }
 
 func listValues(t require.TestingT, s machine.State, o machine.Object) (all []string) {
@@ -303,6 +310,7 @@ func requireSameView(t *rapid.T, w *world, twin *machinetest.State, v *View) {
 			require.Nil(t, twin.Outgoing(to, last))
 		}
 	}
+	requireSameQueues(t, twin, v)
 	n := 0
 	for p, err := range v.AllPromises() {
 		require.NoError(t, err)
@@ -355,6 +363,9 @@ func TestTablesBehaveLikeMapsWhateverIsCommittedFlushedOrReopened(t *testing.T) 
 				txn = p.Begin()
 			},
 			"": func(t *rapid.T) { requireSameState(t, w, twin, txn) },
+		}
+		for name, apply := range flowOperations {
+			actions[name] = func(t *rapid.T) { apply(t, w, twin, txn) }
 		}
 		for name, apply := range operations {
 			actions[name] = func(t *rapid.T) { apply(t, w, twin, txn) }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"platform/flowcontrol"
 	"platform/internal/ids"
 	"platform/partition/codec"
 	"platform/partition/journal"
@@ -29,7 +30,10 @@ type Txn struct {
 	small       writeSet[[]byte] // notified, waiting, timers
 	values      writeSet[[]byte]
 	counters    writeSet[uint64]
-	ranges      []keyRange // deleted as a whole; rows written since are in the sets
+	limits      writeSet[flowcontrol.Counter]
+	vqueues     writeSet[flowcontrol.VQueue]
+	rules       *flowcontrol.Book // the new one; nil: unchanged
+	ranges      []keyRange        // deleted as a whole; rows written since are in the sets
 
 	reader  reader // of what is committed; opened by the first read
 	batch   *pebble.Batch
@@ -80,6 +84,9 @@ func (t *Txn) reset() {
 	t.small.reset()
 	t.values.reset()
 	t.counters.reset()
+	t.limits.reset()
+	t.vqueues.reset()
+	t.rules = nil
 	t.ranges = t.ranges[:0]
 }
 
@@ -149,6 +156,7 @@ func (t *Txn) fill(meta *codec.Meta) {
 	fillBytes(t, &t.small)
 	fillBytes(t, &t.values)
 	t.fillCounters()
+	t.fillFlow()
 	t.set(t.space.table(t.keys.room(prefixLen), tableMeta), codec.AppendMeta(t.scratch[:0], meta))
 }
 

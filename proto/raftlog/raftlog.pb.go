@@ -115,6 +115,8 @@ type Command struct {
 	//	*Command_Resume
 	//	*Command_Purge
 	//	*Command_Restart
+	//	*Command_SetRules
+	//	*Command_PauseQueue
 	Kind          isCommand_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -265,6 +267,24 @@ func (x *Command) GetRestart() *Restart {
 	return nil
 }
 
+func (x *Command) GetSetRules() *SetRules {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_SetRules); ok {
+			return x.SetRules
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetPauseQueue() *PauseQueue {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_PauseQueue); ok {
+			return x.PauseQueue
+		}
+	}
+	return nil
+}
+
 type isCommand_Kind interface {
 	isCommand_Kind()
 }
@@ -317,6 +337,14 @@ type Command_Restart struct {
 	Restart *Restart `protobuf:"bytes,12,opt,name=restart,proto3,oneof"`
 }
 
+type Command_SetRules struct {
+	SetRules *SetRules `protobuf:"bytes,13,opt,name=set_rules,json=setRules,proto3,oneof"`
+}
+
+type Command_PauseQueue struct {
+	PauseQueue *PauseQueue `protobuf:"bytes,14,opt,name=pause_queue,json=pauseQueue,proto3,oneof"`
+}
+
 func (*Command_Lead) isCommand_Kind() {}
 
 func (*Command_Invoke) isCommand_Kind() {}
@@ -340,6 +368,10 @@ func (*Command_Resume) isCommand_Kind() {}
 func (*Command_Purge) isCommand_Kind() {}
 
 func (*Command_Restart) isCommand_Kind() {}
+
+func (*Command_SetRules) isCommand_Kind() {}
+
+func (*Command_PauseQueue) isCommand_Kind() {}
 
 type Lead struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -407,6 +439,7 @@ type Invoke struct {
 	Retention      *Retention             `protobuf:"bytes,10,opt,name=retention,proto3" json:"retention,omitempty"`
 	ServerVersion  string                 `protobuf:"bytes,11,opt,name=server_version,json=serverVersion,proto3" json:"server_version,omitempty"`
 	Request        uint64                 `protobuf:"varint,12,opt,name=request,proto3" json:"request,omitempty"`
+	Priority       uint32                 `protobuf:"varint,13,opt,name=priority,proto3" json:"priority,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -521,6 +554,13 @@ func (x *Invoke) GetServerVersion() string {
 func (x *Invoke) GetRequest() uint64 {
 	if x != nil {
 		return x.Request
+	}
+	return 0
+}
+
+func (x *Invoke) GetPriority() uint32 {
+	if x != nil {
+		return x.Priority
 	}
 	return 0
 }
@@ -795,6 +835,7 @@ type Timer struct {
 	Kind          uint32                 `protobuf:"varint,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	Id            []byte                 `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
 	Completion    uint32                 `protobuf:"varint,4,opt,name=completion,proto3" json:"completion,omitempty"`
+	Name          string                 `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -855,6 +896,13 @@ func (x *Timer) GetCompletion() uint32 {
 		return x.Completion
 	}
 	return 0
+}
+
+func (x *Timer) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
 }
 
 type Deliver struct {
@@ -1633,6 +1681,134 @@ func (x *Restart) GetServerVersion() string {
 	return ""
 }
 
+type SetRules struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Book          *RuleBook              `protobuf:"bytes,1,opt,name=book,proto3" json:"book,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetRules) Reset() {
+	*x = SetRules{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetRules) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetRules) ProtoMessage() {}
+
+func (x *SetRules) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetRules.ProtoReflect.Descriptor instead.
+func (*SetRules) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *SetRules) GetBook() *RuleBook {
+	if x != nil {
+		return x.Book
+	}
+	return nil
+}
+
+type PauseQueue struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Scope         string                 `protobuf:"bytes,2,opt,name=scope,proto3" json:"scope,omitempty"`
+	L1            string                 `protobuf:"bytes,3,opt,name=l1,proto3" json:"l1,omitempty"`
+	L2            string                 `protobuf:"bytes,4,opt,name=l2,proto3" json:"l2,omitempty"`
+	Service       string                 `protobuf:"bytes,5,opt,name=service,proto3" json:"service,omitempty"`
+	Paused        bool                   `protobuf:"varint,6,opt,name=paused,proto3" json:"paused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseQueue) Reset() {
+	*x = PauseQueue{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseQueue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseQueue) ProtoMessage() {}
+
+func (x *PauseQueue) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseQueue.ProtoReflect.Descriptor instead.
+func (*PauseQueue) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *PauseQueue) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *PauseQueue) GetScope() string {
+	if x != nil {
+		return x.Scope
+	}
+	return ""
+}
+
+func (x *PauseQueue) GetL1() string {
+	if x != nil {
+		return x.L1
+	}
+	return ""
+}
+
+func (x *PauseQueue) GetL2() string {
+	if x != nil {
+		return x.L2
+	}
+	return ""
+}
+
+func (x *PauseQueue) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *PauseQueue) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
 type Invocation struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Id             []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1673,13 +1849,15 @@ type Invocation struct {
 	Seen           uint32                 `protobuf:"varint,36,opt,name=seen,proto3" json:"seen,omitempty"`
 	Seed           uint64                 `protobuf:"varint,37,opt,name=seed,proto3" json:"seed,omitempty"`
 	Requests       []uint64               `protobuf:"varint,38,rep,name=requests,proto3" json:"requests,omitempty"`
+	Priority       uint32                 `protobuf:"varint,39,opt,name=priority,proto3" json:"priority,omitempty"`
+	Flow           *Flow                  `protobuf:"bytes,40,opt,name=flow,proto3" json:"flow,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Invocation) Reset() {
 	*x = Invocation{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1691,7 +1869,7 @@ func (x *Invocation) String() string {
 func (*Invocation) ProtoMessage() {}
 
 func (x *Invocation) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1704,7 +1882,7 @@ func (x *Invocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Invocation.ProtoReflect.Descriptor instead.
 func (*Invocation) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{21}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Invocation) GetId() []byte {
@@ -1973,6 +2151,854 @@ func (x *Invocation) GetRequests() []uint64 {
 	return nil
 }
 
+func (x *Invocation) GetPriority() uint32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *Invocation) GetFlow() *Flow {
+	if x != nil {
+		return x.Flow
+	}
+	return nil
+}
+
+type Flow struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stage         uint32                 `protobuf:"varint,1,opt,name=stage,proto3" json:"stage,omitempty"`
+	StageAt       int64                  `protobuf:"varint,2,opt,name=stage_at,json=stageAt,proto3" json:"stage_at,omitempty"`
+	RunnableAt    int64                  `protobuf:"varint,3,opt,name=runnable_at,json=runnableAt,proto3" json:"runnable_at,omitempty"`
+	StartedAt     int64                  `protobuf:"varint,4,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
+	WaitsSince    int64                  `protobuf:"varint,5,opt,name=waits_since,json=waitsSince,proto3" json:"waits_since,omitempty"`
+	Starts        uint32                 `protobuf:"varint,6,opt,name=starts,proto3" json:"starts,omitempty"`
+	Suspensions   uint32                 `protobuf:"varint,7,opt,name=suspensions,proto3" json:"suspensions,omitempty"`
+	Pauses        uint32                 `protobuf:"varint,8,opt,name=pauses,proto3" json:"pauses,omitempty"`
+	Lock          *Wait                  `protobuf:"bytes,9,opt,name=lock,proto3" json:"lock,omitempty"`
+	Rules         *Wait                  `protobuf:"bytes,10,opt,name=rules,proto3" json:"rules,omitempty"`
+	Throttling    *Wait                  `protobuf:"bytes,11,opt,name=throttling,proto3" json:"throttling,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Flow) Reset() {
+	*x = Flow{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Flow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Flow) ProtoMessage() {}
+
+func (x *Flow) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Flow.ProtoReflect.Descriptor instead.
+func (*Flow) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *Flow) GetStage() uint32 {
+	if x != nil {
+		return x.Stage
+	}
+	return 0
+}
+
+func (x *Flow) GetStageAt() int64 {
+	if x != nil {
+		return x.StageAt
+	}
+	return 0
+}
+
+func (x *Flow) GetRunnableAt() int64 {
+	if x != nil {
+		return x.RunnableAt
+	}
+	return 0
+}
+
+func (x *Flow) GetStartedAt() int64 {
+	if x != nil {
+		return x.StartedAt
+	}
+	return 0
+}
+
+func (x *Flow) GetWaitsSince() int64 {
+	if x != nil {
+		return x.WaitsSince
+	}
+	return 0
+}
+
+func (x *Flow) GetStarts() uint32 {
+	if x != nil {
+		return x.Starts
+	}
+	return 0
+}
+
+func (x *Flow) GetSuspensions() uint32 {
+	if x != nil {
+		return x.Suspensions
+	}
+	return 0
+}
+
+func (x *Flow) GetPauses() uint32 {
+	if x != nil {
+		return x.Pauses
+	}
+	return 0
+}
+
+func (x *Flow) GetLock() *Wait {
+	if x != nil {
+		return x.Lock
+	}
+	return nil
+}
+
+func (x *Flow) GetRules() *Wait {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+func (x *Flow) GetThrottling() *Wait {
+	if x != nil {
+		return x.Throttling
+	}
+	return nil
+}
+
+type Wait struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Latest        int64                  `protobuf:"varint,1,opt,name=latest,proto3" json:"latest,omitempty"`
+	Total         int64                  `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Wait) Reset() {
+	*x = Wait{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Wait) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Wait) ProtoMessage() {}
+
+func (x *Wait) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Wait.ProtoReflect.Descriptor instead.
+func (*Wait) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Wait) GetLatest() int64 {
+	if x != nil {
+		return x.Latest
+	}
+	return 0
+}
+
+func (x *Wait) GetTotal() int64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+// RuleBook is the record of the rules, sorted by pattern.
+type RuleBook struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Rules         []*Rule                `protobuf:"bytes,2,rep,name=rules,proto3" json:"rules,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RuleBook) Reset() {
+	*x = RuleBook{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RuleBook) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RuleBook) ProtoMessage() {}
+
+func (x *RuleBook) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RuleBook.ProtoReflect.Descriptor instead.
+func (*RuleBook) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *RuleBook) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *RuleBook) GetRules() []*Rule {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+type Rule struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Scope         string                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
+	L1            string                 `protobuf:"bytes,2,opt,name=l1,proto3" json:"l1,omitempty"`
+	L2            string                 `protobuf:"bytes,3,opt,name=l2,proto3" json:"l2,omitempty"`
+	Concurrency   uint32                 `protobuf:"varint,4,opt,name=concurrency,proto3" json:"concurrency,omitempty"`
+	Rate          *Rate                  `protobuf:"bytes,5,opt,name=rate,proto3" json:"rate,omitempty"`
+	QueueLimit    *uint64                `protobuf:"varint,6,opt,name=queue_limit,json=queueLimit,proto3,oneof" json:"queue_limit,omitempty"`
+	Description   string                 `protobuf:"bytes,7,opt,name=description,proto3" json:"description,omitempty"`
+	Disabled      bool                   `protobuf:"varint,8,opt,name=disabled,proto3" json:"disabled,omitempty"`
+	Version       uint32                 `protobuf:"varint,9,opt,name=version,proto3" json:"version,omitempty"`
+	ModifiedAt    int64                  `protobuf:"varint,10,opt,name=modified_at,json=modifiedAt,proto3" json:"modified_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rule) Reset() {
+	*x = Rule{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rule) ProtoMessage() {}
+
+func (x *Rule) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rule.ProtoReflect.Descriptor instead.
+func (*Rule) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *Rule) GetScope() string {
+	if x != nil {
+		return x.Scope
+	}
+	return ""
+}
+
+func (x *Rule) GetL1() string {
+	if x != nil {
+		return x.L1
+	}
+	return ""
+}
+
+func (x *Rule) GetL2() string {
+	if x != nil {
+		return x.L2
+	}
+	return ""
+}
+
+func (x *Rule) GetConcurrency() uint32 {
+	if x != nil {
+		return x.Concurrency
+	}
+	return 0
+}
+
+func (x *Rule) GetRate() *Rate {
+	if x != nil {
+		return x.Rate
+	}
+	return nil
+}
+
+func (x *Rule) GetQueueLimit() uint64 {
+	if x != nil && x.QueueLimit != nil {
+		return *x.QueueLimit
+	}
+	return 0
+}
+
+func (x *Rule) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *Rule) GetDisabled() bool {
+	if x != nil {
+		return x.Disabled
+	}
+	return false
+}
+
+func (x *Rule) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Rule) GetModifiedAt() int64 {
+	if x != nil {
+		return x.ModifiedAt
+	}
+	return 0
+}
+
+type Rate struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Count         uint32                 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
+	Period        int64                  `protobuf:"varint,2,opt,name=period,proto3" json:"period,omitempty"` // nanoseconds
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rate) Reset() {
+	*x = Rate{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rate) ProtoMessage() {}
+
+func (x *Rate) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rate.ProtoReflect.Descriptor instead.
+func (*Rate) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *Rate) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *Rate) GetPeriod() int64 {
+	if x != nil {
+		return x.Period
+	}
+	return 0
+}
+
+type Counter struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Running       uint64                 `protobuf:"varint,1,opt,name=running,proto3" json:"running,omitempty"`
+	Waiting       uint64                 `protobuf:"varint,2,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	Turn          uint64                 `protobuf:"varint,3,opt,name=turn,proto3" json:"turn,omitempty"`
+	RingHead      uint64                 `protobuf:"varint,4,opt,name=ring_head,json=ringHead,proto3" json:"ring_head,omitempty"`
+	RingTail      uint64                 `protobuf:"varint,5,opt,name=ring_tail,json=ringTail,proto3" json:"ring_tail,omitempty"`
+	Bucket        int64                  `protobuf:"varint,6,opt,name=bucket,proto3" json:"bucket,omitempty"` // nanoseconds since 1970
+	WakeAt        int64                  `protobuf:"varint,7,opt,name=wake_at,json=wakeAt,proto3" json:"wake_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Counter) Reset() {
+	*x = Counter{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Counter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Counter) ProtoMessage() {}
+
+func (x *Counter) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Counter.ProtoReflect.Descriptor instead.
+func (*Counter) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *Counter) GetRunning() uint64 {
+	if x != nil {
+		return x.Running
+	}
+	return 0
+}
+
+func (x *Counter) GetWaiting() uint64 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *Counter) GetTurn() uint64 {
+	if x != nil {
+		return x.Turn
+	}
+	return 0
+}
+
+func (x *Counter) GetRingHead() uint64 {
+	if x != nil {
+		return x.RingHead
+	}
+	return 0
+}
+
+func (x *Counter) GetRingTail() uint64 {
+	if x != nil {
+		return x.RingTail
+	}
+	return 0
+}
+
+func (x *Counter) GetBucket() int64 {
+	if x != nil {
+		return x.Bucket
+	}
+	return 0
+}
+
+func (x *Counter) GetWakeAt() int64 {
+	if x != nil {
+		return x.WakeAt
+	}
+	return 0
+}
+
+type VQueue struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Paused         bool                   `protobuf:"varint,1,opt,name=paused,proto3" json:"paused,omitempty"`
+	Turn           uint64                 `protobuf:"varint,2,opt,name=turn,proto3" json:"turn,omitempty"`
+	Waiting        uint64                 `protobuf:"varint,3,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	Lanes          []*Lane                `protobuf:"bytes,4,rep,name=lanes,proto3" json:"lanes,omitempty"`           // those that were used
+	Stages         []uint64               `protobuf:"varint,5,rep,packed,name=stages,proto3" json:"stages,omitempty"` // by stage, without zeros at the end
+	CreatedAt      int64                  `protobuf:"varint,6,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	LastEnqueuedAt int64                  `protobuf:"varint,7,opt,name=last_enqueued_at,json=lastEnqueuedAt,proto3" json:"last_enqueued_at,omitempty"`
+	LastStartAt    int64                  `protobuf:"varint,8,opt,name=last_start_at,json=lastStartAt,proto3" json:"last_start_at,omitempty"`
+	LastAttemptAt  int64                  `protobuf:"varint,9,opt,name=last_attempt_at,json=lastAttemptAt,proto3" json:"last_attempt_at,omitempty"`
+	LastFinishAt   int64                  `protobuf:"varint,10,opt,name=last_finish_at,json=lastFinishAt,proto3" json:"last_finish_at,omitempty"`
+	// Averages in microseconds plus one; absent: none.
+	AvgQueue      int64 `protobuf:"varint,11,opt,name=avg_queue,json=avgQueue,proto3" json:"avg_queue,omitempty"`
+	AvgInbox      int64 `protobuf:"varint,12,opt,name=avg_inbox,json=avgInbox,proto3" json:"avg_inbox,omitempty"`
+	AvgRun        int64 `protobuf:"varint,13,opt,name=avg_run,json=avgRun,proto3" json:"avg_run,omitempty"`
+	AvgSuspension int64 `protobuf:"varint,14,opt,name=avg_suspension,json=avgSuspension,proto3" json:"avg_suspension,omitempty"`
+	AvgEndToEnd   int64 `protobuf:"varint,15,opt,name=avg_end_to_end,json=avgEndToEnd,proto3" json:"avg_end_to_end,omitempty"`
+	AvgRules      int64 `protobuf:"varint,16,opt,name=avg_rules,json=avgRules,proto3" json:"avg_rules,omitempty"`
+	AvgThrottling int64 `protobuf:"varint,17,opt,name=avg_throttling,json=avgThrottling,proto3" json:"avg_throttling,omitempty"`
+	AvgLock       int64 `protobuf:"varint,18,opt,name=avg_lock,json=avgLock,proto3" json:"avg_lock,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VQueue) Reset() {
+	*x = VQueue{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VQueue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VQueue) ProtoMessage() {}
+
+func (x *VQueue) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VQueue.ProtoReflect.Descriptor instead.
+func (*VQueue) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *VQueue) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
+func (x *VQueue) GetTurn() uint64 {
+	if x != nil {
+		return x.Turn
+	}
+	return 0
+}
+
+func (x *VQueue) GetWaiting() uint64 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *VQueue) GetLanes() []*Lane {
+	if x != nil {
+		return x.Lanes
+	}
+	return nil
+}
+
+func (x *VQueue) GetStages() []uint64 {
+	if x != nil {
+		return x.Stages
+	}
+	return nil
+}
+
+func (x *VQueue) GetCreatedAt() int64 {
+	if x != nil {
+		return x.CreatedAt
+	}
+	return 0
+}
+
+func (x *VQueue) GetLastEnqueuedAt() int64 {
+	if x != nil {
+		return x.LastEnqueuedAt
+	}
+	return 0
+}
+
+func (x *VQueue) GetLastStartAt() int64 {
+	if x != nil {
+		return x.LastStartAt
+	}
+	return 0
+}
+
+func (x *VQueue) GetLastAttemptAt() int64 {
+	if x != nil {
+		return x.LastAttemptAt
+	}
+	return 0
+}
+
+func (x *VQueue) GetLastFinishAt() int64 {
+	if x != nil {
+		return x.LastFinishAt
+	}
+	return 0
+}
+
+func (x *VQueue) GetAvgQueue() int64 {
+	if x != nil {
+		return x.AvgQueue
+	}
+	return 0
+}
+
+func (x *VQueue) GetAvgInbox() int64 {
+	if x != nil {
+		return x.AvgInbox
+	}
+	return 0
+}
+
+func (x *VQueue) GetAvgRun() int64 {
+	if x != nil {
+		return x.AvgRun
+	}
+	return 0
+}
+
+func (x *VQueue) GetAvgSuspension() int64 {
+	if x != nil {
+		return x.AvgSuspension
+	}
+	return 0
+}
+
+func (x *VQueue) GetAvgEndToEnd() int64 {
+	if x != nil {
+		return x.AvgEndToEnd
+	}
+	return 0
+}
+
+func (x *VQueue) GetAvgRules() int64 {
+	if x != nil {
+		return x.AvgRules
+	}
+	return 0
+}
+
+func (x *VQueue) GetAvgThrottling() int64 {
+	if x != nil {
+		return x.AvgThrottling
+	}
+	return 0
+}
+
+func (x *VQueue) GetAvgLock() int64 {
+	if x != nil {
+		return x.AvgLock
+	}
+	return 0
+}
+
+type Lane struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Priority      uint32                 `protobuf:"varint,1,opt,name=priority,proto3" json:"priority,omitempty"`
+	Head          uint64                 `protobuf:"varint,2,opt,name=head,proto3" json:"head,omitempty"`
+	Tail          uint64                 `protobuf:"varint,3,opt,name=tail,proto3" json:"tail,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Lane) Reset() {
+	*x = Lane{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Lane) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Lane) ProtoMessage() {}
+
+func (x *Lane) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Lane.ProtoReflect.Descriptor instead.
+func (*Lane) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *Lane) GetPriority() uint32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *Lane) GetHead() uint64 {
+	if x != nil {
+		return x.Head
+	}
+	return 0
+}
+
+func (x *Lane) GetTail() uint64 {
+	if x != nil {
+		return x.Tail
+	}
+	return 0
+}
+
+type Queued struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	At            int64                  `protobuf:"varint,2,opt,name=at,proto3" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Queued) Reset() {
+	*x = Queued{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Queued) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Queued) ProtoMessage() {}
+
+func (x *Queued) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Queued.ProtoReflect.Descriptor instead.
+func (*Queued) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *Queued) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *Queued) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+type Child struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Queue         bool                   `protobuf:"varint,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Child) Reset() {
+	*x = Child{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Child) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Child) ProtoMessage() {}
+
+func (x *Child) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Child.ProtoReflect.Descriptor instead.
+func (*Child) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *Child) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Child) GetQueue() bool {
+	if x != nil {
+		return x.Queue
+	}
+	return false
+}
+
 type Promise struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Result        *Result                `protobuf:"bytes,1,opt,name=result,proto3" json:"result,omitempty"`
@@ -1983,7 +3009,7 @@ type Promise struct {
 
 func (x *Promise) Reset() {
 	*x = Promise{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1995,7 +3021,7 @@ func (x *Promise) String() string {
 func (*Promise) ProtoMessage() {}
 
 func (x *Promise) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2008,7 +3034,7 @@ func (x *Promise) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Promise.ProtoReflect.Descriptor instead.
 func (*Promise) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{22}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Promise) GetResult() *Result {
@@ -2036,7 +3062,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2048,7 +3074,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2061,7 +3087,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{23}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *JournalEntry) GetType() uint32 {
@@ -2096,7 +3122,7 @@ type Lock struct {
 
 func (x *Lock) Reset() {
 	*x = Lock{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2108,7 +3134,7 @@ func (x *Lock) String() string {
 func (*Lock) ProtoMessage() {}
 
 func (x *Lock) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2121,7 +3147,7 @@ func (x *Lock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lock.ProtoReflect.Descriptor instead.
 func (*Lock) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{24}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Lock) GetHolder() []byte {
@@ -2152,13 +3178,14 @@ type Meta struct {
 	Attempt       uint64                 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	AppliedIndex  uint64                 `protobuf:"varint,4,opt,name=applied_index,json=appliedIndex,proto3" json:"applied_index,omitempty"`
 	AppliedTerm   uint64                 `protobuf:"varint,5,opt,name=applied_term,json=appliedTerm,proto3" json:"applied_term,omitempty"`
+	Rules         uint32                 `protobuf:"varint,6,opt,name=rules,proto3" json:"rules,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Meta) Reset() {
 	*x = Meta{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2170,7 +3197,7 @@ func (x *Meta) String() string {
 func (*Meta) ProtoMessage() {}
 
 func (x *Meta) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2183,7 +3210,7 @@ func (x *Meta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Meta.ProtoReflect.Descriptor instead.
 func (*Meta) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{25}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Meta) GetEpoch() uint64 {
@@ -2221,6 +3248,13 @@ func (x *Meta) GetAppliedTerm() uint64 {
 	return 0
 }
 
+func (x *Meta) GetRules() uint32 {
+	if x != nil {
+		return x.Rules
+	}
+	return 0
+}
+
 type Target struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Scope         string                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
@@ -2234,7 +3268,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2246,7 +3280,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2259,7 +3293,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{26}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Target) GetScope() string {
@@ -2309,7 +3343,7 @@ type Source struct {
 
 func (x *Source) Reset() {
 	*x = Source{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2321,7 +3355,7 @@ func (x *Source) String() string {
 func (*Source) ProtoMessage() {}
 
 func (x *Source) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2334,7 +3368,7 @@ func (x *Source) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Source.ProtoReflect.Descriptor instead.
 func (*Source) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{27}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Source) GetKind() uint32 {
@@ -2377,7 +3411,7 @@ type Sink struct {
 
 func (x *Sink) Reset() {
 	*x = Sink{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2389,7 +3423,7 @@ func (x *Sink) String() string {
 func (*Sink) ProtoMessage() {}
 
 func (x *Sink) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2402,7 +3436,7 @@ func (x *Sink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sink.ProtoReflect.Descriptor instead.
 func (*Sink) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{28}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Sink) GetCaller() []byte {
@@ -2443,7 +3477,7 @@ type Pin struct {
 
 func (x *Pin) Reset() {
 	*x = Pin{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2455,7 +3489,7 @@ func (x *Pin) String() string {
 func (*Pin) ProtoMessage() {}
 
 func (x *Pin) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2468,7 +3502,7 @@ func (x *Pin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pin.ProtoReflect.Descriptor instead.
 func (*Pin) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{29}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Pin) GetDeployment() string {
@@ -2495,7 +3529,7 @@ type Retention struct {
 
 func (x *Retention) Reset() {
 	*x = Retention{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2507,7 +3541,7 @@ func (x *Retention) String() string {
 func (*Retention) ProtoMessage() {}
 
 func (x *Retention) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2520,7 +3554,7 @@ func (x *Retention) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retention.ProtoReflect.Descriptor instead.
 func (*Retention) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{30}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Retention) GetCompletion() int64 {
@@ -2547,7 +3581,7 @@ type Trace struct {
 
 func (x *Trace) Reset() {
 	*x = Trace{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2559,7 +3593,7 @@ func (x *Trace) String() string {
 func (*Trace) ProtoMessage() {}
 
 func (x *Trace) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2572,7 +3606,7 @@ func (x *Trace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trace.ProtoReflect.Descriptor instead.
 func (*Trace) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{31}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Trace) GetParent() string {
@@ -2602,7 +3636,7 @@ type Future struct {
 
 func (x *Future) Reset() {
 	*x = Future{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2614,7 +3648,7 @@ func (x *Future) String() string {
 func (*Future) ProtoMessage() {}
 
 func (x *Future) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2627,7 +3661,7 @@ func (x *Future) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Future.ProtoReflect.Descriptor instead.
 func (*Future) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{32}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Future) GetCompletions() []uint32 {
@@ -2675,7 +3709,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2687,7 +3721,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2700,7 +3734,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{33}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Result) GetValue() []byte {
@@ -2728,7 +3762,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2740,7 +3774,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2753,7 +3787,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{34}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Failure) GetCode() uint32 {
@@ -2787,7 +3821,7 @@ type Metadata struct {
 
 func (x *Metadata) Reset() {
 	*x = Metadata{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2799,7 +3833,7 @@ func (x *Metadata) String() string {
 func (*Metadata) ProtoMessage() {}
 
 func (x *Metadata) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2812,7 +3846,7 @@ func (x *Metadata) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metadata.ProtoReflect.Descriptor instead.
 func (*Metadata) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{35}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Metadata) GetKey() string {
@@ -2844,7 +3878,7 @@ type AttemptFailure struct {
 
 func (x *AttemptFailure) Reset() {
 	*x = AttemptFailure{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2856,7 +3890,7 @@ func (x *AttemptFailure) String() string {
 func (*AttemptFailure) ProtoMessage() {}
 
 func (x *AttemptFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2869,7 +3903,7 @@ func (x *AttemptFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttemptFailure.ProtoReflect.Descriptor instead.
 func (*AttemptFailure) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{36}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *AttemptFailure) GetCode() uint32 {
@@ -2930,7 +3964,7 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12!\n" +
 	"\fleader_epoch\x18\x02 \x01(\x04R\vleaderEpoch\x12\x12\n" +
 	"\x04time\x18\x03 \x01(\x03R\x04time\x125\n" +
-	"\bcommands\x18\x04 \x03(\v2\x19.platform.raftlog.CommandR\bcommands\"\x97\x05\n" +
+	"\bcommands\x18\x04 \x03(\v2\x19.platform.raftlog.CommandR\bcommands\"\x93\x06\n" +
 	"\aCommand\x12,\n" +
 	"\x04lead\x18\x01 \x01(\v2\x16.platform.raftlog.LeadH\x00R\x04lead\x122\n" +
 	"\x06invoke\x18\x02 \x01(\v2\x18.platform.raftlog.InvokeH\x00R\x06invoke\x128\n" +
@@ -2945,11 +3979,14 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x06resume\x18\n" +
 	" \x01(\v2\x18.platform.raftlog.ResumeH\x00R\x06resume\x12/\n" +
 	"\x05purge\x18\v \x01(\v2\x17.platform.raftlog.PurgeH\x00R\x05purge\x125\n" +
-	"\arestart\x18\f \x01(\v2\x19.platform.raftlog.RestartH\x00R\arestartB\x06\n" +
+	"\arestart\x18\f \x01(\v2\x19.platform.raftlog.RestartH\x00R\arestart\x129\n" +
+	"\tset_rules\x18\r \x01(\v2\x1a.platform.raftlog.SetRulesH\x00R\bsetRules\x12?\n" +
+	"\vpause_queue\x18\x0e \x01(\v2\x1c.platform.raftlog.PauseQueueH\x00R\n" +
+	"pauseQueueB\x06\n" +
 	"\x04kind\"0\n" +
 	"\x04Lead\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x12\n" +
-	"\x04node\x18\x02 \x01(\tR\x04node\"\xe3\x03\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\"\xff\x03\n" +
 	"\x06Invoke\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x120\n" +
 	"\x06target\x18\x02 \x01(\v2\x18.platform.raftlog.TargetR\x06target\x12\x14\n" +
@@ -2963,7 +4000,8 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\tretention\x18\n" +
 	" \x01(\v2\x1b.platform.raftlog.RetentionR\tretention\x12%\n" +
 	"\x0eserver_version\x18\v \x01(\tR\rserverVersion\x12\x18\n" +
-	"\arequest\x18\f \x01(\x04R\arequestB\x12\n" +
+	"\arequest\x18\f \x01(\x04R\arequest\x12\x1a\n" +
+	"\bpriority\x18\r \x01(\rR\bpriorityB\x12\n" +
 	"\x10_idempotency_key\"\x8b\x01\n" +
 	"\bProgress\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x18\n" +
@@ -2986,14 +4024,15 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\tretention\x18\x03 \x01(\v2\x1b.platform.raftlog.RetentionR\tretention\"=\n" +
 	"\n" +
 	"FireTimers\x12/\n" +
-	"\x06timers\x18\x01 \x03(\v2\x17.platform.raftlog.TimerR\x06timers\"[\n" +
+	"\x06timers\x18\x01 \x03(\v2\x17.platform.raftlog.TimerR\x06timers\"o\n" +
 	"\x05Timer\x12\x0e\n" +
 	"\x02at\x18\x01 \x01(\x03R\x02at\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x0e\n" +
 	"\x02id\x18\x03 \x01(\fR\x02id\x12\x1e\n" +
 	"\n" +
 	"completion\x18\x04 \x01(\rR\n" +
-	"completion\"q\n" +
+	"completion\x12\x12\n" +
+	"\x04name\x18\x05 \x01(\tR\x04name\"q\n" +
 	"\aDeliver\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\rR\x04from\x12\x1b\n" +
 	"\tfirst_seq\x18\x02 \x01(\x04R\bfirstSeq\x125\n" +
@@ -3044,7 +4083,17 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x04from\x18\x03 \x01(\rR\x04from\x12\x12\n" +
 	"\x04keep\x18\x04 \x01(\bR\x04keep\x12-\n" +
 	"\x05repin\x18\x05 \x01(\v2\x17.platform.raftlog.RepinR\x05repin\x12%\n" +
-	"\x0eserver_version\x18\x06 \x01(\tR\rserverVersion\"\xa9\n" +
+	"\x0eserver_version\x18\x06 \x01(\tR\rserverVersion\":\n" +
+	"\bSetRules\x12.\n" +
+	"\x04book\x18\x01 \x01(\v2\x1a.platform.raftlog.RuleBookR\x04book\"\x84\x01\n" +
+	"\n" +
+	"PauseQueue\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x14\n" +
+	"\x05scope\x18\x02 \x01(\tR\x05scope\x12\x0e\n" +
+	"\x02l1\x18\x03 \x01(\tR\x02l1\x12\x0e\n" +
+	"\x02l2\x18\x04 \x01(\tR\x02l2\x12\x18\n" +
+	"\aservice\x18\x05 \x01(\tR\aservice\x12\x16\n" +
+	"\x06paused\x18\x06 \x01(\bR\x06paused\"\xf1\n" +
 	"\n" +
 	"\n" +
 	"Invocation\x12\x0e\n" +
@@ -3093,8 +4142,91 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\tsignalled\x18# \x01(\bR\tsignalled\x12\x12\n" +
 	"\x04seen\x18$ \x01(\rR\x04seen\x12\x12\n" +
 	"\x04seed\x18% \x01(\x04R\x04seed\x12\x1e\n" +
-	"\brequests\x18& \x03(\x04B\x02\x10\x00R\brequestsB\x12\n" +
-	"\x10_idempotency_key\"m\n" +
+	"\brequests\x18& \x03(\x04B\x02\x10\x00R\brequests\x12\x1a\n" +
+	"\bpriority\x18' \x01(\rR\bpriority\x12*\n" +
+	"\x04flow\x18( \x01(\v2\x16.platform.raftlog.FlowR\x04flowB\x12\n" +
+	"\x10_idempotency_key\"\xfc\x02\n" +
+	"\x04Flow\x12\x14\n" +
+	"\x05stage\x18\x01 \x01(\rR\x05stage\x12\x19\n" +
+	"\bstage_at\x18\x02 \x01(\x03R\astageAt\x12\x1f\n" +
+	"\vrunnable_at\x18\x03 \x01(\x03R\n" +
+	"runnableAt\x12\x1d\n" +
+	"\n" +
+	"started_at\x18\x04 \x01(\x03R\tstartedAt\x12\x1f\n" +
+	"\vwaits_since\x18\x05 \x01(\x03R\n" +
+	"waitsSince\x12\x16\n" +
+	"\x06starts\x18\x06 \x01(\rR\x06starts\x12 \n" +
+	"\vsuspensions\x18\a \x01(\rR\vsuspensions\x12\x16\n" +
+	"\x06pauses\x18\b \x01(\rR\x06pauses\x12*\n" +
+	"\x04lock\x18\t \x01(\v2\x16.platform.raftlog.WaitR\x04lock\x12,\n" +
+	"\x05rules\x18\n" +
+	" \x01(\v2\x16.platform.raftlog.WaitR\x05rules\x126\n" +
+	"\n" +
+	"throttling\x18\v \x01(\v2\x16.platform.raftlog.WaitR\n" +
+	"throttling\"4\n" +
+	"\x04Wait\x12\x16\n" +
+	"\x06latest\x18\x01 \x01(\x03R\x06latest\x12\x14\n" +
+	"\x05total\x18\x02 \x01(\x03R\x05total\"R\n" +
+	"\bRuleBook\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\x12,\n" +
+	"\x05rules\x18\x02 \x03(\v2\x16.platform.raftlog.RuleR\x05rules\"\xb9\x02\n" +
+	"\x04Rule\x12\x14\n" +
+	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x0e\n" +
+	"\x02l1\x18\x02 \x01(\tR\x02l1\x12\x0e\n" +
+	"\x02l2\x18\x03 \x01(\tR\x02l2\x12 \n" +
+	"\vconcurrency\x18\x04 \x01(\rR\vconcurrency\x12*\n" +
+	"\x04rate\x18\x05 \x01(\v2\x16.platform.raftlog.RateR\x04rate\x12$\n" +
+	"\vqueue_limit\x18\x06 \x01(\x04H\x00R\n" +
+	"queueLimit\x88\x01\x01\x12 \n" +
+	"\vdescription\x18\a \x01(\tR\vdescription\x12\x1a\n" +
+	"\bdisabled\x18\b \x01(\bR\bdisabled\x12\x18\n" +
+	"\aversion\x18\t \x01(\rR\aversion\x12\x1f\n" +
+	"\vmodified_at\x18\n" +
+	" \x01(\x03R\n" +
+	"modifiedAtB\x0e\n" +
+	"\f_queue_limit\"4\n" +
+	"\x04Rate\x12\x14\n" +
+	"\x05count\x18\x01 \x01(\rR\x05count\x12\x16\n" +
+	"\x06period\x18\x02 \x01(\x03R\x06period\"\xbc\x01\n" +
+	"\aCounter\x12\x18\n" +
+	"\arunning\x18\x01 \x01(\x04R\arunning\x12\x18\n" +
+	"\awaiting\x18\x02 \x01(\x04R\awaiting\x12\x12\n" +
+	"\x04turn\x18\x03 \x01(\x04R\x04turn\x12\x1b\n" +
+	"\tring_head\x18\x04 \x01(\x04R\bringHead\x12\x1b\n" +
+	"\tring_tail\x18\x05 \x01(\x04R\bringTail\x12\x16\n" +
+	"\x06bucket\x18\x06 \x01(\x03R\x06bucket\x12\x17\n" +
+	"\awake_at\x18\a \x01(\x03R\x06wakeAt\"\xcd\x04\n" +
+	"\x06VQueue\x12\x16\n" +
+	"\x06paused\x18\x01 \x01(\bR\x06paused\x12\x12\n" +
+	"\x04turn\x18\x02 \x01(\x04R\x04turn\x12\x18\n" +
+	"\awaiting\x18\x03 \x01(\x04R\awaiting\x12,\n" +
+	"\x05lanes\x18\x04 \x03(\v2\x16.platform.raftlog.LaneR\x05lanes\x12\x16\n" +
+	"\x06stages\x18\x05 \x03(\x04R\x06stages\x12\x1d\n" +
+	"\n" +
+	"created_at\x18\x06 \x01(\x03R\tcreatedAt\x12(\n" +
+	"\x10last_enqueued_at\x18\a \x01(\x03R\x0elastEnqueuedAt\x12\"\n" +
+	"\rlast_start_at\x18\b \x01(\x03R\vlastStartAt\x12&\n" +
+	"\x0flast_attempt_at\x18\t \x01(\x03R\rlastAttemptAt\x12$\n" +
+	"\x0elast_finish_at\x18\n" +
+	" \x01(\x03R\flastFinishAt\x12\x1b\n" +
+	"\tavg_queue\x18\v \x01(\x03R\bavgQueue\x12\x1b\n" +
+	"\tavg_inbox\x18\f \x01(\x03R\bavgInbox\x12\x17\n" +
+	"\aavg_run\x18\r \x01(\x03R\x06avgRun\x12%\n" +
+	"\x0eavg_suspension\x18\x0e \x01(\x03R\ravgSuspension\x12#\n" +
+	"\x0eavg_end_to_end\x18\x0f \x01(\x03R\vavgEndToEnd\x12\x1b\n" +
+	"\tavg_rules\x18\x10 \x01(\x03R\bavgRules\x12%\n" +
+	"\x0eavg_throttling\x18\x11 \x01(\x03R\ravgThrottling\x12\x19\n" +
+	"\bavg_lock\x18\x12 \x01(\x03R\aavgLock\"J\n" +
+	"\x04Lane\x12\x1a\n" +
+	"\bpriority\x18\x01 \x01(\rR\bpriority\x12\x12\n" +
+	"\x04head\x18\x02 \x01(\x04R\x04head\x12\x12\n" +
+	"\x04tail\x18\x03 \x01(\x04R\x04tail\"(\n" +
+	"\x06Queued\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x0e\n" +
+	"\x02at\x18\x02 \x01(\x03R\x02at\"1\n" +
+	"\x05Child\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05queue\x18\x02 \x01(\bR\x05queue\"m\n" +
 	"\aPromise\x120\n" +
 	"\x06result\x18\x01 \x01(\v2\x18.platform.raftlog.ResultR\x06result\x120\n" +
 	"\awaiting\x18\x02 \x03(\v2\x16.platform.raftlog.SinkR\awaiting\"]\n" +
@@ -3106,13 +4238,14 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x04Lock\x12\x16\n" +
 	"\x06holder\x18\x01 \x01(\fR\x06holder\x12\x12\n" +
 	"\x04head\x18\x02 \x01(\x04R\x04head\x12\x12\n" +
-	"\x04tail\x18\x03 \x01(\x04R\x04tail\"\x94\x01\n" +
+	"\x04tail\x18\x03 \x01(\x04R\x04tail\"\xaa\x01\n" +
 	"\x04Meta\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x14\n" +
 	"\x05clock\x18\x02 \x01(\x03R\x05clock\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\x04R\aattempt\x12#\n" +
 	"\rapplied_index\x18\x04 \x01(\x04R\fappliedIndex\x12!\n" +
-	"\fapplied_term\x18\x05 \x01(\x04R\vappliedTerm\"x\n" +
+	"\fapplied_term\x18\x05 \x01(\x04R\vappliedTerm\x12\x14\n" +
+	"\x05rules\x18\x06 \x01(\rR\x05rules\"x\n" +
 	"\x06Target\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x18\n" +
 	"\aservice\x18\x02 \x01(\tR\aservice\x12\x10\n" +
@@ -3187,7 +4320,7 @@ func file_proto_raftlog_raftlog_proto_rawDescGZIP() []byte {
 	return file_proto_raftlog_raftlog_proto_rawDescData
 }
 
-var file_proto_raftlog_raftlog_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_proto_raftlog_raftlog_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_proto_raftlog_raftlog_proto_goTypes = []any{
 	(*LogEntry)(nil),       // 0: platform.raftlog.LogEntry
 	(*Command)(nil),        // 1: platform.raftlog.Command
@@ -3210,22 +4343,34 @@ var file_proto_raftlog_raftlog_proto_goTypes = []any{
 	(*Repin)(nil),          // 18: platform.raftlog.Repin
 	(*Purge)(nil),          // 19: platform.raftlog.Purge
 	(*Restart)(nil),        // 20: platform.raftlog.Restart
-	(*Invocation)(nil),     // 21: platform.raftlog.Invocation
-	(*Promise)(nil),        // 22: platform.raftlog.Promise
-	(*JournalEntry)(nil),   // 23: platform.raftlog.JournalEntry
-	(*Lock)(nil),           // 24: platform.raftlog.Lock
-	(*Meta)(nil),           // 25: platform.raftlog.Meta
-	(*Target)(nil),         // 26: platform.raftlog.Target
-	(*Source)(nil),         // 27: platform.raftlog.Source
-	(*Sink)(nil),           // 28: platform.raftlog.Sink
-	(*Pin)(nil),            // 29: platform.raftlog.Pin
-	(*Retention)(nil),      // 30: platform.raftlog.Retention
-	(*Trace)(nil),          // 31: platform.raftlog.Trace
-	(*Future)(nil),         // 32: platform.raftlog.Future
-	(*Result)(nil),         // 33: platform.raftlog.Result
-	(*Failure)(nil),        // 34: platform.raftlog.Failure
-	(*Metadata)(nil),       // 35: platform.raftlog.Metadata
-	(*AttemptFailure)(nil), // 36: platform.raftlog.AttemptFailure
+	(*SetRules)(nil),       // 21: platform.raftlog.SetRules
+	(*PauseQueue)(nil),     // 22: platform.raftlog.PauseQueue
+	(*Invocation)(nil),     // 23: platform.raftlog.Invocation
+	(*Flow)(nil),           // 24: platform.raftlog.Flow
+	(*Wait)(nil),           // 25: platform.raftlog.Wait
+	(*RuleBook)(nil),       // 26: platform.raftlog.RuleBook
+	(*Rule)(nil),           // 27: platform.raftlog.Rule
+	(*Rate)(nil),           // 28: platform.raftlog.Rate
+	(*Counter)(nil),        // 29: platform.raftlog.Counter
+	(*VQueue)(nil),         // 30: platform.raftlog.VQueue
+	(*Lane)(nil),           // 31: platform.raftlog.Lane
+	(*Queued)(nil),         // 32: platform.raftlog.Queued
+	(*Child)(nil),          // 33: platform.raftlog.Child
+	(*Promise)(nil),        // 34: platform.raftlog.Promise
+	(*JournalEntry)(nil),   // 35: platform.raftlog.JournalEntry
+	(*Lock)(nil),           // 36: platform.raftlog.Lock
+	(*Meta)(nil),           // 37: platform.raftlog.Meta
+	(*Target)(nil),         // 38: platform.raftlog.Target
+	(*Source)(nil),         // 39: platform.raftlog.Source
+	(*Sink)(nil),           // 40: platform.raftlog.Sink
+	(*Pin)(nil),            // 41: platform.raftlog.Pin
+	(*Retention)(nil),      // 42: platform.raftlog.Retention
+	(*Trace)(nil),          // 43: platform.raftlog.Trace
+	(*Future)(nil),         // 44: platform.raftlog.Future
+	(*Result)(nil),         // 45: platform.raftlog.Result
+	(*Failure)(nil),        // 46: platform.raftlog.Failure
+	(*Metadata)(nil),       // 47: platform.raftlog.Metadata
+	(*AttemptFailure)(nil), // 48: platform.raftlog.AttemptFailure
 }
 var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	1,  // 0: platform.raftlog.LogEntry.commands:type_name -> platform.raftlog.Command
@@ -3241,50 +4386,60 @@ var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	17, // 10: platform.raftlog.Command.resume:type_name -> platform.raftlog.Resume
 	19, // 11: platform.raftlog.Command.purge:type_name -> platform.raftlog.Purge
 	20, // 12: platform.raftlog.Command.restart:type_name -> platform.raftlog.Restart
-	26, // 13: platform.raftlog.Invoke.target:type_name -> platform.raftlog.Target
-	27, // 14: platform.raftlog.Invoke.source:type_name -> platform.raftlog.Source
-	28, // 15: platform.raftlog.Invoke.sink:type_name -> platform.raftlog.Sink
-	31, // 16: platform.raftlog.Invoke.trace:type_name -> platform.raftlog.Trace
-	30, // 17: platform.raftlog.Invoke.retention:type_name -> platform.raftlog.Retention
-	29, // 18: platform.raftlog.Progress.pin:type_name -> platform.raftlog.Pin
-	5,  // 19: platform.raftlog.Progress.steps:type_name -> platform.raftlog.Step
-	6,  // 20: platform.raftlog.Step.callee:type_name -> platform.raftlog.Callee
-	32, // 21: platform.raftlog.Step.await:type_name -> platform.raftlog.Future
-	36, // 22: platform.raftlog.Step.failure:type_name -> platform.raftlog.AttemptFailure
-	30, // 23: platform.raftlog.Callee.retention:type_name -> platform.raftlog.Retention
-	8,  // 24: platform.raftlog.FireTimers.timers:type_name -> platform.raftlog.Timer
-	11, // 25: platform.raftlog.Deliver.messages:type_name -> platform.raftlog.Message
-	3,  // 26: platform.raftlog.Message.invoke:type_name -> platform.raftlog.Invoke
-	12, // 27: platform.raftlog.Message.complete:type_name -> platform.raftlog.Complete
-	13, // 28: platform.raftlog.Message.signal:type_name -> platform.raftlog.Signal
-	14, // 29: platform.raftlog.Message.kill:type_name -> platform.raftlog.Kill
-	15, // 30: platform.raftlog.Message.attach:type_name -> platform.raftlog.Attach
-	28, // 31: platform.raftlog.Complete.sink:type_name -> platform.raftlog.Sink
-	33, // 32: platform.raftlog.Complete.result:type_name -> platform.raftlog.Result
-	33, // 33: platform.raftlog.Signal.result:type_name -> platform.raftlog.Result
-	28, // 34: platform.raftlog.Attach.sink:type_name -> platform.raftlog.Sink
-	36, // 35: platform.raftlog.Pause.failure:type_name -> platform.raftlog.AttemptFailure
-	18, // 36: platform.raftlog.Resume.repin:type_name -> platform.raftlog.Repin
-	18, // 37: platform.raftlog.Restart.repin:type_name -> platform.raftlog.Repin
-	26, // 38: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
-	27, // 39: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
-	31, // 40: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
-	30, // 41: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
-	29, // 42: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
-	32, // 43: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
-	28, // 44: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
-	33, // 45: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
-	36, // 46: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
-	33, // 47: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
-	28, // 48: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
-	32, // 49: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
-	34, // 50: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
-	35, // 51: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
-	52, // [52:52] is the sub-list for method output_type
-	52, // [52:52] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	21, // 13: platform.raftlog.Command.set_rules:type_name -> platform.raftlog.SetRules
+	22, // 14: platform.raftlog.Command.pause_queue:type_name -> platform.raftlog.PauseQueue
+	38, // 15: platform.raftlog.Invoke.target:type_name -> platform.raftlog.Target
+	39, // 16: platform.raftlog.Invoke.source:type_name -> platform.raftlog.Source
+	40, // 17: platform.raftlog.Invoke.sink:type_name -> platform.raftlog.Sink
+	43, // 18: platform.raftlog.Invoke.trace:type_name -> platform.raftlog.Trace
+	42, // 19: platform.raftlog.Invoke.retention:type_name -> platform.raftlog.Retention
+	41, // 20: platform.raftlog.Progress.pin:type_name -> platform.raftlog.Pin
+	5,  // 21: platform.raftlog.Progress.steps:type_name -> platform.raftlog.Step
+	6,  // 22: platform.raftlog.Step.callee:type_name -> platform.raftlog.Callee
+	44, // 23: platform.raftlog.Step.await:type_name -> platform.raftlog.Future
+	48, // 24: platform.raftlog.Step.failure:type_name -> platform.raftlog.AttemptFailure
+	42, // 25: platform.raftlog.Callee.retention:type_name -> platform.raftlog.Retention
+	8,  // 26: platform.raftlog.FireTimers.timers:type_name -> platform.raftlog.Timer
+	11, // 27: platform.raftlog.Deliver.messages:type_name -> platform.raftlog.Message
+	3,  // 28: platform.raftlog.Message.invoke:type_name -> platform.raftlog.Invoke
+	12, // 29: platform.raftlog.Message.complete:type_name -> platform.raftlog.Complete
+	13, // 30: platform.raftlog.Message.signal:type_name -> platform.raftlog.Signal
+	14, // 31: platform.raftlog.Message.kill:type_name -> platform.raftlog.Kill
+	15, // 32: platform.raftlog.Message.attach:type_name -> platform.raftlog.Attach
+	40, // 33: platform.raftlog.Complete.sink:type_name -> platform.raftlog.Sink
+	45, // 34: platform.raftlog.Complete.result:type_name -> platform.raftlog.Result
+	45, // 35: platform.raftlog.Signal.result:type_name -> platform.raftlog.Result
+	40, // 36: platform.raftlog.Attach.sink:type_name -> platform.raftlog.Sink
+	48, // 37: platform.raftlog.Pause.failure:type_name -> platform.raftlog.AttemptFailure
+	18, // 38: platform.raftlog.Resume.repin:type_name -> platform.raftlog.Repin
+	18, // 39: platform.raftlog.Restart.repin:type_name -> platform.raftlog.Repin
+	26, // 40: platform.raftlog.SetRules.book:type_name -> platform.raftlog.RuleBook
+	38, // 41: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
+	39, // 42: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
+	43, // 43: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
+	42, // 44: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
+	41, // 45: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
+	44, // 46: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
+	40, // 47: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
+	45, // 48: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
+	48, // 49: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
+	24, // 50: platform.raftlog.Invocation.flow:type_name -> platform.raftlog.Flow
+	25, // 51: platform.raftlog.Flow.lock:type_name -> platform.raftlog.Wait
+	25, // 52: platform.raftlog.Flow.rules:type_name -> platform.raftlog.Wait
+	25, // 53: platform.raftlog.Flow.throttling:type_name -> platform.raftlog.Wait
+	27, // 54: platform.raftlog.RuleBook.rules:type_name -> platform.raftlog.Rule
+	28, // 55: platform.raftlog.Rule.rate:type_name -> platform.raftlog.Rate
+	31, // 56: platform.raftlog.VQueue.lanes:type_name -> platform.raftlog.Lane
+	45, // 57: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
+	40, // 58: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
+	44, // 59: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
+	46, // 60: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
+	47, // 61: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
+	62, // [62:62] is the sub-list for method output_type
+	62, // [62:62] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_proto_raftlog_raftlog_proto_init() }
@@ -3305,6 +4460,8 @@ func file_proto_raftlog_raftlog_proto_init() {
 		(*Command_Resume)(nil),
 		(*Command_Purge)(nil),
 		(*Command_Restart)(nil),
+		(*Command_SetRules)(nil),
+		(*Command_PauseQueue)(nil),
 	}
 	file_proto_raftlog_raftlog_proto_msgTypes[3].OneofWrappers = []any{}
 	file_proto_raftlog_raftlog_proto_msgTypes[11].OneofWrappers = []any{
@@ -3314,15 +4471,16 @@ func file_proto_raftlog_raftlog_proto_init() {
 		(*Message_Kill)(nil),
 		(*Message_Attach)(nil),
 	}
-	file_proto_raftlog_raftlog_proto_msgTypes[21].OneofWrappers = []any{}
-	file_proto_raftlog_raftlog_proto_msgTypes[36].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[23].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[27].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[48].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_raftlog_raftlog_proto_rawDesc), len(file_proto_raftlog_raftlog_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   37,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

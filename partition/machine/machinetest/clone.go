@@ -16,7 +16,7 @@ import (
 // Reload is what a restart does to the tables: a copy that shares nothing with s.
 func (s *State) Reload() *State {
 	c := New()
-	c.strict, c.meta = s.strict, s.meta
+	c.strict, c.meta, c.Tables = s.strict, s.meta, s.Tables.Clone()
 	for id, r := range s.invocations {
 		c.PutInvocation(cloneInvocation(r.given))
 		for i, e := range s.entries[id] {
@@ -48,7 +48,7 @@ func (s *State) Reload() *State {
 
 // Faults lists the violations of the State contract seen so far, by strict tables.
 func (s *State) Faults() []string {
-	found := slices.Clone(s.faults)
+	found := slices.Concat(s.faults, s.FlowFaults())
 	for id, r := range s.invocations {
 		if r.frozen != nil && !reflect.DeepEqual(r.given, r.frozen) {
 			found = append(found, fmt.Sprintf("record of %s was changed after it was put", id))
@@ -67,6 +67,7 @@ func cloneInvocation(inv *machine.Invocation) *machine.Invocation {
 	c := *inv
 	c.IdempotencyKey = clonePointer(inv.IdempotencyKey)
 	c.Sinks = slices.Clone(inv.Sinks)
+	c.Flow = clonePointer(inv.Flow)
 	c.Requests = slices.Clone(inv.Requests)
 	if inv.Await != nil {
 		await := cloneFuture(*inv.Await)
@@ -102,7 +103,7 @@ func cloneFuture(f journal.Future) journal.Future {
 }
 
 func compareTimers(a, b machine.Timer) int {
-	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Kind, b.Kind), a.ID.Compare(b.ID), cmp.Compare(a.Completion, b.Completion))
+	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Kind, b.Kind), a.ID.Compare(b.ID), cmp.Compare(a.Completion, b.Completion), cmp.Compare(a.Name, b.Name))
 }
 
 func compareObjects(a, b machine.Object) int {

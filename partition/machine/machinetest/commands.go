@@ -69,18 +69,25 @@ func GetStateKeys(completion uint32) machine.Step {
 func Call(id, completion uint32, target machine.Target, input []byte, callee machine.Callee) machine.Step {
 	callee.Type = target.Type
 	s := Command(journal.Call, &service.CallCommandMessage{
-		ServiceName: target.Service, HandlerName: target.Handler, Key: target.Key, Parameter: input,
+		Scope: optional(target.Scope), ServiceName: target.Service, HandlerName: target.Handler, Key: target.Key, Parameter: input,
 		InvocationIdNotificationIdx: id, ResultCompletionId: completion,
 	})
 	s.Callee = &callee
 	return s
 }
 
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
 // Send is the step of a one-way call.
 func Send(id uint32, target machine.Target, input []byte, at int64, callee machine.Callee) machine.Step {
 	callee.Type = target.Type
 	s := Command(journal.OneWayCall, &service.OneWayCallCommandMessage{
-		ServiceName: target.Service, HandlerName: target.Handler, Key: target.Key, Parameter: input,
+		Scope: optional(target.Scope), ServiceName: target.Service, HandlerName: target.Handler, Key: target.Key, Parameter: input,
 		InvocationIdNotificationIdx: id, InvokeTime: uint64(at),
 	})
 	s.Callee = &callee

@@ -32,6 +32,9 @@ func (r Row) String() string { return r.Key + ": " + r.Text }
 // Dump is everything in the tables, in a fixed order.
 func (s *State) Dump(n Names) []Row {
 	rows := []Row{{"meta", fmt.Sprintf("epoch=%d clock=%d attempt=%d", s.meta.Epoch, s.meta.Clock, s.meta.Attempt)}}
+	if s.meta.Rules != 0 {
+		rows[0].Text += fmt.Sprintf(" rules=%d", s.meta.Rules)
+	}
 	add := func(text, key string, args ...any) { rows = append(rows, Row{fmt.Sprintf(key, args...), text}) }
 	for _, id := range sortedIDs(s.invocations) {
 		add(n.invocation(s.invocations[id].given), "invocation %s", n.Of(id))
@@ -65,6 +68,7 @@ func (s *State) Dump(n Names) []Row {
 	}) {
 		add(n.Of(s.waiting[p]), "queue %s[%d]", object(p.Object), p.Seq)
 	}
+	rows = append(rows, s.flow(n)...)
 	for _, t := range s.Timers() {
 		add("registered", "timer %s", n.Timer(t))
 	}

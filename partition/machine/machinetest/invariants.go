@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"platform/flowcontrol"
 	"platform/internal/ids"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -13,7 +14,8 @@ import (
 // Broken lists the invariants of a partition's tables that do not hold. It must be
 // empty after every command.
 func (s *State) Broken(n Names) []string {
-	c := checker{State: s, n: n}
+	c := checker{State: s, n: n, inLine: map[ids.Invocation]bool{}}
+	c.line()
 	for _, id := range sortedIDs(s.invocations) {
 		c.record(s.invocations[id].given)
 	}
@@ -29,6 +31,41 @@ type checker struct {
 	*State
 	n     Names
 	found []string
+	// inLine are those who stand in line for a slot.
+	inLine map[ids.Invocation]bool
+}
+
+var stages = [...]flowcontrol.Stage{
+	machine.Scheduled: flowcontrol.Scheduled, machine.Inboxed: flowcontrol.Inbox, machine.Invoked: flowcontrol.Running,
+	machine.Suspended: flowcontrol.Suspended, machine.Paused: flowcontrol.Paused, machine.Completed: flowcontrol.Finished,
+}
+
+// line checks what flow control keeps, and that it agrees with the records.
+func (c *checker) line() {
+	c.found = append(c.found, c.Tables.Broken(c.meta.Clock)...)
+	for p, who := range c.Line() {
+		inv := c.invocations[who.ID].given
+		ok := inv != nil && inv.Status == machine.Inboxed && inv.Flow != nil && inv.VQueue() == p.Queue && inv.Priority == p.Priority && inv.QueueSeq == p.Place
+		c.want(ok && !c.inLine[who.ID], "%v: %s does not stand there", p, c.n.Of(who.ID))
+		c.inLine[who.ID] = true
+	}
+	type count map[flowcontrol.QueueKey]map[flowcontrol.Stage]uint64
+	counted := count{}
+	for _, id := range sortedIDs(c.invocations) {
+		if inv := c.invocations[id].given; inv.Flow != nil {
+			if counted[inv.VQueue()] == nil {
+				counted[inv.VQueue()] = map[flowcontrol.Stage]uint64{}
+			}
+			counted[inv.VQueue()][inv.Flow.Stage]++
+		}
+	}
+	for k, q := range c.VQueues() {
+		for stage, n := range q.Stages {
+			c.want(n == counted[k][flowcontrol.Stage(stage)], "queue %v: %d are %s, not %d", k, counted[k][flowcontrol.Stage(stage)], flowcontrol.Stage(stage), n)
+		}
+		delete(counted, k)
+	}
+	c.want(len(counted) == 0, "queues without a record: %v", counted)
 }
 
 func (c *checker) want(ok bool, format string, args ...any) {
@@ -41,11 +78,18 @@ func (c *checker) record(inv *machine.Invocation) {
 	name := c.n.Of(inv.ID)
 	want := func(ok bool, what string) { c.want(ok, "%s (%s): %s", name, inv.Status, what) }
 
+	done := inv.Status == machine.Completed
 	exclusive := inv.Target.Type.Exclusive()
-	admitted := inv.Status == machine.Invoked || inv.Status == machine.Suspended || inv.Status == machine.Paused
-	want(inv.HoldsLock == (exclusive && admitted), "an exclusive handler holds its key exactly while admitted")
+	admitted := !done && !inv.Waiting()
+	queued := inv.Flow != nil && inv.Status == machine.Inboxed && c.inLine[inv.ID]
+	want(inv.HoldsLock == (exclusive && (admitted || queued)), "an exclusive handler holds its key exactly while admitted or in line for a slot")
 	want(!inv.HoldsLock || c.State.locks[inv.Target.Object()].Holder == inv.ID, "the lock names its holder")
-	want((inv.Status == machine.Inboxed) == (inv.InboxedAt != 0 && inv.RunningAt == 0 && inv.Status != machine.Completed), "inboxed is before running")
+	want(inv.Waiting() == (inv.RunningAt == 0 && !done), "who waits to run has not run")
+	want(inv.Status != machine.Inboxed || inv.InboxedAt != 0, "inboxed at some time")
+	want(inv.Status != machine.Inboxed || inv.RunningAt == 0 || inv.Flow != nil, "who waits to go on waits for a slot")
+	scoped := inv.Target.Scope != "" && inv.Target.Type != machine.StateUpdate
+	want(scoped == (inv.Flow != nil), "flow control is for those with a scope")
+	want(inv.Flow == nil || inv.Flow.Stage == stages[inv.Status], "it is counted where it stands")
 	want((inv.Await != nil) == (inv.Status == machine.Suspended), "an await belongs to a suspended one")
 	if inv.Await != nil {
 		for leaf := range inv.Await.Leaves() {
@@ -58,7 +102,6 @@ func (c *checker) record(inv *machine.Invocation) {
 	want(inv.Seen <= inv.Length, "nothing seen that is not there")
 	want(inv.Target.Type != machine.StateUpdate || inv.Status != machine.Invoked, "an update of state is done at once")
 
-	done := inv.Status == machine.Completed
 	want(done == (inv.Result != nil) && done == (inv.ExpiresAt != 0) && done == (inv.CompletedAt != 0), "a result exactly when completed")
 	want(!done || len(inv.Sinks) == 0, "nobody waits for a completed one")
 	want(done == c.State.timers[machine.Timer{At: inv.ExpiresAt, Kind: machine.TimerPurge, ID: inv.ID}], "a purge timer exactly when completed")
@@ -165,12 +208,21 @@ func (c *checker) locks() {
 		queued[id] = true
 	}
 	for _, id := range sortedIDs(c.invocations) {
-		c.want((c.invocations[id].given.Status == machine.Inboxed) == queued[id], "%s is inboxed but in no queue, or the other way round", c.n.Of(id))
+		c.want((c.invocations[id].given.Status == machine.Inboxed) == (queued[id] || c.inLine[id]), "%s is inboxed but in no queue, or the other way round", c.n.Of(id))
+		c.want(!queued[id] || !c.inLine[id], "%s waits twice", c.n.Of(id))
 	}
 }
 
 func (c *checker) timers() {
+	for counter := range c.Counters() {
+		due := machine.Timer{At: counter.WakeAt, Kind: machine.TimerQueue, Name: counter.Key.String()}
+		c.want(counter.WakeAt == 0 || c.State.timers[due], "counter %s has no timer at %d", counter.Key, counter.WakeAt)
+	}
 	for _, t := range c.Timers() {
+		if t.Kind == machine.TimerQueue {
+			c.want(t.ID.IsZero() && t.Name != "", "timer of no counter: %s", c.n.Timer(t))
+			continue
+		}
 		inv := c.invocations[t.ID].given
 		if inv == nil {
 			c.want(false, "timer for unknown invocation: %s", c.n.Timer(t))

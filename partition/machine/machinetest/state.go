@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"platform/flowcontrol/flowtest"
 	"platform/internal/ids"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -18,6 +19,7 @@ import (
 // records and bytes changed after they were handed over, entries appended at the
 // wrong place, deletions of what is not there.
 type State struct {
+	*flowtest.Tables
 	strict  bool
 	faults  []string
 	watched []watched
@@ -56,6 +58,7 @@ type watched struct {
 // New returns empty tables that are quick and trust the machine.
 func New() *State {
 	return &State{
+		Tables:      flowtest.New(),
 		invocations: map[ids.Invocation]record{},
 		entries:     map[ids.Invocation][]journal.Entry{},
 		notified:    map[ids.Invocation]map[journal.NotificationID]journal.Settled{},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"platform/flowcontrol"
 	"platform/internal/ids"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -12,7 +13,11 @@ import (
 // invocation shows the fields of a record that say something.
 func (n Names) invocation(inv *machine.Invocation) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s", inv.Status, inv.Target)
+	fmt.Fprintf(&b, "%s ", inv.Status)
+	if inv.Target.Scope != "" {
+		fmt.Fprintf(&b, "%s:", flowcontrol.CounterKey{Scope: inv.Target.Scope, LimitKey: inv.VQueue().LimitKey})
+	}
+	b.WriteString(inv.Target.String())
 	field := func(name string, value any, shown bool) {
 		if shown {
 			fmt.Fprintf(&b, " %s=%v", name, value)
@@ -28,6 +33,12 @@ func (n Names) invocation(inv *machine.Invocation) string {
 	field("killed", "yes", inv.Killed)
 	field("seed-of", n.seed(inv.Seed), inv.Seed != 0)
 	field("queue", inv.QueueSeq, inv.Status == machine.Inboxed)
+	field("priority", inv.Priority, inv.Priority != 0)
+	if f := inv.Flow; f != nil {
+		field("waited-for-key", f.Lock.Total, f.Lock.Total != 0)
+		field("waited-for-slot", f.Rules.Total, f.Rules.Total != 0)
+		field("throttled", f.Throttling.Total, f.Throttling.Total != 0)
+	}
 	field("pin", fmt.Sprintf("%s/%d", inv.Pin.Deployment, inv.Pin.Protocol), inv.Pin != machine.Pin{})
 	field("caller", fmt.Sprintf("%s(%s)", n.Of(inv.Source.Caller), inv.Source.CallerTarget), inv.Source.Kind == machine.FromService)
 	field("restarted-from", n.Of(inv.RestartedFrom), !inv.RestartedFrom.IsZero())

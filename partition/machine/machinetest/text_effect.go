@@ -9,7 +9,10 @@ import (
 
 // Timer shows a timer.
 func (n Names) Timer(t machine.Timer) string {
-	kind := []string{"sleep", "start", "purge", "purge-journal"}[t.Kind]
+	kind := []string{"sleep", "start", "purge", "purge-journal", "queue"}[t.Kind]
+	if t.Kind == machine.TimerQueue {
+		return fmt.Sprintf("%s of %s at %d", kind, t.Name, t.At)
+	}
 	if t.Kind == machine.TimerSleep {
 		kind += fmt.Sprintf(" %d", t.Completion)
 	}
@@ -78,11 +81,15 @@ var codes = [...]string{
 	machine.NotFound: "not found", machine.Ended: "ended", machine.NotEnded: "not ended", machine.NotStarted: "not started",
 	machine.Running: "running", machine.NotPinned: "not pinned", machine.Incompatible: "incompatible", machine.NoInput: "no input",
 	machine.Unsupported: "unsupported", machine.OutOfRange: "out of range", machine.Unanswered: "unanswered",
+	machine.QueueFull: "queue full",
 }
 
 // Outcome shows an outcome.
 func Outcome(o machine.Outcome) string {
 	text := codes[o.Code]
+	if o.Rule != "" {
+		text += " rule=" + o.Rule
+	}
 	if o.Status != 0 {
 		text += " " + o.Status.String()
 	}

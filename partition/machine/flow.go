@@ -1,0 +1,205 @@
+package machine
+
+import (
+	"platform/flowcontrol"
+)
+
+// Flow is what flow control keeps with an invocation that has a scope. Those without a
+// scope, and changes of state by operators, pass by it. Times are partition time in
+// milliseconds, 0 where it has not happened.
+type Flow struct {
+	Stage      flowcontrol.Stage // as its vqueue counts it
+	StageAt    int64             // when it entered the stage
+	RunnableAt int64             // when it could have run first, had there been a slot
+	StartedAt  int64             // when it last got a slot
+	WaitsSince int64             // since when it waits for its key or for a slot, while Inboxed
+
+	Starts, Suspensions, Pauses uint32
+
+	Lock       Wait // for its key
+	Rules      Wait // for a slot, because of a concurrency limit
+	Throttling Wait // for a slot, because of a rate
+}
+
+// Wait is how long an invocation had to wait for something, in milliseconds: before it
+// last got a slot, and altogether.
+type Wait struct{ Latest, Total int64 }
+
+func (w *Wait) add(millis int64) { w.Latest, w.Total = w.Latest+millis, w.Total+millis }
+
+// VQueue is the vqueue of an invocation that has a scope.
+func (inv *Invocation) VQueue() flowcontrol.QueueKey {
+	// A limit key that cannot be read was refused where it came from.
+	key, _ := flowcontrol.ParseLimitKey(inv.LimitKey)
+	return flowcontrol.QueueKey{Scope: inv.Target.Scope, LimitKey: key, Service: inv.Target.Service}
+}
+
+// join puts a new invocation under flow control if it has a scope.
+func (inv *Invocation) join() {
+	if inv.Target.Scope != "" && inv.Target.Type != StateUpdate {
+		inv.Flow = &Flow{}
+	}
+}
+
+// stageOf is where an invocation with a status is counted.
+var stageOf = [...]flowcontrol.Stage{
+	Scheduled: flowcontrol.Scheduled,
+	Inboxed:   flowcontrol.Inbox,
+	Invoked:   flowcontrol.Running,
+	Suspended: flowcontrol.Suspended,
+	Paused:    flowcontrol.Paused,
+	Completed: flowcontrol.Finished,
+}
+
+// put stores an invocation whose status has changed, and counts the change. The slot
+// that it gives back goes to others at the end of the command.
+func (m *Machine) put(inv *Invocation) error {
+	if inv.Flow == nil || inv.Flow.Stage == stageOf[inv.Status] {
+		m.st.PutInvocation(inv)
+		return nil
+	}
+	f, to := *inv.Flow, stageOf[inv.Status]
+	c := f.transition(m.now)
+	c.To = to
+	m.enter(&f, to)
+	inv.Flow = &f
+	m.st.PutInvocation(inv)
+	if err := m.scheduler(); err != nil {
+		return err
+	}
+	if c.From == flowcontrol.Running {
+		m.free(inv.Target.Scope)
+	}
+	return m.flow.Move(inv.VQueue(), c)
+}
+
+// enter notes a new stage.
+func (m *Machine) enter(f *Flow, to flowcontrol.Stage) {
+	switch to {
+	case flowcontrol.Inbox:
+		f.WaitsSince = m.now
+		if f.RunnableAt == 0 {
+			f.RunnableAt = m.now
+		}
+	case flowcontrol.Suspended:
+		f.Suspensions++
+	case flowcontrol.Paused:
+		f.Pauses++
+	case flowcontrol.Running:
+		f.Starts++
+		f.StartedAt = m.now
+		if f.RunnableAt == 0 {
+			f.RunnableAt = m.now
+		}
+	}
+	if f.Stage == flowcontrol.Running {
+		f.Lock.Latest, f.Rules.Latest, f.Throttling.Latest = 0, 0, 0
+	}
+	f.Stage, f.StageAt = to, m.now
+}
+
+// transition is where the invocation comes from.
+func (f *Flow) transition(now int64) flowcontrol.Transition {
+	c := flowcontrol.Transition{From: f.Stage, Since: f.StageAt, RunnableAt: f.RunnableAt, First: f.Starts == 0}
+	if c.RunnableAt == 0 && f.Stage != flowcontrol.Scheduled {
+		c.RunnableAt = now
+	}
+	return c
+}
+
+// gotKey notes how long the invocation waited for its key.
+func (inv *Invocation) gotKey(now int64) {
+	f := *inv.Flow
+	f.Lock.add(now - f.WaitsSince)
+	f.WaitsSince = now
+	inv.Flow = &f
+}
+
+// takeSlot takes a slot of the invocation's scope, or lines up for one; then inv is
+// stored.
+func (m *Machine) takeSlot(inv *Invocation) (got bool, err error) {
+	if err := m.scheduler(); err != nil {
+		return false, err
+	}
+	f := *inv.Flow
+	c := f.transition(m.now)
+	if c.RunnableAt == 0 {
+		c.RunnableAt = m.now
+	}
+	if f.Stage == flowcontrol.Inbox && f.WaitsSince == m.now {
+		c.LockWait = f.Lock.Latest
+	}
+	got, place, err := m.flow.Admit(inv.VQueue(), inv.ID, inv.Priority, c)
+	if err != nil {
+		return false, err
+	}
+	if got {
+		m.enter(&f, flowcontrol.Running)
+		inv.Flow = &f
+		return true, nil
+	}
+	m.free(inv.Target.Scope) // others may have left before it in this command
+	if f.Stage != flowcontrol.Inbox {
+		m.enter(&f, flowcontrol.Inbox)
+	}
+	inv.Flow, inv.QueueSeq, inv.Await = &f, place, nil
+	if inv.Status == Inboxed {
+		m.st.PutInvocation(inv)
+		return false, nil
+	}
+	if err := inv.move(Inboxed, m.now); err != nil {
+		return false, err
+	}
+	inv.InboxedAt = m.now
+	m.st.PutInvocation(inv)
+	return false, nil
+}
+
+// leaveLine takes an invocation out of the line that it stands in, for its key or for
+// a slot.
+func (m *Machine) leaveLine(inv *Invocation) error {
+	place := inv.QueueSeq
+	inv.QueueSeq = 0
+	if inv.Target.Type.Exclusive() && !inv.HoldsLock {
+		m.st.DeleteWaiting(inv.Target.Object(), place)
+		return nil
+	}
+	if err := m.scheduler(); err != nil {
+		return err
+	}
+	return m.flow.Remove(inv.VQueue(), inv.Priority, place)
+}
+
+// uncount forgets a completed invocation.
+func (m *Machine) uncount(inv *Invocation) error {
+	if err := m.scheduler(); err != nil {
+		return err
+	}
+	return m.flow.Move(inv.VQueue(), flowcontrol.Transition{From: inv.Flow.Stage, Since: m.now})
+}
+
+// free notes that somebody may have become able to run in a scope.
+func (m *Machine) free(scope string) {
+	for _, known := range m.freed {
+		if known == scope {
+			return
+		}
+	}
+	m.freed = append(m.freed, scope)
+}
+
+// scheduler makes the scheduler ready for the command being applied.
+func (m *Machine) scheduler() error {
+	if m.flow.Tables != nil {
+		return nil
+	}
+	if m.book == nil || m.book.Version != m.meta.Rules {
+		book, err := m.st.Rules()
+		if err != nil {
+			return err
+		}
+		m.book, m.flow.Rules = book, flowcontrol.NewMatcher(book)
+	}
+	m.flow.Tables, m.flow.Now = m.st, m.now
+	return nil
+}

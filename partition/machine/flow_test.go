@@ -1,0 +1,149 @@
+package machine_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/flowcontrol"
+	"platform/internal/ids"
+	"platform/partition/journal"
+	"platform/partition/machine"
+	"platform/partition/machine/machinetest"
+)
+
+// rules reads the rules of a book, one a line:
+//
+//	pattern concurrency=2 rate=1/s queue=3 disabled
+func (w *world) rules(a arguments) *machine.SetRules {
+	b := &flowcontrol.Book{}
+	for _, words := range a.lines() {
+		r := flowcontrol.Rule{Version: 1}
+		var err error
+		r.Pattern, err = flowcontrol.ParsePattern(words[0])
+		require.NoError(a.t, err)
+		for _, word := range words[1:] {
+			switch key, value, _ := strings.Cut(word, "="); key {
+			case "concurrency":
+				r.Limits.Concurrency = uint32(number(a, value))
+			case "rate":
+				rate, err := flowcontrol.ParseRate(value)
+				require.NoError(a.t, err)
+				r.Limits.Rate = &rate
+			case "queue":
+				r.Limits.QueueLimit = new(uint64(number(a, value)))
+			case "disabled":
+				r.Disabled = true
+			default:
+				a.d.Fatalf(a.t, "unknown limit %s", word)
+			}
+		}
+		b.Rules = append(b.Rules, r)
+	}
+	slices.SortFunc(b.Rules, func(x, y flowcontrol.Rule) int { return x.Pattern.Compare(y.Pattern) })
+	b.Version = uint32(a.number("version", 1))
+	return &machine.SetRules{Book: b}
+}
+
+func (w *world) pauseQueue(a arguments) *machine.PauseQueue {
+	key, err := flowcontrol.ParseLimitKey(a.text("limit-key", "none"))
+	require.NoError(a.t, err)
+	if key.L1 == "none" {
+		key = flowcontrol.LimitKey{}
+	}
+	q := flowcontrol.QueueKey{Scope: a.text("scope", ""), LimitKey: key, Service: a.text("service", "Greeter")}
+	return &machine.PauseQueue{ID: q.ID(), Queue: q, Paused: a.d.Cmd == "pause-queue"}
+}
+
+// drawFlow changes the rules, or pauses a queue.
+func (h *history) drawFlow(p int) {
+	if h.full && h.chance(30) {
+		for q := range h.parts[p].state.VQueues() {
+			if h.chance(30) {
+				h.apply(p, &machine.PauseQueue{Queue: q, Paused: h.chance(60)})
+			}
+		}
+		return
+	}
+	b := &flowcontrol.Book{Version: h.parts[p].state.Meta().Rules + uint32(h.number("version", 0, 1))}
+	for i, text := range []string{"*", "*/a", fmt.Sprintf("s1.%d", p), "*/*/*"} {
+		if h.chance(40) {
+			continue
+		}
+		pattern, err := flowcontrol.ParsePattern(text)
+		require.NoError(h, err)
+		r := flowcontrol.Rule{Pattern: pattern, Version: uint32(i + 1), Disabled: h.chance(10)}
+		r.Limits.Concurrency = uint32(h.number("concurrency", 0, 3))
+		if h.chance(20) {
+			r.Limits.Rate = &flowcontrol.Rate{Count: uint32(h.number("count", 1, 3)), Period: time.Duration(h.number("period", 1, 900)) * time.Millisecond}
+		}
+		if h.chance(20) {
+			r.Limits.QueueLimit = new(uint64(h.number("queue limit", 0, 2)))
+		}
+		b.Rules = append(b.Rules, r)
+	}
+	slices.SortFunc(b.Rules, func(x, y flowcontrol.Rule) int { return x.Pattern.Compare(y.Pattern) })
+	known := h.parts[p].state.Meta().Rules
+	outcome := h.apply(p, &machine.SetRules{Book: b})
+	require.Equal(h, b.Version <= known, outcome.Code == machine.Existing)
+}
+
+// mayRefuse checks that only requests from outside that would wait are refused.
+func (h *history) mayRefuse(c machine.Command, outcome machine.Outcome) {
+	if outcome.Code != machine.QueueFull {
+		return
+	}
+	invoke := c.(*machine.Invoke)
+	require.NotEmpty(h, invoke.Target.Scope)
+	require.NotEmpty(h, outcome.Rule)
+	require.Zero(h, h.status(invoke.ID))
+}
+
+func (h *history) resumeQueues() {
+	for p := range h.parts {
+		for q, record := range h.parts[p].state.VQueues() {
+			if record.Paused {
+				h.apply(p, &machine.PauseQueue{Queue: q})
+			}
+		}
+	}
+}
+
+// A deleted rule may set free more than one command can admit.
+func TestAMillionWaitersDoNotHoldThePartitionUp(t *testing.T) {
+	m, st := machine.New(machine.Shards{Count: 1}), machinetest.New()
+	*st.Meta() = machine.Meta{Epoch: 1, Clock: 1000}
+	apply := func(c machine.Command) (runs int) {
+		_, effects, err := m.Apply(st, machine.Header{Epoch: 1, Time: 1000}, c, nil)
+		require.NoError(t, err)
+		for _, e := range effects {
+			if _, ok := e.(*machine.Run); ok {
+				runs++
+			}
+		}
+		return runs
+	}
+	one := flowcontrol.Rule{Pattern: flowcontrol.Pattern{Scope: "s"}, Limits: flowcontrol.Limits{Concurrency: 1}, Version: 1}
+	apply(&machine.SetRules{Book: &flowcontrol.Book{Version: 1, Rules: []flowcontrol.Rule{one}}})
+	const waiting = 2500
+	running := 0
+	for n := range waiting {
+		var id ids.Invocation
+		binary.BigEndian.PutUint64(id[16:], uint64(n+1))
+		running += apply(&machine.Invoke{ID: id, Target: machine.Target{Scope: "s", Service: "Greeter", Handler: "greet"}, Input: journal.NewInput(nil, nil)})
+	}
+	require.Equal(t, 1, running)
+	running += apply(&machine.SetRules{Book: &flowcontrol.Book{Version: 2}})
+	for rounds := 0; running < waiting; rounds++ {
+		require.Less(t, rounds, 5)
+		admitted := apply(&machine.FireTimers{Timers: st.Timers()})
+		require.LessOrEqual(t, admitted, 1024)
+		running += admitted
+	}
+	require.Empty(t, st.Broken(machinetest.Names{}))
+}

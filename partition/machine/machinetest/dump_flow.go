@@ -1,0 +1,48 @@
+package machinetest
+
+import (
+	"fmt"
+
+	"platform/flowcontrol"
+)
+
+// flow shows the tables of flow control.
+func (s *State) flow(n Names) (rows []Row) {
+	add := func(text, key string, args ...any) { rows = append(rows, Row{fmt.Sprintf(key, args...), text}) }
+	for c := range s.Counters() {
+		text := fmt.Sprintf("running=%d waiting=%d", c.Running, c.Waiting)
+		if c.Turn != 0 {
+			text += fmt.Sprintf(" turn=%d", c.Turn)
+		}
+		if c.Bucket != 0 {
+			text += fmt.Sprintf(" full-at=%.3f", float64(c.Bucket)/1e6)
+		}
+		if c.WakeAt != 0 {
+			text += fmt.Sprintf(" wake-at=%d", c.WakeAt)
+		}
+		add(text, "counter %s", c.Key)
+	}
+	for t, child := range s.Children() {
+		kind := "counter"
+		if child.Queue {
+			kind = "queue"
+		}
+		add(kind+" "+child.Name, "ring %s[%d]", t.Ring, t.Place)
+	}
+	for k, q := range s.VQueues() {
+		text := ""
+		if q.Paused {
+			text = "paused "
+		}
+		for stage, count := range q.Stages {
+			if count > 0 {
+				text += fmt.Sprintf("%s=%d ", flowcontrol.Stage(stage), count)
+			}
+		}
+		add(fmt.Sprintf("%sin-line=%d turn=%d", text, q.Waiting, q.Turn), "vqueue %s %s", k.Counter(), k.Service)
+	}
+	for p, who := range s.Line() {
+		add(fmt.Sprintf("%s since %d", n.Of(who.ID), who.At), "line %s %s p%d[%d]", p.Queue.Counter(), p.Queue.Service, p.Priority, p.Place)
+	}
+	return rows
+}

@@ -1,0 +1,200 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"iter"
+	"slices"
+
+	"platform/flowcontrol"
+	"platform/partition/codec"
+)
+
+// Counter implements flowcontrol.Tables.
+func (t *Txn) Counter(k flowcontrol.CounterKey) (flowcontrol.Counter, error) {
+	key := t.space.limit(t.keys.room(limitLen(&k)), tableCounters, &k)
+	return cached(t, &t.limits, t.p.cache.limits, maxCounters, key, codec.DecodeCounter)
+}
+
+// cached reads a row that may be written already, or in the cache.
+func cached[V any](t *Txn, set *writeSet[V], rows map[string]V, limit int, key []byte, decode func([]byte) (V, error)) (v V, err error) {
+	if r := set.find(key); r != nil {
+		return r.value, nil
+	}
+	if v, ok := rows[string(key)]; ok {
+		return v, nil
+	}
+	b, err := t.stored(key)
+	if err != nil {
+		return v, err
+	}
+	if b != nil {
+		if v, err = decode(b); err != nil {
+			return decoded(key, v, err)
+		}
+	}
+	putRow(rows, key, v, limit)
+	return v, nil
+}
+
+// PutCounter implements flowcontrol.Tables.
+func (t *Txn) PutCounter(k flowcontrol.CounterKey, c flowcontrol.Counter) {
+	t.limits.put(t.keys.keep(t.space.limit(t.keys.room(limitLen(&k)), tableCounters, &k)), c)
+}
+
+// Counters implements flowcontrol.Tables. It reads all of them first.
+func (t *Txn) Counters() iter.Seq2[flowcontrol.NamedCounter, error] {
+	return func(yield func(flowcontrol.NamedCounter, error) bool) {
+		rows, err := t.allCounters()
+		if err != nil {
+			yield(flowcontrol.NamedCounter{}, fmt.Errorf("read counters: %w", err))
+			return
+		}
+		for _, r := range rows {
+			k, _, err := limitOf(r.key)
+			if !yield(flowcontrol.NamedCounter{Key: k, Counter: r.value}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (t *Txn) allCounters() ([]row[flowcontrol.Counter], error) {
+	var rows []row[flowcontrol.Counter]
+	for _, r := range t.limits.rows {
+		if r.value != (flowcontrol.Counter{}) {
+			rows = append(rows, r)
+		}
+	}
+	committed, err := t.committed()
+	if err != nil {
+		return nil, err
+	}
+	lower := t.space.table(nil, tableCounters)
+	err = committed.each(lower, after(lower), func(key, value []byte) (bool, error) {
+		if t.limits.find(key) != nil {
+			return true, nil
+		}
+		c, err := codec.DecodeCounter(value)
+		rows = append(rows, row[flowcontrol.Counter]{key: bytes.Clone(key), value: c})
+		return err == nil, err
+	})
+	slices.SortFunc(rows, func(a, b row[flowcontrol.Counter]) int { return bytes.Compare(a.key, b.key) })
+	return rows, err
+}
+
+// VQueue implements flowcontrol.Tables.
+func (t *Txn) VQueue(k flowcontrol.QueueKey) (flowcontrol.VQueue, error) {
+	key := t.space.vqueue(t.keys.room(vqueueLen(&k)), tableVQueues, &k)
+	return cached(t, &t.vqueues, t.p.cache.vqueues, maxVQueues, key, codec.DecodeVQueue)
+}
+
+// PutVQueue implements flowcontrol.Tables.
+func (t *Txn) PutVQueue(k flowcontrol.QueueKey, q flowcontrol.VQueue) {
+	t.vqueues.put(t.keys.keep(t.space.vqueue(t.keys.room(vqueueLen(&k)), tableVQueues, &k)), q)
+}
+
+// fillFlow writes counters, vqueues and the rules.
+func (t *Txn) fillFlow() {
+	for i := range t.limits.rows {
+		r := &t.limits.rows[i]
+		if r.value == (flowcontrol.Counter{}) {
+			t.delete(r.key)
+		} else {
+			t.set(r.key, codec.AppendCounter(t.scratch[:0], &r.value))
+		}
+		putRow(t.p.cache.limits, r.key, r.value, maxCounters)
+	}
+	for i := range t.vqueues.rows {
+		r := &t.vqueues.rows[i]
+		if r.value == (flowcontrol.VQueue{}) {
+			t.delete(r.key)
+		} else {
+			t.set(r.key, codec.AppendVQueue(t.scratch[:0], &r.value))
+		}
+		putRow(t.p.cache.vqueues, r.key, r.value, maxVQueues)
+	}
+	if t.rules != nil {
+		t.set(t.space.table(t.keys.room(prefixLen), tableRules), codec.AppendRules(t.scratch[:0], t.rules))
+	}
+}
+
+func (t *Txn) queuedKey(q *flowcontrol.QueueKey, priority uint8, place uint64) []byte {
+	return t.space.queued(t.keys.room(vqueueLen(q)+9), q, priority, place)
+}
+
+// Queued implements flowcontrol.Tables.
+func (t *Txn) Queued(q flowcontrol.QueueKey, priority uint8, place uint64) (flowcontrol.Queued, error) {
+	key := t.queuedKey(&q, priority, place)
+	b, err := t.smallRow(key)
+	if err != nil || b == nil {
+		return flowcontrol.Queued{}, err
+	}
+	who, err := codec.DecodeQueued(b)
+	return decoded(key, who, err)
+}
+
+// PutQueued implements flowcontrol.Tables.
+func (t *Txn) PutQueued(q flowcontrol.QueueKey, priority uint8, place uint64, who flowcontrol.Queued) {
+	t.small.put(t.keys.keep(t.queuedKey(&q, priority, place)), t.keys.keep(codec.AppendQueued(t.keys.room(queuedLen), who)))
+}
+
+// queuedLen is how long the record of a place in a vqueue is at most.
+const queuedLen = 2 + idLen + 1 + 10
+
+// DeleteQueued implements flowcontrol.Tables.
+func (t *Txn) DeleteQueued(q flowcontrol.QueueKey, priority uint8, place uint64) {
+	t.small.remove(t.keys.keep(t.queuedKey(&q, priority, place)))
+}
+
+func (t *Txn) ringKey(k *flowcontrol.CounterKey, place uint64) []byte {
+	return t.space.ring(t.keys.room(limitLen(k)+8), k, place)
+}
+
+// Child implements flowcontrol.Tables.
+func (t *Txn) Child(ring flowcontrol.CounterKey, place uint64) (flowcontrol.Child, error) {
+	key := t.ringKey(&ring, place)
+	b, err := t.smallRow(key)
+	if err != nil || b == nil {
+		return flowcontrol.Child{}, err
+	}
+	c, err := codec.DecodeChild(b)
+	return decoded(key, c, err)
+}
+
+// PutChild implements flowcontrol.Tables.
+func (t *Txn) PutChild(ring flowcontrol.CounterKey, place uint64, c flowcontrol.Child) {
+	t.small.put(t.keys.keep(t.ringKey(&ring, place)), codec.AppendChild(nil, c))
+}
+
+// DeleteChild implements flowcontrol.Tables.
+func (t *Txn) DeleteChild(ring flowcontrol.CounterKey, place uint64) {
+	t.small.remove(t.keys.keep(t.ringKey(&ring, place)))
+}
+
+// Rules implements flowcontrol.Tables.
+func (t *Txn) Rules() (*flowcontrol.Book, error) {
+	if t.rules != nil {
+		return t.rules, nil
+	}
+	key := t.space.table(nil, tableRules)
+	b, err := t.stored(key)
+	if err != nil {
+		return nil, err
+	}
+	return rulesOf(key, b)
+}
+
+// rulesOf is an empty book if there is no row.
+func rulesOf(key, b []byte) (*flowcontrol.Book, error) {
+	book := &flowcontrol.Book{}
+	if b == nil {
+		return book, nil
+	}
+	var err error
+	*book, err = codec.DecodeRules(b)
+	return decoded(key, book, err)
+}
+
+// PutRules implements flowcontrol.Tables. It keeps b.
+func (t *Txn) PutRules(b *flowcontrol.Book) { t.rules = b }

@@ -1,0 +1,94 @@
+package store
+
+import (
+	"fmt"
+	"iter"
+
+	"platform/flowcontrol"
+	"platform/partition/codec"
+)
+
+// Rules is the rule book as the partition has it.
+func (v *View) Rules() (*flowcontrol.Book, error) {
+	key := v.space.table(nil, tableRules)
+	b, err := v.row(key)
+	if err != nil {
+		return nil, err
+	}
+	return rulesOf(key, b)
+}
+
+// Counter is the zero Counter where nobody counts.
+func (v *View) Counter(k flowcontrol.CounterKey) (flowcontrol.Counter, error) {
+	key := v.space.limit(nil, tableCounters, &k)
+	b, err := v.row(key)
+	if err != nil || b == nil {
+		return flowcontrol.Counter{}, err
+	}
+	c, err := codec.DecodeCounter(b)
+	return decoded(key, c, err)
+}
+
+// Counters yields all counters ordered by key.
+func (v *View) Counters() iter.Seq2[flowcontrol.NamedCounter, error] {
+	return func(yield func(flowcontrol.NamedCounter, error) bool) {
+		lower := v.space.table(nil, tableCounters)
+		err := v.each(lower, after(lower), func(key, value []byte) (bool, error) {
+			k, _, err := limitOf(key)
+			if err != nil {
+				return false, err
+			}
+			c, err := codec.DecodeCounter(value)
+			return err == nil && yield(flowcontrol.NamedCounter{Key: k, Counter: c}, nil), err
+		})
+		if err != nil {
+			yield(flowcontrol.NamedCounter{}, fmt.Errorf("read counters: %w", err))
+		}
+	}
+}
+
+// VQueue is the zero VQueue for one that nobody is in.
+func (v *View) VQueue(k flowcontrol.QueueKey) (flowcontrol.VQueue, error) {
+	key := v.space.vqueue(nil, tableVQueues, &k)
+	b, err := v.row(key)
+	if err != nil || b == nil {
+		return flowcontrol.VQueue{}, err
+	}
+	q, err := codec.DecodeVQueue(b)
+	return decoded(key, q, err)
+}
+
+// NamedVQueue is a vqueue and its key.
+type NamedVQueue struct {
+	Key flowcontrol.QueueKey
+	flowcontrol.VQueue
+}
+
+// VQueues yields all vqueues ordered by key, those of a scope together.
+func (v *View) VQueues() iter.Seq2[NamedVQueue, error] {
+	return func(yield func(NamedVQueue, error) bool) {
+		lower := v.space.table(nil, tableVQueues)
+		err := v.each(lower, after(lower), func(key, value []byte) (bool, error) {
+			k, err := vqueueOf(key)
+			if err != nil {
+				return false, err
+			}
+			q, err := codec.DecodeVQueue(value)
+			return err == nil && yield(NamedVQueue{k, q}, nil), err
+		})
+		if err != nil {
+			yield(NamedVQueue{}, fmt.Errorf("read vqueues: %w", err))
+		}
+	}
+}
+
+// Queued is who waits at a place of a vqueue, zero if nobody does.
+func (v *View) Queued(q flowcontrol.QueueKey, priority uint8, place uint64) (flowcontrol.Queued, error) {
+	key := v.space.queued(nil, &q, priority, place)
+	b, err := v.row(key)
+	if err != nil || b == nil {
+		return flowcontrol.Queued{}, err
+	}
+	who, err := codec.DecodeQueued(b)
+	return decoded(key, who, err)
+}

@@ -40,7 +40,7 @@ func (p *Partition) Call(ctx context.Context, inv *machine.Invoke) (Ending, mach
 	if err != nil {
 		return Ending{}, machine.Outcome{}, err
 	}
-	c := &call{ended: make(chan ending, 1)}
+	c := &call{ended: make(chan ending, 1), waiters: l.waiters, id: inv.ID}
 	l.waiters.add(inv.ID, c.ended)
 	if err := l.submit(inv, c.answered); err != nil {
 		l.waiters.remove(inv.ID, c.ended)
@@ -57,7 +57,9 @@ func (p *Partition) Call(ctx context.Context, inv *machine.Invoke) (Ending, mach
 
 // call is one Call under way.
 type call struct {
-	ended chan ending
+	ended   chan ending
+	waiters *waiters
+	id      ids.Invocation
 
 	mu      sync.Mutex // covers outcome
 	outcome machine.Outcome
@@ -67,7 +69,7 @@ type call struct {
 // waiters, unless it lies in the past already.
 func (c *call) answered(o machine.Outcome, err error) {
 	if err != nil {
-		offer(c.ended, ending{err: refused(err)})
+		c.end(ending{err: refused(err)})
 		return
 	}
 	c.mu.Lock()
@@ -75,10 +77,16 @@ func (c *call) answered(o machine.Outcome, err error) {
 	c.mu.Unlock()
 	switch {
 	case o.Code == machine.Stale:
-		offer(c.ended, ending{err: ErrNotLeader})
+		c.end(ending{err: ErrNotLeader})
 	case o.Code == machine.Existing && o.Result != nil:
-		offer(c.ended, ending{result: *o.Result, expiresAt: o.ExpiresAt})
+		c.end(ending{result: *o.Result, expiresAt: o.ExpiresAt})
 	}
+}
+
+// end tells the caller what no effect will tell.
+func (c *call) end(e ending) {
+	c.waiters.remove(c.id, c.ended)
+	offer(c.ended, e)
 }
 
 func (c *call) known() machine.Outcome {

@@ -226,3 +226,21 @@ func TestTheSameIDIsAnsweredOnce(t *testing.T) {
 	_, err = c.partitions[0].Await(t.Context(), request("Once", "run", `""`).ID)
 	require.ErrorIs(t, err, ErrNotFound)
 }
+
+func TestCallersWhoseAnswerIsKnownAreNotWaitedFor(t *testing.T) {
+	echo := restate.NewService("Echo").Handler("say", restate.NewServiceHandler(
+		func(_ restate.Context, n int) (int, error) { return n, nil }))
+	c := newCluster(t, 1, echo)
+	p := c.partitions[0]
+	first := request("Echo", "say", "7")
+	for range 3 {
+		again := *first
+		ended, _, err := p.Call(t.Context(), &again)
+		require.NoError(t, err)
+		require.Equal(t, "7", string(ended.Result.Value))
+	}
+	w := p.lead.Load().waiters
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	require.Empty(t, w.byID)
+}

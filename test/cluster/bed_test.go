@@ -183,3 +183,15 @@ func pause(ctx context.Context, d time.Duration) bool {
 		return false
 	}
 }
+
+// diskSize is how much each node gets where there are disks: enough for the ballast
+// and a few hundred rounds.
+func diskSize() int64 {
+	if sandbox.Available() != nil {
+		return 0
+	}
+	return 4 << 30 // sparse
+}
+
+// smallSnapshots makes rare paths of snapshots frequent.
+var smallSnapshots = map[string]string{}

@@ -31,7 +31,8 @@ type Profile struct {
 	// LogCacheBytes bounds the memory of one group for recent entries.
 	LogCacheBytes int
 	// FailoverStep is the delay between the survivors that stand for election
-	// after the leader's process died.
+	// after the leader's process died: long enough for the first one to ask for votes,
+	// which it may only when its disk has its own.
 	FailoverStep time.Duration
 }
 
@@ -46,7 +47,7 @@ func Safe() Profile {
 		MaxAppendEntries:   256,
 		TrailingLogs:       8192,
 		LogCacheBytes:      1 << 20,
-		FailoverStep:       40 * time.Millisecond,
+		FailoverStep:       100 * time.Millisecond,
 	}
 }
 

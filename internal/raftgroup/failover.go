@@ -2,8 +2,10 @@ package raftgroup
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"syscall"
@@ -82,31 +84,78 @@ func (g *Group) leaderAt(addr raft.ServerAddress) bool {
 }
 
 // succeed stands for election in place of the dead leader at addr, unless another
-// survivor was faster. Each survivor waits a little longer than the one before it,
-// but no longer once it has refused that one its vote: then its own log is better.
+// survivor was faster, and again until somebody leads or Raft's own time-outs have
+// taken over. Each survivor waits a little longer than the one before it; longer
+// still once it has voted for that one, which will make itself known as soon as its
+// disk allows; and no longer once it has refused that one its vote, because then its
+// own log is better.
 func (g *Group) succeed(addr raft.ServerAddress) {
 	_, dead := g.current().raft.LeaderWithID()
 	rank, ok := g.successionRank(dead)
 	if !ok {
 		return
 	}
+	ctx, cancel := context.WithTimeout(g.port.ctx, 2*g.cfg.Profile.ElectionTimeout)
+	defer cancel()
+	g.port.forgetVotes() // of an earlier election
+	step := g.cfg.Profile.FailoverStep
+	for wait := time.Duration(rank) * step; g.port.awaitTurn(ctx, wait, 2*step); wait = 2*step + rand.N(2*step) {
+		r := g.current().raft
+		if leader, _ := r.LeaderWithID(); r.State() == raft.Leader || (leader != "" && leader != addr) {
+			return
+		}
+		if r.State() == raft.Follower { // a candidate has votes under way
+			g.port.timeoutNow(g.cfg.Profile.ElectionTimeout)
+		}
+	}
+}
+
+// votes are signals of how the local replica has answered candidates.
+type votes struct {
+	granted, refused chan struct{}
+}
+
+func newVotes() votes { return votes{make(chan struct{}, 1), make(chan struct{}, 1)} }
+
+// note remembers an answer, if somebody is to know of it.
+func (v votes) note(granted bool) {
+	signal := v.refused
+	if granted {
+		signal = v.granted
+	}
 	select {
-	case <-g.port.refused: // of an earlier election
+	case signal <- struct{}{}:
 	default:
 	}
-	select {
-	case <-g.port.refused:
-	case <-time.After(time.Duration(rank) * g.cfg.Profile.FailoverStep):
-	case <-g.done:
-		return
-	case <-g.cfg.Transport.ctx.Done():
-		return
+}
+
+func (v votes) forgetVotes() {
+	for _, signal := range []chan struct{}{v.granted, v.refused} {
+		select {
+		case <-signal:
+		default:
+		}
 	}
-	r := g.current().raft
-	if leader, _ := r.LeaderWithID(); r.State() != raft.Follower || (leader != "" && leader != addr) {
-		return
+}
+
+// awaitTurn waits until it is this replica's turn to stand for election: after wait,
+// after grace from its last vote for another one, or at once when it has refused
+// its vote. It returns false if ctx ended first.
+func (v votes) awaitTurn(ctx context.Context, wait, grace time.Duration) bool {
+	turn := time.NewTimer(wait)
+	defer turn.Stop()
+	for {
+		select {
+		case <-v.granted:
+			turn.Reset(grace)
+		case <-v.refused:
+			return true
+		case <-turn.C:
+			return true
+		case <-ctx.Done():
+			return false
+		}
 	}
-	g.port.timeoutNow(g.cfg.Profile.ElectionTimeout)
 }
 
 // successionRank is the local replica's place among the surviving voters. The

@@ -159,11 +159,8 @@ func (in *inbound) answer(ctx context.Context, req arrived) *node.RaftFrame {
 	if err == nil {
 		err = responseToWire(out, resp)
 	}
-	if out.VoteResponse != nil && !out.VoteResponse.Granted {
-		select {
-		case port.refused <- struct{}{}:
-		default:
-		}
+	if out.VoteResponse != nil {
+		port.note(out.VoteResponse.Granted)
 	}
 	if err != nil {
 		out.Error = err.Error()

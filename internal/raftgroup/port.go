@@ -35,7 +35,7 @@ type port struct {
 	closed   chan struct{}
 	ctx      context.Context // ends when closed is closed
 	end      context.CancelFunc
-	refused  chan struct{} // this replica refused its vote; see Group.succeed
+	votes    // see Group.succeed
 
 	followers followers
 	outgoing  atomic.Pointer[outgoing] // of the Raft instance that runs

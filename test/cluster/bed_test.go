@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -120,6 +119,7 @@ func (b *bed) register(t *testing.T) {
 	for i := range b.Nodes {
 		b.awaitAnswer(t, i, 30*time.Second)
 	}
+	require.NoError(t, b.AwaitWhole(t.Context(), wholeIn))
 }
 
 // awaitAnswer waits until a call through a node is answered and returns how long that took.
@@ -148,28 +148,29 @@ func (b *bed) load(t *testing.T) *load.Run {
 	})
 }
 
-// end stops the cluster and keeps its files if t failed.
+// end stops the cluster and keeps its files if that is asked for.
 func (b *bed) end(t *testing.T, dir string) {
 	if err := b.Stop(); err != nil {
 		t.Error(err)
 	}
-	keep := os.Getenv("CLUSTER_KEEP")
-	if !t.Failed() {
-		return
-	}
 	for _, n := range b.Nodes {
-		if n.Process != nil {
+		if n.Process != nil && t.Failed() {
 			t.Logf("end of the log of %s:\n%s", n.Name(), n.Process.LogTail(25))
 		}
 	}
+	keep := os.Getenv("CLUSTER_KEEP")
 	if keep == "" {
 		return
 	}
-	target := filepath.Join(keep, t.Name())
-	if err := exec.Command("cp", "-a", dir, target).Run(); err != nil {
-		t.Errorf("keep %s: %v", dir, err)
+	for _, n := range b.Nodes {
+		raw, err := os.ReadFile(filepath.Join(dir, n.Name(), "server.log"))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(keep, t.Name()+"-"+n.Name()+".log"), raw, 0o644)
+		}
+		if err != nil {
+			t.Errorf("keep the log of %s: %v", n.Name(), err)
+		}
 	}
-	t.Logf("logs and data are kept in %s", target)
 }
 
 // pause waits; false if ctx ended first.

@@ -5,6 +5,5 @@
 // CLUSTER_ROUNDS sets how many faults TestMixedFaults goes through, CLUSTER_FAULTS
 // which kinds (comma-separated names), CLUSTER_NODES how many nodes there are and
 // CLUSTER_ROLLS how often TestRollingRestarts goes round. `make cluster-faults` runs
-// the long form. CLUSTER_KEEP names a directory that gets logs and data of a run
-// that found something.
+// the long form. CLUSTER_KEEP names a directory that gets the nodes' logs.
 package cluster

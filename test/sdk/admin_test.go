@@ -102,7 +102,7 @@ func (e *env) becomes(id string, statuses ...string) {
 // register makes the endpoint at uri known.
 func (e *env) register(uri string) string {
 	e.Helper()
-	answer := e.admin(http.MethodPost, "/deployments", map[string]any{"uri": uri})
+	answer := e.admin(http.MethodPost, "/deployments", map[string]any{"uri": uri, "use_http_11": e.suite.variation.http11})
 	require.Contains(e, []int{http.StatusOK, http.StatusCreated}, answer.Status, "%s", answer.Body)
 	var out struct {
 		ID string `json:"id"`

@@ -35,8 +35,10 @@ var languages = []language{
 		},
 		missing: func() string { return "" },
 		lacks: map[string]string{
-			"pause-error":       "has no error that pauses",
-			"mismatch-behavior": "offers no choice for journal mismatches",
+			"get-output":            "asks for no result without waiting",
+			"explicit-cancellation": "leaves no cancellation to the handler",
+			"pause-error":           "has no error that pauses",
+			"mismatch-behavior":     "offers no choice for journal mismatches",
 		},
 	},
 	{
@@ -44,6 +46,7 @@ var languages = []language{
 		dir:     "services/ts",
 		command: program("node", "src/main.js"),
 		missing: needs("make ts-deps", "node", "services/ts/node_modules/@restatedev/restate-sdk"),
+		lacks:   map[string]string{"get-output": "asks for no result without waiting"},
 	},
 	{
 		name:    "Py",
@@ -51,9 +54,11 @@ var languages = []language{
 		command: program(".venv/bin/python", "main.py"),
 		missing: needs("make py-deps", "python3", "services/python/.venv/lib/python3*/site-packages/restate"),
 		lacks: map[string]string{
-			"nested-combinators": "combines futures of its own only, and a combination is not one",
-			"pause-error":        "has no error that pauses",
-			"mismatch-behavior":  "offers no choice for journal mismatches",
+			"get-output":            "asks for no result without waiting",
+			"explicit-cancellation": "leaves no cancellation to the handler",
+			"nested-combinators":    "combines futures of its own only, and a combination is not one",
+			"pause-error":           "has no error that pauses",
+			"mismatch-behavior":     "offers no choice for journal mismatches",
 		},
 	},
 	{
@@ -62,10 +67,11 @@ var languages = []language{
 		command: program("java", "-jar", "target/services.jar"),
 		missing: needs("make java-deps", "java", "services/java/target/services.jar"),
 		lacks: map[string]string{
-			"signals":           "has no named signals",
-			"metadata":          "has no metadata of terminal errors",
-			"pause-error":       "has no error that pauses",
-			"mismatch-behavior": "offers no choice for journal mismatches",
+			"explicit-cancellation": "leaves no cancellation to the handler",
+			"signals":               "has no named signals",
+			"metadata":              "has no metadata of terminal errors",
+			"pause-error":           "has no error that pauses",
+			"mismatch-behavior":     "offers no choice for journal mismatches",
 		},
 		protocol: 6, // without a JDK that runs its native core
 	},
@@ -75,10 +81,12 @@ var languages = []language{
 		command: program("target/release/services"),
 		missing: needs("make rust-deps", "", "services/rust/target/release/services"),
 		lacks: map[string]string{
-			"promise-conflict":  "does not tell what came of completing a promise",
-			"metadata":          "has no metadata of terminal errors",
-			"pause-error":       "has no error that pauses",
-			"mismatch-behavior": "offers no choice for journal mismatches",
+			"get-output":            "asks for no result without waiting",
+			"explicit-cancellation": "leaves no cancellation to the handler",
+			"promise-conflict":      "does not tell what came of completing a promise",
+			"metadata":              "has no metadata of terminal errors",
+			"pause-error":           "has no error that pauses",
+			"mismatch-behavior":     "offers no choice for journal mismatches",
 		},
 	},
 }

@@ -44,6 +44,8 @@ var variations = []variation{
 	{name: "partial-state", server: map[string]string{"WORKER__INVOKER__EAGER_STATE_SIZE_LIMIT": "24"}},
 	// The services take the whole request before they answer.
 	{name: "request-response", service: map[string]string{"BIDI": "0"}, feature: "request-response"},
+	// The services speak HTTP/1.1, where the whole request comes first as well.
+	{name: "http-1.1", http11: true, service: map[string]string{"HTTP11": "1", "BIDI": "0"}, feature: "request-response"},
 	{name: "one-partition", server: map[string]string{"DEFAULT_NUM_PARTITIONS": "1"}},
 	// The services claim to know version 5 only.
 	{name: "protocol-5", protocol: 5},

@@ -2,8 +2,9 @@
 // the port in PORT and reports side effects to the recorder at RECORDER.
 //
 // LAZY_STATE=1 announces lazy state for its objects, BIDI=0 announces
-// request-response mode, VERSION is what Versioned tells, and with IDENTITY_KEY
-// only requests that are signed for that key are accepted.
+// request-response mode, HTTP11=1 lets it speak HTTP/1.1 instead of HTTP/2, VERSION
+// is what Versioned tells, and with IDENTITY_KEY only requests that are signed for
+// that key are accepted.
 package main
 
 import (
@@ -11,6 +12,7 @@ import (
 	"log"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 
 	restate "github.com/restatedev/sdk-go"
@@ -48,5 +50,13 @@ func main() {
 	if key := os.Getenv("IDENTITY_KEY"); key != "" {
 		endpoint.WithIdentityV1(key)
 	}
-	log.Fatal(endpoint.Start(context.Background(), net.JoinHostPort("127.0.0.1", os.Getenv("PORT"))))
+	address := net.JoinHostPort("127.0.0.1", os.Getenv("PORT"))
+	if os.Getenv("HTTP11") == "1" {
+		handler, err := endpoint.Handler()
+		if err != nil {
+			log.Fatal(err)
+		}
+		log.Fatal(http.ListenAndServe(address, handler))
+	}
+	log.Fatal(endpoint.Start(context.Background(), address))
 }

@@ -4,10 +4,11 @@
 // side effects to the recorder at RECORDER.
 //
 // LAZY_STATE=1 announces lazy state for its objects, BIDI=0 announces
-// request-response mode, VERSION is what Versioned tells, and with IDENTITY_KEY
+// request-response mode, HTTP11=1 lets it speak HTTP/1.1 instead of HTTP/2, VERSION is what Versioned tells, and with IDENTITY_KEY
 // only requests that are signed for that key are accepted.
 import "./node20.js";
 
+import * as http from "node:http";
 import * as http2 from "node:http2";
 import { createEndpointHandler } from "@restatedev/restate-sdk";
 
@@ -16,6 +17,7 @@ import { caller } from "./caller.js";
 import { cancel } from "./cancel.js";
 import { drift, driftFailed, driftPaused } from "./drift.js";
 import { echo } from "./echo.js";
+import { explicit } from "./explicit.js";
 import { flow } from "./flow.js";
 import { interpreter } from "./interpreter.js";
 import { killed, paused } from "./limits.js";
@@ -28,7 +30,7 @@ import { versioned } from "./versioned.js";
 
 const handler = createEndpointHandler({
   services: [
-    echo, steps, caller, utils, store, queue, awakeables, holder, flow, signals, cancel, tree,
+    echo, steps, caller, utils, store, queue, awakeables, holder, flow, signals, cancel, explicit, tree,
     drift, driftFailed, driftPaused, killed, paused, versioned, interpreter,
   ],
   identityKeys: process.env.IDENTITY_KEY ? [process.env.IDENTITY_KEY] : undefined,
@@ -39,4 +41,5 @@ const handler = createEndpointHandler({
   },
 });
 
-http2.createServer(handler).listen(Number(process.env.PORT), "127.0.0.1");
+const server = process.env.HTTP11 === "1" ? http.createServer(handler) : http2.createServer(handler);
+server.listen(Number(process.env.PORT), "127.0.0.1");

@@ -6,11 +6,13 @@ import dev.restate.sdk.DurableFuture;
 import dev.restate.sdk.annotation.Handler;
 import dev.restate.sdk.annotation.Name;
 import dev.restate.sdk.annotation.Service;
+import dev.restate.sdk.common.TerminalException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import services.Payloads.Call;
 import services.Payloads.Failure;
+import services.Payloads.Outcome;
 import services.Payloads.Race;
 import services.Payloads.Timeout;
 
@@ -85,6 +87,16 @@ public class Caller {
   @Handler
   public Object attach(Context ctx, String id) {
     return ctx.invocationHandle(id, AnyJson.SERDE).attach().await();
+  }
+
+  @Handler
+  public Outcome output(Context ctx, String id) {
+    try {
+      var output = ctx.invocationHandle(id, String.class).getOutput();
+      return output.isReady() ? Outcome.value(output.getValue()).at(1) : Outcome.EMPTY;
+    } catch (TerminalException e) {
+      return Outcome.error(e.getCode(), e.getMessage()).at(1);
+    }
   }
 
   @Handler

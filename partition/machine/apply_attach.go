@@ -45,7 +45,49 @@ func (m *Machine) attach(c *Attach) error {
 	case c.Sink.Type == journal.GetInvocationOutputCompletion:
 		return m.send(c.Sink.Caller, &Complete{Sink: c.Sink, Void: true})
 	}
-	inv.Sinks = append(slices.Clip(inv.Sinks), c.Sink)
+	return m.wait(inv, c.Sink)
+}
+
+// maxSinks is how many invocations may wait for the result of one. They are part of
+// its record, which is written as a whole with each progress.
+const maxSinks = 10_000
+
+// tooManyWait is what one more gets.
+var tooManyWait = journal.Result{Failure: &journal.Failure{Code: 429, Message: "too many invocations wait for this result"}}
+
+// wait lets a sink wait for the end of an invocation.
+func (m *Machine) wait(inv *Invocation, sink Sink) error {
+	sinks, err := m.stillWaiting(inv.Sinks)
+	if err != nil {
+		return err
+	}
+	if len(sinks) >= maxSinks {
+		return m.answer(sink, &tooManyWait)
+	}
+	inv.Sinks = append(slices.Clip(sinks), sink)
 	m.st.PutInvocation(inv)
 	return nil
+}
+
+// stillWaiting leaves out who has ended meanwhile, as far as this partition knows. It
+// looks only when the list has doubled, so that a long one costs little.
+func (m *Machine) stillWaiting(all []Sink) ([]Sink, error) {
+	const few = 16
+	if n := len(all); n < few || n&(n-1) != 0 {
+		return all, nil
+	}
+	var left []Sink
+	for _, sink := range all {
+		if m.shards.Of(sink.Caller.PartitionKey()) == m.shards.Self {
+			inv, err := m.invocation(sink.Caller)
+			if err != nil {
+				return nil, err
+			}
+			if inv == nil || inv.Status == Completed || inv.Life != sink.Life {
+				continue
+			}
+		}
+		left = append(left, sink)
+	}
+	return left, nil
 }

@@ -1,8 +1,6 @@
 package machine
 
 import (
-	"slices"
-
 	"platform/flowcontrol"
 	"platform/partition/journal"
 )
@@ -28,9 +26,7 @@ func (m *Machine) invoke(c *Invoke) (Outcome, error) {
 		return describe(Existing, known), m.answer(*c.Sink, known.Result)
 	}
 	outcome := describe(Existing, known)
-	known.Sinks = append(slices.Clip(known.Sinks), *c.Sink)
-	m.st.PutInvocation(known)
-	return outcome, nil
+	return outcome, m.wait(known, *c.Sink)
 }
 
 // create writes the record and the Input entry, and hands the invocation to

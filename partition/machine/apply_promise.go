@@ -43,27 +43,6 @@ func (m *Machine) promise(inv *Invocation, t journal.Type, payload []byte) error
 	return nil
 }
 
-// stillWaiting leaves out who has ended meanwhile. It looks only when the list has
-// doubled, so that a long one costs little; all are of this partition, like the
-// workflow.
-func (m *Machine) stillWaiting(all []Sink) ([]Sink, error) {
-	const few = 16
-	if n := len(all); n < few || n&(n-1) != 0 {
-		return all, nil
-	}
-	var left []Sink
-	for _, sink := range all {
-		inv, err := m.invocation(sink.Caller)
-		if err != nil {
-			return nil, err
-		}
-		if inv != nil && inv.Status != Completed && inv.Life == sink.Life {
-			left = append(left, sink)
-		}
-	}
-	return left, nil
-}
-
 // completePromise stores the result, the first one, and tells all who wait.
 func (m *Machine) completePromise(inv *Invocation, c *journal.PromiseCommand, p Promise) error {
 	if p.Result != nil {

@@ -1,0 +1,112 @@
+package machine_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/ids"
+	"platform/partition/journal"
+	"platform/partition/machine"
+	"platform/partition/machine/machinetest"
+)
+
+// attached is an invocation, one of two partitions' first, that others attach to.
+type attached struct {
+	t      *testing.T
+	m      *machine.Machine
+	st     *machinetest.State
+	callee ids.Invocation
+}
+
+func newAttached(t *testing.T) *attached {
+	a := &attached{t: t, m: machine.New(machine.Shards{Self: 0, Count: 2}), st: machinetest.New(), callee: ids.NewInvocation(1, [16]byte{1})}
+	a.apply(&machine.Lead{Epoch: 1, Node: "n"})
+	a.invoke(a.callee)
+	return a
+}
+
+func (a *attached) apply(c machine.Command) []machine.Effect {
+	a.t.Helper()
+	outcome, effects, err := a.m.Apply(a.st, machine.Header{Epoch: 1, Time: 1000}, c, nil)
+	require.NoError(a.t, err)
+	require.Equal(a.t, machine.OK, outcome.Code)
+	return effects
+}
+
+func (a *attached) invoke(id ids.Invocation) {
+	a.apply(&machine.Invoke{ID: id, Target: machine.Target{Service: "S", Handler: "h"}, Input: journal.NewInput(nil, nil)})
+}
+
+// caller is the nth caller of a partition.
+func caller(partition uint64, n int) ids.Invocation {
+	return ids.NewInvocation(partition<<63|uint64(n), [16]byte{2, byte(n >> 8), byte(n)})
+}
+
+// attach lets a caller of this partition attach.
+func (a *attached) attach(id ids.Invocation) {
+	a.invoke(id)
+	inv, err := a.st.Invocation(id)
+	require.NoError(a.t, err)
+	step := machinetest.Attach(1, a.callee)
+	a.apply(&machine.Progress{ID: id, Attempt: inv.Attempt, Steps: []machine.Step{step}})
+}
+
+func (a *attached) sinks() []machine.Sink {
+	inv, err := a.st.Invocation(a.callee)
+	require.NoError(a.t, err)
+	return inv.Sinks
+}
+
+func TestWhoHasEndedIsLeftOutWhenTheListGrows(t *testing.T) {
+	a := newAttached(t)
+	for n := range 500 {
+		a.attach(caller(0, n))
+		if n%10 != 0 {
+			a.apply(&machine.Kill{Target: caller(0, n)})
+		}
+	}
+	require.Less(t, len(a.sinks()), 150)
+	waiting := map[ids.Invocation]bool{}
+	for _, sink := range a.sinks() {
+		waiting[sink.Caller] = true
+	}
+	for n := 0; n < 500; n += 10 {
+		require.True(t, waiting[caller(0, n)], "caller %d still waits", n)
+	}
+}
+
+func TestAsManyAsThereMayBeWaitForAResult(t *testing.T) {
+	const most = 10_000
+	a := newAttached(t)
+	from := uint64(0)
+	deliver := func(first, count int) (effects []machine.Effect) {
+		d := &machine.Deliver{From: 1, FirstSeq: from + 1}
+		for n := range count {
+			sink := machine.Sink{Caller: caller(1, first+n), Completion: 1, Type: journal.AttachInvocationCompletion}
+			d.Messages = append(d.Messages, &machine.Attach{Target: a.callee, Sink: sink})
+		}
+		from += uint64(count)
+		return a.apply(d)
+	}
+	for n := 0; n < most; n += 1000 {
+		require.Empty(t, deliver(n, 1000))
+	}
+	require.Len(t, a.sinks(), most)
+	effects := deliver(most, 1)
+	require.Len(t, effects, 1)
+	refusal := effects[0].(*machine.Send).Message.(*machine.Complete)
+	require.Equal(t, caller(1, most), refusal.Sink.Caller)
+	require.EqualValues(t, 429, refusal.Result.Failure.Code)
+	require.Len(t, a.sinks(), most)
+
+	told := 0
+	for _, e := range a.apply(&machine.Kill{Target: a.callee}) {
+		if send, ok := e.(*machine.Send); ok {
+			require.NotNil(t, send.Message.(*machine.Complete).Result.Failure, fmt.Sprint(send))
+			told++
+		}
+	}
+	require.Equal(t, most, told)
+}

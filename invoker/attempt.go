@@ -32,6 +32,7 @@ type attempt struct {
 	output     bool   // one of them is an output
 	runs       int    // runs that have begun and given no result
 	acks       map[uint32]struct{}
+	used       completions
 	awaiting   *protocol.Await // as the handler said (protocol 7); nil: it did not, or has got some of it
 	steps      []machine.Step  // not proposed yet
 	unproposed int             // payload bytes in them
@@ -159,6 +160,7 @@ func (a *attempt) replay(r *Replay) bool {
 		e := &r.Entries[i]
 		if e.Type.IsCommand() {
 			a.commands++
+			a.use(e)
 		}
 		switch e.Type {
 		case journal.Run:
@@ -185,6 +187,20 @@ func (a *attempt) replay(r *Replay) bool {
 	a.touch()
 	a.s.clock.opened(a)
 	return true
+}
+
+// use notes the completion ids of a command that is in the journal.
+func (a *attempt) use(e *journal.Entry) {
+	if e.Type == journal.Input {
+		return
+	}
+	c, err := protocol.ParseCommand(e.Type, e.Payload)
+	if err != nil {
+		return // stored by a server that could read it
+	}
+	for _, id := range c.Completions {
+		a.used.add(id)
+	}
 }
 
 // notify writes a notification, once and in order; t.mu is held.

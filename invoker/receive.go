@@ -234,7 +234,7 @@ func (a *attempt) finish(last machine.Step) {
 }
 
 func (a *attempt) command(m *protocol.Message) *failure {
-	step, err := a.s.iv.step(a.t.inv, m)
+	step, err := a.s.iv.step(a.t.inv, m, &a.used)
 	if err != nil {
 		f := failureOf(err)
 		index := a.commands

@@ -13,13 +13,16 @@ import (
 
 // step checks a command and makes the step that proposes it. An error says what
 // the handler did wrong.
-func (iv *Invoker) step(inv *machine.Invocation, m *protocol.Message) (machine.Step, error) {
+func (iv *Invoker) step(inv *machine.Invocation, m *protocol.Message, used *completions) (machine.Step, error) {
 	step := machine.Step{Kind: machine.StepCommand, Type: m.Type, Payload: m.Payload}
 	c, err := protocol.ParseCommand(m.Type, m.Payload)
 	if err != nil {
 		return step, err
 	}
 	if err := allowed(inv.Target.Type, m.Type); err != nil {
+		return step, err
+	}
+	if err := unused(c.Completions, used); err != nil {
 		return step, err
 	}
 	switch m.Type {
@@ -37,6 +40,16 @@ func (iv *Invoker) step(inv *machine.Invocation, m *protocol.Message) (machine.S
 		}
 	}
 	return step, err
+}
+
+// unused checks that nothing else will be answered with a command's completion ids.
+func unused(completions [2]uint32, used *completions) error {
+	for _, id := range completions {
+		if id != 0 && !used.add(id) {
+			return errcode.New(errcode.RT0012, "another command has the completion id %d", id)
+		}
+	}
+	return nil
 }
 
 // allowed checks that handlers of a kind may send a command.

@@ -15,6 +15,8 @@ type Command struct {
 	// Target is the invocation id of a SendSignal, AttachInvocation or
 	// GetInvocationOutput that names one, or the id of a CompleteAwakeable.
 	Target string
+	// Completions are the ids of its answers; 0 is none.
+	Completions [2]uint32
 }
 
 // ParseCommand checks that a command is one an endpoint may send and that all
@@ -36,19 +38,19 @@ func (c *Command) parse(t journal.Type, payload []byte) error {
 	case journal.Run:
 		var m service.RunCommandMessage
 		err := m.UnmarshalVTUnsafe(payload)
-		return completes(err, m.ResultCompletionId)
+		return c.completes(err, m.ResultCompletionId)
 	case journal.Sleep:
 		m, err := journal.ParseSleep(payload)
-		return completes(err, m.Completion)
+		return c.completes(err, m.Completion)
 	case journal.SetState, journal.ClearState:
 		_, err := journal.ParseState(t, payload)
 		return err
 	case journal.GetLazyState:
 		m, err := journal.ParseState(t, payload)
-		return completes(err, m.Completion)
+		return c.completes(err, m.Completion)
 	case journal.GetLazyStateKeys:
 		completion, err := journal.ParseGetLazyStateKeys(payload)
-		return completes(err, completion)
+		return c.completes(err, completion)
 	case journal.ClearAllState:
 		return new(service.ClearAllStateCommandMessage).UnmarshalVTUnsafe(payload)
 	case journal.GetEagerState:
@@ -60,11 +62,11 @@ func (c *Command) parse(t journal.Type, payload []byte) error {
 	case journal.Call:
 		m, err := journal.ParseCall(payload)
 		c.Request = &m.Request
-		return completes(completes(err, m.Completion), m.IDCompletion)
+		return c.completes(err, m.IDCompletion, m.Completion)
 	case journal.OneWayCall:
 		m, err := journal.ParseOneWayCall(payload)
 		c.Request = &m.Request
-		return completes(err, m.IDCompletion)
+		return c.completes(err, m.IDCompletion)
 	}
 	return c.parseShared(t, payload)
 }
@@ -75,15 +77,15 @@ func (c *Command) parseShared(t journal.Type, payload []byte) error {
 	case journal.GetPromise:
 		var m service.GetPromiseCommandMessage
 		err := m.UnmarshalVTUnsafe(payload)
-		return completes(err, m.ResultCompletionId)
+		return c.completes(err, m.ResultCompletionId)
 	case journal.PeekPromise:
 		var m service.PeekPromiseCommandMessage
 		err := m.UnmarshalVTUnsafe(payload)
-		return completes(err, m.ResultCompletionId)
+		return c.completes(err, m.ResultCompletionId)
 	case journal.CompletePromise:
 		var m service.CompletePromiseCommandMessage
 		err := m.UnmarshalVTUnsafe(payload)
-		return completes(answered(err, m.Completion != nil), m.ResultCompletionId)
+		return c.completes(answered(err, m.Completion != nil), m.ResultCompletionId)
 	case journal.SendSignal:
 		var m service.SendSignalCommandMessage
 		err := m.UnmarshalVTUnsafe(payload)
@@ -95,7 +97,7 @@ func (c *Command) parseShared(t journal.Type, payload []byte) error {
 		if id, ok := m.Target.(*service.AttachInvocationCommandMessage_InvocationId); ok {
 			c.Target = id.InvocationId
 		}
-		return completes(answered(err, m.Target != nil), m.ResultCompletionId)
+		return c.completes(answered(err, m.Target != nil), m.ResultCompletionId)
 	case journal.CompleteAwakeable:
 		var m service.CompleteAwakeableCommandMessage
 		err := m.UnmarshalVTUnsafe(payload)
@@ -105,10 +107,13 @@ func (c *Command) parseShared(t journal.Type, payload []byte) error {
 	return errcode.New(errcode.RT0012, "unexpected message %s", Name(t))
 }
 
-// completes adds to err that an answer needs a completion id.
-func completes(err error, completion uint32) error {
-	if err == nil && completion == 0 {
-		return errNoCompletion
+// completes notes the completion ids, and adds to err that an answer needs one.
+func (c *Command) completes(err error, completions ...uint32) error {
+	for i, id := range completions {
+		if err == nil && id == 0 {
+			return errNoCompletion
+		}
+		c.Completions[i] = id
 	}
 	return err
 }

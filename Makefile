@@ -38,6 +38,34 @@ cluster-local: build ## Run three nodes on this machine without containers until
 	@$(GO) build -o $(BIN)/greeter ./deploy/quickstart/greeter
 	@exec $(BIN)/cluster-local -server $(BIN)/platform-server $(ARGS)
 
+# The plugin of Docker where it is installed, else the older program.
+COMPOSE ?= $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
+CLUSTER := $(COMPOSE) -f deploy/docker-compose.yml
+CERTS   ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem))
+CONTEXT := $(BIN)/image
+
+.PHONY: image
+image: build ## Make the container image platform:local of the static binaries
+	@rm -rf $(CONTEXT) && mkdir -p $(CONTEXT)/data && : > $(CONTEXT)/ca-certificates.crt
+	@cp $(BIN)/platform-server $(BIN)/platform $(CONTEXT)/
+	@$(if $(CERTS),cat $(CERTS) > $(CONTEXT)/ca-certificates.crt)
+	docker build -q -t platform:local -f deploy/Dockerfile.scratch $(CONTEXT)
+
+.PHONY: cluster-up
+cluster-up: image ## Start three nodes in containers, with docker compose
+	$(CLUSTER) up -d
+	@$(BIN)/platform cluster status --wait 1m
+	@echo 'Ingress on 8080, 8081 and 8082, admin API on 9070, 9071 and 9072. Services on this machine are http://host.docker.internal:PORT for the nodes.'
+
+.PHONY: cluster-down
+cluster-down: ## Stop them; VOLUMES=1 deletes their data, too
+	$(CLUSTER) down $(if $(VOLUMES),-v)
+
+.PHONY: cluster-test
+cluster-test: image ## Try the containers: a service on one node, called on another, a node killed (starts an engine if there is none)
+	@CGO_ENABLED=0 $(GO) build -o $(BIN)/greeter-static ./deploy/quickstart/greeter
+	COMPOSE='$(COMPOSE)' deploy/compose-test.sh
+
 .PHONY: test
 test: ## Run all tests, the longer ones in their short form
 	@# -count=1: many tests run the server as a process, which the test cache does not see

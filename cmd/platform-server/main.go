@@ -27,6 +27,9 @@ func main() {
 }
 
 func run(ctx context.Context) error {
+	if len(os.Args) > 1 && os.Args[1] == "health" {
+		return checkHealth(ctx, os.Args[2:], os.Environ())
+	}
 	loaded, err := config.Load(os.Args[1:], os.Environ())
 	if err != nil {
 		return err

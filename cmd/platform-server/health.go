@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"platform/internal/config"
+)
+
+const (
+	// healthTimeout bounds a health check.
+	healthTimeout = 3 * time.Second
+	// maxReason bounds what is printed of an answer, in bytes.
+	maxReason = 4 << 10
+)
+
+const healthUsage = `Asks the server on this machine whether it should get requests. The exit status is 0
+if it should, for health checks of containers that have no other program.
+
+Usage: platform-server health [flags of the server]
+
+The address follows from the same configuration file, environment and flags that the
+server has: admin.bind-ip and admin.bind-port, or admin.bind-address.
+`
+
+// checkHealth asks the server that has this configuration how it is.
+func checkHealth(ctx context.Context, args, environ []string) error {
+	loaded, err := config.Load(args, environ)
+	if err != nil {
+		return err
+	}
+	if loaded.Options.Help {
+		fmt.Print(healthUsage)
+		return nil
+	}
+	url := "http://" + reachable(loaded.Config.Admin.Address()) + "/health"
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", url, err)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy
+	resp, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("the server does not answer: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusOK {
+		return nil
+	}
+	var reason struct{ Message string }
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxReason))
+	if json.Unmarshal(body, &reason) != nil || reason.Message == "" {
+		reason.Message = resp.Status
+	}
+	return fmt.Errorf("not ready: %s", reason.Message)
+}
+
+// reachable is the address to connect to for one that was listened on: that of this
+// machine instead of every address.
+func reachable(listen string) string {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return listen
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}

@@ -13,6 +13,7 @@ func tags() []object {
 		{"name": "service_handler", "description": "Handlers of services"},
 		{"name": "invocation", "description": "Invocations, and what an operator can do with them"},
 		{"name": "rule", "description": "Rules of flow control"},
+		{"name": "introspection", "description": "SQL over the state of the system"},
 		{"name": "cluster_health", "description": "How the cluster is"},
 		{"name": "cluster", "description": "Nodes, partitions and configuration of the cluster"},
 		{"name": "health", "description": "Whether this server should get requests"},
@@ -30,12 +31,13 @@ var refusalMeanings = map[int]string{
 	http.StatusUnsupportedMediaType: "The body is not application/json",
 	http.StatusUnprocessableEntity:  "A value does not fit",
 	http.StatusTooEarly:             "It has not started yet",
+	http.StatusTooManyRequests:      "Too many at a time; try again after the time in Retry-After",
 	http.StatusBadGateway:           "The endpoint cannot be reached or answers with what is no use",
 	http.StatusServiceUnavailable:   "Not at the moment; try again",
 }
 
 // operations describe the routes, by method and path.
-var operations = merge(deploymentOperations, serviceOperations, invocationOperations, stateOperations, ruleOperations, serverOperations, clusterOperations)
+var operations = merge(deploymentOperations, serviceOperations, invocationOperations, stateOperations, ruleOperations, serverOperations, clusterOperations, queryOperations)
 
 func merge[V any](tables ...map[string]V) map[string]V {
 	all := map[string]V{}

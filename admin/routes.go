@@ -58,6 +58,8 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/limits/rules/:pattern", s.getRule},
 		{http.MethodPut, "/limits/rules/:pattern", s.putRule},
 		{http.MethodDelete, "/limits/rules/:pattern", s.deleteRule},
+		{http.MethodPost, "/query", s.runQuery},
+		{http.MethodGet, "/query/tables", s.listTables},
 		{http.MethodGet, "/health", s.health},
 		{http.MethodGet, "/version", s.version},
 		{http.MethodGet, "/openapi", s.openAPI},

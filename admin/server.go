@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/admin/query"
 	"platform/flowcontrol"
 	"platform/internal/ids"
 	"platform/invoker/discovery"
@@ -86,6 +87,8 @@ type Config struct {
 	// AwaitRules returns when the partitions led by this node have the rule book of that
 	// version or a newer one, or when ctx ends; nothing is waited for.
 	AwaitRules func(ctx context.Context, version uint32)
+	// Query answers SQL; its routes answer 503.
+	Query *query.Engine
 	// Metrics answers /metrics; the route does not exist.
 	Metrics http.Handler
 	// DiscoveryTimeout bounds how long an endpoint may take to be discovered; 30 s.

@@ -87,7 +87,7 @@ func Default() *Config {
 			Listener:                  Listener{BindPort: 8080},
 			HTTP2MaxConcurrentStreams: 250,
 		},
-		Admin:  Admin{Listener: Listener{BindPort: 9070}},
+		Admin:  Admin{Listener: Listener{BindPort: 9070}, QueryEngine: defaultQueryEngine()},
 		Worker: defaultWorker(),
 	}
 }

@@ -43,6 +43,17 @@ type Admin struct {
 	Listener
 	ConcurrentAPIRequestsLimit Limit    `key:"concurrent-api-requests-limit" help:"requests at a time, more are answered 429"`
 	DeploymentRoutingHeaders   []string `key:"deployment-routing-headers" help:"headers whose values tell apart deployments of one address"`
+
+	QueryEngine QueryEngine `key:"query-engine"`
+}
+
+// QueryEngine bounds what SQL queries may take.
+type QueryEngine struct {
+	Timeout     units.Duration `key:"timeout" help:"longest run of a query"`
+	MaxRows     int            `key:"max-rows" help:"most rows of an answer"`
+	MaxBytes    units.ByteSize `key:"max-bytes" help:"largest answer"`
+	Concurrency int            `key:"concurrency" help:"queries at a time, more wait a moment and are then answered 429"`
+	MemorySize  units.ByteSize `key:"memory-size" help:"memory for sorting and grouping of all queries"`
 }
 
 // Worker is what a node does for its partitions.
@@ -93,6 +104,12 @@ func defaultNetworking() Networking {
 		MessageSizeLimit:       32 * units.MiB,
 		HTTP2KeepAliveInterval: seconds(1),
 		HTTP2KeepAliveTimeout:  seconds(3),
+	}
+}
+
+func defaultQueryEngine() QueryEngine {
+	return QueryEngine{
+		Timeout: seconds(30), MaxRows: 100_000, MaxBytes: 64 * units.MiB, Concurrency: 4, MemorySize: 256 * units.MiB,
 	}
 }
 

@@ -51,6 +51,7 @@ func (l *loader) validate() {
 	l.check("worker.invoker.request-identity-expiration",
 		invoker.RequestIdentityExpiration.Std() >= time.Second && invoker.RequestIdentityExpiration.Std() <= units.Day,
 		"a duration from 1s to 1d", invoker.RequestIdentityExpiration)
+	l.queryEngine(cfg.Admin.QueryEngine)
 	l.logFilter(cfg.LogFilter)
 	l.proxy(invoker.HTTPProxy)
 	l.retryPolicy(cfg.DefaultRetryPolicy)
@@ -77,6 +78,15 @@ func (l *loader) retryPolicy(policy RetryPolicy) {
 	l.check(prefix+"exponentiation-factor", policy.ExponentiationFactor >= 1, "a number of at least 1", policy.ExponentiationFactor)
 	l.check(prefix+"max-interval", policy.MaxInterval >= policy.InitialInterval,
 		"a duration not below initial-interval, "+policy.InitialInterval.String(), policy.MaxInterval)
+}
+
+func (l *loader) queryEngine(engine QueryEngine) {
+	const prefix = "admin.query-engine."
+	l.check(prefix+"timeout", engine.Timeout > 0, "a duration above 0", engine.Timeout)
+	l.between(prefix+"max-rows", engine.MaxRows, 1, math.MaxInt32)
+	l.check(prefix+"max-bytes", engine.MaxBytes >= units.KiB && engine.MaxBytes <= units.GiB, "a size from 1 KiB to 1 GiB", engine.MaxBytes)
+	l.between(prefix+"concurrency", engine.Concurrency, 1, 64)
+	l.check(prefix+"memory-size", engine.MemorySize >= 16*units.MiB, "a size of 16 MiB or more", engine.MemorySize)
 }
 
 func (l *loader) listener(prefix string, listener Listener) {

@@ -87,6 +87,8 @@ func (s *Server) fill(ctx context.Context, p Local, req *node.PartitionRequest, 
 		entries, complete, err := p.State(ctx, o, int(req.Limit))
 		r.State, r.Complete = stateToWire(entries), complete
 		return err
+	case node.PartitionMethod_PARTITION_METHOD_SCAN:
+		return scan(ctx, p, req, r)
 	}
 	if len(req.Id) != len(ids.Invocation{}) {
 		return fmt.Errorf("request with an id of %d bytes", len(req.Id))

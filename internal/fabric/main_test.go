@@ -40,6 +40,7 @@ type fake struct {
 	inspect func(ctx context.Context, id ids.Invocation, withJournal bool) (partition.Record, []journal.Entry, error)
 	records func(ctx context.Context, completed bool) iter.Seq2[partition.Record, error]
 	state   func(ctx context.Context, o machine.Object, limit int) ([]machine.StateEntry, bool, error)
+	scan    func(ctx context.Context, s *partition.Scan) (partition.Page, error)
 }
 
 func newFake(leading bool) *fake { return &fake{leading: leading, changed: make(chan struct{})} }
@@ -148,6 +149,13 @@ func (f *fake) State(ctx context.Context, o machine.Object, limit int) ([]machin
 		return nil, false, err
 	}
 	return f.state(ctx, o, limit)
+}
+
+func (f *fake) Scan(ctx context.Context, s *partition.Scan) (partition.Page, error) {
+	if err := f.refuse(); err != nil {
+		return partition.Page{}, err
+	}
+	return f.scan(ctx, s)
 }
 
 // testNode serves replicas on a real port.

@@ -26,6 +26,7 @@ type Replica interface {
 	Inspect(ctx context.Context, id ids.Invocation, withJournal bool) (partition.Record, []journal.Entry, error)
 	Records(ctx context.Context, completed bool) iter.Seq2[partition.Record, error]
 	State(ctx context.Context, o machine.Object, limit int) (entries []machine.StateEntry, complete bool, err error)
+	Scan(ctx context.Context, s *partition.Scan) (partition.Page, error)
 }
 
 // Local is a replica on this node.

@@ -276,6 +276,7 @@ func TestEveryRequestMovesOn(t *testing.T) {
 	leader.state = func(context.Context, machine.Object, int) ([]machine.StateEntry, bool, error) {
 		return []machine.StateEntry{{Key: []byte("k")}}, true, nil
 	}
+	leader.scan = func(context.Context, *partition.Scan) (partition.Page, error) { return partition.Page{Read: 3}, nil }
 	leader.records = func(context.Context, bool) iter.Seq2[partition.Record, error] {
 		return func(yield func(partition.Record, error) bool) { yield(sampleRecord(), nil) }
 	}
@@ -307,6 +308,9 @@ func TestEveryRequestMovesOn(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, complete)
 	require.Len(t, state, 1)
+	page, err := h.Scan(ctx, &partition.Scan{})
+	require.NoError(t, err)
+	require.Equal(t, 3, page.Read)
 	seen := 0
 	for rec, err := range h.Records(ctx, true) {
 		require.NoError(t, err)

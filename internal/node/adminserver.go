@@ -2,12 +2,14 @@ package node
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/pprof"
 	"time"
 
 	"platform/admin"
+	"platform/admin/query"
 	"platform/internal/httpserver"
 	"platform/internal/version"
 	"platform/invoker/discovery"
@@ -15,7 +17,7 @@ import (
 	"platform/metadata"
 )
 
-func (n *Node) adminHandler() http.Handler {
+func (n *Node) adminHandler(engine *query.Engine) http.Handler {
 	c := &n.cfg.Admin
 	defaults := defaultsOf(n.cfg)
 	settings := admin.Config{
@@ -27,6 +29,7 @@ func (n *Node) adminHandler() http.Handler {
 		Features:           map[string]bool{"protocol_v7": n.cfg.EnableProtocolV7, "vqueues": false},
 		Defaults:           func() *metadata.Defaults { return &defaults },
 		Ready:              n.ready,
+		Query:              engine,
 		Logger:             n.log.With("component", "platform/admin"),
 	}
 	if !n.cfg.DisablePrometheus {
@@ -73,8 +76,10 @@ func port(a net.Addr) int {
 const adminDrain = 5 * time.Second
 
 // serveAdmin answers the admin API until ctx ends.
-func (n *Node) serveAdmin(ctx context.Context) error {
-	return httpserver.Serve(ctx, n.admin, httpserver.Config{Handler: n.adminHandler(), Drain: adminDrain, Log: n.log})
+func (n *Node) serveAdmin(ctx context.Context) (err error) {
+	engine := n.newQueryEngine()
+	defer func() { err = errors.Join(err, engine.Close()) }()
+	return httpserver.Serve(ctx, n.admin, httpserver.Config{Handler: n.adminHandler(engine), Drain: adminDrain, Log: n.log})
 }
 
 // serveFigures answers what people and monitoring ask on the node port, until ctx ends.

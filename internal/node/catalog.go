@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"platform/admin"
+	"platform/admin/query"
 	"platform/internal/fabric"
 	"platform/internal/ids"
 	"platform/partition"
@@ -185,7 +186,7 @@ func (l *listing) result() admin.Page {
 
 func matches(q *admin.Query, r partition.Record) bool {
 	t := &r.Target
-	return among(q.Statuses, statusOf(r)) && among(q.Services, t.Service) && among(q.Handlers, t.Handler) &&
+	return among(q.Statuses, admin.Status(query.StatusOf(r))) && among(q.Services, t.Service) && among(q.Handlers, t.Handler) &&
 		among(q.Keys, t.Key) && among(q.Deployments, r.Pin.Deployment)
 }
 

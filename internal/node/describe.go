@@ -2,39 +2,14 @@ package node
 
 import (
 	"fmt"
-	"net/http"
-	"strings"
 
 	"platform/admin"
+	"platform/admin/query"
 	"platform/internal/ids"
 	"platform/partition"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
-
-// statusOf is where an invocation stands in the words of users: what is stored,
-// refined by what its leader knows of its attempts.
-func statusOf(r partition.Record) admin.Status {
-	switch r.Status {
-	case machine.Scheduled:
-		return admin.StatusScheduled
-	case machine.Inboxed:
-		return admin.StatusPending
-	case machine.Suspended:
-		return admin.StatusSuspended
-	case machine.Paused:
-		return admin.StatusPaused
-	case machine.Completed:
-		return admin.StatusCompleted
-	}
-	switch {
-	case r.Attempts != nil && r.Attempts.InFlight:
-		return admin.StatusRunning
-	case r.Attempts != nil && r.Attempts.RetryCount > 0:
-		return admin.StatusBackingOff
-	}
-	return admin.StatusReady
-}
 
 // describe is what users see of an invocation.
 func describe(r partition.Record) *admin.Invocation {
@@ -45,8 +20,8 @@ func describe(r partition.Record) *admin.Invocation {
 		TargetServiceName:     t.Service,
 		TargetServiceKey:      t.Key,
 		TargetHandlerName:     t.Handler,
-		TargetServiceType:     serviceType(t.Type),
-		Status:                statusOf(r),
+		TargetServiceType:     query.ServiceType(t.Type),
+		Status:                admin.Status(query.StatusOf(r)),
 		CreatedAt:             admin.Timestamp(inv.CreatedAt),
 		ModifiedAt:            admin.Timestamp(inv.ModifiedAt),
 		ScheduledStartAt:      admin.Timestamp(inv.StartAt),
@@ -65,7 +40,7 @@ func describe(r partition.Record) *admin.Invocation {
 	if inv.Result != nil {
 		out.CompletionResult = "success"
 		if f := inv.Result.Failure; f != nil {
-			out.CompletionResult, out.CompletionFailure = "failure", failureText(f.Code, f.Message, "", f.Metadata)
+			out.CompletionResult, out.CompletionFailure = "failure", query.FailureText(f.Code, f.Message, "", f.Metadata)
 		}
 	}
 	out.AwaitingOn = awaited(r)
@@ -86,48 +61,9 @@ func describeAttempts(r partition.Record, out *admin.Invocation) {
 		failure = attempts.LastFailure
 	}
 	if failure != nil {
-		out.LastFailure = failureText(failure.Code, failure.Message, failure.Stacktrace, nil)
+		out.LastFailure = query.FailureText(failure.Code, failure.Message, failure.Stacktrace, nil)
 		out.LastFailureErrorCode = failure.ErrorCode
 	}
-}
-
-func serviceType(t machine.TargetType) string {
-	switch {
-	case t.Workflow():
-		return "workflow"
-	case t.Keyed():
-		return "virtual_object"
-	}
-	return "service"
-}
-
-// failureNames are the codes that have a name in failure texts.
-var failureNames = map[uint32]string{
-	http.StatusBadRequest: "Bad Request", http.StatusNotFound: "Not Found", http.StatusConflict: "Aborted",
-	http.StatusGone: "Gone", http.StatusUnsupportedMediaType: "Unsupported Media Type", 470: "Not Ready",
-	http.StatusInternalServerError: "Internal", 570: "Journal Mismatch", 571: "Protocol Violation",
-	572: "Awaiting Two Async Results", 573: "Unsupported Feature",
-}
-
-// failureText is "[code name] message", then stack trace and metadata, each on
-// lines of its own.
-func failureText(code uint32, message, stacktrace string, metadata []journal.Metadata) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "[%d", code)
-	if name := failureNames[code]; name != "" {
-		b.WriteString(" " + name)
-	}
-	b.WriteString("] " + message)
-	if stacktrace != "" {
-		b.WriteString("\n" + stacktrace)
-	}
-	if len(metadata) > 0 {
-		b.WriteString("\nmetadata:")
-		for _, m := range metadata {
-			b.WriteString("\n" + m.Key + ": " + m.Value)
-		}
-	}
-	return b.String()
 }
 
 // describeJournal is what users see of a journal.

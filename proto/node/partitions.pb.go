@@ -33,6 +33,7 @@ const (
 	PartitionMethod_PARTITION_METHOD_FIND        PartitionMethod = 6 // id
 	PartitionMethod_PARTITION_METHOD_INSPECT     PartitionMethod = 7 // id, journal
 	PartitionMethod_PARTITION_METHOD_STATE       PartitionMethod = 8 // object, limit
+	PartitionMethod_PARTITION_METHOD_SCAN        PartitionMethod = 9 // scan
 )
 
 // Enum value maps for PartitionMethod.
@@ -47,6 +48,7 @@ var (
 		6: "PARTITION_METHOD_FIND",
 		7: "PARTITION_METHOD_INSPECT",
 		8: "PARTITION_METHOD_STATE",
+		9: "PARTITION_METHOD_SCAN",
 	}
 	PartitionMethod_value = map[string]int32{
 		"PARTITION_METHOD_UNSPECIFIED": 0,
@@ -58,6 +60,7 @@ var (
 		"PARTITION_METHOD_FIND":        6,
 		"PARTITION_METHOD_INSPECT":     7,
 		"PARTITION_METHOD_STATE":       8,
+		"PARTITION_METHOD_SCAN":        9,
 	}
 )
 
@@ -320,6 +323,7 @@ type PartitionRequest struct {
 	Journal       bool                   `protobuf:"varint,5,opt,name=journal,proto3" json:"journal,omitempty"`
 	Object        *StateObject           `protobuf:"bytes,6,opt,name=object,proto3" json:"object,omitempty"`
 	Limit         uint64                 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`
+	Scan          *PartitionScan         `protobuf:"bytes,8,opt,name=scan,proto3" json:"scan,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -403,6 +407,258 @@ func (x *PartitionRequest) GetLimit() uint64 {
 	return 0
 }
 
+func (x *PartitionRequest) GetScan() *PartitionScan {
+	if x != nil {
+		return x.Scan
+	}
+	return nil
+}
+
+// PartitionScan is partition.Scan.
+type PartitionScan struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Table  uint32                 `protobuf:"varint,1,opt,name=table,proto3" json:"table,omitempty"`
+	Detail uint32                 `protobuf:"varint,2,opt,name=detail,proto3" json:"detail,omitempty"`
+	From   []byte                 `protobuf:"bytes,3,opt,name=from,proto3" json:"from,omitempty"`
+	// Id is empty for all invocations.
+	Id            []byte   `protobuf:"bytes,4,opt,name=id,proto3" json:"id,omitempty"`
+	FirstKey      uint64   `protobuf:"varint,5,opt,name=first_key,json=firstKey,proto3" json:"first_key,omitempty"`
+	LastKey       uint64   `protobuf:"varint,6,opt,name=last_key,json=lastKey,proto3" json:"last_key,omitempty"`
+	Scope         *string  `protobuf:"bytes,7,opt,name=scope,proto3,oneof" json:"scope,omitempty"`
+	Services      []string `protobuf:"bytes,8,rep,name=services,proto3" json:"services,omitempty"`
+	Objects       []string `protobuf:"bytes,9,rep,name=objects,proto3" json:"objects,omitempty"`
+	Handlers      []string `protobuf:"bytes,10,rep,name=handlers,proto3" json:"handlers,omitempty"`
+	Statuses      []uint32 `protobuf:"varint,11,rep,packed,name=statuses,proto3" json:"statuses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartitionScan) Reset() {
+	*x = PartitionScan{}
+	mi := &file_proto_node_partitions_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartitionScan) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartitionScan) ProtoMessage() {}
+
+func (x *PartitionScan) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_partitions_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartitionScan.ProtoReflect.Descriptor instead.
+func (*PartitionScan) Descriptor() ([]byte, []int) {
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *PartitionScan) GetTable() uint32 {
+	if x != nil {
+		return x.Table
+	}
+	return 0
+}
+
+func (x *PartitionScan) GetDetail() uint32 {
+	if x != nil {
+		return x.Detail
+	}
+	return 0
+}
+
+func (x *PartitionScan) GetFrom() []byte {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *PartitionScan) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *PartitionScan) GetFirstKey() uint64 {
+	if x != nil {
+		return x.FirstKey
+	}
+	return 0
+}
+
+func (x *PartitionScan) GetLastKey() uint64 {
+	if x != nil {
+		return x.LastKey
+	}
+	return 0
+}
+
+func (x *PartitionScan) GetScope() string {
+	if x != nil && x.Scope != nil {
+		return *x.Scope
+	}
+	return ""
+}
+
+func (x *PartitionScan) GetServices() []string {
+	if x != nil {
+		return x.Services
+	}
+	return nil
+}
+
+func (x *PartitionScan) GetObjects() []string {
+	if x != nil {
+		return x.Objects
+	}
+	return nil
+}
+
+func (x *PartitionScan) GetHandlers() []string {
+	if x != nil {
+		return x.Handlers
+	}
+	return nil
+}
+
+func (x *PartitionScan) GetStatuses() []uint32 {
+	if x != nil {
+		return x.Statuses
+	}
+	return nil
+}
+
+// PartitionRow is partition.Row.
+type PartitionRow struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Record *PartitionRecord       `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"`
+	Id     []byte                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Index  uint64                 `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`
+	// Entry is a journal entry as it is stored.
+	Entry  []byte       `protobuf:"bytes,4,opt,name=entry,proto3" json:"entry,omitempty"`
+	Object *StateObject `protobuf:"bytes,5,opt,name=object,proto3" json:"object,omitempty"`
+	Key    []byte       `protobuf:"bytes,6,opt,name=key,proto3" json:"key,omitempty"`
+	Value  []byte       `protobuf:"bytes,7,opt,name=value,proto3" json:"value,omitempty"`
+	Size   uint64       `protobuf:"varint,8,opt,name=size,proto3" json:"size,omitempty"`
+	// Promise is a promise as it is stored.
+	Promise       []byte `protobuf:"bytes,9,opt,name=promise,proto3" json:"promise,omitempty"`
+	Since         int64  `protobuf:"varint,10,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartitionRow) Reset() {
+	*x = PartitionRow{}
+	mi := &file_proto_node_partitions_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartitionRow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartitionRow) ProtoMessage() {}
+
+func (x *PartitionRow) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_partitions_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartitionRow.ProtoReflect.Descriptor instead.
+func (*PartitionRow) Descriptor() ([]byte, []int) {
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *PartitionRow) GetRecord() *PartitionRecord {
+	if x != nil {
+		return x.Record
+	}
+	return nil
+}
+
+func (x *PartitionRow) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *PartitionRow) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *PartitionRow) GetEntry() []byte {
+	if x != nil {
+		return x.Entry
+	}
+	return nil
+}
+
+func (x *PartitionRow) GetObject() *StateObject {
+	if x != nil {
+		return x.Object
+	}
+	return nil
+}
+
+func (x *PartitionRow) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *PartitionRow) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *PartitionRow) GetSize() uint64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *PartitionRow) GetPromise() []byte {
+	if x != nil {
+		return x.Promise
+	}
+	return nil
+}
+
+func (x *PartitionRow) GetSince() int64 {
+	if x != nil {
+		return x.Since
+	}
+	return 0
+}
+
 type StateObject struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Scope         string                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
@@ -414,7 +670,7 @@ type StateObject struct {
 
 func (x *StateObject) Reset() {
 	*x = StateObject{}
-	mi := &file_proto_node_partitions_proto_msgTypes[3]
+	mi := &file_proto_node_partitions_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -426,7 +682,7 @@ func (x *StateObject) String() string {
 func (*StateObject) ProtoMessage() {}
 
 func (x *StateObject) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[3]
+	mi := &file_proto_node_partitions_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -439,7 +695,7 @@ func (x *StateObject) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StateObject.ProtoReflect.Descriptor instead.
 func (*StateObject) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{3}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *StateObject) GetScope() string {
@@ -464,23 +720,27 @@ func (x *StateObject) GetKey() string {
 }
 
 type PartitionResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Code          PartitionCode          `protobuf:"varint,1,opt,name=code,proto3,enum=node.v1.PartitionCode" json:"code,omitempty"`
-	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	Leader        *NodeReference         `protobuf:"bytes,3,opt,name=leader,proto3" json:"leader,omitempty"`
-	Outcome       *PartitionOutcome      `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"`
-	Ending        *PartitionEnding       `protobuf:"bytes,5,opt,name=ending,proto3" json:"ending,omitempty"`
-	Record        *PartitionRecord       `protobuf:"bytes,6,opt,name=record,proto3" json:"record,omitempty"`
-	Entries       [][]byte               `protobuf:"bytes,7,rep,name=entries,proto3" json:"entries,omitempty"`
-	State         []*StatePair           `protobuf:"bytes,8,rep,name=state,proto3" json:"state,omitempty"`
-	Complete      bool                   `protobuf:"varint,9,opt,name=complete,proto3" json:"complete,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Code     PartitionCode          `protobuf:"varint,1,opt,name=code,proto3,enum=node.v1.PartitionCode" json:"code,omitempty"`
+	Message  string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	Leader   *NodeReference         `protobuf:"bytes,3,opt,name=leader,proto3" json:"leader,omitempty"`
+	Outcome  *PartitionOutcome      `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	Ending   *PartitionEnding       `protobuf:"bytes,5,opt,name=ending,proto3" json:"ending,omitempty"`
+	Record   *PartitionRecord       `protobuf:"bytes,6,opt,name=record,proto3" json:"record,omitempty"`
+	Entries  [][]byte               `protobuf:"bytes,7,rep,name=entries,proto3" json:"entries,omitempty"`
+	State    []*StatePair           `protobuf:"bytes,8,rep,name=state,proto3" json:"state,omitempty"`
+	Complete bool                   `protobuf:"varint,9,opt,name=complete,proto3" json:"complete,omitempty"`
+	// Rows, next and read are partition.Page.
+	Rows          []*PartitionRow `protobuf:"bytes,10,rep,name=rows,proto3" json:"rows,omitempty"`
+	Next          []byte          `protobuf:"bytes,11,opt,name=next,proto3" json:"next,omitempty"`
+	Read          uint64          `protobuf:"varint,12,opt,name=read,proto3" json:"read,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PartitionResponse) Reset() {
 	*x = PartitionResponse{}
-	mi := &file_proto_node_partitions_proto_msgTypes[4]
+	mi := &file_proto_node_partitions_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -492,7 +752,7 @@ func (x *PartitionResponse) String() string {
 func (*PartitionResponse) ProtoMessage() {}
 
 func (x *PartitionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[4]
+	mi := &file_proto_node_partitions_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -505,7 +765,7 @@ func (x *PartitionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionResponse.ProtoReflect.Descriptor instead.
 func (*PartitionResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{4}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *PartitionResponse) GetCode() PartitionCode {
@@ -571,6 +831,27 @@ func (x *PartitionResponse) GetComplete() bool {
 	return false
 }
 
+func (x *PartitionResponse) GetRows() []*PartitionRow {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+func (x *PartitionResponse) GetNext() []byte {
+	if x != nil {
+		return x.Next
+	}
+	return nil
+}
+
+func (x *PartitionResponse) GetRead() uint64 {
+	if x != nil {
+		return x.Read
+	}
+	return 0
+}
+
 // NodeReference names a node as the Raft configurations do.
 type NodeReference struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -582,7 +863,7 @@ type NodeReference struct {
 
 func (x *NodeReference) Reset() {
 	*x = NodeReference{}
-	mi := &file_proto_node_partitions_proto_msgTypes[5]
+	mi := &file_proto_node_partitions_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -594,7 +875,7 @@ func (x *NodeReference) String() string {
 func (*NodeReference) ProtoMessage() {}
 
 func (x *NodeReference) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[5]
+	mi := &file_proto_node_partitions_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -607,7 +888,7 @@ func (x *NodeReference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeReference.ProtoReflect.Descriptor instead.
 func (*NodeReference) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{5}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *NodeReference) GetId() string {
@@ -639,7 +920,7 @@ type PartitionOutcome struct {
 
 func (x *PartitionOutcome) Reset() {
 	*x = PartitionOutcome{}
-	mi := &file_proto_node_partitions_proto_msgTypes[6]
+	mi := &file_proto_node_partitions_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -651,7 +932,7 @@ func (x *PartitionOutcome) String() string {
 func (*PartitionOutcome) ProtoMessage() {}
 
 func (x *PartitionOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[6]
+	mi := &file_proto_node_partitions_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -664,7 +945,7 @@ func (x *PartitionOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionOutcome.ProtoReflect.Descriptor instead.
 func (*PartitionOutcome) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{6}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PartitionOutcome) GetCode() uint32 {
@@ -721,7 +1002,7 @@ type PartitionEnding struct {
 
 func (x *PartitionEnding) Reset() {
 	*x = PartitionEnding{}
-	mi := &file_proto_node_partitions_proto_msgTypes[7]
+	mi := &file_proto_node_partitions_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -733,7 +1014,7 @@ func (x *PartitionEnding) String() string {
 func (*PartitionEnding) ProtoMessage() {}
 
 func (x *PartitionEnding) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[7]
+	mi := &file_proto_node_partitions_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -746,7 +1027,7 @@ func (x *PartitionEnding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionEnding.ProtoReflect.Descriptor instead.
 func (*PartitionEnding) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{7}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PartitionEnding) GetTarget() []byte {
@@ -781,7 +1062,7 @@ type PartitionRecord struct {
 
 func (x *PartitionRecord) Reset() {
 	*x = PartitionRecord{}
-	mi := &file_proto_node_partitions_proto_msgTypes[8]
+	mi := &file_proto_node_partitions_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -793,7 +1074,7 @@ func (x *PartitionRecord) String() string {
 func (*PartitionRecord) ProtoMessage() {}
 
 func (x *PartitionRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[8]
+	mi := &file_proto_node_partitions_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -806,7 +1087,7 @@ func (x *PartitionRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionRecord.ProtoReflect.Descriptor instead.
 func (*PartitionRecord) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{8}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PartitionRecord) GetInvocation() []byte {
@@ -843,7 +1124,7 @@ type AttemptStatus struct {
 
 func (x *AttemptStatus) Reset() {
 	*x = AttemptStatus{}
-	mi := &file_proto_node_partitions_proto_msgTypes[9]
+	mi := &file_proto_node_partitions_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -855,7 +1136,7 @@ func (x *AttemptStatus) String() string {
 func (*AttemptStatus) ProtoMessage() {}
 
 func (x *AttemptStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[9]
+	mi := &file_proto_node_partitions_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -868,7 +1149,7 @@ func (x *AttemptStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttemptStatus.ProtoReflect.Descriptor instead.
 func (*AttemptStatus) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{9}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *AttemptStatus) GetInFlight() bool {
@@ -958,7 +1239,7 @@ type StatePair struct {
 
 func (x *StatePair) Reset() {
 	*x = StatePair{}
-	mi := &file_proto_node_partitions_proto_msgTypes[10]
+	mi := &file_proto_node_partitions_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -970,7 +1251,7 @@ func (x *StatePair) String() string {
 func (*StatePair) ProtoMessage() {}
 
 func (x *StatePair) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[10]
+	mi := &file_proto_node_partitions_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -983,7 +1264,7 @@ func (x *StatePair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatePair.ProtoReflect.Descriptor instead.
 func (*StatePair) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{10}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *StatePair) GetKey() []byte {
@@ -1011,7 +1292,7 @@ type RecordsRequest struct {
 
 func (x *RecordsRequest) Reset() {
 	*x = RecordsRequest{}
-	mi := &file_proto_node_partitions_proto_msgTypes[11]
+	mi := &file_proto_node_partitions_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1023,7 +1304,7 @@ func (x *RecordsRequest) String() string {
 func (*RecordsRequest) ProtoMessage() {}
 
 func (x *RecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[11]
+	mi := &file_proto_node_partitions_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1036,7 +1317,7 @@ func (x *RecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordsRequest.ProtoReflect.Descriptor instead.
 func (*RecordsRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{11}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RecordsRequest) GetHello() *Hello {
@@ -1075,7 +1356,7 @@ type RecordsPage struct {
 
 func (x *RecordsPage) Reset() {
 	*x = RecordsPage{}
-	mi := &file_proto_node_partitions_proto_msgTypes[12]
+	mi := &file_proto_node_partitions_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1087,7 +1368,7 @@ func (x *RecordsPage) String() string {
 func (*RecordsPage) ProtoMessage() {}
 
 func (x *RecordsPage) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[12]
+	mi := &file_proto_node_partitions_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1100,7 +1381,7 @@ func (x *RecordsPage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordsPage.ProtoReflect.Descriptor instead.
 func (*RecordsPage) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{12}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RecordsPage) GetRecords() []*PartitionRecord {
@@ -1154,7 +1435,7 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x04more\x18\x05 \x01(\bR\x04more\x12\x16\n" +
 	"\x06cancel\x18\x06 \x01(\bR\x06cancel\x12\x12\n" +
 	"\x04ping\x18\a \x01(\bR\x04ping\x12\x12\n" +
-	"\x04pong\x18\b \x01(\bR\x04pong\"\xea\x01\n" +
+	"\x04pong\x18\b \x01(\bR\x04pong\"\x96\x02\n" +
 	"\x10PartitionRequest\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\rR\tpartition\x120\n" +
 	"\x06method\x18\x02 \x01(\x0e2\x18.node.v1.PartitionMethodR\x06method\x12\x18\n" +
@@ -1162,11 +1443,38 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x02id\x18\x04 \x01(\fR\x02id\x12\x18\n" +
 	"\ajournal\x18\x05 \x01(\bR\ajournal\x12,\n" +
 	"\x06object\x18\x06 \x01(\v2\x14.node.v1.StateObjectR\x06object\x12\x14\n" +
-	"\x05limit\x18\a \x01(\x04R\x05limit\"O\n" +
+	"\x05limit\x18\a \x01(\x04R\x05limit\x12*\n" +
+	"\x04scan\x18\b \x01(\v2\x16.node.v1.PartitionScanR\x04scan\"\xac\x02\n" +
+	"\rPartitionScan\x12\x14\n" +
+	"\x05table\x18\x01 \x01(\rR\x05table\x12\x16\n" +
+	"\x06detail\x18\x02 \x01(\rR\x06detail\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\fR\x04from\x12\x0e\n" +
+	"\x02id\x18\x04 \x01(\fR\x02id\x12\x1b\n" +
+	"\tfirst_key\x18\x05 \x01(\x04R\bfirstKey\x12\x19\n" +
+	"\blast_key\x18\x06 \x01(\x04R\alastKey\x12\x19\n" +
+	"\x05scope\x18\a \x01(\tH\x00R\x05scope\x88\x01\x01\x12\x1a\n" +
+	"\bservices\x18\b \x03(\tR\bservices\x12\x18\n" +
+	"\aobjects\x18\t \x03(\tR\aobjects\x12\x1a\n" +
+	"\bhandlers\x18\n" +
+	" \x03(\tR\bhandlers\x12\x1a\n" +
+	"\bstatuses\x18\v \x03(\rR\bstatusesB\b\n" +
+	"\x06_scope\"\x96\x02\n" +
+	"\fPartitionRow\x120\n" +
+	"\x06record\x18\x01 \x01(\v2\x18.node.v1.PartitionRecordR\x06record\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\fR\x02id\x12\x14\n" +
+	"\x05index\x18\x03 \x01(\x04R\x05index\x12\x14\n" +
+	"\x05entry\x18\x04 \x01(\fR\x05entry\x12,\n" +
+	"\x06object\x18\x05 \x01(\v2\x14.node.v1.StateObjectR\x06object\x12\x10\n" +
+	"\x03key\x18\x06 \x01(\fR\x03key\x12\x14\n" +
+	"\x05value\x18\a \x01(\fR\x05value\x12\x12\n" +
+	"\x04size\x18\b \x01(\x04R\x04size\x12\x18\n" +
+	"\apromise\x18\t \x01(\fR\apromise\x12\x14\n" +
+	"\x05since\x18\n" +
+	" \x01(\x03R\x05since\"O\n" +
 	"\vStateObject\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x18\n" +
 	"\aservice\x18\x02 \x01(\tR\aservice\x12\x10\n" +
-	"\x03key\x18\x03 \x01(\tR\x03key\"\x82\x03\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\"\xd5\x03\n" +
 	"\x11PartitionResponse\x12*\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x16.node.v1.PartitionCodeR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12.\n" +
@@ -1176,7 +1484,11 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x06record\x18\x06 \x01(\v2\x18.node.v1.PartitionRecordR\x06record\x12\x18\n" +
 	"\aentries\x18\a \x03(\fR\aentries\x12(\n" +
 	"\x05state\x18\b \x03(\v2\x12.node.v1.StatePairR\x05state\x12\x1a\n" +
-	"\bcomplete\x18\t \x01(\bR\bcomplete\"9\n" +
+	"\bcomplete\x18\t \x01(\bR\bcomplete\x12)\n" +
+	"\x04rows\x18\n" +
+	" \x03(\v2\x15.node.v1.PartitionRowR\x04rows\x12\x12\n" +
+	"\x04next\x18\v \x01(\fR\x04next\x12\x12\n" +
+	"\x04read\x18\f \x01(\x04R\x04read\"9\n" +
 	"\rNodeReference\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\"\xa2\x01\n" +
@@ -1227,7 +1539,7 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x04code\x18\x02 \x01(\x0e2\x16.node.v1.PartitionCodeR\x04code\x12\x18\n" +
 	"\amessage\x18\x03 \x01(\tR\amessage\x12.\n" +
 	"\x06leader\x18\x04 \x01(\v2\x16.node.v1.NodeReferenceR\x06leader\x12$\n" +
-	"\x05hello\x18\x05 \x01(\v2\x0e.node.v1.HelloR\x05hello*\x98\x02\n" +
+	"\x05hello\x18\x05 \x01(\v2\x0e.node.v1.HelloR\x05hello*\xb3\x02\n" +
 	"\x0fPartitionMethod\x12 \n" +
 	"\x1cPARTITION_METHOD_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17PARTITION_METHOD_INVOKE\x10\x01\x12\x19\n" +
@@ -1237,7 +1549,8 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x16PARTITION_METHOD_AWAIT\x10\x05\x12\x19\n" +
 	"\x15PARTITION_METHOD_FIND\x10\x06\x12\x1c\n" +
 	"\x18PARTITION_METHOD_INSPECT\x10\a\x12\x1a\n" +
-	"\x16PARTITION_METHOD_STATE\x10\b*\xdd\x01\n" +
+	"\x16PARTITION_METHOD_STATE\x10\b\x12\x19\n" +
+	"\x15PARTITION_METHOD_SCAN\x10\t*\xdd\x01\n" +
 	"\rPartitionCode\x12\x15\n" +
 	"\x11PARTITION_CODE_OK\x10\x00\x12\x1d\n" +
 	"\x19PARTITION_CODE_NOT_LEADER\x10\x01\x12\x1d\n" +
@@ -1263,53 +1576,59 @@ func file_proto_node_partitions_proto_rawDescGZIP() []byte {
 }
 
 var file_proto_node_partitions_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_proto_node_partitions_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_proto_node_partitions_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_proto_node_partitions_proto_goTypes = []any{
 	(PartitionMethod)(0),      // 0: node.v1.PartitionMethod
 	(PartitionCode)(0),        // 1: node.v1.PartitionCode
 	(*PartitionBatch)(nil),    // 2: node.v1.PartitionBatch
 	(*PartitionFrame)(nil),    // 3: node.v1.PartitionFrame
 	(*PartitionRequest)(nil),  // 4: node.v1.PartitionRequest
-	(*StateObject)(nil),       // 5: node.v1.StateObject
-	(*PartitionResponse)(nil), // 6: node.v1.PartitionResponse
-	(*NodeReference)(nil),     // 7: node.v1.NodeReference
-	(*PartitionOutcome)(nil),  // 8: node.v1.PartitionOutcome
-	(*PartitionEnding)(nil),   // 9: node.v1.PartitionEnding
-	(*PartitionRecord)(nil),   // 10: node.v1.PartitionRecord
-	(*AttemptStatus)(nil),     // 11: node.v1.AttemptStatus
-	(*StatePair)(nil),         // 12: node.v1.StatePair
-	(*RecordsRequest)(nil),    // 13: node.v1.RecordsRequest
-	(*RecordsPage)(nil),       // 14: node.v1.RecordsPage
-	(*Hello)(nil),             // 15: node.v1.Hello
+	(*PartitionScan)(nil),     // 5: node.v1.PartitionScan
+	(*PartitionRow)(nil),      // 6: node.v1.PartitionRow
+	(*StateObject)(nil),       // 7: node.v1.StateObject
+	(*PartitionResponse)(nil), // 8: node.v1.PartitionResponse
+	(*NodeReference)(nil),     // 9: node.v1.NodeReference
+	(*PartitionOutcome)(nil),  // 10: node.v1.PartitionOutcome
+	(*PartitionEnding)(nil),   // 11: node.v1.PartitionEnding
+	(*PartitionRecord)(nil),   // 12: node.v1.PartitionRecord
+	(*AttemptStatus)(nil),     // 13: node.v1.AttemptStatus
+	(*StatePair)(nil),         // 14: node.v1.StatePair
+	(*RecordsRequest)(nil),    // 15: node.v1.RecordsRequest
+	(*RecordsPage)(nil),       // 16: node.v1.RecordsPage
+	(*Hello)(nil),             // 17: node.v1.Hello
 }
 var file_proto_node_partitions_proto_depIdxs = []int32{
-	15, // 0: node.v1.PartitionBatch.hello:type_name -> node.v1.Hello
+	17, // 0: node.v1.PartitionBatch.hello:type_name -> node.v1.Hello
 	3,  // 1: node.v1.PartitionBatch.frames:type_name -> node.v1.PartitionFrame
 	4,  // 2: node.v1.PartitionFrame.request:type_name -> node.v1.PartitionRequest
-	6,  // 3: node.v1.PartitionFrame.response:type_name -> node.v1.PartitionResponse
+	8,  // 3: node.v1.PartitionFrame.response:type_name -> node.v1.PartitionResponse
 	0,  // 4: node.v1.PartitionRequest.method:type_name -> node.v1.PartitionMethod
-	5,  // 5: node.v1.PartitionRequest.object:type_name -> node.v1.StateObject
-	1,  // 6: node.v1.PartitionResponse.code:type_name -> node.v1.PartitionCode
-	7,  // 7: node.v1.PartitionResponse.leader:type_name -> node.v1.NodeReference
-	8,  // 8: node.v1.PartitionResponse.outcome:type_name -> node.v1.PartitionOutcome
-	9,  // 9: node.v1.PartitionResponse.ending:type_name -> node.v1.PartitionEnding
-	10, // 10: node.v1.PartitionResponse.record:type_name -> node.v1.PartitionRecord
-	12, // 11: node.v1.PartitionResponse.state:type_name -> node.v1.StatePair
-	11, // 12: node.v1.PartitionRecord.attempts:type_name -> node.v1.AttemptStatus
-	15, // 13: node.v1.RecordsRequest.hello:type_name -> node.v1.Hello
-	10, // 14: node.v1.RecordsPage.records:type_name -> node.v1.PartitionRecord
-	1,  // 15: node.v1.RecordsPage.code:type_name -> node.v1.PartitionCode
-	7,  // 16: node.v1.RecordsPage.leader:type_name -> node.v1.NodeReference
-	15, // 17: node.v1.RecordsPage.hello:type_name -> node.v1.Hello
-	2,  // 18: node.v1.NodePartitions.Exchange:input_type -> node.v1.PartitionBatch
-	13, // 19: node.v1.NodePartitions.Records:input_type -> node.v1.RecordsRequest
-	2,  // 20: node.v1.NodePartitions.Exchange:output_type -> node.v1.PartitionBatch
-	14, // 21: node.v1.NodePartitions.Records:output_type -> node.v1.RecordsPage
-	20, // [20:22] is the sub-list for method output_type
-	18, // [18:20] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	7,  // 5: node.v1.PartitionRequest.object:type_name -> node.v1.StateObject
+	5,  // 6: node.v1.PartitionRequest.scan:type_name -> node.v1.PartitionScan
+	12, // 7: node.v1.PartitionRow.record:type_name -> node.v1.PartitionRecord
+	7,  // 8: node.v1.PartitionRow.object:type_name -> node.v1.StateObject
+	1,  // 9: node.v1.PartitionResponse.code:type_name -> node.v1.PartitionCode
+	9,  // 10: node.v1.PartitionResponse.leader:type_name -> node.v1.NodeReference
+	10, // 11: node.v1.PartitionResponse.outcome:type_name -> node.v1.PartitionOutcome
+	11, // 12: node.v1.PartitionResponse.ending:type_name -> node.v1.PartitionEnding
+	12, // 13: node.v1.PartitionResponse.record:type_name -> node.v1.PartitionRecord
+	14, // 14: node.v1.PartitionResponse.state:type_name -> node.v1.StatePair
+	6,  // 15: node.v1.PartitionResponse.rows:type_name -> node.v1.PartitionRow
+	13, // 16: node.v1.PartitionRecord.attempts:type_name -> node.v1.AttemptStatus
+	17, // 17: node.v1.RecordsRequest.hello:type_name -> node.v1.Hello
+	12, // 18: node.v1.RecordsPage.records:type_name -> node.v1.PartitionRecord
+	1,  // 19: node.v1.RecordsPage.code:type_name -> node.v1.PartitionCode
+	9,  // 20: node.v1.RecordsPage.leader:type_name -> node.v1.NodeReference
+	17, // 21: node.v1.RecordsPage.hello:type_name -> node.v1.Hello
+	2,  // 22: node.v1.NodePartitions.Exchange:input_type -> node.v1.PartitionBatch
+	15, // 23: node.v1.NodePartitions.Records:input_type -> node.v1.RecordsRequest
+	2,  // 24: node.v1.NodePartitions.Exchange:output_type -> node.v1.PartitionBatch
+	16, // 25: node.v1.NodePartitions.Records:output_type -> node.v1.RecordsPage
+	24, // [24:26] is the sub-list for method output_type
+	22, // [22:24] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_proto_node_partitions_proto_init() }
@@ -1318,13 +1637,14 @@ func file_proto_node_partitions_proto_init() {
 		return
 	}
 	file_proto_node_raft_proto_init()
+	file_proto_node_partitions_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_node_partitions_proto_rawDesc), len(file_proto_node_partitions_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   13,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

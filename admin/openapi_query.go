@@ -1,0 +1,19 @@
+package admin
+
+import "net/http"
+
+var queryOperations = map[string]operation{
+	"POST /query": {
+		id: "query", tag: "introspection", summary: "Answer a question in SQL about the state of the system; always in JSON, columns that are NULL left out",
+		body: queryRequest{},
+		answers: []reply{{http.StatusOK, "The rows as they are found. When a query fails on the way, the document has a member \"error\" and the connection is cut.", object{
+			"type": "object", "required": []string{"rows"},
+			"properties": object{"rows": object{"type": "array", "items": object{"type": "object"}}},
+		}}},
+		refusals: []int{400, 415, 422, 429, 503},
+	},
+	"GET /query/tables": {
+		id: "list_tables", tag: "introspection", summary: "List the system tables and their columns",
+		answers: []reply{{http.StatusOK, "All tables", tableList{}}}, refusals: []int{503},
+	},
+}

@@ -1,0 +1,114 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/admin/query"
+	"platform/internal/errcode"
+)
+
+// queryRequest is a question in SQL.
+type queryRequest struct {
+	Query string `json:"query"`
+	// U64AsText writes numbers that may be larger than 2^53, such as partition keys, as
+	// text.
+	U64AsText bool `json:"u64_as_text"`
+}
+
+// queryRefusal is the body of an error of a query, with more to it than others have.
+type queryRefusal struct {
+	Message    string        `json:"message"`
+	Code       *errcode.Code `json:"platform_code"`
+	Line       int           `json:"line,omitempty"`
+	Column     int           `json:"column,omitempty"`
+	Suggestion string        `json:"suggestion,omitempty"`
+}
+
+var errNoEngine = &failure{status: http.StatusServiceUnavailable, message: "this node has no query engine"}
+
+// retryQuery is after how many seconds a query may try again that found others
+// running.
+const retryQuery = 1
+
+// runQuery answers a query with rows as they come. The answer is always JSON, whatever
+// the request accepts.
+func (s *Server) runQuery(c echo.Context) error {
+	if s.cfg.Query == nil {
+		return errNoEngine
+	}
+	var req queryRequest
+	if err := s.readJSON(c, &req); err != nil {
+		return err
+	}
+	w := &queryWriter{c: c}
+	ctx := c.Request().Context()
+	written, err := s.cfg.Query.WriteJSON(ctx, req.Query, query.Options{BigNumbersAsText: req.U64AsText}, w)
+	switch {
+	case err == nil:
+		return nil
+	case written.Bytes > 0:
+		// The document says why it ends early. Readers that do not look must notice as
+		// well, so the answer is cut off before its end.
+		s.log.Warn("answer of a query cut short", "err", err, "rows", written.Rows)
+		c.Response().Flush()
+		panic(http.ErrAbortHandler)
+	}
+	return s.refuseQuery(c, err)
+}
+
+// refuseQuery answers a query of which nothing was answered yet.
+func (s *Server) refuseQuery(c echo.Context, err error) error {
+	if refusal, ok := errors.AsType[*query.Error](err); ok {
+		writeJSON(c.Response(), http.StatusBadRequest, queryRefusal{
+			Message: refusal.Error(), Line: refusal.Position.Line, Column: refusal.Position.Column, Suggestion: refusal.Suggestion,
+		})
+		return nil
+	}
+	switch {
+	case errors.Is(err, query.ErrBusy):
+		c.Response().Header().Set("Retry-After", strconv.Itoa(retryQuery))
+		return &failure{status: http.StatusTooManyRequests, message: err.Error()}
+	case errors.Is(err, query.ErrTimeout), errors.Is(err, query.ErrUnavailable):
+		return &failure{status: http.StatusServiceUnavailable, message: err.Error()}
+	case c.Request().Context().Err() != nil:
+		return context.Canceled
+	}
+	return err
+}
+
+// queryWriter begins the answer with the first byte, so that errors before it have
+// statuses of their own, and sends on what it is given.
+type queryWriter struct {
+	c     echo.Context
+	begun bool
+}
+
+// Write implements io.Writer.
+func (w *queryWriter) Write(b []byte) (int, error) {
+	response := w.c.Response()
+	if !w.begun {
+		w.begun = true
+		response.Header().Set("Content-Type", "application/json")
+		response.WriteHeader(http.StatusOK)
+	}
+	n, err := response.Write(b)
+	response.Flush()
+	return n, err
+}
+
+// tableList is the system tables.
+type tableList struct {
+	Tables []*query.Table `json:"tables"`
+}
+
+func (s *Server) listTables(c echo.Context) error {
+	if s.cfg.Query == nil {
+		return errNoEngine
+	}
+	return answer(c, http.StatusOK, tableList{s.cfg.Query.Tables()})
+}

@@ -1,0 +1,90 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"io"
+)
+
+// Options say how an answer is written.
+type Options struct {
+	// BigNumbersAsText writes u64 as text, for readers whose numbers end at 2^53.
+	BigNumbersAsText bool
+}
+
+// Written is what was written of an answer.
+type Written struct {
+	Rows  int
+	Bytes int
+	Stats Stats
+}
+
+// answerBuffer is how much of an answer is held back: a query that fails before so
+// much is there can still be answered with its error alone.
+const answerBuffer = 64 << 10
+
+// WriteJSON answers a query with {"rows":[…]}, written to w as it comes. Without a byte
+// written, the error is all there is to say. With some, the document was ended with
+// "error" beside "rows", so that a reader of the whole sees why it is incomplete.
+func (e *Engine) WriteJSON(ctx context.Context, text string, o Options, w io.Writer) (Written, error) {
+	a := &answer{to: w, max: e.cfg.MaxBytes, rows: rowWriter{bigText: o.BigNumbersAsText}}
+	stats, err := e.Query(ctx, text, a)
+	a.written.Stats = stats
+	if err == nil {
+		a.buf = append(a.buf, "]}\n"...)
+		err = a.flush()
+		return a.written, err
+	}
+	if a.written.Bytes > 0 && ctx.Err() == nil {
+		a.buf = append(append(append(a.buf[:a.whole], `],"error":{"message":`...), appendString(nil, []byte(err.Error()))...), "}}\n"...)
+		_ = a.flush() // the reader has gone if this fails
+	}
+	return a.written, err
+}
+
+// answer is the Rows of an answer as JSON.
+type answer struct {
+	to      io.Writer
+	buf     []byte
+	whole   int // end of the last whole row in buf
+	max     int
+	rows    rowWriter
+	written Written
+}
+
+// Columns implements Rows.
+func (a *answer) Columns(names []string, types []Type) error {
+	a.rows.columns(names, types)
+	a.buf = append(a.buf, `{"rows":[`...)
+	a.whole = len(a.buf)
+	return nil
+}
+
+// Row implements Rows.
+func (a *answer) Row(r Row) error {
+	if a.written.Rows > 0 {
+		a.buf = append(a.buf, ',')
+	}
+	a.buf = a.rows.append(a.buf, r)
+	if a.written.Bytes+len(a.buf) > a.max {
+		return &Error{Message: fmt.Sprintf("the answer is larger than %d bytes (admin.query-engine.max-bytes)", a.max),
+			Suggestion: "ask for fewer columns or rows"}
+	}
+	a.written.Rows++
+	a.whole = len(a.buf)
+	if len(a.buf) < answerBuffer {
+		return nil
+	}
+	return a.flush()
+}
+
+// flush writes what is held back.
+func (a *answer) flush() error {
+	n, err := a.to.Write(a.buf)
+	a.written.Bytes += n
+	a.buf, a.whole = a.buf[:0], 0
+	if err != nil {
+		return fmt.Errorf("write answer: %w", err)
+	}
+	return nil
+}

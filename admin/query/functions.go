@@ -1,0 +1,169 @@
+package query
+
+import (
+	"database/sql/driver"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"modernc.org/sqlite"
+)
+
+// function is a function that SQLite lacks. args is how many arguments it takes, -1
+// for any number. It returns NULL when the first argument is NULL.
+type function struct {
+	args int
+	call func(s *session, args []driver.Value) (driver.Value, error)
+}
+
+// functions are what the language of system tables has beyond SQLite's.
+var functions = map[string]function{
+	"now": {0, func(s *session, _ []driver.Value) (driver.Value, error) { return timestampText(s.now), nil }},
+	"to_timestamp": {1, func(_ *session, args []driver.Value) (driver.Value, error) {
+		t, err := timeOf(args[0])
+		return timestampText(t), err
+	}},
+	"to_timestamp_millis": {1, func(_ *session, args []driver.Value) (driver.Value, error) {
+		ms, err := wholeOf(args[0])
+		return timestampText(time.UnixMilli(ms)), err
+	}},
+	"time_add": {2, func(_ *session, args []driver.Value) (driver.Value, error) {
+		t, err := timeOf(args[0])
+		ms, badNumber := wholeOf(args[1])
+		return timestampText(t.Add(time.Duration(ms) * time.Millisecond)), errors.Join(err, badNumber)
+	}},
+	"time_diff": {2, func(_ *session, args []driver.Value) (driver.Value, error) {
+		if args[1] == nil {
+			return nil, nil
+		}
+		a, err := timeOf(args[0])
+		b, badTime := timeOf(args[1])
+		return a.Sub(b).Milliseconds(), errors.Join(err, badTime)
+	}},
+	"date_trunc":     {2, dateTrunc},
+	"date_part":      {2, datePart},
+	"iso_duration":   {1, func(_ *session, args []driver.Value) (driver.Value, error) { return isoOf(args[0]) }},
+	"array_contains": {2, arrayContains},
+	"array_has":      {2, arrayContains},
+	"array_length":   {1, arrayLength},
+	"cardinality":    {1, arrayLength},
+	"regexp":         {2, func(s *session, args []driver.Value) (driver.Value, error) { return s.matches(args[1], args[0]) }},
+	"regexp_like":    {2, func(s *session, args []driver.Value) (driver.Value, error) { return s.matches(args[0], args[1]) }},
+	"starts_with": {2, func(_ *session, args []driver.Value) (driver.Value, error) {
+		return boolean(strings.HasPrefix(stringOf(args[0]), stringOf(args[1]))), nil
+	}},
+	"ends_with": {2, func(_ *session, args []driver.Value) (driver.Value, error) {
+		return boolean(strings.HasSuffix(stringOf(args[0]), stringOf(args[1]))), nil
+	}},
+	"strpos": {2, func(_ *session, args []driver.Value) (driver.Value, error) {
+		return int64(strings.Index(stringOf(args[0]), stringOf(args[1])) + 1), nil
+	}},
+	"split_part": {3, func(_ *session, args []driver.Value) (driver.Value, error) {
+		n, err := wholeOf(args[2])
+		parts := strings.Split(stringOf(args[0]), stringOf(args[1]))
+		if err != nil || n < 1 || n > int64(len(parts)) {
+			return "", err
+		}
+		return parts[n-1], nil
+	}},
+}
+
+// builtin are SQLite's own functions that queries may use. Others are refused: they
+// reach into the connection, or exist for what cannot be done here.
+var builtin = strings.Fields(`
+	abs acos acosh asin asinh atan atan2 atanh avg ceil ceiling char coalesce concat concat_ws cos cosh count cume_dist
+	date datetime degrees dense_rank exp first_value floor format glob group_concat hex if ifnull iif instr json json_array
+	json_array_length json_extract json_group_array json_group_object json_object json_patch json_pretty json_quote
+	json_remove json_replace json_set json_insert json_type json_valid julianday lag last_value lead length like likelihood
+	likely ln log log10 log2 lower ltrim max median min mod nth_value ntile nullif octet_length percent_rank percentile
+	percentile_cont percentile_disc pi pow power printf quote radians random rank replace round row_number rtrim sign sin sinh
+	sqrt string_agg strftime substr substring sum tan tanh time timediff total trim trunc typeof unhex unicode unistr
+	unixepoch unlikely upper -> ->> current_date current_time current_timestamp subtype`)
+
+var allowedFunctions = func() map[string]bool {
+	allowed := map[string]bool{}
+	for _, name := range builtin {
+		allowed[name] = true
+	}
+	for name := range functions {
+		allowed[name] = true
+	}
+	return allowed
+}()
+
+// functionNames are what is suggested for a name that is not known.
+func functionNames() []string { return slices.Sorted(maps.Keys(allowedFunctions)) }
+
+func (s *session) registerFunctions(d *sqlite.Driver) error {
+	for name, f := range functions {
+		err := d.RegisterScalarFunction(name, int32(f.args), func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+			if len(args) > 0 && args[0] == nil {
+				return nil, nil
+			}
+			return f.call(s, args)
+		})
+		if err != nil {
+			return fmt.Errorf("register function %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func stringOf(v driver.Value) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case []byte:
+		return string(v)
+	}
+	return fmt.Sprint(v)
+}
+
+func wholeOf(v driver.Value) (int64, error) {
+	switch v := v.(type) {
+	case int64:
+		return v, nil
+	case float64:
+		return int64(v), nil
+	}
+	return 0, fmt.Errorf("%q is not a number", stringOf(v))
+}
+
+// timeOf reads a time: text, or seconds since 1970.
+func timeOf(v driver.Value) (time.Time, error) {
+	switch v := v.(type) {
+	case int64:
+		return time.Unix(v, 0), nil
+	case float64:
+		return time.UnixMilli(int64(v * 1000)), nil
+	}
+	return parseTime(stringOf(v))
+}
+
+func isoOf(v driver.Value) (driver.Value, error) {
+	ms, err := wholeOf(v)
+	return isoDuration(ms), err
+}
+
+func arrayContains(_ *session, args []driver.Value) (driver.Value, error) {
+	var list []any
+	if err := json.Unmarshal([]byte(stringOf(args[0])), &list); err != nil {
+		return nil, fmt.Errorf("array_contains: %q is not an array", stringOf(args[0]))
+	}
+	wanted := stringOf(args[1])
+	return boolean(slices.ContainsFunc(list, func(v any) bool { return fmt.Sprint(v) == wanted })), nil
+}
+
+func arrayLength(_ *session, args []driver.Value) (driver.Value, error) {
+	var list []json.RawMessage
+	if err := json.Unmarshal([]byte(stringOf(args[0])), &list); err != nil {
+		return nil, fmt.Errorf("array_length: %q is not an array", stringOf(args[0]))
+	}
+	return int64(len(list)), nil
+}

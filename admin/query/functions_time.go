@@ -1,0 +1,105 @@
+package query
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// dateTrunc is date_trunc('hour', t): the beginning of the unit that t lies in.
+func dateTrunc(_ *session, args []driver.Value) (driver.Value, error) {
+	if args[1] == nil {
+		return nil, nil
+	}
+	t, err := timeOf(args[1])
+	if err != nil {
+		return nil, err
+	}
+	t = t.UTC()
+	day := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
+	switch unit := strings.ToLower(stringOf(args[0])); unit {
+	case "millisecond":
+	case "second":
+		t = t.Truncate(time.Second)
+	case "minute":
+		t = t.Truncate(time.Minute)
+	case "hour":
+		t = t.Truncate(time.Hour)
+	case "day":
+		t = day
+	case "week": // begins on Monday
+		t = day.AddDate(0, 0, -(int(day.Weekday())+6)%7)
+	case "month":
+		t = day.AddDate(0, 0, 1-day.Day())
+	case "quarter":
+		t = time.Date(t.Year(), (t.Month()-1)/3*3+1, 1, 0, 0, 0, 0, time.UTC)
+	case "year":
+		t = time.Date(t.Year(), 1, 1, 0, 0, 0, 0, time.UTC)
+	default:
+		return nil, fmt.Errorf("date_trunc: %q is not a unit; there are millisecond, second, minute, hour, day, week, month, quarter, year", unit)
+	}
+	return timestampText(t), nil
+}
+
+// datePart is date_part('hour', t), one number of a time.
+func datePart(_ *session, args []driver.Value) (driver.Value, error) {
+	if args[1] == nil {
+		return nil, nil
+	}
+	t, err := timeOf(args[1])
+	if err != nil {
+		return nil, err
+	}
+	t = t.UTC()
+	switch unit := strings.ToLower(stringOf(args[0])); unit {
+	case "epoch":
+		return float64(t.UnixMilli()) / 1000, nil
+	case "millisecond":
+		return int64(t.Second()*1000 + t.Nanosecond()/1e6), nil
+	case "second":
+		return int64(t.Second()), nil
+	case "minute":
+		return int64(t.Minute()), nil
+	case "hour":
+		return int64(t.Hour()), nil
+	case "day":
+		return int64(t.Day()), nil
+	case "dow":
+		return int64(t.Weekday()), nil
+	case "doy":
+		return int64(t.YearDay()), nil
+	case "week":
+		_, week := t.ISOWeek()
+		return int64(week), nil
+	case "month":
+		return int64(t.Month()), nil
+	case "year":
+		return int64(t.Year()), nil
+	default:
+		return nil, fmt.Errorf("date_part: %q is not a part; there are epoch, millisecond, second, minute, hour, day, dow, doy, week, month, year", unit)
+	}
+}
+
+// maxPattern bounds what a pattern may cost to compile.
+const maxPattern = 1000
+
+// matches reports whether text matches a regular expression.
+func (s *session) matches(text, pattern driver.Value) (driver.Value, error) {
+	if text == nil || pattern == nil {
+		return nil, nil
+	}
+	source := stringOf(pattern)
+	if s.pattern == nil || s.pattern.String() != source {
+		if len(source) > maxPattern {
+			return nil, fmt.Errorf("the regular expression is longer than %d bytes", maxPattern)
+		}
+		compiled, err := regexp.Compile(source)
+		if err != nil {
+			return nil, fmt.Errorf("the regular expression is wrong: %w", err)
+		}
+		s.pattern = compiled
+	}
+	return boolean(s.pattern.MatchString(stringOf(text))), nil
+}

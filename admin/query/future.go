@@ -1,0 +1,62 @@
+package query
+
+import (
+	"encoding/json"
+
+	"platform/partition/journal"
+)
+
+// combinators are the names that trees of futures have for them.
+var combinators = map[journal.Combinator]string{
+	journal.CombineUnknown: "Unknown", journal.CombineFirstCompleted: "FirstCompleted", journal.CombineAllCompleted: "AllCompleted",
+	journal.CombineFirstSucceededOrAllFailed: "FirstSucceededOrAllFailed",
+	journal.CombineAllSucceededOrFirstFailed: "AllSucceededOrFirstFailed",
+}
+
+// futureJSON is a tree of futures: {"FirstCompleted":[{"Single":{"CompletionId":1}},…]},
+// or the leaf alone if there is one only.
+func futureJSON(f *journal.Future) value {
+	if f == nil {
+		return nil
+	}
+	return jsonText(futureTree(f))
+}
+
+func futureTree(f *journal.Future) any {
+	var children []any
+	single := func(kind string, v any) {
+		children = append(children, map[string]any{"Single": map[string]any{kind: v}})
+	}
+	for _, c := range f.Completions {
+		single("CompletionId", c)
+	}
+	for _, s := range f.Signals {
+		single("SignalIndex", s)
+	}
+	for _, n := range f.Names {
+		single("SignalName", n)
+	}
+	for i := range f.Nested {
+		children = append(children, futureTree(&f.Nested[i]))
+	}
+	if len(children) == 1 && len(f.Nested) == 0 {
+		return children[0]
+	}
+	return map[string]any{combinators[f.Combinator]: children}
+}
+
+func listJSON[T any](list []T) value {
+	if list == nil {
+		list = []T{}
+	}
+	return jsonText(list)
+}
+
+// jsonText is a value of our own types as JSON.
+func jsonText(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("encode " + err.Error()) // our own types only
+	}
+	return string(b)
+}

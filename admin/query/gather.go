@@ -1,0 +1,98 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"platform/partition"
+	"platform/partition/machine"
+)
+
+// Partitions are the partitions of the cluster, wherever they are led.
+type Partitions interface {
+	// Count is how many there are.
+	Count() uint32
+	// Scan reads one page of a table of a partition; see partition.Partition.Scan.
+	Scan(ctx context.Context, id uint32, s *partition.Scan) (partition.Page, error)
+	// Scoped reports whether there may be invocations and objects with a scope.
+	Scoped() bool
+}
+
+// scanned is the source of the rows of a table that partitions have.
+func scanned(table partition.Table, identity func(*partition.Row, []byte) []byte) source[partition.Row] {
+	return source[partition.Row]{
+		pages: func(ctx context.Context, s *session, sel *selection) iter.Seq2[[]partition.Row, error] {
+			return gather(ctx, s, scanOf(table, sel, s.partitions().Scoped()))
+		},
+		identity: identity,
+		cost:     func(sel *selection) (float64, int64) { return scanCost(table, sel) },
+	}
+}
+
+// scanOf is what partitions are asked for.
+func scanOf(table partition.Table, sel *selection, scoped bool) partition.Scan {
+	scan := partition.Scan{
+		Table: table, Keys: sel.keys(scoped), Scope: sel.scope,
+		Services: sel.services, Objects: sel.objects, Handlers: sel.handlers, Statuses: sel.statuses,
+	}
+	if sel.whole {
+		scan.Detail = partition.Whole
+	}
+	if sel.id != nil {
+		scan.ID = *sel.id
+	}
+	return scan
+}
+
+// gather yields the pages of a table, of one partition after the other.
+func gather(ctx context.Context, s *session, scan partition.Scan) iter.Seq2[[]partition.Row, error] {
+	return func(yield func([]partition.Row, error) bool) {
+		count := s.partitions().Count()
+		first, last := machine.PartitionOf(scan.Keys.First, count), machine.PartitionOf(scan.Keys.Last, count)
+		for id := first; id <= last; id++ {
+			s.stats.Partitions++
+			for scan.From = nil; ; {
+				page, err := s.partitions().Scan(ctx, id, &scan)
+				if err != nil {
+					yield(nil, fmt.Errorf("%w: partition %d: %w", ErrUnavailable, id, err))
+					return
+				}
+				s.stats.Pages++
+				s.stats.Read += page.Read
+				if !yield(page.Rows, nil) {
+					return
+				}
+				if page.Next == nil {
+					break
+				}
+				scan.From = page.Next
+			}
+		}
+	}
+}
+
+// Rough sizes for SQLite's planner; what matters is their order.
+const (
+	someRows = 1_000_000
+	fewRows  = 20
+)
+
+func scanCost(table partition.Table, sel *selection) (cost float64, rows int64) {
+	byPlace := table == partition.Invocations || table == partition.Journal
+	switch {
+	case sel.id != nil && table == partition.Invocations:
+		return 2, 1
+	case sel.id != nil && byPlace:
+		return 5, fewRows
+	case byPlace && (sel.key != nil || len(sel.objects) > 0):
+		return 50, fewRows
+	case !byPlace && len(sel.services) > 0 && len(sel.objects) > 0:
+		return 20, fewRows
+	case !byPlace && len(sel.services) > 0:
+		return someRows / 10, someRows / 10
+	case sel.narrowed:
+		return someRows * 0.9, someRows / 10
+	}
+	return someRows, someRows
+}

@@ -1,0 +1,92 @@
+package query
+
+import (
+	"slices"
+	"strings"
+)
+
+// locate makes of an error of SQLite one with its place in the user's text and, for
+// names that are not known, the one that may have been meant.
+func (e *Engine) locate(q *rewritten, sql *sqlError) *Error {
+	err := &Error{Message: sql.message}
+	at := -1
+	if sql.offset >= 0 {
+		at = q.origin(sql.offset)
+	}
+	for _, unknown := range []struct {
+		prefix, what string
+		names        func() []string
+	}{
+		{"no such column: ", "column", func() []string { return e.columnsIn(q) }},
+		{"no such table: ", "table", e.tableNames},
+		{"no such function: ", "function", functionNames},
+	} {
+		if name, found := strings.CutPrefix(sql.message, unknown.prefix); found {
+			name, _, _ = strings.Cut(name, " - ") // advice about quotes
+			name = strings.Trim(name, `"`)
+			err.Message = "there is no " + unknown.what + " " + name
+			last := name[strings.LastIndexByte(name, '.')+1:]
+			if at < 0 || unknown.what != "column" {
+				at = q.find(last)
+			}
+			if near := nearest(last, unknown.names()); near != "" {
+				err.Suggestion = "did you mean " + near + "?"
+			} else if unknown.what == "table" {
+				err.Suggestion = "SHOW TABLES lists them"
+			}
+			break
+		}
+	}
+	switch {
+	case sql.message == "incomplete input":
+		err.Message, at = "the query ends too early", len(q.source)
+	case strings.HasPrefix(sql.message, "near "):
+		err.Message = "syntax error " + strings.TrimSuffix(sql.message, ": syntax error")
+	}
+	if at >= 0 {
+		err.Position = positionAt(q.source, at)
+	}
+	return err
+}
+
+// denied is the error of a query that does something it must not.
+func (e *Engine) denied(q *rewritten, sql *sqlError) *Error {
+	if name, found := strings.CutPrefix(sql.message, "not authorized to use function: "); found {
+		err := &Error{Message: "the function " + name + " is not available here"}
+		if at := q.find(name); at >= 0 {
+			err.Position = positionAt(q.source, at)
+		}
+		return err
+	}
+	if name, found := strings.CutPrefix(sql.message, "access to "); found {
+		name, _, _ = strings.Cut(name, " is prohibited")
+		return &Error{Message: "access to " + name + " is not possible", Suggestion: "SHOW TABLES lists what is"}
+	}
+	return &Error{Message: notReading}
+}
+
+func (e *Engine) tableNames() []string {
+	var names []string
+	for _, t := range e.catalog.tables {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// columnsIn are the columns of the tables that a query names, of all if it names none.
+func (e *Engine) columnsIn(q *rewritten) []string {
+	var named, all []string
+	for _, t := range e.catalog.tables {
+		for _, c := range t.Columns {
+			all = append(all, c.Name)
+			if q.find(t.Name) >= 0 {
+				named = append(named, c.Name)
+			}
+		}
+	}
+	if named == nil {
+		named = all
+	}
+	slices.Sort(named)
+	return slices.Compact(named)
+}

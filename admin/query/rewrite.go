@@ -1,0 +1,149 @@
+package query
+
+import (
+	"strings"
+)
+
+// rewritten is a query as SQLite gets it, and what it was made of.
+type rewritten struct {
+	source string // of the user
+	text   string
+	tokens []token // of text, with their places in source
+	begins []int   // places of the tokens in text
+	// collated says that text is compared in other ways than byte by byte.
+	collated bool
+}
+
+// rewrite makes of a query what SQLite understands. It looks at tokens and not at
+// grammar: what it does not recognise it leaves alone, and SQLite says what is wrong.
+func (e *Engine) rewrite(text string) (*rewritten, error) {
+	tokens, err := lex(text)
+	if err != nil {
+		return nil, err
+	}
+	if tokens, err = single(text, tokens); err != nil {
+		return nil, err
+	}
+	if tokens, err = opening_(text, tokens); err != nil {
+		return nil, err
+	}
+	r := &rewriter{tokens: tokens, times: e.catalog.times()}
+	r.names()
+	if err := r.literals(); err != nil {
+		at := r.failedAt
+		return nil, &Error{Message: err.Error(), Position: positionAt(text, at)}
+	}
+	r.casts()
+	r.arithmetic()
+	q := &rewritten{source: text, tokens: r.tokens}
+	var b strings.Builder
+	for _, t := range r.tokens {
+		q.begins = append(q.begins, b.Len())
+		b.WriteString(t.text)
+		b.WriteByte(' ')
+		q.collated = q.collated || t.is("collate")
+	}
+	q.text = b.String()
+	return q, nil
+}
+
+// single makes sure that there is one statement only.
+func single(text string, tokens []token) ([]token, error) {
+	for i, t := range tokens {
+		if !t.is(";") {
+			continue
+		}
+		for _, rest := range tokens[i:] {
+			if !rest.is(";") {
+				return nil, &Error{Message: "one query at a time", Position: positionAt(text, rest.at)}
+			}
+		}
+		tokens = tokens[:i]
+		break
+	}
+	if len(tokens) == 0 {
+		return nil, &Error{Message: "the query is empty", Suggestion: "try SELECT * FROM sys_invocation LIMIT 10"}
+	}
+	return tokens, nil
+}
+
+// opening_ looks at what kind of statement it is, and replaces those that SQLite does
+// not have.
+func opening_(text string, tokens []token) ([]token, error) {
+	first := tokens[0]
+	switch {
+	case first.is("select", "with", "values", "("):
+		return tokens, nil
+	case first.is("explain"):
+		rest := tokens[1:]
+		for len(rest) > 0 && rest[0].is("analyze", "verbose", "query", "plan") {
+			rest = rest[1:]
+		}
+		return append(synthetic(first.at, "EXPLAIN", "QUERY", "PLAN"), rest...), nil
+	case first.is("show") && len(tokens) == 2 && tokens[1].is("tables"):
+		return lex(`SELECT table_catalog, table_schema, table_name, table_type FROM information_schema.tables`)
+	case first.is("show") && len(tokens) >= 4 && tokens[1].is("columns"):
+		return describe(tokens[len(tokens)-1])
+	case first.is("describe", "desc") && len(tokens) >= 2:
+		return describe(tokens[len(tokens)-1])
+	}
+	return nil, &Error{Message: notReading, Position: positionAt(text, first.at)}
+}
+
+func describe(table token) ([]token, error) {
+	return lex(`SELECT column_name, data_type, description FROM information_schema.columns WHERE table_name = '` +
+		strings.ReplaceAll(table.name(), "'", "''") + `' ORDER BY ordinal_position`)
+}
+
+// synthetic are tokens that take the place of what the user wrote at a place.
+func synthetic(at int, texts ...string) []token {
+	out := make([]token, len(texts))
+	for i, text := range texts {
+		k := word
+		switch {
+		case text[0] == '\'':
+			k = str
+		case isDigit(text[0]) || text[0] == '-' && len(text) > 1:
+			k = num
+		case !isWordStart(text[0]):
+			k = punct
+		}
+		out[i] = token{k, text, at}
+	}
+	return out
+}
+
+// origin is the place in the user's text of a place in the rewritten one.
+func (q *rewritten) origin(offset int) int {
+	at := len(q.source)
+	for i, begin := range q.begins {
+		if begin > offset {
+			break
+		}
+		at = q.tokens[i].at
+	}
+	return at
+}
+
+// find is where a name is used, -1 if it is not.
+func (q *rewritten) find(name string) int {
+	for _, t := range q.tokens {
+		if strings.EqualFold(t.name(), name) {
+			return t.at
+		}
+	}
+	return -1
+}
+
+// times are the names of all columns that hold timestamps.
+func (c *catalog) times() map[string]bool {
+	names := map[string]bool{}
+	for _, t := range c.tables {
+		for _, col := range t.Columns {
+			if col.Type == Timestamp {
+				names[col.Name] = true
+			}
+		}
+	}
+	return names
+}

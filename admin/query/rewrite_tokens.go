@@ -1,0 +1,178 @@
+package query
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// rewriter changes the tokens of a query.
+type rewriter struct {
+	tokens   []token
+	times    map[string]bool // names that stand for timestamps
+	failedAt int             // where literals found an error
+}
+
+// at is a token, or one that is nothing if there is none.
+func (r *rewriter) at(i int) token {
+	if i < 0 || i >= len(r.tokens) {
+		return token{kind: punct}
+	}
+	return r.tokens[i]
+}
+
+// replace puts other tokens in the place of those from i to before j.
+func (r *rewriter) replace(i, j int, by ...token) {
+	r.tokens = slices.Replace(r.tokens, i, j, by...)
+}
+
+// names drops the catalog and the schema of names, and quotes columns whose names are
+// keywords of SQLite.
+func (r *rewriter) names() {
+	for i := 0; i < len(r.tokens); i++ {
+		t := r.tokens[i]
+		for strings.EqualFold(t.name(), catalogName) && r.at(i+1).is(".") || strings.EqualFold(t.name(), schemaPublic) && r.at(i+1).is(".") {
+			if r.at(i - 1).is(".") {
+				break
+			}
+			r.replace(i, i+2)
+			t = r.at(i)
+		}
+		switch {
+		case t.is("index") && !r.at(i-1).is("by"):
+			r.tokens[i] = token{quoted, quoteName(t.text), t.at}
+		case t.is("ilike"):
+			r.tokens[i].text = "LIKE"
+		case t.is("current_timestamp", "localtimestamp"):
+			r.replace(i, i+1, synthetic(t.at, "now", "(", ")")...)
+		}
+	}
+}
+
+// literals writes intervals, timestamps and large numbers as SQLite knows them.
+func (r *rewriter) literals() error {
+	for i := 0; i < len(r.tokens); i++ {
+		t := r.tokens[i]
+		switch {
+		case t.is("interval") && (r.at(i+1).kind == str || r.at(i+1).kind == num):
+			ms, used, err := r.interval(i + 1)
+			if err != nil {
+				r.failedAt = t.at
+				return err
+			}
+			r.replace(i, i+1+used, token{num, strconv.FormatInt(ms, 10), t.at})
+		case t.is("timestamp", "date", "timestamptz") && r.at(i+1).kind == str:
+			r.replace(i, i+2, append(synthetic(t.at, "to_timestamp", "("), r.tokens[i+1], token{punct, ")", t.at})...)
+		case t.kind == num:
+			if n, err := strconv.ParseUint(t.text, 10, 64); err == nil && n > 1<<63-1 {
+				r.tokens[i].text = strconv.FormatInt(int64(n), 10) // how partition keys are kept
+			}
+		case t.kind == str && r.comparedWithTime(i):
+			if at, err := parseTime(t.literal()); err == nil {
+				r.tokens[i].text = "'" + timestampText(at) + "'"
+			}
+		}
+	}
+	return nil
+}
+
+// comparedWithTime reports whether a text is compared with a column that holds
+// timestamps, which sort only if they are written alike.
+func (r *rewriter) comparedWithTime(i int) bool {
+	isTime := func(t token) bool { return r.times[strings.ToLower(t.name())] }
+	switch {
+	case r.at(i-1).is("=", "==", "<", "<=", ">", ">=", "<>", "!=", "between"):
+		return isTime(r.at(i-2)) || r.at(i-2).is("not") && isTime(r.at(i-3))
+	case r.at(i-1).is("and") && r.at(i-3).is("between"):
+		return isTime(r.at(i-4)) || r.at(i-4).is("not") && isTime(r.at(i-5))
+	case r.at(i+1).is("=", "==", "<", "<=", ">", ">=", "<>", "!="):
+		return isTime(r.at(i+2)) || r.at(i+3).is(".") && isTime(r.at(i+4))
+	}
+	return false
+}
+
+// units of intervals, in milliseconds.
+var units = map[string]float64{
+	"millisecond": 1, "ms": 1, "second": 1000, "sec": 1000, "s": 1000, "minute": 60_000, "min": 60_000, "m": 60_000,
+	"hour": 3_600_000, "hr": 3_600_000, "h": 3_600_000, "day": 86_400_000, "d": 86_400_000, "week": 7 * 86_400_000, "w": 7 * 86_400_000,
+	"month": 30 * 86_400_000, "mon": 30 * 86_400_000, "year": 365 * 86_400_000, "y": 365 * 86_400_000,
+}
+
+func unit(name string) (float64, bool) {
+	name = strings.ToLower(name)
+	ms, ok := units[name]
+	if !ok {
+		ms, ok = units[strings.TrimSuffix(name, "s")]
+	}
+	return ms, ok
+}
+
+// interval reads what follows INTERVAL: '1 day 2 hours', '1' DAY or 1 DAY. used is how
+// many tokens that is. Months have 30 days and years 365.
+func (r *rewriter) interval(i int) (ms int64, used int, err error) {
+	text := r.tokens[i].text
+	if r.tokens[i].kind == str {
+		text = r.tokens[i].literal()
+	}
+	used = 1
+	if next := r.at(i + 1); next.kind == word {
+		if _, ok := unit(next.text); ok && !strings.ContainsAny(strings.TrimSpace(text), " hmsdwy") {
+			text += " " + next.text
+			used = 2
+		}
+	}
+	ms, err = parseInterval(text)
+	return ms, used, err
+}
+
+func parseInterval(text string) (int64, error) {
+	bad := fmt.Errorf("the interval %q is not understood, write it like '1 day 2 hours' or '90 seconds'", text)
+	var total float64
+	rest := strings.TrimSpace(text)
+	if rest == "" {
+		return 0, bad
+	}
+	for rest != "" {
+		n := 0
+		for n < len(rest) && (isDigit(rest[n]) || strings.IndexByte("+-.", rest[n]) >= 0) {
+			n++
+		}
+		amount, err := strconv.ParseFloat(rest[:n], 64)
+		if err != nil {
+			return 0, bad
+		}
+		rest = strings.TrimLeft(rest[n:], " ")
+		n = 0
+		for n < len(rest) && isWordStart(rest[n]) {
+			n++
+		}
+		ms, ok := unit(rest[:n])
+		if !ok {
+			return 0, bad
+		}
+		total += amount * ms
+		rest = strings.TrimLeft(rest[n:], " ,")
+	}
+	if total > 1e15 || total < -1e15 {
+		return 0, fmt.Errorf("the interval %q is too long", text)
+	}
+	return int64(total), nil
+}
+
+// timeLayouts are the forms in which users write times; without a zone they are UTC.
+var timeLayouts = []string{
+	time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999 MST",
+	"2006-01-02 15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02",
+}
+
+func parseTime(text string) (time.Time, error) {
+	text = strings.TrimSpace(text)
+	for _, layout := range timeLayouts {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is not a time; write it like 2026-11-20T18:21:39.411Z", text)
+}

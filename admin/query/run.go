@@ -1,0 +1,83 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// Row is the current row of an answer.
+type Row struct{ s *statement }
+
+// run answers a query.
+func (s *session) run(q *rewritten, rows Rows) error {
+	defer s.db.interruptWhen(s.ctx)()
+	st, err := s.db.prepare(q.text)
+	if err != nil {
+		return s.explain(q, err)
+	}
+	defer st.close()
+	if !st.readOnly() {
+		return &Error{Message: notReading}
+	}
+	names, types := make([]string, len(st.columns)), make([]Type, len(st.columns))
+	for i, c := range st.columns {
+		names[i], types[i] = c.name, c.typ
+	}
+	if err := rows.Columns(names, types); err != nil {
+		return err
+	}
+	for n := 0; ; n++ {
+		more, err := st.step()
+		if err != nil {
+			return s.explain(q, err)
+		}
+		if s.ctx.Err() != nil {
+			return s.ended()
+		}
+		if !more {
+			return nil
+		}
+		if n == s.engine.cfg.MaxRows {
+			return &Error{Message: fmt.Sprintf(
+				"the answer has more than %d rows (admin.query-engine.max-rows): add conditions, or LIMIT and OFFSET", s.engine.cfg.MaxRows)}
+		}
+		if err := rows.Row(Row{st}); err != nil {
+			return err
+		}
+	}
+}
+
+// ended is why the context of the query has ended.
+func (s *session) ended() error {
+	if cause := context.Cause(s.ctx); !errors.Is(cause, ErrTimeout) {
+		return cause
+	}
+	return fmt.Errorf("%w: it may take %s (admin.query-engine.timeout); conditions on id, service and key or status make it faster", ErrTimeout, s.engine.cfg.Timeout)
+}
+
+// explain makes of an error of SQLite what users can act on.
+func (s *session) explain(q *rewritten, err error) error {
+	if s.ctx.Err() != nil {
+		return s.ended()
+	}
+	if s.failure != nil {
+		return s.failure
+	}
+	sql, ok := errors.AsType[*sqlError](err)
+	if !ok {
+		return err
+	}
+	switch sql.code {
+	case sqlite3.SQLITE_NOMEM:
+		return &Error{Message: fmt.Sprintf(
+			"the query needs more memory than queries have, %d MiB (admin.query-engine.memory-size): sort and group fewer or shorter rows", s.engine.cfg.MemoryLimit>>20)}
+	case sqlite3.SQLITE_AUTH:
+		return s.engine.denied(q, sql)
+	case sqlite3.SQLITE_TOOBIG:
+		return &Error{Message: "a value or the query itself is too large: " + sql.message}
+	}
+	return s.engine.locate(q, sql)
+}

@@ -1,0 +1,224 @@
+package query
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"modernc.org/sqlite/vtab"
+
+	"platform/internal/ids"
+	"platform/partition"
+	"platform/partition/machine"
+)
+
+// field is what a condition on a column selects by.
+type field uint8
+
+const (
+	noField           field = iota
+	byID                    // of an invocation
+	byPartitionKey          // of whatever the row belongs to
+	byScope                 // NULL if it has none
+	byService               //
+	byObject                // key of an object or workflow
+	byHandler               //
+	byTarget                // text of a target
+	byStatus                // in the words of users
+	byStoredStatus          // as it is stored
+	whenCompleted           // holds for completed invocations only
+	unlessCompletedAt       // IS NULL holds for others only
+)
+
+// takes reports whether conditions with an operator can be carried out at the source.
+func (f field) takes(op vtab.ConstraintOp) bool {
+	switch f {
+	case noField:
+		return false
+	case byScope:
+		return op == vtab.OpEQ || op == vtab.OpIS || op == vtab.OpISNULL
+	case byStatus, byStoredStatus:
+		return op == vtab.OpEQ || op == vtab.OpIS || op == vtab.OpNE || op == vtab.OpISNOT
+	case whenCompleted:
+		return op == vtab.OpEQ || op == vtab.OpISNOTNULL
+	case unlessCompletedAt:
+		return slices.Contains([]vtab.ConstraintOp{vtab.OpISNULL, vtab.OpISNOTNULL, vtab.OpEQ, vtab.OpLT, vtab.OpLE, vtab.OpGT, vtab.OpGE}, op)
+	}
+	return op == vtab.OpEQ || op == vtab.OpIS
+}
+
+// condition is a condition that SQLite leaves to a table.
+type condition struct {
+	column int
+	op     vtab.ConstraintOp
+}
+
+// plan is what SQLite decided about reading a table. It keeps it as text.
+type plan struct {
+	used       uint64 // columns, see columnBit
+	conditions []condition
+}
+
+func (p *plan) encode() string {
+	b := strconv.AppendUint(nil, p.used, 16)
+	for _, c := range p.conditions {
+		b = fmt.Appendf(b, " %d:%d", c.column, c.op)
+	}
+	return string(b)
+}
+
+func decodePlan(s string) (p plan, err error) {
+	used, rest, _ := strings.Cut(s, " ")
+	if p.used, err = strconv.ParseUint(used, 16, 64); err != nil {
+		return p, fmt.Errorf("plan %q: %w", s, err)
+	}
+	for part := range strings.FieldsSeq(rest) {
+		var c condition
+		if _, err := fmt.Sscanf(part, "%d:%d", &c.column, &c.op); err != nil {
+			return p, fmt.Errorf("plan %q: %w", s, err)
+		}
+		p.conditions = append(p.conditions, c)
+	}
+	return p, nil
+}
+
+// selection is which rows of a table a query wants, as far as the source can tell.
+type selection struct {
+	used    uint64
+	whole   bool // columns are used that need all of a row
+	nothing bool // no row can match
+
+	id       *ids.Invocation
+	key      *uint64 // partition key
+	scope    *string
+	services []string
+	objects  []string
+	handlers []string
+	statuses []machine.Status // nil: all
+	narrowed bool             // by anything that is not looked up
+}
+
+// select_ makes a selection of a plan. Without values it only says what kind of
+// conditions there are.
+func (t *virtual) select_(p *plan, vals []vtab.Value) *selection {
+	sel := &selection{used: p.used}
+	for i, c := range p.conditions {
+		var v vtab.Value
+		if vals != nil {
+			v = vals[i]
+		}
+		sel.apply(t.fields[c.column], c.op, v, vals == nil)
+	}
+	return sel
+}
+
+// apply adds a condition. One whose value makes no sense selects everything or
+// nothing: SQLite checks it again.
+func (s *selection) apply(f field, op vtab.ConstraintOp, v vtab.Value, planning bool) {
+	s.narrowed = true
+	str, isText := v.(string)
+	if v == nil && op == vtab.OpEQ && !planning {
+		s.nothing = true
+		return
+	}
+	switch f {
+	case byID:
+		id, err := ids.ParseInvocation(str)
+		s.nothing = s.nothing || !planning && err != nil || s.id != nil && *s.id != id
+		s.id = &id
+	case byPartitionKey:
+		key, isInt := v.(int64)
+		s.nothing = s.nothing || !planning && !isInt
+		s.key = new(uint64(key))
+	case byScope:
+		if op == vtab.OpISNULL || v == nil {
+			str = ""
+		}
+		s.scope = &str
+	case byService, byObject, byHandler, byTarget:
+		if isText || planning {
+			s.name(f, str)
+		}
+	case byStatus:
+		s.status(usersStatuses[str], op, planning)
+	case byStoredStatus:
+		s.status(storedStatuses[str], op, planning)
+	case whenCompleted:
+		s.among(machine.Completed)
+	case unlessCompletedAt:
+		if op == vtab.OpISNULL {
+			s.except(machine.Completed)
+		} else {
+			s.among(machine.Completed)
+		}
+	}
+}
+
+func (s *selection) name(f field, text string) {
+	switch f {
+	case byService:
+		s.services = append(s.services[:0], text)
+	case byObject:
+		s.objects = append(s.objects[:0], text)
+	case byHandler:
+		s.handlers = append(s.handlers[:0], text)
+	case byTarget:
+		service, _, _ := strings.Cut(text, "/")
+		s.services = append(s.services[:0], service)
+	}
+}
+
+// allStatuses are those that are stored.
+var allStatuses = []machine.Status{
+	machine.Scheduled, machine.Inboxed, machine.Invoked, machine.Suspended, machine.Paused, machine.Completed,
+}
+
+func (s *selection) status(status machine.Status, op vtab.ConstraintOp, planning bool) {
+	unequal := op == vtab.OpNE || op == vtab.OpISNOT
+	switch {
+	case planning && !unequal:
+		s.among(machine.Invoked)
+	case planning || status == 0 && unequal:
+	case status == 0:
+		s.nothing = true
+	case !unequal:
+		s.among(status)
+	case status != machine.Invoked: // users know three kinds of invoked
+		s.except(status)
+	}
+}
+
+func (s *selection) among(status machine.Status) {
+	if s.statuses != nil && !slices.Contains(s.statuses, status) {
+		s.nothing = true
+	}
+	s.statuses = []machine.Status{status}
+}
+
+func (s *selection) except(status machine.Status) {
+	if s.statuses == nil {
+		s.statuses = slices.Clone(allStatuses)
+	}
+	s.statuses = slices.DeleteFunc(s.statuses, func(st machine.Status) bool { return st == status })
+	s.nothing = s.nothing || len(s.statuses) == 0
+}
+
+// keys are the partition keys that the wanted rows have. scoped says that objects may
+// have scopes, which then decide about the partition.
+func (s *selection) keys(scoped bool) partition.KeyRange {
+	var key uint64
+	switch {
+	case s.id != nil:
+		key = s.id.PartitionKey()
+	case s.key != nil:
+		key = *s.key
+	case s.scope != nil && *s.scope != "":
+		key = ids.HashKey(*s.scope)
+	case len(s.objects) == 1 && s.objects[0] != "" && (!scoped || s.scope != nil):
+		key = ids.HashKey(s.objects[0])
+	default:
+		return partition.AllKeys
+	}
+	return partition.KeyRange{First: key, Last: key}
+}

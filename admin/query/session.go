@@ -1,0 +1,140 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"sync"
+	"time"
+
+	"modernc.org/libc"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// session is a connection to SQLite with all tables. It runs one query at a time.
+type session struct {
+	engine *Engine
+	db     *database
+
+	// The query that runs.
+	ctx      context.Context
+	now      time.Time
+	collated bool // compares text in its own way, so conditions stay with SQLite
+	failure  error
+	stats    Stats
+	pattern  *regexp.Regexp // used last
+}
+
+// Stats say what a query has read.
+type Stats struct {
+	Partitions int // asked, counted for each scan
+	Scans      int // of tables
+	Pages      int // read from partitions
+	Read       int // rows looked at, whether they matched or not
+}
+
+func (s *session) partitions() Partitions { return s.engine.cfg.Partitions }
+
+// fail remembers the first error of a source, which SQLite only passes on in part.
+func (s *session) fail(err error) error {
+	if s.failure == nil {
+		s.failure = err
+	}
+	return err
+}
+
+// Limits of statements, so that one cannot be made to need much by its form alone.
+var limits = map[int32]int32{
+	sqlite3.SQLITE_LIMIT_LENGTH:              64 << 20, // bytes of one value or row
+	sqlite3.SQLITE_LIMIT_SQL_LENGTH:          1 << 20,
+	sqlite3.SQLITE_LIMIT_COLUMN:              500,
+	sqlite3.SQLITE_LIMIT_EXPR_DEPTH:          200,
+	sqlite3.SQLITE_LIMIT_COMPOUND_SELECT:     50,
+	sqlite3.SQLITE_LIMIT_VDBE_OP:             250_000,
+	sqlite3.SQLITE_LIMIT_FUNCTION_ARG:        100,
+	sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1000,
+	sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH:       1,
+}
+
+// configure makes SQLite count its memory, which it does for the limit of its heap
+// only if it is told so before anything else.
+var configure = sync.OnceValue(func() error {
+	tls := libc.NewTLS()
+	defer tls.Close()
+	va := libc.NewVaList(int32(1))
+	defer libc.Xfree(tls, va)
+	if rc := sqlite3.Xsqlite3_config(tls, sqlite3.SQLITE_CONFIG_MEMSTATUS, va); rc != sqlite3.SQLITE_OK {
+		return fmt.Errorf("configure SQLite: code %d", rc)
+	}
+	return nil
+})
+
+func (e *Engine) newSession() (_ *session, err error) {
+	if err := configure(); err != nil {
+		return nil, err
+	}
+	s := &session{engine: e, ctx: context.Background()}
+	d := new(sqlite.Driver) // of its own: functions and tables belong to the session
+	if err := d.RegisterModule("platform", module{s}); err != nil {
+		return nil, fmt.Errorf("register tables: %w", err)
+	}
+	if err := s.registerFunctions(d); err != nil {
+		return nil, err
+	}
+	conn, err := d.Open(":memory:?_dqs=0")
+	if err != nil {
+		return nil, fmt.Errorf("open SQLite: %w", err)
+	}
+	if s.db, err = newDatabase(conn); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	if err := s.prepare(); err != nil {
+		return nil, errors.Join(err, s.db.close())
+	}
+	return s, nil
+}
+
+// prepare makes the tables and closes the door behind.
+func (s *session) prepare() error {
+	statements := []string{
+		"PRAGMA temp_store = MEMORY", "PRAGMA trusted_schema = OFF",
+		fmt.Sprintf("PRAGMA hard_heap_limit = %d", s.engine.cfg.MemoryLimit),
+		"ATTACH ':memory:' AS " + schemaInformation,
+	}
+	for _, t := range s.engine.catalog.tables {
+		schema := "main"
+		if t.Schema != schemaPublic {
+			schema = t.Schema
+		}
+		statements = append(statements, fmt.Sprintf("CREATE VIRTUAL TABLE %s.%s USING platform", schema, quoteName(t.Name)))
+	}
+	for _, statement := range append(statements, "PRAGMA query_only = ON") {
+		if err := s.db.exec(statement); err != nil {
+			return fmt.Errorf("prepare SQLite: %w", err)
+		}
+	}
+	for id, n := range limits {
+		s.db.limit(id, n)
+	}
+	return s.db.guard(s.authorize)
+}
+
+// authorize admits reading system tables with known functions, and nothing else.
+func (s *session) authorize(action int32, arg1, arg2 string) bool {
+	switch action {
+	case sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE:
+		return true
+	case sqlite3.SQLITE_READ:
+		return arg1 == "json_each" || arg1 == "json_tree" || s.engine.catalog.known(arg1)
+	case sqlite3.SQLITE_FUNCTION:
+		return allowedFunctions[arg2]
+	}
+	return false
+}
+
+// begin readies the session for a query.
+func (s *session) begin(ctx context.Context, now time.Time, collated bool) {
+	s.ctx, s.now, s.collated, s.failure, s.stats = ctx, now, collated, nil, Stats{}
+}

@@ -1,0 +1,99 @@
+package query
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"platform/partition"
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+// usersStatuses are the stored statuses that what users call a status may be.
+var usersStatuses = map[string]machine.Status{
+	"scheduled": machine.Scheduled, "pending": machine.Inboxed, "ready": machine.Invoked, "running": machine.Invoked,
+	"backing-off": machine.Invoked, "suspended": machine.Suspended, "paused": machine.Paused, "completed": machine.Completed,
+}
+
+// storedStatuses are the stored statuses by the names that tables have for them.
+var storedStatuses = map[string]machine.Status{
+	"scheduled": machine.Scheduled, "inboxed": machine.Inboxed, "invoked": machine.Invoked,
+	"suspended": machine.Suspended, "paused": machine.Paused, "completed": machine.Completed,
+}
+
+func storedStatus(s machine.Status) string {
+	return [...]string{"", "scheduled", "inboxed", "invoked", "suspended", "paused", "completed"}[s]
+}
+
+// StatusOf is where an invocation stands in the words of users: what is stored,
+// refined by what its leader knows of its attempts.
+func StatusOf(r partition.Record) string {
+	switch {
+	case r.Status == machine.Inboxed:
+		return "pending"
+	case r.Status != machine.Invoked:
+		return storedStatus(r.Status)
+	case r.Attempts != nil && r.Attempts.InFlight:
+		return "running"
+	case r.Attempts != nil && r.Attempts.RetryCount > 0:
+		return "backing-off"
+	}
+	return "ready"
+}
+
+// ServiceType is the kind of service that a target belongs to.
+func ServiceType(t machine.TargetType) string {
+	switch {
+	case t.Workflow():
+		return "workflow"
+	case t.Keyed():
+		return "virtual_object"
+	}
+	return "service"
+}
+
+// failureNames are the codes that have a name in failure texts.
+var failureNames = map[uint32]string{
+	http.StatusBadRequest: "Bad Request", http.StatusNotFound: "Not Found", http.StatusConflict: "Aborted",
+	http.StatusGone: "Gone", http.StatusUnsupportedMediaType: "Unsupported Media Type", 470: "Not Ready",
+	http.StatusInternalServerError: "Internal", 570: "Journal Mismatch", 571: "Protocol Violation",
+	572: "Awaiting Two Async Results", 573: "Unsupported Feature",
+}
+
+// FailureText is "[code name] message", then stack trace and metadata, each on lines
+// of its own.
+func FailureText(code uint32, message, stacktrace string, metadata []journal.Metadata) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "[%d", code)
+	if name := failureNames[code]; name != "" {
+		b.WriteString(" " + name)
+	}
+	b.WriteString("] " + message)
+	if stacktrace != "" {
+		b.WriteString("\n" + stacktrace)
+	}
+	if len(metadata) > 0 {
+		b.WriteString("\nmetadata:")
+		for _, m := range metadata {
+			b.WriteString("\n" + m.Key + ": " + m.Value)
+		}
+	}
+	return b.String()
+}
+
+// lastFailure is why the last attempt failed: the leader knows of running ones, the
+// record of the last one of a paused invocation.
+func lastFailure(r partition.Record) *machine.AttemptFailure {
+	if r.Attempts != nil {
+		return r.Attempts.LastFailure
+	}
+	return r.Failure
+}
+
+func resultFailure(r *journal.Result) value {
+	if r == nil || r.Failure == nil {
+		return nil
+	}
+	return FailureText(r.Failure.Code, r.Failure.Message, "", r.Failure.Metadata)
+}

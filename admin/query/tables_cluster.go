@@ -1,0 +1,148 @@
+package query
+
+import (
+	"context"
+	"encoding/binary"
+	"time"
+)
+
+// Cluster has the rows of the cluster's tables.
+type Cluster interface {
+	// State is the cluster as this node sees it.
+	State(context.Context) (*ClusterState, error)
+	// Settings are the running configuration of this node, without secrets.
+	Settings(context.Context) ([]Setting, error)
+}
+
+// ClusterState is the cluster as one node sees it.
+type ClusterState struct {
+	At         time.Time
+	Nodes      []Node
+	Partitions []Partition
+	Replicas   []Replica
+	Rules      uint64 // version of the rule book
+}
+
+// Node is a member of the cluster.
+type Node struct {
+	ID               uint32
+	Name             string
+	Incarnation      string
+	State            string // alive, dead, left or unknown
+	Address          string // for other nodes
+	Ingress, Admin   string // addresses
+	Draining         bool
+	MetadataRole     string // leader, voter, learner, none or unknown
+	Leaders          int    // partitions that it leads
+	Replicas         int    // partitions that it has a replica of
+	Version          string
+	StartedAt, Since time.Time // of the process; of the state
+}
+
+// Partition is a partition.
+type Partition struct {
+	ID, Count           uint32 // Count: of all partitions
+	FirstKey, LastKey   uint64
+	Group               uint32 // of Raft
+	Leader              uint32 // node, 0 if none is known
+	Term, PlacedVersion uint64
+	Placed              []uint32 // nodes
+}
+
+// Replica is a replica of a partition, or a node that should have one.
+type Replica struct {
+	Partition, Node                    uint32
+	Group                              uint32
+	Role                               string // leader, voter, learner, none or unknown
+	Answers, Serving                   bool
+	Term                               uint64
+	Applied, Committed, Last, Snapshot uint64 // log entries
+	Placed                             bool   // it is where it should be
+	PlacedVersion                      uint64
+}
+
+// Setting is one key of a configuration.
+type Setting struct {
+	Node, Key, Value string
+}
+
+// clusterRow is a row and the cluster around it.
+type clusterRow[R any] struct {
+	*ClusterState
+	row *R
+}
+
+// node finds a node; an empty one if it is not known.
+func (s *ClusterState) node(id uint32) Node {
+	for _, n := range s.Nodes {
+		if n.ID == id {
+			return n
+		}
+	}
+	return Node{ID: id}
+}
+
+// incarnation is what tells a node from another of its name.
+func (n Node) incarnation() value {
+	if n.Name == "" {
+		return nil
+	}
+	return n.Name + "/" + n.Incarnation
+}
+
+// partition finds a partition.
+func (s *ClusterState) partition(id uint32) Partition {
+	for _, p := range s.Partitions {
+		if p.ID == id {
+			return p
+		}
+	}
+	return Partition{ID: id}
+}
+
+// clusterRows is the source of a table of the cluster.
+func clusterRows[R any](list func(*ClusterState) []R, identity func(*R) []uint32) source[clusterRow[R]] {
+	return fixed(func(ctx context.Context, s *session) ([]clusterRow[R], error) {
+		if s.engine.cfg.Cluster == nil {
+			return nil, nil
+		}
+		state, err := s.engine.cfg.Cluster.State(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var rows []clusterRow[R]
+		all := list(state)
+		for i := range all {
+			rows = append(rows, clusterRow[R]{state, &all[i]})
+		}
+		return rows, nil
+	}, func(r *clusterRow[R], b []byte) []byte {
+		for _, n := range identity(r.row) {
+			b = binary.BigEndian.AppendUint32(b, n)
+		}
+		return b
+	})
+}
+
+func clusterTables() []*Table {
+	return []*Table{partitionState(), nodesTable(), partitionsTable(), partitionReplicaSet(), logsTable(), configTable()}
+}
+
+// always makes a column that has the same value in each row.
+func always[R any](name string, typ Type, about string, v value) column[R] {
+	return plain(name, typ, about, func(*R) value { return v })
+}
+
+func configTable() *Table {
+	settings := fixed(func(ctx context.Context, s *session) ([]Setting, error) {
+		if s.engine.cfg.Cluster == nil {
+			return nil, nil
+		}
+		return s.engine.cfg.Cluster.Settings(ctx)
+	}, func(r *Setting, b []byte) []byte { return append(b, r.Node+" "+r.Key...) })
+	return define("config", "The running configuration of the node that is asked, secrets left out.", settings, []column[Setting]{
+		plain("node", Text, "name of the node", func(r *Setting) value { return r.Node }),
+		plain("key", Text, "dotted key", func(r *Setting) value { return r.Key }),
+		plain("value", Text, "value", func(r *Setting) value { return text(r.Value) }),
+	})
+}

@@ -1,0 +1,100 @@
+package query
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"platform/partition"
+	"platform/partition/machine"
+)
+
+// event is something that happened between the entries of a journal. The newest one of
+// each kind is known, as long as it matters: the failure of the last attempt until one
+// succeeds, and why an invocation is suspended or paused.
+type event struct {
+	of   *partition.Record
+	kind string
+	at   time.Time
+	body object
+}
+
+func eventsOf(r *partition.Record) (list []event) {
+	modified := time.UnixMilli(r.ModifiedAt)
+	if f := lastFailure(*r); f != nil && r.Status != machine.Completed {
+		at := modified
+		if r.Attempts != nil && !r.Attempts.LastStartAt.IsZero() {
+			at = r.Attempts.LastStartAt
+		}
+		list = append(list, event{r, "TransientError", at, transientError(f)})
+	}
+	switch r.Status {
+	case machine.Paused:
+		body := object{"ty": "Paused"}
+		if r.Failure != nil {
+			body["last_failure"] = transientError(r.Failure)
+		}
+		list = append(list, event{r, "Paused", modified, body})
+	case machine.Suspended:
+		body := object{"ty": "Suspended"}
+		if r.Await != nil {
+			body["awaiting_on"] = futureTree(r.Await)
+		}
+		list = append(list, event{r, "Suspended", modified, body})
+	}
+	return list
+}
+
+func transientError(f *machine.AttemptFailure) object {
+	body := object{"ty": "TransientError", "error_code": f.Code, "error_message": f.Message}
+	if f.Stacktrace != "" {
+		body["error_stacktrace"] = f.Stacktrace
+	}
+	if f.ErrorCode != "" {
+		body["platform_doc_error_code"] = f.ErrorCode
+	}
+	if f.RelatedIndex != nil {
+		body["related_command_index"] = *f.RelatedIndex
+	}
+	if f.RelatedName != "" {
+		body["related_command_name"] = f.RelatedName
+	}
+	if f.RelatedCommand != 0 {
+		body["related_command_type"] = f.RelatedCommand.Name()
+	}
+	return body
+}
+
+func sysJournalEvents() *Table {
+	src := source[event]{
+		cost: invocationSource.cost,
+		identity: func(e *event, b []byte) []byte {
+			return append(append(b, e.of.ID[:]...), e.kind...)
+		},
+		pages: func(ctx context.Context, s *session, sel *selection) iter.Seq2[[]event, error] {
+			return func(yield func([]event, error) bool) {
+				sel.whole = true
+				scan := scanOf(partition.Invocations, sel, s.partitions().Scoped())
+				scan.Statuses = []machine.Status{machine.Invoked, machine.Suspended, machine.Paused}
+				for page, err := range gather(ctx, s, scan) {
+					var events []event
+					for i := range page {
+						events = append(events, eventsOf(&page[i].Record)...)
+					}
+					if !yield(events, err) {
+						return
+					}
+				}
+			}
+		},
+	}
+	return define("sys_journal_events", "What happened between journal entries: the newest failure, suspension and pause of each invocation that is not completed.",
+		src, []column[event]{
+			{"partition_key", U64, "shard key of the row", func(e *event) value { return number(e.of.ID.PartitionKey()) }, byPartitionKey, false},
+			{"id", Text, "invocation id", func(e *event) value { return e.of.ID.String() }, byID, false},
+			{"after_journal_entry_index", U32, "entry after which it happened", func(e *event) value { return number(max(e.of.Length, 1) - 1) }, noField, false},
+			{"appended_at", Timestamp, "when", func(e *event) value { return moment(e.at) }, noField, false},
+			{"event_type", Text, "TransientError, Paused or Suspended", func(e *event) value { return e.kind }, noField, false},
+			{"event_json", Text, "what happened", func(e *event) value { return jsonText(e.body) }, noField, false},
+		})
+}

@@ -1,0 +1,151 @@
+package query
+
+import (
+	"strings"
+
+	"platform/internal/ids"
+	"platform/partition"
+	"platform/partition/machine"
+)
+
+type row = partition.Row
+
+var invocationSource = scanned(partition.Invocations, func(r *row, b []byte) []byte { return append(b, r.Record.ID[:]...) })
+
+// Columns that several tables have.
+var (
+	partitionKeyColumn = column[row]{"partition_key", U64, "shard key of the row, numeric; sort and route helper",
+		func(r *row) value { return number(rowOwner(r)) }, byPartitionKey, false}
+	invocationIDColumn = column[row]{"id", Text, "invocation id", func(r *row) value { return r.Record.ID.String() }, byID, false}
+)
+
+// rowOwner is the partition key of what a row belongs to.
+func rowOwner(r *row) uint64 {
+	switch {
+	case r.Record.Invocation != nil:
+		return r.Record.ID.PartitionKey()
+	case r.Object != machine.Object{}:
+		return ids.Route(r.Object.Scope, r.Object.Key)
+	}
+	return r.ID.PartitionKey()
+}
+
+// of makes a column of what is stored of an invocation.
+func of(name string, typ Type, about string, value func(*machine.Invocation) value, f ...field) column[row] {
+	c := column[row]{name: name, typ: typ, about: about, value: func(r *row) any { return value(r.Record.Invocation) }, heavy: true}
+	for _, one := range f {
+		c.field = one
+	}
+	return c
+}
+
+// head says that a column needs no more than the head of a row.
+func head(c column[row]) column[row] {
+	c.heavy = false
+	return c
+}
+
+var statusColumn = column[row]{"status", Text, "scheduled, pending, ready, running, backing-off, suspended, paused or completed",
+	func(r *row) value { return StatusOf(r.Record) }, byStatus, false}
+
+var storedStatusColumn = column[row]{"status", Text, "inboxed, scheduled, invoked, suspended, paused or completed",
+	func(r *row) value { return storedStatus(r.Record.Status) }, byStoredStatus, false}
+
+// resultColumns say how an invocation ended.
+var resultColumns = []column[row]{
+	of("completion_result", Text, "success or failure once completed", completionResult, whenCompleted),
+	of("completion_failure", Text, "terminal error, [code name] message", func(inv *machine.Invocation) value { return resultFailure(inv.Result) }, whenCompleted),
+}
+
+func completionResult(inv *machine.Invocation) value {
+	switch {
+	case inv.Result == nil:
+		return nil
+	case inv.Result.Failure != nil:
+		return "failure"
+	}
+	return "success"
+}
+
+// targetColumns say what is called.
+var targetColumns = []column[row]{
+	head(of("target", Text, "Service/handler or Service/key/handler", func(inv *machine.Invocation) value { return inv.Target.String() }, byTarget)),
+	head(of("target_service_name", Text, "service", func(inv *machine.Invocation) value { return inv.Target.Service }, byService)),
+	head(of("target_service_key", Text, "object key or workflow id", targetKey, byObject)),
+	head(of("target_handler_name", Text, "handler", func(inv *machine.Invocation) value { return inv.Target.Handler }, byHandler)),
+	head(of("target_service_ty", Text, "service, virtual_object or workflow", func(inv *machine.Invocation) value { return ServiceType(inv.Target.Type) })),
+	head(of("scope", Text, "scope, if scoped", func(inv *machine.Invocation) value { return text(inv.Target.Scope) }, byScope)),
+	of("limit_key", Text, "limit key, if given", func(inv *machine.Invocation) value { return text(inv.LimitKey) }),
+	of("idempotency_key", Text, "key given or generated", idempotencyKey),
+}
+
+func targetKey(inv *machine.Invocation) value {
+	if !inv.Target.Type.Keyed() {
+		return nil
+	}
+	return inv.Target.Key
+}
+
+func idempotencyKey(inv *machine.Invocation) value {
+	if inv.IdempotencyKey == nil {
+		return nil
+	}
+	return *inv.IdempotencyKey
+}
+
+// sourceColumns say who made the invocation.
+var sourceColumns = []column[row]{
+	of("invoked_by", Text, "ingress, service, subscription or restart_as_new", func(inv *machine.Invocation) value {
+		return [...]string{"ingress", "service", "subscription", "restart_as_new"}[inv.Source.Kind]
+	}),
+	of("invoked_by_service_name", Text, "calling service", func(inv *machine.Invocation) value {
+		service, _, _ := strings.Cut(inv.Source.CallerTarget, "/")
+		return text(service)
+	}),
+	of("invoked_by_id", Text, "calling invocation", func(inv *machine.Invocation) value {
+		if inv.Source.Kind != machine.FromService {
+			return nil
+		}
+		return invocationText(inv.Source.Caller)
+	}),
+	of("invoked_by_subscription_id", Text, "subscription", func(inv *machine.Invocation) value { return text(inv.Source.Subscription) }),
+	of("invoked_by_target", Text, "target of the caller", func(inv *machine.Invocation) value { return text(inv.Source.CallerTarget) }),
+	of("restarted_from", Text, "original invocation of a restart", func(inv *machine.Invocation) value { return invocationText(inv.RestartedFrom) }),
+}
+
+func invocationText(id ids.Invocation) value {
+	if id.IsZero() {
+		return nil
+	}
+	return id.String()
+}
+
+// progressColumns say what it runs on and how far it has come.
+var progressColumns = []column[row]{
+	of("pinned_deployment_id", Text, "deployment fixed with the first stored entry", func(inv *machine.Invocation) value { return text(string(inv.Pin.Deployment)) }),
+	of("pinned_service_protocol_version", U32, "protocol version fixed likewise", func(inv *machine.Invocation) value { return positive(inv.Pin.Protocol) }),
+	of("trace_id", Text, "W3C trace id", func(inv *machine.Invocation) value { return traceID(inv.Trace.Parent) }),
+	of("journal_size", U32, "stored entries", func(inv *machine.Invocation) value { return number(inv.Length) }),
+	of("journal_commands_size", U32, "stored commands", func(inv *machine.Invocation) value { return number(inv.Commands) }),
+}
+
+// traceID is the second part of a traceparent.
+func traceID(parent string) value {
+	_, rest, _ := strings.Cut(parent, "-")
+	id, _, _ := strings.Cut(rest, "-")
+	return text(id)
+}
+
+// timeColumns say when what happened.
+var timeColumns = []column[row]{
+	of("created_at", Timestamp, "arrival", func(inv *machine.Invocation) value { return millis(inv.CreatedAt) }),
+	of("created_using_platform_version", Text, "server version that accepted it", func(inv *machine.Invocation) value { return text(inv.ServerVersion) }),
+	of("modified_at", Timestamp, "last change of status", func(inv *machine.Invocation) value { return millis(inv.ModifiedAt) }),
+	of("inboxed_at", Timestamp, "entered the queue", func(inv *machine.Invocation) value { return millis(inv.InboxedAt) }),
+	of("scheduled_at", Timestamp, "was scheduled", func(inv *machine.Invocation) value { return millis(inv.ScheduledAt) }),
+	of("scheduled_start_at", Timestamp, "planned start of a delayed one", func(inv *machine.Invocation) value { return millis(inv.StartAt) }),
+	of("running_at", Timestamp, "first start", func(inv *machine.Invocation) value { return millis(inv.RunningAt) }),
+	of("completed_at", Timestamp, "end", func(inv *machine.Invocation) value { return millis(inv.CompletedAt) }, unlessCompletedAt),
+	of("completion_retention", Duration, "result kept this long after the end", func(inv *machine.Invocation) value { return number(inv.Retention.Completion) }),
+	of("journal_retention", Duration, "journal kept this long after the end", func(inv *machine.Invocation) value { return number(inv.Retention.Journal) }),
+}

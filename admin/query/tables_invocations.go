@@ -1,0 +1,66 @@
+package query
+
+import (
+	"context"
+	"iter"
+	"slices"
+
+	"platform/partition"
+	"platform/partition/machine"
+)
+
+// vqueueColumn is filled by the flow control of the partitions.
+var vqueueColumn = column[row]{name: "vqueue_id", typ: Text, about: "virtual queue that the invocation lives in",
+	value: func(*row) value { return nil }}
+
+func sysInvocation() *Table {
+	return define("sys_invocation", "Invocations: what is stored, and what their leaders know of their attempts.", invocationSource, slices.Concat(
+		[]column[row]{invocationIDColumn, vqueueColumn},
+		targetColumns, sourceColumns, progressColumns, timeColumns, awaitColumns,
+		[]column[row]{retryColumn, lastStartColumn, nextRetryColumn, deploymentColumn, serverColumn, failureColumn, failureCodeColumn},
+		relatedEntryColumns, relatedCommandColumns,
+		[]column[row]{awaitingColumn, statusColumn}, resultColumns,
+	))
+}
+
+func sysInvocationStatus() *Table {
+	by := func(name string) column[row] {
+		return sourceColumns[slices.IndexFunc(sourceColumns, func(c column[row]) bool { return c.name == name })]
+	}
+	return define("sys_invocation_status", "Invocations: what is stored.", invocationSource, slices.Concat(
+		[]column[row]{partitionKeyColumn, invocationIDColumn, vqueueColumn, storedStatusColumn}, resultColumns, targetColumns,
+		[]column[row]{
+			by("invoked_by"), by("invoked_by_id"), by("invoked_by_subscription_id"), by("invoked_by_service_name"),
+			by("invoked_by_target"), by("restarted_from"),
+		},
+		progressColumns, timeColumns, awaitColumns,
+	))
+}
+
+func sysInvocationState() *Table {
+	return define("sys_invocation_state", "Invocations with attempts: what their leaders know of them.", attemptsSource, slices.Concat(
+		[]column[row]{
+			partitionKeyColumn, invocationIDColumn, inFlightColumn, retryColumn, lastStartColumn, deploymentColumn, serverColumn,
+			nextRetryColumn, failureColumn, failureCodeColumn,
+		},
+		relatedCommandColumns, relatedEntryColumns, []column[row]{awaitingColumn},
+	))
+}
+
+// attemptsSource are the invocations that leaders know attempts of.
+var attemptsSource = source[row]{
+	identity: invocationSource.identity,
+	cost:     invocationSource.cost,
+	pages: func(ctx context.Context, s *session, sel *selection) iter.Seq2[[]row, error] {
+		return func(yield func([]row, error) bool) {
+			scan := scanOf(partition.Invocations, sel, s.partitions().Scoped())
+			scan.Statuses = []machine.Status{machine.Invoked}
+			for page, err := range gather(ctx, s, scan) {
+				page = slices.DeleteFunc(page, func(r row) bool { return r.Record.Attempts == nil })
+				if !yield(page, err) {
+					return
+				}
+			}
+		}
+	},
+}

@@ -1,0 +1,188 @@
+package query
+
+import (
+	"context"
+	"encoding/binary"
+	"iter"
+
+	"platform/internal/ids"
+	"platform/metadata"
+	"platform/partition"
+	"platform/partition/journal"
+)
+
+// entryRow is an entry among the others of a page.
+type entryRow struct {
+	*partition.Row
+	journals *journals
+}
+
+// journals finds out what entries say about each other.
+type journals struct {
+	session *session
+	page    []partition.Row
+	id      ids.Invocation // that callees is about
+	callees map[uint32]string
+}
+
+// callee is the invocation that a call made, by its completion, which comes later in
+// the journal. The page mostly has it; otherwise the journal is read once more.
+func (j *journals) callee(id ids.Invocation, completion uint32) string {
+	if j.id != id || j.callees == nil {
+		j.id, j.callees = id, map[uint32]string{}
+		j.collect(j.page)
+	}
+	if found, ok := j.callees[completion]; ok {
+		return found
+	}
+	scan := partition.Scan{Table: partition.Journal, Detail: partition.Whole, ID: id, Keys: partition.KeyRange{First: id.PartitionKey(), Last: id.PartitionKey()}}
+	for page, err := range gather(j.session.ctx, j.session, scan) {
+		if err != nil {
+			_ = j.session.fail(err)
+			return ""
+		}
+		j.collect(page)
+	}
+	if _, ok := j.callees[completion]; !ok {
+		j.callees[completion] = "" // not called yet
+	}
+	return j.callees[completion]
+}
+
+func (j *journals) collect(page []partition.Row) {
+	for i := range page {
+		if page[i].ID != j.id || page[i].Entry.Type != journal.CallInvocationIDCompletion {
+			continue
+		}
+		if n, err := journal.ParseNotification(page[i].Entry.Payload); err == nil {
+			j.callees[n.ID.Index] = n.InvocationID
+		}
+	}
+}
+
+func (r *entryRow) writer(lite bool) entryWriter {
+	return entryWriter{
+		lite:   lite,
+		callee: func(completion uint32) string { return r.journals.callee(r.ID, completion) },
+		typeOf: r.journals.typeOf,
+	}
+}
+
+func (j *journals) typeOf(service, key string) string {
+	_, s, err := j.session.engine.cfg.Registry().Latest(service)
+	switch {
+	case err == nil && s.Type == metadata.Workflow:
+		return "Workflow"
+	case err == nil && s.Type == metadata.VirtualObject, err != nil && key != "":
+		return "VirtualObject"
+	}
+	return "Service"
+}
+
+// request is what a call or one-way call asks for.
+func (r *entryRow) request() (journal.Request, bool) {
+	switch r.Entry.Type {
+	case journal.Call:
+		c, err := journal.ParseCall(r.Entry.Payload)
+		return c.Request, err == nil
+	case journal.OneWayCall:
+		c, err := journal.ParseOneWayCall(r.Entry.Payload)
+		return c.Request, err == nil
+	}
+	return journal.Request{}, false
+}
+
+func (r *entryRow) invokedID() value {
+	if request, ok := r.request(); ok {
+		return text(r.journals.callee(r.ID, request.IDCompletion))
+	}
+	return nil
+}
+
+func (r *entryRow) invokedTarget() value {
+	request, ok := r.request()
+	switch {
+	case !ok:
+		return nil
+	case request.Key != "":
+		return request.Service + "/" + request.Key + "/" + request.Handler
+	}
+	return request.Service + "/" + request.Handler
+}
+
+func (r *entryRow) wakeUp() value {
+	if r.Entry.Type == journal.Sleep {
+		if c, err := journal.ParseSleep(r.Entry.Payload); err == nil {
+			return millis(c.WakeUpTime)
+		}
+	}
+	return nil
+}
+
+func (r *entryRow) promise() value {
+	switch r.Entry.Type {
+	case journal.GetPromise, journal.PeekPromise, journal.CompletePromise:
+		if c, err := journal.ParsePromise(r.Entry.Type, r.Entry.Payload); err == nil {
+			return text(c.Key)
+		}
+	}
+	return nil
+}
+
+// entryName is the name that the user has given, which signals have as well.
+func (r *entryRow) entryName() value {
+	if r.Entry.Type != journal.Signal {
+		return text(journal.NameOf(r.Entry))
+	}
+	n, err := journal.ParseNotification(r.Entry.Payload)
+	if err != nil {
+		return nil
+	}
+	return text(n.ID.Name)
+}
+
+// journalVersion is the format of the journals of protocols 4 and above.
+const journalVersion = 2
+
+func sysJournal() *Table {
+	rows := scanned(partition.Journal, nil)
+	src := source[entryRow]{
+		cost: rows.cost,
+		identity: func(r *entryRow, b []byte) []byte {
+			return binary.BigEndian.AppendUint64(append(b, r.ID[:]...), r.Index)
+		},
+		pages: func(ctx context.Context, s *session, sel *selection) iter.Seq2[[]entryRow, error] {
+			return func(yield func([]entryRow, error) bool) {
+				var out []entryRow
+				for page, err := range rows.pages(ctx, s, sel) {
+					j := &journals{session: s, page: page}
+					out = out[:0]
+					for i := range page {
+						out = append(out, entryRow{&page[i], j})
+					}
+					if !yield(out, err) {
+						return
+					}
+				}
+			}
+		},
+	}
+	return define("sys_journal", "Journal entries, those of an invocation in their order.", src, []column[entryRow]{
+		{"partition_key", U64, "shard key of the row", func(r *entryRow) value { return number(r.ID.PartitionKey()) }, byPartitionKey, false},
+		{"id", Text, "invocation id", func(r *entryRow) value { return r.ID.String() }, byID, false},
+		{"index", U32, "entry index, 0 is the input", func(r *entryRow) value { return number(r.Index) }, noField, false},
+		{"entry_type", Text, "Command: X or Notification: X", func(r *entryRow) value { return r.Entry.Type.String() }, noField, false},
+		{"name", Text, "name given by the user", (*entryRow).entryName, noField, true},
+		{"completed", Bool, "protocol 3 and below only", func(*entryRow) value { return nil }, noField, false},
+		{"invoked_id", Text, "called invocation", (*entryRow).invokedID, noField, true},
+		{"invoked_target", Text, "called target", (*entryRow).invokedTarget, noField, true},
+		{"sleep_wakeup_at", Timestamp, "end of a sleep", (*entryRow).wakeUp, noField, true},
+		{"promise_name", Text, "promise of promise entries", (*entryRow).promise, noField, true},
+		{"raw", Binary, "encoded entry", func(r *entryRow) value { return r.Entry.Payload }, noField, true},
+		{"raw_length", U64, "its length", func(r *entryRow) value { return number(r.Size) }, noField, false},
+		{"version", U32, "journal format", func(*entryRow) value { return number(journalVersion) }, noField, false},
+		{"entry_json", Text, "the entry as JSON, payloads as arrays of bytes", func(r *entryRow) value { return r.writer(false).entry(r.Entry) }, noField, true},
+		{"entry_lite_json", Text, "the same without payloads", func(r *entryRow) value { return r.writer(true).entry(r.Entry) }, noField, true},
+		{"appended_at", Timestamp, "when it was stored", func(r *entryRow) value { return millis(r.Entry.AppendedAt) }, noField, false},
+	})
+}

@@ -1,0 +1,61 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"platform/metadata"
+)
+
+func sysService() *Table {
+	services := func(_ context.Context, s *session) ([]*metadata.Service, error) {
+		return slices.SortedFunc(maps.Values(s.engine.cfg.Registry().Services), func(a, b *metadata.Service) int {
+			return cmp.Compare(a.Name, b.Name)
+		}), nil
+	}
+	type row = *metadata.Service
+	return define("sys_service", "Registered services, their latest revisions.",
+		fixed(services, func(s *row, b []byte) []byte { return append(b, (*s).Name...) }), []column[row]{
+			{"name", Text, "service", func(s *row) value { return (*s).Name }, noField, false},
+			{"revision", U64, "latest revision", func(s *row) value { return number((*s).Revision) }, noField, false},
+			{"public", Bool, "reachable from the ingress", func(s *row) value {
+				return boolean((*s).Options.Public == nil || *(*s).Options.Public)
+			}, noField, false},
+			{"ty", Text, "service, virtual_object or workflow", func(s *row) value {
+				return [...]string{"service", "virtual_object", "workflow"}[(*s).Type]
+			}, noField, false},
+			{"deployment_id", Text, "deployment of the latest revision", func(s *row) value { return string((*s).Deployment) }, noField, false},
+		})
+}
+
+func sysDeployment() *Table {
+	deployments := func(_ context.Context, s *session) ([]*metadata.Deployment, error) {
+		return slices.SortedFunc(maps.Values(s.engine.cfg.Registry().Deployments), func(a, b *metadata.Deployment) int {
+			return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+		}), nil
+	}
+	type row = *metadata.Deployment
+	return define("sys_deployment", "Registered deployments.",
+		fixed(deployments, func(d *row, b []byte) []byte { return append(b, (*d).ID...) }), []column[row]{
+			{"id", Text, "deployment id", func(d *row) value { return string((*d).ID) }, noField, false},
+			{"ty", Text, "http or lambda", func(d *row) value {
+				if (*d).Function() {
+					return "lambda"
+				}
+				return "http"
+			}, noField, false},
+			{"endpoint", Text, "URL or ARN", func(d *row) value { return (*d).Address() }, noField, false},
+			{"created_at", Timestamp, "registration", func(d *row) value { return moment((*d).CreatedAt) }, noField, false},
+			{"min_service_protocol_version", U32, "lowest protocol", func(d *row) value { return number((*d).MinProtocol) }, noField, false},
+			{"max_service_protocol_version", U32, "highest protocol", func(d *row) value { return number((*d).MaxProtocol) }, noField, false},
+			{"services", TextList, "names of its services", func(d *row) value {
+				names := []string{}
+				for _, s := range (*d).Services {
+					names = append(names, s.Name)
+				}
+				return listJSON(names)
+			}, noField, false},
+		})
+}

@@ -1,0 +1,111 @@
+package query
+
+type replicaRow = clusterRow[Replica]
+
+func replicaRows(wanted func(*Replica) bool) source[replicaRow] {
+	return clusterRows(func(s *ClusterState) (rows []Replica) {
+		for _, r := range s.Replicas {
+			if wanted(&r) {
+				rows = append(rows, r)
+			}
+		}
+		return rows
+	}, func(r *Replica) []uint32 { return []uint32{r.Partition, r.Node} })
+}
+
+func answering(r *Replica) bool { return r.Answers }
+
+// mode is what a replica is.
+func (r *Replica) mode() value {
+	switch {
+	case r.Role == "leader" && r.Serving:
+		return "Leader"
+	case r.Role == "leader":
+		return "LeaderElect"
+	case r.Role == "learner":
+		return "Learner"
+	}
+	return "Follower"
+}
+
+// target is what a replica should be: the first node of a place should lead.
+func targetMode(r *replicaRow) value {
+	placed := r.partition(r.row.Partition).Placed
+	if len(placed) > 0 && placed[0] == r.row.Node {
+		return "Leader"
+	}
+	return "Follower"
+}
+
+func partitionState() *Table {
+	return define("partition_state", "Replicas of partitions that answer.", replicaRows(answering), []column[replicaRow]{
+		plain("partition_id", U32, "partition", func(r *replicaRow) value { return number(r.row.Partition) }),
+		plain("plain_node_id", U32, "node", func(r *replicaRow) value { return number(r.row.Node) }),
+		plain("gen_node_id", Text, "name and incarnation of the node", func(r *replicaRow) value { return r.node(r.row.Node).incarnation() }),
+		plain("target_mode", Text, "what it should be: Leader or Follower", targetMode),
+		plain("effective_mode", Text, "what it is: Leader, LeaderElect, Follower or Learner", func(r *replicaRow) value { return r.row.mode() }),
+		plain("leader_epoch", U64, "term of the leader", func(r *replicaRow) value { return positive(r.row.Term) }),
+		plain("leader", U32, "node that leads", func(r *replicaRow) value { return positive(r.partition(r.row.Partition).Leader) }),
+		plain("applied_log_lsn", U64, "last log entry in its tables", func(r *replicaRow) value { return number(r.row.Applied) }),
+		plain("replay_status", Text, "Active, or CatchingUp", func(r *replicaRow) value {
+			if r.row.Applied < r.row.Committed {
+				return "CatchingUp"
+			}
+			return "Active"
+		}),
+		plain("durable_log_lsn", U64, "last entry of its log", func(r *replicaRow) value { return number(r.row.Last) }),
+		plain("archived_log_lsn", U64, "entry of its last snapshot", func(r *replicaRow) value { return positive(r.row.Snapshot) }),
+		plain("target_tail_lsn", U64, "last entry that is agreed on", func(r *replicaRow) value { return number(r.row.Committed) }),
+		plain("updated_at", Timestamp, "when it was asked", func(r *replicaRow) value { return moment(r.At) }),
+		plain("applied_rule_book_version", U64, "version of the rule book", func(r *replicaRow) value { return positive(r.Rules) }),
+		always[replicaRow]("applied_schema_version", U64, "not used: calls are resolved before they are proposed", nil),
+		always[replicaRow]("storage_version", U32, "not used: tables have one format on a node", nil),
+		always[replicaRow]("enabled_features", TextList, "not used", "[]"),
+		always[replicaRow]("broken_reason", Text, "always NULL: a replica that cannot go on stops its node", nil),
+	})
+}
+
+func partitionReplicaSet() *Table {
+	return define("partition_replica_set", "Nodes that have or should have replicas, and what is known of those.", replicaRows(func(*Replica) bool { return true }), []column[replicaRow]{
+		plain("partition_id", U32, "partition", func(r *replicaRow) value { return number(r.row.Partition) }),
+		plain("plain_node_id", U32, "node", func(r *replicaRow) value { return number(r.row.Node) }),
+		plain("alive_gen_node_id", Text, "name and incarnation of the node, if it answers", func(r *replicaRow) value {
+			if !r.row.Answers {
+				return nil
+			}
+			return r.node(r.row.Node).incarnation()
+		}),
+		plain("is_leader", Bool, "it leads", func(r *replicaRow) value { return boolean(r.row.Role == "leader") }),
+		plain("membership_version", U64, "version of the place", func(r *replicaRow) value { return number(r.row.PlacedVersion) }),
+		plain("membership", Text, "current, or leaving if it is not where it should be", func(r *replicaRow) value {
+			if r.row.Placed {
+				return "current"
+			}
+			return "leaving"
+		}),
+		plain("leader_epoch", U64, "term of the leader", func(r *replicaRow) value { return positive(r.partition(r.row.Partition).Term) }),
+		plain("durable_lsn", U64, "last entry of its log", func(r *replicaRow) value {
+			if !r.row.Answers {
+				return nil
+			}
+			return number(r.row.Last)
+		}),
+	})
+}
+
+func logsTable() *Table {
+	return define("logs", "Raft logs of the partitions, as the replicas that answer have them.", replicaRows(answering), []column[replicaRow]{
+		plain("log_id", U32, "Raft group", func(r *replicaRow) value { return number(r.row.Group) }),
+		always[replicaRow]("segment_index", U32, "always 0: a log is one piece", int64(0)),
+		plain("base_lsn", U64, "entry from which on it is kept, but for trailing ones", func(r *replicaRow) value { return number(r.row.Snapshot + 1) }),
+		always[replicaRow]("kind", Text, "always raft", "raft"),
+		plain("loglet_id", Text, "name of the node whose copy it is", func(r *replicaRow) value { return text(r.node(r.row.Node).Name) }),
+		plain("sequencer", Text, "node that leads", func(r *replicaRow) value { return text(r.node(r.partition(r.row.Partition).Leader).Name) }),
+		plain("replication", U32, "replicas that it should have", func(r *replicaRow) value { return number(len(r.partition(r.row.Partition).Placed)) }),
+		plain("nodeset", U32List, "nodes that should have replicas", func(r *replicaRow) value { return listJSON(r.partition(r.row.Partition).Placed) }),
+		plain("logs_metadata_version", U64, "version of the place", func(r *replicaRow) value { return number(r.row.PlacedVersion) }),
+		plain("plain_node_id", U32, "node whose copy this is", func(r *replicaRow) value { return number(r.row.Node) }),
+		plain("tail_lsn", U64, "last entry", func(r *replicaRow) value { return number(r.row.Last) }),
+		plain("committed_lsn", U64, "last entry that is agreed on", func(r *replicaRow) value { return number(r.row.Committed) }),
+	})
+}

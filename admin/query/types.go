@@ -1,0 +1,108 @@
+package query
+
+import (
+	"strconv"
+	"time"
+)
+
+// Type is what a column holds.
+type Type string
+
+// The types of columns. SQLite knows numbers, text and bytes only, so the declared
+// type decides how a value is written into an answer.
+const (
+	Text      Type = "text"
+	U32       Type = "u32"
+	U64       Type = "u64"
+	Bool      Type = "bool"
+	Timestamp Type = "timestamp"  // text, RFC 3339 in UTC with milliseconds, so that it sorts
+	Duration  Type = "duration"   // milliseconds; ISO 8601 in answers
+	Binary    Type = "binary"     // lower-case hexadecimal digits in answers
+	U32List   Type = "list<u32>"  // a JSON array
+	TextList  Type = "list<text>" // a JSON array
+)
+
+// declared are the types as SQLite is told them. It takes an affinity from the words
+// in them, and returns them for the columns of an answer that come straight from a
+// table.
+var declared = map[Type]string{
+	Text: "TEXT", U32: "U32 INTEGER", U64: "U64 INTEGER", Bool: "BOOL INTEGER", Timestamp: "UTC TEXT",
+	Duration: "DURATION INTEGER", Binary: "BINARY BLOB", U32List: "U32 LIST TEXT", TextList: "TEXT LIST TEXT",
+}
+
+// typeOf finds the type of a column of an answer; empty if it is computed.
+var typeOf = func() map[string]Type {
+	m := map[string]Type{}
+	for t, name := range declared {
+		m[name] = t
+	}
+	return m
+}()
+
+const timestampLayout = "2006-01-02T15:04:05.000Z"
+
+func timestampText(t time.Time) string { return t.UTC().Format(timestampLayout) }
+
+// isoDuration is a duration of so many milliseconds as ISO 8601 has it.
+func isoDuration(ms int64) string {
+	if ms == 0 {
+		return "P0D"
+	}
+	sign := ""
+	if ms < 0 {
+		sign, ms = "-", -ms
+	}
+	text := sign + "PT" + strconv.FormatInt(ms/1000, 10)
+	if rest := ms % 1000; rest != 0 {
+		frac := strconv.FormatInt(1000+rest, 10)[1:]
+		for frac[len(frac)-1] == '0' {
+			frac = frac[:len(frac)-1]
+		}
+		text += "." + frac
+	}
+	return text + "S"
+}
+
+// The functions below make values of SQLite of Go's. Zero values are NULL where a
+// thing has not happened or is not there.
+
+type value = any
+
+func text(s string) value {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+func boolean(b bool) value {
+	if b {
+		return int64(1)
+	}
+	return int64(0)
+}
+
+// millis is a timestamp given in milliseconds since 1970.
+func millis(ms int64) value {
+	if ms == 0 {
+		return nil
+	}
+	return timestampText(time.UnixMilli(ms))
+}
+
+func moment(t time.Time) value {
+	if t.IsZero() {
+		return nil
+	}
+	return timestampText(t)
+}
+
+func number[N ~int | ~int32 | ~int64 | ~uint8 | ~uint32 | ~uint64](n N) value { return int64(n) }
+
+// positive is a number that is not there when it is zero.
+func positive[N ~int | ~int32 | ~int64 | ~uint8 | ~uint32 | ~uint64](n N) value {
+	if n == 0 {
+		return nil
+	}
+	return int64(n)
+}

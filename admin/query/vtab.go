@@ -1,0 +1,164 @@
+package query
+
+import (
+	"fmt"
+	"iter"
+
+	"modernc.org/sqlite/vtab"
+)
+
+// module connects the tables of a session with SQLite.
+type module struct{ session *session }
+
+// Create implements vtab.Module. SQLite passes the schema as the second argument and
+// the table as the third.
+func (m module) Create(ctx vtab.Context, args []string) (vtab.Table, error) {
+	schema, name := args[1], args[2]
+	if schema != schemaInformation {
+		schema = schemaPublic
+	}
+	t := m.session.engine.catalog.find(schema, name)
+	if t == nil {
+		return nil, fmt.Errorf("there is no system table %s", name)
+	}
+	return &virtual{m.session, t}, ctx.Declare(t.declaration())
+}
+
+// Connect implements vtab.Module.
+func (m module) Connect(ctx vtab.Context, args []string) (vtab.Table, error) {
+	return m.Create(ctx, args)
+}
+
+// virtual is a system table in a session.
+type virtual struct {
+	session *session
+	*Table
+}
+
+// BestIndex implements vtab.Table: it says which conditions are carried out at the
+// source. SQLite checks all of them again.
+func (t *virtual) BestIndex(info *vtab.IndexInfo) error {
+	var p plan
+	p.used = info.ColUsed
+	for i := range info.Constraints {
+		c := &info.Constraints[i]
+		if !c.Usable || c.Column < 0 || t.session.collated || !t.fields[c.Column].takes(c.Op) {
+			continue
+		}
+		c.ArgIndex = len(p.conditions)
+		p.conditions = append(p.conditions, condition{column: c.Column, op: c.Op})
+	}
+	info.IdxStr = p.encode()
+	sel := t.select_(&p, nil)
+	info.EstimatedCost, info.EstimatedRows = t.cost(sel)
+	return nil
+}
+
+// Open implements vtab.Table.
+func (t *virtual) Open() (vtab.Cursor, error) { return &opening{t: t}, nil }
+
+// Disconnect implements vtab.Table.
+func (t *virtual) Disconnect() error { return nil }
+
+// Destroy implements vtab.Table.
+func (t *virtual) Destroy() error { return nil }
+
+// opening is a cursor that makes another one for each selection.
+type opening struct {
+	t *virtual
+	vtab.Cursor
+}
+
+// Filter implements vtab.Cursor.
+func (o *opening) Filter(idxNum int, idxStr string, vals []vtab.Value) error {
+	if err := o.Close(); err != nil {
+		return err
+	}
+	p, err := decodePlan(idxStr)
+	if err != nil {
+		return o.t.session.fail(err)
+	}
+	sel := o.t.select_(&p, vals)
+	o.Cursor = o.t.open(o.t.session, sel)
+	return o.Cursor.(starter).start(sel)
+}
+
+// Close implements vtab.Cursor.
+func (o *opening) Close() error {
+	if o.Cursor == nil {
+		return nil
+	}
+	return o.Cursor.Close()
+}
+
+// starter is a cursor that has not begun.
+type starter interface{ start(*selection) error }
+
+// cursor walks over the pages of a source.
+type cursor[R any] struct {
+	session *session
+	src     *source[R]
+	values  []func(*R) value
+	next    func() ([]R, error, bool)
+	stop    func()
+	page    []R
+	at      int
+	key     []byte
+}
+
+func (c *cursor[R]) start(sel *selection) error {
+	if sel.nothing {
+		return nil
+	}
+	c.session.stats.Scans++
+	c.next, c.stop = iter.Pull2(c.src.pages(c.session.ctx, c.session, sel))
+	return c.turn()
+}
+
+// turn goes on to the next page that has rows.
+func (c *cursor[R]) turn() error {
+	for c.at = 0; ; {
+		if c.session.ctx.Err() != nil {
+			return c.session.fail(c.session.ctx.Err())
+		}
+		page, err, more := c.next()
+		if err != nil {
+			c.page = nil
+			return c.session.fail(err)
+		}
+		if c.page = page; !more || len(page) > 0 {
+			return nil
+		}
+	}
+}
+
+// Filter implements vtab.Cursor; opening does its work.
+func (c *cursor[R]) Filter(int, string, []vtab.Value) error { return nil }
+
+// Next implements vtab.Cursor.
+func (c *cursor[R]) Next() error {
+	if c.at++; c.at < len(c.page) {
+		return nil
+	}
+	return c.turn()
+}
+
+// Eof implements vtab.Cursor.
+func (c *cursor[R]) Eof() bool { return c.at >= len(c.page) }
+
+// Column implements vtab.Cursor.
+func (c *cursor[R]) Column(col int) (vtab.Value, error) { return c.values[col](&c.page[c.at]), nil }
+
+// Rowid implements vtab.Cursor.
+func (c *cursor[R]) Rowid() (int64, error) {
+	c.key = c.src.identity(&c.page[c.at], c.key[:0])
+	return rowid(c.key), nil
+}
+
+// Close implements vtab.Cursor.
+func (c *cursor[R]) Close() error {
+	if c.stop != nil {
+		c.stop()
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package fabric
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/ids"
+	"platform/partition"
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+func TestScansAreAskedForAsTheyWereMade(t *testing.T) {
+	scope := ""
+	for name, want := range map[string]partition.Scan{
+		"of everything": {Table: partition.State, Keys: partition.AllKeys},
+		"with all conditions": {
+			Table: partition.Invocations, Detail: partition.Whole, From: []byte{1, 0}, ID: numbered(3),
+			Keys: partition.KeyRange{First: 5, Last: 1 << 63}, Scope: &scope, Services: []string{"S", "T"}, Objects: []string{""},
+			Handlers: []string{"h"}, Statuses: []machine.Status{machine.Completed},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got partition.Scan
+			p := newFake(true)
+			p.scan = func(_ context.Context, s *partition.Scan) (partition.Page, error) {
+				got = *s
+				return partition.Page{Next: []byte("next"), Read: 7}, nil
+			}
+			r, _ := pair(t, p)
+			page, err := r.Scan(t.Context(), &want)
+			require.NoError(t, err)
+			require.Equal(t, partition.Page{Rows: []partition.Row{}, Next: []byte("next"), Read: 7}, page)
+			require.Equal(t, want, got)
+		})
+	}
+}
+
+func TestRowsArriveAsTheyWereRead(t *testing.T) {
+	o := machine.Object{Scope: "s", Service: "O", Key: "k"}
+	for name, c := range map[string]struct {
+		table partition.Table
+		row   partition.Row
+	}{
+		"invocation": {partition.Invocations, partition.Row{Record: sampleRecord()}},
+		"entry": {partition.Journal, partition.Row{
+			ID: numbered(1), Index: 4, Size: 5, Entry: journal.Entry{Type: journal.Run, Payload: []byte("entry"), AppendedAt: 9},
+		}},
+		"entry without payload": {partition.Journal, partition.Row{ID: numbered(1), Size: 5, Entry: journal.Entry{Type: journal.Run}}},
+		"state":                 {partition.State, partition.Row{Object: o, Key: "a\xff", Value: []byte("v"), Size: 1}},
+		"promise": {partition.Promises, partition.Row{
+			Object: o, Key: "p", Promise: machine.Promise{Result: &journal.Result{Value: []byte("v")}},
+		}},
+		"promise that is waited for": {partition.Promises, partition.Row{Object: o, Key: "p"}},
+		"lock":                       {partition.Locks, partition.Row{Object: o, ID: numbered(2), Since: 1234}},
+		"waiting":                    {partition.Waiting, partition.Row{Object: o, ID: numbered(2), Index: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newFake(true)
+			p.scan = func(context.Context, *partition.Scan) (partition.Page, error) {
+				return partition.Page{Rows: []partition.Row{c.row}}, nil
+			}
+			r, _ := pair(t, p)
+			page, err := r.Scan(t.Context(), &partition.Scan{Table: c.table, ID: ids.Invocation{}})
+			require.NoError(t, err)
+			require.Equal(t, []partition.Row{c.row}, page.Rows)
+		})
+	}
+}

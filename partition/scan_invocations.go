@@ -1,0 +1,61 @@
+package partition
+
+import (
+	"bytes"
+	"slices"
+
+	"platform/partition/codec"
+	"platform/partition/machine"
+	"platform/partition/store"
+)
+
+func (sc *scanner) invocations(from store.Place) error {
+	if !sc.s.ID.IsZero() {
+		return sc.invocation()
+	}
+	from, upto := sc.s.Keys.within(from)
+	completed := among(sc.s.Statuses, machine.Completed)
+	live := len(sc.s.Statuses) == 0 || slices.ContainsFunc(sc.s.Statuses, func(s machine.Status) bool { return s != machine.Completed })
+	return sc.view.WalkRecords(from, upto, live, completed, func(at store.Place, record []byte) (store.Visit, error) {
+		head, err := codec.DecodeHead(record)
+		if err == nil && sc.wants(&head) {
+			err = sc.record(record)
+		}
+		return sc.read(at), err
+	})
+}
+
+// invocation reads the one that is asked for.
+func (sc *scanner) invocation() error {
+	inv, err := sc.view.Invocation(sc.s.ID)
+	sc.page.Read++
+	if err != nil || inv == nil {
+		return err
+	}
+	if sc.wants(&codec.Head{ID: inv.ID, Target: inv.Target, Status: inv.Status}) {
+		sc.add(Row{Record: sc.p.record(inv)}, 0)
+	}
+	return nil
+}
+
+// wants reports whether an invocation is among those that are asked for. Changes of
+// state by operators are kept like invocations, but are none.
+func (sc *scanner) wants(h *codec.Head) bool {
+	s, t := sc.s, &h.Target
+	return t.Type != machine.StateUpdate && (s.Scope == nil || *s.Scope == t.Scope) &&
+		among(s.Services, t.Service) && among(s.Objects, t.Key) && among(s.Handlers, t.Handler) && among(s.Statuses, h.Status)
+}
+
+// record adds an invocation; record is valid during the call only.
+func (sc *scanner) record(record []byte) error {
+	if sc.s.Detail == Heads {
+		record = record[:codec.HeadLen(record)]
+	}
+	record = bytes.Clone(record)
+	inv, err := codec.DecodeInvocation(record)
+	if err != nil {
+		return err
+	}
+	sc.add(Row{Record: sc.p.record(inv)}, len(record))
+	return nil
+}

@@ -12,6 +12,7 @@ func tags() []object {
 		{"name": "service", "description": "Services, as of their latest revision"},
 		{"name": "service_handler", "description": "Handlers of services"},
 		{"name": "invocation", "description": "Invocations, and what an operator can do with them"},
+		{"name": "vqueue", "description": "Queues of invocations that wait for flow control"},
 		{"name": "rule", "description": "Rules of flow control"},
 		{"name": "introspection", "description": "SQL over the state of the system"},
 		{"name": "cluster_health", "description": "How the cluster is"},
@@ -37,7 +38,10 @@ var refusalMeanings = map[int]string{
 }
 
 // operations describe the routes, by method and path.
-var operations = merge(deploymentOperations, serviceOperations, invocationOperations, stateOperations, ruleOperations, serverOperations, clusterOperations, queryOperations)
+var operations = merge(
+	deploymentOperations, serviceOperations, invocationOperations, stateOperations, ruleOperations, queueOperations,
+	serverOperations, clusterOperations, queryOperations,
+)
 
 func merge[V any](tables ...map[string]V) map[string]V {
 	all := map[string]V{}

@@ -29,6 +29,9 @@ type Operator interface {
 	// including the entry from.
 	Restart(ctx context.Context, id ids.Invocation, from uint32, on DeploymentChoice) (ids.Invocation, error)
 
+	// PauseQueue stops a vqueue from starting invocations, or lets it go on.
+	PauseQueue(ctx context.Context, id ids.VQueue, paused bool) error
+
 	// State reads the state of an object or workflow.
 	State(context.Context, Object) (State, error)
 	// UpdateState replaces the state of an object or workflow, once its key is free. If

@@ -41,6 +41,10 @@ func (f *fakeOperator) Pause(_ context.Context, id ids.Invocation) (bool, error)
 	return f.quietly, f.note(id, "pause")
 }
 
+func (f *fakeOperator) PauseQueue(_ context.Context, id ids.VQueue, paused bool) error {
+	return f.note(ids.Invocation(id), "pause queue %v", paused)
+}
+
 func (f *fakeOperator) Resume(_ context.Context, id ids.Invocation, on DeploymentChoice) error {
 	return f.note(id, "resume on %s%s", on.Which, on.ID)
 }

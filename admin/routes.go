@@ -60,6 +60,8 @@ func (s *Server) routes() []route {
 		{http.MethodDelete, "/limits/rules/:pattern", s.deleteRule},
 		{http.MethodPost, "/query", s.runQuery},
 		{http.MethodGet, "/query/tables", s.listTables},
+		{http.MethodPost, "/vqueues/:vqueue_id/pause", s.pauseQueue(true)},
+		{http.MethodPost, "/vqueues/:vqueue_id/resume", s.pauseQueue(false)},
 		{http.MethodGet, "/health", s.health},
 		{http.MethodGet, "/version", s.version},
 		{http.MethodGet, "/openapi", s.openAPI},

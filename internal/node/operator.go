@@ -83,6 +83,12 @@ func (o *operator) Restart(ctx context.Context, id ids.Invocation, from uint32, 
 	return c.New, err
 }
 
+// PauseQueue implements admin.Operator.
+func (o *operator) PauseQueue(ctx context.Context, id ids.VQueue, paused bool) error {
+	_, err := o.do(ctx, ids.Invocation(id), &machine.PauseQueue{ID: id, Paused: paused}, machine.OK)
+	return err
+}
+
 // repin resolves the choice of a deployment; nil keeps the one there is.
 func (o *operator) repin(ctx context.Context, id ids.Invocation, on admin.DeploymentChoice, usual admin.Which) (*machine.Repin, error) {
 	on.Which = cmp.Or(on.Which, usual)

@@ -1,0 +1,47 @@
+package admin
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/ids"
+)
+
+func TestQueuesArePausedAndResumed(t *testing.T) {
+	id := ids.OfVQueue("s", "a", "Greeter", "")
+	w := newWorld(t, func(c *Config) { c.FlowControl = true })
+	for _, verb := range []string{"pause", "resume"} {
+		answer := w.ask(t, "POST", "/vqueues/"+id.String()+"/"+verb, "")
+		require.Equal(t, http.StatusAccepted, answer.StatusCode)
+		require.Empty(t, text(t, answer))
+	}
+	require.Equal(t, []string{"pause queue true", "pause queue false"}, w.did)
+
+	w.refuse = map[ids.Invocation]error{ids.Invocation(id): ErrNotFound}
+	require.Equal(t, http.StatusAccepted, w.ask(t, "POST", "/vqueues/"+id.String()+"/pause", "").StatusCode, "nobody is in the queue any more")
+	w.refuse[ids.Invocation(id)] = ErrUnavailable
+	answer := w.ask(t, "POST", "/v3/vqueues/"+id.String()+"/pause", "")
+	require.Equal(t, http.StatusServiceUnavailable, answer.StatusCode)
+	requireError(t, answer, text(t, answer), "", "")
+}
+
+func TestQueuesThatCannotBePaused(t *testing.T) {
+	on := newWorld(t, func(c *Config) { c.FlowControl = true })
+	known := ids.OfVQueue("s", "", "Greeter", "").String()
+	for path, status := range map[string]int{
+		"/vqueues/vq_2/pause":                    400,
+		"/vqueues/" + someID.String() + "/pause": 400,
+		"/vqueues/" + known + "0/resume":         400,
+		"/vqueues/" + known + "/stop":            404,
+	} {
+		answer := on.ask(t, "POST", path, "")
+		require.Equal(t, status, answer.StatusCode, path)
+		requireError(t, answer, text(t, answer), "", "")
+	}
+	answer := newWorld(t, nil).ask(t, "POST", "/vqueues/"+known+"/pause", "")
+	require.Equal(t, http.StatusBadRequest, answer.StatusCode)
+	requireError(t, answer, text(t, answer), "", "vqueues exist only with flow control")
+	require.Empty(t, on.did)
+}

@@ -101,6 +101,9 @@ func readQuery(r *http.Request, t *target, inv *machine.Invoke, now time.Time) e
 	if err := readLimitKey(r.Header, query, inv); err != nil {
 		return err
 	}
+	if err := readPriority(r.Header, inv); err != nil {
+		return err
+	}
 	if !query.Has("delay") {
 		return nil
 	}

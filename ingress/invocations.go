@@ -22,7 +22,8 @@ type Invocations interface {
 	// outcome's code is machine.Existing, also for a workflow that already ran.
 	Send(ctx context.Context, inv *machine.Invoke) (machine.Outcome, error)
 	// Call makes the invocation durable, or finds the one that has its id, and waits
-	// for the result. A workflow that already ran is ErrConflict.
+	// for the result. A workflow that already ran is ErrConflict. Send and Call can fail
+	// with a *QueueFullError.
 	Call(ctx context.Context, inv *machine.Invoke) (Answer, error)
 	// Attach waits for the result of a known invocation; ErrNotFound.
 	Attach(ctx context.Context, id ids.Invocation) (Answer, error)
@@ -38,6 +39,16 @@ type Answer struct {
 	Target    machine.Target
 	Result    journal.Result
 	ExpiresAt time.Time // until when the result can be asked for; zero: not known
+}
+
+// QueueFullError says that an invocation was refused because too many wait already.
+type QueueFullError struct {
+	Rule string // pattern of the rule that says so
+}
+
+// Error names the rule.
+func (e *QueueFullError) Error() string {
+	return "as many invocations wait as the rule '" + e.Rule + "' allows (queue_limit)"
 }
 
 // What Invocations answers besides results.

@@ -87,6 +87,12 @@ func (s *Server) explain(ctx context.Context, err error, id ids.Invocation, repe
 	case ctx.Err() != nil:
 		return &problem{status: statusClientClosed, message: "the client has gone; the invocation goes on", id: id}
 	}
+	if full, ok := errors.AsType[*QueueFullError](err); ok {
+		return &problem{
+			status: http.StatusTooManyRequests, retry: true,
+			message: full.Error() + "; the request had no effect and can be retried safely",
+		}
+	}
 	if down, ok := errors.AsType[*UnavailableError](err); ok {
 		return unavailable("the partition of the invocation is "+down.Error(), id, repeatable || down.SafeToRetry)
 	}

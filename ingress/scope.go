@@ -51,20 +51,17 @@ func (s *Server) bodyScope(given *string) (string, error) {
 	return *given, checkScope(*given)
 }
 
-// limitKeyHeaders come before the query.
-var limitKeyHeaders = [...]string{"X-Platform-Limit-Key", "X-Restate-Limit-Key"}
+// Headers about the place of an invocation within its scope, and their names of before.
+var (
+	limitKeyHeaders = [...]string{"X-Platform-Limit-Key", "X-Restate-Limit-Key"}
+	priorityHeaders = [...]string{"X-Platform-Priority", "X-Restate-Priority"}
+)
 
-// readLimitKey takes the limit key from header or query.
+// readLimitKey takes the limit key from header or query; the header comes first.
 func readLimitKey(h http.Header, query url.Values, inv *machine.Invoke) error {
-	text, given := "", query.Has("limit-key")
-	if given {
-		text = query.Get("limit-key")
-	}
-	for _, name := range limitKeyHeaders {
-		if values := h[name]; len(values) > 0 {
-			text, given = values[0], true
-			break
-		}
+	text, given := firstOf(h, limitKeyHeaders)
+	if !given && query.Has("limit-key") {
+		text, given = query.Get("limit-key"), true
 	}
 	if !given {
 		return nil
@@ -77,4 +74,30 @@ func readLimitKey(h http.Header, query url.Values, inv *machine.Invoke) error {
 	}
 	inv.LimitKey = text
 	return nil
+}
+
+// readPriority takes the priority from its header.
+func readPriority(h http.Header, inv *machine.Invoke) error {
+	text, given := firstOf(h, priorityHeaders)
+	if !given {
+		return nil
+	}
+	if inv.Target.Scope == "" {
+		return badRequest("x-platform-priority requires a scope to be set: nobody else waits in a queue")
+	}
+	if len(text) != 1 || text[0] < '0' || text[0] > '9' {
+		return badRequest("bad x-platform-priority '%s': it is a digit from 0, which is that of requests without one, to 9, the most urgent", text)
+	}
+	inv.Priority = text[0] - '0'
+	return nil
+}
+
+// firstOf is the value of the first of two headers that is there.
+func firstOf(h http.Header, names [2]string) (value string, given bool) {
+	for _, name := range names {
+		if values := h[name]; len(values) > 0 {
+			return values[0], true
+		}
+	}
+	return "", false
 }

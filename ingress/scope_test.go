@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -145,5 +146,34 @@ func TestBadScopesAndLimitKeys(t *testing.T) {
 		for _, verb := range []string{"lookup", "attach", "output"} {
 			requireProblem(t, do(testServer(t, scoping, &fakeInvocations{}), "POST", "/platform/"+verb, body), 400, message)
 		}
+	}
+}
+
+func TestPriorities(t *testing.T) {
+	const send = "/platform/scope/s/send/Greeter/greet"
+	for header, want := range map[string]uint8{"x-other: 1": 0, "x-platform-priority: 0": 0, "x-platform-priority: 9": 9, "x-restate-priority: 4": 4} {
+		f := &fakeInvocations{}
+		require.Equal(t, 202, do(testServer(t, scoping, f), "POST", send, "", header).Code)
+		require.Equal(t, want, f.only(t).Priority, header)
+	}
+	for _, value := range []string{"10", "-1", "", "high", "1.5", "a"} {
+		f := &fakeInvocations{}
+		requireProblem(t, do(testServer(t, scoping, f), "POST", send, "", "x-platform-priority: "+value), 400, "bad x-platform-priority '"+value+"'")
+		require.Empty(t, f.ids)
+	}
+	requireProblem(t, do(testServer(t, scoping, &fakeInvocations{}), "POST", "/Greeter/greet", "", "x-platform-priority: 1"), 400, "requires a scope")
+}
+
+func TestAFullQueueTellsWhenToComeBack(t *testing.T) {
+	full := &QueueFullError{Rule: "tenant/*"}
+	f := &fakeInvocations{
+		send: func(context.Context, *machine.Invoke) (machine.Outcome, error) { return machine.Outcome{}, full },
+		call: func(context.Context, *machine.Invoke) (Answer, error) { return Answer{}, full },
+	}
+	for _, verb := range []string{"call", "send"} {
+		w := do(testServer(t, scoping, f), "POST", "/platform/scope/tenant/"+verb+"/Greeter/greet", "")
+		requireProblem(t, w, 429, "as many invocations wait as the rule 'tenant/*' allows (queue_limit); the request had no effect and can be retried safely")
+		require.Equal(t, "1", w.Header().Get("retry-after"))
+		require.Empty(t, w.Header().Get("x-platform-id"), "there is no invocation")
 	}
 }

@@ -70,7 +70,10 @@ func (r *router) Send(ctx context.Context, inv *machine.Invoke) (machine.Outcome
 	p := r.owner(inv.ID)
 	inv.Request = newRequest()
 	o, err := insist(ctx, inv.IdempotencyKey != nil || inv.Target.Type == machine.WorkflowRun, func() (machine.Outcome, error) { return p.Invoke(ctx, inv) })
-	if o.Code == machine.Existing && o.Own {
+	switch {
+	case err == nil && o.Code == machine.QueueFull:
+		err = &ingress.QueueFullError{Rule: o.Rule}
+	case o.Code == machine.Existing && o.Own:
 		o.Code = machine.OK // an earlier try got through
 	}
 	return o, err
@@ -82,6 +85,9 @@ func (r *router) Call(ctx context.Context, inv *machine.Invoke) (ingress.Answer,
 	inv.Request = newRequest()
 	return insist(ctx, inv.IdempotencyKey != nil, func() (ingress.Answer, error) {
 		e, o, err := p.Call(ctx, inv)
+		if err == nil && o.Code == machine.QueueFull {
+			err = &ingress.QueueFullError{Rule: o.Rule}
+		}
 		if err == nil && o.Code == machine.Existing && !o.Own && inv.Target.Type == machine.WorkflowRun {
 			err = ingress.ErrConflict
 		}

@@ -228,3 +228,16 @@ func (c *Change) Check() error {
 	}
 	return nil
 }
+
+// InForce is the part of a book that can matter to an invocation: rules that are not
+// disabled, without words for people. It has the version of the book.
+func (b *Book) InForce() *Book {
+	kept := &Book{Version: b.Version}
+	for _, r := range b.Rules {
+		if !r.Disabled {
+			r.Description = ""
+			kept.Rules = append(kept.Rules, r)
+		}
+	}
+	return kept
+}

@@ -181,3 +181,11 @@ func TestBooksAgreeWithAMap(t *testing.T) {
 		})
 	})
 }
+
+func TestWhatIsInForce(t *testing.T) {
+	book := must(t, &Book{}, 7,
+		Change{Pattern: pattern(t, "a"), Limits: limited(1), Description: "why"},
+		Change{Pattern: pattern(t, "b"), Limits: limited(2), Disabled: true})
+	require.Equal(t, &Book{Version: 1, Rules: []Rule{{Pattern: pattern(t, "a"), Limits: limited(1), Version: 1, ModifiedAt: 7}}}, book.InForce())
+	require.Equal(t, "why", book.Find(pattern(t, "a")).Description)
+}

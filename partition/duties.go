@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"platform/flowcontrol"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
 	"platform/invoker"
@@ -96,6 +97,19 @@ func (l *leadership) fireTimers(ctx context.Context, due []machine.Timer) error 
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// knownRules is the version of the rule book that the partition has.
+func (l *leadership) knownRules() (uint32, error) {
+	view := l.p.tables.View()
+	defer view.Close()
+	meta, err := view.Meta()
+	return meta.Rules, err
+}
+
+func (l *leadership) proposeRules(ctx context.Context, b *flowcontrol.Book) error {
+	_, err := l.propose(ctx, &machine.SetRules{Book: b})
+	return err
 }
 
 func (l *leadership) readOutbox(to uint32, from uint64, limit int) (first uint64, messages []machine.Message, err error) {

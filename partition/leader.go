@@ -38,6 +38,7 @@ type leadership struct {
 	waiters  *waiters
 	timers   *timers
 	outbox   *outbox
+	rules    *ruleKeeper // nil if there are no rules
 	log      *slog.Logger
 }
 
@@ -60,6 +61,10 @@ func (p *Partition) newLeadership(ctx context.Context) (*leadership, error) {
 	l.timers = newTimers(l.clock.Millis, l.loadTimers, l.fireTimers)
 	l.outbox = newOutbox(p.id, p.count)
 	l.outbox.read, l.outbox.deliver, l.outbox.acknowledge, l.outbox.log = l.readOutbox, p.deliver, l.acknowledge, l.log
+	if p.rules != nil {
+		l.rules = newRuleKeeper(p.rules)
+		l.rules.known, l.rules.propose = l.knownRules, l.proposeRules
+	}
 	l.session = p.invoker.Open(attempts{l})
 	return l, nil
 }
@@ -105,6 +110,9 @@ func (p *Partition) runLeader(ctx context.Context, _ uint64) error {
 func (l *leadership) serve(ctx context.Context, g *errgroup.Group) error {
 	if err := l.announce(ctx); err != nil {
 		return fmt.Errorf("announce epoch %d: %w", l.epoch, err)
+	}
+	if l.rules != nil {
+		g.Go(func() error { return l.rules.Run(ctx) })
 	}
 	g.Go(func() error { return l.timers.Run(ctx) })
 	g.Go(func() error { return l.outbox.Run(ctx) })

@@ -27,6 +27,8 @@ type Config struct {
 	Invoker *invoker.Invoker
 	// Deliver hands messages to the leader of another partition.
 	Deliver func(ctx context.Context, to uint32, d *machine.Deliver) error
+	// Rules is where the rule book comes from; nil: there are no rules.
+	Rules RuleSource
 
 	Transport *raftgroup.Transport
 	Profile   raftgroup.Profile
@@ -55,6 +57,7 @@ type Partition struct {
 	group   *raftgroup.Group
 	invoker *invoker.Invoker
 	deliver func(ctx context.Context, to uint32, d *machine.Deliver) error
+	rules   RuleSource
 	log     *slog.Logger
 
 	opened   chan struct{}              // closed once the fields above are set
@@ -72,7 +75,7 @@ func GroupID(partition uint32) uint32 { return partition + 1 }
 // Open starts the replica. It serves until Close.
 func Open(cfg Config) (*Partition, error) {
 	p := &Partition{
-		id: cfg.ID, node: cfg.Node, count: cfg.Count, tables: cfg.Tables, invoker: cfg.Invoker, deliver: cfg.Deliver,
+		id: cfg.ID, node: cfg.Node, count: cfg.Count, tables: cfg.Tables, invoker: cfg.Invoker, deliver: cfg.Deliver, rules: cfg.Rules,
 		log:   cfg.Log.With("partition_id", cfg.ID),
 		ready: newGate(), changed: newNotice(),
 		opened: make(chan struct{}),

@@ -33,6 +33,7 @@ type trio struct {
 	services *cluster // the registry of the invokers
 	wires    *wires
 	profile  raftgroup.Profile
+	rules    RuleSource
 
 	mu    sync.RWMutex // covers hosts and what is in them
 	hosts []*host
@@ -146,6 +147,7 @@ func (c *trio) tryStart(i int) error {
 	p, err := Open(Config{
 		ID: 0, Count: 1, Node: h.name, Tables: h.own, Flush: h.tables.Flush, Storage: storage, Invoker: h.invoker,
 		Deliver:   func(context.Context, uint32, *machine.Deliver) error { return errors.New("one partition only") },
+		Rules:     c.rules,
 		Transport: h.transport, Profile: c.profile, LocalID: raft.ServerID(h.name),
 		Voters: c.servers(0, 1, 2), Join: h.join, Log: log,
 	})

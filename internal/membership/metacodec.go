@@ -33,7 +33,9 @@ func encodeMember(m Member) ([]byte, error) {
 	b = appendString(b, fieldVersion, m.Version)
 	b = appendNumber(b, fieldNodeID, uint64(m.NodeID))
 	b = appendNumber(b, fieldDraining, protowire.EncodeBool(m.Draining))
-	b = appendNumber(b, fieldStarted, uint64(m.Started.UnixMilli()))
+	if !m.Started.IsZero() {
+		b = appendNumber(b, fieldStarted, uint64(m.Started.UnixMilli()))
+	}
 	if len(b) > memberlist.MetaMaxSize {
 		return nil, fmt.Errorf("%w: %d bytes of at most %d", ErrMetaTooLarge, len(b), memberlist.MetaMaxSize)
 	}
@@ -98,7 +100,9 @@ func (m *Member) decodeField(field protowire.Number, kind protowire.Type, b []by
 		case fieldDraining:
 			m.Draining = protowire.DecodeBool(v)
 		case fieldStarted:
-			m.Started = time.UnixMilli(int64(v))
+			if v != 0 { // nobody says 0: the field is left out then
+				m.Started = time.UnixMilli(int64(v))
+			}
 		}
 		return n
 	}

@@ -108,13 +108,20 @@ func (s *Scheduler) rotate(p *path) {
 	}
 }
 
-// first is who stands first in a queue where somebody waits: at the head of the lane
-// whose head came first, less its head starts.
-func (s *Scheduler) first(p *path) (priority uint8, place uint64, who Queued, err error) {
+// Line is where places of queues can be looked up.
+type Line interface {
+	// Queued is who waits at a place, zero if nobody does.
+	Queued(q QueueKey, priority uint8, place uint64) (Queued, error)
+}
+
+// First is who stands first in a queue: at the head of the lane whose head came first,
+// less its head starts. It is the zero Queued if nobody stands in line. Lanes of q that
+// begin with gaps are cut.
+func First(line Line, key QueueKey, q *VQueue) (priority uint8, place uint64, who Queued, err error) {
 	best := int64(0)
-	for i := range p.queue.Lanes {
-		lane, n := &p.queue.Lanes[i], uint8(i)
-		head, err := s.head(p.key, lane, n)
+	for i := range q.Lanes {
+		lane, n := &q.Lanes[i], uint8(i)
+		head, err := headOf(line, key, lane, n)
 		if err != nil {
 			return 0, 0, who, err
 		}
@@ -126,16 +133,13 @@ func (s *Scheduler) first(p *path) (priority uint8, place uint64, who Queued, er
 			priority, place, who, best = n, lane.Head, head, rank
 		}
 	}
-	if who.ID.IsZero() {
-		return 0, 0, who, fmt.Errorf("queue %v: nobody stands in line, though %d should", p.key, p.queue.Waiting)
-	}
 	return priority, place, who, nil
 }
 
-// head is who stands first in a lane, zero if nobody does. It passes over gaps.
-func (s *Scheduler) head(key QueueKey, lane *Lane, priority uint8) (Queued, error) {
+// headOf is who stands first in a lane, zero if nobody does. It passes over gaps.
+func headOf(line Line, key QueueKey, lane *Lane, priority uint8) (Queued, error) {
 	for lane.Head < lane.Tail {
-		who, err := s.Tables.Queued(key, priority, lane.Head)
+		who, err := line.Queued(key, priority, lane.Head)
 		if err != nil || !who.ID.IsZero() {
 			return who, err
 		}

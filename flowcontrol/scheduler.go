@@ -185,7 +185,7 @@ func (s *Scheduler) Next(scope string, change func(ids.Invocation) (Transition, 
 	if err != nil {
 		return next, false, err
 	}
-	priority, place, who, err := s.first(p)
+	priority, place, who, err := First(s.Tables, key, &p.queue)
 	if err != nil {
 		return next, false, err
 	}

@@ -36,6 +36,8 @@ type Config struct {
 	MaxAwaitDepth int
 	// EnableV7 lets attempts use version 7 of the service protocol.
 	EnableV7 bool
+	// FlowControl lets handlers give their calls a scope and a limit key.
+	FlowControl bool
 	// AdditionalHeaders go with every request to an endpoint. Those of a deployment
 	// win over them.
 	AdditionalHeaders map[string]string

@@ -1,8 +1,10 @@
 package invoker
 
 import (
+	"errors"
 	"time"
 
+	"platform/flowcontrol"
 	"platform/internal/errcode"
 	"platform/internal/ids"
 	"platform/invoker/protocol"
@@ -88,9 +90,10 @@ func (iv *Invoker) callee(r *journal.Request) (*machine.Callee, error) {
 	if err != nil {
 		return nil, errcode.New(errcode.RT0018, "call of %s/%s: %w", r.Service, r.Handler, err)
 	}
+	if err := iv.checkScope(r); err != nil {
+		return nil, errcode.New(errcode.RT0024, "call of %s/%s: %w", r.Service, r.Handler, err)
+	}
 	switch {
-	case r.Scope != nil || r.LimitKey != nil:
-		return nil, errcode.New(errcode.RT0024, "call of %s/%s: scope and limit key need flow control, which is off", r.Service, r.Handler)
 	case r.Key != "" && !handler.Type.Keyed():
 		return nil, errcode.New(errcode.RT0017, "call of %s/%s: a plain service takes no key", r.Service, r.Handler)
 	case r.IdempotencyKey != nil && *r.IdempotencyKey == "":
@@ -102,6 +105,28 @@ func (iv *Invoker) callee(r *journal.Request) (*machine.Callee, error) {
 		Type:      handler.Type,
 		Retention: options.Retention(handler.Type, r.IdempotencyKey != nil),
 	}, nil
+}
+
+var (
+	errFlowOff = errors.New("scope and limit key need flow control, which is off")
+	errNoScope = errors.New("a limit key needs a scope")
+)
+
+// checkScope checks what a call says for flow control.
+func (iv *Invoker) checkScope(r *journal.Request) error {
+	switch {
+	case r.Scope == nil && r.LimitKey == nil:
+		return nil
+	case !iv.cfg.FlowControl:
+		return errFlowOff
+	case r.Scope == nil:
+		return errNoScope
+	}
+	if err := flowcontrol.CheckScope(*r.Scope); err != nil || r.LimitKey == nil {
+		return err
+	}
+	_, err := flowcontrol.ParseLimitKey(*r.LimitKey)
+	return err
 }
 
 // calleeID makes the id of a callee, a function of the target where the same

@@ -34,7 +34,8 @@ func (p *Partition) Invoke(ctx context.Context, inv *machine.Invoke) (machine.Ou
 }
 
 // Call proposes an invocation and waits for its end. The outcome's code is
-// machine.Existing when the id was known already.
+// machine.Existing when the id was known already; with machine.QueueFull there is no
+// ending.
 func (p *Partition) Call(ctx context.Context, inv *machine.Invoke) (Ending, machine.Outcome, error) {
 	l, err := p.leader()
 	if err != nil {
@@ -78,6 +79,8 @@ func (c *call) answered(o machine.Outcome, err error) {
 	switch {
 	case o.Code == machine.Stale:
 		c.end(ending{err: ErrNotLeader})
+	case o.Code == machine.QueueFull:
+		offer(c.ended, ending{})
 	case o.Code == machine.Existing && o.Result != nil:
 		c.end(ending{result: *o.Result, expiresAt: o.ExpiresAt})
 	}

@@ -44,6 +44,9 @@ type leadership struct {
 
 func (p *Partition) newLeadership(ctx context.Context) (*leadership, error) {
 	last, err := p.lastEpoch()
+	if err == nil && p.flow {
+		err = p.mayHaveFlow()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +128,7 @@ func (l *leadership) serve(ctx context.Context, g *errgroup.Group) error {
 // announce proposes the epoch and returns once it is applied here: from then on
 // all of the log's past is in the tables and older leaders are refused.
 func (l *leadership) announce(ctx context.Context) error {
-	o, err := l.propose(ctx, &machine.Lead{Epoch: l.epoch, Node: l.p.node})
+	o, err := l.propose(ctx, &machine.Lead{Epoch: l.epoch, Node: l.p.node, Flow: l.p.flow})
 	if err == nil && o.Code != machine.OK {
 		err = errOutdated
 	}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 
+	"platform/flowcontrol"
 	"platform/partition/machine"
 )
 
 // Operate proposes what an operator or another party outside asks of an invocation
 // and returns once it is applied: a *machine.Signal, Kill, Pause, Resume, Purge or
-// Restart. The outcome says whether it was refused.
+// Restart; or a *machine.PauseQueue, of which the id is enough. The outcome says
+// whether it was refused.
 func (p *Partition) Operate(ctx context.Context, c machine.Command) (machine.Outcome, error) {
 	l, err := p.leader()
 	if err != nil {
@@ -19,6 +21,13 @@ func (p *Partition) Operate(ctx context.Context, c machine.Command) (machine.Out
 		if attempts, known := p.invoker.Status(pause.Target); known {
 			c = &machine.Pause{Target: pause.Target, Failure: attempts.LastFailure}
 		}
+	}
+	if queue, ok := c.(*machine.PauseQueue); ok && queue.Queue == (flowcontrol.QueueKey{}) {
+		key, err := p.queueOf(queue.ID)
+		if err != nil {
+			return machine.Outcome{}, err
+		}
+		c = &machine.PauseQueue{ID: queue.ID, Queue: key, Paused: queue.Paused}
 	}
 	return l.propose(ctx, c)
 }

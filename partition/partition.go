@@ -43,6 +43,9 @@ type Config struct {
 	// defaults.
 	MaxBatchCommands int
 	MaxBatchBytes    int
+	// FlowControl enables flow control. A partition that holds invocations and has
+	// not had it declines, see ErrHoldsData.
+	FlowControl bool
 	// OnFailed is told once when the replica cannot go on.
 	OnFailed func(error)
 	Log      *slog.Logger
@@ -66,7 +69,9 @@ type Partition struct {
 	ready    *gate
 	changed  *notice                  // of who leads
 	batch    raftgroup.ProposerConfig // limits of a log entry
-	commands atomic.Uint64            // applied since the start
+	flow     bool                     // flow control is to be enabled
+	onFailed func(error)
+	commands atomic.Uint64 // applied since the start
 }
 
 // GroupID is the number of a partition's Raft group; group 0 is the metadata's.
@@ -78,6 +83,7 @@ func Open(cfg Config) (*Partition, error) {
 		id: cfg.ID, node: cfg.Node, count: cfg.Count, tables: cfg.Tables, invoker: cfg.Invoker, deliver: cfg.Deliver, rules: cfg.Rules,
 		log:   cfg.Log.With("partition_id", cfg.ID),
 		ready: newGate(), changed: newNotice(),
+		flow: cfg.FlowControl, onFailed: cfg.OnFailed,
 		opened: make(chan struct{}),
 		batch:  raftgroup.ProposerConfig{MaxBatchCommands: cfg.MaxBatchCommands, MaxBatchBytes: cfg.MaxBatchBytes},
 	}

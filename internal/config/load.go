@@ -72,10 +72,7 @@ func (l *loader) complete() {
 	if !l.isSet("worker.invoker.additional-request-headers") {
 		invoker.AdditionalRequestHeaders = map[string]string{"x-platform-cluster-name": cfg.ClusterName}
 	}
-	switch {
-	case cfg.FlowControl():
-		l.warnings = append(l.warnings, "flow control stays off: this version does not have it (experimental-enable-vqueues)")
-	case cfg.EnableVQueues:
+	if cfg.EnableVQueues && !cfg.FlowControl() {
 		l.warnings = append(l.warnings, "flow control stays off: experimental-enable-vqueues needs experimental-enable-protocol-v7 as well")
 	}
 	most := cfg.Networking.MessageSizeLimit

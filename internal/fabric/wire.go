@@ -32,7 +32,7 @@ func leaderFromWire(m *node.NodeReference) raftgroup.Leader {
 
 func outcomeToWire(o *machine.Outcome) *node.PartitionOutcome {
 	m := &node.PartitionOutcome{
-		Code: uint32(o.Code), Own: o.Own, Status: uint32(o.Status), ExpiresAt: o.ExpiresAt, StartAt: o.StartAt,
+		Code: uint32(o.Code), Own: o.Own, Status: uint32(o.Status), ExpiresAt: o.ExpiresAt, StartAt: o.StartAt, Rule: o.Rule,
 	}
 	if o.Result != nil {
 		m.Result = codec.AppendResult(nil, o.Result)
@@ -45,7 +45,7 @@ func outcomeFromWire(m *node.PartitionOutcome) (o machine.Outcome, err error) {
 		return o, nil
 	}
 	o = machine.Outcome{
-		Code: machine.Code(m.Code), Own: m.Own, Status: machine.Status(m.Status), ExpiresAt: m.ExpiresAt, StartAt: m.StartAt,
+		Code: machine.Code(m.Code), Own: m.Own, Status: machine.Status(m.Status), ExpiresAt: m.ExpiresAt, StartAt: m.StartAt, Rule: m.Rule,
 	}
 	if len(m.Result) > 0 {
 		o.Result, err = codec.DecodeResult(m.Result)

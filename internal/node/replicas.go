@@ -97,6 +97,7 @@ func (n *Node) openPartition(id uint32, logs raftgroup.Storage, begins bool) (*p
 		Tables: tables, Flush: n.tables.Flush, Storage: logs, Invoker: n.invoker, Deliver: n.router.Deliver, Rules: n.rules(),
 		Transport: n.transport, LocalID: n.replica().ID, Join: !begins,
 		Watchdog: n.watchdog, OnFailed: n.fail, Log: n.log,
+		FlowControl:      n.cfg.FlowControl(),
 		MaxBatchCommands: n.cfg.Worker.MaxCommandBatchSize, MaxBatchBytes: int(n.cfg.Worker.MaxCommandBatchBytes),
 	}
 	if begins {

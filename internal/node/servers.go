@@ -22,6 +22,7 @@ func (n *Node) ingressServer() *ingress.Server {
 		ConcurrentRequests: int64(c.ConcurrentAPIRequestsLimit),
 		HTTP2MaxStreams:    c.HTTP2MaxConcurrentStreams,
 		DrainTimeout:       n.drainTimeout(),
+		FlowControl:        n.cfg.FlowControl(),
 		Version:            version.Version(),
 		Ready:              n.ready,
 		Defaults:           func() *metadata.Defaults { return &defaults },
@@ -40,6 +41,7 @@ func (n *Node) newInvoker() *invoker.Invoker {
 	settings.InvocationMemoryLimit = int(c.PerInvocationMemoryLimit)
 	settings.MaxAwaitDepth = c.MaxAwaitedFutureDepth
 	settings.EnableV7 = n.cfg.EnableProtocolV7
+	settings.FlowControl = n.cfg.FlowControl()
 	settings.AdditionalHeaders = c.AdditionalRequestHeaders
 	settings.Identity = n.signer
 	e := &settings.Endpoint

@@ -8,6 +8,7 @@ import (
 func (w *writer) lead(c *machine.Lead) {
 	w.uint(1, c.Epoch)
 	w.string(2, c.Node)
+	w.bool(3, c.Flow)
 }
 
 func readLead(b []byte, c *machine.Lead) error {
@@ -18,6 +19,8 @@ func readLead(b []byte, c *machine.Lead) error {
 			c.Epoch = r.u64()
 		case 2:
 			c.Node = r.string()
+		case 3:
+			c.Flow = r.bool()
 		default:
 			r.unknown("lead")
 		}

@@ -344,6 +344,7 @@ func AppendMeta(b []byte, m *Meta) []byte {
 	w.uint(4, m.Index)
 	w.uint(5, m.Term)
 	w.uint(6, uint64(m.Rules))
+	w.bool(7, m.Flow)
 	return w.b
 }
 
@@ -364,6 +365,8 @@ func DecodeMeta(b []byte) (m Meta, err error) {
 			m.Term = r.u64()
 		case 6:
 			m.Rules = r.u32()
+		case 7:
+			m.Flow = r.bool()
 		default:
 			r.unknown("meta")
 		}

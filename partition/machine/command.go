@@ -19,6 +19,8 @@ type Command interface{ command() }
 type Lead struct {
 	Epoch uint64
 	Node  string
+	// Flow says that flow control is enabled, which the leader found to be possible.
+	Flow bool
 }
 
 // Invoke creates an invocation, or finds the one that already has its id. It is

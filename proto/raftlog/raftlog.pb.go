@@ -377,6 +377,7 @@ type Lead struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	Flow          bool                   `protobuf:"varint,3,opt,name=flow,proto3" json:"flow,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -423,6 +424,13 @@ func (x *Lead) GetNode() string {
 		return x.Node
 	}
 	return ""
+}
+
+func (x *Lead) GetFlow() bool {
+	if x != nil {
+		return x.Flow
+	}
+	return false
 }
 
 type Invoke struct {
@@ -3179,6 +3187,7 @@ type Meta struct {
 	AppliedIndex  uint64                 `protobuf:"varint,4,opt,name=applied_index,json=appliedIndex,proto3" json:"applied_index,omitempty"`
 	AppliedTerm   uint64                 `protobuf:"varint,5,opt,name=applied_term,json=appliedTerm,proto3" json:"applied_term,omitempty"`
 	Rules         uint32                 `protobuf:"varint,6,opt,name=rules,proto3" json:"rules,omitempty"`
+	Flow          bool                   `protobuf:"varint,7,opt,name=flow,proto3" json:"flow,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3253,6 +3262,13 @@ func (x *Meta) GetRules() uint32 {
 		return x.Rules
 	}
 	return 0
+}
+
+func (x *Meta) GetFlow() bool {
+	if x != nil {
+		return x.Flow
+	}
+	return false
 }
 
 type Target struct {
@@ -3983,10 +3999,11 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\tset_rules\x18\r \x01(\v2\x1a.platform.raftlog.SetRulesH\x00R\bsetRules\x12?\n" +
 	"\vpause_queue\x18\x0e \x01(\v2\x1c.platform.raftlog.PauseQueueH\x00R\n" +
 	"pauseQueueB\x06\n" +
-	"\x04kind\"0\n" +
+	"\x04kind\"D\n" +
 	"\x04Lead\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x12\n" +
-	"\x04node\x18\x02 \x01(\tR\x04node\"\xff\x03\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x12\x12\n" +
+	"\x04flow\x18\x03 \x01(\bR\x04flow\"\xff\x03\n" +
 	"\x06Invoke\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x120\n" +
 	"\x06target\x18\x02 \x01(\v2\x18.platform.raftlog.TargetR\x06target\x12\x14\n" +
@@ -4238,14 +4255,15 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x04Lock\x12\x16\n" +
 	"\x06holder\x18\x01 \x01(\fR\x06holder\x12\x12\n" +
 	"\x04head\x18\x02 \x01(\x04R\x04head\x12\x12\n" +
-	"\x04tail\x18\x03 \x01(\x04R\x04tail\"\xaa\x01\n" +
+	"\x04tail\x18\x03 \x01(\x04R\x04tail\"\xbe\x01\n" +
 	"\x04Meta\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x14\n" +
 	"\x05clock\x18\x02 \x01(\x03R\x05clock\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\x04R\aattempt\x12#\n" +
 	"\rapplied_index\x18\x04 \x01(\x04R\fappliedIndex\x12!\n" +
 	"\fapplied_term\x18\x05 \x01(\x04R\vappliedTerm\x12\x14\n" +
-	"\x05rules\x18\x06 \x01(\rR\x05rules\"x\n" +
+	"\x05rules\x18\x06 \x01(\rR\x05rules\x12\x12\n" +
+	"\x04flow\x18\a \x01(\bR\x04flow\"x\n" +
 	"\x06Target\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x18\n" +
 	"\aservice\x18\x02 \x01(\tR\aservice\x12\x10\n" +

@@ -1,0 +1,158 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"platform/flowcontrol"
+	"platform/internal/ids"
+	"platform/partition/machine"
+	"platform/partition/store"
+)
+
+// ErrHoldsData is wrapped by the error with which a partition declines flow control
+// because it holds invocations that have not completed.
+var ErrHoldsData = errors.New("flow control can be enabled only on a cluster without invocations in flight")
+
+// mayHaveFlow declines flow control where it was not enabled and there are invocations
+// in flight. It is asked before the leader announces itself: then the tables have all
+// of the past and nothing new.
+func (p *Partition) mayHaveFlow() error {
+	view := p.tables.View()
+	defer view.Close()
+	meta, err := view.Meta()
+	if err != nil || meta.Flow {
+		return err
+	}
+	held, first := 0, (*machine.Invocation)(nil)
+	for inv, err := range view.Live() {
+		if err != nil {
+			return fmt.Errorf("look for invocations in flight: %w", err)
+		}
+		if first == nil {
+			first = inv
+		}
+		if held++; held > maxHeld {
+			break
+		}
+	}
+	if held == 0 {
+		return nil
+	}
+	count := fmt.Sprint(held)
+	if held > maxHeld {
+		count = fmt.Sprintf("more than %d", maxHeld)
+	}
+	err = fmt.Errorf("%w: partition %d holds %s, such as %s of %s, which is %s; let them complete or kill them with flow control off, then enable it again",
+		ErrHoldsData, p.id, count, first.ID, first.Target, first.Status)
+	if p.onFailed != nil {
+		p.onFailed(err)
+	}
+	return err
+}
+
+// maxHeld bounds the counting of what a partition holds.
+const maxHeld = 10_000
+
+// queueOf finds the vqueue with an id; the zero key if there is none.
+func (p *Partition) queueOf(id ids.VQueue) (flowcontrol.QueueKey, error) {
+	view := p.tables.View()
+	defer view.Close()
+	for q, err := range view.VQueues() {
+		if err != nil {
+			return flowcontrol.QueueKey{}, err
+		}
+		if q.Key.ID() == id {
+			return q.Key, nil
+		}
+	}
+	return flowcontrol.QueueKey{}, nil
+}
+
+// Queue is a vqueue and, when some wait in it, why the first one does not run.
+type Queue struct {
+	ID  ids.VQueue
+	Key flowcontrol.QueueKey
+	flowcontrol.VQueue
+	// Head is who gets the next slot of the queue, and since when it waits; zero when
+	// nobody stands in line for one.
+	Head    flowcontrol.Queued
+	Blocked flowcontrol.Blocked // when there are some in the inbox
+}
+
+// Queues yields the vqueues of the partition as this replica has them, ordered by scope,
+// limit key and service.
+func (p *Partition) Queues(_ context.Context) iter.Seq2[Queue, error] {
+	return func(yield func(Queue, error) bool) {
+		if _, err := p.leader(); err != nil {
+			yield(Queue{}, err)
+			return
+		}
+		view := p.tables.View()
+		defer view.Close()
+		rules, now, err := rulesOf(view)
+		if err != nil {
+			yield(Queue{}, err)
+			return
+		}
+		for named, err := range view.VQueues() {
+			q := Queue{ID: named.Key.ID(), Key: named.Key, VQueue: named.VQueue}
+			if err == nil && q.Stages[flowcontrol.Inbox] > 0 {
+				err = q.explain(view, rules, now)
+			}
+			if !yield(q, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (q *Queue) explain(view *store.View, rules *flowcontrol.Matcher, now int64) (err error) {
+	if q.Blocked, err = rules.Explain(view, q.Key, &q.VQueue, now); err != nil || q.Waiting == 0 {
+		return err
+	}
+	_, _, q.Head, err = flowcontrol.First(view, q.Key, &q.VQueue)
+	return err
+}
+
+// rulesOf are the rules of a view, and its partition time.
+func rulesOf(view *store.View) (*flowcontrol.Matcher, int64, error) {
+	book, err := view.Rules()
+	if err != nil {
+		return nil, 0, err
+	}
+	meta, err := view.Meta()
+	return flowcontrol.NewMatcher(book), meta.Clock, err
+}
+
+// Usage is a counter of flow control and the rule that limits it.
+type Usage struct {
+	flowcontrol.NamedCounter
+	Rule *flowcontrol.Rule // nil: none does
+}
+
+// Usages yields the counters of the partition as this replica has them, ordered by
+// scope and limit key, a scope before what is in it.
+func (p *Partition) Usages(_ context.Context) iter.Seq2[Usage, error] {
+	return func(yield func(Usage, error) bool) {
+		if _, err := p.leader(); err != nil {
+			yield(Usage{}, err)
+			return
+		}
+		view := p.tables.View()
+		defer view.Close()
+		rules, _, err := rulesOf(view)
+		if err != nil {
+			yield(Usage{}, err)
+			return
+		}
+		for c, err := range view.Counters() {
+			u := Usage{NamedCounter: c, Rule: rules.Match(c.Key.Scope, c.Key.LimitKey)[c.Key.Level()]}
+			if !yield(u, err) || err != nil {
+				return
+			}
+		}
+	}
+}

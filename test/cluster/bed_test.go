@@ -27,6 +27,8 @@ type bed struct {
 	results *harness.Recorder
 	service *harness.Service
 	runs    int
+	// patience is how long clients repeat a request and wait for what was promised.
+	patience time.Duration
 }
 
 // bedOptions tells what differs from a cluster of three.
@@ -35,6 +37,8 @@ type bedOptions struct {
 	env    map[string]string
 	binary string
 	disks  int64 // bytes of each node's disk, 0: they share the machine's
+
+	service map[string]string // environment of the services
 }
 
 // newBed starts a cluster for the duration of t.
@@ -47,7 +51,7 @@ func newBed(t *testing.T, o bedOptions) *bed {
 
 // prepareBed starts everything but the nodes.
 func prepareBed(t *testing.T, o bedOptions) *bed {
-	b := &bed{results: harness.RecorderFor(t)}
+	b := &bed{results: harness.RecorderFor(t), patience: time.Minute}
 	if o.nodes == 0 {
 		o.nodes = number(t, "CLUSTER_NODES", 3)
 	}
@@ -58,9 +62,9 @@ func prepareBed(t *testing.T, o bedOptions) *bed {
 		host = sandbox.Hub
 		b.build(t, o)
 	}
-	b.service = harness.ServiceFor(t, harness.ServiceOptions{
-		Name: "services", Host: host, Command: []string{bin}, Env: map[string]string{"RECORDER": b.results.URL()},
-	})
+	serviceEnv := map[string]string{"RECORDER": b.results.URL()}
+	maps.Copy(serviceEnv, o.service)
+	b.service = harness.ServiceFor(t, harness.ServiceOptions{Name: "services", Host: host, Command: []string{bin}, Env: serviceEnv})
 	target, err := harness.TargetUnderTest()
 	require.NoError(t, err)
 	dir := t.TempDir()
@@ -144,7 +148,8 @@ func (b *bed) awaitAnswer(t testing.TB, node int, limit time.Duration) time.Dura
 func (b *bed) load(t *testing.T) *load.Run {
 	b.runs++
 	return load.Start(t.Context(), load.Config{
-		Name: fmt.Sprintf("r%d", b.runs), Nodes: b.nodes, Results: b.results, Probes: 12, Pace: 30 * time.Millisecond,
+		Name: fmt.Sprintf("r%d", b.runs), Nodes: b.nodes, Results: b.results,
+		Probes: 12, Pace: 30 * time.Millisecond, Patience: b.patience,
 	})
 }
 

@@ -24,14 +24,11 @@ func Build(pkg string) (string, error) {
 	if bin, ok := builds.done[pkg]; ok {
 		return bin, nil
 	}
-	if builds.dir == "" {
-		dir, err := os.MkdirTemp("", "platform-test-bin-")
-		if err != nil {
-			return "", err
-		}
-		builds.dir, builds.done = dir, map[string]string{}
+	dir, err := makeDir()
+	if err != nil {
+		return "", err
 	}
-	bin := filepath.Join(builds.dir, strings.ReplaceAll(path.Clean(pkg), "/", "_"))
+	bin := filepath.Join(dir, strings.ReplaceAll(path.Clean(pkg), "/", "_"))
 	cmd := exec.Command("go", "build", "-o", bin, pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -39,6 +36,25 @@ func Build(pkg string) (string, error) {
 	}
 	builds.done[pkg] = bin
 	return bin, nil
+}
+
+// buildDir is where binaries are written.
+func buildDir() (string, error) {
+	builds.Lock()
+	defer builds.Unlock()
+	return makeDir()
+}
+
+// makeDir makes the directory; the caller holds the lock.
+func makeDir() (string, error) {
+	if builds.dir == "" {
+		dir, err := os.MkdirTemp("", "platform-test-bin-")
+		if err != nil {
+			return "", err
+		}
+		builds.dir, builds.done = dir, map[string]string{}
+	}
+	return builds.dir, nil
 }
 
 // Cleanup removes what Build wrote. Call it at the end of TestMain.

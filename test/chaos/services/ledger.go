@@ -36,7 +36,12 @@ func add(ctx restate.ObjectContext, e history.Entry) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	restate.Set(ctx, "n", n+1)
+	next := n + 1
+	if sabotaged("once") {
+		restate.Set(ctx, strconv.Itoa(next), e)
+		next++
+	}
+	restate.Set(ctx, "n", next)
 	restate.Set(ctx, strconv.Itoa(n), e)
 	return n, nil
 }

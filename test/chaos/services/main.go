@@ -1,6 +1,7 @@
 // Command services is the endpoint under chaos: objects that add up exactly or not,
 // and handlers that report what they do. It listens on HOST and PORT and may be
-// killed at any time.
+// killed at any time. SABOTAGE names a promise that it breaks on purpose, so that
+// tests can tell whether they would notice.
 package main
 
 import (
@@ -45,3 +46,6 @@ func count(ctx restate.ObjectContext, delta int64) (int64, error) {
 	restate.Set(ctx, "value", value)
 	return value, nil
 }
+
+// sabotaged reports whether the promise is to be broken.
+func sabotaged(promise string) bool { return os.Getenv("SABOTAGE") == promise }

@@ -34,6 +34,9 @@ func run(ctx restate.Context, in history.Run) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
+		if sabotaged("recorded") {
+			nonce += "?"
+		}
 		seen = append(seen, nonce)
 	}
 	return seen, nil

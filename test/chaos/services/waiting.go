@@ -14,10 +14,16 @@ import (
 
 // exclusive is an object whose handler reports when it comes and when it goes.
 func exclusive(retry restate.ServiceDefinitionOption) restate.ServiceDefinition {
-	return restate.NewObject("Exclusive", retry).Handler("work", restate.NewObjectHandler(work))
+	object := restate.NewObject("Exclusive", retry)
+	if sabotaged("alone") {
+		return object.Handler("work", restate.NewObjectSharedHandler(work))
+	}
+	return object.Handler("work", restate.NewObjectHandler(func(ctx restate.ObjectContext, in restate.Void) (history.Stay, error) {
+		return work(ctx, in)
+	}))
 }
 
-func work(ctx restate.ObjectContext, _ restate.Void) (history.Stay, error) {
+func work(ctx restate.ObjectSharedContext, _ restate.Void) (history.Stay, error) {
 	key := restate.Key(ctx)
 	enter, err := report(ctx, "exclusive-"+key, history.Enter)
 	if err != nil {
@@ -53,11 +59,15 @@ func sleep(ctx restate.Context, d time.Duration) (history.Nap, error) {
 	if err != nil {
 		return history.Nap{}, err
 	}
+	asked := d
+	if sabotaged("in-time") {
+		d /= 2
+	}
 	if err := restate.Sleep(ctx, d); err != nil {
 		return history.Nap{}, err
 	}
 	end, err := now(ctx)
-	return history.Nap{Asked: d, Begin: begin, End: end}, err
+	return history.Nap{Asked: asked, Begin: begin, End: end}, err
 }
 
 func now(ctx restate.Context) (time.Time, error) {

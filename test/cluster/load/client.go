@@ -17,8 +17,6 @@ const (
 	// tryLimit is how long one request may take. The server answers sooner, if only
 	// to say that it has no leader.
 	tryLimit = 15 * time.Second
-	// patience is how long a client repeats a request.
-	patience = 60 * time.Second
 	// retryPause is the time between two tries.
 	retryPause = 10 * time.Millisecond
 )
@@ -62,6 +60,8 @@ type client struct {
 	nodes *Nodes
 	tally *tally
 	home  int // index of the only node it uses, -1: it roams
+	// patience is how long it repeats a request and waits for what was promised.
+	patience time.Duration
 }
 
 // request is one HTTP request to a node.
@@ -114,7 +114,7 @@ func outcome(err error) history.Outcome {
 // insist makes a request that may be repeated until it is answered, at other nodes if
 // the client roams, and returns the last error when patience is over.
 func (c *client) insist(ctx context.Context, what string, do request) (harness.Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
 	for {
 		answer, err := c.once(ctx, what, do)

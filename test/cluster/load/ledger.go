@@ -32,7 +32,7 @@ func (l *ledger) check(ctx context.Context, c *client) error {
 	l.mu.Lock()
 	adds := slices.Clone(l.adds)
 	l.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
 	for {
 		var entries []history.Entry

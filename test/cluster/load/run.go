@@ -19,6 +19,8 @@ type Config struct {
 	Results *harness.Recorder // that the services report to
 	Probes  int               // keys whose gaps are measured
 	Pace    time.Duration     // between two operations of a worker
+	// Patience is how long clients repeat a request and wait for what was promised.
+	Patience time.Duration
 }
 
 // worker does one thing over and over.
@@ -74,7 +76,7 @@ func (r *Run) work(ctx context.Context, w worker) {
 // client is a new user at home at a node, -1: that roams.
 func (r *Run) client(home int) *client {
 	r.clients++
-	return &client{nodes: r.cfg.Nodes, tally: &r.tally, home: home}
+	return &client{nodes: r.cfg.Nodes, tally: &r.tally, home: home, patience: r.cfg.Patience}
 }
 
 // resident is a new user at home at one node after the other.

@@ -172,7 +172,7 @@ func byWord(ctx context.Context, w *invoker, id string) error {
 	if err != nil {
 		return err
 	}
-	published := w.results.Await(ctx, id, 1, patience)
+	published := w.results.Await(ctx, id, 1, w.patience)
 	if len(published) == 0 {
 		return errors.New("no awakeable was published")
 	}

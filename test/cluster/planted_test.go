@@ -1,0 +1,138 @@
+package cluster
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/test/harness"
+)
+
+// These tests plant a fault and require that the checks find it: a check that never
+// fails proves nothing.
+
+func TestLiesAreFound(t *testing.T) {
+	b := newBed(t, bedOptions{nodes: 1})
+	b.patience = 3 * time.Second // what is lost does not come
+	for _, c := range []struct {
+		name  string
+		lie   lie
+		found string
+	}{
+		{"an acknowledgement before the commit", acknowledgeFirst(), "lost: "},
+		{"a send without its key", forgetKeys(), "doubled: "},
+		{"a stale read", rememberReads(), "not linearizable"},
+		{"an error of a healthy node", refuseSome(), "failed request: "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			honest := b.nodes
+			b.nodes = b.lied(t, c.lie)
+			defer func() { b.nodes = honest }()
+			run := b.load(t)
+			pause(t.Context(), 2*time.Second)
+			require.ErrorContains(t, run.Stop(t.Context()).Err(), c.found)
+		})
+	}
+}
+
+func TestServicesThatBreakPromisesAreFound(t *testing.T) {
+	for promise, found := range map[string]string{
+		"once":     "doubled: ",
+		"alone":    "entered while",
+		"in-time":  "early: ",
+		"recorded": "comes from no execution",
+	} {
+		t.Run(promise, func(t *testing.T) {
+			b := newBed(t, bedOptions{nodes: 1, service: map[string]string{"SABOTAGE": promise}})
+			run := b.load(t)
+			pause(t.Context(), 2*time.Second)
+			require.ErrorContains(t, run.Stop(t.Context()).Err(), found)
+		})
+	}
+}
+
+// plants are faults in the server itself.
+var plants = []struct {
+	name   string
+	patch  harness.Patch
+	faults []string // that bring them to light
+	found  string
+}{
+	{
+		name: "ack before commit",
+		patch: harness.Patch{
+			File: "partition/client.go",
+			Old:  "	return l.propose(ctx, inv)\n}\n\n// Call proposes",
+			New:  "	go func() { _, _ = l.propose(context.WithoutCancel(ctx), inv) }()\n	return machine.Outcome{}, nil\n}\n\n// Call proposes",
+		},
+		faults: []string{"kill-all", "kill-two", "kill-one"},
+		found:  "lost: ",
+	},
+	{
+		name: "lost dedup",
+		patch: harness.Patch{
+			File: "partition/machine/apply_invoke.go",
+			Old:  "	known, err := m.invocation(c.ID)\n	switch {\n",
+			New:  "	known, err := m.invocation(c.ID)\n	if c.Sink == nil {\n		known = nil\n	}\n	switch {\n",
+		},
+		faults: []string{"kill-one"},
+		found:  "ran again",
+	},
+	{
+		name: "lock ignored",
+		patch: harness.Patch{
+			File: "partition/machine/admission.go",
+			Old:  "if lock.Holder.IsZero() {",
+			New:  "if lock.Holder.IsZero() || m.meta.Attempt%7 == 0 {",
+		},
+		found: ": ",
+	},
+	{
+		name: "early timer",
+		patch: harness.Patch{
+			File: "partition/machine/apply_command.go",
+			Old:  "	if c.WakeUpTime <= m.now {\n",
+			New:  "	c.WakeUpTime -= 50\n	if c.WakeUpTime <= m.now {\n",
+		},
+		found: "early: ",
+	},
+}
+
+// TestPlantedFaultsAreFound builds servers with a fault each. That takes its time; the
+// short form only sees to it that the faults can still be planted.
+func TestPlantedFaultsAreFound(t *testing.T) {
+	for _, p := range plants {
+		t.Run(p.name, func(t *testing.T) {
+			if os.Getenv("CLUSTER_PLANTS") == "" {
+				require.NoError(t, p.patch.Check())
+				return
+			}
+			binary, err := harness.BuildPatched("platform/cmd/platform-server", p.patch)
+			require.NoError(t, err)
+			b := newBed(t, bedOptions{binary: binary})
+			require.ErrorContains(t, b.search(t, p.faults), p.found)
+		})
+	}
+}
+
+// search goes through faults until a check complains, and returns what it says.
+func (b *bed) search(t *testing.T, names []string) error {
+	for begin := time.Now(); time.Since(begin) < 5*time.Minute; {
+		run := b.load(t)
+		pause(t.Context(), 2*time.Second)
+		for _, f := range faults {
+			for _, name := range names {
+				if f.name == name {
+					_ = f.inject(t.Context(), b)
+					require.NoError(t, b.mend(t.Context()))
+				}
+			}
+		}
+		if err := run.Stop(t.Context()).Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package harness
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Patch changes one place of the source for one build; the source itself stays as
+// it is.
+type Patch struct {
+	File string // path below the module, or below GOROOT if Std is set
+	Std  bool
+	Old  string // occurs exactly once in the file, "" for a file that does not exist
+	New  string
+}
+
+// BuildPatched compiles a command of this module with patches and returns the path
+// of the binary. It is for tests that must find what the patches break, or that need
+// a server in another world.
+func BuildPatched(pkg string, patches ...Patch) (string, error) {
+	dir, err := buildDir()
+	if err != nil {
+		return "", err
+	}
+	dir, err = os.MkdirTemp(dir, "patched-")
+	if err != nil {
+		return "", err
+	}
+	overlay := map[string]string{}
+	for i, p := range patches {
+		original, err := p.original()
+		if err != nil {
+			return "", err
+		}
+		source := original
+		if earlier, ok := overlay[original]; ok {
+			source = earlier
+		}
+		text, err := p.apply(source)
+		if err != nil {
+			return "", err
+		}
+		overlay[original] = filepath.Join(dir, strconv.Itoa(i)+".go")
+		if err := os.WriteFile(overlay[original], []byte(text), 0o600); err != nil {
+			return "", err
+		}
+	}
+	raw, err := json.Marshal(map[string]any{"Replace": overlay})
+	if err != nil {
+		return "", err
+	}
+	list, bin := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "bin")
+	if err := os.WriteFile(list, raw, 0o600); err != nil {
+		return "", err
+	}
+	cmd := exec.Command("go", "build", "-overlay", list, "-o", bin, pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s with patches: %w\n%s", pkg, err, out)
+	}
+	return bin, nil
+}
+
+// Check tells whether the patch fits the source.
+func (p Patch) Check() error {
+	original, err := p.original()
+	if err == nil {
+		_, err = p.apply(original)
+	}
+	return err
+}
+
+// original is the path of the file to change.
+func (p Patch) original() (string, error) {
+	if p.Std {
+		root, err := goTool("env", "GOROOT")
+		return filepath.Join(root, "src", p.File), err
+	}
+	module, err := goTool("list", "-m", "-f", "{{.Dir}}")
+	return filepath.Join(module, p.File), err
+}
+
+// apply returns the changed text.
+func (p Patch) apply(source string) (string, error) {
+	if p.Old == "" {
+		return p.New, nil
+	}
+	raw, err := os.ReadFile(source)
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(string(raw), p.Old); n != 1 {
+		return "", fmt.Errorf("patch of %s: %q is there %d times; the source has moved on, and so must the patch", p.File, p.Old, n)
+	}
+	return strings.Replace(string(raw), p.Old, p.New, 1), nil
+}
+
+func goTool(args ...string) (string, error) {
+	out, err := exec.Command("go", args...).Output()
+	if err != nil {
+		return "", fmt.Errorf("go %s: %w", strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}

@@ -103,7 +103,7 @@ func (a *app) root() *cobra.Command {
 	}
 	a.options.bind(root.PersistentFlags())
 	group(root,
-		a.dev(), a.whoami(), a.deployments(), a.services(), a.invocations(), a.cluster(), a.rules(),
+		a.dev(), a.whoami(), a.deployments(), a.services(), a.invocations(), a.cluster(), a.rules(), a.vqueues(),
 		a.call(), a.send(), a.attach(), a.explain(), a.version(), completions(),
 	)
 	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})

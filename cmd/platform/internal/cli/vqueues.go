@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+	"platform/internal/units"
+)
+
+const queueHint = "`platform vqueues list` shows the vqueues there are."
+
+func (a *app) vqueues() *cobra.Command {
+	return group(&cobra.Command{
+		Use:     "vqueues",
+		Aliases: []string{"vqueue", "vq"},
+		Short:   "Show and pause the queues of flow control",
+		Long: `A vqueue holds the invocations of one service that share a scope and a limit key. They
+start in the order they came, as far as the rules for scope and limit key allow.`,
+	}, a.vqueuesList(), a.vqueuesDescribe(), a.vqueuesSwitch(true), a.vqueuesSwitch(false))
+}
+
+func (a *app) vqueuesList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List vqueues, the longest first",
+		Args:    cobra.NoArgs,
+		Example: "  platform vqueues list\n  platform vqueues list --watch",
+	}
+	asJSON := jsonFlag(cmd.Flags())
+	limit := cmd.Flags().Int("limit", 100, "at most this many")
+	a.shows(cmd, func(ctx context.Context, _ []string) error {
+		if *limit < 1 {
+			return &usageError{"--limit must be at least 1"}
+		}
+		list, err := a.client.VQueues(ctx, *limit+1)
+		if err != nil {
+			return err
+		}
+		more := len(list) > *limit
+		list = list[:min(len(list), *limit)]
+		if *asJSON {
+			return a.printJSON(map[string]any{"vqueues": append([]client.VQueue{}, list...)})
+		}
+		if len(list) == 0 {
+			a.say("No vqueues. Invocations with a scope line up in them: POST <ingress>/platform/scope/{scope}/send/…")
+			return nil
+		}
+		a.queueTable(list)
+		if more {
+			a.say("There are more than these; see --limit.")
+		}
+		return nil
+	})
+	return cmd
+}
+
+func (a *app) queueTable(list []client.VQueue) {
+	rows := make([][]string, len(list))
+	for i, q := range list {
+		rows[i] = []string{
+			q.ID, term.Clean(q.Service), orDash(q.Scope), orDash(q.LimitKey), orDash(term.Clean(q.Lock)), a.pausedText(q.Paused),
+			countOfEntries(q.Inbox), countOfEntries(q.Running), countOfEntries(q.Suspended), countOfEntries(q.Held), countOfEntries(q.Finished),
+		}
+	}
+	header := []string{"ID", "SERVICE", "SCOPE", "LIMIT-KEY", "LOCK", "QUEUE-PAUSED", "INBOX", "RUNNING", "SUSPENDED", "PAUSED ENTRIES", "FINISHED"}
+	a.print.Table("", header, rows)
+}
+
+func (a *app) pausedText(paused bool) string {
+	if paused {
+		return a.print.Yellow("yes")
+	}
+	return "no"
+}
+
+func countOfEntries(n uint64) string { return strconv.FormatUint(n, 10) }
+
+func (a *app) vqueuesDescribe() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "describe <id>",
+		Aliases: []string{"get"},
+		Short:   "Show a vqueue, what holds it up, and who is in it",
+		Args:    cobra.ExactArgs(1),
+		Example: "  platform vqueues describe vq_1…",
+	}
+	asJSON := jsonFlag(cmd.Flags())
+	limit := cmd.Flags().Int("limit", 100, "at most this many entries")
+	newest := cmd.Flags().Bool("newest-first", false, "begin with those that came last")
+	a.shows(cmd, func(ctx context.Context, args []string) error {
+		if *limit < 1 {
+			return &usageError{"--limit must be at least 1"}
+		}
+		queue, head, err := a.client.VQueue(ctx, args[0])
+		if err != nil {
+			return hintNoQueue(err)
+		}
+		entries, err := a.client.VQueueEntries(ctx, args[0], *limit, *newest)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return a.printJSON(map[string]any{"vqueue": queue, "head": head, "entries": append([]client.VQueueEntry{}, entries...)})
+		}
+		a.describeQueue(queue, head, entries)
+		return nil
+	})
+	return cmd
+}
+
+func hintNoQueue(err error) error {
+	if errors.Is(err, client.ErrNoVQueue) {
+		return &hintedError{err, queueHint}
+	}
+	return err
+}
+
+func (a *app) describeQueue(q client.VQueue, head client.VQueueHead, entries []client.VQueueEntry) {
+	a.print.Heading("VQueue Information")
+	blocked := term.Clean(head.BlockedOn)
+	if head.Details != "" && blocked != "" {
+		blocked += " " + term.Clean(head.Details)
+	}
+	a.print.Fields("  ",
+		term.Field{Name: "ID", Value: q.ID},
+		term.Field{Name: "Service", Value: term.Clean(q.Service)},
+		term.Field{Name: "Scope", Value: q.Scope},
+		term.Field{Name: "Limit key", Value: q.LimitKey},
+		term.Field{Name: "Lock", Value: term.Clean(q.Lock)},
+		term.Field{Name: "Paused", Value: a.pausedText(q.Paused)},
+		term.Field{Name: "Created", Value: a.print.Time(q.CreatedAt)},
+		term.Field{Name: "Last enqueued", Value: a.print.Time(q.LastEnqueuedAt)},
+		term.Field{Name: "Last started", Value: a.print.Time(q.LastStartAt)},
+		term.Field{Name: "Last finished", Value: a.print.Time(q.LastFinishAt)},
+		term.Field{Name: "Average wait", Value: isoText(q.AverageQueue)},
+		term.Field{Name: "Average run", Value: isoText(q.AverageRun)},
+		term.Field{Name: "Average total", Value: isoText(q.AverageEndToEnd)},
+		term.Field{Name: "Head", Value: head.Entry},
+		term.Field{Name: "Head status", Value: head.Status},
+		term.Field{Name: "Head scheduled", Value: a.print.Time(head.ScheduledAt)},
+		term.Field{Name: "Head waits for", Value: blocked},
+	)
+	a.print.Println()
+	a.print.Heading("Entries")
+	a.print.Table("", []string{"INBOX", "RUNNING", "SUSPENDED", "PAUSED", "FINISHED"}, [][]string{{
+		countOfEntries(q.Inbox), countOfEntries(q.Running), countOfEntries(q.Suspended), countOfEntries(q.Held), countOfEntries(q.Finished),
+	}})
+	if len(entries) == 0 {
+		return
+	}
+	a.print.Println()
+	rows := make([][]string, len(entries))
+	for i, e := range entries {
+		rows[i] = []string{e.ID, e.Stage, e.Status, a.print.Time(e.CreatedAt), orDash(a.print.Time(e.Transition)), strconv.Itoa(e.NumAttempts)}
+	}
+	a.print.Table("", []string{"ID", "STAGE", "STATUS", "CREATED-AT", "IN STAGE SINCE", "ATTEMPTS"}, rows)
+}
+
+// isoText is a duration of SQL for people.
+func isoText(iso string) string {
+	d, err := units.ParseDuration(iso)
+	if err != nil {
+		return term.Clean(iso)
+	}
+	return term.Duration(d)
+}
+
+// vqueuesSwitch is pause or resume.
+func (a *app) vqueuesSwitch(pause bool) *cobra.Command {
+	verb, done, short := "resume", "Resumed", "Let a paused vqueue start invocations again"
+	if pause {
+		verb, done, short = "pause", "Paused", "Let a vqueue start no more invocations; those that run, run on"
+	}
+	cmd := &cobra.Command{
+		Use:     verb + " <id>",
+		Short:   short,
+		Args:    cobra.ExactArgs(1),
+		Example: "  platform vqueues " + verb + " vq_1…",
+	}
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		if err := a.client.PauseVQueue(ctx, args[0], pause); err != nil {
+			return err
+		}
+		queue, _, err := a.client.VQueue(ctx, args[0])
+		if err != nil {
+			// The server takes any id that could be one.
+			return hintNoQueue(fmt.Errorf("the server took the request, but: %w", err))
+		}
+		a.print.Printf("%s %s vqueue %s (%d waiting, %d running)\n", a.print.Green("[OK]:"), done, queue.ID, queue.Inbox, queue.Running)
+		return nil
+	})
+	return cmd
+}

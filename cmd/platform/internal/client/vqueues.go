@@ -1,0 +1,121 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// VQueue is a virtual queue of flow control; absent fields are zero.
+type VQueue struct {
+	ID        string `json:"id"`
+	Service   string `json:"service_name"`
+	Scope     string `json:"scope"`
+	LimitKey  string `json:"limit_key"`
+	Lock      string `json:"lock_name"`
+	Paused    bool   `json:"queue_is_paused"`
+	Inbox     uint64 `json:"num_inbox"`
+	Running   uint64 `json:"num_running"`
+	Suspended uint64 `json:"num_suspended"`
+	Held      uint64 `json:"num_paused"` // entries that are paused
+	Finished  uint64 `json:"num_finished"`
+
+	CreatedAt      time.Time `json:"created_at"`
+	LastEnqueuedAt time.Time `json:"last_enqueued_at"`
+	LastStartAt    time.Time `json:"last_start_at"`
+	LastFinishAt   time.Time `json:"last_finish_at"`
+
+	// Moving averages, as ISO 8601 durations.
+	AverageQueue    string `json:"avg_queue_duration"`
+	AverageRun      string `json:"avg_run_duration"`
+	AverageEndToEnd string `json:"avg_end_to_end_duration"`
+}
+
+// VQueueHead is what is known of the first entry of a vqueue.
+type VQueueHead struct {
+	Status      string    `json:"status"`
+	Entry       string    `json:"head_entry_id"`
+	ScheduledAt time.Time `json:"scheduled_at"`
+	BlockedOn   string    `json:"blocked_on"`
+	Details     string    `json:"blocked_on_json"`
+}
+
+// VQueueEntry is an entry of a vqueue.
+type VQueueEntry struct {
+	ID          string    `json:"entry_id"`
+	Kind        string    `json:"entry_kind"`
+	Stage       string    `json:"stage"`
+	Status      string    `json:"status"`
+	CreatedAt   time.Time `json:"created_at"`
+	Transition  time.Time `json:"transitioned_at"`
+	RunAt       time.Time `json:"run_at"`
+	NumAttempts int       `json:"num_attempts"`
+}
+
+// VQueues lists up to limit vqueues, those with most entries waiting first.
+func (c *Client) VQueues(ctx context.Context, limit int) (list []VQueue, err error) {
+	err = c.selectRows(ctx, fmt.Sprintf("SELECT * FROM sys_vqueue_meta ORDER BY num_inbox DESC, num_running DESC, id LIMIT %d", limit), &list)
+	return list, err
+}
+
+// ErrNoVQueue says that nobody is in a vqueue.
+var ErrNoVQueue = errors.New("nothing is known of this vqueue")
+
+// VQueue returns one vqueue and, if there is one, its head; ErrNoVQueue.
+func (c *Client) VQueue(ctx context.Context, id string) (q VQueue, head VQueueHead, err error) {
+	var queues []VQueue
+	if err := c.selectRows(ctx, "SELECT * FROM sys_vqueue_meta WHERE id = "+quoted(id), &queues); err != nil {
+		return q, head, err
+	}
+	if len(queues) == 0 {
+		return q, head, ErrNoVQueue
+	}
+	var heads []VQueueHead
+	if err := c.selectRows(ctx, "SELECT * FROM sys_scheduler WHERE id = "+quoted(id), &heads); err != nil {
+		return q, head, err
+	}
+	if len(heads) > 0 {
+		head = heads[0]
+	}
+	return queues[0], head, nil
+}
+
+// VQueueEntries lists up to limit entries of a vqueue in their order, or backwards.
+func (c *Client) VQueueEntries(ctx context.Context, id string, limit int, newestFirst bool) (list []VQueueEntry, err error) {
+	order := "sequence_number, created_at"
+	if newestFirst {
+		order = "created_at DESC, sequence_number DESC"
+	}
+	err = c.selectRows(ctx, fmt.Sprintf("SELECT * FROM sys_vqueues WHERE id = %s ORDER BY %s LIMIT %d", quoted(id), order, limit), &list)
+	return list, err
+}
+
+// PauseVQueue stops a vqueue from starting entries, or lets it go on.
+func (c *Client) PauseVQueue(ctx context.Context, id string, paused bool) error {
+	verb := "resume"
+	if paused {
+		verb = "pause"
+	}
+	_, err := c.adminJSON(ctx, http.MethodPost, "/vqueues/"+url.PathEscape(id)+"/"+verb, nil, nil)
+	return err
+}
+
+// selectRows runs a query and decodes its rows, of which columns without a value are
+// left out.
+func (c *Client) selectRows(ctx context.Context, query string, rows any) error {
+	body := struct {
+		Query string `json:"query"`
+	}{query}
+	answer := struct {
+		Rows any `json:"rows"`
+	}{rows}
+	_, err := c.adminJSON(ctx, http.MethodPost, "/query", body, &answer)
+	return err
+}
+
+// quoted is a text literal of SQL.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

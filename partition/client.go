@@ -26,18 +26,27 @@ type Ending struct {
 // Invoke proposes an invocation and returns once it is durable and applied; the
 // outcome tells whether its id was known already.
 func (p *Partition) Invoke(ctx context.Context, inv *machine.Invoke) (machine.Outcome, error) {
-	l, err := p.leader()
+	l, err := p.leaderWithRoom()
 	if err != nil {
 		return machine.Outcome{}, err
 	}
 	return l.propose(ctx, inv)
 }
 
+// leaderWithRoom is leader for what is new.
+func (p *Partition) leaderWithRoom() (*leadership, error) {
+	l, err := p.leader()
+	if err == nil && p.room != nil {
+		err = p.room()
+	}
+	return l, err
+}
+
 // Call proposes an invocation and waits for its end. The outcome's code is
 // machine.Existing when the id was known already; with machine.QueueFull there is no
 // ending.
 func (p *Partition) Call(ctx context.Context, inv *machine.Invoke) (Ending, machine.Outcome, error) {
-	l, err := p.leader()
+	l, err := p.leaderWithRoom()
 	if err != nil {
 		return Ending{}, machine.Outcome{}, err
 	}

@@ -46,6 +46,9 @@ type Config struct {
 	// FlowControl enables flow control. A partition that holds invocations and has
 	// not had it declines, see ErrHoldsData.
 	FlowControl bool
+	// Room says why this node should take nothing new, nil while it may; nil: it always
+	// may. What is there already goes on.
+	Room func() error
 	// OnFailed is told once when the replica cannot go on.
 	OnFailed func(error)
 	Log      *slog.Logger
@@ -61,6 +64,7 @@ type Partition struct {
 	invoker *invoker.Invoker
 	deliver func(ctx context.Context, to uint32, d *machine.Deliver) error
 	rules   RuleSource
+	room    func() error
 	log     *slog.Logger
 
 	opened   chan struct{}              // closed once the fields above are set
@@ -81,6 +85,7 @@ func GroupID(partition uint32) uint32 { return partition + 1 }
 func Open(cfg Config) (*Partition, error) {
 	p := &Partition{
 		id: cfg.ID, node: cfg.Node, count: cfg.Count, tables: cfg.Tables, invoker: cfg.Invoker, deliver: cfg.Deliver, rules: cfg.Rules,
+		room:  cfg.Room,
 		log:   cfg.Log.With("partition_id", cfg.ID),
 		ready: newGate(), changed: newNotice(),
 		flow: cfg.FlowControl, onFailed: cfg.OnFailed,

@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,13 @@ func (e *NotLeaderError) Error() string {
 // Unwrap returns raftgroup.ErrNotLeader.
 func (e *NotLeaderError) Unwrap() error { return raftgroup.ErrNotLeader }
 
+// overloadedError is raftgroup.ErrOverloaded with the reason that a node gave.
+type overloadedError struct{ message string }
+
+func (e *overloadedError) Error() string { return e.message }
+
+func (e *overloadedError) Unwrap() error { return raftgroup.ErrOverloaded }
+
 // elsewhere reports whether another replica may be asked instead: this one certainly
 // did nothing.
 func elsewhere(err error) bool {
@@ -78,7 +86,7 @@ func remoteError(id uint32, address string, code node.PartitionCode, message str
 	case node.PartitionCode_PARTITION_CODE_NOT_LEADER:
 		return &NotLeaderError{Partition: id, Node: address, Leader: leaderFromWire(leader)}
 	case node.PartitionCode_PARTITION_CODE_OVERLOADED:
-		return fmt.Errorf("partition %d at %s: %w", id, address, raftgroup.ErrOverloaded)
+		return &overloadedError{fmt.Sprintf("partition %d at %s: %s", id, address, cmp.Or(message, raftgroup.ErrOverloaded.Error()))}
 	case node.PartitionCode_PARTITION_CODE_STOPPED:
 		return fmt.Errorf("partition %d at %s: %w", id, address, raftgroup.ErrStopped)
 	case node.PartitionCode_PARTITION_CODE_UNKNOWN_OUTCOME:

@@ -31,9 +31,7 @@ func (n *Node) drain(in *ingress.Server) {
 	if len(n.metadata.Nodes()) < 2 {
 		return
 	}
-	if err := n.members.UpdateMeta(func(m *membership.Meta) { m.Draining = true }); err != nil {
-		n.log.Warn("others do not know that this node stops", "err", err)
-	}
+	n.wantNothing(true)
 	ctx, cancel := context.WithTimeout(context.Background(), min(handOverTimeout, n.cfg.ShutdownTimeout.Std()/2))
 	defer cancel()
 	var wg sync.WaitGroup
@@ -42,6 +40,19 @@ func (n *Node) drain(in *ingress.Server) {
 	}
 	wg.Wait()
 }
+
+// wantNothing tells the others whether this node is to get leaderships and replicas.
+func (n *Node) wantNothing(nothing bool) {
+	if n.members == nil {
+		return // too early for anybody to give it any
+	}
+	if err := n.members.UpdateMeta(func(m *membership.Meta) { m.Draining = nothing }); err != nil {
+		n.log.Warn("others do not know whether this node takes anything", "err", err)
+	}
+}
+
+// shortOfRoom is told when the disk fills up, and when it has room again.
+func (n *Node) shortOfRoom(short bool) { n.wantNothing(short || n.draining.Load()) }
 
 // handOver gives up the leadership of a partition.
 func (n *Node) handOver(ctx context.Context, p *partition.Partition) {

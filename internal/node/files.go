@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"platform/internal/errcode"
 	"platform/internal/raftgroup"
@@ -34,10 +35,26 @@ func (n *Node) openFiles(ctx context.Context) (err error) {
 	if n.self, err = n.dir.loadIdentity(n.cfg.ClusterName, n.cfg.NodeName); err != nil {
 		return err
 	}
-	if err := n.openStores(); err != nil {
-		return err
+	n.disk = &disk{path: n.dir.path, stat: statDisk, short: n.shortOfRoom, log: n.log}
+	return nil
+}
+
+// awaitRoom waits while the disk is full: writes that fail would end the process at
+// once, and whoever starts it again would do so for ever.
+func (n *Node) awaitRoom(ctx context.Context) error {
+	tick := time.NewTicker(diskTick)
+	defer tick.Stop()
+	for n.disk.look() >= diskFull {
+		reason := "waiting for room on the disk of " + n.dir.path + " (" + n.disk.text() + " free)"
+		n.waiting.Store(&reason)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	return n.openPort(ctx)
+	n.waiting.Store(nil)
+	return nil
 }
 
 func (n *Node) openStores() (err error) {

@@ -31,6 +31,7 @@ type Node struct {
 
 	port, ingress, admin net.Listener
 
+	disk     *disk
 	logs     *raftgroup.LogDB
 	tables   *store.DB
 	watchdog *raftgroup.Watchdog
@@ -72,7 +73,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) 
 		return err
 	}
 	ready := n.whileStarting()
-	err = n.openMetadata(ctx)
+	err = n.begin(ctx)
 	ready()
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil // stopped while it waited for others
@@ -88,6 +89,20 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) 
 	return n.serve(ctx)
 }
 
+// begin opens the files and makes the node part of a cluster.
+func (n *Node) begin(ctx context.Context) error {
+	if err := n.awaitRoom(ctx); err != nil {
+		return err
+	}
+	if err := n.openStores(); err != nil {
+		return err
+	}
+	if err := n.openPort(ctx); err != nil {
+		return err
+	}
+	return n.openMetadata(ctx)
+}
+
 // serve answers requests until ctx ends or a part of the node fails. Then the node
 // hands over what others can take before it stops answering.
 func (n *Node) serve(ctx context.Context) error {
@@ -101,7 +116,7 @@ func (n *Node) serve(ctx context.Context) error {
 		func(ctx context.Context) error { return ingress.Serve(ctx, n.ingress) },
 		n.serveAdmin, n.serveFigures,
 		func(ctx context.Context) error { return ignoreCanceled(n.metadata.Run(ctx)) },
-		n.keepAddresses, n.keepRegistered, n.tendPartitions, n.control,
+		n.keepAddresses, n.keepRegistered, n.tendPartitions, n.control, n.disk.watch,
 		checkpoints.Run,
 		func(ctx context.Context) error { return returnMemory(ctx, checkpoints.applied) },
 	} {

@@ -20,6 +20,9 @@ func (n *Node) ready() error {
 	if n.draining.Load() {
 		return errors.New("the node is stopping")
 	}
+	if n.disk.now() >= diskShort {
+		return fmt.Errorf("the disk is nearly full (%s free)", n.disk.text())
+	}
 	if group := n.metadata.Group(); group.Leader().ID == "" {
 		heard := group.Stats().LastContact
 		if heard.IsZero() || time.Since(heard) > quorumGrace {

@@ -96,7 +96,7 @@ func (n *Node) openPartition(id uint32, logs raftgroup.Storage, begins bool) (*p
 		ID: id, Count: uint32(len(n.router.partitions)), Node: n.self.Node,
 		Tables: tables, Flush: n.tables.Flush, Storage: logs, Invoker: n.invoker, Deliver: n.router.Deliver, Rules: n.rules(),
 		Transport: n.transport, LocalID: n.replica().ID, Join: !begins,
-		Watchdog: n.watchdog, OnFailed: n.fail, Log: n.log,
+		Watchdog: n.watchdog, OnFailed: n.fail, Room: n.disk.room, Log: n.log,
 		FlowControl:      n.cfg.FlowControl(),
 		MaxBatchCommands: n.cfg.Worker.MaxCommandBatchSize, MaxBatchBytes: int(n.cfg.Worker.MaxCommandBatchBytes),
 	}
@@ -144,6 +144,8 @@ func (n *Node) tend(ctx context.Context, id uint32) {
 func (n *Node) tendOnce(ctx context.Context, id uint32, layout *metadata.Layout) error {
 	place, p := layout.Partitions[id], n.router.replica(id)
 	switch {
+	case n.disk.now() == diskFull:
+		return n.rest(ctx, p)
 	case p == nil && n.holds(place):
 		return n.openReplica(ctx, id, layout)
 	case p == nil:
@@ -154,6 +156,17 @@ func (n *Node) tendOnce(ctx context.Context, id uint32, layout *metadata.Layout)
 		return n.leave(ctx, p)
 	}
 	return nil
+}
+
+// rest closes a replica, which is opened again when there is room.
+func (n *Node) rest(ctx context.Context, p *partition.Partition) error {
+	if p == nil {
+		return nil
+	}
+	n.router.partitions[p.ID()].Store(nil)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.cfg.ShutdownTimeout.Std())
+	defer cancel()
+	return p.Close(ctx)
 }
 
 // lead makes the table's replicas those of the partition, and hands leadership to the
@@ -180,6 +193,10 @@ func (n *Node) lead(ctx context.Context, p *partition.Partition, layout *metadat
 			return nil // somebody else's turn, or another table
 		}
 		return err
+	}
+	if n.disk.now() >= diskShort {
+		n.handOver(ctx, p)
+		return nil
 	}
 	return n.preferLeader(ctx, p, desired[0].ID)
 }

@@ -40,6 +40,8 @@ func (e *Engine) locate(q *rewritten, sql *sqlError) *Error {
 	switch {
 	case sql.message == "incomplete input":
 		err.Message, at = "the query ends too early", len(q.source)
+	case strings.HasPrefix(sql.message, unauthorizedFunction):
+		return e.denied(q, sql)
 	case strings.HasPrefix(sql.message, "near "):
 		err.Message = "syntax error " + strings.TrimSuffix(sql.message, ": syntax error")
 	}
@@ -49,9 +51,11 @@ func (e *Engine) locate(q *rewritten, sql *sqlError) *Error {
 	return err
 }
 
+const unauthorizedFunction = "not authorized to use function: "
+
 // denied is the error of a query that does something it must not.
 func (e *Engine) denied(q *rewritten, sql *sqlError) *Error {
-	if name, found := strings.CutPrefix(sql.message, "not authorized to use function: "); found {
+	if name, found := strings.CutPrefix(sql.message, unauthorizedFunction); found {
 		err := &Error{Message: "the function " + name + " is not available here"}
 		if at := q.find(name); at >= 0 {
 			err.Position = positionAt(q.source, at)

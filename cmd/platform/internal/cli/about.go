@@ -88,13 +88,18 @@ func (a *app) version() *cobra.Command {
 
 func (a *app) explain() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "explain [code]",
-		Short:   "Explain an error code, or list them all",
+		Use:   "explain [code|invocation]",
+		Short: "Explain an error code, or why an invocation is not running",
+		Long: `Explains an error code, or lists them all. Of an invocation, says where it stands, what it
+waits for and what to do next.`,
 		Args:    cobra.MaximumNArgs(1),
-		Example: "  platform explain RT0016\n  platform explain",
+		Example: "  platform explain RT0016\n  platform explain inv_1eZuh3e9kYOt41qu4r6Lc4GeOvsM3b1KoN",
 	}
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
-	cmd.RunE = run(func(_ context.Context, args []string) error {
+	a.shows(cmd, func(ctx context.Context, args []string) error {
+		if len(args) == 1 && strings.HasPrefix(args[0], "inv_") {
+			return a.explainInvocation(ctx, args[0], *asJSON)
+		}
 		entries := errcode.All()
 		if len(args) == 1 {
 			entry, ok := errcode.Lookup(errcode.Code(strings.Trim(args[0], "[]")))

@@ -104,6 +104,7 @@ func (a *app) root() *cobra.Command {
 	a.options.bind(root.PersistentFlags())
 	group(root,
 		a.dev(), a.whoami(), a.deployments(), a.services(), a.invocations(), a.cluster(), a.rules(), a.vqueues(),
+		a.sql(), a.state(),
 		a.call(), a.send(), a.attach(), a.explain(), a.version(), completions(),
 	)
 	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})

@@ -111,7 +111,7 @@ func (c *Client) send(ctx context.Context, to endpoint, r request) (*Response, e
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil {
-		return nil, &UnreachableError{Interface: to.name, Address: to.at, Method: r.method, URL: address, Err: fmt.Errorf("read the answer: %w", err)}
+		return nil, &UnreachableError{Interface: to.name, Address: to.at, Method: r.method, URL: address, Err: fmt.Errorf("read the answer: %w", err), Partial: body}
 	}
 	c.opts.Log.Debug("request", "method", r.method, "url", address, "status", answer.StatusCode, "duration", time.Since(started))
 	if answer.StatusCode >= http.StatusBadRequest {

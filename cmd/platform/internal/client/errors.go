@@ -60,6 +60,7 @@ type UnreachableError struct {
 	Method    string
 	URL       string
 	Err       error
+	Partial   []byte // of an answer that broke off
 }
 
 // Error names the interface and its address.

@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"platform/cmd/platform/internal/client"
+	"platform/internal/ids"
+)
+
+// journalEntry is what explaining needs of an entry of sys_journal.
+type journalEntry struct {
+	kind, name, invoked, promise string
+	wakeUp                       time.Time
+	completions                  []uint32
+}
+
+// awaited says what the leaves of a tree of futures are.
+func (e *explainer) awaited(tree string) error {
+	if tree == "" {
+		e.next("`platform invocations describe %s` shows its journal.", e.ID)
+		return nil
+	}
+	var future any
+	if err := json.Unmarshal([]byte(tree), &future); err != nil {
+		return fmt.Errorf("%w: %w", errFuture, err)
+	}
+	journal, err := e.journal()
+	if err != nil {
+		return err
+	}
+	e.leaves(future, journal)
+	return nil
+}
+
+// leaves walks over a tree of futures: an object with one member, whose value is a
+// list of trees, or the leaf.
+func (e *explainer) leaves(future any, journal []journalEntry) {
+	members, isObject := future.(map[string]any)
+	if !isObject {
+		return
+	}
+	for name, value := range members {
+		if name == "Single" {
+			e.leaf(value, journal)
+			continue
+		}
+		if list, isList := value.([]any); isList {
+			for _, child := range list {
+				e.leaves(child, journal)
+			}
+		}
+	}
+}
+
+func (e *explainer) leaf(value any, journal []journalEntry) {
+	leaf, _ := value.(map[string]any)
+	for kind, id := range leaf {
+		switch kind {
+		case "SignalName":
+			e.because("- the signal %v", id)
+			e.next("Whoever knows this invocation sends the signal.")
+		case "SignalIndex":
+			e.signal(uint32(float(id)))
+		case "CompletionId":
+			e.completion(uint32(float(id)), journal)
+		}
+	}
+}
+
+func float(v any) float64 {
+	f, _ := v.(float64)
+	return f
+}
+
+// signal explains a numbered signal: the cancel signal, or an awakeable.
+func (e *explainer) signal(index uint32) {
+	id, err := ids.ParseInvocation(e.ID)
+	if err != nil || index < ids.FirstAwakeable {
+		if index > 1 { // the cancel signal is always awaited
+			e.because("- the signal %d", index)
+		}
+		return
+	}
+	awakeable := ids.Awakeable{Invocation: id, Signal: index}.String()
+	e.because("- the awakeable %s", awakeable)
+	e.next("Resolve it: POST /platform/awakeables/%s/resolve on the ingress, with the value as body.", awakeable)
+}
+
+func (e *explainer) completion(id uint32, journal []journalEntry) {
+	for _, entry := range journal {
+		for _, completion := range entry.completions {
+			if completion == id && id != 0 {
+				e.command(&entry)
+				return
+			}
+		}
+	}
+	e.because("- the completion %d", id)
+}
+
+// command explains what the answer of a command depends on.
+func (e *explainer) command(entry *journalEntry) {
+	switch entry.kind {
+	case "Sleep":
+		e.because("- the end of a sleep at %s", e.when(entry.wakeUp))
+		e.next("Nothing, it goes on by itself.")
+	case "GetPromise", "PeekPromise":
+		e.because("- the promise %s of the workflow", entry.promise)
+		e.next("Another handler of the workflow completes the promise.")
+	case "Call", "OneWayCall", "AttachInvocation", "GetInvocationOutput":
+		if entry.invoked == "" {
+			e.because("- the answer of a %s", entry.kind)
+			return
+		}
+		e.because("- the result of %s%s", entry.invoked, e.statusOf(entry.invoked))
+		e.next("`platform explain %s` says what it waits for.", entry.invoked)
+	case "Run":
+		e.because("- the result of run %q", entry.name)
+	default:
+		e.because("- the answer of %s %s", entry.kind, entry.name)
+	}
+}
+
+// statusOf is the target and status of another invocation, if it is known.
+func (e *explainer) statusOf(id string) string {
+	answer, err := e.client.Query(e.ctx, "SELECT target, status FROM sys_invocation WHERE id = "+client.Quote(id))
+	if err != nil || len(answer.Rows) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s, %s)", answer.Rows[0].Text("target"), answer.Rows[0].Text("status"))
+}
+
+// journal reads the commands of the invocation and the completions that answer them.
+func (e *explainer) journal() ([]journalEntry, error) {
+	answer, err := e.client.Query(e.ctx, "SELECT name, invoked_id, promise_name, sleep_wakeup_at, entry_lite_json FROM sys_journal WHERE id = "+client.Quote(e.ID)+" AND entry_type LIKE 'Command: %'")
+	if err != nil {
+		return nil, err
+	}
+	var journal []journalEntry
+	for _, row := range answer.Rows {
+		var lite struct {
+			Command map[string]struct {
+				CompletionID uint32          `json:"completion_id"`
+				Result       uint32          `json:"result_completion_id"`
+				IDCompletion uint32          `json:"invocation_id_completion_id"`
+				Target       json.RawMessage `json:"target"`
+			}
+		}
+		if json.Unmarshal([]byte(row.Text("entry_lite_json")), &lite) != nil {
+			continue
+		}
+		for kind, c := range lite.Command {
+			entry := journalEntry{
+				kind: kind, name: row.Text("name"), invoked: row.Text("invoked_id"), promise: row.Text("promise_name"),
+				wakeUp: row.Time("sleep_wakeup_at"), completions: []uint32{c.CompletionID, c.Result, c.IDCompletion},
+			}
+			var target struct{ InvocationId string } //nolint:revive // as the server writes it
+			if json.Unmarshal(c.Target, &target) == nil && entry.invoked == "" {
+				entry.invoked = target.InvocationId
+			}
+			journal = append(journal, entry)
+		}
+	}
+	return journal, nil
+}

@@ -1,0 +1,309 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+	"platform/internal/errcode"
+)
+
+// explanation says where an invocation stands, why, and what to do next.
+type explanation struct {
+	ID     string   `json:"id"`
+	Target string   `json:"target"`
+	Status string   `json:"status"`
+	Why    []string `json:"why"`
+	Next   []string `json:"next"`
+}
+
+func (e *explanation) because(format string, args ...any) {
+	e.Why = append(e.Why, term.Clean(fmt.Sprintf(format, args...)))
+}
+
+func (e *explanation) next(format string, args ...any) {
+	e.Next = append(e.Next, term.Clean(fmt.Sprintf(format, args...)))
+}
+
+// explainer finds out why one invocation is not running.
+type explainer struct {
+	*app
+	ctx context.Context
+	row client.Row
+	explanation
+}
+
+func (a *app) explainInvocation(ctx context.Context, id string, asJSON bool) error {
+	answer, err := a.client.Query(ctx, "SELECT * FROM sys_invocation WHERE id = "+client.Quote(id))
+	if err != nil {
+		return err
+	}
+	if len(answer.Rows) == 0 {
+		return &hintedError{fmt.Errorf("there is no invocation %s", term.Clean(id)),
+			"It may have been purged: results are kept for the retention of their service. `platform invocations list --all` shows those there are."}
+	}
+	row := answer.Rows[0]
+	e := &explainer{app: a, ctx: ctx, row: row, explanation: explanation{ID: id, Target: row.Text("target"), Status: row.Text("status")}}
+	if err := e.explain(); err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printJSON(e.explanation)
+	}
+	a.showExplanation(&e.explanation)
+	return nil
+}
+
+func (a *app) showExplanation(e *explanation) {
+	a.print.Printf("%s %s\n", a.print.Bold(e.ID), term.Clean(e.Target))
+	a.print.Printf("%s\n\n", a.colourStatus(e.Status, ""))
+	a.print.Heading("Why")
+	for _, line := range e.Why {
+		a.print.Printf("  %s\n", strings.ReplaceAll(line, "\n", "\n    "))
+	}
+	if len(e.Next) == 0 {
+		return
+	}
+	a.print.Println()
+	a.print.Heading("What to do")
+	for _, line := range e.Next {
+		a.print.Printf("  %s\n", line)
+	}
+}
+
+func (e *explainer) explain() error {
+	switch e.Status {
+	case "scheduled":
+		e.scheduled()
+		return nil
+	case "pending":
+		return e.pending()
+	case "ready":
+		return e.ready()
+	case "running":
+		return e.running()
+	case "backing-off":
+		return e.backingOff()
+	case "suspended":
+		e.because("It is suspended: it uses no connection and goes on when one of these is there.")
+		return e.awaited(e.row.Text("suspended_waiting_future_json"))
+	case "paused":
+		return e.paused()
+	case "completed":
+		e.completed()
+	}
+	return nil
+}
+
+// when is a time, and how far away it is.
+func (e *explainer) when(t time.Time) string {
+	if left := time.Until(t); left > 0 {
+		return fmt.Sprintf("%s (in %s)", e.print.Time(t), term.Duration(left))
+	}
+	return fmt.Sprintf("%s (%s ago)", e.print.Time(t), term.Duration(time.Since(t)))
+}
+
+func (e *explainer) scheduled() {
+	e.because("It is delayed until %s.", e.when(e.row.Time("scheduled_start_at")))
+	e.next("Nothing, it starts by itself. `platform invocations cancel %s` drops it.", e.ID)
+}
+
+// pending explains what has not been admitted: it waits for its object, or in a queue.
+func (e *explainer) pending() error {
+	blocked, err := e.queued()
+	if err != nil || blocked {
+		return err
+	}
+	service, key := e.row.Text("target_service_name"), e.row.Text("target_service_key")
+	waiting, err := e.client.Query(e.ctx, fmt.Sprintf("SELECT id FROM sys_inbox WHERE service_name = %s AND service_key = %s ORDER BY sequence_number", client.Quote(service), client.Quote(key)))
+	if err != nil {
+		return err
+	}
+	place := len(waiting.Rows)
+	for i, row := range waiting.Rows {
+		if row.Text("id") == e.ID {
+			place = i
+		}
+	}
+	since := ""
+	if t := e.row.Time("inboxed_at"); !t.IsZero() {
+		since = ", since " + e.when(t)
+	}
+	e.because("It waits for %s/%s, which one handler at a time may hold%s.", service, key, since)
+	if place > 0 {
+		e.because("%s before it.", counted(place, "invocation waits"))
+	}
+	holder, err := e.client.Query(e.ctx, fmt.Sprintf(
+		"SELECT l.acquired_by, l.acquired_at, i.target, i.status FROM sys_locks l LEFT JOIN sys_invocation i ON i.id = l.acquired_by WHERE l.lock_name = %s", client.Quote(service+"/"+key)))
+	if err != nil {
+		return err
+	}
+	if len(holder.Rows) == 0 {
+		e.next("Look again: the key is free, it is about to start.")
+		return nil
+	}
+	h := holder.Rows[0]
+	e.because("The key is held by %s (%s, %s) since %s.", h.Text("acquired_by"), h.Text("target"), h.Text("status"), e.when(h.Time("acquired_at")))
+	e.next("`platform explain %s` says what the holder is doing.", h.Text("acquired_by"))
+	return nil
+}
+
+// queued explains what waits in a virtual queue; false if it does not.
+func (e *explainer) queued() (bool, error) {
+	answer, err := e.client.Query(e.ctx, `SELECT v.id, v.sequence_number, s.num_inbox, s.status, s.blocked_on, s.blocked_on_json, s.head_entry_id, s.concurrency_rules_block_duration AS blocked_for, m.queue_is_paused
+		FROM sys_vqueues v LEFT JOIN sys_scheduler s ON s.id = v.id LEFT JOIN sys_vqueue_meta m ON m.id = v.id
+		WHERE v.stage = 'inbox' AND v.entry_id = `+client.Quote(e.ID))
+	if err != nil || len(answer.Rows) == 0 {
+		return false, err
+	}
+	row := answer.Rows[0]
+	queue := row.Text("id")
+	before, err := e.client.Query(e.ctx, fmt.Sprintf("SELECT COUNT(*) AS n FROM sys_vqueues WHERE stage = 'inbox' AND id = %s AND sequence_number < %s", client.Quote(queue), row.Text("sequence_number")))
+	if err != nil {
+		return true, err
+	}
+	e.because("It waits in the queue %s behind %s others.", queue, before.Rows[0].Text("n"))
+	if row.Text("queue_is_paused") == "true" {
+		e.because("The queue was paused by an operator.")
+		e.next("`platform vqueues resume %s` lets it go on.", queue)
+		return true, nil
+	}
+	return true, e.blocked(row)
+}
+
+// blocked says what holds the head of a queue back.
+func (e *explainer) blocked(row client.Row) error {
+	var details struct {
+		Scope    string `json:"scope"`
+		LimitKey string `json:"limit_key"`
+		Rule     string `json:"blocked_rule"`
+	}
+	_ = json.Unmarshal([]byte(row.Text("blocked_on_json")), &details)
+	switch on := row.Text("blocked_on"); {
+	case details.Rule != "":
+		rule, err := e.client.Query(e.ctx, "SELECT * FROM sys_user_limits WHERE rule_pattern = "+client.Quote(details.Rule))
+		if err != nil {
+			return err
+		}
+		for _, r := range rule.Rows {
+			e.because("The rule %s allows %s at a time; %s are running.", details.Rule, r.Text("concurrency_limit"), r.Text("usage"))
+		}
+		if len(rule.Rows) == 0 {
+			e.because("The rule %s holds it back.", details.Rule)
+		}
+		e.next("Wait, or raise the limit: `platform rules set %s --concurrency <n>`.", details.Rule)
+	case on != "":
+		e.because("The head of the queue is held back by: %s.", on)
+	case row.Text("status") != "":
+		e.because("The queue is %s.", row.Text("status"))
+	}
+	return nil
+}
+
+// ready explains what may run and has no attempt open.
+func (e *explainer) ready() error {
+	if missing, err := e.undeployed(); missing || err != nil {
+		return err
+	}
+	e.because("It may run, and waits for a free slot of the node that leads its partition.")
+	e.next("Nothing, if it starts within seconds. Otherwise too much runs at once: see worker.invoker.concurrent-invocations-limit and memory-limit of the server.")
+	return nil
+}
+
+// undeployed explains that nothing serves the handler.
+func (e *explainer) undeployed() (bool, error) {
+	service := e.row.Text("target_service_name")
+	_, _, err := e.client.Service(e.ctx, service)
+	if !client.IsNotFound(err) {
+		return false, err
+	}
+	e.because("No deployment serves %s.", service)
+	e.next("Register one: `platform deployments register <address>`.")
+	return true, nil
+}
+
+func (e *explainer) running() error {
+	e.because("An attempt is under way since %s, on %s.", e.when(e.row.Time("last_start_at")), orElse(e.row.Text("last_attempt_deployment_id"), "its deployment"))
+	if n := e.row.Text("retry_count"); n != "" && n != "0" && n != "1" {
+		e.because("It is attempt number %s; the one before failed: %s", n, e.row.Text("last_failure"))
+	}
+	if awaiting := e.row.Text("last_awaiting_on_future_json"); awaiting != "" {
+		e.because("The handler says that it waits for:")
+		return e.awaited(awaiting)
+	}
+	e.next("`platform invocations describe %s` shows how far it has come.", e.ID)
+	return nil
+}
+
+func (e *explainer) failure() {
+	if text := e.row.Text("last_failure"); text != "" {
+		e.because("The last attempt failed: %s", text)
+	}
+	if command := e.row.Text("last_failure_related_command_type"); command != "" {
+		e.because("It failed in %s %s.", command, e.row.Text("last_failure_related_command_name"))
+	}
+}
+
+func (e *explainer) backingOff() error {
+	e.because("It is backing off and tries again at %s.", e.when(e.row.Time("next_retry_at")))
+	e.because("%s so far.", counted(max(1, number(e.row.Text("retry_count"))), "attempt"))
+	e.failure()
+	if _, err := e.undeployed(); err != nil {
+		return err
+	}
+	e.code()
+	e.next("Mend the cause; it tries again by itself. `platform invocations resume %s` tries at once.", e.ID)
+	return nil
+}
+
+// code points to the catalogue.
+func (e *explainer) code() {
+	code := e.row.Text("last_failure_error_code")
+	if entry, known := errcode.Lookup(errcode.Code(code)); known {
+		e.next("%s", entry.Remedy)
+		e.next("`platform explain %s` says more about this kind of failure.", code)
+	}
+}
+
+func (e *explainer) paused() error {
+	since := e.when(e.row.Time("modified_at"))
+	if e.row.Text("last_failure") != "" {
+		e.because("It was paused at %s, because its attempts were used up or an operator paused it.", since)
+	} else {
+		e.because("It was paused by an operator at %s.", since)
+	}
+	e.failure()
+	e.code()
+	e.next("`platform invocations resume %s` lets it go on, `platform invocations cancel %s` ends it.", e.ID, e.ID)
+	return nil
+}
+
+func (e *explainer) completed() {
+	result := e.row.Text("completion_result")
+	if failure := e.row.Text("completion_failure"); failure != "" {
+		e.because("It ended at %s with the failure %s", e.when(e.row.Time("completed_at")), failure)
+		e.next("`platform invocations restart-as-new %s` runs it once more, as a new invocation.", e.ID)
+		return
+	}
+	e.because("It ended at %s with %s.", e.when(e.row.Time("completed_at")), result)
+	e.next("`platform attach %s` prints its result.", e.ID)
+}
+
+func orElse(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+func number(text string) (n int) {
+	_, _ = fmt.Sscan(text, &n)
+	return n
+}
+
+var errFuture = errors.New("the server says in an unknown way what the invocation waits for")

@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+func (a *app) state() *cobra.Command {
+	return group(&cobra.Command{
+		Use:     "state",
+		Aliases: []string{"kv"},
+		Short:   "Show and change the state of objects and workflows",
+		Long: `Shows and changes the state of objects and workflows. A change takes its turn: it is made
+when no handler holds the key, after those that wait already.`,
+	}, a.stateGet(), a.stateEditor(), a.statePatch(), a.stateClear())
+}
+
+const stateHint = "`platform services list` shows services and their types; only objects and workflows have state."
+
+func (a *app) stateGet() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "get <service> <key>",
+		Short:   "Show the state of a key",
+		Args:    cobra.ExactArgs(2),
+		Example: "  platform state get Counter alice\n  platform state get Counter alice --plain | jq .value",
+	}
+	asJSON := jsonFlag(cmd.Flags())
+	plain := cmd.Flags().BoolP("plain", "p", false, "print one JSON object of keys and values")
+	binary := cmd.Flags().Bool("binary", false, "print values in base64, whatever they hold")
+	a.shows(cmd, func(ctx context.Context, args []string) error {
+		state, answer, err := a.client.State(ctx, args[0], args[1])
+		if err != nil {
+			return hintNotFound(err, stateHint)
+		}
+		switch {
+		case *asJSON:
+			return a.printRaw(answer.Body)
+		case *plain:
+			document, err := stateDocument(state.Entries, *binary)
+			if err != nil {
+				return err
+			}
+			return a.printRaw(document)
+		}
+		a.showState(args[0], args[1], &state, *binary)
+		return nil
+	})
+	return cmd
+}
+
+func (a *app) showState(service, key string, state *client.State, binary bool) {
+	a.print.Heading("State")
+	a.print.Fields("  ",
+		term.Field{Name: "Service", Value: term.Clean(service)},
+		term.Field{Name: "Key", Value: term.Clean(key)},
+		term.Field{Name: "Version", Value: state.Version},
+	)
+	if len(state.Entries) == 0 {
+		a.print.Println("\n  There is no state.")
+		return
+	}
+	rows := make([][]string, len(state.Entries))
+	for i, e := range state.Entries {
+		rows[i] = []string{term.Clean(e.Key), valueText(e.Value, binary)}
+	}
+	a.print.Println()
+	a.print.Table("  ", []string{"KEY", "VALUE"}, rows)
+}
+
+// valueText is a value for people: JSON indented, other text as it is, bytes in base64.
+func valueText(value []byte, binary bool) string {
+	if !binary && json.Valid(value) {
+		var indented strings.Builder
+		encoder := json.NewEncoder(&indented)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		if encoder.Encode(json.RawMessage(value)) == nil {
+			return term.Clean(strings.TrimSpace(indented.String()))
+		}
+	}
+	return base64.StdEncoding.EncodeToString(value)
+}
+
+// stateDocument is state as a JSON object: values as the JSON that they are, or in
+// base64.
+func stateDocument(entries []client.StateEntry, binary bool) ([]byte, error) {
+	document := map[string]any{}
+	for _, e := range entries {
+		switch {
+		case binary:
+			document[e.Key] = e.Value
+		case json.Valid(e.Value):
+			document[e.Key] = json.RawMessage(e.Value)
+		default:
+			return nil, &hintedError{fmt.Errorf("the value of %q is not JSON", e.Key), "With --binary, values are shown and edited in base64."}
+		}
+	}
+	return json.MarshalIndent(document, "", "  ")
+}
+
+// parseDocument reads state back from a document. Values that say the same as before
+// keep their bytes.
+func parseDocument(document []byte, before []client.StateEntry, binary bool) ([]client.StateEntry, error) {
+	var entries []client.StateEntry
+	if binary {
+		var values map[string][]byte
+		if err := json.Unmarshal(document, &values); err != nil {
+			return nil, fmt.Errorf("the state must be a JSON object with values in base64: %w", err)
+		}
+		for key, value := range values {
+			entries = append(entries, client.StateEntry{Key: key, Value: value})
+		}
+		return entries, nil
+	}
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(document, &values); err != nil {
+		return nil, fmt.Errorf("the state must be a JSON object: %w", err)
+	}
+	for key, value := range values {
+		for _, e := range before {
+			if e.Key == key && sameJSON(e.Value, value) {
+				value = e.Value
+			}
+		}
+		entries = append(entries, client.StateEntry{Key: key, Value: value})
+	}
+	return entries, nil
+}
+
+func sameJSON(a, b []byte) bool { return compacted(a) == compacted(b) }
+
+// compacted is JSON without spaces, or what it was if it is none.
+func compacted(raw []byte) string {
+	var v any
+	decoder := json.NewDecoder(strings.NewReader(string(raw)))
+	decoder.UseNumber()
+	if decoder.Decode(&v) != nil {
+		return string(raw)
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return string(raw)
+	}
+	return string(b)
+}

@@ -1,0 +1,223 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/jsonpatch"
+	"platform/cmd/platform/internal/term"
+)
+
+// stateEdit is a change of the state of a key that is being made.
+type stateEdit struct {
+	service, key  string
+	binary, force bool
+	state         client.State
+	document      []byte // the state as JSON
+}
+
+// changeFlags adds the flags of commands that change state.
+func changeFlags(cmd *cobra.Command, c *stateEdit) {
+	cmd.Flags().BoolVar(&c.binary, "binary", false, "values are in base64, whatever they hold")
+	cmd.Flags().BoolVarP(&c.force, "force", "f", false, "change the state even if it has changed meanwhile")
+}
+
+func (a *app) stateEditor() *cobra.Command {
+	var c stateEdit
+	cmd := &cobra.Command{
+		Use:   "edit <service> <key>",
+		Short: "Edit the state of a key",
+		Long: `Opens the state of a key as JSON in an editor: PLATFORM_EDITOR, VISUAL or EDITOR. What you
+save becomes the state, once you agree; keys that you remove are deleted. If a handler has
+changed the state meanwhile, nothing is changed.`,
+		Args:    cobra.ExactArgs(2),
+		Example: "  platform state edit Counter alice",
+	}
+	changeFlags(cmd, &c)
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		if err := a.readState(ctx, &c, args); err != nil {
+			return err
+		}
+		edited := c.document
+		for {
+			var err error
+			if edited, err = a.editText(ctx, edited); err != nil {
+				return err
+			}
+			entries, err := parseDocument(edited, c.state.Entries, c.binary)
+			if err == nil {
+				return a.submit(ctx, &c, edited, entries)
+			}
+			a.say("%s", err)
+			if err := a.confirm("Edit again?"); err != nil {
+				return err
+			}
+		}
+	})
+	return cmd
+}
+
+func (a *app) statePatch() *cobra.Command {
+	var c stateEdit
+	var patch string
+	cmd := &cobra.Command{
+		Use:   "patch <service> <key>",
+		Short: "Change the state of a key by a JSON patch",
+		Long: `Changes the state of a key by a JSON patch: an array of operations (RFC 6902), or an object
+whose members replace those of the state and whose nulls delete them (RFC 7396).`,
+		Args: cobra.ExactArgs(2),
+		Example: `  platform state patch Counter alice -p '[{"op":"replace","path":"/value","value":3}]'
+  platform state patch Counter alice -p '{"value":3,"old":null}'`,
+	}
+	cmd.Flags().StringVarP(&patch, "patch", "p", "", "the patch")
+	_ = cmd.MarkFlagRequired("patch")
+	changeFlags(cmd, &c)
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		if err := a.readState(ctx, &c, args); err != nil {
+			return err
+		}
+		patched, err := jsonpatch.Apply(c.document, []byte(patch))
+		if err != nil {
+			return &hintedError{fmt.Errorf("the patch cannot be applied: %w", err), "`platform state get --plain` shows what it is applied to."}
+		}
+		entries, err := parseDocument(patched, c.state.Entries, c.binary)
+		if err != nil {
+			return err
+		}
+		return a.submit(ctx, &c, patched, entries)
+	})
+	return cmd
+}
+
+func (a *app) readState(ctx context.Context, c *stateEdit, args []string) (err error) {
+	c.service, c.key = args[0], args[1]
+	if c.state, _, err = a.client.State(ctx, c.service, c.key); err != nil {
+		return hintNotFound(err, stateHint)
+	}
+	c.document, err = stateDocument(c.state.Entries, c.binary)
+	return err
+}
+
+// submit shows the new state and makes it once the user agrees.
+func (a *app) submit(ctx context.Context, c *stateEdit, document []byte, entries []client.StateEntry) error {
+	if sameJSON(c.document, document) {
+		a.say("Nothing was changed.")
+		return nil
+	}
+	a.print.Printf("New state of %s/%s:\n%s\n", term.Clean(c.service), term.Clean(c.key), term.Clean(strings.TrimSpace(string(document))))
+	if err := a.confirm("Make this the state?"); err != nil {
+		return err
+	}
+	version := c.state.Version
+	if c.force {
+		version = ""
+	}
+	made, err := a.client.SetState(ctx, c.service, c.key, entries, version)
+	if client.IsConflict(err) {
+		return &hintedError{err, "Look at the state as it is now and try again, or use --force."}
+	}
+	if err != nil {
+		return err
+	}
+	a.told(made)
+	return nil
+}
+
+func (a *app) told(made client.StateChange) {
+	if made.Status == "applied" {
+		a.print.Printf("%s The state was changed.\n", a.print.Green("[OK]:"))
+		return
+	}
+	a.print.Printf("%s Successfully submitted state update. It is made when the key is free (operation %s).\n", a.print.Green("[OK]:"), made.ID)
+}
+
+// editText opens text in the user's editor and returns what was saved.
+func (a *app) editText(ctx context.Context, text []byte) ([]byte, error) {
+	editor := ""
+	for _, name := range []string{"PLATFORM_EDITOR", "VISUAL", "EDITOR"} {
+		if editor = a.Getenv(name); editor != "" {
+			break
+		}
+	}
+	if editor == "" {
+		return nil, &hintedError{errors.New("no editor is known"), "Set EDITOR, for example: export EDITOR=vi"}
+	}
+	file, err := os.CreateTemp("", "platform-state-*.json")
+	if err != nil {
+		return nil, fmt.Errorf("make file to edit: %w", err)
+	}
+	defer os.Remove(file.Name())
+	_, err = file.Write(append(text, '\n'))
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, fmt.Errorf("write file to edit: %w", err)
+	}
+	words := append(strings.Fields(editor), file.Name())
+	run := exec.CommandContext(ctx, words[0], words[1:]...) //nolint:gosec // the user's own editor
+	run.Stdin, run.Stdout, run.Stderr = a.In, a.Out, a.Err
+	if err := run.Run(); err != nil {
+		return nil, fmt.Errorf("editor %s: %w", words[0], err)
+	}
+	edited, err := os.ReadFile(file.Name())
+	if err != nil {
+		return nil, fmt.Errorf("read what was edited: %w", err)
+	}
+	return edited, nil
+}
+
+func (a *app) stateClear() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "clear <service[/key]>",
+		Short:   "Delete the state of a key, or of all keys of a service",
+		Args:    cobra.ExactArgs(1),
+		Example: "  platform state clear Counter/alice\n  platform state clear Counter --yes",
+	}
+	force := cmd.Flags().BoolP("force", "f", false, "delete state even if it has changed meanwhile")
+	cmd.RunE = run(func(ctx context.Context, args []string) error { return a.clearState(ctx, args[0], *force) })
+	return cmd
+}
+
+func (a *app) clearState(ctx context.Context, what string, force bool) error {
+	service, key, one := strings.Cut(what, "/")
+	query := "SELECT service_key, COUNT(*) AS entries, SUM(value_length) AS bytes FROM state WHERE scope IS NULL AND service_name = " + client.Quote(service)
+	if one {
+		query += " AND service_key = " + client.Quote(key)
+	}
+	keys, err := a.client.Query(ctx, query+" GROUP BY service_key ORDER BY service_key")
+	if err != nil {
+		return err
+	}
+	if len(keys.Rows) == 0 {
+		a.say("There is no state of %s.", term.Clean(what))
+		return nil
+	}
+	rows := make([][]string, len(keys.Rows))
+	for i, row := range keys.Rows {
+		rows[i] = []string{term.Clean(row.Text("service_key")), row.Text("entries"), row.Text("bytes")}
+	}
+	a.print.Table("", []string{"KEY", "ENTRIES", "BYTES"}, rows)
+	if err := a.confirm(fmt.Sprintf("Delete the state of %s of %s?", counted(len(keys.Rows), "key"), term.Clean(service))); err != nil {
+		return err
+	}
+	for _, row := range keys.Rows {
+		key, version := row.Text("service_key"), ""
+		if !force {
+			state, _, err := a.client.State(ctx, service, key)
+			if err != nil {
+				return fmt.Errorf("key %s: %w", key, err)
+			}
+			version = state.Version
+		}
+		if _, err := a.client.SetState(ctx, service, key, nil, version); err != nil {
+			return fmt.Errorf("key %s: %w", key, err)
+		}
+	}
+	a.print.Printf("%s Enqueued successfully for processing\n", a.print.Green("[OK]:"))
+	return nil
+}

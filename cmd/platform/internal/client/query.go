@@ -1,0 +1,180 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// queryTimeout is longer than the server works on a query.
+const queryTimeout = 40 * time.Second
+
+// Rows is the answer of a query.
+type Rows struct {
+	Columns []string // in the order of the query, as far as rows have values for them
+	Rows    []Row
+}
+
+// Row is a row of an answer. Columns that are NULL are missing.
+type Row []Cell
+
+// Cell is a column of a row.
+type Cell struct {
+	Name  string
+	Value json.RawMessage
+}
+
+// Text is a column as people read it: text without quotes, everything else as JSON;
+// empty if it is NULL.
+func (r Row) Text(name string) string {
+	for _, c := range r {
+		if c.Name == name {
+			return c.Text()
+		}
+	}
+	return ""
+}
+
+// Text is the value as people read it.
+func (c Cell) Text() string {
+	var text string
+	if json.Unmarshal(c.Value, &text) == nil {
+		return text
+	}
+	return string(c.Value)
+}
+
+// Time is a column that holds a time, the zero time if it is NULL.
+func (r Row) Time(name string) time.Time {
+	t, _ := time.Parse(time.RFC3339Nano, r.Text(name))
+	return t
+}
+
+// MarshalJSON writes the row as an object.
+func (r Row) MarshalJSON() ([]byte, error) {
+	b := []byte{'{'}
+	for i, c := range r {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		name, err := json.Marshal(c.Name)
+		if err != nil {
+			return nil, err
+		}
+		b = append(append(append(b, name...), ':'), c.Value...)
+	}
+	return append(b, '}'), nil
+}
+
+// Quote makes a text of SQL of any text.
+func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+
+// Query asks a question in SQL.
+func (c *Client) Query(ctx context.Context, sql string) (*Rows, error) {
+	ctx, cancel := context.WithTimeout(ctx, max(queryTimeout, c.opts.RequestTimeout))
+	defer cancel()
+	body, err := json.Marshal(map[string]string{"query": sql})
+	if err != nil {
+		return nil, fmt.Errorf("encode request: %w", err)
+	}
+	answer, err := c.send(ctx, c.admin, request{
+		method: http.MethodPost, path: "/query", body: body,
+		header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}},
+	})
+	if broken, ok := errors.AsType[*UnreachableError](err); ok && len(broken.Partial) > 0 {
+		if _, reason := readRows(broken.Partial); reason != nil {
+			return nil, reason
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return readRows(answer.Body)
+}
+
+// readRows reads an answer, keeping the order of columns.
+func readRows(body []byte) (*Rows, error) {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	rows := &Rows{}
+	if err := expect(dec, "{", "rows", "["); err != nil {
+		return nil, err
+	}
+	for dec.More() {
+		row, err := readRow(dec)
+		if err != nil {
+			return nil, err
+		}
+		rows.note(row)
+	}
+	if err := expect(dec, "]"); err != nil {
+		return nil, err
+	}
+	if !dec.More() {
+		return rows, nil
+	}
+	var failed struct{ Message string }
+	if err := expect(dec, "error"); err != nil {
+		return nil, err
+	}
+	if err := dec.Decode(&failed); err != nil {
+		return nil, fmt.Errorf("the answer breaks off: %w", err)
+	}
+	return nil, fmt.Errorf("the query failed after %d rows: %s", len(rows.Rows), failed.Message)
+}
+
+func readRow(dec *json.Decoder) (row Row, err error) {
+	if err := expect(dec, "{"); err != nil {
+		return nil, err
+	}
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return nil, fmt.Errorf("the answer is no JSON: %w", err)
+		}
+		cell := Cell{Name: fmt.Sprint(name)}
+		if err := dec.Decode(&cell.Value); err != nil {
+			return nil, fmt.Errorf("the answer is no JSON: %w", err)
+		}
+		row = append(row, cell)
+	}
+	return row, expect(dec, "}")
+}
+
+// expect reads tokens that must come.
+func expect(dec *json.Decoder, tokens ...string) error {
+	for _, want := range tokens {
+		token, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return fmt.Errorf("the answer breaks off: %w", err)
+		}
+		if fmt.Sprint(token) != want {
+			return fmt.Errorf("the answer has %v where %s was expected; is this the admin API?", token, want)
+		}
+	}
+	return nil
+}
+
+// note adds a row. A column that no row before had goes behind the one that it
+// follows in this row.
+func (r *Rows) note(row Row) {
+	r.Rows = append(r.Rows, row)
+	at := 0
+	for _, c := range row {
+		if i := slices.Index(r.Columns, c.Name); i >= 0 {
+			at = i + 1
+			continue
+		}
+		r.Columns = slices.Insert(r.Columns, at, c.Name)
+		at++
+	}
+}

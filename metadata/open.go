@@ -43,6 +43,8 @@ type Config struct {
 	Profile raftgroup.Profile
 	// Watchdog watches the log's disk; nil means no watchdog.
 	Watchdog *raftgroup.Watchdog
+	// Metrics count what the group does; nil means no metrics.
+	Metrics *raftgroup.Metrics
 	// Ballast is the node's ballast file, if it has one.
 	Ballast string
 	// SnapshotEvery is after how many entries the log is cut; 4096 when 0.
@@ -140,7 +142,7 @@ func (r *replica) open(cfg Config, gate *gate) (err error) {
 		ID: GroupID, Name: "metadata", LocalID: cfg.LocalID,
 		Storage: r.storage, Transport: cfg.Transport, StateMachine: r.fsm,
 		Profile: cfg.Profile, Voters: cfg.Voters, Lead: gate.lead, OnLeaderChange: gate.leaderChanged,
-		OnFailed: cfg.OnFailed, Watchdog: cfg.Watchdog, Logger: cfg.Logger,
+		OnFailed: cfg.OnFailed, Watchdog: cfg.Watchdog, Metrics: cfg.Metrics, Logger: cfg.Logger,
 	})
 	return err
 }

@@ -39,6 +39,7 @@ type Config struct {
 	// Join opens a replica that waits to be added by the partition's leader instead.
 	Join     bool
 	Watchdog *raftgroup.Watchdog
+	Metrics  *raftgroup.Metrics // nil: none
 	// MaxBatchCommands and MaxBatchBytes bound one log entry; 0: the proposer's
 	// defaults.
 	MaxBatchCommands int
@@ -112,6 +113,7 @@ func Open(cfg Config) (*Partition, error) {
 		OnLeaderChange: func(raftgroup.Leader) { p.changed.give() },
 		OnFailed:       cfg.OnFailed,
 		Watchdog:       cfg.Watchdog,
+		Metrics:        cfg.Metrics,
 		Logger:         cfg.Log,
 	})
 	if err != nil {

@@ -32,8 +32,9 @@ const defaultPatience = 3 * time.Second
 
 // Directory finds the leaders of partitions.
 type Directory struct {
-	cfg     DirectoryConfig
-	handles []Handle
+	cfg      DirectoryConfig
+	handles  []Handle
+	counters *counters
 }
 
 // NewDirectory returns the directory of a cluster with that many partitions.
@@ -44,7 +45,7 @@ func NewDirectory(partitions uint32, cfg DirectoryConfig) *Directory {
 	if cfg.AddressOf == nil {
 		cfg.AddressOf = configured
 	}
-	d := &Directory{cfg: cfg, handles: make([]Handle, partitions)}
+	d := &Directory{cfg: cfg, handles: make([]Handle, partitions), counters: new(counters)}
 	for i := range d.handles {
 		d.handles[i].d, d.handles[i].id = d, uint32(i)
 	}
@@ -71,9 +72,10 @@ type Handle struct {
 // ID is the partition's number.
 func (h *Handle) ID() uint32 { return h.id }
 
-// leading is the replica on this node if it leads, else nil.
+// leading is the replica on this node if it leads, else nil. It is going to be asked.
 func (h *Handle) leading() Local {
 	if p := h.d.cfg.Local(h.id); p != nil && p.Leading() {
+		h.d.counters.local.Add(1)
 		return p
 	}
 	return nil

@@ -26,9 +26,16 @@ func seek[T any](ctx context.Context, h *Handle, ask func(Replica) (T, error)) (
 		r, address := s.next()
 		if r == nil {
 			if !s.pause(ctx) {
+				h.d.counters.noLeader.Add(1)
 				return v, s.failure(ctx)
 			}
+			h.d.counters.rounds.Add(1)
 			continue
+		}
+		if address == "" {
+			h.d.counters.local.Add(1)
+		} else {
+			h.d.counters.remote.Add(1)
 		}
 		v, err = ask(r)
 		s.note(address, err)

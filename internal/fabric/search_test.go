@@ -114,6 +114,7 @@ func TestAHintIsFollowedAndRemembered(t *testing.T) {
 	_, err = h.Invoke(t.Context(), invocation(1))
 	require.NoError(t, err)
 	require.Equal(t, []string{"c", "b"}, w.order())
+	require.Equal(t, Stats{Remote: 5}, h.d.Stats())
 }
 
 func TestTheLocalReplicaKnowsWhomToAsk(t *testing.T) {
@@ -126,9 +127,11 @@ func TestTheLocalReplicaKnowsWhomToAsk(t *testing.T) {
 	require.Equal(t, []string{"b"}, w.order())
 	w.local.invoke = w.nodes["a"].invoke
 	w.local.set(true, leaderOf("self", "self"))
-	_, err = w.handle().Invoke(t.Context(), invocation(1))
+	h := w.handle()
+	_, err = h.Invoke(t.Context(), invocation(1))
 	require.NoError(t, err)
 	require.Empty(t, w.order(), "this node leads")
+	require.Equal(t, Stats{Local: 1}, h.d.Stats())
 }
 
 func TestWrongHintsDoNotLeadAstray(t *testing.T) {
@@ -170,13 +173,16 @@ func TestWithoutALeaderTheSearchLastsAsLongAsPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld("a", "b")
 		began := time.Now()
-		_, err := w.handle().Invoke(t.Context(), invocation(1))
+		h := w.handle()
+		_, err := h.Invoke(t.Context(), invocation(1))
 		require.ErrorIs(t, err, partition.ErrNotLeader)
 		require.True(t, raftgroup.Definite(err))
 		require.Equal(t, defaultPatience, time.Since(began))
 		rounds := len(w.order()) / 2
 		require.Greater(t, rounds, 20)
 		require.Less(t, rounds, 60, "it does not spin")
+		require.EqualValues(t, 1, h.d.Stats().NoLeader)
+		require.EqualValues(t, rounds-1, h.d.Stats().Rounds)
 	})
 }
 

@@ -5,49 +5,167 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"platform/internal/membership"
+	"platform/internal/raftgroup"
 	"platform/internal/telemetry"
+	"platform/metadata"
 	"platform/partition/store"
 )
 
+// nodeMetrics are what the node counts. They are there before what they are about.
+type nodeMetrics struct {
+	registry *telemetry.Registry
+	// Of the Raft groups of partitions, and of the metadata.
+	partitions, metadata *raftgroup.Metrics
+}
+
+// newMetrics returns the metrics of a node. Without them the fields are nil, and
+// nothing is counted.
+func (n *Node) newMetrics() nodeMetrics {
+	if n.cfg.DisablePrometheus {
+		return nodeMetrics{}
+	}
+	r := telemetry.NewRegistry(prometheus.Labels{"cluster_name": n.cfg.ClusterName, "node_name": n.cfg.NodeName})
+	return nodeMetrics{registry: r, partitions: raftgroup.NewMetrics(r, "partition"), metadata: raftgroup.NewMetrics(r, "metadata")}
+}
+
+// collectMetrics registers those that are read off the parts of the node, once all of
+// them are there.
+func (n *Node) collectMetrics() {
+	if n.metrics.registry == nil {
+		return
+	}
+	n.metrics.registry.MustRegister(&nodeCollector{n}, n.logs.Collector())
+}
+
 // metricsHandler serves the figures of the node: those of the runtime and the
-// process, of the partitions and of their tables.
-func (n *Node) metricsHandler() http.Handler {
-	registry := telemetry.NewRegistry()
-	gauge := func(name, help string, value func() float64) {
-		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: telemetry.Namespace, Name: name, Help: help}, value))
+// process, of the partitions and their tables, and of the cluster as the node sees it.
+func (n *Node) metricsHandler() http.Handler { return telemetry.MetricsHandler(n.metrics.registry) }
+
+// nodeCollector reads figures when they are asked for.
+type nodeCollector struct{ n *Node }
+
+var (
+	descPartitions   = desc("num_partitions", "Partitions that this node has a replica of.")
+	descLeaders      = desc("num_active_partition_leaders", "Partitions that this node leads.")
+	descLeaderless   = desc("num_partitions_without_leader", "Partitions with a replica here that knows of no leader.")
+	descCommands     = desc("partition_applied_commands_total", "Log commands applied since the start.")
+	descLag          = desc("partition_replica_lag_entries", "Most log entries that a follower of a partition led here misses.")
+	descBehind       = desc("partition_replicas_behind", "Followers of partitions led here that have not caught up, or do not answer.")
+	descMetaLeader   = desc("metadata_has_leader", "1 if this node knows of a leader of the metadata: changes can be made.")
+	descMetaLeads    = desc("metadata_leads", "1 if this node leads the metadata.")
+	descMetaApplied  = desc("metadata_applied_index", "Place in the log of the metadata up to which this node has applied it.")
+	descMembers      = desc("failure_detector_nodes_total", "Nodes of the cluster by what is believed of them.", "state")
+	descRouted       = desc("routing_requests_total", "Requests to partitions by where they were sent.", "to")
+	descRounds       = desc("routing_retries_total", "Times that a request had to look for the leader of its partition again.")
+	descNoLeader     = desc("routing_no_leader_total", "Requests that found no leader of their partition in time.")
+	descReady        = desc("node_ready", "1 if the node should get requests, as /health says.")
+	descTablesBytes  = desc("tables_disk_bytes", "Size of the tables on disk.")
+	descTablesDebt   = desc("tables_compaction_debt_bytes", "Data of the tables that waits for compaction.")
+	descTablesFlush  = desc("tables_flushes_total", "Flushes of the tables since the start.")
+	descTablesMerges = desc("tables_compactions_total", "Compactions of the tables since the start.")
+)
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(prometheus.BuildFQName(telemetry.Namespace, "", name), help, labels, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (c *nodeCollector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		descPartitions, descLeaders, descLeaderless, descCommands, descLag, descBehind, descMetaLeader, descMetaLeads, descMetaApplied,
+		descMembers, descRouted, descRounds, descNoLeader, descReady, descTablesBytes, descTablesDebt, descTablesFlush, descTablesMerges,
+	} {
+		out <- d
 	}
-	counter := func(name, help string, value func() float64) {
-		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: telemetry.Namespace, Name: name, Help: help}, value))
-	}
-	gauge("num_partitions", "Partitions that this node has a replica of.", func() float64 {
-		held := 0
-		for range n.router.replicas() {
-			held++
+}
+
+// sink takes figures.
+type sink chan<- prometheus.Metric
+
+func (s sink) gauge(d *prometheus.Desc, value float64, labels ...string) {
+	s <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+}
+
+func (s sink) counter(d *prometheus.Desc, value uint64, labels ...string) {
+	s <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), labels...)
+}
+
+// Collect implements prometheus.Collector.
+func (c *nodeCollector) Collect(metrics chan<- prometheus.Metric) {
+	out := sink(metrics)
+	c.collectPartitions(out)
+	c.collectCluster(out)
+	routed := c.n.router.directory.Stats()
+	out.counter(descRouted, routed.Local, "local")
+	out.counter(descRouted, routed.Remote, "remote")
+	out.counter(descRounds, routed.Rounds)
+	out.counter(descNoLeader, routed.NoLeader)
+	c.collectTables(out, c.n.tables.Stats())
+}
+
+func (c *nodeCollector) collectPartitions(out sink) {
+	held, leading, leaderless, behind := 0, 0, 0, 0
+	commands, lag := uint64(0), uint64(0)
+	for p := range c.n.router.replicas() {
+		held++
+		commands += p.Commands()
+		if p.Leader().ID == "" {
+			leaderless++
 		}
-		return float64(held)
-	})
-	gauge("num_active_partition_leaders", "Partitions that this node leads.", func() float64 {
-		leading := 0
-		for p := range n.router.replicas() {
-			if p.Leading() {
-				leading++
+		if !p.Leading() {
+			continue
+		}
+		leading++
+		for _, f := range p.Status().Followers {
+			lag = max(lag, f.Lag)
+			if !f.CaughtUp {
+				behind++
 			}
 		}
-		return float64(leading)
-	})
-	counter("partition_applied_commands_total", "Log commands applied since the start.", func() float64 {
-		applied := uint64(0)
-		for p := range n.router.replicas() {
-			applied += p.Commands()
-		}
-		return float64(applied)
-	})
-	tables := func(value func(store.Stats) float64) func() float64 {
-		return func() float64 { return value(n.tables.Stats()) }
 	}
-	gauge("tables_disk_bytes", "Size of the tables on disk.", tables(func(s store.Stats) float64 { return float64(s.DiskBytes) }))
-	gauge("tables_compaction_debt_bytes", "Data of the tables that waits for compaction.", tables(func(s store.Stats) float64 { return float64(s.CompactionDebtBytes) }))
-	counter("tables_flushes_total", "Flushes of the tables since the start.", tables(func(s store.Stats) float64 { return float64(s.Flushes) }))
-	counter("tables_compactions_total", "Compactions of the tables since the start.", tables(func(s store.Stats) float64 { return float64(s.Compactions) }))
-	return telemetry.MetricsHandler(registry)
+	out.gauge(descPartitions, float64(held))
+	out.gauge(descLeaders, float64(leading))
+	out.gauge(descLeaderless, float64(leaderless))
+	out.gauge(descBehind, float64(behind))
+	out.gauge(descLag, float64(lag))
+	out.counter(descCommands, commands)
+}
+
+// collectCluster is what the node believes of the others.
+func (c *nodeCollector) collectCluster(out sink) {
+	out.gauge(descReady, truth(c.n.ready() == nil))
+	group := c.n.metadata.Group()
+	out.gauge(descMetaLeader, truth(group.Leader().ID != ""))
+	out.gauge(descMetaLeads, truth(group.IsLeader()))
+	out.gauge(descMetaApplied, float64(c.n.metadata.AppliedIndex()))
+
+	states := map[membership.State]int{membership.Alive: 0, membership.Dead: 0, membership.Left: 0, membership.Unknown: 0}
+	for _, node := range c.n.metadata.Nodes() {
+		states[c.believed(node)]++
+	}
+	for state, count := range states {
+		out.gauge(descMembers, float64(count), state.String())
+	}
+}
+
+func (c *nodeCollector) believed(node metadata.Node) membership.State {
+	if node.ServerID() == c.n.replica().ID {
+		return membership.Alive
+	}
+	return c.n.members.State(node.Name, node.Incarnation)
+}
+
+func (c *nodeCollector) collectTables(out sink, s store.Stats) {
+	out.gauge(descTablesBytes, float64(s.DiskBytes))
+	out.gauge(descTablesDebt, float64(s.CompactionDebtBytes))
+	out.counter(descTablesFlush, uint64(s.Flushes))
+	out.counter(descTablesMerges, uint64(s.Compactions))
+}
+
+func truth(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
 }

@@ -47,6 +47,7 @@ type Node struct {
 	asking    *fabric.Client
 	answering *fabric.Server
 
+	metrics  nodeMetrics
 	metadata *metadata.Store
 	signer   *signing.Signer // of requests to endpoints, nil: unsigned
 	invoker  *invoker.Invoker
@@ -65,6 +66,7 @@ type Node struct {
 func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) {
 	n := &Node{cfg: cfg, log: log, addresses: newAddressBook(), peers: newPeers(), failed: make(chan error, 1)}
 	n.mayProvision.Store(cfg.AutoProvision)
+	n.metrics = n.newMetrics()
 	if n.signer, err = newSigner(cfg, log); err != nil {
 		return err
 	}
@@ -110,6 +112,7 @@ func (n *Node) serve(ctx context.Context) error {
 	stopping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	g, serving := errgroup.WithContext(stopping)
+	n.collectMetrics()
 	ingress := n.ingressServer()
 	checkpoints := &checkpointer{n.router.replicas, n.log}
 	for _, part := range []func(context.Context) error{

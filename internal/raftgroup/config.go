@@ -104,6 +104,8 @@ type Config struct {
 
 	// Watchdog watches the storage's writes; nil means no watchdog.
 	Watchdog *Watchdog
+	// Metrics count what the group does; nil means no metrics.
+	Metrics *Metrics
 	// Logger is slog.Default() when nil.
 	Logger *slog.Logger
 }

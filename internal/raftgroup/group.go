@@ -183,11 +183,14 @@ func (g *Group) current() *instance {
 // observe is called by Raft for each observation; it must not block. It never
 // lets one through: what is known is read when the watcher wakes up.
 func (g *Group) observe(o *raft.Observation) bool {
-	if _, ok := o.Data.(raft.LeaderObservation); ok {
+	switch data := o.Data.(type) {
+	case raft.LeaderObservation:
 		select {
 		case g.leaderWake <- struct{}{}:
 		default:
 		}
+	case raft.RaftState:
+		g.cfg.Metrics.became(data)
 	}
 	return false
 }
@@ -203,6 +206,7 @@ func (g *Group) watchLeader(ctx context.Context) {
 		}
 		if now := g.Leader(); now != known {
 			known = now
+			g.cfg.Metrics.heardOfLeader()
 			if g.cfg.OnLeaderChange != nil {
 				g.cfg.OnLeaderChange(now)
 			}

@@ -255,6 +255,7 @@ func (g *Group) Snapshot(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("snapshot of %s: %w", g.cfg.Name, err)
 	}
+	g.cfg.Metrics.tookSnapshot()
 	return nil
 }
 

@@ -216,6 +216,9 @@ func (t *Transport) InstallSnapshot(stream node.RaftTransport_InstallSnapshotSer
 		port.group.log.Warn("snapshot not installed", "err", err)
 		return status.Error(codes.Aborted, err.Error())
 	}
+	if resp.Success {
+		port.group.cfg.Metrics.receivedSnapshot()
+	}
 	return stream.SendAndClose(&node.InstallSnapshotResponse{
 		Header: headerToWire(resp.RPCHeader), Term: resp.Term, Success: resp.Success,
 	})

@@ -191,6 +191,7 @@ func (p *port) appendPiece(to target, args *raft.AppendEntriesRequest, size int,
 	if len(args.Entries) > 0 {
 		kind, timeout = dataStream, dataTimeout+time.Duration(size)*time.Second/(1<<20)
 	}
+	p.group.cfg.Metrics.requestedAppend(len(args.Entries))
 	f, err := p.call(to, kind, timeout, &node.RaftFrame{AppendRequest: appendToWire(args)})
 	if err != nil {
 		return err
@@ -243,6 +244,7 @@ func (p *port) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, args *r
 
 // TimeoutNow asks a follower to stand for election at once.
 func (p *port) TimeoutNow(id raft.ServerID, addr raft.ServerAddress, args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
+	p.group.cfg.Metrics.requestedTimeout()
 	f, err := p.call(p.target(id, addr), controlStream, p.election, &node.RaftFrame{
 		TimeoutNowRequest: &node.TimeoutNowRequest{Header: headerToWire(args.RPCHeader)},
 	})
@@ -268,6 +270,7 @@ func (p *port) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, args *
 	req := snapshotToWire(p.id, args)
 	req.Target = string(id)
 	out, err := peer.sendSnapshot(p.outgoing.Load().ctx, req, data)
+	p.group.cfg.Metrics.sentSnapshot(err)
 	if err != nil {
 		return fmt.Errorf("send snapshot to %s: %w", to.addr, err)
 	}
@@ -282,6 +285,7 @@ func (p *port) ask(to target, f *node.RaftFrame) (*node.RaftFrame, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.group.cfg.Metrics.requestedVote()
 	f.GroupId, f.Target = p.id, string(to.id)
 	f.TimeoutMs = uint32(p.election.Milliseconds())
 	return peer.callUntil(p.outgoing.Load().ctx, p.election, f)

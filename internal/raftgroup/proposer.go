@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -85,6 +86,7 @@ type pendingCommand[R any] struct {
 type sentEntry[R any] struct {
 	future raft.ApplyFuture
 	inst   *instance
+	begin  time.Time // zero without metrics
 	done   []Completion[R]
 }
 
@@ -118,6 +120,7 @@ func (p *Proposer[R]) Submit(command []byte, done Completion[R]) error {
 	}
 	if len(p.queue) >= p.cfg.MaxQueueCommands || p.bytes+len(command) > p.cfg.MaxQueueBytes {
 		p.mu.Unlock()
+		p.group.cfg.Metrics.refused(1, ErrOverloaded)
 		return ErrOverloaded
 	}
 	p.queue = append(p.queue, pendingCommand[R]{data: command, done: done})
@@ -191,7 +194,7 @@ func (p *Proposer[R]) close() {
 	rest := p.queue
 	p.queue, p.bytes = nil, 0
 	p.mu.Unlock()
-	fail(rest, ErrStopped)
+	p.fail(rest, ErrStopped)
 }
 
 // drain proposes what waits, batch by batch, as far as entries may be under way.
@@ -250,7 +253,7 @@ func (p *Proposer[R]) take() []pendingCommand[R] {
 // commands are completed.
 func (p *Proposer[R]) propose(batch []pendingCommand[R]) bool {
 	if !p.group.IsLeader() {
-		fail(batch, ErrNotLeader)
+		p.fail(batch, ErrNotLeader)
 		return false
 	}
 	p.batch = p.batch[:0]
@@ -260,19 +263,20 @@ func (p *Proposer[R]) propose(batch []pendingCommand[R]) bool {
 	data, err := p.cfg.Seal(p.batch)
 	clear(p.batch)
 	if err != nil {
-		fail(batch, fmt.Errorf("seal batch: %w", err))
+		p.fail(batch, fmt.Errorf("seal batch: %w", err))
 		return false
 	}
 	future, inst, err := p.group.apply(data)
 	if err != nil {
-		fail(batch, err)
+		p.fail(batch, err)
 		return false
 	}
+	begin := p.group.cfg.Metrics.proposed(len(batch), len(data))
 	e, _ := p.free.Get().(*sentEntry[R])
 	if e == nil {
 		e = new(sentEntry[R])
 	}
-	e.future, e.inst = future, inst
+	e.future, e.inst, e.begin = future, inst, begin
 	for i := range batch {
 		e.done = append(e.done, batch[i].done)
 	}
@@ -285,6 +289,7 @@ func (p *Proposer[R]) complete() {
 	for e := range p.sent {
 		result, err := p.group.outcome(e.future)
 		e.inst.pending.Add(-1)
+		p.group.cfg.Metrics.ended(e.begin, len(e.done), err)
 		e.finish(result, err)
 		p.landed() // after finish: callers that go on join the next entry
 		clear(e.done)
@@ -311,7 +316,9 @@ func (e *sentEntry[R]) finish(result any, err error) {
 	}
 }
 
-func fail[R any](commands []pendingCommand[R], err error) {
+// fail completes commands that were not proposed.
+func (p *Proposer[R]) fail(commands []pendingCommand[R], err error) {
+	p.group.cfg.Metrics.refused(len(commands), err)
 	for _, c := range commands {
 		c.done.Complete(*new(R), err)
 	}

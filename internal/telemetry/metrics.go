@@ -11,18 +11,26 @@ import (
 // Namespace is the first part of every metric's name.
 const Namespace = "platform"
 
+// Registry collects the metrics of a node. All series have the labels that it was made
+// with.
+type Registry struct {
+	prometheus.Registerer
+	gathered *prometheus.Registry
+}
+
 // NewRegistry returns a registry with the metrics of the Go runtime and the
 // process. Each package registers its own; there is no global registry.
-func NewRegistry() *prometheus.Registry {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(
+func NewRegistry(labels prometheus.Labels) *Registry {
+	gathered := prometheus.NewRegistry()
+	r := &Registry{prometheus.WrapRegistererWith(labels, gathered), gathered}
+	r.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
-	return registry
+	return r
 }
 
 // MetricsHandler serves the registry in the formats Prometheus reads.
-func MetricsHandler(registry *prometheus.Registry) http.Handler {
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry})
+func MetricsHandler(registry *Registry) http.Handler {
+	return promhttp.HandlerFor(registry.gathered, promhttp.HandlerOpts{Registry: registry})
 }

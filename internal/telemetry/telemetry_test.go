@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/config"
@@ -101,9 +102,9 @@ func TestBadFilterIsAConfigurationError(t *testing.T) {
 
 func TestMetricsHandler(t *testing.T) {
 	answer := httptest.NewRecorder()
-	MetricsHandler(NewRegistry()).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	MetricsHandler(NewRegistry(prometheus.Labels{"node_name": "n1"})).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	require.Equal(t, 200, answer.Code)
-	require.Contains(t, answer.Body.String(), "go_goroutines ")
+	require.Contains(t, answer.Body.String(), `go_goroutines{node_name="n1"} `)
 }
 
 func TestLongValuesAreCutShort(t *testing.T) {

@@ -1,0 +1,117 @@
+package node
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// nodeSeen is a node in the answers of the admin API.
+type nodeSeen struct {
+	ID       uint32
+	Name     string
+	Replicas int
+}
+
+func (c *trio) seen(i int) (nodes []nodeSeen) {
+	code, body := c.do(i, true, "GET", "/cluster/nodes", "")
+	require.Equal(c.t, http.StatusOK, code, body)
+	require.NoError(c.t, json.Unmarshal([]byte(body), &struct{ Nodes *[]nodeSeen }{&nodes}))
+	return nodes
+}
+
+func TestOperatorsMoveLeadersAndRemoveNodes(t *testing.T) {
+	c := newTrio(t, 3)
+	c.healthy(3, 0, 1, 2)
+	c.replicated(0, 1, 2)
+
+	for _, to := range []string{"n1", "n2", "n3"} {
+		code, body := c.do(0, true, "PATCH", "/cluster/partitions/2/transfer?to="+to, "")
+		require.Equal(t, http.StatusOK, code, body)
+		var partition struct{ Leader uint32 }
+		require.NoError(t, json.Unmarshal([]byte(body), &partition))
+		at := slices.IndexFunc(c.seen(1), func(n nodeSeen) bool { return n.Name == to })
+		require.Equal(t, c.seen(1)[at].ID, partition.Leader)
+	}
+
+	code, body := c.do(1, true, "DELETE", "/cluster/nodes/n3", "")
+	require.Equal(t, http.StatusConflict, code, body)
+	code, body = c.do(1, true, "PATCH", "/cluster/nodes/n3/drain", "")
+	require.Equal(t, http.StatusOK, code, body)
+	require.Eventually(t, func() bool {
+		return slices.ContainsFunc(c.seen(0), func(n nodeSeen) bool { return n.Name == "n3" && n.Replicas == 0 })
+	}, 60*time.Second, 50*time.Millisecond, "the replicas stay")
+	code, body = c.do(0, true, "PATCH", "/cluster/partitions/2/transfer?to=n3", "")
+	require.Equal(t, http.StatusConflict, code)
+	require.Contains(t, body, "node n3 has no replica of partition 2")
+	c.stop(2)
+	code, body = c.do(1, true, "DELETE", "/cluster/nodes/n3", "")
+	require.Equal(t, http.StatusOK, code, body)
+	c.healthy(2, 0, 1)
+}
+
+func TestHealthAndMetricsOfANode(t *testing.T) {
+	c := newTrio(t, 3)
+	c.healthy(3, 0, 1, 2)
+	c.replicated(0, 1, 2)
+	c.counter(0)
+	for key := range 8 {
+		code, body := c.do(0, false, "POST", fmt.Sprintf("/platform/call/Counter/k%d/add", key), "1")
+		require.Equal(t, http.StatusOK, code, body)
+	}
+	onNodePort := func(path string) (int, string) {
+		resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d%s", c.nodes[0].cfg.BindPort, path))
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return resp.StatusCode, string(body)
+	}
+	code, body := onNodePort("/health")
+	require.Equal(t, http.StatusOK, code, body)
+	code, body = onNodePort("/metrics")
+	require.Equal(t, http.StatusOK, code)
+	samples := map[string]string{}
+	for line := range strings.Lines(body) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "} "); ok {
+			require.Contains(t, name, `cluster_name="localcluster"`)
+			require.Contains(t, name, `node_name="n1"`)
+			family, rest, _ := strings.Cut(name, "{")
+			for label := range strings.SplitSeq(rest, ",") {
+				if !strings.Contains(label, "_name=") {
+					family += "," + label
+				}
+			}
+			samples[family] = value
+		}
+	}
+	require.Equal(t, "4", samples["platform_num_partitions"])
+	require.Equal(t, "0", samples["platform_num_partitions_without_leader"])
+	require.Equal(t, `3`, samples[`platform_failure_detector_nodes_total,state="alive"`])
+	require.Equal(t, "1", samples["platform_node_ready"])
+	require.Equal(t, "1", samples["platform_metadata_has_leader"])
+	require.Contains(t, samples, `platform_routing_requests_total,to="local"`)
+	require.Contains(t, samples, `platform_raft_commit_duration_seconds_count,group="metadata"`)
+	require.NotEqual(t, "0", samples[`platform_raft_leader_changes_total,group="metadata"`])
+	require.Contains(t, samples, "platform_raft_log_fsync_duration_seconds_count")
+
+	// Without the others there is no quorum, and no readiness; but the node answers.
+	c.stop(1)
+	c.stop(2)
+	require.Eventually(t, func() bool {
+		code, _ := c.do(0, true, "GET", "/health", "")
+		ingress, _ := c.do(0, false, "GET", "/restate/health", "")
+		return code == http.StatusServiceUnavailable && ingress == http.StatusServiceUnavailable
+	}, 30*time.Second, 50*time.Millisecond)
+	code, body = c.do(0, true, "GET", "/cluster-health", "")
+	require.Equal(t, http.StatusServiceUnavailable, code)
+	require.Contains(t, body, `"status":"unavailable"`)
+	require.Contains(t, body, "the metadata has no leader")
+}

@@ -1,0 +1,160 @@
+package raftgroup
+
+import (
+	"errors"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"platform/internal/telemetry"
+)
+
+// Metrics count what groups do. Several groups may share one; nil counts nothing.
+// Nothing is counted per group, so that many groups cost no more series than one.
+type Metrics struct {
+	commands, bytes, commit   prometheus.Histogram
+	failed                    *prometheus.CounterVec
+	elections, won, leaders   prometheus.Counter
+	taken, sent, received     prometheus.Counter
+	appends, heartbeats       prometheus.Counter
+	votes, timeouts, installs prometheus.Counter
+}
+
+// NewMetrics registers the metrics of groups of one kind, such as partition.
+func NewMetrics(reg prometheus.Registerer, kind string) *Metrics {
+	reg = prometheus.WrapRegistererWith(prometheus.Labels{"group": kind}, reg)
+	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
+		h := prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: telemetry.Namespace, Subsystem: "raft", Name: name, Help: help, Buckets: buckets})
+		reg.MustRegister(h)
+		return h
+	}
+	counter := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: telemetry.Namespace, Subsystem: "raft", Name: name, Help: help})
+		reg.MustRegister(c)
+		return c
+	}
+	vector := func(name, help, label string) *prometheus.CounterVec {
+		v := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: telemetry.Namespace, Subsystem: "raft", Name: name, Help: help}, []string{label})
+		reg.MustRegister(v)
+		return v
+	}
+	requests := vector("requests_total", "Requests sent to other replicas.", "request")
+	return &Metrics{
+		commands: histogram("entry_commands", "Commands in a proposed log entry: the batch size.", prometheus.ExponentialBuckets(1, 2, 9)),
+		bytes:    histogram("entry_bytes", "Size of a proposed log entry.", prometheus.ExponentialBuckets(256, 4, 7)),
+		commit: histogram("commit_duration_seconds", "Time from proposing a log entry until it is agreed on and applied here.",
+			prometheus.ExponentialBuckets(0.00025, 2, 16)),
+		failed:     vector("failed_commands_total", "Commands that were not applied as far as their proposer knows.", "reason"),
+		elections:  counter("elections_started_total", "Times that a replica here stood for election."),
+		won:        counter("elections_won_total", "Times that a replica here became leader."),
+		leaders:    counter("leader_changes_total", "Times that a replica here heard of another leader, or of none."),
+		taken:      counter("snapshots_taken_total", "Times that a log was cut behind a durable state."),
+		sent:       counter("snapshots_sent_total", "States sent to followers that the log could not help any more."),
+		received:   counter("snapshots_received_total", "States received from leaders and installed."),
+		appends:    requests.WithLabelValues("append"),
+		heartbeats: requests.WithLabelValues("heartbeat"),
+		votes:      requests.WithLabelValues("vote"),
+		timeouts:   requests.WithLabelValues("timeout_now"),
+		installs:   requests.WithLabelValues("install_snapshot"),
+	}
+}
+
+// proposed notes an entry, and returns when that was.
+func (m *Metrics) proposed(commands, bytes int) time.Time {
+	if m == nil {
+		return time.Time{}
+	}
+	m.commands.Observe(float64(commands))
+	m.bytes.Observe(float64(bytes))
+	return time.Now()
+}
+
+// ended notes what became of the commands of an entry that was proposed at begin.
+func (m *Metrics) ended(begin time.Time, commands int, err error) {
+	switch {
+	case m == nil:
+	case err == nil:
+		m.commit.Observe(time.Since(begin).Seconds())
+	default:
+		m.refused(commands, err)
+	}
+}
+
+// refused notes commands that were not applied.
+func (m *Metrics) refused(commands int, err error) {
+	if m == nil || commands == 0 {
+		return
+	}
+	reason := "unknown_outcome"
+	switch {
+	case errors.Is(err, ErrOverloaded):
+		reason = "overloaded"
+	case errors.Is(err, ErrStopped):
+		reason = "stopped"
+	case Definite(err):
+		reason = "not_leader"
+	}
+	m.failed.WithLabelValues(reason).Add(float64(commands))
+}
+
+// became notes that a replica changed its state.
+func (m *Metrics) became(state raft.RaftState) {
+	switch {
+	case m == nil:
+	case state == raft.Candidate:
+		m.elections.Inc()
+	case state == raft.Leader:
+		m.won.Inc()
+	}
+}
+
+func (m *Metrics) heardOfLeader() {
+	if m != nil {
+		m.leaders.Inc()
+	}
+}
+
+func (m *Metrics) tookSnapshot() {
+	if m != nil {
+		m.taken.Inc()
+	}
+}
+
+func (m *Metrics) sentSnapshot(err error) {
+	if m == nil {
+		return
+	}
+	m.installs.Inc()
+	if err == nil {
+		m.sent.Inc()
+	}
+}
+
+func (m *Metrics) receivedSnapshot() {
+	if m != nil {
+		m.received.Inc()
+	}
+}
+
+func (m *Metrics) requestedAppend(entries int) {
+	switch {
+	case m == nil:
+	case entries == 0:
+		m.heartbeats.Inc()
+	default:
+		m.appends.Inc()
+	}
+}
+
+func (m *Metrics) requestedVote() {
+	if m != nil {
+		m.votes.Inc()
+	}
+}
+
+func (m *Metrics) requestedTimeout() {
+	if m != nil {
+		m.timeouts.Inc()
+	}
+}

@@ -1,0 +1,111 @@
+package raftgroup
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/require"
+)
+
+// gathered returns the samples of a registry by name; of a vector or of several
+// kinds, their sum.
+func gathered(t *testing.T, reg *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	values := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.Metric {
+			switch f.GetType() {
+			case dto.MetricType_HISTOGRAM:
+				values[f.GetName()+"_count"] += float64(m.Histogram.GetSampleCount())
+				values[f.GetName()+"_sum"] += m.Histogram.GetSampleSum()
+			default:
+				values[f.GetName()] += m.Counter.GetValue()
+			}
+		}
+	}
+	return values
+}
+
+func TestMetricsCountWhatAGroupDoes(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	t.Cleanup(n.stop)
+	reg := prometheus.NewRegistry()
+	cfg := n.config(1, memJournal(t), n.voter())
+	cfg.Metrics = NewMetrics(reg, "partition")
+	reg.MustRegister(n.db.Collector())
+	g, err := Open(cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, g.Shutdown(context.Background())) })
+	waitLeader(t, g)
+
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: sealJournal, MaxQueueCommands: 300})
+	require.NoError(t, err)
+	var o outcomes
+	for range 300 {
+		o.expect(t, p, []byte("x"))
+	}
+	require.ErrorIs(t, p.Submit([]byte("one too many"), &o), ErrOverloaded)
+	stop := run(t, p)
+	o.wg.Wait()
+	stop()
+	require.NoError(t, g.Snapshot(t.Context()))
+
+	got := gathered(t, reg)
+	require.EqualValues(t, 2, got["platform_raft_entry_commands_count"])
+	require.EqualValues(t, 300, got["platform_raft_entry_commands_sum"])
+	require.EqualValues(t, 2, got["platform_raft_commit_duration_seconds_count"])
+	require.Greater(t, got["platform_raft_entry_bytes_sum"], 300.0)
+	require.EqualValues(t, 1, got["platform_raft_failed_commands_total"])
+	require.EqualValues(t, 1, got["platform_raft_elections_won_total"])
+	require.EqualValues(t, 1, got["platform_raft_elections_started_total"])
+	require.EqualValues(t, 1, got["platform_raft_snapshots_taken_total"])
+	require.GreaterOrEqual(t, got["platform_raft_log_fsync_duration_seconds_count"], 2.0)
+	require.Less(t, got["platform_raft_log_fsync_duration_seconds_sum"], 60.0, "it is in seconds")
+	require.Eventually(t, func() bool { return gathered(t, reg)["platform_raft_leader_changes_total"] == 1 }, 10*time.Second, time.Millisecond)
+	require.Zero(t, got["platform_raft_requests_total"], "there is nobody to ask")
+}
+
+func TestWithoutMetricsNothingIsCounted(t *testing.T) {
+	var m *Metrics
+	require.Zero(t, m.proposed(1, 1))
+	m.ended(time.Time{}, 1, nil)
+	m.ended(time.Time{}, 1, ErrStopped)
+	m.heardOfLeader()
+	m.sentSnapshot(nil)
+	require.Zero(t, testing.AllocsPerRun(10, func() { m.refused(1, ErrOverloaded) }))
+}
+
+func TestReasonsOfFailedCommands(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	m := NewMetrics(reg, "metadata")
+	for _, err := range []error{ErrOverloaded, ErrStopped, ErrNotLeader, ErrUnknownOutcome} {
+		m.refused(2, err)
+	}
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	reasons := map[string]float64{}
+	for _, f := range families {
+		for _, s := range f.Metric {
+			for _, l := range s.Label {
+				if l.GetName() == "reason" {
+					reasons[l.GetValue()] = s.Counter.GetValue()
+				}
+			}
+		}
+	}
+	require.Equal(t, map[string]float64{"overloaded": 2, "stopped": 2, "not_leader": 2, "unknown_outcome": 2}, reasons)
+}
+
+func TestCoarseBuckets(t *testing.T) {
+	var fine []*dto.Bucket
+	for i := range 100 {
+		bound, count := float64(i)*1e6, uint64(i) // milliseconds in nanoseconds
+		fine = append(fine, &dto.Bucket{UpperBound: &bound, CumulativeCount: &count})
+	}
+	require.Equal(t, map[float64]uint64{0.001: 1, 0.002: 2, 0.004: 4, 0.007: 7, 0.012: 12, 0.021: 21, 0.036: 36, 0.062: 62}, coarse(fine))
+}

@@ -157,7 +157,9 @@ func (w *world) invoke(a arguments) *machine.Invoke {
 		LimitKey:  a.text("limit-key", ""),
 		Priority:  uint8(a.number("priority", 0)),
 	}
-	c.Target.Scope = a.text("scope", "")
+	if scope := a.text("scope", ""); scope != "" {
+		c.Target.Scope = scope
+	}
 	if key := a.text("idempotency-key", ""); key != "" {
 		c.IdempotencyKey = &key
 	}
@@ -246,9 +248,15 @@ func (w *world) apply(t *testing.T, to int, h machine.Header, c machine.Command)
 
 func lineUp(lines []string) string { return strings.Join(lines, "\n") + "\n" }
 
+// target reads "service/handler" or "service/key/handler", with "scope:" before it if
+// it has one.
 func target(name, kind string) machine.Target {
-	parts := strings.Split(name, "/")
-	t := machine.Target{Service: parts[0], Handler: parts[len(parts)-1], Type: map[string]machine.TargetType{
+	scope, rest, scoped := strings.Cut(name, ":")
+	if !scoped {
+		scope, rest = "", name
+	}
+	parts := strings.Split(rest, "/")
+	t := machine.Target{Scope: scope, Service: parts[0], Handler: parts[len(parts)-1], Type: map[string]machine.TargetType{
 		"service": machine.Service, "object": machine.ObjectExclusive, "shared": machine.ObjectShared,
 		"workflow": machine.WorkflowRun, "workflow-shared": machine.WorkflowShared, "update": machine.StateUpdate,
 	}[kind]}

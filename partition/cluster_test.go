@@ -48,6 +48,12 @@ func (c *cluster) owner(id ids.Invocation) *Partition {
 
 func newCluster(t *testing.T, count uint32, services ...restate.ServiceDefinition) *cluster {
 	t.Helper()
+	return newTunedCluster(t, count, func(*Config) {}, services...)
+}
+
+// newTunedCluster is newCluster with another configuration.
+func newTunedCluster(t *testing.T, count uint32, tune func(*Config), services ...restate.ServiceDefinition) *cluster {
+	t.Helper()
 	dir := t.TempDir()
 	log := slog.New(slog.DiscardHandler)
 	c := &cluster{partitions: make([]*Partition, count), opened: make(chan struct{})}
@@ -64,11 +70,13 @@ func newCluster(t *testing.T, count uint32, services ...restate.ServiceDefinitio
 		require.NoError(t, err)
 		storage, err := logs.Storage(GroupID(i))
 		require.NoError(t, err)
-		c.partitions[i], err = Open(Config{
+		cfg := Config{
 			ID: i, Count: count, Node: "n1", Tables: own, Flush: tables.Flush, Storage: storage,
 			Invoker: iv, Deliver: c.deliver, Transport: transport, Profile: raftgroup.Test(), LocalID: "n1",
 			Voters: []raft.Server{{ID: "n1", Address: "127.0.0.1:1"}}, Log: log,
-		})
+		}
+		tune(&cfg)
+		c.partitions[i], err = Open(cfg)
 		require.NoError(t, err)
 	}
 	close(c.opened)

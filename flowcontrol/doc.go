@@ -8,5 +8,9 @@
 // The package is pure: no clock, no chance, no I/O. Times and versions come from the
 // callers, who are the metadata group for the book and partitions for everything else.
 //
-// Read pattern.go, rule.go and book.go first, then match.go.
+// Who waits stands in vqueues; the Scheduler gives slots to them, by records in tables
+// and nothing else.
+//
+// Read pattern.go, rule.go and book.go first, then match.go; for the scheduler
+// DESIGN.md, queue.go, counter.go and scheduler.go.
 package flowcontrol

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"platform/flowcontrol"
 	"platform/internal/ids"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -96,4 +97,45 @@ func BenchmarkSteps(b *testing.B) {
 		x.apply(&machine.Progress{ID: id, Attempt: attempt, Steps: end})
 		x.forget(id)
 	}
+}
+
+// BenchmarkScopedEcho is the echo in a scope that is below its limit.
+func BenchmarkScopedEcho(b *testing.B) {
+	x := newBench(b)
+	x.limit(100)
+	to := machine.Target{Scope: "tenant", Service: "Greeter", Handler: "greet"}
+	input := journal.NewInput([]journal.Header{{Key: "content-type", Value: "application/json"}}, []byte(`"hi"`))
+	steps := []machine.Step{machinetest.Output(journal.Result{Value: []byte(`"hi"`)}), machinetest.End()}
+	for b.Loop() {
+		id := x.id()
+		x.apply(&machine.Invoke{ID: id, Target: to, Input: input, ServerVersion: "1"})
+		x.apply(&machine.Progress{ID: id, Attempt: x.state.Meta().Attempt, Steps: steps})
+		x.forget(id)
+	}
+}
+
+// BenchmarkCrowdedEcho is the echo in a scope at its limit: each invocation waits in
+// line behind a thousand others.
+func BenchmarkCrowdedEcho(b *testing.B) {
+	x := newBench(b)
+	x.limit(1)
+	to := machine.Target{Scope: "tenant", Service: "Greeter", Handler: "greet"}
+	input := journal.NewInput(nil, []byte(`"hi"`))
+	steps := []machine.Step{machinetest.Output(journal.Result{Value: []byte(`"hi"`)}), machinetest.End()}
+	invoke := func() { x.apply(&machine.Invoke{ID: x.id(), Target: to, Input: input}) }
+	for range 1000 {
+		invoke()
+	}
+	var running ids.Invocation
+	for b.Loop() {
+		invoke()
+		binary.BigEndian.PutUint64(running[16:], binary.BigEndian.Uint64(running[16:])+1)
+		x.apply(&machine.Progress{ID: running, Attempt: x.state.Meta().Attempt, Steps: steps})
+		x.forget(running)
+	}
+}
+
+func (x *bench) limit(n uint32) {
+	rule := flowcontrol.Rule{Pattern: flowcontrol.Pattern{Scope: flowcontrol.Any}, Limits: flowcontrol.Limits{Concurrency: n}}
+	x.apply(&machine.SetRules{Book: &flowcontrol.Book{Version: 1, Rules: []flowcontrol.Rule{rule}}})
 }

@@ -29,9 +29,12 @@ func (w *Wait) add(millis int64) { w.Latest, w.Total = w.Latest+millis, w.Total+
 
 // VQueue is the vqueue of an invocation that has a scope.
 func (inv *Invocation) VQueue() flowcontrol.QueueKey {
-	// A limit key that cannot be read was refused where it came from.
-	key, _ := flowcontrol.ParseLimitKey(inv.LimitKey)
-	return flowcontrol.QueueKey{Scope: inv.Target.Scope, LimitKey: key, Service: inv.Target.Service}
+	q := flowcontrol.QueueKey{Scope: inv.Target.Scope, Service: inv.Target.Service}
+	if inv.LimitKey != "" {
+		// One that cannot be read was refused where it came from.
+		q.LimitKey, _ = flowcontrol.ParseLimitKey(inv.LimitKey)
+	}
+	return q
 }
 
 // join puts a new invocation under flow control if it has a scope.

@@ -110,7 +110,7 @@ func TestAReplicaThatIsKilledWhileItGetsASnapshotCatchesUp(t *testing.T) {
 	rounds := 0
 	for whole := false; !whole; rounds++ {
 		require.Less(t, rounds, 20)
-		limit := int64(1<<10) << rounds
+		limit := int64(1<<10) << (2 * rounds) // the leader's pauses double with each failure
 		var sent atomic.Int64
 		c.wires.watch(func(w way, n int) {
 			if w.to == c.hosts[f].name {

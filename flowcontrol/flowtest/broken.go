@@ -49,8 +49,9 @@ func (c *checker) sums() {
 		delete(lined, k)
 	}
 	c.want(len(lined) == 0, "queues without a record: %v", lined)
-	for named := range c.Counters() {
+	for named, err := range c.Counters() {
 		k := named.Key
+		c.want(err == nil, "counter %v: %v", k, err)
 		c.want(named.Running == running[k] && named.Waiting == waiting[k], "counter %v: %d run and %d wait, not %d and %d", k, running[k], waiting[k], named.Running, named.Waiting)
 		delete(running, k)
 		delete(waiting, k)
@@ -77,8 +78,9 @@ func (c *checker) rings() {
 		c.want(q.Turn == 0 || c.children[Turn{k.Counter(), q.Turn}] == flowcontrol.Child{Name: k.Service, Queue: true}, "queue %v has no place %d in the ring", k, q.Turn)
 		c.want(q.Turn != 0 || q.Waiting == 0 || q.Paused, "queue %v is not in its ring", k)
 	}
-	for named := range c.Counters() {
+	for named, err := range c.Counters() {
 		k := named.Key
+		c.want(err == nil, "counter %v: %v", k, err)
 		above := Above(k)
 		if len(above) == 1 {
 			c.want(named.Turn == 0, "scope %v has a turn", k)

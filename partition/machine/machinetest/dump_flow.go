@@ -9,7 +9,10 @@ import (
 // flow shows the tables of flow control.
 func (s *State) flow(n Names) (rows []Row) {
 	add := func(text, key string, args ...any) { rows = append(rows, Row{fmt.Sprintf(key, args...), text}) }
-	for c := range s.Counters() {
+	for c, err := range s.Counters() {
+		if err != nil {
+			panic(err) // a map has none
+		}
 		text := fmt.Sprintf("running=%d waiting=%d", c.Running, c.Waiting)
 		if c.Turn != 0 {
 			text += fmt.Sprintf(" turn=%d", c.Turn)

@@ -214,7 +214,8 @@ func (c *checker) locks() {
 }
 
 func (c *checker) timers() {
-	for counter := range c.Counters() {
+	for counter, err := range c.Counters() {
+		c.want(err == nil, "counter %s: %v", counter.Key, err)
 		due := machine.Timer{At: counter.WakeAt, Kind: machine.TimerQueue, Name: counter.Key.String()}
 		c.want(counter.WakeAt == 0 || c.State.timers[due], "counter %s has no timer at %d", counter.Key, counter.WakeAt)
 	}

@@ -2,6 +2,7 @@ package partition
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -48,4 +49,15 @@ func TestClockNeverGoesBack(t *testing.T) {
 		require.GreaterOrEqual(t, now, last)
 		last = now
 	}
+}
+
+// A machine whose clock is behind leads after one whose clock was right, or ahead.
+func TestClockGoesOnWhereTheLogIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ahead := time.Now().Add(time.Hour).UnixMilli()
+		c := newClock(ahead)
+		time.Sleep(10 * time.Second)
+		require.InDelta(t, ahead+10_000, c.Millis(), 101, "time passes all the same")
+		require.Equal(t, time.Now().UnixMilli(), newClock(0).Millis())
+	})
 }

@@ -43,7 +43,7 @@ type leadership struct {
 }
 
 func (p *Partition) newLeadership(ctx context.Context) (*leadership, error) {
-	last, err := p.lastEpoch()
+	former, err := p.former()
 	if err == nil && p.flow {
 		err = p.mayHaveFlow()
 	}
@@ -51,8 +51,8 @@ func (p *Partition) newLeadership(ctx context.Context) (*leadership, error) {
 		return nil, err
 	}
 	l := &leadership{
-		p: p, epoch: last + 1, clock: newClock(), waiters: newWaiters(),
-		log: p.log.With("leader_epoch", last+1),
+		p: p, epoch: former.Epoch + 1, clock: newClock(former.Clock), waiters: newWaiters(),
+		log: p.log.With("leader_epoch", former.Epoch+1),
 	}
 	l.ctx, l.abandon = context.WithCancelCause(ctx)
 	settings := p.batch
@@ -72,13 +72,12 @@ func (p *Partition) newLeadership(ctx context.Context) (*leadership, error) {
 	return l, nil
 }
 
-// lastEpoch is the newest epoch that was announced. Whoever was elected has applied
-// everything of former leaders before it asks.
-func (p *Partition) lastEpoch() (uint64, error) {
+// former has the newest epoch that was announced and the time of the log. Whoever was
+// elected has applied everything of former leaders before it asks.
+func (p *Partition) former() (codec.Meta, error) {
 	view := p.tables.View()
 	defer view.Close()
-	meta, err := view.Meta()
-	return meta.Epoch, err
+	return view.Meta()
 }
 
 // runLeader does the leader's duties until ctx ends, which is when leadership is

@@ -25,15 +25,19 @@ const (
 	Promises          // of workflows
 	Locks             // objects that are held
 	Waiting           // invocations that wait for an object
+	Queues            // of flow control
+	Usages            // counters of flow control
 )
 
 // Detail is how much of a row is wanted.
 type Detail uint8
 
 const (
+	// Counts are no rows at all, only how many there are; of Invocations.
+	Counts Detail = iota
 	// Heads are what identifies a row: of an invocation id, target and status; of
 	// journal entries and state everything but the payload, whose size is told.
-	Heads Detail = iota
+	Heads
 	// Whole is everything.
 	Whole
 )
@@ -74,11 +78,15 @@ type Row struct {
 	Size    int             // Journal, State: of payload or value
 	Promise machine.Promise // Promises
 	Since   int64           // Locks: when it was taken, milliseconds since 1970; 0: not known
+	Queue   *Queue          // Queues
+	Usage   *Usage          // Usages
 }
 
 // Page is a part of the rows that a Scan selects.
 type Page struct {
 	Rows []Row
+	// Matched is how many rows the page stands for; with Counts it has none itself.
+	Matched int
 	// Next is where the following page begins; nil if this is the last one.
 	Next []byte
 	// Read is how many rows were looked at.
@@ -138,6 +146,10 @@ func (sc *scanner) run() error {
 		return sc.view.WalkLocks(from, sc.lock)
 	case Waiting:
 		return sc.view.WalkWaiting(from, sc.waiting)
+	case Queues:
+		return sc.queues(from)
+	case Usages:
+		return sc.usages(from)
 	}
 	return fmt.Errorf("there is no table %d", sc.s.Table)
 }
@@ -160,6 +172,7 @@ func (sc *scanner) read(at store.Place) store.Visit {
 }
 
 func (sc *scanner) add(r Row, size int) {
+	sc.page.Matched++
 	sc.page.Rows = append(sc.page.Rows, r)
 	sc.bytes += size
 }

@@ -48,6 +48,10 @@ func (sc *scanner) wants(h *codec.Head) bool {
 
 // record adds an invocation; record is valid during the call only.
 func (sc *scanner) record(record []byte) error {
+	if sc.s.Detail == Counts {
+		sc.page.Matched++
+		return nil
+	}
 	if sc.s.Detail == Heads {
 		record = record[:codec.HeadLen(record)]
 	}

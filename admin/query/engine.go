@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"platform/flowcontrol"
 	"platform/metadata"
 )
 
@@ -15,10 +16,10 @@ import (
 type Config struct {
 	Partitions Partitions
 	Registry   func() *metadata.Schemas
-	// Cluster has the rows of the cluster's tables, Flow those of flow control; nil:
-	// they have none.
+	// Rules is the rule book, Cluster has the rows of the cluster's tables; nil: there
+	// are none.
+	Rules   func() *flowcontrol.Book
 	Cluster Cluster
-	Flow    Flow
 
 	// Timeout bounds how long a query takes; 30 s.
 	Timeout time.Duration

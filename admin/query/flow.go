@@ -2,88 +2,141 @@ package query
 
 import (
 	"context"
+	"iter"
 	"time"
 
+	"platform/flowcontrol"
 	"platform/internal/ids"
+	"platform/partition"
+	"platform/partition/machine"
 )
 
-// Flow has the rows of flow control.
-type Flow interface {
-	Rules(context.Context) ([]RuleRow, error)
-	// The others are read from all partitions.
-	UserLimits(context.Context) ([]LimitRow, error)
-	Heads(context.Context) ([]HeadRow, error)
-	Queues(context.Context) ([]QueueRow, error)
-	Entries(context.Context) ([]EntryRow, error)
+// converted is the source of a table whose rows are made of those of partitions; ok is
+// false for those that it does not have.
+func converted[R any](table partition.Table, convert func(*row) (r R, ok bool), identity func(*R, []byte) []byte) source[R] {
+	rows := scanned(table, nil)
+	return source[R]{
+		identity: identity,
+		cost:     rows.cost,
+		pages: func(ctx context.Context, s *session, sel *selection) iter.Seq2[[]R, error] {
+			return func(yield func([]R, error) bool) {
+				sel.whole = true
+				for page, err := range rows.pages(ctx, s, sel) {
+					var out []R
+					for i := range page {
+						if r, ok := convert(&page[i]); ok {
+							out = append(out, r)
+						}
+					}
+					if !yield(out, err) {
+						return
+					}
+				}
+			}
+		},
+	}
 }
 
-// RuleRow is a rule of the rule book.
-type RuleRow struct {
-	Pattern     string
-	Concurrency uint32 // 0: unlimited
-	Description string
-	Disabled    bool
-	Version     uint32
-	ModifiedAt  time.Time
+// keyOf is the partition key that everything of a scope has.
+func keyOf(scope string) uint64 { return ids.HashKey(scope) }
+
+// queueRow is a vqueue.
+type queueRow struct{ *partition.Queue }
+
+var queueSource = converted(partition.Queues, func(r *row) (queueRow, bool) { return queueRow{r.Queue}, true },
+	func(q *queueRow, b []byte) []byte { return append(b, q.ID[:]...) })
+
+// headRow is a vqueue in which some wait.
+var headSource = converted(partition.Queues, func(r *row) (queueRow, bool) {
+	return queueRow{r.Queue}, r.Queue.Stages[flowcontrol.Inbox]+r.Queue.Stages[flowcontrol.Scheduled] > 0
+}, queueSource.identity)
+
+// status is how the head of a queue stands.
+func (q *queueRow) status() string {
+	switch {
+	case q.Stages[flowcontrol.Inbox] == 0:
+		return "scheduled"
+	case q.Blocked.Cause == flowcontrol.ByPause:
+		return "dormant"
+	case q.Blocked.Cause != flowcontrol.NotBlocked:
+		return "blocked"
+	}
+	return "ready"
 }
 
-// LimitRow is a counter that is in use.
-type LimitRow struct {
-	PartitionKey  uint64
-	Scope, L1, L2 string
-	Level         string // Scope, Level1 or Level2
-	Usage         uint32
-	Limit         uint32 // 0: none
-	Rule          string // its pattern
-	Waiters       uint64
+// details say what holds the head back.
+func (q *queueRow) details() value {
+	b := &q.Blocked
+	if b.Cause == flowcontrol.NotBlocked {
+		return nil
+	}
+	details := object{"resource": b.Cause.String(), "scope": q.Key.Scope}
+	if k := q.Key.LimitKey.String(); k != "" {
+		details["limit_key"] = k
+	}
+	if b.Rule != nil {
+		details["blocked_level"], details["blocked_rule"] = b.Counter.Level().String(), b.Rule.Pattern.String()
+	}
+	if b.Used > 0 {
+		details["usage"] = b.Used
+	}
+	if b.Until > 0 {
+		details["until"] = timestampText(time.UnixMilli(b.Until))
+	}
+	return jsonText(details)
 }
 
-// Blocked is for how long something was held back by what.
-type Blocked struct {
-	InvokerConcurrency, ThrottlingRules, InvokerThrottling, InvokerMemory,
-	ConcurrencyRules, Lock, DeploymentConcurrency time.Duration
+// waited is for how long the head has waited, if it is held back by a cause.
+func (q *queueRow) waited(now time.Time, cause flowcontrol.Cause) value {
+	if q.Blocked.Cause != cause || q.Head.At == 0 {
+		return int64(0)
+	}
+	return max(0, now.UnixMilli()-q.Head.At)
 }
 
-// HeadRow is a queue that has entries, and what is known of the first one.
-type HeadRow struct {
-	PartitionKey  uint64
-	ID            string
-	Inbox         uint64 // entries waiting
-	Status        string // dormant, ready, scheduled or blocked
-	Entry         string
-	ScheduledAt   time.Time
-	BlockedOn     string
-	BlockedOnJSON string
-	Blocked       Blocked
+// entryRow of a vqueue is an invocation that has one.
+type vqueueEntry struct{ *machine.Invocation }
+
+var entrySource = converted(partition.Invocations, func(r *row) (vqueueEntry, bool) {
+	return vqueueEntry{r.Record.Invocation}, r.Record.Flow != nil
+}, func(e *vqueueEntry, b []byte) []byte { return append(b, e.ID[:]...) })
+
+// vqueueOf is the vqueue of an invocation.
+func vqueueOf(inv *machine.Invocation) value {
+	if inv.Flow == nil {
+		return nil
+	}
+	return inv.VQueue().ID().String()
 }
 
-// QueueRow is a queue.
-type QueueRow struct {
-	PartitionKey                                                        uint64
-	ID                                                                  string
-	Active, Paused                                                      bool
-	Service, Scope, LimitKey, Lock                                      string
-	CreatedAt, LastEnqueuedAt, LastStartAt, LastAttemptAt, LastFinishAt time.Time
-	AvgQueue, AvgInbox, AvgRun, AvgSuspension, AvgEndToEnd              time.Duration
-	AvgBlocked                                                          Blocked
-	NumInbox, NumRunning, NumSuspended, NumPaused, NumFinished          uint64
+// status is what an entry's last transition was.
+func (e *vqueueEntry) status() string {
+	switch {
+	case e.Killed:
+		return "killed"
+	case e.Result != nil && e.Result.Failure != nil:
+		return "failed"
+	case e.Result != nil:
+		return "succeeded"
+	case e.Status == machine.Scheduled:
+		return "scheduled"
+	case e.Flow.Starts > 0:
+		return "started"
+	}
+	return "new"
 }
 
-// EntryRow is an entry of a queue.
-type EntryRow struct {
-	PartitionKey                                     uint64
-	Queue                                            string
-	Stage, Status                                    string
-	HasLock                                          bool
-	RunAt, NextAt                                    time.Time
-	Sequence                                         uint64
-	Entry                                            ids.Invocation
-	Kind                                             string // invocation or state-mutation
-	CreatedAt, TransitionedAt                        time.Time
-	Attempts, Errors, Pauses, Suspensions, Yields    uint32
-	FirstAttemptAt, LatestAttemptAt, FirstRunnableAt time.Time
-	Deployment                                       string
-	NeededMemory                                     uint64
-	RetryAttempts, RetriesSinceLastCommand           uint32
-	LatestBlocked, TotalBlocked                      Blocked
+// stage is the stage of an entry; those that are scheduled are told to be in the inbox.
+func (e *vqueueEntry) stage() string {
+	if e.Flow.Stage == flowcontrol.Scheduled {
+		return flowcontrol.Inbox.String()
+	}
+	return e.Flow.Stage.String()
+}
+
+func usageIdentity(u **partition.Usage, b []byte) []byte {
+	for _, part := range []string{(*u).Key.Scope, (*u).Key.LimitKey.L1, (*u).Key.LimitKey.L2} {
+		b = append(append(b, part...), 0)
+	}
+	return b
 }

@@ -36,8 +36,11 @@ func scanOf(table partition.Table, sel *selection, scoped bool) partition.Scan {
 		Table: table, Keys: sel.keys(scoped), Scope: sel.scope,
 		Services: sel.services, Objects: sel.objects, Handlers: sel.handlers, Statuses: sel.statuses,
 	}
-	if sel.whole {
+	switch {
+	case sel.whole:
 		scan.Detail = partition.Whole
+	case sel.used != 0 || table != partition.Invocations:
+		scan.Detail = partition.Heads
 	}
 	if sel.id != nil {
 		scan.ID = *sel.id
@@ -60,7 +63,11 @@ func gather(ctx context.Context, s *session, scan partition.Scan) iter.Seq2[[]pa
 				}
 				s.stats.Pages++
 				s.stats.Read += page.Read
-				if !yield(page.Rows, nil) {
+				rows := page.Rows
+				if scan.Detail == partition.Counts && scan.ID.IsZero() {
+					rows = blank(page.Matched)
+				}
+				if !yield(rows, nil) {
 					return
 				}
 				if page.Next == nil {
@@ -70,6 +77,16 @@ func gather(ctx context.Context, s *session, scan partition.Scan) iter.Seq2[[]pa
 			}
 		}
 	}
+}
+
+// blanks are rows of which nothing is asked but how many they are.
+var blanks [2048]partition.Row
+
+func blank(n int) []partition.Row {
+	if n > len(blanks) {
+		return make([]partition.Row, n)
+	}
+	return blanks[:n]
 }
 
 // Rough sizes for SQLite's planner; what matters is their order.

@@ -9,9 +9,7 @@ import (
 	"platform/partition/machine"
 )
 
-// vqueueColumn is filled by the flow control of the partitions.
-var vqueueColumn = column[row]{name: "vqueue_id", typ: Text, about: "virtual queue that the invocation lives in",
-	value: func(*row) value { return nil }}
+var vqueueColumn = of("vqueue_id", Text, "virtual queue that the invocation lives in, if it has a scope", vqueueOf)
 
 func sysInvocation() *Table {
 	return define("sys_invocation", "Invocations: what is stored, and what their leaders know of their attempts.", invocationSource, slices.Concat(
@@ -55,6 +53,7 @@ var attemptsSource = source[row]{
 		return func(yield func([]row, error) bool) {
 			scan := scanOf(partition.Invocations, sel, s.partitions().Scoped())
 			scan.Statuses = []machine.Status{machine.Invoked}
+			scan.Detail = max(scan.Detail, partition.Heads)
 			for page, err := range gather(ctx, s, scan) {
 				page = slices.DeleteFunc(page, func(r row) bool { return r.Record.Attempts == nil })
 				if !yield(page, err) {

@@ -28,7 +28,7 @@ func (r *Remote) Scan(ctx context.Context, s *partition.Scan) (partition.Page, e
 	if err != nil {
 		return partition.Page{}, err
 	}
-	page := partition.Page{Rows: make([]partition.Row, len(m.Rows)), Next: m.Next, Read: int(m.Read)}
+	page := partition.Page{Rows: make([]partition.Row, len(m.Rows)), Matched: int(m.Matched), Next: m.Next, Read: int(m.Read)}
 	for i, row := range m.Rows {
 		if page.Rows[i], err = rowFromWire(row); err != nil {
 			return partition.Page{}, r.garbled(err)
@@ -47,7 +47,7 @@ func scan(ctx context.Context, p Local, req *node.PartitionRequest, r *node.Part
 	if err != nil {
 		return err
 	}
-	r.Next, r.Read = page.Next, uint64(page.Read)
+	r.Next, r.Read, r.Matched = page.Next, uint64(page.Read), uint64(page.Matched)
 	r.Rows = make([]*node.PartitionRow, len(page.Rows))
 	for i := range page.Rows {
 		if r.Rows[i], err = rowToWire(s.Table, &page.Rows[i]); err != nil {
@@ -107,6 +107,10 @@ func rowToWire(t partition.Table, r *partition.Row) (m *node.PartitionRow, err e
 		m.Record, err = recordToWire(r.Record)
 	case partition.Journal:
 		m.Entry = codec.AppendEntry(make([]byte, 0, codec.EntrySize(&r.Entry)), &r.Entry)
+	case partition.Queues:
+		m.Queue = queueToWire(r.Queue)
+	case partition.Usages:
+		m.Usage = usageToWire(r.Usage)
 	default:
 		m.Object = &node.StateObject{Scope: r.Object.Scope, Service: r.Object.Service, Key: r.Object.Key}
 	}
@@ -134,6 +138,10 @@ func rowFromWire(m *node.PartitionRow) (r partition.Row, err error) {
 		r.Entry, err = codec.DecodeEntry(m.Entry)
 	case len(m.Promise) > 0:
 		r.Promise, err = codec.DecodePromise(m.Promise)
+	case m.Queue != nil:
+		r.Queue, err = queueFromWire(m.Queue)
+	case m.Usage != nil:
+		r.Usage, err = usageFromWire(m.Usage)
 	}
 	return r, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"platform/admin"
 	"platform/admin/query"
+	"platform/flowcontrol"
 	"platform/partition"
 	"platform/partition/machine"
 )
@@ -16,8 +17,12 @@ func (n *Node) newQueryEngine() *query.Engine {
 	return query.NewEngine(query.Config{
 		Partitions: queried{n.router, n.cfg.FlowControl()},
 		Registry:   n.metadata.Schemas,
-		Cluster:    queriedCluster{n},
-		Timeout:    c.Timeout.Std(), MaxRows: c.MaxRows, MaxBytes: int(c.MaxBytes),
+		Rules: func() *flowcontrol.Book {
+			book, _ := n.metadata.Rules()
+			return book
+		},
+		Cluster: queriedCluster{n},
+		Timeout: c.Timeout.Std(), MaxRows: c.MaxRows, MaxBytes: int(c.MaxBytes),
 		Concurrent: c.Concurrency, MemoryLimit: int64(c.MemorySize),
 	})
 }
@@ -48,7 +53,8 @@ func (q queriedCluster) State(ctx context.Context) (*query.ClusterState, error) 
 	if err != nil {
 		return nil, err
 	}
-	out := &query.ClusterState{At: time.Now()}
+	book, _ := q.n.metadata.Rules()
+	out := &query.ClusterState{At: time.Now(), Rules: uint64(book.Version)}
 	for i := range state.Nodes {
 		out.Nodes = append(out.Nodes, queriedNode(&state.Nodes[i]))
 	}

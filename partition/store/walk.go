@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"platform/flowcontrol"
 	"platform/internal/ids"
 	"platform/partition/codec"
 	"platform/partition/journal"
@@ -234,5 +235,35 @@ func (v *View) WalkWaiting(from Place, visit func(at Place, o machine.Object, se
 			return Visit{}, errors.Join(err, errKey)
 		}
 		return visit(at, o, binary.BigEndian.Uint64(rest), id)
+	})
+}
+
+// WalkVQueues visits the vqueues of flow control, in the order of their keys.
+func (v *View) WalkVQueues(from Place, visit func(at Place, q NamedVQueue) (Visit, error)) error {
+	return v.walk(tableVQueues, from, nil, func(w *walker) (Visit, error) {
+		k, err := vqueueOf(w.it.Key())
+		if err != nil {
+			return Visit{}, err
+		}
+		q, err := codec.DecodeVQueue(bytes.Clone(w.value()))
+		if err != nil {
+			return Visit{}, err
+		}
+		return visit(w.at(), NamedVQueue{k, q})
+	})
+}
+
+// WalkCounters visits the counters of flow control, in the order of their keys.
+func (v *View) WalkCounters(from Place, visit func(at Place, c flowcontrol.NamedCounter) (Visit, error)) error {
+	return v.walk(tableCounters, from, nil, func(w *walker) (Visit, error) {
+		k, _, err := limitOf(w.it.Key())
+		if err != nil {
+			return Visit{}, err
+		}
+		c, err := codec.DecodeCounter(bytes.Clone(w.value()))
+		if err != nil {
+			return Visit{}, err
+		}
+		return visit(w.at(), flowcontrol.NamedCounter{Key: k, Counter: c})
 	})
 }

@@ -553,8 +553,10 @@ type PartitionRow struct {
 	Value  []byte       `protobuf:"bytes,7,opt,name=value,proto3" json:"value,omitempty"`
 	Size   uint64       `protobuf:"varint,8,opt,name=size,proto3" json:"size,omitempty"`
 	// Promise is a promise as it is stored.
-	Promise       []byte `protobuf:"bytes,9,opt,name=promise,proto3" json:"promise,omitempty"`
-	Since         int64  `protobuf:"varint,10,opt,name=since,proto3" json:"since,omitempty"`
+	Promise       []byte          `protobuf:"bytes,9,opt,name=promise,proto3" json:"promise,omitempty"`
+	Since         int64           `protobuf:"varint,10,opt,name=since,proto3" json:"since,omitempty"`
+	Queue         *PartitionQueue `protobuf:"bytes,11,opt,name=queue,proto3" json:"queue,omitempty"`
+	Usage         *PartitionUsage `protobuf:"bytes,12,opt,name=usage,proto3" json:"usage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -659,6 +661,260 @@ func (x *PartitionRow) GetSince() int64 {
 	return 0
 }
 
+func (x *PartitionRow) GetQueue() *PartitionQueue {
+	if x != nil {
+		return x.Queue
+	}
+	return nil
+}
+
+func (x *PartitionRow) GetUsage() *PartitionUsage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
+// PartitionCounterKey is flowcontrol.CounterKey.
+type PartitionCounterKey struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Scope         string                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
+	L1            string                 `protobuf:"bytes,2,opt,name=l1,proto3" json:"l1,omitempty"`
+	L2            string                 `protobuf:"bytes,3,opt,name=l2,proto3" json:"l2,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartitionCounterKey) Reset() {
+	*x = PartitionCounterKey{}
+	mi := &file_proto_node_partitions_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartitionCounterKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartitionCounterKey) ProtoMessage() {}
+
+func (x *PartitionCounterKey) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_partitions_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartitionCounterKey.ProtoReflect.Descriptor instead.
+func (*PartitionCounterKey) Descriptor() ([]byte, []int) {
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *PartitionCounterKey) GetScope() string {
+	if x != nil {
+		return x.Scope
+	}
+	return ""
+}
+
+func (x *PartitionCounterKey) GetL1() string {
+	if x != nil {
+		return x.L1
+	}
+	return ""
+}
+
+func (x *PartitionCounterKey) GetL2() string {
+	if x != nil {
+		return x.L2
+	}
+	return ""
+}
+
+// PartitionQueue is partition.Queue. Records and rules are as they are stored; a rule
+// is a book of one.
+type PartitionQueue struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           *PartitionCounterKey   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Service       string                 `protobuf:"bytes,2,opt,name=service,proto3" json:"service,omitempty"`
+	Vqueue        []byte                 `protobuf:"bytes,3,opt,name=vqueue,proto3" json:"vqueue,omitempty"`
+	Head          []byte                 `protobuf:"bytes,4,opt,name=head,proto3" json:"head,omitempty"`
+	HeadAt        int64                  `protobuf:"varint,5,opt,name=head_at,json=headAt,proto3" json:"head_at,omitempty"`
+	Cause         uint32                 `protobuf:"varint,6,opt,name=cause,proto3" json:"cause,omitempty"`
+	Counter       *PartitionCounterKey   `protobuf:"bytes,7,opt,name=counter,proto3" json:"counter,omitempty"`
+	Rule          []byte                 `protobuf:"bytes,8,opt,name=rule,proto3" json:"rule,omitempty"`
+	Used          uint64                 `protobuf:"varint,9,opt,name=used,proto3" json:"used,omitempty"`
+	Until         int64                  `protobuf:"varint,10,opt,name=until,proto3" json:"until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartitionQueue) Reset() {
+	*x = PartitionQueue{}
+	mi := &file_proto_node_partitions_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartitionQueue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartitionQueue) ProtoMessage() {}
+
+func (x *PartitionQueue) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_partitions_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartitionQueue.ProtoReflect.Descriptor instead.
+func (*PartitionQueue) Descriptor() ([]byte, []int) {
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *PartitionQueue) GetKey() *PartitionCounterKey {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *PartitionQueue) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *PartitionQueue) GetVqueue() []byte {
+	if x != nil {
+		return x.Vqueue
+	}
+	return nil
+}
+
+func (x *PartitionQueue) GetHead() []byte {
+	if x != nil {
+		return x.Head
+	}
+	return nil
+}
+
+func (x *PartitionQueue) GetHeadAt() int64 {
+	if x != nil {
+		return x.HeadAt
+	}
+	return 0
+}
+
+func (x *PartitionQueue) GetCause() uint32 {
+	if x != nil {
+		return x.Cause
+	}
+	return 0
+}
+
+func (x *PartitionQueue) GetCounter() *PartitionCounterKey {
+	if x != nil {
+		return x.Counter
+	}
+	return nil
+}
+
+func (x *PartitionQueue) GetRule() []byte {
+	if x != nil {
+		return x.Rule
+	}
+	return nil
+}
+
+func (x *PartitionQueue) GetUsed() uint64 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+func (x *PartitionQueue) GetUntil() int64 {
+	if x != nil {
+		return x.Until
+	}
+	return 0
+}
+
+// PartitionUsage is partition.Usage.
+type PartitionUsage struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           *PartitionCounterKey   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Counter       []byte                 `protobuf:"bytes,2,opt,name=counter,proto3" json:"counter,omitempty"`
+	Rule          []byte                 `protobuf:"bytes,3,opt,name=rule,proto3" json:"rule,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartitionUsage) Reset() {
+	*x = PartitionUsage{}
+	mi := &file_proto_node_partitions_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartitionUsage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartitionUsage) ProtoMessage() {}
+
+func (x *PartitionUsage) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_partitions_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartitionUsage.ProtoReflect.Descriptor instead.
+func (*PartitionUsage) Descriptor() ([]byte, []int) {
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *PartitionUsage) GetKey() *PartitionCounterKey {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *PartitionUsage) GetCounter() []byte {
+	if x != nil {
+		return x.Counter
+	}
+	return nil
+}
+
+func (x *PartitionUsage) GetRule() []byte {
+	if x != nil {
+		return x.Rule
+	}
+	return nil
+}
+
 type StateObject struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Scope         string                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
@@ -670,7 +926,7 @@ type StateObject struct {
 
 func (x *StateObject) Reset() {
 	*x = StateObject{}
-	mi := &file_proto_node_partitions_proto_msgTypes[5]
+	mi := &file_proto_node_partitions_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -682,7 +938,7 @@ func (x *StateObject) String() string {
 func (*StateObject) ProtoMessage() {}
 
 func (x *StateObject) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[5]
+	mi := &file_proto_node_partitions_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -695,7 +951,7 @@ func (x *StateObject) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StateObject.ProtoReflect.Descriptor instead.
 func (*StateObject) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{5}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *StateObject) GetScope() string {
@@ -734,13 +990,14 @@ type PartitionResponse struct {
 	Rows          []*PartitionRow `protobuf:"bytes,10,rep,name=rows,proto3" json:"rows,omitempty"`
 	Next          []byte          `protobuf:"bytes,11,opt,name=next,proto3" json:"next,omitempty"`
 	Read          uint64          `protobuf:"varint,12,opt,name=read,proto3" json:"read,omitempty"`
+	Matched       uint64          `protobuf:"varint,13,opt,name=matched,proto3" json:"matched,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PartitionResponse) Reset() {
 	*x = PartitionResponse{}
-	mi := &file_proto_node_partitions_proto_msgTypes[6]
+	mi := &file_proto_node_partitions_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -752,7 +1009,7 @@ func (x *PartitionResponse) String() string {
 func (*PartitionResponse) ProtoMessage() {}
 
 func (x *PartitionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[6]
+	mi := &file_proto_node_partitions_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -765,7 +1022,7 @@ func (x *PartitionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionResponse.ProtoReflect.Descriptor instead.
 func (*PartitionResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{6}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PartitionResponse) GetCode() PartitionCode {
@@ -852,6 +1109,13 @@ func (x *PartitionResponse) GetRead() uint64 {
 	return 0
 }
 
+func (x *PartitionResponse) GetMatched() uint64 {
+	if x != nil {
+		return x.Matched
+	}
+	return 0
+}
+
 // NodeReference names a node as the Raft configurations do.
 type NodeReference struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -863,7 +1127,7 @@ type NodeReference struct {
 
 func (x *NodeReference) Reset() {
 	*x = NodeReference{}
-	mi := &file_proto_node_partitions_proto_msgTypes[7]
+	mi := &file_proto_node_partitions_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -875,7 +1139,7 @@ func (x *NodeReference) String() string {
 func (*NodeReference) ProtoMessage() {}
 
 func (x *NodeReference) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[7]
+	mi := &file_proto_node_partitions_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -888,7 +1152,7 @@ func (x *NodeReference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeReference.ProtoReflect.Descriptor instead.
 func (*NodeReference) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{7}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *NodeReference) GetId() string {
@@ -921,7 +1185,7 @@ type PartitionOutcome struct {
 
 func (x *PartitionOutcome) Reset() {
 	*x = PartitionOutcome{}
-	mi := &file_proto_node_partitions_proto_msgTypes[8]
+	mi := &file_proto_node_partitions_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -933,7 +1197,7 @@ func (x *PartitionOutcome) String() string {
 func (*PartitionOutcome) ProtoMessage() {}
 
 func (x *PartitionOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[8]
+	mi := &file_proto_node_partitions_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -946,7 +1210,7 @@ func (x *PartitionOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionOutcome.ProtoReflect.Descriptor instead.
 func (*PartitionOutcome) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{8}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PartitionOutcome) GetCode() uint32 {
@@ -1010,7 +1274,7 @@ type PartitionEnding struct {
 
 func (x *PartitionEnding) Reset() {
 	*x = PartitionEnding{}
-	mi := &file_proto_node_partitions_proto_msgTypes[9]
+	mi := &file_proto_node_partitions_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1022,7 +1286,7 @@ func (x *PartitionEnding) String() string {
 func (*PartitionEnding) ProtoMessage() {}
 
 func (x *PartitionEnding) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[9]
+	mi := &file_proto_node_partitions_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1035,7 +1299,7 @@ func (x *PartitionEnding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionEnding.ProtoReflect.Descriptor instead.
 func (*PartitionEnding) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{9}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PartitionEnding) GetTarget() []byte {
@@ -1070,7 +1334,7 @@ type PartitionRecord struct {
 
 func (x *PartitionRecord) Reset() {
 	*x = PartitionRecord{}
-	mi := &file_proto_node_partitions_proto_msgTypes[10]
+	mi := &file_proto_node_partitions_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1082,7 +1346,7 @@ func (x *PartitionRecord) String() string {
 func (*PartitionRecord) ProtoMessage() {}
 
 func (x *PartitionRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[10]
+	mi := &file_proto_node_partitions_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1095,7 +1359,7 @@ func (x *PartitionRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionRecord.ProtoReflect.Descriptor instead.
 func (*PartitionRecord) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{10}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PartitionRecord) GetInvocation() []byte {
@@ -1132,7 +1396,7 @@ type AttemptStatus struct {
 
 func (x *AttemptStatus) Reset() {
 	*x = AttemptStatus{}
-	mi := &file_proto_node_partitions_proto_msgTypes[11]
+	mi := &file_proto_node_partitions_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1144,7 +1408,7 @@ func (x *AttemptStatus) String() string {
 func (*AttemptStatus) ProtoMessage() {}
 
 func (x *AttemptStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[11]
+	mi := &file_proto_node_partitions_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1157,7 +1421,7 @@ func (x *AttemptStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttemptStatus.ProtoReflect.Descriptor instead.
 func (*AttemptStatus) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{11}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AttemptStatus) GetInFlight() bool {
@@ -1247,7 +1511,7 @@ type StatePair struct {
 
 func (x *StatePair) Reset() {
 	*x = StatePair{}
-	mi := &file_proto_node_partitions_proto_msgTypes[12]
+	mi := &file_proto_node_partitions_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1259,7 +1523,7 @@ func (x *StatePair) String() string {
 func (*StatePair) ProtoMessage() {}
 
 func (x *StatePair) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[12]
+	mi := &file_proto_node_partitions_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1272,7 +1536,7 @@ func (x *StatePair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatePair.ProtoReflect.Descriptor instead.
 func (*StatePair) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{12}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *StatePair) GetKey() []byte {
@@ -1300,7 +1564,7 @@ type RecordsRequest struct {
 
 func (x *RecordsRequest) Reset() {
 	*x = RecordsRequest{}
-	mi := &file_proto_node_partitions_proto_msgTypes[13]
+	mi := &file_proto_node_partitions_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1312,7 +1576,7 @@ func (x *RecordsRequest) String() string {
 func (*RecordsRequest) ProtoMessage() {}
 
 func (x *RecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[13]
+	mi := &file_proto_node_partitions_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1325,7 +1589,7 @@ func (x *RecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordsRequest.ProtoReflect.Descriptor instead.
 func (*RecordsRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{13}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RecordsRequest) GetHello() *Hello {
@@ -1364,7 +1628,7 @@ type RecordsPage struct {
 
 func (x *RecordsPage) Reset() {
 	*x = RecordsPage{}
-	mi := &file_proto_node_partitions_proto_msgTypes[14]
+	mi := &file_proto_node_partitions_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1376,7 +1640,7 @@ func (x *RecordsPage) String() string {
 func (*RecordsPage) ProtoMessage() {}
 
 func (x *RecordsPage) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_partitions_proto_msgTypes[14]
+	mi := &file_proto_node_partitions_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1389,7 +1653,7 @@ func (x *RecordsPage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordsPage.ProtoReflect.Descriptor instead.
 func (*RecordsPage) Descriptor() ([]byte, []int) {
-	return file_proto_node_partitions_proto_rawDescGZIP(), []int{14}
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RecordsPage) GetRecords() []*PartitionRecord {
@@ -1466,7 +1730,7 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\bhandlers\x18\n" +
 	" \x03(\tR\bhandlers\x12\x1a\n" +
 	"\bstatuses\x18\v \x03(\rR\bstatusesB\b\n" +
-	"\x06_scope\"\x96\x02\n" +
+	"\x06_scope\"\xf4\x02\n" +
 	"\fPartitionRow\x120\n" +
 	"\x06record\x18\x01 \x01(\v2\x18.node.v1.PartitionRecordR\x06record\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\fR\x02id\x12\x14\n" +
@@ -1478,11 +1742,33 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x04size\x18\b \x01(\x04R\x04size\x12\x18\n" +
 	"\apromise\x18\t \x01(\fR\apromise\x12\x14\n" +
 	"\x05since\x18\n" +
-	" \x01(\x03R\x05since\"O\n" +
+	" \x01(\x03R\x05since\x12-\n" +
+	"\x05queue\x18\v \x01(\v2\x17.node.v1.PartitionQueueR\x05queue\x12-\n" +
+	"\x05usage\x18\f \x01(\v2\x17.node.v1.PartitionUsageR\x05usage\"K\n" +
+	"\x13PartitionCounterKey\x12\x14\n" +
+	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x0e\n" +
+	"\x02l1\x18\x02 \x01(\tR\x02l1\x12\x0e\n" +
+	"\x02l2\x18\x03 \x01(\tR\x02l2\"\xab\x02\n" +
+	"\x0ePartitionQueue\x12.\n" +
+	"\x03key\x18\x01 \x01(\v2\x1c.node.v1.PartitionCounterKeyR\x03key\x12\x18\n" +
+	"\aservice\x18\x02 \x01(\tR\aservice\x12\x16\n" +
+	"\x06vqueue\x18\x03 \x01(\fR\x06vqueue\x12\x12\n" +
+	"\x04head\x18\x04 \x01(\fR\x04head\x12\x17\n" +
+	"\ahead_at\x18\x05 \x01(\x03R\x06headAt\x12\x14\n" +
+	"\x05cause\x18\x06 \x01(\rR\x05cause\x126\n" +
+	"\acounter\x18\a \x01(\v2\x1c.node.v1.PartitionCounterKeyR\acounter\x12\x12\n" +
+	"\x04rule\x18\b \x01(\fR\x04rule\x12\x12\n" +
+	"\x04used\x18\t \x01(\x04R\x04used\x12\x14\n" +
+	"\x05until\x18\n" +
+	" \x01(\x03R\x05until\"n\n" +
+	"\x0ePartitionUsage\x12.\n" +
+	"\x03key\x18\x01 \x01(\v2\x1c.node.v1.PartitionCounterKeyR\x03key\x12\x18\n" +
+	"\acounter\x18\x02 \x01(\fR\acounter\x12\x12\n" +
+	"\x04rule\x18\x03 \x01(\fR\x04rule\"O\n" +
 	"\vStateObject\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x18\n" +
 	"\aservice\x18\x02 \x01(\tR\aservice\x12\x10\n" +
-	"\x03key\x18\x03 \x01(\tR\x03key\"\xd5\x03\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\"\xef\x03\n" +
 	"\x11PartitionResponse\x12*\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x16.node.v1.PartitionCodeR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12.\n" +
@@ -1496,7 +1782,8 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x04rows\x18\n" +
 	" \x03(\v2\x15.node.v1.PartitionRowR\x04rows\x12\x12\n" +
 	"\x04next\x18\v \x01(\fR\x04next\x12\x12\n" +
-	"\x04read\x18\f \x01(\x04R\x04read\"9\n" +
+	"\x04read\x18\f \x01(\x04R\x04read\x12\x18\n" +
+	"\amatched\x18\r \x01(\x04R\amatched\"9\n" +
 	"\rNodeReference\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\"\xb6\x01\n" +
@@ -1585,59 +1872,67 @@ func file_proto_node_partitions_proto_rawDescGZIP() []byte {
 }
 
 var file_proto_node_partitions_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_proto_node_partitions_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_proto_node_partitions_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_proto_node_partitions_proto_goTypes = []any{
-	(PartitionMethod)(0),      // 0: node.v1.PartitionMethod
-	(PartitionCode)(0),        // 1: node.v1.PartitionCode
-	(*PartitionBatch)(nil),    // 2: node.v1.PartitionBatch
-	(*PartitionFrame)(nil),    // 3: node.v1.PartitionFrame
-	(*PartitionRequest)(nil),  // 4: node.v1.PartitionRequest
-	(*PartitionScan)(nil),     // 5: node.v1.PartitionScan
-	(*PartitionRow)(nil),      // 6: node.v1.PartitionRow
-	(*StateObject)(nil),       // 7: node.v1.StateObject
-	(*PartitionResponse)(nil), // 8: node.v1.PartitionResponse
-	(*NodeReference)(nil),     // 9: node.v1.NodeReference
-	(*PartitionOutcome)(nil),  // 10: node.v1.PartitionOutcome
-	(*PartitionEnding)(nil),   // 11: node.v1.PartitionEnding
-	(*PartitionRecord)(nil),   // 12: node.v1.PartitionRecord
-	(*AttemptStatus)(nil),     // 13: node.v1.AttemptStatus
-	(*StatePair)(nil),         // 14: node.v1.StatePair
-	(*RecordsRequest)(nil),    // 15: node.v1.RecordsRequest
-	(*RecordsPage)(nil),       // 16: node.v1.RecordsPage
-	(*Hello)(nil),             // 17: node.v1.Hello
+	(PartitionMethod)(0),        // 0: node.v1.PartitionMethod
+	(PartitionCode)(0),          // 1: node.v1.PartitionCode
+	(*PartitionBatch)(nil),      // 2: node.v1.PartitionBatch
+	(*PartitionFrame)(nil),      // 3: node.v1.PartitionFrame
+	(*PartitionRequest)(nil),    // 4: node.v1.PartitionRequest
+	(*PartitionScan)(nil),       // 5: node.v1.PartitionScan
+	(*PartitionRow)(nil),        // 6: node.v1.PartitionRow
+	(*PartitionCounterKey)(nil), // 7: node.v1.PartitionCounterKey
+	(*PartitionQueue)(nil),      // 8: node.v1.PartitionQueue
+	(*PartitionUsage)(nil),      // 9: node.v1.PartitionUsage
+	(*StateObject)(nil),         // 10: node.v1.StateObject
+	(*PartitionResponse)(nil),   // 11: node.v1.PartitionResponse
+	(*NodeReference)(nil),       // 12: node.v1.NodeReference
+	(*PartitionOutcome)(nil),    // 13: node.v1.PartitionOutcome
+	(*PartitionEnding)(nil),     // 14: node.v1.PartitionEnding
+	(*PartitionRecord)(nil),     // 15: node.v1.PartitionRecord
+	(*AttemptStatus)(nil),       // 16: node.v1.AttemptStatus
+	(*StatePair)(nil),           // 17: node.v1.StatePair
+	(*RecordsRequest)(nil),      // 18: node.v1.RecordsRequest
+	(*RecordsPage)(nil),         // 19: node.v1.RecordsPage
+	(*Hello)(nil),               // 20: node.v1.Hello
 }
 var file_proto_node_partitions_proto_depIdxs = []int32{
-	17, // 0: node.v1.PartitionBatch.hello:type_name -> node.v1.Hello
+	20, // 0: node.v1.PartitionBatch.hello:type_name -> node.v1.Hello
 	3,  // 1: node.v1.PartitionBatch.frames:type_name -> node.v1.PartitionFrame
 	4,  // 2: node.v1.PartitionFrame.request:type_name -> node.v1.PartitionRequest
-	8,  // 3: node.v1.PartitionFrame.response:type_name -> node.v1.PartitionResponse
+	11, // 3: node.v1.PartitionFrame.response:type_name -> node.v1.PartitionResponse
 	0,  // 4: node.v1.PartitionRequest.method:type_name -> node.v1.PartitionMethod
-	7,  // 5: node.v1.PartitionRequest.object:type_name -> node.v1.StateObject
+	10, // 5: node.v1.PartitionRequest.object:type_name -> node.v1.StateObject
 	5,  // 6: node.v1.PartitionRequest.scan:type_name -> node.v1.PartitionScan
-	12, // 7: node.v1.PartitionRow.record:type_name -> node.v1.PartitionRecord
-	7,  // 8: node.v1.PartitionRow.object:type_name -> node.v1.StateObject
-	1,  // 9: node.v1.PartitionResponse.code:type_name -> node.v1.PartitionCode
-	9,  // 10: node.v1.PartitionResponse.leader:type_name -> node.v1.NodeReference
-	10, // 11: node.v1.PartitionResponse.outcome:type_name -> node.v1.PartitionOutcome
-	11, // 12: node.v1.PartitionResponse.ending:type_name -> node.v1.PartitionEnding
-	12, // 13: node.v1.PartitionResponse.record:type_name -> node.v1.PartitionRecord
-	14, // 14: node.v1.PartitionResponse.state:type_name -> node.v1.StatePair
-	6,  // 15: node.v1.PartitionResponse.rows:type_name -> node.v1.PartitionRow
-	13, // 16: node.v1.PartitionRecord.attempts:type_name -> node.v1.AttemptStatus
-	17, // 17: node.v1.RecordsRequest.hello:type_name -> node.v1.Hello
-	12, // 18: node.v1.RecordsPage.records:type_name -> node.v1.PartitionRecord
-	1,  // 19: node.v1.RecordsPage.code:type_name -> node.v1.PartitionCode
-	9,  // 20: node.v1.RecordsPage.leader:type_name -> node.v1.NodeReference
-	17, // 21: node.v1.RecordsPage.hello:type_name -> node.v1.Hello
-	2,  // 22: node.v1.NodePartitions.Exchange:input_type -> node.v1.PartitionBatch
-	15, // 23: node.v1.NodePartitions.Records:input_type -> node.v1.RecordsRequest
-	2,  // 24: node.v1.NodePartitions.Exchange:output_type -> node.v1.PartitionBatch
-	16, // 25: node.v1.NodePartitions.Records:output_type -> node.v1.RecordsPage
-	24, // [24:26] is the sub-list for method output_type
-	22, // [22:24] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	15, // 7: node.v1.PartitionRow.record:type_name -> node.v1.PartitionRecord
+	10, // 8: node.v1.PartitionRow.object:type_name -> node.v1.StateObject
+	8,  // 9: node.v1.PartitionRow.queue:type_name -> node.v1.PartitionQueue
+	9,  // 10: node.v1.PartitionRow.usage:type_name -> node.v1.PartitionUsage
+	7,  // 11: node.v1.PartitionQueue.key:type_name -> node.v1.PartitionCounterKey
+	7,  // 12: node.v1.PartitionQueue.counter:type_name -> node.v1.PartitionCounterKey
+	7,  // 13: node.v1.PartitionUsage.key:type_name -> node.v1.PartitionCounterKey
+	1,  // 14: node.v1.PartitionResponse.code:type_name -> node.v1.PartitionCode
+	12, // 15: node.v1.PartitionResponse.leader:type_name -> node.v1.NodeReference
+	13, // 16: node.v1.PartitionResponse.outcome:type_name -> node.v1.PartitionOutcome
+	14, // 17: node.v1.PartitionResponse.ending:type_name -> node.v1.PartitionEnding
+	15, // 18: node.v1.PartitionResponse.record:type_name -> node.v1.PartitionRecord
+	17, // 19: node.v1.PartitionResponse.state:type_name -> node.v1.StatePair
+	6,  // 20: node.v1.PartitionResponse.rows:type_name -> node.v1.PartitionRow
+	16, // 21: node.v1.PartitionRecord.attempts:type_name -> node.v1.AttemptStatus
+	20, // 22: node.v1.RecordsRequest.hello:type_name -> node.v1.Hello
+	15, // 23: node.v1.RecordsPage.records:type_name -> node.v1.PartitionRecord
+	1,  // 24: node.v1.RecordsPage.code:type_name -> node.v1.PartitionCode
+	12, // 25: node.v1.RecordsPage.leader:type_name -> node.v1.NodeReference
+	20, // 26: node.v1.RecordsPage.hello:type_name -> node.v1.Hello
+	2,  // 27: node.v1.NodePartitions.Exchange:input_type -> node.v1.PartitionBatch
+	18, // 28: node.v1.NodePartitions.Records:input_type -> node.v1.RecordsRequest
+	2,  // 29: node.v1.NodePartitions.Exchange:output_type -> node.v1.PartitionBatch
+	19, // 30: node.v1.NodePartitions.Records:output_type -> node.v1.RecordsPage
+	29, // [29:31] is the sub-list for method output_type
+	27, // [27:29] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_proto_node_partitions_proto_init() }
@@ -1653,7 +1948,7 @@ func file_proto_node_partitions_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_node_partitions_proto_rawDesc), len(file_proto_node_partitions_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   15,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -238,7 +238,7 @@ func (a *app) removeNode(ctx context.Context, name string, force bool) error {
 	}
 	a.print.Printf("%s Removed node %s\n", a.print.Green("[OK]:"), term.Clean(n.Name))
 	if n.State == "alive" {
-		a.say("Its process can be stopped, and its data directory deleted.")
+		a.say("Its process ends by itself; then its data directory can be deleted.")
 	}
 	return nil
 }

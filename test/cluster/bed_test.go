@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -38,7 +39,8 @@ type bedOptions struct {
 	binary string
 	disks  int64 // bytes of each node's disk, 0: they share the machine's
 
-	service map[string]string // environment of the services
+	service map[string]string  // environment of the services
+	environ func(int) []string // further environment of node i
 }
 
 // newBed starts a cluster for the duration of t.
@@ -71,7 +73,7 @@ func prepareBed(t *testing.T, o bedOptions) *bed {
 	env := map[string]string{"LOG_DISABLE_ANSI_CODES": "true"}
 	maps.Copy(env, o.env)
 	b.Cluster, err = harness.NewCluster(target, harness.ClusterOptions{
-		Nodes: o.nodes, Env: env, Dir: dir, Binary: o.binary, Place: b.place(),
+		Nodes: o.nodes, Env: env, Dir: dir, Binary: o.binary, Place: b.place(o),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { b.end(t, dir) })
@@ -102,16 +104,23 @@ func (b *bed) build(t *testing.T, o bedOptions) {
 	}
 }
 
-// place says where the nodes run, nil: on this host.
-func (b *bed) place() func(int) harness.Place {
-	if b.network == nil {
-		return nil
-	}
+// place says where the nodes run.
+func (b *bed) place(o bedOptions) func(int) harness.Place {
 	return func(i int) harness.Place {
-		host := b.network.Hosts[i]
-		p := harness.Place{Host: host.IP, Ports: []int{8080, 9070, 5122}, Start: host.Start}
+		p := harness.Place{Start: (*exec.Cmd).Start}
+		if b.network != nil {
+			host := b.network.Hosts[i]
+			p = harness.Place{Host: host.IP, Ports: []int{8080, 9070, 5122}, Start: host.Start}
+		}
 		if b.disks != nil {
 			p.Data = b.disks[i].Path
+		}
+		if o.environ != nil {
+			start := p.Start
+			p.Start = func(cmd *exec.Cmd) error {
+				cmd.Env = append(cmd.Env, o.environ(i)...)
+				return start(cmd)
+			}
 		}
 		return p
 	}

@@ -110,6 +110,15 @@ sdk-deps: ts-deps py-deps java-deps rust-deps ## Install and build the test serv
 chaos: ## Kill -9 the server and services under load, 200 rounds (ROUNDS=n)
 	CHAOS_ROUNDS=$(or $(ROUNDS),200) $(GO) test -timeout 120m -count=1 -v -run 'TestKillRounds|TestAcknowledgedStep' ./test/chaos/...
 
+.PHONY: cluster-faults
+cluster-faults: ## Break a cluster of three in all ways under load, 300 rounds (ROUNDS=n FAULTS=kill-one,wipe-one), and 20 rolling restarts
+	CLUSTER_ROUNDS=$(or $(ROUNDS),300) CLUSTER_ROLLS=20 $(if $(FAULTS),CLUSTER_FAULTS=$(FAULTS)) \
+		$(GO) test -timeout 240m -count=1 -v -run 'TestMixedFaults|TestRollingRestarts|TestFreshCluster' ./test/cluster
+
+.PHONY: cluster-plants
+cluster-plants: ## Plant faults in the server and see that the checks find them, and step clocks
+	CLUSTER_PLANTS=1 CLUSTER_CLOCK=1 $(GO) test -timeout 120m -count=1 -v -run 'TestLies|TestServices|TestPlanted|TestStepped' ./test/cluster
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for a minute, one after the other (TIME=5m)
 	test/fuzz/run.sh $(if $(TIME),-t $(TIME)) $(ARGS)

@@ -1,9 +1,16 @@
 // Package cluster breaks clusters of real processes under load and checks from
 // outside that every promise is kept: see package load for what clients do and check,
-// package faults for what is done to nodes, their network and their disks.
+// package history for the checkers, and faults_test.go for what is done to nodes,
+// their network and their disks.
 //
-// CLUSTER_ROUNDS sets how many faults TestMixedFaults goes through, CLUSTER_FAULTS
-// which kinds (comma-separated names), CLUSTER_NODES how many nodes there are and
-// CLUSTER_ROLLS how often TestRollingRestarts goes round. `make cluster-faults` runs
-// the long form. CLUSTER_KEEP names a directory that gets the nodes' logs.
+// The short form runs with all other tests; `make cluster-faults` and `make
+// cluster-plants` run the long ones. Settings:
+//
+//	CLUSTER_ROUNDS  how many faults TestMixedFaults goes through
+//	CLUSTER_FAULTS  which kinds, comma-separated names of faults_test.go
+//	CLUSTER_NODES   how many nodes there are (3)
+//	CLUSTER_ROLLS   how often TestRollingRestarts goes round
+//	CLUSTER_PLANTS  set: TestPlantedFaultsAreFound builds its servers
+//	CLUSTER_CLOCK   set: TestSteppedClocks builds its server
+//	CLUSTER_KEEP    a directory that gets the logs of the nodes
 package cluster

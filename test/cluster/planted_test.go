@@ -31,7 +31,7 @@ func TestLiesAreFound(t *testing.T) {
 			b.nodes = b.lied(t, c.lie)
 			defer func() { b.nodes = honest }()
 			run := b.load(t)
-			pause(t.Context(), 2*time.Second)
+			pause(t.Context(), 1500*time.Millisecond)
 			require.ErrorContains(t, run.Stop(t.Context()).Err(), c.found)
 		})
 	}
@@ -47,7 +47,7 @@ func TestServicesThatBreakPromisesAreFound(t *testing.T) {
 		t.Run(promise, func(t *testing.T) {
 			b := newBed(t, bedOptions{nodes: 1, service: map[string]string{"SABOTAGE": promise}})
 			run := b.load(t)
-			pause(t.Context(), 2*time.Second)
+			pause(t.Context(), 1500*time.Millisecond)
 			require.ErrorContains(t, run.Stop(t.Context()).Err(), found)
 		})
 	}
@@ -121,7 +121,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 func (b *bed) search(t *testing.T, names []string) error {
 	for begin := time.Now(); time.Since(begin) < 5*time.Minute; {
 		run := b.load(t)
-		pause(t.Context(), 2*time.Second)
+		pause(t.Context(), 1500*time.Millisecond)
 		for _, f := range faults {
 			for _, name := range names {
 				if f.name == name {

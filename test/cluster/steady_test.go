@@ -11,7 +11,7 @@ import (
 func TestSteadyLoad(t *testing.T) {
 	b := newBed(t, bedOptions{})
 	run := b.load(t)
-	pause(t.Context(), 5*time.Second)
+	pause(t.Context(), 3*time.Second)
 	report := run.Stop(t.Context())
 	t.Logf("%d requests, %d failed, gaps %s", report.OK, len(report.Failures), report.Gaps)
 	require.NoError(t, report.Err())

@@ -37,9 +37,11 @@ func (inv *Invocation) VQueue() flowcontrol.QueueKey {
 	return q
 }
 
-// join puts a new invocation under flow control if it has a scope.
+// join puts a new invocation under flow control if it has a scope. A text that is no
+// scope was refused where it came from; if one comes all the same it limits nothing,
+// since timers must be able to name its counters.
 func (inv *Invocation) join() {
-	if inv.Target.Scope != "" && inv.Target.Type != StateUpdate {
+	if inv.Target.Scope != "" && inv.Target.Type != StateUpdate && flowcontrol.CheckScope(inv.Target.Scope) == nil {
 		inv.Flow = &Flow{}
 	}
 }

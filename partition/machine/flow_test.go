@@ -114,6 +114,21 @@ func (h *history) resumeQueues() {
 	}
 }
 
+func TestATextThatIsNoScopeLimitsNothing(t *testing.T) {
+	m, st := machine.New(machine.Shards{Count: 1}), machinetest.NewStrict()
+	*st.Meta() = machine.Meta{Epoch: 1, Clock: 1000}
+	for n, scope := range []string{"a/b", "*", "\x00", strings.Repeat("x", 37)} {
+		c := &machine.Invoke{
+			ID: ids.NewInvocation(0, [16]byte{15: byte(n + 1)}), Target: machine.Target{Scope: scope, Service: "Greeter", Handler: "greet"},
+			Input: journal.NewInput(nil, nil),
+		}
+		outcome, _, err := m.Apply(st, machine.Header{Epoch: 1, Time: 1000}, c, nil)
+		require.NoError(t, err)
+		require.Equal(t, machine.Invoked, outcome.Status)
+		require.Empty(t, st.Broken(machinetest.Names{}))
+	}
+}
+
 // A deleted rule may set free more than one command can admit.
 func TestAMillionWaitersDoNotHoldThePartitionUp(t *testing.T) {
 	m, st := machine.New(machine.Shards{Count: 1}), machinetest.New()

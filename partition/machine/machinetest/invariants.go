@@ -87,7 +87,7 @@ func (c *checker) record(inv *machine.Invocation) {
 	want(inv.Waiting() == (inv.RunningAt == 0 && !done), "who waits to run has not run")
 	want(inv.Status != machine.Inboxed || inv.InboxedAt != 0, "inboxed at some time")
 	want(inv.Status != machine.Inboxed || inv.RunningAt == 0 || inv.Flow != nil, "who waits to go on waits for a slot")
-	scoped := inv.Target.Scope != "" && inv.Target.Type != machine.StateUpdate
+	scoped := inv.Target.Type != machine.StateUpdate && flowcontrol.CheckScope(inv.Target.Scope) == nil
 	want(scoped == (inv.Flow != nil), "flow control is for those with a scope")
 	want(inv.Flow == nil || inv.Flow.Stage == stages[inv.Status], "it is counted where it stands")
 	want((inv.Await != nil) == (inv.Status == machine.Suspended), "an await belongs to a suspended one")

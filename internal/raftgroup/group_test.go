@@ -150,10 +150,13 @@ type three struct {
 	voters   []raft.Server
 	dirs     [3]string
 	trailing uint64
+	change   func(*Config)
 }
 
-func newThree(t *testing.T, trailing uint64) *three {
-	c := &three{t: t, trailing: trailing}
+func newThree(t *testing.T, trailing uint64) *three { return newThreeWith(t, trailing, nil) }
+
+func newThreeWith(t *testing.T, trailing uint64, change func(*Config)) *three {
+	c := &three{t: t, trailing: trailing, change: change}
 	for i := range c.nodes {
 		c.dirs[i] = filepath.Join(t.TempDir(), "log")
 		c.nodes[i] = startNode(t, c.dirs[i], "")
@@ -174,6 +177,9 @@ func newThree(t *testing.T, trailing uint64) *three {
 func (c *three) open(i int) {
 	cfg := c.nodes[i].config(1, c.journals[i], c.voters...)
 	cfg.Profile.TrailingLogs = c.trailing
+	if c.change != nil {
+		c.change(&cfg)
+	}
 	g, err := Open(cfg)
 	require.NoError(c.t, err)
 	c.groups[i] = g

@@ -19,6 +19,10 @@ var errGroupStopped = errors.New("group is not open on this node")
 // errDeposed is what an append of an earlier leadership gets.
 var errDeposed = errors.New("no longer the leader")
 
+// errDiskHangs is what the appends of a leader get whose own log takes nothing. It
+// cannot lead, and the others would never know if its heartbeats went on.
+var errDiskHangs = errors.New("the disk of this node hangs")
+
 // errOtherReplica is what a request gets that was for a former replica of the node.
 var errOtherReplica = errors.New("another replica of the group")
 
@@ -154,6 +158,9 @@ func (p *port) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *ra
 ) error {
 	if !p.outgoing.Load().leads(args.Term) {
 		return errDeposed
+	}
+	if p.group.storage.probe.hangs() {
+		return errDiskHangs
 	}
 	piece := *args
 	target := p.target(id, addr)

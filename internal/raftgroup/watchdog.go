@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -50,6 +51,7 @@ type probe struct {
 	dog   *Watchdog
 	group string
 	slow  func()
+	late  atomic.Int32 // operations under way that were found slow
 }
 
 // NewWatchdog starts a watchdog; Close ends it.
@@ -106,9 +108,15 @@ func (op *operation) end() {
 	}
 	w := op.probe.dog
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	delete(w.ops, op)
-	w.mu.Unlock()
+	if op.warned {
+		op.probe.late.Add(-1)
+	}
 }
+
+// hangs reports whether an operation of the group is under way that takes too long.
+func (p *probe) hangs() bool { return p != nil && p.late.Load() > 0 }
 
 func (w *Watchdog) run() {
 	defer close(w.done)
@@ -132,6 +140,7 @@ func (w *Watchdog) look(now time.Time) {
 		age := now.Sub(op.started)
 		if age >= w.cfg.Slow && !op.warned {
 			op.warned = true
+			op.probe.late.Add(1)
 			slow = append(slow, op)
 		}
 		if age >= w.cfg.Hung {

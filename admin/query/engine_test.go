@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -86,4 +87,15 @@ func TestEveryTableCanBeRead(t *testing.T) {
 		name := tab.Schema + "." + tab.Name
 		ask(t, e, "select * from "+name)
 	}
+}
+
+// toText is a value of an answer as text.
+func toText(v any) string {
+	switch v := v.(type) {
+	case json.Number:
+		return v.String()
+	case string:
+		return v
+	}
+	return fmt.Sprint(v)
 }

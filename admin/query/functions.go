@@ -14,7 +14,7 @@ import (
 )
 
 // function is a function that SQLite lacks. args is how many arguments it takes, -1
-// for any number. It returns NULL when the first argument is NULL.
+// for any number. It is NULL when an argument is.
 type function struct {
 	args int
 	call func(s *session, args []driver.Value) (driver.Value, error)
@@ -36,14 +36,15 @@ var functions = map[string]function{
 		ms, badNumber := wholeOf(args[1])
 		return timestampText(t.Add(time.Duration(ms) * time.Millisecond)), errors.Join(err, badNumber)
 	}},
-	"time_diff": {2, func(_ *session, args []driver.Value) (driver.Value, error) {
-		if args[1] == nil {
-			return nil, nil
+	"time_sub": {2, func(s *session, args []driver.Value) (driver.Value, error) {
+		if _, isText := args[1].(string); isText { // a time after all
+			return timeDiff(s, args)
 		}
-		a, err := timeOf(args[0])
-		b, badTime := timeOf(args[1])
-		return a.Sub(b).Milliseconds(), errors.Join(err, badTime)
+		t, err := timeOf(args[0])
+		ms, badNumber := wholeOf(args[1])
+		return timestampText(t.Add(-time.Duration(ms) * time.Millisecond)), errors.Join(err, badNumber)
 	}},
+	"time_diff":      {2, timeDiff},
 	"date_trunc":     {2, dateTrunc},
 	"date_part":      {2, datePart},
 	"iso_duration":   {1, func(_ *session, args []driver.Value) (driver.Value, error) { return isoOf(args[0]) }},
@@ -70,6 +71,13 @@ var functions = map[string]function{
 		}
 		return parts[n-1], nil
 	}},
+}
+
+// timeDiff is how many milliseconds are between two times.
+func timeDiff(_ *session, args []driver.Value) (driver.Value, error) {
+	a, err := timeOf(args[0])
+	b, badTime := timeOf(args[1])
+	return a.Sub(b).Milliseconds(), errors.Join(err, badTime)
 }
 
 // builtin are SQLite's own functions that queries may use. Others are refused: they
@@ -101,7 +109,7 @@ func functionNames() []string { return slices.Sorted(maps.Keys(allowedFunctions)
 func (s *session) registerFunctions(d *sqlite.Driver) error {
 	for name, f := range functions {
 		err := d.RegisterScalarFunction(name, int32(f.args), func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
-			if len(args) > 0 && args[0] == nil {
+			if slices.Contains(args, nil) {
 				return nil, nil
 			}
 			return f.call(s, args)

@@ -10,9 +10,6 @@ import (
 
 // dateTrunc is date_trunc('hour', t): the beginning of the unit that t lies in.
 func dateTrunc(_ *session, args []driver.Value) (driver.Value, error) {
-	if args[1] == nil {
-		return nil, nil
-	}
 	t, err := timeOf(args[1])
 	if err != nil {
 		return nil, err
@@ -45,9 +42,6 @@ func dateTrunc(_ *session, args []driver.Value) (driver.Value, error) {
 
 // datePart is date_part('hour', t), one number of a time.
 func datePart(_ *session, args []driver.Value) (driver.Value, error) {
-	if args[1] == nil {
-		return nil, nil
-	}
 	t, err := timeOf(args[1])
 	if err != nil {
 		return nil, err
@@ -87,9 +81,6 @@ const maxPattern = 1000
 
 // matches reports whether text matches a regular expression.
 func (s *session) matches(text, pattern driver.Value) (driver.Value, error) {
-	if text == nil || pattern == nil {
-		return nil, nil
-	}
 	source := stringOf(pattern)
 	if s.pattern == nil || s.pattern.String() != source {
 		if len(source) > maxPattern {

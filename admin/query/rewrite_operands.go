@@ -56,16 +56,43 @@ func cast(at int, operand []token, typ string) []token {
 }
 
 // timeFunctions return timestamps.
-var timeFunctions = map[string]bool{"now": true, "to_timestamp": true, "date_trunc": true, "time_add": true, "date_bin": true}
+var timeFunctions = map[string]bool{"now": true, "to_timestamp": true, "date_trunc": true, "time_add": true, "time_sub": true}
 
 // likeTheirArgument return timestamps if that is what they are given.
 var likeTheirArgument = map[string]bool{"max": true, "min": true, "coalesce": true, "ifnull": true, "nullif": true}
 
 // arithmetic rewrites sums and differences of timestamps and intervals, which are text
 // and numbers for SQLite. Names that are given to timestamps count as such.
+// What is in parentheses comes before what is around it.
 func (r *rewriter) arithmetic() {
+	deepest, depth := 0, 0
+	for _, t := range r.tokens {
+		depth += nesting(t)
+		deepest = max(deepest, depth)
+	}
+	for level := deepest; level >= 0; level-- {
+		r.arithmeticAt(level)
+	}
+}
+
+// nesting is by how much the depth of parentheses changes with a token.
+func nesting(t token) int {
+	switch {
+	case t.is("("):
+		return 1
+	case t.is(")"):
+		return -1
+	}
+	return 0
+}
+
+func (r *rewriter) arithmeticAt(level int) {
+	depth := 0
 	for i := 0; i < len(r.tokens); i++ {
 		t := r.tokens[i]
+		if depth += nesting(t); depth != level {
+			continue
+		}
 		if t.is("as") && r.at(i+1).name() != "" && r.isTime(r.before(i), i) {
 			r.times[strings.ToLower(r.at(i+1).name())] = true
 			continue
@@ -79,17 +106,16 @@ func (r *rewriter) arithmetic() {
 		}
 		to := r.behind(i + 1)
 		function := "time_add"
-		sign := []token(nil)
 		switch {
 		case to == i+1:
 			continue
 		case t.is("-") && r.isTime(i+1, to):
 			function = "time_diff"
 		case t.is("-"):
-			sign = synthetic(t.at, "-")
+			function = "time_sub"
 		}
 		call := append(synthetic(t.at, function, "("), r.tokens[from:i]...)
-		call = append(append(call, token{punct, ",", t.at}), sign...)
+		call = append(call, token{punct, ",", t.at})
 		call = append(append(call, r.tokens[i+1:to]...), token{punct, ")", t.at})
 		r.replace(from, to, call...)
 		i = from + len(call) - 1

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -127,9 +128,20 @@ func (s *session) authorize(action int32, arg1, arg2 string) bool {
 	case sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE:
 		return true
 	case sqlite3.SQLITE_READ:
-		return arg1 == "json_each" || arg1 == "json_tree" || s.engine.catalog.known(arg1)
+		return arg1 == "json_each" || arg1 == "json_tree" || s.engine.catalog.known(arg1) || arg2 == "" && !internal(arg1)
 	case sqlite3.SQLITE_FUNCTION:
 		return allowedFunctions[arg2]
+	}
+	return false
+}
+
+// internal reports whether a table is SQLite's own. Of other tables that are not ours,
+// which are parts of the query, no columns are read.
+func internal(table string) bool {
+	for _, prefix := range []string{"sqlite_", "pragma_", "dbstat", "fts", "rtree", "bytecode", "tables_used"} {
+		if strings.HasPrefix(strings.ToLower(table), prefix) {
+			return true
+		}
 	}
 	return false
 }

@@ -1,0 +1,116 @@
+package query
+
+import (
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/ids"
+	"platform/partition"
+	"platform/partition/machine"
+)
+
+const someID = "inv_1eZuh3e9kYOt41qu4r6Lc4GeOvsM3b1KoN"
+
+// TestConditionsAreCarriedOutAtTheSource compares what partitions are asked for with
+// what the query says.
+func TestConditionsAreCarriedOutAtTheSource(t *testing.T) {
+	id, err := ids.ParseInvocation(someID)
+	require.NoError(t, err)
+	one := func(key uint64) partition.KeyRange { return partition.KeyRange{First: key, Last: key} }
+	alice, scope, none := one(ids.HashKey("alice")), "tenant", ""
+	open := []machine.Status{machine.Scheduled, machine.Inboxed, machine.Invoked, machine.Suspended, machine.Paused}
+	for query, want := range map[string]partition.Scan{
+		"select count(*) from sys_invocation":                               {Table: partition.Invocations, Keys: partition.AllKeys},
+		"select id, target from sys_invocation":                             {Table: partition.Invocations, Detail: partition.Heads, Keys: partition.AllKeys},
+		"select created_at from sys_invocation":                             {Table: partition.Invocations, Detail: partition.Whole, Keys: partition.AllKeys},
+		"select created_at from sys_invocation where id = '" + someID + "'": {Table: partition.Invocations, Detail: partition.Whole, ID: id, Keys: one(id.PartitionKey())},
+		"select id from sys_invocation where target_service_name = 'Counter' and target_handler_name = 'add'": {
+			Table: partition.Invocations, Detail: partition.Heads, Keys: partition.AllKeys, Services: []string{"Counter"}, Handlers: []string{"add"}},
+		"select id from sys_invocation where target_service_name = 'Counter' and target_service_key = 'alice'": {
+			Table: partition.Invocations, Detail: partition.Heads, Keys: alice, Services: []string{"Counter"}, Objects: []string{"alice"}},
+		"select id from sys_invocation where target = 'Counter/alice/add'": {
+			Table: partition.Invocations, Detail: partition.Heads, Keys: partition.AllKeys, Services: []string{"Counter"}},
+		"select id from sys_invocation where status = 'backing-off'": {
+			Table: partition.Invocations, Detail: partition.Heads, Keys: partition.AllKeys, Statuses: []machine.Status{machine.Invoked}},
+		"select id from sys_invocation where status <> 'completed'": {
+			Table: partition.Invocations, Detail: partition.Heads, Keys: partition.AllKeys, Statuses: open},
+		"select id from sys_invocation where completed_at is null": {
+			Table: partition.Invocations, Detail: partition.Whole, Keys: partition.AllKeys, Statuses: open},
+		"select id from sys_invocation where completion_result = 'failure'": {
+			Table: partition.Invocations, Detail: partition.Whole, Keys: partition.AllKeys, Statuses: []machine.Status{machine.Completed}},
+		"select id from sys_invocation_status where partition_key = 13803158172436129791": {
+			Table: partition.Invocations, Detail: partition.Heads, Keys: one(13803158172436129791)},
+		"select id from sys_invocation where scope = 'tenant'": {
+			Table: partition.Invocations, Detail: partition.Heads, Keys: one(ids.HashKey(scope)), Scope: &scope},
+		"select raw_length from sys_journal where id = '" + someID + "'": {Table: partition.Journal, Detail: partition.Heads, ID: id, Keys: one(id.PartitionKey())},
+		"select entry_json from sys_journal where id = '" + someID + "'": {Table: partition.Journal, Detail: partition.Whole, ID: id, Keys: one(id.PartitionKey())},
+		"select value from state where service_name = 'Counter' and service_key = 'alice'": {
+			Table: partition.State, Detail: partition.Whole, Keys: alice, Services: []string{"Counter"}, Objects: []string{"alice"}},
+		"select key from state where scope is null and service_key = 'alice'": {
+			Table: partition.State, Detail: partition.Heads, Keys: alice, Scope: &none, Objects: []string{"alice"}},
+		"select acquired_by from sys_locks where lock_name = 'Counter/alice'": {
+			Table: partition.Locks, Detail: partition.Heads, Keys: partition.AllKeys, Services: []string{"Counter"}},
+		// Compared in another way than byte by byte, nothing can be left to the source.
+		"select id from sys_invocation where target_service_name = 'COUNTER' collate nocase": {
+			Table: partition.Invocations, Detail: partition.Heads, Keys: partition.AllKeys},
+	} {
+		m := &memory{count: 4}
+		_, err := newTestEngine(t, Config{Partitions: m}).WriteJSON(t.Context(), query, Options{}, io.Discard)
+		require.NoError(t, err, query)
+		partitions := 4
+		if want.Keys != partition.AllKeys {
+			partitions = 1
+		}
+		require.Len(t, m.asked, partitions, query)
+		require.Equal(t, want, m.asked[0], query)
+	}
+}
+
+// TestWithScopesAKeyIsInAnyPartition looks for a key where scopes decide about the
+// partition.
+func TestWithScopesAKeyIsInAnyPartition(t *testing.T) {
+	for query, partitions := range map[string]int{
+		"select id from sys_invocation where target_service_key = 'alice'":                   4,
+		"select id from sys_invocation where target_service_key = 'alice' and scope is null": 1,
+		"select id from sys_invocation where target_service_key = 'alice' and scope = 'x'":   1,
+	} {
+		m := &memory{count: 4, scoped: true}
+		_, err := newTestEngine(t, Config{Partitions: m}).WriteJSON(t.Context(), query, Options{}, io.Discard)
+		require.NoError(t, err)
+		require.Len(t, m.asked, partitions, query)
+	}
+}
+
+func TestWhatCannotMatchIsNotLookedFor(t *testing.T) {
+	for _, query := range []string{
+		"select * from sys_invocation where id = 'nonsense'",
+		"select * from sys_invocation where status = 'sleeping'",
+		"select * from sys_invocation where status = 'paused' and completion_result = 'success'",
+		"select * from state where service_name = null",
+	} {
+		m := &memory{}
+		written, err := newTestEngine(t, Config{Partitions: m}).WriteJSON(t.Context(), query, Options{}, io.Discard)
+		require.NoError(t, err)
+		require.Zero(t, written.Rows)
+		require.Empty(t, m.asked, query)
+	}
+}
+
+// TestJoinsLookUp reads the journals of the invocations found, and no others.
+func TestJoinsLookUp(t *testing.T) {
+	id, err := ids.ParseInvocation(someID)
+	require.NoError(t, err)
+	inv := &machine.Invocation{ID: id, Status: machine.Completed, Target: machine.Target{Service: "S", Handler: "h"}}
+	m := &memory{rows: map[partition.Table][]partition.Row{
+		partition.Invocations: {{Record: partition.Record{Invocation: inv}}},
+		partition.Journal:     {{ID: id}, {ID: id, Index: 1}, {ID: ids.Invocation{7}}},
+	}}
+	e := newTestEngine(t, Config{Partitions: m})
+	rows := ask(t, e, "select j.index from sys_invocation i join sys_journal j on j.id = i.id where i.target_service_name = 'S' order by j.index desc")
+	require.Len(t, rows, 2)
+	require.Equal(t, "1", toText(rows[0]["index"]))
+	require.Len(t, m.asked, 2)
+	require.Equal(t, id, m.asked[1].ID)
+}

@@ -1,0 +1,114 @@
+package query
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// rewrittenText is what SQLite gets, without spaces that say nothing.
+func rewrittenText(t *testing.T, e *Engine, text string) string {
+	t.Helper()
+	q, err := e.rewrite(text)
+	require.NoError(t, err, text)
+	return strings.TrimSpace(q.text)
+}
+
+func TestRewriting(t *testing.T) {
+	e := newTestEngine(t, Config{})
+	for query, want := range map[string]string{
+		"select 1;":                                                                      "select 1",
+		"select 'a;b' -- no; end":                                                        "select 'a;b'",
+		"select /* x */ 1":                                                               "select 1",
+		"select * from platform.public.state":                                            "select * from state",
+		"select public.state.key from state":                                             "select state . key from state",
+		"select index from sys_journal":                                                  `select "index" from sys_journal`,
+		"select j.index from sys_journal j":                                              `select j . "index" from sys_journal j`,
+		"select `key` from state":                                                        `select "key" from state`,
+		"select now() - interval '1 hour'":                                               "select time_sub ( now ( ) , 3600000 )",
+		"select now() + interval '1' day":                                                "select time_add ( now ( ) , 86400000 )",
+		"select now() - interval 2 hours":                                                "select time_sub ( now ( ) , 7200000 )",
+		"select now() - interval '1 day 30min'":                                          "select time_sub ( now ( ) , 88200000 )",
+		"select current_timestamp":                                                       "select now ( )",
+		"where created_at > now() - interval '1 minute' and a - b > 2":                   "",
+		"select completed_at - created_at from sys_invocation":                           "select time_diff ( completed_at , created_at ) from sys_invocation",
+		"select i.completed_at - i.created_at > interval '5 seconds'":                    "select time_diff ( i . completed_at , i . created_at ) > 5000",
+		"select a - b":                                                                   "select a - b",
+		"select max(created_at) - min(created_at)":                                       "select time_diff ( max ( created_at ) , min ( created_at ) )",
+		"select x - t from (select created_at as t)":                                     "select x - t from ( select created_at as t )",
+		"select t - x from (select max(created_at) as t)":                                "select time_sub ( t , x ) from ( select max ( created_at ) as t )",
+		"with s as (select max(created_at) as t) select t - interval '1s' from s":        "with s as ( select max ( created_at ) as t ) select time_sub ( t , 1000 ) from s",
+		"select key::text":                                                               "select CAST ( key AS TEXT )",
+		"select count(*)::int + 1":                                                       "select CAST ( count ( * ) AS INTEGER ) + 1",
+		"select cast(a as varchar(10))":                                                  "select CAST ( a AS TEXT )",
+		"select cast('2026-01-01' as timestamp)":                                         "select to_timestamp ( '2026-01-01' )",
+		"select timestamp '2026-01-01 10:00:00'":                                         "select to_timestamp ( '2026-01-01 10:00:00' )",
+		"select extract(hour from created_at)":                                           "select date_part ( 'hour' , created_at )",
+		"select 1 where target ilike 'g%'":                                               "select 1 where target LIKE 'g%'",
+		"select 1 where partition_key = 13803158172436129791":                            "select 1 where partition_key = -4643585901273421825",
+		"select 1 where created_at >= '2026-11-20 10:00:00'":                             "select 1 where created_at >= '2026-11-20T10:00:00.000Z'",
+		"select 1 where created_at between '2026-01-01' and '2026-02-01T00:00:00+01:00'": "select 1 where created_at between '2026-01-01T00:00:00.000Z' and '2026-01-31T23:00:00.000Z'",
+		"select 1 where value_utf8 = '2026-01-01'":                                       "select 1 where value_utf8 = '2026-01-01'",
+		"explain select 1":                                                               "EXPLAIN QUERY PLAN select 1",
+		"explain analyze verbose select 1":                                               "EXPLAIN QUERY PLAN select 1",
+	} {
+		if want == "" {
+			_, err := e.rewrite(query)
+			require.Error(t, err, query)
+			continue
+		}
+		require.Equal(t, want, rewrittenText(t, e, query), query)
+	}
+}
+
+func TestWhatQueriesCompute(t *testing.T) {
+	e := newTestEngine(t, Config{Clock: func() time.Time { return time.Date(2026, 11, 20, 18, 21, 39, 411e6, time.UTC) }})
+	for query, want := range map[string]any{
+		"select now()":                                             "2026-11-20T18:21:39.411Z",
+		"select now() - interval '1 day'":                          "2026-11-19T18:21:39.411Z",
+		"select now() - (now() - interval '90 seconds')":           "90000",
+		"select iso_duration(90000)":                               "PT90S",
+		"select iso_duration(0)":                                   "P0D",
+		"select iso_duration(1500)":                                "PT1.5S",
+		"select iso_duration(-60)":                                 "-PT0.06S",
+		"select to_timestamp('2026-11-20 10:00') < now()":          "1",
+		"select date_trunc('hour', now())":                         "2026-11-20T18:00:00.000Z",
+		"select date_trunc('week', now())":                         "2026-11-16T00:00:00.000Z",
+		"select date_trunc('quarter', now())":                      "2026-10-01T00:00:00.000Z",
+		"select extract(epoch from now())":                         "1.795198899411e+09",
+		"select extract(dow from now())":                           "5",
+		"select array_contains('[1,2,3]', 2)":                      "1",
+		"select array_length('[\"a\",\"b\"]')":                     "2",
+		"select '{\"a\":{\"b\":7}}' ->> '$.a.b'":                   "7",
+		"select json_extract('{\"a\":[1,2]}', '$.a[1]')":           "2",
+		"select count(*) from json_each('[1,2,3]')":                "3",
+		"select regexp_like('Counter', '^C.*r$')":                  "1",
+		"select 'Counter' regexp 'unt'":                            "1",
+		"select split_part('a/b/c', '/', 2)":                       "b",
+		"select strpos('hello', 'l')":                              "3",
+		"select 'A' ilike 'a'":                                     "1",
+		"select coalesce(null, 3)":                                 "3",
+		"select case when 1 in (1, 2) then 'yes' else 'no' end":    "yes",
+		"select string_agg(x, ',') from (values (1), (2)) as v(x)": nil,
+		"select group_concat(column1, ',') from (values (1), (2))": "1,2",
+		"with recursive n(i) as (select 1 union all select i + 1 from n where i < 10) select sum(i) from n": "55",
+		"select row_number() over (order by 1)":              "1",
+		"select 13803158172436129791 = -4643585901273421825": "1",
+		"select x'00ff'": "00ff",
+		"select 1.5":     "1.5",
+		"select count(*) from information_schema.tables where table_name = 'sys_invocation'":                        "1",
+		"select data_type from information_schema.columns where table_name = 'sys_journal' and column_name = 'raw'": "binary",
+	} {
+		if want == nil {
+			continue
+		}
+		rows := ask(t, e, query)
+		require.Len(t, rows, 1, query)
+		require.Len(t, rows[0], 1, query)
+		for _, v := range rows[0] {
+			require.Equal(t, want, toText(v), query)
+		}
+	}
+}

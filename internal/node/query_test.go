@@ -1,0 +1,82 @@
+package node
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// sql asks node i.
+func (c *trio) sql(i int, text string) []map[string]any {
+	c.t.Helper()
+	body, err := json.Marshal(map[string]string{"query": text})
+	require.NoError(c.t, err)
+	code, answer := c.do(i, true, "POST", "/query", string(body))
+	require.Equal(c.t, http.StatusOK, code, answer)
+	var rows struct{ Rows []map[string]any }
+	require.NoError(c.t, json.Unmarshal([]byte(answer), &rows), answer)
+	return rows.Rows
+}
+
+// TestQueriesSeeAllPartitions asks every node of a cluster about what is spread over
+// partitions that mostly others lead.
+func TestQueriesSeeAllPartitions(t *testing.T) {
+	c := newTrio(t, 3)
+	c.healthy(3, 0, 1, 2)
+	c.counter(0)
+	for key := range 20 {
+		code, body := c.do(0, false, "POST", fmt.Sprintf("/platform/call/Counter/k%d/add", key), "2")
+		require.Equal(t, http.StatusOK, code, body)
+		code, body = c.do(1, false, "POST", fmt.Sprintf("/platform/send/Counter/k%d/add?delay=1h", key), "3")
+		require.Equal(t, http.StatusAccepted, code, body)
+	}
+	for i := range c.nodes {
+		require.Equal(t, []map[string]any{{"status": "completed", "n": 20.0}, {"status": "scheduled", "n": 20.0}},
+			c.sql(i, "SELECT status, COUNT(*) AS n FROM sys_invocation GROUP BY status ORDER BY status"))
+		require.Equal(t, []map[string]any{{"n": 20.0, "sum": 40.0}},
+			c.sql(i, "SELECT COUNT(*) AS n, SUM(CAST(value_utf8 AS INT)) AS sum FROM state WHERE service_name = 'Counter'"))
+		require.Equal(t, []map[string]any{{"service_key": "k7", "value_utf8": "2", "value": "32"}},
+			c.sql(i, "SELECT service_key, value_utf8, value FROM state WHERE service_name = 'Counter' AND service_key = 'k7'"))
+		require.Equal(t, []map[string]any{{"target": "Counter/k7/add", "target_service_ty": "virtual_object", "invoked_by": "ingress"}},
+			c.sql(i, "SELECT target, target_service_ty, invoked_by FROM sys_invocation WHERE target = 'Counter/k7/add' AND status = 'scheduled'"))
+		require.Equal(t, []map[string]any{{"n": 20.0}},
+			c.sql(i, "SELECT COUNT(*) AS n FROM sys_invocation WHERE created_at > now() - INTERVAL '10 minutes' AND scheduled_start_at - created_at >= INTERVAL '59 minutes'"))
+		require.Len(t, c.sql(i, "SELECT * FROM nodes WHERE state = 'alive'"), 3)
+		require.Len(t, c.sql(i, "SELECT * FROM partitions WHERE leader_plain_node_id IS NOT NULL"), 4)
+		require.Equal(t, []map[string]any{{"name": "Counter", "ty": "virtual_object"}}, c.sql(i, "SELECT name, ty FROM sys_service"))
+	}
+	rows := c.sql(2, `SELECT i.id, j.index, j.entry_type, j.name FROM sys_invocation i JOIN sys_journal j ON j.id = i.id
+		WHERE i.target_service_key = 'k3' AND i.status = 'completed' ORDER BY j.index`)
+	var types []any
+	for _, row := range rows {
+		types = append(types, row["entry_type"])
+	}
+	require.Contains(t, types, "Command: SetState")
+	require.Equal(t, "Command: Input", types[0])
+	require.Equal(t, "Command: Output", types[len(types)-1])
+}
+
+func TestQueriesThatAreRefused(t *testing.T) {
+	c := newTrio(t, 1)
+	c.healthy(1, 0)
+	for text, want := range map[string]string{
+		`{"query":"SELECT x FROM sys_invocation"}`:     `"line":1,"column":8`,
+		`{"query":"DELETE FROM state"}`:                `only reading is possible`,
+		`{"query":"SELECT * FROM sys_invocations"}`:    `did you mean sys_invocation?`,
+		`{"query":"SELECT 1; SELECT 2"}`:               `one query at a time`,
+		`{"query":"SELECT * FROM state WHERE 1/0 = "}`: `ends too early`,
+	} {
+		code, answer := c.do(0, true, "POST", "/query", text)
+		require.Equal(t, http.StatusBadRequest, code, answer)
+		require.Contains(t, answer, want)
+	}
+	code, answer := c.do(0, true, "GET", "/query/tables", "")
+	require.Equal(t, http.StatusOK, code)
+	require.Contains(t, answer, `"name":"sys_invocation"`)
+	code, answer = c.do(0, true, "POST", "/query", `{"query":"SELECT partition_key FROM sys_invocation_status WHERE id = 'x'","u64_as_text":true}`)
+	require.Equal(t, http.StatusOK, code, answer)
+	require.Len(t, c.sql(0, "SELECT * FROM config WHERE key = 'node-name'"), 1)
+}

@@ -40,7 +40,7 @@ cluster-local: build ## Run three nodes on this machine without containers until
 
 # The plugin of Docker where it is installed, else the older program.
 COMPOSE ?= $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
-CLUSTER := $(COMPOSE) -f deploy/docker-compose.yml
+CLUSTER := $(COMPOSE) -p platform -f deploy/docker-compose.yml
 CERTS   ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem))
 CONTEXT := $(BIN)/image
 

@@ -89,6 +89,9 @@ func (n *Node) waitingFor(plan membership.Plan, err error) string {
 	if plan.Step == membership.Join {
 		return "waiting to be taken in"
 	}
+	if candidate, there := membership.Candidate(n.members.Nodes(), n.cfg.BootstrapExpect); there && !candidate.Self {
+		return fmt.Sprintf("waiting for node %s to create the cluster", candidate.Name)
+	}
 	var names []string
 	for _, m := range n.members.Nodes() {
 		if m.State == membership.Alive {

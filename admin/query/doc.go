@@ -12,5 +12,5 @@
 // partition. A page is consistent, a query as a whole is not.
 //
 // Read engine.go first, then table.go, vtab.go and selection.go; rewrite.go for the
-// language.
+// language; DESIGN.md for reasons and figures.
 package query

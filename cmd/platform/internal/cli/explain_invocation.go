@@ -108,6 +108,14 @@ func (e *explainer) when(t time.Time) string {
 	return fmt.Sprintf("%s (%s ago)", e.print.Time(t), term.Duration(time.Since(t)))
 }
 
+// since is from when on something holds, nothing if that is not known.
+func (e *explainer) since(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return ", since " + e.when(t)
+}
+
 func (e *explainer) scheduled() {
 	e.because("It is delayed until %s.", e.when(e.row.Time("scheduled_start_at")))
 	e.next("Nothing, it starts by itself. `platform invocations cancel %s` drops it.", e.ID)
@@ -130,11 +138,7 @@ func (e *explainer) pending() error {
 			place = i
 		}
 	}
-	since := ""
-	if t := e.row.Time("inboxed_at"); !t.IsZero() {
-		since = ", since " + e.when(t)
-	}
-	e.because("It waits for %s/%s, which one handler at a time may hold%s.", service, key, since)
+	e.because("It waits for %s/%s, which one handler at a time may hold%s.", service, key, e.since(e.row.Time("inboxed_at")))
 	if place > 0 {
 		e.because("%s before it.", counted(place, "invocation waits"))
 	}
@@ -148,7 +152,7 @@ func (e *explainer) pending() error {
 		return nil
 	}
 	h := holder.Rows[0]
-	e.because("The key is held by %s (%s, %s) since %s.", h.Text("acquired_by"), h.Text("target"), h.Text("status"), e.when(h.Time("acquired_at")))
+	e.because("The key is held by %s (%s, %s)%s.", h.Text("acquired_by"), h.Text("target"), h.Text("status"), e.since(h.Time("acquired_at")))
 	e.next("`platform explain %s` says what the holder is doing.", h.Text("acquired_by"))
 	return nil
 }
@@ -228,7 +232,7 @@ func (e *explainer) undeployed() (bool, error) {
 }
 
 func (e *explainer) running() error {
-	e.because("An attempt is under way since %s, on %s.", e.when(e.row.Time("last_start_at")), orElse(e.row.Text("last_attempt_deployment_id"), "its deployment"))
+	e.because("An attempt is under way%s, on %s.", e.since(e.row.Time("last_start_at")), orElse(e.row.Text("last_attempt_deployment_id"), "its deployment"))
 	if n := e.row.Text("retry_count"); n != "" && n != "0" && n != "1" {
 		e.because("It is attempt number %s; the one before failed: %s", n, e.row.Text("last_failure"))
 	}

@@ -56,6 +56,8 @@ type disk struct {
 	path  string
 	level atomic.Int32
 	free  atomic.Uint64
+	// since is when the disk became short of room.
+	since atomic.Pointer[time.Time]
 	stat  func(path string) (free, total uint64, err error) // statDisk, but for tests
 	// short is told when the disk has become short of room, or is not any more.
 	short func(bool)
@@ -81,6 +83,8 @@ func (d *disk) look() diskLevel {
 	if was := diskLevel(d.level.Swap(int32(level))); was != level {
 		d.report(was, level)
 		if (was >= diskShort) != (level >= diskShort) {
+			now := time.Now()
+			d.since.Store(&now)
 			d.short(level >= diskShort)
 		}
 	}
@@ -122,6 +126,14 @@ func (d *disk) room() error {
 		return nil
 	}
 	return &noRoomError{d.text()}
+}
+
+// shortFor is for how long the disk has been short of room, which it is.
+func (d *disk) shortFor() time.Duration {
+	if since := d.since.Load(); since != nil {
+		return time.Since(*since)
+	}
+	return 0
 }
 
 // noRoomError says that a node takes nothing new.

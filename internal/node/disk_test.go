@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,6 +36,10 @@ func TestLevelsOfTheDisk(t *testing.T) {
 }
 
 func TestShortDisksTakeNothingNew(t *testing.T) {
+	synctest.Test(t, testShortDisks)
+}
+
+func testShortDisks(t *testing.T) {
 	var out bytes.Buffer
 	free := uint64(1 << 40)
 	var broken error
@@ -46,6 +52,9 @@ func TestShortDisksTakeNothingNew(t *testing.T) {
 	require.ErrorIs(t, d.room(), raftgroup.ErrOverloaded)
 	require.ErrorContains(t, d.room(), "600.0 MiB free")
 	require.True(t, short)
+	require.Zero(t, d.shortFor())
+	time.Sleep(time.Minute)
+	require.Equal(t, time.Minute, d.shortFor())
 	require.Contains(t, out.String(), "new invocations are refused")
 	broken = errors.New("odd")
 	require.Equal(t, diskShort, d.look(), "as it was")

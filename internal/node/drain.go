@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -53,6 +54,16 @@ func (n *Node) wantNothing(nothing bool) {
 
 // shortOfRoom is told when the disk fills up, and when it has room again.
 func (n *Node) shortOfRoom(short bool) { n.wantNothing(short || n.draining.Load()) }
+
+// room says why a partition that this node leads takes nothing new, nil if it does.
+// As long as another node may take over, whoever asks is to look for that one.
+func (n *Node) room() error {
+	err := n.disk.room()
+	if err != nil && len(n.metadata.Nodes()) > 1 && n.disk.shortFor() < handOverTimeout {
+		return fmt.Errorf("%w: %v", raftgroup.ErrNotLeader, err)
+	}
+	return err
+}
 
 // handOver gives up the leadership of a partition.
 func (n *Node) handOver(ctx context.Context, p *partition.Partition) {

@@ -96,7 +96,7 @@ func (n *Node) openPartition(id uint32, logs raftgroup.Storage, begins bool) (*p
 		ID: id, Count: uint32(len(n.router.partitions)), Node: n.self.Node,
 		Tables: tables, Flush: n.tables.Flush, Storage: logs, Invoker: n.invoker, Deliver: n.router.Deliver, Rules: n.rules(),
 		Transport: n.transport, LocalID: n.replica().ID, Join: !begins,
-		Watchdog: n.watchdog, Metrics: n.metrics.partitions, OnFailed: n.fail, Room: n.disk.room, Log: n.log,
+		Watchdog: n.watchdog, Metrics: n.metrics.partitions, OnFailed: n.fail, Room: n.room, Log: n.log,
 		FlowControl:      n.cfg.FlowControl(),
 		MaxBatchCommands: n.cfg.Worker.MaxCommandBatchSize, MaxBatchBytes: int(n.cfg.Worker.MaxCommandBatchBytes),
 	}

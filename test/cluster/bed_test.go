@@ -28,6 +28,7 @@ type bed struct {
 	results *harness.Recorder
 	service *harness.Service
 	runs    int
+	skewed  bool // the nodes' clocks differ
 	// patience is how long clients repeat a request and wait for what was promised.
 	patience time.Duration
 }
@@ -158,7 +159,7 @@ func (b *bed) load(t *testing.T) *load.Run {
 	b.runs++
 	return load.Start(t.Context(), load.Config{
 		Name: fmt.Sprintf("r%d", b.runs), Nodes: b.nodes, Results: b.results,
-		Probes: 12, Pace: 30 * time.Millisecond, Patience: b.patience,
+		Probes: 12, Pace: 30 * time.Millisecond, Patience: b.patience, Skewed: b.skewed,
 	})
 }
 

@@ -72,6 +72,7 @@ func TestSteppedClocks(t *testing.T) {
 	b := newBed(t, bedOptions{binary: binary, environ: func(i int) []string {
 		return []string{"TEST_CLOCK=" + filepath.Join(dir, strconv.Itoa(i))}
 	}})
+	b.skewed = true
 	for n := range number(t, "CLUSTER_ROUNDS", 4) {
 		step := []time.Duration{-time.Second, -time.Hour, -24 * time.Hour, time.Second}[n%4]
 		r := b.round(t, fault{name: fmt.Sprintf("clock %s", step), inject: func(ctx context.Context, b *bed) error {
@@ -103,7 +104,9 @@ func (b *bed) stepClock(ctx context.Context, dir string, i int, step time.Durati
 		if err := b.pauseNode(ctx, leave, 6*time.Second); err != nil {
 			return err
 		}
-		b.nodes.Well(leave)
+		if err := b.mend(ctx); err != nil {
+			return err
+		}
 	}
 	// Read again by the server before the next round.
 	err = os.WriteFile(file, []byte("0"), 0o600)

@@ -122,11 +122,16 @@ func bySend(ctx context.Context, a *adder, id string) {
 // later is the delay of byDelay.
 const later = 400 * time.Millisecond
 
-// byDelay adds with a send that is due later.
-func byDelay(ctx context.Context, a *adder, id string) {
-	_, entry := a.try(ctx, "delayed send", id, send, harness.Path("Ledger", a.to[0].key, "stamp")+"?delay="+later.String(), quote(id))
-	entry.Late, entry.Delay = true, later
-	a.to[0].note(entry)
+// byDelay adds with a send that is due later, and no earlier if that is to be checked.
+func byDelay(check bool) func(ctx context.Context, a *adder, id string) {
+	return func(ctx context.Context, a *adder, id string) {
+		_, entry := a.try(ctx, "delayed send", id, send, harness.Path("Ledger", a.to[0].key, "stamp")+"?delay="+later.String(), quote(id))
+		entry.Late = true
+		if check {
+			entry.Delay = later
+		}
+		a.to[0].note(entry)
+	}
 }
 
 // byRelay adds to a ledger, whose handler adds to a second one by a call and to a

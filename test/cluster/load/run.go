@@ -21,6 +21,9 @@ type Config struct {
 	Pace    time.Duration     // between two operations of a worker
 	// Patience is how long clients repeat a request and wait for what was promised.
 	Patience time.Duration
+	// Skewed says that the clocks of nodes differ from the clients'. When a delayed
+	// send is due is then for the node to say that it was sent to.
+	Skewed bool
 }
 
 // worker does one thing over and over.
@@ -114,7 +117,7 @@ func (r *Run) addLedgers() {
 	sent := r.ledger("sent", 0)
 	for i := range 2 {
 		r.adder(r.resident(), "sendonce", i, false, bySend, sent)
-		r.adder(r.client(roaming), "delay", i, true, byDelay, sent)
+		r.adder(r.client(roaming), "delay", i, true, byDelay(!r.cfg.Skewed), sent)
 	}
 	called, told := r.ledger("called", 0), r.ledger("told", 0)
 	for i := range 2 {

@@ -208,6 +208,3 @@ func diskSize() int64 {
 	}
 	return 4 << 30 // sparse
 }
-
-// smallSnapshots makes rare paths of snapshots frequent.
-var smallSnapshots = map[string]string{}

@@ -6,11 +6,12 @@
 // The short form runs with all other tests; `make cluster-faults` and `make
 // cluster-plants` run the long ones. Settings:
 //
-//	CLUSTER_ROUNDS  how many faults TestMixedFaults goes through
-//	CLUSTER_FAULTS  which kinds, comma-separated names of faults_test.go
-//	CLUSTER_NODES   how many nodes there are (3)
-//	CLUSTER_ROLLS   how often TestRollingRestarts goes round
-//	CLUSTER_PLANTS  set: TestPlantedFaultsAreFound builds its servers
-//	CLUSTER_CLOCK   set: TestSteppedClocks builds its server
-//	CLUSTER_KEEP    a directory that gets the logs of the nodes
+//	CLUSTER_ROUNDS     how many faults TestMixedFaults goes through
+//	CLUSTER_FAULTS     which kinds, comma-separated names of faults_test.go
+//	CLUSTER_SNAPSHOTS  set: TestMixedFaults builds a server that takes many
+//	CLUSTER_NODES      how many nodes there are (3)
+//	CLUSTER_ROLLS      how often TestRollingRestarts goes round
+//	CLUSTER_PLANTS     set: TestPlantedFaultsAreFound builds its servers
+//	CLUSTER_CLOCK      set: TestSteppedClocks builds its server
+//	CLUSTER_KEEP       a directory that gets the logs of the nodes
 package cluster

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/test/cluster/load"
+	"platform/test/harness"
 )
 
 // shortRounds are the faults of the short form. Restarts in order have a test of
@@ -24,7 +25,7 @@ var shortRounds = []string{"kill-one", "isolate-one", "kill-two", "wipe-one"}
 // was acknowledged may be lost or happen twice, and while a majority is connected no
 // request at one of its nodes may fail.
 func TestMixedFaults(t *testing.T) {
-	b := newBed(t, bedOptions{disks: diskSize(), env: smallSnapshots})
+	b := newBed(t, bedOptions{disks: diskSize(), binary: snapshotting(t)})
 	kinds, rounds := plan(t, b)
 	all := newSummary()
 	defer func() { t.Log(all.String()) }()
@@ -35,6 +36,26 @@ func TestMixedFaults(t *testing.T) {
 		}
 	}
 	require.NoError(t, all.err())
+}
+
+// snapshots makes rare ways frequent: logs are cut so early that who was away for a
+// second catches up by a snapshot.
+var snapshots = []harness.Patch{
+	{File: "internal/node/checkpoint.go", Old: "	checkpointCommands = 20_000\n", New: "	checkpointCommands = 500\n"},
+	{File: "internal/raftgroup/config.go", Old: "TrailingLogs:       8192,", New: "TrailingLogs: 20,"},
+}
+
+// snapshotting is a server with snapshots, "" for the usual one.
+func snapshotting(t *testing.T) string {
+	if os.Getenv("CLUSTER_SNAPSHOTS") == "" {
+		for _, p := range snapshots {
+			require.NoError(t, p.Check())
+		}
+		return ""
+	}
+	binary, err := harness.BuildPatched("platform/cmd/platform-server", snapshots...)
+	require.NoError(t, err)
+	return binary
 }
 
 // plan returns the faults to go through and how many rounds.

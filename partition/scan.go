@@ -98,7 +98,7 @@ const (
 	// that many rows.
 	pageRows  = 1024
 	pageBytes = 256 << 10
-	pageReads = 4096
+	pageReads = 2048
 )
 
 // Scan reads one page of the rows that s selects, in a step short enough not to hold

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"time"
 
 	"platform/partition"
 	"platform/partition/machine"
@@ -56,6 +57,7 @@ func gather(ctx context.Context, s *session, scan partition.Scan) iter.Seq2[[]pa
 		for id := first; id <= last; id++ {
 			s.stats.Partitions++
 			for scan.From = nil; ; {
+				began := time.Now()
 				page, err := s.partitions().Scan(ctx, id, &scan)
 				if err != nil {
 					yield(nil, fmt.Errorf("%w: partition %d: %w", ErrUnavailable, id, err))
@@ -74,8 +76,30 @@ func gather(ctx context.Context, s *session, scan partition.Scan) iter.Seq2[[]pa
 					break
 				}
 				scan.From = page.Next
+				s.rest(ctx, time.Since(began))
 			}
 		}
+	}
+}
+
+const (
+	// A query that takes longer than restAfter rests after each page for as long as the
+	// page took, but no longer than longestRest: it leaves half of a processor to the
+	// partitions.
+	restAfter   = 20 * time.Millisecond
+	longestRest = 3 * time.Millisecond
+)
+
+// rest lets others go first after a page.
+func (s *session) rest(ctx context.Context, took time.Duration) {
+	if time.Since(s.began) < restAfter {
+		return
+	}
+	t := time.NewTimer(min(took, longestRest))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
 	}
 }
 

@@ -21,7 +21,8 @@ type session struct {
 
 	// The query that runs.
 	ctx      context.Context
-	now      time.Time
+	now      time.Time // for the functions of the query
+	began    time.Time
 	collated bool // compares text in its own way, so conditions stay with SQLite
 	failure  error
 	stats    Stats
@@ -148,5 +149,5 @@ func internal(table string) bool {
 
 // begin readies the session for a query.
 func (s *session) begin(ctx context.Context, now time.Time, collated bool) {
-	s.ctx, s.now, s.collated, s.failure, s.stats = ctx, now, collated, nil, Stats{}
+	s.ctx, s.now, s.began, s.collated, s.failure, s.stats = ctx, now, time.Now(), collated, nil, Stats{}
 }

@@ -25,6 +25,7 @@ func TestRewriting(t *testing.T) {
 		"select * from platform.public.state":                                            "select * from state",
 		"select public.state.key from state":                                             "select state . key from state",
 		"select index from sys_journal":                                                  `select "index" from sys_journal`,
+		"select 1 order by index desc":                                                   `select 1 order by "index" desc`,
 		"select j.index from sys_journal j":                                              `select j . "index" from sys_journal j`,
 		"select `key` from state":                                                        `select "key" from state`,
 		"select now() - interval '1 hour'":                                               "select time_sub ( now ( ) , 3600000 )",

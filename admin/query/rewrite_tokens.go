@@ -41,7 +41,7 @@ func (r *rewriter) names() {
 			t = r.at(i)
 		}
 		switch {
-		case t.is("index") && !r.at(i-1).is("by"):
+		case t.is("index"):
 			r.tokens[i] = token{quoted, quoteName(t.text), t.at}
 		case t.is("ilike"):
 			r.tokens[i].text = "LIKE"

@@ -106,6 +106,7 @@ func TestAScopeRunsAsManyAsItsRuleAllowsAndSaysWhy(t *testing.T) {
 	_, err = p.Operate(t.Context(), &machine.PauseQueue{ID: q.ID})
 	require.NoError(t, err)
 
+	require.Eventually(t, func() bool { return g.inside.Load() == limit }, 20*time.Second, time.Millisecond)
 	close(g.release)
 	done.Wait()
 	require.EqualValues(t, limit, g.atOnce.Load())

@@ -33,7 +33,7 @@ func (k CounterKey) at(level Level) CounterKey {
 	return k
 }
 
-// child is the counter or queue below k that takes part in its ring.
+// counter is the counter below k with a name, queue the vqueue of a service at k.
 func (k CounterKey) counter(name string) CounterKey {
 	if k.LimitKey.L1 == "" {
 		k.LimitKey.L1 = name

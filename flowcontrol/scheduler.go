@@ -17,8 +17,8 @@ import (
 // and comes back when that changes; so nobody is looked at in vain twice.
 //
 // Before and after each method, every child that can use a slot stands in its ring.
-// Before and after each command of a partition, nobody is left who could run (see
-// Machine.admitWaiting for the one exception).
+// Before and after each command of a partition, nobody is left who could run; the one
+// exception is in partition/machine, see admitWaiting.
 type Scheduler struct {
 	Tables Tables
 	Rules  *Matcher
@@ -27,16 +27,6 @@ type Scheduler struct {
 	Wake func(key CounterKey, at int64)
 
 	path path // memory to use again
-}
-
-// Transition is how an invocation moves between stages.
-type Transition struct {
-	From, To Stage
-	Since    int64 // when it entered From
-	// RunnableAt is when it could have run first, 0 if it could not yet.
-	RunnableAt int64
-	First      bool  // it has never run before
-	LockWait   int64 // how long it had to wait for its key, which it has just got
 }
 
 // Move counts a change that needs no slot. What was Running gives its slot back: then
@@ -228,71 +218,6 @@ func (s *Scheduler) throttled(p *path) bool {
 		}
 	}
 	return false
-}
-
-// count moves an invocation from stage to stage.
-func (s *Scheduler) count(p *path, c Transition) {
-	q := &p.queue
-	if c.From != Nowhere {
-		q.Stages[c.From]--
-	} else if q.CreatedAt == 0 {
-		q.CreatedAt = s.Now
-	}
-	if c.To != Nowhere {
-		q.Stages[c.To]++
-	}
-	for l := range p.depth {
-		counter := &p.counters[l]
-		switch c.From {
-		case Running:
-			counter.Running--
-		case Inbox:
-			counter.Waiting--
-		}
-		switch c.To {
-		case Running:
-			counter.Running++
-		case Inbox:
-			counter.Waiting++
-		}
-	}
-	s.measure(q, c)
-}
-
-// measure keeps the times and averages of a queue.
-func (s *Scheduler) measure(q *VQueue, c Transition) {
-	spent := s.Now - c.Since
-	switch c.From {
-	case Inbox:
-		q.Averages.Inbox.add(spent)
-	case Running:
-		q.Averages.Run.add(spent)
-	case Suspended:
-		q.Averages.Suspension.add(spent)
-	}
-	switch c.To {
-	case Inbox:
-		q.LastEnqueuedAt = s.Now
-	case Running:
-		q.LastAttemptAt = s.Now
-		if c.First {
-			q.LastStartAt = s.Now
-			q.Averages.Queue.add(s.Now - c.RunnableAt)
-		}
-		if c.From != Inbox {
-			q.LastEnqueuedAt = s.Now
-			q.Averages.Inbox.add(0)
-			q.Averages.Rules.add(0)
-		}
-	case Finished:
-		q.LastFinishAt = s.Now
-		if c.RunnableAt != 0 {
-			q.Averages.EndToEnd.add(s.Now - c.RunnableAt)
-		}
-	}
-	if c.LockWait > 0 {
-		q.Averages.Lock.add(c.LockWait)
-	}
 }
 
 // Revise looks at all counters again after a change of the rules, and returns the

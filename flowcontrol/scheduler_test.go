@@ -421,3 +421,37 @@ func BenchmarkAdmitAndFinish(b *testing.B) {
 		}
 	}
 }
+
+func TestAverages(t *testing.T) {
+	s := newSim(t)
+	q := flowcontrol.QueueKey{Scope: "s", Service: "A"}
+	from := s.s.Now
+	move := func(c flowcontrol.Transition) {
+		c.RunnableAt = from
+		require.NoError(t, s.s.Move(q, c))
+	}
+	move(flowcontrol.Transition{To: flowcontrol.Inbox, Since: s.s.Now}) // for its key
+	s.s.Now += 30
+	admitted, _, err := s.s.Admit(q, ids.Invocation{1}, 0, flowcontrol.Transition{From: flowcontrol.Inbox, Since: from, RunnableAt: from, First: true, LockWait: 30})
+	require.NoError(t, err)
+	require.True(t, admitted)
+	s.s.Now += 100
+	move(flowcontrol.Transition{From: flowcontrol.Running, To: flowcontrol.Finished, Since: s.s.Now - 100})
+	record, err := s.tables.VQueue(q)
+	require.NoError(t, err)
+	a := record.Averages
+	for name, c := range map[string]struct {
+		average flowcontrol.Average
+		millis  int64
+	}{
+		"queue": {a.Queue, 30}, "inbox": {a.Inbox, 30}, "lock": {a.Lock, 30}, "run": {a.Run, 100}, "end to end": {a.EndToEnd, 130},
+	} {
+		micros, known := c.average.Micros()
+		require.True(t, known, name)
+		require.Equal(t, c.millis*1000, micros, name)
+	}
+	_, known := a.Suspension.Micros()
+	require.False(t, known)
+	require.Equal(t, from+30, record.LastStartAt)
+	require.Equal(t, s.s.Now, record.LastFinishAt)
+}

@@ -103,7 +103,8 @@ func (m *Machine) enter(f *Flow, to flowcontrol.Stage) {
 	f.Stage, f.StageAt = to, m.now
 }
 
-// transition is where the invocation comes from.
+// transition is where the invocation comes from. Whoever leaves no stage, or one that
+// counts as runnable, could run from now on at the latest.
 func (f *Flow) transition(now int64) flowcontrol.Transition {
 	c := flowcontrol.Transition{From: f.Stage, Since: f.StageAt, RunnableAt: f.RunnableAt, First: f.Starts == 0}
 	if c.RunnableAt == 0 && f.Stage != flowcontrol.Scheduled {

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"platform/test/harness/sandbox"
 )
 
 // probeLimit is how long a connection may take that should not come about.
@@ -118,21 +120,30 @@ func hungDisk(ctx context.Context, b *bed) error {
 func fullDisk(ctx context.Context, b *bed) error {
 	i := b.victim()
 	b.nodes.Abandon(i)
-	during, end := context.WithTimeout(ctx, among(2*time.Second, 6*time.Second))
-	defer end()
-	for during.Err() == nil {
-		if err := b.disks[i].Fill(0); err != nil { // again, if something was freed
-			return err
-		}
-		pause(during, 100*time.Millisecond)
-	}
-	if _, err := b.disks[i].SyncTime(); !errors.Is(err, syscall.ENOSPC) {
-		return fmt.Errorf("the disk of node %d is not full: %w", i+1, err)
-	}
-	if err := b.disks[i].Empty(); err != nil {
+	err := b.fill(ctx, b.disks[i], among(2*time.Second, 6*time.Second))
+	if err := errors.Join(err, b.disks[i].Empty()); err != nil {
 		return err
 	}
 	return b.revive(ctx, i)
+}
+
+// fill keeps a disk full for some time, also if the node frees something.
+func (b *bed) fill(ctx context.Context, d *sandbox.Disk, during time.Duration) error {
+	full := false
+	for begin := time.Now(); time.Since(begin) < during; pause(ctx, 50*time.Millisecond) {
+		if err := d.Fill(0); err != nil {
+			return err
+		}
+		free, err := d.Free()
+		if err != nil {
+			return err
+		}
+		full = full || free < 1<<20
+	}
+	if !full {
+		return errors.New("the disk did not become full")
+	}
+	return nil
 }
 
 // revive starts a node that has ended. One that goes on is left alone.

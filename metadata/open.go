@@ -178,10 +178,15 @@ func (s *Store) Run(ctx context.Context) error {
 func (s *Store) Group() *raftgroup.Group { return s.replica.group }
 
 // Close stops the replica, handing leadership over first.
-func (s *Store) Close() error {
+func (s *Store) Close() error { return s.close(s.replica.group.Shutdown) }
+
+// Stop is Close without handing leadership over, for when there is nobody to take it.
+func (s *Store) Stop() error { return s.close(s.replica.group.Stop) }
+
+func (s *Store) close(stop func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	return errors.Join(s.replica.group.Shutdown(ctx), s.replica.closeFiles())
+	return errors.Join(stop(ctx), s.replica.closeFiles())
 }
 
 func (r *replica) closeFiles() error {

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"platform/ingress"
 	"platform/internal/membership"
 	"platform/internal/raftgroup"
@@ -68,7 +70,14 @@ func (n *Node) room() error {
 // handOver gives up the leadership of a partition.
 func (n *Node) handOver(ctx context.Context, p *partition.Partition) {
 	for p.Leading() {
-		err := p.TransferLeadership(ctx, "")
+		heir, hope := n.heir(p)
+		if !hope {
+			return
+		}
+		err := errNotCaughtUp
+		if heir != "" {
+			err = p.TransferLeadership(ctx, heir)
+		}
 		switch {
 		case err == nil, errors.Is(err, raftgroup.ErrNotLeader), errors.Is(err, raftgroup.ErrNoPeer):
 			return
@@ -81,6 +90,44 @@ func (n *Node) handOver(ctx context.Context, p *partition.Partition) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+var errNotCaughtUp = errors.New("no other replica has caught up")
+
+// heir is a replica that can lead in place of this one, "" if there is none now; hope
+// tells whether there may soon be. Those on nodes that are about to stop, too, would
+// only pass the leadership on.
+func (n *Node) heir(p *partition.Partition) (heir raft.ServerID, hope bool) {
+	staying := n.staying()
+	for _, f := range p.Status().Followers {
+		if !isVoter(f.Server) || !staying[f.ID] {
+			continue
+		}
+		if hope = true; f.Live && f.CaughtUp {
+			return f.ID, true
+		}
+	}
+	return "", hope
+}
+
+// staying are the other nodes that are there and are to take things.
+func (n *Node) staying() map[raft.ServerID]bool {
+	staying := map[raft.ServerID]bool{}
+	for _, m := range n.members.Nodes() {
+		if !m.Self && m.State == membership.Alive && !m.Draining {
+			staying[serverID(m.Name, m.Incarnation)] = true
+		}
+	}
+	return staying
+}
+
+// closeMetadata ends the replica of the metadata, as closePartitions does those of
+// partitions.
+func (n *Node) closeMetadata() error {
+	if len(n.staying()) == 0 {
+		return n.metadata.Stop()
+	}
+	return n.metadata.Close()
 }
 
 // drainTimeout is how long requests in progress may take once the node stops.

@@ -83,7 +83,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, n.metadata.Close()) }()
+	defer func() { err = errors.Join(err, n.closeMetadata()) }()
 	if err := n.openPartitions(ctx); err != nil {
 		return errors.Join(err, n.closePartitions())
 	}

@@ -276,7 +276,12 @@ func (n *Node) closePartitions() error {
 	defer cancel()
 	var g errgroup.Group
 	for p := range n.router.replicas() {
-		g.Go(func() error { return p.Close(ctx) })
+		g.Go(func() error {
+			if _, hope := n.heir(p); !hope {
+				return p.Stop(ctx)
+			}
+			return p.Close(ctx)
+		})
 	}
 	err := g.Wait()
 	n.invoker.Close()

@@ -69,11 +69,16 @@ type adder struct {
 	add    func(ctx context.Context, a *adder, id string)
 	to     []*ledger
 	repeat bool // with an idempotency key, until it is answered
+	rest   int  // steps between two additions: who does not wait for results can be too fast
+	steps  int
 	n      int
 	acks   []time.Time // of answered additions
 }
 
 func (a *adder) step(ctx context.Context) {
+	if a.steps++; a.steps%(a.rest+1) != 0 {
+		return
+	}
 	a.n++
 	a.add(ctx, a, a.name+"."+strconv.Itoa(a.n))
 }

@@ -112,12 +112,12 @@ func (r *Run) addLedgers() {
 	for i := range 4 {
 		to := shared[i%len(shared)]
 		r.adder(r.resident(), "once", i, false, byCall, to)
-		r.adder(r.client(roaming), "send", i, true, bySend, to)
+		r.adder(r.client(roaming), "send", i, true, bySend, to).rest = 6
 	}
 	sent := r.ledger("sent", 0)
 	for i := range 2 {
-		r.adder(r.resident(), "sendonce", i, false, bySend, sent)
-		r.adder(r.client(roaming), "delay", i, true, byDelay(!r.cfg.Skewed), sent)
+		r.adder(r.resident(), "sendonce", i, false, bySend, sent).rest = 3
+		r.adder(r.client(roaming), "delay", i, true, byDelay(!r.cfg.Skewed), sent).rest = 3
 	}
 	called, told := r.ledger("called", 0), r.ledger("told", 0)
 	for i := range 2 {

@@ -98,7 +98,7 @@ func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock) *pebble.Op
 		L0StopWritesThreshold:       24, // rewrites what it meets, so they wait for more company
 		Logger:                      pebbleLogger{log},
 		EventListener: &pebble.EventListener{
-			BackgroundError: func(err error) { log.Error("flush or compaction failed, will be tried again", "err", err) },
+			BackgroundError: (&backgroundErrors{log: log}).report,
 			WriteStallBegin: func(i pebble.WriteStallBeginInfo) { log.Warn("writes wait for the disk", "reason", i.Reason) },
 		},
 	}

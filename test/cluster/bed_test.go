@@ -154,12 +154,13 @@ func (b *bed) awaitAnswer(t testing.TB, node int, limit time.Duration) time.Dura
 	return 0
 }
 
-// load starts a run.
-func (b *bed) load(t *testing.T) *load.Run {
+// load starts a run. Zombies says that a fault may leave a node alive that others
+// have given up.
+func (b *bed) load(t *testing.T, zombies bool) *load.Run {
 	b.runs++
 	return load.Start(t.Context(), load.Config{
 		Name: fmt.Sprintf("r%d", b.runs), Nodes: b.nodes, Results: b.results,
-		Probes: 12, Pace: 30 * time.Millisecond, Patience: b.patience, Skewed: b.skewed,
+		Probes: 12, Pace: 30 * time.Millisecond, Patience: b.patience, Skewed: b.skewed, Zombies: zombies,
 	})
 }
 

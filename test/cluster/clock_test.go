@@ -75,7 +75,7 @@ func TestSteppedClocks(t *testing.T) {
 	b.skewed = true
 	for n := range number(t, "CLUSTER_ROUNDS", 4) {
 		step := []time.Duration{-time.Second, -time.Hour, -24 * time.Hour, time.Second}[n%4]
-		r := b.round(t, fault{name: fmt.Sprintf("clock %s", step), inject: func(ctx context.Context, b *bed) error {
+		r := b.round(t, fault{name: fmt.Sprintf("clock %s", step), zombies: true, inject: func(ctx context.Context, b *bed) error {
 			return b.stepClock(ctx, dir, n%len(b.Nodes), step)
 		}})
 		if !r.whole {

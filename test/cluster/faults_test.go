@@ -19,6 +19,8 @@ type fault struct {
 	inject func(context.Context, *bed) error
 	// outage says that no majority is left meanwhile.
 	outage bool
+	// zombies says that a node may go on that the others have given up.
+	zombies bool
 	// gap is how long a key may stay without an answer, which depends on how the
 	// fault is noticed: 0 for no limit.
 	gap time.Duration
@@ -30,17 +32,17 @@ var faults = []fault{
 	{name: "kill-two", possible: several, inject: killSome(2), outage: true},
 	{name: "kill-all", possible: always, inject: killSome(100), outage: true},
 	{name: "terminate-one", possible: several, inject: terminateOne, gap: 5 * time.Second},
-	{name: "stop-one", possible: several, inject: stopOne, gap: 10 * time.Second},
-	{name: "isolate-one", possible: hosts, inject: isolateOne, gap: 10 * time.Second},
-	{name: "unplug-one", possible: hosts, inject: unplugOne, gap: 10 * time.Second},
-	{name: "deafen-one", possible: hosts, inject: oneWay(false), gap: 10 * time.Second},
-	{name: "mute-one", possible: hosts, inject: oneWay(true), gap: 10 * time.Second},
-	{name: "bridge", possible: hosts, inject: bridge, gap: 10 * time.Second},
-	{name: "flap-one", possible: hosts, inject: flapOne, gap: 15 * time.Second},
+	{name: "stop-one", possible: several, inject: stopOne, zombies: true, gap: 10 * time.Second},
+	{name: "isolate-one", possible: hosts, inject: isolateOne, zombies: true, gap: 10 * time.Second},
+	{name: "unplug-one", possible: hosts, inject: unplugOne, zombies: true, gap: 10 * time.Second},
+	{name: "deafen-one", possible: hosts, inject: oneWay(false), zombies: true, gap: 10 * time.Second},
+	{name: "mute-one", possible: hosts, inject: oneWay(true), zombies: true, gap: 10 * time.Second},
+	{name: "bridge", possible: hosts, inject: bridge, zombies: true, gap: 10 * time.Second},
+	{name: "flap-one", possible: hosts, inject: flapOne, zombies: true, gap: 15 * time.Second},
 	{name: "wipe-one", possible: several, inject: wipeOne, gap: 5 * time.Second},
-	{name: "slow-disk", possible: disks, inject: slowDisk, gap: 10 * time.Second},
-	{name: "hung-disk", possible: disks, inject: hungDisk, gap: 20 * time.Second},
-	{name: "full-disk", possible: disks, inject: fullDisk, gap: 20 * time.Second},
+	{name: "slow-disk", possible: disks, inject: slowDisk, zombies: true, gap: 10 * time.Second},
+	{name: "hung-disk", possible: disks, inject: hungDisk, zombies: true, gap: 20 * time.Second},
+	{name: "full-disk", possible: disks, inject: fullDisk, zombies: true, gap: 20 * time.Second},
 	{name: "transfer", possible: several, inject: transferAll, gap: 2 * time.Second},
 }
 

@@ -98,7 +98,7 @@ const (
 
 // round puts the cluster through one fault.
 func (b *bed) round(t *testing.T, f fault) (r result) {
-	run := b.load(t)
+	run := b.load(t, f.zombies)
 	for begin := time.Now(); run.Acknowledged() < warm && time.Since(begin) < wholeIn; {
 		pause(t.Context(), 5*time.Millisecond)
 	}

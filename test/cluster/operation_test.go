@@ -16,7 +16,7 @@ func TestRollingRestarts(t *testing.T) {
 	answered, took := 0, []time.Duration(nil)
 	var gaps []time.Duration
 	for range number(t, "CLUSTER_ROLLS", 1) {
-		run := b.load(t)
+		run := b.load(t, false)
 		for i := range b.Nodes {
 			begin := time.Now()
 			require.NoError(t, b.roll(t.Context(), i))

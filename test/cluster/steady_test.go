@@ -10,7 +10,7 @@ import (
 // Without faults nothing may fail, which also tells that the load itself is sound.
 func TestSteadyLoad(t *testing.T) {
 	b := newBed(t, bedOptions{})
-	run := b.load(t)
+	run := b.load(t, false)
 	pause(t.Context(), 3*time.Second)
 	report := run.Stop(t.Context())
 	t.Logf("%d requests, %d failed, gaps %s", report.OK, len(report.Failures), report.Gaps)

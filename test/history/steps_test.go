@@ -45,3 +45,13 @@ func TestCheckSteps(t *testing.T) {
 		})
 	}
 }
+
+func TestRecordedStepsMayRunAgainUnseen(t *testing.T) {
+	first := Execution{Step: 0, Nonce: "a"}
+	second := Execution{Step: 1, Nonce: "b", Seen: []string{"a"}}
+	zombie := Execution{Step: 0, Nonce: "z"}
+	history := []Execution{first, second, zombie}
+	require.NoError(t, CheckRecordedSteps(history, []string{"a", "b"}))
+	require.ErrorContains(t, CheckRecordedSteps(history, []string{"z", "b"}), "changed from a to z")
+	require.ErrorContains(t, CheckSteps(history, []string{"a", "b"}), "ran again")
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"platform/test/harness"
+	"platform/test/history"
 )
 
 // Config tells what a run uses.
@@ -21,9 +22,11 @@ type Config struct {
 	Pace    time.Duration     // between two operations of a worker
 	// Patience is how long clients repeat a request and wait for what was promised.
 	Patience time.Duration
-	// Skewed says that the clocks of nodes differ from the clients'. When a delayed
-	// send is due is then for the node to say that it was sent to.
+	// Skewed says that the clocks of nodes differ. When a delayed send or a timer is
+	// due is then for the node to say that has it.
 	Skewed bool
+	// Zombies says that a node may go on that others have given up for dead.
+	Zombies bool
 }
 
 // worker does one thing over and over.
@@ -145,8 +148,12 @@ func (r *Run) addInvokers() {
 	rooms := &room{key: r.name("room", 0), results: r.cfg.Results}
 	orders := r.ledger("orders", 0)
 	r.checks = append(r.checks, rooms)
+	steps := history.CheckSteps
+	if r.cfg.Zombies {
+		steps = history.CheckRecordedSteps
+	}
 	for kind, invoke := range map[string]func(context.Context, *invoker, string) error{
-		"step": byStepping, "room": rooms.enter, "nap": byNapping, "word": byWord, "order": byOrdering(orders),
+		"step": byStepping(steps), "room": rooms.enter, "nap": byNapping(!r.cfg.Skewed), "word": byWord, "order": byOrdering(orders),
 	} {
 		for i := range 2 {
 			w := &invoker{client: r.client(roaming), name: r.name(kind, i), results: r.cfg.Results, invoke: invoke}

@@ -62,7 +62,8 @@ func nearest(name string, names []string) string {
 // distance is how many letters must be inserted, removed, replaced or swapped with
 // their neighbour to make one word of another.
 func distance(a, b string) int {
-	before, last, row := []int(nil), make([]int, len(b)+1), make([]int, len(b)+1)
+	var before, row []int
+	last := make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j
 	}

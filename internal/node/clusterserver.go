@@ -58,7 +58,7 @@ func (s *clusterServer) Ballot(_ context.Context, req *nodepb.BallotRequest) (*n
 		return &nodepb.BallotResponse{}, nil
 	}
 	if err := s.ballot.Vote(s.members().Nodes(), s.expect, req.Name, req.Incarnation); err != nil {
-		return &nodepb.BallotResponse{Refusal: err.Error()}, nil
+		return &nodepb.BallotResponse{Refusal: err.Error()}, nil //nolint:nilerr // the answer tells
 	}
 	return &nodepb.BallotResponse{}, nil
 }
@@ -112,7 +112,7 @@ func (s *clusterServer) foreign(name string) string {
 func (s *clusterServer) Propose(ctx context.Context, req *nodepb.ProposeRequest) (*nodepb.ProposeResponse, error) {
 	store, err := s.member(req.ClusterId)
 	if err != nil {
-		return &nodepb.ProposeResponse{NotLeader: true}, nil
+		return &nodepb.ProposeResponse{NotLeader: true}, nil //nolint:nilerr // the answer tells
 	}
 	result, index, err := store.HandleForward(ctx, req.Entry)
 	switch {
@@ -121,7 +121,7 @@ func (s *clusterServer) Propose(ctx context.Context, req *nodepb.ProposeRequest)
 	case errors.Is(err, metadata.ErrUnavailable):
 		return &nodepb.ProposeResponse{Unavailable: true}, nil
 	case err != nil:
-		return &nodepb.ProposeResponse{Error: err.Error()}, nil
+		return &nodepb.ProposeResponse{Error: err.Error()}, nil //nolint:nilerr // the answer tells
 	}
 	return &nodepb.ProposeResponse{Result: result, Index: index}, nil
 }
@@ -129,7 +129,7 @@ func (s *clusterServer) Propose(ctx context.Context, req *nodepb.ProposeRequest)
 // Transfer hands leadership of a partition over.
 func (s *clusterServer) Transfer(ctx context.Context, req *nodepb.TransferRequest) (*nodepb.TransferResponse, error) {
 	if _, err := s.member(req.ClusterId); err != nil {
-		return &nodepb.TransferResponse{Error: err.Error(), NotLeader: true}, nil
+		return &nodepb.TransferResponse{Error: err.Error(), NotLeader: true}, nil //nolint:nilerr // the answer tells
 	}
 	if req.Partition >= s.partitions.Load() {
 		return &nodepb.TransferResponse{Error: fmt.Sprintf("there is no partition %d", req.Partition)}, nil

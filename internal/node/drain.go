@@ -62,7 +62,7 @@ func (n *Node) shortOfRoom(short bool) { n.wantNothing(short || n.draining.Load(
 func (n *Node) room() error {
 	err := n.disk.room()
 	if err != nil && len(n.metadata.Nodes()) > 1 && n.disk.shortFor() < handOverTimeout {
-		return fmt.Errorf("%w: %v", raftgroup.ErrNotLeader, err)
+		return fmt.Errorf("%w: %s", raftgroup.ErrNotLeader, err.Error()) // not ErrOverloaded, which is final
 	}
 	return err
 }

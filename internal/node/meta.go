@@ -135,7 +135,7 @@ func (n *Node) upToDate() bool {
 // register makes the node known. If it is, under former addresses, that does not keep
 // it from serving: see keepRegistered.
 func (n *Node) register(ctx context.Context) error {
-	if _, listed := n.listed(); listed && !(n.first() && !n.upToDate()) {
+	if _, listed := n.listed(); listed && (!n.first() || n.upToDate()) {
 		return nil
 	}
 	if _, err := n.metadata.RegisterNode(ctx, n.record()); err != nil {

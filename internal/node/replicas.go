@@ -231,7 +231,7 @@ func (n *Node) preferLeader(ctx context.Context, p *partition.Partition, to raft
 		if f.ID == to && f.Live && f.CaughtUp && isVoter(f.Server) {
 			err := p.TransferLeadership(ctx, to)
 			if errors.Is(err, raftgroup.ErrNotLeader) || ctx.Err() != nil {
-				return nil
+				return nil //nolint:nilerr // somebody else's turn
 			}
 			return err
 		}

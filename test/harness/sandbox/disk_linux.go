@@ -152,7 +152,7 @@ func (d *Disk) Slow(ctx context.Context, hung, free time.Duration) error {
 			return err
 		}
 		if wait(ctx, free); ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // the end of the fault
 		}
 	}
 }

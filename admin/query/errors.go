@@ -62,13 +62,13 @@ func nearest(name string, names []string) string {
 // distance is how many letters must be inserted, removed, replaced or swapped with
 // their neighbour to make one word of another.
 func distance(a, b string) int {
-	var before, row []int
+	var before []int
 	last := make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j
 	}
 	for i := range len(a) {
-		row = make([]int, len(b)+1)
+		row := make([]int, len(b)+1)
 		row[0] = i + 1
 		for j := range len(b) {
 			cost := 1

@@ -40,7 +40,7 @@ func TestRefusals(t *testing.T) {
 		"select * from\n  nowhere_at_all":        "line 2, column 3: there is no table nowhere_at_all; SHOW TABLES lists them",
 		"select idd from sys_invocation":         "line 1, column 8: there is no column idd; did you mean id?",
 		"select i.staus\nfrom sys_invocation i":  "line 1, column 8: there is no column i.staus; did you mean status?",
-		"select lengthh('x')":                     "line 1, column 8: there is no function lengthh; did you mean length?",
+		"select lengthh('x')":                    "line 1, column 8: there is no function lengthh; did you mean length?",
 		"select load_extension('x')":             "line 1, column 8: the function load_extension is not available here",
 		"select randomblob(10)":                  "line 1, column 8: the function randomblob is not available here",
 		"select * from sqlite_master":            "access to main.sqlite_master.type is not possible; SHOW TABLES lists what is",

@@ -9,7 +9,7 @@ import (
 // in: lower case scheme and host, no default port, a trailing slash.
 func NormalizeURI(raw string) (string, error) {
 	u, err := url.Parse(raw)
-	if err != nil || !u.IsAbs() || u.Host == "" {
+	if err != nil || !u.IsAbs() || u.Hostname() == "" {
 		return "", invalid("field 'uri' is invalid: %q is not absolute; it needs a scheme and a host, as in http://localhost:9080", raw)
 	}
 	u.Scheme = strings.ToLower(u.Scheme)

@@ -10,6 +10,7 @@
 //	CLUSTER_FAULTS     which kinds, comma-separated names of faults_test.go
 //	CLUSTER_SNAPSHOTS  set: TestMixedFaults builds a server that takes many
 //	CLUSTER_NODES      how many nodes there are (3)
+//	CLUSTER_KILLS      how many leaders TestALimitHoldsAndIsUsed kills (3)
 //	CLUSTER_ROLLS      how often TestRollingRestarts goes round
 //	CLUSTER_PLANTS     set: TestPlantedFaultsAreFound builds its servers
 //	CLUSTER_CLOCK      set: TestSteppedClocks builds its server

@@ -37,14 +37,23 @@ func (e *Engine) rewrite(text string) (*rewritten, error) {
 	r.arithmetic()
 	q := &rewritten{source: text, tokens: r.tokens}
 	var b strings.Builder
-	for _, t := range r.tokens {
+	for i, t := range r.tokens {
+		if i > 0 && !adjacent(text, r.tokens[i-1], t) {
+			b.WriteByte(' ')
+		}
 		q.begins = append(q.begins, b.Len())
 		b.WriteString(t.text)
-		b.WriteByte(' ')
 		q.collated = q.collated || t.is("collate")
 	}
 	q.text = b.String()
 	return q, nil
+}
+
+// adjacent reports whether two tokens stand side by side in the user's text. They do so
+// in the rewritten one, too: SQLite names a column by its text, and count(*) is not to
+// become count ( * ).
+func adjacent(source string, a, b token) bool {
+	return b.at == a.at+len(a.text) && strings.HasPrefix(source[min(a.at, len(source)):], a.text+b.text)
 }
 
 // single makes sure that there is one statement only.

@@ -1,6 +1,8 @@
 package query
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +15,11 @@ func rewrittenText(t *testing.T, e *Engine, text string) string {
 	t.Helper()
 	q, err := e.rewrite(text)
 	require.NoError(t, err, text)
-	return strings.TrimSpace(q.text)
+	var texts []string
+	for _, t := range q.tokens {
+		texts = append(texts, t.text)
+	}
+	return strings.Join(texts, " ")
 }
 
 func TestRewriting(t *testing.T) {
@@ -62,6 +68,13 @@ func TestRewriting(t *testing.T) {
 		}
 		require.Equal(t, want, rewrittenText(t, e, query), query)
 	}
+}
+
+func TestColumnsAreNamedAsTheyWereWritten(t *testing.T) {
+	e := newTestEngine(t, Config{})
+	rows := ask(t, e, "select count(*), count( length(id) ), count(a.id) from sys_invocation a where now()-interval '1 day'<a.created_at or 1<2")
+	require.Len(t, rows, 1)
+	require.Equal(t, []string{"count( length(id) )", "count(*)", "count(a.id)"}, slices.Sorted(maps.Keys(rows[0])))
 }
 
 func TestWhatQueriesCompute(t *testing.T) {

@@ -171,7 +171,14 @@ func (e *explainer) queued() (bool, error) {
 	if err != nil {
 		return true, err
 	}
-	e.because("It waits in the queue %s behind %s others.", queue, before.Rows[0].Text("n"))
+	switch n := before.Rows[0].Text("n"); n {
+	case "0":
+		e.because("It is the first in the queue %s.", queue)
+	case "1":
+		e.because("It waits in the queue %s behind one other.", queue)
+	default:
+		e.because("It waits in the queue %s behind %s others.", queue, n)
+	}
 	if row.Text("queue_is_paused") == "true" {
 		e.because("The queue was paused by an operator.")
 		e.next("`platform vqueues resume %s` lets it go on.", queue)
@@ -182,31 +189,69 @@ func (e *explainer) queued() (bool, error) {
 
 // blocked says what holds the head of a queue back.
 func (e *explainer) blocked(row client.Row) error {
-	var details struct {
-		Scope    string `json:"scope"`
-		LimitKey string `json:"limit_key"`
-		Rule     string `json:"blocked_rule"`
-	}
-	_ = json.Unmarshal([]byte(row.Text("blocked_on_json")), &details)
+	var d blockedBy
+	_ = json.Unmarshal([]byte(row.Text("blocked_on_json")), &d)
 	switch on := row.Text("blocked_on"); {
-	case details.Rule != "":
-		rule, err := e.client.Query(e.ctx, "SELECT * FROM sys_user_limits WHERE rule_pattern = "+client.Quote(details.Rule))
+	case d.Rule != "" && on == "throttling-rules":
+		until := ""
+		if !d.Until.IsZero() {
+			until = "; the next one starts at " + e.when(d.Until)
+		}
+		e.because("The rule %s lets no more start for now%s.", d.Rule, until)
+		e.next("Wait, or raise the rate: `platform rules set %s --rate <n>/<period>`.", quotedPattern(d.Rule))
+	case d.Rule != "":
+		counter, err := e.client.Query(e.ctx, "SELECT concurrency_limit, usage FROM sys_user_limits WHERE "+d.counter())
 		if err != nil {
 			return err
 		}
-		for _, r := range rule.Rows {
-			e.because("The rule %s allows %s at a time; %s are running.", details.Rule, r.Text("concurrency_limit"), r.Text("usage"))
+		if len(counter.Rows) == 0 {
+			e.because("The rule %s holds it back.", d.Rule)
 		}
-		if len(rule.Rows) == 0 {
-			e.because("The rule %s holds it back.", details.Rule)
+		for _, r := range counter.Rows {
+			e.because("The rule %s allows %s at a time; %s are running.", d.Rule, r.Text("concurrency_limit"), r.Text("usage"))
 		}
-		e.next("Wait, or raise the limit: `platform rules set %s --concurrency <n>`.", details.Rule)
+		e.next("Wait, or raise the limit: `platform rules set %s --concurrency <n>`.", quotedPattern(d.Rule))
 	case on != "":
 		e.because("The head of the queue is held back by: %s.", on)
 	case row.Text("status") != "":
 		e.because("The queue is %s.", row.Text("status"))
 	}
 	return nil
+}
+
+// blockedBy is what sys_scheduler says of what holds the head of a queue back.
+type blockedBy struct {
+	Scope    string    `json:"scope"`
+	LimitKey string    `json:"limit_key"`
+	Level    string    `json:"blocked_level"`
+	Rule     string    `json:"blocked_rule"`
+	Until    time.Time `json:"until"`
+}
+
+// counter selects the one counter of sys_user_limits that is used up: a rule with a
+// wildcard has one for each scope that it matches.
+func (d *blockedBy) counter() string {
+	where := "scope = " + client.Quote(d.Scope)
+	if d.Level == "" {
+		return where + " AND rule_pattern = " + client.Quote(d.Rule)
+	}
+	where += " AND level = " + client.Quote(d.Level)
+	first, second, _ := strings.Cut(d.LimitKey, "/")
+	if d.Level != "Scope" {
+		where += " AND l1 = " + client.Quote(first)
+	}
+	if d.Level == "Level2" {
+		where += " AND l2 = " + client.Quote(second)
+	}
+	return where
+}
+
+// quotedPattern keeps shells from reading the wildcard of a rule.
+func quotedPattern(pattern string) string {
+	if strings.Contains(pattern, "*") {
+		return "'" + pattern + "'"
+	}
+	return pattern
 }
 
 // ready explains what may run and has no attempt open.

@@ -48,7 +48,7 @@ func Safe() Profile {
 		MaxAppendEntries:   256,
 		TrailingLogs:       8192,
 		LogCacheBytes:      1 << 20,
-		FailoverStep:       250 * time.Millisecond,
+		FailoverStep:       500 * time.Millisecond,
 	}
 }
 

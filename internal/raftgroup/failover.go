@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"math/rand/v2"
 	"net"
 	"slices"
 	"syscall"
@@ -84,28 +83,29 @@ func (g *Group) leaderAt(addr raft.ServerAddress) bool {
 }
 
 // succeed stands for election in place of the dead leader at addr, unless another
-// survivor was faster, and again until somebody leads or Raft's own time-outs have
-// taken over. Each survivor waits a little longer than the one before it; longer
-// still once it has voted for that one, which will make itself known as soon as its
-// disk allows; and no longer once it has refused that one its vote, because then its
-// own log is better.
+// survivor was faster. Each survivor waits a little longer than the one before it;
+// longer still once it has voted for that one, which will make itself known as soon
+// as its disk allows; and no longer once it has refused that one its vote, because
+// then its own log is better. It stands again only for that last reason: to do so
+// without one would depose whoever was elected and has not been heard yet.
 func (g *Group) succeed(addr raft.ServerAddress) {
 	_, dead := g.current().raft.LeaderWithID()
 	rank, ok := g.successionRank(dead)
 	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(g.port.ctx, 2*g.cfg.Profile.ElectionTimeout)
+	election := g.cfg.Profile.ElectionTimeout
+	ctx, cancel := context.WithTimeout(g.port.ctx, 2*election)
 	defer cancel()
 	g.port.forgetVotes() // of an earlier election
 	step := g.cfg.Profile.FailoverStep
-	for wait := time.Duration(rank) * step; g.port.awaitTurn(ctx, wait, 2*step); wait = 2*step + rand.N(2*step) {
+	for wait := time.Duration(rank) * step; g.port.awaitTurn(ctx, wait, 2*step); wait = 2 * election {
 		r := g.current().raft
 		if leader, _ := r.LeaderWithID(); r.State() == raft.Leader || (leader != "" && leader != addr) {
 			return
 		}
 		if r.State() == raft.Follower { // a candidate has votes under way
-			g.port.timeoutNow(g.cfg.Profile.ElectionTimeout)
+			g.port.timeoutNow(election)
 		}
 	}
 }
@@ -147,6 +147,9 @@ func (v votes) awaitTurn(ctx context.Context, wait, grace time.Duration) bool {
 	for {
 		select {
 		case <-v.granted:
+			if wait > grace { // stood before
+				continue
+			}
 			turn.Reset(grace)
 		case <-v.refused:
 			return true

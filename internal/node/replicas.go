@@ -21,7 +21,9 @@ import (
 const (
 	// tendTick is how often a partition is looked at when nothing is heard of it.
 	tendTick = time.Second
-	// settled is how long a node has to be there before it gets leaderships back.
+	// settled is how long a node has to be there before it gets leaderships back, and
+	// how long another one leads meanwhile: elections leave traces, and one right after
+	// the other would leave callers without a leader twice.
 	settled = 3 * time.Second
 )
 
@@ -121,13 +123,21 @@ func (n *Node) tendPartitions(ctx context.Context) error {
 func (n *Node) tend(ctx context.Context, id uint32) {
 	tick := time.NewTicker(tendTick)
 	defer tick.Stop()
+	var led time.Time // since when this node leads, zero: it does not
 	for ctx.Err() == nil {
 		layout, moved := n.metadata.Layout()
 		var changed <-chan struct{}
-		if p := n.router.replica(id); p != nil {
+		p := n.router.replica(id)
+		if p != nil {
 			changed = p.Changed()
 		}
-		if err := n.tendOnce(ctx, id, layout); err != nil && ctx.Err() == nil {
+		switch leads := p != nil && p.Leading(); {
+		case !leads:
+			led = time.Time{}
+		case led.IsZero():
+			led = time.Now()
+		}
+		if err := n.tendOnce(ctx, id, layout, led); err != nil && ctx.Err() == nil {
 			n.log.Warn("replica is not as the partition table says, it is tried again", "partition_id", id, "err", err)
 		}
 		select {
@@ -141,7 +151,7 @@ func (n *Node) tend(ctx context.Context, id uint32) {
 
 // tendOnce does what is to be done now: open or remove the replica, or, if it leads,
 // change who the replicas are and who leads.
-func (n *Node) tendOnce(ctx context.Context, id uint32, layout *metadata.Layout) error {
+func (n *Node) tendOnce(ctx context.Context, id uint32, layout *metadata.Layout, led time.Time) error {
 	place, p := layout.Partitions[id], n.router.replica(id)
 	switch {
 	case n.disk.now() == diskFull:
@@ -151,7 +161,7 @@ func (n *Node) tendOnce(ctx context.Context, id uint32, layout *metadata.Layout)
 	case p == nil:
 		return nil
 	case p.Leading():
-		return n.lead(ctx, p, layout)
+		return n.lead(ctx, p, layout, led)
 	case !n.holds(place):
 		return n.leave(ctx, p)
 	}
@@ -170,8 +180,8 @@ func (n *Node) rest(ctx context.Context, p *partition.Partition) error {
 }
 
 // lead makes the table's replicas those of the partition, and hands leadership to the
-// one that should have it.
-func (n *Node) lead(ctx context.Context, p *partition.Partition, layout *metadata.Layout) error {
+// one that should have it. This node leads since led.
+func (n *Node) lead(ctx context.Context, p *partition.Partition, layout *metadata.Layout, led time.Time) error {
 	place := layout.Partitions[p.ID()]
 	desired := make([]raft.Server, 0, len(place.Replicas))
 	for _, id := range place.Replicas {
@@ -196,6 +206,9 @@ func (n *Node) lead(ctx context.Context, p *partition.Partition, layout *metadat
 	}
 	if n.disk.now() >= diskShort {
 		n.handOver(ctx, p)
+		return nil
+	}
+	if time.Since(led) < settled {
 		return nil
 	}
 	return n.preferLeader(ctx, p, desired[0].ID)

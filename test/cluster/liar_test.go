@@ -78,7 +78,7 @@ func forgetKeys() lie {
 func rememberReads() lie {
 	var mu sync.Mutex
 	old := map[string]*httptest.ResponseRecorder{}
-	some := every(10)
+	some := every(3)
 	return func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
 		if !strings.HasSuffix(r.URL.Path, "/peek") {
 			pass.ServeHTTP(w, r)
@@ -101,7 +101,7 @@ func rememberReads() lie {
 
 // refuseSome answers some requests with an error that they did not get.
 func refuseSome() lie {
-	some := every(200)
+	some := every(50)
 	return func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
 		if some() {
 			http.Error(w, `{"code":503,"message":"no leader","source":"ingress"}`, http.StatusServiceUnavailable)

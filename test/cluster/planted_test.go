@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/test/cluster/load"
 	"platform/test/harness"
 )
 
@@ -35,7 +36,7 @@ func TestLiesAreFound(t *testing.T) {
 			b.nodes = b.lied(t, c.lie)
 			defer func() { b.nodes = honest }()
 			run := b.load(t, false)
-			pause(t.Context(), 1500*time.Millisecond)
+			await(t, run, 600)
 			require.ErrorContains(t, run.Stop(t.Context()).Err(), c.found)
 		})
 	}
@@ -51,10 +52,17 @@ func TestServicesThatBreakPromisesAreFound(t *testing.T) {
 		t.Run(promise, func(t *testing.T) {
 			b := newBed(t, bedOptions{nodes: 1, service: map[string]string{"SABOTAGE": promise}})
 			run := b.load(t, false)
-			pause(t.Context(), 1500*time.Millisecond)
+			await(t, run, 600)
 			require.ErrorContains(t, run.Stop(t.Context()).Err(), found)
 		})
 	}
+}
+
+// await returns once load has had that many answers, which is enough for a lie or two
+// of each kind, however slow the machine is.
+func await(t *testing.T, run *load.Run, answers int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return run.Acknowledged() >= answers }, time.Minute, 10*time.Millisecond)
 }
 
 // plants are faults in the server itself.

@@ -20,6 +20,10 @@ const (
 	handOverTimeout = 10 * time.Second
 	// handOverPause is the time between two tries.
 	handOverPause = 50 * time.Millisecond
+	// lameDuck is for how long a node that stops still takes requests: load balancers
+	// look elsewhere meanwhile, and clients are told with each answer to use another
+	// connection. One that is closed while a request is on its way would fail it.
+	lameDuck = time.Second
 	// lonelyDrain is how long requests in progress may take when no other node can
 	// go on with them.
 	lonelyDrain = 5 * time.Second
@@ -35,6 +39,7 @@ func (n *Node) drain(in *ingress.Server) {
 		return
 	}
 	n.wantNothing(true)
+	ducked := time.After(lameDuck)
 	ctx, cancel := context.WithTimeout(context.Background(), min(handOverTimeout, n.cfg.ShutdownTimeout.Std()/2))
 	defer cancel()
 	var wg sync.WaitGroup
@@ -42,6 +47,9 @@ func (n *Node) drain(in *ingress.Server) {
 		wg.Go(func() { n.handOver(ctx, p) })
 	}
 	wg.Wait()
+	if len(n.staying()) > 0 {
+		<-ducked
+	}
 }
 
 // wantNothing tells the others whether this node is to get leaderships and replicas.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -181,7 +180,7 @@ func (n *Node) joinThrough(ctx context.Context, nodes []membership.Member) error
 		FabricAddress: me.FabricAddress, IngressAddress: me.IngressAddress, AdminAddress: me.AdminAddress,
 	}
 	var errs []error
-	for _, m := range slices.Clone(nodes) {
+	for _, m := range nodes {
 		err := n.askJoin(ctx, m.Address, req)
 		if err == nil || isRefused(err) {
 			return err

@@ -87,5 +87,8 @@ func (n *Node) introduce() error {
 			id = node.ID
 		}
 	}
-	return n.members.UpdateMeta(func(m *membership.Meta) { m.ClusterID, m.NodeID = cluster.ID, id })
+	return n.members.UpdateMeta(func(m *membership.Meta) {
+		m.ClusterID, m.NodeID = cluster.ID, id
+		m.Draining = n.disk.now() >= diskShort // it may have been so before there was anybody to tell
+	})
 }

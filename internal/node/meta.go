@@ -32,6 +32,7 @@ func (n *Node) openMetadata(ctx context.Context) error {
 				return err
 			}
 			n.metadata = nil
+			n.cluster.store.Store(nil)
 		}
 	}
 	if n.metadata == nil {

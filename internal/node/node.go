@@ -54,6 +54,7 @@ type Node struct {
 	router   *router
 
 	provisioning sync.Mutex             // held while mayProvision is set
+	looking      atomic.Bool            // for other nodes; members is set
 	mayProvision atomic.Bool            // the cluster, if there is none
 	waiting      atomic.Pointer[string] // what a node waits for that is part of no cluster
 	settledOnce  atomic.Bool            // the leaders of its partitions were known

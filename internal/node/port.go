@@ -39,6 +39,7 @@ func (n *Node) openPort(ctx context.Context) (err error) {
 	if err := n.openMembers(ctx); err != nil {
 		return err
 	}
+	n.looking.Store(true)
 	n.rpc = grpc.NewServer(raftgroup.ServerOptions()...)
 	n.transport.Register(n.rpc)
 	n.answering.Register(n.rpc)

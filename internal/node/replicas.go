@@ -173,10 +173,20 @@ func (n *Node) rest(ctx context.Context, p *partition.Partition) error {
 	if p == nil {
 		return nil
 	}
+	return n.closeReplica(ctx, p, p.Close)
+}
+
+// closeReplica takes a replica out of use. One that does not end stays known, so that
+// it is tried again and never opened a second time.
+func (n *Node) closeReplica(ctx context.Context, p *partition.Partition, end func(context.Context) error) error {
 	n.router.partitions[p.ID()].Store(nil)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.cfg.ShutdownTimeout.Std())
 	defer cancel()
-	return p.Close(ctx)
+	err := end(ctx)
+	if err != nil {
+		n.router.partitions[p.ID()].Store(p)
+	}
+	return err
 }
 
 // lead makes the table's replicas those of the partition, and hands leadership to the
@@ -270,13 +280,10 @@ func (n *Node) isSelf(m *nodepb.ReplicaMember) bool { return raft.ServerID(m.Id)
 
 func (n *Node) removeReplica(ctx context.Context, p *partition.Partition) error {
 	n.log.Info("removing the replica, the partition has moved", "partition_id", p.ID())
-	n.router.partitions[p.ID()].Store(nil)
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.cfg.ShutdownTimeout.Std())
-	defer cancel()
-	if err := p.Stop(stop); err != nil {
+	if err := n.closeReplica(ctx, p, p.Stop); err != nil {
 		return err
 	}
-	return partition.Destroy(stop, n.logs, n.tables, p.ID())
+	return partition.Destroy(ctx, n.logs, n.tables, p.ID()) // the next start finishes what is cut off here
 }
 
 // closePartitions hands over and stops the replicas, within the time that the

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"platform/internal/membership"
+	"platform/metadata"
 )
 
 // startQuietly is how long callers wait, unanswered, for a node that starts. That is
@@ -107,6 +108,10 @@ func (n *Node) provisionByHand(w http.ResponseWriter, r *http.Request) {
 		refuseStarting(w, http.StatusBadRequest, "the body is no JSON such as {\"num_partitions\": 8, \"replication\": 3}: "+err.Error())
 		return
 	}
+	if !n.looking.Load() {
+		refuseStarting(w, http.StatusServiceUnavailable, "node "+n.self.Node+" does not look for other nodes yet: "+n.waitsFor())
+		return
+	}
 	partitions, replication := n.cfg.DefaultNumPartitions, n.cfg.DefaultReplication
 	if req.NumPartitions != nil {
 		partitions = *req.NumPartitions
@@ -116,10 +121,10 @@ func (n *Node) provisionByHand(w http.ResponseWriter, r *http.Request) {
 	}
 	candidate, there := membership.Candidate(n.members.Nodes(), n.cfg.BootstrapExpect)
 	switch {
-	case partitions < 1 || partitions > 65535:
-		refuseStarting(w, http.StatusUnprocessableEntity, "num_partitions is 1 to 65535")
-	case replication < 1 || replication > 9:
-		refuseStarting(w, http.StatusUnprocessableEntity, "replication is 1 to 9")
+	case partitions < 1 || partitions > metadata.MaxPartitions:
+		refuseStarting(w, http.StatusUnprocessableEntity, fmt.Sprintf("num_partitions is 1 to %d", metadata.MaxPartitions))
+	case replication < 1 || replication > metadata.MaxReplication:
+		refuseStarting(w, http.StatusUnprocessableEntity, fmt.Sprintf("replication is 1 to %d", metadata.MaxReplication))
 	case n.cfg.BootstrapExpect > 1 && there && !candidate.Self:
 		refuseStarting(w, http.StatusConflict, fmt.Sprintf("ask node %s (%s): the first node by name creates the cluster", candidate.Name, candidate.Address))
 	case !n.allowProvision(partitions, replication):

@@ -250,7 +250,7 @@ func (h *hostile) carryOut(of uint32, e machine.Effect) {
 }
 
 // confused are the complaints about tables whose cause is a handler that uses a
-// completion id again, or answers what it did not ask. It confuses its own journal,
+// completion id again, or proposes the result of what is not a step of its own. It confuses its own journal,
 // which nobody else depends on, so that the server lets it.
 var confused = []string{
 	"two commands have the completion id", "nobody asked for", "the number of pending sleeps", "waits twice", "has its answer",
@@ -275,19 +275,19 @@ func (h *hostile) confusing() bool {
 	if err != nil || inv == nil {
 		return false
 	}
-	asked := map[uint32]bool{}
+	asked := map[uint32]journal.Type{}
 	for i := range inv.Length {
 		e := h.entry(i)
 		if e.Type == journal.RunCompletion {
-			if n, err := journal.ParseNotification(e.Payload); err == nil && !asked[n.ID.Index] {
+			if n, err := journal.ParseNotification(e.Payload); err == nil && asked[n.ID.Index] != journal.Run {
 				return true
 			}
 		}
 		for _, id := range journal.CompletionsOf(e) {
-			if asked[id] {
+			if asked[id] != 0 {
 				return true
 			}
-			asked[id] = true
+			asked[id] = e.Type
 		}
 	}
 	return false

@@ -9,7 +9,9 @@
 #   target       run only targets whose "package Name" contains one of these texts
 #
 # A crash's input is in testdata/fuzz of the target's package, where every later
-# `go test` tries it again. The exit status is 1 if a target crashed or did not run.
+# `go test` tries it again. A target that does not get beyond the inputs that are
+# known already gets four times the time. The exit status is 1 if a target crashed or
+# did not run.
 set -u
 cd "$(dirname "$0")/../.."
 
@@ -19,7 +21,7 @@ while getopts 't:p:lh' option; do
 	t) time=$OPTARG ;;
 	p) workers=$OPTARG ;;
 	l) list=1 ;;
-	*) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2 ;;
+	*) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2 ;;
 	esac
 done
 shift $((OPTIND - 1))
@@ -41,6 +43,13 @@ chosen() {
 	return 1
 }
 
+# attempt fuzzes a target for some time, which may be several texts of durations in a
+# row: Go adds them up. Shrinking an interesting input may take as long as finding a
+# hundred others, so that it gets little.
+attempt() {
+	go test -run='^$' -fuzz="^$2\$" -fuzztime="$3" -fuzzminimizetime=1s -parallel="$workers" "$1" >"$log" 2>&1 </dev/null
+}
+
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 row='%-28s %-22s %12s %16s %8s\n'
@@ -53,9 +62,13 @@ while read -r package name; do
 		echo "$package $name"
 		continue
 	fi
-	# Shrinking an interesting input may take as long as finding a hundred others.
-	go test -run='^$' -fuzz="^$name\$" -fuzztime="$time" -fuzzminimizetime=1s -parallel="$workers" "$package" >"$log" 2>&1 </dev/null
+	attempt "$package" "$name" "$time"
 	status=$?
+	if [ $status -eq 0 ] && ! grep -q 'execs: ' "$log"; then
+		# The time was over before the known inputs had all been run.
+		attempt "$package" "$name" "$time$time$time$time"
+		status=$?
+	fi
 	last=$(grep -E 'execs: ' "$log" | tail -n 1)
 	executions=$(sed -nE 's/.*execs: ([0-9]+).*/\1/p' <<<"$last")
 	interesting=$(sed -nE 's/.*new interesting: ([0-9]+).*/\1/p' <<<"$last")
@@ -69,6 +82,8 @@ while read -r package name; do
 			failed=1
 			[ "$crashes" -gt 0 ] || crashes=error
 		fi
+	elif [ -z "$executions" ]; then
+		failed=1 crashes=unfuzzed # never a row that only looks like a success
 	fi
 	# shellcheck disable=SC2059
 	printf "$row" "$package" "$name" "${executions:--}" "${interesting:--}" "$crashes"

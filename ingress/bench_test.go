@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"platform/partition/journal"
@@ -37,7 +38,13 @@ func (q quiet) Call(ctx context.Context, inv *machine.Invoke) (Answer, error) {
 }
 
 func BenchmarkCall(b *testing.B) {
-	s := testServer(b, Config{}, nil)
+	for name, m := range map[string]*Metrics{"uncounted": nil, "counted": NewMetrics(prometheus.NewRegistry())} {
+		b.Run(name, func(b *testing.B) { benchmarkCall(b, m) })
+	}
+}
+
+func benchmarkCall(b *testing.B, m *Metrics) {
+	s := testServer(b, Config{Metrics: m}, nil)
 	s.invocations = quiet{instant()}
 	h := s.Handler()
 	text := []byte(`"Sarah"`)

@@ -45,6 +45,9 @@ func (s *Server) route(c echo.Context, to request) error {
 		return err
 	}
 	t.scope, t.oneWay = to.scope, t.oneWay || to.oneWay
+	if t.oneWay {
+		countAs(c.Response().Writer, sending)
+	}
 	options := metadata.Effective(t.handler, t.service, s.cfg.Defaults())
 	if err := checkCallable(schemas, &t, options.Public); err != nil {
 		return err

@@ -34,39 +34,44 @@ func (s *Server) routes() *echo.Echo {
 	e.HTTPErrorHandler = func(err error, c echo.Context) { s.fail(c.Response(), c.Request(), err) }
 	for _, prefix := range []string{"/platform", "/restate"} {
 		// Calls check the method themselves: an unknown service comes first.
-		s.add(e, nil, prefix+"/call/*", s.platformCall)
-		s.add(e, nil, prefix+"/send/*", s.platformSend)
-		s.add(e, nil, prefix+"/scope/:scope/call/*", s.scoped(false))
-		s.add(e, nil, prefix+"/scope/:scope/send/*", s.scoped(true))
+		s.add(e, calling, nil, prefix+"/call/*", s.platformCall)
+		s.add(e, sending, nil, prefix+"/send/*", s.platformSend)
+		s.add(e, calling, nil, prefix+"/scope/:scope/call/*", s.scoped(false))
+		s.add(e, sending, nil, prefix+"/scope/:scope/send/*", s.scoped(true))
 
-		s.add(e, get, prefix+healthPath, s.health)
-		s.add(e, post, prefix+"/lookup", s.lookup)
-		s.add(e, post, prefix+"/attach", s.byBody(s.attach))
-		s.add(e, post, prefix+"/output", s.byBody(s.output))
+		s.add(e, uncounted, get, prefix+healthPath, s.health)
+		s.add(e, otherwise, post, prefix+"/lookup", s.lookup)
+		s.add(e, attaching, post, prefix+"/attach", s.byBody(s.attach))
+		s.add(e, askingOutput, post, prefix+"/output", s.byBody(s.output))
 		for _, form := range []string{"/awakeables/", "/a/"} {
-			s.add(e, post, prefix+form+":id/resolve", s.resolveAwakeable)
-			s.add(e, post, prefix+form+":id/reject", s.rejectAwakeable)
+			s.add(e, completing, post, prefix+form+":id/resolve", s.resolveAwakeable)
+			s.add(e, completing, post, prefix+form+":id/reject", s.rejectAwakeable)
 		}
 		for verb, answer := range map[string]answerer{"attach": s.attach, "output": s.output} {
-			s.add(e, get, prefix+"/"+verb+"/:id", byID(answer))
-			s.add(e, get, prefix+"/invocation/:id/"+verb, byID(answer))
-			s.add(e, get, prefix+"/invocation/:service/:handler/:idempotency/"+verb, byIdempotencyKey(answer))
-			s.add(e, get, prefix+"/invocation/:service/:key/:handler/:idempotency/"+verb, byIdempotencyKey(answer))
-			s.add(e, get, prefix+"/workflow/:service/:key/"+verb, byWorkflow(answer))
+			as := attaching
+			if verb == "output" {
+				as = askingOutput
+			}
+			s.add(e, as, get, prefix+"/"+verb+"/:id", byID(answer))
+			s.add(e, as, get, prefix+"/invocation/:id/"+verb, byID(answer))
+			s.add(e, as, get, prefix+"/invocation/:service/:handler/:idempotency/"+verb, byIdempotencyKey(answer))
+			s.add(e, as, get, prefix+"/invocation/:service/:key/:handler/:idempotency/"+verb, byIdempotencyKey(answer))
+			s.add(e, as, get, prefix+"/workflow/:service/:key/"+verb, byWorkflow(answer))
 		}
-		s.add(e, nil, prefix+"/*", notFound)
+		s.add(e, otherwise, nil, prefix+"/*", notFound)
 	}
-	s.add(e, nil, "/openapi/*", notFound)
-	s.add(e, nil, "/*", s.classic)
+	s.add(e, otherwise, nil, "/openapi/*", notFound)
+	s.add(e, calling, nil, "/*", s.classic)
 	return e
 }
 
-// add registers a handler for a path. Methods other than the given ones are
-// refused, unless methods is nil: then the handler sees them all. The bound on
-// requests in progress holds for all but the health route, which has to answer
-// when everything is slow.
-func (s *Server) add(e *echo.Echo, methods []string, path string, handler echo.HandlerFunc) {
+// add registers a handler for a path, whose requests count as a kind. Methods other
+// than the given ones are refused, unless methods is nil: then the handler sees them
+// all. The bound on requests in progress holds for all but the health route, which
+// has to answer when everything is slow.
+func (s *Server) add(e *echo.Echo, as kind, methods []string, path string, handler echo.HandlerFunc) {
 	guarded := func(c echo.Context) (err error) {
+		countAs(c.Response().Writer, as)
 		defer func() {
 			if v := recover(); v != nil {
 				err = s.survive(c, v)
@@ -103,12 +108,22 @@ func (s *Server) survive(c echo.Context, v any) error {
 	return &problem{status: http.StatusInternalServerError, message: "internal error"}
 }
 
-// serve is the way of every request: what concerns all of them, then the router.
+// serve is the way of every request.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if m := s.cfg.Metrics; m != nil {
+		m.counted(w, r, s.answer)
+		return
+	}
+	s.answer(w, r)
+}
+
+// answer does what concerns all requests, and then leaves them to the router.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	if origin := r.Header["Origin"]; len(origin) > 0 {
 		s.allowOrigin(w.Header(), origin[0])
 	}
 	if r.Method == http.MethodOptions {
+		countAs(w, uncounted)
 		s.preflight(w, r)
 		return
 	}

@@ -46,6 +46,8 @@ type Config struct {
 	Ready func() error
 	// Now is the clock; time.Now.
 	Now func() time.Time
+	// Metrics count the requests; nil: nothing does.
+	Metrics *Metrics
 }
 
 // Registry is where the handlers are known.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/raft"
 	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"platform/internal/raftgroup"
 )
@@ -173,6 +174,9 @@ func (s *Store) Run(ctx context.Context) error {
 		}
 	}
 }
+
+// Collector returns the metrics of the log's file.
+func (s *Store) Collector() prometheus.Collector { return s.replica.storage.Collector() }
 
 // Group is the Raft group, for its membership and statistics.
 func (s *Store) Group() *raftgroup.Group { return s.replica.group }

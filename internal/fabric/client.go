@@ -35,6 +35,7 @@ type Client struct {
 	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
+	requests requestCounts
 
 	mu     sync.RWMutex // covers the fields below
 	closed bool

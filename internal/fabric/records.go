@@ -119,6 +119,7 @@ func (r *Remote) openRecords(ctx context.Context, completed bool) (node.NodePart
 	if err != nil {
 		return nil, err
 	}
+	r.c.requests.sent(node.PartitionMethod_PARTITION_METHOD_UNSPECIFIED)
 	return node.NewNodePartitionsClient(p.connection()).Records(ctx, &node.RecordsRequest{
 		Hello: r.c.self.hello(), Partition: r.id, Completed: completed,
 	})

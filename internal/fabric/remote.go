@@ -44,6 +44,7 @@ func (r *Remote) ask(ctx context.Context, req *node.PartitionRequest) (*node.Par
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrUnreachable, r.address, err)
 	}
+	r.c.requests.sent(req.Method)
 	m, sent, err := l.call(ctx, req, r.moved)
 	if err != nil {
 		return nil, r.lost(ctx, req.Method, sent, err)

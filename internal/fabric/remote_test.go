@@ -383,3 +383,26 @@ func TestThousandsWaitOverOneConnection(t *testing.T) {
 	close(release)
 	g.Wait()
 }
+
+func TestRequestsToOtherNodesAreCountedByWhatTheyAskFor(t *testing.T) {
+	p := newFake(true)
+	p.invoke = func(context.Context, *machine.Invoke) (machine.Outcome, error) { return machine.Outcome{}, nil }
+	p.await = func(context.Context, ids.Invocation) (partition.Ending, error) { return partition.Ending{}, partition.ErrNotFound }
+	p.records = func(context.Context, bool) iter.Seq2[partition.Record, error] {
+		return func(func(partition.Record, error) bool) {}
+	}
+	r, _ := pair(t, p)
+	for range 2 {
+		_, err := r.Invoke(t.Context(), invocation(1))
+		require.NoError(t, err)
+	}
+	_, err := r.Await(t.Context(), numbered(1)) // a refusal was asked for, too
+	require.ErrorIs(t, err, partition.ErrNotFound)
+	for _, err := range r.Records(t.Context(), true) {
+		require.NoError(t, err)
+	}
+	require.Equal(t, map[string]uint64{
+		"invoke": 2, "await": 1, "records": 1,
+		"call": 0, "operate": 0, "deliver": 0, "find": 0, "inspect": 0, "state": 0, "scan": 0,
+	}, r.c.Requests())
+}

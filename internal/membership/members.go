@@ -145,6 +145,12 @@ func (m *Members) State(name, incarnation string) State {
 	return member.State
 }
 
+// Sent returns how many packets this node has sent and how many streams it has opened
+// since the start.
+func (m *Members) Sent() (packets, streams uint64) {
+	return m.transport.sentPackets.Load(), m.transport.openedStreams.Load()
+}
+
 // Watch returns a channel that holds a value when Nodes has changed since it was last
 // received. Several changes may make one value. The caller calls stop at the end.
 func (m *Members) Watch() (changes <-chan struct{}, stop func()) { return m.table.watch() }

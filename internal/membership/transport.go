@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -42,6 +43,8 @@ type transport struct {
 	conns    *connSet
 	packetCh chan *memberlist.Packet
 	streamCh chan net.Conn
+
+	sentPackets, openedStreams atomic.Uint64
 
 	// mu covers peers.
 	mu    sync.RWMutex
@@ -112,6 +115,7 @@ func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, e
 		return time.Time{}, err
 	}
 	if to, ok := t.resolver.packetAddress(p.address); ok {
+		t.sentPackets.Add(1)
 		_, err = t.packets.WriteTo(encodePacket(p.target, b), net.UDPAddrFromAddrPort(to))
 	}
 	return time.Now(), err
@@ -145,6 +149,7 @@ func (t *transport) DialAddressTimeout(a memberlist.Address, timeout time.Durati
 func (t *transport) open(p peer, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(t.ctx, timeout)
 	defer cancel()
+	t.openedStreams.Add(1)
 	conn, err := t.dial(ctx, p.address)
 	if err != nil {
 		return nil, err

@@ -2,9 +2,11 @@ package node
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"platform/ingress"
 	"platform/internal/membership"
 	"platform/internal/raftgroup"
 	"platform/internal/telemetry"
@@ -17,6 +19,7 @@ type nodeMetrics struct {
 	registry *telemetry.Registry
 	// Of the Raft groups of partitions, and of the metadata.
 	partitions, metadata *raftgroup.Metrics
+	ingress              *ingress.Metrics
 }
 
 // newMetrics returns the metrics of a node. Without them the fields are nil, and
@@ -26,7 +29,9 @@ func (n *Node) newMetrics() nodeMetrics {
 		return nodeMetrics{}
 	}
 	r := telemetry.NewRegistry(prometheus.Labels{"cluster_name": n.cfg.ClusterName, "node_name": n.cfg.NodeName})
-	return nodeMetrics{registry: r, partitions: raftgroup.NewMetrics(r, "partition"), metadata: raftgroup.NewMetrics(r, "metadata")}
+	return nodeMetrics{
+		registry: r, partitions: raftgroup.NewMetrics(r, "partition"), metadata: raftgroup.NewMetrics(r, "metadata"), ingress: ingress.NewMetrics(r),
+	}
 }
 
 // collectMetrics registers those that are read off the parts of the node, once all of
@@ -35,7 +40,7 @@ func (n *Node) collectMetrics() {
 	if n.metrics.registry == nil {
 		return
 	}
-	n.metrics.registry.MustRegister(&nodeCollector{n}, n.logs.Collector())
+	n.metrics.registry.MustRegister(&nodeCollector{n}, n.logs.Collector(), n.metadata.Collector())
 }
 
 // metricsHandler serves the figures of the node: those of the runtime and the
@@ -59,6 +64,7 @@ var (
 	descRouted       = desc("routing_requests_total", "Requests to partitions by where they were sent.", "to")
 	descRounds       = desc("routing_retries_total", "Times that a request had to look for the leader of its partition again.")
 	descNoLeader     = desc("routing_no_leader_total", "Requests that found no leader of their partition in time.")
+	descAsked        = desc("node_requests_total", "Requests sent to other nodes, but for those of Raft, which platform_raft_requests_total counts.", "service", "request")
 	descReady        = desc("node_ready", "1 if the node should get requests, as /health says.")
 	descTablesBytes  = desc("tables_disk_bytes", "Size of the tables on disk.")
 	descTablesDebt   = desc("tables_compaction_debt_bytes", "Data of the tables that waits for compaction.")
@@ -74,7 +80,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 func (c *nodeCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descPartitions, descLeaders, descLeaderless, descCommands, descLag, descBehind, descMetaLeader, descMetaLeads, descMetaApplied,
-		descMembers, descRouted, descRounds, descNoLeader, descReady, descTablesBytes, descTablesDebt, descTablesFlush, descTablesMerges,
+		descMembers, descRouted, descRounds, descNoLeader, descAsked, descReady, descTablesBytes, descTablesDebt, descTablesFlush, descTablesMerges,
 	} {
 		out <- d
 	}
@@ -101,7 +107,21 @@ func (c *nodeCollector) Collect(metrics chan<- prometheus.Metric) {
 	out.counter(descRouted, routed.Remote, "remote")
 	out.counter(descRounds, routed.Rounds)
 	out.counter(descNoLeader, routed.NoLeader)
+	c.collectRequests(out)
 	c.collectTables(out, c.n.tables.Stats())
+}
+
+// collectRequests is what goes from this node to others, but for Raft.
+func (c *nodeCollector) collectRequests(out sink) {
+	for request, sent := range c.n.asking.Requests() {
+		out.counter(descAsked, sent, "partitions", request)
+	}
+	for method, sent := range c.n.peers.asked {
+		out.counter(descAsked, sent.Load(), "cluster", strings.ToLower(method))
+	}
+	packets, streams := c.n.members.Sent()
+	out.counter(descAsked, packets, "gossip", "packet")
+	out.counter(descAsked, streams, "gossip", "stream")
 }
 
 func (c *nodeCollector) collectPartitions(out sink) {

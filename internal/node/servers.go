@@ -25,6 +25,7 @@ func (n *Node) ingressServer() *ingress.Server {
 		FlowControl:        n.cfg.FlowControl(),
 		Version:            version.Version(),
 		Ready:              n.ready,
+		Metrics:            n.metrics.ingress,
 		Defaults:           func() *metadata.Defaults { return &defaults },
 	}, n.metadata, n.router, n.log.With("component", "platform/ingress"))
 }

@@ -100,7 +100,18 @@ func TestHealthAndMetricsOfANode(t *testing.T) {
 	require.Contains(t, samples, `platform_routing_requests_total,to="local"`)
 	require.Contains(t, samples, `platform_raft_commit_duration_seconds_count,group="metadata"`)
 	require.NotEqual(t, "0", samples[`platform_raft_leader_changes_total,group="metadata"`])
-	require.Contains(t, samples, "platform_raft_log_fsync_duration_seconds_count")
+	require.Contains(t, samples, `platform_raft_log_fsync_duration_seconds_count,group="partition"`)
+	for _, moved := range []string{
+		`platform_raft_log_fsync_duration_seconds_count,group="metadata"`, `platform_raft_requests_total,group="partition",request="heartbeat"`,
+		`platform_node_requests_total,request="packet",service="gossip"`, `platform_node_requests_total,request="stream",service="gossip"`,
+		`platform_node_requests_total,request="status",service="cluster"`,
+	} {
+		require.Contains(t, samples, moved)
+		require.NotEqual(t, "0", samples[moved], moved)
+	}
+	require.Contains(t, samples, `platform_node_requests_total,request="call",service="partitions"`) // 0 where this node leads all
+	require.Equal(t, "8", samples[`platform_ingress_requests_total,request="call",result="ok"`])
+	require.Equal(t, "8", samples[`platform_ingress_request_duration_seconds_count,request="call"`])
 
 	// Without the others there is no quorum, and no readiness; but the node answers.
 	c.stop(1)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.etcd.io/bbolt"
 )
 
@@ -38,8 +39,9 @@ type BoltOptions struct {
 // which writes little. bbolt has no checksums, so each entry and value carries
 // one.
 type BoltStorage struct {
-	bolt *raftboltdb.BoltStore
-	opts BoltOptions
+	bolt   *raftboltdb.BoltStore
+	opts   BoltOptions
+	writes prometheus.Histogram // how long they take
 }
 
 // OpenBoltStorage opens the file at path and creates it, and its directory, when
@@ -67,7 +69,18 @@ func OpenBoltStorage(path string, opts BoltOptions) (*BoltStorage, error) {
 	if err := syncDir(dir); err != nil {
 		return nil, fmt.Errorf("open log %s: %w", path, errors.Join(err, bolt.Close()))
 	}
-	return &BoltStorage{bolt: bolt, opts: opts}, nil
+	return &BoltStorage{bolt: bolt, opts: opts, writes: newSyncHistogram("metadata")}, nil
+}
+
+// Collector returns the metrics of the file: how long a write to it takes.
+func (s *BoltStorage) Collector() prometheus.Collector { return s.writes }
+
+// timed does a write that is durable when it returns.
+func (s *BoltStorage) timed(write func() error) error {
+	begin := time.Now()
+	err := write()
+	s.writes.Observe(time.Since(begin).Seconds())
+	return err
 }
 
 // Close closes the file.
@@ -113,7 +126,7 @@ func (s *BoltStorage) StoreLogs(logs []*raft.Log) error {
 		c.Data = binary.LittleEndian.AppendUint32(c.Data, logChecksum(log))
 		sealed[i] = &c
 	}
-	return s.bolt.StoreLogs(sealed)
+	return s.timed(func() error { return s.bolt.StoreLogs(sealed) })
 }
 
 // DeleteRange removes the entries from lo to hi, both included, in pieces that
@@ -149,7 +162,7 @@ func (s *BoltStorage) Set(key, value []byte) error {
 	v := make([]byte, len(value), len(value)+4)
 	copy(v, value)
 	v = binary.LittleEndian.AppendUint32(v, entryChecksum(key, value))
-	return s.persist(func() error { return s.bolt.Set(key, v) })
+	return s.persist(func() error { return s.timed(func() error { return s.bolt.Set(key, v) }) })
 }
 
 // Get reads a value; an absent key gives an error with the text "not found".

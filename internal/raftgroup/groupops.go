@@ -48,15 +48,18 @@ func (g *Group) Propose(data []byte) *Future {
 	out := &Future{done: make(chan struct{})}
 	rf, inst, err := g.apply(data)
 	if err != nil {
+		g.cfg.Metrics.refused(1, err)
 		out.err = err
 		close(out.done)
 		return out
 	}
+	begin := g.cfg.Metrics.proposed(1, len(data))
 	go func() {
 		defer inst.pending.Add(-1)
 		defer close(out.done)
 		out.result, out.err = g.outcome(rf)
 		out.index = rf.Index()
+		g.cfg.Metrics.ended(begin, 1, out.err)
 	}()
 	return out
 }

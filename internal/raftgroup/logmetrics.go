@@ -16,8 +16,23 @@ type logCollector struct {
 // Collector returns the metrics of the database: how long it takes to sync its
 // write-ahead log, which every acknowledged command waits for.
 func (l *LogDB) Collector() prometheus.Collector {
-	name := prometheus.BuildFQName(telemetry.Namespace, "raft", "log_fsync_duration_seconds")
-	return &logCollector{l, prometheus.NewDesc(name, "Time of one sync of the replicated log on this node's disk.", nil, nil)}
+	name := prometheus.BuildFQName(telemetry.Namespace, "raft", syncName)
+	return &logCollector{l, prometheus.NewDesc(name, syncHelp, nil, prometheus.Labels{"group": "partition"})}
+}
+
+// One family for all groups: those of partitions share a database that measures its
+// syncs; others have a file each, whose synced writes are timed.
+const (
+	syncName = "log_fsync_duration_seconds"
+	syncHelp = "Time that this node's disk takes to make a write of a replicated log durable."
+)
+
+// newSyncHistogram is for the synced writes of a group that has a log of its own.
+func newSyncHistogram(group string) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
+		Namespace: telemetry.Namespace, Subsystem: "raft", Name: syncName, Help: syncHelp, ConstLabels: prometheus.Labels{"group": group},
+		Buckets: prometheus.ExponentialBuckets(0.0001, 2, 18),
+	})
 }
 
 // Describe implements prometheus.Collector.

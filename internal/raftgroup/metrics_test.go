@@ -2,6 +2,7 @@ package raftgroup
 
 import (
 	"context"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -54,11 +55,15 @@ func TestMetricsCountWhatAGroupDoes(t *testing.T) {
 	o.wg.Wait()
 	stop()
 	require.NoError(t, g.Snapshot(t.Context()))
+	alone, err := sealJournal([][]byte{[]byte("alone")})
+	require.NoError(t, err)
+	_, err = g.Propose(alone).Wait(t.Context())
+	require.NoError(t, err)
 
 	got := gathered(t, reg)
-	require.EqualValues(t, 2, got["platform_raft_entry_commands_count"])
-	require.EqualValues(t, 300, got["platform_raft_entry_commands_sum"])
-	require.EqualValues(t, 2, got["platform_raft_commit_duration_seconds_count"])
+	require.EqualValues(t, 3, got["platform_raft_entry_commands_count"])
+	require.EqualValues(t, 301, got["platform_raft_entry_commands_sum"])
+	require.EqualValues(t, 3, got["platform_raft_commit_duration_seconds_count"])
 	require.Greater(t, got["platform_raft_entry_bytes_sum"], 300.0)
 	require.EqualValues(t, 1, got["platform_raft_failed_commands_total"])
 	require.EqualValues(t, 1, got["platform_raft_elections_won_total"])
@@ -68,6 +73,32 @@ func TestMetricsCountWhatAGroupDoes(t *testing.T) {
 	require.Less(t, got["platform_raft_log_fsync_duration_seconds_sum"], 60.0, "it is in seconds")
 	require.Eventually(t, func() bool { return gathered(t, reg)["platform_raft_leader_changes_total"] == 1 }, 10*time.Second, time.Millisecond)
 	require.Zero(t, got["platform_raft_requests_total"], "there is nobody to ask")
+}
+
+// Both kinds of log are one family, told apart by the group.
+func TestWritesOfAllLogsAreTimed(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	n := startNode(t, t.TempDir(), "")
+	t.Cleanup(n.stop)
+	bolt, err := OpenBoltStorage(filepath.Join(t.TempDir(), "log.db"), BoltOptions{Logger: testLogger(t), MmapBytes: 1 << 20})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, bolt.Close()) }()
+	reg.MustRegister(n.db.Collector(), bolt.Collector())
+	require.NoError(t, bolt.StoreLogs(testLogs(1, 3)))
+	require.NoError(t, bolt.SetUint64([]byte("CurrentTerm"), 7))
+	require.NoError(t, bolt.SetUint64([]byte("CurrentTerm"), 7), "unchanged, so nothing is written")
+
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	require.Len(t, families, 1)
+	require.Equal(t, "platform_raft_log_fsync_duration_seconds", families[0].GetName())
+	writes := map[string]uint64{}
+	for _, m := range families[0].Metric {
+		writes[m.Label[0].GetValue()] = m.Histogram.GetSampleCount()
+	}
+	require.Len(t, writes, 2)
+	require.EqualValues(t, 2, writes["metadata"])
+	require.Contains(t, writes, "partition")
 }
 
 func TestWithoutMetricsNothingIsCounted(t *testing.T) {

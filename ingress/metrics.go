@@ -1,0 +1,144 @@
+package ingress
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"platform/internal/telemetry"
+)
+
+// Metrics count requests. Nothing is counted per service or key, so that the number
+// of series does not depend on what callers do. All of it is counted without locks.
+type Metrics struct {
+	requests  [kinds][results]prometheus.Counter
+	durations [kinds]prometheus.Observer
+	active    atomic.Int64
+}
+
+// kind is what a request asks for.
+type kind uint8
+
+const (
+	uncounted kind = iota // health checks and preflights, which come whether or not anybody calls
+	calling
+	sending
+	attaching
+	askingOutput
+	completing // an awakeable
+	otherwise  // look-ups, and paths that are none
+	kinds
+)
+
+var kindNames = [kinds]string{"", "call", "send", "attach", "output", "awakeable", "other"}
+
+// result is what became of a request, as far as operators tell apart.
+type result uint8
+
+const (
+	succeeded result = iota
+	invocationFailed
+	notReady
+	badlyAsked
+	limited
+	unserved
+	clientLeft
+	broken
+	results
+)
+
+var resultNames = [results]string{
+	"ok", "invocation_error", "not_ready", "request_error", "rate_limited", "unavailable", "client_gone", "ingress_error",
+}
+
+// NewMetrics registers the metrics of an ingress.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	const subsystem = "ingress"
+	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "requests_total", Help: "Requests that were answered, by what they asked for and what became of them.",
+	}, []string{"request", "result"})
+	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "request_duration_seconds", Help: "Time until a request was answered; of calls and attaches, with the time that the handler takes.",
+		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 18),
+	}, []string{"request"})
+	m := new(Metrics)
+	active := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "requests_in_progress", Help: "Requests that wait for their answer, health checks included.",
+	}, func() float64 { return float64(m.active.Load()) })
+	reg.MustRegister(requests, durations, active)
+	for k := uncounted + 1; k < kinds; k++ {
+		m.durations[k] = durations.WithLabelValues(kindNames[k])
+		for r := range results {
+			m.requests[k][r] = requests.WithLabelValues(kindNames[k], resultNames[r])
+		}
+	}
+	return m
+}
+
+// exchange is a response writer that knows what it is to be counted as.
+type exchange struct {
+	http.ResponseWriter
+	kind   kind
+	status int // 0: none was written
+}
+
+// WriteHeader notes the status.
+func (e *exchange) WriteHeader(status int) {
+	e.status = status
+	e.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for http.ResponseController.
+func (e *exchange) Unwrap() http.ResponseWriter { return e.ResponseWriter }
+
+// countAs says what a request asks for, to the writer of its answer.
+func countAs(w http.ResponseWriter, k kind) {
+	if e, counted := w.(*exchange); counted {
+		e.kind = k
+	}
+}
+
+// counted answers a request and counts it.
+func (m *Metrics) counted(w http.ResponseWriter, r *http.Request, answer http.HandlerFunc) {
+	e := &exchange{ResponseWriter: w, kind: otherwise}
+	begin, whole := time.Now(), false
+	m.active.Add(1)
+	defer func() {
+		m.active.Add(-1)
+		if e.kind == uncounted {
+			return
+		}
+		result := broken // a panic has cut the connection
+		if whole {
+			result = e.result()
+		}
+		m.requests[e.kind][result].Inc()
+		m.durations[e.kind].Observe(time.Since(begin).Seconds())
+	}()
+	answer(e, r)
+	whole = true
+}
+
+// result is what became of the request.
+func (e *exchange) result() result {
+	if source := e.Header()[headerSource]; len(source) > 0 && source[0] == fromInvocation {
+		return invocationFailed
+	}
+	switch {
+	case e.status >= 200 && e.status < 400:
+		return succeeded
+	case e.status == statusNotReady:
+		return notReady
+	case e.status == http.StatusTooManyRequests:
+		return limited
+	case e.status == http.StatusServiceUnavailable:
+		return unserved
+	case e.status == statusClientClosed:
+		return clientLeft
+	case e.status >= 400 && e.status < 500:
+		return badlyAsked
+	}
+	return broken
+}

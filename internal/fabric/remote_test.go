@@ -387,7 +387,9 @@ func TestThousandsWaitOverOneConnection(t *testing.T) {
 func TestRequestsToOtherNodesAreCountedByWhatTheyAskFor(t *testing.T) {
 	p := newFake(true)
 	p.invoke = func(context.Context, *machine.Invoke) (machine.Outcome, error) { return machine.Outcome{}, nil }
-	p.await = func(context.Context, ids.Invocation) (partition.Ending, error) { return partition.Ending{}, partition.ErrNotFound }
+	p.await = func(context.Context, ids.Invocation) (partition.Ending, error) {
+		return partition.Ending{}, partition.ErrNotFound
+	}
 	p.records = func(context.Context, bool) iter.Seq2[partition.Record, error] {
 		return func(func(partition.Record, error) bool) {}
 	}

@@ -59,9 +59,23 @@ func (m *Members) joinAll(outcomes map[string]string) {
 		tries.Go(func() { results[i] = m.joinHost(address) })
 	}
 	tries.Wait()
+	unjoined := make(map[string]error)
 	for i, address := range targets {
 		m.logOutcome(outcomes, address, results[i])
+		if results[i] != nil {
+			unjoined[address] = results[i]
+		}
 	}
+	m.unjoined.Store(&unjoined)
+}
+
+// Unjoined tells why nodes could not be joined when that was tried last, by address.
+// The caller must not change it.
+func (m *Members) Unjoined() map[string]error {
+	if last := m.unjoined.Load(); last != nil {
+		return *last
+	}
+	return nil
 }
 
 func (m *Members) logOutcome(outcomes map[string]string, address string, err error) {

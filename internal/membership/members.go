@@ -25,6 +25,7 @@ type Members struct {
 	table     *table
 	self      atomic.Pointer[description]
 	contest   *contest
+	unjoined  atomic.Pointer[map[string]error] // does not change once it is stored
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc

@@ -118,6 +118,10 @@ func TestNodesOfAnotherClusterDoNotMix(t *testing.T) {
 		c.ClusterName, c.Seeds, c.Logger = "other", []string{a.address}, log.logger()
 	})
 	require.Eventually(t, func() bool { return log.contains("node of another cluster") }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool {
+		unjoined := b.Unjoined()
+		return len(unjoined) == 1 && errors.Is(unjoined[a.address], errOtherCluster)
+	}, 10*time.Second, time.Millisecond, "who asks is told, too")
 	require.True(t, b.alone())
 	require.True(t, a.alone())
 	// A packet that reaches the wrong cluster is of no use either.

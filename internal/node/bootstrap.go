@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -98,9 +101,19 @@ func (n *Node) waitingFor(plan membership.Plan, err error) string {
 		}
 	}
 	if n.cfg.BootstrapExpect <= 1 {
-		return fmt.Sprintf("waiting for a node of the cluster at %v (metadata-client.addresses); set bootstrap-expect to the number of nodes if they are all new", n.cfg.MetadataClient.Addresses)
+		return fmt.Sprintf("waiting for a node of the cluster at %v (metadata-client.addresses); set bootstrap-expect to the number of nodes if they are all new", n.cfg.MetadataClient.Addresses) +
+			whyNot(n.members.Unjoined())
 	}
-	return fmt.Sprintf("waiting for %d nodes (bootstrap-expect), seen %v", n.cfg.BootstrapExpect, names)
+	return fmt.Sprintf("waiting for %d nodes (bootstrap-expect), seen %v", n.cfg.BootstrapExpect, names) + whyNot(n.members.Unjoined())
+}
+
+// whyNot tells what keeps addresses from being joined.
+func whyNot(unjoined map[string]error) string {
+	var text strings.Builder
+	for _, address := range slices.Sorted(maps.Keys(unjoined)) {
+		fmt.Fprintf(&text, "; %s: %v", address, unjoined[address])
+	}
+	return text.String()
 }
 
 // waitsFor is what the node waited for last.

@@ -33,7 +33,7 @@ type Profile struct {
 	// FailoverStep is the delay between the survivors that stand for election
 	// after the leader's process died: long enough for the first one to ask for votes,
 	// which it may only when its busy disk has its own. It costs time only if the
-	// first survivor is dead, too; a better log does not wait, see Group.succeed.
+	// first survivor is dead, too; a better log does not wait, see Group.outbid.
 	FailoverStep time.Duration
 }
 

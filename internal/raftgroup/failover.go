@@ -7,16 +7,22 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
+
+	"platform/proto/node"
 
 	"github.com/hashicorp/raft"
 )
 
 // A peer whose connection broke is dialed again after these delays, until the
-// dial is refused. An accepted dial may be an accident: the kernel closes the
-// sockets of a killed process one after another.
-var redialDelays = []time.Duration{0, 2 * time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond, 150 * time.Millisecond}
+// dial is refused. One that is accepted or times out may be an accident: the kernel
+// takes its time to close the sockets of a killed process.
+var redialDelays = []time.Duration{
+	0, 2 * time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond,
+	200 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond,
+}
 
 const redialTimeout = 250 * time.Millisecond
 
@@ -29,7 +35,7 @@ func (t *Transport) peerLost(addr raft.ServerAddress) {
 	led := slices.Collect(maps.Values(t.ports))
 	t.mu.RUnlock()
 	// Not under mu: a group that is being opened holds its own lock and wants mu.
-	led = slices.DeleteFunc(led, func(p *port) bool { return !p.group.leaderAt(addr) })
+	led = slices.DeleteFunc(led, func(p *port) bool { return !p.group.ledFrom(addr) })
 	if len(led) == 0 || addr == t.cfg.Address {
 		return
 	}
@@ -64,95 +70,120 @@ func (t *Transport) dialRefused(addr raft.ServerAddress) bool {
 			return false
 		}
 		conn, err := dialer.DialContext(t.ctx, "tcp", string(addr))
-		if err != nil {
-			return errors.Is(err, syscall.ECONNREFUSED)
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			return true
 		}
-		_ = conn.Close()
+		if err == nil {
+			_ = conn.Close()
+		}
 	}
 	return false
 }
 
-// leaderAt reports whether the group's leader is the node at addr.
-func (g *Group) leaderAt(addr raft.ServerAddress) bool {
+// ledFrom reports whether the group's leader is the node at addr, or may be: one that
+// dies right after its election, or while it stands, is not known yet.
+func (g *Group) ledFrom(addr raft.ServerAddress) bool {
 	inst := g.current()
 	if inst == nil { // was not opened
 		return false
 	}
 	leader, _ := inst.raft.LeaderWithID()
-	return leader == addr
+	return leader == addr || leader == "" && g.voterAt(addr) != ""
+}
+
+// voterAt is the voter on the node at addr, "" if there is none.
+func (g *Group) voterAt(addr raft.ServerAddress) raft.ServerID {
+	for _, s := range g.Servers() {
+		if s.Suffrage == raft.Voter && g.port.target(s.ID, s.Address).addr == addr {
+			return s.ID
+		}
+	}
+	return ""
 }
 
 // succeed stands for election in place of the dead leader at addr, unless another
-// survivor was faster. Each survivor waits a little longer than the one before it;
+// survivor was faster. Each survivor waits a little longer than the one before it, and
 // longer still once it has voted for that one, which will make itself known as soon
-// as its disk allows; and no longer once it has refused that one its vote, because
-// then its own log is better. It stands again only for that last reason: to do so
-// without one would depose whoever was elected and has not been heard yet.
+// as its disk allows. It stands once: to do so again would depose whoever was
+// elected and has not been heard yet.
 func (g *Group) succeed(addr raft.ServerAddress) {
-	_, dead := g.current().raft.LeaderWithID()
-	rank, ok := g.successionRank(dead)
+	rank, ok := g.successionRank(g.voterAt(addr))
 	if !ok {
 		return
 	}
-	election := g.cfg.Profile.ElectionTimeout
-	ctx, cancel := context.WithTimeout(g.port.ctx, 2*election)
+	ctx, cancel := context.WithTimeout(g.port.ctx, 2*g.cfg.Profile.ElectionTimeout)
 	defer cancel()
-	g.port.forgetVotes() // of an earlier election
+	g.port.forgetVote() // of an earlier election
 	step := g.cfg.Profile.FailoverStep
-	for wait := time.Duration(rank) * step; g.port.awaitTurn(ctx, wait, 2*step); wait = 2 * election {
-		r := g.current().raft
-		if leader, _ := r.LeaderWithID(); r.State() == raft.Leader || (leader != "" && leader != addr) {
-			return
-		}
-		if r.State() == raft.Follower { // a candidate has votes under way
-			g.port.timeoutNow(election)
-		}
+	if !g.port.awaitTurn(ctx, time.Duration(rank)*step, 2*step) {
+		return
+	}
+	r := g.current().raft
+	if leader, _ := r.LeaderWithID(); leader == "" || leader == addr {
+		g.stand(r)
 	}
 }
 
-// votes are signals of how the local replica has answered candidates.
-type votes struct {
-	granted, refused chan struct{}
+// stand makes a follower stand for election at once; a candidate has votes under way.
+func (g *Group) stand(r *raft.Raft) {
+	if r.State() == raft.Follower {
+		g.port.timeoutNow(g.cfg.Profile.ElectionTimeout)
+	}
 }
 
-func newVotes() votes { return votes{make(chan struct{}, 1), make(chan struct{}, 1)} }
-
-// note remembers an answer, if somebody is to know of it.
-func (v votes) note(granted bool) {
-	signal := v.refused
-	if granted {
-		signal = v.granted
+// outbid stands for election after this replica has refused its vote to a survivor
+// whose log is worse than its own: that one cannot win without it, and has set
+// the term, so that nobody else is known to lead. It does not matter whether this
+// node has noticed by itself that the leader is dead.
+func (g *Group) outbid(req *node.VoteRequest, resp *node.VoteResponse) {
+	r := g.current().raft
+	if resp.Granted || !req.LeadershipTransfer || resp.Term != req.Term || r.CurrentTerm() != req.Term {
+		return
 	}
+	if leader, _ := r.LeaderWithID(); leader == "" && betterLog(r.Stats(), req) {
+		g.stand(r)
+	}
+}
+
+// betterLog reports whether the log that stats tell of has something that the log of
+// the candidate has not.
+func betterLog(stats map[string]string, candidate *node.VoteRequest) bool {
+	index, err1 := strconv.ParseUint(stats["last_log_index"], 10, 64)
+	term, err2 := strconv.ParseUint(stats["last_log_term"], 10, 64)
+	if err1 != nil || err2 != nil {
+		return false
+	}
+	return cmp.Or(cmp.Compare(term, candidate.LastLogTerm), cmp.Compare(index, candidate.LastLogIndex)) > 0
+}
+
+// voted is a signal that the local replica has given its vote away.
+type voted chan struct{}
+
+// note remembers a vote, if somebody is to know of it.
+func (v voted) note() {
 	select {
-	case signal <- struct{}{}:
+	case v <- struct{}{}:
 	default:
 	}
 }
 
-func (v votes) forgetVotes() {
-	for _, signal := range []chan struct{}{v.granted, v.refused} {
-		select {
-		case <-signal:
-		default:
-		}
+func (v voted) forgetVote() {
+	select {
+	case <-v:
+	default:
 	}
 }
 
 // awaitTurn waits until it is this replica's turn to stand for election: after wait,
-// after grace from its last vote for another one, or at once when it has refused
-// its vote. It returns false if ctx ended first.
-func (v votes) awaitTurn(ctx context.Context, wait, grace time.Duration) bool {
+// or after grace from its last vote for another one. It returns false if ctx ended
+// first.
+func (v voted) awaitTurn(ctx context.Context, wait, grace time.Duration) bool {
 	turn := time.NewTimer(wait)
 	defer turn.Stop()
 	for {
 		select {
-		case <-v.granted:
-			if wait > grace { // stood before
-				continue
-			}
+		case <-v:
 			turn.Reset(grace)
-		case <-v.refused:
-			return true
 		case <-turn.C:
 			return true
 		case <-ctx.Done():

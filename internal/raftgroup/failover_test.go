@@ -9,41 +9,31 @@ import (
 	"testing/synctest"
 	"time"
 
+	"platform/proto/node"
+
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 )
 
 func TestTurnToStandForElection(t *testing.T) {
 	const wait, grace = 100 * time.Millisecond, 300 * time.Millisecond
-	at := func(d time.Duration, granted bool) func(votes) {
-		return func(v votes) {
-			time.Sleep(d)
-			v.note(granted)
-		}
-	}
 	for _, c := range []struct {
 		name string
-		note func(votes)
+		vote time.Duration // 0 for none
 		turn time.Duration
 	}{
-		{"nobody else stands", func(votes) {}, wait},
-		{"refused another", at(10*time.Millisecond, false), 10 * time.Millisecond},
-		{"voted for another", at(90*time.Millisecond, true), 90*time.Millisecond + grace},
-		{"voted for another and refused a third", func(v votes) {
-			at(50*time.Millisecond, true)(v)
-			at(150*time.Millisecond, false)(v)
-		}, 200 * time.Millisecond},
-		{"voted too late", at(150*time.Millisecond, true), wait},
+		{"nobody else stands", 0, wait},
+		{"voted for another", 90 * time.Millisecond, 90*time.Millisecond + grace},
+		{"voted too late", 150 * time.Millisecond, wait},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				v := newVotes()
-				v.note(true) // of an earlier election
-				v.note(false)
-				v.forgetVotes()
-				var noting sync.WaitGroup
-				defer noting.Wait()
-				noting.Go(func() { c.note(v) })
+				v := make(voted, 1)
+				v.note() // in an earlier election
+				v.forgetVote()
+				if c.vote != 0 {
+					defer time.AfterFunc(c.vote, v.note).Stop()
+				}
 				begin := time.Now()
 				require.True(t, v.awaitTurn(t.Context(), wait, grace))
 				require.Equal(t, c.turn, time.Since(begin))
@@ -52,7 +42,7 @@ func TestTurnToStandForElection(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.False(t, newVotes().awaitTurn(ended, wait, grace))
+	require.False(t, make(voted, 1).awaitTurn(ended, wait, grace))
 }
 
 // hangingStorage takes nothing while hung is locked.
@@ -96,4 +86,53 @@ func TestLeaderWithAHungDiskIsReplaced(t *testing.T) {
 	_, _ = hanging.Wait(t.Context()) // either is right
 	require.Less(t, took, 2*time.Second)
 	require.NotEqual(t, old, c.leader())
+}
+
+// patient makes the time-outs much longer than a test.
+func patient(cfg *Config) {
+	const long = time.Minute
+	cfg.Profile.HeartbeatTimeout, cfg.Profile.ElectionTimeout, cfg.Profile.LeaderLeaseTimeout = long, long, long
+}
+
+// Neither survivor has noticed that the leader is dead, but one of them is made to
+// stand. It lacks an entry, so that only the other one can win.
+func TestWhoRefusesAWorseLogStandsAtOnce(t *testing.T) {
+	c := newThreeWith(t, 1000, patient)
+	c.groups[0].port.timeoutNow(time.Second)
+	require.Zero(t, c.leader())
+	proposeMany(t, c.groups[0], 0, 5)
+	c.stop(1)
+	proposeMany(t, c.groups[0], 5, 5)
+	c.stop(0)
+	c.stop(2)
+	c.restart(1)
+	c.restart(2)
+	c.groups[1].port.timeoutNow(time.Second)
+	require.Equal(t, 2, c.leader())
+}
+
+func TestDeadSuccessorHoldsNothingUp(t *testing.T) {
+	c := newThreeWith(t, 1000, patient)
+	c.groups[0].port.timeoutNow(time.Second)
+	require.Zero(t, c.leader())
+	c.stop(1)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	require.ErrorContains(t, c.groups[0].TransferLeadership(ctx, c.voters[1].ID), "transfer leadership to")
+	require.NoError(t, ctx.Err())
+	proposeMany(t, c.groups[0], 0, 5)
+	require.NoError(t, c.groups[0].TransferLeadership(ctx, ""))
+	require.Equal(t, 2, c.leader())
+}
+
+func TestWhoseLogIsBetter(t *testing.T) {
+	candidate := &node.VoteRequest{LastLogIndex: 10, LastLogTerm: 3}
+	for _, c := range []struct {
+		term, index string
+		better      bool
+	}{
+		{"3", "10", false}, {"3", "9", false}, {"2", "20", false}, {"3", "11", true}, {"4", "1", true}, {"", "", false},
+	} {
+		require.Equal(t, c.better, betterLog(map[string]string{"last_log_term": c.term, "last_log_index": c.index}, candidate), "%+v", c)
+	}
 }

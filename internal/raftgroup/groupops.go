@@ -206,7 +206,10 @@ func (g *Group) TransferLeadership(ctx context.Context, to raft.ServerID) error 
 	}
 	var errs error
 	for _, p := range peers {
-		err := g.await(ctx, func(r *raft.Raft) raft.Future { return r.LeadershipTransferToServer(p.ID, p.Address) })
+		err := g.port.answers(p.ID, p.Address)
+		if err == nil {
+			err = g.await(ctx, func(r *raft.Raft) raft.Future { return r.LeadershipTransferToServer(p.ID, p.Address) })
+		}
 		if err == nil || !g.IsLeader() {
 			return nil
 		}

@@ -160,12 +160,21 @@ func (in *inbound) answer(ctx context.Context, req arrived) *node.RaftFrame {
 		err = responseToWire(out, resp)
 	}
 	if out.VoteResponse != nil {
-		port.note(out.VoteResponse.Granted)
+		in.voted(port, req.frame.VoteRequest, out.VoteResponse)
 	}
 	if err != nil {
 		out.Error = err.Error()
 	}
 	return out
+}
+
+// voted follows up the answer to a candidate.
+func (in *inbound) voted(p *port, req *node.VoteRequest, resp *node.VoteResponse) {
+	if resp.Granted {
+		p.note()
+		return
+	}
+	in.start(func() { p.group.outbid(req, resp) }) // after the answer: the candidate need not wait
 }
 
 // send writes the responses.

@@ -39,7 +39,7 @@ type port struct {
 	closed   chan struct{}
 	ctx      context.Context // ends when closed is closed
 	end      context.CancelFunc
-	votes    // see Group.succeed
+	voted    // see Group.succeed
 
 	followers followers
 	outgoing  atomic.Pointer[outgoing] // of the Raft instance that runs
@@ -136,6 +136,20 @@ func (p *port) deliver(ctx context.Context, rpc raft.RPC) (any, error) {
 	case <-p.closed:
 		return nil, errGroupStopped
 	}
+}
+
+// heirTimeout is how long a replica may take to answer that is to become the leader.
+const heirTimeout = 250 * time.Millisecond
+
+// answers makes sure, by a question that changes nothing, that the Raft instance of a
+// replica runs. The leader takes no proposals while it waits for a successor, which
+// it would do for the whole election time-out if that one were dead.
+func (p *port) answers(id raft.ServerID, configured raft.ServerAddress) error {
+	header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(p.group.cfg.LocalID), Addr: []byte(p.t.cfg.Address)}
+	_, err := p.call(p.target(id, configured), controlStream, heirTimeout, &node.RaftFrame{
+		PreVoteRequest: &node.VoteRequest{Header: headerToWire(header)},
+	})
+	return err
 }
 
 // timeoutNow makes the local replica stand for election at once.

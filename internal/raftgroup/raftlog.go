@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// raftLogger sends what Raft logs to slog. Below warnings it is silent: Raft's
-// info messages describe each election and snapshot, which the group reports
+// raftLogger sends what Raft logs to slog. What it says below warnings, each step
+// of elections and snapshots, is for whoever debugs; the group reports the rest
 // itself. What Raft says again and again while a peer is away is said once in a while.
 type raftLogger struct {
 	log  *slog.Logger
@@ -72,17 +72,23 @@ func newRaftLogger(l *slog.Logger) *raftLogger {
 }
 
 func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
-	if level < hclog.Warn || level == hclog.Off {
+	if level < hclog.Debug || level == hclog.Off {
 		return
 	}
-	to := slog.LevelWarn
-	if level == hclog.Error {
-		to = slog.LevelError
-	}
-	if milder, known := raftLevels[msg]; known {
+	to := slog.LevelDebug
+	switch milder, known := raftLevels[msg]; {
+	case known:
 		to = milder
+	case level == hclog.Error:
+		to = slog.LevelError
+	case level == hclog.Warn:
+		to = slog.LevelWarn
 	}
 	if !l.log.Enabled(context.Background(), to) {
+		return
+	}
+	if to == slog.LevelDebug {
+		l.log.Debug(msg, args...) //nolint:sloglint // the library's own message
 		return
 	}
 	skipped, due := l.said.due(msg, time.Now())
@@ -96,14 +102,14 @@ func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 }
 
 func (l *raftLogger) Trace(string, ...any)          {}
-func (l *raftLogger) Debug(string, ...any)          {}
-func (l *raftLogger) Info(string, ...any)           {}
+func (l *raftLogger) Debug(msg string, args ...any) { l.Log(hclog.Debug, msg, args...) }
+func (l *raftLogger) Info(msg string, args ...any)  { l.Log(hclog.Info, msg, args...) }
 func (l *raftLogger) Warn(msg string, args ...any)  { l.Log(hclog.Warn, msg, args...) }
 func (l *raftLogger) Error(msg string, args ...any) { l.Log(hclog.Error, msg, args...) }
 
 func (l *raftLogger) IsTrace() bool { return false }
-func (l *raftLogger) IsDebug() bool { return false }
-func (l *raftLogger) IsInfo() bool  { return false }
+func (l *raftLogger) IsDebug() bool { return l.log.Enabled(context.Background(), slog.LevelDebug) }
+func (l *raftLogger) IsInfo() bool  { return l.IsDebug() }
 func (l *raftLogger) IsWarn() bool  { return true }
 func (l *raftLogger) IsError() bool { return true }
 

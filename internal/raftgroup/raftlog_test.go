@@ -11,6 +11,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+func TestRaftTellsItsStepsToWhoDebugs(t *testing.T) {
+	var out bytes.Buffer
+	quiet := newRaftLogger(slog.New(slog.NewTextHandler(&out, nil)))
+	quiet.Info("entering candidate state")
+	require.False(t, quiet.IsInfo())
+	require.Empty(t, out.String())
+	l := newRaftLogger(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	require.True(t, l.IsDebug())
+	l.Info("entering candidate state", "term", 3)
+	l.Debug("entering candidate state", "term", 4)
+	require.Equal(t, 2, strings.Count(out.String(), "level=DEBUG msg=\"entering candidate state\" component=raft term="))
+}
+
 func TestRaftDoesNotRepeatItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

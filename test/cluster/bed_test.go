@@ -72,6 +72,9 @@ func prepareBed(t *testing.T, o bedOptions) *bed {
 	require.NoError(t, err)
 	dir := t.TempDir()
 	env := map[string]string{"LOG_DISABLE_ANSI_CODES": "true"}
+	if levels := os.Getenv("CLUSTER_LOG"); levels != "" { // raft=debug shows each election
+		env["LOG"] = levels
+	}
 	maps.Copy(env, o.env)
 	b.Cluster, err = harness.NewCluster(target, harness.ClusterOptions{
 		Nodes: o.nodes, Env: env, Dir: dir, Binary: o.binary, Place: b.place(o),

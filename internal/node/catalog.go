@@ -36,7 +36,7 @@ func (c *catalog) List(ctx context.Context, q admin.Query) (admin.Page, error) {
 	for p := range c.partitions() {
 		for r, err := range p.Records(ctx, needsCompleted(q.Statuses)) {
 			if err != nil {
-				return admin.Page{}, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), err)
+				return admin.Page{}, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), inWords(err))
 			}
 			if ctx.Err() != nil {
 				return admin.Page{}, context.Cause(ctx)
@@ -57,7 +57,7 @@ func (c *catalog) Get(ctx context.Context, id ids.Invocation, withJournal bool) 
 		return nil, admin.ErrNotFound
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), err)
+		return nil, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), inWords(err))
 	}
 	out := describe(r)
 	if withJournal {
@@ -71,7 +71,7 @@ func (c *catalog) InUse(ctx context.Context, id ids.Deployment) (count int, err 
 	for p := range c.partitions() {
 		for r, err := range p.Records(ctx, false) {
 			if err != nil {
-				return 0, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), err)
+				return 0, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), inWords(err))
 			}
 			if deploymentOf(r) == id {
 				count++

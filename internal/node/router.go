@@ -157,9 +157,32 @@ func insist[T any](ctx context.Context, safe bool, ask func() (T, error)) (T, er
 			limit = time.After(patience)
 		}
 		if errors.Is(err, raftgroup.ErrOverloaded) || !pause(ctx, wait, limit) {
-			return v, &ingress.UnavailableError{SafeToRetry: safe || definite, Err: err}
+			return v, &ingress.UnavailableError{SafeToRetry: safe || definite, Err: inWords(err)}
 		}
 	}
+}
+
+// wordedError is an error in words for whoever sent a request. What it wraps names
+// addresses and what the network said about them, which is for logs.
+type wordedError struct {
+	text string
+	err  error
+}
+
+func (e *wordedError) Error() string { return e.text }
+
+func (e *wordedError) Unwrap() error { return e.err }
+
+// inWords says why a partition was not to be had.
+func inWords(err error) error {
+	switch {
+	case errors.Is(err, raftgroup.ErrOverloaded): // says what there is too much of
+	case errors.Is(err, raftgroup.ErrUnknownOutcome):
+		return &wordedError{"its leader went away before it answered, and no other one has", err}
+	case raftgroup.Definite(err):
+		return &wordedError{"this node finds no leader of it (GET /cluster-health of the admin API tells what is missing)", err}
+	}
+	return err
 }
 
 // pause waits a moment; false when the limit or the end of ctx came first.

@@ -15,4 +15,5 @@
 //	CLUSTER_PLANTS     set: TestPlantedFaultsAreFound builds its servers
 //	CLUSTER_CLOCK      set: TestSteppedClocks builds its server
 //	CLUSTER_KEEP       a directory that gets the logs of the nodes
+//	CLUSTER_LOG        their log levels; raft=debug shows each election
 package cluster

@@ -69,7 +69,7 @@ func (s *Server) route(c echo.Context, to request) error {
 func (s *Server) invocation(w http.ResponseWriter, r *http.Request, t *target, options *metadata.EffectiveOptions) (*machine.Invoke, error) {
 	now := s.cfg.Now()
 	inv := &machine.Invoke{Target: t.machine(), Trace: traceOf(r.Header), ServerVersion: s.cfg.Version}
-	if err := readQuery(r, t, inv, now); err != nil {
+	if err := readQuery(r, t, inv); err != nil {
 		return nil, err
 	}
 	if err := readIdempotencyKey(r.Header, inv); err != nil {
@@ -91,7 +91,7 @@ func (s *Server) invocation(w http.ResponseWriter, r *http.Request, t *target, o
 
 // readQuery takes what the query and its twin among the headers say. Parameters
 // that mean nothing here are the handler's business, malformed ones too.
-func readQuery(r *http.Request, t *target, inv *machine.Invoke, now time.Time) error {
+func readQuery(r *http.Request, t *target, inv *machine.Invoke) error {
 	var query url.Values
 	if r.URL.RawQuery != "" {
 		var err error
@@ -117,7 +117,7 @@ func readQuery(r *http.Request, t *target, inv *machine.Invoke, now time.Time) e
 	if err != nil {
 		return badRequest("bad delay: %v; examples are 10s, 1h 30m and PT90S", err)
 	}
-	inv.StartAt = now.Add(delay).UnixMilli()
+	inv.Delay = delay.Milliseconds()
 	return nil
 }
 
@@ -200,15 +200,17 @@ func (s *Server) call(c echo.Context, t *target, inv *machine.Invoke) error {
 
 // send answers that an invocation has been accepted.
 func (s *Server) send(c echo.Context, inv *machine.Invoke) error {
-	id, startAt := inv.ID, inv.StartAt
+	id := inv.ID
 	repeatable := inv.IdempotencyKey != nil || inv.Target.Type == machine.WorkflowRun
 	outcome, err := s.invocations.Send(c.Request().Context(), inv)
 	if err != nil {
 		return s.explain(c.Request().Context(), err, id, repeatable)
 	}
-	body := sendBody{ID: idText(id), Status: "Accepted"}
+	body, startAt := sendBody{ID: idText(id), Status: "Accepted"}, outcome.StartAt
 	if outcome.Code == machine.Existing || outcome.Code == machine.Conflict {
-		body.Status, startAt = "PreviouslyAccepted", outcome.StartAt
+		body.Status = "PreviouslyAccepted"
+	} else if startAt == 0 && c.QueryParams().Has("delay") { // a delay of nothing
+		startAt = s.cfg.Now().UnixMilli()
 	}
 	if startAt != 0 {
 		body.ExecutionTime = time.UnixMilli(startAt).UTC().Format("2006-01-02T15:04:05.000000000Z07:00")

@@ -253,27 +253,29 @@ func TestWorkflowRunsOnce(t *testing.T) {
 
 func TestSend(t *testing.T) {
 	const planned = "2026-11-20T18:15:20.000000000Z"
+	later := machine.Outcome{StartAt: clock.Add(90 * time.Second).UnixMilli()}
 	for _, tc := range []struct {
 		name, query string
 		outcome     machine.Outcome
-		startAt     int64
+		delay       time.Duration
 		status      string
 		execution   any
 	}{
 		{"now", "", machine.Outcome{}, 0, "Accepted", nil},
 		{"known", "", machine.Outcome{Code: machine.Existing}, 0, "PreviouslyAccepted", nil},
 		{"known and planned", "", machine.Outcome{Code: machine.Existing, StartAt: clock.Add(90 * time.Second).UnixMilli()}, 0, "PreviouslyAccepted", planned},
-		{"later", "?delay=1m%2030s", machine.Outcome{}, clock.Add(90 * time.Second).UnixMilli(), "Accepted", planned},
-		{"later in ISO form", "?delay=PT90S", machine.Outcome{}, clock.Add(90 * time.Second).UnixMilli(), "Accepted", planned},
-		{"zero delay", "?delay=0", machine.Outcome{}, clock.UnixMilli(), "Accepted", "2026-11-20T18:13:50.000000000Z"},
-		{"other parameters", "?delay=90s&a=b;c&%zz", machine.Outcome{}, clock.Add(90 * time.Second).UnixMilli(), "Accepted", planned},
+		{"later", "?delay=1m%2030s", later, 90 * time.Second, "Accepted", planned},
+		{"later in ISO form", "?delay=PT90S", later, 90 * time.Second, "Accepted", planned},
+		{"zero delay", "?delay=0", machine.Outcome{}, 0, "Accepted", "2026-11-20T18:13:50.000000000Z"},
+		{"other parameters", "?delay=90s&a=b;c&%zz", later, 90 * time.Second, "Accepted", planned},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := &fakeInvocations{send: func(context.Context, *machine.Invoke) (machine.Outcome, error) { return tc.outcome, nil }}
 			w := do(testServer(t, Config{}, f), "POST", "/platform/send/Greeter/greet"+tc.query, "")
 			require.Equal(t, 202, w.Code)
 			inv := f.only(t)
-			require.Equal(t, tc.startAt, inv.StartAt)
+			require.Equal(t, tc.delay.Milliseconds(), inv.Delay)
+			require.Zero(t, inv.StartAt, "the leader's clock decides")
 			want := map[string]any{"invocationId": inv.ID.String(), "status": tc.status}
 			if tc.execution != nil {
 				want["executionTime"] = tc.execution

@@ -30,7 +30,17 @@ func (p *Partition) Invoke(ctx context.Context, inv *machine.Invoke) (machine.Ou
 	if err != nil {
 		return machine.Outcome{}, err
 	}
-	return l.propose(ctx, inv)
+	return l.propose(ctx, l.planned(inv))
+}
+
+// planned is inv with the time at which it starts, by the leader's clock.
+func (l *leadership) planned(inv *machine.Invoke) *machine.Invoke {
+	if inv.Delay == 0 {
+		return inv
+	}
+	planned := *inv // repeated by the caller, maybe elsewhere
+	planned.StartAt, planned.Delay = l.clock.Millis()+inv.Delay, 0
+	return &planned
 }
 
 // leaderWithRoom is leader for what is new.
@@ -52,7 +62,7 @@ func (p *Partition) Call(ctx context.Context, inv *machine.Invoke) (Ending, mach
 	}
 	c := &call{ended: make(chan ending, 1), waiters: l.waiters, id: inv.ID}
 	l.waiters.add(inv.ID, c.ended)
-	if err := l.submit(inv, c.answered); err != nil {
+	if err := l.submit(l.planned(inv), c.answered); err != nil {
 		l.waiters.remove(inv.ID, c.ended)
 		return Ending{}, machine.Outcome{}, err
 	}

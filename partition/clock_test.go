@@ -55,9 +55,9 @@ func TestClockNeverGoesBack(t *testing.T) {
 func TestClockGoesOnWhereTheLogIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ahead := time.Now().Add(time.Hour).UnixMilli()
-		c := newClock(ahead)
+		c := newClock(ahead, time.Now)
 		time.Sleep(10 * time.Second)
 		require.InDelta(t, ahead+10_000, c.Millis(), 101, "time passes all the same")
-		require.Equal(t, time.Now().UnixMilli(), newClock(0).Millis())
+		require.Equal(t, time.Now().UnixMilli(), newClock(0, time.Now).Millis())
 	})
 }

@@ -50,8 +50,11 @@ func (p *Partition) newLeadership(ctx context.Context) (*leadership, error) {
 	if err != nil {
 		return nil, err
 	}
+	patience, cancel := context.WithTimeout(ctx, clockPatience)
+	p.clock.AwaitNow(patience)
+	cancel()
 	l := &leadership{
-		p: p, epoch: former.Epoch + 1, clock: newClock(former.Clock), waiters: newWaiters(),
+		p: p, epoch: former.Epoch + 1, clock: newClock(former.Clock, p.clock.Now), waiters: newWaiters(),
 		log: p.log.With("leader_epoch", former.Epoch+1),
 	}
 	l.ctx, l.abandon = context.WithCancelCause(ctx)

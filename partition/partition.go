@@ -50,6 +50,8 @@ type Config struct {
 	// Room says why this node should take nothing new, nil while it may; nil: it always
 	// may. What is there already goes on.
 	Room func() error
+	// Clock is the time to lead by; nil: the machine's.
+	Clock Clock
 	// OnFailed is told once when the replica cannot go on.
 	OnFailed func(error)
 	Log      *slog.Logger
@@ -66,6 +68,7 @@ type Partition struct {
 	deliver func(ctx context.Context, to uint32, d *machine.Deliver) error
 	rules   RuleSource
 	room    func() error
+	clock   Clock
 	log     *slog.Logger
 
 	opened   chan struct{}              // closed once the fields above are set
@@ -86,12 +89,15 @@ func GroupID(partition uint32) uint32 { return partition + 1 }
 func Open(cfg Config) (*Partition, error) {
 	p := &Partition{
 		id: cfg.ID, node: cfg.Node, count: cfg.Count, tables: cfg.Tables, invoker: cfg.Invoker, deliver: cfg.Deliver, rules: cfg.Rules,
-		room:  cfg.Room,
+		room: cfg.Room, clock: cfg.Clock,
 		log:   cfg.Log.With("partition_id", cfg.ID),
 		ready: newGate(), changed: newNotice(),
 		flow: cfg.FlowControl, onFailed: cfg.OnFailed,
 		opened: make(chan struct{}),
 		batch:  raftgroup.ProposerConfig{MaxBatchCommands: cfg.MaxBatchCommands, MaxBatchBytes: cfg.MaxBatchBytes},
+	}
+	if p.clock == nil {
+		p.clock = machineClock{}
 	}
 	if cfg.Join {
 		cfg.Voters = nil

@@ -50,6 +50,8 @@ type Config struct {
 	OnFailed func(error)
 	// Logger is slog.Default() when nil.
 	Logger *slog.Logger
+
+	wall func() time.Time // time.Now, but for tests
 }
 
 // Profile holds the times of the gossip.
@@ -127,6 +129,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.OnFailed == nil {
 		c.OnFailed = func(error) {}
+	}
+	if c.wall == nil {
+		c.wall = time.Now
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

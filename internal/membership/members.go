@@ -26,6 +26,7 @@ type Members struct {
 	self      atomic.Pointer[description]
 	contest   *contest
 	unjoined  atomic.Pointer[map[string]error] // does not change once it is stored
+	clocks    *clocks
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -82,7 +83,7 @@ func open(cfg Config) (*Members, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	m := &Members{
 		cfg: cfg, log: cfg.Logger, transport: newTransport(cfg), table: newTable(),
-		contest: newContest(), ctx: ctx, cancel: cancel,
+		contest: newContest(), clocks: newClocks(cfg.wall, cfg.Logger), ctx: ctx, cancel: cancel,
 	}
 	m.self.Store(self)
 	if m.list, err = memberlist.Create(m.gossipConfig()); err != nil {
@@ -114,7 +115,7 @@ func (m *Members) gossipConfig() *memberlist.Config {
 	c.SecretKey = m.cfg.Key
 	c.DeadNodeReclaimTime = time.Nanosecond // the name of a dead node is free
 	d := &delegate{m}
-	c.Delegate, c.Events, c.Alive, c.Conflict = d, d, d, d
+	c.Delegate, c.Events, c.Alive, c.Conflict, c.Ping = d, d, d, d, d
 	c.Logger = newGossipLogger(m.log)
 	return c
 }

@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// handOverTimeout bounds how long a node that stops looks for others to lead.
+	// handOverTimeout bounds how long a node that stops looks for others to lead; a
+	// sixth of shutdown-timeout does, too.
 	handOverTimeout = 10 * time.Second
 	// handOverPause is the time between two tries.
 	handOverPause = 50 * time.Millisecond
@@ -33,14 +34,16 @@ const (
 // lead. Requests are answered all the while.
 func (n *Node) drain(in *ingress.Server) {
 	n.log.Info("server stopping")
+	n.ending.enter("leaders elsewhere and requests in progress")
 	n.draining.Store(true)
 	in.Drain()
 	if len(n.metadata.Nodes()) < 2 {
 		return
 	}
 	n.wantNothing(true)
-	ducked := time.After(lameDuck)
-	ctx, cancel := context.WithTimeout(context.Background(), min(handOverTimeout, n.cfg.ShutdownTimeout.Std()/2))
+	share := n.cfg.ShutdownTimeout.Std() / 6 // requests in progress have three quarters
+	ducked := time.After(min(lameDuck, share))
+	ctx, cancel := context.WithTimeout(context.Background(), min(handOverTimeout, share))
 	defer cancel()
 	var wg sync.WaitGroup
 	for p := range n.router.replicas() {
@@ -132,6 +135,7 @@ func (n *Node) staying() map[raft.ServerID]bool {
 // closeMetadata ends the replica of the metadata, as closePartitions does those of
 // partitions.
 func (n *Node) closeMetadata() error {
+	n.ending.enter("the replica of the metadata")
 	if len(n.staying()) == 0 {
 		return n.metadata.Stop()
 	}
@@ -141,7 +145,7 @@ func (n *Node) closeMetadata() error {
 // drainTimeout is how long requests in progress may take once the node stops.
 func (n *Node) drainTimeout() time.Duration {
 	if len(n.metadata.Nodes()) < 2 {
-		return lonelyDrain
+		return min(lonelyDrain, n.cfg.ShutdownTimeout.Std()*3/4)
 	}
 	return n.cfg.ShutdownTimeout.Std() * 3 / 4 // the rest is for closing partitions and files
 }

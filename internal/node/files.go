@@ -84,6 +84,7 @@ func stateError(err error, path string) error {
 
 // closeFiles releases what openFiles took, as far as it got.
 func (n *Node) closeFiles() error {
+	n.ending.enter("ports and files")
 	var errs []error
 	errs = append(errs, n.closePort())
 	if n.watchdog != nil {

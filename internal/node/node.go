@@ -60,12 +60,16 @@ type Node struct {
 	settledOnce  atomic.Bool            // the leaders of its partitions were known
 	draining     atomic.Bool            // the node is about to stop
 	failed       chan error             // a part that cannot go on says so here
+	ending       *ending                // how long the node may take to stop
 }
 
 // Run starts a server, serves until ctx ends, and takes it down in order: first
 // the callers, then the partitions, then the files.
 func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) {
 	n := &Node{cfg: cfg, log: log, addresses: newAddressBook(), peers: newPeers(), failed: make(chan error, 1)}
+	n.ending = newEnding(cfg.ShutdownTimeout.Std(), log)
+	defer n.ending.over()
+	defer context.AfterFunc(ctx, n.ending.begin)()
 	n.mayProvision.Store(cfg.AutoProvision)
 	n.metrics = n.newMetrics()
 	if n.signer, err = newSigner(cfg, log); err != nil {
@@ -129,6 +133,7 @@ func (n *Node) serve(ctx context.Context) error {
 	g.Go(func() error {
 		select {
 		case err := <-n.failed:
+			n.ending.enter("requests in progress")
 			return err
 		case <-serving.Done():
 			return nil

@@ -98,7 +98,7 @@ func (n *Node) openPartition(id uint32, logs raftgroup.Storage, begins bool) (*p
 		ID: id, Count: uint32(len(n.router.partitions)), Node: n.self.Node,
 		Tables: tables, Flush: n.tables.Flush, Storage: logs, Invoker: n.invoker, Deliver: n.router.Deliver, Rules: n.rules(),
 		Transport: n.transport, LocalID: n.replica().ID, Join: !begins,
-		Watchdog: n.watchdog, Metrics: n.metrics.partitions, OnFailed: n.fail, Room: n.room, Log: n.log,
+		Watchdog: n.watchdog, Metrics: n.metrics.partitions, OnFailed: n.fail, Room: n.room, Clock: n.members, Log: n.log,
 		FlowControl:      n.cfg.FlowControl(),
 		MaxBatchCommands: n.cfg.Worker.MaxCommandBatchSize, MaxBatchBytes: int(n.cfg.Worker.MaxCommandBatchBytes),
 	}
@@ -180,9 +180,12 @@ func (n *Node) rest(ctx context.Context, p *partition.Partition) error {
 // it is tried again and never opened a second time.
 func (n *Node) closeReplica(ctx context.Context, p *partition.Partition, end func(context.Context) error) error {
 	n.router.partitions[p.ID()].Store(nil)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.cfg.ShutdownTimeout.Std())
+	limit := n.cfg.ShutdownTimeout.Std()
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	err := end(ctx)
+	// A node that stops meanwhile does not wait for it that long.
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(limit/4, cancel) })()
+	err := end(closing)
 	if err != nil {
 		n.router.partitions[p.ID()].Store(p)
 	}
@@ -292,7 +295,8 @@ func (n *Node) closePartitions() error {
 	if n.router == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), n.cfg.ShutdownTimeout.Std())
+	n.ending.enter("the replicas of partitions")
+	ctx, cancel := n.ending.context()
 	defer cancel()
 	var g errgroup.Group
 	for p := range n.router.replicas() {
@@ -305,14 +309,23 @@ func (n *Node) closePartitions() error {
 	}
 	err := g.Wait()
 	n.invoker.Close()
-	return errors.Join(err, n.flush(ctx))
+	n.flush(ctx)
+	return err
 }
 
-// flush makes the tables durable, so that the next start replays nothing.
-func (n *Node) flush(ctx context.Context) error {
-	wait, err := n.tables.Flush()
-	if err != nil {
-		return err
+// flush makes the tables durable, so that the next start replays nothing. That it
+// cannot is no failure, since the log has all that is in them.
+func (n *Node) flush(ctx context.Context) {
+	n.ending.enter("the tables to be written")
+	if n.disk.look() >= diskFull { // it would be tried until the time is up
+		n.log.Warn("the disk is full: the tables are not written, the next start replays the log", "free", n.disk.text())
+		return
 	}
-	return wait(ctx)
+	wait, err := n.tables.Flush()
+	if err == nil {
+		err = wait(ctx)
+	}
+	if err != nil {
+		n.log.Warn("the tables were not written, the next start replays the log", "err", err)
+	}
 }

@@ -48,6 +48,7 @@ func (w *writer) invoke(field uint64, c *machine.Invoke) {
 	w.string(11, c.ServerVersion)
 	w.uint(12, c.Request)
 	w.uint(13, uint64(c.Priority))
+	w.int(14, c.Delay)
 	w.close(n)
 }
 
@@ -81,6 +82,8 @@ func readInvoke(b []byte, c *machine.Invoke) error {
 			c.Request = r.u64()
 		case 13:
 			c.Priority = r.u8()
+		case 14:
+			c.Delay = r.i64()
 		default:
 			r.unknown("invoke")
 		}

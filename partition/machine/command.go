@@ -36,9 +36,13 @@ type Invoke struct {
 	LimitKey       string
 	Trace          Trace
 	StartAt        int64 // 0: now
-	Retention      Retention
-	ServerVersion  string
-	Priority       uint8 // 0 to flowcontrol.Priorities-1; only one with a scope has use for it
+	// Delay is how long after it is proposed it starts, in milliseconds; 0: StartAt
+	// says it. Whoever leads makes StartAt of it before it gets into the log, so that the
+	// time of no other machine matters.
+	Delay         int64
+	Retention     Retention
+	ServerVersion string
+	Priority      uint8 // 0 to flowcontrol.Priorities-1; only one with a scope has use for it
 }
 
 // Progress is what an attempt achieved, in order. All steps are refused when the

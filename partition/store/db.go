@@ -61,7 +61,7 @@ func Open(dir string, opts Options) (*DB, error) {
 		cache.Unref()
 		return nil, errors.Join(fmt.Errorf("open tables %s: %w", dir, err), lock.Close())
 	}
-	return &DB{pebble: db, cache: cache, lock: lock, opts: opts, partitions: map[uint16]*Partition{}}, nil
+	return &DB{pebble: db, cache: cache, lock: lock, opts: opts, flusher: flusher{closing: make(chan struct{})}, partitions: map[uint16]*Partition{}}, nil
 }
 
 func (o Options) withDefaults() Options {
@@ -109,12 +109,13 @@ func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock) *pebble.Op
 	return po
 }
 
-// ErrClosed is wrapped by reads of a view that was opened after Close.
+// ErrClosed is wrapped by reads of a view that was opened after Close, and by flushes
+// that Close has cut short.
 var ErrClosed = errors.New("tables are closed")
 
 // Close closes the database. What was not flushed is given up: the log has it.
 // Nothing may be applied any more; a transaction left open is discarded. Close
-// waits for open views.
+// waits for open views, but not for a flush that the disk has no room for.
 func (db *DB) Close() error {
 	db.mu.Lock()
 	db.closed = true
@@ -123,6 +124,7 @@ func (db *DB) Close() error {
 	}
 	db.mu.Unlock()
 	db.views.Wait()
+	close(db.flusher.closing)
 	db.flusher.wg.Wait()
 	err := db.pebble.Close()
 	db.cache.Unref()

@@ -12,7 +12,8 @@ import (
 // of a node ask together, and each flush costs a memtable and a file.
 type flusher struct {
 	wg      sync.WaitGroup
-	running sync.Mutex // held while a flush is under way
+	running sync.Mutex    // held while a flush is under way
+	closing chan struct{} // closed when no flush is waited for any more
 
 	mu   sync.Mutex   // covers next
 	next *sharedFlush // asked for and not begun
@@ -45,12 +46,23 @@ func (f *flusher) run(db *pebble.DB) {
 	now := f.next
 	f.next = nil
 	f.mu.Unlock()
-	flushed, err := db.AsyncFlush()
-	if err == nil {
-		<-flushed
+	defer close(now.done)
+	now.err = ErrClosed
+	select {
+	case <-f.closing:
+		return
+	default:
 	}
-	now.err = err
-	close(now.done)
+	flushed, err := db.AsyncFlush()
+	if err != nil {
+		now.err = err
+		return
+	}
+	select {
+	case <-flushed:
+		now.err = nil
+	case <-f.closing: // on a full disk Pebble tries for ever
+	}
 }
 
 func (f *sharedFlush) wait(ctx context.Context) error {

@@ -448,6 +448,7 @@ type Invoke struct {
 	ServerVersion  string                 `protobuf:"bytes,11,opt,name=server_version,json=serverVersion,proto3" json:"server_version,omitempty"`
 	Request        uint64                 `protobuf:"varint,12,opt,name=request,proto3" json:"request,omitempty"`
 	Priority       uint32                 `protobuf:"varint,13,opt,name=priority,proto3" json:"priority,omitempty"`
+	Delay          int64                  `protobuf:"varint,14,opt,name=delay,proto3" json:"delay,omitempty"` // on its way to the leader only, which makes start_at of it
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -569,6 +570,13 @@ func (x *Invoke) GetRequest() uint64 {
 func (x *Invoke) GetPriority() uint32 {
 	if x != nil {
 		return x.Priority
+	}
+	return 0
+}
+
+func (x *Invoke) GetDelay() int64 {
+	if x != nil {
+		return x.Delay
 	}
 	return 0
 }
@@ -4003,7 +4011,7 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x04Lead\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x12\n" +
-	"\x04flow\x18\x03 \x01(\bR\x04flow\"\xff\x03\n" +
+	"\x04flow\x18\x03 \x01(\bR\x04flow\"\x95\x04\n" +
 	"\x06Invoke\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x120\n" +
 	"\x06target\x18\x02 \x01(\v2\x18.platform.raftlog.TargetR\x06target\x12\x14\n" +
@@ -4018,7 +4026,8 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	" \x01(\v2\x1b.platform.raftlog.RetentionR\tretention\x12%\n" +
 	"\x0eserver_version\x18\v \x01(\tR\rserverVersion\x12\x18\n" +
 	"\arequest\x18\f \x01(\x04R\arequest\x12\x1a\n" +
-	"\bpriority\x18\r \x01(\rR\bpriorityB\x12\n" +
+	"\bpriority\x18\r \x01(\rR\bpriority\x12\x14\n" +
+	"\x05delay\x18\x0e \x01(\x03R\x05delayB\x12\n" +
 	"\x10_idempotency_key\"\x8b\x01\n" +
 	"\bProgress\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x18\n" +

@@ -528,6 +528,11 @@ func (m *Invoke) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Delay != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Delay))
+		i--
+		dAtA[i] = 0x70
+	}
 	if m.Priority != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Priority))
 		i--
@@ -4070,6 +4075,9 @@ func (m *Invoke) SizeVT() (n int) {
 	if m.Priority != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Priority))
 	}
+	if m.Delay != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Delay))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -6668,6 +6676,25 @@ func (m *Invoke) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Priority |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 14:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Delay", wireType)
+			}
+			m.Delay = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Delay |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -16107,6 +16134,25 @@ func (m *Invoke) UnmarshalVTUnsafe(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Priority |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 14:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Delay", wireType)
+			}
+			m.Delay = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Delay |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

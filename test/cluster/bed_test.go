@@ -184,7 +184,7 @@ func (b *bed) end(t *testing.T, dir string) {
 	for _, n := range b.Nodes {
 		raw, err := os.ReadFile(filepath.Join(dir, n.Name(), "server.log"))
 		if err == nil {
-			err = os.WriteFile(filepath.Join(keep, t.Name()+"-"+n.Name()+".log"), raw, 0o644)
+			err = os.WriteFile(filepath.Join(keep, filepath.Base(t.Name())+"-"+n.Name()+".log"), raw, 0o644)
 		}
 		if err != nil {
 			t.Errorf("keep the log of %s: %v", n.Name(), err)

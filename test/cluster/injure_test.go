@@ -130,7 +130,7 @@ func fullDisk(ctx context.Context, b *bed) error {
 // fill keeps a disk full for some time, also if the node frees something.
 func (b *bed) fill(ctx context.Context, d *sandbox.Disk, during time.Duration) error {
 	full := false
-	for begin := time.Now(); time.Since(begin) < during; pause(ctx, 50*time.Millisecond) {
+	for begin := time.Now(); time.Since(begin) < during && ctx.Err() == nil; pause(ctx, 50*time.Millisecond) {
 		if err := d.Fill(0); err != nil {
 			return err
 		}

@@ -207,7 +207,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 // diskSize is how much each node gets where there are disks: enough for the ballast
 // and a few hundred rounds.
 func diskSize() int64 {
-	if sandbox.Available() != nil {
+	if sandbox.DisksAvailable() != nil {
 		return 0
 	}
 	return 4 << 30 // sparse

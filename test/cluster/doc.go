@@ -3,6 +3,11 @@
 // package history for the checkers, and faults_test.go for what is done to nodes,
 // their network and their disks.
 //
+// The nodes get hosts of their own, whose network is broken, where network namespaces
+// can be made: by root, or by anybody whom the system lets make user namespaces. Disks
+// of their own need root. Without these the faults of the network or of disks are left
+// out, by name in the output of -v, and all others run.
+//
 // The short form runs with all other tests; `make cluster-faults` and `make
 // cluster-plants` run the long ones. Settings:
 //

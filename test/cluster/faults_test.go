@@ -1,12 +1,15 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"platform/test/harness/sandbox"
 )
 
 // fault is one way to break a cluster.
@@ -57,14 +60,14 @@ func several(b *bed) error {
 
 func hosts(b *bed) error {
 	if b.network == nil {
-		return errors.New("needs a sandbox")
+		return sandbox.Available()
 	}
 	return several(b)
 }
 
 func disks(b *bed) error {
 	if b.disks == nil {
-		return errors.New("needs disks of its own")
+		return cmp.Or(sandbox.DisksAvailable(), errors.New("this bed has no disks of its own"))
 	}
 	return several(b)
 }

@@ -146,12 +146,19 @@ func (b *bed) fill(ctx context.Context, d *sandbox.Disk, during time.Duration) e
 	return nil
 }
 
-// revive starts a node that has ended. One that goes on is left alone.
+// revive starts a node that has ended, and leaves alone one that goes on. A process that
+// gave up while its disk hung ends only when the disk is back, so this waits until it is
+// healthy or gone.
 func (b *bed) revive(ctx context.Context, i int) error {
-	if b.Nodes[i].Process.AwaitEnd(300*time.Millisecond) != nil {
-		return nil //nolint:nilerr // it runs
+	for begin := time.Now(); time.Since(begin) < wholeIn; {
+		if b.Nodes[i].Process.AwaitEnd(50*time.Millisecond) == nil {
+			return b.Nodes[i].Restart(ctx)
+		}
+		if b.Nodes[i].Healthy(ctx) == nil {
+			return nil
+		}
 	}
-	return b.Nodes[i].Restart(ctx)
+	return fmt.Errorf("node %d neither ended nor became healthy within %s", i+1, wholeIn)
 }
 
 // transferAll lets another node lead each partition, several at a time.

@@ -70,8 +70,8 @@ type request func(context.Context, *harness.Client) (harness.Answer, error)
 // errNotSent says that a request has certainly not reached a node.
 var errNotSent = errors.New("not sent")
 
-// once makes a request once. A refused connection is no failure, since the client
-// just asks another node.
+// once makes a request once. A connection that a node in trouble refuses does not count
+// at all, since the client just asks another node.
 func (c *client) once(ctx context.Context, what string, do request) (harness.Answer, error) {
 	v := c.nodes.visit(c.home)
 	ctx, cancel := context.WithTimeout(ctx, tryLimit)
@@ -82,7 +82,10 @@ func (c *client) once(ctx context.Context, what string, do request) (harness.Ans
 		err = &statusError{answer.Status, fmt.Sprintf("status %d: %.300s", answer.Status, answer.Body)}
 	}
 	if unreachable(err) {
-		return answer, fmt.Errorf("%w: %w", errNotSent, err)
+		err = fmt.Errorf("%w: %w", errNotSent, err)
+		if v.excused() {
+			return answer, err
+		}
 	}
 	c.tally.add(v, what, err)
 	return answer, err

@@ -105,8 +105,27 @@ func TestARequestThatWasNotSentHasNoEffect(t *testing.T) {
 	base := server.URL
 	server.Close()
 	c := &client{nodes: NewNodes([]*harness.Client{harness.NewClient(base, "platform")}), tally: &tally{}, home: roaming}
-	_, err := c.once(context.Background(), "call", call("Counter/k/add", nil, ""))
-	require.ErrorIs(t, err, errNotSent)
-	require.Equal(t, history.Failed, outcome(err))
-	require.Empty(t, c.tally.failures)
+	for _, trouble := range []bool{true, false} {
+		if trouble {
+			c.nodes.Trouble(0)
+		} else {
+			c.nodes.Well(0)
+		}
+		_, err := c.once(context.Background(), "call", call("Counter/k/add", nil, ""))
+		require.ErrorIs(t, err, errNotSent)
+		require.Equal(t, history.Failed, outcome(err))
+		require.Equal(t, !trouble, len(c.tally.failures) == 1, "only a node that should be there must not refuse")
+	}
+}
+
+// A failure at a node that nothing was done to is one, whatever happens to others.
+func TestOnlyNodesInTroubleAreExcused(t *testing.T) {
+	nodes := NewNodes(make([]*harness.Client, 2))
+	at := nodes.visit(1)
+	nodes.Trouble(0)
+	for i := range 2 {
+		nodes.Well(i) // as after each fault
+	}
+	require.False(t, at.excused())
+	require.NoError(t, at.ctx.Err(), "its requests are not given up")
 }

@@ -53,10 +53,13 @@ func (n *Nodes) Abandon(i int) {
 	n.states[i].abandon()
 }
 
-// Well says that a node is as good as the others again.
+// Well says that a node is as good as the others again, if it was not.
 func (n *Nodes) Well(i int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if !n.states[i].trouble {
+		return
+	}
 	n.states[i].abandon()
 	n.states[i].renew()
 	n.states[i].trouble = false

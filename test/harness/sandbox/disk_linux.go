@@ -28,7 +28,7 @@ type Disk struct {
 // NewDisk makes a file system of the given number of bytes in a file below dir and
 // mounts it there.
 func NewDisk(dir string, size int64) (*Disk, error) {
-	if err := Available(); err != nil {
+	if err := DisksAvailable(); err != nil {
 		return nil, err
 	}
 	image, path := filepath.Join(dir, "image"), filepath.Join(dir, "disk")

@@ -2,8 +2,9 @@
 // in network namespaces of their own, between which packets can be dropped, and
 // small file systems that can be filled up or made to hang.
 //
-// It needs Linux and root. TestMain calls Run, which starts the test binary again
-// in a network and a mount namespace of its own; all that is made there vanishes
-// with the process, and the machine's network and mounts are never touched. Where
-// that is not possible Available says no.
+// It needs Linux, and root for file systems; for networks it is enough that users may
+// make user namespaces. TestMain calls Run, which starts the test binary again in
+// namespaces of its own; all that is made there vanishes with the process, and the
+// machine's network and mounts are never touched. Where that is not possible Available
+// and DisksAvailable say no, and why.
 package sandbox

@@ -20,6 +20,9 @@ func Run(run func() int) int { return run() }
 // Available says that there is no sandbox.
 func Available() error { return errLinux }
 
+// DisksAvailable says that there is no sandbox.
+func DisksAvailable() error { return errLinux }
+
 // Network exists on Linux only.
 type Network struct{ Hosts []*Host }
 

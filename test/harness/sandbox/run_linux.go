@@ -12,8 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inside marks the process that runs in the namespaces.
-const inside = "TEST_SANDBOX"
+// inside marks the process that runs in the namespaces, with what it can have there.
+const (
+	inside       = "TEST_SANDBOX"
+	withDisks    = "network and disks"
+	withoutDisks = "network" // who is root of a user namespace only may not mount
+)
+
+// Why there may be no sandbox, or less of one.
+const (
+	networksNeed = "network namespaces need the program ip, and root or the right of all users to user namespaces (sysctl kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)"
+	disksNeed    = "file systems of their own need root, mkfs.ext4, mount and fsfreeze"
+)
 
 // Run runs the tests of this binary in a sandbox, or without one where none can be
 // made, and returns the exit code.
@@ -25,40 +35,60 @@ func Run(run func() int) int {
 		}
 		return run()
 	}
-	if !possible() {
+	what := possible()
+	if what == "" {
 		return run()
 	}
-	return again()
+	return again(what)
 }
 
-// Available reports whether hosts and disks can be made, and if not, why.
+// Available reports whether hosts can be made, and if not, why.
 func Available() error {
 	if os.Getenv(inside) == "" {
-		return errors.New("network namespaces and mounts need Linux, root, ip and mkfs.ext4")
+		return errors.New(networksNeed)
 	}
 	return nil
 }
 
-// possible reports whether this user may make namespaces and has the tools.
-func possible() bool {
-	for _, tool := range []string{"ip", "mkfs.ext4", "mount", "fsfreeze"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			return false
-		}
+// DisksAvailable reports whether disks can be made, and if not, why.
+func DisksAvailable() error {
+	if os.Getenv(inside) != withDisks {
+		return errors.New(disksNeed)
 	}
-	probe := exec.Command("ip", "link", "set", "lo", "up")
-	probe.SysProcAttr = namespaces()
-	return os.Geteuid() == 0 && probe.Run() == nil
+	return nil
 }
 
+// possible tells what this user may make and has the tools for, "" for nothing.
+func possible() string {
+	probe := exec.Command("ip", "link", "set", "lo", "up")
+	probe.SysProcAttr = namespaces()
+	if probe.Run() != nil {
+		return ""
+	}
+	for _, tool := range []string{"mkfs.ext4", "mount", "fsfreeze"} {
+		if _, err := exec.LookPath(tool); err != nil || os.Geteuid() != 0 {
+			return withoutDisks
+		}
+	}
+	return withDisks
+}
+
+// namespaces are those of the sandbox. Who is not root becomes it in a user namespace,
+// which is enough to make networks there.
 func namespaces() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	if os.Geteuid() != 0 {
+		attr.Cloneflags |= unix.CLONE_NEWUSER
+		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+	}
+	return attr
 }
 
 // again runs this binary with its arguments in new namespaces.
-func again() int {
+func again(what string) int {
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
-	cmd.Env = append(os.Environ(), inside+"=1")
+	cmd.Env = append(os.Environ(), inside+"="+what)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = namespaces()
 	if err := cmd.Start(); err != nil {

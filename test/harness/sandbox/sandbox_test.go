@@ -16,17 +16,17 @@ const (
 	late = 300 * time.Millisecond
 )
 
-// needSandbox skips where none can be made: the faults of the network and of disks
+// need skips where something cannot be made: the faults of the network and of disks
 // need rights that not every developer has.
-func needSandbox(t *testing.T) {
+func need(t *testing.T, missing error) {
 	t.Helper()
-	if err := Available(); err != nil {
-		t.Skip(err)
+	if missing != nil {
+		t.Skip(missing)
 	}
 }
 
 func TestHostsReachEachOtherUntilBlocked(t *testing.T) {
-	needSandbox(t)
+	need(t, Available())
 	w, err := NewNetwork(3)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, w.Close()) }()
@@ -53,7 +53,7 @@ func TestHostsReachEachOtherUntilBlocked(t *testing.T) {
 }
 
 func TestDiskFillsUpAndHangs(t *testing.T) {
-	needSandbox(t)
+	need(t, DisksAvailable())
 	d, err := NewDisk(t.TempDir(), 32<<20)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, d.Close()) }()

@@ -60,7 +60,7 @@ func (p *Partition) Call(ctx context.Context, inv *machine.Invoke) (Ending, mach
 	if err != nil {
 		return Ending{}, machine.Outcome{}, err
 	}
-	c := &call{ended: make(chan ending, 1), waiters: l.waiters, id: inv.ID}
+	c := &call{ended: make(chan ending, 1), waiters: l.waiters, id: inv.ID, once: inv.Target.Type == machine.WorkflowRun}
 	l.waiters.add(inv.ID, c.ended)
 	if err := l.submit(l.planned(inv), c.answered); err != nil {
 		l.waiters.remove(inv.ID, c.ended)
@@ -80,6 +80,7 @@ type call struct {
 	ended   chan ending
 	waiters *waiters
 	id      ids.Invocation
+	once    bool // calls that find somebody else's invocation do not join it
 
 	mu      sync.Mutex // covers outcome
 	outcome machine.Outcome
@@ -100,6 +101,8 @@ func (c *call) answered(o machine.Outcome, err error) {
 		c.end(ending{err: ErrNotLeader})
 	case o.Code == machine.QueueFull:
 		offer(c.ended, ending{})
+	case o.Code == machine.Existing && c.once && !o.Own:
+		c.end(ending{})
 	case o.Code == machine.Existing && o.Result != nil:
 		c.end(ending{result: *o.Result, expiresAt: o.ExpiresAt})
 	}

@@ -235,6 +235,37 @@ func TestTheSameIDIsAnsweredOnce(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotFound)
 }
 
+func TestTheRunOfAWorkflowIsNotJoined(t *testing.T) {
+	began, release := make(chan struct{}), make(chan struct{})
+	flow := restate.NewWorkflow("Flow").Handler("run", restate.NewWorkflowHandler(
+		func(_ restate.WorkflowContext, _ string) (string, error) { close(began); <-release; return "done", nil }))
+	c := newCluster(t, 1, flow)
+	inv := request("Flow", "run", `"a"`)
+	inv.Target.Key, inv.Target.Type, inv.Request = "k", machine.WorkflowRun, 7
+	same, other := *inv, *inv
+	other.Request = 8
+	ends := make(chan Ending, 2)
+	call := func(inv *machine.Invoke) {
+		ended, _, err := c.partitions[0].Call(t.Context(), inv)
+		require.NoError(t, err)
+		ends <- ended
+	}
+	var callers sync.WaitGroup
+	callers.Go(func() { call(inv) })
+	<-began
+	callers.Go(func() { call(&same) }) // as after a leader that changed
+	_, o, err := c.partitions[0].Call(t.Context(), &other)
+	require.NoError(t, err)
+	require.Equal(t, machine.Existing, o.Code)
+	require.False(t, o.Own)
+	require.Empty(t, ends, "it still runs")
+	close(release)
+	callers.Wait()
+	for range 2 {
+		require.Equal(t, `"done"`, string((<-ends).Result.Value))
+	}
+}
+
 func TestCallersWhoseAnswerIsKnownAreNotWaitedFor(t *testing.T) {
 	echo := restate.NewService("Echo").Handler("say", restate.NewServiceHandler(
 		func(_ restate.Context, n int) (int, error) { return n, nil }))

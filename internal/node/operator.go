@@ -41,6 +41,9 @@ func (o *operator) Kill(ctx context.Context, id ids.Invocation) error {
 // Pause implements admin.Operator.
 func (o *operator) Pause(ctx context.Context, id ids.Invocation) (already bool, err error) {
 	out, err := o.do(ctx, id, &machine.Pause{Target: id}, machine.Existing)
+	if out.Code == machine.NotStarted {
+		err = refuse(http.StatusConflict, "the invocation has not started yet: it is %s; only what has started can be paused", out.Status)
+	}
 	return out.Code == machine.Existing, err
 }
 

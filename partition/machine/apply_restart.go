@@ -18,7 +18,10 @@ func (m *Machine) restart(c *Restart) (Outcome, error) {
 		return Outcome{}, err
 	}
 	if refusal := restartable(old, c.From); refusal != OK {
-		return Outcome{Code: refusal}, nil
+		if refusal == NotFound {
+			return Outcome{Code: refusal}, nil
+		}
+		return describe(refusal, old), nil
 	}
 	pin, refusal := c.pin(old.Pin)
 	if refusal != OK {

@@ -135,6 +135,22 @@ var flowCases = []testCase{
 		require.Equal(e, "PreviouslyAccepted", e.flow(key, "p").Status)
 		e.recorded(key, 1)
 	}},
+	{"calling a run again is refused at once", func(e *env) {
+		key := e.id()
+		again := func() failure {
+			return e.failed(e.try(e.path("Flow", key, "run"), contract.Flow{ID: key}), http.StatusConflict)
+		}
+		first := e.flow(key, "p")
+		e.recorded(key, 1)
+		require.Equal(e, "invocation", again().Source, "while it runs")
+		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Value: "v"}))
+		e.attach(first.InvocationID)
+		require.Contains(e, again().Message, "already invoked")
+		var f contract.Failure
+		e.call(e.path("Caller", "catch"), e.order(e.lang, "Flow", key, "run", contract.Flow{ID: key}), &f)
+		require.Equal(e, http.StatusConflict, f.Code, "from a handler")
+		e.recorded(key, 1)
+	}},
 	{"keys have promises and state of their own", func(e *env) {
 		a, b := e.id("a"), e.id("b")
 		first, second := e.flow(a, "p"), e.flow(b, "p")

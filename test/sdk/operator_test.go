@@ -102,7 +102,10 @@ var operatorCases = []testCase{
 		id := e.send(e.path("Utils", "say")+"?delay=1h", contract.Say{}, "idempotency-key", e.id()).InvocationID
 		e.becomes(id, "scheduled")
 		require.Equal(e, http.StatusTooEarly, e.operate(id, "resume").Status)
-		require.Equal(e, http.StatusTooEarly, e.operate(id, "restart-as-new").Status)
+		refused := e.operate(id, "restart-as-new")
+		require.Equal(e, http.StatusTooEarly, refused.Status)
+		require.Contains(e, string(refused.Body), "it is scheduled")
+		require.Equal(e, http.StatusConflict, e.operate(id, "pause").Status)
 		e.operated(id, "kill")
 	}},
 	{"the server speaks the protocol that was agreed", func(e *env) {

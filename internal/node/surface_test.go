@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -103,15 +104,19 @@ func TestHealthAndMetricsOfANode(t *testing.T) {
 	require.Contains(t, samples, `platform_raft_log_fsync_duration_seconds_count,group="partition"`)
 	for _, moved := range []string{
 		`platform_raft_log_fsync_duration_seconds_count,group="metadata"`, `platform_raft_requests_total,group="partition",request="heartbeat"`,
-		`platform_node_requests_total,request="packet",service="gossip"`, `platform_node_requests_total,request="stream",service="gossip"`,
+		`platform_node_requests_total,request="packet",service="gossip"`,
 		`platform_node_requests_total,request="status",service="cluster"`,
 	} {
 		require.Contains(t, samples, moved)
 		require.NotEqual(t, "0", samples[moved], moved)
 	}
-	require.Contains(t, samples, `platform_node_requests_total,request="call",service="partitions"`) // 0 where this node leads all
+	// 0 where this node leads all, and where the others came to it.
+	require.Contains(t, samples, `platform_node_requests_total,request="call",service="partitions"`)
+	require.Contains(t, samples, `platform_node_requests_total,request="stream",service="gossip"`)
 	require.Equal(t, "8", samples[`platform_ingress_requests_total,request="call",result="ok"`])
 	require.Equal(t, "8", samples[`platform_ingress_request_duration_seconds_count,request="call"`])
+
+	documented(t, body)
 
 	// Without the others there is no quorum, and no readiness; but the node answers.
 	c.stop(1)
@@ -125,4 +130,28 @@ func TestHealthAndMetricsOfANode(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, code)
 	require.Contains(t, body, `"status":"unavailable"`)
 	require.Contains(t, body, "the metadata has no leader")
+}
+
+// documented compares the metrics of a node with the table for operators.
+func documented(t *testing.T, metrics string) {
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	rows := map[string]bool{}
+	for line := range strings.Lines(string(readme)) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 || !strings.HasPrefix(strings.TrimSpace(cells[1]), "`platform_") {
+			continue
+		}
+		for name := range strings.SplitSeq(cells[1], ",") {
+			rows[strings.Trim(name, " `")] = true
+		}
+	}
+	families := map[string]bool{}
+	for line := range strings.Lines(metrics) {
+		if name, isFamily := strings.CutPrefix(line, "# TYPE platform_"); isFamily {
+			name, _, _ = strings.Cut(name, " ")
+			families["platform_"+name] = true
+		}
+	}
+	require.Equal(t, families, rows, "README.md has a row for each metric, and for no other")
 }

@@ -21,6 +21,14 @@ type Metrics struct {
 	votes, timeouts, installs prometheus.Counter
 }
 
+// Why commands are not applied.
+const (
+	unknownOutcome = "unknown_outcome"
+	overloaded     = "overloaded"
+	stopped        = "stopped"
+	notLeader      = "not_leader"
+)
+
 // NewMetrics registers the metrics of groups of one kind, such as partition.
 func NewMetrics(reg prometheus.Registerer, kind string) *Metrics {
 	reg = prometheus.WrapRegistererWith(prometheus.Labels{"group": kind}, reg)
@@ -40,12 +48,16 @@ func NewMetrics(reg prometheus.Registerer, kind string) *Metrics {
 		return v
 	}
 	requests := vector("requests_total", "Requests sent to other replicas.", "request")
+	failed := vector("failed_commands_total", "Commands that were not applied as far as their proposer knows.", "reason")
+	for _, reason := range []string{unknownOutcome, overloaded, stopped, notLeader} {
+		failed.WithLabelValues(reason) // there from the start, so that the first one is seen as an increase
+	}
 	return &Metrics{
 		commands: histogram("entry_commands", "Commands in a proposed log entry: the batch size.", prometheus.ExponentialBuckets(1, 2, 9)),
 		bytes:    histogram("entry_bytes", "Size of a proposed log entry.", prometheus.ExponentialBuckets(256, 4, 7)),
 		commit: histogram("commit_duration_seconds", "Time from proposing a log entry until it is agreed on and applied here.",
 			prometheus.ExponentialBuckets(0.00025, 2, 16)),
-		failed:     vector("failed_commands_total", "Commands that were not applied as far as their proposer knows.", "reason"),
+		failed:     failed,
 		elections:  counter("elections_started_total", "Times that a replica here stood for election."),
 		won:        counter("elections_won_total", "Times that a replica here became leader."),
 		leaders:    counter("leader_changes_total", "Times that a replica here heard of another leader, or of none."),
@@ -86,14 +98,14 @@ func (m *Metrics) refused(commands int, err error) {
 	if m == nil || commands == 0 {
 		return
 	}
-	reason := "unknown_outcome"
+	reason := unknownOutcome
 	switch {
 	case errors.Is(err, ErrOverloaded):
-		reason = "overloaded"
+		reason = overloaded
 	case errors.Is(err, ErrStopped):
-		reason = "stopped"
+		reason = stopped
 	case Definite(err):
-		reason = "not_leader"
+		reason = notLeader
 	}
 	m.failed.WithLabelValues(reason).Add(float64(commands))
 }

@@ -86,12 +86,27 @@ func (n *Node) startingHandler(admin bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "1")
-		refuseStarting(w, http.StatusServiceUnavailable, "node "+n.self.Node+" is starting: "+n.waitsFor())
+		reason := "node " + n.self.Node + " is starting: " + n.waitsFor()
+		if !admin {
+			refuseCaller(w, reason)
+			return
+		}
+		refuseStarting(w, http.StatusServiceUnavailable, reason)
 	})
 	if admin {
 		mux.HandleFunc("POST /cluster/provision", n.provisionByHand)
 	}
 	return mux
+}
+
+// refuseCaller answers as the ingress would.
+func refuseCaller(w http.ResponseWriter, reason string) {
+	for _, name := range []string{"X-Platform-Error-Source", "X-Restate-Error-Source"} {
+		w.Header().Set(name, "ingress")
+	}
+	writeStarting(w, http.StatusServiceUnavailable, map[string]any{
+		"code": http.StatusServiceUnavailable, "message": reason + "; the request had no effect and can be retried safely", "source": "ingress",
+	})
 }
 
 // provisionRequest is what an operator may decide about a new cluster.
@@ -147,7 +162,11 @@ func (n *Node) allowProvision(partitions, replication int) bool {
 }
 
 func refuseStarting(w http.ResponseWriter, code int, message string) {
+	writeStarting(w, code, map[string]any{"message": message, "code": code, "platform_code": nil})
+}
+
+func writeStarting(w http.ResponseWriter, code int, body map[string]any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(map[string]any{"message": message, "code": code, "platform_code": nil}) // whoever left does not want it
+	_ = json.NewEncoder(w).Encode(body) // whoever left does not want it
 }

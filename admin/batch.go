@@ -88,6 +88,9 @@ func (s *Server) readBatch(c echo.Context) ([]ids.Invocation, DeploymentChoice, 
 	if err := s.readJSON(c, &r); err != nil {
 		return nil, r.Deployment, err
 	}
+	if r.InvocationIDs == nil {
+		return nil, r.Deployment, unprocessable("the field 'invocation_ids' is missing")
+	}
 	if len(r.InvocationIDs) > maxBatch {
 		return nil, r.Deployment, badRequest("Batch size %d exceeds maximum allowed size of %d", len(r.InvocationIDs), maxBatch)
 	}

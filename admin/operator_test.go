@@ -180,6 +180,9 @@ func TestBatchOperations(t *testing.T) {
 		require.Equal(t, status, w.ask(t, "POST", "/internal/invocations_batch_operations/resume", body).StatusCode, "%.40s", body)
 		require.Empty(t, w.did)
 	}
+	for _, body := range []string{`{}`, `{"invocation_ids":null}`, `{"ids":[]}`} {
+		require.Equal(t, 422, w.ask(t, "POST", "/internal/invocations_batch_operations/kill", body).StatusCode, body)
+	}
 	require.Equal(t, 404, w.ask(t, "POST", "/internal/invocations_batch_operations/forget", `{"invocation_ids":[]}`).StatusCode)
 }
 

@@ -114,6 +114,9 @@ func assess(state *ClusterState, cluster metadata.Cluster) (Health, []string) {
 			less = append(less, fmt.Sprintf("node %s (%d) does not say how it is", n.Name, n.ID))
 		}
 	}
+	if wanted := metadata.Voters(state.taking()); state.Metadata.Quorum && len(state.Metadata.Voters) < wanted {
+		less = append(less, fmt.Sprintf("%s on the metadata, and %d should; the others are catching up", counted(len(state.Metadata.Voters), "node votes", "nodes vote"), wanted))
+	}
 	less = append(less, tooFewReplicas(state, cluster.Replicas())...)
 	switch {
 	case len(down) > 0:
@@ -124,15 +127,21 @@ func assess(state *ClusterState, cluster metadata.Cluster) (Health, []string) {
 	return Healthy, less
 }
 
-// tooFewReplicas says that partitions should have more replicas, or that there are not
-// enough nodes for that.
-func tooFewReplicas(state *ClusterState, wanted int) (lacking []string) {
+// taking is how many nodes are not being drained.
+func (s *ClusterState) taking() int {
 	taking := 0
-	for _, n := range state.Nodes {
+	for _, n := range s.Nodes {
 		if !n.Draining {
 			taking++
 		}
 	}
+	return taking
+}
+
+// tooFewReplicas says that partitions should have more replicas, or that there are not
+// enough nodes for that.
+func tooFewReplicas(state *ClusterState, wanted int) (lacking []string) {
+	taking := state.taking()
 	if wanted > taking {
 		lacking = append(lacking, fmt.Sprintf("each partition should have %d replicas, but only %s", wanted, counted(taking, "node takes", "nodes take")+" any"))
 	}

@@ -47,6 +47,9 @@ func TestClusterHealthSaysWhatIsWrong(t *testing.T) {
 		{"no leader", func(s *ClusterState) { s.Partitions[1].Leader = 0 }, Unavailable, 200, 503, "partition 1 has no leader"},
 		{"a leader that is not ready", func(s *ClusterState) { s.Partitions[0].replica(1).Serving = false }, Unavailable, 200, 503, "partition 0 has a new leader, node n1 (1), which is not ready yet"},
 		{"a leader that is silent", func(s *ClusterState) { s.Partitions[0].replica(1).Answers = false }, Unavailable, 200, 503, "partition 0 is led by node n1 (1), which does not answer"},
+		{"a node has no vote on the metadata", func(s *ClusterState) {
+			s.Metadata.Voters, s.Metadata.Learners = []uint32{1, 2}, []uint32{3}
+		}, Degraded, 200, 200, "2 nodes vote on the metadata, and 3 should; the others are catching up"},
 		{"no quorum", func(s *ClusterState) { s.Metadata.Quorum = false }, Unavailable, 503, 503, "the metadata has no leader that most of its voters follow"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

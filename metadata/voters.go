@@ -172,11 +172,16 @@ func (v groupView) chosen() []member {
 		list = append(list, m)
 	}
 	slices.SortFunc(list, func(a, b member) int { return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.node.ID, b.node.ID)) })
-	most := fewVoters
-	if staying >= manyMembers {
-		most = manyVoters
+	return list[:min(Voters(staying), len(list))]
+}
+
+// Voters is how many nodes vote on the metadata of a cluster, of which so many nodes
+// are not being drained.
+func Voters(nodes int) int {
+	if nodes >= manyMembers {
+		return manyVoters
 	}
-	return list[:min(most, len(list))]
+	return min(fewVoters, nodes)
 }
 
 // member is the node that a server belongs to, nil if it is none any more.

@@ -122,7 +122,11 @@ func votersText(m *client.MetadataHealth) string {
 	if len(m.Voters) == 1 {
 		text = "1 voter"
 	}
-	if len(m.Learners) > 0 {
+	switch len(m.Learners) {
+	case 0:
+	case 1:
+		text += " and 1 learner"
+	default:
 		text += fmt.Sprintf(" and %d learners", len(m.Learners))
 	}
 	return text

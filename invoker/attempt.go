@@ -63,6 +63,7 @@ func (a *attempt) leave() { a.s.gate.RUnlock() }
 
 // Begin reads the journal and writes it to the stream.
 func (a *attempt) Begin() *endpoint.Request {
+	a.s.iv.pauses.check() // then the session of a leadership that was lost is closed
 	if !a.enter() {
 		return nil
 	}

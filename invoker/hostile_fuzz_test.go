@@ -2,6 +2,7 @@ package invoker
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"log/slog"
@@ -148,6 +149,8 @@ func (h *hostile) shard(i uint32) *hostileShard {
 }
 
 func (h *hostile) Schemas() *metadata.Schemas { return h.schemas }
+
+func (h *hostile) Confirm(context.Context) error { return nil }
 
 func (h *hostile) Propose(p *machine.Progress, done func(machine.Outcome, error)) {
 	h.submit(h.self, p, done)

@@ -37,6 +37,7 @@ type Invoker struct {
 	loads    chan struct{} // one element for each journal that is being read
 	routes   routes
 	muffler  muffler
+	pauses   *pauses
 
 	mu       sync.Mutex // guards sessions
 	sessions map[*Session]struct{}
@@ -52,13 +53,19 @@ func New(cfg Config, registry Registry, log *slog.Logger) *Invoker {
 	iv.memory.limit, iv.memory.ceiling = cfg.MemoryLimit, cfg.InvocationMemoryLimit
 	iv.loads = make(chan struct{}, 4*runtime.GOMAXPROCS(0))
 	iv.routes.headers, iv.routes.signer = cfg.AdditionalHeaders, cfg.Identity
+	iv.pauses = newPauses(iv.confirm, iv.wasPaused)
+	cfg.Endpoint.MaySend = iv.pauses.connected
 	iv.client = endpoint.NewClient(cfg.Endpoint)
+	iv.pauses.begin()
 	iv.open = func(r endpoint.Receiver) stream { return iv.client.Open(r) }
 	return iv
 }
 
 // Close closes all connections and waits for what uses them.
-func (iv *Invoker) Close() { iv.client.Close() }
+func (iv *Invoker) Close() {
+	iv.client.Close()
+	iv.pauses.end()
+}
 
 // Client is the way to endpoints that attempts use, for discovery to share.
 func (iv *Invoker) Client() *endpoint.Client { return iv.client }

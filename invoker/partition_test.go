@@ -1,6 +1,7 @@
 package invoker
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
@@ -129,6 +130,8 @@ func (s *shard) hold(held bool) {
 	s.held = held
 	s.more.Signal()
 }
+
+func (s *shard) Confirm(context.Context) error { return nil }
 
 func (s *shard) Propose(p *machine.Progress, done func(machine.Outcome, error)) {
 	s.mu.Lock()

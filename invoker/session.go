@@ -1,6 +1,7 @@
 package invoker
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"sync"
@@ -30,6 +31,10 @@ type Partition interface {
 	// progress was applied or failed; it must not block. An error means that the
 	// outcome is unknown or that leadership was lost: the attempt must stop.
 	Propose(p *machine.Progress, done func(machine.Outcome, error))
+
+	// Confirm makes sure that the partition is still led. An error says that it is not,
+	// or that this could not be found out; then the session has been closed.
+	Confirm(ctx context.Context) error
 }
 
 // Replay is what an attempt starts from.

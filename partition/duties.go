@@ -79,6 +79,23 @@ func (a attempts) Propose(p *machine.Progress, done func(machine.Outcome, error)
 	}
 }
 
+// Confirm implements invoker.Partition: by an entry, since answers that were on their
+// way before the process was stopped say nothing about now.
+func (a attempts) Confirm(ctx context.Context) error {
+	err := a.l.p.group.Barrier(ctx)
+	if err == nil {
+		err = context.Cause(a.l.ctx)
+	}
+	if err != nil {
+		a.l.abandon(err)
+		select {
+		case <-a.l.left:
+		case <-ctx.Done():
+		}
+	}
+	return err
+}
+
 // loadTimers reads a window of the timer table.
 func (l *leadership) loadTimers(from, before int64, limit int) (due []machine.Timer, more bool, err error) {
 	view := l.p.tables.View()

@@ -31,6 +31,7 @@ type leadership struct {
 	p        *Partition
 	ctx      context.Context // ends with the leadership
 	abandon  context.CancelCauseFunc
+	left     chan struct{} // closed once it has ended and its attempts are cut
 	epoch    uint64
 	clock    *clock
 	proposer *raftgroup.Proposer[machine.Outcome]
@@ -54,7 +55,7 @@ func (p *Partition) newLeadership(ctx context.Context) (*leadership, error) {
 	p.clock.AwaitNow(patience)
 	cancel()
 	l := &leadership{
-		p: p, epoch: former.Epoch + 1, clock: newClock(former.Clock, p.clock.Now), waiters: newWaiters(),
+		p: p, epoch: former.Epoch + 1, clock: newClock(former.Clock, p.clock.Now), waiters: newWaiters(), left: make(chan struct{}),
 		log: p.log.With("leader_epoch", former.Epoch+1),
 	}
 	l.ctx, l.abandon = context.WithCancelCause(ctx)
@@ -155,6 +156,7 @@ func (p *Partition) leave(l *leadership) {
 	p.changed.give()
 	l.waiters.close(errDeposed)
 	l.session.Close()
+	close(l.left)
 	l.log.Debug("no longer leading partition")
 }
 

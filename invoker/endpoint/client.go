@@ -27,6 +27,10 @@ type Config struct {
 	Proxy          *url.URL    // http or https; nil: none. Never used for this machine itself
 	NoProxy        []string    // hosts, domains, addresses, prefixes and * that are reached without
 	Functions      Functions   // nil: functions cannot be invoked
+	// MaySend makes for a new connection in HTTP/2 what is asked each time before
+	// anything is sent on it. That may take its time; an error ends the connection.
+	// nil: nobody is asked.
+	MaySend func() func() error
 }
 
 // DefaultConfig works with every known SDK.

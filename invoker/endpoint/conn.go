@@ -28,6 +28,7 @@ const maxUnsent = 256 << 10
 // It also looks at how the peer begins and how streams end, see greeting and farewell.
 type conn struct {
 	net.Conn
+	maySend  func() error  // nil: nobody is asked
 	greeting greeting      // of the transport's reading goroutine
 	told     bool          // of the same: ready is closed
 	ready    chan struct{} // closed when the peer's settings are in force, or never will be
@@ -40,8 +41,8 @@ type conn struct {
 	err    error // of sending; ends it
 }
 
-func newConn(c net.Conn) *conn {
-	out := &conn{Conn: c, ready: make(chan struct{})}
+func newConn(c net.Conn, maySend func() error) *conn {
+	out := &conn{Conn: c, maySend: maySend, ready: make(chan struct{})}
 	out.change.L = &out.mu
 	return out
 }
@@ -123,6 +124,13 @@ func (c *conn) send() {
 		c.mu.Unlock()
 		if err != nil {
 			return
+		}
+		if c.maySend != nil {
+			if err := c.maySend(); err != nil {
+				c.stop(err)
+				_ = c.Conn.Close() // handlers at the other end are not to go on
+				return
+			}
 		}
 		if _, err := c.Conn.Write(p); err != nil {
 			c.stop(err)

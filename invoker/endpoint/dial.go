@@ -139,7 +139,11 @@ func (c *Client) newConn(ctx context.Context, a *Address) (*http.ClientConn, err
 	if err != nil {
 		return nil, err
 	}
-	below := newConn(raw)
+	var maySend func() error
+	if c.cfg.MaySend != nil {
+		maySend = c.cfg.MaySend()
+	}
+	below := newConn(raw, maySend)
 	c.work.Go(below.send)
 	// The scheme is that of what the transport sees.
 	conn, err := c.http2.NewClientConn(context.WithValue(ctx, connKey{}, below), "http", a.host)

@@ -35,7 +35,7 @@ var faults = []fault{
 	{name: "kill-two", possible: several, inject: killSome(2), outage: true},
 	{name: "kill-all", possible: always, inject: killSome(100), outage: true},
 	{name: "terminate-one", possible: several, inject: terminateOne, gap: 5 * time.Second},
-	{name: "stop-one", possible: several, inject: stopOne, zombies: true, gap: 10 * time.Second},
+	{name: "stop-one", possible: several, inject: stopOne, gap: 10 * time.Second},
 	{name: "isolate-one", possible: hosts, inject: isolateOne, zombies: true, gap: 10 * time.Second},
 	{name: "unplug-one", possible: hosts, inject: unplugOne, zombies: true, gap: 10 * time.Second},
 	{name: "deafen-one", possible: hosts, inject: oneWay(false), zombies: true, gap: 10 * time.Second},

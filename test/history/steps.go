@@ -27,8 +27,11 @@ func CheckSteps(executions []Execution, output []string) error {
 }
 
 // CheckRecordedSteps is CheckSteps for histories in which a former leader may have
-// been alive: one that was stopped may start an attempt when it goes on, before it
-// knows. What such an attempt executes is never recorded, so nobody ever sees it.
+// been alive and running while it was cut off: an attempt that it has open goes on in
+// the service until its connection ends, and may begin a step beside the attempt of the
+// new leader. What such an attempt executes is never recorded, so nobody ever sees it.
+// A node that was stopped is no such case, since it sends nothing before it knows
+// whether it still leads.
 func CheckRecordedSteps(executions []Execution, output []string) error {
 	return checkSteps(executions, output, true)
 }

@@ -127,14 +127,12 @@ func bySend(ctx context.Context, a *adder, id string) {
 // later is the delay of byDelay.
 const later = 400 * time.Millisecond
 
-// byDelay adds with a send that is due later, and no earlier if that is to be checked.
-func byDelay(check bool) func(ctx context.Context, a *adder, id string) {
+// byDelay adds with a send that is due later, and by slack earlier at most.
+func byDelay(slack time.Duration) func(ctx context.Context, a *adder, id string) {
 	return func(ctx context.Context, a *adder, id string) {
 		_, entry := a.try(ctx, "delayed send", id, send, harness.Path("Ledger", a.to[0].key, "stamp")+"?delay="+later.String(), quote(id))
 		entry.Late = true
-		if check {
-			entry.Delay = later
-		}
+		entry.Delay = later - slack
 		a.to[0].note(entry)
 	}
 }

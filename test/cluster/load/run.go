@@ -22,9 +22,9 @@ type Config struct {
 	Pace    time.Duration     // between two operations of a worker
 	// Patience is how long clients repeat a request and wait for what was promised.
 	Patience time.Duration
-	// Skewed says that the clocks of nodes differ. When a delayed send or a timer is
-	// due is then for the node to say that has it.
-	Skewed bool
+	// Slack is by how much a delayed send or a timer may come early, because clocks of
+	// nodes differ.
+	Slack time.Duration
 	// Zombies says that a node may go on that others have given up for dead.
 	Zombies bool
 }
@@ -120,7 +120,7 @@ func (r *Run) addLedgers() {
 	sent := r.ledger("sent", 0)
 	for i := range 2 {
 		r.adder(r.resident(), "sendonce", i, false, bySend, sent).rest = 3
-		r.adder(r.client(roaming), "delay", i, true, byDelay(!r.cfg.Skewed), sent).rest = 3
+		r.adder(r.client(roaming), "delay", i, true, byDelay(r.cfg.Slack), sent).rest = 3
 	}
 	called, told := r.ledger("called", 0), r.ledger("told", 0)
 	for i := range 2 {
@@ -153,7 +153,7 @@ func (r *Run) addInvokers() {
 		steps = history.CheckRecordedSteps
 	}
 	for kind, invoke := range map[string]func(context.Context, *invoker, string) error{
-		"step": byStepping(steps), "room": rooms.enter, "nap": byNapping(!r.cfg.Skewed), "word": byWord, "order": byOrdering(orders),
+		"step": byStepping(steps), "room": rooms.enter, "nap": byNapping(r.cfg.Slack), "word": byWord, "order": byOrdering(orders),
 	} {
 		for i := range 2 {
 			w := &invoker{client: r.client(roaming), name: r.name(kind, i), results: r.cfg.Results, invoke: invoke}

@@ -158,15 +158,16 @@ func (r *room) check(context.Context, *client) error {
 	return nil
 }
 
-// byNapping sleeps a little, and no less than that if that is to be checked.
-func byNapping(check bool) func(context.Context, *invoker, string) error {
+// byNapping sleeps a little, and by slack less than that at most.
+func byNapping(slack time.Duration) func(context.Context, *invoker, string) error {
 	return func(ctx context.Context, w *invoker, id string) error {
 		asked := time.Duration(1+rand.IntN(600)) * time.Millisecond
 		var nap history.Nap
 		err := w.result(ctx, harness.Path("Waiting", "sleep"), strconv.AppendInt(nil, int64(asked), 10), id, &nap)
-		if err != nil || !check {
+		if err != nil {
 			return err
 		}
+		nap.Asked -= slack
 		return nap.Check()
 	}
 }

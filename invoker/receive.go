@@ -284,7 +284,7 @@ func (a *attempt) flush(force bool) {
 		a.s.clock.linger(a)
 		return
 	}
-	p := &machine.Progress{ID: t.id, Attempt: t.number, Pin: a.plan.pin, Steps: a.steps}
+	p := &machine.Progress{ID: t.id, Attempt: t.number, Pin: a.plan.pin, Steps: a.steps, Errors: t.retry.report()}
 	final, volume := a.final, a.unproposed
 	a.steps, a.unproposed, a.lingering = nil, 0, false
 	t.pending++

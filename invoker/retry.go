@@ -15,6 +15,7 @@ const jitter = 0.3
 // suspending or a new leader begin anew.
 type retryState struct {
 	total      int           // failed attempts
+	reported   int           // those of them that are part of some progress
 	failures   int           // those that count against the policy
 	delay      time.Duration // the last of the policy, without jitter
 	sinceEntry uint32        // failed attempts since the last new command
@@ -23,6 +24,13 @@ type retryState struct {
 // renew begins the policy anew; what was counted for operators and the endpoint
 // stays.
 func (r *retryState) renew() { r.failures, r.delay = 0, 0 }
+
+// report is how many attempts have failed that no progress has told of.
+func (r *retryState) report() uint32 {
+	n := r.total - r.reported
+	r.reported = r.total
+	return uint32(n)
+}
 
 // next takes note of a failure and says how long to wait before the next attempt,
 // or that there is none.

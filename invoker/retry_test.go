@@ -403,3 +403,14 @@ func TestSlotsAreGivenInOrderOfArrival(t *testing.T) {
 		require.Zero(t, o.iv.slots.used)
 	})
 }
+
+func TestFailedAttemptsAreReportedOnce(t *testing.T) {
+	r := retryState{}
+	require.Zero(t, r.report())
+	r.next(&failure{}, &metadata.RetryPolicy{})
+	r.next(&failure{}, &metadata.RetryPolicy{})
+	require.EqualValues(t, 2, r.report())
+	require.Zero(t, r.report())
+	r.next(&failure{}, &metadata.RetryPolicy{})
+	require.EqualValues(t, 1, r.report())
+}

@@ -126,7 +126,7 @@ func (t *task) conclude(a *attempt) {
 		step.Kind = machine.StepFail
 	}
 	t.reportEnd(step.Kind)
-	p := &machine.Progress{ID: t.id, Attempt: t.number, Pin: t.pin, Steps: []machine.Step{step}}
+	p := &machine.Progress{ID: t.id, Attempt: t.number, Pin: t.pin, Steps: []machine.Step{step}, Errors: t.retry.report()}
 	t.pending++
 	t.mu.Unlock()
 	t.s.part.Propose(p, func(o machine.Outcome, err error) { t.answered(a, p, 0, true, o, err) })

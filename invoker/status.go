@@ -13,6 +13,7 @@ import (
 type AttemptStatus struct {
 	InFlight    bool // an attempt is open
 	RetryCount  int  // failed attempts since the invocation was admitted or resumed
+	Unreported  int  // those of them that the invocation's record does not count yet
 	LastStartAt time.Time
 	NextRetryAt time.Time               // zero unless it is backing off
 	LastFailure *machine.AttemptFailure // nil: none failed
@@ -26,7 +27,8 @@ func (t *task) attemptStatus() AttemptStatus {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	st := AttemptStatus{
-		InFlight: t.phase == running || t.phase == settling, RetryCount: t.retry.total, LastStartAt: t.started,
+		InFlight: t.phase == running || t.phase == settling, RetryCount: t.retry.total,
+		Unreported: t.retry.total - t.retry.reported, LastStartAt: t.started,
 		Deployment: t.deployed.Deployment, Protocol: t.deployed.Protocol, Server: t.server,
 	}
 	if t.phase == backingOff {

@@ -75,6 +75,9 @@ func (p *Partition) queueOf(id ids.VQueue) (flowcontrol.QueueKey, error) {
 type Queue struct {
 	ID  ids.VQueue
 	Key flowcontrol.QueueKey
+	// Object is the key of the object without a scope that those in the queue hold or
+	// wait for; empty for vqueues.
+	Object string
 	flowcontrol.VQueue
 	// Head is who gets the next slot of the queue, and since when it waits; zero when
 	// nobody stands in line for one.

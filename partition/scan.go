@@ -27,6 +27,7 @@ const (
 	Waiting           // invocations that wait for an object
 	Queues            // of flow control
 	Usages            // counters of flow control
+	Lines             // objects without a scope that are held, as queues
 )
 
 // Detail is how much of a row is wanted.
@@ -49,7 +50,8 @@ type Scan struct {
 	// From is where the page begins: Page.Next of the one before, nil for the first.
 	From []byte
 
-	ID       ids.Invocation   // this invocation only, unless zero; of Invocations and Journal
+	ID       ids.Invocation   // this invocation only, unless zero; of Invocations, Journal and Waiting
+	Ahead    bool             // with ID: tell how many wait before it; of Invocations and Waiting
 	Keys     KeyRange         // partition keys
 	Scope    *string          // empty: unscoped
 	Services []string         // one of them
@@ -78,7 +80,8 @@ type Row struct {
 	Size    int             // Journal, State: of payload or value
 	Promise machine.Promise // Promises
 	Since   int64           // Locks: when it was taken, milliseconds since 1970; 0: not known
-	Queue   *Queue          // Queues
+	Ahead   *uint64         // Invocations, Waiting: how many wait before it, if that was asked for and it waits
+	Queue   *Queue          // Queues, Lines
 	Usage   *Usage          // Usages
 }
 
@@ -145,11 +148,16 @@ func (sc *scanner) run() error {
 	case Locks:
 		return sc.view.WalkLocks(from, sc.lock)
 	case Waiting:
+		if !sc.s.ID.IsZero() {
+			return sc.waitingOne()
+		}
 		return sc.view.WalkWaiting(from, sc.waiting)
 	case Queues:
 		return sc.queues(from)
 	case Usages:
 		return sc.usages(from)
+	case Lines:
+		return sc.view.WalkLocks(from, sc.line)
 	}
 	return fmt.Errorf("there is no table %d", sc.s.Table)
 }

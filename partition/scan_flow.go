@@ -2,6 +2,8 @@ package partition
 
 import (
 	"platform/flowcontrol"
+	"platform/internal/ids"
+	"platform/partition/machine"
 	"platform/partition/store"
 )
 
@@ -11,7 +13,7 @@ func (sc *scanner) queues(from store.Place) error {
 		return err
 	}
 	return sc.view.WalkVQueues(from, func(at store.Place, named store.NamedVQueue) (store.Visit, error) {
-		if sc.s.Scope != nil && *sc.s.Scope != named.Key.Scope || !among(sc.s.Services, named.Key.Service) {
+		if sc.s.Scope != nil && *sc.s.Scope != named.Key.Scope || !among(sc.s.Services, named.Key.Service) || !sc.s.Keys.has(ids.HashKey(named.Key.Scope)) {
 			return sc.read(at), nil
 		}
 		q := &Queue{ID: named.Key.ID(), Key: named.Key, VQueue: named.VQueue}
@@ -23,6 +25,47 @@ func (sc *scanner) queues(from store.Place) error {
 		sc.add(Row{Queue: q}, 0)
 		return sc.read(at), nil
 	})
+}
+
+// line is the queue of those that hold or wait for an object without a scope.
+func (sc *scanner) line(at store.Place, o machine.Object, l machine.Lock) (store.Visit, error) {
+	if o.Scope != "" || l.Holder.IsZero() {
+		return sc.read(at), nil
+	}
+	return sc.offer(at, o, func() (Row, int, error) {
+		q, err := lineOf(sc.view, o, l)
+		sc.page.Read += int(min(l.Tail-l.Head, flowcontrol.MaxCounted)) // looked at to count them
+		return Row{Queue: q}, 0, err
+	})
+}
+
+// lineOf tells of the line for a key in the words of vqueues. Nothing is counted for it,
+// so it has neither averages nor times but those of the holder.
+func lineOf(view *store.View, o machine.Object, l machine.Lock) (*Queue, error) {
+	q := &Queue{ID: ids.OfVQueue("", "", o.Service, o.Key), Key: flowcontrol.QueueKey{Service: o.Service}, Object: o.Key}
+	holder, err := view.Invocation(l.Holder)
+	if err != nil {
+		return nil, err
+	}
+	if holder != nil {
+		q.Stages[holder.Stage()]++
+		q.LastAttemptAt = holder.RunningAt
+	}
+	q.Waiting, err = waitingFor(view, o, l.Head, l.Tail)
+	if err != nil || q.Waiting == 0 {
+		return q, err
+	}
+	q.Stages[flowcontrol.Inbox] += q.Waiting
+	q.Blocked.Cause = flowcontrol.ByKey
+	id, err := view.FirstWaiting(o, l.Head, l.Tail)
+	if err != nil || id.IsZero() {
+		return q, err
+	}
+	head, err := view.Invocation(id)
+	if err == nil && head != nil {
+		q.Head = flowcontrol.Queued{ID: id, At: head.InboxedAt}
+	}
+	return q, err
 }
 
 func (sc *scanner) usages(from store.Place) error {

@@ -32,10 +32,33 @@ func (sc *scanner) invocation() error {
 	if err != nil || inv == nil {
 		return err
 	}
-	if sc.wants(&codec.Head{ID: inv.ID, Target: inv.Target, Status: inv.Status}) {
-		sc.add(Row{Record: sc.p.record(inv)}, 0)
+	if !sc.wants(&codec.Head{ID: inv.ID, Target: inv.Target, Status: inv.Status}) {
+		return nil
 	}
-	return nil
+	r := Row{Record: sc.p.record(inv)}
+	if sc.s.Ahead {
+		r.Ahead, err = ahead(sc.view, inv)
+	}
+	sc.add(r, 0)
+	return err
+}
+
+// waitingOne reads the place of the one that is asked for in the line for its key.
+func (sc *scanner) waitingOne() error {
+	inv, err := sc.view.Invocation(sc.s.ID)
+	sc.page.Read++
+	if err != nil || inv == nil || !inv.WaitsForKey() {
+		return err
+	}
+	r := Row{ID: inv.ID, Index: inv.QueueSeq, Object: inv.Target.Object()}
+	if wanted, _ := sc.object(r.Object); !wanted {
+		return nil
+	}
+	if sc.s.Ahead {
+		r.Ahead, err = ahead(sc.view, inv)
+	}
+	sc.add(r, 0)
+	return err
 }
 
 // wants reports whether an invocation is among those that are asked for. Changes of

@@ -13,7 +13,7 @@ import (
 
 // converted is the source of a table whose rows are made of those of partitions; ok is
 // false for those that it does not have.
-func converted[R any](table partition.Table, convert func(*row) (r R, ok bool), identity func(*R, []byte) []byte) source[R] {
+func converted[R any](table partition.Table, convert func(*session, *row) (r R, ok bool), identity func(*R, []byte) []byte) source[R] {
 	rows := scanned(table, nil)
 	return source[R]{
 		identity: identity,
@@ -24,7 +24,7 @@ func converted[R any](table partition.Table, convert func(*row) (r R, ok bool), 
 				for page, err := range rows.pages(ctx, s, sel) {
 					var out []R
 					for i := range page {
-						if r, ok := convert(&page[i]); ok {
+						if r, ok := convert(s, &page[i]); ok {
 							out = append(out, r)
 						}
 					}
@@ -37,19 +37,48 @@ func converted[R any](table partition.Table, convert func(*row) (r R, ok bool), 
 	}
 }
 
+// queues is the source of a table of queues: vqueues, and behind them the lines for
+// objects without a scope, which are told of only if flow control is enabled.
+func queues(wanted func(*partition.Queue) bool) source[queueRow] {
+	convert := func(_ *session, r *row) (queueRow, bool) { return queueRow{r.Queue}, wanted(r.Queue) }
+	vqueues := converted(partition.Queues, convert, func(q *queueRow, b []byte) []byte { return append(b, q.ID[:]...) })
+	lines := converted(partition.Lines, convert, nil)
+	both := vqueues
+	both.pages = func(ctx context.Context, s *session, sel *selection) iter.Seq2[[]queueRow, error] {
+		return func(yield func([]queueRow, error) bool) {
+			for page, err := range vqueues.pages(ctx, s, sel) {
+				if !yield(page, err) {
+					return
+				}
+			}
+			if !s.partitions().Scoped() {
+				return
+			}
+			for page, err := range lines.pages(ctx, s, sel) {
+				if !yield(page, err) {
+					return
+				}
+			}
+		}
+	}
+	return both
+}
+
 // keyOf is the partition key that everything of a scope has.
 func keyOf(scope string) uint64 { return ids.HashKey(scope) }
 
 // queueRow is a vqueue.
 type queueRow struct{ *partition.Queue }
 
-var queueSource = converted(partition.Queues, func(r *row) (queueRow, bool) { return queueRow{r.Queue}, true },
-	func(q *queueRow, b []byte) []byte { return append(b, q.ID[:]...) })
+var queueSource = queues(func(*partition.Queue) bool { return true })
 
-// headRow is a vqueue in which some wait.
-var headSource = converted(partition.Queues, func(r *row) (queueRow, bool) {
-	return queueRow{r.Queue}, r.Queue.Stages[flowcontrol.Inbox]+r.Queue.Stages[flowcontrol.Scheduled] > 0
-}, queueSource.identity)
+// headSource has the queues in which some wait.
+var headSource = queues(func(q *partition.Queue) bool {
+	return q.Stages[flowcontrol.Inbox]+q.Stages[flowcontrol.Scheduled] > 0
+})
+
+// key is the partition key of what is in the queue.
+func (q *queueRow) key() uint64 { return ids.Route(q.Key.Scope, q.Object) }
 
 // status is how the head of a queue stands.
 func (q *queueRow) status() string {
@@ -70,7 +99,13 @@ func (q *queueRow) details() value {
 	if b.Cause == flowcontrol.NotBlocked {
 		return nil
 	}
-	details := object{"resource": b.Cause.String(), "scope": q.Key.Scope}
+	details := object{"resource": b.Cause.String()}
+	if q.Key.Scope != "" {
+		details["scope"] = q.Key.Scope
+	}
+	if q.Object != "" {
+		details["lock_name"] = q.Key.Service + "/" + q.Object
+	}
 	if k := q.Key.LimitKey.String(); k != "" {
 		details["limit_key"] = k
 	}
@@ -94,12 +129,43 @@ func (q *queueRow) waited(now time.Time, cause flowcontrol.Cause) value {
 	return max(0, now.UnixMilli()-q.Head.At)
 }
 
-// entryRow of a vqueue is an invocation that has one.
-type vqueueEntry struct{ *machine.Invocation }
+// vqueueEntry is an invocation that is in a queue.
+type vqueueEntry struct {
+	*row
+	*machine.Invocation
+}
 
-var entrySource = converted(partition.Invocations, func(r *row) (vqueueEntry, bool) {
-	return vqueueEntry{r.Record.Invocation}, r.Record.Flow != nil
-}, func(e *vqueueEntry, b []byte) []byte { return append(b, e.ID[:]...) })
+var entrySource = converted(partition.Invocations, func(s *session, r *row) (vqueueEntry, bool) {
+	inv := r.Record.Invocation
+	return vqueueEntry{r, inv}, inv.Flow != nil || inLine(inv) && s.partitions().Scoped()
+}, func(e *vqueueEntry, b []byte) []byte { return append(b, e.Invocation.ID[:]...) })
+
+// inLine reports whether an invocation holds or waits for an object without a scope.
+func inLine(inv *machine.Invocation) bool {
+	return inv.Target.Scope == "" && (inv.HoldsLock || inv.WaitsForKey())
+}
+
+// queue is the id of the queue of an entry.
+func (e *vqueueEntry) queue() value {
+	if e.Flow == nil {
+		return ids.OfVQueue("", "", e.Target.Service, e.Target.Key).String()
+	}
+	return vqueueOf(e.Invocation)
+}
+
+// errors is how many attempts of an entry have failed.
+func (e *vqueueEntry) errors() value {
+	n := 0
+	if e.Flow != nil {
+		n = int(e.Flow.Errors)
+	}
+	if a := e.Record.Attempts; a != nil && e.Flow != nil {
+		n += a.Unreported
+	} else if a != nil {
+		n += a.RetryCount
+	}
+	return number(n)
+}
 
 // vqueueOf is the vqueue of an invocation.
 func vqueueOf(inv *machine.Invocation) value {
@@ -120,7 +186,7 @@ func (e *vqueueEntry) status() string {
 		return "succeeded"
 	case e.Status == machine.Scheduled:
 		return "scheduled"
-	case e.Flow.Starts > 0:
+	case e.RunningAt != 0:
 		return "started"
 	}
 	return "new"
@@ -128,10 +194,10 @@ func (e *vqueueEntry) status() string {
 
 // stage is the stage of an entry; those that are scheduled are told to be in the inbox.
 func (e *vqueueEntry) stage() string {
-	if e.Flow.Stage == flowcontrol.Scheduled {
+	if e.Status == machine.Scheduled {
 		return flowcontrol.Inbox.String()
 	}
-	return e.Flow.Stage.String()
+	return e.Stage().String()
 }
 
 func usageIdentity(u **partition.Usage, b []byte) []byte {

@@ -44,7 +44,7 @@ func scanOf(table partition.Table, sel *selection, scoped bool) partition.Scan {
 		scan.Detail = partition.Heads
 	}
 	if sel.id != nil {
-		scan.ID = *sel.id
+		scan.ID, scan.Ahead = *sel.id, sel.ahead
 	}
 	return scan
 }
@@ -122,7 +122,7 @@ const (
 func scanCost(table partition.Table, sel *selection) (cost float64, rows int64) {
 	byPlace := table == partition.Invocations || table == partition.Journal
 	switch {
-	case sel.id != nil && table == partition.Invocations:
+	case sel.id != nil && (table == partition.Invocations || table == partition.Waiting):
 		return 2, 1
 	case sel.id != nil && byPlace:
 		return 5, fewRows

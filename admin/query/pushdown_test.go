@@ -20,6 +20,7 @@ func TestConditionsAreCarriedOutAtTheSource(t *testing.T) {
 	require.NoError(t, err)
 	one := func(key uint64) partition.KeyRange { return partition.KeyRange{First: key, Last: key} }
 	alice, scope, none := one(ids.HashKey("alice")), "tenant", ""
+	queue := ids.OfVQueue(scope, "", "Counter", "")
 	open := []machine.Status{machine.Scheduled, machine.Inboxed, machine.Invoked, machine.Suspended, machine.Paused}
 	for query, want := range map[string]partition.Scan{
 		"select count(*) from sys_invocation":                               {Table: partition.Invocations, Keys: partition.AllKeys},
@@ -51,7 +52,17 @@ func TestConditionsAreCarriedOutAtTheSource(t *testing.T) {
 		"select key from state where scope is null and service_key = 'alice'": {
 			Table: partition.State, Detail: partition.Heads, Keys: alice, Scope: &none, Objects: []string{"alice"}},
 		"select acquired_by from sys_locks where lock_name = 'Counter/alice'": {
-			Table: partition.Locks, Detail: partition.Heads, Keys: partition.AllKeys, Services: []string{"Counter"}},
+			Table: partition.Locks, Detail: partition.Heads, Keys: alice, Services: []string{"Counter"}, Objects: []string{"alice"}},
+		"select num_ahead from sys_inbox where id = '" + someID + "'": {
+			Table: partition.Waiting, Detail: partition.Heads, ID: id, Ahead: true, Keys: one(id.PartitionKey())},
+		"select sequence_number from sys_inbox where id = '" + someID + "'": {
+			Table: partition.Waiting, Detail: partition.Heads, ID: id, Keys: one(id.PartitionKey())},
+		"select num_ahead from sys_vqueues where entry_id = '" + someID + "'": {
+			Table: partition.Invocations, Detail: partition.Whole, ID: id, Ahead: true, Keys: one(id.PartitionKey())},
+		"select num_inbox from sys_vqueue_meta where id = '" + queue.String() + "'": {
+			Table: partition.Queues, Detail: partition.Whole, Keys: one(queue.PartitionKey())},
+		"select entry_id from sys_vqueues where id = '" + queue.String() + "'": {
+			Table: partition.Invocations, Detail: partition.Whole, Keys: one(queue.PartitionKey())},
 		// Compared in another way than byte by byte, nothing can be left to the source.
 		"select id from sys_invocation where target_service_name = 'COUNTER' collate nocase": {
 			Table: partition.Invocations, Detail: partition.Heads, Keys: partition.AllKeys},
@@ -86,6 +97,7 @@ func TestWithScopesAKeyIsInAnyPartition(t *testing.T) {
 func TestWhatCannotMatchIsNotLookedFor(t *testing.T) {
 	for _, query := range []string{
 		"select * from sys_invocation where id = 'nonsense'",
+		"select * from sys_vqueues where id = 'nonsense'",
 		"select * from sys_invocation where status = 'sleeping'",
 		"select * from sys_invocation where status = 'paused' and completion_result = 'success'",
 		"select * from state where service_name = null",

@@ -19,22 +19,25 @@ type field uint8
 const (
 	noField           field = iota
 	byID                    // of an invocation
+	byQueue                 // id of a queue
 	byPartitionKey          // of whatever the row belongs to
 	byScope                 // NULL if it has none
 	byService               //
 	byObject                // key of an object or workflow
 	byHandler               //
 	byTarget                // text of a target
+	byLock                  // service and key of an object, as text
 	byStatus                // in the words of users
 	byStoredStatus          // as it is stored
 	whenCompleted           // holds for completed invocations only
 	unlessCompletedAt       // IS NULL holds for others only
+	tellsAhead              // selects nothing, but is told only if it is asked for
 )
 
 // takes reports whether conditions with an operator can be carried out at the source.
 func (f field) takes(op vtab.ConstraintOp) bool {
 	switch f {
-	case noField:
+	case noField, tellsAhead:
 		return false
 	case byScope:
 		return op == vtab.OpEQ || op == vtab.OpIS || op == vtab.OpISNULL
@@ -87,6 +90,7 @@ func decodePlan(s string) (p plan, err error) {
 type selection struct {
 	used    uint64
 	whole   bool // columns are used that need all of a row
+	ahead   bool // a column is used that tells how many wait before a row
 	nothing bool // no row can match
 
 	id       *ids.Invocation
@@ -127,6 +131,10 @@ func (s *selection) apply(f field, op vtab.ConstraintOp, v vtab.Value, planning 
 		id, err := ids.ParseInvocation(str)
 		s.nothing = s.nothing || !planning && err != nil || s.id != nil && *s.id != id
 		s.id = &id
+	case byQueue: // what is in a queue has the partition key of the queue
+		id, err := ids.ParseVQueue(str)
+		s.nothing = s.nothing || !planning && err != nil
+		s.key = new(id.PartitionKey())
 	case byPartitionKey:
 		key, isInt := v.(int64)
 		s.nothing = s.nothing || !planning && !isInt
@@ -136,7 +144,7 @@ func (s *selection) apply(f field, op vtab.ConstraintOp, v vtab.Value, planning 
 			str = ""
 		}
 		s.scope = &str
-	case byService, byObject, byHandler, byTarget:
+	case byService, byObject, byHandler, byTarget, byLock:
 		if isText || planning {
 			s.name(f, str)
 		}
@@ -166,6 +174,9 @@ func (s *selection) name(f field, text string) {
 	case byTarget:
 		service, _, _ := strings.Cut(text, "/")
 		s.services = append(s.services[:0], service)
+	case byLock:
+		service, object, _ := strings.Cut(text, "/")
+		s.services, s.objects = append(s.services[:0], service), append(s.objects[:0], object)
 	}
 }
 

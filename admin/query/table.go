@@ -60,7 +60,7 @@ type column[R any] struct {
 	typ   Type
 	about string
 	value func(*R) value
-	field field // what conditions on it select, if anything
+	field field // what conditions on it select, if anything; or tellsAhead
 	heavy bool  // needs more of a row than its head
 }
 
@@ -78,7 +78,7 @@ type source[R any] struct {
 func define[R any](name, about string, src source[R], columns []column[R]) *Table {
 	t := &Table{Schema: schemaPublic, Name: name, Description: about, cost: src.cost}
 	values := make([]func(*R) value, len(columns))
-	var heavy uint64
+	var heavy, ahead uint64
 	for i, c := range columns {
 		t.Columns = append(t.Columns, Column{c.name, c.typ, c.about})
 		t.fields = append(t.fields, c.field)
@@ -86,12 +86,15 @@ func define[R any](name, about string, src source[R], columns []column[R]) *Tabl
 		if c.heavy {
 			heavy |= columnBit(i)
 		}
+		if c.field == tellsAhead {
+			ahead |= columnBit(i)
+		}
 	}
 	if t.cost == nil {
 		t.cost = func(*selection) (float64, int64) { return 1000, 100 }
 	}
 	t.open = func(s *session, sel *selection) vtab.Cursor {
-		sel.whole = sel.used&heavy != 0
+		sel.whole, sel.ahead = sel.used&heavy != 0, sel.used&ahead != 0
 		return &cursor[R]{session: s, src: &src, values: values}
 	}
 	return t

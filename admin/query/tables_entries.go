@@ -8,8 +8,8 @@ import (
 
 // Columns of entries that two tables have.
 var (
-	entryKey = selects(byPartitionKey, plain("partition_key", U64, "shard key of the row", func(e *vqueueEntry) value { return number(e.ID.PartitionKey()) }))
-	entryID  = selects(byID, plain("entry_id", Text, "invocation", func(e *vqueueEntry) value { return e.ID.String() }))
+	entryKey = selects(byPartitionKey, plain("partition_key", U64, "shard key of the row", func(e *vqueueEntry) value { return number(e.Invocation.ID.PartitionKey()) }))
+	entryID  = selects(byID, plain("entry_id", Text, "invocation", func(e *vqueueEntry) value { return e.Invocation.ID.String() }))
 
 	entryStages = []column[vqueueEntry]{
 		plain("stage", Text, "inbox, running, suspended, paused or finished", func(e *vqueueEntry) value { return e.stage() }),
@@ -17,22 +17,40 @@ var (
 		plain("has_lock", Bool, "holds its object", func(e *vqueueEntry) value { return boolean(e.HoldsLock) }),
 	}
 	entrySequence = plain("sequence_number", U64, "order, while it is in the inbox", func(e *vqueueEntry) value { return number(e.QueueSeq) })
-	entryHistory  = []column[vqueueEntry]{
+	entryAhead    = selects(tellsAhead, plain("num_ahead", U64, "how many wait before it, in the line for its key or for a slot; told only when the entry is selected by its id", func(e *vqueueEntry) value {
+		if e.Ahead == nil {
+			return nil
+		}
+		return number(*e.Ahead)
+	}))
+	entryHistory = []column[vqueueEntry]{
 		always[vqueueEntry]("entry_kind", Text, "always invocation: changes of state pass by queues", "invocation"),
 		plain("created_at", Timestamp, "created", func(e *vqueueEntry) value { return millis(e.CreatedAt) }),
-		plain("transitioned_at", Timestamp, "entered this stage", func(e *vqueueEntry) value { return millis(e.Flow.StageAt) }),
-		plain("num_attempts", U32, "moves into running", func(e *vqueueEntry) value { return number(e.Flow.Starts) }),
-		always[vqueueEntry]("num_errors", U32, "not kept; sys_invocation.retry_count has those of the present attempts", nil),
-		plain("num_pauses", U32, "pauses", func(e *vqueueEntry) value { return number(e.Flow.Pauses) }),
-		plain("num_suspensions", U32, "suspensions", func(e *vqueueEntry) value { return number(e.Flow.Suspensions) }),
+		kept("transitioned_at", Timestamp, "entered this stage", func(f *machine.Flow) value { return millis(f.StageAt) }),
+		kept("num_attempts", U32, "moves into running", func(f *machine.Flow) value { return number(f.Starts) }),
+		plain("num_errors", U32, "failed attempts; those before a change of the leader may be missing", func(e *vqueueEntry) value { return e.errors() }),
+		kept("num_pauses", U32, "pauses", func(f *machine.Flow) value { return number(f.Pauses) }),
+		kept("num_suspensions", U32, "suspensions", func(f *machine.Flow) value { return number(f.Suspensions) }),
 		always[vqueueEntry]("num_yields", U32, "always zero: nothing yields", int64(0)),
 		plain("first_attempt_at", Timestamp, "first start", func(e *vqueueEntry) value { return millis(e.RunningAt) }),
-		plain("latest_attempt_at", Timestamp, "latest start", func(e *vqueueEntry) value { return millis(e.Flow.StartedAt) }),
-		plain("first_runnable_at", Timestamp, "earliest possible first start", func(e *vqueueEntry) value { return millis(e.Flow.RunnableAt) }),
+		kept("latest_attempt_at", Timestamp, "latest start", func(f *machine.Flow) value { return millis(f.StartedAt) }),
+		kept("first_runnable_at", Timestamp, "earliest possible first start", func(f *machine.Flow) value { return millis(f.RunnableAt) }),
 		plain("deployment", Text, "pinned deployment", func(e *vqueueEntry) value { return text(string(e.Pin.Deployment)) }),
 		plain("priority", U32, "0 to 9, the most urgent", func(e *vqueueEntry) value { return number(e.Priority) }),
+		entryAhead,
 	}
 )
+
+// kept makes a column of what flow control keeps with an invocation; it is NULL for
+// those in the line for an object without a scope.
+func kept(name string, typ Type, about string, of func(*machine.Flow) value) column[vqueueEntry] {
+	return plain(name, typ, about, func(e *vqueueEntry) value {
+		if e.Flow == nil {
+			return nil
+		}
+		return of(e.Flow)
+	})
+}
 
 // startAt is when an entry that is delayed may start.
 func startAt(e *vqueueEntry) value {
@@ -43,14 +61,14 @@ func startAt(e *vqueueEntry) value {
 }
 
 func sysVqueues() *Table {
-	queue := plain("id", Text, "queue id", func(e *vqueueEntry) value { return vqueueOf(e.Invocation) })
+	queue := selects(byQueue, plain("id", Text, "queue id", func(e *vqueueEntry) value { return e.queue() }))
 	return define("sys_vqueues", "Entries of virtual queues, in every stage.", entrySource, slices.Concat(
 		[]column[vqueueEntry]{entryKey, queue}, entryStages,
 		[]column[vqueueEntry]{plain("run_at", Timestamp, "eligible after", startAt), entrySequence, entryID}, entryHistory))
 }
 
 func sysVqueueEntryStatus() *Table {
-	queue := plain("vqueue_id", Text, "queue id", func(e *vqueueEntry) value { return vqueueOf(e.Invocation) })
+	queue := selects(byQueue, plain("vqueue_id", Text, "queue id", func(e *vqueueEntry) value { return e.queue() }))
 	return define("sys_vqueue_entry_status", "Entries of virtual queues and what they have waited for.", entrySource, slices.Concat(
 		[]column[vqueueEntry]{entryKey, entryID, queue}, entryStages,
 		[]column[vqueueEntry]{plain("next_at", Timestamp, "next planned transition", startAt), entrySequence}, entryHistory,
@@ -77,11 +95,11 @@ func waitColumns(prefix, when string, of func(*machine.Wait) int64) (columns []c
 		{"lock", "its key", func(f *machine.Flow) *machine.Wait { return &f.Lock }},
 		{"deployment_concurrency", "capacity of the deployment", nil},
 	} {
-		columns = append(columns, plain(prefix+"_blocked_on_"+b.name, Duration, "waited for "+b.about+" "+when, func(e *vqueueEntry) value {
+		columns = append(columns, kept(prefix+"_blocked_on_"+b.name, Duration, "waited for "+b.about+" "+when, func(f *machine.Flow) value {
 			if b.wait == nil {
 				return int64(0)
 			}
-			return of(b.wait(e.Flow))
+			return of(b.wait(f))
 		}))
 	}
 	return columns

@@ -57,7 +57,7 @@ func sysRules() *Table {
 
 func sysUserLimits() *Table {
 	type row = *partition.Usage
-	usages := converted(partition.Usages, func(r *partition.Row) (row, bool) { return r.Usage, true }, usageIdentity)
+	usages := converted(partition.Usages, func(_ *session, r *partition.Row) (row, bool) { return r.Usage, true }, usageIdentity)
 	return define("sys_user_limits", "Counters of limits that are in use.", usages, []column[row]{
 		selects(byPartitionKey, plain("partition_key", U64, "shard key of the row", func(r *row) value { return number(keyOf((*r).Key.Scope)) })),
 		selects(byScope, plain("scope", Text, "scope of the counter", func(r *row) value { return text((*r).Key.Scope) })),
@@ -90,8 +90,8 @@ func sysUserLimits() *Table {
 
 // queueColumns are those of all tables of queues.
 var queueColumns = []column[queueRow]{
-	selects(byPartitionKey, plain("partition_key", U64, "shard key of the row", func(q *queueRow) value { return number(keyOf(q.Key.Scope)) })),
-	plain("id", Text, "queue id", func(q *queueRow) value { return q.ID.String() }),
+	selects(byPartitionKey, plain("partition_key", U64, "shard key of the row", func(q *queueRow) value { return number(q.key()) })),
+	selects(byQueue, plain("id", Text, "queue id", func(q *queueRow) value { return q.ID.String() })),
 }
 
 func sysScheduler() *Table {
@@ -146,7 +146,12 @@ func sysVqueueMeta() *Table {
 		selects(byService, plain("service_name", Text, "service", func(q *queueRow) value { return q.Key.Service })),
 		selects(byScope, plain("scope", Text, "scope", func(q *queueRow) value { return text(q.Key.Scope) })),
 		plain("limit_key", Text, "limit key", func(q *queueRow) value { return text(q.Key.LimitKey.String()) }),
-		always[queueRow]("lock_name", Text, "always NULL: the keys of an object share a queue", nil),
+		plain("lock_name", Text, "Service/key of the object without a scope that they wait for; NULL for vqueues", func(q *queueRow) value {
+			if q.Object == "" {
+				return nil
+			}
+			return q.Key.Service + "/" + q.Object
+		}),
 		at("created_at", "created", func(q *queueRow) int64 { return q.CreatedAt }),
 		at("last_enqueued_at", "last new entry", func(q *queueRow) int64 { return q.LastEnqueuedAt }),
 		at("last_start_at", "last first start", func(q *queueRow) int64 { return q.LastStartAt }),

@@ -52,9 +52,15 @@ func present(b []byte) value {
 func sysInbox() *Table {
 	return define("sys_inbox", "Invocations that wait for an object.", scanned(partition.Waiting, objectIdentity), []column[row]{
 		partitionKeyColumn, serviceColumn, objectColumn,
-		{"id", Text, "waiting invocation", func(r *row) value { return r.ID.String() }, noField, false},
+		{"id", Text, "waiting invocation", func(r *row) value { return r.ID.String() }, byID, false},
 		{"sequence_number", U64, "order in the queue", func(r *row) value { return number(r.Index) }, noField, false},
 		{"created_at", Timestamp, "deprecated", func(*row) value { return nil }, noField, false},
+		{"num_ahead", U64, "how many wait before it; told only when it is selected by its id", func(r *row) value {
+			if r.Ahead == nil {
+				return nil
+			}
+			return number(*r.Ahead)
+		}, tellsAhead, false},
 	})
 }
 
@@ -68,7 +74,7 @@ func sysKeyedServiceStatus() *Table {
 func sysLocks() *Table {
 	return define("sys_locks", "Locks of objects.", scanned(partition.Locks, objectIdentity), []column[row]{
 		partitionKeyColumn, scopeColumn,
-		{"lock_name", Text, "Service/key", func(r *row) value { return r.Object.Service + "/" + r.Object.Key }, byTarget, false},
+		{"lock_name", Text, "Service/key", func(r *row) value { return r.Object.Service + "/" + r.Object.Key }, byLock, false},
 		{"acquired_at", Timestamp, "since when", func(r *row) value { return millis(r.Since) }, noField, true},
 		{"acquired_by", Text, "holder: an invocation or a change of state", func(r *row) value { return r.ID.String() }, noField, false},
 	})

@@ -20,7 +20,8 @@ func counterKeyFromWire(m *node.PartitionCounterKey) flowcontrol.CounterKey {
 
 func queueToWire(q *partition.Queue) *node.PartitionQueue {
 	m := &node.PartitionQueue{
-		Key: counterKeyToWire(q.Key.Counter()), Service: q.Key.Service, Vqueue: codec.AppendVQueue(nil, &q.VQueue), HeadAt: q.Head.At,
+		Object: []byte(q.Object),
+		Key:    counterKeyToWire(q.Key.Counter()), Service: q.Key.Service, Vqueue: codec.AppendVQueue(nil, &q.VQueue), HeadAt: q.Head.At,
 		Cause: uint32(q.Blocked.Cause), Counter: counterKeyToWire(q.Blocked.Counter), Rule: ruleToWire(q.Blocked.Rule),
 		Used: q.Blocked.Used, Until: q.Blocked.Until,
 	}
@@ -39,7 +40,11 @@ func queueFromWire(m *node.PartitionQueue) (*partition.Queue, error) {
 			Cause: flowcontrol.Cause(m.Cause), Counter: counterKeyFromWire(m.Counter), Used: m.Used, Until: m.Until,
 		},
 	}
-	q.ID = q.Key.ID()
+	if q.Object = string(m.Object); q.Object != "" {
+		q.ID = ids.OfVQueue("", "", q.Key.Service, q.Object)
+	} else {
+		q.ID = q.Key.ID()
+	}
 	if len(m.Head) != 0 {
 		if len(m.Head) != len(q.Head.ID) {
 			return nil, fmt.Errorf("queue whose head has an id of %d bytes", len(m.Head))

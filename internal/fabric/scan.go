@@ -61,7 +61,7 @@ func scanToWire(s *partition.Scan) *node.PartitionScan {
 	m := &node.PartitionScan{
 		Table: uint32(s.Table), Detail: uint32(s.Detail), From: s.From,
 		FirstKey: s.Keys.First, LastKey: s.Keys.Last,
-		Scope: s.Scope, Services: s.Services, Objects: s.Objects, Handlers: s.Handlers,
+		Scope: s.Scope, Services: s.Services, Objects: s.Objects, Handlers: s.Handlers, Ahead: s.Ahead,
 	}
 	if !s.ID.IsZero() {
 		m.Id = s.ID[:]
@@ -80,7 +80,7 @@ func scanFromWire(m *node.PartitionScan) (*partition.Scan, error) {
 	s := &partition.Scan{
 		Table: partition.Table(m.Table), Detail: partition.Detail(m.Detail), From: m.From,
 		Keys:  partition.KeyRange{First: m.FirstKey, Last: m.LastKey},
-		Scope: m.Scope, Services: m.Services, Objects: m.Objects, Handlers: m.Handlers,
+		Scope: m.Scope, Services: m.Services, Objects: m.Objects, Handlers: m.Handlers, Ahead: m.Ahead,
 	}
 	if len(m.Id) != 0 {
 		if len(m.Id) != len(s.ID) {
@@ -95,7 +95,7 @@ func scanFromWire(m *node.PartitionScan) (*partition.Scan, error) {
 }
 
 func rowToWire(t partition.Table, r *partition.Row) (m *node.PartitionRow, err error) {
-	m = &node.PartitionRow{Index: r.Index, Value: r.Value, Size: uint64(r.Size), Since: r.Since}
+	m = &node.PartitionRow{Index: r.Index, Value: r.Value, Size: uint64(r.Size), Since: r.Since, Ahead: r.Ahead}
 	if !r.ID.IsZero() {
 		m.Id = r.ID[:]
 	}
@@ -107,7 +107,7 @@ func rowToWire(t partition.Table, r *partition.Row) (m *node.PartitionRow, err e
 		m.Record, err = recordToWire(r.Record)
 	case partition.Journal:
 		m.Entry = codec.AppendEntry(make([]byte, 0, codec.EntrySize(&r.Entry)), &r.Entry)
-	case partition.Queues:
+	case partition.Queues, partition.Lines:
 		m.Queue = queueToWire(r.Queue)
 	case partition.Usages:
 		m.Usage = usageToWire(r.Usage)
@@ -121,7 +121,7 @@ func rowToWire(t partition.Table, r *partition.Row) (m *node.PartitionRow, err e
 }
 
 func rowFromWire(m *node.PartitionRow) (r partition.Row, err error) {
-	r = partition.Row{Index: m.Index, Key: string(m.Key), Value: m.Value, Size: int(m.Size), Since: m.Since}
+	r = partition.Row{Index: m.Index, Key: string(m.Key), Value: m.Value, Size: int(m.Size), Since: m.Since, Ahead: m.Ahead}
 	if len(m.Id) != 0 {
 		if len(m.Id) != len(r.ID) {
 			return r, fmt.Errorf("row with an id of %d bytes", len(m.Id))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/flowcontrol"
 	"platform/internal/ids"
 	"platform/partition"
 	"platform/partition/journal"
@@ -17,7 +18,7 @@ func TestScansAreAskedForAsTheyWereMade(t *testing.T) {
 	for name, want := range map[string]partition.Scan{
 		"of everything": {Table: partition.State, Keys: partition.AllKeys},
 		"with all conditions": {
-			Table: partition.Invocations, Detail: partition.Whole, From: []byte{1, 0}, ID: numbered(3),
+			Table: partition.Invocations, Detail: partition.Whole, From: []byte{1, 0}, ID: numbered(3), Ahead: true,
 			Keys: partition.KeyRange{First: 5, Last: 1 << 63}, Scope: &scope, Services: []string{"S", "T"}, Objects: []string{""},
 			Handlers: []string{"h"}, Statuses: []machine.Status{machine.Completed},
 		},
@@ -55,7 +56,11 @@ func TestRowsArriveAsTheyWereRead(t *testing.T) {
 		}},
 		"promise that is waited for": {partition.Promises, partition.Row{Object: o, Key: "p"}},
 		"lock":                       {partition.Locks, partition.Row{Object: o, ID: numbered(2), Since: 1234}},
-		"waiting":                    {partition.Waiting, partition.Row{Object: o, ID: numbered(2), Index: 1}},
+		"waiting":                    {partition.Waiting, partition.Row{Object: o, ID: numbered(2), Index: 1, Ahead: new(uint64(0))}},
+		"line": {partition.Lines, partition.Row{Queue: &partition.Queue{
+			ID: ids.OfVQueue("", "", "O", "k"), Key: flowcontrol.QueueKey{Service: "O"}, Object: "k",
+			VQueue: flowcontrol.VQueue{Waiting: 2}, Head: flowcontrol.Queued{ID: numbered(2), At: 5},
+		}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newFake(true)

@@ -94,7 +94,7 @@ func recordFromWire(m *node.PartitionRecord) (r partition.Record, err error) {
 
 func attemptsToWire(a *invoker.AttemptStatus) (m *node.AttemptStatus, err error) {
 	m = &node.AttemptStatus{
-		InFlight: a.InFlight, RetryCount: uint32(a.RetryCount),
+		InFlight: a.InFlight, RetryCount: uint32(a.RetryCount), Unreported: uint32(a.Unreported),
 		LastStartAt: nanos(a.LastStartAt), NextRetryAt: nanos(a.NextRetryAt),
 		Deployment: string(a.Deployment), Protocol: uint32(a.Protocol), Server: a.Server,
 	}
@@ -112,7 +112,7 @@ func attemptsToWire(a *invoker.AttemptStatus) (m *node.AttemptStatus, err error)
 
 func attemptsFromWire(m *node.AttemptStatus) (a *invoker.AttemptStatus, err error) {
 	a = &invoker.AttemptStatus{
-		InFlight: m.InFlight, RetryCount: int(m.RetryCount),
+		InFlight: m.InFlight, RetryCount: int(m.RetryCount), Unreported: int(m.Unreported),
 		LastStartAt: fromNanos(m.LastStartAt), NextRetryAt: fromNanos(m.NextRetryAt),
 		Deployment: ids.Deployment(m.Deployment), Protocol: uint8(m.Protocol), Server: m.Server,
 	}

@@ -98,6 +98,7 @@ func (w *writer) progress(c *machine.Progress) {
 	for i := range c.Steps {
 		w.step(4, &c.Steps[i])
 	}
+	w.uint(5, uint64(c.Errors))
 }
 
 func readProgress(b []byte, c *machine.Progress) error {
@@ -112,6 +113,8 @@ func readProgress(b []byte, c *machine.Progress) error {
 			into(&r, &c.Pin, readPin)
 		case 4:
 			into(&r, more(&r, &c.Steps), readStep)
+		case 5:
+			c.Errors = r.u32()
 		default:
 			r.unknown("progress")
 		}

@@ -21,6 +21,7 @@ func (w *writer) flow(field uint64, f *machine.Flow) {
 	w.wait(9, f.Lock)
 	w.wait(10, f.Rules)
 	w.wait(11, f.Throttling)
+	w.uint(12, uint64(f.Errors))
 	w.close(n)
 }
 
@@ -60,6 +61,8 @@ func readFlow(b []byte, f *machine.Flow) error {
 			into(&r, &f.Rules, readWait)
 		case 11:
 			into(&r, &f.Throttling, readWait)
+		case 12:
+			f.Errors = r.u32()
 		default:
 			r.unknown("flow")
 		}

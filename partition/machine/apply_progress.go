@@ -23,6 +23,11 @@ func (m *Machine) progress(c *Progress) (Outcome, error) {
 	if inv.Pin == (Pin{}) {
 		inv.Pin = c.Pin
 	}
+	if c.Errors > 0 && inv.Flow != nil {
+		f := *inv.Flow
+		f.Errors += c.Errors
+		inv.Flow = &f
+	}
 	for i := range c.Steps {
 		stored, err := m.step(inv, c.Steps, i)
 		if stored || err != nil {

@@ -52,6 +52,7 @@ type Progress struct {
 	Attempt uint64
 	Pin     Pin
 	Steps   []Step
+	Errors  uint32 // attempts that have failed since the progress before, as far as is known
 }
 
 // StepKind says which fields of a Step are used.

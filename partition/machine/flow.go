@@ -15,6 +15,7 @@ type Flow struct {
 	WaitsSince int64             // since when it waits for its key or for a slot, while Inboxed
 
 	Starts, Suspensions, Pauses uint32
+	Errors                      uint32 // failed attempts, told of with the progress after them
 
 	Lock       Wait // for its key
 	Rules      Wait // for a slot, because of a concurrency limit
@@ -55,6 +56,9 @@ var stageOf = [...]flowcontrol.Stage{
 	Paused:    flowcontrol.Paused,
 	Completed: flowcontrol.Finished,
 }
+
+// Stage is where an invocation is counted, or would be if it had a scope.
+func (inv *Invocation) Stage() flowcontrol.Stage { return stageOf[inv.Status] }
 
 // put stores an invocation whose status has changed, and counts the change. The slot
 // that it gives back goes to others at the end of the command.

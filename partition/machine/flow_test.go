@@ -162,3 +162,18 @@ func TestAMillionWaitersDoNotHoldThePartitionUp(t *testing.T) {
 	}
 	require.Empty(t, st.Broken(machinetest.Names{}))
 }
+
+// TestFailedAttemptsAreKept counts those that an attempt tells of.
+func TestFailedAttemptsAreKept(t *testing.T) {
+	s := machinetest.NewStrict()
+	id := ids.NewInvocation(1, [16]byte{1})
+	apply(t, s, &machine.Lead{Epoch: 1}, &machine.Invoke{ID: id, Target: machine.Target{Scope: "s", Service: "S", Handler: "h"}, Input: journal.NewInput(nil, nil)})
+	inv, err := s.Invocation(id)
+	require.NoError(t, err)
+	for range 2 {
+		apply(t, s, &machine.Progress{ID: id, Attempt: inv.Attempt, Errors: 3})
+	}
+	inv, err = s.Invocation(id)
+	require.NoError(t, err)
+	require.EqualValues(t, 6, inv.Flow.Errors)
+}

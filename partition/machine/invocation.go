@@ -167,6 +167,11 @@ func (inv *Invocation) Waiting() bool {
 	return inv.Status == Scheduled || inv.Status == Inboxed && inv.RunningAt == 0
 }
 
+// WaitsForKey reports whether the invocation stands in the line for its key.
+func (inv *Invocation) WaitsForKey() bool {
+	return inv.Status == Inboxed && inv.Target.Type.Exclusive() && !inv.HoldsLock
+}
+
 // Trace is the caller's W3C trace context.
 type Trace struct{ Parent, State string }
 

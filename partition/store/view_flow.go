@@ -5,7 +5,9 @@ import (
 	"iter"
 
 	"platform/flowcontrol"
+	"platform/internal/ids"
 	"platform/partition/codec"
+	"platform/partition/machine"
 )
 
 // Rules is the rule book as the partition has it.
@@ -91,4 +93,50 @@ func (v *View) Queued(q flowcontrol.QueueKey, priority uint8, place uint64) (flo
 	}
 	who, err := codec.DecodeQueued(b)
 	return decoded(key, who, err)
+}
+
+// QueuedBetween yields who waits at the places from ≤ n < before of a lane, in their
+// order.
+func (v *View) QueuedBetween(q flowcontrol.QueueKey, priority uint8, from, before uint64) iter.Seq2[flowcontrol.Queued, error] {
+	return func(yield func(flowcontrol.Queued, error) bool) {
+		lower, upper := v.space.queued(nil, &q, priority, from), v.space.queued(nil, &q, priority, before)
+		err := v.each(lower, upper, func(_, value []byte) (bool, error) {
+			who, err := codec.DecodeQueued(value)
+			return err == nil && yield(who, nil), err
+		})
+		if err != nil {
+			yield(flowcontrol.Queued{}, fmt.Errorf("read line of %v: %w", q, err))
+		}
+	}
+}
+
+// WaitingBetween is how many wait for an object's key at the places from ≤ n < before.
+func (v *View) WaitingBetween(o machine.Object, from, before uint64) (n uint64, err error) {
+	err = v.line(o, from, before, func(ids.Invocation) bool {
+		n++
+		return true
+	})
+	return n, err
+}
+
+// FirstWaiting is who waits first for an object's key at the places from ≤ n < before,
+// zero if nobody does.
+func (v *View) FirstWaiting(o machine.Object, from, before uint64) (first ids.Invocation, err error) {
+	err = v.line(o, from, before, func(id ids.Invocation) bool {
+		first = id
+		return false
+	})
+	return first, err
+}
+
+// line visits those that wait for an object's key.
+func (v *View) line(o machine.Object, from, before uint64, visit func(ids.Invocation) bool) error {
+	err := v.each(v.space.waiting(nil, &o, from), v.space.waiting(nil, &o, before), func(key, value []byte) (bool, error) {
+		id, err := waitingID(key, value)
+		return err == nil && visit(id), err
+	})
+	if err != nil {
+		return fmt.Errorf("read line of %v: %w", o, err)
+	}
+	return nil
 }

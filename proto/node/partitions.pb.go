@@ -429,6 +429,7 @@ type PartitionScan struct {
 	Objects       []string `protobuf:"bytes,9,rep,name=objects,proto3" json:"objects,omitempty"`
 	Handlers      []string `protobuf:"bytes,10,rep,name=handlers,proto3" json:"handlers,omitempty"`
 	Statuses      []uint32 `protobuf:"varint,11,rep,packed,name=statuses,proto3" json:"statuses,omitempty"`
+	Ahead         bool     `protobuf:"varint,12,opt,name=ahead,proto3" json:"ahead,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -540,6 +541,13 @@ func (x *PartitionScan) GetStatuses() []uint32 {
 	return nil
 }
 
+func (x *PartitionScan) GetAhead() bool {
+	if x != nil {
+		return x.Ahead
+	}
+	return false
+}
+
 // PartitionRow is partition.Row.
 type PartitionRow struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -557,6 +565,7 @@ type PartitionRow struct {
 	Since         int64           `protobuf:"varint,10,opt,name=since,proto3" json:"since,omitempty"`
 	Queue         *PartitionQueue `protobuf:"bytes,11,opt,name=queue,proto3" json:"queue,omitempty"`
 	Usage         *PartitionUsage `protobuf:"bytes,12,opt,name=usage,proto3" json:"usage,omitempty"`
+	Ahead         *uint64         `protobuf:"varint,13,opt,name=ahead,proto3,oneof" json:"ahead,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -675,6 +684,13 @@ func (x *PartitionRow) GetUsage() *PartitionUsage {
 	return nil
 }
 
+func (x *PartitionRow) GetAhead() uint64 {
+	if x != nil && x.Ahead != nil {
+		return *x.Ahead
+	}
+	return 0
+}
+
 // PartitionCounterKey is flowcontrol.CounterKey.
 type PartitionCounterKey struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -739,17 +755,19 @@ func (x *PartitionCounterKey) GetL2() string {
 // PartitionQueue is partition.Queue. Records and rules are as they are stored; a rule
 // is a book of one.
 type PartitionQueue struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           *PartitionCounterKey   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	Service       string                 `protobuf:"bytes,2,opt,name=service,proto3" json:"service,omitempty"`
-	Vqueue        []byte                 `protobuf:"bytes,3,opt,name=vqueue,proto3" json:"vqueue,omitempty"`
-	Head          []byte                 `protobuf:"bytes,4,opt,name=head,proto3" json:"head,omitempty"`
-	HeadAt        int64                  `protobuf:"varint,5,opt,name=head_at,json=headAt,proto3" json:"head_at,omitempty"`
-	Cause         uint32                 `protobuf:"varint,6,opt,name=cause,proto3" json:"cause,omitempty"`
-	Counter       *PartitionCounterKey   `protobuf:"bytes,7,opt,name=counter,proto3" json:"counter,omitempty"`
-	Rule          []byte                 `protobuf:"bytes,8,opt,name=rule,proto3" json:"rule,omitempty"`
-	Used          uint64                 `protobuf:"varint,9,opt,name=used,proto3" json:"used,omitempty"`
-	Until         int64                  `protobuf:"varint,10,opt,name=until,proto3" json:"until,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Key     *PartitionCounterKey   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Service string                 `protobuf:"bytes,2,opt,name=service,proto3" json:"service,omitempty"`
+	Vqueue  []byte                 `protobuf:"bytes,3,opt,name=vqueue,proto3" json:"vqueue,omitempty"`
+	Head    []byte                 `protobuf:"bytes,4,opt,name=head,proto3" json:"head,omitempty"`
+	HeadAt  int64                  `protobuf:"varint,5,opt,name=head_at,json=headAt,proto3" json:"head_at,omitempty"`
+	Cause   uint32                 `protobuf:"varint,6,opt,name=cause,proto3" json:"cause,omitempty"`
+	Counter *PartitionCounterKey   `protobuf:"bytes,7,opt,name=counter,proto3" json:"counter,omitempty"`
+	Rule    []byte                 `protobuf:"bytes,8,opt,name=rule,proto3" json:"rule,omitempty"`
+	Used    uint64                 `protobuf:"varint,9,opt,name=used,proto3" json:"used,omitempty"`
+	Until   int64                  `protobuf:"varint,10,opt,name=until,proto3" json:"until,omitempty"`
+	// Object is the key of the object whose line this is; bytes, since strings are UTF-8.
+	Object        []byte `protobuf:"bytes,11,opt,name=object,proto3" json:"object,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -852,6 +870,13 @@ func (x *PartitionQueue) GetUntil() int64 {
 		return x.Until
 	}
 	return 0
+}
+
+func (x *PartitionQueue) GetObject() []byte {
+	if x != nil {
+		return x.Object
+	}
+	return nil
 }
 
 // PartitionUsage is partition.Usage.
@@ -1390,6 +1415,7 @@ type AttemptStatus struct {
 	Deployment        string                 `protobuf:"bytes,9,opt,name=deployment,proto3" json:"deployment,omitempty"`
 	Protocol          uint32                 `protobuf:"varint,10,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	Server            string                 `protobuf:"bytes,11,opt,name=server,proto3" json:"server,omitempty"`
+	Unreported        uint32                 `protobuf:"varint,12,opt,name=unreported,proto3" json:"unreported,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1499,6 +1525,13 @@ func (x *AttemptStatus) GetServer() string {
 		return x.Server
 	}
 	return ""
+}
+
+func (x *AttemptStatus) GetUnreported() uint32 {
+	if x != nil {
+		return x.Unreported
+	}
+	return 0
 }
 
 type StatePair struct {
@@ -1716,7 +1749,7 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\ajournal\x18\x05 \x01(\bR\ajournal\x12,\n" +
 	"\x06object\x18\x06 \x01(\v2\x14.node.v1.StateObjectR\x06object\x12\x14\n" +
 	"\x05limit\x18\a \x01(\x04R\x05limit\x12*\n" +
-	"\x04scan\x18\b \x01(\v2\x16.node.v1.PartitionScanR\x04scan\"\xac\x02\n" +
+	"\x04scan\x18\b \x01(\v2\x16.node.v1.PartitionScanR\x04scan\"\xc2\x02\n" +
 	"\rPartitionScan\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\rR\x05table\x12\x16\n" +
 	"\x06detail\x18\x02 \x01(\rR\x06detail\x12\x12\n" +
@@ -1729,8 +1762,9 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\aobjects\x18\t \x03(\tR\aobjects\x12\x1a\n" +
 	"\bhandlers\x18\n" +
 	" \x03(\tR\bhandlers\x12\x1a\n" +
-	"\bstatuses\x18\v \x03(\rR\bstatusesB\b\n" +
-	"\x06_scope\"\xf4\x02\n" +
+	"\bstatuses\x18\v \x03(\rR\bstatuses\x12\x14\n" +
+	"\x05ahead\x18\f \x01(\bR\x05aheadB\b\n" +
+	"\x06_scope\"\x99\x03\n" +
 	"\fPartitionRow\x120\n" +
 	"\x06record\x18\x01 \x01(\v2\x18.node.v1.PartitionRecordR\x06record\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\fR\x02id\x12\x14\n" +
@@ -1744,11 +1778,13 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x05since\x18\n" +
 	" \x01(\x03R\x05since\x12-\n" +
 	"\x05queue\x18\v \x01(\v2\x17.node.v1.PartitionQueueR\x05queue\x12-\n" +
-	"\x05usage\x18\f \x01(\v2\x17.node.v1.PartitionUsageR\x05usage\"K\n" +
+	"\x05usage\x18\f \x01(\v2\x17.node.v1.PartitionUsageR\x05usage\x12\x19\n" +
+	"\x05ahead\x18\r \x01(\x04H\x00R\x05ahead\x88\x01\x01B\b\n" +
+	"\x06_ahead\"K\n" +
 	"\x13PartitionCounterKey\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x0e\n" +
 	"\x02l1\x18\x02 \x01(\tR\x02l1\x12\x0e\n" +
-	"\x02l2\x18\x03 \x01(\tR\x02l2\"\xab\x02\n" +
+	"\x02l2\x18\x03 \x01(\tR\x02l2\"\xc3\x02\n" +
 	"\x0ePartitionQueue\x12.\n" +
 	"\x03key\x18\x01 \x01(\v2\x1c.node.v1.PartitionCounterKeyR\x03key\x12\x18\n" +
 	"\aservice\x18\x02 \x01(\tR\aservice\x12\x16\n" +
@@ -1760,7 +1796,8 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x04rule\x18\b \x01(\fR\x04rule\x12\x12\n" +
 	"\x04used\x18\t \x01(\x04R\x04used\x12\x14\n" +
 	"\x05until\x18\n" +
-	" \x01(\x03R\x05until\"n\n" +
+	" \x01(\x03R\x05until\x12\x16\n" +
+	"\x06object\x18\v \x01(\fR\x06object\"n\n" +
 	"\x0ePartitionUsage\x12.\n" +
 	"\x03key\x18\x01 \x01(\v2\x1c.node.v1.PartitionCounterKeyR\x03key\x12\x18\n" +
 	"\acounter\x18\x02 \x01(\fR\acounter\x12\x12\n" +
@@ -1805,7 +1842,7 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\n" +
 	"invocation\x18\x01 \x01(\fR\n" +
 	"invocation\x122\n" +
-	"\battempts\x18\x02 \x01(\v2\x16.node.v1.AttemptStatusR\battempts\"\xf8\x02\n" +
+	"\battempts\x18\x02 \x01(\v2\x16.node.v1.AttemptStatusR\battempts\"\x98\x03\n" +
 	"\rAttemptStatus\x12\x1b\n" +
 	"\tin_flight\x18\x01 \x01(\bR\binFlight\x12\x1f\n" +
 	"\vretry_count\x18\x02 \x01(\rR\n" +
@@ -1822,7 +1859,10 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"deployment\x12\x1a\n" +
 	"\bprotocol\x18\n" +
 	" \x01(\rR\bprotocol\x12\x16\n" +
-	"\x06server\x18\v \x01(\tR\x06server\"3\n" +
+	"\x06server\x18\v \x01(\tR\x06server\x12\x1e\n" +
+	"\n" +
+	"unreported\x18\f \x01(\rR\n" +
+	"unreported\"3\n" +
 	"\tStatePair\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\"r\n" +
@@ -1942,6 +1982,7 @@ func file_proto_node_partitions_proto_init() {
 	}
 	file_proto_node_raft_proto_init()
 	file_proto_node_partitions_proto_msgTypes[3].OneofWrappers = []any{}
+	file_proto_node_partitions_proto_msgTypes[4].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -587,6 +587,7 @@ type Progress struct {
 	Attempt       uint64                 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	Pin           *Pin                   `protobuf:"bytes,3,opt,name=pin,proto3" json:"pin,omitempty"`
 	Steps         []*Step                `protobuf:"bytes,4,rep,name=steps,proto3" json:"steps,omitempty"`
+	Errors        uint32                 `protobuf:"varint,5,opt,name=errors,proto3" json:"errors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -647,6 +648,13 @@ func (x *Progress) GetSteps() []*Step {
 		return x.Steps
 	}
 	return nil
+}
+
+func (x *Progress) GetErrors() uint32 {
+	if x != nil {
+		return x.Errors
+	}
+	return 0
 }
 
 type Step struct {
@@ -2194,6 +2202,7 @@ type Flow struct {
 	Lock          *Wait                  `protobuf:"bytes,9,opt,name=lock,proto3" json:"lock,omitempty"`
 	Rules         *Wait                  `protobuf:"bytes,10,opt,name=rules,proto3" json:"rules,omitempty"`
 	Throttling    *Wait                  `protobuf:"bytes,11,opt,name=throttling,proto3" json:"throttling,omitempty"`
+	Errors        uint32                 `protobuf:"varint,12,opt,name=errors,proto3" json:"errors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2303,6 +2312,13 @@ func (x *Flow) GetThrottling() *Wait {
 		return x.Throttling
 	}
 	return nil
+}
+
+func (x *Flow) GetErrors() uint32 {
+	if x != nil {
+		return x.Errors
+	}
+	return 0
 }
 
 type Wait struct {
@@ -4028,12 +4044,13 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\arequest\x18\f \x01(\x04R\arequest\x12\x1a\n" +
 	"\bpriority\x18\r \x01(\rR\bpriority\x12\x14\n" +
 	"\x05delay\x18\x0e \x01(\x03R\x05delayB\x12\n" +
-	"\x10_idempotency_key\"\x8b\x01\n" +
+	"\x10_idempotency_key\"\xa3\x01\n" +
 	"\bProgress\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x04R\aattempt\x12'\n" +
 	"\x03pin\x18\x03 \x01(\v2\x15.platform.raftlog.PinR\x03pin\x12,\n" +
-	"\x05steps\x18\x04 \x03(\v2\x16.platform.raftlog.StepR\x05steps\"\x86\x02\n" +
+	"\x05steps\x18\x04 \x03(\v2\x16.platform.raftlog.StepR\x05steps\x12\x16\n" +
+	"\x06errors\x18\x05 \x01(\rR\x06errors\"\x86\x02\n" +
 	"\x04Step\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\rR\x04type\x12\x18\n" +
@@ -4171,7 +4188,7 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\brequests\x18& \x03(\x04B\x02\x10\x00R\brequests\x12\x1a\n" +
 	"\bpriority\x18' \x01(\rR\bpriority\x12*\n" +
 	"\x04flow\x18( \x01(\v2\x16.platform.raftlog.FlowR\x04flowB\x12\n" +
-	"\x10_idempotency_key\"\xfc\x02\n" +
+	"\x10_idempotency_key\"\x94\x03\n" +
 	"\x04Flow\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\rR\x05stage\x12\x19\n" +
 	"\bstage_at\x18\x02 \x01(\x03R\astageAt\x12\x1f\n" +
@@ -4189,7 +4206,8 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	" \x01(\v2\x16.platform.raftlog.WaitR\x05rules\x126\n" +
 	"\n" +
 	"throttling\x18\v \x01(\v2\x16.platform.raftlog.WaitR\n" +
-	"throttling\"4\n" +
+	"throttling\x12\x16\n" +
+	"\x06errors\x18\f \x01(\rR\x06errors\"4\n" +
 	"\x04Wait\x12\x16\n" +
 	"\x06latest\x18\x01 \x01(\x03R\x06latest\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x03R\x05total\"R\n" +

@@ -10,7 +10,6 @@ import (
 
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
-	"platform/internal/units"
 )
 
 const queueHint = "`platform vqueues list` shows the vqueues there are."
@@ -121,56 +120,6 @@ func hintNoQueue(err error) error {
 	return err
 }
 
-func (a *app) describeQueue(q client.VQueue, head client.VQueueHead, entries []client.VQueueEntry) {
-	a.print.Heading("VQueue Information")
-	blocked := term.Clean(head.BlockedOn)
-	if head.Details != "" && blocked != "" {
-		blocked += " " + term.Clean(head.Details)
-	}
-	a.print.Fields("  ",
-		term.Field{Name: "ID", Value: q.ID},
-		term.Field{Name: "Service", Value: term.Clean(q.Service)},
-		term.Field{Name: "Scope", Value: q.Scope},
-		term.Field{Name: "Limit key", Value: q.LimitKey},
-		term.Field{Name: "Lock", Value: term.Clean(q.Lock)},
-		term.Field{Name: "Paused", Value: a.pausedText(q.Paused)},
-		term.Field{Name: "Created", Value: a.print.Time(q.CreatedAt)},
-		term.Field{Name: "Last enqueued", Value: a.print.Time(q.LastEnqueuedAt)},
-		term.Field{Name: "Last started", Value: a.print.Time(q.LastStartAt)},
-		term.Field{Name: "Last finished", Value: a.print.Time(q.LastFinishAt)},
-		term.Field{Name: "Average wait", Value: isoText(q.AverageQueue)},
-		term.Field{Name: "Average run", Value: isoText(q.AverageRun)},
-		term.Field{Name: "Average total", Value: isoText(q.AverageEndToEnd)},
-		term.Field{Name: "Head", Value: head.Entry},
-		term.Field{Name: "Head status", Value: head.Status},
-		term.Field{Name: "Head scheduled", Value: a.print.Time(head.ScheduledAt)},
-		term.Field{Name: "Head waits for", Value: blocked},
-	)
-	a.print.Println()
-	a.print.Heading("Entries")
-	a.print.Table("", []string{"INBOX", "RUNNING", "SUSPENDED", "PAUSED", "FINISHED"}, [][]string{{
-		countOfEntries(q.Inbox), countOfEntries(q.Running), countOfEntries(q.Suspended), countOfEntries(q.Held), countOfEntries(q.Finished),
-	}})
-	if len(entries) == 0 {
-		return
-	}
-	a.print.Println()
-	rows := make([][]string, len(entries))
-	for i, e := range entries {
-		rows[i] = []string{e.ID, e.Stage, e.Status, a.print.Time(e.CreatedAt), orDash(a.print.Time(e.Transition)), strconv.Itoa(e.NumAttempts)}
-	}
-	a.print.Table("", []string{"ID", "STAGE", "STATUS", "CREATED-AT", "IN STAGE SINCE", "ATTEMPTS"}, rows)
-}
-
-// isoText is a duration of SQL for people.
-func isoText(iso string) string {
-	d, err := units.ParseDuration(iso)
-	if err != nil {
-		return term.Clean(iso)
-	}
-	return term.Duration(d)
-}
-
 // vqueuesSwitch is pause or resume.
 func (a *app) vqueuesSwitch(pause bool) *cobra.Command {
 	verb, done, short := "resume", "Resumed", "Let a paused vqueue start invocations again"
@@ -191,6 +140,10 @@ func (a *app) vqueuesSwitch(pause bool) *cobra.Command {
 		if err != nil {
 			// The server takes any id that could be one.
 			return hintNoQueue(fmt.Errorf("the server took the request, but: %w", err))
+		}
+		if queue.Lock != "" {
+			return &hintedError{fmt.Errorf("%s is the line for the key of %s, which cannot be paused", queue.ID, term.Clean(queue.Lock)),
+				"`platform invocations pause <id>` pauses the invocations themselves."}
 		}
 		a.print.Printf("%s %s vqueue %s (%d waiting, %d running)\n", a.print.Green("[OK]:"), done, queue.ID, queue.Inbox, queue.Running)
 		return nil

@@ -1,0 +1,56 @@
+package query
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/flowcontrol"
+	"platform/internal/ids"
+	"platform/invoker"
+	"platform/partition"
+	"platform/partition/machine"
+)
+
+// crowded is an object without a scope that one invocation holds and another waits for,
+// and one invocation with a scope that has failed three times.
+func crowded(scoped bool) *memory {
+	id := func(n byte) ids.Invocation { return ids.NewInvocation(7, [16]byte{n}) }
+	object := machine.Target{Service: "Counter", Key: "a", Handler: "add", Type: machine.ObjectExclusive}
+	attempts := &invoker.AttemptStatus{RetryCount: 2, Unreported: 1}
+	line := &partition.Queue{ID: ids.OfVQueue("", "", "Counter", "a"), Key: flowcontrol.QueueKey{Service: "Counter"}, Object: "a"}
+	line.Stages[flowcontrol.Inbox], line.Stages[flowcontrol.Running] = 1, 1
+	line.Head, line.Blocked.Cause = flowcontrol.Queued{ID: id(2), At: 1}, flowcontrol.ByKey
+	return &memory{scoped: scoped, rows: map[partition.Table][]partition.Row{
+		partition.Invocations: {
+			{Record: partition.Record{Invocation: &machine.Invocation{ID: id(1), Target: object, Status: machine.Invoked, HoldsLock: true, RunningAt: 5}, Attempts: attempts}},
+			{Record: partition.Record{Invocation: &machine.Invocation{ID: id(2), Target: object, Status: machine.Inboxed}}, Ahead: new(uint64(0))},
+			{Record: partition.Record{Invocation: &machine.Invocation{ID: id(3), Target: machine.Target{Service: "S", Scope: "s"}, Status: machine.Invoked,
+				Flow: &machine.Flow{Errors: 2, Starts: 1}}, Attempts: attempts}},
+			{Record: partition.Record{Invocation: &machine.Invocation{ID: id(4), Target: machine.Target{Service: "S"}, Status: machine.Invoked}}},
+		},
+		partition.Lines: {{Queue: line}},
+	}}
+}
+
+func TestLinesForObjectsAreQueues(t *testing.T) {
+	e := newTestEngine(t, Config{Partitions: crowded(true)})
+	rows := ask(t, e, "select v.entry_id, v.stage, v.status, v.num_errors, m.lock_name, m.num_inbox, s.blocked_on from sys_vqueues v"+
+		" join sys_vqueue_meta m on m.id = v.id left join sys_scheduler s on s.id = v.id where m.lock_name = 'Counter/a' order by stage desc")
+	require.Len(t, rows, 2)
+	require.Equal(t, "running started 2 1 lock", toText(rows[0]["stage"])+" "+toText(rows[0]["status"])+" "+
+		toText(rows[0]["num_errors"])+" "+toText(rows[0]["num_inbox"])+" "+toText(rows[0]["blocked_on"]))
+	require.Equal(t, "inbox", rows[1]["stage"])
+	require.Equal(t, "new", rows[1]["status"])
+	rows = ask(t, e, "select num_errors, num_attempts from sys_vqueues where num_attempts is not null")
+	require.Len(t, rows, 1)
+	require.Equal(t, "3", toText(rows[0]["num_errors"]), "those of the record and those since")
+}
+
+func TestWithoutFlowControlThereAreNoQueues(t *testing.T) {
+	e := newTestEngine(t, Config{Partitions: crowded(false)})
+	for _, table := range []string{"sys_vqueue_meta", "sys_scheduler"} {
+		require.Empty(t, ask(t, e, "select * from "+table), table)
+	}
+	require.Len(t, ask(t, e, "select * from sys_vqueues"), 1, "what is left of it is shown")
+}

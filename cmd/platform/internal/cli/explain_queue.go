@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"platform/cmd/platform/internal/client"
+	"platform/flowcontrol"
+)
+
+// pending explains what has not been admitted: it waits for its object, or in a queue.
+func (e *explainer) pending() error {
+	line, err := e.client.Query(e.ctx, "SELECT num_ahead FROM sys_inbox WHERE id = "+client.Quote(e.ID))
+	if err != nil {
+		return err
+	}
+	if len(line.Rows) > 0 {
+		return e.locked(line.Rows[0].Text("num_ahead"))
+	}
+	queued, err := e.queued()
+	if err == nil && !queued {
+		e.because("It has just left the line that it waited in.")
+		e.next("Look again: it is about to start.")
+	}
+	return err
+}
+
+// locked explains what waits for its object.
+func (e *explainer) locked(ahead string) error {
+	service, key, scope := e.row.Text("target_service_name"), e.row.Text("target_service_key"), e.row.Text("scope")
+	e.because("It waits for %s/%s, which one handler at a time may hold%s.", service, key, e.since(e.row.Time("inboxed_at")))
+	if ahead != "0" && ahead != "" {
+		e.because("%s before it.", waits(ahead))
+	}
+	where := "l.scope IS NULL"
+	if scope != "" {
+		where = "l.scope = " + client.Quote(scope)
+	}
+	holder, err := e.client.Query(e.ctx, fmt.Sprintf(
+		"SELECT l.acquired_by, l.acquired_at, i.target, i.status FROM sys_locks l LEFT JOIN sys_invocation i ON i.id = l.acquired_by WHERE l.lock_name = %s AND %s", client.Quote(service+"/"+key), where))
+	if err != nil {
+		return err
+	}
+	if len(holder.Rows) == 0 {
+		e.next("Look again: the key is free, it is about to start.")
+		return nil
+	}
+	h := holder.Rows[0]
+	e.because("The key is held by %s (%s, %s)%s.", h.Text("acquired_by"), h.Text("target"), h.Text("status"), e.since(h.Time("acquired_at")))
+	e.next("`platform explain %s` says what the holder is doing.", h.Text("acquired_by"))
+	return nil
+}
+
+// waits is how many wait, in words. A very large number may count some who have left.
+func waits(ahead string) string {
+	n := number(ahead)
+	if n > flowcontrol.MaxCounted {
+		return fmt.Sprintf("About %d invocations wait", n)
+	}
+	if n == 1 {
+		return "1 invocation waits"
+	}
+	return fmt.Sprintf("%d invocations wait", n)
+}
+
+// queued explains what waits in a virtual queue; false if it does not.
+func (e *explainer) queued() (bool, error) {
+	answer, err := e.client.Query(e.ctx, `SELECT v.id, v.num_ahead, s.num_inbox, s.status, s.blocked_on, s.blocked_on_json, s.head_entry_id, m.queue_is_paused
+		FROM sys_vqueues v LEFT JOIN sys_scheduler s ON s.id = v.id LEFT JOIN sys_vqueue_meta m ON m.id = v.id
+		WHERE v.stage = 'inbox' AND v.entry_id = `+client.Quote(e.ID))
+	if err != nil || len(answer.Rows) == 0 {
+		return false, err
+	}
+	row := answer.Rows[0]
+	queue := row.Text("id")
+	if ahead := row.Text("num_ahead"); number(ahead) == 0 {
+		e.because("It is the first in the queue %s%s.", queue, e.since(e.row.Time("inboxed_at")))
+	} else {
+		e.because("It stands in the queue %s%s. %s before it.", queue, e.since(e.row.Time("inboxed_at")), waits(ahead))
+	}
+	if row.Text("queue_is_paused") == "true" {
+		e.because("The queue was paused by an operator.")
+		e.next("`platform vqueues resume %s` lets it go on.", queue)
+		return true, nil
+	}
+	return true, e.blocked(row)
+}
+
+// blocked says what holds the head of a queue back.
+func (e *explainer) blocked(row client.Row) error {
+	var d blockedBy
+	_ = json.Unmarshal([]byte(row.Text("blocked_on_json")), &d)
+	switch on := row.Text("blocked_on"); {
+	case d.Rule != "" && on == "throttling-rules":
+		until := ""
+		if !d.Until.IsZero() {
+			until = "; the next one starts at " + e.when(d.Until)
+		}
+		e.because("The rule %s lets no more start for now%s.", d.Rule, until)
+		e.next("Wait, or raise the rate: `platform rules set %s --rate <n>/<period>`.", quotedPattern(d.Rule))
+	case d.Rule != "":
+		counter, err := e.client.Query(e.ctx, "SELECT concurrency_limit, usage FROM sys_user_limits WHERE "+d.counter())
+		if err != nil {
+			return err
+		}
+		if len(counter.Rows) == 0 {
+			e.because("The rule %s holds it back.", d.Rule)
+		}
+		for _, r := range counter.Rows {
+			e.because("The rule %s allows %s at a time; %s are running.", d.Rule, r.Text("concurrency_limit"), r.Text("usage"))
+		}
+		e.next("Wait, or raise the limit: `platform rules set %s --concurrency <n>`.", quotedPattern(d.Rule))
+	case on == "lock":
+		e.because("Those in the queue wait for the keys of their objects, which others hold.")
+	case on != "":
+		e.because("The head of the queue is held back by: %s.", on)
+	case row.Text("status") != "":
+		e.because("The queue is %s.", row.Text("status"))
+	}
+	return nil
+}
+
+// blockedBy is what sys_scheduler says of what holds the head of a queue back.
+type blockedBy struct {
+	Scope    string    `json:"scope"`
+	LimitKey string    `json:"limit_key"`
+	Level    string    `json:"blocked_level"`
+	Rule     string    `json:"blocked_rule"`
+	Lock     string    `json:"lock_name"`
+	Usage    uint64    `json:"usage"`
+	Until    time.Time `json:"until"`
+}
+
+// counter selects the one counter of sys_user_limits that is used up: a rule with a
+// wildcard has one for each scope that it matches.
+func (d *blockedBy) counter() string {
+	where := "scope = " + client.Quote(d.Scope)
+	if d.Level == "" {
+		return where + " AND rule_pattern = " + client.Quote(d.Rule)
+	}
+	where += " AND level = " + client.Quote(d.Level)
+	first, second, _ := strings.Cut(d.LimitKey, "/")
+	if d.Level != "Scope" {
+		where += " AND l1 = " + client.Quote(first)
+	}
+	if d.Level == "Level2" {
+		where += " AND l2 = " + client.Quote(second)
+	}
+	return where
+}
+
+// quotedPattern keeps shells from reading the wildcard of a rule.
+func quotedPattern(pattern string) string {
+	if strings.Contains(pattern, "*") {
+		return "'" + pattern + "'"
+	}
+	return pattern
+}

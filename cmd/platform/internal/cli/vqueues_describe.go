@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+	"platform/internal/units"
+)
+
+func (a *app) describeQueue(q client.VQueue, head client.VQueueHead, entries []client.VQueueEntry) {
+	a.print.Heading("VQueue Information")
+	a.print.Fields("  ",
+		term.Field{Name: "ID", Value: q.ID},
+		term.Field{Name: "Service", Value: term.Clean(q.Service)},
+		term.Field{Name: "Scope", Value: q.Scope},
+		term.Field{Name: "Limit key", Value: q.LimitKey},
+		term.Field{Name: "Lock", Value: term.Clean(q.Lock)},
+		term.Field{Name: "Paused", Value: a.pausedText(q.Paused)},
+		term.Field{Name: "Created", Value: a.print.Time(q.CreatedAt)},
+		term.Field{Name: "Last enqueued", Value: a.print.Time(q.LastEnqueuedAt)},
+		term.Field{Name: "Last started", Value: a.print.Time(q.LastStartAt)},
+		term.Field{Name: "Last finished", Value: a.print.Time(q.LastFinishAt)},
+		term.Field{Name: "Average wait", Value: isoText(q.AverageQueue)},
+		term.Field{Name: "Average run", Value: isoText(q.AverageRun)},
+		term.Field{Name: "Average total", Value: isoText(q.AverageEndToEnd)},
+		term.Field{Name: "Head", Value: head.Entry},
+		term.Field{Name: "Head status", Value: head.Status},
+		term.Field{Name: "Head scheduled", Value: a.print.Time(head.ScheduledAt)},
+		term.Field{Name: "Head waits for", Value: a.heldBy(&head)},
+	)
+	a.print.Println()
+	a.print.Heading("Entries")
+	a.print.Table("", []string{"INBOX", "RUNNING", "SUSPENDED", "PAUSED", "FINISHED"}, [][]string{{
+		countOfEntries(q.Inbox), countOfEntries(q.Running), countOfEntries(q.Suspended), countOfEntries(q.Held), countOfEntries(q.Finished),
+	}})
+	if len(entries) == 0 {
+		return
+	}
+	a.print.Println()
+	rows := make([][]string, len(entries))
+	for i, e := range entries {
+		rows[i] = []string{e.ID, e.Stage, e.Status, a.print.Time(e.CreatedAt), orDash(a.print.Time(e.Transition)), strconv.Itoa(e.NumAttempts)}
+	}
+	a.print.Table("", []string{"ID", "STAGE", "STATUS", "CREATED-AT", "IN STAGE SINCE", "ATTEMPTS"}, rows)
+}
+
+// isoText is a duration of SQL for people.
+func isoText(iso string) string {
+	d, err := units.ParseDuration(iso)
+	if err != nil {
+		return term.Clean(iso)
+	}
+	return term.Duration(d)
+}
+
+// heldBy says in words what the head of a queue waits for.
+func (a *app) heldBy(head *client.VQueueHead) string {
+	var d blockedBy
+	_ = json.Unmarshal([]byte(head.Details), &d)
+	text := head.BlockedOn
+	switch {
+	case text == "paused":
+		text = "an operator: the queue is paused"
+	case text == "lock" && d.Lock != "":
+		text = "the key of " + d.Lock + ", which another invocation holds"
+	case text == "lock":
+		text = "the keys of objects, which other invocations hold"
+	case d.Rule == "":
+	case text == "throttling-rules":
+		if text = "the rate of the rule " + d.Rule; !d.Until.IsZero() {
+			text += ", until " + a.print.Time(d.Until)
+		}
+	default:
+		if text = "the concurrency limit of the rule " + d.Rule; d.Usage > 0 {
+			text += fmt.Sprintf(" (%d running)", d.Usage)
+		}
+	}
+	return term.Clean(text)
+}

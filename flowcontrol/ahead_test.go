@@ -1,0 +1,115 @@
+package flowcontrol_test
+
+import (
+	"iter"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"platform/flowcontrol"
+	"platform/internal/ids"
+)
+
+// line is a vqueue's lanes, each with the places that somebody waits at.
+type line map[uint8]map[uint64]flowcontrol.Queued
+
+func (l line) Queued(_ flowcontrol.QueueKey, priority uint8, place uint64) (flowcontrol.Queued, error) {
+	return l[priority][place], nil
+}
+
+func (l line) QueuedBetween(_ flowcontrol.QueueKey, priority uint8, from, before uint64) iter.Seq2[flowcontrol.Queued, error] {
+	return func(yield func(flowcontrol.Queued, error) bool) {
+		for place := from; place < before; place++ {
+			if who, there := l[priority][place]; there && !yield(who, nil) {
+				return
+			}
+		}
+	}
+}
+
+// drawLine makes lanes of a few priorities, with gaps where some have left.
+func drawLine(t *rapid.T) (line, *flowcontrol.VQueue) {
+	l, q := line{}, &flowcontrol.VQueue{}
+	for _, priority := range []uint8{0, 1, 9} {
+		lane := &q.Lanes[priority]
+		lane.Head = rapid.Uint64Range(0, 3).Draw(t, "head")
+		lane.Tail = lane.Head + rapid.Uint64Range(0, 8).Draw(t, "length")
+		l[priority] = map[uint64]flowcontrol.Queued{}
+		at := int64(1_000_000)
+		for place := lane.Head; place < lane.Tail; place++ {
+			at += rapid.SampledFrom([]int64{0, 1, flowcontrol.PriorityHeadStart / 2, flowcontrol.PriorityHeadStart}).Draw(t, "pause")
+			if rapid.IntRange(0, 3).Draw(t, "leaves") == 0 {
+				continue
+			}
+			q.Waiting++
+			l[priority][place] = flowcontrol.Queued{ID: ids.NewInvocation(uint64(q.Waiting), [16]byte{1}), At: at}
+		}
+	}
+	return l, q
+}
+
+// Who gets a turn is found by giving turns until nobody is left.
+func TestAheadIsHowManyGetTheirTurnFirst(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l, q := drawLine(t)
+		type turn struct {
+			priority uint8
+			place    uint64
+			who      flowcontrol.Queued
+			told     uint64
+		}
+		var told []turn
+		for priority, places := range l {
+			for place, who := range places {
+				n, err := flowcontrol.Ahead(l, flowcontrol.QueueKey{}, q, priority, place, who.At)
+				require.NoError(t, err)
+				told = append(told, turn{priority, place, who, n})
+			}
+		}
+		for n := range len(told) {
+			priority, place, who, err := flowcontrol.First(l, flowcontrol.QueueKey{}, q)
+			require.NoError(t, err)
+			require.Contains(t, told, turn{priority, place, who, uint64(n)})
+			delete(l[priority], place)
+			q.Lanes[priority].Head = place + 1
+		}
+	})
+}
+
+// lazy is a long lane that counts how often it is looked at.
+type lazy struct {
+	gap  uint64
+	read int
+}
+
+func (l *lazy) QueuedBetween(_ flowcontrol.QueueKey, _ uint8, from, before uint64) iter.Seq2[flowcontrol.Queued, error] {
+	return func(yield func(flowcontrol.Queued, error) bool) {
+		for place := from; place < before; place++ {
+			if l.read++; place != l.gap && !yield(flowcontrol.Queued{At: int64(place)}, nil) {
+				return
+			}
+		}
+	}
+}
+
+func TestAheadInALongLineIsCheap(t *testing.T) {
+	const many = 1_000_000
+	q := &flowcontrol.VQueue{Waiting: 2 * many}
+	q.Lanes[0], q.Lanes[3] = flowcontrol.Lane{Tail: many}, flowcontrol.Lane{Tail: many}
+	l := &lazy{gap: many}
+	n, err := flowcontrol.Ahead(l, flowcontrol.QueueKey{}, q, 0, 700_000, 700_000)
+	require.NoError(t, err)
+	require.EqualValues(t, 700_000+880_001, n, "those of priority 3 came up to 180 s later")
+	require.Less(t, l.read, 50)
+
+	q.Waiting, l.gap = 2*many-1, 5
+	n, err = flowcontrol.Ahead(l, flowcontrol.QueueKey{}, q, 0, 700_000, 700_000)
+	require.NoError(t, err)
+	require.EqualValues(t, 700_000+880_001, n, "too many to look for those that have left")
+	l.read = 0
+	n, err = flowcontrol.Ahead(l, flowcontrol.QueueKey{}, &flowcontrol.VQueue{Waiting: many - 1, Lanes: [10]flowcontrol.Lane{{Tail: many}}}, 0, 1000, 1000)
+	require.NoError(t, err)
+	require.EqualValues(t, 999, n, "who has left is not counted")
+	require.LessOrEqual(t, l.read, flowcontrol.MaxCounted+50)
+}

@@ -12,20 +12,22 @@ import (
 	"platform/partition/machine"
 )
 
-// rejectionCode is the code of the failure that a rejected awakeable ends with.
+// rejectionCode is the code of the failure that a rejected awakeable or signal ends with.
 const rejectionCode = 500
 
-// resolveAwakeable completes an awakeable with the body.
-func (s *Server) resolveAwakeable(c echo.Context) error {
-	return s.completeAwakeable(c, func(body []byte) *journal.Result { return &journal.Result{Value: body} })
+// resolved is the success whose value is the body of a request.
+func resolved(body []byte) *journal.Result { return &journal.Result{Value: body} }
+
+// rejected is the failure whose reason is the body of a request.
+func rejected(body []byte) *journal.Result {
+	return &journal.Result{Failure: &journal.Failure{Code: rejectionCode, Message: string(bytes.ToValidUTF8(body, []byte("\uFFFD")))}}
 }
 
+// resolveAwakeable completes an awakeable with the body.
+func (s *Server) resolveAwakeable(c echo.Context) error { return s.completeAwakeable(c, resolved) }
+
 // rejectAwakeable completes an awakeable with a failure whose reason is the body.
-func (s *Server) rejectAwakeable(c echo.Context) error {
-	return s.completeAwakeable(c, func(body []byte) *journal.Result {
-		return &journal.Result{Failure: &journal.Failure{Code: rejectionCode, Message: string(bytes.ToValidUTF8(body, []byte("\uFFFD")))}}
-	})
-}
+func (s *Server) rejectAwakeable(c echo.Context) error { return s.completeAwakeable(c, rejected) }
 
 // completeAwakeable hands the result to the invocation that made the awakeable. That
 // it is unknown or has its result already is no error: the first one counts.
@@ -49,9 +51,38 @@ func (s *Server) completeAwakeable(c echo.Context, result func(body []byte) *jou
 	err = s.invocations.Signal(ctx, &machine.Signal{
 		Target: awakeable.Invocation, ID: journal.NumberedSignal(awakeable.Signal), Result: result(body.Bytes()),
 	})
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrEnded) {
 		return s.explain(ctx, err, awakeable.Invocation, true)
 	}
 	c.Response().WriteHeader(http.StatusAccepted)
 	return nil
+}
+
+// signal sends a named signal to an invocation. Unlike an awakeable, which has one
+// result, a name may be signaled again and again, so that nothing is repeated silently.
+func (s *Server) signal(result func(body []byte) *journal.Result) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		segments, err := decodeParams(c)
+		if err != nil {
+			return err
+		}
+		id, err := parseID(segments[0])
+		if err != nil {
+			return err
+		}
+		if segments[1] == "" {
+			return badRequest("the name of the signal is empty")
+		}
+		var body bytes.Buffer
+		if err := s.readAll(c.Response(), c.Request(), &body); err != nil {
+			return err
+		}
+		ctx := c.Request().Context()
+		signal := &machine.Signal{Target: id, ID: journal.NamedSignal(segments[1]), Result: result(body.Bytes())}
+		if err := s.invocations.Signal(ctx, signal); err != nil {
+			return s.explain(ctx, err, id, false)
+		}
+		c.Response().WriteHeader(http.StatusAccepted)
+		return nil
+	}
 }

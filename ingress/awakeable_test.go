@@ -43,6 +43,39 @@ func TestCompletingAwakeables(t *testing.T) {
 	}
 }
 
+func TestNamedSignals(t *testing.T) {
+	to := "/invocation/" + knownID.String() + "/signal/go%2Fon/"
+	value, failure := journal.Result{Value: []byte("because")}, journal.Result{Failure: &journal.Failure{Code: 500, Message: "because"}}
+	for path, want := range map[string]*journal.Result{
+		"/platform" + to + "resolve": &value,
+		"/restate" + to + "reject":   &failure,
+	} {
+		f := &fakeInvocations{}
+		answer := complete(t, f, "POST", path, "because")
+		require.Equal(t, http.StatusAccepted, answer.Code, path)
+		require.Empty(t, answer.Body.String())
+		require.Equal(t, []*machine.Signal{{Target: knownID, ID: journal.NamedSignal("go/on"), Result: want}}, f.signals)
+	}
+	for _, c := range []struct {
+		method, path string
+		err          error
+		status       int
+		message      string
+	}{
+		{"POST", to + "resolve", ErrNotFound, 404, "invocation not found"},
+		{"POST", to + "resolve", ErrEnded, 409, "the invocation has ended"},
+		{"POST", to + "reject", &UnavailableError{}, 503, "a retry may have a second effect"},
+		{"POST", to + "forget", nil, 404, "not found"},
+		{"GET", to + "resolve", nil, 405, "method GET is not allowed here"},
+		{"POST", "/invocation/inv_1/signal/x/resolve", nil, 400, "bad invocation id"},
+	} {
+		f := &fakeInvocations{signalErr: c.err}
+		answer := complete(t, f, c.method, "/platform"+c.path, "x")
+		require.Equal(t, c.status, answer.Code, c.path)
+		require.Contains(t, answer.Body.String(), c.message)
+	}
+}
+
 func TestAwakeablesThatCannotBeCompleted(t *testing.T) {
 	const good = "/platform/awakeables/sign_1ASNFZ4mrze8AESIzRFVmd4iZqrvM3e7_AAAAEQ"
 	reserved := ids.Awakeable{Invocation: knownID, Signal: 1}.String()
@@ -65,6 +98,10 @@ func TestAwakeablesThatCannotBeCompleted(t *testing.T) {
 	f := &fakeInvocations{}
 	require.Equal(t, http.StatusRequestEntityTooLarge, complete(t, f, "POST", good+"/resolve", strings.Repeat("x", 101)).Code)
 
+	for _, gone := range []error{ErrNotFound, ErrEnded} {
+		f.signalErr = gone
+		require.Equal(t, http.StatusAccepted, complete(t, f, "POST", good+"/resolve", "x").Code)
+	}
 	f.signalErr = &UnavailableError{}
 	answer := complete(t, f, "POST", good+"/resolve", "x")
 	require.Equal(t, http.StatusServiceUnavailable, answer.Code)

@@ -29,7 +29,7 @@ type Invocations interface {
 	Attach(ctx context.Context, id ids.Invocation) (Answer, error)
 	// Output is the result if there is one; ErrNotReady, ErrNotFound.
 	Output(ctx context.Context, id ids.Invocation) (Answer, error)
-	// Signal makes a signal durable, unless nobody waits for it any more.
+	// Signal makes a signal durable; ErrNotFound, ErrEnded.
 	Signal(ctx context.Context, s *machine.Signal) error
 }
 
@@ -58,9 +58,8 @@ var (
 	ErrNotFound = errors.New("invocation not found")
 	// ErrNotReady says that the invocation exists and has no result yet.
 	ErrNotReady = errors.New("the invocation exists but has not completed yet")
-	// ErrNoOutput says that the result of the invocation is not one that can be
-	// asked for, since nothing makes the machine keep it.
-	ErrNoOutput = errors.New("cannot get output for the given invocation: results are kept for workflow runs and for requests with an idempotency key")
+	// ErrEnded says that the invocation has its result and takes no signals.
+	ErrEnded = errors.New("the invocation has ended")
 	// ErrConflict says that the workflow of a call already ran or is running.
 	ErrConflict = errors.New("the workflow method was already invoked")
 )

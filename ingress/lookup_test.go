@@ -91,7 +91,6 @@ func TestNoResult(t *testing.T) {
 	}{
 		{ErrNotFound, 404, "invocation not found"},
 		{fmt.Errorf("output: %w", ErrNotReady), 470, "the invocation exists but has not completed yet"},
-		{ErrNoOutput, 400, "cannot get output for the given invocation"},
 		{&UnavailableError{}, 503, "can be retried safely"},
 	} {
 		f := &fakeInvocations{}

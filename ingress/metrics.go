@@ -28,11 +28,12 @@ const (
 	attaching
 	askingOutput
 	completing // an awakeable
-	otherwise  // look-ups, and paths that are none
+	signaling
+	otherwise // look-ups, and paths that are none
 	kinds
 )
 
-var kindNames = [kinds]string{"", "call", "send", "attach", "output", "awakeable", "other"}
+var kindNames = [kinds]string{"", "call", "send", "attach", "output", "awakeable", "signal", "other"}
 
 // result is what became of a request, as far as operators tell apart.
 type result uint8

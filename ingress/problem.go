@@ -80,8 +80,8 @@ func (s *Server) explain(ctx context.Context, err error, id ids.Invocation, repe
 		return &problem{status: http.StatusNotFound, message: ErrNotFound.Error()}
 	case errors.Is(err, ErrNotReady):
 		return &problem{status: statusNotReady, message: ErrNotReady.Error(), id: id}
-	case errors.Is(err, ErrNoOutput):
-		return &problem{status: http.StatusBadRequest, message: ErrNoOutput.Error(), id: id}
+	case errors.Is(err, ErrEnded):
+		return &problem{status: http.StatusConflict, message: ErrEnded.Error(), id: id}
 	case errors.Is(context.Cause(ctx), errStopping):
 		return unavailable("the server is shutting down", id, repeatable)
 	case ctx.Err() != nil:

@@ -47,6 +47,8 @@ func (s *Server) routes() *echo.Echo {
 			s.add(e, completing, post, prefix+form+":id/resolve", s.resolveAwakeable)
 			s.add(e, completing, post, prefix+form+":id/reject", s.rejectAwakeable)
 		}
+		s.add(e, signaling, post, prefix+"/invocation/:id/signal/:name/resolve", s.signal(resolved))
+		s.add(e, signaling, post, prefix+"/invocation/:id/signal/:name/reject", s.signal(rejected))
 		for verb, answer := range map[string]answerer{"attach": s.attach, "output": s.output} {
 			as := attaching
 			if verb == "output" {

@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"net/http"
 	"strconv"
 
 	"github.com/stretchr/testify/require"
@@ -26,6 +27,21 @@ var signalCases = []testCase{
 			e.result(id, &out)
 			require.Equal(e, []contract.Outcome{{Value: "from " + lang}, {Code: 500, Message: "no from " + lang}}, out)
 		}
+	}},
+	{"signals are sent over HTTP", func(e *env) {
+		id := e.listening(e.id(), "go", "stop")
+		send := func(name, verb, body string) int {
+			path := e.server.Target.Prefix + "/invocation/" + id + "/signal/" + name + "/" + verb
+			answer, err := e.server.Client.Post(e.bounded(), path, []byte(body))
+			require.NoError(e, err)
+			return answer.Status
+		}
+		require.Equal(e, http.StatusAccepted, send("stop", "reject", `no`))
+		require.Equal(e, http.StatusAccepted, send("go", "resolve", `"from outside"`))
+		var out []contract.Outcome
+		e.result(id, &out)
+		require.Equal(e, []contract.Outcome{{Value: "from outside"}, {Code: 500, Message: "no"}}, out)
+		require.Equal(e, http.StatusConflict, send("go", "resolve", `"late"`))
 	}},
 	{"signals arrive before they are awaited", func(e *env) {
 		id := e.listening(e.id(), "a", "b", "c")

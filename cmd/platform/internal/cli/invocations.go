@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -29,6 +31,7 @@ type selection struct {
 	all         bool
 	result      string
 	objectsOnly bool
+	zombie      bool
 }
 
 func (a *app) invocationsList() *cobra.Command {
@@ -40,6 +43,7 @@ func (a *app) invocationsList() *cobra.Command {
 		Args:    cobra.NoArgs,
 		Example: `  platform invocations list --service Greeter
   platform invocations list --status running,backing-off
+  platform invocations list --zombie
   platform invocations list --all --limit 10 --json | jq -r '.invocations[].id'`,
 	}
 	var s selection
@@ -55,6 +59,7 @@ func (a *app) invocationsList() *cobra.Command {
 	flags.BoolVar(&s.all, "all", false, "completed ones too")
 	flags.StringVar(&s.result, "completion-result", "", "only those completed with success or failure")
 	flags.BoolVar(&s.objectsOnly, "virtual-objects-only", false, "only those of virtual objects")
+	flags.BoolVar(&s.zombie, "zombie", false, "only those pinned to a deployment that does not exist any more")
 	flags.IntVar(&s.Limit, "limit", 100, "at most this many")
 	flags.BoolVar(&s.OldestFirst, "oldest-first", false, "oldest first")
 	asJSON := jsonFlag(flags)
@@ -62,7 +67,7 @@ func (a *app) invocationsList() *cobra.Command {
 		if err := s.complete(); err != nil {
 			return err
 		}
-		found, more, err := a.collect(ctx, s.Query, s.matches)
+		found, more, err := a.collect(ctx, s.Query, a.filter(&s))
 		if err != nil {
 			return err
 		}
@@ -96,10 +101,46 @@ func (s *selection) complete() error {
 	return nil
 }
 
-// matches applies what the server does not filter by.
-func (s *selection) matches(inv client.Invocation) bool {
-	return (s.result == "" || inv.CompletionResult == s.result) &&
-		(!s.objectsOnly || inv.TargetServiceType == "virtual_object")
+// filter applies what the server does not filter by; nil if there is nothing of that.
+func (a *app) filter(s *selection) filter {
+	if s.result == "" && !s.objectsOnly && !s.zombie {
+		return nil
+	}
+	gone := a.removedDeployments()
+	return func(ctx context.Context, inv *client.Invocation) (bool, error) {
+		if s.result != "" && inv.CompletionResult != s.result || s.objectsOnly && inv.TargetServiceType != "virtual_object" {
+			return false, nil
+		}
+		if !s.zombie {
+			return true, nil
+		}
+		if inv.PinnedDeploymentID == "" {
+			return false, nil
+		}
+		return gone(ctx, inv.PinnedDeploymentID)
+	}
+}
+
+// removedDeployments tells which deployments do not exist. Each is asked for once, and
+// after the invocation that is pinned to it has been seen: a list read before would
+// lack what is registered meanwhile.
+func (a *app) removedDeployments() func(ctx context.Context, id string) (bool, error) {
+	known := map[string]bool{}
+	return func(ctx context.Context, id string) (bool, error) {
+		gone, asked := known[id]
+		if asked {
+			return gone, nil
+		}
+		_, _, err := a.client.Deployment(ctx, id)
+		if answer, ok := errors.AsType[*client.APIError](err); ok && answer.Status == http.StatusNotFound {
+			gone, err = true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		known[id] = gone
+		return gone, nil
+	}
 }
 
 // found is an invocation and the JSON it came in.
@@ -108,20 +149,38 @@ type found struct {
 	raw json.RawMessage
 }
 
+// filter reports whether an invocation belongs to a listing.
+type filter func(context.Context, *client.Invocation) (bool, error)
+
+// largestPage is the most that the server answers at once.
+const largestPage = 1000
+
 // collect follows the pages until the query's limit of matches is reached; more
 // tells that there may be others.
-func (a *app) collect(ctx context.Context, q client.Query, matches func(client.Invocation) bool) (list []found, more bool, err error) {
+func (a *app) collect(ctx context.Context, q client.Query, matches filter) (list []found, more bool, err error) {
 	limit := q.Limit
 	for {
-		q.Limit = min(limit-len(list), 1000)
+		q.Limit = min(limit-len(list), largestPage)
+		if matches != nil {
+			q.Limit = largestPage // few of a page may match
+		}
 		page, err := a.client.Invocations(ctx, q)
 		if err != nil {
 			return nil, false, err
 		}
-		for i, inv := range page.Invocations {
-			if matches == nil || matches(inv) {
-				list = append(list, found{inv, page.Raw[i]})
+		for i := range page.Invocations {
+			inv := &page.Invocations[i]
+			if matches != nil {
+				if ok, err := matches(ctx, inv); err != nil {
+					return nil, false, err
+				} else if !ok {
+					continue
+				}
 			}
+			if len(list) == limit {
+				return list, true, nil
+			}
+			list = append(list, found{*inv, page.Raw[i]})
 		}
 		if page.Next == "" || len(list) >= limit {
 			return list, page.Next != "", nil

@@ -76,8 +76,8 @@ var plants = []struct {
 		name: "ack before commit",
 		patch: harness.Patch{
 			File: "partition/client.go",
-			Old:  "	return l.propose(ctx, inv)\n",
-			New:  "	go func() { _, _ = l.propose(context.WithoutCancel(ctx), inv) }()\n	return machine.Outcome{}, nil\n",
+			Old:  "	return l.propose(ctx, l.planned(inv))\n",
+			New:  "	go func() { _, _ = l.propose(context.WithoutCancel(ctx), l.planned(inv)) }()\n	return machine.Outcome{}, nil\n",
 		},
 		faults: []string{"kill-all", "kill-two", "kill-one"},
 		found:  "lost: ",

@@ -57,10 +57,17 @@ func (p *pauses) begin() {
 			case <-ctx.Done():
 				return
 			}
+			now := p.elapsed() // before it is checked: it may be stopped in between
 			p.check()
-			p.last.Store(int64(p.elapsed()))
+			p.ran(now)
 		}
 	})
+}
+
+// ran notes that nothing was amiss at a time.
+func (p *pauses) ran(at time.Duration) {
+	for last := p.last.Load(); last < int64(at) && !p.last.CompareAndSwap(last, int64(at)); last = p.last.Load() {
+	}
 }
 
 func (p *pauses) end() {
@@ -104,7 +111,7 @@ func (p *pauses) check() {
 		p.losses.Add(1)
 	}
 	p.noticed(paused, err)
-	p.last.Store(int64(p.elapsed()))
+	p.ran(p.elapsed())
 }
 
 // confirm makes sure that all sessions work for leaders.

@@ -154,7 +154,7 @@ func (s *callStream) receive(ctx context.Context, stream node.RaftTransport_Exch
 		return err
 	}
 	if err := s.p.t.greet(ctx, first.Hello); err != nil {
-		s.p.t.log.Error("peer refused", "address", string(s.p.addr), "err", err)
+		s.p.t.refused(s.p.addr, err)
 		return err
 	}
 	s.mu.Lock()

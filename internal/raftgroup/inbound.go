@@ -64,7 +64,7 @@ func (t *Transport) Exchange(stream node.RaftTransport_ExchangeServer) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	if err := t.greet(ctx, first.Hello); err != nil {
-		t.log.Error("peer refused", "err", err)
+		t.refused("", err)
 		return status.Error(codes.FailedPrecondition, err.Error())
 	}
 	t.peerSeen(raft.ServerAddress(first.Hello.Address))
@@ -204,7 +204,7 @@ func (t *Transport) InstallSnapshot(stream node.RaftTransport_InstallSnapshotSer
 	stop := context.AfterFunc(t.ctx, cancel)
 	defer stop()
 	if err := t.greet(ctx, first.Hello); err != nil {
-		t.log.Error("peer refused", "err", err)
+		t.refused("", err)
 		return status.Error(codes.FailedPrecondition, err.Error())
 	}
 	if first.Request == nil {

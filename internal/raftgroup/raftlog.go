@@ -33,15 +33,19 @@ var raftLevels = map[string]slog.Level{
 	"appendEntries rejected, sending older logs": slog.LevelDebug,
 }
 
-// repeatPause is how long a message of Raft is not repeated.
-const repeatPause = 30 * time.Second
+// repeatPause is how long a message is not repeated, maxRepeats how many are known.
+const (
+	repeatPause = 30 * time.Second
+	maxRepeats  = 1000
+)
 
-// repeats knows when each message was last logged. Raft's messages are constants, so
-// there are few of them.
+// repeats knows when each message was last logged.
 type repeats struct {
 	mu   sync.Mutex // covers last
 	last map[string]*repeat
 }
+
+func newRepeats() *repeats { return &repeats{last: map[string]*repeat{}} }
 
 type repeat struct {
 	at      time.Time
@@ -54,6 +58,9 @@ func (r *repeats) due(msg string, now time.Time) (skipped int, due bool) {
 	defer r.mu.Unlock()
 	known := r.last[msg]
 	if known == nil {
+		if len(r.last) > maxRepeats { // whoever sends us so many that differ gets them logged
+			clear(r.last)
+		}
 		known = &repeat{}
 		r.last[msg] = known
 	}
@@ -68,7 +75,7 @@ func (r *repeats) due(msg string, now time.Time) (skipped int, due bool) {
 var _ hclog.Logger = (*raftLogger)(nil)
 
 func newRaftLogger(l *slog.Logger) *raftLogger {
-	return &raftLogger{log: l.With("component", "raft"), said: &repeats{last: map[string]*repeat{}}}
+	return &raftLogger{log: l.With("component", "raft"), said: newRepeats()}
 }
 
 func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {

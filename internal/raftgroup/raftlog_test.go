@@ -2,7 +2,9 @@ package raftgroup
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -41,4 +43,27 @@ func TestRaftDoesNotRepeatItself(t *testing.T) {
 		require.Contains(t, lines[1], `level=ERROR msg="something else" component=raft index=7`)
 		require.Contains(t, lines[2], `peer=n3 repeated=4`)
 	})
+}
+
+func TestAnImpostorIsReportedOnceInAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		tr := &Transport{log: slog.New(slog.NewTextHandler(&out, nil)), refusals: newRepeats()}
+		for range 5 {
+			tr.refused("n2:5122", errors.New("another cluster"))
+			tr.refused("", errors.New("another cluster"))
+		}
+		time.Sleep(repeatPause)
+		tr.refused("n2:5122", errors.New("another cluster"))
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		require.Len(t, lines, 3)
+		require.Contains(t, lines[0], `err="another cluster" address=n2:5122`)
+		require.NotContains(t, lines[1], "address")
+		require.Contains(t, lines[2], "repeated=4")
+	})
+	r := newRepeats()
+	for i := range 3 * maxRepeats {
+		r.due(strconv.Itoa(i), time.Now())
+	}
+	require.LessOrEqual(t, len(r.last), maxRepeats+1)
 }

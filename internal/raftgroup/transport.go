@@ -86,6 +86,8 @@ type Transport struct {
 	ports  map[uint32]*port
 	peers  map[raft.ServerAddress]*peer
 	probed map[raft.ServerAddress]bool // peers whose death is being checked
+
+	refusals *repeats
 }
 
 // NewTransport returns the transport of a node. It dials when a group needs it.
@@ -111,6 +113,8 @@ func NewTransport(cfg TransportConfig) (*Transport, error) {
 		ports:  make(map[uint32]*port),
 		peers:  make(map[raft.ServerAddress]*peer),
 		probed: make(map[raft.ServerAddress]bool),
+
+		refusals: newRepeats(),
 	}, nil
 }
 
@@ -146,6 +150,23 @@ func (t *Transport) Close() error {
 	}
 	t.wg.Wait()
 	return errs
+}
+
+// refused reports a peer that is not who it should be, once in a while: it is asked
+// again and again. The address is the one that was dialed, "" if the peer has called.
+func (t *Transport) refused(addr raft.ServerAddress, err error) {
+	skipped, due := t.refusals.due(string(addr)+" "+err.Error(), time.Now())
+	if !due {
+		return
+	}
+	args := []any{"err", err}
+	if addr != "" {
+		args = append(args, "address", string(addr))
+	}
+	if skipped > 0 {
+		args = append(args, "repeated", skipped)
+	}
+	t.log.Error("peer refused", args...)
 }
 
 // attach makes the group reachable.

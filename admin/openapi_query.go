@@ -8,7 +8,10 @@ var queryOperations = map[string]operation{
 		body: queryRequest{},
 		answers: []reply{{http.StatusOK, "The rows as they are found. When a query fails on the way, the document has a member \"error\" and the connection is cut.", object{
 			"type": "object", "required": []string{"rows"},
-			"properties": object{"rows": object{"type": "array", "items": object{"type": "object"}}},
+			"properties": object{
+				"rows":    object{"type": "array", "items": object{"type": "object"}},
+				"columns": object{"type": "array", "items": object{"type": "object"}, "description": "name and type of each, if with_columns was set; computed ones have no type"},
+			},
 		}}},
 		refusals: []int{400, 415, 422, 429, 503},
 	},

@@ -18,6 +18,8 @@ type queryRequest struct {
 	// U64AsText writes numbers that may be larger than 2^53, such as partition keys, as
 	// text.
 	U64AsText bool `json:"u64_as_text"`
+	// WithColumns tells names and types of the columns before the rows.
+	WithColumns bool `json:"with_columns"`
 }
 
 // queryRefusal is the body of an error of a query, with more to it than others have.
@@ -47,7 +49,7 @@ func (s *Server) runQuery(c echo.Context) error {
 	}
 	w := &queryWriter{c: c}
 	ctx := c.Request().Context()
-	written, err := s.cfg.Query.WriteJSON(ctx, req.Query, query.Options{BigNumbersAsText: req.U64AsText}, w)
+	written, err := s.cfg.Query.WriteJSON(ctx, req.Query, query.Options{BigNumbersAsText: req.U64AsText, Columns: req.WithColumns}, w)
 	switch {
 	case err == nil:
 		return nil

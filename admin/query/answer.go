@@ -10,6 +10,9 @@ import (
 type Options struct {
 	// BigNumbersAsText writes u64 as text, for readers whose numbers end at 2^53.
 	BigNumbersAsText bool
+	// Columns writes "columns":[{"name","type"},…] before the rows, in which those that are
+	// NULL are missing. Computed columns have no type.
+	Columns bool
 }
 
 // Written is what was written of an answer.
@@ -23,11 +26,11 @@ type Written struct {
 // much is there can still be answered with its error alone.
 const answerBuffer = 64 << 10
 
-// WriteJSON answers a query with {"rows":[…]}, written to w as it comes. Without a byte
+// WriteJSON answers a query with {"rows":[…]}, with "columns" before it if that is wanted, written to w as it comes. Without a byte
 // written, the error is all there is to say. With some, the document was ended with
 // "error" beside "rows", so that a reader of the whole sees why it is incomplete.
 func (e *Engine) WriteJSON(ctx context.Context, text string, o Options, w io.Writer) (Written, error) {
-	a := &answer{to: w, max: e.cfg.MaxBytes, rows: rowWriter{bigText: o.BigNumbersAsText}}
+	a := &answer{to: w, max: e.cfg.MaxBytes, rows: rowWriter{bigText: o.BigNumbersAsText}, header: o.Columns}
 	stats, err := e.Query(ctx, text, a)
 	a.written.Stats = stats
 	if err == nil {
@@ -49,13 +52,29 @@ type answer struct {
 	whole   int // end of the last whole row in buf
 	max     int
 	rows    rowWriter
+	header  bool // tell the columns first
 	written Written
 }
 
 // Columns implements Rows.
 func (a *answer) Columns(names []string, types []Type) error {
 	a.rows.columns(names, types)
-	a.buf = append(a.buf, `{"rows":[`...)
+	a.buf = append(a.buf, '{')
+	if a.header {
+		a.buf = append(a.buf, `"columns":[`...)
+		for i, name := range names {
+			if i > 0 {
+				a.buf = append(a.buf, ',')
+			}
+			a.buf = appendString(append(a.buf, `{"name":`...), []byte(name))
+			if types[i] != "" {
+				a.buf = appendString(append(a.buf, `,"type":`...), []byte(types[i]))
+			}
+			a.buf = append(a.buf, '}')
+		}
+		a.buf = append(a.buf, "],"...)
+	}
+	a.buf = append(a.buf, `"rows":[`...)
 	a.whole = len(a.buf)
 	return nil
 }

@@ -89,6 +89,18 @@ func TestEveryTableCanBeRead(t *testing.T) {
 	}
 }
 
+func TestColumnsAreToldWhenAskedFor(t *testing.T) {
+	for text, want := range map[string]string{
+		"select id, scope, created_at, 1 + 1 as two from sys_invocation": `{"columns":[{"name":"id","type":"text"},{"name":"scope","type":"text"},{"name":"created_at","type":"timestamp"},{"name":"two"}],"rows":[]}`,
+		"select null as none, 'x' as \"a \"\"b\"\"\"":                    `{"columns":[{"name":"none"},{"name":"a \"b\""}],"rows":[{"a \"b\"":"x"}]}`,
+	} {
+		var buf bytes.Buffer
+		_, err := newTestEngine(t, Config{}).WriteJSON(t.Context(), text, Options{Columns: true}, &buf)
+		require.NoError(t, err)
+		require.JSONEq(t, want, buf.String())
+	}
+}
+
 // toText is a value of an answer as text.
 func toText(v any) string {
 	switch v := v.(type) {

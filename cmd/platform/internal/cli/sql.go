@@ -39,7 +39,7 @@ nodes and more. SHOW TABLES lists the tables, DESCRIBE <table> the columns of on
 			query = string(text)
 		}
 		started := time.Now()
-		answer, err := a.client.Query(ctx, query)
+		answer, err := a.client.QueryTable(ctx, query)
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,8 @@ func (a *app) state() *cobra.Command {
 		Aliases: []string{"kv"},
 		Short:   "Show and change the state of objects and workflows",
 		Long: `Shows and changes the state of objects and workflows. A change takes its turn: it is made
-when no handler holds the key, after those that wait already.`,
+when no handler holds the key, after those that wait already. Objects and workflows of a scope
+have state of their own: --scope names it.`,
 	}, a.stateGet(), a.stateEditor(), a.statePatch(), a.stateClear())
 }
 
@@ -35,8 +36,10 @@ func (a *app) stateGet() *cobra.Command {
 	asJSON := jsonFlag(cmd.Flags())
 	plain := cmd.Flags().BoolP("plain", "p", false, "print one JSON object of keys and values")
 	binary := cmd.Flags().Bool("binary", false, "print values in base64, whatever they hold")
+	scope := scopeFlag(cmd)
 	a.shows(cmd, func(ctx context.Context, args []string) error {
-		state, answer, err := a.client.State(ctx, args[0], args[1])
+		object := client.Object{Service: args[0], Key: args[1], Scope: *scope}
+		state, answer, err := a.client.State(ctx, object)
 		if err != nil {
 			return hintNotFound(err, stateHint)
 		}
@@ -50,19 +53,54 @@ func (a *app) stateGet() *cobra.Command {
 			}
 			return a.printRaw(document)
 		}
-		a.showState(args[0], args[1], &state, *binary)
+		a.showState(object, &state, *binary)
+		if len(state.Entries) == 0 {
+			return a.hintScopes(ctx, object)
+		}
 		return nil
 	})
 	return cmd
 }
 
-func (a *app) showState(service, key string, state *client.State, binary bool) {
+// scopeFlag adds the flag that names the scope of objects.
+func scopeFlag(cmd *cobra.Command) *string {
+	return cmd.Flags().String("scope", "", "what is in this scope (default: what is in none)")
+}
+
+// hintScopes names scopes that have what there is none of without a scope.
+func (a *app) hintScopes(ctx context.Context, o client.Object) error {
+	if o.Scope != "" {
+		return nil
+	}
+	query := "SELECT DISTINCT scope FROM state WHERE scope IS NOT NULL AND " + whereObject(o)
+	found, err := a.client.Query(ctx, query+" ORDER BY scope LIMIT 3")
+	if err != nil || len(found.Rows) == 0 {
+		return err
+	}
+	var scopes []string
+	for _, row := range found.Rows {
+		scopes = append(scopes, "--scope "+term.Clean(row.Text("scope")))
+	}
+	a.say("Scopes have some: %s.", strings.Join(scopes, ", "))
+	return nil
+}
+
+// whereObject is a condition on the table state: the service and, if there is one, the key.
+func whereObject(o client.Object) string {
+	condition := "service_name = " + client.Quote(o.Service)
+	if o.Key != "" {
+		condition += " AND service_key = " + client.Quote(o.Key)
+	}
+	return condition
+}
+
+func (a *app) showState(o client.Object, state *client.State, binary bool) {
 	a.print.Heading("State")
-	a.print.Fields("  ",
-		term.Field{Name: "Service", Value: term.Clean(service)},
-		term.Field{Name: "Key", Value: term.Clean(key)},
-		term.Field{Name: "Version", Value: state.Version},
-	)
+	fields := []term.Field{{Name: "Service", Value: term.Clean(o.Service)}, {Name: "Key", Value: term.Clean(o.Key)}}
+	if o.Scope != "" {
+		fields = append(fields, term.Field{Name: "Scope", Value: term.Clean(o.Scope)})
+	}
+	a.print.Fields("  ", append(fields, term.Field{Name: "Version", Value: state.Version})...)
 	if len(state.Entries) == 0 {
 		a.print.Println("\n  There is no state.")
 		return

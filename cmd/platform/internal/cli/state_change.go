@@ -17,7 +17,8 @@ import (
 
 // stateEdit is a change of the state of a key that is being made.
 type stateEdit struct {
-	service, key  string
+	object        client.Object
+	scope         *string
 	binary, force bool
 	state         client.State
 	document      []byte // the state as JSON
@@ -27,6 +28,7 @@ type stateEdit struct {
 func changeFlags(cmd *cobra.Command, c *stateEdit) {
 	cmd.Flags().BoolVar(&c.binary, "binary", false, "values are in base64, whatever they hold")
 	cmd.Flags().BoolVarP(&c.force, "force", "f", false, "change the state even if it has changed meanwhile")
+	c.scope = scopeFlag(cmd)
 }
 
 func (a *app) stateEditor() *cobra.Command {
@@ -97,8 +99,8 @@ whose members replace those of the state and whose nulls delete them (RFC 7396).
 }
 
 func (a *app) readState(ctx context.Context, c *stateEdit, args []string) (err error) {
-	c.service, c.key = args[0], args[1]
-	if c.state, _, err = a.client.State(ctx, c.service, c.key); err != nil {
+	c.object = client.Object{Service: args[0], Key: args[1], Scope: *c.scope}
+	if c.state, _, err = a.client.State(ctx, c.object); err != nil {
 		return hintNotFound(err, stateHint)
 	}
 	c.document, err = stateDocument(c.state.Entries, c.binary)
@@ -111,7 +113,7 @@ func (a *app) submit(ctx context.Context, c *stateEdit, document []byte, entries
 		a.say("Nothing was changed.")
 		return nil
 	}
-	a.print.Printf("New state of %s/%s:\n%s\n", term.Clean(c.service), term.Clean(c.key), term.Clean(strings.TrimSpace(string(document))))
+	a.print.Printf("New state of %s:\n%s\n", term.Clean(c.object.String()), term.Clean(strings.TrimSpace(string(document))))
 	if err := a.confirm("Make this the state?"); err != nil {
 		return err
 	}
@@ -119,7 +121,7 @@ func (a *app) submit(ctx context.Context, c *stateEdit, document []byte, entries
 	if c.force {
 		version = ""
 	}
-	made, err := a.client.SetState(ctx, c.service, c.key, entries, version)
+	made, err := a.client.SetState(ctx, c.object, entries, version)
 	if client.IsConflict(err) {
 		return &hintedError{err, "Look at the state as it is now and try again, or use --force."}
 	}
@@ -179,43 +181,50 @@ func (a *app) stateClear() *cobra.Command {
 		Example: "  platform state clear Counter/alice\n  platform state clear Counter --yes",
 	}
 	force := cmd.Flags().BoolP("force", "f", false, "delete state even if it has changed meanwhile")
-	cmd.RunE = run(func(ctx context.Context, args []string) error { return a.clearState(ctx, args[0], *force) })
+	scope := scopeFlag(cmd)
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		service, key, _ := strings.Cut(args[0], "/")
+		return a.clearState(ctx, client.Object{Service: service, Key: key, Scope: *scope}, *force)
+	})
 	return cmd
 }
 
-func (a *app) clearState(ctx context.Context, what string, force bool) error {
-	service, key, one := strings.Cut(what, "/")
-	query := "SELECT service_key, COUNT(*) AS entries, SUM(value_length) AS bytes FROM state WHERE scope IS NULL AND service_name = " + client.Quote(service)
-	if one {
-		query += " AND service_key = " + client.Quote(key)
+// clearState deletes the state of an object, or of all objects of a service and a scope
+// if what has no key.
+func (a *app) clearState(ctx context.Context, what client.Object, force bool) error {
+	scope := "scope IS NULL"
+	if what.Scope != "" {
+		scope = "scope = " + client.Quote(what.Scope)
 	}
-	keys, err := a.client.Query(ctx, query+" GROUP BY service_key ORDER BY service_key")
+	keys, err := a.client.Query(ctx, "SELECT service_key, COUNT(*) AS entries, SUM(value_length) AS bytes FROM state WHERE "+
+		scope+" AND "+whereObject(what)+" GROUP BY service_key ORDER BY service_key")
 	if err != nil {
 		return err
 	}
 	if len(keys.Rows) == 0 {
-		a.say("There is no state of %s.", term.Clean(what))
-		return nil
+		a.say("There is no state of %s.", term.Clean(what.String()))
+		return a.hintScopes(ctx, what)
 	}
 	rows := make([][]string, len(keys.Rows))
 	for i, row := range keys.Rows {
 		rows[i] = []string{term.Clean(row.Text("service_key")), row.Text("entries"), row.Text("bytes")}
 	}
 	a.print.Table("", []string{"KEY", "ENTRIES", "BYTES"}, rows)
-	if err := a.confirm(fmt.Sprintf("Delete the state of %s of %s?", counted(len(keys.Rows), "key"), term.Clean(service))); err != nil {
+	if err := a.confirm(fmt.Sprintf("Delete the state of %s of %s?", counted(len(keys.Rows), "key"), term.Clean(client.Object{Service: what.Service, Scope: what.Scope}.String()))); err != nil {
 		return err
 	}
 	for _, row := range keys.Rows {
-		key, version := row.Text("service_key"), ""
+		object, version := what, ""
+		object.Key = row.Text("service_key")
 		if !force {
-			state, _, err := a.client.State(ctx, service, key)
+			state, _, err := a.client.State(ctx, object)
 			if err != nil {
-				return fmt.Errorf("key %s: %w", key, err)
+				return fmt.Errorf("key %s: %w", object.Key, err)
 			}
 			version = state.Version
 		}
-		if _, err := a.client.SetState(ctx, service, key, nil, version); err != nil {
-			return fmt.Errorf("key %s: %w", key, err)
+		if _, err := a.client.SetState(ctx, object, nil, version); err != nil {
+			return fmt.Errorf("key %s: %w", object.Key, err)
 		}
 	}
 	a.print.Printf("%s Enqueued successfully for processing\n", a.print.Green("[OK]:"))

@@ -18,7 +18,7 @@ const queryTimeout = 40 * time.Second
 
 // Rows is the answer of a query.
 type Rows struct {
-	Columns []string // in the order of the query, as far as rows have values for them
+	Columns []string // in the order of the query; without QueryTable, those that have values
 	Rows    []Row
 }
 
@@ -78,9 +78,19 @@ func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", "''"
 
 // Query asks a question in SQL.
 func (c *Client) Query(ctx context.Context, sql string) (*Rows, error) {
+	return c.query(ctx, map[string]any{"query": sql})
+}
+
+// QueryTable is Query for answers that are shown with all their columns, also those that
+// are NULL in each row.
+func (c *Client) QueryTable(ctx context.Context, sql string) (*Rows, error) {
+	return c.query(ctx, map[string]any{"query": sql, "with_columns": true})
+}
+
+func (c *Client) query(ctx context.Context, question map[string]any) (*Rows, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(queryTimeout, c.opts.RequestTimeout))
 	defer cancel()
-	body, err := json.Marshal(map[string]string{"query": sql})
+	body, err := json.Marshal(question)
 	if err != nil {
 		return nil, fmt.Errorf("encode request: %w", err)
 	}
@@ -103,7 +113,7 @@ func (c *Client) Query(ctx context.Context, sql string) (*Rows, error) {
 func readRows(body []byte) (*Rows, error) {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	rows := &Rows{}
-	if err := expect(dec, "{", "rows", "["); err != nil {
+	if err := rows.readStart(dec); err != nil {
 		return nil, err
 	}
 	for dec.More() {
@@ -127,6 +137,28 @@ func readRows(body []byte) (*Rows, error) {
 		return nil, fmt.Errorf("the answer breaks off: %w", err)
 	}
 	return nil, fmt.Errorf("the query failed after %d rows: %s", len(rows.Rows), failed.Message)
+}
+
+// readStart reads all that comes before the first row.
+func (r *Rows) readStart(dec *json.Decoder) error {
+	if err := expect(dec, "{"); err != nil {
+		return err
+	}
+	name, err := dec.Token()
+	if err == nil && name == "columns" {
+		var columns []struct{ Name string }
+		if err := dec.Decode(&columns); err != nil {
+			return fmt.Errorf("the answer is no JSON: %w", err)
+		}
+		for _, c := range columns {
+			r.Columns = append(r.Columns, c.Name)
+		}
+		return expect(dec, "rows", "[")
+	}
+	if err != nil || name != "rows" {
+		return fmt.Errorf("the answer has %v where rows was expected; is this the admin API?", name)
+	}
+	return expect(dec, "[")
 }
 
 func readRow(dec *json.Decoder) (row Row, err error) {

@@ -24,16 +24,37 @@ type StateChange struct {
 	Status string `json:"status"` // applied or queued
 }
 
-// State reads the state of a key of a service.
-func (c *Client) State(ctx context.Context, service, key string) (s State, answer *Response, err error) {
-	path := "/services/" + url.PathEscape(service) + "/state?object_key=" + url.QueryEscape(key)
+// Object names an object or a workflow.
+type Object struct {
+	Service, Key string
+	Scope        string // empty: none
+}
+
+// String is how the object is written: the service, the key if there is one, the scope.
+func (o Object) String() string {
+	text := o.Service
+	if o.Key != "" {
+		text += "/" + o.Key
+	}
+	if o.Scope != "" {
+		text += " in scope " + o.Scope
+	}
+	return text
+}
+
+// State reads the state of an object.
+func (c *Client) State(ctx context.Context, o Object) (s State, answer *Response, err error) {
+	path := "/services/" + url.PathEscape(o.Service) + "/state?object_key=" + url.QueryEscape(o.Key)
+	if o.Scope != "" {
+		path += "&scope=" + url.QueryEscape(o.Scope)
+	}
 	answer, err = c.adminJSON(ctx, http.MethodGet, path, nil, &s)
 	return s, answer, err
 }
 
-// SetState replaces the state of a key. With a version, it fails with a conflict if the
+// SetState replaces the state of an object. With a version, it fails with a conflict if the
 // state has another one by then.
-func (c *Client) SetState(ctx context.Context, service, key string, entries []StateEntry, version string) (change StateChange, err error) {
+func (c *Client) SetState(ctx context.Context, o Object, entries []StateEntry, version string) (change StateChange, err error) {
 	state := map[string][]int{}
 	for _, e := range entries {
 		numbers := make([]int, len(e.Value))
@@ -42,10 +63,13 @@ func (c *Client) SetState(ctx context.Context, service, key string, entries []St
 		}
 		state[e.Key] = numbers
 	}
-	body := map[string]any{"object_key": key, "new_state": state}
+	body := map[string]any{"object_key": o.Key, "new_state": state}
+	if o.Scope != "" {
+		body["scope"] = o.Scope
+	}
 	if version != "" {
 		body["version"] = version
 	}
-	_, err = c.adminJSON(ctx, http.MethodPost, "/services/"+url.PathEscape(service)+"/state", body, &change)
+	_, err = c.adminJSON(ctx, http.MethodPost, "/services/"+url.PathEscape(o.Service)+"/state", body, &change)
 	return change, err
 }

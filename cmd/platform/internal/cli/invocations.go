@@ -93,6 +93,8 @@ func (s *selection) complete() error {
 	switch {
 	case s.result != "" && s.result != "success" && s.result != "failure":
 		return &usageError{"--completion-result takes success or failure, got " + s.result}
+	case s.result != "" && slices.ContainsFunc(s.Status, func(status string) bool { return status != "completed" }):
+		return &usageError{"--completion-result selects completed invocations only; leave --status out"}
 	case s.result != "":
 		s.Status = []string{"completed"}
 	case len(s.Status) == 0 && !s.all:

@@ -16,10 +16,12 @@ type clusterConfigView struct {
 	Partitions    uint32    `json:"num_partitions"`
 	Replication   int       `json:"replication"`
 	ProvisionedAt Timestamp `json:"provisioned_at"`
+	// FlowControl says that flow control was enabled on all partitions.
+	FlowControl bool `json:"flow_control"`
 }
 
 func viewClusterConfig(c metadata.Cluster) clusterConfigView {
-	return clusterConfigView{c.Name, c.ID, c.Partitions, c.Replicas(), timestamp(c.ProvisionedAt)}
+	return clusterConfigView{c.Name, c.ID, c.Partitions, c.Replicas(), timestamp(c.ProvisionedAt), c.FlowControl}
 }
 
 func (s *Server) getClusterConfig(c echo.Context) error {

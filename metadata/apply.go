@@ -60,6 +60,8 @@ func apply(d *draft, index uint64, at time.Time, cmd command) (outcome, error) {
 		return applySetPartition(d, cmd)
 	case *setReplication:
 		return applySetReplication(d, cmd)
+	case *enableFlowControl:
+		return applyEnableFlowControl(d)
 	case *putRules:
 		return applyPutRules(d, at, cmd)
 	case *deleteRules:

@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Cluster is what is decided when a cluster comes into being. Only Replication
-// changes after.
+// Cluster is what is decided when a cluster comes into being. Only Replication and
+// FlowControl change after.
 type Cluster struct {
 	Name          string
 	ID            string // unlike the name, no two clusters share it
@@ -18,6 +18,8 @@ type Cluster struct {
 	// Replication is how many replicas each partition should have, as far as there
 	// are nodes. Read it with Replicas: clusters of old have 0.
 	Replication uint32
+	// FlowControl says that flow control was enabled on all partitions. It stays so.
+	FlowControl bool
 }
 
 // Replicas is how many replicas each partition should have, at least 1.

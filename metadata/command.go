@@ -47,6 +47,9 @@ type setPartition struct {
 // setReplication changes how many replicas partitions should have.
 type setReplication struct{ replication uint32 }
 
+// enableFlowControl notes that flow control is enabled on all partitions.
+type enableFlowControl struct{}
+
 // registerDeployment adds a deployment or replaces the one at its address.
 type registerDeployment struct{ Registration }
 
@@ -72,6 +75,7 @@ func (*removeNode) command()         {}
 func (*drainNode) command()          {}
 func (*setPartition) command()       {}
 func (*setReplication) command()     {}
+func (*enableFlowControl) command()  {}
 
 // header is what an entry says beside its command.
 type header struct {
@@ -112,6 +116,8 @@ func encodeEntry(h header, cmd command) ([]byte, error) {
 		}}
 	case *setReplication:
 		entry.Command = &pb.Entry_SetReplication{SetReplication: &pb.SetReplication{Replication: cmd.replication}}
+	case *enableFlowControl:
+		entry.Command = &pb.Entry_EnableFlowControl{EnableFlowControl: &pb.EnableFlowControl{}}
 	case *putRules:
 		entry.Command = &pb.Entry_PutRules{PutRules: putRulesToProto(cmd)}
 	case *deleteRules:
@@ -161,6 +167,8 @@ func decodeEntry(data []byte) (header, command, error) {
 		return h, &setPartition{partitionFromProto(cmd.SetPartition.GetPartition()), cmd.SetPartition.GetExpectedVersion()}, nil
 	case *pb.Entry_SetReplication:
 		return h, &setReplication{cmd.SetReplication.GetReplication()}, nil
+	case *pb.Entry_EnableFlowControl:
+		return h, &enableFlowControl{}, nil
 	case *pb.Entry_PutRules:
 		return decoded(h, cmd.PutRules, putRulesFromProto)
 	case *pb.Entry_DeleteRules:

@@ -15,13 +15,16 @@ import (
 // written to the log and to disk.
 
 func clusterToProto(c Cluster) *pb.Cluster {
-	return &pb.Cluster{Name: c.Name, Id: c.ID, Partitions: c.Partitions, ProvisionedAtMs: millis(c.ProvisionedAt), Replication: c.Replication}
+	return &pb.Cluster{
+		Name: c.Name, Id: c.ID, Partitions: c.Partitions, ProvisionedAtMs: millis(c.ProvisionedAt),
+		Replication: c.Replication, FlowControl: c.FlowControl,
+	}
 }
 
 func clusterFromProto(c *pb.Cluster) Cluster {
 	return Cluster{
 		Name: c.GetName(), ID: c.GetId(), Partitions: c.GetPartitions(), ProvisionedAt: fromMillis(c.GetProvisionedAtMs()),
-		Replication: c.GetReplication(),
+		Replication: c.GetReplication(), FlowControl: c.GetFlowControl(),
 	}
 }
 

@@ -71,6 +71,10 @@ func drawEntries(t *rapid.T) []raftgroup.Entry {
 			replicas := rapid.SliceOfN(rapid.Uint32Max(4), 0, 3).Draw(t, "replicas")
 			cmd = &setPartition{Partition{ID: rapid.Uint32Max(9).Draw(t, "partition"), Replicas: replicas}, rapid.Uint64Max(3).Draw(t, "version")}
 		case 7:
+			if rapid.Bool().Draw(t, "flow control") {
+				cmd = &enableFlowControl{}
+				break
+			}
 			cmd = &setReplication{rapid.Uint32Max(4).Draw(t, "replication")}
 		}
 		if cmd == nil {

@@ -107,6 +107,7 @@ func TestGoldenLogEntries(t *testing.T) {
 		"entry_drain_node":          &drainNode{id: 300, draining: true},
 		"entry_set_partition":       &setPartition{fullPartition(), 4},
 		"entry_set_replication":     &setReplication{3},
+		"entry_enable_flow_control": &enableFlowControl{},
 		"entry_put_rules":           fullPutRules(),
 		"entry_delete_rules":        fullDeleteRules(),
 	} {
@@ -144,6 +145,9 @@ func TestGoldenRecords(t *testing.T) {
 		"record_node":       nodeToProto(fullNode()),
 		"record_deployment": deploymentToProto(fullDeployment()),
 		"record_function":   deploymentToProto(fullFunction()),
+		"record_flow_control": clusterToProto(Cluster{
+			Name: "local", ID: "01XYZ", Partitions: 8, ProvisionedAt: goldenTime, Replication: 3, FlowControl: true,
+		}),
 		"record_replicated": clusterToProto(Cluster{Name: "local", ID: "01XYZ", Partitions: 8, ProvisionedAt: goldenTime, Replication: 3}),
 		"record_leaving":    nodeToProto(Node{Name: "n1", ID: 3, Incarnation: "01ABC", Draining: true, Removed: true}),
 		"record_partition":  partitionToProto(fullPartition()),

@@ -125,6 +125,19 @@ func applySetReplication(d *draft, cmd *setReplication) (outcome, error) {
 	return outcome{value: cluster}, d.setCluster(cluster)
 }
 
+// applyEnableFlowControl results in the Cluster.
+func applyEnableFlowControl(d *draft) (outcome, error) {
+	if d.cluster.ID == "" {
+		return outcome{refusal: &InvalidError{"the cluster is not provisioned"}}, nil
+	}
+	if d.cluster.FlowControl {
+		return outcome{value: d.cluster}, nil
+	}
+	cluster := d.cluster
+	cluster.FlowControl = true
+	return outcome{value: cluster}, d.setCluster(cluster)
+}
+
 func (s *state) member(id uint32) (Node, bool) {
 	at := slices.IndexFunc(s.nodes, func(n Node) bool { return n.ID == id && !n.Removed })
 	if at < 0 {

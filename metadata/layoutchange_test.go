@@ -150,6 +150,21 @@ func TestReplicationCanBeChanged(t *testing.T) {
 	require.ErrorContains(t, err, "not provisioned")
 }
 
+func TestFlowControlStaysEnabled(t *testing.T) {
+	m := provisioned(t)
+	c, _ := m.Cluster()
+	require.False(t, c.FlowControl)
+	for range 2 {
+		require.NoError(t, m.EnableFlowControl(t.Context()))
+		c, _ = m.Cluster()
+		require.True(t, c.FlowControl)
+	}
+	c, err := m.SetReplication(t.Context(), 3)
+	require.NoError(t, err)
+	require.True(t, c.FlowControl)
+	require.ErrorContains(t, newMemStore().EnableFlowControl(t.Context()), "not provisioned")
+}
+
 func TestOnlyChangesOfTheLayoutWakeThoseThatWaitForIt(t *testing.T) {
 	m := provisioned(t)
 	_, moved := m.Layout()

@@ -64,6 +64,14 @@ func (s *Store) SetPartition(ctx context.Context, p Partition) (Partition, error
 	return propose[Partition](ctx, s, &setPartition{Partition{ID: p.ID, Replicas: p.Replicas}, p.Version})
 }
 
+// EnableFlowControl notes that flow control is enabled on all partitions, so that
+// none of them asks again whether it may be. Members of an older version cannot read
+// the entry.
+func (s *Store) EnableFlowControl(ctx context.Context) error {
+	_, err := propose[Cluster](ctx, s, &enableFlowControl{})
+	return err
+}
+
 // SetReplication changes how many replicas each partition should have. The error can
 // be an *InvalidError.
 func (s *Store) SetReplication(ctx context.Context, replicas int) (Cluster, error) {

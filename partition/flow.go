@@ -16,9 +16,9 @@ import (
 // because it holds invocations that have not completed.
 var ErrHoldsData = errors.New("flow control can be enabled only on a cluster without invocations in flight")
 
-// mayHaveFlow declines flow control where it was not enabled and there are invocations
-// in flight. It is asked before the leader announces itself: then the tables have all
-// of the past and nothing new.
+// mayHaveFlow declines flow control where the last leader was without it and there are
+// invocations in flight. It is asked before the leader announces itself: then the tables
+// have all of the past and nothing new.
 func (p *Partition) mayHaveFlow() error {
 	view := p.tables.View()
 	defer view.Close()

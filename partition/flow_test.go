@@ -154,6 +154,15 @@ func TestFlowControlStaysEnabled(t *testing.T) {
 	inv := request("Gated", "pass", "1")
 	_, err := p.Invoke(t.Context(), inv)
 	require.NoError(t, err)
+	succeed(t, p)
+	close(g.release)
+	_, err = p.Await(context.WithoutCancel(t.Context()), inv.ID)
+	require.NoError(t, err)
+}
+
+// succeed ends the leadership of a partition and waits for the next one.
+func succeed(t *testing.T, p *Partition) {
+	t.Helper()
 	before, err := p.leader()
 	require.NoError(t, err)
 	before.abandon(errOutdated)
@@ -161,8 +170,23 @@ func TestFlowControlStaysEnabled(t *testing.T) {
 		l, err := p.leader()
 		return err == nil && l != before
 	}, 20*time.Second, 5*time.Millisecond)
-	close(g.release)
 	require.NoError(t, p.WaitLeading(t.Context()))
-	_, err = p.Await(context.WithoutCancel(t.Context()), inv.ID)
+}
+
+func TestAPartitionThatWasLedWithoutFlowControlIsAskedAgain(t *testing.T) {
+	g := &gated{release: make(chan struct{})}
+	c := newTunedCluster(t, 1, func(cfg *Config) { cfg.FlowControl = true }, g.service())
+	p := c.partitions[0]
+	p.flow = false // as after a restart, because another partition declined
+	succeed(t, p)
+	inv := request("Gated", "pass", "1")
+	_, err := p.Invoke(t.Context(), inv)
+	require.NoError(t, err)
+	require.ErrorIs(t, p.mayHaveFlow(), ErrHoldsData)
+
+	p.flow, p.enabled = true, func() bool { return true } // on all partitions, before
+	succeed(t, p)
+	close(g.release)
+	_, err = p.Await(t.Context(), inv.ID)
 	require.NoError(t, err)
 }

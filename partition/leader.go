@@ -45,7 +45,7 @@ type leadership struct {
 
 func (p *Partition) newLeadership(ctx context.Context) (*leadership, error) {
 	former, err := p.former()
-	if err == nil && p.flow {
+	if err == nil && p.flow && (p.enabled == nil || !p.enabled()) {
 		err = p.mayHaveFlow()
 	}
 	if err != nil {

@@ -44,9 +44,12 @@ type Config struct {
 	// defaults.
 	MaxBatchCommands int
 	MaxBatchBytes    int
-	// FlowControl enables flow control. A partition that holds invocations and has
-	// not had it declines, see ErrHoldsData.
+	// FlowControl enables flow control. A partition that holds invocations and was led
+	// without it declines, see ErrHoldsData.
 	FlowControl bool
+	// FlowEnabled reports whether all partitions have it already: none is asked again.
+	// nil: they have not.
+	FlowEnabled func() bool
 	// Room says why this node should take nothing new, nil while it may; nil: it always
 	// may. What is there already goes on.
 	Room func() error
@@ -78,6 +81,7 @@ type Partition struct {
 	changed  *notice                  // of who leads
 	batch    raftgroup.ProposerConfig // limits of a log entry
 	flow     bool                     // flow control is to be enabled
+	enabled  func() bool              // flow control is enabled on all partitions
 	onFailed func(error)
 	commands atomic.Uint64 // applied since the start
 }
@@ -92,7 +96,7 @@ func Open(cfg Config) (*Partition, error) {
 		room: cfg.Room, clock: cfg.Clock,
 		log:   cfg.Log.With("partition_id", cfg.ID),
 		ready: newGate(), changed: newNotice(),
-		flow: cfg.FlowControl, onFailed: cfg.OnFailed,
+		flow: cfg.FlowControl, enabled: cfg.FlowEnabled, onFailed: cfg.OnFailed,
 		opened: make(chan struct{}),
 		batch:  raftgroup.ProposerConfig{MaxBatchCommands: cfg.MaxBatchCommands, MaxBatchBytes: cfg.MaxBatchBytes},
 	}

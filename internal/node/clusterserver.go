@@ -31,6 +31,7 @@ type clusterServer struct {
 
 	self     identity
 	expect   int
+	flow     bool // the settings ask for flow control
 	ballot   membership.Ballot
 	members  func() *membership.Members
 	local    func(id uint32) *partition.Partition

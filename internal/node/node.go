@@ -124,7 +124,7 @@ func (n *Node) serve(ctx context.Context) error {
 		func(ctx context.Context) error { return ingress.Serve(ctx, n.ingress) },
 		n.serveAdmin, n.serveFigures,
 		func(ctx context.Context) error { return ignoreCanceled(n.metadata.Run(ctx)) },
-		n.keepAddresses, n.keepRegistered, n.tendPartitions, n.control, n.disk.watch,
+		n.keepAddresses, n.keepRegistered, n.tendPartitions, n.control, n.settleFlowControl, n.disk.watch,
 		checkpoints.Run,
 		func(ctx context.Context) error { return returnMemory(ctx, checkpoints.applied) },
 	} {

@@ -99,7 +99,7 @@ func (n *Node) openPartition(id uint32, logs raftgroup.Storage, begins bool) (*p
 		Tables: tables, Flush: n.tables.Flush, Storage: logs, Invoker: n.invoker, Deliver: n.router.Deliver, Rules: n.rules(),
 		Transport: n.transport, LocalID: n.replica().ID, Join: !begins,
 		Watchdog: n.watchdog, Metrics: n.metrics.partitions, OnFailed: n.fail, Room: n.room, Clock: n.members, Log: n.log,
-		FlowControl:      n.cfg.FlowControl(),
+		FlowControl: n.cfg.FlowControl(), FlowEnabled: n.flowEnabled,
 		MaxBatchCommands: n.cfg.Worker.MaxCommandBatchSize, MaxBatchBytes: int(n.cfg.Worker.MaxCommandBatchBytes),
 	}
 	if begins {

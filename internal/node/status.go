@@ -27,7 +27,7 @@ func (s *clusterServer) status() *nodepb.StatusResponse {
 	store := s.store.Load()
 	r := &nodepb.StatusResponse{
 		Name: s.self.Node, Incarnation: s.self.Incarnation, Version: version.Version(),
-		StartedAt: s.started.UnixMilli(), Draining: s.draining.Load(),
+		StartedAt: s.started.UnixMilli(), Draining: s.draining.Load(), FlowControl: s.flow,
 		MetadataApplied: store.AppliedIndex(), MetadataLeader: string(store.Group().Leader().ID),
 	}
 	for id := range s.partitions.Load() {

@@ -62,7 +62,7 @@ func (m *Machine) admissible(h Header, c Command) (Outcome, error) {
 			return Outcome{Code: Stale}, nil
 		}
 		m.meta.Epoch = lead.Epoch
-		m.meta.Flow = m.meta.Flow || lead.Flow
+		m.meta.Flow = lead.Flow
 	} else if h.Epoch != m.meta.Epoch {
 		return Outcome{Code: Stale}, nil
 	}

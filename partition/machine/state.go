@@ -76,7 +76,7 @@ type Meta struct {
 	Clock   int64  // partition time: the largest header time applied
 	Attempt uint64 // last attempt number given
 	Rules   uint32 // version of the rule book
-	Flow    bool   // flow control was enabled
+	Flow    bool   // the last leader had flow control enabled
 }
 
 // Lock is who holds an object's key and who waits for it. Waiting invocations have

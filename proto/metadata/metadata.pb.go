@@ -44,6 +44,7 @@ type Entry struct {
 	//	*Entry_SetReplication
 	//	*Entry_PutRules
 	//	*Entry_DeleteRules
+	//	*Entry_EnableFlowControl
 	Command       isEntry_Command `protobuf_oneof:"command"`
 	Request       []byte          `protobuf:"bytes,9,opt,name=request,proto3" json:"request,omitempty"` // names the request, so that its repetitions get the first answer
 	unknownFields protoimpl.UnknownFields
@@ -209,6 +210,15 @@ func (x *Entry) GetDeleteRules() *DeleteRules {
 	return nil
 }
 
+func (x *Entry) GetEnableFlowControl() *EnableFlowControl {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_EnableFlowControl); ok {
+			return x.EnableFlowControl
+		}
+	}
+	return nil
+}
+
 func (x *Entry) GetRequest() []byte {
 	if x != nil {
 		return x.Request
@@ -268,6 +278,10 @@ type Entry_DeleteRules struct {
 	DeleteRules *DeleteRules `protobuf:"bytes,15,opt,name=delete_rules,json=deleteRules,proto3,oneof"`
 }
 
+type Entry_EnableFlowControl struct {
+	EnableFlowControl *EnableFlowControl `protobuf:"bytes,16,opt,name=enable_flow_control,json=enableFlowControl,proto3,oneof"`
+}
+
 func (*Entry_ProvisionCluster) isEntry_Command() {}
 
 func (*Entry_RegisterNode) isEntry_Command() {}
@@ -291,6 +305,8 @@ func (*Entry_SetReplication) isEntry_Command() {}
 func (*Entry_PutRules) isEntry_Command() {}
 
 func (*Entry_DeleteRules) isEntry_Command() {}
+
+func (*Entry_EnableFlowControl) isEntry_Command() {}
 
 // ProvisionCluster fixes the cluster's name, id and number of partitions. The
 // first one wins.
@@ -595,6 +611,43 @@ func (x *SetReplication) GetReplication() uint32 {
 	return 0
 }
 
+// EnableFlowControl notes that all partitions were led with flow control at once.
+type EnableFlowControl struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnableFlowControl) Reset() {
+	*x = EnableFlowControl{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnableFlowControl) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnableFlowControl) ProtoMessage() {}
+
+func (x *EnableFlowControl) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnableFlowControl.ProtoReflect.Descriptor instead.
+func (*EnableFlowControl) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{7}
+}
+
 // RegisterDeployment adds a deployment, or replaces the one at its address.
 type RegisterDeployment struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -608,7 +661,7 @@ type RegisterDeployment struct {
 
 func (x *RegisterDeployment) Reset() {
 	*x = RegisterDeployment{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[7]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -620,7 +673,7 @@ func (x *RegisterDeployment) String() string {
 func (*RegisterDeployment) ProtoMessage() {}
 
 func (x *RegisterDeployment) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[7]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -633,7 +686,7 @@ func (x *RegisterDeployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterDeployment.ProtoReflect.Descriptor instead.
 func (*RegisterDeployment) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{7}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RegisterDeployment) GetDeployment() *Deployment {
@@ -674,7 +727,7 @@ type DeleteDeployment struct {
 
 func (x *DeleteDeployment) Reset() {
 	*x = DeleteDeployment{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[8]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -686,7 +739,7 @@ func (x *DeleteDeployment) String() string {
 func (*DeleteDeployment) ProtoMessage() {}
 
 func (x *DeleteDeployment) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[8]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -699,7 +752,7 @@ func (x *DeleteDeployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDeployment.ProtoReflect.Descriptor instead.
 func (*DeleteDeployment) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{8}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DeleteDeployment) GetId() string {
@@ -720,7 +773,7 @@ type UpdateDeployment struct {
 
 func (x *UpdateDeployment) Reset() {
 	*x = UpdateDeployment{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[9]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -732,7 +785,7 @@ func (x *UpdateDeployment) String() string {
 func (*UpdateDeployment) ProtoMessage() {}
 
 func (x *UpdateDeployment) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[9]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -745,7 +798,7 @@ func (x *UpdateDeployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateDeployment.ProtoReflect.Descriptor instead.
 func (*UpdateDeployment) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{9}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *UpdateDeployment) GetDeployment() *Deployment {
@@ -773,7 +826,7 @@ type ModifyService struct {
 
 func (x *ModifyService) Reset() {
 	*x = ModifyService{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[10]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -785,7 +838,7 @@ func (x *ModifyService) String() string {
 func (*ModifyService) ProtoMessage() {}
 
 func (x *ModifyService) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[10]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -798,7 +851,7 @@ func (x *ModifyService) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModifyService.ProtoReflect.Descriptor instead.
 func (*ModifyService) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{10}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ModifyService) GetName() string {
@@ -825,7 +878,7 @@ type PutRules struct {
 
 func (x *PutRules) Reset() {
 	*x = PutRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[11]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -837,7 +890,7 @@ func (x *PutRules) String() string {
 func (*PutRules) ProtoMessage() {}
 
 func (x *PutRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[11]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -850,7 +903,7 @@ func (x *PutRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRules.ProtoReflect.Descriptor instead.
 func (*PutRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{11}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PutRules) GetChanges() []*RuleChange {
@@ -872,7 +925,7 @@ type RuleChange struct {
 
 func (x *RuleChange) Reset() {
 	*x = RuleChange{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[12]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -884,7 +937,7 @@ func (x *RuleChange) String() string {
 func (*RuleChange) ProtoMessage() {}
 
 func (x *RuleChange) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[12]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -897,7 +950,7 @@ func (x *RuleChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleChange.ProtoReflect.Descriptor instead.
 func (*RuleChange) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{12}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RuleChange) GetRule() *Rule {
@@ -931,7 +984,7 @@ type DeleteRules struct {
 
 func (x *DeleteRules) Reset() {
 	*x = DeleteRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[13]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -943,7 +996,7 @@ func (x *DeleteRules) String() string {
 func (*DeleteRules) ProtoMessage() {}
 
 func (x *DeleteRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[13]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -956,7 +1009,7 @@ func (x *DeleteRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRules.ProtoReflect.Descriptor instead.
 func (*DeleteRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{13}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DeleteRules) GetRemovals() []*RuleRemoval {
@@ -978,7 +1031,7 @@ type RuleRemoval struct {
 
 func (x *RuleRemoval) Reset() {
 	*x = RuleRemoval{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[14]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -990,7 +1043,7 @@ func (x *RuleRemoval) String() string {
 func (*RuleRemoval) ProtoMessage() {}
 
 func (x *RuleRemoval) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[14]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1003,7 +1056,7 @@ func (x *RuleRemoval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleRemoval.ProtoReflect.Descriptor instead.
 func (*RuleRemoval) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{14}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RuleRemoval) GetPattern() string {
@@ -1034,14 +1087,15 @@ type Cluster struct {
 	Id              string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
 	Partitions      uint32                 `protobuf:"varint,3,opt,name=partitions,proto3" json:"partitions,omitempty"`
 	ProvisionedAtMs int64                  `protobuf:"varint,4,opt,name=provisioned_at_ms,json=provisionedAtMs,proto3" json:"provisioned_at_ms,omitempty"`
-	Replication     uint32                 `protobuf:"varint,5,opt,name=replication,proto3" json:"replication,omitempty"` // replicas that each partition should have; 0: as in older records, 1
+	Replication     uint32                 `protobuf:"varint,5,opt,name=replication,proto3" json:"replication,omitempty"`                    // replicas that each partition should have; 0: as in older records, 1
+	FlowControl     bool                   `protobuf:"varint,6,opt,name=flow_control,json=flowControl,proto3" json:"flow_control,omitempty"` // was enabled on all partitions
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Cluster) Reset() {
 	*x = Cluster{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[15]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1053,7 +1107,7 @@ func (x *Cluster) String() string {
 func (*Cluster) ProtoMessage() {}
 
 func (x *Cluster) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[15]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1066,7 +1120,7 @@ func (x *Cluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cluster.ProtoReflect.Descriptor instead.
 func (*Cluster) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{15}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Cluster) GetName() string {
@@ -1104,6 +1158,13 @@ func (x *Cluster) GetReplication() uint32 {
 	return 0
 }
 
+func (x *Cluster) GetFlowControl() bool {
+	if x != nil {
+		return x.FlowControl
+	}
+	return false
+}
+
 // Node is a stored record.
 type Node struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -1122,7 +1183,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[16]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1134,7 +1195,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[16]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1147,7 +1208,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{16}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Node) GetName() string {
@@ -1225,7 +1286,7 @@ type Partition struct {
 
 func (x *Partition) Reset() {
 	*x = Partition{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[17]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1237,7 +1298,7 @@ func (x *Partition) String() string {
 func (*Partition) ProtoMessage() {}
 
 func (x *Partition) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[17]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1250,7 +1311,7 @@ func (x *Partition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Partition.ProtoReflect.Descriptor instead.
 func (*Partition) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{17}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Partition) GetId() uint32 {
@@ -1292,7 +1353,7 @@ type Rule struct {
 
 func (x *Rule) Reset() {
 	*x = Rule{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[18]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1304,7 +1365,7 @@ func (x *Rule) String() string {
 func (*Rule) ProtoMessage() {}
 
 func (x *Rule) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[18]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1317,7 +1378,7 @@ func (x *Rule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rule.ProtoReflect.Descriptor instead.
 func (*Rule) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{18}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Rule) GetPattern() string {
@@ -1393,7 +1454,7 @@ type RuleBook struct {
 
 func (x *RuleBook) Reset() {
 	*x = RuleBook{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[19]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1405,7 +1466,7 @@ func (x *RuleBook) String() string {
 func (*RuleBook) ProtoMessage() {}
 
 func (x *RuleBook) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[19]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1418,7 +1479,7 @@ func (x *RuleBook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleBook.ProtoReflect.Descriptor instead.
 func (*RuleBook) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{19}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RuleBook) GetVersion() uint32 {
@@ -1440,7 +1501,7 @@ type Request struct {
 
 func (x *Request) Reset() {
 	*x = Request{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[20]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1452,7 +1513,7 @@ func (x *Request) String() string {
 func (*Request) ProtoMessage() {}
 
 func (x *Request) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[20]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1465,7 +1526,7 @@ func (x *Request) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Request.ProtoReflect.Descriptor instead.
 func (*Request) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{20}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Request) GetId() []byte {
@@ -1511,7 +1572,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[21]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1523,7 +1584,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[21]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1536,7 +1597,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{21}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Result) GetResult() isResult_Result {
@@ -1695,7 +1756,7 @@ type RuleList struct {
 
 func (x *RuleList) Reset() {
 	*x = RuleList{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[22]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1707,7 +1768,7 @@ func (x *RuleList) String() string {
 func (*RuleList) ProtoMessage() {}
 
 func (x *RuleList) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[22]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1720,7 +1781,7 @@ func (x *RuleList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleList.ProtoReflect.Descriptor instead.
 func (*RuleList) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{22}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RuleList) GetRules() []*Rule {
@@ -1740,7 +1801,7 @@ type PatternList struct {
 
 func (x *PatternList) Reset() {
 	*x = PatternList{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[23]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1752,7 +1813,7 @@ func (x *PatternList) String() string {
 func (*PatternList) ProtoMessage() {}
 
 func (x *PatternList) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[23]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1765,7 +1826,7 @@ func (x *PatternList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PatternList.ProtoReflect.Descriptor instead.
 func (*PatternList) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{23}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PatternList) GetPatterns() []string {
@@ -1786,7 +1847,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1798,7 +1859,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1811,7 +1872,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{24}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Registered) GetDeployment() *Deployment {
@@ -1839,7 +1900,7 @@ type ServiceRevision struct {
 
 func (x *ServiceRevision) Reset() {
 	*x = ServiceRevision{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1851,7 +1912,7 @@ func (x *ServiceRevision) String() string {
 func (*ServiceRevision) ProtoMessage() {}
 
 func (x *ServiceRevision) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1864,7 +1925,7 @@ func (x *ServiceRevision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceRevision.ProtoReflect.Descriptor instead.
 func (*ServiceRevision) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{25}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ServiceRevision) GetService() *Service {
@@ -1898,7 +1959,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1910,7 +1971,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1923,7 +1984,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{26}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Refusal) GetKind() uint32 {
@@ -2005,7 +2066,7 @@ type Deployment struct {
 
 func (x *Deployment) Reset() {
 	*x = Deployment{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2017,7 +2078,7 @@ func (x *Deployment) String() string {
 func (*Deployment) ProtoMessage() {}
 
 func (x *Deployment) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2030,7 +2091,7 @@ func (x *Deployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deployment.ProtoReflect.Descriptor instead.
 func (*Deployment) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{27}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Deployment) GetId() string {
@@ -2147,7 +2208,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2159,7 +2220,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2172,7 +2233,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{28}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Service) GetName() string {
@@ -2240,7 +2301,7 @@ type Handler struct {
 
 func (x *Handler) Reset() {
 	*x = Handler{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2252,7 +2313,7 @@ func (x *Handler) String() string {
 func (*Handler) ProtoMessage() {}
 
 func (x *Handler) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2265,7 +2326,7 @@ func (x *Handler) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Handler.ProtoReflect.Descriptor instead.
 func (*Handler) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{29}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Handler) GetName() string {
@@ -2338,7 +2399,7 @@ type Options struct {
 
 func (x *Options) Reset() {
 	*x = Options{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2350,7 +2411,7 @@ func (x *Options) String() string {
 func (*Options) ProtoMessage() {}
 
 func (x *Options) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2363,7 +2424,7 @@ func (x *Options) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Options.ProtoReflect.Descriptor instead.
 func (*Options) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{30}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Options) GetInactivityTimeoutMs() int64 {
@@ -2463,7 +2524,7 @@ type InputRules struct {
 
 func (x *InputRules) Reset() {
 	*x = InputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2475,7 +2536,7 @@ func (x *InputRules) String() string {
 func (*InputRules) ProtoMessage() {}
 
 func (x *InputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2488,7 +2549,7 @@ func (x *InputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputRules.ProtoReflect.Descriptor instead.
 func (*InputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{31}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *InputRules) GetRequired() bool {
@@ -2531,7 +2592,7 @@ type OutputRules struct {
 
 func (x *OutputRules) Reset() {
 	*x = OutputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2543,7 +2604,7 @@ func (x *OutputRules) String() string {
 func (*OutputRules) ProtoMessage() {}
 
 func (x *OutputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2556,7 +2617,7 @@ func (x *OutputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRules.ProtoReflect.Descriptor instead.
 func (*OutputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{32}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *OutputRules) GetContentType() string {
@@ -2591,7 +2652,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2603,7 +2664,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2616,7 +2677,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{33}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Pair) GetKey() string {
@@ -2637,7 +2698,7 @@ var File_proto_metadata_metadata_proto protoreflect.FileDescriptor
 
 const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\n" +
-	"\x1dproto/metadata/metadata.proto\x12\x11platform.metadata\"\xe0\a\n" +
+	"\x1dproto/metadata/metadata.proto\x12\x11platform.metadata\"\xb8\b\n" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x17\n" +
 	"\atime_ms\x18\x02 \x01(\x03R\x06timeMs\x12R\n" +
@@ -2655,7 +2716,8 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\rset_partition\x18\f \x01(\v2\x1f.platform.metadata.SetPartitionH\x00R\fsetPartition\x12L\n" +
 	"\x0fset_replication\x18\r \x01(\v2!.platform.metadata.SetReplicationH\x00R\x0esetReplication\x12:\n" +
 	"\tput_rules\x18\x0e \x01(\v2\x1b.platform.metadata.PutRulesH\x00R\bputRules\x12C\n" +
-	"\fdelete_rules\x18\x0f \x01(\v2\x1e.platform.metadata.DeleteRulesH\x00R\vdeleteRules\x12\x18\n" +
+	"\fdelete_rules\x18\x0f \x01(\v2\x1e.platform.metadata.DeleteRulesH\x00R\vdeleteRules\x12V\n" +
+	"\x13enable_flow_control\x18\x10 \x01(\v2$.platform.metadata.EnableFlowControlH\x00R\x11enableFlowControl\x12\x18\n" +
 	"\arequest\x18\t \x01(\fR\arequestB\t\n" +
 	"\acommand\"H\n" +
 	"\x10ProvisionCluster\x124\n" +
@@ -2674,7 +2736,8 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\tpartition\x18\x01 \x01(\v2\x1c.platform.metadata.PartitionR\tpartition\x12)\n" +
 	"\x10expected_version\x18\x02 \x01(\x04R\x0fexpectedVersion\"2\n" +
 	"\x0eSetReplication\x12 \n" +
-	"\vreplication\x18\x01 \x01(\rR\vreplication\"\xae\x01\n" +
+	"\vreplication\x18\x01 \x01(\rR\vreplication\"\x13\n" +
+	"\x11EnableFlowControl\"\xae\x01\n" +
 	"\x12RegisterDeployment\x12=\n" +
 	"\n" +
 	"deployment\x18\x01 \x01(\v2\x1d.platform.metadata.DeploymentR\n" +
@@ -2704,7 +2767,7 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\vRuleRemoval\x12\x18\n" +
 	"\apattern\x18\x01 \x01(\tR\apattern\x12\"\n" +
 	"\fprecondition\x18\x02 \x01(\rR\fprecondition\x12)\n" +
-	"\x10expected_version\x18\x03 \x01(\rR\x0fexpectedVersion\"\x9b\x01\n" +
+	"\x10expected_version\x18\x03 \x01(\rR\x0fexpectedVersion\"\xbe\x01\n" +
 	"\aCluster\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x1e\n" +
@@ -2712,7 +2775,8 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"partitions\x18\x03 \x01(\rR\n" +
 	"partitions\x12*\n" +
 	"\x11provisioned_at_ms\x18\x04 \x01(\x03R\x0fprovisionedAtMs\x12 \n" +
-	"\vreplication\x18\x05 \x01(\rR\vreplication\"\xa1\x02\n" +
+	"\vreplication\x18\x05 \x01(\rR\vreplication\x12!\n" +
+	"\fflow_control\x18\x06 \x01(\bR\vflowControl\"\xa1\x02\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\rR\x02id\x12 \n" +
@@ -2876,7 +2940,7 @@ func file_proto_metadata_metadata_proto_rawDescGZIP() []byte {
 	return file_proto_metadata_metadata_proto_rawDescData
 }
 
-var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*Entry)(nil),              // 0: platform.metadata.Entry
 	(*ProvisionCluster)(nil),   // 1: platform.metadata.ProvisionCluster
@@ -2885,83 +2949,85 @@ var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*DrainNode)(nil),          // 4: platform.metadata.DrainNode
 	(*SetPartition)(nil),       // 5: platform.metadata.SetPartition
 	(*SetReplication)(nil),     // 6: platform.metadata.SetReplication
-	(*RegisterDeployment)(nil), // 7: platform.metadata.RegisterDeployment
-	(*DeleteDeployment)(nil),   // 8: platform.metadata.DeleteDeployment
-	(*UpdateDeployment)(nil),   // 9: platform.metadata.UpdateDeployment
-	(*ModifyService)(nil),      // 10: platform.metadata.ModifyService
-	(*PutRules)(nil),           // 11: platform.metadata.PutRules
-	(*RuleChange)(nil),         // 12: platform.metadata.RuleChange
-	(*DeleteRules)(nil),        // 13: platform.metadata.DeleteRules
-	(*RuleRemoval)(nil),        // 14: platform.metadata.RuleRemoval
-	(*Cluster)(nil),            // 15: platform.metadata.Cluster
-	(*Node)(nil),               // 16: platform.metadata.Node
-	(*Partition)(nil),          // 17: platform.metadata.Partition
-	(*Rule)(nil),               // 18: platform.metadata.Rule
-	(*RuleBook)(nil),           // 19: platform.metadata.RuleBook
-	(*Request)(nil),            // 20: platform.metadata.Request
-	(*Result)(nil),             // 21: platform.metadata.Result
-	(*RuleList)(nil),           // 22: platform.metadata.RuleList
-	(*PatternList)(nil),        // 23: platform.metadata.PatternList
-	(*Registered)(nil),         // 24: platform.metadata.Registered
-	(*ServiceRevision)(nil),    // 25: platform.metadata.ServiceRevision
-	(*Refusal)(nil),            // 26: platform.metadata.Refusal
-	(*Deployment)(nil),         // 27: platform.metadata.Deployment
-	(*Service)(nil),            // 28: platform.metadata.Service
-	(*Handler)(nil),            // 29: platform.metadata.Handler
-	(*Options)(nil),            // 30: platform.metadata.Options
-	(*InputRules)(nil),         // 31: platform.metadata.InputRules
-	(*OutputRules)(nil),        // 32: platform.metadata.OutputRules
-	(*Pair)(nil),               // 33: platform.metadata.Pair
+	(*EnableFlowControl)(nil),  // 7: platform.metadata.EnableFlowControl
+	(*RegisterDeployment)(nil), // 8: platform.metadata.RegisterDeployment
+	(*DeleteDeployment)(nil),   // 9: platform.metadata.DeleteDeployment
+	(*UpdateDeployment)(nil),   // 10: platform.metadata.UpdateDeployment
+	(*ModifyService)(nil),      // 11: platform.metadata.ModifyService
+	(*PutRules)(nil),           // 12: platform.metadata.PutRules
+	(*RuleChange)(nil),         // 13: platform.metadata.RuleChange
+	(*DeleteRules)(nil),        // 14: platform.metadata.DeleteRules
+	(*RuleRemoval)(nil),        // 15: platform.metadata.RuleRemoval
+	(*Cluster)(nil),            // 16: platform.metadata.Cluster
+	(*Node)(nil),               // 17: platform.metadata.Node
+	(*Partition)(nil),          // 18: platform.metadata.Partition
+	(*Rule)(nil),               // 19: platform.metadata.Rule
+	(*RuleBook)(nil),           // 20: platform.metadata.RuleBook
+	(*Request)(nil),            // 21: platform.metadata.Request
+	(*Result)(nil),             // 22: platform.metadata.Result
+	(*RuleList)(nil),           // 23: platform.metadata.RuleList
+	(*PatternList)(nil),        // 24: platform.metadata.PatternList
+	(*Registered)(nil),         // 25: platform.metadata.Registered
+	(*ServiceRevision)(nil),    // 26: platform.metadata.ServiceRevision
+	(*Refusal)(nil),            // 27: platform.metadata.Refusal
+	(*Deployment)(nil),         // 28: platform.metadata.Deployment
+	(*Service)(nil),            // 29: platform.metadata.Service
+	(*Handler)(nil),            // 30: platform.metadata.Handler
+	(*Options)(nil),            // 31: platform.metadata.Options
+	(*InputRules)(nil),         // 32: platform.metadata.InputRules
+	(*OutputRules)(nil),        // 33: platform.metadata.OutputRules
+	(*Pair)(nil),               // 34: platform.metadata.Pair
 }
 var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	1,  // 0: platform.metadata.Entry.provision_cluster:type_name -> platform.metadata.ProvisionCluster
 	2,  // 1: platform.metadata.Entry.register_node:type_name -> platform.metadata.RegisterNode
-	7,  // 2: platform.metadata.Entry.register_deployment:type_name -> platform.metadata.RegisterDeployment
-	8,  // 3: platform.metadata.Entry.delete_deployment:type_name -> platform.metadata.DeleteDeployment
-	9,  // 4: platform.metadata.Entry.update_deployment:type_name -> platform.metadata.UpdateDeployment
-	10, // 5: platform.metadata.Entry.modify_service:type_name -> platform.metadata.ModifyService
+	8,  // 2: platform.metadata.Entry.register_deployment:type_name -> platform.metadata.RegisterDeployment
+	9,  // 3: platform.metadata.Entry.delete_deployment:type_name -> platform.metadata.DeleteDeployment
+	10, // 4: platform.metadata.Entry.update_deployment:type_name -> platform.metadata.UpdateDeployment
+	11, // 5: platform.metadata.Entry.modify_service:type_name -> platform.metadata.ModifyService
 	3,  // 6: platform.metadata.Entry.remove_node:type_name -> platform.metadata.RemoveNode
 	4,  // 7: platform.metadata.Entry.drain_node:type_name -> platform.metadata.DrainNode
 	5,  // 8: platform.metadata.Entry.set_partition:type_name -> platform.metadata.SetPartition
 	6,  // 9: platform.metadata.Entry.set_replication:type_name -> platform.metadata.SetReplication
-	11, // 10: platform.metadata.Entry.put_rules:type_name -> platform.metadata.PutRules
-	13, // 11: platform.metadata.Entry.delete_rules:type_name -> platform.metadata.DeleteRules
-	15, // 12: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
-	16, // 13: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
-	17, // 14: platform.metadata.SetPartition.partition:type_name -> platform.metadata.Partition
-	27, // 15: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
-	27, // 16: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
-	30, // 17: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
-	12, // 18: platform.metadata.PutRules.changes:type_name -> platform.metadata.RuleChange
-	18, // 19: platform.metadata.RuleChange.rule:type_name -> platform.metadata.Rule
-	14, // 20: platform.metadata.DeleteRules.removals:type_name -> platform.metadata.RuleRemoval
-	26, // 21: platform.metadata.Result.refusal:type_name -> platform.metadata.Refusal
-	15, // 22: platform.metadata.Result.cluster:type_name -> platform.metadata.Cluster
-	16, // 23: platform.metadata.Result.node:type_name -> platform.metadata.Node
-	24, // 24: platform.metadata.Result.registered:type_name -> platform.metadata.Registered
-	27, // 25: platform.metadata.Result.deployment:type_name -> platform.metadata.Deployment
-	25, // 26: platform.metadata.Result.service:type_name -> platform.metadata.ServiceRevision
-	17, // 27: platform.metadata.Result.partition:type_name -> platform.metadata.Partition
-	22, // 28: platform.metadata.Result.rules:type_name -> platform.metadata.RuleList
-	23, // 29: platform.metadata.Result.patterns:type_name -> platform.metadata.PatternList
-	18, // 30: platform.metadata.RuleList.rules:type_name -> platform.metadata.Rule
-	27, // 31: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
-	28, // 32: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
-	33, // 33: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
-	33, // 34: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
-	28, // 35: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
-	33, // 36: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
-	30, // 37: platform.metadata.Service.options:type_name -> platform.metadata.Options
-	29, // 38: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
-	33, // 39: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
-	30, // 40: platform.metadata.Handler.options:type_name -> platform.metadata.Options
-	31, // 41: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
-	32, // 42: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
-	43, // [43:43] is the sub-list for method output_type
-	43, // [43:43] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	12, // 10: platform.metadata.Entry.put_rules:type_name -> platform.metadata.PutRules
+	14, // 11: platform.metadata.Entry.delete_rules:type_name -> platform.metadata.DeleteRules
+	7,  // 12: platform.metadata.Entry.enable_flow_control:type_name -> platform.metadata.EnableFlowControl
+	16, // 13: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
+	17, // 14: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
+	18, // 15: platform.metadata.SetPartition.partition:type_name -> platform.metadata.Partition
+	28, // 16: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
+	28, // 17: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
+	31, // 18: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
+	13, // 19: platform.metadata.PutRules.changes:type_name -> platform.metadata.RuleChange
+	19, // 20: platform.metadata.RuleChange.rule:type_name -> platform.metadata.Rule
+	15, // 21: platform.metadata.DeleteRules.removals:type_name -> platform.metadata.RuleRemoval
+	27, // 22: platform.metadata.Result.refusal:type_name -> platform.metadata.Refusal
+	16, // 23: platform.metadata.Result.cluster:type_name -> platform.metadata.Cluster
+	17, // 24: platform.metadata.Result.node:type_name -> platform.metadata.Node
+	25, // 25: platform.metadata.Result.registered:type_name -> platform.metadata.Registered
+	28, // 26: platform.metadata.Result.deployment:type_name -> platform.metadata.Deployment
+	26, // 27: platform.metadata.Result.service:type_name -> platform.metadata.ServiceRevision
+	18, // 28: platform.metadata.Result.partition:type_name -> platform.metadata.Partition
+	23, // 29: platform.metadata.Result.rules:type_name -> platform.metadata.RuleList
+	24, // 30: platform.metadata.Result.patterns:type_name -> platform.metadata.PatternList
+	19, // 31: platform.metadata.RuleList.rules:type_name -> platform.metadata.Rule
+	28, // 32: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
+	29, // 33: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
+	34, // 34: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
+	34, // 35: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
+	29, // 36: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
+	34, // 37: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
+	31, // 38: platform.metadata.Service.options:type_name -> platform.metadata.Options
+	30, // 39: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
+	34, // 40: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
+	31, // 41: platform.metadata.Handler.options:type_name -> platform.metadata.Options
+	32, // 42: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
+	33, // 43: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
+	44, // [44:44] is the sub-list for method output_type
+	44, // [44:44] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_proto_metadata_metadata_proto_init() }
@@ -2982,9 +3048,10 @@ func file_proto_metadata_metadata_proto_init() {
 		(*Entry_SetReplication)(nil),
 		(*Entry_PutRules)(nil),
 		(*Entry_DeleteRules)(nil),
+		(*Entry_EnableFlowControl)(nil),
 	}
-	file_proto_metadata_metadata_proto_msgTypes[18].OneofWrappers = []any{}
-	file_proto_metadata_metadata_proto_msgTypes[21].OneofWrappers = []any{
+	file_proto_metadata_metadata_proto_msgTypes[19].OneofWrappers = []any{}
+	file_proto_metadata_metadata_proto_msgTypes[22].OneofWrappers = []any{
 		(*Result_Refusal)(nil),
 		(*Result_Cluster)(nil),
 		(*Result_Node)(nil),
@@ -2995,14 +3062,14 @@ func file_proto_metadata_metadata_proto_init() {
 		(*Result_Rules)(nil),
 		(*Result_Patterns)(nil),
 	}
-	file_proto_metadata_metadata_proto_msgTypes[30].OneofWrappers = []any{}
+	file_proto_metadata_metadata_proto_msgTypes[31].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_metadata_metadata_proto_rawDesc), len(file_proto_metadata_metadata_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   34,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -484,6 +484,7 @@ type StatusResponse struct {
 	MetadataApplied uint64           `protobuf:"varint,7,opt,name=metadata_applied,json=metadataApplied,proto3" json:"metadata_applied,omitempty"`
 	MetadataLeader  string           `protobuf:"bytes,8,opt,name=metadata_leader,json=metadataLeader,proto3" json:"metadata_leader,omitempty"`
 	Replicas        []*ReplicaStatus `protobuf:"bytes,9,rep,name=replicas,proto3" json:"replicas,omitempty"`
+	FlowControl     bool             `protobuf:"varint,10,opt,name=flow_control,json=flowControl,proto3" json:"flow_control,omitempty"` // the settings of the node ask for it
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -579,6 +580,13 @@ func (x *StatusResponse) GetReplicas() []*ReplicaStatus {
 		return x.Replicas
 	}
 	return nil
+}
+
+func (x *StatusResponse) GetFlowControl() bool {
+	if x != nil {
+		return x.FlowControl
+	}
+	return false
 }
 
 // ReplicaStatus is what a node knows of its replica of a partition.
@@ -968,7 +976,7 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\x05error\x18\x05 \x01(\tR\x05error\".\n" +
 	"\rStatusRequest\x12\x1d\n" +
 	"\n" +
-	"cluster_id\x18\x01 \x01(\tR\tclusterId\"\xb9\x02\n" +
+	"cluster_id\x18\x01 \x01(\tR\tclusterId\"\xdc\x02\n" +
 	"\x0eStatusResponse\x12\x14\n" +
 	"\x05error\x18\x01 \x01(\tR\x05error\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -979,7 +987,9 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\bdraining\x18\x06 \x01(\bR\bdraining\x12)\n" +
 	"\x10metadata_applied\x18\a \x01(\x04R\x0fmetadataApplied\x12'\n" +
 	"\x0fmetadata_leader\x18\b \x01(\tR\x0emetadataLeader\x122\n" +
-	"\breplicas\x18\t \x03(\v2\x16.node.v1.ReplicaStatusR\breplicas\"\xe9\x02\n" +
+	"\breplicas\x18\t \x03(\v2\x16.node.v1.ReplicaStatusR\breplicas\x12!\n" +
+	"\fflow_control\x18\n" +
+	" \x01(\bR\vflowControl\"\xe9\x02\n" +
 	"\rReplicaStatus\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\rR\tpartition\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x18\n" +

@@ -38,11 +38,16 @@ func (a *app) clusterConfigGet() *cobra.Command {
 }
 
 func (a *app) showClusterConfig(c client.ClusterConfig) {
+	flow := "not enabled"
+	if c.FlowControl {
+		flow = "enabled"
+	}
 	a.print.Heading("Cluster " + term.Clean(c.Name))
 	a.print.Fields("  ",
 		term.Field{Name: "Id", Value: term.Clean(c.ID)},
 		term.Field{Name: "Partitions", Value: strconv.Itoa(c.Partitions)},
 		term.Field{Name: "Replication", Value: strconv.Itoa(c.Replication)},
+		term.Field{Name: "Flow control", Value: flow},
 		term.Field{Name: "Provisioned", Value: a.print.Time(c.ProvisionedAt)},
 	)
 }

@@ -82,6 +82,7 @@ type ClusterConfig struct {
 	Partitions    int       `json:"num_partitions"`
 	Replication   int       `json:"replication"`
 	ProvisionedAt time.Time `json:"provisioned_at"`
+	FlowControl   bool      `json:"flow_control"` // was enabled on all partitions
 }
 
 // ClusterHealth asks how the cluster is. One that is unavailable is no error.

@@ -79,8 +79,8 @@ type Queue struct {
 	// wait for; empty for vqueues.
 	Object string
 	flowcontrol.VQueue
-	// Head is who gets the next slot of the queue, and since when it waits; zero when
-	// nobody stands in line for one.
+	// Head is who gets the next slot of the queue, and since when it waits; if nobody stands
+	// in line for one, who has waited longest for its key.
 	Head    flowcontrol.Queued
 	Blocked flowcontrol.Blocked // when there are some in the inbox
 }
@@ -113,11 +113,38 @@ func (p *Partition) Queues(_ context.Context) iter.Seq2[Queue, error] {
 }
 
 func (q *Queue) explain(view *store.View, rules *flowcontrol.Matcher, now int64) (err error) {
-	if q.Blocked, err = rules.Explain(view, q.Key, &q.VQueue, now); err != nil || q.Waiting == 0 {
+	if q.Blocked, err = rules.Explain(view, q.Key, &q.VQueue, now); err != nil {
+		return err
+	}
+	if q.Waiting == 0 {
+		q.Head, err = longestForKey(view, q.Key)
 		return err
 	}
 	_, _, q.Head, err = flowcontrol.First(view, q.Key, &q.VQueue)
 	return err
+}
+
+// maxKeyLines bounds how many are looked at to find who has waited longest for a key.
+const maxKeyLines = 256
+
+// longestForKey is who has waited longest for its key, of those in a vqueue: the head of
+// a queue in which nobody can use a slot. In very long lines it is one of the first.
+func longestForKey(view *store.View, key flowcontrol.QueueKey) (head flowcontrol.Queued, err error) {
+	seen := 0
+	err = view.WalkWaiting(store.ServicePlace(key.Scope, key.Service), func(_ store.Place, o machine.Object, _ uint64, id ids.Invocation) (store.Visit, error) {
+		if seen++; o.Scope != key.Scope || o.Service != key.Service || seen > maxKeyLines {
+			return store.Visit{Stop: true}, nil
+		}
+		inv, err := view.Invocation(id)
+		if err != nil || inv == nil || inv.Flow == nil || inv.VQueue() != key {
+			return store.Visit{}, err
+		}
+		if head.At == 0 || inv.InboxedAt < head.At {
+			head = flowcontrol.Queued{ID: id, At: inv.InboxedAt}
+		}
+		return store.Visit{}, nil
+	})
+	return head, err
 }
 
 // rulesOf are the rules of a view, and its partition time.

@@ -76,6 +76,30 @@ func TestPlacesInTheLineForAKeyAreTold(t *testing.T) {
 	require.Empty(t, rows)
 }
 
+func TestHeadOfAVQueueMayWaitForItsKey(t *testing.T) {
+	s := newScanned(t)
+	key := flowcontrol.QueueKey{Scope: "s", Service: "Counter"}
+	waiting := func(n int, object, limit string) *machine.Invocation {
+		inv := lineMember(n, 1)
+		inv.Target.Scope, inv.Target.Key, inv.Flow = "s", object, &machine.Flow{}
+		inv.LimitKey = limit
+		return inv
+	}
+	s.change(func(txn *store.Txn) {
+		q := flowcontrol.VQueue{}
+		q.Stages[flowcontrol.Inbox] = 2
+		txn.PutVQueue(key, q)
+		for object, inv := range map[string]*machine.Invocation{"a": waiting(6, "a", ""), "b": waiting(5, "b", ""), "c": waiting(4, "c", "other")} {
+			txn.PutInvocation(inv)
+			txn.PutWaiting(machine.Object{Scope: "s", Service: "Counter", Key: object}, 1, inv.ID)
+		}
+	})
+	rows, _, _ := s.all(Scan{Table: Queues, Detail: Whole}, nil)
+	require.Len(t, rows, 1)
+	require.Equal(t, flowcontrol.Queued{ID: scanID(5), At: 5}, rows[0].Queue.Head)
+	require.Equal(t, flowcontrol.ByKey, rows[0].Queue.Blocked.Cause)
+}
+
 func TestPlacesInAVQueueAreTold(t *testing.T) {
 	s := newScanned(t)
 	key := flowcontrol.QueueKey{Scope: "s", Service: "S"}

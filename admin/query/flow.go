@@ -3,11 +3,14 @@ package query
 import (
 	"context"
 	"iter"
+	"net/http"
+	"strings"
 	"time"
 
 	"platform/flowcontrol"
 	"platform/internal/ids"
 	"platform/partition"
+	"platform/partition/journal"
 	"platform/partition/machine"
 )
 
@@ -178,6 +181,8 @@ func vqueueOf(inv *machine.Invocation) value {
 // status is what an entry's last transition was.
 func (e *vqueueEntry) status() string {
 	switch {
+	case e.Result != nil && cancelled(e.Result.Failure):
+		return "cancelled"
 	case e.Killed:
 		return "killed"
 	case e.Result != nil && e.Result.Failure != nil:
@@ -186,10 +191,18 @@ func (e *vqueueEntry) status() string {
 		return "succeeded"
 	case e.Status == machine.Scheduled:
 		return "scheduled"
+	case e.Invocation.Status == machine.Invoked && e.Record.Attempts != nil && !e.Record.Attempts.InFlight && e.Record.Attempts.RetryCount > 0:
+		return "backing-off"
 	case e.RunningAt != 0:
 		return "started"
 	}
 	return "new"
+}
+
+// cancelled reports whether a failure is that of a cancelled invocation: ours if it had
+// not started, else what SDKs make of the signal, which has the code and the word alone.
+func cancelled(f *journal.Failure) bool {
+	return f != nil && f.Code == http.StatusConflict && (strings.EqualFold(f.Message, "canceled") || strings.EqualFold(f.Message, "cancelled"))
 }
 
 // stage is the stage of an entry; those that are scheduled are told to be in the inbox.

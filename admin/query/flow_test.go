@@ -1,6 +1,7 @@
 package query
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,6 +10,7 @@ import (
 	"platform/internal/ids"
 	"platform/invoker"
 	"platform/partition"
+	"platform/partition/journal"
 	"platform/partition/machine"
 )
 
@@ -38,13 +40,41 @@ func TestLinesForObjectsAreQueues(t *testing.T) {
 	rows := ask(t, e, "select v.entry_id, v.stage, v.status, v.num_errors, m.lock_name, m.num_inbox, s.blocked_on from sys_vqueues v"+
 		" join sys_vqueue_meta m on m.id = v.id left join sys_scheduler s on s.id = v.id where m.lock_name = 'Counter/a' order by stage desc")
 	require.Len(t, rows, 2)
-	require.Equal(t, "running started 2 1 lock", toText(rows[0]["stage"])+" "+toText(rows[0]["status"])+" "+
+	require.Equal(t, "running backing-off 2 1 lock", toText(rows[0]["stage"])+" "+toText(rows[0]["status"])+" "+
 		toText(rows[0]["num_errors"])+" "+toText(rows[0]["num_inbox"])+" "+toText(rows[0]["blocked_on"]))
 	require.Equal(t, "inbox", rows[1]["stage"])
 	require.Equal(t, "new", rows[1]["status"])
 	rows = ask(t, e, "select num_errors, num_attempts from sys_vqueues where num_attempts is not null")
 	require.Len(t, rows, 1)
 	require.Equal(t, "3", toText(rows[0]["num_errors"]), "those of the record and those since")
+}
+
+func TestAttemptsAreToldOfEntries(t *testing.T) {
+	e := newTestEngine(t, Config{Partitions: crowded(true)})
+	rows := ask(t, e, "select status, retry_attempts, retry_count_since_last_stored_command as since from sys_vqueue_entry_status where num_attempts is not null")
+	require.Equal(t, []map[string]any{{"status": "backing-off", "retry_attempts": json.Number("2"), "since": json.Number("1")}}, rows)
+	require.Empty(t, ask(t, e, "select 1 from sys_vqueue_entry_status where status = 'new' and retry_attempts is not null"))
+}
+
+func TestEndsOfEntriesAreToldApart(t *testing.T) {
+	failed := func(code uint32, message string) *journal.Result {
+		return &journal.Result{Failure: &journal.Failure{Code: code, Message: message}}
+	}
+	for name, c := range map[string]struct {
+		inv  machine.Invocation
+		want string
+	}{
+		"success":                    {machine.Invocation{Result: &journal.Result{}}, "succeeded"},
+		"failure":                    {machine.Invocation{Result: failed(500, "Cancelled")}, "failed"},
+		"conflict":                   {machine.Invocation{Result: failed(409, "taken")}, "failed"},
+		"killed":                     {machine.Invocation{Result: failed(409, "killed"), Killed: true}, "killed"},
+		"cancelled before its start": {machine.Invocation{Result: failed(409, "canceled"), Killed: true}, "cancelled"},
+		"cancelled on its way":       {machine.Invocation{Result: failed(409, "Cancelled"), RunningAt: 1}, "cancelled"},
+	} {
+		c.inv.Status = machine.Completed
+		e := &vqueueEntry{&row{}, &c.inv}
+		require.Equal(t, c.want, e.status(), name)
+	}
 }
 
 func TestWithoutFlowControlThereAreNoQueues(t *testing.T) {

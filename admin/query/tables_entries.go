@@ -13,7 +13,7 @@ var (
 
 	entryStages = []column[vqueueEntry]{
 		plain("stage", Text, "inbox, running, suspended, paused or finished", func(e *vqueueEntry) value { return e.stage() }),
-		plain("status", Text, "new, scheduled, started, killed, failed or succeeded", func(e *vqueueEntry) value { return e.status() }),
+		plain("status", Text, "new, scheduled, started, backing-off, killed, cancelled, failed or succeeded", func(e *vqueueEntry) value { return e.status() }),
 		plain("has_lock", Bool, "holds its object", func(e *vqueueEntry) value { return boolean(e.HoldsLock) }),
 	}
 	entrySequence = plain("sequence_number", U64, "order, while it is in the inbox", func(e *vqueueEntry) value { return number(e.QueueSeq) })
@@ -74,8 +74,18 @@ func sysVqueueEntryStatus() *Table {
 		[]column[vqueueEntry]{plain("next_at", Timestamp, "next planned transition", startAt), entrySequence}, entryHistory,
 		[]column[vqueueEntry]{
 			always[vqueueEntry]("needed_memory", U64, "not kept", nil),
-			always[vqueueEntry]("retry_attempts", U32, "not kept; see sys_invocation.retry_count", nil),
-			always[vqueueEntry]("retry_count_since_last_stored_command", U32, "not kept; see sys_invocation.retry_count", nil),
+			plain("retry_attempts", U32, "failed attempts since it was admitted or resumed; NULL if none is under way or to come", func(e *vqueueEntry) value {
+				if e.Record.Attempts == nil {
+					return nil
+				}
+				return number(e.Record.Attempts.RetryCount)
+			}),
+			plain("retry_count_since_last_stored_command", U32, "failed attempts that its journal has not outlived yet; NULL if none is under way or to come", func(e *vqueueEntry) value {
+				if e.Record.Attempts == nil {
+					return nil
+				}
+				return number(e.Record.Attempts.Unreported)
+			}),
 		},
 		waitColumns("latest_attempt", "before the latest start", func(w *machine.Wait) int64 { return w.Latest }),
 		waitColumns("total", "before all starts", func(w *machine.Wait) int64 { return w.Total }),

@@ -84,7 +84,7 @@ func sysUserLimits() *Table {
 			limit := uint64((*r).Rule.Limits.Concurrency)
 			return number(limit - min((*r).Running, limit))
 		}),
-		plain("num_waiters", U64, "waiting behind it", func(r *row) value { return number((*r).Waiting) }),
+		plain("num_waiters", U64, "invocations that wait behind it", func(r *row) value { return number((*r).Waiting) }),
 	})
 }
 
@@ -104,7 +104,7 @@ func sysScheduler() *Table {
 	return define("sys_scheduler", "The head of every queue that is not empty.", headSource, append(queueColumns[:len(queueColumns):len(queueColumns)],
 		plain("num_inbox", U64, "entries waiting", func(q *queueRow) value { return number(q.Stages[flowcontrol.Inbox]) }),
 		plain("status", Text, "ready, scheduled, blocked, or dormant if it is paused", func(q *queueRow) value { return q.status() }),
-		plain("head_entry_id", Text, "entry that gets the next slot", func(q *queueRow) value { return invocationText(q.Head.ID) }),
+		plain("head_entry_id", Text, "entry that gets the next slot, or has waited longest if all wait for their keys", func(q *queueRow) value { return invocationText(q.Head.ID) }),
 		plain("scheduled_at", Timestamp, "when a rate lets the head start", func(q *queueRow) value { return millis(q.Blocked.Until) }),
 		plain("blocked_on", Text, "paused, lock, limit-key-concurrency or throttling-rules", func(q *queueRow) value { return text(q.Blocked.Cause.String()) }),
 		plain("blocked_on_json", Text, "details", func(q *queueRow) value { return q.details() }),

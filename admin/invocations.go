@@ -44,6 +44,7 @@ type Query struct {
 	Services    []string
 	Handlers    []string
 	Keys        []string
+	Scopes      []string
 	Deployments []ids.Deployment // pinned
 	Limit       int              // of the page, 1 to 1000
 	Cursor      string           // from the page before; empty for the first
@@ -85,6 +86,9 @@ type Invocation struct {
 	TargetServiceKey      string         `json:"target_service_key,omitempty"`
 	TargetHandlerName     string         `json:"target_handler_name"`
 	TargetServiceType     string         `json:"target_service_ty"` // service, virtual_object, workflow
+	Scope                 string         `json:"scope,omitempty"`
+	LimitKey              string         `json:"limit_key,omitempty"`
+	VQueueID              string         `json:"vqueue_id,omitempty"` // of those with a scope
 	Status                Status         `json:"status"`
 	CreatedAt             Timestamp      `json:"created_at,omitzero"`
 	ModifiedAt            Timestamp      `json:"modified_at,omitzero"`
@@ -194,6 +198,8 @@ func readQuery(c echo.Context) (Query, error) {
 			q.Handlers, err = parsed(values, anyText)
 		case "key":
 			q.Keys = values // keys may contain commas
+		case "scope":
+			q.Scopes, err = parsed(values, anyText)
 		case "deployment":
 			q.Deployments, err = parsed(values, ids.ParseDeployment)
 		case "limit":
@@ -203,7 +209,7 @@ func readQuery(c echo.Context) (Query, error) {
 		case "oldest_first":
 			q.OldestFirst, err = queryBool(c, name)
 		default:
-			return q, badRequest("The query parameter '%s' is unknown; there are status, service, handler, key, deployment, limit, cursor, oldest_first", name)
+			return q, badRequest("The query parameter '%s' is unknown; there are status, service, handler, key, scope, deployment, limit, cursor, oldest_first", name)
 		}
 		if f, ok := errors.AsType[*failure](err); ok {
 			return q, f

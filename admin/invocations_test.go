@@ -15,12 +15,12 @@ func TestListInvocationsPassesTheFiltersOn(t *testing.T) {
 	require.Equal(t, Query{Limit: 100}, w.query)
 
 	const dp = "dp_10000000000000000000001"
-	answer := w.ask(t, "GET", "/invocations?status=running,backing-off&status=paused&service=A&service=B,C&handler=h&key=a,b&key=c&deployment="+dp+
+	answer := w.ask(t, "GET", "/invocations?status=running,backing-off&status=paused&service=A&service=B,C&handler=h&key=a,b&key=c&scope=s,t&deployment="+dp+
 		"&limit=7&cursor=xyz&oldest_first=true", "")
 	require.Equal(t, http.StatusOK, answer.StatusCode)
 	require.Equal(t, Query{
 		Statuses: []Status{StatusRunning, StatusBackingOff, StatusPaused},
-		Services: []string{"A", "B", "C"}, Handlers: []string{"h"}, Keys: []string{"a,b", "c"},
+		Services: []string{"A", "B", "C"}, Handlers: []string{"h"}, Keys: []string{"a,b", "c"}, Scopes: []string{"s", "t"},
 		Deployments: []ids.Deployment{dp}, Limit: 7, Cursor: "xyz", OldestFirst: true,
 	}, w.query)
 
@@ -33,7 +33,7 @@ func TestListInvocationsPassesTheFiltersOn(t *testing.T) {
 func fullInvocation() *Invocation {
 	return &Invocation{
 		ID: ids.NewInvocation(7, [16]byte{1}).String(), Target: "Counter/k/add", TargetServiceName: "Counter", TargetServiceKey: "k",
-		TargetHandlerName: "add", TargetServiceType: "virtual_object", Status: StatusBackingOff,
+		TargetHandlerName: "add", TargetServiceType: "virtual_object", Scope: "s", LimitKey: "a/b", VQueueID: "vq_1x", Status: StatusBackingOff,
 		CreatedAt: 1_700_000_000_001, ModifiedAt: 1_700_000_000_002, ScheduledStartAt: 1_700_000_000_003,
 		RunningAt: 1_700_000_000_004, CompletedAt: 1_700_000_000_005,
 		IdempotencyKey: ptr(""), InvokedBy: "service", InvokedByID: "inv_x", InvokedByTarget: "Greeter/greet",

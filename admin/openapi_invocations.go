@@ -10,6 +10,7 @@ var invocationOperations = map[string]operation{
 			queryParameter("service", "Names of services.", textList),
 			queryParameter("handler", "Names of handlers.", textList),
 			queryParameter("key", "Keys of objects or workflows; repeated, since keys may contain commas.", textList),
+			queryParameter("scope", "Scopes.", textList),
 			queryParameter("deployment", "Ids of the deployments they are pinned to.", textList),
 			queryParameter("limit", "Most invocations of one page.", object{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}),
 			queryParameter("cursor", "next_cursor of the page before.", object{"type": "string"}),

@@ -107,13 +107,17 @@ func (s *Server) newRouter() *echo.Echo {
 	return e
 }
 
+// wholeRest is the parameter that may have slashes: patterns of rules are often written
+// without escaping theirs.
+const wholeRest = "pattern"
+
 // wholeSegments makes each parameter of the path one segment, decoded. The router
-// by itself lets the last one be empty or go on behind a slash.
+// by itself lets the last one be empty or go on behind a slash, which only wholeRest may.
 func wholeSegments(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		values := c.ParamValues()
 		for i, value := range values {
-			if value == "" || strings.Contains(value, "/") {
+			if value == "" || strings.Contains(value, "/") && c.ParamNames()[i] != wholeRest {
 				return echo.ErrNotFound
 			}
 			if c.Request().URL.RawPath == "" {

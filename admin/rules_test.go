@@ -47,6 +47,7 @@ func TestRulesAreChanged(t *testing.T) {
 	put = w.ask(t, "PUT", "/limits/rules/tenant", `{"pattern":"tenant"}`)
 	require.Regexp(t, `^{"pattern":"tenant","limits":{},"disabled":false,"version":2,`, text(t, put))
 
+	require.Equal(t, http.StatusOK, w.ask(t, "GET", "/limits/rules/tenant/*/x", "").StatusCode, "slashes need no escape")
 	deleted := w.ask(t, "DELETE", "/limits/rules/tenant%2F*%2Fx?expected_version=1", "")
 	require.Equal(t, http.StatusOK, deleted.StatusCode)
 	require.Empty(t, text(t, deleted))

@@ -187,7 +187,7 @@ func (l *listing) result() admin.Page {
 func matches(q *admin.Query, r partition.Record) bool {
 	t := &r.Target
 	return among(q.Statuses, admin.Status(query.StatusOf(r))) && among(q.Services, t.Service) && among(q.Handlers, t.Handler) &&
-		among(q.Keys, t.Key) && among(q.Deployments, r.Pin.Deployment)
+		among(q.Keys, t.Key) && among(q.Scopes, t.Scope) && among(q.Deployments, r.Pin.Deployment)
 }
 
 // among reports whether v is one of list; an empty list admits everything.

@@ -21,6 +21,8 @@ func describe(r partition.Record) *admin.Invocation {
 		TargetServiceKey:      t.Key,
 		TargetHandlerName:     t.Handler,
 		TargetServiceType:     query.ServiceType(t.Type),
+		Scope:                 t.Scope,
+		LimitKey:              inv.LimitKey,
 		Status:                admin.Status(query.StatusOf(r)),
 		CreatedAt:             admin.Timestamp(inv.CreatedAt),
 		ModifiedAt:            admin.Timestamp(inv.ModifiedAt),
@@ -33,6 +35,9 @@ func describe(r partition.Record) *admin.Invocation {
 		PinnedDeploymentID:    inv.Pin.Deployment,
 		PinnedProtocolVersion: int(inv.Pin.Protocol),
 		JournalSize:           inv.Length,
+	}
+	if inv.Flow != nil {
+		out.VQueueID = inv.VQueue().ID().String()
 	}
 	if inv.Source.Kind == machine.FromService {
 		out.InvokedByID = inv.Source.Caller.String()

@@ -145,7 +145,7 @@ func (e *explainer) undeployed() (bool, error) {
 func (e *explainer) running() error {
 	e.because("An attempt is under way%s, on %s.", e.since(e.row.Time("last_start_at")), orElse(e.row.Text("last_attempt_deployment_id"), "its deployment"))
 	if n := e.row.Text("retry_count"); n != "" && n != "0" && n != "1" {
-		e.because("It is attempt number %s; the one before failed: %s", n, e.row.Text("last_failure"))
+		e.because("It is attempt number %s; the one before failed: %s", n, e.brief(e.row.Text("last_failure")))
 	}
 	if awaiting := e.row.Text("last_awaiting_on_future_json"); awaiting != "" {
 		e.because("The handler says that it waits for:")
@@ -157,12 +157,25 @@ func (e *explainer) running() error {
 
 func (e *explainer) failure() {
 	if text := e.row.Text("last_failure"); text != "" {
-		e.because("The last attempt failed: %s", text)
+		e.because("The last attempt failed: %s", e.brief(text))
 	}
 	if command := e.row.Text("last_failure_related_command_type"); command != "" {
 		e.because("It failed in %s %s.", command, e.row.Text("last_failure_related_command_name"))
 	}
 }
+
+// brief is a failure without its stack, which would push the rest off the screen.
+func (e *explainer) brief(failure string) string {
+	lines := strings.Split(strings.TrimSpace(failure), "\n")
+	if len(lines) <= maxFailureLines {
+		return strings.Join(lines, "\n")
+	}
+	return strings.Join(lines[:maxFailureLines-1], "\n") +
+		fmt.Sprintf("\n… and %d lines more: `platform invocations describe %s`", len(lines)-maxFailureLines+1, e.ID)
+}
+
+// maxFailureLines bounds what is shown of a failure.
+const maxFailureLines = 4
 
 func (e *explainer) backingOff() error {
 	e.because("It is backing off and tries again at %s.", e.when(e.row.Time("next_retry_at")))

@@ -65,6 +65,14 @@ func waits(ahead string) string {
 	return fmt.Sprintf("%d invocations wait", n)
 }
 
+// are is a number and its verb.
+func are(n string) string {
+	if n == "1" {
+		return "1 is"
+	}
+	return n + " are"
+}
+
 // queued explains what waits in a virtual queue; false if it does not.
 func (e *explainer) queued() (bool, error) {
 	answer, err := e.client.Query(e.ctx, `SELECT v.id, v.num_ahead, s.num_inbox, s.status, s.blocked_on, s.blocked_on_json, s.head_entry_id, m.queue_is_paused
@@ -109,7 +117,7 @@ func (e *explainer) blocked(row client.Row) error {
 			e.because("The rule %s holds it back.", d.Rule)
 		}
 		for _, r := range counter.Rows {
-			e.because("The rule %s allows %s at a time; %s are running.", d.Rule, r.Text("concurrency_limit"), r.Text("usage"))
+			e.because("The rule %s allows %s at a time; %s running.", d.Rule, r.Text("concurrency_limit"), are(r.Text("usage")))
 		}
 		e.next("Wait, or raise the limit: `platform rules set %s --concurrency <n>`.", quotedPattern(d.Rule))
 	case on == "lock":

@@ -46,8 +46,14 @@ Options of all commands: {{.Root.Name}} --help
 {{- end}}
 `
 
-// suggestFlag names the flag that was likely meant.
+// suggestFlag names the flag that was likely meant, or what a value has to be.
 func suggestFlag(cmd *cobra.Command, err error) error {
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		if numbers, ok := flagNumbers[invalid.GetFlag().Value.Type()]; ok {
+			return fmt.Errorf("--%s takes %s, got %q", invalid.GetFlag().Name, numbers, invalid.GetValue())
+		}
+		return err
+	}
 	missing, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
 		return err
@@ -63,6 +69,11 @@ func suggestFlag(cmd *cobra.Command, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w; did you mean --%s?", err, best)
+}
+
+// flagNumbers are the numbers that types of flags take.
+var flagNumbers = map[string]string{
+	"int": "a whole number", "uint": "a whole number from 0", "uint32": "a whole number from 0 to 4294967295", "uint64": "a whole number from 0",
 }
 
 // oneEditApart reports whether one changed, missing, added or swapped letter makes

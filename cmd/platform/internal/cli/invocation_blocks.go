@@ -33,12 +33,21 @@ func (a *app) listInvocations(list []found, more bool, s selection) {
 func (a *app) invocationFields(inv client.Invocation) []term.Field {
 	return []term.Field{
 		{Name: "Target", Value: term.Clean(inv.Target)},
+		{Name: "Scope", Value: term.Clean(scopeText(inv))},
 		{Name: "Status", Value: a.statusText(inv)},
 		{Name: "Idempotency key", Value: term.Clean(inv.IdempotencyKey)},
 		{Name: "Invoked by", Value: invoker(inv)},
 		{Name: "Deployment", Value: pinned(inv)},
 		{Name: "Error", Value: a.failureText(inv)},
 	}
+}
+
+// scopeText is the scope and the limit key, as far as there are any.
+func scopeText(inv client.Invocation) string {
+	if inv.LimitKey == "" {
+		return inv.Scope
+	}
+	return inv.Scope + ", limit key " + inv.LimitKey
 }
 
 // statusText is the status and how long it has lasted or took.

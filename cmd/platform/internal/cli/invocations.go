@@ -52,6 +52,7 @@ func (a *app) invocationsList() *cobra.Command {
 	flags.StringSliceVar(&s.Service, "service", nil, "only these services")
 	flags.StringSliceVar(&s.Handler, "handler", nil, "only these handlers")
 	flags.StringArrayVar(&s.Key, "key", nil, "only these object keys or workflow ids (repeatable)")
+	flags.StringSliceVar(&s.Scope, "scope", nil, "only these scopes")
 	flags.StringSliceVar(&s.Deployment, "deployment", nil, "only those pinned to these deployments")
 	flags.StringSliceVar(&s.Deployment, "dp", nil, "")
 	_ = flags.MarkHidden("dp")

@@ -49,6 +49,9 @@ comes; what runs is never stopped.`,
 	flags.BoolVar(&f.disabled, "disabled", false, "make the rule, but park it (new rules only)")
 	f.asJSON = jsonFlag(flags)
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		if args[0] == "" {
+			return &usageError{"the pattern is empty: it is scope, scope/l1 or scope/l1/l2, with * for any"}
+		}
 		if err := f.check(flags); err != nil {
 			return err
 		}

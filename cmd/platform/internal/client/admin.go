@@ -114,16 +114,16 @@ func (c *Client) ModifyService(ctx context.Context, name string, change ServiceC
 
 // Query selects invocations; empty fields select all.
 type Query struct {
-	Status, Service, Handler, Key, Deployment []string
-	Limit                                     int
-	OldestFirst                               bool
-	Cursor                                    string
+	Status, Service, Handler, Key, Scope, Deployment []string
+	Limit                                            int
+	OldestFirst                                      bool
+	Cursor                                           string
 }
 
 func (q Query) encode() string {
 	values := url.Values{}
 	for name, list := range map[string][]string{
-		"status": q.Status, "service": q.Service, "handler": q.Handler, "key": q.Key, "deployment": q.Deployment,
+		"status": q.Status, "service": q.Service, "handler": q.Handler, "key": q.Key, "scope": q.Scope, "deployment": q.Deployment,
 	} {
 		if len(list) > 0 {
 			values[name] = list

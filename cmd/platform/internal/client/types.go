@@ -83,6 +83,8 @@ type Invocation struct {
 	TargetServiceKey      string    `json:"target_service_key"`
 	TargetHandlerName     string    `json:"target_handler_name"`
 	TargetServiceType     string    `json:"target_service_ty"`
+	Scope                 string    `json:"scope"`
+	LimitKey              string    `json:"limit_key"`
 	Status                string    `json:"status"`
 	CreatedAt             time.Time `json:"created_at"`
 	ModifiedAt            time.Time `json:"modified_at"`

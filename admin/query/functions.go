@@ -60,6 +60,7 @@ var functions = map[string]function{
 	"ends_with": {2, func(_ *session, args []driver.Value) (driver.Value, error) {
 		return boolean(strings.HasSuffix(stringOf(args[0]), stringOf(args[1]))), nil
 	}},
+	"match": {2, matchList},
 	"strpos": {2, func(_ *session, args []driver.Value) (driver.Value, error) {
 		return int64(strings.Index(stringOf(args[0]), stringOf(args[1])) + 1), nil
 	}},
@@ -71,6 +72,17 @@ var functions = map[string]function{
 		}
 		return parts[n-1], nil
 	}},
+}
+
+var errMatch = errors.New("MATCH is not supported; there are LIKE, GLOB and regexp_like(text, pattern)")
+
+// matchList is MATCH where no source takes it. The lists that it gets stand beside an IN
+// that decides.
+func matchList(_ *session, args []driver.Value) (driver.Value, error) {
+	if !strings.HasPrefix(stringOf(args[0]), listMark) {
+		return nil, errMatch
+	}
+	return int64(1), nil
 }
 
 // timeDiff is how many milliseconds are between two times.

@@ -35,6 +35,18 @@ func TestConditionsAreCarriedOutAtTheSource(t *testing.T) {
 			Table: partition.Invocations, Detail: partition.Heads, Keys: partition.AllKeys, Services: []string{"Counter"}},
 		"select id from sys_invocation where status = 'backing-off'": {
 			Table: partition.Invocations, Detail: partition.Heads, Keys: partition.AllKeys, Statuses: []machine.Status{machine.Invoked}},
+		"select id from sys_invocation where status in ('ready', 'paused', 'running', 'sleeping')": {
+			Table: partition.Invocations, Detail: partition.Heads, Keys: partition.AllKeys, Statuses: []machine.Status{machine.Invoked, machine.Paused}},
+		"select id from sys_invocation i where (i.status = 'paused' or i.status = 'pending') and i.status in ('pending', 'completed')": {
+			Table: partition.Invocations, Detail: partition.Heads, Keys: partition.AllKeys, Statuses: []machine.Status{machine.Inboxed}},
+		"select count(*) from sys_invocation where target_service_name in ('A', 'it''s') and target_handler_name in ('x', 'y') group by status": {
+			Table: partition.Invocations, Detail: partition.Heads, Keys: partition.AllKeys, Services: []string{"A", "it's"}, Handlers: []string{"x", "y"}},
+		"select id from sys_invocation where status = 'paused' or status = 'suspended' order by id": {
+			Table: partition.Invocations, Detail: partition.Heads, Keys: partition.AllKeys, Statuses: []machine.Status{machine.Paused, machine.Suspended}},
+		"select id from sys_invocation_status where status in ('inboxed', 'completed') limit 3": {
+			Table: partition.Invocations, Detail: partition.Heads, Keys: partition.AllKeys, Statuses: []machine.Status{machine.Inboxed, machine.Completed}},
+		"select value from state where service_name in ('A', 'B')": {
+			Table: partition.State, Detail: partition.Whole, Keys: partition.AllKeys, Services: []string{"A", "B"}},
 		"select id from sys_invocation where status <> 'completed'": {
 			Table: partition.Invocations, Detail: partition.Heads, Keys: partition.AllKeys, Statuses: open},
 		"select id from sys_invocation where completed_at is null": {
@@ -99,6 +111,8 @@ func TestWhatCannotMatchIsNotLookedFor(t *testing.T) {
 		"select * from sys_invocation where id = 'nonsense'",
 		"select * from sys_vqueues where id = 'nonsense'",
 		"select * from sys_invocation where status = 'sleeping'",
+		"select * from sys_invocation where status in ('sleeping', 'dreaming')",
+		"select * from sys_invocation where status in ('paused', 'pending') and status = 'completed'",
 		"select * from sys_invocation where status = 'paused' and completion_result = 'success'",
 		"select * from state where service_name = null",
 	} {
@@ -125,4 +139,39 @@ func TestJoinsLookUp(t *testing.T) {
 	require.Equal(t, "1", toText(rows[0]["index"]))
 	require.Len(t, m.asked, 2)
 	require.Equal(t, id, m.asked[1].ID)
+}
+
+// TestListsMeanTheSameWhereverTheyStand compares lists with equalities that no source
+// is told of.
+func TestListsMeanTheSameWhereverTheyStand(t *testing.T) {
+	var rows []partition.Row
+	for n, status := range []machine.Status{machine.Scheduled, machine.Inboxed, machine.Suspended, machine.Paused, machine.Completed} {
+		inv := &machine.Invocation{ID: ids.Invocation{byte(n)}, Status: status, Target: machine.Target{Service: string(rune('A' + n)), Handler: "h"}}
+		rows = append(rows, partition.Row{Record: partition.Record{Invocation: inv}})
+	}
+	e := newTestEngine(t, Config{Partitions: &memory{rows: map[partition.Table][]partition.Row{partition.Invocations: rows}}})
+	for query, want := range map[string]string{
+		"where status in ('paused', 'pending')":                                                "BD",
+		"where not status in ('paused', 'pending')":                                            "ACE",
+		"where status not in ('paused', 'pending')":                                            "ACE",
+		"where not (status in ('paused', 'pending') or target_service_name in ('A', 'B'))":     "CE",
+		"where target_service_name = 'A' or (status in ('paused', 'pending'))":                 "ABD",
+		"where status = 'paused' or status = 'pending' or target_service_name = 'E'":           "BDE",
+		"where (status = 'paused' or status = 'pending') and target_service_name in ('A','D')": "D",
+		"where status in ('paused', 'pending') is false":                                       "ACE",
+		"where status = 'paused' or status = 'pending' and target_service_name = 'B'":          "BD",
+		"where case when status in ('paused', 'x') then 1 else 0 end":                          "D",
+	} {
+		got := ""
+		for _, r := range ask(t, e, "select target_service_name as s from sys_invocation "+query+" order by s") {
+			got += toText(r["s"])
+		}
+		require.Equal(t, want, got, query)
+	}
+	named := ask(t, e, "select status in ('paused', 'x') from sys_invocation limit 1")
+	require.Contains(t, named[0], "status in ('paused', 'x')", "the name is the user's")
+	_, err := e.WriteJSON(t.Context(), "select id from sys_invocation where status match 'paused'", Options{}, io.Discard)
+	require.ErrorContains(t, err, "MATCH is not supported")
+	joined := ask(t, e, "with w as (select status, id from sys_invocation) select count(*) as n from w left join sys_invocation i on i.id = w.id and i.status in ('paused','pending') where w.status in ('paused','pending','completed')")
+	require.Equal(t, "3", toText(joined[0]["n"]))
 }

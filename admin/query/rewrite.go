@@ -27,7 +27,7 @@ func (e *Engine) rewrite(text string) (*rewritten, error) {
 	if tokens, err = opening_(text, tokens); err != nil {
 		return nil, err
 	}
-	r := &rewriter{tokens: tokens, times: e.catalog.times()}
+	r := &rewriter{tokens: tokens, times: e.catalog.times(), listed: e.catalog.listed()}
 	r.names()
 	if err := r.literals(); err != nil {
 		at := r.failedAt
@@ -35,6 +35,7 @@ func (e *Engine) rewrite(text string) (*rewritten, error) {
 	}
 	r.casts()
 	r.arithmetic()
+	r.lists()
 	q := &rewritten{source: text, tokens: r.tokens}
 	var b strings.Builder
 	for i, t := range r.tokens {

@@ -12,6 +12,7 @@ import (
 type rewriter struct {
 	tokens   []token
 	times    map[string]bool // names that stand for timestamps
+	listed   map[string]bool // names of columns that sources take lists for
 	failedAt int             // where literals found an error
 }
 

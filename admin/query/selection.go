@@ -42,19 +42,26 @@ func (f field) takes(op vtab.ConstraintOp) bool {
 	case byScope:
 		return op == vtab.OpEQ || op == vtab.OpIS || op == vtab.OpISNULL
 	case byStatus, byStoredStatus:
-		return op == vtab.OpEQ || op == vtab.OpIS || op == vtab.OpNE || op == vtab.OpISNOT
+		return op == vtab.OpMATCH || op == vtab.OpEQ || op == vtab.OpIS || op == vtab.OpNE || op == vtab.OpISNOT
 	case whenCompleted:
 		return op == vtab.OpEQ || op == vtab.OpISNOTNULL
 	case unlessCompletedAt:
 		return slices.Contains([]vtab.ConstraintOp{vtab.OpISNULL, vtab.OpISNOTNULL, vtab.OpEQ, vtab.OpLT, vtab.OpLE, vtab.OpGT, vtab.OpGE}, op)
 	}
-	return op == vtab.OpEQ || op == vtab.OpIS
+	return op == vtab.OpEQ || op == vtab.OpIS || op == vtab.OpMATCH && f.takesList()
+}
+
+// takesList reports whether a list of texts can be carried out at the source: where one
+// look at everything finds them all. Ids and keys of objects are better looked up one by
+// one.
+func (f field) takesList() bool {
+	return f == byService || f == byHandler || f == byStatus || f == byStoredStatus
 }
 
 // condition is a condition that SQLite leaves to a table.
 type condition struct {
 	column int
-	op     vtab.ConstraintOp
+	op     vtab.ConstraintOp // OpMATCH: a list, see rewriter.lists
 }
 
 // plan is what SQLite decided about reading a table. It keeps it as text.
@@ -92,6 +99,7 @@ type selection struct {
 	whole   bool // columns are used that need all of a row
 	ahead   bool // a column is used that tells how many wait before a row
 	nothing bool // no row can match
+	matched bool // there is a MATCH that the rewriter has not made
 
 	id       *ids.Invocation
 	key      *uint64 // partition key
@@ -121,6 +129,10 @@ func (t *virtual) select_(p *plan, vals []vtab.Value) *selection {
 // nothing: SQLite checks it again.
 func (s *selection) apply(f field, op vtab.ConstraintOp, v vtab.Value, planning bool) {
 	s.narrowed = true
+	if op == vtab.OpMATCH {
+		s.applyList(f, v, planning)
+		return
+	}
 	str, isText := v.(string)
 	if v == nil && op == vtab.OpEQ && !planning {
 		s.nothing = true
@@ -161,6 +173,45 @@ func (s *selection) apply(f field, op vtab.ConstraintOp, v vtab.Value, planning 
 			s.among(machine.Completed)
 		}
 	}
+}
+
+// applyList adds a list of texts of which the column has one.
+func (s *selection) applyList(f field, v vtab.Value, planning bool) {
+	text, _ := v.(string)
+	values, ok := listOf(text)
+	switch {
+	case planning && f == byService:
+		s.services = append(s.services, "", "")
+	case planning:
+	case !ok:
+		s.matched = true
+	case f == byService && len(s.services) == 0:
+		s.services = values
+	case f == byHandler && len(s.handlers) == 0:
+		s.handlers = values
+	case f == byStatus:
+		s.oneOf(statusesNamed(usersStatuses, values))
+	case f == byStoredStatus:
+		s.oneOf(statusesNamed(storedStatuses, values))
+	}
+}
+
+func statusesNamed(names map[string]machine.Status, values []string) (statuses []machine.Status) {
+	for _, v := range values {
+		if status := names[v]; status != 0 && !slices.Contains(statuses, status) {
+			statuses = append(statuses, status)
+		}
+	}
+	return statuses
+}
+
+// oneOf keeps those of the statuses that are among some.
+func (s *selection) oneOf(some []machine.Status) {
+	if s.statuses != nil {
+		some = slices.DeleteFunc(some, func(status machine.Status) bool { return !slices.Contains(s.statuses, status) })
+	}
+	s.statuses = some
+	s.nothing = s.nothing || len(some) == 0
 }
 
 func (s *selection) name(f field, text string) {

@@ -46,6 +46,7 @@ func (t *virtual) BestIndex(info *vtab.IndexInfo) error {
 			continue
 		}
 		c.ArgIndex = len(p.conditions)
+		c.Omit = c.Op == vtab.OpMATCH // beside an IN, which is checked
 		p.conditions = append(p.conditions, condition{column: c.Column, op: c.Op})
 	}
 	info.IdxStr = p.encode()
@@ -79,6 +80,9 @@ func (o *opening) Filter(idxNum int, idxStr string, vals []vtab.Value) error {
 		return o.t.session.fail(err)
 	}
 	sel := o.t.select_(&p, vals)
+	if sel.matched {
+		return o.t.session.fail(errMatch)
+	}
 	o.Cursor = o.t.open(o.t.session, sel)
 	return o.Cursor.(starter).start(sel)
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -159,36 +158,4 @@ func wrap(text string, width int) string {
 		line = strings.TrimPrefix(line+" "+word, " ")
 	}
 	return strings.Join(append(lines, line), "\n")
-}
-
-var shells = []string{"bash", "fish", "powershell", "zsh"}
-
-func completions() *cobra.Command {
-	generate := &cobra.Command{
-		Use:       "generate <shell>",
-		Short:     "Print the completion script for bash, fish, powershell or zsh",
-		Args:      cobra.ExactArgs(1),
-		ValidArgs: shells,
-		Example:   "  source <(platform completions generate bash)\n  platform completions generate fish > ~/.config/fish/completions/platform.fish",
-	}
-	generate.RunE = func(cmd *cobra.Command, args []string) error {
-		if !slices.Contains(shells, args[0]) {
-			return &usageError{fmt.Sprintf("%q is not a shell; use %s", args[0], strings.Join(shells, ", "))}
-		}
-		return run(func(context.Context, []string) error { return script(cmd, args[0]) })(cmd, args)
-	}
-	return group(&cobra.Command{Use: "completions", Short: "Complete commands in your shell"}, generate)
-}
-
-func script(cmd *cobra.Command, shell string) error {
-	root, out := cmd.Root(), cmd.OutOrStdout()
-	switch shell {
-	case "bash":
-		return root.GenBashCompletionV2(out, true)
-	case "fish":
-		return root.GenFishCompletion(out, true)
-	case "powershell":
-		return root.GenPowerShellCompletionWithDesc(out)
-	}
-	return root.GenZshCompletion(out)
 }

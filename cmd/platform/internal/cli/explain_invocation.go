@@ -185,6 +185,10 @@ func (e *explainer) backingOff() error {
 		return err
 	}
 	e.code()
+	if e.row.Text("last_failure_error_code") == string(errcode.RT0011) && e.row.Text("pinned_deployment_id") != "" {
+		e.next("It began on a deployment that was removed: `platform invocations resume %s --deployment latest` lets it go on where its service is now.", e.ID)
+		return nil
+	}
 	e.next("Mend the cause; it tries again by itself. `platform invocations resume %s` tries at once.", e.ID)
 	return nil
 }

@@ -140,8 +140,8 @@ func configTable() *Table {
 		}
 		return s.engine.cfg.Cluster.Settings(ctx)
 	}, func(r *Setting, b []byte) []byte { return append(b, r.Node+" "+r.Key...) })
-	return define("config", "The running configuration of the node that is asked, secrets left out.", settings, []column[Setting]{
-		plain("node", Text, "name of the node", func(r *Setting) value { return r.Node }),
+	return define("config", "The running configuration of the node that answers the query, secrets left out. Each node answers for itself; ask all of them to compare.", settings, []column[Setting]{
+		plain("node", Text, "name of the node that answers, whose configuration this is", func(r *Setting) value { return r.Node }),
 		plain("key", Text, "dotted key", func(r *Setting) value { return r.Key }),
 		plain("value", Text, "value", func(r *Setting) value { return text(r.Value) }),
 	})

@@ -20,7 +20,10 @@ func (a *app) vqueues() *cobra.Command {
 		Aliases: []string{"vqueue", "vq"},
 		Short:   "Show and pause the queues of flow control",
 		Long: `A vqueue holds the invocations of one service that share a scope and a limit key. They
-start in the order they came, as far as the rules for scope and limit key allow.`,
+start in the order they came, as far as the rules for scope and limit key allow.
+
+While flow control is enabled, the lines for the keys of objects without a scope are shown
+as well, each with the object under LOCK. They cannot be paused, nor limited by rules.`,
 	}, a.vqueuesList(), a.vqueuesDescribe(), a.vqueuesSwitch(true), a.vqueuesSwitch(false))
 }
 
@@ -86,6 +89,9 @@ func (a *app) vqueuesDescribe() *cobra.Command {
 		Use:     "describe <id>",
 		Aliases: []string{"get"},
 		Short:   "Show a vqueue, what holds it up, and who is in it",
+		Long: fmt.Sprintf(`Shows a vqueue or the line for an object, what holds it up, and entries, the first ones
+first. Of a queue of more than %d entries some are shown as they are found, since all would
+have to be read to know their order; --newest-first does that.`, mostSorted),
 		Args:    cobra.ExactArgs(1),
 		Example: "  platform vqueues describe vq_1…",
 	}
@@ -100,7 +106,8 @@ func (a *app) vqueuesDescribe() *cobra.Command {
 		if err != nil {
 			return hintNoQueue(err)
 		}
-		entries, err := a.client.VQueueEntries(ctx, args[0], *limit, *newest)
+		order := orderOf(&queue, *newest)
+		entries, err := a.client.VQueueEntries(ctx, args[0], *limit, order)
 		if err != nil {
 			return err
 		}
@@ -108,9 +115,26 @@ func (a *app) vqueuesDescribe() *cobra.Command {
 			return a.printJSON(map[string]any{"vqueue": queue, "head": head, "entries": append([]client.VQueueEntry{}, entries...)})
 		}
 		a.describeQueue(queue, head, entries)
+		if order == client.AsFound {
+			a.say("Some of %d entries, in no order. To see the first ones in line all have to be read:\n  platform sql \"SELECT * FROM sys_vqueues WHERE id = '%s' AND stage = 'inbox' ORDER BY sequence_number LIMIT %d\"",
+				queue.Entries(), queue.ID, *limit)
+		}
 		return nil
 	})
 	return cmd
+}
+
+// mostSorted is how many entries of a queue are read to show the first ones.
+const mostSorted = 10_000
+
+func orderOf(q *client.VQueue, newestFirst bool) client.Order {
+	switch {
+	case newestFirst:
+		return client.NewestFirst
+	case q.Entries() > mostSorted:
+		return client.AsFound
+	}
+	return client.OldestFirst
 }
 
 func hintNoQueue(err error) error {

@@ -84,13 +84,22 @@ func (c *Client) VQueue(ctx context.Context, id string) (q VQueue, head VQueueHe
 	return queues[0], head, nil
 }
 
-// VQueueEntries lists up to limit entries of a vqueue in their order, or backwards.
-func (c *Client) VQueueEntries(ctx context.Context, id string, limit int, newestFirst bool) (list []VQueueEntry, err error) {
-	order := "sequence_number, created_at"
-	if newestFirst {
-		order = "created_at DESC, sequence_number DESC"
-	}
-	err = c.selectRows(ctx, fmt.Sprintf("SELECT * FROM sys_vqueues WHERE id = %s ORDER BY %s LIMIT %d", quoted(id), order, limit), &list)
+// Entries is how many invocations are in the vqueue, those that have finished included.
+func (q *VQueue) Entries() uint64 { return q.Inbox + q.Running + q.Suspended + q.Held + q.Finished }
+
+// Order is an order of the entries of a vqueue.
+type Order string
+
+// The orders. All but AsFound make the server read the whole queue.
+const (
+	AsFound     Order = ""
+	OldestFirst Order = " ORDER BY sequence_number, created_at"
+	NewestFirst Order = " ORDER BY created_at DESC, sequence_number DESC"
+)
+
+// VQueueEntries lists up to limit entries of a vqueue.
+func (c *Client) VQueueEntries(ctx context.Context, id string, limit int, order Order) (list []VQueueEntry, err error) {
+	err = c.selectRows(ctx, fmt.Sprintf("SELECT * FROM sys_vqueues WHERE id = %s%s LIMIT %d", quoted(id), order, limit), &list)
 	return list, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"reflect"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 )
@@ -128,6 +129,9 @@ func withArticle(value string) string {
 		return "a boolean"
 	case "array", "object":
 		return "an " + value
+	}
+	if digits, found := strings.CutPrefix(value, "number "); found && !strings.ContainsAny(digits, ".eE") {
+		return digits + ", which is out of range"
 	}
 	return "a " + value
 }

@@ -21,6 +21,7 @@ type operation struct {
 	limit    int
 	// deployment to run on: latest, keep or an id; empty is usual for the operation.
 	deployment string
+	scopes     []string // empty: all, and what has none
 }
 
 const operationQuery = `The query is an invocation id, or selects the invocations of a service, object or
@@ -31,6 +32,7 @@ func (op *operation) command(a *app, cmd *cobra.Command, adjust func()) *cobra.C
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.Long += "\n\n" + operationQuery
 	cmd.Flags().IntVar(&op.limit, "limit", 500, "at most this many invocations")
+	cmd.Flags().StringSliceVar(&op.scopes, "scope", nil, "only those in these scopes")
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		if adjust != nil {
 			adjust()
@@ -206,13 +208,16 @@ func (a *app) query(ctx context.Context, op *operation, query string) (list sele
 		if err != nil {
 			return nil, false, hintNotFound(err, "`platform invocations list --all` shows the invocations there are.")
 		}
+		if len(op.scopes) > 0 && !slices.Contains(op.scopes, inv.Scope) {
+			return nil, false, nil
+		}
 		return selected{inv}, false, nil
 	}
 	q, err := a.queryOf(ctx, query)
 	if err != nil {
 		return nil, false, err
 	}
-	q.Status, q.Limit = op.statuses, op.limit
+	q.Status, q.Limit, q.Scope = op.statuses, op.limit, op.scopes
 	found, more, err := a.collect(ctx, q, nil)
 	for _, f := range found {
 		list = append(list, f.Invocation)
@@ -244,10 +249,18 @@ func (a *app) queryOf(ctx context.Context, query string) (client.Query, error) {
 	return q, nil
 }
 
+// inScope is a name and the scope that it belongs to, if any.
+func inScope(name, scope string) string {
+	if scope == "" {
+		return name
+	}
+	return name + " in scope " + scope
+}
+
 func (a *app) selectionTable(list selected) {
 	rows := make([][]string, len(list))
 	for i, inv := range list {
-		rows[i] = []string{inv.ID, term.Clean(inv.Target), a.colourStatus(inv.Status, inv.CompletionResult), a.print.Time(inv.CreatedAt), orDash(inv.PinnedDeploymentID)}
+		rows[i] = []string{inv.ID, term.Clean(inScope(inv.Target, inv.Scope)), a.colourStatus(inv.Status, inv.CompletionResult), a.print.Time(inv.CreatedAt), orDash(inv.PinnedDeploymentID)}
 	}
 	a.print.Table("", []string{"ID", "TARGET", "STATUS", "CREATED-AT", "DEPLOYMENT"}, rows)
 }

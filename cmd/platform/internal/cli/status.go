@@ -111,6 +111,7 @@ type handlerStatus struct {
 
 type keyStatus struct {
 	Key    string             `json:"key"`
+	Scope  string             `json:"scope,omitempty"`
 	Queue  int                `json:"queue"`
 	Holder *client.Invocation `json:"-"` // nil if none is known
 	HeldBy string             `json:"held_by,omitempty"`
@@ -125,7 +126,7 @@ func statusOf(s client.Service, open []found) serviceStatus {
 		status.Handlers[i] = handlerStatus{Name: h.Name, Counts: map[string]int{}}
 		exclusive[h.Name] = h.Type == "Exclusive"
 	}
-	keys := map[string]*keyStatus{}
+	keys := map[[2]string]*keyStatus{} // by scope and key
 	for i := range open {
 		inv := &open[i].Invocation
 		at := slices.IndexFunc(status.Handlers, func(h handlerStatus) bool { return h.Name == inv.TargetHandlerName })
@@ -138,10 +139,10 @@ func statusOf(s client.Service, open []found) serviceStatus {
 			h.Oldest, h.OldestID = inv, inv.ID
 		}
 		if exclusive[h.Name] && inv.Status != "scheduled" {
-			k := keys[inv.TargetServiceKey]
+			k := keys[[2]string{inv.Scope, inv.TargetServiceKey}]
 			if k == nil {
-				k = &keyStatus{Key: inv.TargetServiceKey}
-				keys[inv.TargetServiceKey] = k
+				k = &keyStatus{Key: inv.TargetServiceKey, Scope: inv.Scope}
+				keys[[2]string{inv.Scope, inv.TargetServiceKey}] = k
 			}
 			k.add(inv)
 		}
@@ -149,7 +150,9 @@ func statusOf(s client.Service, open []found) serviceStatus {
 	for _, k := range keys {
 		status.Keys = append(status.Keys, *k)
 	}
-	slices.SortFunc(status.Keys, func(a, b keyStatus) int { return cmp.Or(b.Queue-a.Queue, cmp.Compare(a.Key, b.Key)) })
+	slices.SortFunc(status.Keys, func(a, b keyStatus) int {
+		return cmp.Or(b.Queue-a.Queue, cmp.Compare(a.Key, b.Key), cmp.Compare(a.Scope, b.Scope))
+	})
 	return status
 }
 
@@ -214,7 +217,7 @@ func (a *app) oldest(inv *client.Invocation) string {
 }
 
 func (a *app) keyRow(service string, k keyStatus, threshold time.Duration) []string {
-	row := []string{term.Clean(service), term.Clean(k.Key), countText(k.Queue), "-", "-", ""}
+	row := []string{term.Clean(service), term.Clean(inScope(k.Key, k.Scope)), countText(k.Queue), "-", "-", ""}
 	inv := k.Holder
 	if inv == nil {
 		return row

@@ -226,6 +226,10 @@ func TestPinnedVersionThatIsGone(t *testing.T) {
 		x.head()
 		x.send(frame(journal.Run, "5801"))
 		x.send(frame(protocol.Error, "08f403"+"12"+length("first")))
+	}, func(x *exchange) { // an attempt that began before the deployment changed
+		x.replay(2)
+		x.head()
+		x.send(frame(protocol.Error, "08f403"+"12"+length("again")))
 	})
 	b.change(func(d *metadata.Deployment) { d.MaxProtocol = 5 })
 	id, _ := b.shard.call(greeter, 1, `"hi"`)

@@ -40,6 +40,9 @@ type Config struct {
 	// Forward takes changes to the leader when this replica does not lead. Without it
 	// they wait until this replica leads.
 	Forward ForwardFunc
+	// Spread is told where a change of the registry or the rules is in the log, before
+	// the change is answered; nil when there are no other nodes.
+	Spread SpreadFunc
 	// Profile is raftgroup.Safe() when zero.
 	Profile raftgroup.Profile
 	// Watchdog watches the log's disk; nil means no watchdog.
@@ -103,6 +106,7 @@ func Open(cfg Config) (*Store, error) {
 		log:     r.raftLog,
 		now:     cfg.Now,
 		newID:   cfg.NewID,
+		spread:  cfg.Spread,
 		replica: r,
 	}, nil
 }

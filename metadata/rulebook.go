@@ -44,7 +44,7 @@ func (s *Store) PutRules(ctx context.Context, changes []flowcontrol.Change) ([]f
 	if len(changes) > flowcontrol.MaxRules {
 		return nil, refusedRules(&flowcontrol.FullError{Rules: len(changes)})
 	}
-	return propose[[]flowcontrol.Rule](ctx, s, &putRules{changes})
+	return proposeToAll[[]flowcontrol.Rule](ctx, s, &putRules{changes})
 }
 
 // DeleteRules removes rules, all or none. The result are the patterns of those that
@@ -58,7 +58,7 @@ func (s *Store) DeleteRules(ctx context.Context, removals []flowcontrol.Removal)
 			return nil, &InvalidError{err.Error()}
 		}
 	}
-	return propose[[]flowcontrol.Pattern](ctx, s, &deleteRules{removals})
+	return proposeToAll[[]flowcontrol.Pattern](ctx, s, &deleteRules{removals})
 }
 
 // applyPutRules results in the []flowcontrol.Rule.

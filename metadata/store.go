@@ -23,7 +23,8 @@ type source interface{ current() *view }
 //
 // Readers get immutable views without waiting. Changes go through the group's log
 // and return when they have been applied on this node, so that whoever made a
-// change sees it in the next view. A change that fails with anything but a refusal
+// change sees it in the next view; changes of deployments, services and rules return
+// when all nodes that follow have applied them. A change that fails with anything but a refusal
 // (a coded error, a *NotFoundError, an *InvalidError, or one of the errors that
 // begin with ErrNode…, ErrLastNode and ErrVersionConflict) may still happen. Any
 // replica takes changes; one that does not lead has them forwarded.
@@ -32,6 +33,7 @@ type Store struct {
 	log    groupLog
 	now    func() time.Time
 	newID  func() [16]byte
+	spread SpreadFunc // may be nil
 
 	replica *replica // nil in tests that need no log
 }
@@ -69,7 +71,7 @@ func (s *Store) RegisterDeployment(ctx context.Context, r Registration) (Registe
 	if err != nil {
 		return Registered{}, err
 	}
-	return propose[Registered](ctx, s, &registerDeployment{prepared})
+	return proposeToAll[Registered](ctx, s, &registerDeployment{prepared})
 }
 
 // PlanDeployment checks a registration and tells what it would result in, without
@@ -84,7 +86,7 @@ func (s *Store) PlanDeployment(r Registration) (Registered, error) {
 
 // DeleteDeployment removes a deployment. The error can be a *NotFoundError.
 func (s *Store) DeleteDeployment(ctx context.Context, id ids.Deployment) error {
-	_, err := propose[any](ctx, s, &deleteDeployment{id})
+	_, err := proposeToAll[any](ctx, s, &deleteDeployment{id})
 	return err
 }
 
@@ -95,7 +97,7 @@ func (s *Store) UpdateDeployment(ctx context.Context, u Update) (*Deployment, er
 	if err != nil {
 		return nil, err
 	}
-	return propose[*Deployment](ctx, s, &updateDeployment{prepared})
+	return proposeToAll[*Deployment](ctx, s, &updateDeployment{prepared})
 }
 
 // PlanUpdate checks an update and tells what it would result in, without storing
@@ -112,7 +114,7 @@ func (s *Store) PlanUpdate(u Update) (*Deployment, error) {
 // nil, until its next revision. The error can be a *NotFoundError or an
 // *InvalidError. The result is never to be changed.
 func (s *Store) ModifyService(ctx context.Context, name string, options Options) (*Service, error) {
-	return propose[*Service](ctx, s, &modifyService{name, options})
+	return proposeToAll[*Service](ctx, s, &modifyService{name, options})
 }
 
 // propose sends a command through the log and takes its outcome apart.
@@ -130,4 +132,23 @@ func propose[T any](ctx context.Context, s *Store, cmd command) (result T, err e
 	}
 	result, _ = o.value.(T)
 	return result, nil
+}
+
+// SpreadFunc waits until the other nodes have applied the log up to index, or for as
+// long as those that do not answer are worth.
+type SpreadFunc func(ctx context.Context, index uint64)
+
+// proposeToAll is propose for what callers of the ingress notice: someone who
+// registers a service here may call it on any node.
+func proposeToAll[T any](ctx context.Context, s *Store, cmd command) (T, error) {
+	result, err := propose[T](ctx, s, cmd)
+	if err == nil && s.spread != nil {
+		s.spread(ctx, s.AppliedIndex())
+	}
+	return result, err
+}
+
+// Follow waits until this node has applied the log up to index.
+func (s *Store) Follow(ctx context.Context, index uint64) error {
+	return s.replica.fsm.await(ctx, index)
 }

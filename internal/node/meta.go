@@ -60,7 +60,7 @@ func (n *Node) openMetadata(ctx context.Context) error {
 func (n *Node) openStore(found bool) (err error) {
 	cfg := metadata.Config{
 		Dir: n.dir.in("metadata"), LocalID: n.replica().ID, Transport: n.transport, Join: !found,
-		Forward: n.forward, Watchdog: n.watchdog, Metrics: n.metrics.metadata, Ballast: n.dir.in(ballastFile), OnFailed: n.fail, Logger: n.log,
+		Forward: n.forward, Spread: n.spread, Watchdog: n.watchdog, Metrics: n.metrics.metadata, Ballast: n.dir.in(ballastFile), OnFailed: n.fail, Logger: n.log,
 	}
 	if found {
 		cfg.Voters = []raft.Server{n.replica()}

@@ -937,6 +937,94 @@ func (x *TransferResponse) GetNotLeader() bool {
 	return false
 }
 
+type FollowRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ClusterId     string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	Index         uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FollowRequest) Reset() {
+	*x = FollowRequest{}
+	mi := &file_proto_node_cluster_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FollowRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FollowRequest) ProtoMessage() {}
+
+func (x *FollowRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_cluster_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FollowRequest.ProtoReflect.Descriptor instead.
+func (*FollowRequest) Descriptor() ([]byte, []int) {
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *FollowRequest) GetClusterId() string {
+	if x != nil {
+		return x.ClusterId
+	}
+	return ""
+}
+
+func (x *FollowRequest) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+type FollowResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FollowResponse) Reset() {
+	*x = FollowResponse{}
+	mi := &file_proto_node_cluster_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FollowResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FollowResponse) ProtoMessage() {}
+
+func (x *FollowResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_cluster_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FollowResponse.ProtoReflect.Descriptor instead.
+func (*FollowResponse) Descriptor() ([]byte, []int) {
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{13}
+}
+
 var File_proto_node_cluster_proto protoreflect.FileDescriptor
 
 const file_proto_node_cluster_proto_rawDesc = "" +
@@ -1021,13 +1109,19 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\x10TransferResponse\x12\x14\n" +
 	"\x05error\x18\x01 \x01(\tR\x05error\x12\x1d\n" +
 	"\n" +
-	"not_leader\x18\x02 \x01(\bR\tnotLeader2\xb7\x02\n" +
+	"not_leader\x18\x02 \x01(\bR\tnotLeader\"D\n" +
+	"\rFollowRequest\x12\x1d\n" +
+	"\n" +
+	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x14\n" +
+	"\x05index\x18\x02 \x01(\x04R\x05index\"\x10\n" +
+	"\x0eFollowResponse2\xf2\x02\n" +
 	"\vNodeCluster\x129\n" +
 	"\x06Ballot\x12\x16.node.v1.BallotRequest\x1a\x17.node.v1.BallotResponse\x123\n" +
 	"\x04Join\x12\x14.node.v1.JoinRequest\x1a\x15.node.v1.JoinResponse\x12<\n" +
 	"\aPropose\x12\x17.node.v1.ProposeRequest\x1a\x18.node.v1.ProposeResponse\x129\n" +
 	"\x06Status\x12\x16.node.v1.StatusRequest\x1a\x17.node.v1.StatusResponse\x12?\n" +
-	"\bTransfer\x12\x18.node.v1.TransferRequest\x1a\x19.node.v1.TransferResponseB\x1aZ\x18platform/proto/node;nodeb\x06proto3"
+	"\bTransfer\x12\x18.node.v1.TransferRequest\x1a\x19.node.v1.TransferResponse\x129\n" +
+	"\x06Follow\x12\x16.node.v1.FollowRequest\x1a\x17.node.v1.FollowResponseB\x1aZ\x18platform/proto/node;nodeb\x06proto3"
 
 var (
 	file_proto_node_cluster_proto_rawDescOnce sync.Once
@@ -1041,7 +1135,7 @@ func file_proto_node_cluster_proto_rawDescGZIP() []byte {
 	return file_proto_node_cluster_proto_rawDescData
 }
 
-var file_proto_node_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_proto_node_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_proto_node_cluster_proto_goTypes = []any{
 	(*BallotRequest)(nil),    // 0: node.v1.BallotRequest
 	(*BallotResponse)(nil),   // 1: node.v1.BallotResponse
@@ -1055,6 +1149,8 @@ var file_proto_node_cluster_proto_goTypes = []any{
 	(*ReplicaMember)(nil),    // 9: node.v1.ReplicaMember
 	(*TransferRequest)(nil),  // 10: node.v1.TransferRequest
 	(*TransferResponse)(nil), // 11: node.v1.TransferResponse
+	(*FollowRequest)(nil),    // 12: node.v1.FollowRequest
+	(*FollowResponse)(nil),   // 13: node.v1.FollowResponse
 }
 var file_proto_node_cluster_proto_depIdxs = []int32{
 	8,  // 0: node.v1.StatusResponse.replicas:type_name -> node.v1.ReplicaStatus
@@ -1064,13 +1160,15 @@ var file_proto_node_cluster_proto_depIdxs = []int32{
 	4,  // 4: node.v1.NodeCluster.Propose:input_type -> node.v1.ProposeRequest
 	6,  // 5: node.v1.NodeCluster.Status:input_type -> node.v1.StatusRequest
 	10, // 6: node.v1.NodeCluster.Transfer:input_type -> node.v1.TransferRequest
-	1,  // 7: node.v1.NodeCluster.Ballot:output_type -> node.v1.BallotResponse
-	3,  // 8: node.v1.NodeCluster.Join:output_type -> node.v1.JoinResponse
-	5,  // 9: node.v1.NodeCluster.Propose:output_type -> node.v1.ProposeResponse
-	7,  // 10: node.v1.NodeCluster.Status:output_type -> node.v1.StatusResponse
-	11, // 11: node.v1.NodeCluster.Transfer:output_type -> node.v1.TransferResponse
-	7,  // [7:12] is the sub-list for method output_type
-	2,  // [2:7] is the sub-list for method input_type
+	12, // 7: node.v1.NodeCluster.Follow:input_type -> node.v1.FollowRequest
+	1,  // 8: node.v1.NodeCluster.Ballot:output_type -> node.v1.BallotResponse
+	3,  // 9: node.v1.NodeCluster.Join:output_type -> node.v1.JoinResponse
+	5,  // 10: node.v1.NodeCluster.Propose:output_type -> node.v1.ProposeResponse
+	7,  // 11: node.v1.NodeCluster.Status:output_type -> node.v1.StatusResponse
+	11, // 12: node.v1.NodeCluster.Transfer:output_type -> node.v1.TransferResponse
+	13, // 13: node.v1.NodeCluster.Follow:output_type -> node.v1.FollowResponse
+	8,  // [8:14] is the sub-list for method output_type
+	2,  // [2:8] is the sub-list for method input_type
 	2,  // [2:2] is the sub-list for extension type_name
 	2,  // [2:2] is the sub-list for extension extendee
 	0,  // [0:2] is the sub-list for field type_name
@@ -1087,7 +1185,7 @@ func file_proto_node_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_node_cluster_proto_rawDesc), len(file_proto_node_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -24,6 +24,7 @@ const (
 	NodeCluster_Propose_FullMethodName  = "/node.v1.NodeCluster/Propose"
 	NodeCluster_Status_FullMethodName   = "/node.v1.NodeCluster/Status"
 	NodeCluster_Transfer_FullMethodName = "/node.v1.NodeCluster/Transfer"
+	NodeCluster_Follow_FullMethodName   = "/node.v1.NodeCluster/Follow"
 )
 
 // NodeClusterClient is the client API for NodeCluster service.
@@ -43,6 +44,8 @@ type NodeClusterClient interface {
 	Status(ctx context.Context, in *StatusRequest, opts ...grpc.CallOption) (*StatusResponse, error)
 	// Transfer asks the node to hand its leadership of a partition over.
 	Transfer(ctx context.Context, in *TransferRequest, opts ...grpc.CallOption) (*TransferResponse, error)
+	// Follow answers when the node has applied the metadata's log up to a place.
+	Follow(ctx context.Context, in *FollowRequest, opts ...grpc.CallOption) (*FollowResponse, error)
 }
 
 type nodeClusterClient struct {
@@ -103,6 +106,16 @@ func (c *nodeClusterClient) Transfer(ctx context.Context, in *TransferRequest, o
 	return out, nil
 }
 
+func (c *nodeClusterClient) Follow(ctx context.Context, in *FollowRequest, opts ...grpc.CallOption) (*FollowResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FollowResponse)
+	err := c.cc.Invoke(ctx, NodeCluster_Follow_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // NodeClusterServer is the server API for NodeCluster service.
 // All implementations must embed UnimplementedNodeClusterServer
 // for forward compatibility.
@@ -120,6 +133,8 @@ type NodeClusterServer interface {
 	Status(context.Context, *StatusRequest) (*StatusResponse, error)
 	// Transfer asks the node to hand its leadership of a partition over.
 	Transfer(context.Context, *TransferRequest) (*TransferResponse, error)
+	// Follow answers when the node has applied the metadata's log up to a place.
+	Follow(context.Context, *FollowRequest) (*FollowResponse, error)
 	mustEmbedUnimplementedNodeClusterServer()
 }
 
@@ -144,6 +159,9 @@ func (UnimplementedNodeClusterServer) Status(context.Context, *StatusRequest) (*
 }
 func (UnimplementedNodeClusterServer) Transfer(context.Context, *TransferRequest) (*TransferResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Transfer not implemented")
+}
+func (UnimplementedNodeClusterServer) Follow(context.Context, *FollowRequest) (*FollowResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Follow not implemented")
 }
 func (UnimplementedNodeClusterServer) mustEmbedUnimplementedNodeClusterServer() {}
 func (UnimplementedNodeClusterServer) testEmbeddedByValue()                     {}
@@ -256,6 +274,24 @@ func _NodeCluster_Transfer_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
+func _NodeCluster_Follow_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FollowRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeClusterServer).Follow(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: NodeCluster_Follow_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeClusterServer).Follow(ctx, req.(*FollowRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // NodeCluster_ServiceDesc is the grpc.ServiceDesc for NodeCluster service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -282,6 +318,10 @@ var NodeCluster_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Transfer",
 			Handler:    _NodeCluster_Transfer_Handler,
+		},
+		{
+			MethodName: "Follow",
+			Handler:    _NodeCluster_Follow_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

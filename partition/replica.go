@@ -41,6 +41,18 @@ func (p *Partition) Status() Status {
 	}
 }
 
+// RulesVersion is the version of the rule book in the tables of the replica; 0 if they
+// have none.
+func (p *Partition) RulesVersion() (uint32, error) {
+	view := p.tables.View()
+	defer view.Close()
+	book, err := view.Rules()
+	if err != nil {
+		return 0, fmt.Errorf("read rules of partition %d: %w", p.id, err)
+	}
+	return book.Version, nil
+}
+
 // Reconcile changes the replicas of the partition, one at a time, until they are
 // the desired ones; see raftgroup.Group.Reconcile. It ends with ErrNotLeader when
 // this replica does not lead, or not any more.

@@ -8,10 +8,9 @@ import (
 
 // Cluster has the rows of the cluster's tables.
 type Cluster interface {
-	// State is the cluster as this node sees it.
+	// State is the cluster as this node sees it, with what the nodes that answer say about
+	// themselves.
 	State(context.Context) (*ClusterState, error)
-	// Settings are the running configuration of this node, without secrets.
-	Settings(context.Context) ([]Setting, error)
 }
 
 // ClusterState is the cluster as one node sees it.
@@ -20,7 +19,6 @@ type ClusterState struct {
 	Nodes      []Node
 	Partitions []Partition
 	Replicas   []Replica
-	Rules      uint64 // version of the rule book
 }
 
 // Node is a member of the cluster.
@@ -37,6 +35,12 @@ type Node struct {
 	Replicas         int    // partitions that it has a replica of
 	Version          string
 	StartedAt, Since time.Time // of the process; of the state
+
+	// What follows is empty for a node that does not answer.
+	Metadata uint64    // place in the log of the metadata that it has applied
+	Storage  uint32    // version of the format of its data directory
+	Features []string  // that its configuration turns on
+	Settings []Setting // its running configuration, without secrets
 }
 
 // Partition is a partition.
@@ -59,11 +63,12 @@ type Replica struct {
 	Applied, Committed, Last, Snapshot uint64 // log entries
 	Placed                             bool   // it is where it should be
 	PlacedVersion                      uint64
+	Rules                              uint64 // version of the rule book in its tables
 }
 
 // Setting is one key of a configuration.
 type Setting struct {
-	Node, Key, Value string
+	Key, Value string
 }
 
 // clusterRow is a row and the cluster around it.
@@ -101,7 +106,7 @@ func (s *ClusterState) partition(id uint32) Partition {
 }
 
 // clusterRows is the source of a table of the cluster.
-func clusterRows[R any](list func(*ClusterState) []R, identity func(*R) []uint32) source[clusterRow[R]] {
+func clusterRows[R any](list func(*ClusterState) []R, identity func(*R, []byte) []byte) source[clusterRow[R]] {
 	return fixed(func(ctx context.Context, s *session) ([]clusterRow[R], error) {
 		if s.engine.cfg.Cluster == nil {
 			return nil, nil
@@ -116,16 +121,24 @@ func clusterRows[R any](list func(*ClusterState) []R, identity func(*R) []uint32
 			rows = append(rows, clusterRow[R]{state, &all[i]})
 		}
 		return rows, nil
-	}, func(r *clusterRow[R], b []byte) []byte {
-		for _, n := range identity(r.row) {
+	}, func(r *clusterRow[R], b []byte) []byte { return identity(r.row, b) })
+}
+
+// numbered is the identity of rows that numbers tell apart.
+func numbered[R any](numbers func(*R) []uint32) func(*R, []byte) []byte {
+	return func(r *R, b []byte) []byte {
+		for _, n := range numbers(r) {
 			b = binary.BigEndian.AppendUint32(b, n)
 		}
 		return b
-	})
+	}
 }
 
 func clusterTables() []*Table {
-	return []*Table{partitionState(), nodesTable(), partitionsTable(), partitionReplicaSet(), logsTable(), configTable()}
+	return []*Table{
+		partitionState(), nodesTable(), partitionsTable(), partitionReplicaSet(), logsTable(), logsTailSegments(),
+		logletWorkers(), bifrostReadStreams(), configTable(),
+	}
 }
 
 // always makes a column that has the same value in each row.
@@ -133,16 +146,29 @@ func always[R any](name string, typ Type, about string, v value) column[R] {
 	return plain(name, typ, about, func(*R) value { return v })
 }
 
+// nodeSetting is a setting and the node that has it.
+type nodeSetting struct {
+	node *Node
+	Setting
+}
+
 func configTable() *Table {
-	settings := fixed(func(ctx context.Context, s *session) ([]Setting, error) {
-		if s.engine.cfg.Cluster == nil {
-			return nil, nil
+	type row = clusterRow[nodeSetting]
+	settings := clusterRows(func(s *ClusterState) (all []nodeSetting) {
+		for i := range s.Nodes {
+			for _, set := range s.Nodes[i].Settings {
+				all = append(all, nodeSetting{&s.Nodes[i], set})
+			}
 		}
-		return s.engine.cfg.Cluster.Settings(ctx)
-	}, func(r *Setting, b []byte) []byte { return append(b, r.Node+" "+r.Key...) })
-	return define("config", "The running configuration of the node that answers the query, secrets left out. Each node answers for itself; ask all of them to compare.", settings, []column[Setting]{
-		plain("node", Text, "name of the node that answers, whose configuration this is", func(r *Setting) value { return r.Node }),
-		plain("key", Text, "dotted key", func(r *Setting) value { return r.Key }),
-		plain("value", Text, "value", func(r *Setting) value { return text(r.Value) }),
+		return all
+	}, func(r *nodeSetting, b []byte) []byte {
+		return append(binary.BigEndian.AppendUint32(b, r.node.ID), r.Key...)
+	})
+	return define("config", "The running configuration of each node that answers, secrets hidden. A node that does not answer is left out; its nodes_configuration_version in nodes is NULL then.", settings, []column[row]{
+		plain("plain_node_id", U32, "node", func(r *row) value { return number(r.row.node.ID) }),
+		plain("gen_node_id", Text, "name and incarnation of the node", func(r *row) value { return r.row.node.incarnation() }),
+		plain("node", Text, "name of the node", func(r *row) value { return text(r.row.node.Name) }),
+		plain("key", Text, "dotted key", func(r *row) value { return r.row.Key }),
+		plain("value", Text, "value; *** stands for a secret", func(r *row) value { return text(r.row.Value) }),
 	})
 }

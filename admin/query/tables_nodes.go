@@ -2,8 +2,8 @@ package query
 
 func nodesTable() *Table {
 	type row = clusterRow[Node]
-	all := clusterRows(func(s *ClusterState) []Node { return s.Nodes }, func(n *Node) []uint32 { return []uint32{n.ID} })
-	return define("nodes", "Members of the cluster.", all, []column[row]{
+	all := clusterRows(func(s *ClusterState) []Node { return s.Nodes }, numbered(func(n *Node) []uint32 { return []uint32{n.ID} }))
+	return define("nodes", "Members of the cluster, also those that do not answer.", all, []column[row]{
 		plain("plain_node_id", U32, "node", func(r *row) value { return number(r.row.ID) }),
 		plain("gen_node_id", Text, "name and incarnation", func(r *row) value { return r.row.incarnation() }),
 		plain("state", Text, "alive, dead, left or unknown", func(r *row) value { return r.row.State }),
@@ -31,6 +31,8 @@ func nodesTable() *Table {
 			return duration(r.At.Sub(r.row.StartedAt))
 		}),
 		plain("state_since", Timestamp, "last change of its state", func(r *row) value { return moment(r.row.Since) }),
+		plain("nodes_configuration_version", U64, "what it knows of the cluster: place in the log of the metadata that it has applied; NULL if it does not answer",
+			func(r *row) value { return positive(r.row.Metadata) }),
 		plain("binary_version", Text, "version of the server", func(r *row) value { return text(r.row.Version) }),
 	})
 }
@@ -44,7 +46,7 @@ func drainState(n *Node, draining, not string) value {
 
 func partitionsTable() *Table {
 	type row = clusterRow[Partition]
-	all := clusterRows(func(s *ClusterState) []Partition { return s.Partitions }, func(p *Partition) []uint32 { return []uint32{p.ID} })
+	all := clusterRows(func(s *ClusterState) []Partition { return s.Partitions }, numbered(func(p *Partition) []uint32 { return []uint32{p.ID} }))
 	return define("partitions", "Partitions and where they belong.", all, []column[row]{
 		plain("partition_id", U32, "partition", func(r *row) value { return number(r.row.ID) }),
 		plain("start_key", U64, "first partition key", func(r *row) value { return number(r.row.FirstKey) }),

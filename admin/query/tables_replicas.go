@@ -10,7 +10,7 @@ func replicaRows(wanted func(*Replica) bool) source[replicaRow] {
 			}
 		}
 		return rows
-	}, func(r *Replica) []uint32 { return []uint32{r.Partition, r.Node} })
+	}, numbered(func(r *Replica) []uint32 { return []uint32{r.Partition, r.Node} }))
 }
 
 func answering(r *Replica) bool { return r.Answers }
@@ -38,7 +38,7 @@ func targetMode(r *replicaRow) value {
 }
 
 func partitionState() *Table {
-	return define("partition_state", "Replicas of partitions that answer.", replicaRows(answering), []column[replicaRow]{
+	return define("partition_state", "Replicas of partitions, as the nodes that answer tell of them. partition_replica_set has the others, too.", replicaRows(answering), []column[replicaRow]{
 		plain("partition_id", U32, "partition", func(r *replicaRow) value { return number(r.row.Partition) }),
 		plain("plain_node_id", U32, "node", func(r *replicaRow) value { return number(r.row.Node) }),
 		plain("gen_node_id", Text, "name and incarnation of the node", func(r *replicaRow) value { return r.node(r.row.Node).incarnation() }),
@@ -57,10 +57,11 @@ func partitionState() *Table {
 		plain("archived_log_lsn", U64, "entry of its last snapshot", func(r *replicaRow) value { return positive(r.row.Snapshot) }),
 		plain("target_tail_lsn", U64, "last entry that is agreed on", func(r *replicaRow) value { return number(r.row.Committed) }),
 		plain("updated_at", Timestamp, "when it was asked", func(r *replicaRow) value { return moment(r.At) }),
-		plain("applied_rule_book_version", U64, "version of the rule book", func(r *replicaRow) value { return positive(r.Rules) }),
-		always[replicaRow]("applied_schema_version", U64, "not used: calls are resolved before they are proposed", nil),
-		always[replicaRow]("storage_version", U32, "not used: tables have one format on a node", nil),
-		always[replicaRow]("enabled_features", TextList, "not used", "[]"),
+		plain("applied_rule_book_version", U64, "version of the rule book in its tables; NULL if they have none", func(r *replicaRow) value { return positive(r.row.Rules) }),
+		plain("applied_schema_version", U64, "what its node knows of services: place in the log of the metadata that it has applied",
+			func(r *replicaRow) value { return positive(r.node(r.row.Node).Metadata) }),
+		plain("storage_version", U32, "version of the format of the data directory of its node", func(r *replicaRow) value { return positive(r.node(r.row.Node).Storage) }),
+		plain("enabled_features", TextList, "that the configuration of its node turns on: flow-control", func(r *replicaRow) value { return listJSON(r.node(r.row.Node).Features) }),
 		always[replicaRow]("broken_reason", Text, "always NULL: a replica that cannot go on stops its node", nil),
 	})
 }
@@ -90,22 +91,5 @@ func partitionReplicaSet() *Table {
 			}
 			return number(r.row.Last)
 		}),
-	})
-}
-
-func logsTable() *Table {
-	return define("logs", "Raft logs of the partitions, as the replicas that answer have them.", replicaRows(answering), []column[replicaRow]{
-		plain("log_id", U32, "Raft group", func(r *replicaRow) value { return number(r.row.Group) }),
-		always[replicaRow]("segment_index", U32, "always 0: a log is one piece", int64(0)),
-		plain("base_lsn", U64, "entry from which on it is kept, but for trailing ones", func(r *replicaRow) value { return number(r.row.Snapshot + 1) }),
-		always[replicaRow]("kind", Text, "always raft", "raft"),
-		plain("loglet_id", Text, "name of the node whose copy it is", func(r *replicaRow) value { return text(r.node(r.row.Node).Name) }),
-		plain("sequencer", Text, "node that leads", func(r *replicaRow) value { return text(r.node(r.partition(r.row.Partition).Leader).Name) }),
-		plain("replication", U32, "replicas that it should have", func(r *replicaRow) value { return number(len(r.partition(r.row.Partition).Placed)) }),
-		plain("nodeset", U32List, "nodes that should have replicas", func(r *replicaRow) value { return listJSON(r.partition(r.row.Partition).Placed) }),
-		plain("logs_metadata_version", U64, "version of the place", func(r *replicaRow) value { return number(r.row.PlacedVersion) }),
-		plain("plain_node_id", U32, "node whose copy this is", func(r *replicaRow) value { return number(r.row.Node) }),
-		plain("tail_lsn", U64, "last entry", func(r *replicaRow) value { return number(r.row.Last) }),
-		plain("committed_lsn", U64, "last entry that is agreed on", func(r *replicaRow) value { return number(r.row.Committed) }),
 	})
 }

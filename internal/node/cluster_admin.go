@@ -30,14 +30,18 @@ var _ admin.Cluster = clusterAdmin{}
 
 // State implements admin.Cluster.
 func (c clusterAdmin) State(ctx context.Context) (*admin.ClusterState, error) {
-	layout, _ := c.n.metadata.Layout()
-	group := c.n.metadata.Group()
-	facts := &clusterFacts{
-		self: c.n.replica().ID, layout: layout, members: c.n.members.Nodes(),
+	return c.n.facts(c.n.statuses(ctx)).view(), nil
+}
+
+// facts are what this node knows of the cluster, with what nodes said about themselves.
+func (n *Node) facts(statuses map[uint32]*nodepb.StatusResponse) *clusterFacts {
+	layout, _ := n.metadata.Layout()
+	group := n.metadata.Group()
+	return &clusterFacts{
+		self: n.replica().ID, layout: layout, members: n.members.Nodes(),
 		leader: group.Leader().ID, servers: group.Servers(),
-		statuses: c.n.statuses(ctx),
+		statuses: statuses,
 	}
-	return facts.view(), nil
 }
 
 // Transfer implements admin.Cluster. The table comes first: whoever leads else hands

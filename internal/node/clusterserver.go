@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"platform/internal/config"
 	"platform/internal/membership"
 	"platform/internal/raftgroup"
 	"platform/internal/version"
@@ -31,7 +32,8 @@ type clusterServer struct {
 
 	self     identity
 	expect   int
-	flow     bool // the settings ask for flow control
+	flow     bool                    // the settings ask for flow control
+	settings func() []config.Setting // without secrets
 	ballot   membership.Ballot
 	members  func() *membership.Members
 	local    func(id uint32) *partition.Partition

@@ -83,7 +83,7 @@ func (o *observer) Partitions(ctx context.Context) map[uint32]metadata.Configura
 
 // Applied implements metadata.Observer.
 func (o *observer) Applied(ctx context.Context, node metadata.Node) (uint64, error) {
-	st, err := o.n.askStatus(ctx, string(o.n.addresses.of(node.ServerID())))
+	st, err := o.n.askStatus(ctx, string(o.n.addresses.of(node.ServerID())), false)
 	if err != nil {
 		return 0, err
 	}

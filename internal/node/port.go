@@ -32,7 +32,8 @@ func (n *Node) openPort(ctx context.Context) (err error) {
 	n.asking = fabric.NewClient(fabric.ClientConfig{Self: me, Log: n.log})
 	n.answering = fabric.NewServer(fabric.ServerConfig{Self: me, Local: n.localReplica, Seen: n.asking.Seen, Log: n.log})
 	n.cluster = &clusterServer{
-		self: n.self, expect: n.cfg.BootstrapExpect, flow: n.cfg.FlowControl(), started: time.Now(), draining: &n.draining, log: n.log,
+		self: n.self, expect: n.cfg.BootstrapExpect, flow: n.cfg.FlowControl(), settings: n.cfg.Settings,
+		started: time.Now(), draining: &n.draining, log: n.log,
 		members: func() *membership.Members { return n.members },
 		local:   n.localPartition,
 	}

@@ -9,6 +9,7 @@ import (
 	"platform/flowcontrol"
 	"platform/partition"
 	"platform/partition/machine"
+	nodepb "platform/proto/node"
 )
 
 // newQueryEngine returns what answers SQL on this node.
@@ -49,14 +50,15 @@ type queriedCluster struct{ n *Node }
 
 // State implements query.Cluster.
 func (q queriedCluster) State(ctx context.Context) (*query.ClusterState, error) {
-	state, err := clusterAdmin(q).State(ctx)
-	if err != nil {
-		return nil, err
+	facts := q.n.facts(q.n.ask(ctx, true))
+	if err := context.Cause(ctx); err != nil {
+		return nil, err // those that were not waited for are not missing
 	}
-	book, _ := q.n.metadata.Rules()
-	out := &query.ClusterState{At: time.Now(), Rules: uint64(book.Version)}
+	state, said := facts.view(), facts.said()
+	out := &query.ClusterState{At: time.Now()}
 	for i := range state.Nodes {
-		out.Nodes = append(out.Nodes, queriedNode(&state.Nodes[i]))
+		n := &state.Nodes[i]
+		out.Nodes = append(out.Nodes, queriedNode(n, facts.statuses[n.ID]))
 	}
 	count := uint32(len(state.Partitions))
 	for i := range state.Partitions {
@@ -67,18 +69,27 @@ func (q queriedCluster) State(ctx context.Context) (*query.ClusterState, error) 
 			Leader: p.Leader, Term: p.Term, PlacedVersion: p.Version, Placed: p.Placed,
 		})
 		for j := range p.Replicas {
-			out.Replicas = append(out.Replicas, queriedReplica(p, &p.Replicas[j]))
+			out.Replicas = append(out.Replicas, queriedReplica(p, &p.Replicas[j], said[p.ID][p.Replicas[j].Node]))
 		}
 	}
 	return out, nil
 }
 
-func queriedNode(n *admin.NodeState) query.Node {
-	return query.Node{
+// queriedNode is a node and what it says about itself; st is nil if it does not answer.
+func queriedNode(n *admin.NodeState, st *nodepb.StatusResponse) query.Node {
+	out := query.Node{
 		ID: n.ID, Name: n.Name, Incarnation: n.Incarnation, State: string(n.State), Address: n.Address,
 		Ingress: n.IngressAddress, Admin: n.AdminAddress, Draining: n.Draining, MetadataRole: string(n.Metadata),
 		Leaders: n.Leaders, Replicas: n.Replicas, Version: n.Version, StartedAt: timeOf(n.StartedAt), Since: timeOf(n.StateSince),
+		Metadata: st.GetMetadataApplied(), Storage: st.GetStorageVersion(),
 	}
+	if st.GetFlowControl() {
+		out.Features = append(out.Features, "flow-control")
+	}
+	for _, s := range st.GetSettings() {
+		out.Settings = append(out.Settings, query.Setting{Key: s.Key, Value: s.Value})
+	}
+	return out
 }
 
 func timeOf(t admin.Timestamp) time.Time {
@@ -88,22 +99,16 @@ func timeOf(t admin.Timestamp) time.Time {
 	return time.UnixMilli(int64(t))
 }
 
-func queriedReplica(p *admin.PartitionState, r *admin.ReplicaState) query.Replica {
+// queriedReplica is a replica and what its node says about it; said is nil if it does not
+// answer.
+func queriedReplica(p *admin.PartitionState, r *admin.ReplicaState, said *nodepb.ReplicaStatus) query.Replica {
 	out := query.Replica{
 		Partition: p.ID, Node: r.Node, Group: partition.GroupID(p.ID), Role: string(r.Role), Answers: r.Answers, Serving: r.Serving,
 		Term: p.Term, Applied: r.Applied, Committed: r.Committed, Last: r.Last, Snapshot: r.Snapshot, PlacedVersion: p.Version,
+		Rules: said.GetRules(),
 	}
 	for _, node := range p.Placed {
 		out.Placed = out.Placed || node == r.Node
 	}
 	return out
-}
-
-// Settings implements query.Cluster.
-func (q queriedCluster) Settings(context.Context) ([]query.Setting, error) {
-	var all []query.Setting
-	for _, s := range q.n.cfg.Settings() {
-		all = append(all, query.Setting{Node: q.n.cfg.NodeName, Key: s.Key, Value: s.Value})
-	}
-	return all, nil
 }

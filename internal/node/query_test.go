@@ -48,6 +48,9 @@ func TestQueriesSeeAllPartitions(t *testing.T) {
 		require.Len(t, c.sql(i, "SELECT * FROM partitions WHERE leader_plain_node_id IS NOT NULL"), 4)
 		require.Equal(t, []map[string]any{{"name": "Counter", "ty": "virtual_object"}}, c.sql(i, "SELECT name, ty FROM sys_service"))
 	}
+	require.Equal(t, []map[string]any{{"plain_node_id": 1.0, "value": "n1"}, {"plain_node_id": 2.0, "value": "n2"}, {"plain_node_id": 3.0, "value": "n3"}},
+		c.sql(1, "SELECT plain_node_id, value FROM config WHERE key = 'node-name' AND gen_node_id LIKE value || '/%' ORDER BY 2"), "each node tells its own")
+	require.Len(t, c.sql(0, "SELECT * FROM partition_state WHERE applied_schema_version > 0 AND storage_version > 0"), 12)
 	rows := c.sql(2, `SELECT i.id, j.index, j.entry_type, j.name FROM sys_invocation i JOIN sys_journal j ON j.id = i.id
 		WHERE i.target_service_key = 'k3' AND i.status = 'completed' ORDER BY j.index`)
 	var types []any
@@ -57,6 +60,12 @@ func TestQueriesSeeAllPartitions(t *testing.T) {
 	require.Contains(t, types, "Command: SetState")
 	require.Equal(t, "Command: Input", types[0])
 	require.Equal(t, "Command: Output", types[len(types)-1])
+
+	c.stop(2)
+	require.Equal(t, []map[string]any{{"name": "n1", "told": 1.0}, {"name": "n2", "told": 1.0}, {"name": "n3", "told": 0.0}},
+		c.sql(0, `SELECT n.name, COUNT(c.key) AS told FROM nodes n LEFT JOIN config c ON c.plain_node_id = n.plain_node_id AND c.key = 'node-name'
+			GROUP BY 1 ORDER BY 1`), "who does not answer is left out")
+	require.Equal(t, []map[string]any{{"name": "n3"}}, c.sql(0, "SELECT name FROM nodes WHERE nodes_configuration_version IS NULL"), "and can be found")
 }
 
 func TestQueriesThatAreRefused(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"platform/internal/version"
 	"platform/partition"
+	"platform/partition/store"
 	nodepb "platform/proto/node"
 )
 
@@ -19,16 +20,20 @@ func (s *clusterServer) Status(_ context.Context, req *nodepb.StatusRequest) (*n
 	if _, err := s.member(req.ClusterId); err != nil {
 		return &nodepb.StatusResponse{Error: err.Error()}, nil //nolint:nilerr // the answer tells
 	}
-	return s.status(), nil
+	r := s.status()
+	if req.Details {
+		s.detail(r)
+	}
+	return r, nil
 }
 
 // status is what this node says about itself, once it is part of a cluster.
 func (s *clusterServer) status() *nodepb.StatusResponse {
-	store := s.store.Load()
+	meta := s.store.Load()
 	r := &nodepb.StatusResponse{
 		Name: s.self.Node, Incarnation: s.self.Incarnation, Version: version.Version(),
 		StartedAt: s.started.UnixMilli(), Draining: s.draining.Load(), FlowControl: s.flow,
-		MetadataApplied: store.AppliedIndex(), MetadataLeader: string(store.Group().Leader().ID),
+		MetadataApplied: meta.AppliedIndex(), MetadataLeader: string(meta.Group().Leader().ID),
 	}
 	for id := range s.partitions.Load() {
 		if p := s.local(id); p != nil {
@@ -36,6 +41,26 @@ func (s *clusterServer) status() *nodepb.StatusResponse {
 		}
 	}
 	return r
+}
+
+// detail adds what only queries want to know.
+func (s *clusterServer) detail(r *nodepb.StatusResponse) {
+	r.StorageVersion = store.FormatVersion
+	for _, set := range s.settings() {
+		r.Settings = append(r.Settings, &nodepb.NodeSetting{Key: set.Key, Value: set.Value})
+	}
+	for _, replica := range r.Replicas {
+		p := s.local(replica.Partition)
+		if p == nil {
+			continue
+		}
+		version, err := p.RulesVersion()
+		if err != nil {
+			s.log.Warn("the rule book of a partition cannot be read", "partition_id", replica.Partition, "err", err)
+			continue
+		}
+		replica.Rules = uint64(version)
+	}
 }
 
 func replicaStatus(st partition.Status) *nodepb.ReplicaStatus {
@@ -63,6 +88,11 @@ func replicaStatus(st partition.Status) *nodepb.ReplicaStatus {
 // statuses asks all members how they are, this node included, by node id. Those that
 // do not answer in time are left out.
 func (n *Node) statuses(ctx context.Context) map[uint32]*nodepb.StatusResponse {
+	return n.ask(ctx, false)
+}
+
+// ask is statuses, with details if they are wanted.
+func (n *Node) ask(ctx context.Context, details bool) map[uint32]*nodepb.StatusResponse {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	layout, _ := n.metadata.Layout()
@@ -71,14 +101,18 @@ func (n *Node) statuses(ctx context.Context) map[uint32]*nodepb.StatusResponse {
 	all := make(map[uint32]*nodepb.StatusResponse, len(layout.Nodes))
 	for _, node := range layout.Nodes {
 		if node.ServerID() == n.replica().ID {
+			own := n.cluster.status()
+			if details {
+				n.cluster.detail(own)
+			}
 			mu.Lock()
-			all[node.ID] = n.cluster.status()
+			all[node.ID] = own
 			mu.Unlock()
 			continue
 		}
 		address := string(n.addresses.of(node.ServerID()))
 		wg.Go(func() {
-			if st, err := n.askStatus(ctx, address); err == nil {
+			if st, err := n.askStatus(ctx, address, details); err == nil {
 				mu.Lock()
 				defer mu.Unlock()
 				all[node.ID] = st
@@ -90,13 +124,13 @@ func (n *Node) statuses(ctx context.Context) map[uint32]*nodepb.StatusResponse {
 }
 
 // askStatus asks the node at an address how it is.
-func (n *Node) askStatus(ctx context.Context, address string) (*nodepb.StatusResponse, error) {
+func (n *Node) askStatus(ctx context.Context, address string, details bool) (*nodepb.StatusResponse, error) {
 	peer, err := n.peers.at(address)
 	if err != nil {
 		return nil, err
 	}
 	cluster, _ := n.metadata.Cluster()
-	st, err := peer.Status(ctx, &nodepb.StatusRequest{ClusterId: cluster.ID})
+	st, err := peer.Status(ctx, &nodepb.StatusRequest{ClusterId: cluster.ID, Details: details})
 	if err == nil && st.Error != "" {
 		err = errors.New(st.Error)
 	}

@@ -22,12 +22,12 @@ var (
 	ErrFormat = errors.New("data directory has an unknown format")
 )
 
-// formatVersion is what this server writes. It only ever grows; a server opens
+// FormatVersion is what this server writes. It only ever grows; a server opens
 // directories of its own version and of older ones that it knows.
 //
 // Version 2 has large rows in pieces. A directory of version 1 has none, and becomes
 // one of version 2 when it is opened.
-const formatVersion = 2
+const FormatVersion = 2
 
 const formatFile = "FORMAT"
 
@@ -97,10 +97,10 @@ func checkFormat(dir string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %s says %q", ErrFormat, filepath.Join(dir, formatFile), text)
 	}
-	if version < 1 || version > formatVersion {
-		return fmt.Errorf("%w: %s has version %d, this server reads up to %d", ErrFormat, dir, version, formatVersion)
+	if version < 1 || version > FormatVersion {
+		return fmt.Errorf("%w: %s has version %d, this server reads up to %d", ErrFormat, dir, version, FormatVersion)
 	}
-	if version < formatVersion {
+	if version < FormatVersion {
 		return putFormat(dir)
 	}
 	return nil
@@ -126,7 +126,7 @@ func putFormat(dir string) error {
 	if err != nil {
 		return fmt.Errorf("write format version: %w", err)
 	}
-	_, err = fmt.Fprintln(f, formatVersion)
+	_, err = fmt.Fprintln(f, FormatVersion)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("write format version: %w", err)
 	}

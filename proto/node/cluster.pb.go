@@ -427,8 +427,10 @@ func (x *ProposeResponse) GetError() string {
 }
 
 type StatusRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	ClusterId     string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	ClusterId string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	// Details asks for what only queries want to know.
+	Details       bool `protobuf:"varint,2,opt,name=details,proto3" json:"details,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -470,6 +472,13 @@ func (x *StatusRequest) GetClusterId() string {
 	return ""
 }
 
+func (x *StatusRequest) GetDetails() bool {
+	if x != nil {
+		return x.Details
+	}
+	return false
+}
+
 type StatusResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Why there is none, for instance because the node is of another cluster.
@@ -485,8 +494,11 @@ type StatusResponse struct {
 	MetadataLeader  string           `protobuf:"bytes,8,opt,name=metadata_leader,json=metadataLeader,proto3" json:"metadata_leader,omitempty"`
 	Replicas        []*ReplicaStatus `protobuf:"bytes,9,rep,name=replicas,proto3" json:"replicas,omitempty"`
 	FlowControl     bool             `protobuf:"varint,10,opt,name=flow_control,json=flowControl,proto3" json:"flow_control,omitempty"` // the settings of the node ask for it
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// The rest is told only if details are asked for.
+	Settings       []*NodeSetting `protobuf:"bytes,11,rep,name=settings,proto3" json:"settings,omitempty"`
+	StorageVersion uint32         `protobuf:"varint,12,opt,name=storage_version,json=storageVersion,proto3" json:"storage_version,omitempty"` // of the format of the data directory
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *StatusResponse) Reset() {
@@ -589,6 +601,74 @@ func (x *StatusResponse) GetFlowControl() bool {
 	return false
 }
 
+func (x *StatusResponse) GetSettings() []*NodeSetting {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+func (x *StatusResponse) GetStorageVersion() uint32 {
+	if x != nil {
+		return x.StorageVersion
+	}
+	return 0
+}
+
+// NodeSetting is a key of a node's running configuration. Secrets are hidden before
+// they are sent.
+type NodeSetting struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Value         string                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeSetting) Reset() {
+	*x = NodeSetting{}
+	mi := &file_proto_node_cluster_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeSetting) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeSetting) ProtoMessage() {}
+
+func (x *NodeSetting) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_cluster_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeSetting.ProtoReflect.Descriptor instead.
+func (*NodeSetting) Descriptor() ([]byte, []int) {
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *NodeSetting) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *NodeSetting) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
 // ReplicaStatus is what a node knows of its replica of a partition.
 type ReplicaStatus struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -604,13 +684,14 @@ type ReplicaStatus struct {
 	Snapshot      uint64                 `protobuf:"varint,10,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	MembersIndex  uint64                 `protobuf:"varint,11,opt,name=members_index,json=membersIndex,proto3" json:"members_index,omitempty"` // log index of the configuration
 	Members       []*ReplicaMember       `protobuf:"bytes,12,rep,name=members,proto3" json:"members,omitempty"`
+	Rules         uint64                 `protobuf:"varint,13,opt,name=rules,proto3" json:"rules,omitempty"` // version of the rule book in the tables; with details
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReplicaStatus) Reset() {
 	*x = ReplicaStatus{}
-	mi := &file_proto_node_cluster_proto_msgTypes[8]
+	mi := &file_proto_node_cluster_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -622,7 +703,7 @@ func (x *ReplicaStatus) String() string {
 func (*ReplicaStatus) ProtoMessage() {}
 
 func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[8]
+	mi := &file_proto_node_cluster_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -635,7 +716,7 @@ func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaStatus) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{8}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ReplicaStatus) GetPartition() uint32 {
@@ -722,6 +803,13 @@ func (x *ReplicaStatus) GetMembers() []*ReplicaMember {
 	return nil
 }
 
+func (x *ReplicaStatus) GetRules() uint64 {
+	if x != nil {
+		return x.Rules
+	}
+	return 0
+}
+
 // ReplicaMember is a server in a Raft configuration, with what the leader knows of it.
 type ReplicaMember struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -740,7 +828,7 @@ type ReplicaMember struct {
 
 func (x *ReplicaMember) Reset() {
 	*x = ReplicaMember{}
-	mi := &file_proto_node_cluster_proto_msgTypes[9]
+	mi := &file_proto_node_cluster_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -752,7 +840,7 @@ func (x *ReplicaMember) String() string {
 func (*ReplicaMember) ProtoMessage() {}
 
 func (x *ReplicaMember) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[9]
+	mi := &file_proto_node_cluster_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -765,7 +853,7 @@ func (x *ReplicaMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaMember.ProtoReflect.Descriptor instead.
 func (*ReplicaMember) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{9}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ReplicaMember) GetId() string {
@@ -835,7 +923,7 @@ type TransferRequest struct {
 
 func (x *TransferRequest) Reset() {
 	*x = TransferRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[10]
+	mi := &file_proto_node_cluster_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -847,7 +935,7 @@ func (x *TransferRequest) String() string {
 func (*TransferRequest) ProtoMessage() {}
 
 func (x *TransferRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[10]
+	mi := &file_proto_node_cluster_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -860,7 +948,7 @@ func (x *TransferRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferRequest.ProtoReflect.Descriptor instead.
 func (*TransferRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{10}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *TransferRequest) GetClusterId() string {
@@ -895,7 +983,7 @@ type TransferResponse struct {
 
 func (x *TransferResponse) Reset() {
 	*x = TransferResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[11]
+	mi := &file_proto_node_cluster_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -907,7 +995,7 @@ func (x *TransferResponse) String() string {
 func (*TransferResponse) ProtoMessage() {}
 
 func (x *TransferResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[11]
+	mi := &file_proto_node_cluster_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -920,7 +1008,7 @@ func (x *TransferResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferResponse.ProtoReflect.Descriptor instead.
 func (*TransferResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{11}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *TransferResponse) GetError() string {
@@ -947,7 +1035,7 @@ type FollowRequest struct {
 
 func (x *FollowRequest) Reset() {
 	*x = FollowRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[12]
+	mi := &file_proto_node_cluster_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -959,7 +1047,7 @@ func (x *FollowRequest) String() string {
 func (*FollowRequest) ProtoMessage() {}
 
 func (x *FollowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[12]
+	mi := &file_proto_node_cluster_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -972,7 +1060,7 @@ func (x *FollowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRequest.ProtoReflect.Descriptor instead.
 func (*FollowRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{12}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *FollowRequest) GetClusterId() string {
@@ -997,7 +1085,7 @@ type FollowResponse struct {
 
 func (x *FollowResponse) Reset() {
 	*x = FollowResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[13]
+	mi := &file_proto_node_cluster_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1009,7 +1097,7 @@ func (x *FollowResponse) String() string {
 func (*FollowResponse) ProtoMessage() {}
 
 func (x *FollowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[13]
+	mi := &file_proto_node_cluster_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1022,7 +1110,7 @@ func (x *FollowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowResponse.ProtoReflect.Descriptor instead.
 func (*FollowResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{13}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{14}
 }
 
 var File_proto_node_cluster_proto protoreflect.FileDescriptor
@@ -1061,10 +1149,11 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\n" +
 	"not_leader\x18\x03 \x01(\bR\tnotLeader\x12 \n" +
 	"\vunavailable\x18\x04 \x01(\bR\vunavailable\x12\x14\n" +
-	"\x05error\x18\x05 \x01(\tR\x05error\".\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"H\n" +
 	"\rStatusRequest\x12\x1d\n" +
 	"\n" +
-	"cluster_id\x18\x01 \x01(\tR\tclusterId\"\xdc\x02\n" +
+	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x18\n" +
+	"\adetails\x18\x02 \x01(\bR\adetails\"\xb7\x03\n" +
 	"\x0eStatusResponse\x12\x14\n" +
 	"\x05error\x18\x01 \x01(\tR\x05error\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -1077,7 +1166,12 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\x0fmetadata_leader\x18\b \x01(\tR\x0emetadataLeader\x122\n" +
 	"\breplicas\x18\t \x03(\v2\x16.node.v1.ReplicaStatusR\breplicas\x12!\n" +
 	"\fflow_control\x18\n" +
-	" \x01(\bR\vflowControl\"\xe9\x02\n" +
+	" \x01(\bR\vflowControl\x120\n" +
+	"\bsettings\x18\v \x03(\v2\x14.node.v1.NodeSettingR\bsettings\x12'\n" +
+	"\x0fstorage_version\x18\f \x01(\rR\x0estorageVersion\"5\n" +
+	"\vNodeSetting\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\xff\x02\n" +
 	"\rReplicaStatus\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\rR\tpartition\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x18\n" +
@@ -1091,7 +1185,8 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\bsnapshot\x18\n" +
 	" \x01(\x04R\bsnapshot\x12#\n" +
 	"\rmembers_index\x18\v \x01(\x04R\fmembersIndex\x120\n" +
-	"\amembers\x18\f \x03(\v2\x16.node.v1.ReplicaMemberR\amembers\"\xc2\x01\n" +
+	"\amembers\x18\f \x03(\v2\x16.node.v1.ReplicaMemberR\amembers\x12\x14\n" +
+	"\x05rules\x18\r \x01(\x04R\x05rules\"\xc2\x01\n" +
 	"\rReplicaMember\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x14\n" +
@@ -1135,7 +1230,7 @@ func file_proto_node_cluster_proto_rawDescGZIP() []byte {
 	return file_proto_node_cluster_proto_rawDescData
 }
 
-var file_proto_node_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_proto_node_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_proto_node_cluster_proto_goTypes = []any{
 	(*BallotRequest)(nil),    // 0: node.v1.BallotRequest
 	(*BallotResponse)(nil),   // 1: node.v1.BallotResponse
@@ -1145,33 +1240,35 @@ var file_proto_node_cluster_proto_goTypes = []any{
 	(*ProposeResponse)(nil),  // 5: node.v1.ProposeResponse
 	(*StatusRequest)(nil),    // 6: node.v1.StatusRequest
 	(*StatusResponse)(nil),   // 7: node.v1.StatusResponse
-	(*ReplicaStatus)(nil),    // 8: node.v1.ReplicaStatus
-	(*ReplicaMember)(nil),    // 9: node.v1.ReplicaMember
-	(*TransferRequest)(nil),  // 10: node.v1.TransferRequest
-	(*TransferResponse)(nil), // 11: node.v1.TransferResponse
-	(*FollowRequest)(nil),    // 12: node.v1.FollowRequest
-	(*FollowResponse)(nil),   // 13: node.v1.FollowResponse
+	(*NodeSetting)(nil),      // 8: node.v1.NodeSetting
+	(*ReplicaStatus)(nil),    // 9: node.v1.ReplicaStatus
+	(*ReplicaMember)(nil),    // 10: node.v1.ReplicaMember
+	(*TransferRequest)(nil),  // 11: node.v1.TransferRequest
+	(*TransferResponse)(nil), // 12: node.v1.TransferResponse
+	(*FollowRequest)(nil),    // 13: node.v1.FollowRequest
+	(*FollowResponse)(nil),   // 14: node.v1.FollowResponse
 }
 var file_proto_node_cluster_proto_depIdxs = []int32{
-	8,  // 0: node.v1.StatusResponse.replicas:type_name -> node.v1.ReplicaStatus
-	9,  // 1: node.v1.ReplicaStatus.members:type_name -> node.v1.ReplicaMember
-	0,  // 2: node.v1.NodeCluster.Ballot:input_type -> node.v1.BallotRequest
-	2,  // 3: node.v1.NodeCluster.Join:input_type -> node.v1.JoinRequest
-	4,  // 4: node.v1.NodeCluster.Propose:input_type -> node.v1.ProposeRequest
-	6,  // 5: node.v1.NodeCluster.Status:input_type -> node.v1.StatusRequest
-	10, // 6: node.v1.NodeCluster.Transfer:input_type -> node.v1.TransferRequest
-	12, // 7: node.v1.NodeCluster.Follow:input_type -> node.v1.FollowRequest
-	1,  // 8: node.v1.NodeCluster.Ballot:output_type -> node.v1.BallotResponse
-	3,  // 9: node.v1.NodeCluster.Join:output_type -> node.v1.JoinResponse
-	5,  // 10: node.v1.NodeCluster.Propose:output_type -> node.v1.ProposeResponse
-	7,  // 11: node.v1.NodeCluster.Status:output_type -> node.v1.StatusResponse
-	11, // 12: node.v1.NodeCluster.Transfer:output_type -> node.v1.TransferResponse
-	13, // 13: node.v1.NodeCluster.Follow:output_type -> node.v1.FollowResponse
-	8,  // [8:14] is the sub-list for method output_type
-	2,  // [2:8] is the sub-list for method input_type
-	2,  // [2:2] is the sub-list for extension type_name
-	2,  // [2:2] is the sub-list for extension extendee
-	0,  // [0:2] is the sub-list for field type_name
+	9,  // 0: node.v1.StatusResponse.replicas:type_name -> node.v1.ReplicaStatus
+	8,  // 1: node.v1.StatusResponse.settings:type_name -> node.v1.NodeSetting
+	10, // 2: node.v1.ReplicaStatus.members:type_name -> node.v1.ReplicaMember
+	0,  // 3: node.v1.NodeCluster.Ballot:input_type -> node.v1.BallotRequest
+	2,  // 4: node.v1.NodeCluster.Join:input_type -> node.v1.JoinRequest
+	4,  // 5: node.v1.NodeCluster.Propose:input_type -> node.v1.ProposeRequest
+	6,  // 6: node.v1.NodeCluster.Status:input_type -> node.v1.StatusRequest
+	11, // 7: node.v1.NodeCluster.Transfer:input_type -> node.v1.TransferRequest
+	13, // 8: node.v1.NodeCluster.Follow:input_type -> node.v1.FollowRequest
+	1,  // 9: node.v1.NodeCluster.Ballot:output_type -> node.v1.BallotResponse
+	3,  // 10: node.v1.NodeCluster.Join:output_type -> node.v1.JoinResponse
+	5,  // 11: node.v1.NodeCluster.Propose:output_type -> node.v1.ProposeResponse
+	7,  // 12: node.v1.NodeCluster.Status:output_type -> node.v1.StatusResponse
+	12, // 13: node.v1.NodeCluster.Transfer:output_type -> node.v1.TransferResponse
+	14, // 14: node.v1.NodeCluster.Follow:output_type -> node.v1.FollowResponse
+	9,  // [9:15] is the sub-list for method output_type
+	3,  // [3:9] is the sub-list for method input_type
+	3,  // [3:3] is the sub-list for extension type_name
+	3,  // [3:3] is the sub-list for extension extendee
+	0,  // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_proto_node_cluster_proto_init() }
@@ -1185,7 +1282,7 @@ func file_proto_node_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_node_cluster_proto_rawDesc), len(file_proto_node_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

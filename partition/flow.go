@@ -82,6 +82,7 @@ type Queue struct {
 	// Head is who gets the next slot of the queue, and since when it waits; if nobody stands
 	// in line for one, who has waited longest for its key.
 	Head    flowcontrol.Queued
+	HeadKey string              // of the object that the head waits for, if its key is what holds it back
 	Blocked flowcontrol.Blocked // when there are some in the inbox
 }
 
@@ -117,7 +118,7 @@ func (q *Queue) explain(view *store.View, rules *flowcontrol.Matcher, now int64)
 		return err
 	}
 	if q.Waiting == 0 {
-		q.Head, err = longestForKey(view, q.Key)
+		q.Head, q.HeadKey, err = longestForKey(view, q.Key)
 		return err
 	}
 	_, _, q.Head, err = flowcontrol.First(view, q.Key, &q.VQueue)
@@ -127,9 +128,9 @@ func (q *Queue) explain(view *store.View, rules *flowcontrol.Matcher, now int64)
 // maxKeyLines bounds how many are looked at to find who has waited longest for a key.
 const maxKeyLines = 256
 
-// longestForKey is who has waited longest for its key, of those in a vqueue: the head of
-// a queue in which nobody can use a slot. In very long lines it is one of the first.
-func longestForKey(view *store.View, key flowcontrol.QueueKey) (head flowcontrol.Queued, err error) {
+// longestForKey is who has waited longest for its key, and that key, of those in a vqueue:
+// the head of a queue in which nobody can use a slot. In very long lines it is one of the first.
+func longestForKey(view *store.View, key flowcontrol.QueueKey) (head flowcontrol.Queued, object string, err error) {
 	seen := 0
 	err = view.WalkWaiting(store.ServicePlace(key.Scope, key.Service), func(_ store.Place, o machine.Object, _ uint64, id ids.Invocation) (store.Visit, error) {
 		if seen++; o.Scope != key.Scope || o.Service != key.Service || seen > maxKeyLines {
@@ -140,11 +141,11 @@ func longestForKey(view *store.View, key flowcontrol.QueueKey) (head flowcontrol
 			return store.Visit{}, err
 		}
 		if head.At == 0 || inv.InboxedAt < head.At {
-			head = flowcontrol.Queued{ID: id, At: inv.InboxedAt}
+			head, object = flowcontrol.Queued{ID: id, At: inv.InboxedAt}, o.Key
 		}
 		return store.Visit{}, nil
 	})
-	return head, err
+	return head, object, err
 }
 
 // rulesOf are the rules of a view, and its partition time.

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"net/http"
@@ -106,8 +107,8 @@ func (q *queueRow) details() value {
 	if q.Key.Scope != "" {
 		details["scope"] = q.Key.Scope
 	}
-	if q.Object != "" {
-		details["lock_name"] = q.Key.Service + "/" + q.Object
+	if object := cmp.Or(q.Object, q.HeadKey); object != "" && b.Cause == flowcontrol.ByKey {
+		details["lock_name"] = q.Key.Service + "/" + object
 	}
 	if k := q.Key.LimitKey.String(); k != "" {
 		details["limit_key"] = k

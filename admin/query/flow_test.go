@@ -49,6 +49,17 @@ func TestLinesForObjectsAreQueues(t *testing.T) {
 	require.Equal(t, "3", toText(rows[0]["num_errors"]), "those of the record and those since")
 }
 
+func TestWhatAHeadWaitsForIsNamed(t *testing.T) {
+	m := crowded(true)
+	scoped := &partition.Queue{ID: ids.OfVQueue("s", "", "Counter", ""), Key: flowcontrol.QueueKey{Scope: "s", Service: "Counter"}, HeadKey: "b"}
+	scoped.Stages[flowcontrol.Inbox], scoped.Blocked.Cause = 1, flowcontrol.ByKey
+	m.rows[partition.Queues] = []partition.Row{{Queue: scoped}}
+	rows := ask(t, newTestEngine(t, Config{Partitions: m}), "select blocked_on_json as j from sys_scheduler order by 1")
+	require.Equal(t, []map[string]any{
+		{"j": `{"lock_name":"Counter/a","resource":"lock"}`}, {"j": `{"lock_name":"Counter/b","resource":"lock","scope":"s"}`},
+	}, rows)
+}
+
 func TestAttemptsAreToldOfEntries(t *testing.T) {
 	e := newTestEngine(t, Config{Partitions: crowded(true)})
 	rows := ask(t, e, "select status, retry_attempts, retry_count_since_last_stored_command as since from sys_vqueue_entry_status where num_attempts is not null")

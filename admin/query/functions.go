@@ -34,7 +34,7 @@ var functions = map[string]function{
 	"time_add": {2, func(_ *session, args []driver.Value) (driver.Value, error) {
 		t, err := timeOf(args[0])
 		ms, badNumber := wholeOf(args[1])
-		return timestampText(t.Add(time.Duration(ms) * time.Millisecond)), errors.Join(err, badNumber)
+		return timestampText(later(t, ms)), errors.Join(err, badNumber)
 	}},
 	"time_sub": {2, func(s *session, args []driver.Value) (driver.Value, error) {
 		if _, isText := args[1].(string); isText { // a time after all
@@ -42,7 +42,7 @@ var functions = map[string]function{
 		}
 		t, err := timeOf(args[0])
 		ms, badNumber := wholeOf(args[1])
-		return timestampText(t.Add(-time.Duration(ms) * time.Millisecond)), errors.Join(err, badNumber)
+		return timestampText(later(t, -ms)), errors.Join(err, badNumber)
 	}},
 	"time_diff":      {2, timeDiff},
 	"date_trunc":     {2, dateTrunc},
@@ -72,6 +72,12 @@ var functions = map[string]function{
 		}
 		return parts[n-1], nil
 	}},
+}
+
+// later is a time so many milliseconds after another one. A time.Duration ends after 292
+// years, and would go on in the past.
+func later(t time.Time, ms int64) time.Time {
+	return time.Unix(t.Unix()+ms/1000, int64(t.Nanosecond())+ms%1000*int64(time.Millisecond))
 }
 
 var errMatch = errors.New("MATCH is not supported; there are LIKE, GLOB and regexp_like(text, pattern)")

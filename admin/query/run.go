@@ -26,6 +26,7 @@ func (s *session) run(q *rewritten, rows Rows) error {
 	for i, c := range st.columns {
 		names[i], types[i] = c.name, c.typ
 	}
+	q.rename(names)
 	if err := rows.Columns(names, types); err != nil {
 		return err
 	}

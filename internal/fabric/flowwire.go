@@ -20,8 +20,8 @@ func counterKeyFromWire(m *node.PartitionCounterKey) flowcontrol.CounterKey {
 
 func queueToWire(q *partition.Queue) *node.PartitionQueue {
 	m := &node.PartitionQueue{
-		Object: []byte(q.Object),
-		Key:    counterKeyToWire(q.Key.Counter()), Service: q.Key.Service, Vqueue: codec.AppendVQueue(nil, &q.VQueue), HeadAt: q.Head.At,
+		Object: []byte(q.Object), HeadKey: []byte(q.HeadKey),
+		Key: counterKeyToWire(q.Key.Counter()), Service: q.Key.Service, Vqueue: codec.AppendVQueue(nil, &q.VQueue), HeadAt: q.Head.At,
 		Cause: uint32(q.Blocked.Cause), Counter: counterKeyToWire(q.Blocked.Counter), Rule: ruleToWire(q.Blocked.Rule),
 		Used: q.Blocked.Used, Until: q.Blocked.Until,
 	}
@@ -35,7 +35,7 @@ func queueFromWire(m *node.PartitionQueue) (*partition.Queue, error) {
 	counter := counterKeyFromWire(m.Key)
 	q := &partition.Queue{
 		Key:  flowcontrol.QueueKey{Scope: counter.Scope, LimitKey: counter.LimitKey, Service: m.Service},
-		Head: flowcontrol.Queued{At: m.HeadAt},
+		Head: flowcontrol.Queued{At: m.HeadAt}, HeadKey: string(m.HeadKey),
 		Blocked: flowcontrol.Blocked{
 			Cause: flowcontrol.Cause(m.Cause), Counter: counterKeyFromWire(m.Counter), Used: m.Used, Until: m.Until,
 		},

@@ -61,6 +61,10 @@ func TestRowsArriveAsTheyWereRead(t *testing.T) {
 			ID: ids.OfVQueue("", "", "O", "k"), Key: flowcontrol.QueueKey{Service: "O"}, Object: "k",
 			VQueue: flowcontrol.VQueue{Waiting: 2}, Head: flowcontrol.Queued{ID: numbered(2), At: 5},
 		}}},
+		"vqueue whose head waits for its key": {partition.Queues, partition.Row{Queue: &partition.Queue{
+			ID: flowcontrol.QueueKey{Scope: "s", Service: "O"}.ID(), Key: flowcontrol.QueueKey{Scope: "s", Service: "O"}, HeadKey: "k\xff",
+			VQueue: flowcontrol.VQueue{Waiting: 2}, Head: flowcontrol.Queued{ID: numbered(2), At: 5}, Blocked: flowcontrol.Blocked{Cause: flowcontrol.ByKey},
+		}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newFake(true)

@@ -768,6 +768,7 @@ type PartitionQueue struct {
 	Until   int64                  `protobuf:"varint,10,opt,name=until,proto3" json:"until,omitempty"`
 	// Object is the key of the object whose line this is; bytes, since strings are UTF-8.
 	Object        []byte `protobuf:"bytes,11,opt,name=object,proto3" json:"object,omitempty"`
+	HeadKey       []byte `protobuf:"bytes,12,opt,name=head_key,json=headKey,proto3" json:"head_key,omitempty"` // of the object that the head waits for; bytes as above
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -875,6 +876,13 @@ func (x *PartitionQueue) GetUntil() int64 {
 func (x *PartitionQueue) GetObject() []byte {
 	if x != nil {
 		return x.Object
+	}
+	return nil
+}
+
+func (x *PartitionQueue) GetHeadKey() []byte {
+	if x != nil {
+		return x.HeadKey
 	}
 	return nil
 }
@@ -1784,7 +1792,7 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x13PartitionCounterKey\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x0e\n" +
 	"\x02l1\x18\x02 \x01(\tR\x02l1\x12\x0e\n" +
-	"\x02l2\x18\x03 \x01(\tR\x02l2\"\xc3\x02\n" +
+	"\x02l2\x18\x03 \x01(\tR\x02l2\"\xde\x02\n" +
 	"\x0ePartitionQueue\x12.\n" +
 	"\x03key\x18\x01 \x01(\v2\x1c.node.v1.PartitionCounterKeyR\x03key\x12\x18\n" +
 	"\aservice\x18\x02 \x01(\tR\aservice\x12\x16\n" +
@@ -1797,7 +1805,8 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x04used\x18\t \x01(\x04R\x04used\x12\x14\n" +
 	"\x05until\x18\n" +
 	" \x01(\x03R\x05until\x12\x16\n" +
-	"\x06object\x18\v \x01(\fR\x06object\"n\n" +
+	"\x06object\x18\v \x01(\fR\x06object\x12\x19\n" +
+	"\bhead_key\x18\f \x01(\fR\aheadKey\"n\n" +
 	"\x0ePartitionUsage\x12.\n" +
 	"\x03key\x18\x01 \x01(\v2\x1c.node.v1.PartitionCounterKeyR\x03key\x12\x18\n" +
 	"\acounter\x18\x02 \x01(\fR\acounter\x12\x12\n" +

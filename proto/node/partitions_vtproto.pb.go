@@ -614,6 +614,13 @@ func (m *PartitionQueue) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if len(m.HeadKey) > 0 {
+		i -= len(m.HeadKey)
+		copy(dAtA[i:], m.HeadKey)
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(len(m.HeadKey)))
+		i--
+		dAtA[i] = 0x62
+	}
 	if len(m.Object) > 0 {
 		i -= len(m.Object)
 		copy(dAtA[i:], m.Object)
@@ -1752,6 +1759,10 @@ func (m *PartitionQueue) SizeVT() (n int) {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Until))
 	}
 	l = len(m.Object)
+	if l > 0 {
+		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
+	}
+	l = len(m.HeadKey)
 	if l > 0 {
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
 	}
@@ -4073,6 +4084,40 @@ func (m *PartitionQueue) UnmarshalVT(dAtA []byte) error {
 			m.Object = append(m.Object[:0], dAtA[iNdEx:postIndex]...)
 			if m.Object == nil {
 				m.Object = []byte{}
+			}
+			iNdEx = postIndex
+		case 12:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field HeadKey", wireType)
+			}
+			var byteLen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				byteLen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if byteLen < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			postIndex := iNdEx + byteLen
+			if postIndex < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.HeadKey = append(m.HeadKey[:0], dAtA[iNdEx:postIndex]...)
+			if m.HeadKey == nil {
+				m.HeadKey = []byte{}
 			}
 			iNdEx = postIndex
 		default:
@@ -8203,6 +8248,37 @@ func (m *PartitionQueue) UnmarshalVTUnsafe(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			m.Object = dAtA[iNdEx:postIndex]
+			iNdEx = postIndex
+		case 12:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field HeadKey", wireType)
+			}
+			var byteLen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				byteLen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if byteLen < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			postIndex := iNdEx + byteLen
+			if postIndex < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.HeadKey = dAtA[iNdEx:postIndex]
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex

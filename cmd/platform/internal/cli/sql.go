@@ -18,8 +18,9 @@ func (a *app) sql() *cobra.Command {
 		Use:   "sql <query>",
 		Short: "Ask the server a question in SQL",
 		Long: `Answers one SELECT over the system tables: invocations, journals, state, queues, services,
-nodes and more. SHOW TABLES lists the tables, DESCRIBE <table> the columns of one. A query of
-- is read from the standard input.`,
+nodes and more. SHOW TABLES lists the tables, DESCRIBE <table> the columns of one. A
+column without an alias is named by its text. A division by zero is NULL. A query of - is read
+from the standard input.`,
 		Args: cobra.ExactArgs(1),
 		Example: `  platform sql "SHOW TABLES"
   platform sql "SELECT status, COUNT(*) FROM sys_invocation GROUP BY status"

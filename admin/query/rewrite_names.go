@@ -1,0 +1,72 @@
+package query
+
+import "strings"
+
+// rename gives columns of an answer that were rewritten the text that the user wrote.
+// SQLite names a column without an alias by its text, which is a piece of the rewritten
+// query: what the tokens in it were made of begins the column in the user's text.
+func (q *rewritten) rename(names []string) {
+	after := 0
+	for i, name := range names {
+		if strings.Contains(q.source, name) {
+			continue
+		}
+		first, next := q.span(name, after)
+		if first < 0 {
+			first, next = q.span(name, 0)
+		}
+		if first < 0 {
+			continue
+		}
+		begin := len(q.source)
+		for _, t := range q.tokens[first:next] {
+			begin = min(begin, t.at)
+		}
+		if column := columnAt(q.source, begin); column != "" {
+			names[i], after = column, next
+		}
+	}
+}
+
+// span is where the tokens are, from one on, that make up a piece of the query; -1 if
+// there is none. A single word is no such piece, but a name.
+func (q *rewritten) span(piece string, from int) (first, next int) {
+	for i := from; i < len(q.tokens); i++ {
+		begin := q.begins[i]
+		if !strings.HasPrefix(q.text[begin:], piece) {
+			continue
+		}
+		for next = i + 1; next < len(q.tokens) && q.begins[next] < begin+len(piece); {
+			next++
+		}
+		last := q.tokens[next-1]
+		whole := q.begins[next-1]+len(last.text) == begin+len(piece)
+		if whole && (next-i > 1 || last.kind == num) {
+			return i, next
+		}
+	}
+	return -1, 0
+}
+
+// columnAt is the column of a SELECT that begins at a place of a query.
+func columnAt(source string, begin int) string {
+	tokens, err := lex(source)
+	if err != nil {
+		return ""
+	}
+	depth, end := 0, begin
+	for i, t := range tokens {
+		if t.at < begin {
+			continue
+		}
+		if depth += nesting(t); depth < 0 {
+			break
+		}
+		if depth == 0 && t.is(",", ";", "from", "where", "group", "having", "window", "order", "limit", "union", "intersect", "except") &&
+			!(t.is("from") && tokens[i-1].is("distinct")) { // IS DISTINCT FROM
+			break
+		}
+		end = t.at + len(t.text)
+	}
+	return source[begin:end]
+}

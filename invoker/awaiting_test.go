@@ -36,9 +36,8 @@ func TestWhatAHandlerAwaitsIsShownUntilItIsThere(t *testing.T) {
 	b := scripted(t, v7Config(), func(x *exchange) {
 		x.replay(1)
 		x.head()
-		wake := journalMillis(time.Now().Add(100 * time.Millisecond))
-		late := journalMillis(time.Now().Add(time.Hour))
-		x.send(frame(journal.Sleep, "08"+wake+"5801") + frame(journal.Sleep, "08"+late+"5802"))
+		wake := journalMillis(time.Now().Add(time.Hour))
+		x.send(frame(journal.Sleep, "08"+wake+"5801") + frame(journal.Sleep, "08"+wake+"5802"))
 		// Any of sleeps 1 and 2; a side effect is being executed meanwhile.
 		x.send(frame(protocol.AwaitingOn, "0a06"+"0a0201022801"+"1001"))
 		x.expect(journal.SleepCompletion, "08012200")
@@ -55,6 +54,7 @@ func TestWhatAHandlerAwaitsIsShownUntilItIsThere(t *testing.T) {
 	for _, index := range []uint32{1, 2} {
 		require.True(t, await.On.Has(journal.NotificationID{Index: index}))
 	}
+	b.shard.fire(0)
 	<-woken
 	awaitedBy(t, b, id, false)
 	goOn <- struct{}{}

@@ -29,9 +29,17 @@ type shard struct {
 	machine *machine.Machine
 	tables  *machinetest.State
 	finish  map[ids.Invocation]chan journal.Result
-	timers  []*time.Timer
+	timers  []alarm
+	ahead   time.Duration // of the log's clock
 	seen    []*machine.Progress
 	work    sync.WaitGroup
+}
+
+// alarm is a timer that was set, and what happens when it fires.
+type alarm struct {
+	*time.Timer
+	at   time.Time
+	fire func()
 }
 
 type proposal struct {
@@ -73,7 +81,7 @@ func (s *shard) apply() {
 		}
 		p := s.queue[0]
 		s.queue = s.queue[1:]
-		h := machine.Header{Epoch: 1, Time: time.Now().UnixMilli()}
+		h := machine.Header{Epoch: 1, Time: time.Now().Add(s.ahead).UnixMilli()}
 		outcome, effects, err := s.machine.Apply(s.tables, h, p.c, nil)
 		s.mu.Unlock()
 		if err != nil {
@@ -100,10 +108,30 @@ func (s *shard) carryOut(e machine.Effect) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if e.Timer.Kind == machine.TimerSleep || e.Timer.Kind == machine.TimerStart {
-			s.timers = append(s.timers, time.AfterFunc(time.Until(time.UnixMilli(e.Timer.At)), func() {
+			fire := func() {
 				s.submit(&machine.FireTimers{Timers: []machine.Timer{e.Timer}}, func(machine.Outcome, error) {})
-			}))
+			}
+			at := time.UnixMilli(e.Timer.At)
+			s.timers = append(s.timers, alarm{time.AfterFunc(time.Until(at), fire), at, fire})
 		}
+	}
+}
+
+// fire moves the clock of the log to the i-th timer that is set, which fires.
+func (s *shard) fire(i int) {
+	s.t.Helper()
+	var a alarm
+	require.Eventually(s.t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if i < len(s.timers) {
+			a = s.timers[i]
+			s.ahead = max(s.ahead, time.Until(a.at)+time.Second)
+		}
+		return a.Timer != nil
+	}, 10*time.Second, time.Millisecond)
+	if a.Stop() {
+		a.fire()
 	}
 }
 

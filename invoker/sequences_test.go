@@ -72,14 +72,14 @@ func TestEcho(t *testing.T) {
 func TestRunSleepSuspendAndResume(t *testing.T) {
 	versions(t, func(t *testing.T, use func(*bench), _ string) {
 		cfg := quickConfig()
-		cfg.Defaults.InactivityTimeout = 150 * time.Millisecond
+		cfg.Defaults.InactivityTimeout = time.Second
 		b := scripted(t, cfg, func(x *exchange) {
 			x.replay(1)
 			x.head()
 			x.send("0411000000000005 5801620172")
 			x.send("0005000000000005 0801720131")
 			x.expect(journal.RunCompletion, "08012a030a0131")
-			wake := journalMillis(time.Now().Add(600 * time.Millisecond))
+			wake := journalMillis(time.Now().Add(time.Hour))
 			x.send(frame(journal.Sleep, "08"+wake+"5802"))
 			x.expectEnd() // inactivity
 			x.send("0001000000000006 0a0102120101")
@@ -103,6 +103,7 @@ func TestRunSleepSuspendAndResume(t *testing.T) {
 		use(b)
 		id, ended := b.shard.call(greeter, 1, `"hi"`)
 		b.shard.await(id, machine.Suspended)
+		b.shard.fire(0)
 		require.Equal(t, `"hi"`, string(receive(t, ended).Value))
 	})
 }

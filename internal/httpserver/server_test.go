@@ -60,7 +60,7 @@ func TestRequestsInProgressAreFinishedThenCut(t *testing.T) {
 		<-r.Context().Done()
 		_, _ = io.WriteString(w, context.Cause(r.Context()).Error())
 	})
-	addr, stop := start(t, Config{Handler: handler, Drain: 100 * time.Millisecond, Cut: errOver, OnDrain: func() { close(drained) }})
+	addr, stop := start(t, Config{Handler: handler, Drain: 3 * time.Second, Cut: errOver, OnDrain: func() { close(drained) }})
 	answers := make(chan string, 2)
 	for _, path := range []string{"/short", "/long"} {
 		go func() {

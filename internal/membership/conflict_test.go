@@ -50,7 +50,7 @@ func TestTheSecondNodeOfANameLearnsIt(t *testing.T) {
 
 func TestTwoFreshNodesOfOneName(t *testing.T) {
 	first := start(t, "a", incarnation("1", nil))
-	require.Eventually(t, func() bool { return time.Now().UnixMilli() > first.Self().Started.UnixMilli() }, time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return time.Now().UnixMilli() > first.Self().Started.UnixMilli() }, 20*time.Second, time.Millisecond)
 	second := start(t, "a", incarnation("2", seeds(first)))
 	requireTaken(t, second, first)
 	require.Empty(t, first.failed)
@@ -63,7 +63,7 @@ func TestACopyOfADataDirectory(t *testing.T) {
 	b := start(t, "b", seeds(a))
 	b.sees("a", "b")
 	a.sees("a", "b")
-	require.Eventually(t, func() bool { return time.Now().UnixMilli() > b.Self().Started.UnixMilli() }, time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return time.Now().UnixMilli() > b.Self().Started.UnixMilli() }, 20*time.Second, time.Millisecond)
 	cloned := start(t, "b", seeds(a))
 	requireTaken(t, cloned, b)
 	require.Empty(t, b.failed)

@@ -52,7 +52,7 @@ func TestACrashIsKnownSoon(t *testing.T) {
 	a.sees("a", "b")
 	b.sees("a", "b")
 	t.Logf("known by both after %v", time.Since(crashed).Round(time.Millisecond))
-	require.Less(t, time.Since(crashed), 10*time.Second) // the machine may be busy
+	require.Less(t, time.Since(crashed), 25*time.Second) // the machine may be busy
 	require.Equal(t, Dead, a.State("c", "1"))
 	require.Equal(t, Dead, a.member("c").State)
 }

@@ -75,7 +75,10 @@ func (s *Server) refuseQuery(c echo.Context, err error) error {
 	case errors.Is(err, query.ErrBusy):
 		c.Response().Header().Set("Retry-After", strconv.Itoa(retryQuery))
 		return &failure{status: http.StatusTooManyRequests, message: err.Error()}
-	case errors.Is(err, query.ErrTimeout), errors.Is(err, query.ErrUnavailable):
+	case errors.Is(err, query.ErrUnavailable):
+		c.Response().Header().Set("Retry-After", strconv.Itoa(retryQuery))
+		return &failure{status: http.StatusServiceUnavailable, message: err.Error() + "; nothing was answered, ask again in a moment"}
+	case errors.Is(err, query.ErrTimeout):
 		return &failure{status: http.StatusServiceUnavailable, message: err.Error()}
 	case c.Request().Context().Err() != nil:
 		return context.Canceled

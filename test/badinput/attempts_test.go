@@ -182,16 +182,16 @@ func TestRetryAfterSetsTheNextDelay(t *testing.T) {
 			proper(x)
 			return
 		}
-		refuse(429, "Retry-After", "1", "slow down")(x)
+		refuse(429, "Retry-After", "4", "slow down")(x)
 	})
 	id := w.send("Bad/status_429")
 	waiting := w.await(id, func(i invocation) bool { return i.NextRetryAt != "" })
 	require.Equal(t, "backing-off", waiting.Status)
 	at, err := time.Parse(time.RFC3339Nano, waiting.NextRetryAt)
 	require.NoError(t, err)
-	require.WithinRange(t, at, begin.Add(900*time.Millisecond), time.Now().Add(time.Second))
+	require.WithinRange(t, at, begin.Add(3900*time.Millisecond), time.Now().Add(4*time.Second))
 	require.Equal(t, 200, w.attach(id).Status)
-	require.GreaterOrEqual(t, time.Since(begin), 900*time.Millisecond)
+	require.GreaterOrEqual(t, time.Since(begin), 3900*time.Millisecond)
 }
 
 // TestWhatComesAfterTheEndIsIgnored has handlers that go on after they ended.

@@ -100,7 +100,7 @@ func TestRequestsThatMakeNoSense(t *testing.T) {
 
 // refused sends a request and checks the refusal.
 func (w *world) refused(client *http.Client, c request) {
-	ctx, cancel := context.WithTimeout(w.ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, c.method, w.server.Client.Base()+c.path, strings.NewReader(c.body))
 	require.NoError(w, err)

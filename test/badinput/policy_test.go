@@ -151,6 +151,6 @@ func TestOddButWellFormedJournals(t *testing.T) {
 	begin := time.Now()
 	require.NoError(t, w.server.Restart(w.ctx))
 	w.healthy("Killed/odd/add")
-	require.Less(t, time.Since(begin), 10*time.Second)
+	require.Less(t, time.Since(begin), patience)
 	require.Equal(t, "suspended", w.look(waits).Status)
 }

@@ -50,5 +50,5 @@ func TestFreshClusterAnswersSoon(t *testing.T) {
 	require.NoError(t, b.AwaitWhole(t.Context(), wholeIn))
 	t.Logf("registered after %s, answered on every node after %s, whole after %s",
 		registered.Round(time.Millisecond), answered.Round(time.Millisecond), time.Since(begin).Round(time.Millisecond))
-	require.Less(t, answered, 15*time.Second) // 2 s on an idle machine
+	require.Less(t, answered, 30*time.Second) // 2 s on an idle machine
 }

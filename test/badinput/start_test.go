@@ -201,7 +201,13 @@ func TestStopping(t *testing.T) {
 	ended("exit status 0")
 	w.await(id, func(i invocation) bool { return i.Status == "running" })
 
-	go func() { _, _ = w.server.Client.Attach(w.ctx, id) }()
+	go func() {
+		for { // until it has the one place, which the question below may take first
+			if a, err := w.server.Client.Attach(w.ctx, id); err != nil || a.Status != 429 {
+				return
+			}
+		}
+	}()
 	require.Eventually(t, func() bool { // that somebody waits shows in that there is no room for more
 		a, err := w.server.Client.Output(w.ctx, id)
 		return err == nil && a.Status == 429

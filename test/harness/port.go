@@ -1,18 +1,16 @@
 package harness
 
-import "net"
-
-// FreePorts returns n different TCP ports that were free on 127.0.0.1 a moment ago.
+// FreePorts returns n different TCP ports that are free on 127.0.0.1. Where the system
+// allows it they are kept for this process: nobody else gets them who asks for any
+// port, but whoever names one can listen on it.
 func FreePorts(n int) ([]int, error) {
 	ports := make([]int, 0, n)
 	for range n {
-		// All stay open until the last is known, so that they differ.
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		port, err := keepPort()
 		if err != nil {
 			return nil, err
 		}
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		ports = append(ports, port)
 	}
 	return ports, nil
 }

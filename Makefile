@@ -44,11 +44,14 @@ CLUSTER := $(COMPOSE) -p platform -f deploy/docker-compose.yml
 CERTS   ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem))
 CONTEXT := $(BIN)/image
 
-.PHONY: image
-image: build ## Make the container image platform:local of the static binaries
+.PHONY: image-context
+image-context: build
 	@rm -rf $(CONTEXT) && mkdir -p $(CONTEXT)/data && : > $(CONTEXT)/ca-certificates.crt
 	@cp $(BIN)/platform-server $(BIN)/platform $(CONTEXT)/
 	@$(if $(CERTS),cat $(CERTS) > $(CONTEXT)/ca-certificates.crt)
+
+.PHONY: image
+image: image-context ## Make the container image platform:local of the static binaries
 	docker build -q -t platform:local -f deploy/Dockerfile.scratch $(CONTEXT)
 
 .PHONY: cluster-up
@@ -62,7 +65,7 @@ cluster-down: ## Stop them; VOLUMES=1 deletes their data, too
 	$(CLUSTER) down $(if $(VOLUMES),-v)
 
 .PHONY: cluster-test
-cluster-test: image ## Try the containers: a service on one node, called on another, a node killed (starts an engine if there is none)
+cluster-test: image-context ## Try the containers: a service on one node, called on another, a node killed (starts an engine if there is none)
 	@CGO_ENABLED=0 $(GO) build -o $(BIN)/greeter-static ./deploy/quickstart/greeter
 	COMPOSE='$(COMPOSE)' deploy/compose-test.sh
 

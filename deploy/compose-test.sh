@@ -57,7 +57,7 @@ elif ! docker info >/dev/null 2>&1; then
   trap - EXIT
   OWN_ENGINE=1 exec unshare --net deploy/compose-test.sh
 fi
-docker image inspect platform:local >/dev/null 2>&1 || docker build -q -t platform:local -f deploy/Dockerfile.scratch bin/image >/dev/null
+docker build -q -t platform:local -f deploy/Dockerfile.scratch bin/image >/dev/null
 
 note "versions"
 docker version --format 'engine {{.Server.Version}}'

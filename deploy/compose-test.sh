@@ -61,7 +61,7 @@ docker build -q -t platform:local -f deploy/Dockerfile.scratch bin/image >/dev/n
 
 note "versions"
 docker version --format 'engine {{.Server.Version}}'
-$compose version | head -n 1
+echo "$compose $($compose version --short)"
 
 note "a service, in a container of its own"
 context=$(mktemp -d)

@@ -77,6 +77,14 @@ func (a *attempt) Begin() *endpoint.Request {
 	inv, input, pin := t.inv, t.input, t.pin
 	need := max(len(input), t.size)
 	t.mu.Unlock()
+	if inv == nil {
+		var err error
+		if inv, err = a.record(); err != nil {
+			a.unreadable(err)
+			return nil
+		}
+		pin = inv.Pin
+	}
 	p, err := a.s.iv.plan(inv, pin)
 	if err != nil {
 		a.fail(failureOf(err))
@@ -85,21 +93,40 @@ func (a *attempt) Begin() *endpoint.Request {
 	a.plan = p
 	a.decoder.Limit = a.s.iv.cfg.MessageSizeLimit
 	replay, err := a.take(inv, input, need)
-	switch {
-	case errors.Is(err, ErrGone):
-		t.abandon()
-		return nil
-	case err != nil:
-		if _, known := errcode.Of(err); !known {
-			err = errcode.New(errcode.RT0006, "read the journal: %w", err)
-		}
-		a.fail(failureOf(err))
+	if err != nil {
+		a.unreadable(err)
 		return nil
 	}
 	if !a.replay(replay) {
 		return nil
 	}
 	return p.request(replay.Invocation)
+}
+
+// record reads the record of an invocation that has waited without it.
+func (a *attempt) record() (*machine.Invocation, error) {
+	a.s.iv.loads <- struct{}{}
+	inv, err := a.s.part.Record(a.t.id, a.t.number)
+	<-a.s.iv.loads
+	if err != nil {
+		return nil, err
+	}
+	a.t.mu.Lock()
+	defer a.t.mu.Unlock()
+	a.t.inv, a.t.pin = inv, inv.Pin
+	return inv, nil
+}
+
+// unreadable ends the attempt whose invocation could not be read.
+func (a *attempt) unreadable(err error) {
+	if errors.Is(err, ErrGone) {
+		a.t.abandon()
+		return
+	}
+	if _, known := errcode.Of(err); !known {
+		err = errcode.New(errcode.RT0006, "read the journal: %w", err)
+	}
+	a.fail(failureOf(err))
 }
 
 // take reads the journal once there is memory for it.

@@ -14,7 +14,7 @@ type Config struct {
 	// and the retry policy.
 	Defaults metadata.Defaults
 	// ConcurrentInvocations bounds the attempts of the node that are open at a time;
-	// others wait in order of arrival. 0 is no bound.
+	// others wait, in order of arrival within a vqueue. 0 is no bound.
 	ConcurrentInvocations int
 	// MessageSizeLimit is the size in bytes from which a message of an endpoint is
 	// refused (RT0003).

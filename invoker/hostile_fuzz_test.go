@@ -163,12 +163,9 @@ func (h *hostile) submit(to uint32, c machine.Command, done func(machine.Outcome
 }
 
 func (h *hostile) Load(id ids.Invocation, attempt uint64, _ int) (*Replay, error) {
-	inv, err := h.tables.Invocation(id)
+	inv, err := h.Record(id, attempt)
 	if err != nil {
 		return nil, err
-	}
-	if inv == nil || inv.Status != machine.Invoked || inv.Attempt != attempt {
-		return nil, ErrGone
 	}
 	r := &Replay{Invocation: inv}
 	for i := range inv.Length {
@@ -180,6 +177,14 @@ func (h *hostile) Load(id ids.Invocation, attempt uint64, _ int) (*Replay, error
 	}
 	r.State, r.Partial, err = h.State(inv.Target.Object(), 0)
 	return r, err
+}
+
+func (h *hostile) Record(id ids.Invocation, attempt uint64) (*machine.Invocation, error) {
+	inv, err := h.tables.Invocation(id)
+	if err == nil && (inv == nil || inv.Status != machine.Invoked || inv.Attempt != attempt) {
+		err = ErrGone
+	}
+	return inv, err
 }
 
 func (h *hostile) State(o machine.Object, _ int) (entries []machine.StateEntry, partial bool, err error) {

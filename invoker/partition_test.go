@@ -32,6 +32,7 @@ type shard struct {
 	timers  []alarm
 	ahead   time.Duration // of the log's clock
 	seen    []*machine.Progress
+	records int // that were read
 	work    sync.WaitGroup
 }
 
@@ -169,17 +170,13 @@ func (s *shard) Propose(p *machine.Progress, done func(machine.Outcome, error)) 
 }
 
 func (s *shard) Load(id ids.Invocation, attempt uint64, limit int) (*Replay, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	inv, err := s.tables.Invocation(id)
+	inv, err := s.Record(id, attempt)
 	if err != nil {
 		return nil, err
 	}
-	if inv == nil || inv.Status != machine.Invoked || inv.Attempt != attempt {
-		return nil, ErrGone
-	}
-	record := *inv
-	r := &Replay{Invocation: &record}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := &Replay{Invocation: inv}
 	for i := range inv.Length {
 		e, err := s.tables.Entry(id, i)
 		if err != nil {
@@ -189,6 +186,21 @@ func (s *shard) Load(id ids.Invocation, attempt uint64, limit int) (*Replay, err
 	}
 	r.State, r.Partial = s.state(inv.Target.Object(), limit)
 	return r, nil
+}
+
+func (s *shard) Record(id ids.Invocation, attempt uint64) (*machine.Invocation, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	inv, err := s.tables.Invocation(id)
+	if err != nil {
+		return nil, err
+	}
+	if inv == nil || inv.Status != machine.Invoked || inv.Attempt != attempt {
+		return nil, ErrGone
+	}
+	s.records++
+	record := *inv
+	return &record, nil
 }
 
 func (s *shard) State(o machine.Object, limit int) ([]machine.StateEntry, bool, error) {

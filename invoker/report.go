@@ -33,8 +33,12 @@ func (t *task) reportEnd(how machine.StepKind) {
 // or if there is too much of it.
 func (t *task) warning(quiet bool) (slog.Level, []any) {
 	level := slog.LevelDebug
+	target := ""
+	if t.inv != nil {
+		target = t.inv.Target.String()
+	}
 	fields := []any{
-		"invocation_id", t.id, "target", t.inv.Target.String(), "deployment_id", t.deployed.Deployment,
+		"invocation_id", t.id, "target", target, "deployment_id", t.deployed.Deployment,
 		"code", t.last.ErrorCode, "err", t.last.Message,
 	}
 	if quiet {

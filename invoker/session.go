@@ -22,6 +22,9 @@ type Partition interface {
 	// number any more.
 	Load(id ids.Invocation, attempt uint64, stateLimit int) (*Replay, error)
 
+	// Record reads only the record that Load would read.
+	Record(id ids.Invocation, attempt uint64) (*machine.Invocation, error)
+
 	// State reads only the object's state, for a first attempt whose journal came
 	// with the effect.
 	State(o machine.Object, limit int) (entries []machine.StateEntry, partial bool, err error)
@@ -87,22 +90,36 @@ func (iv *Invoker) Open(p Partition) *Session {
 // Run starts an attempt as soon as a slot is free. It never blocks. An attempt
 // that is known already is not started again; one with a newer number replaces it.
 func (s *Session) Run(r *machine.Run) {
-	t := &task{s: s, id: r.Invocation.ID, number: r.Invocation.Attempt, inv: r.Invocation, input: r.Input, pin: r.Invocation.Pin}
-	t.moved.L = &t.mu
+	id, number := r.Invocation.ID, r.Invocation.Attempt
+	if s.iv.slots.crowded() && s.task(id) == nil {
+		s.iv.line(r.Invocation, waiter{s: s, id: id, number: number})
+		return
+	}
+	t := newTask(s, id, number)
+	t.inv, t.pin = r.Invocation, r.Invocation.Pin
+	if len(r.Input) <= keptInput || !s.iv.slots.short.Load() {
+		t.input = r.Input
+	}
+	if s.add(t) {
+		s.iv.line(r.Invocation, waiter{t: t})
+	}
+}
+
+// add makes a task known. It reports false if the session is closed, or if the same
+// attempt or a newer one is known already.
+func (s *Session) add(t *task) bool {
 	s.mu.Lock()
 	old := s.tasks[t.id]
 	if s.closed || old != nil && old.number >= t.number {
 		s.mu.Unlock()
-		return
+		return false
 	}
 	s.tasks[t.id] = t
 	s.mu.Unlock()
 	if old != nil {
 		old.abandon()
 	}
-	if s.iv.acquireSlot(t) {
-		t.start()
-	}
+	return true
 }
 
 // Notify passes a notification on to the attempt it is for. It never blocks.

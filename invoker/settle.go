@@ -140,9 +140,10 @@ func (t *task) resume() {
 	if over {
 		t.phase = waiting
 	}
+	inv := t.inv
 	t.mu.Unlock()
 	if over {
-		t.await()
+		t.s.iv.line(inv, waiter{t: t})
 	}
 }
 
@@ -154,15 +155,9 @@ func (t *task) hasten() {
 		t.phase = waiting
 		t.retry.renew()
 	}
+	inv := t.inv
 	t.mu.Unlock()
 	if early {
-		t.await()
-	}
-}
-
-// await starts the next attempt as soon as there is a slot.
-func (t *task) await() {
-	if t.s.iv.acquireSlot(t) && !t.start() {
-		t.s.iv.releaseSlot()
+		t.s.iv.line(inv, waiter{t: t})
 	}
 }

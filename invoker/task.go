@@ -34,7 +34,7 @@ type task struct {
 	mu       sync.Mutex // guards the fields below, and the attempt
 	moved    sync.Cond  // unanswered or phase changed
 	phase    phase
-	inv      *machine.Invocation // as last read
+	inv      *machine.Invocation // as last read; nil: not read yet
 	input    []byte              // the whole journal, while it is just the input
 	pin      machine.Pin         // zero as long as nothing was stored
 	a        *attempt            // while running or settling
@@ -50,12 +50,18 @@ type task struct {
 	server   string
 }
 
+func newTask(s *Session, id ids.Invocation, number uint64) *task {
+	t := &task{s: s, id: id, number: number}
+	t.moved.L = &t.mu
+	return t
+}
+
 // start begins an attempt with the slot it has been given. It reports false, and
 // the slot is the caller's again, if the task ended while it waited.
 func (t *task) start() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.phase != waiting {
+	if t.phase != waiting || t.s.isClosed() {
 		return false
 	}
 	t.phase, t.hasSlot = running, true

@@ -12,6 +12,7 @@ import (
 	"platform/internal/ids"
 	"platform/invoker/protocol"
 	"platform/partition/journal"
+	"platform/partition/machine"
 )
 
 // unreadable is a shard whose journals cannot be read for a while.
@@ -25,6 +26,13 @@ func (u *unreadable) Load(id ids.Invocation, attempt uint64, limit int) (*Replay
 		return nil, errors.New("read table: disk on fire")
 	}
 	return u.shard.Load(id, attempt, limit)
+}
+
+func (u *unreadable) Record(id ids.Invocation, attempt uint64) (*machine.Invocation, error) {
+	if u.broken.Load() {
+		return nil, errors.New("read table: disk on fire")
+	}
+	return u.shard.Record(id, attempt)
 }
 
 func TestJournalsThatCannotBeRead(t *testing.T) {

@@ -1,0 +1,124 @@
+package invoker
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/flowcontrol"
+	"platform/internal/errcode"
+	"platform/internal/ids"
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+// crowd is a busy slot for which count invocations wait, the first two together with
+// their records.
+func crowd(t *testing.T, count byte, rest ...func(*wire)) (o *offline, waiting []ids.Invocation, ended []chan journal.Result) {
+	o = oneSlot(t, append([]func(*wire){func(w *wire) { w.ok() }}, rest...)...)
+	o.iv.slots.most = 2
+	o.shard.call(greeter, 1, "")
+	for n := range count {
+		id, end := o.shard.call(greeter, n+2, `"in"`)
+		waiting, ended = append(waiting, id), append(ended, end)
+	}
+	synctest.Wait()
+	require.Len(t, o.session.tasks, 3, "the others wait without records")
+	require.Equal(t, int(count), o.iv.slots.waiting)
+	return o, waiting, ended
+}
+
+// served is how many attempts sent something.
+func (o *offline) served() (n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, w := range o.wires {
+		if w.length() > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func TestACrowdWaitsWithoutItsRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, waiting, ended := crowd(t, 20, answers(t))
+		defer o.close()
+		gone := waiting[10]
+		o.shard.submit(&machine.Kill{Target: gone}, func(machine.Outcome, error) {})
+		again := waiting[11] // told of twice
+		record := o.shard.record(again)
+		o.session.Run(machine.RunOf(&record))
+		o.wire(0).send(t, outputHi+end)
+		for i, end := range ended {
+			result := receive(t, end)
+			require.Equal(t, i == 10, result.Failure != nil, "%d: %v", i, result.Failure)
+		}
+		synctest.Wait()
+		require.Equal(t, 1+19, o.served(), "all but the killed one, once each")
+		require.Equal(t, 2*17, o.shard.records, "the records of those that waited without, and then their journals")
+		require.Empty(t, o.session.tasks)
+		require.Zero(t, o.iv.slots.used)
+	})
+}
+
+func TestTheEndOfALeadershipStartsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, _, _ := crowd(t, 20, answers(t))
+		o.session.Close()
+		synctest.Wait()
+		require.Equal(t, 1, o.served(), "those who wait are not served any more")
+		require.Zero(t, o.iv.slots.used)
+		o.close()
+	})
+}
+
+func TestARecordThatCannotBeReadIsReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := oneSlot(t, func(w *wire) { w.ok() }, answers(t))
+		defer o.close()
+		part := &unreadable{shard: o.shard}
+		o.session.Close()
+		o.session = o.iv.Open(part)
+		o.shard.session = o.session
+		o.iv.slots.most = 0
+		o.shard.call(greeter, 1, "")
+		o.shard.call(greeter, 2, "")
+		id, ended := o.shard.call(greeter, 3, "")
+		synctest.Wait()
+		part.broken.Store(true)
+		o.wire(0).send(t, outputHi+end)
+		synctest.Wait()
+		st, known := o.iv.Status(id)
+		require.True(t, known)
+		require.Equal(t, string(errcode.RT0006), st.LastFailure.ErrorCode)
+		part.broken.Store(false)
+		require.Nil(t, receive(t, ended).Failure)
+	})
+}
+
+func TestLinesTakeTurns(t *testing.T) {
+	q := slots{limit: 1}
+	acquire := func(service string, n uint64) bool {
+		got, _ := q.acquire(flowcontrol.QueueKey{Service: service}, waiter{number: n})
+		return got
+	}
+	require.True(t, acquire("A", 0))
+	for n := range uint64(3000) {
+		require.False(t, acquire("A", n+1))
+	}
+	require.False(t, acquire("B", 10_001))
+	require.False(t, acquire("B", 10_002))
+	var order []uint64
+	for w, passed := q.release(); passed; w, passed = q.release() {
+		order = append(order, w.number)
+	}
+	require.Equal(t, []uint64{1, 10_001, 2, 10_002, 3, 4}, order[:6])
+	require.Len(t, order, 3002)
+	require.IsIncreasing(t, order[4:])
+	require.Zero(t, q.used)
+	require.Zero(t, q.waiting)
+	require.False(t, q.short.Load())
+	require.True(t, acquire("B", 1))
+}

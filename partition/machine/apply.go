@@ -49,7 +49,7 @@ func (m *Machine) Apply(st State, h Header, c Command, effects []Effect) (Outcom
 	clear(m.local)
 	m.st, m.meta, m.effects, m.local = nil, nil, nil, m.local[:0]
 	m.flow.Tables = nil
-	if m.freed = m.freed[:0]; cap(m.freed) > maxAdmitted {
+	if m.freed = m.freed[:0]; cap(m.freed) > maxAdmittedByTimer {
 		m.freed = nil
 	}
 	return outcome, effects, err
@@ -73,7 +73,11 @@ func (m *Machine) admissible(h Header, c Command) (Outcome, error) {
 		err = m.settle()
 	}
 	if err == nil && len(m.freed) > 0 {
-		err = m.admitWaiting()
+		most := maxAdmitted
+		if _, ok := c.(*FireTimers); ok {
+			most = maxAdmittedByTimer
+		}
+		err = m.admitWaiting(most)
 	}
 	return outcome, err
 }

@@ -7,21 +7,25 @@ import (
 	"platform/internal/ids"
 )
 
-// maxAdmitted bounds how many one command admits. Deleting the rule that a million
-// wait for must not hold the partition up; the rest follows with the next command, for
-// which a timer is set.
-const maxAdmitted = 1024
+// Bounds of how many one command admits. Deleting the rule that a million wait for must
+// not hold the partition up: the rest follows by a timer, one command of which admits
+// more. Others do not, because while a crowd can be admitted each of them, of which an
+// entry holds many, could admit as many as there may be at all.
+const (
+	maxAdmitted        = 16
+	maxAdmittedByTimer = 256
+)
 
 // admitWaiting gives free slots to those who wait for them, in the scopes where
 // something has changed.
-func (m *Machine) admitWaiting() error {
+func (m *Machine) admitWaiting(most int) error {
 	if err := m.scheduler(); err != nil {
 		return err
 	}
 	admitted := 0
 	for _, scope := range m.freed {
 		for {
-			if admitted == maxAdmitted {
+			if admitted == most {
 				m.wakeCounter(flowcontrol.CounterKey{Scope: scope}, m.now)
 				break
 			}

@@ -25,12 +25,9 @@ var _ invoker.Partition = attempts{}
 func (a attempts) Load(id ids.Invocation, attempt uint64, stateLimit int) (*invoker.Replay, error) {
 	view := a.l.p.tables.View()
 	defer view.Close()
-	inv, err := view.Invocation(id)
+	inv, err := invoked(view, id, attempt)
 	if err != nil {
 		return nil, err
-	}
-	if inv == nil || inv.Status != machine.Invoked || inv.Attempt != attempt {
-		return nil, invoker.ErrGone
 	}
 	r := &invoker.Replay{Invocation: inv}
 	if r.Entries, err = view.Journal(id, inv.Length); err != nil {
@@ -38,6 +35,22 @@ func (a attempts) Load(id ids.Invocation, attempt uint64, stateLimit int) (*invo
 	}
 	r.State, r.Partial, err = eagerState(view, inv.Target, stateLimit)
 	return r, err
+}
+
+// Record implements invoker.Partition.
+func (a attempts) Record(id ids.Invocation, attempt uint64) (*machine.Invocation, error) {
+	view := a.l.p.tables.View()
+	defer view.Close()
+	return invoked(view, id, attempt)
+}
+
+// invoked reads an invocation; invoker.ErrGone if it has no such attempt any more.
+func invoked(view *store.View, id ids.Invocation, attempt uint64) (*machine.Invocation, error) {
+	inv, err := view.Invocation(id)
+	if err == nil && (inv == nil || inv.Status != machine.Invoked || inv.Attempt != attempt) {
+		err = invoker.ErrGone
+	}
+	return inv, err
 }
 
 // eagerState reads what is sent along with an attempt's start.

@@ -23,22 +23,44 @@ type fsm struct {
 
 var _ raftgroup.StateMachine = (*fsm)(nil)
 
+// Bounds of one write batch. A start may find entries in the log that each wake a
+// thousand invocations, and hundreds of them at once.
+const (
+	maxBatchRows  = 16 << 10
+	maxBatchBytes = 16 << 20 // of entries
+)
+
 // Apply implements raftgroup.StateMachine. The result of an entry is a
 // []machine.Outcome, one per command.
 func (f *fsm) Apply(entries []raftgroup.Entry) ([]any, error) {
-	txn := f.tables.Begin()
-	results := make([]any, len(entries))
-	commands := 0
-	f.effects = f.effects[:0]
-	for i := range entries {
-		outcomes, err := f.entry(txn, &entries[i])
-		if err != nil {
-			return nil, fmt.Errorf("apply entry %d: %w", entries[i].Index, err)
+	results := make([]any, 0, len(entries))
+	for len(results) < len(entries) {
+		var err error
+		if results, err = f.batch(entries[len(results):], results); err != nil {
+			return nil, err
 		}
-		results[i] = outcomes
-		commands += len(outcomes)
 	}
-	last := entries[len(entries)-1]
+	return results, nil
+}
+
+// batch applies as many entries as make up one write batch, and appends their results.
+func (f *fsm) batch(entries []raftgroup.Entry, results []any) ([]any, error) {
+	txn := f.tables.Begin()
+	commands, size := 0, 0
+	f.effects = f.effects[:0]
+	var last *raftgroup.Entry
+	for i := range entries {
+		last = &entries[i]
+		outcomes, err := f.entry(txn, last)
+		if err != nil {
+			return nil, fmt.Errorf("apply entry %d: %w", last.Index, err)
+		}
+		results = append(results, outcomes)
+		commands += len(outcomes)
+		if size += len(last.Data); size > maxBatchBytes || txn.Rows() > maxBatchRows {
+			break
+		}
+	}
 	if err := txn.Commit(last.Index, last.Term); err != nil {
 		return nil, fmt.Errorf("commit entry %d: %w", last.Index, err)
 	}

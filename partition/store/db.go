@@ -14,7 +14,7 @@ import (
 
 // Options of a DB; zero values mean the defaults.
 type Options struct {
-	// CacheBytes is the size of the cache of table blocks, 16 MiB by default.
+	// CacheBytes is the size of the cache of table blocks, 32 MiB by default.
 	CacheBytes int64
 	// MemTableBytes is how much is collected in memory before it is flushed by
 	// itself, 8 MiB by default. Pebble starts with a fraction of it, needs two under
@@ -66,7 +66,7 @@ func Open(dir string, opts Options) (*DB, error) {
 
 func (o Options) withDefaults() Options {
 	if o.CacheBytes == 0 {
-		o.CacheBytes = 16 << 20
+		o.CacheBytes = 32 << 20
 	}
 	if o.MemTableBytes == 0 {
 		o.MemTableBytes = 8 << 20
@@ -82,6 +82,12 @@ func (o Options) withDefaults() Options {
 	}
 	return o
 }
+
+// fileBytes is how large files of tables become. Each has one bloom filter for all its
+// rows, which is read and cached as a whole: files that double from level to level, as
+// they would by themselves, end with filters of a megabyte that push each other out of
+// the cache, and each look-up reads one.
+const fileBytes = 2 << 20
 
 func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock) *pebble.Options {
 	log := o.Logger.With("component", "tables")
@@ -103,6 +109,7 @@ func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock) *pebble.Op
 		},
 	}
 	for i := range po.Levels {
+		po.TargetFileSizes[i] = fileBytes
 		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 		po.Levels[i].BlockSize = 16 << 10
 	}

@@ -65,6 +65,11 @@ func (p *Partition) Begin() *Txn {
 // Meta implements machine.State.
 func (t *Txn) Meta() *machine.Meta { return &t.meta }
 
+// Rows is about how many rows were read or written so far.
+func (t *Txn) Rows() int {
+	return len(t.invocations) + len(t.entries.rows) + len(t.small.rows) + len(t.values.rows) + len(t.messages.rows)
+}
+
 // Discard gives up what was written.
 func (t *Txn) Discard() {
 	t.reset()
@@ -77,7 +82,11 @@ func (t *Txn) reset() {
 		t.reader = reader{}
 	}
 	t.keys.reset()
-	clear(t.invocations)
+	if len(t.invocations) > keptRows {
+		t.invocations = make(map[ids.Invocation]record)
+	} else {
+		clear(t.invocations)
+	}
 	t.entries.reset()
 	t.locks.reset()
 	t.messages.reset()

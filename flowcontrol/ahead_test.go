@@ -43,7 +43,7 @@ func drawLine(t *rapid.T) (line, *flowcontrol.VQueue) {
 				continue
 			}
 			q.Waiting++
-			l[priority][place] = flowcontrol.Queued{ID: ids.NewInvocation(uint64(q.Waiting), [16]byte{1}), At: at}
+			l[priority][place] = flowcontrol.Queued{ID: ids.NewInvocation(q.Waiting, [16]byte{1}), At: at}
 		}
 	}
 	return l, q

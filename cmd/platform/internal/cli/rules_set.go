@@ -97,15 +97,14 @@ func (a *app) setRule(ctx context.Context, pattern string, f *ruleFlags, flags *
 	if *f.asJSON {
 		return a.printRaw(answer.Body)
 	}
-	verb := "Updated"
+	did := "Updated rule '%s'"
 	switch {
 	case before.Version == 0:
-		verb = "Created"
+		did = "Created rule '%s'"
 	case before.LastModified == after.LastModified:
-		a.print.Printf("%s Rule '%s' was like that already (version %s)\n", a.print.Green("[OK]:"), after.Pattern, ruleVersion(after))
-		return nil
+		did = "Rule '%s' was like that already"
 	}
-	a.print.Printf("%s %s rule '%s' (version %s)\n", a.print.Green("[OK]:"), verb, after.Pattern, ruleVersion(after))
+	a.print.Printf("%s "+did+" (version %s)\n", a.print.Green("[OK]:"), after.Pattern, ruleVersion(after))
 	if after.Disabled {
 		a.say("The rule is disabled: `platform rules enable '%s'` lets it hold.", after.Pattern)
 	}

@@ -132,7 +132,7 @@ func (s *sim) drain(scopes ...string) {
 		require.False(s.t, s.paused[e.queue])
 		s.runs(e)
 	}
-	require.Empty(s.t, s.tables.Broken(s.s.Now))
+	require.Empty(s.t, s.tables.Broken(s.s.Now, nil))
 }
 
 func (s *sim) find(id ids.Invocation) *entry { return s.entries[binary.BigEndian.Uint64(id[16:])-1] }
@@ -173,7 +173,7 @@ func (s *sim) pass(millis int64) {
 		s.drain(scopes...)
 	}
 	s.s.Now = until
-	require.Empty(s.t, s.tables.Broken(s.s.Now), "a timer is missing")
+	require.Empty(s.t, s.tables.Broken(s.s.Now, nil), "a timer is missing")
 	for c := range s.tables.Counters() {
 		require.True(s.t, c.WakeAt == 0 || c.WakeAt > s.s.Now, "%v", c)
 	}

@@ -164,6 +164,7 @@ func TestAMillionWaitersDoNotHoldThePartitionUp(t *testing.T) {
 		admitted = apply(&machine.PauseQueue{Queue: flowcontrol.QueueKey{Scope: "s", Service: "Greeter"}}) // it is not
 		require.LessOrEqual(t, admitted, 16, "any command may find free slots")
 		running += admitted
+		require.Empty(t, st.Broken(machinetest.Names{}), "who may run and waits does so for a timer")
 	}
 	require.Empty(t, st.Broken(machinetest.Names{}))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"platform/flowcontrol"
 	"platform/internal/ids"
@@ -42,7 +43,7 @@ var stages = [...]flowcontrol.Stage{
 
 // line checks what flow control keeps, and that it agrees with the records.
 func (c *checker) line() {
-	c.found = append(c.found, c.Tables.Broken(c.meta.Clock)...)
+	c.found = append(c.found, c.Tables.Broken(c.meta.Clock, c.dueScopes())...)
 	for p, who := range c.Line() {
 		inv := c.invocations[who.ID].given
 		ok := inv != nil && inv.Status == machine.Inboxed && inv.Flow != nil && inv.VQueue() == p.Queue && inv.Priority == p.Priority && inv.QueueSeq == p.Place
@@ -66,6 +67,18 @@ func (c *checker) line() {
 		delete(counted, k)
 	}
 	c.want(len(counted) == 0, "queues without a record: %v", counted)
+}
+
+// dueScopes are those in which a timer lets the next ones run: one command admits only
+// so many.
+func (c *checker) dueScopes() map[string]bool {
+	due := map[string]bool{}
+	for t := range c.State.timers {
+		if t.Kind == machine.TimerQueue && t.At <= c.meta.Clock && !strings.Contains(t.Name, "/") {
+			due[t.Name] = true
+		}
+	}
+	return due
 }
 
 func (c *checker) want(ok bool, format string, args ...any) {

@@ -27,6 +27,7 @@ func TestQueriesSeeAllPartitions(t *testing.T) {
 	c := newTrio(t, 3)
 	c.healthy(3, 0, 1, 2)
 	c.counter(0)
+	c.replicated(0, 1, 2)
 	for key := range 20 {
 		code, body := c.do(0, false, "POST", fmt.Sprintf("/platform/call/Counter/k%d/add", key), "2")
 		require.Equal(t, http.StatusOK, code, body)

@@ -14,6 +14,7 @@ import (
 // Client calls handlers through the ingress of one server.
 type Client struct {
 	base   string
+	admin  string // "" if not known
 	prefix string
 	http   *http.Client
 }
@@ -31,6 +32,9 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Base returns the address of the ingress.
 func (c *Client) Base() string { return c.base }
+
+// Admin returns the base address of the admin API, "" if it is not known.
+func (c *Client) Admin() string { return c.admin }
 
 // Answer is one complete HTTP answer.
 type Answer struct {
@@ -93,6 +97,15 @@ func (c *Client) Get(ctx context.Context, path string) (Answer, error) {
 // Post sends to any path of the ingress.
 func (c *Client) Post(ctx context.Context, path string, body []byte, header ...string) (Answer, error) {
 	return c.do(ctx, http.MethodPost, c.base+"/"+path, body, header...)
+}
+
+// Query asks the admin API with SQL.
+func (c *Client) Query(ctx context.Context, sql string) (Answer, error) {
+	body, err := json.Marshal(map[string]string{"query": sql})
+	if err != nil {
+		return Answer{}, err
+	}
+	return c.do(ctx, http.MethodPost, c.admin+"/query", body, "accept", "application/json")
 }
 
 func (c *Client) do(ctx context.Context, method, url string, body []byte, header ...string) (Answer, error) {

@@ -55,7 +55,6 @@ type Server struct {
 	Process *Process
 
 	opts    ServerOptions
-	admin   string
 	replace *strings.Replacer
 }
 
@@ -76,7 +75,7 @@ func NewServer(target Target, opts ServerOptions) (*Server, error) {
 	}
 	s := &Server{Target: target, opts: opts}
 	s.Client = NewClient(s.url(0), target.Prefix)
-	s.admin = s.url(1)
+	s.Client.admin = s.url(1)
 	s.replace = strings.NewReplacer(
 		"{name}", opts.Name,
 		"{host}", opts.Host,
@@ -105,7 +104,7 @@ func (s *Server) Data() string { return s.opts.Data }
 func (s *Server) NodeAddress() string { return s.address(2) }
 
 // Admin returns the base address of the admin API.
-func (s *Server) Admin() string { return s.admin }
+func (s *Server) Admin() string { return s.Client.admin }
 
 // Restart starts the process on the same directory and ports and waits until it
 // is healthy. The former process must be gone.
@@ -140,7 +139,7 @@ func (s *Server) awaitHealthy(ctx context.Context) error {
 
 // Healthy asks the health routes of both ports once.
 func (s *Server) Healthy(ctx context.Context) error {
-	return errors.Join(probe(ctx, s.admin+"/health"), probe(ctx, s.Client.base+"/"+s.Target.Prefix+"/health"))
+	return errors.Join(probe(ctx, s.Client.admin+"/health"), probe(ctx, s.Client.base+"/"+s.Target.Prefix+"/health"))
 }
 
 // Kill ends the process with SIGKILL.
@@ -156,7 +155,7 @@ func (s *Server) Stop() error {
 // request-response mode only.
 func (s *Server) Register(ctx context.Context, uri string, http11 bool) error {
 	body := fmt.Sprintf(`{"uri":%q,"use_http_11":%t}`, uri, http11)
-	answer, err := s.Client.do(ctx, http.MethodPost, s.admin+"/deployments", []byte(body), "content-type", "application/json")
+	answer, err := s.Client.do(ctx, http.MethodPost, s.Client.admin+"/deployments", []byte(body), "content-type", "application/json")
 	if err != nil {
 		return fmt.Errorf("register %s: %w", uri, err)
 	}

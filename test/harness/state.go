@@ -43,7 +43,7 @@ func (s *Server) State(ctx context.Context) (ClusterState, error) {
 	var state ClusterState
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	answer, err := s.Client.do(ctx, http.MethodGet, s.admin+"/cluster-health", nil)
+	answer, err := s.Client.do(ctx, http.MethodGet, s.Client.admin+"/cluster-health", nil)
 	if err == nil {
 		err = answer.Decode(&state)
 	}

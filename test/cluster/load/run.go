@@ -59,6 +59,7 @@ func Start(ctx context.Context, cfg Config) *Run {
 	r.addLedgers()
 	r.addRegisters()
 	r.addInvokers()
+	r.addAskers()
 	for _, w := range r.workers {
 		r.wg.Go(func() { r.work(ctx, w) })
 	}
@@ -160,6 +161,18 @@ func (r *Run) addInvokers() {
 			r.workers = append(r.workers, w)
 			r.checks = append(r.checks, w)
 		}
+	}
+}
+
+// addAskers adds those who ask with SQL, if the nodes' admin API is known.
+func (r *Run) addAskers() {
+	if slices.ContainsFunc(r.cfg.Nodes.Clients, func(c *harness.Client) bool { return c.Admin() == "" }) {
+		return
+	}
+	for i := range 2 {
+		a := &asker{client: r.client(roaming), name: r.name("asked", i)}
+		r.workers = append(r.workers, a)
+		r.checks = append(r.checks, a)
 	}
 }
 

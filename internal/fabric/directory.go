@@ -25,10 +25,17 @@ type DirectoryConfig struct {
 	Self string
 	// Patience is how long a request looks for a leader, three seconds when 0.
 	Patience time.Duration
+	// ReadPatience is the same for what operators read (records, journals, tables), which
+	// nobody above asks for again; ten seconds when 0.
+	ReadPatience time.Duration
 }
 
-// defaultPatience is longer than an election takes.
-const defaultPatience = 3 * time.Second
+const (
+	// defaultPatience is longer than an election takes after a process has ended.
+	defaultPatience = 3 * time.Second
+	// defaultReadPatience is longer than it takes to give up a node that is silent.
+	defaultReadPatience = 10 * time.Second
+)
 
 // Directory finds the leaders of partitions.
 type Directory struct {
@@ -41,6 +48,9 @@ type Directory struct {
 func NewDirectory(partitions uint32, cfg DirectoryConfig) *Directory {
 	if cfg.Patience == 0 {
 		cfg.Patience = defaultPatience
+	}
+	if cfg.ReadPatience == 0 {
+		cfg.ReadPatience = defaultReadPatience
 	}
 	if cfg.AddressOf == nil {
 		cfg.AddressOf = configured

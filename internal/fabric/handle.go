@@ -92,7 +92,7 @@ type inspection struct {
 
 // Inspect implements Replica.
 func (h *Handle) Inspect(ctx context.Context, id ids.Invocation, withJournal bool) (partition.Record, []journal.Entry, error) {
-	i, err := seek(ctx, h, func(r Replica) (i inspection, err error) {
+	i, err := seekToRead(ctx, h, func(r Replica) (i inspection, err error) {
 		i.record, i.entries, err = r.Inspect(ctx, id, withJournal)
 		return i, err
 	})
@@ -119,7 +119,7 @@ func (h *Handle) State(ctx context.Context, o machine.Object, limit int) ([]mach
 func (h *Handle) Records(ctx context.Context, completed bool) iter.Seq2[partition.Record, error] {
 	return func(yield func(partition.Record, error) bool) {
 		begun := false
-		_, err := seek(ctx, h, func(r Replica) (struct{}, error) {
+		_, err := seekToRead(ctx, h, func(r Replica) (struct{}, error) {
 			for rec, err := range r.Records(ctx, completed) {
 				if err != nil && !begun {
 					return struct{}{}, err

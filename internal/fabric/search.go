@@ -20,8 +20,17 @@ const (
 )
 
 // seek asks one replica after the other until one does not refuse.
-func seek[T any](ctx context.Context, h *Handle, ask func(Replica) (T, error)) (v T, err error) {
-	s := newSearch(h)
+func seek[T any](ctx context.Context, h *Handle, ask func(Replica) (T, error)) (T, error) {
+	return seekFor(ctx, h, h.d.cfg.Patience, ask)
+}
+
+// seekToRead is seek with the patience of those who read.
+func seekToRead[T any](ctx context.Context, h *Handle, ask func(Replica) (T, error)) (T, error) {
+	return seekFor(ctx, h, h.d.cfg.ReadPatience, ask)
+}
+
+func seekFor[T any](ctx context.Context, h *Handle, patience time.Duration, ask func(Replica) (T, error)) (v T, err error) {
+	s := newSearch(h, patience)
 	for {
 		r, address := s.next()
 		if r == nil {
@@ -60,8 +69,8 @@ type search struct {
 	last    error // of the latest refusal
 }
 
-func newSearch(h *Handle) *search {
-	s := &search{h: h, wait: firstWait, until: time.Now().Add(h.d.cfg.Patience)}
+func newSearch(h *Handle, patience time.Duration) *search {
+	s := &search{h: h, wait: firstWait, until: time.Now().Add(patience)}
 	s.begin()
 	return s
 }

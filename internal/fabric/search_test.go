@@ -183,6 +183,20 @@ func TestWithoutALeaderTheSearchLastsAsLongAsPatience(t *testing.T) {
 		require.Less(t, rounds, 60, "it does not spin")
 		require.EqualValues(t, 1, h.d.Stats().NoLeader)
 		require.EqualValues(t, rounds-1, h.d.Stats().Rounds)
+
+		for name, read := range map[string]func() error{
+			"scan":    func() error { _, err := h.Scan(t.Context(), &partition.Scan{}); return err },
+			"inspect": func() error { _, _, err := h.Inspect(t.Context(), numbered(1), true); return err },
+			"records": func() (err error) {
+				for _, err = range h.Records(t.Context(), true) {
+				}
+				return err
+			},
+		} {
+			began = time.Now()
+			require.ErrorIs(t, read(), partition.ErrNotLeader, name)
+			require.Equal(t, defaultReadPatience, time.Since(began), name)
+		}
 	})
 }
 

@@ -97,8 +97,8 @@ type Page struct {
 }
 
 const (
-	// A page ends when it has that many rows, holds that many bytes or has looked at
-	// that many rows.
+	// A page ends when it has that many rows, holds that many bytes, has looked at that
+	// many rows or at a row of that many bytes.
 	pageRows  = 1024
 	pageBytes = 256 << 10
 	pageReads = 2048
@@ -179,6 +179,14 @@ func (sc *scanner) read(at store.Place) store.Visit {
 	return store.Visit{Stop: full}
 }
 
+// looked counts the size of a row that may not come to the page: reading large ones
+// takes a while, so a page looks at no more than one.
+func (sc *scanner) looked(size int) {
+	if size >= pageBytes {
+		sc.bytes += size
+	}
+}
+
 func (sc *scanner) add(r Row, size int) {
 	sc.page.Matched++
 	sc.page.Rows = append(sc.page.Rows, r)
@@ -216,6 +224,7 @@ func (sc *scanner) entries(from store.Place) error {
 			r.Entry.Payload = nil
 		}
 		sc.add(r, len(r.Entry.Payload))
+		sc.looked(len(e.Payload))
 		return sc.read(at), nil
 	})
 }

@@ -21,6 +21,7 @@ func (sc *scanner) invocations(from store.Place) error {
 		if err == nil && sc.wants(&head) {
 			err = sc.record(record)
 		}
+		sc.looked(len(record))
 		return sc.read(at), err
 	})
 }

@@ -52,6 +52,7 @@ func (sc *scanner) offer(at store.Place, o machine.Object, row func() (r Row, si
 }
 
 func (sc *scanner) value(at store.Place, o machine.Object, key, value []byte) (store.Visit, error) {
+	sc.looked(len(value))
 	return sc.offer(at, o, func() (Row, int, error) {
 		r := Row{Key: string(key), Size: len(value)}
 		if sc.s.Detail == Whole {

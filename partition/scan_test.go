@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
@@ -197,4 +198,46 @@ func TestScanOfObjects(t *testing.T) {
 	waiting, _, _ := s.all(Scan{Table: Waiting}, nil)
 	require.Equal(t, scanID(2), waiting[0].ID)
 	require.EqualValues(t, 1, waiting[0].Index)
+}
+
+// TestLargeRowsAreReadLikeOthers has rows that the tables keep in pieces.
+func TestLargeRowsAreReadLikeOthers(t *testing.T) {
+	s := newScanned(t)
+	large := bytes.Repeat([]byte("0123456789abcdef"), 40<<10)
+	ended := scanInvocation(4, machine.Completed)
+	ended.Result.Value = large
+	o := machine.Object{Service: "S", Key: "k"}
+	s.change(func(txn *store.Txn) {
+		for n := range 9 {
+			txn.PutInvocation(scanInvocation(n, machine.Scheduled))
+		}
+		txn.PutInvocation(ended)
+		txn.AppendEntry(scanID(1), 0, journal.Entry{Type: journal.Input, Payload: large})
+		txn.AppendEntry(scanID(1), 1, journal.Entry{Type: journal.Run})
+		txn.PutValue(o, []byte("a"), large)
+		txn.PutValue(o, []byte("b"), []byte("small"))
+		txn.PutPromise(o, "p", machine.Promise{Result: &journal.Result{Value: large}})
+	})
+	rows, _, _ := s.all(Scan{Table: Invocations, Detail: Whole, Statuses: []machine.Status{machine.Completed}}, nil)
+	require.Len(t, rows, 1)
+	require.Equal(t, ended, rows[0].Record.Invocation)
+	for _, detail := range []Detail{Counts, Heads, Whole} {
+		pages := 1
+		_, matched, read := s.all(Scan{Table: Invocations, Detail: detail}, func() { pages++ })
+		require.Equal(t, 9, matched)
+		require.Equal(t, 9, read)
+		require.Equal(t, 2, pages, "the page ends with the large one")
+	}
+	rows, _, _ = s.all(Scan{Table: Journal, Detail: Whole, ID: scanID(1)}, nil)
+	require.Len(t, rows, 2)
+	require.Equal(t, large, rows[0].Entry.Payload)
+	for _, detail := range []Detail{Heads, Whole} {
+		rows, _, _ = s.all(Scan{Table: State, Detail: detail}, nil)
+		require.Len(t, rows, 2)
+		require.Equal(t, len(large), rows[0].Size)
+	}
+	require.Equal(t, large, rows[0].Value)
+	rows, _, _ = s.all(Scan{Table: Promises, Detail: Whole}, nil)
+	require.Len(t, rows, 1)
+	require.Equal(t, large, rows[0].Promise.Result.Value)
 }

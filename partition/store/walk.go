@@ -31,9 +31,12 @@ type Visit struct {
 
 // walker reads the rows of one table in order.
 type walker struct {
+	reader reader
 	it     *pebble.Iterator
 	prefix []byte
 	ok     bool
+	value  []byte // of the row, once load was called for it
+	err    error  // of load
 }
 
 // walker starts at the first row from a place on; upto is the first place that is not
@@ -42,7 +45,7 @@ func (v *View) walker(table byte, from, upto Place) (*walker, error) {
 	if v.err != nil {
 		return nil, v.err
 	}
-	w := &walker{prefix: v.space.table(nil, table)}
+	w := &walker{reader: v.reader, prefix: v.space.table(nil, table)}
 	upper := after(w.prefix)
 	if upto != nil {
 		upper = append(bytes.Clone(w.prefix), upto...)
@@ -57,7 +60,11 @@ func (v *View) walker(table byte, from, upto Place) (*walker, error) {
 
 func (w *walker) at() Place { return w.it.Key()[prefixLen:] }
 
-func (w *walker) value() []byte { return w.it.Value() }
+// load reads the value, which may be in pieces; false if that fails.
+func (w *walker) load() bool {
+	w.value, _, w.err = w.reader.whole(w.it.Key(), w.it.Value())
+	return w.err == nil
+}
 
 // advance moves on as a visitor said; false if that is not at all.
 func (w *walker) advance(v Visit) bool {
@@ -76,16 +83,16 @@ func (w *walker) close(err error) error {
 	if err != nil && w.ok {
 		err = fmt.Errorf("row %x: %w: %w", w.it.Key(), ErrDamaged, err)
 	}
-	return errors.Join(err, w.it.Error(), w.it.Close())
+	return errors.Join(err, w.err, w.it.Error(), w.it.Close())
 }
 
-// walk calls visit for the rows of a table.
+// walk calls visit for the rows of a table, with their values.
 func (v *View) walk(table byte, from, upto Place, visit func(w *walker) (Visit, error)) error {
 	w, err := v.walker(table, from, upto)
 	if err != nil {
 		return err
 	}
-	for w.ok && err == nil {
+	for w.ok && err == nil && w.load() {
 		var next Visit
 		if next, err = visit(w); err == nil && !w.advance(next) {
 			break
@@ -115,10 +122,10 @@ func (v *View) WalkRecords(from, upto Place, live, completed bool, visit func(at
 	}
 	for {
 		w := first(walkers)
-		if w == nil {
+		if w == nil || !w.load() {
 			return closeWalkers(walkers, nil)
 		}
-		next, err := visit(w.at(), w.value())
+		next, err := visit(w.at(), w.value)
 		if err != nil || next.Stop {
 			return closeWalkers(walkers, err)
 		}
@@ -152,7 +159,7 @@ func (v *View) WalkEntries(from, upto Place, visit func(at Place, id ids.Invocat
 		if len(at) != idLen+4 {
 			return Visit{}, errKey
 		}
-		e, err := codec.DecodeEntry(w.value())
+		e, err := codec.DecodeEntry(w.value)
 		if err != nil {
 			return Visit{}, err
 		}
@@ -200,14 +207,14 @@ func (v *View) walkObjects(table byte, from Place, visit func(at Place, o machin
 // state key. Key and value are valid during the call only.
 func (v *View) WalkValues(from Place, visit func(at Place, o machine.Object, key, value []byte) (Visit, error)) error {
 	return v.walkObjects(tableValues, from, func(at Place, o machine.Object, rest []byte, w *walker) (Visit, error) {
-		return visit(at, o, rest, w.value())
+		return visit(at, o, rest, w.value)
 	})
 }
 
 // WalkPromises visits the promises of all workflows. The promise is the caller's.
 func (v *View) WalkPromises(from Place, visit func(at Place, p WorkflowPromise) (Visit, error)) error {
 	return v.walkObjects(tablePromises, from, func(at Place, o machine.Object, rest []byte, w *walker) (Visit, error) {
-		promise, err := promiseOf(w.it.Key(), bytes.Clone(w.value()))
+		promise, err := promiseOf(w.it.Key(), bytes.Clone(w.value))
 		if err != nil {
 			return Visit{}, err
 		}
@@ -218,7 +225,7 @@ func (v *View) WalkPromises(from Place, visit func(at Place, p WorkflowPromise) 
 // WalkLocks visits the objects that are held or waited for.
 func (v *View) WalkLocks(from Place, visit func(at Place, o machine.Object, l machine.Lock) (Visit, error)) error {
 	return v.walkObjects(tableLocks, from, func(at Place, o machine.Object, _ []byte, w *walker) (Visit, error) {
-		l, err := lockOf(w.it.Key(), w.value())
+		l, err := lockOf(w.it.Key(), w.value)
 		if err != nil {
 			return Visit{}, err
 		}
@@ -230,7 +237,7 @@ func (v *View) WalkLocks(from Place, visit func(at Place, o machine.Object, l ma
 // order of their turns.
 func (v *View) WalkWaiting(from Place, visit func(at Place, o machine.Object, seq uint64, id ids.Invocation) (Visit, error)) error {
 	return v.walkObjects(tableWaiting, from, func(at Place, o machine.Object, rest []byte, w *walker) (Visit, error) {
-		id, err := waitingID(w.it.Key(), w.value())
+		id, err := waitingID(w.it.Key(), w.value)
 		if err != nil || len(rest) != 8 {
 			return Visit{}, errors.Join(err, errKey)
 		}
@@ -245,7 +252,7 @@ func (v *View) WalkVQueues(from Place, visit func(at Place, q NamedVQueue) (Visi
 		if err != nil {
 			return Visit{}, err
 		}
-		q, err := codec.DecodeVQueue(bytes.Clone(w.value()))
+		q, err := codec.DecodeVQueue(bytes.Clone(w.value))
 		if err != nil {
 			return Visit{}, err
 		}
@@ -260,7 +267,7 @@ func (v *View) WalkCounters(from Place, visit func(at Place, c flowcontrol.Named
 		if err != nil {
 			return Visit{}, err
 		}
-		c, err := codec.DecodeCounter(bytes.Clone(w.value()))
+		c, err := codec.DecodeCounter(bytes.Clone(w.value))
 		if err != nil {
 			return Visit{}, err
 		}

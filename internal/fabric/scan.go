@@ -37,6 +37,9 @@ func (r *Remote) Scan(ctx context.Context, s *partition.Scan) (partition.Page, e
 	return page, nil
 }
 
+// recordBytes is about as much as an invocation takes on its way.
+const recordBytes = 192
+
 // scan answers for this node's replica.
 func scan(ctx context.Context, p Local, req *node.PartitionRequest, r *node.PartitionResponse) error {
 	s, err := scanFromWire(req.GetScan())
@@ -49,8 +52,14 @@ func scan(ctx context.Context, p Local, req *node.PartitionRequest, r *node.Part
 	}
 	r.Next, r.Read, r.Matched = page.Next, uint64(page.Read), uint64(page.Matched)
 	r.Rows = make([]*node.PartitionRow, len(page.Rows))
+	rows := make([]node.PartitionRow, len(page.Rows))
+	var memory []byte // of all invocations
+	if s.Table == partition.Invocations {
+		memory = make([]byte, 0, recordBytes*len(page.Rows))
+	}
 	for i := range page.Rows {
-		if r.Rows[i], err = rowToWire(s.Table, &page.Rows[i]); err != nil {
+		r.Rows[i] = &rows[i]
+		if err = rowToWire(s.Table, &page.Rows[i], r.Rows[i], &memory); err != nil {
 			return err
 		}
 	}
@@ -94,8 +103,9 @@ func scanFromWire(m *node.PartitionScan) (*partition.Scan, error) {
 	return s, nil
 }
 
-func rowToWire(t partition.Table, r *partition.Row) (m *node.PartitionRow, err error) {
-	m = &node.PartitionRow{Index: r.Index, Value: r.Value, Size: uint64(r.Size), Since: r.Since, Ahead: r.Ahead}
+// rowToWire writes a row to m, and what it has of an invocation to memory.
+func rowToWire(t partition.Table, r *partition.Row, m *node.PartitionRow, memory *[]byte) (err error) {
+	m.Index, m.Value, m.Size, m.Since, m.Ahead = r.Index, r.Value, uint64(r.Size), r.Since, r.Ahead
 	if !r.ID.IsZero() {
 		m.Id = r.ID[:]
 	}
@@ -104,7 +114,7 @@ func rowToWire(t partition.Table, r *partition.Row) (m *node.PartitionRow, err e
 	}
 	switch t {
 	case partition.Invocations:
-		m.Record, err = recordToWire(r.Record)
+		m.Record, err = appendRecord(memory, r.Record)
 	case partition.Journal:
 		m.Entry = codec.AppendEntry(make([]byte, 0, codec.EntrySize(&r.Entry)), &r.Entry)
 	case partition.Queues, partition.Lines:
@@ -117,7 +127,7 @@ func rowToWire(t partition.Table, r *partition.Row) (m *node.PartitionRow, err e
 	if t == partition.Promises {
 		m.Promise = codec.AppendPromise(nil, r.Promise)
 	}
-	return m, err
+	return err
 }
 
 func rowFromWire(m *node.PartitionRow) (r partition.Row, err error) {

@@ -3,6 +3,7 @@ package partition
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	"platform/internal/ids"
 	"platform/invoker"
@@ -25,6 +26,32 @@ func (p *Partition) record(inv *machine.Invocation) Record {
 		return Record{Invocation: inv}
 	}
 	return Record{inv, &attempts}
+}
+
+// Records yields the records of the partition as this replica has them, those not
+// completed first. They are the caller's to keep.
+func (p *Partition) Records(_ context.Context, completed bool) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		if _, err := p.leader(); err != nil {
+			yield(Record{}, err)
+			return
+		}
+		view := p.tables.View()
+		defer view.Close()
+		for inv, err := range view.Live() {
+			if !yield(p.record(inv), err) || err != nil {
+				return
+			}
+		}
+		if !completed {
+			return
+		}
+		for inv, err := range view.Done() {
+			if !yield(p.record(inv), err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // Inspect reads an invocation and, if asked for, its journal; ErrNotFound if there

@@ -102,9 +102,6 @@ const (
 	pageRows  = 1024
 	pageBytes = 256 << 10
 	pageReads = 2048
-
-	// A page with more rows than that gets room for all that it may have.
-	fewRows = 64
 )
 
 // Scan reads one page of the rows that s selects, in a step short enough not to hold
@@ -192,9 +189,6 @@ func (sc *scanner) looked(size int) {
 
 func (sc *scanner) add(r Row, size int) {
 	sc.page.Matched++
-	if len(sc.page.Rows) == fewRows {
-		sc.page.Rows = slices.Grow(sc.page.Rows, pageRows-fewRows)
-	}
 	sc.page.Rows = append(sc.page.Rows, r)
 	sc.bytes += size
 }

@@ -16,46 +16,14 @@ func (sc *scanner) invocations(from store.Place) error {
 	from, upto := sc.s.Keys.within(from)
 	completed := among(sc.s.Statuses, machine.Completed)
 	live := len(sc.s.Statuses) == 0 || slices.ContainsFunc(sc.s.Statuses, func(s machine.Status) bool { return s != machine.Completed })
-	most := sc.s.most()
 	return sc.view.WalkRecords(from, upto, live, completed, func(at store.Place, record []byte) (store.Visit, error) {
-		err := sc.offerRecord(record, most)
+		head, err := codec.DecodeHead(record)
+		if err == nil && sc.wants(&head) {
+			err = sc.record(record)
+		}
 		sc.looked(len(record))
 		return sc.read(at), err
 	})
-}
-
-// most reports whether all of most records is wanted, so that to look at their heads
-// first would be in vain.
-func (s *Scan) most() bool {
-	const live = int(machine.Completed) - 1 // statuses
-	anyStatus := len(s.Statuses) == 0 || len(s.Statuses) >= live || len(s.Statuses) == 1 && s.Statuses[0] == machine.Completed
-	return s.Detail == Whole && anyStatus && s.Scope == nil && len(s.Services)+len(s.Objects)+len(s.Handlers) == 0
-}
-
-// offerRecord adds an invocation if it is wanted; record is valid during the call only.
-func (sc *scanner) offerRecord(record []byte, most bool) error {
-	if !most {
-		head, err := codec.DecodeHead(record)
-		if err != nil || !sc.wants(&head) {
-			return err
-		}
-	}
-	switch sc.s.Detail {
-	case Counts:
-		sc.page.Matched++
-		return nil
-	case Heads:
-		record = record[:codec.HeadLen(record)]
-	}
-	record = bytes.Clone(record)
-	inv, err := codec.DecodeInvocation(record)
-	if err != nil {
-		return err
-	}
-	if !most || sc.wants(&codec.Head{ID: inv.ID, Target: inv.Target, Status: inv.Status}) {
-		sc.add(Row{Record: sc.p.record(inv)}, len(record))
-	}
-	return nil
 }
 
 // invocation reads the one that is asked for.
@@ -100,4 +68,22 @@ func (sc *scanner) wants(h *codec.Head) bool {
 	s, t := sc.s, &h.Target
 	return t.Type != machine.StateUpdate && (s.Scope == nil || *s.Scope == t.Scope) &&
 		among(s.Services, t.Service) && among(s.Objects, t.Key) && among(s.Handlers, t.Handler) && among(s.Statuses, h.Status)
+}
+
+// record adds an invocation; record is valid during the call only.
+func (sc *scanner) record(record []byte) error {
+	if sc.s.Detail == Counts {
+		sc.page.Matched++
+		return nil
+	}
+	if sc.s.Detail == Heads {
+		record = record[:codec.HeadLen(record)]
+	}
+	record = bytes.Clone(record)
+	inv, err := codec.DecodeInvocation(record)
+	if err != nil {
+		return err
+	}
+	sc.add(Row{Record: sc.p.record(inv)}, len(record))
+	return nil
 }

@@ -26,10 +26,6 @@ func storedStatus(s machine.Status) string {
 	return [...]string{"", "scheduled", "inboxed", "invoked", "suspended", "paused", "completed"}[s]
 }
 
-// StoredAs is the stored status of an invocation that StatusOf calls status; 0 if it
-// calls none so.
-func StoredAs(status string) machine.Status { return usersStatuses[status] }
-
 // StatusOf is where an invocation stands in the words of users: what is stored,
 // refined by what its leader knows of its attempts.
 func StatusOf(r partition.Record) string {

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"context"
+	"iter"
 
 	"platform/internal/ids"
 	"platform/partition"
@@ -111,4 +112,27 @@ func (h *Handle) State(ctx context.Context, o machine.Object, limit int) ([]mach
 		return c, err
 	})
 	return c.entries, c.complete, err
+}
+
+// Records implements Replica. It moves on to another replica only as long as none has
+// told of a record.
+func (h *Handle) Records(ctx context.Context, completed bool) iter.Seq2[partition.Record, error] {
+	return func(yield func(partition.Record, error) bool) {
+		begun := false
+		_, err := seekToRead(ctx, h, func(r Replica) (struct{}, error) {
+			for rec, err := range r.Records(ctx, completed) {
+				if err != nil && !begun {
+					return struct{}{}, err
+				}
+				begun = true
+				if !yield(rec, err) || err != nil {
+					break
+				}
+			}
+			return struct{}{}, nil
+		})
+		if err != nil {
+			yield(partition.Record{}, err)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 	"net"
 	"sync"
@@ -37,6 +38,7 @@ type fake struct {
 	deliver func(ctx context.Context, d *machine.Deliver) error
 	find    func(ctx context.Context, id ids.Invocation) (*machine.Invocation, error)
 	inspect func(ctx context.Context, id ids.Invocation, withJournal bool) (partition.Record, []journal.Entry, error)
+	records func(ctx context.Context, completed bool) iter.Seq2[partition.Record, error]
 	state   func(ctx context.Context, o machine.Object, limit int) ([]machine.StateEntry, bool, error)
 	scan    func(ctx context.Context, s *partition.Scan) (partition.Page, error)
 }
@@ -133,6 +135,13 @@ func (f *fake) Inspect(ctx context.Context, id ids.Invocation, withJournal bool)
 		return partition.Record{}, nil, err
 	}
 	return f.inspect(ctx, id, withJournal)
+}
+
+func (f *fake) Records(ctx context.Context, completed bool) iter.Seq2[partition.Record, error] {
+	if err := f.refuse(); err != nil {
+		return func(yield func(partition.Record, error) bool) { yield(partition.Record{}, err) }
+	}
+	return f.records(ctx, completed)
 }
 
 func (f *fake) State(ctx context.Context, o machine.Object, limit int) ([]machine.StateEntry, bool, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net"
 	"sync"
 	"testing"
@@ -122,6 +123,50 @@ func TestRecordsAndStateArriveAsTheReplicaReadsThem(t *testing.T) {
 	require.Equal(t, state, found)
 }
 
+func TestRecordsComeInPages(t *testing.T) {
+	p := newFake(true)
+	r, _ := pair(t, p)
+	const count = 3*pageRecords + 5
+	broken := errors.New("disk on fire")
+	p.records = func(_ context.Context, completed bool) iter.Seq2[partition.Record, error] {
+		return func(yield func(partition.Record, error) bool) {
+			for i := range count {
+				rec := sampleRecord()
+				rec.CreatedAt = int64(i)
+				if !yield(rec, nil) {
+					return
+				}
+			}
+			if completed {
+				yield(partition.Record{}, broken)
+			}
+		}
+	}
+	next := 0
+	for rec, err := range r.Records(t.Context(), false) {
+		require.NoError(t, err)
+		require.EqualValues(t, next, rec.CreatedAt)
+		require.Equal(t, sampleRecord().Attempts, rec.Attempts)
+		next++
+	}
+	require.Equal(t, count, next)
+
+	for range r.Records(t.Context(), false) {
+		break // ends the stream; goleak would find what is left of it
+	}
+	var last error
+	for _, err := range r.Records(t.Context(), true) {
+		last = err
+	}
+	require.ErrorContains(t, last, "disk on fire")
+	p.set(false, leaderOf("n2", "10.0.0.2:1"))
+	for _, err := range r.Records(t.Context(), true) {
+		refusal, ok := errors.AsType[*NotLeaderError](err)
+		require.True(t, ok)
+		require.Equal(t, leaderOf("n2", "10.0.0.2:1"), refusal.Leader)
+	}
+}
+
 func TestErrorsKeepTheirMeaning(t *testing.T) {
 	p := newFake(true)
 	r, n := pair(t, p)
@@ -226,8 +271,9 @@ func TestABrokenConnectionLeavesProposalsUnknownAndReadsUndone(t *testing.T) {
 	_, err = r.Invoke(t.Context(), invocation(4))
 	require.ErrorIs(t, err, ErrUnreachable, "nobody listens, so nothing was sent")
 	require.True(t, raftgroup.Definite(err))
-	_, err = r.Scan(t.Context(), &partition.Scan{Table: partition.State})
-	require.ErrorIs(t, err, ErrUnreachable)
+	for _, err := range r.Records(t.Context(), true) {
+		require.ErrorIs(t, err, ErrUnreachable)
+	}
 }
 
 func TestANodeThatComesBackIsReachedAgain(t *testing.T) {
@@ -260,8 +306,9 @@ func TestForeignClustersAreRefused(t *testing.T) {
 		_, err := r.Invoke(t.Context(), invocation(1))
 		require.ErrorIs(t, err, ErrUnreachable)
 		require.True(t, raftgroup.Definite(err))
-		_, err = r.Scan(t.Context(), &partition.Scan{Table: partition.State})
-		require.ErrorIs(t, err, ErrUnreachable)
+		for _, err := range r.Records(t.Context(), true) {
+			require.ErrorIs(t, err, ErrUnreachable)
+		}
 	}
 	require.Zero(t, p.answered())
 	_, err := newClient(t, "ours").Remote(n.address, 0).Invoke(t.Context(), invocation(1))
@@ -343,7 +390,9 @@ func TestRequestsToOtherNodesAreCountedByWhatTheyAskFor(t *testing.T) {
 	p.await = func(context.Context, ids.Invocation) (partition.Ending, error) {
 		return partition.Ending{}, partition.ErrNotFound
 	}
-	p.scan = func(context.Context, *partition.Scan) (partition.Page, error) { return partition.Page{}, nil }
+	p.records = func(context.Context, bool) iter.Seq2[partition.Record, error] {
+		return func(func(partition.Record, error) bool) {}
+	}
 	r, _ := pair(t, p)
 	for range 2 {
 		_, err := r.Invoke(t.Context(), invocation(1))
@@ -351,10 +400,11 @@ func TestRequestsToOtherNodesAreCountedByWhatTheyAskFor(t *testing.T) {
 	}
 	_, err := r.Await(t.Context(), numbered(1)) // a refusal was asked for, too
 	require.ErrorIs(t, err, partition.ErrNotFound)
-	_, err = r.Scan(t.Context(), &partition.Scan{Table: partition.State})
-	require.NoError(t, err)
+	for _, err := range r.Records(t.Context(), true) {
+		require.NoError(t, err)
+	}
 	require.Equal(t, map[string]uint64{
-		"invoke": 2, "await": 1, "scan": 1,
-		"call": 0, "operate": 0, "deliver": 0, "find": 0, "inspect": 0, "state": 0,
+		"invoke": 2, "await": 1, "records": 1,
+		"call": 0, "operate": 0, "deliver": 0, "find": 0, "inspect": 0, "state": 0, "scan": 0,
 	}, r.c.Requests())
 }

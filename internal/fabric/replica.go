@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"context"
+	"iter"
 
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
@@ -23,6 +24,7 @@ type Replica interface {
 
 	Find(ctx context.Context, id ids.Invocation) (*machine.Invocation, error)
 	Inspect(ctx context.Context, id ids.Invocation, withJournal bool) (partition.Record, []journal.Entry, error)
+	Records(ctx context.Context, completed bool) iter.Seq2[partition.Record, error]
 	State(ctx context.Context, o machine.Object, limit int) (entries []machine.StateEntry, complete bool, err error)
 	Scan(ctx context.Context, s *partition.Scan) (partition.Page, error)
 }

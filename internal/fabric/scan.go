@@ -37,9 +37,6 @@ func (r *Remote) Scan(ctx context.Context, s *partition.Scan) (partition.Page, e
 	return page, nil
 }
 
-// recordBytes is about as much as an invocation takes on its way.
-const recordBytes = 192
-
 // scan answers for this node's replica.
 func scan(ctx context.Context, p Local, req *node.PartitionRequest, r *node.PartitionResponse) error {
 	s, err := scanFromWire(req.GetScan())
@@ -52,14 +49,8 @@ func scan(ctx context.Context, p Local, req *node.PartitionRequest, r *node.Part
 	}
 	r.Next, r.Read, r.Matched = page.Next, uint64(page.Read), uint64(page.Matched)
 	r.Rows = make([]*node.PartitionRow, len(page.Rows))
-	rows := make([]node.PartitionRow, len(page.Rows))
-	var memory []byte // of all invocations
-	if s.Table == partition.Invocations {
-		memory = make([]byte, 0, recordBytes*len(page.Rows))
-	}
 	for i := range page.Rows {
-		r.Rows[i] = &rows[i]
-		if err = rowToWire(s.Table, &page.Rows[i], r.Rows[i], &memory); err != nil {
+		if r.Rows[i], err = rowToWire(s.Table, &page.Rows[i]); err != nil {
 			return err
 		}
 	}
@@ -103,9 +94,8 @@ func scanFromWire(m *node.PartitionScan) (*partition.Scan, error) {
 	return s, nil
 }
 
-// rowToWire writes a row to m, and what it has of an invocation to memory.
-func rowToWire(t partition.Table, r *partition.Row, m *node.PartitionRow, memory *[]byte) (err error) {
-	m.Index, m.Value, m.Size, m.Since, m.Ahead = r.Index, r.Value, uint64(r.Size), r.Since, r.Ahead
+func rowToWire(t partition.Table, r *partition.Row) (m *node.PartitionRow, err error) {
+	m = &node.PartitionRow{Index: r.Index, Value: r.Value, Size: uint64(r.Size), Since: r.Since, Ahead: r.Ahead}
 	if !r.ID.IsZero() {
 		m.Id = r.ID[:]
 	}
@@ -114,7 +104,7 @@ func rowToWire(t partition.Table, r *partition.Row, m *node.PartitionRow, memory
 	}
 	switch t {
 	case partition.Invocations:
-		m.Record, err = appendRecord(memory, r.Record)
+		m.Record, err = recordToWire(r.Record)
 	case partition.Journal:
 		m.Entry = codec.AppendEntry(make([]byte, 0, codec.EntrySize(&r.Entry)), &r.Entry)
 	case partition.Queues, partition.Lines:
@@ -127,7 +117,7 @@ func rowToWire(t partition.Table, r *partition.Row, m *node.PartitionRow, memory
 	if t == partition.Promises {
 		m.Promise = codec.AppendPromise(nil, r.Promise)
 	}
-	return err
+	return m, err
 }
 
 func rowFromWire(m *node.PartitionRow) (r partition.Row, err error) {

@@ -2,7 +2,6 @@ package fabric
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,7 +19,7 @@ func TestScansAreAskedForAsTheyWereMade(t *testing.T) {
 		"of everything": {Table: partition.State, Keys: partition.AllKeys},
 		"with all conditions": {
 			Table: partition.Invocations, Detail: partition.Whole, From: []byte{1, 0}, ID: numbered(3), Ahead: true,
-			Keys: partition.KeyRange{First: 5, Last: 1 << 63}, Scope: &scope, Services: []string{"S", "T"}, Objects: []string{"", "k\xff"},
+			Keys: partition.KeyRange{First: 5, Last: 1 << 63}, Scope: &scope, Services: []string{"S", "T"}, Objects: []string{""},
 			Handlers: []string{"h"}, Statuses: []machine.Status{machine.Completed},
 		},
 	} {
@@ -78,21 +77,4 @@ func TestRowsArriveAsTheyWereRead(t *testing.T) {
 			require.Equal(t, []partition.Row{c.row}, page.Rows)
 		})
 	}
-}
-
-func TestScansThatFailSayWhy(t *testing.T) {
-	p := newFake(true)
-	r, _ := pair(t, p)
-	p.scan = func(context.Context, *partition.Scan) (partition.Page, error) {
-		return partition.Page{}, errors.New("disk on fire")
-	}
-	_, err := r.Scan(t.Context(), &partition.Scan{Table: partition.Invocations})
-	require.ErrorContains(t, err, "disk on fire")
-	require.NotErrorIs(t, err, partition.ErrNotLeader, "another node is not asked")
-
-	p.set(false, leaderOf("n2", "10.0.0.2:1"))
-	_, err = r.Scan(t.Context(), &partition.Scan{Table: partition.Invocations})
-	refusal, ok := errors.AsType[*NotLeaderError](err)
-	require.True(t, ok, err)
-	require.Equal(t, leaderOf("n2", "10.0.0.2:1"), refusal.Leader)
 }

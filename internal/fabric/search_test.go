@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -186,6 +187,11 @@ func TestWithoutALeaderTheSearchLastsAsLongAsPatience(t *testing.T) {
 		for name, read := range map[string]func() error{
 			"scan":    func() error { _, err := h.Scan(t.Context(), &partition.Scan{}); return err },
 			"inspect": func() error { _, _, err := h.Inspect(t.Context(), numbered(1), true); return err },
+			"records": func() (err error) {
+				for _, err = range h.Records(t.Context(), true) {
+				}
+				return err
+			},
 		} {
 			began = time.Now()
 			require.ErrorIs(t, read(), partition.ErrNotLeader, name)
@@ -291,6 +297,9 @@ func TestEveryRequestMovesOn(t *testing.T) {
 		return []machine.StateEntry{{Key: []byte("k")}}, true, nil
 	}
 	leader.scan = func(context.Context, *partition.Scan) (partition.Page, error) { return partition.Page{Read: 3}, nil }
+	leader.records = func(context.Context, bool) iter.Seq2[partition.Record, error] {
+		return func(yield func(partition.Record, error) bool) { yield(sampleRecord(), nil) }
+	}
 	h := NewDirectory(1, DirectoryConfig{
 		Local: func(uint32) Local { return deposed{newFake(false)} }, Replicas: func(uint32) []string { return []string{"b"} },
 		Remote: func(string, uint32) Replica { return leader },
@@ -322,9 +331,41 @@ func TestEveryRequestMovesOn(t *testing.T) {
 	page, err := h.Scan(ctx, &partition.Scan{})
 	require.NoError(t, err)
 	require.Equal(t, 3, page.Read)
+	seen := 0
+	for rec, err := range h.Records(ctx, true) {
+		require.NoError(t, err)
+		require.Equal(t, numbered(1), rec.ID)
+		seen++
+	}
+	require.Equal(t, 1, seen)
 }
 
 // deposed believes that it leads, and refuses.
 type deposed struct{ *fake }
 
 func (deposed) Leading() bool { return true }
+
+func TestRecordsAreNotReadTwice(t *testing.T) {
+	w := newWorld()
+	broken := newFake(true)
+	broken.records = func(context.Context, bool) iter.Seq2[partition.Record, error] {
+		return func(yield func(partition.Record, error) bool) {
+			if yield(sampleRecord(), nil) {
+				yield(partition.Record{}, ErrUnreachable)
+			}
+		}
+	}
+	w.nodes["a"], w.table = broken, []string{"a", "a2"}
+	var errs []error
+	seen := 0
+	for _, err := range w.handle().Records(t.Context(), true) {
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		seen++
+	}
+	require.Equal(t, 1, seen)
+	require.Len(t, errs, 1)
+	require.ErrorIs(t, errs[0], ErrUnreachable)
+}

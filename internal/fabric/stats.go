@@ -30,7 +30,8 @@ func (d *Directory) Stats() Stats {
 // methods bounds the numbers of what can be asked for.
 const methods = node.PartitionMethod_PARTITION_METHOD_SCAN + 1
 
-// requestCounts are how many requests were sent to other nodes.
+// requestCounts are how many requests were sent to other nodes. Streams of records are
+// no method and count under the one that is none.
 type requestCounts [methods]atomic.Uint64
 
 func (c *requestCounts) sent(m node.PartitionMethod) { c[m].Add(1) }
@@ -39,8 +40,12 @@ func (c *requestCounts) sent(m node.PartitionMethod) { c[m].Add(1) }
 // they ask for.
 func (c *Client) Requests() map[string]uint64 {
 	counts := make(map[string]uint64, methods)
-	for m := node.PartitionMethod_PARTITION_METHOD_UNSPECIFIED + 1; m < methods; m++ {
-		counts[strings.ToLower(strings.TrimPrefix(m.String(), "PARTITION_METHOD_"))] = c.requests[m].Load()
+	for m := range methods {
+		name := strings.ToLower(strings.TrimPrefix(m.String(), "PARTITION_METHOD_"))
+		if m == node.PartitionMethod_PARTITION_METHOD_UNSPECIFIED {
+			name = "records"
+		}
+		counts[name] = c.requests[m].Load()
 	}
 	return counts
 }

@@ -1,7 +1,6 @@
 package fabric
 
 import (
-	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -75,15 +74,7 @@ func endingFromWire(m *node.PartitionEnding) (e partition.Ending, err error) {
 }
 
 func recordToWire(r partition.Record) (*node.PartitionRecord, error) {
-	var memory []byte
-	return appendRecord(&memory, r)
-}
-
-// appendRecord is recordToWire with memory to write the invocation to.
-func appendRecord(memory *[]byte, r partition.Record) (*node.PartitionRecord, error) {
-	begin := len(*memory)
-	*memory = codec.AppendInvocation(*memory, r.Invocation)
-	m := &node.PartitionRecord{Invocation: slices.Clip((*memory)[begin:])}
+	m := &node.PartitionRecord{Invocation: codec.AppendInvocation(nil, r.Invocation)}
 	var err error
 	if r.Attempts != nil {
 		m.Attempts, err = attemptsToWire(r.Attempts)

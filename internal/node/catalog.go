@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strconv"
@@ -17,9 +18,8 @@ import (
 	"platform/partition/machine"
 )
 
-// catalog finds invocations on all partitions for the admin API. A listing is ordered
-// by creation and records are not, so each page of it reads all that match; no more of
-// them are kept than may be on it.
+// catalog finds invocations on all partitions for the admin API. A listing reads
+// every record; the page is kept small while reading.
 type catalog struct{ router *router }
 
 // List is part of admin.Invocations.
@@ -32,13 +32,18 @@ func (c *catalog) List(ctx context.Context, q admin.Query) (admin.Page, error) {
 	if err != nil {
 		return admin.Page{}, err
 	}
-	page, scan := &listing{query: q, order: order, after: after}, scanFor(&q)
+	page := &listing{query: q, order: order, after: after}
 	for p := range c.partitions() {
-		for r, err := range records(ctx, p, scan) {
+		for r, err := range p.Records(ctx, needsCompleted(q.Statuses)) {
 			if err != nil {
-				return admin.Page{}, err
+				return admin.Page{}, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), inWords(err))
 			}
-			page.consider(r)
+			if ctx.Err() != nil {
+				return admin.Page{}, context.Cause(ctx)
+			}
+			if r.Target.Type != machine.StateUpdate {
+				page.consider(r)
+			}
 		}
 	}
 	return page.result(), nil
@@ -52,7 +57,7 @@ func (c *catalog) Get(ctx context.Context, id ids.Invocation, withJournal bool) 
 		return nil, admin.ErrNotFound
 	}
 	if err != nil {
-		return nil, unread(ctx, p, err)
+		return nil, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), inWords(err))
 	}
 	out := describe(r)
 	if withJournal {
@@ -64,9 +69,9 @@ func (c *catalog) Get(ctx context.Context, id ids.Invocation, withJournal bool) 
 // InUse is part of admin.Invocations.
 func (c *catalog) InUse(ctx context.Context, id ids.Deployment) (count int, err error) {
 	for p := range c.partitions() {
-		for r, err := range records(ctx, p, partition.Scan{Statuses: unfinished}) {
+		for r, err := range p.Records(ctx, false) {
 			if err != nil {
-				return 0, err
+				return 0, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), inWords(err))
 			}
 			if deploymentOf(r) == id {
 				count++
@@ -97,6 +102,10 @@ func (c *catalog) partitions() iter.Seq[*fabric.Handle] {
 			}
 		}
 	}
+}
+
+func needsCompleted(statuses []admin.Status) bool {
+	return len(statuses) == 0 || slices.Contains(statuses, admin.StatusCompleted)
 }
 
 // place is where an invocation stands in a listing.
@@ -137,12 +146,11 @@ type listing struct {
 	order func(a, b place) int
 	after *place
 	found []partition.Record // sorted when full
-	last  *place             // once it was full: nothing from there on is wanted any more
 }
 
 func (l *listing) consider(r partition.Record) {
 	at := place{r.CreatedAt, r.ID}
-	if l.after != nil && l.order(at, *l.after) <= 0 || l.last != nil && l.order(at, *l.last) >= 0 || !matches(&l.query, r) {
+	if l.after != nil && l.order(at, *l.after) <= 0 || !matches(&l.query, r) {
 		return
 	}
 	l.found = append(l.found, r)
@@ -159,7 +167,6 @@ func (l *listing) trim() {
 	if most := l.query.Limit + 1; len(l.found) > most {
 		clear(l.found[most:])
 		l.found = l.found[:most]
-		l.last = &place{l.found[most-1].CreatedAt, l.found[most-1].ID}
 	}
 }
 

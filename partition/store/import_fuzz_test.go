@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"iter"
 	"math"
 	"testing"
 
@@ -10,7 +11,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
-	"platform/partition/codec"
 	"platform/partition/machine"
 )
 
@@ -73,22 +73,17 @@ func FuzzImport(f *testing.F) {
 func readAll(t *testing.T, p *Partition) {
 	v := p.View()
 	defer func() { require.NoError(t, v.Close()) }()
-	for _, err := range v.Live() {
-		if err != nil {
-			break
+	for _, invocations := range []iter.Seq2[*machine.Invocation, error]{v.Live(), v.Done()} {
+		for inv, err := range invocations {
+			if err != nil {
+				break
+			}
+			_, _ = v.Journal(inv.ID, inv.Length)
+			_, _ = v.Invocation(inv.ID)
+			_, _, _ = v.Values(inv.Target.Object(), 1<<20)
+			_, _ = v.Lock(inv.Target.Object())
 		}
 	}
-	_ = v.WalkRecords(nil, nil, true, true, func(_ Place, record []byte) (Visit, error) {
-		inv, err := codec.DecodeInvocation(bytes.Clone(record))
-		if err != nil {
-			return Visit{}, err
-		}
-		_, _ = v.Journal(inv.ID, inv.Length)
-		_, _ = v.Invocation(inv.ID)
-		_, _, _ = v.Values(inv.Target.Object(), 1<<20)
-		_, _ = v.Lock(inv.Target.Object())
-		return Visit{}, nil
-	})
 	for promise, err := range v.AllPromises() {
 		if err == nil {
 			_, _ = v.Promise(promise.Workflow, promise.Key)

@@ -18,9 +18,14 @@ func (v *View) each(lower, upper []byte, visit func(key, value []byte) (bool, er
 }
 
 // Live yields the invocations that are not completed, in order of their ids.
-func (v *View) Live() iter.Seq2[*machine.Invocation, error] {
+func (v *View) Live() iter.Seq2[*machine.Invocation, error] { return v.invocations(tableLive) }
+
+// Done yields the completed invocations that are still kept, in order of their ids.
+func (v *View) Done() iter.Seq2[*machine.Invocation, error] { return v.invocations(tableDone) }
+
+func (v *View) invocations(table byte) iter.Seq2[*machine.Invocation, error] {
 	return func(yield func(*machine.Invocation, error) bool) {
-		lower := v.space.table(nil, tableLive)
+		lower := v.space.table(nil, table)
 		err := v.each(lower, after(lower), func(_, value []byte) (bool, error) {
 			inv, err := codec.DecodeInvocation(value)
 			return err == nil && yield(inv, nil), err

@@ -1594,6 +1594,144 @@ func (x *StatePair) GetValue() []byte {
 	return nil
 }
 
+type RecordsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hello         *Hello                 `protobuf:"bytes,1,opt,name=hello,proto3" json:"hello,omitempty"`
+	Partition     uint32                 `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
+	Completed     bool                   `protobuf:"varint,3,opt,name=completed,proto3" json:"completed,omitempty"` // Filters that the leader may apply come from 4 on.
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordsRequest) Reset() {
+	*x = RecordsRequest{}
+	mi := &file_proto_node_partitions_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordsRequest) ProtoMessage() {}
+
+func (x *RecordsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_partitions_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordsRequest.ProtoReflect.Descriptor instead.
+func (*RecordsRequest) Descriptor() ([]byte, []int) {
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *RecordsRequest) GetHello() *Hello {
+	if x != nil {
+		return x.Hello
+	}
+	return nil
+}
+
+func (x *RecordsRequest) GetPartition() uint32 {
+	if x != nil {
+		return x.Partition
+	}
+	return 0
+}
+
+func (x *RecordsRequest) GetCompleted() bool {
+	if x != nil {
+		return x.Completed
+	}
+	return false
+}
+
+// RecordsPage is a part of the records. An error comes as the last page.
+type RecordsPage struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Records []*PartitionRecord     `protobuf:"bytes,1,rep,name=records,proto3" json:"records,omitempty"`
+	Code    PartitionCode          `protobuf:"varint,2,opt,name=code,proto3,enum=node.v1.PartitionCode" json:"code,omitempty"`
+	Message string                 `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	Leader  *NodeReference         `protobuf:"bytes,4,opt,name=leader,proto3" json:"leader,omitempty"`
+	// Hello is that of the callee, in the first page.
+	Hello         *Hello `protobuf:"bytes,5,opt,name=hello,proto3" json:"hello,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordsPage) Reset() {
+	*x = RecordsPage{}
+	mi := &file_proto_node_partitions_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordsPage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordsPage) ProtoMessage() {}
+
+func (x *RecordsPage) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_partitions_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordsPage.ProtoReflect.Descriptor instead.
+func (*RecordsPage) Descriptor() ([]byte, []int) {
+	return file_proto_node_partitions_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *RecordsPage) GetRecords() []*PartitionRecord {
+	if x != nil {
+		return x.Records
+	}
+	return nil
+}
+
+func (x *RecordsPage) GetCode() PartitionCode {
+	if x != nil {
+		return x.Code
+	}
+	return PartitionCode_PARTITION_CODE_OK
+}
+
+func (x *RecordsPage) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *RecordsPage) GetLeader() *NodeReference {
+	if x != nil {
+		return x.Leader
+	}
+	return nil
+}
+
+func (x *RecordsPage) GetHello() *Hello {
+	if x != nil {
+		return x.Hello
+	}
+	return nil
+}
+
 var File_proto_node_partitions_proto protoreflect.FileDescriptor
 
 const file_proto_node_partitions_proto_rawDesc = "" +
@@ -1736,7 +1874,17 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"unreported\"3\n" +
 	"\tStatePair\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value*\xb3\x02\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\"r\n" +
+	"\x0eRecordsRequest\x12$\n" +
+	"\x05hello\x18\x01 \x01(\v2\x0e.node.v1.HelloR\x05hello\x12\x1c\n" +
+	"\tpartition\x18\x02 \x01(\rR\tpartition\x12\x1c\n" +
+	"\tcompleted\x18\x03 \x01(\bR\tcompleted\"\xdd\x01\n" +
+	"\vRecordsPage\x122\n" +
+	"\arecords\x18\x01 \x03(\v2\x18.node.v1.PartitionRecordR\arecords\x12*\n" +
+	"\x04code\x18\x02 \x01(\x0e2\x16.node.v1.PartitionCodeR\x04code\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\x12.\n" +
+	"\x06leader\x18\x04 \x01(\v2\x16.node.v1.NodeReferenceR\x06leader\x12$\n" +
+	"\x05hello\x18\x05 \x01(\v2\x0e.node.v1.HelloR\x05hello*\xb3\x02\n" +
 	"\x0fPartitionMethod\x12 \n" +
 	"\x1cPARTITION_METHOD_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17PARTITION_METHOD_INVOKE\x10\x01\x12\x19\n" +
@@ -1755,9 +1903,10 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x16PARTITION_CODE_STOPPED\x10\x03\x12\"\n" +
 	"\x1ePARTITION_CODE_UNKNOWN_OUTCOME\x10\x04\x12\x1c\n" +
 	"\x18PARTITION_CODE_NOT_FOUND\x10\x05\x12\x19\n" +
-	"\x15PARTITION_CODE_FAILED\x10\x062R\n" +
+	"\x15PARTITION_CODE_FAILED\x10\x062\x8e\x01\n" +
 	"\x0eNodePartitions\x12@\n" +
-	"\bExchange\x12\x17.node.v1.PartitionBatch\x1a\x17.node.v1.PartitionBatch(\x010\x01B\x1aZ\x18platform/proto/node;nodeb\x06proto3"
+	"\bExchange\x12\x17.node.v1.PartitionBatch\x1a\x17.node.v1.PartitionBatch(\x010\x01\x12:\n" +
+	"\aRecords\x12\x17.node.v1.RecordsRequest\x1a\x14.node.v1.RecordsPage0\x01B\x1aZ\x18platform/proto/node;nodeb\x06proto3"
 
 var (
 	file_proto_node_partitions_proto_rawDescOnce sync.Once
@@ -1772,7 +1921,7 @@ func file_proto_node_partitions_proto_rawDescGZIP() []byte {
 }
 
 var file_proto_node_partitions_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_proto_node_partitions_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_proto_node_partitions_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_proto_node_partitions_proto_goTypes = []any{
 	(PartitionMethod)(0),        // 0: node.v1.PartitionMethod
 	(PartitionCode)(0),          // 1: node.v1.PartitionCode
@@ -1792,10 +1941,12 @@ var file_proto_node_partitions_proto_goTypes = []any{
 	(*PartitionRecord)(nil),     // 15: node.v1.PartitionRecord
 	(*AttemptStatus)(nil),       // 16: node.v1.AttemptStatus
 	(*StatePair)(nil),           // 17: node.v1.StatePair
-	(*Hello)(nil),               // 18: node.v1.Hello
+	(*RecordsRequest)(nil),      // 18: node.v1.RecordsRequest
+	(*RecordsPage)(nil),         // 19: node.v1.RecordsPage
+	(*Hello)(nil),               // 20: node.v1.Hello
 }
 var file_proto_node_partitions_proto_depIdxs = []int32{
-	18, // 0: node.v1.PartitionBatch.hello:type_name -> node.v1.Hello
+	20, // 0: node.v1.PartitionBatch.hello:type_name -> node.v1.Hello
 	3,  // 1: node.v1.PartitionBatch.frames:type_name -> node.v1.PartitionFrame
 	4,  // 2: node.v1.PartitionFrame.request:type_name -> node.v1.PartitionRequest
 	11, // 3: node.v1.PartitionFrame.response:type_name -> node.v1.PartitionResponse
@@ -1817,13 +1968,20 @@ var file_proto_node_partitions_proto_depIdxs = []int32{
 	17, // 19: node.v1.PartitionResponse.state:type_name -> node.v1.StatePair
 	6,  // 20: node.v1.PartitionResponse.rows:type_name -> node.v1.PartitionRow
 	16, // 21: node.v1.PartitionRecord.attempts:type_name -> node.v1.AttemptStatus
-	2,  // 22: node.v1.NodePartitions.Exchange:input_type -> node.v1.PartitionBatch
-	2,  // 23: node.v1.NodePartitions.Exchange:output_type -> node.v1.PartitionBatch
-	23, // [23:24] is the sub-list for method output_type
-	22, // [22:23] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	20, // 22: node.v1.RecordsRequest.hello:type_name -> node.v1.Hello
+	15, // 23: node.v1.RecordsPage.records:type_name -> node.v1.PartitionRecord
+	1,  // 24: node.v1.RecordsPage.code:type_name -> node.v1.PartitionCode
+	12, // 25: node.v1.RecordsPage.leader:type_name -> node.v1.NodeReference
+	20, // 26: node.v1.RecordsPage.hello:type_name -> node.v1.Hello
+	2,  // 27: node.v1.NodePartitions.Exchange:input_type -> node.v1.PartitionBatch
+	18, // 28: node.v1.NodePartitions.Records:input_type -> node.v1.RecordsRequest
+	2,  // 29: node.v1.NodePartitions.Exchange:output_type -> node.v1.PartitionBatch
+	19, // 30: node.v1.NodePartitions.Records:output_type -> node.v1.RecordsPage
+	29, // [29:31] is the sub-list for method output_type
+	27, // [27:29] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_proto_node_partitions_proto_init() }
@@ -1840,7 +1998,7 @@ func file_proto_node_partitions_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_node_partitions_proto_rawDesc), len(file_proto_node_partitions_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   16,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

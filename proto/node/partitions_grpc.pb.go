@@ -20,6 +20,7 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	NodePartitions_Exchange_FullMethodName = "/node.v1.NodePartitions/Exchange"
+	NodePartitions_Records_FullMethodName  = "/node.v1.NodePartitions/Records"
 )
 
 // NodePartitionsClient is the client API for NodePartitions service.
@@ -33,6 +34,8 @@ type NodePartitionsClient interface {
 	// Hello first; then the caller sends requests and the callee responses, matched by
 	// sequence number and in any order. A response may take as long as an invocation.
 	Exchange(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PartitionBatch, PartitionBatch], error)
+	// Records reads the records of one partition from its leader.
+	Records(ctx context.Context, in *RecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[RecordsPage], error)
 }
 
 type nodePartitionsClient struct {
@@ -56,6 +59,25 @@ func (c *nodePartitionsClient) Exchange(ctx context.Context, opts ...grpc.CallOp
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type NodePartitions_ExchangeClient = grpc.BidiStreamingClient[PartitionBatch, PartitionBatch]
 
+func (c *nodePartitionsClient) Records(ctx context.Context, in *RecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[RecordsPage], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &NodePartitions_ServiceDesc.Streams[1], NodePartitions_Records_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[RecordsRequest, RecordsPage]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type NodePartitions_RecordsClient = grpc.ServerStreamingClient[RecordsPage]
+
 // NodePartitionsServer is the server API for NodePartitions service.
 // All implementations must embed UnimplementedNodePartitionsServer
 // for forward compatibility.
@@ -67,6 +89,8 @@ type NodePartitionsServer interface {
 	// Hello first; then the caller sends requests and the callee responses, matched by
 	// sequence number and in any order. A response may take as long as an invocation.
 	Exchange(grpc.BidiStreamingServer[PartitionBatch, PartitionBatch]) error
+	// Records reads the records of one partition from its leader.
+	Records(*RecordsRequest, grpc.ServerStreamingServer[RecordsPage]) error
 	mustEmbedUnimplementedNodePartitionsServer()
 }
 
@@ -79,6 +103,9 @@ type UnimplementedNodePartitionsServer struct{}
 
 func (UnimplementedNodePartitionsServer) Exchange(grpc.BidiStreamingServer[PartitionBatch, PartitionBatch]) error {
 	return status.Error(codes.Unimplemented, "method Exchange not implemented")
+}
+func (UnimplementedNodePartitionsServer) Records(*RecordsRequest, grpc.ServerStreamingServer[RecordsPage]) error {
+	return status.Error(codes.Unimplemented, "method Records not implemented")
 }
 func (UnimplementedNodePartitionsServer) mustEmbedUnimplementedNodePartitionsServer() {}
 func (UnimplementedNodePartitionsServer) testEmbeddedByValue()                        {}
@@ -108,6 +135,17 @@ func _NodePartitions_Exchange_Handler(srv interface{}, stream grpc.ServerStream)
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type NodePartitions_ExchangeServer = grpc.BidiStreamingServer[PartitionBatch, PartitionBatch]
 
+func _NodePartitions_Records_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(RecordsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(NodePartitionsServer).Records(m, &grpc.GenericServerStream[RecordsRequest, RecordsPage]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type NodePartitions_RecordsServer = grpc.ServerStreamingServer[RecordsPage]
+
 // NodePartitions_ServiceDesc is the grpc.ServiceDesc for NodePartitions service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -121,6 +159,11 @@ var NodePartitions_ServiceDesc = grpc.ServiceDesc{
 			Handler:       _NodePartitions_Exchange_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
+		},
+		{
+			StreamName:    "Records",
+			Handler:       _NodePartitions_Records_Handler,
+			ServerStreams: true,
 		},
 	},
 	Metadata: "proto/node/partitions.proto",

@@ -1,0 +1,153 @@
+package fabric
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"platform/partition"
+	"platform/proto/node"
+)
+
+const (
+	// A page of records is sent when it has that many, or that many bytes.
+	pageRecords = 256
+	pageBytes   = 64 << 10
+)
+
+// Records sends the records of a partition. It is called by the gRPC server.
+func (s *Server) Records(req *node.RecordsRequest, stream node.NodePartitions_RecordsServer) error {
+	if err := s.admit(req.Hello); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	w := &pageWriter{stream: stream, page: &node.RecordsPage{Hello: s.self.hello()}}
+	p := s.local(req.Partition)
+	if p == nil {
+		w.page.Code = node.PartitionCode_PARTITION_CODE_NOT_LEADER
+		return w.flush()
+	}
+	if !p.Leading() {
+		s.settle(ctx, p)
+	}
+	for r, err := range p.Records(ctx, req.Completed) {
+		if err != nil {
+			w.page.Code, w.page.Message = codeOf(err), err.Error()
+			if w.page.Code == node.PartitionCode_PARTITION_CODE_NOT_LEADER {
+				w.page.Leader = s.hint(p)
+			}
+			break
+		}
+		if ctx.Err() != nil {
+			return status.Error(codes.Unavailable, "node stops")
+		}
+		if err := w.add(r); err != nil {
+			return err
+		}
+	}
+	return w.flush()
+}
+
+// pageWriter collects records into pages.
+type pageWriter struct {
+	stream node.NodePartitions_RecordsServer
+	page   *node.RecordsPage
+	size   int
+}
+
+func (w *pageWriter) add(r partition.Record) error {
+	m, err := recordToWire(r)
+	if err != nil {
+		return status.Error(codes.Internal, err.Error())
+	}
+	w.page.Records = append(w.page.Records, m)
+	w.size += len(m.Invocation)
+	if len(w.page.Records) < pageRecords && w.size < pageBytes {
+		return nil
+	}
+	return w.flush()
+}
+
+func (w *pageWriter) flush() error {
+	err := w.stream.Send(w.page)
+	clear(w.page.Records)
+	w.page.Hello, w.page.Records, w.size = nil, w.page.Records[:0], 0
+	return err
+}
+
+// Records implements Replica.
+func (r *Remote) Records(ctx context.Context, completed bool) iter.Seq2[partition.Record, error] {
+	return func(yield func(partition.Record, error) bool) {
+		ctx, cancel := context.WithCancel(ctx) // ends the stream if the caller has enough
+		defer cancel()
+		stream, err := r.openRecords(ctx, completed)
+		if err != nil {
+			yield(partition.Record{}, r.unread(ctx, err))
+			return
+		}
+		for first := true; ; first = false {
+			page, err := stream.Recv()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err == nil && first {
+				err = r.c.self.greet(page.Hello)
+			}
+			if err != nil {
+				yield(partition.Record{}, r.unread(ctx, err))
+				return
+			}
+			if !r.yieldPage(page, yield) {
+				return
+			}
+		}
+	}
+}
+
+func (r *Remote) openRecords(ctx context.Context, completed bool) (node.NodePartitions_RecordsClient, error) {
+	if r.c.self.ClusterID() == "" {
+		return nil, errNoCluster
+	}
+	p, err := r.c.peer(r.address)
+	if err != nil {
+		return nil, err
+	}
+	r.c.requests.sent(node.PartitionMethod_PARTITION_METHOD_UNSPECIFIED)
+	return node.NewNodePartitionsClient(p.connection()).Records(ctx, &node.RecordsRequest{
+		Hello: r.c.self.hello(), Partition: r.id, Completed: completed,
+	})
+}
+
+// unread is why a stream of records ended early.
+func (r *Remote) unread(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("partition %d: %w: %s: %w", r.id, ErrUnreachable, r.address, err)
+}
+
+// yieldPage yields the records of a page; false when there will be no more.
+func (r *Remote) yieldPage(page *node.RecordsPage, yield func(partition.Record, error) bool) bool {
+	for _, m := range page.Records {
+		rec, err := recordFromWire(m)
+		if err != nil {
+			yield(partition.Record{}, r.garbled(err))
+			return false
+		}
+		if !yield(rec, nil) {
+			return false
+		}
+	}
+	if err := remoteError(r.id, r.address, page.Code, page.Message, page.Leader); err != nil {
+		yield(partition.Record{}, err)
+		return false
+	}
+	return true
+}

@@ -24,7 +24,12 @@ func older(t *testing.T, uri string, version int) string {
 	h2c.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: h2c}
 	proxy := &httputil.ReverseProxy{
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			if r.Out.Body != nil {
+				r.Out.Body = detached(r.In.Body)
+			}
+		},
 		Transport:     transport,
 		FlushInterval: -1, // every message at once
 		ModifyResponse: func(r *http.Response) error {
@@ -46,6 +51,18 @@ func older(t *testing.T, uri string, version int) string {
 		transport.CloseIdleConnections()
 	})
 	return server.URL
+}
+
+// detached is a request's body that can be closed while somebody waits for more of it.
+// A transport whose connection breaks waits until the body has been read otherwise, which
+// takes as long as the server goes on with the request.
+func detached(body io.Reader) io.ReadCloser {
+	r, w := io.Pipe()
+	go func() {
+		_, err := io.Copy(w, body)
+		w.CloseWithError(err)
+	}()
+	return r
 }
 
 // claim writes version into a manifest.

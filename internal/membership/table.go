@@ -22,13 +22,14 @@ func newTable() *table {
 	return &table{members: make(map[string]Member), watchers: make(map[chan struct{}]struct{})}
 }
 
-// put notes that m is alive and described like this.
+// put notes that m is alive and described like this. Another process of the node is not
+// alive for longer than it runs, also if nobody noticed that it was gone.
 func (t *table) put(m Member) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	old := t.members[m.Name]
 	m.State, m.Since = Alive, time.Now()
-	if old.State == Alive && old.Incarnation == m.Incarnation {
+	if old.State == Alive && old.Incarnation == m.Incarnation && old.Started.Equal(m.Started) {
 		m.Since = old.Since
 	}
 	t.members[m.Name] = m

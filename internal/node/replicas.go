@@ -25,6 +25,10 @@ const (
 	// how long another one leads meanwhile: elections leave traces, and one right after
 	// the other would leave callers without a leader twice.
 	settled = 3 * time.Second
+	// lately is when a replica must have answered that is to lead. The transfer holds up
+	// the partition until it has: several heartbeats, and much less than a follower may be
+	// silent before it counts as gone.
+	lately = time.Second
 )
 
 // openPartitions starts the replicas that this node has or should have.
@@ -254,7 +258,7 @@ func (n *Node) preferLeader(ctx context.Context, p *partition.Partition, to raft
 		}
 	}
 	for _, f := range p.Status().Followers {
-		if f.ID == to && f.Live && f.CaughtUp && isVoter(f.Server) {
+		if f.ID == to && f.CaughtUp && time.Since(f.Contact) < lately && isVoter(f.Server) {
 			err := p.TransferLeadership(ctx, to)
 			if errors.Is(err, raftgroup.ErrNotLeader) || ctx.Err() != nil {
 				return nil //nolint:nilerr // somebody else's turn

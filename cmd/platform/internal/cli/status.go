@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -22,9 +21,6 @@ type statusOptions struct {
 	samples int
 	asJSON  *bool
 }
-
-// mostCounted bounds how many invocations are read for a status.
-const mostCounted = 20_000
 
 func (a *app) servicesStatus() *cobra.Command {
 	cmd := &cobra.Command{
@@ -52,25 +48,18 @@ func (a *app) status(ctx context.Context, names []string, o statusOptions) error
 	if err != nil {
 		return err
 	}
-	open, more, err := a.collect(ctx, client.Query{Service: names, Status: openStatuses, Limit: mostCounted, OldestFirst: true}, nil)
+	list, err := a.busy(ctx, sorted(services), o.keys)
 	if err != nil {
 		return err
 	}
-	list := make([]serviceStatus, len(services))
-	for i, s := range sorted(services) {
-		list[i] = statusOf(s, open)
-	}
 	if *o.asJSON {
-		return a.printJSON(map[string]any{"services": list, "complete": !more})
+		return a.printJSON(map[string]any{"services": list})
 	}
 	if len(list) == 0 {
 		a.say("No services. Register a deployment: platform deployments register <address>")
 		return nil
 	}
 	a.showStatus(list, o)
-	if more {
-		a.say("%s", a.hint.Dim(fmt.Sprintf("There are more invocations; the oldest %d were counted.", mostCounted)))
-	}
 	if len(names) == 0 || o.samples == 0 {
 		return nil
 	}
@@ -98,6 +87,8 @@ type serviceStatus struct {
 	Name     string          `json:"name"`
 	Handlers []handlerStatus `json:"handlers"`
 	Keys     []keyStatus     `json:"active_keys,omitempty"` // the longest queue first
+	// AllKeys is how many active keys there are.
+	AllKeys int `json:"num_active_keys,omitempty"`
 }
 
 type handlerStatus struct {
@@ -117,52 +108,84 @@ type keyStatus struct {
 	HeldBy string             `json:"held_by,omitempty"`
 }
 
-// statusOf sorts the invocations of a service, which come the oldest first, by
-// handler and by key.
-func statusOf(s client.Service, open []found) serviceStatus {
-	status := serviceStatus{Name: s.Name, Handlers: make([]handlerStatus, len(s.Handlers))}
-	exclusive := map[string]bool{}
-	for i, h := range s.Handlers {
-		status.Handlers[i] = handlerStatus{Name: h.Name, Counts: map[string]int{}}
-		exclusive[h.Name] = h.Type == "Exclusive"
+// busy asks what services are busy with, and for up to limit keys of each.
+func (a *app) busy(ctx context.Context, services []client.Service, limit int) ([]serviceStatus, error) {
+	names := make([]string, len(services))
+	for i, s := range services {
+		names[i] = s.Name
 	}
-	keys := map[[2]string]*keyStatus{} // by scope and key
-	for i := range open {
-		inv := &open[i].Invocation
-		at := slices.IndexFunc(status.Handlers, func(h handlerStatus) bool { return h.Name == inv.TargetHandlerName })
-		if inv.TargetServiceName != s.Name || at < 0 {
-			continue
-		}
-		h := &status.Handlers[at]
-		h.Counts[inv.Status]++
-		if h.Oldest == nil && inv.Status != "suspended" {
-			h.Oldest, h.OldestID = inv, inv.ID
-		}
-		if exclusive[h.Name] && inv.Status != "scheduled" {
-			k := keys[[2]string{inv.Scope, inv.TargetServiceKey}]
-			if k == nil {
-				k = &keyStatus{Key: inv.TargetServiceKey, Scope: inv.Scope}
-				keys[[2]string{inv.Scope, inv.TargetServiceKey}] = k
+	if len(names) == 0 {
+		return []serviceStatus{}, nil
+	}
+	counts, err := a.client.HandlerCounts(ctx, names, openStatuses)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]serviceStatus, len(services))
+	exclusive := map[string][]string{}
+	for i, s := range services {
+		list[i] = serviceStatus{Name: s.Name, Handlers: make([]handlerStatus, len(s.Handlers))}
+		for j, h := range s.Handlers {
+			status := &list[i].Handlers[j]
+			*status = handlerStatus{Name: h.Name, Counts: map[string]int{}}
+			if err := a.count(ctx, s.Name, status, counts); err != nil {
+				return nil, err
 			}
-			k.add(inv)
+			if h.Type == "Exclusive" {
+				exclusive[s.Name] = append(exclusive[s.Name], h.Name)
+			}
 		}
 	}
-	for _, k := range keys {
-		status.Keys = append(status.Keys, *k)
+	if len(exclusive) == 0 {
+		return list, nil
 	}
-	slices.SortFunc(status.Keys, func(a, b keyStatus) int {
-		return cmp.Or(b.Queue-a.Queue, cmp.Compare(a.Key, b.Key), cmp.Compare(a.Scope, b.Scope))
-	})
-	return status
+	return list, a.busyKeys(ctx, list, exclusive, limit)
 }
 
-// add counts an invocation that waits for the key or holds it.
-func (k *keyStatus) add(inv *client.Invocation) {
-	if inv.Status == "pending" {
-		k.Queue++
-		return
+// count enters the counts of a handler and looks for its oldest invocation.
+func (a *app) count(ctx context.Context, service string, h *handlerStatus, counts []client.HandlerCount) error {
+	for i := range counts {
+		c := &counts[i]
+		if c.Service != service || c.Handler != h.Name {
+			continue
+		}
+		h.Counts[c.Status] = c.Count
+		if c.Status == "suspended" {
+			continue
+		}
+		inv, err := a.client.InvocationRow(ctx, c.Oldest)
+		if err != nil {
+			return err
+		}
+		if inv != nil && (h.Oldest == nil || inv.CreatedAt.Before(h.Oldest.CreatedAt)) {
+			h.Oldest, h.OldestID = inv, inv.ID
+		}
 	}
-	k.Holder, k.HeldBy = inv, inv.ID
+	return nil
+}
+
+// busyKeys enters the keys that handlers hold or wait for.
+func (a *app) busyKeys(ctx context.Context, list []serviceStatus, handlers map[string][]string, limit int) error {
+	started := slices.DeleteFunc(slices.Clone(openStatuses), func(s string) bool { return s == "scheduled" })
+	keys, err := a.client.BusyKeys(ctx, handlers, started, limit)
+	if err != nil {
+		return err
+	}
+	for _, k := range keys {
+		at := slices.IndexFunc(list, func(s serviceStatus) bool { return s.Name == k.Service })
+		if at < 0 {
+			continue
+		}
+		status := keyStatus{Key: k.Key, Scope: k.Scope, Queue: k.Queue, HeldBy: k.Holder}
+		if k.Holder != "" {
+			if status.Holder, err = a.client.InvocationRow(ctx, k.Holder); err != nil {
+				return err
+			}
+		}
+		list[at].Keys = append(list[at].Keys, status)
+		list[at].AllKeys = k.All
+	}
+	return nil
 }
 
 // columns of the summary, in the order of an invocation's life.
@@ -186,10 +209,10 @@ func (a *app) showStatus(list []serviceStatus, o statusOptions) {
 			}
 			rows = append(rows, append(row, a.oldest(h.Oldest)))
 		}
-		for _, k := range s.Keys[:min(len(s.Keys), o.keys)] {
+		for _, k := range s.Keys {
 			keys = append(keys, a.keyRow(s.Name, k, time.Duration(o.heldFor)*time.Second))
 		}
-		if left := len(s.Keys) - o.keys; left > 0 {
+		if left := s.AllKeys - len(s.Keys); left > 0 {
 			keys = append(keys, []string{term.Clean(s.Name), fmt.Sprintf("(%d more keys)", left)})
 		}
 	}

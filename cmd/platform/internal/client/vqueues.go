@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -116,14 +117,18 @@ func (c *Client) PauseVQueue(ctx context.Context, id string, paused bool) error 
 // selectRows runs a query and decodes its rows, of which columns without a value are
 // left out.
 func (c *Client) selectRows(ctx context.Context, query string, rows any) error {
-	body := struct {
-		Query string `json:"query"`
-	}{query}
-	answer := struct {
-		Rows any `json:"rows"`
-	}{rows}
-	_, err := c.adminJSON(ctx, http.MethodPost, "/query", body, &answer)
-	return err
+	answer, err := c.Query(ctx, query)
+	if err != nil {
+		return err
+	}
+	all, err := json.Marshal(answer.Rows)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(all, rows); err != nil {
+		return fmt.Errorf("the answer is not what the admin API sends (is this the right address?): %w", err)
+	}
+	return nil
 }
 
 // quoted is a text literal of SQL.

@@ -62,8 +62,8 @@ func columnAt(source string, begin int) string {
 		if depth += nesting(t); depth < 0 {
 			break
 		}
-		if depth == 0 && t.is(",", ";", "from", "where", "group", "having", "window", "order", "limit", "union", "intersect", "except") &&
-			!(t.is("from") && tokens[i-1].is("distinct")) { // IS DISTINCT FROM
+		distinctFrom := i > 0 && t.is("from") && tokens[i-1].is("distinct") // IS DISTINCT FROM
+		if depth == 0 && !distinctFrom && t.is(",", ";", "from", "where", "group", "having", "window", "order", "limit", "union", "intersect", "except") {
 			break
 		}
 		end = t.at + len(t.text)

@@ -67,7 +67,7 @@ func (r *rewriter) literals() error {
 		case t.is("timestamp", "date", "timestamptz") && r.at(i+1).kind == str:
 			r.replace(i, i+2, append(synthetic(t.at, "to_timestamp", "("), r.tokens[i+1], token{punct, ")", t.at})...)
 		case t.kind == num:
-			if n, err := strconv.ParseUint(t.text, 10, 64); err == nil && n > 1<<63-1 && !(n == 1<<63 && r.at(i-1).is("-")) {
+			if n, err := strconv.ParseUint(t.text, 10, 64); err == nil && n > 1<<63-1 && (n != 1<<63 || !r.at(i-1).is("-")) {
 				r.tokens[i].text = strconv.FormatInt(int64(n), 10) // how partition keys are kept
 			}
 		case t.kind == str && r.comparedWithTime(i):

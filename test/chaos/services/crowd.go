@@ -26,7 +26,7 @@ type crowded struct {
 
 // stay is inside for some time, or until the server has gone.
 func (c *crowded) stay(ctx restate.Context, d time.Duration) (restate.Void, error) {
-	id := string(ctx.Request().ID)
+	id := ctx.Request().ID
 	c.move(id, 1)
 	defer c.move(id, -1)
 	timer := time.NewTimer(d)

@@ -317,7 +317,7 @@ func TestForeignClustersAreRefused(t *testing.T) {
 
 func TestLargeMessagesLetSmallOnesPass(t *testing.T) {
 	p := newFake(true)
-	large := bytes.Repeat([]byte("0123456789abcdef"), 1<<20)
+	large := bytes.Repeat([]byte("0123456789abcdef"), 1<<18)
 	p.await = func(context.Context, ids.Invocation) (partition.Ending, error) {
 		return partition.Ending{Result: journal.Result{Value: large}}, nil
 	}

@@ -19,6 +19,7 @@ func TestANodeThatDoesNotStopIsEnded(t *testing.T) {
 		e.exit = func() { exited = time.Since(start) }
 
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		require.Zero(t, exited, "nothing ends a node that was not told to stop")
 
 		start = time.Now()
@@ -30,6 +31,7 @@ func TestANodeThatDoesNotStopIsEnded(t *testing.T) {
 		<-ctx.Done()
 		require.Equal(t, 57*time.Second, time.Since(start))
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		require.Equal(t, time.Minute, exited)
 		require.Contains(t, out.String(), "waits_for=files")
 		require.Contains(t, out.String(), "TestANodeThatDoesNotStopIsEnded", "where it hangs")

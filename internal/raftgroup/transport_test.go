@@ -191,8 +191,15 @@ func TestVoteReachesAPeerThatComesBack(t *testing.T) {
 
 	voted := make(chan error, 1)
 	go func() {
-		var resp raft.RequestVoteResponse
-		voted <- from.RequestVote(raft.ServerID(address), address, &raft.RequestVoteRequest{RPCHeader: testHeader, Term: 1}, &resp)
+		for {
+			var resp raft.RequestVoteResponse
+			err := from.RequestVote(raft.ServerID(address), address, &raft.RequestVoteRequest{RPCHeader: testHeader, Term: 1}, &resp)
+			if err != nil && strings.Contains(err.Error(), errGroupStopped.Error()) {
+				continue // the peer listens and has not opened the group yet
+			}
+			voted <- err
+			return
+		}
 	}()
 	b = startNode(t, t.TempDir(), string(address))
 	t.Cleanup(func() { b.stop() })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"sync"
@@ -182,20 +183,28 @@ func transferAll(ctx context.Context, b *bed) error {
 	return errors.Join(errs...)
 }
 
-// transfer asks a node to let another one lead a partition.
+// transfer asks a node to let another one lead a partition. The gossip may take a while
+// to believe that a node is back; until then it is refused.
 func (b *bed) transfer(ctx context.Context, partition, to int) error {
 	url := b.Nodes[0].Admin() + "/cluster/partitions/" + strconv.Itoa(partition) + "/transfer?to=" + strconv.Itoa(to)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPatch, url, nil)
-	if err != nil {
-		return err
+	for begin := time.Now(); ; pause(ctx, 50*time.Millisecond) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPatch, url, nil)
+		if err != nil {
+			return err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		switch {
+		case err != nil:
+			return err
+		case resp.StatusCode == http.StatusOK:
+			return nil
+		case resp.StatusCode != http.StatusConflict || time.Since(begin) > wholeIn || ctx.Err() != nil:
+			return fmt.Errorf("transfer of partition %d to node %d: %s: %s", partition, to, resp.Status, body)
+		}
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("transfer of partition %d to node %d: %s", partition, to, resp.Status)
-	}
-	return nil
 }

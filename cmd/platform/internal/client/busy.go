@@ -59,7 +59,7 @@ WHERE place <= %d ORDER BY service, place`, quotedList(statuses), quotedList(ser
 func (c *Client) InvocationRow(ctx context.Context, id string) (*Invocation, error) {
 	var found []Invocation
 	err := c.selectRows(ctx, `SELECT id, status, target_handler_name, created_at, modified_at, running_at, scheduled_start_at, retry_count, next_retry_at,
-	last_failure_error_code FROM sys_invocation WHERE id = `+quoted(id), &found)
+	last_failure_error_code FROM sys_invocation WHERE id = `+Quote(id), &found)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (c *Client) InvocationRow(ctx context.Context, id string) (*Invocation, err
 func quotedList(texts []string) string {
 	all := make([]string, len(texts))
 	for i, text := range texts {
-		all[i] = quoted(text)
+		all[i] = Quote(text)
 	}
 	return strings.Join(all, ", ")
 }

@@ -81,6 +81,23 @@ func (c *Client) Query(ctx context.Context, sql string) (*Rows, error) {
 	return c.query(ctx, map[string]any{"query": sql})
 }
 
+// selectRows runs a query and decodes its rows, of which columns without a value are
+// left out.
+func (c *Client) selectRows(ctx context.Context, query string, rows any) error {
+	answer, err := c.Query(ctx, query)
+	if err != nil {
+		return err
+	}
+	all, err := json.Marshal(answer.Rows)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(all, rows); err != nil {
+		return fmt.Errorf("the answer is not what the admin API sends (is this the right address?): %w", err)
+	}
+	return nil
+}
+
 // QueryTable is Query for answers that are shown with all their columns, also those that
 // are NULL in each row.
 func (c *Client) QueryTable(ctx context.Context, sql string) (*Rows, error) {

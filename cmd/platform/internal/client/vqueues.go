@@ -2,12 +2,10 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 )
 
@@ -69,14 +67,14 @@ var ErrNoVQueue = errors.New("nothing is known of this vqueue")
 // VQueue returns one vqueue and, if there is one, its head; ErrNoVQueue.
 func (c *Client) VQueue(ctx context.Context, id string) (q VQueue, head VQueueHead, err error) {
 	var queues []VQueue
-	if err := c.selectRows(ctx, "SELECT * FROM sys_vqueue_meta WHERE id = "+quoted(id), &queues); err != nil {
+	if err := c.selectRows(ctx, "SELECT * FROM sys_vqueue_meta WHERE id = "+Quote(id), &queues); err != nil {
 		return q, head, err
 	}
 	if len(queues) == 0 {
 		return q, head, ErrNoVQueue
 	}
 	var heads []VQueueHead
-	if err := c.selectRows(ctx, "SELECT * FROM sys_scheduler WHERE id = "+quoted(id), &heads); err != nil {
+	if err := c.selectRows(ctx, "SELECT * FROM sys_scheduler WHERE id = "+Quote(id), &heads); err != nil {
 		return q, head, err
 	}
 	if len(heads) > 0 {
@@ -100,7 +98,7 @@ const (
 
 // VQueueEntries lists up to limit entries of a vqueue.
 func (c *Client) VQueueEntries(ctx context.Context, id string, limit int, order Order) (list []VQueueEntry, err error) {
-	err = c.selectRows(ctx, fmt.Sprintf("SELECT * FROM sys_vqueues WHERE id = %s%s LIMIT %d", quoted(id), order, limit), &list)
+	err = c.selectRows(ctx, fmt.Sprintf("SELECT * FROM sys_vqueues WHERE id = %s%s LIMIT %d", Quote(id), order, limit), &list)
 	return list, err
 }
 
@@ -113,23 +111,3 @@ func (c *Client) PauseVQueue(ctx context.Context, id string, paused bool) error 
 	_, err := c.adminJSON(ctx, http.MethodPost, "/vqueues/"+url.PathEscape(id)+"/"+verb, nil, nil)
 	return err
 }
-
-// selectRows runs a query and decodes its rows, of which columns without a value are
-// left out.
-func (c *Client) selectRows(ctx context.Context, query string, rows any) error {
-	answer, err := c.Query(ctx, query)
-	if err != nil {
-		return err
-	}
-	all, err := json.Marshal(answer.Rows)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(all, rows); err != nil {
-		return fmt.Errorf("the answer is not what the admin API sends (is this the right address?): %w", err)
-	}
-	return nil
-}
-
-// quoted is a text literal of SQL.
-func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

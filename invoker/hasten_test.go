@@ -126,3 +126,34 @@ func TestHastenWhileWaitingForASlotAndAfterTheEnd(t *testing.T) {
 		require.Zero(t, o.iv.slots.used)
 	})
 }
+
+// An attempt that is open when a cancel comes may fail before it has stored anything.
+// The next one must see the cancel, and must not wait for its turn in the policy.
+func TestACancelOfAnAttemptThatFailsIsDeliveredAtOnce(t *testing.T) {
+	for name, attempts := range map[string]int{"policy goes on": 0, "policy is used up": 1} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var o *offline
+				var id ids.Invocation
+				o = newOffline(t, policy(attempts, metadata.Pause), func(w *wire) {
+					time.Sleep(2 * time.Second)
+					fails(t)(w)
+				}, func(w *wire) { w.ok() })
+				defer o.close()
+				id, _ = o.shard.call(greeter, 1, "")
+				time.Sleep(time.Second)
+				o.shard.submit(&machine.Signal{Target: id, ID: journal.NumberedSignal(journal.CancelSignal)}, func(machine.Outcome, error) {})
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
+				require.Equal(t, []time.Duration{2 * time.Second}, o.gaps())
+				o.wire(1).send(t, frame(0x0002, "08f403"))
+				synctest.Wait()
+				if attempts == 1 {
+					require.Equal(t, machine.Paused, o.shard.record(id).Status, "one cancel, one attempt more")
+				} else {
+					require.Len(t, o.gaps(), 1, "the policy goes on")
+				}
+			})
+		})
+	}
+}

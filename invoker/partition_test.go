@@ -103,6 +103,8 @@ func (s *shard) carryOut(e machine.Effect) {
 		s.session.Notify(e)
 	case *machine.Abort:
 		s.session.Abort(e)
+	case *machine.Hasten:
+		s.session.Hasten(e)
 	case *machine.Finish:
 		s.ending(e.ID) <- e.Result
 	case *machine.SetTimer:

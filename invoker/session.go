@@ -133,7 +133,7 @@ func (s *Session) Notify(n *machine.Notify) {
 // blocks.
 func (s *Session) Hasten(h *machine.Hasten) {
 	if t := s.task(h.ID); t != nil && t.number == h.Attempt {
-		t.hasten()
+		t.hasten(h.Cancel)
 	}
 }
 

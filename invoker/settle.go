@@ -106,11 +106,7 @@ func (t *task) conclude(a *attempt) {
 	a.concluded = true
 	f := a.failure
 	t.report(f)
-	policy := &t.s.iv.cfg.Defaults.Retry
-	if a.plan != nil {
-		policy = &a.plan.options.Retry
-	}
-	delay, again := t.retry.next(f, policy)
+	delay, again, last := t.next(a)
 	if again {
 		a.memory.close()
 		t.a = nil
@@ -121,15 +117,31 @@ func (t *task) conclude(a *attempt) {
 		t.s.iv.releaseSlot()
 		return
 	}
-	step := machine.Step{Kind: machine.StepPause, Failure: &f.AttemptFailure}
-	if f.behavior == failNow || f.behavior != pauseNow && policy.OnMaxAttempts == metadata.Kill {
-		step.Kind = machine.StepFail
-	}
-	t.reportEnd(step.Kind)
+	t.reportEnd(last)
+	step := machine.Step{Kind: last, Failure: &f.AttemptFailure}
 	p := &machine.Progress{ID: t.id, Attempt: t.number, Pin: t.pin, Steps: []machine.Step{step}, Errors: t.retry.report()}
 	t.pending++
 	t.mu.Unlock()
 	t.s.part.Propose(p, func(o machine.Outcome, err error) { t.answered(a, p, 0, true, o, err) })
+}
+
+// next says when the attempt after a failed one begins, or else how the invocation goes
+// on without one; t.mu is held.
+func (t *task) next(a *attempt) (delay time.Duration, again bool, last machine.StepKind) {
+	f, policy := a.failure, &t.s.iv.cfg.Defaults.Retry
+	if a.plan != nil {
+		policy = &a.plan.options.Retry
+	}
+	delay, again = t.retry.next(f, policy)
+	last = machine.StepPause
+	if f.behavior == failNow || f.behavior != pauseNow && policy.OnMaxAttempts == metadata.Kill {
+		last = machine.StepFail
+	}
+	if t.cancelled && (again || last == machine.StepPause) {
+		delay, again = 0, true // a cancel also resumes what is paused
+	}
+	t.cancelled = false
+	return delay, again, last
 }
 
 // resume starts the next attempt of a task whose back-off is over.
@@ -147,10 +159,14 @@ func (t *task) resume() {
 	}
 }
 
-// hasten ends a back-off before its time, with a fresh retry policy.
-func (t *task) hasten() {
+// hasten ends a back-off before its time, with a fresh retry policy. An open attempt
+// that fails after a cancel may not have seen it, so another one follows.
+func (t *task) hasten(cancel bool) {
 	t.mu.Lock()
 	early := t.phase == backingOff
+	if cancel && (t.phase == running || t.phase == settling) {
+		t.cancelled = true
+	}
 	if early {
 		t.phase = waiting
 		t.retry.renew()

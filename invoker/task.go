@@ -31,23 +31,24 @@ type task struct {
 	// proposals are made in order. It is taken before mu.
 	sending sync.Mutex
 
-	mu       sync.Mutex // guards the fields below, and the attempt
-	moved    sync.Cond  // unanswered or phase changed
-	phase    phase
-	inv      *machine.Invocation // as last read; nil: not read yet
-	input    []byte              // the whole journal, while it is just the input
-	pin      machine.Pin         // zero as long as nothing was stored
-	a        *attempt            // while running or settling
-	retry    retryState
-	pending  int // proposals without an answer
-	volume   int // payload bytes in them
-	size     int // of the last replay, 0: unknown
-	hasSlot  bool
-	last     *failure // of the last attempt that failed
-	started  time.Time
-	due      time.Time // while backing off
-	deployed machine.Pin
-	server   string
+	mu        sync.Mutex // guards the fields below, and the attempt
+	moved     sync.Cond  // unanswered or phase changed
+	phase     phase
+	inv       *machine.Invocation // as last read; nil: not read yet
+	input     []byte              // journal entry 0, as long as the journal is known to hold nothing else; else nil
+	pin       machine.Pin         // zero as long as nothing was stored
+	a         *attempt            // while running or settling
+	retry     retryState
+	pending   int // proposals without an answer
+	volume    int // payload bytes in them
+	size      int // of the last replay, 0: unknown
+	hasSlot   bool
+	last      *failure // of the last attempt that failed
+	cancelled bool     // while the present attempt was open
+	started   time.Time
+	due       time.Time // while backing off
+	deployed  machine.Pin
+	server    string
 }
 
 func newTask(s *Session, id ids.Invocation, number uint64) *task {
@@ -104,14 +105,13 @@ func (t *task) end(reset bool) (release bool) {
 	return release
 }
 
-// notify passes a notification on to the attempt. Without one that has begun to
-// read the journal there is nothing to do but to make sure that it is read.
+// notify passes a notification on to the open attempt. Later attempts read it from
+// the journal, which is more than the input from now on.
 func (t *task) notify(n *machine.Notify) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.phase != running {
-		t.input = nil
-		return
+	t.input = nil
+	if t.phase == running {
+		t.a.notify(n)
 	}
-	t.a.notify(n)
 }

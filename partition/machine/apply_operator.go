@@ -137,7 +137,7 @@ func (m *Machine) resume(c *Resume) (Outcome, error) {
 	case inv.Status == Invoked && c.Repin != nil:
 		return describe(Running, inv), nil
 	case inv.Status == Invoked:
-		m.emit(&Hasten{inv.ID, inv.Attempt})
+		m.emit(&Hasten{ID: inv.ID, Attempt: inv.Attempt})
 		return describe(OK, inv), nil
 	}
 	if c.Repin != nil {

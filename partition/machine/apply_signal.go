@@ -67,7 +67,7 @@ func (m *Machine) signal(c *Signal) (Outcome, error) {
 		return Outcome{}, err
 	}
 	if cancel && was == Invoked {
-		m.emit(&Hasten{inv.ID, inv.Attempt})
+		m.emit(&Hasten{ID: inv.ID, Attempt: inv.Attempt, Cancel: true})
 	}
 	return describe(OK, inv), nil
 }

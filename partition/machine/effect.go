@@ -34,10 +34,13 @@ type Abort struct {
 	Attempt uint64
 }
 
-// Hasten asks for the next attempt at once if the invocation is backing off.
+// Hasten asks for the next attempt at once if the invocation is backing off. Cancel
+// says that it was cancelled: then an attempt that is open now and fails is followed by
+// another one, without a delay, which replays the cancel.
 type Hasten struct {
 	ID      ids.Invocation
 	Attempt uint64
+	Cancel  bool
 }
 
 // Finish tells waiting callers an invocation's result.

@@ -65,7 +65,11 @@ func (n Names) Effect(e machine.Effect) string {
 	case *machine.Abort:
 		return fmt.Sprintf("abort %s attempt=%d", n.Of(e.ID), e.Attempt)
 	case *machine.Hasten:
-		return fmt.Sprintf("hasten %s attempt=%d", n.Of(e.ID), e.Attempt)
+		text := fmt.Sprintf("hasten %s attempt=%d", n.Of(e.ID), e.Attempt)
+		if e.Cancel {
+			text += " cancel"
+		}
+		return text
 	case *machine.Finish:
 		return fmt.Sprintf("finish %s with %s expires-at=%d", n.Of(e.ID), Result(e.Result), e.ExpiresAt)
 	case *machine.SetTimer:

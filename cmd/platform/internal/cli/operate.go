@@ -57,7 +57,7 @@ and passes the cancellation on to the calls it made. Invocations that have not s
 	kill := cmd.Flags().Bool("kill", false, "end them at once, without cleaning up")
 	return op.command(a, cmd, func() {
 		if *kill {
-			*op = operation{name: "kill", verb: "Kill", done: "Killed", statuses: openStatuses, limit: op.limit}
+			op.name, op.verb, op.done = "kill", "Kill", "Killed"
 		}
 	})
 }
@@ -132,6 +132,11 @@ shows the entries.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *from == 0 {
 			return several(cmd, args)
+		}
+		for _, selects := range []string{"scope", "limit"} {
+			if cmd.Flags().Changed(selects) {
+				return &usageError{"--" + selects + " selects among several invocations; --from takes a single id"}
+			}
 		}
 		return run(func(ctx context.Context, args []string) error {
 			return a.restartFrom(ctx, args[0], *from, op.deployment)

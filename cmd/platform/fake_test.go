@@ -88,7 +88,7 @@ func (f *fakeServer) query(w http.ResponseWriter, body string) {
 
 func (f *fakeServer) note(r *http.Request, body []byte) {
 	line := r.Method + " " + r.URL.RequestURI()
-	for _, name := range []string{"Content-Type", "Idempotency-Key", "Authorization", "X-Test"} {
+	for _, name := range []string{"Content-Type", "Idempotency-Key", "Authorization", "X-Test", "X-Platform-Limit-Key", "X-Platform-Priority"} {
 		if value, given := r.Header[name]; given {
 			line += fmt.Sprintf(" %s=%s", strings.ToLower(name), value[0])
 		}
@@ -143,6 +143,8 @@ func registered(body []byte) string {
 func (f *fakeServer) ingress(w http.ResponseWriter, r *http.Request, body string) {
 	w.Header().Set("x-platform-id", "inv_1abc")
 	switch {
+	case strings.HasPrefix(r.URL.Path, "/platform/scope/acme/call/"):
+		write(w, http.StatusOK, body)
 	case strings.HasPrefix(r.URL.Path, "/platform/call/Greeter/"):
 		write(w, http.StatusOK, `"Hello `+strings.Trim(body, `"`)+`"`)
 	case strings.HasPrefix(r.URL.Path, "/platform/call/Raw/"):
@@ -153,7 +155,7 @@ func (f *fakeServer) ingress(w http.ResponseWriter, r *http.Request, body string
 		write(w, http.StatusTeapot, `{"code":418,"message":"no \u001b[31mcoffee","source":"invocation"}`)
 	case strings.HasPrefix(r.URL.Path, "/platform/call/Missing/"):
 		write(w, http.StatusNotFound, `{"code":404,"message":"no such order","source":"invocation"}`)
-	case strings.HasPrefix(r.URL.Path, "/platform/send/"):
+	case strings.HasPrefix(r.URL.Path, "/platform/send/"), strings.HasPrefix(r.URL.Path, "/platform/scope/a c/send/"):
 		write(w, http.StatusAccepted, `{"invocationId":"inv_1abc","status":"Accepted"}`)
 	case r.URL.Path == "/platform/attach/inv_1abc":
 		write(w, http.StatusOK, `{"done":true}`)

@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -24,6 +25,9 @@ type input struct {
 	contentType string
 	headers     []string
 	idempotency string
+	scope       string
+	limitKey    string
+	priority    int
 }
 
 func (i *input) bind(flags *pflag.FlagSet) {
@@ -32,6 +36,9 @@ func (i *input) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&i.contentType, "content-type", "application/json", "content type of the body")
 	flags.StringArrayVar(&i.headers, "header", nil, "request header `name=value` (repeatable)")
 	flags.StringVar(&i.idempotency, "idempotency-key", "", "the same key gives the same invocation")
+	flags.StringVar(&i.scope, "scope", "", "scope whose concurrency limits apply")
+	flags.StringVar(&i.limitKey, "limit-key", "", "limit key within the scope, like tenant/user")
+	flags.IntVar(&i.priority, "priority", 0, "place in the queue of the scope, 0 to 9 (most urgent)")
 }
 
 // call builds the call from the arguments: target and, optionally, the body.
@@ -59,10 +66,36 @@ func (a *app) callOf(i input, flags *pflag.FlagSet, args []string) (client.Call,
 	for name, value := range headers {
 		call.Header.Set(name, value)
 	}
+	if err != nil {
+		return client.Call{}, err
+	}
 	if flags.Changed("idempotency-key") {
+		if i.idempotency == "" {
+			return client.Call{}, &usageError{"--idempotency-key is empty: give it a value, or leave it out"}
+		}
 		call.Header.Set("Idempotency-Key", i.idempotency)
 	}
-	return call, err
+	return call, i.bindScope(&call, flags)
+}
+
+// bindScope adds what applies only within a scope.
+func (i input) bindScope(call *client.Call, flags *pflag.FlagSet) error {
+	call.Scope = i.scope
+	for _, name := range []string{"scope", "limit-key", "priority"} {
+		if flags.Changed(name) && i.scope == "" {
+			return &usageError{"--" + name + " needs a scope: --scope <name>"}
+		}
+	}
+	if i.priority < 0 || i.priority > 9 {
+		return &usageError{"--priority is a digit from 0 to 9 (most urgent)"}
+	}
+	if flags.Changed("limit-key") {
+		call.Header.Set("X-Platform-Limit-Key", i.limitKey)
+	}
+	if flags.Changed("priority") {
+		call.Header.Set("X-Platform-Priority", strconv.Itoa(i.priority))
+	}
+	return nil
 }
 
 func (a *app) readData(data string) ([]byte, error) {
@@ -116,7 +149,8 @@ func (a *app) send() *cobra.Command {
 		Short: "Invoke a handler without waiting for it",
 		Args:  cobra.RangeArgs(1, 2),
 		Example: `  platform send Greeter/greet '"World"'
-  platform send Greeter/greet '"World"' --delay 10s`,
+  platform send Greeter/greet '"World"' --delay 10s
+  platform send Mailer/deliver -d @mail.json --scope acme --limit-key eu --priority 5`,
 	}
 	var in input
 	in.bind(cmd.Flags())

@@ -41,18 +41,28 @@ type Call struct {
 	Header http.Header
 	Body   []byte
 	Delay  string // sends only
+	Scope  string // empty: none
+}
+
+// path is that of the route for calls or sends ("call", "send"), which has the scope in it.
+func (c Call) path(verb string) string {
+	prefix := "/platform/"
+	if c.Scope != "" {
+		prefix += "scope/" + url.PathEscape(c.Scope) + "/"
+	}
+	return prefix + verb + "/" + c.Target.path()
 }
 
 // Call invokes a handler and waits for its result, however long that takes.
 func (c *Client) Call(ctx context.Context, call Call) (*Response, error) {
-	return c.send(ctx, c.ingress, request{http.MethodPost, "/platform/call/" + call.Target.path(), call.Header, call.Body})
+	return c.send(ctx, c.ingress, request{http.MethodPost, call.path("call"), call.Header, call.Body})
 }
 
 // Send invokes a handler without waiting for it.
 func (c *Client) Send(ctx context.Context, call Call) (*Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.RequestTimeout)
 	defer cancel()
-	path := "/platform/send/" + call.Target.path()
+	path := call.path("send")
 	if call.Delay != "" {
 		path += "?delay=" + url.QueryEscape(call.Delay)
 	}

@@ -3,6 +3,8 @@ package query
 import (
 	"slices"
 	"strings"
+
+	"platform/internal/suggest"
 )
 
 // locate makes of an error of SQLite one with its place in the user's text and, for
@@ -29,7 +31,7 @@ func (e *Engine) locate(q *rewritten, sql *sqlError) *Error {
 			if at < 0 || unknown.what != "column" {
 				at = q.find(last)
 			}
-			if near := nearest(last, unknown.names()); near != "" {
+			if near := suggest.Nearest(last, unknown.names()); near != "" {
 				err.Suggestion = "did you mean " + near + "?"
 			} else if unknown.what == "table" {
 				err.Suggestion = "SHOW TABLES lists them"

@@ -15,7 +15,7 @@ import (
 )
 
 // readJSON decodes the request body. Its errors tell bad syntax (400) from values
-// that do not fit (422) and say where.
+// that do not fit and unknown fields (422), and say where.
 func (s *Server) readJSON(c echo.Context, into any) error {
 	body, err := s.readBody(c)
 	if err != nil {
@@ -72,7 +72,7 @@ func decodeJSON(body []byte, into any) error {
 	if err != nil {
 		return badRequest("the request body is not valid: %v", err)
 	}
-	return nil
+	return checkFields(body, reflect.TypeOf(into), "")
 }
 
 // expected words the JSON value that goes into a Go value.

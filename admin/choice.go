@@ -58,6 +58,9 @@ func (d *DeploymentChoice) UnmarshalJSON(b []byte) error {
 		if err := json.Unmarshal(b, &object); err != nil {
 			return err
 		}
+		if object.ID == "" {
+			return errors.New("the deployment must be Keep, Latest, the id of a deployment, or an object with the field Id")
+		}
 		text = object.ID
 	} else if err := json.Unmarshal(b, &text); err != nil {
 		return err

@@ -41,7 +41,7 @@ var invocationOperations = map[string]operation{
 		answers: []reply{{http.StatusAccepted, "It will be paused", nil}, {http.StatusOK, "It was paused already", nil}}, refusals: []int{400, 404, 409, 503},
 	},
 	"PATCH /invocations/:invocation_id/resume": {
-		id: "resume_invocation", tag: "invocation", summary: "Let an invocation go on now", query: []object{chosen("The default is Keep.")},
+		id: "resume_invocation", tag: "invocation", summary: "Let an invocation go on now", query: chosen("The default is Keep."),
 		answers: []reply{{http.StatusOK, "It goes on", nil}}, refusals: []int{400, 404, 409, 425, 503},
 	},
 	"PATCH /invocations/:invocation_id/purge": {
@@ -54,11 +54,9 @@ var invocationOperations = map[string]operation{
 	},
 	"PATCH /invocations/:invocation_id/restart-as-new": {
 		id: "restart_as_new_invocation", tag: "invocation", summary: "Make a new invocation from a completed one",
-		query: []object{
+		query: append(chosen("The default is Latest."),
 			queryParameter("from", "Index of the last journal entry to take over, with the completions of what the entries before it asked for. 0: the input only.",
-				object{"type": "integer", "format": "int32", "minimum": 0, "default": 0}),
-			chosen("The default is Latest."),
-		},
+				object{"type": "integer", "format": "int32", "minimum": 0, "default": 0})),
 		answers: []reply{{http.StatusOK, "The new invocation", object{
 			"type": "object", "required": []string{"new_invocation_id"}, "properties": object{"new_invocation_id": object{"type": "string"}},
 		}}},
@@ -86,9 +84,12 @@ var invocationOperations = map[string]operation{
 // textList is the schema of parameters that can be repeated.
 var textList = object{"type": "array", "items": object{"type": "string"}}
 
-// chosen is the parameter that chooses a deployment.
-func chosen(fallback string) object {
-	return queryParameter("deployment", "Keep, Latest or the id of a deployment. "+fallback, object{"type": "string"})
+// chosen are the parameters that choose a deployment.
+func chosen(fallback string) []object {
+	return []object{
+		queryParameter("deployment", "Keep, Latest or the id of a deployment. "+fallback, object{"type": "string"}),
+		queryParameter("Id", "The id of a deployment: the same as deployment={id}.", object{"type": "string"}),
+	}
 }
 
 var stateOperations = map[string]operation{

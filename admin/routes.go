@@ -91,7 +91,7 @@ const metricsPath = "/metrics"
 func (s *Server) newRouter() *echo.Echo {
 	e := echo.New()
 	e.HTTPErrorHandler = func(err error, c echo.Context) { s.fail(c.Response(), c.Request(), err) }
-	e.Use(wholeSegments)
+	e.Use(wholeSegments, knownQuery)
 	e.Use(middleware.GzipWithConfig(middleware.GzipConfig{
 		MinLength: 1024,
 		// The metrics handler compresses by itself.

@@ -48,7 +48,7 @@ func (s *Server) putRule(c echo.Context) error {
 		return err
 	}
 	rule := ruleChange{Pattern: pattern.String()}
-	if err := decodeStrict(body, &rule); err != nil {
+	if err := decodeObject(body, &rule); err != nil {
 		return err
 	}
 	if rule.Pattern != pattern.String() {

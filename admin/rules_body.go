@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"platform/flowcontrol"
 )
@@ -160,7 +159,7 @@ func decodeEach[Element, T any](body []byte, convert func(*Element) (T, error)) 
 	list := make([]T, len(elements))
 	for i, raw := range elements {
 		var element Element
-		err := decodeStrict(raw, &element)
+		err := decodeObject(raw, &element)
 		if err == nil {
 			list[i], err = convert(&element)
 		}
@@ -171,19 +170,10 @@ func decodeEach[Element, T any](body []byte, convert func(*Element) (T, error)) 
 	return list, nil
 }
 
-// decodeStrict decodes a JSON object that has no other fields than those of a struct. A
-// limit with a misspelt name must not pass for no limit.
-func decodeStrict(body []byte, into any) error {
+// decodeObject decodes a JSON value that has to be an object.
+func decodeObject(body []byte, into any) error {
 	if trimmed := bytes.TrimSpace(body); len(trimmed) > 0 && trimmed[0] != '{' && json.Valid(trimmed) {
 		return unprocessable("it must be an object")
 	}
-	if err := decodeJSON(body, into); err != nil {
-		return err
-	}
-	strict := json.NewDecoder(bytes.NewReader(body))
-	strict.DisallowUnknownFields()
-	if err := strict.Decode(into); err != nil {
-		return unprocessable("%s", strings.TrimPrefix(err.Error(), "json: "))
-	}
-	return nil
+	return decodeJSON(body, into)
 }

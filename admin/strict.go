@@ -1,0 +1,143 @@
+package admin
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/internal/suggest"
+)
+
+// checkFields refuses fields of a JSON value that the Go type it was decoded into does not
+// have, also in nested objects: an option with a misspelt name must not be dropped
+// silently. Types with a decoder of their own check themselves.
+func checkFields(body json.RawMessage, t reflect.Type, path string) error {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		return nil
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		return checkObject(body, t, path)
+	case reflect.Slice:
+		if elem := t.Elem(); elem.Kind() == reflect.Struct || elem.Kind() == reflect.Pointer {
+			return checkElements(body, elem, path)
+		}
+	}
+	return nil
+}
+
+func checkObject(body json.RawMessage, t reflect.Type, path string) error {
+	var object map[string]json.RawMessage
+	if json.Unmarshal(body, &object) != nil || object == nil {
+		return nil // null, or a form that the decoder has judged
+	}
+	fields := map[string]reflect.Type{}
+	for field := range t.Fields() {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" && name != "-" {
+			fields[name] = field.Type
+		} else if name == "" && field.IsExported() {
+			fields[field.Name] = field.Type
+		}
+	}
+	for _, name := range sortedKeys(object) {
+		known := knownField(fields, name)
+		if known == nil {
+			return unprocessable("unknown field '%s'%s", path+name, alternatives(name, "fields", sortedKeys(fields)))
+		}
+		if err := checkFields(object[name], known, path+name+"."); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// knownField is the type of a field, nil if there is none with that name. Like the decoder,
+// it ignores case.
+func knownField(fields map[string]reflect.Type, name string) reflect.Type {
+	if t, ok := fields[name]; ok {
+		return t
+	}
+	for known, t := range fields {
+		if strings.EqualFold(known, name) {
+			return t
+		}
+	}
+	return nil
+}
+
+func checkElements(body json.RawMessage, elem reflect.Type, path string) error {
+	var elements []json.RawMessage
+	if json.Unmarshal(body, &elements) != nil {
+		return nil
+	}
+	for i, e := range elements {
+		if err := checkFields(e, elem, fmt.Sprintf("%s[%d].", strings.TrimSuffix(path, "."), i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alternatives is the end of a message about an unknown name: the name that was probably
+// meant, or all that there are.
+func alternatives(name, what string, known []string) string {
+	if near := suggest.Nearest(name, known); near != "" {
+		return "; did you mean '" + near + "'?"
+	}
+	if len(known) == 0 {
+		return "; there are none here"
+	}
+	return "; the " + what + " are " + strings.Join(known, ", ")
+}
+
+// knownQuery refuses query parameters that the operation of a route does not have, by its
+// description in the OpenAPI document.
+func knownQuery(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if c.Request().URL.RawQuery == "" {
+			return next(c)
+		}
+		method := c.Request().Method
+		if method == http.MethodHead {
+			method = http.MethodGet
+		}
+		op, described := operations[method+" "+c.Path()]
+		if !described {
+			return next(c)
+		}
+		names := op.queryNames()
+		for _, given := range sortedKeys(c.QueryParams()) {
+			if !slices.Contains(names, given) {
+				return badRequest("unknown query parameter '%s'%s", given, alternatives(given, "parameters", names))
+			}
+		}
+		return next(c)
+	}
+}
+
+// queryNames are the names of an operation's query parameters, sorted.
+func (op operation) queryNames() []string {
+	var names []string
+	for _, parameter := range op.query {
+		names = append(names, parameter["name"].(string))
+	}
+	slices.Sort(names)
+	return names
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

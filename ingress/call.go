@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/internal/ids"
+	"platform/internal/suggest"
 	"platform/internal/units"
 	"platform/metadata"
 	"platform/partition/machine"
@@ -89,16 +90,25 @@ func (s *Server) invocation(w http.ResponseWriter, r *http.Request, t *target, o
 	return inv, nil
 }
 
-// readQuery takes what the query and its twin among the headers say. Parameters
-// that mean nothing here are the handler's business, malformed ones too.
+// parameters are those of the query that the ingress acts on.
+var parameters = []string{"delay", "limit-key"}
+
+// readQuery takes what the query and its twin among the headers say. The handler gets
+// the whole query in a header and may have parameters of its own, also malformed ones;
+// only a name that looks like a misspelt one of ours is refused.
 func readQuery(r *http.Request, t *target, inv *machine.Invoke) error {
 	var query url.Values
 	if r.URL.RawQuery != "" {
 		var err error
 		if query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
-			if name := malformed(r.URL.RawQuery, "delay", "limit-key"); name != "" {
+			if name := malformed(r.URL.RawQuery, parameters...); name != "" {
 				return badRequest("bad %s: the query cannot be decoded: %v", name, err)
 			}
+		}
+	}
+	for name := range query {
+		if near := suggest.Nearest(name, parameters); near != "" && name != near {
+			return badRequest("unknown query parameter '%s'; did you mean '%s'?", name, near)
 		}
 	}
 	if err := readLimitKey(r.Header, query, inv); err != nil {
@@ -147,6 +157,9 @@ func readIdempotencyKey(h http.Header, inv *machine.Invoke) error {
 		return badRequest("bad idempotency key: the run of a workflow cannot have one, since its key already makes it run once")
 	case !isASCII(key):
 		return badRequest("bad header: the value of 'idempotency-key' has characters outside ASCII")
+	case key == "":
+		// Every caller with an empty key would get the result of the first one.
+		return badRequest("bad header: 'idempotency-key' is empty; give it a value that identifies this request, or leave it out")
 	}
 	inv.IdempotencyKey = &key
 	return nil

@@ -94,6 +94,10 @@ func TestBadRequestsAreExplained(t *testing.T) {
 		{"something where nothing is wanted", "POST", "/Greeter/empty", "1", []string{js}, 400, "input validation error: expected an empty body"},
 
 		{"idempotency key on a workflow run", "POST", "/Order/o/run", "", []string{"idempotency-key: a"}, 400, "bad idempotency key"},
+		{"empty idempotency key", "POST", "/Greeter/greet", "", []string{"idempotency-key: "}, 400, "'idempotency-key' is empty; give it a value"},
+		{"misspelt delay", "POST", "/platform/send/Greeter/greet?dely=5s", "", nil, 400, "unknown query parameter 'dely'; did you mean 'delay'?"},
+		{"delay in capitals", "POST", "/platform/send/Greeter/greet?Delay=5s", "", nil, 400, "did you mean 'delay'?"},
+		{"misspelt limit key", "POST", "/Greeter/greet?limit_key=a", "", nil, 400, "did you mean 'limit-key'?"},
 		{"idempotency key that is not ASCII", "POST", "/Greeter/greet", "", []string{"idempotency-key: ä"}, 400, "bad header: the value of 'idempotency-key'"},
 		{"header that is not ASCII", "POST", "/Greeter/greet", "", []string{"x-name: Zoë"}, 400, "bad header: the value of 'x-name' has characters outside ASCII"},
 		{"delay on a call", "POST", "/Greeter/greet?delay=1s", "", nil, 400, "bad delay: only sends can be delayed"},

@@ -31,7 +31,9 @@ func (s *Server) recheck(ctx context.Context, e discovery.Request, known *metada
 	}
 	differences := differences(known, now)
 	if len(differences) == 0 {
-		return nil
+		return []notice{{"", "the address is registered already and nothing was changed; its endpoint offers the same services and handlers, but their code " +
+			"and schemas were not compared. If they changed, register the new code at an address of its own, or replace the deployment with force; " +
+			"force with dry_run shows what would change"}}
 	}
 	return []notice{{"", "the address is registered already and nothing was changed, but the endpoint now offers something else (" +
 		differences + "); register with force to replace the deployment"}}

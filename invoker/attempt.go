@@ -17,7 +17,7 @@ import (
 type attempt struct {
 	t      *task
 	s      *Session
-	stream stream
+	stream Stream
 	memory account
 
 	// Of the stream's events alone.

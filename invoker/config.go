@@ -47,6 +47,9 @@ type Config struct {
 	Random func() uint64
 	// Endpoint are the settings of connections.
 	Endpoint endpoint.Config
+	// Open replaces HTTP as the way to endpoints, for tests that simulate them; nil: it
+	// is not replaced.
+	Open func(endpoint.Receiver) Stream
 }
 
 // DefaultConfig is what a server has that nobody configured.

@@ -126,7 +126,7 @@ func newHostile(t testing.TB, kind uint8) *hostile {
 	random := uint64(0)
 	cfg.Random = func() uint64 { random++; return random }
 	iv := New(cfg, h, slog.New(slog.DiscardHandler))
-	iv.open = func(r endpoint.Receiver) stream {
+	iv.open = func(r endpoint.Receiver) Stream {
 		w := &line{h: h, a: r.(*attempt)}
 		h.lines = append(h.lines, w)
 		return w

@@ -17,8 +17,8 @@ type Registry interface {
 	Schemas() *metadata.Schemas
 }
 
-// stream is the part of endpoint.Stream that attempts use.
-type stream interface {
+// Stream is the part of endpoint.Stream that attempts use.
+type Stream interface {
 	Write(chunks ...[]byte)
 	CloseWrite()
 	Finish()
@@ -31,7 +31,7 @@ type Invoker struct {
 	registry Registry
 	log      *slog.Logger
 	client   *endpoint.Client
-	open     func(endpoint.Receiver) stream
+	open     func(endpoint.Receiver) Stream
 	slots    slots
 	memory   budget
 	loads    chan struct{} // one element for each journal that is being read
@@ -57,7 +57,9 @@ func New(cfg Config, registry Registry, log *slog.Logger) *Invoker {
 	cfg.Endpoint.MaySend = iv.pauses.connected
 	iv.client = endpoint.NewClient(cfg.Endpoint)
 	iv.pauses.begin()
-	iv.open = func(r endpoint.Receiver) stream { return iv.client.Open(r) }
+	if iv.open = cfg.Open; iv.open == nil {
+		iv.open = func(r endpoint.Receiver) Stream { return iv.client.Open(r) }
+	}
 	return iv
 }
 

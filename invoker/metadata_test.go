@@ -83,7 +83,7 @@ func TestTheStartTellsOfFailedAttempts(t *testing.T) {
 			o.change(func(d *metadata.Deployment) { d.MaxProtocol = int32(version) })
 			var sent [][]byte
 			inner := o.iv.open
-			o.iv.open = func(r endpoint.Receiver) stream {
+			o.iv.open = func(r endpoint.Receiver) Stream {
 				s := inner(r).(*wire)
 				return starts{s, &sent}
 			}

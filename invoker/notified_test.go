@@ -229,7 +229,7 @@ func runHistory(t *testing.T, h *history) string {
 	return s.wrong
 }
 
-func (s *stage) open(r endpoint.Receiver) stream {
+func (s *stage) open(r endpoint.Receiver) Stream {
 	w := &tape{recv: r, replay: make(chan struct{})}
 	if r.(*attempt).t.id == s.id {
 		w.journal = len(s.shard.journal(s.id))

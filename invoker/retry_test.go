@@ -87,7 +87,7 @@ type offline struct {
 func newOffline(t *testing.T, cfg Config, scripts ...func(*wire)) *offline {
 	o := &offline{bench: &bench{t: t, cfg: cfg, schemas: testSchemas("http://nowhere/")}}
 	o.iv = New(cfg, o, slog.New(slog.DiscardHandler))
-	o.iv.open = func(r endpoint.Receiver) stream {
+	o.iv.open = func(r endpoint.Receiver) Stream {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		w := &wire{recv: r, script: scripts[min(len(o.wires), len(scripts)-1)]}

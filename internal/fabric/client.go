@@ -22,6 +22,8 @@ type ClientConfig struct {
 	Self Identity
 	// DialOptions replace the default of no transport security.
 	DialOptions []grpc.DialOption
+	// Dial replaces gRPC, for tests that simulate the network; nil: it is not replaced.
+	Dial func(address string) (raftgroup.Conn, error)
 	// Log is slog.Default() when nil.
 	Log *slog.Logger
 }
@@ -29,7 +31,7 @@ type ClientConfig struct {
 // Client holds the connections to other nodes, one for each, made when they are used.
 type Client struct {
 	self     Identity
-	dial     []grpc.DialOption
+	dial     func(address string) (raftgroup.Conn, error)
 	patience patience
 	log      *slog.Logger
 	ctx      context.Context // ends with Close
@@ -50,9 +52,12 @@ func NewClient(cfg ClientConfig) *Client {
 	if cfg.DialOptions == nil {
 		cfg.DialOptions = []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
 	}
+	if cfg.Dial == nil {
+		cfg.Dial = dialer(append(raftgroup.DialOptions(), cfg.DialOptions...))
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Client{
-		self: cfg.Self, patience: usualPatience, dial: append(raftgroup.DialOptions(), cfg.DialOptions...),
+		self: cfg.Self, patience: usualPatience, dial: cfg.Dial,
 		log: cfg.Log.With("component", "fabric"), ctx: ctx, cancel: cancel, peers: make(map[string]*peer),
 	}
 }
@@ -89,12 +94,12 @@ type peer struct {
 	address string
 
 	mu   sync.Mutex // covers the fields below
-	conn *grpc.ClientConn
+	conn raftgroup.Conn
 	link *link
 }
 
 // connection is the one to use for the next request.
-func (p *peer) connection() *grpc.ClientConn {
+func (p *peer) connection() raftgroup.Conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.conn
@@ -108,7 +113,7 @@ func (p *peer) redial() {
 	if p.c.ctx.Err() != nil || p.conn.GetState() != connectivity.TransientFailure {
 		return
 	}
-	fresh, err := p.c.connect(p.address)
+	fresh, err := p.c.dial(p.address)
 	if err != nil {
 		return
 	}
@@ -136,7 +141,7 @@ func (c *Client) peer(address string) (*peer, error) {
 	if c.closed {
 		return nil, errClosed
 	}
-	conn, err := c.connect(address)
+	conn, err := c.dial(address)
 	if err != nil {
 		return nil, err
 	}
@@ -145,14 +150,16 @@ func (c *Client) peer(address string) (*peer, error) {
 	return p, nil
 }
 
-// connect prepares a connection, which is dialled when it is used.
-func (c *Client) connect(address string) (*grpc.ClientConn, error) {
-	// The resolver leaves names to the dialer, so they are resolved at each dial.
-	conn, err := grpc.NewClient("passthrough:///"+address, c.dial...)
-	if err != nil {
-		return nil, fmt.Errorf("dial %s: %w", address, err)
+// dialer prepares connections, which are dialled when they are used.
+func dialer(options []grpc.DialOption) func(string) (raftgroup.Conn, error) {
+	return func(address string) (raftgroup.Conn, error) {
+		// The resolver leaves names to the dialer, so they are resolved at each dial.
+		conn, err := grpc.NewClient("passthrough:///"+address, options...)
+		if err != nil {
+			return nil, fmt.Errorf("dial %s: %w", address, err)
+		}
+		return conn, nil
 	}
-	return conn, nil
 }
 
 // open returns the link to a node, a new one if there is none that works.

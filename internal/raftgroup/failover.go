@@ -62,22 +62,31 @@ func (t *Transport) peerLost(addr raft.ServerAddress) {
 
 // dialRefused reports whether the host at addr answers and nobody listens.
 func (t *Transport) dialRefused(addr raft.ServerAddress) bool {
-	dialer := net.Dialer{Timeout: redialTimeout}
+	refused := t.cfg.Refused
+	if refused == nil {
+		refused = tcpRefused
+	}
 	for _, delay := range redialDelays {
 		select {
 		case <-time.After(delay):
 		case <-t.ctx.Done():
 			return false
 		}
-		conn, err := dialer.DialContext(t.ctx, "tcp", string(addr))
-		if errors.Is(err, syscall.ECONNREFUSED) {
+		if refused(t.ctx, addr) {
 			return true
-		}
-		if err == nil {
-			_ = conn.Close()
 		}
 	}
 	return false
+}
+
+// tcpRefused dials addr once and reports whether nobody listens there.
+func tcpRefused(ctx context.Context, addr raft.ServerAddress) bool {
+	dialer := net.Dialer{Timeout: redialTimeout}
+	conn, err := dialer.DialContext(ctx, "tcp", string(addr))
+	if err == nil {
+		_ = conn.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
 // ledFrom reports whether the group's leader is the node at addr, or may be: one that

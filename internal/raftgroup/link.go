@@ -8,6 +8,16 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
+// Conn is a connection to another node, which dials when it is used. It is a
+// *grpc.ClientConn, unless a test replaces the network.
+type Conn interface {
+	grpc.ClientConnInterface
+	// GetState says whether the last dial failed.
+	GetState() connectivity.State
+	// Close ends what is under way.
+	Close() error
+}
+
 // link is one connection to a peer, which can be told to dial now instead of after
 // gRPC's back-off. ClientConn.ResetConnectBackoff is not used for that: it reads
 // the connection's map of addresses without a lock, which ends the process when
@@ -17,7 +27,7 @@ type link struct {
 	addr raft.ServerAddress
 
 	mu     sync.Mutex // covers the fields below
-	conn   *grpc.ClientConn
+	conn   Conn
 	closed bool
 }
 
@@ -30,7 +40,7 @@ func (t *Transport) newLink(addr raft.ServerAddress) (*link, error) {
 }
 
 // current is the connection to be used.
-func (l *link) current() *grpc.ClientConn {
+func (l *link) current() Conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.conn

@@ -60,6 +60,11 @@ type TransportConfig struct {
 
 	// DialOptions replace the default of no transport security.
 	DialOptions []grpc.DialOption
+	// Dial replaces gRPC, and Refused the probe that finds out whether nobody listens
+	// at an address any more. Both serve tests that simulate the network; nil: neither
+	// is replaced.
+	Dial    func(raft.ServerAddress) (Conn, error)
+	Refused func(context.Context, raft.ServerAddress) bool
 	// Authorize may refuse a peer that connects; nil accepts every node of the
 	// cluster.
 	Authorize func(context.Context, Peer) error
@@ -275,7 +280,10 @@ func (t *Transport) distance(addr raft.ServerAddress) int {
 
 // dial prepares a connection. The name in addr is resolved at each attempt,
 // because the passthrough resolver leaves it to the dialer.
-func (t *Transport) dial(addr raft.ServerAddress) (*grpc.ClientConn, error) {
+func (t *Transport) dial(addr raft.ServerAddress) (Conn, error) {
+	if t.cfg.Dial != nil {
+		return t.cfg.Dial(addr)
+	}
 	conn, err := grpc.NewClient("passthrough:///"+string(addr), append(DialOptions(), t.cfg.DialOptions...)...)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", addr, err)

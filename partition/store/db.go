@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // Options of a DB; zero values mean the defaults.
@@ -26,7 +27,9 @@ type Options struct {
 	// LargeRowBytes is the size from which a row is stored in pieces, 512 KiB by
 	// default.
 	LargeRowBytes int
-	Logger        *slog.Logger // slog.Default() if nil
+	// FS is the file system, the real one by default.
+	FS     vfs.FS
+	Logger *slog.Logger // slog.Default() if nil
 }
 
 // DB holds the tables of all partitions of a node.
@@ -49,7 +52,7 @@ type DB struct {
 // ErrLocked or ErrFormat where they apply.
 func Open(dir string, opts Options) (*DB, error) {
 	opts = opts.withDefaults()
-	lock, err := prepareDir(dir)
+	lock, err := prepareDir(opts.FS, dir)
 	if err != nil {
 		return nil, fmt.Errorf("open tables: %w", err)
 	}
@@ -77,6 +80,9 @@ func (o Options) withDefaults() Options {
 	if o.LargeRowBytes == 0 {
 		o.LargeRowBytes = largeValue
 	}
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
@@ -92,6 +98,7 @@ const fileBytes = 2 << 20
 func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock) *pebble.Options {
 	log := o.Logger.With("component", "tables")
 	po := &pebble.Options{
+		FS:                          o.FS,
 		Cache:                       cache,
 		Lock:                        lock,
 		Comparer:                    comparer,

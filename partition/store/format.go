@@ -3,8 +3,8 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -32,18 +32,18 @@ const FormatVersion = 2
 const formatFile = "FORMAT"
 
 // prepareDir makes the directory, if need be, takes its lock and checks its format.
-func prepareDir(dir string) (*pebble.Lock, error) {
-	if err := makeDir(dir); err != nil {
+func prepareDir(disk vfs.FS, dir string) (*pebble.Lock, error) {
+	if err := makeDir(disk, dir); err != nil {
 		return nil, err
 	}
-	lock, err := pebble.LockDirectory(dir, vfs.Default)
+	lock, err := pebble.LockDirectory(dir, disk)
 	if _, unusable := errors.AsType[*fs.PathError](err); unusable {
 		return nil, fmt.Errorf("lock data directory: %w", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w: %w", dir, ErrLocked, err)
 	}
-	if err := checkFormat(dir); err != nil {
+	if err := checkFormat(disk, dir); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return lock, nil
@@ -51,9 +51,9 @@ func prepareDir(dir string) (*pebble.Lock, error) {
 
 // makeDir makes dir and its missing parents, for this user alone, and makes sure
 // that they are still there after a power failure.
-func makeDir(dir string) error {
+func makeDir(disk vfs.FS, dir string) error {
 	dir = filepath.Clean(dir)
-	info, err := os.Stat(dir)
+	info, err := disk.Stat(dir)
 	switch {
 	case err == nil && !info.IsDir():
 		return fmt.Errorf("%s is not a directory", dir)
@@ -63,66 +63,74 @@ func makeDir(dir string) error {
 		return fmt.Errorf("open data directory: %w", err)
 	}
 	parent := filepath.Dir(dir)
-	if err := makeDir(parent); err != nil {
+	if err := makeDir(disk, parent); err != nil {
 		return err
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := disk.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make data directory: %w", err)
 	}
-	return syncDir(parent)
+	return syncDir(disk, parent)
 }
 
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
+func syncDir(disk vfs.FS, dir string) error {
+	f, err := disk.OpenDir(dir)
 	if err != nil {
 		return fmt.Errorf("sync directory: %w", err)
 	}
-	defer f.Close()
-	if err := f.Sync(); err != nil {
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("sync directory %s: %w", dir, err)
 	}
 	return nil
 }
 
 // checkFormat reads the version file; an empty directory gets one.
-func checkFormat(dir string) error {
-	text, err := os.ReadFile(filepath.Join(dir, formatFile))
+func checkFormat(disk vfs.FS, dir string) error {
+	text, err := readFile(disk, disk.PathJoin(dir, formatFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return writeFormat(dir)
+		return writeFormat(disk, dir)
 	}
 	if err != nil {
 		return fmt.Errorf("read format version: %w", err)
 	}
 	version, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil {
-		return fmt.Errorf("%w: %s says %q", ErrFormat, filepath.Join(dir, formatFile), text)
+		return fmt.Errorf("%w: %s says %q", ErrFormat, disk.PathJoin(dir, formatFile), text)
 	}
 	if version < 1 || version > FormatVersion {
 		return fmt.Errorf("%w: %s has version %d, this server reads up to %d", ErrFormat, dir, version, FormatVersion)
 	}
 	if version < FormatVersion {
-		return putFormat(dir)
+		return putFormat(disk, dir)
 	}
 	return nil
 }
 
+func readFile(disk vfs.FS, path string) ([]byte, error) {
+	f, err := disk.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(f)
+	return text, errors.Join(err, f.Close())
+}
+
 // writeFormat makes an empty directory one of this version.
-func writeFormat(dir string) error {
-	entries, err := os.ReadDir(dir)
+func writeFormat(disk vfs.FS, dir string) error {
+	names, err := disk.List(dir)
 	if err != nil {
 		return fmt.Errorf("read data directory: %w", err)
 	}
-	for _, e := range entries {
-		if e.Name() != "LOCK" && e.Name() != formatFile+".new" {
+	for _, name := range names {
+		if name != "LOCK" && name != formatFile+".new" {
 			return fmt.Errorf("%w: %s has files but no %s", ErrFormat, dir, formatFile)
 		}
 	}
-	return putFormat(dir)
+	return putFormat(disk, dir)
 }
 
-func putFormat(dir string) error {
-	path := filepath.Join(dir, formatFile)
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+func putFormat(disk vfs.FS, dir string) error {
+	path := disk.PathJoin(dir, formatFile)
+	f, err := disk.Create(path+".new", vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return fmt.Errorf("write format version: %w", err)
 	}
@@ -130,8 +138,8 @@ func putFormat(dir string) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("write format version: %w", err)
 	}
-	if err := os.Rename(path+".new", path); err != nil {
+	if err := disk.Rename(path+".new", path); err != nil {
 		return fmt.Errorf("write format version: %w", err)
 	}
-	return syncDir(dir)
+	return syncDir(disk, dir)
 }

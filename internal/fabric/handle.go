@@ -3,6 +3,7 @@ package fabric
 import (
 	"context"
 	"iter"
+	"time"
 
 	"platform/internal/ids"
 	"platform/partition"
@@ -31,26 +32,35 @@ type called struct {
 
 // Call implements Replica.
 func (h *Handle) Call(ctx context.Context, inv *machine.Invoke) (partition.Ending, machine.Outcome, error) {
+	var waited time.Duration
 	if p := h.leading(); p != nil {
-		if e, o, err := p.Call(ctx, inv); err == nil || !elsewhere(err) {
-			return e, o, err
+		begin := time.Now()
+		e, o, err := p.Call(ctx, inv)
+		waited = time.Since(begin)
+		if err == nil || !elsewhere(err) {
+			return e, o, markHeld(err, waited, heldTime)
 		}
 	}
 	c, err := seek(ctx, h, func(r Replica) (c called, err error) {
 		c.ending, c.outcome, err = r.Call(ctx, inv)
 		return c, err
 	})
-	return c.ending, c.outcome, err
+	return c.ending, c.outcome, markHeld(err, waited, heldTime)
 }
 
 // Await implements Replica.
 func (h *Handle) Await(ctx context.Context, id ids.Invocation) (partition.Ending, error) {
+	var waited time.Duration
 	if p := h.leading(); p != nil {
-		if e, err := p.Await(ctx, id); err == nil || !elsewhere(err) {
-			return e, err
+		begin := time.Now()
+		e, err := p.Await(ctx, id)
+		waited = time.Since(begin)
+		if err == nil || !elsewhere(err) {
+			return e, markHeld(err, waited, heldTime)
 		}
 	}
-	return seek(ctx, h, func(r Replica) (partition.Ending, error) { return r.Await(ctx, id) })
+	e, err := seek(ctx, h, func(r Replica) (partition.Ending, error) { return r.Await(ctx, id) })
+	return e, markHeld(err, waited, heldTime)
 }
 
 // Operate implements Replica.

@@ -17,10 +17,11 @@ const reachTimeout = time.Second
 
 // patience is when a node that is silent while it owes a response is asked for a sign
 // of life, and when it is given up. That is earlier than the keepalive of gRPC can,
-// and costs nothing while nobody waits.
-type patience struct{ ping, deaf time.Duration }
+// and costs nothing while nobody waits. held is how long the node must have given signs
+// of life for a request to count as held by a leader.
+type patience struct{ ping, deaf, held time.Duration }
 
-var usualPatience = patience{ping: time.Second, deaf: 4 * time.Second}
+var usualPatience = patience{ping: time.Second, deaf: 4 * time.Second, held: heldTime}
 
 // link is one outgoing Exchange stream: requests go out, responses come back in any
 // order. A broken link stays broken; the peer opens another.
@@ -78,6 +79,12 @@ func (l *link) reach(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// heldSince is for how long, after a request was sent, the other node has given signs
+// of life without answering it.
+func (l *link) heldSince(sent time.Time) time.Duration {
+	return time.Duration(l.heard.Load() - sent.UnixNano())
 }
 
 // call sends a request and waits for its response. After an error, sent says whether

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
@@ -45,11 +46,17 @@ func (r *Remote) ask(ctx context.Context, req *node.PartitionRequest) (*node.Par
 		return nil, fmt.Errorf("%w: %s: %w", ErrUnreachable, r.address, err)
 	}
 	r.c.requests.sent(req.Method)
+	begin := time.Now()
 	m, sent, err := l.call(ctx, req, r.moved)
 	if err != nil {
-		return nil, r.lost(ctx, req.Method, sent, err)
+		err = r.lost(ctx, req.Method, sent, err)
+	} else if m.Code != node.PartitionCode_PARTITION_CODE_OK {
+		err = remoteError(r.id, r.address, m.Code, m.Message, m.Leader)
 	}
-	return m, remoteError(r.id, r.address, m.Code, m.Message, m.Leader)
+	if err != nil {
+		return nil, markHeld(err, l.heldSince(begin), r.c.patience.held)
+	}
+	return m, nil
 }
 
 // lost is the error of a request without a response. As with a local replica, who

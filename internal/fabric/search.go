@@ -46,7 +46,11 @@ func seekFor[T any](ctx context.Context, h *Handle, patience time.Duration, ask 
 		} else {
 			h.d.counters.remote.Add(1)
 		}
+		begin := time.Now()
 		v, err = ask(r)
+		if address == "" {
+			err = markHeld(err, time.Since(begin), heldTime)
+		}
 		s.note(address, err)
 		if err == nil || !elsewhere(err) {
 			return v, err
@@ -66,11 +70,14 @@ type search struct {
 	hint    string
 	wait    time.Duration
 	until   time.Time
+	held    bool  // by one of the replicas that were asked
 	last    error // of the latest refusal
+
+	patience time.Duration
 }
 
 func newSearch(h *Handle, patience time.Duration) *search {
-	s := &search{h: h, wait: firstWait, until: time.Now().Add(patience)}
+	s := &search{h: h, wait: firstWait, until: time.Now().Add(patience), patience: patience}
 	s.begin()
 	return s
 }
@@ -143,6 +150,9 @@ func (s *search) note(address string, err error) {
 	if err == nil {
 		return
 	}
+	if WasHeld(err) { // the partition had a leader until now
+		s.held, s.until, s.wait = true, time.Now().Add(s.patience), firstWait
+	}
 	s.last, s.hint = err, ""
 	if refusal, ok := errors.AsType[*NotLeaderError](err); ok && refusal.Leader.Address != "" {
 		s.hint = s.h.d.cfg.AddressOf(refusal.Leader)
@@ -176,7 +186,10 @@ func (s *search) failure(ctx context.Context) error {
 		err = &NotLeaderError{Partition: s.h.id}
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("%w: %w", err, context.Cause(ctx))
+		err = fmt.Errorf("%w: %w", err, context.Cause(ctx))
+	}
+	if s.held && !WasHeld(err) {
+		err = heldError{err}
 	}
 	return err
 }

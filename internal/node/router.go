@@ -16,10 +16,15 @@ import (
 	"platform/partition/machine"
 )
 
-// patience is how long a request goes on after it could not be answered the first
-// time, which takes the time of one search for a leader. A failover takes a fraction
-// of it.
-const patience = 7 * time.Second
+// failoverBudget is how long a request is retried without any leader accepting it. Each
+// failover has a budget of its own, and takes a fraction of it.
+const failoverBudget = 7 * time.Second
+
+// The pause between two tries doubles from firstRetry to lastRetry.
+const (
+	firstRetry = 2 * time.Millisecond
+	lastRetry  = time.Second
+)
 
 // router takes requests to the partitions that own them, and asks again, with the
 // same ids, while leaders change.
@@ -136,13 +141,16 @@ func answer(id ids.Invocation, e partition.Ending) ingress.Answer {
 	return a
 }
 
-// insist asks a partition until it answers, for as long as patience lasts. Asking
-// again is safe because ids are deduplicated; what is safe for the client, who
-// would come with a new id, depends on safe and on what happened to the attempts.
+// insist sends a request to a partition until it is answered. It gives up once no leader
+// has accepted the request for failoverBudget; a request that waits at a leader may wait
+// indefinitely and through any number of failovers. Retries are safe because ids are
+// deduplicated. Whether the client may send the request anew, with a new id, depends on
+// safe and on what happened to the tries.
 func insist[T any](ctx context.Context, safe bool, ask func() (T, error)) (T, error) {
 	var limit <-chan time.Time
-	definite := true
-	for wait := 2 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+	definite, accepted := true, false
+	wait := firstRetry
+	for {
 		v, err := ask()
 		switch {
 		case err == nil:
@@ -153,12 +161,19 @@ func insist[T any](ctx context.Context, safe bool, ask func() (T, error)) (T, er
 			return v, err
 		}
 		definite = definite && raftgroup.Definite(err)
-		if limit == nil {
-			limit = time.After(patience)
+		if fabric.WasHeld(err) {
+			accepted, limit, wait = true, nil, firstRetry
 		}
-		if errors.Is(err, raftgroup.ErrOverloaded) || !pause(ctx, wait, limit) {
+		if limit == nil {
+			limit = time.After(failoverBudget)
+		}
+		// All who waited for a leader come to its successor at the same time; those that
+		// had been accepted are not turned away by the queue that this makes.
+		refused := errors.Is(err, raftgroup.ErrOverloaded) && !accepted
+		if refused || !pause(ctx, wait, limit) {
 			return v, &ingress.UnavailableError{SafeToRetry: safe || definite, Err: inWords(err)}
 		}
+		wait = min(2*wait, lastRetry)
 	}
 }
 

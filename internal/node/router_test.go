@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -11,8 +12,86 @@ import (
 
 	"platform/ingress"
 	"platform/internal/fabric"
+	"platform/internal/ids"
 	"platform/internal/raftgroup"
+	"platform/partition"
+	"platform/partition/journal"
+	"platform/partition/machine"
 )
+
+// restarted is a replica that leads for a minute, is away for a few seconds, leads
+// again, and so on, and has the result after a number of terms.
+type restarted struct {
+	fabric.Local
+	terms, left int
+	away        time.Time // until when it does not lead
+	full        bool      // each term begins with a full queue
+	asked       int
+}
+
+func (r *restarted) Leading() bool            { return !time.Now().Before(r.away) }
+func (r *restarted) Leader() raftgroup.Leader { return raftgroup.Leader{} }
+func (r *restarted) Changed() <-chan struct{} { return nil }
+
+func (r *restarted) wait() (partition.Ending, error) {
+	if r.asked++; r.full && r.left < r.terms && r.asked%3 != 0 {
+		return partition.Ending{}, raftgroup.ErrOverloaded
+	}
+	if r.left == 0 {
+		return partition.Ending{Result: journal.Result{Value: []byte("done")}}, nil
+	}
+	r.left--
+	time.Sleep(time.Minute)
+	r.away = time.Now().Add(5 * time.Second)
+	return partition.Ending{}, raftgroup.ErrUnknownOutcome
+}
+
+func (r *restarted) Call(context.Context, *machine.Invoke) (partition.Ending, machine.Outcome, error) {
+	e, err := r.wait()
+	return e, machine.Outcome{}, err
+}
+
+func (r *restarted) Await(context.Context, ids.Invocation) (partition.Ending, error) { return r.wait() }
+
+// A call and an attach outlast any number of failovers, as long as each of them is over
+// in time.
+func TestLongRequestsOutlastAnyNumberOfFailovers(t *testing.T) {
+	for _, full := range []bool{false, true} {
+		for name, request := range map[string]func(context.Context, *router) (ingress.Answer, error){
+			"call": func(ctx context.Context, r *router) (ingress.Answer, error) {
+				return r.Call(ctx, &machine.Invoke{Target: machine.Target{Service: "S", Handler: "h"}})
+			},
+			"attach": func(ctx context.Context, r *router) (ingress.Answer, error) {
+				return r.Attach(ctx, ids.Invocation{1})
+			},
+		} {
+			t.Run(fmt.Sprintf("%s, full %t", name, full), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					p := &restarted{terms: 10, left: 10, full: full}
+					r := &router{directory: fabric.NewDirectory(1, fabric.DirectoryConfig{Local: func(uint32) fabric.Local { return p }})}
+					a, err := request(t.Context(), r)
+					require.NoError(t, err)
+					require.Equal(t, "done", string(a.Result.Value))
+				})
+			})
+		}
+	}
+}
+
+// The time without a leader is bounded in each failover, also after long waits.
+func TestALongRequestIsGivenUpWhenNoLeaderFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &restarted{terms: 10, left: 1}
+		r := &router{directory: fabric.NewDirectory(1, fabric.DirectoryConfig{Local: func(uint32) fabric.Local { return p }})}
+		begin := time.Now()
+		time.AfterFunc(time.Minute+time.Second, func() { p.away = time.Now().Add(time.Hour) })
+		_, err := r.Call(t.Context(), &machine.Invoke{Target: machine.Target{Service: "S", Handler: "h"}})
+		down, unavailable := errors.AsType[*ingress.UnavailableError](err)
+		require.True(t, unavailable, err)
+		require.False(t, down.SafeToRetry)
+		require.LessOrEqual(t, time.Since(begin), time.Minute+failoverBudget+4*time.Second)
+	})
+}
 
 // Whoever gets no answer is told whether to send the request again, and no details of
 // the network between nodes.
@@ -46,7 +125,7 @@ func TestUnansweredRequestsAreExplained(t *testing.T) {
 				require.ErrorContains(t, err, tc.want)
 				require.NotContains(t, err.Error(), "rpc error")
 				require.ErrorIs(t, err, tc.errs[len(tc.errs)-1], "nothing is lost for logs")
-				require.LessOrEqual(t, time.Since(begin), patience+time.Second)
+				require.LessOrEqual(t, time.Since(begin), failoverBudget+time.Second)
 			})
 		})
 	}

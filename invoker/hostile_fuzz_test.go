@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/invoker/endpoint"
 	"platform/invoker/protocol"
@@ -215,11 +216,11 @@ func (h *hostile) pump() {
 
 // apply takes a proposal the way of the log: encoded, decoded, applied.
 func (h *hostile) apply(p pending) {
-	encoded, err := codec.EncodeCommand(p.c)
+	encoded, err := codec.EncodeCommand(feature.Supported(), p.c)
 	if err != nil {
 		h.t.Fatalf("encode %T: %v", p.c, err)
 	}
-	header, decoded, err := codec.Decode(codec.Seal(1, h.now, [][]byte{encoded}))
+	header, decoded, err := codec.Decode(codec.Seal(feature.Level1, 1, h.now, [][]byte{encoded}))
 	if err != nil {
 		h.t.Fatalf("decode %T: %v", p.c, err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/feature"
 	"platform/internal/raftgroup"
 	"platform/partition/codec"
 	"platform/partition/machine"
@@ -46,7 +47,7 @@ func (c *trio) commit(command machine.Command) error {
 	if err != nil {
 		return err
 	}
-	data, err := codec.EncodeCommand(command)
+	data, err := codec.EncodeCommand(feature.Supported(), command)
 	if err != nil {
 		return err
 	}

@@ -190,9 +190,10 @@ func (p *Partition) leader() (*leadership, error) {
 }
 
 // submit proposes a command. done is called once, with its outcome, on a goroutine
-// that it must not hold up; not at all when submit fails.
+// that it must not hold up; not at all when submit fails. A command that the cluster's
+// feature level does not include fails with a *feature.Error.
 func (l *leadership) submit(c machine.Command, done func(machine.Outcome, error)) error {
-	data, err := codec.EncodeCommand(c)
+	data, err := codec.EncodeCommand(l.level(), c)
 	if err != nil {
 		return fmt.Errorf("encode %T: %w", c, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"platform/internal/feature"
 	"platform/internal/raftgroup"
 	"platform/invoker"
 	"platform/partition/codec"
@@ -28,19 +29,21 @@ var (
 // Raft's term, because a leader that abandoned its duties may take them up again
 // within the same term.
 type leadership struct {
-	p        *Partition
-	ctx      context.Context // ends with the leadership
-	abandon  context.CancelCauseFunc
-	left     chan struct{} // closed once it has ended and its attempts are cut
-	epoch    uint64
-	clock    *clock
-	proposer *raftgroup.Proposer[machine.Outcome]
-	session  *invoker.Session
-	waiters  *waiters
-	timers   *timers
-	outbox   *outbox
-	rules    *ruleKeeper // nil if there are no rules
-	log      *slog.Logger
+	p       *Partition
+	ctx     context.Context // ends with the leadership
+	abandon context.CancelCauseFunc
+	left    chan struct{} // closed once it has ended and its attempts are cut
+	epoch   uint64
+	// formerLevel is the highest feature level that former leaders wrote at.
+	formerLevel feature.Level
+	clock       *clock
+	proposer    *raftgroup.Proposer[machine.Outcome]
+	session     *invoker.Session
+	waiters     *waiters
+	timers      *timers
+	outbox      *outbox
+	rules       *ruleKeeper // nil if there are no rules
+	log         *slog.Logger
 }
 
 func (p *Partition) newLeadership(ctx context.Context) (*leadership, error) {
@@ -55,7 +58,7 @@ func (p *Partition) newLeadership(ctx context.Context) (*leadership, error) {
 	p.clock.AwaitNow(patience)
 	cancel()
 	l := &leadership{
-		p: p, epoch: former.Epoch + 1, clock: newClock(former.Clock, p.clock.Now), waiters: newWaiters(), left: make(chan struct{}),
+		p: p, epoch: former.Epoch + 1, formerLevel: former.Level, clock: newClock(former.Clock, p.clock.Now), waiters: newWaiters(), left: make(chan struct{}),
 		log: p.log.With("leader_epoch", former.Epoch+1),
 	}
 	l.ctx, l.abandon = context.WithCancelCause(ctx)
@@ -204,5 +207,9 @@ func (l *leadership) resume(ctx context.Context) error {
 
 // seal makes a log entry of a batch of commands.
 func (l *leadership) seal(commands [][]byte) ([]byte, error) {
-	return codec.Seal(l.epoch, l.clock.Millis(), commands), nil
+	return codec.Seal(l.level(), l.epoch, l.clock.Millis(), commands), nil
 }
+
+// level is the feature level of what this leader writes. It never falls: a node that
+// learns of the cluster's level later than former leaders did goes on at theirs.
+func (l *leadership) level() feature.Level { return max(l.formerLevel, l.p.level()) }

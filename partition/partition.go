@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"platform/internal/feature"
 	"platform/internal/raftgroup"
 	"platform/invoker"
 	"platform/partition/machine"
@@ -50,6 +51,9 @@ type Config struct {
 	// FlowEnabled reports whether all partitions have it already: none is asked again.
 	// nil: they have not.
 	FlowEnabled func() bool
+	// Level is the cluster's feature level as far as this node knows it. It must not fall
+	// while the replica is open, nor exceed feature.Supported. nil: the first level.
+	Level func() feature.Level
 	// Room says why this node should take nothing new, nil while it may; nil: it always
 	// may. What is there already goes on.
 	Room func() error
@@ -70,6 +74,7 @@ type Partition struct {
 	invoker *invoker.Invoker
 	deliver func(ctx context.Context, to uint32, d *machine.Deliver) error
 	rules   RuleSource
+	level   func() feature.Level
 	room    func() error
 	clock   Clock
 	log     *slog.Logger
@@ -93,12 +98,15 @@ func GroupID(partition uint32) uint32 { return partition + 1 }
 func Open(cfg Config) (*Partition, error) {
 	p := &Partition{
 		id: cfg.ID, node: cfg.Node, count: cfg.Count, tables: cfg.Tables, invoker: cfg.Invoker, deliver: cfg.Deliver, rules: cfg.Rules,
-		room: cfg.Room, clock: cfg.Clock,
+		level: cfg.Level, room: cfg.Room, clock: cfg.Clock,
 		log:   cfg.Log.With("partition_id", cfg.ID),
 		ready: newGate(), changed: newNotice(),
 		flow: cfg.FlowControl, enabled: cfg.FlowEnabled, onFailed: cfg.OnFailed,
 		opened: make(chan struct{}),
 		batch:  raftgroup.ProposerConfig{MaxBatchCommands: cfg.MaxBatchCommands, MaxBatchBytes: cfg.MaxBatchBytes},
+	}
+	if p.level == nil {
+		p.level = func() feature.Level { return feature.Level1 }
 	}
 	if p.clock == nil {
 		p.clock = machineClock{}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"platform/internal/feature"
 	"platform/internal/raftgroup"
 	"platform/invoker"
 	"platform/partition/machine"
@@ -45,6 +47,7 @@ type host struct {
 	dir     string
 	address string
 	join    bool
+	level   atomic.Uint32 // the cluster's feature level as the node knows it; 0: the first
 
 	logs      *raftgroup.LogDB
 	tables    *store.DB
@@ -148,6 +151,7 @@ func (c *trio) tryStart(i int) error {
 		ID: 0, Count: 1, Node: h.name, Tables: h.own, Flush: h.tables.Flush, Storage: storage, Invoker: h.invoker,
 		Deliver:   func(context.Context, uint32, *machine.Deliver) error { return errors.New("one partition only") },
 		Rules:     c.rules,
+		Level:     func() feature.Level { return feature.Announced(h.level.Load()) },
 		Transport: h.transport, Profile: c.profile, LocalID: raft.ServerID(h.name),
 		Voters: c.servers(0, 1, 2), Join: h.join, Log: log,
 	})

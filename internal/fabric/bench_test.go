@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"platform/internal/feature"
 	"platform/internal/raftgroup"
 	"platform/partition"
 	"platform/partition/codec"
@@ -99,7 +100,7 @@ func BenchmarkUnary(b *testing.B) {
 			inv := invocation(1)
 			b.ReportAllocs()
 			parallel(b, callers, func() error {
-				command, err := codec.EncodeCommand(inv)
+				command, err := codec.EncodeCommand(feature.Supported(), inv)
 				if err != nil {
 					return err
 				}

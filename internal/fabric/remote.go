@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
 	"platform/partition"
@@ -74,7 +75,7 @@ func (r *Remote) lost(ctx context.Context, m node.PartitionMethod, sent bool, er
 }
 
 func (r *Remote) propose(ctx context.Context, method node.PartitionMethod, c machine.Command) (*node.PartitionResponse, error) {
-	b, err := codec.EncodeCommand(c)
+	b, err := codec.EncodeCommand(feature.Supported(), c)
 	if err != nil {
 		return nil, fmt.Errorf("encode %T: %w", c, err)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -33,11 +34,11 @@ func typicalInvocation() *machine.Invocation {
 
 func BenchmarkProgress(b *testing.B) {
 	c := typicalProgress()
-	encoded, _ := EncodeCommand(c)
+	encoded, _ := EncodeCommand(feature.Supported(), c)
 	b.Run("encode", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_, _ = EncodeCommand(c)
+			_, _ = EncodeCommand(feature.Supported(), c)
 		}
 	})
 	b.Run("decode", func(b *testing.B) {
@@ -92,14 +93,14 @@ func BenchmarkInvocation(b *testing.B) {
 func BenchmarkEntryOf256(b *testing.B) {
 	var commands [][]byte
 	for range 256 {
-		c, _ := EncodeCommand(typicalProgress())
+		c, _ := EncodeCommand(feature.Supported(), typicalProgress())
 		commands = append(commands, c)
 	}
-	data := Seal(1, 1700000000000, commands)
+	data := Seal(feature.Level1, 1, 1700000000000, commands)
 	b.Run("seal", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_ = Seal(1, 1700000000000, commands)
+			_ = Seal(feature.Level1, 1, 1700000000000, commands)
 		}
 	})
 	b.Run("decode", func(b *testing.B) {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"platform/internal/feature"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -61,46 +62,56 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 
 func TestLogEntryKeepsCommandsInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := machine.Header{Epoch: rapid.Uint64().Draw(t, "epoch"), Time: rapid.Int64().Draw(t, "time")}
+		h := machine.Header{Level: feature.Level(rapid.Uint32Range(1, uint32(feature.Supported())).Draw(t, "level")), Epoch: rapid.Uint64().Draw(t, "epoch"), Time: rapid.Int64().Draw(t, "time")}
 		var commands []machine.Command
 		var encoded [][]byte
 		for range rapid.IntRange(0, 5).Draw(t, "commands") {
 			k := commandKinds[rapid.IntRange(0, len(commandKinds)-1).Draw(t, "kind")]
 			c := k.draw(t, false).(machine.Command)
-			b, err := EncodeCommand(c)
+			b, err := EncodeCommand(feature.Supported(), c)
 			require.NoError(t, err)
 			commands, encoded = append(commands, c), append(encoded, b)
 		}
-		gotHeader, got, err := Decode(Seal(h.Epoch, h.Time, encoded))
+		gotHeader, got, err := Decode(Seal(h.Level, h.Epoch, h.Time, encoded))
 		require.NoError(t, err)
 		require.Equal(t, h, gotHeader)
 		require.Equal(t, commands, got)
 	})
 }
 
+func TestACommandThatNeedsAHigherLevelIsRefused(t *testing.T) {
+	w := writer{}
+	w.require(feature.Level2, "a new field")
+	w.require(feature.Level1, "an old field")
+	require.Equal(t, feature.Level2, w.needs)
+	require.Equal(t, "a new field", w.what)
+}
+
 func TestDecodeRefuses(t *testing.T) {
-	lead, err := EncodeCommand(&machine.Lead{Epoch: 1})
+	lead, err := EncodeCommand(feature.Supported(), &machine.Lead{Epoch: 1})
 	require.NoError(t, err)
-	good := Seal(1, 1, [][]byte{lead})
+	good := Seal(feature.Level1, 1, 1, [][]byte{lead})
 	for name, c := range map[string]struct {
 		data []byte
 		want error
 	}{
 		"nothing":                        {nil, ErrVersion},
-		"a newer version":                {append([]byte{1 << 3, Version + 1}, good[2:]...), ErrVersion},
+		"a newer version":                {append([]byte{1 << 3, byte(feature.Supported()) + 1}, good[2:]...), ErrVersion},
+		"a version of two bytes":         {append([]byte{1 << 3, 0x81, 1}, good[2:]...), ErrVersion},
+		"a version of five bytes":        {append([]byte{1 << 3, 0xff, 0xff, 0xff, 0xff, 0x7f}, good[2:]...), ErrMalformed},
 		"commands before it":             {good[2:], ErrVersion},
-		"an unknown command":             {Seal(1, 1, [][]byte{{99<<3&0x7f | 2 | 0x80, 99 >> 4, 0}}), ErrUnknownCommand},
+		"an unknown command":             {Seal(feature.Level1, 1, 1, [][]byte{{99<<3&0x7f | 2 | 0x80, 99 >> 4, 0}}), ErrUnknownCommand},
 		"an unknown field":               {append(append([]byte{}, good...), 15<<3, 1), ErrMalformed},
 		"a cut":                          {good[:len(good)-1], ErrMalformed},
-		"two kinds":                      {Seal(1, 1, [][]byte{append(append([]byte{}, lead...), lead...)}), ErrMalformed},
-		"an unknown part of it":          {Seal(1, 1, [][]byte{{kindLead<<3 | 2, 2, 9 << 3, 1}}), ErrMalformed},
-		"an id of two bytes":             {Seal(1, 1, [][]byte{{kindInvoke<<3 | 2, 4, 1<<3 | 2, 2, 7, 7}}), ErrMalformed},
-		"a signal's bad target":          {Seal(1, 1, [][]byte{{kindSignal<<3 | 2, 3, 1<<3 | 2, 1, 7}}), ErrMalformed},
-		"a restart's wide version":       {Seal(1, 1, [][]byte{{kindRestart<<3 | 2, 5, 5<<3 | 2, 3, 2 << 3, 0x80, 2}}), ErrMalformed},
-		"a kill with more than a target": {Seal(1, 1, [][]byte{{kindKill<<3 | 2, 2, 2 << 3, 1}}), ErrMalformed},
-		"a message of two kinds":         {Seal(1, 1, [][]byte{{kindDeliver<<3 | 2, 6, 3<<3 | 2, 4, messageKill<<3 | 2, 0, messageKill<<3 | 2, 0}}), ErrMalformed},
-		"a message of an unknown kind":   {Seal(1, 1, [][]byte{{kindDeliver<<3 | 2, 4, 3<<3 | 2, 2, 9<<3 | 2, 0}}), ErrMalformed},
-		"a large number":                 {Seal(1, 1, [][]byte{{kindAcknowledge<<3 | 2, 7, 1 << 3, 0xff, 0xff, 0xff, 0xff, 0xff, 1}}), ErrMalformed},
+		"two kinds":                      {Seal(feature.Level1, 1, 1, [][]byte{append(append([]byte{}, lead...), lead...)}), ErrMalformed},
+		"an unknown part of it":          {Seal(feature.Level1, 1, 1, [][]byte{{kindLead<<3 | 2, 2, 9 << 3, 1}}), ErrMalformed},
+		"an id of two bytes":             {Seal(feature.Level1, 1, 1, [][]byte{{kindInvoke<<3 | 2, 4, 1<<3 | 2, 2, 7, 7}}), ErrMalformed},
+		"a signal's bad target":          {Seal(feature.Level1, 1, 1, [][]byte{{kindSignal<<3 | 2, 3, 1<<3 | 2, 1, 7}}), ErrMalformed},
+		"a restart's wide version":       {Seal(feature.Level1, 1, 1, [][]byte{{kindRestart<<3 | 2, 5, 5<<3 | 2, 3, 2 << 3, 0x80, 2}}), ErrMalformed},
+		"a kill with more than a target": {Seal(feature.Level1, 1, 1, [][]byte{{kindKill<<3 | 2, 2, 2 << 3, 1}}), ErrMalformed},
+		"a message of two kinds":         {Seal(feature.Level1, 1, 1, [][]byte{{kindDeliver<<3 | 2, 6, 3<<3 | 2, 4, messageKill<<3 | 2, 0, messageKill<<3 | 2, 0}}), ErrMalformed},
+		"a message of an unknown kind":   {Seal(feature.Level1, 1, 1, [][]byte{{kindDeliver<<3 | 2, 4, 3<<3 | 2, 2, 9<<3 | 2, 0}}), ErrMalformed},
+		"a large number":                 {Seal(feature.Level1, 1, 1, [][]byte{{kindAcknowledge<<3 | 2, 7, 1 << 3, 0xff, 0xff, 0xff, 0xff, 0xff, 1}}), ErrMalformed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := Decode(c.data)

@@ -5,16 +5,15 @@ import (
 	"fmt"
 	"math"
 
+	"platform/internal/feature"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
 
-// Version is the format version of log entries that Seal writes.
-const Version = 1
-
 var (
-	// ErrVersion is wrapped when a log entry has a format of a newer server.
-	ErrVersion = errors.New("log entry has an unknown format version")
+	// ErrVersion is wrapped when a log entry has a feature level that this server does
+	// not support.
+	ErrVersion = errors.New("log entry has an unsupported feature level")
 	// ErrUnknownCommand is wrapped when a log entry has a command of a newer server.
 	ErrUnknownCommand = errors.New("unknown log command")
 	// ErrTooDeep refuses a command whose Future is nested too deeply.
@@ -44,27 +43,34 @@ const (
 	kindPauseQueue  = 14
 )
 
-// EncodeCommand encodes one command for Seal. It fails with ErrTooDeep or, for a
-// type that is no command of the log, ErrUnknownCommand.
+// EncodeCommand encodes one command for Seal at a feature level, which must not be above
+// that given to Seal. It fails with a *feature.Error when the command needs a higher
+// level, with ErrTooDeep or, for a type that is not a command of the log, with
+// ErrUnknownCommand.
 //
-// A large command comes as a log entry that lacks only what Seal knows, with room
-// for it, so that its bytes are not copied once more.
-func EncodeCommand(c machine.Command) ([]byte, error) {
+// A large command is encoded as a log entry that lacks only what Seal adds, with room
+// for it, so that its bytes are not copied again.
+func EncodeCommand(level feature.Level, c machine.Command) ([]byte, error) {
 	size := commandSize(c)
-	if size < largeCommand {
-		w := writer{b: make([]byte, 0, size)}
-		if err := w.command(c); err != nil {
-			return nil, err
-		}
-		return w.b, nil
+	large := size >= largeCommand
+	var w writer
+	var n nested
+	if large {
+		w.b = make([]byte, 0, size+entryRoom)
+		w.uint(entryVersion, uint64(feature.Level1)) // Seal writes the level over it
+		n = w.open(entryCommands, size)
+	} else {
+		w.b = make([]byte, 0, size)
 	}
-	w := writer{b: make([]byte, 0, size+entryRoom)}
-	w.uint(entryVersion, Version)
-	n := w.open(entryCommands, size)
 	if err := w.command(c); err != nil {
 		return nil, err
 	}
-	w.close(n)
+	if w.needs > level {
+		return nil, feature.Require(level, w.needs, w.what)
+	}
+	if large {
+		w.close(n)
+	}
 	return w.b, nil
 }
 
@@ -134,10 +140,12 @@ func (w *writer) command(c machine.Command) error {
 	return nil
 }
 
-// Seal makes the data of a log entry from encoded commands: epoch is the proposer's
-// leader epoch, now its clock in milliseconds. The commands are used up.
-func Seal(epoch uint64, now int64, commands [][]byte) []byte {
+// Seal makes the data of a log entry from encoded commands: level is the feature level
+// that readers must support, epoch the proposer's leader epoch, now its clock in
+// milliseconds. The commands must not be used afterwards.
+func Seal(level feature.Level, epoch uint64, now int64, commands [][]byte) []byte {
 	if len(commands) == 1 && isEntry(commands[0]) {
+		commands[0][1] = byte(level)
 		w := writer{b: commands[0]}
 		w.uint(entryEpoch, epoch)
 		w.int(entryTime, now)
@@ -148,7 +156,7 @@ func Seal(epoch uint64, now int64, commands [][]byte) []byte {
 		size += len(c) + 6
 	}
 	w := writer{b: make([]byte, 0, size)}
-	w.uint(entryVersion, Version)
+	w.uint(entryVersion, uint64(level))
 	w.uint(entryEpoch, epoch)
 	w.int(entryTime, now)
 	for _, c := range commands {
@@ -173,18 +181,17 @@ func only(command []byte) []byte {
 // ErrUnknownCommand or ErrMalformed.
 func Decode(data []byte) (h machine.Header, commands []machine.Command, err error) {
 	r := reader{b: data}
-	version := uint64(0)
 	for r.next() {
 		switch r.field {
 		case entryVersion:
-			version = r.u64()
+			h.Level = feature.Level(r.u32())
 		case entryEpoch:
 			h.Epoch = r.u64()
 		case entryTime:
 			h.Time = r.i64()
 		case entryCommands:
-			if version != Version {
-				return h, nil, fmt.Errorf("%w: %d, this server reads %d", ErrVersion, version, Version)
+			if err := readable(h.Level); err != nil {
+				return h, nil, err
 			}
 			c := more(&r, &commands)
 			into(&r, c, readCommand)
@@ -192,13 +199,21 @@ func Decode(data []byte) (h machine.Header, commands []machine.Command, err erro
 			r.unknown("log entry")
 		}
 	}
-	if r.err == nil && version != Version {
-		r.err = fmt.Errorf("%w: %d, this server reads %d", ErrVersion, version, Version)
+	if r.err == nil {
+		r.err = readable(h.Level)
 	}
 	if r.err != nil {
 		return h, nil, fmt.Errorf("decode log entry: %w", r.err)
 	}
 	return h, commands, nil
+}
+
+// readable returns an error wrapping ErrVersion unless this server supports the level.
+func readable(level feature.Level) error {
+	if level < feature.Oldest || level > feature.Supported() {
+		return fmt.Errorf("%w: %d, this server reads %d to %d", ErrVersion, level, feature.Oldest, feature.Supported())
+	}
+	return nil
 }
 
 func readCommand(b []byte, into *machine.Command) error {

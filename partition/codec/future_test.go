@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"platform/internal/feature"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -27,13 +28,13 @@ func suspend(f *journal.Future) *machine.Progress {
 
 func TestFutureNestedTooDeeplyIsRefusedByTheProposer(t *testing.T) {
 	leaf := journal.Future{Signals: []uint32{1}}
-	_, err := EncodeCommand(suspend(nestedFuture(journal.MaxDepth+1, leaf)))
+	_, err := EncodeCommand(feature.Supported(), suspend(nestedFuture(journal.MaxDepth+1, leaf)))
 	require.ErrorIs(t, err, ErrTooDeep)
 
 	deepest := suspend(nestedFuture(journal.MaxDepth, leaf))
-	b, err := EncodeCommand(deepest)
+	b, err := EncodeCommand(feature.Supported(), deepest)
 	require.NoError(t, err)
-	_, got, err := Decode(Seal(1, 1, [][]byte{b}))
+	_, got, err := Decode(Seal(feature.Level1, 1, 1, [][]byte{b}))
 	require.NoError(t, err)
 	require.Equal(t, []machine.Command{deepest}, got)
 	record := AppendInvocation(nil, &machine.Invocation{Await: deepest.Steps[0].Await})
@@ -89,11 +90,11 @@ func TestSizesOfNestedFuturesAreExact(t *testing.T) {
 func BenchmarkDeepFuture(b *testing.B) {
 	leaf := journal.Future{Names: []string{strings.Repeat("n", 1<<20)}}
 	c := suspend(nestedFuture(journal.MaxDepth, leaf))
-	encoded, err := EncodeCommand(c)
+	encoded, err := EncodeCommand(feature.Supported(), c)
 	require.NoError(b, err)
 	b.Run("encode", func(b *testing.B) {
 		for b.Loop() {
-			_, _ = EncodeCommand(c)
+			_, _ = EncodeCommand(feature.Supported(), c)
 		}
 	})
 	b.Run("decode", func(b *testing.B) {

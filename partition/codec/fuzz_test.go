@@ -4,13 +4,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/feature"
 )
 
 func FuzzDecode(f *testing.F) {
 	for _, k := range commandKinds {
 		b, err := k.encode(k.full())
 		require.NoError(f, err)
-		f.Add(Seal(1, 1, [][]byte{b}))
+		f.Add(Seal(feature.Level1, 1, 1, [][]byte{b}))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		h, commands, err := Decode(data)
@@ -19,11 +21,11 @@ func FuzzDecode(f *testing.F) {
 		}
 		var encoded [][]byte
 		for _, c := range commands {
-			b, err := EncodeCommand(c)
+			b, err := EncodeCommand(feature.Supported(), c)
 			require.NoError(t, err)
 			encoded = append(encoded, b)
 		}
-		gotHeader, got, err := Decode(Seal(h.Epoch, h.Time, encoded))
+		gotHeader, got, err := Decode(Seal(h.Level, h.Epoch, h.Time, encoded))
 		require.NoError(t, err)
 		require.Equal(t, h, gotHeader)
 		require.Equal(t, commands, got)

@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/feature"
+	"platform/partition/machine"
 )
 
 var update = flag.Bool("update", false, "add golden files for encodings that have none yet")
@@ -82,21 +86,51 @@ func TestGoldenLogEntry(t *testing.T) {
 		require.NoError(t, err)
 		commands = append(commands, b)
 	}
-	requirePinned(t, "log-entry", Seal(3, 1700000000000, commands), func(b []byte) ([]byte, error) {
+	requirePinned(t, "log-entry", Seal(feature.Level1, 3, 1700000000000, commands), func(b []byte) ([]byte, error) {
 		h, commands, err := Decode(b)
 		if err != nil {
 			return nil, err
 		}
 		var encoded [][]byte
 		for _, c := range commands {
-			b, err := EncodeCommand(c)
+			b, err := EncodeCommand(feature.Supported(), c)
 			if err != nil {
 				return nil, err
 			}
 			encoded = append(encoded, b)
 		}
-		return Seal(h.Epoch, h.Time, encoded), nil
+		return Seal(h.Level, h.Epoch, h.Time, encoded), nil
 	})
+}
+
+// firstLevel is how many golden files of each kind of command the first release has.
+var firstLevel = map[string]int{
+	"command-acknowledge": 1, "command-deliver": 4, "command-fire-timers": 2, "command-invoke": 4, "command-kill": 1, "command-lead": 2,
+	"command-pause": 2, "command-pause-queue": 1, "command-progress": 2, "command-purge": 1, "command-restart": 1, "command-resume": 1,
+	"command-set-rules": 1, "command-signal": 2,
+}
+
+// What the first release cannot read must say that it needs a higher level: see
+// writer.require.
+func TestOnlyWhatTheFirstReleaseReadsIsEncodedAtItsLevel(t *testing.T) {
+	for _, k := range commandKinds {
+		for path, b := range goldenFiles(t, k.name) {
+			number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(path), k.name+"."), ".")
+			n, err := strconv.Atoi(number)
+			require.NoError(t, err)
+			v, err := k.decode(b)
+			require.NoError(t, err)
+			_, err = EncodeCommand(feature.Level1, v.(machine.Command))
+			if n <= firstLevel[k.name] {
+				require.NoError(t, err, path)
+				continue
+			}
+			var refused *feature.Error
+			require.ErrorAs(t, err, &refused, "%s: a new command or field calls writer.require", path)
+			require.Equal(t, feature.Level1, refused.Level)
+			require.NotEmpty(t, refused.What)
+		}
+	}
 }
 
 func TestEveryGoldenFileBelongsToAKind(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/feature"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -15,22 +16,22 @@ func TestALargeCommandIsCopiedOnce(t *testing.T) {
 		c := &machine.Progress{Attempt: 7, Steps: []machine.Step{{
 			Kind: machine.StepCommand, Type: journal.Output, Payload: bytes.Repeat([]byte{1}, size),
 		}}}
-		b, err := EncodeCommand(c)
+		b, err := EncodeCommand(feature.Supported(), c)
 		require.NoError(t, err)
-		sealed := Seal(1<<40, 1_700_000_000_000, [][]byte{b})
+		sealed := Seal(feature.Level2, 1<<40, 1_700_000_000_000, [][]byte{b})
 		require.Equal(t, isEntry(b), &sealed[0] == &b[0], "size %d", size)
 		h, commands, err := Decode(sealed)
 		require.NoError(t, err)
-		require.Equal(t, machine.Header{Epoch: 1 << 40, Time: 1_700_000_000_000}, h)
+		require.Equal(t, machine.Header{Level: feature.Level2, Epoch: 1 << 40, Time: 1_700_000_000_000}, h)
 		require.Equal(t, []machine.Command{c}, commands)
 
 		// In company it is what it would have been.
 		lead := &machine.Lead{Epoch: 2, Node: "n"}
-		small, err := EncodeCommand(lead)
+		small, err := EncodeCommand(feature.Supported(), lead)
 		require.NoError(t, err)
-		b, err = EncodeCommand(c)
+		b, err = EncodeCommand(feature.Supported(), c)
 		require.NoError(t, err)
-		_, commands, err = Decode(Seal(3, 4, [][]byte{small, b}))
+		_, commands, err = Decode(Seal(feature.Level1, 3, 4, [][]byte{small, b}))
 		require.NoError(t, err)
 		require.Equal(t, []machine.Command{lead, c}, commands)
 	}

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"pgregory.net/rapid"
 
+	"platform/internal/feature"
 	"platform/proto/raftlog"
 )
 
@@ -77,11 +78,11 @@ func TestLogEntryIsTheDocumentedOne(t *testing.T) {
 		require.NoError(t, err)
 		commands = append(commands, b)
 	}
-	data := Seal(7, 1234567890123, commands)
+	data := Seal(feature.Level1, 7, 1234567890123, commands)
 	var m raftlog.LogEntry
 	require.NoError(t, proto.Unmarshal(data, &m))
 	requireKnown(t, m.ProtoReflect())
-	require.EqualValues(t, Version, m.Version)
+	require.EqualValues(t, feature.Level1, m.Version)
 	require.EqualValues(t, 7, m.LeaderEpoch)
 	require.EqualValues(t, 1234567890123, m.Time)
 

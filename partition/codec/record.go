@@ -3,6 +3,7 @@ package codec
 import (
 	"fmt"
 
+	"platform/internal/feature"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -345,6 +346,7 @@ func AppendMeta(b []byte, m *Meta) []byte {
 	w.uint(5, m.Term)
 	w.uint(6, uint64(m.Rules))
 	w.bool(7, m.Flow)
+	w.uint(8, uint64(m.Level))
 	return w.b
 }
 
@@ -367,6 +369,8 @@ func DecodeMeta(b []byte) (m Meta, err error) {
 			m.Rules = r.u32()
 		case 7:
 			m.Flow = r.bool()
+		case 8:
+			m.Level = feature.Level(r.u32())
 		default:
 			r.unknown("meta")
 		}

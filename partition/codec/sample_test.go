@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"platform/flowcontrol"
+	"platform/internal/feature"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -25,7 +26,7 @@ func commandKind[T any](name string) kind {
 		name:  name,
 		blank: func() any { return new(T) },
 		encode: func(v any) ([]byte, error) {
-			return EncodeCommand(v.(machine.Command))
+			return EncodeCommand(feature.Supported(), v.(machine.Command))
 		},
 		decode: func(b []byte) (any, error) {
 			var c machine.Command

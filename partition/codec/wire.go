@@ -7,6 +7,7 @@ import (
 	"math"
 	"unsafe"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
 )
 
@@ -21,7 +22,19 @@ const (
 )
 
 // writer appends fields to b. Zero values are left out.
-type writer struct{ b []byte }
+type writer struct {
+	b     []byte
+	needs feature.Level // that readers must support, 0 if every server can read it
+	what  string        // needs it, for people
+}
+
+// require notes that what is written is understood only from a feature level on. It is
+// called next to each write of a command or field that a level introduces.
+func (w *writer) require(level feature.Level, what string) {
+	if level > w.needs {
+		w.needs, w.what = level, what
+	}
+}
 
 func (w *writer) tag(field, wire uint64) { w.uvarint(field<<3 | wire) }
 

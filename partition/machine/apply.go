@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"platform/flowcontrol"
+	"platform/internal/feature"
 	"platform/internal/ids"
 )
 
@@ -18,9 +19,13 @@ type Machine struct {
 	shards Shards
 
 	// What follows belongs to the command being applied.
-	st      State
-	meta    *Meta
-	now     int64 // partition time
+	st   State
+	meta *Meta
+	now  int64 // partition time
+	// level is the feature level: only what it includes may be written to the tables,
+	// sent to other partitions or derived. It is the highest of the log so far, so all
+	// replicas have the same at the same entry.
+	level   feature.Level
 	effects []Effect
 	local   []Message // caused by the command for this same partition, in order
 	freed   []string  // scopes in which somebody may have become able to run
@@ -68,6 +73,10 @@ func (m *Machine) admissible(h Header, c Command) (Outcome, error) {
 	}
 	m.meta.Clock = max(m.meta.Clock, h.Time)
 	m.now = m.meta.Clock
+	if h.Level > max(m.meta.Level, feature.Level1) {
+		m.meta.Level = h.Level
+	}
+	m.level = max(m.meta.Level, feature.Level1)
 	outcome, err := m.dispatch(c)
 	if err == nil {
 		err = m.settle()

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/partition/journal"
 )
@@ -9,6 +10,9 @@ import (
 type Header struct {
 	Epoch uint64 // leader epoch of the proposer; older ones are refused
 	Time  int64  // proposer's clock, milliseconds since 1970; partition time is the largest seen
+	// Level is the feature level that the entry was written at. Read Machine.level
+	// instead, which never falls.
+	Level feature.Level
 }
 
 // Command is a log command: one of the types below.

@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"platform/flowcontrol"
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/partition/journal"
 )
@@ -77,6 +78,9 @@ type Meta struct {
 	Attempt uint64 // last attempt number given
 	Rules   uint32 // version of the rule book
 	Flow    bool   // the last leader had flow control enabled
+	// Level is the highest feature level of an applied entry, 0 as long as that is the
+	// first one.
+	Level feature.Level
 }
 
 // Lock is who holds an object's key and who waits for it. Waiting invocations have

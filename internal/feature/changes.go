@@ -1,0 +1,33 @@
+package feature
+
+// Kind says what form a change has.
+type Kind string
+
+// The kinds of changes.
+const (
+	LogCommand   Kind = "log command"   // a new kind of command in a partition's or the metadata's log
+	CommandField Kind = "command field" // a new field of a log command
+	RecordField  Kind = "record field"  // a new field or table in stored state and snapshots
+	RPC          Kind = "rpc"           // a new request, or a field that an older node would misread
+	Derivation   Kind = "derivation"    // the same bytes mean something else, such as ids made of other input
+)
+
+// Change is one thing that a level introduces.
+type Change struct {
+	Level       Level
+	Kind        Kind
+	Name        string // as in the protocol files, such as "Lead.flow"
+	Description string // one line, for operators
+}
+
+// changes is the table of what each level introduces, in ascending order of levels.
+// Rows are only added, and only to a level that was not released yet.
+var changes = []Change{
+	{Level1, LogCommand, "first release", "everything that the first release writes"},
+
+	{Level2, RecordField, "Meta.level", "each partition remembers the highest feature level of its log"},
+}
+
+// Changes returns what the levels introduce, in ascending order of levels. The slice is
+// shared.
+func Changes() []Change { return changes }

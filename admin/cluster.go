@@ -121,6 +121,8 @@ type ReplicaState struct {
 	// CaughtUp is what the leader says: the replica answers and has all but what is
 	// under way.
 	CaughtUp bool `json:"caught_up"`
+	// Quarantine is why the node does not serve its replica, empty if it does.
+	Quarantine string `json:"quarantine,omitempty"`
 }
 
 // node finds a member by id.

@@ -175,6 +175,8 @@ func (p *PartitionState) problems(state *ClusterState) (unserved, lacking []stri
 		switch {
 		case node != nil && (node.State != NodeAlive || !node.Answers):
 			// The node itself is named already.
+		case replica != nil && replica.Quarantine != "":
+			lacking = append(lacking, fmt.Sprintf("partition %d: the replica on node %s is quarantined: %s", p.ID, state.nameOf(id), replica.Quarantine))
 		case replica == nil || replica.Role == RoleNone:
 			lacking = append(lacking, fmt.Sprintf("partition %d is getting a replica on node %s", p.ID, state.nameOf(id)))
 		case replica.Role == RoleLearner:

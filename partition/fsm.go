@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"platform/internal/raftgroup"
@@ -53,7 +54,8 @@ func (f *fsm) batch(entries []raftgroup.Entry, results []any) ([]any, error) {
 		last = &entries[i]
 		outcomes, err := f.entry(txn, last)
 		if err != nil {
-			return nil, fmt.Errorf("apply entry %d: %w", last.Index, err)
+			txn.Discard()
+			return nil, entryError(last, err)
 		}
 		results = append(results, outcomes)
 		commands += len(outcomes)
@@ -70,6 +72,19 @@ func (f *fsm) batch(entries []raftgroup.Entry, results []any) ([]any, error) {
 	}
 	clear(f.effects)
 	return results, nil
+}
+
+// entryError sorts the reasons why an entry is not applied. What follows from the
+// entry and the tables would happen again at each start and quarantines this
+// replica; trouble with the disk fails it, and the next start replays the log.
+func entryError(e *raftgroup.Entry, err error) error {
+	switch {
+	case errors.Is(err, codec.ErrVersion), errors.Is(err, codec.ErrUnknownCommand):
+		err = fmt.Errorf("%w: %w", raftgroup.ErrNewerFormat, err)
+	case store.Failed(err):
+		return fmt.Errorf("apply entry %d: %w", e.Index, err)
+	}
+	return &raftgroup.EntryError{Index: e.Index, Term: e.Term, Size: len(e.Data), Err: err}
 }
 
 func (f *fsm) entry(txn *store.Txn, e *raftgroup.Entry) ([]machine.Outcome, error) {

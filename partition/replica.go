@@ -74,6 +74,11 @@ func (p *Partition) Stop(ctx context.Context) error {
 	return nil
 }
 
+// Quarantine stops the replica for good because its data cannot be trusted, for
+// instance because its digest differs from that of the others. See
+// raftgroup.Group.Quarantine. Config.OnFailed is told.
+func (p *Partition) Quarantine(reason error) { p.group.Quarantine(reason) }
+
 // Destroy removes all that a node has of a partition, log and tables. The replica
 // must be closed, and must have left the partition's configuration: the others
 // must not count on it any more. After a crash in between, Open fails with

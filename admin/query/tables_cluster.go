@@ -64,6 +64,7 @@ type Replica struct {
 	Placed                             bool   // it is where it should be
 	PlacedVersion                      uint64
 	Rules                              uint64 // version of the rule book in its tables
+	Quarantine                         string // why it is not served, empty if it is
 }
 
 // Setting is one key of a configuration.

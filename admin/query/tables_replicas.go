@@ -18,6 +18,8 @@ func answering(r *Replica) bool { return r.Answers }
 // mode is what a replica is.
 func (r *Replica) mode() value {
 	switch {
+	case r.Quarantine != "":
+		return "Quarantined"
 	case r.Role == "leader" && r.Serving:
 		return "Leader"
 	case r.Role == "leader":
@@ -43,7 +45,7 @@ func partitionState() *Table {
 		plain("plain_node_id", U32, "node", func(r *replicaRow) value { return number(r.row.Node) }),
 		plain("gen_node_id", Text, "name and incarnation of the node", func(r *replicaRow) value { return r.node(r.row.Node).incarnation() }),
 		plain("target_mode", Text, "what it should be: Leader or Follower", targetMode),
-		plain("effective_mode", Text, "what it is: Leader, LeaderElect, Follower or Learner", func(r *replicaRow) value { return r.row.mode() }),
+		plain("effective_mode", Text, "what it is: Leader, LeaderElect, Follower, Learner or Quarantined", func(r *replicaRow) value { return r.row.mode() }),
 		plain("leader_epoch", U64, "term of the leader", func(r *replicaRow) value { return positive(r.row.Term) }),
 		plain("leader", U32, "node that leads", func(r *replicaRow) value { return positive(r.partition(r.row.Partition).Leader) }),
 		plain("applied_log_lsn", U64, "last log entry in its tables", func(r *replicaRow) value { return number(r.row.Applied) }),
@@ -62,7 +64,12 @@ func partitionState() *Table {
 			func(r *replicaRow) value { return positive(r.node(r.row.Node).Metadata) }),
 		plain("storage_version", U32, "version of the format of the data directory of its node", func(r *replicaRow) value { return positive(r.node(r.row.Node).Storage) }),
 		plain("enabled_features", TextList, "that the configuration of its node turns on: flow-control", func(r *replicaRow) value { return listJSON(r.node(r.row.Node).Features) }),
-		always[replicaRow]("broken_reason", Text, "always NULL: a replica that cannot go on stops its node", nil),
+		plain("broken_reason", Text, "why the replica is in quarantine; NULL if it is not", func(r *replicaRow) value {
+			if r.row.Quarantine == "" {
+				return nil
+			}
+			return r.row.Quarantine
+		}),
 	})
 }
 

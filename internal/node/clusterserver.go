@@ -37,9 +37,11 @@ type clusterServer struct {
 	ballot   membership.Ballot
 	members  func() *membership.Members
 	local    func(id uint32) *partition.Partition
-	started  time.Time
-	draining *atomic.Bool
-	log      *slog.Logger
+	// quarantine says why a replica of this node is not served, "" if it is.
+	quarantine func(id uint32) string
+	started    time.Time
+	draining   *atomic.Bool
+	log        *slog.Logger
 
 	// These are nil until they are open.
 	store  atomic.Pointer[metadata.Store]

@@ -139,7 +139,7 @@ func withReplica(all []admin.ReplicaState, node uint32, r *nodepb.ReplicaStatus,
 		at = len(all) - 1
 	}
 	s := &all[at]
-	s.Answers, s.Serving = true, r.Leading
+	s.Answers, s.Serving, s.Quarantine = true, r.Leading, r.Quarantine
 	s.Applied, s.Committed, s.Last, s.Snapshot = r.Applied, r.Commit, r.Last, r.Snapshot
 	if leads {
 		s.LagKnown, s.CaughtUp = true, true

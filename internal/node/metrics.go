@@ -55,6 +55,7 @@ var (
 	descLeaders      = desc("num_active_partition_leaders", "Partitions that this node leads.")
 	descLeaderless   = desc("num_partitions_without_leader", "Partitions with a replica here that knows of no leader.")
 	descCommands     = desc("partition_applied_commands_total", "Log commands applied since the start.")
+	descQuarantined  = desc("num_partitions_quarantined", "Replicas of this node that are not served because their data is damaged, incomplete or unreadable.")
 	descLag          = desc("partition_replica_lag_entries", "Most log entries that a follower of a partition led here misses.")
 	descBehind       = desc("partition_replicas_behind", "Followers of partitions led here that have not caught up, or do not answer.")
 	descMetaLeader   = desc("metadata_has_leader", "1 if this node knows of a leader of the metadata: changes can be made.")
@@ -79,7 +80,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 // Describe implements prometheus.Collector.
 func (c *nodeCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descPartitions, descLeaders, descLeaderless, descCommands, descLag, descBehind, descMetaLeader, descMetaLeads, descMetaApplied,
+		descPartitions, descLeaders, descLeaderless, descQuarantined, descCommands, descLag, descBehind, descMetaLeader, descMetaLeads, descMetaApplied,
 		descMembers, descRouted, descRounds, descNoLeader, descAsked, descReady, descTablesBytes, descTablesDebt, descTablesFlush, descTablesMerges,
 	} {
 		out <- d
@@ -147,6 +148,7 @@ func (c *nodeCollector) collectPartitions(out sink) {
 	out.gauge(descPartitions, float64(held))
 	out.gauge(descLeaders, float64(leading))
 	out.gauge(descLeaderless, float64(leaderless))
+	out.gauge(descQuarantined, float64(c.n.quarantine.count()))
 	out.gauge(descBehind, float64(behind))
 	out.gauge(descLag, float64(lag))
 	out.counter(descCommands, commands)

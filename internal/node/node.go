@@ -53,6 +53,8 @@ type Node struct {
 	invoker  *invoker.Invoker
 	router   *router
 
+	quarantine quarantine // replicas that are not served
+
 	provisioning sync.Mutex             // held while mayProvision is set
 	looking      atomic.Bool            // for other nodes; members is set
 	mayProvision atomic.Bool            // the cluster, if there is none

@@ -35,7 +35,7 @@ func (n *Node) openPort(ctx context.Context) (err error) {
 		self: n.self, expect: n.cfg.BootstrapExpect, flow: n.cfg.FlowControl(), settings: n.cfg.Settings,
 		started: time.Now(), draining: &n.draining, log: n.log,
 		members: func() *membership.Members { return n.members },
-		local:   n.localPartition,
+		local:   n.localPartition, quarantine: n.quarantine.reason,
 	}
 	if err := n.openMembers(ctx); err != nil {
 		return err

@@ -105,7 +105,7 @@ func queriedReplica(p *admin.PartitionState, r *admin.ReplicaState, said *nodepb
 	out := query.Replica{
 		Partition: p.ID, Node: r.Node, Group: partition.GroupID(p.ID), Role: string(r.Role), Answers: r.Answers, Serving: r.Serving,
 		Term: p.Term, Applied: r.Applied, Committed: r.Committed, Last: r.Last, Snapshot: r.Snapshot, PlacedVersion: p.Version,
-		Rules: said.GetRules(),
+		Rules: said.GetRules(), Quarantine: r.Quarantine,
 	}
 	for _, node := range p.Placed {
 		out.Placed = out.Placed || node == r.Node

@@ -15,6 +15,7 @@ import (
 	"platform/internal/raftgroup"
 	"platform/metadata"
 	"platform/partition"
+	"platform/partition/store"
 	nodepb "platform/proto/node"
 )
 
@@ -42,6 +43,9 @@ func (n *Node) openPartitions(ctx context.Context) error {
 	for id := range cluster.Partitions {
 		g.Go(func() error {
 			err := n.openReplica(ctx, id, layout)
+			if n.quarantined(id, err) {
+				return nil
+			}
 			if err != nil && len(layout.Nodes) > 1 && ctx.Err() == nil {
 				n.log.Error("replica not opened; the others of the partition go on without it", "partition_id", id, "err", err)
 				return nil
@@ -95,6 +99,9 @@ func (n *Node) begins(place metadata.Partition, layout *metadata.Layout) bool {
 
 func (n *Node) openPartition(id uint32, logs raftgroup.Storage, begins bool) (*partition.Partition, error) {
 	tables, err := n.tables.Partition(id)
+	if errors.Is(err, store.ErrDamaged) {
+		err = fmt.Errorf("%w: %w", raftgroup.ErrQuarantined, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open tables of partition %d: %w", id, err)
 	}
@@ -102,7 +109,7 @@ func (n *Node) openPartition(id uint32, logs raftgroup.Storage, begins bool) (*p
 		ID: id, Count: uint32(len(n.router.partitions)), Node: n.self.Node,
 		Tables: tables, Flush: n.tables.Flush, Storage: logs, Invoker: n.invoker, Deliver: n.router.Deliver, Rules: n.rules(),
 		Transport: n.transport, LocalID: n.replica().ID, Join: !begins,
-		Watchdog: n.watchdog, Metrics: n.metrics.partitions, OnFailed: n.fail, Room: n.room, Clock: n.members, Log: n.log,
+		Watchdog: n.watchdog, Metrics: n.metrics.partitions, OnFailed: func(err error) { n.replicaFailed(id, err) }, Room: n.room, Clock: n.members, Log: n.log,
 		FlowControl: n.cfg.FlowControl(), FlowEnabled: n.flowEnabled,
 		MaxBatchCommands: n.cfg.Worker.MaxCommandBatchSize, MaxBatchBytes: int(n.cfg.Worker.MaxCommandBatchBytes),
 	}
@@ -160,8 +167,14 @@ func (n *Node) tendOnce(ctx context.Context, id uint32, layout *metadata.Layout,
 	switch {
 	case n.disk.now() == diskFull:
 		return n.rest(ctx, p)
+	case n.quarantine.reason(id) != "":
+		return n.isolate(ctx, p)
 	case p == nil && n.holds(place):
-		return n.openReplica(ctx, id, layout)
+		err := n.openReplica(ctx, id, layout)
+		if n.quarantined(id, err) {
+			return nil
+		}
+		return err
 	case p == nil:
 		return nil
 	case p.Leading():

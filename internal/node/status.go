@@ -12,6 +12,9 @@ import (
 	nodepb "platform/proto/node"
 )
 
+// stateQuarantined is the state of a replica in quarantine, beside those of Raft.
+const stateQuarantined = "Quarantined"
+
 // statusTimeout bounds how long another node is asked how it is.
 const statusTimeout = time.Second
 
@@ -36,7 +39,9 @@ func (s *clusterServer) status() *nodepb.StatusResponse {
 		MetadataApplied: meta.AppliedIndex(), MetadataLeader: string(meta.Group().Leader().ID),
 	}
 	for id := range s.partitions.Load() {
-		if p := s.local(id); p != nil {
+		if reason := s.quarantine(id); reason != "" {
+			r.Replicas = append(r.Replicas, &nodepb.ReplicaStatus{Partition: id, State: stateQuarantined, Quarantine: reason})
+		} else if p := s.local(id); p != nil {
 			r.Replicas = append(r.Replicas, replicaStatus(p.Status()))
 		}
 	}

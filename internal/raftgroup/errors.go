@@ -29,9 +29,15 @@ var (
 	// ErrFailed says that the state machine refused an entry. The replica has
 	// stopped applying and must be opened again.
 	ErrFailed = errors.New("state machine failed")
-	// ErrQuarantined says that log and state do not belong together, so that
-	// going on would serve wrong data. The replica must be rebuilt from others.
+	// ErrQuarantined says that the replica's data is damaged, incomplete or cannot
+	// be interpreted, so that going on would serve wrong data or break promises. A
+	// state machine that returns it from Apply quarantines its replica. The replica
+	// must be rebuilt from others, or be repaired by an operator.
 	ErrQuarantined = errors.New("replica quarantined")
+	// ErrNewerFormat says that data was written by a newer version of the server. With
+	// ErrQuarantined it means a quarantine without a mark: a start of the newer
+	// version ends it.
+	ErrNewerFormat = errors.New("written by a newer version of the server")
 	// ErrStateBehindSnapshot says that the state misses entries that the log no
 	// longer has. The state must be restored from another replica.
 	ErrStateBehindSnapshot = errors.New("state is behind the snapshot, restore needed")

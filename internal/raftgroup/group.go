@@ -85,7 +85,7 @@ func Open(cfg Config) (*Group, error) {
 
 func (g *Group) open() error {
 	g.storage = newGroupStorage(g.cfg.Storage, g.cfg.Profile.LogCacheBytes, g.log,
-		g.cfg.Watchdog.probe(g.cfg.Name, g.diskIsSlow))
+		g.cfg.Watchdog.probe(g.cfg.Name, g.diskIsSlow), g.fail)
 	rec, have, err := reconcile(g.storage, g.cfg.StateMachine.Applied())
 	if err != nil {
 		return err
@@ -126,10 +126,12 @@ func (g *Group) startInstance() (inst *instance, err error) {
 	}
 	out := g.cfg.Transport.newOutgoing()
 	g.port.outgoing.Store(out)
-	r, err := raft.NewRaft(conf, g.fsm, g.storage, g.storage, g.snaps, g.port)
+	g.storage.running.Store(false)
+	r, err := raft.NewRaft(conf, g.fsm, raftStorage{g.storage}, g.storage, g.snaps, g.port)
 	if err != nil {
 		return nil, fmt.Errorf("start raft: %w", err)
 	}
+	g.storage.running.Store(true)
 	out.raft.Store(r)
 	inst = &instance{raft: r, outgoing: out, stop: make(chan struct{}), followed: make(chan struct{})}
 	go func() {
@@ -291,7 +293,15 @@ func (g *Group) fail(err error) {
 	if !first {
 		return
 	}
-	g.log.Error("group failed", "err", err)
+	switch {
+	case !errors.Is(err, ErrQuarantined):
+		g.log.Error("group failed", "err", err)
+	case errors.Is(err, ErrNewerFormat):
+		g.log.Error("replica quarantined until a newer version of the server starts", "err", err)
+	default:
+		g.log.Error("replica quarantined", "err", err)
+		g.storage.quarantine(err)
+	}
 	// Not waited for by a method of the group: the failing goroutine is Raft's
 	// own, which the shutdown waits for.
 	go func() {
@@ -301,6 +311,13 @@ func (g *Group) fail(err error) {
 		_ = g.stopAll(context.Background())
 	}()
 }
+
+// Quarantine stops the replica for good because its data cannot be trusted or
+// interpreted: a durable mark keeps it from being opened again before its data has
+// been replaced or an operator has released it (LogDB.Release). It returns when the
+// mark is written; Done is closed when the replica has stopped. Only the first
+// failure of a group counts.
+func (g *Group) Quarantine(reason error) { g.fail(fmt.Errorf("%w: %w", ErrQuarantined, reason)) }
 
 // Err returns why the group failed, nil if it did not.
 func (g *Group) Err() error {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
+	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 )
@@ -15,30 +17,53 @@ type groupStorage struct {
 	cache *logCache
 	log   *slog.Logger
 	probe *probe
+	// onDamage is told when an entry of the log cannot be read.
+	onDamage func(error)
+	// running is set while Raft's own goroutines run.
+	running atomic.Bool
 }
 
-func newGroupStorage(s Storage, cacheBytes int, log *slog.Logger, p *probe) *groupStorage {
-	return &groupStorage{Storage: s, cache: &logCache{maxBytes: cacheBytes}, log: log, probe: p}
+func newGroupStorage(s Storage, cacheBytes int, log *slog.Logger, p *probe, onDamage func(error)) *groupStorage {
+	return &groupStorage{Storage: s, cache: &logCache{maxBytes: cacheBytes}, log: log, probe: p, onDamage: onDamage}
 }
 
+// GetLog reads an entry. A missing entry inside the log is damage, too.
 func (s *groupStorage) GetLog(index uint64, log *raft.Log) error {
 	if s.cache.get(index, log) {
 		return nil
 	}
 	err := s.Storage.GetLog(index, log)
-	if errors.Is(err, ErrCorrupt) {
-		s.quarantine(err)
+	if errors.Is(err, raft.ErrLogNotFound) && s.contains(index) {
+		err = fmt.Errorf("entry %d is missing inside the log: %w", index, ErrCorrupt)
 	}
 	return err
 }
 
-// quarantine leaves a mark that keeps the group from being opened again: Raft
-// panics when it cannot read an entry it needs, and would do so at each start.
+func (s *groupStorage) contains(index uint64) bool {
+	first, last, err := logBounds(s.Storage)
+	return err == nil && first > 0 && first <= index && index <= last
+}
+
+// quarantine leaves a mark that keeps the group from being opened again.
 func (s *groupStorage) quarantine(why error) {
-	s.log.Error("log is damaged, the group will not start again before it is rebuilt", "err", why)
 	if err := s.Storage.Set(keyQuarantine, []byte(why.Error())); err != nil {
-		s.log.Error("damage of the log cannot be recorded", "err", fmt.Errorf("set mark: %w", err))
+		s.log.Error("quarantine mark not written", "err", err)
 	}
+}
+
+// raftStorage is the groupStorage as Raft sees it. Raft panics when it cannot read
+// an entry that it needs, which would end the process and all its other groups.
+// Instead the goroutine that asked ends, and the group fails.
+type raftStorage struct{ *groupStorage }
+
+// GetLog reads an entry. It does not return if the entry is damaged and Raft runs.
+func (s raftStorage) GetLog(index uint64, log *raft.Log) error {
+	err := s.groupStorage.GetLog(index, log)
+	if errors.Is(err, ErrCorrupt) && s.running.Load() {
+		s.onDamage(fmt.Errorf("%w: %w", ErrQuarantined, err))
+		runtime.Goexit()
+	}
+	return err
 }
 
 func (s *groupStorage) StoreLog(log *raft.Log) error { return s.StoreLogs([]*raft.Log{log}) }

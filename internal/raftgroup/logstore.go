@@ -71,7 +71,7 @@ func (s *LogStore) GetLog(index uint64, log *raft.Log) error {
 		return raft.ErrLogNotFound
 	}
 	if err != nil {
-		return fmt.Errorf("read entry %d of group %d: %w", index, s.group, err)
+		return fmt.Errorf("read entry %d of group %d: %w", index, s.group, readError(err))
 	}
 	value = append([]byte(nil), value...)
 	if err := closer.Close(); err != nil {
@@ -79,13 +79,21 @@ func (s *LogStore) GetLog(index uint64, log *raft.Log) error {
 	}
 	if inPieces(value) {
 		if value, err = s.joinPieces(index, value); err != nil {
-			return fmt.Errorf("read entry %d of group %d: %w", index, s.group, err)
+			return fmt.Errorf("read entry %d of group %d: %w", index, s.group, readError(err))
 		}
 	}
 	if err := decodeEntry(key[:], value, log); err != nil {
 		return fmt.Errorf("read entry %d of group %d: %w", index, s.group, err)
 	}
 	return nil
+}
+
+// readError marks damage that Pebble found in its files as such.
+func readError(err error) error {
+	if errors.Is(err, pebble.ErrCorruption) {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return err
 }
 
 // StoreLog stores one entry durably.
@@ -198,7 +206,7 @@ func (s *LogStore) Get(key []byte) ([]byte, error) {
 		return nil, errKeyNotFound
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s of group %d: %w", key, s.group, err)
+		return nil, fmt.Errorf("read %s of group %d: %w", key, s.group, readError(err))
 	}
 	v = append([]byte(nil), v...)
 	if err := closer.Close(); err != nil {

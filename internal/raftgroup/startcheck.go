@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// keyQuarantine marks a group whose log was found damaged while it ran.
+// keyQuarantine marks a group that must not be opened; its value is the reason.
 var keyQuarantine = []byte("Quarantine")
 
 // reconcile checks that log, snapshot record and state belong together before
@@ -18,7 +18,7 @@ func reconcile(s Storage, applied Position) (snapshotRecord, bool, error) {
 		return snapshotRecord{}, false, ErrLeaving
 	}
 	if why, err := s.Get(keyQuarantine); err == nil && len(why) > 0 {
-		return snapshotRecord{}, false, fmt.Errorf("%w: found earlier: %s", ErrQuarantined, why)
+		return snapshotRecord{}, false, quarantinedEarlier(string(why))
 	}
 	rec, have, err := settleRecords(s, applied)
 	if err != nil {

@@ -21,7 +21,7 @@ func barePort(t *testing.T, n *testNode, id uint32) *port {
 	cfg, err := n.config(id, memJournal(t)).withDefaults()
 	require.NoError(t, err)
 	g := &Group{cfg: cfg, log: cfg.Logger, done: make(chan struct{})}
-	g.storage = newGroupStorage(cfg.Storage, 1<<20, cfg.Logger, nil)
+	g.storage = newGroupStorage(cfg.Storage, 1<<20, cfg.Logger, nil, nil)
 	g.fsm = newFSM(cfg.StateMachine, func(error) {})
 	g.snaps = &snapshotStore{storage: g.storage, fsm: g.fsm}
 	g.fsm.install = &installer{storage: g.storage, snaps: g.snaps, rebuild: func(string) {}}

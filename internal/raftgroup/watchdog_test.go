@@ -50,7 +50,7 @@ func TestWatchdogReportsSlowAndEndsHung(t *testing.T) {
 		w := NewWatchdog(WatchdogConfig{Exit: count(&exits), Logger: slog.New(slog.NewTextHandler(&out, nil))})
 		defer w.Close()
 		stuck := &stuckStorage{release: make(chan struct{})}
-		s := newGroupStorage(stuck, 1<<10, slog.New(slog.DiscardHandler), w.probe("p7", count(&slow)))
+		s := newGroupStorage(stuck, 1<<10, slog.New(slog.DiscardHandler), w.probe("p7", count(&slow)), nil)
 
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = s.StoreLogs(testLogs(1, 1)) })

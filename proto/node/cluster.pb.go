@@ -685,6 +685,10 @@ type ReplicaStatus struct {
 	MembersIndex  uint64                 `protobuf:"varint,11,opt,name=members_index,json=membersIndex,proto3" json:"members_index,omitempty"` // log index of the configuration
 	Members       []*ReplicaMember       `protobuf:"bytes,12,rep,name=members,proto3" json:"members,omitempty"`
 	Rules         uint64                 `protobuf:"varint,13,opt,name=rules,proto3" json:"rules,omitempty"` // version of the rule book in the tables; with details
+	// Quarantine says why the replica is not served; state is Quarantined then, and the
+	// rest is not set.
+	Quarantine    string `protobuf:"bytes,14,opt,name=quarantine,proto3" json:"quarantine,omitempty"`
+	ReplicaId     string `protobuf:"bytes,15,opt,name=replica_id,json=replicaId,proto3" json:"replica_id,omitempty"` // Raft server id of the replica
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -808,6 +812,20 @@ func (x *ReplicaStatus) GetRules() uint64 {
 		return x.Rules
 	}
 	return 0
+}
+
+func (x *ReplicaStatus) GetQuarantine() string {
+	if x != nil {
+		return x.Quarantine
+	}
+	return ""
+}
+
+func (x *ReplicaStatus) GetReplicaId() string {
+	if x != nil {
+		return x.ReplicaId
+	}
+	return ""
 }
 
 // ReplicaMember is a server in a Raft configuration, with what the leader knows of it.
@@ -1171,7 +1189,7 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\x0fstorage_version\x18\f \x01(\rR\x0estorageVersion\"5\n" +
 	"\vNodeSetting\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"\xff\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\xbe\x03\n" +
 	"\rReplicaStatus\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\rR\tpartition\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x18\n" +
@@ -1186,7 +1204,12 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	" \x01(\x04R\bsnapshot\x12#\n" +
 	"\rmembers_index\x18\v \x01(\x04R\fmembersIndex\x120\n" +
 	"\amembers\x18\f \x03(\v2\x16.node.v1.ReplicaMemberR\amembers\x12\x14\n" +
-	"\x05rules\x18\r \x01(\x04R\x05rules\"\xc2\x01\n" +
+	"\x05rules\x18\r \x01(\x04R\x05rules\x12\x1e\n" +
+	"\n" +
+	"quarantine\x18\x0e \x01(\tR\n" +
+	"quarantine\x12\x1d\n" +
+	"\n" +
+	"replica_id\x18\x0f \x01(\tR\treplicaId\"\xc2\x01\n" +
 	"\rReplicaMember\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x14\n" +

@@ -47,7 +47,9 @@ func (a *app) partitionTable(partitions []client.PartitionState, nodes []client.
 		lag, applied := uint64(0), uint64(0)
 		for _, r := range p.Replicas {
 			name := nameOf(nodes, r.Node)
-			if r.Role != "leader" && r.Role != "voter" {
+			if r.Quarantine != "" {
+				name += " (quarantined)"
+			} else if r.Role != "leader" && r.Role != "voter" {
 				name += " (" + r.Role + ")"
 			}
 			replicas = append(replicas, name)
@@ -63,9 +65,10 @@ func (a *app) partitionTable(partitions []client.PartitionState, nodes []client.
 
 // partitionStatus is a partition in one word or two.
 func partitionStatus(p client.PartitionState) string {
-	serving, behind := false, false
+	serving, behind, quarantined := false, false, false
 	for _, r := range p.Replicas {
 		serving = serving || r.Node == p.Leader && r.Serving
+		quarantined = quarantined || r.Quarantine != ""
 		behind = behind || r.Node != p.Leader && r.Role != "none" && (!r.LagKnown || !r.CaughtUp)
 	}
 	moving := slices.ContainsFunc(p.Replicas, func(r client.Replica) bool {
@@ -76,6 +79,8 @@ func partitionStatus(p client.PartitionState) string {
 		return "without leader"
 	case !serving:
 		return "not served"
+	case quarantined:
+		return "with a replica in quarantine"
 	case moving:
 		return "moving"
 	case behind:
@@ -141,7 +146,7 @@ func (a *app) describePartition(p client.PartitionState, nodes []client.Node) {
 	a.print.Heading("Replicas")
 	rows := make([][]string, len(p.Replicas))
 	for i, r := range p.Replicas {
-		rows[i] = []string{nameOf(nodes, r.Node), r.Role, "-", "-", "-", "-", "-"}
+		rows[i] = []string{nameOf(nodes, r.Node), replicaRole(r), "-", "-", "-", "-", "-"}
 		if r.Answers {
 			for at, n := range []uint64{r.Applied, r.Committed, r.Last, r.Snapshot} {
 				rows[i][2+at] = strconv.FormatUint(n, 10)
@@ -152,6 +157,18 @@ func (a *app) describePartition(p client.PartitionState, nodes []client.Node) {
 		}
 	}
 	a.print.Table("  ", []string{"NODE", "ROLE", "APPLIED", "COMMITTED", "LAST", "SNAPSHOT", "LAG"}, rows)
+	for _, r := range p.Replicas {
+		if r.Quarantine != "" {
+			a.print.Printf("  %s the replica on %s is quarantined: %s\n", a.print.Yellow("!"), nameOf(nodes, r.Node), term.Clean(r.Quarantine))
+		}
+	}
+}
+
+func replicaRole(r client.Replica) string {
+	if r.Quarantine != "" {
+		return r.Role + ", quarantined"
+	}
+	return r.Role
 }
 
 func partitionNumber(text string) (uint32, error) {

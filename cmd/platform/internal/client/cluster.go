@@ -73,6 +73,8 @@ type Replica struct {
 	Lag       uint64 `json:"lag"`
 	LagKnown  bool   `json:"lag_known"`
 	CaughtUp  bool   `json:"caught_up"`
+	// Quarantine is why the node does not serve its replica, empty if it does.
+	Quarantine string `json:"quarantine"`
 }
 
 // ClusterConfig is what holds for the whole cluster.

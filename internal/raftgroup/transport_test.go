@@ -306,16 +306,16 @@ func TestBrokenSnapshotLeavesTheOldState(t *testing.T) {
 			require.Equal(t, Position{}, to.group.cfg.StateMachine.Applied())
 		})
 	}
-	// And it can still be installed.
+	// And it can still be installed, once the receiver has seen the last sender's end.
+	answer(t, to, restoring(to))
 	require.Eventually(t, func() bool {
-		if !to.group.fsm.install.busy.TryLock() {
-			return false // the receiver has not seen the sender's end yet
+		err := from.InstallSnapshot("b", to.LocalAddr(), req, &resp, strings.NewReader(whole))
+		if err != nil && strings.Contains(err.Error(), errInstallBusy.Error()) {
+			return false
 		}
-		to.group.fsm.install.busy.Unlock()
+		require.NoError(t, err)
 		return true
 	}, 10*time.Second, time.Millisecond)
-	answer(t, to, restoring(to))
-	require.NoError(t, from.InstallSnapshot("b", to.LocalAddr(), req, &resp, strings.NewReader(whole)))
 	require.True(t, resp.Success)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -47,7 +48,8 @@ func (s *Server) runQuery(c echo.Context) error {
 	if err := s.readJSON(c, &req); err != nil {
 		return err
 	}
-	w := &queryWriter{c: c}
+	w := &queryWriter{c: c, control: http.NewResponseController(c.Response())}
+	defer w.release()
 	ctx := c.Request().Context()
 	written, err := s.cfg.Query.WriteJSON(ctx, req.Query, query.Options{BigNumbersAsText: req.U64AsText, Columns: req.WithColumns}, w)
 	switch {
@@ -89,9 +91,23 @@ func (s *Server) refuseQuery(c echo.Context, err error) error {
 // queryWriter begins the answer with the first byte, so that errors before it have
 // statuses of their own, and sends on what it is given.
 type queryWriter struct {
-	c     echo.Context
-	begun bool
+	c       echo.Context
+	control *http.ResponseController
+	begun   bool
 }
+
+var _ query.DeadlineWriter = (*queryWriter)(nil)
+
+// SetWriteDeadline implements query.DeadlineWriter. Not every kind of connection has deadlines.
+func (w *queryWriter) SetWriteDeadline(t time.Time) error {
+	if err := w.control.SetWriteDeadline(t); !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	return nil
+}
+
+// release takes the deadline off, so that the connection can be used again.
+func (w *queryWriter) release() { _ = w.SetWriteDeadline(time.Time{}) }
 
 // Write implements io.Writer.
 func (w *queryWriter) Write(b []byte) (int, error) {

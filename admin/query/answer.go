@@ -4,7 +4,18 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 )
+
+// DeadlineWriter is a writer whose writes fail after a deadline. Answers are written to one so
+// that a client that does not read cannot occupy the slot of a query.
+type DeadlineWriter interface {
+	io.Writer
+	SetWriteDeadline(time.Time) error
+}
+
+// writeGrace is how long an answer may be written after the query has ended.
+const writeGrace = time.Second
 
 // Options say how an answer is written.
 type Options struct {
@@ -28,15 +39,15 @@ const answerBuffer = 64 << 10
 
 // WriteJSON answers a query with {"rows":[…]}, with "columns" before it if that is wanted, written to w as it comes. Without a byte
 // written, the error is all there is to say. With some, the document was ended with
-// "error" beside "rows", so that a reader of the whole sees why it is incomplete.
+// "error" beside "rows", so that a reader of the whole sees why it is incomplete. If w is a
+// DeadlineWriter, writing ends a second after the time that queries may take.
 func (e *Engine) WriteJSON(ctx context.Context, text string, o Options, w io.Writer) (Written, error) {
-	a := &answer{to: w, max: e.cfg.MaxBytes, rows: rowWriter{bigText: o.BigNumbersAsText}, header: o.Columns}
+	a := &answer{to: w, max: e.cfg.MaxBytes, timeout: e.cfg.Timeout + writeGrace, rows: rowWriter{bigText: o.BigNumbersAsText}, header: o.Columns}
 	stats, err := e.Query(ctx, text, a)
 	a.written.Stats = stats
 	if err == nil {
 		a.buf = append(a.buf, "]}\n"...)
-		err = a.flush()
-		return a.written, err
+		return a.written, a.flush()
 	}
 	if a.written.Bytes > 0 && ctx.Err() == nil {
 		a.buf = append(append(append(a.buf[:a.whole], `],"error":{"message":`...), appendString(nil, []byte(err.Error()))...), "}}\n"...)
@@ -53,11 +64,17 @@ type answer struct {
 	max     int
 	rows    rowWriter
 	header  bool // tell the columns first
+	timeout time.Duration
 	written Written
 }
 
 // Columns implements Rows.
 func (a *answer) Columns(names []string, types []Type) error {
+	if w, ok := a.to.(DeadlineWriter); ok {
+		if err := w.SetWriteDeadline(time.Now().Add(a.timeout)); err != nil {
+			return fmt.Errorf("bound the time of writing: %w", err)
+		}
+	}
 	a.rows.columns(names, types)
 	a.buf = append(a.buf, '{')
 	if a.header {

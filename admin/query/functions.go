@@ -103,7 +103,7 @@ func timeDiff(_ *session, args []driver.Value) (driver.Value, error) {
 var builtin = strings.Fields(`
 	abs acos acosh asin asinh atan atan2 atanh avg ceil ceiling char coalesce concat concat_ws cos cosh count cume_dist
 	date datetime degrees dense_rank exp first_value floor format glob group_concat hex if ifnull iif instr json json_array
-	json_array_length json_extract json_group_array json_group_object json_object json_patch json_pretty json_quote
+	json_array_length json_extract json_group_array json_group_object json_object json_pretty json_quote
 	json_remove json_replace json_set json_insert json_type json_valid julianday lag last_value lead length like likelihood
 	likely ln log log10 log2 lower ltrim max median min mod nth_value ntile nullif octet_length percent_rank percentile
 	percentile_cont percentile_disc pi pow power printf quote radians random rank replace round row_number rtrim sign sin sinh
@@ -125,7 +125,9 @@ var allowedFunctions = func() map[string]bool {
 func functionNames() []string { return slices.Sorted(maps.Keys(allowedFunctions)) }
 
 func (s *session) registerFunctions(d *sqlite.Driver) error {
-	for name, f := range functions {
+	all := maps.Clone(functions)
+	maps.Copy(all, textFunctions)
+	for name, f := range all {
 		err := d.RegisterScalarFunction(name, int32(f.args), func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
 			if slices.Contains(args, nil) {
 				return nil, nil

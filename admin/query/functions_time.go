@@ -92,5 +92,14 @@ func (s *session) matches(text, pattern driver.Value) (driver.Value, error) {
 		}
 		s.pattern = compiled
 	}
-	return boolean(s.pattern.MatchString(stringOf(text))), nil
+	t := stringOf(text)
+	if len(t) < longText {
+		return boolean(s.pattern.MatchString(t)), nil
+	}
+	found := s.pattern.MatchReader(&endingReader{s: s, text: t})
+	return boolean(found), s.ctx.Err()
 }
+
+// longText is from how many bytes on a text is matched in a way that can be ended, which is
+// slower.
+const longText = 16 << 10

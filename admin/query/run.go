@@ -78,7 +78,8 @@ func (s *session) explain(q *rewritten, err error) error {
 	case sqlite3.SQLITE_AUTH:
 		return s.engine.denied(q, sql)
 	case sqlite3.SQLITE_TOOBIG:
-		return &Error{Message: "a value or the query itself is too large: " + sql.message}
+		return &Error{Message: fmt.Sprintf("a value, a row or the query itself is larger than queries handle, %d MiB", maxValue>>20),
+			Suggestion: "leave out columns with payloads or state; the admin API returns them whole"}
 	}
 	return s.engine.locate(q, sql)
 }

@@ -49,7 +49,7 @@ func (s *session) fail(err error) error {
 
 // Limits of statements, so that one cannot be made to need much by its form alone.
 var limits = map[int32]int32{
-	sqlite3.SQLITE_LIMIT_LENGTH:              64 << 20, // bytes of one value or row
+	sqlite3.SQLITE_LIMIT_LENGTH:              maxValue, // of a row as well
 	sqlite3.SQLITE_LIMIT_SQL_LENGTH:          1 << 20,
 	sqlite3.SQLITE_LIMIT_COLUMN:              500,
 	sqlite3.SQLITE_LIMIT_EXPR_DEPTH:          200,

@@ -74,6 +74,24 @@ func (f *followers) of(id raft.ServerID, term uint64) answered {
 	return answered{}
 }
 
+// newHolds returns the holds of this group, which share the node's bound.
+func (g *Group) newHolds() *compactionHolds {
+	t := g.cfg.Transport
+	return &compactionHolds{
+		sizes: &g.storage.sizes, limit: orDefault(t.cfg.MaxHeldLogBytes, maxHeldLogBytes), shared: &t.heldLog,
+		metrics: g.cfg.Metrics, log: g.log, now: time.Now,
+	}
+}
+
+// matchOf is up to where the log of a follower is known to be that of this replica,
+// 0 if this replica does not lead in term.
+func (g *Group) matchOf(follower raft.ServerID, term uint64) uint64 {
+	if !g.port.outgoing.Load().leads(term) {
+		return 0
+	}
+	return g.port.followers.of(follower, term).match
+}
+
 // Follower is what the leader knows about another replica.
 type Follower struct {
 	raft.Server

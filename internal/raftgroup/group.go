@@ -91,7 +91,9 @@ func (g *Group) open() error {
 		return err
 	}
 	g.fsm = newFSM(g.cfg.StateMachine, g.fail)
-	g.snaps = &snapshotStore{storage: g.storage, fsm: g.fsm}
+	g.storage.holds = g.newHolds()
+	g.storage.match = g.matchOf
+	g.snaps = &snapshotStore{storage: g.storage, fsm: g.fsm, holds: g.storage.holds}
 	g.fsm.install = &installer{storage: g.storage, snaps: g.snaps, rebuild: g.requestRebuild}
 	if have {
 		g.snaps.set(rec)
@@ -384,6 +386,7 @@ func (g *Group) stopAll(ctx context.Context) error {
 	g.mu.Unlock()
 	g.cfg.Transport.detach(g.port)
 	g.fsm.install.close()
+	g.storage.holds.clear()
 	close(g.done)
 	return nil
 }

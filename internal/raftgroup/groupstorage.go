@@ -11,7 +11,7 @@ import (
 )
 
 // groupStorage is what Raft sees of a Storage: a cache in front, every write
-// under the watchdog's eyes.
+// under the watchdog's eyes, and a log that is not cut while followers need it.
 type groupStorage struct {
 	Storage
 	cache *logCache
@@ -21,6 +21,12 @@ type groupStorage struct {
 	onDamage func(error)
 	// running is set while Raft's own goroutines run.
 	running atomic.Bool
+	sizes   logSizes
+
+	// Set before Raft runs. holds is nil where there are no followers; match is as in
+	// compactionHolds.bound.
+	holds *compactionHolds
+	match func(raft.ServerID, uint64) uint64
 }
 
 func newGroupStorage(s Storage, cacheBytes int, log *slog.Logger, p *probe, onDamage func(error)) *groupStorage {
@@ -74,12 +80,22 @@ func (s *groupStorage) StoreLogs(logs []*raft.Log) error {
 		return err
 	}
 	s.cache.add(logs)
+	s.sizes.add(logs)
 	return nil
 }
 
+// DeleteRange cuts the log. Compaction, which removes a prefix, spares what
+// followers need; the removal of the whole log after an installation does not.
 func (s *groupStorage) DeleteRange(lo, hi uint64) error {
 	defer s.probe.begin("delete_range").end()
-	if first, err := s.Storage.FirstIndex(); err == nil && lo <= first {
+	first, last, err := logBounds(s.Storage)
+	prefix := err == nil && lo <= first
+	if prefix && hi < last && s.holds != nil {
+		if hi = s.holds.bound(hi, s.match); hi < lo {
+			return nil
+		}
+	}
+	if prefix {
 		s.cache.cut(hi)
 	} else {
 		s.cache.clear()

@@ -138,6 +138,7 @@ func (in *installer) commit(f *fsm) error {
 	if st.rec.State.Index <= f.applied.Load() || in.covered(st.rec.Index, st.rec.Term) {
 		return errors.Join(errNotNewer, st.imp.Abort())
 	}
+	in.storage.holds.clear() // the log is replaced
 	if err := saveRecord(in.storage, keyPending, st.rec); err != nil {
 		return errors.Join(err, st.imp.Abort())
 	}

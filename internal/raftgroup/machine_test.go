@@ -223,6 +223,12 @@ func (j *journal) commands() ([]string, error) {
 	return out, it.Close()
 }
 
+func (j *journal) importCount() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.imports
+}
+
 func (j *journal) handedIndexes() []uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -19,6 +19,8 @@ type Metrics struct {
 	taken, sent, received     prometheus.Counter
 	appends, heartbeats       prometheus.Counter
 	votes, timeouts, installs prometheus.Counter
+	heldLog                   prometheus.Gauge
+	droppedHolds              *prometheus.CounterVec
 }
 
 // Why commands are not applied.
@@ -52,7 +54,15 @@ func NewMetrics(reg prometheus.Registerer, kind string) *Metrics {
 	for _, reason := range []string{unknownOutcome, overloaded, stopped, notLeader} {
 		failed.WithLabelValues(reason) // there from the start, so that the first one is seen as an increase
 	}
+	held := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: telemetry.Namespace, Subsystem: "raft", Name: "held_log_bytes",
+		Help: "Log entries kept beyond the usual for followers that are being sent a snapshot."})
+	reg.MustRegister(held)
+	dropped := vector("dropped_log_holds_total", "Log entries that were cut although a follower that was sent a snapshot needed them.", "cause")
+	for _, reason := range []string{holdTooLarge, holdStalled} {
+		dropped.WithLabelValues(reason)
+	}
 	return &Metrics{
+		heldLog: held, droppedHolds: dropped,
 		commands: histogram("entry_commands", "Commands in a proposed log entry: the batch size.", prometheus.ExponentialBuckets(1, 2, 9)),
 		bytes:    histogram("entry_bytes", "Size of a proposed log entry.", prometheus.ExponentialBuckets(256, 4, 7)),
 		commit: histogram("commit_duration_seconds", "Time from proposing a log entry until it is agreed on and applied here.",
@@ -140,6 +150,18 @@ func (m *Metrics) sentSnapshot(err error) {
 	m.installs.Inc()
 	if err == nil {
 		m.sent.Inc()
+	}
+}
+
+func (m *Metrics) holdLog(bytes int64) {
+	if m != nil {
+		m.heldLog.Set(float64(bytes))
+	}
+}
+
+func (m *Metrics) droppedHold(reason string) {
+	if m != nil {
+		m.droppedHolds.WithLabelValues(reason).Inc()
 	}
 }
 

@@ -122,13 +122,16 @@ func (p *peer) seen() {
 	p.bulk.redial()
 }
 
-// sendSnapshot streams a snapshot over the bulk connection. It gives up when
-// nothing moves for snapshotStall.
+// sendSnapshot streams a snapshot over the bulk connection, no faster than the
+// node's rate for snapshots. It gives up when nothing moves for snapshotStall.
 func (p *peer) sendSnapshot(ctx context.Context, req *node.InstallSnapshotRequest, data io.Reader) (*node.InstallSnapshotResponse, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stall := time.AfterFunc(snapshotStall, cancel)
 	defer stall.Stop()
+	if export, ok := data.(*exportReader); ok {
+		defer context.AfterFunc(ctx, export.abort)()
+	}
 
 	stream, err := node.NewRaftTransportClient(p.bulk.current()).InstallSnapshot(ctx)
 	if err != nil {
@@ -140,6 +143,9 @@ func (p *peer) sendSnapshot(ctx context.Context, req *node.InstallSnapshotReques
 		var n int
 		n, readErr := io.ReadFull(data, buf)
 		if n > 0 {
+			if err := p.t.pace.WaitN(ctx, n); err != nil {
+				return nil, fmt.Errorf("pace snapshot: %w", err)
+			}
 			err = stream.Send(&node.SnapshotChunk{Data: buf[:n]})
 			stall.Reset(snapshotStall)
 		}

@@ -297,6 +297,9 @@ func (p *port) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, args *
 	}
 	*resp = raft.InstallSnapshotResponse{RPCHeader: headerFromWire(out.Header), Term: out.Term, Success: out.Success}
 	p.followers.installed(id, args, resp)
+	if export, ok := data.(*exportReader); ok && resp.Success {
+		export.installed(id, args.Term)
+	}
 	return nil
 }
 

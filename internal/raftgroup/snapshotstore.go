@@ -15,6 +15,7 @@ import (
 type snapshotStore struct {
 	storage raft.StableStore
 	fsm     *fsm
+	holds   *compactionHolds // nil: the log is not held while a snapshot is sent
 
 	// mu covers record, the snapshot in force, if have.
 	mu     sync.Mutex
@@ -84,14 +85,18 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 	if id == installID {
 		return &raft.SnapshotMeta{ID: installID}, io.NopCloser(eofReader{}), nil
 	}
+	hold := s.holds.begin(s.fsm.applied.Load()) // before the view is opened: the log may be cut in between
 	view, err := s.fsm.sm.Export()
 	if err != nil {
+		s.holds.end(hold)
 		return nil, nil, fmt.Errorf("export state: %w", err)
 	}
 	rec, err := s.describe(view.Applied())
 	if err != nil {
+		s.holds.end(hold)
 		return nil, nil, errors.Join(err, view.Close())
 	}
+	s.holds.exported(hold, rec.Index)
 	ctx, cancel := context.WithCancel(context.Background())
 	r, w := io.Pipe()
 	done := make(chan struct{})
@@ -99,7 +104,7 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 		defer close(done)
 		w.CloseWithError(errors.Join(writeState(ctx, w, view), view.Close()))
 	}()
-	return rec.meta(), &exportReader{PipeReader: r, cancel: cancel, done: done}, nil
+	return rec.meta(), &exportReader{PipeReader: r, cancel: cancel, done: done, holds: s.holds, hold: hold}, nil
 }
 
 // describe returns the record of a snapshot taken at the position at.
@@ -121,19 +126,42 @@ func (s *snapshotStore) describe(at Position) (snapshotRecord, error) {
 	}, nil
 }
 
-// exportReader is the reading end of an export.
+// exportReader is the reading end of an export. While it is open, the log is kept
+// that its receiver needs next.
 type exportReader struct {
 	*io.PipeReader
 	cancel context.CancelFunc
 	done   chan struct{}
+	holds  *compactionHolds
+	hold   *compactionHold
+}
+
+// Read implements io.Reader.
+func (r *exportReader) Read(p []byte) (int, error) {
+	n, err := r.PipeReader.Read(p)
+	if n > 0 {
+		r.holds.moved(r.hold)
+	}
+	return n, err
+}
+
+// abort makes a pending Read fail.
+func (r *exportReader) abort() {
+	r.cancel()
+	_ = r.PipeReader.Close()
+}
+
+// installed says that follower has installed what was read, from the leader of term.
+func (r *exportReader) installed(follower raft.ServerID, term uint64) {
+	r.holds.follow(r.hold, follower, term)
 }
 
 // Close ends the export and waits for it.
 func (r *exportReader) Close() error {
-	r.cancel()
-	err := r.PipeReader.Close()
+	r.abort()
 	<-r.done
-	return err
+	r.holds.end(r.hold)
+	return nil
 }
 
 // snapshotSink finishes a virtual snapshot.

@@ -8,11 +8,13 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"platform/proto/node"
 
 	"github.com/hashicorp/raft"
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
@@ -27,6 +29,9 @@ const (
 	appendPieceBytes = 1 << 20
 	// snapshotChunkBytes bounds one message of a snapshot.
 	snapshotChunkBytes = 256 << 10
+	// snapshotRate is the default of TransportConfig.SnapshotRate: a fraction of what a
+	// disk and two processors could do, so that calls go on beside it.
+	snapshotRate = 32 << 20
 	// snapshotStall is how long a snapshot may make no progress.
 	snapshotStall = 30 * time.Second
 	// dataTimeout is how long an append with entries may take, plus a second for
@@ -57,6 +62,13 @@ type TransportConfig struct {
 	// itself again when its members come back under other addresses. It is asked
 	// for each request and must be quick; nil means the configurations only.
 	AddressOf func(id raft.ServerID) raft.ServerAddress
+
+	// SnapshotRate bounds how many bytes of snapshots this node sends per second, to
+	// all peers together; 32 MiB when 0.
+	SnapshotRate int
+	// MaxHeldLogBytes bounds the log that all groups keep for followers that are being
+	// sent a snapshot; 1 GiB when 0. Followers beyond it need another snapshot.
+	MaxHeldLogBytes int64
 
 	// DialOptions replace the default of no transport security.
 	DialOptions []grpc.DialOption
@@ -93,6 +105,8 @@ type Transport struct {
 	probed map[raft.ServerAddress]bool // peers whose death is being checked
 
 	refusals *repeats
+	pace     *rate.Limiter // of snapshots that are sent
+	heldLog  atomic.Int64  // see compactionHolds
 }
 
 // NewTransport returns the transport of a node. It dials when a group needs it.
@@ -120,6 +134,7 @@ func NewTransport(cfg TransportConfig) (*Transport, error) {
 		probed: make(map[raft.ServerAddress]bool),
 
 		refusals: newRepeats(),
+		pace:     rate.NewLimiter(rate.Limit(orDefault(cfg.SnapshotRate, snapshotRate)), snapshotChunkBytes),
 	}, nil
 }
 

@@ -299,16 +299,27 @@ func (a *attempt) deadline() time.Time {
 	case a.halfClosed:
 		return a.activity.Add(a.plan.options.AbortTimeout)
 	}
-	timeout := a.plan.options.InactivityTimeout
-	if a.idle() && a.s.iv.slots.short.Load() {
-		timeout = min(timeout, idlerTimeout)
+	return a.activity.Add(min(a.plan.options.InactivityTimeout, a.hold()))
+}
+
+// hold is how long the attempt may keep its slot in silence.
+func (a *attempt) hold() time.Duration {
+	if a.runs > 0 || a.t.slot == nil {
+		return maxHold
 	}
-	return a.activity.Add(timeout)
+	own, over := a.s.iv.slots.pressure(a.t.slot.service)
+	switch {
+	case (own || over) && a.idle():
+		return idlerTimeout
+	case over:
+		return silentTimeout
+	}
+	return maxHold
 }
 
 // idle reports whether the handler seems to wait for something from outside: it has
-// asked for something, and executes no run.
-func (a *attempt) idle() bool { return a.commands > 1 && a.runs <= 0 }
+// said so, or has asked for something and executes no run.
+func (a *attempt) idle() bool { return a.runs <= 0 && (a.commands > 1 || a.awaiting != nil) }
 
 // expire acts on a deadline that has passed.
 func (a *attempt) expire() {

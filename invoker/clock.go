@@ -9,6 +9,10 @@ import (
 // lingerTime is how long a command without effect waits for what follows it.
 const lingerTime = 2 * time.Millisecond
 
+// scanGap is the least time between two scans of all open attempts. While slots are short
+// there is one that becomes overdue nearly every millisecond.
+const scanGap = 10 * time.Millisecond
+
 // clock does what falls due in a session, with one timer for everything: attempts
 // that are silent, back-offs, steps that have waited for company.
 type clock struct {
@@ -20,6 +24,7 @@ type clock struct {
 	stopped   bool
 	open      map[*attempt]struct{}
 	scan      time.Time // when an open attempt may be overdue
+	scanned   time.Time // the last time that all were looked at
 	backoff   backoffs
 	lingering []*attempt // in order of their time
 	flushAt   time.Time  // of the first of them
@@ -54,6 +59,9 @@ func (c *clock) wake(at time.Time) {
 }
 
 func (c *clock) scanBy(at time.Time) {
+	if earliest := c.scanned.Add(scanGap); at.Before(earliest) {
+		at = earliest
+	}
 	if c.scan.IsZero() || at.Before(c.scan) {
 		c.scan = at
 	}
@@ -141,7 +149,7 @@ func (c *clock) due(now time.Time) (resumed []*task, flushed, watched []*attempt
 		flushed, c.lingering = c.lingering, nil
 	}
 	if !c.scan.IsZero() && !c.scan.After(now) {
-		c.scan = time.Time{}
+		c.scan, c.scanned = time.Time{}, now
 		for a := range c.open {
 			watched = append(watched, a)
 		}

@@ -13,9 +13,11 @@ type Config struct {
 	// Defaults are what handlers that announce nothing get: time-outs, retentions
 	// and the retry policy.
 	Defaults metadata.Defaults
-	// ConcurrentInvocations bounds the attempts of the node that are open at a time;
-	// others wait, in order of arrival within a vqueue. 0 is no bound.
+	// ConcurrentInvocations bounds the attempts of the node that are open at a time; the
+	// rest wait, and services share the slots. 0 is no bound.
 	ConcurrentInvocations int
+	// ServiceInvocations bounds those of them that one service may have. 0 is no bound.
+	ServiceInvocations int
 	// MessageSizeLimit is the size in bytes from which a message of an endpoint is
 	// refused (RT0003).
 	MessageSizeLimit int

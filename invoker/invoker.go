@@ -49,7 +49,7 @@ func New(cfg Config, registry Registry, log *slog.Logger) *Invoker {
 		cfg.Random = rand.Uint64
 	}
 	iv := &Invoker{cfg: cfg, registry: registry, log: log, sessions: map[*Session]struct{}{}}
-	iv.slots.limit, iv.slots.most = cfg.ConcurrentInvocations, mostRecords
+	iv.slots.limit, iv.slots.perService, iv.slots.most = cfg.ConcurrentInvocations, cfg.ServiceInvocations, mostRecords
 	iv.memory.limit, iv.memory.ceiling = cfg.MemoryLimit, cfg.InvocationMemoryLimit
 	iv.loads = make(chan struct{}, 4*runtime.GOMAXPROCS(0))
 	iv.routes.headers, iv.routes.signer = cfg.AdditionalHeaders, cfg.Identity

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"platform/flowcontrol"
 	"platform/internal/ids"
 	"platform/invoker/endpoint"
 	"platform/invoker/protocol"
@@ -244,10 +245,10 @@ func (s *stage) open(r endpoint.Receiver) Stream {
 
 // occupy takes the only slot, until the function it returns is called.
 func (s *stage) occupy() (free func()) {
-	s.iv.slots.mu.Lock()
-	s.iv.slots.used++
-	s.iv.slots.mu.Unlock()
-	return s.iv.releaseSlot
+	w := waiter{s: s.session}
+	got, _ := s.iv.slots.acquire(flowcontrol.QueueKey{Service: "Other"}, false, &w)
+	require.True(s.t, got)
+	return func() { s.iv.giveBack(w.share) }
 }
 
 // arrive lets notifications come.

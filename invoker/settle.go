@@ -22,22 +22,20 @@ func (t *task) answered(a *attempt, p *machine.Progress, volume int, final bool,
 		return
 	}
 	var refused *failure
-	release := false
+	var slot *share
 	switch {
 	case err != nil, o.Code == machine.Stale:
-		release = t.end(true)
+		slot = t.end(true)
 	case o.Code != machine.OK:
 		refused = failureOf(errcode.New(errcode.RT0012, "the server refused what the handler asked for"))
 	case final:
-		release = t.end(false)
+		slot = t.end(false)
 	default:
 		t.stored(p)
 	}
 	conclude := t.phase == settling && t.pending == 0 && a.failure != nil
 	t.mu.Unlock()
-	if release {
-		t.s.iv.releaseSlot()
-	}
+	t.s.iv.giveBack(slot)
 	// Both may propose, which the partition's goroutine must not be held up by.
 	if refused != nil {
 		go a.guarded(func() { a.fail(refused) })
@@ -110,11 +108,12 @@ func (t *task) conclude(a *attempt) {
 	if again {
 		a.memory.close()
 		t.a = nil
-		t.phase, t.hasSlot = backingOff, false
+		slot := t.slot
+		t.phase, t.slot = backingOff, nil
 		t.due = time.Now().Add(delay)
 		t.s.clock.backOff(t)
 		t.mu.Unlock()
-		t.s.iv.releaseSlot()
+		t.s.iv.giveBack(slot)
 		return
 	}
 	t.reportEnd(last)

@@ -101,7 +101,8 @@ func TestARecordThatCannotBeReadIsReadAgain(t *testing.T) {
 func TestLinesTakeTurns(t *testing.T) {
 	q := slots{limit: 1}
 	acquire := func(service string, n uint64) bool {
-		got, _ := q.acquire(flowcontrol.QueueKey{Service: service}, waiter{number: n})
+		w := waiter{number: n}
+		got, _ := q.acquire(flowcontrol.QueueKey{Service: service}, false, &w)
 		return got
 	}
 	require.True(t, acquire("A", 0))
@@ -111,10 +112,10 @@ func TestLinesTakeTurns(t *testing.T) {
 	require.False(t, acquire("B", 10_001))
 	require.False(t, acquire("B", 10_002))
 	var order []uint64
-	for w, passed := q.release(); passed; w, passed = q.release() {
+	for w, passed := q.release(q.shares["A"]); passed; w, passed = q.release(w.share) {
 		order = append(order, w.number)
 	}
-	require.Equal(t, []uint64{1, 10_001, 2, 10_002, 3, 4}, order[:6])
+	require.Equal(t, []uint64{10_001, 1, 10_002, 2, 3, 4}, order[:6])
 	require.Len(t, order, 3002)
 	require.IsIncreasing(t, order[4:])
 	require.Zero(t, q.used)

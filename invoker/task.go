@@ -39,10 +39,10 @@ type task struct {
 	pin       machine.Pin         // zero as long as nothing was stored
 	a         *attempt            // while running or settling
 	retry     retryState
-	pending   int // proposals without an answer
-	volume    int // payload bytes in them
-	size      int // of the last replay, 0: unknown
-	hasSlot   bool
+	pending   int      // proposals without an answer
+	volume    int      // payload bytes in them
+	size      int      // of the last replay, 0: unknown
+	slot      *share   // whose slot it has; nil: none
 	last      *failure // of the last attempt that failed
 	cancelled bool     // while the present attempt was open
 	started   time.Time
@@ -59,13 +59,13 @@ func newTask(s *Session, id ids.Invocation, number uint64) *task {
 
 // start begins an attempt with the slot it has been given. It reports false, and
 // the slot is the caller's again, if the task ended while it waited.
-func (t *task) start() bool {
+func (t *task) start(slot *share) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.phase != waiting || t.s.isClosed() {
 		return false
 	}
-	t.phase, t.hasSlot = running, true
+	t.phase, t.slot = running, slot
 	t.started = time.Now()
 	t.a = &attempt{t: t, s: t.s}
 	t.a.memory.b = &t.s.iv.memory
@@ -76,18 +76,16 @@ func (t *task) start() bool {
 // abandon drops the task and cuts its attempt.
 func (t *task) abandon() {
 	t.mu.Lock()
-	release := t.end(true)
+	slot := t.end(true)
 	t.mu.Unlock()
-	if release {
-		t.s.iv.releaseSlot()
-	}
+	t.s.iv.giveBack(slot)
 }
 
-// end makes the task gone. It reports whether a slot is to be released, once t.mu
-// is not held any more.
-func (t *task) end(reset bool) (release bool) {
+// end makes the task gone. It returns the slot that is to be given back once t.mu is
+// not held any more, if there is one.
+func (t *task) end(reset bool) (slot *share) {
 	if t.phase == gone {
-		return false
+		return nil
 	}
 	if t.a != nil {
 		if reset {
@@ -101,8 +99,8 @@ func (t *task) end(reset bool) (release bool) {
 	t.inv, t.input = nil, nil
 	t.moved.Broadcast()
 	t.s.forget(t)
-	release, t.hasSlot = t.hasSlot, false
-	return release
+	slot, t.slot = t.slot, nil
+	return slot
 }
 
 // notify passes a notification on to the open attempt. Later attempts read it from

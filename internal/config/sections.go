@@ -71,7 +71,8 @@ type Invoker struct {
 	MessageSizeWarning units.ByteSize `key:"message-size-warning" help:"size from which messages of services are logged"`
 	MessageSizeLimit   units.ByteSize `key:"message-size-limit" help:"largest message of a service (RT0003)"`
 
-	ConcurrentInvocationsLimit Limit          `key:"concurrent-invocations-limit" help:"open attempts of this node"`
+	ConcurrentInvocationsLimit Limit          `key:"concurrent-invocations-limit" help:"open attempts of this node, shared by all services; one service may have 16/17 of them"`
+	PerServiceInvocationsLimit Limit          `key:"concurrent-invocations-limit-per-service" help:"open attempts of this node for one service"`
 	EagerStateSizeLimit        units.ByteSize `key:"eager-state-size-limit" help:"most state sent along when an attempt starts; 0 sends none"`
 	MemoryLimit                units.ByteSize `key:"memory-limit" help:"payloads that all attempts of this node may hold in memory; beyond it they wait"`
 	PerInvocationMemoryLimit   units.ByteSize `key:"per-invocation-memory-limit" help:"payloads that one attempt may hold in memory (RT0001)"`

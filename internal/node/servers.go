@@ -35,6 +35,7 @@ func (n *Node) newInvoker() *invoker.Invoker {
 	settings := invoker.DefaultConfig()
 	settings.Defaults = defaultsOf(n.cfg)
 	settings.ConcurrentInvocations = int(c.ConcurrentInvocationsLimit)
+	settings.ServiceInvocations = int(c.PerServiceInvocationsLimit)
 	settings.MessageSizeLimit = int(c.MessageSizeLimit)
 	settings.MessageSizeWarning = int(c.MessageSizeWarning)
 	settings.EagerStateLimit = int(c.EagerStateSizeLimit)

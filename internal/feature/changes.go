@@ -26,6 +26,8 @@ var changes = []Change{
 	{Level1, LogCommand, "first release", "everything that the first release writes"},
 
 	{Level2, RecordField, "Meta.level", "each partition remembers the highest feature level of its log"},
+	{Level2, LogCommand, "Digest", "leaders compare the tables of the replicas of a partition"},
+	{Level2, RPC, "NodeCluster.Digest", "leaders ask replicas for the digests of their tables"},
 }
 
 // Changes returns what the levels introduce, in ascending order of levels. The slice is

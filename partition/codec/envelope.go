@@ -41,6 +41,7 @@ const (
 	kindRestart     = 12
 	kindSetRules    = 13
 	kindPauseQueue  = 14
+	kindDigest      = 15
 )
 
 // EncodeCommand encodes one command for Seal at a feature level, which must not be above
@@ -134,6 +135,8 @@ func (w *writer) command(c machine.Command) error {
 		w.setRules(kindSetRules, c)
 	case *machine.PauseQueue:
 		w.pauseQueue(kindPauseQueue, c)
+	case *machine.Digest:
+		w.digest(kindDigest, c)
 	default:
 		return fmt.Errorf("encode %T: %w", c, ErrUnknownCommand)
 	}
@@ -250,6 +253,8 @@ func readCommand(b []byte, into *machine.Command) error {
 		*into = one(&r, readSetRules)
 	case kindPauseQueue:
 		*into = one(&r, readPauseQueue)
+	case kindDigest:
+		*into = one(&r, readDigest)
 	default:
 		return fmt.Errorf("%w: kind %d", ErrUnknownCommand, r.field)
 	}
@@ -289,6 +294,8 @@ func commandSize(c machine.Command) int {
 		return 16 + signalSize(c)
 	case *machine.SetRules:
 		return 16 + bookSize(c.Book)
+	case *machine.Digest:
+		return 16 + digestSize(c)
 	default:
 		return 64
 	}

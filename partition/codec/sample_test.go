@@ -76,6 +76,7 @@ var commandKinds = []kind{
 	commandKind[machine.Restart]("command-restart"),
 	commandKind[machine.SetRules]("command-set-rules"),
 	commandKind[machine.PauseQueue]("command-pause-queue"),
+	commandKind[machine.Digest]("command-digest"),
 }
 
 // recordKinds are the rows of tables.

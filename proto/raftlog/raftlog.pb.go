@@ -117,6 +117,7 @@ type Command struct {
 	//	*Command_Restart
 	//	*Command_SetRules
 	//	*Command_PauseQueue
+	//	*Command_Digest
 	Kind          isCommand_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -285,6 +286,15 @@ func (x *Command) GetPauseQueue() *PauseQueue {
 	return nil
 }
 
+func (x *Command) GetDigest() *Digest {
+	if x != nil {
+		if x, ok := x.Kind.(*Command_Digest); ok {
+			return x.Digest
+		}
+	}
+	return nil
+}
+
 type isCommand_Kind interface {
 	isCommand_Kind()
 }
@@ -345,6 +355,10 @@ type Command_PauseQueue struct {
 	PauseQueue *PauseQueue `protobuf:"bytes,14,opt,name=pause_queue,json=pauseQueue,proto3,oneof"`
 }
 
+type Command_Digest struct {
+	Digest *Digest `protobuf:"bytes,15,opt,name=digest,proto3,oneof"`
+}
+
 func (*Command_Lead) isCommand_Kind() {}
 
 func (*Command_Invoke) isCommand_Kind() {}
@@ -373,6 +387,205 @@ func (*Command_SetRules) isCommand_Kind() {}
 
 func (*Command_PauseQueue) isCommand_Kind() {}
 
+func (*Command_Digest) isCommand_Kind() {}
+
+// Digest compares the tables of the replicas, see machine.Digest.
+type Digest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Scan          *DigestScan            `protobuf:"bytes,1,opt,name=scan,proto3" json:"scan,omitempty"`
+	Agreed        *DigestResult          `protobuf:"bytes,2,opt,name=agreed,proto3" json:"agreed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Digest) Reset() {
+	*x = Digest{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Digest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Digest) ProtoMessage() {}
+
+func (x *Digest) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Digest.ProtoReflect.Descriptor instead.
+func (*Digest) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Digest) GetScan() *DigestScan {
+	if x != nil {
+		return x.Scan
+	}
+	return nil
+}
+
+func (x *Digest) GetAgreed() *DigestResult {
+	if x != nil {
+		return x.Agreed
+	}
+	return nil
+}
+
+type DigestScan struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Round         uint64                 `protobuf:"varint,1,opt,name=round,proto3" json:"round,omitempty"`
+	From          []byte                 `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
+	Rows          uint64                 `protobuf:"varint,3,opt,name=rows,proto3" json:"rows,omitempty"`
+	Bytes         uint64                 `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DigestScan) Reset() {
+	*x = DigestScan{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DigestScan) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DigestScan) ProtoMessage() {}
+
+func (x *DigestScan) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DigestScan.ProtoReflect.Descriptor instead.
+func (*DigestScan) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *DigestScan) GetRound() uint64 {
+	if x != nil {
+		return x.Round
+	}
+	return 0
+}
+
+func (x *DigestScan) GetFrom() []byte {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *DigestScan) GetRows() uint64 {
+	if x != nil {
+		return x.Rows
+	}
+	return 0
+}
+
+func (x *DigestScan) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+type DigestResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Round         uint64                 `protobuf:"varint,2,opt,name=round,proto3" json:"round,omitempty"`
+	Rows          uint64                 `protobuf:"varint,3,opt,name=rows,proto3" json:"rows,omitempty"`
+	Next          []byte                 `protobuf:"bytes,4,opt,name=next,proto3" json:"next,omitempty"`
+	Sum           []byte                 `protobuf:"bytes,5,opt,name=sum,proto3" json:"sum,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DigestResult) Reset() {
+	*x = DigestResult{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DigestResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DigestResult) ProtoMessage() {}
+
+func (x *DigestResult) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DigestResult.ProtoReflect.Descriptor instead.
+func (*DigestResult) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *DigestResult) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *DigestResult) GetRound() uint64 {
+	if x != nil {
+		return x.Round
+	}
+	return 0
+}
+
+func (x *DigestResult) GetRows() uint64 {
+	if x != nil {
+		return x.Rows
+	}
+	return 0
+}
+
+func (x *DigestResult) GetNext() []byte {
+	if x != nil {
+		return x.Next
+	}
+	return nil
+}
+
+func (x *DigestResult) GetSum() []byte {
+	if x != nil {
+		return x.Sum
+	}
+	return nil
+}
+
 type Lead struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
@@ -384,7 +597,7 @@ type Lead struct {
 
 func (x *Lead) Reset() {
 	*x = Lead{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[2]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -396,7 +609,7 @@ func (x *Lead) String() string {
 func (*Lead) ProtoMessage() {}
 
 func (x *Lead) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[2]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -409,7 +622,7 @@ func (x *Lead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lead.ProtoReflect.Descriptor instead.
 func (*Lead) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{2}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Lead) GetEpoch() uint64 {
@@ -455,7 +668,7 @@ type Invoke struct {
 
 func (x *Invoke) Reset() {
 	*x = Invoke{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[3]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -467,7 +680,7 @@ func (x *Invoke) String() string {
 func (*Invoke) ProtoMessage() {}
 
 func (x *Invoke) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[3]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -480,7 +693,7 @@ func (x *Invoke) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Invoke.ProtoReflect.Descriptor instead.
 func (*Invoke) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{3}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Invoke) GetId() []byte {
@@ -594,7 +807,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[4]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -606,7 +819,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[4]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -619,7 +832,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{4}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Progress) GetId() []byte {
@@ -672,7 +885,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[5]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -684,7 +897,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[5]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -697,7 +910,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{5}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Step) GetKind() uint32 {
@@ -760,7 +973,7 @@ type Callee struct {
 
 func (x *Callee) Reset() {
 	*x = Callee{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[6]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -772,7 +985,7 @@ func (x *Callee) String() string {
 func (*Callee) ProtoMessage() {}
 
 func (x *Callee) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[6]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -785,7 +998,7 @@ func (x *Callee) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Callee.ProtoReflect.Descriptor instead.
 func (*Callee) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{6}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Callee) GetId() []byte {
@@ -818,7 +1031,7 @@ type FireTimers struct {
 
 func (x *FireTimers) Reset() {
 	*x = FireTimers{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[7]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -830,7 +1043,7 @@ func (x *FireTimers) String() string {
 func (*FireTimers) ProtoMessage() {}
 
 func (x *FireTimers) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[7]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -843,7 +1056,7 @@ func (x *FireTimers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FireTimers.ProtoReflect.Descriptor instead.
 func (*FireTimers) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{7}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *FireTimers) GetTimers() []*Timer {
@@ -866,7 +1079,7 @@ type Timer struct {
 
 func (x *Timer) Reset() {
 	*x = Timer{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[8]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -878,7 +1091,7 @@ func (x *Timer) String() string {
 func (*Timer) ProtoMessage() {}
 
 func (x *Timer) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[8]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -891,7 +1104,7 @@ func (x *Timer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Timer.ProtoReflect.Descriptor instead.
 func (*Timer) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{8}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Timer) GetAt() int64 {
@@ -940,7 +1153,7 @@ type Deliver struct {
 
 func (x *Deliver) Reset() {
 	*x = Deliver{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[9]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -952,7 +1165,7 @@ func (x *Deliver) String() string {
 func (*Deliver) ProtoMessage() {}
 
 func (x *Deliver) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[9]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -965,7 +1178,7 @@ func (x *Deliver) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deliver.ProtoReflect.Descriptor instead.
 func (*Deliver) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{9}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Deliver) GetFrom() uint32 {
@@ -999,7 +1212,7 @@ type Acknowledge struct {
 
 func (x *Acknowledge) Reset() {
 	*x = Acknowledge{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[10]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1011,7 +1224,7 @@ func (x *Acknowledge) String() string {
 func (*Acknowledge) ProtoMessage() {}
 
 func (x *Acknowledge) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[10]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1024,7 +1237,7 @@ func (x *Acknowledge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Acknowledge.ProtoReflect.Descriptor instead.
 func (*Acknowledge) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{10}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Acknowledge) GetTo() uint32 {
@@ -1058,7 +1271,7 @@ type Message struct {
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[11]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1070,7 +1283,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[11]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1083,7 +1296,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{11}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Message) GetKind() isMessage_Kind {
@@ -1183,7 +1396,7 @@ type Complete struct {
 
 func (x *Complete) Reset() {
 	*x = Complete{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[12]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1195,7 +1408,7 @@ func (x *Complete) String() string {
 func (*Complete) ProtoMessage() {}
 
 func (x *Complete) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[12]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1208,7 +1421,7 @@ func (x *Complete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Complete.ProtoReflect.Descriptor instead.
 func (*Complete) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{12}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Complete) GetSink() *Sink {
@@ -1246,7 +1459,7 @@ type Signal struct {
 
 func (x *Signal) Reset() {
 	*x = Signal{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[13]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1258,7 +1471,7 @@ func (x *Signal) String() string {
 func (*Signal) ProtoMessage() {}
 
 func (x *Signal) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[13]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1271,7 +1484,7 @@ func (x *Signal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Signal.ProtoReflect.Descriptor instead.
 func (*Signal) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{13}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Signal) GetTarget() []byte {
@@ -1318,7 +1531,7 @@ type Kill struct {
 
 func (x *Kill) Reset() {
 	*x = Kill{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[14]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1330,7 +1543,7 @@ func (x *Kill) String() string {
 func (*Kill) ProtoMessage() {}
 
 func (x *Kill) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[14]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1343,7 +1556,7 @@ func (x *Kill) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kill.ProtoReflect.Descriptor instead.
 func (*Kill) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{14}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Kill) GetTarget() []byte {
@@ -1363,7 +1576,7 @@ type Attach struct {
 
 func (x *Attach) Reset() {
 	*x = Attach{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[15]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1375,7 +1588,7 @@ func (x *Attach) String() string {
 func (*Attach) ProtoMessage() {}
 
 func (x *Attach) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[15]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1388,7 +1601,7 @@ func (x *Attach) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attach.ProtoReflect.Descriptor instead.
 func (*Attach) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{15}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Attach) GetTarget() []byte {
@@ -1415,7 +1628,7 @@ type Pause struct {
 
 func (x *Pause) Reset() {
 	*x = Pause{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[16]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1427,7 +1640,7 @@ func (x *Pause) String() string {
 func (*Pause) ProtoMessage() {}
 
 func (x *Pause) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[16]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1440,7 +1653,7 @@ func (x *Pause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pause.ProtoReflect.Descriptor instead.
 func (*Pause) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{16}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Pause) GetTarget() []byte {
@@ -1467,7 +1680,7 @@ type Resume struct {
 
 func (x *Resume) Reset() {
 	*x = Resume{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[17]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1479,7 +1692,7 @@ func (x *Resume) String() string {
 func (*Resume) ProtoMessage() {}
 
 func (x *Resume) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[17]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1492,7 +1705,7 @@ func (x *Resume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resume.ProtoReflect.Descriptor instead.
 func (*Resume) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{17}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Resume) GetTarget() []byte {
@@ -1520,7 +1733,7 @@ type Repin struct {
 
 func (x *Repin) Reset() {
 	*x = Repin{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[18]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1532,7 +1745,7 @@ func (x *Repin) String() string {
 func (*Repin) ProtoMessage() {}
 
 func (x *Repin) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[18]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1545,7 +1758,7 @@ func (x *Repin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Repin.ProtoReflect.Descriptor instead.
 func (*Repin) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{18}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Repin) GetDeployment() string {
@@ -1579,7 +1792,7 @@ type Purge struct {
 
 func (x *Purge) Reset() {
 	*x = Purge{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[19]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1591,7 +1804,7 @@ func (x *Purge) String() string {
 func (*Purge) ProtoMessage() {}
 
 func (x *Purge) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[19]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1604,7 +1817,7 @@ func (x *Purge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Purge.ProtoReflect.Descriptor instead.
 func (*Purge) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{19}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Purge) GetTarget() []byte {
@@ -1635,7 +1848,7 @@ type Restart struct {
 
 func (x *Restart) Reset() {
 	*x = Restart{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[20]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1647,7 +1860,7 @@ func (x *Restart) String() string {
 func (*Restart) ProtoMessage() {}
 
 func (x *Restart) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[20]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1660,7 +1873,7 @@ func (x *Restart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Restart.ProtoReflect.Descriptor instead.
 func (*Restart) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{20}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Restart) GetTarget() []byte {
@@ -1714,7 +1927,7 @@ type SetRules struct {
 
 func (x *SetRules) Reset() {
 	*x = SetRules{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1726,7 +1939,7 @@ func (x *SetRules) String() string {
 func (*SetRules) ProtoMessage() {}
 
 func (x *SetRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[21]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1739,7 +1952,7 @@ func (x *SetRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetRules.ProtoReflect.Descriptor instead.
 func (*SetRules) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{21}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SetRules) GetBook() *RuleBook {
@@ -1763,7 +1976,7 @@ type PauseQueue struct {
 
 func (x *PauseQueue) Reset() {
 	*x = PauseQueue{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1775,7 +1988,7 @@ func (x *PauseQueue) String() string {
 func (*PauseQueue) ProtoMessage() {}
 
 func (x *PauseQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[22]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1788,7 +2001,7 @@ func (x *PauseQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseQueue.ProtoReflect.Descriptor instead.
 func (*PauseQueue) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{22}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PauseQueue) GetId() []byte {
@@ -1881,7 +2094,7 @@ type Invocation struct {
 
 func (x *Invocation) Reset() {
 	*x = Invocation{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1893,7 +2106,7 @@ func (x *Invocation) String() string {
 func (*Invocation) ProtoMessage() {}
 
 func (x *Invocation) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[23]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1906,7 +2119,7 @@ func (x *Invocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Invocation.ProtoReflect.Descriptor instead.
 func (*Invocation) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{23}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Invocation) GetId() []byte {
@@ -2209,7 +2422,7 @@ type Flow struct {
 
 func (x *Flow) Reset() {
 	*x = Flow{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2221,7 +2434,7 @@ func (x *Flow) String() string {
 func (*Flow) ProtoMessage() {}
 
 func (x *Flow) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[24]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2234,7 +2447,7 @@ func (x *Flow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Flow.ProtoReflect.Descriptor instead.
 func (*Flow) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{24}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Flow) GetStage() uint32 {
@@ -2331,7 +2544,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2343,7 +2556,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[25]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2356,7 +2569,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{25}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Wait) GetLatest() int64 {
@@ -2384,7 +2597,7 @@ type RuleBook struct {
 
 func (x *RuleBook) Reset() {
 	*x = RuleBook{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2396,7 +2609,7 @@ func (x *RuleBook) String() string {
 func (*RuleBook) ProtoMessage() {}
 
 func (x *RuleBook) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[26]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2409,7 +2622,7 @@ func (x *RuleBook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleBook.ProtoReflect.Descriptor instead.
 func (*RuleBook) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{26}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RuleBook) GetVersion() uint32 {
@@ -2444,7 +2657,7 @@ type Rule struct {
 
 func (x *Rule) Reset() {
 	*x = Rule{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2456,7 +2669,7 @@ func (x *Rule) String() string {
 func (*Rule) ProtoMessage() {}
 
 func (x *Rule) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2469,7 +2682,7 @@ func (x *Rule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rule.ProtoReflect.Descriptor instead.
 func (*Rule) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{27}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Rule) GetScope() string {
@@ -2552,7 +2765,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2564,7 +2777,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2577,7 +2790,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{28}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Rate) GetCount() uint32 {
@@ -2609,7 +2822,7 @@ type Counter struct {
 
 func (x *Counter) Reset() {
 	*x = Counter{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2621,7 +2834,7 @@ func (x *Counter) String() string {
 func (*Counter) ProtoMessage() {}
 
 func (x *Counter) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2634,7 +2847,7 @@ func (x *Counter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counter.ProtoReflect.Descriptor instead.
 func (*Counter) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{29}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Counter) GetRunning() uint64 {
@@ -2713,7 +2926,7 @@ type VQueue struct {
 
 func (x *VQueue) Reset() {
 	*x = VQueue{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2725,7 +2938,7 @@ func (x *VQueue) String() string {
 func (*VQueue) ProtoMessage() {}
 
 func (x *VQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2738,7 +2951,7 @@ func (x *VQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VQueue.ProtoReflect.Descriptor instead.
 func (*VQueue) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{30}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *VQueue) GetPaused() bool {
@@ -2878,7 +3091,7 @@ type Lane struct {
 
 func (x *Lane) Reset() {
 	*x = Lane{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2890,7 +3103,7 @@ func (x *Lane) String() string {
 func (*Lane) ProtoMessage() {}
 
 func (x *Lane) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2903,7 +3116,7 @@ func (x *Lane) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lane.ProtoReflect.Descriptor instead.
 func (*Lane) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{31}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Lane) GetPriority() uint32 {
@@ -2937,7 +3150,7 @@ type Queued struct {
 
 func (x *Queued) Reset() {
 	*x = Queued{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2949,7 +3162,7 @@ func (x *Queued) String() string {
 func (*Queued) ProtoMessage() {}
 
 func (x *Queued) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2962,7 +3175,7 @@ func (x *Queued) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queued.ProtoReflect.Descriptor instead.
 func (*Queued) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{32}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Queued) GetId() []byte {
@@ -2989,7 +3202,7 @@ type Child struct {
 
 func (x *Child) Reset() {
 	*x = Child{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3001,7 +3214,7 @@ func (x *Child) String() string {
 func (*Child) ProtoMessage() {}
 
 func (x *Child) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3014,7 +3227,7 @@ func (x *Child) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Child.ProtoReflect.Descriptor instead.
 func (*Child) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{33}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Child) GetName() string {
@@ -3041,7 +3254,7 @@ type Promise struct {
 
 func (x *Promise) Reset() {
 	*x = Promise{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3053,7 +3266,7 @@ func (x *Promise) String() string {
 func (*Promise) ProtoMessage() {}
 
 func (x *Promise) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3066,7 +3279,7 @@ func (x *Promise) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Promise.ProtoReflect.Descriptor instead.
 func (*Promise) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{34}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Promise) GetResult() *Result {
@@ -3094,7 +3307,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3106,7 +3319,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3119,7 +3332,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{35}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *JournalEntry) GetType() uint32 {
@@ -3154,7 +3367,7 @@ type Lock struct {
 
 func (x *Lock) Reset() {
 	*x = Lock{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3166,7 +3379,7 @@ func (x *Lock) String() string {
 func (*Lock) ProtoMessage() {}
 
 func (x *Lock) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3179,7 +3392,7 @@ func (x *Lock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lock.ProtoReflect.Descriptor instead.
 func (*Lock) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{36}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Lock) GetHolder() []byte {
@@ -3219,7 +3432,7 @@ type Meta struct {
 
 func (x *Meta) Reset() {
 	*x = Meta{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3231,7 +3444,7 @@ func (x *Meta) String() string {
 func (*Meta) ProtoMessage() {}
 
 func (x *Meta) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3244,7 +3457,7 @@ func (x *Meta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Meta.ProtoReflect.Descriptor instead.
 func (*Meta) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{37}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Meta) GetEpoch() uint64 {
@@ -3316,7 +3529,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3328,7 +3541,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3341,7 +3554,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{38}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Target) GetScope() string {
@@ -3391,7 +3604,7 @@ type Source struct {
 
 func (x *Source) Reset() {
 	*x = Source{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3403,7 +3616,7 @@ func (x *Source) String() string {
 func (*Source) ProtoMessage() {}
 
 func (x *Source) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3416,7 +3629,7 @@ func (x *Source) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Source.ProtoReflect.Descriptor instead.
 func (*Source) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{39}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Source) GetKind() uint32 {
@@ -3459,7 +3672,7 @@ type Sink struct {
 
 func (x *Sink) Reset() {
 	*x = Sink{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3471,7 +3684,7 @@ func (x *Sink) String() string {
 func (*Sink) ProtoMessage() {}
 
 func (x *Sink) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3484,7 +3697,7 @@ func (x *Sink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sink.ProtoReflect.Descriptor instead.
 func (*Sink) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{40}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Sink) GetCaller() []byte {
@@ -3525,7 +3738,7 @@ type Pin struct {
 
 func (x *Pin) Reset() {
 	*x = Pin{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3537,7 +3750,7 @@ func (x *Pin) String() string {
 func (*Pin) ProtoMessage() {}
 
 func (x *Pin) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3550,7 +3763,7 @@ func (x *Pin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pin.ProtoReflect.Descriptor instead.
 func (*Pin) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{41}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Pin) GetDeployment() string {
@@ -3577,7 +3790,7 @@ type Retention struct {
 
 func (x *Retention) Reset() {
 	*x = Retention{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3589,7 +3802,7 @@ func (x *Retention) String() string {
 func (*Retention) ProtoMessage() {}
 
 func (x *Retention) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3602,7 +3815,7 @@ func (x *Retention) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retention.ProtoReflect.Descriptor instead.
 func (*Retention) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{42}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Retention) GetCompletion() int64 {
@@ -3629,7 +3842,7 @@ type Trace struct {
 
 func (x *Trace) Reset() {
 	*x = Trace{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3641,7 +3854,7 @@ func (x *Trace) String() string {
 func (*Trace) ProtoMessage() {}
 
 func (x *Trace) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3654,7 +3867,7 @@ func (x *Trace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trace.ProtoReflect.Descriptor instead.
 func (*Trace) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{43}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Trace) GetParent() string {
@@ -3684,7 +3897,7 @@ type Future struct {
 
 func (x *Future) Reset() {
 	*x = Future{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3696,7 +3909,7 @@ func (x *Future) String() string {
 func (*Future) ProtoMessage() {}
 
 func (x *Future) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3709,7 +3922,7 @@ func (x *Future) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Future.ProtoReflect.Descriptor instead.
 func (*Future) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{44}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Future) GetCompletions() []uint32 {
@@ -3757,7 +3970,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3769,7 +3982,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3782,7 +3995,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{45}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Result) GetValue() []byte {
@@ -3810,7 +4023,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3822,7 +4035,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3835,7 +4048,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{46}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Failure) GetCode() uint32 {
@@ -3869,7 +4082,7 @@ type Metadata struct {
 
 func (x *Metadata) Reset() {
 	*x = Metadata{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3881,7 +4094,7 @@ func (x *Metadata) String() string {
 func (*Metadata) ProtoMessage() {}
 
 func (x *Metadata) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3894,7 +4107,7 @@ func (x *Metadata) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metadata.ProtoReflect.Descriptor instead.
 func (*Metadata) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{47}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Metadata) GetKey() string {
@@ -3926,7 +4139,7 @@ type AttemptFailure struct {
 
 func (x *AttemptFailure) Reset() {
 	*x = AttemptFailure{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3938,7 +4151,7 @@ func (x *AttemptFailure) String() string {
 func (*AttemptFailure) ProtoMessage() {}
 
 func (x *AttemptFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3951,7 +4164,7 @@ func (x *AttemptFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttemptFailure.ProtoReflect.Descriptor instead.
 func (*AttemptFailure) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{48}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *AttemptFailure) GetCode() uint32 {
@@ -4012,7 +4225,7 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12!\n" +
 	"\fleader_epoch\x18\x02 \x01(\x04R\vleaderEpoch\x12\x12\n" +
 	"\x04time\x18\x03 \x01(\x03R\x04time\x125\n" +
-	"\bcommands\x18\x04 \x03(\v2\x19.platform.raftlog.CommandR\bcommands\"\x93\x06\n" +
+	"\bcommands\x18\x04 \x03(\v2\x19.platform.raftlog.CommandR\bcommands\"\xc7\x06\n" +
 	"\aCommand\x12,\n" +
 	"\x04lead\x18\x01 \x01(\v2\x16.platform.raftlog.LeadH\x00R\x04lead\x122\n" +
 	"\x06invoke\x18\x02 \x01(\v2\x18.platform.raftlog.InvokeH\x00R\x06invoke\x128\n" +
@@ -4030,8 +4243,24 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\arestart\x18\f \x01(\v2\x19.platform.raftlog.RestartH\x00R\arestart\x129\n" +
 	"\tset_rules\x18\r \x01(\v2\x1a.platform.raftlog.SetRulesH\x00R\bsetRules\x12?\n" +
 	"\vpause_queue\x18\x0e \x01(\v2\x1c.platform.raftlog.PauseQueueH\x00R\n" +
-	"pauseQueueB\x06\n" +
-	"\x04kind\"D\n" +
+	"pauseQueue\x122\n" +
+	"\x06digest\x18\x0f \x01(\v2\x18.platform.raftlog.DigestH\x00R\x06digestB\x06\n" +
+	"\x04kind\"r\n" +
+	"\x06Digest\x120\n" +
+	"\x04scan\x18\x01 \x01(\v2\x1c.platform.raftlog.DigestScanR\x04scan\x126\n" +
+	"\x06agreed\x18\x02 \x01(\v2\x1e.platform.raftlog.DigestResultR\x06agreed\"`\n" +
+	"\n" +
+	"DigestScan\x12\x14\n" +
+	"\x05round\x18\x01 \x01(\x04R\x05round\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\fR\x04from\x12\x12\n" +
+	"\x04rows\x18\x03 \x01(\x04R\x04rows\x12\x14\n" +
+	"\x05bytes\x18\x04 \x01(\x04R\x05bytes\"t\n" +
+	"\fDigestResult\x12\x14\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x14\n" +
+	"\x05round\x18\x02 \x01(\x04R\x05round\x12\x12\n" +
+	"\x04rows\x18\x03 \x01(\x04R\x04rows\x12\x12\n" +
+	"\x04next\x18\x04 \x01(\fR\x04next\x12\x10\n" +
+	"\x03sum\x18\x05 \x01(\fR\x03sum\"D\n" +
 	"\x04Lead\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x12\n" +
@@ -4374,126 +4603,132 @@ func file_proto_raftlog_raftlog_proto_rawDescGZIP() []byte {
 	return file_proto_raftlog_raftlog_proto_rawDescData
 }
 
-var file_proto_raftlog_raftlog_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_proto_raftlog_raftlog_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
 var file_proto_raftlog_raftlog_proto_goTypes = []any{
 	(*LogEntry)(nil),       // 0: platform.raftlog.LogEntry
 	(*Command)(nil),        // 1: platform.raftlog.Command
-	(*Lead)(nil),           // 2: platform.raftlog.Lead
-	(*Invoke)(nil),         // 3: platform.raftlog.Invoke
-	(*Progress)(nil),       // 4: platform.raftlog.Progress
-	(*Step)(nil),           // 5: platform.raftlog.Step
-	(*Callee)(nil),         // 6: platform.raftlog.Callee
-	(*FireTimers)(nil),     // 7: platform.raftlog.FireTimers
-	(*Timer)(nil),          // 8: platform.raftlog.Timer
-	(*Deliver)(nil),        // 9: platform.raftlog.Deliver
-	(*Acknowledge)(nil),    // 10: platform.raftlog.Acknowledge
-	(*Message)(nil),        // 11: platform.raftlog.Message
-	(*Complete)(nil),       // 12: platform.raftlog.Complete
-	(*Signal)(nil),         // 13: platform.raftlog.Signal
-	(*Kill)(nil),           // 14: platform.raftlog.Kill
-	(*Attach)(nil),         // 15: platform.raftlog.Attach
-	(*Pause)(nil),          // 16: platform.raftlog.Pause
-	(*Resume)(nil),         // 17: platform.raftlog.Resume
-	(*Repin)(nil),          // 18: platform.raftlog.Repin
-	(*Purge)(nil),          // 19: platform.raftlog.Purge
-	(*Restart)(nil),        // 20: platform.raftlog.Restart
-	(*SetRules)(nil),       // 21: platform.raftlog.SetRules
-	(*PauseQueue)(nil),     // 22: platform.raftlog.PauseQueue
-	(*Invocation)(nil),     // 23: platform.raftlog.Invocation
-	(*Flow)(nil),           // 24: platform.raftlog.Flow
-	(*Wait)(nil),           // 25: platform.raftlog.Wait
-	(*RuleBook)(nil),       // 26: platform.raftlog.RuleBook
-	(*Rule)(nil),           // 27: platform.raftlog.Rule
-	(*Rate)(nil),           // 28: platform.raftlog.Rate
-	(*Counter)(nil),        // 29: platform.raftlog.Counter
-	(*VQueue)(nil),         // 30: platform.raftlog.VQueue
-	(*Lane)(nil),           // 31: platform.raftlog.Lane
-	(*Queued)(nil),         // 32: platform.raftlog.Queued
-	(*Child)(nil),          // 33: platform.raftlog.Child
-	(*Promise)(nil),        // 34: platform.raftlog.Promise
-	(*JournalEntry)(nil),   // 35: platform.raftlog.JournalEntry
-	(*Lock)(nil),           // 36: platform.raftlog.Lock
-	(*Meta)(nil),           // 37: platform.raftlog.Meta
-	(*Target)(nil),         // 38: platform.raftlog.Target
-	(*Source)(nil),         // 39: platform.raftlog.Source
-	(*Sink)(nil),           // 40: platform.raftlog.Sink
-	(*Pin)(nil),            // 41: platform.raftlog.Pin
-	(*Retention)(nil),      // 42: platform.raftlog.Retention
-	(*Trace)(nil),          // 43: platform.raftlog.Trace
-	(*Future)(nil),         // 44: platform.raftlog.Future
-	(*Result)(nil),         // 45: platform.raftlog.Result
-	(*Failure)(nil),        // 46: platform.raftlog.Failure
-	(*Metadata)(nil),       // 47: platform.raftlog.Metadata
-	(*AttemptFailure)(nil), // 48: platform.raftlog.AttemptFailure
+	(*Digest)(nil),         // 2: platform.raftlog.Digest
+	(*DigestScan)(nil),     // 3: platform.raftlog.DigestScan
+	(*DigestResult)(nil),   // 4: platform.raftlog.DigestResult
+	(*Lead)(nil),           // 5: platform.raftlog.Lead
+	(*Invoke)(nil),         // 6: platform.raftlog.Invoke
+	(*Progress)(nil),       // 7: platform.raftlog.Progress
+	(*Step)(nil),           // 8: platform.raftlog.Step
+	(*Callee)(nil),         // 9: platform.raftlog.Callee
+	(*FireTimers)(nil),     // 10: platform.raftlog.FireTimers
+	(*Timer)(nil),          // 11: platform.raftlog.Timer
+	(*Deliver)(nil),        // 12: platform.raftlog.Deliver
+	(*Acknowledge)(nil),    // 13: platform.raftlog.Acknowledge
+	(*Message)(nil),        // 14: platform.raftlog.Message
+	(*Complete)(nil),       // 15: platform.raftlog.Complete
+	(*Signal)(nil),         // 16: platform.raftlog.Signal
+	(*Kill)(nil),           // 17: platform.raftlog.Kill
+	(*Attach)(nil),         // 18: platform.raftlog.Attach
+	(*Pause)(nil),          // 19: platform.raftlog.Pause
+	(*Resume)(nil),         // 20: platform.raftlog.Resume
+	(*Repin)(nil),          // 21: platform.raftlog.Repin
+	(*Purge)(nil),          // 22: platform.raftlog.Purge
+	(*Restart)(nil),        // 23: platform.raftlog.Restart
+	(*SetRules)(nil),       // 24: platform.raftlog.SetRules
+	(*PauseQueue)(nil),     // 25: platform.raftlog.PauseQueue
+	(*Invocation)(nil),     // 26: platform.raftlog.Invocation
+	(*Flow)(nil),           // 27: platform.raftlog.Flow
+	(*Wait)(nil),           // 28: platform.raftlog.Wait
+	(*RuleBook)(nil),       // 29: platform.raftlog.RuleBook
+	(*Rule)(nil),           // 30: platform.raftlog.Rule
+	(*Rate)(nil),           // 31: platform.raftlog.Rate
+	(*Counter)(nil),        // 32: platform.raftlog.Counter
+	(*VQueue)(nil),         // 33: platform.raftlog.VQueue
+	(*Lane)(nil),           // 34: platform.raftlog.Lane
+	(*Queued)(nil),         // 35: platform.raftlog.Queued
+	(*Child)(nil),          // 36: platform.raftlog.Child
+	(*Promise)(nil),        // 37: platform.raftlog.Promise
+	(*JournalEntry)(nil),   // 38: platform.raftlog.JournalEntry
+	(*Lock)(nil),           // 39: platform.raftlog.Lock
+	(*Meta)(nil),           // 40: platform.raftlog.Meta
+	(*Target)(nil),         // 41: platform.raftlog.Target
+	(*Source)(nil),         // 42: platform.raftlog.Source
+	(*Sink)(nil),           // 43: platform.raftlog.Sink
+	(*Pin)(nil),            // 44: platform.raftlog.Pin
+	(*Retention)(nil),      // 45: platform.raftlog.Retention
+	(*Trace)(nil),          // 46: platform.raftlog.Trace
+	(*Future)(nil),         // 47: platform.raftlog.Future
+	(*Result)(nil),         // 48: platform.raftlog.Result
+	(*Failure)(nil),        // 49: platform.raftlog.Failure
+	(*Metadata)(nil),       // 50: platform.raftlog.Metadata
+	(*AttemptFailure)(nil), // 51: platform.raftlog.AttemptFailure
 }
 var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	1,  // 0: platform.raftlog.LogEntry.commands:type_name -> platform.raftlog.Command
-	2,  // 1: platform.raftlog.Command.lead:type_name -> platform.raftlog.Lead
-	3,  // 2: platform.raftlog.Command.invoke:type_name -> platform.raftlog.Invoke
-	4,  // 3: platform.raftlog.Command.progress:type_name -> platform.raftlog.Progress
-	7,  // 4: platform.raftlog.Command.fire_timers:type_name -> platform.raftlog.FireTimers
-	9,  // 5: platform.raftlog.Command.deliver:type_name -> platform.raftlog.Deliver
-	10, // 6: platform.raftlog.Command.acknowledge:type_name -> platform.raftlog.Acknowledge
-	13, // 7: platform.raftlog.Command.signal:type_name -> platform.raftlog.Signal
-	14, // 8: platform.raftlog.Command.kill:type_name -> platform.raftlog.Kill
-	16, // 9: platform.raftlog.Command.pause:type_name -> platform.raftlog.Pause
-	17, // 10: platform.raftlog.Command.resume:type_name -> platform.raftlog.Resume
-	19, // 11: platform.raftlog.Command.purge:type_name -> platform.raftlog.Purge
-	20, // 12: platform.raftlog.Command.restart:type_name -> platform.raftlog.Restart
-	21, // 13: platform.raftlog.Command.set_rules:type_name -> platform.raftlog.SetRules
-	22, // 14: platform.raftlog.Command.pause_queue:type_name -> platform.raftlog.PauseQueue
-	38, // 15: platform.raftlog.Invoke.target:type_name -> platform.raftlog.Target
-	39, // 16: platform.raftlog.Invoke.source:type_name -> platform.raftlog.Source
-	40, // 17: platform.raftlog.Invoke.sink:type_name -> platform.raftlog.Sink
-	43, // 18: platform.raftlog.Invoke.trace:type_name -> platform.raftlog.Trace
-	42, // 19: platform.raftlog.Invoke.retention:type_name -> platform.raftlog.Retention
-	41, // 20: platform.raftlog.Progress.pin:type_name -> platform.raftlog.Pin
-	5,  // 21: platform.raftlog.Progress.steps:type_name -> platform.raftlog.Step
-	6,  // 22: platform.raftlog.Step.callee:type_name -> platform.raftlog.Callee
-	44, // 23: platform.raftlog.Step.await:type_name -> platform.raftlog.Future
-	48, // 24: platform.raftlog.Step.failure:type_name -> platform.raftlog.AttemptFailure
-	42, // 25: platform.raftlog.Callee.retention:type_name -> platform.raftlog.Retention
-	8,  // 26: platform.raftlog.FireTimers.timers:type_name -> platform.raftlog.Timer
-	11, // 27: platform.raftlog.Deliver.messages:type_name -> platform.raftlog.Message
-	3,  // 28: platform.raftlog.Message.invoke:type_name -> platform.raftlog.Invoke
-	12, // 29: platform.raftlog.Message.complete:type_name -> platform.raftlog.Complete
-	13, // 30: platform.raftlog.Message.signal:type_name -> platform.raftlog.Signal
-	14, // 31: platform.raftlog.Message.kill:type_name -> platform.raftlog.Kill
-	15, // 32: platform.raftlog.Message.attach:type_name -> platform.raftlog.Attach
-	40, // 33: platform.raftlog.Complete.sink:type_name -> platform.raftlog.Sink
-	45, // 34: platform.raftlog.Complete.result:type_name -> platform.raftlog.Result
-	45, // 35: platform.raftlog.Signal.result:type_name -> platform.raftlog.Result
-	40, // 36: platform.raftlog.Attach.sink:type_name -> platform.raftlog.Sink
-	48, // 37: platform.raftlog.Pause.failure:type_name -> platform.raftlog.AttemptFailure
-	18, // 38: platform.raftlog.Resume.repin:type_name -> platform.raftlog.Repin
-	18, // 39: platform.raftlog.Restart.repin:type_name -> platform.raftlog.Repin
-	26, // 40: platform.raftlog.SetRules.book:type_name -> platform.raftlog.RuleBook
-	38, // 41: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
-	39, // 42: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
-	43, // 43: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
-	42, // 44: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
-	41, // 45: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
-	44, // 46: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
-	40, // 47: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
-	45, // 48: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
-	48, // 49: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
-	24, // 50: platform.raftlog.Invocation.flow:type_name -> platform.raftlog.Flow
-	25, // 51: platform.raftlog.Flow.lock:type_name -> platform.raftlog.Wait
-	25, // 52: platform.raftlog.Flow.rules:type_name -> platform.raftlog.Wait
-	25, // 53: platform.raftlog.Flow.throttling:type_name -> platform.raftlog.Wait
-	27, // 54: platform.raftlog.RuleBook.rules:type_name -> platform.raftlog.Rule
-	28, // 55: platform.raftlog.Rule.rate:type_name -> platform.raftlog.Rate
-	31, // 56: platform.raftlog.VQueue.lanes:type_name -> platform.raftlog.Lane
-	45, // 57: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
-	40, // 58: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
-	44, // 59: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
-	46, // 60: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
-	47, // 61: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
-	62, // [62:62] is the sub-list for method output_type
-	62, // [62:62] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	5,  // 1: platform.raftlog.Command.lead:type_name -> platform.raftlog.Lead
+	6,  // 2: platform.raftlog.Command.invoke:type_name -> platform.raftlog.Invoke
+	7,  // 3: platform.raftlog.Command.progress:type_name -> platform.raftlog.Progress
+	10, // 4: platform.raftlog.Command.fire_timers:type_name -> platform.raftlog.FireTimers
+	12, // 5: platform.raftlog.Command.deliver:type_name -> platform.raftlog.Deliver
+	13, // 6: platform.raftlog.Command.acknowledge:type_name -> platform.raftlog.Acknowledge
+	16, // 7: platform.raftlog.Command.signal:type_name -> platform.raftlog.Signal
+	17, // 8: platform.raftlog.Command.kill:type_name -> platform.raftlog.Kill
+	19, // 9: platform.raftlog.Command.pause:type_name -> platform.raftlog.Pause
+	20, // 10: platform.raftlog.Command.resume:type_name -> platform.raftlog.Resume
+	22, // 11: platform.raftlog.Command.purge:type_name -> platform.raftlog.Purge
+	23, // 12: platform.raftlog.Command.restart:type_name -> platform.raftlog.Restart
+	24, // 13: platform.raftlog.Command.set_rules:type_name -> platform.raftlog.SetRules
+	25, // 14: platform.raftlog.Command.pause_queue:type_name -> platform.raftlog.PauseQueue
+	2,  // 15: platform.raftlog.Command.digest:type_name -> platform.raftlog.Digest
+	3,  // 16: platform.raftlog.Digest.scan:type_name -> platform.raftlog.DigestScan
+	4,  // 17: platform.raftlog.Digest.agreed:type_name -> platform.raftlog.DigestResult
+	41, // 18: platform.raftlog.Invoke.target:type_name -> platform.raftlog.Target
+	42, // 19: platform.raftlog.Invoke.source:type_name -> platform.raftlog.Source
+	43, // 20: platform.raftlog.Invoke.sink:type_name -> platform.raftlog.Sink
+	46, // 21: platform.raftlog.Invoke.trace:type_name -> platform.raftlog.Trace
+	45, // 22: platform.raftlog.Invoke.retention:type_name -> platform.raftlog.Retention
+	44, // 23: platform.raftlog.Progress.pin:type_name -> platform.raftlog.Pin
+	8,  // 24: platform.raftlog.Progress.steps:type_name -> platform.raftlog.Step
+	9,  // 25: platform.raftlog.Step.callee:type_name -> platform.raftlog.Callee
+	47, // 26: platform.raftlog.Step.await:type_name -> platform.raftlog.Future
+	51, // 27: platform.raftlog.Step.failure:type_name -> platform.raftlog.AttemptFailure
+	45, // 28: platform.raftlog.Callee.retention:type_name -> platform.raftlog.Retention
+	11, // 29: platform.raftlog.FireTimers.timers:type_name -> platform.raftlog.Timer
+	14, // 30: platform.raftlog.Deliver.messages:type_name -> platform.raftlog.Message
+	6,  // 31: platform.raftlog.Message.invoke:type_name -> platform.raftlog.Invoke
+	15, // 32: platform.raftlog.Message.complete:type_name -> platform.raftlog.Complete
+	16, // 33: platform.raftlog.Message.signal:type_name -> platform.raftlog.Signal
+	17, // 34: platform.raftlog.Message.kill:type_name -> platform.raftlog.Kill
+	18, // 35: platform.raftlog.Message.attach:type_name -> platform.raftlog.Attach
+	43, // 36: platform.raftlog.Complete.sink:type_name -> platform.raftlog.Sink
+	48, // 37: platform.raftlog.Complete.result:type_name -> platform.raftlog.Result
+	48, // 38: platform.raftlog.Signal.result:type_name -> platform.raftlog.Result
+	43, // 39: platform.raftlog.Attach.sink:type_name -> platform.raftlog.Sink
+	51, // 40: platform.raftlog.Pause.failure:type_name -> platform.raftlog.AttemptFailure
+	21, // 41: platform.raftlog.Resume.repin:type_name -> platform.raftlog.Repin
+	21, // 42: platform.raftlog.Restart.repin:type_name -> platform.raftlog.Repin
+	29, // 43: platform.raftlog.SetRules.book:type_name -> platform.raftlog.RuleBook
+	41, // 44: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
+	42, // 45: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
+	46, // 46: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
+	45, // 47: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
+	44, // 48: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
+	47, // 49: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
+	43, // 50: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
+	48, // 51: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
+	51, // 52: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
+	27, // 53: platform.raftlog.Invocation.flow:type_name -> platform.raftlog.Flow
+	28, // 54: platform.raftlog.Flow.lock:type_name -> platform.raftlog.Wait
+	28, // 55: platform.raftlog.Flow.rules:type_name -> platform.raftlog.Wait
+	28, // 56: platform.raftlog.Flow.throttling:type_name -> platform.raftlog.Wait
+	30, // 57: platform.raftlog.RuleBook.rules:type_name -> platform.raftlog.Rule
+	31, // 58: platform.raftlog.Rule.rate:type_name -> platform.raftlog.Rate
+	34, // 59: platform.raftlog.VQueue.lanes:type_name -> platform.raftlog.Lane
+	48, // 60: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
+	43, // 61: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
+	47, // 62: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
+	49, // 63: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
+	50, // 64: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
+	65, // [65:65] is the sub-list for method output_type
+	65, // [65:65] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_proto_raftlog_raftlog_proto_init() }
@@ -4516,25 +4751,26 @@ func file_proto_raftlog_raftlog_proto_init() {
 		(*Command_Restart)(nil),
 		(*Command_SetRules)(nil),
 		(*Command_PauseQueue)(nil),
+		(*Command_Digest)(nil),
 	}
-	file_proto_raftlog_raftlog_proto_msgTypes[3].OneofWrappers = []any{}
-	file_proto_raftlog_raftlog_proto_msgTypes[11].OneofWrappers = []any{
+	file_proto_raftlog_raftlog_proto_msgTypes[6].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[14].OneofWrappers = []any{
 		(*Message_Invoke)(nil),
 		(*Message_Complete)(nil),
 		(*Message_Signal)(nil),
 		(*Message_Kill)(nil),
 		(*Message_Attach)(nil),
 	}
-	file_proto_raftlog_raftlog_proto_msgTypes[23].OneofWrappers = []any{}
-	file_proto_raftlog_raftlog_proto_msgTypes[27].OneofWrappers = []any{}
-	file_proto_raftlog_raftlog_proto_msgTypes[48].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[26].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[30].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[51].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_raftlog_raftlog_proto_rawDesc), len(file_proto_raftlog_raftlog_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   49,
+			NumMessages:   52,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -20,6 +20,9 @@ type fsm struct {
 	tables  *store.Partition
 	flush   func() (wait func(context.Context) error, err error)
 	effects []machine.Effect // reused between batches
+
+	digests []*machine.Digest // of the entry applied last
+	epoch   uint64            // of that entry
 }
 
 var _ raftgroup.StateMachine = (*fsm)(nil)
@@ -59,12 +62,17 @@ func (f *fsm) batch(entries []raftgroup.Entry, results []any) ([]any, error) {
 		}
 		results = append(results, outcomes)
 		commands += len(outcomes)
-		if size += len(last.Data); size > maxBatchBytes || txn.Rows() > maxBatchRows {
+		f.p.digests.applied()
+		size += len(last.Data)
+		if size > maxBatchBytes || txn.Rows() > maxBatchRows || len(f.digests) > 0 { // digests are of this very state
 			break
 		}
 	}
 	if err := txn.Commit(last.Index, last.Term); err != nil {
 		return nil, fmt.Errorf("commit entry %d: %w", last.Index, err)
+	}
+	for _, c := range f.digests {
+		f.p.digests.apply(f.epoch, c)
 	}
 	f.p.commands.Add(uint64(commands))
 	if lead := f.p.lead.Load(); lead != nil {
@@ -92,15 +100,22 @@ func (f *fsm) entry(txn *store.Txn, e *raftgroup.Entry) ([]machine.Outcome, erro
 	if err != nil {
 		return nil, err
 	}
+	f.digests, f.epoch = f.digests[:0], header.Epoch
 	outcomes := make([]machine.Outcome, len(commands))
 	for i, c := range commands {
 		outcomes[i], f.effects, err = f.machine.Apply(txn, header, c, f.effects)
 		if err != nil {
 			return nil, fmt.Errorf("command %d (%T): %w", i, c, err)
 		}
-		if announced, ok := c.(*machine.Lead); ok && outcomes[i].Code == machine.OK {
-			f.p.enter(announced.Epoch)
+		if outcomes[i].Code != machine.OK {
+			continue
+		}
+		switch c := c.(type) {
+		case *machine.Lead:
+			f.p.enter(c.Epoch)
 			f.effects = f.effects[:0] // what an older epoch's leader would have done
+		case *machine.Digest:
+			f.digests = append(f.digests, c)
 		}
 	}
 	return outcomes, nil
@@ -128,7 +143,7 @@ func (f *fsm) Import() (raftgroup.Importer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return importer{i}, nil
+	return importer{i, f.p.digests}, nil
 }
 
 type exporter struct{ *store.Export }
@@ -136,10 +151,14 @@ type exporter struct{ *store.Export }
 // Applied implements raftgroup.Exporter.
 func (e exporter) Applied() raftgroup.Position { return position(e.Export.Applied()) }
 
-type importer struct{ *store.Import }
+type importer struct {
+	*store.Import
+	digests *digests
+}
 
 // Commit implements raftgroup.Importer.
 func (i importer) Commit(at raftgroup.Position) error {
+	i.digests.replaced()
 	return i.Import.Commit(context.Background(), at.Index, at.Term)
 }
 

@@ -125,6 +125,7 @@ func (l *leadership) serve(ctx context.Context, g *errgroup.Group) error {
 	}
 	g.Go(func() error { return l.timers.Run(ctx) })
 	g.Go(func() error { return l.outbox.Run(ctx) })
+	g.Go(func() error { return l.compareReplicas(ctx) })
 	l.p.ready.announce(l)
 	l.p.changed.give()
 	l.log.Debug("leading partition")

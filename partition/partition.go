@@ -1,10 +1,12 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -59,6 +61,14 @@ type Config struct {
 	Room func() error
 	// Clock is the time to lead by; nil: the machine's.
 	Clock Clock
+	// AskDigest asks another replica of the partition for its result of a round; nil: the
+	// replicas are not compared.
+	AskDigest func(ctx context.Context, to raft.Server, partition uint32, r DigestRound) (DigestAnswer, error)
+	// DigestEntries is after how many log entries the leader compares replicas, 4096 if
+	// 0, and DigestPause the least time in between, a second if 0.
+	DigestEntries uint64
+	DigestPause   time.Duration
+	DigestMetrics *DigestMetrics // nil: none
 	// OnFailed is told once when the replica cannot go on.
 	OnFailed func(error)
 	Log      *slog.Logger
@@ -89,6 +99,11 @@ type Partition struct {
 	enabled  func() bool              // flow control is enabled on all partitions
 	onFailed func(error)
 	commands atomic.Uint64 // applied since the start
+
+	localID     raft.ServerID
+	digests     *digests
+	digestPause time.Duration
+	askDigest   func(ctx context.Context, to raft.Server, partition uint32, r DigestRound) (DigestAnswer, error)
 }
 
 // GroupID is the number of a partition's Raft group; group 0 is the metadata's.
@@ -114,6 +129,8 @@ func Open(cfg Config) (*Partition, error) {
 	if cfg.Join {
 		cfg.Voters = nil
 	}
+	p.localID, p.askDigest, p.digestPause = cfg.LocalID, cfg.AskDigest, cmp.Or(cfg.DigestPause, digestPause)
+	p.digests = newDigests(cfg.Tables, cmp.Or(cfg.DigestEntries, digestEntries), cfg.DigestMetrics, p.log, p.diverged)
 	fsm := &fsm{
 		p: p, tables: cfg.Tables, flush: cfg.Flush,
 		machine: machine.New(machine.Shards{Self: cfg.ID, Count: cfg.Count}),
@@ -135,6 +152,7 @@ func Open(cfg Config) (*Partition, error) {
 		Logger:         cfg.Log,
 	})
 	if err != nil {
+		p.digests.close()
 		return nil, fmt.Errorf("open partition %d: %w", cfg.ID, err)
 	}
 	p.group = group
@@ -171,5 +189,6 @@ func (p *Partition) Close(ctx context.Context) error {
 	if err := p.group.Shutdown(ctx); err != nil {
 		return fmt.Errorf("close partition %d: %w", p.id, err)
 	}
+	p.digests.close()
 	return nil
 }

@@ -71,6 +71,7 @@ func (p *Partition) Stop(ctx context.Context) error {
 	if err := p.group.Stop(ctx); err != nil {
 		return fmt.Errorf("stop partition %d: %w", p.id, err)
 	}
+	p.digests.close()
 	return nil
 }
 

@@ -36,6 +36,7 @@ type trio struct {
 	wires    *wires
 	profile  raftgroup.Profile
 	rules    RuleSource
+	tune     func(*Config) // nil: nothing is changed
 
 	mu    sync.RWMutex // covers hosts and what is in them
 	hosts []*host
@@ -147,14 +148,18 @@ func (c *trio) tryStart(i int) error {
 	require.NoError(t, err)
 	storage, err := h.logs.Storage(GroupID(0))
 	require.NoError(t, err)
-	p, err := Open(Config{
+	cfg := Config{
 		ID: 0, Count: 1, Node: h.name, Tables: h.own, Flush: h.tables.Flush, Storage: storage, Invoker: h.invoker,
 		Deliver:   func(context.Context, uint32, *machine.Deliver) error { return errors.New("one partition only") },
 		Rules:     c.rules,
 		Level:     func() feature.Level { return feature.Announced(h.level.Load()) },
 		Transport: h.transport, Profile: c.profile, LocalID: raft.ServerID(h.name),
 		Voters: c.servers(0, 1, 2), Join: h.join, Log: log,
-	})
+	}
+	if c.tune != nil {
+		c.tune(&cfg)
+	}
+	p, err := Open(cfg)
 	if err != nil {
 		h.release(t)
 		return err

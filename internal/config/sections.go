@@ -60,6 +60,8 @@ type QueryEngine struct {
 type Worker struct {
 	MaxCommandBatchSize  int            `key:"max-command-batch-size" help:"most commands in one log entry"`
 	MaxCommandBatchBytes units.ByteSize `key:"max-command-batch-bytes" help:"most bytes in one log entry, unless a single command is larger"`
+	SnapshotTransferRate units.ByteSize `key:"snapshot-transfer-rate" help:"most bytes of partition state that this node sends to new or late replicas per second"`
+	DigestInterval       int            `key:"digest-interval" help:"log entries of a partition between two comparisons of its replicas; 0 compares never"`
 	Invoker              Invoker        `key:"invoker"`
 }
 
@@ -118,6 +120,8 @@ func defaultWorker() Worker {
 	return Worker{
 		MaxCommandBatchSize:  256,
 		MaxCommandBatchBytes: 256 * units.KiB,
+		SnapshotTransferRate: 32 * units.MiB,
+		DigestInterval:       4096,
 		Invoker: Invoker{
 			InactivityTimeout:                minutes(1),
 			AbortTimeout:                     minutes(10),

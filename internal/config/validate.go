@@ -37,6 +37,9 @@ func (l *loader) validate() {
 	}
 	l.between("ingress.http2-max-concurrent-streams", cfg.Ingress.HTTP2MaxConcurrentStreams, 1, math.MaxInt32)
 	l.between("worker.max-command-batch-size", cfg.Worker.MaxCommandBatchSize, 1, math.MaxInt32)
+	l.between("worker.digest-interval", cfg.Worker.DigestInterval, 0, math.MaxInt32)
+	l.check("worker.snapshot-transfer-rate", cfg.Worker.SnapshotTransferRate >= units.MiB && cfg.Worker.SnapshotTransferRate <= math.MaxInt32,
+		"a size from 1 MiB to 2 GiB", cfg.Worker.SnapshotTransferRate)
 	l.between("worker.invoker.max-awaited-future-depth", invoker.MaxAwaitedFutureDepth, 1, 1000) // more than that no journal takes
 	l.between("worker.invoker.http2-streams-per-connection-limit", invoker.HTTP2StreamsPerConnectionLimit, 1, math.MaxInt32)
 	l.check("worker.invoker.http2-max-frame-size",

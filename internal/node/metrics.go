@@ -11,6 +11,7 @@ import (
 	"platform/internal/raftgroup"
 	"platform/internal/telemetry"
 	"platform/metadata"
+	"platform/partition"
 	"platform/partition/store"
 )
 
@@ -20,6 +21,7 @@ type nodeMetrics struct {
 	// Of the Raft groups of partitions, and of the metadata.
 	partitions, metadata *raftgroup.Metrics
 	ingress              *ingress.Metrics
+	digests              *partition.DigestMetrics
 }
 
 // newMetrics returns the metrics of a node. Without them the fields are nil, and
@@ -31,6 +33,7 @@ func (n *Node) newMetrics() nodeMetrics {
 	r := telemetry.NewRegistry(prometheus.Labels{"cluster_name": n.cfg.ClusterName, "node_name": n.cfg.NodeName})
 	return nodeMetrics{
 		registry: r, partitions: raftgroup.NewMetrics(r, "partition"), metadata: raftgroup.NewMetrics(r, "metadata"), ingress: ingress.NewMetrics(r),
+		digests: partition.NewDigestMetrics(r),
 	}
 }
 

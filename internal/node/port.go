@@ -23,7 +23,7 @@ func (n *Node) openPort(ctx context.Context) (err error) {
 	n.ports = membership.Split(n.port)
 	n.transport, err = raftgroup.NewTransport(raftgroup.TransportConfig{
 		ClusterID: n.self.Cluster, NodeID: n.self.Node, Incarnation: n.self.Incarnation,
-		Address: n.transportAddress(), AddressOf: n.addresses.of, Logger: n.log,
+		Address: n.transportAddress(), AddressOf: n.addresses.of, SnapshotRate: int(n.cfg.Worker.SnapshotTransferRate), Logger: n.log,
 	})
 	if err != nil {
 		return err

@@ -1131,6 +1131,170 @@ func (*FollowResponse) Descriptor() ([]byte, []int) {
 	return file_proto_node_cluster_proto_rawDescGZIP(), []int{14}
 }
 
+type DigestRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	ClusterId string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	Partition uint32                 `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
+	Epoch     uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Round     uint64                 `protobuf:"varint,4,opt,name=round,proto3" json:"round,omitempty"`
+	// Replica is the Raft server id that is meant.
+	Replica       string `protobuf:"bytes,5,opt,name=replica,proto3" json:"replica,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DigestRequest) Reset() {
+	*x = DigestRequest{}
+	mi := &file_proto_node_cluster_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DigestRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DigestRequest) ProtoMessage() {}
+
+func (x *DigestRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_cluster_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DigestRequest.ProtoReflect.Descriptor instead.
+func (*DigestRequest) Descriptor() ([]byte, []int) {
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *DigestRequest) GetClusterId() string {
+	if x != nil {
+		return x.ClusterId
+	}
+	return ""
+}
+
+func (x *DigestRequest) GetPartition() uint32 {
+	if x != nil {
+		return x.Partition
+	}
+	return 0
+}
+
+func (x *DigestRequest) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *DigestRequest) GetRound() uint64 {
+	if x != nil {
+		return x.Round
+	}
+	return 0
+}
+
+func (x *DigestRequest) GetReplica() string {
+	if x != nil {
+		return x.Replica
+	}
+	return ""
+}
+
+type DigestResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Known is set when the replica has a result; it may have one later, unless Missed
+	// is set, which says that it has passed the round without taking a digest.
+	Known  bool   `protobuf:"varint,1,opt,name=known,proto3" json:"known,omitempty"`
+	Rows   uint64 `protobuf:"varint,2,opt,name=rows,proto3" json:"rows,omitempty"`
+	Next   []byte `protobuf:"bytes,3,opt,name=next,proto3" json:"next,omitempty"`
+	Sum    []byte `protobuf:"bytes,4,opt,name=sum,proto3" json:"sum,omitempty"`
+	Missed bool   `protobuf:"varint,5,opt,name=missed,proto3" json:"missed,omitempty"`
+	// Error says why there is no answer, empty if there is one.
+	Error         string `protobuf:"bytes,6,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DigestResponse) Reset() {
+	*x = DigestResponse{}
+	mi := &file_proto_node_cluster_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DigestResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DigestResponse) ProtoMessage() {}
+
+func (x *DigestResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_cluster_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DigestResponse.ProtoReflect.Descriptor instead.
+func (*DigestResponse) Descriptor() ([]byte, []int) {
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *DigestResponse) GetKnown() bool {
+	if x != nil {
+		return x.Known
+	}
+	return false
+}
+
+func (x *DigestResponse) GetRows() uint64 {
+	if x != nil {
+		return x.Rows
+	}
+	return 0
+}
+
+func (x *DigestResponse) GetNext() []byte {
+	if x != nil {
+		return x.Next
+	}
+	return nil
+}
+
+func (x *DigestResponse) GetSum() []byte {
+	if x != nil {
+		return x.Sum
+	}
+	return nil
+}
+
+func (x *DigestResponse) GetMissed() bool {
+	if x != nil {
+		return x.Missed
+	}
+	return false
+}
+
+func (x *DigestResponse) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 var File_proto_node_cluster_proto protoreflect.FileDescriptor
 
 const file_proto_node_cluster_proto_rawDesc = "" +
@@ -1232,14 +1396,29 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x04R\x05index\"\x10\n" +
-	"\x0eFollowResponse2\xf2\x02\n" +
+	"\x0eFollowResponse\"\x92\x01\n" +
+	"\rDigestRequest\x12\x1d\n" +
+	"\n" +
+	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x1c\n" +
+	"\tpartition\x18\x02 \x01(\rR\tpartition\x12\x14\n" +
+	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\x12\x14\n" +
+	"\x05round\x18\x04 \x01(\x04R\x05round\x12\x18\n" +
+	"\areplica\x18\x05 \x01(\tR\areplica\"\x8e\x01\n" +
+	"\x0eDigestResponse\x12\x14\n" +
+	"\x05known\x18\x01 \x01(\bR\x05known\x12\x12\n" +
+	"\x04rows\x18\x02 \x01(\x04R\x04rows\x12\x12\n" +
+	"\x04next\x18\x03 \x01(\fR\x04next\x12\x10\n" +
+	"\x03sum\x18\x04 \x01(\fR\x03sum\x12\x16\n" +
+	"\x06missed\x18\x05 \x01(\bR\x06missed\x12\x14\n" +
+	"\x05error\x18\x06 \x01(\tR\x05error2\xad\x03\n" +
 	"\vNodeCluster\x129\n" +
 	"\x06Ballot\x12\x16.node.v1.BallotRequest\x1a\x17.node.v1.BallotResponse\x123\n" +
 	"\x04Join\x12\x14.node.v1.JoinRequest\x1a\x15.node.v1.JoinResponse\x12<\n" +
 	"\aPropose\x12\x17.node.v1.ProposeRequest\x1a\x18.node.v1.ProposeResponse\x129\n" +
 	"\x06Status\x12\x16.node.v1.StatusRequest\x1a\x17.node.v1.StatusResponse\x12?\n" +
 	"\bTransfer\x12\x18.node.v1.TransferRequest\x1a\x19.node.v1.TransferResponse\x129\n" +
-	"\x06Follow\x12\x16.node.v1.FollowRequest\x1a\x17.node.v1.FollowResponseB\x1aZ\x18platform/proto/node;nodeb\x06proto3"
+	"\x06Follow\x12\x16.node.v1.FollowRequest\x1a\x17.node.v1.FollowResponse\x129\n" +
+	"\x06Digest\x12\x16.node.v1.DigestRequest\x1a\x17.node.v1.DigestResponseB\x1aZ\x18platform/proto/node;nodeb\x06proto3"
 
 var (
 	file_proto_node_cluster_proto_rawDescOnce sync.Once
@@ -1253,7 +1432,7 @@ func file_proto_node_cluster_proto_rawDescGZIP() []byte {
 	return file_proto_node_cluster_proto_rawDescData
 }
 
-var file_proto_node_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_proto_node_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_proto_node_cluster_proto_goTypes = []any{
 	(*BallotRequest)(nil),    // 0: node.v1.BallotRequest
 	(*BallotResponse)(nil),   // 1: node.v1.BallotResponse
@@ -1270,6 +1449,8 @@ var file_proto_node_cluster_proto_goTypes = []any{
 	(*TransferResponse)(nil), // 12: node.v1.TransferResponse
 	(*FollowRequest)(nil),    // 13: node.v1.FollowRequest
 	(*FollowResponse)(nil),   // 14: node.v1.FollowResponse
+	(*DigestRequest)(nil),    // 15: node.v1.DigestRequest
+	(*DigestResponse)(nil),   // 16: node.v1.DigestResponse
 }
 var file_proto_node_cluster_proto_depIdxs = []int32{
 	9,  // 0: node.v1.StatusResponse.replicas:type_name -> node.v1.ReplicaStatus
@@ -1281,14 +1462,16 @@ var file_proto_node_cluster_proto_depIdxs = []int32{
 	6,  // 6: node.v1.NodeCluster.Status:input_type -> node.v1.StatusRequest
 	11, // 7: node.v1.NodeCluster.Transfer:input_type -> node.v1.TransferRequest
 	13, // 8: node.v1.NodeCluster.Follow:input_type -> node.v1.FollowRequest
-	1,  // 9: node.v1.NodeCluster.Ballot:output_type -> node.v1.BallotResponse
-	3,  // 10: node.v1.NodeCluster.Join:output_type -> node.v1.JoinResponse
-	5,  // 11: node.v1.NodeCluster.Propose:output_type -> node.v1.ProposeResponse
-	7,  // 12: node.v1.NodeCluster.Status:output_type -> node.v1.StatusResponse
-	12, // 13: node.v1.NodeCluster.Transfer:output_type -> node.v1.TransferResponse
-	14, // 14: node.v1.NodeCluster.Follow:output_type -> node.v1.FollowResponse
-	9,  // [9:15] is the sub-list for method output_type
-	3,  // [3:9] is the sub-list for method input_type
+	15, // 9: node.v1.NodeCluster.Digest:input_type -> node.v1.DigestRequest
+	1,  // 10: node.v1.NodeCluster.Ballot:output_type -> node.v1.BallotResponse
+	3,  // 11: node.v1.NodeCluster.Join:output_type -> node.v1.JoinResponse
+	5,  // 12: node.v1.NodeCluster.Propose:output_type -> node.v1.ProposeResponse
+	7,  // 13: node.v1.NodeCluster.Status:output_type -> node.v1.StatusResponse
+	12, // 14: node.v1.NodeCluster.Transfer:output_type -> node.v1.TransferResponse
+	14, // 15: node.v1.NodeCluster.Follow:output_type -> node.v1.FollowResponse
+	16, // 16: node.v1.NodeCluster.Digest:output_type -> node.v1.DigestResponse
+	10, // [10:17] is the sub-list for method output_type
+	3,  // [3:10] is the sub-list for method input_type
 	3,  // [3:3] is the sub-list for extension type_name
 	3,  // [3:3] is the sub-list for extension extendee
 	0,  // [0:3] is the sub-list for field type_name
@@ -1305,7 +1488,7 @@ func file_proto_node_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_node_cluster_proto_rawDesc), len(file_proto_node_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -25,6 +25,7 @@ const (
 	NodeCluster_Status_FullMethodName   = "/node.v1.NodeCluster/Status"
 	NodeCluster_Transfer_FullMethodName = "/node.v1.NodeCluster/Transfer"
 	NodeCluster_Follow_FullMethodName   = "/node.v1.NodeCluster/Follow"
+	NodeCluster_Digest_FullMethodName   = "/node.v1.NodeCluster/Digest"
 )
 
 // NodeClusterClient is the client API for NodeCluster service.
@@ -46,6 +47,8 @@ type NodeClusterClient interface {
 	Transfer(ctx context.Context, in *TransferRequest, opts ...grpc.CallOption) (*TransferResponse, error)
 	// Follow answers when the node has applied the metadata's log up to a place.
 	Follow(ctx context.Context, in *FollowRequest, opts ...grpc.CallOption) (*FollowResponse, error)
+	// Digest tells what the node's replica of a partition found in a round of digests.
+	Digest(ctx context.Context, in *DigestRequest, opts ...grpc.CallOption) (*DigestResponse, error)
 }
 
 type nodeClusterClient struct {
@@ -116,6 +119,16 @@ func (c *nodeClusterClient) Follow(ctx context.Context, in *FollowRequest, opts 
 	return out, nil
 }
 
+func (c *nodeClusterClient) Digest(ctx context.Context, in *DigestRequest, opts ...grpc.CallOption) (*DigestResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DigestResponse)
+	err := c.cc.Invoke(ctx, NodeCluster_Digest_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // NodeClusterServer is the server API for NodeCluster service.
 // All implementations must embed UnimplementedNodeClusterServer
 // for forward compatibility.
@@ -135,6 +148,8 @@ type NodeClusterServer interface {
 	Transfer(context.Context, *TransferRequest) (*TransferResponse, error)
 	// Follow answers when the node has applied the metadata's log up to a place.
 	Follow(context.Context, *FollowRequest) (*FollowResponse, error)
+	// Digest tells what the node's replica of a partition found in a round of digests.
+	Digest(context.Context, *DigestRequest) (*DigestResponse, error)
 	mustEmbedUnimplementedNodeClusterServer()
 }
 
@@ -162,6 +177,9 @@ func (UnimplementedNodeClusterServer) Transfer(context.Context, *TransferRequest
 }
 func (UnimplementedNodeClusterServer) Follow(context.Context, *FollowRequest) (*FollowResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Follow not implemented")
+}
+func (UnimplementedNodeClusterServer) Digest(context.Context, *DigestRequest) (*DigestResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Digest not implemented")
 }
 func (UnimplementedNodeClusterServer) mustEmbedUnimplementedNodeClusterServer() {}
 func (UnimplementedNodeClusterServer) testEmbeddedByValue()                     {}
@@ -292,6 +310,24 @@ func _NodeCluster_Follow_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _NodeCluster_Digest_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DigestRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeClusterServer).Digest(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: NodeCluster_Digest_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeClusterServer).Digest(ctx, req.(*DigestRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // NodeCluster_ServiceDesc is the grpc.ServiceDesc for NodeCluster service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -322,6 +358,10 @@ var NodeCluster_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Follow",
 			Handler:    _NodeCluster_Follow_Handler,
+		},
+		{
+			MethodName: "Digest",
+			Handler:    _NodeCluster_Digest_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -1,0 +1,256 @@
+package partition
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"platform/partition/machine"
+	"platform/partition/store"
+)
+
+// ErrDiverged says that the tables of a replica differ from those of a majority.
+var ErrDiverged = errors.New("tables differ from those of the other replicas")
+
+// keptDigests is how many results a replica keeps for the leader's questions.
+const keptDigests = 8
+
+// DigestRound names one scan of all replicas.
+type DigestRound struct {
+	Epoch uint64
+	Round uint64
+}
+
+// DigestAnswer is what a replica knows of a round.
+type DigestAnswer struct {
+	Result *machine.DigestResult // nil: none yet, or never if Missed
+	Missed bool                  // the replica has passed the round without a result
+}
+
+// digests takes the digests that the log asks for. Its rows are read on a goroutine
+// of its own, one round at a time: a round that comes while one is under way is
+// missed, which happens while the log is replayed.
+type digests struct {
+	tables     *store.Partition
+	quarantine func(error)
+	metrics    *DigestMetrics
+	log        *slog.Logger
+
+	ctx    context.Context // ends with the replica
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	every   uint64        // entries between two rounds
+	entries atomic.Uint64 // applied since the last round
+	due     chan struct{} // has one when there are enough
+
+	mu      sync.Mutex // covers the fields below
+	closed  bool
+	busy    bool
+	state   uint64 // counts replacements of the tables, which make results void
+	last    DigestRound
+	results []machine.DigestResult // newest last
+	agreed  []machine.DigestResult // of rounds whose own result is not there yet
+	next    []byte                 // key to begin the next round at
+	changed chan struct{}          // closed when a result is added
+}
+
+func newDigests(tables *store.Partition, every uint64, metrics *DigestMetrics, log *slog.Logger, quarantine func(error)) *digests {
+	d := &digests{
+		tables: tables, quarantine: quarantine, metrics: metrics, log: log,
+		every: every, due: make(chan struct{}, 1), changed: make(chan struct{}),
+	}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	return d
+}
+
+// close ends what is under way.
+func (d *digests) close() {
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	d.cancel()
+	d.wg.Wait()
+}
+
+// applied counts an entry, and wakes the leader when a round is due.
+func (d *digests) applied() {
+	if d.entries.Add(1) == d.every {
+		select {
+		case d.due <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// apply does what a command says. The tables are committed up to the command and no
+// further. It is called on the goroutine that applies.
+func (d *digests) apply(epoch uint64, c *machine.Digest) {
+	if c.Agreed != nil {
+		d.compare(c.Agreed)
+	}
+	if c.Scan != nil {
+		d.entries.Store(0)
+		d.begin(epoch, c.Scan)
+	}
+}
+
+// begin starts a scan of the tables as they are now.
+func (d *digests) begin(epoch uint64, s *machine.DigestScan) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last = DigestRound{epoch, s.Round}
+	if d.closed || d.busy {
+		d.metrics.missed()
+		d.wakeLocked()
+		return
+	}
+	view, err := d.tables.Export()
+	if err != nil {
+		d.failLocked(err)
+		return
+	}
+	d.busy = true
+	state, scan := d.state, *s
+	scan.From = bytes.Clone(s.From) // which points into the log entry
+	d.wg.Go(func() { d.scan(view, state, epoch, &scan) })
+}
+
+func (d *digests) scan(view *store.Export, state, epoch uint64, s *machine.DigestScan) {
+	found, err := view.Digest(d.ctx, s.From, s.Rows, s.Bytes)
+	err = errors.Join(err, view.Close())
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.busy = false
+	defer d.wakeLocked()
+	if state != d.state || d.ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		d.failLocked(err)
+		return
+	}
+	d.metrics.took(&found)
+	result := machine.DigestResult{Epoch: epoch, Round: s.Round, Rows: found.Rows, Next: found.Next, Sum: found.Sum[:]}
+	if d.results = append(d.results, result); len(d.results) > keptDigests {
+		d.results = d.results[1:]
+	}
+	d.next = found.Next
+	for i := range d.agreed {
+		if d.agreed[i].Epoch == epoch && d.agreed[i].Round == s.Round {
+			d.judgeLocked(&result, &d.agreed[i])
+		}
+	}
+	d.agreed = nil // of rounds that were missed
+}
+
+// failLocked deals with rows that cannot be read.
+func (d *digests) failLocked(err error) {
+	d.wakeLocked()
+	switch {
+	case d.closed || errors.Is(err, store.ErrClosed):
+	case store.Failed(err):
+		d.log.Warn("digest of tables not taken", "err", err)
+	default:
+		d.metrics.differed()
+		d.log.Error("tables cannot be read", "err", err)
+		d.wg.Go(func() { d.quarantine(err) })
+	}
+}
+
+func (d *digests) wakeLocked() {
+	close(d.changed)
+	d.changed = make(chan struct{})
+}
+
+// compare compares this replica's result of a round with the one agreed on, now or
+// when it is there.
+func (d *digests) compare(agreed *machine.DigestResult) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if own := d.resultLocked(DigestRound{agreed.Epoch, agreed.Round}); own != nil {
+		d.judgeLocked(own, agreed)
+		return
+	}
+	if d.busy && d.last == (DigestRound{agreed.Epoch, agreed.Round}) && len(d.agreed) < keptDigests {
+		d.agreed = append(d.agreed, cloneResult(agreed))
+	}
+}
+
+// cloneResult copies what points into a log entry.
+func cloneResult(r *machine.DigestResult) machine.DigestResult {
+	c := *r
+	c.Next, c.Sum = bytes.Clone(r.Next), bytes.Clone(r.Sum)
+	return c
+}
+
+func (d *digests) judgeLocked(own, agreed *machine.DigestResult) {
+	if sameDigest(own, agreed) {
+		return
+	}
+	d.metrics.differed()
+	err := fmt.Errorf("%w: digest of %d rows is %x, a majority has %x of %d rows (round %d of epoch %d)",
+		ErrDiverged, own.Rows, own.Sum, agreed.Sum, agreed.Rows, own.Round, own.Epoch)
+	d.log.Error("replica has diverged", "err", err)
+	if !d.closed {
+		d.wg.Go(func() { d.quarantine(err) })
+	}
+}
+
+func sameDigest(a, b *machine.DigestResult) bool {
+	return a.Rows == b.Rows && bytes.Equal(a.Next, b.Next) && bytes.Equal(a.Sum, b.Sum)
+}
+
+func (d *digests) resultLocked(r DigestRound) *machine.DigestResult {
+	for i := range d.results {
+		if d.results[i].Epoch == r.Epoch && d.results[i].Round == r.Round {
+			return &d.results[i]
+		}
+	}
+	return nil
+}
+
+// answer is what this replica knows of a round, and a channel that is closed when it
+// may know more.
+func (d *digests) answer(r DigestRound) (DigestAnswer, <-chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if own := d.resultLocked(r); own != nil {
+		result := *own
+		return DigestAnswer{Result: &result}, d.changed
+	}
+	later := d.last.Epoch > r.Epoch || d.last.Epoch == r.Epoch && d.last.Round > r.Round
+	return DigestAnswer{Missed: later || d.last == r && !d.busy}, d.changed
+}
+
+// from is where the next round begins.
+func (d *digests) from() []byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.next
+}
+
+// replaced forgets what was found in tables that are no longer in use.
+func (d *digests) replaced() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.state++
+	d.results, d.agreed, d.next = nil, nil, nil
+	d.wakeLocked()
+}
+
+// Digest is what this replica knows of a round.
+func (p *Partition) Digest(r DigestRound) DigestAnswer {
+	a, _ := p.digests.answer(r)
+	return a
+}
+
+// diverged stops this replica for good, whose tables are not those of the others.
+func (p *Partition) diverged(err error) {
+	<-p.opened
+	p.Quarantine(err)
+}

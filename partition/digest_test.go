@@ -1,0 +1,211 @@
+package partition
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/feature"
+	"platform/internal/raftgroup"
+	"platform/partition/machine"
+)
+
+// newComparedTrio is a trio whose replicas are compared all the time, once open is
+// set.
+func newComparedTrio(t *testing.T, open *atomic.Bool) *trio {
+	return newTrio(t, func(c *trio) {
+		c.profile.TrailingLogs = 50
+		c.tune = func(cfg *Config) {
+			cfg.DigestEntries, cfg.DigestPause = 5, time.Millisecond
+			cfg.Level = func() feature.Level { return feature.Level2 } // digests need it
+			cfg.AskDigest = func(_ context.Context, to raft.Server, _ uint32, r DigestRound) (DigestAnswer, error) {
+				c.mu.RLock()
+				defer c.mu.RUnlock()
+				for _, h := range c.hosts {
+					if h.name == string(to.ID) && h.p != nil && open.Load() {
+						return h.p.Digest(r), nil
+					}
+				}
+				return DigestAnswer{}, errors.New("no answer")
+			}
+		}
+	})
+}
+
+// rounds counts the results that a host has, which grow with each round.
+func (c *trio) lastDigest(host int) DigestRound {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	p := c.hosts[host].p
+	if p == nil {
+		return DigestRound{}
+	}
+	p.digests.mu.Lock()
+	defer p.digests.mu.Unlock()
+	if n := len(p.digests.results); n > 0 {
+		last := p.digests.results[n-1]
+		return DigestRound{last.Epoch, last.Round}
+	}
+	return DigestRound{}
+}
+
+// awaitDigests fills until a host has taken part in another n rounds.
+func (c *trio) awaitDigests(host, n int) {
+	c.t.Helper()
+	for range n {
+		before := c.lastDigest(host)
+		require.Eventually(c.t, func() bool {
+			c.fill(2)
+			return c.lastDigest(host) != before
+		}, 60*time.Second, time.Millisecond)
+	}
+}
+
+// plant changes a row in the tables of a host that is down.
+func (c *trio) plant(i int) {
+	h := c.hosts[i]
+	logs, tables := h.reopen(c.t)
+	own, err := tables.Partition(0)
+	require.NoError(c.t, err)
+	index, term := own.Applied()
+	e, err := own.Export()
+	require.NoError(c.t, err)
+	imp, err := own.Import()
+	require.NoError(c.t, err)
+	planted := 0
+	require.NoError(c.t, e.Each(c.t.Context(), func(key, value []byte) error {
+		if at := bytes.LastIndex(value, []byte(`"later"`)); at >= 0 && planted == 0 {
+			value = bytes.Clone(value)
+			value[at+1]++
+			planted++
+		}
+		return imp.Put(key, value)
+	}))
+	require.Equal(c.t, 1, planted)
+	require.NoError(c.t, imp.Commit(c.t.Context(), index, term))
+	require.NoError(c.t, errors.Join(e.Close(), tables.Close(), logs.Close()))
+}
+
+func (c *trio) requireHealthy(hosts ...int) {
+	c.t.Helper()
+	for _, i := range hosts {
+		require.NoError(c.t, c.hosts[i].p.group.Err(), c.hosts[i].name)
+	}
+}
+
+// TestReplicasWithTheSameTablesHaveTheSameDigests compares replicas over restarts,
+// changes of leader and an installed snapshot.
+func TestReplicasWithTheSameTablesHaveTheSameDigests(t *testing.T) {
+	var open atomic.Bool
+	open.Store(true)
+	c := newComparedTrio(t, &open)
+	c.fill(200)
+	for i := range 3 {
+		c.awaitDigests(i, 2)
+	}
+	for i := range 3 {
+		c.kill(i)
+		c.fill(200) // more than stays in the log
+		require.NoError(t, c.hosts[c.leader()].p.Checkpoint(t.Context()))
+		c.start(i)
+		c.requireSame(0, 1, 2)
+		c.awaitDigests(i, 2)
+	}
+	c.requireHealthy(0, 1, 2)
+	c.requireSame(0, 1, 2)
+}
+
+func TestADivergedFollowerIsQuarantined(t *testing.T) {
+	var open atomic.Bool
+	open.Store(true)
+	c := newComparedTrio(t, &open)
+	c.fill(100)
+	f := (c.leader() + 1) % 3
+	c.requireSame(0, 1, 2)
+	require.NoError(t, c.hosts[f].p.Checkpoint(t.Context()))
+	c.close(f)
+	c.plant(f)
+	c.start(f)
+	c.requireQuarantined(f)
+}
+
+// requireQuarantined waits until a host has found that its tables differ, and checks
+// that the others go on.
+func (c *trio) requireQuarantined(i int) {
+	c.t.Helper()
+	p := c.hosts[i].p
+	require.Eventually(c.t, func() bool {
+		c.fill(2)
+		return p.group.Err() != nil
+	}, 60*time.Second, time.Millisecond)
+	require.ErrorIs(c.t, p.group.Err(), raftgroup.ErrQuarantined)
+	require.ErrorIs(c.t, p.group.Err(), ErrDiverged)
+	<-p.group.Done()
+	reason, err := c.hosts[i].logs.Quarantined(GroupID(0))
+	require.NoError(c.t, err)
+	require.Contains(c.t, reason, "differ")
+	a, b := (i+1)%3, (i+2)%3
+	c.fill(50)
+	c.requireHealthy(a, b)
+	c.requireSame(a, b)
+}
+
+// TestADivergedLeaderIsQuarantined has the leader find out that it is the one that
+// differs.
+func TestADivergedLeaderIsQuarantined(t *testing.T) {
+	var open atomic.Bool
+	c := newComparedTrio(t, &open) // nobody is compared with others before it leads
+	c.fill(100)
+	l := (c.leader() + 1) % 3
+	c.requireSame(0, 1, 2)
+	require.NoError(t, c.hosts[l].p.Checkpoint(t.Context()))
+	c.close(l)
+	c.plant(l)
+	c.start(l)
+	require.Eventually(t, func() bool {
+		at := c.leader()
+		return at == l || c.hosts[at].p.TransferLeadership(t.Context(), c.servers(l)[0].ID) == nil && c.hosts[l].p.Leading()
+	}, 60*time.Second, 10*time.Millisecond)
+	open.Store(true)
+	c.requireQuarantined(l)
+}
+
+func TestWhoDiffers(t *testing.T) {
+	voters := func(n int) (v []raft.Server) {
+		for i := range n {
+			v = append(v, raft.Server{ID: raft.ServerID(fmt.Sprint(i))})
+		}
+		return v
+	}
+	x := &machine.DigestResult{Rows: 1, Sum: []byte("x")}
+	y := &machine.DigestResult{Rows: 1, Sum: []byte("y")}
+	for name, c := range map[string]struct {
+		results   []*machine.DigestResult // the leader's first
+		agreed    *machine.DigestResult
+		differing []raft.ServerID
+		complete  bool
+	}{
+		"all agree":                         {[]*machine.DigestResult{x, x, x}, x, nil, true},
+		"one has none":                      {[]*machine.DigestResult{x, nil, x}, x, nil, false},
+		"only the leader":                   {[]*machine.DigestResult{x, nil, nil}, nil, nil, false},
+		"the leader has none":               {[]*machine.DigestResult{nil, y, y}, y, nil, false},
+		"a follower differs":                {[]*machine.DigestResult{x, y, x}, x, []raft.ServerID{"1"}, true},
+		"the leader differs":                {[]*machine.DigestResult{x, y, y}, y, []raft.ServerID{"0"}, true},
+		"two, and no majority":              {[]*machine.DigestResult{x, y}, nil, []raft.ServerID{"1"}, true},
+		"one of three missing, no majority": {[]*machine.DigestResult{x, y, nil}, nil, []raft.ServerID{"1"}, false},
+		"two against two":                   {[]*machine.DigestResult{x, y, y, x}, nil, []raft.ServerID{"1", "2"}, true},
+		"three of five are enough":          {[]*machine.DigestResult{x, y, y, y, nil}, y, []raft.ServerID{"0"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := judge(voters(len(c.results)), "0", c.results)
+			require.Equal(t, verdict{c.agreed, c.differing, c.complete}, v)
+		})
+	}
+}

@@ -1,0 +1,190 @@
+package partition
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"platform/partition/machine"
+)
+
+const (
+	// digestEntries is the default of Config.DigestEntries.
+	digestEntries = 4096
+	// digestRows and digestBytes bound what one round reads of each replica: about a
+	// millisecond's work.
+	digestRows  = 2048
+	digestBytes = 4 << 20
+	// digestPause is the least time between two rounds of a partition.
+	digestPause = time.Second
+	// digestTimeout is how long the leader waits for the results of a round.
+	digestTimeout = 10 * time.Second
+	// digestRetry is the first pause before a replica is asked again that has no result
+	// yet; it doubles.
+	digestRetry = 20 * time.Millisecond
+)
+
+// verdict is what the results of a round say.
+type verdict struct {
+	agreed    *machine.DigestResult // that of a majority of the voters; nil: there is none
+	differing []raft.ServerID       // voters with another result than that, or than the leader if there is none
+	complete  bool                  // all voters have a result
+}
+
+// compareReplicas compares the tables of the replicas now and then, until ctx ends.
+func (l *leadership) compareReplicas(ctx context.Context) error {
+	d := l.p.digests
+	var round uint64
+	var agreed *machine.DigestResult // of the round before; for those that had no result yet
+	for pause(ctx, l.p.digestPause) {
+		select {
+		case <-d.due:
+		case <-ctx.Done():
+			return nil
+		}
+		if d.entries.Load() < d.every {
+			continue // another leader's round came in between
+		}
+		voters := l.voters()
+		if len(voters) < 2 || l.p.askDigest == nil {
+			d.entries.Store(0)
+			continue
+		}
+		round++
+		from := d.from()
+		v, err := l.digestRound(ctx, voters, round, from, agreed)
+		agreed = v.agreed
+		if err == nil && len(v.differing) > 0 {
+			round++ // once more: a result may be wrong although the tables are not
+			if v, err = l.digestRound(ctx, voters, round, from, nil); err == nil {
+				l.report(ctx, v)
+			}
+		}
+		if err != nil {
+			d.entries.Store(0)
+			l.log.Debug("replicas not compared", "err", err)
+		}
+	}
+	return nil
+}
+
+// report acts on the confirmed difference of replicas.
+func (l *leadership) report(ctx context.Context, v verdict) {
+	if len(v.differing) == 0 {
+		return
+	}
+	if v.agreed == nil {
+		l.log.Error("replicas differ and none has a majority", "differing", v.differing)
+		return
+	}
+	l.log.Error("replicas differ, the minority is put into quarantine", "differing", v.differing)
+	if _, err := l.propose(ctx, &machine.Digest{Agreed: v.agreed}); err != nil {
+		l.log.Warn("difference of replicas not announced", "err", err)
+	}
+}
+
+// voters are the members of the partition that have a vote, this replica included.
+func (l *leadership) voters() (voters []raft.Server) {
+	for _, s := range l.p.group.Servers() {
+		if s.Suffrage == raft.Voter {
+			voters = append(voters, s)
+		}
+	}
+	return voters
+}
+
+// digestRound has all replicas take a digest of the same rows at the same place of the
+// log, and collects the results of the voters.
+func (l *leadership) digestRound(ctx context.Context, voters []raft.Server, round uint64, from []byte, agreed *machine.DigestResult) (verdict, error) {
+	_, err := l.propose(ctx, &machine.Digest{
+		Scan:   &machine.DigestScan{Round: round, From: from, Rows: digestRows, Bytes: digestBytes},
+		Agreed: agreed,
+	})
+	if err != nil {
+		return verdict{}, fmt.Errorf("propose digest: %w", err)
+	}
+	waiting, cancel := context.WithTimeout(ctx, digestTimeout)
+	defer cancel()
+	results := make([]*machine.DigestResult, len(voters))
+	var wg sync.WaitGroup
+	for i, s := range voters {
+		wg.Go(func() { results[i] = l.digestOf(waiting, s, DigestRound{l.epoch, round}) })
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return verdict{}, ctx.Err()
+	}
+	v := judge(voters, l.p.localID, results)
+	switch {
+	case len(v.differing) > 0:
+		l.p.digests.metrics.ended(roundDiffers)
+	case v.complete:
+		l.p.digests.metrics.ended(roundAgreed)
+	default:
+		l.p.digests.metrics.ended(roundIncomplete)
+	}
+	return v, nil
+}
+
+// digestOf is the result of a replica, nil if it has none or does not answer in time.
+func (l *leadership) digestOf(ctx context.Context, s raft.Server, r DigestRound) *machine.DigestResult {
+	retry := digestRetry
+	for {
+		a, changed := DigestAnswer{}, (<-chan struct{})(nil)
+		if s.ID == l.p.localID {
+			a, changed = l.p.digests.answer(r)
+		} else if remote, err := l.p.askDigest(ctx, s, l.p.id, r); err == nil {
+			a = remote
+		}
+		if a.Result != nil || a.Missed {
+			return a.Result
+		}
+		wait := time.NewTimer(retry)
+		select {
+		case <-changed:
+		case <-wait.C:
+		case <-ctx.Done():
+			wait.Stop()
+			return nil
+		}
+		wait.Stop()
+		retry = min(2*retry, time.Second)
+	}
+}
+
+// judge finds the result of the majority of the voters, and who differs from it. The
+// results are in the order of the voters, nil for those that have none.
+func judge(voters []raft.Server, self raft.ServerID, results []*machine.DigestResult) verdict {
+	v := verdict{complete: true}
+	reference := (*machine.DigestResult)(nil)
+	for i, r := range results {
+		if r == nil {
+			v.complete = false
+			continue
+		}
+		if voters[i].ID == self || reference == nil {
+			reference = r
+		}
+		count := 0
+		for _, other := range results {
+			if other != nil && sameDigest(r, other) {
+				count++
+			}
+		}
+		if 2*count > len(voters) {
+			v.agreed = r
+		}
+	}
+	if v.agreed != nil {
+		reference = v.agreed
+	}
+	for i, r := range results {
+		if r != nil && !sameDigest(r, reference) {
+			v.differing = append(v.differing, voters[i].ID)
+		}
+	}
+	return v
+}

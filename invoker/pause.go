@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"platform/internal/boottime"
 )
 
 const (
@@ -27,7 +29,7 @@ var errPaused = errors.New("the process was stopped for a while and has lost a l
 // their own, while here everything goes on as if nothing had happened. So nothing is
 // sent to endpoints until all leaderships are confirmed.
 type pauses struct {
-	elapsed func() time.Duration // monotonic
+	elapsed func() time.Duration // monotonic, suspension included
 	confirm func(context.Context) error
 	noticed func(paused time.Duration, err error)
 	last    atomic.Int64 // when the process was last known to run and to lead
@@ -40,8 +42,7 @@ type pauses struct {
 }
 
 func newPauses(confirm func(context.Context) error, noticed func(time.Duration, error)) *pauses {
-	start := time.Now()
-	return &pauses{elapsed: func() time.Duration { return time.Since(start) }, confirm: confirm, noticed: noticed}
+	return &pauses{elapsed: boottime.Start().Elapsed, confirm: confirm, noticed: noticed}
 }
 
 // begin starts the goroutine that notes the time, until end.

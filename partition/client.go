@@ -172,7 +172,7 @@ func (p *Partition) Deliver(ctx context.Context, d *machine.Deliver) error {
 	if err != nil {
 		return err
 	}
-	o, err := l.propose(ctx, d)
+	o, err := l.propose(ctx, l.timedMessages(d))
 	if err != nil {
 		return err
 	}

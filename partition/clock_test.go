@@ -1,11 +1,13 @@
 package partition
 
 import (
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 // handClock is a clock whose machine time and monotonic time a test sets.
@@ -49,6 +51,56 @@ func TestClockNeverGoesBack(t *testing.T) {
 		require.GreaterOrEqual(t, now, last)
 		last = now
 	}
+}
+
+// Whatever the partition time is, a handler sleeps for as long as it asks: no shorter
+// than that by more than noise, and no longer by more than the slew of 1 in 100.
+func TestDurationsAreRightWhereverThePartitionTimeIs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, wall, elapsed := handClock()
+		skew := rapid.Int64Range(-7_200_000, 7_200_000).Draw(t, "skew")
+		c.now = c.now.Add(time.Duration(skew) * time.Millisecond)
+		pass := func(d time.Duration) { *elapsed += d; *wall = wall.Add(d) }
+		pass(time.Duration(rapid.Int64Range(0, 1e6).Draw(t, "before")) * time.Millisecond)
+
+		asked := time.Duration(rapid.Int64Range(1, 600_000).Draw(t, "asked")) * time.Millisecond
+		due := translated(wall.Add(asked).UnixMilli(), c.Lead())
+		begin := *elapsed
+		if now := c.Millis(); now < due {
+			// Steps of the time of day meanwhile change nothing.
+			step := rapid.SampledFrom([]time.Duration{0, time.Hour, -time.Hour}).Draw(t, "step")
+			for c.Millis() < due {
+				*wall = wall.Add(step)
+				step = 0
+				pass(time.Duration(rapid.Int64Range(1, 5000).Draw(t, "pass")) * time.Millisecond)
+				if left := due - c.Millis(); left > 0 && left < 5000 { // the timer's alarm
+					pass(time.Duration(left) * time.Millisecond)
+				}
+			}
+		}
+		slept := *elapsed - begin
+		slack := asked/90 + leadNoise + 2*time.Millisecond
+		require.GreaterOrEqual(t, slept, asked-slack)
+		require.LessOrEqual(t, slept, asked+slack+5*time.Second)
+	})
+}
+
+// Times that nobody lives to see stay as far away as they are.
+func TestTranslationKeepsTheEndsOfTime(t *testing.T) {
+	require.Zero(t, translated(0, 5000), "no time at all")
+	require.EqualValues(t, math.MaxInt64, translated(math.MaxInt64, 5000))
+	require.EqualValues(t, math.MaxInt64-5, translated(math.MaxInt64-10, 5))
+	require.EqualValues(t, 1, translated(1000, -5000), "the past is not no time")
+}
+
+// A machine that is suspended finds its timers due when it wakes.
+func TestSuspensionCounts(t *testing.T) {
+	c, wall, elapsed := handClock()
+	due := c.Millis() + 3_600_000
+	*elapsed += 2 * time.Hour // by the clock that goes on meanwhile
+	*wall = wall.Add(2 * time.Hour)
+	require.GreaterOrEqual(t, c.Millis(), due)
+	require.Zero(t, c.Lead())
 }
 
 // A machine whose clock is behind leads after one whose clock was right, or ahead.

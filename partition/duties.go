@@ -80,6 +80,7 @@ func (a attempts) Propose(p *machine.Progress, done func(machine.Outcome, error)
 		}
 		done(o, err)
 	}
+	p = a.l.timed(p)
 	for {
 		err := a.l.submit(p, answered)
 		if errors.Is(err, raftgroup.ErrOverloaded) && pause(a.l.ctx, overloadPause) {

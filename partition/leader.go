@@ -54,7 +54,7 @@ func (p *Partition) newLeadership(ctx context.Context) (*leadership, error) {
 	if err != nil {
 		return nil, err
 	}
-	patience, cancel := context.WithTimeout(ctx, clockPatience)
+	patience, cancel := context.WithTimeout(ctx, clockTimeout)
 	p.clock.AwaitNow(patience)
 	cancel()
 	l := &leadership{

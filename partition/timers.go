@@ -19,6 +19,9 @@ const (
 	// timerLimit is how many timers one load reads, about, so that a crowd due in
 	// the same minute is held in pieces.
 	timerLimit = 50_000
+	// timerCheck bounds how long the leader sleeps between two looks at its clock. Go's
+	// timers stand still while the machine is suspended, the clock does not.
+	timerCheck = time.Second
 )
 
 // timers is the leader's clock: it proposes FireTimers when timers of the table
@@ -84,7 +87,7 @@ func (t *timers) Run(ctx context.Context) error {
 			}
 			return err
 		}
-		alarm.Reset(next)
+		alarm.Reset(min(next, timerCheck))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,5 +154,29 @@ func TestACrowdOfTimersIsHeldInPieces(t *testing.T) {
 		synctest.Wait()
 		require.Empty(t, remaining)
 		require.LessOrEqual(t, held, timerLimit+10)
+	})
+}
+
+// The leader's clock jumps while Go's timers stand still, as after suspension. What is due
+// by then fires within the time between two looks at the clock.
+func TestTimersAreFoundDueAfterSuspension(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var suspended atomic.Int64
+		now := func() int64 { return time.Now().UnixMilli() + suspended.Load() }
+		table := &timerTable{fired: map[machine.Timer]int64{}}
+		for i := range int64(3) {
+			table.add(machine.Timer{At: now() + 3_600_000*(i+1), ID: ids.Invocation{byte(i)}})
+		}
+		timers := newTimers(now, table.load, table.fire)
+		ctx, cancel := context.WithCancel(t.Context())
+		var done sync.WaitGroup
+		done.Go(func() { require.NoError(t, timers.Run(ctx)) })
+		time.Sleep(time.Minute)
+		suspended.Add(2 * 3_600_000)
+		time.Sleep(timerCheck)
+		synctest.Wait()
+		require.Len(t, table.fired, 2)
+		cancel()
+		done.Wait()
 	})
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
+
+	"platform/internal/boottime"
 )
 
 const (
@@ -27,11 +29,12 @@ const (
 
 // clocks compares the clock of this machine with those of the other nodes, which
 // answer each probe of the gossip with their time. What they said is kept against the
-// monotonic clock, so that a step of this machine's time changes nothing in it.
+// monotonic clock, suspension included, so that a step of this machine's time changes
+// nothing in it.
 type clocks struct {
-	start time.Time        // of the monotonic clock
-	wall  func() time.Time // the machine's time
-	log   *slog.Logger
+	elapsed func() time.Duration // the monotonic clock
+	wall    func() time.Time     // the machine's time
+	log     *slog.Logger
 
 	mu       sync.Mutex // covers the fields below
 	others   map[string]reading
@@ -49,11 +52,8 @@ type reading struct {
 func (r reading) time(at time.Duration) time.Time { return r.zero.Add(at) }
 
 func newClocks(wall func() time.Time, log *slog.Logger) *clocks {
-	return &clocks{start: time.Now(), wall: wall, log: log, others: map[string]reading{}, next: make(chan struct{})}
+	return &clocks{elapsed: boottime.Start().Elapsed, wall: wall, log: log, others: map[string]reading{}, next: make(chan struct{})}
 }
-
-// elapsed is the monotonic clock.
-func (c *clocks) elapsed() time.Duration { return time.Since(c.start) }
 
 // note takes the time of another node in, which was sent about half of rtt ago. If
 // that took long, it says too little.

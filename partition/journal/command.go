@@ -100,6 +100,26 @@ func ParseSleep(payload []byte) (SleepCommand, error) {
 	return SleepCommand{WakeUpTime: millis(m.WakeUpTime), Completion: m.ResultCompletionId}, nil
 }
 
+// DelaySleep is the payload of a Sleep command with another wake-up time.
+func DelaySleep(payload []byte, wakeUp int64) ([]byte, error) {
+	var m service.SleepCommandMessage
+	if err := m.UnmarshalVT(payload); err != nil {
+		return nil, malformed("Sleep", err)
+	}
+	m.WakeUpTime = uint64(max(wakeUp, 0))
+	return m.MarshalVT()
+}
+
+// DelayOneWayCall is the payload of a OneWayCall command with another invoke time.
+func DelayOneWayCall(payload []byte, invoke int64) ([]byte, error) {
+	var m service.OneWayCallCommandMessage
+	if err := m.UnmarshalVT(payload); err != nil {
+		return nil, malformed("OneWayCall", err)
+	}
+	m.InvokeTime = uint64(max(invoke, 0))
+	return m.MarshalVT()
+}
+
 // ParseCall reads a Call command.
 func ParseCall(payload []byte) (CallCommand, error) {
 	var m service.CallCommandMessage

@@ -1,0 +1,89 @@
+package partition
+
+import (
+	"slices"
+
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+// Handlers ask for points in time by the time of day: they add a duration to their own
+// clock. Timers go by the partition time. The leader translates one into the other when
+// it proposes, so that the durations are right also while the two differ.
+
+// timed is p with its points in time as partition time. It is a copy if anything had to
+// be changed. A payload that cannot be read is left for the machine to refuse.
+func (l *leadership) timed(p *machine.Progress) *machine.Progress {
+	if !slices.ContainsFunc(p.Steps, func(s machine.Step) bool { return hasTime(&s) }) {
+		return p
+	}
+	lead := l.clock.Lead()
+	if lead == 0 {
+		return p
+	}
+	out := *p
+	out.Steps = slices.Clone(p.Steps)
+	for i := range out.Steps {
+		if s := &out.Steps[i]; hasTime(s) {
+			s.Payload = l.timedPayload(s, lead)
+		}
+	}
+	return &out
+}
+
+// hasTime reports whether a step may name a point in time.
+func hasTime(s *machine.Step) bool {
+	return s.Kind == machine.StepCommand && (s.Type == journal.Sleep || s.Type == journal.OneWayCall)
+}
+
+func (l *leadership) timedPayload(s *machine.Step, lead int64) []byte {
+	var payload []byte
+	var err error
+	if s.Type == journal.Sleep {
+		var c journal.SleepCommand
+		if c, err = journal.ParseSleep(s.Payload); err == nil {
+			payload, err = journal.DelaySleep(s.Payload, translated(c.WakeUpTime, lead))
+		}
+	} else {
+		// A callee of another partition starts by the time of that one, whose leader
+		// translates when the call is delivered.
+		local := s.Callee != nil && machine.PartitionOf(s.Callee.ID.PartitionKey(), l.p.count) == l.p.id
+		var c journal.OneWayCallCommand
+		if c, err = journal.ParseOneWayCall(s.Payload); err == nil && (!local || c.InvokeTime == 0) {
+			return s.Payload
+		}
+		if err == nil {
+			payload, err = journal.DelayOneWayCall(s.Payload, translated(c.InvokeTime, lead))
+		}
+	}
+	if err != nil {
+		return s.Payload
+	}
+	return payload
+}
+
+// timedMessages is d with its points in time as partition time, a copy if anything had
+// to be changed.
+func (l *leadership) timedMessages(d *machine.Deliver) *machine.Deliver {
+	delayed := func(m machine.Message) bool {
+		inv, ok := m.(*machine.Invoke)
+		return ok && inv.StartAt > 0
+	}
+	if !slices.ContainsFunc(d.Messages, delayed) {
+		return d
+	}
+	lead := l.clock.Lead()
+	if lead == 0 {
+		return d
+	}
+	out := *d
+	out.Messages = slices.Clone(d.Messages)
+	for i, m := range out.Messages {
+		if delayed(m) {
+			inv := *m.(*machine.Invoke)
+			inv.StartAt = translated(inv.StartAt, lead)
+			out.Messages[i] = &inv
+		}
+	}
+	return &out
+}

@@ -62,6 +62,8 @@ func apply(d *draft, index uint64, at time.Time, cmd command) (outcome, error) {
 		return applySetReplication(d, cmd)
 	case *enableFlowControl:
 		return applyEnableFlowControl(d)
+	case *setFeatureLevel:
+		return applySetFeatureLevel(d, at, cmd)
 	case *putRules:
 		return applyPutRules(d, at, cmd)
 	case *deleteRules:
@@ -78,6 +80,9 @@ func applyProvision(d *draft, at time.Time, cmd *provision) (outcome, error) {
 	}
 	cluster := cmd.cluster
 	cluster.ProvisionedAt = at
+	if cluster.FeatureLevel != 0 {
+		cluster.FeatureLevelAt = at
+	}
 	if err := d.setCluster(cluster); err != nil {
 		return outcome{}, err
 	}
@@ -96,6 +101,11 @@ func applyRegisterNode(d *draft, at time.Time, cmd *registerNode) (outcome, erro
 		if no := admit(known, node, cmd.nameInUse); no != nil {
 			return *no, nil
 		}
+	}
+	if no := d.tooOld(node); no != nil {
+		return *no, nil
+	}
+	if isKnown {
 		node.RegisteredAt, node.Draining = known.RegisteredAt, known.Draining
 	}
 	back := isKnown && known.Removed // under a name that was free

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"platform/internal/feature"
 )
 
-// Cluster is what is decided when a cluster comes into being. Only Replication and
-// FlowControl change after.
+// Cluster is what is decided when a cluster comes into being. Only Replication,
+// FlowControl and FeatureLevel change after.
 type Cluster struct {
 	Name          string
 	ID            string // unlike the name, no two clusters share it
@@ -20,7 +22,15 @@ type Cluster struct {
 	Replication uint32
 	// FlowControl says that flow control was enabled on all partitions. It stays so.
 	FlowControl bool
+	// FeatureLevel is what all members can read; it only rises. Read it with Level:
+	// clusters at the first level have 0.
+	FeatureLevel feature.Level
+	// FeatureLevelAt is when the cluster reached it, zero for the first level.
+	FeatureLevelAt time.Time
 }
+
+// Level is the cluster's feature level.
+func (c Cluster) Level() feature.Level { return max(c.FeatureLevel, feature.Level1) }
 
 // Replicas is how many replicas each partition should have, at least 1.
 func (c Cluster) Replicas() int { return int(max(c.Replication, 1)) }
@@ -41,6 +51,9 @@ type Node struct {
 	Draining bool
 	// Removed nodes are no members any more.
 	Removed bool
+	// FeatureLevel is the highest level that the node's server supports, as of its last
+	// start; 0 for nodes that registered while the cluster was at the first level.
+	FeatureLevel feature.Level
 }
 
 // ServerID names the node's replicas in the configurations of Raft groups.

@@ -33,6 +33,8 @@ type testCluster struct {
 	liveness map[uint32]placement.Liveness // instead of what follows from running
 	// lost decides whether the answer to a forwarded entry gets lost.
 	lost func() bool
+	// announced are what nodes say about feature levels, by name; others do not answer.
+	announced map[string]Announcement
 	// hung is a node that does not answer.
 	hung raft.ServerAddress
 }
@@ -202,6 +204,32 @@ func (c *testCluster) Applied(_ context.Context, n Node) (uint64, error) {
 		return at.AppliedIndex(), nil
 	}
 	return 0, errors.New("connection refused")
+}
+
+// Announcements implements Observer.
+func (c *testCluster) Announcements(context.Context) map[uint32]Announcement {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := map[uint32]Announcement{}
+	for _, n := range c.running {
+		at, known := n.source.current().node(n.self.Name)
+		a, answers := c.announced[n.self.Name]
+		if known && answers {
+			a.Server = n.self.ServerID()
+			all[at.ID] = a
+		}
+	}
+	return all
+}
+
+// announce changes what a node says about feature levels.
+func (c *testCluster) announce(n *testNode, a Announcement) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.announced == nil {
+		c.announced = map[string]Announcement{}
+	}
+	c.announced[n.self.Name] = a
 }
 
 // Changed implements Observer.

@@ -1,17 +1,15 @@
 package metadata
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
 	pb "platform/proto/metadata"
 )
-
-// entryVersion is the format of log entries that this server writes, and the
-// newest that it reads.
-const entryVersion = 1
 
 // command is a log command of the metadata group: one of the types below. All
 // that depends on clock or chance, such as new ids, is part of it.
@@ -50,6 +48,13 @@ type setReplication struct{ replication uint32 }
 // enableFlowControl notes that flow control is enabled on all partitions.
 type enableFlowControl struct{}
 
+// setFeatureLevel raises the cluster's feature level, if its members are those that
+// are known to support it.
+type setFeatureLevel struct {
+	level   feature.Level
+	members []string // server ids, sorted
+}
+
 // registerDeployment adds a deployment or replaces the one at its address.
 type registerDeployment struct{ Registration }
 
@@ -76,6 +81,7 @@ func (*drainNode) command()          {}
 func (*setPartition) command()       {}
 func (*setReplication) command()     {}
 func (*enableFlowControl) command()  {}
+func (*setFeatureLevel) command()    {}
 
 // header is what an entry says beside its command.
 type header struct {
@@ -87,7 +93,7 @@ type header struct {
 
 // encodeEntry writes one log entry.
 func encodeEntry(h header, cmd command) ([]byte, error) {
-	entry := &pb.Entry{Version: entryVersion, TimeMs: h.at.UnixMilli(), Request: []byte(h.request)}
+	entry := &pb.Entry{Version: uint32(levelOf(cmd).level), TimeMs: h.at.UnixMilli(), Request: []byte(h.request)}
 	switch cmd := cmd.(type) {
 	case *provision:
 		entry.Command = &pb.Entry_ProvisionCluster{ProvisionCluster: &pb.ProvisionCluster{Cluster: clusterToProto(cmd.cluster)}}
@@ -118,6 +124,8 @@ func encodeEntry(h header, cmd command) ([]byte, error) {
 		entry.Command = &pb.Entry_SetReplication{SetReplication: &pb.SetReplication{Replication: cmd.replication}}
 	case *enableFlowControl:
 		entry.Command = &pb.Entry_EnableFlowControl{EnableFlowControl: &pb.EnableFlowControl{}}
+	case *setFeatureLevel:
+		entry.Command = &pb.Entry_SetFeatureLevel{SetFeatureLevel: &pb.SetFeatureLevel{Level: uint32(cmd.level), Members: cmd.members}}
 	case *putRules:
 		entry.Command = &pb.Entry_PutRules{PutRules: putRulesToProto(cmd)}
 	case *deleteRules:
@@ -134,54 +142,70 @@ func decodeEntry(data []byte) (header, command, error) {
 	if err := entry.UnmarshalVT(data); err != nil {
 		return header{}, nil, fmt.Errorf("decode metadata entry: %w", err)
 	}
-	if entry.Version == 0 || entry.Version > entryVersion {
-		return header{}, nil, fmt.Errorf("decode metadata entry: version %d, this server knows 1 to %d", entry.Version, entryVersion)
+	if entry.Version == 0 {
+		return header{}, nil, errors.New("decode metadata entry: it has no version")
+	}
+	if err := feature.CheckCluster(feature.Level(entry.Version), time.Time{}); err != nil {
+		return header{}, nil, fmt.Errorf("decode metadata entry: %w", unsupported(err))
 	}
 	if len(entry.Request) > maxRequestIDBytes {
 		return header{}, nil, fmt.Errorf("decode metadata entry: request id of %d bytes", len(entry.Request))
 	}
 	h := header{at: fromMillis(entry.TimeMs), request: string(entry.Request)}
+	cmd, err := decodeCommand(&entry)
+	if err != nil {
+		return header{}, nil, fmt.Errorf("decode metadata entry: %w", err)
+	}
+	if n := levelOf(cmd); n.level > feature.Level(entry.Version) {
+		return header{}, nil, fmt.Errorf("decode metadata entry: an entry of feature level %d has %s, which needs %d", entry.Version, n.what, n.level)
+	}
+	return h, cmd, nil
+}
+
+func decodeCommand(entry *pb.Entry) (command, error) {
 	switch cmd := entry.Command.(type) {
 	case *pb.Entry_ProvisionCluster:
-		return h, &provision{clusterFromProto(cmd.ProvisionCluster.GetCluster())}, nil
+		return &provision{clusterFromProto(cmd.ProvisionCluster.GetCluster())}, nil
 	case *pb.Entry_RegisterNode:
-		return h, &registerNode{nodeFromProto(cmd.RegisterNode.GetNode()), cmd.RegisterNode.GetNameInUse()}, nil
+		return &registerNode{nodeFromProto(cmd.RegisterNode.GetNode()), cmd.RegisterNode.GetNameInUse()}, nil
 	case *pb.Entry_RegisterDeployment:
 		body := cmd.RegisterDeployment
-		return h, &registerDeployment{Registration{
+		return &registerDeployment{Registration{
 			Deployment: deploymentFromProto(body.GetDeployment()), Force: body.GetForce(), Breaking: body.GetBreaking(),
 			RoutingHeaders: body.GetRoutingHeaders(),
 		}}, nil
 	case *pb.Entry_DeleteDeployment:
-		return h, &deleteDeployment{ids.Deployment(cmd.DeleteDeployment.GetId())}, nil
+		return &deleteDeployment{ids.Deployment(cmd.DeleteDeployment.GetId())}, nil
 	case *pb.Entry_UpdateDeployment:
 		body := cmd.UpdateDeployment
-		return h, &updateDeployment{Update{Deployment: deploymentFromProto(body.GetDeployment()), Overwrite: body.GetOverwrite()}}, nil
+		return &updateDeployment{Update{Deployment: deploymentFromProto(body.GetDeployment()), Overwrite: body.GetOverwrite()}}, nil
 	case *pb.Entry_ModifyService:
-		return h, &modifyService{cmd.ModifyService.GetName(), optionsFromProto(cmd.ModifyService.GetOptions())}, nil
+		return &modifyService{cmd.ModifyService.GetName(), optionsFromProto(cmd.ModifyService.GetOptions())}, nil
 	case *pb.Entry_RemoveNode:
-		return h, &removeNode{cmd.RemoveNode.GetId(), cmd.RemoveNode.GetForce()}, nil
+		return &removeNode{cmd.RemoveNode.GetId(), cmd.RemoveNode.GetForce()}, nil
 	case *pb.Entry_DrainNode:
-		return h, &drainNode{cmd.DrainNode.GetId(), cmd.DrainNode.GetDraining()}, nil
+		return &drainNode{cmd.DrainNode.GetId(), cmd.DrainNode.GetDraining()}, nil
 	case *pb.Entry_SetPartition:
-		return h, &setPartition{partitionFromProto(cmd.SetPartition.GetPartition()), cmd.SetPartition.GetExpectedVersion()}, nil
+		return &setPartition{partitionFromProto(cmd.SetPartition.GetPartition()), cmd.SetPartition.GetExpectedVersion()}, nil
 	case *pb.Entry_SetReplication:
-		return h, &setReplication{cmd.SetReplication.GetReplication()}, nil
+		return &setReplication{cmd.SetReplication.GetReplication()}, nil
 	case *pb.Entry_EnableFlowControl:
-		return h, &enableFlowControl{}, nil
+		return &enableFlowControl{}, nil
+	case *pb.Entry_SetFeatureLevel:
+		return &setFeatureLevel{feature.Level(cmd.SetFeatureLevel.GetLevel()), cmd.SetFeatureLevel.GetMembers()}, nil
 	case *pb.Entry_PutRules:
-		return decoded(h, cmd.PutRules, putRulesFromProto)
+		return decoded(cmd.PutRules, putRulesFromProto)
 	case *pb.Entry_DeleteRules:
-		return decoded(h, cmd.DeleteRules, deleteRulesFromProto)
+		return decoded(cmd.DeleteRules, deleteRulesFromProto)
 	}
-	return header{}, nil, fmt.Errorf("decode metadata entry: unknown command")
+	return nil, errors.New("unknown command")
 }
 
 // decoded is the command that a body of the log stands for.
-func decoded[Body any, Command command](h header, body Body, convert func(Body) (Command, error)) (header, command, error) {
+func decoded[Body any, Command command](body Body, convert func(Body) (Command, error)) (command, error) {
 	cmd, err := convert(body)
 	if err != nil {
-		return header{}, nil, fmt.Errorf("decode metadata entry: %w", err)
+		return nil, err
 	}
-	return h, cmd, nil
+	return cmd, nil
 }

@@ -25,7 +25,8 @@ const (
 
 // RunController looks after the cluster while this node leads the metadata: it gives
 // members their replica of the metadata and the vote, takes both from those that
-// leave, and changes the partition table in single steps. It returns when ctx ends.
+// leave, changes the partition table in single steps, and raises the feature level. It
+// returns when ctx ends.
 func (s *Store) RunController(ctx context.Context, obs Observer) error {
 	gate := s.replica.raftLog.gate
 	for ctx.Err() == nil {
@@ -81,7 +82,7 @@ func (s *Store) controlOnce(ctx context.Context, obs Observer) (wait time.Durati
 	liveness := obs.Liveness()
 	busy, err := s.controlGroup(ctx, v, liveness, obs)
 	more, placeErr := s.controlPartitions(ctx, v, liveness, obs)
-	err = errors.Join(err, placeErr)
+	err = errors.Join(err, placeErr, s.controlLevel(ctx, v, obs))
 	if err == nil && (busy || more) {
 		return controlSoon, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/partition/machine"
 	pb "platform/proto/metadata"
@@ -18,6 +19,7 @@ func clusterToProto(c Cluster) *pb.Cluster {
 	return &pb.Cluster{
 		Name: c.Name, Id: c.ID, Partitions: c.Partitions, ProvisionedAtMs: millis(c.ProvisionedAt),
 		Replication: c.Replication, FlowControl: c.FlowControl,
+		FeatureLevel: uint32(c.FeatureLevel), FeatureLevelAtMs: millis(c.FeatureLevelAt),
 	}
 }
 
@@ -25,6 +27,7 @@ func clusterFromProto(c *pb.Cluster) Cluster {
 	return Cluster{
 		Name: c.GetName(), ID: c.GetId(), Partitions: c.GetPartitions(), ProvisionedAt: fromMillis(c.GetProvisionedAtMs()),
 		Replication: c.GetReplication(), FlowControl: c.GetFlowControl(),
+		FeatureLevel: feature.Level(c.GetFeatureLevel()), FeatureLevelAt: fromMillis(c.GetFeatureLevelAtMs()),
 	}
 }
 
@@ -33,6 +36,7 @@ func nodeToProto(n Node) *pb.Node {
 		Name: n.Name, Id: n.ID, Incarnation: n.Incarnation,
 		FabricAddress: n.FabricAddress, IngressAddress: n.IngressAddress, AdminAddress: n.AdminAddress,
 		RegisteredAtMs: millis(n.RegisteredAt), Draining: n.Draining, Removed: n.Removed,
+		FeatureLevel: uint32(n.FeatureLevel),
 	}
 }
 
@@ -41,6 +45,7 @@ func nodeFromProto(n *pb.Node) Node {
 		Name: n.GetName(), ID: n.GetId(), Incarnation: n.GetIncarnation(),
 		FabricAddress: n.GetFabricAddress(), IngressAddress: n.GetIngressAddress(), AdminAddress: n.GetAdminAddress(),
 		RegisteredAt: fromMillis(n.GetRegisteredAtMs()), Draining: n.GetDraining(), Removed: n.GetRemoved(),
+		FeatureLevel: feature.Level(n.GetFeatureLevel()),
 	}
 }
 

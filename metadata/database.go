@@ -68,13 +68,12 @@ func (db *database) create() error {
 				return err
 			}
 		}
-		return putVersion(tx)
+		return putFormat(tx, formatVersion)
 	})
 }
 
-func putVersion(tx *bbolt.Tx) error {
-	version := binary.BigEndian.AppendUint32(nil, formatVersion)
-	return tx.Bucket([]byte(tableMeta)).Put([]byte(versionKey), sealed(version))
+func putFormat(tx *bbolt.Tx, format uint32) error {
+	return tx.Bucket([]byte(tableMeta)).Put([]byte(versionKey), sealedFormat(format))
 }
 
 // checkVersion refuses a file of a format that is unknown or missing. An empty
@@ -111,8 +110,8 @@ func readFormat(stored []byte) (uint32, error) {
 		return 0, fmt.Errorf("format version of %d bytes: %w", len(version), ErrCorrupt)
 	}
 	v := binary.BigEndian.Uint32(version)
-	if v == 0 || v > formatVersion {
-		return 0, errcode.New(errcode.META0010, "the metadata state has format %d, this server reads 1 to %d", v, formatVersion)
+	if v == 0 || v > newestFormat {
+		return 0, errcode.New(errcode.META0010, "the metadata state has format %d, this server reads 1 to %d", v, newestFormat)
 	}
 	return v, nil
 }
@@ -180,6 +179,9 @@ func readState(tx *bbolt.Tx, index uint64) (*state, error) {
 		each(tx, tableRequests, func(r *pb.Request) { st.requests.add(requestFromProto(r)) }),
 	)
 	st.schemas = newSchemas(index, deployments)
+	if err == nil {
+		err = checkLevel(st.cluster)
+	}
 	return st, err
 }
 

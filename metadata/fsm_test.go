@@ -3,6 +3,7 @@ package metadata
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"platform/internal/errcode"
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
 )
@@ -73,6 +75,10 @@ func drawEntries(t *rapid.T) []raftgroup.Entry {
 		case 7:
 			if rapid.Bool().Draw(t, "flow control") {
 				cmd = &enableFlowControl{}
+				break
+			}
+			if rapid.Bool().Draw(t, "feature level") {
+				cmd = &setFeatureLevel{level: feature.Level2, members: rapid.SliceOfDistinct(rapid.SampledFrom([]string{"p/", "q/", "r/"}), rapid.ID).Draw(t, "members")}
 				break
 			}
 			cmd = &setReplication{rapid.Uint32Max(4).Draw(t, "replication")}
@@ -230,8 +236,12 @@ func TestStateFilesThatCannotBeUsed(t *testing.T) {
 	}{
 		"version missing": {func(tx *bbolt.Tx) error { return tx.Bucket([]byte(tableMeta)).Delete([]byte(versionKey)) }, errcode.META0011},
 		"newer version": {func(tx *bbolt.Tx) error {
-			return tx.Bucket([]byte(tableMeta)).Put([]byte(versionKey), sealed(binary.BigEndian.AppendUint32(nil, formatVersion+1)))
+			return tx.Bucket([]byte(tableMeta)).Put([]byte(versionKey), sealed(binary.BigEndian.AppendUint32(nil, newestFormat+1)))
 		}, errcode.META0010},
+		"newer feature level": {func(tx *bbolt.Tx) error {
+			record, err := clusterToProto(Cluster{ID: "x", FeatureLevel: feature.Newest + 1, FeatureLevelAt: goldenTime}).MarshalVT()
+			return errors.Join(err, tx.Bucket([]byte(tableCluster)).Put([]byte(clusterKey), sealed(record)))
+		}, errcode.META0018},
 		"damaged version":  {func(tx *bbolt.Tx) error { return tx.Bucket([]byte(tableMeta)).Put([]byte(versionKey), []byte("12345")) }, ""},
 		"damaged position": {func(tx *bbolt.Tx) error { return tx.Bucket([]byte(tableMeta)).Put([]byte(appliedKey), []byte("12345")) }, ""},
 		"damaged record":   {func(tx *bbolt.Tx) error { return tx.Bucket([]byte(tableNodes)).Put([]byte("n1"), []byte("12345")) }, ""},

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/flowcontrol"
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/partition/machine"
 	pb "platform/proto/metadata"
@@ -73,6 +74,18 @@ func fullNode() Node {
 	}
 }
 
+func leveledNode() Node {
+	n := fullNode()
+	n.FeatureLevel = feature.Level2
+	return n
+}
+
+func leveledCluster() Cluster {
+	c := fullCluster()
+	c.FeatureLevel, c.FeatureLevelAt = feature.Level2, goldenTime
+	return c
+}
+
 func fullPartition() Partition { return Partition{ID: 7, Version: 5, Replicas: []uint32{3, 1, 300}} }
 
 func fullCluster() Cluster {
@@ -108,6 +121,9 @@ func TestGoldenLogEntries(t *testing.T) {
 		"entry_set_partition":       &setPartition{fullPartition(), 4},
 		"entry_set_replication":     &setReplication{3},
 		"entry_enable_flow_control": &enableFlowControl{},
+		"entry_set_feature_level":   &setFeatureLevel{level: feature.Level2, members: []string{"n1/a", "n2/b"}},
+		"entry_provision_level":     &provision{leveledCluster()},
+		"entry_register_level":      &registerNode{node: leveledNode()},
 		"entry_put_rules":           fullPutRules(),
 		"entry_delete_rules":        fullDeleteRules(),
 	} {
@@ -148,12 +164,14 @@ func TestGoldenRecords(t *testing.T) {
 		"record_flow_control": clusterToProto(Cluster{
 			Name: "local", ID: "01XYZ", Partitions: 8, ProvisionedAt: goldenTime, Replication: 3, FlowControl: true,
 		}),
-		"record_replicated": clusterToProto(Cluster{Name: "local", ID: "01XYZ", Partitions: 8, ProvisionedAt: goldenTime, Replication: 3}),
-		"record_leaving":    nodeToProto(Node{Name: "n1", ID: 3, Incarnation: "01ABC", Draining: true, Removed: true}),
-		"record_partition":  partitionToProto(fullPartition()),
-		"record_rule":       ruleToProto(&fullRules()[0]),
-		"record_rule_book":  bookToProto(&flowcontrol.Book{Version: 300}),
-		"record_request":    requestToProto(request{index: 300, id: "0123456789abcdef", result: []byte("result")}),
+		"record_cluster_level": clusterToProto(leveledCluster()),
+		"record_node_level":    nodeToProto(leveledNode()),
+		"record_replicated":    clusterToProto(Cluster{Name: "local", ID: "01XYZ", Partitions: 8, ProvisionedAt: goldenTime, Replication: 3}),
+		"record_leaving":       nodeToProto(Node{Name: "n1", ID: 3, Incarnation: "01ABC", Draining: true, Removed: true}),
+		"record_partition":     partitionToProto(fullPartition()),
+		"record_rule":          ruleToProto(&fullRules()[0]),
+		"record_rule_book":     bookToProto(&flowcontrol.Book{Version: 300}),
+		"record_request":       requestToProto(request{index: 300, id: "0123456789abcdef", result: []byte("result")}),
 	} {
 		data, err := msg.MarshalVT()
 		require.NoError(t, err)
@@ -178,9 +196,10 @@ func TestDamagedRecordsAreNoticed(t *testing.T) {
 
 func TestEntriesOfUnknownVersionOrKindAreRefused(t *testing.T) {
 	for name, entry := range map[string]*pb.Entry{
-		"newer version": {Version: entryVersion + 1, Command: &pb.Entry_DeleteDeployment{DeleteDeployment: &pb.DeleteDeployment{}}},
+		"newer version": {Version: uint32(feature.Supported()) + 1, Command: &pb.Entry_DeleteDeployment{DeleteDeployment: &pb.DeleteDeployment{}}},
 		"no version":    {Command: &pb.Entry_DeleteDeployment{DeleteDeployment: &pb.DeleteDeployment{}}},
-		"no command":    {Version: entryVersion},
+		"no command":    {Version: 1},
+		"level too low": {Version: 1, Command: &pb.Entry_SetFeatureLevel{SetFeatureLevel: &pb.SetFeatureLevel{Level: 2}}},
 	} {
 		data, err := entry.MarshalVT()
 		require.NoError(t, err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"platform/internal/feature"
 )
 
 // MaxPartitions bounds the number of partitions of a cluster.
@@ -15,6 +17,9 @@ const MaxPartitions = 65535
 func (s *Store) Provision(ctx context.Context, c Cluster) (Cluster, error) {
 	if c.Name == "" || c.Partitions == 0 || c.Partitions > MaxPartitions {
 		return Cluster{}, fmt.Errorf("provision cluster %q with %d partitions: a name and 1 to %d partitions are needed", c.Name, c.Partitions, MaxPartitions)
+	}
+	if c.FeatureLevel == feature.Level1 {
+		c.FeatureLevel = 0
 	}
 	if c.ID == "" {
 		c.ID = textID(s.newID())
@@ -32,7 +37,8 @@ func (s *Store) RegisterNode(ctx context.Context, n Node) (Node, error) {
 // AddNode is RegisterNode for a node that wants to join. nameInUse says that a node
 // of that name is alive, or may be: then only the same incarnation may have the
 // name, and the error can be ErrNodeInUse, too. Otherwise a node that lost its data
-// takes over the place of the former one. Draining and Removed are ignored.
+// takes over the place of the former one. The error can be ErrNodeTooOld. Draining and
+// Removed are ignored.
 //
 // The controller adds the node to the metadata group.
 func (s *Store) AddNode(ctx context.Context, n Node, nameInUse bool) (Node, error) {
@@ -40,7 +46,16 @@ func (s *Store) AddNode(ctx context.Context, n Node, nameInUse bool) (Node, erro
 		return Node{}, errors.New("register node: the name is empty")
 	}
 	n.Draining, n.Removed = false, false
-	return propose[Node](ctx, s, &registerNode{n, nameInUse})
+	announced := n.FeatureLevel
+	if s.FeatureLevel() < feature.Level2 {
+		n.FeatureLevel = 0 // old members cannot read it
+	}
+	node, err := propose[Node](ctx, s, &registerNode{n, nameInUse})
+	if errors.Is(err, ErrNodeTooOld) && n.FeatureLevel != announced {
+		n.FeatureLevel = announced // the level has risen, which is known here by now
+		return propose[Node](ctx, s, &registerNode{n, nameInUse})
+	}
+	return node, err
 }
 
 // RemoveNode takes a node out of the cluster; it can come back only as a new one,

@@ -18,6 +18,9 @@ type Observer interface {
 	Partitions(ctx context.Context) map[uint32]Configuration
 	// Applied asks a member for AppliedIndex of its Store.
 	Applied(ctx context.Context, n Node) (uint64, error)
+	// Announcements are what members say about feature levels, by id. Those that do not
+	// answer are left out.
+	Announcements(ctx context.Context) map[uint32]Announcement
 	// Changed is readable when the others would answer differently than before; nil
 	// if that is not known. The controller looks every few seconds in any case.
 	Changed() <-chan struct{}

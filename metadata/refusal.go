@@ -33,7 +33,7 @@ const (
 // reasons are only added to, at the end.
 var reasons = []error{
 	ErrNodeConflict, ErrNodeInUse, ErrNodeRemoved, ErrLastNode, ErrNodeHoldsData, ErrVersionConflict,
-	ErrRulePrecondition, ErrTooManyRules,
+	ErrRulePrecondition, ErrTooManyRules, ErrNodeTooOld, ErrMembersChanged,
 }
 
 func refusalToProto(err error) *pb.Refusal {

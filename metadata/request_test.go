@@ -38,6 +38,8 @@ func outcomes() map[string]outcome {
 		"result_last_node":            refused(ErrLastNode, "d"),
 		"result_node_holds_data":      refused(ErrNodeHoldsData, "e"),
 		"result_version_conflict":     refused(ErrVersionConflict, "f"),
+		"result_node_too_old":         refused(ErrNodeTooOld, "i"),
+		"result_members_changed":      refused(ErrMembersChanged, "j"),
 		"result_unknown_refusal":      {refusal: errors.New("of a newer server")},
 	}
 }

@@ -60,6 +60,9 @@ type write struct {
 func newDraft(from *state) *draft { return &draft{state: *from} }
 
 func (d *draft) setCluster(c Cluster) error {
+	if format := formatOf(c.Level()); format != formatOf(d.cluster.Level()) {
+		d.write(write{table: tableMeta, key: versionKey, value: sealedFormat(format)})
+	}
 	d.cluster = c
 	return d.put(tableCluster, clusterKey, clusterToProto(c))
 }

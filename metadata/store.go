@@ -117,8 +117,12 @@ func (s *Store) ModifyService(ctx context.Context, name string, options Options)
 	return proposeToAll[*Service](ctx, s, &modifyService{name, options})
 }
 
-// propose sends a command through the log and takes its outcome apart.
+// propose sends a command through the log and takes its outcome apart. It fails with a
+// *feature.Error when the cluster's feature level does not include the command.
 func propose[T any](ctx context.Context, s *Store, cmd command) (result T, err error) {
+	if err := s.mayPropose(cmd); err != nil {
+		return result, fmt.Errorf("change metadata: %w", err)
+	}
 	data, err := encodeEntry(header{at: s.now(), request: newRequestID()}, cmd)
 	if err != nil {
 		return result, err

@@ -4,15 +4,30 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+
+	"platform/internal/feature"
 )
 
 // ErrCorrupt says that a stored record does not match its checksum.
 var ErrCorrupt = errors.New("metadata record damaged")
 
-// formatVersion is the layout of the state file that this server writes, and the
-// newest that it reads. Versions 2 and 3 have two more tables each; older files get
-// them when they are opened.
-const formatVersion = 3
+// Formats of the state file. Versions 2 and 3 have two more tables each; older files get
+// them when they are opened. Version 4 has the layout of version 3 and is written from
+// feature level 2 on: the first release, which knows nothing of levels, refuses it.
+const (
+	formatVersion = 3 // written while the cluster is at the first feature level
+	newestFormat  = 4 // read
+)
+
+// formatOf is the format that is written at a feature level.
+func formatOf(level feature.Level) uint32 {
+	if level >= feature.Level2 {
+		return 4
+	}
+	return formatVersion
+}
+
+func sealedFormat(format uint32) []byte { return sealed(binary.BigEndian.AppendUint32(nil, format)) }
 
 // The tables of the state file. Their names are in the file and in snapshots.
 const (

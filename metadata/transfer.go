@@ -96,11 +96,12 @@ func (i *importer) Commit(at raftgroup.Position) error {
 	if i.format == nil {
 		return errcode.New(errcode.META0011, "the imported metadata has no format version")
 	}
-	if _, err := readFormat(i.format); err != nil {
+	format, err := readFormat(i.format)
+	if err != nil {
 		return fmt.Errorf("import metadata: %w", err)
 	}
 	var st *state
-	err := i.fsm.db.bolt.Update(func(tx *bbolt.Tx) (err error) {
+	err = i.fsm.db.bolt.Update(func(tx *bbolt.Tx) (err error) {
 		for _, table := range tables {
 			if err := tx.DeleteBucket([]byte(table)); err != nil {
 				return err
@@ -114,7 +115,7 @@ func (i *importer) Commit(at raftgroup.Position) error {
 				return err
 			}
 		}
-		if err := errors.Join(putVersion(tx), putApplied(tx, at)); err != nil {
+		if err := errors.Join(putFormat(tx, max(format, formatVersion)), putApplied(tx, at)); err != nil {
 			return err
 		}
 		st, err = readState(tx, at.Index) // what cannot be read must not be taken over

@@ -4,12 +4,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"platform/internal/config"
+	"platform/internal/feature"
 	"platform/internal/node"
 	"platform/internal/telemetry"
 	"platform/internal/version"
@@ -22,8 +24,19 @@ func main() {
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
-		os.Exit(1)
+		os.Exit(exitStatus(err))
 	}
+}
+
+// exitUnsupported is the exit status of a server that does not support the cluster's
+// feature level. Starting it again is of no use before it is upgraded.
+const exitUnsupported = 3
+
+func exitStatus(err error) int {
+	if _, ok := errors.AsType[*feature.UnsupportedError](err); ok {
+		return exitUnsupported
+	}
+	return 1
 }
 
 func run(ctx context.Context) error {
@@ -39,7 +52,7 @@ func run(ctx context.Context) error {
 		fmt.Print(config.Usage())
 		return nil
 	case loaded.Options.Version:
-		fmt.Printf("platform-server %s (%s)\n", version.Version(), version.Platform())
+		fmt.Printf("platform-server %s (%s), feature level %d\n", version.Version(), version.Platform(), feature.Supported())
 		return nil
 	case loaded.Options.DumpConfig:
 		fmt.Print(loaded.Dump())

@@ -14,6 +14,9 @@ type Config struct {
 	BaseDir       string `key:"base-dir" help:"directory of all data"`
 	AutoProvision bool   `key:"auto-provision" help:"create a new cluster on the first start"`
 
+	// FeatureLevelHold keeps a downgrade possible. One node that asks for it is enough.
+	FeatureLevelHold bool `key:"feature-level-hold" help:"keep the cluster's feature level after an upgrade, so that servers can be downgraded"`
+
 	// BootstrapExpect nodes that start together with empty directories make a cluster
 	// of them all; with 1 a node without metadata-client.addresses makes its own.
 	BootstrapExpect int            `key:"bootstrap-expect" help:"fresh nodes that have to be there before a new cluster is created"`

@@ -18,6 +18,7 @@ const (
 	META0015 Code = "META0015" // bidirectional mode over a transport without it
 	META0016 Code = "META0016" // deployment update is not compatible
 	META0017 Code = "META0017" // several deployments share the address
+	META0018 Code = "META0018" // feature level of the cluster is not supported
 )
 
 var metaEntries = []Entry{
@@ -98,5 +99,11 @@ var metaEntries = []Entry{
 		Title:   "Several deployments share this address",
 		Meaning: "A forced registration must know which deployment to replace, but two or more have this URI or ARN.",
 		Remedy:  "Delete the deployments that are no longer wanted (DELETE /deployments/{deployment_id}) until one is left, then register again.",
+	},
+	{
+		Code: META0018, HTTPStatus: http.StatusConflict,
+		Title:   "Feature level is not supported",
+		Meaning: "The cluster has been raised to a feature level that this server does not support, because the server is older than the others. It would misread what they write, so it does not start or join. A downgrade is possible only until the level rises.",
+		Remedy:  "Install the server version that the other nodes run (`platform cluster status` shows it) and start the node again. The process ended with exit status 3; nothing in its data directory was changed.",
 	},
 }

@@ -27,6 +27,7 @@ var provoked = map[Code]string{
 	META0015: "test/badinput/deployments_test.go TestWhatCannotBeRegistered",
 	META0016: "test/badinput/versions_test.go TestAnUpdateInPlaceMovesWorkInFlight",
 	META0017: "test/badinput/versions_test.go TestAnUpdateInPlaceMovesWorkInFlight",
+	META0018: "metadata/fsm_test.go TestStateFilesThatCannotBeUsed",
 
 	RT0001: "test/badinput/attempts_test.go TestEveryFaultIsNamedRetriedAndSurvived",
 	RT0002: "test/badinput/start_test.go TestStartsThatAreRefused",

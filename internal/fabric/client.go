@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"platform/internal/feature"
 	"platform/internal/raftgroup"
 	"platform/proto/node"
 )
@@ -20,6 +21,9 @@ import (
 // ClientConfig says who asks and how it connects.
 type ClientConfig struct {
 	Self Identity
+	// Level is the cluster's feature level as far as this node knows it; nil: the first.
+	// Requests contain nothing that it does not include.
+	Level func() feature.Level
 	// DialOptions replace the default of no transport security.
 	DialOptions []grpc.DialOption
 	// Dial replaces gRPC, for tests that simulate the network; nil: it is not replaced.
@@ -31,6 +35,7 @@ type ClientConfig struct {
 // Client holds the connections to other nodes, one for each, made when they are used.
 type Client struct {
 	self     Identity
+	level    func() feature.Level
 	dial     func(address string) (raftgroup.Conn, error)
 	patience patience
 	log      *slog.Logger
@@ -49,6 +54,9 @@ func NewClient(cfg ClientConfig) *Client {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
+	if cfg.Level == nil {
+		cfg.Level = func() feature.Level { return feature.Level1 }
+	}
 	if cfg.DialOptions == nil {
 		cfg.DialOptions = []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
 	}
@@ -57,7 +65,7 @@ func NewClient(cfg ClientConfig) *Client {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Client{
-		self: cfg.Self, patience: usualPatience, dial: cfg.Dial,
+		self: cfg.Self, level: cfg.Level, patience: usualPatience, dial: cfg.Dial,
 		log: cfg.Log.With("component", "fabric"), ctx: ctx, cancel: cancel, peers: make(map[string]*peer),
 	}
 }

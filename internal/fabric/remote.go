@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
 	"platform/partition"
@@ -75,7 +74,7 @@ func (r *Remote) lost(ctx context.Context, m node.PartitionMethod, sent bool, er
 }
 
 func (r *Remote) propose(ctx context.Context, method node.PartitionMethod, c machine.Command) (*node.PartitionResponse, error) {
-	b, err := codec.EncodeCommand(feature.Supported(), c)
+	b, err := codec.EncodeCommand(r.c.level(), c)
 	if err != nil {
 		return nil, fmt.Errorf("encode %T: %w", c, err)
 	}

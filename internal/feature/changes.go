@@ -25,6 +25,9 @@ type Change struct {
 var changes = []Change{
 	{Level1, LogCommand, "first release", "everything that the first release writes"},
 
+	{Level2, LogCommand, "SetFeatureLevel", "the metadata log raises the cluster's feature level"},
+	{Level2, RecordField, "Cluster.feature_level", "the metadata has the cluster's feature level, in state files of format 4"},
+	{Level2, RecordField, "Node.feature_level", "the metadata has the level that each node supports, and refuses nodes below the cluster's"},
 	{Level2, RecordField, "Meta.level", "each partition remembers the highest feature level of its log"},
 	{Level2, LogCommand, "Digest", "leaders compare the tables of the replicas of a partition"},
 	{Level2, RPC, "NodeCluster.Digest", "leaders ask replicas for the digests of their tables"},

@@ -3,6 +3,7 @@ package feature
 import (
 	"fmt"
 	"strconv"
+	"time"
 )
 
 // Level is a feature level. It is compared, never computed with.
@@ -65,6 +66,40 @@ type Error struct {
 func (e *Error) Error() string {
 	return fmt.Sprintf("%s needs feature level %d, the cluster is at level %d: upgrade all nodes, see `platform cluster status`",
 		e.What, e.Needs, e.Level)
+}
+
+// UnsupportedError says that the cluster is at a level that this server cannot work
+// with. The server must not take part.
+type UnsupportedError struct {
+	Cluster   Level     // the cluster's level, or that of something the cluster wrote
+	Since     time.Time // when the cluster reached it, zero if unknown
+	Supported Level     // of the server that was refused
+}
+
+func (e *UnsupportedError) Error() string {
+	since := ""
+	if !e.Since.IsZero() {
+		since = " since " + e.Since.UTC().Format(time.RFC3339)
+	}
+	if e.Cluster < Oldest {
+		return fmt.Sprintf("this server needs feature level %d or higher; the cluster is at %d%s; upgrade the cluster to an intermediate release first",
+			Oldest, e.Cluster, since)
+	}
+	return fmt.Sprintf("this server supports feature level %d; the cluster is at %d%s; upgrade this node", e.Supported, e.Cluster, since)
+}
+
+// CheckCluster returns an *UnsupportedError when this server cannot work with a cluster
+// at a level, which it reached at since.
+func CheckCluster(cluster Level, since time.Time) error {
+	return Check(supported, cluster, since)
+}
+
+// Check is CheckCluster for a server that supports a level.
+func Check(supports, cluster Level, since time.Time) error {
+	if cluster > supports || cluster < Oldest {
+		return &UnsupportedError{Cluster: cluster, Since: since, Supported: supports}
+	}
+	return nil
 }
 
 // Require returns an *Error when level does not include what was added at needs.

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"platform/internal/feature"
 	"platform/internal/membership"
 	"platform/internal/version"
 	nodepb "platform/proto/node"
@@ -175,9 +176,13 @@ func (n *Node) askVote(ctx context.Context, m membership.Member, withdraw bool) 
 }
 
 // refusedError is a refusal that asking again does not change.
-type refusedError struct{ reason string }
+type refusedError struct {
+	reason string
+	err    error // cause, may be nil
+}
 
 func (e *refusedError) Error() string { return e.reason }
+func (e *refusedError) Unwrap() error { return e.err }
 
 func isRefused(err error) bool {
 	_, refused := errors.AsType[*refusedError](err)
@@ -191,6 +196,7 @@ func (n *Node) joinThrough(ctx context.Context, nodes []membership.Member) error
 		ClusterName: n.self.Cluster, Protocol: nodeProtocol, Version: version.Version(),
 		Name: me.Name, Incarnation: me.Incarnation,
 		FabricAddress: me.FabricAddress, IngressAddress: me.IngressAddress, AdminAddress: me.AdminAddress,
+		FeatureLevel: uint32(me.FeatureLevel),
 	}
 	var errs []error
 	for _, m := range nodes {
@@ -217,7 +223,11 @@ func (n *Node) askJoin(ctx context.Context, address string, req *nodepb.JoinRequ
 	case err != nil:
 		return err
 	case resp.Refusal != "":
-		return &refusedError{fmt.Sprintf("node %s cannot join cluster %q through %s: %s", n.self.Node, n.self.Cluster, address, resp.Refusal)}
+		refused := &refusedError{reason: fmt.Sprintf("node %s cannot join cluster %q through %s: %s", n.self.Node, n.self.Cluster, address, resp.Refusal)}
+		if resp.FeatureLevel != 0 {
+			refused.err = feature.CheckCluster(feature.Level(resp.FeatureLevel), time.UnixMilli(resp.FeatureLevelAt))
+		}
+		return refused
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"platform/internal/config"
+	"platform/internal/feature"
 	"platform/internal/membership"
 	"platform/internal/raftgroup"
 	"platform/internal/version"
@@ -33,6 +34,7 @@ type clusterServer struct {
 	self     identity
 	expect   int
 	flow     bool                    // the settings ask for flow control
+	hold     bool                    // the settings ask to keep the feature level
 	settings func() []config.Setting // without secrets
 	ballot   membership.Ballot
 	members  func() *membership.Members
@@ -83,13 +85,20 @@ func (s *clusterServer) Join(ctx context.Context, req *nodepb.JoinRequest) (*nod
 	case req.Protocol != nodeProtocol:
 		return &nodepb.JoinResponse{Refusal: fmt.Sprintf("version %s of the server cannot work with version %s, which the cluster runs; install that", req.Version, version.Version())}, nil
 	}
+	if err := cluster.CheckJoin(req.FeatureLevel); err != nil {
+		return tooOld(cluster, err), nil
+	}
 	node, err := store.AddNode(ctx, metadata.Node{
 		Name: req.Name, Incarnation: req.Incarnation,
 		FabricAddress: req.FabricAddress, IngressAddress: req.IngressAddress, AdminAddress: req.AdminAddress,
+		FeatureLevel: feature.Announced(req.FeatureLevel),
 	}, s.inUse(req.Name, req.Incarnation))
 	switch {
 	case errors.Is(err, metadata.ErrNodeInUse), errors.Is(err, metadata.ErrUnavailable), errors.Is(err, metadata.ErrUnknownOutcome):
 		return nil, status.Error(codes.Unavailable, err.Error()) // another time, perhaps
+	case errors.Is(err, metadata.ErrNodeTooOld): // the level has risen meanwhile
+		cluster, _ = store.Cluster()
+		return tooOld(cluster, err), nil
 	case errors.Is(err, metadata.ErrNodeRemoved), errors.Is(err, metadata.ErrNodeConflict):
 		return &nodepb.JoinResponse{Refusal: err.Error()}, nil
 	case err != nil:
@@ -97,6 +106,13 @@ func (s *clusterServer) Join(ctx context.Context, req *nodepb.JoinRequest) (*nod
 	}
 	s.log.Info("node joins the cluster", "node", node.Name, "node_id", node.ID, "address", node.FabricAddress)
 	return &nodepb.JoinResponse{ClusterId: cluster.ID, NodeId: node.ID}, nil
+}
+
+// tooOld refuses a server that does not support the cluster's feature level.
+func tooOld(cluster metadata.Cluster, err error) *nodepb.JoinResponse {
+	return &nodepb.JoinResponse{
+		Refusal: err.Error(), FeatureLevel: uint32(cluster.Level()), FeatureLevelAt: cluster.FeatureLevelAt.UnixMilli(),
+	}
 }
 
 // inUse reports whether another node of that name is alive.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"platform/internal/feature"
 	"platform/metadata"
 	nodepb "platform/proto/node"
 )
@@ -76,7 +77,12 @@ func (n *Node) openStore(found bool) (err error) {
 // the node is about, and makes the node known.
 func (n *Node) belong(ctx context.Context) error {
 	if _, known := n.metadata.Cluster(); !known && n.first() {
-		c := metadata.Cluster{Name: n.self.Cluster, Partitions: uint32(n.cfg.DefaultNumPartitions), Replication: uint32(n.cfg.DefaultReplication)}
+		// A new cluster has no other members that would have to read what it writes.
+		level := feature.Supported()
+		if n.cfg.FeatureLevelHold {
+			level = feature.Oldest
+		}
+		c := metadata.Cluster{FeatureLevel: level, Name: n.self.Cluster, Partitions: uint32(n.cfg.DefaultNumPartitions), Replication: uint32(n.cfg.DefaultReplication)}
 		if _, err := n.metadata.Provision(ctx, c); err != nil {
 			return fmt.Errorf("provision cluster: %w", err)
 		}
@@ -113,6 +119,7 @@ func (n *Node) record() metadata.Node {
 		FabricAddress:  n.cfg.AdvertisedURL(n.port.Addr()),
 		IngressAddress: n.cfg.Ingress.AdvertisedURL(n.ingress.Addr()),
 		AdminAddress:   n.cfg.Admin.AdvertisedURL(n.admin.Addr()),
+		FeatureLevel:   feature.Supported(),
 	}
 }
 
@@ -126,10 +133,14 @@ func (n *Node) listed() (metadata.Node, bool) {
 	return metadata.Node{}, false
 }
 
-// upToDate reports whether the metadata have the node with its addresses.
+// upToDate reports whether the metadata have the node with its addresses and feature
+// level.
 func (n *Node) upToDate() bool {
 	known, listed := n.listed()
 	me := n.record()
+	if n.metadata.FeatureLevel() >= feature.Level2 && known.FeatureLevel != me.FeatureLevel {
+		return false
+	}
 	return listed && known.FabricAddress == me.FabricAddress && known.IngressAddress == me.IngressAddress && known.AdminAddress == me.AdminAddress
 }
 
@@ -161,7 +172,7 @@ func (n *Node) keepRegistered(ctx context.Context) error {
 			// A node that was removed while it was away hears of it only by asking.
 			_, err := n.metadata.RegisterNode(ctx, n.record())
 			switch {
-			case errors.Is(err, metadata.ErrNodeRemoved), errors.Is(err, metadata.ErrNodeConflict):
+			case errors.Is(err, metadata.ErrNodeRemoved), errors.Is(err, metadata.ErrNodeConflict), errors.Is(err, metadata.ErrNodeTooOld):
 				return err
 			case err != nil && ctx.Err() == nil:
 				n.log.Warn("node not registered yet, it is tried again", "err", err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"platform/internal/feature"
 	"platform/internal/membership"
 	"platform/metadata"
 	"platform/metadata/placement"
@@ -93,8 +94,24 @@ func (o *observer) Applied(ctx context.Context, node metadata.Node) (uint64, err
 	return st.MetadataApplied, nil
 }
 
+// Announcements implements metadata.Observer.
+func (o *observer) Announcements(ctx context.Context) map[uint32]metadata.Announcement {
+	return announcements(o.n.statuses(ctx))
+}
+
 // Changed implements metadata.Observer.
 func (o *observer) Changed() <-chan struct{} { return o.changes }
+
+// announcements are what nodes said about feature levels, by node id.
+func announcements(statuses map[uint32]*nodepb.StatusResponse) map[uint32]metadata.Announcement {
+	said := make(map[uint32]metadata.Announcement, len(statuses))
+	for id, st := range statuses {
+		said[id] = metadata.Announcement{
+			Server: serverID(st.Name, st.Incarnation), Supported: feature.Announced(st.FeatureLevel), Hold: st.FeatureLevelHold,
+		}
+	}
+	return said
+}
 
 func memberServer(m *nodepb.ReplicaMember) raft.Server {
 	s := raft.Server{Suffrage: raft.Nonvoter, ID: raft.ServerID(m.Id), Address: raft.ServerAddress(m.Address)}

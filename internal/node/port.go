@@ -29,10 +29,10 @@ func (n *Node) openPort(ctx context.Context) (err error) {
 		return err
 	}
 	me := n.fabricIdentity()
-	n.asking = fabric.NewClient(fabric.ClientConfig{Self: me, Log: n.log})
+	n.asking = fabric.NewClient(fabric.ClientConfig{Self: me, Level: n.featureLevel, Log: n.log})
 	n.answering = fabric.NewServer(fabric.ServerConfig{Self: me, Local: n.localReplica, Seen: n.asking.Seen, Log: n.log})
 	n.cluster = &clusterServer{
-		self: n.self, expect: n.cfg.BootstrapExpect, flow: n.cfg.FlowControl(), settings: n.cfg.Settings,
+		self: n.self, expect: n.cfg.BootstrapExpect, flow: n.cfg.FlowControl(), hold: n.cfg.FeatureLevelHold, settings: n.cfg.Settings,
 		started: time.Now(), draining: &n.draining, log: n.log,
 		members: func() *membership.Members { return n.members },
 		local:   n.localPartition, quarantine: n.quarantine.reason,

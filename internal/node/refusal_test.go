@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/feature"
 	nodepb "platform/proto/node"
 )
 
@@ -26,11 +27,13 @@ func TestNodesThatDoNotBelongAreRefused(t *testing.T) {
 	}{
 		{"another cluster", func(r *nodepb.JoinRequest) { r.ClusterName = "other" }, `this is a node of cluster "localcluster", not "other"; check cluster-name and metadata-client.addresses`, false},
 		{"another version", func(r *nodepb.JoinRequest) { r.Protocol, r.Version = nodeProtocol+1, "9.9" }, "version 9.9 of the server cannot work with version", false},
+		{"a server of the first release", func(r *nodepb.JoinRequest) { r.FeatureLevel = 0 }, "this server supports feature level 1; the cluster is at 2 since 20", false},
 		{"a used name", func(r *nodepb.JoinRequest) { r.Name = "n1" }, "node n1 runs with another data directory; choose another name", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			req := &nodepb.JoinRequest{
 				ClusterName: "localcluster", Protocol: nodeProtocol, Version: "1", Name: "n9", Incarnation: "01M7YV7GGAXQP43WPQP5DZPY0H", FabricAddress: "http://127.0.0.1:9",
+				FeatureLevel: uint32(feature.Supported()),
 			}
 			tc.change(req)
 			resp, err := n1.Join(t.Context(), req)
@@ -42,7 +45,7 @@ func TestNodesThatDoNotBelongAreRefused(t *testing.T) {
 			require.Contains(t, resp.Refusal, tc.want)
 		})
 	}
-	require.EqualValues(t, 3, others.asked["Join"].Load())
+	require.EqualValues(t, 4, others.asked["Join"].Load())
 }
 
 func TestWhatKeepsANodeAloneIsTold(t *testing.T) {

@@ -28,7 +28,7 @@ const (
 // Entry is one entry of the log.
 type Entry struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
-	Version uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`             // of this envelope's format
+	Version uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`             // the feature level that readers must support
 	TimeMs  int64                  `protobuf:"varint,2,opt,name=time_ms,json=timeMs,proto3" json:"time_ms,omitempty"` // the proposer's clock, milliseconds since 1970
 	// Types that are valid to be assigned to Command:
 	//
@@ -45,6 +45,7 @@ type Entry struct {
 	//	*Entry_PutRules
 	//	*Entry_DeleteRules
 	//	*Entry_EnableFlowControl
+	//	*Entry_SetFeatureLevel
 	Command       isEntry_Command `protobuf_oneof:"command"`
 	Request       []byte          `protobuf:"bytes,9,opt,name=request,proto3" json:"request,omitempty"` // names the request, so that its repetitions get the first answer
 	unknownFields protoimpl.UnknownFields
@@ -219,6 +220,15 @@ func (x *Entry) GetEnableFlowControl() *EnableFlowControl {
 	return nil
 }
 
+func (x *Entry) GetSetFeatureLevel() *SetFeatureLevel {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_SetFeatureLevel); ok {
+			return x.SetFeatureLevel
+		}
+	}
+	return nil
+}
+
 func (x *Entry) GetRequest() []byte {
 	if x != nil {
 		return x.Request
@@ -282,6 +292,10 @@ type Entry_EnableFlowControl struct {
 	EnableFlowControl *EnableFlowControl `protobuf:"bytes,16,opt,name=enable_flow_control,json=enableFlowControl,proto3,oneof"`
 }
 
+type Entry_SetFeatureLevel struct {
+	SetFeatureLevel *SetFeatureLevel `protobuf:"bytes,17,opt,name=set_feature_level,json=setFeatureLevel,proto3,oneof"` // from level 2 on
+}
+
 func (*Entry_ProvisionCluster) isEntry_Command() {}
 
 func (*Entry_RegisterNode) isEntry_Command() {}
@@ -307,6 +321,8 @@ func (*Entry_PutRules) isEntry_Command() {}
 func (*Entry_DeleteRules) isEntry_Command() {}
 
 func (*Entry_EnableFlowControl) isEntry_Command() {}
+
+func (*Entry_SetFeatureLevel) isEntry_Command() {}
 
 // ProvisionCluster fixes the cluster's name, id and number of partitions. The
 // first one wins.
@@ -648,6 +664,59 @@ func (*EnableFlowControl) Descriptor() ([]byte, []int) {
 	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{7}
 }
 
+// SetFeatureLevel raises the cluster's feature level.
+type SetFeatureLevel struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Level         uint32                 `protobuf:"varint,1,opt,name=level,proto3" json:"level,omitempty"`
+	Members       []string               `protobuf:"bytes,2,rep,name=members,proto3" json:"members,omitempty"` // Raft server ids of those that support it, sorted; refused if there are others
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetFeatureLevel) Reset() {
+	*x = SetFeatureLevel{}
+	mi := &file_proto_metadata_metadata_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetFeatureLevel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetFeatureLevel) ProtoMessage() {}
+
+func (x *SetFeatureLevel) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_metadata_metadata_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetFeatureLevel.ProtoReflect.Descriptor instead.
+func (*SetFeatureLevel) Descriptor() ([]byte, []int) {
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *SetFeatureLevel) GetLevel() uint32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *SetFeatureLevel) GetMembers() []string {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
 // RegisterDeployment adds a deployment, or replaces the one at its address.
 type RegisterDeployment struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -661,7 +730,7 @@ type RegisterDeployment struct {
 
 func (x *RegisterDeployment) Reset() {
 	*x = RegisterDeployment{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[8]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -673,7 +742,7 @@ func (x *RegisterDeployment) String() string {
 func (*RegisterDeployment) ProtoMessage() {}
 
 func (x *RegisterDeployment) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[8]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -686,7 +755,7 @@ func (x *RegisterDeployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterDeployment.ProtoReflect.Descriptor instead.
 func (*RegisterDeployment) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{8}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RegisterDeployment) GetDeployment() *Deployment {
@@ -727,7 +796,7 @@ type DeleteDeployment struct {
 
 func (x *DeleteDeployment) Reset() {
 	*x = DeleteDeployment{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[9]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -739,7 +808,7 @@ func (x *DeleteDeployment) String() string {
 func (*DeleteDeployment) ProtoMessage() {}
 
 func (x *DeleteDeployment) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[9]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -752,7 +821,7 @@ func (x *DeleteDeployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDeployment.ProtoReflect.Descriptor instead.
 func (*DeleteDeployment) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{9}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DeleteDeployment) GetId() string {
@@ -773,7 +842,7 @@ type UpdateDeployment struct {
 
 func (x *UpdateDeployment) Reset() {
 	*x = UpdateDeployment{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[10]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -785,7 +854,7 @@ func (x *UpdateDeployment) String() string {
 func (*UpdateDeployment) ProtoMessage() {}
 
 func (x *UpdateDeployment) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[10]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -798,7 +867,7 @@ func (x *UpdateDeployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateDeployment.ProtoReflect.Descriptor instead.
 func (*UpdateDeployment) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{10}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *UpdateDeployment) GetDeployment() *Deployment {
@@ -826,7 +895,7 @@ type ModifyService struct {
 
 func (x *ModifyService) Reset() {
 	*x = ModifyService{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[11]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -838,7 +907,7 @@ func (x *ModifyService) String() string {
 func (*ModifyService) ProtoMessage() {}
 
 func (x *ModifyService) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[11]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -851,7 +920,7 @@ func (x *ModifyService) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModifyService.ProtoReflect.Descriptor instead.
 func (*ModifyService) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{11}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ModifyService) GetName() string {
@@ -878,7 +947,7 @@ type PutRules struct {
 
 func (x *PutRules) Reset() {
 	*x = PutRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[12]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -890,7 +959,7 @@ func (x *PutRules) String() string {
 func (*PutRules) ProtoMessage() {}
 
 func (x *PutRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[12]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -903,7 +972,7 @@ func (x *PutRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRules.ProtoReflect.Descriptor instead.
 func (*PutRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{12}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PutRules) GetChanges() []*RuleChange {
@@ -925,7 +994,7 @@ type RuleChange struct {
 
 func (x *RuleChange) Reset() {
 	*x = RuleChange{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[13]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -937,7 +1006,7 @@ func (x *RuleChange) String() string {
 func (*RuleChange) ProtoMessage() {}
 
 func (x *RuleChange) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[13]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -950,7 +1019,7 @@ func (x *RuleChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleChange.ProtoReflect.Descriptor instead.
 func (*RuleChange) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{13}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RuleChange) GetRule() *Rule {
@@ -984,7 +1053,7 @@ type DeleteRules struct {
 
 func (x *DeleteRules) Reset() {
 	*x = DeleteRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[14]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -996,7 +1065,7 @@ func (x *DeleteRules) String() string {
 func (*DeleteRules) ProtoMessage() {}
 
 func (x *DeleteRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[14]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1009,7 +1078,7 @@ func (x *DeleteRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRules.ProtoReflect.Descriptor instead.
 func (*DeleteRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{14}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DeleteRules) GetRemovals() []*RuleRemoval {
@@ -1031,7 +1100,7 @@ type RuleRemoval struct {
 
 func (x *RuleRemoval) Reset() {
 	*x = RuleRemoval{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[15]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1043,7 +1112,7 @@ func (x *RuleRemoval) String() string {
 func (*RuleRemoval) ProtoMessage() {}
 
 func (x *RuleRemoval) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[15]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1056,7 +1125,7 @@ func (x *RuleRemoval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleRemoval.ProtoReflect.Descriptor instead.
 func (*RuleRemoval) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{15}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RuleRemoval) GetPattern() string {
@@ -1082,20 +1151,22 @@ func (x *RuleRemoval) GetExpectedVersion() uint32 {
 
 // Cluster is a stored record.
 type Cluster struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	Name            string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Id              string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
-	Partitions      uint32                 `protobuf:"varint,3,opt,name=partitions,proto3" json:"partitions,omitempty"`
-	ProvisionedAtMs int64                  `protobuf:"varint,4,opt,name=provisioned_at_ms,json=provisionedAtMs,proto3" json:"provisioned_at_ms,omitempty"`
-	Replication     uint32                 `protobuf:"varint,5,opt,name=replication,proto3" json:"replication,omitempty"`                    // replicas that each partition should have; 0: as in older records, 1
-	FlowControl     bool                   `protobuf:"varint,6,opt,name=flow_control,json=flowControl,proto3" json:"flow_control,omitempty"` // was enabled on all partitions
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Name             string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Id               string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Partitions       uint32                 `protobuf:"varint,3,opt,name=partitions,proto3" json:"partitions,omitempty"`
+	ProvisionedAtMs  int64                  `protobuf:"varint,4,opt,name=provisioned_at_ms,json=provisionedAtMs,proto3" json:"provisioned_at_ms,omitempty"`
+	Replication      uint32                 `protobuf:"varint,5,opt,name=replication,proto3" json:"replication,omitempty"`                                       // replicas that each partition should have; 0: as in older records, 1
+	FlowControl      bool                   `protobuf:"varint,6,opt,name=flow_control,json=flowControl,proto3" json:"flow_control,omitempty"`                    // was enabled on all partitions
+	FeatureLevel     uint32                 `protobuf:"varint,7,opt,name=feature_level,json=featureLevel,proto3" json:"feature_level,omitempty"`                 // from level 2 on; 0: the first
+	FeatureLevelAtMs int64                  `protobuf:"varint,8,opt,name=feature_level_at_ms,json=featureLevelAtMs,proto3" json:"feature_level_at_ms,omitempty"` // when it was reached
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Cluster) Reset() {
 	*x = Cluster{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[16]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1107,7 +1178,7 @@ func (x *Cluster) String() string {
 func (*Cluster) ProtoMessage() {}
 
 func (x *Cluster) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[16]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1120,7 +1191,7 @@ func (x *Cluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cluster.ProtoReflect.Descriptor instead.
 func (*Cluster) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{16}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Cluster) GetName() string {
@@ -1165,6 +1236,20 @@ func (x *Cluster) GetFlowControl() bool {
 	return false
 }
 
+func (x *Cluster) GetFeatureLevel() uint32 {
+	if x != nil {
+		return x.FeatureLevel
+	}
+	return 0
+}
+
+func (x *Cluster) GetFeatureLevelAtMs() int64 {
+	if x != nil {
+		return x.FeatureLevelAtMs
+	}
+	return 0
+}
+
 // Node is a stored record.
 type Node struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -1177,13 +1262,14 @@ type Node struct {
 	RegisteredAtMs int64                  `protobuf:"varint,7,opt,name=registered_at_ms,json=registeredAtMs,proto3" json:"registered_at_ms,omitempty"` // first seen
 	Draining       bool                   `protobuf:"varint,8,opt,name=draining,proto3" json:"draining,omitempty"`                                     // its replicas are to be moved away
 	Removed        bool                   `protobuf:"varint,9,opt,name=removed,proto3" json:"removed,omitempty"`                                       // not a member any more; kept so that it cannot come back
+	FeatureLevel   uint32                 `protobuf:"varint,10,opt,name=feature_level,json=featureLevel,proto3" json:"feature_level,omitempty"`        // highest that its server supports, from level 2 on; 0: not announced
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[17]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1195,7 +1281,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[17]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1208,7 +1294,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{17}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Node) GetName() string {
@@ -1274,6 +1360,13 @@ func (x *Node) GetRemoved() bool {
 	return false
 }
 
+func (x *Node) GetFeatureLevel() uint32 {
+	if x != nil {
+		return x.FeatureLevel
+	}
+	return 0
+}
+
 // Partition is a stored record of the partition table.
 type Partition struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1286,7 +1379,7 @@ type Partition struct {
 
 func (x *Partition) Reset() {
 	*x = Partition{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[18]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1298,7 +1391,7 @@ func (x *Partition) String() string {
 func (*Partition) ProtoMessage() {}
 
 func (x *Partition) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[18]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1311,7 +1404,7 @@ func (x *Partition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Partition.ProtoReflect.Descriptor instead.
 func (*Partition) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{18}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Partition) GetId() uint32 {
@@ -1353,7 +1446,7 @@ type Rule struct {
 
 func (x *Rule) Reset() {
 	*x = Rule{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[19]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1365,7 +1458,7 @@ func (x *Rule) String() string {
 func (*Rule) ProtoMessage() {}
 
 func (x *Rule) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[19]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1378,7 +1471,7 @@ func (x *Rule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rule.ProtoReflect.Descriptor instead.
 func (*Rule) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{19}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Rule) GetPattern() string {
@@ -1454,7 +1547,7 @@ type RuleBook struct {
 
 func (x *RuleBook) Reset() {
 	*x = RuleBook{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[20]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1466,7 +1559,7 @@ func (x *RuleBook) String() string {
 func (*RuleBook) ProtoMessage() {}
 
 func (x *RuleBook) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[20]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1479,7 +1572,7 @@ func (x *RuleBook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleBook.ProtoReflect.Descriptor instead.
 func (*RuleBook) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{20}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RuleBook) GetVersion() uint32 {
@@ -1501,7 +1594,7 @@ type Request struct {
 
 func (x *Request) Reset() {
 	*x = Request{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[21]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1513,7 +1606,7 @@ func (x *Request) String() string {
 func (*Request) ProtoMessage() {}
 
 func (x *Request) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[21]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1526,7 +1619,7 @@ func (x *Request) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Request.ProtoReflect.Descriptor instead.
 func (*Request) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{21}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Request) GetId() []byte {
@@ -1572,7 +1665,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[22]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1584,7 +1677,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[22]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1597,7 +1690,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{22}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Result) GetResult() isResult_Result {
@@ -1756,7 +1849,7 @@ type RuleList struct {
 
 func (x *RuleList) Reset() {
 	*x = RuleList{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[23]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1768,7 +1861,7 @@ func (x *RuleList) String() string {
 func (*RuleList) ProtoMessage() {}
 
 func (x *RuleList) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[23]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1781,7 +1874,7 @@ func (x *RuleList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleList.ProtoReflect.Descriptor instead.
 func (*RuleList) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{23}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RuleList) GetRules() []*Rule {
@@ -1801,7 +1894,7 @@ type PatternList struct {
 
 func (x *PatternList) Reset() {
 	*x = PatternList{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1813,7 +1906,7 @@ func (x *PatternList) String() string {
 func (*PatternList) ProtoMessage() {}
 
 func (x *PatternList) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[24]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1826,7 +1919,7 @@ func (x *PatternList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PatternList.ProtoReflect.Descriptor instead.
 func (*PatternList) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{24}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PatternList) GetPatterns() []string {
@@ -1847,7 +1940,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1859,7 +1952,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[25]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1872,7 +1965,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{25}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Registered) GetDeployment() *Deployment {
@@ -1900,7 +1993,7 @@ type ServiceRevision struct {
 
 func (x *ServiceRevision) Reset() {
 	*x = ServiceRevision{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1912,7 +2005,7 @@ func (x *ServiceRevision) String() string {
 func (*ServiceRevision) ProtoMessage() {}
 
 func (x *ServiceRevision) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[26]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1925,7 +2018,7 @@ func (x *ServiceRevision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceRevision.ProtoReflect.Descriptor instead.
 func (*ServiceRevision) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{26}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ServiceRevision) GetService() *Service {
@@ -1959,7 +2052,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1971,7 +2064,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[27]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1984,7 +2077,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{27}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Refusal) GetKind() uint32 {
@@ -2066,7 +2159,7 @@ type Deployment struct {
 
 func (x *Deployment) Reset() {
 	*x = Deployment{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2078,7 +2171,7 @@ func (x *Deployment) String() string {
 func (*Deployment) ProtoMessage() {}
 
 func (x *Deployment) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[28]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2091,7 +2184,7 @@ func (x *Deployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deployment.ProtoReflect.Descriptor instead.
 func (*Deployment) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{28}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Deployment) GetId() string {
@@ -2208,7 +2301,7 @@ type Service struct {
 
 func (x *Service) Reset() {
 	*x = Service{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2220,7 +2313,7 @@ func (x *Service) String() string {
 func (*Service) ProtoMessage() {}
 
 func (x *Service) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[29]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2233,7 +2326,7 @@ func (x *Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Service.ProtoReflect.Descriptor instead.
 func (*Service) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{29}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Service) GetName() string {
@@ -2301,7 +2394,7 @@ type Handler struct {
 
 func (x *Handler) Reset() {
 	*x = Handler{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2313,7 +2406,7 @@ func (x *Handler) String() string {
 func (*Handler) ProtoMessage() {}
 
 func (x *Handler) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[30]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2326,7 +2419,7 @@ func (x *Handler) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Handler.ProtoReflect.Descriptor instead.
 func (*Handler) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{30}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Handler) GetName() string {
@@ -2399,7 +2492,7 @@ type Options struct {
 
 func (x *Options) Reset() {
 	*x = Options{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2411,7 +2504,7 @@ func (x *Options) String() string {
 func (*Options) ProtoMessage() {}
 
 func (x *Options) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[31]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2424,7 +2517,7 @@ func (x *Options) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Options.ProtoReflect.Descriptor instead.
 func (*Options) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{31}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Options) GetInactivityTimeoutMs() int64 {
@@ -2524,7 +2617,7 @@ type InputRules struct {
 
 func (x *InputRules) Reset() {
 	*x = InputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2536,7 +2629,7 @@ func (x *InputRules) String() string {
 func (*InputRules) ProtoMessage() {}
 
 func (x *InputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[32]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2549,7 +2642,7 @@ func (x *InputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputRules.ProtoReflect.Descriptor instead.
 func (*InputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{32}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *InputRules) GetRequired() bool {
@@ -2592,7 +2685,7 @@ type OutputRules struct {
 
 func (x *OutputRules) Reset() {
 	*x = OutputRules{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2604,7 +2697,7 @@ func (x *OutputRules) String() string {
 func (*OutputRules) ProtoMessage() {}
 
 func (x *OutputRules) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[33]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2617,7 +2710,7 @@ func (x *OutputRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRules.ProtoReflect.Descriptor instead.
 func (*OutputRules) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{33}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *OutputRules) GetContentType() string {
@@ -2652,7 +2745,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2664,7 +2757,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_metadata_metadata_proto_msgTypes[34]
+	mi := &file_proto_metadata_metadata_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2677,7 +2770,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{34}
+	return file_proto_metadata_metadata_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Pair) GetKey() string {
@@ -2698,7 +2791,7 @@ var File_proto_metadata_metadata_proto protoreflect.FileDescriptor
 
 const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\n" +
-	"\x1dproto/metadata/metadata.proto\x12\x11platform.metadata\"\xb8\b\n" +
+	"\x1dproto/metadata/metadata.proto\x12\x11platform.metadata\"\x8a\t\n" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x17\n" +
 	"\atime_ms\x18\x02 \x01(\x03R\x06timeMs\x12R\n" +
@@ -2717,7 +2810,8 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\x0fset_replication\x18\r \x01(\v2!.platform.metadata.SetReplicationH\x00R\x0esetReplication\x12:\n" +
 	"\tput_rules\x18\x0e \x01(\v2\x1b.platform.metadata.PutRulesH\x00R\bputRules\x12C\n" +
 	"\fdelete_rules\x18\x0f \x01(\v2\x1e.platform.metadata.DeleteRulesH\x00R\vdeleteRules\x12V\n" +
-	"\x13enable_flow_control\x18\x10 \x01(\v2$.platform.metadata.EnableFlowControlH\x00R\x11enableFlowControl\x12\x18\n" +
+	"\x13enable_flow_control\x18\x10 \x01(\v2$.platform.metadata.EnableFlowControlH\x00R\x11enableFlowControl\x12P\n" +
+	"\x11set_feature_level\x18\x11 \x01(\v2\".platform.metadata.SetFeatureLevelH\x00R\x0fsetFeatureLevel\x12\x18\n" +
 	"\arequest\x18\t \x01(\fR\arequestB\t\n" +
 	"\acommand\"H\n" +
 	"\x10ProvisionCluster\x124\n" +
@@ -2737,7 +2831,10 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\x10expected_version\x18\x02 \x01(\x04R\x0fexpectedVersion\"2\n" +
 	"\x0eSetReplication\x12 \n" +
 	"\vreplication\x18\x01 \x01(\rR\vreplication\"\x13\n" +
-	"\x11EnableFlowControl\"\xae\x01\n" +
+	"\x11EnableFlowControl\"A\n" +
+	"\x0fSetFeatureLevel\x12\x14\n" +
+	"\x05level\x18\x01 \x01(\rR\x05level\x12\x18\n" +
+	"\amembers\x18\x02 \x03(\tR\amembers\"\xae\x01\n" +
 	"\x12RegisterDeployment\x12=\n" +
 	"\n" +
 	"deployment\x18\x01 \x01(\v2\x1d.platform.metadata.DeploymentR\n" +
@@ -2767,7 +2864,7 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\vRuleRemoval\x12\x18\n" +
 	"\apattern\x18\x01 \x01(\tR\apattern\x12\"\n" +
 	"\fprecondition\x18\x02 \x01(\rR\fprecondition\x12)\n" +
-	"\x10expected_version\x18\x03 \x01(\rR\x0fexpectedVersion\"\xbe\x01\n" +
+	"\x10expected_version\x18\x03 \x01(\rR\x0fexpectedVersion\"\x92\x02\n" +
 	"\aCluster\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x1e\n" +
@@ -2776,7 +2873,9 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"partitions\x12*\n" +
 	"\x11provisioned_at_ms\x18\x04 \x01(\x03R\x0fprovisionedAtMs\x12 \n" +
 	"\vreplication\x18\x05 \x01(\rR\vreplication\x12!\n" +
-	"\fflow_control\x18\x06 \x01(\bR\vflowControl\"\xa1\x02\n" +
+	"\fflow_control\x18\x06 \x01(\bR\vflowControl\x12#\n" +
+	"\rfeature_level\x18\a \x01(\rR\ffeatureLevel\x12-\n" +
+	"\x13feature_level_at_ms\x18\b \x01(\x03R\x10featureLevelAtMs\"\xc6\x02\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\rR\x02id\x12 \n" +
@@ -2786,7 +2885,9 @@ const file_proto_metadata_metadata_proto_rawDesc = "" +
 	"\radmin_address\x18\x06 \x01(\tR\fadminAddress\x12(\n" +
 	"\x10registered_at_ms\x18\a \x01(\x03R\x0eregisteredAtMs\x12\x1a\n" +
 	"\bdraining\x18\b \x01(\bR\bdraining\x12\x18\n" +
-	"\aremoved\x18\t \x01(\bR\aremoved\"Q\n" +
+	"\aremoved\x18\t \x01(\bR\aremoved\x12#\n" +
+	"\rfeature_level\x18\n" +
+	" \x01(\rR\ffeatureLevel\"Q\n" +
 	"\tPartition\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x1a\n" +
@@ -2940,7 +3041,7 @@ func file_proto_metadata_metadata_proto_rawDescGZIP() []byte {
 	return file_proto_metadata_metadata_proto_rawDescData
 }
 
-var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_proto_metadata_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*Entry)(nil),              // 0: platform.metadata.Entry
 	(*ProvisionCluster)(nil),   // 1: platform.metadata.ProvisionCluster
@@ -2950,84 +3051,86 @@ var file_proto_metadata_metadata_proto_goTypes = []any{
 	(*SetPartition)(nil),       // 5: platform.metadata.SetPartition
 	(*SetReplication)(nil),     // 6: platform.metadata.SetReplication
 	(*EnableFlowControl)(nil),  // 7: platform.metadata.EnableFlowControl
-	(*RegisterDeployment)(nil), // 8: platform.metadata.RegisterDeployment
-	(*DeleteDeployment)(nil),   // 9: platform.metadata.DeleteDeployment
-	(*UpdateDeployment)(nil),   // 10: platform.metadata.UpdateDeployment
-	(*ModifyService)(nil),      // 11: platform.metadata.ModifyService
-	(*PutRules)(nil),           // 12: platform.metadata.PutRules
-	(*RuleChange)(nil),         // 13: platform.metadata.RuleChange
-	(*DeleteRules)(nil),        // 14: platform.metadata.DeleteRules
-	(*RuleRemoval)(nil),        // 15: platform.metadata.RuleRemoval
-	(*Cluster)(nil),            // 16: platform.metadata.Cluster
-	(*Node)(nil),               // 17: platform.metadata.Node
-	(*Partition)(nil),          // 18: platform.metadata.Partition
-	(*Rule)(nil),               // 19: platform.metadata.Rule
-	(*RuleBook)(nil),           // 20: platform.metadata.RuleBook
-	(*Request)(nil),            // 21: platform.metadata.Request
-	(*Result)(nil),             // 22: platform.metadata.Result
-	(*RuleList)(nil),           // 23: platform.metadata.RuleList
-	(*PatternList)(nil),        // 24: platform.metadata.PatternList
-	(*Registered)(nil),         // 25: platform.metadata.Registered
-	(*ServiceRevision)(nil),    // 26: platform.metadata.ServiceRevision
-	(*Refusal)(nil),            // 27: platform.metadata.Refusal
-	(*Deployment)(nil),         // 28: platform.metadata.Deployment
-	(*Service)(nil),            // 29: platform.metadata.Service
-	(*Handler)(nil),            // 30: platform.metadata.Handler
-	(*Options)(nil),            // 31: platform.metadata.Options
-	(*InputRules)(nil),         // 32: platform.metadata.InputRules
-	(*OutputRules)(nil),        // 33: platform.metadata.OutputRules
-	(*Pair)(nil),               // 34: platform.metadata.Pair
+	(*SetFeatureLevel)(nil),    // 8: platform.metadata.SetFeatureLevel
+	(*RegisterDeployment)(nil), // 9: platform.metadata.RegisterDeployment
+	(*DeleteDeployment)(nil),   // 10: platform.metadata.DeleteDeployment
+	(*UpdateDeployment)(nil),   // 11: platform.metadata.UpdateDeployment
+	(*ModifyService)(nil),      // 12: platform.metadata.ModifyService
+	(*PutRules)(nil),           // 13: platform.metadata.PutRules
+	(*RuleChange)(nil),         // 14: platform.metadata.RuleChange
+	(*DeleteRules)(nil),        // 15: platform.metadata.DeleteRules
+	(*RuleRemoval)(nil),        // 16: platform.metadata.RuleRemoval
+	(*Cluster)(nil),            // 17: platform.metadata.Cluster
+	(*Node)(nil),               // 18: platform.metadata.Node
+	(*Partition)(nil),          // 19: platform.metadata.Partition
+	(*Rule)(nil),               // 20: platform.metadata.Rule
+	(*RuleBook)(nil),           // 21: platform.metadata.RuleBook
+	(*Request)(nil),            // 22: platform.metadata.Request
+	(*Result)(nil),             // 23: platform.metadata.Result
+	(*RuleList)(nil),           // 24: platform.metadata.RuleList
+	(*PatternList)(nil),        // 25: platform.metadata.PatternList
+	(*Registered)(nil),         // 26: platform.metadata.Registered
+	(*ServiceRevision)(nil),    // 27: platform.metadata.ServiceRevision
+	(*Refusal)(nil),            // 28: platform.metadata.Refusal
+	(*Deployment)(nil),         // 29: platform.metadata.Deployment
+	(*Service)(nil),            // 30: platform.metadata.Service
+	(*Handler)(nil),            // 31: platform.metadata.Handler
+	(*Options)(nil),            // 32: platform.metadata.Options
+	(*InputRules)(nil),         // 33: platform.metadata.InputRules
+	(*OutputRules)(nil),        // 34: platform.metadata.OutputRules
+	(*Pair)(nil),               // 35: platform.metadata.Pair
 }
 var file_proto_metadata_metadata_proto_depIdxs = []int32{
 	1,  // 0: platform.metadata.Entry.provision_cluster:type_name -> platform.metadata.ProvisionCluster
 	2,  // 1: platform.metadata.Entry.register_node:type_name -> platform.metadata.RegisterNode
-	8,  // 2: platform.metadata.Entry.register_deployment:type_name -> platform.metadata.RegisterDeployment
-	9,  // 3: platform.metadata.Entry.delete_deployment:type_name -> platform.metadata.DeleteDeployment
-	10, // 4: platform.metadata.Entry.update_deployment:type_name -> platform.metadata.UpdateDeployment
-	11, // 5: platform.metadata.Entry.modify_service:type_name -> platform.metadata.ModifyService
+	9,  // 2: platform.metadata.Entry.register_deployment:type_name -> platform.metadata.RegisterDeployment
+	10, // 3: platform.metadata.Entry.delete_deployment:type_name -> platform.metadata.DeleteDeployment
+	11, // 4: platform.metadata.Entry.update_deployment:type_name -> platform.metadata.UpdateDeployment
+	12, // 5: platform.metadata.Entry.modify_service:type_name -> platform.metadata.ModifyService
 	3,  // 6: platform.metadata.Entry.remove_node:type_name -> platform.metadata.RemoveNode
 	4,  // 7: platform.metadata.Entry.drain_node:type_name -> platform.metadata.DrainNode
 	5,  // 8: platform.metadata.Entry.set_partition:type_name -> platform.metadata.SetPartition
 	6,  // 9: platform.metadata.Entry.set_replication:type_name -> platform.metadata.SetReplication
-	12, // 10: platform.metadata.Entry.put_rules:type_name -> platform.metadata.PutRules
-	14, // 11: platform.metadata.Entry.delete_rules:type_name -> platform.metadata.DeleteRules
+	13, // 10: platform.metadata.Entry.put_rules:type_name -> platform.metadata.PutRules
+	15, // 11: platform.metadata.Entry.delete_rules:type_name -> platform.metadata.DeleteRules
 	7,  // 12: platform.metadata.Entry.enable_flow_control:type_name -> platform.metadata.EnableFlowControl
-	16, // 13: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
-	17, // 14: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
-	18, // 15: platform.metadata.SetPartition.partition:type_name -> platform.metadata.Partition
-	28, // 16: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
-	28, // 17: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
-	31, // 18: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
-	13, // 19: platform.metadata.PutRules.changes:type_name -> platform.metadata.RuleChange
-	19, // 20: platform.metadata.RuleChange.rule:type_name -> platform.metadata.Rule
-	15, // 21: platform.metadata.DeleteRules.removals:type_name -> platform.metadata.RuleRemoval
-	27, // 22: platform.metadata.Result.refusal:type_name -> platform.metadata.Refusal
-	16, // 23: platform.metadata.Result.cluster:type_name -> platform.metadata.Cluster
-	17, // 24: platform.metadata.Result.node:type_name -> platform.metadata.Node
-	25, // 25: platform.metadata.Result.registered:type_name -> platform.metadata.Registered
-	28, // 26: platform.metadata.Result.deployment:type_name -> platform.metadata.Deployment
-	26, // 27: platform.metadata.Result.service:type_name -> platform.metadata.ServiceRevision
-	18, // 28: platform.metadata.Result.partition:type_name -> platform.metadata.Partition
-	23, // 29: platform.metadata.Result.rules:type_name -> platform.metadata.RuleList
-	24, // 30: platform.metadata.Result.patterns:type_name -> platform.metadata.PatternList
-	19, // 31: platform.metadata.RuleList.rules:type_name -> platform.metadata.Rule
-	28, // 32: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
-	29, // 33: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
-	34, // 34: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
-	34, // 35: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
-	29, // 36: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
-	34, // 37: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
-	31, // 38: platform.metadata.Service.options:type_name -> platform.metadata.Options
-	30, // 39: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
-	34, // 40: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
-	31, // 41: platform.metadata.Handler.options:type_name -> platform.metadata.Options
-	32, // 42: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
-	33, // 43: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
-	44, // [44:44] is the sub-list for method output_type
-	44, // [44:44] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	8,  // 13: platform.metadata.Entry.set_feature_level:type_name -> platform.metadata.SetFeatureLevel
+	17, // 14: platform.metadata.ProvisionCluster.cluster:type_name -> platform.metadata.Cluster
+	18, // 15: platform.metadata.RegisterNode.node:type_name -> platform.metadata.Node
+	19, // 16: platform.metadata.SetPartition.partition:type_name -> platform.metadata.Partition
+	29, // 17: platform.metadata.RegisterDeployment.deployment:type_name -> platform.metadata.Deployment
+	29, // 18: platform.metadata.UpdateDeployment.deployment:type_name -> platform.metadata.Deployment
+	32, // 19: platform.metadata.ModifyService.options:type_name -> platform.metadata.Options
+	14, // 20: platform.metadata.PutRules.changes:type_name -> platform.metadata.RuleChange
+	20, // 21: platform.metadata.RuleChange.rule:type_name -> platform.metadata.Rule
+	16, // 22: platform.metadata.DeleteRules.removals:type_name -> platform.metadata.RuleRemoval
+	28, // 23: platform.metadata.Result.refusal:type_name -> platform.metadata.Refusal
+	17, // 24: platform.metadata.Result.cluster:type_name -> platform.metadata.Cluster
+	18, // 25: platform.metadata.Result.node:type_name -> platform.metadata.Node
+	26, // 26: platform.metadata.Result.registered:type_name -> platform.metadata.Registered
+	29, // 27: platform.metadata.Result.deployment:type_name -> platform.metadata.Deployment
+	27, // 28: platform.metadata.Result.service:type_name -> platform.metadata.ServiceRevision
+	19, // 29: platform.metadata.Result.partition:type_name -> platform.metadata.Partition
+	24, // 30: platform.metadata.Result.rules:type_name -> platform.metadata.RuleList
+	25, // 31: platform.metadata.Result.patterns:type_name -> platform.metadata.PatternList
+	20, // 32: platform.metadata.RuleList.rules:type_name -> platform.metadata.Rule
+	29, // 33: platform.metadata.Registered.deployment:type_name -> platform.metadata.Deployment
+	30, // 34: platform.metadata.ServiceRevision.service:type_name -> platform.metadata.Service
+	35, // 35: platform.metadata.Deployment.additional_headers:type_name -> platform.metadata.Pair
+	35, // 36: platform.metadata.Deployment.metadata:type_name -> platform.metadata.Pair
+	30, // 37: platform.metadata.Deployment.services:type_name -> platform.metadata.Service
+	35, // 38: platform.metadata.Service.metadata:type_name -> platform.metadata.Pair
+	32, // 39: platform.metadata.Service.options:type_name -> platform.metadata.Options
+	31, // 40: platform.metadata.Service.handlers:type_name -> platform.metadata.Handler
+	35, // 41: platform.metadata.Handler.metadata:type_name -> platform.metadata.Pair
+	32, // 42: platform.metadata.Handler.options:type_name -> platform.metadata.Options
+	33, // 43: platform.metadata.Handler.input:type_name -> platform.metadata.InputRules
+	34, // 44: platform.metadata.Handler.output:type_name -> platform.metadata.OutputRules
+	45, // [45:45] is the sub-list for method output_type
+	45, // [45:45] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_proto_metadata_metadata_proto_init() }
@@ -3049,9 +3152,10 @@ func file_proto_metadata_metadata_proto_init() {
 		(*Entry_PutRules)(nil),
 		(*Entry_DeleteRules)(nil),
 		(*Entry_EnableFlowControl)(nil),
+		(*Entry_SetFeatureLevel)(nil),
 	}
-	file_proto_metadata_metadata_proto_msgTypes[19].OneofWrappers = []any{}
-	file_proto_metadata_metadata_proto_msgTypes[22].OneofWrappers = []any{
+	file_proto_metadata_metadata_proto_msgTypes[20].OneofWrappers = []any{}
+	file_proto_metadata_metadata_proto_msgTypes[23].OneofWrappers = []any{
 		(*Result_Refusal)(nil),
 		(*Result_Cluster)(nil),
 		(*Result_Node)(nil),
@@ -3062,14 +3166,14 @@ func file_proto_metadata_metadata_proto_init() {
 		(*Result_Rules)(nil),
 		(*Result_Patterns)(nil),
 	}
-	file_proto_metadata_metadata_proto_msgTypes[31].OneofWrappers = []any{}
+	file_proto_metadata_metadata_proto_msgTypes[32].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_metadata_metadata_proto_rawDesc), len(file_proto_metadata_metadata_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   35,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

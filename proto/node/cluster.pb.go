@@ -145,6 +145,7 @@ type JoinRequest struct {
 	FabricAddress  string `protobuf:"bytes,6,opt,name=fabric_address,json=fabricAddress,proto3" json:"fabric_address,omitempty"`
 	IngressAddress string `protobuf:"bytes,7,opt,name=ingress_address,json=ingressAddress,proto3" json:"ingress_address,omitempty"`
 	AdminAddress   string `protobuf:"bytes,8,opt,name=admin_address,json=adminAddress,proto3" json:"admin_address,omitempty"`
+	FeatureLevel   uint32 `protobuf:"varint,9,opt,name=feature_level,json=featureLevel,proto3" json:"feature_level,omitempty"` // highest that the server supports; 0: the first
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -235,14 +236,25 @@ func (x *JoinRequest) GetAdminAddress() string {
 	return ""
 }
 
+func (x *JoinRequest) GetFeatureLevel() uint32 {
+	if x != nil {
+		return x.FeatureLevel
+	}
+	return 0
+}
+
 type JoinResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Refusal says why the node cannot join, empty if it may. Asking again is of no use.
-	Refusal       string `protobuf:"bytes,1,opt,name=refusal,proto3" json:"refusal,omitempty"`
-	ClusterId     string `protobuf:"bytes,2,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
-	NodeId        uint32 `protobuf:"varint,3,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Refusal   string `protobuf:"bytes,1,opt,name=refusal,proto3" json:"refusal,omitempty"`
+	ClusterId string `protobuf:"bytes,2,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	NodeId    uint32 `protobuf:"varint,3,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	// Feature_level is set with a refusal of a server that does not support it: the
+	// cluster's, since then (Unix milliseconds).
+	FeatureLevel   uint32 `protobuf:"varint,4,opt,name=feature_level,json=featureLevel,proto3" json:"feature_level,omitempty"`
+	FeatureLevelAt int64  `protobuf:"varint,5,opt,name=feature_level_at,json=featureLevelAt,proto3" json:"feature_level_at,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *JoinResponse) Reset() {
@@ -292,6 +304,20 @@ func (x *JoinResponse) GetClusterId() string {
 func (x *JoinResponse) GetNodeId() uint32 {
 	if x != nil {
 		return x.NodeId
+	}
+	return 0
+}
+
+func (x *JoinResponse) GetFeatureLevel() uint32 {
+	if x != nil {
+		return x.FeatureLevel
+	}
+	return 0
+}
+
+func (x *JoinResponse) GetFeatureLevelAt() int64 {
+	if x != nil {
+		return x.FeatureLevelAt
 	}
 	return 0
 }
@@ -490,10 +516,12 @@ type StatusResponse struct {
 	Draining    bool   `protobuf:"varint,6,opt,name=draining,proto3" json:"draining,omitempty"`
 	// The place in the metadata's log that the node has applied, and who leads it as
 	// far as the node knows.
-	MetadataApplied uint64           `protobuf:"varint,7,opt,name=metadata_applied,json=metadataApplied,proto3" json:"metadata_applied,omitempty"`
-	MetadataLeader  string           `protobuf:"bytes,8,opt,name=metadata_leader,json=metadataLeader,proto3" json:"metadata_leader,omitempty"`
-	Replicas        []*ReplicaStatus `protobuf:"bytes,9,rep,name=replicas,proto3" json:"replicas,omitempty"`
-	FlowControl     bool             `protobuf:"varint,10,opt,name=flow_control,json=flowControl,proto3" json:"flow_control,omitempty"` // the settings of the node ask for it
+	MetadataApplied  uint64           `protobuf:"varint,7,opt,name=metadata_applied,json=metadataApplied,proto3" json:"metadata_applied,omitempty"`
+	MetadataLeader   string           `protobuf:"bytes,8,opt,name=metadata_leader,json=metadataLeader,proto3" json:"metadata_leader,omitempty"`
+	Replicas         []*ReplicaStatus `protobuf:"bytes,9,rep,name=replicas,proto3" json:"replicas,omitempty"`
+	FlowControl      bool             `protobuf:"varint,10,opt,name=flow_control,json=flowControl,proto3" json:"flow_control,omitempty"`                  // the settings of the node ask for it
+	FeatureLevel     uint32           `protobuf:"varint,13,opt,name=feature_level,json=featureLevel,proto3" json:"feature_level,omitempty"`               // highest that the server supports; 0: the first
+	FeatureLevelHold bool             `protobuf:"varint,14,opt,name=feature_level_hold,json=featureLevelHold,proto3" json:"feature_level_hold,omitempty"` // the settings of the node ask to keep the cluster's level
 	// The rest is told only if details are asked for.
 	Settings       []*NodeSetting `protobuf:"bytes,11,rep,name=settings,proto3" json:"settings,omitempty"`
 	StorageVersion uint32         `protobuf:"varint,12,opt,name=storage_version,json=storageVersion,proto3" json:"storage_version,omitempty"` // of the format of the data directory
@@ -597,6 +625,20 @@ func (x *StatusResponse) GetReplicas() []*ReplicaStatus {
 func (x *StatusResponse) GetFlowControl() bool {
 	if x != nil {
 		return x.FlowControl
+	}
+	return false
+}
+
+func (x *StatusResponse) GetFeatureLevel() uint32 {
+	if x != nil {
+		return x.FeatureLevel
+	}
+	return 0
+}
+
+func (x *StatusResponse) GetFeatureLevelHold() bool {
+	if x != nil {
+		return x.FeatureLevelHold
 	}
 	return false
 }
@@ -1306,7 +1348,7 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\vincarnation\x18\x03 \x01(\tR\vincarnation\x12\x1a\n" +
 	"\bwithdraw\x18\x04 \x01(\bR\bwithdraw\"*\n" +
 	"\x0eBallotResponse\x12\x18\n" +
-	"\arefusal\x18\x01 \x01(\tR\arefusal\"\x91\x02\n" +
+	"\arefusal\x18\x01 \x01(\tR\arefusal\"\xb6\x02\n" +
 	"\vJoinRequest\x12!\n" +
 	"\fcluster_name\x18\x01 \x01(\tR\vclusterName\x12\x1a\n" +
 	"\bprotocol\x18\x02 \x01(\rR\bprotocol\x12\x18\n" +
@@ -1315,12 +1357,15 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\vincarnation\x18\x05 \x01(\tR\vincarnation\x12%\n" +
 	"\x0efabric_address\x18\x06 \x01(\tR\rfabricAddress\x12'\n" +
 	"\x0fingress_address\x18\a \x01(\tR\x0eingressAddress\x12#\n" +
-	"\radmin_address\x18\b \x01(\tR\fadminAddress\"`\n" +
+	"\radmin_address\x18\b \x01(\tR\fadminAddress\x12#\n" +
+	"\rfeature_level\x18\t \x01(\rR\ffeatureLevel\"\xaf\x01\n" +
 	"\fJoinResponse\x12\x18\n" +
 	"\arefusal\x18\x01 \x01(\tR\arefusal\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x02 \x01(\tR\tclusterId\x12\x17\n" +
-	"\anode_id\x18\x03 \x01(\rR\x06nodeId\"E\n" +
+	"\anode_id\x18\x03 \x01(\rR\x06nodeId\x12#\n" +
+	"\rfeature_level\x18\x04 \x01(\rR\ffeatureLevel\x12(\n" +
+	"\x10feature_level_at\x18\x05 \x01(\x03R\x0efeatureLevelAt\"E\n" +
 	"\x0eProposeRequest\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x14\n" +
@@ -1335,7 +1380,7 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\rStatusRequest\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x18\n" +
-	"\adetails\x18\x02 \x01(\bR\adetails\"\xb7\x03\n" +
+	"\adetails\x18\x02 \x01(\bR\adetails\"\x8a\x04\n" +
 	"\x0eStatusResponse\x12\x14\n" +
 	"\x05error\x18\x01 \x01(\tR\x05error\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -1348,7 +1393,9 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\x0fmetadata_leader\x18\b \x01(\tR\x0emetadataLeader\x122\n" +
 	"\breplicas\x18\t \x03(\v2\x16.node.v1.ReplicaStatusR\breplicas\x12!\n" +
 	"\fflow_control\x18\n" +
-	" \x01(\bR\vflowControl\x120\n" +
+	" \x01(\bR\vflowControl\x12#\n" +
+	"\rfeature_level\x18\r \x01(\rR\ffeatureLevel\x12,\n" +
+	"\x12feature_level_hold\x18\x0e \x01(\bR\x10featureLevelHold\x120\n" +
 	"\bsettings\x18\v \x03(\v2\x14.node.v1.NodeSettingR\bsettings\x12'\n" +
 	"\x0fstorage_version\x18\f \x01(\rR\x0estorageVersion\"5\n" +
 	"\vNodeSetting\x12\x10\n" +

@@ -153,6 +153,11 @@ func (m *JoinRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.FeatureLevel != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.FeatureLevel))
+		i--
+		dAtA[i] = 0x48
+	}
 	if len(m.AdminAddress) > 0 {
 		i -= len(m.AdminAddress)
 		copy(dAtA[i:], m.AdminAddress)
@@ -239,6 +244,16 @@ func (m *JoinResponse) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.FeatureLevelAt != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.FeatureLevelAt))
+		i--
+		dAtA[i] = 0x28
+	}
+	if m.FeatureLevel != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.FeatureLevel))
+		i--
+		dAtA[i] = 0x20
 	}
 	if m.NodeId != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.NodeId))
@@ -460,6 +475,21 @@ func (m *StatusResponse) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.FeatureLevelHold {
+		i--
+		if m.FeatureLevelHold {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x70
+	}
+	if m.FeatureLevel != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.FeatureLevel))
+		i--
+		dAtA[i] = 0x68
 	}
 	if m.StorageVersion != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.StorageVersion))
@@ -1224,6 +1254,9 @@ func (m *JoinRequest) SizeVT() (n int) {
 	if l > 0 {
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
 	}
+	if m.FeatureLevel != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.FeatureLevel))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -1244,6 +1277,12 @@ func (m *JoinResponse) SizeVT() (n int) {
 	}
 	if m.NodeId != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.NodeId))
+	}
+	if m.FeatureLevel != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.FeatureLevel))
+	}
+	if m.FeatureLevelAt != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.FeatureLevelAt))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -1363,6 +1402,12 @@ func (m *StatusResponse) SizeVT() (n int) {
 	}
 	if m.StorageVersion != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.StorageVersion))
+	}
+	if m.FeatureLevel != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.FeatureLevel))
+	}
+	if m.FeatureLevelHold {
+		n += 2
 	}
 	n += len(m.unknownFields)
 	return n
@@ -2130,6 +2175,25 @@ func (m *JoinRequest) UnmarshalVT(dAtA []byte) error {
 			}
 			m.AdminAddress = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
+		case 9:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field FeatureLevel", wireType)
+			}
+			m.FeatureLevel = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.FeatureLevel |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -2260,6 +2324,44 @@ func (m *JoinResponse) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.NodeId |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field FeatureLevel", wireType)
+			}
+			m.FeatureLevel = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.FeatureLevel |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 5:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field FeatureLevelAt", wireType)
+			}
+			m.FeatureLevelAt = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.FeatureLevelAt |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -3036,6 +3138,45 @@ func (m *StatusResponse) UnmarshalVT(dAtA []byte) error {
 					break
 				}
 			}
+		case 13:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field FeatureLevel", wireType)
+			}
+			m.FeatureLevel = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.FeatureLevel |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 14:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field FeatureLevelHold", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.FeatureLevelHold = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -5160,6 +5301,25 @@ func (m *JoinRequest) UnmarshalVTUnsafe(dAtA []byte) error {
 			}
 			m.AdminAddress = stringValue
 			iNdEx = postIndex
+		case 9:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field FeatureLevel", wireType)
+			}
+			m.FeatureLevel = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.FeatureLevel |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -5298,6 +5458,44 @@ func (m *JoinResponse) UnmarshalVTUnsafe(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.NodeId |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field FeatureLevel", wireType)
+			}
+			m.FeatureLevel = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.FeatureLevel |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 5:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field FeatureLevelAt", wireType)
+			}
+			m.FeatureLevelAt = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.FeatureLevelAt |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -6100,6 +6298,45 @@ func (m *StatusResponse) UnmarshalVTUnsafe(dAtA []byte) error {
 					break
 				}
 			}
+		case 13:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field FeatureLevel", wireType)
+			}
+			m.FeatureLevel = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.FeatureLevel |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 14:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field FeatureLevelHold", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.FeatureLevelHold = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

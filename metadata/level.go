@@ -1,0 +1,201 @@
+package metadata
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"platform/internal/errcode"
+	"platform/internal/feature"
+)
+
+var (
+	// ErrNodeTooOld says that a node does not support the cluster's feature level.
+	ErrNodeTooOld = errors.New("node is too old for the cluster")
+	// ErrMembersChanged says that nodes joined or left while the feature level was being
+	// raised.
+	ErrMembersChanged = errors.New("members of the cluster have changed")
+)
+
+// FeatureLevel is the cluster's feature level as far as this node knows. It never falls
+// and is supported by this server.
+func (s *Store) FeatureLevel() feature.Level {
+	return s.source.current().cluster.Level()
+}
+
+// need is the feature level that a command needs, and what of it does.
+type need struct {
+	level feature.Level
+	what  string
+}
+
+// levelOf says what readers of a command must support. A new command or field of one
+// adds a case.
+func levelOf(cmd command) need {
+	switch cmd := cmd.(type) {
+	case *setFeatureLevel:
+		return need{max(cmd.level, feature.Level2), "the cluster's feature level"}
+	case *provision:
+		if cmd.cluster.FeatureLevel != 0 {
+			return need{cmd.cluster.FeatureLevel, "a cluster with a feature level"}
+		}
+	case *registerNode:
+		if cmd.node.FeatureLevel != 0 {
+			return need{feature.Level2, "the feature level of a node"}
+		}
+	}
+	return need{level: feature.Level1}
+}
+
+// mayPropose refuses commands that members may not be able to read. Those that set the
+// level are not bound by it.
+func (s *Store) mayPropose(cmd command) error {
+	switch cmd.(type) {
+	case *setFeatureLevel, *provision:
+		return nil
+	}
+	n := levelOf(cmd)
+	return feature.Require(s.FeatureLevel(), n.level, n.what)
+}
+
+// unsupported gives the error of a server that is too old its code.
+func unsupported(err error) error { return errcode.New(errcode.META0018, "%w", err) }
+
+// checkLevel refuses metadata of a cluster whose level this server does not support.
+func checkLevel(c Cluster) error {
+	if err := feature.CheckCluster(c.Level(), c.FeatureLevelAt); err != nil {
+		return unsupported(err)
+	}
+	return nil
+}
+
+// CheckJoin returns an *errcode.Error with META0018 when a server that announces a level
+// cannot be a member of the cluster.
+func (c Cluster) CheckJoin(announced uint32) error {
+	if err := feature.Check(feature.Announced(announced), c.Level(), c.FeatureLevelAt); err != nil {
+		return unsupported(err)
+	}
+	return nil
+}
+
+// tooOld says why a node may not be registered at the cluster's level, nil if it may.
+func (d *draft) tooOld(node Node) *outcome {
+	level := d.cluster.Level()
+	if supported := feature.Announced(uint32(node.FeatureLevel)); supported < level {
+		no := refused(ErrNodeTooOld, "node %s supports feature level %d; the cluster is at %d since %s; upgrade its server",
+			node.Name, supported, level, d.cluster.FeatureLevelAt.UTC().Format(time.RFC3339))
+		return &no
+	}
+	return nil
+}
+
+// applySetFeatureLevel results in the Cluster.
+func applySetFeatureLevel(d *draft, at time.Time, cmd *setFeatureLevel) (outcome, error) {
+	if d.cluster.ID == "" {
+		return outcome{refusal: &InvalidError{"the cluster is not provisioned"}}, nil
+	}
+	if cmd.level <= d.cluster.Level() {
+		return outcome{value: d.cluster}, nil
+	}
+	if !slices.Equal(cmd.members, serverIDs(d.members())) {
+		return refused(ErrMembersChanged, "feature level %d was found to be supported by other members than there are now", cmd.level), nil
+	}
+	cluster := d.cluster
+	cluster.FeatureLevel, cluster.FeatureLevelAt = cmd.level, at
+	return outcome{value: cluster}, d.setCluster(cluster)
+}
+
+// serverIDs are the Raft server ids of nodes, sorted.
+func serverIDs(nodes []Node) []string {
+	ids := make([]string, len(nodes))
+	for i, n := range nodes {
+		ids[i] = string(n.ServerID())
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// Announcement is what a running node says about feature levels.
+type Announcement struct {
+	Server    raft.ServerID
+	Supported feature.Level
+	Hold      bool // its settings ask to keep the cluster's level
+}
+
+// LevelPlan says how far the cluster's feature level can rise.
+type LevelPlan struct {
+	Level feature.Level // of the cluster
+	// Next is what all members support, Level if that is not known to be higher.
+	Next feature.Level
+	// Highest is the highest level that any member supports.
+	Highest feature.Level
+	// Waiting says, in plain words, why the level is not Highest: members that do not
+	// answer, that are older, or that hold the level.
+	Waiting []string
+	// Held says that a member holds the level: only an operator's request raises it.
+	Held bool
+
+	members []string
+}
+
+// PlanLevel decides from what members announce, by node id.
+func PlanLevel(l *Layout, announced map[uint32]Announcement) LevelPlan {
+	p := LevelPlan{Level: l.Cluster.Level(), members: serverIDs(l.Nodes)}
+	p.Highest = p.Level
+	for _, a := range announced {
+		p.Highest = max(p.Highest, a.Supported)
+	}
+	if len(l.Nodes) == 0 || p.Highest == p.Level {
+		p.Next = p.Level
+		return p
+	}
+	p.Next = p.Highest
+	for _, n := range l.Nodes {
+		a, answers := announced[n.ID]
+		switch {
+		case !answers || a.Server != n.ServerID():
+			p.Next = p.Level
+			p.Waiting = append(p.Waiting, fmt.Sprintf("node %s does not answer; start or remove it", n.Name))
+		case a.Supported < p.Highest:
+			p.Next = min(p.Next, max(a.Supported, p.Level))
+			p.Waiting = append(p.Waiting, fmt.Sprintf("node %s supports feature level %d; upgrade it", n.Name, a.Supported))
+		}
+		if answers && a.Hold {
+			p.Held = true
+			p.Waiting = append(p.Waiting, fmt.Sprintf("node %s holds the level (feature-level-hold)", n.Name))
+		}
+	}
+	return p
+}
+
+// RaiseFeatureLevel raises the cluster's feature level to what a plan found all members
+// to support. Servers that do not support it cannot be used afterwards. The error can be
+// ErrMembersChanged.
+func (s *Store) RaiseFeatureLevel(ctx context.Context, p LevelPlan) (Cluster, error) {
+	return propose[Cluster](ctx, s, &setFeatureLevel{level: p.Next, members: p.members})
+}
+
+// controlLevel raises the feature level as soon as all members support a higher one.
+func (s *Store) controlLevel(ctx context.Context, v *view, obs Observer) error {
+	if v.cluster.ID == "" || v.cluster.Level() >= feature.Supported() {
+		return nil
+	}
+	plan := PlanLevel(v.layout, obs.Announcements(ctx))
+	if plan.Held || plan.Next <= plan.Level {
+		return nil
+	}
+	cluster, err := s.RaiseFeatureLevel(ctx, plan)
+	if errors.Is(err, ErrMembersChanged) {
+		return nil // decided anew in the next round
+	}
+	if err != nil {
+		return fmt.Errorf("raise the feature level: %w", err)
+	}
+	s.replica.log.Info("feature level of the cluster raised: servers that do not support it cannot be used any longer",
+		"feature_level", uint32(cluster.Level()), "before", uint32(plan.Level))
+	return nil
+}

@@ -122,6 +122,10 @@ cluster-faults: ## Break a cluster of three in all ways under load, 300 rounds (
 cluster-plants: ## Plant faults in the server and see that the checks find them, and step clocks
 	CLUSTER_PLANTS=1 CLUSTER_CLOCK=1 $(GO) test -timeout 120m -count=1 -v -run 'TestLies|TestServices|TestPlanted|TestStepped' ./test/cluster
 
+.PHONY: sim
+sim: ## Play seeds of the simulated cluster, 10,000 (SEEDS=n FIRST=n PARALLEL=n)
+	$(GO) test -count=1 -timeout 24h -v -run TestSeeds ./test/sim -seeds=$(or $(SEEDS),10000) -first=$(or $(FIRST),1) -parallel-seeds=$(or $(PARALLEL),2)
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for a minute, one after the other (TIME=5m)
 	test/fuzz/run.sh $(if $(TIME),-t $(TIME)) $(ARGS)

@@ -1,0 +1,81 @@
+package sim
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"platform/partition/machine"
+)
+
+// catalogue is what the services offer.
+var catalogue = []struct {
+	service  string
+	kind     machine.TargetType
+	handlers []string
+}{
+	{"Counter", machine.ObjectExclusive, []string{"add"}},
+	{"Ledger", machine.ObjectExclusive, []string{"stamp"}},
+	{"Relay", machine.Service, []string{"run"}},
+	{"Lane", machine.Service, []string{"stay"}},
+}
+
+func (s *Sim) services() map[string]handler {
+	return map[string]handler{
+		"Counter/add": s.counterAdd, "Ledger/stamp": s.ledgerStamp, "Relay/run": s.relayRun, "Lane/stay": s.laneStay,
+	}
+}
+
+// counterAdd adds its input to the counter and returns the sum.
+func (s *Sim) counterAdd(c *call) ([]byte, error) {
+	sum := number(c.get("n")) + number(c.input)
+	c.set("n", digits(sum))
+	return digits(sum), nil
+}
+
+// ledgerStamp appends its input to a list.
+func (s *Sim) ledgerStamp(c *call) ([]byte, error) {
+	list := append(c.get("ids"), c.input...)
+	c.set("ids", append(list, ' '))
+	return nil, nil
+}
+
+// relayRun goes through everything that a handler may ask for, and fails now and then
+// before it has stored anything or in the middle. Its input is its name.
+func (s *Sim) relayRun(c *call) ([]byte, error) {
+	name := string(c.input)
+	rng := chance(s.seed, "relay "+name)
+	attempt := s.history.attempt(name)
+	if rng.IntN(4) == 0 && attempt == 1 {
+		return nil, errors.New("fails at first")
+	}
+	token := c.run(func() []byte { return s.history.execute(name) })
+	nap := time.Duration(rng.Int64N(int64(3 * time.Second)))
+	at := number(c.run(func() []byte { return digits(time.Now().Add(nap).UnixMilli()) }))
+	c.send("Ledger", ledgerKey(rng.IntN(ledgers)), "stamp", []byte(name+"/sent"))
+	c.sleepUntil(at)
+	s.history.woke(name, time.UnixMilli(at))
+	if rng.IntN(4) == 0 && s.history.attempt(name+" later") == 1 {
+		return nil, errors.New("fails in the middle")
+	}
+	c.request("Ledger", ledgerKey(rng.IntN(ledgers)), "stamp", []byte(name+"/called"))
+	return append([]byte(nil), token...), nil
+}
+
+// laneStay takes its time, as its input says.
+func (s *Sim) laneStay(c *call) ([]byte, error) {
+	d, err := time.ParseDuration(string(c.input))
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-time.After(d):
+	case <-s.over:
+	}
+	return nil, nil
+}
+
+func ledgerKey(i int) string  { return "ledger" + string(digits(int64(i))) }
+func counterKey(i int) string { return "counter" + string(digits(int64(i))) }
+
+func fields(list []byte) []string { return strings.Fields(string(list)) }

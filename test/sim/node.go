@@ -1,0 +1,290 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
+
+	"platform/internal/fabric"
+	"platform/internal/raftgroup"
+	"platform/invoker"
+	"platform/invoker/endpoint"
+	"platform/partition"
+	"platform/partition/machine"
+	"platform/partition/store"
+)
+
+const clusterID = "simulation"
+
+func nameOf(address string) string {
+	name, _, _ := strings.Cut(address, ":")
+	return name
+}
+
+func addressOf(name string) string { return name + ":5122" }
+
+// node is a server of the cluster: its disk, which stays, and its lives.
+type node struct {
+	sim  *Sim
+	name string
+	rng  *rand.Rand
+
+	starting sync.Mutex // held while a life begins
+
+	mu    sync.Mutex // covers the fields below
+	disk  *disk
+	skew  time.Duration // of its wall clock
+	lives int
+	life  *life // nil while it is down
+}
+
+// life is what a node has from its start to its end.
+type life struct {
+	n      *node
+	number int
+	ctx    context.Context // ends first thing
+	end    context.CancelFunc
+
+	disk      *disk
+	host      *host
+	logs      *raftgroup.LogDB
+	tables    *store.DB
+	watchdog  *raftgroup.Watchdog
+	transport *raftgroup.Transport
+	asking    *fabric.Client
+	answering *fabric.Server
+	directory *fabric.Directory
+	invoker   *invoker.Invoker
+
+	mu         sync.Mutex // covers partitions
+	partitions []*partition.Partition
+}
+
+func (s *Sim) newNode(name string) *node {
+	rng := chance(s.seed, "disk "+name)
+	return &node{sim: s, name: name, rng: rng, disk: newDisk(vfs.NewCrashableMem(), rng)}
+}
+
+// now returns the current life, nil while the node is down.
+func (n *node) now() *life {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.life
+}
+
+// Now implements partition.Clock.
+func (n *node) Now() time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return time.Now().Add(n.skew)
+}
+
+// AwaitNow implements partition.Clock.
+func (n *node) AwaitNow(context.Context) {}
+
+func (n *node) slowDisk(lag time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.disk.slow(lag)
+}
+
+func (n *node) step(skew time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.skew = skew
+}
+
+// start begins a life.
+func (n *node) start() error {
+	n.mu.Lock()
+	n.lives++
+	l := &life{n: n, number: n.lives, disk: n.disk, partitions: make([]*partition.Partition, n.sim.opts.Partitions)}
+	n.mu.Unlock()
+	l.ctx, l.end = context.WithCancel(context.Background())
+	n.sim.trace.add("%s starts", n.name)
+	if err := l.open(); err != nil {
+		return fmt.Errorf("%s: %w", n.name, err)
+	}
+	n.mu.Lock()
+	n.life = l
+	n.mu.Unlock()
+	return nil
+}
+
+func (l *life) log() *slog.Logger { return l.n.sim.log.With("node", l.n.name) }
+
+func (l *life) open() (err error) {
+	n, s := l.n, l.n.sim
+	log := l.log()
+	if l.logs, err = raftgroup.OpenLogDB("log", raftgroup.LogDBOptions{FS: l.disk, MemTableBytes: 1 << 20, CacheBytes: 1 << 20, Logger: log}); err != nil {
+		return err
+	}
+	if l.tables, err = store.Open("state", store.Options{FS: l.disk, MemTableBytes: 1 << 20, CacheBytes: 1 << 20, Logger: log}); err != nil {
+		return err
+	}
+	l.watchdog = raftgroup.NewWatchdog(raftgroup.WatchdogConfig{Logger: log, Exit: func() { go n.crash(l, 100) }})
+	l.host = newHost(s.net, n.name)
+	l.transport, err = raftgroup.NewTransport(raftgroup.TransportConfig{
+		ClusterID: clusterID, NodeID: n.name, Address: raft.ServerAddress(addressOf(n.name)), Logger: log,
+		Dial:    func(a raft.ServerAddress) (raftgroup.Conn, error) { return l.host.dial(string(a)), nil },
+		Refused: func(ctx context.Context, a raft.ServerAddress) bool { return l.refused(ctx, string(a)) },
+	})
+	if err != nil {
+		return err
+	}
+	self := fabric.Identity{
+		ClusterID: func() string { return clusterID }, Node: n.name, Incarnation: n.name, ReplicaID: n.name, Address: addressOf(n.name),
+	}
+	l.asking = fabric.NewClient(fabric.ClientConfig{
+		Self: self, Log: log, Dial: func(a string) (raftgroup.Conn, error) { return l.host.dial(a), nil },
+	})
+	l.answering = fabric.NewServer(fabric.ServerConfig{Self: self, Local: l.local, Seen: l.asking.Seen, Log: log})
+	l.directory = fabric.NewDirectory(s.opts.Partitions, fabric.DirectoryConfig{
+		Local: l.local, Self: addressOf(n.name), Replicas: func(uint32) []string { return s.addresses(n.name) },
+		Remote: func(address string, id uint32) fabric.Replica { return l.asking.Remote(address, id) },
+	})
+	cfg := invoker.DefaultConfig()
+	cfg.Open = func(r endpoint.Receiver) invoker.Stream { return n.open(l, r) }
+	l.invoker = invoker.New(cfg, s, log)
+	l.transport.Register(l.host)
+	l.answering.Register(l.host)
+	s.net.listen(addressOf(n.name), l.host)
+	for id := range s.opts.Partitions {
+		if err := l.openPartition(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *life) openPartition(id uint32) error {
+	n, s := l.n, l.n.sim
+	tables, err := l.tables.Partition(id)
+	if err != nil {
+		return err
+	}
+	logs, err := l.logs.Storage(partition.GroupID(id))
+	if err != nil {
+		return err
+	}
+	p, err := partition.Open(partition.Config{
+		ID: id, Count: s.opts.Partitions, Node: n.name, Tables: tables, Flush: l.tables.Flush, Storage: logs, Invoker: l.invoker,
+		Deliver: func(ctx context.Context, to uint32, d *machine.Deliver) error {
+			return l.directory.Partition(to).Deliver(ctx, d)
+		},
+		Transport: l.transport, Profile: s.profile(), LocalID: raft.ServerID(n.name), Voters: s.voters(), Watchdog: l.watchdog,
+		Clock: n, Log: l.log(), FlowControl: true, FlowEnabled: func() bool { return true }, Rules: &s.rules,
+		OnFailed: func(err error) {
+			if l.ctx.Err() == nil {
+				s.violate("%s: partition %d failed: %v", n.name, id, err)
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("open partition %d: %w", id, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.partitions[id] = p
+	return nil
+}
+
+func (l *life) partition(id uint32) *partition.Partition {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.partitions[id]
+}
+
+// local is this node's replica of a partition, for other nodes and its own clients.
+func (l *life) local(id uint32) fabric.Local {
+	if p := l.partition(id); p != nil {
+		return p
+	}
+	return nil
+}
+
+// refused reports whether nobody listens at an address, as a dial finds out.
+func (l *life) refused(ctx context.Context, address string) bool {
+	probe := &conn{from: l.host, address: address}
+	probe.ctx, probe.cancel = context.WithCancel(l.ctx)
+	defer probe.cancel()
+	ctx, cancel := context.WithTimeout(ctx, 250*time.Millisecond)
+	defer cancel()
+	_, err := probe.connect(ctx)
+	return err != nil && ctx.Err() == nil && l.n.sim.net.host(address) == nil
+}
+
+// crash ends a life at once. The disk has all that was synced and unsynced percent of
+// the rest: 100 is what a killed process leaves behind.
+func (n *node) crash(l *life, unsynced int) {
+	n.mu.Lock()
+	if n.life != l || l == nil {
+		n.mu.Unlock()
+		return
+	}
+	n.life = nil
+	n.sim.net.listen(addressOf(n.name), nil)
+	l.end() // services do not hear of it any more
+	l.host.cancel()
+	n.sim.net.gone(n.name)
+	n.disk = l.disk.crashed(unsynced, n.rng)
+	n.mu.Unlock()
+	n.sim.trace.add("%s crashes, %d%% of what was not synced is kept", n.name, unsynced)
+	n.sim.wg.Go(func() { l.close(false) })
+}
+
+// shutdown ends a life in order.
+func (n *node) shutdown() {
+	l := n.now()
+	if l == nil {
+		return
+	}
+	l.close(true)
+	n.mu.Lock()
+	n.life = nil
+	n.mu.Unlock()
+	l.end()
+	n.sim.net.listen(addressOf(n.name), nil)
+	n.sim.net.gone(n.name)
+}
+
+const closing = 30 * time.Second
+
+// close frees what a life has. What it still writes goes to a disk that nobody reads.
+func (l *life) close(orderly bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	defer cancel()
+	var wg sync.WaitGroup
+	for id := range l.n.sim.opts.Partitions {
+		p := l.partition(id)
+		if p == nil {
+			continue
+		}
+		wg.Go(func() {
+			end := p.Stop
+			if orderly {
+				end = p.Close
+			}
+			if err := end(ctx); err != nil && !errors.Is(err, raftgroup.ErrStopped) {
+				l.n.sim.trace.add("%s: partition %d does not stop: %v", l.n.name, id, err)
+			}
+		})
+	}
+	wg.Wait()
+	l.invoker.Close()
+	l.answering.Close()
+	_ = l.asking.Close()
+	_ = l.transport.Close()
+	l.host.cancel()
+	l.watchdog.Close()
+	_ = l.tables.Close()
+	_ = l.logs.Close()
+}

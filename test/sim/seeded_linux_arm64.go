@@ -1,0 +1,5 @@
+package sim
+
+import "syscall"
+
+func stackPointer(r *syscall.PtraceRegs) uint64 { return r.Sp }

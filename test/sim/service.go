@@ -1,0 +1,270 @@
+package sim
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"platform/internal/ids"
+	"platform/invoker/protocol"
+	"platform/partition/journal"
+	pb "platform/proto/service"
+)
+
+// errCut ends a handler whose attempt was given up.
+var errCut = errors.New("the attempt was given up")
+
+// suspended ends a handler that waits for what this attempt will not see.
+type suspended struct{ completion uint32 }
+
+// mismatch is a replay that differs from what the handler does: a defect of the server,
+// since the handlers here are deterministic.
+type mismatch struct{ text string }
+
+// handler is what a service does for an invocation. It returns the output.
+type handler func(c *call) ([]byte, error)
+
+// call is an attempt as a handler sees it, in version 5 of the service protocol.
+type call struct {
+	sim *Sim
+	in  io.Reader
+	out io.Writer
+
+	id       ids.Invocation
+	key      string
+	input    []byte
+	state    map[string][]byte
+	replayed []entry // commands of the journal, the input left out
+	next     int     // of them
+	answers  map[uint32]*pb.NotificationTemplate
+	ended    bool // the server sends nothing more
+	last     uint32
+}
+
+type entry struct {
+	kind    journal.Type
+	payload []byte
+}
+
+func (c *call) read() (entry, error) {
+	var head [protocol.HeaderLen]byte
+	if _, err := io.ReadFull(c.in, head[:]); err != nil {
+		return entry{}, err
+	}
+	h := binary.BigEndian.Uint64(head[:])
+	payload := make([]byte, uint32(h))
+	if _, err := io.ReadFull(c.in, payload); err != nil {
+		return entry{}, err
+	}
+	return entry{journal.Type(h >> 48), payload}, nil
+}
+
+// begin reads the start and the journal.
+func (c *call) begin() error {
+	first, err := c.read()
+	if err != nil {
+		return err
+	}
+	var start pb.StartMessage
+	if err := start.UnmarshalVT(first.payload); err != nil {
+		return err
+	}
+	c.id, c.key = ids.Invocation(start.Id), start.Key
+	c.state, c.answers = map[string][]byte{}, map[uint32]*pb.NotificationTemplate{}
+	for _, e := range start.StateMap {
+		c.state[string(e.Key)] = e.Value
+	}
+	if start.PartialState && c.key != "" {
+		return errors.New("the state is not complete")
+	}
+	for i := range start.KnownEntries {
+		e, err := c.read()
+		switch {
+		case err != nil:
+			return err
+		case e.kind == journal.Input:
+			var in pb.InputCommandMessage
+			if err := in.UnmarshalVT(e.payload); err != nil {
+				return err
+			}
+			c.input = in.Value.GetContent()
+		case e.kind.IsCommand():
+			c.replayed = append(c.replayed, e)
+		default:
+			if err := c.notified(e); err != nil {
+				return fmt.Errorf("entry %d: %w", i, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *call) notified(e entry) error {
+	n := new(pb.NotificationTemplate)
+	if err := n.UnmarshalVT(e.payload); err != nil {
+		return err
+	}
+	if id, ok := n.Id.(*pb.NotificationTemplate_CompletionId); ok {
+		c.answers[id.CompletionId] = n
+	}
+	return nil
+}
+
+// command asks the server for something, or finds that an earlier attempt did.
+func (c *call) command(kind journal.Type, m message) []byte {
+	if c.next < len(c.replayed) {
+		known := c.replayed[c.next]
+		c.next++
+		if known.kind != kind {
+			panic(mismatch{fmt.Sprintf("command %d is %s in the journal, the handler wants %s", c.next, known.kind, kind)})
+		}
+		return known.payload
+	}
+	payload, err := encode(m)
+	if err != nil {
+		panic(err)
+	}
+	c.write(kind, payload)
+	return payload
+}
+
+func (c *call) write(kind journal.Type, payload []byte) {
+	b := protocol.AppendHeader(nil, kind, len(payload))
+	if _, err := c.out.Write(append(b, payload...)); err != nil {
+		panic(errCut)
+	}
+}
+
+// completion is a fresh number for an answer.
+func (c *call) completion() uint32 {
+	c.last++
+	return c.last
+}
+
+// await returns the answer to a command.
+func (c *call) await(completion uint32) *pb.NotificationTemplate {
+	for {
+		if n := c.answers[completion]; n != nil {
+			return n
+		}
+		if c.ended {
+			panic(suspended{completion})
+		}
+		e, err := c.read()
+		switch {
+		case errors.Is(err, io.EOF):
+			c.ended = true
+		case err != nil:
+			panic(errCut)
+		case e.kind.IsNotification():
+			if err := c.notified(e); err != nil {
+				panic(err)
+			}
+		}
+	}
+}
+
+// get reads a value of the object's state.
+func (c *call) get(name string) []byte {
+	m := &pb.GetEagerStateCommandMessage{Key: []byte(name)}
+	if v, ok := c.state[name]; ok {
+		m.Result = &pb.GetEagerStateCommandMessage_Value{Value: &pb.Value{Content: v}}
+	} else {
+		m.Result = &pb.GetEagerStateCommandMessage_Void{Void: &pb.Void{}}
+	}
+	var known pb.GetEagerStateCommandMessage
+	if err := known.UnmarshalVT(c.command(journal.GetEagerState, m)); err != nil {
+		panic(err)
+	}
+	return known.GetValue().GetContent()
+}
+
+func (c *call) set(name string, value []byte) {
+	c.command(journal.SetState, &pb.SetStateCommandMessage{Key: []byte(name), Value: &pb.Value{Content: value}})
+	c.state[name] = value
+}
+
+// request calls another handler and returns its output.
+func (c *call) request(service, key, handler string, input []byte) []byte {
+	named, result := c.completion(), c.completion()
+	c.command(journal.Call, &pb.CallCommandMessage{
+		ServiceName: service, HandlerName: handler, Key: key, Parameter: input,
+		InvocationIdNotificationIdx: named, ResultCompletionId: result,
+	})
+	return c.await(result).GetValue().GetContent()
+}
+
+// send starts another handler.
+func (c *call) send(service, key, handler string, input []byte) {
+	c.command(journal.OneWayCall, &pb.OneWayCallCommandMessage{
+		ServiceName: service, HandlerName: handler, Key: key, Parameter: input, InvocationIdNotificationIdx: c.completion(),
+	})
+}
+
+// sleepUntil waits for a time, milliseconds since 1970. An earlier attempt may have
+// asked for another one.
+func (c *call) sleepUntil(at int64) {
+	done := c.completion()
+	c.command(journal.Sleep, &pb.SleepCommandMessage{WakeUpTime: uint64(at), ResultCompletionId: done})
+	c.await(done)
+}
+
+// run makes a side effect, whose result is stored.
+func (c *call) run(effect func() []byte) []byte {
+	done := c.completion()
+	fresh := c.next >= len(c.replayed)
+	c.command(journal.Run, &pb.RunCommandMessage{ResultCompletionId: done})
+	if c.answers[done] == nil {
+		_ = fresh
+		m := &pb.ProposeRunCompletionMessage{ResultCompletionId: done, Result: &pb.ProposeRunCompletionMessage_Value{Value: effect()}}
+		payload, err := encode(m)
+		if err != nil {
+			panic(err)
+		}
+		c.write(protocol.ProposeRunCompletion, payload)
+	}
+	return c.await(done).GetValue().GetContent()
+}
+
+// serve runs the handler to its end, to a suspension, or until it is cut.
+func (c *call) serve(h handler) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case suspended:
+			var payload []byte
+			if payload, err = encode(&pb.SuspensionMessage{WaitingCompletions: []uint32{p.completion}}); err == nil {
+				defer func() { _ = recover() }() // cut meanwhile
+				c.write(protocol.Suspension, payload)
+			}
+		case mismatch:
+			c.sim.violate("replay of %s: %s", c.id, p.text)
+			err = errCut
+		case error:
+			err = p
+		default:
+			panic(p)
+		}
+	}()
+	if err := c.begin(); err != nil {
+		return err
+	}
+	output, err := h(c)
+	if err != nil { // of an attempt, to be tried again
+		payload, _ := encode(&pb.ErrorMessage{Code: 500, Message: err.Error()})
+		c.write(protocol.Error, payload)
+		return nil
+	}
+	c.command(journal.Output, &pb.OutputCommandMessage{Result: &pb.OutputCommandMessage_Value{Value: &pb.Value{Content: output}}})
+	c.write(protocol.End, nil)
+	return nil
+}
+
+func number(b []byte) int64 {
+	n, _ := strconv.ParseInt(string(b), 10, 64)
+	return n
+}
+
+func digits(n int64) []byte { return strconv.AppendInt(nil, n, 10) }

@@ -1,0 +1,257 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"platform/flowcontrol"
+	"platform/internal/ids"
+	"platform/internal/raftgroup"
+	"platform/metadata"
+	"platform/partition/machine"
+)
+
+// Options say what is simulated beside the seed. Zero values are filled from the seed.
+type Options struct {
+	Nodes      int
+	Partitions uint32
+	Faults     time.Duration // how long the cluster is under fire
+	Plant      string        // a defect to plant, see plants.go
+	Frames     bool          // note each message between nodes in the trace
+	Log        io.Writer     // what the servers log, nil: nothing
+}
+
+// Sim is one run.
+type Sim struct {
+	seed  uint64
+	opts  Options
+	log   *slog.Logger
+	trace *trace
+	net   *network
+	nodes []*node
+	over  chan struct{} // closed when nothing counts any more
+	wg    sync.WaitGroup
+
+	schemas  *metadata.Schemas
+	handlers map[string]handler
+	rules    ruleBook
+	history  *history
+	settings raftgroup.Profile
+
+	mu         sync.Mutex // covers the fields below
+	violations []string
+	maxSkew    time.Duration
+}
+
+const deployment = ids.Deployment("dp_10000000000000000000001")
+
+func newSim(seed uint64, opts Options) *Sim {
+	rng := chance(seed, "shape")
+	if opts.Nodes == 0 {
+		opts.Nodes = 3
+		if rng.IntN(5) == 0 {
+			opts.Nodes = 5
+		}
+	}
+	if opts.Partitions == 0 {
+		opts.Partitions = uint32(2 + rng.IntN(2))
+	}
+	if opts.Faults == 0 {
+		opts.Faults = 15 * time.Second
+	}
+	if opts.Log == nil {
+		opts.Log = io.Discard
+	}
+	s := &Sim{
+		seed: seed, opts: opts, trace: newTrace(), over: make(chan struct{}),
+		log:      slog.New(slog.NewTextHandler(opts.Log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		settings: profileOf(rng),
+	}
+	s.trace.full = opts.Frames
+	s.net = newNetwork(seed, s.trace)
+	s.history = &history{sim: s}
+	s.handlers = s.services()
+	s.schemas = schemasOf(s.handlers)
+	s.rules.book = &flowcontrol.Book{Version: 1, Rules: []flowcontrol.Rule{laneRule()}}
+	for i := range opts.Nodes {
+		s.nodes = append(s.nodes, s.newNode(string(rune('a'+i))))
+	}
+	return s
+}
+
+// profileOf draws how the Raft groups are set up: sometimes so that followers that were
+// away for a moment need snapshots.
+func profileOf(rng *rand.Rand) raftgroup.Profile {
+	p := raftgroup.Test()
+	p.TrailingLogs = []uint64{4, 64, 8192}[rng.IntN(3)]
+	p.MaxAppendEntries = []int{4, 64, 256}[rng.IntN(3)]
+	return p
+}
+
+func (s *Sim) profile() raftgroup.Profile { return s.settings }
+
+func (s *Sim) voters() (all []raft.Server) {
+	for _, n := range s.nodes {
+		all = append(all, raft.Server{ID: raft.ServerID(n.name), Address: raft.ServerAddress(addressOf(n.name))})
+	}
+	return all
+}
+
+// addresses are those of all nodes but one.
+func (s *Sim) addresses(but string) (all []string) {
+	for _, n := range s.nodes {
+		if n.name != but {
+			all = append(all, addressOf(n.name))
+		}
+	}
+	return all
+}
+
+// violate notes what must never happen.
+func (s *Sim) violate(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	s.trace.add("VIOLATION: %s", text)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.violations, text) {
+		s.violations = append(s.violations, text)
+	}
+}
+
+// Schemas implements invoker.Registry.
+func (s *Sim) Schemas() *metadata.Schemas { return s.schemas }
+
+// lane is a scope in which few may run at a time.
+const (
+	lane      = "lane"
+	laneLimit = 2
+)
+
+func laneRule() flowcontrol.Rule {
+	pattern, err := flowcontrol.ParsePattern(lane)
+	if err != nil {
+		panic(err)
+	}
+	return flowcontrol.Rule{Pattern: pattern, Limits: flowcontrol.Limits{Concurrency: laneLimit}, Version: 1}
+}
+
+// ruleBook is a partition.RuleSource whose rules never change.
+type ruleBook struct{ book *flowcontrol.Book }
+
+func (r *ruleBook) Rules() (*flowcontrol.Book, <-chan struct{}) { return r.book, nil }
+
+// schemasOf registers the handlers, which are named as in the path of a request.
+func schemasOf(handlers map[string]handler) *metadata.Schemas {
+	out := &metadata.Schemas{Version: 1, Deployments: map[ids.Deployment]*metadata.Deployment{}, Services: map[string]*metadata.Service{}}
+	d := &metadata.Deployment{ID: deployment, URI: "http://" + services + "/", Bidirectional: true, MinProtocol: 5, MaxProtocol: 5}
+	for _, spec := range catalogue {
+		service := &metadata.Service{Name: spec.service, Type: metadata.PlainService, Revision: 1, Deployment: deployment}
+		if spec.kind.Keyed() {
+			service.Type = metadata.VirtualObject
+		}
+		for _, name := range spec.handlers {
+			if handlers[spec.service+"/"+name] == nil {
+				panic("no handler " + spec.service + "/" + name)
+			}
+			service.Handlers = append(service.Handlers, &metadata.Handler{Name: name, Type: spec.kind, Input: metadata.InputRules{Any: true}})
+		}
+		d.Services = append(d.Services, service)
+		out.Services[spec.service] = service
+	}
+	out.Deployments[deployment] = d
+	return out
+}
+
+// alive are the nodes that are up.
+func (s *Sim) alive() (up []*node) {
+	for _, n := range s.nodes {
+		if n.now() != nil {
+			up = append(up, n)
+		}
+	}
+	return up
+}
+
+// leader is a node that leads and serves a partition, nil if there is none.
+func (s *Sim) leader(id uint32) *node {
+	for _, n := range s.alive() {
+		if l := n.now(); l != nil {
+			if p := l.partition(id); p != nil && p.Leading() {
+				return n
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Sim) owner(id ids.Invocation) uint32 {
+	return machine.PartitionOf(id.PartitionKey(), s.opts.Partitions)
+}
+
+// until waits in steps for something to become so; false if that takes too long.
+func (s *Sim) until(limit time.Duration, so func() bool) bool {
+	for deadline := time.Now().Add(limit); !so(); {
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return true
+}
+
+// start starts all nodes and waits until all partitions are led.
+func (s *Sim) start() error {
+	for _, n := range s.nodes {
+		if err := n.start(); err != nil {
+			return err
+		}
+	}
+	if !s.until(30*time.Second, s.led) {
+		return fmt.Errorf("no leaders within 30 s")
+	}
+	return nil
+}
+
+func (s *Sim) led() bool {
+	for id := range s.opts.Partitions {
+		if s.leader(id) == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Run plays one seed in the bubble of the caller and returns what has happened. What it
+// has started goes on; the process is to end.
+func Run(seed uint64, opts Options) *Result {
+	s := newSim(seed, opts)
+	s.trace.add("seed %d: %d nodes, %d partitions, profile %+v", seed, s.opts.Nodes, s.opts.Partitions, s.settings)
+	if err := s.start(); err != nil {
+		s.violate("start: %v", err)
+		return s.result()
+	}
+	s.trace.add("all partitions are led")
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	end := time.Now().Add(s.opts.Faults)
+	var work sync.WaitGroup
+	for i := range clients {
+		work.Go(func() { s.newClient(i).run(ctx, end) })
+	}
+	work.Go(func() { s.observe(end) })
+	s.nemesis(end)
+	s.heal()
+	s.trace.add("healed")
+	work.Wait()
+	s.trace.add("the clients have ended")
+	s.settle(ctx)
+	return s.result()
+}

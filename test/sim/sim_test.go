@@ -1,0 +1,189 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	oneSeed   = flag.Int64("seed", -1, "play this seed only, and print what happened")
+	firstSeed = flag.Uint64("first", 1, "the first seed")
+	seeds     = flag.Int("seeds", 0, "how many seeds to play; 0: as many as fit into the time")
+	atATime   = flag.Int("parallel-seeds", 2, "how many seeds to play at a time")
+	repeats   = flag.Int("repeats", 1, "how often to play each seed, to compare the traces")
+	frameLog  = flag.Bool("frames", false, "with -seed: print each message between nodes")
+	serverLog = flag.Bool("server-log", false, "with -seed: print what the servers log")
+)
+
+// inMakeTest is how many seeds are played when nobody says otherwise.
+const inMakeTest = 200
+
+// seedLimit is how long one seed may take, in real time, on a busy machine.
+const seedLimit = 5 * time.Minute
+
+// worker is the program that plays one seed.
+type worker struct {
+	program, dir string
+	offsets      string // of members of the runtime, empty: unknown
+}
+
+// newWorker builds this package as a program that plays seeds, in which waiting for a
+// mutex does not stop the virtual time (see runtime.go).
+func newWorker(t *testing.T) *worker {
+	t.Helper()
+	dir := t.TempDir()
+	w := &worker{program: filepath.Join(dir, "sim.test"), dir: dir}
+	build := exec.Command("go", "test", "-c", "-tags", "simulation", "-ldflags=-checklinkname=0", "-o", w.program, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // C would take turns with Go on several threads
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+	at, err := offsets(w.program)
+	if err != nil {
+		t.Logf("seeds are less reproducible: %v", err)
+	}
+	w.offsets = strings.Trim(fmt.Sprint(at), "[]")
+	w.offsets = strings.ReplaceAll(w.offsets, " ", ",")
+	return w
+}
+
+// play plays a seed in a process of its own.
+func (w *worker) play(seed uint64, name string, args ...string) (*Result, error) {
+	out := filepath.Join(w.dir, name+".json")
+	ctx, cancel := context.WithTimeout(context.Background(), seedLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, w.program, append([]string{
+		"-test.run=^TestWorker$", "-test.timeout=0", "-sim.seed=" + strconv.FormatUint(seed, 10), "-sim.out=" + out, "-sim.offsets=" + w.offsets,
+	}, args...)...)
+	// One goroutine at a time, and no signals that take turns away from it.
+	cmd.Env = []string{"GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "HOME=/", "TMPDIR=/tmp"}
+	var said strings.Builder
+	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	if err := startSeeded(cmd, seed); err != nil {
+		return nil, fmt.Errorf("seed %d: %w", seed, err)
+	}
+	if err := cmd.Wait(); err != nil {
+		return nil, fmt.Errorf("seed %d: %w\n%s", seed, err, tail(said.String(), 20_000))
+	}
+	defer os.Remove(out)
+	b, err := os.ReadFile(out)
+	if err != nil {
+		return nil, fmt.Errorf("seed %d left no result: %w\n%s", seed, err, tail(said.String(), 20_000))
+	}
+	r := new(Result)
+	r.Log = said.String()
+	return r, json.Unmarshal(b, r)
+}
+
+func tail(text string, n int) string { return text[max(0, len(text)-n):] }
+
+// describe is how to see a failing seed again.
+func (r *Result) describe() string {
+	return fmt.Sprintf("seed %d:\n  %s\nplay it again: go test ./test/sim -run TestSeeds -seed=%d -v", r.Seed, strings.Join(r.Violations, "\n  "), r.Seed)
+}
+
+// TestSeeds plays seeds, each a cluster under another sequence of faults.
+func TestSeeds(t *testing.T) {
+	w := newWorker(t)
+	if *oneSeed >= 0 {
+		w.replay(t, uint64(*oneSeed))
+		return
+	}
+	count := *seeds
+	if count == 0 {
+		count = inMakeTest
+	}
+	var mu sync.Mutex // covers the fields below
+	var frames, operations uint64
+	next, differ := 0, 0
+	var group sync.WaitGroup
+	begin := time.Now()
+	for range *atATime {
+		group.Go(func() {
+			for {
+				mu.Lock()
+				seed := *firstSeed + uint64(next)
+				if next++; next > count || t.Failed() && *seeds == 0 {
+					mu.Unlock()
+					return
+				}
+				mu.Unlock()
+				var first *Result
+				for i := range *repeats {
+					r, err := w.play(seed, fmt.Sprintf("%d-%d", seed, i))
+					if err != nil {
+						t.Error(err)
+						break
+					}
+					mu.Lock()
+					frames += r.Frames
+					operations += uint64(len(r.Operations))
+					if first == nil {
+						first = r
+					} else if first.Messages != r.Messages {
+						differ++
+					}
+					mu.Unlock()
+					if len(r.Violations) > 0 {
+						t.Errorf("%s\n%s", r.describe(), tail(r.Trace, 6_000))
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+	t.Logf("%d seeds, %d messages, %d operations on counters in %s", count, frames, operations, time.Since(begin).Round(time.Second))
+	if *repeats > 1 {
+		t.Logf("%d of %d repetitions differed from the first run of their seed", differ, count*(*repeats-1))
+	}
+}
+
+// replay plays one seed and prints all of it.
+func (w *worker) replay(t *testing.T, seed uint64) {
+	var first *Result
+	same := 0
+	for i := range *repeats {
+		r, err := w.play(seed, strconv.Itoa(i), "-sim.log="+strconv.FormatBool(*serverLog), "-sim.frames="+strconv.FormatBool(*frameLog))
+		require.NoError(t, err)
+		if first == nil {
+			first = r
+			if *serverLog {
+				t.Log(r.Log)
+			}
+			t.Log(r.Trace)
+			if len(r.Violations) > 0 {
+				t.Error(r.describe())
+			}
+		}
+		if r.Messages == first.Messages {
+			same++
+		} else {
+			t.Logf("run %d differs: %s", i, difference(first.Trace, r.Trace))
+		}
+	}
+	t.Logf("seed %d: trace %016x with messages %016x, %d of %d runs alike", seed, first.Events, first.Messages, same, *repeats)
+}
+
+// difference shows where two traces part.
+func difference(a, b string) string {
+	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range min(len(x), len(y)) {
+		if x[i] != y[i] {
+			before := strings.Join(x[max(0, i-6):i], "\n  ")
+			return fmt.Sprintf("event %d of %d\n  %s\n- %s\n+ %s", i, len(x), before, x[i], y[i])
+		}
+	}
+	return "only in the messages between nodes"
+}

@@ -1,0 +1,81 @@
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+)
+
+// chance is the source of randomness for one purpose, so that one more draw for one
+// does not change what the others get.
+func chance(seed uint64, purpose string) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(purpose))
+	return rand.New(rand.NewPCG(seed, h.Sum64()))
+}
+
+// trace is what happened, for people, and its hash, for comparing runs.
+type trace struct {
+	mu     sync.Mutex // covers the fields below
+	start  time.Time
+	lines  []string
+	frames uint64
+	full   bool        // each message is a line
+	sum    hash.Hash64 // of the lines
+	all    hash.Hash64 // of the lines and of each message between nodes
+}
+
+func newTrace() *trace {
+	return &trace{start: time.Now(), sum: fnv.New64a(), all: fnv.New64a()}
+}
+
+// add notes an event.
+func (t *trace) add(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	line := fmt.Sprintf("%12.6f  ", time.Since(t.start).Seconds()) + fmt.Sprintf(format, args...)
+	t.lines = append(t.lines, line)
+	_, _ = t.sum.Write([]byte(line))
+	_, _ = t.all.Write([]byte(line))
+}
+
+// frame notes a message between nodes.
+func (t *trace) frame(w way, size int) {
+	var b [24]byte
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.frames++
+	binary.LittleEndian.PutUint64(b[:], uint64(time.Since(t.start)))
+	binary.LittleEndian.PutUint64(b[8:], uint64(size))
+	_, _ = t.all.Write(b[:])
+	_, _ = t.all.Write([]byte(w.from + ">" + w.to))
+	if t.full {
+		t.lines = append(t.lines, fmt.Sprintf("%14.9f  %s>%s %d bytes", time.Since(t.start).Seconds(), w.from, w.to, size))
+	}
+}
+
+func (t *trace) hashes() (events, messages uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.sum.Sum64(), t.all.Sum64()
+}
+
+func (t *trace) text() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.Join(t.lines, "\n")
+}
+
+func (t *trace) count() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.frames
+}
+
+// now is the time since the start.
+func (t *trace) now() time.Duration { return time.Since(t.start) }

@@ -1,0 +1,68 @@
+//go:build simulation
+
+package sim
+
+import (
+	"encoding/json"
+	"flag"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+var (
+	workerSeed    = flag.Uint64("sim.seed", 0, "the seed to play")
+	workerPlant   = flag.String("sim.plant", "", "the defect to plant")
+	workerLog     = flag.Bool("sim.log", false, "print what the servers log")
+	workerFrames  = flag.Bool("sim.frames", false, "note each message between nodes")
+	workerOffsets = flag.String("sim.offsets", "", "where members of the runtime lie, see monitor.go; empty: unknown")
+	workerOut     = flag.String("sim.out", "", "file for the result")
+)
+
+// ballast lets the next sample of the memory profile be drawn now.
+var ballast []byte
+
+// TestWorker plays one seed and ends the process, since nothing of a simulation can be
+// used again.
+func TestWorker(t *testing.T) {
+	debug.SetGCPercent(-1) // it draws from the same chance as everything else
+	debug.SetMemoryLimit(2 << 30)
+	idleMutexes()
+	runtime.MemProfileRate = 0 // samples are drawn from the same chance, too
+	ballast = make([]byte, 4<<20)
+	var at []uintptr
+	for text := range strings.SplitSeq(*workerOffsets, ",") {
+		if n, err := strconv.ParseUint(text, 10, 32); err == nil {
+			at = append(at, uintptr(n))
+		}
+	}
+	if len(at) == len(members) {
+		stopMonitor(at[0])
+		tickOffsets = at[1:]
+	}
+	results := make(chan *Result, 1)
+	var log io.Writer
+	if *workerLog {
+		log = os.Stderr
+	}
+	go synctest.Test(t, func(*testing.T) {
+		reseedThread(*workerSeed)
+		results <- Run(*workerSeed, Options{Plant: *workerPlant, Frames: *workerFrames, Log: log})
+		select {}
+	})
+	r := <-results
+	r.Check()
+	out, err := json.Marshal(r)
+	if err == nil {
+		err = os.WriteFile(*workerOut, out, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.Exit(0)
+}

@@ -24,7 +24,7 @@ type MetadataClient struct {
 // Networking is about traffic between nodes.
 type Networking struct {
 	ConnectTimeout         units.Duration `key:"connect-timeout" help:"time to connect to another node"`
-	MessageSizeLimit       units.ByteSize `key:"message-size-limit" help:"largest message; other size limits cannot exceed it"`
+	MessageSizeLimit       units.ByteSize `key:"message-size-limit" help:"largest message, at most 48 MiB; other size limits cannot exceed it"`
 	GossipKeyFile          string         `key:"gossip-key-file" help:"file with 32 bytes, or their base64 text, that encrypt what nodes tell each other about who is there; the same on all nodes"`
 	HTTP2KeepAliveInterval units.Duration `key:"http2-keep-alive-interval" help:"silence before a connection is probed"`
 	HTTP2KeepAliveTimeout  units.Duration `key:"http2-keep-alive-timeout" help:"time for the answer to a probe"`

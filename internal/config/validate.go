@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"platform/internal/limits"
 	"platform/internal/units"
 )
 
@@ -45,9 +46,9 @@ func (l *loader) validate() {
 	l.check("worker.invoker.http2-max-frame-size",
 		invoker.HTTP2MaxFrameSize >= frameSizes[0] && invoker.HTTP2MaxFrameSize <= frameSizes[1],
 		"a size from 16 KiB to one byte less than 16 MiB", invoker.HTTP2MaxFrameSize)
-	l.check("networking.message-size-limit",
-		cfg.Networking.MessageSizeLimit > 0 && cfg.Networking.MessageSizeLimit <= math.MaxInt32,
-		"a size from 1 byte to 2 GiB", cfg.Networking.MessageSizeLimit)
+	l.messageSize("networking.message-size-limit", cfg.Networking.MessageSizeLimit)
+	l.messageSize("ingress.request-size-limit", cfg.Ingress.RequestSizeLimit)
+	l.messageSize("worker.invoker.message-size-limit", invoker.MessageSizeLimit)
 	l.check("worker.invoker.memory-limit", invoker.MemoryLimit >= units.MiB, "a size of 1 MiB or more", invoker.MemoryLimit)
 	l.check("worker.invoker.per-invocation-memory-limit",
 		invoker.PerInvocationMemoryLimit >= units.MiB, "a size of 1 MiB or more", invoker.PerInvocationMemoryLimit)
@@ -61,6 +62,17 @@ func (l *loader) validate() {
 	l.listener("", cfg.Listener)
 	l.listener("ingress.", cfg.Ingress.Listener)
 	l.listener("admin.", cfg.Admin.Listener)
+}
+
+// messageSize checks a limit of what becomes part of a log entry: a larger entry could be
+// written and not be sent to the other replicas. Limits below networking.message-size-limit
+// are at most that one by now.
+func (l *loader) messageSize(path string, size units.ByteSize) {
+	const most = units.ByteSize(limits.Message)
+	if path != "networking.message-size-limit" && size > most {
+		return // reported there
+	}
+	l.check(path, size > 0 && size <= most, fmt.Sprintf("a size from 1 byte to %s, which is what a log entry has room for", most), size)
 }
 
 // maxReplication is more than makes sense: each write waits for a majority.

@@ -8,7 +8,8 @@ import (
 )
 
 // What can become of a proposal. ErrNotLeader, ErrOverloaded and ErrStopped are
-// definite: the command was not proposed and may be proposed again anywhere.
+// definite: the command was not proposed and may be proposed again anywhere. ErrTooLarge
+// is final.
 // After ErrUnknownOutcome it may or may not take effect, now or later.
 var (
 	// ErrNotLeader says that this replica does not lead (any more, or is handing
@@ -18,6 +19,9 @@ var (
 	ErrOverloaded = errors.New("too many proposals waiting")
 	// ErrStopped says that the group or proposer was stopped before the proposal.
 	ErrStopped = errors.New("group stopped")
+	// ErrTooLarge says that a command or entry is larger than a log entry may be; nothing
+	// was proposed, and proposing it again is pointless. See internal/limits.
+	ErrTooLarge = errors.New("too large for a log entry")
 	// ErrUnknownOutcome says that the proposal left for the log and nobody knows
 	// whether it will be committed. Commands carry a stable id so that asking
 	// again is safe.
@@ -49,7 +53,8 @@ var (
 )
 
 // Definite reports whether err, returned for a proposal, guarantees that the
-// command was not and will not be applied.
+// command was not and will not be applied, and that it may be proposed again. That
+// excludes ErrTooLarge.
 func Definite(err error) bool {
 	return errors.Is(err, ErrNotLeader) || errors.Is(err, ErrOverloaded) || errors.Is(err, ErrStopped)
 }

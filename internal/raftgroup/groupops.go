@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"platform/internal/limits"
 )
 
 // ErrNoPeer says that the group has no other voter to lead it.
@@ -67,6 +69,9 @@ func (g *Group) Propose(data []byte) *Future {
 // apply enqueues data at Raft. The caller waits for the future and then
 // decrements the instance's pending count.
 func (g *Group) apply(data []byte) (raft.ApplyFuture, *instance, error) {
+	if len(data) > limits.Entry {
+		return nil, nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(data), limits.Entry)
+	}
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	if g.closing {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"platform/internal/limits"
 )
 
 // Limits of a Proposer; see ProposerConfig.
@@ -18,6 +20,7 @@ const (
 	maxQueueBytes    = 64 << 20
 	maxInFlight      = 8
 	fewInFlight      = 2
+	maxInFlightBytes = 16 << 20
 )
 
 // Completion is told what became of one command. Exactly one call is made for
@@ -44,8 +47,12 @@ type ProposerConfig struct {
 	// MaxBatchCommands and MaxBatchBytes bound one entry: 256 commands, 256 KiB.
 	MaxBatchCommands int
 	MaxBatchBytes    int
+	// MaxCommandBytes bounds one command; Submit refuses a larger one with ErrTooLarge:
+	// limits.StoredCommand.
+	MaxCommandBytes int
 	// MaxQueueCommands and MaxQueueBytes bound what waits; beyond them Submit
-	// returns ErrOverloaded: 10,000 commands, 64 MiB.
+	// returns ErrOverloaded: 10,000 commands, 64 MiB. An empty queue takes any command
+	// up to MaxCommandBytes, so that none is refused as overload indefinitely.
 	MaxQueueCommands int
 	MaxQueueBytes    int
 	// MaxInFlight bounds the entries that were proposed and have no outcome yet:
@@ -53,6 +60,9 @@ type ProposerConfig struct {
 	// two, one that is written and one to follow, because more would only be
 	// smaller: Raft writes and replicates together what came in meanwhile.
 	MaxInFlight int
+	// MaxInFlightBytes bounds the bytes of those entries: 16 MiB. One entry may be
+	// larger, alone.
+	MaxInFlightBytes int
 }
 
 // Proposer batches the commands of one group into log entries. Commands submitted
@@ -73,6 +83,7 @@ type Proposer[R any] struct {
 	spare    []pendingCommand[R]
 	bytes    int // of the queue
 	inFlight int // entries
+	inBytes  int // of their commands
 	closed   bool
 }
 
@@ -86,6 +97,7 @@ type pendingCommand[R any] struct {
 type sentEntry[R any] struct {
 	future raft.ApplyFuture
 	inst   *instance
+	bytes  int       // of its commands
 	begin  time.Time // zero without metrics
 	done   []Completion[R]
 }
@@ -101,6 +113,8 @@ func NewProposer[R any](g *Group, cfg ProposerConfig) (*Proposer[R], error) {
 	cfg.MaxQueueCommands = orDefault(cfg.MaxQueueCommands, maxQueueCommands)
 	cfg.MaxQueueBytes = orDefault(cfg.MaxQueueBytes, maxQueueBytes)
 	cfg.MaxInFlight = orDefault(cfg.MaxInFlight, maxInFlight)
+	cfg.MaxInFlightBytes = orDefault(cfg.MaxInFlightBytes, maxInFlightBytes)
+	cfg.MaxCommandBytes = orDefault(cfg.MaxCommandBytes, limits.StoredCommand)
 	return &Proposer[R]{
 		group: g,
 		cfg:   cfg,
@@ -110,15 +124,19 @@ func NewProposer[R any](g *Group, cfg ProposerConfig) (*Proposer[R], error) {
 }
 
 // Submit queues one command, which must not be changed afterwards. If it returns
-// nil, done is completed exactly once; otherwise never, and the error is
-// definite: ErrOverloaded or ErrStopped.
+// nil, done is completed exactly once; otherwise never, and nothing was proposed:
+// ErrOverloaded, ErrStopped or ErrTooLarge.
 func (p *Proposer[R]) Submit(command []byte, done Completion[R]) error {
+	if len(command) > p.cfg.MaxCommandBytes {
+		p.group.cfg.Metrics.refused(1, ErrTooLarge)
+		return fmt.Errorf("%w: a command of %d bytes, at most %d", ErrTooLarge, len(command), p.cfg.MaxCommandBytes)
+	}
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
 		return ErrStopped
 	}
-	if len(p.queue) >= p.cfg.MaxQueueCommands || p.bytes+len(command) > p.cfg.MaxQueueBytes {
+	if n := len(p.queue); n >= p.cfg.MaxQueueCommands || n > 0 && p.bytes+len(command) > p.cfg.MaxQueueBytes {
 		p.mu.Unlock()
 		p.group.cfg.Metrics.refused(1, ErrOverloaded)
 		return ErrOverloaded
@@ -136,6 +154,9 @@ func (p *Proposer[R]) Submit(command []byte, done Completion[R]) error {
 // readyLocked reports whether an entry should be proposed now.
 func (p *Proposer[R]) readyLocked() bool {
 	if len(p.queue) == 0 {
+		return false
+	}
+	if p.inFlight > 0 && p.inBytes+min(p.bytes, p.cfg.MaxBatchBytes) > p.cfg.MaxInFlightBytes {
 		return false
 	}
 	full := len(p.queue) >= p.cfg.MaxBatchCommands || p.bytes >= p.cfg.MaxBatchBytes
@@ -200,17 +221,18 @@ func (p *Proposer[R]) close() {
 // drain proposes what waits, batch by batch, as far as entries may be under way.
 func (p *Proposer[R]) drain() {
 	for batch := p.take(); batch != nil; batch = p.take() {
-		if !p.propose(batch) {
-			p.landed()
+		if bytes, ok := p.propose(batch); !ok {
+			p.landed(bytes)
 		}
 		clear(batch)
 	}
 }
 
-// landed counts an entry that is no longer under way.
-func (p *Proposer[R]) landed() {
+// landed counts an entry, with commands of that many bytes, that is no longer under way.
+func (p *Proposer[R]) landed(bytes int) {
 	p.mu.Lock()
 	p.inFlight--
+	p.inBytes -= bytes
 	ready := p.readyLocked()
 	p.mu.Unlock()
 	if ready {
@@ -237,6 +259,7 @@ func (p *Proposer[R]) take() []pendingCommand[R] {
 		n++
 	}
 	p.bytes -= bytes
+	p.inBytes += bytes
 	if n == len(p.queue) { // the usual case: swap, do not copy
 		batch := p.queue
 		p.queue, p.spare = p.spare[:0], batch
@@ -249,39 +272,41 @@ func (p *Proposer[R]) take() []pendingCommand[R] {
 	return p.spare
 }
 
-// propose makes one entry of a batch; false means that it was refused and all its
-// commands are completed.
-func (p *Proposer[R]) propose(batch []pendingCommand[R]) bool {
-	if !p.group.IsLeader() {
-		p.fail(batch, ErrNotLeader)
-		return false
-	}
+// propose makes one entry of a batch and returns the bytes of its commands; false means
+// that it was refused and all its commands are completed.
+func (p *Proposer[R]) propose(batch []pendingCommand[R]) (bytes int, ok bool) {
 	p.batch = p.batch[:0]
 	for i := range batch {
 		p.batch = append(p.batch, batch[i].data)
+		bytes += len(batch[i].data)
+	}
+	if !p.group.IsLeader() {
+		clear(p.batch)
+		p.fail(batch, ErrNotLeader)
+		return bytes, false
 	}
 	data, err := p.cfg.Seal(p.batch)
 	clear(p.batch)
 	if err != nil {
 		p.fail(batch, fmt.Errorf("seal batch: %w", err))
-		return false
+		return bytes, false
 	}
 	future, inst, err := p.group.apply(data)
 	if err != nil {
 		p.fail(batch, err)
-		return false
+		return bytes, false
 	}
 	begin := p.group.cfg.Metrics.proposed(len(batch), len(data))
 	e, _ := p.free.Get().(*sentEntry[R])
 	if e == nil {
 		e = new(sentEntry[R])
 	}
-	e.future, e.inst, e.begin = future, inst, begin
+	e.future, e.inst, e.begin, e.bytes = future, inst, begin, bytes
 	for i := range batch {
 		e.done = append(e.done, batch[i].done)
 	}
 	p.sent <- e
-	return true
+	return bytes, true
 }
 
 // complete gives each command its result, entry by entry.
@@ -291,7 +316,7 @@ func (p *Proposer[R]) complete() {
 		e.inst.pending.Add(-1)
 		p.group.cfg.Metrics.ended(e.begin, len(e.done), err)
 		e.finish(result, err)
-		p.landed() // after finish: callers that go on join the next entry
+		p.landed(e.bytes) // after finish: callers that go on join the next entry
 		clear(e.done)
 		e.done, e.future, e.inst = e.done[:0], nil, nil
 		p.free.Put(e)

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"platform/internal/limits"
 	"platform/proto/node"
 
 	"github.com/hashicorp/raft"
@@ -23,8 +24,6 @@ import (
 
 // Limits of the transport.
 const (
-	// maxMessageBytes is what a receiver accepts in one message.
-	maxMessageBytes = 64 << 20
 	// appendPieceBytes is when one append is sent in several messages.
 	appendPieceBytes = 1 << 20
 	// snapshotChunkBytes bounds one message of a snapshot.
@@ -145,7 +144,7 @@ func (t *Transport) Register(s grpc.ServiceRegistrar) { node.RegisterRaftTranspo
 // ServerOptions returns what a gRPC server needs to carry the transport.
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(maxMessageBytes),
+		grpc.MaxRecvMsgSize(limits.Receive),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 2 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
 	}
@@ -315,7 +314,7 @@ func DialOptions() []grpc.DialOption {
 			MinConnectTimeout: 2 * time.Second,
 		}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
-		grpc.WithDefaultCallOptions(grpc.CallContentSubtype(wireCodecName), grpc.MaxCallRecvMsgSize(maxMessageBytes)),
+		grpc.WithDefaultCallOptions(grpc.CallContentSubtype(wireCodecName), grpc.MaxCallRecvMsgSize(limits.Receive)),
 	}
 }
 

@@ -1,0 +1,63 @@
+// Package limits defines the largest sizes along the path of a message, from a request
+// body to the frame that carries a log entry to another node.
+//
+// Each stage adds a little to the one before, so each limit leaves room for that:
+//
+//	message ≤ log command ≤ log entry ≤ what a node receives
+//
+// A message is refused where it enters the server (ingress, invoker), with an error for
+// its sender. Nothing that was accepted there can exceed a limit further down, because
+// every later stage would have to retry it indefinitely. The package's tests check the
+// chain with the real encodings.
+package limits
+
+const mib = 1 << 20
+
+const (
+	// Message is the most that networking.message-size-limit can be set to, and with it
+	// the largest request body and the largest message of a service.
+	Message = 48 * mib
+
+	// Names bounds the identifying strings of a call: scope, service, key, handler,
+	// idempotency key and limit key together. They become part of other invocations'
+	// records, in addition to a message of any size.
+	Names = 3 * mib
+
+	// Command is the largest log command that is proposed. It exceeds Message by the
+	// names, headers and trace context of an invocation.
+	Command = Message + 4*mib
+
+	// StoredMessage is the largest message that may be in an outbox: the first release
+	// accepted commands of up to 64 MiB whatever the configuration, and the messages
+	// that such a command caused are still delivered.
+	StoredMessage = 66 * mib
+
+	// StoredCommand is the largest command of any origin.
+	StoredCommand = StoredMessage + 1*mib
+
+	// Entry is the largest log entry, which holds at least one command. Entries of the
+	// first release are smaller.
+	Entry = StoredCommand + 1*mib
+
+	// Receive is the largest gRPC message that a node accepts. An append with one entry
+	// is never larger.
+	Receive = 128 * mib
+
+	// FirstReceive is what nodes of the first release accept. While the cluster may have
+	// such nodes, no entry larger than an entry of one Command is written.
+	FirstReceive = 64 * mib
+
+	// Response is the largest request or response between partitions, which is sent in
+	// pieces. It exceeds every command and every record.
+	Response = 128 * mib
+)
+
+const (
+	// ProgressBatch is the size from which the steps of an attempt are proposed as
+	// several commands. One step can be larger.
+	ProgressBatch = 1 * mib
+
+	// DeliverBatch is the size from which the messages of an outbox are delivered in
+	// several commands. One message can be larger.
+	DeliverBatch = 1 * mib
+)

@@ -250,6 +250,17 @@ func TestWorkflowRunsOnce(t *testing.T) {
 	require.Contains(t, w.Body.String(), `"status":"PreviouslyAccepted"`)
 }
 
+func TestRequestThatCannotBeStored(t *testing.T) {
+	f := &fakeInvocations{
+		call: func(context.Context, *machine.Invoke) (Answer, error) { return Answer{}, ErrTooLarge },
+		send: func(context.Context, *machine.Invoke) (machine.Outcome, error) { return machine.Outcome{}, ErrTooLarge },
+	}
+	s := testServer(t, Config{}, f)
+	for _, path := range []string{"/Greeter/greet", "/Greeter/greet/send"} {
+		requireProblem(t, do(s, "POST", path, ""), 413, "larger than what can be stored")
+	}
+}
+
 func TestSend(t *testing.T) {
 	const planned = "2026-11-20T18:15:20.000000000Z"
 	later := machine.Outcome{StartAt: clock.Add(90 * time.Second).UnixMilli()}

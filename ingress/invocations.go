@@ -64,6 +64,9 @@ var (
 	ErrConflict = errors.New("the workflow method was already invoked")
 )
 
+// ErrTooLarge says that an invocation is larger than what can be stored; it was not made.
+var ErrTooLarge = errors.New("the request is larger than what can be stored")
+
 // ErrUnavailable is wrapped by every UnavailableError, for errors.Is.
 var ErrUnavailable = errors.New("unavailable")
 

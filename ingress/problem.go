@@ -80,6 +80,8 @@ func (s *Server) explain(ctx context.Context, err error, id ids.Invocation, repe
 		return &problem{status: http.StatusNotFound, message: ErrNotFound.Error()}
 	case errors.Is(err, ErrNotReady):
 		return &problem{status: statusNotReady, message: ErrNotReady.Error(), id: id}
+	case errors.Is(err, ErrTooLarge):
+		return &problem{status: http.StatusRequestEntityTooLarge, message: ErrTooLarge.Error() + " (networking.message-size-limit); it had no effect, send less"}
 	case errors.Is(err, ErrEnded):
 		return &problem{status: http.StatusConflict, message: ErrEnded.Error(), id: id}
 	case errors.Is(context.Cause(ctx), errStopping):

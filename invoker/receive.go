@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"platform/internal/errcode"
+	"platform/internal/limits"
 	"platform/invoker/endpoint"
 	"platform/invoker/protocol"
 	"platform/partition/journal"
@@ -268,8 +269,8 @@ func passive(t journal.Type) bool {
 	return false
 }
 
-// flush proposes the steps that have come together. Those that may linger are left
-// for a moment unless forced.
+// flush proposes the steps that have come together, as one command or, when they are
+// large, as several. Those that may linger are left for a moment unless forced or large.
 func (a *attempt) flush(force bool) {
 	t := a.t
 	t.sending.Lock()
@@ -279,7 +280,7 @@ func (a *attempt) flush(force bool) {
 		t.mu.Unlock()
 		return
 	}
-	if a.lingering && !force {
+	if a.lingering && !force && a.unproposed < limits.ProgressBatch {
 		t.mu.Unlock()
 		a.s.clock.linger(a)
 		return
@@ -287,10 +288,23 @@ func (a *attempt) flush(force bool) {
 	p := &machine.Progress{ID: t.id, Attempt: t.number, Pin: a.plan.pin, Steps: a.steps, Errors: t.retry.report()}
 	final, volume := a.final, a.unproposed
 	a.steps, a.unproposed, a.lingering = nil, 0, false
-	t.pending++
+	if volume <= limits.ProgressBatch { // the usual case
+		t.pending++
+		t.volume += volume
+		t.mu.Unlock()
+		a.s.part.Propose(p, func(o machine.Outcome, err error) { t.answered(a, p, volume, final, o, err) })
+		return
+	}
+	parts := batches(p.Steps)
+	t.pending += len(parts)
 	t.volume += volume
 	t.mu.Unlock()
-	a.s.part.Propose(p, func(o machine.Outcome, err error) { t.answered(a, p, volume, final, o, err) })
+	for i, steps := range parts {
+		part := &machine.Progress{ID: p.ID, Attempt: p.Attempt, Pin: p.Pin, Steps: steps, Errors: p.Errors}
+		p.Errors = 0 // counted once
+		volume, final := payloadSize(steps), final && i == len(parts)-1
+		a.s.part.Propose(part, func(o machine.Outcome, err error) { t.answered(a, part, volume, final, o, err) })
+	}
 }
 
 // throttle holds the stream up while too much of the attempt, or of all attempts,

@@ -23,7 +23,10 @@ func (t *task) answered(a *attempt, p *machine.Progress, volume int, final bool,
 	}
 	var refused *failure
 	var slot *share
+	_, coded := errcode.Of(err)
 	switch {
+	case coded:
+		refused = failureOf(err)
 	case err != nil, o.Code == machine.Stale:
 		slot = t.end(true)
 	case o.Code != machine.OK:

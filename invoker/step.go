@@ -7,6 +7,7 @@ import (
 	"platform/flowcontrol"
 	"platform/internal/errcode"
 	"platform/internal/ids"
+	"platform/internal/limits"
 	"platform/invoker/protocol"
 	"platform/metadata"
 	"platform/partition/journal"
@@ -92,6 +93,9 @@ func (iv *Invoker) callee(r *journal.Request) (*machine.Callee, error) {
 	}
 	if err := iv.checkScope(r); err != nil {
 		return nil, errcode.New(errcode.RT0024, "call of %s/%s: %w", r.Service, r.Handler, err)
+	}
+	if n := namesSize(r); n > limits.Names {
+		return nil, errcode.New(errcode.RT0003, "call of %.100s/%.100s: its key, scope and idempotency key have %d bytes, at most %d", r.Service, r.Handler, n, limits.Names)
 	}
 	switch {
 	case r.Key != "" && !handler.Type.Keyed():

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"platform/internal/ids"
+	"platform/internal/limits"
 	"platform/internal/raftgroup"
 	"platform/partition/codec"
 	"platform/partition/journal"
@@ -197,7 +198,19 @@ func (l *leadership) submit(c machine.Command, done func(machine.Outcome, error)
 	if err != nil {
 		return fmt.Errorf("encode %T: %w", c, err)
 	}
+	if err := fits(c, len(data)); err != nil {
+		return err
+	}
 	return refused(l.proposer.Submit(data, raftgroup.CompletionFunc[machine.Outcome](done)))
+}
+
+// fits refuses a command that is larger than the configuration can explain. Messages of
+// an outbox are exempt: an earlier release accepted larger ones, and they have to arrive.
+func fits(c machine.Command, size int) error {
+	if _, stored := c.(*machine.Deliver); stored || size <= limits.Command {
+		return nil
+	}
+	return fmt.Errorf("%w: a command of %d bytes, at most %d", raftgroup.ErrTooLarge, size, limits.Command)
 }
 
 // propose proposes a command and waits until it is applied.

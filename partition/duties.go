@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"platform/flowcontrol"
+	"platform/internal/errcode"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
 	"platform/invoker"
@@ -74,7 +75,7 @@ func (a attempts) State(o machine.Object, limit int) ([]machine.StateEntry, bool
 // which slows the handler down.
 func (a attempts) Propose(p *machine.Progress, done func(machine.Outcome, error)) {
 	answered := func(o machine.Outcome, err error) {
-		if err != nil {
+		if err != nil && !errors.Is(err, raftgroup.ErrTooLarge) {
 			// The attempt stops, and only a new leadership starts another.
 			a.l.abandon(err)
 		}
@@ -85,6 +86,9 @@ func (a attempts) Propose(p *machine.Progress, done func(machine.Outcome, error)
 		err := a.l.submit(p, answered)
 		if errors.Is(err, raftgroup.ErrOverloaded) && pause(a.l.ctx, overloadPause) {
 			continue
+		}
+		if errors.Is(err, raftgroup.ErrTooLarge) {
+			err = errcode.New(errcode.RT0003, "what the handler asked for cannot be stored: %w", err)
 		}
 		if err != nil {
 			answered(machine.Outcome{}, err)

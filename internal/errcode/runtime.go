@@ -47,7 +47,7 @@ var runtimeEntries = []Entry{
 	{
 		Code: RT0003, HTTPStatus: http.StatusInternalServerError,
 		Title:   "Message too large",
-		Meaning: "The service sent a message larger than worker.invoker.message-size-limit.",
+		Meaning: "The service sent a message larger than worker.invoker.message-size-limit, or a call whose key and other names are larger than 3 MiB.",
 		Remedy:  "Raise the limit, or keep large payloads elsewhere and pass references to them.",
 	},
 	{

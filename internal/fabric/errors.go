@@ -72,6 +72,8 @@ func codeOf(err error) node.PartitionCode {
 		return node.PartitionCode_PARTITION_CODE_OVERLOADED
 	case errors.Is(err, raftgroup.ErrStopped):
 		return node.PartitionCode_PARTITION_CODE_STOPPED
+	case errors.Is(err, raftgroup.ErrTooLarge):
+		return node.PartitionCode_PARTITION_CODE_TOO_LARGE
 	case errors.Is(err, partition.ErrNotFound):
 		return node.PartitionCode_PARTITION_CODE_NOT_FOUND
 	}
@@ -91,6 +93,8 @@ func remoteError(id uint32, address string, code node.PartitionCode, message str
 		return fmt.Errorf("partition %d at %s: %w", id, address, raftgroup.ErrStopped)
 	case node.PartitionCode_PARTITION_CODE_UNKNOWN_OUTCOME:
 		return fmt.Errorf("partition %d at %s: %w: %s", id, address, raftgroup.ErrUnknownOutcome, message)
+	case node.PartitionCode_PARTITION_CODE_TOO_LARGE:
+		return fmt.Errorf("partition %d at %s: %w: %s", id, address, raftgroup.ErrTooLarge, message)
 	case node.PartitionCode_PARTITION_CODE_NOT_FOUND:
 		return partition.ErrNotFound
 	}

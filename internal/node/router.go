@@ -157,6 +157,8 @@ func insist[T any](ctx context.Context, safe bool, ask func() (T, error)) (T, er
 			return v, nil
 		case errors.Is(err, partition.ErrNotFound):
 			return v, ingress.ErrNotFound
+		case errors.Is(err, raftgroup.ErrTooLarge):
+			return v, ingress.ErrTooLarge
 		case !raftgroup.Definite(err) && !errors.Is(err, raftgroup.ErrUnknownOutcome):
 			return v, err
 		}

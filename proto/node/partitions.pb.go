@@ -104,6 +104,8 @@ const (
 	PartitionCode_PARTITION_CODE_NOT_FOUND       PartitionCode = 5
 	// Anything else; message says what.
 	PartitionCode_PARTITION_CODE_FAILED PartitionCode = 6
+	// The command is larger than a log entry may be; nothing was proposed.
+	PartitionCode_PARTITION_CODE_TOO_LARGE PartitionCode = 7
 )
 
 // Enum value maps for PartitionCode.
@@ -116,6 +118,7 @@ var (
 		4: "PARTITION_CODE_UNKNOWN_OUTCOME",
 		5: "PARTITION_CODE_NOT_FOUND",
 		6: "PARTITION_CODE_FAILED",
+		7: "PARTITION_CODE_TOO_LARGE",
 	}
 	PartitionCode_value = map[string]int32{
 		"PARTITION_CODE_OK":              0,
@@ -125,6 +128,7 @@ var (
 		"PARTITION_CODE_UNKNOWN_OUTCOME": 4,
 		"PARTITION_CODE_NOT_FOUND":       5,
 		"PARTITION_CODE_FAILED":          6,
+		"PARTITION_CODE_TOO_LARGE":       7,
 	}
 )
 
@@ -1895,7 +1899,7 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x15PARTITION_METHOD_FIND\x10\x06\x12\x1c\n" +
 	"\x18PARTITION_METHOD_INSPECT\x10\a\x12\x1a\n" +
 	"\x16PARTITION_METHOD_STATE\x10\b\x12\x19\n" +
-	"\x15PARTITION_METHOD_SCAN\x10\t*\xdd\x01\n" +
+	"\x15PARTITION_METHOD_SCAN\x10\t*\xfb\x01\n" +
 	"\rPartitionCode\x12\x15\n" +
 	"\x11PARTITION_CODE_OK\x10\x00\x12\x1d\n" +
 	"\x19PARTITION_CODE_NOT_LEADER\x10\x01\x12\x1d\n" +
@@ -1903,7 +1907,8 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x16PARTITION_CODE_STOPPED\x10\x03\x12\"\n" +
 	"\x1ePARTITION_CODE_UNKNOWN_OUTCOME\x10\x04\x12\x1c\n" +
 	"\x18PARTITION_CODE_NOT_FOUND\x10\x05\x12\x19\n" +
-	"\x15PARTITION_CODE_FAILED\x10\x062\x8e\x01\n" +
+	"\x15PARTITION_CODE_FAILED\x10\x06\x12\x1c\n" +
+	"\x18PARTITION_CODE_TOO_LARGE\x10\a2\x8e\x01\n" +
 	"\x0eNodePartitions\x12@\n" +
 	"\bExchange\x12\x17.node.v1.PartitionBatch\x1a\x17.node.v1.PartitionBatch(\x010\x01\x12:\n" +
 	"\aRecords\x12\x17.node.v1.RecordsRequest\x1a\x14.node.v1.RecordsPage0\x01B\x1aZ\x18platform/proto/node;nodeb\x06proto3"

@@ -1,0 +1,101 @@
+package invoker
+
+import (
+	"encoding/hex"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
+	"pgregory.net/rapid"
+
+	"platform/internal/errcode"
+	"platform/internal/limits"
+	"platform/internal/raftgroup"
+	"platform/metadata"
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+// setState is a SetState command for the key "k" with a value of that many bytes.
+func setState(size int) string {
+	value := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), make([]byte, size))
+	payload := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), []byte("k"))
+	payload = protowire.AppendBytes(protowire.AppendTag(payload, 3, protowire.BytesType), value)
+	return frame(journal.SetState, hex.EncodeToString(payload))
+}
+
+// What a handler sends in one go may be of any size; one log command is not.
+func TestLargeStepsAreProposedAsSeveralCommands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := policy(1, metadata.Pause)
+		cfg.MessageSizeLimit = 8 << 20
+		o := newOffline(t, cfg, func(w *wire) {
+			w.ok()
+			w.send(t, strings.Repeat(setState(300<<10), 20)+setState(5<<20)+outputHi+end)
+		})
+		defer o.close()
+		_, ended := o.shard.call(counter("k"), 1, "")
+		synctest.Wait()
+		require.Nil(t, (<-ended).Failure)
+		steps := 0
+		for _, p := range o.shard.seen {
+			if size := payloadSize(p.Steps); size > limits.ProgressBatch {
+				require.Less(t, size, 5<<20+1<<10)
+			}
+			steps += len(p.Steps)
+		}
+		require.Equal(t, 23, steps)
+		require.Len(t, o.shard.seen, 8, "three values a command; then the large one with output and end")
+	})
+}
+
+func TestBatchesKeepOrderAndSize(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var steps []machine.Step
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			size := rapid.SampledFrom([]int{0, 10, 900, 2000, 64 << 10, 600 << 10, 3 << 20}).Draw(t, "size")
+			steps = append(steps, machine.Step{Completion: uint32(len(steps)), Payload: make([]byte, size)})
+		}
+		next := uint32(0)
+		for _, batch := range batches(steps) {
+			require.NotEmpty(t, batch)
+			size := 0
+			for i := range batch {
+				require.Equal(t, next, batch[i].Completion)
+				next++
+				size += len(batch[i].Payload)
+			}
+			require.LessOrEqual(t, size, 3<<20+limits.ProgressBatch)
+		}
+		require.Equal(t, len(steps), int(next))
+	})
+}
+
+// An attempt whose progress can never be stored fails with a code and gives its slot back.
+func TestProgressThatCannotBeStoredFailsTheAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := policy(2, metadata.Pause)
+		cfg.ConcurrentInvocations = 1
+		o := newOffline(t, cfg, func(w *wire) {
+			w.ok()
+			w.send(t, frame(journal.Sleep, "08015801"))
+		})
+		defer o.close()
+		o.session.part = deposed{o.shard, machine.Outcome{}, errcode.New(errcode.RT0003, "cannot be stored: %w", raftgroup.ErrTooLarge)}
+		id, _ := o.shard.call(greeter, 1, "")
+		synctest.Wait()
+		st, _ := o.iv.Status(id)
+		require.Equal(t, "RT0003", st.LastFailure.ErrorCode)
+		require.False(t, st.InFlight)
+	})
+}
+
+func TestNamesOfACallAreBounded(t *testing.T) {
+	iv := New(policy(1, metadata.Pause), &bench{schemas: testSchemas("http://nowhere/")}, nil)
+	defer iv.Close()
+	_, err := iv.callee(&journal.Request{Service: counter("").Service, Handler: counter("").Handler, Key: strings.Repeat("k", limits.Names)})
+	code, _ := errcode.Of(err)
+	require.Equal(t, errcode.RT0003, code, err)
+}

@@ -29,6 +29,8 @@ type BoltOptions struct {
 	// Ballast is a file that is removed when a value cannot be saved; see
 	// CreateBallast.
 	Ballast string
+	// ReadOnly opens an existing file for inspection: nothing is written.
+	ReadOnly bool
 	// MmapBytes is the initial size of the memory map; 64 MiB when 0.
 	MmapBytes int
 	// Logger is slog.Default() when nil.
@@ -58,6 +60,7 @@ func OpenBoltStorage(path string, opts BoltOptions) (*BoltStorage, error) {
 		Path: path,
 		BoltOptions: &bbolt.Options{
 			Timeout:         time.Second,
+			ReadOnly:        opts.ReadOnly,
 			NoFreelistSync:  true,
 			FreelistType:    bbolt.FreelistMapType,
 			InitialMmapSize: orDefault(opts.MmapBytes, 64<<20),

@@ -20,6 +20,8 @@ type LogDBOptions struct {
 	CacheBytes int64
 	// Ballast is a file that is removed when the disk is full; see CreateBallast.
 	Ballast string
+	// ReadOnly opens an existing database for inspection: nothing is written.
+	ReadOnly bool
 	// FS is the file system; the real one when nil.
 	FS vfs.FS
 	// Logger is slog.Default() when nil.
@@ -31,6 +33,8 @@ type LogDBOptions struct {
 type LogDB struct {
 	db    *pebble.DB
 	cache *pebble.Cache
+
+	readOnly bool
 }
 
 // OpenLogDB opens the log database in dir and creates it when absent.
@@ -42,6 +46,8 @@ func OpenLogDB(dir string, opts LogDBOptions) (*LogDB, error) {
 	fs := opts.FS
 	if fs == nil {
 		fs = vfs.Default
+	}
+	if opts.FS == nil && !opts.ReadOnly {
 		if err := makeDir(dir); err != nil {
 			return nil, fmt.Errorf("open log database: %w", err)
 		}
@@ -52,6 +58,7 @@ func OpenLogDB(dir string, opts LogDBOptions) (*LogDB, error) {
 	cache := pebble.NewCache(orDefault(opts.CacheBytes, 8<<20))
 	po := &pebble.Options{
 		FS:                          fs,
+		ReadOnly:                    opts.ReadOnly,
 		Cache:                       cache,
 		MemTableSize:                orDefault(opts.MemTableBytes, 16<<20),
 		MemTableStopWritesThreshold: 3,
@@ -65,7 +72,7 @@ func OpenLogDB(dir string, opts LogDBOptions) (*LogDB, error) {
 		cache.Unref()
 		return nil, fmt.Errorf("open log database %s: %w", dir, err)
 	}
-	return &LogDB{db: db, cache: cache}, nil
+	return &LogDB{db: db, cache: cache, readOnly: opts.ReadOnly}, nil
 }
 
 // Close closes the database; all groups that use it must be shut down before.

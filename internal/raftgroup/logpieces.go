@@ -73,8 +73,8 @@ func fill(dst []byte, parts [][]byte) [][]byte {
 }
 
 // dropUnfinished removes the pieces of entries whose row was not written any more,
-// which are behind the last entry. It leaves it at the last row.
-func (s *LogStore) dropUnfinished(it *pebble.Iterator) error {
+// which are behind the last entry, unless keep is set. It leaves it at the last row.
+func (s *LogStore) dropUnfinished(it *pebble.Iterator, keep bool) error {
 	for ok := it.Last(); ok && len(it.Key()) > logKeyLen; {
 		index := binary.BigEndian.Uint64(it.Key()[groupPrefixLen:])
 		row := logKey(s.group, index)
@@ -82,6 +82,9 @@ func (s *LogStore) dropUnfinished(it *pebble.Iterator) error {
 			break
 		}
 		ok = it.SeekLT(row)
+		if keep {
+			continue
+		}
 		if err := s.db.DeleteRange(row, logKey(s.group, index+1), pebble.NoSync); err != nil {
 			return err
 		}

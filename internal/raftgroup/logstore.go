@@ -30,7 +30,7 @@ func (l *LogDB) Storage(group uint32) (*LogStore, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open log of group %d: %w", group, err)
 	}
-	err = s.dropUnfinished(it)
+	err = s.dropUnfinished(it, l.readOnly)
 	if err == nil && it.Valid() {
 		s.last = binary.BigEndian.Uint64(it.Key()[groupPrefixLen:])
 	}

@@ -28,8 +28,10 @@ type Options struct {
 	// default.
 	LargeRowBytes int
 	// FS is the file system, the real one by default.
-	FS     vfs.FS
-	Logger *slog.Logger // slog.Default() if nil
+	FS vfs.FS
+	// ReadOnly opens an existing database for inspection: nothing is written.
+	ReadOnly bool
+	Logger   *slog.Logger // slog.Default() if nil
 }
 
 // DB holds the tables of all partitions of a node.
@@ -52,7 +54,7 @@ type DB struct {
 // ErrLocked or ErrFormat where they apply.
 func Open(dir string, opts Options) (*DB, error) {
 	opts = opts.withDefaults()
-	lock, err := prepareDir(opts.FS, dir)
+	lock, err := prepareDir(opts.FS, dir, opts.ReadOnly)
 	if err != nil {
 		return nil, fmt.Errorf("open tables: %w", err)
 	}
@@ -101,6 +103,7 @@ func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock) *pebble.Op
 		FS:                          o.FS,
 		Cache:                       cache,
 		Lock:                        lock,
+		ReadOnly:                    o.ReadOnly,
 		Comparer:                    comparer,
 		DisableWAL:                  true, // the Raft log is it
 		MemTableSize:                o.MemTableBytes,

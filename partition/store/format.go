@@ -31,9 +31,14 @@ const FormatVersion = 2
 
 const formatFile = "FORMAT"
 
-// prepareDir makes the directory, if need be, takes its lock and checks its format.
-func prepareDir(disk vfs.FS, dir string) (*pebble.Lock, error) {
-	if err := makeDir(disk, dir); err != nil {
+// prepareDir makes the directory, if need be, takes its lock and checks its format. One
+// that is only read must be there already, and keeps the format that it has.
+func prepareDir(disk vfs.FS, dir string, readOnly bool) (*pebble.Lock, error) {
+	if readOnly {
+		if _, err := disk.Stat(disk.PathJoin(dir, formatFile)); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+		}
+	} else if err := makeDir(disk, dir); err != nil {
 		return nil, err
 	}
 	lock, err := pebble.LockDirectory(dir, disk)
@@ -43,7 +48,7 @@ func prepareDir(disk vfs.FS, dir string) (*pebble.Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w: %w", dir, ErrLocked, err)
 	}
-	if err := checkFormat(disk, dir); err != nil {
+	if err := checkFormat(disk, dir, readOnly); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return lock, nil
@@ -84,7 +89,7 @@ func syncDir(disk vfs.FS, dir string) error {
 }
 
 // checkFormat reads the version file; an empty directory gets one.
-func checkFormat(disk vfs.FS, dir string) error {
+func checkFormat(disk vfs.FS, dir string, readOnly bool) error {
 	text, err := readFile(disk, disk.PathJoin(dir, formatFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return writeFormat(disk, dir)
@@ -99,7 +104,7 @@ func checkFormat(disk vfs.FS, dir string) error {
 	if version < 1 || version > FormatVersion {
 		return fmt.Errorf("%w: %s has version %d, this server reads up to %d", ErrFormat, dir, version, FormatVersion)
 	}
-	if version < FormatVersion {
+	if version < FormatVersion && !readOnly {
 		return putFormat(disk, dir)
 	}
 	return nil

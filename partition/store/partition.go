@@ -72,6 +72,10 @@ func (p *Partition) load() error {
 	if err := errors.Join(err, r.close()); err != nil {
 		return err
 	}
+	if p.db.opts.ReadOnly {
+		p.reset(meta)
+		return nil
+	}
 	if err := p.db.dropLost(p.space, lost); err != nil {
 		return err
 	}

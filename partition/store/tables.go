@@ -1,0 +1,33 @@
+package store
+
+// TableOf is the name of the table that a key of Export.Rows belongs to, for operators.
+func TableOf(key []byte) string {
+	if len(key) == 0 {
+		return ""
+	}
+	if name, known := tableNames[key[0]]; known {
+		return name
+	}
+	return "unknown"
+}
+
+var tableNames = map[byte]string{
+	tableMeta:      "meta",
+	tableLive:      "live",
+	tableDone:      "completed",
+	tableJournal:   "journal",
+	tableNotified:  "notified",
+	tableValues:    "state",
+	tablePromises:  "promises",
+	tableLocks:     "locks",
+	tableWaiting:   "waiting",
+	tableTimers:    "timers",
+	tableOutbox:    "outbox",
+	tableSent:      "sent",
+	tableDelivered: "delivered",
+	tableCounters:  "counters",
+	tableVQueues:   "vqueues",
+	tableQueued:    "queued",
+	tableRings:     "rings",
+	tableRules:     "rules",
+}

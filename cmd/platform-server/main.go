@@ -40,8 +40,15 @@ func exitStatus(err error) int {
 }
 
 func run(ctx context.Context) error {
-	if len(os.Args) > 1 && os.Args[1] == "health" {
-		return checkHealth(ctx, os.Args[2:], os.Environ())
+	if len(os.Args) > 1 {
+		switch args, environ := os.Args[2:], os.Environ(); os.Args[1] {
+		case "health":
+			return checkHealth(ctx, args, environ)
+		case "inspect":
+			return inspect(ctx, args, environ, os.Stdout)
+		case "repair":
+			return repair(args, environ, os.Stdin, os.Stdout)
+		}
 	}
 	loaded, err := config.Load(os.Args[1:], os.Environ())
 	if err != nil {

@@ -61,6 +61,22 @@ func (d *dataDir) acquire() error {
 	return nil
 }
 
+// LockStopped locks the data directory of a node for a tool. It fails while a server
+// runs on it, and for a directory that is not a node's.
+func LockStopped(path string) (unlock func() error, err error) {
+	d := &dataDir{path: path}
+	if _, err := os.Stat(d.in("FORMAT")); err != nil {
+		return nil, errcode.New(errcode.RT0009, "%s is not the data directory of a node (base-dir/node-name): %w", path, err)
+	}
+	if err := d.acquire(); err != nil {
+		return nil, err
+	}
+	if err := d.checkFormat(); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d.Close, nil
+}
+
 // checkFormat reads the version file, or writes it into a fresh directory.
 func (d *dataDir) checkFormat() error {
 	raw, err := os.ReadFile(d.in("FORMAT"))

@@ -1,0 +1,183 @@
+package offline
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"platform/internal/node"
+	"platform/internal/raftgroup"
+	"platform/partition"
+	"platform/partition/store"
+)
+
+// MetadataGroup is the Raft group of the cluster's metadata.
+const MetadataGroup = 0
+
+// Directory is the data directory of a stopped node.
+type Directory struct {
+	path     string
+	readOnly bool
+	unlock   func() error
+	logs     *raftgroup.LogDB
+	tables   *store.DB
+	metadata *raftgroup.BoltStorage // nil if the directory has none
+}
+
+// Open locks and opens a directory. It fails while a server runs on it.
+func Open(path string, readOnly bool) (*Directory, error) {
+	d := &Directory{path: path, readOnly: readOnly}
+	var err error
+	if d.unlock, err = node.LockStopped(path); err != nil {
+		return nil, err
+	}
+	if err := d.open(); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+func (d *Directory) open() (err error) {
+	log := slog.New(slog.DiscardHandler)
+	if _, err := os.Stat(d.in("log")); err != nil {
+		return fmt.Errorf("open logs: %w", err)
+	}
+	if d.logs, err = raftgroup.OpenLogDB(d.in("log"), raftgroup.LogDBOptions{ReadOnly: d.readOnly, Logger: log}); err != nil {
+		return err
+	}
+	if _, err := os.Stat(d.in("state")); err != nil {
+		return fmt.Errorf("open tables: %w", err)
+	}
+	// Tables are never repaired here.
+	if d.tables, err = store.Open(d.in("state"), store.Options{ReadOnly: true, Logger: log}); err != nil {
+		return err
+	}
+	if _, err := os.Stat(d.in("metadata/log.db")); err == nil {
+		d.metadata, err = raftgroup.OpenBoltStorage(d.in("metadata/log.db"), raftgroup.BoltOptions{ReadOnly: true, Logger: log})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Directory) in(name string) string { return filepath.Join(d.path, name) }
+
+// Close closes the databases and gives up the lock. It may be called more than once.
+func (d *Directory) Close() error {
+	var errs []error
+	if d.metadata != nil {
+		errs = append(errs, d.metadata.Close())
+	}
+	if d.tables != nil {
+		errs = append(errs, d.tables.Close())
+	}
+	if d.logs != nil {
+		errs = append(errs, d.logs.Close())
+	}
+	if d.unlock != nil {
+		errs = append(errs, d.unlock())
+	}
+	d.metadata, d.tables, d.logs, d.unlock = nil, nil, nil, nil
+	return errors.Join(errs...)
+}
+
+// file is the text of a small file, or why it cannot be read.
+func (d *Directory) file(name string) string {
+	text, err := os.ReadFile(d.in(name))
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// storage is that of a group.
+func (d *Directory) storage(group uint32) (raftgroup.Storage, error) {
+	if group == MetadataGroup {
+		if d.metadata == nil {
+			return nil, errors.New("the directory has no metadata")
+		}
+		return d.metadata, nil
+	}
+	return d.logs.Storage(group)
+}
+
+// groups are the numbers of the groups that the directory has.
+func (d *Directory) groups() ([]uint32, error) {
+	groups, err := d.logs.Groups()
+	if err != nil {
+		return nil, err
+	}
+	if d.metadata != nil {
+		groups = append([]uint32{MetadataGroup}, groups...)
+	}
+	return groups, nil
+}
+
+// Group is what the directory has of one Raft group.
+type Group struct {
+	Group     uint32  `json:"group"`
+	Partition *uint32 `json:"partition,omitempty"` // nil for the metadata
+	raftgroup.GroupInfo
+	Applied, AppliedTerm uint64   // of the tables as they are on disk; not known of the metadata
+	Errors               []string `json:",omitempty"`
+}
+
+// Groups describes all groups. What cannot be read is among the errors of its group.
+func (d *Directory) Groups() ([]Group, error) {
+	numbers, err := d.groups()
+	if err != nil {
+		return nil, err
+	}
+	var all []Group
+	for _, n := range numbers {
+		all = append(all, d.group(n))
+	}
+	return all, nil
+}
+
+func (d *Directory) group(n uint32) Group {
+	g := Group{Group: n}
+	fail := func(err error) {
+		if err != nil {
+			g.Errors = append(g.Errors, err.Error())
+		}
+	}
+	s, err := d.storage(n)
+	fail(err)
+	if err == nil {
+		g.GroupInfo, err = raftgroup.Inspect(s)
+		fail(err)
+	}
+	if n == MetadataGroup {
+		return g
+	}
+	id := n - partition.GroupID(0)
+	g.Partition = &id
+	tables, err := d.tables.Partition(id)
+	fail(err)
+	if err == nil {
+		g.Applied, g.AppliedTerm = tables.Applied()
+	}
+	return g
+}
+
+// Summary is what a directory holds.
+type Summary struct {
+	Path     string  `json:"path"`
+	Format   string  `json:"format"`
+	Identity string  `json:"identity"` // the file as it is
+	Groups   []Group `json:"groups"`
+}
+
+// Summary describes the directory.
+func (d *Directory) Summary() (*Summary, error) {
+	groups, err := d.Groups()
+	if err != nil {
+		return nil, err
+	}
+	return &Summary{Path: d.path, Format: d.file("FORMAT"), Identity: d.file("IDENTITY"), Groups: groups}, nil
+}

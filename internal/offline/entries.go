@@ -1,0 +1,123 @@
+package offline
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"platform/internal/raftgroup"
+	"platform/partition/codec"
+	"platform/proto/metadata"
+	"platform/proto/raftlog"
+)
+
+// Entry is one entry of a log.
+type Entry struct {
+	Group      uint32          `json:"group"`
+	Index      uint64          `json:"index"`
+	Term       uint64          `json:"term,omitempty"`
+	Type       string          `json:"type,omitempty"` // of Raft: LogCommand, LogNoop, LogConfiguration ...
+	AppendedAt *time.Time      `json:"appended_at,omitempty"`
+	Bytes      int             `json:"bytes"`
+	Commands   json.RawMessage `json:"entry,omitempty"` // the decoded entry
+	Servers    []raft.Server   `json:"servers,omitempty"`
+	Error      string          `json:"error,omitempty"` // why the entry cannot be read or decoded
+	Hex        string          `json:"hex,omitempty"`   // of an entry that cannot be decoded, or if asked for
+}
+
+// maxHex bounds the bytes of an entry that are shown when it cannot be decoded.
+const maxHex = 4 << 10
+
+// Entries calls visit for up to limit entries of a group's log from an index on, until
+// it fails. Entries that cannot be read are among them.
+func (d *Directory) Entries(group uint32, from, to uint64, limit int, visit func(Entry) error) error {
+	s, err := d.storage(group)
+	if err != nil {
+		return err
+	}
+	first, err := s.FirstIndex()
+	if err != nil {
+		return err
+	}
+	last, err := s.LastIndex()
+	if err != nil || last == 0 {
+		return err
+	}
+	if to == 0 {
+		to = math.MaxUint64
+	}
+	for i := max(first, from); i <= min(last, to) && limit > 0; i++ {
+		if err := visit(readEntry(s, group, i, maxHex)); err != nil {
+			return err
+		}
+		limit--
+	}
+	return nil
+}
+
+// readEntry shows an entry, with at most so many of its bytes if they cannot be decoded.
+func readEntry(s raftgroup.Storage, group uint32, index uint64, most int) Entry {
+	e := Entry{Group: group, Index: index}
+	var log raft.Log
+	if err := s.GetLog(index, &log); err != nil {
+		e.Error = err.Error()
+		return e
+	}
+	e.Term, e.Type, e.Bytes = log.Term, log.Type.String(), len(log.Data)
+	if !log.AppendedAt.IsZero() {
+		at := log.AppendedAt.UTC()
+		e.AppendedAt = &at
+	}
+	var err error
+	switch log.Type {
+	case raft.LogConfiguration:
+		e.Servers, err = configuration(log.Data)
+	case raft.LogCommand:
+		e.Commands, err = decode(group, log.Data)
+	}
+	if err != nil {
+		e.Error = err.Error()
+		e.Hex = hex.EncodeToString(log.Data[:min(most, len(log.Data))])
+	}
+	return e
+}
+
+// configuration decodes the servers of a configuration entry, which Raft does with a
+// panic on damage.
+func configuration(data []byte) (servers []raft.Server, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("decode configuration: %v", p)
+		}
+	}()
+	return raft.DecodeConfiguration(data).Servers, nil
+}
+
+// decode shows the command entry of a group as JSON. An entry of a partition that a
+// replica could not apply is refused although its parts could be shown.
+func decode(group uint32, data []byte) (json.RawMessage, error) {
+	if group == MetadataGroup {
+		return asJSON(data, new(metadata.Entry))
+	}
+	if _, _, err := codec.Decode(data); err != nil {
+		return nil, err
+	}
+	return asJSON(data, new(raftlog.LogEntry))
+}
+
+func asJSON(data []byte, into proto.Message) (json.RawMessage, error) {
+	if err := proto.Unmarshal(data, into); err != nil {
+		return nil, fmt.Errorf("show as JSON: %w", err)
+	}
+	text, err := protojson.Marshal(into)
+	if err != nil {
+		return nil, fmt.Errorf("show as JSON: %w", err)
+	}
+	return text, nil
+}

@@ -3,6 +3,8 @@ package admin
 import (
 	"context"
 	"time"
+
+	"platform/metadata"
 )
 
 // Cluster is what a node finds out about the others, and what only the nodes that it
@@ -16,11 +18,15 @@ type Cluster interface {
 	// be spread anew. It returns when the node leads. The error can be a *Refusal, also
 	// when the node does not take over in time.
 	Transfer(ctx context.Context, partition, node uint32) error
+	// RaiseFeatureLevel raises the cluster's feature level to a higher one that all
+	// members support, also if nodes hold it. The error can be a *Refusal.
+	RaiseFeatureLevel(ctx context.Context, level uint32) (metadata.Cluster, error)
 }
 
 // ClusterState is the cluster as one node sees it.
 type ClusterState struct {
 	Metadata   MetadataState
+	Feature    FeatureState
 	Nodes      []NodeState      // by id
 	Partitions []PartitionState // by id
 }
@@ -33,6 +39,20 @@ type MetadataState struct {
 	Quorum   bool
 	Voters   []uint32
 	Learners []uint32 // replicas without a vote
+}
+
+// FeatureState is the cluster's feature level and what it could be.
+type FeatureState struct {
+	Level uint32    `json:"level"`
+	Since Timestamp `json:"since,omitzero"` // absent for the first level
+	// Supported is what all members support, as far as they answer, Highest the highest
+	// level that any of them supports.
+	Supported uint32 `json:"supported"`
+	Highest   uint32 `json:"highest"`
+	// Held says that a node keeps the level from rising by itself.
+	Held bool `json:"held"`
+	// Waiting says in words why the level is not the highest.
+	Waiting []string `json:"waiting"`
 }
 
 // NodeState is one member of the cluster.
@@ -56,14 +76,18 @@ type NodeState struct {
 	Leaders  int `json:"leaders"`
 	Replicas int `json:"replicas"`
 
-	Address        string    `json:"address"` // host and port for other nodes
-	IngressAddress string    `json:"ingress_address"`
-	AdminAddress   string    `json:"admin_address"`
-	Version        string    `json:"version,omitempty"`
-	Incarnation    string    `json:"incarnation"`
-	RegisteredAt   Timestamp `json:"registered_at"`
-	StartedAt      Timestamp `json:"started_at,omitzero"` // of the process
-	StateSince     Timestamp `json:"state_since,omitzero"`
+	Address        string `json:"address"` // host and port for other nodes
+	IngressAddress string `json:"ingress_address"`
+	AdminAddress   string `json:"admin_address"`
+	Version        string `json:"version,omitempty"`
+	// FeatureLevel is the highest that the server supports, 0 if that is not known;
+	// FeatureHold says that its settings hold the cluster's.
+	FeatureLevel uint32    `json:"feature_level,omitempty"`
+	FeatureHold  bool      `json:"feature_level_hold,omitempty"`
+	Incarnation  string    `json:"incarnation"`
+	RegisteredAt Timestamp `json:"registered_at"`
+	StartedAt    Timestamp `json:"started_at,omitzero"` // of the process
+	StateSince   Timestamp `json:"state_since,omitzero"`
 }
 
 // Liveness is what is believed of a node's process.

@@ -18,10 +18,12 @@ type clusterConfigView struct {
 	ProvisionedAt Timestamp `json:"provisioned_at"`
 	// FlowControl says that flow control was enabled on all partitions.
 	FlowControl bool `json:"flow_control"`
+	// FeatureLevel is what all members can read and may write; it only rises.
+	FeatureLevel uint32 `json:"feature_level"`
 }
 
 func viewClusterConfig(c metadata.Cluster) clusterConfigView {
-	return clusterConfigView{c.Name, c.ID, c.Partitions, c.Replicas(), timestamp(c.ProvisionedAt), c.FlowControl}
+	return clusterConfigView{c.Name, c.ID, c.Partitions, c.Replicas(), timestamp(c.ProvisionedAt), c.FlowControl, uint32(c.Level())}
 }
 
 func (s *Server) getClusterConfig(c echo.Context) error {
@@ -37,6 +39,8 @@ type clusterChange struct {
 	Replication *int `json:"replication"`
 	// Partitions cannot; asking for what they are is fine.
 	Partitions *int `json:"num_partitions"`
+	// FeatureLevel can be raised to what all members support.
+	FeatureLevel *uint32 `json:"feature_level"`
 }
 
 func (s *Server) setClusterConfig(c echo.Context) error {
@@ -51,12 +55,20 @@ func (s *Server) setClusterConfig(c echo.Context) error {
 	if err := samePartitions(cluster, change.Partitions); err != nil {
 		return err
 	}
-	if change.Replication == nil {
-		return badRequest("nothing to change: the field 'replication' is missing")
+	if change.Replication == nil && change.FeatureLevel == nil {
+		return badRequest("nothing to change: give 'replication' or 'feature_level'")
 	}
-	cluster, err := s.registry.SetReplication(c.Request().Context(), *change.Replication)
-	if err != nil {
-		return err
+	ctx := c.Request().Context()
+	var err error
+	if change.FeatureLevel != nil {
+		if cluster, err = s.cluster.RaiseFeatureLevel(ctx, *change.FeatureLevel); err != nil {
+			return err
+		}
+	}
+	if change.Replication != nil {
+		if cluster, err = s.registry.SetReplication(ctx, *change.Replication); err != nil {
+			return err
+		}
 	}
 	return answer(c, http.StatusOK, viewClusterConfig(cluster))
 }

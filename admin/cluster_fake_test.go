@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/feature"
 	"platform/metadata"
 )
 
@@ -18,6 +19,7 @@ type fakeCluster struct {
 	err    error
 
 	transferred [2]uint32 // partition, node
+	raised      uint32    // feature level
 	refusal     error
 }
 
@@ -26,7 +28,7 @@ func (f *fakeCluster) State(context.Context) (*ClusterState, error) {
 		return nil, f.err
 	}
 	layout, _ := f.store.Layout()
-	state := &ClusterState{Metadata: MetadataState{Leader: 1, Quorum: true, Voters: []uint32{}, Learners: []uint32{}}, Nodes: []NodeState{}, Partitions: []PartitionState{}}
+	state := &ClusterState{Feature: FeatureState{Level: 1, Supported: 1, Highest: 2, Waiting: []string{"node n3 supports feature level 1; upgrade it"}}, Metadata: MetadataState{Leader: 1, Quorum: true, Voters: []uint32{}, Learners: []uint32{}}, Nodes: []NodeState{}, Partitions: []PartitionState{}}
 	for _, n := range layout.Nodes {
 		state.Metadata.Voters = append(state.Metadata.Voters, n.ID)
 		state.Nodes = append(state.Nodes, NodeState{
@@ -59,6 +61,16 @@ func fakePartition(p metadata.Partition) PartitionState {
 func (f *fakeCluster) Transfer(_ context.Context, partition, node uint32) error {
 	f.transferred = [2]uint32{partition, node}
 	return f.refusal
+}
+
+func (f *fakeCluster) RaiseFeatureLevel(_ context.Context, level uint32) (metadata.Cluster, error) {
+	if f.refusal != nil {
+		return metadata.Cluster{}, f.refusal
+	}
+	f.raised = level
+	cluster, _ := f.store.Cluster()
+	cluster.FeatureLevel = feature.Level(level)
+	return cluster, nil
 }
 
 // threeNodes is a provisioned cluster of three nodes that all have all partitions.

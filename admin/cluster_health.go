@@ -29,6 +29,7 @@ type clusterHealthView struct {
 	Status   Health              `json:"status"`
 	Problems []string            `json:"problems"`
 
+	Feature    FeatureState     `json:"feature_level"`
 	Nodes      []NodeState      `json:"nodes"`
 	Partitions []PartitionState `json:"partitions"`
 	// Message is for those who take the answer for an error, which it is with 503.
@@ -67,7 +68,7 @@ func (s *Server) clusterHealth(c echo.Context) error {
 		return err
 	}
 	view := clusterHealthView{
-		Name: cluster.Name, Nodes: state.Nodes, Partitions: state.Partitions,
+		Name: cluster.Name, Feature: state.Feature, Nodes: state.Nodes, Partitions: state.Partitions,
 		Metadata: viewMetadataHealth(state.Metadata),
 	}
 	view.Status, view.Problems = assess(state, cluster)

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -54,9 +53,6 @@ func (s *Server) transferPartition(c echo.Context) error {
 		return err
 	}
 	err = s.cluster.Transfer(c.Request().Context(), id, node.ID)
-	if refusal, ok := errors.AsType[*Refusal](err); ok {
-		return &failure{status: refusal.Status, message: refusal.Message}
-	}
 	if err != nil {
 		return fmt.Errorf("transfer partition %d: %w", id, err)
 	}

@@ -131,6 +131,7 @@ func TestClusterRefusals(t *testing.T) {
 		{"transfer to a stranger", "PATCH", "/cluster/partitions/1/transfer?to=n9", "", 404, "'n9' does not exist"},
 		{"transfer of no partition", "PATCH", "/cluster/partitions/7/transfer?to=n1", "", 404, "partition 7 does not exist"},
 		{"no change", "PATCH", "/cluster/config", `{}`, 400, "nothing to change"},
+		{"level in words", "PATCH", "/cluster/config", `{"feature_level":"new"}`, 422, "'feature_level' must be"},
 		{"other partitions", "PATCH", "/cluster/config", `{"num_partitions":3,"replication":1}`, 409, "the cluster has 2 partitions, which cannot be changed"},
 		{"no replicas", "PATCH", "/cluster/config", `{"replication":0}`, 400, "replication is 1 to 9, not 0"},
 		{"replicas in words", "PATCH", "/cluster/config", `{"replication":"many"}`, 422, "'replication' must be an integer, not a string"},
@@ -177,4 +178,16 @@ func TestHealthFollowsReadiness(t *testing.T) {
 	reason = errors.New("the node is stopping")
 	answer := w.ask(t, "GET", "/health", "")
 	requireError(t, answer, requireStatus(t, http.StatusServiceUnavailable, answer), "", "the node is stopping")
+}
+
+func TestTheFeatureLevelIsRaisedByHand(t *testing.T) {
+	w := threeNodes(t, nil)
+	body := requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/config", `{"feature_level":2}`))
+	require.Contains(t, body, `"feature_level":2`)
+	require.EqualValues(t, 2, w.cluster.raised)
+	w.cluster.refusal = &Refusal{Status: http.StatusConflict, Message: "node n3 supports feature level 1; upgrade it"}
+	body = requireStatus(t, http.StatusConflict, w.ask(t, "PATCH", "/cluster/config", `{"feature_level":2,"replication":2}`))
+	require.Contains(t, body, "node n3 supports feature level 1")
+	cluster, _ := w.store.Cluster()
+	require.Equal(t, 3, cluster.Replicas(), "all or nothing")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/internal/errcode"
+	"platform/internal/feature"
 	"platform/invoker/discovery"
 	"platform/metadata"
 )
@@ -72,6 +73,12 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 func (s *Server) explain(r *http.Request, err error) *failure {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f
+	}
+	if refusal, ok := errors.AsType[*Refusal](err); ok {
+		return &failure{status: refusal.Status, message: refusal.Message}
+	}
+	if early, ok := errors.AsType[*feature.Error](err); ok {
+		return &failure{status: http.StatusConflict, message: early.Error()}
 	}
 	if code, ok := errcode.Of(err); ok {
 		return &failure{errcode.Status(err, http.StatusInternalServerError), code, errcode.Text(err)}

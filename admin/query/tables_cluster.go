@@ -16,6 +16,7 @@ type Cluster interface {
 // ClusterState is the cluster as one node sees it.
 type ClusterState struct {
 	At         time.Time
+	Level      uint32 // feature level of the cluster
 	Nodes      []Node
 	Partitions []Partition
 	Replicas   []Replica
@@ -34,6 +35,7 @@ type Node struct {
 	Leaders          int    // partitions that it leads
 	Replicas         int    // partitions that it has a replica of
 	Version          string
+	FeatureLevel     uint32    // highest that its server supports, 0 if that is not known
 	StartedAt, Since time.Time // of the process; of the state
 
 	// What follows is empty for a node that does not answer.

@@ -34,6 +34,8 @@ func nodesTable() *Table {
 		plain("nodes_configuration_version", U64, "what it knows of the cluster: place in the log of the metadata that it has applied; NULL if it does not answer",
 			func(r *row) value { return positive(r.row.Metadata) }),
 		plain("binary_version", Text, "version of the server", func(r *row) value { return text(r.row.Version) }),
+		plain("feature_level", U32, "highest feature level that its server supports; NULL if that is not known", func(r *row) value { return positive(uint64(r.row.FeatureLevel)) }),
+		plain("cluster_feature_level", U32, "feature level of the cluster", func(r *row) value { return number(r.Level) }),
 	})
 }
 

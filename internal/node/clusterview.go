@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/admin"
+	"platform/internal/feature"
 	"platform/internal/membership"
 	"platform/metadata"
 	nodepb "platform/proto/node"
@@ -32,6 +33,7 @@ func (f *clusterFacts) view() *admin.ClusterState {
 		ids[n.ServerID()] = n.ID
 	}
 	state := &admin.ClusterState{Metadata: f.metadata(ids), Nodes: []admin.NodeState{}, Partitions: []admin.PartitionState{}}
+	state.Feature = f.feature()
 	said := f.said()
 	for _, p := range f.layout.Partitions {
 		state.Partitions = append(state.Partitions, partitionView(p, said[p.ID], ids))
@@ -59,6 +61,19 @@ func (f *clusterFacts) metadata(ids map[raft.ServerID]uint32) admin.MetadataStat
 	slices.Sort(m.Voters)
 	slices.Sort(m.Learners)
 	return m
+}
+
+// feature is the cluster's feature level.
+func (f *clusterFacts) feature() admin.FeatureState {
+	plan := metadata.PlanLevel(f.layout, announcements(f.statuses))
+	state := admin.FeatureState{
+		Level: uint32(plan.Level), Supported: uint32(plan.Next), Highest: uint32(plan.Highest), Held: plan.Held, Waiting: []string{},
+	}
+	if at := f.layout.Cluster.FeatureLevelAt; !at.IsZero() {
+		state.Since = admin.Timestamp(at.UnixMilli())
+	}
+	state.Waiting = append(state.Waiting, plan.Waiting...)
+	return state
 }
 
 // partitionView puts together what the replicas of a partition say.
@@ -152,7 +167,7 @@ func (f *clusterFacts) node(n metadata.Node, state *admin.ClusterState) admin.No
 	out := admin.NodeState{
 		ID: n.ID, Name: n.Name, State: admin.NodeUnknown, Draining: n.Draining, Self: n.ServerID() == f.self, Metadata: admin.RoleNone,
 		Address: string(n.RaftAddress()), IngressAddress: n.IngressAddress, AdminAddress: n.AdminAddress, Incarnation: n.Incarnation,
-		RegisteredAt: admin.Timestamp(n.RegisteredAt.UnixMilli()),
+		RegisteredAt: admin.Timestamp(n.RegisteredAt.UnixMilli()), FeatureLevel: uint32(n.FeatureLevel),
 	}
 	for _, m := range f.members {
 		if m.Name == n.Name && m.Incarnation == n.Incarnation {
@@ -162,6 +177,7 @@ func (f *clusterFacts) node(n metadata.Node, state *admin.ClusterState) admin.No
 	}
 	if st := f.statuses[n.ID]; st != nil {
 		out.Answers, out.Stopping, out.Version, out.StartedAt = true, st.Draining, st.Version, admin.Timestamp(st.StartedAt)
+		out.FeatureLevel, out.FeatureHold = uint32(feature.Announced(st.FeatureLevel)), st.FeatureLevelHold
 	}
 	if out.Self {
 		out.State = admin.NodeAlive

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"platform/ingress"
+	"platform/internal/feature"
 	"platform/internal/membership"
 	"platform/internal/raftgroup"
 	"platform/internal/telemetry"
@@ -64,6 +65,8 @@ var (
 	descMetaLeader   = desc("metadata_has_leader", "1 if this node knows of a leader of the metadata: changes can be made.")
 	descMetaLeads    = desc("metadata_leads", "1 if this node leads the metadata.")
 	descMetaApplied  = desc("metadata_applied_index", "Place in the log of the metadata up to which this node has applied it.")
+	descLevel        = desc("cluster_feature_level", "Feature level of the cluster as far as this node knows: what all members can read.")
+	descSupported    = desc("node_feature_level", "Highest feature level that this server supports.")
 	descMembers      = desc("failure_detector_nodes_total", "Nodes of the cluster by what is believed of them.", "state")
 	descRouted       = desc("routing_requests_total", "Requests to partitions by where they were sent.", "to")
 	descRounds       = desc("routing_retries_total", "Times that a request had to look for the leader of its partition again.")
@@ -83,7 +86,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 // Describe implements prometheus.Collector.
 func (c *nodeCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descPartitions, descLeaders, descLeaderless, descQuarantined, descCommands, descLag, descBehind, descMetaLeader, descMetaLeads, descMetaApplied,
+		descPartitions, descLeaders, descLeaderless, descQuarantined, descCommands, descLag, descBehind, descMetaLeader, descMetaLeads, descMetaApplied, descLevel, descSupported,
 		descMembers, descRouted, descRounds, descNoLeader, descAsked, descReady, descTablesBytes, descTablesDebt, descTablesFlush, descTablesMerges,
 	} {
 		out <- d
@@ -164,6 +167,8 @@ func (c *nodeCollector) collectCluster(out sink) {
 	out.gauge(descMetaLeader, truth(group.Leader().ID != ""))
 	out.gauge(descMetaLeads, truth(group.IsLeader()))
 	out.gauge(descMetaApplied, float64(c.n.metadata.AppliedIndex()))
+	out.gauge(descLevel, float64(c.n.featureLevel()))
+	out.gauge(descSupported, float64(feature.Supported()))
 
 	states := map[membership.State]int{membership.Alive: 0, membership.Dead: 0, membership.Left: 0, membership.Unknown: 0}
 	for _, node := range c.n.metadata.Nodes() {

@@ -55,7 +55,7 @@ func (q queriedCluster) State(ctx context.Context) (*query.ClusterState, error) 
 		return nil, err // those that were not waited for are not missing
 	}
 	state, said := facts.view(), facts.said()
-	out := &query.ClusterState{At: time.Now()}
+	out := &query.ClusterState{At: time.Now(), Level: state.Feature.Level}
 	for i := range state.Nodes {
 		n := &state.Nodes[i]
 		out.Nodes = append(out.Nodes, queriedNode(n, facts.statuses[n.ID]))
@@ -80,7 +80,7 @@ func queriedNode(n *admin.NodeState, st *nodepb.StatusResponse) query.Node {
 	out := query.Node{
 		ID: n.ID, Name: n.Name, Incarnation: n.Incarnation, State: string(n.State), Address: n.Address,
 		Ingress: n.IngressAddress, Admin: n.AdminAddress, Draining: n.Draining, MetadataRole: string(n.Metadata),
-		Leaders: n.Leaders, Replicas: n.Replicas, Version: n.Version, StartedAt: timeOf(n.StartedAt), Since: timeOf(n.StateSince),
+		Leaders: n.Leaders, Replicas: n.Replicas, Version: n.Version, FeatureLevel: n.FeatureLevel, StartedAt: timeOf(n.StartedAt), Since: timeOf(n.StateSince),
 		Metadata: st.GetMetadataApplied(), Storage: st.GetStorageVersion(),
 	}
 	if st.GetFlowControl() {

@@ -14,6 +14,7 @@ import (
 
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
+	"platform/internal/feature"
 )
 
 func (a *app) cluster() *cobra.Command {
@@ -34,6 +35,9 @@ func (a *app) cluster() *cobra.Command {
 const clusterStatusHelp = `Shows how the cluster is: healthy; degraded, when everything is served with less
 redundancy than wanted; or unavailable, when something is not served.
 
+The feature level says what the nodes may write because all of them can read it. It rises by
+itself once all nodes support a higher one; an asterisk marks nodes that hold it.
+
 Any node knows. The exit status is 1 if the cluster is unavailable.`
 
 func (a *app) clusterStatus() *cobra.Command {
@@ -45,7 +49,7 @@ func (a *app) clusterStatus() *cobra.Command {
 		Example: "  platform cluster status --watch\n  platform cluster status --extra\n  platform cluster status --wait 1m    # until it is healthy, for scripts",
 	}
 	asJSON := jsonFlag(cmd.Flags())
-	extra := cmd.Flags().Bool("extra", false, "also show the partitions")
+	extra := cmd.Flags().Bool("extra", false, "also show the partitions, and what the feature levels introduce")
 	wait := timeout(0)
 	cmd.Flags().Var(&wait, "wait", "wait as long for the cluster to become healthy")
 	a.shows(cmd, func(ctx context.Context, _ []string) error {
@@ -103,6 +107,7 @@ func (a *app) showCluster(h client.ClusterHealth, extra bool) {
 		term.Field{Name: "Status", Value: a.colourHealth(h.Status)},
 		term.Field{Name: "Metadata", Value: metadata},
 		term.Field{Name: "Partitions", Value: partitionsText(h)},
+		term.Field{Name: "Feature level", Value: a.featureText(h.Feature)},
 	)
 	for _, problem := range h.Problems {
 		a.print.Printf("  %s %s\n", a.print.Yellow("!"), term.Clean(problem))
@@ -114,7 +119,44 @@ func (a *app) showCluster(h client.ClusterHealth, extra bool) {
 		a.print.Println()
 		a.print.Heading("Partitions")
 		a.partitionTable(h.Partitions, h.Nodes)
+		if h.Feature != nil {
+			a.print.Println()
+			a.print.Heading("Feature levels")
+			a.featureTable(feature.Announced(h.Feature.Level))
+		}
 	}
+}
+
+// featureText is the feature level, and why it is not higher. Servers of the first
+// release do not tell.
+func (a *app) featureText(f *client.FeatureLevel) string {
+	switch {
+	case f == nil:
+		return "1"
+	case f.Level < f.Highest:
+		text := fmt.Sprintf("%d, not %d: %s", f.Level, f.Highest, term.Clean(strings.Join(f.Waiting, "; ")))
+		if len(f.Waiting) == 0 {
+			text = fmt.Sprintf("%d, about to become %d", f.Level, f.Highest)
+		}
+		return a.print.Yellow(text)
+	case f.Since.IsZero():
+		return strconv.FormatUint(uint64(f.Level), 10)
+	}
+	return fmt.Sprintf("%d since %s", f.Level, a.print.Time(f.Since))
+}
+
+// featureTable lists what the levels that this client knows introduce, and whether a
+// cluster at a level uses it.
+func (a *app) featureTable(level feature.Level) {
+	var rows [][]string
+	for _, c := range feature.Changes() {
+		used := "yes"
+		if c.Level > level {
+			used = "no"
+		}
+		rows = append(rows, []string{strconv.FormatUint(uint64(c.Level), 10), used, string(c.Kind), c.Name, c.Description})
+	}
+	a.print.Table("", []string{"LEVEL", "IN USE", "KIND", "NAME", "WHAT"}, rows)
 }
 
 func votersText(m *client.MetadataHealth) string {

@@ -48,6 +48,7 @@ func (a *app) showClusterConfig(c client.ClusterConfig) {
 		term.Field{Name: "Partitions", Value: strconv.Itoa(c.Partitions)},
 		term.Field{Name: "Replication", Value: strconv.Itoa(c.Replication)},
 		term.Field{Name: "Flow control", Value: flow},
+		term.Field{Name: "Feature level", Value: strconv.FormatUint(uint64(max(c.FeatureLevel, 1)), 10)},
 		term.Field{Name: "Provisioned", Value: a.print.Time(c.ProvisionedAt)},
 	)
 }
@@ -55,38 +56,66 @@ func (a *app) showClusterConfig(c client.ClusterConfig) {
 func (a *app) clusterConfigSet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set",
-		Short: "Change the number of replicas",
+		Short: "Change the number of replicas, or raise the feature level",
 		Long: `Changes how many replicas each partition should have. They are added and removed one
 by one, as far as there are nodes. With 3 the cluster goes on when any one node is lost,
-with 5 when two are; each write waits for a majority.`,
+with 5 when two are; each write waits for a majority.
+
+The feature level rises by itself once all nodes support more, unless one of them runs with
+feature-level-hold: then --feature-level raises it. Servers that do not support the new level
+cannot be used afterwards. It never falls.`,
 		Args:    cobra.NoArgs,
-		Example: "  platform cluster config set --replication 3",
+		Example: "  platform cluster config set --replication 3\n  platform cluster config set --feature-level 2    # after an upgrade that was held",
 	}
 	replication := cmd.Flags().Int("replication", 0, "replicas of each partition")
+	level := cmd.Flags().Uint32("feature-level", 0, "feature level to raise the cluster to")
 	asJSON := jsonFlag(cmd.Flags())
 	cmd.RunE = run(func(ctx context.Context, _ []string) error {
-		if *replication < 1 {
-			return &usageError{"nothing to change: give --replication, 1 or more"}
+		var change client.ClusterChange
+		if *replication > 0 {
+			change.Replication = replication
 		}
-		now, _, err := a.client.ClusterConfig(ctx)
-		if err != nil {
-			return err
+		if *level > 0 {
+			change.FeatureLevel = level
 		}
-		if err := a.confirm(fmt.Sprintf("Change the replication of cluster %s from %d to %d?", term.Clean(now.Name), now.Replication, *replication)); err != nil {
-			return err
+		if change == (client.ClusterChange{}) {
+			return &usageError{"nothing to change: give --replication, 1 or more, or --feature-level"}
 		}
-		config, answer, err := a.client.SetReplication(ctx, *replication)
-		if err != nil {
-			return err
-		}
-		if *asJSON {
-			return a.printRaw(answer.Body)
-		}
-		a.print.Printf("%s Replication is %d\n", a.print.Green("[OK]:"), config.Replication)
-		a.say("`platform cluster status --watch` shows how the replicas come and go.")
-		return nil
+		return a.changeClusterConfig(ctx, change, *asJSON)
 	})
 	return cmd
+}
+
+func (a *app) changeClusterConfig(ctx context.Context, change client.ClusterChange, asJSON bool) error {
+	now, _, err := a.client.ClusterConfig(ctx)
+	if err != nil {
+		return err
+	}
+	if change.Replication != nil {
+		err = a.confirm(fmt.Sprintf("Change the replication of cluster %s from %d to %d?", term.Clean(now.Name), now.Replication, *change.Replication))
+	}
+	if err == nil && change.FeatureLevel != nil {
+		err = a.confirm(fmt.Sprintf("Raise the feature level of cluster %s from %d to %d? Servers that do not support it cannot be used afterwards.",
+			term.Clean(now.Name), max(now.FeatureLevel, 1), *change.FeatureLevel))
+	}
+	if err != nil {
+		return err
+	}
+	config, answer, err := a.client.SetClusterConfig(ctx, change)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printRaw(answer.Body)
+	}
+	if change.FeatureLevel != nil {
+		a.print.Printf("%s Feature level is %d\n", a.print.Green("[OK]:"), config.FeatureLevel)
+	}
+	if change.Replication != nil {
+		a.print.Printf("%s Replication is %d\n", a.print.Green("[OK]:"), config.Replication)
+		a.say("`platform cluster status --watch` shows how the replicas come and go.")
+	}
+	return nil
 }
 
 // provisionWait is how long provision waits for the cluster to come into being.

@@ -43,10 +43,22 @@ func (a *app) nodeTable(nodes []client.Node) {
 	for i, n := range nodes {
 		rows[i] = []string{
 			strconv.FormatUint(uint64(n.ID), 10), term.Clean(n.Name), a.nodeState(n), uptime(n), orDash(n.Metadata),
-			strconv.Itoa(n.Leaders), strconv.Itoa(n.Replicas), orDash(term.Clean(n.Version)), orDash(term.Clean(n.Address)),
+			strconv.Itoa(n.Leaders), strconv.Itoa(n.Replicas), orDash(term.Clean(n.Version)), nodeLevel(n), orDash(term.Clean(n.Address)),
 		}
 	}
-	a.print.Table("", []string{"ID", "NAME", "STATE", "UPTIME", "METADATA", "LEADS", "REPLICAS", "VERSION", "ADDRESS"}, rows)
+	a.print.Table("", []string{"ID", "NAME", "STATE", "UPTIME", "METADATA", "LEADS", "REPLICAS", "VERSION", "LEVEL", "ADDRESS"}, rows)
+}
+
+// nodeLevel is the highest feature level that a node's server supports. An asterisk
+// says that the node holds the cluster's level.
+func nodeLevel(n client.Node) string {
+	switch {
+	case n.FeatureLevel == 0:
+		return "-"
+	case n.FeatureHold:
+		return strconv.FormatUint(uint64(n.FeatureLevel), 10) + "*"
+	}
+	return strconv.FormatUint(uint64(n.FeatureLevel), 10)
 }
 
 // nodeState is the state of a node and what happens to it.
@@ -112,6 +124,7 @@ func (a *app) nodesDescribe() *cobra.Command {
 			term.Field{Name: "Ingress", Value: term.Clean(n.IngressAddress)},
 			term.Field{Name: "Admin API", Value: term.Clean(n.AdminAddress)},
 			term.Field{Name: "Version", Value: term.Clean(n.Version)},
+			term.Field{Name: "Feature level", Value: nodeLevel(n)},
 			term.Field{Name: "Incarnation", Value: term.Clean(n.Incarnation)},
 		)
 		return nil

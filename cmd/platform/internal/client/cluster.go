@@ -16,6 +16,7 @@ type ClusterHealth struct {
 	Status     string           `json:"status"` // healthy, degraded or unavailable
 	Problems   []string         `json:"problems"`
 	Metadata   *MetadataHealth  `json:"metadata_cluster_health"`
+	Feature    *FeatureLevel    `json:"feature_level"` // nil: the server is of the first release
 	Nodes      []Node           `json:"nodes"`
 	Partitions []PartitionState `json:"partitions"`
 }
@@ -26,6 +27,16 @@ type MetadataHealth struct {
 	Learners []uint32 `json:"learners"`
 	Leader   uint32   `json:"leader"` // 0: none is known
 	Quorum   bool     `json:"quorum"`
+}
+
+// FeatureLevel is the cluster's feature level and what it could be.
+type FeatureLevel struct {
+	Level     uint32    `json:"level"`
+	Since     time.Time `json:"since"` // zero for the first level
+	Supported uint32    `json:"supported"`
+	Highest   uint32    `json:"highest"`
+	Held      bool      `json:"held"`
+	Waiting   []string  `json:"waiting"`
 }
 
 // Node is one member of the cluster.
@@ -44,6 +55,8 @@ type Node struct {
 	IngressAddress string    `json:"ingress_address"`
 	AdminAddress   string    `json:"admin_address"`
 	Version        string    `json:"version"`
+	FeatureLevel   uint32    `json:"feature_level"` // 0: not known
+	FeatureHold    bool      `json:"feature_level_hold"`
 	Incarnation    string    `json:"incarnation"`
 	RegisteredAt   time.Time `json:"registered_at"`
 	StartedAt      time.Time `json:"started_at"`
@@ -84,7 +97,8 @@ type ClusterConfig struct {
 	Partitions    int       `json:"num_partitions"`
 	Replication   int       `json:"replication"`
 	ProvisionedAt time.Time `json:"provisioned_at"`
-	FlowControl   bool      `json:"flow_control"` // was enabled on all partitions
+	FlowControl   bool      `json:"flow_control"`  // was enabled on all partitions
+	FeatureLevel  uint32    `json:"feature_level"` // 0: the server is of the first release
 }
 
 // ClusterHealth asks how the cluster is. One that is unavailable is no error.
@@ -158,9 +172,16 @@ func (c *Client) ClusterConfig(ctx context.Context) (config ClusterConfig, answe
 	return config, answer, err
 }
 
-// SetReplication changes how many replicas partitions should have.
-func (c *Client) SetReplication(ctx context.Context, replicas int) (config ClusterConfig, answer *Response, err error) {
-	answer, err = c.adminJSON(ctx, http.MethodPatch, "/cluster/config", map[string]int{"replication": replicas}, &config)
+// ClusterChange is what of the cluster's configuration is to be changed; nil stays as it
+// is.
+type ClusterChange struct {
+	Replication  *int    `json:"replication,omitempty"`
+	FeatureLevel *uint32 `json:"feature_level,omitempty"`
+}
+
+// SetClusterConfig changes what holds for the whole cluster.
+func (c *Client) SetClusterConfig(ctx context.Context, change ClusterChange) (config ClusterConfig, answer *Response, err error) {
+	answer, err = c.adminJSON(ctx, http.MethodPatch, "/cluster/config", change, &config)
 	return config, answer, err
 }
 

@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+func TestFeatureText(t *testing.T) {
+	a := &app{print: term.New(&bytes.Buffer{}, func(string) string { return "" }, false, term.Human)}
+	for want, f := range map[string]*client.FeatureLevel{
+		"1":                      nil,
+		"2":                      {Level: 2, Supported: 2, Highest: 2},
+		"1, about to become 2":   {Level: 1, Supported: 2, Highest: 2},
+		"1, not 2: node n2 is x": {Level: 1, Supported: 1, Highest: 2, Waiting: []string{"node n2 is x"}},
+	} {
+		require.Equal(t, want, a.featureText(f))
+	}
+	require.Contains(t, a.featureText(&client.FeatureLevel{Level: 2, Highest: 2, Since: time.UnixMilli(1_700_000_000_000)}), "2 since ")
+}
+
+func TestNodesThatHoldTheLevelAreMarked(t *testing.T) {
+	require.Equal(t, "-", nodeLevel(client.Node{}))
+	require.Equal(t, "2", nodeLevel(client.Node{FeatureLevel: 2}))
+	require.Equal(t, "2*", nodeLevel(client.Node{FeatureLevel: 2, FeatureHold: true}))
+}

@@ -145,10 +145,11 @@ func (p *Partition) Await(ctx context.Context, id ids.Invocation) (Ending, error
 	}
 }
 
-// Find reads an invocation's record from the leader; ErrNotFound if there is none.
-// The record is the caller's to keep.
+// Find reads an invocation's record; ErrNotFound if there is none. It is
+// linearizable. The record is the caller's to keep.
 func (p *Partition) Find(ctx context.Context, id ids.Invocation) (*machine.Invocation, error) {
-	if _, err := p.leader(); err != nil {
+	l, err := p.leader()
+	if err != nil {
 		return nil, err
 	}
 	view := p.tables.View()
@@ -157,8 +158,7 @@ func (p *Partition) Find(ctx context.Context, id ids.Invocation) (*machine.Invoc
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", id, err)
 	}
-	// A deposed leader's tables may be old: ask the others after reading.
-	if err := p.group.VerifyLeader(ctx); err != nil {
+	if err := l.confirm(ctx); err != nil {
 		return nil, err
 	}
 	if inv == nil {

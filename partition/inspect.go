@@ -28,16 +28,22 @@ func (p *Partition) record(inv *machine.Invocation) Record {
 	return Record{inv, &attempts}
 }
 
-// Records yields the records of the partition as this replica has them, those not
-// completed first. They are the caller's to keep.
+// Records yields the records of the partition, those not completed first, as they were
+// at one moment that is at most an election time-out before the call. They are the
+// caller's to keep.
 func (p *Partition) Records(_ context.Context, completed bool) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		if _, err := p.leader(); err != nil {
+		l, err := p.leader()
+		if err != nil {
 			yield(Record{}, err)
 			return
 		}
 		view := p.tables.View()
 		defer view.Close()
+		if err := l.holdsLease(); err != nil {
+			yield(Record{}, err)
+			return
+		}
 		for inv, err := range view.Live() {
 			if !yield(p.record(inv), err) || err != nil {
 				return
@@ -55,9 +61,10 @@ func (p *Partition) Records(_ context.Context, completed bool) iter.Seq2[Record,
 }
 
 // Inspect reads an invocation and, if asked for, its journal; ErrNotFound if there
-// is none.
-func (p *Partition) Inspect(_ context.Context, id ids.Invocation, withJournal bool) (Record, []journal.Entry, error) {
-	if _, err := p.leader(); err != nil {
+// is none. It is linearizable.
+func (p *Partition) Inspect(ctx context.Context, id ids.Invocation, withJournal bool) (Record, []journal.Entry, error) {
+	l, err := p.leader()
+	if err != nil {
 		return Record{}, nil, err
 	}
 	view := p.tables.View()
@@ -66,12 +73,18 @@ func (p *Partition) Inspect(_ context.Context, id ids.Invocation, withJournal bo
 	if err != nil {
 		return Record{}, nil, fmt.Errorf("read %s: %w", id, err)
 	}
+	var entries []journal.Entry
+	if inv != nil && withJournal {
+		if entries, err = view.Journal(id, inv.Length); err != nil {
+			return Record{}, nil, fmt.Errorf("read journal of %s: %w", id, err)
+		}
+	}
+	record := p.record(inv)
+	if err := l.confirm(ctx); err != nil {
+		return Record{}, nil, err
+	}
 	if inv == nil {
 		return Record{}, nil, ErrNotFound
 	}
-	if !withJournal {
-		return p.record(inv), nil, nil
-	}
-	entries, err := view.Journal(id, inv.Length)
-	return p.record(inv), entries, err
+	return record, entries, nil
 }

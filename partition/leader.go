@@ -34,6 +34,7 @@ type leadership struct {
 	abandon context.CancelCauseFunc
 	left    chan struct{} // closed once it has ended and its attempts are cut
 	epoch   uint64
+	term    uint64 // Raft's, in which everything committed before has been applied here
 	// formerLevel is the highest feature level that former leaders wrote at.
 	formerLevel feature.Level
 	clock       *clock
@@ -46,7 +47,7 @@ type leadership struct {
 	log         *slog.Logger
 }
 
-func (p *Partition) newLeadership(ctx context.Context) (*leadership, error) {
+func (p *Partition) newLeadership(ctx context.Context, term uint64) (*leadership, error) {
 	former, err := p.former()
 	if err == nil && p.flow && (p.enabled == nil || !p.enabled()) {
 		err = p.mayHaveFlow()
@@ -58,7 +59,7 @@ func (p *Partition) newLeadership(ctx context.Context) (*leadership, error) {
 	p.clock.AwaitNow(patience)
 	cancel()
 	l := &leadership{
-		p: p, epoch: former.Epoch + 1, formerLevel: former.Level, clock: newClock(former.Clock, p.clock.Now), waiters: newWaiters(), left: make(chan struct{}),
+		p: p, epoch: former.Epoch + 1, term: term, formerLevel: former.Level, clock: newClock(former.Clock, p.clock.Now), waiters: newWaiters(), left: make(chan struct{}),
 		log: p.log.With("leader_epoch", former.Epoch+1),
 	}
 	l.ctx, l.abandon = context.WithCancelCause(ctx)
@@ -89,9 +90,9 @@ func (p *Partition) former() (codec.Meta, error) {
 
 // runLeader does the leader's duties until ctx ends, which is when leadership is
 // lost. An error gives leadership up.
-func (p *Partition) runLeader(ctx context.Context, _ uint64) error {
+func (p *Partition) runLeader(ctx context.Context, term uint64) error {
 	<-p.opened
-	l, err := p.newLeadership(ctx)
+	l, err := p.newLeadership(ctx, term)
 	if err != nil {
 		return fmt.Errorf("partition %d: %w", p.id, err)
 	}

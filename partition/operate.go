@@ -32,9 +32,10 @@ func (p *Partition) Operate(ctx context.Context, c machine.Command) (machine.Out
 	return l.propose(ctx, c)
 }
 
-// State reads the state of an object from the leader.
+// State reads the state of an object. It is linearizable.
 func (p *Partition) State(ctx context.Context, o machine.Object, limit int) (entries []machine.StateEntry, complete bool, err error) {
-	if _, err := p.leader(); err != nil {
+	l, err := p.leader()
+	if err != nil {
 		return nil, false, err
 	}
 	view := p.tables.View()
@@ -43,6 +44,5 @@ func (p *Partition) State(ctx context.Context, o machine.Object, limit int) (ent
 	if err != nil {
 		return nil, false, fmt.Errorf("read state of %v: %w", o, err)
 	}
-	// A deposed leader's tables may be old: ask the others after reading.
-	return entries, complete, p.group.VerifyLeader(ctx)
+	return entries, complete, l.confirm(ctx)
 }

@@ -58,6 +58,10 @@ type Scan struct {
 	Objects  []string         // one of these object keys
 	Handlers []string         // one of them; of Invocations
 	Statuses []machine.Status // one of them; of Invocations
+
+	// Strong asks for a page that shows everything acknowledged before Scan was called.
+	// Without it a page may be as old as the election time-out.
+	Strong bool
 }
 
 // KeyRange is a range of partition keys, both ends included.
@@ -106,11 +110,29 @@ const (
 
 // Scan reads one page of the rows that s selects, in a step short enough not to hold
 // anything up: the tables are looked at as of one moment, and let go of before it
-// returns.
+// returns. How old that moment may be is said at Scan.Strong.
 func (p *Partition) Scan(ctx context.Context, s *Scan) (Page, error) {
-	if _, err := p.leader(); err != nil {
+	l, err := p.leader()
+	if err != nil {
 		return Page{}, err
 	}
+	page, err := p.page(ctx, s)
+	if err != nil {
+		return Page{}, fmt.Errorf("scan partition %d: %w", p.id, err)
+	}
+	if s.Strong {
+		err = l.confirm(ctx)
+	} else {
+		err = l.holdsLease()
+	}
+	if err != nil {
+		return Page{}, err
+	}
+	return page, nil
+}
+
+// page reads one page from the tables of this replica.
+func (p *Partition) page(ctx context.Context, s *Scan) (Page, error) {
 	view := p.tables.View()
 	defer view.Close()
 	sc := scanner{p: p, s: s, view: view, done: ctx.Done()}
@@ -118,10 +140,7 @@ func (p *Partition) Scan(ctx context.Context, s *Scan) (Page, error) {
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	if err != nil {
-		return Page{}, fmt.Errorf("scan partition %d: %w", p.id, err)
-	}
-	return sc.page, nil
+	return sc.page, err
 }
 
 // scanner collects one page.

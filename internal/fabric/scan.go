@@ -61,7 +61,7 @@ func scanToWire(s *partition.Scan) *node.PartitionScan {
 	m := &node.PartitionScan{
 		Table: uint32(s.Table), Detail: uint32(s.Detail), From: s.From,
 		FirstKey: s.Keys.First, LastKey: s.Keys.Last,
-		Scope: s.Scope, Services: s.Services, Objects: s.Objects, Handlers: s.Handlers, Ahead: s.Ahead,
+		Scope: s.Scope, Services: s.Services, Objects: s.Objects, Handlers: s.Handlers, Ahead: s.Ahead, Strong: s.Strong,
 	}
 	if !s.ID.IsZero() {
 		m.Id = s.ID[:]
@@ -80,7 +80,7 @@ func scanFromWire(m *node.PartitionScan) (*partition.Scan, error) {
 	s := &partition.Scan{
 		Table: partition.Table(m.Table), Detail: partition.Detail(m.Detail), From: m.From,
 		Keys:  partition.KeyRange{First: m.FirstKey, Last: m.LastKey},
-		Scope: m.Scope, Services: m.Services, Objects: m.Objects, Handlers: m.Handlers, Ahead: m.Ahead,
+		Scope: m.Scope, Services: m.Services, Objects: m.Objects, Handlers: m.Handlers, Ahead: m.Ahead, Strong: m.Strong,
 	}
 	if len(m.Id) != 0 {
 		if len(m.Id) != len(s.ID) {

@@ -17,13 +17,14 @@ type followers struct {
 
 // answered is what one follower has said to the leader of a term.
 type answered struct {
-	match   uint64    // its log is the leader's up to here
-	contact time.Time // of its last answer
+	match     uint64    // its log is the leader's up to here
+	contact   time.Time // of its last answer
+	confirmed time.Time // it was in the leader's term some time after this
 }
 
 // appended notes the answer to an append. Heartbeats name no entries, so that they
-// only count as contact.
-func (f *followers) appended(id raft.ServerID, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) {
+// only count as contact. The request was sent after sent.
+func (f *followers) appended(id raft.ServerID, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse, sent time.Time) {
 	if resp.Term > req.Term {
 		return
 	}
@@ -31,11 +32,11 @@ func (f *followers) appended(id raft.ServerID, req *raft.AppendEntriesRequest, r
 	if resp.Success {
 		match = req.PrevLogEntry + uint64(len(req.Entries))
 	}
-	f.note(id, req.Term, match)
+	f.note(id, req.Term, match, sent)
 }
 
-// installed notes the answer to a snapshot.
-func (f *followers) installed(id raft.ServerID, req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse) {
+// installed notes the answer to a snapshot that was sent after sent.
+func (f *followers) installed(id raft.ServerID, req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, sent time.Time) {
 	if resp.Term > req.Term {
 		return
 	}
@@ -43,10 +44,11 @@ func (f *followers) installed(id raft.ServerID, req *raft.InstallSnapshotRequest
 	if resp.Success {
 		match = req.LastLogIndex
 	}
-	f.note(id, req.Term, match)
+	f.note(id, req.Term, match, sent)
 }
 
-func (f *followers) note(id raft.ServerID, term, match uint64) {
+// note records that id was in term some time after sent, and has the log up to match.
+func (f *followers) note(id raft.ServerID, term, match uint64, sent time.Time) {
 	now := time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,6 +64,9 @@ func (f *followers) note(id raft.ServerID, term, match uint64) {
 		f.byID[id] = a
 	}
 	a.match, a.contact = max(a.match, match), now
+	if sent.After(a.confirmed) {
+		a.confirmed = sent
+	}
 }
 
 // of is what is known about a follower by the leader of term.

@@ -21,6 +21,7 @@ type Group struct {
 	snaps      *snapshotStore
 	port       *port
 	leadership *leadership
+	reads      *confirmer
 
 	cancel      context.CancelFunc // ends Lead and the helpers
 	wg          sync.WaitGroup     // of the goroutines below
@@ -63,12 +64,13 @@ func Open(cfg Config) (*Group, error) {
 		cfg:         cfg,
 		log:         cfg.Logger,
 		cancel:      cancel,
-		leadership:  newLeadership(ctx),
 		leaderWake:  make(chan struct{}, 1),
 		rebuilds:    make(chan string, 1),
 		done:        make(chan struct{}),
 		reconciling: make(chan struct{}, 1),
 	}
+	g.reads = newConfirmer(g)
+	g.leadership = newLeadership(ctx, g.reads.lost)
 	// Held until everything is set up, because entries may be applied, and fail,
 	// as soon as Raft runs.
 	g.mu.Lock()
@@ -261,8 +263,9 @@ func (g *Group) rebuild(why string) error {
 // down under them.
 const drainFor = 3 * time.Second
 
-// stopInstance shuts one Raft instance down. The caller holds mu, so nothing new
-// is proposed; what was has been answered unless the disk hangs.
+// stopInstance shuts one Raft instance down and returns when nothing of it runs any
+// more. The caller holds mu, so nothing new is proposed; what was has been answered
+// unless the disk hangs, which is not waited for once ctx has ended.
 func (g *Group) stopInstance(ctx context.Context, inst *instance) {
 	inst.raft.DeregisterObserver(inst.observer)
 	deadline := time.Now().Add(drainFor)
@@ -270,16 +273,7 @@ func (g *Group) stopInstance(ctx context.Context, inst *instance) {
 		time.Sleep(time.Millisecond)
 	}
 	inst.outgoing.hangUp()
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		_ = inst.raft.Shutdown().Error()
-	}()
-	select {
-	case <-stopped:
-	case <-ctx.Done():
-		g.log.Error("raft does not stop in time")
-	}
+	_ = inst.raft.Shutdown().Error()
 	close(inst.stop)
 	<-inst.followed
 }
@@ -364,31 +358,39 @@ func (g *Group) awaitSuccessor(ctx context.Context) {
 // out. It is for a replica whose data is not to be served any longer.
 func (g *Group) Stop(ctx context.Context) error { return g.stopAll(ctx) }
 
+// stopAll ends the group and returns once nothing of it runs any more. When ctx ends
+// first, the group goes on ending: its storage and its state machine are still in
+// use until Done is closed.
 func (g *Group) stopAll(ctx context.Context) error {
 	g.mu.Lock()
-	if g.closing {
-		g.mu.Unlock()
-		select {
-		case <-g.done:
-			return nil
-		case <-ctx.Done():
-			return fmt.Errorf("stop raft group %s: %w", g.cfg.Name, ctx.Err())
-		}
-	}
+	first := !g.closing
 	g.closing = true
-	inst := g.inst
 	g.mu.Unlock()
+	if first {
+		go g.end(ctx)
+	}
+	select {
+	case <-g.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("stop raft group %s: not ended in time: %w", g.cfg.Name, context.Cause(ctx))
+	}
+}
 
+// end stops everything that the group has started. Work under way is given up when
+// ctx ends.
+func (g *Group) end(ctx context.Context) {
 	g.cancel()
 	g.wg.Wait() // Lead and its proposers have ended
+	g.reads.close()
 	g.mu.Lock()
-	g.stopInstance(ctx, inst)
+	g.stopInstance(ctx, g.inst)
 	g.mu.Unlock()
 	g.cfg.Transport.detach(g.port)
+	g.reads.wait()
 	g.fsm.install.close()
 	g.storage.holds.clear()
 	close(g.done)
-	return nil
 }
 
 // orderly is how long a leader with a slow disk tries to hand over as Raft does it.

@@ -151,6 +151,7 @@ type three struct {
 	dirs     [3]string
 	trailing uint64
 	change   func(*Config)
+	gates    [3]*gates // on the connections that a node has dialed
 }
 
 func newThree(t *testing.T, trailing uint64) *three { return newThreeWith(t, trailing, nil) }
@@ -158,8 +159,9 @@ func newThree(t *testing.T, trailing uint64) *three { return newThreeWith(t, tra
 func newThreeWith(t *testing.T, trailing uint64, change func(*Config)) *three {
 	c := &three{t: t, trailing: trailing, change: change}
 	for i := range c.nodes {
+		c.gates[i] = newGates()
 		c.dirs[i] = filepath.Join(t.TempDir(), "log")
-		c.nodes[i] = startNode(t, c.dirs[i], "")
+		c.nodes[i] = startNode(t, c.dirs[i], "", c.gates[i].dialer())
 		c.journals[i] = memJournal(t)
 		c.voters = append(c.voters, c.nodes[i].voter())
 	}
@@ -195,7 +197,7 @@ func (c *three) stop(i int) {
 }
 
 func (c *three) restart(i int) {
-	c.nodes[i] = startNode(c.t, c.dirs[i], string(c.voters[i].Address))
+	c.nodes[i] = startNode(c.t, c.dirs[i], string(c.voters[i].Address), c.gates[i].dialer())
 	c.open(i)
 }
 
@@ -283,7 +285,7 @@ func TestNewReplicaJoinsBySnapshotAndIsPromoted(t *testing.T) {
 	require.Eventually(t, func() bool { return j2.Applied() == cfg.StateMachine.Applied() }, 20*time.Second, time.Millisecond)
 	require.Equal(t, 1, j2.imports)
 	require.NoError(t, g.AddVoter(t.Context(), n2.voter().ID, n2.address()))
-	require.NoError(t, g.VerifyLeader(t.Context()))
+	require.NoError(t, g.ConfirmLeadership(t.Context(), g.Stats().Term))
 	require.Len(t, g.Servers(), 2)
 	require.NoError(t, g.TransferLeadership(t.Context(), ""))
 	waitLeader(t, g2)
@@ -347,7 +349,7 @@ func TestLeadRunsWhileLeadingAndEndsBeforeShutdown(t *testing.T) {
 	require.NoError(t, g.TransferLeadership(t.Context(), ""))
 	require.Equal(t, "ends", <-events)
 	require.ErrorIs(t, g.TransferLeadership(t.Context(), ""), ErrNotLeader)
-	require.ErrorIs(t, g.VerifyLeader(t.Context()), ErrNotLeader)
+	require.ErrorIs(t, g.ConfirmLeadership(t.Context(), g.Stats().Term), ErrNotLeader)
 }
 
 func TestLeaderThatCannotDoItsDutiesGivesUp(t *testing.T) {

@@ -147,20 +147,14 @@ func (g *Group) await(ctx context.Context, start func(*raft.Raft) raft.Future) e
 	}
 }
 
-// IsLeader reports whether this replica believes that it leads. Only VerifyLeader
-// makes sure.
+// IsLeader reports whether this replica believes that it leads. Only
+// ConfirmLeadership makes sure.
 func (g *Group) IsLeader() bool { return g.current().raft.State() == raft.Leader }
 
 // Leader returns the known leader, the zero Leader if none is known.
 func (g *Group) Leader() Leader {
 	addr, id := g.current().raft.LeaderWithID()
 	return Leader{ID: id, Address: addr}
-}
-
-// VerifyLeader makes sure, by asking a majority, that this replica led when the
-// call began. A linearizable read reads first, verifies and then answers.
-func (g *Group) VerifyLeader(ctx context.Context) error {
-	return g.await(ctx, func(r *raft.Raft) raft.Future { return r.VerifyLeader() })
 }
 
 // Barrier waits until everything committed before has been applied here. Only

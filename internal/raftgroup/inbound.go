@@ -100,6 +100,9 @@ func (in *inbound) receive(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if f.Confirm && in.confirm(ctx, f) {
+			continue
+		}
 		queue, ok := in.queues[f.GroupId]
 		if !ok {
 			queue = make(chan arrived, groupBacklog)
@@ -112,6 +115,31 @@ func (in *inbound) receive(ctx context.Context) error {
 		default: // its sender will time out
 		}
 	}
+}
+
+// confirm answers a request for the term of a replica, ahead of what waits for Raft;
+// false if Raft has to answer it.
+func (in *inbound) confirm(ctx context.Context, f *node.RaftFrame) bool {
+	port, ok := in.t.port(f.GroupId)
+	if !ok {
+		return false
+	}
+	resp := port.confirm(f)
+	if resp == nil {
+		return false
+	}
+	out := &node.RaftFrame{Sequence: f.Sequence, GroupId: f.GroupId, AppendResponse: resp}
+	select {
+	case in.out <- out:
+	default: // a replica asks for one answer at a time, so that these are few
+		in.start(func() {
+			select {
+			case in.out <- out:
+			case <-ctx.Done():
+			}
+		})
+	}
+	return true
 }
 
 // serve answers the requests for one group, one at a time and in order.

@@ -19,6 +19,7 @@ const (
 // time, each with a context that ends first thing when leadership is lost.
 type leadership struct {
 	ctx  context.Context // ends when the group shuts down
+	lost func()          // called after each loss
 	wake chan struct{}
 
 	// mu covers the fields below.
@@ -28,8 +29,8 @@ type leadership struct {
 	pending bool // tenure was not picked up yet
 }
 
-func newLeadership(ctx context.Context) *leadership {
-	return &leadership{ctx: ctx, wake: make(chan struct{}, 1)}
+func newLeadership(ctx context.Context, lost func()) *leadership {
+	return &leadership{ctx: ctx, lost: lost, wake: make(chan struct{}, 1)}
 }
 
 // set records that leadership was gained or lost. It never blocks.
@@ -73,11 +74,15 @@ func (l *leadership) next() (context.Context, error) {
 // follow forwards the notifications of one Raft instance until stop is closed.
 // It never waits for anything else, because Raft's main loop waits for it.
 func (l *leadership) follow(notify <-chan bool, stop <-chan struct{}) {
+	defer l.lost()
 	defer l.set(false)
 	for {
 		select {
 		case leading := <-notify:
 			l.set(leading)
+			if !leading {
+				l.lost()
+			}
 		case <-stop:
 			return
 		}
@@ -131,12 +136,18 @@ func (g *Group) giveUp(ctx context.Context, err error) {
 }
 
 func (g *Group) leadOnce(ctx context.Context) error {
+	inst := g.current()
+	term := inst.raft.CurrentTerm()
 	if err := g.Barrier(ctx); err != nil {
 		return err
 	}
-	term := g.current().raft.CurrentTerm()
 	if ctx.Err() != nil {
-		return ctx.Err() // the term may be another's
+		return ctx.Err()
+	}
+	// The notification of a loss may be on its way still. The barrier has to be one of
+	// the term that the duties are for.
+	if !leads(inst.raft, term) {
+		return ErrNotLeader
 	}
 	g.log.Debug("leading", "raft_term", term)
 	if g.cfg.Lead == nil {

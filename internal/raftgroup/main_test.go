@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 )
 
 func TestMain(m *testing.M) {
@@ -42,16 +43,19 @@ type testNode struct {
 }
 
 // startNode starts a node on dir. An empty address takes a free port.
-func startNode(tb testing.TB, dir, address string) *testNode {
+func startNode(tb testing.TB, dir, address string, dial ...grpc.DialOption) *testNode {
 	tb.Helper()
 	if address == "" {
 		address = "127.0.0.1:0"
 	}
 	lis, err := net.Listen("tcp", address)
 	require.NoError(tb, err)
+	if dial != nil {
+		dial = append(dial, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	}
 	transport, err := NewTransport(TransportConfig{
 		ClusterID: "test", NodeID: lis.Addr().String(), Address: raft.ServerAddress(lis.Addr().String()),
-		Logger: testLogger(tb),
+		DialOptions: dial, Logger: testLogger(tb),
 	})
 	require.NoError(tb, err)
 	db, err := OpenLogDB(dir, LogDBOptions{Logger: testLogger(tb)})

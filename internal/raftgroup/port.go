@@ -145,11 +145,25 @@ const heirTimeout = 250 * time.Millisecond
 // replica runs. The leader takes no proposals while it waits for a successor, which
 // it would do for the whole election time-out if that one were dead.
 func (p *port) answers(id raft.ServerID, configured raft.ServerAddress) error {
-	header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(p.group.cfg.LocalID), Addr: []byte(p.t.cfg.Address)}
 	_, err := p.call(p.target(id, configured), controlStream, heirTimeout, &node.RaftFrame{
-		PreVoteRequest: &node.VoteRequest{Header: headerToWire(header)},
+		PreVoteRequest: &node.VoteRequest{Header: headerToWire(p.header())},
 	})
 	return err
+}
+
+// header is what Raft puts into its own requests and answers.
+func (p *port) header() raft.RPCHeader {
+	return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(p.group.cfg.LocalID), Addr: []byte(p.t.cfg.Address)}
+}
+
+// pause waits, but no longer than the Raft instance runs.
+func (p *port) pause(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-p.outgoing.Load().ctx.Done():
+	}
 }
 
 // timeoutNow makes the local replica stand for election at once.
@@ -181,10 +195,11 @@ func (p *port) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *ra
 	for rest := args.Entries; ; {
 		n, size := pieceLen(rest)
 		piece.Entries = rest[:n]
+		sent := time.Now()
 		if err := p.appendPiece(target, &piece, size, resp); err != nil {
 			return err
 		}
-		p.followers.appended(id, &piece, resp)
+		p.followers.appended(id, &piece, resp, sent)
 		rest = rest[n:]
 		if len(rest) == 0 || !resp.Success {
 			return nil
@@ -290,13 +305,14 @@ func (p *port) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, args *
 	}
 	req := snapshotToWire(p.id, args)
 	req.Target = string(id)
+	sent := time.Now()
 	out, err := peer.sendSnapshot(p.outgoing.Load().ctx, req, data)
 	p.group.cfg.Metrics.sentSnapshot(err)
 	if err != nil {
 		return fmt.Errorf("send snapshot to %s: %w", to.addr, err)
 	}
 	*resp = raft.InstallSnapshotResponse{RPCHeader: headerFromWire(out.Header), Term: out.Term, Success: out.Success}
-	p.followers.installed(id, args, resp)
+	p.followers.installed(id, args, resp, sent)
 	if export, ok := data.(*exportReader); ok && resp.Success {
 		export.installed(id, args.Term)
 	}

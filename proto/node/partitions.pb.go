@@ -425,15 +425,19 @@ type PartitionScan struct {
 	Detail uint32                 `protobuf:"varint,2,opt,name=detail,proto3" json:"detail,omitempty"`
 	From   []byte                 `protobuf:"bytes,3,opt,name=from,proto3" json:"from,omitempty"`
 	// Id is empty for all invocations.
-	Id            []byte   `protobuf:"bytes,4,opt,name=id,proto3" json:"id,omitempty"`
-	FirstKey      uint64   `protobuf:"varint,5,opt,name=first_key,json=firstKey,proto3" json:"first_key,omitempty"`
-	LastKey       uint64   `protobuf:"varint,6,opt,name=last_key,json=lastKey,proto3" json:"last_key,omitempty"`
-	Scope         *string  `protobuf:"bytes,7,opt,name=scope,proto3,oneof" json:"scope,omitempty"`
-	Services      []string `protobuf:"bytes,8,rep,name=services,proto3" json:"services,omitempty"`
-	Objects       []string `protobuf:"bytes,9,rep,name=objects,proto3" json:"objects,omitempty"`
-	Handlers      []string `protobuf:"bytes,10,rep,name=handlers,proto3" json:"handlers,omitempty"`
-	Statuses      []uint32 `protobuf:"varint,11,rep,packed,name=statuses,proto3" json:"statuses,omitempty"`
-	Ahead         bool     `protobuf:"varint,12,opt,name=ahead,proto3" json:"ahead,omitempty"`
+	Id       []byte   `protobuf:"bytes,4,opt,name=id,proto3" json:"id,omitempty"`
+	FirstKey uint64   `protobuf:"varint,5,opt,name=first_key,json=firstKey,proto3" json:"first_key,omitempty"`
+	LastKey  uint64   `protobuf:"varint,6,opt,name=last_key,json=lastKey,proto3" json:"last_key,omitempty"`
+	Scope    *string  `protobuf:"bytes,7,opt,name=scope,proto3,oneof" json:"scope,omitempty"`
+	Services []string `protobuf:"bytes,8,rep,name=services,proto3" json:"services,omitempty"`
+	Objects  []string `protobuf:"bytes,9,rep,name=objects,proto3" json:"objects,omitempty"`
+	Handlers []string `protobuf:"bytes,10,rep,name=handlers,proto3" json:"handlers,omitempty"`
+	Statuses []uint32 `protobuf:"varint,11,rep,packed,name=statuses,proto3" json:"statuses,omitempty"`
+	Ahead    bool     `protobuf:"varint,12,opt,name=ahead,proto3" json:"ahead,omitempty"`
+	// Strong asks for a page that shows everything acknowledged before the request.
+	// A version that does not know the field ignores it, so it is only sent when all
+	// nodes do.
+	Strong        bool `protobuf:"varint,13,opt,name=strong,proto3" json:"strong,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -548,6 +552,13 @@ func (x *PartitionScan) GetStatuses() []uint32 {
 func (x *PartitionScan) GetAhead() bool {
 	if x != nil {
 		return x.Ahead
+	}
+	return false
+}
+
+func (x *PartitionScan) GetStrong() bool {
+	if x != nil {
+		return x.Strong
 	}
 	return false
 }
@@ -1761,7 +1772,7 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\ajournal\x18\x05 \x01(\bR\ajournal\x12,\n" +
 	"\x06object\x18\x06 \x01(\v2\x14.node.v1.StateObjectR\x06object\x12\x14\n" +
 	"\x05limit\x18\a \x01(\x04R\x05limit\x12*\n" +
-	"\x04scan\x18\b \x01(\v2\x16.node.v1.PartitionScanR\x04scan\"\xc2\x02\n" +
+	"\x04scan\x18\b \x01(\v2\x16.node.v1.PartitionScanR\x04scan\"\xda\x02\n" +
 	"\rPartitionScan\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\rR\x05table\x12\x16\n" +
 	"\x06detail\x18\x02 \x01(\rR\x06detail\x12\x12\n" +
@@ -1775,7 +1786,8 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\bhandlers\x18\n" +
 	" \x03(\tR\bhandlers\x12\x1a\n" +
 	"\bstatuses\x18\v \x03(\rR\bstatuses\x12\x14\n" +
-	"\x05ahead\x18\f \x01(\bR\x05aheadB\b\n" +
+	"\x05ahead\x18\f \x01(\bR\x05ahead\x12\x16\n" +
+	"\x06strong\x18\r \x01(\bR\x06strongB\b\n" +
 	"\x06_scope\"\x99\x03\n" +
 	"\fPartitionRow\x120\n" +
 	"\x06record\x18\x01 \x01(\v2\x18.node.v1.PartitionRecordR\x06record\x12\x0e\n" +

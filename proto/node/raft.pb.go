@@ -118,9 +118,16 @@ type RaftFrame struct {
 	// Target is the Raft server id that a request is for; empty in those of older
 	// versions. Another replica at the same address, which came after a lost data
 	// directory, must not answer in its place.
-	Target        string `protobuf:"bytes,14,opt,name=target,proto3" json:"target,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Target string `protobuf:"bytes,14,opt,name=target,proto3" json:"target,omitempty"`
+	// Confirm marks an append without entries whose sender only needs the
+	// receiver's term. The receiver answers from memory, without handing the
+	// request to Raft; a version that does not know the field takes the request for
+	// the heartbeat that it also is, and its answer serves the same purpose.
+	Confirm         bool             `protobuf:"varint,15,opt,name=confirm,proto3" json:"confirm,omitempty"`
+	SilenceRequest  *SilenceRequest  `protobuf:"bytes,16,opt,name=silence_request,json=silenceRequest,proto3" json:"silence_request,omitempty"`
+	SilenceResponse *SilenceResponse `protobuf:"bytes,17,opt,name=silence_response,json=silenceResponse,proto3" json:"silence_response,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *RaftFrame) Reset() {
@@ -249,6 +256,27 @@ func (x *RaftFrame) GetTarget() string {
 		return x.Target
 	}
 	return ""
+}
+
+func (x *RaftFrame) GetConfirm() bool {
+	if x != nil {
+		return x.Confirm
+	}
+	return false
+}
+
+func (x *RaftFrame) GetSilenceRequest() *SilenceRequest {
+	if x != nil {
+		return x.SilenceRequest
+	}
+	return nil
+}
+
+func (x *RaftFrame) GetSilenceResponse() *SilenceResponse {
+	if x != nil {
+		return x.SilenceResponse
+	}
+	return nil
 }
 
 // Header is raft.RPCHeader.
@@ -783,6 +811,114 @@ func (x *TimeoutNowResponse) GetHeader() *Header {
 	return nil
 }
 
+// SilenceRequest asks whether the receiver, too, has not heard from the leader of
+// a term for as long as its failure detector allows.
+type SilenceRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Term          uint64                 `protobuf:"varint,1,opt,name=term,proto3" json:"term,omitempty"`
+	Leader        string                 `protobuf:"bytes,2,opt,name=leader,proto3" json:"leader,omitempty"` // Raft server id
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SilenceRequest) Reset() {
+	*x = SilenceRequest{}
+	mi := &file_proto_node_raft_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SilenceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SilenceRequest) ProtoMessage() {}
+
+func (x *SilenceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_raft_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SilenceRequest.ProtoReflect.Descriptor instead.
+func (*SilenceRequest) Descriptor() ([]byte, []int) {
+	return file_proto_node_raft_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *SilenceRequest) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *SilenceRequest) GetLeader() string {
+	if x != nil {
+		return x.Leader
+	}
+	return ""
+}
+
+type SilenceResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Term  uint64                 `protobuf:"varint,1,opt,name=term,proto3" json:"term,omitempty"`
+	// Silent says that the receiver is in that term and follows that leader, or
+	// nobody, and has not heard from it either.
+	Silent        bool `protobuf:"varint,2,opt,name=silent,proto3" json:"silent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SilenceResponse) Reset() {
+	*x = SilenceResponse{}
+	mi := &file_proto_node_raft_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SilenceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SilenceResponse) ProtoMessage() {}
+
+func (x *SilenceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_raft_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SilenceResponse.ProtoReflect.Descriptor instead.
+func (*SilenceResponse) Descriptor() ([]byte, []int) {
+	return file_proto_node_raft_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *SilenceResponse) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *SilenceResponse) GetSilent() bool {
+	if x != nil {
+		return x.Silent
+	}
+	return false
+}
+
 // SnapshotChunk is a part of an InstallSnapshot call.
 type SnapshotChunk struct {
 	state         protoimpl.MessageState  `protogen:"open.v1"`
@@ -795,7 +931,7 @@ type SnapshotChunk struct {
 
 func (x *SnapshotChunk) Reset() {
 	*x = SnapshotChunk{}
-	mi := &file_proto_node_raft_proto_msgTypes[10]
+	mi := &file_proto_node_raft_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -807,7 +943,7 @@ func (x *SnapshotChunk) String() string {
 func (*SnapshotChunk) ProtoMessage() {}
 
 func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_raft_proto_msgTypes[10]
+	mi := &file_proto_node_raft_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -820,7 +956,7 @@ func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotChunk.ProtoReflect.Descriptor instead.
 func (*SnapshotChunk) Descriptor() ([]byte, []int) {
-	return file_proto_node_raft_proto_rawDescGZIP(), []int{10}
+	return file_proto_node_raft_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SnapshotChunk) GetHello() *Hello {
@@ -862,7 +998,7 @@ type InstallSnapshotRequest struct {
 
 func (x *InstallSnapshotRequest) Reset() {
 	*x = InstallSnapshotRequest{}
-	mi := &file_proto_node_raft_proto_msgTypes[11]
+	mi := &file_proto_node_raft_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -874,7 +1010,7 @@ func (x *InstallSnapshotRequest) String() string {
 func (*InstallSnapshotRequest) ProtoMessage() {}
 
 func (x *InstallSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_raft_proto_msgTypes[11]
+	mi := &file_proto_node_raft_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -887,7 +1023,7 @@ func (x *InstallSnapshotRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstallSnapshotRequest.ProtoReflect.Descriptor instead.
 func (*InstallSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_raft_proto_rawDescGZIP(), []int{11}
+	return file_proto_node_raft_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *InstallSnapshotRequest) GetGroupId() uint32 {
@@ -964,7 +1100,7 @@ type InstallSnapshotResponse struct {
 
 func (x *InstallSnapshotResponse) Reset() {
 	*x = InstallSnapshotResponse{}
-	mi := &file_proto_node_raft_proto_msgTypes[12]
+	mi := &file_proto_node_raft_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -976,7 +1112,7 @@ func (x *InstallSnapshotResponse) String() string {
 func (*InstallSnapshotResponse) ProtoMessage() {}
 
 func (x *InstallSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_raft_proto_msgTypes[12]
+	mi := &file_proto_node_raft_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -989,7 +1125,7 @@ func (x *InstallSnapshotResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstallSnapshotResponse.ProtoReflect.Descriptor instead.
 func (*InstallSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_raft_proto_rawDescGZIP(), []int{12}
+	return file_proto_node_raft_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *InstallSnapshotResponse) GetHeader() *Header {
@@ -1023,7 +1159,7 @@ const file_proto_node_raft_proto_rawDesc = "" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12 \n" +
 	"\vincarnation\x18\x03 \x01(\tR\vincarnation\x12\x18\n" +
-	"\aaddress\x18\x04 \x01(\tR\aaddress\"\xd7\x05\n" +
+	"\aaddress\x18\x04 \x01(\tR\aaddress\"\xf8\x06\n" +
 	"\tRaftFrame\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x19\n" +
 	"\bgroup_id\x18\x02 \x01(\rR\agroupId\x12\x1d\n" +
@@ -1040,7 +1176,10 @@ const file_proto_node_raft_proto_rawDesc = "" +
 	"\x11pre_vote_response\x18\v \x01(\v2\x15.node.v1.VoteResponseR\x0fpreVoteResponse\x12J\n" +
 	"\x13timeout_now_request\x18\f \x01(\v2\x1a.node.v1.TimeoutNowRequestR\x11timeoutNowRequest\x12M\n" +
 	"\x14timeout_now_response\x18\r \x01(\v2\x1b.node.v1.TimeoutNowResponseR\x12timeoutNowResponse\x12\x16\n" +
-	"\x06target\x18\x0e \x01(\tR\x06target\"]\n" +
+	"\x06target\x18\x0e \x01(\tR\x06target\x12\x18\n" +
+	"\aconfirm\x18\x0f \x01(\bR\aconfirm\x12@\n" +
+	"\x0fsilence_request\x18\x10 \x01(\v2\x17.node.v1.SilenceRequestR\x0esilenceRequest\x12C\n" +
+	"\x10silence_response\x18\x11 \x01(\v2\x18.node.v1.SilenceResponseR\x0fsilenceResponse\"]\n" +
 	"\x06Header\x12)\n" +
 	"\x10protocol_version\x18\x01 \x01(\x03R\x0fprotocolVersion\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\fR\x02id\x12\x18\n" +
@@ -1082,7 +1221,13 @@ const file_proto_node_raft_proto_rawDesc = "" +
 	"\x11TimeoutNowRequest\x12'\n" +
 	"\x06header\x18\x01 \x01(\v2\x0f.node.v1.HeaderR\x06header\"=\n" +
 	"\x12TimeoutNowResponse\x12'\n" +
-	"\x06header\x18\x01 \x01(\v2\x0f.node.v1.HeaderR\x06header\"\x84\x01\n" +
+	"\x06header\x18\x01 \x01(\v2\x0f.node.v1.HeaderR\x06header\"<\n" +
+	"\x0eSilenceRequest\x12\x12\n" +
+	"\x04term\x18\x01 \x01(\x04R\x04term\x12\x16\n" +
+	"\x06leader\x18\x02 \x01(\tR\x06leader\"=\n" +
+	"\x0fSilenceResponse\x12\x12\n" +
+	"\x04term\x18\x01 \x01(\x04R\x04term\x12\x16\n" +
+	"\x06silent\x18\x02 \x01(\bR\x06silent\"\x84\x01\n" +
 	"\rSnapshotChunk\x12$\n" +
 	"\x05hello\x18\x01 \x01(\v2\x0e.node.v1.HelloR\x05hello\x129\n" +
 	"\arequest\x18\x02 \x01(\v2\x1f.node.v1.InstallSnapshotRequestR\arequest\x12\x12\n" +
@@ -1117,7 +1262,7 @@ func file_proto_node_raft_proto_rawDescGZIP() []byte {
 	return file_proto_node_raft_proto_rawDescData
 }
 
-var file_proto_node_raft_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_proto_node_raft_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_proto_node_raft_proto_goTypes = []any{
 	(*Hello)(nil),                   // 0: node.v1.Hello
 	(*RaftFrame)(nil),               // 1: node.v1.RaftFrame
@@ -1129,9 +1274,11 @@ var file_proto_node_raft_proto_goTypes = []any{
 	(*VoteResponse)(nil),            // 7: node.v1.VoteResponse
 	(*TimeoutNowRequest)(nil),       // 8: node.v1.TimeoutNowRequest
 	(*TimeoutNowResponse)(nil),      // 9: node.v1.TimeoutNowResponse
-	(*SnapshotChunk)(nil),           // 10: node.v1.SnapshotChunk
-	(*InstallSnapshotRequest)(nil),  // 11: node.v1.InstallSnapshotRequest
-	(*InstallSnapshotResponse)(nil), // 12: node.v1.InstallSnapshotResponse
+	(*SilenceRequest)(nil),          // 10: node.v1.SilenceRequest
+	(*SilenceResponse)(nil),         // 11: node.v1.SilenceResponse
+	(*SnapshotChunk)(nil),           // 12: node.v1.SnapshotChunk
+	(*InstallSnapshotRequest)(nil),  // 13: node.v1.InstallSnapshotRequest
+	(*InstallSnapshotResponse)(nil), // 14: node.v1.InstallSnapshotResponse
 }
 var file_proto_node_raft_proto_depIdxs = []int32{
 	0,  // 0: node.v1.RaftFrame.hello:type_name -> node.v1.Hello
@@ -1143,26 +1290,28 @@ var file_proto_node_raft_proto_depIdxs = []int32{
 	7,  // 6: node.v1.RaftFrame.pre_vote_response:type_name -> node.v1.VoteResponse
 	8,  // 7: node.v1.RaftFrame.timeout_now_request:type_name -> node.v1.TimeoutNowRequest
 	9,  // 8: node.v1.RaftFrame.timeout_now_response:type_name -> node.v1.TimeoutNowResponse
-	2,  // 9: node.v1.AppendEntriesRequest.header:type_name -> node.v1.Header
-	3,  // 10: node.v1.AppendEntriesRequest.entries:type_name -> node.v1.LogEntry
-	2,  // 11: node.v1.AppendEntriesResponse.header:type_name -> node.v1.Header
-	2,  // 12: node.v1.VoteRequest.header:type_name -> node.v1.Header
-	2,  // 13: node.v1.VoteResponse.header:type_name -> node.v1.Header
-	2,  // 14: node.v1.TimeoutNowRequest.header:type_name -> node.v1.Header
-	2,  // 15: node.v1.TimeoutNowResponse.header:type_name -> node.v1.Header
-	0,  // 16: node.v1.SnapshotChunk.hello:type_name -> node.v1.Hello
-	11, // 17: node.v1.SnapshotChunk.request:type_name -> node.v1.InstallSnapshotRequest
-	2,  // 18: node.v1.InstallSnapshotRequest.header:type_name -> node.v1.Header
-	2,  // 19: node.v1.InstallSnapshotResponse.header:type_name -> node.v1.Header
-	1,  // 20: node.v1.RaftTransport.Exchange:input_type -> node.v1.RaftFrame
-	10, // 21: node.v1.RaftTransport.InstallSnapshot:input_type -> node.v1.SnapshotChunk
-	1,  // 22: node.v1.RaftTransport.Exchange:output_type -> node.v1.RaftFrame
-	12, // 23: node.v1.RaftTransport.InstallSnapshot:output_type -> node.v1.InstallSnapshotResponse
-	22, // [22:24] is the sub-list for method output_type
-	20, // [20:22] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	10, // 9: node.v1.RaftFrame.silence_request:type_name -> node.v1.SilenceRequest
+	11, // 10: node.v1.RaftFrame.silence_response:type_name -> node.v1.SilenceResponse
+	2,  // 11: node.v1.AppendEntriesRequest.header:type_name -> node.v1.Header
+	3,  // 12: node.v1.AppendEntriesRequest.entries:type_name -> node.v1.LogEntry
+	2,  // 13: node.v1.AppendEntriesResponse.header:type_name -> node.v1.Header
+	2,  // 14: node.v1.VoteRequest.header:type_name -> node.v1.Header
+	2,  // 15: node.v1.VoteResponse.header:type_name -> node.v1.Header
+	2,  // 16: node.v1.TimeoutNowRequest.header:type_name -> node.v1.Header
+	2,  // 17: node.v1.TimeoutNowResponse.header:type_name -> node.v1.Header
+	0,  // 18: node.v1.SnapshotChunk.hello:type_name -> node.v1.Hello
+	13, // 19: node.v1.SnapshotChunk.request:type_name -> node.v1.InstallSnapshotRequest
+	2,  // 20: node.v1.InstallSnapshotRequest.header:type_name -> node.v1.Header
+	2,  // 21: node.v1.InstallSnapshotResponse.header:type_name -> node.v1.Header
+	1,  // 22: node.v1.RaftTransport.Exchange:input_type -> node.v1.RaftFrame
+	12, // 23: node.v1.RaftTransport.InstallSnapshot:input_type -> node.v1.SnapshotChunk
+	1,  // 24: node.v1.RaftTransport.Exchange:output_type -> node.v1.RaftFrame
+	14, // 25: node.v1.RaftTransport.InstallSnapshot:output_type -> node.v1.InstallSnapshotResponse
+	24, // [24:26] is the sub-list for method output_type
+	22, // [22:24] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_proto_node_raft_proto_init() }
@@ -1176,7 +1325,7 @@ func file_proto_node_raft_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_node_raft_proto_rawDesc), len(file_proto_node_raft_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

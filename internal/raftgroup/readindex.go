@@ -1,0 +1,282 @@
+package raftgroup
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"platform/proto/node"
+)
+
+// confirmRetry is the pause before a voter that could not be asked is asked again.
+const confirmRetry = 20 * time.Millisecond
+
+// ConfirmLeadership returns nil once it is certain that this replica led in term at
+// some moment after the call began. A linearizable read looks at the state first,
+// confirms the term in which this replica got its leadership, and then answers. It
+// returns ErrNotLeader when the replica has lost that leadership.
+//
+// Only voters of the current configuration count, and only their answers to
+// requests that were sent after the call began. raft.VerifyLeader keeps neither.
+func (g *Group) ConfirmLeadership(ctx context.Context, term uint64) error {
+	r, err := g.reads.join(term)
+	if err != nil || r == nil {
+		return err
+	}
+	select {
+	case <-r.done:
+		return r.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// leads reports whether r led in term at some moment during the call.
+func leads(r *raft.Raft, term uint64) bool {
+	// The state changes to follower before the term grows, and to leader after it
+	// has grown, so that both belong together if the term stays the same.
+	return r.CurrentTerm() == term && r.State() == raft.Leader && r.CurrentTerm() == term
+}
+
+// confirmer asks the voters whether this replica still leads, once for all reads that
+// wait. Reads that arrive while a round is under way share the next one. At most one
+// request to each voter is under way, so that a silent voter costs nothing.
+type confirmer struct {
+	g *Group
+
+	// mu covers the fields below.
+	mu     sync.Mutex
+	closed bool
+	calls  sync.WaitGroup // requests under way; started while closed is false
+	number uint64         // of the latest round
+	round  *confirmRound  // under way, nil if none
+	next   *confirmRound  // collects reads until round ends
+	voters map[raft.ServerID]*confirmVoter
+}
+
+// confirmRound is what several reads wait for.
+type confirmRound struct {
+	term uint64
+	done chan struct{} // closed when err is final
+	err  error
+}
+
+// confirmVoter is what is known about one voter.
+type confirmVoter struct {
+	asking bool
+	term   uint64 // that it was in ...
+	round  uint64 // ... some time after this round began
+}
+
+func newConfirmer(g *Group) *confirmer {
+	return &confirmer{g: g, voters: make(map[raft.ServerID]*confirmVoter)}
+}
+
+// join returns the round to wait for, nil if term is confirmed already.
+func (c *confirmer) join(term uint64) (*confirmRound, error) {
+	inst := c.g.current()
+	if !leads(inst.raft, term) {
+		return nil, ErrNotLeader
+	}
+	if soleVoter(inst.raft.GetConfiguration().Configuration(), c.g.cfg.LocalID) {
+		return nil, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, ErrStopped
+	}
+	if c.next == nil {
+		c.next = &confirmRound{term: term, done: make(chan struct{})}
+	}
+	r := c.next
+	if r.term != term { // one of the two leaderships is over
+		if r.term > term {
+			return nil, ErrNotLeader
+		}
+		c.endLocked(r, ErrNotLeader)
+		r = &confirmRound{term: term, done: make(chan struct{})}
+		c.next = r
+	}
+	if c.round == nil {
+		c.beginLocked()
+	}
+	return r, nil
+}
+
+// beginLocked starts the round that has collected reads.
+func (c *confirmer) beginLocked() {
+	c.round, c.next = c.next, nil
+	if c.round == nil {
+		return
+	}
+	c.number++
+	c.advanceLocked()
+}
+
+// advanceLocked ends the round if its outcome is known and asks the voters otherwise.
+func (c *confirmer) advanceLocked() {
+	for c.round != nil {
+		over, err := c.outcomeLocked()
+		if !over {
+			return
+		}
+		c.endLocked(c.round, err)
+		c.round, c.next = c.next, nil
+		if c.round != nil {
+			c.number++
+		}
+	}
+}
+
+// outcomeLocked counts what the voters have said in this round, and asks those that
+// have said nothing.
+func (c *confirmer) outcomeLocked() (over bool, err error) {
+	r, term := c.g.port.outgoing.Load().raft.Load(), c.round.term
+	if r == nil || !leads(r, term) { // after the round began: the own vote
+		return true, ErrNotLeader
+	}
+	voters, confirmed := 0, 0
+	for _, s := range r.GetConfiguration().Configuration().Servers {
+		if s.Suffrage != raft.Voter {
+			continue
+		}
+		voters++
+		if s.ID == c.g.cfg.LocalID {
+			confirmed++
+			continue
+		}
+		v := c.voters[s.ID]
+		if v == nil {
+			v = new(confirmVoter)
+			c.voters[s.ID] = v
+		}
+		switch {
+		case v.round == c.number && v.term == term:
+			confirmed++
+		case v.round == c.number && v.term > term:
+			return true, fmt.Errorf("%w: %s is in term %d", ErrNotLeader, s.ID, v.term)
+		case !v.asking:
+			c.askLocked(v, s, term)
+		}
+	}
+	return confirmed > voters/2, nil
+}
+
+func (c *confirmer) endLocked(r *confirmRound, err error) {
+	r.err = err
+	close(r.done)
+}
+
+// askLocked asks a voter for its term. The round that is under way began before the
+// request is sent.
+func (c *confirmer) askLocked(v *confirmVoter, s raft.Server, term uint64) {
+	if c.closed {
+		return
+	}
+	v.asking = true
+	round := c.number
+	c.calls.Go(func() {
+		is, err := c.g.port.termOf(s, term)
+		if err != nil {
+			c.g.port.pause(confirmRetry)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		v.asking = false
+		if err == nil {
+			v.term, v.round = is, round
+		}
+		c.advanceLocked()
+	})
+}
+
+// lost ends the rounds of a leadership that is over.
+func (c *confirmer) lost() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.advanceLocked()
+}
+
+// close ends all rounds; none begins any more. wait then waits for the requests under
+// way, which end when the port hangs up.
+func (c *confirmer) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	for _, r := range []*confirmRound{c.round, c.next} {
+		if r != nil {
+			c.endLocked(r, ErrStopped)
+		}
+	}
+	c.round, c.next = nil, nil
+}
+
+func (c *confirmer) wait() { c.calls.Wait() }
+
+// HoldsLease reports whether a majority of the voters was in term within the election
+// time-out before the call, so that no other leader has acknowledged anything earlier
+// than that. What this replica has applied is then at most so much out of date. It
+// asks nobody.
+func (g *Group) HoldsLease(term uint64) bool {
+	r := g.current().raft
+	if !leads(r, term) {
+		return false
+	}
+	now := time.Now()
+	voters, confirmed := 0, 0
+	for _, s := range r.GetConfiguration().Configuration().Servers {
+		if s.Suffrage != raft.Voter {
+			continue
+		}
+		voters++
+		if s.ID == g.cfg.LocalID || now.Sub(g.port.followers.of(s.ID, term).confirmed) <= g.cfg.Profile.ElectionTimeout {
+			confirmed++
+		}
+	}
+	return confirmed > voters/2
+}
+
+// termOf asks a voter for its term. The request is a heartbeat of term at the same
+// time: a version that does not know of Frame.Confirm hands it to Raft, whose answer
+// says the same.
+func (p *port) termOf(s raft.Server, term uint64) (uint64, error) {
+	if !p.outgoing.Load().leads(term) {
+		return 0, errDeposed
+	}
+	sent := time.Now()
+	f, err := p.call(p.target(s.ID, s.Address), controlStream, p.election, &node.RaftFrame{
+		Confirm: true, AppendRequest: &node.AppendEntriesRequest{Header: headerToWire(p.header()), Term: term},
+	})
+	if err != nil {
+		return 0, err
+	}
+	if f.AppendResponse == nil {
+		return 0, errWrongResponse
+	}
+	if f.AppendResponse.Term == term {
+		p.followers.note(s.ID, term, 0, sent)
+	}
+	return f.AppendResponse.Term, nil
+}
+
+// confirm answers a termOf from memory: Raft grants a vote and takes entries only
+// after it has stored and then published the term. It returns nil when the request
+// has to be handed to Raft.
+func (p *port) confirm(f *node.RaftFrame) *node.AppendEntriesResponse {
+	out := p.outgoing.Load()
+	r := out.raft.Load()
+	if r == nil || p.meant(f.Target) != nil {
+		return nil
+	}
+	term := r.CurrentTerm()
+	// An instance that came after r may be ahead of it, and r learns of a newer term
+	// by a heartbeat only.
+	if p.outgoing.Load() != out || f.AppendRequest.GetTerm() > term {
+		return nil
+	}
+	return &node.AppendEntriesResponse{Header: headerToWire(p.header()), Term: term}
+}

@@ -5,6 +5,8 @@ import "net/http"
 var queryOperations = map[string]operation{
 	"POST /query": {
 		id: "query", tag: "introspection", summary: "Answer a question in SQL about the state of the system; always in JSON, columns that are NULL left out",
+		query: []object{queryParameter("consistency", "How current the tables of partitions are: bounded may be behind by the election time-out (2 s), strong shows everything acknowledged before the query began. The body can say it, too.",
+			object{"type": "string", "enum": []string{boundedConsistency, strongConsistency}, "default": boundedConsistency})},
 		body: queryRequest{},
 		answers: []reply{{http.StatusOK, "The rows as they are found. When a query fails on the way, the document has a member \"error\" and the connection is cut.", object{
 			"type": "object", "required": []string{"rows"},

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -21,6 +22,27 @@ type queryRequest struct {
 	U64AsText bool `json:"u64_as_text"`
 	// WithColumns tells names and types of the columns before the rows.
 	WithColumns bool `json:"with_columns"`
+	// Consistency is how current the answer is: "bounded" (default) or "strong".
+	Consistency string `json:"consistency"`
+}
+
+// Values of consistency.
+const (
+	boundedConsistency = "bounded"
+	strongConsistency  = "strong"
+)
+
+// strong reads how current an answer has to be: from the body, else from the query
+// parameter.
+func (r *queryRequest) strong(c echo.Context) (bool, error) {
+	wanted := cmp.Or(r.Consistency, c.QueryParam("consistency"), boundedConsistency)
+	switch wanted {
+	case boundedConsistency:
+		return false, nil
+	case strongConsistency:
+		return true, nil
+	}
+	return false, badRequest("unknown consistency '%s'; it is %s (default) or %s", wanted, boundedConsistency, strongConsistency)
 }
 
 // queryRefusal is the body of an error of a query, with more to it than others have.
@@ -48,10 +70,14 @@ func (s *Server) runQuery(c echo.Context) error {
 	if err := s.readJSON(c, &req); err != nil {
 		return err
 	}
+	strong, err := req.strong(c)
+	if err != nil {
+		return err
+	}
 	w := &queryWriter{c: c, control: http.NewResponseController(c.Response())}
 	defer w.release()
 	ctx := c.Request().Context()
-	written, err := s.cfg.Query.WriteJSON(ctx, req.Query, query.Options{BigNumbersAsText: req.U64AsText, Columns: req.WithColumns}, w)
+	written, err := s.cfg.Query.WriteJSON(ctx, req.Query, query.Options{BigNumbersAsText: req.U64AsText, Columns: req.WithColumns, Strong: strong}, w)
 	switch {
 	case err == nil:
 		return nil

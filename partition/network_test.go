@@ -2,10 +2,18 @@ package partition
 
 import (
 	"context"
+	"errors"
+	"iter"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/raftgroup"
+	"platform/partition/machine"
 )
 
 // TestAnIsolatedLeaderIsReplaced cuts the leader off while callers are with it: they
@@ -35,21 +43,100 @@ func TestAnIsolatedLeaderIsReplaced(t *testing.T) {
 }
 
 // TestADeposedLeaderDoesNotAnswerFromOldTables reads from a leader that does not
-// know yet that there is another one.
+// know yet that there may be another one.
 func TestADeposedLeaderDoesNotAnswerFromOldTables(t *testing.T) {
-	w := &worker{acked: map[string]bool{}}
-	c := newTrio(t, nil, w.definitions()...)
 	inv := request("Steps", "do", `"x"`)
-	_, err := c.call(t.Context(), inv)
-	require.NoError(t, err)
+	for name, read := range map[string]func(context.Context, *Partition) error{
+		"output": func(ctx context.Context, p *Partition) error {
+			_, err := p.Find(ctx, inv.ID)
+			return err
+		},
+		"attach": func(ctx context.Context, p *Partition) error {
+			_, err := p.Await(ctx, inv.ID)
+			return err
+		},
+		"state": func(ctx context.Context, p *Partition) error {
+			_, _, err := p.State(ctx, machine.Object{Service: "Steps", Key: "k"}, 1<<20)
+			return err
+		},
+		"journal": func(ctx context.Context, p *Partition) error {
+			_, _, err := p.Inspect(ctx, inv.ID, true)
+			return err
+		},
+		"strong scan": func(ctx context.Context, p *Partition) error {
+			_, err := p.Scan(ctx, &Scan{Table: Invocations, Keys: AllKeys, Strong: true})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &worker{acked: map[string]bool{}}
+			c := newTrio(t, nil, w.definitions()...)
+			_, err := c.call(t.Context(), inv)
+			require.NoError(t, err)
+			old := c.leader()
+			p := c.hosts[old].p
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			require.NoError(t, read(ctx, p))
+			c.wires.isolate(c.hosts[old].name, "a", "b", "c")
+			require.ErrorIs(t, read(ctx, p), ErrNotLeader)
+			require.NoError(t, ctx.Err(), "before anybody loses patience")
+		})
+	}
+}
+
+// hangingLog takes no entries while hung is locked.
+type hangingLog struct {
+	raftgroup.Storage
+	hung sync.RWMutex
+}
+
+func (s *hangingLog) StoreLogs(logs []*raft.Log) error {
+	s.hung.RLock()
+	defer s.hung.RUnlock()
+	return s.Storage.StoreLogs(logs)
+}
+
+// TestListingsEndWithTheLease lists on a leader whose Raft instance does not find out
+// that there is another one, because it waits for the disk.
+func TestListingsEndWithTheLease(t *testing.T) {
+	w := &worker{acked: map[string]bool{}}
+	disks := map[string]*hangingLog{}
+	c := newTrio(t, func(c *trio) {
+		c.tune = func(cfg *Config) {
+			disks[cfg.Node] = &hangingLog{Storage: cfg.Storage}
+			cfg.Storage = disks[cfg.Node]
+		}
+	}, w.definitions()...)
 	old := c.leader()
 	p := c.hosts[old].p
+	list := func() error {
+		_, err := p.Scan(t.Context(), &Scan{Table: Invocations, Keys: AllKeys})
+		return errors.Join(err, errors.Join(slices.Collect(listErrors(p))...))
+	}
+	require.NoError(t, list())
+	disk := disks[c.hosts[old].name]
+	disk.hung.Lock()
+	ctx, cancel := context.WithCancel(t.Context())
+	var hanging sync.WaitGroup
+	hanging.Go(func() { _, _ = p.Invoke(ctx, request("Steps", "do", `"hangs"`)) })
 	c.wires.isolate(c.hosts[old].name, "a", "b", "c")
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	_, err = p.Find(ctx, inv.ID)
-	require.ErrorIs(t, err, ErrNotLeader)
-	require.NoError(t, ctx.Err(), "before anybody loses patience")
+	require.Eventually(t, func() bool { return errors.Is(list(), ErrNotLeader) }, 20*time.Second, time.Millisecond)
+	require.True(t, p.Leading(), "its Raft instance waits for the disk")
+	disk.hung.Unlock()
+	cancel()
+	hanging.Wait()
+}
+
+// listErrors are the errors of a listing of records.
+func listErrors(p *Partition) iter.Seq[error] {
+	return func(yield func(error) bool) {
+		for _, err := range p.Records(context.Background(), true) {
+			if err != nil && !yield(err) {
+				return
+			}
+		}
+	}
 }
 
 // TestOneWayLoss loses what goes one way only, from or to the leader or a follower.

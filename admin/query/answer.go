@@ -21,6 +21,10 @@ const writeGrace = time.Second
 type Options struct {
 	// BigNumbersAsText writes u64 as text, for readers whose numbers end at 2^53.
 	BigNumbersAsText bool
+	// Strong reads the tables of partitions linearizably: everything acknowledged before
+	// the query began is shown. Without it an answer may be as old as the election
+	// time-out.
+	Strong bool
 	// Columns writes "columns":[{"name","type"},…] before the rows, in which those that are
 	// NULL are missing. Computed columns have no type.
 	Columns bool
@@ -43,7 +47,7 @@ const answerBuffer = 64 << 10
 // DeadlineWriter, writing ends a second after the time that queries may take.
 func (e *Engine) WriteJSON(ctx context.Context, text string, o Options, w io.Writer) (Written, error) {
 	a := &answer{to: w, max: e.cfg.MaxBytes, timeout: e.cfg.Timeout + writeGrace, rows: rowWriter{bigText: o.BigNumbersAsText}, header: o.Columns}
-	stats, err := e.Query(ctx, text, a)
+	stats, err := e.query(ctx, text, o.Strong, a)
 	a.written.Stats = stats
 	if err == nil {
 		a.buf = append(a.buf, "]}\n"...)

@@ -110,6 +110,10 @@ type Rows interface {
 // text or of what it asks for is an *Error; others are ErrBusy, ErrTimeout,
 // ErrUnavailable, what rows returned, and the cause of the end of ctx.
 func (e *Engine) Query(ctx context.Context, text string, rows Rows) (Stats, error) {
+	return e.query(ctx, text, false, rows)
+}
+
+func (e *Engine) query(ctx context.Context, text string, strong bool, rows Rows) (Stats, error) {
 	q, err := e.rewrite(text)
 	if err != nil {
 		return Stats{}, err
@@ -125,6 +129,7 @@ func (e *Engine) Query(ctx context.Context, text string, rows Rows) (Stats, erro
 	ctx, cancel := context.WithTimeoutCause(ctx, e.cfg.Timeout, ErrTimeout)
 	defer cancel()
 	s.begin(ctx, e.cfg.Clock(), q.collated)
+	s.strong = strong
 	err = s.run(q, rows)
 	stats := s.stats
 	return stats, errors.Join(err, e.release(s))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -98,6 +99,16 @@ func TestColumnsAreToldWhenAskedFor(t *testing.T) {
 		_, err := newTestEngine(t, Config{}).WriteJSON(t.Context(), text, Options{Columns: true}, &buf)
 		require.NoError(t, err)
 		require.JSONEq(t, want, buf.String())
+	}
+}
+
+func TestStrongConsistencyReachesThePartitions(t *testing.T) {
+	for _, strong := range []bool{false, true} {
+		p := &memory{}
+		_, err := newTestEngine(t, Config{Partitions: p}).WriteJSON(t.Context(), "select id from sys_invocation", Options{Strong: strong}, io.Discard)
+		require.NoError(t, err)
+		require.Len(t, p.asked, 1)
+		require.Equal(t, strong, p.asked[0].Strong)
 	}
 }
 

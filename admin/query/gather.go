@@ -56,6 +56,7 @@ func gather(ctx context.Context, s *session, scan partition.Scan) iter.Seq2[[]pa
 		first, last := machine.PartitionOf(scan.Keys.First, count), machine.PartitionOf(scan.Keys.Last, count)
 		for id := first; id <= last; id++ {
 			s.stats.Partitions++
+			scan.Strong = s.strong
 			for scan.From = nil; ; {
 				began := time.Now()
 				page, err := s.partitions().Scan(ctx, id, &scan)

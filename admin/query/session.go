@@ -23,6 +23,7 @@ type session struct {
 	ctx      context.Context
 	now      time.Time // for the functions of the query
 	began    time.Time
+	strong   bool // tables of partitions are read linearizably
 	collated bool // compares text in its own way, so conditions stay with SQLite
 	failure  error
 	stats    Stats

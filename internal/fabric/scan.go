@@ -28,6 +28,9 @@ func (r *Remote) Scan(ctx context.Context, s *partition.Scan) (partition.Page, e
 	if err != nil {
 		return partition.Page{}, err
 	}
+	if s.Strong && !m.Strong {
+		return partition.Page{}, fmt.Errorf("partition %d: %s runs an older version, which cannot answer with strong consistency", r.id, r.address)
+	}
 	page := partition.Page{Rows: make([]partition.Row, len(m.Rows)), Matched: int(m.Matched), Next: m.Next, Read: int(m.Read)}
 	for i, row := range m.Rows {
 		if page.Rows[i], err = rowFromWire(row); err != nil {
@@ -47,7 +50,7 @@ func scan(ctx context.Context, p Local, req *node.PartitionRequest, r *node.Part
 	if err != nil {
 		return err
 	}
-	r.Next, r.Read, r.Matched = page.Next, uint64(page.Read), uint64(page.Matched)
+	r.Next, r.Read, r.Matched, r.Strong = page.Next, uint64(page.Read), uint64(page.Matched), s.Strong
 	r.Rows = make([]*node.PartitionRow, len(page.Rows))
 	for i := range page.Rows {
 		if r.Rows[i], err = rowToWire(s.Table, &page.Rows[i]); err != nil {

@@ -20,7 +20,7 @@ func TestScansAreAskedForAsTheyWereMade(t *testing.T) {
 		"with all conditions": {
 			Table: partition.Invocations, Detail: partition.Whole, From: []byte{1, 0}, ID: numbered(3), Ahead: true,
 			Keys: partition.KeyRange{First: 5, Last: 1 << 63}, Scope: &scope, Services: []string{"S", "T"}, Objects: []string{""},
-			Handlers: []string{"h"}, Statuses: []machine.Status{machine.Completed},
+			Handlers: []string{"h"}, Statuses: []machine.Status{machine.Completed}, Strong: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

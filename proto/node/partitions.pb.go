@@ -435,8 +435,8 @@ type PartitionScan struct {
 	Statuses []uint32 `protobuf:"varint,11,rep,packed,name=statuses,proto3" json:"statuses,omitempty"`
 	Ahead    bool     `protobuf:"varint,12,opt,name=ahead,proto3" json:"ahead,omitempty"`
 	// Strong asks for a page that shows everything acknowledged before the request.
-	// A version that does not know the field ignores it, so it is only sent when all
-	// nodes do.
+	// A version that does not know the field ignores it, and does not say in the
+	// response that it has done so.
 	Strong        bool `protobuf:"varint,13,opt,name=strong,proto3" json:"strong,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1035,10 +1035,12 @@ type PartitionResponse struct {
 	State    []*StatePair           `protobuf:"bytes,8,rep,name=state,proto3" json:"state,omitempty"`
 	Complete bool                   `protobuf:"varint,9,opt,name=complete,proto3" json:"complete,omitempty"`
 	// Rows, next and read are partition.Page.
-	Rows          []*PartitionRow `protobuf:"bytes,10,rep,name=rows,proto3" json:"rows,omitempty"`
-	Next          []byte          `protobuf:"bytes,11,opt,name=next,proto3" json:"next,omitempty"`
-	Read          uint64          `protobuf:"varint,12,opt,name=read,proto3" json:"read,omitempty"`
-	Matched       uint64          `protobuf:"varint,13,opt,name=matched,proto3" json:"matched,omitempty"`
+	Rows    []*PartitionRow `protobuf:"bytes,10,rep,name=rows,proto3" json:"rows,omitempty"`
+	Next    []byte          `protobuf:"bytes,11,opt,name=next,proto3" json:"next,omitempty"`
+	Read    uint64          `protobuf:"varint,12,opt,name=read,proto3" json:"read,omitempty"`
+	Matched uint64          `protobuf:"varint,13,opt,name=matched,proto3" json:"matched,omitempty"`
+	// Strong says that a page is what PartitionScan.strong asked for.
+	Strong        bool `protobuf:"varint,14,opt,name=strong,proto3" json:"strong,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1162,6 +1164,13 @@ func (x *PartitionResponse) GetMatched() uint64 {
 		return x.Matched
 	}
 	return 0
+}
+
+func (x *PartitionResponse) GetStrong() bool {
+	if x != nil {
+		return x.Strong
+	}
+	return false
 }
 
 // NodeReference names a node as the Raft configurations do.
@@ -1830,7 +1839,7 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\vStateObject\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x18\n" +
 	"\aservice\x18\x02 \x01(\tR\aservice\x12\x10\n" +
-	"\x03key\x18\x03 \x01(\tR\x03key\"\xef\x03\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\"\x87\x04\n" +
 	"\x11PartitionResponse\x12*\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x16.node.v1.PartitionCodeR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12.\n" +
@@ -1845,7 +1854,8 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	" \x03(\v2\x15.node.v1.PartitionRowR\x04rows\x12\x12\n" +
 	"\x04next\x18\v \x01(\fR\x04next\x12\x12\n" +
 	"\x04read\x18\f \x01(\x04R\x04read\x12\x18\n" +
-	"\amatched\x18\r \x01(\x04R\amatched\"9\n" +
+	"\amatched\x18\r \x01(\x04R\amatched\x12\x16\n" +
+	"\x06strong\x18\x0e \x01(\bR\x06strong\"9\n" +
 	"\rNodeReference\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\"\xb6\x01\n" +

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,14 +25,19 @@ from the standard input.`,
 		Args: cobra.ExactArgs(1),
 		Example: `  platform sql "SHOW TABLES"
   platform sql "SELECT status, COUNT(*) FROM sys_invocation GROUP BY status"
-  platform sql "SELECT id, last_failure FROM sys_invocation WHERE status = 'backing-off'" --json`,
+  platform sql "SELECT id, last_failure FROM sys_invocation WHERE status = 'backing-off'" --json
+  platform sql "SELECT * FROM state WHERE service_key = 'k1'" --consistency strong`,
 	}
 	flags := cmd.Flags()
 	asArray := flags.Bool("json", false, "print a JSON array of the rows")
 	asLines := flags.Bool("jsonl", false, "print each row as JSON on a line of its own")
+	consistency := flags.String("consistency", "", "how current the answer is: bounded (default; what was acknowledged up to two seconds earlier may be missing) or strong (nothing is)")
 	cmd.MarkFlagsMutuallyExclusive("json", "jsonl")
 	a.shows(cmd, func(ctx context.Context, args []string) error {
 		query := args[0]
+		if !slices.Contains([]string{"", "bounded", "strong"}, *consistency) {
+			return fmt.Errorf("unknown consistency %q: it is bounded or strong", *consistency)
+		}
 		if query == "-" {
 			text, err := io.ReadAll(a.In)
 			if err != nil {
@@ -40,7 +46,7 @@ from the standard input.`,
 			query = string(text)
 		}
 		started := time.Now()
-		answer, err := a.client.QueryTable(ctx, query)
+		answer, err := a.client.QueryTable(ctx, query, *consistency)
 		if err != nil {
 			return err
 		}

@@ -100,8 +100,14 @@ func (c *Client) selectRows(ctx context.Context, query string, rows any) error {
 
 // QueryTable is Query for answers that are shown with all their columns, also those that
 // are NULL in each row.
-func (c *Client) QueryTable(ctx context.Context, sql string) (*Rows, error) {
-	return c.query(ctx, map[string]any{"query": sql, "with_columns": true})
+// consistency is how current the answer is, "bounded" or "strong"; empty: as the
+// server has it by default.
+func (c *Client) QueryTable(ctx context.Context, sql, consistency string) (*Rows, error) {
+	question := map[string]any{"query": sql, "with_columns": true}
+	if consistency != "" { // a server that does not know it refuses it
+		question["consistency"] = consistency
+	}
+	return c.query(ctx, question)
 }
 
 func (c *Client) query(ctx context.Context, question map[string]any) (*Rows, error) {

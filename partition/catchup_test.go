@@ -90,7 +90,8 @@ func TestAFollowerThatWasAwayCatchesUpByASnapshot(t *testing.T) {
 	c.start(f)
 	c.requireSame(0, 1, 2)
 	t.Logf("caught up in %v", time.Since(start).Round(time.Millisecond))
-	require.Greater(t, c.hosts[f].p.Status().Snapshot, uint64(awayEntries))
+	// The record of the snapshot is written after the state was switched to it.
+	require.Eventually(t, func() bool { return c.hosts[f].p.Status().Snapshot > awayEntries }, 20*time.Second, time.Millisecond)
 
 	// It leads on what it got.
 	require.Eventually(t, func() bool {

@@ -112,7 +112,7 @@ func (f *fsm) entry(txn *store.Txn, e *raftgroup.Entry) ([]machine.Outcome, erro
 		}
 		switch c := c.(type) {
 		case *machine.Lead:
-			f.p.enter(c.Epoch)
+			f.p.enter(c.Epoch, e.Term)
 			f.effects = f.effects[:0] // what an older epoch's leader would have done
 		case *machine.Digest:
 			f.digests = append(f.digests, c)

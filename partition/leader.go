@@ -144,10 +144,14 @@ func (l *leadership) announce(ctx context.Context) error {
 }
 
 // enter makes the leadership that announced epoch, if it is this replica's, the
-// one that gets effects. It is called while the announcement is applied.
-func (p *Partition) enter(epoch uint64) {
+// one that gets effects. It is called while the announcement, an entry of the given
+// term, is applied. Replicas that do not know of each other announce the same epoch; a
+// term has one leader.
+func (p *Partition) enter(epoch, term uint64) {
+	p.turn.Lock()
+	defer p.turn.Unlock()
 	l := p.pending.Load()
-	if l != nil && l.epoch != epoch {
+	if l != nil && (l.epoch != epoch || l.term != term) {
 		l = nil
 	}
 	p.lead.Store(l)
@@ -155,8 +159,10 @@ func (p *Partition) enter(epoch uint64) {
 
 // leave ends a leadership: no more effects, callers are told, attempts are cut.
 func (p *Partition) leave(l *leadership) {
+	p.turn.Lock()
 	p.pending.CompareAndSwap(l, nil)
 	p.lead.CompareAndSwap(l, nil)
+	p.turn.Unlock()
 	p.ready.withdraw()
 	p.changed.give()
 	l.waiters.close(errDeposed)

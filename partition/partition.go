@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -90,6 +91,7 @@ type Partition struct {
 	log     *slog.Logger
 
 	opened   chan struct{}              // closed once the fields above are set
+	turn     sync.Mutex                 // held while pending and lead change
 	pending  atomic.Pointer[leadership] // announced or about to be
 	lead     atomic.Pointer[leadership] // announced and applied
 	ready    *gate

@@ -90,10 +90,13 @@ func (n *Node) closeFiles() error {
 	if n.watchdog != nil {
 		n.watchdog.Close()
 	}
-	if n.tables != nil {
+	// A replica that has not ended in time may be writing: its files are left to the end
+	// of the process.
+	inUse := n.inUse.Load()
+	if n.tables != nil && !inUse {
 		errs = append(errs, n.tables.Close())
 	}
-	if n.logs != nil {
+	if n.logs != nil && !inUse {
 		errs = append(errs, n.logs.Close())
 	}
 	for _, l := range []interface{ Close() error }{n.port, n.ingress, n.admin} {

@@ -61,6 +61,7 @@ type Node struct {
 	waiting      atomic.Pointer[string] // what a node waits for that is part of no cluster
 	settledOnce  atomic.Bool            // the leaders of its partitions were known
 	draining     atomic.Bool            // the node is about to stop
+	inUse        atomic.Bool            // a replica did not end in time, and may use the files
 	failed       chan error             // a part that cannot go on says so here
 	ending       *ending                // how long the node may take to stop
 }

@@ -291,7 +291,7 @@ func (n *Node) leave(ctx context.Context, p *partition.Partition) error {
 	// A leader does not speak to whom it removed, so it may not be known here.
 	for _, st := range n.statuses(ctx) {
 		for _, r := range st.Replicas {
-			if r.Partition == p.ID() && r.Leading && !slices.ContainsFunc(r.Members, n.isSelf) {
+			if removed(p.Status(), r, n.replica().ID) {
 				return n.removeReplica(ctx, p)
 			}
 		}
@@ -299,7 +299,22 @@ func (n *Node) leave(ctx context.Context, p *partition.Partition) error {
 	return nil
 }
 
-func (n *Node) isSelf(m *nodepb.ReplicaMember) bool { return raft.ServerID(m.Id) == n.replica().ID }
+// removed reports whether what another node says about its replica proves that the own
+// one is no member of the partition any more. A node may believe that it leads and be
+// wrong, so it must know of no older term, and of a committed configuration that is
+// newer than the last one that the own replica was a member of.
+func removed(own partition.Status, said *nodepb.ReplicaStatus, self raft.ServerID) bool {
+	if said.Partition != own.ID || !said.Leading || said.Term < own.Term {
+		return false
+	}
+	if slices.ContainsFunc(said.Members, func(m *nodepb.ReplicaMember) bool { return raft.ServerID(m.Id) == self }) {
+		return false
+	}
+	if _, member := own.Members.Find(self); member {
+		return said.MembersIndex > own.Members.Index
+	}
+	return said.MembersIndex >= own.Members.Index
+}
 
 func (n *Node) removeReplica(ctx context.Context, p *partition.Partition) error {
 	n.log.Info("removing the replica, the partition has moved", "partition_id", p.ID())
@@ -328,6 +343,7 @@ func (n *Node) closePartitions() error {
 		})
 	}
 	err := g.Wait()
+	n.inUse.Store(err != nil)
 	n.invoker.Close()
 	n.flush(ctx)
 	return err

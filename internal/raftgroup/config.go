@@ -103,7 +103,8 @@ type Config struct {
 	// OnFailed is told once when the group cannot go on.
 	OnFailed func(error)
 
-	// Watchdog watches the storage's writes; nil means no watchdog.
+	// Watchdog watches the writes to the storage and the state machine's Apply; nil
+	// means no watchdog.
 	Watchdog *Watchdog
 	// Metrics count what the group does; nil means no metrics.
 	Metrics *Metrics

@@ -21,6 +21,7 @@ type fsm struct {
 	applied atomic.Uint64 // index of sm.Applied, for readers on the hot path
 	onFail  func(error)
 	install *installer
+	probe   *probe // of the watchdog
 
 	// entries is reused between batches.
 	entries []Entry
@@ -92,14 +93,42 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	return results
 }
 
-func (f *fsm) applyEntries() ([]any, error) {
-	outcomes, err := f.sm.Apply(f.entries)
-	last := f.entries[len(f.entries)-1]
-	if err != nil {
-		return nil, fmt.Errorf("apply entries %d to %d: %w", f.entries[0].Index, last.Index, err)
+// applyBytes bounds the entries of one call of StateMachine.Apply, but for a single
+// larger one, so that the watchdog can tell a large batch from a state that takes
+// nothing.
+const applyBytes = 16 << 20
+
+func (f *fsm) applyEntries() (outcomes []any, err error) {
+	for rest := f.entries; len(rest) > 0; {
+		n, size := 1, len(rest[0].Data)
+		for n < len(rest) && size+len(rest[n].Data) <= applyBytes {
+			size += len(rest[n].Data)
+			n++
+		}
+		some, err := f.applyWatched(rest[:n])
+		if err != nil {
+			return nil, err
+		}
+		if outcomes == nil {
+			outcomes = some
+		} else {
+			outcomes = append(outcomes, some...)
+		}
+		rest = rest[n:]
 	}
-	if len(outcomes) != len(f.entries) {
-		return nil, fmt.Errorf("state machine returned %d results for %d entries", len(outcomes), len(f.entries))
+	return outcomes, nil
+}
+
+func (f *fsm) applyWatched(entries []Entry) ([]any, error) {
+	op := f.probe.begin("apply")
+	defer op.end()
+	outcomes, err := f.sm.Apply(entries)
+	last := entries[len(entries)-1]
+	if err != nil {
+		return nil, fmt.Errorf("apply entries %d to %d: %w", entries[0].Index, last.Index, err)
+	}
+	if len(outcomes) != len(entries) {
+		return nil, fmt.Errorf("state machine returned %d results for %d entries", len(outcomes), len(entries))
 	}
 	f.applied.Store(last.Index)
 	return outcomes, nil

@@ -87,12 +87,13 @@ func Open(cfg Config) (*Group, error) {
 
 func (g *Group) open() error {
 	g.storage = newGroupStorage(g.cfg.Storage, g.cfg.Profile.LogCacheBytes, g.log,
-		g.cfg.Watchdog.probe(g.cfg.Name, g.diskIsSlow), g.fail)
+		g.cfg.Watchdog.probe(g.cfg.Name, g.storageIsSlow), g.fail)
 	rec, have, err := reconcile(g.storage, g.cfg.StateMachine.Applied())
 	if err != nil {
 		return err
 	}
 	g.fsm = newFSM(g.cfg.StateMachine, g.fail)
+	g.fsm.probe = g.storage.probe
 	g.storage.holds = g.newHolds()
 	g.storage.match = g.matchOf
 	g.snaps = &snapshotStore{storage: g.storage, fsm: g.fsm, holds: g.storage.holds}
@@ -393,13 +394,13 @@ func (g *Group) end(ctx context.Context) {
 	close(g.done)
 }
 
-// orderly is how long a leader with a slow disk tries to hand over as Raft does it.
+// orderly is how long a leader with a slow storage tries to hand over as Raft does it.
 const orderly = 300 * time.Millisecond
 
-// diskIsSlow hands leadership over because this node's disk is slow. Raft's own way
-// comes to nothing if it waits for that disk itself; then a successor is told to
-// stand for election at once, as Raft would.
-func (g *Group) diskIsSlow() {
+// storageIsSlow hands leadership over because this replica's log or state is slow.
+// Raft's own way comes to nothing if it waits for that storage itself; then a successor
+// is told to stand for election immediately, as Raft would.
+func (g *Group) storageIsSlow() {
 	if !g.IsLeader() {
 		return
 	}

@@ -19,9 +19,9 @@ var errGroupStopped = errors.New("group is not open on this node")
 // errDeposed is what an append of an earlier leadership gets.
 var errDeposed = errors.New("no longer the leader")
 
-// errDiskHangs is what the appends of a leader get whose own log takes nothing. It
-// cannot lead, and the others would never know if its heartbeats went on.
-var errDiskHangs = errors.New("the disk of this node hangs")
+// errStorageHangs is what the appends of a leader get whose own log or state takes
+// nothing. It cannot lead, and the others would never know if its heartbeats went on.
+var errStorageHangs = errors.New("the log or the state of this replica takes no entries")
 
 // errOtherReplica is what a request gets that was for a former replica of the node.
 var errOtherReplica = errors.New("another replica of the group")
@@ -188,7 +188,7 @@ func (p *port) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *ra
 		return errDeposed
 	}
 	if p.group.storage.probe.hangs() {
-		return errDiskHangs
+		return errStorageHangs
 	}
 	piece := *args
 	target := p.target(id, addr)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// WatchdogConfig says when a disk operation counts as slow or hung and what
-// happens then. Zero values take the defaults.
+// WatchdogConfig says when an operation on the log or the state counts as slow or
+// hung and what happens then. Zero values take the defaults.
 type WatchdogConfig struct {
 	// Slow is when a group is told to hand its leadership over; 2 s.
 	Slow time.Duration
@@ -25,24 +25,27 @@ type WatchdogConfig struct {
 	Logger *slog.Logger
 }
 
-// Watchdog watches the disk operations of all groups of a node with one
-// goroutine.
+// Watchdog watches the operations on log and state of all groups of a node with one
+// goroutine. Time in which the process itself did not run, because it was stopped or
+// its machine suspended, does not count.
 type Watchdog struct {
 	cfg  WatchdogConfig
 	stop chan struct{}
 	done chan struct{}
 	wg   sync.WaitGroup // of slow callbacks
 
-	// mu covers the operations under way.
-	mu  sync.Mutex
-	ops map[*operation]struct{}
+	// mu covers the fields below.
+	mu     sync.Mutex
+	ops    map[*operation]struct{} // under way
+	looked time.Time               // last time
+	ran    time.Duration           // how long the process has run until then
 }
 
-// operation is one disk operation under way.
+// operation is one that is under way.
 type operation struct {
 	probe   *probe
 	kind    string
-	started time.Time
+	started time.Duration // as Watchdog.ran
 	warned  bool
 }
 
@@ -70,6 +73,8 @@ func NewWatchdog(cfg WatchdogConfig) *Watchdog {
 		stop: make(chan struct{}),
 		done: make(chan struct{}),
 		ops:  make(map[*operation]struct{}),
+
+		looked: time.Now(),
 	}
 	go w.run()
 	return w
@@ -95,10 +100,12 @@ func (p *probe) begin(kind string) *operation {
 	if p == nil {
 		return nil
 	}
-	op := &operation{probe: p, kind: kind, started: time.Now()}
-	p.dog.mu.Lock()
-	p.dog.ops[op] = struct{}{}
-	p.dog.mu.Unlock()
+	w := p.dog
+	op := &operation{probe: p, kind: kind}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	op.started = w.ran + w.sinceLocked(time.Now())
+	w.ops[op] = struct{}{}
 	return op
 }
 
@@ -132,12 +139,21 @@ func (w *Watchdog) run() {
 	}
 }
 
+// sinceLocked is how long the process has run since the last look. The goroutine that
+// looks runs once per tick, unless nothing runs.
+func (w *Watchdog) sinceLocked(now time.Time) time.Duration {
+	return min(max(now.Sub(w.looked), 0), 2*w.cfg.Tick)
+}
+
 func (w *Watchdog) look(now time.Time) {
 	var slow []*operation
 	var hung *operation
 	w.mu.Lock()
+	w.ran += w.sinceLocked(now)
+	w.looked = now
+	ran := w.ran
 	for op := range w.ops {
-		age := now.Sub(op.started)
+		age := ran - op.started
 		if age >= w.cfg.Slow && !op.warned {
 			op.warned = true
 			op.probe.late.Add(1)
@@ -150,13 +166,13 @@ func (w *Watchdog) look(now time.Time) {
 	w.mu.Unlock()
 
 	for _, op := range slow {
-		w.cfg.Logger.Warn("disk operation is slow, giving leadership up",
-			"group", op.probe.group, "operation", op.kind, "duration", now.Sub(op.started))
+		w.cfg.Logger.Warn("storage operation is slow, giving leadership up",
+			"group", op.probe.group, "operation", op.kind, "duration", ran-op.started)
 		w.wg.Go(op.probe.slow)
 	}
 	if hung != nil {
-		w.cfg.Logger.Error("disk operation hangs, exiting", "group", hung.probe.group,
-			"operation", hung.kind, "duration", now.Sub(hung.started), "stacks", stacks())
+		w.cfg.Logger.Error("storage operation hangs, exiting", "group", hung.probe.group,
+			"operation", hung.kind, "duration", ran-hung.started, "stacks", stacks())
 		w.cfg.Exit()
 	}
 }

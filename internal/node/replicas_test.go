@@ -1,0 +1,39 @@
+package node
+
+import (
+	"testing"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/raftgroup"
+	"platform/partition"
+	nodepb "platform/proto/node"
+)
+
+func TestAReplicaIsRemovedOnProofOnly(t *testing.T) {
+	member := raftgroup.Configuration{Index: 10, Servers: []raft.Server{{ID: "a"}, {ID: "self"}}}
+	gone := raftgroup.Configuration{Index: 10, Servers: []raft.Server{{ID: "a"}}}
+	without, with := []*nodepb.ReplicaMember{{Id: "a"}}, []*nodepb.ReplicaMember{{Id: "a"}, {Id: "self"}}
+	for name, c := range map[string]struct {
+		own  raftgroup.Configuration
+		said *nodepb.ReplicaStatus
+		want bool
+	}{
+		"a newer configuration without it":    {member, &nodepb.ReplicaStatus{Partition: 3, Leading: true, Term: 5, MembersIndex: 11, Members: without}, true},
+		"in a newer term":                     {member, &nodepb.ReplicaStatus{Partition: 3, Leading: true, Term: 6, MembersIndex: 11, Members: without}, true},
+		"the same configuration, known here":  {gone, &nodepb.ReplicaStatus{Partition: 3, Leading: true, Term: 5, MembersIndex: 10, Members: without}, true},
+		"nothing is known here":               {raftgroup.Configuration{}, &nodepb.ReplicaStatus{Partition: 3, Leading: true, Term: 5, MembersIndex: 1, Members: without}, true},
+		"a deposed leader":                    {member, &nodepb.ReplicaStatus{Partition: 3, Leading: true, Term: 4, MembersIndex: 11, Members: without}, false},
+		"a configuration from before it came": {member, &nodepb.ReplicaStatus{Partition: 3, Leading: true, Term: 5, MembersIndex: 9, Members: without}, false},
+		"an older one than the removal":       {gone, &nodepb.ReplicaStatus{Partition: 3, Leading: true, Term: 5, MembersIndex: 9, Members: without}, false},
+		"a configuration that has it":         {member, &nodepb.ReplicaStatus{Partition: 3, Leading: true, Term: 5, MembersIndex: 11, Members: with}, false},
+		"a follower":                          {member, &nodepb.ReplicaStatus{Partition: 3, Term: 5, MembersIndex: 11, Members: without}, false},
+		"the leader of another partition":     {member, &nodepb.ReplicaStatus{Partition: 4, Leading: true, Term: 5, MembersIndex: 11, Members: without}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own := partition.Status{ID: 3, Term: 5, Members: c.own}
+			require.Equal(t, c.want, removed(own, c.said, "self"))
+		})
+	}
+}

@@ -1,0 +1,106 @@
+package raftgroup
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+)
+
+// hangingMachine applies nothing while hung is locked.
+type hangingMachine struct {
+	StateMachine
+	hung sync.RWMutex
+}
+
+func (m *hangingMachine) Apply(entries []Entry) ([]any, error) {
+	m.hung.RLock()
+	defer m.hung.RUnlock()
+	return m.StateMachine.Apply(entries)
+}
+
+// A leader whose state takes nothing completes nothing, but its Raft instance and its
+// log are well: without the watchdog it would keep the leadership.
+func TestLeaderWithAHungStateIsReplaced(t *testing.T) {
+	dog := NewWatchdog(WatchdogConfig{
+		Slow: 100 * time.Millisecond, Tick: 10 * time.Millisecond, Hung: time.Hour, Logger: slog.New(slog.DiscardHandler),
+	})
+	defer dog.Close()
+	machines := map[raft.ServerID]*hangingMachine{}
+	c := newThreeWith(t, 1000, func(cfg *Config) {
+		machines[cfg.LocalID] = &hangingMachine{StateMachine: cfg.StateMachine}
+		cfg.StateMachine, cfg.Watchdog = machines[cfg.LocalID], dog
+		patient(cfg)
+	})
+	c.groups[0].port.timeoutNow(time.Second)
+	old := c.leader()
+	machine := machines[c.groups[old].cfg.LocalID]
+	machine.hung.Lock()
+	data, err := sealJournal([][]byte{[]byte("command 1")})
+	require.NoError(t, err)
+	hanging := c.groups[old].Propose(data)
+	require.Eventually(t, func() bool {
+		return slices.ContainsFunc(c.groups[:], func(g *Group) bool { return g != c.groups[old] && g.IsLeader() })
+	}, 20*time.Second, time.Millisecond)
+	machine.hung.Unlock()
+	_, _ = hanging.Wait(t.Context()) // either is right
+}
+
+// Whoever stops a replica opens or destroys its state next.
+func TestStopReportsAnApplyThatStillRuns(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	defer n.stop()
+	machine := &hangingMachine{StateMachine: memJournal(t)}
+	g, err := Open(n.config(1, machine, n.voter()))
+	require.NoError(t, err)
+	waitLeader(t, g)
+	machine.hung.Lock()
+	data, err := sealJournal([][]byte{[]byte("command 1")})
+	require.NoError(t, err)
+	g.Propose(data)
+	require.Eventually(t, func() bool { return g.Stats().CommitIndex == g.Stats().LastIndex }, 20*time.Second, time.Millisecond)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, g.Stop(ctx), context.DeadlineExceeded)
+	select {
+	case <-g.Done():
+		t.Fatal("stopped while an entry is being applied")
+	default:
+	}
+	machine.hung.Unlock()
+	require.NoError(t, g.Stop(t.Context()))
+	<-g.Done()
+}
+
+func TestTimeInWhichTheProcessDidNotRunDoesNotCount(t *testing.T) {
+	now := time.Now()
+	var exits, slow int
+	w := &Watchdog{
+		cfg:    WatchdogConfig{Slow: 2 * time.Second, Hung: 10 * time.Second, Tick: 250 * time.Millisecond, Exit: func() { exits++ }, Logger: slog.New(slog.DiscardHandler)},
+		ops:    map[*operation]struct{}{},
+		looked: now,
+	}
+	op := w.probe("p", func() { slow++ }).begin("apply")
+	defer op.end()
+	now = now.Add(time.Hour) // the process was stopped
+	w.look(now)
+	require.Zero(t, exits)
+	for range 9 * 4 {
+		now = now.Add(w.cfg.Tick)
+		w.look(now)
+	}
+	w.wg.Wait()
+	require.Equal(t, 1, slow)
+	require.Zero(t, exits)
+	for range 2 * 4 {
+		now = now.Add(w.cfg.Tick)
+		w.look(now)
+	}
+	require.Positive(t, exits)
+}

@@ -251,6 +251,9 @@ func (p *Partition) Digest(r DigestRound) DigestAnswer {
 
 // diverged stops this replica for good, whose tables are not those of the others.
 func (p *Partition) diverged(err error) {
-	<-p.opened
-	p.Quarantine(err)
+	select {
+	case <-p.opened:
+		p.Quarantine(err)
+	case <-p.digests.ctx.Done(): // it could not be opened
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/zeebo/xxh3"
 )
@@ -26,19 +27,31 @@ func (e *Export) Digest(ctx context.Context, from []byte, maxRows, maxBytes uint
 	var d Digest
 	hash := xxh3.New()
 	var lengths [2 * binary.MaxVarintLen64]byte
-	err := e.Rows(ctx, from, func(key, value []byte) (bool, error) {
+	err := e.stored(ctx, from, func(key, stored []byte) (bool, error) {
 		if d.Rows > 0 && (d.Rows >= maxRows || d.Bytes >= maxBytes) {
-			d.Next = bytes.Clone(key)
+			d.Next = bytes.Clone(key[prefixLen-1:])
 			return false, nil
 		}
-		n := binary.PutUvarint(lengths[:], uint64(len(key)))
-		n += binary.PutUvarint(lengths[n:], uint64(len(value)))
+		row := key[prefixLen-1:]
+		size := len(stored)
+		st, inPieces, err := stubOf(key, stored)
+		if err != nil {
+			return false, err
+		}
+		if inPieces {
+			size = st.size
+		}
+		n := binary.PutUvarint(lengths[:], uint64(len(row)))
+		n += binary.PutUvarint(lengths[n:], uint64(size))
 		_, _ = hash.Write(lengths[:n])
-		_, _ = hash.Write(key)
-		_, _ = hash.Write(value)
+		_, _ = hash.Write(row)
 		d.Rows++
-		d.Bytes += uint64(len(key) + len(value))
-		return true, nil
+		d.Bytes += uint64(len(row) + size)
+		if !inPieces {
+			_, _ = hash.Write(stored)
+			return true, nil
+		}
+		return true, e.view.reader.copyPieces(hash, key, st)
 	})
 	if err != nil {
 		return Digest{}, fmt.Errorf("digest: %w", err)
@@ -47,19 +60,58 @@ func (e *Export) Digest(ctx context.Context, from []byte, maxRows, maxBytes uint
 	return d, nil
 }
 
+// stubOf reads the stub that is stored in place of a value in pieces.
+func stubOf(key, stored []byte) (st stub, inPieces bool, err error) {
+	if !isStub(stored) || !cuttable(key[prefixLen-1]) {
+		return stub{}, false, nil
+	}
+	st, err = readStub(stored)
+	return st, true, err
+}
+
+// copyPieces writes the value in pieces of the row at key, one piece at a time.
+func (r reader) copyPieces(w io.Writer, key []byte, st stub) error {
+	lower := space{binary.BigEndian.Uint16(key), key[2]}.piecesOf(key, st.index)
+	it, err := r.scan(lower, after(lower))
+	if err != nil {
+		return err
+	}
+	size := 0
+	for ok := it.First(); ok && err == nil; ok = it.Next() {
+		n := 0
+		n, err = w.Write(it.Value())
+		size += n
+	}
+	if err = errors.Join(err, it.Error(), it.Close()); err == nil && size != st.size {
+		err = fmt.Errorf("row %x: %w: pieces of %d bytes, not %d", key, ErrDamaged, size, st.size)
+	}
+	return err
+}
+
 // Rows calls visit for the rows from a key on, in order of the keys, until it returns
 // false or an error. Keys are without partition and generation, values are whole. The
 // slices are valid during the call only.
 func (e *Export) Rows(ctx context.Context, from []byte, visit func(key, value []byte) (bool, error)) error {
+	return e.stored(ctx, from, func(key, stored []byte) (bool, error) {
+		value, _, err := e.view.reader.whole(key, stored)
+		if err != nil {
+			return false, err
+		}
+		return visit(key[prefixLen-1:], value)
+	})
+}
+
+// stored is Rows with the keys and values as they are stored, but for the pieces of
+// values.
+func (e *Export) stored(ctx context.Context, from []byte, visit func(key, stored []byte) (bool, error)) error {
 	lower, upper := e.view.space.bounds()
-	begin := len(lower)
 	it, err := e.view.reader.scan(append(lower, from...), upper)
 	if err != nil {
 		return err
 	}
 	more := true
 	for ok := it.First(); ok && more; {
-		if it.Key()[prefixLen-1] == tablePieces { // parts of other rows' values
+		if it.Key()[prefixLen-1] == tablePieces {
 			ok = it.SeekGE(after(it.Key()[:prefixLen]))
 			continue
 		}
@@ -70,10 +122,7 @@ func (e *Export) Rows(ctx context.Context, from []byte, visit func(key, value []
 		if value, err = it.ValueAndErr(); err != nil {
 			break
 		}
-		if value, _, err = e.view.reader.whole(it.Key(), value); err != nil {
-			break
-		}
-		if more, err = visit(it.Key()[begin:], value); err != nil {
+		if more, err = visit(it.Key(), value); err != nil {
 			break
 		}
 		ok = more && it.Next()

@@ -165,6 +165,9 @@ func Open(cfg Config) (*Partition, error) {
 // ID is the partition's number.
 func (p *Partition) ID() uint32 { return p.id }
 
+// Replica is the Raft server id of this replica.
+func (p *Partition) Replica() raft.ServerID { return p.localID }
+
 // Leading reports whether this replica leads and serves.
 func (p *Partition) Leading() bool { return p.lead.Load() != nil }
 

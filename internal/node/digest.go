@@ -50,15 +50,15 @@ func (s *clusterServer) Digest(_ context.Context, req *nodepb.DigestRequest) (*n
 	if _, err := s.member(req.ClusterId); err != nil {
 		return &nodepb.DigestResponse{Error: err.Error()}, nil //nolint:nilerr // the answer tells
 	}
-	if own := s.self.replicaID(); req.Replica != own {
-		return &nodepb.DigestResponse{Error: fmt.Sprintf("the replica here is %s, not %s", own, req.Replica)}, nil
-	}
 	var p *partition.Partition
 	if req.Partition < s.partitions.Load() {
 		p = s.local(req.Partition)
 	}
 	if p == nil {
 		return &nodepb.DigestResponse{Error: fmt.Sprintf("this node has no replica of partition %d", req.Partition)}, nil
+	}
+	if own := string(p.Replica()); req.Replica != own {
+		return &nodepb.DigestResponse{Error: fmt.Sprintf("the replica here is %s, not %s", own, req.Replica)}, nil
 	}
 	answer := p.Digest(partition.DigestRound{Epoch: req.Epoch, Round: req.Round})
 	resp := &nodepb.DigestResponse{Missed: answer.Missed}

@@ -161,7 +161,7 @@ func (p *Partition) Find(ctx context.Context, id ids.Invocation) (*machine.Invoc
 	if err := l.confirm(ctx); err != nil {
 		return nil, err
 	}
-	if inv == nil {
+	if inv == nil || inv.Forgotten(l.clock.Millis()) {
 		return nil, ErrNotFound
 	}
 	return inv, nil

@@ -31,6 +31,7 @@ var changes = []Change{
 	{Level2, RecordField, "Meta.level", "each partition remembers the highest feature level of its log"},
 	{Level2, LogCommand, "Digest", "leaders compare the tables of the replicas of a partition"},
 	{Level2, RPC, "NodeCluster.Digest", "leaders ask replicas for the digests of their tables"},
+	{Level2, Derivation, "retention below a minute", "results with an idempotency key and of workflows are forgotten once their retention is over, also within a minute"},
 }
 
 // Changes returns what the levels introduce, in ascending order of levels. The slice is

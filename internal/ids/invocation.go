@@ -86,6 +86,14 @@ func ParseInvocation(s string) (Invocation, error) {
 	return id, nil
 }
 
+// Earlier is the id under which the result of an earlier life of id is kept for retries
+// of the request that started it.
+func Earlier(id Invocation, request uint64) Invocation {
+	b := binary.BigEndian.AppendUint64(append([]byte("earlier,"), id[:]...), request)
+	sum := sha256.Sum256(b)
+	return NewInvocation(id.PartitionKey(), [16]byte(sum[:16]))
+}
+
 // RandomSeed is a number derived from the id: equal for all attempts of an
 // invocation, different between invocations (service protocol, random seed).
 func (id Invocation) RandomSeed() uint64 { return xxh3.Hash(id[:]) }

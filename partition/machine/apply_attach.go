@@ -38,7 +38,7 @@ func (m *Machine) attach(c *Attach) error {
 	switch {
 	case err != nil:
 		return err
-	case inv == nil, inv.Target.Type == StateUpdate:
+	case inv == nil, inv.Target.Type == StateUpdate, m.forgotten(inv):
 		return m.answer(c.Sink, &notFound)
 	case inv.Status == Completed:
 		return m.answer(c.Sink, inv.Result)

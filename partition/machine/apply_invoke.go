@@ -9,6 +9,10 @@ import (
 // runs twice.
 func (m *Machine) invoke(c *Invoke) (Outcome, error) {
 	known, err := m.invocation(c.ID)
+	own := known != nil && c.Request != 0 && c.Request == known.Request
+	if err == nil && known != nil && !own && m.forgotten(known) {
+		known, err = nil, m.forgetNow(known)
+	}
 	switch {
 	case err != nil:
 		return Outcome{}, err
@@ -18,7 +22,7 @@ func (m *Machine) invoke(c *Invoke) (Outcome, error) {
 		return m.create(c)
 	case c.Sink == nil:
 		outcome := describe(Existing, known)
-		outcome.Own = c.Request != 0 && c.Request == known.Request
+		outcome.Own = own
 		return outcome, nil
 	case c.Target.Type == WorkflowRun:
 		return describe(Conflict, known), m.answer(*c.Sink, &alreadyInvoked)

@@ -49,7 +49,7 @@ func (m *Machine) fireOne(t Timer) error {
 		}
 	case TimerPurge:
 		if inv.Status == Completed && inv.ExpiresAt == t.At {
-			return m.purge(inv)
+			return m.forget(inv)
 		}
 	case TimerPurgeJournal:
 		if inv.Status == Completed && inv.journalExpiresAt() == t.At {

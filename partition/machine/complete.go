@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"math"
 
+	"platform/internal/feature"
 	"platform/partition/journal"
 )
 
-// MinRetention is how long, in milliseconds, a result is kept at least. An ingress
-// whose leader died asks the new one with the same id: were the record gone by
-// then, the handler would run again.
+// MinRetention is how long, in milliseconds, a result is kept at least for the request
+// that made the invocation. An ingress whose leader died asks the new one with the same
+// id: were the result gone by then, the handler would run again. Other callers find
+// nothing once the retention is over, see earlier.go.
 const MinRetention = 60_000
 
 // complete ends an invocation: the result goes to all who wait for it, the key to
@@ -44,6 +46,9 @@ func (m *Machine) complete(inv *Invocation, result *journal.Result) error {
 // retain decides when the record and the journal go.
 func (m *Machine) retain(inv *Invocation) {
 	kept := max(inv.Retention.Completion, MinRetention)
+	if m.level >= feature.Level2 && inv.reusable() {
+		kept = max(inv.Retention.Completion, 0)
+	}
 	inv.ExpiresAt = after(m.now, kept)
 	switch {
 	case inv.Retention.Journal <= 0:

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -33,6 +34,7 @@ type history struct {
 	full  bool
 	// scoped is how many of a hundred invocations have a scope.
 	scoped int
+	level  feature.Level // of what is proposed
 }
 
 // newHistory begins a history. In a full one operators take part, and handlers wait
@@ -40,7 +42,7 @@ type history struct {
 func newHistory(t *rapid.T, partitions int, full bool) *history {
 	return &history{
 		T: t, world: newWorld(uint32(partitions)), logs: make([][]logged, partitions), full: full,
-		ended: map[ids.Invocation]bool{}, scoped: 30,
+		ended: map[ids.Invocation]bool{}, scoped: 30, level: feature.Level(rapid.IntRange(1, 2).Draw(t, "level")),
 	}
 }
 
@@ -68,6 +70,7 @@ func (h *history) run(commands int) {
 			h.drawDeliver(h.number("from", 0, len(h.parts)-1), p)
 		case n < 92:
 			h.parts[p].epoch++
+			h.level = feature.Newest
 			h.apply(p, &machine.Lead{Epoch: h.parts[p].epoch})
 		case n < 97:
 			h.drawFlow(p)
@@ -92,13 +95,18 @@ func (h *history) stale(p int) {
 }
 
 func (h *history) apply(p int, c machine.Command) machine.Outcome {
-	return h.applyWith(p, machine.Header{Epoch: h.parts[p].epoch, Time: h.now}, c)
+	return h.applyWith(p, machine.Header{Epoch: h.parts[p].epoch, Time: h.now, Level: h.level}, c)
 }
 
 // applyWith applies a command and checks what must hold after each.
 func (h *history) applyWith(p int, header machine.Header, c machine.Command) machine.Outcome {
 	part := h.parts[p]
 	queued := h.inboxed(part)
+	for _, id := range h.ids { // callers may use these again
+		if inv, err := part.state.Invocation(id); err == nil && inv != nil && inv.Forgotten(max(header.Time, part.state.Meta().Clock)) {
+			delete(h.ended, id)
+		}
+	}
 	outcome, effects, err := part.machine.Apply(part.state, header, c, nil)
 	require.NoError(h, err)
 	require.Empty(h, part.state.Faults())
@@ -227,7 +235,7 @@ func (h *history) drawUnscoped() (string, machine.Target) {
 
 func (h *history) drawRetention() machine.Retention {
 	return machine.Retention{
-		Completion: int64(h.number("retention", 0, 2)) * machine.MinRetention,
+		Completion: int64(h.number("retention", 0, 4)) * machine.MinRetention / 2,
 		Journal:    int64(h.number("journal retention", 0, 2)) * machine.MinRetention / 2,
 	}
 }
@@ -235,6 +243,12 @@ func (h *history) drawRetention() machine.Retention {
 func (h *history) drawInvoke() *machine.Invoke {
 	name, to := h.drawTarget()
 	c := &machine.Invoke{ID: h.id(name), Target: to, Input: journal.NewInput(nil, []byte(name)), Retention: h.drawRetention()}
+	if strings.HasPrefix(name, "i") {
+		c.IdempotencyKey = &name
+	}
+	if h.chance(50) {
+		c.Request = uint64(h.number("request", 1, 3))
+	}
 	if h.chance(20) {
 		c.StartAt = h.now + int64(h.number("delay", -100, 3000))
 	}

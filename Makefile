@@ -118,6 +118,10 @@ cluster-faults: ## Break a cluster of three in all ways under load, 300 rounds (
 	CLUSTER_ROUNDS=$(or $(ROUNDS),300) CLUSTER_ROLLS=20 $(if $(FAULTS),CLUSTER_FAULTS=$(FAULTS)) \
 		$(GO) test -timeout 240m -count=1 -v -run 'TestMixedFaults|TestRollingRestarts|TestFreshCluster' ./test/cluster
 
+.PHONY: cluster-upgrades
+cluster-upgrades: ## Replace older servers by this one and back under load, 5 times, the first release too (ROUNDS=n)
+	CLUSTER_UPGRADES=$(or $(ROUNDS),5) $(GO) test -timeout 60m -count=1 -v -run TestUpgrades ./test/cluster
+
 .PHONY: cluster-plants
 cluster-plants: ## Plant faults in the server and see that the checks find them, and step clocks
 	CLUSTER_PLANTS=1 CLUSTER_CLOCK=1 $(GO) test -timeout 120m -count=1 -v -run 'TestLies|TestServices|TestPlanted|TestStepped' ./test/cluster

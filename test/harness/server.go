@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os/exec"
@@ -56,6 +57,8 @@ type Server struct {
 
 	opts    ServerOptions
 	replace *strings.Replacer
+	binary  string            // instead of that of the options, "" for none
+	env     map[string]string // beside that of the options
 }
 
 // StartServer starts a server of the target and waits until it is healthy.
@@ -106,6 +109,12 @@ func (s *Server) NodeAddress() string { return s.address(2) }
 // Admin returns the base address of the admin API.
 func (s *Server) Admin() string { return s.Client.admin }
 
+// Use makes the next start run another binary, with further configuration beside that
+// of ServerOptions.
+func (s *Server) Use(binary string, env map[string]string) {
+	s.binary, s.env = binary, env
+}
+
 // Restart starts the process on the same directory and ports and waits until it
 // is healthy. The former process must be gone.
 func (s *Server) Restart(ctx context.Context) error {
@@ -121,8 +130,13 @@ func (s *Server) Launch() error {
 	for i, a := range s.Target.Args {
 		args[i] = s.replace.Replace(a)
 	}
-	cmd := exec.Command(s.opts.Binary, args...)
-	cmd.Env = s.Target.environment(s.opts.Env, s.replace)
+	env := maps.Clone(s.opts.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	maps.Copy(env, s.env)
+	cmd := exec.Command(cmp.Or(s.binary, s.opts.Binary), args...)
+	cmd.Env = s.Target.environment(env, s.replace)
 	cmd.Dir = s.opts.Dir
 	var err error
 	s.Process, err = startProcess(s.Target.Name+" "+s.opts.Name, cmd, s.logPath(), s.opts.Start)

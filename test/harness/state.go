@@ -13,8 +13,17 @@ type ClusterState struct {
 	Name       string           `json:"cluster_name"`
 	Status     string           `json:"status"`
 	Problems   []string         `json:"problems"`
+	Feature    FeatureState     `json:"feature_level"`
 	Nodes      []NodeState      `json:"nodes"`
 	Partitions []PartitionState `json:"partitions"`
+}
+
+// FeatureState is the cluster's feature level, zero from servers that do not tell.
+type FeatureState struct {
+	Level   int      `json:"level"`
+	Highest int      `json:"highest"`
+	Held    bool     `json:"held"`
+	Waiting []string `json:"waiting"`
 }
 
 // NodeState is one node of a ClusterState.

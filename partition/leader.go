@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -51,6 +52,10 @@ func (p *Partition) newLeadership(ctx context.Context, term uint64) (*leadership
 	former, err := p.former()
 	if err == nil && p.flow && (p.enabled == nil || !p.enabled()) {
 		err = p.mayHaveFlow()
+	}
+	if err == nil {
+		// What this server does not support it must not continue.
+		err = feature.CheckCluster(max(former.Level, feature.Level1), time.Time{})
 	}
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"platform/internal/fabric"
@@ -17,7 +18,8 @@ import (
 )
 
 const (
-	clients  = 4
+	clients  = 5
+	readers  = 2 // of them
 	counters = 4
 	ledgers  = 3
 	// patience is how long a client tries.
@@ -32,6 +34,7 @@ type client struct {
 	id   int
 	rng  *rand.Rand
 	made int
+	open sync.WaitGroup // calls that it has begun and not waited for
 }
 
 func (s *Sim) newClient(id int) *client {
@@ -39,21 +42,31 @@ func (s *Sim) newClient(id int) *client {
 }
 
 func (c *client) run(ctx context.Context, end time.Time) {
+	defer c.open.Wait()
 	for time.Now().Before(end) {
 		c.one(ctx)
-		time.Sleep(time.Duration(c.rng.Int64N(int64(150 * time.Millisecond))))
+		time.Sleep(time.Duration(c.rng.Int64N(int64(100 * time.Millisecond))))
 	}
 }
 
+// one does one operation. Some clients do nothing but read.
 func (c *client) one(ctx context.Context) {
-	switch c.rng.IntN(10) {
-	case 0, 1, 2:
+	what := c.rng.IntN(10)
+	if c.id < readers {
+		what = 4
+	}
+	switch what {
+	case 0, 1, 2, 3:
 		c.add(ctx, counterKey(c.rng.IntN(counters)))
-	case 3, 4, 5, 6:
+	case 4, 5, 6:
 		c.look(ctx, counterKey(c.rng.IntN(counters)))
 	case 7:
 		c.relay(ctx)
 	case 8:
+		if c.rng.IntN(2) == 0 {
+			c.wait(ctx)
+			return
+		}
 		c.stamp(ctx)
 	default:
 		c.stay(ctx)
@@ -214,8 +227,13 @@ func (c *client) relay(ctx context.Context) {
 	c.made++
 	name := fmt.Sprintf("relay-%d-%d", c.id, c.made)
 	c.sim.history.relayed(name)
-	out, e := c.call(ctx, c.invoke(machine.Target{Service: "Relay", Handler: "run"}, name))
-	c.sim.history.relayEnded(name, string(out), e)
+	inv := c.invoke(machine.Target{Service: "Relay", Handler: "run"}, name)
+	// It takes its time, in which the client goes on.
+	own := &client{sim: c.sim, id: c.id, rng: rand.New(rand.NewPCG(c.rng.Uint64(), c.rng.Uint64()))}
+	c.open.Go(func() {
+		out, e := own.call(ctx, inv)
+		own.sim.history.relayEnded(name, string(out), e)
+	})
 }
 
 // stamp starts an entry of a ledger and does not wait for it.
@@ -224,6 +242,31 @@ func (c *client) stamp(ctx context.Context) {
 	name := fmt.Sprintf("stamp-%d-%d", c.id, c.made)
 	inv := c.invoke(machine.Target{Service: "Ledger", Key: ledgerKey(c.rng.IntN(ledgers)), Handler: "stamp", Type: machine.ObjectExclusive}, name)
 	c.sim.history.stamped(name, c.submit(ctx, inv))
+}
+
+// wait starts a waiter and sends it its signal some time after.
+func (c *client) wait(ctx context.Context) {
+	c.made++
+	name := fmt.Sprintf("waiter-%d-%d", c.id, c.made)
+	inv := c.invoke(machine.Target{Service: "Waiter", Handler: "wait"}, name)
+	signal := &machine.Signal{
+		Target: inv.ID, ID: journal.NotificationID{Name: signalName}, Result: &journal.Result{Value: []byte("now")}, Request: c.rng.Uint64() | 1,
+	}
+	after := time.Duration(c.rng.Int64N(int64(3 * time.Second)))
+	own := &client{sim: c.sim, id: c.id, rng: rand.New(rand.NewPCG(c.rng.Uint64(), c.rng.Uint64()))}
+	c.open.Go(func() {
+		if own.submit(ctx, inv) != done {
+			own.sim.history.unsignalled(inv.ID)
+		}
+		pause(ctx, after)
+		owner := own.sim.owner(inv.ID)
+		_, e, err := insist(ctx, own, func(ctx context.Context, d *fabric.Directory) (machine.Outcome, error) {
+			return d.Partition(owner).Operate(ctx, signal)
+		})
+		if e != done || err != nil {
+			own.sim.history.unsignalled(inv.ID)
+		}
+	})
 }
 
 // stay is for the lane, of which few may be inside at a time.

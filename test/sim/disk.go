@@ -18,6 +18,25 @@ type disk struct {
 	mu  sync.Mutex // covers the fields below
 	rng *rand.Rand
 	lag time.Duration // of each sync of a write-ahead log, at most
+	old *vfs.MemFS    // what was on it a moment ago, if that is kept
+}
+
+// remember keeps what is on the disk now, for forgetful.
+func (d *disk) remember() {
+	now := d.mem.CrashClone(vfs.CrashCloneCfg{})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.old = now
+}
+
+// forgetful is what is on a disk that had not synced for a moment, though it said so.
+func (d *disk) forgetful() *vfs.MemFS {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.old == nil {
+		return d.mem
+	}
+	return d.old
 }
 
 const usualLag = 300 * time.Microsecond
@@ -29,7 +48,9 @@ func newDisk(mem *vfs.MemFS, rng *rand.Rand) *disk {
 // crashed is the disk after a loss of power, of which unsynced percent of what was not
 // synced is on it, in pages drawn at random.
 func (d *disk) crashed(unsynced int, rng *rand.Rand) *disk {
-	return newDisk(d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced, RNG: rng}), rng)
+	after := newDisk(d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced, RNG: rng}), rng)
+	after.old = d.old
+	return after
 }
 
 func (d *disk) slow(lag time.Duration) {

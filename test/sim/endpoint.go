@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"platform/invoker"
 	"platform/invoker/endpoint"
@@ -62,7 +63,7 @@ func (x *exchange) run() {
 		x.recv.Response(endpoint.Head{Status: http.StatusOK, Header: http.Header{"Content-Type": {protocol.V5.ContentType()}}})
 	}
 	for {
-		b, err := x.in.receive(x.ctx.Done())
+		b, err := receive(x.in, x.ctx.Done())
 		if !x.listens() {
 			return
 		}
@@ -123,13 +124,14 @@ func (x *exchange) hangUp() { _ = x.out.send(nil, errCut) }
 
 // body is what a service reads of a request.
 type body struct {
-	x    *exchange
-	rest []byte
+	x     *exchange
+	rest  []byte
+	until <-chan time.Time // when reading ends with errGivenUp; nil: never
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	for len(b.rest) == 0 {
-		next, err := b.x.out.receive(b.x.n.sim.over)
+		next, err := receive(b.x.out, b.until)
 		if err != nil {
 			return 0, err
 		}

@@ -18,11 +18,13 @@ var catalogue = []struct {
 	{"Ledger", machine.ObjectExclusive, []string{"stamp"}},
 	{"Relay", machine.Service, []string{"run"}},
 	{"Lane", machine.Service, []string{"stay"}},
+	{"Waiter", machine.Service, []string{"wait"}},
 }
 
 func (s *Sim) services() map[string]handler {
 	return map[string]handler{
 		"Counter/add": s.counterAdd, "Ledger/stamp": s.ledgerStamp, "Relay/run": s.relayRun, "Lane/stay": s.laneStay,
+		"Waiter/wait": s.waiterWait,
 	}
 }
 
@@ -74,6 +76,21 @@ func (s *Sim) laneStay(c *call) ([]byte, error) {
 	}
 	return nil, nil
 }
+
+// waiterWait waits for a signal. Its first attempt fails after a while without having
+// stored anything, whether or not the signal has come.
+func (s *Sim) waiterWait(c *call) ([]byte, error) {
+	name := string(c.input)
+	if s.history.attempt(name) == 1 {
+		c.linger(time.Duration(chance(s.seed, "waiter "+name).Int64N(int64(2 * time.Second))))
+		return nil, errors.New("fails at first")
+	}
+	c.awaitSignal(signalName)
+	return nil, nil
+}
+
+// signalName is the signal that Waiter/wait waits for.
+const signalName = "go on"
 
 func ledgerKey(i int) string  { return "ledger" + string(digits(int64(i))) }
 func counterKey(i int) string { return "counter" + string(digits(int64(i))) }

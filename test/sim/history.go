@@ -49,6 +49,8 @@ type history struct {
 	relays   map[string]*relay
 	attempts map[string]int
 	stamps   map[string]ending
+	silent   map[ids.Invocation]bool // waiters whose signal may never have come
+	live     map[ids.Invocation]int  // signals that reached running attempts, see lostSignal
 }
 
 func (h *history) begin(client int, key string, id ids.Invocation, delta int64) *operation {
@@ -121,6 +123,42 @@ func (h *history) woke(name string, at time.Time) {
 	if early := time.Until(at); early > h.sim.skewed()+2*time.Millisecond {
 		h.sim.violate("%s woke up %s before its time", name, early)
 	}
+}
+
+// unsignalled notes that nobody can say whether a waiter got its signal.
+func (h *history) unsignalled(id ids.Invocation) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.silent == nil {
+		h.silent = map[ids.Invocation]bool{}
+	}
+	h.silent[id] = true
+}
+
+func (h *history) mayWait(id ids.Invocation) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.silent[id]
+}
+
+// signalLost is the planted defect lostSignal: what reached an attempt while it ran is
+// missing in the replay for the next one.
+func (h *history) signalLost(id ids.Invocation, replay bool) bool {
+	if !h.sim.planted(lostSignal) {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.live == nil {
+		h.live = map[ids.Invocation]int{}
+	}
+	if !replay {
+		h.live[id]++
+		return false
+	}
+	lost := h.live[id] == 1
+	h.live[id]++
+	return lost
 }
 
 func (h *history) stamped(name string, e ending) {

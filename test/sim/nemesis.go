@@ -31,6 +31,8 @@ var faults = []fault{
 	{"step a clock", 2, (*Sim).stepClock},
 	{"checkpoint", 4, (*Sim).checkpoint},
 	{"silence a leader", 4, (*Sim).silenceLeader},
+	{"election", 2, (*Sim).forceElection},
+	{"coup", 5, (*Sim).coup},
 }
 
 func pick(rng *rand.Rand) *fault {
@@ -242,22 +244,26 @@ func (s *Sim) transfer(rng *rand.Rand) func() {
 func (s *Sim) stepClock(rng *rand.Rand) func() {
 	n := s.any(rng)
 	skew := time.Duration(rng.Int64N(int64(8*time.Second))) - 4*time.Second
+	s.trace.add("nemesis: the clock of %s is off by %s", n.name, skew.Round(time.Millisecond))
 	s.noteSkew(skew)
 	n.step(skew)
 	return func() { n.step(0) }
 }
 
-// noteSkew remembers by how much clocks were wrong at most.
+// noteSkew remembers how far clocks were from the truth, in both directions.
 func (s *Sim) noteSkew(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.maxSkew = max(s.maxSkew, d.Abs())
+	s.behind, s.ahead = min(s.behind, d), max(s.ahead, d)
 }
 
+// skewed is by how much a sleep may be too short. A leader whose clock is ahead takes
+// what is left of a sleep for less than it is, by that much, and the next leader sets the
+// time of the partition forward by as much. (Servers correct their clocks by gossip.)
 func (s *Sim) skewed() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.maxSkew
+	return 2 * (s.ahead - s.behind)
 }
 
 func (s *Sim) checkpoint(rng *rand.Rand) func() {

@@ -241,7 +241,7 @@ func (p *pipe) fail(err error) {
 var errGivenUp = errors.New("given up")
 
 // receive returns the next message. One goroutine may receive at a time.
-func (p *pipe) receive(stop <-chan struct{}) ([]byte, error) {
+func receive[T any](p *pipe, stop <-chan T) ([]byte, error) {
 	for {
 		held, changed := p.net.held(p.way)
 		p.mu.Lock()

@@ -18,7 +18,6 @@ import (
 	"platform/invoker"
 	"platform/invoker/endpoint"
 	"platform/partition"
-	"platform/partition/machine"
 	"platform/partition/store"
 )
 
@@ -152,6 +151,8 @@ func (l *life) open() (err error) {
 		Remote: func(address string, id uint32) fabric.Replica { return l.asking.Remote(address, id) },
 	})
 	cfg := invoker.DefaultConfig()
+	// Nobody is to wait longer for the next attempt than for the end of the run.
+	cfg.Defaults.Retry.MaxInterval = 5 * time.Second
 	cfg.Open = func(r endpoint.Receiver) invoker.Stream { return n.open(l, r) }
 	l.invoker = invoker.New(cfg, s, log)
 	l.transport.Register(l.host)
@@ -175,11 +176,14 @@ func (l *life) openPartition(id uint32) error {
 	if err != nil {
 		return err
 	}
+	if s.planted(oldIndex) && l.number > 1 {
+		if err := setBack(tables, logs); err != nil {
+			return err
+		}
+	}
 	p, err := partition.Open(partition.Config{
 		ID: id, Count: s.opts.Partitions, Node: n.name, Tables: tables, Flush: l.tables.Flush, Storage: logs, Invoker: l.invoker,
-		Deliver: func(ctx context.Context, to uint32, d *machine.Deliver) error {
-			return l.directory.Partition(to).Deliver(ctx, d)
-		},
+		Deliver:   l.deliver,
 		Transport: l.transport, Profile: s.profile(), LocalID: raft.ServerID(n.name), Voters: s.voters(), Watchdog: l.watchdog,
 		Clock: n, Log: l.log(), FlowControl: true, FlowEnabled: func() bool { return true }, Rules: &s.rules,
 		OnFailed: func(err error) {
@@ -206,7 +210,7 @@ func (l *life) partition(id uint32) *partition.Partition {
 // local is this node's replica of a partition, for other nodes and its own clients.
 func (l *life) local(id uint32) fabric.Local {
 	if p := l.partition(id); p != nil {
-		return p
+		return l.defective(p)
 	}
 	return nil
 }
@@ -235,7 +239,7 @@ func (n *node) crash(l *life, unsynced int) {
 	l.end() // services do not hear of it any more
 	l.host.cancel()
 	n.sim.net.gone(n.name)
-	n.disk = l.disk.crashed(unsynced, n.rng)
+	n.disk = n.afterCrash(l.disk.crashed(unsynced, n.rng))
 	n.mu.Unlock()
 	n.sim.trace.add("%s crashes, %d%% of what was not synced is kept", n.name, unsynced)
 	n.sim.wg.Go(func() { l.close(false) })

@@ -218,7 +218,7 @@ func (s *clientStream) SendMsg(m any) error {
 
 // RecvMsg implements grpc.ClientStream.
 func (s *clientStream) RecvMsg(m any) error {
-	b, err := s.in.receive(s.ctx.Done())
+	b, err := receive(s.in, s.ctx.Done())
 	switch {
 	case errors.Is(err, errGivenUp):
 		return status.FromContextError(s.ctx.Err()).Err()
@@ -264,7 +264,7 @@ func (s *serverStream) SendMsg(m any) error {
 
 // RecvMsg implements grpc.ServerStream.
 func (s *serverStream) RecvMsg(m any) error {
-	b, err := s.in.receive(s.ctx.Done())
+	b, err := receive(s.in, s.ctx.Done())
 	switch {
 	case errors.Is(err, errGivenUp):
 		return status.FromContextError(s.ctx.Err()).Err()

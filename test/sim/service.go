@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 
 	"platform/internal/ids"
 	"platform/invoker/protocol"
@@ -16,8 +17,12 @@ import (
 // errCut ends a handler whose attempt was given up.
 var errCut = errors.New("the attempt was given up")
 
-// suspended ends a handler that waits for what this attempt will not see.
-type suspended struct{ completion uint32 }
+// suspended ends a handler that waits for what this attempt will not see: a completion,
+// or a signal if it has a name.
+type suspended struct {
+	completion uint32
+	signal     string
+}
 
 // mismatch is a replay that differs from what the handler does: a defect of the server,
 // since the handlers here are deterministic.
@@ -39,6 +44,8 @@ type call struct {
 	replayed []entry // commands of the journal, the input left out
 	next     int     // of them
 	answers  map[uint32]*pb.NotificationTemplate
+	signals  map[string]*pb.NotificationTemplate
+	replays  bool // the journal is being read
 	ended    bool // the server sends nothing more
 	last     uint32
 }
@@ -73,6 +80,9 @@ func (c *call) begin() error {
 	}
 	c.id, c.key = ids.Invocation(start.Id), start.Key
 	c.state, c.answers = map[string][]byte{}, map[uint32]*pb.NotificationTemplate{}
+	c.signals = map[string]*pb.NotificationTemplate{}
+	c.replays = true
+	defer func() { c.replays = false }()
 	for _, e := range start.StateMap {
 		c.state[string(e.Key)] = e.Value
 	}
@@ -106,8 +116,13 @@ func (c *call) notified(e entry) error {
 	if err := n.UnmarshalVT(e.payload); err != nil {
 		return err
 	}
-	if id, ok := n.Id.(*pb.NotificationTemplate_CompletionId); ok {
+	switch id := n.Id.(type) {
+	case *pb.NotificationTemplate_CompletionId:
 		c.answers[id.CompletionId] = n
+	case *pb.NotificationTemplate_SignalName:
+		if !c.sim.history.signalLost(c.id, c.replays) {
+			c.signals[id.SignalName] = n
+		}
 	}
 	return nil
 }
@@ -145,17 +160,53 @@ func (c *call) completion() uint32 {
 
 // await returns the answer to a command.
 func (c *call) await(completion uint32) *pb.NotificationTemplate {
+	return c.until(suspended{completion: completion}, func() *pb.NotificationTemplate { return c.answers[completion] })
+}
+
+// awaitSignal returns a signal.
+func (c *call) awaitSignal(name string) *pb.NotificationTemplate {
+	return c.until(suspended{signal: name}, func() *pb.NotificationTemplate { return c.signals[name] })
+}
+
+// until reads what the server sends until something is there.
+func (c *call) until(waiting suspended, there func() *pb.NotificationTemplate) *pb.NotificationTemplate {
 	for {
-		if n := c.answers[completion]; n != nil {
+		if n := there(); n != nil {
 			return n
 		}
 		if c.ended {
-			panic(suspended{completion})
+			panic(waiting)
 		}
 		e, err := c.read()
 		switch {
 		case errors.Is(err, io.EOF):
 			c.ended = true
+		case err != nil:
+			panic(errCut)
+		case e.kind.IsNotification():
+			if err := c.notified(e); err != nil {
+				panic(err)
+			}
+		}
+	}
+}
+
+// linger takes in what the server sends for a while.
+func (c *call) linger(d time.Duration) {
+	b, ok := c.in.(*body)
+	if !ok {
+		panic("a request without a body")
+	}
+	b.until = time.After(d)
+	defer func() { b.until = nil }()
+	for {
+		e, err := c.read()
+		switch {
+		case errors.Is(err, io.EOF):
+			c.ended = true
+			return
+		case errors.Is(err, errGivenUp):
+			return
 		case err != nil:
 			panic(errCut)
 		case e.kind.IsNotification():
@@ -235,7 +286,11 @@ func (c *call) serve(h handler) (err error) {
 		case nil:
 		case suspended:
 			var payload []byte
-			if payload, err = encode(&pb.SuspensionMessage{WaitingCompletions: []uint32{p.completion}}); err == nil {
+			m := &pb.SuspensionMessage{WaitingCompletions: []uint32{p.completion}}
+			if p.signal != "" {
+				m = &pb.SuspensionMessage{WaitingNamedSignals: []string{p.signal}}
+			}
+			if payload, err = encode(m); err == nil {
 				defer func() { _ = recover() }() // cut meanwhile
 				c.write(protocol.Suspension, payload)
 			}

@@ -17,7 +17,7 @@ import (
 const (
 	// quietWithin is how long the cluster may take, once it is well, to bring to an end
 	// all that is open.
-	quietWithin = 150 * time.Second
+	quietWithin = 45 * time.Second
 	// answersWithin is how long it may take to answer anything then.
 	answersWithin = 40 * time.Second
 )
@@ -67,6 +67,9 @@ func (l *life) owes(id uint32) string {
 	for inv, err := range view.Live() {
 		if err != nil {
 			return err.Error()
+		}
+		if l.n.sim.history.mayWait(inv.ID) {
+			continue
 		}
 		return fmt.Sprintf("%s of %s, %v", inv.ID, inv.Target, inv.Status)
 	}
@@ -187,6 +190,9 @@ func (s *Sim) observe(end time.Time) {
 		l := n.now()
 		if l == nil {
 			continue
+		}
+		if s.planted(lostSync) && rng.IntN(8) == 0 {
+			l.disk.remember()
 		}
 		id := rng.Uint32N(s.opts.Partitions)
 		tables, err := l.tables.Partition(id)

@@ -48,7 +48,8 @@ type Sim struct {
 
 	mu         sync.Mutex // covers the fields below
 	violations []string
-	maxSkew    time.Duration
+	behind     time.Duration // least of what clocks were off by
+	ahead      time.Duration // most
 }
 
 const deployment = ids.Deployment("dp_10000000000000000000001")
@@ -65,7 +66,7 @@ func newSim(seed uint64, opts Options) *Sim {
 		opts.Partitions = uint32(2 + rng.IntN(2))
 	}
 	if opts.Faults == 0 {
-		opts.Faults = 15 * time.Second
+		opts.Faults = 10 * time.Second
 	}
 	if opts.Log == nil {
 		opts.Log = io.Discard

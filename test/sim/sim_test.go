@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -147,6 +149,29 @@ func TestSeeds(t *testing.T) {
 	t.Logf("%d seeds, %d messages, %d operations on counters in %s", count, frames, operations, time.Since(begin).Round(time.Second))
 	if *repeats > 1 {
 		t.Logf("%d of %d repetitions differed from the first run of their seed", differ, count*(*repeats-1))
+	}
+}
+
+// plantSeeds is within how many seeds a planted defect has to be found.
+const plantSeeds = 40
+
+// TestPlants plants defects and sees that seeds find them.
+func TestPlants(t *testing.T) {
+	w := newWorker(t)
+	for _, defect := range slices.Sorted(maps.Keys(Plants)) {
+		t.Run(defect, func(t *testing.T) {
+			for seed := uint64(1); seed <= plantSeeds; seed++ {
+				r, err := w.play(seed, defect, "-sim.plant="+defect)
+				require.NoError(t, err)
+				for _, v := range r.Violations {
+					if slices.ContainsFunc(Plants[defect], func(sign string) bool { return strings.Contains(v, sign) }) {
+						t.Logf("found by seed %d: %s", seed, v)
+						return
+					}
+				}
+			}
+			t.Errorf("not found within %d seeds", plantSeeds)
+		})
 	}
 }
 

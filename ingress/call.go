@@ -202,12 +202,17 @@ func (s *Server) call(c echo.Context, t *target, inv *machine.Invoke) error {
 	id, repeatable := inv.ID, inv.IdempotencyKey != nil
 	answer, err := s.invocations.Call(c.Request().Context(), inv)
 	if errors.Is(err, ErrConflict) {
+		if !answer.ID.IsZero() {
+			id = answer.ID
+		}
 		return writeFailure(c.Response(), id, conflict)
 	}
 	if err != nil {
 		return s.explain(c.Request().Context(), err, id, repeatable)
 	}
-	answer.ID = id
+	if answer.ID.IsZero() {
+		answer.ID = id
+	}
 	return writeAnswer(c.Response(), &answer, &t.handler.Output)
 }
 
@@ -218,6 +223,9 @@ func (s *Server) send(c echo.Context, inv *machine.Invoke) error {
 	outcome, err := s.invocations.Send(c.Request().Context(), inv)
 	if err != nil {
 		return s.explain(c.Request().Context(), err, id, repeatable)
+	}
+	if !outcome.ID.IsZero() {
+		id = outcome.ID
 	}
 	body, startAt := sendBody{ID: idText(id), Status: "Accepted"}, outcome.StartAt
 	if outcome.Code == machine.Existing || outcome.Code == machine.Conflict {

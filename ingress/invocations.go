@@ -27,7 +27,7 @@ type Invocations interface {
 	Call(ctx context.Context, inv *machine.Invoke) (Answer, error)
 	// Attach waits for the result of a known invocation; ErrNotFound.
 	Attach(ctx context.Context, id ids.Invocation) (Answer, error)
-	// Output is the result if there is one; ErrNotReady, ErrNotFound.
+	// Output is the result if there is one; ErrNotReady, with the target, or ErrNotFound.
 	Output(ctx context.Context, id ids.Invocation) (Answer, error)
 	// Signal makes a signal durable; ErrNotFound, ErrEnded.
 	Signal(ctx context.Context, s *machine.Signal) error

@@ -51,7 +51,7 @@ func byID(answer answerer) echo.HandlerFunc {
 
 // byIdempotencyKey takes service, key if there is one, handler and idempotency key
 // from the path.
-func byIdempotencyKey(answer answerer) echo.HandlerFunc {
+func (s *Server) byIdempotencyKey(answer answerer) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		segments, err := decodeParams(c)
 		if err != nil {
@@ -62,18 +62,26 @@ func byIdempotencyKey(answer answerer) echo.HandlerFunc {
 			key = &segments[1]
 		}
 		last := len(segments) - 1
-		return answer(c, idempotentID("", segments[0], key, segments[last-1], segments[last]))
+		id, err := s.idempotentID(c.Request().Context(), "", segments[0], key, segments[last-1], segments[last])
+		if err != nil {
+			return err
+		}
+		return answer(c, id)
 	}
 }
 
 // byWorkflow takes the workflow and its key from the path.
-func byWorkflow(answer answerer) echo.HandlerFunc {
+func (s *Server) byWorkflow(answer answerer) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		segments, err := decodeParams(c)
 		if err != nil {
 			return err
 		}
-		return answer(c, workflowID("", segments[0], segments[1]))
+		id, err := s.workflowID(c.Request().Context(), "", segments[0], segments[1])
+		if err != nil {
+			return err
+		}
+		return answer(c, id)
 	}
 }
 

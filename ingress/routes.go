@@ -56,9 +56,9 @@ func (s *Server) routes() *echo.Echo {
 			}
 			s.add(e, as, get, prefix+"/"+verb+"/:id", byID(answer))
 			s.add(e, as, get, prefix+"/invocation/:id/"+verb, byID(answer))
-			s.add(e, as, get, prefix+"/invocation/:service/:handler/:idempotency/"+verb, byIdempotencyKey(answer))
-			s.add(e, as, get, prefix+"/invocation/:service/:key/:handler/:idempotency/"+verb, byIdempotencyKey(answer))
-			s.add(e, as, get, prefix+"/workflow/:service/:key/"+verb, byWorkflow(answer))
+			s.add(e, as, get, prefix+"/invocation/:service/:handler/:idempotency/"+verb, s.byIdempotencyKey(answer))
+			s.add(e, as, get, prefix+"/invocation/:service/:key/:handler/:idempotency/"+verb, s.byIdempotencyKey(answer))
+			s.add(e, as, get, prefix+"/workflow/:service/:key/"+verb, s.byWorkflow(answer))
 		}
 		s.add(e, otherwise, nil, prefix+"/*", notFound)
 	}

@@ -2,11 +2,11 @@ package ingress
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -64,7 +64,7 @@ func (s *Server) readTarget(c echo.Context) (ids.Invocation, error) {
 	if err := decodeJSON(buf.Bytes(), &body); err != nil {
 		return ids.Invocation{}, err
 	}
-	return s.targetID(&body)
+	return s.targetID(c.Request().Context(), &body)
 }
 
 // decodeJSON reads exactly one JSON value, and blames the field that is wrong.
@@ -90,7 +90,7 @@ func decodeJSON(data []byte, into any) error {
 }
 
 // targetID is the id of the described invocation.
-func (s *Server) targetID(b *targetBody) (id ids.Invocation, err error) {
+func (s *Server) targetID(ctx context.Context, b *targetBody) (id ids.Invocation, err error) {
 	scope, err := s.bodyScope(b.Scope)
 	if err != nil {
 		return id, err
@@ -100,12 +100,12 @@ func (s *Server) targetID(b *targetBody) (id ids.Invocation, err error) {
 		if err := needed(b.Target, field{"workflowName", b.WorkflowName}, field{"workflowKey", b.WorkflowKey}); err != nil {
 			return id, err
 		}
-		return workflowID(scope, *b.WorkflowName, *b.WorkflowKey), nil
+		return s.workflowID(ctx, scope, *b.WorkflowName, *b.WorkflowKey)
 	case "idempotentInvocation":
 		if err := needed(b.Target, field{"service", b.Service}, field{"handler", b.Handler}, field{"idempotencyKey", b.IdempotencyKey}); err != nil {
 			return id, err
 		}
-		return idempotentID(scope, *b.Service, b.Key, *b.Handler, *b.IdempotencyKey), nil
+		return s.idempotentID(ctx, scope, *b.Service, b.Key, *b.Handler, *b.IdempotencyKey)
 	case "invocation":
 		if err := needed(b.Target, field{"invocationId", b.InvocationID}); err != nil {
 			return id, err
@@ -141,15 +141,15 @@ func parseID(text string) (ids.Invocation, error) {
 
 // idempotentID is the id of the request with an idempotency key; key is nil for
 // services without keys, scope empty for none.
-func idempotentID(scope, service string, key *string, handler, idempotencyKey string) ids.Invocation {
+func (s *Server) idempotentID(ctx context.Context, scope, service string, key *string, handler, idempotencyKey string) (ids.Invocation, error) {
 	t := machine.Target{Scope: scope, Service: service, Handler: handler}
 	if key != nil {
 		t.Key, t.Type = *key, machine.ObjectShared // handlers with a key share how their ids are made
 	}
-	return newID(t, &idempotencyKey, time.Time{})
+	return s.knownID(ctx, t, &idempotencyKey)
 }
 
 // workflowID is the id of the run of a workflow.
-func workflowID(scope, workflow, key string) ids.Invocation {
-	return newID(machine.Target{Scope: scope, Service: workflow, Key: key, Type: machine.WorkflowRun}, nil, time.Time{})
+func (s *Server) workflowID(ctx context.Context, scope, workflow, key string) (ids.Invocation, error) {
+	return s.knownID(ctx, machine.Target{Scope: scope, Service: workflow, Key: key, Type: machine.WorkflowRun}, nil)
 }

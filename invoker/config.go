@@ -3,6 +3,7 @@ package invoker
 import (
 	"math/rand/v2"
 
+	"platform/internal/feature"
 	"platform/invoker/endpoint"
 	"platform/invoker/identity"
 	"platform/metadata"
@@ -10,6 +11,8 @@ import (
 
 // Config are the settings of an Invoker.
 type Config struct {
+	// Level is the cluster's feature level as far as this node knows it; nil: the first.
+	Level func() feature.Level
 	// Defaults are what handlers that announce nothing get: time-outs, retentions
 	// and the retry policy.
 	Defaults metadata.Defaults

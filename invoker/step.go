@@ -6,6 +6,7 @@ import (
 
 	"platform/flowcontrol"
 	"platform/internal/errcode"
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/limits"
 	"platform/invoker/protocol"
@@ -141,8 +142,12 @@ func (iv *Invoker) calleeID(r *journal.Request, t machine.TargetType) ids.Invoca
 		scope = *r.Scope
 	}
 	switch {
+	case t == machine.WorkflowRun && iv.legacyIDs():
+		return ids.LegacyOfWorkflow(scope, r.Service, r.Key)
 	case t == machine.WorkflowRun:
 		return ids.OfWorkflow(scope, r.Service, r.Key)
+	case r.IdempotencyKey != nil && iv.legacyIDs():
+		return ids.LegacyOfIdempotent(scope, r.Service, r.Key, r.Handler, *r.IdempotencyKey)
 	case r.IdempotencyKey != nil:
 		return ids.OfIdempotent(scope, r.Service, r.Key, r.Handler, *r.IdempotencyKey)
 	case scope != "" || t.Keyed():
@@ -150,6 +155,9 @@ func (iv *Invoker) calleeID(r *journal.Request, t machine.TargetType) ids.Invoca
 	}
 	return ids.NewInvocation(iv.cfg.Random(), iv.unique())
 }
+
+// legacyIDs reports whether the cluster has servers that derive ids as the first release.
+func (iv *Invoker) legacyIDs() bool { return iv.cfg.Level == nil || iv.cfg.Level() < feature.Level2 }
 
 func (iv *Invoker) unique() [16]byte {
 	return ids.OrderedUnique(time.Now().UnixMilli(), iv.cfg.Random)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/limits"
 	"platform/internal/raftgroup"
@@ -31,7 +32,31 @@ func (p *Partition) Invoke(ctx context.Context, inv *machine.Invoke) (machine.Ou
 	if err != nil {
 		return machine.Outcome{}, err
 	}
-	return l.propose(ctx, l.planned(inv))
+	named := l.named(inv)
+	o, err := l.propose(ctx, l.planned(named))
+	if o.ID.IsZero() && named.ID != inv.ID {
+		o.ID = named.ID
+	}
+	return o, err
+}
+
+// named is inv with the id that the log's feature level gives it. It is decided here,
+// where all requests for the id meet, since nodes learn of a new level one after the
+// other.
+func (l *leadership) named(inv *machine.Invoke) *machine.Invoke {
+	id, legacy, ok := machine.Derived(&inv.Target, inv.IdempotencyKey)
+	if !ok || inv.ID != id && inv.ID != legacy {
+		return inv
+	}
+	if l.level() < feature.Level2 {
+		id = legacy
+	}
+	if id == inv.ID {
+		return inv
+	}
+	named := *inv // repeated by the caller, maybe elsewhere
+	named.ID = id
+	return &named
 }
 
 // planned is inv with the time at which it starts, by the leader's clock.
@@ -61,6 +86,24 @@ func (p *Partition) Call(ctx context.Context, inv *machine.Invoke) (Ending, mach
 	if err != nil {
 		return Ending{}, machine.Outcome{}, err
 	}
+	named := l.named(inv)
+	for {
+		e, o, err := l.call(ctx, named)
+		if err == nil && !o.ID.IsZero() { // its invocation has another id: wait for that one
+			again := *named
+			again.ID, named = o.ID, &again
+			continue
+		}
+		if named.ID != inv.ID {
+			o.ID = named.ID
+		}
+		return e, o, err
+	}
+}
+
+// call proposes an invocation and waits for its end, unless it has another id, which
+// the outcome tells.
+func (l *leadership) call(ctx context.Context, inv *machine.Invoke) (Ending, machine.Outcome, error) {
 	c := &call{ended: make(chan ending, 1), waiters: l.waiters, id: inv.ID, once: inv.Target.Type == machine.WorkflowRun}
 	l.waiters.add(inv.ID, c.ended)
 	if err := l.submit(l.planned(inv), c.answered); err != nil {
@@ -100,6 +143,8 @@ func (c *call) answered(o machine.Outcome, err error) {
 	switch {
 	case o.Code == machine.Stale:
 		c.end(ending{err: ErrNotLeader})
+	case !o.ID.IsZero():
+		c.end(ending{})
 	case o.Code == machine.QueueFull:
 		offer(c.ended, ending{})
 	case o.Code == machine.Existing && c.once && !o.Own:

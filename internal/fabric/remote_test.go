@@ -43,7 +43,7 @@ func TestAnswersArriveAsTheReplicaGivesThem(t *testing.T) {
 	ctx := t.Context()
 	inv := invocation(1)
 	failed := journal.Result{Failure: &journal.Failure{Code: 409, Message: "m", Metadata: []journal.Metadata{{Key: "a", Value: "b"}}}}
-	outcome := machine.Outcome{Code: machine.Existing, Own: true, Status: machine.Completed, Result: &failed, ExpiresAt: 3, StartAt: 4}
+	outcome := machine.Outcome{Code: machine.Existing, Own: true, Status: machine.Completed, Result: &failed, ExpiresAt: 3, StartAt: 4, ID: numbered(5)}
 	ending := partition.Ending{Target: inv.Target, Result: failed, ExpiresAt: 9}
 	empty := partition.Ending{Target: inv.Target}
 

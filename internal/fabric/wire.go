@@ -37,6 +37,9 @@ func outcomeToWire(o *machine.Outcome) *node.PartitionOutcome {
 	if o.Result != nil {
 		m.Result = codec.AppendResult(nil, o.Result)
 	}
+	if !o.ID.IsZero() {
+		m.Id = o.ID[:]
+	}
 	return m
 }
 
@@ -46,6 +49,9 @@ func outcomeFromWire(m *node.PartitionOutcome) (o machine.Outcome, err error) {
 	}
 	o = machine.Outcome{
 		Code: machine.Code(m.Code), Own: m.Own, Status: machine.Status(m.Status), ExpiresAt: m.ExpiresAt, StartAt: m.StartAt, Rule: m.Rule,
+	}
+	if len(m.Id) == len(o.ID) {
+		o.ID = ids.Invocation(m.Id)
 	}
 	if len(m.Result) > 0 {
 		o.Result, err = codec.DecodeResult(m.Result)

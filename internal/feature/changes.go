@@ -31,6 +31,9 @@ var changes = []Change{
 	{Level2, RecordField, "Meta.level", "each partition remembers the highest feature level of its log"},
 	{Level2, LogCommand, "Digest", "leaders compare the tables of the replicas of a partition"},
 	{Level2, RPC, "NodeCluster.Digest", "leaders ask replicas for the digests of their tables"},
+	{Level2, Derivation, "ids of keys with commas", "keys of objects and workflows and idempotency keys that contain a comma have ids of their own"},
+	{Level2, CommandField, "Attach.legacy", "an attach finds invocations whose ids were derived by the first release"},
+	{Level2, RPC, "PartitionOutcome.id", "the leader tells the id that an invocation has instead of the one asked for"},
 	{Level2, Derivation, "retention below a minute", "results with an idempotency key and of workflows are forgotten once their retention is over, also within a minute"},
 }
 

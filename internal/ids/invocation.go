@@ -104,32 +104,3 @@ func HashKey(key string) uint64 {
 	var buf [64]byte
 	return xxh3.Hash(append(append(buf[:0], key...), 0xff))
 }
-
-// WorkflowUnique is the unique part of the id of a workflow's run; scope is empty
-// for none.
-func WorkflowUnique(scope, workflow, key string) [16]byte {
-	return uniqueOf("wf", scope, workflow, key)
-}
-
-// IdempotentUnique is the unique part of the id of a request with an idempotency
-// key; scope and objectKey are left out of the hash when empty.
-func IdempotentUnique(scope, service, objectKey, handler, idempotencyKey string) [16]byte {
-	parts := make([]string, 0, 4)
-	parts = append(parts, service)
-	if objectKey != "" {
-		parts = append(parts, objectKey)
-	}
-	return uniqueOf("ik", scope, append(parts, handler, idempotencyKey)...)
-}
-
-func uniqueOf(kind, scope string, parts ...string) (u [16]byte) {
-	if scope != "" {
-		parts = append([]string{scope}, parts...)
-	}
-	sum := sha256.Sum256([]byte(kind + "," + strings.Join(parts, ",")))
-	copy(u[:], sum[:])
-	if u == [16]byte{} {
-		u[15] = 1 // all zero means "none"
-	}
-	return u
-}

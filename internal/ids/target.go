@@ -17,6 +17,17 @@ func OfIdempotent(scope, service, key, handler, idempotencyKey string) Invocatio
 	return NewInvocation(Route(scope, routing), IdempotentUnique(scope, service, key, handler, idempotencyKey))
 }
 
+// LegacyOfWorkflow is OfWorkflow as the first release derives it.
+func LegacyOfWorkflow(scope, workflow, key string) Invocation {
+	return NewInvocation(Route(scope, key), uniqueOf("wf", scope, workflow, key))
+}
+
+// LegacyOfIdempotent is OfIdempotent as the first release derives it.
+func LegacyOfIdempotent(scope, service, key, handler, idempotencyKey string) Invocation {
+	id := OfIdempotent(scope, service, key, handler, idempotencyKey)
+	return NewInvocation(id.PartitionKey(), idempotentUnique(scope, service, key, handler, idempotencyKey))
+}
+
 // Route is the partition key of what has a scope or a key. A scope wins: one
 // partition admits for all of it.
 func Route(scope, key string) uint64 {

@@ -96,7 +96,11 @@ func (r *router) Call(ctx context.Context, inv *machine.Invoke) (ingress.Answer,
 		if err == nil && o.Code == machine.Existing && !o.Own && inv.Target.Type == machine.WorkflowRun {
 			err = ingress.ErrConflict
 		}
-		return answer(inv.ID, e), err
+		id := inv.ID
+		if !o.ID.IsZero() {
+			id = o.ID
+		}
+		return answer(id, e), err
 	})
 }
 
@@ -118,7 +122,7 @@ func (r *router) Output(ctx context.Context, id ids.Invocation) (ingress.Answer,
 		case err != nil:
 			return ingress.Answer{}, err
 		case inv.Status != machine.Completed:
-			return ingress.Answer{}, ingress.ErrNotReady
+			return ingress.Answer{ID: id, Target: inv.Target}, ingress.ErrNotReady
 		}
 		return answer(id, partition.Ending{Target: inv.Target, Result: *inv.Result, ExpiresAt: inv.ExpiresAt}), nil
 	})

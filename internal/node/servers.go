@@ -34,6 +34,7 @@ func (n *Node) newInvoker() *invoker.Invoker {
 	c := &n.cfg.Worker.Invoker
 	settings := invoker.DefaultConfig()
 	settings.Defaults = defaultsOf(n.cfg)
+	settings.Level = n.featureLevel
 	settings.ConcurrentInvocations = int(c.ConcurrentInvocationsLimit)
 	settings.ServiceInvocations = int(c.PerServiceInvocationsLimit)
 	settings.MessageSizeLimit = int(c.MessageSizeLimit)

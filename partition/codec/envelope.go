@@ -335,6 +335,8 @@ func messageSize(m machine.Message) int {
 		return 64 + resultSize(&m.Result)
 	case *machine.Signal:
 		return signalSize(m)
+	case *machine.Attach:
+		return 96 + len(m.Named.Scope) + len(m.Named.Service) + len(m.Named.Key) + len(m.Named.Handler)
 	default:
 		return 64
 	}

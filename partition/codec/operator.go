@@ -1,7 +1,9 @@
 package codec
 
 import (
+	"platform/internal/feature"
 	"platform/internal/ids"
+	"platform/partition/journal"
 	"platform/partition/machine"
 )
 
@@ -98,6 +100,11 @@ func (w *writer) attach(field uint64, c *machine.Attach) {
 	n := w.open(field, partSize)
 	w.id(1, &c.Target)
 	w.sink(2, &c.Sink)
+	if !c.Legacy.IsZero() {
+		w.require(feature.Level2, "an attach to a key with a comma")
+		w.id(3, &c.Legacy)
+		w.target(4, &machine.Target{Scope: c.Named.Scope, Service: c.Named.Service, Key: c.Named.Key, Handler: c.Named.Handler})
+	}
 	w.close(n)
 }
 
@@ -109,6 +116,12 @@ func readAttach(b []byte, c *machine.Attach) error {
 			r.id(&c.Target)
 		case 2:
 			into(&r, &c.Sink, readSink)
+		case 3:
+			r.id(&c.Legacy)
+		case 4:
+			var t machine.Target
+			into(&r, &t, readTarget)
+			c.Named = journal.Named{Scope: t.Scope, Service: t.Service, Key: t.Key, Handler: t.Handler}
 		default:
 			r.unknown("attach")
 		}

@@ -27,6 +27,16 @@ type SignalCommand struct {
 type AttachCommand struct {
 	Target     ids.Invocation
 	Completion uint32
+	// Legacy is the id that the first release derives from Named; zero if it is the same,
+	// or if the command names an invocation by its id.
+	Legacy ids.Invocation
+	Named  Named
+}
+
+// Named is what an id is derived from, beside an idempotency key.
+type Named struct {
+	Scope, Service, Key string
+	Handler             string // empty for workflows
 }
 
 // ParsePromise reads a GetPromise, PeekPromise or CompletePromise command.
@@ -123,12 +133,23 @@ func ParseAttach(t Type, payload []byte) (c AttachCommand, err error) {
 		}
 	case *service.AttachInvocationCommandMessage_IdempotentRequestTarget:
 		r := target.IdempotentRequestTarget
-		c.Target = ids.OfIdempotent(r.GetScope(), r.GetServiceName(), r.GetServiceKey(), r.GetHandlerName(), r.GetIdempotencyKey())
+		c.Named = Named{Scope: r.GetScope(), Service: r.GetServiceName(), Key: r.GetServiceKey(), Handler: r.GetHandlerName()}
+		c.Target = ids.OfIdempotent(c.Named.Scope, c.Named.Service, c.Named.Key, c.Named.Handler, r.GetIdempotencyKey())
+		if ids.Ambiguous(c.Named.Scope, c.Named.Service, c.Named.Key, r.GetIdempotencyKey()) {
+			c.Legacy = ids.LegacyOfIdempotent(c.Named.Scope, c.Named.Service, c.Named.Key, c.Named.Handler, r.GetIdempotencyKey())
+		}
 	case *service.AttachInvocationCommandMessage_WorkflowTarget:
 		w := target.WorkflowTarget
-		c.Target = ids.OfWorkflow(w.GetScope(), w.GetWorkflowName(), w.GetWorkflowKey())
+		c.Named = Named{Scope: w.GetScope(), Service: w.GetWorkflowName(), Key: w.GetWorkflowKey()}
+		c.Target = ids.OfWorkflow(c.Named.Scope, c.Named.Service, c.Named.Key)
+		if ids.Ambiguous(c.Named.Scope, c.Named.Service, c.Named.Key, "") {
+			c.Legacy = ids.LegacyOfWorkflow(c.Named.Scope, c.Named.Service, c.Named.Key)
+		}
 	default:
 		return c, lacks(t.Name(), "target")
+	}
+	if c.Legacy == c.Target || c.Legacy.IsZero() {
+		c.Legacy, c.Named = ids.Invocation{}, Named{}
 	}
 	return c, nil
 }

@@ -140,6 +140,14 @@ func TestParseAttach(t *testing.T) {
 			require.Equal(t, AttachCommand{Target: c.want, Completion: 9}, got, name)
 		}
 	}
+	comma := &service.AttachInvocationCommandMessage{Target: &service.AttachInvocationCommandMessage_WorkflowTarget{
+		WorkflowTarget: &service.WorkflowTarget{WorkflowName: "W", WorkflowKey: "k,1", Scope: &scope},
+	}}
+	got, err := ParseAttach(AttachInvocation, marshal(t, comma))
+	require.NoError(t, err)
+	require.Equal(t, AttachCommand{
+		Target: ids.OfWorkflow("s", "W", "k,1"), Legacy: ids.LegacyOfWorkflow("s", "W", "k,1"), Named: Named{Scope: "s", Service: "W", Key: "k,1"},
+	}, got)
 	for name, m := range map[string]*service.AttachInvocationCommandMessage{
 		"no target": {ResultCompletionId: 9},
 		"bad id":    {Target: &service.AttachInvocationCommandMessage_InvocationId{InvocationId: "x"}},
@@ -147,7 +155,7 @@ func TestParseAttach(t *testing.T) {
 		_, err := ParseAttach(AttachInvocation, marshal(t, m))
 		require.ErrorIs(t, err, ErrPayload, name)
 	}
-	_, err := ParseAttach(AttachInvocation, []byte{0xff})
+	_, err = ParseAttach(AttachInvocation, []byte{0xff})
 	require.ErrorIs(t, err, ErrPayload)
 }
 

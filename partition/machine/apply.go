@@ -96,13 +96,7 @@ func (m *Machine) dispatch(c Command) (Outcome, error) {
 	case *Lead:
 		return Outcome{}, nil
 	case *Invoke:
-		if outcome, found, err := m.ownEarlier(c); found || err != nil {
-			return outcome, err
-		}
-		if refusal, err := m.queueFull(c); err != nil || refusal.Code != OK {
-			return refusal, err
-		}
-		return m.invoke(c)
+		return m.request(c)
 	case *Progress:
 		return m.progress(c)
 	case *FireTimers:

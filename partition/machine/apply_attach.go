@@ -3,6 +3,8 @@ package machine
 import (
 	"slices"
 
+	"platform/internal/feature"
+	"platform/internal/ids"
 	"platform/partition/journal"
 )
 
@@ -18,7 +20,10 @@ func (m *Machine) attachTo(inv *Invocation, t journal.Type, payload []byte) erro
 	if err != nil {
 		return err
 	}
-	if c.Target == inv.ID && t == journal.AttachInvocation {
+	if m.level < feature.Level2 && !c.Legacy.IsZero() {
+		c.Target, c.Legacy, c.Named = c.Legacy, ids.Invocation{}, journal.Named{}
+	}
+	if t == journal.AttachInvocation && (c.Target == inv.ID || c.Legacy == inv.ID && isNamed(inv, c.Named)) {
 		n := completion(journal.AttachInvocationCompletion, c.Completion, journal.NewCompletion(c.Completion, waitsForItself))
 		n.settled = journal.Failed
 		_, err := m.record(inv, n)
@@ -28,13 +33,18 @@ func (m *Machine) attachTo(inv *Invocation, t journal.Type, payload []byte) erro
 	if t == journal.GetInvocationOutput {
 		sink.Type = journal.GetInvocationOutputCompletion
 	}
-	return m.send(c.Target, &Attach{c.Target, sink})
+	return m.send(c.Target, &Attach{Target: c.Target, Sink: sink, Legacy: c.Legacy, Named: c.Named})
 }
 
 // attach answers with the result of an invocation, or lets the sink wait for it if
 // that is what it wants.
 func (m *Machine) attach(c *Attach) error {
 	inv, err := m.invocation(c.Target)
+	if err == nil && inv == nil && !c.Legacy.IsZero() {
+		if inv, err = m.invocation(c.Legacy); inv != nil && !isNamed(inv, c.Named) {
+			inv = nil
+		}
+	}
 	switch {
 	case err != nil:
 		return err
@@ -46,6 +56,12 @@ func (m *Machine) attach(c *Attach) error {
 		return m.send(c.Sink.Caller, &Complete{Sink: c.Sink, Void: true})
 	}
 	return m.wait(inv, c.Sink)
+}
+
+// isNamed reports whether inv, found by its legacy id, is the one with a name. The
+// idempotency key is the same then.
+func isNamed(inv *Invocation, n journal.Named) bool {
+	return inv.Target.SameAs(Target{Scope: n.Scope, Service: n.Service, Key: n.Key, Handler: n.Handler})
 }
 
 // maxSinks is how many invocations may wait for the result of one. They are part of

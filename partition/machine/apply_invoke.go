@@ -5,6 +5,25 @@ import (
 	"platform/partition/journal"
 )
 
+// request is invoke for a request from outside. The outcome names the id if it is not the
+// one that was asked for.
+func (m *Machine) request(asked *Invoke) (Outcome, error) {
+	c, err := m.resolve(asked)
+	if err != nil {
+		return Outcome{}, err
+	}
+	outcome, found, err := m.ownEarlier(c)
+	if !found && err == nil {
+		if outcome, err = m.queueFull(c); err == nil && outcome.Code == OK {
+			outcome, err = m.invoke(c)
+		}
+	}
+	if c.ID != asked.ID {
+		outcome.ID = c.ID
+	}
+	return outcome, err
+}
+
 // invoke creates an invocation, or finds the one that has the id already: nothing
 // runs twice.
 func (m *Machine) invoke(c *Invoke) (Outcome, error) {

@@ -63,7 +63,10 @@ func (m *Machine) settle() error {
 func (m *Machine) receive(msg Message) error {
 	switch msg := msg.(type) {
 	case *Invoke:
-		_, err := m.invoke(msg)
+		c, err := m.resolve(msg)
+		if err == nil {
+			_, err = m.invoke(c)
+		}
 		return err
 	case *Complete:
 		return m.completeCall(msg)

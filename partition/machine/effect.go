@@ -110,6 +110,9 @@ type Outcome struct {
 	Result    *journal.Result
 	ExpiresAt int64
 	StartAt   int64
+	// ID is, for an Invoke, the id that the invocation has instead of the one that was
+	// asked for; zero: it has that.
+	ID ids.Invocation
 	// Rule is, for QueueFull, the pattern of the rule that says so.
 	Rule string
 }

@@ -29,6 +29,10 @@ type Kill struct{ Target ids.Invocation }
 type Attach struct {
 	Target ids.Invocation
 	Sink   Sink
+	// Legacy is the id that the invocation has if it was made before the derivation of
+	// ids changed, and Named what must be its target then; zero if that is the same id.
+	Legacy ids.Invocation
+	Named  journal.Named
 }
 
 // Pause lets an invocation wait for an operator. What the attempt under way has not

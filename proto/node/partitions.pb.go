@@ -1236,6 +1236,7 @@ type PartitionOutcome struct {
 	ExpiresAt     int64                  `protobuf:"varint,5,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
 	StartAt       int64                  `protobuf:"varint,6,opt,name=start_at,json=startAt,proto3" json:"start_at,omitempty"`
 	Rule          string                 `protobuf:"bytes,7,opt,name=rule,proto3" json:"rule,omitempty"`
+	Id            []byte                 `protobuf:"bytes,8,opt,name=id,proto3" json:"id,omitempty"` // that the invocation has instead of the one asked for
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1317,6 +1318,13 @@ func (x *PartitionOutcome) GetRule() string {
 		return x.Rule
 	}
 	return ""
+}
+
+func (x *PartitionOutcome) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
 }
 
 // PartitionEnding is partition.Ending.
@@ -1858,7 +1866,7 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x06strong\x18\x0e \x01(\bR\x06strong\"9\n" +
 	"\rNodeReference\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
-	"\aaddress\x18\x02 \x01(\tR\aaddress\"\xb6\x01\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\"\xc6\x01\n" +
 	"\x10PartitionOutcome\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\rR\x04code\x12\x10\n" +
 	"\x03own\x18\x02 \x01(\bR\x03own\x12\x16\n" +
@@ -1867,7 +1875,8 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\n" +
 	"expires_at\x18\x05 \x01(\x03R\texpiresAt\x12\x19\n" +
 	"\bstart_at\x18\x06 \x01(\x03R\astartAt\x12\x12\n" +
-	"\x04rule\x18\a \x01(\tR\x04rule\"`\n" +
+	"\x04rule\x18\a \x01(\tR\x04rule\x12\x0e\n" +
+	"\x02id\x18\b \x01(\fR\x02id\"`\n" +
 	"\x0fPartitionEnding\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\fR\x06target\x12\x16\n" +
 	"\x06result\x18\x02 \x01(\fR\x06result\x12\x1d\n" +

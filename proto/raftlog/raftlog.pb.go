@@ -1570,6 +1570,8 @@ type Attach struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Target        []byte                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
 	Sink          *Sink                  `protobuf:"bytes,2,opt,name=sink,proto3" json:"sink,omitempty"`
+	Legacy        []byte                 `protobuf:"bytes,3,opt,name=legacy,proto3" json:"legacy,omitempty"` // with named, from level 2 on
+	Named         *Target                `protobuf:"bytes,4,opt,name=named,proto3" json:"named,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1614,6 +1616,20 @@ func (x *Attach) GetTarget() []byte {
 func (x *Attach) GetSink() *Sink {
 	if x != nil {
 		return x.Sink
+	}
+	return nil
+}
+
+func (x *Attach) GetLegacy() []byte {
+	if x != nil {
+		return x.Legacy
+	}
+	return nil
+}
+
+func (x *Attach) GetNamed() *Target {
+	if x != nil {
+		return x.Named
 	}
 	return nil
 }
@@ -4338,10 +4354,12 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x06result\x18\x04 \x01(\v2\x18.platform.raftlog.ResultR\x06result\x12\x18\n" +
 	"\arequest\x18\x05 \x01(\x04R\arequest\"\x1e\n" +
 	"\x04Kill\x12\x16\n" +
-	"\x06target\x18\x01 \x01(\fR\x06target\"L\n" +
+	"\x06target\x18\x01 \x01(\fR\x06target\"\x94\x01\n" +
 	"\x06Attach\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\fR\x06target\x12*\n" +
-	"\x04sink\x18\x02 \x01(\v2\x16.platform.raftlog.SinkR\x04sink\"[\n" +
+	"\x04sink\x18\x02 \x01(\v2\x16.platform.raftlog.SinkR\x04sink\x12\x16\n" +
+	"\x06legacy\x18\x03 \x01(\fR\x06legacy\x12.\n" +
+	"\x05named\x18\x04 \x01(\v2\x18.platform.raftlog.TargetR\x05named\"[\n" +
 	"\x05Pause\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\fR\x06target\x12:\n" +
 	"\afailure\x18\x02 \x01(\v2 .platform.raftlog.AttemptFailureR\afailure\"O\n" +
@@ -4699,36 +4717,37 @@ var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	48, // 37: platform.raftlog.Complete.result:type_name -> platform.raftlog.Result
 	48, // 38: platform.raftlog.Signal.result:type_name -> platform.raftlog.Result
 	43, // 39: platform.raftlog.Attach.sink:type_name -> platform.raftlog.Sink
-	51, // 40: platform.raftlog.Pause.failure:type_name -> platform.raftlog.AttemptFailure
-	21, // 41: platform.raftlog.Resume.repin:type_name -> platform.raftlog.Repin
-	21, // 42: platform.raftlog.Restart.repin:type_name -> platform.raftlog.Repin
-	29, // 43: platform.raftlog.SetRules.book:type_name -> platform.raftlog.RuleBook
-	41, // 44: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
-	42, // 45: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
-	46, // 46: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
-	45, // 47: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
-	44, // 48: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
-	47, // 49: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
-	43, // 50: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
-	48, // 51: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
-	51, // 52: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
-	27, // 53: platform.raftlog.Invocation.flow:type_name -> platform.raftlog.Flow
-	28, // 54: platform.raftlog.Flow.lock:type_name -> platform.raftlog.Wait
-	28, // 55: platform.raftlog.Flow.rules:type_name -> platform.raftlog.Wait
-	28, // 56: platform.raftlog.Flow.throttling:type_name -> platform.raftlog.Wait
-	30, // 57: platform.raftlog.RuleBook.rules:type_name -> platform.raftlog.Rule
-	31, // 58: platform.raftlog.Rule.rate:type_name -> platform.raftlog.Rate
-	34, // 59: platform.raftlog.VQueue.lanes:type_name -> platform.raftlog.Lane
-	48, // 60: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
-	43, // 61: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
-	47, // 62: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
-	49, // 63: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
-	50, // 64: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
-	65, // [65:65] is the sub-list for method output_type
-	65, // [65:65] is the sub-list for method input_type
-	65, // [65:65] is the sub-list for extension type_name
-	65, // [65:65] is the sub-list for extension extendee
-	0,  // [0:65] is the sub-list for field type_name
+	41, // 40: platform.raftlog.Attach.named:type_name -> platform.raftlog.Target
+	51, // 41: platform.raftlog.Pause.failure:type_name -> platform.raftlog.AttemptFailure
+	21, // 42: platform.raftlog.Resume.repin:type_name -> platform.raftlog.Repin
+	21, // 43: platform.raftlog.Restart.repin:type_name -> platform.raftlog.Repin
+	29, // 44: platform.raftlog.SetRules.book:type_name -> platform.raftlog.RuleBook
+	41, // 45: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
+	42, // 46: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
+	46, // 47: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
+	45, // 48: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
+	44, // 49: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
+	47, // 50: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
+	43, // 51: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
+	48, // 52: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
+	51, // 53: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
+	27, // 54: platform.raftlog.Invocation.flow:type_name -> platform.raftlog.Flow
+	28, // 55: platform.raftlog.Flow.lock:type_name -> platform.raftlog.Wait
+	28, // 56: platform.raftlog.Flow.rules:type_name -> platform.raftlog.Wait
+	28, // 57: platform.raftlog.Flow.throttling:type_name -> platform.raftlog.Wait
+	30, // 58: platform.raftlog.RuleBook.rules:type_name -> platform.raftlog.Rule
+	31, // 59: platform.raftlog.Rule.rate:type_name -> platform.raftlog.Rate
+	34, // 60: platform.raftlog.VQueue.lanes:type_name -> platform.raftlog.Lane
+	48, // 61: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
+	43, // 62: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
+	47, // 63: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
+	49, // 64: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
+	50, // 65: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
+	66, // [66:66] is the sub-list for method output_type
+	66, // [66:66] is the sub-list for method input_type
+	66, // [66:66] is the sub-list for extension type_name
+	66, // [66:66] is the sub-list for extension extendee
+	0,  // [0:66] is the sub-list for field type_name
 }
 
 func init() { file_proto_raftlog_raftlog_proto_init() }

@@ -1,0 +1,106 @@
+package machine_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/feature"
+	"platform/partition/journal"
+	"platform/partition/machine"
+	"platform/proto/service"
+)
+
+// Two requests whose keys join to the same text: same scope, so same partition, and same
+// id in the first release.
+var (
+	firstNamed  = machine.Target{Scope: "tenant", Service: "Counter", Key: "k1,add,x", Handler: "add", Type: machine.ObjectShared}
+	secondNamed = machine.Target{Scope: "tenant", Service: "Counter", Key: "k1", Handler: "add", Type: machine.ObjectShared}
+)
+
+// named asks for an invocation, by the id of the first release or that of level 2.
+func named(t machine.Target, idempotencyKey string, legacy bool) *machine.Invoke {
+	id, former, ok := machine.Derived(&t, &idempotencyKey)
+	if legacy {
+		id = former
+	}
+	if !ok {
+		panic("not ambiguous")
+	}
+	return &machine.Invoke{ID: id, Target: t, IdempotencyKey: &idempotencyKey, Input: journal.NewInput(nil, nil), Retention: machine.Retention{Completion: 3_600_000}}
+}
+
+func first(legacy bool) *machine.Invoke  { return named(firstNamed, "y", legacy) }
+func second(legacy bool) *machine.Invoke { return named(secondNamed, "x,add,y", legacy) }
+
+func TestKeysThatJoinToTheSameTextAreTwoInvocations(t *testing.T) {
+	require.Equal(t, first(true).ID, second(true).ID)
+	l := newLives(t, feature.Level1, 0, machine.Target{})
+	require.Equal(t, machine.OK, l.apply(first(true)).Code)
+	require.Equal(t, machine.Existing, l.apply(second(true)).Code, "the first release takes one for the other")
+
+	for _, legacy := range []bool{true, false} { // nodes may not know of the level yet
+		l = newLives(t, feature.Level2, 0, machine.Target{})
+		require.Equal(t, machine.OK, l.apply(first(legacy)).Code)
+		require.Equal(t, machine.OK, l.apply(second(legacy)).Code)
+		for _, late := range []bool{true, false} {
+			for _, c := range []*machine.Invoke{first(late), second(late)} {
+				o := l.apply(c)
+				require.Equal(t, machine.Existing, o.Code)
+				id, _, _ := machine.Derived(&c.Target, c.IdempotencyKey)
+				require.Equal(t, late, o.ID == id, "it tells the id if another one was asked for")
+			}
+		}
+	}
+}
+
+// An invocation that was made before the level rose is found by its key afterwards, and
+// only by its own.
+func TestInvocationsOfTheFirstLevelAreFoundAfterwards(t *testing.T) {
+	for _, legacy := range []bool{true, false} {
+		l := newLives(t, feature.Level1, 0, machine.Target{})
+		require.Equal(t, machine.OK, l.apply(first(true)).Code)
+		l.level = feature.Level2
+		o := l.apply(first(legacy))
+		require.Equal(t, machine.Existing, o.Code)
+		require.Equal(t, !legacy, o.ID == first(true).ID)
+		o = l.apply(second(legacy))
+		require.Equal(t, machine.OK, o.Code, "another key is another invocation")
+		require.Equal(t, machine.Existing, l.apply(second(!legacy)).Code)
+	}
+}
+
+// A handler that attaches by keys finds the invocation that has them, whatever its id.
+func TestHandlersAttachByKeysWithCommas(t *testing.T) {
+	attach := func(l *lives, s string, completion uint32) {
+		inv, err := l.s.Invocation(l.id())
+		require.NoError(l, err)
+		to := map[string]*machine.Invoke{"first": first(false), "second": second(false)}[s]
+		m := service.AttachInvocationCommandMessage{ResultCompletionId: completion, Target: &service.AttachInvocationCommandMessage_IdempotentRequestTarget{
+			IdempotentRequestTarget: &service.IdempotentRequestTarget{
+				Scope: &to.Target.Scope, ServiceName: to.Target.Service, ServiceKey: &to.Target.Key, HandlerName: to.Target.Handler, IdempotencyKey: *to.IdempotencyKey,
+			},
+		}}
+		payload, err := m.MarshalVT()
+		require.NoError(l, err)
+		o := l.apply(&machine.Progress{ID: l.id(), Attempt: inv.Attempt, Steps: []machine.Step{
+			{Kind: machine.StepCommand, Type: journal.GetInvocationOutput, Payload: payload},
+		}})
+		require.Equal(l, machine.OK, o.Code)
+	}
+	answered := func(l *lives, completion uint32) journal.Settled {
+		s, err := l.s.Notified(l.id(), journal.Completion(completion))
+		require.NoError(l, err)
+		return s
+	}
+	for _, made := range []feature.Level{feature.Level1, feature.Level2} {
+		l := newLives(t, made, 0, machine.Target{Service: "S", Handler: "h"})
+		require.Equal(t, machine.OK, l.request(1).Code) // the handler that attaches
+		require.Equal(t, machine.OK, l.apply(first(made == feature.Level1)).Code)
+		l.level = feature.Level2
+		attach(l, "first", 1)
+		attach(l, "second", 2)
+		require.Equal(t, journal.Succeeded, answered(l, 1), "it is there")
+		require.Equal(t, journal.Failed, answered(l, 2), "this one is not")
+	}
+}

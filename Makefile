@@ -122,6 +122,10 @@ cluster-faults: ## Break a cluster of three in all ways under load, 300 rounds (
 cluster-upgrades: ## Replace older servers by this one and back under load, 5 times, the first release too (ROUNDS=n)
 	CLUSTER_UPGRADES=$(or $(ROUNDS),5) $(GO) test -timeout 60m -count=1 -v -run TestUpgrades ./test/cluster
 
+.PHONY: cluster-replicas
+cluster-replicas: ## Restart, wipe and tamper with replicas of a gigabyte under sustained writes (STATE_MB=2000, on two partitions)
+	CLUSTER_STATE_MB=$(or $(STATE_MB),2000) $(GO) test -timeout 90m -count=1 -v -run 'TestLongLivedWork' ./test/cluster
+
 .PHONY: cluster-plants
 cluster-plants: ## Plant faults in the server and see that the checks find them, and step clocks
 	CLUSTER_PLANTS=1 CLUSTER_CLOCK=1 $(GO) test -timeout 120m -count=1 -v -run 'TestLies|TestServices|TestPlanted|TestStepped' ./test/cluster

@@ -18,6 +18,7 @@
 //	CLUSTER_KILLS      how many leaders TestALimitHoldsAndIsUsed kills (3)
 //	CLUSTER_ROLLS      how often TestRollingRestarts goes round
 //	CLUSTER_UPGRADES   how often TestUpgrades goes forth and back before the last time
+//	CLUSTER_STATE_MB   how large TestLongLivedWorkUnderSustainedWrites makes the state (120)
 //	CLUSTER_PLANTS     set: TestPlantedFaultsAreFound builds its servers
 //	CLUSTER_CLOCK      set: TestSteppedClocks builds its server
 //	CLUSTER_KEEP       a directory that gets the logs of the nodes

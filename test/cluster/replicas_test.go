@@ -1,0 +1,283 @@
+package cluster
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/partition/store"
+	"platform/test/harness"
+)
+
+// TestLongLivedWorkUnderSustainedWrites has calls wait, and clients write, while every
+// node is restarted in order, while a node that has lost its directory fetches large
+// replicas again, and while a replica that was tampered with is found. Replicas are
+// compared all the time.
+func TestLongLivedWorkUnderSustainedWrites(t *testing.T) {
+	megabytes := number(t, "CLUSTER_STATE_MB", 120)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(10+megabytes/50)*time.Minute)
+	defer cancel()
+	b := newGrownBed(ctx, t, megabytes)
+	calls := b.longCalls(ctx, t, 16)
+	run := b.load(t, false)
+
+	for i := range b.Nodes {
+		require.NoError(t, b.roll(ctx, i))
+		b.nodes.Well(i)
+	}
+	b.awaitRounds(ctx, t, 3)
+
+	begin := time.Now()
+	require.NoError(t, b.restartAfter(ctx, 2, b.Nodes[2].Wipe))
+	require.NoError(t, b.AwaitWhole(ctx, 5*time.Minute), "the wiped node has not caught up under load")
+	b.nodes.Well(2)
+	t.Logf("a wiped node had all replicas again after %s", time.Since(begin).Round(time.Second))
+	b.awaitRounds(ctx, t, 3)
+	for i, n := range b.Nodes {
+		require.Zero(t, metric(ctx, t, n, "platform_partition_digest_differences_total"), "node %d", i+1)
+		require.Zero(t, metric(ctx, t, n, `platform_partition_digest_rounds_total{outcome="differs"}`), "node %d", i+1)
+	}
+
+	report := run.Stop(ctx)
+	t.Logf("%d requests, gaps %s", report.OK, report.Gaps)
+	require.NoError(t, report.Err())
+
+	// Nobody writes meanwhile: the node would miss more than the logs keep, and a snapshot
+	// would replace what was planted.
+	const planted = 1
+	require.NoError(t, b.restartAfter(ctx, planted, func() error {
+		return plantDifference(ctx, filepath.Join(b.Nodes[planted].Data(), b.Nodes[planted].Name(), "state"))
+	}))
+	b.nodes.Well(planted)
+	run = b.load(t, false)
+	begin = time.Now()
+	require.Eventually(t, func() bool {
+		return metric(ctx, t, b.Nodes[planted], "platform_partition_digest_differences_total") > 0
+	}, 5*time.Minute, 100*time.Millisecond, "the planted difference is not found")
+	t.Logf("a planted difference was found after %s", time.Since(begin).Round(time.Second))
+	for i, n := range b.Nodes {
+		if i != planted {
+			require.Zero(t, metric(ctx, t, n, "platform_partition_digest_differences_total"), "node %d", i+1)
+		}
+	}
+
+	report = run.Stop(ctx)
+	t.Logf("%d requests, gaps %s", report.OK, report.Gaps)
+	require.NoError(t, report.Err())
+	calls(t)
+}
+
+// growingPartitions is how many partitions share the state.
+const growingPartitions = 2
+
+// comparedOften has rounds of digests follow each other soon, so that they get through
+// large tables within the time of a test.
+var comparedOften = harness.Patch{
+	File: "partition/digestround.go", Old: "digestPause = time.Second", New: "digestPause = 20 * time.Millisecond",
+}
+
+// newGrownBed starts a cluster that compares its replicas all the time and cuts its logs
+// so often that they do not last for the transfer of a replica, and makes it grow.
+func newGrownBed(ctx context.Context, t *testing.T, megabytes int) *bed {
+	binary, err := harness.BuildPatched("platform/cmd/platform-server", append(slices.Clone(snapshots), comparedOften)...)
+	require.NoError(t, err)
+	b := newBed(t, bedOptions{binary: binary, env: map[string]string{
+		"DEFAULT_NUM_PARTITIONS": strconv.Itoa(growingPartitions), "WORKER__DIGEST_INTERVAL": "32",
+	}})
+	begin := time.Now()
+	b.grow(ctx, t, megabytes)
+	t.Logf("%d MB of state after %s", megabytes, time.Since(begin).Round(time.Second))
+	return b
+}
+
+// grow makes the tables larger: by invocations that start much later, with inputs that
+// do not compress.
+func (b *bed) grow(ctx context.Context, t *testing.T, megabytes int) {
+	const size = 256 << 10
+	raw := make([]byte, 3*size/4)
+	var source rand.ChaCha8
+	_, _ = source.Read(raw)
+	var wg sync.WaitGroup
+	next := make(chan int)
+	failed := make(chan error, 8)
+	for range cap(failed) {
+		wg.Go(func() {
+			for i := range next {
+				body, err := json.Marshal(strconv.Itoa(i) + base64.StdEncoding.EncodeToString(raw))
+				if err == nil {
+					err = b.sendLater(ctx, i, body)
+				}
+				if err != nil {
+					failed <- err
+					return
+				}
+			}
+		})
+	}
+	for i := range megabytes * (1 << 20) / size {
+		select {
+		case next <- i:
+		case err := <-failed:
+			require.NoError(t, err)
+		}
+	}
+	close(next)
+	wg.Wait()
+}
+
+func (b *bed) sendLater(ctx context.Context, i int, body []byte) error {
+	client, key := b.Nodes[i%len(b.Nodes)].Client, "later-"+strconv.Itoa(i)
+	for {
+		answer, err := client.Send(ctx, harness.Path("Counter", key, "add")+"?delay=100h", body, "idempotency-key", key)
+		if err == nil && (answer.Status == http.StatusOK || answer.Status == http.StatusAccepted) {
+			return nil
+		}
+		if !pause(ctx, 50*time.Millisecond) {
+			return errors.Join(err, ctx.Err())
+		}
+	}
+}
+
+// longCalls begins calls that wait until the returned function completes and checks
+// them. They are asked at the first node, again when it is restarted.
+func (b *bed) longCalls(ctx context.Context, t *testing.T, n int) (finish func(*testing.T)) {
+	results := make(chan string, n)
+	words := make([]string, n)
+	for i := range n {
+		name := "lasting-" + strconv.Itoa(i)
+		go func() {
+			for {
+				answer, err := b.Nodes[0].Client.Call(ctx, harness.Path("Waiting", "word"), strconv.AppendQuote(nil, name), "idempotency-key", name)
+				if err == nil && answer.Status == http.StatusOK {
+					results <- string(answer.Body)
+					return
+				}
+				if !pause(ctx, 20*time.Millisecond) {
+					results <- ctx.Err().Error()
+					return
+				}
+			}
+		}()
+		require.Eventually(t, func() bool {
+			values := b.results.Values(name)
+			if len(values) > 0 {
+				words[i] = values[0]
+			}
+			return len(values) > 0
+		}, time.Minute, 10*time.Millisecond)
+	}
+	return func(t *testing.T) {
+		for i, id := range words {
+			require.Empty(t, results, "a call ended too early")
+			require.Eventually(t, func() bool {
+				a, err := b.Nodes[0].Client.Post(ctx, "platform/awakeables/"+id+"/resolve", strconv.AppendQuote(nil, "word-"+strconv.Itoa(i)))
+				return err == nil && a.Status == http.StatusAccepted
+			}, time.Minute, 100*time.Millisecond)
+			require.Contains(t, <-results, "word-"+strconv.Itoa(i))
+		}
+	}
+}
+
+// restartAfter stops a node with SIGTERM and starts it after do.
+func (b *bed) restartAfter(ctx context.Context, i int, do func() error) error {
+	b.nodes.Trouble(i)
+	if err := b.Nodes[i].Stop(); err != nil {
+		return err
+	}
+	b.nodes.Abandon(i)
+	if err := do(); err != nil {
+		return err
+	}
+	return b.Nodes[i].Restart(ctx)
+}
+
+// awaitRounds waits until every partition was compared that often on average, and all
+// voters took part.
+func (b *bed) awaitRounds(ctx context.Context, t *testing.T, each int) {
+	agreed := func() (sum float64) {
+		for _, n := range b.Nodes {
+			sum += metric(ctx, t, n, `platform_partition_digest_rounds_total{outcome="agreed"}`)
+		}
+		return sum
+	}
+	want := agreed() + float64(growingPartitions*each)
+	require.Eventually(t, func() bool { return agreed() >= want }, 3*time.Minute, 100*time.Millisecond, "replicas are not compared")
+}
+
+// metric is the sum of the series of a metric on a node that have the given labels, 0 if
+// the node does not answer.
+func metric(ctx context.Context, t *testing.T, n *harness.Server, name string) (sum float64) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.Admin()+"/metrics", nil)
+	require.NoError(t, err)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0
+	}
+	defer resp.Body.Close()
+	name, label, _ := strings.Cut(strings.TrimSuffix(name, "}"), "{")
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		line := lines.Text()
+		rest, found := strings.CutPrefix(line, name)
+		if !found || !strings.HasPrefix(rest, "{") && !strings.HasPrefix(rest, " ") || !strings.Contains(rest, label) {
+			continue
+		}
+		v, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
+		require.NoError(t, err, line)
+		sum += v
+	}
+	return sum
+}
+
+// plantDifference changes one journal entry, of an invocation that starts much later,
+// in the tables of a node that is stopped.
+func plantDifference(ctx context.Context, dir string) (err error) {
+	db, err := store.Open(dir, store.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	p, err := db.Partition(0)
+	if err != nil {
+		return err
+	}
+	index, term := p.Applied()
+	export, err := p.Export()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, export.Close()) }()
+	changed, err := p.Import()
+	if err != nil {
+		return err
+	}
+	planted := false
+	err = export.Each(ctx, func(key, value []byte) error {
+		if !planted && store.TableOf(key) == "journal" && len(value) > 100<<10 {
+			value = bytes.Clone(value)
+			value[len(value)/2] ^= 1
+			planted = true
+		}
+		return changed.Put(key, value)
+	})
+	if err == nil && !planted {
+		err = errors.New("no row to change")
+	}
+	if err != nil {
+		return errors.Join(err, changed.Abort())
+	}
+	return changed.Commit(ctx, index, term)
+}

@@ -49,17 +49,8 @@ type attempt struct {
 	activity   time.Time
 }
 
-// enter keeps Close waiting during an event; false if the session is closed.
-func (a *attempt) enter() bool {
-	a.s.gate.RLock()
-	if a.s.isClosed() {
-		a.s.gate.RUnlock()
-		return false
-	}
-	return true
-}
-
-func (a *attempt) leave() { a.s.gate.RUnlock() }
+func (a *attempt) enter() bool { return a.s.enter() }
+func (a *attempt) leave()      { a.s.gate.RUnlock() }
 
 // Begin reads the journal and writes it to the stream.
 func (a *attempt) Begin() *endpoint.Request {

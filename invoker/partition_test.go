@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -82,7 +83,7 @@ func (s *shard) apply() {
 		}
 		p := s.queue[0]
 		s.queue = s.queue[1:]
-		h := machine.Header{Epoch: 1, Time: time.Now().Add(s.ahead).UnixMilli()}
+		h := machine.Header{Level: feature.Newest, Epoch: 1, Time: time.Now().Add(s.ahead).UnixMilli()}
 		outcome, effects, err := s.machine.Apply(s.tables, h, p.c, nil)
 		s.mu.Unlock()
 		if err != nil {
@@ -103,6 +104,8 @@ func (s *shard) carryOut(e machine.Effect) {
 		s.session.Notify(e)
 	case *machine.Abort:
 		s.session.Abort(e)
+	case *machine.Yield:
+		s.session.Yield(e)
 	case *machine.Hasten:
 		s.session.Hasten(e)
 	case *machine.Finish:

@@ -91,17 +91,41 @@ func (iv *Invoker) Open(p Partition) *Session {
 // that is known already is not started again; one with a newer number replaces it.
 func (s *Session) Run(r *machine.Run) {
 	id, number := r.Invocation.ID, r.Invocation.Attempt
-	if s.iv.slots.crowded() && s.task(id) == nil {
+	if s.iv.slots.crowded() && s.task(id) == nil && !r.Invocation.Pausing {
 		s.iv.line(r.Invocation, waiter{s: s, id: id, number: number})
 		return
 	}
 	t := newTask(s, id, number)
 	t.inv, t.pin = r.Invocation, r.Invocation.Pin
+	if r.Invocation.Pausing { // since before this leadership
+		if s.add(t) {
+			t.yield()
+		}
+		return
+	}
 	if len(r.Input) <= keptInput || !s.iv.slots.short.Load() {
 		t.input = r.Input
 	}
 	if s.add(t) {
 		s.iv.line(r.Invocation, waiter{t: t})
+	}
+}
+
+// enter keeps Close waiting during an event; false if the session is closed.
+func (s *Session) enter() bool {
+	s.gate.RLock()
+	if s.isClosed() {
+		s.gate.RUnlock()
+		return false
+	}
+	return true
+}
+
+// guarded runs f as an event, unless the session is closed.
+func (s *Session) guarded(f func()) {
+	if s.enter() {
+		defer s.gate.RUnlock()
+		f()
 	}
 }
 
@@ -126,6 +150,21 @@ func (s *Session) add(t *task) bool {
 func (s *Session) Notify(n *machine.Notify) {
 	if t := s.task(n.ID); t != nil && t.number == n.Attempt {
 		t.notify(n)
+	}
+}
+
+// Yield ends the attempts of an invocation that is to pause, see task.yield. It never
+// blocks.
+func (s *Session) Yield(y *machine.Yield) {
+	t := s.task(y.ID)
+	if t == nil { // it waits for a slot without a record
+		t = newTask(s, y.ID, y.Attempt)
+		if !s.add(t) {
+			return
+		}
+	}
+	if t.number == y.Attempt {
+		t.yield()
 	}
 }
 

@@ -13,7 +13,7 @@ func (t *task) answered(a *attempt, p *machine.Progress, volume int, final bool,
 	t.mu.Lock()
 	t.pending--
 	t.volume -= volume
-	if t.a == a {
+	if t.a == a && a != nil {
 		a.count()
 	}
 	t.moved.Broadcast()
@@ -36,23 +36,15 @@ func (t *task) answered(a *attempt, p *machine.Progress, volume int, final bool,
 	default:
 		t.stored(p)
 	}
-	conclude := t.phase == settling && t.pending == 0 && a.failure != nil
+	conclude := t.phase == settling && t.pending == 0 && a != nil && a.failure != nil
 	t.mu.Unlock()
 	t.s.iv.giveBack(slot)
 	// Both may propose, which the partition's goroutine must not be held up by.
 	if refused != nil {
-		go a.guarded(func() { a.fail(refused) })
+		go t.s.guarded(func() { a.fail(refused) })
 	}
 	if conclude {
-		go a.guarded(func() { t.conclude(a) })
-	}
-}
-
-// guarded runs f as an event of the attempt, unless the session is closed.
-func (a *attempt) guarded(f func()) {
-	if a.enter() {
-		defer a.leave()
-		f()
+		go t.s.guarded(func() { t.conclude(a) })
 	}
 }
 
@@ -119,7 +111,9 @@ func (t *task) conclude(a *attempt) {
 		t.s.iv.giveBack(slot)
 		return
 	}
-	t.reportEnd(last)
+	if last != machine.StepYield {
+		t.reportEnd(last)
+	}
 	step := machine.Step{Kind: last, Failure: &f.AttemptFailure}
 	p := &machine.Progress{ID: t.id, Attempt: t.number, Pin: t.pin, Steps: []machine.Step{step}, Errors: t.retry.report()}
 	t.pending++
@@ -135,6 +129,9 @@ func (t *task) next(a *attempt) (delay time.Duration, again bool, last machine.S
 		policy = &a.plan.options.Retry
 	}
 	delay, again = t.retry.next(f, policy)
+	if t.pausing {
+		return 0, false, machine.StepYield
+	}
 	last = machine.StepPause
 	if f.behavior == failNow || f.behavior != pauseNow && policy.OnMaxAttempts == metadata.Kill {
 		last = machine.StepFail
@@ -162,9 +159,11 @@ func (t *task) resume() {
 }
 
 // hasten ends a back-off before its time, with a fresh retry policy. An open attempt
-// that fails after a cancel may not have seen it, so another one follows.
+// that fails after a cancel may not have seen it, so another one follows. The invocation
+// is not to pause any longer.
 func (t *task) hasten(cancel bool) {
 	t.mu.Lock()
+	t.pausing = false
 	early := t.phase == backingOff
 	if cancel && (t.phase == running || t.phase == settling) {
 		t.cancelled = true

@@ -45,6 +45,7 @@ type task struct {
 	slot      *share   // whose slot it has; nil: none
 	last      *failure // of the last attempt that failed
 	cancelled bool     // while the present attempt was open
+	pausing   bool     // no further attempt begins
 	started   time.Time
 	due       time.Time // while backing off
 	deployed  machine.Pin

@@ -187,6 +187,8 @@ func (l *leadership) handle(effects []machine.Effect) {
 			l.session.Notify(e)
 		case *machine.Abort:
 			l.session.Abort(e)
+		case *machine.Yield:
+			l.session.Yield(e)
 		case *machine.Hasten:
 			l.session.Hasten(e)
 		case *machine.Finish:

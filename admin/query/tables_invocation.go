@@ -136,6 +136,8 @@ func traceID(parent string) value {
 	return text(id)
 }
 
+var pausingColumn = of("pause_requested", Bool, "an operator has paused it, and it pauses when the open attempt has ended", func(inv *machine.Invocation) value { return boolean(inv.Pausing) })
+
 // timeColumns say when what happened.
 var timeColumns = []column[row]{
 	of("created_at", Timestamp, "arrival", func(inv *machine.Invocation) value { return millis(inv.CreatedAt) }),

@@ -17,7 +17,7 @@ func sysInvocation() *Table {
 		targetColumns, sourceColumns, progressColumns, timeColumns, awaitColumns,
 		[]column[row]{retryColumn, lastStartColumn, nextRetryColumn, deploymentColumn, serverColumn, failureColumn, failureCodeColumn},
 		relatedEntryColumns, relatedCommandColumns,
-		[]column[row]{awaitingColumn, statusColumn}, resultColumns,
+		[]column[row]{awaitingColumn, statusColumn}, resultColumns, []column[row]{pausingColumn},
 	))
 }
 

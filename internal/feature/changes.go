@@ -35,6 +35,8 @@ var changes = []Change{
 	{Level2, CommandField, "Attach.legacy", "an attach finds invocations whose ids were derived by the first release"},
 	{Level2, RPC, "PartitionOutcome.id", "the leader tells the id that an invocation has instead of the one asked for"},
 	{Level2, Derivation, "retention below a minute", "results with an idempotency key and of workflows are forgotten once their retention is over, also within a minute"},
+	{Level2, RecordField, "Invocation.pausing", "a pause lets the open attempt store what it still delivers"},
+	{Level2, CommandField, "Step.kind yield", "an attempt gives way to a pause that was asked for"},
 }
 
 // Changes returns what the levels introduce, in ascending order of levels. The slice is

@@ -35,6 +35,7 @@ func describe(r partition.Record) *admin.Invocation {
 		PinnedDeploymentID:    inv.Pin.Deployment,
 		PinnedProtocolVersion: int(inv.Pin.Protocol),
 		JournalSize:           inv.Length,
+		PauseRequested:        inv.Pausing,
 	}
 	if inv.Flow != nil {
 		out.VQueueID = inv.VQueue().ID().String()

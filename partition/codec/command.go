@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"platform/internal/feature"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -125,6 +126,9 @@ func readProgress(b []byte, c *machine.Progress) error {
 func (w *writer) step(field uint64, s *machine.Step) {
 	n := w.open(field, stepSize(s))
 	w.uint(1, uint64(s.Kind))
+	if s.Kind == machine.StepYield {
+		w.require(feature.Level2, "a pause that waits for the open attempt")
+	}
 	w.uint(2, uint64(s.Type))
 	w.bytes(3, s.Payload)
 	w.uint(4, uint64(s.Completion))

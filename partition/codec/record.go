@@ -92,6 +92,7 @@ func (w *writer) afterResult(inv *machine.Invocation) {
 	if inv.Flow != nil {
 		w.flow(40, inv.Flow)
 	}
+	w.bool(41, inv.Pausing)
 }
 
 // DecodeInvocation reads the record of an invocation, which points into b.
@@ -209,6 +210,8 @@ func readProgressOf(r *reader, inv *machine.Invocation) {
 		inv.Priority = r.u8()
 	case 40:
 		inv.Flow = one(r, readFlow)
+	case 41:
+		inv.Pausing = r.bool()
 	default:
 		r.unknown("invocation")
 	}

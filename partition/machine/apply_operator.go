@@ -3,6 +3,7 @@ package machine
 import (
 	"fmt"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/partition/journal"
 )
@@ -108,6 +109,11 @@ func (m *Machine) pauseNow(c *Pause) (Outcome, error) {
 		return describe(Existing, inv), nil
 	case inv.Waiting():
 		return describe(NotStarted, inv), nil
+	case inv.Status == Invoked && m.level >= feature.Level2:
+		inv.Pausing = true
+		m.st.PutInvocation(inv)
+		m.emit(&Yield{inv.ID, inv.Attempt})
+		return describe(OK, inv), nil
 	}
 	switch inv.Status {
 	case Invoked:
@@ -137,6 +143,7 @@ func (m *Machine) resume(c *Resume) (Outcome, error) {
 	case inv.Status == Invoked && c.Repin != nil:
 		return describe(Running, inv), nil
 	case inv.Status == Invoked:
+		m.keepRunning(inv)
 		m.emit(&Hasten{ID: inv.ID, Attempt: inv.Attempt})
 		return describe(OK, inv), nil
 	}
@@ -155,6 +162,14 @@ func (m *Machine) resume(c *Resume) (Outcome, error) {
 		return Outcome{}, err
 	}
 	return describe(OK, inv), nil
+}
+
+// keepRunning takes back a pause that has not taken effect yet.
+func (m *Machine) keepRunning(inv *Invocation) {
+	if inv.Pausing {
+		inv.Pausing = false
+		m.st.PutInvocation(inv)
+	}
 }
 
 // of is the pin of an invocation that has one and is to keep its journal, which

@@ -47,6 +47,9 @@ func (m *Machine) step(inv *Invocation, steps []Step, i int) (stored bool, err e
 	case StepRunCompletion:
 		return false, m.runCompletion(inv, s)
 	case StepSuspend:
+		if inv.Pausing {
+			return true, m.pause(inv, nil)
+		}
 		return true, m.suspend(inv, s.Await)
 	case StepEnd:
 		result, err := m.lastOutput(inv, steps)
@@ -58,6 +61,11 @@ func (m *Machine) step(inv *Invocation, steps []Step, i int) (stored bool, err e
 		return true, m.complete(inv, &journal.Result{Failure: &journal.Failure{Code: s.Failure.Code, Message: s.Failure.Message}})
 	case StepPause:
 		return true, m.pause(inv, s.Failure)
+	case StepYield:
+		if inv.Pausing {
+			return true, m.pause(inv, s.Failure)
+		}
+		return true, m.start(inv, nil)
 	}
 	return true, fmt.Errorf("step kind %d: %w", s.Kind, ErrUnknownCommand)
 }
@@ -81,6 +89,6 @@ func (m *Machine) pause(inv *Invocation, why *AttemptFailure) error {
 	if err := inv.move(Paused, m.now); err != nil {
 		return err
 	}
-	inv.Failure, inv.Await = why, nil
+	inv.Failure, inv.Await, inv.Pausing = why, nil, false
 	return m.put(inv)
 }

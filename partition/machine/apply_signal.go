@@ -55,6 +55,9 @@ func (m *Machine) signal(c *Signal) (Outcome, error) {
 		n.settled = journal.Failed
 	}
 	was := inv.Status
+	if cancel {
+		inv.Pausing = false // a cancel resumes, see the hasten below
+	}
 	if cancel && was == Paused {
 		if _, err := m.record(inv, n); err != nil {
 			return Outcome{}, err

@@ -38,7 +38,7 @@ func valid(inv *Invocation, steps []Step) bool {
 			if !last || s.Failure == nil {
 				return false
 			}
-		case StepPause:
+		case StepPause, StepYield:
 			if !last {
 				return false
 			}

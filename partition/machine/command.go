@@ -70,6 +70,7 @@ const (
 	StepEnd                           // end with the last Output
 	StepPause                         // Failure: wait for an operator
 	StepFail                          // Failure: end with this failure
+	StepYield                         // Failure, if any: pause as an operator has asked, or begin anew if that was taken back
 )
 
 // Step is one achievement of an attempt.

@@ -29,7 +29,7 @@ func (m *Machine) complete(inv *Invocation, result *journal.Result) error {
 		}
 	}
 	held := inv.HoldsLock
-	inv.Sinks, inv.Await, inv.Failure, inv.HoldsLock = nil, nil, nil, false
+	inv.Sinks, inv.Await, inv.Failure, inv.HoldsLock, inv.Pausing = nil, nil, nil, false, false
 	inv.Result, inv.CompletedAt = result, m.now
 	m.retain(inv)
 	m.emit(&Finish{ID: inv.ID, Target: inv.Target, Result: *result, ExpiresAt: inv.ExpiresAt})

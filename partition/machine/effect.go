@@ -34,9 +34,16 @@ type Abort struct {
 	Attempt uint64
 }
 
+// Yield asks for the end of the attempts of an invocation that is to pause: the open one
+// is asked to suspend, and no other follows.
+type Yield struct {
+	ID      ids.Invocation
+	Attempt uint64
+}
+
 // Hasten asks for the next attempt at once if the invocation is backing off. Cancel
 // says that it was cancelled: then an attempt that is open now and fails is followed by
-// another one, without a delay, which replays the cancel.
+// another one, without a delay, which replays the cancel. It takes back a Yield.
 type Hasten struct {
 	ID      ids.Invocation
 	Attempt uint64
@@ -65,6 +72,7 @@ type Send struct {
 func (*Run) effect()      {}
 func (*Notify) effect()   {}
 func (*Abort) effect()    {}
+func (*Yield) effect()    {}
 func (*Hasten) effect()   {}
 func (*Finish) effect()   {}
 func (*SetTimer) effect() {}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -31,7 +32,13 @@ func (h *history) drawOperator(p int) {
 		require.Contains(h, []machine.Status{0, machine.Completed}, h.status(target))
 	case 5:
 		h.apply(p, &machine.Pause{Target: target})
-		if before == machine.Invoked || before == machine.Suspended {
+		switch {
+		case before == machine.Invoked && h.level >= feature.Level2:
+			require.Equal(h, machine.Invoked, h.status(target))
+			inv, err := h.parts[p].state.Invocation(target)
+			require.NoError(h, err)
+			require.True(h, inv.Pausing)
+		case before == machine.Invoked || before == machine.Suspended:
 			require.Equal(h, machine.Paused, h.status(target))
 		}
 	case 6:

@@ -381,6 +381,8 @@ func (h *history) drawEnding(waits []uint32) []machine.Step {
 		return []machine.Step{s}
 	case n == 6:
 		return []machine.Step{{Kind: machine.StepFail, Failure: &machine.AttemptFailure{Code: 500, Message: "no"}}}
+	case n == 8 && h.full && h.level >= feature.Level2:
+		return []machine.Step{{Kind: machine.StepYield}}
 	case n == 7 && h.full:
 		return []machine.Step{{Kind: machine.StepPause, Failure: &machine.AttemptFailure{Code: 500, Message: "no"}}}
 	}

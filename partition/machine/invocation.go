@@ -151,6 +151,9 @@ type Invocation struct {
 	// or needs none, in the lane of its priority in its vqueue, while Inboxed.
 	QueueSeq  uint64
 	HoldsLock bool
+	// Pausing says that it pauses as soon as the open attempt ends without a result,
+	// while Invoked.
+	Pausing   bool
 	Sinks     []Sink
 	Requests  []uint64        // of the last signals that may come more than once
 	Result    *journal.Result // once Completed

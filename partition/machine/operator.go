@@ -35,8 +35,9 @@ type Attach struct {
 	Named  journal.Named
 }
 
-// Pause lets an invocation wait for an operator. What the attempt under way has not
-// stored yet is lost, as if it had failed.
+// Pause lets an invocation wait for an operator. An open attempt is asked to suspend, and
+// what it still delivers is stored before the invocation pauses; below feature level 2 it
+// is cut, as if it had failed.
 type Pause struct {
 	Target ids.Invocation
 	// Failure is that of its last attempt, which only the leader knows; nil: none

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -40,6 +41,7 @@ type world struct {
 	ids   map[string]ids.Invocation
 	parts []*part
 	now   int64
+	level feature.Level
 }
 
 type part struct {
@@ -79,6 +81,7 @@ func (w *world) owner(id ids.Invocation) int {
 // do carries out one line of a transcript. Beside the commands of the machine:
 //
 //	partitions 2    begin anew with two partitions
+//	level 2         the feature level of log entries from here on; 1 at first
 //	time 2000       what the proposers' clocks say from here on
 //	restart         reload the tables
 //	remove a        what removing an inboxed invocation does to the queue
@@ -92,6 +95,9 @@ func (w *world) do(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "partitions":
 		*w = *newWorld(uint32(a.first()))
+		return ""
+	case "level":
+		w.level = feature.Level(a.first())
 		return ""
 	case "time":
 		w.now = a.first()
@@ -113,7 +119,7 @@ func (w *world) do(t *testing.T, d *datadriven.TestData) string {
 		return w.remove(t, d.CmdArgs[0].Key)
 	}
 	p, c := w.command(a)
-	return w.apply(t, p, machine.Header{Epoch: uint64(a.number("epoch", int64(w.parts[p].epoch))), Time: w.now}, c)
+	return w.apply(t, p, machine.Header{Level: w.level, Epoch: uint64(a.number("epoch", int64(w.parts[p].epoch))), Time: w.now}, c)
 }
 
 // command reads a command of the machine, and the partition it goes to.

@@ -2104,6 +2104,7 @@ type Invocation struct {
 	Requests       []uint64               `protobuf:"varint,38,rep,name=requests,proto3" json:"requests,omitempty"`
 	Priority       uint32                 `protobuf:"varint,39,opt,name=priority,proto3" json:"priority,omitempty"`
 	Flow           *Flow                  `protobuf:"bytes,40,opt,name=flow,proto3" json:"flow,omitempty"`
+	Pausing        bool                   `protobuf:"varint,41,opt,name=pausing,proto3" json:"pausing,omitempty"` // from level 2 on
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -2416,6 +2417,13 @@ func (x *Invocation) GetFlow() *Flow {
 		return x.Flow
 	}
 	return nil
+}
+
+func (x *Invocation) GetPausing() bool {
+	if x != nil {
+		return x.Pausing
+	}
+	return false
 }
 
 type Flow struct {
@@ -4391,8 +4399,7 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x02l1\x18\x03 \x01(\tR\x02l1\x12\x0e\n" +
 	"\x02l2\x18\x04 \x01(\tR\x02l2\x12\x18\n" +
 	"\aservice\x18\x05 \x01(\tR\aservice\x12\x16\n" +
-	"\x06paused\x18\x06 \x01(\bR\x06paused\"\xf1\n" +
-	"\n" +
+	"\x06paused\x18\x06 \x01(\bR\x06paused\"\x8b\v\n" +
 	"\n" +
 	"Invocation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x120\n" +
@@ -4442,7 +4449,8 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x04seed\x18% \x01(\x04R\x04seed\x12\x1e\n" +
 	"\brequests\x18& \x03(\x04B\x02\x10\x00R\brequests\x12\x1a\n" +
 	"\bpriority\x18' \x01(\rR\bpriority\x12*\n" +
-	"\x04flow\x18( \x01(\v2\x16.platform.raftlog.FlowR\x04flowB\x12\n" +
+	"\x04flow\x18( \x01(\v2\x16.platform.raftlog.FlowR\x04flow\x12\x18\n" +
+	"\apausing\x18) \x01(\bR\apausingB\x12\n" +
 	"\x10_idempotency_key\"\x94\x03\n" +
 	"\x04Flow\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\rR\x05stage\x12\x19\n" +

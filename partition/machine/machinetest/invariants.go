@@ -96,6 +96,7 @@ func (c *checker) record(inv *machine.Invocation) {
 	admitted := !done && !inv.Waiting()
 	queued := inv.Flow != nil && inv.Status == machine.Inboxed && c.inLine[inv.ID]
 	want(inv.HoldsLock == (exclusive && (admitted || queued)), "an exclusive handler holds its key exactly while admitted or in line for a slot")
+	want(!inv.Pausing || inv.Status == machine.Invoked, "only what is invoked is about to pause")
 	want(!inv.HoldsLock || c.State.locks[inv.Target.Object()].Holder == inv.ID, "the lock names its holder")
 	want(inv.Waiting() == (inv.RunningAt == 0 && !done), "who waits to run has not run")
 	want(inv.Status != machine.Inboxed || inv.InboxedAt != 0, "inboxed at some time")

@@ -28,6 +28,7 @@ func (n Names) invocation(inv *machine.Invocation) string {
 	field("output", inv.Output, inv.Output != 0)
 	field("sleeps", inv.Sleeps, inv.Sleeps != 0)
 	field("lock", "held", inv.HoldsLock)
+	field("pause", "requested", inv.Pausing)
 	field("signalled", "yes", inv.Signalled)
 	field("seen", inv.Seen, inv.Signalled)
 	field("killed", "yes", inv.Killed)

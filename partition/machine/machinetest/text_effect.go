@@ -64,6 +64,8 @@ func (n Names) Effect(e machine.Effect) string {
 		return fmt.Sprintf("notify %s attempt=%d [%d] %s", n.Of(e.ID), e.Attempt, e.Index, n.Entry(e.Entry))
 	case *machine.Abort:
 		return fmt.Sprintf("abort %s attempt=%d", n.Of(e.ID), e.Attempt)
+	case *machine.Yield:
+		return fmt.Sprintf("yield %s attempt=%d", n.Of(e.ID), e.Attempt)
 	case *machine.Hasten:
 		text := fmt.Sprintf("hasten %s attempt=%d", n.Of(e.ID), e.Attempt)
 		if e.Cancel {

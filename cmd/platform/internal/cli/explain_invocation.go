@@ -147,6 +147,10 @@ func (e *explainer) running() error {
 	if n := e.row.Text("retry_count"); n != "" && n != "0" && n != "1" {
 		e.because("It is attempt number %s; the one before failed: %s", n, e.brief(e.row.Text("last_failure")))
 	}
+	if e.row.Text("pause_requested") == "true" {
+		e.because("An operator has paused it. The attempt was asked to suspend: a step under way ends first and is stored, then the invocation is paused. The attempt is cut if the endpoint sends nothing for the abort timeout.")
+		e.next("`platform invocations resume %s` takes the pause back, `platform invocations kill %s` ends it now.", e.ID, e.ID)
+	}
 	if awaiting := e.row.Text("last_awaiting_on_future_json"); awaiting != "" {
 		e.because("The handler says that it waits for:")
 		return e.awaited(awaiting)

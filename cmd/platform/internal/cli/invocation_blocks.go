@@ -78,6 +78,9 @@ func (a *app) statusText(inv client.Invocation) string {
 		if inv.RetryCount > 1 {
 			status += a.retryText(inv)
 		}
+		if inv.PauseRequested {
+			status += ", pause requested"
+		}
 	}
 	return status
 }

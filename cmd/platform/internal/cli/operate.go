@@ -76,9 +76,10 @@ so far stays as it is. Prefer cancel.`,
 func (a *app) invocationsPause() *cobra.Command {
 	op := &operation{name: "pause", verb: "Pause", done: "Paused", statuses: []string{"ready", "running", "backing-off", "suspended"}}
 	return op.command(a, &cobra.Command{
-		Use:     "pause <query>",
-		Short:   "Stop invocations until they are resumed",
-		Long:    "Pauses invocations. What they have done is kept; an attempt under way is cut and repeated after resume.",
+		Use:   "pause <query>",
+		Short: "Stop invocations until they are resumed",
+		Long: `Pauses invocations. What they have done is kept. A handler that is running is asked to suspend: the step
+that it executes ends and is stored first. It is cut if it sends nothing for the abort timeout.`,
 		Example: "  platform invocations pause Greeter",
 	}, nil)
 }

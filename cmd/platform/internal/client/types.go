@@ -100,6 +100,7 @@ type Invocation struct {
 	JournalSize           int       `json:"journal_size"`
 	RetryCount            int       `json:"retry_count"`
 	NextRetryAt           time.Time `json:"next_retry_at"`
+	PauseRequested        bool      `json:"pause_requested"`
 	LastFailure           string    `json:"last_failure"`
 	LastFailureErrorCode  string    `json:"last_failure_error_code"`
 	LastAttemptServer     string    `json:"last_attempt_server"`

@@ -23,6 +23,7 @@ type pool struct {
 	conns   []*http.ClientConn
 	room    int // streams that the last new connection took, or as many as we open
 	dialing *dialing
+	retired map[*http.ClientConn]struct{} // carry streams, but take no new ones
 	closed  bool
 }
 
@@ -66,8 +67,15 @@ func (p *pool) roundTrip(r *http.Request, b *body) (*http.Response, error) {
 		}
 		resp, err := conn.RoundTrip(r)
 		p.keep(conn, try)
-		if err == nil || try >= maxTries || !untouched(err) || r.Context().Err() != nil {
-			return resp, err
+		if err == nil {
+			resp.Body = &watched{resp.Body, p, conn}
+			return resp, nil
+		}
+		if exhausted(err) {
+			p.retire(conn)
+		}
+		if try >= maxTries || !untouched(err) || r.Context().Err() != nil {
+			return nil, err
 		}
 		r = r.WithContext(r.Context()) // the transport may still hold the last one
 	}
@@ -86,7 +94,7 @@ const (
 // untouched reports whether a request failed without having been looked at.
 func untouched(err error) bool {
 	if reset, ok := errors.AsType[http2.StreamError](err); ok {
-		return reset.Code == http2.ErrCodeRefusedStream
+		return reset.Code == http2.ErrCodeRefusedStream || reset.Code == http2.ErrCodeEnhanceYourCalm
 	}
 	switch err.Error() {
 	case goAway, unusable, stillborn, connClosed:
@@ -213,4 +221,8 @@ func (p *pool) close() {
 	for _, conn := range p.conns {
 		conn.Close()
 	}
+	for conn := range p.retired {
+		conn.Close()
+	}
+	p.retired = nil
 }

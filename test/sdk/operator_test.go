@@ -37,6 +37,16 @@ var operatorCases = []testCase{
 		e.refused(id, http.StatusConflict)
 		e.recorded(e.id("step"), 1)
 	}},
+	{"a pause lets the step under way end, which is not executed again", func(e *env) {
+		id := e.begin(e.path("Steps", "once"), contract.Step{ID: e.id(), Gate: e.id()})
+		e.recorded(e.id(), 1)
+		require.Equal(e, http.StatusAccepted, e.operate(id, "pause").Status)
+		e.recorder.Open(e.id())
+		e.becomes(id, "paused")
+		e.operated(id, "resume")
+		require.Equal(e, "1", string(e.attach(id).Body), "of the first execution")
+		e.recorded(e.id(), 1)
+	}},
 	{"what has ended is not paused, resumed or purged twice", func(e *env) {
 		id := e.begin(e.path("Utils", "say"), contract.Say{Value: "v"})
 		e.attach(id)

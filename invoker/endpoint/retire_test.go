@@ -1,0 +1,103 @@
+package endpoint
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// calm resets a stream as a peer does whose connection is out of memory.
+func (p *peer) calm(stream uint32) { _ = p.framer.WriteRSTStream(stream, http2.ErrCodeEnhanceYourCalm) }
+
+// TestAConnectionThatIsExhaustedIsRetired has the first connection reset every stream but
+// one that was there before, which goes on.
+func TestAConnectionThatIsExhaustedIsRetired(t *testing.T) {
+	arrived := make(chan struct{})
+	closed := make(chan struct{})
+	hold := make(chan struct{})
+	release := sync.OnceFunc(func() { close(hold) })
+	defer release()
+	a := serveFrames(t, func(n int, p *peer) {
+		p.greet()
+		first := uint32(0)
+		for {
+			stream, got, ok := p.request()
+			switch {
+			case !ok:
+				if n == 0 {
+					close(closed)
+				}
+				return
+			case n == 0 && first == 0:
+				first = stream
+				close(arrived)
+			case n == 0:
+				p.calm(stream)
+				<-hold
+				p.answer(first, "0 kept")
+			default:
+				p.answer(stream, fmt.Sprint(n, got))
+			}
+		}
+	})
+	c := newClient(t, nil)
+	open := func() *listener {
+		l := listen(a)
+		s := c.Open(l)
+		s.Write([]byte(" x"))
+		s.CloseWrite()
+		return l
+	}
+	kept := open()
+	<-arrived
+	for range 3 { // sent again on another connection, where the rest go at once
+		l := open()
+		require.NoError(t, <-l.ends)
+		require.Equal(t, "1 x", l.got.String())
+	}
+	release()
+	require.NoError(t, <-kept.ends)
+	require.Equal(t, "0 kept", kept.got.String())
+	<-closed
+}
+
+// The response has begun, so the request cannot be sent again, but others are spared.
+func TestAnExhaustedConnectionIsRetiredInTheMiddleOfAResponse(t *testing.T) {
+	a := serveFrames(t, func(n int, p *peer) {
+		p.greet()
+		for {
+			stream, got, ok := p.request()
+			if !ok {
+				return
+			}
+			if n > 0 {
+				p.answer(stream, fmt.Sprint(n, got))
+				continue
+			}
+			var head bytes.Buffer
+			_ = hpack.NewEncoder(&head).WriteField(hpack.HeaderField{Name: ":status", Value: "200"})
+			_ = p.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: head.Bytes(), EndHeaders: true})
+			_ = p.framer.WriteData(stream, false, []byte("half"))
+			p.calm(stream)
+		}
+	})
+	c := newClient(t, nil)
+	for n := range 3 {
+		l := listen(a)
+		s := c.Open(l)
+		s.Write([]byte(" x"))
+		s.CloseWrite()
+		err := <-l.ends
+		if n == 0 {
+			require.ErrorContains(t, err, "ENHANCE_YOUR_CALM")
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, "1 x", l.got.String())
+	}
+}

@@ -180,6 +180,8 @@ func (p *PartitionState) problems(state *ClusterState) (unserved, lacking []stri
 			lacking = append(lacking, fmt.Sprintf("partition %d: the replica on node %s is quarantined: %s", p.ID, state.nameOf(id), replica.Quarantine))
 		case replica == nil || replica.Role == RoleNone:
 			lacking = append(lacking, fmt.Sprintf("partition %d is getting a replica on node %s", p.ID, state.nameOf(id)))
+		case !replica.Answers:
+			lacking = append(lacking, fmt.Sprintf("partition %d: node %s has not opened its replica", p.ID, state.nameOf(id)))
 		case replica.Role == RoleLearner:
 			lacking = append(lacking, fmt.Sprintf("partition %d: the replica on node %s has no vote yet", p.ID, state.nameOf(id)))
 		case id != p.Leader && replica.LagKnown && !replica.CaughtUp:

@@ -1,7 +1,9 @@
 package metadata
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -58,6 +60,32 @@ type Node struct {
 
 // ServerID names the node's replicas in the configurations of Raft groups.
 func (n Node) ServerID() raft.ServerID { return raft.ServerID(n.Name + "/" + n.Incarnation) }
+
+// ReplicaID names the node's replica of a partition. The first replica has the node's
+// server id; each one that replaced it after its data had become unusable has a number
+// behind it, so that it cannot be taken for a former self.
+func (n Node) ReplicaID(replica uint32) raft.ServerID { return ReplicaID(n.ServerID(), replica) }
+
+// ReplicaID is the server id of the replica with that number on a node.
+func ReplicaID(node raft.ServerID, replica uint32) raft.ServerID {
+	if replica == 0 {
+		return node
+	}
+	return raft.ServerID(fmt.Sprintf("%s#%d", node, replica))
+}
+
+// ReplicaNode is the node of a replica and the replica's number.
+func ReplicaNode(id raft.ServerID) (node raft.ServerID, replica uint32) {
+	at := strings.LastIndexByte(string(id), '#')
+	if at < 0 {
+		return id, 0
+	}
+	n, err := strconv.ParseUint(string(id[at+1:]), 10, 32)
+	if err != nil {
+		return id, 0
+	}
+	return id[:at], uint32(n)
+}
 
 // RaftAddress is where other nodes reach the node's replicas: host and port of its
 // fabric address.

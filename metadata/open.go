@@ -43,6 +43,8 @@ type Config struct {
 	// Spread is told where a change of the registry or the rules is in the log, before
 	// the change is answered; nil when there are no other nodes.
 	Spread SpreadFunc
+	// HardState is the record of the group's promises outside Dir; nil: none.
+	HardState *raftgroup.HardState
 	// Profile is raftgroup.Safe() when zero.
 	Profile raftgroup.Profile
 	// Watchdog watches the log's disk; nil means no watchdog.
@@ -145,7 +147,7 @@ func (r *replica) open(cfg Config, gate *gate) (err error) {
 	}
 	r.group, err = raftgroup.Open(raftgroup.Config{
 		ID: GroupID, Name: "metadata", LocalID: cfg.LocalID,
-		Storage: r.storage, Transport: cfg.Transport, StateMachine: r.fsm,
+		Storage: r.storage, HardState: cfg.HardState, Transport: cfg.Transport, StateMachine: r.fsm,
 		Profile: cfg.Profile, Voters: cfg.Voters, Lead: gate.lead, OnLeaderChange: gate.leaderChanged,
 		OnFailed: cfg.OnFailed, Watchdog: cfg.Watchdog, Metrics: cfg.Metrics, Logger: cfg.Logger,
 	})

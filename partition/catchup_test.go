@@ -228,6 +228,6 @@ func (c *trio) destroy(h *host) {
 		}
 	}
 	logs, tables = h.reopen(t)
-	require.NoError(t, Destroy(t.Context(), logs, tables, 0))
+	require.NoError(t, Destroy(t.Context(), logs, tables, nil, 0))
 	require.NoError(t, errors.Join(tables.Close(), logs.Close()))
 }

@@ -28,7 +28,9 @@ type Config struct {
 	// Flush makes the tables durable.
 	Flush   func() (wait func(context.Context) error, err error)
 	Storage raftgroup.Storage
-	Invoker *invoker.Invoker
+	// HardState is the record of the group's promises outside Storage; nil: none.
+	HardState *raftgroup.HardState
+	Invoker   *invoker.Invoker
 	// Deliver hands messages to the leader of another partition.
 	Deliver func(ctx context.Context, to uint32, d *machine.Deliver) error
 	// Rules is where the rule book comes from; nil: there are no rules.
@@ -142,6 +144,7 @@ func Open(cfg Config) (*Partition, error) {
 		Name:           fmt.Sprintf("partition-%d", cfg.ID),
 		LocalID:        cfg.LocalID,
 		Storage:        cfg.Storage,
+		HardState:      cfg.HardState,
 		Transport:      cfg.Transport,
 		StateMachine:   fsm,
 		Profile:        cfg.Profile,
@@ -161,6 +164,9 @@ func Open(cfg Config) (*Partition, error) {
 	close(p.opened)
 	return p, nil
 }
+
+// LocalID is this replica's Raft server id.
+func (p *Partition) LocalID() raft.ServerID { return p.group.LocalID() }
 
 // ID is the partition's number.
 func (p *Partition) ID() uint32 { return p.id }

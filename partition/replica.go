@@ -84,12 +84,18 @@ func (p *Partition) Quarantine(reason error) { p.group.Quarantine(reason) }
 // must be closed, and must have left the partition's configuration: the others
 // must not count on it any more. After a crash in between, Open fails with
 // raftgroup.ErrLeaving until Destroy was called again.
-func Destroy(ctx context.Context, logs *raftgroup.LogDB, tables *store.DB, id uint32) error {
+// hard is the hard-state record of its group, nil if none is kept.
+func Destroy(ctx context.Context, logs *raftgroup.LogDB, tables *store.DB, hard *raftgroup.HardState, id uint32) error {
 	if err := logs.BeginDestroy(GroupID(id)); err != nil {
 		return fmt.Errorf("destroy partition %d: %w", id, err)
 	}
 	if err := tables.Destroy(ctx, id); err != nil {
 		return fmt.Errorf("destroy partition %d: %w", id, err)
+	}
+	if hard != nil {
+		if err := hard.Accept(); err != nil {
+			return fmt.Errorf("destroy partition %d: %w", id, err)
+		}
 	}
 	if err := logs.Destroy(GroupID(id)); err != nil {
 		return fmt.Errorf("destroy partition %d: %w", id, err)

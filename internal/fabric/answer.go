@@ -50,7 +50,7 @@ func (s *Server) answer(ctx context.Context, req *node.PartitionRequest) *node.P
 
 // hint is who leads as far as this node knows; not itself, since it has refused.
 func (s *Server) hint(p Local) *node.NodeReference {
-	if l := p.Leader(); string(l.ID) != s.self.ReplicaID {
+	if l := p.Leader(); !s.self.owns(l.ID) {
 		return leaderToWire(l)
 	}
 	return nil
@@ -63,7 +63,7 @@ func (s *Server) settle(ctx context.Context, p Local) {
 	defer t.Stop()
 	for {
 		changed := p.Changed()
-		if p.Leading() || string(p.Leader().ID) != s.self.ReplicaID {
+		if p.Leading() || !s.self.owns(p.Leader().ID) {
 			return
 		}
 		select {

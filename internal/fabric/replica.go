@@ -4,8 +4,11 @@ import (
 	"context"
 	"iter"
 
+	"github.com/hashicorp/raft"
+
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
+	"platform/metadata"
 	"platform/partition"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -57,4 +60,10 @@ type Identity struct {
 	ReplicaID string
 	// Address is where other nodes reach it, host and port.
 	Address string
+}
+
+// owns reports whether a replica is this node's.
+func (i Identity) owns(id raft.ServerID) bool {
+	node, _ := metadata.ReplicaNode(id)
+	return string(node) == i.ReplicaID
 }

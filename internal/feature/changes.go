@@ -30,6 +30,7 @@ var changes = []Change{
 	{Level2, RecordField, "Node.feature_level", "the metadata has the level that each node supports, and refuses nodes below the cluster's"},
 	{Level2, RecordField, "Meta.level", "each partition remembers the highest feature level of its log"},
 	{Level2, LogCommand, "Digest", "leaders compare the tables of the replicas of a partition"},
+	{Level2, Derivation, "replica server ids", "a replica that was rebuilt has another Raft server id than its node's first one"},
 	{Level2, RPC, "NodeCluster.Digest", "leaders ask replicas for the digests of their tables"},
 	{Level2, Derivation, "ids of keys with commas", "keys of objects and workflows and idempotency keys that contain a comma have ids of their own"},
 	{Level2, CommandField, "Attach.legacy", "an attach finds invocations whose ids were derived by the first release"},

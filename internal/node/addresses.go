@@ -80,13 +80,14 @@ func (b *addressBook) update(layout *metadata.Layout, members []membership.Membe
 
 // of is the address of a server of a Raft group, "" if it is not known.
 func (b *addressBook) of(id raft.ServerID) raft.ServerAddress {
-	return raft.ServerAddress(b.pages.Load().byServer[id])
+	node, _ := metadata.ReplicaNode(id)
+	return raft.ServerAddress(b.pages.Load().byServer[node])
 }
 
 // ofLeader is where a leader is reached.
 func (b *addressBook) ofLeader(l raftgroup.Leader) string {
-	if address := b.pages.Load().byServer[l.ID]; address != "" {
-		return address
+	if address := b.of(l.ID); address != "" {
+		return string(address)
 	}
 	return string(l.Address)
 }

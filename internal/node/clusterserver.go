@@ -41,9 +41,11 @@ type clusterServer struct {
 	local    func(id uint32) *partition.Partition
 	// quarantine says why a replica of this node is not served, "" if it is.
 	quarantine func(id uint32) string
-	started    time.Time
-	draining   *atomic.Bool
-	log        *slog.Logger
+	// replica is the Raft server id of this node's replica of a partition.
+	replica  func(id uint32) string
+	started  time.Time
+	draining *atomic.Bool
+	log      *slog.Logger
 
 	// These are nil until they are open.
 	store  atomic.Pointer[metadata.Store]
@@ -159,10 +161,20 @@ func (s *clusterServer) Transfer(ctx context.Context, req *nodepb.TransferReques
 	if p == nil {
 		return &nodepb.TransferResponse{Error: fmt.Sprintf("this node has no replica of partition %d", req.Partition), NotLeader: true}, nil
 	}
-	if err := p.TransferLeadership(ctx, raft.ServerID(req.To)); err != nil {
+	if err := p.TransferLeadership(ctx, memberOn(p, raft.ServerID(req.To))); err != nil {
 		return &nodepb.TransferResponse{Error: err.Error(), NotLeader: errors.Is(err, raftgroup.ErrNotLeader)}, nil
 	}
 	return &nodepb.TransferResponse{}, nil
+}
+
+// memberOn is the member of a partition that is on a node, or the id itself.
+func memberOn(p *partition.Partition, node raft.ServerID) raft.ServerID {
+	for _, s := range p.Status().Members.Servers {
+		if on, _ := metadata.ReplicaNode(s.ID); on == node {
+			return s.ID
+		}
+	}
+	return node
 }
 
 // member is the metadata for a node of the same cluster.

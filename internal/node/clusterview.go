@@ -81,10 +81,10 @@ func partitionView(p metadata.Partition, said map[uint32]*nodepb.ReplicaStatus, 
 	state := admin.PartitionState{ID: p.ID, Placed: slices.Clone(p.Replicas), Version: p.Version, Replicas: []admin.ReplicaState{}}
 	source := authority(said)
 	if source != nil {
-		state.Leader, state.Term = ids[raft.ServerID(source.Leader)], source.Term
+		state.Leader, state.Term = nodeOf(ids, source.Leader), source.Term
 		for _, m := range source.Members {
-			id := ids[raft.ServerID(m.Id)]
-			if id == 0 {
+			id := nodeOf(ids, m.Id)
+			if id == 0 || rebuiltSince(said[id], m) {
 				continue
 			}
 			state.Replicas = append(state.Replicas, admin.ReplicaState{
@@ -100,6 +100,18 @@ func partitionView(p metadata.Partition, said map[uint32]*nodepb.ReplicaStatus, 
 		state.Placed = []uint32{}
 	}
 	return state
+}
+
+// rebuiltSince reports whether a node's replica is not the member any more that the
+// leader still counts.
+func rebuiltSince(r *nodepb.ReplicaStatus, m *nodepb.ReplicaMember) bool {
+	return r != nil && r.ReplicaId != "" && r.ReplicaId != m.Id
+}
+
+// nodeOf is the node of a replica, 0 if it is none of ids.
+func nodeOf(ids map[raft.ServerID]uint32, replica string) uint32 {
+	node, _ := metadata.ReplicaNode(raft.ServerID(replica))
+	return ids[node]
 }
 
 // said are the replicas by partition and node, as far as their nodes answer.

@@ -22,9 +22,12 @@ const formatVersion = "1"
 //	FORMAT    version of the layout
 //	LOCK      locked while a server runs
 //	IDENTITY  which node of which cluster this is
+//	HARDSTATE what the Raft replicas have promised: terms, votes, ends of logs
 //	log/      Raft logs of all partitions (Pebble, synced)
 //	state/    tables of all partitions (Pebble; the Raft logs are its journal)
 //	metadata/ Raft log and state of the metadata group (bbolt)
+//
+// Each of the directories has a file OWNER, which ties it to this node's incarnation.
 type dataDir struct {
 	path string
 	lock *os.File

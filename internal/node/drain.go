@@ -12,6 +12,7 @@ import (
 	"platform/ingress"
 	"platform/internal/membership"
 	"platform/internal/raftgroup"
+	"platform/metadata"
 	"platform/partition"
 )
 
@@ -111,7 +112,8 @@ var errNotCaughtUp = errors.New("no other replica has caught up")
 func (n *Node) heir(p *partition.Partition) (heir raft.ServerID, hope bool) {
 	staying := n.staying()
 	for _, f := range p.Status().Followers {
-		if !isVoter(f.Server) || !staying[f.ID] {
+		node, _ := metadata.ReplicaNode(f.ID)
+		if !isVoter(f.Server) || !staying[node] {
 			continue
 		}
 		if hope = true; f.Live && f.CaughtUp {

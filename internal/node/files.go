@@ -35,6 +35,9 @@ func (n *Node) openFiles(ctx context.Context) (err error) {
 	if n.self, err = n.dir.loadIdentity(n.cfg.ClusterName, n.cfg.NodeName); err != nil {
 		return err
 	}
+	if err := n.openHardState(); err != nil {
+		return err
+	}
 	n.disk = &disk{path: n.dir.path, stat: statDisk, short: n.shortOfRoom, log: n.log}
 	return nil
 }
@@ -57,16 +60,16 @@ func (n *Node) awaitRoom(ctx context.Context) error {
 	return nil
 }
 
-func (n *Node) openStores() (err error) {
+func (n *Node) openStores() error {
 	ballast := n.dir.in(ballastFile)
 	if err := raftgroup.CreateBallast(ballast, ballastBytes); err != nil {
 		n.log.Warn("no room for the ballast file", "err", err)
 	}
-	if n.logs, err = raftgroup.OpenLogDB(n.dir.in("log"), raftgroup.LogDBOptions{Ballast: ballast, Logger: n.log}); err != nil {
-		return fmt.Errorf("open log database: %w", err)
+	if err := n.openLogs(raftgroup.LogDBOptions{Ballast: ballast, Logger: n.log}); err != nil {
+		return err
 	}
-	if n.tables, err = store.Open(n.dir.in("state"), store.Options{Logger: n.log}); err != nil {
-		return stateError(err, n.dir.in("state"))
+	if err := n.openTables(store.Options{Logger: n.log}); err != nil {
+		return err
 	}
 	n.watchdog = raftgroup.NewWatchdog(raftgroup.WatchdogConfig{Logger: n.log})
 	return nil
@@ -98,6 +101,9 @@ func (n *Node) closeFiles() error {
 	}
 	if n.logs != nil && !inUse {
 		errs = append(errs, n.logs.Close())
+	}
+	if n.hard != nil {
+		errs = append(errs, n.hard.Close())
 	}
 	for _, l := range []interface{ Close() error }{n.port, n.ingress, n.admin} {
 		if l != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"platform/internal/errcode"
-	"platform/partition"
 )
 
 // identity is what a data directory knows of itself. A node that lost its
@@ -30,8 +29,8 @@ func (d *dataDir) loadIdentity(cluster, node string) (identity, error) {
 	raw, err := os.ReadFile(d.in("IDENTITY"))
 	if errors.Is(err, fs.ErrNotExist) {
 		// The file is older than all data.
-		if held := d.holds("log", "state", "metadata"); held != "" {
-			return identity{}, errcode.New(errcode.RT0009, "data directory %s holds %q but no IDENTITY file, so it is damaged; restore the file, or choose another --base-dir", d.path, held)
+		if held := d.holds(logDir, stateDir, metadataDir, hardStateFile); held != "" {
+			return identity{}, errcode.New(errcode.RT0009, "data directory %s holds %q but no IDENTITY file, so it is damaged; restore the file; %s", d.path, held, remedyRejoin)
 		}
 		id := identity{Cluster: cluster, Node: node, Incarnation: ulid.Make().String()}
 		return id, d.saveIdentity(id)
@@ -68,20 +67,4 @@ func (d *dataDir) holds(names ...string) string {
 		}
 	}
 	return ""
-}
-
-// checkMetadata refuses a directory that has lost its metadata: the partitions would
-// go on without the deployments that their invocations run on.
-func (n *Node) checkMetadata() error {
-	if n.dir.holds("metadata") != "" {
-		return nil
-	}
-	log, err := n.logs.Storage(partition.GroupID(0))
-	if err != nil {
-		return fmt.Errorf("open log of partition 0: %w", err)
-	}
-	if last, err := log.LastIndex(); err != nil || last == 0 {
-		return err // a start that got no further
-	}
-	return errcode.New(errcode.RT0009, "data directory %s holds partitions but no metadata, so it is damaged; restore %s, or choose another --base-dir", n.dir.path, n.dir.in("metadata"))
 }

@@ -13,7 +13,7 @@ import (
 	nodepb "platform/proto/node"
 )
 
-const metadataLog = "metadata/log.db"
+const metadataLog = metadataDir + "/log.db"
 
 // openMetadata starts this node's replica of the metadata and makes sure that the
 // node is part of a cluster, which may mean to create one.
@@ -59,18 +59,25 @@ func (n *Node) openMetadata(ctx context.Context) error {
 
 // openStore opens the replica of the metadata; found says that it is the first.
 func (n *Node) openStore(found bool) (err error) {
+	if err := n.dir.own(n.self, metadataDir, remedyRejoin); err != nil {
+		return err
+	}
+	hard, err := n.hard.Group(metadata.GroupID)
+	if err != nil {
+		return n.metadataError(err)
+	}
 	cfg := metadata.Config{
-		Dir: n.dir.in("metadata"), LocalID: n.replica().ID, Transport: n.transport, Join: !found,
+		Dir: n.dir.in(metadataDir), HardState: hard, LocalID: n.replica().ID, Transport: n.transport, Join: !found,
 		Forward: n.forward, Spread: n.spread, Watchdog: n.watchdog, Metrics: n.metrics.metadata, Ballast: n.dir.in(ballastFile), OnFailed: n.fail, Logger: n.log,
 	}
 	if found {
 		cfg.Voters = []raft.Server{n.replica()}
 	}
-	n.metadata, err = metadata.Open(cfg)
-	if err == nil {
-		n.cluster.store.Store(n.metadata)
+	if n.metadata, err = metadata.Open(cfg); err != nil {
+		return n.metadataError(err)
 	}
-	return err
+	n.cluster.store.Store(n.metadata)
+	return nil
 }
 
 // belong waits until the cluster is known here, having created it if that is what

@@ -32,6 +32,7 @@ type Node struct {
 	port, ingress, admin net.Listener
 
 	disk     *disk
+	hard     *raftgroup.HardStates
 	logs     *raftgroup.LogDB
 	tables   *store.DB
 	watchdog *raftgroup.Watchdog

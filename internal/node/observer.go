@@ -73,9 +73,12 @@ func (o *observer) Partitions(ctx context.Context) map[uint32]metadata.Configura
 	}
 	configurations := make(map[uint32]metadata.Configuration, len(leaders))
 	for id, r := range leaders {
-		c := metadata.Configuration{Leader: raft.ServerID(r.Leader)}
+		leader, _ := metadata.ReplicaNode(raft.ServerID(r.Leader))
+		c := metadata.Configuration{Leader: leader}
 		for _, m := range r.Members {
-			c.Servers = append(c.Servers, memberServer(m))
+			s := memberServer(m)
+			s.ID, _ = metadata.ReplicaNode(s.ID)
+			c.Servers = append(c.Servers, s)
 		}
 		configurations[id] = c
 	}

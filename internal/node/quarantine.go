@@ -1,26 +1,26 @@
 package node
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"sync"
 	"time"
 
 	"platform/internal/raftgroup"
-	"platform/partition"
 )
 
 // quarantine knows which replicas of this node are not served because their data
 // cannot be used, and why. The durable mark is the Raft group's.
 type quarantine struct {
-	mu       sync.Mutex
-	replicas map[uint32]quarantinedReplica
+	mu       sync.Mutex // covers the fields below
+	replicas map[uint32]string
+	rebuilds map[uint32]rebuilds
 }
 
-type quarantinedReplica struct {
-	reason string
-	since  time.Time
+// rebuilds is when a replica was rebuilt last, and how long the next time is off.
+type rebuilds struct {
+	last  time.Time
+	pause time.Duration
 }
 
 // add records a replica, once.
@@ -31,24 +31,34 @@ func (q *quarantine) add(id uint32, reason string) (added bool) {
 		return false
 	}
 	if q.replicas == nil {
-		q.replicas = map[uint32]quarantinedReplica{}
+		q.replicas, q.rebuilds = map[uint32]string{}, map[uint32]rebuilds{}
 	}
-	q.replicas[id] = quarantinedReplica{reason, time.Now()}
+	q.replicas[id] = reason
 	return true
 }
 
-// remove ends the quarantine of a replica, whose data has been replaced.
-func (q *quarantine) remove(id uint32) {
+// due reports whether a replica may be rebuilt now: at once for the first time, and
+// ever less often if that does not help.
+func (q *quarantine) due(id uint32, now time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	r := q.rebuilds[id]
+	return now.Sub(r.last) >= r.pause
+}
+
+// rebuilt ends the quarantine of a replica whose data was given up.
+func (q *quarantine) rebuilt(id uint32, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.replicas, id)
+	q.rebuilds[id] = rebuilds{last: now, pause: min(max(2*q.rebuilds[id].pause, rebuildPause), rebuildPauseMax)}
 }
 
 // reason is why a replica is in quarantine, "" if it is not.
 func (q *quarantine) reason(id uint32) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.replicas[id].reason
+	return q.replicas[id]
 }
 
 func (q *quarantine) count() int {
@@ -63,11 +73,19 @@ func (n *Node) quarantined(id uint32, err error) bool {
 	if !errors.Is(err, raftgroup.ErrQuarantined) && !errors.Is(err, raftgroup.ErrStateBehindSnapshot) {
 		return false
 	}
-	if n.quarantine.add(id, quarantineReason(err)) {
+	reason := quarantineReason(err)
+	if len(n.metadata.Nodes()) < 2 {
+		reason += aloneRemedy
+	}
+	if n.quarantine.add(id, reason) {
 		n.log.Error("partition replica quarantined, it is not served from this node", "partition_id", id, "err", err)
 	}
 	return true
 }
+
+// aloneRemedy is what to do when there is no other node to rebuild a replica from.
+const aloneRemedy = "; there is no other node to copy the partition from: stop the server and restore the whole data directory from a backup, " +
+	"or put back the newest copy of what was lost"
 
 // quarantineReason is the text of err without what goes without saying.
 func quarantineReason(err error) string {
@@ -83,12 +101,4 @@ func (n *Node) replicaFailed(id uint32, err error) {
 	if !n.quarantined(id, err) {
 		n.fail(err)
 	}
-}
-
-// isolate takes a quarantined replica out of use.
-func (n *Node) isolate(ctx context.Context, p *partition.Partition) error {
-	if p == nil {
-		return nil
-	}
-	return n.closeReplica(ctx, p, p.Stop)
 }

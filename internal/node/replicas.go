@@ -73,7 +73,7 @@ func (n *Node) openReplica(ctx context.Context, id uint32, layout *metadata.Layo
 	}
 	p, err := n.openPartition(id, logs, n.begins(place, layout))
 	if errors.Is(err, raftgroup.ErrLeaving) {
-		if err := partition.Destroy(ctx, n.logs, n.tables, id); err != nil || !n.holds(place) {
+		if err := n.destroy(ctx, id); err != nil || !n.holds(place) {
 			return err
 		}
 		p, err = n.openPartition(id, logs, n.begins(place, layout))
@@ -105,10 +105,17 @@ func (n *Node) openPartition(id uint32, logs raftgroup.Storage, begins bool) (*p
 	if err != nil {
 		return nil, fmt.Errorf("open tables of partition %d: %w", id, err)
 	}
+	hard, err := n.hard.Group(partition.GroupID(id))
+	if errors.Is(err, raftgroup.ErrCorrupt) {
+		err = fmt.Errorf("%w: %w", raftgroup.ErrQuarantined, err)
+	}
+	if err != nil {
+		return nil, err
+	}
 	cfg := partition.Config{
 		ID: id, Count: uint32(len(n.router.partitions)), Node: n.self.Node,
 		Tables: tables, Flush: n.tables.Flush, Storage: logs, Invoker: n.invoker, Deliver: n.router.Deliver, Rules: n.rules(),
-		Transport: n.transport, LocalID: n.replica().ID, Join: !begins,
+		Transport: n.transport, LocalID: n.replicaID(id), HardState: hard, Join: !begins,
 		Watchdog: n.watchdog, Metrics: n.metrics.partitions, DigestMetrics: n.metrics.digests, OnFailed: func(err error) { n.replicaFailed(id, err) }, Room: n.room, Level: n.featureLevel, Clock: n.members, Log: n.log,
 		FlowControl: n.cfg.FlowControl(), FlowEnabled: n.flowEnabled,
 		MaxBatchCommands: n.cfg.Worker.MaxCommandBatchSize, MaxBatchBytes: int(n.cfg.Worker.MaxCommandBatchBytes),
@@ -171,7 +178,7 @@ func (n *Node) tendOnce(ctx context.Context, id uint32, layout *metadata.Layout,
 	case n.disk.now() == diskFull:
 		return n.rest(ctx, p)
 	case n.quarantine.reason(id) != "":
-		return n.isolate(ctx, p)
+		return n.isolate(ctx, p, id, layout)
 	case p == nil && n.holds(place):
 		err := n.openReplica(ctx, id, layout)
 		if n.quarantined(id, err) {
@@ -220,7 +227,7 @@ func (n *Node) lead(ctx context.Context, p *partition.Partition, layout *metadat
 	for _, id := range place.Replicas {
 		// A removed node stays until another has taken its place.
 		if node, member := layout.Node(id); member {
-			desired = append(desired, raft.Server{Suffrage: raft.Voter, ID: node.ServerID(), Address: node.RaftAddress()})
+			desired = append(desired, raft.Server{Suffrage: raft.Voter, ID: n.replicaOn(ctx, p, node), Address: node.RaftAddress()})
 		}
 	}
 	if len(desired) == 0 {
@@ -265,11 +272,12 @@ func (n *Node) cancelWhenMoved(ctx context.Context, cancel context.CancelFunc, p
 
 // preferLeader hands leadership to a replica if it is well and has been for a while.
 func (n *Node) preferLeader(ctx context.Context, p *partition.Partition, to raft.ServerID) error {
-	if to == n.replica().ID || n.draining.Load() {
+	node, _ := metadata.ReplicaNode(to)
+	if node == n.replica().ID || n.draining.Load() {
 		return nil
 	}
 	for _, m := range n.members.Nodes() {
-		if serverID(m.Name, m.Incarnation) == to && (m.State != membership.Alive || m.Draining || time.Since(m.Since) < settled) {
+		if serverID(m.Name, m.Incarnation) == node && (m.State != membership.Alive || m.Draining || time.Since(m.Since) < settled) {
 			return nil
 		}
 	}
@@ -291,7 +299,7 @@ func (n *Node) leave(ctx context.Context, p *partition.Partition) error {
 	// A leader does not speak to whom it removed, so it may not be known here.
 	for _, st := range n.statuses(ctx) {
 		for _, r := range st.Replicas {
-			if removed(p.Status(), r, n.replica().ID) {
+			if removed(p.Status(), r, p.LocalID()) {
 				return n.removeReplica(ctx, p)
 			}
 		}
@@ -321,7 +329,16 @@ func (n *Node) removeReplica(ctx context.Context, p *partition.Partition) error 
 	if err := n.closeReplica(ctx, p, p.Stop); err != nil {
 		return err
 	}
-	return partition.Destroy(ctx, n.logs, n.tables, p.ID()) // the next start finishes what is cut off here
+	return n.destroy(ctx, p.ID()) // the next start finishes what is cut off here
+}
+
+// destroy removes all that this node has of a partition.
+func (n *Node) destroy(ctx context.Context, id uint32) error {
+	hard, err := n.hard.Group(partition.GroupID(id))
+	if err != nil {
+		return err
+	}
+	return partition.Destroy(ctx, n.logs, n.tables, hard, id)
 }
 
 // closePartitions hands over and stops the replicas, within the time that the

@@ -42,9 +42,11 @@ func (s *clusterServer) status() *nodepb.StatusResponse {
 	}
 	for id := range s.partitions.Load() {
 		if reason := s.quarantine(id); reason != "" {
-			r.Replicas = append(r.Replicas, &nodepb.ReplicaStatus{Partition: id, State: stateQuarantined, Quarantine: reason})
+			r.Replicas = append(r.Replicas, &nodepb.ReplicaStatus{Partition: id, State: stateQuarantined, Quarantine: reason, ReplicaId: s.replica(id)})
 		} else if p := s.local(id); p != nil {
-			r.Replicas = append(r.Replicas, replicaStatus(p.Status()))
+			replica := replicaStatus(p.Status())
+			replica.ReplicaId = string(p.LocalID())
+			r.Replicas = append(r.Replicas, replica)
 		}
 	}
 	return r

@@ -81,6 +81,8 @@ type Config struct {
 
 	// Storage holds log, term and vote. The group does not close it.
 	Storage Storage
+	// HardState is the group's record in the node's hard-state file; nil: none is kept.
+	HardState *HardState
 	// Transport is the node's transport; the group attaches itself.
 	Transport *Transport
 	// StateMachine is driven by the log.

@@ -86,9 +86,9 @@ func Open(cfg Config) (*Group, error) {
 }
 
 func (g *Group) open() error {
-	g.storage = newGroupStorage(g.cfg.Storage, g.cfg.Profile.LogCacheBytes, g.log,
+	g.storage = newGroupStorage(witnessed(g.cfg.Storage, g.cfg.HardState), g.cfg.Profile.LogCacheBytes, g.log,
 		g.cfg.Watchdog.probe(g.cfg.Name, g.storageIsSlow), g.fail)
-	rec, have, err := reconcile(g.storage, g.cfg.StateMachine.Applied())
+	rec, have, err := reconcile(g.storage, g.cfg.HardState, g.cfg.StateMachine.Applied())
 	if err != nil {
 		return err
 	}
@@ -308,6 +308,9 @@ func (g *Group) fail(err error) {
 		_ = g.stopAll(context.Background())
 	}()
 }
+
+// LocalID is this replica's Raft server id.
+func (g *Group) LocalID() raft.ServerID { return g.cfg.LocalID }
 
 // Quarantine stops the replica for good because its data cannot be trusted or
 // interpreted: a durable mark keeps it from being opened again before its data has

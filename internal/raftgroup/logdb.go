@@ -67,12 +67,40 @@ func OpenLogDB(dir string, opts LogDBOptions) (*LogDB, error) {
 	}
 	// Entries live short and are often cut before they reach a table file.
 	po.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
-	db, err := pebble.Open(dir, po)
+	db, err := openPebble(dir, po)
 	if err != nil {
 		cache.Unref()
-		return nil, fmt.Errorf("open log database %s: %w", dir, err)
+		if errors.Is(err, os.ErrNotExist) { // a file that the database counts on
+			err = fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+		return nil, fmt.Errorf("open log database %s: %w", dir, readError(err))
 	}
 	return &LogDB{db: db, cache: cache, readOnly: opts.ReadOnly}, nil
+}
+
+// openPebble opens a database whose write-ahead log notes in each chunk up to where it
+// has been synced, so that damage before that place is told from an unfinished write.
+// Pebble raises the format of a new or older database only after it has made the first
+// file of the log, so such a database is opened twice.
+func openPebble(dir string, po *pebble.Options) (*pebble.DB, error) {
+	if po.ReadOnly {
+		return pebble.Open(dir, po)
+	}
+	if err := po.FS.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	was, err := pebble.Peek(dir, po.FS)
+	if err != nil {
+		return nil, err
+	}
+	db, err := pebble.Open(dir, po)
+	if err != nil || was.Exists && was.FormatMajorVersion >= pebble.FormatWALSyncChunks {
+		return db, err
+	}
+	if err := db.Close(); err != nil {
+		return nil, err
+	}
+	return pebble.Open(dir, po)
 }
 
 // Close closes the database; all groups that use it must be shut down before.

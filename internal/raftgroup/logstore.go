@@ -90,7 +90,7 @@ func (s *LogStore) GetLog(index uint64, log *raft.Log) error {
 
 // readError marks damage that Pebble found in its files as such.
 func readError(err error) error {
-	if errors.Is(err, pebble.ErrCorruption) {
+	if pebble.IsCorruptionError(err) {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return err

@@ -10,15 +10,21 @@ import (
 // keyQuarantine marks a group that must not be opened; its value is the reason.
 var keyQuarantine = []byte("Quarantine")
 
-// reconcile checks that log, snapshot record and state belong together before
-// Raft sees them, and tidies what a crash during the installation of a snapshot
+// reconcile checks that log, snapshot record, state and hard-state record belong
+// together before Raft sees them, and tidies what a crash during the installation of a snapshot
 // left. It returns the snapshot in force, if there is one.
-func reconcile(s Storage, applied Position) (snapshotRecord, bool, error) {
+func reconcile(s Storage, hard *HardState, applied Position) (snapshotRecord, bool, error) {
+	if hard.rebuilding() {
+		return snapshotRecord{}, false, ErrLeaving
+	}
 	if mark, err := s.Get(keyLeaving); err == nil && len(mark) > 0 {
 		return snapshotRecord{}, false, ErrLeaving
 	}
 	if why, err := s.Get(keyQuarantine); err == nil && len(why) > 0 {
 		return snapshotRecord{}, false, quarantinedEarlier(string(why))
+	}
+	if err := hard.check(s); err != nil { // before anything is changed
+		return snapshotRecord{}, false, err
 	}
 	rec, have, err := settleRecords(s, applied)
 	if err != nil {

@@ -54,7 +54,7 @@ func TestStartCheck(t *testing.T) {
 			if c.snapshot.Index > 0 {
 				require.NoError(t, saveRecord(s, keySnapshot, c.snapshot))
 			}
-			rec, have, err := reconcile(s, Position{Index: c.applied, Term: c.appliedTerm})
+			rec, have, err := reconcile(s, nil, Position{Index: c.applied, Term: c.appliedTerm})
 			require.ErrorIs(t, err, c.want)
 			require.Equal(t, c.snapshot.Index > 0, have)
 			require.Equal(t, c.snapshot, rec)
@@ -79,7 +79,7 @@ func TestInterruptedInstallationIsSettled(t *testing.T) {
 			s := checkedStorage(t, 2, 9)
 			require.NoError(t, saveRecord(s, keySnapshot, record(3, 3, 3)))
 			require.NoError(t, saveRecord(s, keyPending, record(20, 5, 20)))
-			rec, have, err := reconcile(s, Position{Index: c.applied, Term: 3})
+			rec, have, err := reconcile(s, nil, Position{Index: c.applied, Term: 3})
 			require.NoError(t, err)
 			require.True(t, have)
 			require.Equal(t, c.want, rec)

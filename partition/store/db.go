@@ -64,6 +64,9 @@ func Open(dir string, opts Options) (*DB, error) {
 	db, err := pebble.Open(dir, pebbleOptions(opts, cache, lock))
 	if err != nil {
 		cache.Unref()
+		if !Failed(err) {
+			err = fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
 		return nil, errors.Join(fmt.Errorf("open tables %s: %w", dir, err), lock.Close())
 	}
 	return &DB{pebble: db, cache: cache, lock: lock, opts: opts, flusher: flusher{closing: make(chan struct{})}, partitions: map[uint16]*Partition{}}, nil

@@ -9,9 +9,13 @@ import (
 )
 
 // Failed reports whether err comes from the disk or from a database that is closed,
-// so that the same read may succeed later. Damaged rows and files are no such errors.
+// so that the same read may succeed later. Damaged or missing rows and files are no such
+// errors.
 func Failed(err error) bool {
-	if errors.Is(err, ErrDamaged) || errors.Is(err, pebble.ErrCorruption) {
+	if errors.Is(err, ErrDamaged) || pebble.IsCorruptionError(err) {
+		return false
+	}
+	if errors.Is(err, fs.ErrNotExist) { // a file that the database counts on
 		return false
 	}
 	var path *fs.PathError

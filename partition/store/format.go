@@ -31,6 +31,9 @@ const FormatVersion = 2
 
 const formatFile = "FORMAT"
 
+// ownerFile is a file that the owner of the directory may have put there before.
+const ownerFile = "OWNER"
+
 // prepareDir makes the directory, if need be, takes its lock and checks its format. One
 // that is only read must be there already, and keeps the format that it has.
 func prepareDir(disk vfs.FS, dir string, readOnly bool) (*pebble.Lock, error) {
@@ -126,7 +129,7 @@ func writeFormat(disk vfs.FS, dir string) error {
 		return fmt.Errorf("read data directory: %w", err)
 	}
 	for _, name := range names {
-		if name != "LOCK" && name != formatFile+".new" {
+		if name != "LOCK" && name != ownerFile && name != formatFile+".new" {
 			return fmt.Errorf("%w: %s has files but no %s", ErrFormat, dir, formatFile)
 		}
 	}

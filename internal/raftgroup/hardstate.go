@@ -1,0 +1,299 @@
+package raftgroup
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// hardStateFlush is how long the last index of a log may wait until it is durable in
+// the hard-state file. Terms and votes never wait.
+const hardStateFlush = time.Second
+
+// HardStates is the hard-state file of a node: a second, checksummed record of what
+// each of its replicas has promised, outside the databases that hold the promises. A
+// database that has lost some of them, or was replaced by an older copy, is recognized
+// by it.
+//
+// A record is never ahead of the database that it describes. Term and vote are durable
+// in both places before they take effect. The last index is written after each append
+// and synced within a second, so it survives the end of the process at once, and a
+// power failure but for that second.
+type HardStates struct {
+	fs   vfs.FS
+	file vfs.File
+	log  *slog.Logger
+
+	syncing sync.Mutex  // held while the file is synced
+	dirty   atomic.Bool // something was written and not synced
+	stop    chan struct{}
+	stopped chan struct{}
+
+	mu     sync.Mutex // covers the fields below
+	head   hardStateHead
+	pages  int64 // page pairs that the file has
+	groups map[uint32]*HardState
+}
+
+// HardState is the record of one group.
+type HardState struct {
+	owner *HardStates
+	group uint32
+
+	mu  sync.Mutex // covers rec, held while it is written
+	rec hardStateRecord
+}
+
+// OpenHardStates opens the hard-state file of the node with this incarnation, or
+// creates one. A file of another incarnation is
+// refused with ErrForeign.
+func OpenHardStates(path, incarnation string, fs vfs.FS, logger *slog.Logger) (h *HardStates, err error) {
+	if fs == nil {
+		fs = vfs.Default
+	}
+	if logger == nil {
+		logger = slog.Default()
+	}
+	h = &HardStates{
+		fs: fs, log: logger, stop: make(chan struct{}), stopped: make(chan struct{}), groups: map[uint32]*HardState{},
+	}
+	if h.file, err = fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified); err != nil {
+		return nil, fmt.Errorf("open hard-state file: %w", err)
+	}
+	created, err := h.open(incarnation)
+	if err == nil && created {
+		err = syncDirOf(fs, path)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open hard-state file %s: %w", path, err), h.file.Close())
+	}
+	go h.run()
+	return h, nil
+}
+
+// open reads the head, or writes one into an empty file.
+func (h *HardStates) open(incarnation string) (created bool, err error) {
+	info, err := h.file.Stat()
+	if err != nil {
+		return false, err
+	}
+	if h.head, err = readHardStateHead(h.file); err == nil {
+		if h.head.incarnation != incarnation {
+			return false, fmt.Errorf("%w: it is of incarnation %s, the node's is %s", ErrForeign, h.head.incarnation, incarnation)
+		}
+		h.pages = max(info.Size()/hardStatePage-1, 0) / 2
+		return false, nil
+	}
+	// The head is the first thing that is written and synced. Without it, and with
+	// nothing behind it, a start got no further.
+	if info.Size() > hardStatePage {
+		return false, err
+	}
+	h.head = hardStateHead{incarnation: incarnation}
+	page, err := h.head.encode()
+	if err != nil {
+		return false, err
+	}
+	if _, err := h.file.WriteAt(page, 0); err != nil {
+		return false, err
+	}
+	return true, h.file.Sync()
+}
+
+// Group returns the record of a group, an empty one if there is none. A record that is
+// damaged in both copies is an error with ErrCorrupt.
+func (h *HardStates) Group(group uint32) (*HardState, error) {
+	if group > maxHardStateGroup {
+		return nil, fmt.Errorf("hard state of group %d: the largest number is %d", group, maxHardStateGroup)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if g := h.groups[group]; g != nil {
+		return g, nil
+	}
+	if err := h.extend(int64(group)/recordsPerPage + 1); err != nil {
+		return nil, fmt.Errorf("hard state of group %d: %w", group, err)
+	}
+	rec, err := readHardStateRecord(h.file, group)
+	if err != nil {
+		return nil, fmt.Errorf("hard state of group %d: %w", group, err)
+	}
+	g := &HardState{owner: h, group: group, rec: rec}
+	h.groups[group] = g
+	return g, nil
+}
+
+// extend makes room for page pairs, so that records can be written without a change of
+// the file's size later.
+func (h *HardStates) extend(pairs int64) error {
+	if pairs <= h.pages {
+		return nil
+	}
+	from := hardStatePage * (1 + 2*h.pages)
+	if _, err := h.file.WriteAt(make([]byte, hardStatePage*2*(pairs-h.pages)), from); err != nil {
+		return err
+	}
+	if err := h.file.Sync(); err != nil {
+		return err
+	}
+	h.pages = pairs
+	return nil
+}
+
+// run syncs what was written without waiting for it.
+func (h *HardStates) run() {
+	defer close(h.stopped)
+	tick := time.NewTicker(hardStateFlush)
+	defer tick.Stop()
+	for {
+		select {
+		case <-h.stop:
+			return
+		case <-tick.C:
+		}
+		if err := h.Sync(); err != nil {
+			h.log.Error("hard-state file not synced", "err", err)
+		}
+	}
+}
+
+// Sync makes all records durable.
+func (h *HardStates) Sync() error {
+	h.syncing.Lock()
+	defer h.syncing.Unlock()
+	if !h.dirty.Swap(false) {
+		return nil
+	}
+	if err := h.file.SyncData(); err != nil {
+		h.dirty.Store(true)
+		return fmt.Errorf("sync hard-state file: %w", err)
+	}
+	return nil
+}
+
+// Close makes all records durable and closes the file.
+func (h *HardStates) Close() error {
+	close(h.stop)
+	<-h.stopped
+	return errors.Join(h.Sync(), h.file.Close())
+}
+
+// Record returns what is on record.
+func (g *HardState) Record() HardStateRecord {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return HardStateRecord{
+		Replica: g.rec.replica, Rebuilding: g.rec.rebuilding, Term: g.rec.term,
+		Last: Position{Index: g.rec.last, Term: g.rec.lastTerm}, Snapshot: g.rec.snapshot,
+	}
+}
+
+// HardStateRecord is what the hard-state file says of a group.
+type HardStateRecord struct {
+	// Replica counts how often the replica was rebuilt; it is part of its Raft server
+	// id, so that no former self ever answers again.
+	Replica uint32
+	// Rebuilding says that the data of the former replica is still to be removed.
+	Rebuilding bool
+	Term       uint64
+	Last       Position // last entry of the log that was synced; Term 0: not known
+	Snapshot   uint64   // index of the snapshot record
+}
+
+// BeginRebuild durably gives the group a new replica number and forgets the promises
+// of the former replica. Open refuses the group with ErrLeaving until its data has been
+// removed and Accept was called.
+func (g *HardState) BeginRebuild() error {
+	replica := g.Record().Replica + 1
+	for range 2 { // both copies: a former replica must not come back with either
+		err := g.update(true, func(r *hardStateRecord) { *r = hardStateRecord{seq: r.seq, replica: replica, rebuilding: true} })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Accept durably forgets what is on record, but for the replica number: the next Open
+// takes what the storage has as complete. Whatever the storage has lost is lost then,
+// and this replica may vote twice in a term, so it is only for a group that has no
+// other replicas.
+func (g *HardState) Accept() error {
+	return g.update(true, func(r *hardStateRecord) { *r = hardStateRecord{seq: r.seq, replica: r.replica} })
+}
+
+// update changes the record, in the file as well, and syncs that if asked to.
+func (g *HardState) update(durable bool, change func(*hardStateRecord)) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	next := g.rec
+	change(&next)
+	next.seq++
+	if err := g.write(&next); err != nil {
+		return fmt.Errorf("write hard state of group %d: %w", g.group, err)
+	}
+	g.rec = next
+	if durable {
+		return g.owner.Sync()
+	}
+	return nil
+}
+
+func (g *HardState) write(r *hardStateRecord) error {
+	var slot [hardStateSlot]byte
+	r.encode(slot[:], g.group)
+	_, err := g.owner.file.WriteAt(slot[:], hardStateOffset(g.group, r.seq))
+	g.owner.dirty.Store(true)
+	return err
+}
+
+// stored notes that the log is synced up to an entry.
+func (g *HardState) stored(last Position) error {
+	return g.update(false, func(r *hardStateRecord) { r.last, r.lastTerm = last.Index, last.Term })
+}
+
+// cut durably notes that the log is about to end at an entry.
+func (g *HardState) cut(last uint64) error {
+	return g.update(true, func(r *hardStateRecord) { r.last, r.lastTerm = last, 0 })
+}
+
+// snapshot notes the index of the snapshot record.
+func (g *HardState) snapshot(index uint64) error {
+	return g.update(false, func(r *hardStateRecord) { r.snapshot = index })
+}
+
+// setTerm durably notes the current term.
+func (g *HardState) setTerm(term uint64) error {
+	return g.update(true, func(r *hardStateRecord) { r.term = term })
+}
+
+// setVote durably notes the vote in a term.
+func (g *HardState) setVote(term uint64, candidate []byte) error {
+	return g.update(true, func(r *hardStateRecord) { r.voteTerm, r.candidate = term, candidateHash(candidate) })
+}
+
+// syncDirOf makes the name of a new file durable.
+func syncDirOf(fs vfs.FS, path string) error {
+	dir, err := fs.OpenDir(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// candidateHash tells candidates apart; 0 is none.
+func candidateHash(candidate []byte) uint64 {
+	if len(candidate) == 0 {
+		return 0
+	}
+	h := fnv.New64a()
+	_, _ = h.Write(candidate) // never fails
+	return h.Sum64()
+}

@@ -1,0 +1,337 @@
+package raftgroup
+
+import (
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+)
+
+func openHard(t *testing.T, fs vfs.FS) (*HardStates, *HardState) {
+	t.Helper()
+	h, err := OpenHardStates("HARDSTATE", "inc-1", fs, testLogger(t))
+	require.NoError(t, err)
+	g, err := h.Group(7)
+	require.NoError(t, err)
+	return h, g
+}
+
+func TestHardStateIsReadBack(t *testing.T) {
+	fs := vfs.NewMem()
+	h, g := openHard(t, fs)
+	require.Equal(t, HardStateRecord{}, g.Record())
+	require.NoError(t, g.setTerm(4))
+	require.NoError(t, g.setVote(4, []byte("a:1")))
+	require.NoError(t, g.stored(Position{Index: 10, Term: 4}))
+	require.NoError(t, g.snapshot(5))
+	far, err := h.Group(maxHardStateGroup)
+	require.NoError(t, err)
+	require.NoError(t, far.setTerm(1))
+	want := g.rec
+	require.NoError(t, h.Close())
+
+	h, g = openHard(t, fs)
+	require.Equal(t, want, g.rec)
+	require.Equal(t, HardStateRecord{Term: 4, Last: Position{Index: 10, Term: 4}, Snapshot: 5}, g.Record())
+	_, err = h.Group(maxHardStateGroup + 1)
+	require.Error(t, err)
+	require.NoError(t, h.Close())
+
+	_, err = OpenHardStates("HARDSTATE", "inc-2", fs, testLogger(t))
+	require.ErrorIs(t, err, ErrForeign)
+}
+
+// TestHardStateBytes pins the format of the file.
+func TestHardStateBytes(t *testing.T) {
+	slot := make([]byte, hardStateSlot)
+	r := hardStateRecord{seq: 9, replica: 2, rebuilding: true, term: 3, voteTerm: 3, candidate: 0x1122334455667788, last: 100, lastTerm: 2, snapshot: 50}
+	r.encode(slot, 7)
+	require.Equal(t, "0900000000000000"+"07000000"+"02000000"+"0300000000000000"+"0300000000000000"+"8877665544332211"+
+		"6400000000000000"+"0200000000000000"+"3200000000000000"+"01", fmt.Sprintf("%x", slot[:65]))
+	require.Equal(t, crcOf(slot[:124]), uint32(slot[124])|uint32(slot[125])<<8|uint32(slot[126])<<16|uint32(slot[127])<<24)
+	var back hardStateRecord
+	blank, err := back.decode(slot, 7)
+	require.NoError(t, err)
+	require.False(t, blank)
+	require.Equal(t, r, back)
+	_, err = back.decode(slot, 8)
+	require.ErrorIs(t, err, ErrCorrupt, "the record of another group")
+
+	page, err := hardStateHead{incarnation: "01ABC"}.encode()
+	require.NoError(t, err)
+	require.Equal(t, "plhardst\x01\x0501ABC", string(page[:15]))
+}
+
+// TestHardStateSurvivesADamagedCopy flips each byte of the record's newer copy, as a
+// write that was cut off does: the older copy counts. With both damaged it is refused.
+func TestHardStateSurvivesADamagedCopy(t *testing.T) {
+	for at := range hardStateSlot {
+		fs := vfs.NewMem()
+		h, g := openHard(t, fs)
+		require.NoError(t, g.setTerm(3))
+		require.NoError(t, g.setTerm(4))
+		newer, older := hardStateOffset(7, g.rec.seq), hardStateOffset(7, g.rec.seq-1)
+		require.NoError(t, h.Close())
+		flip(t, fs, newer+int64(at))
+		h, g = openHard(t, fs)
+		require.Equal(t, uint64(3), g.Record().Term)
+		require.NoError(t, h.Close())
+		flip(t, fs, older+int64(at))
+		h, err := OpenHardStates("HARDSTATE", "inc-1", fs, testLogger(t))
+		require.NoError(t, err)
+		_, err = h.Group(7)
+		require.ErrorIs(t, err, ErrCorrupt)
+		require.NoError(t, h.Close())
+	}
+}
+
+func flip(t *testing.T, fs vfs.FS, at int64) {
+	t.Helper()
+	f, err := fs.OpenReadWrite("HARDSTATE", vfs.WriteCategoryUnspecified)
+	require.NoError(t, err)
+	b := make([]byte, 1)
+	_, err = f.ReadAt(b, at)
+	require.NoError(t, err)
+	b[0] ^= 0x40
+	_, err = f.WriteAt(b, at)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
+// TestRebuildGivesUpTheFormerReplica checks that a rebuild that was cut off is finished
+// first, and that the replica number outlives it in both copies.
+func TestRebuildGivesUpTheFormerReplica(t *testing.T) {
+	fs := vfs.NewMem()
+	h, g := openHard(t, fs)
+	require.NoError(t, g.setTerm(3))
+	require.NoError(t, g.BeginRebuild())
+	newer := hardStateOffset(7, g.rec.seq)
+	require.NoError(t, h.Close())
+	flip(t, fs, newer)
+
+	h, g = openHard(t, fs)
+	require.Equal(t, HardStateRecord{Replica: 1, Rebuilding: true}, g.Record())
+	_, _, err := reconcile(checkedStorage(t, 1, 5), g, Position{})
+	require.ErrorIs(t, err, ErrLeaving)
+	require.NoError(t, g.Accept())
+	require.Equal(t, HardStateRecord{Replica: 1}, g.Record())
+	_, _, err = reconcile(checkedStorage(t, 1, 5), g, Position{})
+	require.NoError(t, err)
+	require.NoError(t, h.Close())
+}
+
+// TestStorageThatLostPromisesIsQuarantined compares storages with what was on record.
+func TestStorageThatLostPromisesIsQuarantined(t *testing.T) {
+	vote := func(s Storage, term uint64, candidate string) {
+		require.NoError(t, s.SetUint64(keyCurrentTerm, term))
+		require.NoError(t, s.SetUint64(keyVoteTerm, term))
+		require.NoError(t, s.Set(keyVote, []byte(candidate)))
+	}
+	for _, c := range []struct {
+		name   string
+		lose   func(t *testing.T, s Storage)
+		refuse bool
+	}{
+		{"nothing", func(*testing.T, Storage) {}, false},
+		{"more is there", func(t *testing.T, s Storage) {
+			require.NoError(t, s.StoreLogs(testLogs(21, 25)))
+			vote(s, 9, "b:1")
+		}, false},
+		{"the beginning was cut", func(t *testing.T, s Storage) { require.NoError(t, s.DeleteRange(1, 5)) }, false},
+		{"the last entry", func(t *testing.T, s Storage) { require.NoError(t, s.DeleteRange(20, 20)) }, true},
+		{"all entries", func(t *testing.T, s Storage) { require.NoError(t, s.DeleteRange(1, 20)) }, true},
+		{"the last entry is another", func(t *testing.T, s Storage) {
+			require.NoError(t, s.DeleteRange(20, 20))
+			other := testLogs(20, 20)
+			other[0].Term = 2
+			require.NoError(t, s.StoreLogs(other))
+		}, true},
+		{"the term", func(t *testing.T, s Storage) { require.NoError(t, s.SetUint64(keyCurrentTerm, 2)) }, true},
+		{"the vote", func(t *testing.T, s Storage) { require.NoError(t, s.SetUint64(keyVoteTerm, 2)) }, true},
+		{"the candidate", func(t *testing.T, s Storage) { require.NoError(t, s.Set(keyVote, []byte("b:1"))) }, true},
+		{"the snapshot record", func(t *testing.T, s Storage) { require.NoError(t, s.Set(keySnapshot, nil)) }, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h, g := openHard(t, vfs.NewMem())
+			defer func() { require.NoError(t, h.Close()) }()
+			s := checkedStorage(t, 0, 0)
+			w := witnessed(s, g)
+			require.NoError(t, w.StoreLogs(testLogs(1, 20)))
+			vote(w, 3, "a:1")
+			require.NoError(t, saveRecord(w, keySnapshot, record(5, 3, 5)))
+			require.Equal(t, HardStateRecord{Term: 3, Last: Position{Index: 20, Term: 3}, Snapshot: 5}, g.Record())
+			c.lose(t, s)
+			_, _, err := reconcile(s, g, Position{Index: 5, Term: 3})
+			if c.refuse {
+				require.ErrorIs(t, err, ErrQuarantined)
+				return
+			}
+			require.NoError(t, err)
+			last, err := s.LastIndex()
+			require.NoError(t, err)
+			require.Equal(t, last, g.Record().Last.Index, "the record takes over what it lacked")
+		})
+	}
+}
+
+// TestConflictingSuffixIsOffTheRecordFirst cuts the log as a new leader makes a follower
+// do, with a power failure right before and after the log is cut.
+func TestConflictingSuffixIsOffTheRecordFirst(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	h, g := openHard(t, fs)
+	db, err := OpenLogDB("log", LogDBOptions{FS: fs, Logger: testLogger(t)})
+	require.NoError(t, err)
+	s, err := db.Storage(7)
+	require.NoError(t, err)
+	var crashed []*vfs.MemFS
+	w := witnessed(&cutting{Storage: s, cut: func() { crashed = append(crashed, fs.CrashClone(vfs.CrashCloneCfg{})) }}, g)
+	require.NoError(t, w.StoreLogs(testLogs(1, 20)))
+	require.NoError(t, h.Sync())
+	require.NoError(t, w.DeleteRange(11, 20))
+	other := testLogs(11, 12)
+	for _, l := range other {
+		l.Term = 8
+	}
+	require.NoError(t, w.StoreLogs(other))
+	crashed = append(crashed, fs.CrashClone(vfs.CrashCloneCfg{}))
+	require.NoError(t, h.Close())
+	require.NoError(t, db.Close())
+
+	require.Len(t, crashed, 3)
+	for i, fs := range crashed {
+		h, g := openHard(t, fs)
+		db, err := OpenLogDB("log", LogDBOptions{FS: fs, Logger: testLogger(t)})
+		require.NoError(t, err)
+		s, err := db.Storage(7)
+		require.NoError(t, err)
+		_, _, err = reconcile(s, g, Position{})
+		require.NoError(t, err, "crash %d", i)
+		require.NoError(t, h.Close())
+		require.NoError(t, db.Close())
+	}
+}
+
+// cutting tells when the log is about to be cut, and when it was.
+type cutting struct {
+	Storage
+	cut func()
+}
+
+func (c *cutting) DeleteRange(lo, hi uint64) error {
+	c.cut()
+	defer c.cut()
+	return c.Storage.DeleteRange(lo, hi)
+}
+
+// TestDamagedWriteAheadLogIsNoticed flips a bit and cuts bytes anywhere in the log
+// database's write-ahead log, which a process that was killed has left. Either all that
+// was synced is still there, or the database or the group refuses.
+func TestDamagedWriteAheadLogIsNoticed(t *testing.T) {
+	for _, entries := range []uint64{400, 2000} { // within a block of the log, and in several
+		t.Run(fmt.Sprint(entries), func(t *testing.T) { damageEverywhere(t, entries) })
+	}
+}
+
+func damageEverywhere(t *testing.T, entries uint64) {
+	t.Helper()
+	fs := vfs.NewCrashableMem()
+	h, g := openHard(t, fs)
+	db, err := OpenLogDB("log", LogDBOptions{FS: fs, Logger: testLogger(t)})
+	require.NoError(t, err)
+	s, err := db.Storage(7)
+	require.NoError(t, err)
+	w := witnessed(s, g)
+	require.NoError(t, w.SetUint64(keyCurrentTerm, 3))
+	for i := range entries {
+		require.NoError(t, w.StoreLogs(testLogs(i+1, i+1)))
+	}
+	require.NoError(t, w.SetUint64(keyCurrentTerm, 5))
+	image := fs.CrashClone(vfs.CrashCloneCfg{})
+	require.NoError(t, h.Close())
+	require.NoError(t, db.Close())
+
+	wal, size := walOf(t, image)
+	noticed := 0
+	for at := int64(0); at < size; at += size/97 + 1 {
+		for _, cut := range []bool{false, true} {
+			fs := image.CrashClone(vfs.CrashCloneCfg{})
+			damageFile(t, fs, wal, at, cut)
+			if !holdsAll(t, fs, entries) {
+				noticed++
+			}
+		}
+	}
+	require.Positive(t, noticed)
+	t.Logf("write-ahead log of %d bytes, damage noticed at %d places", size, noticed)
+}
+
+// holdsAll opens the database and the group. It fails the test if something is missing
+// and nobody says so.
+func holdsAll(t *testing.T, fs vfs.FS, entries uint64) bool {
+	t.Helper()
+	h, g := openHard(t, fs)
+	defer func() { require.NoError(t, h.Close()) }()
+	db, err := OpenLogDB("log", LogDBOptions{FS: fs, Logger: testLogger(t)})
+	if err != nil {
+		require.ErrorIs(t, err, ErrCorrupt)
+		return false
+	}
+	defer func() { require.NoError(t, db.Close()) }()
+	s, err := db.Storage(7)
+	require.NoError(t, err)
+	if _, _, err := reconcile(s, g, Position{}); err != nil {
+		require.ErrorIs(t, err, ErrQuarantined)
+		return false
+	}
+	last, err := s.LastIndex()
+	require.NoError(t, err)
+	require.Equal(t, entries, last)
+	term, err := s.GetUint64(keyCurrentTerm)
+	require.NoError(t, err)
+	require.Equal(t, uint64(5), term)
+	for i := range entries {
+		require.NoError(t, s.GetLog(i+1, new(raft.Log)))
+	}
+	return true
+}
+
+// walOf finds the write-ahead log that is being written.
+func walOf(t *testing.T, fs vfs.FS) (path string, size int64) {
+	t.Helper()
+	names, err := fs.List("log")
+	require.NoError(t, err)
+	for _, name := range names {
+		if fs.PathBase(name) > fs.PathBase(path) && len(name) > 4 && name[len(name)-4:] == ".log" {
+			path = fs.PathJoin("log", name)
+			info, err := fs.Stat(path)
+			require.NoError(t, err)
+			size = info.Size()
+		}
+	}
+	require.Positive(t, size)
+	return path, size
+}
+
+// damageFile flips a bit of a file, or ends it there.
+func damageFile(t *testing.T, fs vfs.FS, path string, at int64, cut bool) {
+	t.Helper()
+	f, err := fs.Open(path)
+	require.NoError(t, err)
+	data, err := io.ReadAll(f)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	if cut {
+		data = data[:at]
+	} else {
+		data[at] ^= 0x10
+	}
+	f, err = fs.Create(path, vfs.WriteCategoryUnspecified)
+	require.NoError(t, err)
+	_, err = f.Write(data)
+	require.NoError(t, err)
+	require.NoError(t, f.Sync())
+	require.NoError(t, f.Close())
+}

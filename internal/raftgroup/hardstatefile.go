@@ -1,0 +1,142 @@
+package raftgroup
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// The hard-state file begins with a page for its head. Then there are pairs of pages,
+// each for the records of 32 groups. A record is written to the pages of a pair in
+// turn, so that one copy is whole if writing the other one is cut off, and each copy is
+// within a sector.
+const (
+	hardStatePage    = 4096
+	hardStateSlot    = 128
+	recordsPerPage   = hardStatePage / hardStateSlot
+	hardStateVersion = 1
+
+	maxHardStateGroup = 1 << 16
+	maxIncarnation    = 255
+)
+
+var hardStateMagic = [8]byte{'p', 'l', 'h', 'a', 'r', 'd', 's', 't'}
+
+// ErrForeign says that a file or directory belongs to another node or incarnation.
+var ErrForeign = errors.New("belongs to another node or incarnation")
+
+// hardStateHead is the first page: magic, version, incarnation, checksum.
+type hardStateHead struct{ incarnation string }
+
+func (h hardStateHead) encode() ([]byte, error) {
+	if len(h.incarnation) > maxIncarnation {
+		return nil, fmt.Errorf("the incarnation has %d bytes, at most %d fit", len(h.incarnation), maxIncarnation)
+	}
+	page := make([]byte, hardStatePage)
+	n := copy(page, hardStateMagic[:])
+	page[n] = hardStateVersion
+	page[n+1] = byte(len(h.incarnation))
+	n += 2 + copy(page[n+2:], h.incarnation)
+	binary.LittleEndian.PutUint32(page[n:], crcOf(page[:n]))
+	return page, nil
+}
+
+func readHardStateHead(file io.ReaderAt) (hardStateHead, error) {
+	page := make([]byte, hardStatePage)
+	if n, err := file.ReadAt(page, 0); n < len(page) {
+		return hardStateHead{}, fmt.Errorf("head: %w: %w", ErrCorrupt, err)
+	}
+	n := len(hardStateMagic)
+	if [8]byte(page) != hardStateMagic {
+		return hardStateHead{}, fmt.Errorf("head: %w", ErrCorrupt)
+	}
+	if page[n] != hardStateVersion {
+		return hardStateHead{}, fmt.Errorf("%w: version %d, this server reads version %d", ErrNewerFormat, page[n], hardStateVersion)
+	}
+	size := int(page[n+1])
+	n += 2 + size
+	if crcOf(page[:n]) != binary.LittleEndian.Uint32(page[n:]) {
+		return hardStateHead{}, fmt.Errorf("head: %w", ErrCorrupt)
+	}
+	return hardStateHead{incarnation: string(page[n-size : n])}, nil
+}
+
+// hardStateRecord is the record of a group as it is in the file.
+type hardStateRecord struct {
+	seq            uint64 // of the write; the copy with the higher one counts
+	replica        uint32
+	rebuilding     bool
+	term           uint64
+	voteTerm       uint64
+	candidate      uint64 // hash
+	last, lastTerm uint64
+	snapshot       uint64
+}
+
+// hardStateOffset is where a write of a record goes.
+func hardStateOffset(group uint32, seq uint64) int64 {
+	pair, slot := int64(group)/recordsPerPage, int64(group)%recordsPerPage
+	return hardStatePage*(1+2*pair+int64(seq%2)) + slot*hardStateSlot
+}
+
+func (r *hardStateRecord) encode(slot []byte, group uint32) {
+	e := binary.LittleEndian
+	e.PutUint64(slot, r.seq)
+	e.PutUint32(slot[8:], group)
+	e.PutUint32(slot[12:], r.replica)
+	for i, v := range []uint64{r.term, r.voteTerm, r.candidate, r.last, r.lastTerm, r.snapshot} {
+		e.PutUint64(slot[16+8*i:], v)
+	}
+	if r.rebuilding {
+		slot[64] = 1
+	}
+	e.PutUint32(slot[hardStateSlot-4:], crcOf(slot[:hardStateSlot-4]))
+}
+
+// decode reads a copy. blank reports that it was never written.
+func (r *hardStateRecord) decode(slot []byte, group uint32) (blank bool, err error) {
+	blank = true
+	for _, b := range slot {
+		blank = blank && b == 0
+	}
+	if blank {
+		return true, nil
+	}
+	e := binary.LittleEndian
+	if crcOf(slot[:hardStateSlot-4]) != e.Uint32(slot[hardStateSlot-4:]) || e.Uint32(slot[8:]) != group {
+		return false, ErrCorrupt
+	}
+	*r = hardStateRecord{
+		seq: e.Uint64(slot), replica: e.Uint32(slot[12:]), rebuilding: slot[64] == 1,
+		term: e.Uint64(slot[16:]), voteTerm: e.Uint64(slot[24:]), candidate: e.Uint64(slot[32:]),
+		last: e.Uint64(slot[40:]), lastTerm: e.Uint64(slot[48:]), snapshot: e.Uint64(slot[56:]),
+	}
+	return false, nil
+}
+
+// readHardStateRecord reads the newer of both copies. One copy may be damaged, as a
+// write that was cut off leaves it: the other one is what was durable before. It may
+// not be the newer one of two that were synced, which the caller cannot tell; what it
+// says is true in any case, only older.
+func readHardStateRecord(file io.ReaderAt, group uint32) (rec hardStateRecord, err error) {
+	damaged, found := 0, false
+	for seq := range uint64(2) {
+		slot := make([]byte, hardStateSlot)
+		if n, err := file.ReadAt(slot, hardStateOffset(group, seq)); n < len(slot) {
+			return rec, err
+		}
+		var r hardStateRecord
+		blank, err := r.decode(slot, group)
+		switch {
+		case err != nil:
+			damaged++
+		case !blank && (!found || r.seq > rec.seq):
+			rec, found = r, true
+		}
+	}
+	if damaged == 2 || damaged == 1 && !found {
+		return rec, ErrCorrupt
+	}
+	return rec, nil
+}

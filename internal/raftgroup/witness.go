@@ -1,0 +1,166 @@
+package raftgroup
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/raft"
+)
+
+// witness is a Storage whose promises are recorded in the hard-state file as well,
+// always after they are durable in the storage, so that the record is never ahead.
+// Raft changes a group's log and values from one goroutine at a time.
+type witness struct {
+	Storage
+	hard *HardState
+}
+
+// witnessed records what is stored in s with hard, unless that is nil.
+func witnessed(s Storage, hard *HardState) Storage {
+	if hard == nil {
+		return s
+	}
+	return &witness{s, hard}
+}
+
+// StoreLog stores one entry durably.
+func (w *witness) StoreLog(log *raft.Log) error { return w.StoreLogs([]*raft.Log{log}) }
+
+// StoreLogs stores entries durably, all or none.
+func (w *witness) StoreLogs(logs []*raft.Log) error {
+	if err := w.Storage.StoreLogs(logs); err != nil || len(logs) == 0 {
+		return err
+	}
+	last := logs[len(logs)-1]
+	return w.hard.stored(Position{Index: last.Index, Term: last.Term})
+}
+
+// DeleteRange removes entries. A suffix is off the record before it is removed.
+func (w *witness) DeleteRange(lo, hi uint64) error {
+	last, err := w.LastIndex()
+	if err != nil {
+		return err
+	}
+	if hi >= last && lo <= last {
+		if err := w.hard.cut(lo - 1); err != nil {
+			return err
+		}
+	}
+	return w.Storage.DeleteRange(lo, hi)
+}
+
+// Set stores a value durably.
+func (w *witness) Set(key, value []byte) error {
+	if err := w.Storage.Set(key, value); err != nil {
+		return err
+	}
+	switch {
+	case bytes.Equal(key, keyVote):
+		term, err := w.GetUint64(keyVoteTerm)
+		if err != nil {
+			return fmt.Errorf("read term of the vote: %w", err)
+		}
+		return w.hard.setVote(term, value)
+	case bytes.Equal(key, keySnapshot):
+		rec, err := decodeSnapshotRecord(value)
+		if err != nil {
+			return err
+		}
+		return w.hard.snapshot(rec.Index)
+	}
+	return nil
+}
+
+// SetUint64 stores a number durably.
+func (w *witness) SetUint64(key []byte, v uint64) error {
+	if err := w.Storage.SetUint64(key, v); err != nil {
+		return err
+	}
+	if bytes.Equal(key, keyCurrentTerm) && w.hard.Record().Term != v {
+		return w.hard.setTerm(v)
+	}
+	return nil
+}
+
+// rebuilding reports whether the data of a former replica is still to be removed.
+func (g *HardState) rebuilding() bool { return g != nil && g.Record().Rebuilding }
+
+// check compares what a storage holds with the record. Whatever the storage has lost
+// makes it unfit to vote or to acknowledge anything: ErrQuarantined. Otherwise the
+// record takes over what it lacks.
+func (g *HardState) check(s Storage) error {
+	if g == nil {
+		return nil
+	}
+	held, err := holdings(s)
+	if err != nil {
+		return fmt.Errorf("%w: read log, term and vote: %w", ErrQuarantined, err)
+	}
+	g.mu.Lock()
+	rec := g.rec
+	g.mu.Unlock()
+	switch end := max(held.last, held.snapshot); {
+	case held.term < rec.term:
+		return lost("the log database is in term %d, the replica was in term %d", held.term, rec.term)
+	case held.voteTerm < rec.voteTerm, held.voteTerm == rec.voteTerm && held.candidate != rec.candidate:
+		return lost("the log database has lost the vote of term %d", rec.voteTerm)
+	case held.snapshot < rec.snapshot:
+		return lost("the log database has the snapshot record of entry %d, the replica had that of entry %d", held.snapshot, rec.snapshot)
+	case end < rec.last:
+		return lost("the log ends at entry %d, the replica had stored up to entry %d", end, rec.last)
+	}
+	if rec.lastTerm > 0 && held.first <= rec.last && rec.last <= held.last {
+		var log raft.Log
+		if err := s.GetLog(rec.last, &log); err != nil {
+			return fmt.Errorf("%w: last entry on record: %w", ErrQuarantined, err)
+		}
+		if log.Term != rec.lastTerm {
+			return lost("entry %d has term %d, the replica had stored one of term %d", rec.last, log.Term, rec.lastTerm)
+		}
+	}
+	held.seq, held.replica = rec.seq, rec.replica
+	if held.hardStateRecord == rec {
+		return nil
+	}
+	return g.update(false, func(r *hardStateRecord) { *r = held.hardStateRecord })
+}
+
+// held is what a storage has, in the form of a record.
+type held struct {
+	hardStateRecord
+	first uint64
+}
+
+func holdings(s Storage) (h held, err error) {
+	var errs [6]error
+	h.first, h.last, errs[0] = logBounds(s)
+	h.term, errs[1] = number(s, keyCurrentTerm)
+	h.voteTerm, errs[2] = number(s, keyVoteTerm)
+	candidate, err := s.Get(keyVote)
+	if !errors.Is(err, errKeyNotFound) {
+		errs[3] = err
+	}
+	h.candidate = candidateHash(candidate)
+	snapshot, _, err := loadRecord(s, keySnapshot)
+	h.snapshot, errs[4] = snapshot.Index, err
+	if h.last > 0 {
+		var log raft.Log
+		errs[5] = s.GetLog(h.last, &log)
+		h.lastTerm = log.Term
+	}
+	return h, errors.Join(errs[:]...)
+}
+
+func lost(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format+": entries or votes that were synced are gone, by damage or because an older copy was restored", append([]any{ErrQuarantined}, args...)...)
+}
+
+// number reads a number, 0 if it was never stored.
+func number(s raft.StableStore, key []byte) (uint64, error) {
+	v, err := s.GetUint64(key)
+	if errors.Is(err, errKeyNotFound) {
+		return 0, nil
+	}
+	return v, err
+}

@@ -243,19 +243,24 @@ func (l *leadership) submit(c machine.Command, done func(machine.Outcome, error)
 	if err != nil {
 		return fmt.Errorf("encode %T: %w", c, err)
 	}
-	if err := fits(c, len(data)); err != nil {
+	if err := fits(l.level(), c, len(data)); err != nil {
 		return err
 	}
 	return refused(l.proposer.Submit(data, raftgroup.CompletionFunc[machine.Outcome](done)))
 }
 
 // fits refuses a command that is larger than the configuration can explain. Messages of
-// an outbox are exempt: an earlier release accepted larger ones, and they have to arrive.
-func fits(c machine.Command, size int) error {
-	if _, stored := c.(*machine.Deliver); stored || size <= limits.Command {
+// an outbox are exempt: the first release accepted larger ones, and they have to arrive.
+// They are sent once every node can receive a log entry with one of them.
+func fits(level feature.Level, c machine.Command, size int) error {
+	most := limits.Command
+	if _, stored := c.(*machine.Deliver); stored && level >= feature.Level2 {
+		most = limits.StoredCommand
+	}
+	if size <= most {
 		return nil
 	}
-	return fmt.Errorf("%w: a command of %d bytes, at most %d", raftgroup.ErrTooLarge, size, limits.Command)
+	return fmt.Errorf("%w: a command of %d bytes, at most %d", raftgroup.ErrTooLarge, size, most)
 }
 
 // propose proposes a command and waits until it is applied.

@@ -147,10 +147,10 @@ func (l *leadership) proposeRules(ctx context.Context, b *flowcontrol.Book) erro
 	return err
 }
 
-func (l *leadership) readOutbox(to uint32, from uint64, limit int) (first uint64, messages []machine.Message, err error) {
+func (l *leadership) readOutbox(to uint32, from uint64, count, bytes int) (first uint64, messages []machine.Message, more bool, err error) {
 	view := l.p.tables.View()
 	defer view.Close()
-	return view.Outgoing(to, from, limit)
+	return view.Outgoing(to, from, count, bytes)
 }
 
 // acknowledge proposes to forget delivered messages. If that fails they are

@@ -76,6 +76,9 @@ func (p *Partition) newLeadership(ctx context.Context, term uint64) (*leadership
 	}
 	l.timers = newTimers(l.clock.Millis, l.loadTimers, l.fireTimers)
 	l.outbox = newOutbox(p.id, p.count)
+	if p.outboxMemory != nil {
+		l.outbox.memory = p.outboxMemory
+	}
 	l.outbox.read, l.outbox.deliver, l.outbox.acknowledge, l.outbox.log = l.readOutbox, p.deliver, l.acknowledge, l.log
 	if p.rules != nil {
 		l.rules = newRuleKeeper(p.rules)

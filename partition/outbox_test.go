@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/limits"
+	"platform/internal/raftgroup"
+	"platform/partition/codec"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -25,6 +29,15 @@ type outboxTable struct {
 	last     map[uint32]uint64
 	failures int // deliveries that will fail, after having taken effect or not
 	commands int
+	most     int  // bytes that receivers accept; 0: any number
+	largest  int  // command accepted
+	closed   bool // receivers take nothing
+}
+
+func (tt *outboxTable) open() {
+	tt.mu.Lock()
+	defer tt.mu.Unlock()
+	tt.closed = false
 }
 
 func newOutboxTable() *outboxTable {
@@ -41,18 +54,36 @@ func (tt *outboxTable) put(to uint32, m machine.Message) *machine.Send {
 	return &machine.Send{To: to, Seq: tt.first[to] + uint64(len(tt.rows[to])) - 1, Message: m}
 }
 
-func (tt *outboxTable) read(to uint32, from uint64, limit int) (uint64, []machine.Message, error) {
+func (tt *outboxTable) read(to uint32, from uint64, count, bytes int) (uint64, []machine.Message, bool, error) {
 	tt.mu.Lock()
 	defer tt.mu.Unlock()
 	from = max(from, tt.first[to])
 	skip := min(int(from-tt.first[to]), len(tt.rows[to]))
 	rows := tt.rows[to][skip:]
-	return from, append([]machine.Message(nil), rows[:min(limit, len(rows))]...), nil
+	n := 0
+	for n < min(count, len(rows)) {
+		if bytes -= codec.MessageSize(rows[n]); n > 0 && bytes < 0 {
+			break
+		}
+		n++
+	}
+	return from, slices.Clone(rows[:n]), n < len(rows), nil
 }
 
 func (tt *outboxTable) deliver(_ context.Context, to uint32, d *machine.Deliver) error {
 	tt.mu.Lock()
 	defer tt.mu.Unlock()
+	if tt.closed {
+		return errors.New("no leader")
+	}
+	size := 0
+	for _, m := range d.Messages {
+		size += codec.MessageSize(m)
+	}
+	if tt.most > 0 && size > tt.most {
+		return raftgroup.ErrTooLarge
+	}
+	tt.largest = max(tt.largest, size)
 	tt.commands++
 	fail := tt.failures > 0 && rand.IntN(2) == 0
 	if fail {
@@ -148,4 +179,70 @@ func TestOutboxKeepsOrderThroughFailuresAndCrowds(t *testing.T) {
 		require.Zero(t, tt.left(1))
 		require.Zero(t, tt.left(3))
 	})
+}
+
+// sized is a message of about that many bytes.
+func sized(n uint32, bytes int) machine.Message {
+	return &machine.Complete{Sink: machine.Sink{Completion: n}, Result: journal.Result{Value: make([]byte, bytes)}}
+}
+
+// The receiver refuses commands above the limits of the log, whatever their number of
+// messages.
+func TestOutboxBoundsTheBytesOfACommand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tt := newOutboxTable()
+		tt.most = limits.StoredCommand
+		for i := range 40 { // before the receiver has a leader
+			tt.put(1, sized(uint32(i), 3<<20))
+		}
+		o := runOutbox(t, tt)
+		o.send(tt.put(1, sized(40, 60<<20)))
+		for i := 41; i < 500; i++ {
+			o.send(tt.put(1, sized(uint32(i), 10<<10)))
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		requireInOrder(t, tt.received[1], 500)
+		require.LessOrEqual(t, tt.largest, 60<<20+1<<10, "a large message is alone")
+		require.Less(t, tt.commands, 70)
+		require.Zero(t, o.memory.used.Load())
+	})
+}
+
+// While receivers take nothing, messages stay in the table.
+func TestOutboxHoldsFewBytesInMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tt := newOutboxTable()
+		tt.closed = true
+		o := runOutbox(t, tt)
+		for i := range 300 {
+			for to := range uint32(3) {
+				o.send(tt.put(to+1, sized(uint32(i), 1<<20)))
+			}
+			time.Sleep(time.Millisecond)
+			require.LessOrEqual(t, o.memory.used.Load(), int64(outboxBytes))
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.LessOrEqual(t, o.memory.used.Load(), int64(3*heldBytes), "in a pause nothing large is held")
+		tt.open()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		for to := range uint32(3) {
+			requireInOrder(t, tt.received[to+1], 300)
+		}
+		require.Zero(t, o.memory.used.Load())
+	})
+}
+
+func TestOutboxMemoryIsSharedAndBounded(t *testing.T) {
+	var m OutboxMemory
+	require.True(t, m.take(outboxBytes-10))
+	require.False(t, m.take(11))
+	require.True(t, m.take(10))
+	require.Zero(t, m.left())
+	m.overdraw(100)
+	require.Zero(t, m.left())
+	m.release(outboxBytes + 100)
+	require.Equal(t, outboxBytes, m.left())
 }

@@ -33,6 +33,8 @@ type Config struct {
 	Invoker   *invoker.Invoker
 	// Deliver hands messages to the leader of another partition.
 	Deliver func(ctx context.Context, to uint32, d *machine.Deliver) error
+	// OutboxMemory is shared by the partitions of the node; nil: the partition has its own.
+	OutboxMemory *OutboxMemory
 	// Rules is where the rule book comes from; nil: there are no rules.
 	Rules RuleSource
 
@@ -79,18 +81,19 @@ type Config struct {
 
 // Partition is this node's replica of one partition.
 type Partition struct {
-	id      uint32
-	node    string
-	count   uint32
-	tables  *store.Partition
-	group   *raftgroup.Group
-	invoker *invoker.Invoker
-	deliver func(ctx context.Context, to uint32, d *machine.Deliver) error
-	rules   RuleSource
-	level   func() feature.Level
-	room    func() error
-	clock   Clock
-	log     *slog.Logger
+	id           uint32
+	node         string
+	count        uint32
+	tables       *store.Partition
+	group        *raftgroup.Group
+	invoker      *invoker.Invoker
+	deliver      func(ctx context.Context, to uint32, d *machine.Deliver) error
+	rules        RuleSource
+	outboxMemory *OutboxMemory
+	level        func() feature.Level
+	room         func() error
+	clock        Clock
+	log          *slog.Logger
 
 	opened   chan struct{}              // closed once the fields above are set
 	turn     sync.Mutex                 // held while pending and lead change
@@ -116,7 +119,7 @@ func GroupID(partition uint32) uint32 { return partition + 1 }
 // Open starts the replica. It serves until Close.
 func Open(cfg Config) (*Partition, error) {
 	p := &Partition{
-		id: cfg.ID, node: cfg.Node, count: cfg.Count, tables: cfg.Tables, invoker: cfg.Invoker, deliver: cfg.Deliver, rules: cfg.Rules,
+		id: cfg.ID, node: cfg.Node, count: cfg.Count, tables: cfg.Tables, invoker: cfg.Invoker, deliver: cfg.Deliver, rules: cfg.Rules, outboxMemory: cfg.OutboxMemory,
 		level: cfg.Level, room: cfg.Room, clock: cfg.Clock,
 		log:   cfg.Log.With("partition_id", cfg.ID),
 		ready: newGate(), changed: newNotice(),

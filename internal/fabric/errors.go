@@ -22,6 +22,9 @@ var (
 	errClosed = errors.New("connections to other nodes are closed")
 	errDeaf   = errors.New("no sign of life")
 	errMoved  = errors.New("another replica leads meanwhile")
+
+	// errTooLarge says that a request or response is too large to be sent.
+	errTooLarge = fmt.Errorf("%w between nodes", raftgroup.ErrTooLarge)
 )
 
 // NotLeaderError is raftgroup.ErrNotLeader from a node that may know who leads.

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"platform/internal/limits"
 	"platform/proto/node"
 )
 
@@ -93,6 +94,9 @@ func (l *link) heldSince(sent time.Time) time.Duration {
 func (l *link) call(ctx context.Context, req *node.PartitionRequest, moved watch) (r *node.PartitionResponse, sent bool, err error) {
 	if err := l.reach(ctx); err != nil {
 		return nil, false, err
+	}
+	if n := req.SizeVT(); n > limits.Response {
+		return nil, false, fmt.Errorf("%w: a request of %d bytes, at most %d", errTooLarge, n, limits.Response)
 	}
 	sequence, answer := l.register()
 	out := &outgoing{frame: &node.PartitionFrame{Sequence: sequence, Request: req}}
@@ -231,7 +235,7 @@ func (l *link) receive(stream node.NodePartitions_ExchangeClient) error {
 	}
 	l.heard.Store(time.Now().UnixNano())
 	close(l.ready)
-	incomplete := parts{}
+	incomplete := newParts()
 	for {
 		batch, err := stream.Recv()
 		if err != nil {
@@ -247,20 +251,24 @@ func (l *link) receive(stream node.NodePartitions_ExchangeClient) error {
 }
 
 // take hands a response to who waits for it.
-func (l *link) take(f *node.PartitionFrame, incomplete parts) error {
+func (l *link) take(f *node.PartitionFrame, incomplete *parts) error {
 	r := f.Response
 	if f.Piece != nil {
 		whole, done, err := incomplete.add(f)
-		if err != nil || !done {
-			return err
-		}
-		r = new(node.PartitionResponse)
-		if err := r.UnmarshalVTUnsafe(whole); err != nil {
-			return fmt.Errorf("decode response: %w", err)
+		switch {
+		case err != nil:
+			r = &node.PartitionResponse{Code: node.PartitionCode_PARTITION_CODE_UNKNOWN_OUTCOME, Message: "the response is lost: " + err.Error()}
+		case !done:
+			return nil
+		default:
+			r = new(node.PartitionResponse)
+			if err := r.UnmarshalVTUnsafe(whole); err != nil {
+				return fmt.Errorf("decode response: %w", err)
+			}
 		}
 	}
 	if f.Cancel { // the other node sends no more of it
-		delete(incomplete, f.Sequence)
+		incomplete.drop(f.Sequence)
 	}
 	if r == nil {
 		return nil

@@ -18,6 +18,9 @@ const (
 	// pieceBytes is the size from which a request or response goes in pieces, so that
 	// small ones overtake it.
 	pieceBytes = 64 << 10
+	// activeBytes bounds the large messages that are being sent at a time, but one may be
+	// larger: both sides hold those in memory as a whole. The others wait.
+	activeBytes = 32 << 20
 )
 
 // outgoing is a frame on its way to the stream.
@@ -75,6 +78,7 @@ func (o *outbound) hurry() {
 // pieces is the rest of a large request or response.
 type pieces struct {
 	sequence uint64
+	size     int // of the whole message
 	rest     []byte
 }
 
@@ -132,8 +136,10 @@ func (o *outbound) fill(b *batch) {
 // batch is what is sent next.
 type batch struct {
 	node.PartitionBatch
-	size  int
-	large []*pieces
+	size    int
+	large   []*pieces              // being sent
+	active  int                    // bytes in them
+	waiting []*node.PartitionFrame // large ones that are sent after those
 }
 
 func (b *batch) add(o *outgoing) {
@@ -147,7 +153,23 @@ func (b *batch) add(o *outgoing) {
 		b.size += size + 4
 		return
 	}
-	b.large = append(b.large, &pieces{f.Sequence, body(f)})
+	b.waiting = append(b.waiting, f)
+	b.start()
+}
+
+// start begins with large messages that wait, as far as there is room for them.
+func (b *batch) start() {
+	for len(b.waiting) > 0 {
+		f := b.waiting[0]
+		if len(b.large) > 0 && b.active+f.SizeVT() > activeBytes {
+			return
+		}
+		message := body(f)
+		p := &pieces{f.Sequence, len(message), message}
+		b.active += p.size
+		b.large = append(b.large, p)
+		b.waiting = slices.Delete(b.waiting, 0, 1)
+	}
 }
 
 // body encodes the message in a frame.
@@ -173,9 +195,20 @@ func (b *batch) addPiece() {
 	b.large = slices.Delete(b.large, 0, 1)
 	if len(p.rest) > 0 {
 		b.large = append(b.large, p)
+		return
 	}
+	b.active -= p.size
+	b.start()
 }
 
 func (b *batch) forget(sequence uint64) {
-	b.large = slices.DeleteFunc(b.large, func(p *pieces) bool { return p.sequence == sequence })
+	b.large = slices.DeleteFunc(b.large, func(p *pieces) bool {
+		if p.sequence != sequence {
+			return false
+		}
+		b.active -= p.size
+		return true
+	})
+	b.waiting = slices.DeleteFunc(b.waiting, func(f *node.PartitionFrame) bool { return f.Sequence == sequence })
+	b.start()
 }

@@ -1,29 +1,62 @@
 package fabric
 
 import (
-	"errors"
+	"fmt"
 
+	"platform/internal/limits"
 	"platform/proto/node"
 )
 
-// maxMessageBytes bounds one request or response.
-const maxMessageBytes = 256 << 20
+// Bounds of what is assembled from pieces. A sender of this version keeps well below both
+// (see batch.start); those of the first release send everything at a time.
+const (
+	maxAssembledMessage = 2 * limits.Response
+	maxAssembledBytes   = 512 << 20 // of all incomplete messages of a stream
+)
 
-var errTooLarge = errors.New("message between nodes is too large")
+// parts are the large messages of a stream of which pieces have come.
+type parts struct {
+	messages map[uint64][]byte
+	bytes    int
+	refused  map[uint64]struct{} // messages whose pieces are dropped as they come
+}
 
-// parts are large messages of which pieces have come.
-type parts map[uint64][]byte
+func newParts() *parts {
+	return &parts{messages: make(map[uint64][]byte), refused: make(map[uint64]struct{})}
+}
 
-// add takes a piece. whole is the message if that was its last one.
-func (p parts) add(f *node.PartitionFrame) (whole []byte, done bool, err error) {
-	b := append(p[f.Sequence], f.Piece...)
-	switch {
-	case len(b) > maxMessageBytes:
-		return nil, false, errTooLarge
-	case f.More:
-		p[f.Sequence] = b
+// add takes a piece. whole is the message if that was its last one. An error concerns
+// this message only; it is returned once, for the piece that was too much.
+func (p *parts) add(f *node.PartitionFrame) (whole []byte, done bool, err error) {
+	if _, dropped := p.refused[f.Sequence]; dropped {
+		if !f.More {
+			delete(p.refused, f.Sequence)
+		}
 		return nil, false, nil
 	}
-	delete(p, f.Sequence)
+	b := p.messages[f.Sequence]
+	if n := len(b) + len(f.Piece); n > maxAssembledMessage || len(p.messages) > 0 && p.bytes+len(f.Piece) > maxAssembledBytes {
+		err := fmt.Errorf("%w: a message between nodes of %d bytes or more, beside %d bytes of others", errTooLarge, n, p.bytes-len(b))
+		p.drop(f.Sequence)
+		if f.More {
+			p.refused[f.Sequence] = struct{}{}
+		}
+		return nil, false, err
+	}
+	p.bytes += len(f.Piece)
+	b = append(b, f.Piece...)
+	if f.More {
+		p.messages[f.Sequence] = b
+		return nil, false, nil
+	}
+	p.bytes -= len(b)
+	delete(p.messages, f.Sequence)
 	return b, true, nil
+}
+
+// drop forgets a message of which no more pieces come, or whose pieces are refused.
+func (p *parts) drop(sequence uint64) {
+	p.bytes -= len(p.messages[sequence])
+	delete(p.messages, sequence)
+	delete(p.refused, sequence)
 }

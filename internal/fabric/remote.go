@@ -65,6 +65,8 @@ func (r *Remote) lost(ctx context.Context, m node.PartitionMethod, sent bool, er
 	proposes := m <= node.PartitionMethod_PARTITION_METHOD_DELIVER
 	gaveUp := ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
 	switch {
+	case errors.Is(err, errTooLarge):
+		return fmt.Errorf("partition %d: %w", r.id, err)
 	case gaveUp && (!sent || !proposes || m == node.PartitionMethod_PARTITION_METHOD_CALL):
 		return err
 	case sent && proposes:

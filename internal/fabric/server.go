@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"platform/internal/limits"
 	"platform/proto/node"
 )
 
@@ -134,7 +135,7 @@ func (in *inbound) end() {
 }
 
 func (in *inbound) receive(ctx context.Context) error {
-	incomplete := parts{}
+	incomplete := newParts()
 	for {
 		batch, err := in.stream.Recv()
 		if err != nil {
@@ -150,18 +151,21 @@ func (in *inbound) receive(ctx context.Context) error {
 }
 
 // take handles one frame. alone says that nothing else shares its memory.
-func (in *inbound) take(ctx context.Context, f *node.PartitionFrame, incomplete parts, alone bool) error {
+func (in *inbound) take(ctx context.Context, f *node.PartitionFrame, incomplete *parts, alone bool) error {
 	req := f.Request
 	switch {
 	case f.Ping:
 		in.out.word(&node.PartitionFrame{Pong: true})
 	case f.Cancel:
-		delete(incomplete, f.Sequence)
+		incomplete.drop(f.Sequence)
 		in.stop(f.Sequence)
 	case f.Piece != nil:
 		whole, done, err := incomplete.add(f)
-		if err != nil || !done {
-			return err
+		if err != nil {
+			in.refuse(ctx, f.Sequence, err)
+		}
+		if !done {
+			return nil
 		}
 		req, alone = new(node.PartitionRequest), true
 		if err := req.UnmarshalVTUnsafe(whole); err != nil {
@@ -189,7 +193,7 @@ func (in *inbound) start(ctx context.Context, sequence uint64, req *node.Partiti
 	if len(in.running) >= maxRunning {
 		cancel()
 		in.wg.Go(func() {
-			in.respond(ctx, sequence, &node.PartitionResponse{Code: node.PartitionCode_PARTITION_CODE_OVERLOADED})
+			in.respond(in.stream.Context(), sequence, &node.PartitionResponse{Code: node.PartitionCode_PARTITION_CODE_OVERLOADED})
 		})
 		return
 	}
@@ -200,6 +204,17 @@ func (in *inbound) start(ctx context.Context, sequence uint64, req *node.Partiti
 			in.respond(in.stream.Context(), sequence, r)
 		}
 	})
+}
+
+// refuse answers a request that was not received as a whole.
+func (in *inbound) refuse(ctx context.Context, sequence uint64, err error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.running != nil {
+		in.wg.Go(func() {
+			in.respond(ctx, sequence, &node.PartitionResponse{Code: codeOf(err), Message: err.Error()})
+		})
+	}
 }
 
 // finished takes a request off the list; false if its caller does not wait any more.
@@ -228,6 +243,12 @@ func (in *inbound) stop(sequence uint64) {
 }
 
 func (in *inbound) respond(ctx context.Context, sequence uint64, r *node.PartitionResponse) {
+	if n := r.SizeVT(); n > limits.Response {
+		r = &node.PartitionResponse{
+			Code:    node.PartitionCode_PARTITION_CODE_FAILED,
+			Message: fmt.Sprintf("the response of %d bytes is too large to be sent to another node, at most %d; ask the node that leads the partition", n, limits.Response),
+		}
+	}
 	select {
 	case in.out.queue <- &outgoing{frame: &node.PartitionFrame{Sequence: sequence, Response: r}}:
 	case <-ctx.Done():

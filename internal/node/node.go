@@ -19,6 +19,7 @@ import (
 	"platform/invoker"
 	signing "platform/invoker/identity" // this package has an identity of its own
 	"platform/metadata"
+	"platform/partition"
 	"platform/partition/store"
 )
 
@@ -36,6 +37,8 @@ type Node struct {
 	logs     *raftgroup.LogDB
 	tables   *store.DB
 	watchdog *raftgroup.Watchdog
+	// outboxMemory is what the outboxes of all partitions hold.
+	outboxMemory partition.OutboxMemory
 
 	// The node port and what comes and goes through it.
 	ports     *membership.Ports

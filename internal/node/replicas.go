@@ -114,7 +114,7 @@ func (n *Node) openPartition(id uint32, logs raftgroup.Storage, begins bool) (*p
 	}
 	cfg := partition.Config{
 		ID: id, Count: uint32(len(n.router.partitions)), Node: n.self.Node,
-		Tables: tables, Flush: n.tables.Flush, Storage: logs, Invoker: n.invoker, Deliver: n.router.Deliver, Rules: n.rules(),
+		Tables: tables, Flush: n.tables.Flush, Storage: logs, Invoker: n.invoker, Deliver: n.router.Deliver, Rules: n.rules(), OutboxMemory: &n.outboxMemory,
 		Transport: n.transport, LocalID: n.replicaID(id), HardState: hard, Join: !begins,
 		Watchdog: n.watchdog, Metrics: n.metrics.partitions, DigestMetrics: n.metrics.digests, OnFailed: func(err error) { n.replicaFailed(id, err) }, Room: n.room, Level: n.featureLevel, Clock: n.members, Log: n.log,
 		FlowControl: n.cfg.FlowControl(), FlowEnabled: n.flowEnabled,

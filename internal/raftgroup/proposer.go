@@ -44,7 +44,8 @@ type ProposerConfig struct {
 	// is passed on to all commands of the batch, which were then not proposed.
 	Seal func(batch [][]byte) ([]byte, error)
 
-	// MaxBatchCommands and MaxBatchBytes bound one entry: 256 commands, 256 KiB.
+	// MaxBatchCommands and MaxBatchBytes bound one entry: 256 commands, 256 KiB; a larger
+	// command has an entry to itself. MaxBatchBytes above limits.Command is lowered.
 	MaxBatchCommands int
 	MaxBatchBytes    int
 	// MaxCommandBytes bounds one command; Submit refuses a larger one with ErrTooLarge:
@@ -109,7 +110,7 @@ func NewProposer[R any](g *Group, cfg ProposerConfig) (*Proposer[R], error) {
 		return nil, errors.New("proposer without seal")
 	}
 	cfg.MaxBatchCommands = orDefault(cfg.MaxBatchCommands, maxBatchCommands)
-	cfg.MaxBatchBytes = orDefault(cfg.MaxBatchBytes, maxBatchBytes)
+	cfg.MaxBatchBytes = min(orDefault(cfg.MaxBatchBytes, maxBatchBytes), limits.Command)
 	cfg.MaxQueueCommands = orDefault(cfg.MaxQueueCommands, maxQueueCommands)
 	cfg.MaxQueueBytes = orDefault(cfg.MaxQueueBytes, maxQueueBytes)
 	cfg.MaxInFlight = orDefault(cfg.MaxInFlight, maxInFlight)

@@ -245,7 +245,7 @@ func (w *writer) deliver(c *machine.Deliver) error {
 	w.uint(1, uint64(c.From))
 	w.uint(2, c.FirstSeq)
 	for _, m := range c.Messages {
-		n := w.open(3, messageSize(m))
+		n := w.open(3, MessageSize(m))
 		if err := w.message(m); err != nil {
 			return err
 		}

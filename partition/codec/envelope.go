@@ -287,7 +287,7 @@ func commandSize(c machine.Command) int {
 	case *machine.Deliver:
 		size := 48
 		for _, m := range c.Messages {
-			size += messageSize(m) + 8
+			size += MessageSize(m) + 8
 		}
 		return min(size, math.MaxInt32)
 	case *machine.Signal:
@@ -327,7 +327,8 @@ func stepSize(s *machine.Step) int {
 	return size
 }
 
-func messageSize(m machine.Message) int {
+// MessageSize is about how many bytes a message has, rather more.
+func MessageSize(m machine.Message) int {
 	switch m := m.(type) {
 	case *machine.Invoke:
 		return invokeSize(m)

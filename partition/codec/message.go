@@ -20,7 +20,7 @@ func (w *writer) message(m machine.Message) error {
 	case *machine.Invoke:
 		w.invoke(messageInvoke, m)
 	case *machine.Complete:
-		n := w.open(messageComplete, messageSize(m))
+		n := w.open(messageComplete, MessageSize(m))
 		w.sink(1, &m.Sink)
 		w.result(2, &m.Result)
 		w.bool(3, m.Void)

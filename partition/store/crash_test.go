@@ -230,7 +230,7 @@ func requireReplay(t *testing.T, db *DB, id uint32) (index uint64) {
 
 	v := p.View()
 	defer v.Close()
-	first, messages, err := v.Outgoing(7, 0, 100)
+	first, messages, _, err := v.Outgoing(7, 0, 100, 1<<20)
 	require.NoError(t, err)
 	for i, m := range messages {
 		require.Equal(t, twin.Outgoing(7, first+uint64(i)), m)

@@ -91,7 +91,7 @@ func readAll(t *testing.T, p *Partition) {
 	}
 	_, _, _ = v.Timers(math.MinInt64, math.MaxInt64, 1000)
 	for peer := range uint32(4) {
-		_, _, _ = v.Outgoing(peer, 0, 1000)
+		_, _, _, _ = v.Outgoing(peer, 0, 1000, 1<<20)
 		_, _ = v.LastSent(peer)
 		_, _ = v.LastDelivered(peer)
 	}

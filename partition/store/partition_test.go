@@ -217,7 +217,7 @@ func TestAcknowledgingMoreThanWasSentForgetsNoLaterMessage(t *testing.T) {
 	outgoing := func() (n int) {
 		v := p.View()
 		defer v.Close()
-		_, messages, err := v.Outgoing(7, 0, 10)
+		_, messages, _, err := v.Outgoing(7, 0, 10, 1<<20)
 		require.NoError(t, err)
 		return len(messages)
 	}

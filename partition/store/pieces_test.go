@@ -71,7 +71,7 @@ func TestLargeRowsAreStoredInPiecesAndGoWithTheirRow(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, complete)
 	require.True(t, bytes.Equal(big, values[0].Value))
-	_, messages, err := v.Outgoing(9, 0, 10)
+	_, messages, _, err := v.Outgoing(9, 0, 10, 1<<30)
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(big, messages[0].(*machine.Complete).Result.Value))
 	require.NoError(t, v.Close())

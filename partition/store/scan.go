@@ -61,11 +61,16 @@ func (v *View) Timers(from, before int64, limit int) (timers []machine.Timer, mo
 	return timers, more, nil
 }
 
-// Outgoing are up to limit messages of the outbox for a partition, from a sequence
-// number on. They are contiguous; first is the number of the first one.
-func (v *View) Outgoing(to uint32, from uint64, limit int) (first uint64, messages []machine.Message, err error) {
+// Outgoing is the messages to another partition from a sequence number on, up to count of
+// them, and of those the first or as many as have no more than that many bytes. They are
+// numbered from first on without gaps. more says that others may follow.
+func (v *View) Outgoing(to uint32, from uint64, count, bytes int) (first uint64, messages []machine.Message, more bool, err error) {
 	lower := v.space.outgoing(nil, to, from)
 	err = v.each(lower, after(v.space.peer(nil, tableOutbox, to)), func(key, value []byte) (bool, error) {
+		if bytes -= len(value); len(messages) > 0 && bytes < 0 {
+			more = true
+			return false, nil
+		}
 		seq, err := outgoingSeq(key)
 		if err != nil {
 			return false, err
@@ -78,10 +83,11 @@ func (v *View) Outgoing(to uint32, from uint64, limit int) (first uint64, messag
 		}
 		m, err := codec.DecodeMessage(value)
 		messages = append(messages, m)
-		return len(messages) < limit, err
+		more = len(messages) == count
+		return !more, err
 	})
 	if err != nil {
-		return 0, nil, fmt.Errorf("read outbox for partition %d: %w", to, err)
+		return 0, nil, false, fmt.Errorf("read outbox for partition %d: %w", to, err)
 	}
-	return first, messages, nil
+	return first, messages, more, nil
 }

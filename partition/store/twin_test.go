@@ -298,7 +298,7 @@ func requireSameView(t *rapid.T, w *world, twin *machinetest.State, v *View) {
 	require.ElementsMatch(t, twin.Timers(), timers)
 	require.True(t, slices.IsSortedFunc(timers, func(a, b machine.Timer) int { return cmp.Compare(a.At, b.At) }))
 	for to, last := range w.sent {
-		first, messages, err := v.Outgoing(to, 0, 1<<20)
+		first, messages, _, err := v.Outgoing(to, 0, 1<<20, 1<<30)
 		require.NoError(t, err)
 		for i, m := range messages {
 			require.Equal(t, twin.Outgoing(to, first+uint64(i)), m)

@@ -1,0 +1,142 @@
+package fabric
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/ids"
+	"platform/internal/limits"
+	"platform/internal/raftgroup"
+	"platform/partition"
+	"platform/partition/journal"
+	"platform/partition/machine"
+	"platform/proto/node"
+)
+
+func piece(sequence uint64, size int, more bool) *node.PartitionFrame {
+	return &node.PartitionFrame{Sequence: sequence, Piece: make([]byte, size), More: more}
+}
+
+// One message that is too large is refused; the others of the stream are not concerned.
+func TestPiecesAreBoundedByMessageAndStream(t *testing.T) {
+	p := newParts()
+	_, _, err := p.add(piece(1, maxAssembledMessage, true))
+	require.NoError(t, err)
+	_, _, err = p.add(piece(2, 100, true))
+	require.NoError(t, err)
+	_, _, err = p.add(piece(1, 1, true))
+	require.ErrorIs(t, err, raftgroup.ErrTooLarge)
+	require.Equal(t, 100, p.bytes)
+	for _, more := range []bool{true, false} { // what still comes of it
+		whole, done, err := p.add(piece(1, 50, more))
+		require.True(t, whole == nil && !done && err == nil)
+	}
+	whole, done, err := p.add(piece(2, 10, false))
+	require.True(t, done && err == nil)
+	require.Len(t, whole, 110)
+
+	for sequence := uint64(10); sequence < 14; sequence++ {
+		_, _, err = p.add(piece(sequence, maxAssembledBytes/4, true))
+		require.NoError(t, err)
+	}
+	_, _, err = p.add(piece(14, 1, true))
+	require.ErrorIs(t, err, raftgroup.ErrTooLarge)
+	p.drop(10)
+	_, _, err = p.add(piece(15, 1, true))
+	require.NoError(t, err)
+	require.Len(t, p.refused, 1)
+}
+
+func TestRequestThatIsTooLargeIsRefusedAlone(t *testing.T) {
+	p := newFake(true)
+	release := make(chan struct{})
+	p.await = func(ctx context.Context, _ ids.Invocation) (partition.Ending, error) {
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+		return partition.Ending{}, ctx.Err()
+	}
+	p.invoke = func(_ context.Context, inv *machine.Invoke) (machine.Outcome, error) { return machine.Outcome{}, raftgroup.ErrTooLarge }
+	r, _ := pair(t, p)
+	waited := make(chan error, 1)
+	go func() {
+		_, err := r.Await(t.Context(), numbered(1))
+		waited <- err
+	}()
+	inv := invocation(2)
+	inv.Input = make([]byte, limits.Response)
+	_, err := r.Invoke(t.Context(), inv)
+	require.ErrorIs(t, err, raftgroup.ErrTooLarge)
+	require.NotErrorIs(t, err, raftgroup.ErrNotLeader, "it is not retried elsewhere")
+	inv.Input = nil
+	_, err = r.Invoke(t.Context(), inv)
+	require.ErrorIs(t, err, raftgroup.ErrTooLarge, "the leader's refusal arrives as such")
+	close(release)
+	require.NoError(t, <-waited)
+}
+
+func TestResponseThatIsTooLargeIsRefusedAlone(t *testing.T) {
+	p := newFake(true)
+	p.state = func(context.Context, machine.Object, int) ([]machine.StateEntry, bool, error) {
+		return []machine.StateEntry{{Key: []byte("k"), Value: make([]byte, limits.Response)}}, true, nil
+	}
+	p.invoke = func(context.Context, *machine.Invoke) (machine.Outcome, error) { return machine.Outcome{}, nil }
+	r, _ := pair(t, p)
+	_, _, err := r.State(t.Context(), machine.Object{}, 1<<30)
+	require.ErrorContains(t, err, "too large to be sent")
+	_, err = r.Invoke(t.Context(), invocation(1))
+	require.NoError(t, err)
+}
+
+// Large messages are encoded and sent a few at a time; all arrive.
+func TestManyLargeMessagesAreSentFewAtATime(t *testing.T) {
+	b := &batch{}
+	value := bytes.Repeat([]byte{7}, 5<<20)
+	most := 0
+	for sequence := range uint64(40) {
+		b.add(&outgoing{frame: &node.PartitionFrame{Sequence: sequence, Response: &node.PartitionResponse{
+			Entries: [][]byte{value},
+		}}})
+		most = max(most, b.active)
+	}
+	p, got := newParts(), 0
+	for len(b.large) > 0 {
+		b.addPiece()
+		for _, f := range b.Frames {
+			_, done, err := p.add(f)
+			require.NoError(t, err)
+			if done {
+				got++
+			}
+		}
+		most = max(most, p.bytes)
+		b.Frames = b.Frames[:0]
+	}
+	require.Equal(t, 40, got)
+	require.LessOrEqual(t, most, activeBytes)
+	require.Zero(t, b.active)
+}
+
+func TestLargeResponsesOfOneStreamAllArrive(t *testing.T) {
+	p := newFake(true)
+	large := bytes.Repeat([]byte("x"), 6<<20)
+	p.await = func(context.Context, ids.Invocation) (partition.Ending, error) {
+		return partition.Ending{Result: journal.Result{Value: large}}, nil
+	}
+	r, _ := pair(t, p)
+	var g sync.WaitGroup
+	for range 20 {
+		g.Go(func() {
+			e, err := r.Await(t.Context(), numbered(1))
+			if err != nil || len(e.Result.Value) != len(large) {
+				t.Errorf("result of %d bytes: %v", len(e.Result.Value), err)
+			}
+		})
+	}
+	g.Wait()
+}

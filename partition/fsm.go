@@ -31,7 +31,7 @@ var _ raftgroup.StateMachine = (*fsm)(nil)
 // thousand invocations, and hundreds of them at once.
 const (
 	maxBatchRows  = 16 << 10
-	maxBatchBytes = 16 << 20 // of entries
+	maxBatchBytes = 16 << 20 // of entries, and of what they write
 )
 
 // Apply implements raftgroup.StateMachine. The result of an entry is a
@@ -64,7 +64,7 @@ func (f *fsm) batch(entries []raftgroup.Entry, results []any) ([]any, error) {
 		commands += len(outcomes)
 		f.p.digests.applied()
 		size += len(last.Data)
-		if size > maxBatchBytes || txn.Rows() > maxBatchRows || len(f.digests) > 0 { // digests are of this very state
+		if max(size, txn.Bytes()) > maxBatchBytes || txn.Rows() > maxBatchRows || len(f.digests) > 0 { // digests are of this very state
 			break
 		}
 	}
@@ -103,6 +103,7 @@ func (f *fsm) entry(txn *store.Txn, e *raftgroup.Entry) ([]machine.Outcome, erro
 	f.digests, f.epoch = f.digests[:0], header.Epoch
 	outcomes := make([]machine.Outcome, len(commands))
 	for i, c := range commands {
+		header.Command = i
 		outcomes[i], f.effects, err = f.machine.Apply(txn, header, c, f.effects)
 		if err != nil {
 			return nil, fmt.Errorf("command %d (%T): %w", i, c, err)

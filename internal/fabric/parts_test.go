@@ -61,7 +61,9 @@ func TestRequestThatIsTooLargeIsRefusedAlone(t *testing.T) {
 		}
 		return partition.Ending{}, ctx.Err()
 	}
-	p.invoke = func(_ context.Context, inv *machine.Invoke) (machine.Outcome, error) { return machine.Outcome{}, raftgroup.ErrTooLarge }
+	p.invoke = func(_ context.Context, inv *machine.Invoke) (machine.Outcome, error) {
+		return machine.Outcome{}, raftgroup.ErrTooLarge
+	}
 	r, _ := pair(t, p)
 	waited := make(chan error, 1)
 	go func() {

@@ -38,6 +38,7 @@ var changes = []Change{
 	{Level2, Derivation, "retention below a minute", "results with an idempotency key and of workflows are forgotten once their retention is over, also within a minute"},
 	{Level2, RecordField, "Invocation.pausing", "a pause lets the open attempt store what it still delivers"},
 	{Level2, CommandField, "Step.kind yield", "an attempt gives way to a pause that was asked for"},
+	{Level2, RecordField, "Timer.kind 5 and 6", "a result that many wait for is given in portions, driven by timers"},
 }
 
 // Changes returns what the levels introduce, in ascending order of levels. The slice is

@@ -2,6 +2,7 @@ package raftgroup
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -31,9 +32,12 @@ func TestLargestEntryReachesEveryFollower(t *testing.T) {
 	c := newThreeWith(t, 1024, func(cfg *Config) { cfg.Profile = Safe() }) // storing it takes longer than tests wait for a leader
 	entry, err := sealJournal([][]byte{make([]byte, limits.Entry-64)})
 	require.NoError(t, err)
-	leader := c.leader()
-	_, err = c.groups[leader].Propose(entry).Wait(t.Context())
-	require.NoError(t, err)
+	// Storing it may take a slow machine so long that the leader changes; then the entry is
+	// proposed again.
+	require.Eventually(t, func() bool {
+		_, err := c.groups[c.leader()].Propose(entry).Wait(t.Context())
+		return err == nil
+	}, 2*time.Minute, time.Millisecond)
 	c.awaitSame()
 }
 

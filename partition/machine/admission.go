@@ -65,12 +65,13 @@ func (m *Machine) start(inv *Invocation, input []byte) error {
 	}
 	run := RunOf(inv)
 	if inv.Length == 1 {
-		if input == nil {
+		if input == nil && m.inputs < answerBytes {
 			entry, err := m.st.Entry(inv.ID, 0)
 			if err != nil {
 				return fmt.Errorf("read input of %s: %w", inv.ID, err)
 			}
 			input = entry.Payload
+			m.inputs += len(input)
 		}
 		run.Input = input
 	}

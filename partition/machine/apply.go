@@ -22,6 +22,11 @@ type Machine struct {
 	st   State
 	meta *Meta
 	now  int64 // partition time
+	// What the entry may still copy, and how many bytes of inputs it has read. They are
+	// kept from one command of an entry to the next.
+	answers, owed allowance
+	inputs        int
+
 	// level is the feature level: only what it includes may be written to the tables,
 	// sent to other partitions or derived. It is the highest of the log so far, so all
 	// replicas have the same at the same entry.
@@ -62,6 +67,9 @@ func (m *Machine) Apply(st State, h Header, c Command, effects []Effect) (Outcom
 
 // admissible refuses commands of deposed leaders and advances the clock.
 func (m *Machine) admissible(h Header, c Command) (Outcome, error) {
+	if h.Command == 0 {
+		m.answers, m.owed, m.inputs = allowance{}, allowance{}, 0
+	}
 	if lead, ok := c.(*Lead); ok {
 		if lead.Epoch <= m.meta.Epoch {
 			return Outcome{Code: Stale}, nil

@@ -51,7 +51,7 @@ func (m *Machine) attach(c *Attach) error {
 	case inv == nil, inv.Target.Type == StateUpdate, m.forgotten(inv):
 		return m.answer(c.Sink, &notFound)
 	case inv.Status == Completed:
-		return m.answer(c.Sink, inv.Result)
+		return m.answerLate(inv, c.Sink)
 	case c.Sink.Type == journal.GetInvocationOutputCompletion:
 		return m.send(c.Sink.Caller, &Complete{Sink: c.Sink, Void: true})
 	}

@@ -46,7 +46,7 @@ func (m *Machine) invoke(c *Invoke) (Outcome, error) {
 	case c.Target.Type == WorkflowRun:
 		return describe(Conflict, known), m.answer(*c.Sink, &alreadyInvoked)
 	case known.Status == Completed:
-		return describe(Existing, known), m.answer(*c.Sink, known.Result)
+		return describe(Existing, known), m.answerLate(known, *c.Sink)
 	}
 	outcome := describe(Existing, known)
 	return outcome, m.wait(known, *c.Sink)

@@ -28,12 +28,12 @@ func (m *Machine) promise(inv *Invocation, t journal.Type, payload []byte) error
 	}
 	switch t {
 	case journal.PeekPromise:
-		return m.answerPromise(inv, journal.PeekPromiseCompletion, c.Completion, p.Result)
+		return m.tellPromise(inv, journal.PeekPromiseCompletion, &c, p)
 	case journal.CompletePromise:
 		return m.completePromise(inv, &c, p)
 	}
 	if p.Result != nil {
-		return m.answerPromise(inv, journal.GetPromiseCompletion, c.Completion, p.Result)
+		return m.tellPromise(inv, journal.GetPromiseCompletion, &c, p)
 	}
 	if p.Waiting, err = m.stillWaiting(p.Waiting); err != nil {
 		return err
@@ -48,13 +48,31 @@ func (m *Machine) completePromise(inv *Invocation, c *journal.PromiseCommand, p 
 	if p.Result != nil {
 		return m.answerPromise(inv, journal.CompletePromiseCompletion, c.Completion, &alreadyCompleted)
 	}
-	m.st.PutPromise(inv.Target.Object(), c.Key, Promise{Result: &c.Result})
-	for _, sink := range p.Waiting {
-		if err := m.answer(sink, &c.Result); err != nil {
-			return err
-		}
+	o := inv.Target.Object()
+	rest, err := m.answerSome(p.Waiting, &c.Result, m.mayAnswer)
+	if err != nil {
+		return err
 	}
+	if len(rest) > 0 {
+		m.owePromise(o, c.Key)
+	}
+	m.st.PutPromise(o, c.Key, Promise{Result: &c.Result, Waiting: rest})
 	return m.answerPromise(inv, journal.CompletePromiseCompletion, c.Completion, nil)
+}
+
+// tellPromise answers a command that asks for a promise, unless that has a result that
+// this entry may not copy: then the command waits for its turn.
+func (m *Machine) tellPromise(inv *Invocation, t journal.Type, c *journal.PromiseCommand, p Promise) error {
+	if p.Result == nil || m.mayAnswer(p.Result) {
+		return m.answerPromise(inv, t, c.Completion, p.Result)
+	}
+	o := inv.Target.Object()
+	if len(p.Waiting) == 0 {
+		m.owePromise(o, c.Key)
+	}
+	p.Waiting = append(slices.Clip(p.Waiting), Sink{inv.ID, inv.Life, c.Completion, t})
+	m.st.PutPromise(o, c.Key, p)
+	return nil
 }
 
 // answerPromise answers a command at once; without a result with void.

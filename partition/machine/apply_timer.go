@@ -23,9 +23,12 @@ func (m *Machine) fire(c *FireTimers) error {
 			continue
 		}
 		m.st.DeleteTimer(t)
-		if t.Kind == TimerQueue {
+		switch t.Kind {
+		case TimerQueue:
 			err = m.wakeQueues(t)
-		} else {
+		case TimerPromise:
+			err = m.answerOwedPromise(t.Name)
+		default:
 			err = m.fireOne(t)
 		}
 		if err != nil {
@@ -56,6 +59,10 @@ func (m *Machine) fireOne(t Timer) error {
 			m.forgetJournal(inv)
 			m.st.PutInvocation(inv)
 		}
+	case TimerAnswer:
+		if inv.Status == Completed && len(inv.Sinks) > 0 {
+			return m.answerOwed(inv)
+		}
 	}
 	return nil
 }
@@ -77,9 +84,15 @@ func sleepTimer(id ids.Invocation, c journal.SleepCommand) Timer {
 	return Timer{At: c.WakeUpTime, Kind: TimerSleep, ID: id, Completion: c.Completion}
 }
 
-// purge forgets a completed invocation. With its run, a workflow forgets its state
-// and promises, so that the same key may run again.
+// purge forgets a completed invocation, or puts that off while answers are owed. With its
+// run, a workflow forgets its state and promises, so that the same key may run again.
 func (m *Machine) purge(inv *Invocation) error {
+	if owes, err := m.owes(inv); err != nil || owes {
+		if owes {
+			m.purgeLater(inv)
+		}
+		return err
+	}
 	if inv.Length > 0 {
 		m.st.DeleteJournal(inv.ID, inv.Length)
 	}

@@ -13,6 +13,9 @@ type Header struct {
 	// Level is the feature level that the entry was written at. Read Machine.level
 	// instead, which never falls.
 	Level feature.Level
+	// Command is the place of the command within its log entry. It is not part of the
+	// entry: whoever applies it counts.
+	Command int
 }
 
 // Command is a log command: one of the types below.
@@ -108,6 +111,8 @@ const (
 	TimerPurge                         // forgets a completed invocation
 	TimerPurgeJournal                  // forgets the journal of a completed invocation
 	TimerQueue                         // looks at the counter with the timer's name again; ID is zero
+	TimerAnswer                        // gives answers that are owed for a completed invocation
+	TimerPromise                       // gives answers that are owed for the promise with the timer's name; ID is zero
 )
 
 // Timer is a registered timer; all its fields are its key.
@@ -116,7 +121,7 @@ type Timer struct {
 	Kind       TimerKind
 	ID         ids.Invocation
 	Completion uint32
-	Name       string // of a counter, see flowcontrol.CounterKey; empty for the other kinds
+	Name       string // of a counter, see flowcontrol.CounterKey, or a promise; empty for the other kinds
 }
 
 // Deliver hands over messages of another partition's outbox, in order. A message

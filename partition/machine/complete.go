@@ -23,13 +23,15 @@ func (m *Machine) complete(inv *Invocation, result *journal.Result) error {
 	if err := m.dropSleeps(inv); err != nil {
 		return err
 	}
-	for _, sink := range inv.Sinks {
-		if err := m.answer(sink, result); err != nil {
-			return err
-		}
+	rest, err := m.answerSome(inv.Sinks, result, m.mayAnswer)
+	if err != nil {
+		return err
+	}
+	if len(rest) > 0 {
+		m.oweAnswers(inv)
 	}
 	held := inv.HoldsLock
-	inv.Sinks, inv.Await, inv.Failure, inv.HoldsLock, inv.Pausing = nil, nil, nil, false, false
+	inv.Sinks, inv.Await, inv.Failure, inv.HoldsLock, inv.Pausing = rest, nil, nil, false, false
 	inv.Result, inv.CompletedAt = result, m.now
 	m.retain(inv)
 	m.emit(&Finish{ID: inv.ID, Target: inv.Target, Result: *result, ExpiresAt: inv.ExpiresAt})

@@ -154,7 +154,7 @@ type Invocation struct {
 	// Pausing says that it pauses as soon as the open attempt ends without a result,
 	// while Invoked.
 	Pausing   bool
-	Sinks     []Sink
+	Sinks     []Sink          // who waits for the result; once Completed, who is owed it
 	Requests  []uint64        // of the last signals that may come more than once
 	Result    *journal.Result // once Completed
 	Killed    bool            // ended by kill, or by cancel before it started

@@ -94,7 +94,8 @@ type Lock struct {
 // StateEntry is one key and value of an object's state.
 type StateEntry struct{ Key, Value []byte }
 
-// Promise is a durable promise of a workflow: completed, or waited for.
+// Promise is a durable promise of a workflow: completed, or waited for. Those who wait for
+// a completed one are owed their answer.
 type Promise struct {
 	Result  *journal.Result // nil: not completed
 	Waiting []Sink

@@ -20,6 +20,7 @@ type Txn struct {
 	space space
 	meta  machine.Meta
 	index uint64 // of the log entry that is being committed
+	bytes int    // of payloads written
 	err   error  // of the first write that could not be taken
 
 	keys        arena
@@ -70,6 +71,9 @@ func (t *Txn) Rows() int {
 	return len(t.invocations) + len(t.entries.rows) + len(t.small.rows) + len(t.values.rows) + len(t.messages.rows)
 }
 
+// Bytes is about how many bytes of payloads were written so far.
+func (t *Txn) Bytes() int { return t.bytes }
+
 // Discard gives up what was written.
 func (t *Txn) Discard() {
 	t.reset()
@@ -97,6 +101,7 @@ func (t *Txn) reset() {
 	t.vqueues.reset()
 	t.rules = nil
 	t.ranges = t.ranges[:0]
+	t.bytes = 0
 }
 
 // Commit writes everything, and that the tables now contain the log up to this

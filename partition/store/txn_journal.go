@@ -35,6 +35,7 @@ const entryKeyLen = prefixLen + idLen + 4
 
 // AppendEntry implements machine.State.
 func (t *Txn) AppendEntry(id ids.Invocation, index uint32, e journal.Entry) {
+	t.bytes += len(e.Payload)
 	t.entries.put(t.keys.keep(t.space.entry(t.keys.room(entryKeyLen), &id, index)), e)
 }
 

@@ -34,6 +34,7 @@ func (t *Txn) Value(o machine.Object, key []byte) (value []byte, found bool, err
 
 // PutValue implements machine.State.
 func (t *Txn) PutValue(o machine.Object, key, value []byte) {
+	t.bytes += len(value)
 	t.values.put(t.keys.keep(t.valueKey(&o, key)), value)
 }
 

@@ -58,6 +58,7 @@ func (t *Txn) fillCounters() {
 
 // PutOutgoing implements machine.State.
 func (t *Txn) PutOutgoing(to uint32, seq uint64, m machine.Message) {
+	t.bytes += codec.MessageSize(m)
 	t.messages.put(t.keys.keep(t.space.outgoing(t.keys.room(outgoingKeyLen), to, seq)), m)
 	t.putCounter(tableSent, to, seq)
 }

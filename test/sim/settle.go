@@ -74,7 +74,7 @@ func (l *life) owes(id uint32) string {
 		return fmt.Sprintf("%s of %s, %v", inv.ID, inv.Target, inv.Status)
 	}
 	for to := range l.n.sim.opts.Partitions {
-		if _, messages, err := view.Outgoing(to, 0, 1); err != nil || len(messages) > 0 {
+		if _, messages, _, err := view.Outgoing(to, 0, 1, 0); err != nil || len(messages) > 0 {
 			return fmt.Sprintf("a message for partition %d (%v)", to, err)
 		}
 	}

@@ -81,6 +81,16 @@ func (c *checker) dueScopes() map[string]bool {
 	return due
 }
 
+// owed reports whether a timer that is due will give answers.
+func (c *checker) owed(kind machine.TimerKind, id ids.Invocation, name string) bool {
+	for t := range c.State.timers {
+		if t.Kind == kind && t.ID == id && t.Name == name && t.At <= c.meta.Clock {
+			return true
+		}
+	}
+	return false
+}
+
 func (c *checker) want(ok bool, format string, args ...any) {
 	if !ok {
 		c.found = append(c.found, fmt.Sprintf(format, args...))
@@ -117,7 +127,7 @@ func (c *checker) record(inv *machine.Invocation) {
 	want(inv.Target.Type != machine.StateUpdate || inv.Status != machine.Invoked, "an update of state is done at once")
 
 	want(done == (inv.Result != nil) && done == (inv.ExpiresAt != 0) && done == (inv.CompletedAt != 0), "a result exactly when completed")
-	want(!done || len(inv.Sinks) == 0, "nobody waits for a completed one")
+	want(!done || len(inv.Sinks) == 0 || c.owed(machine.TimerAnswer, inv.ID, ""), "who waits for a completed one will be answered")
 	want(done == c.State.timers[machine.Timer{At: inv.ExpiresAt, Kind: machine.TimerPurge, ID: inv.ID}], "a purge timer exactly when completed")
 	want((inv.Status == machine.Scheduled) == c.State.timers[machine.Timer{At: inv.StartAt, Kind: machine.TimerStart, ID: inv.ID}], "a start timer exactly while scheduled")
 
@@ -190,7 +200,11 @@ func (c *checker) promises() {
 	for o, all := range c.State.promises {
 		for key, p := range all {
 			name := object(o) + " " + key
-			c.want((p.Result != nil) != (len(p.Waiting) > 0), "promise %s is completed and waited for, or neither", name)
+			c.want(p.Result != nil || len(p.Waiting) > 0, "promise %s is neither completed nor waited for", name)
+			if p.Result != nil && len(p.Waiting) > 0 {
+				timer := fmt.Sprintf("%d:%s%d:%s%d:%s%d:%s", len(o.Scope), o.Scope, len(o.Service), o.Service, len(o.Key), o.Key, len(key), key)
+				c.want(c.owed(machine.TimerPromise, ids.Invocation{}, timer), "promise %s: those who wait will be answered", name)
+			}
 			seen := map[machine.Sink]bool{}
 			for _, sink := range p.Waiting {
 				c.want(!seen[sink], "promise %s: %s waits twice", name, c.n.sink(sink))
@@ -238,13 +252,17 @@ func (c *checker) timers() {
 			c.want(t.ID.IsZero() && t.Name != "", "timer of no counter: %s", c.n.Timer(t))
 			continue
 		}
+		if t.Kind == machine.TimerPromise {
+			c.want(t.ID.IsZero() && t.Name != "", "timer of no promise: %s", c.n.Timer(t))
+			continue
+		}
 		inv := c.invocations[t.ID].given
 		if inv == nil {
 			c.want(false, "timer for unknown invocation: %s", c.n.Timer(t))
 			continue
 		}
 		done := inv.Status == machine.Completed
-		c.want(done == (t.Kind == machine.TimerPurge || t.Kind == machine.TimerPurgeJournal), "%s while %s", c.n.Timer(t), inv.Status)
+		c.want(done == (t.Kind == machine.TimerPurge || t.Kind == machine.TimerPurgeJournal || t.Kind == machine.TimerAnswer), "%s while %s", c.n.Timer(t), inv.Status)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 
 // Timer shows a timer.
 func (n Names) Timer(t machine.Timer) string {
-	kind := []string{"sleep", "start", "purge", "purge-journal", "queue"}[t.Kind]
-	if t.Kind == machine.TimerQueue {
+	kind := []string{"sleep", "start", "purge", "purge-journal", "queue", "answers", "promise"}[t.Kind]
+	if t.Kind == machine.TimerQueue || t.Kind == machine.TimerPromise {
 		return fmt.Sprintf("%s of %s at %d", kind, t.Name, t.At)
 	}
 	if t.Kind == machine.TimerSleep {

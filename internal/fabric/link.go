@@ -18,11 +18,13 @@ const reachTimeout = time.Second
 
 // patience is when a node that is silent while it owes a response is asked for a sign
 // of life, and when it is given up. That is earlier than the keepalive of gRPC can,
-// and costs nothing while nobody waits. held is how long the node must have given signs
+// and costs nothing while nobody waits. A node answers a ping without looking at any
+// partition; it is given up at about the time at which its partitions have other
+// leaders. held is how long the node must have given signs
 // of life for a request to count as held by a leader.
 type patience struct{ ping, deaf, held time.Duration }
 
-var usualPatience = patience{ping: time.Second, deaf: 4 * time.Second, held: heldTime}
+var usualPatience = patience{ping: 300 * time.Millisecond, deaf: 1500 * time.Millisecond, held: heldTime}
 
 // link is one outgoing Exchange stream: requests go out, responses come back in any
 // order. A broken link stays broken; the peer opens another.
@@ -200,20 +202,26 @@ func (l *link) listen(ctx context.Context, cancel context.CancelCauseFunc) {
 	limits := l.peer.c.patience
 	tick := time.NewTicker(limits.ping)
 	defer tick.Stop()
-	for {
+	silent, looked := time.Duration(0), time.Now()
+	for heard := int64(0); ; {
 		select {
 		case <-ctx.Done():
 			return
-		case now := <-tick.C:
-			silent := time.Duration(now.UnixNano() - l.heard.Load())
-			switch {
-			case !l.owed():
-				l.heard.Store(now.UnixNano())
-			case silent > limits.deaf:
-				cancel(errDeaf)
-			case silent >= limits.ping:
-				l.out.word(&node.PartitionFrame{Ping: true})
-			}
+		case <-tick.C:
+		}
+		now := time.Now()
+		silent += min(now.Sub(looked), 2*limits.ping) // more: this process did not run
+		looked = now
+		switch last := l.heard.Load(); {
+		case !l.owed():
+			l.heard.Store(now.UnixNano())
+			silent = 0
+		case last != heard:
+			heard, silent = last, 0
+		case silent > limits.deaf:
+			cancel(errDeaf)
+		default:
+			l.out.word(&node.PartitionFrame{Ping: true})
 		}
 	}
 }

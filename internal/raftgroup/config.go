@@ -15,12 +15,17 @@ import (
 // slow machines.
 type Profile struct {
 	// HeartbeatTimeout is how long a follower waits for its leader, ElectionTimeout
-	// how long a candidate waits for votes. A failover that is not noticed by a
-	// broken connection takes about twice the heartbeat time-out.
+	// how long a candidate waits for votes. They bound what nothing faster notices: a
+	// broken connection is noticed immediately, a silent leader a little after its
+	// lease, see silence.go.
 	HeartbeatTimeout time.Duration
 	ElectionTimeout  time.Duration
 	// LeaderLeaseTimeout is how long a leader goes on without hearing a majority.
 	LeaderLeaseTimeout time.Duration
+	// SilenceMargin is how much longer than its lease a leader must have been silent
+	// before the others replace it by agreement, see silence.go; 0: Raft's own time-outs
+	// are all there is.
+	SilenceMargin time.Duration
 	// CommitTimeout is when an idle leader tells followers the commit index.
 	CommitTimeout time.Duration
 	// MaxAppendEntries bounds the entries of one append and of one batch applied.
@@ -44,6 +49,7 @@ func Safe() Profile {
 		HeartbeatTimeout:   2 * time.Second,
 		ElectionTimeout:    2 * time.Second,
 		LeaderLeaseTimeout: 1500 * time.Millisecond,
+		SilenceMargin:      200 * time.Millisecond,
 		CommitTimeout:      500 * time.Millisecond,
 		MaxAppendEntries:   256,
 		TrailingLogs:       8192,
@@ -64,6 +70,7 @@ func Test() Profile {
 	p := Safe()
 	half := 500 * time.Millisecond
 	p.HeartbeatTimeout, p.ElectionTimeout, p.LeaderLeaseTimeout = half, half, half
+	p.SilenceMargin = 0 // Raft's own time-outs are as short
 	p.CommitTimeout = 50 * time.Millisecond
 	return p
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -31,9 +30,7 @@ const redialTimeout = 250 * time.Millisecond
 // time-out. That is a hint about when to stand for election; whether one wins is
 // Raft's decision.
 func (t *Transport) peerLost(addr raft.ServerAddress) {
-	t.mu.RLock()
-	led := slices.Collect(maps.Values(t.ports))
-	t.mu.RUnlock()
+	led := t.attached()
 	// Not under mu: a group that is being opened holds its own lock and wants mu.
 	led = slices.DeleteFunc(led, func(p *port) bool { return !p.group.ledFrom(addr) })
 	if len(led) == 0 || addr == t.cfg.Address {

@@ -133,3 +133,72 @@ func TestWhoseLogIsBetter(t *testing.T) {
 		require.Equal(t, c.better, betterLog(map[string]string{"last_log_term": c.term, "last_log_index": c.index}, candidate), "%+v", c)
 	}
 }
+
+// The leader is connected and says nothing; Raft would notice after up to three minutes.
+func TestASilentLeaderIsReplacedByAgreement(t *testing.T) {
+	c := newThreeWith(t, 1000, func(cfg *Config) {
+		patient(cfg)
+		cfg.Profile.LeaderLeaseTimeout, cfg.Profile.FailoverStep = 500*time.Millisecond, 100*time.Millisecond
+		cfg.Profile.SilenceMargin = 200 * time.Millisecond
+	})
+	c.groups[0].port.timeoutNow(time.Second)
+	require.Zero(t, c.leader())
+	for _, v := range c.voters[1:] {
+		c.gates[0].close(requests(v))
+	}
+	require.Eventually(t, func() bool { return c.groups[1].IsLeader() || c.groups[2].IsLeader() }, 30*time.Second, time.Millisecond)
+	for _, v := range c.voters[1:] {
+		c.gates[0].open(requests(v))
+	}
+	c.leader()
+}
+
+// A leader that one follower does not hear goes on while the others hear it.
+func TestALeaderThatOneFollowerDoesNotHearGoesOn(t *testing.T) {
+	c := newThreeWith(t, 1000, func(cfg *Config) {
+		cfg.Profile.HeartbeatTimeout, cfg.Profile.ElectionTimeout = 2*time.Second, time.Minute
+		cfg.Profile.SilenceMargin = 200 * time.Millisecond
+	})
+	c.groups[0].port.timeoutNow(time.Second)
+	l := c.leader()
+	deaf := c.groups[(l+1)%3]
+	term := deaf.Stats().Term
+	c.gates[l].close(requests(c.voters[(l+1)%3]))
+	require.Eventually(t, func() bool { return deaf.port.silence.lasts(&deaf.cfg.Profile) }, 20*time.Second, time.Millisecond)
+	require.False(t, deaf.othersAgree(t.Context(), Leader{ID: c.voters[l].ID}, term))
+	proposeMany(t, c.groups[l], 1, 1)
+	require.Equal(t, term, c.groups[l].Stats().Term)
+	c.gates[l].open(requests(c.voters[(l+1)%3]))
+}
+
+func TestSilenceIsMeasuredAgainstUsualGaps(t *testing.T) {
+	p := Safe()
+	s := silence{term: 1}
+	usual := func() {
+		for range 1000 {
+			s.tick(300 * time.Millisecond)
+			s.heard(1)
+		}
+	}
+	// limit is how long the leader of term 1 may be silent; another one follows.
+	limit := func() (d time.Duration) {
+		for !s.lasts(&p) {
+			s.tick(silenceTick)
+			d += silenceTick
+		}
+		s.heard(2)
+		s.heard(1)
+		return d
+	}
+	usual()
+	for range 2 { // the end of a leader makes no difference for the next
+		d := limit()
+		require.Greater(t, d, p.LeaderLeaseTimeout, "a leader that hears nobody has stepped down")
+		require.Less(t, d, p.LeaderLeaseTimeout*5/4)
+	}
+	s.tick(1900 * time.Millisecond)
+	s.heard(1)
+	require.Equal(t, p.HeartbeatTimeout, limit(), "a slow network or machine: as late as Raft itself")
+	usual()
+	require.Less(t, limit(), p.HeartbeatTimeout, "it has recovered")
+}

@@ -100,7 +100,7 @@ func (in *inbound) receive(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if f.Confirm && in.confirm(ctx, f) {
+		if in.fromMemory(ctx, f) {
 			continue
 		}
 		queue, ok := in.queues[f.GroupId]
@@ -117,21 +117,31 @@ func (in *inbound) receive(ctx context.Context) error {
 	}
 }
 
-// confirm answers a request for the term of a replica, ahead of what waits for Raft;
-// false if Raft has to answer it.
-func (in *inbound) confirm(ctx context.Context, f *node.RaftFrame) bool {
+// fromMemory answers what is known without Raft, ahead of what waits for it; false if
+// Raft has to answer.
+func (in *inbound) fromMemory(ctx context.Context, f *node.RaftFrame) bool {
 	port, ok := in.t.port(f.GroupId)
 	if !ok {
 		return false
 	}
-	resp := port.confirm(f)
-	if resp == nil {
+	out := &node.RaftFrame{Sequence: f.Sequence, GroupId: f.GroupId}
+	switch {
+	case f.SilenceRequest != nil:
+		out.SilenceResponse = port.answerSilence(f)
+	case f.AppendRequest != nil:
+		port.noteAppend(f.AppendRequest.Term)
+		if !f.Confirm {
+			return false
+		}
+		if out.AppendResponse = port.confirm(f); out.AppendResponse == nil {
+			return false
+		}
+	default:
 		return false
 	}
-	out := &node.RaftFrame{Sequence: f.Sequence, GroupId: f.GroupId, AppendResponse: resp}
 	select {
 	case in.out <- out:
-	default: // a replica asks for one answer at a time, so that these are few
+	default: // a replica waits for one such answer at a time, so that these are few
 		in.start(func() {
 			select {
 			case in.out <- out:

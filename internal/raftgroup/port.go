@@ -41,6 +41,7 @@ type port struct {
 	end      context.CancelFunc
 	voted    // see Group.succeed
 
+	silence   silence
 	followers followers
 	outgoing  atomic.Pointer[outgoing] // of the Raft instance that runs
 }

@@ -97,11 +97,12 @@ type Transport struct {
 	wg     sync.WaitGroup
 
 	// mu covers the maps and closed.
-	mu     sync.RWMutex
-	closed bool
-	ports  map[uint32]*port
-	peers  map[raft.ServerAddress]*peer
-	probed map[raft.ServerAddress]bool // peers whose death is being checked
+	mu       sync.RWMutex
+	closed   bool
+	watching bool // for silent leaders
+	ports    map[uint32]*port
+	peers    map[raft.ServerAddress]*peer
+	probed   map[raft.ServerAddress]bool // peers whose death is being checked
 
 	refusals *repeats
 	pace     *rate.Limiter // of snapshots that are sent
@@ -205,6 +206,10 @@ func (t *Transport) attach(g *Group) (*port, error) {
 	p.ctx, p.end = context.WithCancel(t.ctx)
 	p.outgoing.Store(t.newOutgoing())
 	t.ports[g.cfg.ID] = p
+	if !t.watching {
+		t.watching = true
+		t.wg.Go(t.watchSilence)
+	}
 	return p, nil
 }
 

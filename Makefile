@@ -126,6 +126,10 @@ cluster-upgrades: ## Replace older servers by this one and back under load, 5 ti
 cluster-replicas: ## Restart, wipe and tamper with replicas of a gigabyte under sustained writes (STATE_MB=2000, on two partitions)
 	CLUSTER_STATE_MB=$(or $(STATE_MB),2000) $(GO) test -timeout 90m -count=1 -v -run 'TestLongLivedWork' ./test/cluster
 
+.PHONY: cluster-reads
+cluster-reads: ## Read state, outputs and SQL at nodes that are cut off, stopped or replaced, 40 rounds (ROUNDS=n)
+	CLUSTER_READS=$(or $(ROUNDS),40) $(GO) test -timeout 120m -count=1 -v -run 'TestReadsUnderSuspicion' ./test/cluster
+
 .PHONY: cluster-plants
 cluster-plants: ## Plant faults in the server and see that the checks find them, and step clocks
 	CLUSTER_PLANTS=1 CLUSTER_CLOCK=1 $(GO) test -timeout 120m -count=1 -v -run 'TestLies|TestServices|TestPlanted|TestStepped' ./test/cluster

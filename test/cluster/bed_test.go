@@ -29,6 +29,7 @@ type bed struct {
 	service *harness.Service
 	runs    int
 	slack   time.Duration // by how much timers may come early
+	readers bool          // state and outputs are read past the services
 	// patience is how long clients repeat a request and wait for what was promised.
 	patience time.Duration
 }
@@ -163,7 +164,7 @@ func (b *bed) load(t *testing.T, zombies bool) *load.Run {
 	b.runs++
 	return load.Start(t.Context(), load.Config{
 		Name: fmt.Sprintf("r%d", b.runs), Nodes: b.nodes, Results: b.results,
-		Probes: 12, Pace: 30 * time.Millisecond, Patience: b.patience, Slack: b.slack, Zombies: zombies,
+		Probes: 12, Pace: 30 * time.Millisecond, Patience: b.patience, Slack: b.slack, Zombies: zombies, Readers: b.readers,
 	})
 }
 

@@ -19,7 +19,9 @@
 //	CLUSTER_ROLLS      how often TestRollingRestarts goes round
 //	CLUSTER_UPGRADES   how often TestUpgrades goes forth and back before the last time
 //	CLUSTER_STATE_MB   how large TestLongLivedWorkUnderSustainedWrites makes the state (120)
+//	CLUSTER_READS      how many faults TestReadsUnderSuspicion goes through (3)
 //	CLUSTER_PLANTS     set: TestPlantedFaultsAreFound builds its servers
+//	CLUSTER_BURN       for how many seconds TestElectionsUnderCPUBurn burns (it does not run without)
 //	CLUSTER_CLOCK      set: TestSteppedClocks builds its server
 //	CLUSTER_KEEP       a directory that gets the logs of the nodes
 //	CLUSTER_LOG        their log levels; raft=debug shows each election

@@ -26,6 +26,7 @@ var shortRounds = []string{"kill-one", "isolate-one", "kill-two", "wipe-one"}
 // request at one of its nodes may fail.
 func TestMixedFaults(t *testing.T) {
 	b := newBed(t, bedOptions{disks: diskSize(), binary: snapshotting(t)})
+	b.readers = true
 	kinds, rounds := plan(t, b)
 	all := newSummary()
 	defer func() { t.Log(all.String()) }()

@@ -108,6 +108,20 @@ func (c *Client) Query(ctx context.Context, sql string) (Answer, error) {
 	return c.do(ctx, http.MethodPost, c.admin+"/query", body, "accept", "application/json")
 }
 
+// StrongQuery is Query with strong consistency.
+func (c *Client) StrongQuery(ctx context.Context, sql string) (Answer, error) {
+	body, err := json.Marshal(map[string]string{"query": sql, "consistency": "strong"})
+	if err != nil {
+		return Answer{}, err
+	}
+	return c.do(ctx, http.MethodPost, c.admin+"/query", body, "accept", "application/json")
+}
+
+// State asks the admin API for the state of an object.
+func (c *Client) State(ctx context.Context, service, key string) (Answer, error) {
+	return c.do(ctx, http.MethodGet, c.admin+"/services/"+url.PathEscape(service)+"/state?object_key="+url.QueryEscape(key), nil)
+}
+
 func (c *Client) do(ctx context.Context, method, url string, body []byte, header ...string) (Answer, error) {
 	var reader io.Reader
 	if body != nil {

@@ -25,6 +25,9 @@ type Config struct {
 	// Slack is by how much a delayed send or a timer may come early, because clocks of
 	// nodes differ.
 	Slack time.Duration
+	// Readers adds those who read state and outputs past the services, and with strong
+	// queries, which older versions of the server cannot answer.
+	Readers bool
 	// Zombies says that a node may go on that others have given up for dead.
 	Zombies bool
 }
@@ -60,6 +63,9 @@ func Start(ctx context.Context, cfg Config) *Run {
 	r.addRegisters()
 	r.addInvokers()
 	r.addAskers()
+	if r.cfg.Readers {
+		r.addOutputs()
+	}
 	for _, w := range r.workers {
 		r.wg.Go(func() { r.work(ctx, w) })
 	}
@@ -133,6 +139,9 @@ func (r *Run) addLedgers() {
 func (r *Run) addRegisters() {
 	for i := range 2 {
 		to := &registers{name: r.name("register", i)}
+		if i == 0 && r.readsPast() {
+			r.addReaders(to)
+		}
 		r.checks = append(r.checks, to)
 		for j := range 3 {
 			c := r.client(roaming)
@@ -164,9 +173,18 @@ func (r *Run) addInvokers() {
 	}
 }
 
+// readsPast reports whether state is to be read past the services.
+func (r *Run) readsPast() bool {
+	return r.adminKnown() && r.cfg.Readers
+}
+
+func (r *Run) adminKnown() bool {
+	return !slices.ContainsFunc(r.cfg.Nodes.Clients, func(c *harness.Client) bool { return c.Admin() == "" })
+}
+
 // addAskers adds those who ask with SQL, if the nodes' admin API is known.
 func (r *Run) addAskers() {
-	if slices.ContainsFunc(r.cfg.Nodes.Clients, func(c *harness.Client) bool { return c.Admin() == "" }) {
+	if !r.adminKnown() {
 		return
 	}
 	for i := range 2 {

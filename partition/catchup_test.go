@@ -59,7 +59,7 @@ func (c *trio) commit(command machine.Command) error {
 }
 
 func away(t *testing.T, trailing uint64, entries int) (c *trio, follower int) {
-	w := &worker{acked: map[string]bool{}}
+	w := newWorker()
 	c = newTrio(t, func(c *trio) { c.profile.TrailingLogs = trailing }, w.definitions()...)
 	leader := c.leader()
 	follower = (leader + 1) % 3

@@ -12,7 +12,7 @@ import (
 )
 
 func loaded(t *testing.T, tune func(*trio)) (*trio, *load) {
-	w := &worker{acked: map[string]bool{}}
+	w := newWorker()
 	c := newTrio(t, tune, w.definitions()...)
 	c.leader()
 	l := startLoad(c, w)
@@ -87,7 +87,7 @@ func TestCallersHardlyNoticeARollingRestart(t *testing.T) {
 }
 
 func TestWithoutAMajorityCallersHearSoThatNobodyLeads(t *testing.T) {
-	w := &worker{acked: map[string]bool{}}
+	w := newWorker()
 	c := newTrio(t, nil, w.definitions()...)
 	last := c.leader()
 	for i := range c.hosts {

@@ -16,12 +16,20 @@ import (
 
 // worker is a service that knows what its handlers did: three steps, and a counter
 // per key.
+//
+// An attempt of a former leader goes on in the service until the service notices that it
+// was cut, and may begin one more step beside the attempt of the next leader. That one
+// has no effect: its result is refused, so the handler never gets it. A step that
+// really ran again is one whose later result a handler got.
 type worker struct {
 	mu    sync.Mutex
-	acked map[string]bool // step that the handler saw the result of
-	again []string        // steps that ran after that
+	acked map[string]int // step: which run gave the result that a handler saw
+	again []string       // steps that had another result after that
+	cut   int            // runs of steps that had been acknowledged
 	runs  int
 }
+
+func newWorker() *worker { return &worker{acked: map[string]int{}} }
 
 func (w *worker) definitions() []restate.ServiceDefinition {
 	steps := restate.NewService("Steps").Handler("do", restate.NewServiceHandler(w.steps))
@@ -38,27 +46,36 @@ func (w *worker) definitions() []restate.ServiceDefinition {
 }
 
 func (w *worker) steps(ctx restate.Context, name string) (int, error) {
-	sum := 0
 	for i := range 3 {
 		step := fmt.Sprint(name, "/", i)
-		v, err := restate.Run(ctx, func(restate.RunContext) (int, error) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.runs++
-			if w.acked[step] {
-				w.again = append(w.again, step)
-			}
-			return i + 1, nil
-		})
+		run, err := restate.Run(ctx, func(restate.RunContext) (int, error) { return w.run(step), nil })
 		if err != nil {
 			return 0, err
 		}
-		w.mu.Lock()
-		w.acked[step] = true
-		w.mu.Unlock()
-		sum += v
+		w.acknowledged(step, run)
 	}
-	return sum, nil
+	return 6, nil
+}
+
+// run executes a step. The result is the number of the execution.
+func (w *worker) run(step string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.runs++
+	if w.acked[step] != 0 {
+		w.cut++
+	}
+	return w.runs
+}
+
+// acknowledged notes that a handler got the result of a step.
+func (w *worker) acknowledged(step string, run int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if first := w.acked[step]; first != 0 && first != run {
+		w.again = append(w.again, step)
+	}
+	w.acked[step] = run
 }
 
 // load is a number of clients that call without pause.
@@ -151,5 +168,17 @@ func (l *load) finish(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprint(l.added[key].Load()), string(e.Result.Value), "counter %d", key)
 	}
-	t.Logf("%d answers, %d steps acknowledged, %d executed", l.acks.Load(), len(l.w.acked), l.w.runs)
+	t.Logf("%d answers, %d steps acknowledged, %d executed, %d of them by attempts that had been cut", l.acks.Load(), len(l.w.acked), l.w.runs, l.w.cut)
+}
+
+func TestAWorkerTellsCutAttemptsFromStepsThatRanAgain(t *testing.T) {
+	w := newWorker()
+	w.acknowledged("s", w.run("s"))
+	w.run("s") // and nobody ever sees the result
+	require.Empty(t, w.again)
+	require.Equal(t, 1, w.cut)
+	w.acknowledged("s", 1) // by a replay
+	require.Empty(t, w.again)
+	w.acknowledged("s", w.run("s"))
+	require.Equal(t, []string{"s"}, w.again)
 }

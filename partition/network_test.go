@@ -69,7 +69,7 @@ func TestADeposedLeaderDoesNotAnswerFromOldTables(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &worker{acked: map[string]bool{}}
+			w := newWorker()
 			c := newTrio(t, nil, w.definitions()...)
 			_, err := c.call(t.Context(), inv)
 			require.NoError(t, err)
@@ -100,7 +100,7 @@ func (s *hangingLog) StoreLogs(logs []*raft.Log) error {
 // TestListingsEndWithTheLease lists on a leader whose Raft instance does not find out
 // that there is another one, because it waits for the disk.
 func TestListingsEndWithTheLease(t *testing.T) {
-	w := &worker{acked: map[string]bool{}}
+	w := newWorker()
 	disks := map[string]*hangingLog{}
 	c := newTrio(t, func(c *trio) {
 		c.tune = func(cfg *Config) {

@@ -176,7 +176,7 @@ func TestSeeds(t *testing.T) {
 }
 
 // plantSeeds is within how many seeds a planted defect has to be found.
-const plantSeeds = 40
+const plantSeeds = 150
 
 // TestPlants plants defects and sees that seeds find them.
 func TestPlants(t *testing.T) {

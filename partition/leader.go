@@ -23,6 +23,7 @@ var (
 
 	errDeposed  = fmt.Errorf("leadership lost: %w", raftgroup.ErrUnknownOutcome)
 	errOutdated = errors.New("a newer leader epoch is known")
+	errHandOver = fmt.Errorf("leadership is being handed over: %w", ErrNotLeader)
 )
 
 // leadership is what a replica does while it leads, from one epoch's announcement
@@ -106,6 +107,7 @@ func (p *Partition) runLeader(ctx context.Context, term uint64) error {
 	}
 	defer l.abandon(nil)
 	g, ctx := errgroup.WithContext(l.ctx)
+	p.latest.Store(l)
 	p.pending.Store(l) // effects reach it from its announcement on
 	g.Go(func() error { return l.proposer.Run(ctx) })
 	g.Go(func() error { return l.serve(ctx, g) })
@@ -177,6 +179,21 @@ func (p *Partition) leave(l *leadership) {
 	l.session.Close()
 	close(l.left)
 	l.log.Debug("no longer leading partition")
+}
+
+// handOver ends the leadership before a successor is elected: an attempt that went on
+// until the successor is heard of could begin steps that the successor's attempt has
+// completed. The leadership begins anew if nobody is elected.
+func (p *Partition) handOver(ctx context.Context) {
+	l := p.latest.Load()
+	if l == nil {
+		return
+	}
+	l.abandon(errHandOver)
+	select {
+	case <-l.left:
+	case <-ctx.Done():
+	}
 }
 
 // handle carries out effects. It is called on the goroutine that applies, so

@@ -99,6 +99,7 @@ type Partition struct {
 	turn     sync.Mutex                 // held while pending and lead change
 	pending  atomic.Pointer[leadership] // announced or about to be
 	lead     atomic.Pointer[leadership] // announced and applied
+	latest   atomic.Pointer[leadership] // begun last, may have ended
 	ready    *gate
 	changed  *notice                  // of who leads
 	batch    raftgroup.ProposerConfig // limits of a log entry
@@ -153,6 +154,7 @@ func Open(cfg Config) (*Partition, error) {
 		Profile:        cfg.Profile,
 		Voters:         cfg.Voters,
 		Lead:           p.runLeader,
+		HandOver:       p.handOver,
 		OnLeaderChange: func(raftgroup.Leader) { p.changed.give() },
 		OnFailed:       cfg.OnFailed,
 		Watchdog:       cfg.Watchdog,

@@ -106,6 +106,12 @@ type Config struct {
 	// leadership is lost or the group shuts down. It is never called again
 	// before it returned. An error makes the replica give leadership up.
 	Lead func(ctx context.Context, term uint64) error
+	// HandOver is called before this replica tells a successor to stand for election,
+	// while it takes no proposals. It ends what must not go on beside the successor's
+	// duties; ctx ends when the hand-over does not wait for it any longer. If the
+	// successor is not elected, a Lead that has returned ErrNotLeader is called again.
+	// nil: there is nothing to end.
+	HandOver func(ctx context.Context)
 	// OnLeaderChange is told about each change of the known leader; the zero
 	// Leader means unknown. It is called from one goroutine and must be quick.
 	OnLeaderChange func(Leader)

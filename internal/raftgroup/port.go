@@ -279,8 +279,17 @@ func (p *port) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, args *r
 	return nil
 }
 
-// TimeoutNow asks a follower to stand for election at once.
+// handOverTimeout is how long Config.HandOver may take.
+const handOverTimeout = 200 * time.Millisecond
+
+// TimeoutNow asks a follower to stand for election at once, in place of this leader,
+// whose duties end before.
 func (p *port) TimeoutNow(id raft.ServerID, addr raft.ServerAddress, args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
+	if end := p.group.cfg.HandOver; end != nil {
+		ctx, cancel := context.WithTimeout(p.outgoing.Load().ctx, handOverTimeout)
+		end(ctx)
+		cancel()
+	}
 	p.group.cfg.Metrics.requestedTimeout()
 	f, err := p.call(p.target(id, addr), controlStream, p.election, &node.RaftFrame{
 		TimeoutNowRequest: &node.TimeoutNowRequest{Header: headerToWire(args.RPCHeader)},

@@ -1,0 +1,74 @@
+package raftgroup
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestDutiesEndBeforeASuccessorIsToldToStand(t *testing.T) {
+	asked, ended := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	c := newThreeWith(t, 1000, func(cfg *Config) {
+		patient(cfg)
+		cfg.HandOver = func(context.Context) { once.Do(func() { close(asked); <-ended }) }
+	})
+	const from, to = 0, 1
+	c.groups[from].port.timeoutNow(time.Second)
+	require.Equal(t, from, c.leader())
+	term := c.groups[from].Stats().Term
+	transferred := make(chan error, 1)
+	go func() { transferred <- c.groups[from].TransferLeadership(t.Context(), c.voters[to].ID) }()
+	select {
+	case <-asked:
+	case err := <-transferred:
+		t.Fatalf("the leader's duties were not ended: %v", err)
+	}
+	_, err := c.groups[from].Propose([]byte("late")).Wait(t.Context())
+	require.True(t, Definite(err), "nothing is proposed meanwhile: %v", err)
+	require.True(t, c.groups[from].IsLeader())
+	for _, g := range c.groups {
+		require.Equal(t, term, g.Stats().Term, "nobody stands for election")
+	}
+	close(ended)
+	require.NoError(t, <-transferred)
+	require.Equal(t, to, c.leader())
+}
+
+func TestDutiesBeginAgainAfterAFailedHandOver(t *testing.T) {
+	const leader, heir = 0, 1
+	begun, end := make(chan uint64, 100), make(chan struct{}, 1)
+	var c *three
+	var once sync.Once
+	c = newThreeWith(t, 1000, func(cfg *Config) {
+		const long = 4 * time.Second
+		cfg.Profile.HeartbeatTimeout, cfg.Profile.ElectionTimeout, cfg.Profile.LeaderLeaseTimeout = long, long, long
+		if cfg.LocalID != cfg.Voters[leader].ID {
+			return
+		}
+		cfg.Lead = func(ctx context.Context, term uint64) error {
+			begun <- term
+			select {
+			case <-end:
+				return ErrNotLeader
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		cfg.HandOver = func(context.Context) {
+			once.Do(func() { // the heir, which has just answered, is not heard any more
+				c.gates[leader].close(requests(c.voters[heir]))
+				end <- struct{}{}
+			})
+		}
+	})
+	c.groups[leader].port.timeoutNow(time.Second)
+	require.Equal(t, leader, c.leader())
+	term := <-begun
+	require.ErrorContains(t, c.groups[leader].TransferLeadership(t.Context(), c.voters[heir].ID), "transfer leadership to")
+	require.Equal(t, term, <-begun, "it still leads")
+	c.gates[leader].open(requests(c.voters[heir]))
+}

@@ -157,7 +157,12 @@ func TestADeploymentThroughItsLife(t *testing.T) {
 	// The same again: unchanged, even if the endpoint has changed; that is only said.
 	again := w.admin("POST", "/deployments", object{"uri": e.URL + "/"})
 	require.Equal(t, 200, again.status)
-	require.JSONEq(t, string(created.raw), string(again.raw))
+	require.Contains(t, string(again.raw), "code and schemas were not compared")
+	var shown, want object
+	require.NoError(t, json.Unmarshal(again.raw, &shown))
+	require.NoError(t, json.Unmarshal(created.raw, &want))
+	delete(shown, "info")
+	require.Equal(t, want, shown)
 	e.mu.Lock()
 	e.discover = offering(t, manifest(svc("S", "VIRTUAL_OBJECT", options, object{"name": "h"})))
 	e.mu.Unlock()

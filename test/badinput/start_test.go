@@ -110,7 +110,6 @@ func TestDamagedDirectoriesAreRefused(t *testing.T) {
 		"IDENTITY": `holds "log" but no IDENTITY file`,
 		"metadata": "holds partitions but no metadata",
 		"FORMAT":   "no FORMAT file",
-		"log":      "beyond the log",
 		"state":    "",
 		"BALLAST":  "",
 	} {
@@ -138,6 +137,23 @@ func TestDamagedDirectoriesAreRefused(t *testing.T) {
 			require.Contains(t, w.server.Process.LogTail(1), want)
 		})
 	}
+}
+
+// TestPartitionsOfALostLogAreNotServed loses what was acknowledged: the server must say so
+// and not start over with empty partitions.
+func TestPartitionsOfALostLogAreNotServed(t *testing.T) {
+	w := newWorld(t, nil)
+	require.NoError(t, w.server.Process.Terminate(patience))
+	require.NoError(t, os.RemoveAll(filepath.Join(dataOf(t, w), "log")))
+	require.NoError(t, w.server.Launch())
+	require.Eventually(t, func() bool {
+		_, second, quarantined := strings.Cut(w.server.Process.LogTail(100), "partition replica quarantined")
+		return quarantined && strings.Contains(second, "server ready")
+	}, patience, 10*time.Millisecond)
+	partitions := w.admin("GET", "/cluster/partitions", nil)
+	require.Equal(t, 200, partitions.status)
+	require.Contains(t, string(partitions.raw), "entries or votes that were synced are gone")
+	require.NotContains(t, string(partitions.raw), `"leader":`)
 }
 
 // dataOf is the directory of a server's node, as its log tells.

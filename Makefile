@@ -130,6 +130,10 @@ cluster-replicas: ## Restart, wipe and tamper with replicas of a gigabyte under 
 cluster-reads: ## Read state, outputs and SQL at nodes that are cut off, stopped or replaced, 40 rounds (ROUNDS=n)
 	CLUSTER_READS=$(or $(ROUNDS),40) $(GO) test -timeout 120m -count=1 -v -run 'TestReadsUnderSuspicion' ./test/cluster
 
+.PHONY: sizes
+sizes: ## Large messages on three nodes with 1 GiB of memory each, which are killed in between
+	SIZES_LONG=1 $(GO) test -timeout 30m -count=1 -v ./test/sizes
+
 .PHONY: cluster-plants
 cluster-plants: ## Plant faults in the server and see that the checks find them, and step clocks
 	CLUSTER_PLANTS=1 CLUSTER_CLOCK=1 $(GO) test -timeout 120m -count=1 -v -run 'TestLies|TestServices|TestPlanted|TestStepped' ./test/cluster

@@ -1,0 +1,266 @@
+package sizes
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	restate "github.com/restatedev/sdk-go"
+	"github.com/restatedev/sdk-go/server"
+	"github.com/stretchr/testify/require"
+
+	"platform/test/harness"
+)
+
+const mebi = 1 << 20
+
+// memory is what one server process may use.
+const memory = 1 << 30
+
+// scale is how much a run does.
+type scale struct {
+	nodes   int
+	waiters int // for one result of 1 MiB
+	sends   int // of 3 MiB each, to other objects
+	echoes  []int
+	kill    bool
+}
+
+func scaleOf() scale {
+	if os.Getenv("SIZES_LONG") == "" {
+		return scale{nodes: 1, waiters: 60, sends: 40, echoes: []int{mebi / 2, 8 * mebi, 30 * mebi}}
+	}
+	return scale{nodes: 3, waiters: 300, sends: 80, echoes: []int{mebi / 2, 2 * mebi, 8 * mebi, 16 * mebi, 31 * mebi}, kill: true}
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	harness.Cleanup()
+	os.Exit(code)
+}
+
+// bed is servers with the services below.
+type bed struct {
+	*harness.Cluster
+	t *testing.T
+}
+
+func newBed(t *testing.T, nodes int) *bed {
+	limited := func(cmd *exec.Cmd) error {
+		cmd.Env = append(cmd.Env, fmt.Sprintf("GOMEMLIMIT=%d", memory*9/10))
+		return cmd.Start()
+	}
+	b := &bed{t: t, Cluster: harness.ClusterFor(t, harness.ClusterOptions{
+		Nodes: nodes,
+		Env: map[string]string{
+			"DEFAULT_NUM_PARTITIONS":              "4",
+			"WORKER__INVOKER__MEMORY_LIMIT":       "128MiB",
+			"WORKER__INVOKER__ABORT_TIMEOUT":      "5m",
+			"DEFAULT_JOURNAL_RETENTION":           "0s",
+			"WORKER__INVOKER__INACTIVITY_TIMEOUT": "5m",
+		},
+		Place: func(int) harness.Place { return harness.Place{Start: limited} },
+	})}
+	require.NoError(t, b.Nodes[0].Register(t.Context(), services(t), false))
+	return b
+}
+
+// services serves an endpoint in this process and returns its address.
+func services(t *testing.T) string {
+	endpoint := server.NewRestate().WithLogger(slog.DiscardHandler, false).
+		Bind(restate.NewService("Echo").Handler("echo", restate.NewServiceHandler(
+			func(_ restate.Context, in []byte) ([]byte, error) { return in, nil }, restate.WithBinary))).
+		Bind(restate.NewWorkflow("Slow").Handler("run", restate.NewWorkflowHandler(
+			func(ctx restate.WorkflowContext, size int) ([]byte, error) {
+				if _, err := restate.Promise[bool](ctx, "go").Result(); err != nil {
+					return nil, err
+				}
+				return make([]byte, size), nil
+			})).Handler("release", restate.NewWorkflowSharedHandler(
+			func(ctx restate.WorkflowSharedContext, _ restate.Void) (restate.Void, error) {
+				return restate.Void{}, restate.Promise[bool](ctx, "go").Resolve(true)
+			}))).
+		Bind(restate.NewService("Wait").Handler("wait", restate.NewServiceHandler(
+			func(ctx restate.Context, id string) (int, error) {
+				result, err := restate.AttachInvocation[[]byte](ctx, id).Response()
+				return len(result), err
+			}))).
+		Bind(restate.NewService("Fan").Handler("out", restate.NewServiceHandler(
+			func(ctx restate.Context, in [2]int) (restate.Void, error) {
+				for i := range in[0] {
+					restate.ObjectSend(ctx, "Sink", strconv.Itoa(i%8), "add").Send(make([]byte, in[1]))
+				}
+				return restate.Void{}, nil
+			}))).
+		Bind(restate.NewObject("Sink").Handler("add", restate.NewObjectHandler(
+			func(ctx restate.ObjectContext, in []byte) (restate.Void, error) {
+				n, err := restate.Get[int](ctx, "bytes")
+				restate.Set(ctx, "bytes", n+len(in))
+				return restate.Void{}, err
+			})).Handler("total", restate.NewObjectHandler(
+			func(ctx restate.ObjectContext, _ restate.Void) (int, error) { return restate.Get[int](ctx, "bytes") })))
+	handler, err := endpoint.Handler()
+	require.NoError(t, err)
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	s := &http.Server{Handler: handler, Protocols: protocols}
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	go func() { _ = s.Serve(lis) }()
+	t.Cleanup(func() { _ = s.Close() })
+	return "http://" + lis.Addr().String()
+}
+
+// call calls until the answer is final, at one node after the other.
+func (b *bed) call(ctx context.Context, path string, body []byte, once string) harness.Answer {
+	for at := 0; ; at++ {
+		var header []string
+		switch {
+		case strings.HasPrefix(path, "Echo/"):
+			header = []string{"content-type", "application/octet-stream"}
+		case body != nil:
+			header = []string{"content-type", "application/json"}
+		}
+		if once != "" {
+			header = append(header, "idempotency-key", once)
+		}
+		answer, err := b.Nodes[at%len(b.Nodes)].Client.Call(ctx, path, body, header...)
+		if err == nil && answer.Status < http.StatusInternalServerError {
+			return answer
+		}
+		if ctx.Err() != nil {
+			b.t.Errorf("%s: %v, %d %.200s", path, err, answer.Status, answer.Body)
+			return answer
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// requireMemory checks the most memory that each server has used.
+func (b *bed) requireMemory() {
+	b.t.Helper()
+	for i, n := range b.Nodes {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.Process.PID()))
+		if err != nil {
+			b.t.Skipf("no memory figures: %v", err)
+		}
+		found := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
+		require.NotNil(b.t, found)
+		kib, _ := strconv.Atoi(string(found[1]))
+		b.t.Logf("node %d: at most %d MiB resident", i+1, kib>>10)
+		require.Less(b.t, kib<<10, memory, "node %d", i+1)
+	}
+}
+
+func TestLargeMessagesWithLittleMemory(t *testing.T) {
+	size := scaleOf()
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	defer cancel()
+	b := newBed(t, size.nodes)
+	b.echo(ctx, size)
+	b.fanOut(ctx, size)
+	b.fanIn(ctx, size)
+	b.requireMemory()
+}
+
+// echo sends bodies of every size, two at a time, and one that is too large.
+func (b *bed) echo(ctx context.Context, size scale) {
+	for _, n := range size.echoes {
+		body := bytes.Repeat([]byte{'x'}, n)
+		var g sync.WaitGroup
+		for i := range 2 {
+			g.Go(func() {
+				answer := b.call(ctx, "Echo/echo", body, fmt.Sprintf("%d-%d", n, i))
+				if answer.Status != http.StatusOK || !bytes.Equal(body, answer.Body) {
+					b.t.Errorf("echo of %d bytes: %d, %d bytes", n, answer.Status, len(answer.Body))
+				}
+			})
+		}
+		g.Wait()
+	}
+	answer := b.call(ctx, "Echo/echo", make([]byte, 33*mebi), "")
+	require.Equal(b.t, http.StatusRequestEntityTooLarge, answer.Status)
+}
+
+// fanOut sends more to other partitions than fits into a log entry, in one go, while
+// their leader dies in the long form.
+func (b *bed) fanOut(ctx context.Context, size scale) {
+	const each = 3 * mebi
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		for i := range size.sends / 40 {
+			answer := b.call(ctx, "Fan/out", fmt.Appendf(nil, "[40,%d]", each), fmt.Sprintf("fan-%d", i))
+			if answer.Status != http.StatusOK {
+				b.t.Errorf("fan out: %d %.200s", answer.Status, answer.Body)
+			}
+		}
+	}()
+	if size.kill {
+		last := b.Nodes[len(b.Nodes)-1]
+		last.Kill()
+		require.NoError(b.t, last.Restart(ctx))
+	}
+	<-sent
+	require.Eventually(b.t, func() bool {
+		total := 0
+		for i := range 8 {
+			answer := b.call(ctx, fmt.Sprintf("Sink/%d/total", i), nil, "")
+			n, err := strconv.Atoi(strings.TrimSpace(string(answer.Body)))
+			if err != nil {
+				b.t.Errorf("sink %d: %d %s", i, answer.Status, answer.Body)
+				return true
+			}
+			total += n
+		}
+		return total == size.sends*each
+	}, 4*time.Minute, 100*time.Millisecond, "every message arrives once")
+}
+
+// fanIn lets many wait for one result.
+func (b *bed) fanIn(ctx context.Context, size scale) {
+	answer, err := b.Nodes[0].Client.Send(ctx, "Slow/s/run", strconv.AppendInt(nil, mebi*3/4, 10), "content-type", "application/json")
+	require.NoError(b.t, err)
+	require.Equal(b.t, http.StatusAccepted, answer.Status, "%s", answer.Body)
+	id := strconv.Quote(answer.ID())
+	var g sync.WaitGroup
+	for i := range size.waiters {
+		g.Go(func() {
+			answer := b.call(ctx, "Wait/wait", []byte(id), fmt.Sprintf("wait-%d", i))
+			if answer.Status != http.StatusOK || strings.TrimSpace(string(answer.Body)) != strconv.Itoa(mebi*3/4) {
+				b.t.Errorf("waiter %d: %d %.200s", i, answer.Status, answer.Body)
+			}
+		})
+	}
+	b.awaitWaiters(ctx, size.waiters)
+	require.Equal(b.t, http.StatusOK, b.call(ctx, "Slow/s/release", nil, "").Status)
+	g.Wait()
+}
+
+// awaitWaiters returns once that many invocations wait.
+func (b *bed) awaitWaiters(ctx context.Context, count int) {
+	require.Eventually(b.t, func() bool {
+		answer, err := b.Nodes[0].Client.Query(ctx, "SELECT COUNT(*) AS n FROM sys_invocation WHERE target_service_name = 'Wait'")
+		if err != nil || answer.Status != http.StatusOK {
+			return false
+		}
+		found := regexp.MustCompile(`"n":\s*"?(\d+)`).FindSubmatch(answer.Body)
+		if found == nil {
+			return false
+		}
+		n, _ := strconv.Atoi(string(found[1]))
+		return n >= count
+	}, 2*time.Minute, 200*time.Millisecond)
+}

@@ -14,6 +14,7 @@ import (
 func loaded(t *testing.T, tune func(*trio)) (*trio, *load) {
 	w := newWorker()
 	c := newTrio(t, tune, w.definitions()...)
+	c.worker = w
 	c.leader()
 	l := startLoad(c, w)
 	l.progress(100)

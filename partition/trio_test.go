@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 	restate "github.com/restatedev/sdk-go"
 	"github.com/stretchr/testify/require"
@@ -24,6 +25,7 @@ import (
 	"platform/internal/feature"
 	"platform/internal/raftgroup"
 	"platform/invoker"
+	"platform/metadata"
 	"platform/partition/machine"
 	"platform/partition/store"
 )
@@ -38,6 +40,11 @@ type trio struct {
 	rules    RuleSource
 	tune     func(*Config) // nil: nothing is changed
 
+	// newDisk makes the disk of a host; nil: a directory of the file system.
+	newDisk func() *vfs.MemFS
+	worker  *worker  // counts power losses, if there are any
+	lost    sync.Map // partitions whose host has lost its power
+
 	mu    sync.RWMutex // covers hosts and what is in them
 	hosts []*host
 }
@@ -48,6 +55,9 @@ type host struct {
 	dir     string
 	address string
 	join    bool
+	disk    *vfs.MemFS // nil: dir
+	hard    *raftgroup.HardStates
+	replica uint32        // how often it was rebuilt
 	level   atomic.Uint32 // the cluster's feature level as the node knows it; 0: the first
 
 	logs      *raftgroup.LogDB
@@ -75,8 +85,11 @@ func newTrio(t *testing.T, tune func(*trio), services ...restate.ServiceDefiniti
 	}
 	t.Cleanup(func() {
 		c.wires.mend()
-		for i := range c.hosts {
+		for i, h := range c.hosts {
 			c.close(i)
+			if h.hard != nil {
+				require.NoError(t, h.hard.Close())
+			}
 		}
 	})
 	for i := range c.hosts {
@@ -99,14 +112,20 @@ func (c *trio) add(name, address string, join bool) int {
 	c.wires.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.hosts = append(c.hosts, &host{name: name, dir: c.t.TempDir(), address: address, join: join})
+	h := &host{name: name, address: address, join: join}
+	if c.newDisk != nil {
+		h.disk = c.newDisk()
+	} else {
+		h.dir = c.t.TempDir()
+	}
+	c.hosts = append(c.hosts, h)
 	return len(c.hosts) - 1
 }
 
 func (c *trio) servers(hosts ...int) (out []raft.Server) {
 	for _, i := range hosts {
 		h := c.hosts[i]
-		out = append(out, raft.Server{ID: raft.ServerID(h.name), Address: raft.ServerAddress(h.address)})
+		out = append(out, raft.Server{ID: h.id(), Address: raft.ServerAddress(h.address)})
 	}
 	return out
 }
@@ -127,9 +146,13 @@ func (c *trio) start(i int) {
 func (c *trio) tryStart(i int) error {
 	t, h := c.t, c.hosts[i]
 	log := testLog(t, h.name)
+	logs, tables, err := h.open(t)
+	if err != nil {
+		return err
+	}
+	h.logs, h.tables = logs, tables
 	lis, err := net.Listen("tcp", h.address)
 	require.NoError(t, err)
-	h.logs, h.tables = h.reopen(t)
 	h.transport, err = raftgroup.NewTransport(raftgroup.TransportConfig{
 		ClusterID: "test", NodeID: h.name, Address: raft.ServerAddress(h.address), Logger: log,
 		DialOptions: []grpc.DialOption{
@@ -153,7 +176,7 @@ func (c *trio) tryStart(i int) error {
 		Deliver:   func(context.Context, uint32, *machine.Deliver) error { return errors.New("one partition only") },
 		Rules:     c.rules,
 		Level:     func() feature.Level { return feature.Announced(h.level.Load()) },
-		Transport: h.transport, Profile: c.profile, LocalID: raft.ServerID(h.name),
+		Transport: h.transport, Profile: c.profile, LocalID: h.id(), HardState: h.record(t),
 		Voters: c.servers(0, 1, 2), Join: h.join, Log: log,
 	}
 	if c.tune != nil {
@@ -172,13 +195,43 @@ func (c *trio) tryStart(i int) error {
 
 // reopen opens the files of a host that is down.
 func (h *host) reopen(t *testing.T) (*raftgroup.LogDB, *store.DB) {
-	log := testLog(t, h.name)
-	logs, err := raftgroup.OpenLogDB(filepath.Join(h.dir, "log"), raftgroup.LogDBOptions{Logger: log})
-	require.NoError(t, err)
-	tables, err := store.Open(filepath.Join(h.dir, "state"), store.Options{Logger: log})
+	logs, tables, err := h.open(t)
 	require.NoError(t, err)
 	return logs, tables
 }
+
+// open opens the files of a host. The hard-state file is opened once for each disk.
+func (h *host) open(t *testing.T) (logs *raftgroup.LogDB, tables *store.DB, err error) {
+	log := testLog(t, h.name)
+	var disk vfs.FS
+	if h.disk != nil {
+		disk = h.disk
+		if h.hard == nil {
+			h.hard, err = raftgroup.OpenHardStates("HARDSTATE", h.name, disk, log)
+			require.NoError(t, err)
+		}
+	}
+	logs, err = raftgroup.OpenLogDB(filepath.Join(h.dir, "log"), raftgroup.LogDBOptions{FS: disk, Logger: log})
+	if err != nil {
+		return nil, nil, err
+	}
+	tables, err = store.Open(filepath.Join(h.dir, "state"), store.Options{FS: disk, Logger: log})
+	require.NoError(t, err)
+	return logs, tables, nil
+}
+
+// record is the host's hard-state record, nil if it keeps none.
+func (h *host) record(t *testing.T) *raftgroup.HardState {
+	if h.hard == nil {
+		return nil
+	}
+	g, err := h.hard.Group(GroupID(0))
+	require.NoError(t, err)
+	return g
+}
+
+// id is the replica's id. One that was rebuilt has another one.
+func (h *host) id() raft.ServerID { return metadata.ReplicaID(raft.ServerID(h.name), h.replica) }
 
 // down takes the partition away from callers.
 func (c *trio) down(i int) *Partition {
@@ -257,6 +310,9 @@ func (c *trio) call(ctx context.Context, inv *machine.Invoke) (Ending, error) {
 	for {
 		for _, p := range c.partitions() {
 			e, _, err := p.Call(ctx, inv)
+			if _, gone := c.lost.Load(p); gone {
+				continue // its host has no power: nobody hears the answer
+			}
 			if err == nil {
 				return e, nil
 			}

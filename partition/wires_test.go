@@ -2,8 +2,11 @@ package partition
 
 import (
 	"context"
+	"errors"
 	"net"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 )
@@ -14,6 +17,8 @@ type wires struct {
 	mu    sync.Mutex // covers the fields below
 	names map[raft.ServerAddress]string
 	cuts  map[way]chan struct{} // closed when mended
+	conns map[*wire]struct{}
+	off   map[string]bool // hosts that are severed
 	// tap sees the bytes that go a way, before they do.
 	tap func(w way, n int)
 }
@@ -21,7 +26,7 @@ type wires struct {
 type way struct{ from, to string }
 
 func newWires() *wires {
-	return &wires{names: map[raft.ServerAddress]string{}, cuts: map[way]chan struct{}{}}
+	return &wires{names: map[raft.ServerAddress]string{}, cuts: map[way]chan struct{}{}, conns: map[*wire]struct{}{}, off: map[string]bool{}}
 }
 
 func (w *wires) cut(from, to string) {
@@ -49,6 +54,31 @@ func (w *wires) mend() {
 		close(c)
 	}
 	clear(w.cuts)
+}
+
+// sever ends all connections of hosts at this moment, whatever is on its way, and keeps
+// others from being made until turnOn.
+func (w *wires) sever(names ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c := range w.conns {
+		if slices.Contains(names, c.from) || slices.Contains(names, c.to) {
+			c.severed.Store(true)
+			_ = c.Conn.Close()
+		}
+	}
+	for _, name := range names {
+		w.off[name] = true
+	}
+}
+
+// turnOn lets severed hosts be reached again.
+func (w *wires) turnOn(names ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range names {
+		delete(w.off, name)
+	}
 }
 
 // pass waits until the way is open; false if stop comes first.
@@ -96,7 +126,14 @@ func (w *wires) dialer(from string) func(context.Context, string) (net.Conn, err
 		if err != nil {
 			return nil, err
 		}
-		return &wire{Conn: conn, wires: w, from: from, to: to, closed: make(chan struct{})}, nil
+		c := &wire{Conn: conn, wires: w, from: from, to: to, closed: make(chan struct{})}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.off[from] || w.off[to] {
+			return nil, errors.Join(net.ErrClosed, conn.Close())
+		}
+		w.conns[c] = struct{}{}
+		return c, nil
 	}
 }
 
@@ -107,11 +144,12 @@ type wire struct {
 	from, to string
 	once     sync.Once
 	closed   chan struct{}
+	severed  atomic.Bool
 }
 
 func (c *wire) Write(b []byte) (int, error) {
 	c.wires.count(c.from, c.to, len(b))
-	if !c.wires.pass(c.closed, c.from, c.to) {
+	if !c.wires.pass(c.closed, c.from, c.to) || c.severed.Load() {
 		return 0, net.ErrClosed
 	}
 	return c.Conn.Write(b)
@@ -119,13 +157,18 @@ func (c *wire) Write(b []byte) (int, error) {
 
 func (c *wire) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if !c.wires.pass(c.closed, c.to, c.from) {
+	if !c.wires.pass(c.closed, c.to, c.from) || c.severed.Load() {
 		return 0, net.ErrClosed
 	}
 	return n, err
 }
 
 func (c *wire) Close() error {
-	c.once.Do(func() { close(c.closed) })
+	c.once.Do(func() {
+		close(c.closed)
+		c.wires.mu.Lock()
+		defer c.wires.mu.Unlock()
+		delete(c.wires.conns, c)
+	})
 	return c.Conn.Close()
 }

@@ -1,0 +1,168 @@
+package partition
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/raftgroup"
+)
+
+// memoryDisk gives each host a disk in memory that knows what was synced.
+func memoryDisk(c *trio) { c.newDisk = func() *vfs.MemFS { return vfs.NewCrashableMem() } }
+
+// powerLoss takes the power from hosts: of what they had not synced, random blocks and
+// directory entries are left. Nothing that they send or answer afterwards counts.
+func (c *trio) powerLoss(rng *rand.Rand, hosts ...int) {
+	c.t.Helper()
+	var names []string
+	for _, i := range hosts {
+		names = append(names, c.hosts[i].name)
+		c.lost.Store(c.hosts[i].p, true)
+	}
+	c.worker.crashes.Add(1)
+	c.wires.sever(names...)
+	disks := make([]*vfs.MemFS, len(hosts))
+	kept := []int{0, 0, 30, 70, 100}[rng.IntN(5)]
+	for n, i := range hosts {
+		disks[n] = c.hosts[i].disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: kept, RNG: rand.New(rand.NewPCG(rng.Uint64(), 1))})
+	}
+	var wg sync.WaitGroup
+	for _, i := range hosts {
+		wg.Go(func() { c.kill(i) })
+	}
+	wg.Wait()
+	for n, i := range hosts {
+		require.NoError(c.t, c.hosts[i].hard.Close())
+		c.hosts[i].disk, c.hosts[i].hard = disks[n], nil
+	}
+	c.wires.turnOn(names...)
+}
+
+// powerRounds is how often the power is lost: POWER_ROUNDS for the long form.
+func powerRounds(t *testing.T, short int) int {
+	text := os.Getenv("POWER_ROUNDS")
+	if text == "" {
+		return short
+	}
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	return n
+}
+
+// TestPowerLoss takes the power from one host or from all of them, again and again under
+// load. No answer is lost, no call takes effect twice, no acknowledged step runs again,
+// and no host needs help to come back.
+func TestPowerLoss(t *testing.T) {
+	seed := rand.Uint64()
+	if text := os.Getenv("POWER_SEED"); text != "" {
+		var err error
+		seed, err = strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err)
+	}
+	t.Logf("POWER_SEED=%d chooses the same hosts and blocks, not the same moments", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	c, l := loaded(t, memoryDisk)
+	one, all := 0, 0
+	for range powerRounds(t, 12) {
+		l.progress(int64(20 + rng.IntN(100)))
+		if rng.IntN(3) == 0 {
+			if err := c.hosts[c.leader()].p.Checkpoint(t.Context()); err != nil {
+				t.Logf("checkpoint: %v", err) // the leader has changed, for instance
+			}
+		}
+		hosts := []int{0, 1, 2}
+		if rng.IntN(2) == 0 {
+			hosts = []int{rng.IntN(3)}
+			one++
+		} else {
+			all++
+		}
+		c.powerLoss(rng, hosts...)
+		for _, i := range hosts {
+			c.start(i)
+		}
+	}
+	l.progress(50)
+	l.finish(t)
+	c.requireSame(0, 1, 2)
+	t.Logf("%d times one host, %d times all", one, all)
+}
+
+// TestDamagedDiskIsRebuilt flips a bit in the write-ahead log of a host that has lost
+// its power, and takes the power from another one right after it is back. The damage is
+// harmless or noticed; if it is noticed the host comes back as another replica.
+//
+// It needs POWER_DAMAGE=1, because it finds a gap of Raft that is still open: a leader that
+// has promoted a replica and loses its power before the other follower knows of that leaves
+// two hosts of which neither can win (see internal/raftgroup/DESIGN.md, "Promotions").
+func TestDamagedDiskIsRebuilt(t *testing.T) {
+	if os.Getenv("POWER_DAMAGE") == "" {
+		t.Skip("POWER_DAMAGE is not set")
+	}
+	rng := rand.New(rand.NewPCG(rand.Uint64(), 0))
+	c, l := loaded(t, memoryDisk)
+	noticed := 0
+	for range powerRounds(t, 4) {
+		l.progress(int64(20 + rng.IntN(100)))
+		i := rng.IntN(3)
+		c.powerLoss(rng, i)
+		c.hosts[i].flipBit(t, rng)
+		if err := c.tryStart(i); err != nil {
+			require.True(t, errors.Is(err, raftgroup.ErrQuarantined) || errors.Is(err, raftgroup.ErrCorrupt), "%v", err)
+			noticed++
+			c.rebuild(i)
+		}
+		c.reconcile(0, 1, 2)
+		other := (i + 1) % 3
+		c.powerLoss(rng, other)
+		l.progress(20)
+		c.start(other)
+	}
+	l.progress(50)
+	l.finish(t)
+	c.requireSame(0, 1, 2)
+	t.Logf("damage noticed %d times", noticed)
+}
+
+// flipBit damages the write-ahead log of a host's log database.
+func (h *host) flipBit(t *testing.T, rng *rand.Rand) {
+	t.Helper()
+	names, err := h.disk.List("log")
+	require.NoError(t, err)
+	name := slices.Max(slices.DeleteFunc(names, func(name string) bool { return filepath.Ext(name) != ".log" }))
+	f, err := h.disk.OpenReadWrite(filepath.Join("log", name), vfs.WriteCategoryUnspecified)
+	require.NoError(t, err)
+	info, err := f.Stat()
+	require.NoError(t, err)
+	at, b := rng.Int64N(info.Size()), make([]byte, 1)
+	_, err = f.ReadAt(b, at)
+	require.NoError(t, err)
+	b[0] ^= 1 << rng.IntN(8)
+	_, err = f.WriteAt(b, at)
+	require.NoError(t, err)
+	require.NoError(t, errors.Join(f.Sync(), f.Close()))
+}
+
+// rebuild gives up a quarantined host's data and starts it as another replica.
+func (c *trio) rebuild(i int) {
+	t, h := c.t, c.hosts[i]
+	logs, tables, err := h.open(t)
+	if err != nil {
+		require.NoError(t, h.disk.RemoveAll("log")) // a node renames it
+		logs, tables = h.reopen(t)
+	}
+	require.NoError(t, h.record(t).BeginRebuild())
+	require.NoError(t, Destroy(t.Context(), logs, tables, h.record(t), 0))
+	require.NoError(t, errors.Join(tables.Close(), logs.Close()))
+	h.replica, h.join = h.record(t).Record().Replica, true
+	c.start(i)
+}

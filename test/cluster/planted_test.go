@@ -76,8 +76,8 @@ var plants = []struct {
 		name: "ack before commit",
 		patch: harness.Patch{
 			File: "partition/client.go",
-			Old:  "	return l.propose(ctx, l.planned(inv))\n",
-			New:  "	go func() { _, _ = l.propose(context.WithoutCancel(ctx), l.planned(inv)) }()\n	return machine.Outcome{}, nil\n",
+			Old:  "	o, err := l.propose(ctx, l.planned(named))\n",
+			New:  "	go func() { _, _ = l.propose(context.WithoutCancel(ctx), l.planned(named)) }()\n	o, err := machine.Outcome{}, error(nil)\n",
 		},
 		faults: []string{"kill-all", "kill-two", "kill-one"},
 		found:  "lost: ",
@@ -86,8 +86,8 @@ var plants = []struct {
 		name: "lost dedup",
 		patch: harness.Patch{
 			File: "partition/machine/apply_invoke.go",
-			Old:  "	known, err := m.invocation(c.ID)\n	switch {\n",
-			New:  "	known, err := m.invocation(c.ID)\n	if c.Sink == nil {\n		known = nil\n	}\n	switch {\n",
+			Old:  "	known, err := m.invocation(c.ID)\n	own := ",
+			New:  "	known, err := m.invocation(c.ID)\n	if c.Sink == nil {\n		known = nil\n	}\n	own := ",
 		},
 		faults: []string{"kill-one"},
 		found:  ": ",

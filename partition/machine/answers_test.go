@@ -242,6 +242,33 @@ func TestPurgeWaitsForAnswersThatAreOwed(t *testing.T) {
 	require.Nil(t, inv)
 }
 
+// A request that would begin another life of an id whose retention is over finds the
+// earlier life as long as its answers are owed: a new record would drop those who wait.
+func TestAnotherLifeWaitsForAnswersThatAreOwed(t *testing.T) {
+	c := newCrowd(t, feature.Level2)
+	key, callee := "once", ids.NewInvocation(1, [16]byte{1})
+	again := func(request uint64) *machine.Invoke {
+		return &machine.Invoke{ID: callee, Request: request, Target: plain, IdempotencyKey: &key, Input: journal.NewInput(nil, nil)}
+	}
+	c.entry(again(1))
+	var attach []machine.Message
+	for n := range 20 {
+		attach = append(attach, &machine.Attach{Target: callee, Sink: machine.Sink{Caller: caller(1, n), Completion: 1, Type: journal.AttachInvocationCompletion}})
+	}
+	c.entry(&machine.Deliver{From: 1, FirstSeq: 1, Messages: attach})
+	c.entry(c.progress(callee, machinetest.Output(large()), machinetest.End()))
+	require.Less(t, len(c.sent), 20)
+	c.entry(again(2))
+	c.settle()
+	require.Len(t, c.sent, 20)
+	require.Empty(t, c.st.Faults())
+
+	c.entry(again(3))
+	inv, err := c.st.Invocation(callee)
+	require.NoError(t, err)
+	require.Equal(t, machine.Invoked, inv.Status, "the earlier life is over")
+}
+
 // Thousands of delayed invocations that start at a time do not load all their inputs.
 func TestInputsOfManyThatStartTogetherAreNotAllLoaded(t *testing.T) {
 	c := newCrowd(t, feature.Level2)

@@ -30,7 +30,7 @@ func (m *Machine) invoke(c *Invoke) (Outcome, error) {
 	known, err := m.invocation(c.ID)
 	own := known != nil && c.Request != 0 && c.Request == known.Request
 	if err == nil && known != nil && !own && m.forgotten(known) {
-		known, err = nil, m.forgetNow(known)
+		known, err = m.followed(known)
 	}
 	switch {
 	case err != nil:

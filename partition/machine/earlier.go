@@ -61,6 +61,15 @@ func (m *Machine) forget(inv *Invocation) error {
 	return m.purge(inv)
 }
 
+// followed makes room for another life of an id. It returns nil, or the earlier life if that
+// still owes answers: a new record would drop those who wait, so it is found a moment longer.
+func (m *Machine) followed(inv *Invocation) (*Invocation, error) {
+	if owes, err := m.owes(inv); err != nil || owes {
+		return inv, err
+	}
+	return nil, m.forgetNow(inv)
+}
+
 // forgetNow does what the timers of a forgotten invocation are about to do.
 func (m *Machine) forgetNow(inv *Invocation) error {
 	if err := m.dropTimer(Timer{At: inv.journalExpiresAt(), Kind: TimerPurgeJournal, ID: inv.ID}); err != nil {

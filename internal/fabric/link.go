@@ -16,12 +16,12 @@ import (
 // unsent.
 const reachTimeout = time.Second
 
-// patience is when a node that is silent while it owes a response is asked for a sign
-// of life, and when it is given up. That is earlier than the keepalive of gRPC can,
-// and costs nothing while nobody waits. A node answers a ping without looking at any
-// partition; it is given up at about the time at which its partitions have other
-// leaders. held is how long the node must have given signs
-// of life for a request to count as held by a leader.
+// patience holds the timeouts of a link to a node that owes a response: after ping of
+// silence the node is pinged, after deaf the link is closed. Both are shorter than gRPC's
+// keepalive allows, and there are no pings while no response is pending. A node answers a
+// ping without consulting any partition, and deaf is about the time that its partitions
+// need to elect other leaders. held is how long the node must have been responsive for a
+// request to count as held by a leader.
 type patience struct{ ping, deaf, held time.Duration }
 
 var usualPatience = patience{ping: 300 * time.Millisecond, deaf: 1500 * time.Millisecond, held: heldTime}

@@ -102,8 +102,8 @@ func partitionView(p metadata.Partition, said map[uint32]*nodepb.ReplicaStatus, 
 	return state
 }
 
-// rebuiltSince reports whether a node's replica is not the member any more that the
-// leader still counts.
+// rebuiltSince reports whether a node has replaced the replica that the leader still
+// lists as a member.
 func rebuiltSince(r *nodepb.ReplicaStatus, m *nodepb.ReplicaMember) bool {
 	return r != nil && r.ReplicaId != "" && r.ReplicaId != m.Id
 }

@@ -25,14 +25,15 @@ type Config struct {
 	MaxBody           int           // bytes of a manifest
 	Attempts          int           // on transient errors
 	Pause             time.Duration // between attempts
+	ProbeAfter        time.Duration // silence of a peer of unknown protocol after which HTTP/1.1 is tried
 	EnableV7          bool
 	AdditionalHeaders map[string]string // of the server, for all endpoints
 	Identity          *identity.Signer  // signs the requests; nil leaves them unsigned
 }
 
-// DefaultConfig is 10 s, 4 MiB, three attempts.
+// DefaultConfig is 10 s, 4 MiB, three attempts, HTTP/1.1 after 1 s.
 func DefaultConfig() Config {
-	return Config{Timeout: 10 * time.Second, MaxBody: 4 << 20, Attempts: 3, Pause: 250 * time.Millisecond}
+	return Config{Timeout: 10 * time.Second, MaxBody: 4 << 20, Attempts: 3, Pause: 250 * time.Millisecond, ProbeAfter: time.Second}
 }
 
 // Discoverer asks endpoints what they offer.
@@ -128,11 +129,9 @@ func (d *Discoverer) once(ctx context.Context, addr *endpoint.Address, extra map
 	}
 	c := &collector{request: d.request(addr, extra), limit: d.cfg.MaxBody, done: make(chan struct{})}
 	stream := d.client.Open(c)
-	select {
-	case <-c.done:
-	case <-ctx.Done():
+	if err := d.wait(ctx, addr, c.done); err != nil {
 		stream.Reset()
-		return d.unreachable(ctx, addr, ctx.Err())
+		return d.unreachable(ctx, addr, err)
 	}
 	if c.tooLarge {
 		stream.Reset()
@@ -147,17 +146,43 @@ func (d *Discoverer) once(ctx context.Context, addr *endpoint.Address, extra map
 	return &answer{head: c.head, body: c.body}, false, nil
 }
 
+// wait waits for the end of a discovery request. It fails early if the peer ignores
+// HTTP/2 and answers in HTTP/1.1.
+func (d *Discoverer) wait(ctx context.Context, addr *endpoint.Address, done <-chan struct{}) error {
+	probe := time.NewTimer(d.cfg.ProbeAfter)
+	defer probe.Stop()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-probe.C:
+	}
+	if d.client.ProbeHTTP1(ctx, addr) {
+		return endpoint.ErrHTTP1
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 func (d *Discoverer) unreachable(ctx context.Context, addr *endpoint.Address, err error) (*answer, bool, error) {
 	where := addr.Scheme + "://" + addr.Authority
 	if addr.Function != nil {
 		where = addr.Function.ARN
+	}
+	if !dialing(err) && d.client.ProbeHTTP1(ctx, addr) {
+		err = endpoint.ErrHTTP1
 	}
 	switch {
 	case errors.Is(err, endpoint.ErrFunctionAnswer):
 		return nil, false, errcode.New(errcode.META0013, "%s: %w", where, err)
 	case errors.Is(err, endpoint.ErrHTTP1):
 		return nil, false, errcode.New(errcode.META0014,
-			"%s answered in HTTP/1.1 although HTTP/2 with prior knowledge was spoken to it; register it with use_http_11", where)
+			"%s speaks HTTP/1.1 and not HTTP/2 with prior knowledge; register it with use_http_11", where)
 	case errors.Is(err, endpoint.ErrForbidden):
 		return nil, false, errcode.New(errcode.META0003, "%s must not be connected to: %w", where, err)
 	case ctx.Err() != nil:

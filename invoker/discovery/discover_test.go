@@ -1,14 +1,17 @@
 package discovery
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -259,6 +262,50 @@ func TestTransports(t *testing.T) {
 			require.ErrorContains(t, err, "certificate")
 		})
 	}
+}
+
+// Servers that do not know HTTP/2 treat its preface in different ways.
+func TestServersThatDropHTTP2AreToldApartAtOnce(t *testing.T) {
+	for name, drop := range map[string]func(net.Conn){
+		"closes on the preface": func(c net.Conn) { c.Close() },
+		"resets the connection": func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0); c.Close() },
+		"answers with a page":   func(c net.Conn) { fmt.Fprint(c, "<!DOCTYPE html><p>Invalid HTTP version (2.0)"); c.Close() },
+		"stays silent":          func(net.Conn) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			var conns sync.WaitGroup
+			t.Cleanup(conns.Wait)
+			t.Cleanup(func() { l.Close() })
+			conns.Go(func() {
+				for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+					conns.Go(func() { serveHTTP1(c, drop) })
+				}
+			})
+			begin := time.Now()
+			_, err = newDiscoverer(t, DefaultConfig()).Discover(t.Context(), Request{URI: "http://" + l.Addr().String()})
+			code, _ := errcode.Of(err)
+			require.Equal(t, errcode.META0014, code, "%v", err)
+			require.Less(t, time.Since(begin), 5*time.Second)
+		})
+	}
+}
+
+// serveHTTP1 answers requests in HTTP/1 with 404, and treats the preface of HTTP/2 with drop.
+func serveHTTP1(c net.Conn, drop func(net.Conn)) {
+	defer c.Close()
+	in := bufio.NewReader(c)
+	line, err := in.ReadString('\n')
+	if err != nil {
+		return
+	}
+	if strings.HasPrefix(line, "PRI ") {
+		drop(c)
+	} else {
+		fmt.Fprint(c, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+	}
+	_, _ = io.Copy(io.Discard, in) // until the client closes
 }
 
 func TestNobodyListens(t *testing.T) {

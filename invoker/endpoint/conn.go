@@ -14,7 +14,7 @@ import (
 // ErrHTTP1 says that the peer answered in HTTP/1 where HTTP/2 was spoken to it.
 var ErrHTTP1 = errors.New("the endpoint answered in HTTP/1.1 on a connection that speaks HTTP/2 with prior knowledge")
 
-var errNoGreeting = errors.New("the endpoint closed the connection without a greeting in HTTP/2")
+var errNoGreeting = errors.New("the endpoint did not answer in HTTP/2")
 
 // maxUnsent is how much a connection takes in before Write blocks.
 const maxUnsent = 256 << 10
@@ -60,6 +60,10 @@ func (c *conn) Read(p []byte) (int, error) {
 			return 0, ErrHTTP1
 		}
 		c.greeting.lowerFrameSize(p[:n])
+		if c.greeting.foreign() {
+			c.tell(errNoGreeting) // the transport gives up and does not read again
+			return 0, errNoGreeting
+		}
 	}
 	if err != nil {
 		c.tell(err)

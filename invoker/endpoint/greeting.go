@@ -34,6 +34,11 @@ func (g *greeting) over() bool {
 	return g.seen >= frameHeaderLen && (g.header[frameTypeAt] != settingsFrame || g.seen >= frameHeaderLen+g.length())
 }
 
+// foreign reports whether the peer began with something else than SETTINGS.
+func (g *greeting) foreign() bool {
+	return g.seen >= frameHeaderLen && g.header[frameTypeAt] != settingsFrame
+}
+
 // length is the length of the frame's payload.
 func (g *greeting) length() int {
 	var b [4]byte
@@ -43,8 +48,11 @@ func (g *greeting) length() int {
 
 // isHTTP1 reports whether the very first bytes are those of HTTP/1.
 func (g *greeting) isHTTP1(p []byte) bool {
-	return g.seen == 0 && bytes.HasPrefix(p, []byte("HTTP/1"))
+	return g.seen == 0 && bytes.HasPrefix(p, http1Begin)
 }
+
+// http1Begin is how a response in HTTP/1 begins.
+var http1Begin = []byte("HTTP/1")
 
 // lowerFrameSize takes in the next bytes, and rewrites in place those of the
 // setting in question.

@@ -7,6 +7,7 @@ import (
 	"platform/internal/errcode"
 	"platform/invoker/endpoint"
 	"platform/invoker/protocol"
+	"platform/partition/attempts"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -33,12 +34,12 @@ type attempt struct {
 	runs       int    // runs that have begun and given no result
 	acks       map[uint32]struct{}
 	used       completions
-	awaiting   *protocol.Await // as the handler said (protocol 7); nil: it did not, or has got some of it
-	steps      []machine.Step  // not proposed yet
-	unproposed int             // payload bytes in them
-	counted    int             // bytes received that the budget knows of
-	lingering  bool            // steps may wait a moment for more
-	final      bool            // the last step ends the attempt
+	awaiting   *journal.Await // as the handler said (protocol 7); nil: it did not, or has got some of it
+	steps      []machine.Step // not proposed yet
+	unproposed int            // payload bytes in them
+	counted    int            // bytes received that the budget knows of
+	lingering  bool           // steps may wait a moment for more
+	final      bool           // the last step ends the attempt
 	failure    *failure
 	refusal    *failure // by status; the body may tell more
 	body       []byte   // of the refusal
@@ -110,7 +111,7 @@ func (a *attempt) record() (*machine.Invocation, error) {
 
 // unreadable ends the attempt whose invocation could not be read.
 func (a *attempt) unreadable(err error) {
-	if errors.Is(err, ErrGone) {
+	if errors.Is(err, attempts.ErrGone) {
 		a.t.abandon()
 		return
 	}
@@ -121,7 +122,7 @@ func (a *attempt) unreadable(err error) {
 }
 
 // take reads the journal once there is memory for it.
-func (a *attempt) take(inv *machine.Invocation, input []byte, need int) (*Replay, error) {
+func (a *attempt) take(inv *machine.Invocation, input []byte, need int) (*attempts.Replay, error) {
 	for {
 		if turn := a.memory.begin(need); turn != nil {
 			<-turn // comes at the latest when the attempt ends
@@ -130,7 +131,7 @@ func (a *attempt) take(inv *machine.Invocation, input []byte, need int) (*Replay
 		if err != nil {
 			return nil, err
 		}
-		need = r.size()
+		need = r.Size()
 		if most := a.s.iv.memory.ceiling; most > 0 && need > most {
 			return nil, errcode.New(errcode.RT0001,
 				"the journal and the state, %d bytes, are more than an attempt may hold, %d bytes (worker.invoker.per-invocation-memory-limit)", need, most)
@@ -141,7 +142,7 @@ func (a *attempt) take(inv *machine.Invocation, input []byte, need int) (*Replay
 	}
 }
 
-func (a *attempt) load(inv *machine.Invocation, input []byte) (*Replay, error) {
+func (a *attempt) load(inv *machine.Invocation, input []byte) (*attempts.Replay, error) {
 	limit := a.plan.stateLimit
 	if input == nil || limit > 0 {
 		a.s.iv.loads <- struct{}{}
@@ -150,7 +151,7 @@ func (a *attempt) load(inv *machine.Invocation, input []byte) (*Replay, error) {
 	if input == nil {
 		return a.s.part.Load(inv.ID, a.t.number, limit)
 	}
-	r := &Replay{Invocation: inv, Entries: []journal.Entry{{Type: journal.Input, Payload: input}}, Partial: true}
+	r := &attempts.Replay{Invocation: inv, Entries: []journal.Entry{{Type: journal.Input, Payload: input}}, Partial: true}
 	if limit == 0 {
 		return r, nil
 	}
@@ -165,7 +166,7 @@ const keptInput = 16 << 10
 
 // replay writes the start and all entries, and lets notifications follow from then
 // on. It reports false if the attempt was given up meanwhile.
-func (a *attempt) replay(r *Replay) bool {
+func (a *attempt) replay(r *attempts.Replay) bool {
 	t := a.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -174,7 +175,7 @@ func (a *attempt) replay(r *Replay) bool {
 	}
 	t.inv = r.Invocation
 	t.deployed = a.plan.pin
-	t.size = r.size()
+	t.size = r.Size()
 	for i := range r.Entries {
 		e := &r.Entries[i]
 		if e.Type.IsCommand() {

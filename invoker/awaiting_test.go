@@ -20,9 +20,9 @@ func v7Config() Config {
 }
 
 // awaitedBy waits until the status says what the handler waits for, or nothing.
-func awaitedBy(t testing.TB, b *bench, id ids.Invocation, some bool) *protocol.Await {
+func awaitedBy(t testing.TB, b *bench, id ids.Invocation, some bool) *journal.Await {
 	t.Helper()
-	var found *protocol.Await
+	var found *journal.Await
 	require.Eventually(t, func() bool {
 		st, ok := b.iv.Status(id)
 		found = st.Awaiting

@@ -13,6 +13,7 @@ import (
 	"platform/internal/ids"
 	"platform/invoker/protocol"
 	"platform/metadata"
+	"platform/partition/attempts"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -168,7 +169,7 @@ func TestLostLeadershipStopsTheAttempt(t *testing.T) {
 	for name, answer := range map[string]struct {
 		o   machine.Outcome
 		err error
-	}{"stale": {machine.Outcome{Code: machine.Stale}, nil}, "error": {machine.Outcome{}, ErrGone}} {
+	}{"stale": {machine.Outcome{Code: machine.Stale}, nil}, "error": {machine.Outcome{}, attempts.ErrGone}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := newOffline(t, policy(1, metadata.Kill), func(w *wire) {

@@ -19,6 +19,7 @@ import (
 	"platform/invoker/endpoint"
 	"platform/invoker/protocol"
 	"platform/metadata"
+	"platform/partition/attempts"
 	"platform/partition/codec"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -132,7 +133,7 @@ func newHostile(t testing.TB, kind uint8) *hostile {
 		h.lines = append(h.lines, w)
 		return w
 	}
-	h.session = iv.Open(h)
+	h.session = iv.openSession(h)
 	h.apply(pending{h.self, proposal{c: &machine.Invoke{
 		ID: h.id, Target: hostileTargets[n/hostileVersions/hostileModes], Input: journal.NewInput(nil, []byte(`"hi"`)),
 		Retention: machine.Retention{Completion: 3_600_000, Journal: 3_600_000},
@@ -163,12 +164,12 @@ func (h *hostile) submit(to uint32, c machine.Command, done func(machine.Outcome
 	h.queue = append(h.queue, pending{to, proposal{c, done}})
 }
 
-func (h *hostile) Load(id ids.Invocation, attempt uint64, _ int) (*Replay, error) {
+func (h *hostile) Load(id ids.Invocation, attempt uint64, _ int) (*attempts.Replay, error) {
 	inv, err := h.Record(id, attempt)
 	if err != nil {
 		return nil, err
 	}
-	r := &Replay{Invocation: inv}
+	r := &attempts.Replay{Invocation: inv}
 	for i := range inv.Length {
 		e, err := h.tables.Entry(id, i)
 		if err != nil {
@@ -183,7 +184,7 @@ func (h *hostile) Load(id ids.Invocation, attempt uint64, _ int) (*Replay, error
 func (h *hostile) Record(id ids.Invocation, attempt uint64) (*machine.Invocation, error) {
 	inv, err := h.tables.Invocation(id)
 	if err == nil && (inv == nil || inv.Status != machine.Invoked || inv.Attempt != attempt) {
-		err = ErrGone
+		err = attempts.ErrGone
 	}
 	return inv, err
 }

@@ -9,6 +9,7 @@ import (
 	"platform/internal/ids"
 	"platform/invoker/endpoint"
 	"platform/metadata"
+	"platform/partition/attempts"
 )
 
 // Registry is where attempts look up deployments and handlers.
@@ -74,7 +75,7 @@ func (iv *Invoker) Client() *endpoint.Client { return iv.client }
 
 // Status is what is known of an invocation's attempts beside what is stored; false
 // if no session of this node runs or retries it.
-func (iv *Invoker) Status(id ids.Invocation) (AttemptStatus, bool) {
+func (iv *Invoker) Status(id ids.Invocation) (attempts.Status, bool) {
 	iv.mu.Lock()
 	defer iv.mu.Unlock()
 	for s := range iv.sessions {
@@ -82,5 +83,5 @@ func (iv *Invoker) Status(id ids.Invocation) (AttemptStatus, bool) {
 			return t.attemptStatus(), true
 		}
 	}
-	return AttemptStatus{}, false
+	return attempts.Status{}, false
 }

@@ -17,6 +17,7 @@ import (
 	"platform/invoker/endpoint"
 	"platform/invoker/protocol"
 	"platform/metadata"
+	"platform/partition/attempts"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -183,7 +184,7 @@ func (g *gatedLoads) pass(c chan chan struct{}) {
 	<-ack
 }
 
-func (g *gatedLoads) Load(id ids.Invocation, attempt uint64, limit int) (*Replay, error) {
+func (g *gatedLoads) Load(id ids.Invocation, attempt uint64, limit int) (*attempts.Replay, error) {
 	g.pass(g.before)
 	r, err := g.shard.Load(id, attempt, limit)
 	g.pass(g.after)

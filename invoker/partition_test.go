@@ -10,6 +10,7 @@ import (
 
 	"platform/internal/feature"
 	"platform/internal/ids"
+	"platform/partition/attempts"
 	"platform/partition/journal"
 	"platform/partition/machine"
 	"platform/partition/machine/machinetest"
@@ -174,14 +175,14 @@ func (s *shard) Propose(p *machine.Progress, done func(machine.Outcome, error)) 
 	s.submit(p, done)
 }
 
-func (s *shard) Load(id ids.Invocation, attempt uint64, limit int) (*Replay, error) {
+func (s *shard) Load(id ids.Invocation, attempt uint64, limit int) (*attempts.Replay, error) {
 	inv, err := s.Record(id, attempt)
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := &Replay{Invocation: inv}
+	r := &attempts.Replay{Invocation: inv}
 	for i := range inv.Length {
 		e, err := s.tables.Entry(id, i)
 		if err != nil {
@@ -201,7 +202,7 @@ func (s *shard) Record(id ids.Invocation, attempt uint64) (*machine.Invocation, 
 		return nil, err
 	}
 	if inv == nil || inv.Status != machine.Invoked || inv.Attempt != attempt {
-		return nil, ErrGone
+		return nil, attempts.ErrGone
 	}
 	s.records++
 	record := *inv

@@ -8,6 +8,7 @@ import (
 	"platform/invoker/endpoint"
 	"platform/invoker/protocol"
 	"platform/metadata"
+	"platform/partition/attempts"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -75,7 +76,7 @@ func chooseVersion(server protocol.Range, d *metadata.Deployment, pin machine.Pi
 const smallPayload = 4 << 10
 
 // replay encodes the start and the whole journal.
-func (p *plan) replay(r *Replay, retry *retryState) [][]byte {
+func (p *plan) replay(r *attempts.Replay, retry *retryState) [][]byte {
 	inv := r.Invocation
 	start := protocol.StartInfo{
 		Version: p.version, ID: inv.ID, KnownEntries: uint32(len(r.Entries)), Key: inv.Target.Key,
@@ -104,7 +105,7 @@ func (p *plan) wire(e *journal.Entry) *journal.Entry {
 }
 
 // replaySize is room for the start and the entries that are copied.
-func replaySize(r *Replay) int {
+func replaySize(r *attempts.Replay) int {
 	n := 160 + len(r.Invocation.Target.Key)
 	for i := range r.State {
 		n += len(r.State[i].Key) + len(r.State[i].Value) + 16
@@ -134,7 +135,7 @@ func appendEntry(b []byte, chunks [][]byte, e *journal.Entry) [][]byte {
 }
 
 // sinceLastEntry is the age of the journal's last change in milliseconds.
-func sinceLastEntry(r *Replay) uint64 {
+func sinceLastEntry(r *attempts.Replay) uint64 {
 	changed := r.Invocation.ProgressAt
 	if changed == 0 {
 		changed = r.Entries[len(r.Entries)-1].AppendedAt

@@ -97,7 +97,7 @@ func newOffline(t *testing.T, cfg Config, scripts ...func(*wire)) *offline {
 		return w
 	}
 	o.shard = newShard(t)
-	o.session = o.iv.Open(o.shard)
+	o.session = o.iv.openSession(o.shard)
 	o.shard.session = o.session
 	return o
 }

@@ -169,7 +169,7 @@ func newBench(t testing.TB, cfg Config, uri string) *bench {
 	log := slog.New(slog.DiscardHandler)
 	b.iv = New(cfg, b, log)
 	b.shard = newShard(t)
-	b.session = b.iv.Open(b.shard)
+	b.session = b.iv.openSession(b.shard)
 	b.shard.session = b.session
 	t.Cleanup(func() {
 		b.session.Close()

@@ -1,69 +1,19 @@
 package invoker
 
 import (
-	"context"
-	"errors"
 	"log/slog"
 	"sync"
 
 	"platform/internal/ids"
-	"platform/partition/journal"
+	"platform/partition/attempts"
 	"platform/partition/machine"
 )
-
-// ErrGone says that an invocation is not Invoked with the attempt number asked for.
-var ErrGone = errors.New("the invocation has no such attempt any more")
-
-// Partition is what attempts need from the partition whose leader they work for.
-type Partition interface {
-	// Load reads what an attempt replays, consistent at one log index: the record,
-	// every journal entry, and the object's state up to stateLimit bytes (0: no
-	// state). It returns ErrGone if the invocation is not Invoked with that attempt
-	// number any more.
-	Load(id ids.Invocation, attempt uint64, stateLimit int) (*Replay, error)
-
-	// Record reads only the record that Load would read.
-	Record(id ids.Invocation, attempt uint64) (*machine.Invocation, error)
-
-	// State reads only the object's state, for a first attempt whose journal came
-	// with the effect.
-	State(o machine.Object, limit int) (entries []machine.StateEntry, partial bool, err error)
-
-	// Propose submits progress of an attempt. Submissions are applied in the order
-	// of the calls. done is called once, on a goroutine of the partition, when the
-	// progress was applied or failed; it must not block. An error means that the
-	// outcome is unknown or that leadership was lost: the attempt must stop.
-	Propose(p *machine.Progress, done func(machine.Outcome, error))
-
-	// Confirm makes sure that the partition is still led. An error says that it is not,
-	// or that this could not be found out; then the session has been closed.
-	Confirm(ctx context.Context) error
-}
-
-// Replay is what an attempt starts from.
-type Replay struct {
-	Invocation *machine.Invocation
-	Entries    []journal.Entry
-	State      []machine.StateEntry
-	Partial    bool // State does not hold everything
-}
-
-// size is the bytes of the payloads, about.
-func (r *Replay) size() (n int) {
-	for i := range r.Entries {
-		n += len(r.Entries[i].Payload)
-	}
-	for i := range r.State {
-		n += len(r.State[i].Key) + len(r.State[i].Value)
-	}
-	return n
-}
 
 // Session runs the attempts of one partition during one leadership. Its methods
 // may be called concurrently.
 type Session struct {
 	iv   *Invoker
-	part Partition
+	part attempts.Partition
 	log  *slog.Logger
 
 	// gate is held for reading while a stream's event is dealt with, so that Close
@@ -77,8 +27,12 @@ type Session struct {
 	clock clock
 }
 
+var _ attempts.Session = (*Session)(nil)
+
 // Open begins a session for a partition that this node leads from now on.
-func (iv *Invoker) Open(p Partition) *Session {
+func (iv *Invoker) Open(p attempts.Partition) attempts.Session { return iv.openSession(p) }
+
+func (iv *Invoker) openSession(p attempts.Partition) *Session {
 	s := &Session{iv: iv, part: p, log: iv.log, tasks: map[ids.Invocation]*task{}}
 	s.clock.init(s)
 	iv.mu.Lock()

@@ -80,7 +80,7 @@ func TestARecordThatCannotBeReadIsReadAgain(t *testing.T) {
 		defer o.close()
 		part := &unreadable{shard: o.shard}
 		o.session.Close()
-		o.session = o.iv.Open(part)
+		o.session = o.iv.openSession(part)
 		o.shard.session = o.session
 		o.iv.slots.most = 0
 		o.shard.call(greeter, 1, "")

@@ -11,6 +11,7 @@ import (
 	"platform/internal/errcode"
 	"platform/internal/ids"
 	"platform/invoker/protocol"
+	"platform/partition/attempts"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -21,7 +22,7 @@ type unreadable struct {
 	broken atomic.Bool
 }
 
-func (u *unreadable) Load(id ids.Invocation, attempt uint64, limit int) (*Replay, error) {
+func (u *unreadable) Load(id ids.Invocation, attempt uint64, limit int) (*attempts.Replay, error) {
 	if u.broken.Load() {
 		return nil, errors.New("read table: disk on fire")
 	}
@@ -50,7 +51,7 @@ func TestJournalsThatCannotBeRead(t *testing.T) {
 	b.session.Close()
 	part := &unreadable{shard: b.shard}
 	part.broken.Store(true)
-	b.session = b.iv.Open(part)
+	b.session = b.iv.openSession(part)
 	b.shard.session = b.session
 
 	id, ended := b.shard.call(greeter, 1, `"hi"`)

@@ -206,7 +206,7 @@ func TestANewLeaderPausesWhatIsPausing(t *testing.T) {
 		o.operate(&machine.Pause{Target: id})
 		inv := o.shard.record(id)
 		require.True(t, inv.Pausing)
-		o.session = o.iv.Open(o.shard)
+		o.session = o.iv.openSession(o.shard)
 		o.shard.session = o.session
 		o.session.Run(machine.RunOf(&inv))
 		synctest.Wait()

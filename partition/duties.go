@@ -9,7 +9,7 @@ import (
 	"platform/internal/errcode"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
-	"platform/invoker"
+	"platform/partition/attempts"
 	"platform/partition/machine"
 	"platform/partition/store"
 )
@@ -17,20 +17,20 @@ import (
 // overloadPause is the wait before proposing again what was refused.
 const overloadPause = 5 * time.Millisecond
 
-// attempts is what the attempts of a leadership see of the partition.
-type attempts struct{ l *leadership }
+// attemptSource gives the attempts of a leadership access to the partition.
+type attemptSource struct{ l *leadership }
 
-var _ invoker.Partition = attempts{}
+var _ attempts.Partition = attemptSource{}
 
-// Load implements invoker.Partition.
-func (a attempts) Load(id ids.Invocation, attempt uint64, stateLimit int) (*invoker.Replay, error) {
+// Load implements attempts.Partition.
+func (a attemptSource) Load(id ids.Invocation, attempt uint64, stateLimit int) (*attempts.Replay, error) {
 	view := a.l.p.tables.View()
 	defer view.Close()
 	inv, err := invoked(view, id, attempt)
 	if err != nil {
 		return nil, err
 	}
-	r := &invoker.Replay{Invocation: inv}
+	r := &attempts.Replay{Invocation: inv}
 	if r.Entries, err = view.Journal(id, inv.Length); err != nil {
 		return nil, err
 	}
@@ -38,18 +38,18 @@ func (a attempts) Load(id ids.Invocation, attempt uint64, stateLimit int) (*invo
 	return r, err
 }
 
-// Record implements invoker.Partition.
-func (a attempts) Record(id ids.Invocation, attempt uint64) (*machine.Invocation, error) {
+// Record implements attempts.Partition.
+func (a attemptSource) Record(id ids.Invocation, attempt uint64) (*machine.Invocation, error) {
 	view := a.l.p.tables.View()
 	defer view.Close()
 	return invoked(view, id, attempt)
 }
 
-// invoked reads an invocation; invoker.ErrGone if it has no such attempt any more.
+// invoked reads an invocation; attempts.ErrGone if it has no such attempt any more.
 func invoked(view *store.View, id ids.Invocation, attempt uint64) (*machine.Invocation, error) {
 	inv, err := view.Invocation(id)
 	if err == nil && (inv == nil || inv.Status != machine.Invoked || inv.Attempt != attempt) {
-		err = invoker.ErrGone
+		err = attempts.ErrGone
 	}
 	return inv, err
 }
@@ -63,17 +63,17 @@ func eagerState(view *store.View, t machine.Target, limit int) (state []machine.
 	return state, !complete, err
 }
 
-// State implements invoker.Partition.
-func (a attempts) State(o machine.Object, limit int) ([]machine.StateEntry, bool, error) {
+// State implements attempts.Partition.
+func (a attemptSource) State(o machine.Object, limit int) ([]machine.StateEntry, bool, error) {
 	view := a.l.p.tables.View()
 	defer view.Close()
 	state, complete, err := view.Values(o, limit)
 	return state, !complete, err
 }
 
-// Propose implements invoker.Partition. While too much waits already it blocks,
+// Propose implements attempts.Partition. While too much waits already it blocks,
 // which slows the handler down.
-func (a attempts) Propose(p *machine.Progress, done func(machine.Outcome, error)) {
+func (a attemptSource) Propose(p *machine.Progress, done func(machine.Outcome, error)) {
 	answered := func(o machine.Outcome, err error) {
 		if err != nil && !errors.Is(err, raftgroup.ErrTooLarge) {
 			// The attempt stops, and only a new leadership starts another.
@@ -97,9 +97,9 @@ func (a attempts) Propose(p *machine.Progress, done func(machine.Outcome, error)
 	}
 }
 
-// Confirm implements invoker.Partition: by an entry, since answers that were on their
+// Confirm implements attempts.Partition: by an entry, since answers that were on their
 // way before the process was stopped say nothing about now.
-func (a attempts) Confirm(ctx context.Context) error {
+func (a attemptSource) Confirm(ctx context.Context) error {
 	err := a.l.p.group.Barrier(ctx)
 	if err == nil {
 		err = context.Cause(a.l.ctx)

@@ -6,7 +6,7 @@ import (
 	"iter"
 
 	"platform/internal/ids"
-	"platform/invoker"
+	"platform/partition/attempts"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -14,7 +14,7 @@ import (
 // Record is an invocation as it is stored, and what its leader knows of its attempts.
 type Record struct {
 	*machine.Invocation
-	Attempts *invoker.AttemptStatus // nil: none is under way or will be made again
+	Attempts *attempts.Status // nil: none is under way or will be made again
 }
 
 func (p *Partition) record(inv *machine.Invocation) Record {

@@ -11,7 +11,7 @@ import (
 
 	"platform/internal/feature"
 	"platform/internal/raftgroup"
-	"platform/invoker"
+	"platform/partition/attempts"
 	"platform/partition/codec"
 	"platform/partition/machine"
 )
@@ -41,7 +41,7 @@ type leadership struct {
 	formerLevel feature.Level
 	clock       *clock
 	proposer    *raftgroup.Proposer[machine.Outcome]
-	session     *invoker.Session
+	session     attempts.Session
 	waiters     *waiters
 	timers      *timers
 	outbox      *outbox
@@ -85,7 +85,7 @@ func (p *Partition) newLeadership(ctx context.Context, term uint64) (*leadership
 		l.rules = newRuleKeeper(p.rules)
 		l.rules.known, l.rules.propose = l.knownRules, l.proposeRules
 	}
-	l.session = p.invoker.Open(attempts{l})
+	l.session = p.invoker.Open(attemptSource{l})
 	return l, nil
 }
 

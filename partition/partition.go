@@ -12,8 +12,9 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/internal/feature"
+	"platform/internal/ids"
 	"platform/internal/raftgroup"
-	"platform/invoker"
+	"platform/partition/attempts"
 	"platform/partition/machine"
 	"platform/partition/store"
 )
@@ -30,7 +31,7 @@ type Config struct {
 	Storage raftgroup.Storage
 	// HardState is the record of the group's promises outside Storage; nil: none.
 	HardState *raftgroup.HardState
-	Invoker   *invoker.Invoker
+	Invoker   Invoker
 	// Deliver hands messages to the leader of another partition.
 	Deliver func(ctx context.Context, to uint32, d *machine.Deliver) error
 	// OutboxMemory is shared by the partitions of the node; nil: the partition has its own.
@@ -86,7 +87,7 @@ type Partition struct {
 	count        uint32
 	tables       *store.Partition
 	group        *raftgroup.Group
-	invoker      *invoker.Invoker
+	invoker      Invoker
 	deliver      func(ctx context.Context, to uint32, d *machine.Deliver) error
 	rules        RuleSource
 	outboxMemory *OutboxMemory
@@ -207,4 +208,12 @@ func (p *Partition) Close(ctx context.Context) error {
 	}
 	p.digests.close()
 	return nil
+}
+
+// Invoker runs attempts for the partitions that this node leads.
+type Invoker interface {
+	// Open begins a leadership; the session's attempts read from p and report to it.
+	Open(p attempts.Partition) attempts.Session
+	// Status returns false if no session of this node runs or retries the invocation.
+	Status(id ids.Invocation) (attempts.Status, bool)
 }

@@ -8,8 +8,8 @@ import (
 
 	"platform/flowcontrol"
 	"platform/internal/ids"
-	"platform/invoker"
 	"platform/partition"
+	"platform/partition/attempts"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -19,7 +19,7 @@ import (
 func crowded(scoped bool) *memory {
 	id := func(n byte) ids.Invocation { return ids.NewInvocation(7, [16]byte{n}) }
 	object := machine.Target{Service: "Counter", Key: "a", Handler: "add", Type: machine.ObjectExclusive}
-	attempts := &invoker.AttemptStatus{RetryCount: 2, Unreported: 1}
+	attempts := &attempts.Status{RetryCount: 2, Unreported: 1}
 	line := &partition.Queue{ID: ids.OfVQueue("", "", "Counter", "a"), Key: flowcontrol.QueueKey{Service: "Counter"}, Object: "a"}
 	line.Stages[flowcontrol.Inbox], line.Stages[flowcontrol.Running] = 1, 1
 	line.Head, line.Blocked.Cause = flowcontrol.Queued{ID: id(2), At: 1}, flowcontrol.ByKey

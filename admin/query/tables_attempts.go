@@ -3,7 +3,7 @@ package query
 import (
 	"slices"
 
-	"platform/invoker"
+	"platform/partition/attempts"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -43,7 +43,7 @@ func awaited(inv *machine.Invocation, leaves func(*journal.Future) []uint32) val
 }
 
 // live makes a column of what the leader knows of an invocation's attempts.
-func live(name string, typ Type, about string, value func(*invoker.AttemptStatus) value) column[row] {
+func live(name string, typ Type, about string, value func(*attempts.Status) value) column[row] {
 	return column[row]{name: name, typ: typ, about: about, value: func(r *row) any {
 		if r.Record.Attempts == nil {
 			return nil
@@ -64,18 +64,18 @@ func failed(name string, typ Type, about string, value func(*machine.AttemptFail
 }
 
 var (
-	inFlightColumn = live("in_flight", Bool, "an attempt is open now", func(a *invoker.AttemptStatus) value { return boolean(a.InFlight) })
-	retryColumn    = live("retry_count", U64, "attempts since the current leader took over (more than 1: failed before)", func(a *invoker.AttemptStatus) value {
+	inFlightColumn = live("in_flight", Bool, "an attempt is open now", func(a *attempts.Status) value { return boolean(a.InFlight) })
+	retryColumn    = live("retry_count", U64, "attempts since the current leader took over (more than 1: failed before)", func(a *attempts.Status) value {
 		if a.InFlight {
 			return number(a.RetryCount + 1)
 		}
 		return number(a.RetryCount)
 	})
-	lastStartColumn  = live("last_start_at", Timestamp, "start of the latest attempt", func(a *invoker.AttemptStatus) value { return moment(a.LastStartAt) })
-	nextRetryColumn  = live("next_retry_at", Timestamp, "planned next attempt", func(a *invoker.AttemptStatus) value { return moment(a.NextRetryAt) })
-	deploymentColumn = live("last_attempt_deployment_id", Text, "deployment of the latest attempt", func(a *invoker.AttemptStatus) value { return text(string(a.Deployment)) })
-	serverColumn     = live("last_attempt_server", Text, "SDK name and version of the latest attempt", func(a *invoker.AttemptStatus) value { return text(a.Server) })
-	awaitingColumn   = live("last_awaiting_on_future_json", Text, "future tree last reported while running", func(a *invoker.AttemptStatus) value {
+	lastStartColumn  = live("last_start_at", Timestamp, "start of the latest attempt", func(a *attempts.Status) value { return moment(a.LastStartAt) })
+	nextRetryColumn  = live("next_retry_at", Timestamp, "planned next attempt", func(a *attempts.Status) value { return moment(a.NextRetryAt) })
+	deploymentColumn = live("last_attempt_deployment_id", Text, "deployment of the latest attempt", func(a *attempts.Status) value { return text(string(a.Deployment)) })
+	serverColumn     = live("last_attempt_server", Text, "SDK name and version of the latest attempt", func(a *attempts.Status) value { return text(a.Server) })
+	awaitingColumn   = live("last_awaiting_on_future_json", Text, "future tree last reported while running", func(a *attempts.Status) value {
 		if a.Awaiting == nil || a.Awaiting.On == nil {
 			return nil
 		}

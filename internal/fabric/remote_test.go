@@ -15,9 +15,8 @@ import (
 
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
-	"platform/invoker"
-	"platform/invoker/protocol"
 	"platform/partition"
+	"platform/partition/attempts"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -25,10 +24,10 @@ import (
 func sampleRecord() partition.Record {
 	return partition.Record{
 		Invocation: &machine.Invocation{ID: numbered(1), Target: invocation(1).Target, Status: machine.Invoked, CreatedAt: 5, Length: 2},
-		Attempts: &invoker.AttemptStatus{
+		Attempts: &attempts.Status{
 			InFlight: true, RetryCount: 3, Unreported: 2, LastStartAt: time.Unix(7, 8), NextRetryAt: time.Unix(9, 10),
 			LastFailure: &machine.AttemptFailure{Code: 500, ErrorCode: "RT0007", Message: "no", RelatedIndex: new(uint32(0))},
-			Awaiting: &protocol.Await{
+			Awaiting: &journal.Await{
 				On:        &journal.Future{Completions: []uint32{1}, Nested: []journal.Future{{Names: []string{"n"}}}, Combinator: 2},
 				Executing: true,
 			},

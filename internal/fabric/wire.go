@@ -7,9 +7,8 @@ import (
 
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
-	"platform/invoker"
-	"platform/invoker/protocol"
 	"platform/partition"
+	"platform/partition/attempts"
 	"platform/partition/codec"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -98,7 +97,7 @@ func recordFromWire(m *node.PartitionRecord) (r partition.Record, err error) {
 	return r, err
 }
 
-func attemptsToWire(a *invoker.AttemptStatus) (m *node.AttemptStatus, err error) {
+func attemptsToWire(a *attempts.Status) (m *node.AttemptStatus, err error) {
 	m = &node.AttemptStatus{
 		InFlight: a.InFlight, RetryCount: uint32(a.RetryCount), Unreported: uint32(a.Unreported),
 		LastStartAt: nanos(a.LastStartAt), NextRetryAt: nanos(a.NextRetryAt),
@@ -116,8 +115,8 @@ func attemptsToWire(a *invoker.AttemptStatus) (m *node.AttemptStatus, err error)
 	return m, err
 }
 
-func attemptsFromWire(m *node.AttemptStatus) (a *invoker.AttemptStatus, err error) {
-	a = &invoker.AttemptStatus{
+func attemptsFromWire(m *node.AttemptStatus) (a *attempts.Status, err error) {
+	a = &attempts.Status{
 		InFlight: m.InFlight, RetryCount: int(m.RetryCount), Unreported: int(m.Unreported),
 		LastStartAt: fromNanos(m.LastStartAt), NextRetryAt: fromNanos(m.NextRetryAt),
 		Deployment: ids.Deployment(m.Deployment), Protocol: uint8(m.Protocol), Server: m.Server,
@@ -128,7 +127,7 @@ func attemptsFromWire(m *node.AttemptStatus) (a *invoker.AttemptStatus, err erro
 		}
 	}
 	if m.Awaiting {
-		a.Awaiting = &protocol.Await{On: new(journal.Future), Executing: m.AwaitingExecuting}
+		a.Awaiting = &journal.Await{On: new(journal.Future), Executing: m.AwaitingExecuting}
 		if len(m.AwaitingOn) > 0 {
 			a.Awaiting.On, err = codec.DecodeFuture(m.AwaitingOn)
 		}

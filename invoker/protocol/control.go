@@ -94,25 +94,19 @@ func ParseSuspension(v Version, payload []byte) (*journal.Future, error) {
 
 // ParseAwaitingOn reads the hint about what a running handler waits for (protocol
 // 7), whose future is laid out like that of a suspension but in another field.
-func ParseAwaitingOn(payload []byte) (Await, error) {
+func ParseAwaitingOn(payload []byte) (journal.Await, error) {
 	body, err := lengthDelimited(payload, 1)
 	if err != nil {
-		return Await{}, undecodable(AwaitingOn, err)
+		return journal.Await{}, undecodable(AwaitingOn, err)
 	}
 	f, err := journal.ParseFuture(body)
 	switch {
 	case errors.Is(err, journal.ErrTooDeep):
-		return Await{}, tooDeep(journal.MaxDepth)
+		return journal.Await{}, tooDeep(journal.MaxDepth)
 	case err != nil:
-		return Await{}, undecodable(AwaitingOn, err)
+		return journal.Await{}, undecodable(AwaitingOn, err)
 	}
-	return Await{On: f, Executing: truthOf(payload, 2)}, nil
-}
-
-// Await is what a running handler says it waits for.
-type Await struct {
-	On        *journal.Future
-	Executing bool // side effects are being executed meanwhile
+	return journal.Await{On: f, Executing: truthOf(payload, 2)}, nil
 }
 
 // CheckDepth refuses futures that are nested deeper than configured.

@@ -1,5 +1,11 @@
 package journal
 
+// Await is what a running handler reports to be waiting for (protocol 7).
+type Await struct {
+	On        *Future
+	Executing bool // side effects are being executed meanwhile
+}
+
 // Combinator says how the children of a Future make it done (protocol 7).
 type Combinator uint8
 

@@ -1,0 +1,94 @@
+// Package attempts holds what the leader of a partition and the invoker say to each
+// other about attempts, so that neither depends on the other. The invoker implements
+// [Session]; the partition's leader implements [Partition].
+package attempts
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"platform/internal/ids"
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+// ErrGone means that an invocation is not Invoked with the requested attempt number.
+var ErrGone = errors.New("the invocation no longer has this attempt")
+
+// Partition is what attempts need from the partition whose leader they work for.
+type Partition interface {
+	// Load reads what an attempt replays, consistent at one log index: the record,
+	// every journal entry, and the object's state up to stateLimit bytes (0: no
+	// state). It returns ErrGone if the invocation is no longer Invoked with that
+	// attempt number.
+	Load(id ids.Invocation, attempt uint64, stateLimit int) (*Replay, error)
+
+	// Record reads only the record that Load would read.
+	Record(id ids.Invocation, attempt uint64) (*machine.Invocation, error)
+
+	// State reads only the object's state, for a first attempt whose journal came
+	// with the effect.
+	State(o machine.Object, limit int) (entries []machine.StateEntry, partial bool, err error)
+
+	// Propose submits progress of an attempt. Submissions are applied in the order
+	// of the calls. done is called once, on a goroutine of the partition, when the
+	// progress was applied or failed; it must not block. An error means that the
+	// outcome is unknown or that leadership was lost: the attempt must stop.
+	Propose(p *machine.Progress, done func(machine.Outcome, error))
+
+	// Confirm returns nil once this node is confirmed as the partition's leader. On an
+	// error leadership was lost or could not be confirmed, and the session is closed.
+	Confirm(ctx context.Context) error
+}
+
+// Session runs the attempts of one partition during one leadership. No method but
+// Close blocks. Methods may be called concurrently.
+type Session interface {
+	// Run starts an attempt as soon as a slot is free. An attempt that is known already
+	// is not started again; one with a newer number replaces it.
+	Run(*machine.Run)
+	// Notify passes a notification to the attempt that it names.
+	Notify(*machine.Notify)
+	// Yield ends the attempts of an invocation that is about to be paused.
+	Yield(*machine.Yield)
+	// Hasten ends the back-off of an invocation.
+	Hasten(*machine.Hasten)
+	// Abort cuts the attempt of an invocation that has ended.
+	Abort(*machine.Abort)
+	// Close aborts all attempts and returns when none of them proposes anything.
+	Close()
+}
+
+// Replay is the input of an attempt.
+type Replay struct {
+	Invocation *machine.Invocation
+	Entries    []journal.Entry
+	State      []machine.StateEntry
+	Partial    bool // State is incomplete
+}
+
+// Size is the number of bytes of keys and payloads.
+func (r *Replay) Size() (n int) {
+	for i := range r.Entries {
+		n += len(r.Entries[i].Payload)
+	}
+	for i := range r.State {
+		n += len(r.State[i].Key) + len(r.State[i].Value)
+	}
+	return n
+}
+
+// Status is what the leader knows about an invocation's attempts. It is not stored.
+type Status struct {
+	InFlight    bool // an attempt is open
+	RetryCount  int  // failed attempts since the invocation was admitted or resumed
+	Unreported  int  // those of them that the invocation's record does not count yet
+	LastStartAt time.Time
+	NextRetryAt time.Time               // zero unless it is backing off
+	LastFailure *machine.AttemptFailure // nil: none failed
+	Awaiting    *journal.Await          // nil: not reported by the handler
+	Deployment  ids.Deployment          // of the last attempt
+	Protocol    uint8
+	Server      string // what the endpoint calls itself; empty if it did not say
+}

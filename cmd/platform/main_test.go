@@ -41,6 +41,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("TZ", "UTC")
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each of many processes ends a second late
 			env.Setenv("URL", fake.URL)
+			env.Setenv("ADDRESS", fake.Listener.Addr().String())
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

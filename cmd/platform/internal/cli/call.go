@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -136,7 +137,7 @@ func (a *app) call() *cobra.Command {
 		}
 		answer, err := a.client.Call(ctx, call)
 		if err != nil {
-			return hintNotFound(err, "`platform services list` shows the services there are.")
+			return hintCall(err, call)
 		}
 		return a.result(answer, *asJSON)
 	})
@@ -164,11 +165,29 @@ func (a *app) send() *cobra.Command {
 		call.Delay = *delay
 		answer, err := a.client.Send(ctx, call)
 		if err != nil {
-			return hintNotFound(err, "`platform services list` shows the services there are.")
+			return hintCall(err, call)
 		}
 		return a.sent(answer, *asJSON)
 	})
 	return cmd
+}
+
+// hintCall adds what to do next to an error of a call or send.
+func hintCall(err error, call client.Call) error {
+	lost, ok := errors.AsType[*client.UnreachableError](err)
+	if !ok || !lost.Sent {
+		return hintNotFound(err, "`platform services list` shows the services there are.")
+	}
+	target := call.Target.Service
+	if call.Target.Keyed {
+		target += "/" + call.Target.Key
+	}
+	hint := "The outcome is unknown: the handler may have been invoked. `platform invocations list " + term.Clean(target) + "` shows what runs and ran.\n" +
+		"With --idempotency-key <key>, a command can be repeated safely: the handler runs once per key."
+	if call.Header.Get("Idempotency-Key") != "" {
+		hint = "The outcome is unknown: the handler may have been invoked. Run the command again with the same idempotency key: the handler runs once per key."
+	}
+	return &hintedError{err, hint}
 }
 
 func (a *app) sent(answer *client.Response, asJSON bool) error {

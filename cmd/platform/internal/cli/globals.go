@@ -26,6 +26,8 @@ type globals struct {
 	request        timeout
 	insecure       bool
 	environment    string
+	adminURL       string
+	ingressURL     string
 	watch          bool
 	interval       float64 // seconds
 }
@@ -37,6 +39,8 @@ func (g *globals) bind(flags *pflag.FlagSet) {
 	flags.CountVarP(&g.quiet, "quiet", "q", "say less on stderr")
 	flags.BoolVarP(&g.yes, "yes", "y", false, "answer questions with yes (also when CI is set)")
 	flags.StringVarP(&g.environment, "environment", "e", "", "profile of the configuration file (default local)")
+	flags.StringVar(&g.adminURL, "admin-url", "", "`address` of the admin API: host:port, a URL or unix:<path> (default 127.0.0.1:9070)")
+	flags.StringVar(&g.ingressURL, "ingress-url", "", "`address` of the ingress (default 127.0.0.1:8080)")
 	flags.StringVar(&g.tableStyle, "table-style", "compact", "compact or borders")
 	flags.StringVar(&g.timeFormat, "time-format", "human", "human, iso8601 or rfc2822")
 	flags.BoolVarP(&g.watch, "watch", "w", false, "show the same again and again until Ctrl-C (list and describe)")
@@ -89,7 +93,7 @@ func (a *app) setUp(cmd *cobra.Command) error {
 	}
 	a.print = term.New(a.Out, a.Getenv, borders, times)
 	a.hint = term.New(a.Err, a.Getenv, borders, times)
-	if a.profile, err = loadSettings(a.System, a.options.environment); err != nil {
+	if a.profile, err = loadSettings(a.System, &a.options); err != nil {
 		return &failure{err}
 	}
 	a.client = client.New(client.Options{

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,15 +109,8 @@ func (r *registration) complete(address string) (err error) {
 
 // endpointURL completes what people type: 9080, :9080, localhost:9080.
 func endpointURL(address string) (string, error) {
-	full := address
-	if _, err := strconv.ParseUint(strings.TrimPrefix(address, ":"), 10, 16); err == nil {
-		full = "localhost:" + strings.TrimPrefix(address, ":")
-	}
-	if !strings.Contains(full, "://") {
-		full = "http://" + full
-	}
-	parsed, err := url.Parse(full)
-	if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
+	full, ok := completeAddress(address)
+	if !ok {
 		return "", &usageError{fmt.Sprintf("%q is not an address such as http://localhost:9080, nor an ARN", address)}
 	}
 	return full, nil

@@ -33,11 +33,11 @@ func (a *app) report(err error) int {
 
 // hintFor says what to do next, "" when there is nothing sensible to say.
 func hintFor(err error) string {
-	if silent, ok := errors.AsType[*client.UnreachableError](err); ok {
-		return unreachableHint(silent)
-	}
 	if withHint, ok := errors.AsType[*hintedError](err); ok {
 		return withHint.hint
+	}
+	if silent, ok := errors.AsType[*client.UnreachableError](err); ok {
+		return unreachableHint(silent)
 	}
 	answer, ok := errors.AsType[*client.APIError](err)
 	if !ok {
@@ -56,14 +56,21 @@ func hintFor(err error) string {
 }
 
 func unreachableHint(e *client.UnreachableError) string {
-	variable := "PLATFORM_ADMIN_URL"
+	where := "--admin-url or PLATFORM_ADMIN_URL"
 	if e.Interface == "ingress" {
-		variable = "PLATFORM_INGRESS_URL"
+		where = "--ingress-url or PLATFORM_INGRESS_URL"
 	}
-	if e.Refused() {
-		return "Is the server running? Start one with `platform dev`, or point " + variable + " at the one you mean."
+	switch {
+	case e.Refused():
+		return "Is the server running? Start one with `platform dev`, or set its address with " + where + "."
+	case !e.Sent:
+		return "Check the address; set it with " + where + "."
+	case !e.Writes:
+		return "Nothing was changed. Run the command again."
+	case e.Interface != "ingress":
+		return "The outcome is unknown: the server may have made the change. Check before you run the command again."
 	}
-	return "Check the address; " + variable + " sets it."
+	return "The outcome is unknown: the server may have accepted the request."
 }
 
 // hintedError adds what to do next to an error.

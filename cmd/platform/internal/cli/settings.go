@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -37,11 +38,11 @@ type profile struct {
 const defaultEnvironment = "local"
 
 // loadSettings applies, each over the one before: the defaults, the profile of the
-// configuration file, PLATFORM_HOST, and the variables for single settings.
-func loadSettings(system System, environment string) (settings, error) {
+// configuration file, PLATFORM_HOST, the variables for single settings, and the flags.
+func loadSettings(system System, flags *globals) (settings, error) {
 	env := system.Getenv
 	s := settings{
-		Environment: cmp.Or(environment, env("PLATFORM_ENVIRONMENT"), defaultEnvironment),
+		Environment: cmp.Or(flags.environment, env("PLATFORM_ENVIRONMENT"), defaultEnvironment),
 		File:        configFile(system),
 		AdminURL:    "http://127.0.0.1:9070/",
 		IngressURL:  "http://127.0.0.1:8080/",
@@ -54,21 +55,37 @@ func loadSettings(system System, environment string) (settings, error) {
 		s.AdminURL = scheme + "://" + host + ":9070/"
 		s.IngressURL = scheme + "://" + host + ":8080/"
 	}
-	s.AdminURL = cmp.Or(env("PLATFORM_ADMIN_URL"), s.AdminURL)
-	s.IngressURL = cmp.Or(env("PLATFORM_INGRESS_URL"), s.IngressURL)
+	s.AdminURL = cmp.Or(flags.adminURL, env("PLATFORM_ADMIN_URL"), s.AdminURL)
+	s.IngressURL = cmp.Or(flags.ingressURL, env("PLATFORM_INGRESS_URL"), s.IngressURL)
 	s.Token = cmp.Or(env("PLATFORM_AUTH_TOKEN"), s.Token)
-	return s, errors.Join(checkURL("admin", s.AdminURL), checkURL("ingress", s.IngressURL))
+	return s, errors.Join(completeURL("admin", &s.AdminURL), completeURL("ingress", &s.IngressURL))
 }
 
-func checkURL(what, address string) error {
-	if path, isUnix := strings.CutPrefix(address, "unix:"); isUnix && path != "" {
+// completeURL adds what an address lacks, see completeAddress. An address unix:<path> stays as it is.
+func completeURL(what string, address *string) error {
+	if path, isUnix := strings.CutPrefix(*address, "unix:"); isUnix && path != "" {
 		return nil
 	}
-	parsed, err := url.Parse(address)
-	if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
-		return fmt.Errorf("the %s address %q is not of the form http://host:port/ or unix:<path>", what, address)
+	full, ok := completeAddress(*address)
+	if !ok {
+		return fmt.Errorf("the %s address %q is not of the form http://host:port/, host:port or unix:<path>", what, *address)
 	}
+	*address = full
 	return nil
+}
+
+// completeAddress adds the scheme and the host to an address that lacks them: 9080, :9080,
+// localhost:9080. ok is false if the result is not an HTTP URL.
+func completeAddress(address string) (full string, ok bool) {
+	full = address
+	if _, err := strconv.ParseUint(strings.TrimPrefix(address, ":"), 10, 16); err == nil {
+		full = "localhost:" + strings.TrimPrefix(address, ":")
+	}
+	if !strings.Contains(full, "://") {
+		full = "http://" + full
+	}
+	parsed, err := url.Parse(full)
+	return full, err == nil && parsed.Host != "" && (parsed.Scheme == "http" || parsed.Scheme == "https")
 }
 
 func configFile(system System) string {

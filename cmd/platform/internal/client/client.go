@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"time"
@@ -86,6 +87,7 @@ type request struct {
 	path   string // escaped, with the query
 	header http.Header
 	body   []byte
+	reads  bool // changes nothing, whatever the method
 }
 
 // send makes the request and reads the whole answer. A status of 400 or more is an
@@ -103,15 +105,20 @@ func (c *Client) send(ctx context.Context, to endpoint, r request) (*Response, e
 	if c.opts.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.opts.Token)
 	}
+	lost := &UnreachableError{Interface: to.name, Address: to.at, Method: r.method, URL: address, Writes: r.method != http.MethodGet && !r.reads}
+	connected := func(httptrace.GotConnInfo) { lost.Sent = true }
+	req = req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: connected}))
 	started := time.Now()
 	answer, err := to.http.Do(req)
 	if err != nil {
-		return nil, &UnreachableError{Interface: to.name, Address: to.at, Method: r.method, URL: address, Err: unwrapURL(err)}
+		lost.Err = unwrapURL(err)
+		return nil, lost
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil {
-		return nil, &UnreachableError{Interface: to.name, Address: to.at, Method: r.method, URL: address, Err: fmt.Errorf("read the answer: %w", err), Partial: body}
+		lost.Err, lost.Partial = fmt.Errorf("read the answer: %w", err), body
+		return nil, lost
 	}
 	c.opts.Log.Debug("request", "method", r.method, "url", address, "status", answer.StatusCode, "duration", time.Since(started))
 	if answer.StatusCode >= http.StatusBadRequest {

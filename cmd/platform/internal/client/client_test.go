@@ -60,7 +60,7 @@ func TestSilentServerTimesOutOnAdminRequestsOnly(t *testing.T) {
 	silent, ok := errors.AsType[*UnreachableError](err)
 	require.True(t, ok, "%v", err)
 	require.False(t, silent.Refused())
-	require.Equal(t, "cannot reach the admin API at "+server.URL+"/: timed out", err.Error())
+	require.Equal(t, "no complete answer from the admin API at "+server.URL+"/: timed out", err.Error())
 	_, err = c.Attach(t.Context(), "inv_1")
 	require.NoError(t, err)
 }

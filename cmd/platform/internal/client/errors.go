@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"syscall"
@@ -59,12 +60,17 @@ type UnreachableError struct {
 	Address   string // http://host:port/ or unix:<path>
 	Method    string
 	URL       string
+	Sent      bool // a connection was made: the server may have the request
+	Writes    bool // the request may change something
 	Err       error
 	Partial   []byte // of an answer that broke off
 }
 
 // Error names the interface and its address.
 func (e *UnreachableError) Error() string {
+	if e.Sent {
+		return fmt.Sprintf("no complete answer from the %s at %s: %s", e.Interface, e.Address, e.reason())
+	}
 	return fmt.Sprintf("cannot reach the %s at %s: %s", e.Interface, e.Address, e.reason())
 }
 
@@ -85,6 +91,9 @@ func (e *UnreachableError) reason() string {
 	}
 	if errors.Is(e.Err, syscall.ECONNREFUSED) {
 		return "connection refused"
+	}
+	if e.Sent && (errors.Is(e.Err, io.EOF) || errors.Is(e.Err, io.ErrUnexpectedEOF) || errors.Is(e.Err, syscall.ECONNRESET)) {
+		return "the connection was lost"
 	}
 	return e.Err.Error()
 }

@@ -55,7 +55,7 @@ func (c Call) path(verb string) string {
 
 // Call invokes a handler and waits for its result, however long that takes.
 func (c *Client) Call(ctx context.Context, call Call) (*Response, error) {
-	return c.send(ctx, c.ingress, request{http.MethodPost, call.path("call"), call.Header, call.Body})
+	return c.send(ctx, c.ingress, request{method: http.MethodPost, path: call.path("call"), header: call.Header, body: call.Body})
 }
 
 // Send invokes a handler without waiting for it.
@@ -66,7 +66,7 @@ func (c *Client) Send(ctx context.Context, call Call) (*Response, error) {
 	if call.Delay != "" {
 		path += "?delay=" + url.QueryEscape(call.Delay)
 	}
-	return c.send(ctx, c.ingress, request{http.MethodPost, path, call.Header, call.Body})
+	return c.send(ctx, c.ingress, request{method: http.MethodPost, path: path, header: call.Header, body: call.Body})
 }
 
 // Attach waits for the result of an invocation.

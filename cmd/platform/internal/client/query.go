@@ -118,7 +118,7 @@ func (c *Client) query(ctx context.Context, question map[string]any) (*Rows, err
 		return nil, fmt.Errorf("encode request: %w", err)
 	}
 	answer, err := c.send(ctx, c.admin, request{
-		method: http.MethodPost, path: "/query", body: body,
+		method: http.MethodPost, path: "/query", body: body, reads: true,
 		header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}},
 	})
 	if broken, ok := errors.AsType[*UnreachableError](err); ok && len(broken.Partial) > 0 {

@@ -159,9 +159,11 @@ func (f *fakeServer) ingress(w http.ResponseWriter, r *http.Request, body string
 		write(w, http.StatusNotFound, `{"code":404,"message":"no such order","source":"invocation"}`)
 	case strings.HasPrefix(r.URL.Path, "/platform/send/"), strings.HasPrefix(r.URL.Path, "/platform/scope/a c/send/"):
 		write(w, http.StatusAccepted, `{"invocationId":"inv_1abc","status":"Accepted"}`)
-	case r.URL.Path == "/platform/attach/inv_1abc":
+	case strings.HasPrefix(r.URL.Path, "/platform/awakeables/sign_1"), strings.HasPrefix(r.URL.Path, "/platform/invocation/inv_1"):
+		write(w, http.StatusAccepted, "")
+	case r.URL.Path == "/platform/attach" || r.URL.Path == "/platform/attach/inv_1abc":
 		write(w, http.StatusOK, `{"done":true}`)
-	case r.URL.Path == "/platform/output/inv_1abc":
+	case r.URL.Path == "/platform/output" || r.URL.Path == "/platform/output/inv_1abc":
 		write(w, 470, `{"code":470,"message":"the invocation exists but has not completed yet","source":"ingress"}`)
 	default:
 		write(w, http.StatusNotFound, `{"code":404,"message":"service not found, make sure to register the service before calling it","source":"ingress"}`)

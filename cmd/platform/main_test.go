@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"platform/internal/ids"
 )
 
 // update rewrites the expected output in the scripts: go test ./cmd/platform -update
@@ -41,6 +43,8 @@ func TestScripts(t *testing.T) {
 			env.Setenv("TZ", "UTC")
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each of many processes ends a second late
 			env.Setenv("URL", fake.URL)
+			env.Setenv("AWAKEABLE", ids.Awakeable{Signal: ids.FirstAwakeable}.String())
+			env.Setenv("RECEIVER", ids.Invocation{}.String())
 			env.Setenv("ADDRESS", fake.Listener.Addr().String())
 			return nil
 		},

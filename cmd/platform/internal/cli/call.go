@@ -211,29 +211,6 @@ func (a *app) sent(answer *client.Response, asJSON bool) error {
 	return nil
 }
 
-func (a *app) attach() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "attach <invocation id>",
-		Short:   "Wait for the result of an invocation and print it",
-		Args:    cobra.ExactArgs(1),
-		Example: "  platform attach inv_1…\n  platform attach inv_1… --output",
-	}
-	noWait := cmd.Flags().Bool("output", false, "do not wait: print the result if there is one")
-	asJSON := cmd.Flags().Bool("json", false, "print an object with the invocation id and the result")
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
-		get := a.client.Attach
-		if *noWait {
-			get = a.client.Output
-		}
-		answer, err := get(ctx, args[0])
-		if err != nil {
-			return hintNotFound(err, "It may have completed without its result being kept, or never have existed.")
-		}
-		return a.result(answer, *asJSON)
-	})
-	return cmd
-}
-
 // result prints what a handler returned: as it is into pipes, for people with a
 // line end, and JSON indented.
 func (a *app) result(answer *client.Response, asJSON bool) error {

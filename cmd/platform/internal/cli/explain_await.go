@@ -60,7 +60,7 @@ func (e *explainer) leaf(value any, journal []journalEntry) {
 		switch kind {
 		case "SignalName":
 			e.because("- the signal %v", id)
-			e.next("Whoever knows this invocation sends the signal.")
+			e.next("Send it: `platform signals send %s %v <value>`", e.ID, id)
 		case "SignalIndex":
 			e.signal(uint32(float(id)))
 		case "CompletionId":
@@ -85,7 +85,7 @@ func (e *explainer) signal(index uint32) {
 	}
 	awakeable := ids.Awakeable{Invocation: id, Signal: index}.String()
 	e.because("- the awakeable %s", awakeable)
-	e.next("Resolve it: POST /platform/awakeables/%s/resolve on the ingress, with the value as body.", awakeable)
+	e.next("Resolve it: `platform awakeables resolve %s <value>`", awakeable)
 }
 
 func (e *explainer) completion(id uint32, journal []journalEntry) {

@@ -21,7 +21,7 @@ func (a *app) invocations() *cobra.Command {
 		Use:     "invocations",
 		Aliases: []string{"invocation", "inv"},
 		Short:   "Show invocations and their journals, and act on them",
-	}, a.invocationsList(), a.invocationsDescribe(), a.invocationsCancel(), a.invocationsKill(), a.invocationsPause(),
+	}, a.invocationsList(), a.invocationsDescribe(), a.invocationsAttach(), a.invocationsOutput(), a.invocationsCancel(), a.invocationsKill(), a.invocationsPause(),
 		a.invocationsResume(), a.invocationsRestart(), a.invocationsPurge())
 }
 

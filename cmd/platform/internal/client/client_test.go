@@ -61,14 +61,14 @@ func TestSilentServerTimesOutOnAdminRequestsOnly(t *testing.T) {
 	require.True(t, ok, "%v", err)
 	require.False(t, silent.Refused())
 	require.Equal(t, "no complete answer from the admin API at "+server.URL+"/: timed out", err.Error())
-	_, err = c.Attach(t.Context(), "inv_1")
+	_, err = c.Attach(t.Context(), InvocationRef{ID: "inv_1"})
 	require.NoError(t, err)
 }
 
 func TestCancelledRequestIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := newClient("http://127.0.0.1:1", time.Minute).Attach(ctx, "inv_1")
+	_, err := newClient("http://127.0.0.1:1", time.Minute).Attach(ctx, InvocationRef{ID: "inv_1"})
 	require.ErrorIs(t, err, context.Canceled)
 }
 

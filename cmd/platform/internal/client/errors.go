@@ -54,6 +54,21 @@ func newAPIError(method, url string, answer *http.Response, body []byte) *APIErr
 	return e
 }
 
+// HasStatus reports whether err is an answer of the server with a status.
+func HasStatus(err error, status int) bool {
+	answer, ok := errors.AsType[*APIError](err)
+	return ok && answer.Status == status
+}
+
+// IsNotReady reports whether err says that an invocation has no result yet.
+func IsNotReady(err error) bool {
+	answer, ok := errors.AsType[*APIError](err)
+	return ok && answer.Status == statusNotReady && answer.Source != "invocation"
+}
+
+// statusNotReady is the ingress's status for an invocation that has not completed.
+const statusNotReady = 470
+
 // UnreachableError says that there was no answer.
 type UnreachableError struct {
 	Interface string // admin API or ingress

@@ -2,7 +2,9 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -69,14 +71,76 @@ func (c *Client) Send(ctx context.Context, call Call) (*Response, error) {
 	return c.send(ctx, c.ingress, request{method: http.MethodPost, path: path, header: call.Header, body: call.Body})
 }
 
+// InvocationRef names an invocation: by its id, or by what the id follows from.
+type InvocationRef struct {
+	ID string
+
+	// Without an ID: a call with an idempotency key, or without one the run of the
+	// workflow of that name and key.
+	Target         Target
+	IdempotencyKey string
+	Scope          string // empty: none
+}
+
+func (r InvocationRef) body() ([]byte, error) {
+	text := map[string]string{"target": "invocation", "invocationId": r.ID}
+	switch {
+	case r.ID != "":
+	case r.IdempotencyKey != "":
+		text = map[string]string{"target": "idempotentInvocation", "service": r.Target.Service, "handler": r.Target.Handler, "idempotencyKey": r.IdempotencyKey}
+		if r.Target.Keyed {
+			text["key"] = r.Target.Key
+		}
+	default:
+		text = map[string]string{"target": "workflow", "workflowName": r.Target.Service, "workflowKey": r.Target.Key}
+	}
+	if r.Scope != "" {
+		text["scope"] = r.Scope
+	}
+	return json.Marshal(text)
+}
+
 // Attach waits for the result of an invocation.
-func (c *Client) Attach(ctx context.Context, id string) (*Response, error) {
-	return c.send(ctx, c.ingress, request{method: http.MethodGet, path: "/platform/attach/" + url.PathEscape(id)})
+func (c *Client) Attach(ctx context.Context, ref InvocationRef) (*Response, error) {
+	return c.ofInvocation(ctx, "attach", ref)
 }
 
 // Output returns the result of an invocation if it has one already.
-func (c *Client) Output(ctx context.Context, id string) (*Response, error) {
+func (c *Client) Output(ctx context.Context, ref InvocationRef) (*Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.RequestTimeout)
 	defer cancel()
-	return c.send(ctx, c.ingress, request{method: http.MethodGet, path: "/platform/output/" + url.PathEscape(id)})
+	return c.ofInvocation(ctx, "output", ref)
+}
+
+func (c *Client) ofInvocation(ctx context.Context, verb string, ref InvocationRef) (*Response, error) {
+	if ref.ID != "" {
+		return c.send(ctx, c.ingress, request{method: http.MethodGet, path: "/platform/" + verb + "/" + url.PathEscape(ref.ID)})
+	}
+	body, err := ref.body()
+	if err != nil {
+		return nil, fmt.Errorf("encode request: %w", err)
+	}
+	header := http.Header{"Content-Type": {"application/json"}}
+	return c.send(ctx, c.ingress, request{method: http.MethodPost, path: "/platform/" + verb, header: header, body: body, reads: true})
+}
+
+// CompleteAwakeable resolves an awakeable with a value, or rejects it with a reason.
+func (c *Client) CompleteAwakeable(ctx context.Context, id string, reject bool, body []byte) error {
+	return c.complete(ctx, "/platform/awakeables/"+url.PathEscape(id), reject, body)
+}
+
+// Signal sends a named signal with a value to an invocation, or with reject a failure.
+func (c *Client) Signal(ctx context.Context, id, name string, reject bool, body []byte) error {
+	return c.complete(ctx, "/platform/invocation/"+url.PathEscape(id)+"/signal/"+url.PathEscape(name), reject, body)
+}
+
+func (c *Client) complete(ctx context.Context, path string, reject bool, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, c.opts.RequestTimeout)
+	defer cancel()
+	verb := "/resolve"
+	if reject {
+		verb = "/reject"
+	}
+	_, err := c.send(ctx, c.ingress, request{method: http.MethodPost, path: path + verb, body: body})
+	return err
 }

@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+)
+
+const (
+	noResultHint = "It may have completed without its result being kept, or never have existed."
+	notYetHint   = "It has no result yet. `attach` waits for it."
+)
+
+// attach is the short form of invocations attach and, with --output, of invocations output.
+func (a *app) attach() *cobra.Command {
+	noWait := false
+	get := func(ctx context.Context, ref client.InvocationRef) (*client.Response, error) {
+		if noWait {
+			return a.outputOf(ctx, ref)
+		}
+		return a.waitFor(ctx, ref)
+	}
+	cmd := a.resultOfInvocation(get, &cobra.Command{
+		Use:     "attach <invocation id | Service[/key]/handler>",
+		Short:   "Wait for the result of an invocation and print it",
+		Example: "  platform attach inv_1…\n  platform attach inv_1… --output\n  platform attach Greeter/greet --idempotency-key order-17",
+	})
+	cmd.Flags().BoolVar(&noWait, "output", false, "do not wait: print the result if there is one")
+	return cmd
+}
+
+func (a *app) invocationsAttach() *cobra.Command {
+	return a.resultOfInvocation(a.waitFor, &cobra.Command{
+		Use:     "attach <invocation id | Service[/key]/handler>",
+		Short:   "Wait for the result of an invocation and print it",
+		Example: "  platform invocations attach inv_1…\n  platform invocations attach Counter/ada/add --idempotency-key order-17",
+	})
+}
+
+func (a *app) invocationsOutput() *cobra.Command {
+	return a.resultOfInvocation(a.outputOf, &cobra.Command{
+		Use:     "output <invocation id | Service[/key]/handler>",
+		Short:   "Print the result of an invocation, if it has one",
+		Example: "  platform invocations output inv_1…",
+	})
+}
+
+// fetch gets the result of an invocation.
+type fetch func(context.Context, client.InvocationRef) (*client.Response, error)
+
+func (a *app) waitFor(ctx context.Context, ref client.InvocationRef) (*client.Response, error) {
+	return a.client.Attach(ctx, ref)
+}
+
+func (a *app) outputOf(ctx context.Context, ref client.InvocationRef) (*client.Response, error) {
+	answer, err := a.client.Output(ctx, ref)
+	if client.IsNotReady(err) {
+		err = &hintedError{err, notYetHint}
+	}
+	return answer, err
+}
+
+// resultOfInvocation makes a command that prints the result of an invocation, named by
+// its id, or by target and idempotency key.
+func (a *app) resultOfInvocation(get fetch, cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.ExactArgs(1)
+	key := cmd.Flags().String("idempotency-key", "", "the invocation of the handler with this idempotency key")
+	scope := cmd.Flags().String("scope", "", "scope of the invocation (with --idempotency-key)")
+	asJSON := cmd.Flags().Bool("json", false, "print an object with the invocation id and the result")
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		ref := client.InvocationRef{ID: args[0]}
+		switch target, err := client.ParseTarget(args[0]); {
+		case *key != "":
+			if err != nil {
+				return &usageError{fmt.Sprintf("--idempotency-key needs a handler, got %q: %s", args[0], err)}
+			}
+			ref = client.InvocationRef{Target: target, IdempotencyKey: *key, Scope: *scope}
+		case *scope != "":
+			return &usageError{"--scope needs --idempotency-key; an invocation id alone is unique in all scopes"}
+		case err == nil:
+			return &usageError{fmt.Sprintf("%q names a handler; which of its invocations? Give an id, or --idempotency-key", args[0])}
+		}
+		return a.printResult(ctx, get, ref, *asJSON)
+	})
+	return cmd
+}
+
+func (a *app) printResult(ctx context.Context, get fetch, ref client.InvocationRef, asJSON bool) error {
+	answer, err := get(ctx, ref)
+	if err != nil {
+		return hintNotFound(err, noResultHint)
+	}
+	return a.result(answer, asJSON)
+}
+
+func (a *app) workflows() *cobra.Command {
+	return group(&cobra.Command{
+		Use:     "workflows",
+		Aliases: []string{"workflow", "wf"},
+		Short:   "Print the results of workflows",
+		Long: `Prints the result of the run of a workflow. Start it with 'platform send Workflow/key/run', see its
+promises with 'platform promises list' and all that ran with 'platform invocations list Workflow/key'.`,
+	},
+		a.resultOfWorkflow(a.waitFor, &cobra.Command{
+			Use: "attach <Workflow/key>", Short: "Wait for the result of a workflow and print it", Example: "  platform workflows attach Signup/ada",
+		}),
+		a.resultOfWorkflow(a.outputOf, &cobra.Command{
+			Use: "output <Workflow/key>", Short: "Print the result of a workflow, if it has one", Example: "  platform workflows output Signup/ada",
+		}))
+}
+
+func (a *app) resultOfWorkflow(get fetch, cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.RangeArgs(1, 2)
+	scope := cmd.Flags().String("scope", "", "scope of the workflow (default: none)")
+	asJSON := cmd.Flags().Bool("json", false, "print an object with the invocation id and the result")
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		object, err := objectOf(args, *scope)
+		if err != nil {
+			return err
+		}
+		ref := client.InvocationRef{Target: client.Target{Service: object.Service, Key: object.Key, Keyed: true}, Scope: *scope}
+		return a.printResult(ctx, get, ref, *asJSON)
+	})
+	return cmd
+}
+
+// objectOf reads the name of an object or workflow: Service/key, or both as arguments
+// of their own. The key may contain slashes.
+func objectOf(args []string, scope string) (client.Object, error) {
+	object := client.Object{Service: args[0], Scope: scope}
+	if len(args) > 1 {
+		object.Key = args[1]
+		return object, nil
+	}
+	service, key, keyed := strings.Cut(args[0], "/")
+	if !keyed || service == "" || key == "" {
+		return client.Object{}, &usageError{fmt.Sprintf("expected Service/key, got %q", args[0])}
+	}
+	object.Service, object.Key = service, key
+	return object, nil
+}

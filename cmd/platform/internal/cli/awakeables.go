@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+	"platform/internal/ids"
+)
+
+func (a *app) awakeables() *cobra.Command {
+	return group(&cobra.Command{
+		Use:     "awakeables",
+		Aliases: []string{"awakeable"},
+		Short:   "Complete awakeables, which handlers wait for",
+		Long: `Completes awakeables. A handler makes one, hands out its id and waits for the value; the first
+completion counts. 'platform explain <invocation id>' shows the ids that an invocation waits for.`,
+	}, a.awakeablesComplete(false), a.awakeablesComplete(true))
+}
+
+func (a *app) awakeablesComplete(reject bool) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "resolve <awakeable id> [value]",
+		Short:   "Complete an awakeable with a value, usually JSON",
+		Args:    cobra.RangeArgs(1, 2),
+		Example: "  platform awakeables resolve sign_1… '{\"approved\":true}'\n  platform awakeables resolve sign_1… -d @value.json",
+	}
+	done := "Resolved"
+	if reject {
+		cmd.Use, cmd.Short = "reject <awakeable id> [reason]", "Complete an awakeable with a failure, which the handler gets as a terminal error"
+		cmd.Example = "  platform awakeables reject sign_1… 'the payment was declined'"
+		done = "Rejected"
+	}
+	data := dataFlag(cmd)
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		body, err := a.completionBody(cmd, args[1:], *data, reject)
+		if err != nil {
+			return err
+		}
+		if err := a.checkAwakeable(ctx, args[0]); err != nil {
+			return err
+		}
+		if err := a.client.CompleteAwakeable(ctx, args[0], reject, body); err != nil {
+			return err
+		}
+		a.print.Printf("%s %s awakeable %s\n", a.print.Green("[OK]:"), done, term.Clean(args[0]))
+		return nil
+	})
+	return cmd
+}
+
+func dataFlag(cmd *cobra.Command) *string {
+	return cmd.Flags().StringP("data", "d", "", "the value, @file for a file's content, @- for stdin")
+}
+
+// completionBody is the value or reason from the arguments or the flag --data.
+func (a *app) completionBody(cmd *cobra.Command, args []string, data string, reject bool) (body []byte, err error) {
+	given := cmd.Flags().Changed("data")
+	switch {
+	case given && len(args) > 0:
+		return nil, &usageError{"give the value as an argument or with --data, not both"}
+	case given:
+		if body, err = a.readData(data); err != nil {
+			return nil, err
+		}
+	case len(args) > 0:
+		body = []byte(args[0])
+	}
+	if !reject && len(body) > 0 && !json.Valid(body) {
+		a.say("The value is not JSON. A handler that expects JSON fails on it; quote text like '\"this\"'.")
+	}
+	return body, nil
+}
+
+// checkAwakeable fails if the awakeable cannot be completed: the ingress accepts the
+// completion of any awakeable. It checks nothing if the admin API does not answer, or
+// does not know the form of the id.
+func (a *app) checkAwakeable(ctx context.Context, id string) error {
+	awakeable, err := ids.ParseAwakeable(id)
+	if err != nil {
+		return nil //nolint:nilerr // the ingress also takes ids of other forms, and says what is wrong with one
+	}
+	if err := a.checkReceiver(ctx, awakeable.Invocation.String()); err != nil {
+		return err
+	}
+	received, err := a.client.QueryTable(ctx, "SELECT entry_lite_json FROM sys_journal WHERE id = "+client.Quote(awakeable.Invocation.String())+
+		" AND entry_type = 'Notification: Signal'", "strong")
+	if err != nil {
+		return nil //nolint:nilerr // not checked
+	}
+	for _, row := range received.Rows {
+		if strings.Contains(row.Text("entry_lite_json"), fmt.Sprintf(`"Index":%d}`, awakeable.Signal)) {
+			return &hintedError{fmt.Errorf("the awakeable %s is already completed", id), "The first completion counts; nothing was changed."}
+		}
+	}
+	return nil
+}
+
+// checkReceiver fails if an invocation is unknown or has ended.
+func (a *app) checkReceiver(ctx context.Context, id string) error {
+	inv, _, err := a.client.Invocation(ctx, id)
+	switch {
+	case client.HasStatus(err, http.StatusNotFound):
+		return hintNotFound(err, "It has ended and is no longer kept, or never existed.")
+	case err == nil && inv.Status == "completed":
+		return fmt.Errorf("the invocation %s of %s has ended; it receives nothing", id, inv.Target)
+	}
+	return nil // the admin API may be unreachable while the ingress is not
+}
+
+func (a *app) signals() *cobra.Command {
+	return group(&cobra.Command{
+		Use:     "signals",
+		Aliases: []string{"signal"},
+		Short:   "Send signals to invocations",
+		Long: `Sends named signals to invocations. Each one counts: a handler that waits for a name twice gets two
+signals. They are kept until the handler waits for them.`,
+	}, a.signalsSend(false), a.signalsSend(true))
+}
+
+func (a *app) signalsSend(reject bool) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "send <invocation id> <name> [value]",
+		Short:   "Send a signal with a value, usually JSON",
+		Args:    cobra.RangeArgs(2, 3),
+		Example: "  platform signals send inv_1… approved true",
+	}
+	if reject {
+		cmd.Use, cmd.Short = "reject <invocation id> <name> [reason]", "Send a signal that fails the wait for it, with a terminal error"
+		cmd.Example = "  platform signals reject inv_1… approved 'nobody agreed'"
+	}
+	data := dataFlag(cmd)
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		body, err := a.completionBody(cmd, args[2:], *data, reject)
+		if err != nil {
+			return err
+		}
+		if err := a.checkReceiver(ctx, args[0]); err != nil {
+			return err
+		}
+		if err := a.client.Signal(ctx, args[0], args[1], reject, body); err != nil {
+			return err
+		}
+		a.print.Printf("%s Sent signal %s to %s\n", a.print.Green("[OK]:"), term.Clean(args[1]), term.Clean(args[0]))
+		return nil
+	})
+	return cmd
+}

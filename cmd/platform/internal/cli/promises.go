@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+func (a *app) promises() *cobra.Command {
+	return group(&cobra.Command{
+		Use:     "promises",
+		Aliases: []string{"promise"},
+		Short:   "Show the promises of workflows",
+		Long: `Shows the promises of a workflow. They are completed by the workflow's own handlers only: call
+one that resolves it, like 'platform call Signup/ada/approve true'.`,
+	}, a.promisesList(), a.promisesGet())
+}
+
+func (a *app) promisesList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list <Workflow/key>",
+		Aliases: []string{"ls"},
+		Short:   "List the promises that handlers of a workflow have used",
+		Args:    cobra.RangeArgs(1, 2),
+		Example: "  platform promises list Signup/ada",
+	}
+	asJSON := jsonFlag(cmd.Flags())
+	scope := scopeFlag(cmd)
+	a.shows(cmd, func(ctx context.Context, args []string) error {
+		workflow, err := objectOf(args, *scope)
+		if err != nil {
+			return err
+		}
+		list, err := a.client.Promises(ctx, workflow, "")
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return a.printJSON(map[string]any{"promises": append([]client.Promise{}, list...)})
+		}
+		if len(list) == 0 {
+			a.say("No handler of %s has used a promise.", term.Clean(workflow.String()))
+			return nil
+		}
+		rows := make([][]string, len(list))
+		for i, p := range list {
+			rows[i] = []string{term.Clean(p.Name), promiseStatus(&p), term.Clean(orDash(promiseText(&p)))}
+		}
+		a.print.Table("", []string{"PROMISE", "STATUS", "VALUE"}, rows)
+		return nil
+	})
+	return cmd
+}
+
+func promiseStatus(p *client.Promise) string {
+	switch {
+	case !p.Completed:
+		return "pending"
+	case p.Failure != "":
+		return "rejected"
+	}
+	return "resolved"
+}
+
+// promiseText is the reason of a rejection, or the value: as text, or in JSON if it is none.
+func promiseText(p *client.Promise) string {
+	switch {
+	case p.Failure != "":
+		return p.Failure
+	case p.Value != nil:
+		return *p.Value
+	}
+	return string(p.Bytes)
+}
+
+func (a *app) promisesGet() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "get <Workflow/key> <promise>",
+		Short:   "Print the value of a promise",
+		Args:    cobra.ExactArgs(2),
+		Example: "  platform promises get Signup/ada approved",
+	}
+	asJSON := jsonFlag(cmd.Flags())
+	scope := scopeFlag(cmd)
+	a.shows(cmd, func(ctx context.Context, args []string) error {
+		workflow, err := objectOf(args[:1], *scope)
+		if err != nil {
+			return err
+		}
+		list, err := a.client.Promises(ctx, workflow, args[1])
+		switch {
+		case err != nil:
+			return err
+		case len(list) == 0:
+			return &hintedError{
+				fmt.Errorf("no handler of %s has used a promise %q", workflow, args[1]),
+				"`platform promises list " + workflow.Service + "/" + workflow.Key + "` shows those that were used.",
+			}
+		case *asJSON:
+			return a.printJSON(list[0])
+		case !list[0].Completed:
+			return &hintedError{fmt.Errorf("the promise %q is pending", args[1]), "A handler of the workflow completes it."}
+		case list[0].Failure != "":
+			return fmt.Errorf("the promise %q was rejected: %s", args[1], list[0].Failure)
+		}
+		a.print.Println(term.Clean(promiseText(&list[0])))
+		return nil
+	})
+	return cmd
+}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
 )
 
 var shells = []string{"bash", "fish", "powershell", "zsh"}
@@ -165,7 +167,7 @@ func (a *app) patterns(ctx context.Context) (names []string, err error) {
 }
 
 func (a *app) vqueueIDs(ctx context.Context) (names []string, err error) {
-	queues, err := a.client.VQueues(ctx, 100)
+	queues, err := a.client.VQueues(ctx, client.VQueueFilter{}, 100)
 	for _, q := range queues {
 		names = append(names, q.ID)
 	}

@@ -44,7 +44,7 @@ func (a *app) explainInvocation(ctx context.Context, id string, asJSON bool) err
 	}
 	if len(answer.Rows) == 0 {
 		return &hintedError{fmt.Errorf("there is no invocation %s", term.Clean(id)),
-			"It may have been purged: results are kept for the retention of their service. `platform invocations list --all` shows those there are."}
+			"It may have been purged: results are kept for the retention of their service. `platform invocations list` shows those there are."}
 	}
 	row := answer.Rows[0]
 	e := &explainer{app: a, ctx: ctx, row: row, explanation: explanation{ID: id, Target: row.Text("target"), Status: row.Text("status")}}

@@ -24,8 +24,8 @@ func (a *app) listInvocations(list []found, more bool, s selection) {
 		count += "+"
 		note = " Use --limit to see more."
 	}
-	if !s.all && s.result == "" && len(s.Status) == len(openStatuses) {
-		note += " Completed ones are left out; --all shows them."
+	if len(list) == 0 && !s.active && len(s.Status) == 0 {
+		note += " Completed ones are forgotten after their retention time."
 	}
 	a.say("%s", a.hint.Dim(fmt.Sprintf("Showing %d/%s invocations.%s", len(list), count, note)))
 }

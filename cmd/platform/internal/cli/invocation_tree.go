@@ -23,7 +23,7 @@ func (a *app) invocationsDescribe() *cobra.Command {
 	a.shows(cmd, func(ctx context.Context, args []string) error {
 		inv, answer, err := a.client.Invocation(ctx, args[0])
 		if err != nil {
-			return hintNotFound(err, "It may have completed without its result being kept. `platform invocations list --all` shows those there are.")
+			return hintNotFound(err, "It may have completed without its result being kept. `platform invocations list` shows those there are.")
 		}
 		if *asJSON {
 			return a.printRaw(answer.Body)

@@ -28,7 +28,7 @@ func (a *app) invocations() *cobra.Command {
 // selection is what the flags of the list ask for.
 type selection struct {
 	client.Query
-	all         bool
+	active      bool
 	result      string
 	objectsOnly bool
 	zombie      bool
@@ -36,15 +36,18 @@ type selection struct {
 
 func (a *app) invocationsList() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "list",
+		Use:     "list [target]",
 		Aliases: []string{"ls"},
 		Short:   "List invocations",
-		Long:    "Lists invocations, newest first. Completed ones are left out unless asked for.",
-		Args:    cobra.NoArgs,
-		Example: `  platform invocations list --service Greeter
+		Long: `Lists invocations, newest first: those that have not completed, and completed ones as long as they
+are kept. The target selects those of a service, object or handler: <service>, <service>/<handler>,
+<object>/<key>, <object>/<key>/<handler>.`,
+		Args: cobra.MaximumNArgs(1),
+		Example: `  platform invocations list
+  platform invocations list Counter/ada --active
   platform invocations list --status running,backing-off
   platform invocations list --zombie
-  platform invocations list --all --limit 10 --json | jq -r '.invocations[].id'`,
+  platform invocations list --limit 10 --json | jq -r '.invocations[].id'`,
 	}
 	var s selection
 	flags := cmd.Flags()
@@ -57,15 +60,21 @@ func (a *app) invocationsList() *cobra.Command {
 	flags.StringSliceVar(&s.Deployment, "dp", nil, "")
 	_ = flags.MarkHidden("dp")
 	flags.StringSliceVar(&s.Status, "status", nil, "only these: "+strings.Join(openStatuses, ", ")+", completed")
-	flags.BoolVar(&s.all, "all", false, "completed ones too")
+	flags.BoolVar(&s.active, "active", false, "leave out completed ones")
+	flags.Bool("all", false, "") // the default; kept for scripts written when it was not
+	_ = flags.MarkHidden("all")
+	cmd.MarkFlagsMutuallyExclusive("active", "all")
 	flags.StringVar(&s.result, "completion-result", "", "only those completed with success or failure")
 	flags.BoolVar(&s.objectsOnly, "virtual-objects-only", false, "only those of virtual objects")
 	flags.BoolVar(&s.zombie, "zombie", false, "only those pinned to a deployment that does not exist any more")
 	flags.IntVar(&s.Limit, "limit", 100, "at most this many")
 	flags.BoolVar(&s.OldestFirst, "oldest-first", false, "oldest first")
 	asJSON := jsonFlag(flags)
-	a.shows(cmd, func(ctx context.Context, _ []string) error {
+	a.shows(cmd, func(ctx context.Context, args []string) error {
 		if err := s.complete(); err != nil {
+			return err
+		}
+		if err := a.narrow(ctx, &s, args); err != nil {
 			return err
 		}
 		found, more, err := a.collect(ctx, s.Query, a.filter(&s))
@@ -96,12 +105,32 @@ func (s *selection) complete() error {
 		return &usageError{"--completion-result takes success or failure, got " + s.result}
 	case s.result != "" && slices.ContainsFunc(s.Status, func(status string) bool { return status != "completed" }):
 		return &usageError{"--completion-result selects completed invocations only; leave --status out"}
+	case s.result != "" && s.active:
+		return &usageError{"--completion-result selects completed invocations only; leave --active out"}
 	case s.result != "":
 		s.Status = []string{"completed"}
-	case len(s.Status) == 0 && !s.all:
+	case s.active && len(s.Status) > 0:
+		return &usageError{"give --active or --status, not both"}
+	case s.active, s.zombie && len(s.Status) == 0: // completed ones do not need their deployment
 		s.Status = openStatuses
 	}
 	return nil
+}
+
+// narrow adds the target, if there is one, to the selection.
+func (a *app) narrow(ctx context.Context, s *selection, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if len(s.Service)+len(s.Handler)+len(s.Key) > 0 {
+		return &usageError{"give a target or the flags --service, --handler and --key, not both"}
+	}
+	if strings.HasPrefix(args[0], "inv_") {
+		return &usageError{"a target is a service, object or handler; for an invocation see `platform invocations describe`"}
+	}
+	q, err := a.queryOf(ctx, args[0])
+	s.Service, s.Handler, s.Key = q.Service, q.Handler, q.Key
+	return err
 }
 
 // filter applies what the server does not filter by; nil if there is nothing of that.

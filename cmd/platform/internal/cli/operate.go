@@ -22,6 +22,7 @@ type operation struct {
 	// deployment to run on: latest, keep or an id; empty is usual for the operation.
 	deployment string
 	scopes     []string // empty: all, and what has none
+	asJSON     *bool
 }
 
 const operationQuery = `The query is an invocation id, or selects the invocations of a service, object or
@@ -33,6 +34,7 @@ func (op *operation) command(a *app, cmd *cobra.Command, adjust func()) *cobra.C
 	cmd.Long += "\n\n" + operationQuery
 	cmd.Flags().IntVar(&op.limit, "limit", 500, "at most this many invocations")
 	cmd.Flags().StringSliceVar(&op.scopes, "scope", nil, "only those in these scopes")
+	op.asJSON = cmd.Flags().Bool("json", false, "print what became of each invocation as JSON")
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		if adjust != nil {
 			adjust()
@@ -140,14 +142,14 @@ shows the entries.`,
 			}
 		}
 		return run(func(ctx context.Context, args []string) error {
-			return a.restartFrom(ctx, args[0], *from, op.deployment)
+			return a.restartFrom(ctx, op, args[0], *from)
 		})(cmd, args)
 	}
 	return cmd
 }
 
 // restartFrom restarts one invocation with a part of its journal.
-func (a *app) restartFrom(ctx context.Context, id string, from int, deployment string) error {
+func (a *app) restartFrom(ctx context.Context, op *operation, id string, from int) error {
 	switch {
 	case from < 0:
 		return &usageError{"--from is the index of a journal entry, from 0"}
@@ -157,12 +159,11 @@ func (a *app) restartFrom(ctx context.Context, id string, from int, deployment s
 	if err := a.confirm(fmt.Sprintf("Restart %s with its journal up to entry %d?", id, from)); err != nil {
 		return err
 	}
-	made, err := a.client.Restart(ctx, id, from, deployment)
+	made, err := a.client.Restart(ctx, id, from, op.deployment)
 	if err != nil {
 		return hintNotFound(err, "`platform invocations list --status completed` shows those that can be restarted.")
 	}
-	a.restarted([]client.BatchSuccess{{ID: id, New: made}})
-	return nil
+	return a.reportBatch(op, client.Batch{Succeeded: []client.BatchSuccess{{ID: id, New: made}}})
 }
 
 // operate shows what a query selects, asks, and carries the operation out.
@@ -174,10 +175,10 @@ func (a *app) operate(ctx context.Context, op *operation, query string) error {
 	if len(selected) == 0 {
 		return &hintedError{
 			fmt.Errorf("no invocation matches %q", query),
-			"Only invocations that are " + strings.Join(op.statuses, ", ") + " can be selected. See `platform invocations list --all`.",
+			"Only invocations that are " + strings.Join(op.statuses, ", ") + " can be selected. See `platform invocations list`.",
 		}
 	}
-	a.selectionTable(selected)
+	a.selectionTable(op, selected)
 	if more {
 		a.hint.Box(fmt.Sprintf("There are more than these %d invocations.", len(selected)), "Repeat the command afterwards, or use --limit.")
 	}
@@ -212,7 +213,7 @@ func (a *app) query(ctx context.Context, op *operation, query string) (list sele
 	if strings.HasPrefix(query, "inv_") {
 		inv, _, err := a.client.Invocation(ctx, query)
 		if err != nil {
-			return nil, false, hintNotFound(err, "`platform invocations list --all` shows the invocations there are.")
+			return nil, false, hintNotFound(err, "`platform invocations list` shows the invocations there are.")
 		}
 		if len(op.scopes) > 0 && !slices.Contains(op.scopes, inv.Scope) {
 			return nil, false, nil
@@ -263,16 +264,24 @@ func inScope(name, scope string) string {
 	return name + " in scope " + scope
 }
 
-func (a *app) selectionTable(list selected) {
+// selectionTable shows what an operation is about to be done to: on stderr, if stdout is for JSON.
+func (a *app) selectionTable(op *operation, list selected) {
+	out := a.print
+	if *op.asJSON {
+		out = a.hint
+	}
 	rows := make([][]string, len(list))
 	for i, inv := range list {
 		rows[i] = []string{inv.ID, term.Clean(inScope(inv.Target, inv.Scope)), a.colourStatus(inv.Status, inv.CompletionResult), a.print.Time(inv.CreatedAt), orDash(inv.PinnedDeploymentID)}
 	}
-	a.print.Table("", []string{"ID", "TARGET", "STATUS", "CREATED-AT", "DEPLOYMENT"}, rows)
+	out.Table("", []string{"ID", "TARGET", "STATUS", "CREATED-AT", "DEPLOYMENT"}, rows)
 }
 
 // reportBatch says what was done; it fails if anything was refused.
 func (a *app) reportBatch(op *operation, done client.Batch) error {
+	if *op.asJSON {
+		return a.batchJSON(done)
+	}
 	if len(done.Succeeded) > 0 && op.name == "restart-as-new" {
 		a.restarted(done.Succeeded)
 	} else if len(done.Succeeded) > 0 {
@@ -286,7 +295,27 @@ func (a *app) reportBatch(op *operation, done client.Batch) error {
 		rows[i] = []string{f.ID, term.Clean(f.Error)}
 	}
 	a.print.Table("", []string{"ID", "REFUSED BECAUSE"}, rows)
+	return refusedError(done)
+}
+
+func refusedError(done client.Batch) error {
 	return fmt.Errorf("%s refused", countOf(len(done.Failed)))
+}
+
+func (a *app) batchJSON(done client.Batch) error {
+	type success struct {
+		ID  string `json:"invocation_id"`
+		New string `json:"new_invocation_id,omitempty"`
+	}
+	succeeded := make([]success, len(done.Succeeded))
+	for i, s := range done.Succeeded {
+		succeeded[i] = success(s)
+	}
+	err := a.printJSON(map[string]any{"succeeded": succeeded, "failed": append([]client.BatchFailure{}, done.Failed...)})
+	if err == nil && len(done.Failed) > 0 {
+		err = refusedError(done)
+	}
+	return err
 }
 
 func (a *app) restarted(list []client.BatchSuccess) {

@@ -20,7 +20,7 @@ func (a *app) state() *cobra.Command {
 		Short:   "Show and change the state of objects and workflows",
 		Long: `Shows and changes the state of objects and workflows. A change takes its turn: it is made
 when no handler holds the key, after those that wait already. Objects and workflows of a scope
-have state of their own: --scope names it.`,
+have state of their own: --scope names it. Keys are written service/key, or as two arguments.`,
 	}, a.stateGet(), a.stateEditor(), a.statePatch(), a.stateClear())
 }
 
@@ -28,17 +28,20 @@ const stateHint = "`platform services list` shows services and their types; only
 
 func (a *app) stateGet() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "get <service> <key>",
+		Use:     "get <service/key>",
 		Short:   "Show the state of a key",
-		Args:    cobra.ExactArgs(2),
-		Example: "  platform state get Counter alice\n  platform state get Counter alice --plain | jq .value",
+		Args:    cobra.RangeArgs(1, 2),
+		Example: "  platform state get Counter/alice\n  platform state get Counter/alice --plain | jq .value",
 	}
 	asJSON := jsonFlag(cmd.Flags())
 	plain := cmd.Flags().BoolP("plain", "p", false, "print one JSON object of keys and values")
 	binary := cmd.Flags().Bool("binary", false, "print values in base64, whatever they hold")
 	scope := scopeFlag(cmd)
 	a.shows(cmd, func(ctx context.Context, args []string) error {
-		object := client.Object{Service: args[0], Key: args[1], Scope: *scope}
+		object, err := objectOf(args, *scope)
+		if err != nil {
+			return err
+		}
 		state, answer, err := a.client.State(ctx, object)
 		if err != nil {
 			return hintNotFound(err, stateHint)

@@ -34,13 +34,13 @@ func changeFlags(cmd *cobra.Command, c *stateEdit) {
 func (a *app) stateEditor() *cobra.Command {
 	var c stateEdit
 	cmd := &cobra.Command{
-		Use:   "edit <service> <key>",
+		Use:   "edit <service/key>",
 		Short: "Edit the state of a key",
 		Long: `Opens the state of a key as JSON in an editor: PLATFORM_EDITOR, VISUAL or EDITOR. What you
 save becomes the state, once you agree; keys that you remove are deleted. If a handler has
 changed the state meanwhile, nothing is changed.`,
-		Args:    cobra.ExactArgs(2),
-		Example: "  platform state edit Counter alice",
+		Args:    cobra.RangeArgs(1, 2),
+		Example: "  platform state edit Counter/alice",
 	}
 	changeFlags(cmd, &c)
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
@@ -70,13 +70,13 @@ func (a *app) statePatch() *cobra.Command {
 	var c stateEdit
 	var patch string
 	cmd := &cobra.Command{
-		Use:   "patch <service> <key>",
+		Use:   "patch <service/key>",
 		Short: "Change the state of a key by a JSON patch",
 		Long: `Changes the state of a key by a JSON patch: an array of operations (RFC 6902), or an object
 whose members replace those of the state and whose nulls delete them (RFC 7396).`,
-		Args: cobra.ExactArgs(2),
-		Example: `  platform state patch Counter alice -p '[{"op":"replace","path":"/value","value":3}]'
-  platform state patch Counter alice -p '{"value":3,"old":null}'`,
+		Args: cobra.RangeArgs(1, 2),
+		Example: `  platform state patch Counter/alice -p '[{"op":"replace","path":"/value","value":3}]'
+  platform state patch Counter/alice -p '{"value":3,"old":null}'`,
 	}
 	cmd.Flags().StringVarP(&patch, "patch", "p", "", "the patch")
 	_ = cmd.MarkFlagRequired("patch")
@@ -99,7 +99,9 @@ whose members replace those of the state and whose nulls delete them (RFC 7396).
 }
 
 func (a *app) readState(ctx context.Context, c *stateEdit, args []string) (err error) {
-	c.object = client.Object{Service: args[0], Key: args[1], Scope: *c.scope}
+	if c.object, err = objectOf(args, *c.scope); err != nil {
+		return err
+	}
 	if c.state, _, err = a.client.State(ctx, c.object); err != nil {
 		return hintNotFound(err, stateHint)
 	}
@@ -177,14 +179,20 @@ func (a *app) stateClear() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "clear <service[/key]>",
 		Short:   "Delete the state of a key, or of all keys of a service",
-		Args:    cobra.ExactArgs(1),
+		Args:    cobra.RangeArgs(1, 2),
 		Example: "  platform state clear Counter/alice\n  platform state clear Counter --yes",
 	}
 	force := cmd.Flags().BoolP("force", "f", false, "delete state even if it has changed meanwhile")
 	scope := scopeFlag(cmd)
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
-		service, key, _ := strings.Cut(args[0], "/")
-		return a.clearState(ctx, client.Object{Service: service, Key: key, Scope: *scope}, *force)
+		object := client.Object{Service: args[0], Scope: *scope}
+		if len(args) > 1 || strings.Contains(args[0], "/") {
+			var err error
+			if object, err = objectOf(args, *scope); err != nil {
+				return err
+			}
+		}
+		return a.clearState(ctx, object, *force)
 	})
 	return cmd
 }

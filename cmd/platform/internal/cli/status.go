@@ -69,7 +69,7 @@ func (a *app) status(ctx context.Context, names []string, o statusOptions) error
 	}
 	a.print.Println()
 	a.print.Heading("Recent Invocations")
-	a.listInvocations(newest, more, selection{all: true})
+	a.listInvocations(newest, more, selection{active: true})
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +24,10 @@ func (a *app) vqueues() *cobra.Command {
 start in the order they came, as far as the rules for scope and limit key allow.
 
 While flow control is enabled, the lines for the keys of objects without a scope are shown
-as well, each with the object under LOCK. They cannot be paused, nor limited by rules.`,
+as well, each with the object under LOCK. They cannot be paused, nor limited by rules.
+
+A vqueue is named by its id, or by its service, --scope and --limit-key; the line for an object
+by <object>/<key>.`,
 	}, a.vqueuesList(), a.vqueuesDescribe(), a.vqueuesSwitch(true), a.vqueuesSwitch(false))
 }
 
@@ -33,15 +37,19 @@ func (a *app) vqueuesList() *cobra.Command {
 		Aliases: []string{"ls"},
 		Short:   "List vqueues, the longest first",
 		Args:    cobra.NoArgs,
-		Example: "  platform vqueues list\n  platform vqueues list --watch",
+		Example: "  platform vqueues list\n  platform vqueues list --service Mailer --scope acme\n  platform vqueues list --watch",
 	}
 	asJSON := jsonFlag(cmd.Flags())
 	limit := cmd.Flags().Int("limit", 100, "at most this many")
+	var f client.VQueueFilter
+	cmd.Flags().StringVar(&f.Service, "service", "", "only those of this service")
+	cmd.Flags().StringVar(&f.Scope, "scope", "", "only those of this scope")
+	cmd.Flags().StringVar(&f.LimitKey, "limit-key", "", "only those of this limit key")
 	a.shows(cmd, func(ctx context.Context, _ []string) error {
 		if *limit < 1 {
 			return &usageError{"--limit must be at least 1"}
 		}
-		list, err := a.client.VQueues(ctx, *limit+1)
+		list, err := a.client.VQueues(ctx, f, *limit+1)
 		if err != nil {
 			return err
 		}
@@ -49,6 +57,10 @@ func (a *app) vqueuesList() *cobra.Command {
 		list = list[:min(len(list), *limit)]
 		if *asJSON {
 			return a.printJSON(map[string]any{"vqueues": append([]client.VQueue{}, list...)})
+		}
+		if len(list) == 0 && f != (client.VQueueFilter{}) {
+			a.say("No such vqueues. Without --service, --scope and --limit-key, all are listed.")
+			return nil
 		}
 		if len(list) == 0 {
 			a.say("No vqueues. Invocations with a scope line up in them: POST <ingress>/platform/scope/{scope}/send/…")
@@ -86,15 +98,17 @@ func countOfEntries(n uint64) string { return strconv.FormatUint(n, 10) }
 
 func (a *app) vqueuesDescribe() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "describe <id>",
+		Use:     "describe <id | service | object/key>",
 		Aliases: []string{"get"},
 		Short:   "Show a vqueue, what holds it up, and who is in it",
 		Long: fmt.Sprintf(`Shows a vqueue or the line for an object, what holds it up, and entries, the first ones
 first. Of a queue of more than %d entries some are shown as they are found, since all would
 have to be read to know their order; --newest-first does that.`, mostSorted),
 		Args:    cobra.ExactArgs(1),
-		Example: "  platform vqueues describe vq_1…",
+		Example: "  platform vqueues describe vq_1…\n  platform vqueues describe Mailer --scope acme\n  platform vqueues describe Counter/ada",
 	}
+	var f client.VQueueFilter
+	queueFlags(cmd, &f)
 	asJSON := jsonFlag(cmd.Flags())
 	limit := cmd.Flags().Int("limit", 100, "at most this many entries")
 	newest := cmd.Flags().Bool("newest-first", false, "begin with those that came last")
@@ -102,12 +116,16 @@ have to be read to know their order; --newest-first does that.`, mostSorted),
 		if *limit < 1 {
 			return &usageError{"--limit must be at least 1"}
 		}
-		queue, head, err := a.client.VQueue(ctx, args[0])
+		id, err := a.queueID(ctx, args[0], f)
+		if err != nil {
+			return err
+		}
+		queue, head, err := a.client.VQueue(ctx, id)
 		if err != nil {
 			return hintNoQueue(err)
 		}
 		order := orderOf(&queue, *newest)
-		entries, err := a.client.VQueueEntries(ctx, args[0], *limit, order)
+		entries, err := a.client.VQueueEntries(ctx, id, *limit, order)
 		if err != nil {
 			return err
 		}
@@ -137,6 +155,43 @@ func orderOf(q *client.VQueue, newestFirst bool) client.Order {
 	return client.OldestFirst
 }
 
+// queueFlags adds the flags that select the vqueue of a service.
+func queueFlags(cmd *cobra.Command, f *client.VQueueFilter) {
+	cmd.Flags().StringVar(&f.Scope, "scope", "", "scope of the vqueue (with a service)")
+	cmd.Flags().StringVar(&f.LimitKey, "limit-key", "", "limit key of the vqueue (with a service)")
+}
+
+// queueID finds the vqueue that a name and the flags select: exactly one.
+func (a *app) queueID(ctx context.Context, name string, f client.VQueueFilter) (string, error) {
+	if strings.HasPrefix(name, "vq_") {
+		if f != (client.VQueueFilter{}) {
+			return "", &usageError{"--scope and --limit-key select a vqueue of a service; an id alone is enough"}
+		}
+		return name, nil
+	}
+	f.Service = name
+	if service, _, keyed := strings.Cut(name, "/"); keyed {
+		if f.Scope != "" || f.LimitKey != "" {
+			return "", &usageError{"objects of a scope wait in the vqueue of their service: give the service without a key"}
+		}
+		f.Service, f.Lock = service, name
+	}
+	found, err := a.client.VQueues(ctx, f, maxAmbiguous+1)
+	switch {
+	case err != nil:
+		return "", err
+	case len(found) == 0:
+		return "", &hintedError{fmt.Errorf("there is no vqueue of %s", f), queueHint}
+	case len(found) > 1:
+		a.queueTable(found[:min(len(found), maxAmbiguous)])
+		return "", &hintedError{fmt.Errorf("%s has several vqueues", f), "Choose one by its id, or by --scope and --limit-key."}
+	}
+	return found[0].ID, nil
+}
+
+// maxAmbiguous is how many vqueues are shown when a name selects several.
+const maxAmbiguous = 20
+
 func hintNoQueue(err error) error {
 	if errors.Is(err, client.ErrNoVQueue) {
 		return &hintedError{err, queueHint}
@@ -151,16 +206,22 @@ func (a *app) vqueuesSwitch(pause bool) *cobra.Command {
 		verb, done, short = "pause", "Paused", "Let a vqueue start no more invocations; those that run, run on"
 	}
 	cmd := &cobra.Command{
-		Use:     verb + " <id>",
+		Use:     verb + " <id | service>",
 		Short:   short,
 		Args:    cobra.ExactArgs(1),
-		Example: "  platform vqueues " + verb + " vq_1…",
+		Example: "  platform vqueues " + verb + " vq_1…\n  platform vqueues " + verb + " Mailer --scope acme --limit-key eu",
 	}
+	var f client.VQueueFilter
+	queueFlags(cmd, &f)
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
-		if err := a.client.PauseVQueue(ctx, args[0], pause); err != nil {
+		id, err := a.queueID(ctx, args[0], f)
+		if err != nil {
 			return err
 		}
-		queue, _, err := a.client.VQueue(ctx, args[0])
+		if err := a.client.PauseVQueue(ctx, id, pause); err != nil {
+			return err
+		}
+		queue, _, err := a.client.VQueue(ctx, id)
 		if err != nil {
 			// The server takes any id that could be one.
 			return hintNoQueue(fmt.Errorf("the server took the request, but: %w", err))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -55,9 +56,41 @@ type VQueueEntry struct {
 	NumAttempts int       `json:"num_attempts"`
 }
 
+// VQueueFilter selects vqueues; empty fields select all. Lock is the service/key of an
+// object without a scope.
+type VQueueFilter struct{ Service, Scope, LimitKey, Lock string }
+
+// String names what the filter selects.
+func (f VQueueFilter) String() string {
+	text := f.Service
+	if f.Lock != "" {
+		text = f.Lock
+	}
+	if f.Scope != "" {
+		text += " in scope " + f.Scope
+	}
+	if f.LimitKey != "" {
+		text += ", limit key " + f.LimitKey
+	}
+	return text
+}
+
+func (f VQueueFilter) where() string {
+	var conditions []string
+	for _, c := range [][2]string{{"service_name", f.Service}, {"scope", f.Scope}, {"limit_key", f.LimitKey}, {"lock_name", f.Lock}} {
+		if c[1] != "" {
+			conditions = append(conditions, c[0]+" = "+Quote(c[1]))
+		}
+	}
+	if len(conditions) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(conditions, " AND ")
+}
+
 // VQueues lists up to limit vqueues, those with most entries waiting first.
-func (c *Client) VQueues(ctx context.Context, limit int) (list []VQueue, err error) {
-	err = c.selectRows(ctx, fmt.Sprintf("SELECT * FROM sys_vqueue_meta ORDER BY num_inbox DESC, num_running DESC, id LIMIT %d", limit), &list)
+func (c *Client) VQueues(ctx context.Context, f VQueueFilter, limit int) (list []VQueue, err error) {
+	err = c.selectRows(ctx, fmt.Sprintf("SELECT * FROM sys_vqueue_meta%s ORDER BY num_inbox DESC, num_running DESC, id LIMIT %d", f.where(), limit), &list)
 	return list, err
 }
 

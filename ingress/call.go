@@ -86,7 +86,7 @@ func (s *Server) invocation(w http.ResponseWriter, r *http.Request, t *target, o
 	}
 	inv.Input = payload
 	inv.ID = newID(inv.Target, inv.IdempotencyKey, now)
-	inv.Retention = options.Retention(inv.Target.Type, inv.IdempotencyKey != nil)
+	inv.Retention = machine.RetentionOf(options.Retention(inv.Target.Type, inv.IdempotencyKey != nil))
 	return inv, nil
 }
 

@@ -108,7 +108,7 @@ func (iv *Invoker) callee(r *journal.Request) (*machine.Callee, error) {
 	return &machine.Callee{
 		ID:        iv.calleeID(r, handler.Type),
 		Type:      handler.Type,
-		Retention: options.Retention(handler.Type, r.IdempotencyKey != nil),
+		Retention: machine.RetentionOf(options.Retention(handler.Type, r.IdempotencyKey != nil)),
 	}, nil
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"platform/internal/feature"
 	"platform/internal/ids"
-	"platform/partition/machine"
+	"platform/internal/target"
 	pb "platform/proto/metadata"
 )
 
@@ -112,7 +112,7 @@ func serviceFromProto(s *pb.Service, id ids.Deployment) *Service {
 	for _, h := range s.GetHandlers() {
 		in, result := h.GetInput(), h.GetOutput()
 		out.Handlers = append(out.Handlers, &Handler{
-			Name: h.GetName(), Type: machine.TargetType(h.GetType()),
+			Name: h.GetName(), Type: target.Type(h.GetType()),
 			Documentation: h.GetDocumentation(), Metadata: unpairs(h.GetMetadata()), Options: optionsFromProto(h.GetOptions()),
 			Input: InputRules{
 				Required: in.GetRequired(), ContentType: in.GetContentType(), Any: in.GetAny(), JSONSchema: in.GetJsonSchema(),

@@ -3,7 +3,7 @@ package metadata
 import (
 	"time"
 
-	"platform/partition/machine"
+	"platform/internal/target"
 )
 
 // Defaults are the server's own values for what services and handlers may
@@ -119,22 +119,19 @@ func attempts(announced int) int {
 	return max(announced, 1)
 }
 
-// Retention is what an invocation of a handler with these options keeps after its
-// end: the run of a workflow and a call with an idempotency key keep their result
+// Retention returns how long the result and the journal of an invocation are kept after
+// its end: the run of a workflow and a call with an idempotency key keep their result
 // for the retention announced for it, and their journal no longer than that; any
 // other invocation keeps both as long as its journal.
-func (o *EffectiveOptions) Retention(t machine.TargetType, idempotent bool) machine.Retention {
-	completion := o.JournalRetention
+func (o *EffectiveOptions) Retention(t target.Type, idempotent bool) (completion, journal time.Duration) {
+	completion = o.JournalRetention
 	switch {
-	case t == machine.WorkflowRun:
+	case t == target.WorkflowRun:
 		completion = o.WorkflowRetention
 	case idempotent:
 		completion = o.IdempotencyRetention
 	}
-	return machine.Retention{
-		Completion: completion.Milliseconds(),
-		Journal:    min(o.JournalRetention, completion).Milliseconds(),
-	}
+	return completion, min(o.JournalRetention, completion)
 }
 
 // first is the first announced value, or the default.

@@ -116,7 +116,7 @@ func TestRetention(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			o := EffectiveOptions{JournalRetention: tc.journal, IdempotencyRetention: tc.idempotency, WorkflowRetention: tc.workflow}
-			require.Equal(t, tc.want, o.Retention(tc.target, tc.idempotent))
+			require.Equal(t, tc.want, machine.RetentionOf(o.Retention(tc.target, tc.idempotent)))
 		})
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"platform/internal/ids"
-	"platform/partition/machine"
+	"platform/internal/target"
 )
 
 // ServiceType is the flavour of a service.
@@ -102,7 +102,7 @@ type Service struct {
 // Handler is one handler of a service revision.
 type Handler struct {
 	Name          string
-	Type          machine.TargetType
+	Type          target.Type
 	Documentation string
 	Metadata      map[string]string
 	Options       Options

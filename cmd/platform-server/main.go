@@ -65,7 +65,9 @@ func run(ctx context.Context) error {
 		fmt.Print(loaded.Dump())
 		return nil
 	}
-	log, err := telemetry.NewLogger(loaded.Config, os.Stdout, os.Stderr)
+	log, err := telemetry.NewLogger(telemetry.LogOptions{
+		Format: telemetry.Format(loaded.Config.LogFormat), Filter: loaded.Config.LogFilter, DisableANSI: loaded.Config.LogDisableANSI,
+	}, os.Stdout, os.Stderr)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/mattn/go-isatty"
 
-	"platform/internal/config"
 	"platform/internal/errcode"
 )
 
@@ -21,22 +20,38 @@ const (
 // ErrorCodeKey is the attribute that carries the code of a coded error.
 const ErrorCodeKey = "platform.error.code"
 
+// Format is the format of log lines.
+type Format string
+
+// The formats of log lines.
+const (
+	Pretty  Format = "pretty"  // one line, coloured on a terminal
+	Compact Format = "compact" // one line without colours
+	JSON    Format = "json"    // one object per line
+)
+
+// LogOptions configures a logger.
+type LogOptions struct {
+	Format      Format // default Pretty
+	Filter      string // levels, see ParseFilter
+	DisableANSI bool   // no colours
+}
+
 // NewLogger returns the server's logger: warnings and errors go to stderr, the
-// rest to stdout, in the configured format, filtered by the configured levels. The
-// error carries RT0002.
-func NewLogger(cfg *config.Config, stdout, stderr io.Writer) (*slog.Logger, error) {
-	filter, err := ParseFilter(cfg.LogFilter)
+// rest to stdout. The error carries RT0002.
+func NewLogger(o LogOptions, stdout, stderr io.Writer) (*slog.Logger, error) {
+	filter, err := ParseFilter(o.Filter)
 	if err != nil {
 		return nil, errcode.New(errcode.RT0002, "configuration: log-filter: %w", err)
 	}
 	format := func(w io.Writer) slog.Handler {
-		switch cfg.LogFormat {
-		case config.LogJSON:
+		switch o.Format {
+		case JSON:
 			return newJSONHandler(w)
-		case config.LogCompact:
+		case Compact:
 			return newLineHandler(w, false)
 		}
-		return newLineHandler(w, !cfg.LogDisableANSI && wantsColour(w))
+		return newLineHandler(w, !o.DisableANSI && wantsColour(w))
 	}
 	split := &handler{low: format(stdout), high: format(stderr), filter: filter, level: filter.Level("")}
 	return slog.New(split), nil

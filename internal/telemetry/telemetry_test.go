@@ -19,18 +19,16 @@ import (
 	"platform/internal/errcode"
 )
 
-func logger(t *testing.T, format config.LogFormat, filter string) (log *slog.Logger, stdout, stderr *bytes.Buffer) {
+func logger(t *testing.T, format Format, filter string) (log *slog.Logger, stdout, stderr *bytes.Buffer) {
 	t.Helper()
-	cfg := config.Default()
-	cfg.LogFormat, cfg.LogFilter = format, filter
 	stdout, stderr = new(bytes.Buffer), new(bytes.Buffer)
-	log, err := NewLogger(cfg, stdout, stderr)
+	log, err := NewLogger(LogOptions{Format: format, Filter: filter}, stdout, stderr)
 	require.NoError(t, err)
 	return log, stdout, stderr
 }
 
 func TestLinesArePlainOneLineAndSplitByLevel(t *testing.T) {
-	for _, format := range []config.LogFormat{config.LogPretty, config.LogCompact} {
+	for _, format := range []Format{Pretty, Compact} {
 		log, stdout, stderr := logger(t, format, "info")
 		log.With("component", "platform/ingress").WithGroup("http").Info("listening\nnow",
 			"address", "[::]:8080", "took", 90*time.Second, "empty", "", "text", "a b", slog.Group("g", "x", 1))
@@ -43,7 +41,7 @@ func TestLinesArePlainOneLineAndSplitByLevel(t *testing.T) {
 }
 
 func TestJSONLines(t *testing.T) {
-	log, stdout, _ := logger(t, config.LogJSON, "info")
+	log, stdout, _ := logger(t, JSON, "info")
 	log.With("component", "platform/node").Info("up", "ports", 3, "ok", true, "err", errors.New("x"), "took", time.Second)
 	var line map[string]any
 	require.NoError(t, json.Unmarshal(stdout.Bytes(), &line))
@@ -85,7 +83,7 @@ func TestFilter(t *testing.T) {
 }
 
 func TestFilterFollowsTheComponent(t *testing.T) {
-	log, stdout, _ := logger(t, config.LogCompact, "off,platform/a=debug")
+	log, stdout, _ := logger(t, Compact, "off,platform/a=debug")
 	log.Error("hidden")
 	log.With("component", "platform/b").Error("hidden")
 	log.With("component", "platform/a").Debug("shown")
@@ -94,9 +92,7 @@ func TestFilterFollowsTheComponent(t *testing.T) {
 }
 
 func TestBadFilterIsAConfigurationError(t *testing.T) {
-	cfg := config.Default()
-	cfg.LogFilter = "loud"
-	_, err := NewLogger(cfg, nil, nil)
+	_, err := NewLogger(LogOptions{Filter: "loud"}, nil, nil)
 	require.ErrorContains(t, err, "[RT0002] configuration: log-filter: ")
 }
 
@@ -109,7 +105,7 @@ func TestMetricsHandler(t *testing.T) {
 
 func TestLongValuesAreCutShort(t *testing.T) {
 	long := strings.Repeat("ä", longestValue)
-	for _, format := range []config.LogFormat{config.LogCompact, config.LogJSON} {
+	for _, format := range []Format{Compact, JSON} {
 		log, stdout, _ := logger(t, format, "info")
 		log.Info("x", "key", long, "err", errors.New(long), "short", strings.Repeat("b", longestValue))
 		line := stdout.String()

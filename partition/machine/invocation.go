@@ -1,38 +1,25 @@
 package machine
 
 import (
+	"time"
+
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/partition/journal"
 )
 
-// TargetType says what kind of handler a target is; it decides about locks, state
-// and promises.
-type TargetType uint8
+// TargetType is the type of a handler.
+type TargetType = target.Type
 
-// The kinds of handlers.
+// The handler types, see [target.Type].
 const (
-	Service         TargetType = iota // plain service: no key
-	ObjectExclusive                   // one at a time per key, may write state
-	ObjectShared                      // any number at a time, reads state
-	WorkflowRun                       // once per key
-	WorkflowShared                    // any number at a time beside the run
-	StateUpdate                       // no handler: an operator's change of an object's state
+	Service         = target.Service
+	ObjectExclusive = target.ObjectExclusive
+	ObjectShared    = target.ObjectShared
+	WorkflowRun     = target.WorkflowRun
+	WorkflowShared  = target.WorkflowShared
+	StateUpdate     = target.StateUpdate
 )
-
-// Keyed reports whether targets of this kind have a key.
-func (t TargetType) Keyed() bool { return t != Service }
-
-// Exclusive reports whether a target of this kind runs alone under its key. For the
-// run of a workflow that only keeps changes of its state by operators out.
-func (t TargetType) Exclusive() bool {
-	return t == ObjectExclusive || t == WorkflowRun || t == StateUpdate
-}
-
-// WritesState reports whether handlers of this kind may change state.
-func (t TargetType) WritesState() bool { return t == ObjectExclusive || t == WorkflowRun }
-
-// Workflow reports whether the target belongs to a workflow.
-func (t TargetType) Workflow() bool { return t == WorkflowRun || t == WorkflowShared }
 
 // Target is the handler an invocation calls.
 type Target struct {
@@ -110,6 +97,11 @@ type Pin struct {
 // Retention is how long after its end an invocation's result and journal are kept,
 // in milliseconds; 0 means as short as the machine allows (see MinRetention).
 type Retention struct{ Completion, Journal int64 }
+
+// RetentionOf converts durations, of which fractions of a millisecond are dropped.
+func RetentionOf(completion, journal time.Duration) Retention {
+	return Retention{Completion: completion.Milliseconds(), Journal: journal.Milliseconds()}
+}
 
 // Invocation is the record of one invocation. Times are partition time in
 // milliseconds since 1970, 0 where it has not happened.

@@ -100,18 +100,11 @@ func TestPowerLoss(t *testing.T) {
 // TestDamagedDiskIsRebuilt flips a bit in the write-ahead log of a host that has lost
 // its power, and takes the power from another one right after it is back. The damage is
 // harmless or noticed; if it is noticed the host comes back as another replica.
-//
-// It needs POWER_DAMAGE=1, because it finds a gap of Raft that is still open: a leader that
-// has promoted a replica and loses its power before the other follower knows of that leaves
-// two hosts of which neither can win (see internal/raftgroup/DESIGN.md, "Promotions").
 func TestDamagedDiskIsRebuilt(t *testing.T) {
-	if os.Getenv("POWER_DAMAGE") == "" {
-		t.Skip("POWER_DAMAGE is not set")
-	}
 	rng := rand.New(rand.NewPCG(rand.Uint64(), 0))
 	c, l := loaded(t, memoryDisk)
 	noticed := 0
-	for range powerRounds(t, 4) {
+	for range powerRounds(t, 3) {
 		l.progress(int64(20 + rng.IntN(100)))
 		i := rng.IntN(3)
 		c.powerLoss(rng, i)

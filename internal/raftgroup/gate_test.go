@@ -2,7 +2,9 @@ package raftgroup
 
 import (
 	"context"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 
 	"github.com/hashicorp/raft"
@@ -13,8 +15,9 @@ import (
 // in which it was sent, until they are opened. Its requests and their answers travel
 // on these; what other nodes ask it travels on theirs.
 type gates struct {
-	mu   sync.Mutex // covers the fields below
-	shut map[string]*gate
+	mu    sync.Mutex // covers the fields below
+	shut  map[string]*gate
+	conns map[*gatedConn]bool // that are open
 }
 
 // gate is one direction of the connections to one address.
@@ -23,7 +26,7 @@ type gate struct {
 	held   int           // bytes that arrived at it while it was shut
 }
 
-func newGates() *gates { return &gates{shut: map[string]*gate{}} }
+func newGates() *gates { return &gates{shut: map[string]*gate{}, conns: map[*gatedConn]bool{}} }
 
 // requests names what is sent to an address, answers what comes back from it.
 func requests(to raft.Server) string  { return "to " + string(to.Address) }
@@ -81,8 +84,22 @@ func (g *gates) dialer() grpc.DialOption {
 		if err != nil {
 			return nil, err
 		}
-		return &gatedConn{Conn: conn, gates: g, address: address, closed: make(chan struct{})}, nil
+		c := &gatedConn{Conn: conn, gates: g, address: address, closed: make(chan struct{})}
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.conns[c] = true
+		return c, nil
 	})
+}
+
+// sever closes the connections that are open. What waits at a gate is lost.
+func (g *gates) sever() {
+	g.mu.Lock()
+	conns := slices.Collect(maps.Keys(g.conns))
+	g.mu.Unlock()
+	for _, c := range conns {
+		_ = c.Close()
+	}
 }
 
 type gatedConn struct {
@@ -108,5 +125,8 @@ func (c *gatedConn) Write(b []byte) (int, error) {
 
 func (c *gatedConn) Close() error {
 	c.once.Do(func() { close(c.closed) })
+	c.gates.mu.Lock()
+	delete(c.gates.conns, c)
+	c.gates.mu.Unlock()
 	return c.Conn.Close()
 }

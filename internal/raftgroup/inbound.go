@@ -188,6 +188,7 @@ func (in *inbound) answer(ctx context.Context, req arrived) *node.RaftFrame {
 		out.Error = err.Error()
 		return out
 	}
+	port.judgeByLog(command)
 	ctx, cancel := context.WithDeadline(ctx, req.deadline)
 	defer cancel()
 	resp, err := port.deliver(ctx, raft.RPC{Command: command})

@@ -43,6 +43,7 @@ type port struct {
 
 	silence   silence
 	followers followers
+	withheld  atomic.Int32             // appends that wait in withhold
 	outgoing  atomic.Pointer[outgoing] // of the Raft instance that runs
 }
 
@@ -190,6 +191,9 @@ func (p *port) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *ra
 	}
 	if p.group.storage.probe.hangs() {
 		return errStorageHangs
+	}
+	if err := p.withhold(id, args); err != nil {
+		return err
 	}
 	piece := *args
 	target := p.target(id, addr)

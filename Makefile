@@ -172,8 +172,10 @@ proto: ## Generate code from proto/*/*.proto (needs protoc)
 	@mkdir -p $(TOOLS)
 	@GOBIN=$(TOOLS) $(GO) install google.golang.org/protobuf/cmd/protoc-gen-go github.com/planetscale/vtprotobuf/cmd/protoc-gen-go-vtproto
 	@GOBIN=$(TOOLS) $(GO) install $(GRPC_GEN)
-	PATH=$(TOOLS):$$PATH protoc -I . --go_out=paths=source_relative:. \
-		--go-vtproto_out=paths=source_relative,features=marshal+unmarshal+size+unmarshal_unsafe:. $(wildcard proto/*/*.proto)
+	PATH=$(TOOLS):$$PATH protoc -I . --go_out=paths=source_relative:. $(wildcard proto/*/*.proto)
+	@# proto/raftlog documents the format; partition/codec writes and reads it
+	PATH=$(TOOLS):$$PATH protoc -I . --go-vtproto_out=paths=source_relative,features=marshal+unmarshal+size+unmarshal_unsafe:. \
+		$(filter-out proto/raftlog/%,$(wildcard proto/*/*.proto))
 	PATH=$(TOOLS):$$PATH protoc -I . --go-grpc_out=paths=source_relative:. $(wildcard proto/node/*.proto)
 
 .PHONY: clean

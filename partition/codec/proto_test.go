@@ -12,23 +12,18 @@ import (
 	"platform/proto/raftlog"
 )
 
-type protoMessage interface {
-	proto.Message
-	MarshalVT() ([]byte, error)
-}
-
-func newProtoCommand() protoMessage    { return new(raftlog.Command) }
-func newProtoMessage() protoMessage    { return new(raftlog.Message) }
-func newProtoInvocation() protoMessage { return new(raftlog.Invocation) }
-func newProtoEntry() protoMessage      { return new(raftlog.JournalEntry) }
-func newProtoLock() protoMessage       { return new(raftlog.Lock) }
-func newProtoPromise() protoMessage    { return new(raftlog.Promise) }
-func newProtoMeta() protoMessage       { return new(raftlog.Meta) }
-func newProtoCounter() protoMessage    { return new(raftlog.Counter) }
-func newProtoVQueue() protoMessage     { return new(raftlog.VQueue) }
-func newProtoQueued() protoMessage     { return new(raftlog.Queued) }
-func newProtoChild() protoMessage      { return new(raftlog.Child) }
-func newProtoRules() protoMessage      { return new(raftlog.RuleBook) }
+func newProtoCommand() proto.Message    { return new(raftlog.Command) }
+func newProtoMessage() proto.Message    { return new(raftlog.Message) }
+func newProtoInvocation() proto.Message { return new(raftlog.Invocation) }
+func newProtoEntry() proto.Message      { return new(raftlog.JournalEntry) }
+func newProtoLock() proto.Message       { return new(raftlog.Lock) }
+func newProtoPromise() proto.Message    { return new(raftlog.Promise) }
+func newProtoMeta() proto.Message       { return new(raftlog.Meta) }
+func newProtoCounter() proto.Message    { return new(raftlog.Counter) }
+func newProtoVQueue() proto.Message     { return new(raftlog.VQueue) }
+func newProtoQueued() proto.Message     { return new(raftlog.Queued) }
+func newProtoChild() proto.Message      { return new(raftlog.Child) }
+func newProtoRules() proto.Message      { return new(raftlog.RuleBook) }
 
 func TestFormatIsTheDocumentedOne(t *testing.T) {
 	for _, k := range kinds {
@@ -48,7 +43,7 @@ func requireAgree(t require.TestingT, k *kind, v any) {
 	require.NoError(t, proto.Unmarshal(b, m))
 	requireKnown(t, m.ProtoReflect())
 
-	b, err = m.MarshalVT()
+	b, err = proto.Marshal(m)
 	require.NoError(t, err)
 	got, err := k.decode(b)
 	require.NoError(t, err)
@@ -86,7 +81,7 @@ func TestLogEntryIsTheDocumentedOne(t *testing.T) {
 	require.EqualValues(t, 7, m.LeaderEpoch)
 	require.EqualValues(t, 1234567890123, m.Time)
 
-	again, err := m.MarshalVT()
+	again, err := proto.Marshal(&m)
 	require.NoError(t, err)
 	_, want, err := Decode(data)
 	require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
 	"platform/flowcontrol"
@@ -18,7 +19,7 @@ type kind struct {
 	blank  func() any // pointer to a zero value to be filled
 	encode func(any) ([]byte, error)
 	decode func([]byte) (any, error)
-	proto  func() protoMessage
+	proto  func() proto.Message
 }
 
 func commandKind[T any](name string) kind {
@@ -37,7 +38,7 @@ func commandKind[T any](name string) kind {
 	}
 }
 
-func recordKind[T any](name string, proto func() protoMessage, encode func([]byte, *T) []byte, decode func([]byte) (T, error)) kind {
+func recordKind[T any](name string, proto func() proto.Message, encode func([]byte, *T) []byte, decode func([]byte) (T, error)) kind {
 	return kind{
 		name:   name,
 		blank:  func() any { return new(T) },

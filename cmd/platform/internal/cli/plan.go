@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,7 +48,7 @@ func (a *app) showPlan(ctx context.Context, planned client.Deployment, replaced 
 	return nil
 }
 
-// printPlan prints services and their handlers, those that come or go marked.
+// printPlan prints services, their handlers and options, those that come, go or change marked.
 func (a *app) printPlan(p plan) {
 	a.section("ADDED", len(p.added), a.hint.Green)
 	for _, s := range p.added {
@@ -54,7 +57,13 @@ func (a *app) printPlan(p plan) {
 	}
 	a.section("UPDATED", len(p.updated), a.hint.Yellow)
 	for _, u := range p.updated {
-		a.hint.Printf("  %s %s (%s)  Revision: %s\n", a.hint.Yellow("~"), a.hint.Bold(term.Clean(u.after.Name)), typeChange(u), revisionChange(u))
+		changes := optionChanges(u)
+		note := ""
+		if len(changes) == 0 && sameHandlers(u.before.Handlers, u.after.Handlers) {
+			note = a.hint.Dim("  handlers, options and schemas are the same; code is not compared")
+		}
+		a.hint.Printf("  %s %s (%s)  Revision: %s%s\n", a.hint.Yellow("~"), a.hint.Bold(term.Clean(u.after.Name)), typeChange(u), revisionChange(u), note)
+		a.changeLines("      ", changes)
 		a.handlerChanges(u.before.Handlers, u.after.Handlers)
 	}
 	a.section("REMOVED", len(p.removed), a.hint.Red)
@@ -91,20 +100,107 @@ func (a *app) section(title string, count int, style func(string) string) {
 	}
 }
 
-// handlerChanges lists handlers, those that come or go marked.
+// handlerChanges lists handlers, those that come, go or change marked.
 func (a *app) handlerChanges(before, after []client.Handler) {
 	had, has := handlerNames(before), handlerNames(after)
 	for _, name := range has {
-		mark := " "
-		if before != nil && !slices.Contains(had, name) {
+		mark, changes := " ", []string(nil)
+		switch {
+		case before == nil:
+		case !slices.Contains(had, name):
 			mark = a.hint.Green("+")
+		default:
+			if changes = fieldChanges(handlerNamed(before, name).Fields, handlerNamed(after, name).Fields); len(changes) > 0 {
+				mark = a.hint.Yellow("~")
+			}
 		}
 		a.hint.Printf("      %s %s\n", mark, name)
+		a.changeLines("          ", changes)
 	}
 	for _, name := range had {
 		if !slices.Contains(has, name) {
 			a.hint.Printf("      %s %s\n", a.hint.Red("-"), name)
 		}
+	}
+}
+
+func (a *app) changeLines(indent string, changes []string) {
+	for _, change := range changes {
+		a.hint.Printf("%s%s %s\n", indent, a.hint.Yellow("~"), term.Clean(change))
+	}
+}
+
+// handlerNamed is the handler with a name as handlerNames writes it.
+func handlerNamed(list []client.Handler, name string) client.Handler {
+	for _, h := range list {
+		if term.Clean(h.Name) == name {
+			return h
+		}
+	}
+	return client.Handler{}
+}
+
+func sameHandlers(before, after []client.Handler) bool {
+	if !slices.Equal(slices.Sorted(slices.Values(handlerNames(before))), slices.Sorted(slices.Values(handlerNames(after)))) {
+		return false
+	}
+	for _, name := range handlerNames(after) {
+		if len(fieldChanges(handlerNamed(before, name).Fields, handlerNamed(after, name).Fields)) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// optionChanges lists what differs between two revisions of a service besides its type
+// and handlers.
+func optionChanges(u update) []string {
+	return slices.DeleteFunc(fieldChanges(u.before.Fields, u.after.Fields), func(change string) bool {
+		name, _, _ := strings.Cut(change, ":")
+		return slices.Contains([]string{"ty", "revision", "deployment_id"}, name) || strings.HasPrefix(change, "info")
+	})
+}
+
+// fieldChanges lists the fields that differ, as "name: old -> new".
+func fieldChanges(before, after map[string]json.RawMessage) []string {
+	was, is := map[string]string{}, map[string]string{}
+	flatten("", before, was)
+	flatten("", after, is)
+	all := maps.Clone(was)
+	maps.Copy(all, is)
+	var changes []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		old, now := cmp.Or(was[name], "none"), cmp.Or(is[name], "none")
+		switch {
+		case old == now:
+		case len(old)+len(now) > longestChange:
+			changes = append(changes, name+" changed")
+		default:
+			changes = append(changes, name+": "+old+" -> "+now)
+		}
+	}
+	return changes
+}
+
+// longestChange is how long both values of a change may be to be shown.
+const longestChange = 100
+
+// flatten writes fields as text; those of options in groups under group.name.
+func flatten(prefix string, fields map[string]json.RawMessage, into map[string]string) {
+	for name, raw := range fields {
+		var group map[string]json.RawMessage
+		if !strings.HasSuffix(name, "_schema") && len(raw) > 0 && raw[0] == '{' && json.Unmarshal(raw, &group) == nil {
+			flatten(prefix+name+".", group, into)
+			continue
+		}
+		var text string
+		switch {
+		case string(raw) == "null" && name == "max_attempts":
+			text = "unlimited"
+		case json.Unmarshal(raw, &text) != nil:
+			text = compacted(raw)
+		}
+		into[prefix+name] = text
 	}
 }
 

@@ -21,7 +21,9 @@ func (a *app) deploymentsRegister() *cobra.Command {
 		Aliases: []string{"discover", "add"},
 		Short:   "Make the services behind an endpoint known",
 		Long: `Asks the endpoint which services it offers, shows what registering it would
-change, and registers it once you agree.`,
+change, and registers it once you agree. At an address that is registered already nothing is
+changed: --dry-run compares what it offers now with what is registered, --force replaces it.
+Code is never compared, only services, handlers, options and schemas.`,
 		Args: cobra.ExactArgs(1),
 		Example: `  platform deployments register http://localhost:9080
   platform deployments register localhost:9080 --force --yes
@@ -36,7 +38,7 @@ change, and registers it once you agree.`,
 	flags.StringArrayVar(&r.headers, "extra-header", nil, "header `name=value` of every request to the endpoint (repeatable)")
 	flags.StringArrayVar(&r.labels, "metadata", nil, "label `name=value` kept with the deployment (repeatable)")
 	flags.StringVar(&r.AssumeRoleARN, "assume-role-arn", "", "role to take before invoking a function")
-	flags.BoolVar(&r.planOnly, "dry-run", false, "only show what would change")
+	flags.BoolVar(&r.planOnly, "dry-run", false, "only show what would change, also at a known address")
 	r.asJSON = jsonFlag(flags)
 	cmd.RunE = run(func(ctx context.Context, args []string) error { return a.register(ctx, args[0], r) })
 	return cmd
@@ -55,6 +57,9 @@ func (a *app) register(ctx context.Context, address string, r registration) erro
 		return err
 	}
 	r.DryRun = true
+	if r.planOnly {
+		r.Force = true // else a known address is not compared
+	}
 	planned, answer, err := a.client.Register(ctx, r.Registration)
 	if err != nil {
 		return err
@@ -70,6 +75,7 @@ func (a *app) register(ctx context.Context, address string, r registration) erro
 		if *r.asJSON {
 			return a.printRaw(answer.Body)
 		}
+		a.say("Nothing was changed. To apply: platform deployments register %s%s", address, map[bool]string{true: " --force"}[known])
 		return nil
 	}
 	if err := a.confirm("Apply these changes?"); err != nil {
@@ -138,7 +144,8 @@ func (a *app) alreadyRegistered(address string, d client.Deployment, answer *cli
 	}
 	a.print.Printf("Deployment already exists with id %s, no changes.\n", d.ID)
 	a.notices(d.Info)
-	a.print.Printf("To replace it: platform deployments register %s --force\n", address)
+	a.print.Printf("To see what would change: platform deployments register %s --dry-run\n", address)
+	a.print.Printf("To replace it:            platform deployments register %s --force\n", address)
 	return nil
 }
 

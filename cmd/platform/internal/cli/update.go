@@ -167,7 +167,7 @@ func servicesPlan(before, after []client.Service) plan {
 	p := makePlan(before, before, after)
 	p.updated = slices.DeleteFunc(p.updated, func(u update) bool {
 		return u.before.Type == u.after.Type && u.before.Revision == u.after.Revision &&
-			slices.Equal(slices.Sorted(slices.Values(handlerNames(u.before.Handlers))), slices.Sorted(slices.Values(handlerNames(u.after.Handlers))))
+			len(optionChanges(u)) == 0 && sameHandlers(u.before.Handlers, u.after.Handlers)
 	})
 	return p
 }

@@ -54,6 +54,22 @@ type Service struct {
 	EnableLazyState             bool              `json:"enable_lazy_state"`
 	RetryPolicy                 *RetryPolicy      `json:"retry_policy"`
 	Info                        []Notice          `json:"info"`
+
+	// Fields are all fields but the handlers, as the server sent them.
+	Fields map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON decodes the fields that have a name here, and keeps all of them.
+func (s *Service) UnmarshalJSON(data []byte) error {
+	type plain Service
+	if err := json.Unmarshal(data, (*plain)(s)); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, &s.Fields); err != nil {
+		return err
+	}
+	delete(s.Fields, "handlers")
+	return nil
 }
 
 // RetryPolicy says how failed attempts are repeated.
@@ -73,6 +89,18 @@ type Handler struct {
 	InputDescription  string `json:"input_description"`
 	OutputDescription string `json:"output_description"`
 	Documentation     string `json:"documentation"`
+
+	// Fields are all fields, as the server sent them.
+	Fields map[string]json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON decodes the fields that have a name here, and keeps all of them.
+func (h *Handler) UnmarshalJSON(data []byte) error {
+	type plain Handler
+	if err := json.Unmarshal(data, (*plain)(h)); err != nil {
+		return err
+	}
+	return json.Unmarshal(data, &h.Fields)
 }
 
 // Invocation is one invocation; absent fields are zero.

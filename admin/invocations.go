@@ -104,7 +104,9 @@ type Invocation struct {
 	JournalSize           uint32         `json:"journal_size"`
 	RetryCount            uint64         `json:"retry_count,omitempty"`
 	NextRetryAt           Timestamp      `json:"next_retry_at,omitzero"`
-	PauseRequested        bool           `json:"pause_requested,omitempty"` // it pauses when the open attempt has ended
+	NoResponseSince       Timestamp      `json:"no_response_since,omitzero"` // of a running attempt, once a response head is overdue
+	AbortAt               Timestamp      `json:"abort_at,omitzero"`          // with it
+	PauseRequested        bool           `json:"pause_requested,omitempty"`  // it pauses when the open attempt has ended
 	LastFailure           string         `json:"last_failure,omitempty"`
 	LastFailureErrorCode  string         `json:"last_failure_error_code,omitempty"`
 	LastAttemptServer     string         `json:"last_attempt_server,omitempty"`

@@ -75,6 +75,8 @@ var registryFieldMeanings = map[string]string{
 	"Deployment.metadata":             "Labels given at registration.",
 	"Error.platform_code":             "Error code, null if the catalogue has none. GET /errors/{code} explains it.",
 	"InvocationPage.next_cursor":      "Asks for the next page. Absent on the last one.",
+	"Invocation.no_response_since":    "When the open attempt was sent, if the endpoint has sent no response head for worker.invoker.no-response-warning.",
+	"Invocation.abort_at":             "With no_response_since: when the attempt is cut if the endpoint still sends nothing.",
 	"Invocation.journal":              "Only if asked for.",
 	"Version.ingress_endpoint":        "Where handlers are called.",
 	"RegisterDeploymentResponse.info": "Remarks about what is not as its owner may think.",

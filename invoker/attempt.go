@@ -41,12 +41,15 @@ type attempt struct {
 	lingering  bool           // steps may wait a moment for more
 	final      bool           // the last step ends the attempt
 	failure    *failure
-	refusal    *failure // by status; the body may tell more
-	body       []byte   // of the refusal
-	reached    bool     // the request was made
-	halfClosed bool     // our side
-	concluded  bool     // what follows the failure is decided
-	held       bool     // the server itself keeps the endpoint from sending
+	refusal    *failure  // by status; the body may tell more
+	body       []byte    // of the refusal
+	reached    bool      // the request was made
+	asked      time.Time // when the request was made
+	answered   bool      // the response head has come
+	silent     bool      // it is overdue, see silence.go
+	halfClosed bool      // our side
+	concluded  bool      // what follows the failure is decided
+	held       bool      // the server itself keeps the endpoint from sending
 	activity   time.Time
 }
 
@@ -205,6 +208,7 @@ func (a *attempt) replay(r *attempts.Replay) bool {
 		a.closeWrite()
 	}
 	a.touch()
+	a.asked = a.activity
 	a.s.clock.opened(a)
 	return true
 }
@@ -328,9 +332,9 @@ func (a *attempt) expire() {
 		return
 	}
 	f := a.refused()
-	t.mu.Unlock()
 	if f == nil {
-		f = failureOf(errcode.New(errcode.RT0001, "the endpoint sent nothing for %s after it was asked to suspend", a.plan.options.AbortTimeout))
+		f = a.aborted()
 	}
+	t.mu.Unlock()
 	a.fail(f)
 }

@@ -41,11 +41,12 @@ func (c *clock) opened(a *attempt) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open[a] = struct{}{}
-	c.scanBy(a.deadline())
+	c.scanBy(a.nextCheck())
 }
 
-// closed is the opposite of opened.
+// closed is the opposite of opened. It may be called repeatedly.
 func (c *clock) closed(a *attempt) {
+	a.endSilence()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.open, a)
@@ -180,10 +181,11 @@ func (a *attempt) watch(now time.Time) time.Time {
 		a.t.mu.Unlock()
 		return time.Time{}
 	}
-	at := a.deadline()
+	a.checkSilence(now)
+	at, next := a.deadline(), a.nextCheck()
 	a.t.mu.Unlock()
 	if at.After(now) {
-		return at
+		return next
 	}
 	a.expire()
 	a.t.mu.Lock()
@@ -191,7 +193,7 @@ func (a *attempt) watch(now time.Time) time.Time {
 	if a.over {
 		return time.Time{}
 	}
-	return a.deadline()
+	return a.nextCheck()
 }
 
 // backoff is a task that waits for a time.

@@ -2,6 +2,7 @@ package invoker
 
 import (
 	"math/rand/v2"
+	"time"
 
 	"platform/internal/feature"
 	"platform/invoker/endpoint"
@@ -21,6 +22,9 @@ type Config struct {
 	ConcurrentInvocations int
 	// ServiceInvocations bounds those of them that one service may have. 0 is no bound.
 	ServiceInvocations int
+	// NoResponseWarning is the time without a response head after which an attempt is
+	// marked, logged and counted; it goes on. 0: never.
+	NoResponseWarning time.Duration
 	// MessageSizeLimit is the size in bytes from which a message of an endpoint is
 	// refused (RT0003).
 	MessageSizeLimit int
@@ -62,6 +66,7 @@ func DefaultConfig() Config {
 	return Config{
 		Defaults:              metadata.StandardDefaults(),
 		ConcurrentInvocations: 1000,
+		NoResponseWarning:     30 * time.Second,
 		MessageSizeLimit:      32 << 20,
 		MessageSizeWarning:    10 << 20,
 		EagerStateLimit:       32 << 20,

@@ -38,6 +38,7 @@ type Invoker struct {
 	loads    chan struct{} // one element for each journal that is being read
 	routes   routes
 	muffler  muffler
+	silences silences
 	pauses   *pauses
 
 	mu       sync.Mutex // guards sessions

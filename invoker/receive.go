@@ -35,6 +35,8 @@ func (a *attempt) Response(h endpoint.Head) {
 		return
 	}
 	a.touch()
+	a.answered = true
+	a.endSilence()
 	if server := first(h.Header["X-Restate-Server"]); server != "" {
 		t.server = server
 	}

@@ -15,6 +15,9 @@ func (t *task) attemptStatus() attempts.Status {
 	}
 	if t.a != nil {
 		st.Awaiting = t.a.awaiting
+		if t.a.silent {
+			st.NoResponseSince, st.AbortAt = t.a.asked, t.a.abortAt()
+		}
 	}
 	if t.last != nil {
 		st.LastFailure = &t.last.AttemptFailure

@@ -17,7 +17,7 @@ func sysInvocation() *Table {
 		targetColumns, sourceColumns, progressColumns, timeColumns, awaitColumns,
 		[]column[row]{retryColumn, lastStartColumn, nextRetryColumn, deploymentColumn, serverColumn, failureColumn, failureCodeColumn},
 		relatedEntryColumns, relatedCommandColumns,
-		[]column[row]{awaitingColumn, statusColumn}, resultColumns, []column[row]{pausingColumn},
+		[]column[row]{awaitingColumn, statusColumn}, resultColumns, []column[row]{pausingColumn, noResponseColumn, abortColumn},
 	))
 }
 
@@ -41,7 +41,7 @@ func sysInvocationState() *Table {
 			partitionKeyColumn, invocationIDColumn, inFlightColumn, retryColumn, lastStartColumn, deploymentColumn, serverColumn,
 			nextRetryColumn, failureColumn, failureCodeColumn,
 		},
-		relatedCommandColumns, relatedEntryColumns, []column[row]{awaitingColumn},
+		relatedCommandColumns, relatedEntryColumns, []column[row]{awaitingColumn, noResponseColumn, abortColumn},
 	))
 }
 

@@ -70,6 +70,8 @@ type Invoker struct {
 	InactivityTimeout units.Duration `key:"inactivity-timeout" help:"silence after which an attempt is asked to suspend"`
 	AbortTimeout      units.Duration `key:"abort-timeout" help:"silence after that request until the attempt is cut (RT0001)"`
 
+	NoResponseWarning units.Duration `key:"no-response-warning" help:"time without a response head after which an attempt is marked, logged and counted; it goes on, and 0 never marks one"`
+
 	MessageSizeWarning units.ByteSize `key:"message-size-warning" help:"size from which messages of services are logged"`
 	MessageSizeLimit   units.ByteSize `key:"message-size-limit" help:"largest message of a service (RT0003)"`
 
@@ -125,6 +127,7 @@ func defaultWorker() Worker {
 		Invoker: Invoker{
 			InactivityTimeout:                minutes(1),
 			AbortTimeout:                     minutes(10),
+			NoResponseWarning:                seconds(30),
 			MessageSizeWarning:               10 * units.MiB,
 			ConcurrentInvocationsLimit:       1000,
 			EagerStateSizeLimit:              32 * units.MiB,

@@ -64,6 +64,10 @@ func describeAttempts(r partition.Record, out *admin.Invocation) {
 		if !attempts.NextRetryAt.IsZero() {
 			out.NextRetryAt = admin.Timestamp(attempts.NextRetryAt.UnixMilli())
 		}
+		if !attempts.NoResponseSince.IsZero() {
+			out.NoResponseSince = admin.Timestamp(attempts.NoResponseSince.UnixMilli())
+			out.AbortAt = admin.Timestamp(attempts.AbortAt.UnixMilli())
+		}
 		failure = attempts.LastFailure
 	}
 	if failure != nil {

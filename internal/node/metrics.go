@@ -72,6 +72,8 @@ var (
 	descRounds       = desc("routing_retries_total", "Times that a request had to look for the leader of its partition again.")
 	descNoLeader     = desc("routing_no_leader_total", "Requests that found no leader of their partition in time.")
 	descAsked        = desc("node_requests_total", "Requests sent to other nodes, but for those of Raft, which platform_raft_requests_total counts.", "service", "request")
+	descSilent       = desc("invoker_silent_attempts", "Open attempts whose endpoint has sent no response head for longer than worker.invoker.no-response-warning.")
+	descSilences     = desc("invoker_silent_attempts_total", "Attempts whose endpoint sent no response head for that long.")
 	descReady        = desc("node_ready", "1 if the node should get requests, as /health says.")
 	descTablesBytes  = desc("tables_disk_bytes", "Size of the tables on disk.")
 	descTablesDebt   = desc("tables_compaction_debt_bytes", "Data of the tables that waits for compaction.")
@@ -87,7 +89,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 func (c *nodeCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descPartitions, descLeaders, descLeaderless, descQuarantined, descCommands, descLag, descBehind, descMetaLeader, descMetaLeads, descMetaApplied, descLevel, descSupported,
-		descMembers, descRouted, descRounds, descNoLeader, descAsked, descReady, descTablesBytes, descTablesDebt, descTablesFlush, descTablesMerges,
+		descSilent, descSilences, descMembers, descRouted, descRounds, descNoLeader, descAsked, descReady, descTablesBytes, descTablesDebt, descTablesFlush, descTablesMerges,
 	} {
 		out <- d
 	}
@@ -114,6 +116,9 @@ func (c *nodeCollector) Collect(metrics chan<- prometheus.Metric) {
 	out.counter(descRouted, routed.Remote, "remote")
 	out.counter(descRounds, routed.Rounds)
 	out.counter(descNoLeader, routed.NoLeader)
+	silent, silences := c.n.invoker.Silent()
+	out.gauge(descSilent, float64(silent))
+	out.counter(descSilences, silences)
 	c.collectRequests(out)
 	c.collectTables(out, c.n.tables.Stats())
 }

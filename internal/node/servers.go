@@ -37,6 +37,7 @@ func (n *Node) newInvoker() *invoker.Invoker {
 	settings.Level = n.featureLevel
 	settings.ConcurrentInvocations = int(c.ConcurrentInvocationsLimit)
 	settings.ServiceInvocations = int(c.PerServiceInvocationsLimit)
+	settings.NoResponseWarning = c.NoResponseWarning.Std()
 	settings.MessageSizeLimit = int(c.MessageSizeLimit)
 	settings.MessageSizeWarning = int(c.MessageSizeWarning)
 	settings.EagerStateLimit = int(c.EagerStateSizeLimit)

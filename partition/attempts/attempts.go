@@ -88,7 +88,11 @@ type Status struct {
 	NextRetryAt time.Time               // zero unless it is backing off
 	LastFailure *machine.AttemptFailure // nil: none failed
 	Awaiting    *journal.Await          // nil: not reported by the handler
-	Deployment  ids.Deployment          // of the last attempt
-	Protocol    uint8
-	Server      string // what the endpoint calls itself; empty if it did not say
+	// NoResponseSince is when the request of the open attempt was made, if the endpoint
+	// has sent no response head for the invoker's NoResponseWarning; else zero.
+	NoResponseSince time.Time
+	AbortAt         time.Time      // with NoResponseSince: when the attempt is cut unless the endpoint sends something
+	Deployment      ids.Deployment // of the last attempt
+	Protocol        uint8
+	Server          string // what the endpoint calls itself; empty if it did not say
 }

@@ -1456,6 +1456,8 @@ type AttemptStatus struct {
 	Protocol          uint32                 `protobuf:"varint,10,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	Server            string                 `protobuf:"bytes,11,opt,name=server,proto3" json:"server,omitempty"`
 	Unreported        uint32                 `protobuf:"varint,12,opt,name=unreported,proto3" json:"unreported,omitempty"`
+	NoResponseSince   int64                  `protobuf:"varint,13,opt,name=no_response_since,json=noResponseSince,proto3" json:"no_response_since,omitempty"`
+	AbortAt           int64                  `protobuf:"varint,14,opt,name=abort_at,json=abortAt,proto3" json:"abort_at,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1570,6 +1572,20 @@ func (x *AttemptStatus) GetServer() string {
 func (x *AttemptStatus) GetUnreported() uint32 {
 	if x != nil {
 		return x.Unreported
+	}
+	return 0
+}
+
+func (x *AttemptStatus) GetNoResponseSince() int64 {
+	if x != nil {
+		return x.NoResponseSince
+	}
+	return 0
+}
+
+func (x *AttemptStatus) GetAbortAt() int64 {
+	if x != nil {
+		return x.AbortAt
 	}
 	return 0
 }
@@ -1886,7 +1902,7 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\n" +
 	"invocation\x18\x01 \x01(\fR\n" +
 	"invocation\x122\n" +
-	"\battempts\x18\x02 \x01(\v2\x16.node.v1.AttemptStatusR\battempts\"\x98\x03\n" +
+	"\battempts\x18\x02 \x01(\v2\x16.node.v1.AttemptStatusR\battempts\"\xdf\x03\n" +
 	"\rAttemptStatus\x12\x1b\n" +
 	"\tin_flight\x18\x01 \x01(\bR\binFlight\x12\x1f\n" +
 	"\vretry_count\x18\x02 \x01(\rR\n" +
@@ -1906,7 +1922,9 @@ const file_proto_node_partitions_proto_rawDesc = "" +
 	"\x06server\x18\v \x01(\tR\x06server\x12\x1e\n" +
 	"\n" +
 	"unreported\x18\f \x01(\rR\n" +
-	"unreported\"3\n" +
+	"unreported\x12*\n" +
+	"\x11no_response_since\x18\r \x01(\x03R\x0fnoResponseSince\x12\x19\n" +
+	"\babort_at\x18\x0e \x01(\x03R\aabortAt\"3\n" +
 	"\tStatePair\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\"r\n" +

@@ -1238,6 +1238,16 @@ func (m *AttemptStatus) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.AbortAt != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.AbortAt))
+		i--
+		dAtA[i] = 0x70
+	}
+	if m.NoResponseSince != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.NoResponseSince))
+		i--
+		dAtA[i] = 0x68
+	}
 	if m.Unreported != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Unreported))
 		i--
@@ -2050,6 +2060,12 @@ func (m *AttemptStatus) SizeVT() (n int) {
 	}
 	if m.Unreported != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Unreported))
+	}
+	if m.NoResponseSince != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.NoResponseSince))
+	}
+	if m.AbortAt != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.AbortAt))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -5892,6 +5908,44 @@ func (m *AttemptStatus) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Unreported |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 13:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field NoResponseSince", wireType)
+			}
+			m.NoResponseSince = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.NoResponseSince |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 14:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field AbortAt", wireType)
+			}
+			m.AbortAt = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.AbortAt |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -10131,6 +10185,44 @@ func (m *AttemptStatus) UnmarshalVTUnsafe(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Unreported |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 13:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field NoResponseSince", wireType)
+			}
+			m.NoResponseSince = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.NoResponseSince |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 14:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field AbortAt", wireType)
+			}
+			m.AbortAt = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.AbortAt |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

@@ -147,6 +147,10 @@ func (e *explainer) running() error {
 	if n := e.row.Text("retry_count"); n != "" && n != "0" && n != "1" {
 		e.because("It is attempt number %s; the one before failed: %s", n, e.brief(e.row.Text("last_failure")))
 	}
+	if since := e.row.Time("no_response_since"); !since.IsZero() {
+		e.because("Its endpoint is connected, nothing received since %s: not even a response head. The attempt goes on, and ends by the abort timeout at %s.", e.when(since), e.when(e.row.Time("abort_at")))
+		e.next("Check whether the service at that address is stuck. If its handler works silently for long, nothing needs to be done.")
+	}
 	if e.row.Text("pause_requested") == "true" {
 		e.because("An operator has paused it. The attempt was asked to suspend: a step under way ends first and is stored, then the invocation is paused. The attempt is cut if the endpoint sends nothing for the abort timeout.")
 		e.next("`platform invocations resume %s` takes the pause back, `platform invocations kill %s` ends it now.", e.ID, e.ID)

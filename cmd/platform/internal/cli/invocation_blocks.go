@@ -78,6 +78,9 @@ func (a *app) statusText(inv client.Invocation) string {
 		if inv.RetryCount > 1 {
 			status += a.retryText(inv)
 		}
+		if !inv.NoResponseSince.IsZero() {
+			status += fmt.Sprintf(", no response since %s, ends at %s", a.print.Time(inv.NoResponseSince), a.print.Time(inv.AbortAt))
+		}
 		if inv.PauseRequested {
 			status += ", pause requested"
 		}

@@ -128,6 +128,8 @@ type Invocation struct {
 	JournalSize           int       `json:"journal_size"`
 	RetryCount            int       `json:"retry_count"`
 	NextRetryAt           time.Time `json:"next_retry_at"`
+	NoResponseSince       time.Time `json:"no_response_since"`
+	AbortAt               time.Time `json:"abort_at"`
 	PauseRequested        bool      `json:"pause_requested"`
 	LastFailure           string    `json:"last_failure"`
 	LastFailureErrorCode  string    `json:"last_failure_error_code"`

@@ -1,0 +1,98 @@
+package invoker
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"platform/internal/errcode"
+)
+
+// silences counts attempts whose endpoint sends no response head.
+type silences struct {
+	now   atomic.Int64
+	total atomic.Uint64
+}
+
+// Silent returns how many open attempts have had no response head for longer than
+// Config.NoResponseWarning, and how many there have been so far.
+func (iv *Invoker) Silent() (now int64, total uint64) {
+	return iv.silences.now.Load(), iv.silences.total.Load()
+}
+
+// silentAt is when the attempt is marked unless a response head comes; false if it is not
+// going to be. Functions are never marked: they respond when they have ended. t.mu is held.
+func (a *attempt) silentAt() (time.Time, bool) {
+	warning := a.s.iv.cfg.NoResponseWarning
+	if warning <= 0 || a.answered || a.silent || a.plan.route.addr.Function != nil {
+		return time.Time{}, false
+	}
+	return a.asked.Add(warning), true
+}
+
+// nextCheck is when the attempt has to be looked at; t.mu is held.
+func (a *attempt) nextCheck() time.Time {
+	at := a.deadline()
+	if silent, ok := a.silentAt(); ok && silent.Before(at) {
+		return silent
+	}
+	return at
+}
+
+// checkSilence marks the attempt if its response head is overdue; t.mu is held.
+func (a *attempt) checkSilence(now time.Time) {
+	at, ok := a.silentAt()
+	if !ok || at.After(now) {
+		return
+	}
+	a.silent = true
+	a.s.iv.silences.now.Add(1)
+	a.s.iv.silences.total.Add(1)
+	level, fields := a.t.sampled(noResponse)
+	fields = append(fields, "asked_at", a.asked, "abort_at", a.abortAt())
+	a.s.log.Log(context.Background(), level, "endpoint sent no response head", fields...)
+}
+
+// noResponse tells these warnings apart from failures in the log sampler.
+const noResponse = "no response"
+
+// sampled returns how to log something about the attempts of a task: at debug level if
+// there were too many warnings of that kind. t.mu is held.
+func (t *task) sampled(kind string) (slog.Level, []any) {
+	fields := []any{"invocation_id", t.id, "target", t.inv.Target.String(), "deployment_id", t.deployed.Deployment}
+	held, admitted := t.s.iv.muffler.admit(noise{t.deployed.Deployment, kind}, time.Now())
+	if held > 0 {
+		fields = append(fields, "similar_not_shown", held)
+	}
+	if !admitted {
+		return slog.LevelDebug, fields
+	}
+	return slog.LevelWarn, fields
+}
+
+// endSilence takes the mark back; t.mu is held.
+func (a *attempt) endSilence() {
+	if a.silent {
+		a.silent = false
+		a.s.iv.silences.now.Add(-1)
+	}
+}
+
+// abortAt is when the attempt is cut if the endpoint sends nothing; t.mu is held.
+func (a *attempt) abortAt() time.Time {
+	at := a.deadline()
+	if !a.halfClosed {
+		at = at.Add(a.plan.options.AbortTimeout)
+	}
+	return at
+}
+
+// aborted is the failure of an attempt that the abort timeout ended; t.mu is held.
+func (a *attempt) aborted() *failure {
+	what := "nothing"
+	if !a.answered {
+		what = "no response head since the request, and nothing"
+	}
+	return failureOf(errcode.New(errcode.RT0001, "the endpoint sent %s for %s after it was asked to suspend", what, a.plan.options.AbortTimeout))
+}

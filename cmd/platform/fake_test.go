@@ -183,6 +183,9 @@ func fakePlatformServer() {
 	if err := os.WriteFile(dir+"/data", nil, 0o600); err != nil {
 		panic(err)
 	}
+	if ip := os.Getenv("PLATFORM_BIND_IP"); ip != "127.0.0.1" {
+		fmt.Fprintln(os.Stderr, "fake server listens on", ip)
+	}
 	listening := http.Server{
 		Addr:    os.Getenv("PLATFORM_BIND_IP") + ":" + os.Getenv("PLATFORM_ADMIN__BIND_PORT"),
 		Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),

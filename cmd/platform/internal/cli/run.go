@@ -87,6 +87,11 @@ func run(body runner) func(*cobra.Command, []string) error {
 	}
 }
 
+// Command returns the tree of all commands, for documentation and tests. It cannot be run.
+func Command() *cobra.Command {
+	return (&app{System: System{Getenv: func(string) string { return "" }}}).root()
+}
+
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "platform",

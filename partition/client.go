@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"platform/internal/failpoint"
 	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/limits"
@@ -33,6 +34,10 @@ func (p *Partition) Invoke(ctx context.Context, inv *machine.Invoke) (machine.Ou
 		return machine.Outcome{}, err
 	}
 	named := l.named(inv)
+	if failpoint.Active(failpoint.AckBeforeCommit) {
+		go func() { _, _ = l.propose(context.WithoutCancel(ctx), l.planned(named)) }()
+		return machine.Outcome{ID: named.ID}, nil
+	}
 	o, err := l.propose(ctx, l.planned(named))
 	if o.ID.IsZero() && named.ID != inv.ID {
 		o.ID = named.ID

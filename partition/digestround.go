@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"platform/internal/failpoint"
 	"platform/partition/machine"
 )
 
@@ -187,4 +188,8 @@ func judge(voters []raft.Server, self raft.ServerID, results []*machine.DigestRe
 		}
 	}
 	return v
+}
+
+func defaultDigestPause() time.Duration {
+	return time.Duration(failpoint.Or(failpoint.DigestPauseMillis, int(digestPause.Milliseconds()))) * time.Millisecond
 }

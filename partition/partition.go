@@ -138,7 +138,7 @@ func Open(cfg Config) (*Partition, error) {
 	if cfg.Join {
 		cfg.Voters = nil
 	}
-	p.localID, p.askDigest, p.digestPause = cfg.LocalID, cfg.AskDigest, cmp.Or(cfg.DigestPause, digestPause)
+	p.localID, p.askDigest, p.digestPause = cfg.LocalID, cfg.AskDigest, cmp.Or(cfg.DigestPause, defaultDigestPause())
 	p.digests = newDigests(cfg.Tables, cmp.Or(cfg.DigestEntries, digestEntries), cfg.DigestMetrics, p.log, p.diverged)
 	fsm := &fsm{
 		p: p, tables: cfg.Tables, flush: cfg.Flush,

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"platform/internal/failpoint"
 	"platform/partition"
 )
 
@@ -42,7 +43,7 @@ func (c *checkpointer) Run(ctx context.Context) error {
 		case <-tick.C:
 		}
 		applied := c.applied()
-		if applied-done < checkpointCommands && (applied == done || time.Since(last) < checkpointAge) {
+		if applied-done < uint64(failpoint.Or(failpoint.CheckpointCommands, checkpointCommands)) && (applied == done || time.Since(last) < checkpointAge) {
 			continue
 		}
 		if err := c.checkpoint(ctx); err != nil && ctx.Err() == nil {

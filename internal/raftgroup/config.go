@@ -8,6 +8,8 @@ import (
 	"math"
 	"time"
 
+	"platform/internal/failpoint"
+
 	"github.com/hashicorp/raft"
 )
 
@@ -52,7 +54,7 @@ func Safe() Profile {
 		SilenceMargin:      200 * time.Millisecond,
 		CommitTimeout:      500 * time.Millisecond,
 		MaxAppendEntries:   256,
-		TrailingLogs:       8192,
+		TrailingLogs:       uint64(failpoint.Or(failpoint.TrailingLogs, 8192)),
 		LogCacheBytes:      1 << 20,
 		FailoverStep:       500 * time.Millisecond,
 	}

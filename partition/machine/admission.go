@@ -3,6 +3,7 @@ package machine
 import (
 	"fmt"
 
+	"platform/internal/failpoint"
 	"platform/internal/ids"
 )
 
@@ -94,7 +95,7 @@ func (m *Machine) acquire(inv *Invocation) (got bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("read lock of %v: %w", o, err)
 	}
-	if lock.Holder.IsZero() {
+	if lock.Holder.IsZero() || failpoint.Active(failpoint.IgnoreLocks) && m.meta.Attempt%7 == 0 {
 		lock.Holder, inv.HoldsLock = inv.ID, true
 		m.st.PutLock(o, lock)
 		return true, nil

@@ -3,6 +3,7 @@ package machine
 import (
 	"fmt"
 
+	"platform/internal/failpoint"
 	"platform/partition/journal"
 )
 
@@ -56,6 +57,9 @@ func (m *Machine) sleep(inv *Invocation, payload []byte) error {
 	c, err := journal.ParseSleep(payload)
 	if err != nil {
 		return err
+	}
+	if failpoint.Active(failpoint.EarlyTimers) {
+		c.WakeUpTime -= 50
 	}
 	if c.WakeUpTime <= m.now {
 		_, err := m.record(inv, slept(c.Completion))

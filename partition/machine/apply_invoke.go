@@ -2,6 +2,7 @@ package machine
 
 import (
 	"platform/flowcontrol"
+	"platform/internal/failpoint"
 	"platform/partition/journal"
 )
 
@@ -28,6 +29,9 @@ func (m *Machine) request(asked *Invoke) (Outcome, error) {
 // runs twice.
 func (m *Machine) invoke(c *Invoke) (Outcome, error) {
 	known, err := m.invocation(c.ID)
+	if failpoint.Active(failpoint.NoDeduplication) && c.Sink == nil {
+		known = nil
+	}
 	own := known != nil && c.Request != 0 && c.Request == known.Request
 	if err == nil && known != nil && !own && m.forgotten(known) {
 		known, err = m.followed(known)

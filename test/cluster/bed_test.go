@@ -43,6 +43,8 @@ type bedOptions struct {
 
 	service map[string]string  // environment of the services
 	environ func(int) []string // further environment of node i
+
+	failpoints string // to activate; binary must have been built with failpoints
 }
 
 // newBed starts a cluster for the duration of t.
@@ -56,6 +58,9 @@ func newBed(t *testing.T, o bedOptions) *bed {
 // prepareBed starts everything but the nodes.
 func prepareBed(t *testing.T, o bedOptions) *bed {
 	b := &bed{results: harness.RecorderFor(t), patience: time.Minute}
+	if o.failpoints != "" {
+		o.environ = func(int) []string { return []string{"FAILPOINTS=" + o.failpoints} }
+	}
 	if o.nodes == 0 {
 		o.nodes = number(t, "CLUSTER_NODES", 3)
 	}

@@ -20,7 +20,7 @@
 //	CLUSTER_UPGRADES   how often TestUpgrades goes forth and back before the last time
 //	CLUSTER_STATE_MB   how large TestLongLivedWorkUnderSustainedWrites makes the state (120)
 //	CLUSTER_READS      how many faults TestReadsUnderSuspicion goes through (3)
-//	CLUSTER_PLANTS     set: TestPlantedFaultsAreFound builds its servers
+//	CLUSTER_PLANTS     set: TestPlantedDefectsAreFound runs
 //	CLUSTER_BURN       for how many seconds TestElectionsUnderCPUBurn burns (it does not run without)
 //	CLUSTER_CLOCK      set: TestSteppedClocks builds its server
 //	CLUSTER_KEEP       a directory that gets the logs of the nodes

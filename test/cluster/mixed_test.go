@@ -25,7 +25,7 @@ var shortRounds = []string{"kill-one", "isolate-one", "kill-two", "wipe-one"}
 // was acknowledged may be lost or happen twice, and while a majority is connected no
 // request at one of its nodes may fail.
 func TestMixedFaults(t *testing.T) {
-	b := newBed(t, bedOptions{disks: diskSize(), binary: snapshotting(t)})
+	b := newBed(t, snapshotting(t))
 	b.readers = true
 	kinds, rounds := plan(t, b)
 	all := newSummary()
@@ -39,24 +39,22 @@ func TestMixedFaults(t *testing.T) {
 	require.NoError(t, all.err())
 }
 
-// snapshots makes rare ways frequent: logs are cut so early that who was away for a
-// second catches up by a snapshot.
-var snapshots = []harness.Patch{
-	{File: "internal/node/checkpoint.go", Old: "	checkpointCommands = 20_000\n", New: "	checkpointCommands = 500\n"},
-	{File: "internal/raftgroup/config.go", Old: "TrailingLogs:       8192,", New: "TrailingLogs: 20,"},
-}
+// frequentSnapshots cut logs so early that a replica that was away for a second
+// catches up by a snapshot.
+const frequentSnapshots = "checkpoint-commands=500,trailing-logs=20"
 
-// snapshotting is a server with snapshots, "" for the usual one.
-func snapshotting(t *testing.T) string {
+// snapshotting returns the options of a server with frequent snapshots if
+// CLUSTER_SNAPSHOTS is set, otherwise those of the usual server.
+func snapshotting(t *testing.T) bedOptions {
+	o := bedOptions{disks: diskSize()}
 	if os.Getenv("CLUSTER_SNAPSHOTS") == "" {
-		for _, p := range snapshots {
-			require.NoError(t, p.Check())
-		}
-		return ""
+		return o
 	}
-	binary, err := harness.BuildPatched("platform/cmd/platform-server", snapshots...)
+	var err error
+	o.binary, err = harness.BuildWithFailpoints("platform/cmd/platform-server")
 	require.NoError(t, err)
-	return binary
+	o.failpoints = frequentSnapshots
+	return o
 }
 
 // plan returns the faults to go through and how many rounds.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/failpoint"
 	"platform/test/cluster/load"
 	"platform/test/harness"
 )
@@ -65,65 +66,29 @@ func await(t *testing.T, run *load.Run, answers int) {
 	require.Eventually(t, func() bool { return run.Acknowledged() >= answers }, time.Minute, 10*time.Millisecond)
 }
 
-// plants are faults in the server itself.
+// plants are defects of the server itself.
 var plants = []struct {
-	name   string
-	patch  harness.Patch
-	faults []string // that bring them to light
+	defect failpoint.Name
+	faults []string // that make the defect visible
 	found  string
 }{
-	{
-		name: "ack before commit",
-		patch: harness.Patch{
-			File: "partition/client.go",
-			Old:  "	o, err := l.propose(ctx, l.planned(named))\n",
-			New:  "	go func() { _, _ = l.propose(context.WithoutCancel(ctx), l.planned(named)) }()\n	o, err := machine.Outcome{}, error(nil)\n",
-		},
-		faults: []string{"kill-all", "kill-two", "kill-one"},
-		found:  "lost: ",
-	},
-	{
-		name: "lost dedup",
-		patch: harness.Patch{
-			File: "partition/machine/apply_invoke.go",
-			Old:  "	known, err := m.invocation(c.ID)\n	own := ",
-			New:  "	known, err := m.invocation(c.ID)\n	if c.Sink == nil {\n		known = nil\n	}\n	own := ",
-		},
-		faults: []string{"kill-one"},
-		found:  ": ",
-	},
-	{
-		name: "lock ignored",
-		patch: harness.Patch{
-			File: "partition/machine/admission.go",
-			Old:  "if lock.Holder.IsZero() {",
-			New:  "if lock.Holder.IsZero() || m.meta.Attempt%7 == 0 {",
-		},
-		found: ": ",
-	},
-	{
-		name: "early timer",
-		patch: harness.Patch{
-			File: "partition/machine/apply_command.go",
-			Old:  "	if c.WakeUpTime <= m.now {\n",
-			New:  "	c.WakeUpTime -= 50\n	if c.WakeUpTime <= m.now {\n",
-		},
-		found: "early: ",
-	},
+	{failpoint.AckBeforeCommit, []string{"kill-all", "kill-two", "kill-one"}, "lost: "},
+	{failpoint.NoDeduplication, []string{"kill-one"}, ": "},
+	{failpoint.IgnoreLocks, nil, ": "},
+	{failpoint.EarlyTimers, nil, "early: "},
 }
 
-// TestPlantedFaultsAreFound builds servers with a fault each. That takes its time; the
-// short form only sees to it that the faults can still be planted.
-func TestPlantedFaultsAreFound(t *testing.T) {
+// TestPlantedDefectsAreFound checks the checks: each defect must be found. It takes
+// minutes for each.
+func TestPlantedDefectsAreFound(t *testing.T) {
+	if os.Getenv("CLUSTER_PLANTS") == "" {
+		t.Skip("CLUSTER_PLANTS is not set")
+	}
+	binary, err := harness.BuildWithFailpoints("platform/cmd/platform-server")
+	require.NoError(t, err)
 	for _, p := range plants {
-		t.Run(p.name, func(t *testing.T) {
-			if os.Getenv("CLUSTER_PLANTS") == "" {
-				require.NoError(t, p.patch.Check())
-				return
-			}
-			binary, err := harness.BuildPatched("platform/cmd/platform-server", p.patch)
-			require.NoError(t, err)
-			b := newBed(t, bedOptions{binary: binary})
+		t.Run(string(p.defect), func(t *testing.T) {
+			b := newBed(t, bedOptions{binary: binary, failpoints: string(p.defect)})
 			require.ErrorContains(t, b.search(t, p.faults, p.found), p.found)
 		})
 	}

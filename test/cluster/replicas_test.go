@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -84,18 +83,12 @@ func TestLongLivedWorkUnderSustainedWrites(t *testing.T) {
 // growingPartitions is how many partitions share the state.
 const growingPartitions = 2
 
-// comparedOften has rounds of digests follow each other soon, so that they get through
-// large tables within the time of a test.
-var comparedOften = harness.Patch{
-	File: "partition/digestround.go", Old: "digestPause = time.Second", New: "digestPause = 20 * time.Millisecond",
-}
-
 // newGrownBed starts a cluster that compares its replicas all the time and cuts its logs
 // so often that they do not last for the transfer of a replica, and makes it grow.
 func newGrownBed(ctx context.Context, t *testing.T, megabytes int) *bed {
-	binary, err := harness.BuildPatched("platform/cmd/platform-server", append(slices.Clone(snapshots), comparedOften)...)
+	binary, err := harness.BuildWithFailpoints("platform/cmd/platform-server")
 	require.NoError(t, err)
-	b := newBed(t, bedOptions{binary: binary, env: map[string]string{
+	b := newBed(t, bedOptions{binary: binary, failpoints: frequentSnapshots + ",digest-pause-ms=20", env: map[string]string{
 		"DEFAULT_NUM_PARTITIONS": strconv.Itoa(growingPartitions), "WORKER__DIGEST_INTERVAL": "32",
 	}})
 	begin := time.Now()

@@ -18,23 +18,30 @@ var builds struct {
 
 // Build compiles a command of this module once per process and returns the path
 // of the binary. Cleanup removes it.
-func Build(pkg string) (string, error) {
+func Build(pkg string) (string, error) { return buildOnce(pkg, "") }
+
+// BuildWithFailpoints is Build with the failpoints of internal/failpoint, which the
+// environment variable FAILPOINTS activates.
+func BuildWithFailpoints(pkg string) (string, error) { return buildOnce(pkg, "failpoints") }
+
+func buildOnce(pkg, tags string) (string, error) {
 	builds.Lock()
 	defer builds.Unlock()
-	if bin, ok := builds.done[pkg]; ok {
+	key := pkg + tags
+	if bin, ok := builds.done[key]; ok {
 		return bin, nil
 	}
 	dir, err := makeDir()
 	if err != nil {
 		return "", err
 	}
-	bin := filepath.Join(dir, strings.ReplaceAll(path.Clean(pkg), "/", "_"))
-	cmd := exec.Command("go", "build", "-o", bin, pkg)
+	bin := filepath.Join(dir, strings.ReplaceAll(path.Clean(key), "/", "_"))
+	cmd := exec.Command("go", "build", "-tags", tags, "-o", bin, pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)
 	}
-	builds.done[pkg] = bin
+	builds.done[key] = bin
 	return bin, nil
 }
 

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Patch changes one place of the source for one build; the source itself stays as
-// it is.
+// Patch changes one place of the standard library, or adds a file, for one build.
+// Tests that need the server itself to behave differently use failpoints instead.
 type Patch struct {
 	File string // path below the module, or below GOROOT if Std is set
 	Std  bool
@@ -20,8 +20,7 @@ type Patch struct {
 }
 
 // BuildPatched compiles a command of this module with patches and returns the path
-// of the binary. It is for tests that must find what the patches break, or that need
-// a server in another world.
+// of the binary.
 func BuildPatched(pkg string, patches ...Patch) (string, error) {
 	dir, err := buildDir()
 	if err != nil {

@@ -16,10 +16,11 @@ import (
 // events come one after the other. Its fields are guarded by the task's mutex,
 // except those that only the stream's events use.
 type attempt struct {
-	t      *task
-	s      *Session
-	stream Stream
-	memory account
+	t       *task
+	s       *Session
+	stream  Stream
+	memory  account
+	opening *opening // until the endpoint answers
 
 	// Of the stream's events alone.
 	plan    *plan
@@ -86,6 +87,9 @@ func (a *attempt) Begin() *endpoint.Request {
 		return nil
 	}
 	a.plan = p
+	if !p.bidirectional {
+		a.s.iv.answered(a.opening) // the endpoint answers only at the end of the attempt
+	}
 	a.decoder.Limit = a.s.iv.cfg.MessageSizeLimit
 	replay, err := a.take(inv, input, need)
 	if err != nil {

@@ -52,6 +52,7 @@ func New(cfg Config, registry Registry, log *slog.Logger) *Invoker {
 	}
 	iv := &Invoker{cfg: cfg, registry: registry, log: log, sessions: map[*Session]struct{}{}}
 	iv.slots.limit, iv.slots.perService, iv.slots.most = cfg.ConcurrentInvocations, cfg.ServiceInvocations, mostRecords
+	iv.slots.reopen = iv.reopen
 	iv.memory.limit, iv.memory.ceiling = cfg.MemoryLimit, cfg.InvocationMemoryLimit
 	iv.loads = make(chan struct{}, 4*runtime.GOMAXPROCS(0))
 	iv.routes.headers, iv.routes.signer = cfg.AdditionalHeaders, cfg.Identity

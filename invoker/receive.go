@@ -24,6 +24,7 @@ const (
 
 // Response looks at the status.
 func (a *attempt) Response(h endpoint.Head) {
+	a.s.iv.answered(a.opening)
 	if !a.enter() {
 		return
 	}

@@ -23,21 +23,27 @@ const (
 	// service gets 16/17 of all, two get 16/33 each, and a service that holds none
 	// finds a free one as long as there are any.
 	headroom = 16
+	// begunHeadroom is the same for invocations that have begun: one that wakes up finds
+	// a slot even if new ones have taken all that they may.
+	begunHeadroom = 4 * headroom
 
 	// begunInRow is how many invocations that have begun are served before one of the
-	// same line that has not. Work in progress comes first, since its callers, timers
+	// same service that has not. Work in progress comes first, since its callers, timers
 	// and locks wait, but new work is not kept out.
 	begunInRow = 3
+	// mostInRow is the same while there is no slot that a new one may take.
+	mostInRow = 16
 )
 
 // slots bounds the attempts of a node and divides them among services, max-min fair: a
 // slot goes to the service that holds the fewest of those that wait. Within a service
 // the vqueues of each partition take turns.
 type slots struct {
-	limit      int         // 0: none
-	perService int         // 0: none
-	most       int         // invocations that wait together with their records
-	short      atomic.Bool // there are invocations that wait
+	reopen     func(*share) // called when held back attempts may begin; nil: never
+	limit      int          // 0: none
+	perService int          // 0: none
+	most       int          // invocations that wait together with their records
+	short      atomic.Bool  // there are invocations that wait
 
 	mu      sync.Mutex // guards the fields below
 	used    int
@@ -49,13 +55,24 @@ type slots struct {
 
 // share is what a service holds of the slots, and what of it waits.
 type share struct {
-	service string
-	used    int
-	waiting int
-	granted uint64 // when it got its latest slot; breaks ties
-	place   int    // in hungry, while waiting > 0
-	queues  map[queueKey]*queue
-	turns   fifo[*queue] // the same ones
+	service      string
+	used         int
+	waiting      int
+	granted      uint64 // when it got its latest slot; breaks ties
+	place        int    // in hungry; outside if it is not there
+	begun, fresh lines  // what waits
+	row          int    // begun ones served since the last fresh one
+	openings     openings
+}
+
+// outside is the place of a share that waits for no slot.
+const outside = -1
+
+// lines is what waits of a service, by vqueue and partition, which take turns.
+type lines struct {
+	len    int
+	queues map[queueKey]*queue
+	turns  fifo[*queue] // the same ones
 }
 
 type queueKey struct {
@@ -65,20 +82,36 @@ type queueKey struct {
 
 // queue is what waits of a vqueue in a partition, in order of arrival.
 type queue struct {
-	key          queueKey
-	begun, fresh fifo[waiter]
-	row          int // begun ones served since the last fresh one
+	key     queueKey
+	waiters fifo[waiter]
 }
 
-func (l *queue) len() int { return l.begun.len() + l.fresh.len() }
-
-func (l *queue) pop() waiter {
-	if l.fresh.len() == 0 || l.begun.len() > 0 && l.row < begunInRow {
-		l.row++
-		return l.begun.pop()
+func (l *lines) push(key queueKey, w waiter) {
+	q := l.queues[key]
+	if q == nil {
+		if l.queues == nil {
+			l.queues = map[queueKey]*queue{}
+		}
+		q = &queue{key: key}
+		l.queues[key] = q
+		l.turns.push(q)
 	}
-	l.row = 0
-	return l.fresh.pop()
+	q.waiters.push(w)
+	l.len++
+}
+
+func (l *lines) pop() waiter {
+	q := l.turns.pop()
+	w := q.waiters.pop()
+	if q.waiters.len() > 0 {
+		l.turns.push(q)
+	} else {
+		delete(l.queues, q.key)
+	}
+	if l.len--; l.len == 0 {
+		l.queues, l.turns = nil, fifo[*queue]{}
+	}
+	return w
 }
 
 // waiter waits for a slot: a task, or what becomes one when it is its turn.
@@ -88,6 +121,8 @@ type waiter struct {
 	id     ids.Invocation
 	number uint64
 	share  *share // of the slot, once there is one
+
+	opening *opening // of the attempt that begins then
 }
 
 func (w *waiter) session() *Session {
@@ -107,7 +142,7 @@ func (w *waiter) start() bool {
 			return false
 		}
 	}
-	return t.start(w.share)
+	return t.start(w.share, w.opening)
 }
 
 // crowded reports whether invocations wait without their records from now on.
@@ -121,48 +156,77 @@ func (q *slots) crowded() bool {
 }
 
 // acquire takes a slot for w, or lets it wait; the slot then comes with start. begun
-// says that the invocation has been attempted before. first says that it is the only
-// one of its service that waits.
-func (q *slots) acquire(key flowcontrol.QueueKey, begun bool, w *waiter) (got, first bool) {
+// says that the invocation has been attempted before. short says that no slot has been
+// left for the service since now.
+func (q *slots) acquire(key flowcontrol.QueueKey, begun bool, w *waiter) (got, short bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s := q.shares[key.Service]
 	if s == nil {
-		s = &share{service: key.Service}
+		s = &share{service: key.Service, place: outside}
 		if q.shares == nil {
 			q.shares = map[string]*share{}
 		}
 		q.shares[key.Service] = s
 	}
 	w.share = s
-	if s.waiting == 0 && q.allows(s) {
-		q.take(s)
-		return true, false
+	now := time.Now()
+	l, begunLen, freshLen := &s.fresh, s.begun.len, s.fresh.len
+	if begun {
+		l = &s.begun
+		begunLen++
+	} else {
+		freshLen++
 	}
-	s.push(queueKey{key, w.session()}, begun, *w)
-	if s.waiting == 1 {
-		heap.Push(&q.hungry, s)
+	if l.len == 0 { // otherwise those before it may not take a slot either
+		if next, ok := q.pick(s, begunLen, freshLen, now); ok && next == begun {
+			q.take(s, w, begun, now)
+			return true, false
+		}
 	}
+	l.push(queueKey{key, w.session()}, *w)
+	s.waiting++
 	q.waiting++
 	q.short.Store(true)
-	return false, s.waiting == 1
+	return false, q.settle(s, now)
 }
 
-// allows reports whether a service may take one more slot. If one that waits may not,
-// neither may those that hold more.
-func (q *slots) allows(s *share) bool {
+// allows reports whether a service may take one more slot, if it is to leave others one
+// for each room slots that it holds.
+func (q *slots) allows(s *share, room int) bool {
 	if q.perService > 0 && s.used >= q.perService {
 		return false
 	}
 	free := q.limit - q.used
-	return q.limit == 0 || s.used < headroom*free
+	return q.limit == 0 || s.used < room*free
 }
 
-func (q *slots) take(s *share) {
+// pick says which invocations of a service are next, those that have begun or the others,
+// and whether they may take a slot now.
+func (q *slots) pick(s *share, begun, fresh int, now time.Time) (next, ok bool) {
+	newcomers := fresh > 0 && !q.heldBack(s, now)
+	switch {
+	case newcomers && q.allows(s, headroom) && (begun == 0 || s.row >= begunInRow):
+		return false, true
+	case newcomers && s.row >= mostInRow:
+		return false, false
+	}
+	return true, begun > 0 && q.allows(s, begunHeadroom)
+}
+
+// take gives a slot to an invocation of a service.
+func (q *slots) take(s *share, w *waiter, begun bool, now time.Time) {
+	switch {
+	case !begun:
+		s.row = 0
+	case s.fresh.len > 0:
+		s.row++
+	}
 	q.used++
 	s.used++
 	q.grants++
 	s.granted = q.grants
+	w.share, w.opening = s, s.openings.add(s, begun, now)
 }
 
 // release gives a slot back. If another invocation may have it, release returns that,
@@ -172,27 +236,60 @@ func (q *slots) release(s *share) (w waiter, passed bool) {
 	defer q.mu.Unlock()
 	q.used--
 	s.used--
-	switch {
-	case s.waiting > 0:
-		heap.Fix(&q.hungry, s.place)
-	case s.used == 0:
+	now := time.Now()
+	q.settle(s, now)
+	if s.waiting == 0 && s.used == 0 {
 		delete(q.shares, s.service)
 	}
-	if len(q.hungry) == 0 || !q.allows(q.hungry[0]) {
-		return w, false
+	return q.nextLocked(now)
+}
+
+// next returns an invocation that may have a slot, which the caller must start.
+func (q *slots) next() (w waiter, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.nextLocked(time.Now())
+}
+
+func (q *slots) nextLocked(now time.Time) (w waiter, ok bool) {
+	for i, s := range q.hungry { // nearly always the first
+		begun, ok := q.pick(s, s.begun.len, s.fresh.len, now)
+		if !ok {
+			if i == 0 && q.used == q.limit {
+				return w, false
+			}
+			continue
+		}
+		if begun {
+			w = s.begun.pop()
+		} else {
+			w = s.fresh.pop()
+		}
+		s.waiting--
+		q.take(s, &w, begun, now)
+		if q.waiting--; q.waiting == 0 {
+			q.short.Store(false)
+		}
+		q.settle(s, now)
+		return w, true
 	}
-	next := q.hungry[0]
-	w = next.pop()
-	q.take(next)
-	if next.waiting > 0 {
-		heap.Fix(&q.hungry, 0)
-	} else {
-		heap.Pop(&q.hungry)
+	return w, false
+}
+
+// settle puts a service into hungry, or takes it out. It reports whether the service has
+// become hungry.
+func (q *slots) settle(s *share, now time.Time) bool {
+	hungry := s.begun.len > 0 || s.fresh.len > 0 && !q.heldBack(s, now)
+	switch {
+	case hungry && s.place == outside:
+		heap.Push(&q.hungry, s)
+		return true
+	case hungry:
+		heap.Fix(&q.hungry, s.place)
+	case s.place != outside:
+		heap.Remove(&q.hungry, s.place)
 	}
-	if q.waiting--; q.waiting == 0 {
-		q.short.Store(false)
-	}
-	return w, true
+	return false
 }
 
 // pressure says whether invocations of a service wait for a slot, and whether it holds
@@ -209,39 +306,7 @@ func (q *slots) pressure(service string) (own, over bool) {
 	}
 	least := q.hungry[0].used
 	fair := q.limit / len(q.shares)
-	return s.waiting > 0, q.limit > 0 && s.used > fair && least < fair && (q.perService == 0 || least < q.perService)
-}
-
-func (s *share) push(key queueKey, begun bool, w waiter) {
-	l := s.queues[key]
-	if l == nil {
-		if s.queues == nil {
-			s.queues = map[queueKey]*queue{}
-		}
-		l = &queue{key: key}
-		s.queues[key] = l
-		s.turns.push(l)
-	}
-	if begun {
-		l.begun.push(w)
-	} else {
-		l.fresh.push(w)
-	}
-	s.waiting++
-}
-
-func (s *share) pop() waiter {
-	l := s.turns.pop()
-	w := l.pop()
-	if l.len() > 0 {
-		s.turns.push(l)
-	} else {
-		delete(s.queues, l.key)
-	}
-	if s.waiting--; s.waiting == 0 {
-		s.queues, s.turns = nil, fifo[*queue]{}
-	}
-	return w
+	return s.place != outside, q.limit > 0 && s.used > fair && least < fair && (q.perService == 0 || least < q.perService)
 }
 
 // hungry is a heap of the services that wait, with the one first that holds the fewest
@@ -272,6 +337,7 @@ func (h *hungry) Pop() any {
 	s := (*h)[last]
 	(*h)[last] = nil
 	*h = (*h)[:last]
+	s.place = outside
 	return s
 }
 
@@ -317,17 +383,22 @@ func (iv *Invoker) line(inv *machine.Invocation, w waiter) {
 	if inv != nil {
 		key, begun = inv.VQueue(), inv.Length > 1
 	}
-	got, first := iv.slots.acquire(key, begun, &w)
+	got, short := iv.slots.acquire(key, begun, &w)
 	if got && !w.start() {
 		iv.giveBack(w.share)
 	}
-	if first {
-		at := time.Now().Add(idlerTimeout)
-		iv.mu.Lock()
-		defer iv.mu.Unlock()
-		for s := range iv.sessions {
-			s.clock.wake(at)
-		}
+	if short {
+		iv.makeRoom()
+	}
+}
+
+// makeRoom has all open attempts looked at soon, since slots are short.
+func (iv *Invoker) makeRoom() {
+	at := time.Now().Add(idlerTimeout)
+	iv.mu.Lock()
+	defer iv.mu.Unlock()
+	for s := range iv.sessions {
+		s.clock.wake(at)
 	}
 }
 

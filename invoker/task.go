@@ -60,7 +60,7 @@ func newTask(s *Session, id ids.Invocation, number uint64) *task {
 
 // start begins an attempt with the slot it has been given. It reports false, and
 // the slot is the caller's again, if the task ended while it waited.
-func (t *task) start(slot *share) bool {
+func (t *task) start(slot *share, o *opening) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.phase != waiting || t.s.isClosed() {
@@ -68,7 +68,7 @@ func (t *task) start(slot *share) bool {
 	}
 	t.phase, t.slot = running, slot
 	t.started = time.Now()
-	t.a = &attempt{t: t, s: t.s}
+	t.a = &attempt{t: t, s: t.s, opening: o}
 	t.a.memory.b = &t.s.iv.memory
 	t.a.stream = t.s.iv.open(t.a) // its first event waits for t.mu
 	return true

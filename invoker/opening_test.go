@@ -1,0 +1,194 @@
+package invoker
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"platform/flowcontrol"
+)
+
+// queueing is slots with what has been given one, outside of any session.
+type queueing struct {
+	*slots
+	iv      *Invoker
+	started []waiter
+}
+
+func newQueueing(limit int) *queueing {
+	l := &queueing{iv: &Invoker{}}
+	l.slots = &l.iv.slots
+	l.limit = limit
+	return l
+}
+
+func (l *queueing) arrive(service string, begun bool, n uint64) bool {
+	w := waiter{number: n}
+	got, _ := l.acquire(flowcontrol.QueueKey{Service: service}, begun, &w)
+	if got {
+		l.started = append(l.started, w)
+	}
+	return got
+}
+
+func (l *queueing) startAll() {
+	for w, ok := l.next(); ok; w, ok = l.next() {
+		l.started = append(l.started, w)
+	}
+}
+
+// later lets time pass for what is open.
+func (l *queueing) later(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.shares {
+		o := &s.openings
+		for _, a := range o.order.all[o.order.head:] {
+			a.since = a.since.Add(-d)
+		}
+		l.settle(s, time.Now())
+	}
+}
+
+// While the endpoint works on an invocation that has begun, it is given few new ones.
+func TestNewWorkIsHeldBackBehindWorkInProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newQueueing(0)
+		reopened := 0
+		l.reopen = func(s *share) {
+			reopened++
+			l.mu.Lock()
+			s.openings.watched = false
+			l.settle(s, time.Now())
+			l.mu.Unlock()
+			l.startAll()
+		}
+		require.True(t, l.arrive("A", true, 0))
+		for n := range uint64(mostOpenings) {
+			require.True(t, l.arrive("A", false, 1+n))
+		}
+		require.False(t, l.arrive("A", false, 100))
+		require.False(t, l.arrive("A", false, 101))
+		require.True(t, l.arrive("A", true, 102), "those that have begun are not held back")
+		require.True(t, l.arrive("B", false, 103), "nor are other services")
+		own, _ := l.pressure("A")
+		require.False(t, own, "it is not for a slot that they wait")
+
+		l.mu.Lock()
+		require.True(t, l.started[1].share.openings.end(l.started[1].opening)) // answered
+		l.settle(l.started[1].share, time.Now())
+		l.mu.Unlock()
+		l.startAll()
+		require.Equal(t, uint64(100), l.started[len(l.started)-1].number, "one for each that is answered")
+		require.Equal(t, 1, l.waiting)
+
+		time.Sleep(openingTime - time.Millisecond)
+		require.Equal(t, 1, l.waiting)
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		require.Equal(t, 1, reopened)
+		require.Zero(t, l.waiting, "an endpoint that does not answer holds nothing back for longer")
+	})
+}
+
+func TestNewWorkAloneIsNotHeldBack(t *testing.T) {
+	l := newQueueing(0)
+	for n := range uint64(10 * mostOpenings) {
+		require.True(t, l.arrive("A", false, n))
+	}
+}
+
+// New invocations leave a few slots for those that wake up.
+func TestWorkInProgressFindsASlot(t *testing.T) {
+	l := newQueueing(1000)
+	for l.arrive("A", false, 0) {
+	}
+	require.Equal(t, 942, l.used)
+	l.later(openingTime)
+	for l.arrive("A", true, 0) {
+	}
+	require.Equal(t, 942+mostInRow, l.used, "new work that waits is not passed over for ever")
+	require.True(t, l.arrive("B", false, 0))
+}
+
+// Whatever comes and goes: no limit is exceeded, nobody waits for long who might begin, new
+// work is held back only while work in progress is not answered, and all is served.
+func TestOpeningsAreBounded(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		limit := rapid.SampledFrom([]int{0, 3, 50, 200}).Draw(r, "limit")
+		l := newQueueing(limit)
+		arrived := 0
+		var open []waiter
+		check := func() {
+			open, l.started = append(open, l.started...), nil
+			now := time.Now()
+			require.True(r, limit == 0 || l.used <= limit)
+			require.Equal(r, len(open), l.used)
+			require.Equal(r, arrived, l.used+l.waiting)
+			for name, s := range l.shares {
+				next, ok := l.pick(s, s.begun.len, s.fresh.len, now)
+				require.False(r, ok, "%s: one that has begun: %v", name, next)
+				require.Equal(r, s.waiting, s.begun.len+s.fresh.len)
+				begun, fresh := 0, 0
+				for _, w := range open {
+					if w.share == s && !w.opening.over && w.opening.begun {
+						begun++
+					} else if w.share == s && !w.opening.over {
+						fresh++
+					}
+				}
+				require.GreaterOrEqual(r, s.openings.begun, begun)
+				require.GreaterOrEqual(r, s.openings.fresh, fresh)
+				require.False(r, l.heldBack(s, now) && s.openings.begun == 0)
+			}
+		}
+		take := func() waiter {
+			i := rapid.IntRange(0, len(open)-1).Draw(r, "which")
+			w := open[i]
+			open = append(open[:i], open[i+1:]...)
+			return w
+		}
+		for range rapid.IntRange(1, 400).Draw(r, "events") {
+			service := fmt.Sprint(rapid.IntRange(0, 2).Draw(r, "service"))
+			switch rapid.IntRange(0, 9).Draw(r, "event") {
+			case 0, 1, 2, 3, 4:
+				arrived++
+				l.arrive(service, rapid.IntRange(0, 3).Draw(r, "begun") == 0, 0)
+			case 5, 6:
+				if len(open) > 0 {
+					w := take()
+					open = append(open, w)
+					l.mu.Lock()
+					w.share.openings.end(w.opening)
+					l.settle(w.share, time.Now())
+					l.mu.Unlock()
+				}
+			case 7, 8:
+				if len(open) > 0 {
+					arrived--
+					if w, ok := l.release(take().share); ok {
+						l.started = append(l.started, w)
+					}
+				}
+			case 9:
+				l.later(time.Duration(rapid.IntRange(1, 60).Draw(r, "ms")) * time.Millisecond)
+			}
+			l.startAll()
+			check()
+		}
+		for l.used > 0 {
+			arrived--
+			if w, ok := l.release(take().share); ok {
+				l.started = append(l.started, w)
+			}
+			l.later(openingTime)
+			l.startAll()
+			check()
+		}
+		require.Zero(r, l.waiting)
+	})
+}

@@ -121,17 +121,30 @@ func (l *leadership) loadTimers(from, before int64, limit int) (due []machine.Ti
 	return view.Timers(from, before, limit)
 }
 
-// fireTimers proposes due timers until that has succeeded or ctx ended.
+// fireTimers proposes due timers. It waits for their outcome only if timerFlight commands
+// are under way already.
 func (l *leadership) fireTimers(ctx context.Context, due []machine.Timer) error {
-	for {
-		_, err := l.propose(ctx, &machine.FireTimers{Timers: due})
-		if err == nil {
-			return nil
+	select {
+	case l.firing <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	answered := func(o machine.Outcome, err error) {
+		if l.misfired.Store(err != nil); err != nil {
+			l.timers.again(due)
 		}
+		<-l.firing
+	}
+	for l.misfired.Load() {
 		if !pause(ctx, overloadPause) {
 			return context.Cause(ctx)
 		}
+		l.misfired.Store(false)
 	}
+	if err := l.submit(&machine.FireTimers{Timers: due}, answered); err != nil {
+		answered(machine.Outcome{}, err)
+	}
+	return nil
 }
 
 // knownRules is the version of the rule book that the partition has.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -44,6 +45,8 @@ type leadership struct {
 	session     attempts.Session
 	waiters     *waiters
 	timers      *timers
+	firing      chan struct{} // one element for each FireTimers command under way
+	misfired    atomic.Bool   // the last one failed
 	outbox      *outbox
 	rules       *ruleKeeper // nil if there are no rules
 	log         *slog.Logger
@@ -65,7 +68,7 @@ func (p *Partition) newLeadership(ctx context.Context, term uint64) (*leadership
 	p.clock.AwaitNow(patience)
 	cancel()
 	l := &leadership{
-		p: p, epoch: former.Epoch + 1, term: term, formerLevel: former.Level, clock: newClock(former.Clock, p.clock.Now), waiters: newWaiters(), left: make(chan struct{}),
+		p: p, epoch: former.Epoch + 1, term: term, formerLevel: former.Level, clock: newClock(former.Clock, p.clock.Now), waiters: newWaiters(), firing: make(chan struct{}, timerFlight), left: make(chan struct{}),
 		log: p.log.With("leader_epoch", former.Epoch+1),
 	}
 	l.ctx, l.abandon = context.WithCancelCause(ctx)

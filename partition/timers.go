@@ -16,6 +16,9 @@ const (
 	timerWindow = time.Minute
 	// timerBatch bounds the timers of one FireTimers command.
 	timerBatch = 512
+	// timerFlight is how many FireTimers commands may be under way: one is applied while
+	// others are written.
+	timerFlight = 4
 	// timerLimit is how many timers one load reads, about, so that a crowd due in
 	// the same minute is held in pieces.
 	timerLimit = 50_000
@@ -33,7 +36,8 @@ type timers struct {
 	// limit, but never between two timers of the same millisecond. more says that
 	// it stopped early.
 	load func(from, before int64, limit int) (due []machine.Timer, more bool, err error)
-	// fire proposes; it blocks while the proposal queue is full.
+	// fire proposes; it blocks while enough is under way. Timers that were not fired come
+	// back through again.
 	fire func(context.Context, []machine.Timer) error
 
 	mu      sync.Mutex // covers the fields below
@@ -60,6 +64,16 @@ func (t *timers) set(timer machine.Timer) {
 	if first {
 		t.nudge()
 	}
+}
+
+// again takes timers back that were not fired. It never blocks.
+func (t *timers) again(due []machine.Timer) {
+	t.mu.Lock()
+	for _, timer := range due {
+		heap.Push(&t.pending, timer)
+	}
+	t.mu.Unlock()
+	t.nudge()
 }
 
 func (t *timers) nudge() {

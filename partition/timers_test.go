@@ -11,7 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
+	"platform/internal/raftgroup"
 	"platform/partition/machine"
 )
 
@@ -178,5 +180,54 @@ func TestTimersAreFoundDueAfterSuspension(t *testing.T) {
 		require.Len(t, table.fired, 2)
 		cancel()
 		done.Wait()
+	})
+}
+
+// Batches of due timers do not wait for each other's outcome.
+func TestTimersAreFiredSeveralBatchesAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seal := func([][]byte) ([]byte, error) { return nil, nil }
+		proposer, err := raftgroup.NewProposer[machine.Outcome](nil, raftgroup.ProposerConfig{Seal: seal})
+		require.NoError(t, err) // it does not run, so nothing has an outcome
+		l := &leadership{
+			p: &Partition{level: func() feature.Level { return feature.Newest }}, proposer: proposer, firing: make(chan struct{}, timerFlight),
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		for range timerFlight {
+			require.NoError(t, l.fireTimers(ctx, []machine.Timer{timerAt(1, 1)}))
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- l.fireTimers(ctx, []machine.Timer{timerAt(1, 2)}) }()
+		synctest.Wait()
+		require.Empty(t, ended, "but no more than so many")
+		cancel(errDeposed)
+		require.ErrorIs(t, <-ended, errDeposed)
+	})
+}
+
+// Timers that were not fired, because their proposal failed, fire later.
+func TestTimersThatWereNotFiredComeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := &timerTable{fired: map[machine.Timer]int64{}}
+		due := timerAt(time.Now().UnixMilli(), 1)
+		table.add(due)
+		var tm *timers
+		failed := false
+		fire := func(ctx context.Context, timers []machine.Timer) error {
+			if !failed {
+				failed = true
+				tm.again(timers)
+				return nil
+			}
+			return table.fire(ctx, timers)
+		}
+		tm = newTimers(func() int64 { return time.Now().UnixMilli() }, table.load, fire)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { require.NoError(t, tm.Run(ctx)) })
+		synctest.Wait()
+		require.Contains(t, table.fired, due)
+		cancel()
+		wg.Wait()
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
@@ -96,10 +97,23 @@ func (c *Client) Seen(address string) {
 	}
 }
 
+// Silent reports whether the node at address gave no sign of life when it should have,
+// and has given none since.
+func (c *Client) Silent(address string) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	p := c.peers[address]
+	return p != nil && p.silent.Load()
+}
+
 // peer is the connection to one node.
 type peer struct {
 	c       *Client
 	address string
+
+	// silent says that the node gave no sign of life when it should have, and has given
+	// none since. It is dialed in the background and nobody waits for that.
+	silent atomic.Bool
 
 	mu   sync.Mutex // covers the fields below
 	conn raftgroup.Conn
@@ -116,6 +130,7 @@ func (p *peer) connection() raftgroup.Conn {
 // redial takes a fresh connection if the last dial failed, so that the next request
 // dials at once. Nothing is under way on a connection in that state.
 func (p *peer) redial() {
+	p.silent.Store(false)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.c.ctx.Err() != nil || p.conn.GetState() != connectivity.TransientFailure {

@@ -18,6 +18,9 @@ type DirectoryConfig struct {
 	// Replicas are the addresses of the nodes that the partition table gives a
 	// partition to, the most likely leader first; nil: there are no other nodes.
 	Replicas func(partition uint32) []string
+	// Silent reports whether the node at an address gave no sign of life lately. It is
+	// asked last. nil: not known of any.
+	Silent func(address string) bool
 	// AddressOf is where a leader is reached now; nil: at the address of the Raft
 	// configuration.
 	AddressOf func(raftgroup.Leader) string
@@ -51,6 +54,9 @@ func NewDirectory(partitions uint32, cfg DirectoryConfig) *Directory {
 	}
 	if cfg.ReadPatience == 0 {
 		cfg.ReadPatience = defaultReadPatience
+	}
+	if cfg.Silent == nil {
+		cfg.Silent = func(string) bool { return false }
 	}
 	if cfg.AddressOf == nil {
 		cfg.AddressOf = configured

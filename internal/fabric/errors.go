@@ -20,7 +20,7 @@ var ErrForeign = errors.New("node is of another cluster")
 
 var (
 	errClosed = errors.New("connections to other nodes are closed")
-	errDeaf   = errors.New("no sign of life")
+	errSilent = errors.New("no sign of life")
 	errMoved  = errors.New("another replica leads meanwhile")
 
 	// errTooLarge says that a request or response is too large to be sent.

@@ -32,7 +32,7 @@ func TestARequestThatAnotherNodeHeldIsKnownAsSuch(t *testing.T) {
 				return e, ctx.Err()
 			}
 			r, n := pair(t, p)
-			r.c.patience = patience{ping: 5 * time.Millisecond, deaf: time.Minute, held: least}
+			r.c.patience = patience{reach: time.Minute, ping: 5 * time.Millisecond, deaf: time.Minute, held: least}
 			errs := make(chan error, 2)
 			go func() { _, _, err := r.Call(t.Context(), invocation(1)); errs <- err }()
 			go func() { _, err := r.Await(t.Context(), numbered(2)); errs <- err }()

@@ -12,19 +12,16 @@ import (
 	"platform/proto/node"
 )
 
-// reachTimeout is how long a request waits for a connection before it is given up
-// unsent.
-const reachTimeout = time.Second
-
-// patience holds the timeouts of a link to a node that owes a response: after ping of
-// silence the node is pinged, after deaf the link is closed. Both are shorter than gRPC's
+// patience holds the timeouts of a link. A request waits for reach for the connection
+// before it is given up unsent, and not at all if the node is silent. While the node owes
+// a response, it is pinged after ping of silence, and the link is closed after deaf. Both are shorter than gRPC's
 // keepalive allows, and there are no pings while no response is pending. A node answers a
 // ping without consulting any partition, and deaf is about the time that its partitions
 // need to elect other leaders. held is how long the node must have been responsive for a
 // request to count as held by a leader.
-type patience struct{ ping, deaf, held time.Duration }
+type patience struct{ reach, ping, deaf, held time.Duration }
 
-var usualPatience = patience{ping: 300 * time.Millisecond, deaf: 1500 * time.Millisecond, held: heldTime}
+var usualPatience = patience{reach: time.Second, ping: 300 * time.Millisecond, deaf: 1500 * time.Millisecond, held: heldTime}
 
 // link is one outgoing Exchange stream: requests go out, responses come back in any
 // order. A broken link stays broken; the peer opens another.
@@ -63,24 +60,36 @@ func (l *link) failure() error {
 	return l.err
 }
 
-// reach waits until the other node has introduced itself.
-func (l *link) reach(ctx context.Context) error {
+// reach waits until the other node has introduced itself, or moved says that another
+// replica leads.
+func (l *link) reach(ctx context.Context, moved watch) error {
 	select {
 	case <-l.ready:
 		return nil
 	default:
 	}
-	t := time.NewTimer(reachTimeout)
+	if l.peer.silent.Load() {
+		return errSilent
+	}
+	t := time.NewTimer(l.peer.c.patience.reach)
 	defer t.Stop()
-	select {
-	case <-l.ready:
-		return nil
-	case <-l.done:
-		return l.failure()
-	case <-t.C:
-		return errDeaf
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	for {
+		changed := moved.changed() // before looking who leads
+		if moved.away() {
+			return errMoved
+		}
+		select {
+		case <-l.ready:
+			return nil
+		case <-l.done:
+			return l.failure()
+		case <-t.C:
+			l.peer.silent.Store(true)
+			return errSilent
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 }
 
@@ -94,7 +103,7 @@ func (l *link) heldSince(sent time.Time) time.Duration {
 // the other node may have got the request. Waiting ends with errMoved when moved says
 // that another replica leads.
 func (l *link) call(ctx context.Context, req *node.PartitionRequest, moved watch) (r *node.PartitionResponse, sent bool, err error) {
-	if err := l.reach(ctx); err != nil {
+	if err := l.reach(ctx, moved); err != nil {
 		return nil, false, err
 	}
 	if n := req.SizeVT(); n > limits.Response {
@@ -129,6 +138,32 @@ func (l *link) call(ctx context.Context, req *node.PartitionRequest, moved watch
 			}
 		case <-ctx.Done():
 			return nil, l.leave(out), context.Cause(ctx)
+		}
+	}
+}
+
+// guard waits until over is closed or ctx ends, and returns an error if the link breaks
+// before or moved says that another replica leads. It counts as a request that waits for
+// its response, so that the other node is pinged.
+func (l *link) guard(ctx context.Context, over <-chan struct{}, moved watch) error {
+	if err := l.reach(ctx, moved); err != nil {
+		return err
+	}
+	sequence, _ := l.register()
+	defer l.forget(sequence)
+	for {
+		changed := moved.changed() // before looking who leads
+		if moved.away() {
+			return errMoved
+		}
+		select {
+		case <-l.done:
+			return l.failure()
+		case <-changed:
+		case <-over:
+			return nil
+		case <-ctx.Done():
+			return nil
 		}
 	}
 }
@@ -219,7 +254,8 @@ func (l *link) listen(ctx context.Context, cancel context.CancelCauseFunc) {
 		case last != heard:
 			heard, silent = last, 0
 		case silent > limits.deaf:
-			cancel(errDeaf)
+			l.peer.silent.Store(true)
+			cancel(errSilent)
 		default:
 			l.out.word(&node.PartitionFrame{Ping: true})
 		}
@@ -242,6 +278,7 @@ func (l *link) receive(stream node.NodePartitions_ExchangeClient) error {
 		return err
 	}
 	l.heard.Store(time.Now().UnixNano())
+	l.peer.silent.Store(false)
 	close(l.ready)
 	incomplete := newParts()
 	for {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"sync"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -85,8 +86,9 @@ func (w *pageWriter) flush() error {
 // Records implements Replica.
 func (r *Remote) Records(ctx context.Context, completed bool) iter.Seq2[partition.Record, error] {
 	return func(yield func(partition.Record, error) bool) {
-		ctx, cancel := context.WithCancel(ctx) // ends the stream if the caller has enough
-		defer cancel()
+		ctx, cancel := context.WithCancelCause(ctx) // ends the stream if the caller has enough
+		defer cancel(nil)
+		defer r.guard(ctx, cancel)()
 		stream, err := r.openRecords(ctx, completed)
 		if err != nil {
 			yield(partition.Record{}, r.unread(ctx, err))
@@ -123,6 +125,30 @@ func (r *Remote) openRecords(ctx context.Context, completed bool) (node.NodePart
 	return node.NewNodePartitionsClient(p.connection()).Records(ctx, &node.RecordsRequest{
 		Hello: r.c.self.hello(), Partition: r.id, Completed: completed,
 	})
+}
+
+// guard cancels a stream of records when the other node falls silent or another replica
+// leads. The function that it returns ends the watch.
+func (r *Remote) guard(ctx context.Context, cancel context.CancelCauseFunc) func() {
+	p, err := r.c.peer(r.address)
+	if err != nil {
+		return func() {} // so does the stream
+	}
+	l, err := p.open()
+	if err != nil {
+		return func() {}
+	}
+	var watching sync.WaitGroup
+	over := make(chan struct{})
+	watching.Go(func() {
+		if err := l.guard(ctx, over, r.moved); err != nil {
+			cancel(fmt.Errorf("partition %d: %w: %w", r.id, ErrUnreachable, err))
+		}
+	})
+	return func() {
+		close(over)
+		watching.Wait()
+	}
 }
 
 // unread is why a stream of records ended early.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -12,9 +13,11 @@ import (
 
 const (
 	// The wait between two rounds of asking all replicas doubles from firstWait to
-	// lastWait. It ends early when the local replica learns of a leader.
-	firstWait = 2 * time.Millisecond
-	lastWait  = 100 * time.Millisecond
+	// lastWait, or to lastWatchedWait where it ends early because the local replica learns
+	// of a leader. Up to half of it is left out at random.
+	firstWait       = 2 * time.Millisecond
+	lastWait        = 100 * time.Millisecond
+	lastWatchedWait = 400 * time.Millisecond
 	// roundLimit bounds whom one round asks, since hints may go in circles.
 	roundLimit = 16
 )
@@ -60,7 +63,9 @@ func seekFor[T any](ctx context.Context, h *Handle, patience time.Duration, ask 
 
 // search looks for the leader of a partition. In a round it asks each replica once:
 // the one on this node if it leads, whom a refusal named, whom the local replica
-// takes for the leader, who led last, and all others of the table.
+// takes for the leader, who led last, and all others of the table. Nodes that are
+// silent come last. While the local replica has been elected and is not ready, no other
+// one is asked.
 type search struct {
 	h       *Handle
 	local   Local
@@ -101,27 +106,48 @@ func (s *search) next() (Replica, string) {
 	if s.h.d.cfg.Remote == nil {
 		return nil, ""
 	}
-	if s.untried(s.hint) {
-		return s.remote(s.hint)
-	}
-	if s.local != nil {
-		if l := s.local.Leader(); l.Address != "" {
-			if a := s.h.d.cfg.AddressOf(l); s.untried(a) {
-				return s.remote(a)
-			}
+	silent := ""
+	for a := range s.candidates {
+		switch {
+		case !s.untried(a):
+		case !s.h.d.cfg.Silent(a):
+			return s.remote(a)
+		case silent == "":
+			silent = a
 		}
 	}
-	if a := s.h.leader.Load(); a != nil && s.untried(*a) {
-		return s.remote(*a)
-	}
-	if s.h.d.cfg.Replicas != nil {
-		for _, a := range s.h.d.cfg.Replicas(s.h.id) {
-			if s.untried(a) {
-				return s.remote(a)
-			}
-		}
+	if silent != "" {
+		return s.remote(silent)
 	}
 	return nil, ""
+}
+
+// candidates are the addresses of replicas, the most likely leader first, some of them
+// more than once.
+func (s *search) candidates(yield func(string) bool) {
+	known := ""
+	if s.local != nil {
+		if l := s.local.Leader(); l.Address != "" {
+			known = s.h.d.cfg.AddressOf(l)
+		}
+	}
+	if known != "" && known == s.h.d.cfg.Self {
+		return // elected, and told when it is ready
+	}
+	if !yield(s.hint) || !yield(known) {
+		return
+	}
+	if a := s.h.leader.Load(); a != nil && !yield(*a) {
+		return
+	}
+	if s.h.d.cfg.Replicas == nil {
+		return
+	}
+	for _, a := range s.h.d.cfg.Replicas(s.h.id) {
+		if !yield(a) {
+			return
+		}
+	}
 }
 
 func (s *search) untried(address string) bool {
@@ -165,12 +191,16 @@ func (s *search) pause(ctx context.Context) bool {
 	if left <= 0 || ctx.Err() != nil {
 		return false
 	}
-	t := time.NewTimer(min(s.wait, left))
+	t := time.NewTimer(min(s.wait-rand.N(s.wait/2), left))
 	defer t.Stop()
+	longest := lastWait
+	if s.changed != nil {
+		longest = lastWatchedWait
+	}
 	select {
 	case <-s.changed:
 	case <-t.C:
-		s.wait = min(2*s.wait, lastWait)
+		s.wait = min(2*s.wait, longest)
 	case <-ctx.Done():
 		return false
 	}

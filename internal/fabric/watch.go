@@ -24,6 +24,9 @@ func (w watch) changed() <-chan struct{} {
 
 // away reports whether a leader is known that is not the node that was asked.
 func (w watch) away() bool {
+	if w.local == nil {
+		return false
+	}
 	l := w.local.Leader()
 	return l.Address != "" && w.at(l) != w.address
 }

@@ -166,7 +166,7 @@ func TestANodeThatFallsSilentIsGivenUp(t *testing.T) {
 	n := startNode(t, "c", only(p))
 	way := startHole(t, n.address)
 	c := newClient(t, "c")
-	c.patience = patience{ping: 20 * time.Millisecond, deaf: 3 * time.Second}
+	c.patience = patience{reach: time.Minute, ping: 20 * time.Millisecond, deaf: 3 * time.Second}
 	r := c.Remote(way.address, 0)
 	answer := make(chan error, 1)
 	call := func() { _, _, err := r.Call(t.Context(), invocation(1)); answer <- err }
@@ -186,5 +186,5 @@ func TestANodeThatFallsSilentIsGivenUp(t *testing.T) {
 	way.stop()
 	err := <-answer
 	require.ErrorIs(t, err, raftgroup.ErrUnknownOutcome)
-	require.True(t, errors.Is(err, errDeaf), "%v", err)
+	require.True(t, errors.Is(err, errSilent), "%v", err)
 }

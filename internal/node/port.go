@@ -98,6 +98,7 @@ func (n *Node) fabricIdentity() fabric.Identity {
 func (n *Node) routes() fabric.DirectoryConfig {
 	return fabric.DirectoryConfig{
 		Remote:   func(address string, partition uint32) fabric.Replica { return n.asking.Remote(address, partition) },
+		Silent:   n.asking.Silent,
 		Replicas: n.addresses.holders, AddressOf: n.addresses.ofLeader, Self: n.fabricAddress(),
 	}
 }

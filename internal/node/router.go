@@ -20,10 +20,11 @@ import (
 // failover has a budget of its own, and takes a fraction of it.
 const failoverBudget = 7 * time.Second
 
-// The pause between two tries doubles from firstRetry to lastRetry.
+// The pause between two tries doubles from firstRetry to lastRetry. Up to half of it is
+// left out at random.
 const (
 	firstRetry = 2 * time.Millisecond
-	lastRetry  = time.Second
+	lastRetry  = 200 * time.Millisecond
 )
 
 // router takes requests to the partitions that own them, and asks again, with the
@@ -176,7 +177,7 @@ func insist[T any](ctx context.Context, safe bool, ask func() (T, error)) (T, er
 		// All who waited for a leader come to its successor at the same time; those that
 		// had been accepted are not turned away by the queue that this makes.
 		refused := errors.Is(err, raftgroup.ErrOverloaded) && !accepted
-		if refused || !pause(ctx, wait, limit) {
+		if refused || !pause(ctx, wait-rand.N(wait/2), limit) {
 			return v, &ingress.UnavailableError{SafeToRetry: safe || definite, Err: inWords(err)}
 		}
 		wait = min(2*wait, lastRetry)

@@ -140,9 +140,13 @@ func (g *Group) stand(r *raft.Raft) {
 // outbid stands for election after this replica has refused its vote to a survivor
 // whose log is worse than its own: that one cannot win without it, and has set
 // the term, so that nobody else is known to lead. It does not matter whether this
-// node has noticed by itself that the leader is dead.
+// node has noticed by itself that the leader is dead. A replica that was stopped or cut
+// off does not stand: the request may be old, and the candidate may have won since.
 func (g *Group) outbid(req *node.VoteRequest, resp *node.VoteResponse) {
 	r := g.current().raft
+	if !g.port.t.run.steadily(time.Now()) || !g.port.silence.inTouch(g.cfg.Profile.HeartbeatTimeout+g.cfg.Profile.ElectionTimeout) {
+		return
+	}
 	if resp.Granted || !req.LeadershipTransfer || resp.Term != req.Term || r.CurrentTerm() != req.Term {
 		return
 	}

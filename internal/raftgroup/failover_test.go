@@ -108,6 +108,57 @@ func TestWhoRefusesAWorseLogStandsAtOnce(t *testing.T) {
 	require.Equal(t, 2, c.leader())
 }
 
+// The vote request may be old when it is read, and its sender may lead by now.
+func TestAReplicaThatWasStoppedOrCutOffDoesNotOutbid(t *testing.T) {
+	c := newThreeWith(t, 1000, patient)
+	c.groups[0].port.timeoutNow(time.Second)
+	require.Zero(t, c.leader())
+	proposeMany(t, c.groups[0], 0, 5)
+	for i := range 3 {
+		c.stop(i)
+	}
+	c.restart(1)
+	c.restart(2)
+	g := c.groups[2]
+	term := g.Stats().Term
+	outbid := func() raft.RaftState {
+		g.outbid(&node.VoteRequest{Term: term, LeadershipTransfer: true}, &node.VoteResponse{Term: term})
+		return g.current().raft.State()
+	}
+	g.port.silence.tick(3 * time.Minute)
+	require.Equal(t, raft.Follower, outbid(), "it was cut off")
+	g.port.silence.heard(term)
+	now := time.Now()
+	g.port.t.run.note(now.Add(-time.Minute))
+	require.Equal(t, raft.Follower, outbid(), "it does not know yet that it was stopped")
+	g.port.t.run.note(now)
+	require.Equal(t, raft.Follower, outbid(), "it has just resumed")
+	g.port.t.run = running{}
+	outbid()
+	require.Equal(t, 2, c.leader())
+}
+
+func TestWhetherAProcessRanSteadily(t *testing.T) {
+	var r running
+	now := time.Now()
+	require.True(t, r.steadily(now), "not watched")
+	for range 50 {
+		now = now.Add(silenceTick)
+		r.note(now)
+	}
+	require.True(t, r.steadily(now))
+	now = now.Add(longestPause + silenceTick)
+	require.False(t, r.steadily(now))
+	r.note(now)
+	require.False(t, r.steadily(now))
+	for end := now.Add(resumeTime); now.Before(end); now = now.Add(silenceTick) {
+		require.False(t, r.steadily(now))
+		r.note(now)
+	}
+	now = now.Add(silenceTick)
+	require.True(t, r.steadily(now))
+}
+
 func TestDeadSuccessorHoldsNothingUp(t *testing.T) {
 	c := newThreeWith(t, 1000, patient)
 	c.groups[0].port.timeoutNow(time.Second)

@@ -21,6 +21,10 @@ const (
 	// leader, silenceRetry the pause before it is asked again.
 	silenceTimeout = 250 * time.Millisecond
 	silenceRetry   = 50 * time.Millisecond
+	// A process that did not run for longestPause may have old messages in its buffers,
+	// which it reads within resumeTime.
+	longestPause = time.Second
+	resumeTime   = 2 * time.Second
 )
 
 // silence counts for how long a replica has not heard from its leader: time in which
@@ -73,6 +77,13 @@ func (s *silence) act() bool {
 	return true
 }
 
+// inTouch reports whether a leader was heard within d.
+func (s *silence) inTouch(d time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.quiet <= d
+}
+
 func (s *silence) agree() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,6 +115,7 @@ func (t *Transport) watchSilence() {
 	tick := time.NewTicker(silenceTick)
 	defer tick.Stop()
 	for last := time.Now(); ; {
+		t.run.note(last)
 		select {
 		case <-t.ctx.Done():
 			return
@@ -118,6 +130,31 @@ func (t *Transport) watchSilence() {
 			p.countSilence(step)
 		}
 	}
+}
+
+// running tells whether the process was stopped or starved lately.
+type running struct {
+	mu      sync.Mutex // covers the fields below
+	seen    time.Time  // running
+	resumed time.Time  // after the last pause
+}
+
+// note notes that the process runs, at intervals of silenceTick.
+func (r *running) note(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.seen.IsZero() && now.Sub(r.seen) > longestPause {
+		r.resumed = now
+	}
+	r.seen = now
+}
+
+// steadily reports whether the process has been running all the time lately, as far as
+// that was noted.
+func (r *running) steadily(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.seen.IsZero() || now.Sub(r.seen) <= longestPause && now.Sub(r.resumed) > resumeTime
 }
 
 // countSilence lets time pass for a replica, and begins to replace its leader if that

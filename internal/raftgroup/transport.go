@@ -104,6 +104,7 @@ type Transport struct {
 	peers    map[raft.ServerAddress]*peer
 	probed   map[raft.ServerAddress]bool // peers whose death is being checked
 
+	run      running // noted while watching
 	refusals *repeats
 	pace     *rate.Limiter // of snapshots that are sent
 	heldLog  atomic.Int64  // see compactionHolds

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"platform/cmd/platform/internal/client"
-	"platform/cmd/platform/internal/jsonpatch"
 	"platform/cmd/platform/internal/term"
 )
 
@@ -85,7 +84,7 @@ whose members replace those of the state and whose nulls delete them (RFC 7396).
 		if err := a.readState(ctx, &c, args); err != nil {
 			return err
 		}
-		patched, err := jsonpatch.Apply(c.document, []byte(patch))
+		patched, err := applyPatch(c.document, []byte(patch))
 		if err != nil {
 			return &hintedError{fmt.Errorf("the patch cannot be applied: %w", err), "`platform state get --plain` shows what it is applied to."}
 		}

@@ -1,4 +1,4 @@
-package jsonpatch
+package cli
 
 import (
 	"testing"
@@ -6,10 +6,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestApply(t *testing.T) {
+func TestApplyPatch(t *testing.T) {
 	const document = `{"value":3,"list":[1,2,3],"a/b":{"c":12345678901234567890}}`
 	for name, c := range map[string]struct{ patch, want string }{
 		"merge":           {`{"value":4,"list":null,"new":{"x":1,"y":null}}`, `{"a/b":{"c":12345678901234567890},"new":{"x":1},"value":4}`},
+		"space":           {"\n {\"value\":4} ", `{"value":4,"list":[1,2,3],"a/b":{"c":12345678901234567890}}`},
 		"replace":         {`[{"op":"replace","path":"/value","value":"x"}]`, `{"value":"x","list":[1,2,3],"a/b":{"c":12345678901234567890}}`},
 		"replace in list": {`[{"op":"replace","path":"/list/1","value":9}]`, `{"value":3,"list":[1,9,3],"a/b":{"c":12345678901234567890}}`},
 		"add to list":     {`[{"op":"add","path":"/list/0","value":0},{"op":"add","path":"/list/-","value":4}]`, `{"value":3,"list":[0,1,2,3,4],"a/b":{"c":12345678901234567890}}`},
@@ -20,9 +21,12 @@ func TestApply(t *testing.T) {
 		"whole":           {`[{"op":"replace","path":"","value":{}}]`, `{}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Apply([]byte(document), []byte(c.patch))
+			got, err := applyPatch([]byte(document), []byte(c.patch))
 			require.NoError(t, err)
 			require.JSONEq(t, c.want, string(got))
+			if name != "whole" {
+				require.Contains(t, string(got), "12345678901234567890", "numbers are not rounded")
+			}
 		})
 	}
 }
@@ -30,18 +34,18 @@ func TestApply(t *testing.T) {
 func TestPatchesThatDoNotFit(t *testing.T) {
 	for patch, message := range map[string]string{
 		`3`:                             "an array of operations or an object",
-		`[{}]`:                          "path is missing",
-		`[{"op":"change","path":"/a"}]`: `there is no operation "change"`,
-		`[{"op":"add","path":"/a"}]`:    "value is missing",
-		`[{"op":"remove","path":"/b"}]`: "there is no /b",
-		`[{"op":"replace","path":"/a/x","value":1}]`:     "there is no /a/x",
-		`[{"op":"add","path":"/list/9","value":1}]`:      "there is no place /list/9",
-		`[{"op":"test","path":"/a","value":2}]`:          "/a has another value",
-		`[{"op":"move","path":"/x"}]`:                    "from is missing",
-		`[{"op":"add","path":"a","value":1}]`:            "does not begin with /",
-		`[{"op":"add","path":"/deep/deeper","value":1}]`: "there is no /deep",
+		`[{}]`:                          "",
+		`[{"op":"change","path":"/a"}]`: "change",
+		`[{"op":"remove","path":"/b"}]`: "/b",
+		`[{"op":"replace","path":"/a/x","value":1}]`:     "/a/x",
+		`[{"op":"add","path":"/list/9","value":1}]`:      "9",
+		`[{"op":"test","path":"/a","value":2}]`:          "/a",
+		`[{"op":"move","path":"/x"}]`:                    "from",
+		`[{"op":"add","path":"/deep/deeper","value":1}]`: "/deep",
+		`{"a":`: "",
 	} {
-		_, err := Apply([]byte(`{"a":1,"list":[]}`), []byte(patch))
+		_, err := applyPatch([]byte(`{"a":1,"list":[]}`), []byte(patch))
+		require.Error(t, err, patch)
 		require.ErrorContains(t, err, message, patch)
 	}
 }

@@ -42,7 +42,7 @@ func (p *Partition) Invoke(ctx context.Context, inv *machine.Invoke) (machine.Ou
 	if o.ID.IsZero() && named.ID != inv.ID {
 		o.ID = named.ID
 	}
-	return o, err
+	return l.shown().outcome(o), err
 }
 
 // named is inv with the id that the log's feature level gives it. It is decided here,
@@ -102,7 +102,8 @@ func (p *Partition) Call(ctx context.Context, inv *machine.Invoke) (Ending, mach
 		if named.ID != inv.ID {
 			o.ID = named.ID
 		}
-		return e, o, err
+		s := l.shown()
+		return s.ending(e), s.outcome(o), err
 	}
 }
 
@@ -189,14 +190,14 @@ func (p *Partition) Await(ctx context.Context, id ids.Invocation) (Ending, error
 	}
 	select {
 	case e := <-ended:
-		return e.of(inv.Target), e.err
+		return l.shown().ending(e.of(inv.Target)), e.err
 	case <-ctx.Done():
 		return Ending{}, context.Cause(ctx)
 	}
 }
 
 // Find reads an invocation's record; ErrNotFound if there is none. It is
-// linearizable. The record is the caller's to keep.
+// linearizable. The record is the caller's to keep; its times are times of day.
 func (p *Partition) Find(ctx context.Context, id ids.Invocation) (*machine.Invocation, error) {
 	l, err := p.leader()
 	if err != nil {
@@ -214,6 +215,7 @@ func (p *Partition) Find(ctx context.Context, id ids.Invocation) (*machine.Invoc
 	if inv == nil || inv.Forgotten(l.clock.Millis()) {
 		return nil, ErrNotFound
 	}
+	l.shown().invocation(inv)
 	return inv, nil
 }
 

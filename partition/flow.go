@@ -90,10 +90,12 @@ type Queue struct {
 // limit key and service.
 func (p *Partition) Queues(_ context.Context) iter.Seq2[Queue, error] {
 	return func(yield func(Queue, error) bool) {
-		if _, err := p.leader(); err != nil {
+		l, err := p.leader()
+		if err != nil {
 			yield(Queue{}, err)
 			return
 		}
+		shown := l.shown()
 		view := p.tables.View()
 		defer view.Close()
 		rules, now, err := rulesOf(view)
@@ -106,6 +108,7 @@ func (p *Partition) Queues(_ context.Context) iter.Seq2[Queue, error] {
 			if err == nil && q.Stages[flowcontrol.Inbox] > 0 {
 				err = q.explain(view, rules, now)
 			}
+			shown.queue(&q)
 			if !yield(q, err) || err != nil {
 				return
 			}

@@ -30,7 +30,7 @@ func (p *Partition) record(inv *machine.Invocation) Record {
 
 // Records yields the records of the partition, those not completed first, as they were
 // at one moment that is at most an election time-out before the call. They are the
-// caller's to keep.
+// caller's to keep; their times are times of day.
 func (p *Partition) Records(_ context.Context, completed bool) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		l, err := p.leader()
@@ -44,7 +44,9 @@ func (p *Partition) Records(_ context.Context, completed bool) iter.Seq2[Record,
 			yield(Record{}, err)
 			return
 		}
+		shown := l.shown()
 		for inv, err := range view.Live() {
+			shown.invocation(inv)
 			if !yield(p.record(inv), err) || err != nil {
 				return
 			}
@@ -53,6 +55,7 @@ func (p *Partition) Records(_ context.Context, completed bool) iter.Seq2[Record,
 			return
 		}
 		for inv, err := range view.Done() {
+			shown.invocation(inv)
 			if !yield(p.record(inv), err) || err != nil {
 				return
 			}
@@ -85,6 +88,11 @@ func (p *Partition) Inspect(ctx context.Context, id ids.Invocation, withJournal 
 	}
 	if inv == nil {
 		return Record{}, nil, ErrNotFound
+	}
+	shown := l.shown()
+	shown.invocation(record.Invocation)
+	for i := range entries {
+		shown.entry(&entries[i])
 	}
 	return record, entries, nil
 }

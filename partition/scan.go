@@ -128,6 +128,11 @@ func (p *Partition) Scan(ctx context.Context, s *Scan) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
+	if shown := l.shown(); shown != 0 {
+		for i := range page.Rows {
+			shown.row(&page.Rows[i])
+		}
+	}
 	return page, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	restate "github.com/restatedev/sdk-go"
 	"github.com/stretchr/testify/require"
 
+	"platform/partition/journal"
 	"platform/partition/machine"
 )
 
@@ -53,6 +54,80 @@ func TestHandlersSleepAsLongAsTheyAskWhereverThePartitionTimeIs(t *testing.T) {
 				require.GreaterOrEqual(t, time.Since(begin), nap-leadNoise, handler)
 				require.Less(t, time.Since(begin), time.Minute, handler)
 			}
+		})
+	}
+}
+
+// While the partition time is an hour ahead of the time of day, or behind, what is shown is
+// the time of day.
+func TestShownTimesAreTimesOfDayWhereverThePartitionTimeIs(t *testing.T) {
+	const nap, tolerance = time.Hour, 2 * time.Minute
+	near := func(t *testing.T, want time.Time, got int64, what string) {
+		t.Helper()
+		require.WithinDuration(t, want, time.UnixMilli(got), tolerance, what)
+	}
+	for name, lead := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour, "right": 0} {
+		t.Run(name, func(t *testing.T) {
+			services := restate.NewService("Steps").
+				Handler("do", restate.NewServiceHandler(func(restate.Context, string) (string, error) { return "", nil })).
+				Handler("nap", restate.NewServiceHandler(func(ctx restate.Context, _ string) (string, error) { return "", restate.Sleep(ctx, nap) }))
+			wrong := new(correctedClock)
+			wrong.off.Store(int64(lead))
+			c := newTunedCluster(t, 1, func(cfg *Config) { cfg.Clock = wrong }, services)
+			p := c.partitions[0]
+			require.NoError(t, p.WaitLeading(t.Context()))
+			wrong.off.Store(0)
+			now := time.Now()
+
+			kept := idempotent("Steps", "do", 3*time.Hour)
+			end, _, err := p.Call(t.Context(), kept)
+			require.NoError(t, err)
+			near(t, now.Add(3*time.Hour), end.ExpiresAt, "end of the retention, to the caller")
+			again, err := p.Await(t.Context(), kept.ID)
+			require.NoError(t, err)
+			near(t, now.Add(3*time.Hour), again.ExpiresAt, "end of the retention, attached")
+			known, err := p.Invoke(t.Context(), kept)
+			require.NoError(t, err)
+			near(t, now.Add(3*time.Hour), known.ExpiresAt, "end of the retention, repeated")
+			inv, err := p.Find(t.Context(), kept.ID)
+			require.NoError(t, err)
+			near(t, now, inv.CreatedAt, "creation")
+			near(t, now, inv.CompletedAt, "end")
+
+			later := request("Steps", "do", `"x"`)
+			later.Delay = nap.Milliseconds()
+			planned, err := p.Invoke(t.Context(), later)
+			require.NoError(t, err)
+			near(t, now.Add(nap), planned.StartAt, "planned start")
+
+			napping := request("Steps", "nap", `"x"`)
+			_, err = p.Invoke(t.Context(), napping)
+			require.NoError(t, err)
+			var entries []journal.Entry
+			require.Eventually(t, func() bool {
+				_, entries, err = p.Inspect(t.Context(), napping.ID, true)
+				return err == nil && len(entries) == 2
+			}, 20*time.Second, time.Millisecond)
+			near(t, now, entries[0].AppendedAt, "entry")
+			sleep, err := journal.ParseSleep(entries[1].Payload)
+			require.NoError(t, err)
+			near(t, now.Add(nap), sleep.WakeUpTime, "wake-up time")
+
+			count := 0
+			for r, err := range p.Records(t.Context(), true) {
+				require.NoError(t, err)
+				near(t, now, r.CreatedAt, "creation in records")
+				count++
+			}
+			page, err := p.Scan(t.Context(), &Scan{Table: Invocations, Detail: Whole, Keys: AllKeys})
+			require.NoError(t, err)
+			for _, r := range page.Rows {
+				near(t, now, r.Record.CreatedAt, "creation in a table")
+			}
+			require.Equal(t, count, len(page.Rows))
+			page, err = p.Scan(t.Context(), &Scan{Table: Journal, Detail: Whole, Keys: AllKeys, ID: napping.ID})
+			require.NoError(t, err)
+			near(t, now, page.Rows[0].Entry.AppendedAt, "entry in a table")
 		})
 	}
 }

@@ -1,0 +1,88 @@
+package partition
+
+import (
+	"math"
+
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+// Stored times are partition time. What is shown is the time of day that is as far from
+// the present one as the partition time tells, so ages and due times are right also while
+// the two differ. It is the inverse of translate.go.
+
+// shift is by how many milliseconds the partition time is ahead of the time of day.
+type shift int64
+
+// shown is the shift of what is read now.
+func (l *leadership) shown() shift { return shift(l.clock.Lead()) }
+
+// time is the time of day that belongs to a partition time. 0, which is none, and the end
+// of time stay.
+func (s shift) time(t int64) int64 {
+	if t == math.MaxInt64 {
+		return t
+	}
+	return translated(t, -int64(s))
+}
+
+func (s shift) times(all ...*int64) {
+	for _, t := range all {
+		*t = s.time(*t)
+	}
+}
+
+func (s shift) ending(e Ending) Ending {
+	s.times(&e.ExpiresAt)
+	return e
+}
+
+func (s shift) outcome(o machine.Outcome) machine.Outcome {
+	s.times(&o.ExpiresAt, &o.StartAt)
+	return o
+}
+
+// invocation changes the times of a record, which must be the caller's own.
+func (s shift) invocation(inv *machine.Invocation) {
+	if s == 0 || inv == nil {
+		return
+	}
+	s.times(&inv.CreatedAt, &inv.ModifiedAt, &inv.ScheduledAt, &inv.InboxedAt, &inv.RunningAt, &inv.CompletedAt,
+		&inv.StartAt, &inv.ProgressAt, &inv.ExpiresAt)
+	if inv.Flow != nil {
+		f := *inv.Flow
+		s.times(&f.StageAt, &f.RunnableAt, &f.StartedAt, &f.WaitsSince)
+		inv.Flow = &f
+	}
+}
+
+// entry changes when an entry was appended and, if it is a sleep, when that ends.
+func (s shift) entry(e *journal.Entry) {
+	if s == 0 {
+		return
+	}
+	s.times(&e.AppendedAt)
+	if e.Type != journal.Sleep || len(e.Payload) == 0 {
+		return
+	}
+	if c, err := journal.ParseSleep(e.Payload); err == nil {
+		if payload, err := journal.DelaySleep(e.Payload, s.time(c.WakeUpTime)); err == nil {
+			e.Payload = payload
+		}
+	}
+}
+
+func (s shift) queue(q *Queue) {
+	if s == 0 || q == nil {
+		return
+	}
+	s.times(&q.CreatedAt, &q.LastEnqueuedAt, &q.LastStartAt, &q.LastAttemptAt, &q.LastFinishAt, &q.Head.At)
+}
+
+// row changes the times of a row, which must be the caller's own.
+func (s shift) row(r *Row) {
+	s.invocation(r.Record.Invocation)
+	s.entry(&r.Entry)
+	s.times(&r.Since)
+	s.queue(r.Queue)
+}

@@ -166,6 +166,11 @@ check: ## The gate: format, vet, lint, generated code, go.mod, tests with -race
 	$(GO) mod tidy -diff
 	$(GO) test -race -timeout 30m ./...
 
+.PHONY: docs
+docs: ## Write the generated documents in docs/ anew
+	$(GO) test -count=1 ./cmd/platform -run TestReferencesAreCurrent -update
+	$(GO) test -count=1 ./admin -run TestOpenAPIDocumentIsCommitted -update
+
 .PHONY: proto
 proto: ## Generate code from proto/*/*.proto (needs protoc)
 	@command -v protoc >/dev/null || { echo 'protoc is missing (Debian: apt-get install protobuf-compiler)'; exit 1; }

@@ -37,7 +37,7 @@ func TestRewrittenColumnsAreNamedAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeComputed pins what the README says about it.
+// TestWhatCannotBeComputed pins what docs/sql.md says about it.
 func TestWhatCannotBeComputed(t *testing.T) {
 	e := newTestEngine(t, Config{})
 	for _, query := range []string{"1/0", "1.0/0", "1%0", "mod(5, 0)", "null + 1", "null = null", "sqrt(-1)", "ln(0)"} {

@@ -134,10 +134,10 @@ func TestHealthAndMetricsOfANode(t *testing.T) {
 
 // documented compares the metrics of a node with the table for operators.
 func documented(t *testing.T, metrics string) {
-	readme, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile("../../docs/metrics.md")
 	require.NoError(t, err)
 	rows := map[string]bool{}
-	for line := range strings.Lines(string(readme)) {
+	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(line, "|")
 		if len(cells) != 5 || !strings.HasPrefix(strings.TrimSpace(cells[1]), "`platform_") {
 			continue
@@ -153,5 +153,5 @@ func documented(t *testing.T, metrics string) {
 			families["platform_"+name] = true
 		}
 	}
-	require.Equal(t, families, rows, "README.md has a row for each metric, and for no other")
+	require.Equal(t, families, rows, "docs/metrics.md has a row for each metric, and for no other")
 }

@@ -110,7 +110,7 @@ func (a *app) root() *cobra.Command {
 	group(root,
 		a.dev(), a.whoami(), a.deployments(), a.services(), a.invocations(), a.cluster(), a.rules(), a.vqueues(),
 		a.sql(), a.state(),
-		a.call(), a.send(), a.attach(), a.workflows(), a.promises(), a.awakeables(), a.signals(), a.explain(), a.version(), a.completions(),
+		a.call(), a.send(), a.attach(), a.workflows(), a.promises(), a.awakeables(), a.signals(), a.explain(), a.docs(), a.version(), a.completions(),
 	)
 	a.completeValues(root)
 	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})

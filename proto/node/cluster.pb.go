@@ -731,6 +731,7 @@ type ReplicaStatus struct {
 	// rest is not set.
 	Quarantine    string `protobuf:"bytes,14,opt,name=quarantine,proto3" json:"quarantine,omitempty"`
 	ReplicaId     string `protobuf:"bytes,15,opt,name=replica_id,json=replicaId,proto3" json:"replica_id,omitempty"` // Raft server id of the replica
+	LastTerm      uint64 `protobuf:"varint,16,opt,name=last_term,json=lastTerm,proto3" json:"last_term,omitempty"`   // of the last entry of the log; with details
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -868,6 +869,13 @@ func (x *ReplicaStatus) GetReplicaId() string {
 		return x.ReplicaId
 	}
 	return ""
+}
+
+func (x *ReplicaStatus) GetLastTerm() uint64 {
+	if x != nil {
+		return x.LastTerm
+	}
+	return 0
 }
 
 // ReplicaMember is a server in a Raft configuration, with what the leader knows of it.
@@ -1085,6 +1093,244 @@ func (x *TransferResponse) GetNotLeader() bool {
 	return false
 }
 
+type StandingRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ClusterId     string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Incarnation   string                 `protobuf:"bytes,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StandingRequest) Reset() {
+	*x = StandingRequest{}
+	mi := &file_proto_node_cluster_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StandingRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StandingRequest) ProtoMessage() {}
+
+func (x *StandingRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_cluster_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StandingRequest.ProtoReflect.Descriptor instead.
+func (*StandingRequest) Descriptor() ([]byte, []int) {
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *StandingRequest) GetClusterId() string {
+	if x != nil {
+		return x.ClusterId
+	}
+	return ""
+}
+
+func (x *StandingRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *StandingRequest) GetIncarnation() string {
+	if x != nil {
+		return x.Incarnation
+	}
+	return ""
+}
+
+type StandingResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Removed says why the node is no member any more, empty if it is one or if that is
+	// not known.
+	Removed       string `protobuf:"bytes,1,opt,name=removed,proto3" json:"removed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StandingResponse) Reset() {
+	*x = StandingResponse{}
+	mi := &file_proto_node_cluster_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StandingResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StandingResponse) ProtoMessage() {}
+
+func (x *StandingResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_cluster_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StandingResponse.ProtoReflect.Descriptor instead.
+func (*StandingResponse) Descriptor() ([]byte, []int) {
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *StandingResponse) GetRemoved() string {
+	if x != nil {
+		return x.Removed
+	}
+	return ""
+}
+
+type RecoverRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	ClusterId string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	Partition uint32                 `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
+	Replica   string                 `protobuf:"bytes,3,opt,name=replica,proto3" json:"replica,omitempty"` // Raft server id of the replica that is meant
+	// From is the node that the partition is recovered from. If it is this one, its
+	// replica becomes the only member; otherwise the replica is put into quarantine.
+	From string `protobuf:"bytes,4,opt,name=from,proto3" json:"from,omitempty"` // Raft server id of the node
+	// The end of the replica's log that the decision was based on.
+	Last          uint64 `protobuf:"varint,5,opt,name=last,proto3" json:"last,omitempty"`
+	LastTerm      uint64 `protobuf:"varint,6,opt,name=last_term,json=lastTerm,proto3" json:"last_term,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecoverRequest) Reset() {
+	*x = RecoverRequest{}
+	mi := &file_proto_node_cluster_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecoverRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecoverRequest) ProtoMessage() {}
+
+func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_cluster_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecoverRequest.ProtoReflect.Descriptor instead.
+func (*RecoverRequest) Descriptor() ([]byte, []int) {
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *RecoverRequest) GetClusterId() string {
+	if x != nil {
+		return x.ClusterId
+	}
+	return ""
+}
+
+func (x *RecoverRequest) GetPartition() uint32 {
+	if x != nil {
+		return x.Partition
+	}
+	return 0
+}
+
+func (x *RecoverRequest) GetReplica() string {
+	if x != nil {
+		return x.Replica
+	}
+	return ""
+}
+
+func (x *RecoverRequest) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *RecoverRequest) GetLast() uint64 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
+func (x *RecoverRequest) GetLastTerm() uint64 {
+	if x != nil {
+		return x.LastTerm
+	}
+	return 0
+}
+
+type RecoverResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Error says why nothing was done, empty if it was.
+	Error         string `protobuf:"bytes,1,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecoverResponse) Reset() {
+	*x = RecoverResponse{}
+	mi := &file_proto_node_cluster_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecoverResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecoverResponse) ProtoMessage() {}
+
+func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_node_cluster_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecoverResponse.ProtoReflect.Descriptor instead.
+func (*RecoverResponse) Descriptor() ([]byte, []int) {
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *RecoverResponse) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 type FollowRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ClusterId     string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
@@ -1095,7 +1341,7 @@ type FollowRequest struct {
 
 func (x *FollowRequest) Reset() {
 	*x = FollowRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[13]
+	mi := &file_proto_node_cluster_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1107,7 +1353,7 @@ func (x *FollowRequest) String() string {
 func (*FollowRequest) ProtoMessage() {}
 
 func (x *FollowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[13]
+	mi := &file_proto_node_cluster_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1120,7 +1366,7 @@ func (x *FollowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRequest.ProtoReflect.Descriptor instead.
 func (*FollowRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{13}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *FollowRequest) GetClusterId() string {
@@ -1145,7 +1391,7 @@ type FollowResponse struct {
 
 func (x *FollowResponse) Reset() {
 	*x = FollowResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[14]
+	mi := &file_proto_node_cluster_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1157,7 +1403,7 @@ func (x *FollowResponse) String() string {
 func (*FollowResponse) ProtoMessage() {}
 
 func (x *FollowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[14]
+	mi := &file_proto_node_cluster_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1170,7 +1416,7 @@ func (x *FollowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowResponse.ProtoReflect.Descriptor instead.
 func (*FollowResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{14}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{18}
 }
 
 type DigestRequest struct {
@@ -1187,7 +1433,7 @@ type DigestRequest struct {
 
 func (x *DigestRequest) Reset() {
 	*x = DigestRequest{}
-	mi := &file_proto_node_cluster_proto_msgTypes[15]
+	mi := &file_proto_node_cluster_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1199,7 +1445,7 @@ func (x *DigestRequest) String() string {
 func (*DigestRequest) ProtoMessage() {}
 
 func (x *DigestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[15]
+	mi := &file_proto_node_cluster_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1212,7 +1458,7 @@ func (x *DigestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestRequest.ProtoReflect.Descriptor instead.
 func (*DigestRequest) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{15}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DigestRequest) GetClusterId() string {
@@ -1267,7 +1513,7 @@ type DigestResponse struct {
 
 func (x *DigestResponse) Reset() {
 	*x = DigestResponse{}
-	mi := &file_proto_node_cluster_proto_msgTypes[16]
+	mi := &file_proto_node_cluster_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1279,7 +1525,7 @@ func (x *DigestResponse) String() string {
 func (*DigestResponse) ProtoMessage() {}
 
 func (x *DigestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_node_cluster_proto_msgTypes[16]
+	mi := &file_proto_node_cluster_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1292,7 +1538,7 @@ func (x *DigestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestResponse.ProtoReflect.Descriptor instead.
 func (*DigestResponse) Descriptor() ([]byte, []int) {
-	return file_proto_node_cluster_proto_rawDescGZIP(), []int{16}
+	return file_proto_node_cluster_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DigestResponse) GetKnown() bool {
@@ -1400,7 +1646,7 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\x0fstorage_version\x18\f \x01(\rR\x0estorageVersion\"5\n" +
 	"\vNodeSetting\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"\xbe\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\xdb\x03\n" +
 	"\rReplicaStatus\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\rR\tpartition\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x18\n" +
@@ -1420,7 +1666,8 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"quarantine\x18\x0e \x01(\tR\n" +
 	"quarantine\x12\x1d\n" +
 	"\n" +
-	"replica_id\x18\x0f \x01(\tR\treplicaId\"\xc2\x01\n" +
+	"replica_id\x18\x0f \x01(\tR\treplicaId\x12\x1b\n" +
+	"\tlast_term\x18\x10 \x01(\x04R\blastTerm\"\xc2\x01\n" +
 	"\rReplicaMember\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x14\n" +
@@ -1438,7 +1685,24 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\x10TransferResponse\x12\x14\n" +
 	"\x05error\x18\x01 \x01(\tR\x05error\x12\x1d\n" +
 	"\n" +
-	"not_leader\x18\x02 \x01(\bR\tnotLeader\"D\n" +
+	"not_leader\x18\x02 \x01(\bR\tnotLeader\"f\n" +
+	"\x0fStandingRequest\x12\x1d\n" +
+	"\n" +
+	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
+	"\vincarnation\x18\x03 \x01(\tR\vincarnation\",\n" +
+	"\x10StandingResponse\x12\x18\n" +
+	"\aremoved\x18\x01 \x01(\tR\aremoved\"\xac\x01\n" +
+	"\x0eRecoverRequest\x12\x1d\n" +
+	"\n" +
+	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x1c\n" +
+	"\tpartition\x18\x02 \x01(\rR\tpartition\x12\x18\n" +
+	"\areplica\x18\x03 \x01(\tR\areplica\x12\x12\n" +
+	"\x04from\x18\x04 \x01(\tR\x04from\x12\x12\n" +
+	"\x04last\x18\x05 \x01(\x04R\x04last\x12\x1b\n" +
+	"\tlast_term\x18\x06 \x01(\x04R\blastTerm\"'\n" +
+	"\x0fRecoverResponse\x12\x14\n" +
+	"\x05error\x18\x01 \x01(\tR\x05error\"D\n" +
 	"\rFollowRequest\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x14\n" +
@@ -1457,7 +1721,7 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\x04next\x18\x03 \x01(\fR\x04next\x12\x10\n" +
 	"\x03sum\x18\x04 \x01(\fR\x03sum\x12\x16\n" +
 	"\x06missed\x18\x05 \x01(\bR\x06missed\x12\x14\n" +
-	"\x05error\x18\x06 \x01(\tR\x05error2\xad\x03\n" +
+	"\x05error\x18\x06 \x01(\tR\x05error2\xac\x04\n" +
 	"\vNodeCluster\x129\n" +
 	"\x06Ballot\x12\x16.node.v1.BallotRequest\x1a\x17.node.v1.BallotResponse\x123\n" +
 	"\x04Join\x12\x14.node.v1.JoinRequest\x1a\x15.node.v1.JoinResponse\x12<\n" +
@@ -1465,7 +1729,9 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\x06Status\x12\x16.node.v1.StatusRequest\x1a\x17.node.v1.StatusResponse\x12?\n" +
 	"\bTransfer\x12\x18.node.v1.TransferRequest\x1a\x19.node.v1.TransferResponse\x129\n" +
 	"\x06Follow\x12\x16.node.v1.FollowRequest\x1a\x17.node.v1.FollowResponse\x129\n" +
-	"\x06Digest\x12\x16.node.v1.DigestRequest\x1a\x17.node.v1.DigestResponseB\x1aZ\x18platform/proto/node;nodeb\x06proto3"
+	"\x06Digest\x12\x16.node.v1.DigestRequest\x1a\x17.node.v1.DigestResponse\x12?\n" +
+	"\bStanding\x12\x18.node.v1.StandingRequest\x1a\x19.node.v1.StandingResponse\x12<\n" +
+	"\aRecover\x12\x17.node.v1.RecoverRequest\x1a\x18.node.v1.RecoverResponseB\x1aZ\x18platform/proto/node;nodeb\x06proto3"
 
 var (
 	file_proto_node_cluster_proto_rawDescOnce sync.Once
@@ -1479,7 +1745,7 @@ func file_proto_node_cluster_proto_rawDescGZIP() []byte {
 	return file_proto_node_cluster_proto_rawDescData
 }
 
-var file_proto_node_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_proto_node_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_proto_node_cluster_proto_goTypes = []any{
 	(*BallotRequest)(nil),    // 0: node.v1.BallotRequest
 	(*BallotResponse)(nil),   // 1: node.v1.BallotResponse
@@ -1494,10 +1760,14 @@ var file_proto_node_cluster_proto_goTypes = []any{
 	(*ReplicaMember)(nil),    // 10: node.v1.ReplicaMember
 	(*TransferRequest)(nil),  // 11: node.v1.TransferRequest
 	(*TransferResponse)(nil), // 12: node.v1.TransferResponse
-	(*FollowRequest)(nil),    // 13: node.v1.FollowRequest
-	(*FollowResponse)(nil),   // 14: node.v1.FollowResponse
-	(*DigestRequest)(nil),    // 15: node.v1.DigestRequest
-	(*DigestResponse)(nil),   // 16: node.v1.DigestResponse
+	(*StandingRequest)(nil),  // 13: node.v1.StandingRequest
+	(*StandingResponse)(nil), // 14: node.v1.StandingResponse
+	(*RecoverRequest)(nil),   // 15: node.v1.RecoverRequest
+	(*RecoverResponse)(nil),  // 16: node.v1.RecoverResponse
+	(*FollowRequest)(nil),    // 17: node.v1.FollowRequest
+	(*FollowResponse)(nil),   // 18: node.v1.FollowResponse
+	(*DigestRequest)(nil),    // 19: node.v1.DigestRequest
+	(*DigestResponse)(nil),   // 20: node.v1.DigestResponse
 }
 var file_proto_node_cluster_proto_depIdxs = []int32{
 	9,  // 0: node.v1.StatusResponse.replicas:type_name -> node.v1.ReplicaStatus
@@ -1508,17 +1778,21 @@ var file_proto_node_cluster_proto_depIdxs = []int32{
 	4,  // 5: node.v1.NodeCluster.Propose:input_type -> node.v1.ProposeRequest
 	6,  // 6: node.v1.NodeCluster.Status:input_type -> node.v1.StatusRequest
 	11, // 7: node.v1.NodeCluster.Transfer:input_type -> node.v1.TransferRequest
-	13, // 8: node.v1.NodeCluster.Follow:input_type -> node.v1.FollowRequest
-	15, // 9: node.v1.NodeCluster.Digest:input_type -> node.v1.DigestRequest
-	1,  // 10: node.v1.NodeCluster.Ballot:output_type -> node.v1.BallotResponse
-	3,  // 11: node.v1.NodeCluster.Join:output_type -> node.v1.JoinResponse
-	5,  // 12: node.v1.NodeCluster.Propose:output_type -> node.v1.ProposeResponse
-	7,  // 13: node.v1.NodeCluster.Status:output_type -> node.v1.StatusResponse
-	12, // 14: node.v1.NodeCluster.Transfer:output_type -> node.v1.TransferResponse
-	14, // 15: node.v1.NodeCluster.Follow:output_type -> node.v1.FollowResponse
-	16, // 16: node.v1.NodeCluster.Digest:output_type -> node.v1.DigestResponse
-	10, // [10:17] is the sub-list for method output_type
-	3,  // [3:10] is the sub-list for method input_type
+	17, // 8: node.v1.NodeCluster.Follow:input_type -> node.v1.FollowRequest
+	19, // 9: node.v1.NodeCluster.Digest:input_type -> node.v1.DigestRequest
+	13, // 10: node.v1.NodeCluster.Standing:input_type -> node.v1.StandingRequest
+	15, // 11: node.v1.NodeCluster.Recover:input_type -> node.v1.RecoverRequest
+	1,  // 12: node.v1.NodeCluster.Ballot:output_type -> node.v1.BallotResponse
+	3,  // 13: node.v1.NodeCluster.Join:output_type -> node.v1.JoinResponse
+	5,  // 14: node.v1.NodeCluster.Propose:output_type -> node.v1.ProposeResponse
+	7,  // 15: node.v1.NodeCluster.Status:output_type -> node.v1.StatusResponse
+	12, // 16: node.v1.NodeCluster.Transfer:output_type -> node.v1.TransferResponse
+	18, // 17: node.v1.NodeCluster.Follow:output_type -> node.v1.FollowResponse
+	20, // 18: node.v1.NodeCluster.Digest:output_type -> node.v1.DigestResponse
+	14, // 19: node.v1.NodeCluster.Standing:output_type -> node.v1.StandingResponse
+	16, // 20: node.v1.NodeCluster.Recover:output_type -> node.v1.RecoverResponse
+	12, // [12:21] is the sub-list for method output_type
+	3,  // [3:12] is the sub-list for method input_type
 	3,  // [3:3] is the sub-list for extension type_name
 	3,  // [3:3] is the sub-list for extension extendee
 	0,  // [0:3] is the sub-list for field type_name
@@ -1535,7 +1809,7 @@ func file_proto_node_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_node_cluster_proto_rawDesc), len(file_proto_node_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,6 +26,8 @@ const (
 	NodeCluster_Transfer_FullMethodName = "/node.v1.NodeCluster/Transfer"
 	NodeCluster_Follow_FullMethodName   = "/node.v1.NodeCluster/Follow"
 	NodeCluster_Digest_FullMethodName   = "/node.v1.NodeCluster/Digest"
+	NodeCluster_Standing_FullMethodName = "/node.v1.NodeCluster/Standing"
+	NodeCluster_Recover_FullMethodName  = "/node.v1.NodeCluster/Recover"
 )
 
 // NodeClusterClient is the client API for NodeCluster service.
@@ -49,6 +51,12 @@ type NodeClusterClient interface {
 	Follow(ctx context.Context, in *FollowRequest, opts ...grpc.CallOption) (*FollowResponse, error)
 	// Digest tells what the node's replica of a partition found in a round of digests.
 	Digest(ctx context.Context, in *DigestRequest, opts ...grpc.CallOption) (*DigestResponse, error)
+	// Standing tells whether a node is still a member, as far as this one knows. A node
+	// asks before it opens what it has.
+	Standing(ctx context.Context, in *StandingRequest, opts ...grpc.CallOption) (*StandingResponse, error)
+	// Recover does this node's part in the recovery of a partition that has lost its
+	// majority.
+	Recover(ctx context.Context, in *RecoverRequest, opts ...grpc.CallOption) (*RecoverResponse, error)
 }
 
 type nodeClusterClient struct {
@@ -129,6 +137,26 @@ func (c *nodeClusterClient) Digest(ctx context.Context, in *DigestRequest, opts 
 	return out, nil
 }
 
+func (c *nodeClusterClient) Standing(ctx context.Context, in *StandingRequest, opts ...grpc.CallOption) (*StandingResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(StandingResponse)
+	err := c.cc.Invoke(ctx, NodeCluster_Standing_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *nodeClusterClient) Recover(ctx context.Context, in *RecoverRequest, opts ...grpc.CallOption) (*RecoverResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RecoverResponse)
+	err := c.cc.Invoke(ctx, NodeCluster_Recover_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // NodeClusterServer is the server API for NodeCluster service.
 // All implementations must embed UnimplementedNodeClusterServer
 // for forward compatibility.
@@ -150,6 +178,12 @@ type NodeClusterServer interface {
 	Follow(context.Context, *FollowRequest) (*FollowResponse, error)
 	// Digest tells what the node's replica of a partition found in a round of digests.
 	Digest(context.Context, *DigestRequest) (*DigestResponse, error)
+	// Standing tells whether a node is still a member, as far as this one knows. A node
+	// asks before it opens what it has.
+	Standing(context.Context, *StandingRequest) (*StandingResponse, error)
+	// Recover does this node's part in the recovery of a partition that has lost its
+	// majority.
+	Recover(context.Context, *RecoverRequest) (*RecoverResponse, error)
 	mustEmbedUnimplementedNodeClusterServer()
 }
 
@@ -180,6 +214,12 @@ func (UnimplementedNodeClusterServer) Follow(context.Context, *FollowRequest) (*
 }
 func (UnimplementedNodeClusterServer) Digest(context.Context, *DigestRequest) (*DigestResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Digest not implemented")
+}
+func (UnimplementedNodeClusterServer) Standing(context.Context, *StandingRequest) (*StandingResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Standing not implemented")
+}
+func (UnimplementedNodeClusterServer) Recover(context.Context, *RecoverRequest) (*RecoverResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Recover not implemented")
 }
 func (UnimplementedNodeClusterServer) mustEmbedUnimplementedNodeClusterServer() {}
 func (UnimplementedNodeClusterServer) testEmbeddedByValue()                     {}
@@ -328,6 +368,42 @@ func _NodeCluster_Digest_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _NodeCluster_Standing_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(StandingRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeClusterServer).Standing(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: NodeCluster_Standing_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeClusterServer).Standing(ctx, req.(*StandingRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _NodeCluster_Recover_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RecoverRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeClusterServer).Recover(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: NodeCluster_Recover_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeClusterServer).Recover(ctx, req.(*RecoverRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // NodeCluster_ServiceDesc is the grpc.ServiceDesc for NodeCluster service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -362,6 +438,14 @@ var NodeCluster_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Digest",
 			Handler:    _NodeCluster_Digest_Handler,
+		},
+		{
+			MethodName: "Standing",
+			Handler:    _NodeCluster_Standing_Handler,
+		},
+		{
+			MethodName: "Recover",
+			Handler:    _NodeCluster_Recover_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

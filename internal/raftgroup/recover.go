@@ -1,0 +1,106 @@
+package raftgroup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/hashicorp/raft"
+)
+
+// ErrEmpty says that a group has no data to go on from.
+var ErrEmpty = errors.New("the group has no entries")
+
+// ForceConfiguration durably makes servers the members of a group that is not open, as
+// if a majority of its former members had agreed. All entries of the log count as
+// committed afterwards, and whatever only other replicas had is lost. applied is the
+// position of the replica's state. It returns the position of the new configuration.
+//
+// It is safe only if no former member ever answers again under its server id: those in
+// servers must be ids that were never used.
+func ForceConfiguration(s Storage, hard *HardState, applied Position, servers []raft.Server) (Position, error) {
+	s = witnessed(s, hard)
+	rec, _, err := reconcile(s, hard, applied)
+	if err != nil {
+		return Position{}, fmt.Errorf("force configuration: %w", err)
+	}
+	at, err := forceConfiguration(s, rec, servers)
+	if err != nil {
+		return Position{}, fmt.Errorf("force configuration: %w", err)
+	}
+	return at, nil
+}
+
+func forceConfiguration(s Storage, rec snapshotRecord, servers []raft.Server) (Position, error) {
+	end, err := lastPosition(s, rec)
+	if err != nil {
+		return Position{}, err
+	}
+	if end.Index == 0 {
+		return Position{}, ErrEmpty
+	}
+	term, err := number(s, keyCurrentTerm)
+	if err != nil {
+		return Position{}, err
+	}
+	at := Position{Index: end.Index + 1, Term: max(term, end.Term) + 1}
+	if err := s.SetUint64(keyCurrentTerm, at.Term); err != nil {
+		return Position{}, err
+	}
+	return at, s.StoreLog(&raft.Log{
+		Index: at.Index, Term: at.Term, Type: raft.LogConfiguration,
+		Data: raft.EncodeConfiguration(raft.Configuration{Servers: servers}),
+	})
+}
+
+// lastPosition is where the log ends, or the snapshot if the log is empty.
+func lastPosition(s Storage, rec snapshotRecord) (Position, error) {
+	last, err := s.LastIndex()
+	if err != nil || last <= rec.Index {
+		return Position{Index: rec.Index, Term: rec.Term}, err
+	}
+	var log raft.Log
+	err = s.GetLog(last, &log)
+	return Position{Index: log.Index, Term: log.Term}, err
+}
+
+// LastPosition is where the log of the replica ends. Of the replicas of a group that
+// has lost its majority, the one with the highest term, then the highest index, has
+// everything that any of them has acknowledged.
+func (g *Group) LastPosition() (Position, error) {
+	rec, _, err := loadRecord(g.storage, keySnapshot)
+	if err != nil {
+		return Position{}, err
+	}
+	return lastPosition(g.storage, rec)
+}
+
+// Renumber durably gives the replica the next number, and with it another Raft server
+// id. What it has promised stays on record.
+func (g *HardState) Renumber() error {
+	replica := g.Record().Replica + 1
+	for range 2 { // both copies: the former id must not come back with either
+		if err := g.update(true, func(r *hardStateRecord) { r.replica = replica }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RenameHardStates gives a hard-state file that is not open to another incarnation.
+func RenameHardStates(path, incarnation string) error {
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("open hard-state file: %w", err)
+	}
+	if _, err = readHardStateHead(file); err == nil {
+		var page []byte
+		if page, err = (hardStateHead{incarnation: incarnation}).encode(); err == nil {
+			_, err = file.WriteAt(page, 0)
+		}
+	}
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return fmt.Errorf("hard-state file %s: %w", path, err)
+	}
+	return nil
+}

@@ -18,6 +18,10 @@ type Cluster interface {
 	// be spread anew. It returns when the node leads. The error can be a *Refusal, also
 	// when the node does not take over in time.
 	Transfer(ctx context.Context, partition, node uint32) error
+	// RecoverPartitions makes the newest replica of each partition that has lost its
+	// majority the only one, without ids of all of them. What only the lost ones had is
+	// lost. With dryRun it only says what it would do. The error can be a *Refusal.
+	RecoverPartitions(ctx context.Context, ids []uint32, dryRun bool) ([]PartitionRecovery, error)
 	// RaiseFeatureLevel raises the cluster's feature level to a higher one that all
 	// members support, also if nodes hold it. The error can be a *Refusal.
 	RaiseFeatureLevel(ctx context.Context, level uint32) (metadata.Cluster, error)
@@ -124,6 +128,26 @@ type PartitionState struct {
 	Version uint64   `json:"placement_version"`
 	// Replicas are those of the Raft group and those that nodes have, by node.
 	Replicas []ReplicaState `json:"replicas"`
+}
+
+// PartitionRecovery is the recovery of a partition that has lost its majority.
+type PartitionRecovery struct {
+	Partition uint32 `json:"partition"`
+	// Needed says that the partition cannot go on by itself, Recovered that it was
+	// recovered, and Refused why it was not or could not be.
+	Needed    bool   `json:"needed"`
+	Recovered bool   `json:"recovered"`
+	Refused   string `json:"refused,omitempty"`
+	// From is the node whose replica becomes the only one; its log has Last entries.
+	From     uint32 `json:"from,omitempty"`
+	Replica  string `json:"replica,omitempty"`
+	Applied  uint64 `json:"applied"`
+	Last     uint64 `json:"last"`
+	LastTerm uint64 `json:"last_term"`
+	// Discarded are the nodes whose older replicas are copied anew, Missing the voters
+	// that are gone.
+	Discarded []uint32 `json:"discarded"`
+	Missing   []string `json:"missing"`
 }
 
 // ReplicaState is one replica of a partition. The indexes are of log entries.

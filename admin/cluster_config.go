@@ -20,10 +20,15 @@ type clusterConfigView struct {
 	FlowControl bool `json:"flow_control"`
 	// FeatureLevel is what all members can read and may write; it only rises.
 	FeatureLevel uint32 `json:"feature_level"`
+	// LossesSurvived is how many nodes can be lost, whichever they are, once all replicas
+	// are made.
+	LossesSurvived int `json:"losses_survived"`
 }
 
-func viewClusterConfig(c metadata.Cluster) clusterConfigView {
-	return clusterConfigView{c.Name, c.ID, c.Partitions, c.Replicas(), timestamp(c.ProvisionedAt), c.FlowControl, uint32(c.Level())}
+func (s *Server) viewClusterConfig(c metadata.Cluster) clusterConfigView {
+	return clusterConfigView{
+		c.Name, c.ID, c.Partitions, c.Replicas(), timestamp(c.ProvisionedAt), c.FlowControl, uint32(c.Level()), metadata.LossesSurvived(s.taking(), c.Replicas()),
+	}
 }
 
 func (s *Server) getClusterConfig(c echo.Context) error {
@@ -31,7 +36,7 @@ func (s *Server) getClusterConfig(c echo.Context) error {
 	if !provisioned {
 		return &failure{status: http.StatusServiceUnavailable, message: notProvisioned}
 	}
-	return answer(c, http.StatusOK, viewClusterConfig(cluster))
+	return answer(c, http.StatusOK, s.viewClusterConfig(cluster))
 }
 
 // clusterChange is what of the configuration can be changed.
@@ -66,11 +71,14 @@ func (s *Server) setClusterConfig(c echo.Context) error {
 		}
 	}
 	if change.Replication != nil {
+		if err := s.guard(c, fmt.Sprintf("replication %d", *change.Replication), s.taking(), *change.Replication); err != nil && *change.Replication > 0 {
+			return err
+		}
 		if cluster, err = s.registry.SetReplication(ctx, *change.Replication); err != nil {
 			return err
 		}
 	}
-	return answer(c, http.StatusOK, viewClusterConfig(cluster))
+	return answer(c, http.StatusOK, s.viewClusterConfig(cluster))
 }
 
 // samePartitions refuses another number of partitions than there are.
@@ -105,7 +113,7 @@ func (s *Server) provision(c echo.Context) error {
 	if err := asked.fits(cluster); err != nil {
 		return err
 	}
-	return answer(c, http.StatusOK, viewClusterConfig(cluster))
+	return answer(c, http.StatusOK, s.viewClusterConfig(cluster))
 }
 
 // fits refuses what is not as the cluster is.

@@ -63,6 +63,17 @@ func (f *fakeCluster) Transfer(_ context.Context, partition, node uint32) error 
 	return f.refusal
 }
 
+func (f *fakeCluster) RecoverPartitions(_ context.Context, ids []uint32, dryRun bool) ([]PartitionRecovery, error) {
+	if f.refusal != nil {
+		return nil, f.refusal
+	}
+	list := []PartitionRecovery{}
+	for _, id := range ids {
+		list = append(list, PartitionRecovery{Partition: id, Needed: true, Recovered: !dryRun, From: 1, Last: 10, LastTerm: 2, Discarded: []uint32{}, Missing: []string{"n2/x"}})
+	}
+	return list, nil
+}
+
 func (f *fakeCluster) RaiseFeatureLevel(_ context.Context, level uint32) (metadata.Cluster, error) {
 	if f.refusal != nil {
 		return metadata.Cluster{}, f.refusal

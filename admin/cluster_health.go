@@ -29,6 +29,7 @@ type clusterHealthView struct {
 	Status   Health              `json:"status"`
 	Problems []string            `json:"problems"`
 
+	Survives   Survival         `json:"losses_survived"`
 	Feature    FeatureState     `json:"feature_level"`
 	Nodes      []NodeState      `json:"nodes"`
 	Partitions []PartitionState `json:"partitions"`
@@ -71,6 +72,7 @@ func (s *Server) clusterHealth(c echo.Context) error {
 		Name: cluster.Name, Feature: state.Feature, Nodes: state.Nodes, Partitions: state.Partitions,
 		Metadata: viewMetadataHealth(state.Metadata),
 	}
+	view.Survives = survives(state, cluster.Replicas())
 	view.Status, view.Problems = assess(state, cluster)
 	status := http.StatusOK
 	if !state.Metadata.Quorum || strict && view.Status == Unavailable {

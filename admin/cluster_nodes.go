@@ -53,6 +53,10 @@ func (s *Server) drainNode(draining bool) echo.HandlerFunc {
 			if err := s.roomWithout(node); err != nil {
 				return err
 			}
+			cluster, _ := s.registry.Cluster()
+			if err := s.guard(c, "draining node "+node.Name, s.taking()-1, cluster.Replicas()); err != nil {
+				return err
+			}
 		}
 		if _, err := s.registry.DrainNode(c.Request().Context(), node.ID, draining); err != nil {
 			return err
@@ -85,10 +89,32 @@ func (s *Server) removeNode(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.mayRemove(c, node); err != nil {
+		return err
+	}
 	if _, err := s.registry.RemoveNode(c.Request().Context(), node.ID, force); err != nil {
 		return removalError(node, err)
 	}
 	return done(c, http.StatusOK)
+}
+
+// mayRemove refuses to remove a node without which no loss is survived. One that has
+// replicas or is the last is refused anyway, for a better reason.
+func (s *Server) mayRemove(c echo.Context, node metadata.Node) error {
+	if node.Draining || len(s.registry.Nodes()) == 1 {
+		return nil
+	}
+	state, err := s.clusterState(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	for i := range state.Partitions {
+		if slices.Contains(state.Partitions[i].Placed, node.ID) {
+			return nil
+		}
+	}
+	cluster, _ := s.registry.Cluster()
+	return s.guard(c, "removing node "+node.Name, s.taking()-1, cluster.Replicas())
 }
 
 // removalError adds what to do first.

@@ -59,6 +59,43 @@ func (s *Server) transferPartition(c echo.Context) error {
 	return s.showPartition(c, id)
 }
 
+// recovery asks for partitions to be recovered.
+type recovery struct {
+	// Partitions are the ids; without any, all that have lost their majority.
+	Partitions []uint32 `json:"partitions"`
+	DryRun     bool     `json:"dry_run"`
+}
+
+// recoverPartitions recovers partitions that have lost their majority, or says what it
+// would do.
+func (s *Server) recoverPartitions(c echo.Context) error {
+	var asked recovery
+	if err := s.readJSON(c, &asked); err != nil {
+		return err
+	}
+	cluster, provisioned := s.registry.Cluster()
+	if !provisioned {
+		return &failure{status: http.StatusServiceUnavailable, message: notProvisioned}
+	}
+	for _, id := range asked.Partitions {
+		if id >= cluster.Partitions {
+			return noPartition(id, cluster.Partitions)
+		}
+	}
+	recoveries, err := s.cluster.RecoverPartitions(c.Request().Context(), asked.Partitions, asked.DryRun)
+	if err != nil {
+		return fmt.Errorf("recover partitions: %w", err)
+	}
+	return answer(c, http.StatusOK, map[string]any{"partitions": recoveries})
+}
+
+func noPartition[N uint32 | uint64](id N, count uint32) error {
+	return &failure{
+		status:  http.StatusNotFound,
+		message: fmt.Sprintf("The requested partition %d does not exist; there are 0 to %d", id, count-1),
+	}
+}
+
 // partition reads the partition of the path.
 func (s *Server) partition(c echo.Context) (uint32, error) {
 	cluster, provisioned := s.registry.Cluster()
@@ -70,10 +107,7 @@ func (s *Server) partition(c echo.Context) (uint32, error) {
 		return 0, invalidField("partition", fmt.Errorf("%q is not a number", c.Param("partition")))
 	}
 	if uint32(id) >= cluster.Partitions {
-		return 0, &failure{
-			status:  http.StatusNotFound,
-			message: fmt.Sprintf("The requested partition %d does not exist; there are 0 to %d", id, cluster.Partitions-1),
-		}
+		return 0, noPartition(id, cluster.Partitions)
 	}
 	return uint32(id), nil
 }

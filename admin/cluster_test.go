@@ -77,7 +77,7 @@ func TestTooFewReplicas(t *testing.T) {
 	w := threeNodes(t, nil)
 	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/config", `{"replication":5}`))
 	require.Contains(t, text(t, w.ask(t, "GET", "/cluster-health", "")), "each partition should have 5 replicas, but only 3 nodes take any")
-	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/config", `{"replication":2}`))
+	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/config?force", `{"replication":2}`))
 	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/n2/drain", ""))
 	requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/n3/drain", ""))
 	require.Contains(t, text(t, w.ask(t, "GET", "/cluster-health", "")), "each partition should have 2 replicas, but only 1 node takes any")
@@ -89,7 +89,7 @@ func TestTooFewReplicas(t *testing.T) {
 
 func TestNodeIsDrainedAndRemoved(t *testing.T) {
 	w := threeNodes(t, nil)
-	require.Contains(t, requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/n3/drain", "")), `"draining":true`)
+	require.Contains(t, requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/n3/drain?force", "")), `"draining":true`)
 	refused := requireStatus(t, http.StatusConflict, w.ask(t, "DELETE", "/cluster/nodes/3", ""))
 	require.Contains(t, refused, "node n3 has 2; drain it first ('platform cluster nodes drain n3') and wait until it has no replicas, or use force")
 	require.Contains(t, requireStatus(t, http.StatusOK, w.ask(t, "PATCH", "/cluster/nodes/3/undrain", "")), `"draining":false`)

@@ -20,6 +20,7 @@ var clusterOperations = map[string]operation{
 	"PATCH /cluster/config": {
 		id: "set_cluster_config", tag: "cluster", summary: "Change the number of replicas, which the controller adds and removes one by one, or raise the feature level",
 		body:    clusterChange{},
+		query:   []object{forceParameter("Though the cluster survives the loss of no node afterwards.")},
 		answers: []reply{{http.StatusOK, "The configuration as it is now", clusterConfigView{}}}, refusals: []int{400, 409, 415, 422, 503},
 	},
 	"POST /cluster/provision": {
@@ -41,7 +42,8 @@ var clusterOperations = map[string]operation{
 	},
 	"PATCH /cluster/nodes/:node/drain": {
 		id: "drain_node", tag: "cluster", summary: "Have a node's replicas moved away, so that it can be removed",
-		answers: []reply{{http.StatusOK, "The node; its replicas go one by one", NodeState{}}}, refusals: []int{404, 409, 503},
+		query:   []object{forceParameter("Though the cluster survives the loss of no node afterwards.")},
+		answers: []reply{{http.StatusOK, "The node; its replicas go one by one", NodeState{}}}, refusals: []int{400, 404, 409, 503},
 	},
 	"PATCH /cluster/nodes/:node/undrain": {
 		id: "undrain_node", tag: "cluster", summary: "Use a node again that was drained",
@@ -49,13 +51,17 @@ var clusterOperations = map[string]operation{
 	},
 	"DELETE /cluster/nodes/:node": {
 		id: "remove_node", tag: "cluster", summary: "Take a node out of the cluster; it can only come back as a new one",
-		query: []object{queryParameter("force", "Though it has replicas: they are made anew from those on other nodes.",
-			object{"type": "boolean", "default": false})},
+		query:   []object{forceParameter("Though it has replicas, which are made anew from those on other nodes, or though the cluster survives the loss of no node afterwards.")},
 		answers: []reply{{http.StatusOK, "It is no member any more", nil}}, refusals: []int{400, 404, 409, 503},
 	},
 	"GET /cluster/partitions": {
 		id: "list_partitions", tag: "cluster", summary: "List the partitions with their replicas",
 		answers: []reply{{http.StatusOK, "All partitions, by id", listOf[PartitionState]("partitions")}}, refusals: []int{503},
+	},
+	"POST /cluster/partitions/recover": {
+		id: "recover_partitions", tag: "cluster", summary: "Recover partitions that have lost their majority from the newest replica that is left; what only the lost ones had is lost",
+		body:    recovery{},
+		answers: []reply{{http.StatusOK, "What was done, or would be, for each partition", listOf[PartitionRecovery]("partitions")}}, refusals: []int{400, 404, 409, 415, 422, 503},
 	},
 	"GET /cluster/partitions/:partition": {
 		id: "get_partition", tag: "cluster", summary: "Show a partition and its replicas",
@@ -70,23 +76,38 @@ var clusterOperations = map[string]operation{
 	},
 }
 
+func forceParameter(meaning string) object {
+	return queryParameter("force", meaning, object{"type": "boolean", "default": false})
+}
+
 var clusterFieldMeanings = map[string]string{
-	"ClusterHealth.status":        "healthy; degraded: all is served, with less redundancy than wanted; unavailable: something is not served.",
-	"ClusterHealth.feature_level": "What the nodes may write, because all members can read it; see `platform cluster status --extra`.",
-	"ClusterHealth.problems":      "What is wrong, in words, the worst first.",
-	"ClusterHealth.message":       "Set if the status of the answer is 503.",
-	"MetadataHealth.members":      "Ids of the nodes that have a replica of the metadata.",
-	"MetadataHealth.quorum":       "Whether changes can be made: most voters follow a leader.",
-	"Node.feature_level":          "Highest feature level that its server supports; absent if that is not known.",
-	"Node.feature_level_hold":     "Its settings keep the cluster's feature level from rising by itself.",
-	"Node.state":                  "What the others believe of its process.",
-	"Node.draining":               "Its replicas are moved away, as an operator wants.",
-	"Node.stopping":               "Its process is about to end.",
-	"Node.answers":                "It told about its replicas, just now.",
-	"Node.self":                   "The node that answers this request.",
-	"Partition.leader":            "Id of the node that leads; absent if none is known.",
-	"Partition.placed":            "Ids of the nodes that should have a replica; the first should lead.",
-	"Replica.lag":                 "Log entries that it misses of the leader's. Only if lag_known.",
+	"ClusterHealth.status":                "healthy; degraded: all is served, with less redundancy than wanted; unavailable: something is not served.",
+	"ClusterHealth.feature_level":         "What the nodes may write, because all members can read it; see `platform cluster status --extra`.",
+	"ClusterHealth.problems":              "What is wrong, in words, the worst first.",
+	"ClusterHealth.message":               "Set if the status of the answer is 503.",
+	"ClusterHealth.losses_survived":       "How many nodes can be lost, whichever they are, while everything stays available.",
+	"Survival.now":                        "With the nodes and replicas as they are.",
+	"Survival.whole":                      "With all nodes up and all replicas made.",
+	"MetadataHealth.members":              "Ids of the nodes that have a replica of the metadata.",
+	"MetadataHealth.quorum":               "Whether changes can be made: most voters follow a leader.",
+	"Node.feature_level":                  "Highest feature level that its server supports; absent if that is not known.",
+	"Node.feature_level_hold":             "Its settings keep the cluster's feature level from rising by itself.",
+	"Node.state":                          "What the others believe of its process.",
+	"Node.draining":                       "Its replicas are moved away, as an operator wants.",
+	"Node.stopping":                       "Its process is about to end.",
+	"Node.answers":                        "It told about its replicas, just now.",
+	"Node.self":                           "The node that answers this request.",
+	"RecoverPartitionsRequest.partitions": "Ids of partitions; without any, all that have lost their majority.",
+	"RecoverPartitionsRequest.dry_run":    "Only say what would be done.",
+	"PartitionRecovery.needed":            "It has lost its majority.",
+	"PartitionRecovery.refused":           "Why it was not recovered, or cannot be.",
+	"PartitionRecovery.from":              "Id of the node whose replica becomes the only one.",
+	"PartitionRecovery.discarded":         "Ids of the nodes whose replicas are copied anew.",
+	"PartitionRecovery.missing":           "Raft server ids of the voters that are gone.",
+
+	"Partition.leader": "Id of the node that leads; absent if none is known.",
+	"Partition.placed": "Ids of the nodes that should have a replica; the first should lead.",
+	"Replica.lag":      "Log entries that it misses of the leader's. Only if lag_known.",
 
 	"ProvisionRequest.cluster_name":       "The default is what the node is configured for.",
 	"ProvisionRequest.num_partitions":     "Cannot be changed later. The default is what the node is configured for.",

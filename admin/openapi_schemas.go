@@ -46,6 +46,7 @@ var componentNames = map[reflect.Type]string{
 	reflect.TypeFor[NodeState]():          "Node",
 	reflect.TypeFor[PartitionState]():     "Partition",
 	reflect.TypeFor[ReplicaState]():       "Replica",
+	reflect.TypeFor[recovery]():           "RecoverPartitionsRequest",
 	reflect.TypeFor[ruleChange]():         "RuleChange",
 	reflect.TypeFor[limitsView]():         "Limits",
 	reflect.TypeFor[ruleView]():           "Rule",

@@ -75,6 +75,7 @@ func (s *Server) routes() []route {
 		{http.MethodPatch, "/cluster/nodes/:node/drain", s.drainNode(true)},
 		{http.MethodPatch, "/cluster/nodes/:node/undrain", s.drainNode(false)},
 		{http.MethodGet, "/cluster/partitions", s.listPartitions},
+		{http.MethodPost, "/cluster/partitions/recover", s.recoverPartitions},
 		{http.MethodGet, "/cluster/partitions/:partition", s.getPartition},
 		{http.MethodPatch, "/cluster/partitions/:partition/transfer", s.transferPartition},
 		{http.MethodGet, "/errors", s.listErrors},

@@ -2,25 +2,92 @@ package metadata
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
+
+	"github.com/hashicorp/raft"
+
+	"platform/internal/raftgroup"
 )
 
 // CountMembers is how many nodes the cluster has according to the metadata in a
 // directory, which must not be open; 0 if there are none.
 func CountMembers(dir string) (members int, err error) {
+	layout, err := ReadLayout(dir)
+	return len(layout.Nodes), err
+}
+
+// ReadLayout reads the cluster, its members and the partition table from the metadata in
+// a directory, which must not be open. The result is empty if there are none.
+func ReadLayout(dir string) (*Layout, error) {
 	path := filepath.Join(dir, "state.db")
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
+		return &Layout{}, nil
 	}
 	db, err := openDatabase(path)
 	if err != nil {
-		return 0, err
+		return &Layout{}, err
 	}
 	st, _, err := db.load()
+	layout := &Layout{}
 	if err == nil {
-		members = len(st.members())
+		layout = st.layout()
 	}
-	return members, errors.Join(err, db.close())
+	return layout, errors.Join(err, db.close())
+}
+
+// Standing says why a node with that name and incarnation is no member any more, "" if
+// it is one or is not known here. Incarnations are ordered by the time they began, so a
+// record of an older one, which this replica may still have, proves nothing.
+func (s *Store) Standing(name, incarnation string) (removed string) {
+	for _, n := range s.source.current().nodes {
+		switch {
+		case n.Name != name:
+		case n.Incarnation == incarnation && n.Removed:
+			return "it was removed by an operator, or left behind when the cluster was recovered from another node"
+		case n.Incarnation > incarnation:
+			return "another data directory has taken its place"
+		}
+	}
+	return ""
+}
+
+// RemovedError says that a node is no member of the cluster any more. It is
+// ErrNodeRemoved.
+type RemovedError struct {
+	Node   string
+	Reason string
+	Data   string // directory of the node
+}
+
+// Error says how to go on, too.
+func (e *RemovedError) Error() string {
+	return fmt.Sprintf("node %s was removed from the cluster: %s; its data is not used any more. Stop using this node, or let it join again as a new one: "+
+		"move %s away and start it", e.Node, strings.TrimSuffix(e.Reason, "."), e.Data)
+}
+
+// Is reports whether target is ErrNodeRemoved.
+func (e *RemovedError) Is(target error) bool { return target == ErrNodeRemoved }
+
+// ForceOnlyMember makes server the only member of the metadata group in a directory,
+// which must not be open, as raftgroup.ForceConfiguration does. hard is the record of the
+// group.
+func ForceOnlyMember(dir string, hard *raftgroup.HardState, server raft.Server, logger *slog.Logger) (err error) {
+	r := &replica{log: logger}
+	defer func() { err = errors.Join(err, r.closeFiles()) }()
+	if r.db, err = openDatabase(filepath.Join(dir, "state.db")); err != nil {
+		return err
+	}
+	if r.fsm, err = newFSM(r.db); err != nil {
+		return err
+	}
+	if r.storage, err = raftgroup.OpenBoltStorage(filepath.Join(dir, "log.db"), raftgroup.BoltOptions{Logger: logger}); err != nil {
+		return err
+	}
+	_, err = raftgroup.ForceConfiguration(r.storage, hard, r.fsm.Applied(), []raft.Server{server})
+	return err
 }

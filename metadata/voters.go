@@ -184,6 +184,18 @@ func Voters(nodes int) int {
 	return min(fewVoters, nodes)
 }
 
+// SpareVoters is how many of the alive voters of a group can be lost before its majority
+// is.
+func SpareVoters(voters, alive int) int { return max(0, alive-voters/2-1) }
+
+// LossesSurvived is how many nodes can be lost, whichever they are, without a partition
+// or the metadata losing its majority, once every partition has its replicas. nodes are
+// those that are not being drained.
+func LossesSurvived(nodes, replication int) int {
+	voters, replicas := Voters(nodes), min(nodes, replication)
+	return min(SpareVoters(voters, voters), SpareVoters(replicas, replicas))
+}
+
 // member is the node that a server belongs to, nil if it is none any more.
 func (v groupView) member(id raft.ServerID) *Node {
 	at := slices.IndexFunc(v.members, func(n Node) bool { return n.ServerID() == id })

@@ -75,6 +75,20 @@ func (p *Partition) Stop(ctx context.Context) error {
 	return nil
 }
 
+// LastPosition is where the replica's log ends.
+func (p *Partition) LastPosition() (raftgroup.Position, error) { return p.group.LastPosition() }
+
+// Voters are the Raft server ids of the voters in the newest configuration that the
+// replica has, committed or not.
+func (p *Partition) Voters() (ids []string) {
+	for _, s := range p.group.Servers() {
+		if s.Suffrage == raft.Voter {
+			ids = append(ids, string(s.ID))
+		}
+	}
+	return ids
+}
+
 // Quarantine stops the replica for good because its data cannot be trusted, for
 // instance because its digest differs from that of the others. See
 // raftgroup.Group.Quarantine. Config.OnFailed is told.

@@ -15,6 +15,7 @@ import (
 	"platform/internal/node"
 	"platform/internal/telemetry"
 	"platform/internal/version"
+	"platform/metadata"
 )
 
 func main() {
@@ -32,9 +33,16 @@ func main() {
 // feature level. Starting it again is of no use before it is upgraded.
 const exitUnsupported = 3
 
+// exitRemoved is the exit status of a node that is no member of the cluster any more.
+// Starting it again on the same data is of no use.
+const exitRemoved = 4
+
 func exitStatus(err error) int {
 	if _, ok := errors.AsType[*feature.UnsupportedError](err); ok {
 		return exitUnsupported
+	}
+	if errors.Is(err, metadata.ErrNodeRemoved) {
+		return exitRemoved
 	}
 	return 1
 }
@@ -48,6 +56,8 @@ func run(ctx context.Context) error {
 			return inspect(ctx, args, environ, os.Stdout)
 		case "repair":
 			return repair(args, environ, os.Stdin, os.Stdout)
+		case "recover":
+			return recoverCluster(ctx, args, environ, os.Stdin, os.Stdout)
 		}
 	}
 	loaded, err := config.Load(os.Args[1:], os.Environ())

@@ -7,13 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/pflag"
 
-	"platform/internal/config"
 	"platform/internal/offline"
 )
 
@@ -128,17 +126,9 @@ func (f *offlineFlags) require(names ...string) error {
 
 // open opens the data directory.
 func (f *offlineFlags) open(environ []string, readOnly bool) (*offline.Directory, error) {
-	path := f.dataDir
-	if path == "" {
-		var args []string
-		if f.configFile != "" {
-			args = []string{"--config-file", f.configFile}
-		}
-		loaded, err := config.Load(args, environ)
-		if err != nil {
-			return nil, err
-		}
-		path = filepath.Join(loaded.Config.BaseDir, loaded.Config.NodeName)
+	path, err := f.directory(environ)
+	if err != nil {
+		return nil, err
 	}
 	return offline.Open(path, readOnly)
 }

@@ -19,6 +19,7 @@ const (
 	META0016 Code = "META0016" // deployment update is not compatible
 	META0017 Code = "META0017" // several deployments share the address
 	META0018 Code = "META0018" // feature level of the cluster is not supported
+	META0019 Code = "META0019" // no loss of a node would be survived any more
 )
 
 var metaEntries = []Entry{
@@ -105,5 +106,11 @@ var metaEntries = []Entry{
 		Title:   "Feature level is not supported",
 		Meaning: "The cluster has been raised to a feature level that this server does not support, because the server is older than the others. It would misread what they write, so it does not start or join. A downgrade is possible only until the level rises.",
 		Remedy:  "Install the server version that the other nodes run (`platform cluster status` shows it) and start the node again. The process ended with exit status 3; nothing in its data directory was changed.",
+	},
+	{
+		Code: META0019, HTTPStatus: http.StatusConflict,
+		Title:   "No loss would be survived",
+		Meaning: "Every partition and the metadata go on while a majority of their replicas is there. After this change the loss of a single node would stop some of them: with one or two replicas each one is needed. An even number of replicas survives no more losses than the odd number below it.",
+		Remedy:  "Keep three nodes that are not drained and replication 3 (five for two losses), and add a node before one is taken out. Where it is meant, repeat the change with --force (force=true).",
 	},
 }

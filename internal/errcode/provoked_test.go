@@ -28,6 +28,7 @@ var provoked = map[Code]string{
 	META0016: "test/badinput/versions_test.go TestAnUpdateInPlaceMovesWorkInFlight",
 	META0017: "test/badinput/versions_test.go TestAnUpdateInPlaceMovesWorkInFlight",
 	META0018: "metadata/fsm_test.go TestStateFilesThatCannotBeUsed",
+	META0019: "admin/survival_test.go TestChangesThatLeaveNoLossAreRefused",
 
 	RT0001: "test/badinput/attempts_test.go TestEveryFaultIsNamedRetriedAndSurvived",
 	RT0002: "test/badinput/start_test.go TestStartsThatAreRefused",

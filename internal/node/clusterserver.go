@@ -42,10 +42,12 @@ type clusterServer struct {
 	// quarantine says why a replica of this node is not served, "" if it is.
 	quarantine func(id uint32) string
 	// replica is the Raft server id of this node's replica of a partition.
-	replica  func(id uint32) string
-	started  time.Time
-	draining *atomic.Bool
-	log      *slog.Logger
+	replica func(id uint32) string
+	// recoverReplica does this node's part in the recovery of a partition.
+	recoverReplica func(context.Context, *nodepb.RecoverRequest) error
+	started        time.Time
+	draining       *atomic.Bool
+	log            *slog.Logger
 
 	// These are nil until they are open.
 	store  atomic.Pointer[metadata.Store]

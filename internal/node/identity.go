@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -22,6 +23,13 @@ type identity struct {
 	// Founder is the node that created the cluster, and so the first replica of every
 	// partition. One that lost its directory is not: it must not begin them again.
 	Founder bool `json:"founder,omitempty"`
+	// NextIncarnation is set while a recovery makes this node the only member of its
+	// Raft groups. The directory cannot be used before it has been finished.
+	NextIncarnation string `json:"next_incarnation,omitempty"`
+	// Sole says that the next start removes all other nodes from the cluster.
+	Sole bool `json:"sole,omitempty"`
+	// RecoveredAt is when the cluster was last recovered from this directory.
+	RecoveredAt time.Time `json:"recovered_at,omitzero"`
 }
 
 // loadIdentity reads the directory's identity, or makes one for a fresh directory.
@@ -41,6 +49,9 @@ func (d *dataDir) loadIdentity(cluster, node string) (identity, error) {
 	var id identity
 	if err := json.Unmarshal(raw, &id); err != nil {
 		return identity{}, errcode.New(errcode.RT0009, "node identity %s is damaged: %w", d.in("IDENTITY"), err)
+	}
+	if id.NextIncarnation != "" {
+		return identity{}, errcode.New(errcode.RT0009, "the recovery of data directory %s was not finished; run `platform-server recover` again", d.path)
 	}
 	if id.Cluster != cluster {
 		return identity{}, fmt.Errorf("data directory %s belongs to cluster %q, not %q; set cluster-name accordingly or choose another --base-dir", d.path, id.Cluster, cluster)

@@ -25,6 +25,9 @@ func (n *Node) openMetadata(ctx context.Context) error {
 	defer cancel()
 	found := false
 	if n.dir.holds(metadataLog) != "" {
+		if err := n.checkStanding(ctx); err != nil {
+			return err
+		}
 		if err := n.openStore(false); err != nil {
 			return err
 		}
@@ -110,6 +113,9 @@ func (n *Node) belong(ctx context.Context) error {
 	if err := n.register(ctx); err != nil {
 		return err
 	}
+	if err := n.finishRecovery(ctx); err != nil {
+		return err
+	}
 	return n.introduce()
 }
 
@@ -157,7 +163,11 @@ func (n *Node) register(ctx context.Context) error {
 	if _, listed := n.listed(); listed && (!n.first() || n.upToDate()) {
 		return nil
 	}
-	if _, err := n.metadata.RegisterNode(ctx, n.record()); err != nil {
+	_, err := n.metadata.RegisterNode(ctx, n.record())
+	if errors.Is(err, metadata.ErrNodeRemoved) {
+		return n.removed("it was removed by an operator")
+	}
+	if err != nil {
 		return fmt.Errorf("register node: %w", err)
 	}
 	return nil
@@ -172,14 +182,16 @@ func (n *Node) keepRegistered(ctx context.Context) error {
 	for asked := false; ; {
 		_, moved := n.metadata.Layout()
 		if _, listed := n.listed(); !listed {
-			return fmt.Errorf("%w: stop using it, or start it with an empty data directory to join again (its data is in %s)", metadata.ErrNodeRemoved, n.dir.path)
+			return n.removed("it was removed by an operator")
 		}
 		var again <-chan time.Time
 		if !n.upToDate() || !asked && len(n.metadata.Nodes()) > 1 {
 			// A node that was removed while it was away hears of it only by asking.
 			_, err := n.metadata.RegisterNode(ctx, n.record())
 			switch {
-			case errors.Is(err, metadata.ErrNodeRemoved), errors.Is(err, metadata.ErrNodeConflict), errors.Is(err, metadata.ErrNodeTooOld):
+			case errors.Is(err, metadata.ErrNodeRemoved):
+				return n.removed("it was removed by an operator")
+			case errors.Is(err, metadata.ErrNodeConflict), errors.Is(err, metadata.ErrNodeTooOld):
 				return err
 			case err != nil && ctx.Err() == nil:
 				n.log.Warn("node not registered yet, it is tried again", "err", err)

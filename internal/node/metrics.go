@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"platform/ingress"
@@ -66,6 +67,7 @@ var (
 	descMetaLeads    = desc("metadata_leads", "1 if this node leads the metadata.")
 	descMetaApplied  = desc("metadata_applied_index", "Place in the log of the metadata up to which this node has applied it.")
 	descLevel        = desc("cluster_feature_level", "Feature level of the cluster as far as this node knows: what all members can read.")
+	descSurvived     = desc("cluster_losses_survived", "Nodes that can be lost, whichever they are, while all partitions and the metadata keep a majority: now, by who is believed to be alive, and once the cluster is whole.", "when")
 	descSupported    = desc("node_feature_level", "Highest feature level that this server supports.")
 	descMembers      = desc("failure_detector_nodes_total", "Nodes of the cluster by what is believed of them.", "state")
 	descRouted       = desc("routing_requests_total", "Requests to partitions by where they were sent.", "to")
@@ -88,7 +90,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 // Describe implements prometheus.Collector.
 func (c *nodeCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descPartitions, descLeaders, descLeaderless, descQuarantined, descCommands, descLag, descBehind, descMetaLeader, descMetaLeads, descMetaApplied, descLevel, descSupported,
+		descPartitions, descLeaders, descLeaderless, descQuarantined, descCommands, descLag, descBehind, descMetaLeader, descMetaLeads, descMetaApplied, descLevel, descSurvived, descSupported,
 		descSilent, descSilences, descMembers, descRouted, descRounds, descNoLeader, descAsked, descReady, descTablesBytes, descTablesDebt, descTablesFlush, descTablesMerges,
 	} {
 		out <- d
@@ -175,6 +177,10 @@ func (c *nodeCollector) collectCluster(out sink) {
 	out.gauge(descLevel, float64(c.n.featureLevel()))
 	out.gauge(descSupported, float64(feature.Supported()))
 
+	now, whole := c.n.lossesSurvived()
+	out.gauge(descSurvived, float64(now), "now")
+	out.gauge(descSurvived, float64(whole), "whole")
+
 	states := map[membership.State]int{membership.Alive: 0, membership.Dead: 0, membership.Left: 0, membership.Unknown: 0}
 	for _, node := range c.n.metadata.Nodes() {
 		states[c.believed(node)]++
@@ -182,6 +188,44 @@ func (c *nodeCollector) collectCluster(out sink) {
 	for state, count := range states {
 		out.gauge(descMembers, float64(count), state.String())
 	}
+}
+
+// lossesSurvived is how many nodes can be lost by what is believed of them now, and once
+// the cluster is whole.
+func (n *Node) lossesSurvived() (now, whole int) {
+	layout, _ := n.metadata.Layout()
+	alive := map[uint32]bool{}
+	taking := 0
+	for _, node := range layout.Nodes {
+		alive[node.ID] = node.ServerID() == n.replica().ID || n.members.State(node.Name, node.Incarnation) == membership.Alive
+		if !node.Draining {
+			taking++
+		}
+	}
+	whole = metadata.LossesSurvived(taking, layout.Cluster.Replicas())
+	voters, well := 0, 0
+	for _, s := range n.metadata.Group().Servers() {
+		if s.Suffrage != raft.Voter {
+			continue
+		}
+		voters++
+		for _, node := range layout.Nodes {
+			if node.ServerID() == s.ID && alive[node.ID] {
+				well++
+			}
+		}
+	}
+	now = metadata.SpareVoters(voters, well)
+	for _, p := range layout.Partitions {
+		well := 0
+		for _, id := range p.Replicas {
+			if alive[id] {
+				well++
+			}
+		}
+		now = min(now, metadata.SpareVoters(len(p.Replicas), well))
+	}
+	return now, whole
 }
 
 func (c *nodeCollector) believed(node metadata.Node) membership.State {

@@ -56,6 +56,7 @@ type Node struct {
 	signer   *signing.Signer // of requests to endpoints, nil: unsigned
 	invoker  *invoker.Invoker
 	router   *router
+	tending  []sync.Mutex // by partition, held while its replica is opened, closed or changed
 
 	quarantine quarantine // replicas that are not served
 
@@ -131,7 +132,7 @@ func (n *Node) serve(ctx context.Context) error {
 		func(ctx context.Context) error { return ingress.Serve(ctx, n.ingress) },
 		n.serveAdmin, n.serveFigures,
 		func(ctx context.Context) error { return ignoreCanceled(n.metadata.Run(ctx)) },
-		n.keepAddresses, n.keepRegistered, n.tendPartitions, n.control, n.settleFlowControl, n.disk.watch,
+		n.keepAddresses, n.keepRegistered, n.watchStanding, n.tendPartitions, n.control, n.settleFlowControl, n.disk.watch,
 		checkpoints.Run,
 		func(ctx context.Context) error { return returnMemory(ctx, checkpoints.applied) },
 	} {

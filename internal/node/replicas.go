@@ -36,6 +36,7 @@ const (
 func (n *Node) openPartitions(ctx context.Context) error {
 	cluster, _ := n.metadata.Cluster()
 	n.router = newRouter(cluster.Partitions, n.routes())
+	n.tending = make([]sync.Mutex, cluster.Partitions)
 	n.cluster.router.Store(n.router)
 	n.invoker = n.newInvoker()
 	layout, _ := n.metadata.Layout()
@@ -92,9 +93,10 @@ func (n *Node) holds(place metadata.Partition) bool {
 }
 
 // begins reports whether this node makes the first replica of a partition: it created
-// the cluster, and the partition has never been anywhere else.
+// the cluster, and the partition has never been anywhere else. A node that the cluster
+// was recovered from begins none: what it does not have is lost, not new.
 func (n *Node) begins(place metadata.Partition, layout *metadata.Layout) bool {
-	return place.Version <= 1 && n.holds(place) && (n.self.Founder || len(layout.Nodes) == 1)
+	return n.self.RecoveredAt.IsZero() && place.Version <= 1 && n.holds(place) && (n.self.Founder || len(layout.Nodes) == 1)
 }
 
 func (n *Node) openPartition(id uint32, logs raftgroup.Storage, begins bool) (*partition.Partition, error) {
@@ -158,7 +160,10 @@ func (n *Node) tend(ctx context.Context, id uint32) {
 		case led.IsZero():
 			led = time.Now()
 		}
-		if err := n.tendOnce(ctx, id, layout, led); err != nil && ctx.Err() == nil {
+		n.tending[id].Lock()
+		err := n.tendOnce(ctx, id, layout, led)
+		n.tending[id].Unlock()
+		if err != nil && ctx.Err() == nil {
 			n.log.Warn("replica is not as the partition table says, it is tried again", "partition_id", id, "err", err)
 		}
 		select {

@@ -63,6 +63,10 @@ func (s *clusterServer) detail(r *nodepb.StatusResponse) {
 		if p == nil {
 			continue
 		}
+		if last, err := p.LastPosition(); err == nil {
+			replica.LastTerm = last.Term
+		}
+		replica.Voters = p.Voters()
 		version, err := p.RulesVersion()
 		if err != nil {
 			s.log.Warn("the rule book of a partition cannot be read", "partition_id", replica.Partition, "err", err)

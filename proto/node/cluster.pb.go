@@ -522,6 +522,7 @@ type StatusResponse struct {
 	FlowControl      bool             `protobuf:"varint,10,opt,name=flow_control,json=flowControl,proto3" json:"flow_control,omitempty"`                  // the settings of the node ask for it
 	FeatureLevel     uint32           `protobuf:"varint,13,opt,name=feature_level,json=featureLevel,proto3" json:"feature_level,omitempty"`               // highest that the server supports; 0: the first
 	FeatureLevelHold bool             `protobuf:"varint,14,opt,name=feature_level_hold,json=featureLevelHold,proto3" json:"feature_level_hold,omitempty"` // the settings of the node ask to keep the cluster's level
+	Disk             string           `protobuf:"bytes,15,opt,name=disk,proto3" json:"disk,omitempty"`                                                    // what the node does not do because its disk is full, empty if it has room
 	// The rest is told only if details are asked for.
 	Settings       []*NodeSetting `protobuf:"bytes,11,rep,name=settings,proto3" json:"settings,omitempty"`
 	StorageVersion uint32         `protobuf:"varint,12,opt,name=storage_version,json=storageVersion,proto3" json:"storage_version,omitempty"` // of the format of the data directory
@@ -643,6 +644,13 @@ func (x *StatusResponse) GetFeatureLevelHold() bool {
 	return false
 }
 
+func (x *StatusResponse) GetDisk() string {
+	if x != nil {
+		return x.Disk
+	}
+	return ""
+}
+
 func (x *StatusResponse) GetSettings() []*NodeSetting {
 	if x != nil {
 		return x.Settings
@@ -729,9 +737,12 @@ type ReplicaStatus struct {
 	Rules         uint64                 `protobuf:"varint,13,opt,name=rules,proto3" json:"rules,omitempty"` // version of the rule book in the tables; with details
 	// Quarantine says why the replica is not served; state is Quarantined then, and the
 	// rest is not set.
-	Quarantine    string `protobuf:"bytes,14,opt,name=quarantine,proto3" json:"quarantine,omitempty"`
-	ReplicaId     string `protobuf:"bytes,15,opt,name=replica_id,json=replicaId,proto3" json:"replica_id,omitempty"` // Raft server id of the replica
-	LastTerm      uint64 `protobuf:"varint,16,opt,name=last_term,json=lastTerm,proto3" json:"last_term,omitempty"`   // of the last entry of the log; with details
+	Quarantine string `protobuf:"bytes,14,opt,name=quarantine,proto3" json:"quarantine,omitempty"`
+	ReplicaId  string `protobuf:"bytes,15,opt,name=replica_id,json=replicaId,proto3" json:"replica_id,omitempty"` // Raft server id of the replica
+	// The term of the last entry of the log, and the voters of the newest configuration in
+	// the log, committed or not; with details.
+	LastTerm      uint64   `protobuf:"varint,16,opt,name=last_term,json=lastTerm,proto3" json:"last_term,omitempty"`
+	Voters        []string `protobuf:"bytes,17,rep,name=voters,proto3" json:"voters,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -876,6 +887,13 @@ func (x *ReplicaStatus) GetLastTerm() uint64 {
 		return x.LastTerm
 	}
 	return 0
+}
+
+func (x *ReplicaStatus) GetVoters() []string {
+	if x != nil {
+		return x.Voters
+	}
+	return nil
 }
 
 // ReplicaMember is a server in a Raft configuration, with what the leader knows of it.
@@ -1626,7 +1644,7 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\rStatusRequest\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x18\n" +
-	"\adetails\x18\x02 \x01(\bR\adetails\"\x8a\x04\n" +
+	"\adetails\x18\x02 \x01(\bR\adetails\"\x9e\x04\n" +
 	"\x0eStatusResponse\x12\x14\n" +
 	"\x05error\x18\x01 \x01(\tR\x05error\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -1641,12 +1659,13 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\fflow_control\x18\n" +
 	" \x01(\bR\vflowControl\x12#\n" +
 	"\rfeature_level\x18\r \x01(\rR\ffeatureLevel\x12,\n" +
-	"\x12feature_level_hold\x18\x0e \x01(\bR\x10featureLevelHold\x120\n" +
+	"\x12feature_level_hold\x18\x0e \x01(\bR\x10featureLevelHold\x12\x12\n" +
+	"\x04disk\x18\x0f \x01(\tR\x04disk\x120\n" +
 	"\bsettings\x18\v \x03(\v2\x14.node.v1.NodeSettingR\bsettings\x12'\n" +
 	"\x0fstorage_version\x18\f \x01(\rR\x0estorageVersion\"5\n" +
 	"\vNodeSetting\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"\xdb\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\xf3\x03\n" +
 	"\rReplicaStatus\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\rR\tpartition\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x18\n" +
@@ -1667,7 +1686,8 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"quarantine\x12\x1d\n" +
 	"\n" +
 	"replica_id\x18\x0f \x01(\tR\treplicaId\x12\x1b\n" +
-	"\tlast_term\x18\x10 \x01(\x04R\blastTerm\"\xc2\x01\n" +
+	"\tlast_term\x18\x10 \x01(\x04R\blastTerm\x12\x16\n" +
+	"\x06voters\x18\x11 \x03(\tR\x06voters\"\xc2\x01\n" +
 	"\rReplicaMember\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x14\n" +

@@ -26,7 +26,7 @@ func (a *app) cluster() *cobra.Command {
 		group(&cobra.Command{Use: "nodes", Aliases: []string{"node"}, Short: "List, drain and remove nodes"},
 			a.nodesList(), a.nodesDescribe(), a.nodesDrain(), a.nodesUndrain(), a.nodesRemove()),
 		group(&cobra.Command{Use: "partitions", Aliases: []string{"partition"}, Short: "List partitions and say who leads them"},
-			a.partitionsList(), a.partitionsDescribe(), a.partitionsTransfer()),
+			a.partitionsList(), a.partitionsDescribe(), a.partitionsTransfer(), a.partitionsRecover()),
 		a.clusterProvision(),
 		group(&cobra.Command{Use: "config", Short: "Show and change what holds for the whole cluster"}, a.clusterConfigGet(), a.clusterConfigSet()),
 	)
@@ -103,12 +103,15 @@ func (a *app) showCluster(h client.ClusterHealth, extra bool) {
 			metadata = a.print.Red(votersText(m) + ", without a leader")
 		}
 	}
-	a.print.Fields("  ",
-		term.Field{Name: "Status", Value: a.colourHealth(h.Status)},
-		term.Field{Name: "Metadata", Value: metadata},
-		term.Field{Name: "Partitions", Value: partitionsText(h)},
-		term.Field{Name: "Feature level", Value: a.featureText(h.Feature)},
-	)
+	fields := []term.Field{
+		{Name: "Status", Value: a.colourHealth(h.Status)},
+		{Name: "Metadata", Value: metadata},
+		{Name: "Partitions", Value: partitionsText(h)},
+	}
+	if h.Survives != nil {
+		fields = append(fields, term.Field{Name: "Survives", Value: a.survivalText(*h.Survives)})
+	}
+	a.print.Fields("  ", append(fields, term.Field{Name: "Feature level", Value: a.featureText(h.Feature)})...)
 	for _, problem := range h.Problems {
 		a.print.Printf("  %s %s\n", a.print.Yellow("!"), term.Clean(problem))
 	}
@@ -125,6 +128,25 @@ func (a *app) showCluster(h client.ClusterHealth, extra bool) {
 			a.featureTable(feature.Announced(h.Feature.Level))
 		}
 	}
+}
+
+// survivalText is how many nodes can be lost.
+func (a *app) survivalText(s client.Survival) string {
+	if s.Now == 0 {
+		return a.print.Yellow(lossesText(s))
+	}
+	return lossesText(s)
+}
+
+func lossesText(s client.Survival) string {
+	text := "the loss of " + counted(s.Now, "node")
+	if s.Now == 0 {
+		text = "no loss"
+	}
+	if s.Whole != s.Now {
+		text += fmt.Sprintf(" (%d when all nodes are up and all replicas are made)", s.Whole)
+	}
+	return text
 }
 
 // featureText is the feature level, and why it is not higher. Servers of the first

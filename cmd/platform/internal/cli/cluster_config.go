@@ -43,14 +43,18 @@ func (a *app) showClusterConfig(c client.ClusterConfig) {
 		flow = "enabled"
 	}
 	a.print.Heading("Cluster " + term.Clean(c.Name))
-	a.print.Fields("  ",
-		term.Field{Name: "Id", Value: term.Clean(c.ID)},
-		term.Field{Name: "Partitions", Value: strconv.Itoa(c.Partitions)},
-		term.Field{Name: "Replication", Value: strconv.Itoa(c.Replication)},
-		term.Field{Name: "Flow control", Value: flow},
-		term.Field{Name: "Feature level", Value: strconv.FormatUint(uint64(max(c.FeatureLevel, 1)), 10)},
-		term.Field{Name: "Provisioned", Value: a.print.Time(c.ProvisionedAt)},
-	)
+	fields := []term.Field{
+		{Name: "Id", Value: term.Clean(c.ID)},
+		{Name: "Partitions", Value: strconv.Itoa(c.Partitions)},
+		{Name: "Replication", Value: strconv.Itoa(c.Replication)},
+		{Name: "Flow control", Value: flow},
+		{Name: "Feature level", Value: strconv.FormatUint(uint64(max(c.FeatureLevel, 1)), 10)},
+		{Name: "Provisioned", Value: a.print.Time(c.ProvisionedAt)},
+	}
+	if c.LossesSurvived != nil {
+		fields = append(fields, term.Field{Name: "Survives", Value: "the loss of " + counted(*c.LossesSurvived, "node")})
+	}
+	a.print.Fields("  ", fields...)
 }
 
 func (a *app) clusterConfigSet() *cobra.Command {
@@ -69,6 +73,7 @@ cannot be used afterwards. It never falls.`,
 	}
 	replication := cmd.Flags().Int("replication", 0, "replicas of each partition")
 	level := cmd.Flags().Uint32("feature-level", 0, "feature level to raise the cluster to")
+	force := cmd.Flags().Bool("force", false, "though the cluster survives the loss of no node afterwards")
 	asJSON := jsonFlag(cmd.Flags())
 	cmd.RunE = run(func(ctx context.Context, _ []string) error {
 		var change client.ClusterChange
@@ -81,12 +86,12 @@ cannot be used afterwards. It never falls.`,
 		if change == (client.ClusterChange{}) {
 			return &usageError{"nothing to change: give --replication, 1 or more, or --feature-level"}
 		}
-		return a.changeClusterConfig(ctx, change, *asJSON)
+		return a.changeClusterConfig(ctx, change, *force, *asJSON)
 	})
 	return cmd
 }
 
-func (a *app) changeClusterConfig(ctx context.Context, change client.ClusterChange, asJSON bool) error {
+func (a *app) changeClusterConfig(ctx context.Context, change client.ClusterChange, force, asJSON bool) error {
 	now, _, err := a.client.ClusterConfig(ctx)
 	if err != nil {
 		return err
@@ -101,7 +106,7 @@ func (a *app) changeClusterConfig(ctx context.Context, change client.ClusterChan
 	if err != nil {
 		return err
 	}
-	config, answer, err := a.client.SetClusterConfig(ctx, change)
+	config, answer, err := a.client.SetClusterConfig(ctx, change, force)
 	if err != nil {
 		return err
 	}
@@ -113,6 +118,12 @@ func (a *app) changeClusterConfig(ctx context.Context, change client.ClusterChan
 	}
 	if change.Replication != nil {
 		a.print.Printf("%s Replication is %d\n", a.print.Green("[OK]:"), config.Replication)
+		if was, is := now.LossesSurvived, config.LossesSurvived; was != nil && is != nil {
+			a.say("The cluster survived the loss of %s, and survives %d once all replicas are made.", counted(*was, "node"), *is)
+		}
+		if even := config.Replication; even%2 == 0 {
+			a.say("An even number of replicas survives no more losses than %d.", even-1)
+		}
 		a.say("`platform cluster status --watch` shows how the replicas come and go.")
 	}
 	return nil

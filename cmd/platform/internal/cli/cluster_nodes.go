@@ -146,6 +146,7 @@ A node that is only restarted need not be drained: stopping it hands over what i
 	}
 	wait := timeout(0)
 	cmd.Flags().Var(&wait, "wait", "wait as long until it has no replicas")
+	force := cmd.Flags().Bool("force", false, "though the cluster survives the loss of no node afterwards")
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		n, _, err := a.client.Node(ctx, args[0])
 		if err != nil {
@@ -154,7 +155,7 @@ A node that is only restarted need not be drained: stopping it hands over what i
 		if err := a.confirm(fmt.Sprintf("Drain node %s, which has %d replicas?", term.Clean(n.Name), n.Replicas)); err != nil {
 			return err
 		}
-		if n, err = a.client.DrainNode(ctx, args[0], true); err != nil {
+		if n, err = a.client.DrainNode(ctx, args[0], true, *force); err != nil {
 			return err
 		}
 		if wait > 0 {
@@ -199,7 +200,7 @@ func (a *app) nodesUndrain() *cobra.Command {
 		Example: "  platform cluster nodes undrain n3",
 	}
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
-		n, err := a.client.DrainNode(ctx, args[0], false)
+		n, err := a.client.DrainNode(ctx, args[0], false, false)
 		if err != nil {
 			return hintNotFound(err, nodesHint)
 		}
@@ -221,7 +222,7 @@ A removed node can come back only as a new one, with an empty data directory.`,
 		Args:    cobra.MinimumNArgs(1),
 		Example: "  platform cluster nodes remove n3\n  platform cluster nodes remove n3 --force",
 	}
-	force := cmd.Flags().Bool("force", false, "though it has replicas")
+	force := cmd.Flags().Bool("force", false, "though it has replicas, or though the cluster survives the loss of no node afterwards")
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		for _, name := range args {
 			if err := a.removeNode(ctx, name, *force); err != nil {
@@ -250,8 +251,28 @@ func (a *app) removeNode(ctx context.Context, name string, force bool) error {
 		return err
 	}
 	a.print.Printf("%s Removed node %s\n", a.print.Green("[OK]:"), term.Clean(n.Name))
+	a.afterRemoval(ctx, force)
 	if n.State == "alive" {
 		a.say("Its process ends by itself; then its data directory can be deleted.")
 	}
 	return nil
+}
+
+// afterRemoval tells what the removal of a node leaves behind: partitions that have lost
+// their majority do not heal by themselves.
+func (a *app) afterRemoval(ctx context.Context, force bool) {
+	health, _, err := a.client.ClusterHealth(ctx)
+	if err != nil {
+		return // it was removed, which is what was asked for
+	}
+	if health.Survives != nil {
+		a.say("%s", lossesText(*health.Survives))
+	}
+	if !force {
+		return
+	}
+	if plans, _, err := a.client.RecoverPartitions(ctx, nil, true); err == nil && len(plans) > 0 {
+		a.hint.Box(fmt.Sprintf("%s lost the majority of its replicas and is not served.", counted(len(plans), "partition")),
+			"`platform cluster partitions recover` goes on from the replicas that are left.")
+	}
 }

@@ -16,9 +16,17 @@ type ClusterHealth struct {
 	Status     string           `json:"status"` // healthy, degraded or unavailable
 	Problems   []string         `json:"problems"`
 	Metadata   *MetadataHealth  `json:"metadata_cluster_health"`
-	Feature    *FeatureLevel    `json:"feature_level"` // nil: the server is of the first release
+	Survives   *Survival        `json:"losses_survived"` // nil: the server does not tell
+	Feature    *FeatureLevel    `json:"feature_level"`   // nil: the server is of the first release
 	Nodes      []Node           `json:"nodes"`
 	Partitions []PartitionState `json:"partitions"`
+}
+
+// Survival is how many nodes can be lost, whichever they are, while everything stays
+// available: now, and once all replicas are made.
+type Survival struct {
+	Now   int `json:"now"`
+	Whole int `json:"whole"`
 }
 
 // MetadataHealth is the Raft group of the metadata; nodes by id.
@@ -99,6 +107,9 @@ type ClusterConfig struct {
 	ProvisionedAt time.Time `json:"provisioned_at"`
 	FlowControl   bool      `json:"flow_control"`  // was enabled on all partitions
 	FeatureLevel  uint32    `json:"feature_level"` // 0: the server is of the first release
+	// LossesSurvived is how many nodes can be lost once all replicas are made; nil: the
+	// server does not tell.
+	LossesSurvived *int `json:"losses_survived"`
 }
 
 // ClusterHealth asks how the cluster is. One that is unavailable is no error.
@@ -127,23 +138,28 @@ func (c *Client) Node(ctx context.Context, node string) (n Node, answer *Respons
 }
 
 // DrainNode has a node's replicas moved away, or, with draining false, uses it again.
-func (c *Client) DrainNode(ctx context.Context, node string, draining bool) (n Node, err error) {
+// force drains it although the cluster survives the loss of no node afterwards.
+func (c *Client) DrainNode(ctx context.Context, node string, draining, force bool) (n Node, err error) {
 	verb := "/undrain"
 	if draining {
 		verb = "/drain"
 	}
-	_, err = c.adminJSON(ctx, http.MethodPatch, "/cluster/nodes/"+url.PathEscape(node)+verb, nil, &n)
+	_, err = c.adminJSON(ctx, http.MethodPatch, "/cluster/nodes/"+url.PathEscape(node)+forced(verb, force), nil, &n)
 	return n, err
 }
 
 // RemoveNode takes a node out of the cluster.
 func (c *Client) RemoveNode(ctx context.Context, node string, force bool) error {
-	path := "/cluster/nodes/" + url.PathEscape(node)
-	if force {
-		path += "?force=true"
-	}
-	_, err := c.adminJSON(ctx, http.MethodDelete, path, nil, nil)
+	_, err := c.adminJSON(ctx, http.MethodDelete, forced("/cluster/nodes/"+url.PathEscape(node), force), nil, nil)
 	return err
+}
+
+// forced asks for a change that is refused otherwise.
+func forced(path string, force bool) string {
+	if force {
+		return path + "?force=true"
+	}
+	return path
 }
 
 // Partitions lists the partitions.
@@ -166,6 +182,31 @@ func (c *Client) TransferPartition(ctx context.Context, id uint32, to string) er
 	return err
 }
 
+// PartitionRecovery is the recovery of a partition that has lost its majority.
+type PartitionRecovery struct {
+	Partition uint32   `json:"partition"`
+	Needed    bool     `json:"needed"`
+	Recovered bool     `json:"recovered"`
+	Refused   string   `json:"refused"`
+	From      uint32   `json:"from"` // node
+	Last      uint64   `json:"last"` // entry of its log
+	LastTerm  uint64   `json:"last_term"`
+	Discarded []uint32 `json:"discarded"` // nodes
+	Missing   []string `json:"missing"`
+}
+
+// RecoverPartitions recovers partitions from the replicas that are left, or says what it
+// would do.
+func (c *Client) RecoverPartitions(ctx context.Context, ids []uint32, dryRun bool) (list []PartitionRecovery, answer *Response, err error) {
+	body := struct {
+		Partitions []uint32 `json:"partitions,omitempty"`
+		DryRun     bool     `json:"dry_run"`
+	}{ids, dryRun}
+	var out struct{ Partitions []PartitionRecovery }
+	answer, err = c.adminJSON(ctx, http.MethodPost, "/cluster/partitions/recover", body, &out)
+	return out.Partitions, answer, err
+}
+
 // ClusterConfig reads what holds for the whole cluster.
 func (c *Client) ClusterConfig(ctx context.Context) (config ClusterConfig, answer *Response, err error) {
 	answer, err = c.adminJSON(ctx, http.MethodGet, "/cluster/config", nil, &config)
@@ -179,9 +220,10 @@ type ClusterChange struct {
 	FeatureLevel *uint32 `json:"feature_level,omitempty"`
 }
 
-// SetClusterConfig changes what holds for the whole cluster.
-func (c *Client) SetClusterConfig(ctx context.Context, change ClusterChange) (config ClusterConfig, answer *Response, err error) {
-	answer, err = c.adminJSON(ctx, http.MethodPatch, "/cluster/config", change, &config)
+// SetClusterConfig changes what holds for the whole cluster, with force also if it
+// survives the loss of no node afterwards.
+func (c *Client) SetClusterConfig(ctx context.Context, change ClusterChange, force bool) (config ClusterConfig, answer *Response, err error) {
+	answer, err = c.adminJSON(ctx, http.MethodPatch, forced("/cluster/config", force), change, &config)
 	return config, answer, err
 }
 

@@ -1,0 +1,105 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/internal/errcode"
+	"platform/metadata"
+)
+
+// Survival is how many nodes, whichever they are, can be lost without anything becoming
+// unavailable: every partition and the metadata keep a majority.
+type Survival struct {
+	// Now counts with the nodes and replicas as they are, Whole with all nodes up and all
+	// replicas made.
+	Now   int `json:"now"`
+	Whole int `json:"whole"`
+}
+
+// survives is the survival of a cluster.
+func survives(state *ClusterState, replication int) Survival {
+	s := Survival{Whole: metadata.LossesSurvived(state.taking(), replication)}
+	s.Now = spare(state.Metadata.Voters, func(id uint32) bool { return up(state.node(id)) })
+	if !state.Metadata.Quorum {
+		s.Now = 0
+	}
+	for i := range state.Partitions {
+		s.Now = min(s.Now, state.Partitions[i].spare(state))
+	}
+	return s
+}
+
+// spare is by how many voters of a group fewer would still be a majority.
+func spare(voters []uint32, well func(uint32) bool) int {
+	alive := 0
+	for _, id := range voters {
+		if well(id) {
+			alive++
+		}
+	}
+	return metadata.SpareVoters(len(voters), alive)
+}
+
+// spare is that of a partition.
+func (p *PartitionState) spare(state *ClusterState) int {
+	if p.Leader == 0 {
+		return 0
+	}
+	var voters []uint32
+	for _, r := range p.Replicas {
+		if r.Role == RoleLeader || r.Role == RoleVoter {
+			voters = append(voters, r.Node)
+		}
+	}
+	return spare(voters, func(id uint32) bool {
+		r := p.replica(id)
+		return up(state.node(id)) && r.Answers && r.Quarantine == "" && (!r.LagKnown || r.CaughtUp)
+	})
+}
+
+func up(n *NodeState) bool { return n != nil && n.State == NodeAlive && n.Answers }
+
+// guard refuses a change after which no node can be lost any more, unless force is
+// given. taking and replication are those after the change.
+func (s *Server) guard(c echo.Context, change string, taking, replication int) error {
+	force, err := queryBool(c, "force")
+	if err != nil || force {
+		return err
+	}
+	cluster, _ := s.registry.Cluster()
+	before, after := metadata.LossesSurvived(s.taking(), cluster.Replicas()), metadata.LossesSurvived(taking, replication)
+	if after > 0 || before == 0 {
+		return nil
+	}
+	return &failure{
+		status: http.StatusConflict, code: errcode.META0019,
+		message: fmt.Sprintf("%s leaves a cluster that survives the loss of no node (now: %d): %s; use force to do it all the same",
+			change, before, whyNone(taking, replication)),
+	}
+}
+
+// whyNone says what keeps a cluster from surviving a loss.
+func whyNone(taking, replication int) string {
+	switch replicas := min(taking, replication); {
+	case replicas == 1 && taking > 1:
+		return "each partition is on one node only"
+	case replicas == 1:
+		return "there is one node only"
+	default:
+		return fmt.Sprintf("with %d replicas, each write needs both", replicas)
+	}
+}
+
+// taking is how many nodes are not being drained.
+func (s *Server) taking() int {
+	taking := 0
+	for _, n := range s.registry.Nodes() {
+		if !n.Draining {
+			taking++
+		}
+	}
+	return taking
+}

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+func (a *app) partitionsRecover() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "recover [partition]...",
+		Short: "Recover partitions whose majority is lost for good (unsafe)",
+		Long: `Makes the newest replica that is left of each partition the only one; other replicas
+are then copied from it. Without arguments it concerns all partitions that have lost their
+majority.
+
+This is unsafe: work that was acknowledged by the lost replicas and had not reached the one
+that is left is lost, and steps whose results are lost run again. Prefer to start the missing
+nodes, which needs no recovery.
+
+Every member of the cluster has to answer. Remove those that are lost for good first, with
+` + "`platform cluster nodes remove <node> --force`" + `; their former replicas are refused if they come back.
+
+If the metadata has lost its majority, too, stop the node that is left and run
+` + "`platform-server recover`" + ` there instead.`,
+		Example: "  platform cluster partitions recover --dry-run\n  platform cluster partitions recover",
+	}
+	dryRun := cmd.Flags().Bool("dry-run", false, "only show what would be done")
+	asJSON := jsonFlag(cmd.Flags())
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		var ids []uint32
+		for _, text := range args {
+			id, err := partitionNumber(text)
+			if err != nil {
+				return err
+			}
+			ids = append(ids, id)
+		}
+		return a.recoverPartitions(ctx, ids, *dryRun, *asJSON)
+	})
+	return cmd
+}
+
+func (a *app) recoverPartitions(ctx context.Context, ids []uint32, dryRun, asJSON bool) error {
+	plans, answer, err := a.client.RecoverPartitions(ctx, ids, true)
+	if err != nil {
+		return hintNotFound(err, "`platform cluster partitions list` shows the partitions.")
+	}
+	if dryRun && asJSON {
+		return a.printRaw(answer.Body)
+	}
+	nodes, _, err := a.client.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	if len(plans) == 0 {
+		a.print.Println("No partition has lost its majority.")
+		return nil
+	}
+	if !asJSON {
+		a.recoveryTable(plans, nodes)
+	}
+	var possible []uint32
+	for _, p := range plans {
+		if p.Refused == "" {
+			possible = append(possible, p.Partition)
+		}
+	}
+	switch {
+	case len(possible) == 0:
+		return errors.New("none of these partitions can be recovered now")
+	case dryRun:
+		return nil
+	}
+	a.hint.Box("This cannot be undone. What only the missing replicas had acknowledged is lost: calls, state and",
+		"results of steps, which then run again. The missing nodes must never run again on their old disks",
+		"where these nodes cannot reach them.")
+	if err := a.confirm(fmt.Sprintf("Recover %s from the replicas that are left?", counted(len(possible), "partition"))); err != nil {
+		return err
+	}
+	done, answer, err := a.client.RecoverPartitions(ctx, possible, false)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return a.printRaw(answer.Body)
+	}
+	return a.recoveryOutcome(done)
+}
+
+func (a *app) recoveryTable(plans []client.PartitionRecovery, nodes []client.Node) {
+	rows := make([][]string, len(plans))
+	for i, p := range plans {
+		var discarded []string
+		for _, id := range p.Discarded {
+			discarded = append(discarded, nameOf(nodes, id))
+		}
+		state := "can be recovered"
+		if p.Refused != "" {
+			state = "cannot be recovered: " + term.Clean(p.Refused)
+		}
+		rows[i] = []string{
+			fmt.Sprint(p.Partition), nameOf(nodes, p.From), fmt.Sprintf("%d (term %d)", p.Last, p.LastTerm),
+			orDash(term.Clean(strings.Join(p.Missing, ", "))), orDash(strings.Join(discarded, ", ")), state,
+		}
+	}
+	a.print.Table("", []string{"ID", "FROM", "LAST ENTRY", "MISSING", "COPIED ANEW", "STATE"}, rows)
+}
+
+func (a *app) recoveryOutcome(done []client.PartitionRecovery) error {
+	failed := 0
+	for _, p := range done {
+		if p.Recovered {
+			a.print.Printf("%s Partition %d is recovered from entry %d\n", a.print.Green("[OK]:"), p.Partition, p.Last)
+			continue
+		}
+		failed++
+		a.print.Printf("%s Partition %d: %s\n", a.print.Red("[ERROR]:"), p.Partition, term.Clean(p.Refused))
+	}
+	a.say("`platform cluster status --wait 5m` waits until the replicas are copied.")
+	if failed > 0 {
+		return fmt.Errorf("%s of %d not recovered", counted(failed, "partition"), len(done))
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package node
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/metadata"
+	nodepb "platform/proto/node"
+)
+
+// at is a replica that answers.
+func at(id string, term, last uint64, voters ...string) *nodepb.ReplicaStatus {
+	return &nodepb.ReplicaStatus{Partition: 0, State: "Follower", ReplicaId: id, Last: last, LastTerm: term, Voters: voters}
+}
+
+func TestWhatCanBeRecovered(t *testing.T) {
+	four := []string{"n1/a", "n2/b", "n3/c", "n4/d"}
+	leads := at("n1/a", 3, 9, four...)
+	leads.Leading = true
+	quarantined := &nodepb.ReplicaStatus{Partition: 0, ReplicaId: "n2/b", Quarantine: "damaged"}
+	for _, tc := range []struct {
+		name      string
+		replicas  []*nodepb.ReplicaStatus // of n1, n2, n3; nil: does not answer
+		needed    bool
+		refused   string
+		from      uint32
+		discarded []uint32
+		missing   []string
+	}{
+		{"a leader", []*nodepb.ReplicaStatus{leads, {}, {}}, false, "it is led by node 1", 0, []uint32{}, []string{}},
+		{
+			"the newest term wins", []*nodepb.ReplicaStatus{at("n1/a", 3, 9, four...), at("n2/b", 4, 7, four...), {}},
+			true, "", 2, []uint32{1}, []string{"n3/c", "n4/d"},
+		},
+		{
+			"then the longest log", []*nodepb.ReplicaStatus{at("n1/a", 4, 9, four...), at("n2/b", 4, 7, four...), {}},
+			true, "", 1, []uint32{2}, []string{"n3/c", "n4/d"},
+		},
+		{
+			"a majority", []*nodepb.ReplicaStatus{at("n1/a", 4, 9, four...), at("n2/b", 4, 7, four...), at("n3/c", 4, 7, four...)},
+			false, "3 of its 4 voters answer, which is a majority", 1, []uint32{2, 3}, []string{"n4/d"},
+		},
+		{
+			"a replica in quarantine is no voter", []*nodepb.ReplicaStatus{at("n1/a", 4, 9, four[:3]...), quarantined, {}},
+			true, "", 1, []uint32{}, []string{"n2/b", "n3/c"},
+		},
+		{
+			"one that was rebuilt is another voter", []*nodepb.ReplicaStatus{at("n1/a", 4, 9, four[:3]...), at("n2/b#1", 4, 7, four[:3]...), {}},
+			true, "", 1, []uint32{2}, []string{"n2/b", "n3/c"},
+		},
+		{
+			"a member does not answer", []*nodepb.ReplicaStatus{at("n1/a", 4, 9, four...), {}, nil},
+			true, "n3 does not answer and may have newer data", 1, []uint32{}, []string{"n2/b", "n3/c", "n4/d"},
+		},
+		{"nothing is left", []*nodepb.ReplicaStatus{{}, quarantined, {}}, true, "no member has a usable replica", 0, []uint32{}, []string{}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			layout := &metadata.Layout{Partitions: []metadata.Partition{{ID: 0, Replicas: []uint32{1, 2, 3, 4}}}}
+			statuses := map[uint32]*nodepb.StatusResponse{}
+			for i, r := range tc.replicas {
+				id := uint32(i + 1)
+				layout.Nodes = append(layout.Nodes, metadata.Node{ID: id, Name: []string{"n1", "n2", "n3"}[i]})
+				if r != nil {
+					statuses[id] = &nodepb.StatusResponse{}
+					if r.ReplicaId != "" {
+						statuses[id].Replicas = []*nodepb.ReplicaStatus{r}
+					}
+				}
+			}
+			plan := planPartition(layout, statuses, layout.Partitions[0])
+			require.Equal(t, tc.needed, plan.Needed)
+			require.Contains(t, plan.Refused, tc.refused)
+			require.Equal(t, tc.refused == "", plan.Refused == "")
+			require.Equal(t, tc.from, plan.From)
+			require.Equal(t, tc.discarded, plan.Discarded)
+			require.Equal(t, tc.missing, plan.Missing)
+		})
+	}
+}

@@ -1,0 +1,128 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"platform/internal/config"
+	"platform/internal/membership"
+	"platform/metadata"
+	nodepb "platform/proto/node"
+)
+
+const (
+	// standingTimeout bounds how long a start waits for nodes that do not answer.
+	standingTimeout = time.Second
+	// standingTick is how often a running node asks nodes that its metadata do not have.
+	standingTick = 5 * time.Second
+)
+
+// Standing tells whether a node is still a member.
+func (s *clusterServer) Standing(_ context.Context, req *nodepb.StandingRequest) (*nodepb.StandingResponse, error) {
+	store, err := s.member(req.ClusterId)
+	if err != nil {
+		return nil, status.Error(codes.Unavailable, err.Error())
+	}
+	return &nodepb.StandingResponse{Removed: store.Standing(req.Name, req.Incarnation)}, nil
+}
+
+// checkStanding fails if another node says that this one is no member any more. It is
+// called before anything of the metadata or the partitions is opened: replicas of a
+// node that was removed may be a majority among themselves. Nodes that do not answer
+// have no say, so that a cluster whose nodes start at the same time is not held up.
+func (n *Node) checkStanding(ctx context.Context) error {
+	layout, err := metadata.ReadLayout(n.dir.in(metadataDir))
+	if err != nil {
+		return n.metadataError(err)
+	}
+	addresses := map[string]bool{}
+	for _, seed := range n.seeds() {
+		addresses[seed] = true
+	}
+	for _, node := range layout.Nodes {
+		if address := config.HostPort(node.FabricAddress); node.Name != n.self.Node && address != "" {
+			addresses[address] = true
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, standingTimeout)
+	defer cancel()
+	var mu sync.Mutex
+	var removed error
+	var wg sync.WaitGroup
+	for address := range addresses {
+		wg.Go(func() {
+			if err := n.askStanding(ctx, layout.Cluster.ID, address); errors.Is(err, metadata.ErrNodeRemoved) {
+				mu.Lock()
+				defer mu.Unlock()
+				removed = err
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	return removed
+}
+
+// askStanding asks the node at an address. The error is ErrNodeRemoved if it says that
+// this node was removed.
+func (n *Node) askStanding(ctx context.Context, cluster, address string) error {
+	peer, err := n.peers.at(address)
+	if err != nil {
+		return err
+	}
+	resp, err := peer.Standing(ctx, &nodepb.StandingRequest{ClusterId: cluster, Name: n.self.Node, Incarnation: n.self.Incarnation})
+	if err != nil {
+		return err
+	}
+	if resp.Removed != "" {
+		return n.removed(resp.Removed)
+	}
+	return nil
+}
+
+// removed is the error of a node that is no member any more.
+func (n *Node) removed(reason string) error {
+	return &metadata.RemovedError{Node: n.self.Node, Reason: reason, Data: n.dir.path}
+}
+
+// watchStanding ends with an error when a node that this one's metadata do not have
+// says that this one was removed: the cluster was recovered without it.
+func (n *Node) watchStanding(ctx context.Context) error {
+	tick := time.NewTicker(standingTick)
+	defer tick.Stop()
+	for {
+		for _, m := range n.strangers() {
+			asking, cancel := context.WithTimeout(ctx, standingTimeout)
+			err := n.askStanding(asking, m.ClusterID, m.Address)
+			cancel()
+			if errors.Is(err, metadata.ErrNodeRemoved) {
+				return err
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// strangers are nodes of the cluster that the metadata do not have.
+func (n *Node) strangers() (list []membership.Member) {
+	layout, _ := n.metadata.Layout()
+	known := map[string]bool{}
+	for _, node := range layout.Nodes {
+		known[string(node.ServerID())] = true
+	}
+	for _, m := range n.members.Nodes() {
+		if m.State == membership.Alive && !m.Self && m.ClusterID == layout.Cluster.ID && !known[string(serverID(m.Name, m.Incarnation))] {
+			list = append(list, m)
+		}
+	}
+	return list
+}

@@ -65,6 +65,8 @@ func (a *app) runDev(ctx context.Context, s devServer) (err error) {
 		if err := freePorts(s.bindIP, &s.node, &s.ingress, &s.admin); err != nil {
 			return err
 		}
+	} else if err := s.checkPorts(); err != nil {
+		return err
 	}
 	if s.dir, err = os.MkdirTemp("", "platform-dev-"); err != nil {
 		return fmt.Errorf("make a directory for the data: %w", err)
@@ -115,6 +117,27 @@ func freePorts(ip string, ports ...*int) error {
 		}
 		defer listener.Close()
 		*port = listener.Addr().(*net.TCPAddr).Port
+	}
+	return nil
+}
+
+// checkPorts fails if one of the ports is in use. Whoever has it might answer in place
+// of the server that is about to start.
+func (s devServer) checkPorts() error {
+	for _, port := range []struct {
+		use    string
+		number int
+	}{{"ingress", s.ingress}, {"admin API", s.admin}, {"node", s.node}} {
+		listener, err := net.Listen("tcp", net.JoinHostPort(s.bindIP, strconv.Itoa(port.number)))
+		if err != nil {
+			return &hintedError{
+				fmt.Errorf("port %d of the %s cannot be used: %w", port.number, port.use, err),
+				"If another server runs here, use that one (`platform whoami`) or stop it; --use-random-ports chooses free ports.",
+			}
+		}
+		if err := listener.Close(); err != nil {
+			return fmt.Errorf("close port %d: %w", port.number, err)
+		}
 	}
 	return nil
 }

@@ -147,6 +147,11 @@ var flagCases = map[string]flagCase{
 	"vqueues resume": {args: []string{"Gateway"}, flags: map[string]string{"scope": "--scope acme", "limit-key": "--limit-key a"},
 		answers: map[string]string{"POST.query": queueAnswer, "POST.vqueues.vq_1aaa.resume": "202\n"}},
 
+	"cluster partitions recover": {args: []string{"3", "--yes"}, answers: map[string]string{
+		"GET.cluster.nodes":               "200\n" + `{"nodes":[{"id":1,"name":"n1"}]}`,
+		"POST.cluster.partitions.recover": "200\n" + `{"partitions":[{"partition":3,"needed":true,"recovered":true,"from":1,"last":9,"last_term":2,"discarded":[],"missing":["n2/x"]}]}`,
+	}},
+
 	"rules list":   {},
 	"rules delete": {args: []string{"tenant", "--yes"}},
 	"rules set": {args: []string{"new/a"}, flags: map[string]string{

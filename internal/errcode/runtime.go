@@ -120,7 +120,7 @@ var runtimeEntries = []Entry{
 		Code: RT0016, HTTPStatus: http.StatusInternalServerError,
 		Title:   "Journal mismatch",
 		Meaning: "On replay the handler took other steps than those recorded. Either its code changed under a registered address, or it is not deterministic: it depends on time, randomness or outside data without recording them.",
-		Remedy:  "Record outside data and randomness in durable steps. Register changed code as a new deployment; to rescue this invocation, update the deployment in place with code that takes the recorded steps, or kill it.",
+		Remedy:  "Record outside data and randomness in durable steps. Register changed code as a new deployment at an address of its own. To rescue this invocation, register code that takes the recorded steps and let it go on there (`platform invocations resume <id> --deployment latest`, or the id of a deployment), or kill it.",
 	},
 	{
 		Code: RT0017, HTTPStatus: http.StatusInternalServerError,

@@ -197,8 +197,17 @@ func (e *explainer) backingOff() error {
 		e.next("It began on a deployment that was removed: `platform invocations resume %s --deployment latest` lets it go on where its service is now.", e.ID)
 		return nil
 	}
+	e.elsewhere()
 	e.next("Mend the cause; it tries again by itself. `platform invocations resume %s` tries at once.", e.ID)
 	return nil
+}
+
+// elsewhere tells how an invocation whose code has changed goes on with code that fits
+// its journal.
+func (e *explainer) elsewhere() {
+	if e.row.Text("last_failure_error_code") == string(errcode.RT0016) {
+		e.next("Register the code that it began on, or code that takes the same steps, and then: `platform invocations resume %s --deployment latest` (or the id of its deployment).", e.ID)
+	}
 }
 
 // code points to the catalogue.
@@ -219,6 +228,7 @@ func (e *explainer) paused() error {
 	}
 	e.failure()
 	e.code()
+	e.elsewhere()
 	e.next("`platform invocations resume %s` lets it go on, `platform invocations cancel %s` ends it.", e.ID, e.ID)
 	return nil
 }

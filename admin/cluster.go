@@ -73,6 +73,9 @@ type NodeState struct {
 	// that was asked.
 	Answers bool `json:"answers"`
 	Self    bool `json:"self"`
+	// Disk says that the node's disk is short of room and what follows, empty if it is
+	// not.
+	Disk string `json:"disk,omitempty"`
 	// Metadata is the part in the metadata group.
 	Metadata Role `json:"metadata_role"`
 	// Leaders and Replicas count the partitions that the node leads, and those that

@@ -106,6 +106,9 @@ func assess(state *ClusterState, cluster metadata.Cluster) (Health, []string) {
 		down, less = append(down, unserved...), append(less, lacking...)
 	}
 	for _, n := range state.Nodes {
+		if n.Disk != "" && n.Answers {
+			less = append(less, fmt.Sprintf("the disk of node %s (%d) %s", n.Name, n.ID, n.Disk))
+		}
 		switch {
 		case n.State == NodeDead || n.State == NodeLeft:
 			less = append(less, fmt.Sprintf("node %s (%d) is down", n.Name, n.ID))

@@ -34,6 +34,12 @@ func TestClusterHealthSaysWhatIsWrong(t *testing.T) {
 		{"a node left", func(s *ClusterState) { s.Nodes[1].State = NodeLeft }, Degraded, 200, 200, "node n2 (2) is down"},
 		{"a node never came", func(s *ClusterState) { s.Nodes[2].State = NodeUnknown }, Degraded, 200, 200, "node n3 (3) has not been heard of"},
 		{"a node is stopping", func(s *ClusterState) { s.Nodes[2].Stopping = true }, Degraded, 200, 200, "node n3 (3) is stopping"},
+		{
+			"a disk is full", func(s *ClusterState) {
+				s.Nodes[1].Disk = "is full (1 MiB free): its replicas are closed until there is room"
+			},
+			Degraded, 200, 200, "the disk of node n2 (2) is full (1 MiB free): its replicas are closed until there is room",
+		},
 		{"a node is silent", func(s *ClusterState) { s.Nodes[2].Answers = false }, Degraded, 200, 200, "node n3 (3) does not say how it is"},
 		{
 			"a replica is behind", func(s *ClusterState) {

@@ -96,6 +96,7 @@ var clusterFieldMeanings = map[string]string{
 	"Node.draining":                       "Its replicas are moved away, as an operator wants.",
 	"Node.stopping":                       "Its process is about to end.",
 	"Node.answers":                        "It told about its replicas, just now.",
+	"Node.disk":                           "Its disk is short of room: in words, what that keeps it from. Absent if it has room.",
 	"Node.self":                           "The node that answers this request.",
 	"RecoverPartitionsRequest.partitions": "Ids of partitions; without any, all that have lost their majority.",
 	"RecoverPartitionsRequest.dry_run":    "Only say what would be done.",

@@ -41,6 +41,8 @@ type clusterServer struct {
 	local    func(id uint32) *partition.Partition
 	// quarantine says why a replica of this node is not served, "" if it is.
 	quarantine func(id uint32) string
+	// disk says what the node does not do because its disk is full, "" if it has room.
+	disk func() string
 	// replica is the Raft server id of this node's replica of a partition.
 	replica func(id uint32) string
 	// recoverReplica does this node's part in the recovery of a partition.

@@ -128,6 +128,20 @@ func (d *disk) room() error {
 	return &noRoomError{d.text()}
 }
 
+// shortage says for people that room is short, and what the node does about it; "" if
+// there is room.
+func (d *disk) shortage() string {
+	switch d.now() {
+	case diskTight:
+		return "fills up (" + d.text() + " free)"
+	case diskShort:
+		return "is nearly full (" + d.text() + " free): it leads nothing if others can, and takes nothing new"
+	case diskFull:
+		return "is full (" + d.text() + " free): its replicas are closed until there is room"
+	}
+	return ""
+}
+
 // shortFor is for how long the disk has been short of room, which it is.
 func (d *disk) shortFor() time.Duration {
 	if since := d.since.Load(); since != nil {

@@ -36,8 +36,8 @@ func (n *Node) openPort(ctx context.Context) (err error) {
 		started: time.Now(), draining: &n.draining, log: n.log,
 		members: func() *membership.Members { return n.members },
 		local:   n.localPartition, quarantine: n.quarantine.reason,
-		recoverReplica: n.recoverReplica,
-		replica:        func(id uint32) string { return string(n.replicaID(id)) },
+		recoverReplica: n.recoverReplica, disk: n.disk.shortage,
+		replica: func(id uint32) string { return string(n.replicaID(id)) },
 	}
 	if err := n.openMembers(ctx); err != nil {
 		return err

@@ -37,7 +37,7 @@ func (s *clusterServer) status() *nodepb.StatusResponse {
 	r := &nodepb.StatusResponse{
 		Name: s.self.Node, Incarnation: s.self.Incarnation, Version: version.Version(),
 		StartedAt: s.started.UnixMilli(), Draining: s.draining.Load(), FlowControl: s.flow,
-		FeatureLevel: uint32(feature.Supported()), FeatureLevelHold: s.hold,
+		FeatureLevel: uint32(feature.Supported()), FeatureLevelHold: s.hold, Disk: s.disk(),
 		MetadataApplied: meta.AppliedIndex(), MetadataLeader: string(meta.Group().Leader().ID),
 	}
 	for id := range s.partitions.Load() {

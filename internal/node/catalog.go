@@ -14,13 +14,17 @@ import (
 	"platform/admin/query"
 	"platform/internal/fabric"
 	"platform/internal/ids"
+	"platform/metadata"
 	"platform/partition"
 	"platform/partition/machine"
 )
 
 // catalog finds invocations on all partitions for the admin API. A listing reads
 // every record; the page is kept small while reading.
-type catalog struct{ router *router }
+type catalog struct {
+	router  *router
+	schemas func() *metadata.Schemas
+}
 
 // List is part of admin.Invocations.
 func (c *catalog) List(ctx context.Context, q admin.Query) (admin.Page, error) {
@@ -73,12 +77,24 @@ func (c *catalog) InUse(ctx context.Context, id ids.Deployment) (count int, err 
 			if err != nil {
 				return 0, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), inWords(err))
 			}
-			if deploymentOf(r) == id {
+			if c.needs(r) == id {
 				count++
 			}
 		}
 	}
 	return count, nil
+}
+
+// needs is the deployment that an unfinished invocation runs on, or will: work that is
+// queued, delayed or paused and not pinned goes to the latest one of its service.
+func (c *catalog) needs(r partition.Record) ids.Deployment {
+	if d := deploymentOf(r); d != "" {
+		return d
+	}
+	if service := c.schemas().Services[r.Target.Service]; service != nil && r.Target.Type != machine.StateUpdate {
+		return service.Deployment
+	}
+	return ""
 }
 
 // deploymentOf is what an unfinished invocation runs on: the one that it is pinned to,

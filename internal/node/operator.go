@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"platform/admin"
 	"platform/ingress"
@@ -53,8 +54,72 @@ func (o *operator) Resume(ctx context.Context, id ids.Invocation, on admin.Deplo
 	if err != nil {
 		return err
 	}
-	_, err = o.do(ctx, id, &machine.Resume{Target: id, Repin: repin}, machine.OK)
+	out, err := o.do(ctx, id, &machine.Resume{Target: id, Repin: repin}, machine.OK)
+	switch {
+	case err == nil || repin == nil:
+		return err
+	case out.Code == machine.Running:
+		if waiting, findErr := o.backingOff(ctx, id); findErr != nil || !waiting {
+			return errors.Join(findErr, err)
+		}
+		err = o.resumeElsewhere(ctx, id, repin)
+	}
 	return err
+}
+
+// backingOff reports whether an invocation waits for its next attempt, so that no
+// attempt on its deployment is open.
+func (o *operator) backingOff(ctx context.Context, id ids.Invocation) (bool, error) {
+	r, _, err := o.router.owner(id).Inspect(ctx, id, false)
+	if err != nil {
+		return false, operatorError(err)
+	}
+	return r.Attempts != nil && !r.Attempts.InFlight && r.Attempts.RetryCount > 0, nil
+}
+
+const (
+	// repinTimeout bounds how long an invocation that backs off takes to be paused.
+	repinTimeout = 5 * time.Second
+	repinPause   = 5 * time.Millisecond
+)
+
+// resumeElsewhere pauses an invocation that backs off and resumes it on another
+// deployment. If that fails, it goes on where it was.
+func (o *operator) resumeElsewhere(ctx context.Context, id ids.Invocation, repin *machine.Repin) error {
+	if _, err := o.do(ctx, id, &machine.Pause{Target: id}, machine.Existing); err != nil {
+		return err
+	}
+	err := o.awaitPaused(ctx, id)
+	if err == nil {
+		_, err = o.do(ctx, id, &machine.Resume{Target: id, Repin: repin}, machine.OK)
+	}
+	if err == nil {
+		return nil
+	}
+	_, undo := o.do(context.WithoutCancel(ctx), id, &machine.Resume{Target: id}, machine.OK)
+	return errors.Join(err, undo)
+}
+
+// awaitPaused returns when a pause that was asked for has taken effect.
+func (o *operator) awaitPaused(ctx context.Context, id ids.Invocation) error {
+	ctx, cancel := context.WithTimeout(ctx, repinTimeout)
+	defer cancel()
+	for {
+		inv, err := o.router.find(ctx, id)
+		switch {
+		case err != nil:
+			return operatorError(err)
+		case inv.Status == machine.Paused:
+			return nil
+		case inv.Status == machine.Completed:
+			return refuse(http.StatusConflict, "the invocation has already completed")
+		}
+		select {
+		case <-time.After(repinPause):
+		case <-ctx.Done():
+			return refuse(http.StatusConflict, "an attempt of the invocation began meanwhile; pause it first")
+		}
+	}
 }
 
 // Purge implements admin.Operator.
@@ -101,6 +166,9 @@ func (o *operator) repin(ctx context.Context, id ids.Invocation, on admin.Deploy
 	inv, err := o.router.find(ctx, id)
 	if err != nil {
 		return nil, operatorError(err)
+	}
+	if on.Which == admin.Latest && usual == admin.Keep && inv.Pin == (machine.Pin{}) {
+		return nil, nil // its next attempt runs on the latest deployment anyway
 	}
 	schemas, target := o.schemas(), &inv.Target
 	if on.Which == admin.Latest {

@@ -96,3 +96,12 @@ type Status struct {
 	Protocol        uint8
 	Server          string // what the endpoint calls itself; empty if it did not say
 }
+
+// Begun is the number of attempts that have begun since the invocation was admitted or
+// resumed, the open one included.
+func (s *Status) Begun() int {
+	if s.InFlight {
+		return s.RetryCount + 1
+	}
+	return s.RetryCount
+}

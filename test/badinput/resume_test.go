@@ -1,0 +1,53 @@
+package badinput
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// rareRetries leave an invocation backing off for as long as a test takes.
+var rareRetries = object{"retryPolicyInitialInterval": 3_600_000, "retryPolicyMaxInterval": 3_600_000}
+
+// TestResumeElsewhereInOneStep takes invocations that back off to the latest deployment
+// without pausing them first.
+func TestResumeElsewhereInOneStep(t *testing.T) {
+	offer := manifest(svc("S", "SERVICE", rareRetries, object{"name": "pinned"}, object{"name": "fresh"}))
+	v1, v2 := newEndpoint(t, offering(t, offer)), newEndpoint(t, offering(t, offer))
+	v1.script("S/pinned", pinning(refuse(503, "", "", "not yet")))
+	v1.script("S/fresh", refuse(503, "", "", "not yet"))
+	for _, handler := range []string{"S/pinned", "S/fresh"} {
+		v2.script(handler, saying(`"v2"`))
+	}
+	w := newWorld(t, nil)
+	w.register(v1.URL, nil)
+	stuck := map[string]string{}
+	for _, handler := range []string{"S/pinned", "S/fresh"} {
+		stuck[handler] = w.send(handler)
+	}
+	for handler, id := range stuck {
+		seen := w.await(id, func(i invocation) bool { return i.Status == "backing-off" })
+		require.Equal(t, 1, seen.RetryCount, handler)
+		explained, _, _ := w.cli("explain", id)
+		require.Contains(t, explained, "1 attempt so far")
+	}
+	w.register(v2.URL, nil)
+	for handler, id := range stuck {
+		resumed := w.admin("PATCH", "/invocations/"+id+"/resume?deployment=latest", nil)
+		require.Equal(t, 200, resumed.status, "%s: %s", handler, resumed.raw)
+		require.Equal(t, `"v2"`, string(w.attach(id).Body), handler)
+	}
+}
+
+// TestWorkThatIsNotPinnedNeedsItsDeployment counts work that has not begun.
+func TestWorkThatIsNotPinnedNeedsItsDeployment(t *testing.T) {
+	v1 := newEndpoint(t, offering(t, manifest(svc("S", "SERVICE", rareRetries, object{"name": "h"}))))
+	v1.script("S/h", refuse(503, "", "", "not yet"))
+	w := newWorld(t, nil)
+	id := w.register(v1.URL, nil)
+	w.await(w.send("S/h"), func(i invocation) bool { return i.Status == "backing-off" })
+	w.send("S/h?delay=1h")
+	refused := w.admin("DELETE", "/deployments/"+id, nil)
+	require.Equal(t, 409, refused.status, "%s", refused.raw)
+	require.Contains(t, refused.Message, "2 unfinished invocations need it")
+}

@@ -7,6 +7,7 @@ LDFLAGS   := -s -w -X platform/internal/version.version=$(VERSION)
 GOBUILD   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 LINT      := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GRPC_GEN  := google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2
+BUF       := $(GO) run github.com/bufbuild/buf/cmd/buf@v1.75.0
 TOOLS     := $(CURDIR)/$(BIN)/tools
 SDKS      := test/sdk/services
 TS        := $(SDKS)/ts
@@ -172,16 +173,13 @@ docs: ## Write the generated documents in docs/ anew
 	$(GO) test -count=1 ./admin -run TestOpenAPIDocumentIsCommitted -update
 
 .PHONY: proto
-proto: ## Generate code from proto/*/*.proto (needs protoc)
-	@command -v protoc >/dev/null || { echo 'protoc is missing (Debian: apt-get install protobuf-compiler)'; exit 1; }
+proto: ## Generate code from proto/*/*.proto
 	@mkdir -p $(TOOLS)
 	@GOBIN=$(TOOLS) $(GO) install google.golang.org/protobuf/cmd/protoc-gen-go github.com/planetscale/vtprotobuf/cmd/protoc-gen-go-vtproto
 	@GOBIN=$(TOOLS) $(GO) install $(GRPC_GEN)
-	PATH=$(TOOLS):$$PATH protoc -I . --go_out=paths=source_relative:. $(wildcard proto/*/*.proto)
-	@# proto/raftlog documents the format; partition/codec writes and reads it
-	PATH=$(TOOLS):$$PATH protoc -I . --go-vtproto_out=paths=source_relative,features=marshal+unmarshal+size+unmarshal_unsafe:. \
-		$(filter-out proto/raftlog/%,$(wildcard proto/*/*.proto))
-	PATH=$(TOOLS):$$PATH protoc -I . --go-grpc_out=paths=source_relative:. $(wildcard proto/node/*.proto)
+	$(BUF) generate --template proto/buf.gen.yaml
+	$(BUF) generate --template proto/buf.gen.fast.yaml --exclude-path proto/raftlog
+	$(BUF) generate --template proto/buf.gen.grpc.yaml --path proto/node
 
 .PHONY: clean
 clean: ## Remove what the targets built

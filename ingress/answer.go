@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"platform/internal/ids"
+	"platform/internal/routing"
 	"platform/metadata"
 	"platform/partition/journal"
 )
@@ -23,7 +24,7 @@ const (
 )
 
 // conflict is how the call of a workflow that already ran fails.
-var conflict = &journal.Failure{Code: http.StatusConflict, Message: ErrConflict.Error()}
+var conflict = &journal.Failure{Code: http.StatusConflict, Message: routing.ErrConflict.Error()}
 
 // setID tells whose answer it is.
 func setID(h http.Header, id ids.Invocation) {
@@ -38,7 +39,7 @@ func setSource(h http.Header, source string) {
 }
 
 // writeAnswer answers with the result of an invocation.
-func writeAnswer(w http.ResponseWriter, a *Answer, rules *metadata.OutputRules) error {
+func writeAnswer(w http.ResponseWriter, a *routing.Answer, rules *metadata.OutputRules) error {
 	h := w.Header()
 	if !a.ExpiresAt.IsZero() {
 		h[headerExpires] = []string{a.ExpiresAt.UTC().Format(time.RFC3339)}

@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/internal/ids"
+	"platform/internal/routing"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -51,7 +52,7 @@ func (s *Server) completeAwakeable(c echo.Context, result func(body []byte) *jou
 	err = s.invocations.Signal(ctx, &machine.Signal{
 		Target: awakeable.Invocation, ID: journal.NumberedSignal(awakeable.Signal), Result: result(body.Bytes()),
 	})
-	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrEnded) {
+	if err != nil && !errors.Is(err, routing.ErrNotFound) && !errors.Is(err, routing.ErrEnded) {
 		return s.explain(ctx, err, awakeable.Invocation, true)
 	}
 	c.Response().WriteHeader(http.StatusAccepted)

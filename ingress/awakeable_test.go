@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/ids"
+	"platform/internal/routing"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -62,9 +63,9 @@ func TestNamedSignals(t *testing.T) {
 		status       int
 		message      string
 	}{
-		{"POST", to + "resolve", ErrNotFound, 404, "invocation not found"},
-		{"POST", to + "resolve", ErrEnded, 409, "the invocation has ended"},
-		{"POST", to + "reject", &UnavailableError{}, 503, "a retry may have a second effect"},
+		{"POST", to + "resolve", routing.ErrNotFound, 404, "invocation not found"},
+		{"POST", to + "resolve", routing.ErrEnded, 409, "the invocation has ended"},
+		{"POST", to + "reject", &routing.UnavailableError{}, 503, "a retry may have a second effect"},
 		{"POST", to + "forget", nil, 404, "not found"},
 		{"GET", to + "resolve", nil, 405, "method GET is not allowed here"},
 		{"POST", "/invocation/inv_1/signal/x/resolve", nil, 400, "bad invocation id"},
@@ -98,11 +99,11 @@ func TestAwakeablesThatCannotBeCompleted(t *testing.T) {
 	f := &fakeInvocations{}
 	require.Equal(t, http.StatusRequestEntityTooLarge, complete(t, f, "POST", good+"/resolve", strings.Repeat("x", 101)).Code)
 
-	for _, gone := range []error{ErrNotFound, ErrEnded} {
+	for _, gone := range []error{routing.ErrNotFound, routing.ErrEnded} {
 		f.signalErr = gone
 		require.Equal(t, http.StatusAccepted, complete(t, f, "POST", good+"/resolve", "x").Code)
 	}
-	f.signalErr = &UnavailableError{}
+	f.signalErr = &routing.UnavailableError{}
 	answer := complete(t, f, "POST", good+"/resolve", "x")
 	require.Equal(t, http.StatusServiceUnavailable, answer.Code)
 	require.Contains(t, answer.Body.String(), "can be retried safely")

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/routing"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -25,15 +26,15 @@ func (d *discard) WriteHeader(int)             {}
 
 func instant() *fakeInvocations {
 	value := []byte(`"Hello Sarah!"`)
-	return &fakeInvocations{call: func(_ context.Context, inv *machine.Invoke) (Answer, error) {
-		return Answer{ID: inv.ID, Target: inv.Target, Result: journal.Result{Value: value}}, nil
+	return &fakeInvocations{call: func(_ context.Context, inv *machine.Invoke) (routing.Answer, error) {
+		return routing.Answer{ID: inv.ID, Target: inv.Target, Result: journal.Result{Value: value}}, nil
 	}}
 }
 
 // quiet does not remember what it was asked.
 type quiet struct{ *fakeInvocations }
 
-func (q quiet) Call(ctx context.Context, inv *machine.Invoke) (Answer, error) {
+func (q quiet) Call(ctx context.Context, inv *machine.Invoke) (routing.Answer, error) {
 	return q.call(ctx, inv)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/internal/ids"
+	"platform/internal/routing"
 	"platform/internal/suggest"
 	"platform/internal/units"
 	"platform/metadata"
@@ -201,7 +202,7 @@ func validTraceparent(s string) bool {
 func (s *Server) call(c echo.Context, t *target, inv *machine.Invoke) error {
 	id, repeatable := inv.ID, inv.IdempotencyKey != nil
 	answer, err := s.invocations.Call(c.Request().Context(), inv)
-	if errors.Is(err, ErrConflict) {
+	if errors.Is(err, routing.ErrConflict) {
 		if !answer.ID.IsZero() {
 			id = answer.ID
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/internal/ids"
+	"platform/internal/routing"
 	"platform/metadata"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -27,9 +28,9 @@ type fakeInvocations struct {
 	ids     []ids.Invocation
 
 	send   func(context.Context, *machine.Invoke) (machine.Outcome, error)
-	call   func(context.Context, *machine.Invoke) (Answer, error)
-	attach func(context.Context, ids.Invocation) (Answer, error)
-	output func(context.Context, ids.Invocation) (Answer, error)
+	call   func(context.Context, *machine.Invoke) (routing.Answer, error)
+	attach func(context.Context, ids.Invocation) (routing.Answer, error)
+	output func(context.Context, ids.Invocation) (routing.Answer, error)
 
 	signals   []*machine.Signal
 	signalErr error
@@ -51,26 +52,26 @@ func (f *fakeInvocations) Send(ctx context.Context, inv *machine.Invoke) (machin
 }
 
 // Call answers with the body of the request unless told otherwise.
-func (f *fakeInvocations) Call(ctx context.Context, inv *machine.Invoke) (Answer, error) {
+func (f *fakeInvocations) Call(ctx context.Context, inv *machine.Invoke) (routing.Answer, error) {
 	f.note(inv, inv.ID)
 	if f.call == nil {
-		return Answer{ID: inv.ID, Target: inv.Target, Result: journal.Result{Value: bodyOf(inv)}}, nil
+		return routing.Answer{ID: inv.ID, Target: inv.Target, Result: journal.Result{Value: bodyOf(inv)}}, nil
 	}
 	return f.call(ctx, inv)
 }
 
-func (f *fakeInvocations) Attach(ctx context.Context, id ids.Invocation) (Answer, error) {
+func (f *fakeInvocations) Attach(ctx context.Context, id ids.Invocation) (routing.Answer, error) {
 	f.note(nil, id)
 	if f.attach == nil {
-		return Answer{}, ErrNotFound
+		return routing.Answer{}, routing.ErrNotFound
 	}
 	return f.attach(ctx, id)
 }
 
-func (f *fakeInvocations) Output(ctx context.Context, id ids.Invocation) (Answer, error) {
+func (f *fakeInvocations) Output(ctx context.Context, id ids.Invocation) (routing.Answer, error) {
 	f.note(nil, id)
 	if f.output == nil {
-		return Answer{}, ErrNotFound
+		return routing.Answer{}, routing.ErrNotFound
 	}
 	return f.output(ctx, id)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"platform/internal/ids"
+	"platform/internal/routing"
 	"platform/partition/machine"
 )
 
@@ -38,9 +39,9 @@ func (s *Server) knownID(ctx context.Context, t machine.Target, idempotencyKey *
 	}
 	older, err := s.invocations.Output(ctx, legacy)
 	switch {
-	case err != nil && !errors.Is(err, ErrNotReady) && !errors.Is(err, ErrNotFound):
+	case err != nil && !errors.Is(err, routing.ErrNotReady) && !errors.Is(err, routing.ErrNotFound):
 		return id, s.explain(ctx, err, id, true)
-	case !errors.Is(err, ErrNotFound) && older.Target.SameAs(t):
+	case !errors.Is(err, routing.ErrNotFound) && older.Target.SameAs(t):
 		return legacy, nil
 	}
 	return id, nil

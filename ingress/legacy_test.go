@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/ids"
+	"platform/internal/routing"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -26,20 +27,20 @@ func TestResultsOfKeysWithCommasAreFound(t *testing.T) {
 		want   ids.Invocation
 	}{
 		{"made by the first release", own, nil, legacy},
-		{"made by the first release and not ended", own, ErrNotReady, legacy},
+		{"made by the first release and not ended", own, routing.ErrNotReady, legacy},
 		{"another one", other, nil, today},
-		{"another one that has not ended", other, ErrNotReady, today},
-		{"none", machine.Target{}, ErrNotFound, today},
+		{"another one that has not ended", other, routing.ErrNotReady, today},
+		{"none", machine.Target{}, routing.ErrNotFound, today},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := &fakeInvocations{
-				output: func(_ context.Context, id ids.Invocation) (Answer, error) {
+				output: func(_ context.Context, id ids.Invocation) (routing.Answer, error) {
 					require.Equal(t, legacy, id)
-					return Answer{ID: id, Target: c.target}, c.err
+					return routing.Answer{ID: id, Target: c.target}, c.err
 				},
-				attach: func(_ context.Context, id ids.Invocation) (Answer, error) {
+				attach: func(_ context.Context, id ids.Invocation) (routing.Answer, error) {
 					require.Equal(t, c.want, id)
-					return Answer{ID: id, Target: own, Result: journal.Result{Value: []byte(`"x"`)}}, nil
+					return routing.Answer{ID: id, Target: own, Result: journal.Result{Value: []byte(`"x"`)}}, nil
 				},
 			}
 			s := testServer(t, Config{}, f)
@@ -50,8 +51,8 @@ func TestResultsOfKeysWithCommasAreFound(t *testing.T) {
 			require.Equal(t, http.StatusOK, w.Code, w.Body)
 		})
 	}
-	f := &fakeInvocations{output: func(context.Context, ids.Invocation) (Answer, error) {
-		return Answer{}, &UnavailableError{SafeToRetry: true, Err: errors.New("no leader")}
+	f := &fakeInvocations{output: func(context.Context, ids.Invocation) (routing.Answer, error) {
+		return routing.Answer{}, &routing.UnavailableError{SafeToRetry: true, Err: errors.New("no leader")}
 	}}
 	w := do(testServer(t, Config{}, f), "GET", "/platform/invocation/Counter/k1,add,x/add/y/attach", "")
 	require.Equal(t, http.StatusServiceUnavailable, w.Code, "it is not known which one it is")

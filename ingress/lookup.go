@@ -4,6 +4,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/internal/ids"
+	"platform/internal/routing"
 	"platform/metadata"
 )
 
@@ -22,7 +23,7 @@ func (s *Server) output(c echo.Context, id ids.Invocation) error {
 	return s.result(c, id, &answer, err)
 }
 
-func (s *Server) result(c echo.Context, id ids.Invocation, answer *Answer, err error) error {
+func (s *Server) result(c echo.Context, id ids.Invocation, answer *routing.Answer, err error) error {
 	if err != nil {
 		return s.explain(c.Request().Context(), err, id, true)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/ids"
+	"platform/internal/routing"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -44,8 +45,8 @@ var bodiesOf = map[string]ids.Invocation{
 }
 
 func TestAskingForAResult(t *testing.T) {
-	answer := func(_ context.Context, id ids.Invocation) (Answer, error) {
-		return Answer{ID: id, Target: machine.Target{Service: "Greeter", Handler: "greet"}, Result: journal.Result{Value: []byte(`"x"`)}, ExpiresAt: clock.Add(time.Hour)}, nil
+	answer := func(_ context.Context, id ids.Invocation) (routing.Answer, error) {
+		return routing.Answer{ID: id, Target: machine.Target{Service: "Greeter", Handler: "greet"}, Result: journal.Result{Value: []byte(`"x"`)}, ExpiresAt: clock.Add(time.Hour)}, nil
 	}
 	for _, verb := range []string{"attach", "output"} {
 		check := func(method, path, body string, id ids.Invocation) {
@@ -89,12 +90,12 @@ func TestNoResult(t *testing.T) {
 		status  int
 		message string
 	}{
-		{ErrNotFound, 404, "invocation not found"},
-		{fmt.Errorf("output: %w", ErrNotReady), 470, "the invocation exists but has not completed yet"},
-		{&UnavailableError{}, 503, "can be retried safely"},
+		{routing.ErrNotFound, 404, "invocation not found"},
+		{fmt.Errorf("output: %w", routing.ErrNotReady), 470, "the invocation exists but has not completed yet"},
+		{&routing.UnavailableError{}, 503, "can be retried safely"},
 	} {
 		f := &fakeInvocations{}
-		f.output = func(context.Context, ids.Invocation) (Answer, error) { return Answer{}, tc.err }
+		f.output = func(context.Context, ids.Invocation) (routing.Answer, error) { return routing.Answer{}, tc.err }
 		f.attach = f.output
 		s := testServer(t, Config{}, f)
 		requireProblem(t, do(s, "GET", "/platform/output/"+knownID.String(), ""), tc.status, tc.message)
@@ -103,8 +104,8 @@ func TestNoResult(t *testing.T) {
 }
 
 func TestResultOfAHandlerThatIsGone(t *testing.T) {
-	f := &fakeInvocations{output: func(context.Context, ids.Invocation) (Answer, error) {
-		return Answer{Target: machine.Target{Service: "Gone", Handler: "x"}, Result: journal.Result{Value: []byte("x")}}, nil
+	f := &fakeInvocations{output: func(context.Context, ids.Invocation) (routing.Answer, error) {
+		return routing.Answer{Target: machine.Target{Service: "Gone", Handler: "x"}, Result: journal.Result{Value: []byte("x")}}, nil
 	}}
 	w := do(testServer(t, Config{}, f), "GET", "/platform/output/"+knownID.String(), "")
 	require.Equal(t, 200, w.Code)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/ids"
+	"platform/internal/routing"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -48,7 +49,7 @@ func TestRequestsAreCountedByKindAndResult(t *testing.T) {
 		return r
 	}
 	failing := func(err error) *fakeInvocations {
-		return &fakeInvocations{call: func(context.Context, *machine.Invoke) (Answer, error) { return Answer{}, err }}
+		return &fakeInvocations{call: func(context.Context, *machine.Invoke) (routing.Answer, error) { return routing.Answer{}, err }}
 	}
 	const id = "inv_1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 	for _, tc := range []struct {
@@ -60,19 +61,19 @@ func TestRequestsAreCountedByKindAndResult(t *testing.T) {
 		{"send", "POST", "/Greeter/strict/send", "send ok", &fakeInvocations{}},
 		{"send below the prefix", "POST", "/restate/send/Greeter/strict", "send ok", &fakeInvocations{}},
 		{"refused send", "POST", "/Greeter/strict/send?delay=soon", "send request_error", nil},
-		{"failed handler", "POST", "/Greeter/strict", "call invocation_error", &fakeInvocations{call: func(context.Context, *machine.Invoke) (Answer, error) {
-			return Answer{Result: journal.Result{Failure: &journal.Failure{Code: 503, Message: "sold out"}}}, nil
+		{"failed handler", "POST", "/Greeter/strict", "call invocation_error", &fakeInvocations{call: func(context.Context, *machine.Invoke) (routing.Answer, error) {
+			return routing.Answer{Result: journal.Result{Failure: &journal.Failure{Code: 503, Message: "sold out"}}}, nil
 		}}},
-		{"no leader", "POST", "/Greeter/strict", "call unavailable", failing(&UnavailableError{SafeToRetry: true})},
-		{"full queue", "POST", "/Greeter/strict", "call rate_limited", failing(&QueueFullError{Rule: "*"})},
+		{"no leader", "POST", "/Greeter/strict", "call unavailable", failing(&routing.UnavailableError{SafeToRetry: true})},
+		{"full queue", "POST", "/Greeter/strict", "call rate_limited", failing(&routing.QueueFullError{Rule: "*"})},
 		{"bug", "POST", "/Greeter/strict", "call ingress_error", failing(errors.New("boom"))},
 		{"panic", "POST", "/Greeter/strict", "call ingress_error", nil}, // no Invocations at all
 		{"unknown service", "POST", "/Nobody/strict", "call request_error", nil},
 		{"bad path", "POST", "/Greeter", "other request_error", nil},
 		{"wrong method", "DELETE", "/platform/attach/" + id, "attach request_error", nil},
 		{"strange method", "TRACE", "/platform/attach/" + id, "other request_error", nil},
-		{"no result yet", "GET", "/platform/output/%s", "output not_ready", &fakeInvocations{output: func(context.Context, ids.Invocation) (Answer, error) {
-			return Answer{}, ErrNotReady
+		{"no result yet", "GET", "/platform/output/%s", "output not_ready", &fakeInvocations{output: func(context.Context, ids.Invocation) (routing.Answer, error) {
+			return routing.Answer{}, routing.ErrNotReady
 		}}},
 		{"health", "GET", "/platform/health", "", nil},
 		{"preflight", "OPTIONS", "/Greeter/strict", "", nil},

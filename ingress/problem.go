@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/internal/ids"
+	"platform/internal/routing"
 )
 
 // Statuses that the standard library has no names for.
@@ -76,26 +77,26 @@ func bodyTooLarge(limit int64) error {
 // invocation.
 func (s *Server) explain(ctx context.Context, err error, id ids.Invocation, repeatable bool) error {
 	switch {
-	case errors.Is(err, ErrNotFound):
-		return &problem{status: http.StatusNotFound, message: ErrNotFound.Error()}
-	case errors.Is(err, ErrNotReady):
-		return &problem{status: statusNotReady, message: ErrNotReady.Error(), id: id}
-	case errors.Is(err, ErrTooLarge):
-		return &problem{status: http.StatusRequestEntityTooLarge, message: ErrTooLarge.Error() + " (networking.message-size-limit); it had no effect, send less"}
-	case errors.Is(err, ErrEnded):
-		return &problem{status: http.StatusConflict, message: ErrEnded.Error(), id: id}
+	case errors.Is(err, routing.ErrNotFound):
+		return &problem{status: http.StatusNotFound, message: routing.ErrNotFound.Error()}
+	case errors.Is(err, routing.ErrNotReady):
+		return &problem{status: statusNotReady, message: routing.ErrNotReady.Error(), id: id}
+	case errors.Is(err, routing.ErrTooLarge):
+		return &problem{status: http.StatusRequestEntityTooLarge, message: routing.ErrTooLarge.Error() + " (networking.message-size-limit); it had no effect, send less"}
+	case errors.Is(err, routing.ErrEnded):
+		return &problem{status: http.StatusConflict, message: routing.ErrEnded.Error(), id: id}
 	case errors.Is(context.Cause(ctx), errStopping):
 		return unavailable("the server is shutting down", id, repeatable)
 	case ctx.Err() != nil:
 		return &problem{status: statusClientClosed, message: "the client has gone; the invocation goes on", id: id}
 	}
-	if full, ok := errors.AsType[*QueueFullError](err); ok {
+	if full, ok := errors.AsType[*routing.QueueFullError](err); ok {
 		return &problem{
 			status: http.StatusTooManyRequests, retry: true,
 			message: full.Error() + "; the request had no effect and can be retried safely",
 		}
 	}
-	if down, ok := errors.AsType[*UnavailableError](err); ok {
+	if down, ok := errors.AsType[*routing.UnavailableError](err); ok {
 		return unavailable("the partition of the invocation is "+down.Error(), id, repeatable || down.SafeToRetry)
 	}
 	s.log.Error("request failed", "invocation_id", id, "err", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/ids"
+	"platform/internal/routing"
 	"platform/partition/machine"
 )
 
@@ -184,17 +185,17 @@ func TestTroubleBehindTheIngress(t *testing.T) {
 		message    string
 		retry      bool
 	}{
-		{"certainly without effect", "/Greeter/greet", nil, &UnavailableError{SafeToRetry: true, Err: errors.New("no leader")}, 503, "no leader; the request can be retried safely", true},
-		{"perhaps with effect", "/Greeter/greet", nil, &UnavailableError{Err: errors.New("no answer")}, 503, "no answer; whether the request took effect is not known", false},
-		{"wrapped", "/Greeter/greet/send", nil, fmt.Errorf("send: %w", &UnavailableError{}), 503, "is not known", false},
-		{"with idempotency key", "/Greeter/greet", []string{"idempotency-key: a"}, &UnavailableError{}, 503, "can be retried safely", true},
-		{"send of a workflow", "/Order/o/run/send", nil, &UnavailableError{}, 503, "can be retried safely", true},
-		{"call of a workflow", "/Order/o/run", nil, &UnavailableError{}, 503, "ask for the result with /platform/attach/inv_1", false},
+		{"certainly without effect", "/Greeter/greet", nil, &routing.UnavailableError{SafeToRetry: true, Err: errors.New("no leader")}, 503, "no leader; the request can be retried safely", true},
+		{"perhaps with effect", "/Greeter/greet", nil, &routing.UnavailableError{Err: errors.New("no answer")}, 503, "no answer; whether the request took effect is not known", false},
+		{"wrapped", "/Greeter/greet/send", nil, fmt.Errorf("send: %w", &routing.UnavailableError{}), 503, "is not known", false},
+		{"with idempotency key", "/Greeter/greet", []string{"idempotency-key: a"}, &routing.UnavailableError{}, 503, "can be retried safely", true},
+		{"send of a workflow", "/Order/o/run/send", nil, &routing.UnavailableError{}, 503, "can be retried safely", true},
+		{"call of a workflow", "/Order/o/run", nil, &routing.UnavailableError{}, 503, "ask for the result with /platform/attach/inv_1", false},
 		{"unforeseen", "/Greeter/greet", nil, boom, 500, "internal error", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := &fakeInvocations{
-				call: func(context.Context, *machine.Invoke) (Answer, error) { return Answer{}, tc.err },
+				call: func(context.Context, *machine.Invoke) (routing.Answer, error) { return routing.Answer{}, tc.err },
 				send: func(context.Context, *machine.Invoke) (machine.Outcome, error) { return machine.Outcome{}, tc.err },
 			}
 			w := do(testServer(t, Config{}, f), "POST", tc.path, "", tc.headers...)
@@ -207,7 +208,7 @@ func TestTroubleBehindTheIngress(t *testing.T) {
 }
 
 func TestPanicIsAnInternalError(t *testing.T) {
-	f := &fakeInvocations{call: func(context.Context, *machine.Invoke) (Answer, error) { panic("secret detail") }}
+	f := &fakeInvocations{call: func(context.Context, *machine.Invoke) (routing.Answer, error) { panic("secret detail") }}
 	w := do(testServer(t, Config{}, f), "POST", "/Greeter/greet", "")
 	require.NotContains(t, w.Body.String(), "secret detail")
 	requireProblem(t, w, 500, "internal error")
@@ -215,10 +216,10 @@ func TestPanicIsAnInternalError(t *testing.T) {
 
 func TestConcurrentRequestsAreBounded(t *testing.T) {
 	inside, leave := make(chan struct{}), make(chan struct{})
-	f := &fakeInvocations{call: func(context.Context, *machine.Invoke) (Answer, error) {
+	f := &fakeInvocations{call: func(context.Context, *machine.Invoke) (routing.Answer, error) {
 		inside <- struct{}{}
 		<-leave
-		return Answer{}, nil
+		return routing.Answer{}, nil
 	}}
 	s := testServer(t, Config{ConcurrentRequests: 1}, f)
 	done := make(chan int)
@@ -236,10 +237,10 @@ func TestConcurrentRequestsAreBounded(t *testing.T) {
 
 func TestClientGone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	f := &fakeInvocations{attach: func(ctx context.Context, _ ids.Invocation) (Answer, error) {
+	f := &fakeInvocations{attach: func(ctx context.Context, _ ids.Invocation) (routing.Answer, error) {
 		cancel()
 		<-ctx.Done()
-		return Answer{}, ctx.Err()
+		return routing.Answer{}, ctx.Err()
 	}}
 	id := ids.NewInvocation(1, [16]byte{1})
 	w := httptest.NewRecorder()

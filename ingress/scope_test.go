@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/ids"
+	"platform/internal/routing"
 	"platform/partition/machine"
 )
 
@@ -165,10 +166,10 @@ func TestPriorities(t *testing.T) {
 }
 
 func TestAFullQueueTellsWhenToComeBack(t *testing.T) {
-	full := &QueueFullError{Rule: "tenant/*"}
+	full := &routing.QueueFullError{Rule: "tenant/*"}
 	f := &fakeInvocations{
 		send: func(context.Context, *machine.Invoke) (machine.Outcome, error) { return machine.Outcome{}, full },
-		call: func(context.Context, *machine.Invoke) (Answer, error) { return Answer{}, full },
+		call: func(context.Context, *machine.Invoke) (routing.Answer, error) { return routing.Answer{}, full },
 	}
 	for _, verb := range []string{"call", "send"} {
 		w := do(testServer(t, scoping, f), "POST", "/platform/scope/tenant/"+verb+"/Greeter/greet", "")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/routing"
 	"platform/partition/machine"
 )
 
@@ -210,11 +211,11 @@ func TestBodyThatStalls(t *testing.T) {
 func TestDisconnectOnlyEndsTheWait(t *testing.T) {
 	for _, version := range []string{"http1", "http2"} {
 		waiting, gone := make(chan struct{}), make(chan error, 1)
-		f := &fakeInvocations{call: func(ctx context.Context, _ *machine.Invoke) (Answer, error) {
+		f := &fakeInvocations{call: func(ctx context.Context, _ *machine.Invoke) (routing.Answer, error) {
 			close(waiting)
 			<-ctx.Done()
 			gone <- ctx.Err()
-			return Answer{}, ctx.Err()
+			return routing.Answer{}, ctx.Err()
 		}}
 		addr, stop := start(t, testServer(t, Config{}, f))
 		client := clientOf(version)
@@ -238,10 +239,10 @@ func TestDisconnectOnlyEndsTheWait(t *testing.T) {
 func TestDrainLetsRequestsFinish(t *testing.T) {
 	for _, version := range []string{"http1", "http2"} {
 		waiting, leave := make(chan struct{}), make(chan struct{})
-		f := &fakeInvocations{call: func(_ context.Context, inv *machine.Invoke) (Answer, error) {
+		f := &fakeInvocations{call: func(_ context.Context, inv *machine.Invoke) (routing.Answer, error) {
 			close(waiting)
 			<-leave
-			return Answer{}, nil
+			return routing.Answer{}, nil
 		}}
 		s := testServer(t, Config{}, f)
 		addr, stop := start(t, s)
@@ -276,10 +277,10 @@ func TestDrainLetsRequestsFinish(t *testing.T) {
 
 func TestDrainTellsThoseWhoWaitTooLong(t *testing.T) {
 	waiting := make(chan struct{}, 2)
-	f := &fakeInvocations{call: func(ctx context.Context, _ *machine.Invoke) (Answer, error) {
+	f := &fakeInvocations{call: func(ctx context.Context, _ *machine.Invoke) (routing.Answer, error) {
 		waiting <- struct{}{}
 		<-ctx.Done()
-		return Answer{}, ctx.Err()
+		return routing.Answer{}, ctx.Err()
 	}}
 	addr, stop := start(t, testServer(t, Config{DrainTimeout: 10 * time.Millisecond}, f))
 	type answer struct {

@@ -5,15 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
 
 	"platform/admin"
 	"platform/admin/query"
-	"platform/internal/fabric"
 	"platform/internal/ids"
+	"platform/internal/routing"
 	"platform/metadata"
 	"platform/partition"
 	"platform/partition/machine"
@@ -22,7 +21,7 @@ import (
 // catalog finds invocations on all partitions for the admin API. A listing reads
 // every record; the page is kept small while reading.
 type catalog struct {
-	router  *router
+	router  *routing.Router
 	schemas func() *metadata.Schemas
 }
 
@@ -37,10 +36,10 @@ func (c *catalog) List(ctx context.Context, q admin.Query) (admin.Page, error) {
 		return admin.Page{}, err
 	}
 	page := &listing{query: q, order: order, after: after}
-	for p := range c.partitions() {
+	for p := range c.router.Partitions() {
 		for r, err := range p.Records(ctx, needsCompleted(q.Statuses)) {
 			if err != nil {
-				return admin.Page{}, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), inWords(err))
+				return admin.Page{}, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), routing.Explain(err))
 			}
 			if ctx.Err() != nil {
 				return admin.Page{}, context.Cause(ctx)
@@ -55,13 +54,13 @@ func (c *catalog) List(ctx context.Context, q admin.Query) (admin.Page, error) {
 
 // Get is part of admin.Invocations.
 func (c *catalog) Get(ctx context.Context, id ids.Invocation, withJournal bool) (*admin.Invocation, error) {
-	p := c.router.owner(id)
+	p := c.router.Owner(id)
 	r, entries, err := p.Inspect(ctx, id, withJournal)
 	if errors.Is(err, partition.ErrNotFound) || err == nil && r.Target.Type == machine.StateUpdate {
 		return nil, admin.ErrNotFound
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), inWords(err))
+		return nil, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), routing.Explain(err))
 	}
 	out := describe(r)
 	if withJournal {
@@ -72,10 +71,10 @@ func (c *catalog) Get(ctx context.Context, id ids.Invocation, withJournal bool) 
 
 // InUse is part of admin.Invocations.
 func (c *catalog) InUse(ctx context.Context, id ids.Deployment) (count int, err error) {
-	for p := range c.partitions() {
+	for p := range c.router.Partitions() {
 		for r, err := range p.Records(ctx, false) {
 			if err != nil {
-				return 0, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), inWords(err))
+				return 0, fmt.Errorf("%w: partition %d: %w", admin.ErrUnavailable, p.ID(), routing.Explain(err))
 			}
 			if c.needs(r) == id {
 				count++
@@ -107,17 +106,6 @@ func deploymentOf(r partition.Record) ids.Deployment {
 		return r.Attempts.Deployment
 	}
 	return ""
-}
-
-// partitions yields all of them.
-func (c *catalog) partitions() iter.Seq[*fabric.Handle] {
-	return func(yield func(*fabric.Handle) bool) {
-		for id := range c.router.directory.Partitions() {
-			if !yield(c.router.directory.Partition(uint32(id))) {
-				return
-			}
-		}
-	}
 }
 
 func needsCompleted(statuses []admin.Status) bool {

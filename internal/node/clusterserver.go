@@ -16,6 +16,7 @@ import (
 	"platform/internal/feature"
 	"platform/internal/membership"
 	"platform/internal/raftgroup"
+	"platform/internal/routing"
 	"platform/internal/version"
 	"platform/metadata"
 	"platform/partition"
@@ -53,7 +54,7 @@ type clusterServer struct {
 
 	// These are nil until they are open.
 	store  atomic.Pointer[metadata.Store]
-	router atomic.Pointer[router]
+	router atomic.Pointer[routing.Router]
 	// partitions is how many there are, 0 until that is known.
 	partitions atomic.Uint32
 }

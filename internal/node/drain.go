@@ -47,7 +47,7 @@ func (n *Node) drain(in *ingress.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), min(handOverTimeout, share))
 	defer cancel()
 	var wg sync.WaitGroup
-	for p := range n.router.replicas() {
+	for p := range n.router.Replicas() {
 		wg.Go(func() { n.handOver(ctx, p) })
 	}
 	wg.Wait()

@@ -29,7 +29,7 @@ func (n *Node) settleFlowControl(ctx context.Context) error {
 	defer tick.Stop()
 	for !n.flowEnabled() {
 		// One node is enough, and all have to agree with it in any case.
-		if first := n.router.replica(0); first != nil && first.Leading() && n.flowEverywhere(ctx) {
+		if first := n.router.Replica(0); first != nil && first.Leading() && n.flowEverywhere(ctx) {
 			if err := n.metadata.EnableFlowControl(ctx); err != nil && ctx.Err() == nil {
 				n.log.Debug("enabled flow control is not noted yet", "err", err)
 			} else if err == nil {

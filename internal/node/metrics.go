@@ -113,7 +113,7 @@ func (c *nodeCollector) Collect(metrics chan<- prometheus.Metric) {
 	out := sink(metrics)
 	c.collectPartitions(out)
 	c.collectCluster(out)
-	routed := c.n.router.directory.Stats()
+	routed := c.n.router.Stats()
 	out.counter(descRouted, routed.Local, "local")
 	out.counter(descRouted, routed.Remote, "remote")
 	out.counter(descRounds, routed.Rounds)
@@ -141,7 +141,7 @@ func (c *nodeCollector) collectRequests(out sink) {
 func (c *nodeCollector) collectPartitions(out sink) {
 	held, leading, leaderless, behind := 0, 0, 0, 0
 	commands, lag := uint64(0), uint64(0)
-	for p := range c.n.router.replicas() {
+	for p := range c.n.router.Replicas() {
 		held++
 		commands += p.Commands()
 		if p.Leader().ID == "" {

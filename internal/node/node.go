@@ -16,6 +16,7 @@ import (
 	"platform/internal/fabric"
 	"platform/internal/membership"
 	"platform/internal/raftgroup"
+	"platform/internal/routing"
 	"platform/invoker"
 	signing "platform/invoker/identity" // this package has an identity of its own
 	"platform/metadata"
@@ -55,7 +56,7 @@ type Node struct {
 	metadata *metadata.Store
 	signer   *signing.Signer // of requests to endpoints, nil: unsigned
 	invoker  *invoker.Invoker
-	router   *router
+	router   *routing.Router
 	tending  []sync.Mutex // by partition, held while its replica is opened, closed or changed
 
 	quarantine quarantine // replicas that are not served
@@ -127,7 +128,7 @@ func (n *Node) serve(ctx context.Context) error {
 	g, serving := errgroup.WithContext(stopping)
 	n.collectMetrics()
 	ingress := n.ingressServer()
-	checkpoints := &checkpointer{n.router.replicas, n.log}
+	checkpoints := &checkpointer{n.router.Replicas, n.log}
 	for _, part := range []func(context.Context) error{
 		func(ctx context.Context) error { return ingress.Serve(ctx, n.ingress) },
 		n.serveAdmin, n.serveFigures,

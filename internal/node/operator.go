@@ -9,18 +9,18 @@ import (
 	"time"
 
 	"platform/admin"
-	"platform/ingress"
 	"platform/internal/ids"
-	"platform/internal/raftgroup"
+	"platform/internal/routing"
 	"platform/internal/version"
 	"platform/invoker/protocol"
 	"platform/metadata"
+	"platform/partition/journal"
 	"platform/partition/machine"
 )
 
 // operator does what operators ask of invocations, wherever their partitions are led.
 type operator struct {
-	router   *router
+	router   *routing.Router
 	schemas  func() *metadata.Schemas
 	protocol protocol.Range // what this server speaks
 }
@@ -70,7 +70,7 @@ func (o *operator) Resume(ctx context.Context, id ids.Invocation, on admin.Deplo
 // backingOff reports whether an invocation waits for its next attempt, so that no
 // attempt on its deployment is open.
 func (o *operator) backingOff(ctx context.Context, id ids.Invocation) (bool, error) {
-	r, _, err := o.router.owner(id).Inspect(ctx, id, false)
+	r, _, err := o.router.Owner(id).Inspect(ctx, id, false)
 	if err != nil {
 		return false, operatorError(err)
 	}
@@ -105,7 +105,7 @@ func (o *operator) awaitPaused(ctx context.Context, id ids.Invocation) error {
 	ctx, cancel := context.WithTimeout(ctx, repinTimeout)
 	defer cancel()
 	for {
-		inv, err := o.router.find(ctx, id)
+		inv, err := o.router.Find(ctx, id)
 		switch {
 		case err != nil:
 			return operatorError(err)
@@ -163,7 +163,7 @@ func (o *operator) repin(ctx context.Context, id ids.Invocation, on admin.Deploy
 	if on.Which == admin.Keep {
 		return nil, nil
 	}
-	inv, err := o.router.find(ctx, id)
+	inv, err := o.router.Find(ctx, id)
 	if err != nil {
 		return nil, operatorError(err)
 	}
@@ -195,7 +195,7 @@ func (o *operator) repin(ctx context.Context, id ids.Invocation, on admin.Deploy
 // do proposes an operation until its outcome is known. A repetition may find what
 // an earlier try, whose answer was lost, has left: then its refusal is asDone.
 func (o *operator) do(ctx context.Context, id ids.Invocation, c machine.Command, asDone machine.Code) (machine.Outcome, error) {
-	out, repeated, err := o.router.operate(ctx, id, c)
+	out, repeated, err := o.router.Operate(ctx, id, c)
 	if err != nil {
 		return out, operatorError(err)
 	}
@@ -242,10 +242,10 @@ func refuse(status int, format string, args ...any) error {
 
 // operatorError words the router's errors for the admin API.
 func operatorError(err error) error {
-	if errors.Is(err, ingress.ErrNotFound) {
+	if errors.Is(err, routing.ErrNotFound) {
 		return admin.ErrNotFound
 	}
-	if down, ok := errors.AsType[*ingress.UnavailableError](err); ok {
+	if down, ok := errors.AsType[*routing.UnavailableError](err); ok {
 		if down.SafeToRetry {
 			return fmt.Errorf("%w; nothing was changed, try again: %w", admin.ErrUnavailable, down)
 		}
@@ -254,22 +254,7 @@ func operatorError(err error) error {
 	return err
 }
 
-// operate proposes a command about an invocation; repeated says that an earlier try
-// may have taken effect.
-func (r *router) operate(ctx context.Context, id ids.Invocation, c machine.Command) (out machine.Outcome, repeated bool, err error) {
-	p := r.owner(id)
-	uncertain := false
-	out, err = insist(ctx, false, func() (machine.Outcome, error) {
-		repeated = uncertain
-		o, err := p.Operate(ctx, c)
-		uncertain = uncertain || errors.Is(err, raftgroup.ErrUnknownOutcome)
-		return o, err
-	})
-	return out, repeated, err
-}
-
-// find reads a record from the leader of its partition.
-func (r *router) find(ctx context.Context, id ids.Invocation) (*machine.Invocation, error) {
-	p := r.owner(id)
-	return insist(ctx, true, func() (*machine.Invocation, error) { return p.Find(ctx, id) })
+// cancelOf is the signal that cancels an invocation.
+func cancelOf(id ids.Invocation) *machine.Signal {
+	return &machine.Signal{Target: id, ID: journal.NumberedSignal(journal.CancelSignal), Request: routing.NewRequest()}
 }

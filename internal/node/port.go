@@ -107,10 +107,10 @@ func (n *Node) routes() fabric.DirectoryConfig {
 // localPartition is this node's replica, nil as long as there is none.
 func (n *Node) localPartition(id uint32) *partition.Partition {
 	r := n.cluster.router.Load()
-	if r == nil || int(id) >= len(r.partitions) {
+	if r == nil || int(id) >= int(r.Count()) {
 		return nil
 	}
-	return r.replica(id)
+	return r.Replica(id)
 }
 
 func (n *Node) localReplica(id uint32) fabric.Local {

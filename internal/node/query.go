@@ -7,6 +7,7 @@ import (
 	"platform/admin"
 	"platform/admin/query"
 	"platform/flowcontrol"
+	"platform/internal/routing"
 	"platform/partition"
 	"platform/partition/machine"
 	nodepb "platform/proto/node"
@@ -30,16 +31,13 @@ func (n *Node) newQueryEngine() *query.Engine {
 
 // queried is the partitions as queries read them.
 type queried struct {
-	*router
+	*routing.Router
 	scoped bool
 }
 
-// Count implements query.Partitions.
-func (q queried) Count() uint32 { return uint32(q.directory.Partitions()) }
-
 // Scan implements query.Partitions.
 func (q queried) Scan(ctx context.Context, id uint32, s *partition.Scan) (partition.Page, error) {
-	return q.directory.Partition(id).Scan(ctx, s)
+	return q.Partition(id).Scan(ctx, s)
 }
 
 // Scoped implements query.Partitions.

@@ -40,7 +40,7 @@ func (n *Node) settledIn() error {
 		return nil
 	}
 	if time.Since(n.cluster.started) < settleGrace {
-		for p := range n.router.replicas() {
+		for p := range n.router.Replicas() {
 			if p.Leader().ID == "" {
 				return fmt.Errorf("the node is starting: partition %d has no leader yet", p.ID())
 			}

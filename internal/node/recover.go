@@ -206,7 +206,7 @@ func (n *Node) recoverReplica(ctx context.Context, req *nodepb.RecoverRequest) e
 		}
 	}
 	defer n.tending[id].Unlock()
-	p := n.router.replica(id)
+	p := n.router.Replica(id)
 	if p == nil {
 		return fmt.Errorf("there is no usable replica of partition %d", id)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"platform/internal/membership"
 	"platform/internal/raftgroup"
+	"platform/internal/routing"
 	"platform/metadata"
 	"platform/partition"
 	"platform/partition/store"
@@ -35,7 +36,7 @@ const (
 // openPartitions starts the replicas that this node has or should have.
 func (n *Node) openPartitions(ctx context.Context) error {
 	cluster, _ := n.metadata.Cluster()
-	n.router = newRouter(cluster.Partitions, n.routes())
+	n.router = routing.New(cluster.Partitions, n.routes())
 	n.tending = make([]sync.Mutex, cluster.Partitions)
 	n.cluster.router.Store(n.router)
 	n.invoker = n.newInvoker()
@@ -82,7 +83,7 @@ func (n *Node) openReplica(ctx context.Context, id uint32, layout *metadata.Layo
 	if err != nil {
 		return err
 	}
-	n.router.partitions[id].Store(p)
+	n.router.Set(id, p)
 	return nil
 }
 
@@ -115,7 +116,7 @@ func (n *Node) openPartition(id uint32, logs raftgroup.Storage, begins bool) (*p
 		return nil, err
 	}
 	cfg := partition.Config{
-		ID: id, Count: uint32(len(n.router.partitions)), Node: n.self.Node,
+		ID: id, Count: n.router.Count(), Node: n.self.Node,
 		Tables: tables, Flush: n.tables.Flush, Storage: logs, Invoker: n.invoker, Deliver: n.router.Deliver, Rules: n.rules(), OutboxMemory: &n.outboxMemory,
 		Transport: n.transport, LocalID: n.replicaID(id), HardState: hard, Join: !begins,
 		Watchdog: n.watchdog, Metrics: n.metrics.partitions, DigestMetrics: n.metrics.digests, OnFailed: func(err error) { n.replicaFailed(id, err) }, Room: n.room, Level: n.featureLevel, Clock: n.members, Log: n.log,
@@ -135,8 +136,8 @@ func (n *Node) openPartition(id uint32, logs raftgroup.Storage, begins bool) (*p
 // ctx ends.
 func (n *Node) tendPartitions(ctx context.Context) error {
 	var wg sync.WaitGroup
-	for id := range n.router.partitions {
-		wg.Go(func() { n.tend(ctx, uint32(id)) })
+	for id := range n.router.Count() {
+		wg.Go(func() { n.tend(ctx, id) })
 	}
 	wg.Wait()
 	return nil
@@ -150,7 +151,7 @@ func (n *Node) tend(ctx context.Context, id uint32) {
 	for ctx.Err() == nil {
 		layout, moved := n.metadata.Layout()
 		var changed <-chan struct{}
-		p := n.router.replica(id)
+		p := n.router.Replica(id)
 		if p != nil {
 			changed = p.Changed()
 		}
@@ -178,7 +179,7 @@ func (n *Node) tend(ctx context.Context, id uint32) {
 // tendOnce does what is to be done now: open or remove the replica, or, if it leads,
 // change who the replicas are and who leads.
 func (n *Node) tendOnce(ctx context.Context, id uint32, layout *metadata.Layout, led time.Time) error {
-	place, p := layout.Partitions[id], n.router.replica(id)
+	place, p := layout.Partitions[id], n.router.Replica(id)
 	switch {
 	case n.disk.now() == diskFull:
 		return n.rest(ctx, p)
@@ -211,7 +212,7 @@ func (n *Node) rest(ctx context.Context, p *partition.Partition) error {
 // closeReplica takes a replica out of use. One that does not end stays known, so that
 // it is tried again and never opened a second time.
 func (n *Node) closeReplica(ctx context.Context, p *partition.Partition, end func(context.Context) error) error {
-	n.router.partitions[p.ID()].Store(nil)
+	n.router.Set(p.ID(), nil)
 	limit := n.cfg.ShutdownTimeout.Std()
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
@@ -219,7 +220,7 @@ func (n *Node) closeReplica(ctx context.Context, p *partition.Partition, end fun
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(limit/4, cancel) })()
 	err := end(closing)
 	if err != nil {
-		n.router.partitions[p.ID()].Store(p)
+		n.router.Set(p.ID(), p)
 	}
 	return err
 }
@@ -356,7 +357,7 @@ func (n *Node) closePartitions() error {
 	ctx, cancel := n.ending.context()
 	defer cancel()
 	var g errgroup.Group
-	for p := range n.router.replicas() {
+	for p := range n.router.Replicas() {
 		g.Go(func() error {
 			if _, hope := n.heir(p); !hope {
 				return p.Stop(ctx)

@@ -19,7 +19,7 @@ func (n *Node) rules() partition.RuleSource {
 // version, or when ctx ends. Those led elsewhere get it as soon as the change of the
 // metadata reaches their nodes.
 func (n *Node) awaitRules(ctx context.Context, version uint32) {
-	for p := range n.router.replicas() {
+	for p := range n.router.Replicas() {
 		p.AwaitRules(ctx, version)
 	}
 }

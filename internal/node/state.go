@@ -24,18 +24,14 @@ const (
 
 // State implements admin.Operator.
 func (o *operator) State(ctx context.Context, object admin.Object) (admin.State, error) {
-	owner := ids.NewInvocation(ids.Route(object.Scope, object.Key), [16]byte{})
-	p := o.router.owner(owner)
-	return insist(ctx, true, func() (admin.State, error) {
-		entries, complete, err := p.State(ctx, machine.Object{Scope: object.Scope, Service: object.Service, Key: object.Key}, stateLimit)
-		if err != nil {
-			return admin.State{}, err
-		}
-		if !complete {
-			return admin.State{}, refuse(500, "the state is larger than %d bytes", stateLimit)
-		}
-		return stateOf(entries), nil
-	})
+	entries, complete, err := o.router.State(ctx, machine.Object{Scope: object.Scope, Service: object.Service, Key: object.Key}, stateLimit)
+	if err != nil {
+		return admin.State{}, err
+	}
+	if !complete {
+		return admin.State{}, refuse(500, "the state is larger than %d bytes", stateLimit)
+	}
+	return stateOf(entries), nil
 }
 
 func stateOf(entries []machine.StateEntry) admin.State {
@@ -99,7 +95,7 @@ func changeOf(id ids.Invocation, result *journal.Result) admin.StateChange {
 
 // StateChange implements admin.Operator.
 func (o *operator) StateChange(ctx context.Context, id ids.Invocation) (admin.StateChange, error) {
-	inv, err := o.router.find(ctx, id)
+	inv, err := o.router.Find(ctx, id)
 	switch {
 	case err != nil:
 		return admin.StateChange{}, operatorError(err)

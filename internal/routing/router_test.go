@@ -1,4 +1,4 @@
-package node
+package routing
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"platform/ingress"
 	"platform/internal/fabric"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
@@ -57,18 +56,18 @@ func (r *restarted) Await(context.Context, ids.Invocation) (partition.Ending, er
 // in time.
 func TestLongRequestsOutlastAnyNumberOfFailovers(t *testing.T) {
 	for _, full := range []bool{false, true} {
-		for name, request := range map[string]func(context.Context, *router) (ingress.Answer, error){
-			"call": func(ctx context.Context, r *router) (ingress.Answer, error) {
+		for name, request := range map[string]func(context.Context, *Router) (Answer, error){
+			"call": func(ctx context.Context, r *Router) (Answer, error) {
 				return r.Call(ctx, &machine.Invoke{Target: machine.Target{Service: "S", Handler: "h"}})
 			},
-			"attach": func(ctx context.Context, r *router) (ingress.Answer, error) {
+			"attach": func(ctx context.Context, r *Router) (Answer, error) {
 				return r.Attach(ctx, ids.Invocation{1})
 			},
 		} {
 			t.Run(fmt.Sprintf("%s, full %t", name, full), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					p := &restarted{terms: 10, left: 10, full: full}
-					r := &router{directory: fabric.NewDirectory(1, fabric.DirectoryConfig{Local: func(uint32) fabric.Local { return p }})}
+					r := &Router{directory: fabric.NewDirectory(1, fabric.DirectoryConfig{Local: func(uint32) fabric.Local { return p }})}
 					a, err := request(t.Context(), r)
 					require.NoError(t, err)
 					require.Equal(t, "done", string(a.Result.Value))
@@ -82,11 +81,11 @@ func TestLongRequestsOutlastAnyNumberOfFailovers(t *testing.T) {
 func TestALongRequestIsGivenUpWhenNoLeaderFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &restarted{terms: 10, left: 1}
-		r := &router{directory: fabric.NewDirectory(1, fabric.DirectoryConfig{Local: func(uint32) fabric.Local { return p }})}
+		r := &Router{directory: fabric.NewDirectory(1, fabric.DirectoryConfig{Local: func(uint32) fabric.Local { return p }})}
 		begin := time.Now()
 		time.AfterFunc(time.Minute+time.Second, func() { p.away = time.Now().Add(time.Hour) })
 		_, err := r.Call(t.Context(), &machine.Invoke{Target: machine.Target{Service: "S", Handler: "h"}})
-		down, unavailable := errors.AsType[*ingress.UnavailableError](err)
+		down, unavailable := errors.AsType[*UnavailableError](err)
 		require.True(t, unavailable, err)
 		require.False(t, down.SafeToRetry)
 		require.LessOrEqual(t, time.Since(begin), time.Minute+failoverBudget+4*time.Second)
@@ -115,11 +114,11 @@ func TestUnansweredRequestsAreExplained(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begin, tries := time.Now(), 0
-				_, err := insist(t.Context(), tc.repeatable, func() (int, error) {
+				_, err := retry(t.Context(), tc.repeatable, func() (int, error) {
 					tries++
 					return 0, tc.errs[min(tries, len(tc.errs))-1]
 				})
-				down, unavailable := errors.AsType[*ingress.UnavailableError](err)
+				down, unavailable := errors.AsType[*UnavailableError](err)
 				require.True(t, unavailable, err)
 				require.Equal(t, tc.safe, down.SafeToRetry)
 				require.ErrorContains(t, err, tc.want)

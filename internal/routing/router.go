@@ -1,0 +1,213 @@
+package routing
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"platform/internal/fabric"
+	"platform/internal/ids"
+	"platform/internal/raftgroup"
+	"platform/partition"
+	"platform/partition/journal"
+	"platform/partition/machine"
+)
+
+// Router takes requests to the partitions that own them, and repeats them, with the
+// same ids, while leaders change. It may be used concurrently.
+type Router struct {
+	partitions []atomic.Pointer[partition.Partition] // this node's replicas, nil for those of others
+	directory  *fabric.Directory
+}
+
+// New returns the router of a cluster with count partitions. where tells how to reach
+// other nodes; its field Local is set here.
+func New(count uint32, where fabric.DirectoryConfig) *Router {
+	r := &Router{partitions: make([]atomic.Pointer[partition.Partition], count)}
+	where.Local = r.local
+	r.directory = fabric.NewDirectory(count, where)
+	return r
+}
+
+// local is this node's replica of a partition, nil if it has none.
+func (r *Router) local(id uint32) fabric.Local {
+	if p := r.Replica(id); p != nil {
+		return p
+	}
+	return nil
+}
+
+// Set makes this node's replica of a partition known; nil removes it.
+func (r *Router) Set(id uint32, p *partition.Partition) { r.partitions[id].Store(p) }
+
+// Count is the number of partitions of the cluster.
+func (r *Router) Count() uint32 { return uint32(r.directory.Partitions()) }
+
+// Partition returns a handle for a partition.
+func (r *Router) Partition(id uint32) *fabric.Handle { return r.directory.Partition(id) }
+
+// Partitions returns a handle for each partition of the cluster.
+func (r *Router) Partitions() iter.Seq[*fabric.Handle] {
+	return func(yield func(*fabric.Handle) bool) {
+		for id := range r.Count() {
+			if !yield(r.directory.Partition(id)) {
+				return
+			}
+		}
+	}
+}
+
+// Stats counts requests by where they went.
+func (r *Router) Stats() fabric.Stats { return r.directory.Stats() }
+
+// Replica is this node's replica of a partition, nil if it has none.
+func (r *Router) Replica(id uint32) *partition.Partition { return r.partitions[id].Load() }
+
+// Replicas returns the replicas on this node.
+func (r *Router) Replicas() iter.Seq[*partition.Partition] {
+	return func(yield func(*partition.Partition) bool) {
+		for id := range r.partitions {
+			if p := r.partitions[id].Load(); p != nil && !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+// Owner returns a handle for the partition that owns an invocation.
+func (r *Router) Owner(id ids.Invocation) *fabric.Handle {
+	return r.directory.Partition(machine.PartitionOf(id.PartitionKey(), uint32(r.directory.Partitions())))
+}
+
+// Send implements ingress.Invocations.
+func (r *Router) Send(ctx context.Context, inv *machine.Invoke) (machine.Outcome, error) {
+	p := r.Owner(inv.ID)
+	inv.Request = NewRequest()
+	o, err := retry(ctx, inv.IdempotencyKey != nil || inv.Target.Type == machine.WorkflowRun, func() (machine.Outcome, error) { return p.Invoke(ctx, inv) })
+	switch {
+	case err == nil && o.Code == machine.QueueFull:
+		err = &QueueFullError{Rule: o.Rule}
+	case o.Code == machine.Existing && o.Own:
+		o.Code = machine.OK // an earlier try got through
+	}
+	return o, err
+}
+
+// Call implements ingress.Invocations.
+func (r *Router) Call(ctx context.Context, inv *machine.Invoke) (Answer, error) {
+	p := r.Owner(inv.ID)
+	inv.Request = NewRequest()
+	return retry(ctx, inv.IdempotencyKey != nil, func() (Answer, error) {
+		e, o, err := p.Call(ctx, inv)
+		if err == nil && o.Code == machine.QueueFull {
+			err = &QueueFullError{Rule: o.Rule}
+		}
+		if err == nil && o.Code == machine.Existing && !o.Own && inv.Target.Type == machine.WorkflowRun {
+			err = ErrConflict
+		}
+		id := inv.ID
+		if !o.ID.IsZero() {
+			id = o.ID
+		}
+		return answer(id, e), err
+	})
+}
+
+// Attach implements ingress.Invocations.
+func (r *Router) Attach(ctx context.Context, id ids.Invocation) (Answer, error) {
+	p := r.Owner(id)
+	return retry(ctx, true, func() (Answer, error) {
+		e, err := p.Await(ctx, id)
+		return answer(id, e), err
+	})
+}
+
+// Output implements ingress.Invocations.
+func (r *Router) Output(ctx context.Context, id ids.Invocation) (Answer, error) {
+	p := r.Owner(id)
+	return retry(ctx, true, func() (Answer, error) {
+		inv, err := p.Find(ctx, id)
+		switch {
+		case err != nil:
+			return Answer{}, err
+		case inv.Status != machine.Completed:
+			return Answer{ID: id, Target: inv.Target}, ErrNotReady
+		}
+		return answer(id, partition.Ending{Target: inv.Target, Result: *inv.Result, ExpiresAt: inv.ExpiresAt}), nil
+	})
+}
+
+// Deliver hands messages to the leader of a partition; it is what outboxes ship
+// with, and leaves repeating to them.
+func (r *Router) Deliver(ctx context.Context, to uint32, d *machine.Deliver) error {
+	return r.directory.Partition(to).Deliver(ctx, d)
+}
+
+// NewRequest marks a request, so that its repetitions are known as such.
+func NewRequest() uint64 { return rand.Uint64() | 1 }
+
+// Answer is the result of an invocation.
+type Answer struct {
+	ID        ids.Invocation
+	Target    machine.Target
+	Result    journal.Result
+	ExpiresAt time.Time // until when the result can be asked for; zero: not known
+}
+
+func answer(id ids.Invocation, e partition.Ending) Answer {
+	a := Answer{ID: id, Target: e.Target, Result: e.Result}
+	if e.ExpiresAt > 0 {
+		a.ExpiresAt = time.UnixMilli(e.ExpiresAt)
+	}
+	return a
+}
+
+// Signal implements ingress.Invocations.
+func (r *Router) Signal(ctx context.Context, s *machine.Signal) error {
+	p := r.Owner(s.Target)
+	s.Request = NewRequest()
+	out, err := retry(ctx, !s.ID.Repeats(), func() (machine.Outcome, error) { return p.Operate(ctx, s) })
+	switch {
+	case err != nil:
+		return err
+	case out.Code == machine.NotFound:
+		return ErrNotFound
+	case out.Code == machine.Ended:
+		return ErrEnded
+	}
+	return nil
+}
+
+// Operate proposes a command about an invocation; repeated says that an earlier try
+// may have taken effect.
+func (r *Router) Operate(ctx context.Context, id ids.Invocation, c machine.Command) (out machine.Outcome, repeated bool, err error) {
+	p := r.Owner(id)
+	uncertain := false
+	out, err = retry(ctx, false, func() (machine.Outcome, error) {
+		repeated = uncertain
+		o, err := p.Operate(ctx, c)
+		uncertain = uncertain || errors.Is(err, raftgroup.ErrUnknownOutcome)
+		return o, err
+	})
+	return out, repeated, err
+}
+
+// State reads an object's state, at most limit bytes of it; complete reports whether
+// that is all.
+func (r *Router) State(ctx context.Context, o machine.Object, limit int) (entries []machine.StateEntry, complete bool, err error) {
+	p := r.Owner(ids.NewInvocation(ids.Route(o.Scope, o.Key), [16]byte{}))
+	entries, err = retry(ctx, true, func() (entries []machine.StateEntry, err error) {
+		entries, complete, err = p.State(ctx, o, limit)
+		return entries, err
+	})
+	return entries, complete, err
+}
+
+// Find reads a record from the leader of its partition.
+func (r *Router) Find(ctx context.Context, id ids.Invocation) (*machine.Invocation, error) {
+	p := r.Owner(id)
+	return retry(ctx, true, func() (*machine.Invocation, error) { return p.Find(ctx, id) })
+}

@@ -246,6 +246,11 @@ func (p *Partition) leader() (*leadership, error) {
 // that it must not hold up; not at all when submit fails. A command that the cluster's
 // feature level does not include fails with a *feature.Error.
 func (l *leadership) submit(c machine.Command, done func(machine.Outcome, error)) error {
+	return l.submitLarger(c, 0, done)
+}
+
+// submitLarger is submit of a command that copies about so many bytes within the tables.
+func (l *leadership) submitLarger(c machine.Command, copies int, done func(machine.Outcome, error)) error {
 	data, err := codec.EncodeCommand(l.level(), c)
 	if err != nil {
 		return fmt.Errorf("encode %T: %w", c, err)
@@ -253,7 +258,7 @@ func (l *leadership) submit(c machine.Command, done func(machine.Outcome, error)
 	if err := fits(l.level(), c, len(data)); err != nil {
 		return err
 	}
-	return refused(l.proposer.Submit(data, raftgroup.CompletionFunc[machine.Outcome](done)))
+	return refused(l.proposer.SubmitLarger(data, copies, raftgroup.CompletionFunc[machine.Outcome](done)))
 }
 
 // fits refuses a command that is larger than the configuration can explain. Messages of
@@ -276,8 +281,12 @@ func (l *leadership) propose(ctx context.Context, c machine.Command) (machine.Ou
 		outcome machine.Outcome
 		err     error
 	}
+	copies, err := l.copies(c)
+	if err != nil {
+		return machine.Outcome{}, err
+	}
 	answers := make(chan answer, 1)
-	if err := l.submit(c, func(o machine.Outcome, err error) { answers <- answer{o, refused(err)} }); err != nil {
+	if err := l.submitLarger(c, copies, func(o machine.Outcome, err error) { answers <- answer{o, refused(err)} }); err != nil {
 		return machine.Outcome{}, err
 	}
 	select {

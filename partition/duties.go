@@ -81,9 +81,23 @@ func (a attemptSource) Propose(p *machine.Progress, done func(machine.Outcome, e
 		}
 		done(o, err)
 	}
-	p = a.l.timed(p)
+	parts, err := a.l.portions(a.l.timed(p))
+	if err != nil {
+		answered(machine.Outcome{}, err)
+		return
+	}
+	if len(parts) > 1 {
+		done = (&portionsOutcome{left: len(parts), done: done}).take
+	}
+	for i := range parts {
+		a.submit(&parts[i], answered)
+	}
+}
+
+// submit proposes a part of an attempt's progress.
+func (a attemptSource) submit(p *portion, answered func(machine.Outcome, error)) {
 	for {
-		err := a.l.submit(p, answered)
+		err := a.l.submitLarger(p.Progress, p.copies, answered)
 		if errors.Is(err, raftgroup.ErrOverloaded) && pause(a.l.ctx, overloadPause) {
 			continue
 		}

@@ -91,6 +91,7 @@ type Proposer[R any] struct {
 // pendingCommand is a command that was not proposed yet.
 type pendingCommand[R any] struct {
 	data []byte
+	size int // what counts for the bounds in bytes
 	done Completion[R]
 }
 
@@ -128,22 +129,29 @@ func NewProposer[R any](g *Group, cfg ProposerConfig) (*Proposer[R], error) {
 // nil, done is completed exactly once; otherwise never, and nothing was proposed:
 // ErrOverloaded, ErrStopped or ErrTooLarge.
 func (p *Proposer[R]) Submit(command []byte, done Completion[R]) error {
+	return p.SubmitLarger(command, 0, done)
+}
+
+// SubmitLarger is Submit of a command that counts extra bytes more for all bounds but that
+// of one command, since applying it takes that much memory.
+func (p *Proposer[R]) SubmitLarger(command []byte, extra int, done Completion[R]) error {
 	if len(command) > p.cfg.MaxCommandBytes {
 		p.group.cfg.Metrics.refused(1, ErrTooLarge)
 		return fmt.Errorf("%w: a command of %d bytes, at most %d", ErrTooLarge, len(command), p.cfg.MaxCommandBytes)
 	}
+	size := len(command) + extra
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
 		return ErrStopped
 	}
-	if n := len(p.queue); n >= p.cfg.MaxQueueCommands || n > 0 && p.bytes+len(command) > p.cfg.MaxQueueBytes {
+	if n := len(p.queue); n >= p.cfg.MaxQueueCommands || n > 0 && p.bytes+size > p.cfg.MaxQueueBytes {
 		p.mu.Unlock()
 		p.group.cfg.Metrics.refused(1, ErrOverloaded)
 		return ErrOverloaded
 	}
-	p.queue = append(p.queue, pendingCommand[R]{data: command, done: done})
-	p.bytes += len(command)
+	p.queue = append(p.queue, pendingCommand[R]{data: command, size: size, done: done})
+	p.bytes += size
 	ready := p.readyLocked()
 	p.mu.Unlock()
 	if ready {
@@ -252,7 +260,7 @@ func (p *Proposer[R]) take() []pendingCommand[R] {
 	p.inFlight++
 	n, bytes := 0, 0
 	for n < len(p.queue) && n < p.cfg.MaxBatchCommands {
-		size := len(p.queue[n].data)
+		size := p.queue[n].size
 		if n > 0 && bytes+size > p.cfg.MaxBatchBytes {
 			break
 		}
@@ -279,7 +287,7 @@ func (p *Proposer[R]) propose(batch []pendingCommand[R]) (bytes int, ok bool) {
 	p.batch = p.batch[:0]
 	for i := range batch {
 		p.batch = append(p.batch, batch[i].data)
-		bytes += len(batch[i].data)
+		bytes += batch[i].size
 	}
 	if !p.group.IsLeader() {
 		clear(p.batch)

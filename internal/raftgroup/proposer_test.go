@@ -115,6 +115,27 @@ func TestEntriesAreBoundedByBytes(t *testing.T) {
 	require.Equal(t, []int{800, 400, 3000, 1000, 1}, seal.bytes)
 }
 
+// What applying a command takes counts like its bytes.
+func TestLargerCommandsCountForTheBoundsOfAnEntry(t *testing.T) {
+	g, _ := aloneGroup(t)
+	seal := &countingSeal{}
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: seal.seal, MaxBatchBytes: 1000, MaxCommandBytes: 10, MaxQueueBytes: 5000})
+	require.NoError(t, err)
+	var o outcomes
+	for _, extra := range []int{0, 400, 400, 400, 3000, 0} {
+		o.wg.Add(1)
+		require.NoError(t, p.SubmitLarger([]byte("1"), extra, &o))
+	}
+	require.ErrorIs(t, p.SubmitLarger([]byte("1"), 1000, &o), ErrOverloaded)
+	stop := run(t, p)
+	o.wg.Wait()
+	stop()
+	require.Empty(t, o.errs)
+	require.Equal(t, []int{3, 1, 1, 1}, seal.sizes)
+	require.Zero(t, p.bytes)
+	require.Zero(t, p.inBytes)
+}
+
 func TestQueueIsBounded(t *testing.T) {
 	g, _ := aloneGroup(t)
 	p, err := NewProposer[uint64](g, ProposerConfig{Seal: sealJournal, MaxQueueCommands: 3, MaxQueueBytes: 100})

@@ -40,6 +40,25 @@ func (r reader) row(key []byte) ([]byte, error) {
 	return r.copied(key, value)
 }
 
+// size is the length of a row, 0 if there is none. It does not read values in pieces.
+func (r reader) size(key []byte) (int, error) {
+	if !r.it.SeekPrefixGE(key) || !bytes.Equal(r.it.Key(), key) {
+		if err := r.it.Error(); err != nil {
+			return 0, fmt.Errorf("read row %x: %w", key, err)
+		}
+		return 0, nil
+	}
+	value, err := r.it.ValueAndErr()
+	if err != nil {
+		return 0, fmt.Errorf("read row %x: %w", key, err)
+	}
+	if !isStub(value) {
+		return len(value), nil
+	}
+	st, err := readStub(value)
+	return st.size, err
+}
+
 // scan is an iterator over the keys from lower on and before upper, of the same
 // picture. The caller closes it.
 func (r reader) scan(lower, upper []byte) (*pebble.Iterator, error) {

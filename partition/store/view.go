@@ -151,6 +151,22 @@ func (v *View) Value(o machine.Object, key []byte) (value []byte, found bool, er
 	return value, value != nil, err
 }
 
+// ValueSize is the length of a value of an object's state, 0 if there is none.
+func (v *View) ValueSize(o machine.Object, key []byte) (int, error) {
+	if v.err != nil {
+		return 0, v.err
+	}
+	return v.reader.size(v.space.value(nil, &o, key))
+}
+
+// EntrySize is about the length of an entry of a journal, 0 if there is none.
+func (v *View) EntrySize(id ids.Invocation, index uint32) (int, error) {
+	if v.err != nil {
+		return 0, v.err
+	}
+	return v.reader.size(v.space.entry(nil, &id, index))
+}
+
 // Values is an object's state in key order, of up to limit bytes of keys and
 // values; complete says that this is all of it.
 func (v *View) Values(o machine.Object, limit int) (entries []machine.StateEntry, complete bool, err error) {

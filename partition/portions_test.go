@@ -1,0 +1,118 @@
+package partition
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"platform/internal/ids"
+	"platform/partition/journal"
+	"platform/partition/machine"
+	"platform/partition/machine/machinetest"
+)
+
+// A handler that reads a large value many times, and a restart that copies what it read,
+// make several log entries of it.
+func TestReadsOfOneProgressAreAppliedInPortions(t *testing.T) {
+	c := newTrio(t, nil)
+	id := ids.NewInvocation(1, [16]byte{1})
+	// propose repeats it with each new leadership, since a busy machine may lose one.
+	propose := func(do func(l *leadership) error) {
+		require.Eventually(t, func() bool {
+			l := c.hosts[c.leader()].p.lead.Load()
+			return l != nil && do(l) == nil
+		}, 60*time.Second, time.Millisecond)
+	}
+	record := new(machine.Invocation)
+	propose(func(l *leadership) (err error) {
+		_, err = l.propose(t.Context(), &machine.Invoke{
+			ID: id, Target: machine.Target{Service: "Unknown", Key: "k", Handler: "h", Type: machine.ObjectExclusive}, Input: journal.NewInput(nil, nil),
+		})
+		if err == nil {
+			record, err = l.p.Find(t.Context(), id)
+		}
+		return err
+	})
+	progress := func(steps ...machine.Step) (entries uint64) {
+		propose(func(l *leadership) error {
+			before, _ := l.p.tables.Applied()
+			answer := make(chan error, 1)
+			p := &machine.Progress{ID: id, Attempt: record.Attempt, Pin: machine.Pin{Deployment: "d", Protocol: 5}, Steps: steps}
+			attemptSource{l}.Propose(p, func(o machine.Outcome, err error) {
+				if err == nil && o.Code != machine.OK {
+					err = ErrNotLeader
+				}
+				answer <- err
+			})
+			err := <-answer
+			after, _ := l.p.tables.Applied()
+			entries = after - before
+			return err
+		})
+		return entries
+	}
+	const reads = 20
+	progress(machinetest.SetState("x", make([]byte, 1<<20)))
+	var steps []machine.Step
+	for i := range uint32(reads) {
+		steps = append(steps, machinetest.GetState(i+1, "x"))
+	}
+	require.GreaterOrEqual(t, progress(steps...), uint64(reads/4), "an entry copies at most 4 MiB")
+	copies := 0
+	propose(func(l *leadership) (err error) {
+		if record, err = l.p.Find(t.Context(), id); err == nil {
+			copies, err = l.copies(&machine.Restart{Target: id, From: record.Length - 1})
+		}
+		return err
+	})
+	require.GreaterOrEqual(t, copies, restartBytes)
+	require.Less(t, copies, restartBytes+2<<20)
+}
+
+// Portions are the whole progress, in order, each with one step or a bounded number of
+// bytes, and no more of them than that takes.
+func TestPortionsAreBounded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sizes := rapid.SliceOfN(rapid.SampledFrom([]int{0, 0, 1, 1000, copiedBytes / 3, copiedBytes, 2 * copiedBytes}), 1, 60).Draw(t, "sizes")
+		p := &machine.Progress{Attempt: 7, Errors: 3, Steps: make([]machine.Step, len(sizes))}
+		for i := range p.Steps {
+			p.Steps[i].Completion = uint32(i)
+		}
+		next, errors, before := 0, uint32(0), 2*copiedBytes
+		for _, part := range portionsOf(p, sizes) {
+			require.NotEmpty(t, part.Steps)
+			require.Equal(t, p.Attempt, part.Attempt)
+			sum, reads := 0, 0
+			first := sizes[next]
+			for _, s := range part.Steps {
+				require.Equal(t, uint32(next), s.Completion)
+				if sum += sizes[next]; sizes[next] > 0 {
+					reads++
+				}
+				next++
+			}
+			require.Equal(t, sum, part.copies)
+			require.True(t, sum <= copiedBytes || reads == 1, "%d bytes", sum)
+			require.Greater(t, before+first, copiedBytes, "it would have been room for one more")
+			before = sum
+			errors += uint32(part.Errors)
+		}
+		require.Equal(t, len(sizes), next)
+		require.Equal(t, uint32(p.Errors), errors)
+	})
+}
+
+func TestTheFirstBadOutcomeOfPortionsCounts(t *testing.T) {
+	var got []machine.Outcome
+	c := &portionsOutcome{left: 3, done: func(o machine.Outcome, err error) {
+		require.NoError(t, err)
+		got = append(got, o)
+	}}
+	c.take(machine.Outcome{}, nil)
+	c.take(machine.Outcome{Code: machine.Invalid}, nil)
+	require.Empty(t, got)
+	c.take(machine.Outcome{Code: machine.Stale}, nil)
+	require.Equal(t, []machine.Outcome{{Code: machine.Invalid}}, got)
+}

@@ -90,12 +90,20 @@ func (a attemptSource) Propose(p *machine.Progress, done func(machine.Outcome, e
 		done = (&portionsOutcome{left: len(parts), done: done}).take
 	}
 	for i := range parts {
-		a.submit(&parts[i], answered)
+		err := a.submit(&parts[i], answered)
+		if err == nil {
+			continue
+		}
+		for range parts[i:] { // the journal has no gaps
+			answered(machine.Outcome{}, err)
+		}
+		return
 	}
 }
 
-// submit proposes a part of an attempt's progress.
-func (a attemptSource) submit(p *portion, answered func(machine.Outcome, error)) {
+// submit proposes a part of an attempt's progress. If it returns an error, nothing was
+// proposed and answered is not called.
+func (a attemptSource) submit(p *portion, answered func(machine.Outcome, error)) error {
 	for {
 		err := a.l.submitLarger(p.Progress, p.copies, answered)
 		if errors.Is(err, raftgroup.ErrOverloaded) && pause(a.l.ctx, overloadPause) {
@@ -104,10 +112,7 @@ func (a attemptSource) submit(p *portion, answered func(machine.Outcome, error))
 		if errors.Is(err, raftgroup.ErrTooLarge) {
 			err = errcode.New(errcode.RT0003, "what the handler asked for cannot be stored: %w", err)
 		}
-		if err != nil {
-			answered(machine.Outcome{}, err)
-		}
-		return
+		return err
 	}
 }
 

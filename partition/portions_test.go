@@ -1,6 +1,8 @@
 package partition
 
 import (
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -8,6 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"platform/internal/ids"
+	"platform/internal/limits"
+	"platform/internal/raftgroup"
 	"platform/partition/journal"
 	"platform/partition/machine"
 	"platform/partition/machine/machinetest"
@@ -60,6 +64,36 @@ func TestReadsOfOneProgressAreAppliedInPortions(t *testing.T) {
 		steps = append(steps, machinetest.GetState(i+1, "x"))
 	}
 	require.GreaterOrEqual(t, progress(steps...), uint64(reads/4), "an entry copies at most 4 MiB")
+
+	// What follows a portion that cannot be proposed is not proposed either.
+	length := func() (n uint32) {
+		propose(func(l *leadership) error {
+			record, err := l.p.Find(t.Context(), id)
+			if err == nil {
+				n = record.Length
+			}
+			return err
+		})
+		return n
+	}
+	gap := append(slices.Clone(steps[:5]), machinetest.SetState("y", make([]byte, limits.Command)))
+	gap = append(gap, steps[5:9]...)
+	for i := range gap {
+		if gap[i].Type == journal.GetLazyState {
+			gap[i] = machinetest.GetState(reads+1+uint32(i), "x")
+		}
+	}
+	before := length()
+	propose(func(l *leadership) error {
+		answer := make(chan error, 1)
+		p := &machine.Progress{ID: id, Attempt: record.Attempt, Pin: machine.Pin{Deployment: "d", Protocol: 5}, Steps: gap}
+		attemptSource{l}.Propose(p, func(_ machine.Outcome, err error) { answer <- err })
+		if err := <-answer; !errors.Is(err, raftgroup.ErrTooLarge) {
+			return ErrNotLeader
+		}
+		return nil
+	})
+	require.Equal(t, before+2*4, length(), "four reads and their results")
 	copies := 0
 	propose(func(l *leadership) (err error) {
 		if record, err = l.p.Find(t.Context(), id); err == nil {

@@ -59,11 +59,32 @@ func (o *operator) Resume(ctx context.Context, id ids.Invocation, on admin.Deplo
 	case err == nil || repin == nil:
 		return err
 	case out.Code == machine.Running:
+		inv, findErr := o.router.Find(ctx, id)
+		if findErr != nil {
+			return operatorError(findErr)
+		}
+		if inv.Pausing {
+			return o.resumePaused(ctx, id, repin)
+		}
 		if waiting, findErr := o.backingOff(ctx, id); findErr != nil || !waiting {
 			return errors.Join(findErr, err)
 		}
 		err = o.resumeElsewhere(ctx, id, repin)
 	}
+	return err
+}
+
+// resumePaused resumes an invocation on another deployment once the pause that an
+// operator has requested takes effect. The pause stays if it does not.
+func (o *operator) resumePaused(ctx context.Context, id ids.Invocation, repin *machine.Repin) error {
+	paused, err := o.awaitPaused(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case !paused:
+		return refuse(http.StatusConflict, "the pause was requested and has not taken effect: the handler has not finished its current step; repeat the command once the invocation is paused")
+	}
+	_, err = o.do(ctx, id, &machine.Resume{Target: id, Repin: repin}, machine.OK)
 	return err
 }
 
@@ -78,7 +99,7 @@ func (o *operator) backingOff(ctx context.Context, id ids.Invocation) (bool, err
 }
 
 const (
-	// repinTimeout bounds how long an invocation that backs off takes to be paused.
+	// repinTimeout bounds how long an invocation takes to be paused.
 	repinTimeout = 5 * time.Second
 	repinPause   = 5 * time.Millisecond
 )
@@ -89,7 +110,10 @@ func (o *operator) resumeElsewhere(ctx context.Context, id ids.Invocation, repin
 	if _, err := o.do(ctx, id, &machine.Pause{Target: id}, machine.Existing); err != nil {
 		return err
 	}
-	err := o.awaitPaused(ctx, id)
+	paused, err := o.awaitPaused(ctx, id)
+	if err == nil && !paused {
+		err = refuse(http.StatusConflict, "an attempt of the invocation began meanwhile; pause it first")
+	}
 	if err == nil {
 		_, err = o.do(ctx, id, &machine.Resume{Target: id, Repin: repin}, machine.OK)
 	}
@@ -100,24 +124,26 @@ func (o *operator) resumeElsewhere(ctx context.Context, id ids.Invocation, repin
 	return errors.Join(err, undo)
 }
 
-// awaitPaused returns when a pause that was asked for has taken effect.
-func (o *operator) awaitPaused(ctx context.Context, id ids.Invocation) error {
+// awaitPaused waits until a requested pause takes effect, up to the timeout.
+func (o *operator) awaitPaused(ctx context.Context, id ids.Invocation) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, repinTimeout)
 	defer cancel()
 	for {
 		inv, err := o.router.Find(ctx, id)
 		switch {
+		case err != nil && ctx.Err() != nil:
+			return false, nil
 		case err != nil:
-			return operatorError(err)
+			return false, operatorError(err)
 		case inv.Status == machine.Paused:
-			return nil
+			return true, nil
 		case inv.Status == machine.Completed:
-			return refuse(http.StatusConflict, "the invocation has already completed")
+			return false, refuse(http.StatusConflict, "the invocation has already completed")
 		}
 		select {
 		case <-time.After(repinPause):
 		case <-ctx.Done():
-			return refuse(http.StatusConflict, "an attempt of the invocation began meanwhile; pause it first")
+			return false, nil
 		}
 	}
 }

@@ -1,7 +1,9 @@
 package badinput
 
 import (
+	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -50,4 +52,38 @@ func TestWorkThatIsNotPinnedNeedsItsDeployment(t *testing.T) {
 	refused := w.admin("DELETE", "/deployments/"+id, nil)
 	require.Equal(t, 409, refused.status, "%s", refused.raw)
 	require.Contains(t, refused.Message, "2 unfinished invocations need it")
+}
+
+// TestResumeElsewhereWhileAPauseIsPending requests a pause of a handler whose step goes on for
+// a while, and resumes the invocation on the latest deployment right away.
+func TestResumeElsewhereWhileAPauseIsPending(t *testing.T) {
+	offer := manifest(svc("S", "SERVICE", nil, object{"name": "busy"}))
+	v1, v2 := newEndpoint(t, offering(t, offer)), newEndpoint(t, offering(t, offer))
+	paused := make(chan struct{})
+	v1.script("S/busy", func(x *exchange) {
+		x.replay()
+		x.head()
+		x.send(oneStep, stepsDone)
+		_, _, _ = x.read() // the stored result
+		<-paused
+		time.Sleep(300 * time.Millisecond) // the step that the handler finishes
+		panic(http.ErrAbortHandler)
+	})
+	v2.script("S/busy", saying(`"v2"`))
+	w := newWorld(t, nil)
+	w.register(v1.URL, nil)
+	id := w.send("S/busy")
+	w.await(id, pinned)
+	w.register(v2.URL, nil)
+	refused := w.admin("PATCH", "/invocations/"+id+"/resume?deployment=latest", nil)
+	require.Equal(t, 409, refused.status, "%s", refused.raw)
+	require.Contains(t, refused.Message, "pause it first")
+
+	requested, stderr, exit := w.cli("invocations", "pause", id, "--yes")
+	require.Zero(t, exit, stderr)
+	require.Contains(t, requested, "Requested the pause of 1 invocation")
+	close(paused)
+	resumed := w.admin("PATCH", "/invocations/"+id+"/resume?deployment=latest", nil)
+	require.Equal(t, 200, resumed.status, "%s", resumed.raw)
+	require.Equal(t, `"v2"`, string(w.attach(id).Body))
 }

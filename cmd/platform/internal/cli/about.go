@@ -102,6 +102,10 @@ waits for and what to do next.`,
 		entries := errcode.All()
 		if len(args) == 1 {
 			entry, ok := errcode.Lookup(errcode.Code(strings.Trim(args[0], "[]")))
+			if !ok && strings.Contains(args[0], "/") {
+				return &hintedError{fmt.Errorf("%q is neither an error code nor the id of an invocation", args[0]),
+					"`platform invocations list " + term.Clean(args[0]) + " --active` shows the ids of its invocations."}
+			}
 			if !ok {
 				return &hintedError{fmt.Errorf("there is no error code %q", args[0]), "`platform explain` lists all codes."}
 			}

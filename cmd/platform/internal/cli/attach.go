@@ -3,11 +3,13 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
 )
 
 const (
@@ -53,6 +55,7 @@ func (a *app) invocationsOutput() *cobra.Command {
 type fetch func(context.Context, client.InvocationRef) (*client.Response, error)
 
 func (a *app) waitFor(ctx context.Context, ref client.InvocationRef) (*client.Response, error) {
+	defer a.noticeLater(ctx, func(ctx context.Context) { a.sayWaiting(ctx, ref) })()
 	return a.client.Attach(ctx, ref)
 }
 
@@ -81,6 +84,8 @@ func (a *app) resultOfInvocation(get fetch, cmd *cobra.Command) *cobra.Command {
 			ref = client.InvocationRef{Target: target, IdempotencyKey: *key, Scope: *scope}
 		case *scope != "":
 			return &usageError{"--scope needs --idempotency-key; an invocation id alone is unique in all scopes"}
+		case err == nil && target.Keyed && a.isWorkflow(ctx, target.Service, target.Handler):
+			ref = client.InvocationRef{Target: target}
 		case err == nil:
 			return &usageError{fmt.Sprintf("%q names a handler; which of its invocations? Give an id, or --idempotency-key", args[0])}
 		}
@@ -123,9 +128,43 @@ func (a *app) resultOfWorkflow(get fetch, cmd *cobra.Command) *cobra.Command {
 			return err
 		}
 		ref := client.InvocationRef{Target: client.Target{Service: object.Service, Key: object.Key, Keyed: true}, Scope: *scope}
-		return a.printResult(ctx, get, ref, *asJSON)
+		answer, err := get(ctx, ref)
+		if err != nil {
+			return a.hintWorkflow(ctx, err, ref)
+		}
+		return a.result(answer, *asJSON)
 	})
 	return cmd
+}
+
+// isWorkflow reports whether a handler is the run of a workflow.
+func (a *app) isWorkflow(ctx context.Context, service, handler string) bool {
+	s, _, err := a.client.Service(ctx, service)
+	return err == nil && slices.ContainsFunc(s.Handlers, func(h client.Handler) bool { return h.Name == handler && h.Type == "Workflow" })
+}
+
+// hintWorkflow says why there is no such workflow.
+func (a *app) hintWorkflow(ctx context.Context, err error, ref client.InvocationRef) error {
+	if hintNotFound(err, "") == err { //nolint:errorlint // returned as it is if it is something else
+		return err
+	}
+	name, key := ref.Target.Service, ref.Target.Key
+	service, _, lookup := a.client.Service(ctx, name)
+	switch {
+	case client.IsNotFound(lookup):
+		return &hintedError{fmt.Errorf("there is no workflow %s", term.Clean(name)), "`platform services list` shows the services there are."}
+	case lookup != nil:
+		return hintNotFound(err, noResultHint)
+	case service.Type != "Workflow":
+		return &hintedError{fmt.Errorf("%s is not a workflow but a %s", term.Clean(name), service.Type), "`platform attach <invocation id>` waits for the result of an invocation."}
+	}
+	for _, h := range service.Handlers {
+		if before, found := strings.CutSuffix(key, "/"+h.Name); found {
+			return &hintedError{fmt.Errorf("no run of %s has the key %q", term.Clean(name), term.Clean(key)), "The argument is Workflow/key, without a handler: " + term.Clean(name+"/"+before) + "."}
+		}
+	}
+	return &hintedError{fmt.Errorf("no run of %s has the key %q", term.Clean(name), term.Clean(key)),
+		"It was never started, or its retention time is over. `platform send " + term.Clean(name+"/"+key) + "/run` starts it."}
 }
 
 // objectOf reads the name of an object or workflow: Service/key, or both as arguments

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -135,7 +136,11 @@ func (a *app) call() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		stop := a.noticeLater(ctx, func(context.Context) {
+			a.say("%s", a.hint.Dim("Waiting for the result. `platform invocations list "+call.Target.String()+" --active` shows where the invocation stands."))
+		})
 		answer, err := a.client.Call(ctx, call)
+		stop()
 		if err != nil {
 			return hintCall(err, call)
 		}
@@ -167,7 +172,7 @@ func (a *app) send() *cobra.Command {
 		if err != nil {
 			return hintCall(err, call)
 		}
-		return a.sent(answer, *asJSON)
+		return a.sent(call, answer, *asJSON)
 	})
 	return cmd
 }
@@ -176,6 +181,9 @@ func (a *app) send() *cobra.Command {
 func hintCall(err error, call client.Call) error {
 	lost, ok := errors.AsType[*client.UnreachableError](err)
 	if !ok || !lost.Sent {
+		if answer, refused := errors.AsType[*client.APIError](err); refused && strings.Contains(answer.Message, "has no handler") {
+			return hintNotFound(err, "`platform services describe "+term.Clean(call.Target.Service)+"` shows the handlers there are.")
+		}
 		return hintNotFound(err, "`platform services list` shows the services there are.")
 	}
 	target := call.Target.Service
@@ -190,7 +198,7 @@ func hintCall(err error, call client.Call) error {
 	return &hintedError{err, hint}
 }
 
-func (a *app) sent(answer *client.Response, asJSON bool) error {
+func (a *app) sent(call client.Call, answer *client.Response, asJSON bool) error {
 	if asJSON {
 		return a.printRaw(answer.Body)
 	}
@@ -203,9 +211,15 @@ func (a *app) sent(answer *client.Response, asJSON bool) error {
 		return fmt.Errorf("the answer is not what the ingress sends (is this the right address?): %w", err)
 	}
 	a.print.Println(accepted.ID)
-	note := map[string]string{"Accepted": "accepted", "PreviouslyAccepted": "accepted before, with this idempotency key"}[accepted.Status]
-	if accepted.ExecutionTime != "" {
-		note += ", to start at " + accepted.ExecutionTime
+	note := "accepted"
+	if accepted.Status == "PreviouslyAccepted" {
+		note = "accepted before, with the same idempotency key"
+		if call.Header.Get("Idempotency-Key") == "" {
+			note = "accepted before: a workflow runs once for each key"
+		}
+	}
+	if at, err := time.Parse(time.RFC3339Nano, accepted.ExecutionTime); err == nil {
+		note += ", starts at " + a.hint.Time(at)
 	}
 	a.say("%s", a.hint.Dim(note+"; wait for it with `platform attach "+accepted.ID+"`"))
 	return nil

@@ -119,7 +119,7 @@ func (u usage) count() string {
 
 func (a *app) deploymentsDescribe() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "describe <id>",
+		Use:     "describe <id or address>",
 		Aliases: []string{"get"},
 		Short:   "Show one deployment and its services",
 		Args:    cobra.ExactArgs(1),
@@ -128,9 +128,13 @@ func (a *app) deploymentsDescribe() *cobra.Command {
 	asJSON := jsonFlag(cmd.Flags())
 	extra := cmd.Flags().Bool("extra", false, "also show whether the deployment is still needed")
 	a.shows(cmd, func(ctx context.Context, args []string) error {
-		deployment, answer, err := a.client.Deployment(ctx, args[0])
+		id, err := a.deploymentID(ctx, args[0])
 		if err != nil {
-			return hintNotFound(err, "`platform deployments list` shows the deployments there are.")
+			return err
+		}
+		deployment, answer, err := a.client.Deployment(ctx, id)
+		if err != nil {
+			return hintNotFound(err, deploymentsHint)
 		}
 		if *asJSON {
 			return a.printRaw(answer.Body)
@@ -173,9 +177,9 @@ func (a *app) describeDeployment(ctx context.Context, d client.Deployment, extra
 
 func (a *app) deploymentsRemove() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "remove <id>",
+		Use:     "remove <id or address>",
 		Aliases: []string{"rm"},
-		Short:   "Remove a deployment that nothing needs any more",
+		Short:   "Remove a deployment that is no longer needed",
 		Args:    cobra.ExactArgs(1),
 		Example: "  platform deployments remove dp_1…\n  platform deployments remove dp_1… --force",
 	}
@@ -184,10 +188,14 @@ func (a *app) deploymentsRemove() *cobra.Command {
 	return cmd
 }
 
-func (a *app) removeDeployment(ctx context.Context, id string, force bool) error {
+func (a *app) removeDeployment(ctx context.Context, name string, force bool) error {
+	id, err := a.deploymentID(ctx, name)
+	if err != nil {
+		return err
+	}
 	deployment, _, err := a.client.Deployment(ctx, id)
 	if err != nil {
-		return hintNotFound(err, "`platform deployments list` shows the deployments there are.")
+		return hintNotFound(err, deploymentsHint)
 	}
 	use, err := a.usage(ctx, id)
 	if err != nil {
@@ -219,7 +227,11 @@ func (u usage) reason() string {
 		reasons = append(reasons, "it serves the latest revision of a service")
 	}
 	if u.active > 0 {
-		reasons = append(reasons, u.count()+" invocations run on it")
+		noun := " invocations run on it"
+		if u.active == 1 && !u.more {
+			noun = " invocation runs on it"
+		}
+		reasons = append(reasons, u.count()+noun)
 	}
 	return strings.Join(reasons, " and ")
 }

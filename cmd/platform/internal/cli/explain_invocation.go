@@ -38,24 +38,33 @@ type explainer struct {
 }
 
 func (a *app) explainInvocation(ctx context.Context, id string, asJSON bool) error {
-	answer, err := a.client.Query(ctx, "SELECT * FROM sys_invocation WHERE id = "+client.Quote(id))
+	e, err := a.explained(ctx, id)
 	if err != nil {
 		return err
 	}
+	if asJSON {
+		return a.printJSON(e)
+	}
+	a.showExplanation(e)
+	return nil
+}
+
+// explained finds out why an invocation is in its status.
+func (a *app) explained(ctx context.Context, id string) (*explanation, error) {
+	answer, err := a.client.Query(ctx, "SELECT * FROM sys_invocation WHERE id = "+client.Quote(id))
+	if err != nil {
+		return nil, err
+	}
 	if len(answer.Rows) == 0 {
-		return &hintedError{fmt.Errorf("there is no invocation %s", term.Clean(id)),
+		return nil, &hintedError{fmt.Errorf("there is no invocation %s", term.Clean(id)),
 			"It may have been purged: results are kept for the retention of their service. `platform invocations list` shows those there are."}
 	}
 	row := answer.Rows[0]
 	e := &explainer{app: a, ctx: ctx, row: row, explanation: explanation{ID: id, Target: row.Text("target"), Status: row.Text("status")}}
 	if err := e.explain(); err != nil {
-		return err
+		return nil, err
 	}
-	if asJSON {
-		return a.printJSON(e.explanation)
-	}
-	a.showExplanation(&e.explanation)
-	return nil
+	return &e.explanation, nil
 }
 
 func (a *app) showExplanation(e *explanation) {
@@ -63,7 +72,7 @@ func (a *app) showExplanation(e *explanation) {
 	a.print.Printf("%s\n\n", a.colourStatus(e.Status, ""))
 	a.print.Heading("Why")
 	for _, line := range e.Why {
-		a.print.Printf("  %s\n", strings.ReplaceAll(line, "\n", "\n    "))
+		a.print.Printf("  %s\n", indented(line))
 	}
 	if len(e.Next) == 0 {
 		return
@@ -74,6 +83,9 @@ func (a *app) showExplanation(e *explanation) {
 		a.print.Printf("  %s\n", line)
 	}
 }
+
+// indented is a text of several lines with all but the first indented.
+func indented(text string) string { return strings.ReplaceAll(text, "\n", "\n    ") }
 
 func (e *explainer) explain() error {
 	switch e.Status {
@@ -174,12 +186,17 @@ func (e *explainer) failure() {
 
 // brief is a failure without its stack, which would push the rest off the screen.
 func (e *explainer) brief(failure string) string {
+	return briefFailure(failure, e.ID)
+}
+
+// briefFailure is the beginning of a failure; describe shows all of it.
+func briefFailure(failure, id string) string {
 	lines := strings.Split(strings.TrimSpace(failure), "\n")
 	if len(lines) <= maxFailureLines {
 		return strings.Join(lines, "\n")
 	}
 	return strings.Join(lines[:maxFailureLines-1], "\n") +
-		fmt.Sprintf("\n… and %d lines more: `platform invocations describe %s`", len(lines)-maxFailureLines+1, e.ID)
+		fmt.Sprintf("\n… and %d lines more: `platform invocations describe %s`", len(lines)-maxFailureLines+1, id)
 }
 
 // maxFailureLines bounds what is shown of a failure.
@@ -198,7 +215,7 @@ func (e *explainer) backingOff() error {
 		return nil
 	}
 	e.elsewhere()
-	e.next("Mend the cause; it tries again by itself. `platform invocations resume %s` tries at once.", e.ID)
+	e.next("It is retried automatically. `platform invocations resume %s` retries it immediately.", e.ID)
 	return nil
 }
 

@@ -17,7 +17,9 @@ func (a *app) listInvocations(list []found, more bool, s selection) {
 			a.print.Println()
 		}
 		a.print.Printf("%s [%s] %s\n", a.print.Bold("❯"), a.print.Time(inv.CreatedAt), a.print.Bold(inv.ID))
-		a.print.Fields("  ", a.invocationFields(inv.Invocation)...)
+		brief := inv.Invocation
+		brief.LastFailure, brief.CompletionFailure = briefFailure(inv.LastFailure, inv.ID), briefFailure(inv.CompletionFailure, inv.ID)
+		a.print.Fields("  ", a.invocationFields(brief)...)
 	}
 	count, note := strconv.Itoa(len(list)), ""
 	if more {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
 )
 
 // openStatuses are all statuses but completed.
@@ -85,6 +86,9 @@ are kept. The target selects those of a service, object or handler: <service>, <
 			return a.printJSON(map[string]any{"invocations": raws(found)})
 		}
 		a.listInvocations(found, more, s)
+		if len(found) == 0 && len(args) == 1 {
+			return a.hintTarget(ctx, args[0])
+		}
 		return nil
 	})
 	return cmd
@@ -131,6 +135,27 @@ func (a *app) narrow(ctx context.Context, s *selection, args []string) error {
 	q, err := a.queryOf(ctx, args[0])
 	s.Service, s.Handler, s.Key = q.Service, q.Handler, q.Key
 	return err
+}
+
+// hintTarget says what is wrong with a target that selects nothing.
+func (a *app) hintTarget(ctx context.Context, target string) error {
+	name, rest, deep := strings.Cut(target, "/")
+	service, _, err := a.client.Service(ctx, name)
+	if client.IsNotFound(err) {
+		a.say("There is no service %s. `platform services list` shows the services there are.", term.Clean(name))
+		return nil
+	}
+	if err != nil || !deep {
+		return err
+	}
+	isHandler := slices.ContainsFunc(service.Handlers, func(h client.Handler) bool { return h.Name == rest })
+	switch {
+	case service.Type == "Service" && !isHandler:
+		a.say("%s has no handler %s. `platform services describe %[1]s` shows the handlers there are.", term.Clean(name), term.Clean(rest))
+	case service.Type != "Service" && isHandler:
+		a.say("%s was read as a key. For the handler of all keys: `platform invocations list --service %s --handler %[1]s`", term.Clean(rest), term.Clean(name))
+	}
+	return nil
 }
 
 // filter applies what the server does not filter by; nil if there is nothing of that.

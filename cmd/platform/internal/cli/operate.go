@@ -193,6 +193,9 @@ func (a *app) operate(ctx context.Context, op *operation, query string) error {
 		}
 		all.Succeeded, all.Failed = append(all.Succeeded, done.Succeeded...), append(all.Failed, done.Failed...)
 	}
+	if op.name == "pause" && !*op.asJSON {
+		return a.reportPause(ctx, all)
+	}
 	return a.reportBatch(op, all)
 }
 
@@ -287,6 +290,11 @@ func (a *app) reportBatch(op *operation, done client.Batch) error {
 	} else if len(done.Succeeded) > 0 {
 		a.print.Printf("%s %s %s\n", a.print.Green("[OK]:"), op.done, countOf(len(done.Succeeded)))
 	}
+	return a.refusals(done)
+}
+
+// refusals says which invocations refused an operation and why; it fails if any did.
+func (a *app) refusals(done client.Batch) error {
 	if len(done.Failed) == 0 {
 		return nil
 	}

@@ -71,6 +71,11 @@ func (a *app) register(ctx context.Context, address string, r registration) erro
 	if err := a.showPlan(ctx, planned, known); err != nil {
 		return err
 	}
+	if !known {
+		if err := a.hintAliases(ctx, r.URI); err != nil {
+			return err
+		}
+	}
 	if r.planOnly {
 		if *r.asJSON {
 			return a.printRaw(answer.Body)

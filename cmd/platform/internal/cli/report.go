@@ -47,12 +47,24 @@ func hintFor(err error) string {
 		return entry.Remedy
 	}
 	switch {
+	case answer.Source == "invocation" && answer.Status == http.StatusConflict && answer.InvocationID != "":
+		if hint, known := conflictHints[answer.Message]; known {
+			return hint + " See `platform invocations describe " + answer.InvocationID + "`."
+		}
+		fallthrough
 	case answer.Source == "invocation" && answer.InvocationID != "":
 		return "The handler ended with this error. See `platform invocations describe " + answer.InvocationID + "`."
 	case answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden:
 		return "Set PLATFORM_AUTH_TOKEN, or bearer_token in the profile."
 	}
 	return ""
+}
+
+// conflictHints are for failures with status 409 that the server ends an invocation with.
+var conflictHints = map[string]string{
+	"killed":   "The invocation was killed; its handler did not end.",
+	"canceled": "The invocation was cancelled before it started.",
+	"the workflow method was already invoked": "A workflow runs once for each key. `platform workflows attach Workflow/key` waits for its result.",
 }
 
 func unreachableHint(e *client.UnreachableError) string {

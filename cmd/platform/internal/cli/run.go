@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -38,12 +39,15 @@ type app struct {
 	client  *client.Client
 	print   *term.Printer // stdout
 	hint    *term.Printer // stderr
+
+	noticeDelay time.Duration // before a command tells what it waits for
+	settleTime  time.Duration // for which pause waits for handlers to suspend
 }
 
 // Run runs one command line, without the program's name, and returns the exit
 // status.
 func Run(ctx context.Context, args []string, system System) int {
-	a := &app{System: system}
+	a := &app{System: system, noticeDelay: noticeDelay, settleTime: settleTime}
 	a.Getenv = withDotEnv(system.Getenv, ".env")
 	a.hint = term.New(a.Err, a.Getenv, false, term.Human)
 	root := a.root()

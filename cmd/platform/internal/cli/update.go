@@ -14,7 +14,7 @@ import (
 
 func (a *app) deploymentsUpdate() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "update <id> [URL or ARN]",
+		Use:     "update <id or address> [URL or ARN]",
 		Aliases: []string{"edit"},
 		Short:   "Change a deployment in place",
 		Long: `Changes where a deployment is and how it is reached. Invocations in flight go on
@@ -48,7 +48,11 @@ Shows what would change, and changes it once you agree.`,
 		if err := u.complete(args[1:]); err != nil {
 			return err
 		}
-		return a.updateDeployment(ctx, args[0], u)
+		id, err := a.deploymentID(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		return a.updateDeployment(ctx, id, u)
 	})
 	return cmd
 }

@@ -29,6 +29,14 @@ func ParseTarget(text string) (Target, error) {
 	return Target{Service: service, Handler: rest}, nil
 }
 
+// String returns the text that ParseTarget reads.
+func (t Target) String() string {
+	if t.Keyed {
+		return t.Service + "/" + t.Key + "/" + t.Handler
+	}
+	return t.Service + "/" + t.Handler
+}
+
 func (t Target) path() string {
 	path := url.PathEscape(t.Service) + "/"
 	if t.Keyed {

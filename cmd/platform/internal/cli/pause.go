@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+// reportPause tells invocations that are paused from those whose handler has been asked to
+// suspend and still executes a step.
+func (a *app) reportPause(ctx context.Context, done client.Batch) error {
+	pending, err := a.awaitPaused(ctx, done.Succeeded)
+	if err != nil { // the pauses are requested, and nothing more is known
+		a.print.Printf("%s Requested the pause of %s\n", a.print.Green("[OK]:"), countOf(len(done.Succeeded)))
+		a.say("Their status is unknown: %s", term.Clean(err.Error()))
+		return a.refusals(done)
+	}
+	if n := len(done.Succeeded) - len(pending); n > 0 {
+		a.print.Printf("%s Paused %s\n", a.print.Green("[OK]:"), countOf(n))
+	}
+	if n := len(pending); n > 0 {
+		a.print.Printf("%s Requested the pause of %s\n", a.print.Green("[OK]:"), countOf(n))
+		a.say("A handler that executes a step finishes it first. `platform explain %s` shows the state of the pause.", pending[0])
+	}
+	return a.refusals(done)
+}
+
+// awaitPaused waits a moment for pauses to take effect and returns the ids of those that are
+// still pending.
+func (a *app) awaitPaused(ctx context.Context, list []client.BatchSuccess) (pending []string, err error) {
+	for deadline := time.Now().Add(a.settleTime); ; {
+		if pending, err = a.pausing(ctx, list); err != nil || len(pending) == 0 || time.Now().After(deadline) {
+			return pending, err
+		}
+		select {
+		case <-time.After(settleInterval):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// pausing returns the ids of invocations whose pause is pending.
+func (a *app) pausing(ctx context.Context, list []client.BatchSuccess) (pending []string, err error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	quoted := make([]string, len(list))
+	for i, s := range list {
+		quoted[i] = client.Quote(s.ID)
+	}
+	answer, err := a.client.QueryTable(ctx, fmt.Sprintf("SELECT id FROM sys_invocation WHERE pause_requested AND id IN (%s)", strings.Join(quoted, ", ")), "strong")
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range answer.Rows {
+		pending = append(pending, row.Text("id"))
+	}
+	return pending, nil
+}

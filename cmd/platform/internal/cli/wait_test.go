@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
+)
+
+// at returns an app whose admin API and ingress are one handler, and what it writes.
+func at(t *testing.T, handler http.HandlerFunc) (*app, *bytes.Buffer) {
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	out := &bytes.Buffer{}
+	system := System{Out: out, Err: out, Getenv: os.Getenv}
+	return &app{
+		System: system, print: term.New(out, os.Getenv, false, term.Human), hint: term.New(out, os.Getenv, false, term.Human),
+		client: client.New(client.Options{AdminURL: server.URL, IngressURL: server.URL, ConnectTimeout: time.Minute, RequestTimeout: time.Minute, Log: (&app{System: system}).logger()}),
+	}, out
+}
+
+// TestAttachTellsWhatItWaitsFor attaches to a paused workflow by its key; the result arrives
+// once the client has asked for the status.
+func TestAttachTellsWhatItWaitsFor(t *testing.T) {
+	explained := make(chan struct{})
+	a, out := at(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/platform/attach":
+			<-explained
+			_, _ = w.Write([]byte(`"done"`))
+		case "/platform/output":
+			w.Header().Set("X-Platform-Id", "inv_1w")
+			w.WriteHeader(470)
+			_, _ = w.Write([]byte(`{"code":470,"message":"not completed","source":"ingress"}`))
+		case "/query":
+			_, _ = w.Write([]byte(`{"rows":[{"id":"inv_1w","target":"Signup/ada/run","status":"paused","modified_at":"2026-11-20T18:13:50Z"}]}`))
+			defer time.AfterFunc(50*time.Millisecond, sync.OnceFunc(func() { close(explained) }))
+		}
+	})
+	a.noticeDelay = time.Millisecond
+	answer, err := a.waitFor(t.Context(), client.InvocationRef{Target: client.Target{Service: "Signup", Key: "ada", Keyed: true}})
+	require.NoError(t, err)
+	require.Equal(t, `"done"`, string(answer.Body))
+	require.Contains(t, out.String(), "Waiting for inv_1w (Signup/ada/run), which is paused:\n  It was paused")
+	require.Contains(t, out.String(), "`platform explain inv_1w` says what to do.")
+}
+
+// TestAttachIsSilentAboutShortWaits gets the result before the notice is due.
+func TestAttachIsSilentAboutShortWaits(t *testing.T) {
+	a, out := at(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`1`)) })
+	a.noticeDelay = time.Hour
+	_, err := a.waitFor(t.Context(), client.InvocationRef{ID: "inv_1"})
+	require.NoError(t, err)
+	require.Empty(t, out.String())
+}
+
+// TestPauseTellsRequestedFromPaused pauses two invocations, of which one executes a step.
+func TestPauseTellsRequestedFromPaused(t *testing.T) {
+	questions := 0
+	a, out := at(t, func(w http.ResponseWriter, r *http.Request) {
+		require.Equal(t, "/query", r.URL.Path)
+		questions++
+		_, _ = w.Write([]byte(`{"columns":[{"name":"id"}],"rows":[{"id":"inv_2"}]}`))
+	})
+	done := client.Batch{Succeeded: []client.BatchSuccess{{ID: "inv_1"}, {ID: "inv_2"}}}
+	require.NoError(t, a.reportPause(t.Context(), done))
+	require.Equal(t, 1, questions)
+	require.True(t, strings.HasPrefix(out.String(), "[OK]: Paused 1 invocation\n[OK]: Requested the pause of 1 invocation\n"), out.String())
+	require.Contains(t, out.String(), "`platform explain inv_2`")
+}

@@ -177,6 +177,7 @@ race: ## Run the tests of the packages that the race detector does not slow down
 docs: ## Write the generated documents in docs/ anew
 	$(GO) test -count=1 ./cmd/platform -run TestReferencesAreCurrent -update
 	$(GO) test -count=1 ./admin -run TestOpenAPIDocumentIsCommitted -update
+	$(GO) test -count=1 ./admin/query -run TestTablesAreDocumented -rewrite
 
 .PHONY: proto
 proto: ## Generate code from proto/*/*.proto

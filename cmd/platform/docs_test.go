@@ -45,7 +45,7 @@ func documents(t *testing.T) map[string]string {
 }
 
 var (
-	fence    = regexp.MustCompile("(?ms)^```[a-z]*\n(.*?)^```")
+	fence    = regexp.MustCompile("(?ms)^```[a-z ]*\n(.*?)^```")
 	invoked  = regexp.MustCompile(`(?m)^\s*(?:\$ )?(?:bin/)?platform ([^\n|]*)`)
 	inline   = regexp.MustCompile("`platform ([a-z][^`]*)`")
 	linked   = regexp.MustCompile(`\]\(([^)\s]+)\)`)

@@ -36,8 +36,8 @@ func checkFields(body json.RawMessage, t reflect.Type, path string) error {
 
 func checkObject(body json.RawMessage, t reflect.Type, path string) error {
 	var object map[string]json.RawMessage
-	if json.Unmarshal(body, &object) != nil || object == nil {
-		return nil // null, or a form that the decoder has judged
+	if err := json.Unmarshal(body, &object); err != nil || object == nil {
+		return nil //nolint:nilerr // null, or a form that the decoder has accepted or refused
 	}
 	fields := map[string]reflect.Type{}
 	for field := range t.Fields() {
@@ -75,8 +75,8 @@ func knownField(fields map[string]reflect.Type, name string) reflect.Type {
 
 func checkElements(body json.RawMessage, elem reflect.Type, path string) error {
 	var elements []json.RawMessage
-	if json.Unmarshal(body, &elements) != nil {
-		return nil
+	if err := json.Unmarshal(body, &elements); err != nil {
+		return nil //nolint:nilerr // the decoder has accepted or refused it
 	}
 	for i, e := range elements {
 		if err := checkFields(e, elem, fmt.Sprintf("%s[%d].", strings.TrimSuffix(path, "."), i)); err != nil {

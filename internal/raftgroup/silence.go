@@ -198,7 +198,7 @@ func (g *Group) replaceSilent(r *raft.Raft, leader Leader, term uint64) {
 	}
 	for ctx.Err() == nil && g.isSilent(r, leader.ID, term) {
 		// The first in turn yields to nobody, so that two do not yield to each other.
-		if !(rank > 0 && g.port.silence.yields(step)) && g.othersAgree(ctx, leader, term) && g.isSilent(r, leader.ID, term) {
+		if (rank == 0 || !g.port.silence.yields(step)) && g.othersAgree(ctx, leader, term) && g.isSilent(r, leader.ID, term) {
 			g.log.Warn("leader is silent, standing for election", "leader", string(leader.ID), "raft_term", term)
 			g.stand(r)
 			return

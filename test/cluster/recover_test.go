@@ -141,7 +141,7 @@ func TestRecoveryFromTheOnlyNodeLeft(t *testing.T) {
 	b.Nodes[0].Kill()
 	out, err = tool(t, "platform/cmd/platform-server", nil, "recover", "--data-dir", b.dataDir(0), "--dry-run")
 	require.NoError(t, err, out)
-	out, err = tool(t, "platform/cmd/platform-server", nil, "recover", "--data-dir", b.dataDir(0))
+	_, err = tool(t, "platform/cmd/platform-server", nil, "recover", "--data-dir", b.dataDir(0))
 	require.Error(t, err, "not confirmed")
 	out, err = tool(t, "platform/cmd/platform-server", nil, "recover", "--data-dir", b.dataDir(0), "--yes")
 	require.NoError(t, err, out)

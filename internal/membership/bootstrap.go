@@ -7,19 +7,19 @@ import (
 	"sync"
 )
 
-// Step is what a fresh node does next.
+// Step is the next bootstrap action of a fresh node.
 type Step uint8
 
-// The steps of a fresh node.
+// The bootstrap steps.
 const (
-	// Wait is for more nodes, or for the candidate to provision the cluster.
+	// Wait waits for more nodes, or for the candidate to provision the cluster.
 	Wait Step = iota
-	// Provision makes a cluster of this node alone.
+	// Provision creates a single-node cluster.
 	Provision
-	// Collect asks the other fresh nodes for their votes. With enough of them the node
-	// provisions the cluster, otherwise it starts over.
+	// Collect requests the votes of the other fresh nodes. The node provisions the
+	// cluster once it has enough votes; otherwise it starts over.
 	Collect
-	// Join asks the cluster that exists to take this node in.
+	// Join requests admission to an existing cluster.
 	Join
 )
 
@@ -28,19 +28,20 @@ func (s Step) String() string {
 	return [...]string{"wait", "provision", "collect", "join"}[s]
 }
 
-// Plan is what a fresh node does next, and with whom.
+// Plan is the next bootstrap step of a fresh node and the nodes involved.
 type Plan struct {
 	Step Step
-	// Nodes are the nodes of the cluster for Join, and the fresh nodes to ask for
-	// votes for Collect, this node among them.
+	// Nodes are the cluster's nodes for Join, and the voters, including this node, for
+	// Collect.
 	Nodes []Member
-	// Votes is how many votes Collect needs, that of this node included.
+	// Votes is the number of votes that Collect needs, including this node's own.
 	Votes int
 }
 
-// Decide returns what a node does that is part of no cluster. view is Nodes, expect
-// the number of nodes that start together, and seeds tells whether nodes to join
-// through are configured: without them a node that expects no others is on its own.
+// Decide returns the next step of a node that does not belong to a cluster. view is the
+// result of Members.Nodes, expect the number of nodes that bootstrap together, and seeds
+// reports whether seed addresses are configured: a node that has none and expects no
+// other node provisions a cluster of its own.
 func Decide(view []Member, expect int, seeds bool) Plan {
 	if nodes := provisioned(view); len(nodes) > 0 {
 		return Plan{Step: Join, Nodes: nodes}
@@ -60,8 +61,8 @@ func Decide(view []Member, expect int, seeds bool) Plan {
 }
 
 // Candidate returns the fresh node that may provision the cluster: the one with the
-// smallest name. There is none while fewer than expect fresh nodes are alive, and none
-// any more once a node is part of a cluster.
+// smallest name. There is none while fewer than expect fresh nodes are alive, or once
+// any node belongs to a cluster.
 func Candidate(view []Member, expect int) (Member, bool) {
 	nodes := fresh(view)
 	if len(nodes) == 0 || len(nodes) < expect || len(provisioned(view)) > 0 {
@@ -70,9 +71,8 @@ func Candidate(view []Member, expect int) (Member, bool) {
 	return slices.MinFunc(nodes, byName), true
 }
 
-// Needed returns how many votes a candidate needs: all that are expected, and a
-// majority if more nodes than that start together, so that two candidates cannot both
-// have enough.
+// Needed returns the number of votes that a candidate needs: at least expect, and a
+// majority of the fresh nodes, so that two candidates cannot both have enough.
 func Needed(nodes, expect int) int { return max(expect, nodes/2+1) }
 
 func fresh(view []Member) []Member {
@@ -93,55 +93,53 @@ func alive(view []Member, keep func(Member) bool) []Member {
 	return nodes
 }
 
-// Reasons not to vote for a candidate.
+// Reasons to reject a vote request.
 var (
-	// ErrProvisioned says that a cluster exists already.
-	ErrProvisioned = errors.New("the cluster is provisioned")
-	// ErrNotCandidate says that the voter would have another node provision, or none
-	// yet.
+	// ErrProvisioned is returned when a cluster already exists.
+	ErrProvisioned = errors.New("cluster is already provisioned")
+	// ErrNotCandidate is returned when the voter sees a different candidate, or none yet.
 	ErrNotCandidate = errors.New("not the candidate")
-	// ErrVoted says that the vote was given to another node.
-	ErrVoted = errors.New("vote was given")
+	// ErrVoted is returned when the voter has already voted for another node.
+	ErrVoted = errors.New("already voted")
 )
 
-// Ballot is the one vote of a fresh node. The zero value has not voted. It lives in
-// memory: a node that restarts has its vote again, which does no harm as long as a
-// candidate needs the votes of all nodes that are expected, because the candidate that
-// had enough of them is not fresh any more.
+// Ballot is the single vote of a fresh node. The zero value has not voted. The vote is
+// kept in memory only: a node that restarts may vote again. This is safe as long as a
+// candidate needs the votes of all expected nodes, because a candidate that won is no
+// longer fresh.
 type Ballot struct {
-	// mu covers the rest.
-	mu          sync.Mutex
-	name        string // of the candidate that has the vote, "" if nobody
+	mu          sync.Mutex // covers the fields below
+	name        string     // of the candidate that holds the vote, "" if none
 	incarnation string
 }
 
-// Vote gives the vote to a candidate, or returns why not. view and expect are the
-// voter's own. Repeated for the same candidate it succeeds again.
+// Vote grants the vote to a candidate, or returns the reason for rejecting it. view and
+// expect are the voter's own. Voting for the same candidate again succeeds.
 //
-// The vote moves to nobody else just because the candidate is gone: it may have
-// provisioned and come back. It moves when the candidate comes back fresh as another
-// incarnation, for then what the former one did is lost.
+// The vote is not reassigned merely because the candidate is down: it may have
+// provisioned the cluster and come back. It is reassigned when the candidate returns
+// fresh under a new incarnation, because the state of the old incarnation is lost.
 func (b *Ballot) Vote(view []Member, expect int, name, incarnation string) error {
 	candidate, ok := Candidate(view, expect)
 	switch {
 	case len(provisioned(view)) > 0:
 		return ErrProvisioned
 	case !ok:
-		return fmt.Errorf("%w: %d of %d expected nodes are here", ErrNotCandidate, len(fresh(view)), expect)
+		return fmt.Errorf("%w: %d of %d expected nodes are present", ErrNotCandidate, len(fresh(view)), expect)
 	case candidate.Name != name || candidate.Incarnation != incarnation:
-		return fmt.Errorf("%w: that is %q, incarnation %s", ErrNotCandidate, candidate.Name, candidate.Incarnation)
+		return fmt.Errorf("%w: the candidate is %q, incarnation %s", ErrNotCandidate, candidate.Name, candidate.Incarnation)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.name != "" && b.name != name {
-		return fmt.Errorf("%w to %q, incarnation %s", ErrVoted, b.name, b.incarnation)
+		return fmt.Errorf("%w for %q, incarnation %s", ErrVoted, b.name, b.incarnation)
 	}
 	b.name, b.incarnation = name, incarnation
 	return nil
 }
 
-// Withdraw takes the vote back from a candidate that gives up. Only the candidate
-// itself may ask for it, when it will not provision with the votes it has.
+// Withdraw revokes the vote for a candidate that gives up. Only the candidate itself may
+// request it, once it is certain not to provision with the votes it has.
 func (b *Ballot) Withdraw(name, incarnation string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

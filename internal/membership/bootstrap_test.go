@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// view describes nodes as "a b* c! d~ e>": * is part of a cluster, ! dead, > left, and ~
-// is another incarnation. The node called self is marked.
+// view builds members from words such as "a", "b*", "c!", "d~" and "e>": * belongs to a
+// cluster, ! is dead, > has left, ~ is another incarnation. self names the local node.
 func view(self string, words ...string) []Member {
 	var nodes []Member
 	for _, w := range words {
@@ -43,21 +43,21 @@ func TestDecide(t *testing.T) {
 		nodes  int
 		votes  int
 	}{
-		"alone":                             {view("a", "a"), 1, false, Provision, 0, 0},
-		"alone, nothing expected":           {view("a", "a"), 0, false, Provision, 0, 0},
-		"seeds that do not answer":          {view("a", "a"), 1, true, Wait, 0, 0},
-		"seed is fresh as well":             {view("a", "a", "b"), 1, true, Wait, 0, 0},
-		"seed with a cluster":               {view("a", "a", "b*", "c*"), 1, true, Join, 2, 0},
-		"dead nodes of a cluster":           {view("a", "a", "b*!"), 1, true, Wait, 0, 0},
-		"too few":                           {view("a", "a", "b"), 3, true, Wait, 0, 0},
-		"too few alive":                     {view("a", "a", "b", "c!", "d>"), 3, true, Wait, 0, 0},
+		"single node":                       {view("a", "a"), 1, false, Provision, 0, 0},
+		"single node, expect unset":         {view("a", "a"), 0, false, Provision, 0, 0},
+		"seeds unreachable":                 {view("a", "a"), 1, true, Wait, 0, 0},
+		"seed is fresh":                     {view("a", "a", "b"), 1, true, Wait, 0, 0},
+		"seed belongs to a cluster":         {view("a", "a", "b*", "c*"), 1, true, Join, 2, 0},
+		"cluster node is dead":              {view("a", "a", "b*!"), 1, true, Wait, 0, 0},
+		"too few nodes":                     {view("a", "a", "b"), 3, true, Wait, 0, 0},
+		"too few live nodes":                {view("a", "a", "b", "c!", "d>"), 3, true, Wait, 0, 0},
 		"smallest name":                     {view("a", "a", "b", "c"), 3, true, Collect, 3, 3},
 		"smallest name, no seeds":           {view("a", "a", "b", "c"), 3, false, Collect, 3, 3},
 		"not the smallest name":             {view("b", "a", "b", "c"), 3, true, Wait, 0, 0},
-		"smallest that lives":               {view("b", "a!", "b", "c", "d"), 3, true, Collect, 3, 3},
-		"more than expected":                {view("a", "a", "b", "c", "d"), 2, true, Collect, 4, 3},
-		"a cluster appears at the last":     {view("a", "a", "b", "c*"), 2, true, Join, 1, 0},
-		"expected nodes, one of them joins": {view("b", "a*", "b", "c"), 3, true, Join, 1, 0},
+		"smallest live name":                {view("b", "a!", "b", "c", "d"), 3, true, Collect, 3, 3},
+		"more nodes than expected":          {view("a", "a", "b", "c", "d"), 2, true, Collect, 4, 3},
+		"one fresh node joined a cluster":   {view("a", "a", "b", "c*"), 2, true, Join, 1, 0},
+		"candidate has provisioned already": {view("b", "a*", "b", "c"), 3, true, Join, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := Decide(test.view, test.expect, test.seeds)
@@ -80,9 +80,9 @@ func TestANodeVotesOnce(t *testing.T) {
 	require.NoError(t, b.Vote(all, 3, "a", "1"))
 	// The candidate dies: it may have provisioned.
 	require.ErrorIs(t, b.Vote(view("c", "a!", "b", "c", "d"), 3, "b", "1"), ErrVoted)
-	// It comes back without a memory.
+	// It returns with a wiped data directory.
 	require.NoError(t, b.Vote(view("c", "a~", "b", "c"), 3, "a", "2"))
-	// It gives up because there is a better one.
+	// A better candidate appears; the vote is free only once the old one withdraws.
 	before := view("c", "A", "a~", "b", "c")
 	require.ErrorIs(t, b.Vote(before, 3, "A", "1"), ErrVoted)
 	b.Withdraw("a", "1")
@@ -91,13 +91,13 @@ func TestANodeVotesOnce(t *testing.T) {
 	require.NoError(t, b.Vote(before, 3, "A", "1"))
 }
 
-// TestAtMostOneCandidateGetsEnoughVotes lets nodes see each other in any order and
-// ask for votes at any time.
+// TestAtMostOneCandidateGetsEnoughVotes lets nodes discover each other in any order and
+// request votes at any time.
 func TestAtMostOneCandidateGetsEnoughVotes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		count := rapid.IntRange(1, 7).Draw(t, "nodes")
-		// With fewer expected nodes than half of those that start, two halves that do
-		// not see each other are two clusters, as for any such setting.
+		// If fewer than half of the nodes are expected, two halves that cannot see each
+		// other form two clusters by configuration.
 		expect := rapid.IntRange(count/2+1, count).Draw(t, "expect")
 		type node struct {
 			sees   map[int]bool
@@ -108,7 +108,7 @@ func TestAtMostOneCandidateGetsEnoughVotes(t *testing.T) {
 		for i := range nodes {
 			nodes[i] = &node{sees: map[int]bool{i: true}, votes: make(map[int]bool)}
 		}
-		look := func(i int) []Member {
+		viewOf := func(i int) []Member {
 			var members []Member
 			for j := range count {
 				if nodes[i].sees[j] {
@@ -121,16 +121,16 @@ func TestAtMostOneCandidateGetsEnoughVotes(t *testing.T) {
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			i, j := rapid.IntRange(0, count-1).Draw(t, "i"), rapid.IntRange(0, count-1).Draw(t, "j")
 			nodes[i].sees[j] = true
-			plan := Decide(look(i), max(expect, 2), true)
+			plan := Decide(viewOf(i), max(expect, 2), true)
 			switch {
 			case plan.Step == Collect:
-				if nodes[j].ballot.Vote(look(j), max(expect, 2), fmt.Sprint(i), "1") == nil {
+				if nodes[j].ballot.Vote(viewOf(j), max(expect, 2), fmt.Sprint(i), "1") == nil {
 					nodes[i].votes[j] = true
 				}
 				if len(nodes[i].votes) >= plan.Votes {
 					winners[i] = true
 				}
-			case len(nodes[i].votes) > 0 && !winners[i]: // it is not the candidate any more
+			case len(nodes[i].votes) > 0 && !winners[i]: // no longer the candidate
 				for voter := range nodes[i].votes {
 					nodes[voter].ballot.Withdraw(fmt.Sprint(i), "1")
 				}
@@ -141,7 +141,7 @@ func TestAtMostOneCandidateGetsEnoughVotes(t *testing.T) {
 	})
 }
 
-func TestSeeingEverybodyElectsTheSmallest(t *testing.T) {
+func TestNodesWithFullViewElectSmallestName(t *testing.T) {
 	for count := 2; count <= 5; count++ {
 		var names []string
 		for i := range count {
@@ -160,9 +160,9 @@ func TestSeeingEverybodyElectsTheSmallest(t *testing.T) {
 	}
 }
 
-// TestThreeNodesStartedTogetherAgree starts nodes whose seeds are the same for all.
-func TestThreeNodesStartedTogetherAgree(t *testing.T) {
-	began := time.Now()
+// TestNodesStartedTogetherElectOneCandidate starts three nodes with identical seeds.
+func TestNodesStartedTogetherElectOneCandidate(t *testing.T) {
+	start := time.Now()
 	var seeds []string
 	nodes := make(map[string]*testNode)
 	for _, name := range []string{"c", "b", "a"} {
@@ -177,7 +177,7 @@ func TestThreeNodesStartedTogetherAgree(t *testing.T) {
 	for _, n := range nodes {
 		n.sees("a", "b", "c")
 	}
-	t.Logf("all see all after %v", time.Since(began).Round(time.Millisecond))
+	t.Logf("all nodes discovered after %v", time.Since(start).Round(time.Millisecond))
 	plan := Decide(nodes["a"].Nodes(), 3, true)
 	require.Equal(t, Collect, plan.Step)
 	ballots := make([]Ballot, len(plan.Nodes))
@@ -191,5 +191,5 @@ func TestThreeNodesStartedTogetherAgree(t *testing.T) {
 		n := nodes[name]
 		n.eventually("cluster to join", func() bool { return Decide(n.Nodes(), 3, true).Step == Join })
 	}
-	t.Logf("all know of the cluster after %v", time.Since(began).Round(time.Millisecond))
+	t.Logf("cluster known to all nodes after %v", time.Since(start).Round(time.Millisecond))
 }

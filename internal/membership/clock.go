@@ -14,92 +14,91 @@ import (
 )
 
 const (
-	// clockNoise is by how much a clock may seem to differ that does not: an answer
-	// takes a moment, and not the same in both directions.
+	// clockNoise is the measurement error of a clock comparison: network latency is
+	// neither zero nor symmetric.
 	clockNoise = 250 * time.Millisecond
-	// clockTolerance is by how much the clock of a node may differ from what most
-	// nodes say before somebody should look after it.
+	// clockTolerance is the deviation from the majority above which a clock is reported
+	// to operators.
 	clockTolerance = 5 * time.Second
-	// clockMemory is for how long it is remembered what a clock said that is not heard
-	// any more. Clocks that nobody sets drift by far less meanwhile than they may differ.
-	clockMemory = time.Hour
-	// clockReport is how often a clock that is off is reported.
-	clockReport = 10 * time.Minute
+	// sampleTTL bounds the age of a clock sample. Free-running clocks drift by far less
+	// than clockTolerance within it.
+	sampleTTL = time.Hour
+	// clockReportInterval is the interval between warnings about a wrong clock.
+	clockReportInterval = 10 * time.Minute
 )
 
-// clocks compares the clock of this machine with those of the other nodes, which
-// answer each probe of the gossip with their time. What they said is kept against the
-// monotonic clock, suspension included, so that a step of this machine's time changes
-// nothing in it.
+// clocks compares this machine's clock with the clocks of the other nodes, which return
+// their time with every probe acknowledgement. Samples are stored relative to a monotonic
+// clock that includes suspension, so a step of this machine's clock does not affect them.
 type clocks struct {
-	elapsed func() time.Duration // the monotonic clock
-	wall    func() time.Time     // the machine's time
+	elapsed func() time.Duration // monotonic clock
+	wall    func() time.Time     // wall clock
 	log     *slog.Logger
 
-	mu       sync.Mutex // covers the fields below
-	others   map[string]reading
-	next     chan struct{} // closed with the next reading
-	reported time.Duration // when this clock was found to be off, zero: it is not
+	mu       sync.Mutex             // covers the fields below
+	samples  map[string]clockSample // by node name
+	updated  chan struct{}          // closed when the next sample arrives
+	reported time.Duration          // when the clock was last reported as wrong; 0 if it is right
 }
 
-// reading is what the clock of another node said.
-type reading struct {
-	at   time.Duration // by the monotonic clock
-	zero time.Time     // what it showed when that was zero, as far as can be told
+// clockSample is the time of another node.
+type clockSample struct {
+	at   time.Duration // monotonic time of the measurement
+	zero time.Time     // estimated time of the node at monotonic time zero
 }
 
-// time is what the clock shows at a time of the monotonic clock.
-func (r reading) time(at time.Duration) time.Time { return r.zero.Add(at) }
+// timeAt returns the estimated time of the node at a monotonic time.
+func (s clockSample) timeAt(at time.Duration) time.Time { return s.zero.Add(at) }
 
 func newClocks(wall func() time.Time, log *slog.Logger) *clocks {
-	return &clocks{elapsed: boottime.Start().Elapsed, wall: wall, log: log, others: map[string]reading{}, next: make(chan struct{})}
+	return &clocks{elapsed: boottime.Start().Elapsed, wall: wall, log: log, samples: map[string]clockSample{}, updated: make(chan struct{})}
 }
 
-// note takes the time of another node in, which was sent about half of rtt ago. If
-// that took long, it says too little.
-func (c *clocks) note(node string, theirs time.Time, rtt time.Duration) {
+// record stores the time of another node, sent about half of rtt ago. Samples with a long
+// round trip are too inaccurate and ignored.
+func (c *clocks) record(node string, theirs time.Time, rtt time.Duration) {
 	if rtt > clockNoise {
 		return
 	}
 	at := c.elapsed()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.others[node] = reading{at, theirs.Add(rtt/2 - at)}
-	close(c.next)
-	c.next = make(chan struct{})
+	c.samples[node] = clockSample{at, theirs.Add(rtt/2 - at)}
+	close(c.updated)
+	c.updated = make(chan struct{})
 }
 
-// heard returns a channel that is closed when the next answer comes.
-func (c *clocks) heard() <-chan struct{} {
+// nextSample returns a channel that is closed when the next sample arrives.
+func (c *clocks) nextSample() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.next
+	return c.updated
 }
 
-// settled tells whether nothing more that any of the nodes can say matters: all have
-// been heard, or most of them have the time that this machine has.
-func (c *clocks) settled(nodes []string) bool {
+// converged reports whether further samples cannot change the result of now: all nodes
+// have been sampled, or a majority agrees with this machine.
+func (c *clocks) converged(nodes []string) bool {
 	own := c.wall()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := c.elapsed()
-	known, same := 0, 1
+	known, agreeing := 0, 1
 	for _, node := range nodes {
-		r, ok := c.others[node]
+		s, ok := c.samples[node]
 		if !ok {
 			continue
 		}
 		known++
-		if own.Sub(r.time(at)).Abs() <= clockTolerance {
-			same++
+		if own.Sub(s.timeAt(at)).Abs() <= clockTolerance {
+			agreeing++
 		}
 	}
-	return known == len(nodes) || 2*same > len(nodes)+1
+	return known == len(nodes) || 2*agreeing > len(nodes)+1
 }
 
-// now is the machine's time if as many clocks are behind it as are ahead, but for
-// noise, and else the nearest one of which that is true: a majority decides, and of two
-// that differ each goes by its own.
+// now returns the machine's own time if, within clockNoise, it is a median of all clocks,
+// and otherwise the nearest median: a majority overrules this machine, whereas two nodes
+// that disagree each keep their own time.
 func (c *clocks) now() time.Time {
 	own := c.wall().Round(0)
 	c.mu.Lock()
@@ -107,14 +106,14 @@ func (c *clocks) now() time.Time {
 	at := c.elapsed()
 	all := make([]time.Time, 0, 8)
 	all = append(all, own)
-	for node, r := range c.others {
-		if at-r.at > clockMemory {
-			delete(c.others, node)
+	for node, s := range c.samples {
+		if at-s.at > sampleTTL {
+			delete(c.samples, node)
 			continue
 		}
-		all = append(all, r.time(at))
+		all = append(all, s.timeAt(at))
 	}
-	agreed := middle(all)
+	agreed := nearestMedian(all)
 	off := own.Sub(agreed)
 	c.report(at, off)
 	if off.Abs() <= clockNoise {
@@ -123,8 +122,8 @@ func (c *clocks) now() time.Time {
 	return agreed
 }
 
-// middle is the first of the times, moved into the middle of them all.
-func middle(all []time.Time) time.Time {
+// nearestMedian clamps the first of the times to the median range of all. It reorders all.
+func nearestMedian(all []time.Time) time.Time {
 	own, n := all[0], len(all)
 	slices.SortFunc(all, time.Time.Compare)
 	if low := all[(n-1)/2]; own.Before(low) {
@@ -141,35 +140,35 @@ func (c *clocks) report(at, off time.Duration) {
 	case off.Abs() <= clockTolerance:
 		if c.reported != 0 {
 			c.reported = 0
-			c.log.Info("the clock of this machine is right again")
+			c.log.Info("system clock agrees with the cluster again")
 		}
-	case c.reported == 0 || at-c.reported > clockReport:
+	case c.reported == 0 || at-c.reported > clockReportInterval:
 		c.reported = max(at, 1)
-		c.log.Warn("the clock of this machine is wrong: most nodes have another time, which timers go by; look after its time synchronization",
+		c.log.Warn("system clock differs from the majority of nodes; timers use the majority's time; check time synchronization on this machine",
 			"off_by", off.Round(time.Millisecond).String())
 	}
 }
 
-// Now is the time that most of the nodes agree on: this machine's as long as it is not
-// alone with it.
+// Now returns the time that the majority of the nodes agrees on: this machine's time
+// unless a majority contradicts it.
 func (m *Members) Now() time.Time { return m.clocks.now() }
 
-// AwaitNow waits until it is known whether this machine is alone with its time, or ctx
-// ends. That takes a second after the start and no time later.
+// AwaitNow waits until enough nodes have reported their time for Now to be reliable, or
+// ctx ends. This takes about a second after the start and returns immediately later.
 func (m *Members) AwaitNow(ctx context.Context) {
 	for {
-		heard := m.clocks.heard()
+		sampled := m.clocks.nextSample() // before checking, so that no sample is missed
 		var others []string
 		for _, member := range m.Nodes() {
 			if !member.Self && member.State == Alive {
 				others = append(others, member.Name)
 			}
 		}
-		if m.clocks.settled(others) {
+		if m.clocks.converged(others) {
 			return
 		}
 		select {
-		case <-heard:
+		case <-sampled:
 		case <-ctx.Done():
 			return
 		}
@@ -178,15 +177,15 @@ func (m *Members) AwaitNow(ctx context.Context) {
 
 var _ memberlist.PingDelegate = (*delegate)(nil)
 
-// AckPayload is this machine's time, which goes with the answers to probes.
+// AckPayload returns this machine's time, which is sent with probe acknowledgements.
 func (d *delegate) AckPayload() []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(d.m.clocks.wall().UnixNano()))
 }
 
-// NotifyPingComplete takes the time of a node that has answered a probe.
+// NotifyPingComplete records the time of a node that has acknowledged a probe.
 func (d *delegate) NotifyPingComplete(n *memberlist.Node, rtt time.Duration, payload []byte) {
 	if len(payload) == 8 {
-		d.m.clocks.note(n.Name, time.Unix(0, int64(binary.BigEndian.Uint64(payload))), rtt)
-		d.m.clocks.now() // says so if this clock is off, also where nobody asks for the time
+		d.m.clocks.record(n.Name, time.Unix(0, int64(binary.BigEndian.Uint64(payload))), rtt)
+		d.m.clocks.now() // logs a wrong clock even if nothing else reads the time
 	}
 }

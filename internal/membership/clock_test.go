@@ -12,22 +12,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheMajoritysTimeCounts(t *testing.T) {
+func TestNowFollowsTheMajority(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		others []time.Duration // ahead of this machine's clock
 		want   time.Duration
 	}{
-		{"alone", nil, 0},
+		{"single node", nil, 0},
 		{"noise", []time.Duration{60 * time.Millisecond, 80 * time.Millisecond}, 0},
-		{"of two that differ each goes by its own", []time.Duration{time.Hour}, 0},
+		{"two nodes disagree", []time.Duration{time.Hour}, 0},
 		{"one of the others is ahead", []time.Duration{time.Hour, 0}, 0},
 		{"one of the others is behind", []time.Duration{-24 * time.Hour, 0}, 0},
 		{"this one is behind", []time.Duration{time.Hour, time.Hour}, time.Hour},
 		{"this one is ahead", []time.Duration{-24 * time.Hour, -24 * time.Hour}, -24 * time.Hour},
 		{"this one is a second ahead", []time.Duration{-time.Second, -time.Second}, -time.Second},
-		{"three times, and this one is the last", []time.Duration{time.Hour, 2 * time.Hour}, time.Hour},
-		{"three times, and this one is in the middle", []time.Duration{time.Hour, -time.Hour}, 0},
+		{"all differ, this one is the earliest", []time.Duration{time.Hour, 2 * time.Hour}, time.Hour},
+		{"all differ, this one is the median", []time.Duration{time.Hour, -time.Hour}, 0},
 		{"two against two", []time.Duration{0, time.Hour, time.Hour}, 0},
 		{"one against three", []time.Duration{time.Hour, time.Hour, time.Hour}, time.Hour},
 		{"two of five", []time.Duration{0, time.Hour, time.Hour, time.Hour}, time.Hour},
@@ -36,58 +36,58 @@ func TestTheMajoritysTimeCounts(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k := newClocks(time.Now, slog.New(slog.DiscardHandler))
 				for i, ahead := range c.others {
-					k.note(string(rune('b'+i)), time.Now().Add(ahead), 0)
+					k.record(string(rune('b'+i)), time.Now().Add(ahead), 0)
 				}
 				require.Equal(t, c.want, k.now().Sub(time.Now().Round(0)))
 				time.Sleep(10 * time.Minute)
-				require.Equal(t, c.want, k.now().Sub(time.Now().Round(0)), "it goes on from there")
+				require.Equal(t, c.want, k.now().Sub(time.Now().Round(0)), "the offset is constant")
 			})
 		})
 	}
 }
 
-func TestAStepOfThisClockIsSeenAtOnce(t *testing.T) {
+func TestClockStepIsDetectedImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		k := newClocks(time.Now, slog.New(slog.NewTextHandler(&out, nil)))
 		for _, node := range []string{"b", "c"} {
-			k.note(node, time.Now(), 10*time.Millisecond)
+			k.record(node, time.Now(), 10*time.Millisecond)
 		}
 		time.Sleep(time.Minute)
 		step := time.Hour
 		k.wall = func() time.Time { return time.Now().Add(step) }
 		require.WithinDuration(t, time.Now(), k.now(), 10*time.Millisecond)
 		require.WithinDuration(t, time.Now(), k.now(), 10*time.Millisecond)
-		require.Equal(t, 1, strings.Count(out.String(), "off_by=59m59.995s"), "said once: %s", &out)
+		require.Equal(t, 1, strings.Count(out.String(), "off_by=59m59.995s"), "logged once: %s", &out)
 		step = 0
 		k.now()
-		require.Contains(t, out.String(), "right again")
+		require.Contains(t, out.String(), "agrees with the cluster again")
 
 		step = time.Hour
-		time.Sleep(clockMemory)
-		require.WithinDuration(t, time.Now().Add(step), k.now(), time.Millisecond, "what was said long ago does not count")
+		time.Sleep(sampleTTL)
+		require.WithinDuration(t, time.Now().Add(step), k.now(), time.Millisecond, "expired samples are ignored")
 	})
 }
 
-func TestAnAnswerThatTookLongSaysNothing(t *testing.T) {
+func TestSlowClockSamplesAreIgnored(t *testing.T) {
 	k := newClocks(time.Now, slog.New(slog.DiscardHandler))
-	k.note("b", time.Now().Add(time.Hour), 6*time.Second)
-	require.False(t, k.settled([]string{"b"}))
+	k.record("b", time.Now().Add(time.Hour), 6*time.Second)
+	require.False(t, k.converged([]string{"b"}))
 }
 
-func TestSettledOnceNothingMoreMatters(t *testing.T) {
+func TestClocksConverge(t *testing.T) {
 	k := newClocks(time.Now, slog.New(slog.DiscardHandler))
-	require.True(t, k.settled(nil), "alone")
+	require.True(t, k.converged(nil), "single node")
 	all := []string{"b", "c"}
-	require.False(t, k.settled(all))
-	k.note("b", time.Now().Add(time.Hour), 0)
-	require.False(t, k.settled(all), "one against one")
-	require.True(t, k.settled([]string{"b"}), "there is nobody else to ask")
-	k.note("b", time.Now(), 0)
-	require.True(t, k.settled(all), "two of three agree")
-	k.note("b", time.Now().Add(time.Hour), 0)
-	k.note("c", time.Now(), 0)
-	require.True(t, k.settled(all), "all have been heard")
+	require.False(t, k.converged(all))
+	k.record("b", time.Now().Add(time.Hour), 0)
+	require.False(t, k.converged(all), "one sample disagrees")
+	require.True(t, k.converged([]string{"b"}), "all nodes sampled")
+	k.record("b", time.Now(), 0)
+	require.True(t, k.converged(all), "two of three agree")
+	k.record("b", time.Now().Add(time.Hour), 0)
+	k.record("c", time.Now(), 0)
+	require.True(t, k.converged(all), "all nodes sampled")
 }
 
 func TestNodesCompareTheirClocks(t *testing.T) {

@@ -9,75 +9,77 @@ import (
 	"time"
 )
 
-// Config says who the node is and how it finds the others.
+// Config identifies the node and configures discovery.
 type Config struct {
-	// Name and Incarnation name this node and its data directory. Required.
+	// Name and Incarnation identify this node and its data directory. Required.
 	Name        string
 	Incarnation string
-	// ClusterName keeps clusters apart: nodes of different names do not talk.
-	// Required.
+	// ClusterName separates clusters: nodes with different cluster names do not
+	// communicate. Required.
 	ClusterName string
-	// Address is the host:port under which others reach the node port. The host may
-	// be a name, which they resolve at each use. Required.
+	// Address is the advertised host:port of the node port. The host may be a name,
+	// which other nodes resolve at each use. Required.
 	Address string
-	// Meta is what the node tells about itself at the start.
+	// Meta is the initial metadata of the node.
 	Meta Meta
 
-	// Streams accepts the gossip streams, as Split hands them out, and Packets is the
-	// UDP socket on the same port. Open takes both over and closes them. Required.
+	// Streams accepts the gossip streams (Ports.Gossip), and Packets is the UDP socket on
+	// the same port. Open takes ownership of both and closes them. Required.
 	Streams net.Listener
 	Packets net.PacketConn
 
-	// Seeds are host:port of nodes to join through. This node may be among them.
-	// Names are resolved at each try; all addresses of a name are tried.
+	// Seeds are the host:port addresses of nodes to join through; this node may be among
+	// them. Names are resolved at each attempt and all addresses of a name are tried.
 	Seeds []string
-	// Known returns addresses of nodes that are known from elsewhere and are tried
-	// like seeds. It may be nil.
+	// Known returns node addresses from other sources, which are tried like seeds. It may
+	// be nil.
 	Known func() []string
 
-	// Key encrypts and authenticates the gossip: 32 bytes, the same on all nodes, or
-	// none for no encryption.
+	// Key encrypts and authenticates the gossip: 32 bytes, identical on all nodes; empty
+	// disables encryption.
 	Key []byte
 	// Profile is DefaultProfile when zero.
 	Profile Profile
-	// Dial opens streams, for instance with transport security; nil is plain TCP.
+	// Dial opens streams, for example with transport security; nil uses plain TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
-	// Resolve returns the addresses of a host name; nil asks the system.
+	// Resolve returns the addresses of a host name; nil uses the system resolver.
 	Resolve func(ctx context.Context, host string) ([]string, error)
 
-	// OnFailed is called at most once, with ErrNameTaken, when this node has to stop
-	// because another one has its name. It must not call Close.
+	// OnFailed is called at most once, with ErrNameTaken, when this node must stop because
+	// another node owns its name. It must not call Close.
 	OnFailed func(error)
 	// Logger is slog.Default() when nil.
 	Logger *slog.Logger
 
-	wall func() time.Time // time.Now, but for tests
+	wall func() time.Time // time.Now, except in tests
 }
 
-// Profile holds the times of the gossip.
+// Profile holds the intervals and timeouts of the gossip.
 type Profile struct {
-	// ProbeInterval is how often one other node is probed, ProbeTimeout how long an
-	// answer by UDP may take before TCP and other nodes are tried.
+	// ProbeInterval is the interval between probes of one other node. ProbeTimeout is the
+	// time to wait for a UDP acknowledgement before probing over TCP and through other
+	// nodes.
 	ProbeInterval, ProbeTimeout time.Duration
-	// SuspicionMult is for how many probe intervals a silent node may deny its death;
-	// up to three times as long if nobody else finds it silent.
+	// SuspicionMult is the number of probe intervals for which a suspected node can refute
+	// the suspicion before it is declared dead; up to three times as many if no other node
+	// confirms the suspicion.
 	SuspicionMult int
-	// GossipInterval is how often news is passed on.
+	// GossipInterval is the interval between gossip messages.
 	GossipInterval time.Duration
-	// SyncInterval is how often the whole state is compared with one other node.
+	// SyncInterval is the interval between full state exchanges with one other node.
 	SyncInterval time.Duration
-	// StreamTimeout bounds one exchange over a stream.
+	// StreamTimeout bounds one stream exchange.
 	StreamTimeout time.Duration
-	// JoinBackoff and JoinBackoffMax bound the time between two tries to join while
-	// no other node is known; RejoinInterval is how often nodes that are missing are
-	// looked for after that.
+	// JoinBackoff and JoinBackoffMax bound the backoff between join attempts while no
+	// other node is alive; RejoinInterval is the interval between attempts to reach
+	// missing nodes after that.
 	JoinBackoff, JoinBackoffMax, RejoinInterval time.Duration
-	// NameGrace is for how long another node with this node's name may be taken as
-	// alive by others without answering this node.
+	// NameGrace is how long other nodes must report a conflicting node with this node's
+	// name before this node yields to it even though it cannot reach it.
 	NameGrace time.Duration
 }
 
-// DefaultProfile knows of a crash within one to two seconds.
+// DefaultProfile detects a crash within one to two seconds.
 func DefaultProfile() Profile {
 	return Profile{
 		ProbeInterval: 300 * time.Millisecond, ProbeTimeout: 150 * time.Millisecond,
@@ -96,7 +98,7 @@ const keyBytes = 32
 
 func (c Config) withDefaults() (Config, error) {
 	if c.Name == "" || c.Incarnation == "" || c.ClusterName == "" {
-		return c, errors.New("membership needs the names of node, incarnation and cluster")
+		return c, errors.New("membership: node name, incarnation and cluster name are required")
 	}
 	if _, _, err := net.SplitHostPort(c.Address); err != nil {
 		return c, fmt.Errorf("advertised address %q: %w", c.Address, err)
@@ -110,7 +112,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("gossip key has %d bytes, want %d", len(c.Key), keyBytes)
 	}
 	if c.Streams == nil || c.Packets == nil {
-		return c, errors.New("membership needs a listener and a packet socket")
+		return c, errors.New("membership: a stream listener and a packet socket are required")
 	}
 	if c.Profile == (Profile{}) {
 		c.Profile = DefaultProfile()

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// ErrNameTaken says that another live node has this node's name. It comes as a
-// *NameTakenError.
+// ErrNameTaken is the error for a node name that another live node uses. It is returned
+// as a *NameTakenError.
 var ErrNameTaken = errors.New("node name is taken")
 
-// NameTakenError names the node that has this node's name.
+// NameTakenError identifies the node that owns this node's name.
 type NameTakenError struct {
 	Other Member
 }
 
-// Error says who has the name and what to do.
+// Error names the owner and the remedy.
 func (e *NameTakenError) Error() string {
 	return fmt.Sprintf("node name %q is taken by the node at %s (incarnation %s); choose another node-name, or stop that node first",
 		e.Other.Name, e.Other.Address, e.Other.Incarnation)
@@ -26,111 +26,113 @@ func (e *NameTakenError) Error() string {
 func (e *NameTakenError) Unwrap() error { return ErrNameTaken }
 
 const (
-	// contestRecent is for how long after the last sign of another node with this
-	// node's name the name is not safely this node's.
-	contestRecent = 3 * time.Second
-	// contestPause is the least time between two looks at such a node.
-	contestPause = 250 * time.Millisecond
+	// conflictWindow is how long after its last sighting a conflicting node still counts
+	// as active.
+	conflictWindow = 3 * time.Second
+	// conflictCheckInterval is the minimum interval between two checks of a conflict.
+	conflictCheckInterval = 250 * time.Millisecond
 )
 
-// contest collects the signs that two nodes have one name, or that two clusters have.
-type contest struct {
-	claims   chan Member  // at most one waits
-	warnings chan warning // likewise
+// conflicts collects sightings of name conflicts, between nodes or between clusters. Each
+// channel buffers one item; more are dropped, because a persisting conflict is seen again.
+type conflicts struct {
+	sightings chan Member // other nodes with this node's name
+	warnings  chan warning
 
-	// mu covers last.
-	mu   sync.Mutex
-	last time.Time // of a claim
+	mu           sync.Mutex // covers the fields below
+	lastSighting time.Time
 }
 
+// warning is a rejected node that operators should know about.
 type warning struct {
 	member Member
 	reason error
 }
 
-func newContest() *contest {
-	return &contest{claims: make(chan Member, 1), warnings: make(chan warning, 1)}
+func newConflicts() *conflicts {
+	return &conflicts{sightings: make(chan Member, 1), warnings: make(chan warning, 1)}
 }
 
-// add notes that other has this node's name.
-func (c *contest) add(other Member) {
+// add records that other uses this node's name.
+func (c *conflicts) add(other Member) {
 	c.mu.Lock()
-	c.last = time.Now()
+	c.lastSighting = time.Now()
 	c.mu.Unlock()
 	select {
-	case c.claims <- other:
-	default: // it will be seen again as long as it goes on
+	case c.sightings <- other:
+	default:
 	}
 }
 
-// warn notes something that operators should know of another node.
-func (c *contest) warn(other Member, reason error) {
+// warn records a node that was rejected for the given reason.
+func (c *conflicts) warn(other Member, reason error) {
 	select {
 	case c.warnings <- warning{other, reason}:
 	default:
 	}
 }
 
-// open tells whether another node claims this node's name.
-func (c *contest) open() bool {
+// active reports whether another node was recently seen using this node's name.
+func (c *conflicts) active() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.last.IsZero() && time.Since(c.last) < contestRecent
+	return !c.lastSighting.IsZero() && time.Since(c.lastSighting) < conflictWindow
 }
 
-// settle finds out who keeps a name that two nodes have, until ctx ends or this node
-// has to give up.
-func (m *Members) settle() {
+// resolveConflicts decides which of two nodes keeps a shared name. It returns when m.ctx
+// ends or this node must yield.
+func (m *Members) resolveConflicts() {
 	claims := make(map[identity]claim)
 	warned := make(map[string]bool)
 	for {
 		select {
-		case other := <-m.contest.claims:
-			c := claims[other.identity()].again(time.Now(), 2*m.cfg.Profile.SyncInterval)
+		case other := <-m.conflicts.sightings:
+			c := claims[other.identity()].extend(time.Now(), 2*m.cfg.Profile.SyncInterval)
 			claims[other.identity()] = c
-			if m.yields(other, c.last.Sub(c.first)) {
+			if m.mustYield(other, c.last.Sub(c.first)) {
 				m.log.Error("node name is taken", "node", other.Name, "address", other.Address, "incarnation", other.Incarnation)
 				m.cfg.OnFailed(&NameTakenError{Other: other})
 				return
 			}
-		case w := <-m.contest.warnings:
+		case w := <-m.conflicts.warnings:
 			if key := w.member.identity().String() + w.reason.Error(); !warned[key] {
 				warned[key] = true
-				m.log.Warn("node refused", "node", w.member.Name, "address", w.member.Address, "err", w.reason)
+				m.log.Warn("node rejected", "node", w.member.Name, "address", w.member.Address, "err", w.reason)
 			}
 		case <-m.ctx.Done():
 			return
 		}
 		select {
-		case <-time.After(contestPause):
+		case <-time.After(conflictCheckInterval):
 		case <-m.ctx.Done():
 			return
 		}
 	}
 }
 
-// claim is when signs of one node with this node's name came, without a longer pause.
+// claim is an uninterrupted period in which a conflicting node was seen.
 type claim struct{ first, last time.Time }
 
-func (c claim) again(now time.Time, pause time.Duration) claim {
-	if now.Sub(c.last) > pause {
+// extend adds a sighting. A gap longer than maxGap begins a new period.
+func (c claim) extend(now time.Time, maxGap time.Duration) claim {
+	if now.Sub(c.last) > maxGap {
 		c.first = now
 	}
 	c.last = now
 	return c
 }
 
-// yields tells whether this node has to give its name up to other, which others have
-// taken for alive for the given time. It may not be any more, so it has to answer; only
-// after a long time their word alone decides. An old address of this node itself is no
-// other node unless it answers.
-func (m *Members) yields(other Member, lasted time.Duration) bool {
-	to := peer{address: other.Address, target: other.identity()}
+// mustYield reports whether this node must give up its name to other, which the cluster
+// has considered alive for the given duration. That information may be stale, so other must
+// answer a dial; only after NameGrace does this node yield to a node it cannot reach. A
+// former address of this node itself (same incarnation) counts only if it answers.
+func (m *Members) mustYield(other Member, claimed time.Duration) bool {
+	to := endpoint{address: other.Address, target: other.identity()}
 	self := m.Self()
 	if self.outranks(other) {
-		// The other may not have heard of this node. Once it has, it yields.
-		if err := m.meet(to); err == nil {
-			m.contest.warn(other, ErrNameTaken)
+		// The other node may not know this one yet. It yields once it does.
+		if err := m.exchangeState(to); err == nil {
+			m.conflicts.warn(other, ErrNameTaken)
 		}
 		return false
 	}
@@ -139,6 +141,6 @@ func (m *Members) yields(other Member, lasted time.Duration) bool {
 		_ = conn.Close()
 		return true
 	}
-	m.log.Debug("node with the same name does not answer", "address", other.Address, "err", err)
-	return other.Incarnation != self.Incarnation && lasted > m.cfg.Profile.NameGrace
+	m.log.Debug("node with the same name is unreachable", "address", other.Address, "err", err)
+	return other.Incarnation != self.Incarnation && claimed > m.cfg.Profile.NameGrace
 }

@@ -16,8 +16,8 @@ func incarnation(s string, more func(*Config)) func(*Config) {
 	}
 }
 
-// requireTaken waits until n gives up in favour of other.
-func requireTaken(t *testing.T, n, other *testNode) {
+// requireYields waits until n yields its name to other.
+func requireYields(t *testing.T, n, other *testNode) {
 	t.Helper()
 	select {
 	case err := <-n.failed:
@@ -27,16 +27,16 @@ func requireTaken(t *testing.T, n, other *testNode) {
 		require.ErrorAs(t, err, &taken)
 		require.Equal(t, other.Self().Incarnation, taken.Other.Incarnation)
 	case <-time.After(20 * time.Second):
-		require.Fail(t, "the second node of a name does not notice")
+		require.Fail(t, "node did not yield its name")
 	}
 }
 
-func TestTheSecondNodeOfANameLearnsIt(t *testing.T) {
+func TestSecondNodeWithSameNameYields(t *testing.T) {
 	a, b, c := three(t, nil)
 	for name, seed := range map[string]*testNode{"through another node": a, "through the node itself": c} {
 		t.Run(name, func(t *testing.T) {
 			second := start(t, "c", incarnation("2", seeds(seed))) // loses even if started in the same millisecond
-			requireTaken(t, second, c)
+			requireYields(t, second, c)
 			require.NoError(t, second.Leave(t.Context()))
 			second.crash()
 			for _, n := range []*testNode{a, b, c} {
@@ -48,45 +48,45 @@ func TestTheSecondNodeOfANameLearnsIt(t *testing.T) {
 	}
 }
 
-func TestTwoFreshNodesOfOneName(t *testing.T) {
+func TestLaterOfTwoFreshNodesWithSameNameYields(t *testing.T) {
 	first := start(t, "a", incarnation("1", nil))
 	require.Eventually(t, func() bool { return time.Now().UnixMilli() > first.Self().Started.UnixMilli() }, 20*time.Second, time.Millisecond)
 	second := start(t, "a", incarnation("2", seeds(first)))
-	requireTaken(t, second, first)
+	requireYields(t, second, first)
 	require.Empty(t, first.failed)
 }
 
-// TestACopyOfADataDirectory has two nodes of the same incarnation, which the gossip
-// itself cannot tell apart.
-func TestACopyOfADataDirectory(t *testing.T) {
+// TestCopyOfDataDirectoryYields runs two nodes of the same incarnation, which gossip
+// itself cannot distinguish.
+func TestCopyOfDataDirectoryYields(t *testing.T) {
 	a := start(t, "a", nil)
 	b := start(t, "b", seeds(a))
 	b.sees("a", "b")
 	a.sees("a", "b")
 	require.Eventually(t, func() bool { return time.Now().UnixMilli() > b.Self().Started.UnixMilli() }, 20*time.Second, time.Millisecond)
 	cloned := start(t, "b", seeds(a))
-	requireTaken(t, cloned, b)
+	requireYields(t, cloned, b)
 	require.Empty(t, b.failed)
 }
 
-// TestTheOwnerOfANameReturns lets a fresh node take the name of a node that is down,
-// which comes back as a part of the cluster.
-func TestTheOwnerOfANameReturns(t *testing.T) {
+// TestFreshNodeYieldsToReturningOwner lets a fresh node take the name of a cluster node
+// that is down and comes back.
+func TestFreshNodeYieldsToReturningOwner(t *testing.T) {
 	established := func(c *Config) { c.Meta.ClusterID = "id" }
 	a := start(t, "a", established)
 	fresh := start(t, "b", incarnation("2", seeds(a)))
 	a.sees("a", "b")
 	owner := start(t, "b", incarnation("1", func(c *Config) { established(c); seeds(a)(c) }))
-	requireTaken(t, fresh, owner)
+	requireYields(t, fresh, owner)
 	require.Empty(t, owner.failed)
 	fresh.crash()
 	a.eventually("return of the owner", func() bool { return a.State("b", "1") == Alive })
 	owner.sees("a", "b")
 }
 
-// TestAWipedNodeTakesItsNameBack restarts a node at once, on the same port, without
-// its data directory.
-func TestAWipedNodeTakesItsNameBack(t *testing.T) {
+// TestWipedNodeReclaimsItsName restarts a node immediately, on the same port, without its
+// data directory.
+func TestWipedNodeReclaimsItsName(t *testing.T) {
 	a, b, c := three(t, func(c *Config) { c.Meta.ClusterID = "id" })
 	c.crash()
 	wiped := startAt(t, c.address, "c", incarnation("2", seeds(a, b)))
@@ -96,39 +96,39 @@ func TestAWipedNodeTakesItsNameBack(t *testing.T) {
 		require.Equal(t, Unknown, n.State("c", "1"))
 	}
 	require.Empty(t, wiped.failed)
-	// It is not contested any more, so that its leaving is believed.
-	require.Eventually(t, func() bool { return !wiped.contest.open() }, 20*time.Second, 10*time.Millisecond)
+	// Leave announces only once the conflict is over.
+	require.Eventually(t, func() bool { return !wiped.conflicts.active() }, 20*time.Second, 10*time.Millisecond)
 	require.NoError(t, wiped.Leave(t.Context()))
 	require.Equal(t, Left, a.State("c", "2"))
 }
 
-func TestANodeThatOnlyOthersReachHasTheNameInTheEnd(t *testing.T) {
+func TestYieldToUnreachableNodeAfterGracePeriod(t *testing.T) {
 	m := start(t, "a", nil)
 	grace := m.cfg.Profile.NameGrace
 	unreachable := Member{Name: "a", Incarnation: "0", Address: "127.0.0.1:1", Meta: Meta{ClusterID: "id"}}
-	require.False(t, m.yields(unreachable, grace))
-	require.True(t, m.yields(unreachable, grace+1))
-	before := m.Self() // at an address that nobody has any more
+	require.False(t, m.mustYield(unreachable, grace))
+	require.True(t, m.mustYield(unreachable, grace+1))
+	before := m.Self() // at a former address
 	before.Address, before.Started = "127.0.0.1:1", before.Started.Add(-time.Hour)
-	require.False(t, m.yields(before, grace+1))
+	require.False(t, m.mustYield(before, grace+1))
 }
 
-func TestClaimsWithAPauseAreNotOneClaim(t *testing.T) {
+func TestGapEndsClaim(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
-	c := claim{}.again(at(1), 5*time.Second).again(at(6), 5*time.Second).again(at(9), 5*time.Second)
+	c := claim{}.extend(at(1), 5*time.Second).extend(at(6), 5*time.Second).extend(at(9), 5*time.Second)
 	require.Equal(t, claim{first: at(1), last: at(9)}, c)
-	require.Equal(t, claim{first: at(15), last: at(15)}, c.again(at(15), 5*time.Second))
+	require.Equal(t, claim{first: at(15), last: at(15)}, c.extend(at(15), 5*time.Second))
 }
 
-func TestRank(t *testing.T) {
+func TestOutranks(t *testing.T) {
 	now := time.UnixMilli(1000)
 	base := Member{Incarnation: "b", Started: now, Address: "b:1"}
 	with := func(change func(*Member)) Member { m := base; change(&m); return m }
 	for name, better := range map[string]Member{
-		"part of a cluster":   with(func(m *Member) { m.ClusterID, m.Started = "id", now.Add(time.Hour) }),
-		"older":               with(func(m *Member) { m.Started, m.Incarnation = now.Add(-1), "z" }),
-		"smaller incarnation": with(func(m *Member) { m.Incarnation, m.Address = "a", "z:1" }),
-		"smaller address":     with(func(m *Member) { m.Address = "a:1" }),
+		"belongs to a cluster": with(func(m *Member) { m.ClusterID, m.Started = "id", now.Add(time.Hour) }),
+		"started earlier":      with(func(m *Member) { m.Started, m.Incarnation = now.Add(-1), "z" }),
+		"smaller incarnation":  with(func(m *Member) { m.Incarnation, m.Address = "a", "z:1" }),
+		"smaller address":      with(func(m *Member) { m.Address = "a:1" }),
 	} {
 		require.True(t, better.outranks(base), name)
 		require.False(t, base.outranks(better), name)

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// delegate takes the calls of the library. It holds a lock in most of them, so they
-// only note what happened.
+// delegate receives the callbacks of memberlist. Most of them run under a lock of the
+// library, so they only record the event.
 type delegate struct{ m *Members }
 
 var (
@@ -19,62 +19,62 @@ var (
 	_ memberlist.ConflictDelegate = (*delegate)(nil)
 )
 
-var errOtherClusterID = errors.New("it is a node of another cluster with the same cluster-name")
+var errOtherClusterID = errors.New("node belongs to another cluster with the same cluster-name")
 
-// NodeMeta returns what this node tells about itself.
+// NodeMeta returns the encoded description of this node.
 func (d *delegate) NodeMeta(int) []byte { return d.m.self.Load().encoded }
 
-// NotifyAlive refuses nodes that do not belong here, before the library adds them.
+// NotifyAlive rejects nodes that do not belong to this cluster before memberlist adds them.
 func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 	member, err := d.decode(n)
 	if err != nil {
 		return err
 	}
 	if member.identity().String() != n.Address() {
-		return fmt.Errorf("node %q does not have the address of its incarnation", n.Name)
+		return fmt.Errorf("node %q: gossip address does not match its incarnation", n.Name)
 	}
 	if d.m.foreign(member) {
 		d.m.table.remove(member.Name, member.Incarnation)
-		d.m.contest.warn(member, errOtherClusterID)
+		d.m.conflicts.warn(member, errOtherClusterID)
 		return errOtherClusterID
 	}
 	self := d.m.self.Load().Member
 	if member.identity() == self.identity() && member.Address != self.Address {
-		d.m.contest.add(member) // this node before it moved, or a copy of its data directory
+		d.m.conflicts.add(member) // this node's former address, or a copy of its data directory
 	}
 	return nil
 }
 
-// NotifyConflict is called when a node claims a name that another one has.
+// NotifyConflict is called when a node uses a name that belongs to another node.
 func (d *delegate) NotifyConflict(existing, other *memberlist.Node) {
 	member, err := d.decode(other)
 	if err != nil {
 		return
 	}
 	if existing.Name == d.m.cfg.Name {
-		d.m.contest.add(member)
+		d.m.conflicts.add(member)
 		return
 	}
-	d.m.contest.warn(member, ErrNameTaken)
+	d.m.conflicts.warn(member, ErrNameTaken)
 }
 
-// NotifyJoin is called when a node is alive that was not.
+// NotifyJoin is called when a node becomes alive.
 func (d *delegate) NotifyJoin(n *memberlist.Node) { d.NotifyUpdate(n) }
 
-// NotifyUpdate is called when a node has changed what it tells about itself.
+// NotifyUpdate is called when the description of a node changes.
 func (d *delegate) NotifyUpdate(n *memberlist.Node) {
 	member, err := d.decode(n)
 	if err != nil {
-		return // NotifyAlive has refused it
+		return // rejected by NotifyAlive
 	}
-	d.m.transport.setPeer(member.identity(), peer{address: member.Address, target: member.identity()})
+	d.m.transport.setEndpoint(member.identity(), endpoint{address: member.Address, target: member.identity()})
 	d.m.table.put(member)
 }
 
 // NotifyLeave is called when a node is dead or has left.
 func (d *delegate) NotifyLeave(n *memberlist.Node) {
 	if member, err := d.decode(n); err == nil {
-		d.m.table.end(member.Name, member.Incarnation, Dead)
+		d.m.table.markGone(member.Name, member.Incarnation, Dead)
 	}
 }
 
@@ -85,7 +85,7 @@ func (d *delegate) decode(n *memberlist.Node) (Member, error) {
 	return member, err
 }
 
-// leaveMessage is the kind of the only message between nodes: that its sender stops.
+// leaveMessage is the type of the only user message: the sender is leaving.
 const leaveMessage = 1
 
 func encodeLeave(self *description) []byte {
@@ -93,7 +93,7 @@ func encodeLeave(self *description) []byte {
 	return append(b, self.encoded...)
 }
 
-// NotifyMsg is called with a message of another node. The library reuses b.
+// NotifyMsg is called with a user message of another node. memberlist reuses b.
 func (d *delegate) NotifyMsg(b []byte) {
 	if len(b) == 0 || b[0] != leaveMessage {
 		return
@@ -106,17 +106,17 @@ func (d *delegate) NotifyMsg(b []byte) {
 	if err != nil {
 		return
 	}
-	// A node that is back already is not the process that left.
-	if now, ok := d.m.table.get(name); ok && now.Started.Equal(leaver.Started) && !now.Self {
-		d.m.table.end(name, leaver.Incarnation, Left)
+	// Ignore a message of a former process of a node that has already restarted.
+	if current, ok := d.m.table.get(name); ok && current.Started.Equal(leaver.Started) && !current.Self {
+		d.m.table.markGone(name, leaver.Incarnation, Left)
 	}
 }
 
-// GetBroadcasts returns nothing: members have nothing else to gossip.
+// GetBroadcasts returns nothing: no user data is gossiped.
 func (d *delegate) GetBroadcasts(int, int) [][]byte { return nil }
 
-// LocalState returns nothing, likewise.
+// LocalState returns nothing: full state exchanges carry no user data.
 func (d *delegate) LocalState(bool) []byte { return nil }
 
-// MergeRemoteState has nothing to merge.
+// MergeRemoteState does nothing.
 func (d *delegate) MergeRemoteState([]byte, bool) {}

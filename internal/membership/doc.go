@@ -1,19 +1,19 @@
-// Package membership finds the other nodes of a cluster and tells who of them is
-// probably alive. It is a source of hints: what a cluster decides, it decides in its
-// Raft groups, never from gossip alone.
+// Package membership discovers the nodes of a cluster and reports which of them are
+// probably alive. Its results are hints: all decisions of a cluster are made in its Raft
+// groups, never from gossip alone.
 //
-// Members runs a gossip instance (hashicorp/memberlist) over the node port: UDP
-// packets on the port's number, and streams that Split takes off the TCP listener
-// by their first bytes, beside gRPC and HTTP/1.
+// Members runs gossip (hashicorp/memberlist) over the node port: UDP packets on the same
+// port number, and TCP streams that Split separates from gRPC and HTTP/1 by their first
+// bytes.
 //
-// In the gossip a node has no IP address. It is known by an identity that stands for
-// its name and the incarnation of its data directory, and the transport turns the
-// identity into the node's advertised host:port, resolving the name when it is used.
-// So a node may come back with another IP address, and whoever took over the address
-// of a dead node is not mistaken for it.
+// Gossip addresses a node by an identity, a hash of its name and the incarnation of its
+// data directory, instead of an IP address. The transport maps the identity to the
+// advertised host:port and resolves the host name at each use. A node may therefore
+// return with a different IP address, and a node that reuses the address of a dead one is
+// not mistaken for it.
 //
-// Decide and Ballot are how fresh nodes that start together agree on the one that
-// provisions the cluster.
+// Decide and Ballot let fresh nodes that start together elect the one that provisions
+// the cluster.
 //
 // Read member.go first, then members.go, join.go, conflict.go and transport.go.
 package membership

@@ -8,35 +8,34 @@ import (
 	"time"
 )
 
-// streamMagic begins every gossip stream. Split knows the streams by it.
+// streamMagic is the prefix by which Split recognizes gossip streams.
 const streamMagic = "GSP1"
 
-// A stream begins with the magic, the hash of the cluster's name, the identity that
-// the caller wants to reach (zero: whoever answers) and a number of the calling
-// process. One byte answers. A packet begins with packetVersion and the identity that
-// it is for.
+// A stream begins with the magic, the hash of the cluster's name, the target identity
+// (zero accepts any node) and a random ID of the client process. The server responds with
+// one status byte. A packet begins with packetVersion and the target identity.
 const (
 	helloBytes        = len(streamMagic) + 3*16
 	packetVersion     = 1
 	packetHeaderBytes = 1 + 16
 )
 
-// Answers to the beginning of a stream.
+// Handshake status bytes.
 const (
-	answerWelcome byte = iota
-	answerOtherCluster
-	answerOtherNode
-	answerSelf
+	statusAccepted byte = iota
+	statusOtherCluster
+	statusOtherNode
+	statusSelf
 )
 
-// What the answers mean to the caller.
+// The client's errors for the status bytes.
 var (
-	errOtherCluster = errors.New("it is a node of another cluster, by its cluster-name")
+	errOtherCluster = errors.New("node belongs to another cluster: its cluster-name differs")
 	errOtherNode    = errors.New("another node has taken over the address")
-	errSelf         = errors.New("the address is that of this node itself")
+	errSelf         = errors.New("the address belongs to this node itself")
 )
 
-// hello is what a caller says first.
+// hello is the first message of a stream.
 type hello struct {
 	cluster [16]byte
 	target  identity
@@ -50,49 +49,49 @@ func (h hello) encode() []byte {
 	return append(b, h.process[:]...)
 }
 
-// call introduces the caller on a new connection, which goes on as a gossip stream if
-// the result is nil.
-func (h hello) call(conn net.Conn, timeout time.Duration) error {
+// clientHandshake sends h on a new connection and reads the status. If it returns nil, the
+// connection is ready for gossip.
+func (h hello) clientHandshake(conn net.Conn, timeout time.Duration) error {
 	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return err
 	}
 	if _, err := conn.Write(h.encode()); err != nil {
-		return fmt.Errorf("introduce: %w", err)
+		return fmt.Errorf("send handshake: %w", err)
 	}
-	var answer [1]byte
-	if _, err := io.ReadFull(conn, answer[:]); err != nil {
-		return fmt.Errorf("no gossip at this address: %w", err)
+	var status [1]byte
+	if _, err := io.ReadFull(conn, status[:]); err != nil {
+		return fmt.Errorf("no gossip endpoint at this address: %w", err)
 	}
-	switch answer[0] {
-	case answerWelcome:
+	switch status[0] {
+	case statusAccepted:
 		return conn.SetDeadline(time.Time{})
-	case answerOtherCluster:
+	case statusOtherCluster:
 		return errOtherCluster
-	case answerOtherNode:
+	case statusOtherNode:
 		return errOtherNode
-	case answerSelf:
+	case statusSelf:
 		return errSelf
 	}
-	return fmt.Errorf("no gossip at this address: answer %d", answer[0])
+	return fmt.Errorf("no gossip endpoint at this address: unknown handshake status %d", status[0])
 }
 
-// receive reads the introduction of a caller and answers it. h is the receiver's own,
-// with itself as the target.
-func (h hello) receive(conn net.Conn, timeout time.Duration) error {
+// serverHandshake reads the hello of a client and responds with the status. h is the
+// server's own, with the server as the target.
+func (h hello) serverHandshake(conn net.Conn, timeout time.Duration) error {
 	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return err
 	}
 	b := make([]byte, helloBytes)
 	if _, err := io.ReadFull(conn, b); err != nil {
-		return fmt.Errorf("read introduction: %w", err)
+		return fmt.Errorf("read handshake: %w", err)
 	}
 	if string(b[:len(streamMagic)]) != streamMagic {
 		return errors.New("not a gossip stream")
 	}
 	b = b[len(streamMagic):]
-	answer, err := h.judge(hello{cluster: [16]byte(b[:16]), target: identity(b[16:32]), process: [16]byte(b[32:])})
-	if _, writeErr := conn.Write([]byte{answer}); writeErr != nil {
-		return fmt.Errorf("answer introduction: %w", writeErr)
+	status, err := h.verify(hello{cluster: [16]byte(b[:16]), target: identity(b[16:32]), process: [16]byte(b[32:])})
+	if _, writeErr := conn.Write([]byte{status}); writeErr != nil {
+		return fmt.Errorf("send handshake status: %w", writeErr)
 	}
 	if err != nil {
 		return err
@@ -100,19 +99,19 @@ func (h hello) receive(conn net.Conn, timeout time.Duration) error {
 	return conn.SetDeadline(time.Time{})
 }
 
-func (h hello) judge(caller hello) (byte, error) {
+func (h hello) verify(client hello) (status byte, err error) {
 	switch {
-	case caller.cluster != h.cluster:
-		return answerOtherCluster, errOtherCluster
-	case caller.process == h.process:
-		return answerSelf, errSelf
-	case caller.target != h.target && caller.target != identity{}:
-		return answerOtherNode, errOtherNode
+	case client.cluster != h.cluster:
+		return statusOtherCluster, errOtherCluster
+	case client.process == h.process:
+		return statusSelf, errSelf
+	case client.target != h.target && client.target != identity{}:
+		return statusOtherNode, errOtherNode
 	}
-	return answerWelcome, nil
+	return statusAccepted, nil
 }
 
-// encodePacket puts the receiver's identity before a packet.
+// encodePacket prefixes a packet with the version and the receiver's identity.
 func encodePacket(target identity, payload []byte) []byte {
 	b := make([]byte, 0, packetHeaderBytes+len(payload))
 	b = append(b, packetVersion)
@@ -120,7 +119,7 @@ func encodePacket(target identity, payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// decodePacket returns what a packet for self carries.
+// decodePacket returns the payload of a packet; ok is false unless it is addressed to self.
 func decodePacket(self identity, b []byte) (payload []byte, ok bool) {
 	if len(b) <= packetHeaderBytes || b[0] != packetVersion || identity(b[1:packetHeaderBytes]) != self {
 		return nil, false

@@ -7,21 +7,21 @@ import (
 	"strconv"
 )
 
-// identity stands for a node in the gossip, in the form of an IPv6 address: the
-// library wants addresses, and finds two nodes of one name by their addresses.
+// identity is a node's address in the gossip. It has the form of an IPv6 address because
+// memberlist addresses nodes by IP and detects name conflicts by comparing addresses.
 type identity [16]byte
 
-// identityPort is the port of all identities; the real one is part of the node's
-// advertised address.
+// identityPort is the port of all identities; the actual port is part of the advertised
+// address.
 const identityPort = 1
 
-// identityOf returns the identity of a data directory. It lies in fd00::/8, addresses
-// that are nobody's outside their own network.
+// identityOf returns the identity of a data directory. It lies in fd00::/8, the range of
+// locally assigned addresses.
 func identityOf(name, incarnation string) identity {
 	return hashIdentity(0xfd, name+"\x00"+incarnation)
 }
 
-// seedIdentity stands for whoever answers at hostport.
+// seedIdentity returns an identity for any node that answers at hostport.
 func seedIdentity(hostport string) identity { return hashIdentity(0xfc, hostport) }
 
 func hashIdentity(kind byte, s string) identity {
@@ -33,12 +33,12 @@ func hashIdentity(kind byte, s string) identity {
 
 func (id identity) ip() net.IP { return net.IP(id[:]) }
 
-// String returns the identity as the library's address of the node.
+// String returns the identity as a memberlist address.
 func (id identity) String() string {
 	return net.JoinHostPort(id.ip().String(), strconv.Itoa(identityPort))
 }
 
-// parseIdentity reads an address of the library.
+// parseIdentity parses a memberlist address.
 func parseIdentity(address string) (identity, bool) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -51,7 +51,7 @@ func parseIdentity(address string) (identity, bool) {
 	return ip.As16(), true
 }
 
-// clusterHash names a cluster on the wire.
+// clusterHash identifies a cluster on the wire.
 func clusterHash(name string) [16]byte {
 	sum := sha256.Sum256([]byte("cluster\x00" + name))
 	return [16]byte(sum[:16])

@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// join looks for other nodes until ctx ends: fast while there are none, and now and
-// then afterwards, so that parts of a cluster that lost each other find together.
-func (m *Members) join() {
+// runJoin joins other nodes until m.ctx ends: with a short backoff while this node is
+// alone, and every RejoinInterval afterwards, so that a network partition heals.
+func (m *Members) runJoin() {
 	p := m.cfg.Profile
-	outcomes := make(map[string]string)
+	logged := make(map[string]string)
 	for backoff := p.JoinBackoff; ; {
 		for _, gone := range m.table.prune(retention) {
-			m.transport.removePeer(gone.identity())
+			m.transport.removeEndpoint(gone.identity())
 		}
-		m.joinAll(outcomes)
+		m.joinAll(logged)
 		wait := p.RejoinInterval
 		switch {
-		case m.contest.open():
+		case m.conflicts.active():
 			wait, backoff = p.JoinBackoff, p.JoinBackoff
 		case m.alone():
 			wait, backoff = backoff, min(2*backoff, p.JoinBackoffMax)
@@ -39,7 +39,7 @@ func (m *Members) join() {
 	}
 }
 
-// alone tells whether no other node is alive.
+// alone reports whether no other node is alive.
 func (m *Members) alone() bool {
 	for _, member := range m.Nodes() {
 		if !member.Self && member.State == Alive {
@@ -49,19 +49,19 @@ func (m *Members) alone() bool {
 	return true
 }
 
-// joinAll tries every node that should be there and is not. outcomes holds what came
-// of the last tries, because only news is worth a log line.
-func (m *Members) joinAll(outcomes map[string]string) {
-	targets := m.missing()
+// joinAll tries to join every missing node. logged holds the last error logged per
+// address, to log only changes.
+func (m *Members) joinAll(logged map[string]string) {
+	targets := m.joinTargets()
 	results := make([]error, len(targets))
-	var tries sync.WaitGroup
+	var attempts sync.WaitGroup
 	for i, address := range targets {
-		tries.Go(func() { results[i] = m.joinHost(address) })
+		attempts.Go(func() { results[i] = m.joinHost(address) })
 	}
-	tries.Wait()
+	attempts.Wait()
 	unjoined := make(map[string]error)
 	for i, address := range targets {
-		m.logOutcome(outcomes, address, results[i])
+		m.logJoinError(logged, address, results[i])
 		if results[i] != nil {
 			unjoined[address] = results[i]
 		}
@@ -69,8 +69,8 @@ func (m *Members) joinAll(outcomes map[string]string) {
 	m.unjoined.Store(&unjoined)
 }
 
-// Unjoined tells why nodes could not be joined when that was tried last, by address.
-// The caller must not change it.
+// Unjoined returns the errors of the last join attempts by address. The caller must not
+// modify it.
 func (m *Members) Unjoined() map[string]error {
 	if last := m.unjoined.Load(); last != nil {
 		return *last
@@ -78,32 +78,32 @@ func (m *Members) Unjoined() map[string]error {
 	return nil
 }
 
-func (m *Members) logOutcome(outcomes map[string]string, address string, err error) {
+func (m *Members) logJoinError(logged map[string]string, address string, err error) {
 	if err == nil || m.ctx.Err() != nil {
-		delete(outcomes, address)
+		delete(logged, address)
 		return
 	}
 	level := slog.LevelDebug
-	if text := err.Error(); outcomes[address] != text {
-		outcomes[address] = text
+	if text := err.Error(); logged[address] != text {
+		logged[address] = text
 		level = slog.LevelInfo
 		if errors.Is(err, errOtherCluster) {
 			level = slog.LevelWarn
 		}
 	}
-	m.log.Log(context.Background(), level, "node cannot be joined, trying again", "address", address, "err", err)
+	m.log.Log(context.Background(), level, "joining node failed; retrying", "address", address, "err", err)
 }
 
-// missing returns the addresses to try: the configured and the known ones and those of
-// members that died, without those of members that are alive.
-func (m *Members) missing() []string {
+// joinTargets returns the addresses to join: seeds, known nodes and dead members, except
+// members that are alive.
+func (m *Members) joinTargets() []string {
 	seen := map[string]bool{m.cfg.Address: true}
-	contested := m.contest.open()
+	conflict := m.conflicts.active()
 	candidates := append(append([]string(nil), m.cfg.Seeds...), m.cfg.Known()...)
 	for _, member := range m.Nodes() {
 		switch {
 		case member.Self:
-		case member.State == Dead || (member.State == Alive && contested):
+		case member.State == Dead || (member.State == Alive && conflict):
 			candidates = append(candidates, member.Address)
 		case member.State == Alive:
 			seen[member.Address] = true
@@ -119,7 +119,7 @@ func (m *Members) missing() []string {
 	return targets
 }
 
-// joinHost tries all addresses behind a host name and is content with one.
+// joinHost joins through all addresses of a host. It succeeds if one of them does.
 func (m *Members) joinHost(hostport string) error {
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -131,7 +131,7 @@ func (m *Members) joinHost(hostport string) error {
 	}
 	results := make(chan error, len(addrs))
 	for _, ip := range addrs {
-		m.wg.Go(func() { results <- m.meet(peer{address: net.JoinHostPort(ip.String(), port)}) })
+		m.wg.Go(func() { results <- m.exchangeState(endpoint{address: net.JoinHostPort(ip.String(), port)}) })
 	}
 	var errs error
 	joined := false
@@ -146,27 +146,28 @@ func (m *Members) joinHost(hostport string) error {
 	return errs
 }
 
-// meet exchanges all state with a node. Meeting oneself does nothing.
-func (m *Members) meet(p peer) error {
-	var refusal error
-	p.refusal = &refusal
-	// The key is used once: two tries at a time must not see each other's refusal.
-	key := seedIdentity(fmt.Sprintf("%s %d", p.address, rand.Uint64()))
-	m.transport.setPeer(key, p)
-	defer m.transport.removePeer(key)
+// exchangeState performs a full state exchange with a node. It does nothing if the node is
+// this one.
+func (m *Members) exchangeState(e endpoint) error {
+	var dialErr error
+	e.dialErr = &dialErr
+	// The key is unique so that concurrent attempts do not share dialErr.
+	key := seedIdentity(fmt.Sprintf("%s %d", e.address, rand.Uint64()))
+	m.transport.setEndpoint(key, e)
+	defer m.transport.removeEndpoint(key)
 	_, err := m.list.Join([]string{key.String()})
 	switch {
-	case errors.Is(refusal, errSelf):
+	case errors.Is(dialErr, errSelf):
 		return nil
-	case refusal != nil:
-		return refusal
+	case dialErr != nil:
+		return dialErr
 	case err != nil:
-		return fmt.Errorf("node at %s: %s", p.address, joinReason(err, key))
+		return fmt.Errorf("node at %s: %s", e.address, joinReason(err, key))
 	}
 	return nil
 }
 
-// joinReason returns what the library has to say, without its wrapping, which names
+// joinReason returns the message of a memberlist error without its prefix, which contains
 // the key.
 func joinReason(err error, key identity) string {
 	if inner := errors.Unwrap(err); inner != nil {

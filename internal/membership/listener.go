@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// acceptBackoffMax bounds the pause after an accept that failed, for instance for
-// want of file descriptors.
+// acceptBackoffMax bounds the backoff after a failed accept, for example for lack of file
+// descriptors.
 const acceptBackoffMax = time.Second
 
-// acceptAll calls serve for each connection until l is closed or done.
+// acceptAll calls serve for each connection until l or done is closed.
 func acceptAll(l net.Listener, done <-chan struct{}, serve func(net.Conn)) {
 	const backoffMin = 5 * time.Millisecond
 	for backoff := backoffMin; ; {
@@ -33,16 +33,15 @@ func acceptAll(l net.Listener, done <-chan struct{}, serve func(net.Conn)) {
 	}
 }
 
-// connSet holds open connections, so that all can be closed at the end.
+// connSet tracks open connections so that they can be closed together.
 type connSet struct {
-	// mu covers the rest. conns is nil once the set is closed.
-	mu    sync.Mutex
-	conns map[net.Conn]struct{}
+	mu    sync.Mutex            // covers conns
+	conns map[net.Conn]struct{} // nil once the set is closed
 }
 
 func newConnSet() *connSet { return &connSet{conns: make(map[net.Conn]struct{})} }
 
-// add takes conn in. After closeAll it closes it and returns false.
+// add adds conn. After closeAll it closes conn and returns false.
 func (s *connSet) add(conn net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +68,7 @@ func (s *connSet) closeAll() {
 	s.conns = nil
 }
 
-// protocolListener is a net.Listener fed with connections from elsewhere.
+// protocolListener is a net.Listener for the connections of one protocol.
 type protocolListener struct {
 	addr  net.Addr
 	conns chan net.Conn
@@ -81,7 +80,8 @@ func newProtocolListener(addr net.Addr) *protocolListener {
 	return &protocolListener{addr: addr, conns: make(chan net.Conn), done: make(chan struct{})}
 }
 
-// deliver waits until the connection is accepted, or closes it.
+// deliver passes a connection to Accept, and closes it if that takes longer than
+// peekTimeout.
 func (l *protocolListener) deliver(conn net.Conn) {
 	timer := time.NewTimer(peekTimeout)
 	defer timer.Stop()
@@ -104,7 +104,7 @@ func (l *protocolListener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close refuses the protocol from now on.
+// Close stops accepting connections of this protocol.
 func (l *protocolListener) Close() error {
 	l.once.Do(func() { close(l.done) })
 	return nil
@@ -116,10 +116,10 @@ func (l *protocolListener) Addr() net.Addr { return l.addr }
 // peekedConn is a connection whose first bytes have been read already.
 type peekedConn struct {
 	net.Conn
-	head []byte // not read by the user yet
+	head []byte // not returned by Read yet
 }
 
-// Read returns the bytes that were looked at before those that follow.
+// Read returns the peeked bytes first.
 func (c *peekedConn) Read(b []byte) (int, error) {
 	if len(c.head) == 0 {
 		return c.Conn.Read(b)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lockedBuffer collects a log.
+// lockedBuffer collects log output; it is safe for concurrent use.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -30,7 +30,7 @@ func (b *lockedBuffer) contains(s string) bool {
 
 func (b *lockedBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
 
-func TestTheLibraryLogsAtDebugLevel(t *testing.T) {
+func TestMemberlistLogsAtDebugLevel(t *testing.T) {
 	var out lockedBuffer
 	newGossipLogger(slog.New(slog.NewTextHandler(&out, nil))).Printf("[ERR] memberlist: %s", "news")
 	require.Empty(t, out.b.String())

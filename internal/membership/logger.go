@@ -7,8 +7,8 @@ import (
 	"log/slog"
 )
 
-// gossipLog turns the library's lines into debug records: much of what it calls an
-// error is normal life of a cluster, and what operators should know is logged here.
+// gossipLog logs memberlist's output at debug level: most of what it calls an error is
+// normal operation, and this package logs the relevant events itself.
 type gossipLog struct{ log *slog.Logger }
 
 func newGossipLogger(l *slog.Logger) *log.Logger { return log.New(gossipLog{l}, "", 0) }

@@ -23,11 +23,11 @@ func testLogger(tb testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// bind opens a TCP listener and the UDP socket of the same number. An empty address
-// takes a free one.
+// bind opens a TCP listener and a UDP socket on the same port. An empty address uses a free
+// port.
 func bind(tb testing.TB, address string) (net.Listener, net.PacketConn) {
 	tb.Helper()
-	for range 20 { // another program may have the UDP port of a free TCP port
+	for range 20 { // another program may use the UDP port
 		l, err := net.Listen("tcp", cmp.Or(address, "127.0.0.1:0"))
 		require.NoError(tb, err)
 		packets, err := ListenPacket(tb.Context(), l.Addr())
@@ -40,7 +40,7 @@ func bind(tb testing.TB, address string) (net.Listener, net.PacketConn) {
 	return nil, nil
 }
 
-// testNode is a node with a whole node port.
+// testNode is a node with a complete node port.
 type testNode struct {
 	*Members
 	tb      testing.TB
@@ -49,7 +49,7 @@ type testNode struct {
 	failed  chan error
 }
 
-// start starts a node with the given name. configure may change its configuration.
+// start starts a node on a free port. configure may change its configuration.
 func start(tb testing.TB, name string, configure func(*Config)) *testNode {
 	tb.Helper()
 	return startAt(tb, "", name, configure)
@@ -75,7 +75,7 @@ func startAt(tb testing.TB, address, name string, configure func(*Config)) *test
 	return n
 }
 
-// crash ends the node without a word to the others.
+// crash stops the node without announcing it.
 func (n *testNode) crash() {
 	require.NoError(n.tb, n.ports.Close())
 	require.NoError(n.tb, n.Close())
@@ -89,7 +89,7 @@ func seeds(nodes ...*testNode) func(*Config) {
 	}
 }
 
-// eventually waits for a condition, which is looked at after each change.
+// eventually waits for a condition, which is evaluated after each change.
 func (n *testNode) eventually(what string, condition func() bool) {
 	n.tb.Helper()
 	changes, stop := n.Watch()
@@ -99,15 +99,15 @@ func (n *testNode) eventually(what string, condition func() bool) {
 		select {
 		case <-changes:
 		case <-deadline:
-			require.Fail(n.tb, "condition does not come true", "%s; node %s sees %+v", what, n.Self().Name, n.Nodes())
+			require.Fail(n.tb, "condition not met", "%s; node %s sees %+v", what, n.Self().Name, n.Nodes())
 		}
 	}
 }
 
-// sees waits until n takes exactly these nodes for alive.
+// sees waits until n considers exactly these nodes alive.
 func (n *testNode) sees(names ...string) {
 	n.tb.Helper()
-	n.eventually("see other nodes", func() bool {
+	n.eventually("expected live nodes", func() bool {
 		var got []string
 		for _, m := range n.Nodes() {
 			if m.State == Alive {
@@ -118,7 +118,7 @@ func (n *testNode) sees(names ...string) {
 	})
 }
 
-// member returns what n knows of a node.
+// member returns n's view of a node.
 func (n *testNode) member(name string) Member {
 	for _, m := range n.Nodes() {
 		if m.Name == name {

@@ -5,19 +5,18 @@ import (
 	"time"
 )
 
-// State is what the gossip believes of a node.
+// State is the liveness of a node according to gossip.
 type State uint8
 
 // The states of a node.
 const (
-	// Unknown is a node that nobody has heard of, or not under this incarnation.
+	// Unknown is a node or incarnation that has never been seen.
 	Unknown State = iota
-	// Alive is a node that answers, or that has been silent for too short a time to
-	// be given up.
+	// Alive is a node that answers probes, or is suspected but not yet declared dead.
 	Alive
-	// Dead is a node that stopped answering.
+	// Dead is a node that stopped answering probes.
 	Dead
-	// Left is a node that said that it stops.
+	// Left is a node that announced that it was stopping.
 	Left
 )
 
@@ -34,32 +33,32 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// Meta is what a node tells the others about itself and may change while it runs.
+// Meta is the metadata that a node gossips and may change while it runs.
 type Meta struct {
-	// ClusterID is the cluster that the node is part of, "" as long as it is fresh.
+	// ClusterID identifies the node's cluster, "" while the node is fresh.
 	ClusterID string
 	// Version is the version of the server.
 	Version string
-	// NodeID is the id that the cluster gave the node, 0 while it has none.
+	// NodeID is the ID assigned by the cluster, 0 while there is none.
 	NodeID uint32
-	// Draining is set while the node is about to stop and should get no new work.
+	// Draining is set while the node prepares to stop and should get no new work.
 	Draining bool
 }
 
-// Fresh tells whether the node is part of no cluster yet.
+// Fresh reports whether the node does not belong to a cluster yet.
 func (m Meta) Fresh() bool { return m.ClusterID == "" }
 
-// Member is one node as this node sees it.
+// Member is this node's view of one node.
 type Member struct {
 	Meta
-	// Name and Incarnation name the node and its data directory.
+	// Name and Incarnation identify the node and its data directory.
 	Name        string
 	Incarnation string
-	// Address is the host:port of the node's port; the host may be a name.
+	// Address is the advertised host:port of the node port; the host may be a name.
 	Address string
 	// Started is when the node's process joined the gossip, by its own clock.
 	Started time.Time
-	// State is what the gossip believes, and Since when.
+	// State is the liveness according to gossip, and Since when it last changed.
 	State State
 	Since time.Time
 	// Self marks this node.
@@ -70,8 +69,8 @@ func (m Member) identity() identity { return identityOf(m.Name, m.Incarnation) }
 
 func byName(a, b Member) int { return strings.Compare(a.Name, b.Name) }
 
-// outranks tells which of two nodes keeps a name that both use: the one that is part
-// of a cluster, then the one that runs longer. Both nodes come to the same answer.
+// outranks reports whether m keeps a name that both nodes use: a node that belongs to a
+// cluster wins, then the one that started earlier. Both nodes compute the same result.
 func (m Member) outranks(other Member) bool {
 	if m.Fresh() != other.Fresh() {
 		return other.Fresh()

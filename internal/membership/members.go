@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// leaveTimeout bounds how long a node that leaves waits for the news to spread.
+// leaveTimeout bounds how long a leaving node waits for its announcement to spread.
 const leaveTimeout = time.Second
 
 // Members is this node's view of the nodes of the cluster.
@@ -24,8 +24,8 @@ type Members struct {
 	list      *memberlist.Memberlist
 	table     *table
 	self      atomic.Pointer[description]
-	contest   *contest
-	unjoined  atomic.Pointer[map[string]error] // does not change once it is stored
+	conflicts *conflicts
+	unjoined  atomic.Pointer[map[string]error] // the map is immutable once stored
 	clocks    *clocks
 
 	ctx    context.Context // ends with Close
@@ -33,12 +33,12 @@ type Members struct {
 	wg     sync.WaitGroup
 
 	updateMu sync.Mutex // serializes UpdateMeta
-	// leaveMu covers closed, and keeps Close from overtaking Leave.
+	// leaveMu covers closed and is held by Leave, so that Close waits for it.
 	leaveMu sync.Mutex
 	closed  bool
 }
 
-// description is this node and its gossiped form.
+// description is this node and its encoded form.
 type description struct {
 	Member
 	encoded []byte
@@ -49,8 +49,8 @@ func describe(m Member) (*description, error) {
 	return &description{Member: m, encoded: encoded}, err
 }
 
-// Open joins the gossip. It returns at once; the seeds are tried in the background,
-// for ever. An error closes the sockets.
+// Open starts gossiping. It returns immediately; joining through the seeds is retried in
+// the background until Close. On error it closes the sockets.
 func Open(cfg Config) (*Members, error) {
 	m, err := open(cfg)
 	if err != nil {
@@ -61,13 +61,13 @@ func Open(cfg Config) (*Members, error) {
 		}
 		return nil, err
 	}
-	m.wg.Go(m.join)
-	m.wg.Go(m.settle)
-	m.wg.Go(m.report)
+	m.wg.Go(m.runJoin)
+	m.wg.Go(m.resolveConflicts)
+	m.wg.Go(m.logChanges)
 	return m, nil
 }
 
-// open starts the gossip without looking for anybody.
+// open starts the gossip without joining other nodes.
 func open(cfg Config) (*Members, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -83,7 +83,7 @@ func open(cfg Config) (*Members, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	m := &Members{
 		cfg: cfg, log: cfg.Logger, transport: newTransport(cfg), table: newTable(),
-		contest: newContest(), clocks: newClocks(cfg.wall, cfg.Logger), ctx: ctx, cancel: cancel,
+		conflicts: newConflicts(), clocks: newClocks(cfg.wall, cfg.Logger), ctx: ctx, cancel: cancel,
 	}
 	m.self.Store(self)
 	if m.list, err = memberlist.Create(m.gossipConfig()); err != nil {
@@ -99,7 +99,7 @@ func (m *Members) gossipConfig() *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	c.Name = m.cfg.Name
 	c.Label = m.cfg.ClusterName
-	if len(c.Label) > memberlist.LabelMaxSize/2 { // packets are small
+	if len(c.Label) > memberlist.LabelMaxSize/2 { // the label is part of each packet, whose size is limited
 		hash := clusterHash(c.Label)
 		c.Label = string(hash[:])
 	}
@@ -108,21 +108,21 @@ func (m *Members) gossipConfig() *memberlist.Config {
 	c.TCPTimeout = p.StreamTimeout
 	c.ProbeInterval, c.ProbeTimeout = p.ProbeInterval, p.ProbeTimeout
 	c.SuspicionMult, c.SuspicionMaxTimeoutMult = p.SuspicionMult, 3
-	c.AwarenessMaxMultiplier = 1 // a node that sees failures must not get slow to see the next, nor to stop
+	c.AwarenessMaxMultiplier = 1 // see "No health awareness" in DESIGN.md
 	c.GossipInterval, c.PushPullInterval = p.GossipInterval, p.SyncInterval
 	c.EnableCompression = false
 	c.UDPBufferSize -= packetHeaderBytes
 	c.SecretKey = m.cfg.Key
-	c.DeadNodeReclaimTime = time.Nanosecond // the name of a dead node is free
+	c.DeadNodeReclaimTime = time.Nanosecond // the name of a dead node can be reused immediately
 	d := &delegate{m}
 	c.Delegate, c.Events, c.Alive, c.Conflict, c.Ping = d, d, d, d, d
 	c.Logger = newGossipLogger(m.log)
 	return c
 }
 
-// Nodes returns the members by name, this node among them. Members that died or left
-// are listed for an hour. A node of another cluster that has the same cluster name is
-// not listed once this node is part of a cluster.
+// Nodes returns the members sorted by name, including this node. Members that died or
+// left are listed for an hour. Once this node belongs to a cluster, nodes of other
+// clusters with the same name are not listed.
 func (m *Members) Nodes() []Member {
 	all := m.table.snapshot()
 	nodes := all[:0]
@@ -137,8 +137,8 @@ func (m *Members) Nodes() []Member {
 // Self returns this node.
 func (m *Members) Self() Member { return m.self.Load().Member }
 
-// State returns what is believed of one node. It is Unknown for a node that another
-// incarnation has replaced.
+// State returns the state of one node. It is Unknown for an incarnation that another one
+// has replaced.
 func (m *Members) State(name, incarnation string) State {
 	member, ok := m.table.get(name)
 	if !ok || member.Incarnation != incarnation || m.foreign(member) {
@@ -147,24 +147,22 @@ func (m *Members) State(name, incarnation string) State {
 	return member.State
 }
 
-// Sent returns how many packets this node has sent and how many streams it has opened
-// since the start.
+// Sent returns the number of packets sent and streams opened since the start.
 func (m *Members) Sent() (packets, streams uint64) {
 	return m.transport.sentPackets.Load(), m.transport.openedStreams.Load()
 }
 
-// Watch returns a channel that holds a value when Nodes has changed since it was last
-// received. Several changes may make one value. The caller calls stop at the end.
+// Watch returns a channel that receives a value after Nodes has changed. Several changes
+// may be combined into one value. The caller must call stop when done.
 func (m *Members) Watch() (changes <-chan struct{}, stop func()) { return m.table.watch() }
 
-// foreign tells whether a member belongs to another cluster of the same name.
+// foreign reports whether a member belongs to another cluster of the same name.
 func (m *Members) foreign(member Member) bool {
 	own := m.self.Load().ClusterID
 	return own != "" && member.ClusterID != "" && member.ClusterID != own
 }
 
-// UpdateMeta changes what this node tells the others. It does not wait until they
-// have heard it.
+// UpdateMeta changes this node's metadata. It does not wait until the change has spread.
 func (m *Members) UpdateMeta(change func(*Meta)) error {
 	m.updateMu.Lock()
 	defer m.updateMu.Unlock()
@@ -175,15 +173,15 @@ func (m *Members) UpdateMeta(change func(*Meta)) error {
 		return err
 	}
 	m.self.Store(self)
-	_ = m.list.UpdateNode(time.Nanosecond) // the error says that the others have not heard it yet
+	_ = m.list.UpdateNode(time.Nanosecond) // the error only means that the change has not spread yet
 	return nil
 }
 
-// Leave tells the others that this node stops, so that they need not find out. It
-// returns when they know or ctx ends. Close has to follow.
+// Leave announces that this node is stopping, so that other nodes need not detect it. It
+// returns when they have been notified or ctx ends. Close must follow.
 func (m *Members) Leave(ctx context.Context) error {
-	if m.contest.open() {
-		return nil // the name is another node's, which must not be taken for gone
+	if m.conflicts.active() {
+		return nil // the announcement would declare the rightful owner of the name as gone
 	}
 	done := make(chan error, 1)
 	m.leaveMu.Lock()
@@ -203,29 +201,29 @@ func (m *Members) Leave(ctx context.Context) error {
 	}
 }
 
-// leave sends the news to each node, which takes no time, and then leaves by gossip:
-// that reaches the nodes that could not be reached directly, and keeps the others'
-// libraries from probing this node.
+// leave notifies each node directly, which is fast, and then leaves by gossip: that
+// reaches the nodes that could not be notified directly, and stops others from probing
+// this node.
 func (m *Members) leave(ctx context.Context) error {
 	direct, cancel := context.WithTimeout(ctx, leaveTimeout/2)
 	defer cancel()
-	told := m.tellAll(direct, encodeLeave(m.self.Load()))
+	notified := m.broadcast(direct, encodeLeave(m.self.Load()))
 	timeout := leaveTimeout
-	if told {
+	if notified {
 		timeout = 2 * m.cfg.Profile.GossipInterval
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = max(min(timeout, time.Until(deadline)), time.Nanosecond)
 	}
-	if err := m.list.Leave(timeout); err != nil && !told {
+	if err := m.list.Leave(timeout); err != nil && !notified {
 		return fmt.Errorf("leave: %w", err)
 	}
 	return nil
 }
 
-// tellAll sends a message to all other nodes and waits for it until ctx ends. It tells
-// whether all have got it.
-func (m *Members) tellAll(ctx context.Context, message []byte) bool {
+// broadcast sends a message to all other live nodes. It reports whether all sends
+// succeeded before ctx ended.
+func (m *Members) broadcast(ctx context.Context, message []byte) bool {
 	others := slices.DeleteFunc(m.Nodes(), func(member Member) bool { return member.Self || member.State != Alive })
 	results := make(chan error, len(others))
 	for _, member := range others {
@@ -244,8 +242,8 @@ func (m *Members) tellAll(ctx context.Context, message []byte) bool {
 	return all
 }
 
-// Close ends the gossip and closes the sockets. Without Leave the others take the
-// node for crashed.
+// Close stops the gossip and closes the sockets. Without a preceding Leave, other nodes
+// consider this node crashed.
 func (m *Members) Close() error {
 	m.leaveMu.Lock()
 	defer m.leaveMu.Unlock()
@@ -259,8 +257,8 @@ func (m *Members) Close() error {
 	return err
 }
 
-// report logs what operators want to know of the others.
-func (m *Members) report() {
+// logChanges logs state changes of other nodes.
+func (m *Members) logChanges() {
 	changes, stop := m.Watch()
 	defer stop()
 	known := make(map[string]Member)

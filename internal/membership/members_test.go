@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// three starts a, b and c, which know each other.
+// three starts nodes a, b and c and waits until they have discovered each other.
 func three(t *testing.T, configure func(*Config)) (a, b, c *testNode) {
 	with := func(more func(*Config)) func(*Config) {
 		return func(cfg *Config) {
@@ -32,7 +32,7 @@ func three(t *testing.T, configure func(*Config)) (a, b, c *testNode) {
 	return a, b, c
 }
 
-func TestNodesFindEachOtherBySeeds(t *testing.T) {
+func TestNodesDiscoverEachOtherThroughSeeds(t *testing.T) {
 	a, b, _ := three(t, func(c *Config) { c.Meta = Meta{Version: "1.2.3"} })
 	m := a.member("c")
 	require.Equal(t, "1", m.Incarnation)
@@ -45,19 +45,19 @@ func TestNodesFindEachOtherBySeeds(t *testing.T) {
 	require.Equal(t, Unknown, b.State("d", "1"))
 }
 
-func TestACrashIsKnownSoon(t *testing.T) {
+func TestCrashIsDetected(t *testing.T) {
 	a, b, c := three(t, nil)
 	crashed := time.Now()
 	c.crash()
 	a.sees("a", "b")
 	b.sees("a", "b")
-	t.Logf("known by both after %v", time.Since(crashed).Round(time.Millisecond))
+	t.Logf("detected by both nodes after %v", time.Since(crashed).Round(time.Millisecond))
 	require.Less(t, time.Since(crashed), 25*time.Second) // the machine may be busy
 	require.Equal(t, Dead, a.State("c", "1"))
 	require.Equal(t, Dead, a.member("c").State)
 }
 
-func TestALeavingNodeIsKnownAtOnce(t *testing.T) {
+func TestLeaveIsKnownImmediately(t *testing.T) {
 	a, b, c := three(t, nil)
 	left := time.Now()
 	require.NoError(t, c.Leave(t.Context()))
@@ -69,7 +69,7 @@ func TestALeavingNodeIsKnownAtOnce(t *testing.T) {
 	c.crash()
 	require.NoError(t, c.Leave(t.Context()))
 
-	// The same data directory comes back at another address.
+	// The same data directory returns at another address.
 	back := start(t, "c", seeds(b))
 	for _, n := range []*testNode{a, b, back} {
 		n.sees("a", "b", "c")
@@ -77,17 +77,17 @@ func TestALeavingNodeIsKnownAtOnce(t *testing.T) {
 	}
 }
 
-func TestLeaveEndsWithItsContext(t *testing.T) {
+func TestLeaveReturnsWhenContextEnds(t *testing.T) {
 	a, _, _ := three(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, a.Leave(ctx), context.Canceled)
 }
 
-func TestACrashedNodeComesBackElsewhere(t *testing.T) {
+func TestCrashedNodeReturnsAtNewAddress(t *testing.T) {
 	a, b, c := three(t, nil)
 	c.crash()
-	back := start(t, "c", seeds(a)) // before anybody noticed
+	back := start(t, "c", seeds(a)) // before the crash is detected
 	for _, n := range []*testNode{a, b, back} {
 		n.eventually("new address", func() bool {
 			m := n.member("c")
@@ -98,7 +98,7 @@ func TestACrashedNodeComesBackElsewhere(t *testing.T) {
 	require.Empty(t, back.failed)
 }
 
-func TestMetaReachesTheOthers(t *testing.T) {
+func TestMetaSpreads(t *testing.T) {
 	a, b, c := three(t, nil)
 	require.NoError(t, c.UpdateMeta(func(m *Meta) { m.ClusterID, m.NodeID = "id", 7 }))
 	require.NoError(t, c.UpdateMeta(func(m *Meta) { m.Draining = true }))
@@ -111,25 +111,25 @@ func TestMetaReachesTheOthers(t *testing.T) {
 	require.Equal(t, uint32(7), c.Self().NodeID)
 }
 
-func TestNodesOfAnotherClusterDoNotMix(t *testing.T) {
+func TestNodesOfOtherClustersAreRejected(t *testing.T) {
 	log := new(lockedBuffer)
 	a := start(t, "a", nil)
 	b := start(t, "b", func(c *Config) {
 		c.ClusterName, c.Seeds, c.Logger = "other", []string{a.address}, log.logger()
 	})
-	require.Eventually(t, func() bool { return log.contains("node of another cluster") }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return log.contains("node belongs to another cluster") }, 10*time.Second, time.Millisecond)
 	require.Eventually(t, func() bool {
 		unjoined := b.Unjoined()
 		return len(unjoined) == 1 && errors.Is(unjoined[a.address], errOtherCluster)
-	}, 10*time.Second, time.Millisecond, "who asks is told, too")
+	}, 10*time.Second, time.Millisecond, "Unjoined returns the reason")
 	require.True(t, b.alone())
 	require.True(t, a.alone())
-	// A packet that reaches the wrong cluster is of no use either.
-	_, err := b.transport.peer(a.Self().identity().String())
+	// No packets are sent to the other cluster either.
+	_, err := b.transport.endpoint(a.Self().identity().String())
 	require.ErrorIs(t, err, errNoAddress)
 }
 
-func TestClustersOfOneNameDoNotMix(t *testing.T) {
+func TestClustersWithSameNameStaySeparate(t *testing.T) {
 	with := func(id string, more func(*Config)) func(*Config) {
 		return func(c *Config) { c.Meta.ClusterID = id; more(c) }
 	}
@@ -142,7 +142,7 @@ func TestClustersOfOneNameDoNotMix(t *testing.T) {
 	a.sees("a", "c")
 	b.sees("b")
 
-	// A node that saw both while it was fresh takes sides.
+	// A node that saw both clusters while it was fresh lists only its own after joining.
 	d := start(t, "d", func(c *Config) { c.Known = func() []string { return []string{b.address} } })
 	d.sees("b", "d")
 	require.NoError(t, d.UpdateMeta(func(m *Meta) { m.ClusterID = "first" }))
@@ -150,7 +150,7 @@ func TestClustersOfOneNameDoNotMix(t *testing.T) {
 	b.sees("b")
 }
 
-func TestAnotherKeyIsRefused(t *testing.T) {
+func TestOtherGossipKeyIsRejected(t *testing.T) {
 	key := func(b byte, more func(*Config)) func(*Config) {
 		return func(c *Config) { c.Key = bytes.Repeat([]byte{b}, keyBytes); more(c) }
 	}
@@ -169,15 +169,15 @@ func TestAnotherKeyIsRefused(t *testing.T) {
 	a.sees("a", "b")
 }
 
-func TestSeedsAreResolvedAtEachTry(t *testing.T) {
+func TestSeedsAreResolvedAtEachAttempt(t *testing.T) {
 	a := start(t, "a", nil)
 	_, port, err := net.SplitHostPort(a.address)
 	require.NoError(t, err)
-	var tries atomic.Int32
+	var lookups atomic.Int32
 	b := start(t, "b", func(c *Config) {
 		c.Seeds = []string{"node-a:" + port}
 		c.Resolve = func(context.Context, string) ([]string, error) {
-			switch tries.Add(1) {
+			switch lookups.Add(1) {
 			case 1:
 				return nil, errors.New("no such host")
 			case 2:
@@ -190,9 +190,9 @@ func TestSeedsAreResolvedAtEachTry(t *testing.T) {
 	a.sees("a", "b")
 }
 
-// TestNodesMoveWithTheirNames lets a node come back with another IP address behind
-// the name that it advertises.
-func TestNodesMoveWithTheirNames(t *testing.T) {
+// TestNodeReturnsWithNewIPBehindSameName changes the IP address behind the advertised host
+// name of a node.
+func TestNodeReturnsWithNewIPBehindSameName(t *testing.T) {
 	var names sync.Map
 	resolve := func(_ context.Context, host string) ([]string, error) {
 		ip, ok := names.Load(host)
@@ -226,34 +226,34 @@ func TestNodesMoveWithTheirNames(t *testing.T) {
 	_, port, err := net.SplitHostPort(b.address)
 	require.NoError(t, err)
 	b.crash()
-	names.Delete("host-b") // as a name server does that knows only what runs
+	names.Delete("host-b") // some name servers only know running hosts
 	a.sees("a")
 
 	b = named("b", "127.0.0.2:"+port, func(c *Config) { c.Seeds = []string{a.Self().Address} })
 	require.Equal(t, address, b.Self().Address)
 	a.sees("a", "b")
 	require.True(t, a.member("b").Started.After(started))
-	// The probes get through by UDP as well: the name leads to the new address.
+	// UDP probes use the new address, too.
 	require.Eventually(t, func() bool {
 		to, ok := a.transport.resolver.packetAddress(address)
 		return ok && to.Addr().String() == "127.0.0.2"
 	}, 10*time.Second, 10*time.Millisecond)
 }
 
-func TestPartsFindTogetherAgain(t *testing.T) {
+func TestPartitionHeals(t *testing.T) {
 	quick := func(c *Config) { c.Profile = DefaultProfile(); c.Profile.RejoinInterval = 500 * time.Millisecond }
 	a := start(t, "a", quick)
 	b := start(t, "b", func(c *Config) { quick(c); seeds(a)(c) })
 	b.sees("a", "b")
 	b.crash()
 	a.sees("a")
-	// b comes back where it was and knows of nobody.
+	// b returns at the same address without any seeds.
 	b = startAt(t, b.address, "b", quick)
 	b.sees("a", "b")
 	a.sees("a", "b")
 }
 
-func TestOpenRefusesWhatCannotWork(t *testing.T) {
+func TestOpenRejectsInvalidConfig(t *testing.T) {
 	good := Config{Name: "a", Incarnation: "1", ClusterName: "c", Address: "h:1"}
 	for name, change := range map[string]func(*Config){
 		"no name":   func(c *Config) { c.Name = "" },

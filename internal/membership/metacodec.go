@@ -9,12 +9,12 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// ErrMetaTooLarge is returned when what a node tells about itself does not fit into
-// a gossip message.
+// ErrMetaTooLarge is returned when the description of a node exceeds the size limit of
+// gossip messages.
 var ErrMetaTooLarge = errors.New("node description is too large to gossip")
 
 // The description of a member is a protobuf message with these fields, so that later
-// versions can add some.
+// versions can add fields.
 const (
 	fieldIncarnation protowire.Number = 1 + iota
 	fieldAddress
@@ -25,7 +25,7 @@ const (
 	fieldStarted // milliseconds since 1970
 )
 
-// encodeMember returns the gossiped form of m without the name, which travels beside it.
+// encodeMember encodes m without its name, which memberlist transmits separately.
 func encodeMember(m Member) ([]byte, error) {
 	b := appendString(nil, fieldIncarnation, m.Incarnation)
 	b = appendString(b, fieldAddress, m.Address)
@@ -56,7 +56,7 @@ func appendNumber(b []byte, field protowire.Number, v uint64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), v)
 }
 
-// decodeMember reads what encodeMember wrote, here or on a node of another version.
+// decodeMember decodes the output of encodeMember, possibly of another version.
 func decodeMember(name string, b []byte) (Member, error) {
 	m := Member{Name: name}
 	for len(b) > 0 {
@@ -71,12 +71,12 @@ func decodeMember(name string, b []byte) (Member, error) {
 		b = b[n:]
 	}
 	if m.Incarnation == "" || m.Address == "" {
-		return Member{}, fmt.Errorf("description of node %q lacks its incarnation or address", name)
+		return Member{}, fmt.Errorf("description of node %q has no incarnation or address", name)
 	}
 	return m, nil
 }
 
-// decodeField reads one value and returns its length, negative if it is malformed.
+// decodeField decodes one value and returns its length, negative if malformed.
 func (m *Member) decodeField(field protowire.Number, kind protowire.Type, b []byte) int {
 	switch kind {
 	case protowire.BytesType:
@@ -100,7 +100,7 @@ func (m *Member) decodeField(field protowire.Number, kind protowire.Type, b []by
 		case fieldDraining:
 			m.Draining = protowire.DecodeBool(v)
 		case fieldStarted:
-			if v != 0 { // nobody says 0: the field is left out then
+			if v != 0 { // encodeMember omits a zero value
 				m.Started = time.UnixMilli(int64(v))
 			}
 		}

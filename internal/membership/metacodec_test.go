@@ -18,9 +18,9 @@ func described() Member {
 	}
 }
 
-// TestTheDescriptionKeepsItsBytes fails when nodes of the version before could not
-// read it any more.
-func TestTheDescriptionKeepsItsBytes(t *testing.T) {
+// TestEncodedDescriptionIsStable fails if the encoding becomes incompatible with other
+// versions.
+func TestEncodedDescriptionIsStable(t *testing.T) {
 	const golden = "0a03696e631209686f73743a353132321a07636c75737465722203312e3028ac0230013880d095ffbc31"
 	b, err := encodeMember(described())
 	require.NoError(t, err)
@@ -30,7 +30,7 @@ func TestTheDescriptionKeepsItsBytes(t *testing.T) {
 	require.Equal(t, described(), m)
 }
 
-func TestFieldsOfLaterVersionsAreSkipped(t *testing.T) {
+func TestUnknownFieldsAreSkipped(t *testing.T) {
 	b, err := encodeMember(described())
 	require.NoError(t, err)
 	b = appendString(b, 90, "new")
@@ -41,7 +41,7 @@ func TestFieldsOfLaterVersionsAreSkipped(t *testing.T) {
 	require.Equal(t, described(), m)
 }
 
-func TestMalformedDescriptionsAreRefused(t *testing.T) {
+func TestMalformedDescriptionsAreRejected(t *testing.T) {
 	b, err := encodeMember(described())
 	require.NoError(t, err)
 	for n := range b {

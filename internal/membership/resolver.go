@@ -12,38 +12,36 @@ import (
 )
 
 const (
-	// resolveAfter is how old the address of a name may get before the next packet
-	// asks again.
+	// resolveAfter is the age from which the next packet refreshes a resolved address.
 	resolveAfter = time.Second
-	// resolveTimeout bounds one question.
+	// resolveTimeout bounds one lookup.
 	resolveTimeout = 5 * time.Second
 )
 
-// resolver turns the names in addresses into IP addresses for packets. It never makes
-// a sender wait: a packet goes to the last known address while the name is asked for
-// in the background, because a name server that hangs must not stop the gossip with
-// all other nodes.
+// resolver resolves host names for packets. It never blocks the sender: packets go to the
+// last known address while the name is resolved in the background, because a hanging name
+// server must not stop the gossip with all other nodes.
 type resolver struct {
 	ctx    context.Context
 	wg     *sync.WaitGroup
 	lookup func(ctx context.Context, host string) ([]string, error)
-	only4  bool // the socket is of IPv4 only
+	only4  bool // the socket is IPv4 only
 
 	// mu covers hosts and their contents.
 	mu    sync.Mutex
 	hosts map[string]*resolved
 }
 
-// resolved is what is known of one name.
+// resolved is the cached resolution of one name.
 type resolved struct {
-	addr      netip.Addr // not valid before the first answer
-	preferred netip.Addr // where a stream got through
-	asked     time.Time
-	asking    bool
+	addr        netip.Addr // invalid before the first successful lookup
+	preferred   netip.Addr // of the last successful stream
+	refreshedAt time.Time
+	refreshing  bool
 }
 
-// packetAddress returns where to send a packet for hostport. It returns false as long
-// as the name has never been resolved.
+// packetAddress returns the address for packets to hostport. It returns false until the
+// name has been resolved once.
 func (r *resolver) packetAddress(hostport string) (netip.AddrPort, bool) {
 	host, port, ok := splitPort(hostport)
 	if !ok {
@@ -55,14 +53,14 @@ func (r *resolver) packetAddress(hostport string) (netip.AddrPort, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.host(host)
-	if !h.asking && time.Since(h.asked) > resolveAfter && r.ctx.Err() == nil {
-		h.asking = true
-		r.wg.Go(func() { r.ask(host) })
+	if !h.refreshing && time.Since(h.refreshedAt) > resolveAfter && r.ctx.Err() == nil {
+		h.refreshing = true
+		r.wg.Go(func() { r.refresh(host) })
 	}
 	return netip.AddrPortFrom(h.addr, port), h.addr.IsValid()
 }
 
-// host returns the entry of a name. The caller holds mu.
+// host returns the cache entry of a name. The caller holds mu.
 func (r *resolver) host(name string) *resolved {
 	h := r.hosts[name]
 	if h == nil {
@@ -72,14 +70,14 @@ func (r *resolver) host(name string) *resolved {
 	return h
 }
 
-func (r *resolver) ask(name string) {
+func (r *resolver) refresh(name string) {
 	addrs, err := r.addresses(r.ctx, name)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.host(name)
-	h.asking, h.asked = false, time.Now()
+	h.refreshing, h.refreshedAt = false, time.Now()
 	if err != nil {
-		return // the old address is the best guess
+		return // keep the last known address
 	}
 	h.addr = addrs[0]
 	if slices.Contains(addrs, h.preferred) {
@@ -87,8 +85,7 @@ func (r *resolver) ask(name string) {
 	}
 }
 
-// addresses returns what a host stands for that the socket can reach, at least one
-// address.
+// addresses returns the addresses of a host that the socket can reach, at least one.
 func (r *resolver) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{ip.Unmap()}, nil
@@ -106,13 +103,13 @@ func (r *resolver) addresses(ctx context.Context, host string) ([]netip.Addr, er
 		}
 	}
 	if len(addrs) == 0 {
-		return nil, fmt.Errorf("%s has no address that can be reached", host)
+		return nil, fmt.Errorf("host %s has no IPv4 address, which the node port requires", host)
 	}
 	return addrs, nil
 }
 
-// reached notes the address at which a stream to hostport got through. Packets go
-// there as long as the name has that address.
+// reached records the remote address of a successful stream to hostport. Packets are sent
+// there as long as the name resolves to it.
 func (r *resolver) reached(hostport string, remote net.Addr) {
 	tcp, ok := remote.(*net.TCPAddr)
 	host, _, valid := splitPort(hostport)
@@ -138,7 +135,7 @@ func splitPort(hostport string) (host string, port uint16, ok bool) {
 	return host, uint16(n), err == nil
 }
 
-// isIPv4 tells whether a socket is bound to an IPv4 address.
+// isIPv4 reports whether a socket is bound to an IPv4 address.
 func isIPv4(a net.Addr) bool {
 	udp, ok := a.(*net.UDPAddr)
 	return ok && udp.IP.To4() != nil

@@ -12,40 +12,40 @@ import (
 )
 
 const (
-	// peekTimeout is how long a connection may take to show what it is, and how long
-	// it waits for a server to accept it.
+	// peekTimeout bounds how long a connection may take to send its first bytes, and how
+	// long it waits to be accepted.
 	peekTimeout = 5 * time.Second
-	// maxPeeking bounds the connections that wait for either.
+	// maxPeeking bounds the connections in either state.
 	maxPeeking = 512
-	// protocolBytes is how many bytes tell the protocols apart.
+	// protocolBytes is the number of bytes that identify the protocol.
 	protocolBytes = 4
 )
 
 // httpMethods are the first bytes of HTTP/1 requests.
 var httpMethods = []string{"GET ", "HEAD", "POST", "PUT ", "PATC", "DELE", "OPTI"}
 
-// Ports are the protocols that share the node port. Each listener gets the
-// connections of its protocol; closing one refuses its protocol and leaves the others.
+// Ports are the listeners of the protocols that share the node port. Closing one rejects
+// connections of its protocol and does not affect the others.
 type Ports struct {
-	// RPC gets HTTP/2 with prior knowledge, which is gRPC.
+	// RPC accepts HTTP/2 with prior knowledge, that is, gRPC.
 	RPC net.Listener
-	// HTTP gets HTTP/1 requests.
+	// HTTP accepts HTTP/1.
 	HTTP net.Listener
-	// Gossip gets the streams of Members.
+	// Gossip accepts the streams of Members.
 	Gossip net.Listener
 
 	listener net.Listener
 	done     chan struct{}
 	stopOnce sync.Once
-	slots    chan struct{} // one is taken by each connection that is not handed out
+	slots    chan struct{} // semaphore: one per connection that has not been accepted yet
 	peeking  *connSet
 	wg       sync.WaitGroup
 
 	rpc, http, gossip *protocolListener
 }
 
-// Split hands the connections of l out by their first bytes. What speaks none of the
-// protocols is closed. Ports takes l over; it ends with Close, or when l is closed.
+// Split dispatches the connections of l by their first bytes. Connections of unknown
+// protocols are closed. Ports takes ownership of l and stops on Close or when l is closed.
 func Split(l net.Listener) *Ports {
 	addr := l.Addr()
 	p := &Ports{
@@ -56,12 +56,12 @@ func Split(l net.Listener) *Ports {
 	p.RPC, p.HTTP, p.Gossip = p.rpc, p.http, p.gossip
 	p.wg.Go(func() {
 		defer p.stop()
-		acceptAll(l, p.done, p.take)
+		acceptAll(l, p.done, p.handle)
 	})
 	return p
 }
 
-// Close stops accepting. Connections that were handed out stay open.
+// Close stops accepting. Connections that have been accepted stay open.
 func (p *Ports) Close() error {
 	err := p.listener.Close()
 	p.stop()
@@ -82,22 +82,23 @@ func (p *Ports) stop() {
 	})
 }
 
-// take sorts a new connection without holding up those behind it.
-func (p *Ports) take(conn net.Conn) {
+// handle dispatches a new connection without blocking the accept loop. It closes the
+// connection if too many are waiting.
+func (p *Ports) handle(conn net.Conn) {
 	select {
 	case p.slots <- struct{}{}:
-	default: // a flood of connections that say nothing
+	default:
 		_ = conn.Close()
 		return
 	}
 	p.wg.Go(func() {
 		defer func() { <-p.slots }()
-		p.sort(conn)
+		p.dispatch(conn)
 	})
 }
 
-// sort looks at the first bytes of a connection and hands it to its protocol.
-func (p *Ports) sort(conn net.Conn) {
+// dispatch peeks at the first bytes of a connection and delivers it to its protocol.
+func (p *Ports) dispatch(conn net.Conn) {
 	if !p.peeking.add(conn) {
 		return
 	}
@@ -114,8 +115,8 @@ func (p *Ports) sort(conn net.Conn) {
 	to.deliver(&peekedConn{Conn: conn, head: head})
 }
 
-// protocol returns the listener for connections that begin with head, nil if there
-// is none.
+// protocol returns the listener for connections that begin with head, nil if the protocol
+// is unknown.
 func (p *Ports) protocol(head string) *protocolListener {
 	switch {
 	case head == "PRI ":
@@ -128,7 +129,7 @@ func (p *Ports) protocol(head string) *protocolListener {
 	return nil
 }
 
-// ListenPacket opens the UDP socket on the address that a TCP listener got.
+// ListenPacket opens a UDP socket on the address of a TCP listener.
 func ListenPacket(ctx context.Context, tcp net.Addr) (net.PacketConn, error) {
 	var lc net.ListenConfig
 	conn, err := lc.ListenPacket(ctx, "udp", tcp.String())

@@ -18,7 +18,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// serveRPC answers gRPC on the node's port until the test ends.
+// serveRPC serves gRPC on the node port until the test ends.
 func serveRPC(t *testing.T, n *testNode) healthpb.HealthClient {
 	server := grpc.NewServer()
 	healthpb.RegisterHealthServer(server, health.NewServer())
@@ -59,7 +59,7 @@ func TestOnePortCarriesAllProtocolsUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	// Nodes come, look around and go while the calls run.
+	// Nodes join and leave while the calls run.
 	for range 5 {
 		b := start(t, "b", seeds(a))
 		b.sees("a", "b")
@@ -78,7 +78,7 @@ func TestOnePortCarriesAllProtocolsUnderLoad(t *testing.T) {
 	require.Empty(t, errs)
 }
 
-// requireClosed waits until the other end has closed the connection.
+// requireClosed waits until the remote end has closed the connection.
 func requireClosed(t *testing.T, conn net.Conn) {
 	t.Helper()
 	require.NoError(t, conn.SetReadDeadline(time.Now().Add(3*time.Second)))
@@ -99,14 +99,14 @@ func dial(t *testing.T, address, first string) net.Conn {
 	return conn
 }
 
-func TestConnectionsThatSayNothingBlockNobody(t *testing.T) {
+func TestSilentConnectionsDoNotBlockOthers(t *testing.T) {
 	a := start(t, "a", nil)
 	rpc := serveRPC(t, a)
 	for range 100 {
 		dial(t, a.address, "")
 		dial(t, a.address, "PR")
 	}
-	for range 20 { // streams that stop in their introduction
+	for range 20 { // streams that stop during the handshake
 		dial(t, a.address, streamMagic+"half")
 	}
 	_, err := rpc.Check(t.Context(), &healthpb.HealthCheckRequest{})
@@ -114,7 +114,7 @@ func TestConnectionsThatSayNothingBlockNobody(t *testing.T) {
 	start(t, "b", seeds(a)).sees("a", "b")
 }
 
-func TestAFloodOfSilentConnectionsIsCut(t *testing.T) {
+func TestSilentConnectionsAreLimited(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	p := Split(l)
@@ -123,10 +123,10 @@ func TestAFloodOfSilentConnectionsIsCut(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return len(p.slots) == maxPeeking }, 10*time.Second, time.Millisecond)
 	requireClosed(t, dial(t, l.Addr().String(), "PRI "))
-	require.NoError(t, p.Close()) // does not wait for the silent ones
+	require.NoError(t, p.Close()) // does not wait for silent connections
 }
 
-func TestGarbageIsClosed(t *testing.T) {
+func TestConnectionsWithGarbageAreClosed(t *testing.T) {
 	a := start(t, "a", nil)
 	for _, garbage := range []string{
 		"\x16\x03\x01\x02\x00", "SSH-2.0-x", "\xf4\x04test", strings.Repeat("x", 100),
@@ -134,14 +134,14 @@ func TestGarbageIsClosed(t *testing.T) {
 	} {
 		conn := dial(t, a.address, garbage)
 		if strings.HasPrefix(garbage, streamMagic) {
-			answer := make([]byte, 1)
-			_, err := io.ReadFull(conn, answer)
+			status := make([]byte, 1)
+			_, err := io.ReadFull(conn, status)
 			require.NoError(t, err)
-			require.Equal(t, answerOtherCluster, answer[0])
+			require.Equal(t, statusOtherCluster, status[0])
 		}
 		requireClosed(t, conn)
 	}
-	// Garbage by UDP is dropped.
+	// UDP packets with garbage are dropped.
 	udp := dialUDP(t, a.address)
 	for _, garbage := range [][]byte{{}, {packetVersion}, make([]byte, 2000), encodePacket(a.Self().identity(), []byte("garbage"))} {
 		_, err := udp.Write(garbage)
@@ -158,7 +158,7 @@ func dialUDP(t *testing.T, address string) net.Conn {
 	return conn
 }
 
-func TestPortsCloseOneByOneAndTogether(t *testing.T) {
+func TestPortsCloseIndividuallyAndTogether(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	p := Split(l)
@@ -172,12 +172,12 @@ func TestPortsCloseOneByOneAndTogether(t *testing.T) {
 	conn, err := p.RPC.Accept()
 	require.NoError(t, err)
 	require.Equal(t, l.Addr(), p.RPC.Addr())
-	require.NoError(t, l.Close()) // by whoever made it
+	require.NoError(t, l.Close()) // by its creator
 	_, err = p.Gossip.Accept()
 	require.ErrorIs(t, err, net.ErrClosed)
 	require.NoError(t, p.Close())
 
-	// What was handed out lives on, from its first byte.
+	// Accepted connections stay open and deliver their first bytes.
 	head := make([]byte, 14)
 	_, err = io.ReadFull(conn, head)
 	require.NoError(t, err)

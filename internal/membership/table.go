@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// retention is for how long members that are gone are listed and looked for.
+// retention is how long members that died or left stay listed. Dead members are join
+// targets for as long.
 const retention = time.Hour
 
-// table holds the members as the gossip last described them.
+// table holds the members as last described by gossip.
 type table struct {
-	// mu covers the rest.
-	mu       sync.Mutex
+	mu       sync.Mutex // covers the fields below
 	members  map[string]Member
 	watchers map[chan struct{}]struct{}
 }
@@ -22,8 +22,8 @@ func newTable() *table {
 	return &table{members: make(map[string]Member), watchers: make(map[chan struct{}]struct{})}
 }
 
-// put notes that m is alive and described like this. Another process of the node is not
-// alive for longer than it runs, also if nobody noticed that it was gone.
+// put records m as alive. Since is reset for a new process of the node, even if the end of
+// the old one went unnoticed.
 func (t *table) put(m Member) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -36,8 +36,8 @@ func (t *table) put(m Member) {
 	t.changed()
 }
 
-// end notes that the member is not there any more. Who left stays so.
-func (t *table) end(name, incarnation string, state State) {
+// markGone records that a member is dead or has left. Left is final.
+func (t *table) markGone(name, incarnation string, state State) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	m, ok := t.members[name]
@@ -52,7 +52,7 @@ func (t *table) end(name, incarnation string, state State) {
 	t.changed()
 }
 
-// remove forgets a member.
+// remove removes a member.
 func (t *table) remove(name, incarnation string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,7 +62,7 @@ func (t *table) remove(name, incarnation string) {
 	}
 }
 
-// prune forgets members that have been gone for longer than age and returns them.
+// prune removes and returns members that have been gone for longer than age.
 func (t *table) prune(age time.Duration) []Member {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,14 +86,15 @@ func (t *table) get(name string) (Member, bool) {
 	return m, ok
 }
 
-// snapshot returns all members by name.
+// snapshot returns all members sorted by name.
 func (t *table) snapshot() []Member {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.SortedFunc(maps.Values(t.members), byName)
 }
 
-// watch returns a channel that holds a value after a change.
+// watch returns a channel that receives a value after a change, and a function that ends
+// the subscription.
 func (t *table) watch() (<-chan struct{}, func()) {
 	ch := make(chan struct{}, 1)
 	t.mu.Lock()
@@ -106,12 +107,12 @@ func (t *table) watch() (<-chan struct{}, func()) {
 	}
 }
 
-// changed tells the watchers. The caller holds mu.
+// changed notifies the watchers. The caller holds mu.
 func (t *table) changed() {
 	for ch := range t.watchers {
 		select {
 		case ch <- struct{}{}:
-		default: // it has not looked since the last change
+		default: // a notification is already pending
 		}
 	}
 }

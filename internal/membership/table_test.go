@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestANewProcessIsAliveSinceItBegan(t *testing.T) {
+func TestNewProcessResetsSince(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable()
 		since := func(m Member) time.Duration {
@@ -22,9 +22,9 @@ func TestANewProcessIsAliveSinceItBegan(t *testing.T) {
 		m := Member{Name: "n", Incarnation: "1", Started: first}
 		require.Zero(t, since(m))
 		m.Address = "elsewhere"
-		require.Equal(t, time.Minute, since(m), "only its description has changed")
+		require.Equal(t, time.Minute, since(m), "only the description changed")
 		m.Started = time.Now()
-		require.Zero(t, since(m), "nobody noticed that it was gone")
+		require.Zero(t, since(m), "restart went unnoticed")
 		m.Incarnation = "2"
 		require.Zero(t, since(m))
 		require.Equal(t, time.Minute, since(m))

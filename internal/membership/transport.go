@@ -13,22 +13,22 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// errNoAddress is returned for a node that nobody has told the address of. The
-// library asks again by other ways.
+// errNoAddress is returned for a node whose address is unknown. memberlist retries by
+// other paths.
 var errNoAddress = errors.New("no address known")
 
-// maxStreams bounds the incoming streams that have not introduced themselves.
+// maxStreams bounds the incoming streams whose handshake is not complete.
 const maxStreams = 64
 
-// peer is how a node can be reached.
-type peer struct {
+// endpoint is where a node can be reached.
+type endpoint struct {
 	address string   // host:port, the host may be a name
-	target  identity // zero: whoever answers there
-	refusal *error   // gets why the node did not welcome a stream; nil if nobody asks
+	target  identity // zero: any node that answers at the address
+	dialErr *error   // receives the error of a failed dial; may be nil
 }
 
-// transport carries the gossip over the node port. Nodes are named by identities,
-// which it turns into the addresses that they advertise.
+// transport carries the gossip over the node port. It maps the identities of nodes to
+// their advertised addresses.
 type transport struct {
 	self     hello // with this node as the target
 	streams  net.Listener
@@ -46,9 +46,8 @@ type transport struct {
 
 	sentPackets, openedStreams atomic.Uint64
 
-	// mu covers peers.
-	mu    sync.RWMutex
-	peers map[identity]peer
+	mu        sync.RWMutex // covers endpoints
+	endpoints map[identity]endpoint
 }
 
 var _ memberlist.NodeAwareTransport = (*transport)(nil)
@@ -60,7 +59,7 @@ func newTransport(cfg Config) *transport {
 		streams: cfg.Streams, packets: cfg.Packets, dial: cfg.Dial, timeout: cfg.Profile.StreamTimeout,
 		ctx: ctx, cancel: cancel, conns: newConnSet(),
 		packetCh: make(chan *memberlist.Packet), streamCh: make(chan net.Conn),
-		peers: make(map[identity]peer),
+		endpoints: make(map[identity]endpoint),
 	}
 	_, _ = rand.Read(t.self.process[:]) // never fails
 	t.resolver = &resolver{
@@ -71,29 +70,29 @@ func newTransport(cfg Config) *transport {
 	return t
 }
 
-// setPeer tells how the node is reached from now on.
-func (t *transport) setPeer(id identity, p peer) {
+// setEndpoint sets where the node is reached from now on.
+func (t *transport) setEndpoint(id identity, e endpoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.peers[id] = p
+	t.endpoints[id] = e
 }
 
-func (t *transport) removePeer(id identity) {
+func (t *transport) removeEndpoint(id identity) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.peers, id)
+	delete(t.endpoints, id)
 }
 
-func (t *transport) peer(address string) (peer, error) {
+func (t *transport) endpoint(address string) (endpoint, error) {
 	id, ok := parseIdentity(address)
 	if ok {
 		t.mu.RLock()
 		defer t.mu.RUnlock()
-		if p, known := t.peers[id]; known {
-			return p, nil
+		if e, known := t.endpoints[id]; known {
+			return e, nil
 		}
 	}
-	return peer{}, errNoAddress
+	return endpoint{}, errNoAddress
 }
 
 // FinalAdvertiseAddr returns the identity of this node.
@@ -101,56 +100,56 @@ func (t *transport) FinalAdvertiseAddr(string, int) (net.IP, int, error) {
 	return t.self.target.ip(), identityPort, nil
 }
 
-// WriteTo is WriteToAddress.
+// WriteTo implements memberlist.Transport.
 func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
 	return t.WriteToAddress(b, memberlist.Address{Addr: addr})
 }
 
-// WriteToAddress sends a packet. A name that is not resolved yet loses the packet, as
-// a network may: an error would keep the library from trying the node over a stream,
-// and so from finding out that it is dead.
+// WriteToAddress sends a packet. It drops the packet while the host name is not resolved:
+// after an error, memberlist would not probe the node over a stream and so never detect
+// that it is dead.
 func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
-	p, err := t.peer(a.Addr)
+	e, err := t.endpoint(a.Addr)
 	if err != nil {
 		return time.Time{}, err
 	}
-	if to, ok := t.resolver.packetAddress(p.address); ok {
+	if to, ok := t.resolver.packetAddress(e.address); ok {
 		t.sentPackets.Add(1)
-		_, err = t.packets.WriteTo(encodePacket(p.target, b), net.UDPAddrFromAddrPort(to))
+		_, err = t.packets.WriteTo(encodePacket(e.target, b), net.UDPAddrFromAddrPort(to))
 	}
 	return time.Now(), err
 }
 
-// PacketCh returns the packets for this node.
+// PacketCh returns the incoming packets.
 func (t *transport) PacketCh() <-chan *memberlist.Packet { return t.packetCh }
 
-// StreamCh returns the streams to this node.
+// StreamCh returns the incoming streams.
 func (t *transport) StreamCh() <-chan net.Conn { return t.streamCh }
 
-// DialTimeout is DialAddressTimeout.
+// DialTimeout implements memberlist.Transport.
 func (t *transport) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
 	return t.DialAddressTimeout(memberlist.Address{Addr: addr}, timeout)
 }
 
 // DialAddressTimeout opens a stream.
 func (t *transport) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
-	p, err := t.peer(a.Addr)
+	e, err := t.endpoint(a.Addr)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := t.open(p, timeout)
-	if err != nil && p.refusal != nil {
-		*p.refusal = err
+	conn, err := t.open(e, timeout)
+	if err != nil && e.dialErr != nil {
+		*e.dialErr = err
 	}
 	return conn, err
 }
 
-// open connects to a node and makes sure that it is the one that is meant.
-func (t *transport) open(p peer, timeout time.Duration) (net.Conn, error) {
+// open connects to a node and verifies that it is the target.
+func (t *transport) open(e endpoint, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(t.ctx, timeout)
 	defer cancel()
 	t.openedStreams.Add(1)
-	conn, err := t.dial(ctx, p.address)
+	conn, err := t.dial(ctx, e.address)
 	if err != nil {
 		return nil, err
 	}
@@ -158,20 +157,20 @@ func (t *transport) open(p peer, timeout time.Duration) (net.Conn, error) {
 		return nil, net.ErrClosed
 	}
 	h := t.self
-	h.target = p.target
-	if err := h.call(conn, timeout); err != nil {
+	h.target = e.target
+	if err := h.clientHandshake(conn, timeout); err != nil {
 		t.conns.remove(conn)
 		_ = conn.Close()
-		return nil, fmt.Errorf("node at %s: %w", p.address, err)
+		return nil, fmt.Errorf("node at %s: %w", e.address, err)
 	}
-	t.resolver.reached(p.address, conn.RemoteAddr())
+	t.resolver.reached(e.address, conn.RemoteAddr())
 	return &stream{Conn: conn, set: t.conns}, nil
 }
 
 // Shutdown closes the sockets and all streams.
 func (t *transport) Shutdown() error {
 	t.cancel()
-	_ = t.streams.Close() // both may be closed already by their owners
+	_ = t.streams.Close() // both may already be closed
 	_ = t.packets.Close()
 	t.conns.closeAll()
 	t.wg.Wait()
@@ -189,18 +188,18 @@ func (t *transport) acceptStreams() {
 		}
 		t.wg.Go(func() {
 			defer func() { <-slots }()
-			t.welcome(conn)
+			t.serveStream(conn)
 		})
 	})
 }
 
-// welcome hands a stream to the library if it is meant for this node.
-func (t *transport) welcome(conn net.Conn) {
+// serveStream passes a stream to memberlist if it is addressed to this node.
+func (t *transport) serveStream(conn net.Conn) {
 	if !t.conns.add(conn) {
 		return
 	}
 	s := &stream{Conn: conn, set: t.conns}
-	if err := t.self.receive(conn, t.timeout); err != nil {
+	if err := t.self.serverHandshake(conn, t.timeout); err != nil {
 		_ = s.Close()
 		return
 	}
@@ -211,7 +210,7 @@ func (t *transport) welcome(conn net.Conn) {
 	}
 }
 
-// readPackets hands the packets for this node to the library.
+// readPackets passes packets addressed to this node to memberlist.
 func (t *transport) readPackets() {
 	const maxPacket = 64 << 10
 	buf := make([]byte, maxPacket)
@@ -223,7 +222,7 @@ func (t *transport) readPackets() {
 		}
 		if err != nil {
 			select {
-			case <-time.After(10 * time.Millisecond): // an error that stays must not burn the processor
+			case <-time.After(10 * time.Millisecond): // do not spin on a persistent error
 				continue
 			case <-t.ctx.Done():
 				return
@@ -241,13 +240,13 @@ func (t *transport) readPackets() {
 	}
 }
 
-// stream is an open stream that leaves its set when it is closed.
+// stream is an open stream that removes itself from its connSet when closed.
 type stream struct {
 	net.Conn
 	set *connSet
 }
 
-// Close ends the stream.
+// Close closes the stream.
 func (s *stream) Close() error {
 	s.set.remove(s.Conn)
 	return s.Conn.Close()

@@ -129,7 +129,7 @@ func (w *world) send(path string) string {
 }
 
 // call calls a handler and waits for the result.
-func (w *world) call(path string) harness.Answer {
+func (w *world) call(path string) harness.Response {
 	w.Helper()
 	a, err := w.server.Client.Call(w.ctx, path, []byte(`"hi"`))
 	require.NoError(w, err)
@@ -137,7 +137,7 @@ func (w *world) call(path string) harness.Answer {
 }
 
 // attach waits for the result of an invocation.
-func (w *world) attach(id string) harness.Answer {
+func (w *world) attach(id string) harness.Response {
 	w.Helper()
 	a, err := w.server.Client.Attach(w.ctx, id)
 	require.NoError(w, err)

@@ -129,7 +129,7 @@ func TestDamagedDirectoriesAreRefused(t *testing.T) {
 			}
 			require.NoError(t, w.server.Launch())
 			select {
-			case <-w.server.Process.Ended():
+			case <-w.server.Process.Exited():
 			case <-time.After(patience):
 				t.Fatal("it goes on")
 			}
@@ -202,7 +202,7 @@ func TestStopping(t *testing.T) {
 	begin := time.Now()
 	signal := func() { require.NoError(t, syscall.Kill(w.server.Process.PID(), syscall.SIGTERM)) }
 	ended := func(how string) {
-		<-w.server.Process.Ended()
+		<-w.server.Process.Exited()
 		require.EqualError(t, w.server.Process.Err(), how)
 		require.Less(t, time.Since(begin), 5*time.Second) // what requests in progress are given
 		require.NoError(t, w.server.Restart(w.ctx))

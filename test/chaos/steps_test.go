@@ -62,7 +62,7 @@ func (s *system) sendRun(t *testing.T, id string) string {
 }
 
 // attach waits for the result of an invocation.
-func (s *system) attach(t *testing.T, invocation string) harness.Answer {
+func (s *system) attach(t *testing.T, invocation string) harness.Response {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	answer, err := s.server.Client.Attach(ctx, invocation)

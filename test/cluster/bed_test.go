@@ -83,7 +83,7 @@ func prepareBed(t *testing.T, o bedOptions) *bed {
 	}
 	maps.Copy(env, o.env)
 	b.Cluster, err = harness.NewCluster(target, harness.ClusterOptions{
-		Nodes: o.nodes, Env: env, Dir: dir, Binary: o.binary, Place: b.place(o),
+		Nodes: o.nodes, Env: env, Dir: dir, Binary: o.binary, Placement: b.place(o),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { b.end(t, dir) })
@@ -115,12 +115,12 @@ func (b *bed) build(t *testing.T, o bedOptions) {
 }
 
 // place says where the nodes run.
-func (b *bed) place(o bedOptions) func(int) harness.Place {
-	return func(i int) harness.Place {
-		p := harness.Place{Start: (*exec.Cmd).Start}
+func (b *bed) place(o bedOptions) func(int) harness.Placement {
+	return func(i int) harness.Placement {
+		p := harness.Placement{Start: (*exec.Cmd).Start}
 		if b.network != nil {
 			host := b.network.Hosts[i]
-			p = harness.Place{Host: host.IP, Ports: []int{8080, 9070, 5122}, Start: host.Start}
+			p = harness.Placement{Host: host.IP, Ports: []int{8080, 9070, 5122}, Start: host.Start}
 		}
 		if b.disks != nil {
 			p.Data = b.disks[i].Path
@@ -142,7 +142,7 @@ func (b *bed) register(t *testing.T) {
 	for i := range b.Nodes {
 		b.awaitAnswer(t, i, 30*time.Second)
 	}
-	require.NoError(t, b.AwaitWhole(t.Context(), wholeIn))
+	require.NoError(t, b.AwaitReplicated(t.Context(), wholeIn))
 }
 
 // awaitAnswer waits until a call through a node is answered and returns how long that took.

@@ -55,15 +55,15 @@ func (b *bed) endOnAFullDisk(t *testing.T, after time.Duration) {
 	process := b.Nodes[0].Process
 	_ = process.Signal(syscall.SIGTERM) // it may have ended
 	begin := time.Now()
-	if err := process.AwaitEnd(shutdownTimeout + time.Second); err != nil {
+	if err := process.AwaitExit(shutdownTimeout + time.Second); err != nil {
 		_ = process.Signal(syscall.SIGQUIT) // shows where it hangs
-		require.NoError(t, process.AwaitEnd(10*time.Second))
+		require.NoError(t, process.AwaitExit(10*time.Second))
 		t.Errorf("%v after the disk was full for %s:\n%s", err, after, process.LogTail(400))
 	}
 	t.Logf("ended within %s, %s after the disk had become full", time.Since(begin).Round(time.Millisecond), after)
 	empty()
 	require.NoError(t, <-filled)
-	require.NoError(t, b.disks[0].Empty())
+	require.NoError(t, b.disks[0].Unfill())
 	require.NoError(t, b.Nodes[0].Restart(t.Context()))
 	require.NoError(t, b.mend(t.Context()))
 }

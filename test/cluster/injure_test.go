@@ -69,7 +69,7 @@ func (b *bed) roll(ctx context.Context, i int) error {
 		pause(ctx, 5*time.Millisecond)
 	}
 	b.nodes.Trouble(i)
-	if err := node.Process.AwaitEnd(30 * time.Second); err != nil {
+	if err := node.Process.AwaitExit(30 * time.Second); err != nil {
 		b.nodes.Abandon(i)
 		node.Kill()
 		return errors.Join(err, node.Restart(ctx))
@@ -122,7 +122,7 @@ func fullDisk(ctx context.Context, b *bed) error {
 	i := b.victim()
 	b.nodes.Abandon(i)
 	err := b.fill(ctx, b.disks[i], among(2*time.Second, 6*time.Second))
-	if err := errors.Join(err, b.disks[i].Empty()); err != nil {
+	if err := errors.Join(err, b.disks[i].Unfill()); err != nil {
 		return err
 	}
 	return b.revive(ctx, i)
@@ -152,7 +152,7 @@ func (b *bed) fill(ctx context.Context, d *sandbox.Disk, during time.Duration) e
 // healthy or gone.
 func (b *bed) revive(ctx context.Context, i int) error {
 	for begin := time.Now(); time.Since(begin) < wholeIn; {
-		if b.Nodes[i].Process.AwaitEnd(50*time.Millisecond) == nil {
+		if b.Nodes[i].Process.AwaitExit(50*time.Millisecond) == nil {
 			return b.Nodes[i].Restart(ctx)
 		}
 		if b.Nodes[i].Healthy(ctx) == nil {

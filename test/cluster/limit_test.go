@@ -136,7 +136,7 @@ func (b *bed) killLeader(t *testing.T) {
 	leader := -1
 	require.Eventually(t, func() bool {
 		for i, n := range b.Nodes {
-			if state, err := n.State(t.Context()); err == nil && state.Leads(n.Name()) > 0 {
+			if state, err := n.State(t.Context()); err == nil && state.PartitionsLed(n.Name()) > 0 {
 				leader = i
 				return true
 			}

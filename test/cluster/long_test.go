@@ -60,10 +60,10 @@ func TestLongCallsOutlastFailovers(t *testing.T) {
 		} else {
 			require.NoError(t, b.roll(ctx, i))
 		}
-		require.NoError(t, b.AwaitWhole(ctx, wholeIn))
+		require.NoError(t, b.AwaitReplicated(ctx, wholeIn))
 		require.Eventually(t, func() bool { // it leads again
 			state, err := b.Nodes[asked].State(ctx)
-			return err == nil && state.Leads(b.Nodes[i].Name()) > 0
+			return err == nil && state.PartitionsLed(b.Nodes[i].Name()) > 0
 		}, time.Minute, 50*time.Millisecond)
 		require.Empty(t, results, "a call ended too early")
 	}
@@ -93,7 +93,7 @@ func state(ctx context.Context, t *testing.T, n *harness.Server) harness.Cluster
 }
 
 // expect turns an answer other than 200 into an error.
-func expect(a harness.Answer, err error) error {
+func expect(a harness.Response, err error) error {
 	if err == nil && a.Status != http.StatusOK {
 		err = fmt.Errorf("%d %s", a.Status, a.Body)
 	}

@@ -133,7 +133,7 @@ func (b *bed) round(t *testing.T, f fault) (r result) {
 func (b *bed) mend(ctx context.Context) error {
 	err := b.AwaitHealthy(ctx)
 	if err == nil {
-		err = b.AwaitWhole(ctx, wholeIn)
+		err = b.AwaitReplicated(ctx, wholeIn)
 	}
 	for i := range b.Nodes {
 		b.nodes.Well(i)

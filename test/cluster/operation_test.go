@@ -47,7 +47,7 @@ func TestFreshClusterAnswersSoon(t *testing.T) {
 	}
 	answered := time.Since(begin)
 	require.NoError(t, b.AwaitHealthy(t.Context()))
-	require.NoError(t, b.AwaitWhole(t.Context(), wholeIn))
+	require.NoError(t, b.AwaitReplicated(t.Context(), wholeIn))
 	t.Logf("registered after %s, answered on every node after %s, whole after %s",
 		registered.Round(time.Millisecond), answered.Round(time.Millisecond), time.Since(begin).Round(time.Millisecond))
 	require.Less(t, answered, 30*time.Second) // 2 s on an idle machine

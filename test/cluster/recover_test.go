@@ -54,7 +54,7 @@ func (b *bed) awaitVoters(ctx context.Context, t *testing.T, node, voters int) {
 	require.Eventually(t, func() bool {
 		state, err := b.Nodes[node].State(ctx)
 		if err == nil {
-			err = state.Whole(voters)
+			err = state.CheckReplicated(voters)
 		}
 		last = err
 		return err == nil
@@ -81,7 +81,7 @@ func (b *bed) requireRemoved(t *testing.T, nodes ...int) {
 		require.NoError(t, b.Nodes[i].Launch())
 	}
 	for _, i := range nodes {
-		require.NoError(t, b.Nodes[i].Process.AwaitEnd(time.Minute))
+		require.NoError(t, b.Nodes[i].Process.AwaitExit(time.Minute))
 		var exit *exec.ExitError
 		require.ErrorAs(t, b.Nodes[i].Process.Err(), &exit)
 		said := b.Nodes[i].Process.LogTail(1)
@@ -119,7 +119,7 @@ func TestRecoveryFromTheOnlyNodeLeft(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 	defer cancel()
 	b := newBed(t, bedOptions{nodes: 3})
-	require.NoError(t, b.AwaitWhole(ctx, wholeAgain))
+	require.NoError(t, b.AwaitReplicated(ctx, wholeAgain))
 	counts := tally{}
 	b.add(ctx, t, 0, counts)
 	b.awaitVoters(ctx, t, 0, 3) // so that the first node has all of it
@@ -164,13 +164,13 @@ func TestRecoveryFromTheOnlyNodeLeft(t *testing.T) {
 		require.NoError(t, b.Nodes[i].Launch())
 	}
 	require.NoError(t, b.AwaitHealthy(ctx))
-	require.NoError(t, b.AwaitWhole(ctx, wholeAgain))
+	require.NoError(t, b.AwaitReplicated(ctx, wholeAgain))
 	b.add(ctx, t, 1, counts)
 	b.Nodes[0].Kill()
 	b.requireTally(ctx, t, 1, counts)
 	b.requireTally(ctx, t, 2, counts)
 	require.NoError(t, b.Nodes[0].Restart(ctx))
-	require.NoError(t, b.AwaitWhole(ctx, wholeAgain))
+	require.NoError(t, b.AwaitReplicated(ctx, wholeAgain))
 }
 
 // TestRecoveryOfPartitionsFromTheNewestReplica loses two of the four replicas of each

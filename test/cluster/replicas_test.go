@@ -42,7 +42,7 @@ func TestLongLivedWorkUnderSustainedWrites(t *testing.T) {
 
 	begin := time.Now()
 	require.NoError(t, b.restartAfter(ctx, 2, b.Nodes[2].Wipe))
-	require.NoError(t, b.AwaitWhole(ctx, 5*time.Minute), "the wiped node has not caught up under load")
+	require.NoError(t, b.AwaitReplicated(ctx, 5*time.Minute), "the wiped node has not caught up under load")
 	b.nodes.Well(2)
 	t.Logf("a wiped node had all replicas again after %s", time.Since(begin).Round(time.Second))
 	b.awaitRounds(ctx, t, 3)

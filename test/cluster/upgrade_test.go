@@ -117,7 +117,7 @@ func (u *upgrade) requireRefused(i int, status int, reasons ...string) {
 	node.Use(u.old, nil)
 	require.NoError(u.t, node.Launch())
 	select {
-	case <-node.Process.Ended():
+	case <-node.Process.Exited():
 	case <-time.After(2 * time.Minute):
 		require.Fail(u.t, "the old server still runs", "%s", node.Process.LogTail(20))
 	}
@@ -188,7 +188,7 @@ func TestUpgrades(t *testing.T) {
 			u.requireRefused(last, tc.status, tc.refused...)
 			u.Nodes[last].Use(present, nil)
 			require.NoError(t, u.Nodes[last].Restart(t.Context()), "its data is as it was")
-			require.NoError(t, u.AwaitWhole(t.Context(), wholeIn))
+			require.NoError(t, u.AwaitReplicated(t.Context(), wholeIn))
 
 			require.NoError(t, u.Nodes[last].Stop())
 			require.NoError(t, u.Nodes[last].Wipe())
@@ -196,7 +196,7 @@ func TestUpgrades(t *testing.T) {
 			require.NoError(t, u.Nodes[last].Wipe())
 			u.Nodes[last].Use(present, nil)
 			require.NoError(t, u.Nodes[last].Restart(t.Context()))
-			require.NoError(t, u.AwaitWhole(t.Context(), wholeIn))
+			require.NoError(t, u.AwaitReplicated(t.Context(), wholeIn))
 		})
 	}
 }

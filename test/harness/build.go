@@ -11,7 +11,7 @@ import (
 )
 
 var builds struct {
-	sync.Mutex // covers dir and done, and makes builds happen one after the other
+	sync.Mutex // covers dir and done, and serializes builds
 	dir        string
 	done       map[string]string
 }
@@ -36,10 +36,8 @@ func buildOnce(pkg, tags string) (string, error) {
 		return "", err
 	}
 	bin := filepath.Join(dir, strings.ReplaceAll(path.Clean(key), "/", "_"))
-	cmd := exec.Command("go", "build", "-tags", tags, "-o", bin, pkg)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)
+	if err := goBuild(bin, "", "-tags", tags, pkg); err != nil {
+		return "", err
 	}
 	builds.done[key] = bin
 	return bin, nil
@@ -52,7 +50,7 @@ func buildDir() (string, error) {
 	return makeDir()
 }
 
-// makeDir makes the directory; the caller holds the lock.
+// makeDir creates the directory unless it exists; the caller holds the lock.
 func makeDir() (string, error) {
 	if builds.dir == "" {
 		dir, err := os.MkdirTemp("", "platform-test-bin-")
@@ -64,7 +62,7 @@ func makeDir() (string, error) {
 	return builds.dir, nil
 }
 
-// Cleanup removes what Build wrote. Call it at the end of TestMain.
+// Cleanup removes the binaries that Build wrote. Call it at the end of TestMain.
 func Cleanup() {
 	builds.Lock()
 	defer builds.Unlock()
@@ -72,4 +70,15 @@ func Cleanup() {
 		_ = os.RemoveAll(builds.dir)
 		builds.dir, builds.done = "", nil
 	}
+}
+
+// goBuild runs go build in dir, "" for the current directory.
+func goBuild(bin, dir string, args ...string) error {
+	cmd := exec.Command("go", append([]string{"build", "-o", bin}, args...)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return nil
 }

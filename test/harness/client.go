@@ -20,7 +20,7 @@ type Client struct {
 }
 
 // NewClient returns a client of the ingress at base, whose paths start with
-// prefix. It keeps as many idle connections as it ever had in use.
+// prefix. It keeps idle connections open for reuse.
 func NewClient(base, prefix string) *Client {
 	return &Client{base: base, prefix: prefix, http: &http.Client{
 		Transport: &http.Transport{MaxIdleConnsPerHost: 1 << 10, DisableCompression: true},
@@ -36,28 +36,28 @@ func (c *Client) Base() string { return c.base }
 // Admin returns the base address of the admin API, "" if it is not known.
 func (c *Client) Admin() string { return c.admin }
 
-// Answer is one complete HTTP answer.
-type Answer struct {
+// Response is an HTTP response with its body read.
+type Response struct {
 	Status int
 	Header http.Header
 	Body   []byte
 	prefix string
 }
 
-// ID returns the invocation id that the ingress put into the headers.
-func (a Answer) ID() string { return a.Header.Get("x-" + a.prefix + "-id") }
+// ID returns the invocation id in the response headers.
+func (r Response) ID() string { return r.Header.Get("x-" + r.prefix + "-id") }
 
-// Source says whether the ingress or the invocation made an error.
-func (a Answer) Source() string { return a.Header.Get("x-" + a.prefix + "-error-source") }
+// Source returns the origin of an error response: "ingress" or "invocation".
+func (r Response) Source() string { return r.Header.Get("x-" + r.prefix + "-error-source") }
 
-// Sent is the body of the answer to a send.
+// Sent is the response body of a send.
 type Sent struct {
 	InvocationID  string `json:"invocationId"`
 	Status        string `json:"status"`
 	ExecutionTime string `json:"executionTime"`
 }
 
-// Path joins service, an optional key and handler; each is escaped.
+// Path joins service, optional key and handler, each escaped; empty parts are skipped.
 func Path(parts ...string) string {
 	escaped := make([]string, 0, len(parts))
 	for _, p := range parts {
@@ -68,68 +68,68 @@ func Path(parts ...string) string {
 	return strings.Join(escaped, "/")
 }
 
-// Call invokes the handler at path and waits for its result. A nil body sends
-// none; header is a list of names and values.
-func (c *Client) Call(ctx context.Context, path string, body []byte, header ...string) (Answer, error) {
+// Call invokes the handler at path and waits for its result. With a nil body the
+// request has none; header is a list of names and values.
+func (c *Client) Call(ctx context.Context, path string, body []byte, header ...string) (Response, error) {
 	return c.do(ctx, http.MethodPost, c.base+"/"+c.prefix+"/call/"+path, body, header...)
 }
 
-// Send invokes the handler at path one-way; path may carry a delay query.
-func (c *Client) Send(ctx context.Context, path string, body []byte, header ...string) (Answer, error) {
+// Send invokes the handler at path one-way; path may have a delay query parameter.
+func (c *Client) Send(ctx context.Context, path string, body []byte, header ...string) (Response, error) {
 	return c.do(ctx, http.MethodPost, c.base+"/"+c.prefix+"/send/"+path, body, header...)
 }
 
 // Attach waits for the result of an invocation.
-func (c *Client) Attach(ctx context.Context, id string) (Answer, error) {
+func (c *Client) Attach(ctx context.Context, id string) (Response, error) {
 	return c.do(ctx, http.MethodGet, c.base+"/"+c.prefix+"/attach/"+id, nil)
 }
 
-// Output asks for the result of an invocation without waiting.
-func (c *Client) Output(ctx context.Context, id string) (Answer, error) {
+// Output returns the result of an invocation without waiting for it.
+func (c *Client) Output(ctx context.Context, id string) (Response, error) {
 	return c.do(ctx, http.MethodGet, c.base+"/"+c.prefix+"/output/"+id, nil)
 }
 
-// Get asks for any path of the ingress.
-func (c *Client) Get(ctx context.Context, path string) (Answer, error) {
+// Get makes a GET request for any path of the ingress.
+func (c *Client) Get(ctx context.Context, path string) (Response, error) {
 	return c.do(ctx, http.MethodGet, c.base+"/"+path, nil)
 }
 
-// Post sends to any path of the ingress.
-func (c *Client) Post(ctx context.Context, path string, body []byte, header ...string) (Answer, error) {
+// Post makes a POST request to any path of the ingress.
+func (c *Client) Post(ctx context.Context, path string, body []byte, header ...string) (Response, error) {
 	return c.do(ctx, http.MethodPost, c.base+"/"+path, body, header...)
 }
 
-// Query asks the admin API with SQL.
-func (c *Client) Query(ctx context.Context, sql string) (Answer, error) {
-	body, err := json.Marshal(map[string]string{"query": sql})
-	if err != nil {
-		return Answer{}, err
-	}
-	return c.do(ctx, http.MethodPost, c.admin+"/query", body, "accept", "application/json")
+// Query runs a SQL query through the admin API.
+func (c *Client) Query(ctx context.Context, sql string) (Response, error) {
+	return c.query(ctx, map[string]string{"query": sql})
 }
 
 // StrongQuery is Query with strong consistency.
-func (c *Client) StrongQuery(ctx context.Context, sql string) (Answer, error) {
-	body, err := json.Marshal(map[string]string{"query": sql, "consistency": "strong"})
+func (c *Client) StrongQuery(ctx context.Context, sql string) (Response, error) {
+	return c.query(ctx, map[string]string{"query": sql, "consistency": "strong"})
+}
+
+func (c *Client) query(ctx context.Context, request map[string]string) (Response, error) {
+	body, err := json.Marshal(request)
 	if err != nil {
-		return Answer{}, err
+		return Response{}, err
 	}
 	return c.do(ctx, http.MethodPost, c.admin+"/query", body, "accept", "application/json")
 }
 
-// State asks the admin API for the state of an object.
-func (c *Client) State(ctx context.Context, service, key string) (Answer, error) {
+// State returns the state of an object from the admin API.
+func (c *Client) State(ctx context.Context, service, key string) (Response, error) {
 	return c.do(ctx, http.MethodGet, c.admin+"/services/"+url.PathEscape(service)+"/state?object_key="+url.QueryEscape(key), nil)
 }
 
-func (c *Client) do(ctx context.Context, method, url string, body []byte, header ...string) (Answer, error) {
+func (c *Client) do(ctx context.Context, method, url string, body []byte, header ...string) (Response, error) {
 	var reader io.Reader
 	if body != nil {
 		reader = bytes.NewReader(body)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, url, reader)
 	if err != nil {
-		return Answer{}, err
+		return Response{}, err
 	}
 	if body != nil {
 		req.Header.Set("content-type", "application/json")
@@ -139,23 +139,24 @@ func (c *Client) do(ctx context.Context, method, url string, body []byte, header
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return Answer{}, err
+		return Response{}, err
 	}
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return Answer{}, fmt.Errorf("read answer of %s: %w", url, err)
+		return Response{}, fmt.Errorf("read response of %s: %w", url, err)
 	}
-	return Answer{Status: resp.StatusCode, Header: resp.Header, Body: raw, prefix: c.prefix}, nil
+	return Response{Status: resp.StatusCode, Header: resp.Header, Body: raw, prefix: c.prefix}, nil
 }
 
-// Decode reads a JSON answer with status 200 or 202 into out.
-func (a Answer) Decode(out any) error {
-	if a.Status/100 != 2 {
-		return fmt.Errorf("status %d: %s", a.Status, a.Body)
+// Decode decodes the JSON body of a 2xx response into out; any other status is an
+// error.
+func (r Response) Decode(out any) error {
+	if r.Status/100 != 2 {
+		return fmt.Errorf("status %d: %s", r.Status, r.Body)
 	}
-	if err := json.Unmarshal(a.Body, out); err != nil {
-		return fmt.Errorf("answer %.200q: %w", a.Body, err)
+	if err := json.Unmarshal(r.Body, out); err != nil {
+		return fmt.Errorf("decode response %.200q: %w", r.Body, err)
 	}
 	return nil
 }

@@ -14,25 +14,25 @@ import (
 	"syscall"
 )
 
-// ClusterOptions tells how many nodes a cluster has and where they run.
+// ClusterOptions configures a cluster.
 type ClusterOptions struct {
-	Nodes  int
-	Env    map[string]string // configuration of every node, keys without the target's prefix
-	Dir    string            // of logs and data; must exist
-	Binary string            // path of the server, "" for the target's
-	Place  func(i int) Place // of node i, counted from 0; nil: all on 127.0.0.1
+	Nodes     int
+	Env       map[string]string     // configuration of every node, keys without the target's prefix
+	Dir       string                // of logs and data; must exist
+	Binary    string                // path of the server, "" for the target's
+	Placement func(i int) Placement // of node i, starting at 0; nil: all on 127.0.0.1
 }
 
-// Place is where one node runs.
-type Place struct {
-	Host  string                // its address, "" for 127.0.0.1
-	Ports []int                 // of ingress, admin and node; nil for free ones
-	Data  string                // parent of its data directory, "" for a directory below the cluster's
-	Start func(*exec.Cmd) error // starts the process there, nil for cmd.Start
+// Placement determines where a node runs.
+type Placement struct {
+	Host  string                // address to listen on, "" for 127.0.0.1
+	Ports []int                 // ingress, admin and node port; nil for free ones
+	Data  string                // parent of the data directory, "" for a directory below ClusterOptions.Dir
+	Start func(*exec.Cmd) error // starts the process, nil for cmd.Start
 }
 
-// Cluster is some servers that make one cluster. With one node it is that server
-// alone, configured as a user would who wants only one.
+// Cluster is a set of servers that form a cluster. A cluster of one node has the
+// configuration of a single-node server.
 type Cluster struct {
 	Nodes []*Server
 
@@ -40,30 +40,30 @@ type Cluster struct {
 	opts   ClusterOptions
 }
 
-// NewCluster prepares the nodes n1, n2, … and starts nothing yet.
+// NewCluster returns a cluster of the nodes n1, n2, … without starting them.
 func NewCluster(target Target, opts ClusterOptions) (*Cluster, error) {
 	c := &Cluster{target: target, opts: opts}
-	places := make([]Place, opts.Nodes)
+	placements := make([]Placement, opts.Nodes)
 	seeds := make([]string, opts.Nodes)
-	for i := range places {
-		if opts.Place != nil {
-			places[i] = opts.Place(i)
+	for i := range placements {
+		if opts.Placement != nil {
+			placements[i] = opts.Placement(i)
 		}
-		if places[i].Ports == nil {
+		if placements[i].Ports == nil {
 			ports, err := FreePorts(3)
 			if err != nil {
 				return nil, err
 			}
-			places[i].Ports = ports
+			placements[i].Ports = ports
 		}
-		seeds[i] = address(places[i])
+		seeds[i] = address(placements[i])
 	}
 	env, err := c.environment(seeds)
 	if err != nil {
 		return nil, err
 	}
-	for i, place := range places {
-		node, err := c.newNode(i, place, env)
+	for i, placement := range placements {
+		node, err := c.newNode(i, placement, env)
 		if err != nil {
 			return nil, err
 		}
@@ -72,7 +72,7 @@ func NewCluster(target Target, opts ClusterOptions) (*Cluster, error) {
 	return c, nil
 }
 
-func address(p Place) string {
+func address(p Placement) string {
 	host := p.Host
 	if host == "" {
 		host = "127.0.0.1"
@@ -80,7 +80,7 @@ func address(p Place) string {
 	return host + ":" + strconv.Itoa(p.Ports[2])
 }
 
-// environment is the configuration that makes the nodes find each other.
+// environment returns the configuration shared by all nodes, with the seed addresses.
 func (c *Cluster) environment(seeds []string) (map[string]string, error) {
 	env := map[string]string{}
 	if n := c.opts.Nodes; n > 1 {
@@ -99,42 +99,42 @@ func (c *Cluster) environment(seeds []string) (map[string]string, error) {
 	return env, nil
 }
 
-func (c *Cluster) newNode(i int, place Place, env map[string]string) (*Server, error) {
+func (c *Cluster) newNode(i int, placement Placement, env map[string]string) (*Server, error) {
 	name := fmt.Sprintf("n%d", i+1)
 	dir := filepath.Join(c.opts.Dir, name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	data := dir
-	if place.Data != "" {
-		data = place.Data
+	if placement.Data != "" {
+		data = placement.Data
 	}
 	return NewServer(c.target, ServerOptions{
 		Name: name, Env: env, Dir: dir, Data: filepath.Join(data, "data"), Binary: c.opts.Binary,
-		Host: place.Host, Ports: place.Ports, Start: place.Start,
+		Host: placement.Host, Ports: placement.Ports, Start: placement.Start,
 	})
 }
 
-// Start starts all nodes at once and waits until each is healthy.
+// Start starts all nodes concurrently and waits until each is healthy.
 func (c *Cluster) Start(ctx context.Context) error {
 	return c.each(func(n *Server) error { return n.Restart(ctx) })
 }
 
-// Launch starts all nodes at once and does not wait for them.
+// Launch starts all nodes concurrently without waiting until they are healthy.
 func (c *Cluster) Launch() error { return c.each((*Server).Launch) }
 
-// Stop ends all nodes that run, with SIGTERM.
+// Stop stops all started nodes with SIGTERM.
 func (c *Cluster) Stop() error {
 	return c.each(func(n *Server) error {
 		if n.Process == nil {
 			return nil
 		}
-		_ = n.Process.Signal(syscall.SIGCONT) // in case that it was stopped
+		_ = n.Process.Signal(syscall.SIGCONT) // it may be suspended
 		return n.Stop()
 	})
 }
 
-// Kill ends all nodes that run, with SIGKILL.
+// Kill stops all started nodes with SIGKILL.
 func (c *Cluster) Kill() {
 	_ = c.each(func(n *Server) error {
 		if n.Process != nil {
@@ -144,18 +144,18 @@ func (c *Cluster) Kill() {
 	})
 }
 
-// AwaitHealthy waits until every node answers both health routes.
+// AwaitHealthy waits until both health routes of every node succeed.
 func (c *Cluster) AwaitHealthy(ctx context.Context) error {
 	return c.each(func(n *Server) error { return n.awaitHealthy(ctx) })
 }
 
-// each does something with all nodes at once.
-func (c *Cluster) each(do func(*Server) error) error {
+// each calls f for all nodes concurrently and joins the errors.
+func (c *Cluster) each(f func(*Server) error) error {
 	errs := make([]error, len(c.Nodes))
 	var wg sync.WaitGroup
 	for i, n := range c.Nodes {
 		wg.Go(func() {
-			if err := do(n); err != nil {
+			if err := f(n); err != nil {
 				errs[i] = fmt.Errorf("%s: %w", n.Name(), err)
 			}
 		})
@@ -164,7 +164,7 @@ func (c *Cluster) each(do func(*Server) error) error {
 	return errors.Join(errs...)
 }
 
-// Wipe removes the data of a node that does not run.
+// Wipe removes the data of a node. The process must have exited.
 func (s *Server) Wipe() error {
 	entries, err := os.ReadDir(s.opts.Data)
 	if err != nil {

@@ -1,11 +1,11 @@
-// Package harness starts what end-to-end tests and benchmarks need: a server
-// process on a data directory of its own, service endpoints, a recorder that
-// services report side effects to, and a client of the ingress.
+// Package harness runs server processes, clusters and service endpoints for
+// end-to-end tests and benchmarks. It also provides a Recorder, to which services
+// report side effects, and a Client of the ingress.
 //
-// Everything runs on 127.0.0.1 on free ports. A server survives being killed:
-// Kill sends SIGKILL, Restart starts it again on the same directory and ports.
+// All processes listen on free ports of 127.0.0.1 by default. A killed server can be
+// restarted on the same data directory and ports.
 //
-// Which server is started is told by a target file; targets/platform.json is the
-// default and SERVER_UNDER_TEST names another one, so that the same cases can be
-// held against a second implementation of the interface.
+// A target file describes how the server is started. The default is
+// targets/platform.json; SERVER_UNDER_TEST names another one, so that the same tests
+// can run against another implementation of the interface.
 package harness

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// Patch changes one place of the standard library, or adds a file, for one build.
-// Tests that need the server itself to behave differently use failpoints instead.
+// Patch replaces text in a source file, or adds a file, for one build. It is meant
+// for the standard library; tests that need a defect in the server use failpoints.
 type Patch struct {
 	File string // path below the module, or below GOROOT if Std is set
 	Std  bool
-	Old  string // occurs exactly once in the file, "" for a file that does not exist
+	Old  string // must occur exactly once; "" adds the file
 	New  string
 }
 
@@ -57,15 +57,10 @@ func BuildPatched(pkg string, patches ...Patch) (string, error) {
 	if err := os.WriteFile(list, raw, 0o600); err != nil {
 		return "", err
 	}
-	cmd := exec.Command("go", "build", "-overlay", list, "-o", bin, pkg)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s with patches: %w\n%s", pkg, err, out)
-	}
-	return bin, nil
+	return bin, goBuild(bin, "", "-overlay", list, pkg)
 }
 
-// Check tells whether the patch fits the source.
+// Check returns an error if the patch does not apply to the source.
 func (p Patch) Check() error {
 	original, err := p.original()
 	if err == nil {
@@ -74,7 +69,7 @@ func (p Patch) Check() error {
 	return err
 }
 
-// original is the path of the file to change.
+// original returns the path of the file to patch.
 func (p Patch) original() (string, error) {
 	if p.Std {
 		root, err := goTool("env", "GOROOT")
@@ -84,7 +79,7 @@ func (p Patch) original() (string, error) {
 	return filepath.Join(module, p.File), err
 }
 
-// apply returns the changed text.
+// apply returns the patched text.
 func (p Patch) apply(source string) (string, error) {
 	if p.Old == "" {
 		return p.New, nil
@@ -94,7 +89,7 @@ func (p Patch) apply(source string) (string, error) {
 		return "", err
 	}
 	if n := strings.Count(string(raw), p.Old); n != 1 {
-		return "", fmt.Errorf("patch of %s: %q is there %d times; the source has moved on, and so must the patch", p.File, p.Old, n)
+		return "", fmt.Errorf("patch %s: %q occurs %d times, want 1; update the patch to the current source", p.File, p.Old, n)
 	}
 	return strings.Replace(string(raw), p.Old, p.New, 1), nil
 }

@@ -5,23 +5,24 @@ import (
 	"syscall"
 )
 
-// keepPort binds a socket that does not listen and stays open until this process
-// ends. Linux gives the port to nobody who asks for any, while a listener that names
-// it shares the address, since both sockets allow that (Go's listeners do).
-func keepPort() (int, error) {
+// reservePort binds a socket that does not listen and stays open until this process
+// exits. Linux does not assign its port to sockets that bind to port 0, while a
+// listener can bind to it explicitly because both sockets set SO_REUSEADDR, as Go's
+// listeners do.
+func reservePort() (int, error) {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return 0, fmt.Errorf("keep a port: %w", err)
+		return 0, fmt.Errorf("reserve a port: %w", err)
 	}
 	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
-		return 0, fmt.Errorf("keep a port: %w", err)
+		return 0, fmt.Errorf("reserve a port: %w", err)
 	}
 	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		return 0, fmt.Errorf("keep a port: %w", err)
+		return 0, fmt.Errorf("reserve a port: %w", err)
 	}
 	bound, err := syscall.Getsockname(fd)
 	if err != nil {
-		return 0, fmt.Errorf("keep a port: %w", err)
+		return 0, fmt.Errorf("reserve a port: %w", err)
 	}
 	return bound.(*syscall.SockaddrInet4).Port, nil
 }

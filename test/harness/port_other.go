@@ -4,8 +4,8 @@ package harness
 
 import "net"
 
-// keepPort returns a port that was free a moment ago.
-func keepPort() (int, error) {
+// reservePort returns a free port; another process may take it.
+func reservePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err

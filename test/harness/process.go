@@ -16,11 +16,11 @@ type Process struct {
 	name    string
 	cmd     *exec.Cmd
 	logPath string
-	ended   chan struct{} // closed once the child has been waited for
-	err     error         // what Wait said; read only after ended
+	exited  chan struct{} // closed after Wait has returned
+	err     error         // result of Wait; read only after exited is closed
 }
 
-// startProcess starts cmd by start with both outputs appended to logPath.
+// startProcess calls start with cmd, appending stdout and stderr to logPath.
 func startProcess(name string, cmd *exec.Cmd, logPath string, start func(*exec.Cmd) error) (*Process, error) {
 	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -32,10 +32,10 @@ func startProcess(name string, cmd *exec.Cmd, logPath string, start func(*exec.C
 	if err := start(cmd); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	p := &Process{name: name, cmd: cmd, logPath: logPath, ended: make(chan struct{})}
+	p := &Process{name: name, cmd: cmd, logPath: logPath, exited: make(chan struct{})}
 	go func() {
 		p.err = cmd.Wait()
-		close(p.ended)
+		close(p.exited)
 	}()
 	return p, nil
 }
@@ -43,10 +43,11 @@ func startProcess(name string, cmd *exec.Cmd, logPath string, start func(*exec.C
 // PID returns the process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Ended is closed when the process is gone.
-func (p *Process) Ended() <-chan struct{} { return p.ended }
+// Exited returns a channel that is closed when the process has exited.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// Err tells how a process that should have gone on has ended. Call it after Ended.
+// Err returns the exit error of a process that should not have exited; it is never
+// nil. Call it only after Exited is closed.
 func (p *Process) Err() error {
 	if p.err == nil {
 		return errors.New("exit status 0")
@@ -54,10 +55,10 @@ func (p *Process) Err() error {
 	return p.err
 }
 
-// Running reports whether the process has not ended yet.
+// Running reports whether the process has not exited.
 func (p *Process) Running() bool {
 	select {
-	case <-p.ended:
+	case <-p.exited:
 		return false
 	default:
 		return true
@@ -72,17 +73,17 @@ func (p *Process) Signal(s syscall.Signal) error {
 	return nil
 }
 
-// Kill sends SIGKILL and waits until the process is gone.
+// Kill sends SIGKILL and waits until the process has exited.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()
-	<-p.ended
+	<-p.exited
 }
 
-// Terminate asks the process to end (SIGTERM) and kills it after the grace time,
-// which it reports as an error.
+// Terminate sends SIGTERM and waits until the process has exited. After the grace
+// period it kills the process and returns an error.
 func (p *Process) Terminate(grace time.Duration) error {
 	select {
-	case <-p.ended:
+	case <-p.exited:
 		return nil
 	default:
 	}
@@ -90,34 +91,34 @@ func (p *Process) Terminate(grace time.Duration) error {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
-	case <-p.ended:
+	case <-p.exited:
 		return nil
 	case <-timer.C:
 		p.Kill()
-		return fmt.Errorf("%s did not end within %s of SIGTERM", p.name, grace)
+		return fmt.Errorf("%s did not exit within %s of SIGTERM", p.name, grace)
 	}
 }
 
-// Stopped reports whether the process exists and is stopped by a signal.
+// Stopped reports whether the process is stopped by a signal.
 func (p *Process) Stopped() bool {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
 	if err != nil {
 		return false
 	}
-	// The state follows the command's name, which is in parentheses and may hold any.
+	// The state follows the command name, which is in parentheses and may contain any character.
 	end := strings.LastIndex(string(raw), ") ")
 	return end >= 0 && strings.HasPrefix(string(raw[end+2:]), "T")
 }
 
-// AwaitEnd waits until the process is gone, and no longer than limit.
-func (p *Process) AwaitEnd(limit time.Duration) error {
-	timer := time.NewTimer(limit)
+// AwaitExit waits until the process has exited; it returns an error on timeout.
+func (p *Process) AwaitExit(timeout time.Duration) error {
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
-	case <-p.ended:
+	case <-p.exited:
 		return nil
 	case <-timer.C:
-		return fmt.Errorf("%s did not end within %s", p.name, limit)
+		return fmt.Errorf("%s did not exit within %s", p.name, timeout)
 	}
 }
 

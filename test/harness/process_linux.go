@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// dieWithParent makes the kernel kill the child when the test process dies, so
-// that a timed-out test run leaves no servers behind.
+// dieWithParent makes the kernel kill the child when the test process exits, so that
+// no servers are left after a test timeout.
 func dieWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// Recorder is what services tell of their side effects, by HTTP, and what they
-// can be made to wait for. POST /record/NAME stores the body under NAME and
-// answers how many there are now; GET /gate/NAME answers once the gate is open.
+// Recorder is an HTTP server that services report side effects to and that can block
+// them at gates. POST /record/NAME appends the body to the records of NAME and returns
+// their number; GET /gate/NAME returns when the gate is open.
 type Recorder struct {
 	server *httptest.Server
 
-	mu      sync.Mutex // covers all below
+	mu      sync.Mutex // covers the fields below
 	records map[string][]string
 	gates   map[string]chan struct{}
-	changed chan struct{} // closed and replaced by each record
+	changed chan struct{} // closed and replaced when a record is added
 }
 
-// NewRecorder starts a recorder on 127.0.0.1; Close ends it.
+// NewRecorder starts a recorder on 127.0.0.1; Close stops it.
 func NewRecorder() *Recorder {
 	r := &Recorder{records: map[string][]string{}, gates: map[string]chan struct{}{}, changed: make(chan struct{})}
 	mux := http.NewServeMux()
@@ -44,7 +44,7 @@ func NewRecorder() *Recorder {
 	return r
 }
 
-// URL returns the recorder's address, which services get as RECORDER.
+// URL returns the recorder's address, which services read from the variable RECORDER.
 func (r *Recorder) URL() string { return r.server.URL }
 
 // Close opens every gate and stops the recorder.
@@ -58,7 +58,7 @@ func (r *Recorder) Close() {
 	r.server.Close()
 }
 
-// Open lets everybody through the named gate, now and later.
+// Open opens the named gate for current and later requests.
 func (r *Recorder) Open(name string) {
 	g := r.gate(name)
 	r.mu.Lock()
@@ -66,23 +66,23 @@ func (r *Recorder) Open(name string) {
 	closeOnce(g)
 }
 
-// Values returns what was recorded under name, in order of arrival.
+// Values returns the records of name in order of arrival.
 func (r *Recorder) Values(name string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]string(nil), r.records[name]...)
 }
 
-// Await returns the values of name once there are at least n of them, or what
-// there is when the limit is over.
-func (r *Recorder) Await(ctx context.Context, name string, n int, limit time.Duration) []string {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+// Await waits until name has at least n records and returns them. On timeout it returns
+// the records so far.
+func (r *Recorder) Await(ctx context.Context, name string, n int, timeout time.Duration) []string {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for {
 		r.mu.Lock()
 		changed := r.changed
 		r.mu.Unlock()
-		values := r.Values(name) // after changed was taken, so no record is missed
+		values := r.Values(name) // read after changed, so that no record is missed
 		if len(values) >= n {
 			return values
 		}
@@ -114,7 +114,7 @@ func (r *Recorder) gate(name string) chan struct{} {
 	return g
 }
 
-// closeOnce closes g unless it is closed; the caller holds the lock.
+// closeOnce closes g unless it is already closed; the caller holds the lock.
 func closeOnce(g chan struct{}) {
 	select {
 	case <-g:

@@ -15,22 +15,22 @@ import (
 	"time"
 )
 
-// startLimit is how long a process may take until it answers.
-const startLimit = 60 * time.Second
+// startTimeout limits how long a process may take to become ready.
+const startTimeout = 60 * time.Second
 
-// ServerOptions tells what differs from a target's defaults.
+// ServerOptions overrides a target's defaults.
 type ServerOptions struct {
-	Env    map[string]string     // configuration, keys without the target's prefix
-	Dir    string                // of the log; must exist
-	Data   string                // data directory, "" for data below Dir
-	Name   string                // of the node, "" for n1
+	Env    map[string]string     // configuration, without the target's prefix
+	Dir    string                // log directory; must exist
+	Data   string                // data directory, "" for Dir/data
+	Name   string                // node name, "" for n1
 	Host   string                // address to listen on, "" for 127.0.0.1
-	Ports  []int                 // of ingress, admin and node; nil for free ones
+	Ports  []int                 // ingress, admin and node port; nil for free ones
 	Binary string                // path of the server, "" for the target's
 	Start  func(*exec.Cmd) error // starts the process, nil for cmd.Start
 }
 
-// complete fills in what is empty.
+// complete sets the defaults of empty fields.
 func (o *ServerOptions) complete(t Target) (err error) {
 	o.Data = cmp.Or(o.Data, filepath.Join(o.Dir, "data"))
 	o.Name = cmp.Or(o.Name, "n1")
@@ -57,8 +57,8 @@ type Server struct {
 
 	opts    ServerOptions
 	replace *strings.Replacer
-	binary  string            // instead of that of the options, "" for none
-	env     map[string]string // beside that of the options
+	binary  string            // overrides opts.Binary unless ""
+	env     map[string]string // added to opts.Env
 }
 
 // StartServer starts a server of the target and waits until it is healthy.
@@ -70,8 +70,8 @@ func StartServer(ctx context.Context, target Target, opts ServerOptions) (*Serve
 	return s, s.Restart(ctx)
 }
 
-// NewServer prepares a server of the target, building it if need be, and starts
-// nothing yet.
+// NewServer returns a server of the target without starting it. It builds the binary if
+// necessary.
 func NewServer(target Target, opts ServerOptions) (*Server, error) {
 	if err := opts.complete(target); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func NewServer(target Target, opts ServerOptions) (*Server, error) {
 	return s, nil
 }
 
-// url is the base address of one of the ports.
+// url returns the base URL of a port.
 func (s *Server) url(port int) string { return "http://" + s.address(port) }
 
 func (s *Server) address(port int) string {
@@ -103,20 +103,20 @@ func (s *Server) Name() string { return s.opts.Name }
 // Data returns the data directory.
 func (s *Server) Data() string { return s.opts.Data }
 
-// NodeAddress returns host and port for traffic between nodes.
+// NodeAddress returns the host and port for traffic between nodes.
 func (s *Server) NodeAddress() string { return s.address(2) }
 
 // Admin returns the base address of the admin API.
 func (s *Server) Admin() string { return s.Client.admin }
 
-// Use makes the next start run another binary, with further configuration beside that
-// of ServerOptions.
+// Use makes the next start run another binary with additional configuration; "" restores
+// the default binary.
 func (s *Server) Use(binary string, env map[string]string) {
 	s.binary, s.env = binary, env
 }
 
-// Restart starts the process on the same directory and ports and waits until it
-// is healthy. The former process must be gone.
+// Restart starts the process on the same directory and ports and waits until it is
+// healthy. The previous process must have exited.
 func (s *Server) Restart(ctx context.Context) error {
 	if err := s.Launch(); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (s *Server) Restart(ctx context.Context) error {
 	return s.awaitHealthy(ctx)
 }
 
-// Launch starts the process and does not wait for it to answer.
+// Launch starts the process without waiting until it is healthy.
 func (s *Server) Launch() error {
 	args := make([]string, len(s.Target.Args))
 	for i, a := range s.Target.Args {
@@ -143,7 +143,7 @@ func (s *Server) Launch() error {
 	return err
 }
 
-// logPath is the file of the process' output, which all its starts share.
+// logPath returns the log file, which all starts share.
 func (s *Server) logPath() string { return filepath.Join(s.opts.Dir, "server.log") }
 
 // awaitHealthy polls the health routes of both ports.
@@ -151,37 +151,37 @@ func (s *Server) awaitHealthy(ctx context.Context) error {
 	return awaitReady(ctx, s.Process, s.Healthy)
 }
 
-// Healthy asks the health routes of both ports once.
+// Healthy checks the health routes of both ports once.
 func (s *Server) Healthy(ctx context.Context) error {
 	return errors.Join(probe(ctx, s.Client.admin+"/health"), probe(ctx, s.Client.base+"/"+s.Target.Prefix+"/health"))
 }
 
-// Kill ends the process with SIGKILL.
+// Kill kills the process with SIGKILL.
 func (s *Server) Kill() { s.Process.Kill() }
 
-// Stop ends the process with SIGTERM and frees the client's connections.
+// Stop stops the process with SIGTERM and closes the client's connections.
 func (s *Server) Stop() error {
 	s.Client.Close()
 	return s.Process.Terminate(20 * time.Second)
 }
 
-// Register registers the service endpoint at uri. HTTP/1.1 endpoints speak
-// request-response mode only.
+// Register registers the service endpoint at uri. With http11, the server uses HTTP/1.1,
+// which supports request-response mode only.
 func (s *Server) Register(ctx context.Context, uri string, http11 bool) error {
 	body := fmt.Sprintf(`{"uri":%q,"use_http_11":%t}`, uri, http11)
-	answer, err := s.Client.do(ctx, http.MethodPost, s.Client.admin+"/deployments", []byte(body), "content-type", "application/json")
+	resp, err := s.Client.do(ctx, http.MethodPost, s.Client.admin+"/deployments", []byte(body), "content-type", "application/json")
 	if err != nil {
 		return fmt.Errorf("register %s: %w", uri, err)
 	}
-	if answer.Status != http.StatusCreated && answer.Status != http.StatusOK {
-		return fmt.Errorf("register %s: %d %s", uri, answer.Status, answer.Body)
+	if resp.Status != http.StatusCreated && resp.Status != http.StatusOK {
+		return fmt.Errorf("register %s: %d %s", uri, resp.Status, resp.Body)
 	}
 	return nil
 }
 
-// awaitReady polls ready until it succeeds, the process ends or time is up.
+// awaitReady polls ready until it succeeds, the process exits or the timeout expires.
 func awaitReady(ctx context.Context, p *Process, ready func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -191,8 +191,8 @@ func awaitReady(ctx context.Context, p *Process, ready func(context.Context) err
 			return nil
 		}
 		select {
-		case <-p.Ended():
-			return fmt.Errorf("%s ended before it was ready (%w):\n%s", p.name, p.Err(), p.LogTail(30))
+		case <-p.Exited():
+			return fmt.Errorf("%s exited before it was ready (%w):\n%s", p.name, p.Err(), p.LogTail(30))
 		case <-ctx.Done():
 			return fmt.Errorf("%s not ready: %w:\n%s", p.name, errors.Join(err, ctx.Err()), p.LogTail(30))
 		case <-tick.C:
@@ -200,7 +200,7 @@ func awaitReady(ctx context.Context, p *Process, ready func(context.Context) err
 	}
 }
 
-// probe succeeds if a GET of url answers 200.
+// probe returns an error unless GET url returns status 200.
 func probe(ctx context.Context, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -10,18 +10,18 @@ import (
 	"strconv"
 )
 
-// ServiceOptions tells how a service endpoint is started. The process finds its
-// address in the environment variables HOST and PORT.
+// ServiceOptions configures a service endpoint. The process reads its address from the
+// environment variables HOST and PORT.
 type ServiceOptions struct {
 	Name    string
 	Command []string
 	Env     map[string]string
-	Dir     string // of the log
-	WorkDir string // the process' working directory, "" for this one's
+	Dir     string // log directory
+	WorkDir string // working directory, "" for that of the test
 	Host    string // address to listen on, "" for 127.0.0.1
 }
 
-// Service is a running service endpoint. It keeps its port over restarts.
+// Service is a running service endpoint. It keeps its port across restarts.
 type Service struct {
 	Process *Process
 
@@ -40,13 +40,13 @@ func StartService(ctx context.Context, opts ServiceOptions) (*Service, error) {
 	return s, s.Restart(ctx)
 }
 
-// URI returns the address to register.
+// URI returns the endpoint's address for registration.
 func (s *Service) URI() string { return "http://" + s.addr }
 
-// Kill ends the process with SIGKILL.
+// Kill kills the process with SIGKILL.
 func (s *Service) Kill() { s.Process.Kill() }
 
-// Restart starts the process on the same port. The former one must be gone.
+// Restart starts the process on the same port. The previous process must have exited.
 func (s *Service) Restart(ctx context.Context) error {
 	cmd := exec.Command(s.opts.Command[0], s.opts.Command[1:]...)
 	_, port, _ := net.SplitHostPort(s.addr)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ClusterState is what a node says about the cluster.
+// ClusterState is a node's view of the cluster.
 type ClusterState struct {
 	Name       string           `json:"cluster_name"`
 	Status     string           `json:"status"`
@@ -18,7 +18,7 @@ type ClusterState struct {
 	Partitions []PartitionState `json:"partitions"`
 }
 
-// FeatureState is the cluster's feature level, zero from servers that do not tell.
+// FeatureState is the cluster's feature level, zero if the server does not report it.
 type FeatureState struct {
 	Level   int      `json:"level"`
 	Highest int      `json:"highest"`
@@ -47,23 +47,23 @@ type ReplicaState struct {
 	CaughtUp bool   `json:"caught_up"`
 }
 
-// State asks a node how the cluster is.
+// State returns the node's view of the cluster.
 func (s *Server) State(ctx context.Context) (ClusterState, error) {
 	var state ClusterState
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	answer, err := s.Client.do(ctx, http.MethodGet, s.Client.admin+"/cluster-health", nil)
+	resp, err := s.Client.do(ctx, http.MethodGet, s.Client.admin+"/cluster-health", nil)
 	if err == nil {
-		err = answer.Decode(&state)
+		err = resp.Decode(&state)
 	}
 	return state, err
 }
 
-// Whole tells what keeps every partition from having a leader and all its replicas
-// up to date on this many nodes.
-func (c ClusterState) Whole(replicas int) error {
+// CheckReplicated returns an error unless every partition has a leader and exactly the
+// given number of voters that have caught up.
+func (c ClusterState) CheckReplicated(replicas int) error {
 	if len(c.Partitions) == 0 {
-		return errors.New("no partitions are known")
+		return errors.New("no partitions")
 	}
 	for _, p := range c.Partitions {
 		if p.Leader == 0 {
@@ -76,18 +76,18 @@ func (c ClusterState) Whole(replicas int) error {
 			}
 		}
 		if voters != replicas {
-			return fmt.Errorf("partition %d has %d voters up to date instead of %d: %+v", p.ID, voters, replicas, p.Replicas)
+			return fmt.Errorf("partition %d has %d caught-up voters, want %d: %+v", p.ID, voters, replicas, p.Replicas)
 		}
 	}
 	return nil
 }
 
-// Leads returns how many partitions the named node leads.
-func (c ClusterState) Leads(name string) int {
+// PartitionsLed returns how many partitions the named node leads.
+func (c ClusterState) PartitionsLed(name string) int {
 	id := 0
 	for _, n := range c.Nodes {
 		if n.Name == name {
-			id = n.ID // the last of this name is the one that lives
+			id = n.ID // the last node with this name is the live one
 		}
 	}
 	count := 0
@@ -99,34 +99,22 @@ func (c ClusterState) Leads(name string) int {
 	return count
 }
 
-// AwaitWhole waits until every partition has a leader and all replicas are up to
-// date, as each node sees it.
-func (c *Cluster) AwaitWhole(ctx context.Context, limit time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+// AwaitReplicated waits until CheckReplicated succeeds on every node with three
+// replicas, or one per node in smaller clusters.
+func (c *Cluster) AwaitReplicated(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return c.each(func(n *Server) error {
 		for {
 			state, err := n.State(ctx)
 			if err == nil {
-				if err = state.Whole(min(3, len(c.Nodes))); err == nil {
+				if err = state.CheckReplicated(min(3, len(c.Nodes))); err == nil {
 					return nil
 				}
 			}
-			if !sleep(ctx, 20*time.Millisecond) {
-				return fmt.Errorf("not whole within %s: %w", limit, err)
+			if !Sleep(ctx, 20*time.Millisecond) {
+				return fmt.Errorf("not fully replicated within %s: %w", timeout, err)
 			}
 		}
 	})
-}
-
-// sleep waits; false if ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

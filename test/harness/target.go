@@ -14,20 +14,20 @@ import (
 //go:embed targets/*.json
 var builtin embed.FS
 
-// Target tells how one server implementation is started and addressed. Args and
+// Target describes how a server implementation is started and addressed. Args and
 // values of Env may contain {name}, {host}, {data}, {node_port}, {ingress_port},
 // {admin_port}.
 type Target struct {
 	Name      string            `json:"name"`
-	Server    string            `json:"server"`     // environment variable with the path of the binary
+	Server    string            `json:"server"`     // environment variable with the path of the server binary
 	Build     string            `json:"build"`      // package to build when that variable is unset
 	Prefix    string            `json:"prefix"`     // of ingress paths and, as x-<prefix>-id, of headers
-	EnvPrefix string            `json:"env_prefix"` // put before every key of Env
+	EnvPrefix string            `json:"env_prefix"` // prefix of every key of Env
 	Args      []string          `json:"args"`
 	Env       map[string]string `json:"env"`
 }
 
-// LoadTarget reads a target: a path of a JSON file, or the name of a built-in one.
+// LoadTarget loads a target by the path of a JSON file or the name of a built-in target.
 func LoadTarget(name string) (Target, error) {
 	read := os.ReadFile
 	path := name
@@ -45,8 +45,8 @@ func LoadTarget(name string) (Target, error) {
 	return t, nil
 }
 
-// ParseTarget reads the JSON of a target. Fields it does not know are an error:
-// a misspelled one would measure or test something else than was meant.
+// ParseTarget parses a target. Unknown fields are an error, since a misspelled field
+// would silently test a different configuration.
 func ParseTarget(raw []byte) (Target, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.DisallowUnknownFields()
@@ -57,7 +57,7 @@ func ParseTarget(raw []byte) (Target, error) {
 	return t, nil
 }
 
-// TargetUnderTest is the target that SERVER_UNDER_TEST names, platform if unset.
+// TargetUnderTest returns the target that SERVER_UNDER_TEST names, "platform" if unset.
 func TargetUnderTest() (Target, error) {
 	name := os.Getenv("SERVER_UNDER_TEST")
 	if name == "" {
@@ -66,7 +66,7 @@ func TargetUnderTest() (Target, error) {
 	return LoadTarget(name)
 }
 
-// binary returns the path of the server, building it if no variable names one.
+// binary returns the path of the server and builds it unless the target's variable is set.
 func (t Target) binary() (string, error) {
 	if path := os.Getenv(t.Server); path != "" {
 		return path, nil
@@ -77,8 +77,8 @@ func (t Target) binary() (string, error) {
 	return Build(t.Build)
 }
 
-// environment is the caller's environment without any server's variables, so
-// that a developer's settings do not leak into a test, plus the target's own.
+// environment returns the environment of the server: that of this process without any
+// server's variables, so that a developer's settings do not leak into a test, plus the
 func (t Target) environment(extra map[string]string, replace *strings.Replacer) []string {
 	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		return strings.HasPrefix(kv, "PLATFORM_") || strings.HasPrefix(kv, t.EnvPrefix)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ServerFor starts the server under test for the duration of t. If t fails, the end
-// of its log is shown.
+// ServerFor starts the server under test for the duration of t. If t fails, it logs the
+// end of the server's log.
 func ServerFor(t testing.TB, env map[string]string) *Server {
 	t.Helper()
 	target, err := TargetUnderTest()
@@ -29,7 +29,7 @@ func ServerFor(t testing.TB, env map[string]string) *Server {
 }
 
 // ClusterFor starts a cluster of the server under test for the duration of t. If t
-// fails, the ends of the nodes' logs are shown.
+// fails, it logs the end of each node's log.
 func ClusterFor(t testing.TB, opts ClusterOptions) *Cluster {
 	t.Helper()
 	target, err := TargetUnderTest()
@@ -77,8 +77,8 @@ func RecorderFor(t testing.TB) *Recorder {
 	return r
 }
 
-// showLog prints the end of a process' log if t failed, and keeps the whole log
-// in the directory TEST_LOGS if that is set.
+// showLog logs the end of a process' log if t failed. If TEST_LOGS is set, it copies the
+// whole log to that directory.
 func showLog(t testing.TB, p *Process) {
 	if dir := os.Getenv("TEST_LOGS"); dir != "" {
 		if raw, err := os.ReadFile(p.logPath); err == nil {
@@ -87,6 +87,6 @@ func showLog(t testing.TB, p *Process) {
 		}
 	}
 	if t.Failed() {
-		t.Logf("end of the log of %s:\n%s", p.name, p.LogTail(60))
+		t.Logf("log of %s:\n%s", p.name, p.LogTail(60))
 	}
 }

@@ -17,7 +17,7 @@ func (e *env) restart() {
 }
 
 // attach waits for the result of an invocation.
-func (e *env) attach(id string) harness.Answer {
+func (e *env) attach(id string) harness.Response {
 	answer, err := e.server.Client.Attach(e.bounded(), id)
 	require.NoError(e, err)
 	require.Equal(e, 200, answer.Status, "%s", answer.Body)

@@ -67,7 +67,7 @@ func (e *env) encode(in any) []byte {
 }
 
 // try calls the handler and returns whatever the answer is.
-func (e *env) try(path string, in any, header ...string) harness.Answer {
+func (e *env) try(path string, in any, header ...string) harness.Response {
 	e.Helper()
 	answer, err := e.server.Client.Call(e.bounded(), path, e.encode(in), header...)
 	require.NoError(e, err)
@@ -75,7 +75,7 @@ func (e *env) try(path string, in any, header ...string) harness.Answer {
 }
 
 // call calls the handler, which must succeed, and decodes its answer into out.
-func (e *env) call(path string, in, out any, header ...string) harness.Answer {
+func (e *env) call(path string, in, out any, header ...string) harness.Response {
 	e.Helper()
 	answer := e.try(path, in, header...)
 	require.Equal(e, http.StatusOK, answer.Status, "%s", answer.Body)
@@ -88,10 +88,10 @@ func (e *env) call(path string, in, out any, header ...string) harness.Answer {
 
 // together makes n requests at the same time and returns the answers, which must
 // all be 200.
-func (e *env) together(n int, request func(ctx context.Context, i int) (harness.Answer, error)) []harness.Answer {
+func (e *env) together(n int, request func(ctx context.Context, i int) (harness.Response, error)) []harness.Response {
 	e.Helper()
 	ctx := e.bounded()
-	answers, errs := make([]harness.Answer, n), make([]error, n)
+	answers, errs := make([]harness.Response, n), make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() { answers[i], errs[i] = request(ctx, i) })
@@ -133,7 +133,7 @@ type failure struct {
 }
 
 // failed decodes an error body.
-func (e *env) failed(answer harness.Answer, status int) failure {
+func (e *env) failed(answer harness.Response, status int) failure {
 	e.Helper()
 	require.Equal(e, status, answer.Status, "%s", answer.Body)
 	var f failure

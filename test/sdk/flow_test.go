@@ -33,7 +33,7 @@ func (e *env) peek(key, promise string) contract.Outcome {
 }
 
 // flowResult asks for the result of a run by the workflow's key.
-func (e *env) flowResult(key, verb string) harness.Answer {
+func (e *env) flowResult(key, verb string) harness.Response {
 	e.Helper()
 	answer, err := e.server.Client.Get(e.bounded(), e.server.Target.Prefix+"/workflow/"+e.lang+"Flow/"+key+"/"+verb)
 	require.NoError(e, err)
@@ -170,7 +170,7 @@ var flowCases = []testCase{
 			_, _ = e.server.Client.Call(e.Context(), e.path("Flow", key, "complete"), []byte(`{"promise":"p","value":"v"}`))
 		}()
 		e.flow(key, "p")
-		answers := e.together(n, func(ctx context.Context, _ int) (harness.Answer, error) {
+		answers := e.together(n, func(ctx context.Context, _ int) (harness.Response, error) {
 			return e.server.Client.Call(ctx, e.path("Flow", key, "await"), []byte(`"p"`))
 		})
 		for _, a := range answers {

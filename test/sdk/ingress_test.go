@@ -30,7 +30,7 @@ var ingressCases = []testCase{
 			e.recorder.Await(e.Context(), e.id(), 1, limit)
 			e.recorder.Open(e.id())
 		}()
-		answers := e.together(4, func(ctx context.Context, _ int) (harness.Answer, error) {
+		answers := e.together(4, func(ctx context.Context, _ int) (harness.Response, error) {
 			return e.server.Client.Call(ctx, e.path("Steps", "once"), e.encode(step), "idempotency-key", e.id("key"))
 		})
 		for _, a := range answers {
@@ -71,7 +71,7 @@ var ingressCases = []testCase{
 		require.NoError(e, err)
 		require.Equal(e, "ingress", e.failed(pending, 470).Source)
 
-		attached := make(chan harness.Answer, 1)
+		attached := make(chan harness.Response, 1)
 		go func() {
 			a, _ := e.server.Client.Attach(e.bounded(), sent.InvocationID)
 			attached <- a
@@ -90,7 +90,7 @@ var ingressCases = []testCase{
 	{"attach and output of an unknown invocation are not found", func(e *env) {
 		known := e.call(e.path("Echo", "json"), contract.Message{}, nil).ID()
 		unknown := known[:20] + strings.Repeat("1", len(known)-20)
-		for _, ask := range []func(context.Context, string) (harness.Answer, error){e.server.Client.Attach, e.server.Client.Output} {
+		for _, ask := range []func(context.Context, string) (harness.Response, error){e.server.Client.Attach, e.server.Client.Output} {
 			answer, err := ask(e.bounded(), unknown)
 			require.NoError(e, err)
 			source := e.failed(answer, http.StatusNotFound).Source

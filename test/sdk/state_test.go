@@ -111,7 +111,7 @@ var stateCases = []testCase{
 	{"concurrent exclusive calls lose no update", func(e *env) {
 		key := e.id()
 		const n = 16
-		answers := e.together(n, func(ctx context.Context, i int) (harness.Answer, error) {
+		answers := e.together(n, func(ctx context.Context, i int) (harness.Response, error) {
 			return e.server.Client.Call(ctx, e.path("Queue", key, "append"), []byte(strconv.Quote(strconv.Itoa(i))))
 		})
 		var got, want []string

@@ -70,7 +70,7 @@ func newBed(t *testing.T, nodes int) *bed {
 			"DEFAULT_JOURNAL_RETENTION":           "0s",
 			"WORKER__INVOKER__INACTIVITY_TIMEOUT": "5m",
 		},
-		Place: func(int) harness.Place { return harness.Place{Start: limited} },
+		Placement: func(int) harness.Placement { return harness.Placement{Start: limited} },
 	})}
 	require.NoError(t, b.Nodes[0].Register(t.Context(), services(t), false))
 	return b
@@ -124,7 +124,7 @@ func services(t *testing.T) string {
 }
 
 // call calls until the answer is final, at one node after the other.
-func (b *bed) call(ctx context.Context, path string, body []byte, once string) harness.Answer {
+func (b *bed) call(ctx context.Context, path string, body []byte, once string) harness.Response {
 	for at := 0; ; at++ {
 		var header []string
 		switch {

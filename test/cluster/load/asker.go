@@ -87,7 +87,7 @@ func (a *asker) ask(ctx context.Context) error {
 
 // compare says what the answer of a query shows that is not as it was acknowledged when
 // the query began.
-func (a *asker) compare(answer harness.Answer, begin time.Time) error {
+func (a *asker) compare(answer harness.Response, begin time.Time) error {
 	var result struct {
 		Rows []struct {
 			Key   string `json:"service_key"`
@@ -124,5 +124,5 @@ func (a *asker) check(context.Context, *client) error {
 
 // query asks the admin API with SQL.
 func query(sql string) request {
-	return func(ctx context.Context, c *harness.Client) (harness.Answer, error) { return c.Query(ctx, sql) }
+	return func(ctx context.Context, c *harness.Client) (harness.Response, error) { return c.Query(ctx, sql) }
 }

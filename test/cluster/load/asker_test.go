@@ -28,7 +28,7 @@ func TestAQueryHasToShowWhatWasAcknowledgedForAWhile(t *testing.T) {
 	} {
 		a := &asker{name: "k"}
 		a.objects[1] = o
-		answer := harness.Answer{Status: 200, Body: []byte(`{"rows": [` + rows + `]}`)}
+		answer := harness.Response{Status: 200, Body: []byte(`{"rows": [` + rows + `]}`)}
 		if err := a.compare(answer, begin); wrong == "" {
 			require.NoError(t, err, rows)
 		} else {
@@ -38,5 +38,5 @@ func TestAQueryHasToShowWhatWasAcknowledgedForAWhile(t *testing.T) {
 
 	a := &asker{name: "k"}
 	a.objects[1] = asked{tried: 1, acks: o.acks, left: true}
-	require.NoError(t, a.compare(harness.Answer{Status: 200, Body: []byte(`{"rows": []}`)}, begin), "nothing is known of it")
+	require.NoError(t, a.compare(harness.Response{Status: 200, Body: []byte(`{"rows": []}`)}, begin), "nothing is known of it")
 }

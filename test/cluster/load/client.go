@@ -65,14 +65,14 @@ type client struct {
 }
 
 // request is one HTTP request to a node.
-type request func(context.Context, *harness.Client) (harness.Answer, error)
+type request func(context.Context, *harness.Client) (harness.Response, error)
 
 // errNotSent says that a request has certainly not reached a node.
 var errNotSent = errors.New("not sent")
 
 // once makes a request once. A connection that a node in trouble refuses does not count
 // at all, since the client just asks another node.
-func (c *client) once(ctx context.Context, what string, do request) (harness.Answer, error) {
+func (c *client) once(ctx context.Context, what string, do request) (harness.Response, error) {
 	v := c.nodes.visit(c.home)
 	ctx, cancel := context.WithTimeout(ctx, tryLimit)
 	defer cancel()
@@ -116,7 +116,7 @@ func outcome(err error) history.Outcome {
 
 // insist makes a request that may be repeated until it is answered, at other nodes if
 // the client roams, and returns the last error when patience is over.
-func (c *client) insist(ctx context.Context, what string, do request) (harness.Answer, error) {
+func (c *client) insist(ctx context.Context, what string, do request) (harness.Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
 	for {
@@ -151,21 +151,21 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // call is a request for a handler's result. A key makes it repeatable.
 func call(path string, body []byte, key string) request {
-	return func(ctx context.Context, c *harness.Client) (harness.Answer, error) {
+	return func(ctx context.Context, c *harness.Client) (harness.Response, error) {
 		return c.Call(ctx, path, body, idempotent(key)...)
 	}
 }
 
 // send is a request that does not wait for the result.
 func send(path string, body []byte, key string) request {
-	return func(ctx context.Context, c *harness.Client) (harness.Answer, error) {
+	return func(ctx context.Context, c *harness.Client) (harness.Response, error) {
 		return c.Send(ctx, path, body, idempotent(key)...)
 	}
 }
 
 // attach waits for the result of an invocation.
 func attach(id string) request {
-	return func(ctx context.Context, c *harness.Client) (harness.Answer, error) { return c.Attach(ctx, id) }
+	return func(ctx context.Context, c *harness.Client) (harness.Response, error) { return c.Attach(ctx, id) }
 }
 
 func idempotent(key string) []string {

@@ -85,9 +85,9 @@ func (a *adder) step(ctx context.Context) {
 
 // try makes the request, repeated if the adder repeats, and returns what is known
 // afterwards.
-func (a *adder) try(ctx context.Context, what, id string, by func(path string, body []byte, key string) request, path string, body []byte) (harness.Answer, history.Add) {
+func (a *adder) try(ctx context.Context, what, id string, by func(path string, body []byte, key string) request, path string, body []byte) (harness.Response, history.Add) {
 	entry := history.Add{ID: id, Position: -1, Span: history.Span{Start: time.Now()}}
-	var answer harness.Answer
+	var answer harness.Response
 	var err error
 	if a.repeat {
 		if answer, err = a.insist(ctx, what, by(path, body, id)); err != nil {
@@ -111,7 +111,7 @@ func byCall(ctx context.Context, a *adder, id string) {
 	a.to[0].note(entry)
 }
 
-func position(answer harness.Answer, entry history.Add) int {
+func position(answer harness.Response, entry history.Add) int {
 	if n, err := strconv.Atoi(string(answer.Body)); err == nil && entry.Outcome == history.OK {
 		return n
 	}

@@ -22,7 +22,7 @@ type reader struct {
 	to   *registers
 	read func(key string) request
 	// value finds the register in an answer.
-	value func(harness.Answer) (int, error)
+	value func(harness.Response) (int, error)
 }
 
 func (r *reader) step(ctx context.Context) {
@@ -43,12 +43,12 @@ func (r *reader) step(ctx context.Context) {
 
 // stateOf reads the state of a register with the admin API.
 func stateOf(key string) request {
-	return func(ctx context.Context, c *harness.Client) (harness.Answer, error) {
+	return func(ctx context.Context, c *harness.Client) (harness.Response, error) {
 		return c.State(ctx, "Register", key)
 	}
 }
 
-func valueInState(answer harness.Answer) (int, error) {
+func valueInState(answer harness.Response) (int, error) {
 	var body struct {
 		State []struct {
 			Key  string `json:"key"`
@@ -68,12 +68,12 @@ func valueInState(answer harness.Answer) (int, error) {
 
 // strongQuery reads a register with SQL.
 func strongQuery(key string) request {
-	return func(ctx context.Context, c *harness.Client) (harness.Answer, error) {
+	return func(ctx context.Context, c *harness.Client) (harness.Response, error) {
 		return c.StrongQuery(ctx, "SELECT value_utf8 FROM state WHERE service_name = 'Register' AND service_key = '"+key+"' AND key = 'value'")
 	}
 }
 
-func valueInRows(answer harness.Answer) (int, error) {
+func valueInRows(answer harness.Response) (int, error) {
 	var result struct {
 		Rows []struct {
 			Value string `json:"value_utf8"`
@@ -174,10 +174,10 @@ func (l *looker) step(ctx context.Context) {
 	}
 	a := history.Access{Client: l.id, Outcome: history.OK}
 	a.Span.Start = time.Now()
-	_, err := l.once(ctx, "output", func(ctx context.Context, c *harness.Client) (harness.Answer, error) {
+	_, err := l.once(ctx, "output", func(ctx context.Context, c *harness.Client) (harness.Response, error) {
 		answer, err := c.Output(ctx, id)
 		if err == nil && answer.Status == notReady {
-			return harness.Answer{Status: http.StatusOK}, nil
+			return harness.Response{Status: http.StatusOK}, nil
 		}
 		a.Got = 1
 		return answer, err
@@ -197,7 +197,7 @@ func (l *looker) step(ctx context.Context) {
 func (r *Run) addReaders(to *registers) {
 	kinds := []struct {
 		read  func(string) request
-		value func(harness.Answer) (int, error)
+		value func(harness.Response) (int, error)
 	}{{stateOf, valueInState}, {strongQuery, valueInRows}}
 	id := firstReader
 	for node := range r.cfg.Nodes.Clients {

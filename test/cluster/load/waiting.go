@@ -199,7 +199,7 @@ func byWord(ctx context.Context, w *invoker, id string) error {
 
 // resolve resolves an awakeable. That it is resolved already is no failure.
 func (w *invoker) resolve(ctx context.Context, awakeable, word string) error {
-	_, err := w.insist(ctx, "resolve", func(ctx context.Context, c *harness.Client) (harness.Answer, error) {
+	_, err := w.insist(ctx, "resolve", func(ctx context.Context, c *harness.Client) (harness.Response, error) {
 		answer, err := c.Post(ctx, "platform/awakeables/"+awakeable+"/resolve", quote(word))
 		if err == nil && answer.Status == http.StatusNotFound && word != "first" {
 			answer.Status = http.StatusAccepted // whoever waited is gone
@@ -236,7 +236,7 @@ func byOrdering(l *ledger) func(context.Context, *invoker, string) error {
 // confirm resolves the promise of a workflow. That an earlier try has done so is no
 // failure.
 func (w *invoker) confirm(ctx context.Context, id string) error {
-	_, err := w.insist(ctx, "confirm", func(ctx context.Context, c *harness.Client) (harness.Answer, error) {
+	_, err := w.insist(ctx, "confirm", func(ctx context.Context, c *harness.Client) (harness.Response, error) {
 		answer, err := c.Call(ctx, harness.Path("Order", id, "confirm"), quote("go"))
 		if err == nil && answer.Status == http.StatusConflict {
 			answer.Status = http.StatusOK

@@ -1,6 +1,6 @@
-// Package record is what a test service uses to tell the test of its side effects
-// and to wait for it; package harness has the other end, the Recorder. The
-// recorder's address is in the environment variable RECORDER.
+// Package record reports side effects from a test service to the test and waits for
+// gates; harness.Recorder is the server. The environment variable RECORDER has the
+// recorder's address.
 package record
 
 import (
@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// Effect reports a side effect under name and returns how many were reported
-// under it, this one included.
+// Effect records value under name and returns how many records name has, including
+// this one.
 func Effect(ctx context.Context, name, value string) (int, error) {
 	out, err := ask(ctx, http.MethodPost, "/record/"+name, value)
 	if err != nil {
@@ -23,7 +23,7 @@ func Effect(ctx context.Context, name, value string) (int, error) {
 	return strconv.Atoi(out)
 }
 
-// Wait returns when the test has opened the gate; "" means no gate.
+// Wait waits until the gate is open; with "" it returns immediately.
 func Wait(ctx context.Context, gate string) error {
 	if gate == "" {
 		return nil

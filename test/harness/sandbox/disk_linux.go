@@ -13,20 +13,21 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"platform/test/harness"
 )
 
-// Disk is a small file system of its own.
+// Disk is a small file system that only the test uses.
 type Disk struct {
-	Path string // where it is mounted
+	Path string // mount point
 
-	filling string
-	mu      sync.Mutex // covers what follows
-	freezer *exec.Cmd  // holds the file system frozen, nil: it is not
-	thaw    io.Closer
+	fillPath string
+	mu       sync.Mutex // covers the fields below
+	freezer  *exec.Cmd  // keeps the file system frozen; nil if it is not
+	thaw     io.Closer
 }
 
-// NewDisk makes a file system of the given number of bytes in a file below dir and
-// mounts it there.
+// NewDisk creates a file system of size bytes in a file below dir and mounts it.
 func NewDisk(dir string, size int64) (*Disk, error) {
 	if err := DisksAvailable(); err != nil {
 		return nil, err
@@ -49,16 +50,16 @@ func NewDisk(dir string, size int64) (*Disk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Disk{Path: path, filling: filepath.Join(path, "filling")}, nil
+	return &Disk{Path: path, fillPath: filepath.Join(path, "filling")}, nil
 }
 
-// Fill takes all space but leave bytes.
-func (d *Disk) Fill(leave int64) error {
+// Fill allocates the free space except keepFree bytes.
+func (d *Disk) Fill(keepFree int64) error {
 	free, err := d.Free()
 	if err != nil {
 		return err
 	}
-	file, err := os.OpenFile(d.filling, os.O_CREATE|os.O_WRONLY, 0o600)
+	file, err := os.OpenFile(d.fillPath, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -67,45 +68,46 @@ func (d *Disk) Fill(leave int64) error {
 	if err != nil {
 		return err
 	}
-	if free <= leave {
+	if free <= keepFree {
 		return nil
 	}
-	err = unix.Fallocate(int(file.Fd()), 0, info.Size(), free-leave)
-	if err != nil && !errors.Is(err, unix.ENOSPC) { // others were faster: as full as it gets
+	err = unix.Fallocate(int(file.Fd()), 0, info.Size(), free-keepFree)
+	if err != nil && !errors.Is(err, unix.ENOSPC) { // another process took the space
 		return fmt.Errorf("fill %s: %w", d.Path, err)
 	}
 	return nil
 }
 
-// Empty ends Fill.
-func (d *Disk) Empty() error {
-	if err := os.Remove(d.filling); err != nil && !errors.Is(err, os.ErrNotExist) {
+// Unfill releases the space that Fill allocated.
+func (d *Disk) Unfill() error {
+	if err := os.Remove(d.fillPath); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	return nil
 }
 
-// Free returns the bytes that are left.
+// Free returns the available bytes.
 func (d *Disk) Free() (int64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(d.Path, &s); err != nil {
-		return 0, fmt.Errorf("look at %s: %w", d.Path, err)
+		return 0, fmt.Errorf("stat file system %s: %w", d.Path, err)
 	}
 	return int64(s.Bavail) * s.Bsize, nil
 }
 
-// freezer freezes a file system and thaws it when its input ends: also when the
-// test process dies, since nothing could end a process that waits for a frozen disk.
-const freezer = `fsfreeze -f "$1" && echo frozen && read -r _; fsfreeze -u "$1"`
+// freezeScript freezes a file system and thaws it at the end of its input, which also
+// happens when the test process dies: a process that waits for a frozen disk cannot be
+// killed.
+const freezeScript = `fsfreeze -f "$1" && echo frozen && read -r _; fsfreeze -u "$1"`
 
-// Freeze makes everything that writes wait, until Thaw.
+// Freeze blocks all writes until Thaw.
 func (d *Disk) Freeze() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.freezer != nil {
 		return nil
 	}
-	cmd := exec.Command("sh", "-c", freezer, "sh", d.Path)
+	cmd := exec.Command("sh", "-c", freezeScript, "sh", d.Path)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return err
@@ -119,7 +121,7 @@ func (d *Disk) Freeze() error {
 	}
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		in.Close()
-		return fmt.Errorf("freeze %s: %w", d.Path, errors.Join(fmt.Errorf("fsfreeze said %q", line), cmd.Wait()))
+		return fmt.Errorf("freeze %s: %w", d.Path, errors.Join(fmt.Errorf("fsfreeze: %q", line), cmd.Wait()))
 	}
 	d.freezer, d.thaw = cmd, in
 	return nil
@@ -132,7 +134,7 @@ func (d *Disk) Thaw() error {
 	if d.freezer == nil {
 		return nil
 	}
-	_ = d.thaw.Close() // read fails, and the shell goes on to thaw
+	_ = d.thaw.Close() // read fails, and the script thaws
 	err := d.freezer.Wait()
 	d.freezer, d.thaw = nil, nil
 	if err != nil {
@@ -141,18 +143,18 @@ func (d *Disk) Thaw() error {
 	return nil
 }
 
-// Slow makes writing wait for hung out of every hung plus free, until ctx ends.
-func (d *Disk) Slow(ctx context.Context, hung, free time.Duration) error {
+// Slow alternately freezes and thaws the disk for the given times until ctx ends.
+func (d *Disk) Slow(ctx context.Context, frozen, thawed time.Duration) error {
 	for {
 		if err := d.Freeze(); err != nil {
 			return err
 		}
-		wait(ctx, hung)
+		harness.Sleep(ctx, frozen)
 		if err := d.Thaw(); err != nil {
 			return err
 		}
-		if wait(ctx, free); ctx.Err() != nil {
-			return nil //nolint:nilerr // the end of the fault
+		if !harness.Sleep(ctx, thawed) {
+			return nil //nolint:nilerr // the normal end
 		}
 	}
 }
@@ -168,19 +170,10 @@ func (d *Disk) SyncTime() (time.Duration, error) {
 	return time.Since(begin), errors.Join(err, file.Sync(), file.Close())
 }
 
-// Close unmounts the file system. Nobody may use it any more.
+// Close unmounts the file system. It must not be in use.
 func (d *Disk) Close() error {
-	if err := errors.Join(d.Thaw(), d.Empty()); err != nil {
+	if err := errors.Join(d.Thaw(), d.Unfill()); err != nil {
 		return err
 	}
 	return command(exec.Command("umount", d.Path))
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -1,10 +1,10 @@
-// Package sandbox gives a test a network and file systems that it may break: hosts
-// in network namespaces of their own, between which packets can be dropped, and
-// small file systems that can be filled up or made to hang.
+// Package sandbox gives a test a network and file systems for fault injection: hosts
+// in separate network namespaces, between which packets can be dropped, and small file
+// systems that can be filled or frozen.
 //
-// It needs Linux, and root for file systems; for networks it is enough that users may
-// make user namespaces. TestMain calls Run, which starts the test binary again in
-// namespaces of its own; all that is made there vanishes with the process, and the
-// machine's network and mounts are never touched. Where that is not possible Available
-// and DisksAvailable say no, and why.
+// It requires Linux; file systems also require root, networks root or unprivileged user
+// namespaces. TestMain calls Run, which re-executes the test binary in new namespaces.
+// Everything created there disappears with the process; the network and mounts of the
+// machine are not changed. If the sandbox is not available, Available and DisksAvailable
+// return the reason.
 package sandbox

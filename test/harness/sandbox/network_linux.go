@@ -16,8 +16,8 @@ import (
 // Hub is the address of the test process as the hosts see it.
 const Hub = "10.90.0.1"
 
-// Network is some hosts that reach each other and the test process through the
-// test's own network namespace.
+// Network is a set of hosts that reach each other and the test process through the
+// network namespace of the test.
 type Network struct {
 	Hosts []*Host
 
@@ -25,15 +25,15 @@ type Network struct {
 	blocked map[[2]int]bool
 }
 
-// Host is one network namespace. Processes started there see nothing else.
+// Host is a network namespace. Processes started in it see only its interfaces.
 type Host struct {
 	IP string
 
-	link      string // the hub's end of the cable
+	hubLink   string // the hub's end of the veth pair
 	namespace *os.File
 }
 
-// NewNetwork makes n hosts. At most one network exists per process at a time.
+// NewNetwork creates n hosts. A process can have one network at a time.
 func NewNetwork(n int) (*Network, error) {
 	if err := Available(); err != nil {
 		return nil, err
@@ -57,14 +57,14 @@ func newHost(i int) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{IP: fmt.Sprintf("10.91.%d.2", i+1), link: fmt.Sprintf("host%d", i+1), namespace: namespace}
+	h := &Host{IP: fmt.Sprintf("10.91.%d.2", i+1), hubLink: fmt.Sprintf("host%d", i+1), namespace: namespace}
 	gateway := fmt.Sprintf("10.91.%d.1", i+1)
-	// By its descriptor, since the namespace has no name.
+	// By descriptor, since the namespace has no name.
 	path := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), namespace.Fd())
 	err = errors.Join(
-		ip("link", "add", h.link, "type", "veth", "peer", "name", "eth0", "netns", path),
-		ip("address", "add", gateway+"/24", "dev", h.link),
-		ip("link", "set", h.link, "up"),
+		ip("link", "add", h.hubLink, "type", "veth", "peer", "name", "eth0", "netns", path),
+		ip("address", "add", gateway+"/24", "dev", h.hubLink),
+		ip("link", "set", h.hubLink, "up"),
 		h.ip("link", "set", "lo", "up"),
 		h.ip("address", "add", h.IP+"/24", "dev", "eth0"),
 		h.ip("link", "set", "eth0", "up"),
@@ -77,37 +77,37 @@ func newHost(i int) (*Host, error) {
 	return h, nil
 }
 
-// newNamespace makes a network namespace, which lives as long as its file is open.
+// newNamespace creates a network namespace, which exists as long as the file is open.
 func newNamespace() (*os.File, error) {
-	var made *os.File
+	var file *os.File
 	err := inNamespace(nil, func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("make network namespace: %w", err)
+			return fmt.Errorf("create network namespace: %w", err)
 		}
 		var err error
-		made, err = os.Open("/proc/thread-self/ns/net")
+		file, err = os.Open("/proc/thread-self/ns/net")
 		return err
 	})
-	return made, err
+	return file, err
 }
 
-// inNamespace calls do on a thread that is in the namespace (nil: the present one)
-// and brings the thread back.
-func inNamespace(namespace *os.File, do func() error) error {
-	runtime.LockOSThread() // until it is back; a thread that stays astray stays locked
-	home, err := os.Open("/proc/thread-self/ns/net")
+// inNamespace calls f on a thread in the namespace (nil: the current one) and restores
+// the thread's namespace.
+func inNamespace(namespace *os.File, f func() error) error {
+	runtime.LockOSThread() // a thread whose namespace cannot be restored stays locked
+	original, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
 		return err
 	}
-	defer home.Close()
+	defer original.Close()
 	if namespace != nil {
 		if err := unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("enter network namespace: %w", err)
 		}
 	}
-	err = do()
-	if back := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); back != nil {
-		return errors.Join(err, fmt.Errorf("leave network namespace: %w", back))
+	err = f()
+	if restoreErr := unix.Setns(int(original.Fd()), unix.CLONE_NEWNET); restoreErr != nil {
+		return errors.Join(err, fmt.Errorf("leave network namespace: %w", restoreErr))
 	}
 	runtime.UnlockOSThread()
 	return err
@@ -116,59 +116,59 @@ func inNamespace(namespace *os.File, do func() error) error {
 // Start starts a process on the host.
 func (h *Host) Start(cmd *exec.Cmd) error { return inNamespace(h.namespace, cmd.Start) }
 
-// ip runs the tool on the host.
+// ip runs the ip command on the host.
 func (h *Host) ip(args ...string) error {
 	return inNamespace(h.namespace, func() error { return ip(args...) })
 }
 
-// Reaches reports whether a TCP connection from this host to address is answered,
-// be it by a refusal, within limit.
-func (h *Host) Reaches(address string, limit time.Duration) bool {
+// Reaches reports whether a TCP connection from this host to address is accepted or
+// refused within timeout.
+func (h *Host) Reaches(address string, timeout time.Duration) bool {
 	host, port, err := splitAddress(address)
 	if err != nil {
 		return false
 	}
 	reached := false
 	_ = inNamespace(h.namespace, func() error {
-		reached = knock(host, port, limit)
+		reached = probeTCP(host, port, timeout)
 		return nil
 	})
 	return reached
 }
 
-// Block drops what host from sends to host to, silently.
-func (w *Network) Block(from, to int) error { return w.rule(from, to, true) }
+// Block silently drops packets from host from to host to.
+func (w *Network) Block(from, to int) error { return w.setBlocked(from, to, true) }
 
-// Unblock ends Block.
-func (w *Network) Unblock(from, to int) error { return w.rule(from, to, false) }
+// Unblock reverts Block.
+func (w *Network) Unblock(from, to int) error { return w.setBlocked(from, to, false) }
 
-func (w *Network) rule(from, to int, block bool) error {
+func (w *Network) setBlocked(from, to int, block bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	edge := [2]int{from, to}
 	if w.blocked[edge] == block {
 		return nil
 	}
-	verb := "del"
+	action := "del"
 	if block {
-		verb = "add"
+		action = "add"
 	}
-	// The hub routes between hosts, and a rule that says blackhole drops there.
+	// The hub routes between hosts; a blackhole rule drops packets there.
 	preference := strconv.Itoa(1000 + 100*from + to)
-	err := ip("rule", verb, "preference", preference, "from", w.Hosts[from].IP, "to", w.Hosts[to].IP, "blackhole")
+	err := ip("rule", action, "preference", preference, "from", w.Hosts[from].IP, "to", w.Hosts[to].IP, "blackhole")
 	if err == nil {
 		w.blocked[edge] = block
 	}
 	return err
 }
 
-// Unplug cuts a host off from everybody, the test process included.
-func (w *Network) Unplug(i int) error { return ip("link", "set", w.Hosts[i].link, "down") }
+// Unplug disconnects a host from all others and the test process.
+func (w *Network) Unplug(i int) error { return ip("link", "set", w.Hosts[i].hubLink, "down") }
 
-// Plug ends Unplug.
-func (w *Network) Plug(i int) error { return ip("link", "set", w.Hosts[i].link, "up") }
+// Plug reverts Unplug.
+func (w *Network) Plug(i int) error { return ip("link", "set", w.Hosts[i].hubLink, "up") }
 
-// Heal ends everything that was done to the network.
+// Heal reverts all Block and Unplug calls.
 func (w *Network) Heal() error {
 	var errs []error
 	for from := range w.Hosts {
@@ -180,12 +180,12 @@ func (w *Network) Heal() error {
 	return errors.Join(errs...)
 }
 
-// Close removes the hosts. What runs there must have ended.
+// Close removes the hosts. Their processes must have exited.
 func (w *Network) Close() error {
 	var errs []error
 	errs = append(errs, w.Heal())
 	for _, h := range w.Hosts {
-		errs = append(errs, ip("link", "del", h.link), h.namespace.Close())
+		errs = append(errs, ip("link", "del", h.hubLink), h.namespace.Close())
 	}
 	return errors.Join(errs...)
 }

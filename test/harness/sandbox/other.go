@@ -12,15 +12,15 @@ import (
 // Hub is the address of the test process as the hosts see it.
 const Hub = "127.0.0.1"
 
-var errLinux = errors.New("network namespaces and mounts need Linux")
+var errLinux = errors.New("network namespaces and mounts require Linux")
 
 // Run runs the tests, without a sandbox.
 func Run(run func() int) int { return run() }
 
-// Available says that there is no sandbox.
+// Available returns an error.
 func Available() error { return errLinux }
 
-// DisksAvailable says that there is no sandbox.
+// DisksAvailable returns an error.
 func DisksAvailable() error { return errLinux }
 
 // Network exists on Linux only.
@@ -35,7 +35,7 @@ func NewNetwork(int) (*Network, error) { return nil, errLinux }
 // Start fails.
 func (*Host) Start(*exec.Cmd) error { return errLinux }
 
-// Reaches says no.
+// Reaches returns false.
 func (*Host) Reaches(string, time.Duration) bool { return false }
 
 // Block fails.
@@ -65,8 +65,8 @@ func NewDisk(string, int64) (*Disk, error) { return nil, errLinux }
 // Fill fails.
 func (*Disk) Fill(int64) error { return errLinux }
 
-// Empty fails.
-func (*Disk) Empty() error { return errLinux }
+// Unfill fails.
+func (*Disk) Unfill() error { return errLinux }
 
 // Free fails.
 func (*Disk) Free() (int64, error) { return 0, errLinux }

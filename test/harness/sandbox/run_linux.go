@@ -12,54 +12,54 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inside marks the process that runs in the namespaces, with what it can have there.
+// sandboxEnv is set in the re-executed process, to its capabilities.
 const (
-	inside       = "TEST_SANDBOX"
-	withDisks    = "network and disks"
-	withoutDisks = "network" // who is root of a user namespace only may not mount
+	sandboxEnv      = "TEST_SANDBOX"
+	networkAndDisks = "network and disks"
+	networkOnly     = "network" // root in a user namespace cannot mount
 )
 
-// Why there may be no sandbox, or less of one.
+// Requirements that Available and DisksAvailable report.
 const (
-	networksNeed = "network namespaces need the program ip, and root or the right of all users to user namespaces (sysctl kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)"
-	disksNeed    = "file systems of their own need root, mkfs.ext4, mount and fsfreeze"
+	networkRequirements = "network namespaces require the ip command, and root or unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)"
+	diskRequirements    = "separate file systems require root, mkfs.ext4, mount and fsfreeze"
 )
 
-// Run runs the tests of this binary in a sandbox, or without one where none can be
-// made, and returns the exit code.
+// Run runs the tests of this binary in a sandbox, or without one if it is not available,
+// and returns the exit code.
 func Run(run func() int) int {
-	if os.Getenv(inside) != "" {
+	if os.Getenv(sandboxEnv) != "" {
 		if err := prepare(); err != nil {
 			fmt.Fprintln(os.Stderr, "sandbox:", err)
 			return 1
 		}
 		return run()
 	}
-	what := possible()
-	if what == "" {
+	capabilities := detectCapabilities()
+	if capabilities == "" {
 		return run()
 	}
-	return again(what)
+	return reexec(capabilities)
 }
 
-// Available reports whether hosts can be made, and if not, why.
+// Available returns nil if hosts can be created, otherwise the reason.
 func Available() error {
-	if os.Getenv(inside) == "" {
-		return errors.New(networksNeed)
+	if os.Getenv(sandboxEnv) == "" {
+		return errors.New(networkRequirements)
 	}
 	return nil
 }
 
-// DisksAvailable reports whether disks can be made, and if not, why.
+// DisksAvailable returns nil if disks can be created, otherwise the reason.
 func DisksAvailable() error {
-	if os.Getenv(inside) != withDisks {
-		return errors.New(disksNeed)
+	if os.Getenv(sandboxEnv) != networkAndDisks {
+		return errors.New(diskRequirements)
 	}
 	return nil
 }
 
-// possible tells what this user may make and has the tools for, "" for nothing.
-func possible() string {
+// detectCapabilities returns what this user can create, "" if there is no sandbox.
+func detectCapabilities() string {
 	probe := exec.Command("ip", "link", "set", "lo", "up")
 	probe.SysProcAttr = namespaces()
 	if probe.Run() != nil {
@@ -67,14 +67,14 @@ func possible() string {
 	}
 	for _, tool := range []string{"mkfs.ext4", "mount", "fsfreeze"} {
 		if _, err := exec.LookPath(tool); err != nil || os.Geteuid() != 0 {
-			return withoutDisks
+			return networkOnly
 		}
 	}
-	return withDisks
+	return networkAndDisks
 }
 
-// namespaces are those of the sandbox. Who is not root becomes it in a user namespace,
-// which is enough to make networks there.
+// namespaces returns the attributes of the sandbox process. A user other than root
+// becomes root in a user namespace, which suffices to create networks.
 func namespaces() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {
@@ -85,18 +85,18 @@ func namespaces() *syscall.SysProcAttr {
 	return attr
 }
 
-// again runs this binary with its arguments in new namespaces.
-func again(what string) int {
+// reexec runs this binary with its arguments in new namespaces.
+func reexec(capabilities string) int {
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
-	cmd.Env = append(os.Environ(), inside+"="+what)
+	cmd.Env = append(os.Environ(), sandboxEnv+"="+capabilities)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = namespaces()
 	if err := cmd.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, "sandbox:", err)
 		return 1
 	}
-	// The test tool interrupts this process when time is up; the other one has the
-	// goroutines to show.
+	// On a timeout, go test signals this process; forward the signal to the process whose
+	// goroutines are of interest.
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
 	go func() {
@@ -116,8 +116,8 @@ func again(what string) int {
 	return 0
 }
 
-// prepare makes the new namespaces usable: mounts stay here, the loop device
-// works and packets are forwarded between hosts.
+// prepare sets up the new namespaces: private mounts, the loopback interface and packet
+// forwarding between hosts.
 func prepare() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)

@@ -12,48 +12,48 @@ import (
 func TestMain(m *testing.M) { os.Exit(Run(m.Run)) }
 
 const (
-	soon = 10 * time.Second
-	late = 300 * time.Millisecond
+	reachTimeout   = 10 * time.Second
+	blockedTimeout = 300 * time.Millisecond
 )
 
-// need skips where something cannot be made: the faults of the network and of disks
-// need rights that not every developer has.
-func need(t *testing.T, missing error) {
+// skipIf skips the test if reason is not nil: fault injection requires privileges that
+// not every developer has.
+func skipIf(t *testing.T, reason error) {
 	t.Helper()
-	if missing != nil {
-		t.Skip(missing)
+	if reason != nil {
+		t.Skip(reason)
 	}
 }
 
-func TestHostsReachEachOtherUntilBlocked(t *testing.T) {
-	need(t, Available())
+func TestNetworkBlocksAndHeals(t *testing.T) {
+	skipIf(t, Available())
 	w, err := NewNetwork(3)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, w.Close()) }()
-	port := func(i int) string { return net.JoinHostPort(w.Hosts[i].IP, "5122") } // refused: nobody listens
+	port := func(i int) string { return net.JoinHostPort(w.Hosts[i].IP, "5122") } // nothing listens, so connections are refused
 
-	require.True(t, w.Hosts[0].Reaches(port(1), soon))
-	require.True(t, w.Hosts[1].Reaches(net.JoinHostPort(Hub, "5122"), soon))
+	require.True(t, w.Hosts[0].Reaches(port(1), reachTimeout))
+	require.True(t, w.Hosts[1].Reaches(net.JoinHostPort(Hub, "5122"), reachTimeout))
 
-	// What 0 sends to 1 is lost, and so are its answers to what 1 sends.
+	// Blocking 0 to 1 also loses the responses of 0 to 1.
 	require.NoError(t, w.Block(0, 1))
-	require.False(t, w.Hosts[0].Reaches(port(1), late))
-	require.False(t, w.Hosts[1].Reaches(port(0), late))
-	require.True(t, w.Hosts[0].Reaches(port(2), soon))
-	require.True(t, w.Hosts[1].Reaches(port(2), soon))
+	require.False(t, w.Hosts[0].Reaches(port(1), blockedTimeout))
+	require.False(t, w.Hosts[1].Reaches(port(0), blockedTimeout))
+	require.True(t, w.Hosts[0].Reaches(port(2), reachTimeout))
+	require.True(t, w.Hosts[1].Reaches(port(2), reachTimeout))
 
 	require.NoError(t, w.Unplug(2))
-	require.False(t, w.Hosts[0].Reaches(port(2), late))
+	require.False(t, w.Hosts[0].Reaches(port(2), blockedTimeout))
 	require.NoError(t, w.Heal())
 	for from := range w.Hosts {
 		for to := range w.Hosts {
-			require.True(t, w.Hosts[from].Reaches(port(to), soon), "%d to %d", from, to)
+			require.True(t, w.Hosts[from].Reaches(port(to), reachTimeout), "%d to %d", from, to)
 		}
 	}
 }
 
-func TestDiskFillsUpAndHangs(t *testing.T) {
-	need(t, DisksAvailable())
+func TestDiskFillsAndFreezes(t *testing.T) {
+	skipIf(t, DisksAvailable())
 	d, err := NewDisk(t.TempDir(), 32<<20)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, d.Close()) }()
@@ -61,7 +61,7 @@ func TestDiskFillsUpAndHangs(t *testing.T) {
 	require.NoError(t, d.Fill(0))
 	_, err = d.SyncTime()
 	require.Error(t, err)
-	require.NoError(t, d.Empty())
+	require.NoError(t, d.Unfill())
 	_, err = d.SyncTime()
 	require.NoError(t, err)
 
@@ -75,9 +75,9 @@ func TestDiskFillsUpAndHangs(t *testing.T) {
 	}()
 	select {
 	case <-took:
-		t.Fatal("a frozen disk took a write")
-	case <-time.After(late):
+		t.Fatal("a write to a frozen disk succeeded")
+	case <-time.After(blockedTimeout):
 	}
 	require.NoError(t, d.Thaw())
-	require.Greater(t, <-took, late)
+	require.Greater(t, <-took, blockedTimeout)
 }

@@ -17,9 +17,10 @@ func splitAddress(address string) (host [4]byte, port int, err error) {
 	return a.Addr().As4(), int(a.Port()), nil
 }
 
-// knock connects from the namespace of the calling thread. It uses the system
-// calls, because the standard library may open the socket on another thread.
-func knock(host [4]byte, port int, limit time.Duration) bool {
+// probeTCP reports whether host answers a connection attempt from the namespace of the
+// calling thread. It uses system calls because the standard library may open the socket
+// on another thread.
+func probeTCP(host [4]byte, port int, timeout time.Duration) bool {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return false
@@ -31,7 +32,7 @@ func knock(host [4]byte, port int, limit time.Duration) bool {
 	case !errors.Is(err, unix.EINPROGRESS):
 		return false
 	}
-	for deadline := time.Now().Add(limit); ; {
+	for deadline := time.Now().Add(timeout); ; {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, max(0, int(time.Until(deadline).Milliseconds())))
 		if errors.Is(err, unix.EINTR) {
 			continue

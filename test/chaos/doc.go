@@ -1,7 +1,7 @@
-// Package chaos kills the server and services with SIGKILL while they work, and
-// checks from outside that no acknowledged work was lost, none was done twice and
-// everything goes on soon after the processes are back.
+// Package chaos kills the server and the services with SIGKILL under load and checks from
+// outside that acknowledged work is neither lost nor repeated and that processing resumes
+// soon after a restart.
 //
-// CHAOS_ROUNDS sets the number of kills (5 unless given; `make chaos` takes 200)
-// and CHAOS_ANSWER_LIMIT how soon every key must answer after a restart.
+// CHAOS_ROUNDS sets the number of kills (default 5; `make chaos` uses 200) and
+// CHAOS_RESPONSE_TIMEOUT how soon every key must respond after a restart.
 package chaos

@@ -20,10 +20,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patience is how long anything may take before the test gives up on it.
-const patience = 60 * time.Second
+// requestTimeout limits a request, including the server's recovery.
+const requestTimeout = 60 * time.Second
 
-// rounds returns how often to kill.
+// rounds returns the number of kills.
 func rounds(t *testing.T) int {
 	text := os.Getenv("CHAOS_ROUNDS")
 	if text == "" {
@@ -34,8 +34,8 @@ func rounds(t *testing.T) int {
 	return n
 }
 
-// answerLimit returns how soon every key must answer once the server is back.
-func answerLimit(t *testing.T) time.Duration {
+// responseTimeout returns how soon every key must respond once the server is back.
+func responseTimeout(t *testing.T) time.Duration {
 	text := os.Getenv("CHAOS_ANSWER_LIMIT")
 	if text == "" {
 		return 15 * time.Second // other tests may share the machine
@@ -45,17 +45,17 @@ func answerLimit(t *testing.T) time.Duration {
 	return d
 }
 
-// system is a server with the chaos services registered.
-type system struct {
+// environment is a server with the test services registered.
+type environment struct {
 	server   *harness.Server
 	service  *harness.Service
 	recorder *harness.Recorder
 }
 
-func startSystem(t *testing.T) *system {
+func newEnvironment(t *testing.T) *environment {
 	bin, err := harness.Build("platform/test/chaos/services")
 	require.NoError(t, err)
-	s := &system{recorder: harness.RecorderFor(t)}
+	s := &environment{recorder: harness.RecorderFor(t)}
 	s.service = harness.ServiceFor(t, harness.ServiceOptions{
 		Name: "services", Command: []string{bin}, Env: map[string]string{"RECORDER": s.recorder.URL()},
 	})
@@ -64,9 +64,9 @@ func startSystem(t *testing.T) *system {
 	return s
 }
 
-// pause waits for a random time up to limit: the point of a kill is chance.
-func pause(ctx context.Context, limit time.Duration) {
-	timer := time.NewTimer(rand.N(limit))
+// randomPause waits for a random time up to maximum, to vary the point of a kill.
+func randomPause(ctx context.Context, maximum time.Duration) {
+	timer := time.NewTimer(rand.N(maximum))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -20,72 +20,71 @@ const (
 	stepsPerRun  = 12
 )
 
-// TestAcknowledgedStepIsNeverRunAgain kills the server, the service or both while
-// handlers go through their steps. What each execution of a step reports must
-// never contradict that acknowledged steps are done for good.
-func TestAcknowledgedStepIsNeverRunAgain(t *testing.T) {
-	sys := startSystem(t)
+// TestAcknowledgedStepIsNotRepeated kills the server, the service or both while handlers
+// execute steps. No acknowledged step may be executed again.
+func TestAcknowledgedStepIsNotRepeated(t *testing.T) {
+	env := newEnvironment(t)
 	ids := map[string]string{} // record name -> invocation id
 	executed := 0
 	for round := range rounds(t) {
 		for i := range runsPerRound {
 			id := fmt.Sprintf("run-%d-%d", round, i)
-			ids[id] = sys.sendRun(t, id)
+			ids[id] = env.sendRun(t, id)
 		}
-		pause(t.Context(), 150*time.Millisecond)
-		sys.killSome(t)
+		randomPause(t.Context(), 150*time.Millisecond)
+		env.killRandom(t)
 	}
 	for id, invocation := range ids {
 		var output []string
-		require.NoError(t, sys.attach(t, invocation).Decode(&output), id)
+		require.NoError(t, env.attach(t, invocation).Decode(&output), id)
 		require.Len(t, output, stepsPerRun)
-		executions := decode(t, sys.recorder.Values(id))
+		executions := decode(t, env.recorder.Values(id))
 		require.NoError(t, history.CheckSteps(executions, output), "%s: %v", id, executions)
 		executed += len(executions)
 	}
-	t.Logf("%d invocations of %d steps, %d executions of steps, none after its acknowledgement",
+	t.Logf("%d invocations of %d steps, %d executions of steps, no acknowledged step repeated",
 		len(ids), stepsPerRun, executed)
 }
 
-// sendRun starts an invocation. The idempotency key keeps its result.
-func (s *system) sendRun(t *testing.T, id string) string {
+// sendRun starts an invocation with an idempotency key, so that its result is retained.
+func (s *environment) sendRun(t *testing.T, id string) string {
 	body, err := json.Marshal(history.Run{ID: id, Steps: stepsPerRun})
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 	defer cancel()
-	answer, err := s.server.Client.Send(ctx, harness.Path("Stepper", "run"), body, "idempotency-key", id)
+	resp, err := s.server.Client.Send(ctx, harness.Path("Stepper", "run"), body, "idempotency-key", id)
 	require.NoError(t, err)
-	require.Equal(t, http.StatusAccepted, answer.Status, "%s", answer.Body)
+	require.Equal(t, http.StatusAccepted, resp.Status, "%s", resp.Body)
 	var sent harness.Sent
-	require.NoError(t, answer.Decode(&sent))
+	require.NoError(t, resp.Decode(&sent))
 	return sent.InvocationID
 }
 
 // attach waits for the result of an invocation.
-func (s *system) attach(t *testing.T, invocation string) harness.Response {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+func (s *environment) attach(t *testing.T, invocation string) harness.Response {
+	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 	defer cancel()
-	answer, err := s.server.Client.Attach(ctx, invocation)
+	resp, err := s.server.Client.Attach(ctx, invocation)
 	require.NoError(t, err)
-	return answer
+	return resp
 }
 
-// killSome kills the server, the service or both, and starts them again.
-func (s *system) killSome(t *testing.T) {
-	what := rand.IntN(3)
-	if what != 0 {
+// killRandom kills and restarts the server, the service or both.
+func (s *environment) killRandom(t *testing.T) {
+	choice := rand.IntN(3)
+	if choice != 0 {
 		s.server.Kill()
 	}
-	if what != 1 {
+	if choice != 1 {
 		s.service.Kill()
 		require.NoError(t, s.service.Restart(t.Context()))
 	}
-	if what != 0 {
+	if choice != 0 {
 		require.NoError(t, s.server.Restart(t.Context()))
 	}
 }
 
-// decode reads what the steps reported.
+// decode decodes the recorded executions.
 func decode(t *testing.T, records []string) []history.Execution {
 	executions := make([]history.Execution, len(records))
 	for i, r := range records {

@@ -39,17 +39,17 @@ func TestALimitHoldsAndIsUsed(t *testing.T) {
 	for i := range crowdCallers {
 		callers.Go(func() { b.visitCrowd(ctx, t, i) })
 	}
-	require.Eventually(t, func() bool { return b.crowd(t).Left >= 2*limitOfScope }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return b.crowd(t).Completed >= 2*limitOfScope }, 30*time.Second, 10*time.Millisecond)
 	b.requireBusy(t)
 
 	for range number(t, "CLUSTER_KILLS", 3) {
 		b.killLeader(t)
-		left := b.crowd(t).Left
-		require.Eventually(t, func() bool { return b.crowd(t).Left >= left+2*limitOfScope }, 30*time.Second, 10*time.Millisecond)
+		left := b.crowd(t).Completed
+		require.Eventually(t, func() bool { return b.crowd(t).Completed >= left+2*limitOfScope }, 30*time.Second, 10*time.Millisecond)
 	}
 	seen := b.crowd(t)
-	t.Logf("with kills: most at once %d, %d stays", seen.Most, seen.Left)
-	require.Equal(t, limitOfScope, seen.Most)
+	t.Logf("with kills: most at once %d, %d stays", seen.Peak, seen.Completed)
+	require.Equal(t, limitOfScope, seen.Peak)
 }
 
 // visitCrowd calls again and again. A call that fails is repeated at another node, as
@@ -60,7 +60,7 @@ func (b *bed) visitCrowd(ctx context.Context, t *testing.T, caller int) {
 		once := strconv.Itoa(caller) + "-" + strconv.Itoa(n)
 		for at := caller; ctx.Err() == nil; at++ {
 			client := b.Nodes[at%len(b.Nodes)].Client
-			answer, err := client.Post(ctx, b.Nodes[0].Target.Prefix+"/scope/tenant/call/Crowd/stay", body, "idempotency-key", once)
+			answer, err := client.Post(ctx, b.Nodes[0].Target.Prefix+"/scope/tenant/call/Slots/hold", body, "idempotency-key", once)
 			if err == nil && answer.Status == http.StatusOK {
 				break
 			}
@@ -96,21 +96,21 @@ func (b *bed) busy(t *testing.T, d time.Duration) bool {
 		calls++
 	}
 	took := time.Since(begin)
-	stays, there, spent := last.Left-first.Left, limitOfScope*took, last.Spent-first.Spent
+	stays, there, spent := last.Completed-first.Completed, limitOfScope*took, last.Held-first.Held
 	share := float64(spent) / float64(there)
 	call, gap := took/time.Duration(calls), (there-spent)/time.Duration(max(stays, 1))
 	t.Logf("%.1f stays/s, slots in use %.1f %% of the time, given on after %s on average; a call takes %s",
 		float64(stays)/took.Seconds(), 100*share, gap.Round(time.Microsecond), call.Round(time.Microsecond))
-	require.Equal(t, limitOfScope, last.Most)
+	require.Equal(t, limitOfScope, last.Peak)
 	return share >= 0.95 || gap <= 2*call
 }
 
 // crowd asks any node that answers who has been inside.
-func (b *bed) crowd(t *testing.T) (seen history.Crowd) {
+func (b *bed) crowd(t *testing.T) (seen history.SlotUsage) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for at := 0; ; at++ {
-		answer, err := b.Nodes[at%len(b.Nodes)].Client.Call(ctx, harness.Path("Crowd", "report"), nil)
+		answer, err := b.Nodes[at%len(b.Nodes)].Client.Call(ctx, harness.Path("Slots", "report"), nil)
 		if err == nil && answer.Status == http.StatusOK {
 			require.NoError(t, json.Unmarshal(answer.Body, &seen))
 			return seen

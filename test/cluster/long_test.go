@@ -31,12 +31,12 @@ func TestLongCallsOutlastFailovers(t *testing.T) {
 		name := "long-" + strconv.Itoa(i)
 		body, err := json.Marshal(name)
 		require.NoError(t, err)
-		answer, err := client.Send(ctx, harness.Path("Waiting", "word"), body, "idempotency-key", name)
+		answer, err := client.Send(ctx, harness.Path("Waiting", "awakeable"), body, "idempotency-key", name)
 		require.NoError(t, err)
 		var sent harness.Sent
 		require.NoError(t, answer.Decode(&sent))
 		go func() {
-			results <- expect(client.Call(ctx, harness.Path("Waiting", "word"), body, "idempotency-key", name))
+			results <- expect(client.Call(ctx, harness.Path("Waiting", "awakeable"), body, "idempotency-key", name))
 		}()
 		go func() { results <- expect(client.Attach(ctx, sent.InvocationID)) }()
 		require.Eventually(t, func() bool {

@@ -187,7 +187,7 @@ func (s *summary) add(f fault, r result) bool {
 	k.excused += r.Excused
 	k.failed += len(r.Failures)
 	k.lost += r.Count("lost")
-	k.doubled += r.Count("doubled")
+	k.doubled += r.Count("duplicate")
 	k.violations += len(r.Violations)
 	k.gaps = append(k.gaps, r.Gaps...)
 	k.back = append(k.back, r.back)

@@ -28,7 +28,7 @@ func TestLiesAreFound(t *testing.T) {
 		found string
 	}{
 		{"an acknowledgement before the commit", acknowledgeFirst(), "lost: "},
-		{"a send without its key", forgetKeys(), "doubled: "},
+		{"a send without its key", forgetKeys(), "duplicate: "},
 		{"a stale read", rememberReads(), "not linearizable"},
 		{"an error of a healthy node", refuseSome(), "failed request: "},
 	} {
@@ -45,13 +45,13 @@ func TestLiesAreFound(t *testing.T) {
 
 func TestServicesThatBreakPromisesAreFound(t *testing.T) {
 	for promise, found := range map[string]string{
-		"once":     "doubled: ",
-		"alone":    "entered while",
-		"in-time":  "early: ",
-		"recorded": "comes from no execution",
+		"append-twice":   "duplicate: ",
+		"shared-handler": "entered while",
+		"short-sleep":    "early: ",
+		"change-result":  "comes from no execution",
 	} {
 		t.Run(promise, func(t *testing.T) {
-			b := newBed(t, bedOptions{nodes: 1, service: map[string]string{"SABOTAGE": promise}})
+			b := newBed(t, bedOptions{nodes: 1, service: map[string]string{"DEFECT": promise}})
 			run := b.load(t, false)
 			await(t, run, 600)
 			require.ErrorContains(t, run.Stop(t.Context()).Err(), found)

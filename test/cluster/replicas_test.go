@@ -154,7 +154,7 @@ func (b *bed) longCalls(ctx context.Context, t *testing.T, n int) (finish func(*
 		name := "lasting-" + strconv.Itoa(i)
 		go func() {
 			for {
-				answer, err := b.Nodes[0].Client.Call(ctx, harness.Path("Waiting", "word"), strconv.AppendQuote(nil, name), "idempotency-key", name)
+				answer, err := b.Nodes[0].Client.Call(ctx, harness.Path("Waiting", "awakeable"), strconv.AppendQuote(nil, name), "idempotency-key", name)
 				if err == nil && answer.Status == http.StatusOK {
 					results <- string(answer.Body)
 					return

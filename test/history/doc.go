@@ -1,4 +1,4 @@
-// Package history holds what tests observe from outside while servers fail, and
-// the checkers that decide whether it can have happened. Its types are also what
-// the test services take and return.
+// Package history has the operations that tests observe while servers fail, and
+// checkers that decide whether an observed history is correct. The test services use
+// the types as inputs and results.
 package history

@@ -6,43 +6,43 @@ import (
 	"time"
 )
 
-// Entry is one line of a ledger.
+// Entry is an entry of a ledger.
 type Entry struct {
 	ID string    `json:"id"`
-	At time.Time `json:"at"` // when Ledger/stamp ran, on the service's clock
+	At time.Time `json:"at"` // when Ledger/stamp ran, by the service's clock
 }
 
 // Relay is the input of Ledger/relay.
 type Relay struct {
 	ID   string `json:"id"`
-	Call string `json:"call"` // key of the ledger that gets an entry by a call
-	Send string `json:"send"` // key of the ledger that gets an entry by a send
+	Call string `json:"call"` // key of the ledger that the entry is added to by a call
+	Send string `json:"send"` // key of the ledger that the entry is added to by a send
 }
 
-// Add is what a client knows of one addition to a ledger.
+// Add is a client's record of one addition to a ledger.
 type Add struct {
 	ID       string
 	Span     Span
 	Outcome  Outcome
-	Position int           // where the answer said the entry is, -1: it did not say
-	Late     bool          // an acknowledgement says that it will be added, not that it is
-	Delay    time.Duration // it must not be added before this has passed since the start
+	Position int           // position in the response, -1 if unknown
+	Async    bool          // an acknowledgement means that it will be added eventually
+	Delay    time.Duration // earliest time of the addition, after Span.Start
 }
 
-// earliness is what the server's clock may differ from the service's, in
-// milliseconds cut off.
-const earliness = 2 * time.Millisecond
+// clockTolerance is the allowed difference between the clocks of server and service,
+// which includes the truncation to milliseconds.
+const clockTolerance = 2 * time.Millisecond
 
-// CheckLedger tells what is wrong with a ledger that nobody adds to any more:
-// acknowledged entries that are missing, entries that are there twice, that nobody
-// has added or that were refused, and positions that contradict the answers or the
-// order in which additions came one after the other.
+// CheckLedger checks a ledger after all additions have ended. It returns an error for
+// acknowledged entries that are missing, duplicate entries, entries that were never
+// added or were rejected, positions that differ from the response, and entries that
+// contradict the real-time order of additions.
 func CheckLedger(adds []Add, entries []Entry) error {
 	position := make(map[string]int, len(entries))
 	var errs []error
 	for i, e := range entries {
-		if first, twice := position[e.ID]; twice {
-			errs = append(errs, fmt.Errorf("doubled: %s is entry %d and again entry %d", e.ID, first, i))
+		if first, duplicate := position[e.ID]; duplicate {
+			errs = append(errs, fmt.Errorf("duplicate: %s is entry %d and entry %d", e.ID, first, i))
 			continue
 		}
 		position[e.ID] = i
@@ -53,35 +53,35 @@ func CheckLedger(adds []Add, entries []Entry) error {
 		at, present := position[a.ID]
 		errs = append(errs, a.check(at, present))
 	}
-	var latest Add // of those before, the one that started last
+	var latest Add // the addition before entry i that started last
 	for i, e := range entries {
 		a, ok := known[e.ID]
 		if !ok {
-			errs = append(errs, fmt.Errorf("phantom: entry %d, %s, was added by nobody", i, e.ID))
+			errs = append(errs, fmt.Errorf("phantom: entry %d, %s, was never added", i, e.ID))
 			continue
 		}
-		if !a.Late && a.Span.end(a.Outcome).Before(latest.Span.Start) {
-			errs = append(errs, fmt.Errorf("disorder: %s ended before %s began but comes after it", a.ID, latest.ID))
+		if !a.Async && a.Span.end(a.Outcome).Before(latest.Span.Start) {
+			errs = append(errs, fmt.Errorf("out of order: %s ended before %s started but follows it", a.ID, latest.ID))
 		}
 		if a.Span.Start.After(latest.Span.Start) {
 			latest = a
 		}
-		if early := a.Span.Start.Add(a.Delay - earliness).Sub(e.At); a.Delay > 0 && early > 0 {
-			errs = append(errs, fmt.Errorf("early: %s came %s before its time", a.ID, early))
+		if early := a.Span.Start.Add(a.Delay - clockTolerance).Sub(e.At); a.Delay > 0 && early > 0 {
+			errs = append(errs, fmt.Errorf("early: %s was added %s too early", a.ID, early))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// check compares an addition with its place in the ledger.
+// check compares an addition with its entry in the ledger.
 func (a Add) check(at int, present bool) error {
 	switch {
 	case a.Outcome == OK && !present:
 		return fmt.Errorf("lost: %s was acknowledged and is missing", a.ID)
 	case a.Outcome == Failed && present:
-		return fmt.Errorf("phantom: %s was refused and is entry %d", a.ID, at)
+		return fmt.Errorf("phantom: %s was rejected and is entry %d", a.ID, at)
 	case a.Outcome == OK && a.Position >= 0 && a.Position != at:
-		return fmt.Errorf("changed: %s was answered position %d and is entry %d", a.ID, a.Position, at)
+		return fmt.Errorf("position: %s was acknowledged as entry %d and is entry %d", a.ID, a.Position, at)
 	}
 	return nil
 }

@@ -8,29 +8,29 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Change is the input of Register/change: write Value, or write it only If that is
-// what the register holds.
+// Change is the input of Register/change: write Value, with If set only when the
+// register holds *If.
 type Change struct {
 	Value int  `json:"value"`
 	If    *int `json:"if,omitempty"`
 }
 
-// Access is one operation on a register. A nil Change reads.
+// Access is an operation on a register. Without Change it is a read.
 type Access struct {
 	Client  int // operations of one client do not overlap
 	Change  *Change
-	Got     int // what the register held afterwards; means something only if OK
+	Got     int // value of the register after the operation; valid only if Outcome is OK
 	Outcome Outcome
 	Span    Span
 }
 
-// MaxAccesses is how many operations on one register can be checked.
+// MaxAccesses is the maximum number of operations on one register that can be checked.
 const MaxAccesses = 500
 
-// registerLimit is how long the search for an order may take.
-const registerLimit = 60 * time.Second
+// registerTimeout limits the search for a linearization.
+const registerTimeout = 60 * time.Second
 
-// registerModel is what one register may do. The input is an Access.
+// registerModel is the sequential specification of a register. The input is an Access.
 var registerModel = porcupine.Model{
 	Init: func() any { return 0 },
 	Step: func(state, input, _ any) (bool, any) {
@@ -54,12 +54,11 @@ func (a Access) String() string {
 	return fmt.Sprintf("write %d (%s)", a.Change.Value, a.Outcome)
 }
 
-// CheckRegister tells whether the accesses of one register, which began as 0, can
-// have happened one after the other. An order that is not found in time is an error
-// too.
+// CheckRegister checks that the accesses of one register with initial value 0 are
+// linearizable. It also returns an error if the search times out.
 func CheckRegister(accesses []Access) error {
 	if len(accesses) > MaxAccesses {
-		return fmt.Errorf("%d operations are too many to check", len(accesses))
+		return fmt.Errorf("too many operations to check: %d", len(accesses))
 	}
 	var operations []porcupine.Operation
 	for i, a := range accesses {
@@ -68,23 +67,23 @@ func CheckRegister(accesses []Access) error {
 		}
 		o := porcupine.Operation{ClientId: a.Client, Input: a, Call: a.Span.Start.UnixNano(), Return: a.Span.End.UnixNano()}
 		if a.Outcome == Unknown {
-			// It may take effect at any time, and its client has gone on meanwhile.
+			// It may take effect at any time, while its client continues.
 			o.ClientId, o.Return = -1-i, math.MaxInt64
 		}
 		operations = append(operations, o)
 	}
-	result, info := porcupine.CheckOperationsVerbose(registerModel, operations, registerLimit)
+	result, info := porcupine.CheckOperationsVerbose(registerModel, operations, registerTimeout)
 	switch result {
 	case porcupine.Ok:
 		return nil
 	case porcupine.Illegal:
-		return fmt.Errorf("not linearizable: of %d operations at most %d fit: %v", len(operations), longest(info), accesses)
+		return fmt.Errorf("not linearizable: of %d operations at most %d can be linearized: %v", len(operations), longestLinearization(info), accesses)
 	}
-	return fmt.Errorf("no answer within %s for %d operations", registerLimit, len(operations))
+	return fmt.Errorf("timed out after %s checking %d operations", registerTimeout, len(operations))
 }
 
-// longest returns how many operations of the history fit into one order.
-func longest(info porcupine.LinearizationInfo) int {
+// longestLinearization returns the size of the longest partial linearization.
+func longestLinearization(info porcupine.LinearizationInfo) int {
 	most := 0
 	for _, part := range info.PartialLinearizations() {
 		for _, p := range part {

@@ -14,7 +14,7 @@ func TestCheckRegister(t *testing.T) {
 	swap := func(old, v, got, from, to int) Access {
 		return Access{Client: v, Change: &Change{Value: v, If: &old}, Got: got, Span: span(from, to)}
 	}
-	lostAnswer := func(a Access) Access {
+	unknown := func(a Access) Access {
 		a.Outcome = Unknown
 		return a
 	}
@@ -23,16 +23,16 @@ func TestCheckRegister(t *testing.T) {
 		accesses     []Access
 		linearizable bool
 	}{
-		{"one after the other", []Access{write(1, 0, 1), read(1, 2, 3), write(2, 4, 5), read(2, 6, 7)}, true},
-		{"old value while it is written", []Access{write(1, 0, 5), read(0, 1, 2), read(1, 3, 4)}, true},
-		{"write without an answer is never seen", []Access{lostAnswer(write(1, 0, 1)), read(0, 2, 3)}, true},
-		{"write without an answer is seen late", []Access{lostAnswer(write(1, 0, 1)), read(0, 2, 3), read(1, 4, 5)}, true},
+		{"sequential", []Access{write(1, 0, 1), read(1, 2, 3), write(2, 4, 5), read(2, 6, 7)}, true},
+		{"old value during a write", []Access{write(1, 0, 5), read(0, 1, 2), read(1, 3, 4)}, true},
+		{"unknown write is never read", []Access{unknown(write(1, 0, 1)), read(0, 2, 3)}, true},
+		{"unknown write is read late", []Access{unknown(write(1, 0, 1)), read(0, 2, 3), read(1, 4, 5)}, true},
 		{"swaps", []Access{swap(0, 1, 1, 0, 1), swap(0, 2, 1, 2, 3), swap(1, 3, 3, 4, 5)}, true},
 		{"stale read", []Access{write(1, 0, 1), write(2, 2, 3), read(1, 4, 5)}, false},
 		{"lost write", []Access{write(1, 0, 1), read(0, 2, 3)}, false},
-		{"write without an answer comes and goes", []Access{lostAnswer(write(1, 0, 1)), read(1, 2, 3), read(0, 4, 5)}, false},
-		{"one swap wins twice", []Access{swap(0, 1, 1, 0, 1), swap(0, 2, 2, 0, 1)}, false},
-		{"refused write is seen", []Access{{Change: &Change{Value: 1}, Outcome: Failed, Span: span(0, 1)}, read(1, 2, 3)}, false},
+		{"unknown write appears and disappears", []Access{unknown(write(1, 0, 1)), read(1, 2, 3), read(0, 4, 5)}, false},
+		{"two swaps of one value succeed", []Access{swap(0, 1, 1, 0, 1), swap(0, 2, 2, 0, 1)}, false},
+		{"rejected write is read", []Access{{Change: &Change{Value: 1}, Outcome: Failed, Span: span(0, 1)}, read(1, 2, 3)}, false},
 		{"too many", make([]Access, MaxAccesses+1), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -18,9 +18,9 @@ func TestCheckSteps(t *testing.T) {
 	}{
 		{"each step once",
 			[]Execution{run(0, "a"), run(1, "b", "a")}, []string{"a", "b"}, ""},
-		{"a step again before it was acknowledged",
+		{"a step repeated before its acknowledgement",
 			[]Execution{run(0, "a"), run(0, "a2"), run(1, "b", "a2")}, []string{"a2", "b"}, ""},
-		{"the last step again before the end",
+		{"the last step repeated before the output",
 			[]Execution{run(0, "a"), run(1, "b", "a"), run(1, "b2", "a")}, []string{"a", "b2"}, ""},
 		{"an acknowledged step runs again",
 			[]Execution{run(0, "a"), run(1, "b", "a"), run(0, "a2"), run(1, "b2", "a2")}, []string{"a2", "b2"}, "step 0 ran again"},
@@ -28,11 +28,11 @@ func TestCheckSteps(t *testing.T) {
 			[]Execution{run(0, "a"), run(1, "b", "a"), run(0, "a")}, []string{"a", "b"}, "step 0 ran again"},
 		{"a result changes between attempts",
 			[]Execution{run(0, "a"), run(0, "a2"), run(1, "b", "a"), run(1, "b2", "a2")}, []string{"a2", "b2"}, "changed from a to a2"},
-		{"the output differs from what was seen",
+		{"the output differs from the acknowledged result",
 			[]Execution{run(0, "a"), run(0, "a2"), run(1, "b", "a")}, []string{"a2", "b"}, "output: the result of step 0 changed"},
-		{"a result nobody made",
+		{"a result without an execution",
 			[]Execution{run(0, "a")}, []string{"x"}, "comes from no execution"},
-		{"a step that skipped another",
+		{"a skipped step",
 			[]Execution{run(1, "b")}, []string{"b"}, "saw 0 results, want 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestCheckSteps(t *testing.T) {
 	}
 }
 
-func TestRecordedStepsMayRunAgainUnseen(t *testing.T) {
+func TestCheckRecordedSteps(t *testing.T) {
 	first := Execution{Step: 0, Nonce: "a"}
 	second := Execution{Step: 1, Nonce: "b", Seen: []string{"a"}}
 	zombie := Execution{Step: 0, Nonce: "z"}

@@ -8,36 +8,35 @@ import (
 	"platform/test/history"
 )
 
-// ledger is an object that only grows: an entry per add, at the position that the
-// add returns.
+// ledger is an append-only object. An addition returns the position of its entry.
 func ledger(retry restate.ServiceDefinitionOption) restate.ServiceDefinition {
 	return restate.NewObject("Ledger", retry).
 		Handler("add", restate.NewObjectHandler(addEntry)).
-		Handler("stamp", restate.NewObjectHandler(stampEntry)).
-		Handler("relay", restate.NewObjectHandler(relay)).
-		Handler("entries", restate.NewObjectHandler(entries))
+		Handler("stamp", restate.NewObjectHandler(addStampedEntry)).
+		Handler("relay", restate.NewObjectHandler(relayEntry)).
+		Handler("entries", restate.NewObjectHandler(readEntries))
 }
 
 func addEntry(ctx restate.ObjectContext, id string) (int, error) {
-	return add(ctx, history.Entry{ID: id})
+	return appendEntry(ctx, history.Entry{ID: id})
 }
 
-// stampEntry is for those that must not come too early: the entry says when it came.
-func stampEntry(ctx restate.ObjectContext, id string) (int, error) {
+// addStampedEntry adds an entry with the current time, for checks of delays.
+func addStampedEntry(ctx restate.ObjectContext, id string) (int, error) {
 	at, err := now(ctx)
 	if err != nil {
 		return 0, err
 	}
-	return add(ctx, history.Entry{ID: id, At: at})
+	return appendEntry(ctx, history.Entry{ID: id, At: at})
 }
 
-func add(ctx restate.ObjectContext, e history.Entry) (int, error) {
+func appendEntry(ctx restate.ObjectContext, e history.Entry) (int, error) {
 	n, err := restate.Get[int](ctx, "n")
 	if err != nil {
 		return 0, err
 	}
 	next := n + 1
-	if sabotaged("once") {
+	if hasDefect("append-twice") {
 		restate.Set(ctx, strconv.Itoa(next), e)
 		next++
 	}
@@ -46,9 +45,9 @@ func add(ctx restate.ObjectContext, e history.Entry) (int, error) {
 	return n, nil
 }
 
-// relay adds an entry here, one by a call to a second ledger and one by a send to
+// relayEntry adds an entry here, one by a call to a second ledger and one by a send to
 // a third.
-func relay(ctx restate.ObjectContext, in history.Relay) (int, error) {
+func relayEntry(ctx restate.ObjectContext, in history.Relay) (int, error) {
 	n, err := addEntry(ctx, in.ID)
 	if err != nil {
 		return 0, err
@@ -60,8 +59,8 @@ func relay(ctx restate.ObjectContext, in history.Relay) (int, error) {
 	return n, nil
 }
 
-// entries returns all entries, behind whatever was queued before it.
-func entries(ctx restate.ObjectContext, _ restate.Void) ([]history.Entry, error) {
+// readEntries returns all entries; it is queued behind earlier additions.
+func readEntries(ctx restate.ObjectContext, _ restate.Void) ([]history.Entry, error) {
 	n, err := restate.Get[int](ctx, "n")
 	if err != nil {
 		return nil, err

@@ -6,15 +6,16 @@ import (
 	"platform/test/history"
 )
 
-// register is an object that holds one number.
+// register is an object that holds a number.
 func register(retry restate.ServiceDefinitionOption) restate.ServiceDefinition {
 	return restate.NewObject("Register", retry).
-		Handler("change", restate.NewObjectHandler(change)).
-		Handler("peek", restate.NewObjectSharedHandler(peek))
+		Handler("change", restate.NewObjectHandler(writeRegister)).
+		Handler("peek", restate.NewObjectSharedHandler(readRegister))
 }
 
-// change writes, or writes on a condition, and returns what the register holds then.
-func change(ctx restate.ObjectContext, in history.Change) (int, error) {
+// writeRegister writes the value, conditionally if in.If is set, and returns the value
+// of the register.
+func writeRegister(ctx restate.ObjectContext, in history.Change) (int, error) {
 	value, err := restate.Get[int](ctx, "value")
 	if err != nil {
 		return 0, err
@@ -26,7 +27,7 @@ func change(ctx restate.ObjectContext, in history.Change) (int, error) {
 	return in.Value, nil
 }
 
-// peek reads without waiting for those who write.
-func peek(ctx restate.ObjectSharedContext, _ restate.Void) (int, error) {
+// readRegister reads without queueing behind writers.
+func readRegister(ctx restate.ObjectSharedContext, _ restate.Void) (int, error) {
 	return restate.Get[int](ctx, "value")
 }

@@ -12,32 +12,32 @@ import (
 	"platform/test/history"
 )
 
-// run executes some steps one after the other. Each execution of a step makes up
-// a nonce, which is the step's result, and reports it together with the nonces
-// that it got for the steps before: those are the acknowledged ones.
-func run(ctx restate.Context, in history.Run) ([]string, error) {
-	var seen []string
+// runSteps executes steps sequentially. Each execution of a step generates a nonce,
+// which is the step's result, and reports it together with the results of the previous
+// steps, which are thereby acknowledged.
+func runSteps(ctx restate.Context, in history.Run) ([]string, error) {
+	var results []string
 	for i := range in.Steps {
 		nonce, err := restate.Run(ctx, func(ctx restate.RunContext) (string, error) {
 			nonce := strconv.FormatUint(rand.Uint64(), 36)
-			event, err := json.Marshal(history.Execution{Step: i, Nonce: nonce, Seen: seen})
+			event, err := json.Marshal(history.Execution{Step: i, Nonce: nonce, Seen: results})
 			if err != nil {
 				return "", err
 			}
 			if _, err := record.Effect(ctx, in.ID, string(event)); err != nil {
 				return "", err
 			}
-			// Leave kills a chance to fall between the effect and its acknowledgement.
+			// Widen the window between the effect and its acknowledgement for kills.
 			time.Sleep(rand.N(4 * time.Millisecond))
 			return nonce, nil
 		})
 		if err != nil {
 			return nil, err
 		}
-		if sabotaged("recorded") {
+		if hasDefect("change-result") {
 			nonce += "?"
 		}
-		seen = append(seen, nonce)
+		results = append(results, nonce)
 	}
-	return seen, nil
+	return results, nil
 }

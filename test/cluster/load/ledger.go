@@ -131,7 +131,7 @@ const later = 400 * time.Millisecond
 func byDelay(slack time.Duration) func(ctx context.Context, a *adder, id string) {
 	return func(ctx context.Context, a *adder, id string) {
 		_, entry := a.try(ctx, "delayed send", id, send, harness.Path("Ledger", a.to[0].key, "stamp")+"?delay="+later.String(), quote(id))
-		entry.Late = true
+		entry.Async = true
 		entry.Delay = later - slack
 		a.to[0].note(entry)
 	}
@@ -147,7 +147,7 @@ func byRelay(ctx context.Context, a *adder, id string) {
 	answer, entry := a.try(ctx, "relay", id, call, harness.Path("Ledger", a.to[0].key, "relay"), body)
 	called, sent := entry, entry
 	entry.Position = position(answer, entry)
-	sent.Late = true
+	sent.Async = true
 	for i, e := range []history.Add{entry, called, sent} {
 		a.to[i].note(e)
 	}

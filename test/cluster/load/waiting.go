@@ -131,12 +131,12 @@ type room struct {
 	results *harness.Recorder
 
 	mu    sync.Mutex // covers stays
-	stays []history.Stay
+	stays []history.Section
 }
 
 // enter goes into the room and out of it.
 func (r *room) enter(ctx context.Context, w *invoker, id string) error {
-	var stay history.Stay
+	var stay history.Section
 	err := w.result(ctx, harness.Path("Exclusive", r.key, "work"), nil, id, &stay)
 	if err == nil {
 		r.mu.Lock()
@@ -147,7 +147,7 @@ func (r *room) enter(ctx context.Context, w *invoker, id string) error {
 }
 
 func (r *room) check(context.Context, *client) error {
-	var passages []history.Passage
+	var passages []history.SectionEvent
 	err := decodeAll(r.results.Values("exclusive-"+r.key), &passages)
 	if err == nil {
 		err = history.CheckExclusive(passages, r.stays)
@@ -162,19 +162,19 @@ func (r *room) check(context.Context, *client) error {
 func byNapping(slack time.Duration) func(context.Context, *invoker, string) error {
 	return func(ctx context.Context, w *invoker, id string) error {
 		asked := time.Duration(1+rand.IntN(600)) * time.Millisecond
-		var nap history.Nap
+		var nap history.Sleep
 		err := w.result(ctx, harness.Path("Waiting", "sleep"), strconv.AppendInt(nil, int64(asked), 10), id, &nap)
 		if err != nil {
 			return err
 		}
-		nap.Asked -= slack
+		nap.Requested -= slack
 		return nap.Check()
 	}
 }
 
 // byWord lets an invocation wait for a word and gives it two.
 func byWord(ctx context.Context, w *invoker, id string) error {
-	invocation, err := w.start(ctx, harness.Path("Waiting", "word"), quote(id), id)
+	invocation, err := w.start(ctx, harness.Path("Waiting", "awakeable"), quote(id), id)
 	if err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (w *invoker) resolve(ctx context.Context, awakeable, word string) error {
 // byOrdering runs a workflow, which waits for a promise and then adds to the ledger.
 func byOrdering(l *ledger) func(context.Context, *invoker, string) error {
 	return func(ctx context.Context, w *invoker, id string) error {
-		entry := history.Add{ID: id, Position: -1, Span: history.Span{Start: time.Now()}, Late: true, Outcome: history.Unknown}
+		entry := history.Add{ID: id, Position: -1, Span: history.Span{Start: time.Now()}, Async: true, Outcome: history.Unknown}
 		defer func() { l.note(entry) }()
 		invocation, err := w.start(ctx, harness.Path("Order", id, "run"), quote(l.key), "")
 		if err != nil {

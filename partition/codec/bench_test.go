@@ -50,13 +50,13 @@ func BenchmarkProgress(b *testing.B) {
 	})
 	var m raftlog.Command
 	_ = proto.Unmarshal(encoded, &m)
-	b.Run("generated/marshal", func(b *testing.B) { // without filling the generated structs
+	b.Run("generated/marshal", func(b *testing.B) { // excludes filling the generated structs
 		b.ReportAllocs()
 		for b.Loop() {
 			_, _ = proto.Marshal(&m)
 		}
 	})
-	b.Run("generated/unmarshal", func(b *testing.B) { // without making our structs from them
+	b.Run("generated/unmarshal", func(b *testing.B) { // excludes converting from the generated structs
 		b.ReportAllocs()
 		for b.Loop() {
 			var m raftlog.Command
@@ -90,7 +90,7 @@ func BenchmarkInvocation(b *testing.B) {
 	})
 }
 
-func BenchmarkEntryOf256(b *testing.B) {
+func BenchmarkEntryOf256Commands(b *testing.B) {
 	var commands [][]byte
 	for range 256 {
 		c, _ := EncodeCommand(feature.Supported(), typicalProgress())

@@ -12,7 +12,7 @@ import (
 	"platform/partition/machine"
 )
 
-func TestEveryFieldIsCarried(t *testing.T) {
+func TestAllFieldsRoundTrip(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			v := k.full()
@@ -26,7 +26,7 @@ func TestEveryFieldIsCarried(t *testing.T) {
 	}
 }
 
-// requireNoZero fails when fill has left something out.
+// requireNoZero fails if fill has left a field at its zero value.
 func requireNoZero(t *testing.T, path string, v reflect.Value, depth int) {
 	t.Helper()
 	if v.Type() == reflect.TypeFor[[]journal.Future]() && depth > 2 {
@@ -45,7 +45,7 @@ func requireNoZero(t *testing.T, path string, v reflect.Value, depth int) {
 	}
 }
 
-func TestWhatIsWrittenIsRead(t *testing.T) {
+func TestRandomValuesRoundTrip(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -79,15 +79,15 @@ func TestLogEntryKeepsCommandsInOrder(t *testing.T) {
 	})
 }
 
-func TestACommandThatNeedsAHigherLevelIsRefused(t *testing.T) {
+func TestWriterRecordsTheHighestRequiredLevel(t *testing.T) {
 	w := writer{}
 	w.require(feature.Level2, "a new field")
 	w.require(feature.Level1, "an old field")
 	require.Equal(t, feature.Level2, w.needs)
-	require.Equal(t, "a new field", w.what)
+	require.Equal(t, "a new field", w.neededBy)
 }
 
-func TestDecodeRefuses(t *testing.T) {
+func TestDecodeRejectsMalformedInput(t *testing.T) {
 	lead, err := EncodeCommand(feature.Supported(), &machine.Lead{Epoch: 1})
 	require.NoError(t, err)
 	good := Seal(feature.Level1, 1, 1, [][]byte{lead})
@@ -95,23 +95,23 @@ func TestDecodeRefuses(t *testing.T) {
 		data []byte
 		want error
 	}{
-		"nothing":                        {nil, ErrVersion},
-		"a newer version":                {append([]byte{1 << 3, byte(feature.Supported()) + 1}, good[2:]...), ErrVersion},
-		"a version of two bytes":         {append([]byte{1 << 3, 0x81, 1}, good[2:]...), ErrVersion},
-		"a version of five bytes":        {append([]byte{1 << 3, 0xff, 0xff, 0xff, 0xff, 0x7f}, good[2:]...), ErrMalformed},
-		"commands before it":             {good[2:], ErrVersion},
-		"an unknown command":             {Seal(feature.Level1, 1, 1, [][]byte{{99<<3&0x7f | 2 | 0x80, 99 >> 4, 0}}), ErrUnknownCommand},
-		"an unknown field":               {append(append([]byte{}, good...), 15<<3, 1), ErrMalformed},
-		"a cut":                          {good[:len(good)-1], ErrMalformed},
-		"two kinds":                      {Seal(feature.Level1, 1, 1, [][]byte{append(append([]byte{}, lead...), lead...)}), ErrMalformed},
-		"an unknown part of it":          {Seal(feature.Level1, 1, 1, [][]byte{{kindLead<<3 | 2, 2, 9 << 3, 1}}), ErrMalformed},
-		"an id of two bytes":             {Seal(feature.Level1, 1, 1, [][]byte{{kindInvoke<<3 | 2, 4, 1<<3 | 2, 2, 7, 7}}), ErrMalformed},
-		"a signal's bad target":          {Seal(feature.Level1, 1, 1, [][]byte{{kindSignal<<3 | 2, 3, 1<<3 | 2, 1, 7}}), ErrMalformed},
-		"a restart's wide version":       {Seal(feature.Level1, 1, 1, [][]byte{{kindRestart<<3 | 2, 5, 5<<3 | 2, 3, 2 << 3, 0x80, 2}}), ErrMalformed},
-		"a kill with more than a target": {Seal(feature.Level1, 1, 1, [][]byte{{kindKill<<3 | 2, 2, 2 << 3, 1}}), ErrMalformed},
-		"a message of two kinds":         {Seal(feature.Level1, 1, 1, [][]byte{{kindDeliver<<3 | 2, 6, 3<<3 | 2, 4, messageKill<<3 | 2, 0, messageKill<<3 | 2, 0}}), ErrMalformed},
-		"a message of an unknown kind":   {Seal(feature.Level1, 1, 1, [][]byte{{kindDeliver<<3 | 2, 4, 3<<3 | 2, 2, 9<<3 | 2, 0}}), ErrMalformed},
-		"a large number":                 {Seal(feature.Level1, 1, 1, [][]byte{{kindAcknowledge<<3 | 2, 7, 1 << 3, 0xff, 0xff, 0xff, 0xff, 0xff, 1}}), ErrMalformed},
+		"empty input":                   {nil, ErrVersion},
+		"newer version":                 {append([]byte{1 << 3, byte(feature.Supported()) + 1}, good[2:]...), ErrVersion},
+		"two-byte version":              {append([]byte{1 << 3, 0x81, 1}, good[2:]...), ErrVersion},
+		"five-byte version":             {append([]byte{1 << 3, 0xff, 0xff, 0xff, 0xff, 0x7f}, good[2:]...), ErrMalformed},
+		"version missing":               {good[2:], ErrVersion},
+		"unknown command":               {Seal(feature.Level1, 1, 1, [][]byte{{99<<3&0x7f | 2 | 0x80, 99 >> 4, 0}}), ErrUnknownCommand},
+		"unknown field of the entry":    {append(append([]byte{}, good...), 15<<3, 1), ErrMalformed},
+		"truncated":                     {good[:len(good)-1], ErrMalformed},
+		"command with two kinds":        {Seal(feature.Level1, 1, 1, [][]byte{append(append([]byte{}, lead...), lead...)}), ErrMalformed},
+		"unknown field of a command":    {Seal(feature.Level1, 1, 1, [][]byte{{fieldCommandLead<<3 | 2, 2, 9 << 3, 1}}), ErrMalformed},
+		"two-byte ID":                   {Seal(feature.Level1, 1, 1, [][]byte{{fieldCommandInvoke<<3 | 2, 4, 1<<3 | 2, 2, 7, 7}}), ErrMalformed},
+		"one-byte target of a signal":   {Seal(feature.Level1, 1, 1, [][]byte{{fieldCommandSignal<<3 | 2, 3, 1<<3 | 2, 1, 7}}), ErrMalformed},
+		"protocol version out of range": {Seal(feature.Level1, 1, 1, [][]byte{{fieldCommandRestart<<3 | 2, 5, 5<<3 | 2, 3, 2 << 3, 0x80, 2}}), ErrMalformed},
+		"unknown field of a kill":       {Seal(feature.Level1, 1, 1, [][]byte{{fieldCommandKill<<3 | 2, 2, 2 << 3, 1}}), ErrMalformed},
+		"message with two kinds":        {Seal(feature.Level1, 1, 1, [][]byte{{fieldCommandDeliver<<3 | 2, 6, 3<<3 | 2, 4, fieldMessageKill<<3 | 2, 0, fieldMessageKill<<3 | 2, 0}}), ErrMalformed},
+		"unknown message":               {Seal(feature.Level1, 1, 1, [][]byte{{fieldCommandDeliver<<3 | 2, 4, 3<<3 | 2, 2, 9<<3 | 2, 0}}), ErrMalformed},
+		"number out of range":           {Seal(feature.Level1, 1, 1, [][]byte{{fieldCommandAcknowledge<<3 | 2, 7, 1 << 3, 0xff, 0xff, 0xff, 0xff, 0xff, 1}}), ErrMalformed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := Decode(c.data)
@@ -120,7 +120,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-func TestDecodedValuesPointIntoTheInput(t *testing.T) {
+func TestDecodedValuesAliasTheInput(t *testing.T) {
 	b := AppendEntry(nil, &journal.Entry{Type: journal.Output, Payload: []byte("abc")})
 	e, err := DecodeEntry(b)
 	require.NoError(t, err)

@@ -1,26 +1,28 @@
 package codec
 
 import (
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"platform/internal/feature"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
 
 func (w *writer) lead(c *machine.Lead) {
-	w.uint(1, c.Epoch)
-	w.string(2, c.Node)
-	w.bool(3, c.Flow)
+	w.uint(fieldLeadEpoch, c.Epoch)
+	w.string(fieldLeadNode, c.Node)
+	w.bool(fieldLeadFlow, c.Flow)
 }
 
 func readLead(b []byte, c *machine.Lead) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldLeadEpoch:
 			c.Epoch = r.u64()
-		case 2:
+		case fieldLeadNode:
 			c.Node = r.string()
-		case 3:
+		case fieldLeadFlow:
 			c.Flow = r.bool()
 		default:
 			r.unknown("lead")
@@ -29,27 +31,27 @@ func readLead(b []byte, c *machine.Lead) error {
 	return r.err
 }
 
-// invoke is both a command and a message.
-func (w *writer) invoke(field uint64, c *machine.Invoke) {
+// invoke writes an Invoke, which is both a log command and a message.
+func (w *writer) invoke(field protowire.Number, c *machine.Invoke) {
 	n := w.open(field, len(c.Input)+128)
-	w.id(1, &c.ID)
-	w.target(2, &c.Target)
-	w.bytes(3, c.Input)
-	w.source(4, &c.Source)
+	w.id(fieldInvokeID, &c.ID)
+	w.target(fieldInvokeTarget, &c.Target)
+	w.bytes(fieldInvokeInput, c.Input)
+	w.source(fieldInvokeSource, &c.Source)
 	if c.Sink != nil {
-		w.sink(5, c.Sink)
+		w.sink(fieldInvokeSink, c.Sink)
 	}
 	if c.IdempotencyKey != nil {
-		w.present(6, *c.IdempotencyKey)
+		w.explicitString(fieldInvokeIdempotencyKey, *c.IdempotencyKey)
 	}
-	w.string(7, c.LimitKey)
-	w.trace(8, &c.Trace)
-	w.int(9, c.StartAt)
-	w.retention(10, c.Retention)
-	w.string(11, c.ServerVersion)
-	w.uint(12, c.Request)
-	w.uint(13, uint64(c.Priority))
-	w.int(14, c.Delay)
+	w.string(fieldInvokeLimitKey, c.LimitKey)
+	w.trace(fieldInvokeTrace, &c.Trace)
+	w.int(fieldInvokeStartAt, c.StartAt)
+	w.retention(fieldInvokeRetention, c.Retention)
+	w.string(fieldInvokeServerVersion, c.ServerVersion)
+	w.uint(fieldInvokeRequest, c.Request)
+	w.uint(fieldInvokePriority, uint64(c.Priority))
+	w.int(fieldInvokeDelay, c.Delay)
 	w.close(n)
 }
 
@@ -57,33 +59,33 @@ func readInvoke(b []byte, c *machine.Invoke) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldInvokeID:
 			r.id(&c.ID)
-		case 2:
-			into(&r, &c.Target, readTarget)
-		case 3:
+		case fieldInvokeTarget:
+			decodeInto(&r, &c.Target, readTarget)
+		case fieldInvokeInput:
 			c.Input = r.bytes()
-		case 4:
-			into(&r, &c.Source, readSource)
-		case 5:
-			c.Sink = one(&r, readSink)
-		case 6:
+		case fieldInvokeSource:
+			decodeInto(&r, &c.Source, readSource)
+		case fieldInvokeSink:
+			c.Sink = decodeNew(&r, readSink)
+		case fieldInvokeIdempotencyKey:
 			c.IdempotencyKey = new(r.string())
-		case 7:
+		case fieldInvokeLimitKey:
 			c.LimitKey = r.string()
-		case 8:
-			into(&r, &c.Trace, readTrace)
-		case 9:
+		case fieldInvokeTrace:
+			decodeInto(&r, &c.Trace, readTrace)
+		case fieldInvokeStartAt:
 			c.StartAt = r.i64()
-		case 10:
-			into(&r, &c.Retention, readRetention)
-		case 11:
+		case fieldInvokeRetention:
+			decodeInto(&r, &c.Retention, readRetention)
+		case fieldInvokeServerVersion:
 			c.ServerVersion = r.string()
-		case 12:
+		case fieldInvokeRequest:
 			c.Request = r.u64()
-		case 13:
+		case fieldInvokePriority:
 			c.Priority = r.u8()
-		case 14:
+		case fieldInvokeDelay:
 			c.Delay = r.i64()
 		default:
 			r.unknown("invoke")
@@ -93,28 +95,28 @@ func readInvoke(b []byte, c *machine.Invoke) error {
 }
 
 func (w *writer) progress(c *machine.Progress) {
-	w.id(1, &c.ID)
-	w.uint(2, c.Attempt)
-	w.pin(3, &c.Pin)
+	w.id(fieldProgressID, &c.ID)
+	w.uint(fieldProgressAttempt, c.Attempt)
+	w.pin(fieldProgressPin, &c.Pin)
 	for i := range c.Steps {
-		w.step(4, &c.Steps[i])
+		w.step(fieldProgressSteps, &c.Steps[i])
 	}
-	w.uint(5, uint64(c.Errors))
+	w.uint(fieldProgressErrors, uint64(c.Errors))
 }
 
 func readProgress(b []byte, c *machine.Progress) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldProgressID:
 			r.id(&c.ID)
-		case 2:
+		case fieldProgressAttempt:
 			c.Attempt = r.u64()
-		case 3:
-			into(&r, &c.Pin, readPin)
-		case 4:
-			into(&r, more(&r, &c.Steps), readStep)
-		case 5:
+		case fieldProgressPin:
+			decodeInto(&r, &c.Pin, readPin)
+		case fieldProgressSteps:
+			decodeInto(&r, grow(&r, &c.Steps), readStep)
+		case fieldProgressErrors:
 			c.Errors = r.u32()
 		default:
 			r.unknown("progress")
@@ -123,23 +125,23 @@ func readProgress(b []byte, c *machine.Progress) error {
 	return r.err
 }
 
-func (w *writer) step(field uint64, s *machine.Step) {
+func (w *writer) step(field protowire.Number, s *machine.Step) {
 	n := w.open(field, stepSize(s))
-	w.uint(1, uint64(s.Kind))
+	w.uint(fieldStepKind, uint64(s.Kind))
 	if s.Kind == machine.StepYield {
 		w.require(feature.Level2, "a pause that waits for the open attempt")
 	}
-	w.uint(2, uint64(s.Type))
-	w.bytes(3, s.Payload)
-	w.uint(4, uint64(s.Completion))
+	w.uint(fieldStepType, uint64(s.Type))
+	w.bytes(fieldStepPayload, s.Payload)
+	w.uint(fieldStepCompletion, uint64(s.Completion))
 	if s.Callee != nil {
-		w.callee(5, s.Callee)
+		w.callee(fieldStepCallee, s.Callee)
 	}
 	if s.Await != nil {
-		w.future(6, s.Await)
+		w.future(fieldStepAwait, s.Await)
 	}
 	if s.Failure != nil {
-		w.attemptFailure(7, s.Failure)
+		w.attemptFailure(fieldStepFailure, s.Failure)
 	}
 	w.close(n)
 }
@@ -148,20 +150,20 @@ func readStep(b []byte, s *machine.Step) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldStepKind:
 			s.Kind = machine.StepKind(r.u8())
-		case 2:
+		case fieldStepType:
 			s.Type = journal.Type(r.u16())
-		case 3:
+		case fieldStepPayload:
 			s.Payload = r.bytes()
-		case 4:
+		case fieldStepCompletion:
 			s.Completion = r.u32()
-		case 5:
-			s.Callee = one(&r, readCallee)
-		case 6:
-			s.Await = one(&r, readFuture)
-		case 7:
-			s.Failure = one(&r, readAttemptFailure)
+		case fieldStepCallee:
+			s.Callee = decodeNew(&r, readCallee)
+		case fieldStepAwait:
+			s.Await = decodeNew(&r, readFuture)
+		case fieldStepFailure:
+			s.Failure = decodeNew(&r, readAttemptFailure)
 		default:
 			r.unknown("step")
 		}
@@ -169,11 +171,11 @@ func readStep(b []byte, s *machine.Step) error {
 	return r.err
 }
 
-func (w *writer) callee(field uint64, c *machine.Callee) {
-	n := w.open(field, partSize)
-	w.id(1, &c.ID)
-	w.uint(2, uint64(c.Type))
-	w.retention(3, c.Retention)
+func (w *writer) callee(field protowire.Number, c *machine.Callee) {
+	n := w.open(field, sizeHint)
+	w.id(fieldCalleeID, &c.ID)
+	w.uint(fieldCalleeType, uint64(c.Type))
+	w.retention(fieldCalleeRetention, c.Retention)
 	w.close(n)
 }
 
@@ -181,12 +183,12 @@ func readCallee(b []byte, c *machine.Callee) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldCalleeID:
 			r.id(&c.ID)
-		case 2:
+		case fieldCalleeType:
 			c.Type = machine.TargetType(r.u8())
-		case 3:
-			into(&r, &c.Retention, readRetention)
+		case fieldCalleeRetention:
+			decodeInto(&r, &c.Retention, readRetention)
 		default:
 			r.unknown("callee")
 		}
@@ -197,12 +199,12 @@ func readCallee(b []byte, c *machine.Callee) error {
 func (w *writer) fireTimers(c *machine.FireTimers) {
 	for i := range c.Timers {
 		t := &c.Timers[i]
-		n := w.open(1, partSize)
-		w.int(1, t.At)
-		w.uint(2, uint64(t.Kind))
-		w.id(3, &t.ID)
-		w.uint(4, uint64(t.Completion))
-		w.string(5, t.Name)
+		n := w.open(fieldFireTimersTimers, sizeHint)
+		w.int(fieldTimerAt, t.At)
+		w.uint(fieldTimerKind, uint64(t.Kind))
+		w.id(fieldTimerID, &t.ID)
+		w.uint(fieldTimerCompletion, uint64(t.Completion))
+		w.string(fieldTimerName, t.Name)
 		w.close(n)
 	}
 }
@@ -211,8 +213,8 @@ func readFireTimers(b []byte, c *machine.FireTimers) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
-			into(&r, more(&r, &c.Timers), readTimer)
+		case fieldFireTimersTimers:
+			decodeInto(&r, grow(&r, &c.Timers), readTimer)
 		default:
 			r.unknown("fire timers")
 		}
@@ -224,15 +226,15 @@ func readTimer(b []byte, t *machine.Timer) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldTimerAt:
 			t.At = r.i64()
-		case 2:
+		case fieldTimerKind:
 			t.Kind = machine.TimerKind(r.u8())
-		case 3:
+		case fieldTimerID:
 			r.id(&t.ID)
-		case 4:
+		case fieldTimerCompletion:
 			t.Completion = r.u32()
-		case 5:
+		case fieldTimerName:
 			t.Name = r.string()
 		default:
 			r.unknown("timer")
@@ -242,10 +244,10 @@ func readTimer(b []byte, t *machine.Timer) error {
 }
 
 func (w *writer) deliver(c *machine.Deliver) error {
-	w.uint(1, uint64(c.From))
-	w.uint(2, c.FirstSeq)
+	w.uint(fieldDeliverFrom, uint64(c.From))
+	w.uint(fieldDeliverFirstSeq, c.FirstSeq)
 	for _, m := range c.Messages {
-		n := w.open(3, MessageSize(m))
+		n := w.open(fieldDeliverMessages, MessageSize(m))
 		if err := w.message(m); err != nil {
 			return err
 		}
@@ -258,12 +260,12 @@ func readDeliver(b []byte, c *machine.Deliver) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldDeliverFrom:
 			c.From = r.u32()
-		case 2:
+		case fieldDeliverFirstSeq:
 			c.FirstSeq = r.u64()
-		case 3:
-			into(&r, more(&r, &c.Messages), readMessage)
+		case fieldDeliverMessages:
+			decodeInto(&r, grow(&r, &c.Messages), readMessage)
 		default:
 			r.unknown("deliver")
 		}
@@ -272,17 +274,17 @@ func readDeliver(b []byte, c *machine.Deliver) error {
 }
 
 func (w *writer) acknowledge(c *machine.Acknowledge) {
-	w.uint(1, uint64(c.To))
-	w.uint(2, c.Upto)
+	w.uint(fieldAcknowledgeTo, uint64(c.To))
+	w.uint(fieldAcknowledgeUpto, c.Upto)
 }
 
 func readAcknowledge(b []byte, c *machine.Acknowledge) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldAcknowledgeTo:
 			c.To = r.u32()
-		case 2:
+		case fieldAcknowledgeUpto:
 			c.Upto = r.u64()
 		default:
 			r.unknown("acknowledge")

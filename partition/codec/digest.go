@@ -1,18 +1,20 @@
 package codec
 
 import (
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"platform/internal/feature"
 	"platform/partition/machine"
 )
 
-func (w *writer) digest(field uint64, c *machine.Digest) {
+func (w *writer) digest(field protowire.Number, c *machine.Digest) {
 	w.require(feature.Level2, "comparing replicas")
 	n := w.open(field, digestSize(c))
 	if c.Scan != nil {
-		w.digestScan(1, c.Scan)
+		w.digestScan(fieldDigestScan, c.Scan)
 	}
 	if c.Agreed != nil {
-		w.digestResult(2, c.Agreed)
+		w.digestResult(fieldDigestAgreed, c.Agreed)
 	}
 	w.close(n)
 }
@@ -28,22 +30,22 @@ func digestSize(c *machine.Digest) int {
 	return size
 }
 
-func (w *writer) digestScan(field uint64, s *machine.DigestScan) {
+func (w *writer) digestScan(field protowire.Number, s *machine.DigestScan) {
 	n := w.open(field, 32+len(s.From))
-	w.uint(1, s.Round)
-	w.bytes(2, s.From)
-	w.uint(3, s.Rows)
-	w.uint(4, s.Bytes)
+	w.uint(fieldDigestScanRound, s.Round)
+	w.bytes(fieldDigestScanFrom, s.From)
+	w.uint(fieldDigestScanRows, s.Rows)
+	w.uint(fieldDigestScanBytes, s.Bytes)
 	w.close(n)
 }
 
-func (w *writer) digestResult(field uint64, r *machine.DigestResult) {
+func (w *writer) digestResult(field protowire.Number, r *machine.DigestResult) {
 	n := w.open(field, 48+len(r.Next)+len(r.Sum))
-	w.uint(1, r.Epoch)
-	w.uint(2, r.Round)
-	w.uint(3, r.Rows)
-	w.bytes(4, r.Next)
-	w.bytes(5, r.Sum)
+	w.uint(fieldDigestResultEpoch, r.Epoch)
+	w.uint(fieldDigestResultRound, r.Round)
+	w.uint(fieldDigestResultRows, r.Rows)
+	w.bytes(fieldDigestResultNext, r.Next)
+	w.bytes(fieldDigestResultSum, r.Sum)
 	w.close(n)
 }
 
@@ -51,10 +53,10 @@ func readDigest(b []byte, c *machine.Digest) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
-			c.Scan = one(&r, readDigestScan)
-		case 2:
-			c.Agreed = one(&r, readDigestResult)
+		case fieldDigestScan:
+			c.Scan = decodeNew(&r, readDigestScan)
+		case fieldDigestAgreed:
+			c.Agreed = decodeNew(&r, readDigestResult)
 		default:
 			r.unknown("digest")
 		}
@@ -66,13 +68,13 @@ func readDigestScan(b []byte, s *machine.DigestScan) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldDigestScanRound:
 			s.Round = r.u64()
-		case 2:
+		case fieldDigestScanFrom:
 			s.From = r.bytes()
-		case 3:
+		case fieldDigestScanRows:
 			s.Rows = r.u64()
-		case 4:
+		case fieldDigestScanBytes:
 			s.Bytes = r.u64()
 		default:
 			r.unknown("digest scan")
@@ -85,15 +87,15 @@ func readDigestResult(b []byte, d *machine.DigestResult) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldDigestResultEpoch:
 			d.Epoch = r.u64()
-		case 2:
+		case fieldDigestResultRound:
 			d.Round = r.u64()
-		case 3:
+		case fieldDigestResultRows:
 			d.Rows = r.u64()
-		case 4:
+		case fieldDigestResultNext:
 			d.Next = r.bytes()
-		case 5:
+		case fieldDigestResultSum:
 			d.Sum = r.bytes()
 		default:
 			r.unknown("digest result")

@@ -5,61 +5,40 @@ import (
 	"fmt"
 	"math"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"platform/internal/feature"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
 
 var (
-	// ErrVersion is wrapped when a log entry has a feature level that this server does
-	// not support.
+	// ErrVersion is wrapped when a log entry has a feature level that this server does not
+	// support.
 	ErrVersion = errors.New("log entry has an unsupported feature level")
-	// ErrUnknownCommand is wrapped when a log entry has a command of a newer server.
+	// ErrUnknownCommand is wrapped when a log entry has a command that this server does not
+	// know.
 	ErrUnknownCommand = errors.New("unknown log command")
-	// ErrTooDeep refuses a command whose Future is nested too deeply.
+	// ErrTooDeep is returned for a future nested deeper than journal.MaxDepth.
 	ErrTooDeep = errors.New("future is nested too deeply")
 )
 
-// Field numbers of LogEntry and Command in raftlog.proto.
-const (
-	entryVersion  = 1
-	entryEpoch    = 2
-	entryTime     = 3
-	entryCommands = 4
-
-	kindLead        = 1
-	kindInvoke      = 2
-	kindProgress    = 3
-	kindFireTimers  = 4
-	kindDeliver     = 5
-	kindAcknowledge = 6
-	kindSignal      = 7
-	kindKill        = 8
-	kindPause       = 9
-	kindResume      = 10
-	kindPurge       = 11
-	kindRestart     = 12
-	kindSetRules    = 13
-	kindPauseQueue  = 14
-	kindDigest      = 15
-)
-
 // EncodeCommand encodes one command for Seal at a feature level, which must not be above
-// that given to Seal. It fails with a *feature.Error when the command needs a higher
-// level, with ErrTooDeep or, for a type that is not a command of the log, with
-// ErrUnknownCommand.
+// the level given to Seal. It returns a *feature.Error if the command needs a higher
+// level, ErrTooDeep if it contains too deep a future, and ErrUnknownCommand for a type that
+// is not a log command.
 //
-// A large command is encoded as a log entry that lacks only what Seal adds, with room
-// for it, so that its bytes are not copied again.
+// A large command is encoded framed: as a log entry with spare capacity for the fields that
+// Seal adds, so that Seal does not copy its bytes.
 func EncodeCommand(level feature.Level, c machine.Command) ([]byte, error) {
 	size := commandSize(c)
 	large := size >= largeCommand
 	var w writer
 	var n nested
 	if large {
-		w.b = make([]byte, 0, size+entryRoom)
-		w.uint(entryVersion, uint64(feature.Level1)) // Seal writes the level over it
-		n = w.open(entryCommands, size)
+		w.b = make([]byte, 0, size+entryOverhead)
+		w.uint(fieldLogEntryVersion, uint64(feature.Level1)) // overwritten by Seal
+		n = w.open(fieldLogEntryCommands, size)
 	} else {
 		w.b = make([]byte, 0, size)
 	}
@@ -67,7 +46,7 @@ func EncodeCommand(level feature.Level, c machine.Command) ([]byte, error) {
 		return nil, err
 	}
 	if w.needs > level {
-		return nil, feature.Require(level, w.needs, w.what)
+		return nil, feature.Require(level, w.needs, w.neededBy)
 	}
 	if large {
 		w.close(n)
@@ -76,82 +55,82 @@ func EncodeCommand(level feature.Level, c machine.Command) ([]byte, error) {
 }
 
 const (
-	// largeCommand is the size from which a command is encoded as an entry. Batches
-	// end there as well.
+	// largeCommand is the estimated size from which a command is encoded framed. It is
+	// also the size limit of a batch.
 	largeCommand = 256 << 10
-	// entryRoom is for the fields of an entry beside its only command.
-	entryRoom = 48
+	// entryOverhead is the maximum size of an entry with one command, without the command.
+	entryOverhead = 48
 )
 
-// isEntry reports whether EncodeCommand made an entry of a command.
-func isEntry(command []byte) bool {
-	return len(command) > 0 && command[0] == entryVersion<<3|wireVarint
+// isFramed reports whether EncodeCommand encoded a command as a log entry.
+func isFramed(command []byte) bool {
+	return len(command) > 0 && command[0] == byte(fieldLogEntryVersion<<3|protowire.VarintType)
 }
 
 func (w *writer) command(c machine.Command) error {
 	switch c := c.(type) {
 	case *machine.Lead:
-		n := w.open(kindLead, partSize)
+		n := w.open(fieldCommandLead, sizeHint)
 		w.lead(c)
 		w.close(n)
 	case *machine.Invoke:
-		w.invoke(kindInvoke, c)
+		w.invoke(fieldCommandInvoke, c)
 	case *machine.Progress:
 		for i := range c.Steps {
 			if f := c.Steps[i].Await; f != nil && tooDeep(f, 1) {
 				return ErrTooDeep
 			}
 		}
-		n := w.open(kindProgress, cap(w.b)-len(w.b)-8)
+		n := w.open(fieldCommandProgress, cap(w.b)-len(w.b)-8)
 		w.progress(c)
 		w.close(n)
 	case *machine.FireTimers:
-		n := w.open(kindFireTimers, cap(w.b)-len(w.b)-8)
+		n := w.open(fieldCommandFireTimers, cap(w.b)-len(w.b)-8)
 		w.fireTimers(c)
 		w.close(n)
 	case *machine.Deliver:
-		n := w.open(kindDeliver, cap(w.b)-len(w.b)-8)
+		n := w.open(fieldCommandDeliver, cap(w.b)-len(w.b)-8)
 		if err := w.deliver(c); err != nil {
 			return err
 		}
 		w.close(n)
 	case *machine.Acknowledge:
-		n := w.open(kindAcknowledge, partSize)
+		n := w.open(fieldCommandAcknowledge, sizeHint)
 		w.acknowledge(c)
 		w.close(n)
 	case *machine.Signal:
-		w.signal(kindSignal, c)
+		w.signal(fieldCommandSignal, c)
 	case *machine.Kill:
-		w.only(kindKill, &c.Target)
+		w.kill(fieldCommandKill, c)
 	case *machine.Pause:
-		w.pause(kindPause, c)
+		w.pause(fieldCommandPause, c)
 	case *machine.Resume:
-		w.resume(kindResume, c)
+		w.resume(fieldCommandResume, c)
 	case *machine.Purge:
-		w.purge(kindPurge, c)
+		w.purge(fieldCommandPurge, c)
 	case *machine.Restart:
-		w.restart(kindRestart, c)
+		w.restart(fieldCommandRestart, c)
 	case *machine.SetRules:
-		w.setRules(kindSetRules, c)
+		w.setRules(fieldCommandSetRules, c)
 	case *machine.PauseQueue:
-		w.pauseQueue(kindPauseQueue, c)
+		w.pauseQueue(fieldCommandPauseQueue, c)
 	case *machine.Digest:
-		w.digest(kindDigest, c)
+		w.digest(fieldCommandDigest, c)
 	default:
 		return fmt.Errorf("encode %T: %w", c, ErrUnknownCommand)
 	}
 	return nil
 }
 
-// Seal makes the data of a log entry from encoded commands: level is the feature level
-// that readers must support, epoch the proposer's leader epoch, now its clock in
-// milliseconds. The commands must not be used afterwards.
+// Seal returns the data of a log entry made of encoded commands: level is the minimum
+// feature level of readers, epoch the proposer's leader epoch, now its clock in Unix
+// milliseconds. Seal takes ownership of the commands.
 func Seal(level feature.Level, epoch uint64, now int64, commands [][]byte) []byte {
-	if len(commands) == 1 && isEntry(commands[0]) {
+	if len(commands) == 1 && isFramed(commands[0]) {
 		commands[0][1] = byte(level)
 		w := writer{b: commands[0]}
-		w.uint(entryEpoch, epoch)
-		w.int(entryTime, now)
+		w.uint(fieldLogEntryLeaderEpoch, epoch)
+		w.int(fieldLogEntryTime, now)
 		return w.b
 	}
 	size := 32
@@ -159,45 +138,46 @@ func Seal(level feature.Level, epoch uint64, now int64, commands [][]byte) []byt
 		size += len(c) + 6
 	}
 	w := writer{b: make([]byte, 0, size)}
-	w.uint(entryVersion, uint64(level))
-	w.uint(entryEpoch, epoch)
-	w.int(entryTime, now)
+	w.uint(fieldLogEntryVersion, uint64(level))
+	w.uint(fieldLogEntryLeaderEpoch, epoch)
+	w.int(fieldLogEntryTime, now)
 	for _, c := range commands {
-		w.bytes(entryCommands, only(c))
+		w.bytes(fieldLogEntryCommands, unframe(c))
 	}
 	return w.b
 }
 
-// only is the command alone, if EncodeCommand made an entry of it.
-func only(command []byte) []byte {
-	if !isEntry(command) {
+// unframe returns the bytes of a command without the log entry that EncodeCommand may have
+// put around it.
+func unframe(command []byte) []byte {
+	if !isFramed(command) {
 		return command
 	}
 	r := reader{b: command}
 	r.next()
-	r.u64() // the version
+	r.u64() // version
 	r.next()
 	return r.bytes()
 }
 
-// Decode reads a log entry. The commands point into data. Errors wrap ErrVersion,
+// Decode decodes a log entry. The commands alias data. Errors wrap ErrVersion,
 // ErrUnknownCommand or ErrMalformed.
 func Decode(data []byte) (h machine.Header, commands []machine.Command, err error) {
 	r := reader{b: data}
 	for r.next() {
 		switch r.field {
-		case entryVersion:
+		case fieldLogEntryVersion:
 			h.Level = feature.Level(r.u32())
-		case entryEpoch:
+		case fieldLogEntryLeaderEpoch:
 			h.Epoch = r.u64()
-		case entryTime:
+		case fieldLogEntryTime:
 			h.Time = r.i64()
-		case entryCommands:
+		case fieldLogEntryCommands:
 			if err := readable(h.Level); err != nil {
 				return h, nil, err
 			}
-			c := more(&r, &commands)
-			into(&r, c, readCommand)
+			c := grow(&r, &commands)
+			decodeInto(&r, c, readCommand)
 		default:
 			r.unknown("log entry")
 		}
@@ -214,7 +194,7 @@ func Decode(data []byte) (h machine.Header, commands []machine.Command, err erro
 // readable returns an error wrapping ErrVersion unless this server supports the level.
 func readable(level feature.Level) error {
 	if level < feature.Oldest || level > feature.Supported() {
-		return fmt.Errorf("%w: %d, this server reads %d to %d", ErrVersion, level, feature.Oldest, feature.Supported())
+		return fmt.Errorf("%w: %d, this server supports %d to %d", ErrVersion, level, feature.Oldest, feature.Supported())
 	}
 	return nil
 }
@@ -222,56 +202,49 @@ func readable(level feature.Level) error {
 func readCommand(b []byte, into *machine.Command) error {
 	r := reader{b: b}
 	if !r.next() {
-		return errors.Join(r.err, fmt.Errorf("%w: empty", ErrUnknownCommand))
+		return errors.Join(r.err, fmt.Errorf("%w: command has no kind", ErrUnknownCommand))
 	}
 	switch r.field {
-	case kindLead:
-		*into = one(&r, readLead)
-	case kindInvoke:
-		*into = one(&r, readInvoke)
-	case kindProgress:
-		*into = one(&r, readProgress)
-	case kindFireTimers:
-		*into = one(&r, readFireTimers)
-	case kindDeliver:
-		*into = one(&r, readDeliver)
-	case kindAcknowledge:
-		*into = one(&r, readAcknowledge)
-	case kindSignal:
-		*into = one(&r, readSignal)
-	case kindKill:
-		*into = one(&r, readKill)
-	case kindPause:
-		*into = one(&r, readPause)
-	case kindResume:
-		*into = one(&r, readResume)
-	case kindPurge:
-		*into = one(&r, readPurge)
-	case kindRestart:
-		*into = one(&r, readRestart)
-	case kindSetRules:
-		*into = one(&r, readSetRules)
-	case kindPauseQueue:
-		*into = one(&r, readPauseQueue)
-	case kindDigest:
-		*into = one(&r, readDigest)
+	case fieldCommandLead:
+		*into = decodeNew(&r, readLead)
+	case fieldCommandInvoke:
+		*into = decodeNew(&r, readInvoke)
+	case fieldCommandProgress:
+		*into = decodeNew(&r, readProgress)
+	case fieldCommandFireTimers:
+		*into = decodeNew(&r, readFireTimers)
+	case fieldCommandDeliver:
+		*into = decodeNew(&r, readDeliver)
+	case fieldCommandAcknowledge:
+		*into = decodeNew(&r, readAcknowledge)
+	case fieldCommandSignal:
+		*into = decodeNew(&r, readSignal)
+	case fieldCommandKill:
+		*into = decodeNew(&r, readKill)
+	case fieldCommandPause:
+		*into = decodeNew(&r, readPause)
+	case fieldCommandResume:
+		*into = decodeNew(&r, readResume)
+	case fieldCommandPurge:
+		*into = decodeNew(&r, readPurge)
+	case fieldCommandRestart:
+		*into = decodeNew(&r, readRestart)
+	case fieldCommandSetRules:
+		*into = decodeNew(&r, readSetRules)
+	case fieldCommandPauseQueue:
+		*into = decodeNew(&r, readPauseQueue)
+	case fieldCommandDigest:
+		*into = decodeNew(&r, readDigest)
 	default:
 		return fmt.Errorf("%w: kind %d", ErrUnknownCommand, r.field)
 	}
-	if r.err == nil && !r.ended() {
-		r.err = fmt.Errorf("%w: command of two kinds", ErrMalformed)
+	if r.err == nil && !r.atEnd() {
+		r.err = fmt.Errorf("%w: command has more than one kind", ErrMalformed)
 	}
 	return r.err
 }
 
-// one reads the message that the current field holds.
-func one[T any](r *reader, read func([]byte, *T) error) *T {
-	v := new(T)
-	into(r, v, read)
-	return v
-}
-
-// commandSize is about how long the encoded command will be, rather more.
+// commandSize estimates the encoded size of a command, erring on the high side.
 func commandSize(c machine.Command) int {
 	switch c := c.(type) {
 	case *machine.Invoke:
@@ -293,7 +266,7 @@ func commandSize(c machine.Command) int {
 	case *machine.Signal:
 		return 16 + signalSize(c)
 	case *machine.SetRules:
-		return 16 + bookSize(c.Book)
+		return 16 + ruleBookSize(c.Book)
 	case *machine.Digest:
 		return 16 + digestSize(c)
 	default:
@@ -327,7 +300,7 @@ func stepSize(s *machine.Step) int {
 	return size
 }
 
-// MessageSize is about how many bytes a message has, rather more.
+// MessageSize estimates the encoded size of a message, erring on the high side.
 func MessageSize(m machine.Message) int {
 	switch m := m.(type) {
 	case *machine.Invoke:

@@ -3,35 +3,37 @@ package codec
 import (
 	"fmt"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"platform/flowcontrol"
 	"platform/internal/ids"
 	"platform/partition/machine"
 )
 
-func (w *writer) flow(field uint64, f *machine.Flow) {
-	n := w.open(field, partSize)
-	w.uint(1, uint64(f.Stage))
-	w.int(2, f.StageAt)
-	w.int(3, f.RunnableAt)
-	w.int(4, f.StartedAt)
-	w.int(5, f.WaitsSince)
-	w.uint(6, uint64(f.Starts))
-	w.uint(7, uint64(f.Suspensions))
-	w.uint(8, uint64(f.Pauses))
-	w.wait(9, f.Lock)
-	w.wait(10, f.Rules)
-	w.wait(11, f.Throttling)
-	w.uint(12, uint64(f.Errors))
+func (w *writer) flow(field protowire.Number, f *machine.Flow) {
+	n := w.open(field, sizeHint)
+	w.uint(fieldFlowStage, uint64(f.Stage))
+	w.int(fieldFlowStageAt, f.StageAt)
+	w.int(fieldFlowRunnableAt, f.RunnableAt)
+	w.int(fieldFlowStartedAt, f.StartedAt)
+	w.int(fieldFlowWaitsSince, f.WaitsSince)
+	w.uint(fieldFlowStarts, uint64(f.Starts))
+	w.uint(fieldFlowSuspensions, uint64(f.Suspensions))
+	w.uint(fieldFlowPauses, uint64(f.Pauses))
+	w.wait(fieldFlowLock, f.Lock)
+	w.wait(fieldFlowRules, f.Rules)
+	w.wait(fieldFlowThrottling, f.Throttling)
+	w.uint(fieldFlowErrors, uint64(f.Errors))
 	w.close(n)
 }
 
-func (w *writer) wait(field uint64, v machine.Wait) {
+func (w *writer) wait(field protowire.Number, v machine.Wait) {
 	if v == (machine.Wait{}) {
 		return
 	}
-	n := w.open(field, partSize)
-	w.int(1, v.Latest)
-	w.int(2, v.Total)
+	n := w.open(field, sizeHint)
+	w.int(fieldWaitLatest, v.Latest)
+	w.int(fieldWaitTotal, v.Total)
 	w.close(n)
 }
 
@@ -39,29 +41,29 @@ func readFlow(b []byte, f *machine.Flow) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldFlowStage:
 			f.Stage = flowcontrol.Stage(r.u8())
-		case 2:
+		case fieldFlowStageAt:
 			f.StageAt = r.i64()
-		case 3:
+		case fieldFlowRunnableAt:
 			f.RunnableAt = r.i64()
-		case 4:
+		case fieldFlowStartedAt:
 			f.StartedAt = r.i64()
-		case 5:
+		case fieldFlowWaitsSince:
 			f.WaitsSince = r.i64()
-		case 6:
+		case fieldFlowStarts:
 			f.Starts = r.u32()
-		case 7:
+		case fieldFlowSuspensions:
 			f.Suspensions = r.u32()
-		case 8:
+		case fieldFlowPauses:
 			f.Pauses = r.u32()
-		case 9:
-			into(&r, &f.Lock, readWait)
-		case 10:
-			into(&r, &f.Rules, readWait)
-		case 11:
-			into(&r, &f.Throttling, readWait)
-		case 12:
+		case fieldFlowLock:
+			decodeInto(&r, &f.Lock, readWait)
+		case fieldFlowRules:
+			decodeInto(&r, &f.Rules, readWait)
+		case fieldFlowThrottling:
+			decodeInto(&r, &f.Throttling, readWait)
+		case fieldFlowErrors:
 			f.Errors = r.u32()
 		default:
 			r.unknown("flow")
@@ -74,9 +76,9 @@ func readWait(b []byte, v *machine.Wait) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldWaitLatest:
 			v.Latest = r.i64()
-		case 2:
+		case fieldWaitTotal:
 			v.Total = r.i64()
 		default:
 			r.unknown("wait")
@@ -85,14 +87,14 @@ func readWait(b []byte, v *machine.Wait) error {
 	return r.err
 }
 
-func (w *writer) pauseQueue(field uint64, c *machine.PauseQueue) {
-	n := w.open(field, partSize)
-	w.id(1, (*ids.Invocation)(&c.ID))
-	w.string(2, c.Queue.Scope)
-	w.string(3, c.Queue.LimitKey.L1)
-	w.string(4, c.Queue.LimitKey.L2)
-	w.string(5, c.Queue.Service)
-	w.bool(6, c.Paused)
+func (w *writer) pauseQueue(field protowire.Number, c *machine.PauseQueue) {
+	n := w.open(field, sizeHint)
+	w.id(fieldPauseQueueID, (*ids.Invocation)(&c.ID))
+	w.string(fieldPauseQueueScope, c.Queue.Scope)
+	w.string(fieldPauseQueueL1, c.Queue.LimitKey.L1)
+	w.string(fieldPauseQueueL2, c.Queue.LimitKey.L2)
+	w.string(fieldPauseQueueService, c.Queue.Service)
+	w.bool(fieldPauseQueuePaused, c.Paused)
 	w.close(n)
 }
 
@@ -100,17 +102,17 @@ func readPauseQueue(b []byte, c *machine.PauseQueue) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldPauseQueueID:
 			r.id((*ids.Invocation)(&c.ID))
-		case 2:
+		case fieldPauseQueueScope:
 			c.Queue.Scope = r.string()
-		case 3:
+		case fieldPauseQueueL1:
 			c.Queue.LimitKey.L1 = r.string()
-		case 4:
+		case fieldPauseQueueL2:
 			c.Queue.LimitKey.L2 = r.string()
-		case 5:
+		case fieldPauseQueueService:
 			c.Queue.Service = r.string()
-		case 6:
+		case fieldPauseQueuePaused:
 			c.Paused = r.bool()
 		default:
 			r.unknown("pause queue")
@@ -122,173 +124,183 @@ func readPauseQueue(b []byte, c *machine.PauseQueue) error {
 // AppendCounter appends the record of a counter to b.
 func AppendCounter(b []byte, c *flowcontrol.Counter) []byte {
 	w := writer{b: b}
-	w.uint(1, c.Running)
-	w.uint(2, c.Waiting)
-	w.uint(3, c.Turn)
-	w.uint(4, c.Ring.Head)
-	w.uint(5, c.Ring.Tail)
-	w.int(6, int64(c.Bucket))
-	w.int(7, c.WakeAt)
+	w.uint(fieldCounterRunning, c.Running)
+	w.uint(fieldCounterWaiting, c.Waiting)
+	w.uint(fieldCounterTurn, c.Turn)
+	w.uint(fieldCounterRingHead, c.Ring.Head)
+	w.uint(fieldCounterRingTail, c.Ring.Tail)
+	w.int(fieldCounterBucket, int64(c.Bucket))
+	w.int(fieldCounterWakeAt, c.WakeAt)
 	return w.b
 }
 
-// DecodeCounter reads the record of a counter.
+// DecodeCounter decodes the record of a counter.
 func DecodeCounter(b []byte) (c flowcontrol.Counter, err error) {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldCounterRunning:
 			c.Running = r.u64()
-		case 2:
+		case fieldCounterWaiting:
 			c.Waiting = r.u64()
-		case 3:
+		case fieldCounterTurn:
 			c.Turn = r.u64()
-		case 4:
+		case fieldCounterRingHead:
 			c.Ring.Head = r.u64()
-		case 5:
+		case fieldCounterRingTail:
 			c.Ring.Tail = r.u64()
-		case 6:
+		case fieldCounterBucket:
 			c.Bucket = flowcontrol.Bucket(r.i64())
-		case 7:
+		case fieldCounterWakeAt:
 			c.WakeAt = r.i64()
 		default:
 			r.unknown("counter")
 		}
 	}
-	return checked(c, "counter", r.err)
+	return decoded(c, "counter", r.err)
 }
 
-// AppendQueued appends the record of a place in a vqueue to b.
+// AppendQueued appends the record of a slot of a vqueue to b.
 func AppendQueued(b []byte, q flowcontrol.Queued) []byte {
 	w := writer{b: b}
-	w.id(1, &q.ID)
-	w.int(2, q.At)
+	w.id(fieldQueuedID, &q.ID)
+	w.int(fieldQueuedAt, q.At)
 	return w.b
 }
 
-// DecodeQueued reads the record of a place in a vqueue.
+// DecodeQueued decodes the record of a slot of a vqueue.
 func DecodeQueued(b []byte) (q flowcontrol.Queued, err error) {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldQueuedID:
 			r.id(&q.ID)
-		case 2:
+		case fieldQueuedAt:
 			q.At = r.i64()
 		default:
-			r.unknown("place in a queue")
+			r.unknown("vqueue slot")
 		}
 	}
-	return checked(q, "place in a queue", r.err)
+	return decoded(q, "vqueue slot", r.err)
 }
 
-// AppendChild appends the record of a place in a ring to b.
+// AppendChild appends the record of a slot of a ring to b.
 func AppendChild(b []byte, c flowcontrol.Child) []byte {
 	w := writer{b: b}
-	w.string(1, c.Name)
-	w.bool(2, c.Queue)
+	w.string(fieldChildName, c.Name)
+	w.bool(fieldChildQueue, c.Queue)
 	return w.b
 }
 
-// DecodeChild reads the record of a place in a ring, which points into b.
+// DecodeChild decodes the record of a slot of a ring, which aliases b.
 func DecodeChild(b []byte) (c flowcontrol.Child, err error) {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldChildName:
 			c.Name = r.string()
-		case 2:
+		case fieldChildQueue:
 			c.Queue = r.bool()
 		default:
-			r.unknown("place in a ring")
+			r.unknown("ring slot")
 		}
 	}
-	return checked(c, "place in a ring", r.err)
+	return decoded(c, "ring slot", r.err)
 }
 
 // AppendVQueue appends the record of a vqueue to b.
 func AppendVQueue(b []byte, q *flowcontrol.VQueue) []byte {
 	w := writer{b: b}
-	w.bool(1, q.Paused)
-	w.uint(2, q.Turn)
-	w.uint(3, q.Waiting)
+	w.bool(fieldVQueuePaused, q.Paused)
+	w.uint(fieldVQueueTurn, q.Turn)
+	w.uint(fieldVQueueWaiting, q.Waiting)
 	for i := range q.Lanes {
-		w.lane(4, uint64(i), q.Lanes[i])
+		w.lane(fieldVQueueLanes, uint64(i), q.Lanes[i])
 	}
 	used := len(q.Stages)
 	for used > 0 && q.Stages[used-1] == 0 {
 		used--
 	}
 	if used > 0 {
-		n := w.open(5, partSize)
+		n := w.open(fieldVQueueStages, sizeHint)
 		for _, count := range q.Stages[:used] {
 			w.uvarint(count)
 		}
 		w.close(n)
 	}
-	w.int(6, q.CreatedAt)
-	w.int(7, q.LastEnqueuedAt)
-	w.int(8, q.LastStartAt)
-	w.int(9, q.LastAttemptAt)
-	w.int(10, q.LastFinishAt)
-	for i, a := range averagesOf(q) {
-		w.int(firstAverage+uint64(i), int64(*a))
-	}
+	w.int(fieldVQueueCreatedAt, q.CreatedAt)
+	w.int(fieldVQueueLastEnqueuedAt, q.LastEnqueuedAt)
+	w.int(fieldVQueueLastStartAt, q.LastStartAt)
+	w.int(fieldVQueueLastAttemptAt, q.LastAttemptAt)
+	w.int(fieldVQueueLastFinishAt, q.LastFinishAt)
+	w.int(fieldVQueueAvgQueue, int64(q.Averages.Queue))
+	w.int(fieldVQueueAvgInbox, int64(q.Averages.Inbox))
+	w.int(fieldVQueueAvgRun, int64(q.Averages.Run))
+	w.int(fieldVQueueAvgSuspension, int64(q.Averages.Suspension))
+	w.int(fieldVQueueAvgEndToEnd, int64(q.Averages.EndToEnd))
+	w.int(fieldVQueueAvgRules, int64(q.Averages.Rules))
+	w.int(fieldVQueueAvgThrottling, int64(q.Averages.Throttling))
+	w.int(fieldVQueueAvgLock, int64(q.Averages.Lock))
 	return w.b
 }
 
-// firstAverage is the field of the first of averagesOf.
-const firstAverage = 11
-
-// averagesOf are the averages in the order of their fields.
-func averagesOf(q *flowcontrol.VQueue) [8]*flowcontrol.Average {
-	a := &q.Averages
-	return [...]*flowcontrol.Average{&a.Queue, &a.Inbox, &a.Run, &a.Suspension, &a.EndToEnd, &a.Rules, &a.Throttling, &a.Lock}
-}
-
-func (w *writer) lane(field, priority uint64, l flowcontrol.Lane) {
+func (w *writer) lane(field protowire.Number, priority uint64, l flowcontrol.Lane) {
 	if l == (flowcontrol.Lane{}) {
 		return
 	}
-	n := w.open(field, partSize)
-	w.uint(1, priority)
-	w.uint(2, l.Head)
-	w.uint(3, l.Tail)
+	n := w.open(field, sizeHint)
+	w.uint(fieldLanePriority, priority)
+	w.uint(fieldLaneHead, l.Head)
+	w.uint(fieldLaneTail, l.Tail)
 	w.close(n)
 }
 
-// DecodeVQueue reads the record of a vqueue.
+// DecodeVQueue decodes the record of a vqueue.
 func DecodeVQueue(b []byte) (q flowcontrol.VQueue, err error) {
 	r := reader{b: b}
 	for r.next() {
-		switch {
-		case r.field == 1:
+		switch r.field {
+		case fieldVQueuePaused:
 			q.Paused = r.bool()
-		case r.field == 2:
+		case fieldVQueueTurn:
 			q.Turn = r.u64()
-		case r.field == 3:
+		case fieldVQueueWaiting:
 			q.Waiting = r.u64()
-		case r.field == 4:
-			into(&r, &q.Lanes, readLane)
-		case r.field == 5:
-			into(&r, &q, readStages)
-		case r.field == 6:
+		case fieldVQueueLanes:
+			decodeInto(&r, &q.Lanes, readLane)
+		case fieldVQueueStages:
+			decodeInto(&r, &q, readStages)
+		case fieldVQueueCreatedAt:
 			q.CreatedAt = r.i64()
-		case r.field == 7:
+		case fieldVQueueLastEnqueuedAt:
 			q.LastEnqueuedAt = r.i64()
-		case r.field == 8:
+		case fieldVQueueLastStartAt:
 			q.LastStartAt = r.i64()
-		case r.field == 9:
+		case fieldVQueueLastAttemptAt:
 			q.LastAttemptAt = r.i64()
-		case r.field == 10:
+		case fieldVQueueLastFinishAt:
 			q.LastFinishAt = r.i64()
-		case r.field >= firstAverage && r.field < firstAverage+8:
-			*averagesOf(&q)[r.field-firstAverage] = flowcontrol.Average(r.i64())
+		case fieldVQueueAvgQueue:
+			q.Averages.Queue = flowcontrol.Average(r.i64())
+		case fieldVQueueAvgInbox:
+			q.Averages.Inbox = flowcontrol.Average(r.i64())
+		case fieldVQueueAvgRun:
+			q.Averages.Run = flowcontrol.Average(r.i64())
+		case fieldVQueueAvgSuspension:
+			q.Averages.Suspension = flowcontrol.Average(r.i64())
+		case fieldVQueueAvgEndToEnd:
+			q.Averages.EndToEnd = flowcontrol.Average(r.i64())
+		case fieldVQueueAvgRules:
+			q.Averages.Rules = flowcontrol.Average(r.i64())
+		case fieldVQueueAvgThrottling:
+			q.Averages.Throttling = flowcontrol.Average(r.i64())
+		case fieldVQueueAvgLock:
+			q.Averages.Lock = flowcontrol.Average(r.i64())
 		default:
 			r.unknown("vqueue")
 		}
 	}
-	return checked(q, "vqueue", r.err)
+	return decoded(q, "vqueue", r.err)
 }
 
 func readLane(b []byte, lanes *[flowcontrol.Priorities]flowcontrol.Lane) error {
@@ -296,18 +308,18 @@ func readLane(b []byte, lanes *[flowcontrol.Priorities]flowcontrol.Lane) error {
 	priority, l := uint64(0), flowcontrol.Lane{}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldLanePriority:
 			priority = r.u64()
-		case 2:
+		case fieldLaneHead:
 			l.Head = r.u64()
-		case 3:
+		case fieldLaneTail:
 			l.Tail = r.u64()
 		default:
 			r.unknown("lane")
 		}
 	}
 	if r.err == nil && priority >= flowcontrol.Priorities {
-		return fmt.Errorf("%w: lane of priority %d", ErrMalformed, priority)
+		return fmt.Errorf("%w: lane has priority %d", ErrMalformed, priority)
 	}
 	if r.err == nil {
 		lanes[priority] = l
@@ -317,9 +329,9 @@ func readLane(b []byte, lanes *[flowcontrol.Priorities]flowcontrol.Lane) error {
 
 func readStages(b []byte, q *flowcontrol.VQueue) error {
 	r := reader{b: b}
-	for i := 0; !r.ended() && r.err == nil; i++ {
+	for i := 0; !r.atEnd() && r.err == nil; i++ {
 		if i == len(q.Stages) {
-			return fmt.Errorf("%w: vqueue with too many stages", ErrMalformed)
+			return fmt.Errorf("%w: vqueue has too many stages", ErrMalformed)
 		}
 		q.Stages[i] = r.uvarint()
 	}

@@ -3,60 +3,62 @@ package codec
 import (
 	"fmt"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"platform/partition/journal"
 )
 
-// future writes the tree that an invocation waits for. Levels may be many and large,
-// so the lengths of nested ones are found beforehand: a guess that is wrong would move
-// all that is inside, once for each level.
-func (w *writer) future(field uint64, f *journal.Future) {
-	if len(f.Nested) == 0 { // nearly always
-		n := w.open(field, partSize)
+// future writes the tree that an invocation awaits. The sizes of nested levels are computed
+// in advance: with a wrong size hint, closing each of many levels would move all bytes
+// inside it.
+func (w *writer) future(field protowire.Number, f *journal.Future) {
+	if len(f.Nested) == 0 { // the common case
+		n := w.open(field, sizeHint)
 		w.futureLists(f)
-		w.uint(5, uint64(f.Combinator))
+		w.uint(fieldFutureCombinator, uint64(f.Combinator))
 		w.close(n)
 		return
 	}
-	w.futureOf(field, f, futureSizes(nil, f))
+	w.futureSized(field, f, futureSizes(nil, f))
 }
 
-// futureOf writes a tree with the sizes of its parts, and returns the sizes that are
-// left for those behind it.
-func (w *writer) futureOf(field uint64, f *journal.Future, sizes []int) []int {
+// futureSized writes a tree given the sizes of its nodes in preorder, and returns the
+// remaining sizes.
+func (w *writer) futureSized(field protowire.Number, f *journal.Future, sizes []int) []int {
 	n := w.open(field, sizes[0])
 	sizes = sizes[1:]
 	w.futureLists(f)
 	for i := range f.Nested {
-		sizes = w.futureOf(4, &f.Nested[i], sizes)
+		sizes = w.futureSized(fieldFutureNested, &f.Nested[i], sizes)
 	}
-	w.uint(5, uint64(f.Combinator))
+	w.uint(fieldFutureCombinator, uint64(f.Combinator))
 	w.close(n)
 	return sizes
 }
 
 func (w *writer) futureLists(f *journal.Future) {
-	w.packed(1, f.Completions)
-	w.packed(2, f.Signals)
+	w.packed(fieldFutureCompletions, f.Completions)
+	w.packed(fieldFutureSignals, f.Signals)
 	for _, name := range f.Names {
-		w.present(3, name)
+		w.explicitString(fieldFutureNames, name)
 	}
 }
 
-// futureSizes appends how long the encoded tree and each of its parts are, outer ones
-// before inner ones, without tag and length.
+// futureSizes appends the encoded sizes of the tree's nodes in preorder, without tag and
+// length prefix.
 func futureSizes(sizes []int, f *journal.Future) []int {
 	at, size := len(sizes), packedSize(f.Completions)+packedSize(f.Signals)
 	for _, name := range f.Names {
-		size += partLen(len(name))
+		size += fieldSize(len(name))
 	}
 	if f.Combinator != 0 {
-		size += 1 + uvarintLen(uint64(f.Combinator))
+		size += 1 + protowire.SizeVarint(uint64(f.Combinator))
 	}
 	sizes = append(sizes, 0)
 	for i := range f.Nested {
 		inner := len(sizes)
 		sizes = futureSizes(sizes, &f.Nested[i])
-		size += partLen(sizes[inner])
+		size += fieldSize(sizes[inner])
 	}
 	sizes[at] = size
 	return sizes
@@ -68,18 +70,19 @@ func packedSize(list []uint32) int {
 	}
 	size := 0
 	for _, v := range list {
-		size += uvarintLen(uint64(v))
+		size += protowire.SizeVarint(uint64(v))
 	}
-	return partLen(size)
+	return fieldSize(size)
 }
 
-// partLen is how long a field of size bytes is with its tag, of one digit, and length.
-func partLen(size int) int { return 1 + uvarintLen(uint64(size)) + size }
+// fieldSize returns the encoded size of a bytes field: a tag of one byte, the length prefix
+// and size bytes.
+func fieldSize(size int) int { return 1 + protowire.SizeVarint(uint64(size)) + size }
 
 func readFuture(b []byte, f *journal.Future) error { return readFutureAt(b, f, 1) }
 
-// readFutureAt recurses, so it counts the levels: no tree exhausts the stack of the
-// replicas that read it.
+// readFutureAt limits the depth of the recursion, so that no tree can exhaust the stack of a
+// replica.
 func readFutureAt(b []byte, f *journal.Future, level int) error {
 	if level > journal.MaxDepth {
 		return fmt.Errorf("%w: future nested deeper than %d", ErrMalformed, journal.MaxDepth)
@@ -87,18 +90,18 @@ func readFutureAt(b []byte, f *journal.Future, level int) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldFutureCompletions:
 			f.Completions = r.packed(f.Completions)
-		case 2:
+		case fieldFutureSignals:
 			f.Signals = r.packed(f.Signals)
-		case 3:
-			*more(&r, &f.Names) = r.string()
-		case 4:
-			inner := more(&r, &f.Nested)
+		case fieldFutureNames:
+			*grow(&r, &f.Names) = r.string()
+		case fieldFutureNested:
+			inner := grow(&r, &f.Nested)
 			if b := r.bytes(); r.err == nil {
 				r.err = readFutureAt(b, inner, level+1)
 			}
-		case 5:
+		case fieldFutureCombinator:
 			f.Combinator = journal.Combinator(r.u8())
 		default:
 			r.unknown("future")
@@ -107,7 +110,7 @@ func readFutureAt(b []byte, f *journal.Future, level int) error {
 	return r.err
 }
 
-// tooDeep reports whether a Future could be written but not read.
+// tooDeep reports whether readers would reject a future for its depth.
 func tooDeep(f *journal.Future, level int) bool {
 	if level > journal.MaxDepth {
 		return true

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
 	"pgregory.net/rapid"
 
 	"platform/internal/feature"
@@ -14,7 +15,7 @@ import (
 	"platform/partition/machine"
 )
 
-// nestedFuture is a Future of so many levels around a leaf.
+// nestedFuture returns a future of the given depth around a leaf.
 func nestedFuture(levels int, leaf journal.Future) *journal.Future {
 	for range levels - 1 {
 		leaf = journal.Future{Nested: []journal.Future{leaf}, Combinator: journal.CombineAllCompleted}
@@ -26,7 +27,7 @@ func suspend(f *journal.Future) *machine.Progress {
 	return &machine.Progress{Steps: []machine.Step{{Kind: machine.StepSuspend, Await: f}}}
 }
 
-func TestFutureNestedTooDeeplyIsRefusedByTheProposer(t *testing.T) {
+func TestEncodeCommandRejectsTooDeepFutures(t *testing.T) {
 	leaf := journal.Future{Signals: []uint32{1}}
 	_, err := EncodeCommand(feature.Supported(), suspend(nestedFuture(journal.MaxDepth+1, leaf)))
 	require.ErrorIs(t, err, ErrTooDeep)
@@ -43,16 +44,16 @@ func TestFutureNestedTooDeeplyIsRefusedByTheProposer(t *testing.T) {
 	require.Equal(t, deepest.Steps[0].Await, inv.Await)
 }
 
-// TestFutureNestedTooDeeplyIsRefusedByReaders checks levels that would fill the
-// stack of a reader that followed them, in bytes that no writer here makes.
-func TestFutureNestedTooDeeplyIsRefusedByReaders(t *testing.T) {
+// TestReadFutureRejectsTooDeepFutures includes a depth that would overflow the stack of a
+// reader without a limit. The bytes are made by hand, because the writer rejects them too.
+func TestReadFutureRejectsTooDeepFutures(t *testing.T) {
 	for _, levels := range []int{journal.MaxDepth + 1, 1_000_000} {
 		var reversed []byte // from the inside out
 		for range levels {
 			var length [binary.MaxVarintLen64]byte
 			n := binary.PutUvarint(length[:], uint64(len(reversed)))
 			slices.Reverse(length[:n])
-			reversed = append(append(reversed, length[:n]...), 4<<3|wireBytes)
+			reversed = append(append(reversed, length[:n]...), fieldFutureNested<<3|byte(protowire.BytesType))
 		}
 		slices.Reverse(reversed)
 		require.ErrorIs(t, readFuture(reversed, new(journal.Future)), ErrMalformed)
@@ -81,12 +82,12 @@ func TestSizesOfNestedFuturesAreExact(t *testing.T) {
 		f := drawFuture(t, 4)
 		var w writer
 		w.future(1, &f)
-		require.Len(t, w.b, partLen(futureSizes(nil, &f)[0]))
+		require.Len(t, w.b, fieldSize(futureSizes(nil, &f)[0]))
 	})
 }
 
-// BenchmarkDeepFuture has much inside of many levels, the worst that a handler can
-// ask for.
+// BenchmarkDeepFuture has a large payload at the maximum depth: the most expensive future a
+// handler can await.
 func BenchmarkDeepFuture(b *testing.B) {
 	leaf := journal.Future{Names: []string{strings.Repeat("n", 1<<20)}}
 	c := suspend(nestedFuture(journal.MaxDepth, leaf))

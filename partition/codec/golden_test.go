@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "add golden files for encodings that have none yet")
 
-// Files in testdata are named <kind>.<n>.hex. They are only added: what was written
-// once must be read for ever and written back the same.
+// Files in testdata are named <kind>.<n>.hex. They are never changed or removed: every
+// released encoding must stay readable and be encoded again to the same bytes.
 func goldenFiles(t *testing.T, name string) map[string][]byte {
 	paths, err := filepath.Glob(filepath.Join("testdata", name+".*.hex"))
 	require.NoError(t, err)
@@ -45,19 +45,19 @@ func writeGolden(t *testing.T, name string, n int, b []byte) {
 	require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o644))
 }
 
-// requirePinned checks all golden files of a kind, and that today's encoding of
-// the fullest value is among them.
-func requirePinned(t *testing.T, name string, today []byte, again func([]byte) ([]byte, error)) {
+// requirePinned checks that all golden files of a kind round-trip, and that the current
+// encoding of a value with all fields is among them.
+func requirePinned(t *testing.T, name string, current []byte, recode func([]byte) ([]byte, error)) {
 	files := goldenFiles(t, name)
 	pinned := false
 	for path, b := range files {
-		got, err := again(b)
+		got, err := recode(b)
 		require.NoError(t, err, path)
 		require.Equal(t, hex.EncodeToString(b), hex.EncodeToString(got), path)
-		pinned = pinned || string(b) == string(today)
+		pinned = pinned || string(b) == string(current)
 	}
 	if !pinned && *update {
-		writeGolden(t, name, len(files)+1, today)
+		writeGolden(t, name, len(files)+1, current)
 		return
 	}
 	require.True(t, pinned, "the encoding has changed: if fields were added, run the test with -update to add a golden file; never change an old one")
@@ -66,9 +66,9 @@ func requirePinned(t *testing.T, name string, today []byte, again func([]byte) (
 func TestGoldenBytes(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
-			today, err := k.encode(k.full())
+			current, err := k.encode(k.full())
 			require.NoError(t, err)
-			requirePinned(t, k.name, today, func(b []byte) ([]byte, error) {
+			requirePinned(t, k.name, current, func(b []byte) ([]byte, error) {
 				v, err := k.decode(b)
 				if err != nil {
 					return nil, err
@@ -103,16 +103,16 @@ func TestGoldenLogEntry(t *testing.T) {
 	})
 }
 
-// firstLevel is how many golden files of each kind of command the first release has.
-var firstLevel = map[string]int{
+// firstReleaseFiles is the number of golden files of each log command that the first release
+// wrote.
+var firstReleaseFiles = map[string]int{
 	"command-acknowledge": 1, "command-deliver": 4, "command-fire-timers": 2, "command-invoke": 4, "command-kill": 1, "command-lead": 2,
 	"command-pause": 2, "command-pause-queue": 1, "command-progress": 2, "command-purge": 1, "command-restart": 1, "command-resume": 1,
 	"command-set-rules": 1, "command-signal": 2,
 }
 
-// What the first release cannot read must say that it needs a higher level: see
-// writer.require.
-func TestOnlyWhatTheFirstReleaseReadsIsEncodedAtItsLevel(t *testing.T) {
+// Encodings that the first release cannot read require a higher level: see writer.require.
+func TestEncodingsAtTheFirstLevelAreReadableByTheFirstRelease(t *testing.T) {
 	for _, k := range commandKinds {
 		for path, b := range goldenFiles(t, k.name) {
 			number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(path), k.name+"."), ".")
@@ -121,14 +121,14 @@ func TestOnlyWhatTheFirstReleaseReadsIsEncodedAtItsLevel(t *testing.T) {
 			v, err := k.decode(b)
 			require.NoError(t, err)
 			_, err = EncodeCommand(feature.Level1, v.(machine.Command))
-			if n <= firstLevel[k.name] {
+			if n <= firstReleaseFiles[k.name] {
 				require.NoError(t, err, path)
 				continue
 			}
-			var refused *feature.Error
-			require.ErrorAs(t, err, &refused, "%s: a new command or field calls writer.require", path)
-			require.Equal(t, feature.Level1, refused.Level)
-			require.NotEmpty(t, refused.What)
+			var levelErr *feature.Error
+			require.ErrorAs(t, err, &levelErr, "%s: a new command or field must call writer.require", path)
+			require.Equal(t, feature.Level1, levelErr.Level)
+			require.NotEmpty(t, levelErr.What)
 		}
 	}
 }

@@ -5,43 +5,42 @@ import (
 	"platform/partition/machine"
 )
 
-// Head is the beginning of an invocation's record: enough to tell whether somebody
-// who looks for invocations wants it.
+// Head is the prefix of an invocation's record: the fields that scans filter by.
 type Head struct {
 	ID     ids.Invocation
 	Target machine.Target
 	Status machine.Status
 }
 
-// headFields is the number of the last field of a head.
-const headFields = 3
+// lastHeadField is the last field of a head; fields are written in order.
+const lastHeadField = fieldInvocationStatus
 
-// HeadLen is how many bytes of what AppendInvocation wrote the head is. They are the
-// record of an invocation that has nothing else.
+// HeadLen returns the length of the head of a record written by AppendInvocation. Those
+// bytes are a valid record by themselves.
 func HeadLen(b []byte) int {
 	r := reader{b: b}
 	for {
 		end := r.at
-		if !r.next() || r.field > headFields {
+		if !r.next() || r.field > lastHeadField {
 			return end
 		}
 		r.skip()
 	}
 }
 
-// DecodeHead reads the beginning of what AppendInvocation wrote, and nothing after
-// it. Its strings point into b.
+// DecodeHead decodes the head of a record written by AppendInvocation and ignores the
+// rest. Its strings alias b.
 func DecodeHead(b []byte) (h Head, err error) {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldInvocationID:
 			r.id(&h.ID)
-		case 2:
-			into(&r, &h.Target, readTarget)
-		case 3:
+		case fieldInvocationTarget:
+			decodeInto(&r, &h.Target, readTarget)
+		case fieldInvocationStatus:
 			h.Status = machine.Status(r.u8())
-		default: // fields are written in order
+		default:
 			return h, r.err
 		}
 	}

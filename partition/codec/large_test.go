@@ -11,7 +11,7 @@ import (
 	"platform/partition/machine"
 )
 
-func TestALargeCommandIsCopiedOnce(t *testing.T) {
+func TestLargeCommandIsCopiedOnce(t *testing.T) {
 	for _, size := range []int{1, largeCommand - 1000, largeCommand, 2<<20 - 150, 2 << 20, 3 << 20} {
 		c := &machine.Progress{Attempt: 7, Steps: []machine.Step{{
 			Kind: machine.StepCommand, Type: journal.Output, Payload: bytes.Repeat([]byte{1}, size),
@@ -19,13 +19,13 @@ func TestALargeCommandIsCopiedOnce(t *testing.T) {
 		b, err := EncodeCommand(feature.Supported(), c)
 		require.NoError(t, err)
 		sealed := Seal(feature.Level2, 1<<40, 1_700_000_000_000, [][]byte{b})
-		require.Equal(t, isEntry(b), &sealed[0] == &b[0], "size %d", size)
+		require.Equal(t, isFramed(b), &sealed[0] == &b[0], "size %d", size)
 		h, commands, err := Decode(sealed)
 		require.NoError(t, err)
 		require.Equal(t, machine.Header{Level: feature.Level2, Epoch: 1 << 40, Time: 1_700_000_000_000}, h)
 		require.Equal(t, []machine.Command{c}, commands)
 
-		// In company it is what it would have been.
+		// With other commands in the entry, the large one is unframed.
 		lead := &machine.Lead{Epoch: 2, Node: "n"}
 		small, err := EncodeCommand(feature.Supported(), lead)
 		require.NoError(t, err)
@@ -37,7 +37,7 @@ func TestALargeCommandIsCopiedOnce(t *testing.T) {
 	}
 }
 
-func TestACompletedRecordIsItsHeadItsResultAndItsTail(t *testing.T) {
+func TestAppendCompletedAgreesWithAppendInvocation(t *testing.T) {
 	for _, size := range []int{1, 100, 127, 128, 20_000} {
 		key := "k"
 		inv := &machine.Invocation{Attempt: 7, IdempotencyKey: &key, ExpiresAt: 1_700_000_000_000, Requests: []uint64{1, 2}}
@@ -47,7 +47,7 @@ func TestACompletedRecordIsItsHeadItsResultAndItsTail(t *testing.T) {
 	}
 }
 
-func TestAnEntryIsItsHeadAndItsPayload(t *testing.T) {
+func TestAppendEntryHeadAgreesWithAppendEntry(t *testing.T) {
 	for _, e := range []journal.Entry{{}, {Type: journal.Output}, {Type: journal.Input, AppendedAt: 1_700_000_000_000, Payload: make([]byte, 300)}} {
 		require.Equal(t, AppendEntry(nil, &e), append(AppendEntryHead(nil, &e), e.Payload...))
 		require.Len(t, AppendEntry(nil, &e), EntrySize(&e))

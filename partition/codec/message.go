@@ -6,31 +6,22 @@ import (
 	"platform/partition/machine"
 )
 
-// Field numbers of Message.
-const (
-	messageInvoke   = 1
-	messageComplete = 2
-	messageSignal   = 3
-	messageKill     = 4
-	messageAttach   = 5
-)
-
 func (w *writer) message(m machine.Message) error {
 	switch m := m.(type) {
 	case *machine.Invoke:
-		w.invoke(messageInvoke, m)
+		w.invoke(fieldMessageInvoke, m)
 	case *machine.Complete:
-		n := w.open(messageComplete, MessageSize(m))
-		w.sink(1, &m.Sink)
-		w.result(2, &m.Result)
-		w.bool(3, m.Void)
+		n := w.open(fieldMessageComplete, MessageSize(m))
+		w.sink(fieldCompleteSink, &m.Sink)
+		w.result(fieldCompleteResult, &m.Result)
+		w.bool(fieldCompleteVoid, m.Void)
 		w.close(n)
 	case *machine.Signal:
-		w.signal(messageSignal, m)
+		w.signal(fieldMessageSignal, m)
 	case *machine.Kill:
-		w.only(messageKill, &m.Target)
+		w.kill(fieldMessageKill, m)
 	case *machine.Attach:
-		w.attach(messageAttach, m)
+		w.attach(fieldMessageAttach, m)
 	default:
 		return fmt.Errorf("encode message %T: %w", m, ErrUnknownCommand)
 	}
@@ -40,24 +31,24 @@ func (w *writer) message(m machine.Message) error {
 func readMessage(b []byte, into *machine.Message) error {
 	r := reader{b: b}
 	if !r.next() {
-		return fmt.Errorf("%w: message without a kind", ErrMalformed)
+		return fmt.Errorf("%w: message has no kind", ErrMalformed)
 	}
 	switch r.field {
-	case messageInvoke:
-		*into = one(&r, readInvoke)
-	case messageComplete:
-		*into = one(&r, readComplete)
-	case messageSignal:
-		*into = one(&r, readSignal)
-	case messageKill:
-		*into = one(&r, readKill)
-	case messageAttach:
-		*into = one(&r, readAttach)
+	case fieldMessageInvoke:
+		*into = decodeNew(&r, readInvoke)
+	case fieldMessageComplete:
+		*into = decodeNew(&r, readComplete)
+	case fieldMessageSignal:
+		*into = decodeNew(&r, readSignal)
+	case fieldMessageKill:
+		*into = decodeNew(&r, readKill)
+	case fieldMessageAttach:
+		*into = decodeNew(&r, readAttach)
 	default:
 		r.unknown("message")
 	}
-	if r.err == nil && !r.ended() {
-		r.err = fmt.Errorf("%w: message of two kinds", ErrMalformed)
+	if r.err == nil && !r.atEnd() {
+		r.err = fmt.Errorf("%w: message has more than one kind", ErrMalformed)
 	}
 	return r.err
 }
@@ -66,11 +57,11 @@ func readComplete(b []byte, c *machine.Complete) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
-			into(&r, &c.Sink, readSink)
-		case 2:
-			into(&r, &c.Result, readResult)
-		case 3:
+		case fieldCompleteSink:
+			decodeInto(&r, &c.Sink, readSink)
+		case fieldCompleteResult:
+			decodeInto(&r, &c.Result, readResult)
+		case fieldCompleteVoid:
 			c.Void = r.bool()
 		default:
 			r.unknown("complete")

@@ -1,22 +1,24 @@
 package codec
 
 import (
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
 
-// signal is both a command and a message, like kill.
-func (w *writer) signal(field uint64, c *machine.Signal) {
+// signal writes a Signal, which is both a log command and a message; so is kill.
+func (w *writer) signal(field protowire.Number, c *machine.Signal) {
 	n := w.open(field, signalSize(c))
-	w.id(1, &c.Target)
-	w.uint(2, uint64(c.ID.Index))
-	w.string(3, c.ID.Name)
+	w.id(fieldSignalTarget, &c.Target)
+	w.uint(fieldSignalIndex, uint64(c.ID.Index))
+	w.string(fieldSignalName, c.ID.Name)
 	if c.Result != nil {
-		w.result(4, c.Result)
+		w.result(fieldSignalResult, c.Result)
 	}
-	w.uint(5, c.Request)
+	w.uint(fieldSignalRequest, c.Request)
 	w.close(n)
 }
 
@@ -33,15 +35,15 @@ func readSignal(b []byte, c *machine.Signal) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldSignalTarget:
 			r.id(&c.Target)
-		case 2:
+		case fieldSignalIndex:
 			c.ID.Index = r.u32()
-		case 3:
+		case fieldSignalName:
 			c.ID.Name = r.string()
-		case 4:
-			c.Result = one(&r, readResult)
-		case 5:
+		case fieldSignalResult:
+			c.Result = decodeNew(&r, readResult)
+		case fieldSignalRequest:
 			c.Request = r.u64()
 		default:
 			r.unknown("signal")
@@ -50,20 +52,30 @@ func readSignal(b []byte, c *machine.Signal) error {
 	return r.err
 }
 
-// only writes a message that names an invocation and nothing else.
-func (w *writer) only(field uint64, id *ids.Invocation) {
-	n := w.open(field, partSize)
-	w.id(1, id)
+func (w *writer) kill(field protowire.Number, c *machine.Kill) {
+	n := w.open(field, sizeHint)
+	w.id(fieldKillTarget, &c.Target)
 	w.close(n)
 }
 
-func readKill(b []byte, c *machine.Kill) error { return readOnly(b, &c.Target, "kill") }
+func readKill(b []byte, c *machine.Kill) error {
+	r := reader{b: b}
+	for r.next() {
+		switch r.field {
+		case fieldKillTarget:
+			r.id(&c.Target)
+		default:
+			r.unknown("kill")
+		}
+	}
+	return r.err
+}
 
-func (w *writer) pause(field uint64, c *machine.Pause) {
-	n := w.open(field, partSize)
-	w.id(1, &c.Target)
+func (w *writer) pause(field protowire.Number, c *machine.Pause) {
+	n := w.open(field, sizeHint)
+	w.id(fieldPauseTarget, &c.Target)
 	if c.Failure != nil {
-		w.attemptFailure(2, c.Failure)
+		w.attemptFailure(fieldPauseFailure, c.Failure)
 	}
 	w.close(n)
 }
@@ -72,10 +84,10 @@ func readPause(b []byte, c *machine.Pause) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldPauseTarget:
 			r.id(&c.Target)
-		case 2:
-			c.Failure = one(&r, readAttemptFailure)
+		case fieldPauseFailure:
+			c.Failure = decodeNew(&r, readAttemptFailure)
 		default:
 			r.unknown("pause")
 		}
@@ -83,27 +95,14 @@ func readPause(b []byte, c *machine.Pause) error {
 	return r.err
 }
 
-func readOnly(b []byte, id *ids.Invocation, what string) error {
-	r := reader{b: b}
-	for r.next() {
-		switch r.field {
-		case 1:
-			r.id(id)
-		default:
-			r.unknown(what)
-		}
-	}
-	return r.err
-}
-
-func (w *writer) attach(field uint64, c *machine.Attach) {
-	n := w.open(field, partSize)
-	w.id(1, &c.Target)
-	w.sink(2, &c.Sink)
+func (w *writer) attach(field protowire.Number, c *machine.Attach) {
+	n := w.open(field, sizeHint)
+	w.id(fieldAttachTarget, &c.Target)
+	w.sink(fieldAttachSink, &c.Sink)
 	if !c.Legacy.IsZero() {
 		w.require(feature.Level2, "an attach to a key with a comma")
-		w.id(3, &c.Legacy)
-		w.target(4, &machine.Target{Scope: c.Named.Scope, Service: c.Named.Service, Key: c.Named.Key, Handler: c.Named.Handler})
+		w.id(fieldAttachLegacy, &c.Legacy)
+		w.target(fieldAttachNamed, &machine.Target{Scope: c.Named.Scope, Service: c.Named.Service, Key: c.Named.Key, Handler: c.Named.Handler})
 	}
 	w.close(n)
 }
@@ -112,15 +111,15 @@ func readAttach(b []byte, c *machine.Attach) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldAttachTarget:
 			r.id(&c.Target)
-		case 2:
-			into(&r, &c.Sink, readSink)
-		case 3:
+		case fieldAttachSink:
+			decodeInto(&r, &c.Sink, readSink)
+		case fieldAttachLegacy:
 			r.id(&c.Legacy)
-		case 4:
+		case fieldAttachNamed:
 			var t machine.Target
-			into(&r, &t, readTarget)
+			decodeInto(&r, &t, readTarget)
 			c.Named = journal.Named{Scope: t.Scope, Service: t.Service, Key: t.Key, Handler: t.Handler}
 		default:
 			r.unknown("attach")
@@ -129,10 +128,10 @@ func readAttach(b []byte, c *machine.Attach) error {
 	return r.err
 }
 
-func (w *writer) resume(field uint64, c *machine.Resume) {
-	n := w.open(field, partSize)
-	w.id(1, &c.Target)
-	w.repin(2, c.Repin)
+func (w *writer) resume(field protowire.Number, c *machine.Resume) {
+	n := w.open(field, sizeHint)
+	w.id(fieldResumeTarget, &c.Target)
+	w.repin(fieldResumeRepin, c.Repin)
 	w.close(n)
 }
 
@@ -140,10 +139,10 @@ func readResume(b []byte, c *machine.Resume) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldResumeTarget:
 			r.id(&c.Target)
-		case 2:
-			c.Repin = one(&r, readRepin)
+		case fieldResumeRepin:
+			c.Repin = decodeNew(&r, readRepin)
 		default:
 			r.unknown("resume")
 		}
@@ -151,15 +150,15 @@ func readResume(b []byte, c *machine.Resume) error {
 	return r.err
 }
 
-// repin leaves the field out for nil.
-func (w *writer) repin(field uint64, p *machine.Repin) {
+// repin omits the field if p is nil.
+func (w *writer) repin(field protowire.Number, p *machine.Repin) {
 	if p == nil {
 		return
 	}
-	n := w.open(field, partSize)
-	w.string(1, string(p.Deployment))
-	w.uint(2, uint64(p.Min))
-	w.uint(3, uint64(p.Max))
+	n := w.open(field, sizeHint)
+	w.string(fieldRepinDeployment, string(p.Deployment))
+	w.uint(fieldRepinMin, uint64(p.Min))
+	w.uint(fieldRepinMax, uint64(p.Max))
 	w.close(n)
 }
 
@@ -167,11 +166,11 @@ func readRepin(b []byte, p *machine.Repin) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldRepinDeployment:
 			p.Deployment = ids.Deployment(r.string())
-		case 2:
+		case fieldRepinMin:
 			p.Min = r.u8()
-		case 3:
+		case fieldRepinMax:
 			p.Max = r.u8()
 		default:
 			r.unknown("repin")
@@ -180,10 +179,10 @@ func readRepin(b []byte, p *machine.Repin) error {
 	return r.err
 }
 
-func (w *writer) purge(field uint64, c *machine.Purge) {
-	n := w.open(field, partSize)
-	w.id(1, &c.Target)
-	w.bool(2, c.Journal)
+func (w *writer) purge(field protowire.Number, c *machine.Purge) {
+	n := w.open(field, sizeHint)
+	w.id(fieldPurgeTarget, &c.Target)
+	w.bool(fieldPurgeJournal, c.Journal)
 	w.close(n)
 }
 
@@ -191,9 +190,9 @@ func readPurge(b []byte, c *machine.Purge) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldPurgeTarget:
 			r.id(&c.Target)
-		case 2:
+		case fieldPurgeJournal:
 			c.Journal = r.bool()
 		default:
 			r.unknown("purge")
@@ -202,14 +201,14 @@ func readPurge(b []byte, c *machine.Purge) error {
 	return r.err
 }
 
-func (w *writer) restart(field uint64, c *machine.Restart) {
-	n := w.open(field, 2*partSize)
-	w.id(1, &c.Target)
-	w.id(2, &c.New)
-	w.uint(3, uint64(c.From))
-	w.bool(4, c.Keep)
-	w.repin(5, c.Repin)
-	w.string(6, c.ServerVersion)
+func (w *writer) restart(field protowire.Number, c *machine.Restart) {
+	n := w.open(field, 2*sizeHint)
+	w.id(fieldRestartTarget, &c.Target)
+	w.id(fieldRestartNew, &c.New)
+	w.uint(fieldRestartFrom, uint64(c.From))
+	w.bool(fieldRestartKeep, c.Keep)
+	w.repin(fieldRestartRepin, c.Repin)
+	w.string(fieldRestartServerVersion, c.ServerVersion)
 	w.close(n)
 }
 
@@ -217,17 +216,17 @@ func readRestart(b []byte, c *machine.Restart) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldRestartTarget:
 			r.id(&c.Target)
-		case 2:
+		case fieldRestartNew:
 			r.id(&c.New)
-		case 3:
+		case fieldRestartFrom:
 			c.From = r.u32()
-		case 4:
+		case fieldRestartKeep:
 			c.Keep = r.bool()
-		case 5:
-			c.Repin = one(&r, readRepin)
-		case 6:
+		case fieldRestartRepin:
+			c.Repin = decodeNew(&r, readRepin)
+		case fieldRestartServerVersion:
 			c.ServerVersion = r.string()
 		default:
 			r.unknown("restart")

@@ -1,6 +1,11 @@
 package codec
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,7 +30,7 @@ func newProtoQueued() proto.Message     { return new(raftlog.Queued) }
 func newProtoChild() proto.Message      { return new(raftlog.Child) }
 func newProtoRules() proto.Message      { return new(raftlog.RuleBook) }
 
-func TestFormatIsTheDocumentedOne(t *testing.T) {
+func TestCodecAgreesWithGeneratedCode(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			requireAgree(t, &k, k.full())
@@ -34,8 +39,8 @@ func TestFormatIsTheDocumentedOne(t *testing.T) {
 	}
 }
 
-// requireAgree checks that the generated code understands all of what we write and
-// that we read what it writes.
+// requireAgree checks that the generated code knows all fields that the codec writes, and
+// that the codec decodes what the generated code writes.
 func requireAgree(t require.TestingT, k *kind, v any) {
 	b, err := k.encode(v)
 	require.NoError(t, err)
@@ -66,7 +71,7 @@ func requireKnown(t require.TestingT, m protoreflect.Message) {
 	})
 }
 
-func TestLogEntryIsTheDocumentedOne(t *testing.T) {
+func TestLogEntryAgreesWithGeneratedCode(t *testing.T) {
 	var commands [][]byte
 	for _, k := range commandKinds {
 		b, err := k.encode(k.full())
@@ -81,11 +86,47 @@ func TestLogEntryIsTheDocumentedOne(t *testing.T) {
 	require.EqualValues(t, 7, m.LeaderEpoch)
 	require.EqualValues(t, 1234567890123, m.Time)
 
-	again, err := proto.Marshal(&m)
+	generated, err := proto.Marshal(&m)
 	require.NoError(t, err)
 	_, want, err := Decode(data)
 	require.NoError(t, err)
-	_, got, err := Decode(again)
+	_, got, err := Decode(generated)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
+}
+
+// TestFieldNumbersAgreeWithDescriptors compares the constants of fields.go with raftlog.proto.
+func TestFieldNumbersAgreeWithDescriptors(t *testing.T) {
+	want := make(map[string]string)
+	messages := raftlog.File_proto_raftlog_raftlog_proto.Messages()
+	for i := range messages.Len() {
+		fields := messages.Get(i).Fields()
+		for j := range fields.Len() {
+			f := fields.Get(j)
+			want["field"+string(messages.Get(i).Name())+goName(string(f.Name()))] = strconv.Itoa(int(f.Number()))
+		}
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "fields.go", nil, 0)
+	require.NoError(t, err)
+	got := make(map[string]string)
+	ast.Inspect(file, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok {
+			got[spec.Names[0].Name] = spec.Values[0].(*ast.BasicLit).Value
+		}
+		return true
+	})
+	require.Equal(t, want, got)
+}
+
+// goName returns the name of a protobuf field in the style of this package.
+func goName(field string) string {
+	var name strings.Builder
+	for word := range strings.SplitSeq(field, "_") {
+		if word == "id" {
+			name.WriteString("ID")
+			continue
+		}
+		name.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	return name.String()
 }

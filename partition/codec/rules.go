@@ -3,22 +3,24 @@ package codec
 import (
 	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"platform/flowcontrol"
 	"platform/partition/machine"
 )
 
-func (w *writer) setRules(field uint64, c *machine.SetRules) {
-	size := bookSize(c.Book)
+func (w *writer) setRules(field protowire.Number, c *machine.SetRules) {
+	size := ruleBookSize(c.Book)
 	n := w.open(field, size)
 	if c.Book != nil {
-		inner := w.open(1, size)
+		inner := w.open(fieldSetRulesBook, size)
 		w.b = AppendRules(w.b, c.Book)
 		w.close(inner)
 	}
 	w.close(n)
 }
 
-func bookSize(b *flowcontrol.Book) int {
+func ruleBookSize(b *flowcontrol.Book) int {
 	if b == nil {
 		return 8
 	}
@@ -33,8 +35,8 @@ func readSetRules(b []byte, c *machine.SetRules) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
-			c.Book = one(&r, readRules)
+		case fieldSetRulesBook:
+			c.Book = decodeNew(&r, readRules)
 		default:
 			r.unknown("set rules")
 		}
@@ -45,27 +47,27 @@ func readSetRules(b []byte, c *machine.SetRules) error {
 // AppendRules appends the record of a rule book to b.
 func AppendRules(b []byte, book *flowcontrol.Book) []byte {
 	w := writer{b: b}
-	w.uint(1, uint64(book.Version))
+	w.uint(fieldRuleBookVersion, uint64(book.Version))
 	for i := range book.Rules {
-		w.rule(2, &book.Rules[i])
+		w.rule(fieldRuleBookRules, &book.Rules[i])
 	}
 	return w.b
 }
 
-// DecodeRules reads the record of a rule book, which points into b.
+// DecodeRules decodes the record of a rule book, which aliases b.
 func DecodeRules(b []byte) (book flowcontrol.Book, err error) {
 	err = readRules(b, &book)
-	return checked(book, "rule book", err)
+	return decoded(book, "rule book", err)
 }
 
 func readRules(b []byte, book *flowcontrol.Book) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldRuleBookVersion:
 			book.Version = r.u32()
-		case 2:
-			into(&r, more(&r, &book.Rules), readRule)
+		case fieldRuleBookRules:
+			decodeInto(&r, grow(&r, &book.Rules), readRule)
 		default:
 			r.unknown("rule book")
 		}
@@ -73,25 +75,25 @@ func readRules(b []byte, book *flowcontrol.Book) error {
 	return r.err
 }
 
-func (w *writer) rule(field uint64, v *flowcontrol.Rule) {
-	n := w.open(field, partSize)
-	w.string(1, v.Pattern.Scope)
-	w.string(2, v.Pattern.L1)
-	w.string(3, v.Pattern.L2)
-	w.uint(4, uint64(v.Limits.Concurrency))
+func (w *writer) rule(field protowire.Number, v *flowcontrol.Rule) {
+	n := w.open(field, sizeHint)
+	w.string(fieldRuleScope, v.Pattern.Scope)
+	w.string(fieldRuleL1, v.Pattern.L1)
+	w.string(fieldRuleL2, v.Pattern.L2)
+	w.uint(fieldRuleConcurrency, uint64(v.Limits.Concurrency))
 	if v.Limits.Rate != nil {
-		rate := w.open(5, partSize)
-		w.uint(1, uint64(v.Limits.Rate.Count))
-		w.int(2, int64(v.Limits.Rate.Period))
+		rate := w.open(fieldRuleRate, sizeHint)
+		w.uint(fieldRateCount, uint64(v.Limits.Rate.Count))
+		w.int(fieldRatePeriod, int64(v.Limits.Rate.Period))
 		w.close(rate)
 	}
 	if v.Limits.QueueLimit != nil {
-		w.presentUint(6, *v.Limits.QueueLimit)
+		w.explicitUint(fieldRuleQueueLimit, *v.Limits.QueueLimit)
 	}
-	w.string(7, v.Description)
-	w.bool(8, v.Disabled)
-	w.uint(9, uint64(v.Version))
-	w.int(10, v.ModifiedAt)
+	w.string(fieldRuleDescription, v.Description)
+	w.bool(fieldRuleDisabled, v.Disabled)
+	w.uint(fieldRuleVersion, uint64(v.Version))
+	w.int(fieldRuleModifiedAt, v.ModifiedAt)
 	w.close(n)
 }
 
@@ -99,25 +101,25 @@ func readRule(b []byte, v *flowcontrol.Rule) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldRuleScope:
 			v.Pattern.Scope = r.string()
-		case 2:
+		case fieldRuleL1:
 			v.Pattern.L1 = r.string()
-		case 3:
+		case fieldRuleL2:
 			v.Pattern.L2 = r.string()
-		case 4:
+		case fieldRuleConcurrency:
 			v.Limits.Concurrency = r.u32()
-		case 5:
-			v.Limits.Rate = one(&r, readRate)
-		case 6:
+		case fieldRuleRate:
+			v.Limits.Rate = decodeNew(&r, readRate)
+		case fieldRuleQueueLimit:
 			v.Limits.QueueLimit = new(r.u64())
-		case 7:
+		case fieldRuleDescription:
 			v.Description = r.string()
-		case 8:
+		case fieldRuleDisabled:
 			v.Disabled = r.bool()
-		case 9:
+		case fieldRuleVersion:
 			v.Version = r.u32()
-		case 10:
+		case fieldRuleModifiedAt:
 			v.ModifiedAt = r.i64()
 		default:
 			r.unknown("rule")
@@ -130,9 +132,9 @@ func readRate(b []byte, v *flowcontrol.Rate) error {
 	r := reader{b: b}
 	for r.next() {
 		switch r.field {
-		case 1:
+		case fieldRateCount:
 			v.Count = r.u32()
-		case 2:
+		case fieldRatePeriod:
 			v.Period = time.Duration(r.i64())
 		default:
 			r.unknown("rate")

@@ -13,10 +13,10 @@ import (
 	"platform/partition/machine"
 )
 
-// kind is one thing that has an encoding of its own.
+// kind is a type with a standalone encoding: a log command or a record.
 type kind struct {
 	name   string
-	blank  func() any // pointer to a zero value to be filled
+	blank  func() any // returns a pointer to a zero value
 	encode func(any) ([]byte, error)
 	decode func([]byte) (any, error)
 	proto  func() proto.Message
@@ -51,7 +51,7 @@ func recordKind[T any](name string, proto func() proto.Message, encode func([]by
 	}
 }
 
-// messages are written through the interface.
+// messageKind is a kind that is encoded through the Message interface.
 func messageKind[T any](name string) kind {
 	return kind{
 		name:   name,
@@ -80,7 +80,7 @@ var commandKinds = []kind{
 	commandKind[machine.Digest]("command-digest"),
 }
 
-// recordKinds are the rows of tables.
+// recordKinds are the types stored in tables.
 var recordKinds = []kind{
 	messageKind[machine.Invoke]("message-invoke"),
 	messageKind[machine.Complete]("message-complete"),
@@ -107,22 +107,22 @@ var recordKinds = []kind{
 
 var kinds = slices.Concat(commandKinds, recordKinds)
 
-// source of values for fill: a fixed sequence or rapid.
+// values is the source of values for fill: a fixed sequence or rapid.
 type values interface {
 	number(bits int) uint64
 	text() string
-	length() int // of a list; 0 leaves it nil
+	length() int // of a slice; 0 leaves it nil
 	present() bool
 }
 
-// messages are what an interface may hold.
+// messages are the types that implement Message.
 var messages = []reflect.Type{
 	reflect.TypeFor[machine.Invoke](), reflect.TypeFor[machine.Complete](), reflect.TypeFor[machine.Signal](),
 	reflect.TypeFor[machine.Kill](), reflect.TypeFor[machine.Attach](),
 }
 
-// fill sets every field of v, whatever fields there are, so that a field which the
-// codec forgets makes the tests fail.
+// fill sets every field of v by reflection, so that the tests fail if the codec omits a
+// field.
 func fill(v reflect.Value, from values, depth int) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -130,7 +130,7 @@ func fill(v reflect.Value, from values, depth int) {
 			fill(v.Field(i), from, depth)
 		}
 		if s, ok := v.Addr().Interface().(*machine.Signal); ok {
-			s.ID.Signal = true // what else
+			s.ID.Signal = true // implied, not encoded
 		}
 	case reflect.String:
 		v.SetString(from.text())
@@ -174,7 +174,7 @@ func fillList(v reflect.Value, from values, depth int) {
 	}
 }
 
-// sequence gives every field another value, none of them zero.
+// sequence returns distinct values, none of them zero.
 type sequence struct{ n uint64 }
 
 func (s *sequence) number(bits int) uint64 {
@@ -198,14 +198,14 @@ func (s *sequence) text() string {
 func (s *sequence) length() int   { return 2 }
 func (s *sequence) present() bool { return true }
 
-// full is a value of a kind without any zero field.
+// full returns a value with all fields set.
 func (k *kind) full() any {
 	v := k.blank()
 	fill(reflect.ValueOf(v).Elem(), new(sequence), 0)
 	return v
 }
 
-// drawn takes its values from rapid.
+// drawn draws its values from rapid.
 type drawn struct {
 	t    *rapid.T
 	utf8 bool
@@ -225,7 +225,7 @@ func (d drawn) text() string {
 func (d drawn) length() int   { return rapid.IntRange(0, 3).Draw(d.t, "length") }
 func (d drawn) present() bool { return rapid.Bool().Draw(d.t, "present") }
 
-// draw is any value of a kind.
+// draw returns an arbitrary value of the kind.
 func (k *kind) draw(t *rapid.T, utf8 bool) any {
 	v := k.blank()
 	fill(reflect.ValueOf(v).Elem(), drawn{t, utf8}, 0)

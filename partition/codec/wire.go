@@ -1,130 +1,129 @@
 package codec
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"unsafe"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"platform/internal/feature"
 	"platform/internal/ids"
 )
 
-// ErrMalformed is wrapped by every error about bytes that are not what they should
-// be.
+// ErrMalformed is wrapped by every error about bytes that do not decode.
 var ErrMalformed = errors.New("malformed record")
 
-// Wire types of the protobuf encoding; the others are not used.
-const (
-	wireVarint = 0
-	wireBytes  = 2
-)
-
-// writer appends fields to b. Zero values are left out.
+// writer appends protobuf fields to b. Zero values are omitted.
 type writer struct {
-	b     []byte
-	needs feature.Level // that readers must support, 0 if every server can read it
-	what  string        // needs it, for people
+	b        []byte
+	needs    feature.Level // minimum feature level of readers; 0 if every server can read b
+	neededBy string        // what needs that level, for error messages
 }
 
-// require notes that what is written is understood only from a feature level on. It is
-// called next to each write of a command or field that a level introduces.
-func (w *writer) require(level feature.Level, what string) {
+// require records that b can be read only from a feature level on. It is called next to
+// each write of a command or field that a level introduces.
+func (w *writer) require(level feature.Level, neededBy string) {
 	if level > w.needs {
-		w.needs, w.what = level, what
+		w.needs, w.neededBy = level, neededBy
 	}
 }
 
-func (w *writer) tag(field, wire uint64) { w.uvarint(field<<3 | wire) }
+// tag does what protowire.EncodeTag does, which is too costly to be inlined here: with it,
+// encoding the record of an invocation takes 0.31 µs instead of 0.27.
+func (w *writer) tag(field protowire.Number, typ protowire.Type) {
+	w.uvarint(uint64(field)<<3 | uint64(typ))
+}
 
-// uvarint appends a number. Most have one digit, and this much is inlined.
+// uvarint appends a varint. The case of one byte is inlined: without it, encoding the record
+// of an invocation takes a quarter longer.
 func (w *writer) uvarint(v uint64) {
 	if v < 0x80 {
 		w.b = append(w.b, byte(v))
 		return
 	}
-	w.b = binary.AppendUvarint(w.b, v)
+	w.b = protowire.AppendVarint(w.b, v)
 }
 
-func (w *writer) uint(field, v uint64) {
+func (w *writer) uint(field protowire.Number, v uint64) {
 	if v != 0 {
-		w.presentUint(field, v)
+		w.explicitUint(field, v)
 	}
 }
 
-// presentUint writes a number even if it is zero.
-func (w *writer) presentUint(field, v uint64) {
-	w.tag(field, wireVarint)
+// explicitUint writes a field with explicit presence: also if it is zero.
+func (w *writer) explicitUint(field protowire.Number, v uint64) {
+	w.tag(field, protowire.VarintType)
 	w.uvarint(v)
 }
 
-func (w *writer) int(field uint64, v int64) { w.uint(field, uint64(v)) }
+func (w *writer) int(field protowire.Number, v int64) { w.uint(field, uint64(v)) }
 
-func (w *writer) bool(field uint64, v bool) {
+func (w *writer) bool(field protowire.Number, v bool) {
 	if v {
 		w.uint(field, 1)
 	}
 }
 
-func (w *writer) bytes(field uint64, v []byte) {
+func (w *writer) bytes(field protowire.Number, v []byte) {
 	if len(v) != 0 {
-		w.tag(field, wireBytes)
+		w.tag(field, protowire.BytesType)
 		w.uvarint(uint64(len(v)))
 		w.b = append(w.b, v...)
 	}
 }
 
-func (w *writer) string(field uint64, v string) {
+func (w *writer) string(field protowire.Number, v string) {
 	if v != "" {
-		w.present(field, v)
+		w.explicitString(field, v)
 	}
 }
 
-// present writes a string even if it is empty.
-func (w *writer) present(field uint64, v string) {
-	w.tag(field, wireBytes)
+// explicitString writes a field with explicit presence: also if it is empty.
+func (w *writer) explicitString(field protowire.Number, v string) {
+	w.tag(field, protowire.BytesType)
 	w.uvarint(uint64(len(v)))
 	w.b = append(w.b, v...)
 }
 
-func (w *writer) id(field uint64, v *ids.Invocation) {
+func (w *writer) id(field protowire.Number, v *ids.Invocation) {
 	if !v.IsZero() {
 		w.bytes(field, v[:])
 	}
 }
 
-// packed writes a repeated number.
-func (w *writer) packed(field uint64, v []uint32) {
+// packed writes a packed repeated field.
+func (w *writer) packed(field protowire.Number, v []uint32) {
 	if len(v) == 0 {
 		return
 	}
 	n := w.open(field, len(v))
 	for _, x := range v {
-		w.b = binary.AppendUvarint(w.b, uint64(x))
+		w.b = protowire.AppendVarint(w.b, uint64(x))
 	}
 	w.close(n)
 }
 
-// nested is a message being written inside of another one: where its tag, its
-// length and its body begin.
+// nested is a message being written inside another message: the offsets of its tag, its
+// length and its body.
 type nested struct{ tag, length, body int }
 
-// open begins a message. Its length is not known yet: room is left for that of
-// about size bytes, and close moves the body in the rare case that it was wrong.
-func (w *writer) open(field uint64, size int) nested {
+// open begins a nested message of about size bytes. It reserves the bytes of the length
+// prefix according to size; close moves the body if the actual length needs more or fewer.
+func (w *writer) open(field protowire.Number, size int) nested {
 	n := nested{tag: len(w.b)}
-	w.tag(field, wireBytes)
+	w.tag(field, protowire.BytesType)
 	n.length = len(w.b)
-	w.b = append(w.b, make([]byte, uvarintLen(uint64(size)))...)
+	w.b = append(w.b, make([]byte, protowire.SizeVarint(uint64(size)))...)
 	n.body = len(w.b)
 	return n
 }
 
-// close ends a message.
+// close ends a nested message.
 func (w *writer) close(n nested) {
 	size := len(w.b) - n.body
-	body := n.length + uvarintLen(uint64(size))
+	body := n.length + protowire.SizeVarint(uint64(size))
 	if body > n.body {
 		w.b = append(w.b, make([]byte, body-n.body)...)
 	}
@@ -132,11 +131,11 @@ func (w *writer) close(n nested) {
 		copy(w.b[body:], w.b[n.body:n.body+size])
 		w.b = w.b[:body+size]
 	}
-	binary.PutUvarint(w.b[n.length:body], uint64(size))
+	protowire.AppendVarint(w.b[:n.length:body], uint64(size))
 }
 
-// closePart ends a message that is left out when it is empty.
-func (w *writer) closePart(n nested) {
+// closeNonEmpty ends a nested message, or removes it if it is empty.
+func (w *writer) closeNonEmpty(n nested) {
 	if len(w.b) == n.body {
 		w.b = w.b[:n.tag]
 		return
@@ -144,36 +143,23 @@ func (w *writer) closePart(n nested) {
 	w.close(n)
 }
 
-func uvarintLen(v uint64) int {
-	n := 1
-	for ; v >= 0x80; v >>= 7 {
-		n++
-	}
-	return n
-}
-
-// reader walks over the fields of one message. The first error sticks and ends the
-// walk. It moves an index and not a slice, because writing a pointer is dearer.
+// reader iterates over the fields of one message. The first error is kept and ends the
+// iteration. It advances an index rather than reslicing b, which saves a write barrier
+// per field.
 type reader struct {
 	b     []byte
 	at    int
-	field uint64
-	wire  uint64
+	field protowire.Number
+	typ   protowire.Type
 	err   error
 }
 
-// next moves to the next field; false at the end or after an error.
+// next moves to the next field. It returns false at the end and after an error.
 func (r *reader) next() bool {
 	if r.at >= len(r.b) || r.err != nil {
 		return false
 	}
-	tag := uint64(r.b[r.at])
-	if tag < 0x80 { // nearly always; this much saves a call per field
-		r.at++
-	} else {
-		tag = r.longUvarint()
-	}
-	r.field, r.wire = tag>>3, tag&7
+	r.field, r.typ = protowire.DecodeTag(r.uvarint())
 	return r.err == nil
 }
 
@@ -183,11 +169,13 @@ func (r *reader) fail(err error) {
 	}
 }
 
-// unknown refuses the field that next has found.
+// unknown rejects the current field.
 func (r *reader) unknown(message string) {
 	r.fail(fmt.Errorf("%w: %s has an unknown field %d", ErrMalformed, message, r.field))
 }
 
+// uvarint reads a varint. The case of one byte saves a call: without it, decoding a Progress
+// takes half as long again.
 func (r *reader) uvarint() uint64 {
 	if r.at < len(r.b) {
 		if v := r.b[r.at]; v < 0x80 {
@@ -199,55 +187,49 @@ func (r *reader) uvarint() uint64 {
 }
 
 func (r *reader) longUvarint() uint64 {
-	v, n := binary.Uvarint(r.b[r.at:])
-	if n <= 0 {
-		r.fail(fmt.Errorf("%w: bad number", ErrMalformed))
+	v, n := protowire.ConsumeVarint(r.b[r.at:])
+	if n < 0 {
+		r.fail(fmt.Errorf("%w: varint: %w", ErrMalformed, protowire.ParseError(n)))
 		return 0
 	}
 	r.at += n
 	return v
 }
 
-// limited reads a number of at most limit.
-func (r *reader) limited(limit uint64) uint64 {
-	if r.wire != wireVarint {
-		r.wrongWire("a number")
+// varint reads the current field, a number of at most limit.
+func (r *reader) varint(limit uint64) uint64 {
+	if r.typ != protowire.VarintType {
+		r.wrongType("a varint")
 		return 0
 	}
 	v := r.uvarint()
 	if v > limit {
-		r.fail(fmt.Errorf("%w: field %d is too large", ErrMalformed, r.field))
+		r.fail(fmt.Errorf("%w: field %d: %d exceeds the maximum of %d", ErrMalformed, r.field, v, limit))
 		return 0
 	}
 	return v
 }
 
-func (r *reader) wrongWire(want string) {
-	r.fail(fmt.Errorf("%w: field %d is not %s", ErrMalformed, r.field, want))
+func (r *reader) wrongType(want string) {
+	r.fail(fmt.Errorf("%w: field %d has wire type %d, expected %s", ErrMalformed, r.field, r.typ, want))
 }
 
-func (r *reader) u64() uint64 { return r.limited(math.MaxUint64) }
-func (r *reader) i64() int64  { return int64(r.limited(math.MaxUint64)) }
-func (r *reader) u32() uint32 { return uint32(r.limited(math.MaxUint32)) }
-func (r *reader) u16() uint16 { return uint16(r.limited(math.MaxUint16)) }
-func (r *reader) u8() uint8   { return uint8(r.limited(math.MaxUint8)) }
-func (r *reader) bool() bool  { return r.limited(1) == 1 }
+func (r *reader) u64() uint64 { return r.varint(math.MaxUint64) }
+func (r *reader) i64() int64  { return int64(r.varint(math.MaxUint64)) }
+func (r *reader) u32() uint32 { return uint32(r.varint(math.MaxUint32)) }
+func (r *reader) u16() uint16 { return uint16(r.varint(math.MaxUint16)) }
+func (r *reader) u8() uint8   { return uint8(r.varint(math.MaxUint8)) }
+func (r *reader) bool() bool  { return r.varint(1) == 1 }
 
-// bytes reads a field of bytes without copying; nil if it is empty.
+// bytes returns the current field without copying it; nil if it is empty.
 func (r *reader) bytes() []byte {
-	if r.wire != wireBytes {
-		r.wrongWire("of bytes")
+	if r.typ != protowire.BytesType {
+		r.wrongType("bytes")
 		return nil
 	}
-	var n uint64
-	if r.at < len(r.b) && r.b[r.at] < 0x80 {
-		n = uint64(r.b[r.at])
-		r.at++
-	} else {
-		n = r.longUvarint()
-	}
+	n := r.uvarint()
 	if n > uint64(len(r.b)-r.at) {
-		r.fail(fmt.Errorf("%w: field %d is cut off", ErrMalformed, r.field))
+		r.fail(fmt.Errorf("%w: field %d is truncated", ErrMalformed, r.field))
 		return nil
 	}
 	if n == 0 {
@@ -266,26 +248,27 @@ func (r *reader) string() string {
 func (r *reader) id(into *ids.Invocation) {
 	v := r.bytes()
 	if len(v) != len(into) {
-		r.fail(fmt.Errorf("%w: id of %d bytes", ErrMalformed, len(v)))
+		r.fail(fmt.Errorf("%w: field %d: invocation ID of %d bytes, expected %d", ErrMalformed, r.field, len(v), len(into)))
 		return
 	}
 	*into = ids.Invocation(v)
 }
 
-func (r *reader) packed(into []uint32) []uint32 {
+// packed appends the elements of the current field, a packed list.
+func (r *reader) packed(to []uint32) []uint32 {
 	list := reader{b: r.bytes(), field: r.field}
-	if into == nil {
-		into = make([]uint32, 0, list.numbers())
+	if to == nil {
+		to = make([]uint32, 0, list.varints())
 	}
 	for list.at < len(list.b) && list.err == nil {
-		into = append(into, list.u32())
+		to = append(to, list.u32())
 	}
 	r.fail(list.err)
-	return into
+	return to
 }
 
-// numbers counts the numbers of a packed list.
-func (r *reader) numbers() (n int) {
+// varints counts the varints of a packed list.
+func (r *reader) varints() (n int) {
 	for _, c := range r.b {
 		if c < 0x80 {
 			n++
@@ -294,12 +277,11 @@ func (r *reader) numbers() (n int) {
 	return n
 }
 
-// ended reports whether nothing follows.
-func (r *reader) ended() bool { return r.at == len(r.b) }
+func (r *reader) atEnd() bool { return r.at == len(r.b) }
 
-// count is how many fields with that number follow, the current one included, so
-// that a list can be made at once.
-func (r *reader) count(field uint64) int {
+// count returns how many more fields have the given number, including the current one, so
+// that a list can be allocated once.
+func (r *reader) count(field protowire.Number) int {
 	ahead, n := *r, 1
 	ahead.skip()
 	for ahead.next() {
@@ -312,23 +294,30 @@ func (r *reader) count(field uint64) int {
 }
 
 func (r *reader) skip() {
-	if r.wire == wireVarint {
+	if r.typ == protowire.VarintType {
 		r.uvarint()
 		return
 	}
 	r.bytes()
 }
 
-// into reads a message inside of the current one.
-func into[T any](r *reader, v *T, read func([]byte, *T) error) {
+// decodeInto decodes the message in the current field into v.
+func decodeInto[T any](r *reader, v *T, read func([]byte, *T) error) {
 	if b := r.bytes(); r.err == nil {
 		r.err = read(b, v)
 	}
 }
 
-// more grows a list by one element, which the caller fills. The first call makes
-// room for all that follow.
-func more[T any](r *reader, list *[]T) *T {
+// decodeNew decodes the message in the current field into a new value.
+func decodeNew[T any](r *reader, read func([]byte, *T) error) *T {
+	v := new(T)
+	decodeInto(r, v, read)
+	return v
+}
+
+// grow appends a zero element to a list and returns it for the caller to fill. The first
+// call allocates the list for all fields with the current number.
+func grow[T any](r *reader, list *[]T) *T {
 	if *list == nil {
 		*list = make([]T, 0, r.count(r.field))
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"platform/cmd/platform/internal/client"
@@ -14,6 +15,7 @@ type journalEntry struct {
 	kind, name, invoked, promise string
 	wakeUp                       time.Time
 	completions                  []uint32
+	answer                       uint32 // the completion that ends the command, 0 if there is none
 }
 
 // awaited says what the leaves of a tree of futures are.
@@ -132,6 +134,49 @@ func (e *explainer) statusOf(id string) string {
 	return fmt.Sprintf(" (%s, %s)", answer.Rows[0].Text("target"), answer.Rows[0].Text("status"))
 }
 
+// unanswered names the commands of a running invocation that have no completion yet: what its
+// handler may be waiting for, if the SDK does not say.
+func (e *explainer) unanswered() error {
+	answer, err := e.client.Query(e.ctx, "SELECT entry_lite_json FROM sys_journal WHERE id = "+client.Quote(e.ID)+" AND entry_type LIKE 'Notification: %'")
+	if err != nil {
+		return err
+	}
+	answered := map[uint32]bool{0: true}
+	for _, row := range answer.Rows {
+		var lite struct {
+			Notification struct {
+				Completion map[string]struct {
+					ID uint32 `json:"completion_id"`
+				}
+			}
+		}
+		if json.Unmarshal([]byte(row.Text("entry_lite_json")), &lite) == nil {
+			for _, completion := range lite.Notification.Completion {
+				answered[completion.ID] = true
+			}
+		}
+	}
+	journal, err := e.journal()
+	if err != nil {
+		return err
+	}
+	open := slices.DeleteFunc(journal, func(entry journalEntry) bool { return answered[entry.answer] })
+	if len(open) == 0 {
+		return nil
+	}
+	e.because("Not completed in its journal:")
+	for _, entry := range open[:min(len(open), maxUnanswered)] {
+		e.command(&entry)
+	}
+	if more := len(open) - maxUnanswered; more > 0 {
+		e.because("- and %s", counted(more, "other command"))
+	}
+	return nil
+}
+
+// maxUnanswered bounds how many commands unanswered names.
+const maxUnanswered = 5
+
 // journal reads the commands of the invocation and the completions that answer them.
 func (e *explainer) journal() ([]journalEntry, error) {
 	answer, err := e.client.Query(e.ctx, "SELECT name, invoked_id, promise_name, sleep_wakeup_at, entry_lite_json FROM sys_journal WHERE id = "+client.Quote(e.ID)+" AND entry_type LIKE 'Command: %'")
@@ -155,6 +200,7 @@ func (e *explainer) journal() ([]journalEntry, error) {
 			entry := journalEntry{
 				kind: kind, name: row.Text("name"), invoked: row.Text("invoked_id"), promise: row.Text("promise_name"),
 				wakeUp: row.Time("sleep_wakeup_at"), completions: []uint32{c.CompletionID, c.Result, c.IDCompletion},
+				answer: max(c.CompletionID, c.Result),
 			}
 			var target struct{ InvocationId string } //nolint:revive // as the server writes it
 			if json.Unmarshal(c.Target, &target) == nil && entry.invoked == "" {

@@ -171,7 +171,10 @@ func (e *explainer) running() error {
 		e.because("The handler says that it waits for:")
 		return e.awaited(awaiting)
 	}
-	e.next("`platform invocations describe %s` shows how far it has come.", e.ID)
+	if err := e.unanswered(); err != nil {
+		return err
+	}
+	e.next("`platform invocations describe %s` shows its journal.", e.ID)
 	return nil
 }
 

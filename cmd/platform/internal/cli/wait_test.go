@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -76,4 +77,25 @@ func TestPauseTellsRequestedFromPaused(t *testing.T) {
 	require.Equal(t, 1, questions)
 	require.True(t, strings.HasPrefix(out.String(), "[OK]: Paused 1 invocation\n[OK]: Requested the pause of 1 invocation\n"), out.String())
 	require.Contains(t, out.String(), "`platform explain inv_2`")
+}
+
+// TestExplainNamesWhatARunningHandlerHasNotGot explains an attempt whose SDK does not say what
+// it waits for.
+func TestExplainNamesWhatARunningHandlerHasNotGot(t *testing.T) {
+	a, _ := at(t, func(w http.ResponseWriter, r *http.Request) {
+		question, _ := io.ReadAll(r.Body)
+		switch {
+		case strings.Contains(string(question), "FROM sys_invocation"):
+			_, _ = w.Write([]byte(`{"rows":[{"id":"inv_1","target":"S/h","status":"running","last_start_at":"2026-11-20T18:13:50Z"}]}`))
+		case strings.Contains(string(question), "Notification"):
+			_, _ = w.Write([]byte(`{"rows":[{"entry_lite_json":"{\"Notification\":{\"Completion\":{\"Run\":{\"completion_id\":1}}}}"}]}`))
+		default:
+			_, _ = w.Write([]byte(`{"rows":[{"name":"charge","entry_lite_json":"{\"Command\":{\"Run\":{\"completion_id\":1}}}"},` +
+				`{"promise_name":"approved","entry_lite_json":"{\"Command\":{\"GetPromise\":{\"completion_id\":2}}}"},` +
+				`{"name":"","entry_lite_json":"{\"Command\":{\"OneWayCall\":{\"invocation_id_completion_id\":3}}}"}]}`))
+		}
+	})
+	e, err := a.explained(t.Context(), "inv_1")
+	require.NoError(t, err)
+	require.Equal(t, []string{"Not completed in its journal:", "- the promise approved of the workflow"}, e.Why[1:])
 }

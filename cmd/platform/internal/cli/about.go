@@ -88,7 +88,7 @@ func (a *app) version() *cobra.Command {
 func (a *app) explain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain [code|invocation]",
-		Short: "Explain an error code, or why an invocation is not running",
+		Short: "Explain an error code, or the status of an invocation",
 		Long: `Explains an error code, or lists them all. Of an invocation, says where it stands, what it
 waits for and what to do next.`,
 		Args:    cobra.MaximumNArgs(1),

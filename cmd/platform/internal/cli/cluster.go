@@ -66,7 +66,7 @@ func (a *app) clusterStatus() *cobra.Command {
 		case err != nil:
 			return err
 		case wait > 0 && health.Status != "healthy":
-			return &hintedError{fmt.Errorf("the cluster is %s after %s", health.Status, wait.String()), "`platform cluster status --watch` shows how it goes on."}
+			return &hintedError{fmt.Errorf("the cluster is %s after %s", health.Status, wait.String()), "`platform cluster status --watch` shows the progress."}
 		case health.Status == "unavailable" && !a.options.watch:
 			return &hintedError{errors.New("the cluster is unavailable"), "Start the nodes that are down, or see what their logs say."}
 		}

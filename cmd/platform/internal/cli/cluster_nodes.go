@@ -168,20 +168,20 @@ A node that is only restarted need not be drained: stopping it hands over what i
 	return cmd
 }
 
-// awaitDrained returns when a node has no replicas any more.
+// awaitDrained returns when a node has no replicas left.
 func (a *app) awaitDrained(ctx context.Context, node string, wait time.Duration) error {
 	for end := time.Now().Add(wait); ; {
 		n, _, err := a.client.Node(ctx, node)
 		switch {
 		case err == nil && n.Replicas == 0:
-			a.print.Printf("%s Node %s has no replicas any more\n", a.print.Green("[OK]:"), term.Clean(n.Name))
+			a.print.Printf("%s Node %s has no replicas left\n", a.print.Green("[OK]:"), term.Clean(n.Name))
 			return nil
 		case time.Now().After(end) && err != nil:
 			return err
 		case time.Now().After(end):
 			return &hintedError{
 				fmt.Errorf("node %s still has %d replicas after %s", term.Clean(n.Name), n.Replicas, term.Duration(wait)),
-				"It goes on being drained. `platform cluster status` shows what is in the way.",
+				"Draining continues. `platform cluster status` shows what prevents it.",
 			}
 		}
 		select {

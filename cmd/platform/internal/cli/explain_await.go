@@ -107,7 +107,7 @@ func (e *explainer) command(entry *journalEntry) {
 	switch entry.kind {
 	case "Sleep":
 		e.because("- the end of a sleep at %s", e.when(entry.wakeUp))
-		e.next("Nothing, it goes on by itself.")
+		e.next("Nothing: it continues automatically.")
 	case "GetPromise", "PeekPromise":
 		e.because("- the promise %s of the workflow", entry.promise)
 		e.next("Another handler of the workflow completes the promise.")

@@ -101,7 +101,7 @@ func (e *explainer) explain() error {
 	case "backing-off":
 		return e.backingOff()
 	case "suspended":
-		e.because("It is suspended: it uses no connection and goes on when one of these is there.")
+		e.because("It is suspended, without a connection to the handler, until one of these arrives:")
 		return e.awaited(e.row.Text("suspended_waiting_future_json"))
 	case "paused":
 		return e.paused()
@@ -129,7 +129,7 @@ func (e *explainer) since(t time.Time) string {
 
 func (e *explainer) scheduled() {
 	e.because("It is delayed until %s.", e.when(e.row.Time("scheduled_start_at")))
-	e.next("Nothing, it starts by itself. `platform invocations cancel %s` drops it.", e.ID)
+	e.next("Nothing: it starts automatically. `platform invocations cancel %s` drops it.", e.ID)
 }
 
 // ready explains what may run and has no attempt open.
@@ -138,7 +138,7 @@ func (e *explainer) ready() error {
 		return err
 	}
 	e.because("It may run, and waits for a free slot of the node that leads its partition.")
-	e.next("Nothing, if it starts within seconds. Otherwise too much runs at once: see worker.invoker.concurrent-invocations-limit and memory-limit of the server.")
+	e.next("Nothing, if it starts within seconds. Otherwise the node is at its limits: see worker.invoker.concurrent-invocations-limit and memory-limit of the server.")
 	return nil
 }
 
@@ -155,12 +155,12 @@ func (e *explainer) undeployed() (bool, error) {
 }
 
 func (e *explainer) running() error {
-	e.because("An attempt is under way%s, on %s.", e.since(e.row.Time("last_start_at")), orElse(e.row.Text("last_attempt_deployment_id"), "its deployment"))
+	e.because("An attempt is in progress%s, on %s.", e.since(e.row.Time("last_start_at")), orElse(e.row.Text("last_attempt_deployment_id"), "its deployment"))
 	if n := e.row.Text("retry_count"); n != "" && n != "0" && n != "1" {
 		e.because("It is attempt number %s; the one before failed: %s", n, e.brief(e.row.Text("last_failure")))
 	}
 	if since := e.row.Time("no_response_since"); !since.IsZero() {
-		e.because("Its endpoint is connected, nothing received since %s: not even a response head. The attempt goes on, and ends by the abort timeout at %s.", e.when(since), e.when(e.row.Time("abort_at")))
+		e.because("Its endpoint is connected, nothing received since %s: not even a response head. The attempt continues until the abort timeout at %s.", e.when(since), e.when(e.row.Time("abort_at")))
 		e.next("Check whether the service at that address is stuck. If its handler works silently for long, nothing needs to be done.")
 	}
 	if e.row.Text("pause_requested") == "true" {
@@ -214,7 +214,7 @@ func (e *explainer) backingOff() error {
 	}
 	e.code()
 	if e.row.Text("last_failure_error_code") == string(errcode.RT0011) && e.row.Text("pinned_deployment_id") != "" {
-		e.next("It began on a deployment that was removed: `platform invocations resume %s --deployment latest` lets it go on where its service is now.", e.ID)
+		e.next("It began on a deployment that was removed: `platform invocations resume %s --deployment latest` continues it where its service is now.", e.ID)
 		return nil
 	}
 	e.elsewhere()
@@ -242,14 +242,14 @@ func (e *explainer) code() {
 func (e *explainer) paused() error {
 	since := e.when(e.row.Time("modified_at"))
 	if e.row.Text("last_failure") != "" {
-		e.because("It was paused at %s, because its attempts were used up or an operator paused it.", since)
+		e.because("It was paused at %s, because it reached the maximum number of attempts or an operator paused it.", since)
 	} else {
 		e.because("It was paused by an operator at %s.", since)
 	}
 	e.failure()
 	e.code()
 	e.elsewhere()
-	e.next("`platform invocations resume %s` lets it go on, `platform invocations cancel %s` ends it.", e.ID, e.ID)
+	e.next("`platform invocations resume %s` continues it, `platform invocations cancel %s` ends it.", e.ID, e.ID)
 	return nil
 }
 

@@ -86,11 +86,11 @@ func (e *explainer) queued() (bool, error) {
 	if ahead := row.Text("num_ahead"); number(ahead) == 0 {
 		e.because("It is the first in the queue %s%s.", queue, e.since(e.row.Time("inboxed_at")))
 	} else {
-		e.because("It stands in the queue %s%s. %s before it.", queue, e.since(e.row.Time("inboxed_at")), waits(ahead))
+		e.because("It waits in the queue %s%s. %s before it.", queue, e.since(e.row.Time("inboxed_at")), waits(ahead))
 	}
 	if row.Text("queue_is_paused") == "true" {
 		e.because("The queue was paused by an operator.")
-		e.next("`platform vqueues resume %s` lets it go on.", queue)
+		e.next("`platform vqueues resume %s` resumes it.", queue)
 		return true, nil
 	}
 	return true, e.blocked(row)

@@ -67,7 +67,7 @@ are kept. The target selects those of a service, object or handler: <service>, <
 	cmd.MarkFlagsMutuallyExclusive("active", "all")
 	flags.StringVar(&s.result, "completion-result", "", "only those completed with success or failure")
 	flags.BoolVar(&s.objectsOnly, "virtual-objects-only", false, "only those of virtual objects")
-	flags.BoolVar(&s.zombie, "zombie", false, "only those pinned to a deployment that does not exist any more")
+	flags.BoolVar(&s.zombie, "zombie", false, "only those pinned to a deployment that was removed")
 	flags.IntVar(&s.Limit, "limit", 100, "at most this many")
 	flags.BoolVar(&s.OldestFirst, "oldest-first", false, "oldest first")
 	asJSON := jsonFlag(flags)

@@ -53,10 +53,10 @@ func (a *app) invocationsCancel() *cobra.Command {
 		Use:   "cancel <query>",
 		Short: "Ask invocations to end, with what they called",
 		Long: `Cancels invocations. A handler that runs gets a terminal error at its next step, may clean up,
-and passes the cancellation on to the calls it made. Invocations that have not started just end.`,
+and passes the cancellation on to the calls it made. Invocations that have not started end immediately.`,
 		Example: "  platform invocations cancel inv_1…\n  platform invocations cancel Greeter/greet\n  platform invocations cancel Counter/alice --yes",
 	}
-	kill := cmd.Flags().Bool("kill", false, "end them at once, without cleaning up")
+	kill := cmd.Flags().Bool("kill", false, "end them immediately, without cleanup")
 	return op.command(a, cmd, func() {
 		if *kill {
 			op.name, op.verb, op.done = "kill", "Kill", "Killed"
@@ -68,7 +68,7 @@ func (a *app) invocationsKill() *cobra.Command {
 	op := &operation{name: "kill", verb: "Kill", done: "Killed", statuses: openStatuses}
 	return op.command(a, &cobra.Command{
 		Use:   "kill <query>",
-		Short: "End invocations at once",
+		Short: "End invocations immediately",
 		Long: `Kills invocations and the calls that they wait for. Handlers cannot clean up: what they have done
 so far stays as it is. Prefer cancel.`,
 		Example: "  platform invocations kill inv_1…",
@@ -90,12 +90,12 @@ func (a *app) invocationsResume() *cobra.Command {
 	op := &operation{name: "resume", verb: "Resume", done: "Resumed", statuses: []string{"paused", "suspended", "backing-off"}}
 	cmd := &cobra.Command{
 		Use:   "resume <query>",
-		Short: "Let paused invocations go on, and retry at once those that back off",
+		Short: "Resume paused invocations, and retry immediately those that are backing off",
 		Long: `Resumes invocations. They keep the deployment that they started on, unless --deployment names
 another: then its code must make the same steps as far as the journal goes.`,
 		Example: "  platform invocations resume inv_1…\n  platform invocations resume Greeter --deployment latest",
 	}
-	cmd.Flags().StringVar(&op.deployment, "deployment", "", "where to go on: keep, latest or the id of a deployment (default keep)")
+	cmd.Flags().StringVar(&op.deployment, "deployment", "", "deployment to continue on: keep, latest or the id of a deployment (default keep)")
 	return op.command(a, cmd, nil)
 }
 
@@ -104,7 +104,7 @@ func (a *app) invocationsPurge() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "purge <query>",
 		Aliases: []string{"rm"},
-		Short:   "Forget completed invocations",
+		Short:   "Delete completed invocations",
 		Long: `Purges completed invocations: result, journal and idempotency key are gone. Purging the run of a
 workflow also removes its state and promises, so that the same key can run again.`,
 		Example: "  platform invocations purge inv_1…\n  platform invocations purge Mailer --journal-only",
@@ -122,7 +122,7 @@ func (a *app) invocationsRestart() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "restart-as-new <query>",
 		Aliases: []string{"restart"},
-		Short:   "Run completed invocations once more, under new ids",
+		Short:   "Run completed invocations again, under new ids",
 		Long: `Restarts completed invocations with the same input. With --from, for a single invocation, the new
 one keeps the journal up to that entry and goes on from there; 'platform invocations describe'
 shows the entries.`,

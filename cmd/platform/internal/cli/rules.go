@@ -18,7 +18,7 @@ func (a *app) rules() *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "rules",
 		Aliases: []string{"rule"},
-		Short:   "Limit how much runs at once in a scope",
+		Short:   "Limit the concurrency of scopes",
 		Long: `Rules limit what runs at once in the scopes that callers name. A pattern is a scope,
 or scope/l1 or scope/l1/l2 for the parts of limit keys within it; * stands for any.
 Each scope and each limit key that matches has a budget of its own, and the most exact
@@ -105,9 +105,9 @@ func ruleVersion(r client.Rule) string { return "v" + strconv.FormatUint(uint64(
 
 // rulesSwitch is enable or disable.
 func (a *app) rulesSwitch(on bool) *cobra.Command {
-	verb, done, short := "disable", "Disabled", "Park a rule: it stays, but limits nothing until it is enabled"
+	verb, done, short := "disable", "Disabled", "Disable a rule without deleting it"
 	if on {
-		verb, done, short = "enable", "Enabled", "Let a disabled rule hold again"
+		verb, done, short = "enable", "Enabled", "Enable a disabled rule"
 	}
 	cmd := &cobra.Command{
 		Use:     verb + " <pattern>",

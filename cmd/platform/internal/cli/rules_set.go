@@ -39,8 +39,8 @@ comes; what runs is never stopped.`,
 	var f ruleFlags
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.Uint32Var(&f.concurrency, "concurrency", 0, "most that run at once for each matching scope or limit key")
-	flags.BoolVar(&f.unlimited, "unlimited", false, "any number at once")
+	flags.Uint32Var(&f.concurrency, "concurrency", 0, "maximum concurrency of each matching scope or limit key")
+	flags.BoolVar(&f.unlimited, "unlimited", false, "no concurrency limit")
 	flags.StringVar(&f.rate, "rate", "", "most that start in a `period`, such as 100/s, 30/min or 5/10s")
 	flags.BoolVar(&f.noRate, "no-rate", false, "start as fast as it comes")
 	flags.Uint64Var(&f.queueLimit, "queue-limit", 0, "most that wait; more are refused with status 429")
@@ -106,7 +106,7 @@ func (a *app) setRule(ctx context.Context, pattern string, f *ruleFlags, flags *
 	}
 	a.print.Printf("%s "+did+" (version %s)\n", a.print.Green("[OK]:"), after.Pattern, ruleVersion(after))
 	if after.Disabled {
-		a.say("The rule is disabled: `platform rules enable '%s'` lets it hold.", after.Pattern)
+		a.say("The rule is disabled: `platform rules enable '%s'` enables it.", after.Pattern)
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ Shows what would change, and changes it once you agree.`,
 	flags.BoolVar(&u.Overwrite, "overwrite", false, "take over the services that are offered, whatever that breaks")
 	flags.BoolVar(&u.http11, "use-http1.1", false, "speak HTTP/1.1 to the endpoint; =false for HTTP/2")
 	flags.StringArrayVar(&u.headers, "extra-header", nil, "header `name=value` of every request, in place of all there were (repeatable)")
-	flags.BoolVar(&u.noHeaders, "no-extra-headers", false, "send no extra headers any more")
+	flags.BoolVar(&u.noHeaders, "no-extra-headers", false, "stop sending extra headers")
 	flags.StringVar(&u.role, "assume-role-arn", "", "role to take before invoking a function")
 	flags.BoolVar(&u.planOnly, "dry-run", false, "only show what would change")
 	u.asJSON = jsonFlag(flags)

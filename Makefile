@@ -115,32 +115,32 @@ chaos: ## Kill -9 the server and services under load, 200 rounds (ROUNDS=n)
 	CHAOS_ROUNDS=$(or $(ROUNDS),200) $(GO) test -timeout 120m -count=1 -v -run 'TestKillRounds|TestAcknowledgedStep' ./test/chaos/...
 
 .PHONY: cluster-faults
-cluster-faults: ## Break a cluster of three in all ways under load, 300 rounds (ROUNDS=n FAULTS=kill-one,wipe-one), and 20 rolling restarts
+cluster-faults: ## Inject all kinds of faults into a cluster of three under load, 300 rounds (ROUNDS=n FAULTS=kill-one,wipe-one), and 20 rolling restarts
 	CLUSTER_ROUNDS=$(or $(ROUNDS),300) CLUSTER_ROLLS=20 $(if $(FAULTS),CLUSTER_FAULTS=$(FAULTS)) \
 		$(GO) test -timeout 240m -count=1 -v -run 'TestMixedFaults|TestRollingRestarts|TestFreshCluster' ./test/cluster
 
 .PHONY: cluster-upgrades
-cluster-upgrades: ## Replace older servers by this one and back under load, 5 times, the first release too (ROUNDS=n)
+cluster-upgrades: ## Upgrade and downgrade a cluster under load, 5 times, also from the first release (ROUNDS=n)
 	CLUSTER_UPGRADES=$(or $(ROUNDS),5) $(GO) test -timeout 60m -count=1 -v -run TestUpgrades ./test/cluster
 
 .PHONY: cluster-replicas
-cluster-replicas: ## Restart, wipe and tamper with replicas of a gigabyte under sustained writes (STATE_MB=2000, on two partitions)
+cluster-replicas: ## Restart, wipe and modify replicas of a gigabyte under sustained writes (STATE_MB=2000, on two partitions)
 	CLUSTER_STATE_MB=$(or $(STATE_MB),2000) $(GO) test -timeout 90m -count=1 -v -run 'TestLongLivedWork' ./test/cluster
 
 .PHONY: cluster-reads
-cluster-reads: ## Read state, outputs and SQL at nodes that are cut off, stopped or replaced, 40 rounds (ROUNDS=n)
-	CLUSTER_READS=$(or $(ROUNDS),40) $(GO) test -timeout 120m -count=1 -v -run 'TestReadsUnderSuspicion' ./test/cluster
+cluster-reads: ## Read state, outputs and SQL at nodes that are isolated, suspended or replaced, 40 rounds (ROUNDS=n)
+	CLUSTER_READS=$(or $(ROUNDS),40) $(GO) test -timeout 120m -count=1 -v -run 'TestReadsDuringLeaderFaults' ./test/cluster
 
 .PHONY: sizes
-sizes: ## Large messages on three nodes with 1 GiB of memory each, which are killed in between
+sizes: ## Large messages on three nodes with 1 GiB of memory each, with kills
 	SIZES_LONG=1 $(GO) test -timeout 30m -count=1 -v ./test/sizes
 
 .PHONY: cluster-plants
-cluster-plants: ## Plant faults in the server and see that the checks find them, and step clocks
-	CLUSTER_PLANTS=1 CLUSTER_CLOCK=1 $(GO) test -timeout 120m -count=1 -v -run 'TestLies|TestServices|TestPlanted|TestStepped' ./test/cluster
+cluster-plants: ## Plant defects and require that the checks detect them, and step clocks
+	CLUSTER_PLANTS=1 CLUSTER_CLOCK=1 $(GO) test -timeout 120m -count=1 -v -run 'TestProxyDefects|TestServiceDefects|TestPlanted|TestStepped' ./test/cluster
 
 .PHONY: sim
-sim: ## Play seeds of the simulated cluster, 10,000 (SEEDS=n FIRST=n PARALLEL=n)
+sim: ## Run 10,000 seeds of the simulated cluster (SEEDS=n FIRST=n PARALLEL=n)
 	$(GO) test -count=1 -timeout 24h -v -run TestSeeds ./test/sim -seeds=$(or $(SEEDS),10000) -first=$(or $(FIRST),1) -parallel-seeds=$(or $(PARALLEL),2)
 
 .PHONY: fuzz

@@ -36,12 +36,12 @@ func rounds(t *testing.T) int {
 
 // responseTimeout returns how soon every key must respond once the server is back.
 func responseTimeout(t *testing.T) time.Duration {
-	text := os.Getenv("CHAOS_ANSWER_LIMIT")
+	text := os.Getenv("CHAOS_RESPONSE_TIMEOUT")
 	if text == "" {
 		return 15 * time.Second // other tests may share the machine
 	}
 	d, err := time.ParseDuration(text)
-	require.NoError(t, err, "CHAOS_ANSWER_LIMIT")
+	require.NoError(t, err, "CHAOS_RESPONSE_TIMEOUT")
 	return d
 }
 

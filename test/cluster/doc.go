@@ -1,28 +1,25 @@
-// Package cluster breaks clusters of real processes under load and checks from
-// outside that every promise is kept: see package load for what clients do and check,
-// package history for the checkers, and faults_test.go for what is done to nodes,
-// their network and their disks.
+// Package cluster injects faults into clusters of real processes under load and checks
+// from outside that every guarantee holds. Package load has the clients and their checks,
+// package history the checkers, and faults_test.go the faults of nodes, network and disks.
 //
-// The nodes get hosts of their own, whose network is broken, where network namespaces
-// can be made: by root, or by anybody whom the system lets make user namespaces. Disks
-// of their own need root. Without these the faults of the network or of disks are left
-// out, by name in the output of -v, and all others run.
-//
+// Network faults require network namespaces, which root can create, or any user if
+// unprivileged user namespaces are enabled. Disk faults require root. Otherwise these
+// faults are skipped, with a message in the output of -v, and all others run.
 // The short form runs with all other tests; `make cluster-faults` and `make
-// cluster-plants` run the long ones. Settings:
+// cluster-plants` run the long forms. Settings:
 //
-//	CLUSTER_ROUNDS     how many faults TestMixedFaults goes through
-//	CLUSTER_FAULTS     which kinds, comma-separated names of faults_test.go
-//	CLUSTER_SNAPSHOTS  set: TestMixedFaults builds a server that takes many
-//	CLUSTER_NODES      how many nodes there are (3)
-//	CLUSTER_KILLS      how many leaders TestALimitHoldsAndIsUsed kills (3)
-//	CLUSTER_ROLLS      how often TestRollingRestarts goes round
-//	CLUSTER_UPGRADES   how often TestUpgrades goes forth and back before the last time
-//	CLUSTER_STATE_MB   how large TestLongLivedWorkUnderSustainedWrites makes the state (120)
-//	CLUSTER_READS      how many faults TestReadsUnderSuspicion goes through (3)
-//	CLUSTER_PLANTS     set: TestPlantedDefectsAreFound runs
-//	CLUSTER_BURN       for how many seconds TestElectionsUnderCPUBurn burns (it does not run without)
-//	CLUSTER_CLOCK      set: TestSteppedClocks builds its server
-//	CLUSTER_KEEP       a directory that gets the logs of the nodes
-//	CLUSTER_LOG        their log levels; raft=debug shows each election
+//	CLUSTER_ROUNDS     number of faults in TestMixedFaults
+//	CLUSTER_FAULTS     kinds of faults, comma-separated names from faults_test.go
+//	CLUSTER_SNAPSHOTS  set: TestMixedFaults uses a server with frequent snapshots
+//	CLUSTER_NODES      number of nodes (3)
+//	CLUSTER_KILLS      number of leaders that TestConcurrencyLimitAcrossFailovers kills (3)
+//	CLUSTER_ROLLS      number of rounds of TestRollingRestarts
+//	CLUSTER_UPGRADES   number of upgrades and downgrades in TestUpgrades before the final upgrade
+//	CLUSTER_STATE_MB   size of the state in TestLongLivedWorkUnderSustainedWrites (120)
+//	CLUSTER_READS      number of faults in TestReadsDuringLeaderFaults (3)
+//	CLUSTER_PLANTS     set: TestPlantedDefectsAreDetected runs
+//	CLUSTER_BURN       seconds that TestElectionsUnderCPUSaturation takes; unset: it is skipped
+//	CLUSTER_CLOCK      set: TestSteppedClocks runs in its long form
+//	CLUSTER_KEEP       directory to copy the nodes' logs to
+//	CLUSTER_LOG        log levels of the nodes; raft=debug shows each election
 package cluster

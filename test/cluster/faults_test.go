@@ -9,103 +9,104 @@ import (
 	"slices"
 	"time"
 
+	"platform/test/harness"
 	"platform/test/harness/sandbox"
 )
 
-// fault is one way to break a cluster.
+// fault is a kind of fault.
 type fault struct {
 	name string
-	// possible says why a bed cannot have the fault.
-	possible func(*bed) error
-	// inject breaks the cluster, makes sure that it is broken, and mends it; nodes may
-	// still be on their way back then. Nodes in trouble are told to b.nodes.
-	inject func(context.Context, *bed) error
-	// outage says that no majority is left meanwhile.
-	outage bool
-	// zombies says that a node may go on that the others have given up.
+	// supported returns why the testbed does not support the fault, nil if it does.
+	supported func(*testbed) error
+	// inject injects the fault, verifies that it has the intended effect, and removes it;
+	// nodes may still be recovering afterwards. It marks affected nodes in targets.
+	inject func(context.Context, *testbed) error
+	// quorumLoss means that no majority of nodes is available during the fault.
+	quorumLoss bool
+	// zombies means that a former leader may continue after the others have replaced it.
 	zombies bool
-	// gap is how long a key may stay without an answer, which depends on how the
-	// fault is noticed: 0 for no limit.
-	gap time.Duration
+	// maxGap limits the time that a key is unavailable, which depends on how the fault is
+	// detected; 0 for no limit.
+	maxGap time.Duration
 }
 
-// faults are all that a bed may be put through.
+// faults are all kinds of faults.
 var faults = []fault{
-	{name: "kill-one", possible: several, inject: killOne, gap: 5 * time.Second},
-	{name: "kill-two", possible: several, inject: killSome(2), outage: true},
-	{name: "kill-all", possible: always, inject: killSome(100), outage: true},
-	{name: "terminate-one", possible: several, inject: terminateOne, gap: 5 * time.Second},
-	{name: "stop-one", possible: several, inject: stopOne, gap: 10 * time.Second},
-	{name: "isolate-one", possible: hosts, inject: isolateOne, zombies: true, gap: 10 * time.Second},
-	{name: "unplug-one", possible: hosts, inject: unplugOne, zombies: true, gap: 10 * time.Second},
-	{name: "deafen-one", possible: hosts, inject: oneWay(false), zombies: true, gap: 10 * time.Second},
-	{name: "mute-one", possible: hosts, inject: oneWay(true), zombies: true, gap: 10 * time.Second},
-	{name: "bridge", possible: hosts, inject: bridge, zombies: true, gap: 10 * time.Second},
-	{name: "flap-one", possible: hosts, inject: flapOne, zombies: true, gap: 15 * time.Second},
-	{name: "wipe-one", possible: several, inject: wipeOne, gap: 5 * time.Second},
-	{name: "slow-disk", possible: disks, inject: slowDisk, zombies: true, gap: 10 * time.Second},
-	{name: "hung-disk", possible: disks, inject: hungDisk, zombies: true, gap: 20 * time.Second},
-	{name: "full-disk", possible: disks, inject: fullDisk, zombies: true, gap: 20 * time.Second},
-	{name: "transfer", possible: several, inject: transferAll, gap: 2 * time.Second},
+	{name: "kill-one", supported: requireThreeNodes, inject: killOne, maxGap: 5 * time.Second},
+	{name: "kill-two", supported: requireThreeNodes, inject: killNodes(2), quorumLoss: true},
+	{name: "kill-all", supported: requireNothing, inject: killNodes(100), quorumLoss: true},
+	{name: "terminate-one", supported: requireThreeNodes, inject: terminateOne, maxGap: 5 * time.Second},
+	{name: "suspend-one", supported: requireThreeNodes, inject: suspendOne, maxGap: 10 * time.Second},
+	{name: "isolate-one", supported: requireNetwork, inject: isolateOne, zombies: true, maxGap: 10 * time.Second},
+	{name: "unplug-one", supported: requireNetwork, inject: unplugOne, zombies: true, maxGap: 10 * time.Second},
+	{name: "drop-inbound-one", supported: requireNetwork, inject: dropOneWay(false), zombies: true, maxGap: 10 * time.Second},
+	{name: "drop-outbound-one", supported: requireNetwork, inject: dropOneWay(true), zombies: true, maxGap: 10 * time.Second},
+	{name: "separate-pair", supported: requireNetwork, inject: separatePair, zombies: true, maxGap: 10 * time.Second},
+	{name: "isolate-repeatedly", supported: requireNetwork, inject: isolateRepeatedly, zombies: true, maxGap: 15 * time.Second},
+	{name: "wipe-one", supported: requireThreeNodes, inject: wipeOne, maxGap: 5 * time.Second},
+	{name: "slow-disk", supported: requireDisks, inject: slowDisk, zombies: true, maxGap: 10 * time.Second},
+	{name: "hung-disk", supported: requireDisks, inject: hungDisk, zombies: true, maxGap: 20 * time.Second},
+	{name: "full-disk", supported: requireDisks, inject: fullDisk, zombies: true, maxGap: 20 * time.Second},
+	{name: "transfer", supported: requireThreeNodes, inject: transferAll, maxGap: 2 * time.Second},
 }
 
-func always(*bed) error { return nil }
+func requireNothing(*testbed) error { return nil }
 
-func several(b *bed) error {
+func requireThreeNodes(b *testbed) error {
 	if len(b.Nodes) < 3 {
-		return errors.New("needs three nodes")
+		return errors.New("requires three nodes")
 	}
 	return nil
 }
 
-func hosts(b *bed) error {
+func requireNetwork(b *testbed) error {
 	if b.network == nil {
 		return sandbox.Available()
 	}
-	return several(b)
+	return requireThreeNodes(b)
 }
 
-func disks(b *bed) error {
+func requireDisks(b *testbed) error {
 	if b.disks == nil {
-		return cmp.Or(sandbox.DisksAvailable(), errors.New("this bed has no disks of its own"))
+		return cmp.Or(sandbox.DisksAvailable(), errors.New("this testbed has no separate disks"))
 	}
-	return several(b)
+	return requireThreeNodes(b)
 }
 
-// among returns a random time.
-func among(from, to time.Duration) time.Duration { return from + rand.N(to-from) }
+// randomDuration returns a random duration in [from, to).
+func randomDuration(from, to time.Duration) time.Duration { return from + rand.N(to-from) }
 
-// victim is a random node; clients that roam leave it.
-func (b *bed) victim() int {
+// victim chooses a random node and marks it faulty.
+func (b *testbed) victim() int {
 	i := rand.IntN(len(b.Nodes))
-	b.nodes.Trouble(i)
+	b.targets.MarkFaulty(i)
 	return i
 }
 
-// killOne kills a node and starts it again a little later.
-func killOne(ctx context.Context, b *bed) error {
+// killOne kills a node and restarts it after a delay.
+func killOne(ctx context.Context, b *testbed) error {
 	i := b.victim()
 	if !b.Nodes[i].Process.Running() {
-		return fmt.Errorf("node %d has ended by itself: %w", i+1, b.Nodes[i].Process.Err())
+		return fmt.Errorf("node %d exited unexpectedly: %w", i+1, b.Nodes[i].Process.Err())
 	}
 	b.Nodes[i].Kill()
-	b.nodes.Abandon(i)
-	pause(ctx, among(200*time.Millisecond, 2*time.Second))
+	b.targets.CancelRequests(i)
+	harness.Sleep(ctx, randomDuration(200*time.Millisecond, 2*time.Second))
 	return b.Nodes[i].Restart(ctx)
 }
 
-// killSome kills so many nodes at once that no majority is left.
-func killSome(n int) func(context.Context, *bed) error {
-	return func(ctx context.Context, b *bed) error {
+// killNodes kills n nodes, or all, concurrently. n must be a majority.
+func killNodes(n int) func(context.Context, *testbed) error {
+	return func(ctx context.Context, b *testbed) error {
 		victims := rand.Perm(len(b.Nodes))[:min(n, len(b.Nodes))]
 		for _, i := range victims {
-			b.nodes.Trouble(i)
+			b.targets.MarkFaulty(i)
 		}
 		for _, i := range victims {
 			b.Nodes[i].Kill()
-			b.nodes.Abandon(i)
+			b.targets.CancelRequests(i)
 		}
-		pause(ctx, among(0, time.Second))
+		harness.Sleep(ctx, randomDuration(0, time.Second))
 		for _, i := range victims {
 			if err := b.Nodes[i].Launch(); err != nil {
 				return err
@@ -115,81 +116,81 @@ func killSome(n int) func(context.Context, *bed) error {
 	}
 }
 
-// terminateOne stops a node in order and starts it again. Nobody is told: clients
-// notice by themselves that it is not healthy, as a load balancer does.
-func terminateOne(ctx context.Context, b *bed) error {
-	return b.roll(ctx, rand.IntN(len(b.Nodes)))
+// terminateOne restarts a node gracefully. Clients are not told: they detect by the
+// health check that the node is leaving, as a load balancer does.
+func terminateOne(ctx context.Context, b *testbed) error {
+	return b.restartGracefully(ctx, rand.IntN(len(b.Nodes)))
 }
 
-// stopOne stops a process as if the machine had no time for it.
-func stopOne(ctx context.Context, b *bed) error {
-	return b.pauseNode(ctx, b.victim(), among(time.Second, 6*time.Second))
+// suspendOne suspends a process, as a machine without CPU time for it would.
+func suspendOne(ctx context.Context, b *testbed) error {
+	return b.suspendNode(ctx, b.victim(), randomDuration(time.Second, 6*time.Second))
 }
 
-// isolateOne lets a node reach its clients but no other node.
-func isolateOne(ctx context.Context, b *bed) error {
+// isolateOne disconnects a node from the other nodes, but not from its clients.
+func isolateOne(ctx context.Context, b *testbed) error {
 	i := b.victim()
-	return b.cut(ctx, among(time.Second, 6*time.Second), i, b.others(i), true, true)
+	return b.blockTraffic(ctx, randomDuration(time.Second, 6*time.Second), i, b.others(i), true, true)
 }
 
-// oneWay loses all that a node sends to the others, or all that they send to it.
-func oneWay(out bool) func(context.Context, *bed) error {
-	return func(ctx context.Context, b *bed) error {
+// dropOneWay drops all packets that a node sends to the others, or all that they send to it.
+func dropOneWay(out bool) func(context.Context, *testbed) error {
+	return func(ctx context.Context, b *testbed) error {
 		i := b.victim()
-		return b.cut(ctx, among(time.Second, 6*time.Second), i, b.others(i), out, !out)
+		return b.blockTraffic(ctx, randomDuration(time.Second, 6*time.Second), i, b.others(i), out, !out)
 	}
 }
 
-// bridge keeps two nodes from each other, which both reach the third.
-func bridge(ctx context.Context, b *bed) error {
-	two := rand.Perm(len(b.Nodes))[:2]
-	for _, i := range two {
-		b.nodes.Trouble(i)
+// separatePair disconnects two nodes from each other; both still reach the others.
+func separatePair(ctx context.Context, b *testbed) error {
+	pair := rand.Perm(len(b.Nodes))[:2]
+	for _, i := range pair {
+		b.targets.MarkFaulty(i)
 	}
-	return b.cut(ctx, among(time.Second, 6*time.Second), two[0], two[1:], true, true)
+	return b.blockTraffic(ctx, randomDuration(time.Second, 6*time.Second), pair[0], pair[1:], true, true)
 }
 
-// flapOne isolates a node again and again.
-func flapOne(ctx context.Context, b *bed) error {
+// isolateRepeatedly isolates a node several times.
+func isolateRepeatedly(ctx context.Context, b *testbed) error {
 	i := b.victim()
 	for range 5 {
-		if err := b.cut(ctx, among(100*time.Millisecond, time.Second), i, b.others(i), true, true); err != nil {
+		if err := b.blockTraffic(ctx, randomDuration(100*time.Millisecond, time.Second), i, b.others(i), true, true); err != nil {
 			return err
 		}
-		pause(ctx, among(100*time.Millisecond, 700*time.Millisecond))
+		harness.Sleep(ctx, randomDuration(100*time.Millisecond, 700*time.Millisecond))
 	}
 	return nil
 }
 
-// unplugOne cuts a node off from everybody.
-func unplugOne(ctx context.Context, b *bed) error {
+// unplugOne disconnects a node from all nodes and clients.
+func unplugOne(ctx context.Context, b *testbed) error {
 	i := b.victim()
 	if err := b.network.Unplug(i); err != nil {
 		return err
 	}
-	b.nodes.Abandon(i)
+	b.targets.CancelRequests(i)
 	defer func() { _ = b.network.Heal() }()
-	if b.network.Hosts[b.others(i)[0]].Reaches(b.Nodes[i].NodeAddress(), probeLimit) {
-		return errors.New("an unplugged node is reached")
+	if b.network.Hosts[b.others(i)[0]].Reaches(b.Nodes[i].NodeAddress(), probeTimeout) {
+		return errors.New("an unplugged node is reachable")
 	}
-	pause(ctx, among(time.Second, 6*time.Second))
+	harness.Sleep(ctx, randomDuration(time.Second, 6*time.Second))
 	return b.network.Heal()
 }
 
-// wipeOne kills a node, removes its data and starts it.
-func wipeOne(ctx context.Context, b *bed) error {
+// wipeOne kills a node, removes its data and restarts it.
+func wipeOne(ctx context.Context, b *testbed) error {
 	i := b.victim()
 	b.Nodes[i].Kill()
-	b.nodes.Abandon(i)
+	b.targets.CancelRequests(i)
 	if err := b.Nodes[i].Wipe(); err != nil {
 		return err
 	}
-	pause(ctx, among(0, time.Second))
+	harness.Sleep(ctx, randomDuration(0, time.Second))
 	return b.Nodes[i].Restart(ctx)
 }
 
-// others are all nodes but one.
-func (b *bed) others(i int) []int {
+// others returns all nodes except i.
+func (b *testbed) others(i int) []int {
 	all := make([]int, len(b.Nodes))
 	for j := range all {
 		all[j] = j

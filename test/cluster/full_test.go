@@ -9,61 +9,62 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/test/harness"
 	"platform/test/harness/sandbox"
 )
 
-// shutdownTimeout is how long the nodes of TestAFullDiskHoldsUpNoShutdown may take.
+// shutdownTimeout is the shutdown timeout of the nodes of TestShutdownWithFullDisk.
 const shutdownTimeout = 12 * time.Second
 
-// TestAFullDiskHoldsUpNoShutdown ends a node with SIGTERM whose disk has become full
-// under load and stays so. It has to end in the time it is given, whatever it cannot
-// write, and goes on with all it had once there is room.
-func TestAFullDiskHoldsUpNoShutdown(t *testing.T) {
+// TestShutdownWithFullDisk stops a node with SIGTERM whose disk has become full under
+// load. The process must exit within the shutdown timeout although it cannot write, and
+// must recover all data once there is space.
+func TestShutdownWithFullDisk(t *testing.T) {
 	if err := sandbox.Available(); err != nil {
 		t.Skip(err)
 	}
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprintf("FullDiskOf%d", nodes), func(t *testing.T) {
-			b := newBed(t, bedOptions{
-				nodes: nodes, disks: 1 << 30,
+			b := newTestbed(t, testbedOptions{
+				nodes: nodes, diskSize: 1 << 30,
 				env: map[string]string{"SHUTDOWN_TIMEOUT": shutdownTimeout.String()},
 			})
-			run := b.load(t, true)
-			pause(t.Context(), time.Second)
+			run := b.startLoad(t, true)
+			harness.Sleep(t.Context(), time.Second)
 			for _, after := range []time.Duration{0, 400 * time.Millisecond, 3 * time.Second} {
-				b.endOnAFullDisk(t, after)
+				b.shutDownWithFullDisk(t, after)
 			}
 			require.NoError(t, run.Stop(t.Context()).Err())
 		})
 	}
 }
 
-// endOnAFullDisk fills the disk of the first node and ends the node so much later.
-func (b *bed) endOnAFullDisk(t *testing.T, after time.Duration) {
+// shutDownWithFullDisk fills the disk of the first node and stops the node after delay.
+func (b *testbed) shutDownWithFullDisk(t *testing.T, delay time.Duration) {
 	if len(b.Nodes) == 1 {
-		b.nodes.Outage(true)
+		b.targets.SetQuorumLost(true)
 	}
-	b.nodes.Trouble(0)
-	b.nodes.Abandon(0)
-	full, empty := context.WithCancel(t.Context())
-	defer empty()
+	b.targets.MarkFaulty(0)
+	b.targets.CancelRequests(0)
+	ctx, stopFilling := context.WithCancel(t.Context())
+	defer stopFilling()
 	filled := make(chan error, 1)
 	require.NoError(t, b.disks[0].Fill(0))
-	go func() { filled <- b.fill(full, b.disks[0], time.Hour) }()
+	go func() { filled <- b.keepFull(ctx, b.disks[0], time.Hour) }()
 
-	pause(t.Context(), after)
+	harness.Sleep(t.Context(), delay)
 	process := b.Nodes[0].Process
-	_ = process.Signal(syscall.SIGTERM) // it may have ended
+	_ = process.Signal(syscall.SIGTERM) // it may have exited
 	begin := time.Now()
 	if err := process.AwaitExit(shutdownTimeout + time.Second); err != nil {
 		_ = process.Signal(syscall.SIGQUIT) // shows where it hangs
 		require.NoError(t, process.AwaitExit(10*time.Second))
-		t.Errorf("%v after the disk was full for %s:\n%s", err, after, process.LogTail(400))
+		t.Errorf("%v with the disk full for %s:\n%s", err, delay, process.LogTail(400))
 	}
-	t.Logf("ended within %s, %s after the disk had become full", time.Since(begin).Round(time.Millisecond), after)
-	empty()
+	t.Logf("exited within %s, %s after the disk became full", time.Since(begin).Round(time.Millisecond), delay)
+	stopFilling()
 	require.NoError(t, <-filled)
 	require.NoError(t, b.disks[0].Unfill())
 	require.NoError(t, b.Nodes[0].Restart(t.Context()))
-	require.NoError(t, b.mend(t.Context()))
+	require.NoError(t, b.awaitRecovery(t.Context()))
 }

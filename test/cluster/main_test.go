@@ -18,11 +18,11 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// number reads a setting.
-func number(t *testing.T, variable string, otherwise int) int {
+// intSetting returns an integer from the environment.
+func intSetting(t *testing.T, variable string, defaultValue int) int {
 	text := os.Getenv(variable)
 	if text == "" {
-		return otherwise
+		return defaultValue
 	}
 	n, err := strconv.Atoi(text)
 	require.NoError(t, err, variable)

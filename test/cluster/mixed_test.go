@@ -17,36 +17,35 @@ import (
 	"platform/test/harness"
 )
 
-// shortRounds are the faults of the short form. Restarts in order have a test of
-// their own.
-var shortRounds = []string{"kill-one", "isolate-one", "kill-two", "wipe-one"}
+// shortFaults are the faults of the short form. Graceful restarts have a separate test.
+var shortFaults = []string{"kill-one", "isolate-one", "kill-two", "wipe-one"}
 
-// TestMixedFaults breaks a cluster in one way after the other under load. Nothing that
-// was acknowledged may be lost or happen twice, and while a majority is connected no
-// request at one of its nodes may fail.
+// TestMixedFaults injects one fault after another under load. No acknowledged effect may
+// be lost or duplicated, and while a majority is connected no request to one of its nodes
+// may fail.
 func TestMixedFaults(t *testing.T) {
-	b := newBed(t, snapshotting(t))
-	b.readers = true
-	kinds, rounds := plan(t, b)
-	all := newSummary()
-	defer func() { t.Log(all.String()) }()
+	b := newTestbed(t, snapshotOptions(t))
+	b.directReads = true
+	kinds, rounds := selectFaults(t, b)
+	total := newSummary()
+	defer func() { t.Log(total.String()) }()
 	for n := range rounds {
 		f := kinds[n%len(kinds)]
-		if !all.add(f, b.round(t, f)) && t.Failed() {
-			t.Fatalf("round %d, %s, has left a cluster that cannot go on", n, f.name)
+		if !total.add(f, b.round(t, f)) && t.Failed() {
+			t.Fatalf("round %d: the cluster did not recover from %s", n, f.name)
 		}
 	}
-	require.NoError(t, all.err())
+	require.NoError(t, total.err())
 }
 
-// frequentSnapshots cut logs so early that a replica that was away for a second
+// frequentSnapshots truncates logs so early that a replica that was away for a second
 // catches up by a snapshot.
 const frequentSnapshots = "checkpoint-commands=500,trailing-logs=20"
 
-// snapshotting returns the options of a server with frequent snapshots if
-// CLUSTER_SNAPSHOTS is set, otherwise those of the usual server.
-func snapshotting(t *testing.T) bedOptions {
-	o := bedOptions{disks: diskSize()}
+// snapshotOptions returns options for a server with frequent snapshots if
+// CLUSTER_SNAPSHOTS is set, otherwise for the default server.
+func snapshotOptions(t *testing.T) testbedOptions {
+	o := testbedOptions{diskSize: defaultDiskSize()}
 	if os.Getenv("CLUSTER_SNAPSHOTS") == "" {
 		return o
 	}
@@ -57,92 +56,93 @@ func snapshotting(t *testing.T) bedOptions {
 	return o
 }
 
-// plan returns the faults to go through and how many rounds.
-func plan(t *testing.T, b *bed) ([]fault, int) {
-	names := shortRounds
+// selectFaults returns the faults to inject and the number of rounds.
+func selectFaults(t *testing.T, b *testbed) ([]fault, int) {
+	names := shortFaults
 	if text := os.Getenv("CLUSTER_FAULTS"); text != "" {
 		names = strings.Split(text, ",")
 	} else if os.Getenv("CLUSTER_ROUNDS") != "" {
 		names = nil
 	}
 	var kinds []fault
-	var known, without []string
+	var known, skipped []string
 	for _, f := range faults {
 		known = append(known, f.name)
 		if names != nil && !slices.Contains(names, f.name) {
 			continue
 		}
-		if err := f.possible(b); err != nil {
-			without = append(without, fmt.Sprintf("without %s: %v", f.name, err))
+		if err := f.supported(b); err != nil {
+			skipped = append(skipped, fmt.Sprintf("skipped %s: %v", f.name, err))
 			continue
 		}
 		kinds = append(kinds, f)
 	}
-	require.Subset(t, known, names, "CLUSTER_FAULTS names a fault that there is not")
+	require.Subset(t, known, names, "CLUSTER_FAULTS names an unknown fault")
 	if len(kinds) == 0 {
-		t.Skip(strings.Join(without, "\n"))
+		t.Skip(strings.Join(skipped, "\n"))
 	}
-	for _, missing := range without {
-		t.Log(missing)
+	for _, reason := range skipped {
+		t.Log(reason)
 	}
 	rand.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
-	return kinds, number(t, "CLUSTER_ROUNDS", len(kinds))
+	return kinds, intSetting(t, "CLUSTER_ROUNDS", len(kinds))
 }
 
-// result is what one round came to.
-type result struct {
+// roundResult is the result of one round.
+type roundResult struct {
 	load.Report
-	err   error         // of the fault itself, or of the cluster that does not come back
-	back  time.Duration // from the end of the fault until all nodes answered and were whole
-	whole bool
+	err       error         // from injecting the fault or from waiting for recovery
+	recovery  time.Duration // from the end of the fault until all nodes were healthy and replicated
+	recovered bool
 }
 
 const (
-	warm      = 150                    // answered requests before a fault
-	wholeIn   = 60 * time.Second       // how long the cluster may take to be whole again
-	afterHeal = 500 * time.Millisecond // load on the whole cluster
+	warmupRequests    = 150                    // successful requests before a fault
+	recoveryTimeout   = 60 * time.Second       // limit for the recovery of the cluster
+	loadAfterRecovery = 500 * time.Millisecond // duration of load after recovery
 )
 
-// round puts the cluster through one fault.
-func (b *bed) round(t *testing.T, f fault) (r result) {
-	run := b.load(t, f.zombies)
-	for begin := time.Now(); run.Acknowledged() < warm && time.Since(begin) < wholeIn; {
-		pause(t.Context(), 5*time.Millisecond)
+// round injects one fault under load and reports problems.
+func (b *testbed) round(t *testing.T, f fault) (r roundResult) {
+	run := b.startLoad(t, f.zombies)
+	for begin := time.Now(); run.Succeeded() < warmupRequests && time.Since(begin) < recoveryTimeout; {
+		harness.Sleep(t.Context(), 5*time.Millisecond)
 	}
-	if f.outage {
-		b.nodes.Outage(true)
+	if f.quorumLoss {
+		b.targets.SetQuorumLost(true)
 	}
 	r.err = f.inject(t.Context(), b)
 	begin := time.Now()
-	if err := b.mend(t.Context()); err != nil && r.err == nil {
+	if err := b.awaitRecovery(t.Context()); err != nil && r.err == nil {
 		r.err = err
 	}
-	r.whole = r.err == nil
-	r.back = time.Since(begin)
-	pause(t.Context(), afterHeal)
+	r.recovered = r.err == nil
+	r.recovery = time.Since(begin)
+	harness.Sleep(t.Context(), loadAfterRecovery)
 	r.Report = run.Stop(t.Context())
-	t.Logf("%-14s %5d answered, %3d excused, %d failed, %d violations, longest gap %s, whole after %s", f.name,
-		r.OK, r.Excused, len(r.Failures), len(r.Violations), slices.Max(r.Gaps).Round(time.Millisecond), r.back.Round(time.Millisecond))
+	t.Logf("%-14s %5d succeeded, %3d tolerated, %d failed, %d violations, longest gap %s, recovered after %s", f.name,
+		r.OK, r.Tolerated, len(r.Failures), len(r.Violations), slices.Max(r.Gaps).Round(time.Millisecond), r.recovery.Round(time.Millisecond))
 	for _, err := range r.problems() {
 		t.Errorf("%s: %.3000s", f.name, err)
 	}
 	return r
 }
 
-// mend waits until the cluster is whole and no node is in trouble.
-func (b *bed) mend(ctx context.Context) error {
+// awaitRecovery waits until the cluster is healthy and fully replicated, and marks all
+// nodes healthy.
+func (b *testbed) awaitRecovery(ctx context.Context) error {
 	err := b.AwaitHealthy(ctx)
 	if err == nil {
-		err = b.AwaitReplicated(ctx, wholeIn)
+		err = b.AwaitReplicated(ctx, recoveryTimeout)
 	}
 	for i := range b.Nodes {
-		b.nodes.Well(i)
+		b.targets.MarkHealthy(i)
 	}
-	b.nodes.Outage(false)
+	b.targets.SetQuorumLost(false)
 	return err
 }
 
-func (r result) problems() []error {
+func (r roundResult) problems() []error {
 	errs := slices.Clone(r.Violations)
 	if r.err != nil {
 		errs = append(errs, r.err)
@@ -153,86 +153,86 @@ func (r result) problems() []error {
 	return errs
 }
 
-// summary is what all rounds came to, by kind of fault.
+// summary aggregates the results of all rounds by kind of fault.
 type summary struct {
-	kinds map[string]*kindSummary
+	kinds map[string]*faultSummary
 }
 
-type kindSummary struct {
-	name              string
-	limit             time.Duration
-	outage            bool
-	rounds            int
-	answered, excused int
-	failed            int
-	lost, doubled     int
-	violations        int
-	gaps, back        []time.Duration
+type faultSummary struct {
+	name                 string
+	maxGap               time.Duration
+	quorumLoss           bool
+	rounds               int
+	succeeded, tolerated int
+	failed               int
+	lost, duplicates     int
+	violations           int
+	gaps, recoveries     []time.Duration
 }
 
-// requests are all that reached a node, or should have.
-func (k *kindSummary) requests() int { return k.answered + k.excused + k.failed }
+// requests returns the number of requests that reached a node or should have.
+func (k *faultSummary) requests() int { return k.succeeded + k.tolerated + k.failed }
 
-func newSummary() *summary { return &summary{kinds: map[string]*kindSummary{}} }
+func newSummary() *summary { return &summary{kinds: map[string]*faultSummary{}} }
 
-// add takes a round in and says whether the cluster is fit for another.
-func (s *summary) add(f fault, r result) bool {
+// add adds a round and reports whether the cluster recovered.
+func (s *summary) add(f fault, r roundResult) bool {
 	k := s.kinds[f.name]
 	if k == nil {
-		k = &kindSummary{name: f.name, limit: f.gap, outage: f.outage}
+		k = &faultSummary{name: f.name, maxGap: f.maxGap, quorumLoss: f.quorumLoss}
 		s.kinds[f.name] = k
 	}
 	k.rounds++
-	k.answered += r.OK
-	k.excused += r.Excused
+	k.succeeded += r.OK
+	k.tolerated += r.Tolerated
 	k.failed += len(r.Failures)
 	k.lost += r.Count("lost")
-	k.doubled += r.Count("duplicate")
+	k.duplicates += r.Count("duplicate")
 	k.violations += len(r.Violations)
 	k.gaps = append(k.gaps, r.Gaps...)
-	k.back = append(k.back, r.back)
-	return r.whole
+	k.recoveries = append(k.recoveries, r.recovery)
+	return r.recovered
 }
 
-// err says what is wrong, by kind of fault.
+// err returns the first problem, by kind of fault.
 func (s *summary) err() error {
 	for _, k := range s.sorted() {
-		if k.failed+k.lost+k.doubled+k.violations > 0 {
-			return fmt.Errorf("%s: %d requests failed though a majority was connected, %d effects lost, %d doubled, %d violations in all", k.name, k.failed, k.lost, k.doubled, k.violations)
+		if k.failed+k.lost+k.duplicates+k.violations > 0 {
+			return fmt.Errorf("%s: %d requests failed although a majority was connected, %d effects lost, %d duplicated, %d violations in total", k.name, k.failed, k.lost, k.duplicates, k.violations)
 		}
-		if worst := quantile(k.gaps, 0.99); k.limit > 0 && worst > k.limit {
-			return fmt.Errorf("%s: a key was without an answer for %s (p99), more than %s", k.name, worst, k.limit)
+		if worst := quantile(k.gaps, 0.99); k.maxGap > 0 && worst > k.maxGap {
+			return fmt.Errorf("%s: a key was unavailable for %s (p99), more than %s", k.name, worst, k.maxGap)
 		}
-		if share := float64(k.answered) / float64(k.requests()); !k.outage && share < 0.3 {
-			return fmt.Errorf("%s: only %.0f %% of the requests were answered, which proves little", k.name, 100*share)
+		if share := float64(k.succeeded) / float64(k.requests()); !k.quorumLoss && share < 0.3 {
+			return fmt.Errorf("%s: only %.0f %% of the requests succeeded, too few for a meaningful result", k.name, 100*share)
 		}
 	}
 	return nil
 }
 
-func (s *summary) sorted() []*kindSummary {
-	var list []*kindSummary
+func (s *summary) sorted() []*faultSummary {
+	var list []*faultSummary
 	for _, k := range s.kinds {
 		list = append(list, k)
 	}
-	slices.SortFunc(list, func(a, b *kindSummary) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(list, func(a, b *faultSummary) int { return cmp.Compare(a.name, b.name) })
 	return list
 }
 
-// String is a table. Excused are requests that failed at the node that was broken, or
-// anywhere while no majority was left; any other failure fails the test, as do lost and
-// doubled effects. Gaps are of keys, from one answer to the next.
+// String returns a table. Tolerated requests failed at a faulty node, or anywhere during a
+// loss of quorum; any other failure fails the test, as do lost and duplicate effects. A
+// gap is the time between successive responses for one key.
 func (s *summary) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%-14s %6s %9s %9s %8s %7s %5s %8s %11s  %-26s %s\n", "fault", "rounds", "requests", "answered", "excused", "failed", "lost", "doubled", "violations", "gap p50 / p99 / max", "whole again p50 / max")
+	fmt.Fprintf(&b, "\n%-18s %6s %9s %9s %9s %7s %5s %5s %11s  %-26s %s\n", "fault", "rounds", "requests", "succeeded", "tolerated", "failed", "lost", "dup", "violations", "gap p50 / p99 / max", "recovery p50 / max")
 	for _, k := range s.sorted() {
-		fmt.Fprintf(&b, "%-14s %6d %9d %9d %8d %7d %5d %8d %11d  %-26s %s / %s\n", k.name, k.rounds, k.requests(), k.answered, k.excused, k.failed, k.lost, k.doubled, k.violations,
-			fmt.Sprintf("%s / %s / %s", quantile(k.gaps, 0.5), quantile(k.gaps, 0.99), quantile(k.gaps, 1)), quantile(k.back, 0.5), quantile(k.back, 1))
+		fmt.Fprintf(&b, "%-18s %6d %9d %9d %9d %7d %5d %5d %11d  %-26s %s / %s\n", k.name, k.rounds, k.requests(), k.succeeded, k.tolerated, k.failed, k.lost, k.duplicates, k.violations,
+			fmt.Sprintf("%s / %s / %s", quantile(k.gaps, 0.5), quantile(k.gaps, 0.99), quantile(k.gaps, 1)), quantile(k.recoveries, 0.5), quantile(k.recoveries, 1))
 	}
 	return b.String()
 }
 
-// quantile returns the q-quantile of durations, which it sorts.
+// quantile sorts durations and returns their q-quantile.
 func quantile(d []time.Duration, q float64) time.Duration {
 	if len(d) == 0 {
 		return 0

@@ -8,20 +8,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRollingRestarts restarts one node after the other in order, each as soon as the
-// one before is ready, under load. Clients leave a node when its health says so; no
-// request may fail, neither there nor elsewhere.
+// TestRollingRestarts gracefully restarts one node after another under load, each as soon
+// as the previous one is healthy. Clients avoid a node when its health check fails; no
+// request may fail.
 func TestRollingRestarts(t *testing.T) {
-	b := newBed(t, bedOptions{})
+	b := newTestbed(t, testbedOptions{})
 	answered, took := 0, []time.Duration(nil)
 	var gaps []time.Duration
-	for range number(t, "CLUSTER_ROLLS", 1) {
-		run := b.load(t, false)
+	for range intSetting(t, "CLUSTER_ROLLS", 1) {
+		run := b.startLoad(t, false)
 		for i := range b.Nodes {
 			begin := time.Now()
-			require.NoError(t, b.roll(t.Context(), i))
+			require.NoError(t, b.restartGracefully(t.Context(), i))
 			took = append(took, time.Since(begin))
-			b.nodes.Well(i)
+			b.targets.MarkHealthy(i)
 		}
 		report := run.Stop(t.Context())
 		require.NoError(t, report.Err())
@@ -32,10 +32,10 @@ func TestRollingRestarts(t *testing.T) {
 		len(took), answered, quantile(took, 0.5), quantile(took, 1), quantile(gaps, 0.5), quantile(gaps, 1))
 }
 
-// TestFreshClusterAnswersSoon starts fresh nodes at once and takes the time until a
-// service is registered and a call through each node is answered.
-func TestFreshClusterAnswersSoon(t *testing.T) {
-	b := prepareBed(t, bedOptions{})
+// TestFreshClusterStartup starts new nodes concurrently and measures the time until a
+// service is registered and a call through each node succeeds.
+func TestFreshClusterStartup(t *testing.T) {
+	b := prepareTestbed(t, testbedOptions{})
 	begin := time.Now()
 	require.NoError(t, b.Launch())
 	require.Eventually(t, func() bool {
@@ -43,12 +43,12 @@ func TestFreshClusterAnswersSoon(t *testing.T) {
 	}, 30*time.Second, 5*time.Millisecond)
 	registered := time.Since(begin)
 	for i := range b.Nodes {
-		b.awaitAnswer(t, i, 30*time.Second)
+		b.awaitCall(t, i, 30*time.Second)
 	}
 	answered := time.Since(begin)
 	require.NoError(t, b.AwaitHealthy(t.Context()))
-	require.NoError(t, b.AwaitReplicated(t.Context(), wholeIn))
-	t.Logf("registered after %s, answered on every node after %s, whole after %s",
+	require.NoError(t, b.AwaitReplicated(t.Context(), recoveryTimeout))
+	t.Logf("registered after %s, calls through every node succeed after %s, fully replicated after %s",
 		registered.Round(time.Millisecond), answered.Round(time.Millisecond), time.Since(begin).Round(time.Millisecond))
 	require.Less(t, answered, 30*time.Second) // 2 s on an idle machine
 }

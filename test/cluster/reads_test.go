@@ -2,42 +2,41 @@ package cluster
 
 import (
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// suspicions are the faults after which a node may believe that it still leads.
-var suspicions = []string{"stop-one", "isolate-one", "deafen-one", "mute-one", "flap-one", "transfer", "wipe-one", "hung-disk"}
+// leaderFaults are faults after which a node may still believe that it is the leader.
+var leaderFaults = []string{"suspend-one", "isolate-one", "drop-inbound-one", "drop-outbound-one", "isolate-repeatedly", "transfer", "wipe-one", "hung-disk"}
 
-// TestReadsUnderSuspicion reads state, outputs and strong queries at every node, the one
-// in trouble included, while leaders are stopped, cut off, moved and replaced. All reads
-// of a register, with the writes to it, must fit into one order.
-func TestReadsUnderSuspicion(t *testing.T) {
+// TestReadsDuringLeaderFaults reads state, outputs and strong queries at every node,
+// including faulty ones, while leaders are suspended, isolated, moved and replaced. All
+// reads and writes of a register must be linearizable.
+func TestReadsDuringLeaderFaults(t *testing.T) {
 	long := os.Getenv("CLUSTER_READS") != ""
-	o := bedOptions{}
-	names := []string{"stop-one", "isolate-one", "transfer"}
+	o := testbedOptions{}
+	names := []string{"suspend-one", "isolate-one", "transfer"}
 	if long {
-		o.disks, names = diskSize(), suspicions
+		o.diskSize, names = defaultDiskSize(), leaderFaults
 	}
-	b := newBed(t, o)
-	b.readers = true
-	all := newSummary()
-	defer func() { t.Log(all.String()) }()
-	for n := range number(t, "CLUSTER_READS", len(names)) {
+	b := newTestbed(t, o)
+	b.directReads = true
+	total := newSummary()
+	defer func() { t.Log(total.String()) }()
+	for n := range intSetting(t, "CLUSTER_READS", len(names)) {
 		for _, f := range faults {
 			if f.name != names[n%len(names)] {
 				continue
 			}
-			if err := f.possible(b); err != nil {
-				t.Logf("without %s: %v", f.name, err)
+			if err := f.supported(b); err != nil {
+				t.Logf("skipped %s: %v", f.name, err)
 				continue
 			}
-			if !all.add(f, b.round(t, f)) && t.Failed() {
-				t.Fatalf("round %d, %s of %s, has left a cluster that cannot go on", n, f.name, strings.Join(names, ", "))
+			if !total.add(f, b.round(t, f)) && t.Failed() {
+				t.Fatalf("round %d: the cluster did not recover from %s", n, f.name)
 			}
 		}
 	}
-	require.NoError(t, all.err())
+	require.NoError(t, total.err())
 }

@@ -17,14 +17,14 @@ import (
 	"platform/test/harness"
 )
 
-// wholeAgain is how long replicas may take to be copied.
-const wholeAgain = 2 * time.Minute
+// replicationTimeout limits the time to replicate data to new replicas.
+const replicationTimeout = 2 * time.Minute
 
-// tally is what was added to counters and acknowledged.
-type tally map[string]int
+// counterValues are the expected values of counters.
+type counterValues map[string]int
 
-// add adds to counters on all partitions, through a node.
-func (b *bed) add(ctx context.Context, t *testing.T, node int, counts tally) {
+// addToCounters increments counters on all partitions through a node.
+func (b *testbed) addToCounters(ctx context.Context, t *testing.T, node int, counts counterValues) {
 	t.Helper()
 	for i := range 40 {
 		key := fmt.Sprint("k", i)
@@ -35,8 +35,8 @@ func (b *bed) add(ctx context.Context, t *testing.T, node int, counts tally) {
 	}
 }
 
-// require expects all counters to be what was acknowledged.
-func (b *bed) requireTally(ctx context.Context, t *testing.T, node int, counts tally) {
+// requireCounters requires the expected values of all counters.
+func (b *testbed) requireCounters(ctx context.Context, t *testing.T, node int, counts counterValues) {
 	t.Helper()
 	for key, want := range counts {
 		a, err := b.Nodes[node].Client.Call(ctx, harness.Path("Counter", key, "add"), []byte("0"))
@@ -46,9 +46,9 @@ func (b *bed) requireTally(ctx context.Context, t *testing.T, node int, counts t
 	}
 }
 
-// awaitVoters waits until each partition has so many voters up to date, as a node sees
-// it.
-func (b *bed) awaitVoters(ctx context.Context, t *testing.T, node, voters int) {
+// awaitVoters waits until each partition has this number of caught-up voters, in a node's
+// view.
+func (b *testbed) awaitVoters(ctx context.Context, t *testing.T, node, voters int) {
 	t.Helper()
 	var last error
 	require.Eventually(t, func() bool {
@@ -58,24 +58,24 @@ func (b *bed) awaitVoters(ctx context.Context, t *testing.T, node, voters int) {
 		}
 		last = err
 		return err == nil
-	}, wholeAgain, 50*time.Millisecond, "%v", &last)
+	}, replicationTimeout, 50*time.Millisecond, "%v", &last)
 }
 
-// keepDisk puts a copy of a stopped node's disk aside; the function puts it back.
-func (b *bed) keepDisk(t *testing.T, node int) (restore func()) {
+// backupDisk copies the data of a stopped node; restore restores the copy.
+func (b *testbed) backupDisk(t *testing.T, node int) (restore func()) {
 	t.Helper()
-	aside := filepath.Join(t.TempDir(), "disk")
+	backup := filepath.Join(t.TempDir(), "disk")
 	data := b.Nodes[node].Data()
-	require.NoError(t, exec.Command("cp", "-a", data, aside).Run())
+	require.NoError(t, exec.Command("cp", "-a", data, backup).Run())
 	return func() {
 		t.Helper()
 		require.NoError(t, os.RemoveAll(data))
-		require.NoError(t, exec.Command("cp", "-a", aside, data).Run())
+		require.NoError(t, exec.Command("cp", "-a", backup, data).Run())
 	}
 }
 
-// requireRemoved starts a node and expects that it ends and says that it was removed.
-func (b *bed) requireRemoved(t *testing.T, nodes ...int) {
+// requireRemoved starts nodes and requires that they exit because they were removed.
+func (b *testbed) requireRemoved(t *testing.T, nodes ...int) {
 	t.Helper()
 	for _, i := range nodes {
 		require.NoError(t, b.Nodes[i].Launch())
@@ -84,14 +84,14 @@ func (b *bed) requireRemoved(t *testing.T, nodes ...int) {
 		require.NoError(t, b.Nodes[i].Process.AwaitExit(time.Minute))
 		var exit *exec.ExitError
 		require.ErrorAs(t, b.Nodes[i].Process.Err(), &exit)
-		said := b.Nodes[i].Process.LogTail(1)
-		require.Equal(t, 4, exit.ExitCode(), said)
-		require.Contains(t, said, "was removed from the cluster")
+		output := b.Nodes[i].Process.LogTail(1)
+		require.Equal(t, 4, exit.ExitCode(), output)
+		require.Contains(t, output, "was removed from the cluster")
 	}
 }
 
-// tool runs a command of this module.
-func tool(t *testing.T, pkg string, env []string, args ...string) (output string, err error) {
+// runCommand runs a command of this module.
+func runCommand(t *testing.T, pkg string, env []string, args ...string) (output string, err error) {
 	t.Helper()
 	bin, err := harness.Build(pkg)
 	require.NoError(t, err)
@@ -101,59 +101,58 @@ func tool(t *testing.T, pkg string, env []string, args ...string) (output string
 	return string(out), err
 }
 
-// cli runs the command line client against a node.
-func (b *bed) cli(t *testing.T, node int, args ...string) (output string, err error) {
+// cli runs the command-line client against a node.
+func (b *testbed) cli(t *testing.T, node int, args ...string) (output string, err error) {
 	t.Helper()
 	n := b.Nodes[node]
-	return tool(t, "platform/cmd/platform", []string{"PLATFORM_ADMIN_URL=" + n.Admin(), "PLATFORM_INGRESS_URL=" + n.Client.Base()}, args...)
+	return runCommand(t, "platform/cmd/platform", []string{"PLATFORM_ADMIN_URL=" + n.Admin(), "PLATFORM_INGRESS_URL=" + n.Client.Base()}, args...)
 }
 
-// dataDir is the data directory of a node.
-func (b *bed) dataDir(node int) string {
+// dataDir returns the data directory of a node.
+func (b *testbed) dataDir(node int) string {
 	return filepath.Join(b.Nodes[node].Data(), b.Nodes[node].Name())
 }
 
-// TestRecoveryFromTheOnlyNodeLeft loses two of three disks for good, and goes on from
-// the third.
-func TestRecoveryFromTheOnlyNodeLeft(t *testing.T) {
+// TestRecoveryFromSingleSurvivor loses two of three disks and recovers from the third.
+func TestRecoveryFromSingleSurvivor(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 	defer cancel()
-	b := newBed(t, bedOptions{nodes: 3})
-	require.NoError(t, b.AwaitReplicated(ctx, wholeAgain))
-	counts := tally{}
-	b.add(ctx, t, 0, counts)
-	b.awaitVoters(ctx, t, 0, 3) // so that the first node has all of it
-	old := []func(){}
+	b := newTestbed(t, testbedOptions{nodes: 3})
+	require.NoError(t, b.AwaitReplicated(ctx, replicationTimeout))
+	counts := counterValues{}
+	b.addToCounters(ctx, t, 0, counts)
+	b.awaitVoters(ctx, t, 0, 3) // so that the first node has all data
+	restores := []func(){}
 	for _, i := range []int{1, 2} {
 		b.Nodes[i].Kill()
-		old = append(old, b.keepDisk(t, i))
+		restores = append(restores, b.backupDisk(t, i))
 		require.NoError(t, b.Nodes[i].Wipe())
 	}
 
-	// Online nothing can be done: the metadata has lost its majority, too.
+	// Online recovery is impossible, since the metadata has also lost its majority.
 	require.Eventually(t, func() bool {
 		out, err := b.cli(t, 0, "cluster", "partitions", "recover", "--yes")
 		return err != nil && strings.Contains(out, "platform-server recover")
 	}, 30*time.Second, time.Second)
-	out, err := tool(t, "platform/cmd/platform-server", nil, "recover", "--data-dir", b.dataDir(0), "--yes")
+	out, err := runCommand(t, "platform/cmd/platform-server", nil, "recover", "--data-dir", b.dataDir(0), "--yes")
 	require.Error(t, err)
 	require.Contains(t, out, "used by another server")
 	b.Nodes[0].Kill()
-	out, err = tool(t, "platform/cmd/platform-server", nil, "recover", "--data-dir", b.dataDir(0), "--dry-run")
+	out, err = runCommand(t, "platform/cmd/platform-server", nil, "recover", "--data-dir", b.dataDir(0), "--dry-run")
 	require.NoError(t, err, out)
-	_, err = tool(t, "platform/cmd/platform-server", nil, "recover", "--data-dir", b.dataDir(0))
+	_, err = runCommand(t, "platform/cmd/platform-server", nil, "recover", "--data-dir", b.dataDir(0))
 	require.Error(t, err, "not confirmed")
-	out, err = tool(t, "platform/cmd/platform-server", nil, "recover", "--data-dir", b.dataDir(0), "--yes")
+	out, err = runCommand(t, "platform/cmd/platform-server", nil, "recover", "--data-dir", b.dataDir(0), "--yes")
 	require.NoError(t, err, out)
 	t.Log(out)
 
 	require.NoError(t, b.Nodes[0].Restart(ctx))
-	b.requireTally(ctx, t, 0, counts)
-	b.add(ctx, t, 0, counts)
+	b.requireCounters(ctx, t, 0, counts)
+	b.addToCounters(ctx, t, 0, counts)
 
-	// What the former nodes had is refused, also when they are a majority of the former
+	// The data of the former nodes is rejected even though they are a majority of the former
 	// cluster.
-	for _, restore := range old {
+	for _, restore := range restores {
 		restore()
 	}
 	b.requireRemoved(t, 1, 2)
@@ -164,32 +163,32 @@ func TestRecoveryFromTheOnlyNodeLeft(t *testing.T) {
 		require.NoError(t, b.Nodes[i].Launch())
 	}
 	require.NoError(t, b.AwaitHealthy(ctx))
-	require.NoError(t, b.AwaitReplicated(ctx, wholeAgain))
-	b.add(ctx, t, 1, counts)
+	require.NoError(t, b.AwaitReplicated(ctx, replicationTimeout))
+	b.addToCounters(ctx, t, 1, counts)
 	b.Nodes[0].Kill()
-	b.requireTally(ctx, t, 1, counts)
-	b.requireTally(ctx, t, 2, counts)
+	b.requireCounters(ctx, t, 1, counts)
+	b.requireCounters(ctx, t, 2, counts)
 	require.NoError(t, b.Nodes[0].Restart(ctx))
-	require.NoError(t, b.AwaitReplicated(ctx, wholeAgain))
+	require.NoError(t, b.AwaitReplicated(ctx, replicationTimeout))
 }
 
-// TestRecoveryOfPartitionsFromTheNewestReplica loses two of the four replicas of each
+// TestPartitionRecoveryFromNewestReplica loses two of the four replicas of each
 // partition while the metadata keeps its majority.
-func TestRecoveryOfPartitionsFromTheNewestReplica(t *testing.T) {
+func TestPartitionRecoveryFromNewestReplica(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 	defer cancel()
-	b := newBed(t, bedOptions{nodes: 5, env: map[string]string{"DEFAULT_NUM_PARTITIONS": "4"}})
+	b := newTestbed(t, testbedOptions{nodes: 5, env: map[string]string{"DEFAULT_NUM_PARTITIONS": "4"}})
 	out, err := b.cli(t, 0, "cluster", "config", "set", "--replication", "4", "--yes")
 	require.NoError(t, err, out)
 	require.Contains(t, out, "An even number of replicas survives no more losses than 3.")
 	b.awaitVoters(ctx, t, 0, 4)
-	counts := tally{}
-	b.add(ctx, t, 0, counts)
+	counts := counterValues{}
+	b.addToCounters(ctx, t, 0, counts)
 	b.awaitVoters(ctx, t, 0, 4)
-	old := []func(){}
+	restores := []func(){}
 	for _, i := range []int{3, 4} {
 		b.Nodes[i].Kill()
-		old = append(old, b.keepDisk(t, i))
+		restores = append(restores, b.backupDisk(t, i))
 		require.NoError(t, b.Nodes[i].Wipe())
 	}
 	type recovery struct {
@@ -199,17 +198,17 @@ func TestRecoveryOfPartitionsFromTheNewestReplica(t *testing.T) {
 		Refused   string
 		Discarded []int
 	}
-	plan := func() (all []recovery) {
+	plan := func() (recoveries []recovery) {
 		out, err := b.cli(t, 0, "cluster", "partitions", "recover", "--dry-run", "--json")
 		require.NoError(t, err, out)
 		var list struct{ Partitions []recovery }
 		require.NoError(t, json.Unmarshal([]byte(out), &list), out)
 		return list.Partitions
 	}
-	// A member that does not answer may come back: it has to be removed first.
+	// An unavailable member may come back, so it must be removed first.
 	require.Eventually(t, func() bool {
-		all := plan()
-		return len(all) > 0 && strings.Contains(all[0].Refused, "cluster nodes remove n4 --force")
+		recoveries := plan()
+		return len(recoveries) > 0 && strings.Contains(recoveries[0].Refused, "cluster nodes remove n4 --force")
 	}, 30*time.Second, 500*time.Millisecond)
 	for _, name := range []string{"n4", "n5"} {
 		out, err := b.cli(t, 0, "cluster", "nodes", "remove", name, "--force", "--yes")
@@ -228,20 +227,20 @@ func TestRecoveryOfPartitionsFromTheNewestReplica(t *testing.T) {
 	out, err = b.cli(t, 0, "cluster", "partitions", "recover", "--yes")
 	require.NoError(t, err, out)
 	t.Log(out)
-	b.awaitVoters(ctx, t, 0, 3) // as many as there are nodes
-	b.requireTally(ctx, t, 1, counts)
-	b.add(ctx, t, 2, counts)
+	b.awaitVoters(ctx, t, 0, 3) // one per remaining node
+	b.requireCounters(ctx, t, 1, counts)
+	b.addToCounters(ctx, t, 2, counts)
 	require.Empty(t, plan())
 
-	for _, restore := range old {
+	for _, restore := range restores {
 		restore()
 	}
 	b.requireRemoved(t, 3, 4)
-	b.requireTally(ctx, t, 1, counts)
+	b.requireCounters(ctx, t, 1, counts)
 	for _, i := range []int{3, 4} {
 		require.NoError(t, b.Nodes[i].Wipe())
 		require.NoError(t, b.Nodes[i].Launch())
 	}
 	b.awaitVoters(ctx, t, 0, 4)
-	b.requireTally(ctx, t, 4, counts)
+	b.requireCounters(ctx, t, 4, counts)
 }

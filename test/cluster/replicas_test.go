@@ -22,30 +22,29 @@ import (
 	"platform/test/harness"
 )
 
-// TestLongLivedWorkUnderSustainedWrites has calls wait, and clients write, while every
-// node is restarted in order, while a node that has lost its directory fetches large
-// replicas again, and while a replica that was tampered with is found. Replicas are
-// compared all the time.
+// TestLongLivedWorkUnderSustainedWrites keeps calls waiting under write load while every
+// node is restarted gracefully, a wiped node fetches large replicas, and a modified
+// replica is detected. Replicas are compared throughout.
 func TestLongLivedWorkUnderSustainedWrites(t *testing.T) {
-	megabytes := number(t, "CLUSTER_STATE_MB", 120)
+	megabytes := intSetting(t, "CLUSTER_STATE_MB", 120)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(10+megabytes/50)*time.Minute)
 	defer cancel()
-	b := newGrownBed(ctx, t, megabytes)
-	calls := b.longCalls(ctx, t, 16)
-	run := b.load(t, false)
+	b := newLargeTestbed(ctx, t, megabytes)
+	calls := b.startLongCalls(ctx, t, 16)
+	run := b.startLoad(t, false)
 
 	for i := range b.Nodes {
-		require.NoError(t, b.roll(ctx, i))
-		b.nodes.Well(i)
+		require.NoError(t, b.restartGracefully(ctx, i))
+		b.targets.MarkHealthy(i)
 	}
-	b.awaitRounds(ctx, t, 3)
+	b.awaitDigestRounds(ctx, t, 3)
 
 	begin := time.Now()
 	require.NoError(t, b.restartAfter(ctx, 2, b.Nodes[2].Wipe))
-	require.NoError(t, b.AwaitReplicated(ctx, 5*time.Minute), "the wiped node has not caught up under load")
-	b.nodes.Well(2)
+	require.NoError(t, b.AwaitReplicated(ctx, 5*time.Minute), "the wiped node did not catch up under load")
+	b.targets.MarkHealthy(2)
 	t.Logf("a wiped node had all replicas again after %s", time.Since(begin).Round(time.Second))
-	b.awaitRounds(ctx, t, 3)
+	b.awaitDigestRounds(ctx, t, 3)
 	for i, n := range b.Nodes {
 		require.Zero(t, metric(ctx, t, n, "platform_partition_digest_differences_total"), "node %d", i+1)
 		require.Zero(t, metric(ctx, t, n, `platform_partition_digest_rounds_total{outcome="differs"}`), "node %d", i+1)
@@ -55,19 +54,19 @@ func TestLongLivedWorkUnderSustainedWrites(t *testing.T) {
 	t.Logf("%d requests, gaps %s", report.OK, report.Gaps)
 	require.NoError(t, report.Err())
 
-	// Nobody writes meanwhile: the node would miss more than the logs keep, and a snapshot
-	// would replace what was planted.
+	// Without load: otherwise the node would fall behind the logs, and a snapshot would
+	// replace the planted difference.
 	const planted = 1
 	require.NoError(t, b.restartAfter(ctx, planted, func() error {
 		return plantDifference(ctx, filepath.Join(b.Nodes[planted].Data(), b.Nodes[planted].Name(), "state"))
 	}))
-	b.nodes.Well(planted)
-	run = b.load(t, false)
+	b.targets.MarkHealthy(planted)
+	run = b.startLoad(t, false)
 	begin = time.Now()
 	require.Eventually(t, func() bool {
 		return metric(ctx, t, b.Nodes[planted], "platform_partition_digest_differences_total") > 0
-	}, 5*time.Minute, 100*time.Millisecond, "the planted difference is not found")
-	t.Logf("a planted difference was found after %s", time.Since(begin).Round(time.Second))
+	}, 5*time.Minute, 100*time.Millisecond, "the planted difference was not detected")
+	t.Logf("a planted difference was detected after %s", time.Since(begin).Round(time.Second))
 	for i, n := range b.Nodes {
 		if i != planted {
 			require.Zero(t, metric(ctx, t, n, "platform_partition_digest_differences_total"), "node %d", i+1)
@@ -80,15 +79,15 @@ func TestLongLivedWorkUnderSustainedWrites(t *testing.T) {
 	calls(t)
 }
 
-// growingPartitions is how many partitions share the state.
+// growingPartitions is the number of partitions of a large testbed.
 const growingPartitions = 2
 
-// newGrownBed starts a cluster that compares its replicas all the time and cuts its logs
-// so often that they do not last for the transfer of a replica, and makes it grow.
-func newGrownBed(ctx context.Context, t *testing.T, megabytes int) *bed {
+// newLargeTestbed starts a cluster that compares its replicas continuously and truncates
+// its logs so often that they do not cover the transfer of a replica, and adds state.
+func newLargeTestbed(ctx context.Context, t *testing.T, megabytes int) *testbed {
 	binary, err := harness.BuildWithFailpoints("platform/cmd/platform-server")
 	require.NoError(t, err)
-	b := newBed(t, bedOptions{binary: binary, failpoints: frequentSnapshots + ",digest-pause-ms=20", env: map[string]string{
+	b := newTestbed(t, testbedOptions{binary: binary, failpoints: frequentSnapshots + ",digest-pause-ms=20", env: map[string]string{
 		"DEFAULT_NUM_PARTITIONS": strconv.Itoa(growingPartitions), "WORKER__DIGEST_INTERVAL": "32",
 	}})
 	begin := time.Now()
@@ -97,9 +96,8 @@ func newGrownBed(ctx context.Context, t *testing.T, megabytes int) *bed {
 	return b
 }
 
-// grow makes the tables larger: by invocations that start much later, with inputs that
-// do not compress.
-func (b *bed) grow(ctx context.Context, t *testing.T, megabytes int) {
+// grow adds state: invocations that are due much later, with incompressible inputs.
+func (b *testbed) grow(ctx context.Context, t *testing.T, megabytes int) {
 	const size = 256 << 10
 	raw := make([]byte, 3*size/4)
 	var source rand.ChaCha8
@@ -132,34 +130,34 @@ func (b *bed) grow(ctx context.Context, t *testing.T, megabytes int) {
 	wg.Wait()
 }
 
-func (b *bed) sendLater(ctx context.Context, i int, body []byte) error {
+func (b *testbed) sendLater(ctx context.Context, i int, body []byte) error {
 	client, key := b.Nodes[i%len(b.Nodes)].Client, "later-"+strconv.Itoa(i)
 	for {
-		answer, err := client.Send(ctx, harness.Path("Counter", key, "add")+"?delay=100h", body, "idempotency-key", key)
-		if err == nil && (answer.Status == http.StatusOK || answer.Status == http.StatusAccepted) {
+		resp, err := client.Send(ctx, harness.Path("Counter", key, "add")+"?delay=100h", body, "idempotency-key", key)
+		if err == nil && (resp.Status == http.StatusOK || resp.Status == http.StatusAccepted) {
 			return nil
 		}
-		if !pause(ctx, 50*time.Millisecond) {
+		if !harness.Sleep(ctx, 50*time.Millisecond) {
 			return errors.Join(err, ctx.Err())
 		}
 	}
 }
 
-// longCalls begins calls that wait until the returned function completes and checks
-// them. They are asked at the first node, again when it is restarted.
-func (b *bed) longCalls(ctx context.Context, t *testing.T, n int) (finish func(*testing.T)) {
+// startLongCalls starts calls through the first node that wait until finish resolves
+// them and checks the results. Calls are retried while the node restarts.
+func (b *testbed) startLongCalls(ctx context.Context, t *testing.T, n int) (finish func(*testing.T)) {
 	results := make(chan string, n)
-	words := make([]string, n)
+	awakeables := make([]string, n)
 	for i := range n {
 		name := "lasting-" + strconv.Itoa(i)
 		go func() {
 			for {
-				answer, err := b.Nodes[0].Client.Call(ctx, harness.Path("Waiting", "awakeable"), strconv.AppendQuote(nil, name), "idempotency-key", name)
-				if err == nil && answer.Status == http.StatusOK {
-					results <- string(answer.Body)
+				resp, err := b.Nodes[0].Client.Call(ctx, harness.Path("Waiting", "awakeable"), strconv.AppendQuote(nil, name), "idempotency-key", name)
+				if err == nil && resp.Status == http.StatusOK {
+					results <- string(resp.Body)
 					return
 				}
-				if !pause(ctx, 20*time.Millisecond) {
+				if !harness.Sleep(ctx, 20*time.Millisecond) {
 					results <- ctx.Err().Error()
 					return
 				}
@@ -168,14 +166,14 @@ func (b *bed) longCalls(ctx context.Context, t *testing.T, n int) (finish func(*
 		require.Eventually(t, func() bool {
 			values := b.results.Values(name)
 			if len(values) > 0 {
-				words[i] = values[0]
+				awakeables[i] = values[0]
 			}
 			return len(values) > 0
 		}, time.Minute, 10*time.Millisecond)
 	}
 	return func(t *testing.T) {
-		for i, id := range words {
-			require.Empty(t, results, "a call ended too early")
+		for i, id := range awakeables {
+			require.Empty(t, results, "a call completed too early")
 			require.Eventually(t, func() bool {
 				a, err := b.Nodes[0].Client.Post(ctx, "platform/awakeables/"+id+"/resolve", strconv.AppendQuote(nil, "word-"+strconv.Itoa(i)))
 				return err == nil && a.Status == http.StatusAccepted
@@ -185,34 +183,34 @@ func (b *bed) longCalls(ctx context.Context, t *testing.T, n int) (finish func(*
 	}
 }
 
-// restartAfter stops a node with SIGTERM and starts it after do.
-func (b *bed) restartAfter(ctx context.Context, i int, do func() error) error {
-	b.nodes.Trouble(i)
+// restartAfter stops a node with SIGTERM, calls whileStopped and restarts the node.
+func (b *testbed) restartAfter(ctx context.Context, i int, whileStopped func() error) error {
+	b.targets.MarkFaulty(i)
 	if err := b.Nodes[i].Stop(); err != nil {
 		return err
 	}
-	b.nodes.Abandon(i)
-	if err := do(); err != nil {
+	b.targets.CancelRequests(i)
+	if err := whileStopped(); err != nil {
 		return err
 	}
 	return b.Nodes[i].Restart(ctx)
 }
 
-// awaitRounds waits until every partition was compared that often on average, and all
-// voters took part.
-func (b *bed) awaitRounds(ctx context.Context, t *testing.T, each int) {
-	agreed := func() (sum float64) {
+// awaitDigestRounds waits until every partition was compared perPartition times on
+// average, with agreement of all voters.
+func (b *testbed) awaitDigestRounds(ctx context.Context, t *testing.T, perPartition int) {
+	agreedRounds := func() (sum float64) {
 		for _, n := range b.Nodes {
 			sum += metric(ctx, t, n, `platform_partition_digest_rounds_total{outcome="agreed"}`)
 		}
 		return sum
 	}
-	want := agreed() + float64(growingPartitions*each)
-	require.Eventually(t, func() bool { return agreed() >= want }, 3*time.Minute, 100*time.Millisecond, "replicas are not compared")
+	want := agreedRounds() + float64(growingPartitions*perPartition)
+	require.Eventually(t, func() bool { return agreedRounds() >= want }, 3*time.Minute, 100*time.Millisecond, "replicas are not compared")
 }
 
-// metric is the sum of the series of a metric on a node that have the given labels, 0 if
-// the node does not answer.
+// metric returns the sum of a metric's series on a node that have the given labels, 0 if
+// the node is unavailable.
 func metric(ctx context.Context, t *testing.T, n *harness.Server, name string) (sum float64) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.Admin()+"/metrics", nil)
 	require.NoError(t, err)
@@ -235,8 +233,8 @@ func metric(ctx context.Context, t *testing.T, n *harness.Server, name string) (
 	return sum
 }
 
-// plantDifference changes one journal entry, of an invocation that starts much later,
-// in the tables of a node that is stopped.
+// plantDifference changes one journal entry, of an invocation that is due much later, in
+// the tables of a stopped node.
 func plantDifference(ctx context.Context, dir string) (err error) {
 	db, err := store.Open(dir, store.Options{})
 	if err != nil {

@@ -13,13 +13,12 @@ import (
 	"platform/test/harness"
 )
 
-// firstRelease is the released commit that knows nothing of feature levels.
+// firstRelease is the first released commit, which does not support feature levels.
 const firstRelease = "f6954d0"
 
-// upgrade is a cluster whose servers are replaced by others, older and newer, under
-// load.
+// upgrade is a cluster whose servers are replaced by older and newer ones under load.
 type upgrade struct {
-	*bed
+	*testbed
 	t        *testing.T
 	old      string // binary
 	restarts int
@@ -27,7 +26,7 @@ type upgrade struct {
 
 // newUpgrade starts a cluster of old servers.
 func newUpgrade(t *testing.T, old string) *upgrade {
-	u := &upgrade{t: t, old: old, bed: prepareBed(t, bedOptions{})}
+	u := &upgrade{t: t, old: old, testbed: prepareTestbed(t, testbedOptions{})}
 	for _, n := range u.Nodes {
 		n.Use(old, nil)
 	}
@@ -36,36 +35,36 @@ func newUpgrade(t *testing.T, old string) *upgrade {
 	return u
 }
 
-// present is the server under test, as the binary of a node.
-const present = ""
+// currentBinary selects the server under test in Server.Use.
+const currentBinary = ""
 
-// roll replaces the server of a node, whose successor is ready when it returns.
-func (u *upgrade) roll(i int, binary string, env map[string]string) {
+// replace replaces the server of a node and waits until the new one is healthy.
+func (u *upgrade) replace(i int, binary string, env map[string]string) {
 	u.t.Helper()
 	u.Nodes[i].Use(binary, env)
-	require.NoError(u.t, u.bed.roll(u.t.Context(), i))
-	u.bed.nodes.Well(i)
+	require.NoError(u.t, u.testbed.restartGracefully(u.t.Context(), i))
+	u.testbed.targets.MarkHealthy(i)
 	u.restarts++
 }
 
-// rollAll replaces the servers of all nodes, one after the other.
-func (u *upgrade) rollAll(binary string, env map[string]string) {
+// replaceAll replaces the servers of all nodes sequentially.
+func (u *upgrade) replaceAll(binary string, env map[string]string) {
 	u.t.Helper()
 	for i := range u.Nodes {
-		u.roll(i, binary, env)
+		u.replace(i, binary, env)
 	}
 }
 
-// level is the feature level of the cluster as a node that runs the present server
-// says.
-func (u *upgrade) level(node int) harness.FeatureState {
+// featureState returns the feature level of the cluster, from a node with the current
+// server.
+func (u *upgrade) featureState(node int) harness.FeatureState {
 	u.t.Helper()
 	state, err := u.Nodes[node].State(u.t.Context())
 	require.NoError(u.t, err)
 	return state.Feature
 }
 
-// awaitLevel waits until all nodes say that the cluster is at a level.
+// awaitLevel waits until all nodes report the feature level.
 func (u *upgrade) awaitLevel(level int) {
 	u.t.Helper()
 	for i := range u.Nodes {
@@ -78,40 +77,40 @@ func (u *upgrade) awaitLevel(level int) {
 	}
 }
 
-// held lets the present server keep the feature level.
-var held = map[string]string{"FEATURE_LEVEL_HOLD": "true"}
+// holdLevel makes the current server hold the feature level.
+var holdLevel = map[string]string{"FEATURE_LEVEL_HOLD": "true"}
 
-// forthAndBack replaces all servers by present ones, which keep the level, and by old
-// ones again.
-func (u *upgrade) forthAndBack() {
+// upgradeAndDowngrade replaces all servers by current ones, which hold the level, and
+// then by old ones.
+func (u *upgrade) upgradeAndDowngrade() {
 	u.t.Helper()
-	u.rollAll(present, held)
-	f := u.level(0)
+	u.replaceAll(currentBinary, holdLevel)
+	f := u.featureState(0)
 	require.Equal(u.t, 1, f.Level)
 	require.Equal(u.t, 2, f.Highest)
 	require.True(u.t, f.Held)
-	u.rollAll(u.old, nil)
+	u.replaceAll(u.old, nil)
 }
 
-// forward replaces all servers by present ones, and goes back once on the way.
-func (u *upgrade) forward() {
+// upgradeAll replaces all servers by current ones, with one downgrade in between.
+func (u *upgrade) upgradeAll() {
 	u.t.Helper()
 	last := len(u.Nodes) - 1
 	for i := range last {
-		u.roll(i, present, nil)
+		u.replace(i, currentBinary, nil)
 	}
-	f := u.level(0)
+	f := u.featureState(0)
 	require.Equal(u.t, 1, f.Level)
 	require.Contains(u.t, f.Waiting, fmt.Sprintf("node n%d supports feature level 1; upgrade it", last+1))
-	u.roll(0, u.old, nil) // a downgrade before the level rises
-	u.roll(0, present, nil)
-	u.roll(last, present, nil)
+	u.replace(0, u.old, nil) // a downgrade before the level rises
+	u.replace(0, currentBinary, nil)
+	u.replace(last, currentBinary, nil)
 	u.awaitLevel(2)
 }
 
-// requireRefused starts an old server on a node whose server has stopped, and expects
-// that it ends and says why.
-func (u *upgrade) requireRefused(i int, status int, reasons ...string) {
+// requireStartFails starts an old server on a stopped node and requires that it exits
+// with one of the reasons.
+func (u *upgrade) requireStartFails(i int, status int, reasons ...string) {
 	u.t.Helper()
 	node := u.Nodes[i]
 	node.Use(u.old, nil)
@@ -119,30 +118,30 @@ func (u *upgrade) requireRefused(i int, status int, reasons ...string) {
 	select {
 	case <-node.Process.Exited():
 	case <-time.After(2 * time.Minute):
-		require.Fail(u.t, "the old server still runs", "%s", node.Process.LogTail(20))
+		require.Fail(u.t, "the old server is still running", "%s", node.Process.LogTail(20))
 	}
 	var exit *exec.ExitError
 	require.ErrorAs(u.t, node.Process.Err(), &exit)
 	require.Equal(u.t, status, exit.ExitCode())
-	said := node.Process.LogTail(20)
+	output := node.Process.LogTail(20)
 	for _, reason := range reasons {
-		if strings.Contains(said, reason) {
+		if strings.Contains(output, reason) {
 			return
 		}
 	}
-	require.Fail(u.t, "the old server does not say why it ends", "%s", said)
+	require.Fail(u.t, "the old server does not report the reason", "%s", output)
 }
 
-// TestUpgrades replaces the servers of a cluster under load: by the first release, and
-// by one that is built to support less. No request may fail, and nobody can go back once
-// the feature level has risen.
+// TestUpgrades replaces the servers of a cluster under load, starting from the first
+// release and from a build with a lower feature level. No request may fail, and no server
+// can be downgraded once the feature level has risen.
 func TestUpgrades(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		build   func() (string, error)
-		status  int      // of exit, when it is refused
-		refused []string // one of these is said
-		joining string   // said to one with an empty directory
+		status  int      // exit status of a rejected server
+		refused []string // accepted reasons
+		joining string   // reason with an empty data directory
 	}{
 		{
 			name: "lower level",
@@ -164,20 +163,20 @@ func TestUpgrades(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			old, err := tc.build()
 			if errors.Is(err, harness.ErrNoCommit) {
-				t.Skipf("the first release is not tested: %v", err)
+				t.Skipf("first release not tested: %v", err)
 			}
 			require.NoError(t, err)
 			u := newUpgrade(t, old)
 			answered := 0
-			for range number(t, "CLUSTER_UPGRADES", 0) {
-				run := u.load(t, false)
-				u.forthAndBack()
+			for range intSetting(t, "CLUSTER_UPGRADES", 0) {
+				run := u.startLoad(t, false)
+				u.upgradeAndDowngrade()
 				report := run.Stop(t.Context())
 				require.NoError(t, report.Err())
 				answered += report.OK
 			}
-			run := u.load(t, false)
-			u.forward()
+			run := u.startLoad(t, false)
+			u.upgradeAll()
 			report := run.Stop(t.Context())
 			require.NoError(t, report.Err())
 			answered += report.OK
@@ -185,18 +184,18 @@ func TestUpgrades(t *testing.T) {
 
 			last := len(u.Nodes) - 1
 			require.NoError(t, u.Nodes[last].Stop())
-			u.requireRefused(last, tc.status, tc.refused...)
-			u.Nodes[last].Use(present, nil)
-			require.NoError(t, u.Nodes[last].Restart(t.Context()), "its data is as it was")
-			require.NoError(t, u.AwaitReplicated(t.Context(), wholeIn))
+			u.requireStartFails(last, tc.status, tc.refused...)
+			u.Nodes[last].Use(currentBinary, nil)
+			require.NoError(t, u.Nodes[last].Restart(t.Context()), "the data must be unchanged")
+			require.NoError(t, u.AwaitReplicated(t.Context(), recoveryTimeout))
 
 			require.NoError(t, u.Nodes[last].Stop())
 			require.NoError(t, u.Nodes[last].Wipe())
-			u.requireRefused(last, tc.status, tc.joining)
+			u.requireStartFails(last, tc.status, tc.joining)
 			require.NoError(t, u.Nodes[last].Wipe())
-			u.Nodes[last].Use(present, nil)
+			u.Nodes[last].Use(currentBinary, nil)
 			require.NoError(t, u.Nodes[last].Restart(t.Context()))
-			require.NoError(t, u.AwaitReplicated(t.Context(), wholeIn))
+			require.NoError(t, u.AwaitReplicated(t.Context(), recoveryTimeout))
 		})
 	}
 }

@@ -14,84 +14,84 @@ import (
 )
 
 const (
-	// tryLimit is how long one request may take. The server answers sooner, if only
-	// to say that it has no leader.
-	tryLimit = 15 * time.Second
-	// retryPause is the time between two tries.
-	retryPause = 10 * time.Millisecond
+	// requestTimeout limits one request. The server responds sooner, if only with an error
+	// because there is no leader.
+	requestTimeout = 15 * time.Second
+	// retryInterval is the time between two attempts.
+	retryInterval = 10 * time.Millisecond
 )
 
-// Failure is a request that a node should have answered and did not.
+// Failure is a failed request to a healthy node.
 type Failure struct {
 	At   time.Time
 	Node int
 	What string
 }
 
-// String describes the failure in a line.
+// String formats the failure on one line.
 func (f Failure) String() string {
 	return fmt.Sprintf("%s node %d: %s", f.At.Format("15:04:05.000"), f.Node+1, f.What)
 }
 
-// tally counts what became of requests.
-type tally struct {
-	mu       sync.Mutex // covers what follows
-	ok       int
-	excused  int // failed at a node in trouble
-	failures []Failure
+// requestCounts counts requests by result.
+type requestCounts struct {
+	mu        sync.Mutex // covers the fields below
+	ok        int
+	tolerated int // failed at a faulty node
+	failures  []Failure
 }
 
-func (t *tally) add(v visit, what string, err error) {
-	excused := err != nil && v.excused()
+func (t *requestCounts) add(at target, what string, err error) {
+	tolerated := err != nil && at.mayFail()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case err == nil:
 		t.ok++
-	case excused:
-		t.excused++
+	case tolerated:
+		t.tolerated++
 	default:
-		t.failures = append(t.failures, Failure{time.Now(), v.node, what + ": " + err.Error()})
+		t.failures = append(t.failures, Failure{time.Now(), at.node, what + ": " + err.Error()})
 	}
 }
 
 // client is one user of the cluster.
 type client struct {
-	nodes *Nodes
-	tally *tally
-	home  int // index of the only node it uses, -1: it roams
-	// patience is how long it repeats a request and waits for what was promised.
-	patience time.Duration
+	nodes  *Nodes
+	counts *requestCounts
+	node   int // index of the only node it uses, or anyNode
+	// retryTimeout limits the retries of a request and the wait for its effects.
+	retryTimeout time.Duration
 }
 
 // request is one HTTP request to a node.
 type request func(context.Context, *harness.Client) (harness.Response, error)
 
-// errNotSent says that a request has certainly not reached a node.
+// errNotSent means that a request has not reached a node.
 var errNotSent = errors.New("not sent")
 
-// once makes a request once. A connection that a node in trouble refuses does not count
-// at all, since the client just asks another node.
-func (c *client) once(ctx context.Context, what string, do request) (harness.Response, error) {
-	v := c.nodes.visit(c.home)
-	ctx, cancel := context.WithTimeout(ctx, tryLimit)
+// try makes one attempt. A connection refused by a faulty node is not counted, since the
+// client uses another node.
+func (c *client) try(ctx context.Context, what string, do request) (harness.Response, error) {
+	t := c.nodes.pick(c.node)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	defer context.AfterFunc(v.ctx, cancel)()
-	answer, err := do(ctx, c.nodes.Clients[v.node])
-	if err == nil && answer.Status/100 != 2 {
-		err = &statusError{answer.Status, fmt.Sprintf("status %d: %.300s", answer.Status, answer.Body)}
+	defer context.AfterFunc(t.ctx, cancel)()
+	resp, err := do(ctx, c.nodes.Clients[t.node])
+	if err == nil && resp.Status/100 != 2 {
+		err = &statusError{resp.Status, fmt.Sprintf("status %d: %.300s", resp.Status, resp.Body)}
 	}
 	if unreachable(err) {
 		err = fmt.Errorf("%w: %w", errNotSent, err)
-		if v.excused() {
-			return answer, err
+		if t.mayFail() {
+			return resp, err
 		}
 	}
-	c.tally.add(v, what, err)
-	return answer, err
+	c.counts.add(t, what, err)
+	return resp, err
 }
 
-// statusError is an answer that is no success.
+// statusError is a response other than 2xx.
 type statusError struct {
 	status int
 	text   string
@@ -103,7 +103,7 @@ func unreachable(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.EHOSTUNREACH)
 }
 
-// outcome is what an error says about the effect of a request.
+// outcome returns what an error implies about the effect of a request.
 func outcome(err error) history.Outcome {
 	switch {
 	case err == nil:
@@ -114,49 +114,37 @@ func outcome(err error) history.Outcome {
 	return history.Unknown
 }
 
-// insist makes a request that may be repeated until it is answered, at other nodes if
-// the client roams, and returns the last error when patience is over.
-func (c *client) insist(ctx context.Context, what string, do request) (harness.Response, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.patience)
+// retry makes a request that is safe to repeat until it succeeds, at other nodes if the
+// client is load-balanced. After retryTimeout it returns the last error.
+func (c *client) retry(ctx context.Context, what string, do request) (harness.Response, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.retryTimeout)
 	defer cancel()
 	for {
-		answer, err := c.once(ctx, what, do)
+		resp, err := c.try(ctx, what, do)
 		if err == nil {
-			return answer, nil
+			return resp, nil
 		}
-		if refused(err) || !pause(ctx, retryPause) {
-			return answer, fmt.Errorf("%s: given up: %w", what, err)
+		if permanent(err) || !harness.Sleep(ctx, retryInterval) {
+			return resp, fmt.Errorf("%s: retries exhausted: %w", what, err)
 		}
 	}
 }
 
-// refused reports whether an answer will not get better.
-func refused(err error) bool {
+// permanent reports whether a retry cannot succeed.
+func permanent(err error) bool {
 	var s *statusError
 	return errors.As(err, &s) && s.status/100 == 4 &&
 		s.status != http.StatusNotFound && s.status != http.StatusTooManyRequests
 }
 
-// pause waits; false if ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// call is a request for a handler's result. A key makes it repeatable.
+// call is a request for a handler's result. An idempotency key makes it safe to retry.
 func call(path string, body []byte, key string) request {
 	return func(ctx context.Context, c *harness.Client) (harness.Response, error) {
 		return c.Call(ctx, path, body, idempotent(key)...)
 	}
 }
 
-// send is a request that does not wait for the result.
+// send is a one-way request.
 func send(path string, body []byte, key string) request {
 	return func(ctx context.Context, c *harness.Client) (harness.Response, error) {
 		return c.Send(ctx, path, body, idempotent(key)...)

@@ -1,14 +1,14 @@
-// Package load uses a cluster as clients do, while somebody breaks it, and checks
-// afterwards that what they were told has come true.
+// Package load runs clients against a cluster while faults are injected, and afterwards
+// checks the results that they were promised.
 //
-// A Run is some workers, each of which does one kind of thing over and over: add to
-// ledgers by calls, sends and other objects, read and write registers, go through
-// steps, enter where only one may be, sleep, wait for a word, order. All keys are
-// fresh for each run. A worker keeps its own record of what it asked for and what it
-// was answered; its checker (package history) compares that with what is there.
+// A Run consists of workers, each of which repeats one kind of operation: additions to
+// ledgers by calls, sends and other objects, reads and writes of registers, durable
+// steps, critical sections, sleeps, awakeables and workflows. Each run uses new keys. A
+// worker records its requests and their responses; its checker (package history)
+// compares the record with the final state.
 //
-// Clients come in two kinds. Those that roam use any node that Nodes does not call
-// in trouble, as behind a load balancer: each of their requests that fails there is
-// a failure of the cluster. Those at home use one node whatever happens to it, which
-// may fail but never lie.
+// There are two kinds of clients. Load-balanced clients use any node that Nodes does not
+// mark faulty; each of their failed requests at such a node is a failure of the cluster.
+// Pinned clients always use the same node, whose requests may fail during faults but
+// must never return wrong results.
 package load

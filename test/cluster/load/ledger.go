@@ -13,7 +13,7 @@ import (
 	"platform/test/history"
 )
 
-// ledger is one object that workers add to, and their record of that.
+// ledger is an object that workers add to, with their record of additions.
 type ledger struct {
 	key string
 
@@ -21,24 +21,24 @@ type ledger struct {
 	adds []history.Add
 }
 
-func (l *ledger) note(a history.Add) {
+func (l *ledger) record(a history.Add) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.adds = append(l.adds, a)
 }
 
-// check reads the ledger once everything that was acknowledged should be in it.
+// check reads the ledger until all acknowledged additions are present, and checks it.
 func (l *ledger) check(ctx context.Context, c *client) error {
 	l.mu.Lock()
 	adds := slices.Clone(l.adds)
 	l.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, c.patience)
+	ctx, cancel := context.WithTimeout(ctx, c.retryTimeout)
 	defer cancel()
 	for {
 		var entries []history.Entry
-		answer, err := c.insist(ctx, "read ledger "+l.key, call(harness.Path("Ledger", l.key, "entries"), nil, ""))
+		resp, err := c.retry(ctx, "read ledger "+l.key, call(harness.Path("Ledger", l.key, "entries"), nil, ""))
 		if err == nil {
-			err = answer.Decode(&entries)
+			err = resp.Decode(&entries)
 		}
 		if err != nil {
 			return fmt.Errorf("ledger %s: %w", l.key, err)
@@ -46,110 +46,110 @@ func (l *ledger) check(ctx context.Context, c *client) error {
 		if err = history.CheckLedger(adds, entries); err == nil {
 			return nil
 		}
-		// What was sent may still be under way; it is wrong only if it stays away.
-		if complete(adds, entries) || !pause(ctx, 50*time.Millisecond) {
+		// Asynchronous additions may be pending until the timeout.
+		if complete(adds, entries) || !harness.Sleep(ctx, 50*time.Millisecond) {
 			return fmt.Errorf("ledger %s: %w", l.key, err)
 		}
 	}
 }
 
-// complete reports whether all that was acknowledged is there.
+// complete reports whether all acknowledged additions are present.
 func complete(adds []history.Add, entries []history.Entry) bool {
-	there := make(map[string]bool, len(entries))
+	present := make(map[string]bool, len(entries))
 	for _, e := range entries {
-		there[e.ID] = true
+		present[e.ID] = true
 	}
-	return !slices.ContainsFunc(adds, func(a history.Add) bool { return a.Outcome == history.OK && !there[a.ID] })
+	return !slices.ContainsFunc(adds, func(a history.Add) bool { return a.Outcome == history.OK && !present[a.ID] })
 }
 
 // adder adds to ledgers in one way.
 type adder struct {
 	*client
-	name   string // of its operations
-	add    func(ctx context.Context, a *adder, id string)
-	to     []*ledger
-	repeat bool // with an idempotency key, until it is answered
-	rest   int  // steps between two additions: who does not wait for results can be too fast
-	steps  int
-	n      int
-	acks   []time.Time // of answered additions
+	name    string // prefix of its operation IDs
+	addOne  func(ctx context.Context, a *adder, id string)
+	ledgers []*ledger
+	retries bool // use idempotency keys and retry
+	skip    int  // steps to skip after an addition, which limits the rate of sends
+	steps   int
+	n       int
+	acks    []time.Time // times of acknowledged additions
 }
 
 func (a *adder) step(ctx context.Context) {
-	if a.steps++; a.steps%(a.rest+1) != 0 {
+	if a.steps++; a.steps%(a.skip+1) != 0 {
 		return
 	}
 	a.n++
-	a.add(ctx, a, a.name+"."+strconv.Itoa(a.n))
+	a.addOne(ctx, a, a.name+"."+strconv.Itoa(a.n))
 }
 
-// try makes the request, repeated if the adder repeats, and returns what is known
-// afterwards.
-func (a *adder) try(ctx context.Context, what, id string, by func(path string, body []byte, key string) request, path string, body []byte) (harness.Response, history.Add) {
+// add makes the request, with retries if configured, and returns the record of the
+// addition.
+func (a *adder) add(ctx context.Context, what, id string, by func(path string, body []byte, key string) request, path string, body []byte) (harness.Response, history.Add) {
 	entry := history.Add{ID: id, Position: -1, Span: history.Span{Start: time.Now()}}
-	var answer harness.Response
+	var resp harness.Response
 	var err error
-	if a.repeat {
-		if answer, err = a.insist(ctx, what, by(path, body, id)); err != nil {
-			entry.Outcome = history.Unknown // an earlier try may have got through
+	if a.retries {
+		if resp, err = a.retry(ctx, what, by(path, body, id)); err != nil {
+			entry.Outcome = history.Unknown // an earlier attempt may have succeeded
 		}
 	} else {
-		answer, err = a.once(ctx, what, by(path, body, ""))
+		resp, err = a.try(ctx, what, by(path, body, ""))
 		entry.Outcome = outcome(err)
 	}
 	entry.Span.End = time.Now()
 	if err == nil {
 		a.acks = append(a.acks, entry.Span.End)
 	}
-	return answer, entry
+	return resp, entry
 }
 
-// byCall adds with a call and notes the position in the answer.
-func byCall(ctx context.Context, a *adder, id string) {
-	answer, entry := a.try(ctx, "call", id, call, harness.Path("Ledger", a.to[0].key, "add"), quote(id))
-	entry.Position = position(answer, entry)
-	a.to[0].note(entry)
+// addByCall adds with a call and records the position in the response.
+func addByCall(ctx context.Context, a *adder, id string) {
+	resp, entry := a.add(ctx, "call", id, call, harness.Path("Ledger", a.ledgers[0].key, "add"), quote(id))
+	entry.Position = position(resp, entry)
+	a.ledgers[0].record(entry)
 }
 
-func position(answer harness.Response, entry history.Add) int {
-	if n, err := strconv.Atoi(string(answer.Body)); err == nil && entry.Outcome == history.OK {
+func position(resp harness.Response, entry history.Add) int {
+	if n, err := strconv.Atoi(string(resp.Body)); err == nil && entry.Outcome == history.OK {
 		return n
 	}
 	return -1
 }
 
-// bySend adds with a send.
-func bySend(ctx context.Context, a *adder, id string) {
-	_, entry := a.try(ctx, "send", id, send, harness.Path("Ledger", a.to[0].key, "add"), quote(id))
-	a.to[0].note(entry)
+// addBySend adds with a send.
+func addBySend(ctx context.Context, a *adder, id string) {
+	_, entry := a.add(ctx, "send", id, send, harness.Path("Ledger", a.ledgers[0].key, "add"), quote(id))
+	a.ledgers[0].record(entry)
 }
 
-// later is the delay of byDelay.
-const later = 400 * time.Millisecond
+// sendDelay is the delay of addByDelayedSend.
+const sendDelay = 400 * time.Millisecond
 
-// byDelay adds with a send that is due later, and by slack earlier at most.
-func byDelay(slack time.Duration) func(ctx context.Context, a *adder, id string) {
+// addByDelayedSend adds with a delayed send, which may be early by clockSlack.
+func addByDelayedSend(clockSlack time.Duration) func(ctx context.Context, a *adder, id string) {
 	return func(ctx context.Context, a *adder, id string) {
-		_, entry := a.try(ctx, "delayed send", id, send, harness.Path("Ledger", a.to[0].key, "stamp")+"?delay="+later.String(), quote(id))
+		_, entry := a.add(ctx, "delayed send", id, send, harness.Path("Ledger", a.ledgers[0].key, "stamp")+"?delay="+sendDelay.String(), quote(id))
 		entry.Async = true
-		entry.Delay = later - slack
-		a.to[0].note(entry)
+		entry.Delay = sendDelay - clockSlack
+		a.ledgers[0].record(entry)
 	}
 }
 
-// byRelay adds to a ledger, whose handler adds to a second one by a call and to a
+// addByRelay adds to a ledger whose handler adds to a second ledger by a call and to a
 // third one by a send.
-func byRelay(ctx context.Context, a *adder, id string) {
-	body, err := json.Marshal(history.Relay{ID: id, Call: a.to[1].key, Send: a.to[2].key})
+func addByRelay(ctx context.Context, a *adder, id string) {
+	body, err := json.Marshal(history.Relay{ID: id, Call: a.ledgers[1].key, Send: a.ledgers[2].key})
 	if err != nil {
 		panic(err) // two strings
 	}
-	answer, entry := a.try(ctx, "relay", id, call, harness.Path("Ledger", a.to[0].key, "relay"), body)
+	resp, entry := a.add(ctx, "relay", id, call, harness.Path("Ledger", a.ledgers[0].key, "relay"), body)
 	called, sent := entry, entry
-	entry.Position = position(answer, entry)
+	entry.Position = position(resp, entry)
 	sent.Async = true
 	for i, e := range []history.Add{entry, called, sent} {
-		a.to[i].note(e)
+		a.ledgers[i].record(e)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"platform/test/history"
 )
 
-func TestGapIsTheLongestTimeWithoutAnAnswer(t *testing.T) {
+func TestGapIsLongestTimeWithoutResponse(t *testing.T) {
 	begin := time.Now()
 	at := func(seconds ...int) (all []time.Time) {
 		for _, s := range seconds {
@@ -27,11 +27,11 @@ func TestGapIsTheLongestTimeWithoutAnAnswer(t *testing.T) {
 		acks []time.Time
 		want time.Duration
 	}{
-		{"never answered", nil, 10 * time.Second},
-		{"between answers", at(1, 2, 7, 9), 5 * time.Second},
+		{"no response", nil, 10 * time.Second},
+		{"between responses", at(1, 2, 7, 9), 5 * time.Second},
 		{"before the first", at(6, 7, 9), 6 * time.Second},
 		{"after the last", at(1, 2, 3), 7 * time.Second},
-		{"answered after the end", at(1, 12), 11 * time.Second},
+		{"response after the end", at(1, 12), 11 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Equal(t, c.want, gap(begin, c.acks, begin.Add(10*time.Second)))
@@ -39,39 +39,38 @@ func TestGapIsTheLongestTimeWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// Whether a request may fail depends on what happened to its node meanwhile.
-func TestOnlyTroubleExcusesAFailure(t *testing.T) {
+func TestOnlyFaultyNodesMayFail(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		before, during func(*Nodes)
-		excused        bool
+		tolerated      bool
 	}{
-		{name: "all is well"},
-		{name: "trouble elsewhere", before: func(n *Nodes) { n.Trouble(1) }},
-		{name: "trouble before that is over", before: func(n *Nodes) { n.Trouble(0); n.Well(0) }},
-		{name: "trouble", before: func(n *Nodes) { n.Trouble(0) }, excused: true},
-		{name: "trouble begins meanwhile", during: func(n *Nodes) { n.Trouble(0) }, excused: true},
-		{name: "trouble comes and goes meanwhile", during: func(n *Nodes) { n.Trouble(0); n.Well(0) }, excused: true},
-		{name: "an outage ends meanwhile", before: func(n *Nodes) { n.Outage(true) }, during: func(n *Nodes) { n.Outage(false) }, excused: true},
+		{name: "healthy"},
+		{name: "another node faulty", before: func(n *Nodes) { n.MarkFaulty(1) }},
+		{name: "faulty before", before: func(n *Nodes) { n.MarkFaulty(0); n.MarkHealthy(0) }},
+		{name: "faulty", before: func(n *Nodes) { n.MarkFaulty(0) }, tolerated: true},
+		{name: "becomes faulty during the request", during: func(n *Nodes) { n.MarkFaulty(0) }, tolerated: true},
+		{name: "faulty for a part of the request", during: func(n *Nodes) { n.MarkFaulty(0); n.MarkHealthy(0) }, tolerated: true},
+		{name: "loss of quorum ends during the request", before: func(n *Nodes) { n.SetQuorumLost(true) }, during: func(n *Nodes) { n.SetQuorumLost(false) }, tolerated: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := NewNodes(make([]*harness.Client, 2))
 			if c.before != nil {
 				c.before(n)
 			}
-			v := n.visit(0)
+			at := n.pick(0)
 			if c.during != nil {
 				c.during(n)
 			}
-			var counts tally
-			counts.add(v, "call", errors.New("reset"))
-			require.Equal(t, c.excused, counts.excused == 1)
-			require.Equal(t, !c.excused, len(counts.failures) == 1)
+			var counts requestCounts
+			counts.add(at, "call", errors.New("reset"))
+			require.Equal(t, c.tolerated, counts.tolerated == 1)
+			require.Equal(t, !c.tolerated, len(counts.failures) == 1)
 		})
 	}
 }
 
-func TestRoamingClientsLeaveANodeInTrouble(t *testing.T) {
+func TestClientsAvoidFaultyNodes(t *testing.T) {
 	hanging := make(chan struct{})
 	var servers [2]*httptest.Server
 	clients := make([]*harness.Client, 2)
@@ -86,46 +85,45 @@ func TestRoamingClientsLeaveANodeInTrouble(t *testing.T) {
 		clients[i] = harness.NewClient(servers[i].URL, "platform")
 	}
 	n := NewNodes(clients)
-	n.Trouble(1) // so that the first try goes to the one that hangs
-	c := &client{nodes: n, tally: &tally{}, home: roaming, patience: time.Minute}
+	n.MarkFaulty(1) // so that the first attempt goes to the hanging node
+	c := &client{nodes: n, counts: &requestCounts{}, node: anyNode, retryTimeout: time.Minute}
 	go func() {
 		<-hanging
-		n.Well(1)
-		n.Trouble(0)
-		n.Abandon(0)
+		n.MarkHealthy(1)
+		n.MarkFaulty(0)
+		n.CancelRequests(0)
 	}()
-	_, err := c.insist(t.Context(), "call", call("Counter/k/add", nil, "key"))
+	_, err := c.retry(t.Context(), "call", call("Counter/k/add", nil, "key"))
 	require.NoError(t, err)
-	require.Equal(t, 1, c.tally.excused)
-	require.Empty(t, c.tally.failures)
+	require.Equal(t, 1, c.counts.tolerated)
+	require.Empty(t, c.counts.failures)
 }
 
-func TestARequestThatWasNotSentHasNoEffect(t *testing.T) {
+func TestUnsentRequestHasNoEffect(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	base := server.URL
 	server.Close()
-	c := &client{nodes: NewNodes([]*harness.Client{harness.NewClient(base, "platform")}), tally: &tally{}, home: roaming}
+	c := &client{nodes: NewNodes([]*harness.Client{harness.NewClient(base, "platform")}), counts: &requestCounts{}, node: anyNode}
 	for _, trouble := range []bool{true, false} {
 		if trouble {
-			c.nodes.Trouble(0)
+			c.nodes.MarkFaulty(0)
 		} else {
-			c.nodes.Well(0)
+			c.nodes.MarkHealthy(0)
 		}
-		_, err := c.once(context.Background(), "call", call("Counter/k/add", nil, ""))
+		_, err := c.try(context.Background(), "call", call("Counter/k/add", nil, ""))
 		require.ErrorIs(t, err, errNotSent)
 		require.Equal(t, history.Failed, outcome(err))
-		require.Equal(t, !trouble, len(c.tally.failures) == 1, "only a node that should be there must not refuse")
+		require.Equal(t, !trouble, len(c.counts.failures) == 1, "only a healthy node must not refuse connections")
 	}
 }
 
-// A failure at a node that nothing was done to is one, whatever happens to others.
-func TestOnlyNodesInTroubleAreExcused(t *testing.T) {
+func TestHealthyNodeMustNotFail(t *testing.T) {
 	nodes := NewNodes(make([]*harness.Client, 2))
-	at := nodes.visit(1)
-	nodes.Trouble(0)
+	at := nodes.pick(1)
+	nodes.MarkFaulty(0)
 	for i := range 2 {
-		nodes.Well(i) // as after each fault
+		nodes.MarkHealthy(i) // as after each fault
 	}
-	require.False(t, at.excused())
-	require.NoError(t, at.ctx.Err(), "its requests are not given up")
+	require.False(t, at.mayFail())
+	require.NoError(t, at.ctx.Err(), "its requests are not canceled")
 }

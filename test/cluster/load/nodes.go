@@ -8,116 +8,115 @@ import (
 	"platform/test/harness"
 )
 
-// Nodes is what clients know of the nodes of a cluster.
+// Nodes is the clients' view of the nodes of a cluster.
 type Nodes struct {
-	Clients []*harness.Client // of the ingress of each node
+	Clients []*harness.Client // one per node
 
-	mu     sync.Mutex // covers what follows
-	states []nodeState
-	outage bool // no majority: nobody need be answered
-	epoch  int  // of outage
+	mu         sync.Mutex // covers the fields below
+	states     []nodeState
+	quorumLost bool // no majority: any request may fail
+	epoch      int  // incremented when quorumLost changes
 }
 
 type nodeState struct {
-	trouble bool
-	epoch   int             // grows whenever trouble begins or ends
-	ctx     context.Context // ends when those who roam give up their requests here
-	abandon context.CancelFunc
+	faulty bool
+	epoch  int             // incremented when faulty changes
+	ctx    context.Context // of the requests of load-balanced clients
+	cancel context.CancelFunc
 }
 
-// NewNodes returns the view of a cluster without trouble.
+// NewNodes returns the view of a healthy cluster.
 func NewNodes(clients []*harness.Client) *Nodes {
 	n := &Nodes{Clients: clients, states: make([]nodeState, len(clients))}
 	for i := range n.states {
-		n.states[i].renew()
+		n.states[i].reset()
 	}
 	return n
 }
 
-func (s *nodeState) renew() { s.ctx, s.abandon = context.WithCancel(context.Background()) }
+func (s *nodeState) reset() { s.ctx, s.cancel = context.WithCancel(context.Background()) }
 
-// Trouble says that something will happen to a node: clients that roam leave it, and
-// requests to it may fail.
-func (n *Nodes) Trouble(i int) {
+// MarkFaulty marks a node before a fault: load-balanced clients avoid it, and requests to
+// it may fail.
+func (n *Nodes) MarkFaulty(i int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.states[i].trouble = true
+	n.states[i].faulty = true
 	n.states[i].epoch++
 }
 
-// Abandon makes clients that roam give up the requests that a node in trouble has
-// not answered.
-func (n *Nodes) Abandon(i int) {
+// CancelRequests cancels the pending requests of load-balanced clients to a faulty node.
+func (n *Nodes) CancelRequests(i int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.states[i].abandon()
+	n.states[i].cancel()
 }
 
-// Well says that a node is as good as the others again, if it was not.
-func (n *Nodes) Well(i int) {
+// MarkHealthy marks a node healthy again. It does nothing if the node is healthy.
+func (n *Nodes) MarkHealthy(i int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.states[i].trouble {
+	if !n.states[i].faulty {
 		return
 	}
-	n.states[i].abandon()
-	n.states[i].renew()
-	n.states[i].trouble = false
+	n.states[i].cancel()
+	n.states[i].reset()
+	n.states[i].faulty = false
 	n.states[i].epoch++
 }
 
-// Outage says whether so many nodes are in trouble that no answer can be expected.
-func (n *Nodes) Outage(outage bool) {
+// SetQuorumLost sets whether requests may fail at any node.
+func (n *Nodes) SetQuorumLost(lost bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.outage != outage {
-		n.outage = outage
+	if n.quorumLost != lost {
+		n.quorumLost = lost
 		n.epoch++
 	}
 }
 
-// visit is one request's view of the node that it goes to.
-type visit struct {
-	nodes      *Nodes
-	node       int
-	trouble    bool
-	node0, all int // epochs at the beginning
-	ctx        context.Context
+// target is the node of one request, with its state when the request started.
+type target struct {
+	nodes                   *Nodes
+	node                    int
+	faulty                  bool
+	nodeEpoch, clusterEpoch int // at the start
+	ctx                     context.Context
 }
 
-// visit chooses a node: home, or for clients without one any that is not in trouble.
-func (n *Nodes) visit(home int) visit {
+// pick returns the fixed node, or with anyNode a random healthy one.
+func (n *Nodes) pick(fixed int) target {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	at := home
-	if home < 0 {
-		at = n.choose()
+	i := fixed
+	if fixed < 0 {
+		i = n.randomHealthy()
 	}
-	s := n.states[at]
-	v := visit{nodes: n, node: at, trouble: s.trouble || n.outage, node0: s.epoch, all: n.epoch, ctx: context.Background()}
-	if home < 0 {
+	s := n.states[i]
+	v := target{nodes: n, node: i, faulty: s.faulty || n.quorumLost, nodeEpoch: s.epoch, clusterEpoch: n.epoch, ctx: context.Background()}
+	if fixed < 0 {
 		v.ctx = s.ctx
 	}
 	return v
 }
 
-// choose returns a node for those who roam; the caller holds the lock.
-func (n *Nodes) choose() int {
-	var well []int
+// randomHealthy returns a random healthy node, or any if none is; the caller holds the lock.
+func (n *Nodes) randomHealthy() int {
+	var healthy []int
 	for i, s := range n.states {
-		if !s.trouble {
-			well = append(well, i)
+		if !s.faulty {
+			healthy = append(healthy, i)
 		}
 	}
-	if len(well) == 0 {
+	if len(healthy) == 0 {
 		return rand.IntN(len(n.states))
 	}
-	return well[rand.IntN(len(well))]
+	return healthy[rand.IntN(len(healthy))]
 }
 
-// excused reports whether there was trouble at any time since the visit began.
-func (v visit) excused() bool {
+// mayFail reports whether the node was faulty at any time since the request started.
+func (v target) mayFail() bool {
 	v.nodes.mu.Lock()
 	defer v.nodes.mu.Unlock()
-	return v.trouble || v.nodes.states[v.node].epoch != v.node0 || v.nodes.epoch != v.all
+	return v.faulty || v.nodes.states[v.node].epoch != v.nodeEpoch || v.nodes.epoch != v.clusterEpoch
 }

@@ -14,31 +14,31 @@ import (
 	"platform/test/history"
 )
 
-// reader reads registers past their service: from the state that the server has, with
-// one request each. It is at home at a node, and stays there whatever is done to it.
+// reader reads registers without their service, directly from the server's state, with
+// one request each. It is pinned to a node.
 type reader struct {
 	*client
-	id   int
-	to   *registers
-	read func(key string) request
-	// value finds the register in an answer.
+	id        int
+	registers *registers
+	read      func(key string) request
+	// value extracts the value of the register from a response.
 	value func(harness.Response) (int, error)
 }
 
 func (r *reader) step(ctx context.Context) {
-	key, number := r.to.next()
+	key, number := r.registers.next()
 	a := history.Access{Client: r.id}
 	a.Span.Start = time.Now()
-	answer, err := r.once(ctx, "read", r.read(key))
+	resp, err := r.try(ctx, "read", r.read(key))
 	a.Span.End = time.Now()
 	if err == nil {
-		a.Got, err = r.value(answer)
+		a.Got, err = r.value(resp)
 	}
 	a.Outcome = history.OK
 	if err != nil {
 		a.Outcome = history.Failed
 	}
-	r.to.note(number, a)
+	r.registers.record(number, a)
 }
 
 // stateOf reads the state of a register with the admin API.
@@ -48,14 +48,14 @@ func stateOf(key string) request {
 	}
 }
 
-func valueInState(answer harness.Response) (int, error) {
+func valueInState(resp harness.Response) (int, error) {
 	var body struct {
 		State []struct {
 			Key  string `json:"key"`
 			Text string `json:"value_utf8"`
 		} `json:"state"`
 	}
-	if err := answer.Decode(&body); err != nil {
+	if err := resp.Decode(&body); err != nil {
 		return 0, err
 	}
 	for _, e := range body.State {
@@ -73,30 +73,30 @@ func strongQuery(key string) request {
 	}
 }
 
-func valueInRows(answer harness.Response) (int, error) {
+func valueInRows(resp harness.Response) (int, error) {
 	var result struct {
 		Rows []struct {
 			Value string `json:"value_utf8"`
 		} `json:"rows"`
 	}
-	if err := answer.Decode(&result); err != nil || len(result.Rows) == 0 {
+	if err := resp.Decode(&result); err != nil || len(result.Rows) == 0 {
 		return 0, err
 	}
 	return strconv.Atoi(result.Rows[0].Value)
 }
 
-// outputs are invocations whose results several workers look for.
+// outputs are invocations whose results several workers poll.
 type outputs struct {
 	name string
 
-	mu  sync.Mutex // covers what follows
+	mu  sync.Mutex // covers the fields below
 	ids []string
-	all map[string][]history.Access // an invocation is a register that becomes 1
+	all map[string][]history.Access // an invocation is a register that changes from 0 to 1
 }
 
-const outputReads = 100 // of one invocation
+const outputReads = 100 // maximum per invocation
 
-// current is the invocation that is looked for, "" if there is none.
+// current returns the latest invocation, "" if there is none.
 func (o *outputs) current() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -106,13 +106,13 @@ func (o *outputs) current() string {
 	return o.ids[len(o.ids)-1]
 }
 
-func (o *outputs) begin(id string) {
+func (o *outputs) start(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.ids = append(o.ids, id)
 }
 
-func (o *outputs) note(id string, a history.Access) {
+func (o *outputs) record(id string, a history.Access) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.all[id]) < outputReads || a.Change != nil {
@@ -131,70 +131,70 @@ func (o *outputs) check(context.Context, *client) error {
 	return nil
 }
 
-// finisher sends one invocation after the other and waits for each.
-type finisher struct {
+// outputProducer sends invocations sequentially and waits for each.
+type outputProducer struct {
 	*client
-	to   *outputs
-	turn int
+	outputs    *outputs
+	operations int
 }
 
-func (f *finisher) step(ctx context.Context) {
-	f.turn++
-	body, _ := json.Marshal(history.Change{Value: f.turn}) // a number only
-	path := harness.Path("Register", fmt.Sprintf("%s-%d", f.to.name, f.turn%4), "change")
+func (f *outputProducer) step(ctx context.Context) {
+	f.operations++
+	body, _ := json.Marshal(history.Change{Value: f.operations}) // cannot fail
+	path := harness.Path("Register", fmt.Sprintf("%s-%d", f.outputs.name, f.operations%4), "change")
 	begin := time.Now()
-	answer, err := f.insist(ctx, "send", send(path, body, fmt.Sprintf("%s-%d", f.to.name, f.turn)))
+	resp, err := f.retry(ctx, "send", send(path, body, fmt.Sprintf("%s-%d", f.outputs.name, f.operations)))
 	var sent harness.Sent
-	if err != nil || answer.Decode(&sent) != nil {
+	if err != nil || resp.Decode(&sent) != nil {
 		return
 	}
-	f.to.begin(sent.InvocationID)
+	f.outputs.start(sent.InvocationID)
 	a := history.Access{Client: -1, Change: &history.Change{Value: 1}, Got: 1, Outcome: history.Unknown}
-	if _, err := f.insist(ctx, "attach", attach(sent.InvocationID)); err == nil {
+	if _, err := f.retry(ctx, "attach", attach(sent.InvocationID)); err == nil {
 		a.Outcome = history.OK
 	}
 	a.Span = history.Span{Start: begin, End: time.Now()}
-	f.to.note(sent.InvocationID, a)
+	f.outputs.record(sent.InvocationID, a)
 }
 
-// looker looks for the result of the latest invocation at one node.
-type looker struct {
+// outputPoller polls the result of the latest invocation at one node.
+type outputPoller struct {
 	*client
-	id int
-	to *outputs
+	id      int
+	outputs *outputs
 }
 
 // notReady is the status of an invocation that has no result yet.
 const notReady = 470
 
-func (l *looker) step(ctx context.Context) {
-	id := l.to.current()
+func (l *outputPoller) step(ctx context.Context) {
+	id := l.outputs.current()
 	if id == "" {
 		return
 	}
 	a := history.Access{Client: l.id, Outcome: history.OK}
 	a.Span.Start = time.Now()
-	_, err := l.once(ctx, "output", func(ctx context.Context, c *harness.Client) (harness.Response, error) {
-		answer, err := c.Output(ctx, id)
-		if err == nil && answer.Status == notReady {
+	_, err := l.try(ctx, "output", func(ctx context.Context, c *harness.Client) (harness.Response, error) {
+		resp, err := c.Output(ctx, id)
+		if err == nil && resp.Status == notReady {
 			return harness.Response{Status: http.StatusOK}, nil
 		}
 		a.Got = 1
-		return answer, err
+		return resp, err
 	})
 	a.Span.End = time.Now()
 	if err != nil {
 		var s *statusError
 		if errors.As(err, &s) && s.status/100 != 5 {
-			return // another answer than it should have, which is in the tally
+			return // an unexpected response, which is in counts
 		}
 		a.Outcome = history.Failed
 	}
-	l.to.note(id, a)
+	l.outputs.record(id, a)
 }
 
-// addReaders adds those who read past the services, at home at each node.
-func (r *Run) addReaders(to *registers) {
+// addDirectReaders adds readers pinned to each node.
+func (r *Run) addDirectReaders(registers *registers) {
 	kinds := []struct {
 		read  func(string) request
 		value func(harness.Response) (int, error)
@@ -202,21 +202,21 @@ func (r *Run) addReaders(to *registers) {
 	id := firstReader
 	for node := range r.cfg.Nodes.Clients {
 		for _, kind := range kinds {
-			r.workers = append(r.workers, &reader{client: r.client(node), id: id, to: to, read: kind.read, value: kind.value})
+			r.workers = append(r.workers, &reader{client: r.newClient(node), id: id, registers: registers, read: kind.read, value: kind.value})
 			id++
 		}
 	}
 }
 
-// firstReader is the first number of a reader, which is none of a registrar.
+// firstReader is the lowest client ID of a reader; registerClients have lower ones.
 const firstReader = 100
 
-// addOutputs adds those who wait for results and those who look for them.
+// addOutputs adds a producer of outputs and pollers pinned to each node.
 func (r *Run) addOutputs() {
-	to := &outputs{name: r.name("output", 0), all: map[string][]history.Access{}}
-	r.checks = append(r.checks, to)
-	r.workers = append(r.workers, &finisher{client: r.client(roaming), to: to})
+	outputs := &outputs{name: r.name("output", 0), all: map[string][]history.Access{}}
+	r.checks = append(r.checks, outputs)
+	r.workers = append(r.workers, &outputProducer{client: r.newClient(anyNode), outputs: outputs})
 	for node := range r.cfg.Nodes.Clients {
-		r.workers = append(r.workers, &looker{client: r.client(node), id: node, to: to})
+		r.workers = append(r.workers, &outputPoller{client: r.newClient(node), id: node, outputs: outputs})
 	}
 }

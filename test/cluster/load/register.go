@@ -15,22 +15,22 @@ import (
 )
 
 const (
-	registerAccesses = 300 // on one register, so that it can be checked
-	registerUnknown  = 8   // as many may be without an answer
+	registerAccesses = 300 // per register, so that it can be checked
+	registerUnknown  = 8   // maximum per register without a response
 )
 
-// registers are objects that several workers use, one after the other.
+// registers are objects that several workers use, one after another.
 type registers struct {
 	name string
 
-	mu      sync.Mutex // covers what follows
+	mu      sync.Mutex // covers the fields below
 	count   int
-	unknown int // in the present one
+	unknown int // in the current register
 	all     [][]history.Access
 	values  atomic.Int64
 }
 
-// next returns the register to use, and its number. The caller will note one access.
+// next returns the register to use and its number. The caller must record one access.
 func (r *registers) next() (key string, number int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -43,7 +43,7 @@ func (r *registers) next() (key string, number int) {
 	return fmt.Sprintf("%s-%d", r.name, number), number
 }
 
-func (r *registers) note(number int, a history.Access) {
+func (r *registers) record(number int, a history.Access) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all[number] = append(r.all[number], a)
@@ -52,7 +52,7 @@ func (r *registers) note(number int, a history.Access) {
 	}
 }
 
-// check looks for an order of the accesses to each register.
+// check checks that the accesses to each register are linearizable.
 func (r *registers) check(context.Context, *client) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,35 +64,35 @@ func (r *registers) check(context.Context, *client) error {
 	return nil
 }
 
-// registrar reads and writes registers.
-type registrar struct {
+// registerClient reads and writes registers.
+type registerClient struct {
 	*client
-	id   int
-	to   *registers
-	last int // value that it saw last
+	id        int
+	registers *registers
+	lastSeen  int // last value read
 }
 
-func (r *registrar) step(ctx context.Context) {
-	key, number := r.to.next()
+func (r *registerClient) step(ctx context.Context) {
+	key, number := r.registers.next()
 	a := history.Access{Client: r.id}
 	path, body := harness.Path("Register", key, "peek"), []byte(nil)
 	if kind := rand.IntN(3); kind > 0 {
-		a.Change = &history.Change{Value: int(r.to.values.Add(1))}
+		a.Change = &history.Change{Value: int(r.registers.values.Add(1))}
 		if kind == 2 {
-			old := r.last
+			old := r.lastSeen
 			a.Change.If = &old
 		}
 		path = harness.Path("Register", key, "change")
-		body, _ = json.Marshal(a.Change) // numbers only
+		body, _ = json.Marshal(a.Change) // cannot fail
 	}
 	a.Span.Start = time.Now()
-	answer, err := r.once(ctx, "register", call(path, body, ""))
+	resp, err := r.try(ctx, "register", call(path, body, ""))
 	a.Span.End = time.Now()
 	a.Outcome = outcome(err)
 	if err == nil {
-		if a.Got, err = strconv.Atoi(string(answer.Body)); err == nil {
-			r.last = a.Got
+		if a.Got, err = strconv.Atoi(string(resp.Body)); err == nil {
+			r.lastSeen = a.Got
 		}
 	}
-	r.to.note(number, a)
+	r.registers.record(number, a)
 }

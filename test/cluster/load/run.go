@@ -13,36 +13,36 @@ import (
 	"platform/test/history"
 )
 
-// Config tells what a run uses.
+// Config configures a run.
 type Config struct {
-	Name    string // of its keys; no two runs on a cluster may have the same
-	Nodes   *Nodes
-	Results *harness.Recorder // that the services report to
-	Probes  int               // keys whose gaps are measured
-	Pace    time.Duration     // between two operations of a worker
-	// Patience is how long clients repeat a request and wait for what was promised.
-	Patience time.Duration
-	// Slack is by how much a delayed send or a timer may come early, because clocks of
+	Name     string // prefix of all keys; unique per cluster
+	Nodes    *Nodes
+	Results  *harness.Recorder // recorder that the services report to
+	Probes   int               // number of keys whose gaps are measured
+	Interval time.Duration     // between two operations of a worker
+	// RetryTimeout limits the retries of a request and the wait for its effects.
+	RetryTimeout time.Duration
+	// ClockSlack is how much too early a delayed send or a timer may be, because clocks of
 	// nodes differ.
-	Slack time.Duration
-	// Readers adds those who read state and outputs past the services, and with strong
-	// queries, which older versions of the server cannot answer.
-	Readers bool
-	// Zombies says that a node may go on that others have given up for dead.
+	ClockSlack time.Duration
+	// DirectReads adds clients that read state and outputs directly and with strong queries,
+	// which older versions of the server do not support.
+	DirectReads bool
+	// Zombies means that a former leader may continue after the others have replaced it.
 	Zombies bool
 }
 
-// worker does one thing over and over.
+// worker repeats one kind of operation.
 type worker interface {
 	step(ctx context.Context)
 }
 
-// checker looks at what workers have done, when all are finished.
+// checker checks the results of workers after all have finished.
 type checker interface {
 	check(ctx context.Context, c *client) error
 }
 
-// Run is load under way.
+// Run is a running load.
 type Run struct {
 	cfg     Config
 	workers []worker
@@ -50,20 +50,20 @@ type Run struct {
 	probes  []*adder
 	clients int
 
-	tally tally
-	begin time.Time
-	stop  chan struct{}
-	wg    sync.WaitGroup
+	counts requestCounts
+	begin  time.Time
+	stop   chan struct{}
+	wg     sync.WaitGroup
 }
 
-// Start begins a run.
+// Start starts a run.
 func Start(ctx context.Context, cfg Config) *Run {
 	r := &Run{cfg: cfg, stop: make(chan struct{}), begin: time.Now()}
 	r.addLedgers()
 	r.addRegisters()
 	r.addInvokers()
-	r.addAskers()
-	if r.cfg.Readers {
+	r.addQueriers()
+	if r.cfg.DirectReads {
 		r.addOutputs()
 	}
 	for _, w := range r.workers {
@@ -82,147 +82,147 @@ func (r *Run) work(ctx context.Context, w worker) {
 			return
 		}
 		w.step(ctx)
-		timer.Reset(r.cfg.Pace)
+		timer.Reset(r.cfg.Interval)
 	}
 }
 
-// client is a new user at home at a node, -1: that roams.
-func (r *Run) client(home int) *client {
+// newClient returns a client pinned to a node, or load-balanced with anyNode.
+func (r *Run) newClient(node int) *client {
 	r.clients++
-	return &client{nodes: r.cfg.Nodes, tally: &r.tally, home: home, patience: r.cfg.Patience}
+	return &client{nodes: r.cfg.Nodes, counts: &r.counts, node: node, retryTimeout: r.cfg.RetryTimeout}
 }
 
-// resident is a new user at home at one node after the other.
-func (r *Run) resident() *client { return r.client(r.clients % len(r.cfg.Nodes.Clients)) }
+// pinnedClient returns a client pinned to a node, in turn.
+func (r *Run) pinnedClient() *client { return r.newClient(r.clients % len(r.cfg.Nodes.Clients)) }
 
 func (r *Run) name(kind string, i int) string { return fmt.Sprintf("%s-%s%d", r.cfg.Name, kind, i) }
 
-// ledger is a new one, which will be checked.
-func (r *Run) ledger(kind string, i int) *ledger {
+// newLedger returns a ledger that will be checked.
+func (r *Run) newLedger(kind string, i int) *ledger {
 	l := &ledger{key: r.name(kind, i)}
 	r.checks = append(r.checks, l)
 	return l
 }
 
-func (r *Run) adder(c *client, kind string, i int, repeat bool, add func(context.Context, *adder, string), to ...*ledger) *adder {
-	a := &adder{client: c, name: r.name(kind, i), add: add, to: to, repeat: repeat}
+func (r *Run) addAdder(c *client, kind string, i int, repeat bool, add func(context.Context, *adder, string), to ...*ledger) *adder {
+	a := &adder{client: c, name: r.name(kind, i), addOne: add, ledgers: to, retries: repeat}
 	r.workers = append(r.workers, a)
 	return a
 }
 
-const roaming = -1
+const anyNode = -1
 
-// addLedgers adds those who add: each probe to a ledger of its own, the others to
-// some that they share.
+// addLedgers adds workers that add to ledgers: each probe has its own ledger, the others
+// share some.
 func (r *Run) addLedgers() {
 	for i := range r.cfg.Probes {
-		r.probes = append(r.probes, r.adder(r.client(roaming), "probe", i, true, byCall, r.ledger("probe", i)))
+		r.probes = append(r.probes, r.addAdder(r.newClient(anyNode), "probe", i, true, addByCall, r.newLedger("probe", i)))
 	}
-	shared := []*ledger{r.ledger("shared", 0), r.ledger("shared", 1)}
+	shared := []*ledger{r.newLedger("shared", 0), r.newLedger("shared", 1)}
 	for i := range 4 {
 		to := shared[i%len(shared)]
-		r.adder(r.resident(), "once", i, false, byCall, to)
-		r.adder(r.client(roaming), "send", i, true, bySend, to).rest = 6
+		r.addAdder(r.pinnedClient(), "once", i, false, addByCall, to)
+		r.addAdder(r.newClient(anyNode), "send", i, true, addBySend, to).skip = 6
 	}
-	sent := r.ledger("sent", 0)
+	sent := r.newLedger("sent", 0)
 	for i := range 2 {
-		r.adder(r.resident(), "sendonce", i, false, bySend, sent).rest = 3
-		r.adder(r.client(roaming), "delay", i, true, byDelay(r.cfg.Slack), sent).rest = 3
+		r.addAdder(r.pinnedClient(), "sendonce", i, false, addBySend, sent).skip = 3
+		r.addAdder(r.newClient(anyNode), "delay", i, true, addByDelayedSend(r.cfg.ClockSlack), sent).skip = 3
 	}
-	called, told := r.ledger("called", 0), r.ledger("told", 0)
+	called, sentTo := r.newLedger("called", 0), r.newLedger("relayed", 0)
 	for i := range 2 {
-		r.adder(r.client(roaming), "relay", i, true, byRelay, r.ledger("relay", i), called, told)
+		r.addAdder(r.newClient(anyNode), "relay", i, true, addByRelay, r.newLedger("relay", i), called, sentTo)
 	}
 }
 
-// addRegisters adds those who read and write, at home at each node and roaming.
+// addRegisters adds workers that read and write registers, pinned and load-balanced.
 func (r *Run) addRegisters() {
 	for i := range 2 {
-		to := &registers{name: r.name("register", i)}
-		if i == 0 && r.readsPast() {
-			r.addReaders(to)
+		registers := &registers{name: r.name("register", i)}
+		if i == 0 && r.readsDirectly() {
+			r.addDirectReaders(registers)
 		}
-		r.checks = append(r.checks, to)
+		r.checks = append(r.checks, registers)
 		for j := range 3 {
-			c := r.client(roaming)
+			c := r.newClient(anyNode)
 			if j > 0 {
-				c = r.resident()
+				c = r.pinnedClient()
 			}
-			r.workers = append(r.workers, &registrar{client: c, id: j, to: to})
+			r.workers = append(r.workers, &registerClient{client: c, id: j, registers: registers})
 		}
 	}
 }
 
-// addInvokers adds those who wait for invocations.
+// addInvokers adds workers that wait for invocations.
 func (r *Run) addInvokers() {
-	rooms := &room{key: r.name("room", 0), results: r.cfg.Results}
-	orders := r.ledger("orders", 0)
-	r.checks = append(r.checks, rooms)
+	sections := &sectionWorker{key: r.name("section", 0), results: r.cfg.Results}
+	orders := r.newLedger("orders", 0)
+	r.checks = append(r.checks, sections)
 	steps := history.CheckSteps
 	if r.cfg.Zombies {
 		steps = history.CheckRecordedSteps
 	}
 	for kind, invoke := range map[string]func(context.Context, *invoker, string) error{
-		"step": byStepping(steps), "room": rooms.enter, "nap": byNapping(r.cfg.Slack), "word": byWord, "order": byOrdering(orders),
+		"step": invokeSteps(steps), "section": sections.work, "sleep": invokeSleep(r.cfg.ClockSlack), "awakeable": invokeAwakeable, "order": invokeWorkflow(orders),
 	} {
 		for i := range 2 {
-			w := &invoker{client: r.client(roaming), name: r.name(kind, i), results: r.cfg.Results, invoke: invoke}
+			w := &invoker{client: r.newClient(anyNode), name: r.name(kind, i), results: r.cfg.Results, invoke: invoke}
 			r.workers = append(r.workers, w)
 			r.checks = append(r.checks, w)
 		}
 	}
 }
 
-// readsPast reports whether state is to be read past the services.
-func (r *Run) readsPast() bool {
-	return r.adminKnown() && r.cfg.Readers
+// readsDirectly reports whether state is also read directly.
+func (r *Run) readsDirectly() bool {
+	return r.adminKnown() && r.cfg.DirectReads
 }
 
 func (r *Run) adminKnown() bool {
 	return !slices.ContainsFunc(r.cfg.Nodes.Clients, func(c *harness.Client) bool { return c.Admin() == "" })
 }
 
-// addAskers adds those who ask with SQL, if the nodes' admin API is known.
-func (r *Run) addAskers() {
+// addQueriers adds workers that query with SQL, if the admin addresses are known.
+func (r *Run) addQueriers() {
 	if !r.adminKnown() {
 		return
 	}
 	for i := range 2 {
-		a := &asker{client: r.client(roaming), name: r.name("asked", i)}
+		a := &querier{client: r.newClient(anyNode), name: r.name("asked", i)}
 		r.workers = append(r.workers, a)
 		r.checks = append(r.checks, a)
 	}
 }
 
-// Acknowledged returns how many requests were answered so far.
-func (r *Run) Acknowledged() int {
-	r.tally.mu.Lock()
-	defer r.tally.mu.Unlock()
-	return r.tally.ok
+// Succeeded returns the number of successful requests so far.
+func (r *Run) Succeeded() int {
+	r.counts.mu.Lock()
+	defer r.counts.mu.Unlock()
+	return r.counts.ok
 }
 
-// Report is what a run came to.
+// Report is the result of a run.
 type Report struct {
-	OK         int             // requests that were answered
-	Excused    int             // requests that failed at a node in trouble
-	Failures   []Failure       // requests that should not have failed
-	Gaps       []time.Duration // for each probe the longest time without an answer
-	Violations []error         // of what was promised
+	OK         int             // successful requests
+	Tolerated  int             // requests that failed at a faulty node
+	Failures   []Failure       // requests that failed at a healthy node
+	Gaps       []time.Duration // longest time without a response, per probe
+	Violations []error         // violated guarantees
 }
 
-// Stop ends the load, waits for what is under way and checks everything. The cluster
-// must be whole.
+// Stop stops the load, waits for pending requests and runs all checks. The cluster must
+// have recovered.
 func (r *Run) Stop(ctx context.Context) Report {
 	end := time.Now()
 	close(r.stop)
 	r.wg.Wait()
-	report := Report{OK: r.tally.ok, Excused: r.tally.excused}
+	report := Report{OK: r.counts.ok, Tolerated: r.counts.tolerated}
 	for _, p := range r.probes {
 		report.Gaps = append(report.Gaps, gap(r.begin, p.acks, end))
 	}
 	errs := make([]error, len(r.checks))
 	for i, c := range r.checks {
-		reader := r.client(roaming)
+		reader := r.newClient(anyNode)
 		r.wg.Go(func() { errs[i] = c.check(ctx, reader) })
 	}
 	r.wg.Wait()
@@ -231,11 +231,11 @@ func (r *Run) Stop(ctx context.Context) Report {
 			report.Violations = append(report.Violations, err)
 		}
 	}
-	report.Failures = r.tally.failures
+	report.Failures = r.counts.failures
 	return report
 }
 
-// gap returns the longest time without an answer from begin to end.
+// gap returns the longest time without an acknowledgement between begin and end.
 func gap(begin time.Time, acks []time.Time, end time.Time) time.Duration {
 	longest, last := time.Duration(0), begin
 	for _, at := range acks {
@@ -244,16 +244,16 @@ func gap(begin time.Time, acks []time.Time, end time.Time) time.Duration {
 	return max(longest, end.Sub(last))
 }
 
-// Count returns how many violations are of the kind that begins with word.
-func (r Report) Count(word string) int {
+// Count returns the number of violations of a kind, the prefix of their messages.
+func (r Report) Count(kind string) int {
 	n := 0
 	for _, err := range r.Violations {
-		n += strings.Count(err.Error(), word+": ")
+		n += strings.Count(err.Error(), kind+": ")
 	}
 	return n
 }
 
-// Err joins everything that went wrong.
+// Err joins all violations and failures.
 func (r Report) Err() error {
 	errs := slices.Clone(r.Violations)
 	for _, f := range r.Failures {

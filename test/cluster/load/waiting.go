@@ -15,8 +15,8 @@ import (
 	"platform/test/history"
 )
 
-// invoker is a worker that makes one invocation after the other, repeats each request
-// until it is answered, and checks each result by itself.
+// invoker is a worker that makes sequential invocations, retries each request until it
+// succeeds, and checks each result.
 type invoker struct {
 	*client
 	name    string
@@ -36,26 +36,26 @@ func (w *invoker) step(ctx context.Context) {
 
 func (w *invoker) check(context.Context, *client) error { return errors.Join(w.errs...) }
 
-// result makes a call until it is answered and decodes its result.
+// result makes a call with retries and decodes its result.
 func (w *invoker) result(ctx context.Context, path string, body []byte, key string, out any) error {
-	answer, err := w.insist(ctx, path, call(path, body, key))
+	resp, err := w.retry(ctx, path, call(path, body, key))
 	if err != nil {
 		return err
 	}
-	return answer.Decode(out)
+	return resp.Decode(out)
 }
 
-// start sends an invocation until it is accepted and returns its id, which is the
-// same however often it is sent.
-func (w *invoker) start(ctx context.Context, path string, body []byte, key string) (string, error) {
+// sendTwice sends an invocation twice and returns its id, which must be the same both
+// times.
+func (w *invoker) sendTwice(ctx context.Context, path string, body []byte, key string) (string, error) {
 	var ids [2]string
 	for i := range ids {
-		answer, err := w.insist(ctx, path, send(path, body, key))
+		resp, err := w.retry(ctx, path, send(path, body, key))
 		if err != nil {
 			return "", err
 		}
 		var sent harness.Sent
-		if err := answer.Decode(&sent); err != nil {
+		if err := resp.Decode(&sent); err != nil {
 			return "", err
 		}
 		ids[i] = sent.InvocationID
@@ -66,16 +66,16 @@ func (w *invoker) start(ctx context.Context, path string, body []byte, key strin
 	return ids[0], nil
 }
 
-// attached waits for the result of an invocation, twice, since results do not change.
-func (w *invoker) attached(ctx context.Context, id string, out any) error {
+// attachTwice waits for the result of an invocation twice; the result must not change.
+func (w *invoker) attachTwice(ctx context.Context, id string, out any) error {
 	var bodies [2]string
 	for i := range bodies {
-		answer, err := w.insist(ctx, "attach", attach(id))
+		resp, err := w.retry(ctx, "attach", attach(id))
 		if err != nil {
 			return err
 		}
-		bodies[i] = string(answer.Body)
-		if err := answer.Decode(out); err != nil {
+		bodies[i] = string(resp.Body)
+		if err := resp.Decode(out); err != nil {
 			return err
 		}
 	}
@@ -85,22 +85,22 @@ func (w *invoker) attached(ctx context.Context, id string, out any) error {
 	return nil
 }
 
-// stepsPerRun is how many steps byStepping takes.
+// stepsPerRun is the number of steps of invokeSteps.
 const stepsPerRun = 6
 
-// byStepping goes through steps that report each execution.
-func byStepping(check func([]history.Execution, []string) error) func(context.Context, *invoker, string) error {
+// invokeSteps runs steps that report each execution.
+func invokeSteps(check func([]history.Execution, []string) error) func(context.Context, *invoker, string) error {
 	return func(ctx context.Context, w *invoker, id string) error {
 		body, err := json.Marshal(history.Run{ID: id, Steps: stepsPerRun})
 		if err != nil {
 			return err
 		}
-		invocation, err := w.start(ctx, harness.Path("Stepper", "run"), body, id)
+		invocation, err := w.sendTwice(ctx, harness.Path("Stepper", "run"), body, id)
 		if err != nil {
 			return err
 		}
 		var output []string
-		if err := w.attached(ctx, invocation, &output); err != nil {
+		if err := w.attachTwice(ctx, invocation, &output); err != nil {
 			return err
 		}
 		if len(output) != stepsPerRun {
@@ -125,123 +125,123 @@ func decodeAll[T any](records []string, out *[]T) error {
 	return nil
 }
 
-// room is an object that lets one in at a time.
-type room struct {
+// sectionWorker runs critical sections of one object.
+type sectionWorker struct {
 	key     string
 	results *harness.Recorder
 
-	mu    sync.Mutex // covers stays
-	stays []history.Section
+	mu       sync.Mutex // covers sections
+	sections []history.Section
 }
 
-// enter goes into the room and out of it.
-func (r *room) enter(ctx context.Context, w *invoker, id string) error {
-	var stay history.Section
-	err := w.result(ctx, harness.Path("Exclusive", r.key, "work"), nil, id, &stay)
+// work enters and leaves the critical section.
+func (r *sectionWorker) work(ctx context.Context, w *invoker, id string) error {
+	var section history.Section
+	err := w.result(ctx, harness.Path("Exclusive", r.key, "work"), nil, id, &section)
 	if err == nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.stays = append(r.stays, stay)
+		r.sections = append(r.sections, section)
 	}
 	return err
 }
 
-func (r *room) check(context.Context, *client) error {
-	var passages []history.SectionEvent
-	err := decodeAll(r.results.Values("exclusive-"+r.key), &passages)
+func (r *sectionWorker) check(context.Context, *client) error {
+	var events []history.SectionEvent
+	err := decodeAll(r.results.Values("exclusive-"+r.key), &events)
 	if err == nil {
-		err = history.CheckExclusive(passages, r.stays)
+		err = history.CheckExclusive(events, r.sections)
 	}
 	if err != nil {
-		return fmt.Errorf("room %s: %w", r.key, err)
+		return fmt.Errorf("critical section %s: %w", r.key, err)
 	}
 	return nil
 }
 
-// byNapping sleeps a little, and by slack less than that at most.
-func byNapping(slack time.Duration) func(context.Context, *invoker, string) error {
+// invokeSleep sleeps durably; the sleep may be short by clockSlack.
+func invokeSleep(clockSlack time.Duration) func(context.Context, *invoker, string) error {
 	return func(ctx context.Context, w *invoker, id string) error {
-		asked := time.Duration(1+rand.IntN(600)) * time.Millisecond
-		var nap history.Sleep
-		err := w.result(ctx, harness.Path("Waiting", "sleep"), strconv.AppendInt(nil, int64(asked), 10), id, &nap)
+		requested := time.Duration(1+rand.IntN(600)) * time.Millisecond
+		var s history.Sleep
+		err := w.result(ctx, harness.Path("Waiting", "sleep"), strconv.AppendInt(nil, int64(requested), 10), id, &s)
 		if err != nil {
 			return err
 		}
-		nap.Requested -= slack
-		return nap.Check()
+		s.Requested -= clockSlack
+		return s.Check()
 	}
 }
 
-// byWord lets an invocation wait for a word and gives it two.
-func byWord(ctx context.Context, w *invoker, id string) error {
-	invocation, err := w.start(ctx, harness.Path("Waiting", "awakeable"), quote(id), id)
+// invokeAwakeable resolves an awakeable twice; only the first value counts.
+func invokeAwakeable(ctx context.Context, w *invoker, id string) error {
+	invocation, err := w.sendTwice(ctx, harness.Path("Waiting", "awakeable"), quote(id), id)
 	if err != nil {
 		return err
 	}
-	published := w.results.Await(ctx, id, 1, w.patience)
+	published := w.results.Await(ctx, id, 1, w.retryTimeout)
 	if len(published) == 0 {
 		return errors.New("no awakeable was published")
 	}
-	for _, word := range []string{"first", "second"} {
-		if err := w.resolve(ctx, published[0], word); err != nil {
+	for _, value := range []string{"first", "second"} {
+		if err := w.resolve(ctx, published[0], value); err != nil {
 			return err
 		}
 	}
 	var got string
-	if err := w.attached(ctx, invocation, &got); err != nil {
+	if err := w.attachTwice(ctx, invocation, &got); err != nil {
 		return err
 	}
 	if got != "first" {
-		return fmt.Errorf("the first word is forgotten: got %q", got)
+		return fmt.Errorf("awakeable: got %q, want the first value", got)
 	}
 	return nil
 }
 
-// resolve resolves an awakeable. That it is resolved already is no failure.
-func (w *invoker) resolve(ctx context.Context, awakeable, word string) error {
-	_, err := w.insist(ctx, "resolve", func(ctx context.Context, c *harness.Client) (harness.Response, error) {
-		answer, err := c.Post(ctx, "platform/awakeables/"+awakeable+"/resolve", quote(word))
-		if err == nil && answer.Status == http.StatusNotFound && word != "first" {
-			answer.Status = http.StatusAccepted // whoever waited is gone
+// resolve resolves an awakeable. It is not an error if the awakeable is already resolved.
+func (w *invoker) resolve(ctx context.Context, awakeable, value string) error {
+	_, err := w.retry(ctx, "resolve", func(ctx context.Context, c *harness.Client) (harness.Response, error) {
+		resp, err := c.Post(ctx, "platform/awakeables/"+awakeable+"/resolve", quote(value))
+		if err == nil && resp.Status == http.StatusNotFound && value != "first" {
+			resp.Status = http.StatusAccepted // the invocation has completed
 		}
-		return answer, err
+		return resp, err
 	})
 	return err
 }
 
-// byOrdering runs a workflow, which waits for a promise and then adds to the ledger.
-func byOrdering(l *ledger) func(context.Context, *invoker, string) error {
+// invokeWorkflow runs a workflow, which waits for a promise and then adds to the ledger.
+func invokeWorkflow(l *ledger) func(context.Context, *invoker, string) error {
 	return func(ctx context.Context, w *invoker, id string) error {
 		entry := history.Add{ID: id, Position: -1, Span: history.Span{Start: time.Now()}, Async: true, Outcome: history.Unknown}
-		defer func() { l.note(entry) }()
-		invocation, err := w.start(ctx, harness.Path("Order", id, "run"), quote(l.key), "")
+		defer func() { l.record(entry) }()
+		invocation, err := w.sendTwice(ctx, harness.Path("Order", id, "run"), quote(l.key), "")
 		if err != nil {
 			return err
 		}
-		entry.Outcome = history.OK // it is accepted, and will be done
+		entry.Outcome = history.OK // accepted, so it will be added
 		if err := w.confirm(ctx, id); err != nil {
 			return err
 		}
 		var got string
-		if err := w.attached(ctx, invocation, &got); err != nil {
+		if err := w.attachTwice(ctx, invocation, &got); err != nil {
 			return err
 		}
 		if got != "go" {
-			return fmt.Errorf("confirmed with go, got %q", got)
+			return fmt.Errorf("workflow result: got %q, want go", got)
 		}
 		return nil
 	}
 }
 
-// confirm resolves the promise of a workflow. That an earlier try has done so is no
-// failure.
+// confirm resolves the promise of a workflow. It is not an error if an earlier attempt
+// resolved it.
 func (w *invoker) confirm(ctx context.Context, id string) error {
-	_, err := w.insist(ctx, "confirm", func(ctx context.Context, c *harness.Client) (harness.Response, error) {
-		answer, err := c.Call(ctx, harness.Path("Order", id, "confirm"), quote("go"))
-		if err == nil && answer.Status == http.StatusConflict {
-			answer.Status = http.StatusOK
+	_, err := w.retry(ctx, "confirm", func(ctx context.Context, c *harness.Client) (harness.Response, error) {
+		resp, err := c.Call(ctx, harness.Path("Order", id, "confirm"), quote("go"))
+		if err == nil && resp.Status == http.StatusConflict {
+			resp.Status = http.StatusOK
 		}
-		return answer, err
+		return resp, err
 	})
 	return err
 }

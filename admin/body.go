@@ -8,10 +8,15 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"reflect"
 	"strings"
 
 	"github.com/labstack/echo/v4"
+
+	"platform/internal/budget"
+	"platform/internal/errcode"
+	"platform/internal/httpserver"
 )
 
 // readJSON decodes the request body. Its errors tell bad syntax (400) from values
@@ -34,12 +39,28 @@ func (s *Server) readBody(c echo.Context) ([]byte, error) {
 			message: fmt.Sprintf("expected the header 'content-type: application/json', got %q", r.Header.Get("Content-Type")),
 		}
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, s.cfg.BodyLimit))
+	account, size := budget.From(r.Context()), s.cfg.BodyLimit
+	if r.ContentLength >= 0 {
+		size = min(size, r.ContentLength)
+	}
+	if !account.Reserve(size) {
+		return nil, &failure{
+			status: http.StatusServiceUnavailable, code: errcode.RT0026, retry: true,
+			message: "there is no memory for the request body beside those under way (networking.body-memory-limit, networking.connection-body-memory-limit); nothing was changed, try again",
+		}
+	}
+	defer account.Release(size)
+	in := httpserver.NewBody(c.Response(), r, s.cfg.BodyTimeout)
+	defer in.Close()
+	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), in, s.cfg.BodyLimit))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, &failure{
 			status:  http.StatusRequestEntityTooLarge,
 			message: fmt.Sprintf("the request body is larger than %d bytes", tooLarge.Limit),
 		}
+	}
+	if os.IsTimeout(err) {
+		return nil, &failure{status: http.StatusRequestTimeout, message: "the request body did not arrive in time"}
 	}
 	if err != nil {
 		return nil, badRequest("the request body could not be read: %v", err)

@@ -28,6 +28,7 @@ type failure struct {
 	status  int
 	code    errcode.Code // may be empty
 	message string
+	retry   bool // tell the client when to come back
 }
 
 func (f *failure) Error() string { return f.message }
@@ -66,6 +67,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if f.status == http.StatusRequestEntityTooLarge && r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close") // the rest of the body is not worth reading
 	}
+	if f.retry {
+		w.Header().Set("Retry-After", "1")
+	}
 	writeJSON(w, f.status, body)
 }
 
@@ -81,7 +85,7 @@ func (s *Server) explain(r *http.Request, err error) *failure {
 		return &failure{status: http.StatusConflict, message: early.Error()}
 	}
 	if code, ok := errcode.Of(err); ok {
-		return &failure{errcode.Status(err, http.StatusInternalServerError), code, errcode.Text(err)}
+		return &failure{status: errcode.Status(err, http.StatusInternalServerError), code: code, message: errcode.Text(err)}
 	}
 	if invalid, ok := errors.AsType[*discovery.InvalidError](err); ok {
 		return &failure{status: invalid.HTTPStatus(), message: invalid.Error()}

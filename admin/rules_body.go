@@ -164,7 +164,7 @@ func decodeEach[Element, T any](body []byte, convert func(*Element) (T, error)) 
 			list[i], err = convert(&element)
 		}
 		if f, ok := errors.AsType[*failure](err); ok {
-			return nil, &failure{f.status, f.code, fmt.Sprintf("element %d of the array: %s", i+1, f.message)}
+			return nil, &failure{status: f.status, code: f.code, message: fmt.Sprintf("element %d of the array: %s", i+1, f.message)}
 		}
 	}
 	return list, nil

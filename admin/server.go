@@ -63,6 +63,8 @@ var (
 type Config struct {
 	// BodyLimit bounds request bodies, in bytes; 4 MiB.
 	BodyLimit int64
+	// BodyTimeout is how long a client may take to send each 64 KiB of a body; 30 s.
+	BodyTimeout time.Duration
 	// ConcurrentRequests bounds the requests in progress; more are answered 429. No
 	// bound.
 	ConcurrentRequests int64
@@ -130,6 +132,9 @@ func New(cfg Config, registry Registry, discoverer Discoverer, invocations Invoc
 func (c Config) withDefaults() Config {
 	if c.BodyLimit == 0 {
 		c.BodyLimit = 4 << 20
+	}
+	if c.BodyTimeout == 0 {
+		c.BodyTimeout = 30 * time.Second
 	}
 	if c.IngressPort == 0 {
 		c.IngressPort = 8080

@@ -45,7 +45,9 @@ func (s *Server) completeAwakeable(c echo.Context, result func(body []byte) *jou
 		return badRequest("bad awakeable id '%s': its signal %d is reserved", segments[0], awakeable.Signal)
 	}
 	var body bytes.Buffer
-	if err := s.readAll(c.Response(), c.Request(), &body); err != nil {
+	mem := hold(c.Request())
+	defer mem.release()
+	if err := s.readAll(c.Response(), c.Request(), &body, mem); err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
@@ -75,7 +77,9 @@ func (s *Server) signal(result func(body []byte) *journal.Result) echo.HandlerFu
 			return badRequest("the name of the signal is empty")
 		}
 		var body bytes.Buffer
-		if err := s.readAll(c.Response(), c.Request(), &body); err != nil {
+		mem := hold(c.Request())
+		defer mem.release()
+		if err := s.readAll(c.Response(), c.Request(), &body, mem); err != nil {
 			return err
 		}
 		ctx := c.Request().Context()

@@ -57,18 +57,20 @@ func (s *Server) route(c echo.Context, to request) error {
 	if !slices.Contains(getPost, r.Method) {
 		return methodNotAllowed(r.Method, getPost)
 	}
-	inv, err := s.invocation(c.Response(), r, &t, &options)
+	mem := hold(r)
+	defer mem.release()
+	inv, err := s.invocation(c.Response(), r, &t, &options, mem)
 	if err != nil {
 		return err
 	}
 	if t.oneWay {
 		return s.send(c, inv)
 	}
-	return s.call(c, &t, inv)
+	return s.call(c, &t, inv, mem)
 }
 
 // invocation makes a request into what the partition is asked for.
-func (s *Server) invocation(w http.ResponseWriter, r *http.Request, t *target, options *metadata.EffectiveOptions) (*machine.Invoke, error) {
+func (s *Server) invocation(w http.ResponseWriter, r *http.Request, t *target, options *metadata.EffectiveOptions, mem *held) (*machine.Invoke, error) {
 	now := s.cfg.Now()
 	inv := &machine.Invoke{Target: t.machine(), Trace: traceOf(r.Header), ServerVersion: s.cfg.Version}
 	if err := readQuery(r, t, inv); err != nil {
@@ -77,7 +79,7 @@ func (s *Server) invocation(w http.ResponseWriter, r *http.Request, t *target, o
 	if err := readIdempotencyKey(r.Header, inv); err != nil {
 		return nil, err
 	}
-	payload, body, err := s.readInput(w, r)
+	payload, body, err := s.readInput(w, r, mem)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +201,7 @@ func validTraceparent(s string) bool {
 }
 
 // call answers with the result of an invocation.
-func (s *Server) call(c echo.Context, t *target, inv *machine.Invoke) error {
+func (s *Server) call(c echo.Context, t *target, inv *machine.Invoke, mem *held) error {
 	id, repeatable := inv.ID, inv.IdempotencyKey != nil
 	answer, err := s.invocations.Call(c.Request().Context(), inv)
 	if errors.Is(err, routing.ErrConflict) {
@@ -214,6 +216,7 @@ func (s *Server) call(c echo.Context, t *target, inv *machine.Invoke) error {
 	if answer.ID.IsZero() {
 		answer.ID = id
 	}
+	mem.charge(len(answer.Result.Value))
 	return writeAnswer(c.Response(), &answer, &t.handler.Output)
 }
 

@@ -32,6 +32,9 @@ func (s *Server) result(c echo.Context, id ids.Invocation, answer *routing.Answe
 	if _, h, err := s.registry.Schemas().Resolve(answer.Target.Service, answer.Target.Handler); err == nil {
 		rules = &h.Output
 	}
+	mem := hold(c.Request())
+	defer mem.release()
+	mem.charge(len(answer.Result.Value))
 	return writeAnswer(c.Response(), answer, rules)
 }
 

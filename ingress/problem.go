@@ -13,6 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/internal/errcode"
 	"platform/internal/ids"
 	"platform/internal/routing"
 )
@@ -39,6 +40,7 @@ type problem struct {
 	message string
 	allow   string         // allow header, with 405
 	retry   bool           // tell the client when to come back
+	code    errcode.Code   // empty: the catalogue has none
 	id      ids.Invocation // zero: none to tell
 }
 
@@ -69,6 +71,13 @@ func bodyTooLarge(limit int64) error {
 	return &problem{
 		status:  http.StatusRequestEntityTooLarge,
 		message: fmt.Sprintf("the request body is larger than %d bytes (ingress.request-size-limit)", limit),
+	}
+}
+
+func outOfMemory() error {
+	return &problem{
+		status: http.StatusServiceUnavailable, retry: true, code: errcode.RT0026,
+		message: "there is no memory for the request body beside those under way (networking.body-memory-limit, networking.connection-body-memory-limit); the request had no effect and can be retried safely",
 	}
 }
 
@@ -134,10 +143,10 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case r.ContentLength == 0:
 	case r.ProtoMajor == 1:
 		s.abandonBody(w, p)
-	case p.status != http.StatusRequestTimeout:
+	case p.status != http.StatusRequestTimeout && p.code != errcode.RT0026: // to read on would cost what there is too little of
 		s.skipStream(w, r)
 	}
-	_ = writeJSON(w, p.status, errorBody{Code: p.status, Message: p.message, Source: fromIngress})
+	_ = writeJSON(w, p.status, errorBody{Code: p.status, Message: p.message, Source: fromIngress, Platform: p.code})
 }
 
 // skipStream reads on for a while before an HTTP/2 request is refused. The library
@@ -163,7 +172,7 @@ func (s *Server) abandonBody(w http.ResponseWriter, p *problem) {
 	switch p.status {
 	case http.StatusRequestTimeout:
 		return // its deadline has passed already
-	case http.StatusRequestEntityTooLarge:
+	case http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable:
 		w.Header()["Connection"] = []string{"close"} // the rest is not worth reading
 		patience = skipBody
 	}
@@ -184,6 +193,7 @@ type errorBody struct {
 	Code     int               `json:"code"`
 	Message  string            `json:"message"`
 	Source   string            `json:"source"`
+	Platform errcode.Code      `json:"platform_code,omitempty"`
 	Metadata map[string]string `json:"metadata,omitempty"`
 }
 

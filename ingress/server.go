@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/internal/budget"
 	"platform/internal/httpserver"
 	"platform/metadata"
 )
@@ -27,6 +28,14 @@ type Config struct {
 	// MaxConnections bounds the open connections of a listener: more wait to be
 	// accepted. 10,000.
 	MaxConnections int
+	// AddressConnections bounds those of one remote address: more are answered 503 and
+	// closed. No bound.
+	AddressConnections int
+	// WriteTimeout is how long a client may take to read each 64 KiB of a response; that of
+	// package httpserver.
+	WriteTimeout time.Duration
+	// Budget is what the bodies of requests and responses are accounted to; nil: nothing.
+	Budget *budget.Budget
 	// AllowedOrigins are the origins whose pages may read answers; all.
 	AllowedOrigins []string
 	// DrainTimeout is how long requests in progress may take once the server stops;
@@ -113,9 +122,14 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		Handler:        s.Handler(),
 		MaxStreams:     s.cfg.HTTP2MaxStreams,
 		MaxConnections: s.cfg.MaxConnections,
-		Drain:          s.cfg.DrainTimeout,
-		OnDrain:        s.Drain,
-		Cut:            errStopping,
-		Log:            s.log,
+
+		AddressConnections: s.cfg.AddressConnections,
+		WriteTimeout:       s.cfg.WriteTimeout,
+		Budget:             s.cfg.Budget,
+
+		Drain:   s.cfg.DrainTimeout,
+		OnDrain: s.Drain,
+		Cut:     errStopping,
+		Log:     s.log,
 	})
 }

@@ -57,7 +57,9 @@ type lookupBody struct {
 
 func (s *Server) readTarget(c echo.Context) (ids.Invocation, error) {
 	var buf bytes.Buffer
-	if err := s.readAll(c.Response(), c.Request(), &buf); err != nil {
+	mem := hold(c.Request())
+	defer mem.release()
+	if err := s.readAll(c.Response(), c.Request(), &buf, mem); err != nil {
 		return ids.Invocation{}, err
 	}
 	var body targetBody

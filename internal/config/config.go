@@ -89,8 +89,10 @@ func Default() *Config {
 		Ingress: Ingress{
 			Listener:                  Listener{BindPort: 8080},
 			HTTP2MaxConcurrentStreams: 250,
+
+			ConnectionsPerAddressLimit: 5000,
 		},
-		Admin:  Admin{Listener: Listener{BindPort: 9070}, QueryEngine: defaultQueryEngine()},
+		Admin:  Admin{Listener: Listener{BindPort: 9070}, ConnectionsPerAddressLimit: 500, QueryEngine: defaultQueryEngine()},
 		Worker: defaultWorker(),
 	}
 }

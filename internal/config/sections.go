@@ -24,6 +24,8 @@ type MetadataClient struct {
 // Networking is about traffic between nodes.
 type Networking struct {
 	ConnectTimeout         units.Duration `key:"connect-timeout" help:"time to connect to another node"`
+	BodyMemoryLimit        units.ByteSize `key:"body-memory-limit" help:"memory of this node for the bodies of requests and replies at all its ports; requests beyond it are answered 503"`
+	ConnectionBodyMemory   units.ByteSize `key:"connection-body-memory-limit" help:"part of body-memory-limit that one connection may use"`
 	MessageSizeLimit       units.ByteSize `key:"message-size-limit" help:"largest message, at most 48 MiB; other size limits cannot exceed it"`
 	GossipKeyFile          string         `key:"gossip-key-file" help:"file with 32 bytes, or their base64 text, that encrypt what nodes tell each other about who is there; the same on all nodes"`
 	HTTP2KeepAliveInterval units.Duration `key:"http2-keep-alive-interval" help:"silence before a connection is probed"`
@@ -34,6 +36,7 @@ type Networking struct {
 type Ingress struct {
 	Listener
 	ConcurrentAPIRequestsLimit Limit          `key:"concurrent-api-requests-limit" help:"requests at a time, more are answered 429"`
+	ConnectionsPerAddressLimit Limit          `key:"connections-per-address-limit" help:"open connections of one remote address, more are answered 503 and closed; all addresses together have at most 10,000"`
 	RequestSizeLimit           units.ByteSize `key:"request-size-limit" help:"largest request body, larger ones are answered 413"`
 	HTTP2MaxConcurrentStreams  int            `key:"http2-max-concurrent-streams" help:"requests at a time on one HTTP/2 connection"`
 }
@@ -42,6 +45,7 @@ type Ingress struct {
 type Admin struct {
 	Listener
 	ConcurrentAPIRequestsLimit Limit    `key:"concurrent-api-requests-limit" help:"requests at a time, more are answered 429"`
+	ConnectionsPerAddressLimit Limit    `key:"connections-per-address-limit" help:"open connections of one remote address, more are answered 503 and closed; all addresses together have at most 2,000"`
 	DeploymentRoutingHeaders   []string `key:"deployment-routing-headers" help:"headers whose values tell apart deployments of one address"`
 
 	QueryEngine QueryEngine `key:"query-engine"`
@@ -106,6 +110,8 @@ type Invoker struct {
 func defaultNetworking() Networking {
 	return Networking{
 		ConnectTimeout:         seconds(3),
+		BodyMemoryLimit:        256 * units.MiB,
+		ConnectionBodyMemory:   64 * units.MiB,
 		MessageSizeLimit:       32 * units.MiB,
 		HTTP2KeepAliveInterval: seconds(1),
 		HTTP2KeepAliveTimeout:  seconds(3),

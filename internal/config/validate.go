@@ -46,6 +46,10 @@ func (l *loader) validate() {
 	l.check("worker.invoker.http2-max-frame-size",
 		invoker.HTTP2MaxFrameSize >= frameSizes[0] && invoker.HTTP2MaxFrameSize <= frameSizes[1],
 		"a size from 16 KiB to one byte less than 16 MiB", invoker.HTTP2MaxFrameSize)
+	l.check("networking.connection-body-memory-limit", cfg.Networking.ConnectionBodyMemory >= cfg.Networking.MessageSizeLimit,
+		"a size not below networking.message-size-limit, "+cfg.Networking.MessageSizeLimit.String(), cfg.Networking.ConnectionBodyMemory)
+	l.check("networking.body-memory-limit", cfg.Networking.BodyMemoryLimit >= cfg.Networking.ConnectionBodyMemory,
+		"a size not below networking.connection-body-memory-limit, "+cfg.Networking.ConnectionBodyMemory.String(), cfg.Networking.BodyMemoryLimit)
 	l.messageSize("networking.message-size-limit", cfg.Networking.MessageSizeLimit)
 	l.messageSize("ingress.request-size-limit", cfg.Ingress.RequestSizeLimit)
 	l.messageSize("worker.invoker.message-size-limit", invoker.MessageSizeLimit)

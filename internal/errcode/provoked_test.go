@@ -54,6 +54,7 @@ var provoked = map[Code]string{
 	RT0023: "test/badinput/attempts_test.go TestEveryFaultIsNamedRetriedAndSurvived",
 	RT0024: "invoker/failures_test.go TestFailedAttempts",
 	RT0025: "invoker/protocol/depth_test.go TestAwaitsNestedTooDeeply",
+	RT0026: "ingress/held_test.go TestBodiesBeyondTheBudgetAreRefused",
 }
 
 // impossible are the codes that cannot occur; the package's doc says why.

@@ -29,6 +29,7 @@ const (
 	RT0023 Code = "RT0023" // endpoint overloaded
 	RT0024 Code = "RT0024" // wrong use of flow control
 	RT0025 Code = "RT0025" // awaited futures nested too deeply
+	RT0026 Code = "RT0026" // no memory or connection for the request
 )
 
 var runtimeEntries = []Entry{
@@ -175,5 +176,11 @@ var runtimeEntries = []Entry{
 		Title:   "Awaited futures nested too deeply",
 		Meaning: "The invocation awaits a combination of futures nested deeper than worker.invoker.max-awaited-future-depth. It was paused, since trying again would end the same way.",
 		Remedy:  "Flatten the combination in the handler or raise the limit, then resume the invocation.",
+	},
+	{
+		Code: RT0026, HTTPStatus: http.StatusServiceUnavailable,
+		Title:   "No memory for the request",
+		Meaning: "The bodies of the requests under way, on this connection or on the whole node, use the memory that is set aside for them (networking.body-memory-limit, networking.connection-body-memory-limit), or the client's address has too many connections open (connections-per-address-limit). The request had no effect.",
+		Remedy:  "Send it again after the time in the retry-after header; send fewer large bodies at a time, or raise the limit.",
 	},
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"platform/internal/budget"
 	"platform/internal/feature"
 	"platform/internal/raftgroup"
 	"platform/proto/node"
@@ -25,6 +26,8 @@ type ClientConfig struct {
 	// Level is the cluster's feature level as far as this node knows it; nil: the first.
 	// Requests contain nothing that it does not include.
 	Level func() feature.Level
+	// Bodies is what large responses are accounted to as they come; nil: nothing.
+	Bodies *budget.Budget
 	// DialOptions replace the default of no transport security.
 	DialOptions []grpc.DialOption
 	// Dial replaces gRPC, for tests that simulate the network; nil: it is not replaced.
@@ -37,6 +40,7 @@ type ClientConfig struct {
 type Client struct {
 	self     Identity
 	level    func() feature.Level
+	bodies   *budget.Budget
 	dial     func(address string) (raftgroup.Conn, error)
 	patience patience
 	log      *slog.Logger
@@ -66,7 +70,8 @@ func NewClient(cfg ClientConfig) *Client {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Client{
-		self: cfg.Self, level: cfg.Level, patience: usualPatience, dial: cfg.Dial,
+		bodies: cfg.Bodies,
+		self:   cfg.Self, level: cfg.Level, patience: usualPatience, dial: cfg.Dial,
 		log: cfg.Log.With("component", "fabric"), ctx: ctx, cancel: cancel, peers: make(map[string]*peer),
 	}
 }

@@ -280,7 +280,8 @@ func (l *link) receive(stream node.NodePartitions_ExchangeClient) error {
 	l.heard.Store(time.Now().UnixNano())
 	l.peer.silent.Store(false)
 	close(l.ready)
-	incomplete := newParts()
+	incomplete := newParts(l.peer.c.bodies.Account())
+	defer incomplete.close()
 	for {
 		batch, err := stream.Recv()
 		if err != nil {

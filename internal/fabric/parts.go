@@ -3,6 +3,7 @@ package fabric
 import (
 	"fmt"
 
+	"platform/internal/budget"
 	"platform/internal/limits"
 	"platform/proto/node"
 )
@@ -18,11 +19,12 @@ const (
 type parts struct {
 	messages map[uint64][]byte
 	bytes    int
+	account  *budget.Account     // what the bytes are charged to
 	refused  map[uint64]struct{} // messages whose pieces are dropped as they come
 }
 
-func newParts() *parts {
-	return &parts{messages: make(map[uint64][]byte), refused: make(map[uint64]struct{})}
+func newParts(account *budget.Account) *parts {
+	return &parts{account: account, messages: make(map[uint64][]byte), refused: make(map[uint64]struct{})}
 }
 
 // add takes a piece. whole is the message if that was its last one. An error concerns
@@ -44,19 +46,29 @@ func (p *parts) add(f *node.PartitionFrame) (whole []byte, done bool, err error)
 		return nil, false, err
 	}
 	p.bytes += len(f.Piece)
+	p.account.Charge(int64(len(f.Piece)))
 	b = append(b, f.Piece...)
 	if f.More {
 		p.messages[f.Sequence] = b
 		return nil, false, nil
 	}
 	p.bytes -= len(b)
+	p.account.Release(int64(len(b)))
 	delete(p.messages, f.Sequence)
 	return b, true, nil
 }
 
 // drop forgets a message of which no more pieces come, or whose pieces are refused.
 func (p *parts) drop(sequence uint64) {
+	p.account.Release(int64(len(p.messages[sequence])))
 	p.bytes -= len(p.messages[sequence])
 	delete(p.messages, sequence)
 	delete(p.refused, sequence)
+}
+
+// close gives back what incomplete messages are charged with.
+func (p *parts) close() {
+	for sequence := range p.messages {
+		p.drop(sequence)
+	}
 }

@@ -23,7 +23,7 @@ func piece(sequence uint64, size int, more bool) *node.PartitionFrame {
 
 // One message that is too large is refused; the others of the stream are not concerned.
 func TestPiecesAreBoundedByMessageAndStream(t *testing.T) {
-	p := newParts()
+	p := newParts(nil)
 	_, _, err := p.add(piece(1, maxAssembledMessage, true))
 	require.NoError(t, err)
 	_, _, err = p.add(piece(2, 100, true))
@@ -106,7 +106,7 @@ func TestManyLargeMessagesAreSentFewAtATime(t *testing.T) {
 		}}})
 		most = max(most, b.active)
 	}
-	p, got := newParts(), 0
+	p, got := newParts(nil), 0
 	for len(b.large) > 0 {
 		b.addPiece()
 		for _, f := range b.Frames {

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"platform/internal/budget"
 	"platform/internal/limits"
 	"platform/proto/node"
 )
@@ -34,6 +35,8 @@ type ServerConfig struct {
 	Local func(partition uint32) Local
 	// Seen is told the address of each node that connects; nil: nobody cares.
 	Seen func(address string)
+	// Bodies is what large requests are accounted to; nil: nothing.
+	Bodies *budget.Budget
 	// Log is slog.Default() when nil.
 	Log *slog.Logger
 }
@@ -45,6 +48,7 @@ type Server struct {
 	self   Identity
 	local  func(partition uint32) Local
 	seen   func(address string)
+	bodies *budget.Budget
 	log    *slog.Logger
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -57,7 +61,7 @@ func NewServer(cfg ServerConfig) *Server {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Server{
-		self: cfg.Self, local: cfg.Local, seen: cfg.Seen, log: cfg.Log.With("component", "fabric"), ctx: ctx, cancel: cancel,
+		self: cfg.Self, local: cfg.Local, seen: cfg.Seen, bodies: cfg.Bodies, log: cfg.Log.With("component", "fabric"), ctx: ctx, cancel: cancel,
 	}
 }
 
@@ -75,6 +79,8 @@ type inbound struct {
 	out    *outbound
 	wg     sync.WaitGroup
 
+	account *budget.Account // of requests that were sent in pieces
+
 	mu      sync.Mutex                    // covers running
 	running map[uint64]context.CancelFunc // requests under way, by sequence
 }
@@ -91,7 +97,7 @@ func (s *Server) Exchange(stream node.NodePartitions_ExchangeServer) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	in := &inbound{s: s, stream: stream, out: newOutbound(), running: make(map[uint64]context.CancelFunc)}
+	in := &inbound{s: s, stream: stream, out: newOutbound(), account: s.bodies.Account(), running: make(map[uint64]context.CancelFunc)}
 	if err := stream.Send(&node.PartitionBatch{Hello: s.self.hello()}); err != nil {
 		return err
 	}
@@ -135,7 +141,8 @@ func (in *inbound) end() {
 }
 
 func (in *inbound) receive(ctx context.Context) error {
-	incomplete := newParts()
+	incomplete := newParts(in.account)
+	defer incomplete.close()
 	for {
 		batch, err := in.stream.Recv()
 		if err != nil {
@@ -152,7 +159,7 @@ func (in *inbound) receive(ctx context.Context) error {
 
 // take handles one frame. alone says that nothing else shares its memory.
 func (in *inbound) take(ctx context.Context, f *node.PartitionFrame, incomplete *parts, alone bool) error {
-	req := f.Request
+	req, size := f.Request, 0
 	switch {
 	case f.Ping:
 		in.out.word(&node.PartitionFrame{Pong: true})
@@ -167,19 +174,22 @@ func (in *inbound) take(ctx context.Context, f *node.PartitionFrame, incomplete 
 		if !done {
 			return nil
 		}
-		req, alone = new(node.PartitionRequest), true
+		req, alone, size = new(node.PartitionRequest), true, len(whole)
 		if err := req.UnmarshalVTUnsafe(whole); err != nil {
 			return fmt.Errorf("decode request: %w", err)
 		}
 	}
 	if req != nil {
-		in.start(ctx, f.Sequence, req, alone)
+		in.start(ctx, f.Sequence, req, alone, int64(size))
 	}
 	return nil
 }
 
-// start answers a request on a goroutine of its own, since it may wait for long.
-func (in *inbound) start(ctx context.Context, sequence uint64, req *node.PartitionRequest, alone bool) {
+// start answers a request on a goroutine of its own, since it may wait for long. size is
+// that of a request that was sent in pieces. Such requests are refused beyond what the
+// node may hold if they wait for an invocation; others end soon, and those that wait may
+// depend on them.
+func (in *inbound) start(ctx context.Context, sequence uint64, req *node.PartitionRequest, alone bool, size int64) {
 	if !alone && waits(req.Method) {
 		req = isolated(req)
 	}
@@ -190,7 +200,7 @@ func (in *inbound) start(ctx context.Context, sequence uint64, req *node.Partiti
 		cancel()
 		return
 	}
-	if len(in.running) >= maxRunning {
+	if len(in.running) >= maxRunning || !in.reserve(req, size) {
 		cancel()
 		in.wg.Go(func() {
 			in.respond(in.stream.Context(), sequence, &node.PartitionResponse{Code: node.PartitionCode_PARTITION_CODE_OVERLOADED})
@@ -199,11 +209,20 @@ func (in *inbound) start(ctx context.Context, sequence uint64, req *node.Partiti
 	}
 	in.running[sequence] = cancel
 	in.wg.Go(func() {
+		defer in.account.Release(size)
 		r := in.s.answer(ctx, req)
 		if in.finished(sequence) {
 			in.respond(in.stream.Context(), sequence, r)
 		}
 	})
+}
+
+func (in *inbound) reserve(req *node.PartitionRequest, size int64) bool {
+	if size > 0 && waits(req.Method) {
+		return in.account.ReserveForNode(size)
+	}
+	in.account.Charge(size)
+	return true
 }
 
 // refuse answers a request that was not received as a whole.

@@ -6,9 +6,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"golang.org/x/net/netutil"
+
+	"platform/internal/budget"
 )
 
 // Config says how to serve.
@@ -20,6 +23,15 @@ type Config struct {
 	// MaxConnections bounds the open connections: more wait to be accepted. No bound
 	// if 0.
 	MaxConnections int
+	// AddressConnections bounds those of one remote address: more are answered 503 and
+	// closed. No bound if 0.
+	AddressConnections int
+	// WriteTimeout is how long a client may take to read each 64 KiB of a response; 30 s
+	// if 0.
+	WriteTimeout time.Duration
+	// Budget is what the bodies of requests and responses are accounted to, per
+	// connection; nil: nothing.
+	Budget *budget.Budget
 	// Drain is how long requests in progress may take once serving ends.
 	Drain time.Duration
 	// OnDrain is called when serving ends, before anything is refused.
@@ -36,6 +48,8 @@ const (
 	maxHeader     = 64 << 10
 	// farewell is how long requests that were cut short may take to answer.
 	farewell = time.Second
+	// writeTimeout is the default of Config.WriteTimeout.
+	writeTimeout = 30 * time.Second
 )
 
 // Serve answers requests on ln until ctx ends. Then it drains: no new connection,
@@ -46,6 +60,13 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 	defer cut(nil)
 	if cfg.MaxConnections > 0 {
 		ln = netutil.LimitListener(ln, cfg.MaxConnections)
+	}
+	if cfg.WriteTimeout == 0 {
+		cfg.WriteTimeout = writeTimeout
+	}
+	ln = &perAddress{
+		Listener: ln, limit: cfg.AddressConnections, writeTimeout: cfg.WriteTimeout, open: map[netip.Addr]int{},
+		refused: (&refusals{log: cfg.Log}).add,
 	}
 	fresh := &freshConns{conns: map[net.Conn]struct{}{}}
 	srv := newServer(base, cfg, fresh)
@@ -85,8 +106,8 @@ func newServer(base context.Context, cfg Config, fresh *freshConns) *http.Server
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
-	return &http.Server{
-		Handler:           cfg.Handler,
+	srv := &http.Server{
+		Handler:           timed(cfg.Handler, cfg.WriteTimeout),
 		Protocols:         &protocols,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: cfg.MaxStreams},
 		ReadHeaderTimeout: headerTimeout,
@@ -96,4 +117,10 @@ func newServer(base context.Context, cfg Config, fresh *freshConns) *http.Server
 		ConnState:         fresh.note,
 		ErrorLog:          slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 	}
+	if cfg.Budget != nil {
+		srv.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+			return budget.With(ctx, cfg.Budget.Account())
+		}
+	}
+	return srv
 }

@@ -77,11 +77,17 @@ func port(a net.Addr) int {
 // adminDrain is how long requests in progress may take once the server stops.
 const adminDrain = 5 * time.Second
 
+// adminConnections bounds the open connections of the admin port.
+const adminConnections = 2000
+
 // serveAdmin answers the admin API until ctx ends.
 func (n *Node) serveAdmin(ctx context.Context) (err error) {
 	engine := n.newQueryEngine()
 	defer func() { err = errors.Join(err, engine.Close()) }()
-	return httpserver.Serve(ctx, n.admin, httpserver.Config{Handler: n.adminHandler(engine), Drain: adminDrain, Log: n.log})
+	return httpserver.Serve(ctx, n.admin, httpserver.Config{
+		Handler: n.adminHandler(engine), Drain: adminDrain, Log: n.log, Budget: n.bodies,
+		MaxConnections: adminConnections, AddressConnections: int(n.cfg.Admin.ConnectionsPerAddressLimit),
+	})
 }
 
 // serveFigures answers what people and monitoring ask on the node port, until ctx ends.

@@ -76,6 +76,8 @@ var (
 	descAsked        = desc("node_requests_total", "Requests sent to other nodes, but for those of Raft, which platform_raft_requests_total counts.", "service", "request")
 	descSilent       = desc("invoker_silent_attempts", "Open attempts whose endpoint has sent no response head for longer than worker.invoker.no-response-warning.")
 	descSilences     = desc("invoker_silent_attempts_total", "Attempts whose endpoint sent no response head for that long.")
+	descBodies       = desc("body_memory_bytes", "Memory held for the bodies of requests and replies under way, as far as networking.body-memory-limit bounds it.")
+	descBodiesFull   = desc("body_memory_refusals_total", "Requests that were refused for lack of memory for their body (RT0026).")
 	descReady        = desc("node_ready", "1 if the node should get requests, as /health says.")
 	descTablesBytes  = desc("tables_disk_bytes", "Size of the tables on disk.")
 	descTablesDebt   = desc("tables_compaction_debt_bytes", "Data of the tables that waits for compaction.")
@@ -91,7 +93,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 func (c *nodeCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descPartitions, descLeaders, descLeaderless, descQuarantined, descCommands, descLag, descBehind, descMetaLeader, descMetaLeads, descMetaApplied, descLevel, descSurvived, descSupported,
-		descSilent, descSilences, descMembers, descRouted, descRounds, descNoLeader, descAsked, descReady, descTablesBytes, descTablesDebt, descTablesFlush, descTablesMerges,
+		descSilent, descSilences, descBodies, descBodiesFull, descMembers, descRouted, descRounds, descNoLeader, descAsked, descReady, descTablesBytes, descTablesDebt, descTablesFlush, descTablesMerges,
 	} {
 		out <- d
 	}
@@ -121,6 +123,9 @@ func (c *nodeCollector) Collect(metrics chan<- prometheus.Metric) {
 	silent, silences := c.n.invoker.Silent()
 	out.gauge(descSilent, float64(silent))
 	out.counter(descSilences, silences)
+	bodies, refusals := c.n.bodies.Stats()
+	out.gauge(descBodies, float64(bodies))
+	out.counter(descBodiesFull, refusals)
 	c.collectRequests(out)
 	c.collectTables(out, c.n.tables.Stats())
 }

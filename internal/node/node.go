@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 
+	"platform/internal/budget"
 	"platform/internal/config"
 	"platform/internal/fabric"
 	"platform/internal/membership"
@@ -52,6 +53,7 @@ type Node struct {
 	asking    *fabric.Client
 	answering *fabric.Server
 
+	bodies   *budget.Budget // of requests and replies at all ports
 	metrics  nodeMetrics
 	metadata *metadata.Store
 	signer   *signing.Signer // of requests to endpoints, nil: unsigned
@@ -75,7 +77,8 @@ type Node struct {
 // Run starts a server, serves until ctx ends, and takes it down in order: first
 // the callers, then the partitions, then the files.
 func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) {
-	n := &Node{cfg: cfg, log: log, addresses: newAddressBook(), peers: newPeers(), failed: make(chan error, 1)}
+	limits := &cfg.Networking
+	n := &Node{cfg: cfg, log: log, bodies: budget.New(int64(limits.BodyMemoryLimit), int64(limits.ConnectionBodyMemory)), addresses: newAddressBook(), peers: newPeers(), failed: make(chan error, 1)}
 	n.ending = newEnding(cfg.ShutdownTimeout.Std(), log)
 	defer n.ending.over()
 	defer context.AfterFunc(ctx, n.ending.begin)()

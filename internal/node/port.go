@@ -29,8 +29,8 @@ func (n *Node) openPort(ctx context.Context) (err error) {
 		return err
 	}
 	me := n.fabricIdentity()
-	n.asking = fabric.NewClient(fabric.ClientConfig{Self: me, Level: n.featureLevel, Log: n.log})
-	n.answering = fabric.NewServer(fabric.ServerConfig{Self: me, Local: n.localReplica, Seen: n.asking.Seen, Log: n.log})
+	n.asking = fabric.NewClient(fabric.ClientConfig{Self: me, Level: n.featureLevel, Bodies: n.bodies, Log: n.log})
+	n.answering = fabric.NewServer(fabric.ServerConfig{Self: me, Local: n.localReplica, Seen: n.asking.Seen, Bodies: n.bodies, Log: n.log})
 	n.cluster = &clusterServer{
 		self: n.self, expect: n.cfg.BootstrapExpect, flow: n.cfg.FlowControl(), hold: n.cfg.FeatureLevelHold, settings: n.cfg.Settings,
 		started: time.Now(), draining: &n.draining, log: n.log,

@@ -20,6 +20,8 @@ func (n *Node) ingressServer() *ingress.Server {
 	return ingress.New(ingress.Config{
 		RequestSizeLimit:   int64(c.RequestSizeLimit),
 		ConcurrentRequests: int64(c.ConcurrentAPIRequestsLimit),
+		AddressConnections: int(c.ConnectionsPerAddressLimit),
+		Budget:             n.bodies,
 		HTTP2MaxStreams:    c.HTTP2MaxConcurrentStreams,
 		DrainTimeout:       n.drainTimeout(),
 		FlowControl:        n.cfg.FlowControl(),

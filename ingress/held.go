@@ -1,0 +1,39 @@
+package ingress
+
+import (
+	"net/http"
+
+	"platform/internal/budget"
+)
+
+// held is the memory of a request's body and response that its connection's account
+// counts. It is of one goroutine.
+type held struct {
+	account *budget.Account
+	bytes   int64
+}
+
+func hold(r *http.Request) *held { return &held{account: budget.From(r.Context())} }
+
+// upTo makes the reservation n bytes at least.
+func (h *held) upTo(n int64) error {
+	if n <= h.bytes {
+		return nil
+	}
+	if !h.account.Grow(h.bytes, n) {
+		return outOfMemory()
+	}
+	h.bytes = n
+	return nil
+}
+
+// charge counts n bytes more, whatever the limits are.
+func (h *held) charge(n int) {
+	if h.account == nil {
+		return
+	}
+	h.account.Charge(int64(n))
+	h.bytes += int64(n)
+}
+
+func (h *held) release() { h.account.Release(h.bytes) }

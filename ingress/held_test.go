@@ -1,0 +1,125 @@
+package ingress
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/budget"
+	"platform/internal/routing"
+	"platform/partition/machine"
+)
+
+// over returns a client that speaks HTTP/1.1 or HTTP/2 on one connection at a time.
+func over(t *testing.T, http2 bool) *http.Client {
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetHTTP1(!http2)
+	transport.Protocols.SetUnencryptedHTTP2(http2)
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: 10 * time.Second}
+}
+
+// serving serves the ingress on a port of its own.
+func serving(t *testing.T, cfg Config, f *fakeInvocations) (url string) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	s := testServer(t, cfg, f)
+	go func() { done <- s.Serve(ctx, ln) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done)
+	})
+	return "http://" + ln.Addr().String()
+}
+
+func TestBodiesBeyondTheBudgetAreRefused(t *testing.T) {
+	const mib = 1 << 20
+	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
+		for form, announced := range map[string]bool{"announced": true, "chunked": false} {
+			t.Run(name+", "+form, func(t *testing.T) {
+				begun, finish := make(chan struct{}, 1), make(chan struct{})
+				f := &fakeInvocations{call: func(_ context.Context, inv *machine.Invoke) (routing.Answer, error) {
+					if len(inv.Input) > 2*mib {
+						begun <- struct{}{}
+						<-finish
+					}
+					return routing.Answer{}, nil
+				}}
+				bodies := budget.New(8*mib, 4*mib)
+				url := serving(t, Config{Budget: bodies}, f) + "/Greeter/greet"
+				client := over(t, http2)
+				post := func(size int) (status int, code string) {
+					var body io.Reader = bytes.NewReader(make([]byte, size))
+					if !announced {
+						body = io.MultiReader(body)
+					}
+					answer, err := client.Post(url, "", body)
+					if err != nil {
+						return 0, err.Error()
+					}
+					defer answer.Body.Close()
+					if answer.StatusCode == http.StatusOK {
+						return answer.StatusCode, ""
+					}
+					var problem errorBody
+					_ = json.NewDecoder(answer.Body).Decode(&problem)
+					return answer.StatusCode, string(problem.Platform) + " " + answer.Header.Get("Retry-After")
+				}
+				var large sync.WaitGroup
+				count := 1
+				if !http2 { // which has a connection for each
+					count = 2
+				}
+				for range count {
+					large.Go(func() {
+						if status, why := post(3 * mib); status != http.StatusOK {
+							t.Error(status, why)
+						}
+					})
+					<-begun
+				}
+				status, why := post(3 * mib)
+				if status, why := post(1000); status != http.StatusOK {
+					t.Error("small bodies find room:", status, why)
+				}
+				close(finish)
+				large.Wait()
+				require.Equal(t, http.StatusServiceUnavailable, status, why)
+				require.Equal(t, "RT0026 1", why)
+				require.Eventually(t, func() bool { used, _ := bodies.Stats(); return used == 0 }, 5*time.Second, time.Millisecond)
+			})
+		}
+	}
+}
+
+// A reply is held until the client has read it, and a client that does not read loses it.
+func TestAReplyThatIsNotReadEnds(t *testing.T) {
+	const size = 8 << 20
+	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
+		t.Run(name, func(t *testing.T) {
+			bodies := budget.New(64<<20, 64<<20)
+			f := &fakeInvocations{call: func(context.Context, *machine.Invoke) (routing.Answer, error) {
+				var a routing.Answer
+				a.Result.Value = make([]byte, size)
+				return a, nil
+			}}
+			url := serving(t, Config{Budget: bodies, WriteTimeout: 100 * time.Millisecond}, f) + "/Greeter/greet"
+			answer, err := over(t, http2).Post(url, "", nil)
+			require.NoError(t, err)
+			defer answer.Body.Close()
+			require.Eventually(t, func() bool { used, _ := bodies.Stats(); return used == 0 }, 5*time.Second, time.Millisecond)
+			_, err = io.Copy(io.Discard, answer.Body)
+			require.Error(t, err)
+		})
+	}
+}

@@ -1,0 +1,71 @@
+package budget
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+const mib = 1 << 20
+
+func TestOneConnectionHasItsShareAndAllHaveTheLimit(t *testing.T) {
+	b := New(8*mib, 4*mib)
+	first, second, third := b.Account(), b.Account(), b.Account()
+	require.True(t, first.Reserve(3*mib))
+	require.False(t, first.Reserve(2*mib), "beyond the share")
+	require.True(t, first.Reserve(mib))
+	require.True(t, second.Reserve(4*mib))
+	require.False(t, third.Reserve(mib), "beyond the limit")
+	require.True(t, third.Reserve(Small), "the reserve is for small bodies")
+	used, refused := b.Stats()
+	require.EqualValues(t, 8*mib+Small, used)
+	require.EqualValues(t, 2, refused)
+	first.Release(4 * mib)
+	require.True(t, third.Reserve(mib))
+}
+
+func TestAChargeIsNotRefusedAndKeepsOthersOut(t *testing.T) {
+	b := New(mib, mib)
+	first, second := b.Account(), b.Account()
+	first.Charge(3 * mib)
+	require.False(t, second.Reserve(1))
+	first.Release(3 * mib)
+	require.True(t, second.Reserve(mib))
+}
+
+func TestWithoutABudgetNothingIsRefused(t *testing.T) {
+	var none *Budget
+	require.True(t, none.Account().Reserve(1<<40))
+}
+
+// Whatever is reserved and released, limits hold and nothing is lost.
+func TestReservationsStayWithinLimits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := New(10*mib, 4*mib)
+		accounts := []*Account{b.Account(), b.Account(), b.Account(), b.Account()}
+		held := make([][]int64, len(accounts))
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			i := rapid.IntRange(0, len(accounts)-1).Draw(t, "account")
+			if n := len(held[i]); n > 0 && rapid.Bool().Draw(t, "release") {
+				accounts[i].Release(held[i][n-1])
+				held[i] = held[i][:n-1]
+			} else if n := rapid.Int64Range(1, 5*mib).Draw(t, "size"); accounts[i].Reserve(n) {
+				held[i] = append(held[i], n)
+			}
+			total := int64(0)
+			for i, list := range held {
+				own := int64(0)
+				for _, n := range list {
+					own += n
+				}
+				require.Equal(t, own, accounts[i].held)
+				require.LessOrEqual(t, own, int64(5*mib))
+				total += own
+			}
+			used, _ := b.Stats()
+			require.Equal(t, total, used)
+			require.LessOrEqual(t, used, int64(10*mib+10*mib/reserve))
+		}
+	})
+}

@@ -1,0 +1,156 @@
+package httpserver
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// perAddress is a listener that bounds the open connections of each remote address.
+// Further ones are answered 503 and closed. All connections end when their client does
+// not read.
+type perAddress struct {
+	net.Listener
+	limit        int // 0: none
+	writeTimeout time.Duration
+	refused      func(addr netip.Addr, limit int)
+
+	mu   sync.Mutex // guards open
+	open map[netip.Addr]int
+}
+
+// Accept returns the next connection that is within the limit.
+func (l *perAddress) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		addr := remote(c)
+		if l.enter(addr) {
+			return &conn{Conn: c, timeout: l.writeTimeout, closed: func() { l.leave(addr) }}, nil
+		}
+		if l.refused != nil {
+			l.refused(addr, l.limit)
+		}
+		refuse(c, l.limit)
+	}
+}
+
+func (l *perAddress) enter(addr netip.Addr) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.limit > 0 && l.open[addr] >= l.limit {
+		return false
+	}
+	l.open[addr]++
+	return true
+}
+
+func (l *perAddress) leave(addr netip.Addr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open[addr]--; l.open[addr] == 0 {
+		delete(l.open, addr)
+	}
+}
+
+// refuse answers what a client in HTTP/1.1 understands and closes the connection.
+func refuse(c net.Conn, limit int) {
+	body := fmt.Sprintf(`{"message":"this address has %d connections open, which is the most that one may have (connections-per-address-limit)","platform_code":"RT0026"}`, limit)
+	_ = c.SetWriteDeadline(time.Now().Add(time.Millisecond))
+	_, _ = fmt.Fprintf(c, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	_ = c.Close()
+}
+
+// refusals logs refused connections, at most one line in ten seconds.
+type refusals struct {
+	log *slog.Logger
+
+	mu    sync.Mutex // guards the fields below
+	said  time.Time
+	count int
+}
+
+func (r *refusals) add(addr netip.Addr, limit int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.count++
+	if now := time.Now(); now.Sub(r.said) >= 10*time.Second {
+		r.log.Warn("connections of an address refused", "address", addr, "limit", limit, "refused", r.count)
+		r.said, r.count = now, 0
+	}
+}
+
+// remote is the address of the peer; of those without one the zero address.
+func remote(c net.Conn) netip.Addr {
+	if tcp, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap().WithZone("")
+	}
+	return netip.Addr{}
+}
+
+// conn is a connection whose writes fail when the peer takes too little for too long.
+type conn struct {
+	net.Conn
+	timeout time.Duration
+	once    sync.Once
+	closed  func()
+	end     atomic.Int64 // of writing, as the server has set it, in Unix nanoseconds; 0: none
+}
+
+// writePiece is what a peer has to take within the write timeout.
+const writePiece = 64 << 10
+
+// Write sends p. Each piece of it has the whole timeout.
+func (c *conn) Write(p []byte) (n int, err error) {
+	for {
+		piece := p[n:min(len(p), n+writePiece)]
+		if err := c.Conn.SetWriteDeadline(earlier(time.Now().Add(c.timeout), c.end.Load())); err != nil {
+			return n, err
+		}
+		m, err := c.Conn.Write(piece)
+		n += m
+		if err != nil || n == len(p) {
+			return n, err
+		}
+	}
+}
+
+// SetWriteDeadline bounds the time of all writes from now on.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.bound(t)
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// SetDeadline is SetReadDeadline and SetWriteDeadline.
+func (c *conn) SetDeadline(t time.Time) error {
+	c.bound(t)
+	return c.Conn.SetDeadline(t)
+}
+
+func (c *conn) bound(t time.Time) {
+	if t.IsZero() {
+		c.end.Store(0)
+	} else {
+		c.end.Store(t.UnixNano())
+	}
+}
+
+// earlier is t, or end in Unix nanoseconds if that is set and earlier.
+func earlier(t time.Time, end int64) time.Time {
+	if end != 0 && end < t.UnixNano() {
+		return time.Unix(0, end)
+	}
+	return t
+}
+
+// Close closes the connection.
+func (c *conn) Close() error {
+	c.once.Do(c.closed)
+	return c.Conn.Close()
+}

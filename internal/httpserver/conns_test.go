@@ -1,0 +1,78 @@
+package httpserver
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestOneAddressHasALimitOfConnections(t *testing.T) {
+	addr, stop := start(t, Config{Handler: http.NotFoundHandler(), AddressConnections: 2})
+	defer stop()
+	dial := func(from string) (net.Conn, *http.Response) {
+		c, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).Dial("tcp", addr)
+		require.NoError(t, err)
+		_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		require.NoError(t, err)
+		return c, resp
+	}
+	first, resp := dial("127.0.0.1")
+	require.Equal(t, http.StatusNotFound, resp.StatusCode)
+	second, resp := dial("127.0.0.1")
+	defer second.Close()
+	require.Equal(t, http.StatusNotFound, resp.StatusCode)
+
+	third, resp := dial("127.0.0.1")
+	defer third.Close()
+	require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
+	require.Equal(t, "1", resp.Header.Get("Retry-After"))
+	body, _ := io.ReadAll(resp.Body)
+	require.Contains(t, string(body), `"platform_code":"RT0026"`)
+
+	other, resp := dial("127.0.0.2")
+	defer other.Close()
+	require.Equal(t, http.StatusNotFound, resp.StatusCode, "other addresses are not concerned")
+
+	first.Close()
+	require.Eventually(t, func() bool {
+		again, resp := dial("127.0.0.1")
+		defer again.Close()
+		return resp.StatusCode == http.StatusNotFound
+	}, 5*time.Second, 10*time.Millisecond, "a closed connection makes room")
+}
+
+func TestATricklingBodyEnds(t *testing.T) {
+	ended := make(chan error, 1)
+	addr, stop := start(t, Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := NewBody(w, r, 200*time.Millisecond)
+		defer body.Close()
+		_, err := io.Copy(io.Discard, body)
+		ended <- err
+	})})
+	defer stop()
+	c, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	defer c.Close()
+	_, _ = io.WriteString(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(10 * time.Second)
+	for {
+		select {
+		case err := <-ended:
+			timeout, ok := err.(net.Error) //nolint:errorlint // of the connection itself
+			require.True(t, ok && timeout.Timeout(), "%v", err)
+			return
+		case <-tick.C:
+			_, _ = io.WriteString(c, "x")
+		case <-limit:
+			t.Fatal("the body is still read")
+		}
+	}
+}

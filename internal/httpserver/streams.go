@@ -1,0 +1,86 @@
+package httpserver
+
+import (
+	"io"
+	"net/http"
+	"time"
+)
+
+// streamWriter ends an HTTP/2 stream whose client does not take the response. On such a
+// connection other streams may go on, so that the connection does not notice.
+type streamWriter struct {
+	http.ResponseWriter
+	timeout time.Duration
+	end     int64 // of writing, as the handler has set it, in Unix nanoseconds; 0: none
+}
+
+// SetWriteDeadline bounds the time of all writes from now on.
+func (w *streamWriter) SetWriteDeadline(t time.Time) error {
+	w.end = 0
+	if !t.IsZero() {
+		w.end = t.UnixNano()
+	}
+	return http.NewResponseController(w.ResponseWriter).SetWriteDeadline(t)
+}
+
+// Write sends p. Each piece of it has the whole timeout.
+func (w *streamWriter) Write(p []byte) (n int, err error) {
+	controller := http.NewResponseController(w.ResponseWriter)
+	for {
+		piece := p[n:min(len(p), n+writePiece)]
+		_ = controller.SetWriteDeadline(earlier(time.Now().Add(w.timeout), w.end))
+		m, err := w.ResponseWriter.Write(piece)
+		n += m
+		if err != nil || n == len(p) {
+			return n, err
+		}
+	}
+}
+
+// Unwrap is for http.ResponseController.
+func (w *streamWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// timed lets the responses of a handler end when their client does not read.
+func timed(h http.Handler, timeout time.Duration) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor == 2 {
+			w = &streamWriter{ResponseWriter: w, timeout: timeout}
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// Body reads a request body whose client may pause for at most the timeout within each
+// 64 KiB. A client that is slower ends reading with os.ErrDeadlineExceeded.
+type Body struct {
+	w       http.ResponseWriter
+	from    io.Reader
+	timeout time.Duration
+	stall   *time.Timer
+	piece   int
+}
+
+// NewBody returns a reader of r's body.
+func NewBody(w http.ResponseWriter, r *http.Request, timeout time.Duration) *Body {
+	b := &Body{w: w, from: r.Body, timeout: timeout}
+	b.stall = time.AfterFunc(timeout, func() {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
+	})
+	return b
+}
+
+// Read reads the body.
+func (b *Body) Read(p []byte) (int, error) {
+	n, err := b.from.Read(p)
+	if b.piece += n; b.piece >= writePiece {
+		b.piece = 0
+		b.stall.Reset(b.timeout)
+	}
+	return n, err
+}
+
+// Close ends the timeout. It does not close the body.
+func (b *Body) Close() error {
+	b.stall.Stop()
+	return nil
+}

@@ -3,6 +3,7 @@ package endpoint
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -68,7 +69,7 @@ func (p *pool) roundTrip(r *http.Request, b *body) (*http.Response, error) {
 		resp, err := conn.RoundTrip(r)
 		p.keep(conn, try)
 		if err == nil {
-			resp.Body = &watched{resp.Body, p, conn}
+			resp.Body = &watched{ReadCloser: resp.Body, p: p, conn: conn}
 			return resp, nil
 		}
 		if exhausted(err) {
@@ -213,16 +214,15 @@ var (
 	errNoRoom         = errors.New("the endpoint takes no streams on its connections")
 )
 
+// close closes all connections. The state hooks of retired ones take the pool's mutex.
 func (p *pool) close() {
 	p.cancel()
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.closed = true
-	for _, conn := range p.conns {
+	conns := slices.AppendSeq(p.conns, maps.Keys(p.retired))
+	p.conns, p.retired = nil, nil
+	p.mu.Unlock()
+	for _, conn := range conns {
 		conn.Close()
 	}
-	for conn := range p.retired {
-		conn.Close()
-	}
-	p.retired = nil
 }

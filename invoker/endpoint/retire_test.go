@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
@@ -100,4 +101,100 @@ func TestAnExhaustedConnectionIsRetiredInTheMiddleOfAResponse(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "1 x", l.got.String())
 	}
+}
+
+// The connection carries no other stream whose end would have to be awaited. The raised limit of streams is a change of its state that the transport
+// reports as soon as anybody asks for such changes.
+func TestAnExhaustedConnectionWithoutOtherStreamsIsClosed(t *testing.T) {
+	closed := make(chan struct{})
+	a := serveFrames(t, func(n int, p *peer) {
+		p.greet(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1000})
+		for {
+			stream, got, ok := p.request()
+			switch {
+			case !ok:
+				if n == 0 {
+					close(closed)
+				}
+				return
+			case n == 0:
+				p.calm(stream)
+			default:
+				p.answer(stream, fmt.Sprint(n, got))
+			}
+		}
+	})
+	c := newClient(t, nil)
+	for range 3 {
+		l := listen(a)
+		s := c.Open(l)
+		s.Write([]byte(" x"))
+		s.CloseWrite()
+		require.NoError(t, <-l.ends)
+		require.Equal(t, "1 x", l.got.String())
+	}
+	<-closed
+}
+
+// A peer that is left with the rest of a response may have no memory for others.
+func TestAConnectionOnWhichALongResponseWasCutIsRetired(t *testing.T) {
+	for name, long := range map[string]bool{"long": true, "short": false} {
+		t.Run(name, func(t *testing.T) {
+			begun := make(chan struct{})
+			a := serveFrames(t, func(n int, p *peer) {
+				p.greet(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1000})
+				for first := n == 0; ; first = false {
+					stream, got, ok := p.request()
+					switch {
+					case !ok:
+						return
+					case !first:
+						p.answer(stream, fmt.Sprint(n, got))
+						continue
+					}
+					_ = p.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: headers(":status", "200"), EndHeaders: true})
+					part := make([]byte, 16<<10)
+					if !long {
+						part = part[:100]
+					}
+					_ = p.framer.WriteData(stream, false, part)
+					close(begun)
+				}
+			})
+			c := newClient(t, nil)
+			cut := &cutter{listener: listen(a), data: make(chan struct{})}
+			cut.stream = c.Open(cut)
+			cut.stream.Write([]byte(" x"))
+			cut.stream.CloseWrite()
+			<-begun
+			<-cut.data
+			want := "0 x"
+			if long {
+				want = "1 x"
+			}
+			require.Eventually(t, func() bool {
+				l := listen(a)
+				s := c.Open(l)
+				s.Write([]byte(" x"))
+				s.CloseWrite()
+				require.NoError(t, <-l.ends)
+				return l.got.String() == want
+			}, 10*time.Second, time.Millisecond)
+		})
+	}
+}
+
+// cutter resets its stream at the first data.
+type cutter struct {
+	*listener
+	stream *Stream
+	once   sync.Once
+	data   chan struct{}
+}
+
+func (c *cutter) Data([]byte) {
+	c.once.Do(func() {
+		c.stream.Reset()
+		close(c.data)
+	})
 }

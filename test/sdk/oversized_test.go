@@ -1,0 +1,67 @@
+package sdk
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/test/harness"
+)
+
+const (
+	// resultLimit is the largest result that the server takes in this test.
+	resultLimit = 16 << 20
+	// oversized is a result that is larger, and than what a session of Node's HTTP/2
+	// server may hold in memory.
+	oversized = 20 << 20
+	// neighborLimit is how long an invocation of another handler may take meanwhile.
+	// The handlers that are retried compute for a part of it, some of them in the
+	// process's only thread.
+	neighborLimit = 15 * time.Second
+)
+
+// An invocation whose result is too large is retried with pauses. The server does not
+// read the rest of such a result, which must not keep others from the same address.
+func TestOversizedResultsConcernNoOtherInvocation(t *testing.T) {
+	for _, l := range available(t) {
+		t.Run(l.name, func(t *testing.T) {
+			server := harness.ServerFor(t, map[string]string{"WORKER__INVOKER__MESSAGE_SIZE_LIMIT": fmt.Sprint(resultLimit)})
+			service := l.start(t, harness.RecorderFor(t))
+			require.NoError(t, server.Register(t.Context(), service.URI(), false))
+			e := &env{T: t, lang: l.name, server: server}
+			for range 3 {
+				answer, err := server.Client.Send(e.bounded(), e.path("Echo", "bytes"), make([]byte, oversized), "content-type", "application/octet-stream")
+				require.NoError(t, err)
+				require.Equal(t, http.StatusAccepted, answer.Status, string(answer.Body))
+			}
+			refused := func(attempts int) func() bool {
+				return func() bool { return e.refusals(attempts) == 3 }
+			}
+			require.Eventually(t, refused(1), limit, tick, "no attempt has failed")
+			for range 5 {
+				ctx, cancel := context.WithTimeout(t.Context(), neighborLimit)
+				answer, err := server.Client.Call(ctx, e.path("Echo", "nothing"), nil)
+				cancel()
+				require.NoError(t, err)
+				require.Less(t, answer.Status, 300, string(answer.Body))
+			}
+			require.Eventually(t, refused(2), limit, tick, "no further attempt has failed")
+		})
+	}
+}
+
+// refusals is the number of invocations that have failed that often because of the size
+// of a message.
+func (e *env) refusals(attempts int) int {
+	answer, err := e.server.Client.Query(e.bounded(), fmt.Sprintf(
+		"SELECT COUNT(*) AS n FROM sys_invocation WHERE last_failure_error_code = 'RT0003' AND retry_count > %d", attempts))
+	require.NoError(e, err)
+	var found struct{ Rows []struct{ N int } }
+	require.NoError(e, answer.Decode(&found))
+	require.Len(e, found.Rows, 1, string(answer.Body))
+	return found.Rows[0].N
+}

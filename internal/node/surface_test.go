@@ -45,6 +45,8 @@ func TestOperatorsMoveLeadersAndRemoveNodes(t *testing.T) {
 	code, body := c.do(1, true, "DELETE", "/cluster/nodes/n3", "")
 	require.Equal(t, http.StatusConflict, code, body)
 	code, body = c.do(1, true, "PATCH", "/cluster/nodes/n3/drain", "")
+	require.Equal(t, http.StatusConflict, code, body)
+	code, body = c.do(1, true, "PATCH", "/cluster/nodes/n3/drain?force=true", "")
 	require.Equal(t, http.StatusOK, code, body)
 	require.Eventually(t, func() bool {
 		return slices.ContainsFunc(c.seen(0), func(n nodeSeen) bool { return n.Name == "n3" && n.Replicas == 0 })

@@ -66,7 +66,7 @@ var faults = map[string]fault{
 	"reset_in_between":   {func(x *exchange) { leave(output)(x); panic(http.ErrAbortHandler) }, "RT0010", "connection to the endpoint"},
 
 	// These have time-outs of their own.
-	"silent_before_the_head": {func(x *exchange) { <-x.r.Context().Done() }, "RT0001", "sent nothing for 100ms"},
+	"silent_before_the_head": {func(x *exchange) { <-x.r.Context().Done() }, "RT0001", "sent no response head since the request, and nothing for 100ms"},
 	"silent_after_the_head":  {func(x *exchange) { x.replay(); x.head(); <-x.r.Context().Done() }, "RT0001", "sent nothing for 100ms"},
 }
 

@@ -50,7 +50,19 @@ func report(ctx restate.Context, name, event string) (string, error) {
 func waiting(retry restate.ServiceDefinitionOption) restate.ServiceDefinition {
 	return restate.NewService("Waiting", retry).
 		Handler("sleep", restate.NewServiceHandler(sleep)).
-		Handler("awakeable", restate.NewServiceHandler(awakeable))
+		Handler("awakeable", restate.NewServiceHandler(awakeable)).
+		Handler("gate", restate.NewServiceHandler(gate))
+}
+
+// gate reports that it started, then waits for a gate of the recorder in a step, during
+// which it cannot be suspended.
+func gate(ctx restate.Context, name string) (restate.Void, error) {
+	return restate.Void{}, restate.RunVoid(ctx, func(ctx restate.RunContext) error {
+		if _, err := record.Effect(ctx, name, ""); err != nil {
+			return err
+		}
+		return record.Wait(ctx, name)
+	})
 }
 
 // sleep returns the start and end of a durable sleep.

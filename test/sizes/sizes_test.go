@@ -56,7 +56,7 @@ type bed struct {
 	t *testing.T
 }
 
-func newBed(t *testing.T, nodes int) *bed {
+func newBed(t *testing.T, nodes int, more ...restate.ServiceDefinition) *bed {
 	limited := func(cmd *exec.Cmd) error {
 		cmd.Env = append(cmd.Env, fmt.Sprintf("GOMEMLIMIT=%d", memory*9/10))
 		return cmd.Start()
@@ -72,12 +72,12 @@ func newBed(t *testing.T, nodes int) *bed {
 		},
 		Placement: func(int) harness.Placement { return harness.Placement{Start: limited} },
 	})}
-	require.NoError(t, b.Nodes[0].Register(t.Context(), services(t), false))
+	require.NoError(t, b.Nodes[0].Register(t.Context(), services(t, more...), false))
 	return b
 }
 
 // services serves an endpoint in this process and returns its address.
-func services(t *testing.T) string {
+func services(t *testing.T, more ...restate.ServiceDefinition) string {
 	endpoint := server.NewRestate().WithLogger(slog.DiscardHandler, false).
 		Bind(restate.NewService("Echo").Handler("echo", restate.NewServiceHandler(
 			func(_ restate.Context, in []byte) ([]byte, error) { return in, nil }, restate.WithBinary))).
@@ -110,6 +110,9 @@ func services(t *testing.T) string {
 				return restate.Void{}, err
 			})).Handler("total", restate.NewObjectHandler(
 			func(ctx restate.ObjectContext, _ restate.Void) (int, error) { return restate.Get[int](ctx, "bytes") })))
+	for _, s := range more {
+		endpoint.Bind(s)
+	}
 	handler, err := endpoint.Handler()
 	require.NoError(t, err)
 	protocols := new(http.Protocols)
@@ -252,15 +255,21 @@ func (b *bed) fanIn(ctx context.Context, size scale) {
 // awaitWaiters returns once that many invocations wait.
 func (b *bed) awaitWaiters(ctx context.Context, count int) {
 	require.Eventually(b.t, func() bool {
-		answer, err := b.Nodes[0].Client.Query(ctx, "SELECT COUNT(*) AS n FROM sys_invocation WHERE target_service_name = 'Wait'")
-		if err != nil || answer.Status != http.StatusOK {
-			return false
-		}
-		found := regexp.MustCompile(`"n":\s*"?(\d+)`).FindSubmatch(answer.Body)
-		if found == nil {
-			return false
-		}
-		n, _ := strconv.Atoi(string(found[1]))
-		return n >= count
+		n, ok := b.count(ctx, "SELECT COUNT(*) AS n FROM sys_invocation WHERE target_service_name = 'Wait'")
+		return ok && n >= count
 	}, 2*time.Minute, 200*time.Millisecond)
+}
+
+// count asks for a number that is called n; false if there was no answer.
+func (b *bed) count(ctx context.Context, sql string) (int, bool) {
+	answer, err := b.Nodes[0].Client.Query(ctx, sql)
+	if err != nil || answer.Status != http.StatusOK {
+		return 0, false
+	}
+	found := regexp.MustCompile(`"n":\s*"?(\d+)`).FindSubmatch(answer.Body)
+	if found == nil {
+		return 0, false
+	}
+	n, err := strconv.Atoi(string(found[1]))
+	return n, err == nil
 }

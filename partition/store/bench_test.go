@@ -20,13 +20,13 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// reportCPU reports the processor time of the whole process, flushes and
-// compactions included, per operation.
+// reportCPU reports the CPU time of the process per operation, including flushes and
+// compactions.
 func reportCPU(b *testing.B, from time.Duration) {
 	b.ReportMetric(float64((cpuTime()-from).Nanoseconds())/float64(b.N), "cpu-ns/op")
 }
 
-// scatteredID is the id of the n-th invocation, in no order.
+// scatteredID returns the ID of the n-th invocation; IDs are not in order of n.
 func scatteredID(n uint64) ids.Invocation {
 	n *= 0x9e3779b97f4a7c15
 	var u [16]byte
@@ -45,7 +45,7 @@ func sampleInvocation(id ids.Invocation, n uint64) *machine.Invocation {
 
 var payload = fmt.Appendf(nil, "%0200d", 12345)
 
-// life applies the reads and writes of an invocation's two commits.
+// invoke, finish and purge perform the reads and writes of the commits of an invocation.
 func invoke(s machine.State, id ids.Invocation, n uint64) {
 	inv, err := s.Invocation(id)
 	if inv != nil || err != nil {
@@ -82,9 +82,9 @@ func purge(s machine.State, id ids.Invocation) {
 	s.DeleteInvocation(id)
 }
 
-// BenchmarkLife is one invocation's life without steps: what Invoke and Output with
-// End write, and the purge of an older one. Half of a batch are one, half the other.
-func BenchmarkLife(b *testing.B) {
+// BenchmarkInvocationLifecycle performs the writes of invocations without steps: Invoke, then
+// Output with End, and the purge of older ones. Each batch is half of one, half of the other.
+func BenchmarkInvocationLifecycle(b *testing.B) {
 	for _, purging := range []bool{false, true} {
 		for _, size := range []int{1, 16, 128} {
 			b.Run(fmt.Sprintf("batch=%d/purge=%v", size, purging), func(b *testing.B) { benchLife(b, size, purging) })
@@ -127,9 +127,8 @@ func benchLife(b *testing.B, size int, purging bool) {
 	reportCPU(b, from)
 }
 
-// BenchmarkUnknown looks for an invocation that does not exist among 100,000
-// completed ones.
-func BenchmarkUnknown(b *testing.B) {
+// BenchmarkUnknownInvocation looks up a missing invocation among 100,000 completed ones.
+func BenchmarkUnknownInvocation(b *testing.B) {
 	db := openAt(b, b.TempDir())
 	defer db.Close()
 	p := partition(b, db, 1)
@@ -139,7 +138,7 @@ func BenchmarkUnknown(b *testing.B) {
 	b.ResetTimer()
 	for i := range b.N {
 		if i%16 == 0 {
-			p.txn.reset() // as often as batches end
+			p.txn.reset() // as at the end of a batch
 		}
 		inv, err := p.Begin().Invocation(scatteredID(uint64(n + i)))
 		if inv != nil || err != nil {
@@ -150,7 +149,7 @@ func BenchmarkUnknown(b *testing.B) {
 	reportCPU(b, from)
 }
 
-// fillWith makes n invocations and does something to each, in batches.
+// fillWith creates n invocations in batches and calls then for each.
 func fillWith(b *testing.B, p *Partition, n uint64, then func(machine.State, ids.Invocation)) {
 	index, _ := p.Applied()
 	for i := uint64(0); i < n; i += 100 {
@@ -195,7 +194,7 @@ func BenchmarkLiveScan(b *testing.B) {
 	reportCPU(b, from)
 }
 
-// BenchmarkLeader is what a leader reads, with 100,000 suspended invocations.
+// BenchmarkLeader performs the reads of a leader, with 100,000 suspended invocations.
 func BenchmarkLeader(b *testing.B) {
 	db := openAt(b, b.TempDir())
 	defer db.Close()

@@ -6,25 +6,24 @@ import (
 	"platform/partition/machine"
 )
 
-// cache spares a partition's transactions most reads of the database. It is never
-// truth: whatever is in it is in the database as well, and dropping any of it is
-// always right. Only transactions use it, so it needs no lock.
+// cache saves the transactions of a partition most reads of the database. It is
+// write-through: everything in it is in the database too, so any entry may be evicted at any
+// time. Only transactions use it, so it needs no lock.
 type cache struct {
-	// Live invocations are kept encoded: their strings point into their own record
-	// and not into the log entry they came with, which would be held with them; and
-	// every reader gets a copy to change.
+	// Live invocations are cached encoded, so that their strings do not keep the log
+	// entry they came with in memory. Every reader needs its own copy anyway.
 	records map[ids.Invocation][]byte
 	bytes   int
 	limit   int
 
-	locks    map[string]machine.Lock // by key, also of objects without a lock
+	locks    map[string]machine.Lock // by key, including objects without a lock
 	counters map[string]uint64       // sent and delivered, by key: one per other partition
 	outbox   map[uint32]uint64       // receiver → smallest sequence number not deleted
 	limits   map[string]flowcontrol.Counter
 	vqueues  map[string]flowcontrol.VQueue
 }
 
-// recordOverhead is about what a record costs beside its bytes.
+// recordOverhead is the approximate memory of a cached record besides its bytes.
 const recordOverhead = 80
 
 // maxLocks bounds the cached locks, of about 150 bytes each.
@@ -44,14 +43,14 @@ func newCache(limit int) *cache {
 
 func (c *cache) record(id *ids.Invocation) []byte { return c.records[*id] }
 
-// putRecord keeps b.
+// putRecord takes ownership of b.
 func (c *cache) putRecord(id *ids.Invocation, b []byte) {
 	if old, ok := c.records[*id]; ok {
 		c.bytes -= len(old) + recordOverhead
 	}
 	c.records[*id] = b
 	c.bytes += len(b) + recordOverhead
-	for victim := range c.records { // in no order: as good as any that costs more
+	for victim := range c.records { // random eviction
 		if c.bytes <= c.limit {
 			return
 		}
@@ -68,14 +67,14 @@ func (c *cache) dropRecord(id *ids.Invocation) {
 
 func (c *cache) putLock(key []byte, l machine.Lock) { putRow(c.locks, key, l, maxLocks) }
 
-// maxCounters and maxVQueues bound what is cached of flow control, rows of about 150
-// and 500 bytes.
+// maxCounters and maxVQueues bound the cached rows of flow control, of about 150 and 500
+// bytes.
 const (
 	maxCounters = 4096
 	maxVQueues  = 2048
 )
 
-// putRow keeps a row and makes room for it, in no order.
+// putRow caches a row, evicting a random one if the limit is reached.
 func putRow[V any](rows map[string]V, key []byte, v V, limit int) {
 	if len(rows) >= limit {
 		for victim := range rows {

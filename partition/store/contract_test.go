@@ -13,14 +13,14 @@ import (
 	"platform/partition/machine/machinetest"
 )
 
-// tables is a State that may be asked to make what was written permanent.
+// tables is a State with a function that ends the current batch.
 type tables struct {
 	machine.State
 	settle func() machine.State
 }
 
-// implementations are the tables that must behave alike: in memory; all in one
-// transaction; one transaction per step; and one per step with a flush behind it.
+// implementations must behave the same: in memory; one transaction; one transaction per
+// step; and one transaction and flush per step.
 var implementations = map[string]func(t *testing.T) *tables{
 	"memory": func(t *testing.T) *tables {
 		s := machinetest.New()
@@ -55,8 +55,7 @@ func stepwise(t *testing.T, flushed bool) *tables {
 	}}
 }
 
-// TestContract says what the machine may rely on. settle is called wherever a
-// batch may end.
+// TestContract specifies what the machine relies on. settle is called where a batch may end.
 func TestContract(t *testing.T) {
 	for name, run := range map[string]func(t *testing.T, s *tables){
 		"invocations": contractInvocations,
@@ -87,13 +86,13 @@ func contractInvocations(t *testing.T, s *tables) {
 	}
 	require.Nil(t, find(a))
 	s.PutInvocation(&machine.Invocation{ID: a, Status: machine.Invoked, Length: 1})
-	require.EqualValues(t, 1, find(a).Length, "own writes are seen")
+	require.EqualValues(t, 1, find(a).Length, "own writes are visible")
 	s.next()
 	require.Nil(t, find(b))
 
 	changed := find(a)
 	changed.Length = 9
-	require.EqualValues(t, 1, find(a).Length, "a record that was not put back is as it was")
+	require.EqualValues(t, 1, find(a).Length, "changing a returned record has no effect without PutInvocation")
 	s.PutInvocation(changed)
 	require.EqualValues(t, 9, find(a).Length)
 	s.next()
@@ -115,7 +114,7 @@ func contractInvocations(t *testing.T, s *tables) {
 	require.Equal(t, machine.Suspended, find(b).Status)
 	s.PutInvocation(&machine.Invocation{ID: a, Status: machine.Scheduled})
 	s.next()
-	require.Equal(t, machine.Scheduled, find(a).Status, "an id may come back")
+	require.Equal(t, machine.Scheduled, find(a).Status, "an ID may be reused")
 }
 
 func contractJournals(t *testing.T, s *tables) {
@@ -215,13 +214,13 @@ func contractValues(t *testing.T, s *tables) {
 
 	v, found, err := s.Value(plain, []byte(""))
 	require.NoError(t, err)
-	require.True(t, found, "an empty value is a value")
+	require.True(t, found, "an empty value exists")
 	require.Empty(t, v)
 	_, found, err = s.Value(plain, []byte("b"))
 	require.NoError(t, err)
 	require.False(t, found)
 
-	for range s.Values(plain) { // stopping is allowed
+	for range s.Values(plain) { // the consumer may stop
 		break
 	}
 	var keys [][]byte
@@ -325,7 +324,7 @@ func contractOutbox(t *testing.T, s *tables) {
 	s.DeleteOutgoing(to, 90)
 	s.DeleteOutgoing(to, 50)
 	s.next()
-	require.EqualValues(t, 100, counter(s.LastSent, to), "numbers are never used again")
+	require.EqualValues(t, 100, counter(s.LastSent, to), "sequence numbers are never reused")
 	s.DeleteOutgoing(to, 1000)
 	s.next()
 	require.EqualValues(t, 100, counter(s.LastSent, to))

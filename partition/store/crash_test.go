@@ -246,7 +246,7 @@ func requireEmpty(t *testing.T, db *DB, s space) {
 	require.NoError(t, it.Close())
 }
 
-func TestKilledAtAnyMomentTheTablesAreAPrefixOfTheLog(t *testing.T) {
+func TestTablesAreAPrefixOfTheLogAfterAKill(t *testing.T) {
 	dir := t.TempDir()
 	for round := range 12 {
 		flushed, imported := killChild(t, dir, time.Duration(rand.IntN(200))*time.Millisecond)

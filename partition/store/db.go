@@ -13,23 +13,23 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Options of a DB; zero values mean the defaults.
+// Options configure a DB; zero values mean the defaults.
 type Options struct {
 	// CacheBytes is the size of the cache of table blocks, 32 MiB by default.
 	CacheBytes int64
-	// MemTableBytes is how much is collected in memory before it is flushed by
-	// itself, 8 MiB by default. Pebble starts with a fraction of it, needs two under
-	// load and holds up to four while the disk is slow.
+	// MemTableBytes is the size at which a memtable is flushed, 8 MiB by default.
+	// Pebble starts with a fraction of it, needs two memtables under load and holds up
+	// to four while the disk is slow.
 	MemTableBytes uint64
-	// RecordCacheBytes bounds, per partition, the records of live invocations that
-	// are kept for the next batches, 2 MiB by default.
+	// RecordCacheBytes bounds the cache of live invocation records of each partition,
+	// 2 MiB by default.
 	RecordCacheBytes int
-	// LargeRowBytes is the size from which a row is stored in pieces, 512 KiB by
+	// LargeRowBytes is the size from which a value is stored in chunks, 512 KiB by
 	// default.
 	LargeRowBytes int
 	// FS is the file system, the real one by default.
 	FS vfs.FS
-	// ReadOnly opens an existing database for inspection: nothing is written.
+	// ReadOnly opens an existing database for inspection, without writing to it.
 	ReadOnly bool
 	Logger   *slog.Logger // slog.Default() if nil
 }
@@ -43,23 +43,23 @@ type DB struct {
 
 	flusher flusher
 
-	views sync.WaitGroup // open ones
+	views sync.WaitGroup // open views
 
 	mu         sync.Mutex // covers the fields below
 	partitions map[uint16]*Partition
-	closed     bool // no new views
+	closed     bool // rejects new views
 }
 
-// Open opens the database in dir, which is made if it is missing. Errors wrap
-// ErrLocked or ErrFormat where they apply.
+// Open opens the database in dir, creating the directory if it is missing. Errors may wrap
+// ErrLocked, ErrFormat or ErrDamaged.
 func Open(dir string, opts Options) (*DB, error) {
 	opts = opts.withDefaults()
 	lock, err := prepareDir(opts.FS, dir, opts.ReadOnly)
 	if err != nil {
 		return nil, fmt.Errorf("open tables: %w", err)
 	}
-	// Pebble takes the memory of memtables out of the cache's: one that is written to
-	// and one that is flushed or waits to be used again.
+	// Pebble reserves the memory of memtables in the block cache: one being written and
+	// one being flushed or recycled.
 	cache := pebble.NewCache(opts.CacheBytes + 2*int64(opts.MemTableBytes))
 	db, err := pebble.Open(dir, pebbleOptions(opts, cache, lock))
 	if err != nil {
@@ -83,7 +83,7 @@ func (o Options) withDefaults() Options {
 		o.RecordCacheBytes = 2 << 20
 	}
 	if o.LargeRowBytes == 0 {
-		o.LargeRowBytes = largeValue
+		o.LargeRowBytes = defaultLargeRow
 	}
 	if o.FS == nil {
 		o.FS = vfs.Default
@@ -94,11 +94,10 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// fileBytes is how large files of tables become. Each has one bloom filter for all its
-// rows, which is read and cached as a whole: files that double from level to level, as
-// they would by themselves, end with filters of a megabyte that push each other out of
-// the cache, and each look-up reads one.
-const fileBytes = 2 << 20
+// sstableBytes is the target size of sstables on every level. Each has one bloom filter,
+// which is read and cached as a whole: with Pebble's default, sizes that double from level
+// to level, filters reach a megabyte and evict each other, so that each lookup reads one.
+const sstableBytes = 2 << 20
 
 func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock) *pebble.Options {
 	log := o.Logger.With("component", "tables")
@@ -108,21 +107,21 @@ func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock) *pebble.Op
 		Lock:                        lock,
 		ReadOnly:                    o.ReadOnly,
 		Comparer:                    comparer,
-		DisableWAL:                  true, // the Raft log is it
+		DisableWAL:                  true, // replaced by the Raft log
 		MemTableSize:                o.MemTableBytes,
 		MemTableStopWritesThreshold: 4,
-		FormatMajorVersion:          pebble.FormatTableFormatV6, // raised by hand, after a look at what it needs
+		FormatMajorVersion:          pebble.FormatTableFormatV6, // raised manually, after checking compatibility
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
-		L0CompactionThreshold:       8,  // rows come at random places of the key space: a compaction
-		L0StopWritesThreshold:       24, // rewrites what it meets, so they wait for more company
+		L0CompactionThreshold:       8,  // inserts are random in the key space, so a compaction
+		L0StopWritesThreshold:       24, // rewrites most of what it overlaps: do fewer, larger ones
 		Logger:                      pebbleLogger{log},
 		EventListener: &pebble.EventListener{
 			BackgroundError: (&backgroundErrors{log: log}).report,
-			WriteStallBegin: func(i pebble.WriteStallBeginInfo) { log.Warn("writes wait for the disk", "reason", i.Reason) },
+			WriteStallBegin: func(i pebble.WriteStallBeginInfo) { log.Warn("writes stalled by the disk", "reason", i.Reason) },
 		},
 	}
 	for i := range po.Levels {
-		po.TargetFileSizes[i] = fileBytes
+		po.TargetFileSizes[i] = sstableBytes
 		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 		po.Levels[i].BlockSize = 16 << 10
 	}
@@ -130,12 +129,12 @@ func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock) *pebble.Op
 }
 
 // ErrClosed is wrapped by reads of a view that was opened after Close, and by flushes
-// that Close has cut short.
+// interrupted by Close.
 var ErrClosed = errors.New("tables are closed")
 
-// Close closes the database. What was not flushed is given up: the log has it.
-// Nothing may be applied any more; a transaction left open is discarded. Close
-// waits for open views, but not for a flush that the disk has no room for.
+// Close closes the database. Commits that were not flushed are dropped; they are in the
+// Raft log. The caller must have stopped applying; an open transaction is discarded. Close
+// waits for open views, but not for a flush that is blocked by a full disk.
 func (db *DB) Close() error {
 	db.mu.Lock()
 	db.closed = true
@@ -154,7 +153,7 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// Stats are figures for telemetry.
+// Stats are metrics of the database.
 type Stats struct {
 	DiskBytes           uint64
 	MemTableBytes       uint64
@@ -166,13 +165,13 @@ type Stats struct {
 	Compactions         int64
 	CompactedBytes      uint64
 	CompactionDebtBytes uint64
-	FilterHits          int64 // reads that a bloom filter has spared
+	FilterHits          int64 // reads avoided by a bloom filter
 	FilterMisses        int64
 	L0Files             int64
 	Tombstones          uint64
 }
 
-// Stats returns the database's figures as of now.
+// Stats returns the current metrics.
 func (db *DB) Stats() Stats {
 	m := db.pebble.Metrics()
 	s := Stats{
@@ -196,7 +195,7 @@ func (db *DB) Stats() Stats {
 	return s
 }
 
-// pebbleLogger sends what Pebble says to slog; what it calls info is debug here.
+// pebbleLogger forwards the log of Pebble to slog; its info level becomes debug.
 type pebbleLogger struct{ log *slog.Logger }
 
 func (l pebbleLogger) Infof(format string, args ...any) {
@@ -209,9 +208,9 @@ func (l pebbleLogger) Errorf(format string, args ...any) {
 	l.log.Error("pebble", "err", fmt.Sprintf(format, args...))
 }
 
-// Fatalf ends the process: Pebble calls it when it cannot tell any more what is on
-// disk. The next start replays the log from the last flush.
+// Fatalf exits the process: Pebble calls it when it no longer knows what is on disk. The
+// next start replays the Raft log from the last flush.
 func (l pebbleLogger) Fatalf(format string, args ...any) {
-	l.log.Error("pebble cannot go on, exiting", "err", fmt.Sprintf(format, args...))
+	l.log.Error("pebble failed fatally, exiting", "err", fmt.Sprintf(format, args...))
 	os.Exit(1)
 }

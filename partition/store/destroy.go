@@ -8,9 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Destroy durably removes all rows of a partition, which nothing may be applied to
-// any more. Who opens the partition afterwards gets empty tables. Repeating it is
-// harmless.
+// Destroy durably deletes all rows of a partition. The caller must have stopped applying to
+// it. Opening the partition afterwards returns empty tables. Destroy is idempotent.
 func (db *DB) Destroy(ctx context.Context, id uint32) error {
 	if err := db.remove(id); err != nil {
 		return fmt.Errorf("remove partition %d: %w", id, err)
@@ -27,7 +26,7 @@ func (db *DB) Destroy(ctx context.Context, id uint32) error {
 
 func (db *DB) remove(id uint32) error {
 	if id > maxPartition {
-		return fmt.Errorf("the largest number is %d", maxPartition)
+		return fmt.Errorf("ID exceeds the maximum of %d", maxPartition)
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()

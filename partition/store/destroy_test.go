@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestDestroyedPartitionIsEmptyAndTheOthersAreNot(t *testing.T) {
+func TestDestroyRemovesOnlyItsPartition(t *testing.T) {
 	dir := t.TempDir()
 	db := openAt(t, dir)
 	filled(t, db, source, 30)

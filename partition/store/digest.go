@@ -11,18 +11,17 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Digest is the digest of some rows. Replicas that have applied the same log have the
-// same rows, and so the same digests.
+// Digest is the digest of a range of rows. Replicas that have applied the same log have the
+// same digests.
 type Digest struct {
 	Rows  uint64
 	Bytes uint64 // of keys and values
-	Next  []byte // first key behind the rows, without partition and generation; nil: there is none
+	Next  []byte // first key after the range, without partition and generation; nil at the end
 	Sum   [16]byte
 }
 
-// Digest takes the digest of the rows from a key on, as many as the limits allow but
-// at least one. It covers keys and whole values, not how the node stores them: in
-// which generation they are, and whether a value is in pieces.
+// Digest computes the digest of the rows from a key on, up to the limits but at least of one
+// row. It covers keys and logical values, independently of generation and chunking.
 func (e *Export) Digest(ctx context.Context, from []byte, maxRows, maxBytes uint64) (Digest, error) {
 	var d Digest
 	hash := xxh3.New()
@@ -60,7 +59,7 @@ func (e *Export) Digest(ctx context.Context, from []byte, maxRows, maxBytes uint
 	return d, nil
 }
 
-// stubOf reads the stub that is stored in place of a value in pieces.
+// stubOf decodes the stub stored in place of a value in chunks.
 func stubOf(key, stored []byte) (st stub, inPieces bool, err error) {
 	if !isStub(stored) || !cuttable(key[prefixLen-1]) {
 		return stub{}, false, nil
@@ -69,7 +68,7 @@ func stubOf(key, stored []byte) (st stub, inPieces bool, err error) {
 	return st, true, err
 }
 
-// copyPieces writes the value in pieces of the row at key, one piece at a time.
+// copyPieces writes the chunks of the row at key to w, one at a time.
 func (r reader) copyPieces(w io.Writer, key []byte, st stub) error {
 	lower := space{binary.BigEndian.Uint16(key), key[2]}.piecesOf(key, st.index)
 	it, err := r.scan(lower, after(lower))
@@ -83,14 +82,14 @@ func (r reader) copyPieces(w io.Writer, key []byte, st stub) error {
 		size += n
 	}
 	if err = errors.Join(err, it.Error(), it.Close()); err == nil && size != st.size {
-		err = fmt.Errorf("row %x: %w: pieces of %d bytes, not %d", key, ErrDamaged, size, st.size)
+		err = fmt.Errorf("row %x: %w: chunks have %d bytes, expected %d", key, ErrDamaged, size, st.size)
 	}
 	return err
 }
 
-// Rows calls visit for the rows from a key on, in order of the keys, until it returns
-// false or an error. Keys are without partition and generation, values are whole. The
-// slices are valid during the call only.
+// Rows calls visit for the rows from a key on, in key order, until visit returns false or an
+// error. Keys omit partition and generation; chunked values are joined. The slices are valid
+// during the call only.
 func (e *Export) Rows(ctx context.Context, from []byte, visit func(key, value []byte) (bool, error)) error {
 	return e.stored(ctx, from, func(key, stored []byte) (bool, error) {
 		value, _, err := e.view.reader.whole(key, stored)
@@ -101,8 +100,7 @@ func (e *Export) Rows(ctx context.Context, from []byte, visit func(key, value []
 	})
 }
 
-// stored is Rows with the keys and values as they are stored, but for the pieces of
-// values.
+// stored is like Rows with keys and values as stored, skipping chunks.
 func (e *Export) stored(ctx context.Context, from []byte, visit func(key, stored []byte) (bool, error)) error {
 	lower, upper := e.view.space.bounds()
 	it, err := e.view.reader.scan(append(lower, from...), upper)

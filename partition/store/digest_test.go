@@ -48,7 +48,7 @@ func values(n int) map[string][]byte {
 
 const all = math.MaxUint64
 
-func TestDigestDoesNotDependOnHowRowsAreStored(t *testing.T) {
+func TestDigestIsIndependentOfStorageLayout(t *testing.T) {
 	whole, cut := digested(t, 1<<20), digested(t, 700)
 	putValues(t, whole, 7, values(100))
 	for i, v := range values(100) { // in batches of their own, overwritten rows in pieces included
@@ -88,7 +88,7 @@ func TestDigestChangesWithAnyRow(t *testing.T) {
 	require.Equal(t, before.Rows, after.Rows)
 }
 
-func TestDigestsGoThroughAllRowsInSteps(t *testing.T) {
+func TestDigestsCoverAllRowsInSteps(t *testing.T) {
 	p := digested(t, 700)
 	putValues(t, p, 1, values(100))
 	var rows uint64

@@ -8,13 +8,13 @@ import (
 	"platform/partition/codec"
 )
 
-// Export is a consistent picture of all of a partition's rows, for another node.
+// Export is a consistent snapshot of all rows of a partition, to be copied to another node.
 type Export struct {
 	view *View
 	meta codec.Meta
 }
 
-// Export opens a picture of what is committed. The caller closes it.
+// Export opens a snapshot of the committed rows. The caller must close it.
 func (p *Partition) Export() (*Export, error) {
 	v := p.View()
 	meta, err := v.Meta()
@@ -24,12 +24,12 @@ func (p *Partition) Export() (*Export, error) {
 	return &Export{v, meta}, nil
 }
 
-// Applied is the log entry that the picture contains everything up to.
+// Applied returns the last log entry applied to the snapshot.
 func (e *Export) Applied() (index, term uint64) { return e.meta.Index, e.meta.Term }
 
-// Each calls emit for every row in order of the keys, which are without partition
-// and generation. The slices are valid during the call only. It stops with the
-// first error.
+// Each calls emit for every row in key order. Keys omit partition and generation, and
+// large values appear as stubs and chunks. The slices are valid during the call only. Each
+// stops at the first error.
 func (e *Export) Each(ctx context.Context, emit func(key, value []byte) error) error {
 	lower, upper := e.view.space.bounds()
 	it, err := e.view.reader.scan(lower, upper)
@@ -44,5 +44,5 @@ func (e *Export) Each(ctx context.Context, emit func(key, value []byte) error) e
 	return errors.Join(err, it.Error(), it.Close())
 }
 
-// Close gives the picture up.
+// Close releases the snapshot.
 func (e *Export) Close() error { return e.view.Close() }

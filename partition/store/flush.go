@@ -8,25 +8,25 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// flusher lets flushes that are asked for at the same time be one. All partitions
-// of a node ask together, and each flush costs a memtable and a file.
+// flusher coalesces concurrent flush requests. All partitions of a node request flushes at
+// about the same time, and each flush costs a memtable and a file.
 type flusher struct {
 	wg      sync.WaitGroup
-	running sync.Mutex    // held while a flush is under way
-	closing chan struct{} // closed when no flush is waited for any more
+	running sync.Mutex    // held during a flush
+	closing chan struct{} // closed by Close: waiting for flushes ends
 
 	mu   sync.Mutex   // covers next
-	next *sharedFlush // asked for and not begun
+	next *sharedFlush // requested, not started
 }
 
-// sharedFlush is one flush, and whoever waits for it.
+// sharedFlush is one flush and its result, shared by all callers that wait for it.
 type sharedFlush struct {
 	done chan struct{}
 	err  error // valid once done is closed
 }
 
-// Flush makes all that was committed before the call durable, of all partitions. It
-// returns at once; wait returns when it is done.
+// Flush starts making all earlier commits of all partitions durable. It does not block;
+// wait returns when the flush is complete.
 func (db *DB) Flush() (wait func(context.Context) error, err error) {
 	f := &db.flusher
 	f.mu.Lock()
@@ -38,16 +38,17 @@ func (db *DB) Flush() (wait func(context.Context) error, err error) {
 	return f.next.wait, nil
 }
 
-// run carries out the next flush. Once it has begun, callers get the one after it.
+// run performs the next flush. Requests that arrive after it has started get the following
+// one.
 func (f *flusher) run(db *pebble.DB) {
 	f.running.Lock()
 	defer f.running.Unlock()
 	f.mu.Lock()
-	now := f.next
+	flush := f.next
 	f.next = nil
 	f.mu.Unlock()
-	defer close(now.done)
-	now.err = ErrClosed
+	defer close(flush.done)
+	flush.err = ErrClosed
 	select {
 	case <-f.closing:
 		return
@@ -55,13 +56,13 @@ func (f *flusher) run(db *pebble.DB) {
 	}
 	flushed, err := db.AsyncFlush()
 	if err != nil {
-		now.err = err
+		flush.err = err
 		return
 	}
 	select {
 	case <-flushed:
-		now.err = nil
-	case <-f.closing: // on a full disk Pebble tries for ever
+		flush.err = nil
+	case <-f.closing: // Pebble retries indefinitely while the disk is full
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestFlushesAskedForTogetherAreShared(t *testing.T) {
+func TestConcurrentFlushesAreCoalesced(t *testing.T) {
 	db, err := Open(t.TempDir(), Options{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()

@@ -14,28 +14,28 @@ import (
 )
 
 var (
-	// ErrLocked is wrapped when another process, or another DB of this one, has the
-	// directory.
+	// ErrLocked is wrapped when the directory is locked by another process or by another
+	// DB of this process.
 	ErrLocked = errors.New("data directory is in use")
-	// ErrFormat is wrapped when the directory was written by a newer server or is
-	// not a database of this kind.
+	// ErrFormat is wrapped when the directory was written by a newer server or is not a
+	// database of this server.
 	ErrFormat = errors.New("data directory has an unknown format")
 )
 
-// FormatVersion is what this server writes. It only ever grows; a server opens
-// directories of its own version and of older ones that it knows.
+// FormatVersion is the disk format version that this server writes. It is only incremented;
+// a server opens directories of its own version and of older ones.
 //
-// Version 2 has large rows in pieces. A directory of version 1 has none, and becomes
-// one of version 2 when it is opened.
+// Version 2 stores large values in chunks. A directory of version 1 has none and is upgraded
+// when it is opened.
 const FormatVersion = 2
 
 const formatFile = "FORMAT"
 
-// ownerFile is a file that the owner of the directory may have put there before.
+// ownerFile may exist in an otherwise empty directory: the node writes it first.
 const ownerFile = "OWNER"
 
-// prepareDir makes the directory, if need be, takes its lock and checks its format. One
-// that is only read must be there already, and keeps the format that it has.
+// prepareDir creates the directory if needed, locks it and checks its format. With readOnly
+// the directory must exist, and its format is not upgraded.
 func prepareDir(disk vfs.FS, dir string, readOnly bool) (*pebble.Lock, error) {
 	if readOnly {
 		if _, err := disk.Stat(disk.PathJoin(dir, formatFile)); err != nil {
@@ -45,7 +45,7 @@ func prepareDir(disk vfs.FS, dir string, readOnly bool) (*pebble.Lock, error) {
 		return nil, err
 	}
 	lock, err := pebble.LockDirectory(dir, disk)
-	if _, unusable := errors.AsType[*fs.PathError](err); unusable {
+	if _, isPathError := errors.AsType[*fs.PathError](err); isPathError {
 		return nil, fmt.Errorf("lock data directory: %w", err)
 	}
 	if err != nil {
@@ -57,8 +57,7 @@ func prepareDir(disk vfs.FS, dir string, readOnly bool) (*pebble.Lock, error) {
 	return lock, nil
 }
 
-// makeDir makes dir and its missing parents, for this user alone, and makes sure
-// that they are still there after a power failure.
+// makeDir durably creates dir and its missing parents, accessible to this user only.
 func makeDir(disk vfs.FS, dir string) error {
 	dir = filepath.Clean(dir)
 	info, err := disk.Stat(dir)
@@ -75,7 +74,7 @@ func makeDir(disk vfs.FS, dir string) error {
 		return err
 	}
 	if err := disk.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make data directory: %w", err)
+		return fmt.Errorf("create data directory: %w", err)
 	}
 	return syncDir(disk, parent)
 }
@@ -91,7 +90,7 @@ func syncDir(disk vfs.FS, dir string) error {
 	return nil
 }
 
-// checkFormat reads the version file; an empty directory gets one.
+// checkFormat checks the version file. It creates the file in an empty directory.
 func checkFormat(disk vfs.FS, dir string, readOnly bool) error {
 	text, err := readFile(disk, disk.PathJoin(dir, formatFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -102,10 +101,10 @@ func checkFormat(disk vfs.FS, dir string, readOnly bool) error {
 	}
 	version, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil {
-		return fmt.Errorf("%w: %s says %q", ErrFormat, disk.PathJoin(dir, formatFile), text)
+		return fmt.Errorf("%w: %s contains %q", ErrFormat, disk.PathJoin(dir, formatFile), text)
 	}
 	if version < 1 || version > FormatVersion {
-		return fmt.Errorf("%w: %s has version %d, this server reads up to %d", ErrFormat, dir, version, FormatVersion)
+		return fmt.Errorf("%w: %s has version %d, this server supports up to %d", ErrFormat, dir, version, FormatVersion)
 	}
 	if version < FormatVersion && !readOnly {
 		return putFormat(disk, dir)
@@ -122,7 +121,7 @@ func readFile(disk vfs.FS, path string) ([]byte, error) {
 	return text, errors.Join(err, f.Close())
 }
 
-// writeFormat makes an empty directory one of this version.
+// writeFormat initializes an empty directory with the current version.
 func writeFormat(disk vfs.FS, dir string) error {
 	names, err := disk.List(dir)
 	if err != nil {

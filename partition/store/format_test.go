@@ -19,7 +19,7 @@ func TestOpenMakesPrivateDirectories(t *testing.T) {
 	}
 }
 
-func TestOpenTwiceIsRefused(t *testing.T) {
+func TestOpenTwiceFails(t *testing.T) {
 	dir := t.TempDir()
 	db := openAt(t, dir)
 	_, err := Open(dir, quiet())
@@ -28,7 +28,7 @@ func TestOpenTwiceIsRefused(t *testing.T) {
 	require.NoError(t, openAt(t, dir).Close(), "the lock is gone with its owner")
 }
 
-func TestOpenRefusesOtherFormats(t *testing.T) {
+func TestOpenRejectsOtherFormats(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"newer":             {formatFile: "3\n"},
 		"not a number":      {formatFile: "x"},
@@ -49,7 +49,7 @@ func TestOpenRefusesOtherFormats(t *testing.T) {
 	}
 }
 
-func TestOpenGoesOnAfterACrashOfTheFirstStart(t *testing.T) {
+func TestOpenRecoversFromACrashDuringTheFirstStart(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, formatFile+".new"), nil, 0o600))
 	require.NoError(t, openAt(t, dir).Close())
@@ -58,7 +58,7 @@ func TestOpenGoesOnAfterACrashOfTheFirstStart(t *testing.T) {
 	require.Equal(t, "2\n", string(text))
 }
 
-func TestOpenOfAFileIsAnError(t *testing.T) {
+func TestOpenOfAFileFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	_, err := Open(path, quiet())

@@ -11,12 +11,12 @@ import (
 	"platform/partition/codec"
 )
 
-// ErrImport is wrapped when what was put into an Import is not a partition's state.
-var ErrImport = errors.New("imported rows are not a partition's state")
+// ErrImport is wrapped when the rows of an Import are not a valid partition state.
+var ErrImport = errors.New("imported rows are not a valid partition state")
 
-// Import receives another replica's rows beside the rows in use, in the other
-// generation. Until Commit nobody sees them, and after a crash before its end they
-// are removed. There is one at a time per partition.
+// Import receives the rows of another replica into the inactive generation. They become
+// visible with Commit; after a crash before that they are deleted. A partition has at most
+// one Import at a time.
 type Import struct {
 	p     *Partition
 	space space
@@ -25,10 +25,10 @@ type Import struct {
 	key   []byte
 }
 
-// importBatch is how much is handed to Pebble at a time.
+// importBatch is the batch size in which rows are written to Pebble.
 const importBatch = 1 << 20
 
-// Import begins to receive a state.
+// Import begins an import. It deletes the rows of the inactive generation.
 func (p *Partition) Import() (*Import, error) {
 	p.mu.RLock()
 	i := &Import{p: p, space: p.space.other()}
@@ -40,7 +40,7 @@ func (p *Partition) Import() (*Import, error) {
 	return i, nil
 }
 
-// Put stores a row as Export.Each has it; the keys must ascend.
+// Put stores a row emitted by Export.Each; keys must be ascending.
 func (i *Import) Put(key, value []byte) error {
 	if len(key) == 0 || bytes.Compare(i.last, key) >= 0 {
 		return fmt.Errorf("%w: key %x follows %x", ErrImport, key, i.last)
@@ -64,9 +64,9 @@ func (i *Import) flush() error {
 	return nil
 }
 
-// Commit makes the received rows durable and the partition's state in one step.
-// They must be of this log entry. When it fails the old state stays in use, and
-// Abort is still to be called.
+// Commit durably and atomically replaces the partition's state with the received rows,
+// whose applied index and term must be as given. After an error the old state stays active,
+// and the caller must call Abort.
 func (i *Import) Commit(ctx context.Context, index, term uint64) error {
 	if err := i.commit(ctx, index, term); err != nil {
 		return fmt.Errorf("import partition %d: %w", i.p.id, err)
@@ -83,9 +83,9 @@ func (i *Import) commit(ctx context.Context, index, term uint64) error {
 		return fmt.Errorf("%w: %w", ErrImport, err)
 	}
 	if meta.Index != index || meta.Term != term {
-		return fmt.Errorf("%w: they are of entry %d in term %d, not %d in term %d", ErrImport, meta.Index, meta.Term, index, term)
+		return fmt.Errorf("%w: applied index is %d in term %d, expected %d in term %d", ErrImport, meta.Index, meta.Term, index, term)
 	}
-	// The header comes after all rows, so whatever flush it is part of has them too.
+	// The header is written after all rows, so any flush that includes it includes them.
 	if err := i.header(i.space.generation); err != nil {
 		return err
 	}
@@ -99,29 +99,28 @@ func (i *Import) commit(ctx context.Context, index, term uint64) error {
 	return i.switchOver(meta, large)
 }
 
-// received is the partition's record among the received rows, and which of them are
-// large.
+// received reads the metadata and the large rows from the received rows.
 func (i *Import) received() (meta codec.Meta, l large, err error) {
 	r, err := newReader(i.p.db.pebble)
 	if err != nil {
 		return meta, l, err
 	}
-	var lost []largeRow
+	var orphans []largeRow
 	if meta, err = r.meta(i.space); err == nil {
-		l, lost, err = r.large(i.space)
+		l, orphans, err = r.large(i.space)
 	}
 	if err := errors.Join(err, r.close()); err != nil {
 		return meta, l, err
 	}
-	return meta, l, i.p.db.dropLost(i.space, lost)
+	return meta, l, i.p.db.dropOrphans(i.space, orphans)
 }
 
-// header says which generation the next start shall find.
+// header sets the active generation for the next start.
 func (i *Import) header(generation byte) error {
 	return i.p.db.pebble.Set(headerKey(i.p.id), []byte{generation}, pebble.NoSync)
 }
 
-// switchOver begins to use the imported rows and removes the old ones.
+// switchOver activates the imported rows and deletes the old ones.
 func (i *Import) switchOver(meta codec.Meta, large large) error {
 	old := i.space.other()
 	i.p.mu.Lock()
@@ -133,10 +132,10 @@ func (i *Import) switchOver(meta codec.Meta, large large) error {
 	if err := i.batch.Close(); err != nil {
 		return err
 	}
-	return i.p.db.clear(old) // open views still see it
+	return i.p.db.clear(old) // open views keep their snapshot
 }
 
-// Abort throws the received rows away.
+// Abort deletes the received rows.
 func (i *Import) Abort() error {
 	if err := errors.Join(i.batch.Close(), i.p.db.clear(i.space)); err != nil {
 		return fmt.Errorf("abort import of partition %d: %w", i.p.id, err)

@@ -12,13 +12,13 @@ import (
 	"platform/partition/machine"
 )
 
-// A key is the partition (2 bytes), the generation (1), the table (1) and what the
-// table's rows are found by; numbers are big endian, so that keys sort as numbers.
-// Importing a partition writes its rows under the generation that is not in use.
+// A key consists of the partition (2 bytes), the generation (1), the table (1) and the key
+// within the table. Numbers are big endian, so that keys sort numerically. An import writes
+// rows of the inactive generation.
 //
-// Keys and prefixes written here are on disk: they never change meaning.
+// Keys are part of the disk format: their meaning must not change.
 const (
-	tableMeta      = 'm' // the partition's own record
+	tableMeta      = 'm' // metadata of the partition
 	tableLive      = 'i' // id → invocation that is not completed
 	tableDone      = 'd' // id → completed invocation
 	tableJournal   = 'j' // id, index → journal entry
@@ -26,16 +26,16 @@ const (
 	tableValues    = 'v' // object, key → value
 	tablePromises  = 'p' // workflow, key → promise
 	tableLocks     = 'l' // object → lock
-	tableWaiting   = 'w' // object, place → id
+	tableWaiting   = 'w' // object, slot → id
 	tableTimers    = 't' // time, kind, id, completion → nothing
 	tableOutbox    = 'o' // receiver, sequence number → message
 	tableSent      = 's' // receiver → last sequence number
 	tableDelivered = 'r' // sender → last sequence number
-	tablePieces    = 'x' // key of a large row, log entry, number → piece of its value
+	tablePieces    = 'x' // key of a large row, log entry, number → chunk of its value
 	tableCounters  = 'c' // scope and limit key → counter
 	tableVQueues   = 'q' // scope, limit key and service → vqueue
-	tableQueued    = 'e' // vqueue, priority, place → who waits there
-	tableRings     = 'h' // counter, place → whose turn it is
+	tableQueued    = 'e' // vqueue, priority, slot → queued invocation
+	tableRings     = 'h' // counter, slot → child in the round-robin ring
 	tableRules     = 'b' // nothing → rule book
 )
 
@@ -45,29 +45,29 @@ const (
 	idLen        = len(ids.Invocation{})
 )
 
-// generations of a partition's rows; which one is in use is in its header row.
+// Generations of a partition's rows. The header row contains the active one.
 const (
 	generationA = 1
 	generationB = 2
 )
 
-// headerKey is the row that says which generation is in use; without it, the first.
+// headerKey is the key of the header row; without that row, generation A is active.
 func headerKey(partition uint16) []byte {
 	return append(binary.BigEndian.AppendUint16(nil, partition), 0)
 }
 
-// space is where the rows of one generation of a partition are.
+// space is the key space of one generation of a partition.
 type space struct {
 	partition  uint16
 	generation byte
 }
 
-// table begins a key.
+// table appends the prefix of the keys of a table.
 func (s space) table(b []byte, table byte) []byte {
 	return append(binary.BigEndian.AppendUint16(b, s.partition), s.generation, table)
 }
 
-// bounds are the first key of the space and the first one behind it.
+// bounds returns the first key of the space and the first one after it.
 func (s space) bounds() (lower, upper []byte) {
 	lower = append(binary.BigEndian.AppendUint16(nil, s.partition), s.generation)
 	return lower, after(lower)
@@ -81,7 +81,7 @@ func (s space) entry(b []byte, id *ids.Invocation, index uint32) []byte {
 	return binary.BigEndian.AppendUint32(s.invocation(b, tableJournal, id), index)
 }
 
-// Kinds of notifications in keys.
+// Notification kinds in keys.
 const (
 	byCompletion = 0
 	bySignal     = 1
@@ -125,9 +125,9 @@ func (s space) timer(b []byte, t *machine.Timer) []byte {
 	return append(binary.BigEndian.AppendUint32(b, t.Completion), t.Name...)
 }
 
-// timersAt begins the keys of the timers of one millisecond.
+// timersAt appends the key prefix of the timers of one millisecond.
 func (s space) timersAt(b []byte, at int64) []byte {
-	return binary.BigEndian.AppendUint64(s.table(b, tableTimers), uint64(at)^1<<63) // negative ones first
+	return binary.BigEndian.AppendUint64(s.table(b, tableTimers), uint64(at)^1<<63) // negative times sort first
 }
 
 func (s space) peer(b []byte, table byte, partition uint32) []byte {
@@ -138,7 +138,7 @@ func (s space) outgoing(b []byte, to uint32, seq uint64) []byte {
 	return binary.BigEndian.AppendUint64(s.peer(b, tableOutbox, to), seq)
 }
 
-// timerOf reads a timer back from what follows the prefix in its key.
+// timerOf decodes a timer from its key without the prefix.
 func timerOf(rest []byte) (t machine.Timer, ok bool) {
 	const fixed = 8 + 1 + idLen + 4
 	if len(rest) < fixed {
@@ -152,9 +152,9 @@ func timerOf(rest []byte) (t machine.Timer, ok bool) {
 	return t, true
 }
 
-// Parts of an object are of any length and content. They end with partEnd, and a
-// zero byte inside is escaped, so that no object's key begins another's, and keys
-// sort like the parts.
+// The parts of an object have any length and content. They are terminated by partEnd, and
+// zero bytes are escaped, so that no object's key is a prefix of another's, and keys sort
+// like their parts.
 const (
 	partEscape = 0xff // after a zero byte: the zero byte itself
 	partEnd    = 0x01 // after a zero byte: end of the part
@@ -170,8 +170,8 @@ func appendPart(b []byte, part string) []byte {
 	return append(b, 0, partEnd)
 }
 
-// objectEnd is where the three parts of an object in b end, or len(b) if b stops
-// before that.
+// objectEnd returns the end of the three parts of an object at the beginning of b, or len(b)
+// if b is truncated.
 func objectEnd(b []byte) int {
 	at := 0
 	for range 3 {
@@ -180,8 +180,7 @@ func objectEnd(b []byte) int {
 	return at
 }
 
-// endOfPart is where the part that b begins with ends, or len(b) if b stops before
-// that.
+// endOfPart returns the end of the part at the beginning of b, or len(b) if b is truncated.
 func endOfPart(b []byte) int {
 	for at := 0; ; {
 		zero := bytes.IndexByte(b[at:], 0)
@@ -195,8 +194,8 @@ func endOfPart(b []byte) int {
 	}
 }
 
-// after is the first key behind all keys that begin with prefix, which does not
-// consist of 0xff only.
+// after returns the smallest key greater than all keys with a prefix, which must not consist
+// of 0xff only.
 func after(prefix []byte) []byte {
 	end := bytes.Clone(prefix)
 	for i := len(end) - 1; ; i-- {
@@ -206,9 +205,9 @@ func after(prefix []byte) []byte {
 	}
 }
 
-// comparer orders keys by their bytes. What it adds is the part of a key that bloom
-// filters are made from: for rows that are read by owner, the owner (so that the
-// journal or state that does not exist costs no disk access), otherwise the key.
+// comparer orders keys bytewise. It defines the prefix of a key that bloom filters are built
+// from: the owner for rows that are read by owner, so that the lookup of a missing journal
+// or state costs no disk access, otherwise the entire key.
 var comparer = func() *pebble.Comparer {
 	c := *pebble.DefaultComparer
 	c.Name = "platform.tables.1"

@@ -15,31 +15,31 @@ func (s space) limit(b []byte, table byte, k *flowcontrol.CounterKey) []byte {
 }
 
 func (s space) vqueue(b []byte, table byte, k *flowcontrol.QueueKey) []byte {
-	above := k.Counter()
-	return appendPart(s.limit(b, table, &above), k.Service)
+	parent := k.Counter()
+	return appendPart(s.limit(b, table, &parent), k.Service)
 }
 
-func (s space) queued(b []byte, k *flowcontrol.QueueKey, priority uint8, place uint64) []byte {
-	return binary.BigEndian.AppendUint64(append(s.vqueue(b, tableQueued, k), priority), place)
+func (s space) queued(b []byte, k *flowcontrol.QueueKey, priority uint8, slot uint64) []byte {
+	return binary.BigEndian.AppendUint64(append(s.vqueue(b, tableQueued, k), priority), slot)
 }
 
-func (s space) ring(b []byte, k *flowcontrol.CounterKey, place uint64) []byte {
-	return binary.BigEndian.AppendUint64(s.limit(b, tableRings, k), place)
+func (s space) ring(b []byte, k *flowcontrol.CounterKey, slot uint64) []byte {
+	return binary.BigEndian.AppendUint64(s.limit(b, tableRings, k), slot)
 }
 
-// limitLen is at least how long the key of a row of a counter will be.
+// limitLen returns a lower bound of the length of the key of a counter.
 func limitLen(k *flowcontrol.CounterKey) int {
 	return prefixLen + 8 + len(k.Scope) + len(k.LimitKey.L1) + len(k.LimitKey.L2)
 }
 
 func vqueueLen(k *flowcontrol.QueueKey) int {
-	above := k.Counter()
-	return limitLen(&above) + 4 + len(k.Service)
+	parent := k.Counter()
+	return limitLen(&parent) + 4 + len(k.Service)
 }
 
 var errKey = errors.New("malformed key")
 
-// limitOf reads a counter's key back, and what follows it.
+// limitOf decodes the key of a counter and returns what follows it.
 func limitOf(key []byte) (k flowcontrol.CounterKey, rest []byte, err error) {
 	rest = key[prefixLen:]
 	for _, part := range []*string{&k.Scope, &k.LimitKey.L1, &k.LimitKey.L2} {
@@ -51,9 +51,9 @@ func limitOf(key []byte) (k flowcontrol.CounterKey, rest []byte, err error) {
 	return k, rest, nil
 }
 
-// vqueueOf reads a vqueue's key back.
+// vqueueOf decodes the key of a vqueue.
 func vqueueOf(key []byte) (k flowcontrol.QueueKey, err error) {
-	above, rest, err := limitOf(key)
+	parent, rest, err := limitOf(key)
 	if err != nil {
 		return k, err
 	}
@@ -61,5 +61,5 @@ func vqueueOf(key []byte) (k flowcontrol.QueueKey, err error) {
 	if !ok || len(rest) > 0 {
 		return k, errKey
 	}
-	return flowcontrol.QueueKey{Scope: above.Scope, LimitKey: above.LimitKey, Service: service}, nil
+	return flowcontrol.QueueKey{Scope: parent.Scope, LimitKey: parent.LimitKey, Service: service}, nil
 }

@@ -27,7 +27,7 @@ func compareObjects(a, b machine.Object) int {
 	return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Key, b.Key))
 }
 
-func TestKeysOfObjectsSortLikeObjectsAndNoneBeginsAnother(t *testing.T) {
+func TestObjectKeysSortLikeObjectsAndAreNotPrefixes(t *testing.T) {
 	s := space{1, generationA}
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := anyObject(t), anyObject(t)
@@ -70,7 +70,7 @@ func anyKey(t *rapid.T) []byte {
 	return key
 }
 
-func TestOwnersSortLikeTheirKeysAsPebbleAsks(t *testing.T) {
+func TestSplitMeetsPebbleRequirements(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := anyKey(t), anyKey(t)
 		owner := func(key []byte) []byte { return key[:comparer.Split(key)] }
@@ -97,7 +97,7 @@ func TestOwners(t *testing.T) {
 	require.Equal(t, len(whole), split(whole))
 }
 
-func TestObjectsAreReadBackFromTheirKeys(t *testing.T) {
+func TestObjectKeysRoundTrip(t *testing.T) {
 	s := space{1, generationA}
 	rapid.Check(t, func(t *rapid.T) {
 		o, name := anyObject(t), anyPart.Draw(t, "name")
@@ -114,7 +114,7 @@ func TestObjectsAreReadBackFromTheirKeys(t *testing.T) {
 	require.False(t, ok, "a zero byte that nobody wrote")
 }
 
-func TestKeysOfTimersSortByTimeAndAreReadBack(t *testing.T) {
+func TestTimerKeysSortByTimeAndRoundTrip(t *testing.T) {
 	s := space{1, generationA}
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(label string) machine.Timer {
@@ -133,7 +133,7 @@ func TestKeysOfTimersSortByTimeAndAreReadBack(t *testing.T) {
 	})
 }
 
-func TestAfterIsTheFirstKeyBehindAPrefix(t *testing.T) {
+func TestAfterIsTheFirstKeyPastAPrefix(t *testing.T) {
 	for prefix, want := range map[string]string{"00": "01", "01ff": "02", "0001ffff": "0002", "017e": "017f"} {
 		b, err := hex.DecodeString(prefix)
 		require.NoError(t, err)

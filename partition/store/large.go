@@ -9,12 +9,12 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// large are the rows that are stored in pieces, in order of their keys. Whoever
-// deletes or overwrites one has to know it; they are few, and mostly there are none.
+// large is the set of rows stored in chunks, in key order. It is consulted when a row is
+// deleted or overwritten. It is small, and usually empty.
 type large struct{ rows []largeRow }
 
-// largeRow is a row in pieces: its key from the table on, the log entry that wrote
-// it, and how many pieces there are.
+// largeRow is a row stored in chunks: its key from the table byte on, the log entry that
+// wrote it, and the number of chunks.
 type largeRow struct {
 	key    string
 	index  uint64
@@ -25,13 +25,13 @@ func (l *large) find(key string) (int, bool) {
 	return slices.BinarySearchFunc(l.rows, key, func(r largeRow, key string) int { return strings.Compare(r.key, key) })
 }
 
-// add notes a row that is not noted.
+// add inserts a row that is not in the set.
 func (l *large) add(r largeRow) {
 	i, _ := l.find(r.key)
 	l.rows = slices.Insert(l.rows, i, r)
 }
 
-// take forgets the row with a key and returns it.
+// take removes and returns the row with a key.
 func (l *large) take(key string) (r largeRow, found bool) {
 	i, found := l.find(key)
 	if found {
@@ -41,7 +41,7 @@ func (l *large) take(key string) (r largeRow, found bool) {
 	return r, found
 }
 
-// takeRange forgets the rows from lower on and before upper, and returns them.
+// takeRange removes and returns the rows [lower, upper).
 func (l *large) takeRange(lower, upper string) []largeRow {
 	from, _ := l.find(lower)
 	to, _ := l.find(upper)
@@ -50,9 +50,9 @@ func (l *large) takeRange(lower, upper string) []largeRow {
 	return taken
 }
 
-// large finds the rows of a space that are stored in pieces. Those in lost have
-// pieces and no stub: a crash, or a copy of the rows, came in between.
-func (r reader) large(s space) (l large, lost []largeRow, err error) {
+// large finds the rows of a space that are stored in chunks. Orphans have chunks but no
+// stub: the stub was not written before a crash or an export.
+func (r reader) large(s space) (l large, orphans []largeRow, err error) {
 	lower := s.table(nil, tablePieces)
 	it, err := r.scan(lower, after(lower))
 	if err != nil {
@@ -75,14 +75,14 @@ func (r reader) large(s space) (l large, lost []largeRow, err error) {
 		if current {
 			l.rows = append(l.rows, row)
 		} else {
-			lost = append(lost, row)
+			orphans = append(orphans, row)
 		}
 		ok = it.SeekGE(end)
 	}
-	return l, lost, errors.Join(err, it.Error(), it.Close())
+	return l, orphans, errors.Join(err, it.Error(), it.Close())
 }
 
-// isCurrent reports whether the pieces of a row are those that its stub stands for.
+// isCurrent reports whether the stub of a row refers to these chunks.
 func (r reader) isCurrent(s space, row largeRow) (bool, error) {
 	key := append(s.table(nil, row.key[0]), row.key[1:]...)
 	if !r.it.SeekPrefixGE(key) || !bytes.Equal(r.it.Key(), key) {
@@ -96,14 +96,14 @@ func (r reader) isCurrent(s space, row largeRow) (bool, error) {
 	return st.index == row.index, err
 }
 
-// dropLost removes pieces that belong to no row any more.
-func (db *DB) dropLost(s space, lost []largeRow) error {
-	if len(lost) == 0 {
+// dropOrphans deletes chunks without a stub.
+func (db *DB) dropOrphans(s space, orphans []largeRow) error {
+	if len(orphans) == 0 {
 		return nil
 	}
 	b := db.pebble.NewBatch()
 	defer b.Close()
-	for _, row := range lost {
+	for _, row := range orphans {
 		prefix := s.piecesOf(append(s.table(nil, row.key[0]), row.key[1:]...), row.index)
 		if err := b.DeleteRange(prefix, after(prefix), nil); err != nil {
 			return err

@@ -12,33 +12,33 @@ import (
 	"platform/partition/codec"
 )
 
-// ErrDamaged is wrapped when a row is not what it should be.
+// ErrDamaged is wrapped when a row or the database is corrupt.
 var ErrDamaged = errors.New("damaged row")
 
-// Partition is one partition's tables. Transactions and the commit of an import
-// must not overlap: one goroutine applies. Everything else may be called at any
-// time.
+// Partition is the tables of one partition. Transactions and the commit of an import must
+// not overlap; they belong to the applying goroutine. All other methods may be called
+// concurrently.
 type Partition struct {
 	db *DB
 	id uint16
 
-	mu    sync.RWMutex // covers space: held to change it, shared while a view is opened
+	mu    sync.RWMutex // covers space: written when an import commits, read while a view is opened
 	space space
 
-	applied atomic.Pointer[codec.Meta] // as of the last commit; never changed in place
+	applied atomic.Pointer[codec.Meta] // as of the last commit; immutable
 
 	// Used by the applying goroutine only.
 	large  large
 	cache  *cache
 	txn    Txn
-	failed error // of the first commit that failed; nothing is written after it
+	failed error // error of the first failed commit; all later commits return it
 }
 
-// Partition opens a partition's tables, empty ones if they do not exist. Each call
-// for the same id returns the same Partition.
+// Partition opens the tables of a partition, which are empty if the partition is new. All
+// calls with the same ID return the same Partition.
 func (db *DB) Partition(id uint32) (*Partition, error) {
 	if id > maxPartition {
-		return nil, fmt.Errorf("open partition %d: the largest number is %d", id, maxPartition)
+		return nil, fmt.Errorf("open partition %d: ID exceeds the maximum of %d", id, maxPartition)
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -54,8 +54,8 @@ func (db *DB) Partition(id uint32) (*Partition, error) {
 	return p, nil
 }
 
-// load reads which generation is in use and how far it is, and removes what an
-// import that did not finish, or the one before the last, has left of the other.
+// load reads the active generation and its applied index, and deletes the rows of the other
+// generation, left by an unfinished import or replaced by the last one.
 func (p *Partition) load() error {
 	r, err := newReader(p.db.pebble)
 	if err != nil {
@@ -65,9 +65,9 @@ func (p *Partition) load() error {
 		return errors.Join(err, r.close())
 	}
 	meta, err := r.meta(p.space)
-	var lost []largeRow
+	var orphans []largeRow
 	if err == nil {
-		p.large, lost, err = r.large(p.space)
+		p.large, orphans, err = r.large(p.space)
 	}
 	if err := errors.Join(err, r.close()); err != nil {
 		return err
@@ -76,14 +76,14 @@ func (p *Partition) load() error {
 		p.reset(meta)
 		return nil
 	}
-	if err := p.db.dropLost(p.space, lost); err != nil {
+	if err := p.db.dropOrphans(p.space, orphans); err != nil {
 		return err
 	}
 	p.reset(meta)
 	return p.db.clear(p.space.other())
 }
 
-// space is where the rows of a partition in use are.
+// space returns the space of the active generation of a partition.
 func (r reader) space(partition uint16) (space, error) {
 	s := space{partition, generationA}
 	header, err := r.row(headerKey(partition))
@@ -97,19 +97,19 @@ func (r reader) space(partition uint16) (space, error) {
 	return s, nil
 }
 
-// reset makes meta the partition's record and forgets what is cached.
+// reset stores meta as the partition's metadata and clears the cache.
 func (p *Partition) reset(meta codec.Meta) {
 	p.cache = newCache(p.db.opts.RecordCacheBytes)
 	p.applied.Store(&meta)
 }
 
-// other is the space of the generation that is not in use.
+// other returns the space of the other generation.
 func (s space) other() space {
 	s.generation = generationA + generationB - s.generation
 	return s
 }
 
-// clear removes the rows of a space, if there are any.
+// clear deletes the rows of a space. It writes nothing if there are none.
 func (db *DB) clear(s space) (err error) {
 	lower, upper := s.bounds()
 	it, err := db.pebble.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
@@ -123,14 +123,14 @@ func (db *DB) clear(s space) (err error) {
 	return db.pebble.DeleteRange(lower, upper, pebble.NoSync)
 }
 
-// Applied is the log entry that the tables contain everything up to, durable or
-// not; zero if there is nothing.
+// Applied returns the last log entry applied to the tables, whether durable or not; zero if
+// they are empty.
 func (p *Partition) Applied() (index, term uint64) {
 	m := p.applied.Load()
 	return m.Index, m.Term
 }
 
-// Durable is the log entry that the tables contain everything up to after a crash.
+// Durable returns the last log entry whose effects survive a crash.
 func (p *Partition) Durable() (index, term uint64, err error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -170,7 +170,7 @@ func number(key, b []byte) (uint64, error) {
 	return binary.BigEndian.Uint64(b), nil
 }
 
-// decoded is the outcome of decoding the row at key.
+// decoded adds the key to an error of decoding a row.
 func decoded[T any](key []byte, v T, err error) (T, error) {
 	if err != nil {
 		return v, fmt.Errorf("row %x: %w: %w", key, ErrDamaged, err)

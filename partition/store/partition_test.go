@@ -17,7 +17,7 @@ func commit(t require.TestingT, p *Partition, index uint64, write func(machine.S
 	require.NoError(t, txn.Commit(index, 1))
 }
 
-func TestAppliedAndMetaAreOfTheLastCommit(t *testing.T) {
+func TestAppliedAndMetaReflectTheLastCommit(t *testing.T) {
 	dir := t.TempDir()
 	db := openAt(t, dir)
 	p := partition(t, db, 9)
@@ -50,7 +50,7 @@ func TestAppliedAndMetaAreOfTheLastCommit(t *testing.T) {
 	require.Equal(t, machine.Meta{Epoch: 3, Clock: 4, Attempt: 5}, *p.Begin().Meta())
 }
 
-func TestPartitionsDoNotMeet(t *testing.T) {
+func TestPartitionsAreIsolated(t *testing.T) {
 	db := open(t)
 	for id := range uint32(3) {
 		commit(t, partition(t, db, id), 1, func(s machine.State) {
@@ -72,7 +72,7 @@ func TestPartitionsDoNotMeet(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestDiscardedWritesAreForgotten(t *testing.T) {
+func TestDiscardDropsWrites(t *testing.T) {
 	p := partition(t, open(t), 1)
 	txn := p.Begin()
 	txn.PutInvocation(&machine.Invocation{ID: testID(1), Status: machine.Invoked})
@@ -89,7 +89,7 @@ func TestDiscardedWritesAreForgotten(t *testing.T) {
 	require.Zero(t, n)
 }
 
-func TestAPartitionThatFailedTakesNoMoreCommits(t *testing.T) {
+func TestFailedPartitionRejectsCommits(t *testing.T) {
 	p := partition(t, open(t), 1)
 	commit(t, p, 5, func(machine.State) {})
 	require.Error(t, p.Begin().Commit(5, 1), "an entry is applied once")
@@ -98,7 +98,7 @@ func TestAPartitionThatFailedTakesNoMoreCommits(t *testing.T) {
 	require.EqualValues(t, 5, index)
 }
 
-func TestViewIsOfOneCommit(t *testing.T) {
+func TestViewIsASnapshotOfOneCommit(t *testing.T) {
 	p := partition(t, open(t), 1)
 	commit(t, p, 1, func(s machine.State) {
 		s.PutInvocation(&machine.Invocation{ID: testID(1), Status: machine.Invoked, Length: 1})
@@ -152,7 +152,7 @@ func TestValuesAreBoundedInBytes(t *testing.T) {
 	require.Empty(t, entries)
 }
 
-func TestTimersOfOneMillisecondComeTogether(t *testing.T) {
+func TestTimersOfOneMillisecondAreReturnedTogether(t *testing.T) {
 	p := partition(t, open(t), 1)
 	commit(t, p, 1, func(s machine.State) {
 		for i := range byte(6) {
@@ -174,7 +174,7 @@ func TestTimersOfOneMillisecondComeTogether(t *testing.T) {
 	require.Len(t, due, 3, "the end is not included")
 }
 
-func TestCloseWaitsForViewsAndRefusesNewOnes(t *testing.T) {
+func TestCloseWaitsForViewsAndRejectsNewOnes(t *testing.T) {
 	db := openAt(t, t.TempDir())
 	p := partition(t, db, 1)
 	v := p.View()
@@ -199,7 +199,7 @@ func TestCloseWaitsForViewsAndRefusesNewOnes(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 }
 
-func TestFlushGivesUpWithItsContext(t *testing.T) {
+func TestFlushReturnsWhenItsContextEnds(t *testing.T) {
 	db := open(t)
 	commit(t, partition(t, db, 1), 1, func(machine.State) {})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -212,7 +212,7 @@ func TestFlushGivesUpWithItsContext(t *testing.T) {
 	require.NoError(t, wait(t.Context()))
 }
 
-func TestAcknowledgingMoreThanWasSentForgetsNoLaterMessage(t *testing.T) {
+func TestAcknowledgingUnsentMessagesKeepsLaterOnes(t *testing.T) {
 	p := partition(t, open(t), 1)
 	outgoing := func() (n int) {
 		v := p.View()

@@ -9,36 +9,34 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Large rows are stored in pieces. Pebble makes a block of a table of each large
-// value, of which it has four copies at a time while it flushes or compacts, and
-// keeps a large batch until it is flushed; pieces go through buffers that are used
-// again.
+// Large values are stored in chunks ("pieces"). Pebble puts a large value into a block of
+// its own, of which it holds four copies while it flushes or compacts, and retains a large
+// batch until it is flushed; chunks pass through reused buffers.
 //
-// The row itself then has a stub in place of its value. The pieces are rows of a
-// table of their own, found by the row's key, the log entry that wrote them, and
-// their number. They are committed before the batch that has the stub: until then
-// nobody sees them, and those that a crash left without a stub are removed. A value
-// that begins like a stub is stored in pieces whatever its size, so that there is no
-// doubt.
+// The row contains a stub in place of its value. Chunks are rows of a separate table, keyed
+// by the row's key, the log entry that wrote them, and their number. They are committed
+// before the batch with the stub and are invisible until then; a crash in between leaves
+// orphans, which are deleted at start. A value that begins with the mark of a stub is stored
+// in chunks whatever its size, so that stubs are unambiguous.
 
 const (
-	// largeValue is the size from which a value is cut, if Options say nothing.
-	largeValue = 512 << 10
-	// maxPiece is the size of a piece, unless values are cut at less than that.
+	// defaultLargeRow is the default of Options.LargeRowBytes.
+	defaultLargeRow = 512 << 10
+	// maxPiece is the maximum size of a chunk.
 	maxPiece = 64 << 10
-	// pieceBatch is how much of pieces is committed at a time.
+	// pieceBatch is the batch size in which chunks are committed.
 	pieceBatch = 512 << 10
-	// maxLarge bounds what is believed of a stub; Pebble's batches end there too.
+	// maxLarge is the maximum plausible size in a stub, which is that of a Pebble batch.
 	maxLarge = 4 << 30
 )
 
-// stubMark begins the values that are stubs. It is on disk: it never changes.
+// stubMark is the prefix of stubs. It is part of the disk format and must not change.
 var stubMark = []byte{0xf1, 0x9c, 0x03, 0x5e, 0xb2, 0x47, 0x8a, 0xd0, 0x6b, 0x11, 0xe5, 0x7c, 0x29, 0xc8, 0x90, 0x3d}
 
-// stub is what a row in pieces has in place of its value.
+// stub is stored in place of a value in chunks.
 type stub struct {
-	index uint64 // of the log entry that wrote it
-	size  int    // of the value
+	index uint64 // log entry that wrote the value
+	size  int    // size of the value
 }
 
 func (st stub) append(b []byte) []byte {
@@ -58,8 +56,8 @@ func readStub(value []byte) (stub, error) {
 	return stub{}, fmt.Errorf("%w: stub %x", ErrDamaged, value)
 }
 
-// cuttable reports whether the rows of a table may be stored in pieces. The others
-// are small, and some are read past the reader.
+// cuttable reports whether the values of a table may be stored in chunks. Rows of other
+// tables are small, and some are read without joining chunks.
 func cuttable(table byte) bool {
 	switch table {
 	case tableLive, tableDone, tableJournal, tableValues, tablePromises, tableOutbox:
@@ -68,16 +66,17 @@ func cuttable(table byte) bool {
 	return false
 }
 
-// piecesOf begins the keys of the pieces that a log entry wrote of the row at key.
+// piecesOf returns the key prefix of the chunks that a log entry wrote for the row at key.
 func (s space) piecesOf(key []byte, index uint64) []byte {
 	b := make([]byte, 0, prefixLen+len(key)+16)
 	return binary.BigEndian.AppendUint64(appendPart(s.table(b, tablePieces), asString(key[prefixLen-1:])), index)
 }
 
-// pieceKeyEnd is the length of what follows the row's key in that of a piece.
+// pieceKeyEnd is the length of a chunk's key after the row's key: log entry and number.
 const pieceKeyEnd = 8 + 4
 
-// ownerOfPiece is the row that a piece belongs to, its key from the table on.
+// ownerOfPiece decodes the key of a chunk: the row it belongs to, assuming it is the last
+// chunk.
 func ownerOfPiece(key []byte) (largeRow, error) {
 	rest := key[prefixLen:]
 	at := endOfPart(rest)
@@ -90,8 +89,8 @@ func ownerOfPiece(key []byte) (largeRow, error) {
 
 func pieceNumber(key []byte) int { return int(binary.BigEndian.Uint32(key[len(key)-4:])) }
 
-// whole is the value of a row, of which stored is what is in its place: stored itself
-// or, if that is a stub, a copy of its own.
+// whole returns the value of a row given its stored bytes: these, or the joined chunks if
+// they are a stub. own reports that value is a copy.
 func (r reader) whole(key, stored []byte) (value []byte, own bool, err error) {
 	if !isStub(stored) || len(key) < prefixLen || !cuttable(key[prefixLen-1]) {
 		return stored, false, nil
@@ -102,16 +101,16 @@ func (r reader) whole(key, stored []byte) (value []byte, own bool, err error) {
 	return value, true, nil
 }
 
-// copied is whole, and always a copy.
+// copied is like whole, but always returns a copy.
 func (r reader) copied(key, stored []byte) ([]byte, error) {
 	value, own, err := r.whole(key, stored)
 	if err == nil && !own {
-		value = append(make([]byte, 0, len(value)), value...) // an empty row is not nil
+		value = append(make([]byte, 0, len(value)), value...) // an empty value is not nil
 	}
 	return value, err
 }
 
-// joined is the value that a stub stands for.
+// joined returns the value that a stub refers to.
 func (r reader) joined(key, stored []byte) ([]byte, error) {
 	st, err := readStub(stored)
 	if err != nil {
@@ -127,22 +126,22 @@ func (r reader) joined(key, stored []byte) ([]byte, error) {
 	return value, errors.Join(err, it.Error(), it.Close())
 }
 
-// join puts pieces together. All but the last have the size of the first, and room
-// is made only if the last one is there.
+// join concatenates chunks. All but the last have the size of the first; memory is allocated
+// only if the last one exists.
 func join(it *pebble.Iterator, size int) ([]byte, error) {
-	each := 0
+	chunk := 0
 	if it.First() {
-		each = len(it.Value())
+		chunk = len(it.Value())
 	}
-	if each == 0 || !it.Last() || pieceNumber(it.Key()) != (size-1)/each {
-		return nil, fmt.Errorf("%w: pieces of %d bytes", ErrDamaged, size)
+	if chunk == 0 || !it.Last() || pieceNumber(it.Key()) != (size-1)/chunk {
+		return nil, fmt.Errorf("%w: chunks of a value of %d bytes are missing", ErrDamaged, size)
 	}
 	value := make([]byte, 0, size)
 	for ok := it.First(); ok && len(it.Value()) <= size-len(value); ok = it.Next() {
 		value = append(value, it.Value()...)
 	}
 	if len(value) != size {
-		return nil, fmt.Errorf("%w: %d bytes of %d", ErrDamaged, len(value), size)
+		return nil, fmt.Errorf("%w: chunks have %d bytes, expected %d", ErrDamaged, len(value), size)
 	}
 	return value, nil
 }

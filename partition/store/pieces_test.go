@@ -43,13 +43,13 @@ func pieceRows(t *testing.T, db *DB, p *Partition) (n int) {
 
 var largeObject = machine.Object{Service: "S", Key: "a\x00b"}
 
-func TestLargeRowsAreStoredInPiecesAndGoWithTheirRow(t *testing.T) {
+func TestLargeRowsAreChunkedAndDeletedWithTheirRow(t *testing.T) {
 	db, big := open(t), bytes.Repeat([]byte("0123456789"), 3<<20/10)
 	p, id := partition(t, db, 1), testID(3)
 	commit(t, p, 1, func(s machine.State) {
 		s.PutInvocation(&machine.Invocation{ID: id, Status: machine.Completed, Length: 40, Result: &journal.Result{Value: big}})
 		for i := range uint32(40) {
-			s.AppendEntry(id, i, journal.Entry{Type: journal.Input, AppendedAt: 5, Payload: big[:largeValue/40*i]})
+			s.AppendEntry(id, i, journal.Entry{Type: journal.Input, AppendedAt: 5, Payload: big[:defaultLargeRow/40*i]})
 		}
 		s.PutValue(largeObject, []byte("k\x00"), big)
 		s.PutOutgoing(9, 1, &machine.Complete{Result: journal.Result{Value: big}})
@@ -65,7 +65,7 @@ func TestLargeRowsAreStoredInPiecesAndGoWithTheirRow(t *testing.T) {
 	entries, err := v.Journal(id, 40)
 	require.NoError(t, err)
 	for i, e := range entries {
-		require.Len(t, e.Payload, largeValue/40*i)
+		require.Len(t, e.Payload, defaultLargeRow/40*i)
 	}
 	values, complete, err := v.Values(largeObject, len(big)+2)
 	require.NoError(t, err)
@@ -87,7 +87,7 @@ func TestLargeRowsAreStoredInPiecesAndGoWithTheirRow(t *testing.T) {
 	requirePieces(t, p)
 }
 
-func TestAViewKeepsTheLargeRowThatIsOverwritten(t *testing.T) {
+func TestViewKeepsAnOverwrittenLargeRow(t *testing.T) {
 	db := open(t)
 	p := partition(t, db, 1)
 	put := func(index uint64, fill string, size int) []byte {
@@ -109,8 +109,8 @@ func TestAViewKeepsTheLargeRowThatIsOverwritten(t *testing.T) {
 	requirePieces(t, p)
 }
 
-// TestPiecesThatACrashLeftAreRemoved has pieces whose batch was never committed.
-func TestPiecesThatACrashLeftAreRemoved(t *testing.T) {
+// TestOrphanedChunksAreRemoved has pieces whose batch was never committed.
+func TestOrphanedChunksAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	db := openAt(t, dir)
 	p := partition(t, db, 1)
@@ -141,7 +141,7 @@ func TestPiecesThatACrashLeftAreRemoved(t *testing.T) {
 	require.True(t, bytes.Equal(value, got))
 }
 
-func TestValuesThatLookLikeStubsAreWhatTheyAre(t *testing.T) {
+func TestValuesThatLookLikeStubsRoundTrip(t *testing.T) {
 	db := open(t)
 	p := partition(t, db, 1)
 	for i, value := range [][]byte{stubMark, stub{1, 5}.append(nil), append(bytes.Clone(stubMark), make([]byte, 100)...)} {
@@ -155,7 +155,7 @@ func TestValuesThatLookLikeStubsAreWhatTheyAre(t *testing.T) {
 	}
 }
 
-func TestDamagedPiecesAreFound(t *testing.T) {
+func TestDamagedChunksAreDetected(t *testing.T) {
 	db := open(t)
 	p := partition(t, db, 1)
 	key := p.space.value(nil, &largeObject, []byte("k"))
@@ -181,7 +181,7 @@ func TestDamagedPiecesAreFound(t *testing.T) {
 	}
 }
 
-func TestRangesOfLargeRowsAreThoseOfTheirKeys(t *testing.T) {
+func TestLargeRowRangesMatchKeyRanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var l large
 		all := map[string]bool{}
@@ -204,7 +204,7 @@ func TestRangesOfLargeRowsAreThoseOfTheirKeys(t *testing.T) {
 	})
 }
 
-func TestADirectoryOfTheFirstVersionBecomesOneOfThis(t *testing.T) {
+func TestOpenUpgradesFormatVersion1(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, openAt(t, dir).Close())
 	path := filepath.Join(dir, formatFile)

@@ -9,7 +9,7 @@ import (
 	"platform/partition/machine"
 )
 
-// each is reader.each of the view.
+// each calls reader.each with the reader of the view.
 func (v *View) each(lower, upper []byte, visit func(key, value []byte) (bool, error)) error {
 	if v.err != nil {
 		return v.err
@@ -17,10 +17,10 @@ func (v *View) each(lower, upper []byte, visit func(key, value []byte) (bool, er
 	return v.reader.each(lower, upper, visit)
 }
 
-// Live yields the invocations that are not completed, in order of their ids.
+// Live yields the invocations that are not completed, ordered by ID.
 func (v *View) Live() iter.Seq2[*machine.Invocation, error] { return v.invocations(tableLive) }
 
-// Done yields the completed invocations that are still kept, in order of their ids.
+// Done yields the completed invocations that are retained, ordered by ID.
 func (v *View) Done() iter.Seq2[*machine.Invocation, error] { return v.invocations(tableDone) }
 
 func (v *View) invocations(table byte) iter.Seq2[*machine.Invocation, error] {
@@ -36,9 +36,9 @@ func (v *View) invocations(table byte) iter.Seq2[*machine.Invocation, error] {
 	}
 }
 
-// Timers are the timers due in [from, before), in that order, up to limit and then
-// as many as are due in the same millisecond as the last one, so that the caller
-// can go on with the next; more says that there are later ones before the end.
+// Timers returns the timers due in [from, before), ordered by due time. It returns up to
+// limit timers, plus those due in the same millisecond as the last one, so that the caller
+// can continue at the next millisecond. more reports whether later ones follow in the range.
 func (v *View) Timers(from, before int64, limit int) (timers []machine.Timer, more bool, err error) {
 	if from >= before {
 		return nil, false, nil
@@ -61,9 +61,9 @@ func (v *View) Timers(from, before int64, limit int) (timers []machine.Timer, mo
 	return timers, more, nil
 }
 
-// Outgoing is the messages to another partition from a sequence number on, up to count of
-// them, and of those the first or as many as have no more than that many bytes. They are
-// numbered from first on without gaps. more says that others may follow.
+// Outgoing returns messages to another partition, starting at sequence number from: at most
+// count messages and bytes bytes, but at least one message. Their sequence numbers are
+// consecutive, starting at first. more reports whether others may follow.
 func (v *View) Outgoing(to uint32, from uint64, count, bytes int) (first uint64, messages []machine.Message, more bool, err error) {
 	lower := v.space.outgoing(nil, to, from)
 	err = v.each(lower, after(v.space.peer(nil, tableOutbox, to)), func(key, value []byte) (bool, error) {

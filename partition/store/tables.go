@@ -1,6 +1,6 @@
 package store
 
-// TableOf is the name of the table that a key of Export.Rows belongs to, for operators.
+// TableOf returns the name of the table of a key of Export.Rows, for operators.
 func TableOf(key []byte) string {
 	if len(key) == 0 {
 		return ""

@@ -19,7 +19,7 @@ func filled(t *testing.T, db *DB, id uint32, batches uint64) *Partition {
 	return p
 }
 
-func TestImportedPartitionIsTheExportedOne(t *testing.T) {
+func TestImportReproducesTheExport(t *testing.T) {
 	from, dir := open(t), t.TempDir()
 	to := openAt(t, dir)
 	defer func() { require.NoError(t, to.Close()) }()
@@ -42,7 +42,7 @@ func TestImportedPartitionIsTheExportedOne(t *testing.T) {
 	require.EqualValues(t, 92, requireReplay(t, to, target), "and goes on from there")
 }
 
-func TestOldStateServesUntilTheImportIsCommitted(t *testing.T) {
+func TestOldStateStaysActiveUntilTheImportCommits(t *testing.T) {
 	db := open(t)
 	from, to := filled(t, db, source, 40), filled(t, db, target, 10)
 	e, err := from.Export()
@@ -85,7 +85,7 @@ func TestAbortedImportLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestImportRefusesWhatIsNotTheState(t *testing.T) {
+func TestImportRejectsInvalidState(t *testing.T) {
 	db := open(t)
 	from, to := filled(t, db, source, 40), filled(t, db, target, 10)
 	e, err := from.Export()
@@ -127,7 +127,7 @@ func TestImportRefusesWhatIsNotTheState(t *testing.T) {
 	require.ErrorIs(t, e.Each(ctx, func([]byte, []byte) error { return nil }), context.Canceled)
 }
 
-func TestImportThatCannotBecomeDurableLeavesTheOldState(t *testing.T) {
+func TestImportWithAFailedFlushKeepsTheOldState(t *testing.T) {
 	dir := t.TempDir()
 	db := openAt(t, dir)
 	from, to := filled(t, db, source, 40), filled(t, db, target, 10)

@@ -329,7 +329,7 @@ func requireSameView(t *rapid.T, w *world, twin *machinetest.State, v *View) {
 	}
 }
 
-func TestTablesBehaveLikeMapsWhateverIsCommittedFlushedOrReopened(t *testing.T) {
+func TestTablesAgreeWithInMemoryModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir := tempDir(t)
 		cutAt(t, rapid.SampledFrom([]int{0, 1, 9, 30}).Draw(t, "large row"))

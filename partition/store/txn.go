@@ -13,15 +13,16 @@ import (
 	"platform/partition/machine"
 )
 
-// Txn collects the writes of one batch of log entries and is the machine's view of
-// the tables meanwhile. It is for one goroutine, and one at a time per partition.
+// Txn collects the writes of one batch of log entries and is the machine's view of the
+// tables, including those writes. It is not safe for concurrent use, and a partition has at
+// most one at a time.
 type Txn struct {
 	p     *Partition
 	space space
 	meta  machine.Meta
-	index uint64 // of the log entry that is being committed
-	bytes int    // of payloads written
-	err   error  // of the first write that could not be taken
+	index uint64 // log entry being committed
+	bytes int    // written payloads
+	err   error  // first failed write
 
 	keys        arena
 	invocations map[ids.Invocation]record
@@ -33,25 +34,25 @@ type Txn struct {
 	counters    writeSet[uint64]
 	limits      writeSet[flowcontrol.Counter]
 	vqueues     writeSet[flowcontrol.VQueue]
-	rules       *flowcontrol.Book // the new one; nil: unchanged
-	ranges      []keyRange        // deleted as a whole; rows written since are in the sets
+	rules       *flowcontrol.Book // nil if unchanged
+	ranges      []keyRange        // deleted ranges; rows written since are in the sets
 
-	reader  reader // of what is committed; opened by the first read
+	reader  reader // committed rows; opened by the first read
 	batch   *pebble.Batch
 	scratch []byte
 }
 
 var _ machine.State = (*Txn)(nil)
 
-// keyRange is the keys from lower on and before upper.
+// keyRange is the range of keys [lower, upper).
 type keyRange struct{ lower, upper []byte }
 
 func (r keyRange) contains(key []byte) bool {
 	return string(r.lower) <= string(key) && string(key) < string(r.upper)
 }
 
-// Begin starts the partition's only transaction. It must be ended by Commit or
-// Discard.
+// Begin starts a transaction, which must be ended by Commit or Discard before the next
+// Begin.
 func (p *Partition) Begin() *Txn {
 	t := &p.txn
 	t.space = p.space
@@ -66,18 +67,18 @@ func (p *Partition) Begin() *Txn {
 // Meta implements machine.State.
 func (t *Txn) Meta() *machine.Meta { return &t.meta }
 
-// Rows is about how many rows were read or written so far.
+// Rows returns the approximate number of rows read or written so far.
 func (t *Txn) Rows() int {
 	return len(t.invocations) + len(t.entries.rows) + len(t.small.rows) + len(t.values.rows) + len(t.messages.rows)
 }
 
-// Bytes is about how many bytes of payloads were written so far.
+// Bytes returns the approximate number of payload bytes written so far.
 func (t *Txn) Bytes() int { return t.bytes }
 
-// Discard gives up what was written.
+// Discard drops the writes.
 func (t *Txn) Discard() {
 	t.reset()
-	t.p.cache = newCache(t.p.db.opts.RecordCacheBytes) // it may know of the writes
+	t.p.cache = newCache(t.p.db.opts.RecordCacheBytes) // it may contain discarded writes
 }
 
 func (t *Txn) reset() {
@@ -104,14 +105,14 @@ func (t *Txn) reset() {
 	t.bytes = 0
 }
 
-// Commit writes everything, and that the tables now contain the log up to this
-// entry, in one batch. It is not durable before a Flush. After an error the
-// partition takes no more commits: the replica must be opened anew.
+// Commit atomically writes the collected rows and the applied index and term. They become
+// durable with the next Flush. After an error the partition rejects all further commits:
+// the database must be reopened.
 func (t *Txn) Commit(index, term uint64) error {
 	defer t.reset()
 	p := t.p
 	if t.err == nil && index <= p.applied.Load().Index {
-		t.err = fmt.Errorf("entry %d is not above the applied %d", index, p.applied.Load().Index)
+		t.err = fmt.Errorf("entry %d is not above the applied index %d", index, p.applied.Load().Index)
 	}
 	if t.err == nil {
 		t.err = t.write(codec.Meta{Meta: t.meta, Index: index, Term: term})
@@ -123,14 +124,14 @@ func (t *Txn) Commit(index, term uint64) error {
 	return nil
 }
 
-// write makes one batch of the writes and commits it.
+// write builds one batch of the writes and commits it.
 func (t *Txn) write(meta codec.Meta) error {
 	if t.batch == nil {
 		t.batch = t.p.db.pebble.NewBatch()
 	}
 	t.batch.Reset()
 	if n := t.entriesSize(); n > maxKeptBatch {
-		// Pebble rounds up to a power of two, and would double and copy on the way.
+		// Avoids repeated doubling and copying; Pebble rounds up to a power of two.
 		t.batch = t.p.db.pebble.NewBatchWithSize(1 << bits.Len(uint(n+n/16)))
 	}
 	t.index = meta.Index
@@ -148,11 +149,11 @@ func (t *Txn) write(meta codec.Meta) error {
 	return nil
 }
 
-// maxKeptBatch bounds the memory that waits for the next batch.
+// maxKeptBatch bounds the memory kept for the next batch.
 const maxKeptBatch = 1 << 20
 
-// fill writes the batch. Whole ranges go first: what was written after their
-// deletion comes behind them.
+// fill writes the rows into the batch. Range deletions come first, because rows written
+// after such a deletion are kept.
 func (t *Txn) fill(meta *codec.Meta) {
 	for _, r := range t.ranges {
 		t.deleteRange(r)
@@ -174,10 +175,10 @@ func (t *Txn) fill(meta *codec.Meta) {
 	t.set(t.space.table(t.keys.room(prefixLen), tableMeta), codec.AppendMeta(t.scratch[:0], meta))
 }
 
-// entriesSize is about how many bytes journal entries and results add to the batch.
+// entriesSize estimates how many bytes journal entries and results add to the batch.
 func (t *Txn) entriesSize() (n int) {
 	add := func(size int) {
-		if size < t.p.db.opts.LargeRowBytes { // others are not in the batch
+		if size < t.p.db.opts.LargeRowBytes { // larger ones are committed as chunks
 			n += size
 		}
 	}
@@ -192,7 +193,7 @@ func (t *Txn) entriesSize() (n int) {
 	return n
 }
 
-// setEntry writes a journal entry, a large one without a copy on the way.
+// setEntry writes a journal entry, avoiding an intermediate copy of a large payload.
 func (t *Txn) setEntry(key []byte, e *journal.Entry) {
 	if len(e.Payload) < largeEntry {
 		t.set(key, codec.AppendEntry(t.scratch[:0], e))
@@ -201,7 +202,7 @@ func (t *Txn) setEntry(key []byte, e *journal.Entry) {
 	t.put(key, codec.AppendEntryHead(t.scratch[:0], e), e.Payload)
 }
 
-// largeEntry is from when on a copy more is worth to avoid.
+// largeEntry is the size from which avoiding an intermediate copy pays off.
 const largeEntry = 64 << 10
 
 func fillBytes(t *Txn, w *writeSet[[]byte]) {
@@ -228,7 +229,7 @@ func (t *Txn) fail(err error) {
 	}
 }
 
-// stored reads a row that the transaction has not written, nil if there is none.
+// stored reads a row that is not in a write set, nil if there is none.
 func (t *Txn) stored(key []byte) ([]byte, error) {
 	for _, r := range t.ranges {
 		if r.contains(key) {
@@ -242,7 +243,7 @@ func (t *Txn) stored(key []byte) ([]byte, error) {
 	return r.row(key)
 }
 
-// committed reads what the database has, which is what it had at Begin.
+// committed returns the reader of the rows committed before Begin.
 func (t *Txn) committed() (reader, error) {
 	if t.reader.it == nil {
 		r, err := newReader(t.p.db.pebble)

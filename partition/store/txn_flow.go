@@ -16,7 +16,7 @@ func (t *Txn) Counter(k flowcontrol.CounterKey) (flowcontrol.Counter, error) {
 	return cached(t, &t.limits, t.p.cache.limits, maxCounters, key, codec.DecodeCounter)
 }
 
-// cached reads a row that may be written already, or in the cache.
+// cached reads a row from the write set, the cache or the database.
 func cached[V any](t *Txn, set *writeSet[V], rows map[string]V, limit int, key []byte, decode func([]byte) (V, error)) (v V, err error) {
 	if r := set.find(key); r != nil {
 		return r.value, nil
@@ -42,7 +42,7 @@ func (t *Txn) PutCounter(k flowcontrol.CounterKey, c flowcontrol.Counter) {
 	t.limits.put(t.keys.keep(t.space.limit(t.keys.room(limitLen(&k)), tableCounters, &k)), c)
 }
 
-// Counters implements flowcontrol.Tables. It reads all of them first.
+// Counters implements flowcontrol.Tables. It reads all counters before yielding the first.
 func (t *Txn) Counters() iter.Seq2[flowcontrol.NamedCounter, error] {
 	return func(yield func(flowcontrol.NamedCounter, error) bool) {
 		rows, err := t.allCounters()
@@ -119,41 +119,41 @@ func (t *Txn) fillFlow() {
 	}
 }
 
-func (t *Txn) queuedKey(q *flowcontrol.QueueKey, priority uint8, place uint64) []byte {
-	return t.space.queued(t.keys.room(vqueueLen(q)+9), q, priority, place)
+func (t *Txn) queuedKey(q *flowcontrol.QueueKey, priority uint8, slot uint64) []byte {
+	return t.space.queued(t.keys.room(vqueueLen(q)+9), q, priority, slot)
 }
 
 // Queued implements flowcontrol.Tables.
-func (t *Txn) Queued(q flowcontrol.QueueKey, priority uint8, place uint64) (flowcontrol.Queued, error) {
-	key := t.queuedKey(&q, priority, place)
+func (t *Txn) Queued(k flowcontrol.QueueKey, priority uint8, slot uint64) (flowcontrol.Queued, error) {
+	key := t.queuedKey(&k, priority, slot)
 	b, err := t.smallRow(key)
 	if err != nil || b == nil {
 		return flowcontrol.Queued{}, err
 	}
-	who, err := codec.DecodeQueued(b)
-	return decoded(key, who, err)
+	q, err := codec.DecodeQueued(b)
+	return decoded(key, q, err)
 }
 
 // PutQueued implements flowcontrol.Tables.
-func (t *Txn) PutQueued(q flowcontrol.QueueKey, priority uint8, place uint64, who flowcontrol.Queued) {
-	t.small.put(t.keys.keep(t.queuedKey(&q, priority, place)), t.keys.keep(codec.AppendQueued(t.keys.room(queuedLen), who)))
+func (t *Txn) PutQueued(q flowcontrol.QueueKey, priority uint8, slot uint64, queued flowcontrol.Queued) {
+	t.small.put(t.keys.keep(t.queuedKey(&q, priority, slot)), t.keys.keep(codec.AppendQueued(t.keys.room(queuedLen), queued)))
 }
 
-// queuedLen is how long the record of a place in a vqueue is at most.
+// queuedLen is the maximum length of the record of a vqueue slot.
 const queuedLen = 2 + idLen + 1 + 10
 
 // DeleteQueued implements flowcontrol.Tables.
-func (t *Txn) DeleteQueued(q flowcontrol.QueueKey, priority uint8, place uint64) {
-	t.small.remove(t.keys.keep(t.queuedKey(&q, priority, place)))
+func (t *Txn) DeleteQueued(q flowcontrol.QueueKey, priority uint8, slot uint64) {
+	t.small.remove(t.keys.keep(t.queuedKey(&q, priority, slot)))
 }
 
-func (t *Txn) ringKey(k *flowcontrol.CounterKey, place uint64) []byte {
-	return t.space.ring(t.keys.room(limitLen(k)+8), k, place)
+func (t *Txn) ringKey(k *flowcontrol.CounterKey, slot uint64) []byte {
+	return t.space.ring(t.keys.room(limitLen(k)+8), k, slot)
 }
 
 // Child implements flowcontrol.Tables.
-func (t *Txn) Child(ring flowcontrol.CounterKey, place uint64) (flowcontrol.Child, error) {
-	key := t.ringKey(&ring, place)
+func (t *Txn) Child(ring flowcontrol.CounterKey, slot uint64) (flowcontrol.Child, error) {
+	key := t.ringKey(&ring, slot)
 	b, err := t.smallRow(key)
 	if err != nil || b == nil {
 		return flowcontrol.Child{}, err
@@ -163,13 +163,13 @@ func (t *Txn) Child(ring flowcontrol.CounterKey, place uint64) (flowcontrol.Chil
 }
 
 // PutChild implements flowcontrol.Tables.
-func (t *Txn) PutChild(ring flowcontrol.CounterKey, place uint64, c flowcontrol.Child) {
-	t.small.put(t.keys.keep(t.ringKey(&ring, place)), codec.AppendChild(nil, c))
+func (t *Txn) PutChild(ring flowcontrol.CounterKey, slot uint64, c flowcontrol.Child) {
+	t.small.put(t.keys.keep(t.ringKey(&ring, slot)), codec.AppendChild(nil, c))
 }
 
 // DeleteChild implements flowcontrol.Tables.
-func (t *Txn) DeleteChild(ring flowcontrol.CounterKey, place uint64) {
-	t.small.remove(t.keys.keep(t.ringKey(&ring, place)))
+func (t *Txn) DeleteChild(ring flowcontrol.CounterKey, slot uint64) {
+	t.small.remove(t.keys.keep(t.ringKey(&ring, slot)))
 }
 
 // Rules implements flowcontrol.Tables.
@@ -185,7 +185,7 @@ func (t *Txn) Rules() (*flowcontrol.Book, error) {
 	return rulesOf(key, b)
 }
 
-// rulesOf is an empty book if there is no row.
+// rulesOf decodes the rule book; an empty one if there is no row.
 func rulesOf(key, b []byte) (*flowcontrol.Book, error) {
 	book := &flowcontrol.Book{}
 	if b == nil {
@@ -196,5 +196,5 @@ func rulesOf(key, b []byte) (*flowcontrol.Book, error) {
 	return decoded(key, book, err)
 }
 
-// PutRules implements flowcontrol.Tables. It keeps b.
+// PutRules implements flowcontrol.Tables. It takes ownership of b.
 func (t *Txn) PutRules(b *flowcontrol.Book) { t.rules = b }

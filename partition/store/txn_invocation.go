@@ -8,25 +8,25 @@ import (
 	"platform/partition/machine"
 )
 
-// record is an invocation that the transaction has read or written. Nobody changes
-// inv: readers get a copy.
+// record is an invocation that the transaction has read or written. inv is immutable;
+// readers get a copy.
 type record struct {
-	inv     *machine.Invocation // nil: there is none
-	stored  place
+	inv     *machine.Invocation // nil if it does not exist
+	stored  location
 	written bool
 }
 
-// place says in which table the database has a record.
-type place uint8
+// location is the table in which the database has a record.
+type location uint8
 
 const (
-	nowhere place = iota
+	nowhere location = iota
 	inLive
 	inDone
-	anywhere // it was not looked up
+	unknown // not looked up
 )
 
-func placeOf(inv *machine.Invocation) place {
+func locationOf(inv *machine.Invocation) location {
 	if inv.Status == machine.Completed {
 		return inDone
 	}
@@ -42,7 +42,7 @@ func (t *Txn) Invocation(id ids.Invocation) (*machine.Invocation, error) {
 			return nil, err
 		}
 		if r.inv = inv; inv != nil {
-			r.stored = placeOf(inv)
+			r.stored = locationOf(inv)
 		}
 		t.invocations[id] = r
 	}
@@ -74,30 +74,30 @@ func (t *Txn) DeleteInvocation(id ids.Invocation) { t.writeInvocation(id, nil) }
 func (t *Txn) writeInvocation(id ids.Invocation, inv *machine.Invocation) {
 	r, known := t.invocations[id]
 	if !known {
-		r.stored = anywhere
+		r.stored = unknown
 	}
 	r.inv, r.written = inv, true
 	t.invocations[id] = r
 }
 
-// fillInvocations writes the changed records to the table of their status and
-// removes them from the other one.
+// fillInvocations writes the changed records to the table of their status and deletes them
+// from the other one.
 func (t *Txn) fillInvocations() {
 	for id, r := range t.invocations {
 		if !r.written {
 			continue
 		}
-		goes := nowhere
+		target := nowhere
 		if r.inv != nil {
-			goes = placeOf(r.inv)
+			target = locationOf(r.inv)
 		}
-		if goes != inLive && (r.stored == inLive || r.stored == anywhere) {
+		if target != inLive && (r.stored == inLive || r.stored == unknown) {
 			t.delete(t.recordKey(tableLive, &id))
 		}
-		if goes != inDone && (r.stored == inDone || r.stored == anywhere) {
+		if target != inDone && (r.stored == inDone || r.stored == unknown) {
 			t.delete(t.recordKey(tableDone, &id))
 		}
-		switch goes {
+		switch target {
 		case nowhere:
 			t.p.cache.dropRecord(&id)
 		case inDone:
@@ -111,7 +111,7 @@ func (t *Txn) fillInvocations() {
 	}
 }
 
-// setCompleted writes a completed record, a large result without a copy on the way.
+// setCompleted writes a completed record, avoiding an intermediate copy of a large result.
 func (t *Txn) setCompleted(key []byte, inv *machine.Invocation) {
 	if inv.Result == nil || len(inv.Result.Value) < largeEntry || inv.Result.Failure != nil {
 		t.set(key, codec.AppendInvocation(t.scratch[:0], inv))
@@ -121,12 +121,12 @@ func (t *Txn) setCompleted(key []byte, inv *machine.Invocation) {
 	t.put(key, head, inv.Result.Value, tail)
 }
 
-// recordKey is valid until the next key is made.
+// recordKey returns a key that is valid until the next use of the arena.
 func (t *Txn) recordKey(table byte, id *ids.Invocation) []byte {
 	return t.space.invocation(t.keys.room(prefixLen+idLen), table, id)
 }
 
-// invocation is nil if the id is unknown.
+// invocation reads an invocation; nil if it does not exist.
 func (r reader) invocation(s space, id *ids.Invocation) (*machine.Invocation, error) {
 	var buf [prefixLen + idLen]byte
 	key := s.invocation(buf[:0], tableLive, id)

@@ -8,9 +8,8 @@ import (
 	"platform/partition/journal"
 )
 
-// manyRows is from how many on rows are deleted as a range. Pebble keeps ranges
-// aside and looks at all of them when it reads, so that for a few rows single
-// deletions are better.
+// manyRows is the number of rows above which they are deleted as a range. Pebble checks all
+// range deletions of a memtable on every read, so few rows are deleted one by one.
 const manyRows = 32
 
 // Entry implements machine.State.
@@ -51,7 +50,7 @@ func (t *Txn) DeleteJournal(id ids.Invocation, length uint32) {
 	t.deletePrefix(&t.small, t.space.invocation(nil, tableNotified, &id))
 }
 
-// deletePrefix deletes the rows that begin with prefix, which is an owner of rows.
+// deletePrefix deletes the rows of an owner, whose keys begin with prefix.
 func (t *Txn) deletePrefix(w *writeSet[[]byte], prefix []byte) {
 	upper := after(prefix)
 	r, err := t.committed()
@@ -68,20 +67,20 @@ func (t *Txn) deletePrefix(w *writeSet[[]byte], prefix []byte) {
 		w.remove(t.keep(key))
 		return true
 	}))
-	for i := range w.rows { // those that are not in the database
+	for i := range w.rows { // rows that are not in the database yet
 		if r := &w.rows[i]; !r.deleted && (keyRange{prefix, upper}).contains(r.key) {
 			*r = row[[]byte]{key: r.key, deleted: true}
 		}
 	}
 }
 
-// keep copies a key.
+// keep copies a key into the arena.
 func (t *Txn) keep(key []byte) []byte {
 	return t.keys.keep(append(t.keys.room(len(key)), key...))
 }
 
-// deleteRange deletes the keys from lower on and before upper, of a table that w
-// collects. It keeps both.
+// deleteRange deletes the keys [lower, upper) of a table whose writes are in w. It takes
+// ownership of both slices.
 func deleteRange[V any](t *Txn, w *writeSet[V], lower, upper []byte) {
 	r := keyRange{lower, upper}
 	t.ranges = append(t.ranges, r)
@@ -108,7 +107,7 @@ func (t *Txn) Notified(id ids.Invocation, n journal.NotificationID) (journal.Set
 
 func settled(key, b []byte) (journal.Settled, error) {
 	if len(b) != 1 {
-		return journal.Pending, fmt.Errorf("%w: settled %x at %x", ErrDamaged, b, key)
+		return journal.Pending, fmt.Errorf("%w: settlement %x at %x", ErrDamaged, b, key)
 	}
 	return journal.Settled(b[0]), nil
 }
@@ -120,7 +119,7 @@ func (t *Txn) PutNotified(id ids.Invocation, n journal.NotificationID, how journ
 	t.small.put(t.keys.keep(t.notifiedKey(&id, &n)), settledRows[how])
 }
 
-// smallRow reads a row that the small set collects; nil if there is none.
+// smallRow reads a row of a table whose writes are in the small set; nil if there is none.
 func (t *Txn) smallRow(key []byte) ([]byte, error) {
 	if r := t.small.find(key); r != nil {
 		return r.value, nil // nil if deleted

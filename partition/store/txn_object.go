@@ -13,7 +13,7 @@ import (
 	"platform/partition/machine"
 )
 
-// objectLen is at least how long the key of an object's row will be.
+// objectLen returns a lower bound of the length of the key of an object's row.
 func objectLen(o *machine.Object) int {
 	return prefixLen + 8 + len(o.Scope) + len(o.Service) + len(o.Key)
 }
@@ -43,14 +43,13 @@ func (t *Txn) DeleteValue(o machine.Object, key []byte) {
 	t.values.remove(t.keys.keep(t.valueKey(&o, key)))
 }
 
-// Values implements machine.State. What is written while it is read through is not
-// seen.
+// Values implements machine.State. Writes during the iteration are not visible to it.
 func (t *Txn) Values(o machine.Object) iter.Seq2[machine.StateEntry, error] {
 	return t.owned(t.space.object(nil, tableValues, &o))
 }
 
-// owned yields the rows of an object in one table, with what follows the prefix in
-// their keys.
+// owned yields the rows of an object in one table, merging committed and written ones. Keys
+// omit the prefix.
 func (t *Txn) owned(prefix []byte) iter.Seq2[machine.StateEntry, error] {
 	return func(yield func(machine.StateEntry, error) bool) {
 		written := t.writtenValues(prefix)
@@ -100,7 +99,7 @@ func (t *Txn) owned(prefix []byte) iter.Seq2[machine.StateEntry, error] {
 	}
 }
 
-// writtenValues are the rows written to an object, in order.
+// writtenValues returns the written rows of an object in key order.
 func (t *Txn) writtenValues(prefix []byte) []row[[]byte] {
 	var rows []row[[]byte]
 	for _, r := range t.values.rows {
@@ -120,7 +119,7 @@ func (t *Txn) objectScan(prefix []byte) (*pebble.Iterator, error) {
 	return r.scan(prefix, after(prefix))
 }
 
-// stateEntry copies what an iterator shows, the value unless it is a copy.
+// stateEntry copies a row of an iterator; the value only if the caller does not own it.
 func stateEntry(prefix, key, value []byte, own bool) machine.StateEntry {
 	key = key[len(prefix):]
 	if own {
@@ -150,7 +149,7 @@ func (t *Txn) Lock(o machine.Object) (machine.Lock, error) {
 	return l, err
 }
 
-// lockOf is the zero Lock if there is no row.
+// lockOf decodes a lock; the zero Lock if there is no row.
 func lockOf(key, b []byte) (machine.Lock, error) {
 	if b == nil {
 		return machine.Lock{}, nil
@@ -192,7 +191,7 @@ func (t *Txn) Waiting(o machine.Object, seq uint64) (ids.Invocation, error) {
 
 func waitingID(key, b []byte) (id ids.Invocation, err error) {
 	if len(b) != len(id) {
-		return id, fmt.Errorf("%w: waiting %x at %x", ErrDamaged, b, key)
+		return id, fmt.Errorf("%w: waiting invocation %x at %x", ErrDamaged, b, key)
 	}
 	return ids.Invocation(b), nil
 }

@@ -102,8 +102,8 @@ func (t *Txn) DeleteOutgoing(to uint32, upto uint64) {
 	t.p.cache.outbox[to] = upto + 1
 }
 
-// firstOutgoing is the smallest sequence number that may be in the outbox. It is
-// remembered, because reading from the start would pass over the deleted ones.
+// firstOutgoing returns a lower bound of the sequence numbers in the outbox. It is cached,
+// because a scan from the start would step over all tombstones.
 func (t *Txn) firstOutgoing(to uint32) (uint64, error) {
 	if first, ok := t.p.cache.outbox[to]; ok {
 		return first, nil

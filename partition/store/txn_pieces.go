@@ -6,7 +6,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// put writes a row whose value is the parts one after the other.
+// put writes a row whose value is the concatenation of parts.
 func (t *Txn) put(key []byte, parts ...[]byte) {
 	t.dropPieces(key)
 	size := 0
@@ -27,7 +27,7 @@ func (t *Txn) put(key []byte, parts ...[]byte) {
 	t.fail(op.Finish())
 }
 
-// putPieces commits the pieces, which are cut from the parts, and writes the stub.
+// putPieces commits the chunks of the concatenated parts and writes the stub.
 func (t *Txn) putPieces(key []byte, parts [][]byte, size int) {
 	st := stub{t.index, size}
 	prefix := t.space.piecesOf(key, st.index)
@@ -50,8 +50,7 @@ func (t *Txn) putPieces(key []byte, parts [][]byte, size int) {
 	t.fail(t.batch.Set(key, st.append(nil), nil))
 }
 
-// fillFrom copies from the front of the parts until dst is full, and returns the
-// rest.
+// fillFrom fills dst from the front of parts and returns the rest.
 func fillFrom(dst []byte, parts [][]byte) [][]byte {
 	for len(dst) > 0 {
 		n := copy(dst, parts[0])
@@ -78,7 +77,7 @@ func (t *Txn) deleteRange(r keyRange) {
 	}
 }
 
-// dropPieces deletes the pieces of a row that is deleted or overwritten.
+// dropPieces deletes the chunks of a row that is deleted or overwritten.
 func (t *Txn) dropPieces(key []byte) {
 	if len(t.p.large.rows) == 0 {
 		return
@@ -88,7 +87,7 @@ func (t *Txn) dropPieces(key []byte) {
 	}
 }
 
-// deletePieces deletes the pieces of the row at key.
+// deletePieces deletes the chunks of the row at key.
 func (t *Txn) deletePieces(key []byte, row largeRow) {
 	prefix := t.space.piecesOf(key, row.index)
 	if row.pieces > manyRows {

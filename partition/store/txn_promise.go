@@ -7,7 +7,7 @@ import (
 	"platform/partition/machine"
 )
 
-// Promises are kept beside the values of an object's state: rows of bytes, found by
+// Promises share the write set of an object's state values: both are byte rows keyed by
 // their owner.
 
 func (t *Txn) promiseKey(o *machine.Object, key string) []byte {
@@ -27,7 +27,7 @@ func (t *Txn) Promise(o machine.Object, key string) (machine.Promise, error) {
 	return promiseOf(k, b)
 }
 
-// promiseOf is the zero Promise if there is no row.
+// promiseOf decodes a promise; the zero Promise if there is no row.
 func promiseOf(key, b []byte) (machine.Promise, error) {
 	if len(b) == 0 {
 		return machine.Promise{}, nil
@@ -46,8 +46,7 @@ func (t *Txn) DeletePromise(o machine.Object, key string) {
 	t.values.remove(t.keys.keep(t.promiseKey(&o, key)))
 }
 
-// Promises implements machine.State. What is written while it is read through is
-// not seen.
+// Promises implements machine.State. Writes during the iteration are not visible to it.
 func (t *Txn) Promises(o machine.Object) iter.Seq2[machine.NamedPromise, error] {
 	return func(yield func(machine.NamedPromise, error) bool) {
 		for e, err := range t.owned(t.space.object(nil, tablePromises, &o)) {

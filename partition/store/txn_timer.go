@@ -2,7 +2,7 @@ package store
 
 import "platform/partition/machine"
 
-const timerKeyLen = prefixLen + 8 + 1 + idLen + 4 // and the name
+const timerKeyLen = prefixLen + 8 + 1 + idLen + 4 // plus the name
 
 // HasTimer implements machine.State.
 func (t *Txn) HasTimer(timer machine.Timer) (bool, error) {

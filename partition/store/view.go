@@ -11,18 +11,17 @@ import (
 	"platform/partition/machine"
 )
 
-// View is a consistent picture of a partition's tables as of one commit, for the
-// leader and operators. What it returns is the caller's to keep. An open View holds
-// back memory and files that are no longer needed, so close it soon. It is for one
-// goroutine.
+// View is a consistent snapshot of a partition's tables as of one commit, for the leader and
+// operators. The caller owns what it returns. An open View retains obsolete memory and
+// files, so it should be closed soon. It is not safe for concurrent use.
 type View struct {
 	db     *DB
 	reader reader
 	space  space
-	err    error // why it could not be opened
+	err    error // why it could not be opened, or that it is closed
 }
 
-// View opens a picture of what is committed. If that fails, all reads do.
+// View opens a snapshot of the committed rows. If that fails, all reads return the error.
 func (p *Partition) View() *View {
 	v := &View{db: p.db}
 	if v.err = p.db.enter(); v.err != nil {
@@ -37,7 +36,7 @@ func (p *Partition) View() *View {
 	return v
 }
 
-// enter counts a view.
+// enter registers a view, which Close waits for.
 func (db *DB) enter() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -48,7 +47,7 @@ func (db *DB) enter() error {
 	return nil
 }
 
-// Close gives the view up.
+// Close releases the view.
 func (v *View) Close() error {
 	if v.err != nil {
 		return nil
@@ -68,8 +67,7 @@ func (v *View) row(key []byte) ([]byte, error) {
 	return v.reader.row(key)
 }
 
-// Meta is the partition's own record, and the log entry that the view contains
-// everything up to.
+// Meta returns the metadata of the partition, including the last applied log entry.
 func (v *View) Meta() (codec.Meta, error) {
 	if v.err != nil {
 		return codec.Meta{}, v.err
@@ -77,7 +75,7 @@ func (v *View) Meta() (codec.Meta, error) {
 	return v.reader.meta(v.space)
 }
 
-// Invocation is nil if the id is unknown.
+// Invocation returns an invocation; nil if it does not exist.
 func (v *View) Invocation(id ids.Invocation) (*machine.Invocation, error) {
 	if v.err != nil {
 		return nil, v.err
@@ -85,7 +83,7 @@ func (v *View) Invocation(id ids.Invocation) (*machine.Invocation, error) {
 	return v.reader.invocation(v.space, &id)
 }
 
-// Entry is an entry of a journal that has it.
+// Entry returns a journal entry, which must exist.
 func (v *View) Entry(id ids.Invocation, index uint32) (journal.Entry, error) {
 	key := v.space.entry(nil, &id, index)
 	b, err := v.row(key)
@@ -99,17 +97,16 @@ func (v *View) Entry(id ids.Invocation, index uint32) (journal.Entry, error) {
 	return decoded(key, e, err)
 }
 
-// longJournal is for how many entries room is made at once. A length may come from
+// maxJournalAlloc bounds the entries allocated in advance, because the length may come from
 // a damaged record.
-const longJournal = 4096
+const maxJournalAlloc = 4096
 
-// Journal is the first length entries of a journal. It is an error when there are
-// fewer.
+// Journal returns the first length entries of a journal. It fails if there are fewer.
 func (v *View) Journal(id ids.Invocation, length uint32) (entries []journal.Entry, err error) {
 	if v.err != nil {
 		return nil, v.err
 	}
-	entries = make([]journal.Entry, 0, min(length, longJournal))
+	entries = make([]journal.Entry, 0, min(length, maxJournalAlloc))
 	var damage error
 	err = v.reader.owned(v.space.invocation(nil, tableJournal, &id), func(_, value []byte, own bool) bool {
 		if len(entries) == int(length) {
@@ -124,7 +121,7 @@ func (v *View) Journal(id ids.Invocation, length uint32) (entries []journal.Entr
 		return damage == nil
 	})
 	if err == nil && damage == nil && len(entries) != int(length) {
-		damage = fmt.Errorf("%d entries, not %d", len(entries), length)
+		damage = fmt.Errorf("%d entries, expected %d", len(entries), length)
 	}
 	if damage != nil {
 		err = fmt.Errorf("%w: %w", ErrDamaged, damage)
@@ -135,7 +132,7 @@ func (v *View) Journal(id ids.Invocation, length uint32) (entries []journal.Entr
 	return entries, nil
 }
 
-// Notified tells whether a notification is in a journal, and how it ended.
+// Notified returns whether a notification is in a journal, and its outcome.
 func (v *View) Notified(id ids.Invocation, n journal.NotificationID) (journal.Settled, error) {
 	key := v.space.notified(nil, &id, &n)
 	b, err := v.row(key)
@@ -145,7 +142,7 @@ func (v *View) Notified(id ids.Invocation, n journal.NotificationID) (journal.Se
 	return settled(key, b)
 }
 
-// Value is one value of an object's state.
+// Value returns one value of an object's state.
 func (v *View) Value(o machine.Object, key []byte) (value []byte, found bool, err error) {
 	value, err = v.row(v.space.value(nil, &o, key))
 	return value, value != nil, err
@@ -167,8 +164,8 @@ func (v *View) EntrySize(id ids.Invocation, index uint32) (int, error) {
 	return v.reader.size(v.space.entry(nil, &id, index))
 }
 
-// Values is an object's state in key order, of up to limit bytes of keys and
-// values; complete says that this is all of it.
+// Values returns an object's state in key order, up to limit bytes of keys and values;
+// complete reports whether that is the entire state.
 func (v *View) Values(o machine.Object, limit int) (entries []machine.StateEntry, complete bool, err error) {
 	if v.err != nil {
 		return nil, false, v.err
@@ -186,7 +183,7 @@ func (v *View) Values(o machine.Object, limit int) (entries []machine.StateEntry
 	return entries, complete, err
 }
 
-// Lock is who holds an object's key and who waits for it.
+// Lock returns the lock of an object: its holder and the bounds of its queue.
 func (v *View) Lock(o machine.Object) (machine.Lock, error) {
 	key := v.space.object(nil, tableLocks, &o)
 	b, err := v.row(key)
@@ -196,7 +193,7 @@ func (v *View) Lock(o machine.Object) (machine.Lock, error) {
 	return lockOf(key, b)
 }
 
-// Waiting is who waits at a place for an object's key; zero if nobody does.
+// Waiting returns the invocation in a slot of an object's lock queue; zero if it is empty.
 func (v *View) Waiting(o machine.Object, seq uint64) (ids.Invocation, error) {
 	key := v.space.waiting(nil, &o, seq)
 	b, err := v.row(key)
@@ -206,10 +203,10 @@ func (v *View) Waiting(o machine.Object, seq uint64) (ids.Invocation, error) {
 	return waitingID(key, b)
 }
 
-// LastSent is the sequence number of the last message to another partition.
+// LastSent returns the sequence number of the last message to another partition.
 func (v *View) LastSent(to uint32) (uint64, error) { return v.counter(tableSent, to) }
 
-// LastDelivered is the sequence number of the last message from another partition.
+// LastDelivered returns the sequence number of the last message from another partition.
 func (v *View) LastDelivered(from uint32) (uint64, error) { return v.counter(tableDelivered, from) }
 
 func (v *View) counter(table byte, peer uint32) (uint64, error) {

@@ -10,7 +10,7 @@ import (
 	"platform/partition/machine"
 )
 
-// Rules is the rule book as the partition has it.
+// Rules returns the rule book of the partition.
 func (v *View) Rules() (*flowcontrol.Book, error) {
 	key := v.space.table(nil, tableRules)
 	b, err := v.row(key)
@@ -20,7 +20,7 @@ func (v *View) Rules() (*flowcontrol.Book, error) {
 	return rulesOf(key, b)
 }
 
-// Counter is the zero Counter where nobody counts.
+// Counter returns a counter; the zero Counter if it does not exist.
 func (v *View) Counter(k flowcontrol.CounterKey) (flowcontrol.Counter, error) {
 	key := v.space.limit(nil, tableCounters, &k)
 	b, err := v.row(key)
@@ -49,7 +49,7 @@ func (v *View) Counters() iter.Seq2[flowcontrol.NamedCounter, error] {
 	}
 }
 
-// VQueue is the zero VQueue for one that nobody is in.
+// VQueue returns a vqueue; the zero VQueue if it does not exist.
 func (v *View) VQueue(k flowcontrol.QueueKey) (flowcontrol.VQueue, error) {
 	key := v.space.vqueue(nil, tableVQueues, &k)
 	b, err := v.row(key)
@@ -60,13 +60,13 @@ func (v *View) VQueue(k flowcontrol.QueueKey) (flowcontrol.VQueue, error) {
 	return decoded(key, q, err)
 }
 
-// NamedVQueue is a vqueue and its key.
+// NamedVQueue is a vqueue with its key.
 type NamedVQueue struct {
 	Key flowcontrol.QueueKey
 	flowcontrol.VQueue
 }
 
-// VQueues yields all vqueues ordered by key, those of a scope together.
+// VQueues yields all vqueues ordered by key, grouped by scope.
 func (v *View) VQueues() iter.Seq2[NamedVQueue, error] {
 	return func(yield func(NamedVQueue, error) bool) {
 		lower := v.space.table(nil, tableVQueues)
@@ -84,59 +84,58 @@ func (v *View) VQueues() iter.Seq2[NamedVQueue, error] {
 	}
 }
 
-// Queued is who waits at a place of a vqueue, zero if nobody does.
-func (v *View) Queued(q flowcontrol.QueueKey, priority uint8, place uint64) (flowcontrol.Queued, error) {
-	key := v.space.queued(nil, &q, priority, place)
+// Queued returns the entry in a slot of a vqueue; zero if the slot is empty.
+func (v *View) Queued(q flowcontrol.QueueKey, priority uint8, slot uint64) (flowcontrol.Queued, error) {
+	key := v.space.queued(nil, &q, priority, slot)
 	b, err := v.row(key)
 	if err != nil || b == nil {
 		return flowcontrol.Queued{}, err
 	}
-	who, err := codec.DecodeQueued(b)
-	return decoded(key, who, err)
+	entry, err := codec.DecodeQueued(b)
+	return decoded(key, entry, err)
 }
 
-// QueuedBetween yields who waits at the places from ≤ n < before of a lane, in their
-// order.
+// QueuedBetween yields the entries in the slots [from, before) of a lane, in order.
 func (v *View) QueuedBetween(q flowcontrol.QueueKey, priority uint8, from, before uint64) iter.Seq2[flowcontrol.Queued, error] {
 	return func(yield func(flowcontrol.Queued, error) bool) {
 		lower, upper := v.space.queued(nil, &q, priority, from), v.space.queued(nil, &q, priority, before)
 		err := v.each(lower, upper, func(_, value []byte) (bool, error) {
-			who, err := codec.DecodeQueued(value)
-			return err == nil && yield(who, nil), err
+			entry, err := codec.DecodeQueued(value)
+			return err == nil && yield(entry, nil), err
 		})
 		if err != nil {
-			yield(flowcontrol.Queued{}, fmt.Errorf("read line of %v: %w", q, err))
+			yield(flowcontrol.Queued{}, fmt.Errorf("read vqueue %v: %w", q, err))
 		}
 	}
 }
 
-// WaitingBetween is how many wait for an object's key at the places from ≤ n < before.
+// WaitingBetween counts the invocations in the slots [from, before) of an object's lock queue.
 func (v *View) WaitingBetween(o machine.Object, from, before uint64) (n uint64, err error) {
-	err = v.line(o, from, before, func(ids.Invocation) bool {
+	err = v.lockQueue(o, from, before, func(ids.Invocation) bool {
 		n++
 		return true
 	})
 	return n, err
 }
 
-// FirstWaiting is who waits first for an object's key at the places from ≤ n < before,
-// zero if nobody does.
+// FirstWaiting returns the first invocation in the slots [from, before) of an object's lock
+// queue; zero if there is none.
 func (v *View) FirstWaiting(o machine.Object, from, before uint64) (first ids.Invocation, err error) {
-	err = v.line(o, from, before, func(id ids.Invocation) bool {
+	err = v.lockQueue(o, from, before, func(id ids.Invocation) bool {
 		first = id
 		return false
 	})
 	return first, err
 }
 
-// line visits those that wait for an object's key.
-func (v *View) line(o machine.Object, from, before uint64, visit func(ids.Invocation) bool) error {
+// lockQueue visits the invocations in the slots [from, before) of an object's lock queue.
+func (v *View) lockQueue(o machine.Object, from, before uint64, visit func(ids.Invocation) bool) error {
 	err := v.each(v.space.waiting(nil, &o, from), v.space.waiting(nil, &o, before), func(key, value []byte) (bool, error) {
 		id, err := waitingID(key, value)
 		return err == nil && visit(id), err
 	})
 	if err != nil {
-		return fmt.Errorf("read line of %v: %w", o, err)
+		return fmt.Errorf("read lock queue of %v: %w", o, err)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"platform/partition/machine"
 )
 
-// Promise is the zero Promise for one that nobody has asked for or completed.
+// Promise returns a promise; the zero Promise if it was neither awaited nor completed.
 func (v *View) Promise(o machine.Object, key string) (machine.Promise, error) {
 	k := v.space.promise(nil, &o, key)
 	b, err := v.row(k)
@@ -19,7 +19,7 @@ func (v *View) Promise(o machine.Object, key string) (machine.Promise, error) {
 	return promiseOf(k, b)
 }
 
-// Promises yields a workflow's promises in key order.
+// Promises yields the promises of a workflow in key order.
 func (v *View) Promises(o machine.Object) iter.Seq2[machine.NamedPromise, error] {
 	return func(yield func(machine.NamedPromise, error) bool) {
 		for p, err := range v.promises(v.space.object(nil, tablePromises, &o)) {
@@ -30,13 +30,13 @@ func (v *View) Promises(o machine.Object) iter.Seq2[machine.NamedPromise, error]
 	}
 }
 
-// WorkflowPromise is a promise and the workflow that it belongs to.
+// WorkflowPromise is a promise and the workflow that owns it.
 type WorkflowPromise struct {
 	Workflow machine.Object
 	machine.NamedPromise
 }
 
-// AllPromises yields the promises of all workflows, those of one together.
+// AllPromises yields the promises of all workflows, grouped by workflow.
 func (v *View) AllPromises() iter.Seq2[WorkflowPromise, error] {
 	return v.promises(v.space.table(nil, tablePromises))
 }
@@ -63,8 +63,8 @@ func (v *View) promises(prefix []byte) iter.Seq2[WorkflowPromise, error] {
 	}
 }
 
-// objectOf reads an object back from what follows the prefix in a key of one of its
-// rows, and what follows the object.
+// objectOf decodes the object at the beginning of b, a key without its prefix, and returns
+// what follows it.
 func objectOf(b []byte) (o machine.Object, rest []byte, ok bool) {
 	for _, part := range []*string{&o.Scope, &o.Service, &o.Key} {
 		if *part, b, ok = cutPart(b); !ok {
@@ -74,7 +74,7 @@ func objectOf(b []byte) (o machine.Object, rest []byte, ok bool) {
 	return o, b, true
 }
 
-// cutPart undoes appendPart.
+// cutPart decodes a part encoded by appendPart and returns what follows it.
 func cutPart(b []byte) (part string, rest []byte, ok bool) {
 	var found []byte
 	for {

@@ -15,15 +15,15 @@ import (
 	"platform/partition/machine"
 )
 
-// Place is where a walk over a table is: what follows the prefix in a row's key. nil
-// is before the first row. Places sort like rows.
+// Place is a position in a table: the key of a row without its prefix. nil is the start of
+// the table. Places sort like rows.
 type Place []byte
 
-// Next is the first place behind p.
+// Next returns the first place after p.
 func (p Place) Next() Place { return append(bytes.Clone(p), 0) }
 
-// Visit decides how a walk goes on after a row: with the next one, with the first one
-// from To on, or not at all.
+// Visit controls how a walk continues after a row: with the next row, with the first row at
+// or after To, or not at all.
 type Visit struct {
 	To   Place
 	Stop bool
@@ -35,12 +35,12 @@ type walker struct {
 	it     *pebble.Iterator
 	prefix []byte
 	ok     bool
-	value  []byte // of the row, once load was called for it
-	err    error  // of load
+	value  []byte // value of the row, set by load
+	err    error  // error of load
 }
 
-// walker starts at the first row from a place on; upto is the first place that is not
-// read any more, nil for the end of the table.
+// walker returns a walker over the rows [from, upto) of a table; a nil upto is the end of the
+// table.
 func (v *View) walker(table byte, from, upto Place) (*walker, error) {
 	if v.err != nil {
 		return nil, v.err
@@ -60,13 +60,13 @@ func (v *View) walker(table byte, from, upto Place) (*walker, error) {
 
 func (w *walker) at() Place { return w.it.Key()[prefixLen:] }
 
-// load reads the value, which may be in pieces; false if that fails.
+// load reads the value, joining chunks. It returns false on failure.
 func (w *walker) load() bool {
 	w.value, _, w.err = w.reader.whole(w.it.Key(), w.it.Value())
 	return w.err == nil
 }
 
-// advance moves on as a visitor said; false if that is not at all.
+// advance moves to the row that v selects. It returns false if v stops the walk.
 func (w *walker) advance(v Visit) bool {
 	switch {
 	case v.Stop:
@@ -86,7 +86,7 @@ func (w *walker) close(err error) error {
 	return errors.Join(err, w.err, w.it.Error(), w.it.Close())
 }
 
-// walk calls visit for the rows of a table, with their values.
+// walk calls visit for the rows [from, upto) of a table.
 func (v *View) walk(table byte, from, upto Place, visit func(w *walker) (Visit, error)) error {
 	w, err := v.walker(table, from, upto)
 	if err != nil {
@@ -101,10 +101,10 @@ func (v *View) walk(table byte, from, upto Place, visit func(w *walker) (Visit, 
 	return w.close(err)
 }
 
-// WalkRecords visits the invocations from a place on and before upto in the order of
-// their ids: the live ones, the completed ones or both. Both slices are valid during
-// the call only. A walk that goes on with another view meets each invocation that was
-// there all the time exactly once, whatever became of it in between.
+// WalkRecords visits the invocations [from, upto) ordered by ID: live ones, completed ones or
+// both. Both slices are valid during the call only. A walk that is continued with another
+// view visits each invocation that existed throughout exactly once, even if it completed in
+// between.
 func (v *View) WalkRecords(from, upto Place, live, completed bool, visit func(at Place, record []byte) (Visit, error)) error {
 	var walkers []*walker
 	for _, t := range []struct {
@@ -133,7 +133,7 @@ func (v *View) WalkRecords(from, upto Place, live, completed bool, visit func(at
 	}
 }
 
-// first is the walker whose row comes next, nil if there are no more.
+// first returns the walker with the smallest row, nil if all are at the end.
 func first(walkers []*walker) (least *walker) {
 	for _, w := range walkers {
 		if w.ok && (least == nil || bytes.Compare(w.at(), least.at()) < 0) {
@@ -151,8 +151,8 @@ func closeWalkers(walkers []*walker, err error) error {
 	return errors.Join(errs...)
 }
 
-// WalkEntries visits the entries of journals in the order of invocation and index. The
-// entry is valid during the call only.
+// WalkEntries visits journal entries ordered by invocation and index. The entry is valid
+// during the call only.
 func (v *View) WalkEntries(from, upto Place, visit func(at Place, id ids.Invocation, index uint32, e journal.Entry) (Visit, error)) error {
 	return v.walk(tableJournal, from, upto, func(w *walker) (Visit, error) {
 		at := w.at()
@@ -167,32 +167,32 @@ func (v *View) WalkEntries(from, upto Place, visit func(at Place, id ids.Invocat
 	})
 }
 
-// JournalPlace is where the journal of an invocation begins.
+// JournalPlace returns the start of the journal of an invocation.
 func JournalPlace(id ids.Invocation) Place { return bytes.Clone(id[:]) }
 
-// JournalEnd is the first place behind the journal of an invocation.
+// JournalEnd returns the first place after the journal of an invocation.
 func JournalEnd(id ids.Invocation) Place { return append(JournalPlace(id), 0xff, 0xff, 0xff, 0xff, 0) }
 
-// ObjectPlace is where the rows of an object begin.
+// ObjectPlace returns the start of the rows of an object.
 func ObjectPlace(o machine.Object) Place {
 	return appendPart(appendPart(appendPart(nil, o.Scope), o.Service), o.Key)
 }
 
-// ServicePlace is where the objects of a service in a scope begin.
+// ServicePlace returns the start of the objects of a service in a scope.
 func ServicePlace(scope, service string) Place {
 	return appendPart(appendPart(nil, scope), service)
 }
 
-// AfterScope is the first place behind the objects of a scope.
+// AfterScope returns the first place after the objects of a scope.
 func AfterScope(scope string) Place { return after(appendPart(nil, scope)) }
 
-// AfterService is the first place behind the objects of a service in a scope.
+// AfterService returns the first place after the objects of a service in a scope.
 func AfterService(scope, service string) Place {
 	return after(appendPart(appendPart(nil, scope), service))
 }
 
-// walkObjects visits rows that belong to objects, with what follows the object in
-// their keys.
+// walkObjects visits the rows of a table keyed by object; rest is what follows the object in
+// the key.
 func (v *View) walkObjects(table byte, from Place, visit func(at Place, o machine.Object, rest []byte, w *walker) (Visit, error)) error {
 	return v.walk(table, from, nil, func(w *walker) (Visit, error) {
 		o, rest, ok := objectOf(w.at())
@@ -203,15 +203,15 @@ func (v *View) walkObjects(table byte, from Place, visit func(at Place, o machin
 	})
 }
 
-// WalkValues visits the state of all objects, in the order of scope, service, key and
-// state key. Key and value are valid during the call only.
+// WalkValues visits the state of all objects, ordered by scope, service, key and state key.
+// Key and value are valid during the call only.
 func (v *View) WalkValues(from Place, visit func(at Place, o machine.Object, key, value []byte) (Visit, error)) error {
 	return v.walkObjects(tableValues, from, func(at Place, o machine.Object, rest []byte, w *walker) (Visit, error) {
 		return visit(at, o, rest, w.value)
 	})
 }
 
-// WalkPromises visits the promises of all workflows. The promise is the caller's.
+// WalkPromises visits the promises of all workflows. visit owns the promise.
 func (v *View) WalkPromises(from Place, visit func(at Place, p WorkflowPromise) (Visit, error)) error {
 	return v.walkObjects(tablePromises, from, func(at Place, o machine.Object, rest []byte, w *walker) (Visit, error) {
 		promise, err := promiseOf(w.it.Key(), bytes.Clone(w.value))
@@ -222,7 +222,7 @@ func (v *View) WalkPromises(from Place, visit func(at Place, p WorkflowPromise) 
 	})
 }
 
-// WalkLocks visits the objects that are held or waited for.
+// WalkLocks visits the locks that are held or have a queue.
 func (v *View) WalkLocks(from Place, visit func(at Place, o machine.Object, l machine.Lock) (Visit, error)) error {
 	return v.walkObjects(tableLocks, from, func(at Place, o machine.Object, _ []byte, w *walker) (Visit, error) {
 		l, err := lockOf(w.it.Key(), w.value)
@@ -233,8 +233,7 @@ func (v *View) WalkLocks(from Place, visit func(at Place, o machine.Object, l ma
 	})
 }
 
-// WalkWaiting visits the invocations that wait for objects, those of an object in the
-// order of their turns.
+// WalkWaiting visits the invocations in lock queues, those of an object in queue order.
 func (v *View) WalkWaiting(from Place, visit func(at Place, o machine.Object, seq uint64, id ids.Invocation) (Visit, error)) error {
 	return v.walkObjects(tableWaiting, from, func(at Place, o machine.Object, rest []byte, w *walker) (Visit, error) {
 		id, err := waitingID(w.it.Key(), w.value)
@@ -245,7 +244,7 @@ func (v *View) WalkWaiting(from Place, visit func(at Place, o machine.Object, se
 	})
 }
 
-// WalkVQueues visits the vqueues of flow control, in the order of their keys.
+// WalkVQueues visits the vqueues of flow control in key order.
 func (v *View) WalkVQueues(from Place, visit func(at Place, q NamedVQueue) (Visit, error)) error {
 	return v.walk(tableVQueues, from, nil, func(w *walker) (Visit, error) {
 		k, err := vqueueOf(w.it.Key())
@@ -260,7 +259,7 @@ func (v *View) WalkVQueues(from Place, visit func(at Place, q NamedVQueue) (Visi
 	})
 }
 
-// WalkCounters visits the counters of flow control, in the order of their keys.
+// WalkCounters visits the counters of flow control in key order.
 func (v *View) WalkCounters(from Place, visit func(at Place, c flowcontrol.NamedCounter) (Visit, error)) error {
 	return v.walk(tableCounters, from, nil, func(w *walker) (Visit, error) {
 		k, _, err := limitOf(w.it.Key())

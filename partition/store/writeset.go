@@ -2,12 +2,11 @@ package store
 
 import "unsafe"
 
-// writeSet is what a transaction has written to some tables: the last value of
-// every key, which reads see before the database and which becomes one operation at
-// commit however often the key was written.
+// writeSet is the writes of a transaction to some tables: the last value of every key. Reads
+// consult it before the database, and the commit writes each key once.
 type writeSet[V any] struct {
 	rows []row[V]
-	at   map[string]int32 // key → place in rows, once there are many
+	at   map[string]int32 // key → index in rows, used above fewRows
 }
 
 type row[V any] struct {
@@ -16,8 +15,8 @@ type row[V any] struct {
 	deleted bool
 }
 
-// fewRows are searched one by one, which is quicker than a map and leaves nothing
-// to be cleared.
+// fewRows is the number of rows up to which a linear search is used: it is faster than a map
+// and needs no clearing.
 const fewRows = 8
 
 func (w *writeSet[V]) find(key []byte) *row[V] {
@@ -35,10 +34,10 @@ func (w *writeSet[V]) find(key []byte) *row[V] {
 	return nil
 }
 
-// put keeps key, which must not change until reset.
+// put retains key, which must not change until reset.
 func (w *writeSet[V]) put(key []byte, v V) { w.write(row[V]{key: key, value: v}) }
 
-// remove keeps key, which must not change until reset.
+// remove retains key, which must not change until reset.
 func (w *writeSet[V]) remove(key []byte) { w.write(row[V]{key: key, deleted: true}) }
 
 func (w *writeSet[V]) write(r row[V]) {
@@ -60,10 +59,10 @@ func (w *writeSet[V]) write(r row[V]) {
 	}
 }
 
-// asString is a key as a string without copying it.
+// asString converts a key to a string without copying it.
 func asString(key []byte) string { return unsafe.String(unsafe.SliceData(key), len(key)) }
 
-// keptRows bounds what a set keeps for the next transaction.
+// keptRows bounds the capacity kept for the next transaction.
 const keptRows = 4096
 
 func (w *writeSet[V]) reset() {
@@ -78,16 +77,16 @@ func (w *writeSet[V]) reset() {
 	w.rows = w.rows[:0]
 }
 
-// arena holds the keys of a transaction.
+// arena allocates the keys of a transaction.
 type arena struct{ chunk []byte }
 
 const arenaChunk = 32 << 10
 
-// room returns an empty slice with room for about n bytes; keep takes what was
+// room returns an empty slice with a capacity of at least n bytes; keep allocates what was
 // appended to it.
 func (a *arena) room(n int) []byte {
 	if cap(a.chunk)-len(a.chunk) < n {
-		a.chunk = make([]byte, 0, max(arenaChunk, n)) // the old one lives on in its keys
+		a.chunk = make([]byte, 0, max(arenaChunk, n)) // the keys retain the old chunk
 	}
 	return a.chunk[len(a.chunk):len(a.chunk):cap(a.chunk)]
 }

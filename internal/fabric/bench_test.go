@@ -18,8 +18,8 @@ import (
 	"platform/proto/node"
 )
 
-// instant is a leader that answers at once.
-func instant() *fake {
+// callFake returns a leader that responds to Call immediately.
+func callFake() *fake {
 	p := newFake(true)
 	value := []byte(`"Hello Sarah!"`)
 	p.call = func(_ context.Context, inv *machine.Invoke) (partition.Ending, machine.Outcome, error) {
@@ -28,7 +28,7 @@ func instant() *fake {
 	return p
 }
 
-// leader is an instant one that does not take a lock either.
+// leader is a fake leader without locks.
 type leader struct{ *fake }
 
 func (leader) Leading() bool { return true }
@@ -37,10 +37,10 @@ func (l leader) Call(ctx context.Context, inv *machine.Invoke) (partition.Ending
 	return l.call(ctx, inv)
 }
 
-// BenchmarkLocal is what a handle adds to asking the replica on this node.
+// BenchmarkLocal measures the overhead of a handle over the replica on this node.
 func BenchmarkLocal(b *testing.B) {
-	var p Local = leader{instant()}
-	handle := NewDirectory(1, DirectoryConfig{Local: only(p)}).Partition(0)
+	var p Local = leader{callFake()}
+	handle := NewDirectory(1, DirectoryConfig{Local: localReplica(p)}).Partition(0)
 	inv := invocation(1)
 	for name, r := range map[string]Replica{"direct": p, "handle": handle} {
 		b.Run(name, func(b *testing.B) {
@@ -54,12 +54,12 @@ func BenchmarkLocal(b *testing.B) {
 	}
 }
 
-// BenchmarkRemote is a call of a replica on another node, both in this process, by
-// one caller and by many at once.
+// BenchmarkRemote measures calls to a replica on another node, with both nodes in this
+// process, by one caller and by many concurrent ones.
 func BenchmarkRemote(b *testing.B) {
 	for name, callers := range map[string]int{"one": 1, "many": 128} {
 		b.Run(name, func(b *testing.B) {
-			r, _ := pair(b, instant())
+			r, _ := pair(b, callFake())
 			inv := invocation(1)
 			b.ReportAllocs()
 			parallel(b, callers, func() error {
@@ -70,15 +70,15 @@ func BenchmarkRemote(b *testing.B) {
 	}
 }
 
-// BenchmarkUnary is the same with a gRPC call for each request, for comparison.
+// BenchmarkUnary measures the same with one gRPC call per request, for comparison.
 func BenchmarkUnary(b *testing.B) {
-	p := instant()
-	ask := func(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+	p := callFake()
+	handler := func(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 		req := new(node.PartitionRequest)
 		if err := decode(req); err != nil {
 			return nil, err
 		}
-		return srv.(*Server).answer(ctx, req), nil
+		return srv.(*Server).serveRequest(ctx, req), nil
 	}
 	for name, callers := range map[string]int{"one": 1, "many": 128} {
 		b.Run(name, func(b *testing.B) {
@@ -86,9 +86,9 @@ func BenchmarkUnary(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			n := serveNode(b, lis, "c", only(p), func(s *grpc.Server, server *Server) {
+			n := serveNode(b, lis, "c", localReplica(p), func(s *grpc.Server, server *Server) {
 				s.RegisterService(&grpc.ServiceDesc{
-					ServiceName: "bench", HandlerType: (*any)(nil), Methods: []grpc.MethodDesc{{MethodName: "Ask", Handler: ask}},
+					ServiceName: "bench", HandlerType: (*any)(nil), Methods: []grpc.MethodDesc{{MethodName: "Call", Handler: handler}},
 				}, server)
 			})
 			conn, err := grpc.NewClient("passthrough:///"+n.address,
@@ -105,7 +105,7 @@ func BenchmarkUnary(b *testing.B) {
 					return err
 				}
 				m := new(node.PartitionResponse)
-				err = conn.Invoke(b.Context(), "/bench/Ask", &node.PartitionRequest{
+				err = conn.Invoke(b.Context(), "/bench/Call", &node.PartitionRequest{
 					Method: node.PartitionMethod_PARTITION_METHOD_CALL, Command: command,
 				}, m)
 				if err != nil {
@@ -118,18 +118,18 @@ func BenchmarkUnary(b *testing.B) {
 	}
 }
 
-// parallel asks b.N times, with that many callers at once.
-func parallel(b *testing.B, callers int, ask func() error) {
+// parallel sends b.N requests from the given number of concurrent callers.
+func parallel(b *testing.B, callers int, request func() error) {
 	var next atomic.Int64
 	done := make(chan error, callers)
-	if err := ask(); err != nil { // connect
+	if err := request(); err != nil { // connect
 		b.Fatal(err)
 	}
 	b.ResetTimer()
 	for range callers {
 		go func() {
 			for next.Add(1) <= int64(b.N) {
-				if err := ask(); err != nil {
+				if err := request(); err != nil {
 					done <- err
 					return
 				}

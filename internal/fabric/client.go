@@ -20,29 +20,30 @@ import (
 	"platform/proto/node"
 )
 
-// ClientConfig says who asks and how it connects.
+// ClientConfig configures a Client.
 type ClientConfig struct {
 	Self Identity
-	// Level is the cluster's feature level as far as this node knows it; nil: the first.
-	// Requests contain nothing that it does not include.
+	// Level returns the cluster's feature level as known by this node; nil means the
+	// first. Requests use only features of that level.
 	Level func() feature.Level
-	// Bodies is what large responses are accounted to as they come; nil: nothing.
+	// Bodies is charged for large responses while they are received; nil disables
+	// accounting.
 	Bodies *budget.Budget
-	// DialOptions replace the default of no transport security.
+	// DialOptions replace the default, which is no transport security.
 	DialOptions []grpc.DialOption
-	// Dial replaces gRPC, for tests that simulate the network; nil: it is not replaced.
+	// Dial replaces gRPC in tests that simulate the network. It may be nil.
 	Dial func(address string) (raftgroup.Conn, error)
 	// Log is slog.Default() when nil.
 	Log *slog.Logger
 }
 
-// Client holds the connections to other nodes, one for each, made when they are used.
+// Client maintains one connection to each other node, opened on first use.
 type Client struct {
 	self     Identity
 	level    func() feature.Level
 	bodies   *budget.Budget
 	dial     func(address string) (raftgroup.Conn, error)
-	patience patience
+	timeouts timeouts
 	log      *slog.Logger
 	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
@@ -51,10 +52,10 @@ type Client struct {
 
 	mu     sync.RWMutex // covers the fields below
 	closed bool
-	peers  map[string]*peer
+	conns  map[string]*nodeConn
 }
 
-// NewClient returns the connections of a node. It dials when it is asked to reach one.
+// NewClient returns a client without connections.
 func NewClient(cfg ClientConfig) *Client {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
@@ -70,17 +71,16 @@ func NewClient(cfg ClientConfig) *Client {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Client{
-		bodies: cfg.Bodies,
-		self:   cfg.Self, level: cfg.Level, patience: usualPatience, dial: cfg.Dial,
-		log: cfg.Log.With("component", "fabric"), ctx: ctx, cancel: cancel, peers: make(map[string]*peer),
+		bodies: cfg.Bodies, self: cfg.Self, level: cfg.Level, timeouts: defaultTimeouts, dial: cfg.Dial,
+		log: cfg.Log.With("component", "fabric"), ctx: ctx, cancel: cancel, conns: make(map[string]*nodeConn),
 	}
 }
 
-// Close ends all connections. What is under way on them has an unknown outcome.
+// Close closes all connections. The outcome of pending requests is unknown.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
-	peers := slices.Collect(maps.Values(c.peers))
+	peers := slices.Collect(maps.Values(c.conns))
 	c.mu.Unlock()
 	c.cancel()
 	var errs error
@@ -91,51 +91,52 @@ func (c *Client) Close() error {
 	return errs
 }
 
-// Seen says that the node at address is up, so that it is dialled at once and not
-// when the back-off allows.
+// Seen reports that the node at address is up, so that it is dialed immediately instead of
+// after the backoff.
 func (c *Client) Seen(address string) {
 	c.mu.RLock()
-	p := c.peers[address]
+	p := c.conns[address]
 	c.mu.RUnlock()
 	if p != nil {
 		p.redial()
 	}
 }
 
-// Silent reports whether the node at address gave no sign of life when it should have,
-// and has given none since.
-func (c *Client) Silent(address string) bool {
+// Unresponsive reports whether the node at address failed to respond in time and has not
+// been heard from since.
+func (c *Client) Unresponsive(address string) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	p := c.peers[address]
-	return p != nil && p.silent.Load()
+	p := c.conns[address]
+	return p != nil && p.unresponsive.Load()
 }
 
-// peer is the connection to one node.
-type peer struct {
+// nodeConn is the connection to one node.
+type nodeConn struct {
 	c       *Client
 	address string
 
-	// silent says that the node gave no sign of life when it should have, and has given
-	// none since. It is dialed in the background and nobody waits for that.
-	silent atomic.Bool
+	// unresponsive is set when the node failed to respond in time and cleared when it is
+	// heard from again. Meanwhile it is dialed in the background and requests do not wait
+	// for the connection.
+	unresponsive atomic.Bool
 
 	mu   sync.Mutex // covers the fields below
 	conn raftgroup.Conn
 	link *link
 }
 
-// connection is the one to use for the next request.
-func (p *peer) connection() raftgroup.Conn {
+// grpcConn returns the connection for the next stream.
+func (p *nodeConn) grpcConn() raftgroup.Conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.conn
 }
 
-// redial takes a fresh connection if the last dial failed, so that the next request
-// dials at once. Nothing is under way on a connection in that state.
-func (p *peer) redial() {
-	p.silent.Store(false)
+// redial replaces the connection if the last dial failed, so that the next request dials
+// immediately. A connection in that state has no pending requests.
+func (p *nodeConn) redial() {
+	p.unresponsive.Store(false)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.c.ctx.Err() != nil || p.conn.GetState() != connectivity.TransientFailure {
@@ -149,11 +150,11 @@ func (p *peer) redial() {
 	p.conn = fresh
 }
 
-func (p *peer) close() error { return p.connection().Close() }
+func (p *nodeConn) close() error { return p.grpcConn().Close() }
 
-func (c *Client) peer(address string) (*peer, error) {
+func (c *Client) nodeConn(address string) (*nodeConn, error) {
 	c.mu.RLock()
-	p, closed := c.peers[address], c.closed
+	p, closed := c.conns[address], c.closed
 	c.mu.RUnlock()
 	switch {
 	case closed:
@@ -163,7 +164,7 @@ func (c *Client) peer(address string) (*peer, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if p := c.peers[address]; p != nil {
+	if p := c.conns[address]; p != nil {
 		return p, nil
 	}
 	if c.closed {
@@ -173,15 +174,16 @@ func (c *Client) peer(address string) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p = &peer{c: c, address: address, conn: conn}
-	c.peers[address] = p
+	p = &nodeConn{c: c, address: address, conn: conn}
+	c.conns[address] = p
 	return p, nil
 }
 
-// dialer prepares connections, which are dialled when they are used.
+// dialer returns a function that creates connections, which are dialed on first use.
 func dialer(options []grpc.DialOption) func(string) (raftgroup.Conn, error) {
 	return func(address string) (raftgroup.Conn, error) {
-		// The resolver leaves names to the dialer, so they are resolved at each dial.
+		// The passthrough resolver leaves name resolution to the dialer, which resolves
+		// names at each dial.
 		conn, err := grpc.NewClient("passthrough:///"+address, options...)
 		if err != nil {
 			return nil, fmt.Errorf("dial %s: %w", address, err)
@@ -190,8 +192,8 @@ func dialer(options []grpc.DialOption) func(string) (raftgroup.Conn, error) {
 	}
 }
 
-// open returns the link to a node, a new one if there is none that works.
-func (p *peer) open() (*link, error) {
+// open returns the link to the node, and opens one if there is none or it is broken.
+func (p *nodeConn) open() (*link, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.link != nil && !p.link.broken() {
@@ -200,7 +202,7 @@ func (p *peer) open() (*link, error) {
 	if p.c.self.ClusterID() == "" {
 		return nil, errNoCluster
 	}
-	p.c.mu.RLock() // Close waits for what is started before it
+	p.c.mu.RLock() // no link is started once Close waits for them
 	defer p.c.mu.RUnlock()
 	if p.c.closed {
 		return nil, errClosed
@@ -211,22 +213,22 @@ func (p *peer) open() (*link, error) {
 	return l, nil
 }
 
-var errNoCluster = errors.New("this node belongs to no cluster yet")
+var errNoCluster = errors.New("this node does not belong to a cluster yet")
 
 func (i *Identity) hello() *node.Hello {
 	return &node.Hello{ClusterId: i.ClusterID(), NodeId: i.Node, Incarnation: i.Incarnation, Address: i.Address}
 }
 
-// greet checks how another node introduced itself.
-func (i *Identity) greet(h *node.Hello) error {
+// verifyHello checks that the sender of a hello belongs to this cluster.
+func (i *Identity) verifyHello(h *node.Hello) error {
 	own := i.ClusterID()
 	switch {
 	case h == nil:
-		return fmt.Errorf("%w: it did not introduce itself", ErrForeign)
+		return fmt.Errorf("%w: it did not send a hello", ErrForeign)
 	case own == "":
 		return errNoCluster
 	case h.ClusterId != own:
-		return fmt.Errorf("%w: %s at %s is of cluster %q, this one of %q", ErrForeign, h.NodeId, h.Address, h.ClusterId, own)
+		return fmt.Errorf("%w: %s at %s belongs to cluster %q, this node to %q", ErrForeign, h.NodeId, h.Address, h.ClusterId, own)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ type noServices struct{}
 
 func (noServices) Schemas() *metadata.Schemas { return &metadata.Schemas{} }
 
-// startMembers starts a group of three, each with its own port.
+// startMembers starts a Raft group of three nodes, each with its own port.
 func startMembers(t *testing.T) []*member {
 	var voters []raft.Server
 	listeners := make([]net.Listener, 3)
@@ -107,7 +107,7 @@ func startMember(t *testing.T, lis net.Listener, voters []raft.Server) *member {
 	return m
 }
 
-// update is an invocation that the machine itself finishes.
+// update returns an invocation that the state machine completes without an attempt.
 func update(n int) *machine.Invoke {
 	return &machine.Invoke{
 		ID:      ids.NewInvocation(uint64(n), [16]byte{1, 15: byte(n)}),
@@ -117,8 +117,8 @@ func update(n int) *machine.Invoke {
 	}
 }
 
-// insist is what callers do: ask again, with the same id, until the outcome is known.
-func insist(ctx context.Context, h *Handle, inv *machine.Invoke) error {
+// callUntilKnown retries a call with the same ID until its outcome is known, as callers do.
+func callUntilKnown(ctx context.Context, h *Handle, inv *machine.Invoke) error {
 	for {
 		_, _, err := h.Call(ctx, inv)
 		if err == nil || !errors.Is(err, raftgroup.ErrUnknownOutcome) && !raftgroup.Definite(err) {
@@ -130,15 +130,15 @@ func insist(ctx context.Context, h *Handle, inv *machine.Invoke) error {
 	}
 }
 
-func TestAnyNodeReachesTheLeaderWhoeverItIs(t *testing.T) {
+func TestEveryNodeReachesTheLeader(t *testing.T) {
 	members := startMembers(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	n := 0
-	ask := func(m *member) {
+	check := func(m *member) {
 		n++
 		inv := update(n)
-		require.NoError(t, insist(ctx, m.handle, inv))
+		require.NoError(t, callUntilKnown(ctx, m.handle, inv))
 		found, err := m.handle.Find(ctx, inv.ID)
 		require.NoError(t, err)
 		require.Equal(t, machine.Completed, found.Status)
@@ -150,7 +150,7 @@ func TestAnyNodeReachesTheLeaderWhoeverItIs(t *testing.T) {
 		require.Nil(t, e.Result.Failure)
 	}
 	for _, m := range members {
-		ask(m)
+		check(m)
 	}
 	var leader *member
 	var others []*member
@@ -163,29 +163,29 @@ func TestAnyNodeReachesTheLeaderWhoeverItIs(t *testing.T) {
 	}
 	require.NotNil(t, leader)
 
-	// Callers on the other nodes go on while the leader stops.
+	// Callers on the other nodes continue while the leader stops.
 	var g sync.WaitGroup
-	begun := make(chan struct{}, 1000)
+	started := make(chan struct{}, 1000)
 	for i, m := range others {
 		g.Go(func() {
 			for j := range 50 {
-				if err := insist(ctx, m.handle, update(1000+100*i+j)); err != nil {
+				if err := callUntilKnown(ctx, m.handle, update(1000+100*i+j)); err != nil {
 					t.Error(err)
 				}
-				begun <- struct{}{}
+				started <- struct{}{}
 			}
 		})
 	}
-	<-begun
+	<-started
 	leader.stop(t)
 	g.Wait()
 	for _, m := range others {
-		ask(m)
+		check(m)
 	}
 	records := 0
 	for _, err := range others[0].handle.Records(ctx, true) {
 		require.NoError(t, err)
 		records++
 	}
-	require.Equal(t, n+100, records, "each invocation is there once")
+	require.Equal(t, n+100, records, "each invocation exists once")
 }

@@ -7,37 +7,38 @@ import (
 	"platform/internal/raftgroup"
 )
 
-// DirectoryConfig says where the replicas of partitions are.
+// DirectoryConfig configures how a Directory finds the replicas of partitions.
 type DirectoryConfig struct {
-	// Local returns this node's replica of a partition, nil if it has none. It is
-	// asked for each request and must be quick.
+	// Local returns this node's replica of a partition, nil if it has none. It is called
+	// for each request and must be fast.
 	Local func(partition uint32) Local
-	// Remote returns the replica on another node; Client.Remote is one. nil: there
-	// are no other nodes.
+	// Remote returns the replica on another node, such as Client.Remote does; nil means
+	// that there are no other nodes.
 	Remote func(address string, partition uint32) Replica
-	// Replicas are the addresses of the nodes that the partition table gives a
-	// partition to, the most likely leader first; nil: there are no other nodes.
+	// Replicas returns the addresses of the nodes that hold a partition according to the
+	// partition table, the most likely leader first; nil means that there are no other
+	// nodes.
 	Replicas func(partition uint32) []string
-	// Silent reports whether the node at an address gave no sign of life lately. It is
-	// asked last. nil: not known of any.
-	Silent func(address string) bool
-	// AddressOf is where a leader is reached now; nil: at the address of the Raft
+	// Unresponsive reports whether the node at an address is unresponsive. Such nodes are
+	// tried last. nil means that all nodes are responsive.
+	Unresponsive func(address string) bool
+	// AddressOf returns the current address of a leader; nil uses the address in the Raft
 	// configuration.
 	AddressOf func(raftgroup.Leader) string
-	// Self is the address of this node, which is never asked over the network.
+	// Self is the address of this node, to which no requests are sent over the network.
 	Self string
-	// Patience is how long a request looks for a leader, three seconds when 0.
-	Patience time.Duration
-	// ReadPatience is the same for what operators read (records, journals, tables), which
-	// nobody above asks for again; ten seconds when 0.
-	ReadPatience time.Duration
+	// LookupTimeout bounds the lookup of a leader; 0 means three seconds.
+	LookupTimeout time.Duration
+	// ReadLookupTimeout is the lookup timeout of operator reads (records, journals,
+	// tables), which no higher layer retries; 0 means ten seconds.
+	ReadLookupTimeout time.Duration
 }
 
 const (
-	// defaultPatience is longer than an election takes after a process has ended.
-	defaultPatience = 3 * time.Second
-	// defaultReadPatience is longer than it takes to give up a node that is silent.
-	defaultReadPatience = 10 * time.Second
+	// defaultLookupTimeout is longer than an election after the end of a process.
+	defaultLookupTimeout = 3 * time.Second
+	// defaultReadLookupTimeout is longer than the detection of an unresponsive node.
+	defaultReadLookupTimeout = 10 * time.Second
 )
 
 // Directory finds the leaders of partitions.
@@ -47,19 +48,19 @@ type Directory struct {
 	counters *counters
 }
 
-// NewDirectory returns the directory of a cluster with that many partitions.
+// NewDirectory returns the directory of a cluster with the given number of partitions.
 func NewDirectory(partitions uint32, cfg DirectoryConfig) *Directory {
-	if cfg.Patience == 0 {
-		cfg.Patience = defaultPatience
+	if cfg.LookupTimeout == 0 {
+		cfg.LookupTimeout = defaultLookupTimeout
 	}
-	if cfg.ReadPatience == 0 {
-		cfg.ReadPatience = defaultReadPatience
+	if cfg.ReadLookupTimeout == 0 {
+		cfg.ReadLookupTimeout = defaultReadLookupTimeout
 	}
-	if cfg.Silent == nil {
-		cfg.Silent = func(string) bool { return false }
+	if cfg.Unresponsive == nil {
+		cfg.Unresponsive = func(string) bool { return false }
 	}
 	if cfg.AddressOf == nil {
-		cfg.AddressOf = configured
+		cfg.AddressOf = configuredAddress
 	}
 	d := &Directory{cfg: cfg, handles: make([]Handle, partitions), counters: new(counters)}
 	for i := range d.handles {
@@ -71,25 +72,26 @@ func NewDirectory(partitions uint32, cfg DirectoryConfig) *Directory {
 // Partition returns the handle of a partition.
 func (d *Directory) Partition(id uint32) *Handle { return &d.handles[id] }
 
-// Partitions is how many partitions there are.
+// Partitions returns the number of partitions.
 func (d *Directory) Partitions() int { return len(d.handles) }
 
-// Handle is a partition, wherever it is led. A request goes to its leader; while none
-// is to be had, it is repeated for as long as the directory's patience and the context
-// last, but only if it certainly had no effect.
+// Handle is a location-independent partition. It sends requests to the leader, and while
+// there is none, retries them until the lookup timeout or the context ends, but only if
+// they certainly had no effect.
 type Handle struct {
 	d  *Directory
 	id uint32
-	// leader is the address of the node that answered last, for nodes without a
-	// replica of their own.
+	// leader caches the address of the last known leader, for nodes without a replica of
+	// the partition.
 	leader atomic.Pointer[string]
 }
 
-// ID is the partition's number.
+// ID returns the partition's number.
 func (h *Handle) ID() uint32 { return h.id }
 
-// leading is the replica on this node if it leads, else nil. It is going to be asked.
-func (h *Handle) leading() Local {
+// localLeader returns this node's replica if it leads, nil otherwise. It counts a local
+// request in the former case.
+func (h *Handle) localLeader() Local {
 	if p := h.d.cfg.Local(h.id); p != nil && p.Leading() {
 		h.d.counters.local.Add(1)
 		return p
@@ -97,15 +99,15 @@ func (h *Handle) leading() Local {
 	return nil
 }
 
-// remember notes which node led last.
-func (h *Handle) remember(address string) {
+// cacheLeader records the address of the leader.
+func (h *Handle) cacheLeader(address string) {
 	if known := h.leader.Load(); known == nil || *known != address {
 		h.leader.Store(&address)
 	}
 }
 
-// doubt forgets that a node leads.
-func (h *Handle) doubt(address string) {
+// evictLeader removes a node from the leader cache.
+func (h *Handle) evictLeader(address string) {
 	if known := h.leader.Load(); known != nil && *known == address {
 		h.leader.CompareAndSwap(known, nil)
 	}

@@ -1,19 +1,19 @@
-// Package fabric is how a node asks for what the leader of a partition knows or
-// decides, on whatever node that is.
+// Package fabric routes requests to the leader of a partition, on whichever node it is.
 //
-// A Handle stands for one partition. It asks the replica on this node if that leads,
-// and else the leader on another node, which it looks for: the local replica mostly
-// knows who leads, a refusal names the leader, and the partition table lists who may.
-// Handles come from a Directory.
+// A Handle represents one partition. It uses the replica on this node if that leads;
+// otherwise it looks up the leader on another node: the local replica usually knows it, a
+// node that rejects a request returns a hint, and the partition table lists the
+// candidates. Handles are obtained from a Directory.
 //
-// A Remote is a replica on another node, reached by a Client; a Server answers for
-// the replicas on this one. All requests between two nodes share one stream each way,
-// on which frames are sent in batches; responses come back in any order, whenever
-// they are known. DESIGN.md has figures and reasons.
+// A Remote is a replica on another node, reached through a Client; a Server serves
+// requests for the replicas on this node. All requests between two nodes share one stream
+// in each direction, on which frames are sent in batches; responses are returned in any
+// order. See DESIGN.md for measurements and design decisions.
 //
-// An error says as precisely as a local one what became of a proposal: it is definite
-// (nothing was proposed, see raftgroup.Definite) or raftgroup.ErrUnknownOutcome. Only
-// whoever knows that a repetition is safe repeats after the latter; a Handle does not.
+// Errors describe the outcome of a proposal as precisely as those of a local replica: the
+// error is definite (nothing was proposed, see raftgroup.Definite) or
+// raftgroup.ErrUnknownOutcome. A Handle never retries after the latter; only a caller that
+// knows that a retry is safe may do so.
 //
-// Read replica.go first, then handle.go and search.go, then link.go and server.go.
+// Read replica.go first, then handle.go and lookup.go, then link.go and server.go.
 package fabric

@@ -11,30 +11,30 @@ import (
 	"platform/proto/node"
 )
 
-// ErrUnreachable says that a node could not be asked, or, for what only reads, did
-// not answer. Nothing was proposed, so it is raftgroup.ErrNotLeader too.
+// ErrUnreachable is returned when a request could not be sent to a node or, for reads,
+// was not answered. Nothing was proposed, so it wraps raftgroup.ErrNotLeader.
 var ErrUnreachable = fmt.Errorf("node unreachable: %w", raftgroup.ErrNotLeader)
 
-// ErrForeign says that a node is not of this cluster.
-var ErrForeign = errors.New("node is of another cluster")
+// ErrForeign is returned when a node belongs to another cluster.
+var ErrForeign = errors.New("node belongs to another cluster")
 
 var (
-	errClosed = errors.New("connections to other nodes are closed")
-	errSilent = errors.New("no sign of life")
-	errMoved  = errors.New("another replica leads meanwhile")
+	errClosed        = errors.New("client is closed")
+	errUnresponsive  = errors.New("node is unresponsive")
+	errLeaderChanged = errors.New("leader changed")
 
-	// errTooLarge says that a request or response is too large to be sent.
+	// errTooLarge is returned for a request or response over the size limit.
 	errTooLarge = fmt.Errorf("%w between nodes", raftgroup.ErrTooLarge)
 )
 
-// NotLeaderError is raftgroup.ErrNotLeader from a node that may know who leads.
+// NotLeaderError is raftgroup.ErrNotLeader with an optional hint at the leader.
 type NotLeaderError struct {
 	Partition uint32
-	Node      string           // the address that was asked; empty: none was
-	Leader    raftgroup.Leader // zero: not known
+	Node      string           // address of the node that rejected the request; empty if none was tried
+	Leader    raftgroup.Leader // zero if unknown
 }
 
-// Error names the partition, who was asked and who is said to lead.
+// Error names the partition, the node that rejected the request and the leader, if known.
 func (e *NotLeaderError) Error() string {
 	switch {
 	case e.Node == "":
@@ -42,27 +42,27 @@ func (e *NotLeaderError) Error() string {
 	case e.Leader == (raftgroup.Leader{}):
 		return fmt.Sprintf("%s does not lead partition %d", e.Node, e.Partition)
 	}
-	return fmt.Sprintf("%s does not lead partition %d, %s at %s may", e.Node, e.Partition, e.Leader.ID, e.Leader.Address)
+	return fmt.Sprintf("%s does not lead partition %d; the leader may be %s at %s", e.Node, e.Partition, e.Leader.ID, e.Leader.Address)
 }
 
 // Unwrap returns raftgroup.ErrNotLeader.
 func (e *NotLeaderError) Unwrap() error { return raftgroup.ErrNotLeader }
 
-// overloadedError is raftgroup.ErrOverloaded with the reason that a node gave.
+// overloadedError is raftgroup.ErrOverloaded with the message of the remote node.
 type overloadedError struct{ message string }
 
 func (e *overloadedError) Error() string { return e.message }
 
 func (e *overloadedError) Unwrap() error { return raftgroup.ErrOverloaded }
 
-// elsewhere reports whether another replica may be asked instead: this one certainly
-// did nothing.
-func elsewhere(err error) bool {
+// canRetryElsewhere reports whether the request may be sent to another replica, because
+// this one certainly did not execute it.
+func canRetryElsewhere(err error) bool {
 	return errors.Is(err, raftgroup.ErrNotLeader) || errors.Is(err, raftgroup.ErrStopped)
 }
 
-// codeOf sorts the error of a replica. A context that ends here ends because this
-// node stops, since a caller that gives up gets no response.
+// codeOf maps the error of a replica to a wire code. A context error means that this node
+// is stopping, since a client that cancels gets no response.
 func codeOf(err error) node.PartitionCode {
 	switch {
 	case err == nil:
@@ -83,7 +83,7 @@ func codeOf(err error) node.PartitionCode {
 	return node.PartitionCode_PARTITION_CODE_FAILED
 }
 
-// remoteError is the error that a response of the node at address tells of.
+// remoteError returns the error of a response from the node at address.
 func remoteError(id uint32, address string, code node.PartitionCode, message string, leader *node.NodeReference) error {
 	switch code {
 	case node.PartitionCode_PARTITION_CODE_OK:

@@ -47,7 +47,7 @@ func queueFromWire(m *node.PartitionQueue) (*partition.Queue, error) {
 	}
 	if len(m.Head) != 0 {
 		if len(m.Head) != len(q.Head.ID) {
-			return nil, fmt.Errorf("queue whose head has an id of %d bytes", len(m.Head))
+			return nil, fmt.Errorf("malformed queue: id of the head has %d bytes", len(m.Head))
 		}
 		q.Head.ID = ids.Invocation(m.Head)
 	}
@@ -73,7 +73,7 @@ func usageFromWire(m *node.PartitionUsage) (*partition.Usage, error) {
 	return u, err
 }
 
-// ruleToWire is a rule as a book of one, nothing for none.
+// ruleToWire encodes a rule as a book with a single rule, nil as nothing.
 func ruleToWire(r *flowcontrol.Rule) []byte {
 	if r == nil {
 		return nil
@@ -87,7 +87,7 @@ func ruleFromWire(b []byte) (*flowcontrol.Rule, error) {
 	}
 	book, err := codec.DecodeRules(b)
 	if err != nil || len(book.Rules) != 1 {
-		return nil, fmt.Errorf("rule of another node: %w", err)
+		return nil, fmt.Errorf("decode rule: %w", err)
 	}
 	return &book.Rules[0], nil
 }

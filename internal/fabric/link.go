@@ -12,36 +12,44 @@ import (
 	"platform/proto/node"
 )
 
-// patience holds the timeouts of a link. A request waits for reach for the connection
-// before it is given up unsent, and not at all if the node is silent. While the node owes
-// a response, it is pinged after ping of silence, and the link is closed after deaf. Both are shorter than gRPC's
-// keepalive allows, and there are no pings while no response is pending. A node answers a
-// ping without consulting any partition, and deaf is about the time that its partitions
-// need to elect other leaders. held is how long the node must have been responsive for a
-// request to count as held by a leader.
-type patience struct{ reach, ping, deaf, held time.Duration }
-
-var usualPatience = patience{reach: time.Second, ping: 300 * time.Millisecond, deaf: 1500 * time.Millisecond, held: heldTime}
-
-// link is one outgoing Exchange stream: requests go out, responses come back in any
-// order. A broken link stays broken; the peer opens another.
-type link struct {
-	peer  *peer
-	out   *outbound
-	ready chan struct{} // closed when the other node has introduced itself
-	done  chan struct{} // closed when broken; err is set before
-	heard atomic.Int64  // when the other node last said something, Unix nanoseconds
-
-	mu      sync.Mutex // covers the fields below
-	next    uint64
-	waiting map[uint64]chan *node.PartitionResponse
-	err     error
+// timeouts are the timeouts of a link. All but connect apply only while a response is
+// pending; an idle link sends nothing.
+type timeouts struct {
+	// connect bounds how long a request waits for the connection before it fails unsent.
+	// Requests do not wait at all for an unresponsive node.
+	connect time.Duration
+	// ping is the idle time after which the node is pinged. It responds without consulting
+	// any partition. gRPC does not allow keepalives this frequent.
+	ping time.Duration
+	// unresponsive is the idle time after which the link is closed. It is about the time
+	// that the node's partitions need to elect other leaders.
+	unresponsive time.Duration
+	// accepted is how long the node must have been responsive for a request to count as
+	// accepted by a leader.
+	accepted time.Duration
 }
 
-func newLink(p *peer) *link {
+var defaultTimeouts = timeouts{connect: time.Second, ping: 300 * time.Millisecond, unresponsive: 1500 * time.Millisecond, accepted: acceptedAfter}
+
+// link is the client side of one Exchange stream: it sends requests and receives
+// responses in any order. A broken link stays broken; nodeConn opens another one.
+type link struct {
+	conn         *nodeConn
+	out          *outbound
+	connected    chan struct{} // closed when the hello of the node has arrived
+	done         chan struct{} // closed when the link breaks; err is set before
+	lastReceived atomic.Int64  // time of the last message of the node, in Unix nanoseconds
+
+	mu           sync.Mutex // covers the fields below
+	nextSequence uint64
+	pending      map[uint64]chan *node.PartitionResponse
+	err          error
+}
+
+func newLink(p *nodeConn) *link {
 	return &link{
-		peer: p, out: newOutbound(), ready: make(chan struct{}), done: make(chan struct{}),
-		waiting: make(map[uint64]chan *node.PartitionResponse),
+		conn: p, out: newOutbound(), connected: make(chan struct{}), done: make(chan struct{}),
+		pending: make(map[uint64]chan *node.PartitionResponse),
 	}
 }
 
@@ -54,38 +62,38 @@ func (l *link) broken() bool {
 	}
 }
 
-func (l *link) failure() error {
+func (l *link) closeError() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
 }
 
-// reach waits until the other node has introduced itself, or moved says that another
-// replica leads.
-func (l *link) reach(ctx context.Context, moved watch) error {
+// awaitConnected waits until the link is connected. It fails with errLeaderChanged when
+// leader reports another node.
+func (l *link) awaitConnected(ctx context.Context, leader leaderWatch) error {
 	select {
-	case <-l.ready:
+	case <-l.connected:
 		return nil
 	default:
 	}
-	if l.peer.silent.Load() {
-		return errSilent
+	if l.conn.unresponsive.Load() {
+		return errUnresponsive
 	}
-	t := time.NewTimer(l.peer.c.patience.reach)
+	t := time.NewTimer(l.conn.c.timeouts.connect)
 	defer t.Stop()
 	for {
-		changed := moved.changed() // before looking who leads
-		if moved.away() {
-			return errMoved
+		changed := leader.changed() // before checking, so that no change is missed
+		if leader.moved() {
+			return errLeaderChanged
 		}
 		select {
-		case <-l.ready:
+		case <-l.connected:
 			return nil
 		case <-l.done:
-			return l.failure()
+			return l.closeError()
 		case <-t.C:
-			l.peer.silent.Store(true)
-			return errSilent
+			l.conn.unresponsive.Store(true)
+			return errUnresponsive
 		case <-changed:
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -93,74 +101,74 @@ func (l *link) reach(ctx context.Context, moved watch) error {
 	}
 }
 
-// heldSince is for how long, after a request was sent, the other node has given signs
-// of life without answering it.
-func (l *link) heldSince(sent time.Time) time.Duration {
-	return time.Duration(l.heard.Load() - sent.UnixNano())
+// responsiveSince returns the time between sending a request and the last message of the
+// node.
+func (l *link) responsiveSince(sent time.Time) time.Duration {
+	return time.Duration(l.lastReceived.Load() - sent.UnixNano())
 }
 
-// call sends a request and waits for its response. After an error, sent says whether
-// the other node may have got the request. Waiting ends with errMoved when moved says
-// that another replica leads.
-func (l *link) call(ctx context.Context, req *node.PartitionRequest, moved watch) (r *node.PartitionResponse, sent bool, err error) {
-	if err := l.reach(ctx, moved); err != nil {
+// call sends a request and waits for its response. After an error, sent reports whether
+// the node may have received the request. It fails with errLeaderChanged when leader
+// reports another node.
+func (l *link) call(ctx context.Context, req *node.PartitionRequest, leader leaderWatch) (r *node.PartitionResponse, sent bool, err error) {
+	if err := l.awaitConnected(ctx, leader); err != nil {
 		return nil, false, err
 	}
 	if n := req.SizeVT(); n > limits.Response {
 		return nil, false, fmt.Errorf("%w: a request of %d bytes, at most %d", errTooLarge, n, limits.Response)
 	}
-	sequence, answer := l.register()
+	sequence, response := l.register()
 	out := &outgoing{frame: &node.PartitionFrame{Sequence: sequence, Request: req}}
-	changed := moved.changed()
+	changed := leader.changed()
 	select {
 	case l.out.queue <- out:
 	case <-l.done:
-		return nil, false, l.failure()
+		return nil, false, l.closeError()
 	case <-ctx.Done():
-		l.forget(sequence)
+		l.cancelPending(sequence)
 		return nil, false, context.Cause(ctx)
 	}
 	for {
 		select {
-		case r := <-answer:
+		case r := <-response:
 			return r, true, nil
 		case <-l.done:
-			select { // what has come counts
-			case r := <-answer:
+			select { // a response that has arrived takes precedence
+			case r := <-response:
 				return r, true, nil
 			default:
-				return nil, !out.drop(), l.failure()
+				return nil, !out.drop(), l.closeError()
 			}
 		case <-changed:
-			changed = moved.changed()
-			if moved.away() {
-				return nil, l.leave(out), errMoved
+			changed = leader.changed()
+			if leader.moved() {
+				return nil, l.abandon(out), errLeaderChanged
 			}
 		case <-ctx.Done():
-			return nil, l.leave(out), context.Cause(ctx)
+			return nil, l.abandon(out), context.Cause(ctx)
 		}
 	}
 }
 
-// guard waits until over is closed or ctx ends, and returns an error if the link breaks
-// before or moved says that another replica leads. It counts as a request that waits for
-// its response, so that the other node is pinged.
-func (l *link) guard(ctx context.Context, over <-chan struct{}, moved watch) error {
-	if err := l.reach(ctx, moved); err != nil {
+// monitor waits until done is closed or ctx ends. It returns an error if the link breaks
+// before that or leader reports another node. It counts as a pending request, so that the
+// node is pinged.
+func (l *link) monitor(ctx context.Context, done <-chan struct{}, leader leaderWatch) error {
+	if err := l.awaitConnected(ctx, leader); err != nil {
 		return err
 	}
 	sequence, _ := l.register()
-	defer l.forget(sequence)
+	defer l.cancelPending(sequence)
 	for {
-		changed := moved.changed() // before looking who leads
-		if moved.away() {
-			return errMoved
+		changed := leader.changed() // before checking, so that no change is missed
+		if leader.moved() {
+			return errLeaderChanged
 		}
 		select {
 		case <-l.done:
-			return l.failure()
+			return l.closeError()
 		case <-changed:
-		case <-over:
+		case <-done:
 			return nil
 		case <-ctx.Done():
 			return nil
@@ -169,30 +177,30 @@ func (l *link) guard(ctx context.Context, over <-chan struct{}, moved watch) err
 }
 
 func (l *link) register() (uint64, chan *node.PartitionResponse) {
-	answer := make(chan *node.PartitionResponse, 1)
+	response := make(chan *node.PartitionResponse, 1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.next++
-	if l.waiting != nil {
-		l.waiting[l.next] = answer
+	l.nextSequence++
+	if l.pending != nil {
+		l.pending[l.nextSequence] = response
 	}
-	return l.next, answer
+	return l.nextSequence, response
 }
 
-func (l *link) forget(sequence uint64) {
+func (l *link) cancelPending(sequence uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.waiting, sequence)
+	delete(l.pending, sequence)
 }
 
-// leave stops waiting for a response, and tells the other node if it may have got the
-// request, which the result says.
-func (l *link) leave(o *outgoing) (sent bool) {
-	l.forget(o.frame.Sequence)
+// abandon stops waiting for a response. It cancels the request on the node if it may have
+// been sent, which is the result.
+func (l *link) abandon(o *outgoing) (sent bool) {
+	l.cancelPending(o.frame.Sequence)
 	if o.drop() {
 		return false
 	}
-	l.out.word(&node.PartitionFrame{Sequence: o.frame.Sequence, Cancel: true})
+	l.out.sendControl(&node.PartitionFrame{Sequence: o.frame.Sequence, Cancel: true})
 	return true
 }
 
@@ -201,71 +209,72 @@ func (l *link) run(ctx context.Context) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	err := l.serve(ctx, cancel)
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
-		err = cause // says more than that the stream was cancelled
+		err = cause // more specific than "stream cancelled"
 	}
 	cancel(nil)
 	l.mu.Lock()
-	l.err = fmt.Errorf("connection to %s: %w", l.peer.address, err)
-	l.waiting = nil
+	l.err = fmt.Errorf("connection to %s: %w", l.conn.address, err)
+	l.pending = nil
 	l.mu.Unlock()
 	close(l.done)
 }
 
 func (l *link) serve(ctx context.Context, cancel context.CancelCauseFunc) error {
-	stream, err := node.NewNodePartitionsClient(l.peer.connection()).Exchange(ctx)
+	stream, err := node.NewNodePartitionsClient(l.conn.grpcConn()).Exchange(ctx)
 	if err != nil {
 		return err
 	}
-	if err := stream.Send(&node.PartitionBatch{Hello: l.peer.c.self.hello()}); err != nil {
-		_, err = stream.Recv() // says why
+	if err := stream.Send(&node.PartitionBatch{Hello: l.conn.c.self.hello()}); err != nil {
+		_, err = stream.Recv() // returns the status
 		return err
 	}
 	var helpers sync.WaitGroup
 	helpers.Go(func() {
 		if err := l.out.run(ctx, stream.Send); err != nil {
-			cancel(nil) // the receiver learns why
+			cancel(nil) // receive returns the status
 		}
 	})
-	helpers.Go(func() { l.listen(ctx, cancel) })
+	helpers.Go(func() { l.probe(ctx, cancel) })
 	defer helpers.Wait()
 	defer cancel(nil)
 	return l.receive(stream)
 }
 
-// listen breaks the link when the other node owes a response and is silent.
-func (l *link) listen(ctx context.Context, cancel context.CancelCauseFunc) {
-	limits := l.peer.c.patience
-	tick := time.NewTicker(limits.ping)
+// probe pings the node while responses are pending, and breaks the link when it is
+// unresponsive.
+func (l *link) probe(ctx context.Context, cancel context.CancelCauseFunc) {
+	timeouts := l.conn.c.timeouts
+	tick := time.NewTicker(timeouts.ping)
 	defer tick.Stop()
-	silent, looked := time.Duration(0), time.Now()
-	for heard := int64(0); ; {
+	quiet, lastTick := time.Duration(0), time.Now()
+	for lastSeen := int64(0); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
 		now := time.Now()
-		silent += min(now.Sub(looked), 2*limits.ping) // more: this process did not run
-		looked = now
-		switch last := l.heard.Load(); {
-		case !l.owed():
-			l.heard.Store(now.UnixNano())
-			silent = 0
-		case last != heard:
-			heard, silent = last, 0
-		case silent > limits.deaf:
-			l.peer.silent.Store(true)
-			cancel(errSilent)
+		quiet += min(now.Sub(lastTick), 2*timeouts.ping) // a longer interval means that this process was paused
+		lastTick = now
+		switch last := l.lastReceived.Load(); {
+		case !l.hasPending():
+			l.lastReceived.Store(now.UnixNano())
+			quiet = 0
+		case last != lastSeen:
+			lastSeen, quiet = last, 0
+		case quiet > timeouts.unresponsive:
+			l.conn.unresponsive.Store(true)
+			cancel(errUnresponsive)
 		default:
-			l.out.word(&node.PartitionFrame{Ping: true})
+			l.out.sendControl(&node.PartitionFrame{Ping: true})
 		}
 	}
 }
 
-func (l *link) owed() bool {
+func (l *link) hasPending() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.waiting) > 0
+	return len(l.pending) > 0
 }
 
 func (l *link) receive(stream node.NodePartitions_ExchangeClient) error {
@@ -273,37 +282,37 @@ func (l *link) receive(stream node.NodePartitions_ExchangeClient) error {
 	if err != nil {
 		return err
 	}
-	if err := l.peer.c.self.greet(first.Hello); err != nil {
-		l.peer.c.log.Error("node refused", "address", l.peer.address, "err", err)
+	if err := l.conn.c.self.verifyHello(first.Hello); err != nil {
+		l.conn.c.log.Error("node rejected", "address", l.conn.address, "err", err)
 		return err
 	}
-	l.heard.Store(time.Now().UnixNano())
-	l.peer.silent.Store(false)
-	close(l.ready)
-	incomplete := newParts(l.peer.c.bodies.Account())
+	l.lastReceived.Store(time.Now().UnixNano())
+	l.conn.unresponsive.Store(false)
+	close(l.connected)
+	incomplete := newAssembler(l.conn.c.bodies.Account())
 	defer incomplete.close()
 	for {
 		batch, err := stream.Recv()
 		if err != nil {
 			return err
 		}
-		l.heard.Store(time.Now().UnixNano())
+		l.lastReceived.Store(time.Now().UnixNano())
 		for _, f := range batch.Frames {
-			if err := l.take(f, incomplete); err != nil {
+			if err := l.deliver(f, incomplete); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// take hands a response to who waits for it.
-func (l *link) take(f *node.PartitionFrame, incomplete *parts) error {
+// deliver passes a response to its caller.
+func (l *link) deliver(f *node.PartitionFrame, incomplete *assembler) error {
 	r := f.Response
 	if f.Piece != nil {
 		whole, done, err := incomplete.add(f)
 		switch {
 		case err != nil:
-			r = &node.PartitionResponse{Code: node.PartitionCode_PARTITION_CODE_UNKNOWN_OUTCOME, Message: "the response is lost: " + err.Error()}
+			r = &node.PartitionResponse{Code: node.PartitionCode_PARTITION_CODE_UNKNOWN_OUTCOME, Message: "response dropped: " + err.Error()}
 		case !done:
 			return nil
 		default:
@@ -313,18 +322,18 @@ func (l *link) take(f *node.PartitionFrame, incomplete *parts) error {
 			}
 		}
 	}
-	if f.Cancel { // the other node sends no more of it
+	if f.Cancel { // the node sends no further pieces
 		incomplete.drop(f.Sequence)
 	}
 	if r == nil {
 		return nil
 	}
 	l.mu.Lock()
-	answer := l.waiting[f.Sequence]
-	delete(l.waiting, f.Sequence)
+	response := l.pending[f.Sequence]
+	delete(l.pending, f.Sequence)
 	l.mu.Unlock()
-	if answer != nil {
-		answer <- r
+	if response != nil {
+		response <- r
 	}
 	return nil
 }

@@ -23,13 +23,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// fake is a replica whose answers a test decides.
+// fake is a replica with configurable behavior.
 type fake struct {
-	mu      sync.Mutex
-	leading bool
-	leader  raftgroup.Leader
-	changed chan struct{}
-	asked   int // requests that it did not refuse
+	mu       sync.Mutex
+	leading  bool
+	leader   raftgroup.Leader
+	changed  chan struct{}
+	accepted int // number of requests not rejected
 
 	invoke  func(ctx context.Context, inv *machine.Invoke) (machine.Outcome, error)
 	call    func(ctx context.Context, inv *machine.Invoke) (partition.Ending, machine.Outcome, error)
@@ -45,7 +45,7 @@ type fake struct {
 
 func newFake(leading bool) *fake { return &fake{leading: leading, changed: make(chan struct{})} }
 
-// set changes who leads.
+// set changes the leader.
 func (f *fake) set(leading bool, leader raftgroup.Leader) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -72,87 +72,87 @@ func (f *fake) Changed() <-chan struct{} {
 	return f.changed
 }
 
-func (f *fake) refuse() error {
+func (f *fake) checkLeader() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.leading {
 		return partition.ErrNotLeader
 	}
-	f.asked++
+	f.accepted++
 	return nil
 }
 
-func (f *fake) answered() int {
+func (f *fake) acceptedRequests() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.asked
+	return f.accepted
 }
 
 func (f *fake) Invoke(ctx context.Context, inv *machine.Invoke) (machine.Outcome, error) {
-	if err := f.refuse(); err != nil {
+	if err := f.checkLeader(); err != nil {
 		return machine.Outcome{}, err
 	}
 	return f.invoke(ctx, inv)
 }
 
 func (f *fake) Call(ctx context.Context, inv *machine.Invoke) (partition.Ending, machine.Outcome, error) {
-	if err := f.refuse(); err != nil {
+	if err := f.checkLeader(); err != nil {
 		return partition.Ending{}, machine.Outcome{}, err
 	}
 	return f.call(ctx, inv)
 }
 
 func (f *fake) Await(ctx context.Context, id ids.Invocation) (partition.Ending, error) {
-	if err := f.refuse(); err != nil {
+	if err := f.checkLeader(); err != nil {
 		return partition.Ending{}, err
 	}
 	return f.await(ctx, id)
 }
 
 func (f *fake) Operate(ctx context.Context, c machine.Command) (machine.Outcome, error) {
-	if err := f.refuse(); err != nil {
+	if err := f.checkLeader(); err != nil {
 		return machine.Outcome{}, err
 	}
 	return f.operate(ctx, c)
 }
 
 func (f *fake) Deliver(ctx context.Context, d *machine.Deliver) error {
-	if err := f.refuse(); err != nil {
+	if err := f.checkLeader(); err != nil {
 		return err
 	}
 	return f.deliver(ctx, d)
 }
 
 func (f *fake) Find(ctx context.Context, id ids.Invocation) (*machine.Invocation, error) {
-	if err := f.refuse(); err != nil {
+	if err := f.checkLeader(); err != nil {
 		return nil, err
 	}
 	return f.find(ctx, id)
 }
 
 func (f *fake) Inspect(ctx context.Context, id ids.Invocation, withJournal bool) (partition.Record, []journal.Entry, error) {
-	if err := f.refuse(); err != nil {
+	if err := f.checkLeader(); err != nil {
 		return partition.Record{}, nil, err
 	}
 	return f.inspect(ctx, id, withJournal)
 }
 
 func (f *fake) Records(ctx context.Context, completed bool) iter.Seq2[partition.Record, error] {
-	if err := f.refuse(); err != nil {
+	if err := f.checkLeader(); err != nil {
 		return func(yield func(partition.Record, error) bool) { yield(partition.Record{}, err) }
 	}
 	return f.records(ctx, completed)
 }
 
 func (f *fake) State(ctx context.Context, o machine.Object, limit int) ([]machine.StateEntry, bool, error) {
-	if err := f.refuse(); err != nil {
+	if err := f.checkLeader(); err != nil {
 		return nil, false, err
 	}
 	return f.state(ctx, o, limit)
 }
 
 func (f *fake) Scan(ctx context.Context, s *partition.Scan) (partition.Page, error) {
-	if err := f.refuse(); err != nil {
+	if err := f.checkLeader(); err != nil {
 		return partition.Page{}, err
 	}
 	return f.scan(ctx, s)
@@ -202,17 +202,17 @@ func newClient(tb testing.TB, cluster string) *Client {
 	return c
 }
 
-// only is the replica of every partition.
-func only(p Local) func(uint32) Local { return func(uint32) Local { return p } }
+// localReplica returns p for every partition.
+func localReplica(p Local) func(uint32) Local { return func(uint32) Local { return p } }
 
-// pair is a client and a replica on another node.
+// pair returns a client-side replica and the node that serves it.
 func pair(tb testing.TB, p *fake) (*Remote, *testNode) {
-	n := startNode(tb, "c", only(p))
+	n := startNode(tb, "c", localReplica(p))
 	return newClient(tb, "c").Remote(n.address, 0), n
 }
 
-func numbered(n byte) ids.Invocation { return ids.NewInvocation(uint64(n)<<56, [16]byte{n, 1}) }
+func invocationID(n byte) ids.Invocation { return ids.NewInvocation(uint64(n)<<56, [16]byte{n, 1}) }
 
 func invocation(n byte) *machine.Invoke {
-	return &machine.Invoke{ID: numbered(n), Target: machine.Target{Service: "S", Key: "k", Handler: "h", Type: machine.ObjectExclusive}, Input: []byte("input"), Request: 7}
+	return &machine.Invoke{ID: invocationID(n), Target: machine.Target{Service: "S", Key: "k", Handler: "h", Type: machine.ObjectExclusive}, Input: []byte("input"), Request: 7}
 }

@@ -10,20 +10,21 @@ import (
 )
 
 const (
-	// queuedFrames bounds what waits to be written to a stream; who has more to say
-	// waits.
-	queuedFrames = 256
-	// batchBytes is the size from which a batch is sent and not added to.
+	// maxQueuedFrames bounds the frames waiting to be written to a stream; further senders
+	// block.
+	maxQueuedFrames = 256
+	// batchBytes is the size at which a batch is sent.
 	batchBytes = 64 << 10
-	// pieceBytes is the size from which a request or response goes in pieces, so that
-	// small ones overtake it.
+	// pieceBytes is the size from which a message is sent in pieces, so that small ones can
+	// overtake it.
 	pieceBytes = 64 << 10
-	// activeBytes bounds the large messages that are being sent at a time, but one may be
-	// larger: both sides hold those in memory as a whole. The others wait.
+	// activeBytes bounds the total size of the large messages being sent concurrently,
+	// except that a single message may be larger. Both sides hold them in memory; further
+	// messages wait.
 	activeBytes = 32 << 20
 )
 
-// outgoing is a frame on its way to the stream.
+// outgoing is a frame queued for sending.
 type outgoing struct {
 	frame *node.PartitionFrame
 	state atomic.Int32 // queued, then taken or dropped
@@ -35,47 +36,47 @@ const (
 	dropped
 )
 
-// drop takes a frame back; false if it may have been sent.
+// drop removes a frame from the queue; it returns false if the frame may have been sent.
 func (o *outgoing) drop() bool { return o.state.CompareAndSwap(queued, dropped) }
 
-// outbound is the sending side of a stream: it makes batches of what is waiting.
+// outbound is the sending side of a stream. It combines queued frames into batches.
 type outbound struct {
 	queue chan *outgoing
-	wake  chan struct{} // something is urgent
+	wake  chan struct{} // signals control or cancelled
 
-	mu     sync.Mutex             // covers the fields below
-	urgent []*node.PartitionFrame // signs of life and cancellations; at most a few per request under way
-	gone   []uint64               // sequences of which nothing more need be sent
+	mu        sync.Mutex             // covers the fields below
+	control   []*node.PartitionFrame // pings, pongs and cancellations; at most a few per pending request
+	cancelled []uint64               // sequence numbers of messages to stop sending
 }
 
 func newOutbound() *outbound {
-	return &outbound{queue: make(chan *outgoing, queuedFrames), wake: make(chan struct{}, 1)}
+	return &outbound{queue: make(chan *outgoing, maxQueuedFrames), wake: make(chan struct{}, 1)}
 }
 
-// word sends a small frame that goes before all that is queued. It does not block.
-func (o *outbound) word(f *node.PartitionFrame) {
+// sendControl sends a small frame ahead of the queue. It does not block.
+func (o *outbound) sendControl(f *node.PartitionFrame) {
 	o.mu.Lock()
-	o.urgent = append(o.urgent, f)
+	o.control = append(o.control, f)
 	o.mu.Unlock()
-	o.hurry()
+	o.wakeSender()
 }
 
-// forget stops sending the rest of a large request or response. It does not block.
+// forget stops sending the remaining pieces of a large message. It does not block.
 func (o *outbound) forget(sequence uint64) {
 	o.mu.Lock()
-	o.gone = append(o.gone, sequence)
+	o.cancelled = append(o.cancelled, sequence)
 	o.mu.Unlock()
-	o.hurry()
+	o.wakeSender()
 }
 
-func (o *outbound) hurry() {
+func (o *outbound) wakeSender() {
 	select {
 	case o.wake <- struct{}{}:
 	default:
 	}
 }
 
-// pieces is the rest of a large request or response.
+// pieces is the unsent remainder of a large message.
 type pieces struct {
 	sequence uint64
 	size     int // of the whole message
@@ -107,8 +108,8 @@ func (o *outbound) run(ctx context.Context, send func(*node.PartitionBatch) erro
 	}
 }
 
-// fill adds what else is waiting. Cancellations come behind the frames that they are
-// about, which were taken before.
+// fill adds the waiting frames to the batch. Control frames are added last, so that a
+// cancellation follows the frame that it cancels.
 func (o *outbound) fill(b *batch) {
 	for more := true; more && b.size < batchBytes; {
 		select {
@@ -119,27 +120,27 @@ func (o *outbound) fill(b *batch) {
 		}
 	}
 	o.mu.Lock()
-	for _, sequence := range o.gone {
+	for _, sequence := range o.cancelled {
 		b.forget(sequence)
 	}
-	for _, f := range o.urgent {
+	for _, f := range o.control {
 		if f.Cancel {
 			b.forget(f.Sequence)
 		}
 		b.Frames = append(b.Frames, f)
 	}
-	o.urgent, o.gone = nil, o.gone[:0]
+	o.control, o.cancelled = nil, o.cancelled[:0]
 	o.mu.Unlock()
 	b.addPiece()
 }
 
-// batch is what is sent next.
+// batch is the message being assembled for sending.
 type batch struct {
 	node.PartitionBatch
 	size    int
 	large   []*pieces              // being sent
-	active  int                    // bytes in them
-	waiting []*node.PartitionFrame // large ones that are sent after those
+	active  int                    // total size of large
+	waiting []*node.PartitionFrame // large messages that exceed activeBytes
 }
 
 func (b *batch) add(o *outgoing) {
@@ -154,17 +155,17 @@ func (b *batch) add(o *outgoing) {
 		return
 	}
 	b.waiting = append(b.waiting, f)
-	b.start()
+	b.startLarge()
 }
 
-// start begins with large messages that wait, as far as there is room for them.
-func (b *batch) start() {
+// startLarge starts sending waiting large messages while activeBytes permits.
+func (b *batch) startLarge() {
 	for len(b.waiting) > 0 {
 		f := b.waiting[0]
 		if len(b.large) > 0 && b.active+f.SizeVT() > activeBytes {
 			return
 		}
-		message := body(f)
+		message := encodeBody(f)
 		p := &pieces{f.Sequence, len(message), message}
 		b.active += p.size
 		b.large = append(b.large, p)
@@ -172,18 +173,18 @@ func (b *batch) start() {
 	}
 }
 
-// body encodes the message in a frame.
-func body(f *node.PartitionFrame) []byte {
+// encodeBody encodes the request or response of a frame.
+func encodeBody(f *node.PartitionFrame) []byte {
 	var out []byte
 	if f.Request != nil {
-		out, _ = f.Request.MarshalVT() // has no way to fail
+		out, _ = f.Request.MarshalVT() // never fails
 	} else {
 		out, _ = f.Response.MarshalVT()
 	}
 	return out
 }
 
-// addPiece adds the next piece of one of the large messages, which take turns.
+// addPiece adds the next piece of a large message, in round-robin order.
 func (b *batch) addPiece() {
 	if len(b.large) == 0 {
 		return
@@ -198,7 +199,7 @@ func (b *batch) addPiece() {
 		return
 	}
 	b.active -= p.size
-	b.start()
+	b.startLarge()
 }
 
 func (b *batch) forget(sequence uint64) {
@@ -210,5 +211,5 @@ func (b *batch) forget(sequence uint64) {
 		return true
 	})
 	b.waiting = slices.DeleteFunc(b.waiting, func(f *node.PartitionFrame) bool { return f.Sequence == sequence })
-	b.start()
+	b.startLarge()
 }

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// A page of records is sent when it has that many, or that many bytes.
+	// A page is sent when it reaches either size.
 	pageRecords = 256
 	pageBytes   = 64 << 10
 )
 
 // Records sends the records of a partition. It is called by the gRPC server.
 func (s *Server) Records(req *node.RecordsRequest, stream node.NodePartitions_RecordsServer) error {
-	if err := s.admit(req.Hello); err != nil {
+	if err := s.acceptHello(req.Hello); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(stream.Context())
@@ -36,18 +36,18 @@ func (s *Server) Records(req *node.RecordsRequest, stream node.NodePartitions_Re
 		return w.flush()
 	}
 	if !p.Leading() {
-		s.settle(ctx, p)
+		s.awaitReady(ctx, p)
 	}
 	for r, err := range p.Records(ctx, req.Completed) {
 		if err != nil {
 			w.page.Code, w.page.Message = codeOf(err), err.Error()
 			if w.page.Code == node.PartitionCode_PARTITION_CODE_NOT_LEADER {
-				w.page.Leader = s.hint(p)
+				w.page.Leader = s.leaderHint(p)
 			}
 			break
 		}
 		if ctx.Err() != nil {
-			return status.Error(codes.Unavailable, "node stops")
+			return status.Error(codes.Unavailable, "node is stopping")
 		}
 		if err := w.add(r); err != nil {
 			return err
@@ -86,12 +86,12 @@ func (w *pageWriter) flush() error {
 // Records implements Replica.
 func (r *Remote) Records(ctx context.Context, completed bool) iter.Seq2[partition.Record, error] {
 	return func(yield func(partition.Record, error) bool) {
-		ctx, cancel := context.WithCancelCause(ctx) // ends the stream if the caller has enough
+		ctx, cancel := context.WithCancelCause(ctx) // ends the stream if the caller stops early
 		defer cancel(nil)
-		defer r.guard(ctx, cancel)()
+		defer r.monitor(ctx, cancel)()
 		stream, err := r.openRecords(ctx, completed)
 		if err != nil {
-			yield(partition.Record{}, r.unread(ctx, err))
+			yield(partition.Record{}, r.streamError(ctx, err))
 			return
 		}
 		for first := true; ; first = false {
@@ -100,10 +100,10 @@ func (r *Remote) Records(ctx context.Context, completed bool) iter.Seq2[partitio
 				return
 			}
 			if err == nil && first {
-				err = r.c.self.greet(page.Hello)
+				err = r.c.self.verifyHello(page.Hello)
 			}
 			if err != nil {
-				yield(partition.Record{}, r.unread(ctx, err))
+				yield(partition.Record{}, r.streamError(ctx, err))
 				return
 			}
 			if !r.yieldPage(page, yield) {
@@ -117,54 +117,54 @@ func (r *Remote) openRecords(ctx context.Context, completed bool) (node.NodePart
 	if r.c.self.ClusterID() == "" {
 		return nil, errNoCluster
 	}
-	p, err := r.c.peer(r.address)
+	p, err := r.c.nodeConn(r.address)
 	if err != nil {
 		return nil, err
 	}
-	r.c.requests.sent(node.PartitionMethod_PARTITION_METHOD_UNSPECIFIED)
-	return node.NewNodePartitionsClient(p.connection()).Records(ctx, &node.RecordsRequest{
+	r.c.requests.inc(node.PartitionMethod_PARTITION_METHOD_UNSPECIFIED)
+	return node.NewNodePartitionsClient(p.grpcConn()).Records(ctx, &node.RecordsRequest{
 		Hello: r.c.self.hello(), Partition: r.id, Completed: completed,
 	})
 }
 
-// guard cancels a stream of records when the other node falls silent or another replica
-// leads. The function that it returns ends the watch.
-func (r *Remote) guard(ctx context.Context, cancel context.CancelCauseFunc) func() {
-	p, err := r.c.peer(r.address)
+// monitor cancels a stream of records when the node becomes unresponsive or another
+// replica leads. The returned function stops monitoring.
+func (r *Remote) monitor(ctx context.Context, cancel context.CancelCauseFunc) func() {
+	p, err := r.c.nodeConn(r.address)
 	if err != nil {
-		return func() {} // so does the stream
+		return func() {} // opening the stream fails likewise
 	}
 	l, err := p.open()
 	if err != nil {
 		return func() {}
 	}
 	var watching sync.WaitGroup
-	over := make(chan struct{})
+	done := make(chan struct{})
 	watching.Go(func() {
-		if err := l.guard(ctx, over, r.moved); err != nil {
+		if err := l.monitor(ctx, done, r.leader); err != nil {
 			cancel(fmt.Errorf("partition %d: %w: %w", r.id, ErrUnreachable, err))
 		}
 	})
 	return func() {
-		close(over)
+		close(done)
 		watching.Wait()
 	}
 }
 
-// unread is why a stream of records ended early.
-func (r *Remote) unread(ctx context.Context, err error) error {
+// streamError returns the error of a stream of records that ended early.
+func (r *Remote) streamError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return fmt.Errorf("partition %d: %w: %s: %w", r.id, ErrUnreachable, r.address, err)
 }
 
-// yieldPage yields the records of a page; false when there will be no more.
+// yieldPage yields the records of a page. It returns false if the iteration ends.
 func (r *Remote) yieldPage(page *node.RecordsPage, yield func(partition.Record, error) bool) bool {
 	for _, m := range page.Records {
 		rec, err := recordFromWire(m)
 		if err != nil {
-			yield(partition.Record{}, r.garbled(err))
+			yield(partition.Record{}, r.decodeError(err))
 			return false
 		}
 		if !yield(rec, nil) {

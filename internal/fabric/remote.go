@@ -20,7 +20,7 @@ type Remote struct {
 	c       *Client
 	address string
 	id      uint32
-	moved   watch
+	leader  leaderWatch
 }
 
 // Remote returns the replica of a partition on the node at address, host and port.
@@ -28,16 +28,16 @@ func (c *Client) Remote(address string, partition uint32) *Remote {
 	return &Remote{c: c, address: address, id: partition}
 }
 
-// watched is a Remote whose requests end when the local replica sees another leader.
-func (r *Remote) watched(w watch) *Remote {
-	r.moved = w
+// withLeaderWatch makes requests fail when the local replica learns of another leader.
+func (r *Remote) withLeaderWatch(w leaderWatch) *Remote {
+	r.leader = w
 	return r
 }
 
-// ask sends a request and returns its response, or the error in it.
-func (r *Remote) ask(ctx context.Context, req *node.PartitionRequest) (*node.PartitionResponse, error) {
+// roundTrip sends a request and returns its response, or the error in it.
+func (r *Remote) roundTrip(ctx context.Context, req *node.PartitionRequest) (*node.PartitionResponse, error) {
 	req.Partition = r.id
-	p, err := r.c.peer(r.address)
+	p, err := r.c.nodeConn(r.address)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
@@ -45,29 +45,29 @@ func (r *Remote) ask(ctx context.Context, req *node.PartitionRequest) (*node.Par
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrUnreachable, r.address, err)
 	}
-	r.c.requests.sent(req.Method)
+	r.c.requests.inc(req.Method)
 	begin := time.Now()
-	m, sent, err := l.call(ctx, req, r.moved)
+	m, sent, err := l.call(ctx, req, r.leader)
 	if err != nil {
-		err = r.lost(ctx, req.Method, sent, err)
+		err = r.transportError(ctx, req.Method, sent, err)
 	} else if m.Code != node.PartitionCode_PARTITION_CODE_OK {
 		err = remoteError(r.id, r.address, m.Code, m.Message, m.Leader)
 	}
 	if err != nil {
-		return nil, markHeld(err, l.heldSince(begin), r.c.patience.held)
+		return nil, markAccepted(err, l.responsiveSince(begin), r.c.timeouts.accepted)
 	}
 	return m, nil
 }
 
-// lost is the error of a request without a response. As with a local replica, who
-// stops waiting for the end of an invocation gets the bare cause.
-func (r *Remote) lost(ctx context.Context, m node.PartitionMethod, sent bool, err error) error {
+// transportError returns the error of a request without a response. As with a local
+// replica, a caller that stops waiting for the end of an invocation gets the bare cause.
+func (r *Remote) transportError(ctx context.Context, m node.PartitionMethod, sent bool, err error) error {
 	proposes := m <= node.PartitionMethod_PARTITION_METHOD_DELIVER
-	gaveUp := ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
+	cancelled := ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
 	switch {
 	case errors.Is(err, errTooLarge):
 		return fmt.Errorf("partition %d: %w", r.id, err)
-	case gaveUp && (!sent || !proposes || m == node.PartitionMethod_PARTITION_METHOD_CALL):
+	case cancelled && (!sent || !proposes || m == node.PartitionMethod_PARTITION_METHOD_CALL):
 		return err
 	case sent && proposes:
 		return fmt.Errorf("partition %d at %s: %w: %w", r.id, r.address, raftgroup.ErrUnknownOutcome, err)
@@ -80,7 +80,7 @@ func (r *Remote) propose(ctx context.Context, method node.PartitionMethod, c mac
 	if err != nil {
 		return nil, fmt.Errorf("encode %T: %w", c, err)
 	}
-	return r.ask(ctx, &node.PartitionRequest{Method: method, Command: b})
+	return r.roundTrip(ctx, &node.PartitionRequest{Method: method, Command: b})
 }
 
 func (r *Remote) outcome(ctx context.Context, method node.PartitionMethod, c machine.Command) (machine.Outcome, error) {
@@ -89,15 +89,15 @@ func (r *Remote) outcome(ctx context.Context, method node.PartitionMethod, c mac
 		return machine.Outcome{}, err
 	}
 	o, err := outcomeFromWire(m.Outcome)
-	return o, r.garbled(err)
+	return o, r.decodeError(err)
 }
 
-// garbled wraps what is wrong with a response.
-func (r *Remote) garbled(err error) error {
+// decodeError wraps an error in decoding a response.
+func (r *Remote) decodeError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("partition %d: response of %s: %w", r.id, r.address, err)
+	return fmt.Errorf("partition %d: decode response of %s: %w", r.id, r.address, err)
 }
 
 // Invoke implements Replica.
@@ -124,49 +124,49 @@ func (r *Remote) Call(ctx context.Context, inv *machine.Invoke) (partition.Endin
 	}
 	o, err := outcomeFromWire(m.Outcome)
 	if err != nil {
-		return partition.Ending{}, machine.Outcome{}, r.garbled(err)
+		return partition.Ending{}, machine.Outcome{}, r.decodeError(err)
 	}
 	e, err := endingFromWire(m.Ending)
-	return e, o, r.garbled(err)
+	return e, o, r.decodeError(err)
 }
 
 // Await implements Replica.
 func (r *Remote) Await(ctx context.Context, id ids.Invocation) (partition.Ending, error) {
-	m, err := r.ask(ctx, &node.PartitionRequest{Method: node.PartitionMethod_PARTITION_METHOD_AWAIT, Id: id[:]})
+	m, err := r.roundTrip(ctx, &node.PartitionRequest{Method: node.PartitionMethod_PARTITION_METHOD_AWAIT, Id: id[:]})
 	if err != nil {
 		return partition.Ending{}, err
 	}
 	e, err := endingFromWire(m.Ending)
-	return e, r.garbled(err)
+	return e, r.decodeError(err)
 }
 
 // Find implements Replica.
 func (r *Remote) Find(ctx context.Context, id ids.Invocation) (*machine.Invocation, error) {
-	m, err := r.ask(ctx, &node.PartitionRequest{Method: node.PartitionMethod_PARTITION_METHOD_FIND, Id: id[:]})
+	m, err := r.roundTrip(ctx, &node.PartitionRequest{Method: node.PartitionMethod_PARTITION_METHOD_FIND, Id: id[:]})
 	if err != nil {
 		return nil, err
 	}
 	rec, err := recordFromWire(m.Record)
-	return rec.Invocation, r.garbled(err)
+	return rec.Invocation, r.decodeError(err)
 }
 
 // Inspect implements Replica.
 func (r *Remote) Inspect(ctx context.Context, id ids.Invocation, withJournal bool) (partition.Record, []journal.Entry, error) {
-	m, err := r.ask(ctx, &node.PartitionRequest{Method: node.PartitionMethod_PARTITION_METHOD_INSPECT, Id: id[:], Journal: withJournal})
+	m, err := r.roundTrip(ctx, &node.PartitionRequest{Method: node.PartitionMethod_PARTITION_METHOD_INSPECT, Id: id[:], Journal: withJournal})
 	if err != nil {
 		return partition.Record{}, nil, err
 	}
 	rec, err := recordFromWire(m.Record)
 	if err != nil {
-		return partition.Record{}, nil, r.garbled(err)
+		return partition.Record{}, nil, r.decodeError(err)
 	}
 	entries, err := entriesFromWire(m.Entries)
-	return rec, entries, r.garbled(err)
+	return rec, entries, r.decodeError(err)
 }
 
 // State implements Replica.
 func (r *Remote) State(ctx context.Context, o machine.Object, limit int) (entries []machine.StateEntry, complete bool, err error) {
-	m, err := r.ask(ctx, &node.PartitionRequest{
+	m, err := r.roundTrip(ctx, &node.PartitionRequest{
 		Method: node.PartitionMethod_PARTITION_METHOD_STATE, Limit: uint64(limit),
 		Object: &node.StateObject{Scope: o.Scope, Service: o.Service, Key: o.Key},
 	})

@@ -23,7 +23,7 @@ import (
 
 func sampleRecord() partition.Record {
 	return partition.Record{
-		Invocation: &machine.Invocation{ID: numbered(1), Target: invocation(1).Target, Status: machine.Invoked, CreatedAt: 5, Length: 2},
+		Invocation: &machine.Invocation{ID: invocationID(1), Target: invocation(1).Target, Status: machine.Invoked, CreatedAt: 5, Length: 2},
 		Attempts: &attempts.Status{
 			InFlight: true, RetryCount: 3, Unreported: 2, LastStartAt: time.Unix(7, 8), NextRetryAt: time.Unix(9, 10),
 			NoResponseSince: time.Unix(11, 12), AbortAt: time.Unix(13, 14),
@@ -37,13 +37,13 @@ func sampleRecord() partition.Record {
 	}
 }
 
-func TestAnswersArriveAsTheReplicaGivesThem(t *testing.T) {
+func TestRequestsAndOutcomesRoundTrip(t *testing.T) {
 	p := newFake(true)
 	r, _ := pair(t, p)
 	ctx := t.Context()
 	inv := invocation(1)
 	failed := journal.Result{Failure: &journal.Failure{Code: 409, Message: "m", Metadata: []journal.Metadata{{Key: "a", Value: "b"}}}}
-	outcome := machine.Outcome{Code: machine.Existing, Own: true, Status: machine.Completed, Result: &failed, ExpiresAt: 3, StartAt: 4, ID: numbered(5)}
+	outcome := machine.Outcome{Code: machine.Existing, Own: true, Status: machine.Completed, Result: &failed, ExpiresAt: 3, StartAt: 4, ID: invocationID(5)}
 	ending := partition.Ending{Target: inv.Target, Result: failed, ExpiresAt: 9}
 	empty := partition.Ending{Target: inv.Target}
 
@@ -89,7 +89,7 @@ func TestAnswersArriveAsTheReplicaGivesThem(t *testing.T) {
 	require.NoError(t, r.Deliver(ctx, messages))
 }
 
-func TestRecordsAndStateArriveAsTheReplicaReadsThem(t *testing.T) {
+func TestRecordsAndStateRoundTrip(t *testing.T) {
 	p := newFake(true)
 	r, _ := pair(t, p)
 	ctx := t.Context()
@@ -123,7 +123,7 @@ func TestRecordsAndStateArriveAsTheReplicaReadsThem(t *testing.T) {
 	require.Equal(t, state, found)
 }
 
-func TestRecordsComeInPages(t *testing.T) {
+func TestRecordsArePaged(t *testing.T) {
 	p := newFake(true)
 	r, _ := pair(t, p)
 	const count = 3*pageRecords + 5
@@ -152,7 +152,7 @@ func TestRecordsComeInPages(t *testing.T) {
 	require.Equal(t, count, next)
 
 	for range r.Records(t.Context(), false) {
-		break // ends the stream; goleak would find what is left of it
+		break // must end the stream; goleak detects a leak
 	}
 	var last error
 	for _, err := range r.Records(t.Context(), true) {
@@ -161,9 +161,9 @@ func TestRecordsComeInPages(t *testing.T) {
 	require.ErrorContains(t, last, "disk on fire")
 	p.set(false, leaderOf("n2", "10.0.0.2:1"))
 	for _, err := range r.Records(t.Context(), true) {
-		refusal, ok := errors.AsType[*NotLeaderError](err)
+		rejection, ok := errors.AsType[*NotLeaderError](err)
 		require.True(t, ok)
-		require.Equal(t, leaderOf("n2", "10.0.0.2:1"), refusal.Leader)
+		require.Equal(t, leaderOf("n2", "10.0.0.2:1"), rejection.Leader)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 		{"overloaded", raftgroup.ErrOverloaded, raftgroup.ErrOverloaded, true},
 		{"stopped", raftgroup.ErrStopped, raftgroup.ErrStopped, true},
 		{"not found", partition.ErrNotFound, partition.ErrNotFound, false},
-		{"context of the other node", context.Canceled, raftgroup.ErrUnknownOutcome, false},
+		{"server context cancelled", context.Canceled, raftgroup.ErrUnknownOutcome, false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -201,17 +201,17 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 
 	p.set(false, leaderOf("n2/1", "n2:5122"))
 	_, err = r.Invoke(t.Context(), invocation(1))
-	refusal, ok := errors.AsType[*NotLeaderError](err)
+	rejection, ok := errors.AsType[*NotLeaderError](err)
 	require.True(t, ok)
-	require.Equal(t, &NotLeaderError{Partition: 0, Node: n.address, Leader: leaderOf("n2/1", "n2:5122")}, refusal)
+	require.Equal(t, &NotLeaderError{Partition: 0, Node: n.address, Leader: leaderOf("n2/1", "n2:5122")}, rejection)
 }
 
-func TestACallerThatGivesUpIsNotWaitedFor(t *testing.T) {
+func TestCancellationReachesTheServer(t *testing.T) {
 	p := newFake(true)
 	r, _ := pair(t, p)
-	began, ended := make(chan struct{}, 1), make(chan error, 1)
+	started, ended := make(chan struct{}, 1), make(chan error, 1)
 	wait := func(ctx context.Context) error {
-		began <- struct{}{}
+		started <- struct{}{}
 		<-ctx.Done()
 		ended <- context.Cause(ctx)
 		return context.Cause(ctx)
@@ -221,30 +221,30 @@ func TestACallerThatGivesUpIsNotWaitedFor(t *testing.T) {
 	}
 	p.await = func(ctx context.Context, _ ids.Invocation) (e partition.Ending, err error) { return e, wait(ctx) }
 	p.invoke = func(ctx context.Context, _ *machine.Invoke) (o machine.Outcome, err error) { return o, wait(ctx) }
-	why := errors.New("caller left")
-	for name, ask := range map[string]func(context.Context) error{
+	cause := errors.New("caller cancelled")
+	for name, request := range map[string]func(context.Context) error{
 		"call":   func(ctx context.Context) error { _, _, err := r.Call(ctx, invocation(1)); return err },
-		"await":  func(ctx context.Context) error { _, err := r.Await(ctx, numbered(1)); return err },
+		"await":  func(ctx context.Context) error { _, err := r.Await(ctx, invocationID(1)); return err },
 		"invoke": func(ctx context.Context) error { _, err := r.Invoke(ctx, invocation(1)); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
-			answer := make(chan error, 1)
-			go func() { answer <- ask(ctx) }()
-			<-began
-			cancel(why)
-			err := <-answer
-			require.ErrorIs(t, err, why)
-			require.Equal(t, name == "invoke", errors.Is(err, raftgroup.ErrUnknownOutcome), "as a local replica says")
+			result := make(chan error, 1)
+			go func() { result <- request(ctx) }()
+			<-started
+			cancel(cause)
+			err := <-result
+			require.ErrorIs(t, err, cause)
+			require.Equal(t, name == "invoke", errors.Is(err, raftgroup.ErrUnknownOutcome), "as with a local replica")
 			require.ErrorIs(t, <-ended, context.Canceled)
 		})
 	}
 }
 
-func TestABrokenConnectionLeavesProposalsUnknownAndReadsUndone(t *testing.T) {
+func TestBrokenConnection(t *testing.T) {
 	p := newFake(true)
-	began := make(chan struct{}, 3)
-	hang := func(ctx context.Context) error { began <- struct{}{}; <-ctx.Done(); return ctx.Err() }
+	started := make(chan struct{}, 3)
+	hang := func(ctx context.Context) error { started <- struct{}{}; <-ctx.Done(); return ctx.Err() }
 	p.call = func(ctx context.Context, _ *machine.Invoke) (e partition.Ending, o machine.Outcome, err error) {
 		return e, o, hang(ctx)
 	}
@@ -254,9 +254,9 @@ func TestABrokenConnectionLeavesProposalsUnknownAndReadsUndone(t *testing.T) {
 	called, invoked, awaited := make(chan error, 1), make(chan error, 1), make(chan error, 1)
 	go func() { _, _, err := r.Call(t.Context(), invocation(1)); called <- err }()
 	go func() { _, err := r.Invoke(t.Context(), invocation(2)); invoked <- err }()
-	go func() { _, err := r.Await(t.Context(), numbered(3)); awaited <- err }()
+	go func() { _, err := r.Await(t.Context(), invocationID(3)); awaited <- err }()
 	for range 3 {
-		<-began
+		<-started
 	}
 	n.rpc.Stop()
 	for _, c := range []chan error{called, invoked} {
@@ -269,14 +269,14 @@ func TestABrokenConnectionLeavesProposalsUnknownAndReadsUndone(t *testing.T) {
 	require.True(t, raftgroup.Definite(err))
 
 	_, err = r.Invoke(t.Context(), invocation(4))
-	require.ErrorIs(t, err, ErrUnreachable, "nobody listens, so nothing was sent")
+	require.ErrorIs(t, err, ErrUnreachable, "connection refused, so nothing was sent")
 	require.True(t, raftgroup.Definite(err))
 	for _, err := range r.Records(t.Context(), true) {
 		require.ErrorIs(t, err, ErrUnreachable)
 	}
 }
 
-func TestANodeThatComesBackIsReachedAgain(t *testing.T) {
+func TestReconnectAfterRestart(t *testing.T) {
 	p := newFake(true)
 	p.invoke = func(context.Context, *machine.Invoke) (o machine.Outcome, err error) { return o, nil }
 	r, n := pair(t, p)
@@ -289,7 +289,7 @@ func TestANodeThatComesBackIsReachedAgain(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 	lis, err := net.Listen("tcp", n.address)
 	require.NoError(t, err)
-	serveNode(t, lis, "c", only(p))
+	serveNode(t, lis, "c", localReplica(p))
 	r.c.Seen(n.address)
 	require.Eventually(t, func() bool {
 		_, err := r.Invoke(t.Context(), invocation(1))
@@ -297,10 +297,10 @@ func TestANodeThatComesBackIsReachedAgain(t *testing.T) {
 	}, 10*time.Second, 5*time.Millisecond)
 }
 
-func TestForeignClustersAreRefused(t *testing.T) {
+func TestOtherClustersAreRejected(t *testing.T) {
 	p := newFake(true)
 	p.invoke = func(context.Context, *machine.Invoke) (o machine.Outcome, err error) { return o, nil }
-	n := startNode(t, "ours", only(p))
+	n := startNode(t, "ours", localReplica(p))
 	for _, cluster := range []string{"theirs", ""} {
 		r := newClient(t, cluster).Remote(n.address, 0)
 		_, err := r.Invoke(t.Context(), invocation(1))
@@ -310,12 +310,12 @@ func TestForeignClustersAreRefused(t *testing.T) {
 			require.ErrorIs(t, err, ErrUnreachable)
 		}
 	}
-	require.Zero(t, p.answered())
+	require.Zero(t, p.acceptedRequests())
 	_, err := newClient(t, "ours").Remote(n.address, 0).Invoke(t.Context(), invocation(1))
 	require.NoError(t, err)
 }
 
-func TestLargeMessagesLetSmallOnesPass(t *testing.T) {
+func TestSmallMessagesOvertakeLargeOnes(t *testing.T) {
 	p := newFake(true)
 	large := bytes.Repeat([]byte("0123456789abcdef"), 1<<18)
 	p.await = func(context.Context, ids.Invocation) (partition.Ending, error) {
@@ -328,7 +328,7 @@ func TestLargeMessagesLetSmallOnesPass(t *testing.T) {
 	var g sync.WaitGroup
 	for range 3 {
 		g.Go(func() {
-			e, err := r.Await(t.Context(), numbered(1))
+			e, err := r.Await(t.Context(), invocationID(1))
 			if err != nil || !bytes.Equal(large, e.Result.Value) {
 				t.Errorf("result of %d bytes: %v", len(e.Result.Value), err)
 			}
@@ -350,7 +350,7 @@ func TestLargeMessagesLetSmallOnesPass(t *testing.T) {
 	g.Wait()
 }
 
-func TestThousandsWaitOverOneConnection(t *testing.T) {
+func TestThousandsOfRequestsShareOneConnection(t *testing.T) {
 	const waiters = 5000
 	p := newFake(true)
 	release := make(chan struct{})
@@ -378,13 +378,13 @@ func TestThousandsWaitOverOneConnection(t *testing.T) {
 	}
 	waiting.Wait()
 	r.c.mu.RLock()
-	require.Len(t, r.c.peers, 1)
+	require.Len(t, r.c.conns, 1)
 	r.c.mu.RUnlock()
 	close(release)
 	g.Wait()
 }
 
-func TestRequestsToOtherNodesAreCountedByWhatTheyAskFor(t *testing.T) {
+func TestRequestsAreCountedByMethod(t *testing.T) {
 	p := newFake(true)
 	p.invoke = func(context.Context, *machine.Invoke) (machine.Outcome, error) { return machine.Outcome{}, nil }
 	p.await = func(context.Context, ids.Invocation) (partition.Ending, error) {
@@ -398,7 +398,7 @@ func TestRequestsToOtherNodesAreCountedByWhatTheyAskFor(t *testing.T) {
 		_, err := r.Invoke(t.Context(), invocation(1))
 		require.NoError(t, err)
 	}
-	_, err := r.Await(t.Context(), numbered(1)) // a refusal was asked for, too
+	_, err := r.Await(t.Context(), invocationID(1)) // failed requests are counted, too
 	require.ErrorIs(t, err, partition.ErrNotFound)
 	for _, err := range r.Records(t.Context(), true) {
 		require.NoError(t, err)

@@ -14,10 +14,9 @@ import (
 	"platform/partition/machine"
 )
 
-// Replica is what may be asked of the replica that leads a partition. Others answer
-// with an error that wraps partition.ErrNotLeader. The methods may be called
-// concurrently; what they mean is said at those of partition.Partition. What is
-// handed in must not change afterwards.
+// Replica is the interface of the replica that leads a partition. Other replicas return an
+// error that wraps partition.ErrNotLeader. The methods are safe for concurrent use and
+// documented at partition.Partition. Arguments must not be modified afterwards.
 type Replica interface {
 	Invoke(ctx context.Context, inv *machine.Invoke) (machine.Outcome, error)
 	Call(ctx context.Context, inv *machine.Invoke) (partition.Ending, machine.Outcome, error)
@@ -35,11 +34,11 @@ type Replica interface {
 // Local is a replica on this node.
 type Local interface {
 	Replica
-	// Leading reports whether it leads and serves.
+	// Leading reports whether the replica leads and is ready to serve.
 	Leading() bool
-	// Leader is who leads as far as the replica knows.
+	// Leader returns the leader as known by the replica.
 	Leader() raftgroup.Leader
-	// Changed returns a channel that is closed when Leading or Leader change.
+	// Changed returns a channel that is closed when Leading or Leader changes.
 	Changed() <-chan struct{}
 }
 
@@ -49,20 +48,20 @@ var (
 	_ Replica = (*Remote)(nil)
 )
 
-// Identity is what a node says about itself to other nodes.
+// Identity identifies a node to other nodes.
 type Identity struct {
-	// ClusterID keeps nodes of different clusters apart. While it is empty, the node
-	// belongs to none, and neither asks nor answers.
+	// ClusterID separates clusters. While it is empty, the node does not belong to a
+	// cluster, and neither sends nor accepts requests.
 	ClusterID func() string
-	// Node and Incarnation name the node and its data directory.
+	// Node and Incarnation identify the node and its data directory.
 	Node, Incarnation string
-	// ReplicaID is the node's id in the Raft configurations.
+	// ReplicaID is the node's ID in the Raft configurations.
 	ReplicaID string
-	// Address is where other nodes reach it, host and port.
+	// Address is the advertised host:port.
 	Address string
 }
 
-// owns reports whether a replica is this node's.
+// owns reports whether a replica belongs to this node.
 func (i Identity) owns(id raft.ServerID) bool {
 	node, _ := metadata.ReplicaNode(id)
 	return string(node) == i.ReplicaID

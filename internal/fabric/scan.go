@@ -11,36 +11,36 @@ import (
 	"platform/proto/node"
 )
 
-// Scan implements Replica. A page does not depend on who gave the one before, so a
-// walk over a table goes on while leaders change.
+// Scan implements Replica. A page does not depend on the replica that returned the previous
+// one, so a table scan continues across leader changes.
 func (h *Handle) Scan(ctx context.Context, s *partition.Scan) (partition.Page, error) {
-	if p := h.leading(); p != nil {
-		if page, err := p.Scan(ctx, s); err == nil || !elsewhere(err) {
+	if p := h.localLeader(); p != nil {
+		if page, err := p.Scan(ctx, s); err == nil || !canRetryElsewhere(err) {
 			return page, err
 		}
 	}
-	return seekToRead(ctx, h, func(r Replica) (partition.Page, error) { return r.Scan(ctx, s) })
+	return onLeaderForRead(ctx, h, func(r Replica) (partition.Page, error) { return r.Scan(ctx, s) })
 }
 
 // Scan implements Replica.
 func (r *Remote) Scan(ctx context.Context, s *partition.Scan) (partition.Page, error) {
-	m, err := r.ask(ctx, &node.PartitionRequest{Method: node.PartitionMethod_PARTITION_METHOD_SCAN, Scan: scanToWire(s)})
+	m, err := r.roundTrip(ctx, &node.PartitionRequest{Method: node.PartitionMethod_PARTITION_METHOD_SCAN, Scan: scanToWire(s)})
 	if err != nil {
 		return partition.Page{}, err
 	}
 	if s.Strong && !m.Strong {
-		return partition.Page{}, fmt.Errorf("partition %d: %s runs an older version, which cannot answer with strong consistency", r.id, r.address)
+		return partition.Page{}, fmt.Errorf("partition %d: %s runs an older version without strong consistency; upgrade it", r.id, r.address)
 	}
 	page := partition.Page{Rows: make([]partition.Row, len(m.Rows)), Matched: int(m.Matched), Next: m.Next, Read: int(m.Read)}
 	for i, row := range m.Rows {
 		if page.Rows[i], err = rowFromWire(row); err != nil {
-			return partition.Page{}, r.garbled(err)
+			return partition.Page{}, r.decodeError(err)
 		}
 	}
 	return page, nil
 }
 
-// scan answers for this node's replica.
+// scan executes a scan request on this node's replica.
 func scan(ctx context.Context, p Local, req *node.PartitionRequest, r *node.PartitionResponse) error {
 	s, err := scanFromWire(req.GetScan())
 	if err != nil {
@@ -75,10 +75,10 @@ func scanToWire(s *partition.Scan) *node.PartitionScan {
 	return m
 }
 
-// scanFromWire reads a scan, in memory of its own: it outlives its message.
+// scanFromWire decodes a scan.
 func scanFromWire(m *node.PartitionScan) (*partition.Scan, error) {
 	if m == nil {
-		return nil, fmt.Errorf("scan without a table")
+		return nil, fmt.Errorf("malformed request: scan is missing")
 	}
 	s := &partition.Scan{
 		Table: partition.Table(m.Table), Detail: partition.Detail(m.Detail), From: m.From,
@@ -87,7 +87,7 @@ func scanFromWire(m *node.PartitionScan) (*partition.Scan, error) {
 	}
 	if len(m.Id) != 0 {
 		if len(m.Id) != len(s.ID) {
-			return nil, fmt.Errorf("scan for an id of %d bytes", len(m.Id))
+			return nil, fmt.Errorf("malformed scan: id has %d bytes", len(m.Id))
 		}
 		s.ID = ids.Invocation(m.Id)
 	}
@@ -103,7 +103,7 @@ func rowToWire(t partition.Table, r *partition.Row) (m *node.PartitionRow, err e
 		m.Id = r.ID[:]
 	}
 	if r.Key != "" {
-		m.Key = []byte(r.Key) // protobuf's strings are UTF-8
+		m.Key = []byte(r.Key) // may not be valid UTF-8, as protobuf strings must be
 	}
 	switch t {
 	case partition.Invocations:
@@ -127,7 +127,7 @@ func rowFromWire(m *node.PartitionRow) (r partition.Row, err error) {
 	r = partition.Row{Index: m.Index, Key: string(m.Key), Value: m.Value, Size: int(m.Size), Since: m.Since, Ahead: m.Ahead}
 	if len(m.Id) != 0 {
 		if len(m.Id) != len(r.ID) {
-			return r, fmt.Errorf("row with an id of %d bytes", len(m.Id))
+			return r, fmt.Errorf("malformed row: id has %d bytes", len(m.Id))
 		}
 		r.ID = ids.Invocation(m.Id)
 	}

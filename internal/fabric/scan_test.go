@@ -13,12 +13,12 @@ import (
 	"platform/partition/machine"
 )
 
-func TestScansAreAskedForAsTheyWereMade(t *testing.T) {
+func TestScanRequestRoundTrips(t *testing.T) {
 	scope := ""
 	for name, want := range map[string]partition.Scan{
-		"of everything": {Table: partition.State, Keys: partition.AllKeys},
-		"with all conditions": {
-			Table: partition.Invocations, Detail: partition.Whole, From: []byte{1, 0}, ID: numbered(3), Ahead: true,
+		"no conditions": {Table: partition.State, Keys: partition.AllKeys},
+		"all conditions": {
+			Table: partition.Invocations, Detail: partition.Whole, From: []byte{1, 0}, ID: invocationID(3), Ahead: true,
 			Keys: partition.KeyRange{First: 5, Last: 1 << 63}, Scope: &scope, Services: []string{"S", "T"}, Objects: []string{""},
 			Handlers: []string{"h"}, Statuses: []machine.Status{machine.Completed}, Strong: true,
 		},
@@ -39,7 +39,7 @@ func TestScansAreAskedForAsTheyWereMade(t *testing.T) {
 	}
 }
 
-func TestRowsArriveAsTheyWereRead(t *testing.T) {
+func TestScanRowsRoundTrip(t *testing.T) {
 	o := machine.Object{Scope: "s", Service: "O", Key: "k"}
 	for name, c := range map[string]struct {
 		table partition.Table
@@ -47,23 +47,23 @@ func TestRowsArriveAsTheyWereRead(t *testing.T) {
 	}{
 		"invocation": {partition.Invocations, partition.Row{Record: sampleRecord()}},
 		"entry": {partition.Journal, partition.Row{
-			ID: numbered(1), Index: 4, Size: 5, Entry: journal.Entry{Type: journal.Run, Payload: []byte("entry"), AppendedAt: 9},
+			ID: invocationID(1), Index: 4, Size: 5, Entry: journal.Entry{Type: journal.Run, Payload: []byte("entry"), AppendedAt: 9},
 		}},
-		"entry without payload": {partition.Journal, partition.Row{ID: numbered(1), Size: 5, Entry: journal.Entry{Type: journal.Run}}},
+		"entry without payload": {partition.Journal, partition.Row{ID: invocationID(1), Size: 5, Entry: journal.Entry{Type: journal.Run}}},
 		"state":                 {partition.State, partition.Row{Object: o, Key: "a\xff", Value: []byte("v"), Size: 1}},
 		"promise": {partition.Promises, partition.Row{
 			Object: o, Key: "p", Promise: machine.Promise{Result: &journal.Result{Value: []byte("v")}},
 		}},
-		"promise that is waited for": {partition.Promises, partition.Row{Object: o, Key: "p"}},
-		"lock":                       {partition.Locks, partition.Row{Object: o, ID: numbered(2), Since: 1234}},
-		"waiting":                    {partition.Waiting, partition.Row{Object: o, ID: numbered(2), Index: 1, Ahead: new(uint64(0))}},
+		"pending promise": {partition.Promises, partition.Row{Object: o, Key: "p"}},
+		"lock":            {partition.Locks, partition.Row{Object: o, ID: invocationID(2), Since: 1234}},
+		"waiting":         {partition.Waiting, partition.Row{Object: o, ID: invocationID(2), Index: 1, Ahead: new(uint64(0))}},
 		"line": {partition.Lines, partition.Row{Queue: &partition.Queue{
 			ID: ids.OfVQueue("", "", "O", "k"), Key: flowcontrol.QueueKey{Service: "O"}, Object: "k",
-			VQueue: flowcontrol.VQueue{Waiting: 2}, Head: flowcontrol.Queued{ID: numbered(2), At: 5},
+			VQueue: flowcontrol.VQueue{Waiting: 2}, Head: flowcontrol.Queued{ID: invocationID(2), At: 5},
 		}}},
 		"vqueue whose head waits for its key": {partition.Queues, partition.Row{Queue: &partition.Queue{
 			ID: flowcontrol.QueueKey{Scope: "s", Service: "O"}.ID(), Key: flowcontrol.QueueKey{Scope: "s", Service: "O"}, HeadKey: "k\xff",
-			VQueue: flowcontrol.VQueue{Waiting: 2}, Head: flowcontrol.Queued{ID: numbered(2), At: 5}, Blocked: flowcontrol.Blocked{Cause: flowcontrol.ByKey},
+			VQueue: flowcontrol.VQueue{Waiting: 2}, Head: flowcontrol.Queued{ID: invocationID(2), At: 5}, Blocked: flowcontrol.Blocked{Cause: flowcontrol.ByKey},
 		}}},
 	} {
 		t.Run(name, func(t *testing.T) {

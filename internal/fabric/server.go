@@ -19,29 +19,28 @@ import (
 )
 
 const (
-	// maxRunning bounds the requests of one node under way here, most of which wait
-	// for the end of an invocation. More are refused as overload.
-	maxRunning = 100_000
-	// settleTimeout is how long a request waits for a replica that was elected and is
-	// not ready to serve yet.
-	settleTimeout = time.Second
+	// maxConcurrentRequests bounds the concurrent requests of one node, most of which wait
+	// for the end of an invocation. Further requests are rejected as overload.
+	maxConcurrentRequests = 100_000
+	// readyTimeout bounds how long a request waits for an elected replica to become ready.
+	readyTimeout = time.Second
 )
 
-// ServerConfig says who answers, and for what.
+// ServerConfig configures a Server.
 type ServerConfig struct {
 	Self Identity
-	// Local returns this node's replica of a partition, nil if it has none. It is
-	// asked for each request and must be quick.
+	// Local returns this node's replica of a partition, nil if it has none. It is called
+	// for each request and must be fast.
 	Local func(partition uint32) Local
-	// Seen is told the address of each node that connects; nil: nobody cares.
+	// Seen is called with the address of each node that connects. It may be nil.
 	Seen func(address string)
-	// Bodies is what large requests are accounted to; nil: nothing.
+	// Bodies is charged for large requests; nil disables accounting.
 	Bodies *budget.Budget
 	// Log is slog.Default() when nil.
 	Log *slog.Logger
 }
 
-// Server answers other nodes for the replicas of this one.
+// Server serves requests of other nodes on the replicas of this node.
 type Server struct {
 	node.UnimplementedNodePartitionsServer
 
@@ -54,7 +53,7 @@ type Server struct {
 	cancel context.CancelFunc
 }
 
-// NewServer returns a server for other nodes.
+// NewServer returns a server.
 func NewServer(cfg ServerConfig) *Server {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
@@ -65,11 +64,11 @@ func NewServer(cfg ServerConfig) *Server {
 	}
 }
 
-// Register adds the service to the node's gRPC server, which must be made with
-// raftgroup.ServerOptions.
+// Register registers the service with the node's gRPC server, which must have been created
+// with raftgroup.ServerOptions.
 func (s *Server) Register(r grpc.ServiceRegistrar) { node.RegisterNodePartitionsServer(r, s) }
 
-// Close ends all exchanges; the gRPC server, which is stopped after, waits for them.
+// Close ends all streams. Stopping the gRPC server afterwards waits for them.
 func (s *Server) Close() { s.cancel() }
 
 // inbound serves one Exchange stream.
@@ -79,10 +78,10 @@ type inbound struct {
 	out    *outbound
 	wg     sync.WaitGroup
 
-	account *budget.Account // of requests that were sent in pieces
+	account *budget.Account // of requests sent in pieces
 
 	mu      sync.Mutex                    // covers running
-	running map[uint64]context.CancelFunc // requests under way, by sequence
+	running map[uint64]context.CancelFunc // by sequence number; nil once draining
 }
 
 // Exchange serves the requests of one node. It is called by the gRPC server.
@@ -91,7 +90,7 @@ func (s *Server) Exchange(stream node.NodePartitions_ExchangeServer) error {
 	if err != nil {
 		return err
 	}
-	if err := s.admit(first.Hello); err != nil {
+	if err := s.acceptHello(first.Hello); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(stream.Context())
@@ -102,9 +101,9 @@ func (s *Server) Exchange(stream node.NodePartitions_ExchangeServer) error {
 		return err
 	}
 	received := make(chan error, 1)
-	go func() { received <- in.receive(ctx) }() // ends with the stream, when this returns at the latest
+	go func() { received <- in.receive(ctx) }() // ends with the stream, at the latest when this method returns
 	in.wg.Go(func() {
-		_ = in.out.run(ctx, stream.Send) // the receiver learns why
+		_ = in.out.run(ctx, stream.Send) // receive returns the status
 		cancel()
 	})
 	select {
@@ -113,17 +112,17 @@ func (s *Server) Exchange(stream node.NodePartitions_ExchangeServer) error {
 	case <-ctx.Done():
 		err = status.Error(codes.Unavailable, "stream closed")
 	}
-	in.end()
+	in.drain()
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
 }
 
-// admit checks the first message of a node.
-func (s *Server) admit(h *node.Hello) error {
-	if err := s.self.greet(h); err != nil {
-		s.log.Error("node refused", "err", err)
+// acceptHello verifies the hello of a node and reports the node as seen.
+func (s *Server) acceptHello(h *node.Hello) error {
+	if err := s.self.verifyHello(h); err != nil {
+		s.log.Error("node rejected", "err", err)
 		return status.Error(codes.FailedPrecondition, err.Error())
 	}
 	if s.seen != nil && h.Address != "" {
@@ -132,8 +131,8 @@ func (s *Server) admit(h *node.Hello) error {
 	return nil
 }
 
-// end waits for all requests under way; none can be started after.
-func (in *inbound) end() {
+// drain waits for all running requests and prevents new ones.
+func (in *inbound) drain() {
 	in.mu.Lock()
 	in.running = nil
 	in.mu.Unlock()
@@ -141,57 +140,57 @@ func (in *inbound) end() {
 }
 
 func (in *inbound) receive(ctx context.Context) error {
-	incomplete := newParts(in.account)
+	incomplete := newAssembler(in.account)
 	defer incomplete.close()
 	for {
 		batch, err := in.stream.Recv()
 		if err != nil {
 			return err
 		}
-		alone := len(batch.Frames) == 1
+		exclusive := len(batch.Frames) == 1
 		for _, f := range batch.Frames {
-			if err := in.take(ctx, f, incomplete, alone); err != nil {
+			if err := in.handleFrame(ctx, f, incomplete, exclusive); err != nil {
 				return status.Error(codes.InvalidArgument, err.Error())
 			}
 		}
 	}
 }
 
-// take handles one frame. alone says that nothing else shares its memory.
-func (in *inbound) take(ctx context.Context, f *node.PartitionFrame, incomplete *parts, alone bool) error {
+// handleFrame handles one frame. exclusive reports that no other frame shares its buffer.
+func (in *inbound) handleFrame(ctx context.Context, f *node.PartitionFrame, incomplete *assembler, exclusive bool) error {
 	req, size := f.Request, 0
 	switch {
 	case f.Ping:
-		in.out.word(&node.PartitionFrame{Pong: true})
+		in.out.sendControl(&node.PartitionFrame{Pong: true})
 	case f.Cancel:
 		incomplete.drop(f.Sequence)
-		in.stop(f.Sequence)
+		in.cancelRequest(f.Sequence)
 	case f.Piece != nil:
 		whole, done, err := incomplete.add(f)
 		if err != nil {
-			in.refuse(ctx, f.Sequence, err)
+			in.reject(ctx, f.Sequence, err)
 		}
 		if !done {
 			return nil
 		}
-		req, alone, size = new(node.PartitionRequest), true, len(whole)
+		req, exclusive, size = new(node.PartitionRequest), true, len(whole)
 		if err := req.UnmarshalVTUnsafe(whole); err != nil {
 			return fmt.Errorf("decode request: %w", err)
 		}
 	}
 	if req != nil {
-		in.start(ctx, f.Sequence, req, alone, int64(size))
+		in.startRequest(ctx, f.Sequence, req, exclusive, int64(size))
 	}
 	return nil
 }
 
-// start answers a request on a goroutine of its own, since it may wait for long. size is
-// that of a request that was sent in pieces. Such requests are refused beyond what the
-// node may hold if they wait for an invocation; others end soon, and those that wait may
-// depend on them.
-func (in *inbound) start(ctx context.Context, sequence uint64, req *node.PartitionRequest, alone bool, size int64) {
-	if !alone && waits(req.Method) {
-		req = isolated(req)
+// startRequest serves a request in its own goroutine, since it may wait for a long time.
+// size is the size of a request sent in pieces, otherwise 0. A long-running request of that
+// kind is rejected if it exceeds the node's budget; other requests are not, since they end
+// soon and long-running ones may depend on them.
+func (in *inbound) startRequest(ctx context.Context, sequence uint64, req *node.PartitionRequest, exclusive bool, size int64) {
+	if !exclusive && isLongRunning(req.Method) {
+		req = cloneRequest(req)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	in.mu.Lock()
@@ -200,7 +199,7 @@ func (in *inbound) start(ctx context.Context, sequence uint64, req *node.Partiti
 		cancel()
 		return
 	}
-	if len(in.running) >= maxRunning || !in.reserve(req, size) {
+	if len(in.running) >= maxConcurrentRequests || !in.reserve(req, size) {
 		cancel()
 		in.wg.Go(func() {
 			in.respond(in.stream.Context(), sequence, &node.PartitionResponse{Code: node.PartitionCode_PARTITION_CODE_OVERLOADED})
@@ -210,23 +209,25 @@ func (in *inbound) start(ctx context.Context, sequence uint64, req *node.Partiti
 	in.running[sequence] = cancel
 	in.wg.Go(func() {
 		defer in.account.Release(size)
-		r := in.s.answer(ctx, req)
-		if in.finished(sequence) {
+		r := in.s.serveRequest(ctx, req)
+		if in.finish(sequence) {
 			in.respond(in.stream.Context(), sequence, r)
 		}
 	})
 }
 
+// reserve accounts for a request of the given size. It returns false if a long-running
+// request exceeds the node's budget.
 func (in *inbound) reserve(req *node.PartitionRequest, size int64) bool {
-	if size > 0 && waits(req.Method) {
+	if size > 0 && isLongRunning(req.Method) {
 		return in.account.ReserveForNode(size)
 	}
 	in.account.Charge(size)
 	return true
 }
 
-// refuse answers a request that was not received as a whole.
-func (in *inbound) refuse(ctx context.Context, sequence uint64, err error) {
+// reject responds with an error to a request that could not be assembled.
+func (in *inbound) reject(ctx context.Context, sequence uint64, err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.running != nil {
@@ -236,20 +237,20 @@ func (in *inbound) refuse(ctx context.Context, sequence uint64, err error) {
 	}
 }
 
-// finished takes a request off the list; false if its caller does not wait any more.
-func (in *inbound) finished(sequence uint64) bool {
+// finish removes a request. It returns false if the client has cancelled it.
+func (in *inbound) finish(sequence uint64) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	cancel, wanted := in.running[sequence]
-	if wanted {
+	cancel, running := in.running[sequence]
+	if running {
 		cancel()
 		delete(in.running, sequence)
 	}
-	return wanted
+	return running
 }
 
-// stop ends a request whose caller does not wait any more.
-func (in *inbound) stop(sequence uint64) {
+// cancelRequest cancels a running request, or stops sending its response.
+func (in *inbound) cancelRequest(sequence uint64) {
 	in.mu.Lock()
 	cancel, running := in.running[sequence]
 	delete(in.running, sequence)
@@ -265,7 +266,7 @@ func (in *inbound) respond(ctx context.Context, sequence uint64, r *node.Partiti
 	if n := r.SizeVT(); n > limits.Response {
 		r = &node.PartitionResponse{
 			Code:    node.PartitionCode_PARTITION_CODE_FAILED,
-			Message: fmt.Sprintf("the response of %d bytes is too large to be sent to another node, at most %d; ask the node that leads the partition", n, limits.Response),
+			Message: fmt.Sprintf("response of %d bytes is too large to be sent to another node (limit %d); send the request to the node that leads the partition", n, limits.Response),
 		}
 	}
 	select {

@@ -7,37 +7,37 @@ import (
 	"platform/proto/node"
 )
 
-// Stats count how requests reached the leaders of partitions, since the start.
+// Stats counts how requests were routed to the leaders of partitions since the start.
 type Stats struct {
-	// Local and Remote are the requests that replicas here and on other nodes were
-	// asked, those that they refused included.
+	// Local and Remote are the requests sent to replicas on this node and on other nodes,
+	// including rejected ones.
 	Local, Remote uint64
-	// Rounds is how often a request had to wait and look for a leader again.
+	// Rounds is the number of additional lookup rounds.
 	Rounds uint64
-	// NoLeader is how many found none.
+	// NoLeader is the number of requests that found no leader.
 	NoLeader uint64
 }
 
-// counters are what Stats shows. They lie apart from what is only read.
+// counters are the values of Stats, allocated separately from read-only data to avoid
+// false sharing.
 type counters struct{ local, remote, rounds, noLeader atomic.Uint64 }
 
-// Stats returns the counts.
+// Stats returns the current counts.
 func (d *Directory) Stats() Stats {
 	c := d.counters
 	return Stats{Local: c.local.Load(), Remote: c.remote.Load(), Rounds: c.rounds.Load(), NoLeader: c.noLeader.Load()}
 }
 
-// methods bounds the numbers of what can be asked for.
+// methods is the number of request methods.
 const methods = node.PartitionMethod_PARTITION_METHOD_SCAN + 1
 
-// requestCounts are how many requests were sent to other nodes. Streams of records are
-// no method and count under the one that is none.
+// requestCounts counts the requests sent to other nodes by method. Streams of records have
+// no method and are counted as UNSPECIFIED.
 type requestCounts [methods]atomic.Uint64
 
-func (c *requestCounts) sent(m node.PartitionMethod) { c[m].Add(1) }
+func (c *requestCounts) inc(m node.PartitionMethod) { c[m].Add(1) }
 
-// Requests returns how many requests were sent to other nodes since the start, by what
-// they ask for.
+// Requests returns the number of requests sent to other nodes since the start, by method.
 func (c *Client) Requests() map[string]uint64 {
 	counts := make(map[string]uint64, methods)
 	for m := range methods {

@@ -15,8 +15,8 @@ import (
 	"platform/proto/node"
 )
 
-// The functions below translate between what replicas answer and the wire. What is
-// read points into the message.
+// The functions below convert between results of replicas and wire messages. Decoded
+// values share memory with the message.
 
 func leaderToWire(l raftgroup.Leader) *node.NodeReference {
 	if l == (raftgroup.Leader{}) {

@@ -98,9 +98,9 @@ func (n *Node) fabricIdentity() fabric.Identity {
 // routes is how requests reach partitions that other nodes lead.
 func (n *Node) routes() fabric.DirectoryConfig {
 	return fabric.DirectoryConfig{
-		Remote:   func(address string, partition uint32) fabric.Replica { return n.asking.Remote(address, partition) },
-		Silent:   n.asking.Silent,
-		Replicas: n.addresses.holders, AddressOf: n.addresses.ofLeader, Self: n.fabricAddress(),
+		Remote:       func(address string, partition uint32) fabric.Replica { return n.asking.Remote(address, partition) },
+		Unresponsive: n.asking.Unresponsive,
+		Replicas:     n.addresses.holders, AddressOf: n.addresses.ofLeader, Self: n.fabricAddress(),
 	}
 }
 

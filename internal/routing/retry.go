@@ -44,7 +44,7 @@ func retry[T any](ctx context.Context, safe bool, ask func() (T, error)) (T, err
 			return v, err
 		}
 		definite = definite && raftgroup.Definite(err)
-		if fabric.WasHeld(err) {
+		if fabric.WasAccepted(err) {
 			accepted, limit, wait = true, nil, firstRetry
 		}
 		if limit == nil {

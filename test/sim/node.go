@@ -148,7 +148,7 @@ func (l *life) open() (err error) {
 	l.answering = fabric.NewServer(fabric.ServerConfig{Self: self, Local: l.local, Seen: l.asking.Seen, Log: log})
 	l.directory = fabric.NewDirectory(s.opts.Partitions, fabric.DirectoryConfig{
 		Local: l.local, Self: addressOf(n.name), Replicas: func(uint32) []string { return s.addresses(n.name) },
-		Remote: func(address string, id uint32) fabric.Replica { return l.asking.Remote(address, id) }, Silent: l.asking.Silent,
+		Remote: func(address string, id uint32) fabric.Replica { return l.asking.Remote(address, id) }, Unresponsive: l.asking.Unresponsive,
 	})
 	cfg := invoker.DefaultConfig()
 	// Nobody is to wait longer for the next attempt than for the end of the run.

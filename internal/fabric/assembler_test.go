@@ -21,9 +21,9 @@ func piece(sequence uint64, size int, more bool) *node.PartitionFrame {
 	return &node.PartitionFrame{Sequence: sequence, Piece: make([]byte, size), More: more}
 }
 
-// One message that is too large is refused; the others of the stream are not concerned.
-func TestPiecesAreBoundedByMessageAndStream(t *testing.T) {
-	p := newParts(nil)
+// A message that is too large is rejected without affecting other messages of the stream.
+func TestIncompleteMessagesAreBounded(t *testing.T) {
+	p := newAssembler(nil)
 	_, _, err := p.add(piece(1, maxAssembledMessage, true))
 	require.NoError(t, err)
 	_, _, err = p.add(piece(2, 100, true))
@@ -31,7 +31,7 @@ func TestPiecesAreBoundedByMessageAndStream(t *testing.T) {
 	_, _, err = p.add(piece(1, 1, true))
 	require.ErrorIs(t, err, raftgroup.ErrTooLarge)
 	require.Equal(t, 100, p.bytes)
-	for _, more := range []bool{true, false} { // what still comes of it
+	for _, more := range []bool{true, false} { // its remaining pieces
 		whole, done, err := p.add(piece(1, 50, more))
 		require.True(t, whole == nil && !done && err == nil)
 	}
@@ -40,7 +40,7 @@ func TestPiecesAreBoundedByMessageAndStream(t *testing.T) {
 	require.Len(t, whole, 110)
 
 	for sequence := uint64(10); sequence < 14; sequence++ {
-		_, _, err = p.add(piece(sequence, maxAssembledBytes/4, true))
+		_, _, err = p.add(piece(sequence, maxIncompleteBytes/4, true))
 		require.NoError(t, err)
 	}
 	_, _, err = p.add(piece(14, 1, true))
@@ -48,10 +48,10 @@ func TestPiecesAreBoundedByMessageAndStream(t *testing.T) {
 	p.drop(10)
 	_, _, err = p.add(piece(15, 1, true))
 	require.NoError(t, err)
-	require.Len(t, p.refused, 1)
+	require.Len(t, p.rejected, 1)
 }
 
-func TestRequestThatIsTooLargeIsRefusedAlone(t *testing.T) {
+func TestTooLargeRequestFailsAlone(t *testing.T) {
 	p := newFake(true)
 	release := make(chan struct{})
 	p.await = func(ctx context.Context, _ ids.Invocation) (partition.Ending, error) {
@@ -67,22 +67,22 @@ func TestRequestThatIsTooLargeIsRefusedAlone(t *testing.T) {
 	r, _ := pair(t, p)
 	waited := make(chan error, 1)
 	go func() {
-		_, err := r.Await(t.Context(), numbered(1))
+		_, err := r.Await(t.Context(), invocationID(1))
 		waited <- err
 	}()
 	inv := invocation(2)
 	inv.Input = make([]byte, limits.Response)
 	_, err := r.Invoke(t.Context(), inv)
 	require.ErrorIs(t, err, raftgroup.ErrTooLarge)
-	require.NotErrorIs(t, err, raftgroup.ErrNotLeader, "it is not retried elsewhere")
+	require.NotErrorIs(t, err, raftgroup.ErrNotLeader, "not retried elsewhere")
 	inv.Input = nil
 	_, err = r.Invoke(t.Context(), inv)
-	require.ErrorIs(t, err, raftgroup.ErrTooLarge, "the leader's refusal arrives as such")
+	require.ErrorIs(t, err, raftgroup.ErrTooLarge, "the leader's error is preserved")
 	close(release)
 	require.NoError(t, <-waited)
 }
 
-func TestResponseThatIsTooLargeIsRefusedAlone(t *testing.T) {
+func TestTooLargeResponseFailsAlone(t *testing.T) {
 	p := newFake(true)
 	p.state = func(context.Context, machine.Object, int) ([]machine.StateEntry, bool, error) {
 		return []machine.StateEntry{{Key: []byte("k"), Value: make([]byte, limits.Response)}}, true, nil
@@ -95,8 +95,8 @@ func TestResponseThatIsTooLargeIsRefusedAlone(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Large messages are encoded and sent a few at a time; all arrive.
-func TestManyLargeMessagesAreSentFewAtATime(t *testing.T) {
+// Only a bounded number of large messages is encoded and sent concurrently; all arrive.
+func TestConcurrentLargeMessagesAreBounded(t *testing.T) {
 	b := &batch{}
 	value := bytes.Repeat([]byte{7}, 5<<20)
 	most := 0
@@ -106,7 +106,7 @@ func TestManyLargeMessagesAreSentFewAtATime(t *testing.T) {
 		}}})
 		most = max(most, b.active)
 	}
-	p, got := newParts(nil), 0
+	p, got := newAssembler(nil), 0
 	for len(b.large) > 0 {
 		b.addPiece()
 		for _, f := range b.Frames {
@@ -124,7 +124,7 @@ func TestManyLargeMessagesAreSentFewAtATime(t *testing.T) {
 	require.Zero(t, b.active)
 }
 
-func TestLargeResponsesOfOneStreamAllArrive(t *testing.T) {
+func TestLargeResponsesAllArrive(t *testing.T) {
 	p := newFake(true)
 	large := bytes.Repeat([]byte("x"), 6<<20)
 	p.await = func(context.Context, ids.Invocation) (partition.Ending, error) {
@@ -134,7 +134,7 @@ func TestLargeResponsesOfOneStreamAllArrive(t *testing.T) {
 	var g sync.WaitGroup
 	for range 20 {
 		g.Go(func() {
-			e, err := r.Await(t.Context(), numbered(1))
+			e, err := r.Await(t.Context(), invocationID(1))
 			if err != nil || len(e.Result.Value) != len(large) {
 				t.Errorf("result of %d bytes: %v", len(e.Result.Value), err)
 			}

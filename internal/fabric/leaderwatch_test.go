@@ -17,7 +17,7 @@ import (
 	"platform/partition/machine"
 )
 
-// directory is that of a node with a replica, on a client with real connections.
+// directory returns a handle that uses a client with real connections. local may be nil.
 func directory(c *Client, local *fake, replicas ...string) *Handle {
 	cfg := DirectoryConfig{
 		Local:    func(uint32) Local { return nil },
@@ -25,21 +25,21 @@ func directory(c *Client, local *fake, replicas ...string) *Handle {
 		Replicas: func(uint32) []string { return replicas }, Self: "client",
 	}
 	if local != nil {
-		cfg.Local = only(local)
+		cfg.Local = localReplica(local)
 	}
 	return NewDirectory(1, cfg).Partition(0)
 }
 
-func TestACallOnADeposedLeaderEndsWhenAnotherIsKnown(t *testing.T) {
+func TestLeaderChangeEndsPendingRequests(t *testing.T) {
 	old := newFake(true)
-	began := make(chan struct{}, 2)
+	started := make(chan struct{}, 2)
 	old.call = func(ctx context.Context, _ *machine.Invoke) (e partition.Ending, o machine.Outcome, err error) {
-		began <- struct{}{}
+		started <- struct{}{}
 		<-ctx.Done()
 		return e, o, ctx.Err()
 	}
 	old.await = func(ctx context.Context, _ ids.Invocation) (e partition.Ending, err error) {
-		began <- struct{}{}
+		started <- struct{}{}
 		<-ctx.Done()
 		return e, ctx.Err()
 	}
@@ -47,67 +47,67 @@ func TestACallOnADeposedLeaderEndsWhenAnotherIsKnown(t *testing.T) {
 	next.await = func(context.Context, ids.Invocation) (partition.Ending, error) {
 		return partition.Ending{ExpiresAt: 5}, nil
 	}
-	a, b := startNode(t, "c", only(old)), startNode(t, "c", only(next))
+	a, b := startNode(t, "c", localReplica(old)), startNode(t, "c", localReplica(next))
 	local := newFake(false)
 	local.set(false, leaderOf("a", a.address))
 	h := directory(newClient(t, "c"), local, a.address, b.address)
 	called, awaited := make(chan error, 1), make(chan partition.Ending, 1)
 	go func() { _, _, err := h.Call(t.Context(), invocation(1)); called <- err }()
 	go func() {
-		e, err := h.Await(t.Context(), numbered(2))
+		e, err := h.Await(t.Context(), invocationID(2))
 		if err != nil {
 			t.Error(err)
 		}
 		awaited <- e
 	}()
-	<-began
-	<-began
+	<-started
+	<-started
 	local.set(false, raftgroup.Leader{})
 	local.set(false, leaderOf("a", a.address))
 	select {
 	case err := <-called:
-		t.Fatalf("the same leader was elected again, and the call ended: %v", err)
+		t.Fatalf("call ended although the same leader was re-elected: %v", err)
 	case <-time.After(20 * time.Millisecond):
 	}
 	local.set(false, leaderOf("b", b.address))
-	require.ErrorIs(t, <-called, raftgroup.ErrUnknownOutcome, "the caller decides whether to repeat")
-	require.EqualValues(t, 5, (<-awaited).ExpiresAt, "reading is repeated at once")
+	require.ErrorIs(t, <-called, raftgroup.ErrUnknownOutcome, "the caller decides whether to retry")
+	require.EqualValues(t, 5, (<-awaited).ExpiresAt, "reads are retried immediately")
 }
 
-func TestAnElectedReplicaThatIsNotReadyIsWaitedFor(t *testing.T) {
+func TestServerWaitsForElectedReplicaToBecomeReady(t *testing.T) {
 	p := newFake(false)
 	p.invoke = func(context.Context, *machine.Invoke) (o machine.Outcome, err error) { return o, nil }
 	r, n := pair(t, p)
 	p.set(false, leaderOf(n.address, n.address))
-	answered := make(chan error, 1)
-	go func() { _, err := r.Invoke(t.Context(), invocation(1)); answered <- err }()
+	done := make(chan error, 1)
+	go func() { _, err := r.Invoke(t.Context(), invocation(1)); done <- err }()
 	select {
-	case err := <-answered:
-		t.Fatalf("answered before it led: %v", err)
+	case err := <-done:
+		t.Fatalf("responded before it led: %v", err)
 	case <-time.After(20 * time.Millisecond):
 	}
 	p.set(true, leaderOf(n.address, n.address))
-	require.NoError(t, <-answered)
+	require.NoError(t, <-done)
 }
 
-// hole is a port that passes bytes on to another one until it is stopped up.
-type hole struct {
+// blackhole is a TCP proxy that discards all data after drop.
+type blackhole struct {
 	address string
-	stop    func()
+	drop    func()
 }
 
-func startHole(t *testing.T, to string) *hole {
+func startBlackhole(t *testing.T, to string) *blackhole {
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	stopped := make(chan struct{})
 	var g sync.WaitGroup
-	pass := func(dst, src net.Conn) {
+	forward := func(dst, src net.Conn) {
 		buf := make([]byte, 4096)
 		for {
 			n, err := src.Read(buf)
 			select {
 			case <-stopped:
-				_, _ = io.Copy(io.Discard, src) // take everything, say nothing
+				_, _ = io.Copy(io.Discard, src) // keep reading, forward nothing
 				return
 			default:
 			}
@@ -134,8 +134,8 @@ func startHole(t *testing.T, to string) *hole {
 			mu.Lock()
 			conns = append(conns, in, out)
 			mu.Unlock()
-			g.Go(func() { pass(out, in) })
-			g.Go(func() { pass(in, out) })
+			g.Go(func() { forward(out, in) })
+			g.Go(func() { forward(in, out) })
 		}
 	})
 	t.Cleanup(func() {
@@ -147,15 +147,15 @@ func startHole(t *testing.T, to string) *hole {
 		mu.Unlock()
 		g.Wait()
 	})
-	return &hole{lis.Addr().String(), sync.OnceFunc(func() { close(stopped) })}
+	return &blackhole{lis.Addr().String(), sync.OnceFunc(func() { close(stopped) })}
 }
 
-func TestANodeThatFallsSilentIsGivenUp(t *testing.T) {
+func TestUnresponsiveNodeIsDetected(t *testing.T) {
 	p := newFake(true)
-	began := make(chan struct{}, 1)
+	started := make(chan struct{}, 1)
 	release := make(chan struct{}, 1)
 	p.call = func(ctx context.Context, inv *machine.Invoke) (e partition.Ending, o machine.Outcome, err error) {
-		began <- struct{}{}
+		started <- struct{}{}
 		select {
 		case <-release:
 			return partition.Ending{Target: inv.Target}, o, nil
@@ -163,28 +163,28 @@ func TestANodeThatFallsSilentIsGivenUp(t *testing.T) {
 			return e, o, ctx.Err()
 		}
 	}
-	n := startNode(t, "c", only(p))
-	way := startHole(t, n.address)
+	n := startNode(t, "c", localReplica(p))
+	proxy := startBlackhole(t, n.address)
 	c := newClient(t, "c")
-	c.patience = patience{reach: time.Minute, ping: 20 * time.Millisecond, deaf: 3 * time.Second}
-	r := c.Remote(way.address, 0)
-	answer := make(chan error, 1)
-	call := func() { _, _, err := r.Call(t.Context(), invocation(1)); answer <- err }
+	c.timeouts = timeouts{connect: time.Minute, ping: 20 * time.Millisecond, unresponsive: 3 * time.Second}
+	r := c.Remote(proxy.address, 0)
+	result := make(chan error, 1)
+	call := func() { _, _, err := r.Call(t.Context(), invocation(1)); result <- err }
 
 	go call()
-	<-began
-	link := c.peers[way.address].link
+	<-started
+	link := c.conns[proxy.address].link
 	for range 5 {
-		last := link.heard.Load()
-		require.Eventually(t, func() bool { return link.heard.Load() > last }, 20*time.Second, time.Millisecond, "it answers pings")
+		last := link.lastReceived.Load()
+		require.Eventually(t, func() bool { return link.lastReceived.Load() > last }, 20*time.Second, time.Millisecond, "the node responds to pings")
 	}
 	release <- struct{}{}
-	require.NoError(t, <-answer)
+	require.NoError(t, <-result)
 
 	go call()
-	<-began
-	way.stop()
-	err := <-answer
+	<-started
+	proxy.drop()
+	err := <-result
 	require.ErrorIs(t, err, raftgroup.ErrUnknownOutcome)
-	require.True(t, errors.Is(err, errSilent), "%v", err)
+	require.True(t, errors.Is(err, errUnresponsive), "%v", err)
 }

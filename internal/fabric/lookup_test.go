@@ -19,23 +19,23 @@ import (
 	"platform/partition/machine"
 )
 
-// world is a partition with replicas on nodes that a test makes up, seen from a node
-// called "self".
-type world struct {
-	mu    sync.Mutex
-	nodes map[string]*fake
-	asked []string
-	table []string
-	local *fake
+// fakeCluster is a partition with fake replicas on several nodes, as seen from the node
+// "self".
+type fakeCluster struct {
+	mu        sync.Mutex
+	nodes     map[string]*fake
+	requested []string
+	table     []string
+	local     *fake
 }
 
-// Remote hands out a fake; who is missing is down.
-func (w *world) remote(address string, id uint32) Replica {
+// remote returns the fake replica at address; a node without one is down.
+func (w *fakeCluster) remote(address string, id uint32) Replica {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.asked = append(w.asked, address)
+	w.requested = append(w.requested, address)
 	if f := w.nodes[address]; f != nil {
-		return hinting{f, address}
+		return redirecting{f, address}
 	}
 	down := newFake(true)
 	down.invoke = func(context.Context, *machine.Invoke) (machine.Outcome, error) {
@@ -44,13 +44,13 @@ func (w *world) remote(address string, id uint32) Replica {
 	return down
 }
 
-// hinting refuses as a Remote does, and names the leader.
-type hinting struct {
+// redirecting rejects requests with a hint at the leader, as a Remote does.
+type redirecting struct {
 	*fake
 	address string
 }
 
-func (h hinting) Invoke(ctx context.Context, inv *machine.Invoke) (machine.Outcome, error) {
+func (h redirecting) Invoke(ctx context.Context, inv *machine.Invoke) (machine.Outcome, error) {
 	o, err := h.fake.Invoke(ctx, inv)
 	if errors.Is(err, partition.ErrNotLeader) {
 		err = &NotLeaderError{Node: h.address, Leader: h.fake.Leader()}
@@ -58,15 +58,15 @@ func (h hinting) Invoke(ctx context.Context, inv *machine.Invoke) (machine.Outco
 	return o, err
 }
 
-func (w *world) order() []string {
+func (w *fakeCluster) takeRequested() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	asked := w.asked
-	w.asked = nil
-	return asked
+	requested := w.requested
+	w.requested = nil
+	return requested
 }
 
-func (w *world) lead(address string) {
+func (w *fakeCluster) lead(address string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for a, f := range w.nodes {
@@ -74,7 +74,7 @@ func (w *world) lead(address string) {
 	}
 }
 
-func (w *world) handle() *Handle {
+func (w *fakeCluster) handle() *Handle {
 	return NewDirectory(1, DirectoryConfig{
 		Local: func(uint32) Local {
 			if w.local == nil {
@@ -86,9 +86,9 @@ func (w *world) handle() *Handle {
 	}).Partition(0)
 }
 
-// newWorld has a replica on each of the addresses, none of which leads.
-func newWorld(addresses ...string) *world {
-	w := &world{nodes: map[string]*fake{}, table: addresses}
+// newFakeCluster returns a cluster with a follower at each address.
+func newFakeCluster(addresses ...string) *fakeCluster {
+	w := &fakeCluster{nodes: map[string]*fake{}, table: addresses}
 	for _, a := range addresses {
 		f := newFake(false)
 		f.invoke = func(context.Context, *machine.Invoke) (machine.Outcome, error) {
@@ -99,60 +99,60 @@ func newWorld(addresses ...string) *world {
 	return w
 }
 
-func TestAHintIsFollowedAndRemembered(t *testing.T) {
-	w := newWorld("a", "b", "c")
+func TestLeaderHintIsFollowedAndCached(t *testing.T) {
+	w := newFakeCluster("a", "b", "c")
 	w.lead("c")
 	h := w.handle()
 	o, err := h.Invoke(t.Context(), invocation(1))
 	require.NoError(t, err)
 	require.EqualValues(t, 'c', o.ExpiresAt)
-	require.Equal(t, []string{"a", "c"}, w.order())
+	require.Equal(t, []string{"a", "c"}, w.takeRequested())
 	_, err = h.Invoke(t.Context(), invocation(1))
 	require.NoError(t, err)
-	require.Equal(t, []string{"c"}, w.order(), "who led last is asked first")
+	require.Equal(t, []string{"c"}, w.takeRequested(), "the cached leader is tried first")
 	w.lead("b")
 	_, err = h.Invoke(t.Context(), invocation(1))
 	require.NoError(t, err)
-	require.Equal(t, []string{"c", "b"}, w.order())
+	require.Equal(t, []string{"c", "b"}, w.takeRequested())
 	require.Equal(t, Stats{Remote: 5}, h.d.Stats())
 }
 
-func TestTheLocalReplicaKnowsWhomToAsk(t *testing.T) {
-	w := newWorld("a", "b", "c")
+func TestLocalReplicaKnowsLeader(t *testing.T) {
+	w := newFakeCluster("a", "b", "c")
 	w.lead("b")
 	w.local = newFake(false)
 	w.local.set(false, leaderOf("b", "b"))
 	_, err := w.handle().Invoke(t.Context(), invocation(1))
 	require.NoError(t, err)
-	require.Equal(t, []string{"b"}, w.order())
+	require.Equal(t, []string{"b"}, w.takeRequested())
 	w.local.invoke = w.nodes["a"].invoke
 	w.local.set(true, leaderOf("self", "self"))
 	h := w.handle()
 	_, err = h.Invoke(t.Context(), invocation(1))
 	require.NoError(t, err)
-	require.Empty(t, w.order(), "this node leads")
+	require.Empty(t, w.takeRequested(), "this node leads")
 	require.Equal(t, Stats{Local: 1}, h.d.Stats())
 }
 
-func TestWrongHintsDoNotLeadAstray(t *testing.T) {
-	w := newWorld("a", "b", "c")
+func TestWrongHintsAreTolerated(t *testing.T) {
+	w := newFakeCluster("a", "b", "c")
 	w.nodes["a"].set(false, leaderOf("b", "b"))
 	w.nodes["b"].set(false, leaderOf("a", "a"))
 	w.nodes["c"].set(true, leaderOf("c", "c"))
 	_, err := w.handle().Invoke(t.Context(), invocation(1))
 	require.NoError(t, err)
-	require.Equal(t, []string{"a", "b", "c"}, w.order(), "each once, although the hints go in a circle")
+	require.Equal(t, []string{"a", "b", "c"}, w.takeRequested(), "each node is tried once although the hints are circular")
 
 	w.nodes["a"].set(false, leaderOf("gone", "gone"))
 	w.nodes["b"].set(false, leaderOf("self", "self"))
 	_, err = w.handle().Invoke(t.Context(), invocation(1))
 	require.NoError(t, err)
-	require.Equal(t, []string{"a", "gone", "b", "c"}, w.order(), "a dead node and this one are named")
+	require.Equal(t, []string{"a", "gone", "b", "c"}, w.takeRequested(), "hints at a dead node and at this one")
 }
 
-func TestEndlessHintsEndTheRound(t *testing.T) {
+func TestEndlessHintsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld("a0")
+		w := newFakeCluster("a0")
 		n := 0
 		h := NewDirectory(1, DirectoryConfig{
 			Local: func(uint32) Local { return nil }, Replicas: func(uint32) []string { return w.table },
@@ -160,7 +160,7 @@ func TestEndlessHintsEndTheRound(t *testing.T) {
 				n++
 				f := newFake(false)
 				f.leader = leaderOf("x", fmt.Sprint("x", n))
-				return hinting{f, address}
+				return redirecting{f, address}
 			},
 		}).Partition(0)
 		_, err := h.Invoke(t.Context(), invocation(1))
@@ -169,73 +169,73 @@ func TestEndlessHintsEndTheRound(t *testing.T) {
 	})
 }
 
-func TestWithoutALeaderTheSearchLastsAsLongAsPatience(t *testing.T) {
+func TestLookupWithoutLeaderTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld("a", "b")
-		began := time.Now()
+		w := newFakeCluster("a", "b")
+		start := time.Now()
 		h := w.handle()
 		_, err := h.Invoke(t.Context(), invocation(1))
 		require.ErrorIs(t, err, partition.ErrNotLeader)
 		require.True(t, raftgroup.Definite(err))
-		require.Equal(t, defaultPatience, time.Since(began))
-		rounds := len(w.order()) / 2
+		require.Equal(t, defaultLookupTimeout, time.Since(start))
+		rounds := len(w.takeRequested()) / 2
 		require.Greater(t, rounds, 20)
-		require.Less(t, rounds, 60, "it does not spin")
+		require.Less(t, rounds, 60, "no busy loop")
 		require.EqualValues(t, 1, h.d.Stats().NoLeader)
 		require.EqualValues(t, rounds-1, h.d.Stats().Rounds)
 
 		for name, read := range map[string]func() error{
 			"scan":    func() error { _, err := h.Scan(t.Context(), &partition.Scan{}); return err },
-			"inspect": func() error { _, _, err := h.Inspect(t.Context(), numbered(1), true); return err },
+			"inspect": func() error { _, _, err := h.Inspect(t.Context(), invocationID(1), true); return err },
 			"records": func() (err error) {
 				for _, err = range h.Records(t.Context(), true) {
 				}
 				return err
 			},
 		} {
-			began = time.Now()
+			start = time.Now()
 			require.ErrorIs(t, read(), partition.ErrNotLeader, name)
-			require.Equal(t, defaultReadPatience, time.Since(began), name)
+			require.Equal(t, defaultReadLookupTimeout, time.Since(start), name)
 		}
 	})
 }
 
 func TestAllNodesDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld("a", "b")
+		w := newFakeCluster("a", "b")
 		clear(w.nodes)
 		_, err := w.handle().Invoke(t.Context(), invocation(1))
 		require.ErrorIs(t, err, ErrUnreachable)
 		require.True(t, raftgroup.Definite(err))
 		w.table = nil
 		_, err = w.handle().Invoke(t.Context(), invocation(1))
-		require.True(t, raftgroup.Definite(err), "nobody to ask at all")
+		require.True(t, raftgroup.Definite(err), "no replicas known")
 	})
 }
 
-func TestASearchEndsWithItsContext(t *testing.T) {
+func TestLookupEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld("a", "b")
+		w := newFakeCluster("a", "b")
 		ctx, cancel := context.WithTimeout(t.Context(), 70*time.Millisecond)
 		defer cancel()
-		began := time.Now()
+		start := time.Now()
 		_, err := w.handle().Invoke(ctx, invocation(1))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.True(t, raftgroup.Definite(err), "nothing was proposed")
-		require.Equal(t, 70*time.Millisecond, time.Since(began))
+		require.Equal(t, 70*time.Millisecond, time.Since(start))
 	})
 }
 
-func TestASearchGoesOnWhenThereIsALeaderAgain(t *testing.T) {
+func TestLookupContinuesWhenLeaderIsElected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld("a", "b")
+		w := newFakeCluster("a", "b")
 		w.local = newFake(false)
 		w.local.invoke = w.nodes["a"].invoke
-		began := time.Now()
+		start := time.Now()
 		time.AfterFunc(time.Second, func() { w.local.set(true, leaderOf("self", "self")) })
 		_, err := w.handle().Invoke(t.Context(), invocation(1))
 		require.NoError(t, err)
-		require.Equal(t, time.Second, time.Since(began), "the change of the local replica ends the wait")
+		require.Equal(t, time.Second, time.Since(start), "a change of the local replica ends the backoff")
 
 		w.local.set(false, raftgroup.Leader{})
 		time.AfterFunc(time.Second, func() { w.lead("b") })
@@ -244,38 +244,38 @@ func TestASearchGoesOnWhenThereIsALeaderAgain(t *testing.T) {
 	})
 }
 
-func TestAnUnknownOutcomeIsNotRepeated(t *testing.T) {
-	w := newWorld("a", "b")
+func TestUnknownOutcomeIsNotRetried(t *testing.T) {
+	w := newFakeCluster("a", "b")
 	w.lead("a")
-	tries := 0
+	attempts := 0
 	w.nodes["a"].invoke = func(context.Context, *machine.Invoke) (machine.Outcome, error) {
-		tries++
+		attempts++
 		w.lead("b")
 		return machine.Outcome{}, fmt.Errorf("deposed: %w", raftgroup.ErrUnknownOutcome)
 	}
 	h := w.handle()
 	_, err := h.Invoke(t.Context(), invocation(1))
 	require.ErrorIs(t, err, raftgroup.ErrUnknownOutcome)
-	require.Equal(t, 1, tries)
+	require.Equal(t, 1, attempts)
 	o, err := h.Invoke(t.Context(), invocation(1))
 	require.NoError(t, err)
 	require.EqualValues(t, 'b', o.ExpiresAt)
 }
 
-func TestAnswersThatAreNoRefusalEndTheSearch(t *testing.T) {
-	w := newWorld("a", "b")
+func TestOtherErrorsEndTheLookup(t *testing.T) {
+	w := newFakeCluster("a", "b")
 	w.lead("a")
-	for _, end := range []error{partition.ErrNotFound, raftgroup.ErrOverloaded, errors.New("odd")} {
-		w.nodes["a"].invoke = func(context.Context, *machine.Invoke) (machine.Outcome, error) { return machine.Outcome{}, end }
+	for _, want := range []error{partition.ErrNotFound, raftgroup.ErrOverloaded, errors.New("odd")} {
+		w.nodes["a"].invoke = func(context.Context, *machine.Invoke) (machine.Outcome, error) { return machine.Outcome{}, want }
 		_, err := w.handle().Invoke(t.Context(), invocation(1))
-		require.ErrorIs(t, err, end)
-		require.Equal(t, []string{"a"}, w.order())
+		require.ErrorIs(t, err, want)
+		require.Equal(t, []string{"a"}, w.takeRequested())
 	}
 }
 
-// TestEveryRequestMovesOn asks for everything once, while a replica on this node is
-// deposed and another leads.
-func TestEveryRequestMovesOn(t *testing.T) {
+// TestEveryRequestIsRetriedOnTheLeader sends each kind of request once while the replica on
+// this node is deposed and another one leads.
+func TestEveryRequestIsRetriedOnTheLeader(t *testing.T) {
 	leader := newFake(true)
 	leader.call = func(_ context.Context, inv *machine.Invoke) (partition.Ending, machine.Outcome, error) {
 		return partition.Ending{Target: inv.Target}, machine.Outcome{Own: true}, nil
@@ -310,19 +310,19 @@ func TestEveryRequestMovesOn(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "S", e.Target.Service)
 	require.True(t, o.Own)
-	e, err = h.Await(ctx, numbered(1))
+	e, err = h.Await(ctx, invocationID(1))
 	require.NoError(t, err)
 	require.EqualValues(t, 1, e.ExpiresAt)
-	o, err = h.Operate(ctx, &machine.Kill{Target: numbered(1)})
+	o, err = h.Operate(ctx, &machine.Kill{Target: invocationID(1)})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, o.StartAt)
 	require.NoError(t, h.Deliver(ctx, &machine.Deliver{}))
-	inv, err := h.Find(ctx, numbered(1))
+	inv, err := h.Find(ctx, invocationID(1))
 	require.NoError(t, err)
-	require.Equal(t, numbered(1), inv.ID)
-	rec, entries, err := h.Inspect(ctx, numbered(1), true)
+	require.Equal(t, invocationID(1), inv.ID)
+	rec, entries, err := h.Inspect(ctx, invocationID(1), true)
 	require.NoError(t, err)
-	require.Equal(t, numbered(1), rec.ID)
+	require.Equal(t, invocationID(1), rec.ID)
 	require.Len(t, entries, 1)
 	state, complete, err := h.State(ctx, machine.Object{}, 10)
 	require.NoError(t, err)
@@ -334,19 +334,19 @@ func TestEveryRequestMovesOn(t *testing.T) {
 	seen := 0
 	for rec, err := range h.Records(ctx, true) {
 		require.NoError(t, err)
-		require.Equal(t, numbered(1), rec.ID)
+		require.Equal(t, invocationID(1), rec.ID)
 		seen++
 	}
 	require.Equal(t, 1, seen)
 }
 
-// deposed believes that it leads, and refuses.
+// deposed reports that it leads, but rejects requests.
 type deposed struct{ *fake }
 
 func (deposed) Leading() bool { return true }
 
 func TestRecordsAreNotReadTwice(t *testing.T) {
-	w := newWorld()
+	w := newFakeCluster()
 	broken := newFake(true)
 	broken.records = func(context.Context, bool) iter.Seq2[partition.Record, error] {
 		return func(yield func(partition.Record, error) bool) {

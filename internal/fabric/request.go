@@ -14,52 +14,53 @@ import (
 	"platform/proto/node"
 )
 
-// waits reports whether a request may take as long as an invocation.
-func waits(m node.PartitionMethod) bool {
+// isLongRunning reports whether a request may take as long as an invocation.
+func isLongRunning(m node.PartitionMethod) bool {
 	return m == node.PartitionMethod_PARTITION_METHOD_CALL || m == node.PartitionMethod_PARTITION_METHOD_AWAIT
 }
 
-// isolated is a request in memory of its own: one that waits for long must not hold
-// on to the whole batch that it came with.
-func isolated(req *node.PartitionRequest) *node.PartitionRequest {
+// cloneRequest copies a request out of the buffer of its batch, so that a long-running
+// request does not keep the whole batch in memory.
+func cloneRequest(req *node.PartitionRequest) *node.PartitionRequest {
 	return &node.PartitionRequest{
 		Partition: req.Partition, Method: req.Method, Command: bytes.Clone(req.Command), Id: bytes.Clone(req.Id),
 	}
 }
 
-// answer asks this node's replica.
-func (s *Server) answer(ctx context.Context, req *node.PartitionRequest) *node.PartitionResponse {
+// serveRequest executes a request on this node's replica.
+func (s *Server) serveRequest(ctx context.Context, req *node.PartitionRequest) *node.PartitionResponse {
 	p := s.local(req.Partition)
 	if p == nil {
 		return &node.PartitionResponse{Code: node.PartitionCode_PARTITION_CODE_NOT_LEADER}
 	}
 	if !p.Leading() {
-		s.settle(ctx, p)
+		s.awaitReady(ctx, p)
 	}
 	r := new(node.PartitionResponse)
-	err := s.fill(ctx, p, req, r)
+	err := s.dispatch(ctx, p, req, r)
 	if err == nil {
 		return r
 	}
 	r = &node.PartitionResponse{Code: codeOf(err), Message: err.Error()}
 	if r.Code == node.PartitionCode_PARTITION_CODE_NOT_LEADER {
-		r.Leader = s.hint(p)
+		r.Leader = s.leaderHint(p)
 	}
 	return r
 }
 
-// hint is who leads as far as this node knows; not itself, since it has refused.
-func (s *Server) hint(p Local) *node.NodeReference {
+// leaderHint returns the leader as known by this node, nil if unknown or this node itself,
+// which has rejected the request.
+func (s *Server) leaderHint(p Local) *node.NodeReference {
 	if l := p.Leader(); !s.self.owns(l.ID) {
 		return leaderToWire(l)
 	}
 	return nil
 }
 
-// settle gives a replica that has just been elected the time to become ready, so that
-// requests need not look for it elsewhere.
-func (s *Server) settle(ctx context.Context, p Local) {
-	t := time.NewTimer(settleTimeout)
+// awaitReady waits up to readyTimeout for a replica that has just been elected to become
+// ready, so that the client need not look for another leader.
+func (s *Server) awaitReady(ctx context.Context, p Local) {
+	t := time.NewTimer(readyTimeout)
 	defer t.Stop()
 	for {
 		changed := p.Changed()
@@ -76,8 +77,8 @@ func (s *Server) settle(ctx context.Context, p Local) {
 	}
 }
 
-// fill asks the replica and puts what it says into r.
-func (s *Server) fill(ctx context.Context, p Local, req *node.PartitionRequest, r *node.PartitionResponse) error {
+// dispatch executes a request on the replica and stores its result in r.
+func (s *Server) dispatch(ctx context.Context, p Local, req *node.PartitionRequest, r *node.PartitionResponse) error {
 	switch req.Method {
 	case node.PartitionMethod_PARTITION_METHOD_INVOKE, node.PartitionMethod_PARTITION_METHOD_CALL,
 		node.PartitionMethod_PARTITION_METHOD_OPERATE, node.PartitionMethod_PARTITION_METHOD_DELIVER:
@@ -91,7 +92,7 @@ func (s *Server) fill(ctx context.Context, p Local, req *node.PartitionRequest, 
 		return scan(ctx, p, req, r)
 	}
 	if len(req.Id) != len(ids.Invocation{}) {
-		return fmt.Errorf("request with an id of %d bytes", len(req.Id))
+		return fmt.Errorf("malformed request: id has %d bytes", len(req.Id))
 	}
 	return s.read(ctx, p, req, ids.Invocation(req.Id), r)
 }
@@ -113,12 +114,12 @@ func (s *Server) read(ctx context.Context, p Local, req *node.PartitionRequest, 
 		if err != nil {
 			return err
 		}
-		return inspected(r, rec, entries)
+		return writeInspection(r, rec, entries)
 	}
-	return fmt.Errorf("this version of the server does not know what %d asks for", req.Method)
+	return fmt.Errorf("unknown request method %d; upgrade the server on this node", req.Method)
 }
 
-func inspected(r *node.PartitionResponse, rec partition.Record, entries []journal.Entry) (err error) {
+func writeInspection(r *node.PartitionResponse, rec partition.Record, entries []journal.Entry) (err error) {
 	r.Entries = entriesToWire(entries)
 	r.Record, err = recordToWire(rec)
 	return err
@@ -141,7 +142,7 @@ func (s *Server) propose(ctx context.Context, p Local, req *node.PartitionReques
 	case *machine.Signal, *machine.Kill, *machine.Pause, *machine.Resume, *machine.Purge, *machine.Restart, *machine.PauseQueue:
 		o, err = p.Operate(ctx, c)
 	default:
-		return fmt.Errorf("%T is not for other nodes to propose", c)
+		return fmt.Errorf("other nodes may not propose %T", c)
 	}
 	r.Outcome = outcomeToWire(&o)
 	return err
@@ -152,7 +153,7 @@ func call(ctx context.Context, p Local, c *machine.Invoke, r *node.PartitionResp
 	if err != nil {
 		return err
 	}
-	if o.Result != nil { // is the ending's
+	if o.Result != nil { // already part of the ending
 		o.Result = nil
 	}
 	r.Ending, r.Outcome = endingToWire(&e), outcomeToWire(&o)

@@ -15,7 +15,7 @@ import (
 	"platform/test/harness"
 )
 
-// closedPort is an address where nobody listens.
+// closedPort returns an address without a listener.
 func closedPort(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -30,7 +30,7 @@ func http1(t *testing.T, discover http.HandlerFunc) string {
 	return s.URL
 }
 
-// http10 serves a manifest in HTTP/1.0, in which nothing can stream both ways.
+// http10 serves a manifest in HTTP/1.0, which does not support bidirectional streaming.
 func http10(t *testing.T, m object) string {
 	body, err := json.Marshal(m)
 	require.NoError(t, err)
@@ -57,21 +57,21 @@ func http10(t *testing.T, m object) string {
 	return "http://" + l.Addr().String()
 }
 
-func TestWhatCannotBeRegistered(t *testing.T) {
-	w := newWorld(t, nil)
+func TestRejectedDeployments(t *testing.T) {
+	w := newFixture(t, nil)
 	one := func(s object) string {
-		return newEndpoint(t, offering(t, manifest(s))).URL
+		return newEndpoint(t, serveManifest(t, manifest(s))).URL
 	}
-	good := svc("Good", "SERVICE", nil, object{"name": "greet"})
+	good := serviceManifest("Good", "SERVICE", nil, object{"name": "greet"})
 	changed := func(key string, value any) string {
 		m := manifest(good)
 		if m[key] = value; value == nil {
 			delete(m, key)
 		}
-		return newEndpoint(t, offering(t, m)).URL
+		return newEndpoint(t, serveManifest(t, m)).URL
 	}
 	raw := func(status int, contentType, body string) string {
-		return newEndpoint(t, answering(status, contentType, body)).URL
+		return newEndpoint(t, serveResponse(status, contentType, body)).URL
 	}
 	for name, c := range map[string]struct {
 		body    any
@@ -79,68 +79,68 @@ func TestWhatCannotBeRegistered(t *testing.T) {
 		code    string
 		message string
 	}{
-		"nobody listens":     {object{"uri": closedPort(t)}, 502, "META0003", "cannot be reached"},
-		"no such host":       {object{"uri": "http://nobody.invalid"}, 502, "META0003", "cannot be reached"},
-		"status 404":         {object{"uri": raw(404, "text/plain", "?")}, 502, "META0003", "404; is the endpoint mounted under another path"},
-		"status 401":         {object{"uri": raw(401, "text/plain", "?")}, 502, "META0003", "status 401"},
-		"status 500":         {object{"uri": raw(500, "text/plain", "?")}, 502, "META0003", "status 500"},
-		"redirect":           {object{"uri": raw(302, "text/plain", "?")}, 502, "META0003", "redirects are not followed"},
-		"HTTP/1.1":           {object{"uri": http1(t, offering(t, manifest(good)))}, 502, "META0014", "use_http_11"},
-		"a web page":         {object{"uri": raw(200, "text/html", "<html>")}, 502, "META0013", "content type"},
-		"an unknown version": {object{"uri": raw(200, "application/vnd.restate.endpointmanifest.v9+json", "{}")}, 502, "META0013", ""},
-		"not JSON":           {object{"uri": raw(200, manifestType, "{\n]")}, 400, "", "not valid JSON (line 2)"},
-		"of another shape":   {object{"uri": raw(200, manifestType, `{"services":5}`)}, 400, "", `"services"`},
-		"too large":          {object{"uri": raw(200, manifestType, strings.Repeat(" ", 40*mega))}, 502, "META0013", "larger than"},
-		"no mode":            {object{"uri": changed("protocolMode", nil)}, 502, "META0013", "protocolMode"},
-		"versions reversed":  {object{"uri": changed("minProtocolVersion", 7)}, 502, "META0013", ""},
-		"only old versions":  {object{"uri": changed("maxProtocolVersion", 4)}, 502, "META0013", ""},
-		"both ways in 1.0":   {object{"uri": http10(t, manifest(good)), "use_http_11": true}, 502, "META0015", "HTTP/1.0"},
-		"only new versions":  {object{"uri": newEndpoint(t, offering(t, object{"protocolMode": "BIDI_STREAM", "minProtocolVersion": 8, "maxProtocolVersion": 9, "services": []object{good}})).URL}, 400, "META0012", "8"},
-		"reserved name":      {object{"uri": one(svc("restateThings", "SERVICE", nil, object{"name": "x"}))}, 400, "META0005", "restateThings"},
-		"our own name":       {object{"uri": one(svc("PlatformX", "SERVICE", nil, object{"name": "x"}))}, 400, "META0005", "PlatformX"},
-		"the other one":      {object{"uri": one(svc("OpenAPI", "SERVICE", nil, object{"name": "x"}))}, 400, "META0005", "OpenAPI"},
-		"handler type":       {object{"uri": one(svc("A", "SERVICE", nil, object{"name": "x", "ty": "EXCLUSIVE"}))}, 400, "", "x"},
-		"service type":       {object{"uri": one(svc("A", "DAEMON", nil, object{"name": "x"}))}, 400, "", "DAEMON"},
-		"service name":       {object{"uri": one(svc("A/B", "SERVICE", nil, object{"name": "x"}))}, 400, "", "A/B"},
-		"handler name":       {object{"uri": one(svc("A", "SERVICE", nil, object{"name": "x y"}))}, 400, "", "x y"},
-		"handler twice":      {object{"uri": one(svc("A", "SERVICE", nil, object{"name": "x"}, object{"name": "x"}))}, 502, "META0013", "handler x twice"},
-		"bad content type":   {object{"uri": one(svc("A", "SERVICE", nil, object{"name": "x", "input": object{"contentType": "*/json"}}))}, 400, "", "*/json"},
-		"public in private":  {object{"uri": one(svc("A", "SERVICE", object{"ingressPrivate": true}, object{"name": "x", "ingressPrivate": false}))}, 400, "", "x"},
+		"connection refused":                {object{"uri": closedPort(t)}, 502, "META0003", "cannot be reached"},
+		"unknown host":                      {object{"uri": "http://nobody.invalid"}, 502, "META0003", "cannot be reached"},
+		"status 404":                        {object{"uri": raw(404, "text/plain", "?")}, 502, "META0003", "404; is the endpoint mounted under another path"},
+		"status 401":                        {object{"uri": raw(401, "text/plain", "?")}, 502, "META0003", "status 401"},
+		"status 500":                        {object{"uri": raw(500, "text/plain", "?")}, 502, "META0003", "status 500"},
+		"redirect":                          {object{"uri": raw(302, "text/plain", "?")}, 502, "META0003", "redirects are not followed"},
+		"HTTP/1.1":                          {object{"uri": http1(t, serveManifest(t, manifest(good)))}, 502, "META0014", "use_http_11"},
+		"HTML":                              {object{"uri": raw(200, "text/html", "<html>")}, 502, "META0013", "content type"},
+		"an unknown version":                {object{"uri": raw(200, "application/vnd.restate.endpointmanifest.v9+json", "{}")}, 502, "META0013", ""},
+		"not JSON":                          {object{"uri": raw(200, manifestType, "{\n]")}, 400, "", "not valid JSON (line 2)"},
+		"wrong JSON type":                   {object{"uri": raw(200, manifestType, `{"services":5}`)}, 400, "", `"services"`},
+		"too large":                         {object{"uri": raw(200, manifestType, strings.Repeat(" ", 40*mebi))}, 502, "META0013", "larger than"},
+		"no protocol mode":                  {object{"uri": changed("protocolMode", nil)}, 502, "META0013", "protocolMode"},
+		"reversed versions":                 {object{"uri": changed("minProtocolVersion", 7)}, 502, "META0013", ""},
+		"only old versions":                 {object{"uri": changed("maxProtocolVersion", 4)}, 502, "META0013", ""},
+		"bidirectional in HTTP/1.0":         {object{"uri": http10(t, manifest(good)), "use_http_11": true}, 502, "META0015", "HTTP/1.0"},
+		"only new versions":                 {object{"uri": newEndpoint(t, serveManifest(t, object{"protocolMode": "BIDI_STREAM", "minProtocolVersion": 8, "maxProtocolVersion": 9, "services": []object{good}})).URL}, 400, "META0012", "8"},
+		"reserved name":                     {object{"uri": one(serviceManifest("restateThings", "SERVICE", nil, object{"name": "x"}))}, 400, "META0005", "restateThings"},
+		"reserved product name":             {object{"uri": one(serviceManifest("PlatformX", "SERVICE", nil, object{"name": "x"}))}, 400, "META0005", "PlatformX"},
+		"reserved OpenAPI name":             {object{"uri": one(serviceManifest("OpenAPI", "SERVICE", nil, object{"name": "x"}))}, 400, "META0005", "OpenAPI"},
+		"handler type":                      {object{"uri": one(serviceManifest("A", "SERVICE", nil, object{"name": "x", "ty": "EXCLUSIVE"}))}, 400, "", "x"},
+		"service type":                      {object{"uri": one(serviceManifest("A", "DAEMON", nil, object{"name": "x"}))}, 400, "", "DAEMON"},
+		"service name":                      {object{"uri": one(serviceManifest("A/B", "SERVICE", nil, object{"name": "x"}))}, 400, "", "A/B"},
+		"handler name":                      {object{"uri": one(serviceManifest("A", "SERVICE", nil, object{"name": "x y"}))}, 400, "", "x y"},
+		"duplicate handler":                 {object{"uri": one(serviceManifest("A", "SERVICE", nil, object{"name": "x"}, object{"name": "x"}))}, 502, "META0013", "handler x twice"},
+		"bad content type":                  {object{"uri": one(serviceManifest("A", "SERVICE", nil, object{"name": "x", "input": object{"contentType": "*/json"}}))}, 400, "", "*/json"},
+		"public handler in private service": {object{"uri": one(serviceManifest("A", "SERVICE", object{"ingressPrivate": true}, object{"name": "x", "ingressPrivate": false}))}, 400, "", "x"},
 
-		"uri is relative":  {object{"uri": "localhost:9080"}, 400, "", "uri"},
-		"uri is a number":  {object{"uri": 5}, 422, "", "the field 'uri' must be a string"},
-		"no uri":           {object{}, 422, "", "the field 'uri' is required"},
-		"no version":       {object{"arn": "arn:aws:lambda:eu-central-1:123456789012:function:f"}, 400, "", "lacks the version"},
-		"header name":      {object{"uri": "http://a", "additional_headers": object{"a b": "c"}}, 400, "", `"a b"`},
-		"force is a text":  {object{"uri": "http://a", "force": "yes"}, 422, "", "the field 'force' must be a boolean"},
-		"a list":           {`[]`, 422, "", "must be an object"},
-		"half an object":   {`{"uri":`, 400, "", "not valid JSON"},
-		"nothing":          {``, 400, "", "empty"},
-		"too much of that": {`{"uri":"` + strings.Repeat("x", 5*mega) + `"}`, 413, "", "larger than"},
+		"relative uri":        {object{"uri": "localhost:9080"}, 400, "", "uri"},
+		"uri not a string":    {object{"uri": 5}, 422, "", "the field 'uri' must be a string"},
+		"no uri":              {object{}, 422, "", "the field 'uri' is required"},
+		"no version":          {object{"arn": "arn:aws:lambda:eu-central-1:123456789012:function:f"}, 400, "", "lacks the version"},
+		"header name":         {object{"uri": "http://a", "additional_headers": object{"a b": "c"}}, 400, "", `"a b"`},
+		"force not a boolean": {object{"uri": "http://a", "force": "yes"}, 422, "", "the field 'force' must be a boolean"},
+		"array":               {`[]`, 422, "", "must be an object"},
+		"truncated object":    {`{"uri":`, 400, "", "not valid JSON"},
+		"empty body":          {``, 400, "", "empty"},
+		"body too large":      {`{"uri":"` + strings.Repeat("x", 5*mebi) + `"}`, 413, "", "larger than"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := w.with(t).admin("POST", "/deployments", c.body)
+			r := w.withT(t).admin("POST", "/deployments", c.body)
 			require.Equal(t, c.status, r.status, "%s", r.raw)
 			require.Equal(t, c.code, r.code(), "%s", r.raw)
 			require.Contains(t, r.Message, c.message)
 		})
 	}
 	require.Equal(t, 415, w.admin("POST", "/deployments", "{}", "content-type", "text/plain").status)
-	require.JSONEq(t, `{"deployments":[]}`, string(w.admin("GET", "/deployments", nil).raw), "nothing of that was stored")
+	require.JSONEq(t, `{"deployments":[]}`, string(w.admin("GET", "/deployments", nil).raw), "no deployment may be stored")
 }
 
-// kept is what the registry shows of deployments and services.
-func (w *world) kept() string {
+// registry returns the registered deployments and services.
+func (w *fixture) registry() string {
 	return string(w.admin("GET", "/deployments", nil).raw) + string(w.admin("GET", "/services", nil).raw)
 }
 
-// TestADeploymentThroughItsLife registers, repeats, changes and deletes, and kills
-// the server in between.
-func TestADeploymentThroughItsLife(t *testing.T) {
-	w := newWorld(t, nil)
+// TestDeploymentLifecycle registers, re-registers, changes and deletes a deployment, with
+// a kill of the server in between.
+func TestDeploymentLifecycle(t *testing.T) {
+	w := newFixture(t, nil)
 	options := object{"retryPolicyInitialInterval": 20, "retryPolicyMaxInterval": 100}
-	e := newEndpoint(t, offering(t, manifest(svc("S", "SERVICE", options, object{"name": "h"}, object{"name": "hang"}))))
-	e.script("S/h", proper)
+	e := newEndpoint(t, serveManifest(t, manifest(serviceManifest("S", "SERVICE", options, object{"name": "h"}, object{"name": "hang"}))))
+	e.script("S/h", succeed)
 	e.script("S/hang", func(x *exchange) { x.replay(); x.head(); <-x.r.Context().Done() })
 
 	planned := w.admin("POST", "/deployments", object{"uri": e.URL, "dry_run": true})
@@ -154,7 +154,7 @@ func TestADeploymentThroughItsLife(t *testing.T) {
 	require.Equal(t, 200, w.admin("GET", "/"+location, nil).status, location)
 	id := strings.TrimPrefix(location, "deployments/")
 
-	// The same again: unchanged, even if the endpoint has changed; that is only said.
+	// Registering again changes nothing, even if the endpoint has changed; the response says so.
 	again := w.admin("POST", "/deployments", object{"uri": e.URL + "/"})
 	require.Equal(t, 200, again.status)
 	require.Contains(t, string(again.raw), "code and schemas were not compared")
@@ -164,38 +164,38 @@ func TestADeploymentThroughItsLife(t *testing.T) {
 	delete(shown, "info")
 	require.Equal(t, want, shown)
 	e.mu.Lock()
-	e.discover = offering(t, manifest(svc("S", "VIRTUAL_OBJECT", options, object{"name": "h"})))
+	e.discover = serveManifest(t, manifest(serviceManifest("S", "VIRTUAL_OBJECT", options, object{"name": "h"})))
 	e.mu.Unlock()
 	changed := w.admin("POST", "/deployments", object{"uri": e.URL})
 	require.Equal(t, 200, changed.status)
 	require.Contains(t, string(changed.raw), "register with force")
 	require.Equal(t, "META0004", w.admin("POST", "/v2/deployments", object{"uri": e.URL, "force": false}).code())
 
-	// Another type is refused at another address, and by force accepted.
-	other := newEndpoint(t, offering(t, manifest(svc("S", "VIRTUAL_OBJECT", options, object{"name": "h"}))))
-	other.script("S/h", proper)
+	// A changed service type is rejected at another address, and accepted with force.
+	other := newEndpoint(t, serveManifest(t, manifest(serviceManifest("S", "VIRTUAL_OBJECT", options, object{"name": "h"}))))
+	other.script("S/h", succeed)
 	refused := w.admin("POST", "/deployments", object{"uri": other.URL})
 	require.Equal(t, 409, refused.status, "%s", refused.raw)
 	require.Equal(t, "META0006", refused.code())
-	before := w.kept()
+	before := w.registry()
 	require.Equal(t, 201, w.admin("POST", "/deployments", object{"uri": other.URL, "breaking": true, "dry_run": true}).status)
-	require.Equal(t, before, w.kept())
+	require.Equal(t, before, w.registry())
 
 	w.server.Kill()
 	require.NoError(t, w.server.Restart(w.ctx))
-	require.Equal(t, before, w.kept(), "what was registered survives")
-	w.healthy("S/h")
+	require.Equal(t, before, w.registry(), "registrations must survive a restart")
+	w.requireHealthy("S/h")
 
-	// Work in flight keeps a deployment; force takes it away and the work is paused
-	// or retried with a code that says why.
+	// A running invocation protects a deployment from deletion, except with force; the
+	// invocation is then paused, or retried with a code that gives the reason.
 	hanging := w.send("S/hang")
-	w.await(hanging, func(i invocation) bool { return i.Status == "running" })
+	w.awaitInvocation(hanging, func(i invocation) bool { return i.Status == "running" })
 	otherID := w.register(other.URL, object{"breaking": true})
 	inUse := w.admin("DELETE", "/deployments/"+id, nil)
 	require.Equal(t, 409, inUse.status, "%s", inUse.raw)
 	require.Contains(t, inUse.Message, "1 unfinished invocation needs it")
 	require.Equal(t, 202, w.admin("DELETE", "/deployments/"+id+"?force=true", nil).status)
-	require.Equal(t, "running", w.look(hanging).Status)
+	require.Equal(t, "running", w.describe(hanging).Status)
 
 	require.Equal(t, 404, w.admin("GET", "/deployments/"+id, nil).status)
 	require.Equal(t, 404, w.admin("DELETE", "/deployments/"+id, nil).status)
@@ -209,18 +209,18 @@ func TestADeploymentThroughItsLife(t *testing.T) {
 	require.Equal(t, 400, w.admin("DELETE", "/deployments/xyz", nil).status)
 }
 
-// TestDeletingADeploymentWithWorkOnIt pins an invocation to a deployment, deletes it
-// by force and brings it back.
-func TestDeletingADeploymentWithWorkOnIt(t *testing.T) {
-	w := newWorld(t, nil)
+// TestDeleteDeploymentWithInvocations deletes a deployment with a pending invocation by
+// force and registers it again.
+func TestDeleteDeploymentWithInvocations(t *testing.T) {
+	w := newFixture(t, nil)
 	options := object{"retryPolicyInitialInterval": 20, "retryPolicyMaxInterval": 100}
-	offer := offering(t, manifest(svc("S", "SERVICE", options, object{"name": "h"})))
+	offer := serveManifest(t, manifest(serviceManifest("S", "SERVICE", options, object{"name": "h"})))
 	e := newEndpoint(t, offer)
 	e.script("S/h", func(x *exchange) {
 		x.replay()
 		x.head()
-		x.send(callOf("S", "never", ""))
-		x.rest()
+		x.send(callMessage("S", "never", ""))
+		x.drain()
 	})
 	id := w.register(e.URL, nil)
 	delayed, err := w.server.Client.Send(w.ctx, "S/h?delay=300ms", []byte(`"hi"`))
@@ -230,11 +230,11 @@ func TestDeletingADeploymentWithWorkOnIt(t *testing.T) {
 	require.NoError(t, json.Unmarshal(delayed.Body, &sent))
 
 	require.Equal(t, 202, w.admin("DELETE", "/deployments/"+id+"?force=true", nil).status)
-	failing := w.await(sent.InvocationID, func(i invocation) bool { return i.LastErrorCode != "" })
+	failing := w.awaitInvocation(sent.InvocationID, func(i invocation) bool { return i.LastErrorCode != "" })
 	require.Equal(t, "RT0011", failing.LastErrorCode, failing.LastFailure)
 	require.Equal(t, "backing-off", failing.Status)
 
-	e.script("S/h", proper)
+	e.script("S/h", succeed)
 	w.register(e.URL, nil)
-	require.Equal(t, 200, w.attach(sent.InvocationID).Status, "it goes on once the service is back")
+	require.Equal(t, 200, w.attach(sent.InvocationID).Status, "the invocation must resume once the service is registered")
 }

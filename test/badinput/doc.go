@@ -1,8 +1,8 @@
-// Package badinput holds a real server against what should not happen: endpoints
-// that break the service protocol in every way, deployments that cannot be
-// registered, requests and configurations that make no sense.
+// Package badinput tests a real server with invalid input: endpoints that violate the
+// service protocol, deployments that cannot be registered, invalid requests and
+// invalid configurations.
 //
-// Whatever goes wrong has to be named by the right code of the catalogue where
-// people look for it, must be retried by policy, and must leave everybody else
-// alone. The endpoints are scripts in this process, so that each byte is theirs.
+// Each error must be reported with the right code, must be retried by policy, and must not
+// affect anything else. The endpoints are scripts in this process, which control every
+// byte.
 package badinput

@@ -17,17 +17,17 @@ import (
 	"platform/proto/service"
 )
 
-// script is what an endpoint does with one attempt.
+// script handles one attempt at the endpoint.
 type script func(x *exchange)
 
-// exchange is one attempt as the endpoint sees it.
+// exchange is an attempt as the endpoint sees it.
 type exchange struct {
 	w       http.ResponseWriter
 	r       *http.Request
-	attempt int // from 1
+	attempt int // starting at 1
 }
 
-// head sends status 200 and the content type that was asked for.
+// head sends status 200 and the requested content type.
 func (x *exchange) head() {
 	x.w.Header().Set("content-type", x.r.Header.Get("content-type"))
 	x.w.Header().Set("x-restate-server", "script/1")
@@ -55,7 +55,7 @@ func (x *exchange) read() (kind journal.Type, payload []byte, ok bool) {
 	return journal.Type(binary.BigEndian.Uint16(h[:])), payload, err == nil
 }
 
-// replay reads the start and the entries that it announces.
+// replay reads the Start message and the entries that it announces.
 func (x *exchange) replay() (entries []journal.Type) {
 	_, payload, _ := x.read()
 	var start service.StartMessage
@@ -69,17 +69,17 @@ func (x *exchange) replay() (entries []journal.Type) {
 	return entries
 }
 
-// rest reads until the server ends the request.
-func (x *exchange) rest() { _, _ = io.Copy(io.Discard, x.r.Body) }
+// drain reads until the server ends the request.
+func (x *exchange) drain() { _, _ = io.Copy(io.Discard, x.r.Body) }
 
-// frame is a message with its header.
+// frame returns a message with its header.
 func frame(kind journal.Type, payload []byte) []byte {
 	return append(protocol.AppendHeader(nil, kind, len(payload)), payload...)
 }
 
 type marshaler interface{ MarshalVT() ([]byte, error) }
 
-// message is a frame with a well-formed payload.
+// message returns a frame with a well-formed payload.
 func message(kind journal.Type, m marshaler) []byte {
 	payload, err := m.MarshalVT()
 	if err != nil {
@@ -95,26 +95,26 @@ var (
 	})
 )
 
-// proper is what a handler does that answers "hi".
-func proper(x *exchange) {
+// succeed is a handler that returns "hi".
+func succeed(x *exchange) {
 	x.replay()
 	x.head()
 	x.send(output, end)
-	x.rest()
+	x.drain()
 }
 
-// answer replays, sends the head and messages, and waits for the server's end.
-func answer(messages ...[]byte) script {
+// respond replays, sends the head and messages, and waits for the server to end the request.
+func respond(messages ...[]byte) script {
 	return func(x *exchange) {
 		x.replay()
 		x.head()
 		x.send(messages...)
-		x.rest()
+		x.drain()
 	}
 }
 
-// leave is answer without waiting.
-func leave(messages ...[]byte) script {
+// respondAndClose is respond without waiting.
+func respondAndClose(messages ...[]byte) script {
 	return func(x *exchange) {
 		x.replay()
 		x.head()
@@ -122,8 +122,8 @@ func leave(messages ...[]byte) script {
 	}
 }
 
-// refuse answers with a status, one header and a body.
-func refuse(status int, header, value, body string) script {
+// respondStatus responds with a status, one header and a body.
+func respondStatus(status int, header, value, body string) script {
 	return func(x *exchange) {
 		if header != "" {
 			x.w.Header().Set(header, value)
@@ -143,7 +143,7 @@ type endpoint struct {
 	attempts map[string]int
 }
 
-// newEndpoint serves HTTP/2 with prior knowledge, and HTTP/1.1, until t ends.
+// newEndpoint serves HTTP/1.1 and HTTP/2 with prior knowledge until t ends.
 func newEndpoint(t testing.TB, discover http.HandlerFunc) *endpoint {
 	e := &endpoint{discover: discover, scripts: map[string]script{}, attempts: map[string]int{}}
 	e.Server = httptest.NewUnstartedServer(e)
@@ -175,30 +175,30 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// script sets what a handler does from now on.
+// script sets the script of a handler.
 func (e *endpoint) script(name string, s script) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.scripts[name] = s
 }
 
-// asked is how many attempts of a handler there were.
-func (e *endpoint) asked(name string) int {
+// attemptCount returns the number of attempts of a handler.
+func (e *endpoint) attemptCount(name string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.attempts[name]
 }
 
-// object is JSON in the making.
+// object is a JSON object.
 type object map[string]any
 
-// manifest describes an endpoint with the given services.
+// manifest returns the manifest of an endpoint with the given services.
 func manifest(services ...object) object {
 	return object{"protocolMode": "BIDI_STREAM", "minProtocolVersion": 5, "maxProtocolVersion": 6, "services": services}
 }
 
-// svc describes a service; options of the service are merged into it.
-func svc(name, kind string, options object, handlers ...object) object {
+// serviceManifest returns the manifest of a service, merged with options.
+func serviceManifest(name, kind string, options object, handlers ...object) object {
 	s := object{"name": name, "ty": kind, "handlers": handlers}
 	for k, v := range options {
 		s[k] = v
@@ -208,14 +208,14 @@ func svc(name, kind string, options object, handlers ...object) object {
 
 const manifestType = "application/vnd.restate.endpointmanifest.v4+json"
 
-// offering answers discovery with a manifest.
-func offering(t testing.TB, m object) http.HandlerFunc {
+// serveManifest responds to discovery with a manifest.
+func serveManifest(t testing.TB, m object) http.HandlerFunc {
 	body, err := json.Marshal(m)
 	require.NoError(t, err)
-	return answering(http.StatusOK, manifestType, string(body))
+	return serveResponse(http.StatusOK, manifestType, string(body))
 }
 
-func answering(status int, contentType, body string) http.HandlerFunc {
+func serveResponse(status int, contentType, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("content-type", contentType)
 		w.WriteHeader(status)

@@ -15,16 +15,16 @@ import (
 	"platform/proto/service"
 )
 
-// request is one that the ingress refuses.
-type request struct {
+// badRequest is a request that the ingress rejects.
+type badRequest struct {
 	method, path, body string
 	header             []string
 	status             int
 	message            string
 }
 
-// clientOf returns a client that speaks one version of HTTP.
-func clientOf(t *testing.T, http2 bool) *http.Client {
+// newClient returns a client for one version of HTTP.
+func newClient(t *testing.T, http2 bool) *http.Client {
 	var p http.Protocols
 	p.SetHTTP1(!http2)
 	p.SetUnencryptedHTTP2(http2)
@@ -33,21 +33,21 @@ func clientOf(t *testing.T, http2 bool) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// TestRequestsThatMakeNoSense sends each over HTTP/1.1 and over HTTP/2.
-func TestRequestsThatMakeNoSense(t *testing.T) {
+// TestRejectedIngressRequests sends each request over HTTP/1.1 and over HTTP/2.
+func TestRejectedIngressRequests(t *testing.T) {
 	jsonInput := object{"required": true, "contentType": "application/json", "jsonSchema": true}
-	e := newEndpoint(t, offering(t, manifest(
-		svc("S", "SERVICE", nil, object{"name": "any"}, object{"name": "json", "input": jsonInput}, object{"name": "none", "input": object{}},
+	e := newEndpoint(t, serveManifest(t, manifest(
+		serviceManifest("S", "SERVICE", nil, object{"name": "any"}, object{"name": "json", "input": jsonInput}, object{"name": "none", "input": object{}},
 			object{"name": "hidden", "ingressPrivate": true}),
-		svc("O", "VIRTUAL_OBJECT", nil, object{"name": "add"}),
-		svc("W", "WORKFLOW", nil, object{"name": "run", "ty": "WORKFLOW"}),
-		svc("P", "SERVICE", object{"ingressPrivate": true}, object{"name": "h"}),
+		serviceManifest("O", "VIRTUAL_OBJECT", nil, object{"name": "add"}),
+		serviceManifest("W", "WORKFLOW", nil, object{"name": "run", "ty": "WORKFLOW"}),
+		serviceManifest("P", "SERVICE", object{"ingressPrivate": true}, object{"name": "h"}),
 	)))
-	w := newWorld(t, map[string]string{"INGRESS__REQUEST_SIZE_LIMIT": "64 KiB"})
+	w := newFixture(t, map[string]string{"INGRESS__REQUEST_SIZE_LIMIT": "64 KiB"})
 	w.register(e.URL, nil)
 	const js = "application/json"
 	unknown := "inv_1" + strings.Repeat("1", 33)
-	for name, c := range map[string]request{
+	for name, c := range map[string]badRequest{
 		"the root":              {"GET", "/", "", nil, 400, "bad path"},
 		"one segment":           {"GET", "/S", "", nil, 400, "bad path"},
 		"too many segments":     {"GET", "/a/b/c/d/e/f/g/h", "", nil, 400, "bad path"},
@@ -91,16 +91,16 @@ func TestRequestsThatMakeNoSense(t *testing.T) {
 		"health by POST":        {"POST", "/platform/health", "", nil, 405, "use GET"},
 	} {
 		for version, http2 := range map[string]bool{"1": false, "2": true} {
-			t.Run(name+" in HTTP "+version, func(t *testing.T) { w.with(t).refused(clientOf(t, http2), c) })
+			t.Run(name+" in HTTP "+version, func(t *testing.T) { w.withT(t).requireRejected(newClient(t, http2), c) })
 		}
 	}
 	listed := w.admin("GET", "/invocations", nil)
-	require.JSONEq(t, `{"invocations":[]}`, string(listed.raw), "none of that began an invocation")
+	require.JSONEq(t, `{"invocations":[]}`, string(listed.raw), "no request may start an invocation")
 }
 
-// refused sends a request and checks the refusal.
-func (w *world) refused(client *http.Client, c request) {
-	ctx, cancel := context.WithTimeout(w.ctx, patience)
+// requireRejected sends a request and checks the error response.
+func (w *fixture) requireRejected(client *http.Client, c badRequest) {
+	ctx, cancel := context.WithTimeout(w.ctx, testTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, c.method, w.server.Client.Base()+c.path, strings.NewReader(c.body))
 	require.NoError(w, err)
@@ -128,35 +128,35 @@ func (w *world) refused(client *http.Client, c request) {
 	}
 }
 
-// TestWhatTheHandlerGets sends odd keys, bodies and headers and looks at what
-// arrives.
-func TestWhatTheHandlerGets(t *testing.T) {
-	e := newEndpoint(t, offering(t, manifest(svc("O", "VIRTUAL_OBJECT", nil, object{"name": "add"}))))
-	type arrived struct {
+// TestHandlerInput sends unusual keys, bodies and headers and checks what the handler
+// receives.
+func TestHandlerInput(t *testing.T) {
+	e := newEndpoint(t, serveManifest(t, manifest(serviceManifest("O", "VIRTUAL_OBJECT", nil, object{"name": "add"}))))
+	type input struct {
 		key, body string
 		header    []string
 	}
-	got := make(chan arrived, 1)
+	got := make(chan input, 1)
 	e.script("O/add", func(x *exchange) {
 		var start service.StartMessage
-		var input service.InputCommandMessage
+		var inputMessage service.InputCommandMessage
 		_, payload, _ := x.read()
 		_ = start.UnmarshalVT(payload)
 		_, payload, _ = x.read()
-		_ = input.UnmarshalVT(payload)
-		a := arrived{key: start.Key, body: string(input.GetValue().GetContent())}
-		for _, h := range input.Headers {
+		_ = inputMessage.UnmarshalVT(payload)
+		a := input{key: start.Key, body: string(inputMessage.GetValue().GetContent())}
+		for _, h := range inputMessage.Headers {
 			a.header = append(a.header, h.Key+": "+h.Value)
 		}
 		slices.Sort(a.header)
 		got <- a
 		x.head()
 		x.send(output, end)
-		x.rest()
+		x.drain()
 	})
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	w.register(e.URL, nil)
-	client := clientOf(t, false)
+	client := newClient(t, false)
 	for path, key := range map[string]string{
 		"/O/a%2Fb/add":                            "a/b",
 		"/O/%2F/add/":                             "/",
@@ -191,57 +191,57 @@ func TestWhatTheHandlerGets(t *testing.T) {
 	}
 }
 
-// TestACallerWhoLeavesIsNotMissed lets the only caller go and attaches afterwards.
-func TestACallerWhoLeavesIsNotMissed(t *testing.T) {
-	e := newEndpoint(t, offering(t, manifest(svc("S", "SERVICE", nil, object{"name": "h"}))))
+// TestDisconnectedCallerDoesNotCancel disconnects the only caller and attaches afterwards.
+func TestDisconnectedCallerDoesNotCancel(t *testing.T) {
+	e := newEndpoint(t, serveManifest(t, manifest(serviceManifest("S", "SERVICE", nil, object{"name": "h"}))))
 	begun, finish := make(chan struct{}), make(chan struct{})
-	e.script("S/h", func(x *exchange) { close(begun); <-finish; proper(x) })
-	w := newWorld(t, nil)
+	e.script("S/h", func(x *exchange) { close(begun); <-finish; succeed(x) })
+	w := newFixture(t, nil)
 	w.register(e.URL, nil)
-	ctx, leave := context.WithCancel(w.ctx)
-	left := make(chan error, 1)
+	ctx, disconnect := context.WithCancel(w.ctx)
+	callErr := make(chan error, 1)
 	go func() {
 		_, err := w.server.Client.Call(ctx, "S/h", []byte("1"), "idempotency-key", "k")
-		left <- err
+		callErr <- err
 	}()
 	<-begun
-	leave()
-	require.ErrorIs(t, <-left, context.Canceled)
-	answers := make(chan int, 2)
+	disconnect()
+	require.ErrorIs(t, <-callErr, context.Canceled)
+	statuses := make(chan int, 2)
 	for _, verb := range []string{"attach", "output"} {
 		a, err := w.server.Client.Get(w.ctx, "platform/invocation/S/h/k/output")
 		require.NoError(t, err)
 		require.Equal(t, 470, a.Status, verb)
 		go func() {
 			a, _ := w.server.Client.Get(w.ctx, "platform/invocation/S/h/k/attach")
-			answers <- a.Status
+			statuses <- a.Status
 		}()
 	}
 	close(finish)
 	for range 2 {
 		select {
-		case status := <-answers:
+		case status := <-statuses:
 			require.Equal(t, 200, status)
-		case <-time.After(patience):
-			t.Fatal("no answer")
+		case <-time.After(testTimeout):
+			t.Fatal("no response")
 		}
 	}
-	require.Equal(t, 1, e.asked("S/h"))
+	require.Equal(t, 1, e.attemptCount("S/h"))
 }
 
-// TestHTTP11Endpoints registers an endpoint that does not know HTTP/2.
+// TestHTTP11Endpoints registers an endpoint without HTTP/2.
 func TestHTTP11Endpoints(t *testing.T) {
-	m := manifest(svc("S", "SERVICE", nil, object{"name": "h"}))
+	m := manifest(serviceManifest("S", "SERVICE", nil, object{"name": "h"}))
 	m["protocolMode"] = "REQUEST_RESPONSE"
-	offer := offering(t, m)
+	offer := serveManifest(t, m)
 	uri := http1(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/base/discover" {
 			offer(w, r)
 			return
 		}
-		proper(&exchange{w: w, r: r})
+		succeed(&exchange{w: w, r: r})
 	})
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	refused := w.admin("POST", "/deployments", object{"uri": uri + "/base"})
 	require.Equal(t, "META0014", refused.code(), "%s", refused.raw)
 	id := w.register(uri+"/base/", object{"use_http_11": true})

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -25,30 +24,30 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patience is how long anything may take before a test gives up on it.
-const patience = 30 * time.Second
+// testTimeout limits each wait in a test.
+const testTimeout = 30 * time.Second
 
-// world is a server and ways to ask it.
-type world struct {
+// fixture is a server under test with helpers.
+type fixture struct {
 	*testing.T
 	server *harness.Server
 	ctx    context.Context
 }
 
-// newWorld starts a server of its own for a test, which runs beside others.
-func newWorld(t *testing.T, env map[string]string) *world {
+// newFixture starts a server for a parallel test.
+func newFixture(t *testing.T, env map[string]string) *fixture {
 	t.Parallel()
-	server := harness.ServerFor(t, env) // first: it may have to be built
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	server := harness.ServerFor(t, env) // before the timeout starts, since it may build the server
+	ctx, cancel := context.WithTimeout(t.Context(), 2*testTimeout)
 	t.Cleanup(cancel)
-	return &world{T: t, server: server, ctx: ctx}
+	return &fixture{T: t, server: server, ctx: ctx}
 }
 
-// with is the world as a subtest sees it.
-func (w *world) with(t *testing.T) *world { return &world{T: t, server: w.server, ctx: w.ctx} }
+// withT returns the fixture for a subtest.
+func (w *fixture) withT(t *testing.T) *fixture { return &fixture{T: t, server: w.server, ctx: w.ctx} }
 
-// reply is an answer of the admin API.
-type reply struct {
+// adminResponse is a response of the admin API.
+type adminResponse struct {
 	status int
 	header http.Header
 	raw    []byte
@@ -57,16 +56,16 @@ type reply struct {
 	Code    *string `json:"platform_code"`
 }
 
-// code is the error code, "" if there is none.
-func (r *reply) code() string {
+// code returns the error code, "" if there is none.
+func (r *adminResponse) code() string {
 	if r.Code == nil {
 		return ""
 	}
 	return *r.Code
 }
 
-// admin asks the admin API; a body that is not a string is sent as JSON.
-func (w *world) admin(method, path string, body any, header ...string) *reply {
+// admin makes a request to the admin API; a body other than a string is sent as JSON.
+func (w *fixture) admin(method, path string, body any, header ...string) *adminResponse {
 	w.Helper()
 	var reader io.Reader
 	switch b := body.(type) {
@@ -89,7 +88,7 @@ func (w *world) admin(method, path string, body any, header ...string) *reply {
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(w, err)
 	defer resp.Body.Close()
-	r := &reply{status: resp.StatusCode, header: resp.Header}
+	r := &adminResponse{status: resp.StatusCode, header: resp.Header}
 	r.raw, err = io.ReadAll(resp.Body)
 	require.NoError(w, err)
 	if r.status >= 400 && method != http.MethodHead {
@@ -103,8 +102,8 @@ func (w *world) admin(method, path string, body any, header ...string) *reply {
 	return r
 }
 
-// register registers an endpoint, which must succeed, and returns its id.
-func (w *world) register(uri string, options object) string {
+// register registers an endpoint and returns the deployment's id.
+func (w *fixture) register(uri string, options object) string {
 	w.Helper()
 	body := object{"uri": uri}
 	for k, v := range options {
@@ -120,7 +119,7 @@ func (w *world) register(uri string, options object) string {
 }
 
 // send invokes a handler one-way and returns the invocation's id.
-func (w *world) send(path string) string {
+func (w *fixture) send(path string) string {
 	w.Helper()
 	a, err := w.server.Client.Send(w.ctx, path, []byte(`"hi"`))
 	require.NoError(w, err)
@@ -129,7 +128,7 @@ func (w *world) send(path string) string {
 }
 
 // call calls a handler and waits for the result.
-func (w *world) call(path string) harness.Response {
+func (w *fixture) call(path string) harness.Response {
 	w.Helper()
 	a, err := w.server.Client.Call(w.ctx, path, []byte(`"hi"`))
 	require.NoError(w, err)
@@ -137,14 +136,14 @@ func (w *world) call(path string) harness.Response {
 }
 
 // attach waits for the result of an invocation.
-func (w *world) attach(id string) harness.Response {
+func (w *fixture) attach(id string) harness.Response {
 	w.Helper()
 	a, err := w.server.Client.Attach(w.ctx, id)
 	require.NoError(w, err)
 	return a
 }
 
-// invocation is what the admin API says of one.
+// invocation is an invocation in the admin API.
 type invocation struct {
 	Status            string `json:"status"`
 	RetryCount        int    `json:"retry_count"`
@@ -157,7 +156,7 @@ type invocation struct {
 	} `json:"journal"`
 }
 
-func (w *world) look(id string) (i invocation) {
+func (w *fixture) describe(id string) (i invocation) {
 	w.Helper()
 	r := w.admin("GET", "/invocations/"+id+"?journal=true", nil)
 	require.Equal(w, 200, r.status, "%s", r.raw)
@@ -165,18 +164,18 @@ func (w *world) look(id string) (i invocation) {
 	return i
 }
 
-// await asks for an invocation until it is as wanted.
-func (w *world) await(id string, wanted func(invocation) bool) (i invocation) {
+// awaitInvocation polls an invocation until it satisfies condition.
+func (w *fixture) awaitInvocation(id string, condition func(invocation) bool) (i invocation) {
 	w.Helper()
 	require.Eventually(w, func() bool {
-		i = w.look(id)
-		return wanted(i)
-	}, patience, 20*time.Millisecond, "%+v", &i)
+		i = w.describe(id)
+		return condition(i)
+	}, testTimeout, 20*time.Millisecond, "%+v", &i)
 	return i
 }
 
-// cli runs the command line client against the server.
-func (w *world) cli(args ...string) (stdout, stderr string, exit int) {
+// cli runs the command-line client against the server.
+func (w *fixture) cli(args ...string) (stdout, stderr string, exit int) {
 	w.Helper()
 	bin, err := harness.Build("platform/cmd/platform")
 	require.NoError(w, err)
@@ -191,11 +190,11 @@ func (w *world) cli(args ...string) (stdout, stderr string, exit int) {
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// healthy checks that a well-behaved service is served as if nothing had happened.
-func (w *world) healthy(path string) {
+// requireHealthy checks that a well-behaved service still works.
+func (w *fixture) requireHealthy(path string) {
 	w.Helper()
 	begin := time.Now()
 	a := w.call(path)
 	require.Equal(w, 200, a.Status, "%s", a.Body)
-	require.Less(w, time.Since(begin), 20*time.Second, fmt.Sprint("after all that, ", path, " is slow"))
+	require.Less(w, time.Since(begin), 20*time.Second, path+" is slow")
 }

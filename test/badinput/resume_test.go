@@ -8,27 +8,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rareRetries leave an invocation backing off for as long as a test takes.
-var rareRetries = object{"retryPolicyInitialInterval": 3_600_000, "retryPolicyMaxInterval": 3_600_000}
+// slowRetries keep an invocation backing off for the duration of a test.
+var slowRetries = object{"retryPolicyInitialInterval": 3_600_000, "retryPolicyMaxInterval": 3_600_000}
 
-// TestResumeElsewhereInOneStep takes invocations that back off to the latest deployment
+// TestResumeOnLatestDeployment resumes invocations that back off on the latest deployment
 // without pausing them first.
-func TestResumeElsewhereInOneStep(t *testing.T) {
-	offer := manifest(svc("S", "SERVICE", rareRetries, object{"name": "pinned"}, object{"name": "fresh"}))
-	v1, v2 := newEndpoint(t, offering(t, offer)), newEndpoint(t, offering(t, offer))
-	v1.script("S/pinned", pinning(refuse(503, "", "", "not yet")))
-	v1.script("S/fresh", refuse(503, "", "", "not yet"))
+func TestResumeOnLatestDeployment(t *testing.T) {
+	offer := manifest(serviceManifest("S", "SERVICE", slowRetries, object{"name": "pinned"}, object{"name": "fresh"}))
+	v1, v2 := newEndpoint(t, serveManifest(t, offer)), newEndpoint(t, serveManifest(t, offer))
+	v1.script("S/pinned", pinThen(respondStatus(503, "", "", "not yet")))
+	v1.script("S/fresh", respondStatus(503, "", "", "not yet"))
 	for _, handler := range []string{"S/pinned", "S/fresh"} {
-		v2.script(handler, saying(`"v2"`))
+		v2.script(handler, respondValue(`"v2"`))
 	}
-	w := newWorld(t, nil)
+	w := newFixture(t, nil)
 	w.register(v1.URL, nil)
 	stuck := map[string]string{}
 	for _, handler := range []string{"S/pinned", "S/fresh"} {
 		stuck[handler] = w.send(handler)
 	}
 	for handler, id := range stuck {
-		seen := w.await(id, func(i invocation) bool { return i.Status == "backing-off" })
+		seen := w.awaitInvocation(id, func(i invocation) bool { return i.Status == "backing-off" })
 		require.Equal(t, 1, seen.RetryCount, handler)
 		explained, _, _ := w.cli("explain", id)
 		require.Contains(t, explained, "1 attempt so far")
@@ -41,13 +41,13 @@ func TestResumeElsewhereInOneStep(t *testing.T) {
 	}
 }
 
-// TestWorkThatIsNotPinnedNeedsItsDeployment counts work that has not begun.
-func TestWorkThatIsNotPinnedNeedsItsDeployment(t *testing.T) {
-	v1 := newEndpoint(t, offering(t, manifest(svc("S", "SERVICE", rareRetries, object{"name": "h"}))))
-	v1.script("S/h", refuse(503, "", "", "not yet"))
-	w := newWorld(t, nil)
+// TestUnpinnedInvocationsNeedTheirDeployment counts invocations that are not pinned yet.
+func TestUnpinnedInvocationsNeedTheirDeployment(t *testing.T) {
+	v1 := newEndpoint(t, serveManifest(t, manifest(serviceManifest("S", "SERVICE", slowRetries, object{"name": "h"}))))
+	v1.script("S/h", respondStatus(503, "", "", "not yet"))
+	w := newFixture(t, nil)
 	id := w.register(v1.URL, nil)
-	w.await(w.send("S/h"), func(i invocation) bool { return i.Status == "backing-off" })
+	w.awaitInvocation(w.send("S/h"), func(i invocation) bool { return i.Status == "backing-off" })
 	w.send("S/h?delay=1h")
 	refused := w.admin("DELETE", "/deployments/"+id, nil)
 	require.Equal(t, 409, refused.status, "%s", refused.raw)
@@ -57,23 +57,23 @@ func TestWorkThatIsNotPinnedNeedsItsDeployment(t *testing.T) {
 // TestResumeElsewhereWhileAPauseIsPending requests a pause of a handler whose step goes on for
 // a while, and resumes the invocation on the latest deployment right away.
 func TestResumeElsewhereWhileAPauseIsPending(t *testing.T) {
-	offer := manifest(svc("S", "SERVICE", nil, object{"name": "busy"}))
-	v1, v2 := newEndpoint(t, offering(t, offer)), newEndpoint(t, offering(t, offer))
+	offer := manifest(serviceManifest("S", "SERVICE", nil, object{"name": "busy"}))
+	v1, v2 := newEndpoint(t, serveManifest(t, offer)), newEndpoint(t, serveManifest(t, offer))
 	paused := make(chan struct{})
 	v1.script("S/busy", func(x *exchange) {
 		x.replay()
 		x.head()
-		x.send(oneStep, stepsDone)
+		x.send(runCommand, runProposal)
 		_, _, _ = x.read() // the stored result
 		<-paused
 		time.Sleep(300 * time.Millisecond) // the step that the handler finishes
 		panic(http.ErrAbortHandler)
 	})
-	v2.script("S/busy", saying(`"v2"`))
-	w := newWorld(t, nil)
+	v2.script("S/busy", respondValue(`"v2"`))
+	w := newFixture(t, nil)
 	w.register(v1.URL, nil)
 	id := w.send("S/busy")
-	w.await(id, pinned)
+	w.awaitInvocation(id, isPinned)
 	w.register(v2.URL, nil)
 	refused := w.admin("PATCH", "/invocations/"+id+"/resume?deployment=latest", nil)
 	require.Equal(t, 409, refused.status, "%s", refused.raw)

@@ -19,12 +19,12 @@ import (
 	"platform/test/harness"
 )
 
-// program runs the server's program with a bare environment until it ends by itself.
-func program(t *testing.T, dir string, env []string, args ...string) (stdout, stderr string, exit int) {
+// runServer runs the server binary with a minimal environment until it exits.
+func runServer(t *testing.T, dir string, env []string, args ...string) (stdout, stderr string, exit int) {
 	t.Helper()
 	bin, err := harness.Build("platform/cmd/platform-server")
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, bin, args...)
 	cmd.Dir, cmd.Env = dir, append([]string{"HOME=" + dir}, env...)
@@ -34,23 +34,23 @@ func program(t *testing.T, dir string, env []string, args ...string) (stdout, st
 		_, failed := errors.AsType[*exec.ExitError](err)
 		require.True(t, failed, err)
 	}
-	require.NoError(t, ctx.Err(), "it should have ended by itself")
+	require.NoError(t, ctx.Err(), "the server did not exit")
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-func write(t *testing.T, path, text string) string {
+func writeFile(t *testing.T, path, text string) string {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	return path
 }
 
-// onFreePorts are arguments that clash with nobody.
-func onFreePorts(args ...string) []string {
+// randomPortArgs returns arguments that avoid port conflicts.
+func randomPortArgs(args ...string) []string {
 	return append([]string{"--bind-ip", "127.0.0.1", "--use-random-ports", "--node-name", "n1"}, args...)
 }
 
-func TestStartsThatAreRefused(t *testing.T) {
+func TestRejectedStarts(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
@@ -62,11 +62,11 @@ func TestStartsThatAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(running.Kill)
 	data := filepath.Join(dir, "data")
-	write(t, filepath.Join(dir, "bad.toml"), "node-name = \"x\"\n[worker.invoker]\nabort-timeout = \"soon\"\nabort-timeot = 1\n")
-	write(t, filepath.Join(dir, "broken.toml"), "node-name = \n")
-	write(t, filepath.Join(dir, "foreign", "n1", "photo.jpg"), "")
-	write(t, filepath.Join(dir, "newer", "n1", "FORMAT"), "99\n")
-	file := write(t, filepath.Join(dir, "file"), "")
+	writeFile(t, filepath.Join(dir, "bad.toml"), "node-name = \"x\"\n[worker.invoker]\nabort-timeout = \"soon\"\nabort-timeot = 1\n")
+	writeFile(t, filepath.Join(dir, "broken.toml"), "node-name = \n")
+	writeFile(t, filepath.Join(dir, "foreign", "n1", "photo.jpg"), "")
+	writeFile(t, filepath.Join(dir, "newer", "n1", "FORMAT"), "99\n")
+	file := writeFile(t, filepath.Join(dir, "file"), "")
 
 	for name, c := range map[string]struct {
 		args []string
@@ -84,14 +84,14 @@ func TestStartsThatAreRefused(t *testing.T) {
 			[]string{fmt.Sprint("PLATFORM_INGRESS__BIND_PORT=", port), "PLATFORM_BIND_PORT=0", "PLATFORM_ADMIN__BIND_PORT=0"},
 			[]string{"[RT0004]", fmt.Sprint(port), "ingress.bind-port", "in use"}},
 		"an address of somebody else": {[]string{"--bind-ip=203.0.113.1", "--use-random-ports"}, nil, []string{"[RT0004]", "203.0.113.1"}},
-		"a directory in use":          {onFreePorts("--base-dir", data), nil, []string{"[RT0005]", data}},
-		"a foreign directory":         {onFreePorts("--base-dir=foreign"), nil, []string{"[RT0009]", "photo.jpg"}},
-		"a newer directory":           {onFreePorts("--base-dir=newer"), nil, []string{"[RT0009]", "99"}},
-		"a file for a directory":      {onFreePorts("--base-dir", file), nil, []string{"not a directory"}},
-		"nowhere to write":            {onFreePorts("--base-dir=/proc/nowhere"), nil, []string{"/proc/nowhere"}},
+		"a directory in use":          {randomPortArgs("--base-dir", data), nil, []string{"[RT0005]", data}},
+		"a foreign directory":         {randomPortArgs("--base-dir=foreign"), nil, []string{"[RT0009]", "photo.jpg"}},
+		"a newer directory":           {randomPortArgs("--base-dir=newer"), nil, []string{"[RT0009]", "99"}},
+		"a file for a directory":      {randomPortArgs("--base-dir", file), nil, []string{"not a directory"}},
+		"nowhere to write":            {randomPortArgs("--base-dir=/proc/nowhere"), nil, []string{"/proc/nowhere"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, errs, exit := program(t, dir, c.env, c.args...)
+			out, errs, exit := runServer(t, dir, c.env, c.args...)
 			require.Equal(t, 1, exit, "%s%s", out, errs)
 			for _, want := range c.want {
 				require.Contains(t, errs, want)
@@ -100,28 +100,28 @@ func TestStartsThatAreRefused(t *testing.T) {
 			require.NotContains(t, errs, "goroutine")
 		})
 	}
-	require.NoDirExists(t, filepath.Join(dir, "x"), "a start that gets no port leaves nothing behind")
+	require.NoDirExists(t, filepath.Join(dir, "x"), "a start without a port must not create its directory")
 }
 
-// TestDamagedDirectoriesAreRefused takes parts of a directory away: what can be made
-// again from the rest may be missing, all else stops the start.
-func TestDamagedDirectoriesAreRefused(t *testing.T) {
-	for lost, want := range map[string]string{
+// TestDamagedDataDirectories removes parts of a data directory. The server must recreate
+// what can be derived from the rest and reject everything else.
+func TestDamagedDataDirectories(t *testing.T) {
+	for removed, want := range map[string]string{
 		"IDENTITY": `holds "log" but no IDENTITY file`,
 		"metadata": "holds partitions but no metadata",
 		"FORMAT":   "no FORMAT file",
 		"state":    "",
 		"BALLAST":  "",
 	} {
-		t.Run(lost, func(t *testing.T) {
-			e := newEndpoint(t, offering(t, manifest(svc("S", "SERVICE", nil, object{"name": "h"}))))
-			e.script("S/h", proper)
-			w := newWorld(t, nil)
+		t.Run(removed, func(t *testing.T) {
+			e := newEndpoint(t, serveManifest(t, manifest(serviceManifest("S", "SERVICE", nil, object{"name": "h"}))))
+			e.script("S/h", succeed)
+			w := newFixture(t, nil)
 			w.register(e.URL, nil)
 			id := w.send("S/h")
 			require.Equal(t, 200, w.attach(id).Status)
-			require.NoError(t, w.server.Process.Terminate(patience))
-			require.NoError(t, os.RemoveAll(filepath.Join(dataOf(t, w), lost)))
+			require.NoError(t, w.server.Process.Terminate(testTimeout))
+			require.NoError(t, os.RemoveAll(filepath.Join(nodeDataDir(t, w), removed)))
 			if want == "" {
 				require.NoError(t, w.server.Restart(w.ctx))
 				require.Equal(t, 200, w.attach(id).Status)
@@ -130,8 +130,8 @@ func TestDamagedDirectoriesAreRefused(t *testing.T) {
 			require.NoError(t, w.server.Launch())
 			select {
 			case <-w.server.Process.Exited():
-			case <-time.After(patience):
-				t.Fatal("it goes on")
+			case <-time.After(testTimeout):
+				t.Fatal("the server is still running")
 			}
 			require.EqualError(t, w.server.Process.Err(), "exit status 1")
 			require.Contains(t, w.server.Process.LogTail(1), want)
@@ -139,39 +139,39 @@ func TestDamagedDirectoriesAreRefused(t *testing.T) {
 	}
 }
 
-// TestPartitionsOfALostLogAreNotServed loses what was acknowledged: the server must say so
-// and not start over with empty partitions.
-func TestPartitionsOfALostLogAreNotServed(t *testing.T) {
-	w := newWorld(t, nil)
-	require.NoError(t, w.server.Process.Terminate(patience))
-	require.NoError(t, os.RemoveAll(filepath.Join(dataOf(t, w), "log")))
+// TestPartitionsWithLostLogAreQuarantined removes the log. The server must report it and
+// not start over with empty partitions.
+func TestPartitionsWithLostLogAreQuarantined(t *testing.T) {
+	w := newFixture(t, nil)
+	require.NoError(t, w.server.Process.Terminate(testTimeout))
+	require.NoError(t, os.RemoveAll(filepath.Join(nodeDataDir(t, w), "log")))
 	require.NoError(t, w.server.Launch())
 	require.Eventually(t, func() bool {
 		_, second, quarantined := strings.Cut(w.server.Process.LogTail(100), "partition replica quarantined")
 		return quarantined && strings.Contains(second, "server ready")
-	}, patience, 10*time.Millisecond)
+	}, testTimeout, 10*time.Millisecond)
 	partitions := w.admin("GET", "/cluster/partitions", nil)
 	require.Equal(t, 200, partitions.status)
 	require.Contains(t, string(partitions.raw), "entries or votes that were synced are gone")
 	require.NotContains(t, string(partitions.raw), `"leader":`)
 }
 
-// dataOf is the directory of a server's node, as its log tells.
-func dataOf(t *testing.T, w *world) string {
+// nodeDataDir returns the data directory of a node, from its log.
+func nodeDataDir(t *testing.T, w *fixture) string {
 	_, rest, found := strings.Cut(w.server.Process.LogTail(100), " data=")
 	require.True(t, found)
 	dir, _, _ := strings.Cut(rest, "\n")
 	return dir
 }
 
-func TestTheEffectiveConfigurationLoadsAgain(t *testing.T) {
+func TestDumpedConfigurationRoundTrips(t *testing.T) {
 	dir := t.TempDir()
 	env := []string{"PLATFORM_WORKER__INVOKER__ABORT_TIMEOUT=7s"}
-	first, errs, exit := program(t, dir, env, "--dump-config", "--cluster-name", "here")
+	first, errs, exit := runServer(t, dir, env, "--dump-config", "--cluster-name", "here")
 	require.Zero(t, exit, errs)
 	require.Contains(t, first, `abort-timeout = "7s"`)
-	write(t, filepath.Join(dir, "again.toml"), first)
-	second, errs, exit := program(t, dir, nil, "--dump-config", "--config-file", "again.toml")
+	writeFile(t, filepath.Join(dir, "again.toml"), first)
+	second, errs, exit := runServer(t, dir, nil, "--dump-config", "--config-file", "again.toml")
 	require.Zero(t, exit, errs)
 	plain := func(s string) (lines []string) {
 		for line := range strings.Lines(s) {
@@ -185,59 +185,59 @@ func TestTheEffectiveConfigurationLoadsAgain(t *testing.T) {
 
 func TestHelpAndVersion(t *testing.T) {
 	for flag, want := range map[string]string{"--help": "--base-dir", "--version": "platform-server "} {
-		out, errs, exit := program(t, t.TempDir(), []string{"PLATFORM_BIND_PORT=bad"}, flag)
+		out, errs, exit := runServer(t, t.TempDir(), []string{"PLATFORM_BIND_PORT=bad"}, flag)
 		require.Zero(t, exit)
 		require.Empty(t, errs)
 		require.Contains(t, out, want)
 	}
 }
 
-// TestStopping ends a server that is idle, one that has work in flight, and one that
-// is told twice while a caller waits.
-func TestStopping(t *testing.T) {
-	e := newEndpoint(t, offering(t, manifest(svc("S", "SERVICE", nil, object{"name": "hang"}))))
+// TestShutdown stops a server that is idle, one with a running invocation, and one that
+// gets a second signal while a caller waits.
+func TestShutdown(t *testing.T) {
+	e := newEndpoint(t, serveManifest(t, manifest(serviceManifest("S", "SERVICE", nil, object{"name": "hang"}))))
 	e.script("S/hang", func(x *exchange) { x.replay(); x.head(); <-x.r.Context().Done() })
-	w := newWorld(t, map[string]string{"INGRESS__CONCURRENT_API_REQUESTS_LIMIT": "1"})
+	w := newFixture(t, map[string]string{"INGRESS__CONCURRENT_API_REQUESTS_LIMIT": "1"})
 	w.register(e.URL, nil)
 	begin := time.Now()
 	signal := func() { require.NoError(t, syscall.Kill(w.server.Process.PID(), syscall.SIGTERM)) }
 	ended := func(how string) {
 		<-w.server.Process.Exited()
 		require.EqualError(t, w.server.Process.Err(), how)
-		require.Less(t, time.Since(begin), 5*time.Second) // what requests in progress are given
+		require.Less(t, time.Since(begin), 5*time.Second) // the timeout of pending requests
 		require.NoError(t, w.server.Restart(w.ctx))
 	}
 	signal()
 	ended("exit status 0")
 
 	id := w.send("S/hang")
-	w.await(id, func(i invocation) bool { return i.Status == "running" })
+	w.awaitInvocation(id, func(i invocation) bool { return i.Status == "running" })
 	begin = time.Now()
 	signal()
 	ended("exit status 0")
-	w.await(id, func(i invocation) bool { return i.Status == "running" })
+	w.awaitInvocation(id, func(i invocation) bool { return i.Status == "running" })
 
 	go func() {
-		for { // until it has the one place, which the question below may take first
+		for { // until it gets the only slot, which the request below may take first
 			if a, err := w.server.Client.Attach(w.ctx, id); err != nil || a.Status != 429 {
 				return
 			}
 		}
 	}()
-	require.Eventually(t, func() bool { // that somebody waits shows in that there is no room for more
+	require.Eventually(t, func() bool { // 429 shows that the attach is waiting
 		a, err := w.server.Client.Output(w.ctx, id)
 		return err == nil && a.Status == 429
-	}, patience, 10*time.Millisecond)
+	}, testTimeout, 10*time.Millisecond)
 	signal()
-	require.Eventually(t, func() bool { // it accepts nobody any more, and goes on for the one
+	require.Eventually(t, func() bool { // it no longer accepts connections, but waits for the caller
 		c, err := net.Dial("tcp", strings.TrimPrefix(w.server.Admin(), "http://"))
 		if err == nil {
 			_ = c.Close()
 		}
 		return err != nil
-	}, patience, time.Millisecond)
+	}, testTimeout, time.Millisecond)
 	begin = time.Now()
 	signal()
 	ended("signal: terminated")
-	w.await(id, func(i invocation) bool { return i.Status == "running" })
+	w.awaitInvocation(id, func(i invocation) bool { return i.Status == "running" })
 }

@@ -25,7 +25,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// All workloads run on a real server, so that the program cannot fall behind it.
+// TestBenchMeasuresEveryWorkload runs all workloads on a real server, to keep the program
+// compatible with it.
 func TestBenchMeasuresEveryWorkload(t *testing.T) {
 	dir := t.TempDir()
 	records := filepath.Join(t.TempDir(), "records")
@@ -54,12 +55,12 @@ func TestBenchMeasuresEveryWorkload(t *testing.T) {
 	require.Empty(t, left, "data left behind")
 }
 
-func TestBenchRefusesWrongArguments(t *testing.T) {
+func TestBenchRejectsInvalidArguments(t *testing.T) {
 	for reason, args := range map[string][]string{
-		"wrong arguments":      {"-rounds", "0"},
-		"there is no target":   {"-targets", "nobody"},
-		"there is no workload": {"-steps", "nothing"},
-		"set NO_SUCH_SERVER":   {"-targets", "testdata/unset.json", "-dir", t.TempDir()},
+		"invalid arguments":  {"-rounds", "0"},
+		"unknown target":     {"-targets", "nobody"},
+		"unknown workload":   {"-steps", "nothing"},
+		"set NO_SUCH_SERVER": {"-targets", "testdata/unset.json", "-dir", t.TempDir()},
 	} {
 		var out bytes.Buffer
 		require.ErrorContains(t, run(t.Context(), args, &out, &out), reason)

@@ -12,22 +12,21 @@ import (
 	"time"
 )
 
-// requestLimit is how long an answer may take.
-const requestLimit = 30 * time.Second
+// requestTimeout limits a request.
+const requestTimeout = 30 * time.Second
 
-// conn is one HTTP/1.1 connection that makes requests one after the other. A
-// general client would cost this program more CPU than the server spends on an
-// echo, on a machine that both share.
+// conn is an HTTP/1.1 connection for sequential requests. A general HTTP client would use
+// more CPU than the server spends on an echo, on a machine that both share.
 type conn struct {
-	host    string
-	net     net.Conn
-	reader  *bufio.Reader
-	request []byte
-	answer  []byte
-	release func() bool
+	host          string
+	net           net.Conn
+	reader        *bufio.Reader
+	request       []byte
+	body          []byte
+	stopAfterFunc func() bool
 }
 
-// dial connects to host. The connection breaks when ctx ends.
+// dial connects to host. The connection is closed when ctx ends.
 func dial(ctx context.Context, host string) (*conn, error) {
 	var d net.Dialer
 	nc, err := d.DialContext(ctx, "tcp", host)
@@ -35,18 +34,18 @@ func dial(ctx context.Context, host string) (*conn, error) {
 		return nil, err
 	}
 	c := &conn{host: host, net: nc, reader: bufio.NewReaderSize(nc, 16<<10)}
-	c.release = context.AfterFunc(ctx, func() { nc.Close() })
+	c.stopAfterFunc = context.AfterFunc(ctx, func() { nc.Close() })
 	return c, nil
 }
 
 func (c *conn) close() {
-	c.release()
+	c.stopAfterFunc()
 	c.net.Close()
 }
 
-// post sends a JSON body, none if it is nil, and returns the status and the body
-// of the answer, which is overwritten by the next one.
-func (c *conn) post(path string, body []byte) (status int, answer []byte, err error) {
+// post sends a request with a JSON body, none if it is nil, and returns the status and the
+// response body, which is valid until the next request.
+func (c *conn) post(path string, body []byte) (status int, resp []byte, err error) {
 	b := append(c.request[:0], "POST "...)
 	b = append(b, path...)
 	b = append(b, " HTTP/1.1\r\nhost: "...)
@@ -58,22 +57,22 @@ func (c *conn) post(path string, body []byte) (status int, answer []byte, err er
 	b = strconv.AppendInt(b, int64(len(body)), 10)
 	b = append(b, "\r\n\r\n"...)
 	c.request = append(b, body...)
-	if err := c.net.SetDeadline(time.Now().Add(requestLimit)); err != nil {
+	if err := c.net.SetDeadline(time.Now().Add(requestTimeout)); err != nil {
 		return 0, nil, err
 	}
 	if _, err := c.net.Write(c.request); err != nil {
 		return 0, nil, err
 	}
-	return c.readAnswer()
+	return c.readResponse()
 }
 
-func (c *conn) readAnswer() (status int, answer []byte, err error) {
+func (c *conn) readResponse() (status int, resp []byte, err error) {
 	line, err := c.line()
 	if err != nil {
 		return 0, nil, err
 	}
 	if len(line) < 12 || !bytes.HasPrefix(line, []byte("HTTP/1.1 ")) {
-		return 0, nil, fmt.Errorf("not an HTTP/1.1 answer: %.80q", line)
+		return 0, nil, fmt.Errorf("not an HTTP/1.1 response: %.80q", line)
 	}
 	if status, err = strconv.Atoi(string(line[9:12])); err != nil {
 		return 0, nil, fmt.Errorf("status line %.80q: %w", line, err)
@@ -82,13 +81,13 @@ func (c *conn) readAnswer() (status int, answer []byte, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	c.answer = c.answer[:0]
+	c.body = c.body[:0]
 	if chunked {
 		err = c.chunks()
 	} else {
-		err = c.take(size)
+		err = c.readBody(size)
 	}
-	return status, c.answer, err
+	return status, c.body, err
 }
 
 // headers reads up to the empty line and returns how the body is delimited.
@@ -125,7 +124,7 @@ func (c *conn) chunks() error {
 		if err != nil {
 			return fmt.Errorf("size of a chunk: %w", err)
 		}
-		if err := c.take(int(size)); err != nil {
+		if err := c.readBody(int(size)); err != nil {
 			return err
 		}
 		if _, err := c.line(); err != nil || size == 0 {
@@ -134,11 +133,11 @@ func (c *conn) chunks() error {
 	}
 }
 
-// take appends the next size bytes to the answer.
-func (c *conn) take(size int) error {
-	n := len(c.answer)
-	c.answer = append(c.answer, make([]byte, size)...)
-	_, err := io.ReadFull(c.reader, c.answer[n:])
+// readBody appends the next size bytes to the body.
+func (c *conn) readBody(size int) error {
+	n := len(c.body)
+	c.body = append(c.body, make([]byte, size)...)
+	_, err := io.ReadFull(c.reader, c.body[n:])
 	return err
 }
 

@@ -43,20 +43,20 @@ func TestConnMakesManyRequests(t *testing.T) {
 		}
 	})
 	for range 3 {
-		status, answer, err := c.post("/chunks", []byte("one,two,"+strings.Repeat("x", 20_000)))
+		status, resp, err := c.post("/chunks", []byte("one,two,"+strings.Repeat("x", 20_000)))
 		require.NoError(t, err)
 		require.Equal(t, http.StatusOK, status)
-		require.Equal(t, "onetwo"+strings.Repeat("x", 20_000), string(answer))
+		require.Equal(t, "onetwo"+strings.Repeat("x", 20_000), string(resp))
 
-		status, answer, err = c.post("/status", []byte(`"hello"`))
+		status, resp, err = c.post("/status", []byte(`"hello"`))
 		require.NoError(t, err)
 		require.Equal(t, http.StatusAccepted, status)
-		require.Equal(t, `"hello"`, string(answer))
+		require.Equal(t, `"hello"`, string(resp))
 
-		status, answer, err = c.post("/empty", nil)
+		status, resp, err = c.post("/empty", nil)
 		require.NoError(t, err)
 		require.Equal(t, http.StatusOK, status)
-		require.Empty(t, answer)
+		require.Empty(t, resp)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestConnBreaksWhenItsContextEnds(t *testing.T) {
 	arrived := make(chan struct{})
 	c := dialHandler(t, ctx, func(_ http.ResponseWriter, r *http.Request) {
 		close(arrived)
-		<-r.Context().Done() // which the broken connection brings about
+		<-r.Context().Done() // canceled by the closed connection
 	})
 	failed := make(chan error, 1)
 	go func() {
@@ -77,9 +77,9 @@ func TestConnBreaksWhenItsContextEnds(t *testing.T) {
 	require.Error(t, <-failed)
 }
 
-func TestConnRefusesWhatIsNotAnAnswer(t *testing.T) {
+func TestConnRejectsInvalidResponses(t *testing.T) {
 	for raw, reason := range map[string]string{
-		"SSH-2.0-server\r\n": "not an HTTP/1.1 answer",
+		"SSH-2.0-server\r\n": "not an HTTP/1.1 response",
 		"HTTP/1.1 abc\r\n":   "status line",
 		"HTTP/1.1 200 OK\r\ncontent-length: many\r\n\r\n":              "content-length",
 		"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n":                 "closes the connection",

@@ -11,110 +11,109 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// load is one step under way: workers that call in a closed loop, each on a
-// connection of its own, until time is up or everything was sent.
+// load runs one step: workers that make calls in a closed loop, each on its own
+// connection, for a time or a number of sends.
 type load struct {
-	step        step
-	bed         *bed
-	from, until time.Time // answers in between are measured
-	left        atomic.Int64
+	step                      step
+	testbed                   *testbed
+	measureFrom, measureUntil time.Time // responses in between are measured
+	remaining                 atomic.Int64
 
-	mu        sync.Mutex // covers all below
-	accepted  int64      // right answers, before from as well
+	mu        sync.Mutex // covers the fields below
+	accepted  int64      // correct responses, including those before measureFrom
 	latencies []time.Duration
 }
 
-// outcome is what was measured in a step.
+// outcome is the measurement of a step.
 type outcome struct {
-	accepted  int64           // operations since the start of the bed
+	accepted  int64           // operations since the start of the testbed
 	latencies []time.Duration // sorted, of measured operations
 	elapsed   time.Duration
-	used      both // CPU while measuring, memory at the end
-	tally     tally
+	usage     processUsage // CPU while measuring, memory at the end
+	executed  executionCounts
 }
 
-// timed calls for warmup and then measures for d. The load goes on while CPU time
-// is read at both ends.
-func (l *load) timed(ctx context.Context, warmup, d time.Duration) (outcome, error) {
-	l.from = time.Now().Add(warmup)
-	l.until = l.from.Add(d)
+// runTimed runs the load for warmup, then measures for d. The load continues while CPU
+// time is read at both ends.
+func (l *load) runTimed(ctx context.Context, warmup, d time.Duration) (outcome, error) {
+	l.measureFrom = time.Now().Add(warmup)
+	l.measureUntil = l.measureFrom.Add(d)
 	g, callers := errgroup.WithContext(ctx) // ends with the first error
-	l.work(callers, g, func() bool { return time.Now().Before(l.until) })
-	var before, after both
+	l.startWorkers(callers, g, func() bool { return time.Now().Before(l.measureUntil) })
+	var before, after processUsage
 	g.Go(func() (err error) {
-		if err = waitUntil(callers, l.from); err != nil {
+		if err = waitUntil(callers, l.measureFrom); err != nil {
 			return err
 		}
-		if before, err = l.bed.usage(); err != nil {
+		if before, err = l.testbed.usage(); err != nil {
 			return err
 		}
-		if err = waitUntil(callers, l.until); err != nil {
+		if err = waitUntil(callers, l.measureUntil); err != nil {
 			return err
 		}
-		after, err = l.bed.usage()
+		after, err = l.testbed.usage()
 		return err
 	})
 	if err := g.Wait(); err != nil {
 		return outcome{}, err
 	}
-	t, err := l.bed.tally(ctx, false)
-	return l.outcome(d, before, after, t), err
+	t, err := l.testbed.executionCounts(ctx, false)
+	return l.newOutcome(d, before, after, t), err
 }
 
-// counted sends as often as the step says and measures until the endpoint has
-// executed everything.
-func (l *load) counted(ctx context.Context) (outcome, error) {
-	before, err := l.bed.usage()
+// runCounted makes the step's number of sends and measures until all have been executed.
+func (l *load) runCounted(ctx context.Context) (outcome, error) {
+	before, err := l.testbed.usage()
 	if err != nil {
 		return outcome{}, err
 	}
-	l.from = time.Now()
-	l.until = l.from.Add(24 * time.Hour)
-	l.left.Store(int64(l.step.size))
+	l.measureFrom = time.Now()
+	l.measureUntil = l.measureFrom.Add(24 * time.Hour)
+	l.remaining.Store(int64(l.step.size))
 	g, callers := errgroup.WithContext(ctx)
-	l.work(callers, g, func() bool { return l.left.Add(-1) >= 0 })
+	l.startWorkers(callers, g, func() bool { return l.remaining.Add(-1) >= 0 })
 	if err := g.Wait(); err != nil {
 		return outcome{}, err
 	}
-	t, err := l.drained(ctx)
+	t, err := l.awaitExecuted(ctx)
 	if err != nil {
 		return outcome{}, err
 	}
-	after, err := l.bed.usage()
-	return l.outcome(t.Latest.Sub(l.from), before, after, t), err
+	after, err := l.testbed.usage()
+	return l.newOutcome(t.Latest.Sub(l.measureFrom), before, after, t), err
 }
 
-// work starts the workers, which call while more says so.
-func (l *load) work(ctx context.Context, g *errgroup.Group, more func() bool) {
+// startWorkers starts the workers, which make calls while more returns true.
+func (l *load) startWorkers(ctx context.Context, g *errgroup.Group, more func() bool) {
 	for worker := range l.step.workers {
 		g.Go(func() error {
-			c, err := dial(ctx, l.bed.host)
+			c, err := dial(ctx, l.testbed.host)
 			if err != nil {
 				return err
 			}
 			defer c.close()
-			return l.call(c, l.step.caller(l.step, l.bed.prefix, worker), more)
+			return l.runWorker(c, l.step.newCalls(l.step, l.testbed.prefix, worker), more)
 		})
 	}
 }
 
-// call is one worker. Any answer but the right one ends it, and so all.
-func (l *load) call(c *conn, own caller, more func() bool) error {
+// runWorker runs one worker. A wrong response stops all workers.
+func (l *load) runWorker(c *conn, calls callGenerator, more func() bool) error {
 	var accepted int64
 	var latencies []time.Duration
 	for more() {
-		path, body := own.next()
+		path, body := calls.next()
 		begin := time.Now()
-		status, answer, err := c.post(path, body)
+		status, resp, err := c.post(path, body)
 		end := time.Now()
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
-		if err := own.check(status, answer); err != nil {
-			return fmt.Errorf("wrong answer: %w", err)
+		if err := calls.check(status, resp); err != nil {
+			return fmt.Errorf("wrong response: %w", err)
 		}
 		accepted++
-		if !end.Before(l.from) && end.Before(l.until) {
+		if !end.Before(l.measureFrom) && end.Before(l.measureUntil) {
 			latencies = append(latencies, end.Sub(begin))
 		}
 	}
@@ -125,49 +124,49 @@ func (l *load) call(c *conn, own caller, more func() bool) error {
 	return nil
 }
 
-// drained waits until the endpoint has executed what was sent. It gives up when
-// nothing has happened for as long as an answer may take.
-func (l *load) drained(ctx context.Context) (tally, error) {
-	progress, done := time.Now().Add(l.step.quiet()), int64(0)
+// awaitExecuted waits until the endpoint has executed all sends. It fails if there is no
+// progress within requestTimeout.
+func (l *load) awaitExecuted(ctx context.Context) (executionCounts, error) {
+	progress, done := time.Now().Add(l.step.maxIdle()), int64(0)
 	for {
-		t, err := l.bed.tally(ctx, false)
+		t, err := l.testbed.executionCounts(ctx, false)
 		if err != nil {
-			return tally{}, err
+			return executionCounts{}, err
 		}
-		now := t.Done[l.step.counts]
+		now := t.Done[l.step.counter]
 		if now >= l.accepted {
-			return l.settled(ctx)
+			return l.awaitSettled(ctx)
 		}
 		if now > done {
 			progress, done = time.Now(), now
-		} else if time.Since(progress) > requestLimit {
-			return tally{}, fmt.Errorf("lost work: %d sends were accepted, only %d executed", l.accepted, now)
+		} else if time.Since(progress) > requestTimeout {
+			return executionCounts{}, fmt.Errorf("lost work: %d sends were accepted, only %d executed", l.accepted, now)
 		}
 		if err := waitUntil(ctx, time.Now().Add(5*time.Millisecond)); err != nil {
-			return tally{}, err
+			return executionCounts{}, err
 		}
 	}
 }
 
-// settleTime is how long to look out for executions that should not happen.
-const settleTime = 200 * time.Millisecond
+// settleDelay is the time to wait for unexpected executions.
+const settleDelay = 200 * time.Millisecond
 
-func (l *load) settled(ctx context.Context) (tally, error) {
-	if err := waitUntil(ctx, time.Now().Add(settleTime)); err != nil {
-		return tally{}, err
+func (l *load) awaitSettled(ctx context.Context) (executionCounts, error) {
+	if err := waitUntil(ctx, time.Now().Add(settleDelay)); err != nil {
+		return executionCounts{}, err
 	}
-	return l.bed.tally(ctx, true)
+	return l.testbed.executionCounts(ctx, true)
 }
 
-func (l *load) outcome(elapsed time.Duration, before, after both, t tally) outcome {
+func (l *load) newOutcome(elapsed time.Duration, before, after processUsage, t executionCounts) outcome {
 	slices.Sort(l.latencies)
 	slices.Sort(t.Late)
 	after.server.cpu -= before.server.cpu
 	after.service.cpu -= before.service.cpu
-	return outcome{accepted: l.accepted, latencies: l.latencies, elapsed: elapsed, used: after, tally: t}
+	return outcome{accepted: l.accepted, latencies: l.latencies, elapsed: elapsed, usage: after, executed: t}
 }
 
-// waitUntil returns at a time, or earlier with the error of ctx.
+// waitUntil waits until a time; if ctx ends first, it returns its error.
 func waitUntil(ctx context.Context, at time.Time) error {
 	timer := time.NewTimer(time.Until(at))
 	defer timer.Stop()

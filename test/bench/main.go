@@ -34,19 +34,19 @@ func main() {
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(progress)
-	targets := flags.String("targets", "platform", "built-in targets ("+builtinNames()+") or paths of target files, with commas; the first is compared with the others")
-	steps := flags.String("steps", defaultSteps, "what to measure: workload[:size][/workers], with commas")
+	targets := flags.String("targets", "platform", "built-in targets ("+builtinNames()+") or paths of target files, comma-separated; the first is compared with the others")
+	steps := flags.String("steps", defaultSteps, "steps to measure: workload[:size][/workers], comma-separated")
 	records := flags.String("out", "", "append each result to this file, as JSON lines")
-	p := &plan{progress: progress, records: io.Discard}
-	flags.IntVar(&p.rounds, "rounds", 1, "times that all steps run on all targets")
-	flags.DurationVar(&p.duration, "duration", 3*time.Second, "measured time of a step, unless its size is a number of sends")
-	flags.DurationVar(&p.warmup, "warmup", time.Second, "time under load before")
+	p := &benchmark{progress: progress, records: io.Discard}
+	flags.IntVar(&p.rounds, "rounds", 1, "number of times that all steps run on all targets")
+	flags.DurationVar(&p.duration, "duration", 3*time.Second, "measured duration of a step, unless its size is a number of sends")
+	flags.DurationVar(&p.warmup, "warmup", time.Second, "warm-up under load before measuring")
 	flags.StringVar(&p.dir, "dir", "", "directory for data, on the disk to be measured (default: the system's temporary directory)")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 || p.rounds < 1 || p.duration <= 0 || p.warmup < 0 {
-		return fmt.Errorf("wrong arguments %q; see -help", args)
+		return fmt.Errorf("invalid arguments %q; see -help", args)
 	}
 	var err error
 	if p.steps, err = parseSteps(*steps); err != nil {
@@ -69,15 +69,15 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	return p.report(ctx, out)
 }
 
-// report runs the plan and prints what was measured, also after an error.
-func (p *plan) report(ctx context.Context, out io.Writer) error {
+// report runs the benchmark and prints the results so far, also after an error.
+func (p *benchmark) report(ctx context.Context, out io.Writer) error {
 	names := make([]string, len(p.targets))
 	for i, t := range p.targets {
 		names[i] = t.Name
 	}
 	results, err := p.run(ctx)
 	if ctx.Err() != nil {
-		err = errors.New("interrupted") // whatever broke because of it
+		err = errors.New("interrupted") // other errors are consequences
 	}
 	if len(results) > 0 {
 		fmt.Fprintln(out)
@@ -88,7 +88,7 @@ func (p *plan) report(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// loadTargets reads the targets that are named with commas between them.
+// loadTargets loads comma-separated targets.
 func loadTargets(list string) ([]harness.Target, error) {
 	var targets []harness.Target
 	seen := map[string]bool{}
@@ -98,7 +98,7 @@ func loadTargets(list string) ([]harness.Target, error) {
 			return nil, err
 		}
 		if seen[t.Name] {
-			return nil, fmt.Errorf("two targets are called %q", t.Name)
+			return nil, fmt.Errorf("duplicate target %q", t.Name)
 		}
 		seen[t.Name] = true
 		targets = append(targets, t)
@@ -106,14 +106,14 @@ func loadTargets(list string) ([]harness.Target, error) {
 	return targets, nil
 }
 
-// loadTarget reads a built-in target or, if the name looks like a path, a file.
+// loadTarget loads a built-in target or, if the name looks like a path, a file.
 func loadTarget(name string) (harness.Target, error) {
 	if strings.Contains(name, "/") || strings.HasSuffix(name, ".json") {
 		return harness.LoadTarget(name)
 	}
 	raw, err := builtin.ReadFile("targets/" + name + ".json")
 	if err != nil {
-		return harness.Target{}, fmt.Errorf("there is no target %q, but %s; or give the path of a file", name, builtinNames())
+		return harness.Target{}, fmt.Errorf("unknown target %q; use one of %s, or the path of a file", name, builtinNames())
 	}
 	return harness.ParseTarget(raw)
 }
@@ -121,7 +121,7 @@ func loadTarget(name string) (harness.Target, error) {
 func builtinNames() string {
 	entries, err := builtin.ReadDir("targets")
 	if err != nil {
-		panic(err) // embedded, so it is there
+		panic(err) // embedded, cannot fail
 	}
 	names := make([]string, len(entries))
 	for i, e := range entries {

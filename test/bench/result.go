@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// result is one measured step, as it is written to the file of results.
+// result is the result of one step, as written to the results file.
 type result struct {
 	Round      int     `json:"round"`
 	Target     string  `json:"target"`
@@ -14,7 +14,7 @@ type result struct {
 	Operations int64   `json:"operations"`
 	Seconds    float64 `json:"seconds"`
 	Rate       float64 `json:"rate"`           // operations per second
-	P50        float64 `json:"p50_ms"`         // of the latency; of sleep, of the lateness
+	P50        float64 `json:"p50_ms"`         // latency; for sleeps, delay of the wake-up
 	P99        float64 `json:"p99_ms"`         //
 	ServerCPU  float64 `json:"server_cpu_us"`  // per operation
 	ServiceCPU float64 `json:"service_cpu_us"` // per operation
@@ -22,11 +22,11 @@ type result struct {
 	Note       string  `json:"note,omitempty"`
 }
 
-// newResult computes the figures of an outcome with at least one operation.
+// newResult computes the result of an outcome with at least one operation.
 func newResult(s step, o outcome) result {
 	times := o.latencies
-	if s.counts == "sleep" {
-		times = o.tally.Late
+	if s.counter == "sleep" {
+		times = o.executed.Late
 	}
 	operations := float64(len(o.latencies))
 	return result{
@@ -36,9 +36,9 @@ func newResult(s step, o outcome) result {
 		Rate:       operations / o.elapsed.Seconds(),
 		P50:        milliseconds(quantile(times, 0.50)),
 		P99:        milliseconds(quantile(times, 0.99)),
-		ServerCPU:  microseconds(o.used.server.cpu) / operations,
-		ServiceCPU: microseconds(o.used.service.cpu) / operations,
-		Memory:     float64(o.used.server.rss) / (1 << 20),
+		ServerCPU:  microseconds(o.usage.server.cpu) / operations,
+		ServiceCPU: microseconds(o.usage.service.cpu) / operations,
+		Memory:     float64(o.usage.server.rss) / (1 << 20),
 	}
 }
 
@@ -52,8 +52,7 @@ type metric struct {
 	of     func(result) float64
 }
 
-// cell aligns a text of the column to the right; the texts of a column are seldom
-// wider than its title and 7.
+// cell right-aligns a text of the column, at least 7 wide.
 func (m metric) cell(text string) string {
 	return fmt.Sprintf("%*s", max(utf8.RuneCountInString(m.title), 7), text)
 }

@@ -12,8 +12,8 @@ import (
 	"platform/test/harness"
 )
 
-// plan is what is to be measured.
-type plan struct {
+// benchmark is the configuration of a run.
+type benchmark struct {
 	targets          []harness.Target
 	steps            []step
 	rounds           int
@@ -24,9 +24,9 @@ type plan struct {
 	records          io.Writer // results as JSON lines
 }
 
-// order is the order of the targets in a round: it turns round each time, so that
-// none always comes second.
-func order[T any](targets []T, round int) []T {
+// targetOrder returns the order of the targets in a round, which alternates so that no
+// target always comes second.
+func targetOrder[T any](targets []T, round int) []T {
 	list := slices.Clone(targets)
 	if round%2 == 0 {
 		slices.Reverse(list)
@@ -34,13 +34,13 @@ func order[T any](targets []T, round int) []T {
 	return list
 }
 
-// run measures every step on every target in every round, each on fresh data. It
-// returns what was measured until then together with the first error.
-func (p *plan) run(ctx context.Context) ([]result, error) {
+// run measures every step on every target in every round, each with new data. On an error
+// it also returns the results so far.
+func (p *benchmark) run(ctx context.Context) ([]result, error) {
 	var results []result
 	for round := 1; round <= p.rounds; round++ {
 		for _, s := range p.steps {
-			for _, target := range order(p.targets, round) {
+			for _, target := range targetOrder(p.targets, round) {
 				r, err := p.measure(ctx, target, s)
 				if err != nil {
 					return results, fmt.Errorf("round %d, %s on %s: %w", round, s, target.Name, err)
@@ -57,28 +57,28 @@ func (p *plan) run(ctx context.Context) ([]result, error) {
 	return results, nil
 }
 
-// measure runs one step on a bed of its own.
-func (p *plan) measure(ctx context.Context, target harness.Target, s step) (r result, err error) {
-	b, err := startBed(ctx, target, p.endpoint, p.dir)
+// measure runs one step on a new testbed.
+func (p *benchmark) measure(ctx context.Context, target harness.Target, s step) (r result, err error) {
+	b, err := startTestbed(ctx, target, p.endpoint, p.dir)
 	if err != nil {
 		return result{}, err
 	}
 	defer func() { err = errors.Join(err, b.stop()) }()
-	l := &load{step: s, bed: b}
+	l := &load{step: s, testbed: b}
 	var o outcome
 	if s.oneWay {
 		err = p.warmUp(ctx, b)
 		if err == nil {
-			o, err = l.counted(ctx)
+			o, err = l.runCounted(ctx)
 		}
 	} else {
-		o, err = l.timed(ctx, p.warmup, p.duration)
+		o, err = l.runTimed(ctx, p.warmup, p.duration)
 	}
 	if err != nil {
 		return result{}, err
 	}
 	if len(o.latencies) == 0 {
-		return result{}, errors.New("nothing was answered while measuring; it takes a longer -duration")
+		return result{}, errors.New("no responses while measuring; use a longer -duration")
 	}
 	note, err := l.verify(ctx, o)
 	if err != nil {
@@ -89,12 +89,12 @@ func (p *plan) measure(ctx context.Context, target harness.Target, s step) (r re
 	return r, nil
 }
 
-// warmUp calls a handler that counts under a name of its own.
-func (p *plan) warmUp(ctx context.Context, b *bed) error {
+// warmUp calls a handler with a separate counter.
+func (p *benchmark) warmUp(ctx context.Context, b *testbed) error {
 	s, err := parseStep("fanout:1/8")
 	if err != nil {
 		return err
 	}
-	_, err = (&load{step: s, bed: b}).timed(ctx, p.warmup, 0)
+	_, err = (&load{step: s, testbed: b}).runTimed(ctx, p.warmup, 0)
 	return err
 }

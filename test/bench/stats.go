@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// quantile returns the smallest of sorted that at least the share q of all does
-// not exceed (nearest rank), and 0 of nothing.
+// quantile returns the q-quantile of sorted by the nearest-rank method, 0 if it is empty.
 func quantile(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -17,8 +16,7 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
-// median returns the middle value, or the mean of the two in the middle, and NaN
-// of nothing.
+// median returns the median, NaN if values is empty.
 func median(values []float64) float64 {
 	n := len(values)
 	if n == 0 {
@@ -28,7 +26,7 @@ func median(values []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// ratios divides pairwise and leaves out pairs whose divisor is 0.
+// ratios divides pairwise and skips pairs with divisor 0.
 func ratios(a, b []float64) []float64 {
 	var out []float64
 	for i := range min(len(a), len(b)) {
@@ -39,5 +37,5 @@ func ratios(a, b []float64) []float64 {
 	return out
 }
 
-// extent returns the smallest and the largest value; values is not empty.
-func extent[T cmp.Ordered](values []T) (low, high T) { return slices.Min(values), slices.Max(values) }
+// minMax returns the smallest and the largest value; values must not be empty.
+func minMax[T cmp.Ordered](values []T) (low, high T) { return slices.Min(values), slices.Max(values) }

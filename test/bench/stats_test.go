@@ -35,14 +35,14 @@ func TestRatiosLeaveOutDivisionByZero(t *testing.T) {
 	require.Empty(t, ratios([]float64{1}, nil))
 }
 
-func TestTheOrderOfTargetsTurnsRoundWithEveryRound(t *testing.T) {
-	require.Equal(t, []string{"a", "b"}, order([]string{"a", "b"}, 1))
-	require.Equal(t, []string{"b", "a"}, order([]string{"a", "b"}, 2))
-	require.Equal(t, []string{"a", "b"}, order([]string{"a", "b"}, 3))
+func TestTargetOrderAlternates(t *testing.T) {
+	require.Equal(t, []string{"a", "b"}, targetOrder([]string{"a", "b"}, 1))
+	require.Equal(t, []string{"b", "a"}, targetOrder([]string{"a", "b"}, 2))
+	require.Equal(t, []string{"a", "b"}, targetOrder([]string{"a", "b"}, 3))
 }
 
-// The ratio is taken in each round before the median is: here the machine got ten
-// times slower in round 2, and a was twice as fast all the time.
+// Ratios are computed per round before their median: here the machine was ten times slower
+// in round 2, and a was always twice as fast.
 func TestTableComparesRoundByRound(t *testing.T) {
 	row := func(round int, target string, rate float64) result {
 		return result{Round: round, Target: target, Step: "echo/1", Rate: rate, P50: 1000 / rate, P99: 2000 / rate, ServerCPU: 100}

@@ -9,41 +9,41 @@ import (
 	"time"
 )
 
-// defaultSteps is what is measured when nobody says what: each workload once,
-// with echo alone and among many, and one hot key beside many keys.
+// defaultSteps are the steps measured by default: each workload once, echo with one and
+// many workers, and counters with one and many keys.
 const defaultSteps = "echo/1,echo/64,steps:10/10,counter:1/64,counter:1000/64,send:5000/64,fanout:10/16,sleep:1000/64"
 
 // workload is a kind of operation.
 type workload struct {
-	size   int  // if the step gives none; 0 for workloads without a size
-	oneWay bool // the size is the number of sends, and all must have been executed at the end
-	counts string
-	per    func(size int) int64 // executions that the service counts under counts, for one operation
-	caller func(s step, prefix string, worker int) caller
+	size     int  // default size; 0 for workloads without a size
+	oneWay   bool // the size is the number of sends, all of which must be executed exactly once
+	counter  string
+	per      func(size int) int64 // executions of counter per operation
+	newCalls func(s step, prefix string, worker int) callGenerator
 }
 
-func one(int) int64       { return 1 }
-func each(size int) int64 { return int64(size) }
+func onePerOperation(int) int64       { return 1 }
+func sizePerOperation(size int) int64 { return int64(size) }
 
 var workloads = map[string]workload{
-	"echo":    {counts: "echo", per: one, caller: newEcho},
-	"steps":   {size: 10, counts: "step", per: each, caller: newSum("steps")},
-	"fanout":  {size: 10, counts: "identity", per: each, caller: newSum("fanout")},
-	"counter": {size: 1, counts: "add", per: one, caller: newCounter},
-	"send":    {size: 5000, oneWay: true, counts: "echo", per: one, caller: newSend},
-	"crowd":   {size: 1000, oneWay: true, counts: "sleep", per: one, caller: newCrowd},
-	"sleep":   {size: 1000, oneWay: true, counts: "sleep", per: one, caller: newSleep},
+	"echo":    {counter: "echo", per: onePerOperation, newCalls: newEcho},
+	"steps":   {size: 10, counter: "step", per: sizePerOperation, newCalls: newSum("steps")},
+	"fanout":  {size: 10, counter: "identity", per: sizePerOperation, newCalls: newSum("fanout")},
+	"counter": {size: 1, counter: "add", per: onePerOperation, newCalls: newCounter},
+	"send":    {size: 5000, oneWay: true, counter: "echo", per: onePerOperation, newCalls: newSend},
+	"timers":  {size: 1000, oneWay: true, counter: "sleep", per: onePerOperation, newCalls: newTimers},
+	"sleep":   {size: 1000, oneWay: true, counter: "sleep", per: onePerOperation, newCalls: newSleep},
 }
 
-// step is one thing to measure.
+// step is a workload with its size and number of workers.
 type step struct {
 	workload
 	name    string
-	size    int // steps, calls, keys or sends, by workload
+	size    int // number of steps, calls, keys or sends
 	workers int
 }
 
-// String is the text that parseStep reads.
+// String returns the text that parseStep parses.
 func (s step) String() string {
 	text := s.name
 	if s.workload.size > 0 {
@@ -52,15 +52,15 @@ func (s step) String() string {
 	return text + "/" + strconv.Itoa(s.workers)
 }
 
-// quiet is how long nothing may be executed after all has been sent.
-func (s step) quiet() time.Duration {
-	if s.name == "crowd" {
-		return asleep(s.size)
+// maxIdle is how long no execution may happen after all sends.
+func (s step) maxIdle() time.Duration {
+	if s.name == "timers" {
+		return setupTime(s.size)
 	}
 	return 0
 }
 
-// parseSteps reads steps with commas between them.
+// parseSteps parses comma-separated steps.
 func parseSteps(text string) ([]step, error) {
 	var list []step
 	for part := range strings.SplitSeq(text, ",") {
@@ -69,14 +69,14 @@ func parseSteps(text string) ([]step, error) {
 			return nil, err
 		}
 		if slices.ContainsFunc(list, func(other step) bool { return other.String() == s.String() }) {
-			return nil, fmt.Errorf("step %s is named twice", s)
+			return nil, fmt.Errorf("duplicate step %s", s)
 		}
 		list = append(list, s)
 	}
 	return list, nil
 }
 
-// parseStep reads workload[:size][/workers], such as steps:10/64.
+// parseStep parses workload[:size][/workers], such as steps:10/64.
 func parseStep(text string) (step, error) {
 	rest, workers, err := cutNumber(text, "/", 1)
 	if err != nil {
@@ -89,7 +89,7 @@ func parseStep(text string) (step, error) {
 	w, ok := workloads[name]
 	switch {
 	case !ok:
-		return step{}, fmt.Errorf("step %q: there is no workload %q, but %s", text, name, strings.Join(slices.Sorted(maps.Keys(workloads)), ", "))
+		return step{}, fmt.Errorf("step %q: unknown workload %q; use one of %s", text, name, strings.Join(slices.Sorted(maps.Keys(workloads)), ", "))
 	case w.size == 0 && size != 0:
 		return step{}, fmt.Errorf("step %q: %s has no size", text, name)
 	case size == 0:
@@ -98,7 +98,7 @@ func parseStep(text string) (step, error) {
 	return step{workload: w, name: name, size: size, workers: workers}, nil
 }
 
-// cutNumber splits off the number behind a separator; without one it is missing.
+// cutNumber splits off the number after a separator, by default missing.
 func cutNumber(text, separator string, missing int) (rest string, n int, err error) {
 	rest, digits, found := strings.Cut(text, separator)
 	if !found {
@@ -106,7 +106,7 @@ func cutNumber(text, separator string, missing int) (rest string, n int, err err
 	}
 	n, err = strconv.Atoi(digits)
 	if err != nil || n < 1 {
-		return "", 0, fmt.Errorf("step %q: %q is not a number of 1 or more", text, digits)
+		return "", 0, fmt.Errorf("step %q: %q is not a positive number", text, digits)
 	}
 	return rest, n, nil
 }

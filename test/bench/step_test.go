@@ -26,16 +26,16 @@ func TestParseStep(t *testing.T) {
 	}
 }
 
-func TestParseStepRefuses(t *testing.T) {
+func TestParseStepRejects(t *testing.T) {
 	for text, reason := range map[string]string{
-		"":          `there is no workload "", but counter, crowd, echo, fanout, send, sleep, steps`,
-		"ecko/1":    `there is no workload "ecko"`,
+		"":          `unknown workload ""; use one of counter, echo, fanout, send, sleep, steps, timers`,
+		"ecko/1":    `unknown workload "ecko"`,
 		"echo:3/1":  "echo has no size",
-		"echo/0":    `"0" is not a number of 1 or more`,
-		"echo/":     `"" is not a number of 1 or more`,
-		"steps:x/1": `"x" is not a number of 1 or more`,
-		"steps:-1":  `"-1" is not a number of 1 or more`,
-		"echo/1/2":  `"1/2" is not a number of 1 or more`,
+		"echo/0":    `"0" is not a positive number`,
+		"echo/":     `"" is not a positive number`,
+		"steps:x/1": `"x" is not a positive number`,
+		"steps:-1":  `"-1" is not a positive number`,
+		"echo/1/2":  `"1/2" is not a positive number`,
 	} {
 		_, err := parseStep(text)
 		require.ErrorContains(t, err, reason, "%q", text)
@@ -49,7 +49,7 @@ func TestParseSteps(t *testing.T) {
 	require.Equal(t, 4, list[1].workers)
 
 	_, err = parseSteps("send/4,send:5000/4")
-	require.ErrorContains(t, err, "step send:5000/4 is named twice")
+	require.ErrorContains(t, err, "duplicate step send:5000/4")
 	_, err = parseSteps(defaultSteps)
 	require.NoError(t, err)
 }
@@ -61,7 +61,7 @@ func TestLoadTargets(t *testing.T) {
 	require.Equal(t, "1", list[1].Env["DEFAULT_NUM_PARTITIONS"])
 
 	_, err = loadTargets("platform,targets/platform.json")
-	require.ErrorContains(t, err, `two targets are called "platform"`)
+	require.ErrorContains(t, err, `duplicate target "platform"`)
 	_, err = loadTargets("other")
-	require.ErrorContains(t, err, "but peer-p1, peer, platform-p1, platform")
+	require.ErrorContains(t, err, "use one of peer-p1, peer, platform-p1, platform")
 }

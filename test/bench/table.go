@@ -8,10 +8,10 @@ import (
 	"text/tabwriter"
 )
 
-// writeTable prints, step by step, the medians over all rounds of each target and
-// below them the first target divided by each other one: the median of the ratios
-// of the rounds, so that a slow minute of the machine, which falls on both, does
-// not count. The last column of a ratio tells between what the ratios of op/s lay.
+// writeTable prints for each step the medians of each target over all rounds, and the
+// first target divided by each other one: the median of the ratios per round, so that a
+// temporary slowdown of the machine has no effect. The last column of a ratio is the range
+// of the op/s ratios.
 func writeTable(out io.Writer, targets []string, results []result) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprint(w, "step\ttarget")
@@ -67,7 +67,7 @@ func medians(results []result) string {
 	return cells.String()
 }
 
-// quotients divides a by b, round by round.
+// quotients formats the median ratios of a and b per round.
 func quotients(a, b []result) string {
 	var cells strings.Builder
 	for _, m := range metrics {
@@ -78,7 +78,7 @@ func quotients(a, b []result) string {
 		cells.WriteString("\t" + m.cell(text))
 	}
 	if q := ratios(values(a, metrics[0]), values(b, metrics[0])); len(q) > 1 {
-		low, high := extent(q)
+		low, high := minMax(q)
 		fmt.Fprintf(&cells, "  op/s ×%.2f to ×%.2f", low, high)
 	}
 	return cells.String()

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// tick is the unit of CPU time in /proc. The kernel shows it to programs as
-// 1/100 s on every architecture Go runs on.
-const tick = 10 * time.Millisecond
+// clockTick is the unit of CPU time in /proc, 1/100 s on all architectures that Go
+// supports.
+const clockTick = 10 * time.Millisecond
 
-// usage is what a process has used.
+// usage is the resource usage of a process.
 type usage struct {
 	cpu time.Duration // user and system, since its start
 	rss int64         // resident bytes now
@@ -27,9 +27,9 @@ func usageOf(pid int) (usage, error) {
 	return parseUsage(string(raw), int64(os.Getpagesize()))
 }
 
-// parseUsage reads the text of /proc/PID/stat. The name of the program, in
-// parentheses, may hold anything; what is counted stands behind it: the state is
-// field 3, utime and stime are 14 and 15, rss in pages is 24.
+// parseUsage parses /proc/PID/stat. The program name in parentheses may contain any
+// character; of the fields after it, the state is field 3, utime and stime are 14 and 15,
+// and rss in pages is 24.
 func parseUsage(stat string, pageSize int64) (usage, error) {
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 22 {
@@ -43,5 +43,5 @@ func parseUsage(stat string, pageSize int64) (usage, error) {
 		}
 		numbers[i] = n
 	}
-	return usage{cpu: time.Duration(numbers[0]+numbers[1]) * tick, rss: numbers[2] * pageSize}, nil
+	return usage{cpu: time.Duration(numbers[0]+numbers[1]) * clockTick, rss: numbers[2] * pageSize}, nil
 }

@@ -8,16 +8,15 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// verify compares what the endpoint did with what callers were told. Executions
-// that are missing are an error; for one-way work, whose repetition nobody would
-// see in an answer, so are those that are too many. Others are allowed to be
-// repeated, and the note says so.
+// verify compares the executions at the endpoint with the responses. Missing executions
+// are an error, and so are repeated executions of one-way calls, which no response would
+// reveal. Other repeated executions are allowed and reported in the note.
 func (l *load) verify(ctx context.Context, o outcome) (note string, err error) {
 	want := o.accepted * l.step.per(l.step.size)
-	got := o.tally.Done[l.step.counts]
+	got := o.executed.Done[l.step.counter]
 	switch {
 	case got < want:
-		return "", fmt.Errorf("%d operations were answered, which takes %d executions of %s; there were %d", o.accepted, want, l.step.counts, got)
+		return "", fmt.Errorf("%d operations require %d executions of %s; there were %d", o.accepted, want, l.step.counter, got)
 	case got > want && l.step.oneWay:
 		return "", fmt.Errorf("%d sends were executed %d times", want, got)
 	case got > want:
@@ -36,13 +35,13 @@ func (l *load) verifyCounters(ctx context.Context, adds int64) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for reader := range readers {
 		g.Go(func() error {
-			c, err := dial(ctx, l.bed.host)
+			c, err := dial(ctx, l.testbed.host)
 			if err != nil {
 				return err
 			}
 			defer c.close()
 			for key := reader; key < l.step.size; key += readers {
-				value, err := readCounter(c, callPath(l.bed.prefix, "Counter", counterKey(key), "get"))
+				value, err := readCounter(c, callPath(l.testbed.prefix, "Counter", counterKey(key), "get"))
 				if err != nil {
 					return err
 				}
@@ -59,19 +58,19 @@ func (l *load) verifyCounters(ctx context.Context, adds int64) error {
 		sum += s
 	}
 	if sum != adds {
-		return fmt.Errorf("%d adds were answered, but the counters make %d", adds, sum)
+		return fmt.Errorf("%d adds were acknowledged, but the counters total %d", adds, sum)
 	}
 	return nil
 }
 
 func readCounter(c *conn, path string) (int64, error) {
-	status, answer, err := c.post(path, nil)
+	status, resp, err := c.post(path, nil)
 	if err != nil {
 		return 0, err
 	}
-	value, err := strconv.ParseInt(string(answer), 10, 64)
+	value, err := strconv.ParseInt(string(resp), 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%s: status %d, %.200q", path, status, answer)
+		return 0, fmt.Errorf("%s: status %d, %.200q", path, status, resp)
 	}
 	return value, nil
 }

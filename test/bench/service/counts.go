@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// counts is what the handlers have done since the start.
+// counts are the executions of the handlers since the start.
 type counts struct {
-	mu     sync.Mutex // covers all below
+	mu     sync.Mutex // covers the fields below
 	done   map[string]int64
 	latest time.Time            // when done changed
-	due    map[string]time.Time // by invocation, of those asleep or once asleep
-	late   []time.Duration      // of those that woke up
+	due    map[string]time.Time // wake-up time of each sleep, by invocation
+	late   []time.Duration      // delays of wake-ups
 }
 
 func newCounts() *counts {
@@ -32,8 +32,8 @@ func (c *counts) addLocked(name string) {
 	c.latest = time.Now()
 }
 
-// fallsAsleep returns when the invocation is due, counted from its first attempt.
-func (c *counts) fallsAsleep(id string, d time.Duration) time.Time {
+// startSleep returns the wake-up time of the invocation, relative to its first attempt.
+func (c *counts) startSleep(id string, d time.Duration) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	due, known := c.due[id]
@@ -44,28 +44,28 @@ func (c *counts) fallsAsleep(id string, d time.Duration) time.Time {
 	return due
 }
 
-// wakesUp notes how late an invocation that slept goes on.
-func (c *counts) wakesUp(late time.Duration) {
+// endSleep records the delay of a wake-up.
+func (c *counts) endSleep(late time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.late = append(c.late, late)
 	c.addLocked("sleep")
 }
 
-// answer is the body that the bench program decodes.
-type answer struct {
+// countsBody is the response body, which the bench program decodes.
+type countsBody struct {
 	Done   map[string]int64 `json:"done"`
 	Latest time.Time        `json:"latest"`
-	Late   []time.Duration  `json:"late,omitempty"` // only if asked for
+	Late   []time.Duration  `json:"late,omitempty"` // only with the query late=1
 }
 
-// ServeHTTP tells the counts; with the query late=1 also all latenesses.
+// ServeHTTP returns the counts; with the query late=1 also all delays.
 func (c *counts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a := answer{Done: c.done, Latest: c.latest}
+	a := countsBody{Done: c.done, Latest: c.latest}
 	if r.URL.Query().Get("late") != "" {
 		a.Late = c.late
 	}
-	_ = json.NewEncoder(w).Encode(a) // fails only if the asker has gone
+	_ = json.NewEncoder(w).Encode(a) // fails only if the client disconnected
 }

@@ -6,18 +6,18 @@ import (
 	restate "github.com/restatedev/sdk-go"
 )
 
-// bench has the handlers.
-type bench struct{ counts *counts }
+// handlers are the handlers of the benchmark services.
+type handlers struct{ counts *counts }
 
 // echo returns its input, without a durable step.
-func (b *bench) echo(_ restate.Context, in string) (string, error) {
+func (b *handlers) echo(_ restate.Context, in string) (string, error) {
 	b.counts.add("echo")
 	return in, nil
 }
 
-// steps takes n durable steps one after the other and returns the sum of their
-// results, 0 + 1 + … + n-1.
-func (b *bench) steps(ctx restate.Context, n int) (int, error) {
+// steps runs n sequential durable steps and returns the sum of their results, 0 + 1 + … +
+// n-1.
+func (b *handlers) steps(ctx restate.Context, n int) (int, error) {
 	sum := 0
 	for i := range n {
 		result, err := restate.Run(ctx, func(restate.RunContext) (int, error) {
@@ -32,8 +32,8 @@ func (b *bench) steps(ctx restate.Context, n int) (int, error) {
 	return sum, nil
 }
 
-// fanout calls identity n times at once and returns the sum of the answers.
-func (b *bench) fanout(ctx restate.Context, n int) (int, error) {
+// fanout makes n concurrent calls of identity and returns the sum of the responses.
+func (b *handlers) fanout(ctx restate.Context, n int) (int, error) {
 	calls := make([]restate.ResponseFuture[int], n)
 	for i := range calls {
 		calls[i] = restate.Service[int](ctx, "Bench", "identity").RequestFuture(i)
@@ -50,29 +50,28 @@ func (b *bench) fanout(ctx restate.Context, n int) (int, error) {
 }
 
 // identity is echo for numbers.
-func (b *bench) identity(_ restate.Context, n int) (int, error) {
+func (b *handlers) identity(_ restate.Context, n int) (int, error) {
 	b.counts.add("identity")
 	return n, nil
 }
 
-// sleep sleeps durably and notes how late it goes on. What it knows of a sleep
-// that began in an earlier attempt is kept here, so the time between the attempts
-// counts as well.
-func (b *bench) sleep(ctx restate.Context, ms int) (int, error) {
+// sleep sleeps durably and records the delay of the wake-up. The wake-up time is kept from
+// the first attempt, so that the time between attempts counts.
+func (b *handlers) sleep(ctx restate.Context, ms int) (int, error) {
 	d := time.Duration(ms) * time.Millisecond
 	id := ctx.Request().ID
-	due := b.counts.fallsAsleep(id, d)
+	due := b.counts.startSleep(id, d)
 	if err := restate.Sleep(ctx, d); err != nil {
 		return 0, err
 	}
-	b.counts.wakesUp(time.Since(due))
+	b.counts.endSleep(time.Since(due))
 	return ms, nil
 }
 
 const value = "value"
 
 // add adds delta to the counter and returns its new value.
-func (b *bench) add(ctx restate.ObjectContext, delta int64) (int64, error) {
+func (b *handlers) add(ctx restate.ObjectContext, delta int64) (int64, error) {
 	n, err := restate.Get[int64](ctx, value)
 	if err != nil {
 		return 0, err
@@ -84,6 +83,6 @@ func (b *bench) add(ctx restate.ObjectContext, delta int64) (int64, error) {
 }
 
 // get returns the counter's value.
-func (b *bench) get(ctx restate.ObjectSharedContext, _ restate.Void) (int64, error) {
+func (b *handlers) get(ctx restate.ObjectSharedContext, _ restate.Void) (int64, error) {
 	return restate.Get[int64](ctx, value)
 }

@@ -1,6 +1,6 @@
-// Command service is the endpoint under load: small handlers, written with the Go
-// SDK, that count what they do. It serves invocations on PORT and its counts, to
-// whoever asks by HTTP, on COUNTS_PORT.
+// Command service is the endpoint under load: small handlers, written with the Go SDK,
+// that count their executions. It serves invocations on PORT and the counts on
+// COUNTS_PORT.
 package main
 
 import (
@@ -16,9 +16,9 @@ import (
 )
 
 func main() {
-	b := &bench{counts: newCounts()}
+	b := &handlers{counts: newCounts()}
 	go func() {
-		log.Fatal(http.ListenAndServe(local("COUNTS_PORT"), b.counts))
+		log.Fatal(http.ListenAndServe(localAddress("COUNTS_PORT"), b.counts))
 	}()
 	quiet := slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})
 	err := server.NewRestate().WithLogger(quiet, true).
@@ -31,8 +31,8 @@ func main() {
 		Bind(restate.NewObject("Counter").
 			Handler("add", restate.NewObjectHandler(b.add)).
 			Handler("get", restate.NewObjectSharedHandler(b.get))).
-		Start(context.Background(), local("PORT"))
+		Start(context.Background(), localAddress("PORT"))
 	log.Fatal(err)
 }
 
-func local(variable string) string { return net.JoinHostPort("127.0.0.1", os.Getenv(variable)) }
+func localAddress(variable string) string { return net.JoinHostPort("127.0.0.1", os.Getenv(variable)) }

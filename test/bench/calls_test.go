@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newCaller returns the first caller of a step.
-func newCaller(t *testing.T, text string) caller {
+// newCaller returns the first call generator of a step.
+func newCaller(t *testing.T, text string) callGenerator {
 	s, err := parseStep(text)
 	require.NoError(t, err)
-	return s.caller(s, "platform", 0)
+	return s.newCalls(s, "platform", 0)
 }
 
-func TestEchoWantsBackWhatItSent(t *testing.T) {
+func TestEchoChecksResponse(t *testing.T) {
 	c := newCaller(t, "echo/2")
 	path, body := c.next()
 	require.Equal(t, "/platform/call/Bench/echo", path)
@@ -23,7 +23,7 @@ func TestEchoWantsBackWhatItSent(t *testing.T) {
 	first := string(body)
 	_, body = c.next()
 	require.NotEqual(t, first, string(body))
-	require.Error(t, c.check(http.StatusOK, []byte(first)), "the answer to another call")
+	require.Error(t, c.check(http.StatusOK, []byte(first)), "response to another call")
 	require.Error(t, c.check(http.StatusInternalServerError, body))
 }
 
@@ -39,12 +39,12 @@ func TestSumsAreChecked(t *testing.T) {
 	}
 }
 
-func TestCountersMayOnlyGrow(t *testing.T) {
+func TestCountersMustIncrease(t *testing.T) {
 	c := newCaller(t, "counter:2/1")
-	add := func(key, answer string) error {
+	add := func(key, resp string) error {
 		path, _ := c.next()
 		require.Equal(t, "/platform/call/Counter/"+key+"/add", path)
-		return c.check(http.StatusOK, []byte(answer))
+		return c.check(http.StatusOK, []byte(resp))
 	}
 	require.NoError(t, add("key-1", "5"))
 	require.NoError(t, add("key-0", "1"))
@@ -55,7 +55,7 @@ func TestCountersMayOnlyGrow(t *testing.T) {
 
 func TestSendsMustBeAccepted(t *testing.T) {
 	const right = `{"invocationId":"inv_1abc","status":"Accepted"}`
-	for _, name := range []string{"send", "sleep", "crowd"} {
+	for _, name := range []string{"send", "sleep", "timers"} {
 		c := newCaller(t, name)
 		c.next()
 		require.NoError(t, c.check(http.StatusAccepted, []byte(right)))

@@ -13,8 +13,8 @@ import (
 	"platform/test/harness"
 )
 
-// bed is a server on fresh data with the endpoint registered.
-type bed struct {
+// testbed is a server with an empty data directory and the registered endpoint.
+type testbed struct {
 	server  *harness.Server
 	service *harness.Service
 	host    string // of the ingress
@@ -23,21 +23,21 @@ type bed struct {
 	dir     string
 }
 
-// startBed starts both processes, with data and logs below parent, and returns
-// once a call has been answered.
-func startBed(ctx context.Context, target harness.Target, endpoint, parent string) (*bed, error) {
+// startTestbed starts both processes, with data and logs below parent, and waits until a
+// call has succeeded.
+func startTestbed(ctx context.Context, target harness.Target, endpoint, parent string) (*testbed, error) {
 	dir, err := os.MkdirTemp(parent, "bench-"+target.Name+"-")
 	if err != nil {
 		return nil, err
 	}
-	b := &bed{prefix: target.Prefix, dir: dir}
+	b := &testbed{prefix: target.Prefix, dir: dir}
 	if err := b.start(ctx, target, endpoint); err != nil {
 		return nil, errors.Join(err, b.stop())
 	}
 	return b, nil
 }
 
-func (b *bed) start(ctx context.Context, target harness.Target, endpoint string) error {
+func (b *testbed) start(ctx context.Context, target harness.Target, endpoint string) error {
 	ports, err := harness.FreePorts(1)
 	if err != nil {
 		return err
@@ -58,29 +58,29 @@ func (b *bed) start(ctx context.Context, target harness.Target, endpoint string)
 	if err := b.server.Register(ctx, b.service.URI(), false); err != nil {
 		return err
 	}
-	return b.firstAnswer(ctx)
+	return b.awaitFirstCall(ctx)
 }
 
-// firstAnswer calls until the answer is right: a server may accept a registration
-// before all its partitions have found a leader.
-func (b *bed) firstAnswer(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+// awaitFirstCall retries a call until it succeeds, since a server may accept a
+// registration before all its partitions have a leader.
+func (b *testbed) awaitFirstCall(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	for {
-		answer, err := b.server.Client.Call(ctx, "Bench/steps", []byte("0")) // counts nothing
-		if err == nil && answer.Status == http.StatusOK {
+		resp, err := b.server.Client.Call(ctx, "Bench/steps", []byte("0")) // counts nothing
+		if err == nil && resp.Status == http.StatusOK {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("no answer to the first call: %w (status %d, %.200q)", errors.Join(ctx.Err(), err), answer.Status, answer.Body)
+			return fmt.Errorf("first call did not succeed: %w (status %d, %.200q)", errors.Join(ctx.Err(), err), resp.Status, resp.Body)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
 
-// stop ends both processes, if they were started, and removes their data.
-func (b *bed) stop() error {
+// stop stops both processes, if they were started, and removes their data.
+func (b *testbed) stop() error {
 	var err error
 	if b.server != nil && b.server.Process != nil {
 		err = b.server.Stop()
@@ -91,43 +91,43 @@ func (b *bed) stop() error {
 	return errors.Join(err, os.RemoveAll(b.dir))
 }
 
-// both is the usage of both processes at one time.
-type both struct{ server, service usage }
+// processUsage is the usage of both processes at one time.
+type processUsage struct{ server, service usage }
 
-func (b *bed) usage() (both, error) {
+func (b *testbed) usage() (processUsage, error) {
 	server, err := usageOf(b.server.Process.PID())
 	if err != nil {
-		return both{}, err
+		return processUsage{}, err
 	}
 	service, err := usageOf(b.service.Process.PID())
-	return both{server, service}, err
+	return processUsage{server, service}, err
 }
 
-// tally is what the endpoint counted since it was started.
-type tally struct {
+// executionCounts are the executions that the endpoint counted since its start.
+type executionCounts struct {
 	Done   map[string]int64 `json:"done"`   // executions by name
-	Latest time.Time        `json:"latest"` // when one was counted
-	Late   []time.Duration  `json:"late"`   // of each sleep, if asked for
+	Latest time.Time        `json:"latest"` // time of the latest execution
+	Late   []time.Duration  `json:"late"`   // delay of each wake-up, if requested
 }
 
-// tally asks the endpoint for its counts, with the latenesses if late is true.
-func (b *bed) tally(ctx context.Context, late bool) (tally, error) {
+// executionCounts reads the endpoint's counts, including the delays if late is true.
+func (b *testbed) executionCounts(ctx context.Context, late bool) (executionCounts, error) {
 	url := b.counts
 	if late {
 		url += "?late=1"
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return tally{}, err
+		return executionCounts{}, err
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return tally{}, fmt.Errorf("ask for counts: %w", err)
+		return executionCounts{}, fmt.Errorf("request counts: %w", err)
 	}
 	defer resp.Body.Close()
-	var t tally
+	var t executionCounts
 	if err := json.NewDecoder(resp.Body).Decode(&t); err != nil {
-		return tally{}, fmt.Errorf("read counts: %w", err)
+		return executionCounts{}, fmt.Errorf("read counts: %w", err)
 	}
 	return t, nil
 }

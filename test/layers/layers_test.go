@@ -17,27 +17,27 @@ import (
 
 const module = "platform/"
 
-// layers reads the block below the heading "Layers": one layer per line, the highest
-// first. The number of a package's line is its layer.
+// layers parses the block below the heading "Layers": one layer per line, the highest
+// first. It returns the line number of each package.
 func layers(t *testing.T, document string) map[string]int {
 	t.Helper()
 	_, section, found := strings.Cut(document, "\n## Layers\n")
-	require.True(t, found, "ARCHITECTURE.md has a section Layers")
+	require.True(t, found, "ARCHITECTURE.md must have a section Layers")
 	_, block, _ := strings.Cut(section, "```\n")
 	block, _, found = strings.Cut(block, "```")
-	require.True(t, found, "the section Layers has a block")
+	require.True(t, found, "the section Layers must have a code block")
 	layer := map[string]int{}
 	for i, line := range strings.Split(strings.TrimSpace(block), "\n") {
 		for _, pkg := range strings.Fields(line) {
-			require.NotContains(t, layer, pkg, "each package is in one layer")
+			require.NotContains(t, layer, pkg, "each package must be in one layer")
 			layer[pkg] = i
 		}
 	}
 	return layer
 }
 
-// violations returns the imports that do not lead to a lower layer. A package that
-// is in no layer is a violation too.
+// violations returns the imports that are not from a lower layer, and the packages without
+// a layer.
 func violations(layer map[string]int, imports map[string][]string) (out []string) {
 	for pkg, imported := range imports {
 		from, known := layer[pkg]
@@ -54,9 +54,9 @@ func violations(layer map[string]int, imports map[string][]string) (out []string
 	return out
 }
 
-// checked reports whether the layers name a package: commands, tests and what is used
-// for deployments only are above all of them.
-func checked(pkg string) bool {
+// hasLayer reports whether a package must be in a layer: commands, tests and deployment
+// tools are above all layers.
+func hasLayer(pkg string) bool {
 	for _, above := range []string{"cmd/", "deploy/", "test/"} {
 		if strings.HasPrefix(pkg, above) {
 			return false
@@ -65,7 +65,7 @@ func checked(pkg string) bool {
 	return true
 }
 
-// imports lists the imports within the module of every package that is checked,
+// imports returns the imports of every package with a layer from within the module,
 // without those of tests.
 func imports(t *testing.T, root string) map[string][]string {
 	t.Helper()
@@ -85,7 +85,7 @@ func imports(t *testing.T, root string) map[string][]string {
 			require.NoError(t, err)
 		}
 		name := strings.TrimPrefix(pkg.ImportPath, module)
-		if !checked(name) {
+		if !hasLayer(name) {
 			continue
 		}
 		out[name] = nil
@@ -97,21 +97,21 @@ func imports(t *testing.T, root string) map[string][]string {
 	}
 }
 
-func TestImportsLeadToLowerLayers(t *testing.T) {
+func TestImportsAreFromLowerLayers(t *testing.T) {
 	root := filepath.Join("..", "..")
 	document, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
 	require.NoError(t, err)
 	layer, found := layers(t, string(document)), imports(t, root)
 	require.Empty(t, violations(layer, found), "move what is shared to a lower layer, or let the importer declare an interface")
 	for pkg := range layer {
-		require.Contains(t, found, pkg, "a layer names a package that does not exist")
+		require.Contains(t, found, pkg, "a layer contains a package that does not exist")
 	}
 }
 
-func TestViolationsAreFound(t *testing.T) {
-	layer := layers(t, "\n## Layers\n\n```\nroof\nleft right\nground\n```\n")
-	require.Empty(t, violations(layer, map[string][]string{"roof": {"left", "ground"}, "left": {"ground"}}))
+func TestViolationsAreDetected(t *testing.T) {
+	layer := layers(t, "\n## Layers\n\n```\ntop\nleft right\nbottom\n```\n")
+	require.Empty(t, violations(layer, map[string][]string{"top": {"left", "bottom"}, "left": {"bottom"}}))
 	require.Equal(t, []string{"left imports right"}, violations(layer, map[string][]string{"left": {"right"}}))
-	require.Equal(t, []string{"ground imports roof"}, violations(layer, map[string][]string{"ground": {"roof"}}))
-	require.Equal(t, []string{"cellar is in no layer"}, violations(layer, map[string][]string{"cellar": nil}))
+	require.Equal(t, []string{"bottom imports top"}, violations(layer, map[string][]string{"bottom": {"top"}}))
+	require.Equal(t, []string{"unknown is in no layer"}, violations(layer, map[string][]string{"unknown": nil}))
 }

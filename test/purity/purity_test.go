@@ -1,6 +1,6 @@
-// Package purity holds the part of the purity rule that golangci-lint has no
-// linter for: the packages that every replica runs on the same commands start no
-// goroutine and wait for none. The rest of the rule is in .golangci.yml.
+// Package purity checks the part of the purity rule that golangci-lint has no linter for:
+// the packages that every replica runs on the same commands start no goroutines and use no
+// channels. The rest of the rule is in .golangci.yml.
 package purity
 
 import (
@@ -16,11 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pure lists the packages, from the root of the module.
-var pure = []string{"partition/machine", "partition/journal", "flowcontrol"}
+// purePackages are relative to the root of the module.
+var purePackages = []string{"partition/machine", "partition/journal", "flowcontrol"}
 
-// impurity names what is wrong with a node of a pure package, "" if nothing is.
-func impurity(n ast.Node) string {
+// violation describes the violation of the rule by a node, "" if there is none.
+func violation(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.GoStmt:
 		return "starts a goroutine"
@@ -36,16 +36,16 @@ func impurity(n ast.Node) string {
 		return "has a channel"
 	case *ast.SelectorExpr:
 		if of, ok := n.X.(*ast.Ident); ok && of.Name == "feature" && (n.Sel.Name == "Supported" || n.Sel.Name == "CheckCluster") {
-			return "asks what this server supports, which differs between replicas"
+			return "depends on what this server supports, which differs between replicas"
 		}
 	}
 	return ""
 }
 
-// findings returns a line for each impurity in a file.
-func findings(files *token.FileSet, file *ast.File) (out []string) {
+// violations returns the violations in a file.
+func violations(files *token.FileSet, file *ast.File) (out []string) {
 	ast.Inspect(file, func(n ast.Node) bool {
-		if what := impurity(n); what != "" {
+		if what := violation(n); what != "" {
 			out = append(out, files.Position(n.Pos()).String()+" "+what)
 		}
 		return true
@@ -54,16 +54,16 @@ func findings(files *token.FileSet, file *ast.File) (out []string) {
 }
 
 func TestPurePackagesHaveNoConcurrency(t *testing.T) {
-	for _, dir := range pure {
+	for _, dir := range purePackages {
 		t.Run(dir, func(t *testing.T) {
-			parsed := parse(t, filepath.Join("..", "..", filepath.FromSlash(dir)))
-			require.Positive(t, parsed, "there is nothing in %s", dir)
+			parsed := checkPackage(t, filepath.Join("..", "..", filepath.FromSlash(dir)))
+			require.Positive(t, parsed, "no Go files in %s", dir)
 		})
 	}
 }
 
-// parse holds every file below root to the rule and returns how many there are.
-func parse(t *testing.T, root string) (parsed int) {
+// checkPackage checks every file below root and returns their number.
+func checkPackage(t *testing.T, root string) (parsed int) {
 	files := token.NewFileSet()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
@@ -74,7 +74,7 @@ func parse(t *testing.T, root string) (parsed int) {
 			return err
 		}
 		parsed++
-		require.Empty(t, findings(files, file), "return an effect; the leader carries it out after commit")
+		require.Empty(t, violations(files, file), "return an effect; the leader carries it out after commit")
 		return nil
 	})
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -83,11 +83,11 @@ func parse(t *testing.T, root string) (parsed int) {
 	return parsed
 }
 
-func TestImpurityIsFound(t *testing.T) {
+func TestViolationsAreDetected(t *testing.T) {
 	const source = `package p
 func f(c chan int) { go f(c); c <- 1; <-c; select {}; _ = feature.Supported() }`
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, "p.go", source, parser.SkipObjectResolution)
 	require.NoError(t, err)
-	require.Len(t, findings(files, file), 6)
+	require.Len(t, violations(files, file), 6)
 }

@@ -1,4 +1,4 @@
-// Package transports holds the ways to endpoints that the suite of the SDKs does not
-// take, against a real server: functions, behind a stand-in for the cloud's API, and
-// proxies. The keys that are configured are those that users set.
+// Package transports tests the transports to endpoints that the SDK suite does not cover,
+// on a real server: functions, with a fake cloud API, and HTTP proxies. Options are set
+// by their public configuration keys.
 package transports

@@ -35,20 +35,20 @@ type greeter struct{}
 
 func (greeter) ServiceName() string { return "Greeter" }
 
-// Greet has a step and a pause, so that the journal is replayed.
+// Greet has a step and a sleep, so that the journal is replayed.
 func (greeter) Greet(ctx restate.Context, name string) (string, error) {
-	word, err := restate.Run(ctx, func(restate.RunContext) (string, error) { return "Hello ", nil })
+	greeting, err := restate.Run(ctx, func(restate.RunContext) (string, error) { return "Hello ", nil })
 	if err != nil {
 		return "", err
 	}
-	return word + name, restate.Sleep(ctx, time.Millisecond)
+	return greeting + name, restate.Sleep(ctx, time.Millisecond)
 }
 
 func services() *server.Restate {
 	return server.NewRestate().WithLogger(slog.DiscardHandler, true).Bind(restate.Reflect(greeter{}))
 }
 
-// admin asks the admin API and returns the answer's fields.
+// admin makes a request to the admin API and returns the fields of the response.
 func admin(t *testing.T, s *harness.Server, method, path, body string, status int) map[string]any {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.Admin()+path, strings.NewReader(body))
@@ -69,9 +69,9 @@ func greet(t *testing.T, s *harness.Server) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	answer, err := s.Client.Call(ctx, "Greeter/Greet", []byte(`"you"`))
+	resp, err := s.Client.Call(ctx, "Greeter/Greet", []byte(`"you"`))
 	require.NoError(t, err)
-	require.Equal(t, `"Hello you"`, string(answer.Body))
+	require.Equal(t, `"Hello you"`, string(resp.Body))
 }
 
 // The key of RFC 8410, section 10.3.
@@ -126,40 +126,40 @@ func TestServicesBehindAProxy(t *testing.T) {
 	service.Config.Protocols.SetUnencryptedHTTP2(true)
 	service.Start()
 	defer service.Close()
-	var asked atomic.Value
+	var request atomic.Value
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked.Store(r.Method + " " + r.RequestURI)
+		request.Store(r.Method + " " + r.RequestURI)
 		tunnel(w, service.Listener.Addr().String())
 	}))
 	defer proxy.CloseClientConnections()
 	s := harness.ServerFor(t, map[string]string{"WORKER__INVOKER__HTTP_PROXY": proxy.URL})
 	admin(t, s, http.MethodPost, "/deployments", `{"uri":"http://greeter.test:9080"}`, http.StatusCreated)
 	greet(t, s)
-	require.Equal(t, "CONNECT greeter.test:9080", asked.Load())
+	require.Equal(t, "CONNECT greeter.test:9080", request.Load())
 }
 
-// tunnel joins a connection to a target.
+// tunnel connects the client of a CONNECT request to a target.
 func tunnel(w http.ResponseWriter, target string) {
-	there, err := net.Dial("tcp", target)
+	upstream, err := net.Dial("tcp", target)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
-	defer there.Close()
-	here, in, err := http.NewResponseController(w).Hijack()
+	defer upstream.Close()
+	client, in, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
 	}
-	defer here.Close()
-	_, _ = io.WriteString(here, "HTTP/1.1 200 OK\r\n\r\n")
+	defer client.Close()
+	_, _ = io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n")
 	go func() {
-		_, _ = io.Copy(there, in)
-		there.Close()
+		_, _ = io.Copy(upstream, in)
+		upstream.Close()
 	}()
-	_, _ = io.Copy(here, there)
+	_, _ = io.Copy(client, upstream)
 }
 
-func TestAKeyThatCannotBeReadStopsTheStart(t *testing.T) {
+func TestUnreadableIdentityKeyFailsStart(t *testing.T) {
 	target, err := harness.TargetUnderTest()
 	require.NoError(t, err)
 	dir := t.TempDir()

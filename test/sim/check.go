@@ -9,21 +9,21 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Result is what became of a seed.
+// Result is the result of a seed.
 type Result struct {
 	Seed       uint64       `json:"seed"`
 	Violations []string     `json:"violations"`
 	Operations []*operation `json:"operations"`
 	Events     uint64       `json:"events"`   // hash of the trace
 	Messages   uint64       `json:"messages"` // hash of the trace and of each message between nodes
-	Frames     uint64       `json:"frames"`   // how many messages there were
+	Frames     uint64       `json:"frames"`   // number of messages between nodes
 	Virtual    float64      `json:"virtual"`  // seconds
 	Trace      string       `json:"trace"`
-	Log        string       `json:"-"` // what the servers have logged
+	Log        string       `json:"-"` // log of the servers
 }
 
 func (s *Sim) result() *Result {
-	r := &Result{Seed: s.seed, Trace: s.trace.text(), Frames: s.trace.count(), Virtual: s.trace.now().Seconds()}
+	r := &Result{Seed: s.seed, Trace: s.trace.text(), Frames: s.trace.count(), Virtual: s.trace.elapsed().Seconds()}
 	r.Events, r.Messages = s.trace.hashes()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,7 +37,7 @@ func (s *Sim) result() *Result {
 	return r
 }
 
-// counterModel is what a counter may do.
+// counterModel is the sequential specification of a counter.
 var counterModel = porcupine.Model{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		byKey := map[string][]porcupine.Operation{}
@@ -65,7 +65,7 @@ var counterModel = porcupine.Model{
 	DescribeOperation: func(input, _ any) string { return input.(*operation).String() },
 }
 
-// Check judges the history of the counters. It must be called outside of the bubble,
+// Check checks that the counters are linearizable. It must be called outside the bubble,
 // where time is real.
 func (r *Result) Check() {
 	var history []porcupine.Operation
@@ -74,7 +74,7 @@ func (r *Result) Check() {
 			continue
 		}
 		p := porcupine.Operation{ClientId: o.Client, Input: o, Call: int64(o.Start), Return: int64(o.End)}
-		if o.State == unknown || o.Late {
+		if o.State == unknown || o.ResolvedLate {
 			p.ClientId, p.Return = -1-i, math.MaxInt64
 		}
 		history = append(history, p)
@@ -82,14 +82,14 @@ func (r *Result) Check() {
 	verdict, info := porcupine.CheckOperationsVerbose(counterModel, history, time.Minute)
 	switch verdict {
 	case porcupine.Illegal:
-		r.Violations = append(r.Violations, "not linearizable: "+worst(history, info))
+		r.Violations = append(r.Violations, "not linearizable: "+describeIllegal(history, info))
 	case porcupine.Unknown:
-		r.Violations = append(r.Violations, "no order of the operations was found within a minute")
+		r.Violations = append(r.Violations, "linearizability check timed out after a minute")
 	}
 }
 
-// worst tells of the keys whose operations fit into no order.
-func worst(history []porcupine.Operation, info porcupine.LinearizationInfo) string {
+// describeIllegal describes the keys whose operations are not linearizable.
+func describeIllegal(history []porcupine.Operation, info porcupine.LinearizationInfo) string {
 	text := ""
 	parts := counterModel.Partition(history)
 	for i, partial := range info.PartialLinearizations() {
@@ -98,7 +98,7 @@ func worst(history []porcupine.Operation, info porcupine.LinearizationInfo) stri
 			longest = max(longest, len(p))
 		}
 		if longest < len(parts[i]) {
-			text += fmt.Sprintf("%s: %d of %d operations fit;", parts[i][0].Input.(*operation).Key, longest, len(parts[i]))
+			text += fmt.Sprintf("%s: %d of %d operations can be linearized;", parts[i][0].Input.(*operation).Key, longest, len(parts[i]))
 		}
 	}
 	return text

@@ -22,62 +22,61 @@ const (
 	readers  = 2 // of them
 	counters = 4
 	ledgers  = 3
-	// patience is how long a client tries.
-	patience = 6 * time.Second
-	forever  = 24 * time.Hour
+	// retryTimeout limits the retries of an operation.
+	retryTimeout = 6 * time.Second
+	retention    = 24 * time.Hour
 )
 
-// client is one of those who use the cluster, one operation after the other, each
-// through any node.
+// client runs sequential operations, each through any node.
 type client struct {
-	sim  *Sim
-	id   int
-	rng  *rand.Rand
-	made int
-	open sync.WaitGroup // calls that it has begun and not waited for
+	sim     *Sim
+	id      int
+	rng     *rand.Rand
+	created int
+	pending sync.WaitGroup // calls that it has begun and not waited for
 }
 
 func (s *Sim) newClient(id int) *client {
-	return &client{sim: s, id: id, rng: chance(s.seed, fmt.Sprint("client ", id))}
+	return &client{sim: s, id: id, rng: newRand(s.seed, fmt.Sprint("client ", id))}
 }
 
 func (c *client) run(ctx context.Context, end time.Time) {
-	defer c.open.Wait()
+	defer c.pending.Wait()
 	for time.Now().Before(end) {
-		c.one(ctx)
+		c.runOne(ctx)
 		time.Sleep(time.Duration(c.rng.Int64N(int64(100 * time.Millisecond))))
 	}
 }
 
-// one does one operation. Some clients do nothing but read.
-func (c *client) one(ctx context.Context) {
-	what := c.rng.IntN(10)
+// runOne runs one operation. Some clients only read.
+func (c *client) runOne(ctx context.Context) {
+	kind := c.rng.IntN(10)
 	if c.id < readers {
-		what = 4
+		kind = 4
 	}
-	switch what {
+	switch kind {
 	case 0, 1, 2, 3:
 		c.add(ctx, counterKey(c.rng.IntN(counters)))
 	case 4, 5, 6:
-		c.look(ctx, counterKey(c.rng.IntN(counters)))
+		c.readCounter(ctx, counterKey(c.rng.IntN(counters)))
 	case 7:
-		c.relay(ctx)
+		c.startRelay(ctx)
 	case 8:
 		if c.rng.IntN(2) == 0 {
-			c.wait(ctx)
+			c.startWaiter(ctx)
 			return
 		}
-		c.stamp(ctx)
+		c.startStamp(ctx)
 	default:
-		c.stay(ctx)
+		c.hold(ctx)
 	}
 }
 
-// unique is a fresh id for what has a key.
+// unique returns a new invocation id, routed by scope or key.
 func (c *client) unique(scope, key string) ids.Invocation {
-	c.made++
+	c.created++
 	var u [16]byte
-	copy(u[:], fmt.Sprintf("%03d/%08d", c.id, c.made))
+	copy(u[:], fmt.Sprintf("%03d/%08d", c.id, c.created))
 	return ids.NewInvocation(ids.Route(scope, key), u)
 }
 
@@ -88,71 +87,70 @@ func (c *client) invoke(t machine.Target, input string) *machine.Invoke {
 	}
 	key := t.Key
 	if key == "" {
-		key = fmt.Sprint("free ", c.id, " ", c.made)
+		key = fmt.Sprint("free ", c.id, " ", c.created)
 	}
 	return &machine.Invoke{
 		ID: c.unique(t.Scope, key), Request: c.rng.Uint64() | 1, Target: t, Input: payload,
-		Retention: machine.Retention{Completion: forever.Milliseconds(), Journal: forever.Milliseconds()},
+		Retention: machine.Retention{Completion: retention.Milliseconds(), Journal: retention.Milliseconds()},
 	}
 }
 
-// ending is what a client knows of an operation.
-type ending int
+// outcome is what a client knows about an operation.
+type outcome int
 
 const (
-	unknown ending = iota
+	unknown outcome = iota
 	done
-	failed // certainly without effect
+	failed // without effect
 )
 
-func (e ending) String() string { return [...]string{"unknown", "done", "failed"}[e] }
+func (e outcome) String() string { return [...]string{"unknown", "done", "failed"}[e] }
 
-// insist asks one node after the other until one answers. What is asked must be safe to
-// repeat.
-func insist[T any](ctx context.Context, c *client, ask func(context.Context, *fabric.Directory) (T, error)) (v T, e ending, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// retry calls one node after another until one responds. The call must be safe to repeat.
+func retry[T any](ctx context.Context, c *client, call func(context.Context, *fabric.Directory) (T, error)) (v T, outcome outcome, err error) {
+	ctx, cancel := context.WithTimeout(ctx, retryTimeout)
 	defer cancel()
-	definite := true
+	notApplied := true
 	for ctx.Err() == nil {
 		n := c.sim.nodes[c.rng.IntN(len(c.sim.nodes))]
-		l := n.now()
+		l := n.running()
 		if l == nil {
 			pause(ctx, 50*time.Millisecond)
 			continue
 		}
 		sent := false
-		if v, sent, err = through(ctx, l, ask); err == nil {
+		if v, sent, err = callNode(ctx, l, call); err == nil {
 			return v, done, nil
 		}
 		if errors.Is(err, partition.ErrNotFound) {
 			return v, done, err
 		}
-		definite = definite && (!sent || raftgroup.Definite(err))
+		notApplied = notApplied && (!sent || raftgroup.Definite(err))
 		pause(ctx, time.Duration(2+c.rng.IntN(30))*time.Millisecond)
 	}
-	if definite {
+	if notApplied {
 		return v, failed, err
 	}
 	return v, unknown, err
 }
 
-// errLost says that the node went away before it answered.
-var errLost = errors.New("the node has crashed")
+// errCrashed means that the node crashed before it responded.
+var errCrashed = errors.New("the node crashed")
 
-// through asks a node in one of its lives, over the way that clients take.
-func through[T any](ctx context.Context, l *life, ask func(context.Context, *fabric.Directory) (T, error)) (v T, sent bool, err error) {
+// callNode calls an incarnation of a node over the simulated network.
+func callNode[T any](ctx context.Context, l *incarnation, call func(context.Context, *fabric.Directory) (T, error)) (v T, sent bool, err error) {
 	net, name := l.n.sim.net, l.n.name
-	if err := net.pass(ctx, way{"client", name}); err != nil {
+	if err := net.await(ctx, link{"client", name}); err != nil {
 		return v, false, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(l.ctx, cancel)()
-	v, err = ask(ctx, l.directory)
+	v, err = call(ctx, l.directory)
 	if l.ctx.Err() != nil {
-		return v, true, errLost
+		return v, true, errCrashed
 	}
-	if lost := net.pass(ctx, way{name, "client"}); lost != nil {
+	if lost := net.await(ctx, link{name, "client"}); lost != nil {
 		return v, true, lost
 	}
 	return v, true, err
@@ -165,17 +163,17 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-type called struct {
+type callResult struct {
 	end partition.Ending
 	out machine.Outcome
 }
 
 // call invokes a handler and waits for its end.
-func (c *client) call(ctx context.Context, inv *machine.Invoke) ([]byte, ending) {
+func (c *client) call(ctx context.Context, inv *machine.Invoke) ([]byte, outcome) {
 	id := c.sim.owner(inv.ID)
-	v, e, err := insist(ctx, c, func(ctx context.Context, d *fabric.Directory) (called, error) {
+	v, e, err := retry(ctx, c, func(ctx context.Context, d *fabric.Directory) (callResult, error) {
 		end, out, err := d.Partition(id).Call(ctx, inv)
-		return called{end, out}, err
+		return callResult{end, out}, err
 	})
 	if e != done {
 		return nil, e
@@ -198,21 +196,21 @@ func (c *client) add(ctx context.Context, key string) {
 	c.sim.history.end(op, number(out), e)
 }
 
-// look reads a counter where its state is.
-func (c *client) look(ctx context.Context, key string) {
+// readCounter reads a counter from the state of its partition.
+func (c *client) readCounter(ctx context.Context, key string) {
 	op := c.sim.history.begin(c.id, key, ids.Invocation{}, 0)
 	n, e := c.read(ctx, key)
 	c.sim.history.end(op, n, e)
 }
 
-func (c *client) read(ctx context.Context, key string) (int64, ending) {
+func (c *client) read(ctx context.Context, key string) (int64, outcome) {
 	state, e := c.state(ctx, "Counter", key)
 	return number(state["n"]), e
 }
 
-func (c *client) state(ctx context.Context, service, key string) (map[string][]byte, ending) {
+func (c *client) state(ctx context.Context, service, key string) (map[string][]byte, outcome) {
 	id := machine.PartitionOf(ids.Route("", key), c.sim.opts.Partitions)
-	entries, e, _ := insist(ctx, c, func(ctx context.Context, d *fabric.Directory) ([]machine.StateEntry, error) {
+	entries, e, _ := retry(ctx, c, func(ctx context.Context, d *fabric.Directory) ([]machine.StateEntry, error) {
 		entries, _, err := d.Partition(id).State(ctx, machine.Object{Service: service, Key: key}, 1<<20)
 		return entries, err
 	})
@@ -223,61 +221,61 @@ func (c *client) state(ctx context.Context, service, key string) (map[string][]b
 	return out, e
 }
 
-func (c *client) relay(ctx context.Context) {
-	c.made++
-	name := fmt.Sprintf("relay-%d-%d", c.id, c.made)
-	c.sim.history.relayed(name)
+func (c *client) startRelay(ctx context.Context) {
+	c.created++
+	name := fmt.Sprintf("relay-%d-%d", c.id, c.created)
+	c.sim.history.relayStarted(name)
 	inv := c.invoke(machine.Target{Service: "Relay", Handler: "run"}, name)
-	// It takes its time, in which the client goes on.
+	// It takes long, and the client continues meanwhile.
 	own := &client{sim: c.sim, id: c.id, rng: rand.New(rand.NewPCG(c.rng.Uint64(), c.rng.Uint64()))}
-	c.open.Go(func() {
+	c.pending.Go(func() {
 		out, e := own.call(ctx, inv)
 		own.sim.history.relayEnded(name, string(out), e)
 	})
 }
 
-// stamp starts an entry of a ledger and does not wait for it.
-func (c *client) stamp(ctx context.Context) {
-	c.made++
-	name := fmt.Sprintf("stamp-%d-%d", c.id, c.made)
+// startStamp starts an addition to a ledger without waiting for it.
+func (c *client) startStamp(ctx context.Context) {
+	c.created++
+	name := fmt.Sprintf("stamp-%d-%d", c.id, c.created)
 	inv := c.invoke(machine.Target{Service: "Ledger", Key: ledgerKey(c.rng.IntN(ledgers)), Handler: "stamp", Type: machine.ObjectExclusive}, name)
-	c.sim.history.stamped(name, c.submit(ctx, inv))
+	c.sim.history.stampEnded(name, c.submit(ctx, inv))
 }
 
-// wait starts a waiter and sends it its signal some time after.
-func (c *client) wait(ctx context.Context) {
-	c.made++
-	name := fmt.Sprintf("waiter-%d-%d", c.id, c.made)
+// startWaiter starts a waiter and sends it its signal later.
+func (c *client) startWaiter(ctx context.Context) {
+	c.created++
+	name := fmt.Sprintf("waiter-%d-%d", c.id, c.created)
 	inv := c.invoke(machine.Target{Service: "Waiter", Handler: "wait"}, name)
 	signal := &machine.Signal{
 		Target: inv.ID, ID: journal.NotificationID{Name: signalName}, Result: &journal.Result{Value: []byte("now")}, Request: c.rng.Uint64() | 1,
 	}
-	after := time.Duration(c.rng.Int64N(int64(3 * time.Second)))
+	delay := time.Duration(c.rng.Int64N(int64(3 * time.Second)))
 	own := &client{sim: c.sim, id: c.id, rng: rand.New(rand.NewPCG(c.rng.Uint64(), c.rng.Uint64()))}
-	c.open.Go(func() {
+	c.pending.Go(func() {
 		if own.submit(ctx, inv) != done {
-			own.sim.history.unsignalled(inv.ID)
+			own.sim.history.markUnsignaled(inv.ID)
 		}
-		pause(ctx, after)
+		pause(ctx, delay)
 		owner := own.sim.owner(inv.ID)
-		_, e, err := insist(ctx, own, func(ctx context.Context, d *fabric.Directory) (machine.Outcome, error) {
+		_, e, err := retry(ctx, own, func(ctx context.Context, d *fabric.Directory) (machine.Outcome, error) {
 			return d.Partition(owner).Operate(ctx, signal)
 		})
 		if e != done || err != nil {
-			own.sim.history.unsignalled(inv.ID)
+			own.sim.history.markUnsignaled(inv.ID)
 		}
 	})
 }
 
-// stay is for the lane, of which few may be inside at a time.
-func (c *client) stay(ctx context.Context) {
-	inv := c.invoke(machine.Target{Scope: lane, Service: "Lane", Handler: "stay"}, fmt.Sprintf("%dms", c.rng.IntN(600)))
+// hold starts an invocation in the scope with a concurrency limit.
+func (c *client) hold(ctx context.Context) {
+	inv := c.invoke(machine.Target{Scope: limitedScope, Service: "Lane", Handler: "stay"}, fmt.Sprintf("%dms", c.rng.IntN(600)))
 	c.submit(ctx, inv)
 }
 
-func (c *client) submit(ctx context.Context, inv *machine.Invoke) ending {
+func (c *client) submit(ctx context.Context, inv *machine.Invoke) outcome {
 	id := c.sim.owner(inv.ID)
-	o, e, err := insist(ctx, c, func(ctx context.Context, d *fabric.Directory) (machine.Outcome, error) {
+	o, e, err := retry(ctx, c, func(ctx context.Context, d *fabric.Directory) (machine.Outcome, error) {
 		return d.Partition(id).Invoke(ctx, inv)
 	})
 	if e == done && err != nil || e == done && o.Code == machine.Existing && !o.Own {
@@ -286,8 +284,8 @@ func (c *client) submit(ctx context.Context, inv *machine.Invoke) ending {
 	return e
 }
 
-// pass waits until a way is open, and for as long as a message takes.
-func (n *network) pass(ctx context.Context, w way) error {
+// await waits until a link is not held, and for the delay of a message.
+func (n *network) await(ctx context.Context, w link) error {
 	d, _, _ := n.delay(w, false)
 	pause(ctx, d)
 	for {

@@ -9,59 +9,58 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// disk is a file system in memory that takes its time and forgets, in a crash, what was
-// not synced.
+// disk is an in-memory file system with sync delays that loses unsynced data in a crash.
 type disk struct {
 	vfs.FS
 	mem *vfs.MemFS
 
-	mu  sync.Mutex // covers the fields below
-	rng *rand.Rand
-	lag time.Duration // of each sync of a write-ahead log, at most
-	old *vfs.MemFS    // what was on it a moment ago, if that is kept
+	mu           sync.Mutex // covers the fields below
+	rng          *rand.Rand
+	maxSyncDelay time.Duration // maximum delay of a sync of a write-ahead log
+	saved        *vfs.MemFS    // an earlier copy, for the defect lostSync
 }
 
-// remember keeps what is on the disk now, for forgetful.
-func (d *disk) remember() {
+// save copies the disk for unsyncedState.
+func (d *disk) save() {
 	now := d.mem.CrashClone(vfs.CrashCloneCfg{})
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.old = now
+	d.saved = now
 }
 
-// forgetful is what is on a disk that had not synced for a moment, though it said so.
-func (d *disk) forgetful() *vfs.MemFS {
+// unsyncedState returns the saved copy, as if later syncs had not happened.
+func (d *disk) unsyncedState() *vfs.MemFS {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.old == nil {
+	if d.saved == nil {
 		return d.mem
 	}
-	return d.old
+	return d.saved
 }
 
-const usualLag = 300 * time.Microsecond
+const defaultSyncDelay = 300 * time.Microsecond
 
 func newDisk(mem *vfs.MemFS, rng *rand.Rand) *disk {
-	return &disk{FS: mem, mem: mem, rng: rng, lag: usualLag}
+	return &disk{FS: mem, mem: mem, rng: rng, maxSyncDelay: defaultSyncDelay}
 }
 
-// crashed is the disk after a loss of power, of which unsynced percent of what was not
-// synced is on it, in pages drawn at random.
+// crashed returns the disk after a power loss, with the given percentage of unsynced pages,
+// chosen at random.
 func (d *disk) crashed(unsynced int, rng *rand.Rand) *disk {
 	after := newDisk(d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced, RNG: rng}), rng)
-	after.old = d.old
+	after.saved = d.saved
 	return after
 }
 
-func (d *disk) slow(lag time.Duration) {
+func (d *disk) setSyncDelay(delay time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.lag = lag
+	d.maxSyncDelay = delay
 }
 
-func (d *disk) wait() {
+func (d *disk) delaySync() {
 	d.mu.Lock()
-	t := time.Duration(d.rng.Int64N(int64(d.lag)))
+	t := time.Duration(d.rng.Int64N(int64(d.maxSyncDelay)))
 	d.mu.Unlock()
 	time.Sleep(t)
 }
@@ -69,16 +68,16 @@ func (d *disk) wait() {
 // Create implements vfs.FS.
 func (d *disk) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := d.FS.Create(name, c)
-	return d.watched(name, f), err
+	return d.wrap(name, f), err
 }
 
 // ReuseForWrite implements vfs.FS.
 func (d *disk) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := d.FS.ReuseForWrite(from, to, c)
-	return d.watched(to, f), err
+	return d.wrap(to, f), err
 }
 
-func (d *disk) watched(name string, f vfs.File) vfs.File {
+func (d *disk) wrap(name string, f vfs.File) vfs.File {
 	if f == nil || !strings.HasSuffix(name, ".log") {
 		return f
 	}
@@ -93,18 +92,18 @@ type slowFile struct {
 
 // Sync implements vfs.File.
 func (f *slowFile) Sync() error {
-	f.disk.wait()
+	f.disk.delaySync()
 	return f.File.Sync()
 }
 
 // SyncData implements vfs.File.
 func (f *slowFile) SyncData() error {
-	f.disk.wait()
+	f.disk.delaySync()
 	return f.File.SyncData()
 }
 
 // SyncTo implements vfs.File.
 func (f *slowFile) SyncTo(length int64) (bool, error) {
-	f.disk.wait()
+	f.disk.delaySync()
 	return f.File.SyncTo(length)
 }

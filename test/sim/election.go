@@ -12,25 +12,25 @@ import (
 	pb "platform/proto/node"
 )
 
-// forceElection makes a node stand for election.
+// forceElection starts an election at a random node.
 func (s *Sim) forceElection(rng *rand.Rand) func() {
-	s.stand(s.any(rng), rng.Uint32N(s.opts.Partitions))
+	s.triggerElection(s.randomNode(rng), rng.Uint32N(s.opts.Partitions))
 	return nil
 }
 
-// coup has another node elected while a leader does not hear the others, who hear it:
-// what they have said to it before gets there after.
-func (s *Sim) coup(rng *rand.Rand) func() {
+// electWhileDeaf elects another node while the leader cannot hear the others, which can
+// hear it; messages sent to it before arrive after the election.
+func (s *Sim) electWhileDeaf(rng *rand.Rand) func() {
 	id := rng.Uint32N(s.opts.Partitions)
 	n := s.leader(id)
 	if n == nil {
 		return nil
 	}
-	ways := slices.DeleteFunc(s.around(n.name), func(w way) bool { return w.to != n.name })
-	undo := s.weather(ways, hold)
+	ways := slices.DeleteFunc(s.linksOf(n.name), func(w link) bool { return w.to != n.name })
+	undo := s.apply(ways, hold)
 	for _, other := range s.nodes {
 		if other != n {
-			s.stand(other, id)
+			s.triggerElection(other, id)
 			break
 		}
 	}
@@ -38,14 +38,13 @@ func (s *Sim) coup(rng *rand.Rand) func() {
 	return nil
 }
 
-// stand makes a node stand for election at once, as a leader does that hands over, but
-// without the leader's knowledge.
-func (s *Sim) stand(n *node, id uint32) {
+// triggerElection makes a node start an election immediately, as in a leadership transfer,
+func (s *Sim) triggerElection(n *node, id uint32) {
 	to := s.net.host(addressOf(n.name))
 	if to == nil {
 		return
 	}
-	s.trace.add("nemesis: %s is to stand for partition %d", n.name, id)
+	s.trace.add("nemesis: start election on %s for partition %d", n.name, id)
 	ctx, cancel := context.WithTimeout(to.ctx, time.Second)
 	from := newHost(s.net, "nemesis")
 	stream, err := pb.NewRaftTransportClient(from.dial(addressOf(n.name))).Exchange(ctx)
@@ -60,7 +59,7 @@ func (s *Sim) stand(n *node, id uint32) {
 	})
 	go func() {
 		defer cancel()
-		for range 2 { // its introduction and its answer
+		for range 2 { // hello and response
 			if _, err := stream.Recv(); err != nil {
 				return
 			}

@@ -14,64 +14,64 @@ import (
 	"platform/invoker/protocol"
 )
 
-// services is the name of the services in the network.
+// services is the name of the services on the network.
 const services = "svc"
 
-// exchange is a request to a service: what endpoint.Stream is elsewhere. Its bytes take
-// the ways of the network, so that a node that is held is also held off its services.
+// exchange is a request to a service, in place of endpoint.Stream. It uses links of the
+// network, so that faults also disconnect a node from its services.
 type exchange struct {
-	n    *node
-	life *life
-	recv endpoint.Receiver
-	ctx  context.Context // ends with Reset and with the node
-	stop context.CancelFunc
-	out  *pipe // to the service
-	in   *pipe // from it
+	n           *node
+	incarnation *incarnation
+	recv        endpoint.Receiver
+	ctx         context.Context // ends with Reset and with the node
+	stop        context.CancelFunc
+	out         *pipe // to the service
+	in          *pipe // from it
 
-	mu    sync.Mutex // covers the fields below
-	deaf  bool       // after Finish and Reset
-	ended bool       // CloseWrite
+	mu          sync.Mutex // covers the fields below
+	closed      bool       // after Finish and Reset
+	writeClosed bool       // CloseWrite
 }
 
 var _ invoker.Stream = (*exchange)(nil)
 
-// open is the way to services of a node in one of its lives.
-func (n *node) open(l *life, recv endpoint.Receiver) invoker.Stream {
-	x := &exchange{n: n, life: l, recv: recv}
+// open starts a request from an incarnation of a node to the services.
+func (n *node) open(l *incarnation, recv endpoint.Receiver) invoker.Stream {
+	x := &exchange{n: n, incarnation: l, recv: recv}
 	x.ctx, x.stop = context.WithCancel(l.ctx)
-	x.out = n.sim.net.pipe(way{n.name, services}, false)
-	x.in = n.sim.net.pipe(way{services, n.name}, false)
+	x.out = n.sim.net.pipe(link{n.name, services}, false)
+	x.in = n.sim.net.pipe(link{services, n.name}, false)
 	go x.run()
 	return x
 }
 
-func (x *exchange) listens() bool {
+func (x *exchange) open() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return !x.deaf
+	return !x.closed
 }
 
 func (x *exchange) run() {
 	defer x.stop()
 	req := x.recv.Begin()
 	if req == nil {
-		x.hangUp()
+		x.abort()
 		return
 	}
 	go x.n.sim.serve(x, req.Path)
-	if x.listens() {
+	if x.open() {
 		x.recv.Response(endpoint.Head{Status: http.StatusOK, Header: http.Header{"Content-Type": {protocol.V5.ContentType()}}})
 	}
 	for {
 		b, err := receive(x.in, x.ctx.Done())
-		if !x.listens() {
+		if !x.open() {
 			return
 		}
 		if err != nil {
 			if errors.Is(err, io.EOF) {
 				err = nil
 			} else {
-				x.hangUp()
+				x.abort()
 			}
 			x.recv.End(err)
 			return
@@ -86,7 +86,7 @@ func (x *exchange) Write(chunks ...[]byte) {
 	for _, c := range chunks {
 		all = append(all, c...)
 	}
-	_ = x.out.send(all, nil) // the receiver learns
+	_ = x.out.send(all, nil) // the receiver gets the error
 	if s, ok := x.recv.(endpoint.Sender); ok {
 		go s.Sent(len(all))
 	}
@@ -95,10 +95,10 @@ func (x *exchange) Write(chunks ...[]byte) {
 // CloseWrite implements invoker.Stream.
 func (x *exchange) CloseWrite() {
 	x.mu.Lock()
-	was := x.ended
-	x.ended = true
+	already := x.writeClosed
+	x.writeClosed = true
 	x.mu.Unlock()
-	if !was {
+	if !already {
 		_ = x.out.send(nil, io.EOF)
 	}
 }
@@ -106,7 +106,7 @@ func (x *exchange) CloseWrite() {
 // Finish implements invoker.Stream.
 func (x *exchange) Finish() {
 	x.mu.Lock()
-	x.deaf = true
+	x.closed = true
 	x.mu.Unlock()
 	x.CloseWrite()
 }
@@ -114,35 +114,35 @@ func (x *exchange) Finish() {
 // Reset implements invoker.Stream.
 func (x *exchange) Reset() {
 	x.mu.Lock()
-	x.deaf = true
+	x.closed = true
 	x.mu.Unlock()
-	x.hangUp()
+	x.abort()
 	x.stop()
 }
 
-func (x *exchange) hangUp() { _ = x.out.send(nil, errCut) }
+func (x *exchange) abort() { _ = x.out.send(nil, errAborted) }
 
-// body is what a service reads of a request.
+// body is the request body that a service reads.
 type body struct {
-	x     *exchange
-	rest  []byte
-	until <-chan time.Time // when reading ends with errGivenUp; nil: never
+	x        *exchange
+	buffered []byte
+	deadline <-chan time.Time // reading then fails with errDeadline; nil: never
 }
 
 func (b *body) Read(p []byte) (int, error) {
-	for len(b.rest) == 0 {
-		next, err := receive(b.x.out, b.until)
+	for len(b.buffered) == 0 {
+		next, err := receive(b.x.out, b.deadline)
 		if err != nil {
 			return 0, err
 		}
-		b.rest = next
+		b.buffered = next
 	}
-	n := copy(p, b.rest)
-	b.rest = b.rest[n:]
+	n := copy(p, b.buffered)
+	b.buffered = b.buffered[n:]
 	return n, nil
 }
 
-// response is where a service writes.
+// response is the response body that a service writes.
 type response struct{ x *exchange }
 
 func (r response) Write(p []byte) (int, error) {
@@ -162,5 +162,5 @@ func (s *Sim) serve(x *exchange, path string) {
 		err = io.EOF
 	}
 	_ = x.in.send(nil, err)
-	x.out.fail(errCut)
+	x.out.fail(errAborted)
 }

@@ -8,8 +8,8 @@ import (
 	"platform/partition/machine"
 )
 
-// catalogue is what the services offer.
-var catalogue = []struct {
+// serviceDefinitions are the services and their handlers.
+var serviceDefinitions = []struct {
 	service  string
 	kind     machine.TargetType
 	handlers []string
@@ -23,7 +23,7 @@ var catalogue = []struct {
 
 func (s *Sim) services() map[string]handler {
 	return map[string]handler{
-		"Counter/add": s.counterAdd, "Ledger/stamp": s.ledgerStamp, "Relay/run": s.relayRun, "Lane/stay": s.laneStay,
+		"Counter/add": s.counterAdd, "Ledger/stamp": s.ledgerStamp, "Relay/run": s.relayRun, "Lane/stay": s.laneHold,
 		"Waiter/wait": s.waiterWait,
 	}
 }
@@ -42,11 +42,11 @@ func (s *Sim) ledgerStamp(c *call) ([]byte, error) {
 	return nil, nil
 }
 
-// relayRun goes through everything that a handler may ask for, and fails now and then
-// before it has stored anything or in the middle. Its input is its name.
+// relayRun uses all journal commands, and sometimes fails before it has stored anything or
+// in between. Its input is its name.
 func (s *Sim) relayRun(c *call) ([]byte, error) {
 	name := string(c.input)
-	rng := chance(s.seed, "relay "+name)
+	rng := newRand(s.seed, "relay "+name)
 	attempt := s.history.attempt(name)
 	if rng.IntN(4) == 0 && attempt == 1 {
 		return nil, errors.New("fails at first")
@@ -56,7 +56,7 @@ func (s *Sim) relayRun(c *call) ([]byte, error) {
 	at := number(c.run(func() []byte { return digits(time.Now().Add(nap).UnixMilli()) }))
 	c.send("Ledger", ledgerKey(rng.IntN(ledgers)), "stamp", []byte(name+"/sent"))
 	c.sleepUntil(at)
-	s.history.woke(name, time.UnixMilli(at))
+	s.history.checkSleep(name, time.UnixMilli(at))
 	if rng.IntN(4) == 0 && s.history.attempt(name+" later") == 1 {
 		return nil, errors.New("fails in the middle")
 	}
@@ -64,25 +64,25 @@ func (s *Sim) relayRun(c *call) ([]byte, error) {
 	return append([]byte(nil), token...), nil
 }
 
-// laneStay takes its time, as its input says.
-func (s *Sim) laneStay(c *call) ([]byte, error) {
+// laneHold waits for the duration in its input.
+func (s *Sim) laneHold(c *call) ([]byte, error) {
 	d, err := time.ParseDuration(string(c.input))
 	if err != nil {
 		return nil, err
 	}
 	select {
 	case <-time.After(d):
-	case <-s.over:
+	case <-s.finished:
 	}
 	return nil, nil
 }
 
-// waiterWait waits for a signal. Its first attempt fails after a while without having
-// stored anything, whether or not the signal has come.
+// waiterWait waits for a signal. Its first attempt fails after a while without storing
+// anything, whether or not the signal has arrived.
 func (s *Sim) waiterWait(c *call) ([]byte, error) {
 	name := string(c.input)
 	if s.history.attempt(name) == 1 {
-		c.linger(time.Duration(chance(s.seed, "waiter "+name).Int64N(int64(2 * time.Second))))
+		c.readFor(time.Duration(newRand(s.seed, "waiter "+name).Int64N(int64(2 * time.Second))))
 		return nil, errors.New("fails at first")
 	}
 	c.awaitSignal(signalName)

@@ -10,20 +10,20 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// fault is what the nemesis may do. It returns how to undo it, nil for nothing to undo.
+// fault is a kind of fault. inject returns a function that removes it, nil if none is needed.
 type fault struct {
 	name   string
 	weight int
-	do     func(s *Sim, rng *rand.Rand) (undo func())
+	inject func(s *Sim, rng *rand.Rand) (undo func())
 }
 
 var faults = []fault{
-	{"hold one direction", 4, (*Sim).holdOne},
+	{"hold one direction", 4, (*Sim).holdLink},
 	{"isolate a node", 4, (*Sim).isolate},
 	{"split", 2, (*Sim).split},
 	{"pause a node", 4, (*Sim).pauseNode},
-	{"lose messages", 4, (*Sim).lose},
-	{"slow way", 3, (*Sim).slowWay},
+	{"lose messages", 4, (*Sim).loseMessages},
+	{"delay messages", 3, (*Sim).delayLink},
 	{"slow disk", 2, (*Sim).slowDisk},
 	{"crash", 5, (*Sim).crashOne},
 	{"crash all", 1, (*Sim).crashAll},
@@ -32,10 +32,10 @@ var faults = []fault{
 	{"checkpoint", 4, (*Sim).checkpoint},
 	{"silence a leader", 4, (*Sim).silenceLeader},
 	{"election", 2, (*Sim).forceElection},
-	{"coup", 5, (*Sim).coup},
+	{"election while deaf", 5, (*Sim).electWhileDeaf},
 }
 
-func pick(rng *rand.Rand) *fault {
+func pickFault(rng *rand.Rand) *fault {
 	total := 0
 	for i := range faults {
 		total += faults[i].weight
@@ -49,21 +49,21 @@ func pick(rng *rand.Rand) *fault {
 	panic("unreachable")
 }
 
-// nemesis breaks things until a time. Several faults may be in force at once.
+// nemesis injects faults until end. Several faults may be active at a time.
 func (s *Sim) nemesis(end time.Time) {
-	rng := chance(s.seed, "nemesis")
-	pace := time.Duration(400+rng.IntN(2000)) * time.Millisecond
+	rng := newRand(s.seed, "nemesis")
+	interval := time.Duration(400+rng.IntN(2000)) * time.Millisecond
 	for {
-		time.Sleep(time.Duration(rng.ExpFloat64() * float64(pace)))
+		time.Sleep(time.Duration(rng.ExpFloat64() * float64(interval)))
 		if !time.Now().Before(end) {
 			return
 		}
-		f := pick(rng)
-		lasts := time.Duration(rng.ExpFloat64() * float64(1500*time.Millisecond))
-		own := rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64()))
-		s.trace.add("nemesis: %s for %s", f.name, lasts.Round(time.Millisecond))
-		if undo := f.do(s, own); undo != nil {
-			time.AfterFunc(lasts, func() {
+		f := pickFault(rng)
+		duration := time.Duration(rng.ExpFloat64() * float64(1500*time.Millisecond))
+		faultRand := rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64()))
+		s.trace.add("nemesis: %s for %s", f.name, duration.Round(time.Millisecond))
+		if undo := f.inject(s, faultRand); undo != nil {
+			time.AfterFunc(duration, func() {
 				s.trace.add("nemesis: end of %s", f.name)
 				undo()
 			})
@@ -71,14 +71,14 @@ func (s *Sim) nemesis(end time.Time) {
 	}
 }
 
-// heal ends all faults and starts all nodes.
+// heal removes all faults and starts all nodes.
 func (s *Sim) heal() {
-	for _, w := range s.allWays() {
-		s.net.set(w, func(x *weather) { *x = weather{} })
+	for _, w := range s.allLinks() {
+		s.net.set(w, func(x *conditions) { *x = conditions{} })
 	}
 	for _, n := range s.nodes {
 		n.mu.Lock()
-		n.disk.slow(usualLag)
+		n.disk.setSyncDelay(defaultSyncDelay)
 		n.skew = 0
 		n.mu.Unlock()
 		s.restart(n)
@@ -87,12 +87,12 @@ func (s *Sim) heal() {
 
 // restart starts a node that is down.
 func (s *Sim) restart(n *node) {
-	if n.now() != nil {
+	if n.running() != nil {
 		return
 	}
 	n.starting.Lock()
 	defer n.starting.Unlock()
-	if n.now() != nil {
+	if n.running() != nil {
 		return
 	}
 	if err := n.start(); err != nil {
@@ -107,113 +107,112 @@ func (s *Sim) names() (all []string) {
 	return all
 }
 
-func (s *Sim) allWays() (all []way) {
+func (s *Sim) allLinks() (all []link) {
 	ends := append(s.names(), services, "client")
 	for _, a := range ends {
 		for _, b := range ends {
 			if a != b {
-				all = append(all, way{a, b})
+				all = append(all, link{a, b})
 			}
 		}
 	}
 	return all
 }
 
-// weather changes ways and returns how to change them back.
-func (s *Sim) weather(ways []way, change func(*weather)) func() {
+// apply changes the conditions of links and returns a function that resets them.
+func (s *Sim) apply(ways []link, change func(*conditions)) func() {
 	for _, w := range ways {
 		s.net.set(w, change)
 	}
 	return func() {
 		for _, w := range ways {
-			s.net.set(w, func(x *weather) { *x = weather{} })
+			s.net.set(w, func(x *conditions) { *x = conditions{} })
 		}
 	}
 }
 
-func hold(w *weather) { w.held = true }
+func hold(w *conditions) { w.held = true }
 
-func (s *Sim) any(rng *rand.Rand) *node { return s.nodes[rng.IntN(len(s.nodes))] }
+func (s *Sim) randomNode(rng *rand.Rand) *node { return s.nodes[rng.IntN(len(s.nodes))] }
 
-// pairs are the ways between two nodes, in one direction.
-func (s *Sim) pair(rng *rand.Rand) way {
+// randomLink returns a random link between two nodes.
+func (s *Sim) randomLink(rng *rand.Rand) link {
 	i := rng.IntN(len(s.nodes))
 	j := (i + 1 + rng.IntN(len(s.nodes)-1)) % len(s.nodes)
-	return way{s.nodes[i].name, s.nodes[j].name}
+	return link{s.nodes[i].name, s.nodes[j].name}
 }
 
-func (s *Sim) holdOne(rng *rand.Rand) func() { return s.weather([]way{s.pair(rng)}, hold) }
+func (s *Sim) holdLink(rng *rand.Rand) func() { return s.apply([]link{s.randomLink(rng)}, hold) }
 
-// around are the ways of a node, to and from the other nodes.
-func (s *Sim) around(name string) (all []way) {
+// linksOf returns the links of a node to and from the other nodes.
+func (s *Sim) linksOf(name string) (all []link) {
 	for _, other := range s.names() {
 		if other != name {
-			all = append(all, way{name, other}, way{other, name})
+			all = append(all, link{name, other}, link{other, name})
 		}
 	}
 	return all
 }
 
-func (s *Sim) isolate(rng *rand.Rand) func() { return s.weather(s.around(s.any(rng).name), hold) }
+func (s *Sim) isolate(rng *rand.Rand) func() { return s.apply(s.linksOf(s.randomNode(rng).name), hold) }
 
 func (s *Sim) split(rng *rand.Rand) func() {
 	names := s.names()
 	rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	k := 1 + rng.IntN(len(names)-1)
-	var cut []way
+	var links []link
 	for _, a := range names[:k] {
 		for _, b := range names[k:] {
-			cut = append(cut, way{a, b}, way{b, a})
+			links = append(links, link{a, b}, link{b, a})
 		}
 	}
-	return s.weather(cut, hold)
+	return s.apply(links, hold)
 }
 
-// pauseNode holds everything that a node says or hears. Its goroutines go on, as far as
-// they need nobody.
+// pauseNode holds all messages of a node. Its goroutines continue.
 func (s *Sim) pauseNode(rng *rand.Rand) func() {
-	name := s.any(rng).name
-	ways := append(s.around(name), way{name, services}, way{services, name}, way{name, "client"}, way{"client", name})
-	return s.weather(ways, hold)
+	name := s.randomNode(rng).name
+	ways := append(s.linksOf(name), link{name, services}, link{services, name}, link{name, "client"}, link{"client", name})
+	return s.apply(ways, hold)
 }
 
-func (s *Sim) lose(rng *rand.Rand) func() {
-	share, shuffle := rng.Float64()/2, rng.IntN(2) == 0
-	ways := []way{s.pair(rng)}
+func (s *Sim) loseMessages(rng *rand.Rand) func() {
+	loss, reorder := rng.Float64()/2, rng.IntN(2) == 0
+	ways := []link{s.randomLink(rng)}
 	if rng.IntN(2) == 0 {
-		ways = s.around(ways[0].from)
+		ways = s.linksOf(ways[0].from)
 	}
-	return s.weather(ways, func(w *weather) { w.loss, w.shuffle = share, shuffle })
+	return s.apply(ways, func(w *conditions) { w.loss, w.reorder = loss, reorder })
 }
 
-func (s *Sim) slowWay(rng *rand.Rand) func() {
+func (s *Sim) delayLink(rng *rand.Rand) func() {
 	d := time.Duration(1+rng.IntN(300)) * time.Millisecond
-	return s.weather([]way{s.pair(rng)}, func(w *weather) { w.slow = d })
+	return s.apply([]link{s.randomLink(rng)}, func(w *conditions) { w.delay = d })
 }
 
 func (s *Sim) slowDisk(rng *rand.Rand) func() {
-	n := s.any(rng)
+	n := s.randomNode(rng)
 	lag := time.Duration(1+rng.IntN(400)) * time.Millisecond
 	if rng.IntN(6) == 0 {
-		lag = 4 * time.Second // long enough for the watchdog to see it
+		lag = 4 * time.Second // long enough for the watchdog to detect
 	}
 	n.slowDisk(lag)
-	return func() { n.slowDisk(usualLag) }
+	return func() { n.slowDisk(defaultSyncDelay) }
 }
 
-// shares of what was not synced that a crash leaves behind.
-var unsynced = []int{0, 0, 50, 100, 100}
+// unsyncedPercents are percentages of unsynced data that survive a crash.
+var unsyncedPercents = []int{0, 0, 50, 100, 100}
 
 func (s *Sim) crashOne(rng *rand.Rand) func() {
-	n := s.any(rng)
-	n.crash(n.now(), unsynced[rng.IntN(len(unsynced))])
+	n := s.randomNode(rng)
+	n.crash(n.running(), unsyncedPercents[rng.IntN(len(unsyncedPercents))])
 	return func() { s.restart(n) }
 }
 
 func (s *Sim) crashAll(rng *rand.Rand) func() {
-	kept := unsynced[rng.IntN(len(unsynced))]
+	unsynced := unsyncedPercents[rng.IntN(len(unsyncedPercents))]
 	for _, n := range s.nodes {
-		n.crash(n.now(), kept)
+		n.crash(n.running(), unsynced)
 	}
 	return func() {
 		for _, n := range s.nodes {
@@ -228,9 +227,9 @@ func (s *Sim) transfer(rng *rand.Rand) func() {
 	if n == nil {
 		return nil
 	}
-	to := s.any(rng).name
+	to := s.randomNode(rng).name
 	s.trace.add("nemesis: partition %d from %s to %s", id, n.name, to)
-	if l := n.now(); l != nil && to != n.name {
+	if l := n.running(); l != nil && to != n.name {
 		p := l.partition(id)
 		go func() {
 			ctx, cancel := context.WithTimeout(l.ctx, 3*time.Second)
@@ -242,33 +241,33 @@ func (s *Sim) transfer(rng *rand.Rand) func() {
 }
 
 func (s *Sim) stepClock(rng *rand.Rand) func() {
-	n := s.any(rng)
+	n := s.randomNode(rng)
 	skew := time.Duration(rng.Int64N(int64(8*time.Second))) - 4*time.Second
-	s.trace.add("nemesis: the clock of %s is off by %s", n.name, skew.Round(time.Millisecond))
+	s.trace.add("nemesis: the clock of %s has offset %s", n.name, skew.Round(time.Millisecond))
 	s.noteSkew(skew)
 	n.step(skew)
 	return func() { n.step(0) }
 }
 
-// noteSkew remembers how far clocks were from the truth, in both directions.
+// noteSkew records the range of clock offsets.
 func (s *Sim) noteSkew(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.behind, s.ahead = min(s.behind, d), max(s.ahead, d)
+	s.minSkew, s.maxSkew = min(s.minSkew, d), max(s.maxSkew, d)
 }
 
-// skewed is by how much a sleep may be too short. A leader whose clock is ahead takes
-// what is left of a sleep for less than it is, by that much, and the next leader sets the
-// time of the partition forward by as much. (Servers correct their clocks by gossip.)
-func (s *Sim) skewed() time.Duration {
+// maxSleepError returns by how much a sleep may be too short. A leader whose clock is ahead
+// underestimates the rest of a sleep by its offset, and the next leader advances the time of
+// the partition by as much. (Servers correct their clocks by gossip.)
+func (s *Sim) maxSleepError() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return 2 * (s.ahead - s.behind)
+	return 2 * (s.maxSkew - s.minSkew)
 }
 
 func (s *Sim) checkpoint(rng *rand.Rand) func() {
-	n := s.any(rng)
-	l := n.now()
+	n := s.randomNode(rng)
+	l := n.running()
 	if l == nil {
 		return nil
 	}
@@ -286,15 +285,15 @@ func (s *Sim) checkpoint(rng *rand.Rand) func() {
 	return nil
 }
 
-// silenceLeader holds what a leader says to the others, who elect another one while
-// the former one still hears them, or the reverse.
+// silenceLeader holds the messages of a leader to the others, which elect another one, or
+// the messages of the others to it.
 func (s *Sim) silenceLeader(rng *rand.Rand) func() {
 	n := s.leader(rng.Uint32N(s.opts.Partitions))
 	if n == nil {
 		return nil
 	}
-	inward := rng.IntN(3) == 0
-	ways := slices.DeleteFunc(s.around(n.name), func(w way) bool { return (w.from == n.name) == inward })
+	inbound := rng.IntN(3) == 0
+	ways := slices.DeleteFunc(s.linksOf(n.name), func(w link) bool { return (w.from == n.name) == inbound })
 	s.trace.add("nemesis: %s, %s", n.name, fmt.Sprint(ways))
-	return s.weather(ways, hold)
+	return s.apply(ways, hold)
 }

@@ -11,22 +11,22 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// errReset is what is left of a connection whose other end is gone.
+// errReset is the error of a connection whose peer is gone.
 var errReset = status.Error(codes.Unavailable, "connection reset by peer")
 
-// keepalive is when a connection on which nothing comes through is given up, by either
-// end: gRPC asks after 10 s of silence and waits for 5 s.
+// keepalive is when an idle connection is closed by either end: gRPC pings after 10 s of
+// silence and waits for 5 s.
 const keepalive = 15 * time.Second
 
-// way is one direction between two nodes. Services are a node by the name of "svc".
-type way struct{ from, to string }
+// link is one direction between two nodes. The services are a node named "svc".
+type link struct{ from, to string }
 
-// weather is how a way is at a time.
-type weather struct {
-	held    bool          // nothing arrives; what is sent waits, as TCP has it
-	slow    time.Duration // added to the delay, in part
-	loss    float64       // share of the Raft messages that get lost
-	shuffle bool          // Raft messages may overtake each other
+// conditions are the fault conditions of a link.
+type conditions struct {
+	held    bool          // messages are delayed until it is reset, as with TCP
+	delay   time.Duration // upper bound of an additional delay
+	loss    float64       // fraction of lost Raft messages
+	reorder bool          // Raft messages may be reordered
 }
 
 // network carries messages between the nodes of a simulation.
@@ -35,46 +35,46 @@ type network struct {
 	seed  uint64
 
 	mu      sync.Mutex // covers the fields below
-	ways    map[way]*road
-	hosts   map[string]*host // by address; absent: nobody listens
-	changed chan struct{}    // closed when the weather changes
+	ways    map[link]*linkState
+	hosts   map[string]*host // by address; absent: connection refused
+	changed chan struct{}    // closed when conditions change
 	pipes   map[*pipe]struct{}
-	order   []*pipe // of pipes, as they were made
+	order   []*pipe // pipes in order of creation
 }
 
-// road is a way, its weather and its own chance.
-type road struct {
-	weather
+// linkState is a link with its conditions and random source.
+type linkState struct {
+	conditions
 	rng    *rand.Rand
 	breaks *time.Timer // while it is held
 }
 
 func newNetwork(seed uint64, t *trace) *network {
 	return &network{
-		trace: t, seed: seed, ways: map[way]*road{}, hosts: map[string]*host{},
+		trace: t, seed: seed, ways: map[link]*linkState{}, hosts: map[string]*host{},
 		changed: make(chan struct{}), pipes: map[*pipe]struct{}{},
 	}
 }
 
-func (n *network) road(w way) *road {
+func (n *network) link(w link) *linkState {
 	r := n.ways[w]
 	if r == nil {
-		r = &road{rng: chance(n.seed, "road "+w.from+" "+w.to)}
+		r = &linkState{rng: newRand(n.seed, "road "+w.from+" "+w.to)}
 		n.ways[w] = r
 	}
 	return r
 }
 
-// set changes the weather of a way.
-func (n *network) set(w way, change func(*weather)) {
+// set changes the conditions of a link.
+func (n *network) set(w link, change func(*conditions)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	r := n.road(w)
+	r := n.link(w)
 	was := r.held
-	change(&r.weather)
+	change(&r.conditions)
 	switch {
 	case r.held && !was:
-		r.breaks = time.AfterFunc(keepalive, func() { n.cut(w.from, w.to) })
+		r.breaks = time.AfterFunc(keepalive, func() { n.breakConnections(w.from, w.to) })
 	case !r.held && was:
 		r.breaks.Stop()
 	}
@@ -82,15 +82,15 @@ func (n *network) set(w way, change func(*weather)) {
 	n.changed = make(chan struct{})
 }
 
-// held tells whether nothing comes through, and returns what is closed when that may
+// held reports whether a link is held, and returns a channel that is closed when that may
 // have changed.
-func (n *network) held(w way) (bool, <-chan struct{}) {
+func (n *network) held(w link) (bool, <-chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.road(w).held, n.changed
+	return n.link(w).held, n.changed
 }
 
-// listen makes a host known at its address; nil takes it away.
+// listen registers a host at its address; nil removes it.
 func (n *network) listen(address string, h *host) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -108,29 +108,29 @@ func (n *network) host(address string) *host {
 }
 
 // cut breaks the connections between two nodes.
-func (n *network) cut(a, b string) {
+func (n *network) breakConnections(a, b string) {
 	n.breakPipes(func(p *pipe) bool {
-		return p.way == way{a, b} || p.way == way{b, a}
+		return p.way == link{a, b} || p.way == link{b, a}
 	})
 }
 
-// gone breaks the connections of a node that has ended.
-func (n *network) gone(node string) {
+// breakNode breaks the connections of a node that has crashed.
+func (n *network) breakNode(node string) {
 	n.breakPipes(func(p *pipe) bool { return p.way.from == node || p.way.to == node })
 }
 
-func (n *network) breakPipes(which func(*pipe) bool) {
+func (n *network) breakPipes(matches func(*pipe) bool) {
 	n.mu.Lock()
 	pipes := slices.Clone(n.order)
 	n.mu.Unlock()
 	for _, p := range pipes {
-		if which(p) {
+		if matches(p) {
 			p.fail(errReset)
 		}
 	}
 }
 
-// packet is a message on its way, or, with an error, the end of them.
+// packet is a message in transit, or with an error the end of a pipe.
 type packet struct {
 	at   time.Time
 	data []byte
@@ -140,8 +140,8 @@ type packet struct {
 // pipe is one direction of a connection or of a stream on it.
 type pipe struct {
 	net   *network
-	way   way
-	lossy bool // Raft copes with loss and disorder
+	way   link
+	lossy bool // for Raft, which tolerates loss and reordering
 
 	mu    sync.Mutex // covers the fields below
 	queue []packet
@@ -151,7 +151,7 @@ type pipe struct {
 	wake  chan struct{}
 }
 
-func (n *network) pipe(w way, lossy bool) *pipe {
+func (n *network) pipe(w link, lossy bool) *pipe {
 	p := &pipe{net: n, way: w, lossy: lossy, wake: make(chan struct{}, 1)}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -160,7 +160,7 @@ func (n *network) pipe(w way, lossy bool) *pipe {
 	return p
 }
 
-// forget takes a pipe off the list of those that may be cut.
+// forget removes a pipe from the list.
 func (n *network) forget(p *pipe) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -175,23 +175,23 @@ const (
 	usualDelay = 400 * time.Microsecond
 )
 
-// delay draws how long a message takes, and whether it gets lost.
-func (n *network) delay(w way, lossy bool) (d time.Duration, lost, shuffled bool) {
+// delay returns a random delay of a message and whether it is lost.
+func (n *network) delay(w link, lossy bool) (d time.Duration, lost, shuffled bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	r := n.road(w)
+	r := n.link(w)
 	d = leastDelay + time.Duration(r.rng.Int64N(int64(usualDelay)))
 	if r.rng.IntN(50) == 0 {
 		d += time.Duration(r.rng.Int64N(int64(5 * time.Millisecond)))
 	}
-	if r.slow > 0 {
-		d += time.Duration(r.rng.Int64N(int64(r.slow)))
+	if r.delay > 0 {
+		d += time.Duration(r.rng.Int64N(int64(r.delay)))
 	}
 	chanceOfLoss := r.rng.Float64()
-	return d, lossy && chanceOfLoss < r.loss, lossy && r.shuffle
+	return d, lossy && chanceOfLoss < r.loss, lossy && r.reorder
 }
 
-// send puts a message on its way. It never blocks.
+// send sends a message. It never blocks.
 func (p *pipe) send(data []byte, end error) error {
 	d, lost, shuffled := p.net.delay(p.way, p.lossy)
 	p.mu.Lock()
@@ -216,29 +216,29 @@ func (p *pipe) send(data []byte, end error) error {
 		i--
 	}
 	p.queue = slices.Insert(p.queue, i, packet{at, data, end})
-	p.nudge()
+	p.notify()
 	return nil
 }
 
-func (p *pipe) nudge() {
+func (p *pipe) notify() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
 	}
 }
 
-// fail ends the pipe at once; what is on its way is lost.
+// fail ends the pipe immediately and drops messages in transit.
 func (p *pipe) fail(err error) {
 	p.mu.Lock()
 	if p.err == nil {
 		p.err, p.queue = err, nil
 	}
-	p.nudge()
+	p.notify()
 	p.mu.Unlock()
 	p.net.forget(p)
 }
 
-var errGivenUp = errors.New("given up")
+var errDeadline = errors.New("deadline exceeded")
 
 // receive returns the next message. One goroutine may receive at a time.
 func receive[T any](p *pipe, stop <-chan T) ([]byte, error) {
@@ -275,7 +275,7 @@ func receive[T any](p *pipe, stop <-chan T) ([]byte, error) {
 		case <-p.wake:
 		case <-changed:
 		case <-stop:
-			return nil, errGivenUp
+			return nil, errDeadline
 		}
 		if timer != nil {
 			timer.Stop()

@@ -30,26 +30,26 @@ func nameOf(address string) string {
 
 func addressOf(name string) string { return name + ":5122" }
 
-// node is a server of the cluster: its disk, which stays, and its lives.
+// node is a server of the cluster: its disk and its current incarnation.
 type node struct {
 	sim  *Sim
 	name string
 	rng  *rand.Rand
 
-	starting sync.Mutex // held while a life begins
+	starting sync.Mutex // held while the node starts
 
-	mu    sync.Mutex // covers the fields below
-	disk  *disk
-	skew  time.Duration // of its wall clock
-	lives int
-	life  *life // nil while it is down
+	mu      sync.Mutex // covers the fields below
+	disk    *disk
+	skew    time.Duration // of its wall clock
+	lives   int
+	current *incarnation // nil while the node is down
 }
 
-// life is what a node has from its start to its end.
-type life struct {
+// incarnation is a node from a start to the next crash or shutdown.
+type incarnation struct {
 	n      *node
 	number int
-	ctx    context.Context // ends first thing
+	ctx    context.Context // canceled first
 	end    context.CancelFunc
 
 	disk      *disk
@@ -68,15 +68,15 @@ type life struct {
 }
 
 func (s *Sim) newNode(name string) *node {
-	rng := chance(s.seed, "disk "+name)
+	rng := newRand(s.seed, "disk "+name)
 	return &node{sim: s, name: name, rng: rng, disk: newDisk(vfs.NewCrashableMem(), rng)}
 }
 
-// now returns the current life, nil while the node is down.
-func (n *node) now() *life {
+// running returns the current incarnation, nil while the node is down.
+func (n *node) running() *incarnation {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.life
+	return n.current
 }
 
 // Now implements partition.Clock.
@@ -92,7 +92,7 @@ func (n *node) AwaitNow(context.Context) {}
 func (n *node) slowDisk(lag time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.disk.slow(lag)
+	n.disk.setSyncDelay(lag)
 }
 
 func (n *node) step(skew time.Duration) {
@@ -101,11 +101,11 @@ func (n *node) step(skew time.Duration) {
 	n.skew = skew
 }
 
-// start begins a life.
+// start starts a new incarnation.
 func (n *node) start() error {
 	n.mu.Lock()
 	n.lives++
-	l := &life{n: n, number: n.lives, disk: n.disk, partitions: make([]*partition.Partition, n.sim.opts.Partitions)}
+	l := &incarnation{n: n, number: n.lives, disk: n.disk, partitions: make([]*partition.Partition, n.sim.opts.Partitions)}
 	n.mu.Unlock()
 	l.ctx, l.end = context.WithCancel(context.Background())
 	n.sim.trace.add("%s starts", n.name)
@@ -113,14 +113,14 @@ func (n *node) start() error {
 		return fmt.Errorf("%s: %w", n.name, err)
 	}
 	n.mu.Lock()
-	n.life = l
+	n.current = l
 	n.mu.Unlock()
 	return nil
 }
 
-func (l *life) log() *slog.Logger { return l.n.sim.log.With("node", l.n.name) }
+func (l *incarnation) log() *slog.Logger { return l.n.sim.log.With("node", l.n.name) }
 
-func (l *life) open() (err error) {
+func (l *incarnation) open() (err error) {
 	n, s := l.n, l.n.sim
 	log := l.log()
 	if l.logs, err = raftgroup.OpenLogDB("log", raftgroup.LogDBOptions{FS: l.disk, MemTableBytes: 1 << 20, CacheBytes: 1 << 20, Logger: log}); err != nil {
@@ -134,7 +134,7 @@ func (l *life) open() (err error) {
 	l.transport, err = raftgroup.NewTransport(raftgroup.TransportConfig{
 		ClusterID: clusterID, NodeID: n.name, Address: raft.ServerAddress(addressOf(n.name)), Logger: log,
 		Dial:    func(a raft.ServerAddress) (raftgroup.Conn, error) { return l.host.dial(string(a)), nil },
-		Refused: func(ctx context.Context, a raft.ServerAddress) bool { return l.refused(ctx, string(a)) },
+		Refused: func(ctx context.Context, a raft.ServerAddress) bool { return l.connectionRefused(ctx, string(a)) },
 	})
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (l *life) open() (err error) {
 		Remote: func(address string, id uint32) fabric.Replica { return l.asking.Remote(address, id) }, Unresponsive: l.asking.Unresponsive,
 	})
 	cfg := invoker.DefaultConfig()
-	// Nobody is to wait longer for the next attempt than for the end of the run.
+	// Bound retry delays, so that no attempt waits beyond the end of the run.
 	cfg.Defaults.Retry.MaxInterval = 5 * time.Second
 	cfg.Open = func(r endpoint.Receiver) invoker.Stream { return n.open(l, r) }
 	l.invoker = invoker.New(cfg, s, log)
@@ -166,7 +166,7 @@ func (l *life) open() (err error) {
 	return nil
 }
 
-func (l *life) openPartition(id uint32) error {
+func (l *incarnation) openPartition(id uint32) error {
 	n, s := l.n, l.n.sim
 	tables, err := l.tables.Partition(id)
 	if err != nil {
@@ -176,8 +176,8 @@ func (l *life) openPartition(id uint32) error {
 	if err != nil {
 		return err
 	}
-	if s.planted(oldIndex) && l.number > 1 {
-		if err := setBack(tables, logs); err != nil {
+	if s.hasDefect(lowAppliedIndex) && l.number > 1 {
+		if err := lowerAppliedIndex(tables, logs); err != nil {
 			return err
 		}
 	}
@@ -201,22 +201,22 @@ func (l *life) openPartition(id uint32) error {
 	return nil
 }
 
-func (l *life) partition(id uint32) *partition.Partition {
+func (l *incarnation) partition(id uint32) *partition.Partition {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.partitions[id]
 }
 
-// local is this node's replica of a partition, for other nodes and its own clients.
-func (l *life) local(id uint32) fabric.Local {
+// local returns this node's replica of a partition, for other nodes and clients.
+func (l *incarnation) local(id uint32) fabric.Local {
 	if p := l.partition(id); p != nil {
-		return l.defective(p)
+		return l.serveReplica(p)
 	}
 	return nil
 }
 
-// refused reports whether nobody listens at an address, as a dial finds out.
-func (l *life) refused(ctx context.Context, address string) bool {
+// connectionRefused reports whether no host listens at an address.
+func (l *incarnation) connectionRefused(ctx context.Context, address string) bool {
 	probe := &conn{from: l.host, address: address}
 	probe.ctx, probe.cancel = context.WithCancel(l.ctx)
 	defer probe.cancel()
@@ -226,44 +226,44 @@ func (l *life) refused(ctx context.Context, address string) bool {
 	return err != nil && ctx.Err() == nil && l.n.sim.net.host(address) == nil
 }
 
-// crash ends a life at once. The disk has all that was synced and unsynced percent of
-// the rest: 100 is what a killed process leaves behind.
-func (n *node) crash(l *life, unsynced int) {
+// crash ends an incarnation immediately. The disk keeps all synced data and unsynced percent
+// of the rest; 100 corresponds to a killed process.
+func (n *node) crash(l *incarnation, unsynced int) {
 	n.mu.Lock()
-	if n.life != l || l == nil {
+	if n.current != l || l == nil {
 		n.mu.Unlock()
 		return
 	}
-	n.life = nil
+	n.current = nil
 	n.sim.net.listen(addressOf(n.name), nil)
-	l.end() // services do not hear of it any more
+	l.end() // services are not notified
 	l.host.cancel()
-	n.sim.net.gone(n.name)
-	n.disk = n.afterCrash(l.disk.crashed(unsynced, n.rng))
+	n.sim.net.breakNode(n.name)
+	n.disk = n.diskAfterCrash(l.disk.crashed(unsynced, n.rng))
 	n.mu.Unlock()
 	n.sim.trace.add("%s crashes, %d%% of what was not synced is kept", n.name, unsynced)
 	n.sim.wg.Go(func() { l.close(false) })
 }
 
-// shutdown ends a life in order.
+// shutdown ends an incarnation gracefully.
 func (n *node) shutdown() {
-	l := n.now()
+	l := n.running()
 	if l == nil {
 		return
 	}
 	l.close(true)
 	n.mu.Lock()
-	n.life = nil
+	n.current = nil
 	n.mu.Unlock()
 	l.end()
 	n.sim.net.listen(addressOf(n.name), nil)
-	n.sim.net.gone(n.name)
+	n.sim.net.breakNode(n.name)
 }
 
 const closing = 30 * time.Second
 
-// close frees what a life has. What it still writes goes to a disk that nobody reads.
-func (l *life) close(orderly bool) {
+// close releases the resources of an incarnation. Later writes go to an unused disk.
+func (l *incarnation) close(orderly bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), closing)
 	defer cancel()
 	var wg sync.WaitGroup

@@ -90,7 +90,7 @@ func (c *conn) GetState() connectivity.State {
 	return c.state
 }
 
-func (c *conn) became(s connectivity.State) {
+func (c *conn) setState(s connectivity.State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.state = s
@@ -99,7 +99,7 @@ func (c *conn) became(s connectivity.State) {
 // Close implements raftgroup.Conn.
 func (c *conn) Close() error {
 	c.cancel()
-	c.became(connectivity.Shutdown)
+	c.setState(connectivity.Shutdown)
 	return nil
 }
 
@@ -117,7 +117,7 @@ const (
 func (c *conn) connect(ctx context.Context) (*host, error) {
 	late := time.NewTimer(connectTimeout)
 	defer late.Stop()
-	there, back := way{c.from.node, nameOf(c.address)}, way{nameOf(c.address), c.from.node}
+	there, back := link{c.from.node, nameOf(c.address)}, link{nameOf(c.address), c.from.node}
 	for {
 		out, changed := c.from.net.held(there)
 		in, _ := c.from.net.held(back)
@@ -152,16 +152,16 @@ func (c *conn) NewStream(ctx context.Context, _ *grpc.StreamDesc, method string,
 	}
 	h, err := c.connect(ctx)
 	if err != nil {
-		c.became(connectivity.TransientFailure)
+		c.setState(connectivity.TransientFailure)
 		return nil, err
 	}
-	c.became(connectivity.Ready)
+	c.setState(connectivity.Ready)
 	impl, desc := h.stream(method)
 	if desc == nil {
 		return nil, status.Error(codes.Unimplemented, method)
 	}
 	lossy := strings.HasSuffix(method, "RaftTransport/Exchange")
-	there, back := way{c.from.node, h.node}, way{h.node, c.from.node}
+	there, back := link{c.from.node, h.node}, link{h.node, c.from.node}
 	s := &clientStream{out: c.from.net.pipe(there, lossy), in: c.from.net.pipe(back, lossy)}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	closed := context.AfterFunc(c.ctx, s.cancel)
@@ -220,7 +220,7 @@ func (s *clientStream) SendMsg(m any) error {
 func (s *clientStream) RecvMsg(m any) error {
 	b, err := receive(s.in, s.ctx.Done())
 	switch {
-	case errors.Is(err, errGivenUp):
+	case errors.Is(err, errDeadline):
 		return status.FromContextError(s.ctx.Err()).Err()
 	case err != nil:
 		s.cancel()
@@ -266,7 +266,7 @@ func (s *serverStream) SendMsg(m any) error {
 func (s *serverStream) RecvMsg(m any) error {
 	b, err := receive(s.in, s.ctx.Done())
 	switch {
-	case errors.Is(err, errGivenUp):
+	case errors.Is(err, errDeadline):
 		return status.FromContextError(s.ctx.Err()).Err()
 	case errors.Is(err, io.EOF):
 		return io.EOF

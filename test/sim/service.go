@@ -15,7 +15,7 @@ import (
 )
 
 // errCut ends a handler whose attempt was given up.
-var errCut = errors.New("the attempt was given up")
+var errAborted = errors.New("the attempt was given up")
 
 // suspended ends a handler that waits for what this attempt will not see: a completion,
 // or a signal if it has a name.
@@ -26,7 +26,7 @@ type suspended struct {
 
 // mismatch is a replay that differs from what the handler does: a defect of the server,
 // since the handlers here are deterministic.
-type mismatch struct{ text string }
+type replayMismatch struct{ text string }
 
 // handler is what a service does for an invocation. It returns the output.
 type handler func(c *call) ([]byte, error)
@@ -37,17 +37,17 @@ type call struct {
 	in  io.Reader
 	out io.Writer
 
-	id       ids.Invocation
-	key      string
-	input    []byte
-	state    map[string][]byte
-	replayed []entry // commands of the journal, the input left out
-	next     int     // of them
-	answers  map[uint32]*pb.NotificationTemplate
-	signals  map[string]*pb.NotificationTemplate
-	replays  bool // the journal is being read
-	ended    bool // the server sends nothing more
-	last     uint32
+	id        ids.Invocation
+	key       string
+	input     []byte
+	state     map[string][]byte
+	replayed  []entry // commands of the journal, the input left out
+	next      int     // of them
+	answers   map[uint32]*pb.NotificationTemplate
+	signals   map[string]*pb.NotificationTemplate
+	replaying bool // the journal is being read
+	ended     bool // the server sends nothing more
+	last      uint32
 }
 
 type entry struct {
@@ -81,8 +81,8 @@ func (c *call) begin() error {
 	c.id, c.key = ids.Invocation(start.Id), start.Key
 	c.state, c.answers = map[string][]byte{}, map[uint32]*pb.NotificationTemplate{}
 	c.signals = map[string]*pb.NotificationTemplate{}
-	c.replays = true
-	defer func() { c.replays = false }()
+	c.replaying = true
+	defer func() { c.replaying = false }()
 	for _, e := range start.StateMap {
 		c.state[string(e.Key)] = e.Value
 	}
@@ -103,7 +103,7 @@ func (c *call) begin() error {
 		case e.kind.IsCommand():
 			c.replayed = append(c.replayed, e)
 		default:
-			if err := c.notified(e); err != nil {
+			if err := c.addNotification(e); err != nil {
 				return fmt.Errorf("entry %d: %w", i, err)
 			}
 		}
@@ -111,7 +111,7 @@ func (c *call) begin() error {
 	return nil
 }
 
-func (c *call) notified(e entry) error {
+func (c *call) addNotification(e entry) error {
 	n := new(pb.NotificationTemplate)
 	if err := n.UnmarshalVT(e.payload); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (c *call) notified(e entry) error {
 	case *pb.NotificationTemplate_CompletionId:
 		c.answers[id.CompletionId] = n
 	case *pb.NotificationTemplate_SignalName:
-		if !c.sim.history.signalLost(c.id, c.replays) {
+		if !c.sim.history.dropSignal(c.id, c.replaying) {
 			c.signals[id.SignalName] = n
 		}
 	}
@@ -133,7 +133,7 @@ func (c *call) command(kind journal.Type, m message) []byte {
 		known := c.replayed[c.next]
 		c.next++
 		if known.kind != kind {
-			panic(mismatch{fmt.Sprintf("command %d is %s in the journal, the handler wants %s", c.next, known.kind, kind)})
+			panic(replayMismatch{fmt.Sprintf("command %d is %s in the journal, the handler wants %s", c.next, known.kind, kind)})
 		}
 		return known.payload
 	}
@@ -148,7 +148,7 @@ func (c *call) command(kind journal.Type, m message) []byte {
 func (c *call) write(kind journal.Type, payload []byte) {
 	b := protocol.AppendHeader(nil, kind, len(payload))
 	if _, err := c.out.Write(append(b, payload...)); err != nil {
-		panic(errCut)
+		panic(errAborted)
 	}
 }
 
@@ -160,16 +160,16 @@ func (c *call) completion() uint32 {
 
 // await returns the answer to a command.
 func (c *call) await(completion uint32) *pb.NotificationTemplate {
-	return c.until(suspended{completion: completion}, func() *pb.NotificationTemplate { return c.answers[completion] })
+	return c.readUntil(suspended{completion: completion}, func() *pb.NotificationTemplate { return c.answers[completion] })
 }
 
 // awaitSignal returns a signal.
 func (c *call) awaitSignal(name string) *pb.NotificationTemplate {
-	return c.until(suspended{signal: name}, func() *pb.NotificationTemplate { return c.signals[name] })
+	return c.readUntil(suspended{signal: name}, func() *pb.NotificationTemplate { return c.signals[name] })
 }
 
 // until reads what the server sends until something is there.
-func (c *call) until(waiting suspended, there func() *pb.NotificationTemplate) *pb.NotificationTemplate {
+func (c *call) readUntil(waiting suspended, there func() *pb.NotificationTemplate) *pb.NotificationTemplate {
 	for {
 		if n := there(); n != nil {
 			return n
@@ -182,9 +182,9 @@ func (c *call) until(waiting suspended, there func() *pb.NotificationTemplate) *
 		case errors.Is(err, io.EOF):
 			c.ended = true
 		case err != nil:
-			panic(errCut)
+			panic(errAborted)
 		case e.kind.IsNotification():
-			if err := c.notified(e); err != nil {
+			if err := c.addNotification(e); err != nil {
 				panic(err)
 			}
 		}
@@ -192,25 +192,25 @@ func (c *call) until(waiting suspended, there func() *pb.NotificationTemplate) *
 }
 
 // linger takes in what the server sends for a while.
-func (c *call) linger(d time.Duration) {
+func (c *call) readFor(d time.Duration) {
 	b, ok := c.in.(*body)
 	if !ok {
 		panic("a request without a body")
 	}
-	b.until = time.After(d)
-	defer func() { b.until = nil }()
+	b.deadline = time.After(d)
+	defer func() { b.deadline = nil }()
 	for {
 		e, err := c.read()
 		switch {
 		case errors.Is(err, io.EOF):
 			c.ended = true
 			return
-		case errors.Is(err, errGivenUp):
+		case errors.Is(err, errDeadline):
 			return
 		case err != nil:
-			panic(errCut)
+			panic(errAborted)
 		case e.kind.IsNotification():
-			if err := c.notified(e); err != nil {
+			if err := c.addNotification(e); err != nil {
 				panic(err)
 			}
 		}
@@ -294,9 +294,9 @@ func (c *call) serve(h handler) (err error) {
 				defer func() { _ = recover() }() // cut meanwhile
 				c.write(protocol.Suspension, payload)
 			}
-		case mismatch:
+		case replayMismatch:
 			c.sim.violate("replay of %s: %s", c.id, p.text)
-			err = errCut
+			err = errAborted
 		case error:
 			err = p
 		default:

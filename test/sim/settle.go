@@ -15,49 +15,48 @@ import (
 )
 
 const (
-	// quietWithin is how long the cluster may take, once it is well, to bring to an end
-	// all that is open.
-	quietWithin = 45 * time.Second
-	// answersWithin is how long it may take to answer anything then.
-	answersWithin = 40 * time.Second
+	// completionTimeout limits the completion of all pending work after the last fault.
+	completionTimeout = 45 * time.Second
+	// responseTimeout limits every response after the last fault.
+	responseTimeout = 40 * time.Second
 )
 
-// settle brings a cluster that is well to rest and checks what it holds.
+// settle waits until a healthy cluster has completed all work and checks its contents.
 func (s *Sim) settle(ctx context.Context) {
-	if !s.until(answersWithin, s.led) {
-		s.violate("stuck: not all partitions are led %s after the last fault", answersWithin)
+	if !s.waitUntil(responseTimeout, s.allLed) {
+		s.violate("stuck: not all partitions are led %s after the last fault", responseTimeout)
 		return
 	}
 	open := ""
-	if !s.until(quietWithin, func() bool { open = s.unfinished(); return open == "" }) {
-		s.violate("stuck: %s after the last fault there is still %s", quietWithin, open)
+	if !s.waitUntil(completionTimeout, func() bool { open = s.pendingWork(); return open == "" }) {
+		s.violate("stuck: %s after the last fault there is still %s", completionTimeout, open)
 	}
 	s.trace.add("at rest")
 	c := s.newClient(clients)
-	s.resolve(ctx, c)
+	s.resolveUnknown(ctx, c)
 	s.finalReads(ctx, c)
-	s.checkSame()
+	s.checkReplicasEqual()
 }
 
-// unfinished is what a leader still owes, empty if nothing.
-func (s *Sim) unfinished() string {
+// pendingWork describes the pending work of the cluster, "" if there is none.
+func (s *Sim) pendingWork() string {
 	for id := range s.opts.Partitions {
 		n := s.leader(id)
 		if n == nil {
 			return fmt.Sprintf("partition %d without a leader", id)
 		}
-		l := n.now()
+		l := n.running()
 		if l == nil {
 			return "a node that is down"
 		}
-		if what := l.owes(id); what != "" {
+		if what := l.pendingWork(id); what != "" {
 			return fmt.Sprintf("%s in partition %d", what, id)
 		}
 	}
 	return ""
 }
 
-func (l *life) owes(id uint32) string {
+func (l *incarnation) pendingWork(id uint32) string {
 	tables, err := l.tables.Partition(id)
 	if err != nil {
 		return err.Error()
@@ -68,7 +67,7 @@ func (l *life) owes(id uint32) string {
 		if err != nil {
 			return err.Error()
 		}
-		if l.n.sim.history.mayWait(inv.ID) {
+		if l.n.sim.history.mayBeUnsignaled(inv.ID) {
 			continue
 		}
 		return fmt.Sprintf("%s of %s, %v", inv.ID, inv.Target, inv.Status)
@@ -81,32 +80,32 @@ func (l *life) owes(id uint32) string {
 	return ""
 }
 
-// resolve finds out what became of additions whose clients got no answer.
-func (s *Sim) resolve(ctx context.Context, c *client) {
+// resolveUnknown determines the outcome of additions without a response.
+func (s *Sim) resolveUnknown(ctx context.Context, c *client) {
 	for _, op := range s.history.ops {
 		if op.Delta == 0 || op.State != unknown {
 			continue
 		}
 		owner := s.owner(op.ID)
-		inv, e, err := insist(ctx, c, func(ctx context.Context, d *fabric.Directory) (*machine.Invocation, error) {
+		inv, e, err := retry(ctx, c, func(ctx context.Context, d *fabric.Directory) (*machine.Invocation, error) {
 			return d.Partition(owner).Find(ctx, op.ID)
 		})
 		switch {
 		case e != done:
-			s.violate("stuck: %s is not answered by a cluster that is well: %v", op, err)
+			s.violate("stuck: no response to %s from a healthy cluster: %v", op, err)
 		case errors.Is(err, partition.ErrNotFound):
 			op.State = failed
 		case inv.Status == machine.Completed:
-			op.State, op.Late, op.Got = done, true, number(valueOf(inv.Result))
+			op.State, op.ResolvedLate, op.Got = done, true, number(valueOf(inv.Result))
 		}
 		s.trace.add("resolved: %s", op)
 	}
 }
 
-// finalReads reads everything once more.
+// finalReads reads all objects.
 func (s *Sim) finalReads(ctx context.Context, c *client) {
 	for i := range counters {
-		c.look(ctx, counterKey(i))
+		c.readCounter(ctx, counterKey(i))
 	}
 	var entries []string
 	for i := range ledgers {
@@ -120,13 +119,13 @@ func (s *Sim) finalReads(ctx context.Context, c *client) {
 	s.history.checkLedgers(entries)
 }
 
-// picture is what a replica holds.
-type picture struct {
+// replicaState is the contents of a replica.
+type replicaState struct {
 	index, term, sum uint64
 	rows             int
 }
 
-func pictureOf(tables *store.Partition) (p picture, err error) {
+func readReplicaState(tables *store.Partition) (p replicaState, err error) {
 	e, err := tables.Export()
 	if err != nil {
 		return p, err
@@ -143,14 +142,14 @@ func pictureOf(tables *store.Partition) (p picture, err error) {
 	return p, errors.Join(err, e.Close())
 }
 
-// checkSame compares all replicas once they have applied the same.
-func (s *Sim) checkSame() {
+// checkReplicasEqual compares all replicas after they have applied the same entries.
+func (s *Sim) checkReplicasEqual() {
 	for id := range s.opts.Partitions {
-		var pictures []picture
-		same := s.until(answersWithin, func() bool {
+		var pictures []replicaState
+		same := s.waitUntil(responseTimeout, func() bool {
 			pictures = nil
 			for _, n := range s.nodes {
-				l := n.now()
+				l := n.running()
 				if l == nil {
 					return false
 				}
@@ -158,13 +157,13 @@ func (s *Sim) checkSame() {
 				if err != nil {
 					return false
 				}
-				p, err := pictureOf(tables)
+				p, err := readReplicaState(tables)
 				if err != nil {
 					return false
 				}
 				pictures = append(pictures, p)
 			}
-			return !slices.ContainsFunc(pictures, func(p picture) bool { return p.index != pictures[0].index })
+			return !slices.ContainsFunc(pictures, func(p replicaState) bool { return p.index != pictures[0].index })
 		})
 		if !same {
 			s.violate("stuck: the replicas of partition %d do not get to the same index: %+v", id, pictures)
@@ -179,28 +178,28 @@ func (s *Sim) checkSame() {
 	}
 }
 
-// observe looks at the tables of all replicas now and then until a time: the limit of
-// the lane holds at each index, and replicas at the same index are the same.
-func (s *Sim) observe(end time.Time) {
-	rng := chance(s.seed, "observer")
-	seen := map[[2]uint64]picture{} // by partition and index
+// checkDuring checks the tables of all replicas periodically until end: the concurrency
+// limit must hold at each index, and replicas at the same index must be equal.
+func (s *Sim) checkDuring(end time.Time) {
+	rng := newRand(s.seed, "observer")
+	seen := map[[2]uint64]replicaState{} // by partition and index
 	for time.Now().Before(end) {
 		time.Sleep(time.Duration(50+rng.IntN(200)) * time.Millisecond)
 		n := s.nodes[rng.IntN(len(s.nodes))]
-		l := n.now()
+		l := n.running()
 		if l == nil {
 			continue
 		}
-		if s.planted(lostSync) && rng.IntN(8) == 0 {
-			l.disk.remember()
+		if s.hasDefect(lostSync) && rng.IntN(8) == 0 {
+			l.disk.save()
 		}
 		id := rng.Uint32N(s.opts.Partitions)
 		tables, err := l.tables.Partition(id)
 		if err != nil {
 			continue
 		}
-		s.checkLane(n.name, tables)
-		p, err := pictureOf(tables)
+		s.checkLimit(n.name, tables)
+		p, err := readReplicaState(tables)
 		if err != nil {
 			continue
 		}
@@ -212,8 +211,8 @@ func (s *Sim) observe(end time.Time) {
 	}
 }
 
-// checkLane counts who is in the lane.
-func (s *Sim) checkLane(node string, tables *store.Partition) {
+// checkLimit checks the concurrency limit.
+func (s *Sim) checkLimit(node string, tables *store.Partition) {
 	view := tables.View()
 	defer view.Close()
 	inside := 0
@@ -221,11 +220,11 @@ func (s *Sim) checkLane(node string, tables *store.Partition) {
 		if err != nil {
 			return
 		}
-		if inv.Target.Scope == lane && inv.Status == machine.Invoked {
+		if inv.Target.Scope == limitedScope && inv.Status == machine.Invoked {
 			inside++
 		}
 	}
-	if inside > laneLimit {
-		s.violate("%d invocations run in a lane for %d, on %s", inside, laneLimit, node)
+	if inside > scopeLimit {
+		s.violate("%d invocations run in a lane for %d, on %s", inside, scopeLimit, node)
 	}
 }

@@ -24,38 +24,38 @@ type Options struct {
 	Nodes      int
 	Partitions uint32
 	Faults     time.Duration // how long the cluster is under fire
-	Plant      string        // a defect to plant, see plants.go
+	Defect     string        // a defect to plant, see plants.go
 	Frames     bool          // note each message between nodes in the trace
 	Log        io.Writer     // what the servers log, nil: nothing
 }
 
 // Sim is one run.
 type Sim struct {
-	seed  uint64
-	opts  Options
-	log   *slog.Logger
-	trace *trace
-	net   *network
-	nodes []*node
-	over  chan struct{} // closed when nothing counts any more
-	wg    sync.WaitGroup
+	seed     uint64
+	opts     Options
+	log      *slog.Logger
+	trace    *trace
+	net      *network
+	nodes    []*node
+	finished chan struct{} // closed when nothing counts any more
+	wg       sync.WaitGroup
 
 	schemas  *metadata.Schemas
 	handlers map[string]handler
-	rules    ruleBook
+	rules    staticRules
 	history  *history
 	settings raftgroup.Profile
 
 	mu         sync.Mutex // covers the fields below
 	violations []string
-	behind     time.Duration // least of what clocks were off by
-	ahead      time.Duration // most
+	minSkew    time.Duration // least of what clocks were off by
+	maxSkew    time.Duration // most
 }
 
 const deployment = ids.Deployment("dp_10000000000000000000001")
 
 func newSim(seed uint64, opts Options) *Sim {
-	rng := chance(seed, "shape")
+	rng := newRand(seed, "shape")
 	if opts.Nodes == 0 {
 		opts.Nodes = 3
 		if rng.IntN(5) == 0 {
@@ -72,16 +72,16 @@ func newSim(seed uint64, opts Options) *Sim {
 		opts.Log = io.Discard
 	}
 	s := &Sim{
-		seed: seed, opts: opts, trace: newTrace(), over: make(chan struct{}),
+		seed: seed, opts: opts, trace: newTrace(), finished: make(chan struct{}),
 		log:      slog.New(slog.NewTextHandler(opts.Log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		settings: profileOf(rng),
 	}
-	s.trace.full = opts.Frames
+	s.trace.logFrames = opts.Frames
 	s.net = newNetwork(seed, s.trace)
 	s.history = &history{sim: s}
 	s.handlers = s.services()
-	s.schemas = schemasOf(s.handlers)
-	s.rules.book = &flowcontrol.Book{Version: 1, Rules: []flowcontrol.Rule{laneRule()}}
+	s.schemas = newSchemas(s.handlers)
+	s.rules.book = &flowcontrol.Book{Version: 1, Rules: []flowcontrol.Rule{limitRule()}}
 	for i := range opts.Nodes {
 		s.nodes = append(s.nodes, s.newNode(string(rune('a'+i))))
 	}
@@ -107,9 +107,9 @@ func (s *Sim) voters() (all []raft.Server) {
 }
 
 // addresses are those of all nodes but one.
-func (s *Sim) addresses(but string) (all []string) {
+func (s *Sim) addresses(except string) (all []string) {
 	for _, n := range s.nodes {
-		if n.name != but {
+		if n.name != except {
 			all = append(all, addressOf(n.name))
 		}
 	}
@@ -132,28 +132,28 @@ func (s *Sim) Schemas() *metadata.Schemas { return s.schemas }
 
 // lane is a scope in which few may run at a time.
 const (
-	lane      = "lane"
-	laneLimit = 2
+	limitedScope = "lane"
+	scopeLimit   = 2
 )
 
-func laneRule() flowcontrol.Rule {
-	pattern, err := flowcontrol.ParsePattern(lane)
+func limitRule() flowcontrol.Rule {
+	pattern, err := flowcontrol.ParsePattern(limitedScope)
 	if err != nil {
 		panic(err)
 	}
-	return flowcontrol.Rule{Pattern: pattern, Limits: flowcontrol.Limits{Concurrency: laneLimit}, Version: 1}
+	return flowcontrol.Rule{Pattern: pattern, Limits: flowcontrol.Limits{Concurrency: scopeLimit}, Version: 1}
 }
 
 // ruleBook is a partition.RuleSource whose rules never change.
-type ruleBook struct{ book *flowcontrol.Book }
+type staticRules struct{ book *flowcontrol.Book }
 
-func (r *ruleBook) Rules() (*flowcontrol.Book, <-chan struct{}) { return r.book, nil }
+func (r *staticRules) Rules() (*flowcontrol.Book, <-chan struct{}) { return r.book, nil }
 
 // schemasOf registers the handlers, which are named as in the path of a request.
-func schemasOf(handlers map[string]handler) *metadata.Schemas {
+func newSchemas(handlers map[string]handler) *metadata.Schemas {
 	out := &metadata.Schemas{Version: 1, Deployments: map[ids.Deployment]*metadata.Deployment{}, Services: map[string]*metadata.Service{}}
 	d := &metadata.Deployment{ID: deployment, URI: "http://" + services + "/", Bidirectional: true, MinProtocol: 5, MaxProtocol: 5}
-	for _, spec := range catalogue {
+	for _, spec := range serviceDefinitions {
 		service := &metadata.Service{Name: spec.service, Type: metadata.PlainService, Revision: 1, Deployment: deployment}
 		if spec.kind.Keyed() {
 			service.Type = metadata.VirtualObject
@@ -172,9 +172,9 @@ func schemasOf(handlers map[string]handler) *metadata.Schemas {
 }
 
 // alive are the nodes that are up.
-func (s *Sim) alive() (up []*node) {
+func (s *Sim) runningNodes() (up []*node) {
 	for _, n := range s.nodes {
-		if n.now() != nil {
+		if n.running() != nil {
 			up = append(up, n)
 		}
 	}
@@ -183,8 +183,8 @@ func (s *Sim) alive() (up []*node) {
 
 // leader is a node that leads and serves a partition, nil if there is none.
 func (s *Sim) leader(id uint32) *node {
-	for _, n := range s.alive() {
-		if l := n.now(); l != nil {
+	for _, n := range s.runningNodes() {
+		if l := n.running(); l != nil {
 			if p := l.partition(id); p != nil && p.Leading() {
 				return n
 			}
@@ -198,8 +198,8 @@ func (s *Sim) owner(id ids.Invocation) uint32 {
 }
 
 // until waits in steps for something to become so; false if that takes too long.
-func (s *Sim) until(limit time.Duration, so func() bool) bool {
-	for deadline := time.Now().Add(limit); !so(); {
+func (s *Sim) waitUntil(limit time.Duration, condition func() bool) bool {
+	for deadline := time.Now().Add(limit); !condition(); {
 		if time.Now().After(deadline) {
 			return false
 		}
@@ -215,13 +215,13 @@ func (s *Sim) start() error {
 			return err
 		}
 	}
-	if !s.until(30*time.Second, s.led) {
+	if !s.waitUntil(30*time.Second, s.allLed) {
 		return fmt.Errorf("no leaders within 30 s")
 	}
 	return nil
 }
 
-func (s *Sim) led() bool {
+func (s *Sim) allLed() bool {
 	for id := range s.opts.Partitions {
 		if s.leader(id) == nil {
 			return false
@@ -247,7 +247,7 @@ func Run(seed uint64, opts Options) *Result {
 	for i := range clients {
 		work.Go(func() { s.newClient(i).run(ctx, end) })
 	}
-	work.Go(func() { s.observe(end) })
+	work.Go(func() { s.checkDuring(end) })
 	s.nemesis(end)
 	s.heal()
 	s.trace.add("healed")

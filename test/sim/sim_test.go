@@ -30,61 +30,61 @@ var (
 )
 
 const (
-	// inMakeTest is how many seeds are played when nobody says otherwise, and
-	// longInMakeTest for how long: a machine that is very busy plays fewer.
-	inMakeTest     = 200
-	longInMakeTest = 4 * time.Minute
+	// defaultSeeds is the default number of seeds, defaultDuration the limit of their total
+	// duration on a busy machine.
+	defaultSeeds    = 200
+	defaultDuration = 4 * time.Minute
 )
 
-// seedLimit is how long one seed may take, in real time, on a busy machine.
-const seedLimit = 5 * time.Minute
+// seedTimeout limits one seed, in real time.
+const seedTimeout = 5 * time.Minute
 
-// worker is the program that plays one seed.
-type worker struct {
+// seedRunner is the program that runs one seed.
+type seedRunner struct {
 	program, dir string
 	offsets      string // of members of the runtime, empty: unknown
 }
 
-// shared is the worker of all tests here, once it has been built.
-var shared *worker
+// sharedRunner is used by all tests here once it has been built.
+var sharedRunner *seedRunner
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
-	if shared != nil {
-		_ = os.RemoveAll(shared.dir)
+	if sharedRunner != nil {
+		_ = os.RemoveAll(sharedRunner.dir)
 	}
 	os.Exit(code)
 }
 
-// newWorker builds this package as a program that plays seeds, in which waiting for a
-// mutex does not stop the virtual time (see runtime.go).
-func newWorker(t *testing.T) *worker {
+// newSeedRunner builds this package as a program in which waiting for a mutex does not stop
+// the virtual time (see runtime.go).
+func newSeedRunner(t *testing.T) *seedRunner {
 	t.Helper()
-	if shared != nil {
-		return shared
+	if sharedRunner != nil {
+		return sharedRunner
 	}
 	dir, err := os.MkdirTemp("", "sim")
 	require.NoError(t, err)
-	w := &worker{program: filepath.Join(dir, "sim.test"), dir: dir}
+	w := &seedRunner{program: filepath.Join(dir, "sim.test"), dir: dir}
 	build := exec.Command("go", "test", "-c", "-tags", "simulation", "-ldflags=-checklinkname=0", "-o", w.program, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // C would take turns with Go on several threads
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
-	at, err := offsets(w.program)
+	at, err := fieldOffsets(w.program)
 	if err != nil {
 		t.Logf("seeds are less reproducible: %v", err)
 	}
 	w.offsets = strings.Trim(fmt.Sprint(at), "[]")
 	w.offsets = strings.ReplaceAll(w.offsets, " ", ",")
-	shared = w
+	sharedRunner = w
 	return w
 }
 
-// play plays a seed in a process of its own.
-func (w *worker) play(seed uint64, name string, args ...string) (*Result, error) {
+// runSeed runs a seed in a new process.
+func (w *seedRunner) runSeed(seed uint64, name string, args ...string) (*Result, error) {
 	out := filepath.Join(w.dir, name+".json")
-	ctx, cancel := context.WithTimeout(context.Background(), seedLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), seedTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, w.program, append([]string{
 		"-test.run=^TestWorker$", "-test.timeout=0", "-sim.seed=" + strconv.FormatUint(seed, 10), "-sim.out=" + out, "-sim.offsets=" + w.offsets,
@@ -103,7 +103,7 @@ func (w *worker) play(seed uint64, name string, args ...string) (*Result, error)
 	defer os.Remove(out)
 	b, err := os.ReadFile(out)
 	if err != nil {
-		return nil, fmt.Errorf("seed %d left no result: %w\n%s", seed, err, tail(said.String(), 20_000))
+		return nil, fmt.Errorf("seed %d: no result: %w\n%s", seed, err, tail(said.String(), 20_000))
 	}
 	r := new(Result)
 	r.Log = said.String()
@@ -112,21 +112,21 @@ func (w *worker) play(seed uint64, name string, args ...string) (*Result, error)
 
 func tail(text string, n int) string { return text[max(0, len(text)-n):] }
 
-// describe is how to see a failing seed again.
+// describe returns how to reproduce a failing seed.
 func (r *Result) describe() string {
 	return fmt.Sprintf("seed %d:\n  %s\nplay it again: go test ./test/sim -run TestSeeds -seed=%d -v", r.Seed, strings.Join(r.Violations, "\n  "), r.Seed)
 }
 
-// TestSeeds plays seeds, each a cluster under another sequence of faults.
+// TestSeeds runs seeds, each a cluster with a different sequence of faults.
 func TestSeeds(t *testing.T) {
-	w := newWorker(t)
+	w := newSeedRunner(t)
 	if *oneSeed >= 0 {
-		w.replay(t, uint64(*oneSeed))
+		w.replaySeed(t, uint64(*oneSeed))
 		return
 	}
 	count := *seeds
 	if count == 0 {
-		count = inMakeTest
+		count = defaultSeeds
 	}
 	var mu sync.Mutex // covers the fields below
 	var frames, operations uint64
@@ -138,7 +138,7 @@ func TestSeeds(t *testing.T) {
 			for {
 				mu.Lock()
 				seed := *firstSeed + uint64(next)
-				tired := *seeds == 0 && (t.Failed() || time.Since(begin) > longInMakeTest)
+				tired := *seeds == 0 && (t.Failed() || time.Since(begin) > defaultDuration)
 				if next == count || tired {
 					mu.Unlock()
 					return
@@ -147,7 +147,7 @@ func TestSeeds(t *testing.T) {
 				mu.Unlock()
 				var first *Result
 				for i := range *repeats {
-					r, err := w.play(seed, fmt.Sprintf("%d-%d", seed, i))
+					r, err := w.runSeed(seed, fmt.Sprintf("%d-%d", seed, i))
 					if err != nil {
 						t.Error(err)
 						break
@@ -175,39 +175,39 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// plantSeeds is within how many seeds a planted defect has to be found.
-const plantSeeds = 150
+// defectSeeds is the number of seeds within which a defect must be detected.
+const defectSeeds = 150
 
-// TestPlants plants defects and sees that seeds find them.
-func TestPlants(t *testing.T) {
-	w := newWorker(t)
+// TestDefectsAreDetected requires that seeds detect each defect.
+func TestDefectsAreDetected(t *testing.T) {
+	w := newSeedRunner(t)
 	begin := time.Now()
-	for _, defect := range slices.Sorted(maps.Keys(Plants)) {
+	for _, defect := range slices.Sorted(maps.Keys(Defects)) {
 		t.Run(defect, func(t *testing.T) {
-			for seed := uint64(1); seed <= plantSeeds; seed++ {
-				if time.Since(begin) > longInMakeTest {
+			for seed := uint64(1); seed <= defectSeeds; seed++ {
+				if time.Since(begin) > defaultDuration {
 					t.Skipf("this machine is too busy: %d seeds did not find it in time", seed-1)
 				}
-				r, err := w.play(seed, defect, "-sim.plant="+defect)
+				r, err := w.runSeed(seed, defect, "-sim.plant="+defect)
 				require.NoError(t, err)
 				for _, v := range r.Violations {
-					if slices.ContainsFunc(Plants[defect], func(sign string) bool { return strings.Contains(v, sign) }) {
+					if slices.ContainsFunc(Defects[defect], func(sign string) bool { return strings.Contains(v, sign) }) {
 						t.Logf("found by seed %d: %s", seed, v)
 						return
 					}
 				}
 			}
-			t.Errorf("not found within %d seeds", plantSeeds)
+			t.Errorf("not detected within %d seeds", defectSeeds)
 		})
 	}
 }
 
-// replay plays one seed and prints all of it.
-func (w *worker) replay(t *testing.T, seed uint64) {
+// replaySeed runs one seed and prints its trace.
+func (w *seedRunner) replaySeed(t *testing.T, seed uint64) {
 	var first *Result
 	same := 0
 	for i := range *repeats {
-		r, err := w.play(seed, strconv.Itoa(i), "-sim.log="+strconv.FormatBool(*serverLog), "-sim.frames="+strconv.FormatBool(*frameLog))
+		r, err := w.runSeed(seed, strconv.Itoa(i), "-sim.log="+strconv.FormatBool(*serverLog), "-sim.frames="+strconv.FormatBool(*frameLog))
 		require.NoError(t, err)
 		if first == nil {
 			first = r
@@ -222,14 +222,14 @@ func (w *worker) replay(t *testing.T, seed uint64) {
 		if r.Messages == first.Messages {
 			same++
 		} else {
-			t.Logf("run %d differs: %s", i, difference(first.Trace, r.Trace))
+			t.Logf("run %d differs: %s", i, diffTraces(first.Trace, r.Trace))
 		}
 	}
 	t.Logf("seed %d: trace %016x with messages %016x, %d of %d runs alike", seed, first.Events, first.Messages, same, *repeats)
 }
 
-// difference shows where two traces part.
-func difference(a, b string) string {
+// diffTraces returns the first difference of two traces.
+func diffTraces(a, b string) string {
 	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
 	for i := range min(len(x), len(y)) {
 		if x[i] != y[i] {

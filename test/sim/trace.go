@@ -11,27 +11,27 @@ import (
 	"time"
 )
 
-// chance is the source of randomness for one purpose, so that one more draw for one
-// does not change what the others get.
-func chance(seed uint64, purpose string) *rand.Rand {
+// newRand returns the random source for a purpose, independent of the sources for other
+// purposes.
+func newRand(seed uint64, purpose string) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(purpose))
 	return rand.New(rand.NewPCG(seed, h.Sum64()))
 }
 
-// trace is what happened, for people, and its hash, for comparing runs.
+// trace is the log of events, with hashes to compare runs.
 type trace struct {
-	mu     sync.Mutex // covers the fields below
-	start  time.Time
-	lines  []string
-	frames uint64
-	full   bool        // each message is a line
-	sum    hash.Hash64 // of the lines
-	all    hash.Hash64 // of the lines and of each message between nodes
+	mu          sync.Mutex // covers the fields below
+	start       time.Time
+	lines       []string
+	frames      uint64
+	logFrames   bool        // each message is a line
+	eventHash   hash.Hash64 // of the lines
+	messageHash hash.Hash64 // of the lines and of each message between nodes
 }
 
 func newTrace() *trace {
-	return &trace{start: time.Now(), sum: fnv.New64a(), all: fnv.New64a()}
+	return &trace{start: time.Now(), eventHash: fnv.New64a(), messageHash: fnv.New64a()}
 }
 
 // add notes an event.
@@ -40,21 +40,21 @@ func (t *trace) add(format string, args ...any) {
 	defer t.mu.Unlock()
 	line := fmt.Sprintf("%12.6f  ", time.Since(t.start).Seconds()) + fmt.Sprintf(format, args...)
 	t.lines = append(t.lines, line)
-	_, _ = t.sum.Write([]byte(line))
-	_, _ = t.all.Write([]byte(line))
+	_, _ = t.eventHash.Write([]byte(line))
+	_, _ = t.messageHash.Write([]byte(line))
 }
 
 // frame notes a message between nodes.
-func (t *trace) frame(w way, size int) {
+func (t *trace) frame(w link, size int) {
 	var b [24]byte
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.frames++
 	binary.LittleEndian.PutUint64(b[:], uint64(time.Since(t.start)))
 	binary.LittleEndian.PutUint64(b[8:], uint64(size))
-	_, _ = t.all.Write(b[:])
-	_, _ = t.all.Write([]byte(w.from + ">" + w.to))
-	if t.full {
+	_, _ = t.messageHash.Write(b[:])
+	_, _ = t.messageHash.Write([]byte(w.from + ">" + w.to))
+	if t.logFrames {
 		t.lines = append(t.lines, fmt.Sprintf("%14.9f  %s>%s %d bytes", time.Since(t.start).Seconds(), w.from, w.to, size))
 	}
 }
@@ -62,7 +62,7 @@ func (t *trace) frame(w way, size int) {
 func (t *trace) hashes() (events, messages uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.sum.Sum64(), t.all.Sum64()
+	return t.eventHash.Sum64(), t.messageHash.Sum64()
 }
 
 func (t *trace) text() string {
@@ -78,4 +78,4 @@ func (t *trace) count() uint64 {
 }
 
 // now is the time since the start.
-func (t *trace) now() time.Duration { return time.Since(t.start) }
+func (t *trace) elapsed() time.Duration { return time.Since(t.start) }

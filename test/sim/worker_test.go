@@ -41,7 +41,7 @@ func TestWorker(t *testing.T) {
 			at = append(at, uintptr(n))
 		}
 	}
-	if len(at) == len(members) {
+	if len(at) == len(requiredFields) {
 		stopMonitor(at[0])
 		tickOffsets = at[1:]
 	}
@@ -52,7 +52,7 @@ func TestWorker(t *testing.T) {
 	}
 	go synctest.Test(t, func(*testing.T) {
 		reseedThread(*workerSeed)
-		results <- Run(*workerSeed, Options{Plant: *workerPlant, Frames: *workerFrames, Log: log})
+		results <- Run(*workerSeed, Options{Defect: *workerPlant, Frames: *workerFrames, Log: log})
 		select {}
 	})
 	r := <-results

@@ -1,0 +1,179 @@
+package sim
+
+import (
+	"context"
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
+
+	"platform/internal/fabric"
+	"platform/internal/raftgroup"
+	"platform/partition"
+	"platform/partition/codec"
+	"platform/partition/machine"
+	"platform/partition/store"
+)
+
+// Defects of the simulation that test whether seeds detect them. They are at the interfaces
+// that the simulation replaces, outside the servers.
+const (
+	// staleRead: a leader serves reads from its tables without verifying its leadership.
+	staleRead = "stale-read"
+	// earlyAck: a send is acknowledged before it is committed.
+	earlyAck = "early-ack"
+	// lostDedup: a repeated request is processed as a new one.
+	lostDedup = "lost-dedup"
+	// lowAppliedIndex: tables that come back after a crash have a lower applied index than rows.
+	lowAppliedIndex = "low-applied-index"
+	// lostDirectories: a node restarts after a crash with empty directories and its old identity.
+	lostDirectories = "lost-directories"
+	// stuckBatch: a batch of messages between partitions is rejected as too large and resent
+	// unchanged.
+	stuckBatch = "stuck-batch"
+	// lostSignal: a signal delivered to a failed attempt is not delivered to the next one.
+	lostSignal = "lost-signal"
+	// lostSync: disks report a sync that has not happened.
+	lostSync = "lost-sync"
+)
+
+// Defects are the defects, with the violations that detect them.
+var Defects = map[string][]string{
+	staleRead:       {"not linearizable"},
+	earlyAck:        {"lost:"},
+	lostDedup:       {"duplicate:", "not linearizable"},
+	lowAppliedIndex: {"restart:", "differ", "elsewhere", "failed", "replay of", "duplicate:", "not linearizable"},
+	lostDirectories: {"lost:", "not linearizable", "elsewhere", "differ"},
+	stuckBatch:      {"stuck:"},
+	lostSignal:      {"stuck:"},
+	lostSync:        {"lost:", "not linearizable", "elsewhere", "differ"},
+}
+
+func (s *Sim) hasDefect(defect string) bool { return s.opts.Defect == defect }
+
+// defectiveReplica is a replica with a defect.
+type defectiveReplica struct {
+	fabric.Local
+	p *partition.Partition
+	l *incarnation
+}
+
+// serveReplica returns a replica as other nodes and clients see it.
+func (l *incarnation) serveReplica(p *partition.Partition) fabric.Local {
+	switch l.n.sim.opts.Defect {
+	case staleRead, earlyAck, lostDedup:
+		return &defectiveReplica{p, p, l}
+	}
+	return p
+}
+
+// State implements fabric.Replica.
+func (r *defectiveReplica) State(ctx context.Context, o machine.Object, limit int) ([]machine.StateEntry, bool, error) {
+	if !r.l.n.sim.hasDefect(staleRead) {
+		return r.p.State(ctx, o, limit)
+	}
+	if !r.p.Leading() {
+		return nil, false, raftgroup.ErrNotLeader
+	}
+	tables, err := r.l.tables.Partition(r.p.ID())
+	if err != nil {
+		return nil, false, err
+	}
+	view := tables.View()
+	defer view.Close()
+	return view.Values(o, limit)
+}
+
+// Invoke implements fabric.Replica.
+func (r *defectiveReplica) Invoke(ctx context.Context, inv *machine.Invoke) (machine.Outcome, error) {
+	if !r.l.n.sim.hasDefect(earlyAck) {
+		return r.p.Invoke(ctx, r.l.n.sim.newRequestID(inv))
+	}
+	if !r.p.Leading() {
+		return machine.Outcome{}, raftgroup.ErrNotLeader
+	}
+	go r.p.Invoke(context.WithoutCancel(ctx), inv) //nolint:errcheck // this is the defect
+	return machine.Outcome{}, nil
+}
+
+// Call implements fabric.Replica.
+func (r *defectiveReplica) Call(ctx context.Context, inv *machine.Invoke) (partition.Ending, machine.Outcome, error) {
+	return r.p.Call(ctx, r.l.n.sim.newRequestID(inv))
+}
+
+// newRequestID implements the defect lostDedup: it returns a new invocation for a repeated
+// request.
+func (s *Sim) newRequestID(inv *machine.Invoke) *machine.Invoke {
+	if !s.hasDefect(lostDedup) {
+		return inv
+	}
+	times := s.history.attempt("request " + inv.ID.String())
+	other := *inv
+	other.ID[len(other.ID)-1] += byte(times - 1)
+	return &other
+}
+
+// maxBatchSize is the message limit of the defect stuckBatch.
+const maxBatchSize = 2
+
+var errTooLarge = errors.New("the batch exceeds the limit of the transport")
+
+// deliver delivers a batch of an outbox.
+func (l *incarnation) deliver(ctx context.Context, to uint32, d *machine.Deliver) error {
+	if l.n.sim.hasDefect(stuckBatch) && len(d.Messages) > maxBatchSize {
+		return errTooLarge
+	}
+	return l.directory.Partition(to).Deliver(ctx, d)
+}
+
+// diskAfterCrash returns the disk of a crashed node, modified by the active defect.
+func (n *node) diskAfterCrash(d *disk) *disk {
+	switch {
+	case n.sim.hasDefect(lostDirectories):
+		return newDisk(vfs.NewCrashableMem(), n.rng)
+	case n.sim.hasDefect(lostSync) && n.rng.IntN(3) == 0:
+		return newDisk(d.unsyncedState(), n.rng)
+	}
+	return d
+}
+
+// replayedEntries is how many entries are applied again by the defect lowAppliedIndex.
+const replayedEntries = 30
+
+// metaKey is the row of the applied index.
+const metaKey = "m"
+
+// lowerAppliedIndex lowers the applied index of tables below that of their rows.
+func lowerAppliedIndex(tables *store.Partition, logs raftgroup.Storage) error {
+	applied, _ := tables.Applied()
+	if applied <= replayedEntries {
+		return nil
+	}
+	var entry raft.Log
+	if logs.GetLog(applied-replayedEntries, &entry) != nil {
+		return nil
+	}
+	from, err := tables.Export()
+	if err != nil {
+		return err
+	}
+	to, err := tables.Import()
+	if err != nil {
+		return errors.Join(err, from.Close())
+	}
+	err = errors.Join(from.Each(context.Background(), func(key, value []byte) error {
+		if string(key) == metaKey {
+			m, err := codec.DecodeMeta(value)
+			if err != nil {
+				return err
+			}
+			m.Index, m.Term = entry.Index, entry.Term
+			value = codec.AppendMeta(nil, &m)
+		}
+		return to.Put(key, value)
+	}), from.Close())
+	if err != nil {
+		return errors.Join(err, to.Abort())
+	}
+	return to.Commit(context.Background(), entry.Index, entry.Term)
+}

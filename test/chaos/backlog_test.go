@@ -34,9 +34,9 @@ func TestABacklogOfOneServiceDelaysNoOther(t *testing.T) {
 		if send {
 			request = env.server.Client.Send
 		}
-		answer, err := request(t.Context(), path, body)
+		resp, err := request(t.Context(), path, body)
 		require.NoError(t, err)
-		return answer
+		return resp
 	}
 	post(false, harness.Path("Counter", "idle", "add"), 1)
 
@@ -46,8 +46,8 @@ func TestABacklogOfOneServiceDelaysNoOther(t *testing.T) {
 	for range 16 {
 		senders.Go(func() {
 			for sent.Add(1) <= backlog {
-				if answer := post(true, harness.Path("Waiting", "gate"), name); answer.Status != http.StatusAccepted {
-					t.Errorf("send: %d %s", answer.Status, answer.Body)
+				if resp := post(true, harness.Path("Waiting", "gate"), name); resp.Status != http.StatusAccepted {
+					t.Errorf("send: %d %s", resp.Status, resp.Body)
 				}
 			}
 		})
@@ -63,9 +63,9 @@ func TestABacklogOfOneServiceDelaysNoOther(t *testing.T) {
 	var took []time.Duration
 	for i := range neighborCalls {
 		begin := time.Now()
-		answer := post(false, harness.Path("Counter", fmt.Sprint("neighbor-", i), "add"), 1)
+		resp := post(false, harness.Path("Counter", fmt.Sprint("neighbor-", i), "add"), 1)
 		took = append(took, time.Since(begin))
-		require.Equal(t, http.StatusOK, answer.Status, string(answer.Body))
+		require.Equal(t, http.StatusOK, resp.Status, string(resp.Body))
 	}
 	t.Logf("%d of %d handlers started; latency of another service: median %s, p99 %s, longest %s",
 		waiting, backlog, quantile(took, 0.5), quantile(took, 0.99), quantile(took, 1))

@@ -1,9 +1,9 @@
-// Package sizes runs real servers, limited to 1 GiB of memory, with messages of up to
-// 32 MiB: one result that many wait for, many messages for one receiver, receivers
-// without a leader. Nothing may be lost, given twice or retried indefinitely, and no
-// process may need more memory than it has.
+// Package sizes runs servers with a memory limit of 1 GiB and messages of up to 32 MiB:
+// one result with many waiters, many messages to one receiver, and receivers without a
+// leader. No message may be lost, duplicated or retried indefinitely, and no process may
+// exceed its memory limit.
 //
-// The short form has one node and runs with all tests. SIZES_LONG=1 (`make sizes`) has
-// three, kills them in between and sends more. SIZES_WAITERS is how many handlers wait
-// for a result, a promise or a signal of 1 MiB on one node: 100, or 1,000 in the long form.
+// The short form has one node and runs with all tests. SIZES_LONG=1 (`make sizes`) uses
+// three nodes, kills them and sends more. SIZES_WAITERS is the number of handlers that wait
+// for a result, promise or signal of 1 MiB on one node (100, or 1,000 in the long form).
 package sizes

@@ -25,19 +25,19 @@ import (
 
 const mebi = 1 << 20
 
-// memory is what one server process may use.
-const memory = 1 << 30
+// memoryLimit is the memory limit of each server.
+const memoryLimit = 1 << 30
 
-// scale is how much a run does.
+// scale determines the amount of work.
 type scale struct {
 	nodes   int
-	waiters int // for one result of 1 MiB
+	waiters int // of one result of 1 MiB
 	sends   int // of 3 MiB each, to other objects
 	echoes  []int
 	kill    bool
 }
 
-func scaleOf() scale {
+func testScale() scale {
 	if os.Getenv("SIZES_LONG") == "" {
 		return scale{nodes: 1, waiters: 60, sends: 40, echoes: []int{mebi / 2, 8 * mebi, 30 * mebi}}
 	}
@@ -50,18 +50,18 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// bed is servers with the services below.
-type bed struct {
+// testbed is a cluster with the services below.
+type testbed struct {
 	*harness.Cluster
 	t *testing.T
 }
 
-func newBed(t *testing.T, nodes int, more ...restate.ServiceDefinition) *bed {
+func newTestbed(t *testing.T, nodes int, more ...restate.ServiceDefinition) *testbed {
 	limited := func(cmd *exec.Cmd) error {
-		cmd.Env = append(cmd.Env, fmt.Sprintf("GOMEMLIMIT=%d", memory*9/10))
+		cmd.Env = append(cmd.Env, fmt.Sprintf("GOMEMLIMIT=%d", memoryLimit*9/10))
 		return cmd.Start()
 	}
-	b := &bed{t: t, Cluster: harness.ClusterFor(t, harness.ClusterOptions{
+	b := &testbed{t: t, Cluster: harness.ClusterFor(t, harness.ClusterOptions{
 		Nodes: nodes,
 		Env: map[string]string{
 			"DEFAULT_NUM_PARTITIONS":              "4",
@@ -126,9 +126,9 @@ func services(t *testing.T, more ...restate.ServiceDefinition) string {
 	return "http://" + lis.Addr().String()
 }
 
-// call calls until the answer is final, at one node after the other.
-func (b *bed) call(ctx context.Context, path string, body []byte, once string) harness.Response {
-	for at := 0; ; at++ {
+// call retries a call at one node after another until the response is final.
+func (b *testbed) call(ctx context.Context, path string, body []byte, idempotencyKey string) harness.Response {
+	for attempt := 0; ; attempt++ {
 		var header []string
 		switch {
 		case strings.HasPrefix(path, "Echo/"):
@@ -136,78 +136,78 @@ func (b *bed) call(ctx context.Context, path string, body []byte, once string) h
 		case body != nil:
 			header = []string{"content-type", "application/json"}
 		}
-		if once != "" {
-			header = append(header, "idempotency-key", once)
+		if idempotencyKey != "" {
+			header = append(header, "idempotency-key", idempotencyKey)
 		}
-		answer, err := b.Nodes[at%len(b.Nodes)].Client.Call(ctx, path, body, header...)
-		if err == nil && answer.Status < http.StatusInternalServerError {
-			return answer
+		resp, err := b.Nodes[attempt%len(b.Nodes)].Client.Call(ctx, path, body, header...)
+		if err == nil && resp.Status < http.StatusInternalServerError {
+			return resp
 		}
 		if ctx.Err() != nil {
-			b.t.Errorf("%s: %v, %d %.200s", path, err, answer.Status, answer.Body)
-			return answer
+			b.t.Errorf("%s: %v, %d %.200s", path, err, resp.Status, resp.Body)
+			return resp
 		}
-		time.Sleep(50 * time.Millisecond)
+		harness.Sleep(ctx, 50*time.Millisecond)
 	}
 }
 
-// requireMemory checks the most memory that each server has used.
-func (b *bed) requireMemory() {
+// requireMemory checks the peak memory of each server.
+func (b *testbed) requireMemory() {
 	b.t.Helper()
 	for i, n := range b.Nodes {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.Process.PID()))
 		if err != nil {
-			b.t.Skipf("no memory figures: %v", err)
+			b.t.Skipf("cannot read memory usage: %v", err)
 		}
 		found := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
 		require.NotNil(b.t, found)
 		kib, _ := strconv.Atoi(string(found[1]))
-		b.t.Logf("node %d: at most %d MiB resident", i+1, kib>>10)
-		require.Less(b.t, kib<<10, memory, "node %d", i+1)
+		b.t.Logf("node %d: peak %d MiB resident", i+1, kib>>10)
+		require.Less(b.t, kib<<10, memoryLimit, "node %d", i+1)
 	}
 }
 
 func TestLargeMessagesWithLittleMemory(t *testing.T) {
-	size := scaleOf()
+	size := testScale()
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
-	b := newBed(t, size.nodes)
+	b := newTestbed(t, size.nodes)
 	b.echo(ctx, size)
 	b.fanOut(ctx, size)
 	b.fanIn(ctx, size)
 	b.requireMemory()
 }
 
-// echo sends bodies of every size, two at a time, and one that is too large.
-func (b *bed) echo(ctx context.Context, size scale) {
+// echo sends bodies of every size, two concurrently, and one that is too large.
+func (b *testbed) echo(ctx context.Context, size scale) {
 	for _, n := range size.echoes {
 		body := bytes.Repeat([]byte{'x'}, n)
 		var g sync.WaitGroup
 		for i := range 2 {
 			g.Go(func() {
-				answer := b.call(ctx, "Echo/echo", body, fmt.Sprintf("%d-%d", n, i))
-				if answer.Status != http.StatusOK || !bytes.Equal(body, answer.Body) {
-					b.t.Errorf("echo of %d bytes: %d, %d bytes", n, answer.Status, len(answer.Body))
+				resp := b.call(ctx, "Echo/echo", body, fmt.Sprintf("%d-%d", n, i))
+				if resp.Status != http.StatusOK || !bytes.Equal(body, resp.Body) {
+					b.t.Errorf("echo of %d bytes: %d, %d bytes", n, resp.Status, len(resp.Body))
 				}
 			})
 		}
 		g.Wait()
 	}
-	answer := b.call(ctx, "Echo/echo", make([]byte, 33*mebi), "")
-	require.Equal(b.t, http.StatusRequestEntityTooLarge, answer.Status)
+	resp := b.call(ctx, "Echo/echo", make([]byte, 33*mebi), "")
+	require.Equal(b.t, http.StatusRequestEntityTooLarge, resp.Status)
 }
 
-// fanOut sends more to other partitions than fits into a log entry, in one go, while
-// their leader dies in the long form.
-func (b *bed) fanOut(ctx context.Context, size scale) {
-	const each = 3 * mebi
+// fanOut sends more to other partitions in one step than fits into a log entry; in the
+// long form their leader is killed.
+func (b *testbed) fanOut(ctx context.Context, size scale) {
+	const messageSize = 3 * mebi
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
 		for i := range size.sends / 40 {
-			answer := b.call(ctx, "Fan/out", fmt.Appendf(nil, "[40,%d]", each), fmt.Sprintf("fan-%d", i))
-			if answer.Status != http.StatusOK {
-				b.t.Errorf("fan out: %d %.200s", answer.Status, answer.Body)
+			resp := b.call(ctx, "Fan/out", fmt.Appendf(nil, "[40,%d]", messageSize), fmt.Sprintf("fan-%d", i))
+			if resp.Status != http.StatusOK {
+				b.t.Errorf("fan out: %d %.200s", resp.Status, resp.Body)
 			}
 		}
 	}()
@@ -220,30 +220,30 @@ func (b *bed) fanOut(ctx context.Context, size scale) {
 	require.Eventually(b.t, func() bool {
 		total := 0
 		for i := range 8 {
-			answer := b.call(ctx, fmt.Sprintf("Sink/%d/total", i), nil, "")
-			n, err := strconv.Atoi(strings.TrimSpace(string(answer.Body)))
+			resp := b.call(ctx, fmt.Sprintf("Sink/%d/total", i), nil, "")
+			n, err := strconv.Atoi(strings.TrimSpace(string(resp.Body)))
 			if err != nil {
-				b.t.Errorf("sink %d: %d %s", i, answer.Status, answer.Body)
+				b.t.Errorf("sink %d: %d %s", i, resp.Status, resp.Body)
 				return true
 			}
 			total += n
 		}
-		return total == size.sends*each
-	}, 4*time.Minute, 100*time.Millisecond, "every message arrives once")
+		return total == size.sends*messageSize
+	}, 4*time.Minute, 100*time.Millisecond, "every message must arrive once")
 }
 
-// fanIn lets many wait for one result.
-func (b *bed) fanIn(ctx context.Context, size scale) {
-	answer, err := b.Nodes[0].Client.Send(ctx, "Slow/s/run", strconv.AppendInt(nil, mebi*3/4, 10), "content-type", "application/json")
+// fanIn has many invocations wait for one result.
+func (b *testbed) fanIn(ctx context.Context, size scale) {
+	resp, err := b.Nodes[0].Client.Send(ctx, "Slow/s/run", strconv.AppendInt(nil, mebi*3/4, 10), "content-type", "application/json")
 	require.NoError(b.t, err)
-	require.Equal(b.t, http.StatusAccepted, answer.Status, "%s", answer.Body)
-	id := strconv.Quote(answer.ID())
+	require.Equal(b.t, http.StatusAccepted, resp.Status, "%s", resp.Body)
+	id := strconv.Quote(resp.ID())
 	var g sync.WaitGroup
 	for i := range size.waiters {
 		g.Go(func() {
-			answer := b.call(ctx, "Wait/wait", []byte(id), fmt.Sprintf("wait-%d", i))
-			if answer.Status != http.StatusOK || strings.TrimSpace(string(answer.Body)) != strconv.Itoa(mebi*3/4) {
-				b.t.Errorf("waiter %d: %d %.200s", i, answer.Status, answer.Body)
+			resp := b.call(ctx, "Wait/wait", []byte(id), fmt.Sprintf("wait-%d", i))
+			if resp.Status != http.StatusOK || strings.TrimSpace(string(resp.Body)) != strconv.Itoa(mebi*3/4) {
+				b.t.Errorf("waiter %d: %d %.200s", i, resp.Status, resp.Body)
 			}
 		})
 	}
@@ -252,21 +252,21 @@ func (b *bed) fanIn(ctx context.Context, size scale) {
 	g.Wait()
 }
 
-// awaitWaiters returns once that many invocations wait.
-func (b *bed) awaitWaiters(ctx context.Context, count int) {
+// awaitWaiters waits until count invocations are waiting.
+func (b *testbed) awaitWaiters(ctx context.Context, count int) {
 	require.Eventually(b.t, func() bool {
 		n, ok := b.count(ctx, "SELECT COUNT(*) AS n FROM sys_invocation WHERE target_service_name = 'Wait'")
 		return ok && n >= count
 	}, 2*time.Minute, 200*time.Millisecond)
 }
 
-// count asks for a number that is called n; false if there was no answer.
-func (b *bed) count(ctx context.Context, sql string) (int, bool) {
-	answer, err := b.Nodes[0].Client.Query(ctx, sql)
-	if err != nil || answer.Status != http.StatusOK {
+// count returns the column n of a query; false if the query failed.
+func (b *testbed) count(ctx context.Context, sql string) (int, bool) {
+	resp, err := b.Nodes[0].Client.Query(ctx, sql)
+	if err != nil || resp.Status != http.StatusOK {
 		return 0, false
 	}
-	found := regexp.MustCompile(`"n":\s*"?(\d+)`).FindSubmatch(answer.Body)
+	found := regexp.MustCompile(`"n":\s*"?(\d+)`).FindSubmatch(resp.Body)
 	if found == nil {
 		return 0, false
 	}

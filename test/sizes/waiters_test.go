@@ -10,16 +10,17 @@ import (
 	"testing"
 	"time"
 
+	"platform/test/harness"
+
 	restate "github.com/restatedev/sdk-go"
 	"github.com/stretchr/testify/require"
 )
 
-// waitedFor is the size of the values below.
-const waitedFor = mebi
+// valueSize is the size of the values that handlers wait for.
+const valueSize = mebi
 
-// backlogOf is how many handlers wait for values: SIZES_WAITERS, or a number that
-// depends on the form.
-func backlogOf(t *testing.T) int {
+// waiterCount returns how many handlers wait: SIZES_WAITERS, or the default of the form.
+func waiterCount(t *testing.T) int {
 	if s := os.Getenv("SIZES_WAITERS"); s != "" {
 		n, err := strconv.Atoi(s)
 		require.NoError(t, err)
@@ -31,50 +32,50 @@ func backlogOf(t *testing.T) int {
 	return 1000
 }
 
-// received is what the handlers of a backlog have seen, by waiter.
-type received struct {
+// receivedValues are the values that handlers have received, by waiter.
+type receivedValues struct {
 	mu         sync.Mutex // guards the fields below
 	sizes      map[int]int
 	awakeables map[int]string
 }
 
-func newReceived() *received {
-	return &received{sizes: map[int]int{}, awakeables: map[int]string{}}
+func newReceivedValues() *receivedValues {
+	return &receivedValues{sizes: map[int]int{}, awakeables: map[int]string{}}
 }
 
-func (r *received) note(i int, value []byte) {
+func (r *receivedValues) record(i int, value []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sizes[i] = len(value)
 }
 
-func (r *received) await(i int, id string) {
+func (r *receivedValues) addAwakeable(i int, id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.awakeables[i] = id
 }
 
-// waiting is how many awakeables are known.
-func (r *received) waiting() int {
+// waiting returns the number of known awakeables.
+func (r *receivedValues) waiting() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.awakeables)
 }
 
-// complete is how many waiters have got the whole value.
-func (r *received) complete() (n int) {
+// complete returns the number of waiters that received the whole value.
+func (r *receivedValues) complete() (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, size := range r.sizes {
-		if size == waitedFor {
+		if size == valueSize {
 			n++
 		}
 	}
 	return n
 }
 
-// waitingServices are handlers that wait for a value in each of the ways there are.
-func waitingServices(r *received) []restate.ServiceDefinition {
+// waitingServices are handlers that wait for a value in every supported way.
+func waitingServices(r *receivedValues) []restate.ServiceDefinition {
 	type attach struct {
 		Waiter int
 		ID     string
@@ -85,7 +86,7 @@ func waitingServices(r *received) []restate.ServiceDefinition {
 				if _, err := restate.Promise[bool](ctx, "go").Result(); err != nil {
 					return nil, err
 				}
-				return make([]byte, waitedFor), nil
+				return make([]byte, valueSize), nil
 			}, restate.WithBinary)).Handler("release", restate.NewWorkflowSharedHandler(
 			func(ctx restate.WorkflowSharedContext, _ restate.Void) (restate.Void, error) {
 				return restate.Void{}, restate.Promise[bool](ctx, "go").Resolve(true)
@@ -94,7 +95,7 @@ func waitingServices(r *received) []restate.ServiceDefinition {
 			func(ctx restate.Context, in attach) (restate.Void, error) {
 				v, err := restate.AttachInvocation[[]byte](ctx, in.ID, restate.WithBinary).Response()
 				if err == nil {
-					r.note(in.Waiter, v)
+					r.record(in.Waiter, v)
 				}
 				return restate.Void{}, err
 			})),
@@ -104,51 +105,51 @@ func waitingServices(r *received) []restate.ServiceDefinition {
 			func(ctx restate.WorkflowSharedContext, i int) (restate.Void, error) {
 				v, err := restate.Promise[[]byte](ctx, "value", restate.WithBinary).Result()
 				if err == nil {
-					r.note(i, v)
+					r.record(i, v)
 				}
 				return restate.Void{}, err
 			})).Handler("resolve", restate.NewWorkflowSharedHandler(
 			func(ctx restate.WorkflowSharedContext, _ restate.Void) (restate.Void, error) {
-				return restate.Void{}, restate.Promise[[]byte](ctx, "value", restate.WithBinary).Resolve(make([]byte, waitedFor))
+				return restate.Void{}, restate.Promise[[]byte](ctx, "value", restate.WithBinary).Resolve(make([]byte, valueSize))
 			})),
 		restate.NewService("Awakened").Handler("wait", restate.NewServiceHandler(
 			func(ctx restate.Context, i int) (restate.Void, error) {
 				a := restate.Awakeable[[]byte](ctx, restate.WithBinary)
 				if _, err := restate.Run(ctx, func(restate.RunContext) (restate.Void, error) {
-					r.await(i, a.Id())
+					r.addAwakeable(i, a.Id())
 					return restate.Void{}, nil
 				}); err != nil {
 					return restate.Void{}, err
 				}
 				v, err := a.Result()
 				if err == nil {
-					r.note(i, v)
+					r.record(i, v)
 				}
 				return restate.Void{}, err
 			})),
 	}
 }
 
-// waitingBed is one server and the handlers above.
-func waitingBed(t *testing.T) (*bed, *received) {
-	r := newReceived()
-	return newBed(t, 1, waitingServices(r)...), r
+// newWaitingTestbed starts one server with the handlers above.
+func newWaitingTestbed(t *testing.T) (*testbed, *receivedValues) {
+	r := newReceivedValues()
+	return newTestbed(t, 1, waitingServices(r)...), r
 }
 
 // send starts count handlers, 16 at a time.
-func (b *bed) send(ctx context.Context, count int, path func(i int) (string, []byte)) {
+func (b *testbed) send(ctx context.Context, count int, path func(i int) (string, []byte)) {
 	b.concurrently(count, func(i int) error {
 		p, body := path(i)
-		answer, err := b.Nodes[0].Client.Send(ctx, p, body, "content-type", "application/json")
-		if err == nil && answer.Status != http.StatusAccepted {
-			err = fmt.Errorf("send to %s: %d %.200s", p, answer.Status, answer.Body)
+		resp, err := b.Nodes[0].Client.Send(ctx, p, body, "content-type", "application/json")
+		if err == nil && resp.Status != http.StatusAccepted {
+			err = fmt.Errorf("send to %s: %d %.200s", p, resp.Status, resp.Body)
 		}
 		return err
 	})
 }
 
 // concurrently calls do for each number below count, 16 at a time.
-func (b *bed) concurrently(count int, do func(i int) error) {
+func (b *testbed) concurrently(count int, do func(i int) error) {
 	b.t.Helper()
 	numbers := make(chan int)
 	var g sync.WaitGroup
@@ -169,8 +170,8 @@ func (b *bed) concurrently(count int, do func(i int) error) {
 	require.False(b.t, b.t.Failed())
 }
 
-// awaitBegun returns once so many handlers of a service have begun and wait.
-func (b *bed) awaitBegun(ctx context.Context, service string, count int) {
+// awaitBegun waits until count handlers of a service have started and are waiting.
+func (b *testbed) awaitBegun(ctx context.Context, service string, count int) {
 	b.t.Helper()
 	require.Eventually(b.t, func() bool {
 		n, ok := b.count(ctx, fmt.Sprintf("SELECT COUNT(*) AS n FROM sys_invocation WHERE target_service_name = '%s' AND journal_size > 1", service))
@@ -178,18 +179,18 @@ func (b *bed) awaitBegun(ctx context.Context, service string, count int) {
 	}, 5*time.Minute, 500*time.Millisecond)
 }
 
-// awaitReceived returns once all handlers have their values, and logs how long that took.
-func (b *bed) awaitReceived(r *received, count int) {
+// awaitReceived waits until all handlers have received their value and logs the duration.
+func (b *testbed) awaitReceived(r *receivedValues, count int) {
 	b.t.Helper()
 	begin := time.Now()
-	require.Eventually(b.t, func() bool { return r.complete() == count }, 15*time.Minute, 100*time.Millisecond, "every waiter gets the value")
-	b.t.Logf("%d waiters got %d bytes each within %v", count, waitedFor, time.Since(begin).Round(time.Millisecond))
+	require.Eventually(b.t, func() bool { return r.complete() == count }, 15*time.Minute, 100*time.Millisecond, "every waiter must receive the value")
+	b.t.Logf("%d waiters got %d bytes each within %v", count, valueSize, time.Since(begin).Round(time.Millisecond))
 	b.requireMemory()
 }
 
 func TestManyAttachToALargeResult(t *testing.T) {
-	b, r := waitingBed(t)
-	count, ctx := backlogOf(t), t.Context()
+	b, r := newWaitingTestbed(t)
+	count, ctx := waiterCount(t), t.Context()
 	source, err := b.Nodes[0].Client.Send(ctx, "Source/s/run", nil)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusAccepted, source.Status, "%s", source.Body)
@@ -202,8 +203,8 @@ func TestManyAttachToALargeResult(t *testing.T) {
 }
 
 func TestManyWaitForALargePromise(t *testing.T) {
-	b, r := waitingBed(t)
-	count, ctx := backlogOf(t), t.Context()
+	b, r := newWaitingTestbed(t)
+	count, ctx := waiterCount(t), t.Context()
 	b.send(ctx, count, func(i int) (string, []byte) { return "Promised/p/wait", strconv.AppendInt(nil, int64(i), 10) })
 	b.awaitBegun(ctx, "Promised", count)
 	require.Equal(t, http.StatusOK, b.call(ctx, "Promised/p/resolve", nil, "").Status)
@@ -211,33 +212,31 @@ func TestManyWaitForALargePromise(t *testing.T) {
 }
 
 func TestManyGetLargeSignals(t *testing.T) {
-	b, r := waitingBed(t)
-	count, ctx := backlogOf(t), t.Context()
+	b, r := newWaitingTestbed(t)
+	count, ctx := waiterCount(t), t.Context()
 	b.send(ctx, count, func(i int) (string, []byte) { return "Awakened/wait", strconv.AppendInt(nil, int64(i), 10) })
 	require.Eventually(t, func() bool { return r.waiting() == count }, 5*time.Minute, 100*time.Millisecond)
-	value := make([]byte, waitedFor)
+	value := make([]byte, valueSize)
 	b.concurrently(count, func(i int) error {
 		return b.resolve(ctx, r.awakeables[i], value)
 	})
 	b.awaitReceived(r, count)
 }
 
-// resolve resolves an awakeable, again while the server has no room for it.
-func (b *bed) resolve(ctx context.Context, id string, value []byte) error {
+// resolve resolves an awakeable, with retries while the server is overloaded.
+func (b *testbed) resolve(ctx context.Context, id string, value []byte) error {
 	for {
-		answer, err := b.Nodes[0].Client.Post(ctx, "platform/awakeables/"+id+"/resolve", value, "content-type", "application/octet-stream")
+		resp, err := b.Nodes[0].Client.Post(ctx, "platform/awakeables/"+id+"/resolve", value, "content-type", "application/octet-stream")
 		switch {
 		case err != nil:
 			return err
-		case answer.Status < http.StatusBadRequest:
+		case resp.Status < http.StatusBadRequest:
 			return nil
-		case answer.Status < http.StatusInternalServerError:
-			return fmt.Errorf("resolve: %d %.200s", answer.Status, answer.Body)
+		case resp.Status < http.StatusInternalServerError:
+			return fmt.Errorf("resolve: %d %.200s", resp.Status, resp.Body)
 		}
-		select {
-		case <-ctx.Done():
+		if !harness.Sleep(ctx, 50*time.Millisecond) {
 			return ctx.Err()
-		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }

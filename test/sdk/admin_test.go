@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// adminAnswer is an answer of the admin API.
-type adminAnswer struct {
+// adminResponse is a response of the admin API.
+type adminResponse struct {
 	Status int
 	Body   []byte
 }
 
 // admin sends a request to the admin API; in is JSON, nil for no body.
-func (e *env) admin(method, path string, in any) adminAnswer {
+func (e *env) admin(method, path string, in any) adminResponse {
 	e.Helper()
 	req, err := http.NewRequestWithContext(e.bounded(), method, e.server.Admin()+path, bytes.NewReader(e.encode(in)))
 	require.NoError(e, err)
@@ -31,82 +31,82 @@ func (e *env) admin(method, path string, in any) adminAnswer {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(e, err)
-	return adminAnswer{resp.StatusCode, body}
+	return adminResponse{resp.StatusCode, body}
 }
 
-// operate carries out an operation on an invocation: cancel, kill, pause …, with
-// a query if it needs one.
-func (e *env) operate(id, operation string) adminAnswer {
+// operate applies an operation to an invocation: cancel, kill, pause …, optionally with a
+// query string.
+func (e *env) operate(id, operation string) adminResponse {
 	e.Helper()
 	return e.admin(http.MethodPatch, "/invocations/"+id+"/"+operation, nil)
 }
 
-// operated carries out an operation, which must be accepted.
-func (e *env) operated(id, operation string) adminAnswer {
+// requireOperation applies an operation, which must be accepted.
+func (e *env) requireOperation(id, operation string) adminResponse {
 	e.Helper()
-	answer := e.operate(id, operation)
-	require.Contains(e, []int{http.StatusOK, http.StatusAccepted}, answer.Status, "%s of %s: %s", operation, id, answer.Body)
-	return answer
+	resp := e.operate(id, operation)
+	require.Contains(e, []int{http.StatusOK, http.StatusAccepted}, resp.Status, "%s of %s: %s", operation, id, resp.Body)
+	return resp
 }
 
-// standing is what an operator sees of an invocation.
-type standing struct {
+// invocationStatus is an operator's view of an invocation.
+type invocationStatus struct {
 	Status                string `json:"status"`
 	LastFailureErrorCode  string `json:"last_failure_error_code"`
 	PinnedProtocolVersion int    `json:"pinned_service_protocol_version"`
 }
 
-// standing asks where an invocation stands; the zero value if it is not known.
-func (e *env) standing(id string) standing {
+// statusOf returns the status of an invocation, the zero value if it does not exist.
+func (e *env) statusOf(id string) invocationStatus {
 	e.Helper()
 	if e.server.Target.Name == "peer" {
-		return e.queried(id)
+		return e.queryStatus(id)
 	}
-	answer := e.admin(http.MethodGet, "/invocations/"+id, nil)
-	if answer.Status == http.StatusNotFound {
-		return standing{}
+	resp := e.admin(http.MethodGet, "/invocations/"+id, nil)
+	if resp.Status == http.StatusNotFound {
+		return invocationStatus{}
 	}
-	require.Equal(e, http.StatusOK, answer.Status, "%s", answer.Body)
-	var s standing
-	require.NoError(e, json.Unmarshal(answer.Body, &s))
+	require.Equal(e, http.StatusOK, resp.Status, "%s", resp.Body)
+	var s invocationStatus
+	require.NoError(e, json.Unmarshal(resp.Body, &s))
 	return s
 }
 
-// queried asks the peer, which has SQL only.
-func (e *env) queried(id string) standing {
+// queryStatus queries the peer, which supports only SQL.
+func (e *env) queryStatus(id string) invocationStatus {
 	e.Helper()
 	query := "select status, last_failure_error_code, pinned_service_protocol_version from sys_invocation where id = '" + id + "'"
-	answer := e.admin(http.MethodPost, "/query", map[string]string{"query": query})
-	require.Equal(e, http.StatusOK, answer.Status, "%s", answer.Body)
+	resp := e.admin(http.MethodPost, "/query", map[string]string{"query": query})
+	require.Equal(e, http.StatusOK, resp.Status, "%s", resp.Body)
 	var out struct {
-		Rows []standing `json:"rows"`
+		Rows []invocationStatus `json:"rows"`
 	}
-	require.NoError(e, json.Unmarshal(answer.Body, &out))
+	require.NoError(e, json.Unmarshal(resp.Body, &out))
 	if len(out.Rows) == 0 {
-		return standing{}
+		return invocationStatus{}
 	}
 	return out.Rows[0]
 }
 
-// becomes waits until an invocation has one of the statuses.
-func (e *env) becomes(id string, statuses ...string) {
+// awaitStatus waits until an invocation has one of the statuses.
+func (e *env) awaitStatus(id string, statuses ...string) {
 	e.Helper()
 	want := strings.Join(statuses, ",")
-	var last standing
+	var last invocationStatus
 	require.Eventually(e, func() bool {
-		last = e.standing(id)
+		last = e.statusOf(id)
 		return strings.Contains(","+want+",", ","+last.Status+",")
-	}, limit, 20*time.Millisecond, "invocation %s never became %s", id, want)
+	}, testTimeout, 20*time.Millisecond, "invocation %s never became %s", id, want)
 }
 
-// register makes the endpoint at uri known.
+// register registers the endpoint at uri and returns the deployment's id.
 func (e *env) register(uri string) string {
 	e.Helper()
-	answer := e.admin(http.MethodPost, "/deployments", map[string]any{"uri": uri, "use_http_11": e.suite.variation.http11})
-	require.Contains(e, []int{http.StatusOK, http.StatusCreated}, answer.Status, "%s", answer.Body)
+	resp := e.admin(http.MethodPost, "/deployments", map[string]any{"uri": uri, "use_http_11": e.suite.variation.http11})
+	require.Contains(e, []int{http.StatusOK, http.StatusCreated}, resp.Status, "%s", resp.Body)
 	var out struct {
 		ID string `json:"id"`
 	}
-	require.NoError(e, json.Unmarshal(answer.Body, &out))
+	require.NoError(e, json.Unmarshal(resp.Body, &out))
 	return out.ID
 }

@@ -11,22 +11,22 @@ import (
 	"platform/test/sdk/contract"
 )
 
-// awaiting starts a handler that awaits n awakeables and returns its invocation
-// and the ids that it published.
-func (e *env) awaiting(name string, n int) (id string, awakeables []string) {
+// startAwaiting starts a handler that awaits n awakeables and returns its invocation and
+// the awakeable ids.
+func (e *env) startAwaiting(name string, n int) (id string, awakeables []string) {
 	e.Helper()
 	in := contract.Await{ID: e.id(name), N: n}
 	id = e.send(e.path("Awakeables", "await"), in, "idempotency-key", e.id(name)).InvocationID
-	return id, e.recorded(in.ID, n)
+	return id, e.awaitRecords(in.ID, n)
 }
 
 // complete completes an awakeable over HTTP and returns the status.
 func (e *env) complete(awakeable, verb, body string) int {
 	e.Helper()
 	path := e.server.Target.Prefix + "/awakeables/" + awakeable + "/" + verb
-	answer, err := e.server.Client.Post(e.bounded(), path, []byte(body))
+	resp, err := e.server.Client.Post(e.bounded(), path, []byte(body))
 	require.NoError(e, err)
-	return answer.Status
+	return resp.Status
 }
 
 // resolve resolves an awakeable over HTTP, which must be accepted.
@@ -45,22 +45,22 @@ func came(values ...string) []contract.Outcome {
 
 var awakeableCases = []testCase{
 	{"an awakeable is resolved over HTTP", func(e *env) {
-		id, awakeables := e.awaiting("", 1)
+		id, awakeables := e.startAwaiting("", 1)
 		e.resolve(awakeables[0], "größe ✓")
 		var out []contract.Outcome
 		e.result(id, &out)
 		require.Equal(e, came("größe ✓"), out)
-		e.recorded(e.id(""), 1)
+		e.awaitRecords(e.id(""), 1)
 	}},
 	{"an awakeable is rejected over HTTP", func(e *env) {
-		id, awakeables := e.awaiting("", 1)
+		id, awakeables := e.startAwaiting("", 1)
 		require.Equal(e, http.StatusAccepted, e.complete(awakeables[0], "reject", "no way"))
 		var out []contract.Outcome
 		e.result(id, &out)
 		require.Equal(e, []contract.Outcome{{Code: 500, Message: "no way"}}, out)
 	}},
 	{"several awakeables are completed in any order", func(e *env) {
-		id, awakeables := e.awaiting("", 4)
+		id, awakeables := e.startAwaiting("", 4)
 		e.resolve(awakeables[2], "c")
 		e.resolve(awakeables[0], "a")
 		require.Equal(e, http.StatusAccepted, e.complete(awakeables[3], "reject", "d"))
@@ -70,7 +70,7 @@ var awakeableCases = []testCase{
 		require.Equal(e, append(came("a", "b", "c"), contract.Outcome{Code: 500, Message: "d"}), out)
 	}},
 	{"a completion after the first changes nothing", func(e *env) {
-		id, awakeables := e.awaiting("", 1)
+		id, awakeables := e.startAwaiting("", 1)
 		e.resolve(awakeables[0], "first")
 		var out []contract.Outcome
 		e.result(id, &out)
@@ -82,7 +82,7 @@ var awakeableCases = []testCase{
 	}},
 	{"handlers of every language complete awakeables", func(e *env) {
 		for _, lang := range e.langs {
-			id, awakeables := e.awaiting(lang, 2)
+			id, awakeables := e.startAwaiting(lang, 2)
 			path := lang + "Awakeables/complete"
 			e.call(path, contract.Completion{Awakeable: awakeables[0], Value: "from " + lang}, nil)
 			e.call(path, contract.Completion{Awakeable: awakeables[1], Reject: "no from " + lang}, nil)
@@ -100,25 +100,25 @@ var awakeableCases = []testCase{
 			require.Eventually(e, func() (held bool) {
 				e.call(holder+"has", nil, &held)
 				return held
-			}, limit, tick)
+			}, testTimeout, pollInterval)
 			e.call(holder+"complete", contract.Completion{Value: "by " + lang}, nil)
 			var out string
 			e.result(id, &out)
 			require.Equal(e, "by "+lang, out)
-			e.failed(e.try(holder+"complete", contract.Completion{}), http.StatusNotFound)
+			e.decodeFailure(e.try(holder+"complete", contract.Completion{}), http.StatusNotFound)
 		}
 	}},
-	{"an id that is none is refused, one that is unknown is not", func(e *env) {
+	{"an invalid id is rejected, an unknown one is not", func(e *env) {
 		require.Equal(e, http.StatusBadRequest, e.complete("sign_1nonsense", "resolve", `"x"`))
 		require.Equal(e, http.StatusBadRequest, e.complete("inv_1nonsense", "reject", "x"))
-		_, awakeables := e.awaiting("", 1)
-		require.Equal(e, http.StatusAccepted, e.complete(following(e, awakeables[0]), "resolve", `"x"`))
+		_, awakeables := e.startAwaiting("", 1)
+		require.Equal(e, http.StatusAccepted, e.complete(nextAwakeableID(e, awakeables[0]), "resolve", `"x"`))
 		e.resolve(awakeables[0], "x")
 	}},
 }
 
-// following returns the id of the awakeable after this one, which nobody has made.
-func following(t require.TestingT, awakeable string) string {
+// nextAwakeableID returns the id after awakeable, which does not exist.
+func nextAwakeableID(t require.TestingT, awakeable string) string {
 	prefix, text := awakeable[:len("sign_1")], strings.TrimRight(awakeable[len("sign_1"):], "=")
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	require.NoError(t, err)

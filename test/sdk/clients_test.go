@@ -18,8 +18,7 @@ import (
 	"platform/test/sdk/contract"
 )
 
-// TestPublishedIngressClients uses the clients that the SDKs publish, unmodified,
-// against the ingress.
+// TestPublishedIngressClients runs the unmodified published ingress clients of the SDKs.
 func TestPublishedIngressClients(t *testing.T) {
 	s := &suite{recorder: harness.RecorderFor(t)}
 	s.server = harness.ServerFor(t, nil)
@@ -30,15 +29,15 @@ func TestPublishedIngressClients(t *testing.T) {
 			use(&env{T: t, suite: s, lang: "Go", server: s.server, service: service, recorder: s.recorder})
 		})
 	}
-	run("Go", useGoClient)
+	run("Go", testGoClient)
 	if missing := languages[1].missing(); missing != "" {
 		t.Run("Ts", func(t *testing.T) { t.Skip(missing) })
 		return
 	}
-	run("Ts", useTsClient)
+	run("Ts", testTsClient)
 }
 
-func useGoClient(e *env) {
+func testGoClient(e *env) {
 	client, ctx := ingress.NewClient(e.server.Client.Base()), e.bounded()
 
 	said, err := ingress.Service[contract.Say, string](client, "GoUtils", "say").Request(ctx, contract.Say{Value: "größe"})
@@ -57,19 +56,19 @@ func useGoClient(e *env) {
 	require.ErrorAs(e, err, &refusal)
 	require.False(e, refusal.IsInvocationError())
 
-	useGoHandles(e, client)
-	useGoWorkflow(e, client)
+	testGoHandles(e, client)
+	testGoWorkflow(e, client)
 }
 
-// useGoHandles covers what the client does with invocations it has sent.
-func useGoHandles(e *env, client *ingress.Client) {
+// testGoHandles tests the client's operations on sent invocations.
+func testGoHandles(e *env, client *ingress.Client) {
 	ctx := e.bounded()
 	step := contract.Step{ID: e.id(), Gate: e.id()}
 	once := ingress.Service[contract.Step, int](client, "GoSteps", "once")
 	sent, err := once.Send(ctx, step, restate.WithIdempotencyKey(e.id()))
 	require.NoError(e, err)
 	require.Equal(e, "Accepted", sent.Status())
-	e.recorded(e.id(), 1)
+	e.awaitRecords(e.id(), 1)
 	var unready *ingress.InvocationNotReadyError
 	_, err = sent.Output(ctx)
 	require.ErrorAs(e, err, &unready)
@@ -106,11 +105,11 @@ func useGoHandles(e *env, client *ingress.Client) {
 	begin := time.Now()
 	_, err = ingress.ServiceSend[contract.Step](client, "GoSteps", "once").Send(ctx, contract.Step{ID: e.id("delayed")}, restate.WithDelay(200*time.Millisecond))
 	require.NoError(e, err)
-	e.recorded(e.id("delayed"), 1)
+	e.awaitRecords(e.id("delayed"), 1)
 	require.GreaterOrEqual(e, time.Since(begin), 200*time.Millisecond)
 }
 
-func useGoWorkflow(e *env, client *ingress.Client) {
+func testGoWorkflow(e *env, client *ingress.Client) {
 	ctx, key := e.bounded(), e.id("flow")
 	sent, err := ingress.WorkflowSend[contract.Flow](client, "GoFlow", key, "run").Send(ctx, contract.Flow{ID: key, Promises: []string{"p"}})
 	require.NoError(e, err)
@@ -128,8 +127,8 @@ func useGoWorkflow(e *env, client *ingress.Client) {
 	require.Equal(e, []string{"done"}, out)
 }
 
-// useTsClient runs the program client.js and compares what it got.
-func useTsClient(e *env) {
+// testTsClient runs the program client.js and compares its results.
+func testTsClient(e *env) {
 	cmd := exec.CommandContext(e.bounded(), "node", "src/client.js")
 	cmd.Dir = "services/ts"
 	cmd.Env = append(cmd.Environ(), "INGRESS="+e.server.Client.Base(), "PREFIX=Go", "ID="+e.id())
@@ -139,7 +138,7 @@ func useTsClient(e *env) {
 	require.NoError(e, err)
 	require.NoError(e, cmd.Start())
 	go func() {
-		for _, id := range e.recorder.Await(e.Context(), e.id("awakeables"), 2, limit) {
+		for _, id := range e.recorder.Await(e.Context(), e.id("awakeables"), 2, testTimeout) {
 			_, _ = fmt.Fprintln(stdin, id)
 		}
 		_, _ = io.WriteString(stdin, "\n")

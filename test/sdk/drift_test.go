@@ -12,7 +12,7 @@ import (
 func (e *env) drifting(service, first, second string, heal int) (id, record string) {
 	e.Helper()
 	record = e.id(first, second)
-	id = e.begin(e.path(service, record, "run"), contract.Drift{ID: record, First: first, Second: second, Heal: heal})
+	id = e.startIdempotent(e.path(service, record, "run"), contract.Drift{ID: record, First: first, Second: second, Heal: heal})
 	return id, record
 }
 
@@ -29,24 +29,24 @@ var driftCases = []testCase{
 	}},
 	{"an operator sees that the handler did something else", func(e *env) {
 		id, record := e.drifting("Drift", "sleep", "run", 1_000_000)
-		e.recorder.Await(e.Context(), record, 3, limit)
-		require.Eventually(e, func() bool { return e.standing(id).LastFailureErrorCode == "RT0016" }, limit, tick)
-		e.operated(id, "kill")
-		e.refused(id, http.StatusConflict)
+		e.recorder.Await(e.Context(), record, 3, testTimeout)
+		require.Eventually(e, func() bool { return e.statusOf(id).LastFailureErrorCode == "RT0016" }, testTimeout, pollInterval)
+		e.requireOperation(id, "kill")
+		e.awaitFailure(id, http.StatusConflict)
 	}},
 }
 
 var mismatchCases = []testCase{
 	{"a handler may ask to fail when it did something else", func(e *env) {
 		id, _ := e.drifting("DriftFailed", "sleep", "run", 5)
-		require.Equal(e, "invocation", e.refused(id, 570).Source)
+		require.Equal(e, "invocation", e.awaitFailure(id, 570).Source)
 	}},
 	{"a handler may ask to be paused when it did something else", func(e *env) {
 		id, record := e.drifting("DriftPaused", "sleep", "run", 3)
-		e.becomes(id, "paused")
+		e.awaitStatus(id, "paused")
 		attempts := len(e.recorder.Values(record))
 		require.Equal(e, 2, attempts)
-		e.operated(id, "resume")
+		e.requireOperation(id, "resume")
 		var n int
 		e.result(id, &n)
 		require.Equal(e, 3, n)

@@ -6,17 +6,17 @@ import (
 	"platform/test/sdk/contract"
 )
 
-// explicit starts a handler that is cancelled only when it asks for that.
-func (e *env) explicit(key string, in contract.Block) string {
+// startExplicit starts a handler that handles cancellation explicitly.
+func (e *env) startExplicit(key string, in contract.Block) string {
 	e.Helper()
 	in.ID = key
-	id := e.begin(e.path("Explicit", key, "block"), in)
-	e.seen(key, 1)
+	id := e.startIdempotent(e.path("Explicit", key, "block"), in)
+	e.awaitDistinct(key, 1)
 	return id
 }
 
-// cancelled requires that the handler found out and ended as it liked.
-func (e *env) cancelled(id string) {
+// requireCancelled requires that the handler observed the cancellation and completed.
+func (e *env) requireCancelled(id string) {
 	e.Helper()
 	var out string
 	e.result(id, &out)
@@ -26,38 +26,38 @@ func (e *env) cancelled(id string) {
 var explicitCases = []testCase{
 	{"a cancellation is what the handler waits for", func(e *env) {
 		key := e.id()
-		id := e.explicit(key, contract.Block{In: "sleep"})
-		e.operated(id, "cancel")
-		e.cancelled(id)
-		e.recorded(key+"-undone", 1)
+		id := e.startExplicit(key, contract.Block{In: "sleep"})
+		e.requireOperation(id, "cancel")
+		e.requireCancelled(id)
+		e.awaitRecords(key+"-undone", 1)
 	}},
 	{"a cancellation waits until the handler asks for it", func(e *env) {
 		key := e.id()
-		id := e.explicit(key, contract.Block{In: "awakeable"})
-		awakeable := e.recorded(key+"-awakeable", 1)[0]
-		e.operated(id, "cancel")
+		id := e.startExplicit(key, contract.Block{In: "awakeable"})
+		awakeable := e.awaitRecords(key+"-awakeable", 1)[0]
+		e.requireOperation(id, "cancel")
 		require.Empty(e, e.recorder.Values(key+"-undone"))
 		e.resolve(awakeable, "x")
-		e.cancelled(id)
-		e.recorded(key+"-undone", 1)
+		e.requireCancelled(id)
+		e.awaitRecords(key+"-undone", 1)
 	}},
 	{"children are cancelled only if the handler says so", func(e *env) {
 		key := e.id()
-		id := e.explicit(key, contract.Block{In: "call", Child: key + "-child"})
-		e.seen(key+"-child", 1)
-		e.operated(id, "cancel")
-		e.recorded(key+"-undone", 1)
+		id := e.startExplicit(key, contract.Block{In: "call", Child: key + "-child"})
+		e.awaitDistinct(key+"-child", 1)
+		e.requireOperation(id, "cancel")
+		e.awaitRecords(key+"-undone", 1)
 		require.Empty(e, e.recorder.Values(key+"-child-undone"))
-		e.operated(id, "cancel")
-		e.cancelled(id)
+		e.requireOperation(id, "cancel")
+		e.requireCancelled(id)
 		require.Empty(e, e.recorder.Values(key+"-child-undone"))
 	}},
 	{"the handler cancels its children", func(e *env) {
 		key := e.id()
-		id := e.explicit(key, contract.Block{In: "call", Child: key + "-child", Catch: true})
-		e.seen(key+"-child", 1)
-		e.operated(id, "cancel")
-		e.undone(key + "-child")
-		e.cancelled(id)
+		id := e.startExplicit(key, contract.Block{In: "call", Child: key + "-child", Catch: true})
+		e.awaitDistinct(key+"-child", 1)
+		e.requireOperation(id, "cancel")
+		e.requireCompensated(key + "-child")
+		e.requireCancelled(id)
 	}},
 }

@@ -10,21 +10,21 @@ import (
 	"platform/test/sdk/contract"
 )
 
-// flow starts a run of the workflow with this key.
-func (e *env) flow(key string, promises ...string) harness.Sent {
+// startFlow starts a run of the workflow with this key.
+func (e *env) startFlow(key string, promises ...string) harness.Sent {
 	e.Helper()
 	return e.send(e.path("Flow", key, "run"), contract.Flow{ID: key, Promises: promises, Text: "text of " + key})
 }
 
-// fulfil completes a promise and returns what the workflow says to it.
-func (e *env) fulfil(key string, in contract.Completion) contract.Failure {
+// completePromise completes a promise and returns the workflow's response.
+func (e *env) completePromise(key string, in contract.Completion) contract.Failure {
 	e.Helper()
 	var f contract.Failure
 	e.call(e.path("Flow", key, "complete"), in, &f)
 	return f
 }
 
-// peek tells what a promise has come to.
+// peek returns the state of a promise.
 func (e *env) peek(key, promise string) contract.Outcome {
 	e.Helper()
 	var o contract.Outcome
@@ -32,15 +32,15 @@ func (e *env) peek(key, promise string) contract.Outcome {
 	return o
 }
 
-// flowResult asks for the result of a run by the workflow's key.
+// flowResult returns the result of a run by the workflow's key.
 func (e *env) flowResult(key, verb string) harness.Response {
 	e.Helper()
-	answer, err := e.server.Client.Get(e.bounded(), e.server.Target.Prefix+"/workflow/"+e.lang+"Flow/"+key+"/"+verb)
+	resp, err := e.server.Client.Get(e.bounded(), e.server.Target.Prefix+"/workflow/"+e.lang+"Flow/"+key+"/"+verb)
 	require.NoError(e, err)
-	return answer
+	return resp
 }
 
-// text reads the workflow's state "text" beside the run.
+// text reads the workflow's state "text" while it runs.
 func (e *env) text(key string) contract.OpResult {
 	e.Helper()
 	var out contract.OpResult
@@ -51,11 +51,11 @@ func (e *env) text(key string) contract.OpResult {
 var flowCases = []testCase{
 	{"a run waits for a promise that a shared handler resolves", func(e *env) {
 		key := e.id()
-		sent := e.flow(key, "p")
-		e.recorded(key, 1)
+		sent := e.startFlow(key, "p")
+		e.awaitRecords(key, 1)
 		require.Equal(e, contract.Outcome{}, e.peek(key, "p"))
-		e.failed(e.flowResult(key, "output"), 470)
-		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Value: "größe"}))
+		e.decodeFailure(e.flowResult(key, "output"), 470)
+		require.Zero(e, e.completePromise(key, contract.Completion{Promise: "p", Value: "größe"}))
 		var out []string
 		e.result(sent.InvocationID, &out)
 		require.Equal(e, []string{"größe"}, out)
@@ -64,21 +64,21 @@ var flowCases = []testCase{
 			require.NoError(e, e.flowResult(key, verb).Decode(&out), verb)
 			require.Equal(e, []string{"größe"}, out)
 		}
-		e.recorded(key, 1)
+		e.awaitRecords(key, 1)
 	}},
 	{"a promise is resolved before the run begins", func(e *env) {
 		key := e.id()
-		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Value: "early"}))
+		require.Zero(e, e.completePromise(key, contract.Completion{Promise: "p", Value: "early"}))
 		require.Equal(e, contract.Outcome{Index: 1, Value: "early"}, e.peek(key, "p"))
 		var out []string
-		e.result(e.flow(key, "p").InvocationID, &out)
+		e.result(e.startFlow(key, "p").InvocationID, &out)
 		require.Equal(e, []string{"early"}, out)
 	}},
 	{"promises are awaited one after the other", func(e *env) {
 		key := e.id()
-		sent := e.flow(key, "a", "b", "c")
+		sent := e.startFlow(key, "a", "b", "c")
 		for _, name := range []string{"b", "a", "c"} {
-			require.Zero(e, e.fulfil(key, contract.Completion{Promise: name, Value: "value " + name}))
+			require.Zero(e, e.completePromise(key, contract.Completion{Promise: name, Value: "value " + name}))
 		}
 		var out []string
 		e.result(sent.InvocationID, &out)
@@ -86,27 +86,27 @@ var flowCases = []testCase{
 	}},
 	{"a rejected promise fails the run", func(e *env) {
 		key := e.id()
-		sent := e.flow(key, "p")
-		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Reject: "no way"}))
-		require.Equal(e, "no way", e.refused(sent.InvocationID, 500).Message)
-		e.failed(e.flowResult(key, "attach"), 500)
+		sent := e.startFlow(key, "p")
+		require.Zero(e, e.completePromise(key, contract.Completion{Promise: "p", Reject: "no way"}))
+		require.Equal(e, "no way", e.awaitFailure(sent.InvocationID, 500).Message)
+		e.decodeFailure(e.flowResult(key, "attach"), 500)
 	}},
 	{"a promise keeps its first value", func(e *env) {
 		key := e.id()
-		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Value: "first"}))
-		e.fulfil(key, contract.Completion{Promise: "p", Value: "second"})
-		e.fulfil(key, contract.Completion{Promise: "p", Reject: "third"})
+		require.Zero(e, e.completePromise(key, contract.Completion{Promise: "p", Value: "first"}))
+		e.completePromise(key, contract.Completion{Promise: "p", Value: "second"})
+		e.completePromise(key, contract.Completion{Promise: "p", Reject: "third"})
 		require.Equal(e, contract.Outcome{Index: 1, Value: "first"}, e.peek(key, "p"))
 	}},
 	{"shared handlers wait for the same promise beside the run", func(e *env) {
 		key := e.id()
-		sent := e.flow(key, "p")
-		e.recorded(key, 1)
+		sent := e.startFlow(key, "p")
+		e.awaitRecords(key, 1)
 		waiters := make([]string, 3)
 		for i := range waiters {
 			waiters[i] = e.send(e.path("Flow", key, "await"), "p", "idempotency-key", e.id("waiter", string(rune('a'+i)))).InvocationID
 		}
-		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Value: "to all"}))
+		require.Zero(e, e.completePromise(key, contract.Completion{Promise: "p", Value: "to all"}))
 		for _, id := range waiters {
 			var out string
 			e.result(id, &out)
@@ -117,47 +117,47 @@ var flowCases = []testCase{
 	{"shared handlers read the state before, during and after the run", func(e *env) {
 		key := e.id()
 		require.Equal(e, absent, e.text(key))
-		sent := e.flow(key, "p")
-		require.Eventually(e, func() bool { return e.text(key).Value == "text of "+key }, limit, tick)
-		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Value: "v"}))
+		sent := e.startFlow(key, "p")
+		require.Eventually(e, func() bool { return e.text(key).Value == "text of "+key }, testTimeout, pollInterval)
+		require.Zero(e, e.completePromise(key, contract.Completion{Promise: "p", Value: "v"}))
 		e.attach(sent.InvocationID)
 		require.Equal(e, value("text of "+key), e.text(key))
 	}},
 	{"a key runs once, however often it is started", func(e *env) {
 		key := e.id()
-		first := e.flow(key, "p")
+		first := e.startFlow(key, "p")
 		require.Equal(e, "Accepted", first.Status)
-		second := e.flow(key, "other")
+		second := e.startFlow(key, "other")
 		require.Equal(e, "PreviouslyAccepted", second.Status)
 		require.Equal(e, first.InvocationID, second.InvocationID)
-		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Value: "v"}))
+		require.Zero(e, e.completePromise(key, contract.Completion{Promise: "p", Value: "v"}))
 		e.attach(first.InvocationID)
-		require.Equal(e, "PreviouslyAccepted", e.flow(key, "p").Status)
-		e.recorded(key, 1)
+		require.Equal(e, "PreviouslyAccepted", e.startFlow(key, "p").Status)
+		e.awaitRecords(key, 1)
 	}},
 	{"calling a run again is refused at once", func(e *env) {
 		key := e.id()
 		again := func() failure {
-			return e.failed(e.try(e.path("Flow", key, "run"), contract.Flow{ID: key}), http.StatusConflict)
+			return e.decodeFailure(e.try(e.path("Flow", key, "run"), contract.Flow{ID: key}), http.StatusConflict)
 		}
-		first := e.flow(key, "p")
-		e.recorded(key, 1)
+		first := e.startFlow(key, "p")
+		e.awaitRecords(key, 1)
 		require.Equal(e, "invocation", again().Source, "while it runs")
-		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Value: "v"}))
+		require.Zero(e, e.completePromise(key, contract.Completion{Promise: "p", Value: "v"}))
 		e.attach(first.InvocationID)
 		require.Contains(e, again().Message, "already invoked")
 		var f contract.Failure
-		e.call(e.path("Caller", "catch"), e.order(e.lang, "Flow", key, "run", contract.Flow{ID: key}), &f)
+		e.call(e.path("Caller", "catch"), e.callTo(e.lang, "Flow", key, "run", contract.Flow{ID: key}), &f)
 		require.Equal(e, http.StatusConflict, f.Code, "from a handler")
-		e.recorded(key, 1)
+		e.awaitRecords(key, 1)
 	}},
 	{"keys have promises and state of their own", func(e *env) {
 		a, b := e.id("a"), e.id("b")
-		first, second := e.flow(a, "p"), e.flow(b, "p")
-		require.Zero(e, e.fulfil(a, contract.Completion{Promise: "p", Value: "of a"}))
+		first, second := e.startFlow(a, "p"), e.startFlow(b, "p")
+		require.Zero(e, e.completePromise(a, contract.Completion{Promise: "p", Value: "of a"}))
 		e.attach(first.InvocationID)
 		require.Equal(e, contract.Outcome{}, e.peek(b, "p"))
-		require.Zero(e, e.fulfil(b, contract.Completion{Promise: "p", Value: "of b"}))
+		require.Zero(e, e.completePromise(b, contract.Completion{Promise: "p", Value: "of b"}))
 		var out []string
 		e.result(second.InvocationID, &out)
 		require.Equal(e, []string{"of b"}, out)
@@ -166,11 +166,11 @@ var flowCases = []testCase{
 		key := e.id()
 		const n = 12
 		go func() {
-			e.recorder.Await(e.Context(), key, 1, limit)
+			e.recorder.Await(e.Context(), key, 1, testTimeout)
 			_, _ = e.server.Client.Call(e.Context(), e.path("Flow", key, "complete"), []byte(`{"promise":"p","value":"v"}`))
 		}()
-		e.flow(key, "p")
-		answers := e.together(n, func(ctx context.Context, _ int) (harness.Response, error) {
+		e.startFlow(key, "p")
+		answers := e.concurrently(n, func(ctx context.Context, _ int) (harness.Response, error) {
 			return e.server.Client.Call(ctx, e.path("Flow", key, "await"), []byte(`"p"`))
 		})
 		for _, a := range answers {
@@ -181,24 +181,24 @@ var flowCases = []testCase{
 		for _, lang := range e.langs {
 			key := e.id(lang)
 			var f contract.Failure
-			e.call(e.path("Caller", "call"), e.order(lang, "Flow", key, "complete", contract.Completion{Promise: "p", Value: "v"}), &f)
+			e.call(e.path("Caller", "call"), e.callTo(lang, "Flow", key, "complete", contract.Completion{Promise: "p", Value: "v"}), &f)
 			require.Zero(e, f)
 			var out []string
-			e.call(e.path("Caller", "call"), e.order(lang, "Flow", key, "run", contract.Flow{ID: key, Promises: []string{"p"}}), &out)
+			e.call(e.path("Caller", "call"), e.callTo(lang, "Flow", key, "run", contract.Flow{ID: key, Promises: []string{"p"}}), &out)
 			require.Equal(e, []string{"v"}, out)
 		}
 	}},
 	{"an idempotency key does not go with a run", func(e *env) {
 		answer := e.try(e.path("Flow", e.id(), "run"), contract.Flow{ID: e.id()}, "idempotency-key", e.id())
-		require.Equal(e, "ingress", e.failed(answer, http.StatusBadRequest).Source)
+		require.Equal(e, "ingress", e.decodeFailure(answer, http.StatusBadRequest).Source)
 	}},
 }
 
 var promiseConflictCases = []testCase{
 	{"completing a promise again is an error", func(e *env) {
 		key := e.id()
-		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Value: "first"}))
-		require.Equal(e, http.StatusConflict, e.fulfil(key, contract.Completion{Promise: "p", Value: "second"}).Code)
-		require.Equal(e, http.StatusConflict, e.fulfil(key, contract.Completion{Promise: "p", Reject: "third"}).Code)
+		require.Zero(e, e.completePromise(key, contract.Completion{Promise: "p", Value: "first"}))
+		require.Equal(e, http.StatusConflict, e.completePromise(key, contract.Completion{Promise: "p", Value: "second"}).Code)
+		require.Equal(e, http.StatusConflict, e.completePromise(key, contract.Completion{Promise: "p", Reject: "third"}).Code)
 	}},
 }

@@ -45,14 +45,14 @@ var languages = []language{
 		name:    "Ts",
 		dir:     "services/ts",
 		command: program("node", "src/main.js"),
-		missing: needs("make ts-deps", "node", "services/ts/node_modules/@restatedev/restate-sdk"),
+		missing: requirement("make ts-deps", "node", "services/ts/node_modules/@restatedev/restate-sdk"),
 		lacks:   map[string]string{"get-output": "asks for no result without waiting"},
 	},
 	{
 		name:    "Py",
 		dir:     "services/python",
 		command: program(".venv/bin/python", "main.py"),
-		missing: needs("make py-deps", "python3", "services/python/.venv/lib/python3*/site-packages/restate"),
+		missing: requirement("make py-deps", "python3", "services/python/.venv/lib/python3*/site-packages/restate"),
 		lacks: map[string]string{
 			"get-output":            "asks for no result without waiting",
 			"explicit-cancellation": "leaves no cancellation to the handler",
@@ -65,7 +65,7 @@ var languages = []language{
 		name:    "Java",
 		dir:     "services/java",
 		command: program("java", "-jar", "target/services.jar"),
-		missing: needs("make java-deps", "java", "services/java/target/services.jar"),
+		missing: requirement("make java-deps", "java", "services/java/target/services.jar"),
 		lacks: map[string]string{
 			"explicit-cancellation": "leaves no cancellation to the handler",
 			"signals":               "has no named signals",
@@ -79,7 +79,7 @@ var languages = []language{
 		name:    "Rust",
 		dir:     "services/rust",
 		command: program("target/release/services"),
-		missing: needs("make rust-deps", "", "services/rust/target/release/services"),
+		missing: requirement("make rust-deps", "", "services/rust/target/release/services"),
 		lacks: map[string]string{
 			"get-output":            "asks for no result without waiting",
 			"explicit-cancellation": "leaves no cancellation to the handler",
@@ -97,8 +97,8 @@ func program(args ...string) func(*testing.T) []string {
 	return func(*testing.T) []string { return args }
 }
 
-// needs tells that a tool or a file is missing, and what makes it.
-func needs(remedy, tool, path string) func() string {
+// requirement reports a missing tool or file, and the command that provides it.
+func requirement(remedy, tool, path string) func() string {
 	return func() string {
 		if tool != "" {
 			if _, err := exec.LookPath(tool); err != nil {
@@ -112,23 +112,22 @@ func needs(remedy, tool, path string) func() string {
 	}
 }
 
-// speaks is the version that the language and the server agree on.
-func (l language) speaks(v variation) int {
+// protocolVersion is the version that the language and the server negotiate.
+func (l language) protocolVersion(v variation) int {
 	if l.protocol > 0 {
 		return min(l.protocol, v.version())
 	}
 	return v.version()
 }
 
-// offers tells whether the language has the feature; all have "".
-func (l language) offers(feature string) bool {
+// hasFeature reports whether the language has the feature; all have "".
+func (l language) hasFeature(feature string) bool {
 	_, lacks := l.lacks[feature]
 	return !lacks
 }
 
-// available returns the languages to run, those that SDK_LANGS names or all, and
-// skips by name those whose toolchain is missing. In CI, and if named, all must
-// be there.
+// available returns the languages that SDK_LANGS names, or all, and skips those whose
+// toolchain is missing. In CI, and if named, a missing toolchain is an error.
 func available(t *testing.T) []language {
 	names := os.Getenv("SDK_LANGS")
 	var found []language
@@ -150,7 +149,7 @@ func available(t *testing.T) []language {
 	return found
 }
 
-// start starts the services of the language with more environment.
+// start starts the services of the language with additional environment.
 func (l language) start(t *testing.T, recorder *harness.Recorder, env ...map[string]string) *harness.Service {
 	opts := harness.ServiceOptions{
 		Name:    "service-" + strings.ToLower(l.name),

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// matrix counts what passed, by theme and language.
+// matrix counts passed cases by theme and language.
 type matrix struct {
 	mu       sync.Mutex // covers all below; cases run in parallel
 	themes   []string   // in order of appearance
@@ -19,7 +19,7 @@ type matrix struct {
 	excluded []string
 }
 
-// cell is one theme held against one language.
+// cell is the result of one theme for one language.
 type cell struct {
 	passed, failed int
 	spent          time.Duration // by the slowest case
@@ -43,8 +43,8 @@ func (m *matrix) cell(lang, theme string) *cell {
 	return m.cells[at]
 }
 
-// measure counts the case t when it is over.
-func (m *matrix) measure(t *testing.T, lang, theme string) {
+// record records the case t when it ends.
+func (m *matrix) record(t *testing.T, lang, theme string) {
 	begin := time.Now()
 	t.Cleanup(func() {
 		m.mu.Lock()
@@ -59,7 +59,7 @@ func (m *matrix) measure(t *testing.T, lang, theme string) {
 	})
 }
 
-// exclude notes that a theme does not apply to a language, and why.
+// exclude records why a theme does not apply to a language.
 func (m *matrix) exclude(lang, theme, reason string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,8 +67,7 @@ func (m *matrix) exclude(lang, theme, reason string) {
 	m.excluded = append(m.excluded, fmt.Sprintf("excluded: %s, %s: the SDK %s", lang, theme, reason))
 }
 
-// String is a table of cases passed, those that failed, and the time that the
-// slowest took.
+// String returns a table of passed and failed cases and the time of the slowest.
 func (m *matrix) String() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

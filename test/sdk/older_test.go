@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// older stands before a service and claims that it knows no later protocol than
-// version. Everything else passes through, in both directions at once.
-func older(t *testing.T, uri string, version int) string {
+// olderProtocolProxy is a proxy in front of a service that announces at most the given
+// protocol version. Everything else is forwarded in both directions concurrently.
+func olderProtocolProxy(t *testing.T, uri string, version int) string {
 	target, err := url.Parse(uri)
 	require.NoError(t, err)
 	h2c := new(http.Protocols)
@@ -27,7 +27,7 @@ func older(t *testing.T, uri string, version int) string {
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
 			if r.Out.Body != nil {
-				r.Out.Body = detached(r.In.Body)
+				r.Out.Body = detachedBody(r.In.Body)
 			}
 		},
 		Transport:     transport,
@@ -53,10 +53,10 @@ func older(t *testing.T, uri string, version int) string {
 	return server.URL
 }
 
-// detached is a request's body that can be closed while somebody waits for more of it.
-// A transport whose connection breaks waits until the body has been read otherwise, which
-// takes as long as the server goes on with the request.
-func detached(body io.Reader) io.ReadCloser {
+// detachedBody is a request body that can be closed during a read. Otherwise a transport
+// with a broken connection waits until the body has been read, which takes as long as the
+// server continues the request.
+func detachedBody(body io.Reader) io.ReadCloser {
 	r, w := io.Pipe()
 	go func() {
 		_, err := io.Copy(w, body)
@@ -65,7 +65,7 @@ func detached(body io.Reader) io.ReadCloser {
 	return r
 }
 
-// claim writes version into a manifest.
+// claim sets the version in a manifest.
 func claim(r *http.Response, version int) error {
 	var manifest map[string]any
 	if err := json.NewDecoder(r.Body).Decode(&manifest); err != nil {

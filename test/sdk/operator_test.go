@@ -10,92 +10,92 @@ import (
 	"platform/test/sdk/contract"
 )
 
-// restarted starts an ended invocation as a new one and returns its id.
+// restarted restarts a completed invocation as a new one and returns its id.
 func (e *env) restarted(id, query string) string {
 	e.Helper()
-	answer := e.operated(id, "restart-as-new"+query)
+	resp := e.requireOperation(id, "restart-as-new"+query)
 	var out struct {
 		ID string `json:"new_invocation_id"`
 	}
-	require.NoError(e, json.Unmarshal(answer.Body, &out))
+	require.NoError(e, json.Unmarshal(resp.Body, &out))
 	require.NotEqual(e, id, out.ID)
 	return out.ID
 }
 
 var operatorCases = []testCase{
 	{"a paused invocation does nothing until it is resumed", func(e *env) {
-		id := e.begin(e.path("Steps", "flaky"), contract.Step{ID: e.id(), Fail: 1_000_000})
-		e.recorder.Await(e.Context(), e.id(), 2, limit)
-		e.operated(id, "pause")
-		e.becomes(id, "paused")
+		id := e.startIdempotent(e.path("Steps", "flaky"), contract.Step{ID: e.id(), Fail: 1_000_000})
+		e.recorder.Await(e.Context(), e.id(), 2, testTimeout)
+		e.requireOperation(id, "pause")
+		e.awaitStatus(id, "paused")
 		before := len(e.recorder.Values(e.id()))
 		require.Equal(e, http.StatusOK, e.operate(id, "pause").Status, "it is paused already")
 		require.Equal(e, before, len(e.recorder.Values(e.id())))
-		e.operated(id, "resume")
-		e.recorder.Await(e.Context(), e.id(), before+1, limit)
-		e.operated(id, "kill")
-		e.refused(id, http.StatusConflict)
-		e.recorded(e.id("step"), 1)
+		e.requireOperation(id, "resume")
+		e.recorder.Await(e.Context(), e.id(), before+1, testTimeout)
+		e.requireOperation(id, "kill")
+		e.awaitFailure(id, http.StatusConflict)
+		e.awaitRecords(e.id("step"), 1)
 	}},
 	{"a pause lets the step under way end, which is not executed again", func(e *env) {
-		id := e.begin(e.path("Steps", "once"), contract.Step{ID: e.id(), Gate: e.id()})
-		e.recorded(e.id(), 1)
+		id := e.startIdempotent(e.path("Steps", "once"), contract.Step{ID: e.id(), Gate: e.id()})
+		e.awaitRecords(e.id(), 1)
 		require.Equal(e, http.StatusAccepted, e.operate(id, "pause").Status)
 		e.recorder.Open(e.id())
-		e.becomes(id, "paused")
-		e.operated(id, "resume")
+		e.awaitStatus(id, "paused")
+		e.requireOperation(id, "resume")
 		require.Equal(e, "1", string(e.attach(id).Body), "of the first execution")
-		e.recorded(e.id(), 1)
+		e.awaitRecords(e.id(), 1)
 	}},
 	{"what has ended is not paused, resumed or purged twice", func(e *env) {
-		id := e.begin(e.path("Utils", "say"), contract.Say{Value: "v"})
+		id := e.startIdempotent(e.path("Utils", "say"), contract.Say{Value: "v"})
 		e.attach(id)
 		require.Equal(e, http.StatusConflict, e.operate(id, "pause").Status)
 		require.Equal(e, http.StatusConflict, e.operate(id, "resume").Status)
-		e.operated(id, "purge")
+		e.requireOperation(id, "purge")
 		require.Equal(e, http.StatusNotFound, e.operate(id, "purge").Status)
 	}},
 	{"what runs is not purged", func(e *env) {
-		id := e.blocked(e.id(), contract.Block{In: "awakeable"})
+		id := e.startBlocked(e.id(), contract.Block{In: "awakeable"})
 		for _, operation := range []string{"purge", "purge-journal", "restart-as-new"} {
 			require.Equal(e, http.StatusConflict, e.operate(id, operation).Status, operation)
 		}
-		e.operated(id, "kill")
+		e.requireOperation(id, "kill")
 	}},
 	{"a purged result is forgotten and its key runs again", func(e *env) {
 		step := contract.Step{ID: e.id()}
 		first := e.call(e.path("Steps", "once"), step, nil, "idempotency-key", e.id())
-		e.operated(first.ID(), "purge")
+		e.requireOperation(first.ID(), "purge")
 		answer, err := e.server.Client.Output(e.bounded(), first.ID())
 		require.NoError(e, err)
-		e.failed(answer, http.StatusNotFound)
+		e.decodeFailure(answer, http.StatusNotFound)
 		second := e.call(e.path("Steps", "once"), step, nil, "idempotency-key", e.id())
 		require.Equal(e, first.ID(), second.ID())
 		require.Equal(e, "2", string(second.Body))
 	}},
 	{"a purged workflow runs again, without state and promises", func(e *env) {
 		key := e.id()
-		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Value: "first"}))
-		id := e.flow(key, "p").InvocationID
+		require.Zero(e, e.completePromise(key, contract.Completion{Promise: "p", Value: "first"}))
+		id := e.startFlow(key, "p").InvocationID
 		e.attach(id)
-		e.operated(id, "purge")
+		e.requireOperation(id, "purge")
 		require.Equal(e, contract.Outcome{}, e.peek(key, "p"))
 		require.Equal(e, absent, e.text(key))
-		require.Equal(e, "Accepted", e.flow(key, "p").Status)
-		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Value: "second"}))
+		require.Equal(e, "Accepted", e.startFlow(key, "p").Status)
+		require.Zero(e, e.completePromise(key, contract.Completion{Promise: "p", Value: "second"}))
 		var out []string
 		e.result(id, &out)
 		require.Equal(e, []string{"second"}, out)
 	}},
 	{"without its journal a result is still there", func(e *env) {
-		id := e.begin(e.path("Utils", "say"), contract.Say{Value: "v"})
+		id := e.startIdempotent(e.path("Utils", "say"), contract.Say{Value: "v"})
 		e.attach(id)
-		e.operated(id, "purge-journal")
+		e.requireOperation(id, "purge-journal")
 		require.Equal(e, `"v"`, string(e.attach(id).Body))
 		require.Equal(e, http.StatusGone, e.operate(id, "restart-as-new").Status)
 	}},
 	{"an ended invocation is started again as a new one", func(e *env) {
-		id := e.begin(e.path("Steps", "once"), contract.Step{ID: e.id()})
+		id := e.startIdempotent(e.path("Steps", "once"), contract.Step{ID: e.id()})
 		require.Equal(e, "1", string(e.attach(id).Body))
 		again := e.restarted(id, "")
 		require.Equal(e, "2", string(e.attach(again).Body))
@@ -103,43 +103,43 @@ var operatorCases = []testCase{
 	}},
 	{"a workflow is not started again as a new one", func(e *env) {
 		key := e.id()
-		require.Zero(e, e.fulfil(key, contract.Completion{Promise: "p", Value: "v"}))
-		id := e.flow(key, "p").InvocationID
+		require.Zero(e, e.completePromise(key, contract.Completion{Promise: "p", Value: "v"}))
+		id := e.startFlow(key, "p").InvocationID
 		e.attach(id)
 		require.Equal(e, http.StatusUnprocessableEntity, e.operate(id, "restart-as-new").Status)
 	}},
 	{"what is delayed is too early for a resume or a restart", func(e *env) {
 		id := e.send(e.path("Utils", "say")+"?delay=1h", contract.Say{}, "idempotency-key", e.id()).InvocationID
-		e.becomes(id, "scheduled")
+		e.awaitStatus(id, "scheduled")
 		require.Equal(e, http.StatusTooEarly, e.operate(id, "resume").Status)
 		refused := e.operate(id, "restart-as-new")
 		require.Equal(e, http.StatusTooEarly, refused.Status)
 		require.Contains(e, string(refused.Body), "it is scheduled")
 		require.Equal(e, http.StatusConflict, e.operate(id, "pause").Status)
-		e.operated(id, "kill")
+		e.requireOperation(id, "kill")
 	}},
 	{"the server speaks the protocol that was agreed", func(e *env) {
-		id := e.begin(e.path("Utils", "say"), contract.Say{Value: "v"})
+		id := e.startIdempotent(e.path("Utils", "say"), contract.Say{Value: "v"})
 		e.attach(id)
-		require.Equal(e, e.protocol(), e.standing(id).PinnedProtocolVersion)
+		require.Equal(e, e.protocol(), e.statusOf(id).PinnedProtocolVersion)
 	}},
 }
 
-// prefixCases need a protocol with a random seed that can be kept.
+// prefixCases require a protocol whose random seed can be kept.
 var prefixCases = []testCase{
 	{"an invocation starts again from the middle of its journal", func(e *env) {
 		step := contract.Step{ID: e.id(), N: 3}
-		id := e.begin(e.path("Steps", "many"), step)
+		id := e.startIdempotent(e.path("Steps", "many"), step)
 		require.Equal(e, "3", string(e.attach(id).Body))
 		again := e.restarted(id, "?from=2") // input, first step and its result
 		require.Equal(e, "3", string(e.attach(again).Body))
-		require.Equal(e, []string{"0", "1", "2", "1", "2"}, e.recorded(e.id(), 5))
+		require.Equal(e, []string{"0", "1", "2", "1", "2"}, e.awaitRecords(e.id(), 5))
 		require.Equal(e, http.StatusBadRequest, e.operate(id, "restart-as-new?from=99").Status)
 	}},
 }
 
-// protocol is the version that the server and this language agree on.
+// protocol is the version that the server and this language negotiate.
 func (e *env) protocol() int {
 	i := slices.IndexFunc(e.suite.langs, func(l language) bool { return l.name == e.lang })
-	return e.suite.langs[i].speaks(e.suite.variation)
+	return e.suite.langs[i].protocolVersion(e.suite.variation)
 }

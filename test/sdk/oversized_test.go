@@ -34,22 +34,22 @@ func TestOversizedResultsConcernNoOtherInvocation(t *testing.T) {
 			require.NoError(t, server.Register(t.Context(), service.URI(), false))
 			e := &env{T: t, lang: l.name, server: server}
 			for range 3 {
-				answer, err := server.Client.Send(e.bounded(), e.path("Echo", "bytes"), make([]byte, oversized), "content-type", "application/octet-stream")
+				resp, err := server.Client.Send(e.bounded(), e.path("Echo", "bytes"), make([]byte, oversized), "content-type", "application/octet-stream")
 				require.NoError(t, err)
-				require.Equal(t, http.StatusAccepted, answer.Status, string(answer.Body))
+				require.Equal(t, http.StatusAccepted, resp.Status, string(resp.Body))
 			}
 			refused := func(attempts int) func() bool {
 				return func() bool { return e.refusals(attempts) == 3 }
 			}
-			require.Eventually(t, refused(1), limit, tick, "no attempt has failed")
+			require.Eventually(t, refused(1), testTimeout, pollInterval, "no attempt has failed")
 			for range 5 {
 				ctx, cancel := context.WithTimeout(t.Context(), neighborLimit)
-				answer, err := server.Client.Call(ctx, e.path("Echo", "nothing"), nil)
+				resp, err := server.Client.Call(ctx, e.path("Echo", "nothing"), nil)
 				cancel()
 				require.NoError(t, err)
-				require.Less(t, answer.Status, 300, string(answer.Body))
+				require.Less(t, resp.Status, 300, string(resp.Body))
 			}
-			require.Eventually(t, refused(2), limit, tick, "no further attempt has failed")
+			require.Eventually(t, refused(2), testTimeout, pollInterval, "no further attempt has failed")
 		})
 	}
 }
@@ -57,11 +57,11 @@ func TestOversizedResultsConcernNoOtherInvocation(t *testing.T) {
 // refusals is the number of invocations that have failed that often because of the size
 // of a message.
 func (e *env) refusals(attempts int) int {
-	answer, err := e.server.Client.Query(e.bounded(), fmt.Sprintf(
+	resp, err := e.server.Client.Query(e.bounded(), fmt.Sprintf(
 		"SELECT COUNT(*) AS n FROM sys_invocation WHERE last_failure_error_code = 'RT0003' AND retry_count > %d", attempts))
 	require.NoError(e, err)
 	var found struct{ Rows []struct{ N int } }
-	require.NoError(e, answer.Decode(&found))
-	require.Len(e, found.Rows, 1, string(answer.Body))
+	require.NoError(e, resp.Decode(&found))
+	require.Len(e, found.Rows, 1, string(resp.Body))
 	return found.Rows[0].N
 }

@@ -17,8 +17,8 @@ import (
 // flowControl are the settings that enable scopes.
 var flowControl = map[string]string{protocol7: "true", "EXPERIMENTAL_ENABLE_VQUEUES": "true"}
 
-// TestScopesOfPublishedIngressClients uses what the clients of the SDKs offer for
-// scopes and limit keys.
+// TestScopesOfPublishedIngressClients tests scopes and limit keys with the published clients
+// of the SDKs.
 func TestScopesOfPublishedIngressClients(t *testing.T) {
 	s := &suite{recorder: harness.RecorderFor(t)}
 	s.server = harness.ServerFor(t, flowControl)
@@ -72,7 +72,7 @@ func scopesOfGoClient(e *env) {
 	require.Equal(e, restate.Code(400), refusal.Code())
 }
 
-// scopesOfTsClient runs the program scopes.js and compares what it got.
+// scopesOfTsClient runs the program scopes.js and compares its results.
 func scopesOfTsClient(e *env) {
 	cmd := exec.CommandContext(e.bounded(), "node", "src/scopes.js")
 	cmd.Dir = "services/ts"

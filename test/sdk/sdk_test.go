@@ -10,7 +10,7 @@ import (
 	"platform/test/harness"
 )
 
-// theme is a list of cases about one thing.
+// theme is a list of related cases.
 type theme struct {
 	name     string
 	feature  string // that a language must offer, "" if none
@@ -18,7 +18,7 @@ type theme struct {
 	cases    []testCase
 }
 
-// themes run together: their cases use services, keys and records of their own.
+// themes run in parallel: their cases use separate services, keys and records.
 var themes = []theme{
 	{name: "echo", cases: echoCases},
 	{name: "steps", cases: stepCases},
@@ -53,15 +53,15 @@ var themes = []theme{
 	{name: "restart-from-prefix", protocol: 6, cases: prefixCases},
 }
 
-// lonely themes run one case after the other: they kill what the others use.
-var lonely = []theme{
+// sequentialThemes run sequentially, since they kill shared processes.
+var sequentialThemes = []theme{
 	{name: "crash", cases: crashCases},
 	{name: "upgrade", cases: upgradeCases}, // the last: new work goes to the new version
 }
 
 func TestServicesOfEverySDK(t *testing.T) {
 	langs := available(t)
-	for _, v := range chosen(t) {
+	for _, v := range selectedVariations(t) {
 		t.Run(v.name, func(t *testing.T) { runVariation(t, v, langs) })
 	}
 }
@@ -77,8 +77,8 @@ type suite struct {
 	matrix    *matrix
 }
 
-// runVariation starts one server with the services of all languages and holds
-// every case against each of them.
+// runVariation starts one server with the services of all languages and runs every case
+// for each of them.
 func runVariation(t *testing.T, v variation, langs []language) {
 	if v.prepare != nil {
 		v.prepare(t, &v)
@@ -86,7 +86,7 @@ func runVariation(t *testing.T, v variation, langs []language) {
 	s := &suite{variation: v, services: map[string]*harness.Service{}, recorder: harness.RecorderFor(t), matrix: newMatrix()}
 	s.server = harness.ServerFor(t, v.server)
 	for _, l := range langs {
-		if !l.offers(v.feature) {
+		if !l.hasFeature(v.feature) {
 			s.matrix.exclude(l.name, v.name, l.lacks[v.feature])
 			continue
 		}
@@ -101,19 +101,19 @@ func runVariation(t *testing.T, v variation, langs []language) {
 		return
 	}
 	t.Run("together", func(t *testing.T) { s.run(t, themes, true) })
-	t.Run("alone", func(t *testing.T) { s.run(t, lonely, false) })
+	t.Run("alone", func(t *testing.T) { s.run(t, sequentialThemes, false) })
 	t.Logf("%s:\n%s", v.name, s.matrix)
 }
 
-// address is where the server is told to find the service.
+// address returns the address of the service for the server.
 func (s *suite) address(t *testing.T, service *harness.Service) string {
 	if s.variation.protocol == 5 {
-		return older(t, service.URI(), 5)
+		return olderProtocolProxy(t, service.URI(), 5)
 	}
 	return service.URI()
 }
 
-// run holds the themes that apply against every language.
+// run runs the applicable themes for every language.
 func (s *suite) run(t *testing.T, themes []theme, parallel bool) {
 	v := s.variation
 	for _, th := range themes {
@@ -121,11 +121,11 @@ func (s *suite) run(t *testing.T, themes []theme, parallel bool) {
 			continue
 		}
 		for _, l := range s.langs {
-			if !l.offers(th.feature) {
+			if !l.hasFeature(th.feature) {
 				s.matrix.exclude(l.name, th.name, l.lacks[th.feature])
 				continue
 			}
-			if th.protocol > l.speaks(v) {
+			if th.protocol > l.protocolVersion(v) {
 				s.matrix.exclude(l.name, th.name, fmt.Sprintf("knows no protocol after %d", l.protocol))
 				continue
 			}
@@ -134,7 +134,7 @@ func (s *suite) run(t *testing.T, themes []theme, parallel bool) {
 					if parallel {
 						t.Parallel()
 					}
-					s.matrix.measure(t, l.name, th.name)
+					s.matrix.record(t, l.name, th.name)
 					c.run(&env{
 						T: t, suite: s, lang: l.name, langs: s.names,
 						server: s.server, service: s.services[l.name], recorder: s.recorder,

@@ -9,18 +9,18 @@ import (
 	"platform/test/sdk/contract"
 )
 
-// listening starts a handler that awaits signals and returns its invocation.
-func (e *env) listening(record string, names ...string) string {
+// startListening starts a handler that awaits signals and returns its invocation.
+func (e *env) startListening(record string, names ...string) string {
 	e.Helper()
 	id := e.send(e.path("Signals", "await"), contract.Wait{ID: record, Names: names}, "idempotency-key", record).InvocationID
-	require.Equal(e, []string{id}, e.recorded(record, 1))
+	require.Equal(e, []string{id}, e.awaitRecords(record, 1))
 	return id
 }
 
 var signalCases = []testCase{
 	{"handlers of every language send signals", func(e *env) {
-		for _, lang := range e.offering("signals") {
-			id := e.listening(e.id(lang), "go", "stop")
+		for _, lang := range e.languagesWith("signals") {
+			id := e.startListening(e.id(lang), "go", "stop")
 			e.call(lang+"Signals/send", contract.Signal{Invocation: id, Name: "go", Value: "from " + lang}, nil)
 			e.call(lang+"Signals/send", contract.Signal{Invocation: id, Name: "stop", Reject: "no from " + lang}, nil)
 			var out []contract.Outcome
@@ -29,7 +29,7 @@ var signalCases = []testCase{
 		}
 	}},
 	{"signals are sent over HTTP", func(e *env) {
-		id := e.listening(e.id(), "go", "stop")
+		id := e.startListening(e.id(), "go", "stop")
 		send := func(name, verb, body string) int {
 			path := e.server.Target.Prefix + "/invocation/" + id + "/signal/" + name + "/" + verb
 			answer, err := e.server.Client.Post(e.bounded(), path, []byte(body))
@@ -44,7 +44,7 @@ var signalCases = []testCase{
 		require.Equal(e, http.StatusConflict, send("go", "resolve", `"late"`))
 	}},
 	{"signals arrive before they are awaited", func(e *env) {
-		id := e.listening(e.id(), "a", "b", "c")
+		id := e.startListening(e.id(), "a", "b", "c")
 		for _, name := range []string{"c", "b", "a"} {
 			e.call(e.path("Signals", "send"), contract.Signal{Invocation: id, Name: name, Value: "value " + name}, nil)
 		}
@@ -53,7 +53,7 @@ var signalCases = []testCase{
 		require.Equal(e, came("value a", "value b", "value c"), out)
 	}},
 	{"a name is used once more after it was awaited", func(e *env) {
-		id := e.listening(e.id(), "n", "between", "n")
+		id := e.startListening(e.id(), "n", "between", "n")
 		send := func(name, value string) {
 			e.call(e.path("Signals", "send"), contract.Signal{Invocation: id, Name: name, Value: value}, nil)
 		}
@@ -70,7 +70,7 @@ var signalCases = []testCase{
 		for i := range n {
 			names[i], want[i] = "same", strconv.Itoa(i)
 		}
-		id := e.listening(e.id(), names...)
+		id := e.startListening(e.id(), names...)
 		for _, v := range want {
 			e.call(e.path("Signals", "send"), contract.Signal{Invocation: id, Name: "same", Value: v}, nil)
 		}
@@ -81,16 +81,16 @@ var signalCases = []testCase{
 	{"a signal is awaited together with other things", func(e *env) {
 		sent := e.run(contract.Command{Do: "id", Name: "me"},
 			contract.Command{Do: "first", Of: []contract.Command{{Do: "sleep", Millis: 3_600_000}, {Do: "signal", Name: "s"}}})
-		id := e.recorded(e.id("me"), 1)[0]
+		id := e.awaitRecords(e.id("me"), 1)[0]
 		e.call(e.path("Signals", "send"), contract.Signal{Invocation: id, Name: "s", Value: "v"}, nil)
-		require.Equal(e, contract.Outcome{Index: 1, Of: came("v")}, e.ran(sent)[1])
+		require.Equal(e, contract.Outcome{Index: 1, Of: came("v")}, e.programResult(sent)[1])
 	}},
 }
 
 var attachCases = []testCase{
 	{"a handler attaches to what is running and to what has ended", func(e *env) {
-		id := e.begin(e.path("Utils", "say"), contract.Say{ID: e.id(), Gate: e.id(), Value: "done"})
-		e.recorded(e.id(), 1)
+		id := e.startIdempotent(e.path("Utils", "say"), contract.Say{ID: e.id(), Gate: e.id(), Value: "done"})
+		e.awaitRecords(e.id(), 1)
 		waiting := e.send(e.path("Caller", "attach"), id, "idempotency-key", e.id("waiting")).InvocationID
 		e.recorder.Open(e.id())
 		var out string
@@ -100,18 +100,18 @@ var attachCases = []testCase{
 		require.Equal(e, "done", out)
 	}},
 	{"a handler attaches to what fails", func(e *env) {
-		id := e.begin(e.path("Utils", "say"), contract.Say{ID: e.id(), Gate: e.id(), Code: 418, Message: "teapot"})
-		e.recorded(e.id(), 1)
+		id := e.startIdempotent(e.path("Utils", "say"), contract.Say{ID: e.id(), Gate: e.id(), Code: 418, Message: "teapot"})
+		e.awaitRecords(e.id(), 1)
 		waiting := e.send(e.path("Caller", "catchAttach"), id, "idempotency-key", e.id("waiting")).InvocationID
 		e.recorder.Open(e.id())
 		var f contract.Failure
 		e.result(waiting, &f)
 		require.Equal(e, contract.Failure{Code: 418, Message: "teapot"}, f)
-		e.failed(e.try(e.path("Caller", "attach"), id), 418)
+		e.decodeFailure(e.try(e.path("Caller", "attach"), id), 418)
 	}},
 	{"handlers of every language attach", func(e *env) {
-		id := e.begin(e.path("Utils", "say"), contract.Say{ID: e.id(), Value: "done"})
-		for _, lang := range e.offering("attach") {
+		id := e.startIdempotent(e.path("Utils", "say"), contract.Say{ID: e.id(), Value: "done"})
+		for _, lang := range e.languagesWith("attach") {
 			var out string
 			e.call(lang+"Caller/attach", id, &out)
 			require.Equal(e, "done", out)

@@ -24,7 +24,7 @@ func (e *env) script(key string, ops ...contract.Op) []contract.OpResult {
 	return out
 }
 
-// list reads what Queue/append wrote, without waiting for exclusive handlers.
+// list reads the values of Queue/append without waiting for exclusive handlers.
 func (e *env) list(key string) []string {
 	e.Helper()
 	var out []string
@@ -97,7 +97,7 @@ var stateCases = []testCase{
 	{"exclusive handlers of a key run in the order of arrival, shared ones beside them", func(e *env) {
 		key := e.id()
 		e.send(e.path("Queue", key, "hold"), contract.Step{ID: e.id("held"), Gate: e.id()})
-		e.recorded(e.id("held"), 1)
+		e.awaitRecords(e.id("held"), 1)
 		var want []string
 		for i := range 12 {
 			e.send(e.path("Queue", key, "append"), strconv.Itoa(i))
@@ -105,13 +105,13 @@ var stateCases = []testCase{
 		}
 		require.Empty(e, e.list(key), "an exclusive handler overtook the one that holds the key")
 		e.recorder.Open(e.id())
-		require.Eventually(e, func() bool { return len(e.list(key)) == len(want) }, limit, 10*time.Millisecond)
+		require.Eventually(e, func() bool { return len(e.list(key)) == len(want) }, testTimeout, 10*time.Millisecond)
 		require.Equal(e, want, e.list(key))
 	}},
 	{"concurrent exclusive calls lose no update", func(e *env) {
 		key := e.id()
 		const n = 16
-		answers := e.together(n, func(ctx context.Context, i int) (harness.Response, error) {
+		answers := e.concurrently(n, func(ctx context.Context, i int) (harness.Response, error) {
 			return e.server.Client.Call(ctx, e.path("Queue", key, "append"), []byte(strconv.Quote(strconv.Itoa(i))))
 		})
 		var got, want []string
@@ -125,7 +125,7 @@ var stateCases = []testCase{
 	{"a held key does not hold others", func(e *env) {
 		e.send(e.path("Queue", e.id("held"), "hold"), contract.Step{ID: e.id("held"), Gate: e.id()})
 		defer e.recorder.Open(e.id())
-		e.recorded(e.id("held"), 1)
+		e.awaitRecords(e.id("held"), 1)
 		for i := range 10 {
 			var n int
 			e.call(e.path("Queue", e.id(strconv.Itoa(i)), "append"), "v", &n)

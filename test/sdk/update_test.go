@@ -11,40 +11,40 @@ import (
 	"platform/test/sdk/contract"
 )
 
-// stateVersion is what the state of a Store's key is called.
+// stateVersion returns the version of the state of a Store's key.
 func (e *env) stateVersion(key string) string {
 	e.Helper()
-	answer := e.admin(http.MethodGet, "/services/"+e.lang+"Store/state?object_key="+key, nil)
-	require.Equal(e, http.StatusOK, answer.Status, "%s", answer.Body)
+	resp := e.admin(http.MethodGet, "/services/"+e.lang+"Store/state?object_key="+key, nil)
+	require.Equal(e, http.StatusOK, resp.Status, "%s", resp.Body)
 	var state struct {
 		Version string `json:"version"`
 	}
-	require.NoError(e, json.Unmarshal(answer.Body, &state))
+	require.NoError(e, json.Unmarshal(resp.Body, &state))
 	return state.Version
 }
 
 // update replaces the state of an object's key.
-func (e *env) update(service, key, version string, state map[string]string, query ...string) adminAnswer {
+func (e *env) update(service, key, version string, state map[string]string, query ...string) adminResponse {
 	e.Helper()
 	return e.admin(http.MethodPost, "/services/"+e.lang+service+"/state"+strings.Join(query, ""), map[string]any{
 		"object_key": key, "new_state": state, "version": version,
 	})
 }
 
-// change is the answer to an accepted update.
+// change is the response to an accepted update.
 type change struct {
 	ID     string `json:"operation_id"`
 	Status string `json:"status"`
 }
 
-func (e *env) changed(answer adminAnswer) (c change) {
+func (e *env) changed(resp adminResponse) (c change) {
 	e.Helper()
-	require.Equal(e, http.StatusAccepted, answer.Status, "%s", answer.Body)
-	require.NoError(e, json.Unmarshal(answer.Body, &c))
+	require.Equal(e, http.StatusAccepted, resp.Status, "%s", resp.Body)
+	require.NoError(e, json.Unmarshal(resp.Body, &c))
 	return c
 }
 
-// updateCases are about an interface that only this server has.
+// updateCases test an interface that only this server has.
 var updateCases = []testCase{
 	{"an operator replaces the state of a key", func(e *env) {
 		key := e.id()
@@ -62,7 +62,7 @@ var updateCases = []testCase{
 	{"a key that a handler holds is updated after it", func(e *env) {
 		key := e.id()
 		held := e.send(e.path("Queue", key, "hold"), contract.Step{ID: e.id("held"), Gate: e.id()})
-		e.recorded(e.id("held"), 1)
+		e.awaitRecords(e.id("held"), 1)
 		e.send(e.path("Queue", key, "append"), "before")
 		first := e.changed(e.update("Queue", key, "", map[string]string{"values": `["updated"]`}))
 		require.Equal(e, "queued", first.Status)
@@ -71,7 +71,7 @@ var updateCases = []testCase{
 
 		e.recorder.Open(e.id())
 		require.NotEmpty(e, held.InvocationID)
-		require.Eventually(e, func() bool { return len(e.list(key)) == 2 }, limit, 10*time.Millisecond)
+		require.Eventually(e, func() bool { return len(e.list(key)) == 2 }, testTimeout, 10*time.Millisecond)
 		require.Equal(e, []string{"updated", "after"}, e.list(key))
 		var now change
 		require.NoError(e, json.Unmarshal(e.admin(http.MethodGet, "/state-updates/"+first.ID, nil).Body, &now))

@@ -8,15 +8,15 @@ import (
 	"platform/test/sdk/contract"
 )
 
-// versioned starts a handler that tells the versions it ran on, and waits until
-// it waits for its awakeable.
-func (e *env) versioned(name string) (id, awakeable string) {
+// startVersioned starts a handler that returns the versions it ran on, and waits until it
+// awaits its awakeable.
+func (e *env) startVersioned(name string) (id, awakeable string) {
 	e.Helper()
-	id = e.begin(e.path("Versioned", e.id(name), "work"), contract.Step{ID: e.id(name)})
-	return id, e.recorded(e.id(name), 1)[0]
+	id = e.startIdempotent(e.path("Versioned", e.id(name), "work"), contract.Step{ID: e.id(name)})
+	return id, e.awaitRecords(e.id(name), 1)[0]
 }
 
-// upgrade starts version v2 of the services next to the first and registers it.
+// upgrade starts version v2 of the services in addition to the first and registers it.
 func (e *env) upgrade() {
 	e.Helper()
 	for _, l := range e.suite.langs {
@@ -32,13 +32,13 @@ func (e *env) upgrade() {
 
 var upgradeCases = []testCase{
 	{"work in flight stays on its version until it is told otherwise", func(e *env) {
-		stays, first := e.versioned("stays")
-		moves, second := e.versioned("moves")
-		broken := e.begin(e.path("Versioned", e.id("chain"), "chain"), contract.Step{ID: e.id("chain"), Fail: 1})
-		require.Equal(e, "broken in v1", e.refused(broken, 500).Message)
+		stays, first := e.startVersioned("stays")
+		moves, second := e.startVersioned("moves")
+		broken := e.startIdempotent(e.path("Versioned", e.id("chain"), "chain"), contract.Step{ID: e.id("chain"), Fail: 1})
+		require.Equal(e, "broken in v1", e.awaitFailure(broken, 500).Message)
 		e.upgrade()
 
-		fresh, third := e.versioned("fresh")
+		fresh, third := e.startVersioned("fresh")
 		for _, awakeable := range []string{first, third} {
 			e.resolve(awakeable, "go")
 		}
@@ -57,16 +57,16 @@ var upgradeCases = []testCase{
 	}},
 }
 
-// move takes an invocation that waits to the latest version.
+// move moves a waiting invocation to the latest version.
 func (e *env) move(id string) {
 	e.Helper()
-	e.operated(id, "pause") // of a suspended one this does nothing
-	e.becomes(id, "paused", "suspended")
-	e.operated(id, "resume?deployment=latest")
+	e.requireOperation(id, "pause") // of a suspended one this does nothing
+	e.awaitStatus(id, "paused", "suspended")
+	e.requireOperation(id, "resume?deployment=latest")
 }
 
-// repair starts a failed chain again on the latest version: after its first step,
-// which protocol 5 does not have, and from the beginning.
+// repair restarts a failed chain on the latest version: after its first step, which protocol
+// 5 does not support, and from the beginning.
 func (e *env) repair(broken string) {
 	e.Helper()
 	require.Equal(e, http.StatusConflict, e.operate(broken, "resume").Status)

@@ -17,7 +17,7 @@ var utilCases = []testCase{
 	}},
 	{"headers of a call reach the callee", func(e *env) {
 		for _, lang := range e.langs {
-			order := e.order(lang, "Echo", "", "header", "x-case")
+			order := e.callTo(lang, "Echo", "", "header", "x-case")
 			order.Headers = map[string]string{"x-case": "from " + e.lang}
 			var out string
 			e.call(e.path("Caller", "call"), order, &out)
@@ -33,7 +33,7 @@ var utilCases = []testCase{
 		for i := range want {
 			want[i] = strconv.Itoa(i)
 		}
-		require.ElementsMatch(e, want, e.recorded(e.id(), n))
+		require.ElementsMatch(e, want, e.awaitRecords(e.id(), n))
 	}},
 	{"sleeps begun at once pass at once", func(e *env) {
 		const n, ms = 60, 400

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// variation is one way for the server to drive the same services.
+// variation is a way in which the server invokes the same services.
 type variation struct {
 	name     string
 	protocol int               // version the server chooses, 6 unless set
@@ -25,11 +25,11 @@ type variation struct {
 	feature  string            // what a language must offer
 	themes   []string          // all unless set
 
-	// prepare adds what cannot be written down, such as keys.
+	// prepare adds generated settings, such as keys.
 	prepare func(t *testing.T, v *variation)
 }
 
-// everything suspends: no await that is not satisfied at once keeps a connection.
+// everything suspends: no await that is not already complete keeps a connection.
 const inactivity = "WORKER__INVOKER__INACTIVITY_TIMEOUT"
 
 const protocol7 = "EXPERIMENTAL_ENABLE_PROTOCOL_V7"
@@ -37,22 +37,22 @@ const protocol7 = "EXPERIMENTAL_ENABLE_PROTOCOL_V7"
 var variations = []variation{
 	{name: "default"},
 	{name: "suspend", server: map[string]string{inactivity: "0s"}},
-	// The services ask for lazy state.
+	// The services request lazy state.
 	{name: "lazy-state", service: map[string]string{"LAZY_STATE": "1"}, feature: "lazy-state"},
-	// The server sends no state along, or only the few keys that fit.
+	// The server sends no state eagerly, or only what fits.
 	{name: "no-eager-state", server: map[string]string{"WORKER__INVOKER__EAGER_STATE_SIZE_LIMIT": "0"}},
 	{name: "partial-state", server: map[string]string{"WORKER__INVOKER__EAGER_STATE_SIZE_LIMIT": "24"}},
-	// The services take the whole request before they answer.
+	// The services read the whole request before they respond.
 	{name: "request-response", service: map[string]string{"BIDI": "0"}, feature: "request-response"},
-	// The services speak HTTP/1.1, where the whole request comes first as well.
+	// The services use HTTP/1.1, which is also request-response.
 	{name: "http-1.1", http11: true, service: map[string]string{"HTTP11": "1", "BIDI": "0"}, feature: "request-response"},
 	{name: "one-partition", server: map[string]string{"DEFAULT_NUM_PARTITIONS": "1"}},
-	// The services claim to know version 5 only.
+	// The services announce version 5 only.
 	{name: "protocol-5", protocol: 5},
 	{name: "protocol-5-suspend", protocol: 5, server: map[string]string{inactivity: "0s"}},
 	{name: "protocol-7", protocol: 7, server: map[string]string{protocol7: "true"}},
 	{name: "protocol-7-suspend", protocol: 7, server: map[string]string{protocol7: "true", inactivity: "0s"}},
-	// The services refuse what the server has not signed.
+	// The services reject unsigned requests.
 	{name: "signed", feature: "identity", prepare: sign, themes: []string{"echo", "steps", "calls", "state"}},
 }
 
@@ -64,8 +64,8 @@ func (v variation) version() int {
 	return v.protocol
 }
 
-// chosen returns the variations that SDK_VARIATIONS names.
-func chosen(t *testing.T) []variation {
+// selectedVariations returns the variations that SDK_VARIATIONS names.
+func selectedVariations(t *testing.T) []variation {
 	names := os.Getenv("SDK_VARIATIONS")
 	switch names {
 	case "":
@@ -82,7 +82,7 @@ func chosen(t *testing.T) []variation {
 	return out
 }
 
-// sign makes a key pair, the private half for the server, the public one for the
+// sign generates a key pair, the private key for the server and the public key for the
 // services.
 func sign(t *testing.T, v *variation) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
@@ -96,7 +96,7 @@ func sign(t *testing.T, v *variation) {
 	v.service = map[string]string{"IDENTITY_KEY": "publickeyv1_" + base58(public)}
 }
 
-// base58 writes bytes with the alphabet of Bitcoin, without a checksum.
+// base58 encodes bytes with the Bitcoin alphabet, without a checksum.
 func base58(raw []byte) string {
 	const alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 	var out []byte

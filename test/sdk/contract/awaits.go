@@ -1,7 +1,7 @@
 package contract
 
-// Outcome is what something that was awaited came to: a value, or the terminal
-// error in Code and Message. Combinators fill Index and Of.
+// Outcome is the result of something awaited: a value, or the terminal error in Code and
+// Message. Combinators set Index and Of.
 type Outcome struct {
 	Value   string    `json:"value,omitempty"`
 	Code    int       `json:"code,omitempty"`
@@ -59,7 +59,7 @@ type Block struct {
 	Catch bool   `json:"catch,omitempty"` // return the error instead of failing with it
 }
 
-// Tree asks Tree/grow for a tree of invocations whose leaves wait for ever.
+// Tree asks Tree/grow for a tree of invocations whose leaves wait indefinitely.
 type Tree struct {
 	ID    string `json:"id"` // record the key of each node per attempt; ID-ended those that saw an error
 	Depth int    `json:"depth"`
@@ -67,7 +67,7 @@ type Tree struct {
 	Send  bool   `json:"send,omitempty"` // children are sent to, not called
 }
 
-// Drift asks Drift/run to do something else on some of its attempts.
+// Drift asks Drift/run to behave differently on some of its attempts.
 type Drift struct {
 	ID     string `json:"id"`     // record one entry for each attempt
 	First  string `json:"first"`  // sleep, run, other, set, get, call

@@ -1,8 +1,7 @@
-// Package contract holds the payloads of the test services. A service of every
-// language exposes the same handlers under names that start with the language
-// (GoEcho, TsEcho), so one case can be held against each of them. README.md
-// describes every service and handler, for those who write them in another
-// language.
+// Package contract has the payloads of the test services. The services of each language
+// expose the same handlers, with names prefixed by the language (GoEcho, TsEcho), so that
+// each case runs for all of them. README.md specifies every service and handler for
+// implementations in other languages.
 package contract
 
 import "encoding/json"

@@ -18,10 +18,10 @@ func cancelObject(opts ...restate.ServiceDefinitionOption) restate.ServiceDefini
 		Handler("ping", restate.NewObjectHandler(ping))
 }
 
-// ping answers when the key is free.
+// ping returns when the key is unlocked.
 func ping(restate.ObjectContext, restate.Void) (string, error) { return "pong", nil }
 
-// block waits until it is cancelled, then undoes what it did.
+// block waits until it is cancelled, then compensates.
 func block(ctx restate.ObjectContext, in contract.Block) (contract.Failure, error) {
 	// Not in a step: that would be what the cancellation hits.
 	if _, err := record.Effect(ctx, in.ID, "blocked"); err != nil {

@@ -10,7 +10,7 @@ import (
 	"platform/test/sdk/contract"
 )
 
-// driftObject covers handlers that do something else on some of their attempts.
+// driftObject covers handlers that behave differently on some of their attempts.
 func driftObject(opts ...restate.ServiceDefinitionOption) restate.ServiceDefinition {
 	opts = append(opts, restate.WithInvocationRetryPolicy(
 		restate.WithInitialRetryInterval(quick), restate.WithRetryIntervalFactor(1)))

@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the repository, one after the other, and prints a table.
+# Runs every fuzz target of the repository sequentially and prints a table.
 #
 #   test/fuzz/run.sh [-t time] [-p workers] [-l] [target ...]
 #
 #   -t time      how long each target runs (default 60s)
-#   -p workers   how many processes it runs in (default 2)
+#   -p workers   number of worker processes (default 2)
 #   -l           only list the targets
 #   target       run only targets whose "package Name" contains one of these texts
 #
-# A crash's input is in testdata/fuzz of the target's package, where every later
-# `go test` tries it again. A target that does not get beyond the inputs that are
-# known already gets four times the time. The exit status is 1 if a target crashed or
-# did not run.
+# The input of a crash is stored in testdata/fuzz of the target's package, where every
+# later `go test` runs it. A target that finds no new inputs beyond the known ones gets
+# four times the time. The exit status is 1 if a target crashed or did not run.
 set -u
 cd "$(dirname "$0")/../.."
 
@@ -21,7 +20,7 @@ while getopts 't:p:lh' option; do
 	t) time=$OPTARG ;;
 	p) workers=$OPTARG ;;
 	l) list=1 ;;
-	*) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2 ;;
+	*) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 2 ;;
 	esac
 done
 shift $((OPTIND - 1))

@@ -24,7 +24,7 @@ type Options struct {
 	Nodes      int
 	Partitions uint32
 	Faults     time.Duration // how long the cluster is under fire
-	Defect     string        // a defect to plant, see plants.go
+	Defect     string        // a defect to activate, see defects.go
 	Frames     bool          // note each message between nodes in the trace
 	Log        io.Writer     // what the servers log, nil: nothing
 }

@@ -6,30 +6,29 @@ import (
 	"platform/internal/raftgroup"
 )
 
-// QueueFullError means that an invocation was refused because its queue is full.
+// QueueFullError means that an invocation was rejected because its queue is full.
 type QueueFullError struct {
-	Rule string // pattern of the rule that says so
+	Rule string // pattern of the rule with the limit
 }
 
-// Error names the rule.
+// Error returns a message that names the rule.
 func (e *QueueFullError) Error() string {
 	return "as many invocations wait as the rule '" + e.Rule + "' allows (queue_limit)"
 }
 
-// The reasons why there is no result.
+// Errors of requests for a result.
 var (
-	// ErrNotFound means that no invocation has the id, or that its result is no
-	// longer kept.
+	// ErrNotFound means that no invocation has the ID, or that its retention has ended.
 	ErrNotFound = errors.New("invocation not found")
-	// ErrNotReady means that the invocation exists and has no result yet.
+	// ErrNotReady means that the invocation exists but has no result yet.
 	ErrNotReady = errors.New("the invocation exists but has not completed yet")
 	// ErrEnded means that the invocation has completed and accepts no signals.
 	ErrEnded = errors.New("the invocation has ended")
-	// ErrConflict means that the workflow of a call already ran or is running.
+	// ErrConflict means that the called workflow already ran or is running.
 	ErrConflict = errors.New("the workflow method was already invoked")
 )
 
-// ErrTooLarge means that an invocation is larger than what can be stored; it was not created.
+// ErrTooLarge means that an invocation exceeds the maximum size; it was not created.
 var ErrTooLarge = errors.New("the request is larger than what can be stored")
 
 // ErrUnavailable is wrapped by every UnavailableError, for errors.Is.
@@ -38,14 +37,14 @@ var ErrUnavailable = errors.New("unavailable")
 // UnavailableError means that the owning partition could not be reached, or did not
 // report the outcome of the request in time.
 type UnavailableError struct {
-	// SafeToRetry is true if the request certainly had no effect, or if repeating it
-	// cannot have a second one.
+	// SafeToRetry is true if the request is known to have had no effect, or is
+	// idempotent.
 	SafeToRetry bool
-	// Err is the cause; may be nil.
+	// Err is the cause. It may be nil.
 	Err error
 }
 
-// Error names the cause.
+// Error returns a message that names the cause.
 func (e *UnavailableError) Error() string {
 	if e.Err == nil {
 		return ErrUnavailable.Error()
@@ -61,25 +60,25 @@ func (e *UnavailableError) Unwrap() []error {
 	return []error{ErrUnavailable, e.Err}
 }
 
-// wordedError is an error in words for whoever sent a request. What it wraps names
-// addresses and what the network said about them, which is for logs.
-type wordedError struct {
+// clientError has a message for clients. The wrapped error, with addresses and network
+// details, is for logs.
+type clientError struct {
 	text string
 	err  error
 }
 
-func (e *wordedError) Error() string { return e.text }
+func (e *clientError) Error() string { return e.text }
 
-func (e *wordedError) Unwrap() error { return e.err }
+func (e *clientError) Unwrap() error { return e.err }
 
-// Explain says why a partition was not to be had.
+// Explain replaces an error about an unavailable partition by one for clients.
 func Explain(err error) error {
 	switch {
-	case errors.Is(err, raftgroup.ErrOverloaded): // says what there is too much of
+	case errors.Is(err, raftgroup.ErrOverloaded): // names the exhausted resource
 	case errors.Is(err, raftgroup.ErrUnknownOutcome):
-		return &wordedError{"its leader went away before it answered, and no other one has", err}
+		return &clientError{"its leader failed before it answered, and no other leader has answered since", err}
 	case raftgroup.Definite(err):
-		return &wordedError{"this node finds no leader of it (GET /cluster-health of the admin API tells what is missing)", err}
+		return &clientError{"this node finds no leader for it (see GET /cluster-health of the admin API)", err}
 	}
 	return err
 }

@@ -11,28 +11,28 @@ import (
 	"platform/partition"
 )
 
-// failoverBudget is how long a request is retried without any leader accepting it. Each
-// failover has a budget of its own, and takes a fraction of it.
+// failoverBudget limits how long a request is retried without a leader accepting it. Each
+// failover has a separate budget and normally takes a fraction of it.
 const failoverBudget = 7 * time.Second
 
-// The pause between two tries doubles from firstRetry to lastRetry. Up to half of it is
-// left out at random.
+// The backoff between retries doubles from minBackoff to maxBackoff. A random part of up to
+// half of it is subtracted.
 const (
-	firstRetry = 2 * time.Millisecond
-	lastRetry  = 200 * time.Millisecond
+	minBackoff = 2 * time.Millisecond
+	maxBackoff = 200 * time.Millisecond
 )
 
-// retry sends a request to a partition until it is answered. It gives up once no leader
-// has accepted the request for failoverBudget; a request that waits at a leader may wait
-// indefinitely and through any number of failovers. Retries are safe because ids are
-// deduplicated. Whether the client may send the request anew, with a new id, depends on
-// safe and on what happened to the tries.
-func retry[T any](ctx context.Context, safe bool, ask func() (T, error)) (T, error) {
+// retry calls send until a leader answers the request. It fails when no leader has accepted
+// the request for failoverBudget; a request held by a leader may wait indefinitely and
+// through any number of failovers. Retries are safe because IDs are deduplicated. Whether
+// the client may send the request again, with a new ID, depends on safe and on whether all
+// attempts are known to have had no effect.
+func retry[T any](ctx context.Context, safe bool, send func() (T, error)) (T, error) {
 	var limit <-chan time.Time
 	definite, accepted := true, false
-	wait := firstRetry
+	backoff := minBackoff
 	for {
-		v, err := ask()
+		v, err := send()
 		switch {
 		case err == nil:
 			return v, nil
@@ -45,24 +45,24 @@ func retry[T any](ctx context.Context, safe bool, ask func() (T, error)) (T, err
 		}
 		definite = definite && raftgroup.Definite(err)
 		if fabric.WasAccepted(err) {
-			accepted, limit, wait = true, nil, firstRetry
+			accepted, limit, backoff = true, nil, minBackoff
 		}
 		if limit == nil {
 			limit = time.After(failoverBudget)
 		}
-		// All who waited for a leader come to its successor at the same time; those that
-		// had been accepted are not turned away by the queue that this makes.
-		refused := errors.Is(err, raftgroup.ErrOverloaded) && !accepted
-		if refused || !pause(ctx, wait-rand.N(wait/2), limit) {
+		// After a failover all pending requests reach the new leader at once. Those that a
+		// leader had accepted before are retried even if this overloads it.
+		rejected := errors.Is(err, raftgroup.ErrOverloaded) && !accepted
+		if rejected || !sleep(ctx, backoff-rand.N(backoff/2), limit) {
 			return v, &UnavailableError{SafeToRetry: safe || definite, Err: Explain(err)}
 		}
-		wait = min(2*wait, lastRetry)
+		backoff = min(2*backoff, maxBackoff)
 	}
 }
 
-// pause waits a moment; false when the limit or the end of ctx came first.
-func pause(ctx context.Context, wait time.Duration, limit <-chan time.Time) bool {
-	t := time.NewTimer(wait)
+// sleep waits for d. It returns false if limit fires or ctx ends first.
+func sleep(ctx context.Context, d time.Duration, limit <-chan time.Time) bool {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:

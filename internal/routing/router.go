@@ -16,23 +16,23 @@ import (
 	"platform/partition/machine"
 )
 
-// Router takes requests to the partitions that own them, and repeats them, with the
-// same ids, while leaders change. It may be used concurrently.
+// Router sends requests to the partitions that own them, and retries them, with the same
+// IDs, during leader failovers. It is safe for concurrent use.
 type Router struct {
-	partitions []atomic.Pointer[partition.Partition] // this node's replicas, nil for those of others
+	partitions []atomic.Pointer[partition.Partition] // replicas on this node; nil if there is none
 	directory  *fabric.Directory
 }
 
-// New returns the router of a cluster with count partitions. where tells how to reach
-// other nodes; its field Local is set here.
-func New(count uint32, where fabric.DirectoryConfig) *Router {
+// New returns the router of a cluster with count partitions. cfg configures the connections
+// to other nodes; New sets its field Local.
+func New(count uint32, cfg fabric.DirectoryConfig) *Router {
 	r := &Router{partitions: make([]atomic.Pointer[partition.Partition], count)}
-	where.Local = r.local
-	r.directory = fabric.NewDirectory(count, where)
+	cfg.Local = r.local
+	r.directory = fabric.NewDirectory(count, cfg)
 	return r
 }
 
-// local is this node's replica of a partition, nil if it has none.
+// local returns this node's replica of a partition, nil if it has none.
 func (r *Router) local(id uint32) fabric.Local {
 	if p := r.Replica(id); p != nil {
 		return p
@@ -40,10 +40,10 @@ func (r *Router) local(id uint32) fabric.Local {
 	return nil
 }
 
-// Set makes this node's replica of a partition known; nil removes it.
+// Set registers this node's replica of a partition; nil removes it.
 func (r *Router) Set(id uint32, p *partition.Partition) { r.partitions[id].Store(p) }
 
-// Count is the number of partitions of the cluster.
+// Count returns the number of partitions of the cluster.
 func (r *Router) Count() uint32 { return uint32(r.directory.Partitions()) }
 
 // Partition returns a handle for a partition.
@@ -60,10 +60,10 @@ func (r *Router) Partitions() iter.Seq[*fabric.Handle] {
 	}
 }
 
-// Stats counts requests by where they went.
+// Stats returns counters of requests by destination.
 func (r *Router) Stats() fabric.Stats { return r.directory.Stats() }
 
-// Replica is this node's replica of a partition, nil if it has none.
+// Replica returns this node's replica of a partition, nil if it has none.
 func (r *Router) Replica(id uint32) *partition.Partition { return r.partitions[id].Load() }
 
 // Replicas returns the replicas on this node.
@@ -91,7 +91,7 @@ func (r *Router) Send(ctx context.Context, inv *machine.Invoke) (machine.Outcome
 	case err == nil && o.Code == machine.QueueFull:
 		err = &QueueFullError{Rule: o.Rule}
 	case o.Code == machine.Existing && o.Own:
-		o.Code = machine.OK // an earlier try got through
+		o.Code = machine.OK // created by an earlier attempt of this request
 	}
 	return o, err
 }
@@ -140,13 +140,13 @@ func (r *Router) Output(ctx context.Context, id ids.Invocation) (Answer, error) 
 	})
 }
 
-// Deliver hands messages to the leader of a partition; it is what outboxes ship
-// with, and leaves repeating to them.
+// Deliver sends messages of an outbox to the leader of a partition. It does not retry; the
+// outbox does.
 func (r *Router) Deliver(ctx context.Context, to uint32, d *machine.Deliver) error {
 	return r.directory.Partition(to).Deliver(ctx, d)
 }
 
-// NewRequest marks a request, so that its repetitions are known as such.
+// NewRequest returns a request ID, by which partitions recognize retries.
 func NewRequest() uint64 { return rand.Uint64() | 1 }
 
 // Answer is the result of an invocation.
@@ -154,7 +154,7 @@ type Answer struct {
 	ID        ids.Invocation
 	Target    machine.Target
 	Result    journal.Result
-	ExpiresAt time.Time // until when the result can be asked for; zero: not known
+	ExpiresAt time.Time // end of the retention of the result; zero if unknown
 }
 
 func answer(id ids.Invocation, e partition.Ending) Answer {
@@ -181,7 +181,7 @@ func (r *Router) Signal(ctx context.Context, s *machine.Signal) error {
 	return nil
 }
 
-// Operate proposes a command about an invocation; repeated says that an earlier try
+// Operate proposes a command about an invocation. repeated reports that an earlier attempt
 // may have taken effect.
 func (r *Router) Operate(ctx context.Context, id ids.Invocation, c machine.Command) (out machine.Outcome, repeated bool, err error) {
 	p := r.Owner(id)
@@ -195,8 +195,8 @@ func (r *Router) Operate(ctx context.Context, id ids.Invocation, c machine.Comma
 	return out, repeated, err
 }
 
-// State reads an object's state, at most limit bytes of it; complete reports whether
-// that is all.
+// State reads up to limit bytes of an object's state; complete reports whether that is the
+// entire state.
 func (r *Router) State(ctx context.Context, o machine.Object, limit int) (entries []machine.StateEntry, complete bool, err error) {
 	p := r.Owner(ids.NewInvocation(ids.Route(o.Scope, o.Key), [16]byte{}))
 	entries, err = retry(ctx, true, func() (entries []machine.StateEntry, err error) {

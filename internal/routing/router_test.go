@@ -92,9 +92,9 @@ func TestALongRequestIsGivenUpWhenNoLeaderFollows(t *testing.T) {
 	})
 }
 
-// Whoever gets no answer is told whether to send the request again, and no details of
+// Clients learn whether the request is safe to retry, but no details of
 // the network between nodes.
-func TestUnansweredRequestsAreExplained(t *testing.T) {
+func TestErrorsForClients(t *testing.T) {
 	broken := errors.New("connection to 10.0.0.7:5122: rpc error: code = Unavailable")
 	unreachable := fmt.Errorf("partition 6: %w: %w", fabric.ErrUnreachable, broken)
 	unknown := fmt.Errorf("partition 6 at 10.0.0.7:5122: %w: %w", raftgroup.ErrUnknownOutcome, broken)
@@ -105,10 +105,10 @@ func TestUnansweredRequestsAreExplained(t *testing.T) {
 		safe       bool
 		want       string
 	}{
-		{"no leader", false, []error{unreachable}, true, "this node finds no leader of it (GET /cluster-health of the admin API tells what is missing)"},
-		{"lost on the way", false, []error{unknown}, false, "its leader went away before it answered, and no other one has"},
+		{"no leader", false, []error{unreachable}, true, "this node finds no leader for it (see GET /cluster-health of the admin API)"},
+		{"lost on the way", false, []error{unknown}, false, "its leader failed before it answered, and no other leader has answered since"},
 		{"lost on the way, then no leader", false, []error{unknown, unreachable}, false, "this node finds no leader"},
-		{"lost on the way, with an idempotency key", true, []error{unknown}, true, "its leader went away"},
+		{"lost on the way, with an idempotency key", true, []error{unknown}, true, "its leader failed"},
 		{"too much", false, []error{fmt.Errorf("%w: disk is almost full", raftgroup.ErrOverloaded)}, true, "disk is almost full"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

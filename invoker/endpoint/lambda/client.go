@@ -23,46 +23,46 @@ import (
 	"platform/invoker/endpoint"
 )
 
-// Config are the settings of a Client.
+// Config configures a Client.
 type Config struct {
-	Profile        string                                // of the shared AWS files; empty: the default one
-	ExternalID     string                                // told when roles are assumed; may be empty
-	CompressFrom   int                                   // bytes of a request from which it is compressed
-	MaxResponse    int                                   // bytes of a response, decompressed
-	ConnectTimeout time.Duration                         // to the cloud's API
-	IdleTimeout    time.Duration                         // after which an unused connection to it is closed
-	Proxy          func(*http.Request) (*url.URL, error) // nil: none
+	Profile        string                                // profile in the shared AWS files; empty for the default
+	ExternalID     string                                // external ID for assuming roles; may be empty
+	CompressFrom   int                                   // size in bytes from which requests are compressed
+	MaxResponse    int                                   // maximum size in bytes of a decompressed response
+	ConnectTimeout time.Duration                         // timeout of connections to the AWS API
+	IdleTimeout    time.Duration                         // after which an idle connection is closed
+	Proxy          func(*http.Request) (*url.URL, error) // nil for no proxy
 }
 
-// DefaultConfig compresses requests of 4 MiB and more.
+// DefaultConfig returns the default settings.
 func DefaultConfig() Config {
 	return Config{CompressFrom: 4 << 20, MaxResponse: 64 << 20, ConnectTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 }
 
-// session is the name under which roles are taken.
-const session = "platform-server"
+// roleSessionName identifies the session of assumed roles.
+const roleSessionName = "platform-server"
 
-// connections is how many unused connections to the API are kept.
-const connections = 128
+// maxIdleConnections is the maximum number of idle connections to the AWS API.
+const maxIdleConnections = 128
 
-// Client invokes functions. It may be used concurrently.
+// Client invokes functions. It is safe for concurrent use.
 type Client struct {
 	cfg   Config
 	codec codec
 
 	mu   sync.Mutex // guards the fields below
 	base *aws.Config
-	apis map[identity]*api.Client
+	apis map[clientKey]*api.Client
 }
 
-// identity is what the connections to the API differ in.
-type identity struct{ region, role string }
+// clientKey identifies an API client: functions of a region invoked with a role share one.
+type clientKey struct{ region, role string }
 
 var _ endpoint.Functions = (*Client)(nil)
 
-// New returns a client, which looks for credentials when it needs them.
+// New returns a client. It loads credentials on the first invocation.
 func New(cfg Config) *Client {
-	c := &Client{cfg: cfg, apis: map[identity]*api.Client{}}
+	c := &Client{cfg: cfg, apis: map[clientKey]*api.Client{}}
 	c.codec.init(cfg.CompressFrom, cfg.MaxResponse)
 	return c
 }
@@ -82,20 +82,20 @@ func (c *Client) Invoke(ctx context.Context, f *endpoint.Function, r *http.Reque
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil:
-		return failed(err)
+		return convertError(err)
 	case out.FunctionError != nil:
 		return nil, functionError(out.Payload)
 	}
 	return c.codec.response(out.Payload)
 }
 
-// api is the way to a function.
+// api returns the API client for a function, creating it on first use.
 func (c *Client) api(ctx context.Context, f *endpoint.Function) (*api.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	as := identity{f.Region, f.AssumeRoleARN}
-	if known := c.apis[as]; known != nil {
-		return known, nil
+	key := clientKey{f.Region, f.AssumeRoleARN}
+	if client := c.apis[key]; client != nil {
+		return client, nil
 	}
 	if c.base == nil {
 		base, err := c.load(ctx)
@@ -105,18 +105,18 @@ func (c *Client) api(ctx context.Context, f *endpoint.Function) (*api.Client, er
 		c.base = base
 	}
 	cfg := c.base.Copy()
-	cfg.Region = as.region
-	if as.role != "" {
-		cfg.Credentials = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), as.role, c.assume))
+	cfg.Region = key.region
+	if key.role != "" {
+		cfg.Credentials = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), key.role, c.assume))
 	}
-	made := api.NewFromConfig(cfg, func(o *api.Options) { o.Retryer = aws.NopRetryer{} })
-	c.apis[as] = made
-	return made, nil
+	client := api.NewFromConfig(cfg, func(o *api.Options) { o.Retryer = aws.NopRetryer{} })
+	c.apis[key] = client
+	return client, nil
 }
 
 func (c *Client) load(ctx context.Context) (*aws.Config, error) {
 	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
-		t.Proxy, t.MaxIdleConns, t.MaxIdleConnsPerHost = c.cfg.Proxy, 0, connections
+		t.Proxy, t.MaxIdleConns, t.MaxIdleConnsPerHost = c.cfg.Proxy, 0, maxIdleConnections
 		t.IdleConnTimeout = c.cfg.IdleTimeout
 	})
 	client = client.WithDialerOptions(func(d *net.Dialer) { d.Timeout = c.cfg.ConnectTimeout })
@@ -129,27 +129,27 @@ func (c *Client) load(ctx context.Context) (*aws.Config, error) {
 }
 
 func (c *Client) assume(o *stscreds.AssumeRoleOptions) {
-	o.RoleSessionName = session
+	o.RoleSessionName = roleSessionName
 	if c.cfg.ExternalID != "" {
 		o.ExternalID = &c.cfg.ExternalID
 	}
 }
 
-// failed turns an error of the API into a response where an endpoint has a status
-// for it. Otherwise it leaves out of the error what differs each time.
-func failed(err error) (*http.Response, error) {
-	if busy, ok := errors.AsType[*types.TooManyRequestsException](err); ok {
-		resp := answer(http.StatusTooManyRequests, []byte(busy.ErrorMessage()))
-		if after := busy.RetryAfterSeconds; after != nil {
+// convertError converts an error of the AWS API into a response if HTTP has a status for it.
+// Otherwise it strips request IDs from the error, so that repeated errors are equal.
+func convertError(err error) (*http.Response, error) {
+	if throttled, ok := errors.AsType[*types.TooManyRequestsException](err); ok {
+		resp := newResponse(http.StatusTooManyRequests, []byte(throttled.ErrorMessage()))
+		if after := throttled.RetryAfterSeconds; after != nil {
 			resp.Header.Set("Retry-After", *after)
 		}
 		return resp, nil
 	}
-	if large, ok := errors.AsType[*types.RequestTooLargeException](err); ok {
-		return answer(http.StatusRequestEntityTooLarge, []byte(large.ErrorMessage())), nil
+	if tooLarge, ok := errors.AsType[*types.RequestTooLargeException](err); ok {
+		return newResponse(http.StatusRequestEntityTooLarge, []byte(tooLarge.ErrorMessage())), nil
 	}
-	if refused, ok := errors.AsType[smithy.APIError](err); ok {
-		return nil, fmt.Errorf("invoke function: %s: %s", refused.ErrorCode(), strings.TrimSpace(refused.ErrorMessage()))
+	if apiErr, ok := errors.AsType[smithy.APIError](err); ok {
+		return nil, fmt.Errorf("invoke function: %s: %s", apiErr.ErrorCode(), strings.TrimSpace(apiErr.ErrorMessage()))
 	}
 	if operation, ok := errors.AsType[*smithy.OperationError](err); ok {
 		err = operation.Err

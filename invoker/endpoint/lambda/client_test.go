@@ -36,7 +36,7 @@ func request(t *testing.T, body string) *http.Request {
 	return r.WithContext(t.Context())
 }
 
-// echo answers with the document that it got.
+// echo responds with the payload it received.
 func echo(c lambdatest.Call) lambdatest.Answer {
 	payload, _ := json.Marshal(map[string]any{
 		"statusCode": 200, "headers": map[string]string{"x-restate-server": "fake/1"}, "isBase64Encoded": true,
@@ -45,7 +45,7 @@ func echo(c lambdatest.Call) lambdatest.Answer {
 	return lambdatest.Answer{Payload: payload}
 }
 
-func TestWhatAFunctionGets(t *testing.T) {
+func TestFunctionPayload(t *testing.T) {
 	s := lambdatest.Start(t)
 	s.Handle(arn, echo)
 	resp, err := New(DefaultConfig()).Invoke(t.Context(), functionOf(t, arn), request(t, "\x00body"))
@@ -65,7 +65,7 @@ func TestWhatAFunctionGets(t *testing.T) {
 	require.JSONEq(t, `{"path":"/discover","httpMethod":"GET","headers":{"content-type":"x/y"},"isBase64Encoded":false}`, string(got))
 }
 
-func TestWhoInvokes(t *testing.T) {
+func TestCredentials(t *testing.T) {
 	s := lambdatest.Start(t)
 	calls := make(chan lambdatest.Call, 3)
 	const far = "arn:aws-us-gov:lambda:us-gov-west-1:123456789012:function:greeter:live"
@@ -193,7 +193,7 @@ func TestErrorsOfFunctions(t *testing.T) {
 	for message, want := range map[string]string{
 		`{"errorType":"Runtime.ExitError","errorMessage":"RequestId: 01234567-89ab-cdef-0123-456789abcdef Error: Runtime exited"}`: "the function failed: Runtime.ExitError: Runtime exited",
 		`{"errorMessage":"2026-01-02T03:04:05.678Z 01234567-89ab-cdef-0123-456789abcdef Task timed out after 3.00 seconds"}`:       "the function failed: Task timed out after 3.00 seconds",
-		`?`: "the function failed: it gave no reason that can be read",
+		`?`: "the function failed: its error message is unreadable",
 	} {
 		s.Handle(arn, func(lambdatest.Call) lambdatest.Answer {
 			return lambdatest.Answer{Function: "Unhandled", Payload: []byte(message)}
@@ -204,7 +204,7 @@ func TestErrorsOfFunctions(t *testing.T) {
 	}
 }
 
-func TestAnswersOfWhatIsNoService(t *testing.T) {
+func TestInvalidFunctionResults(t *testing.T) {
 	c := New(DefaultConfig())
 	for _, payload := range []string{``, `null`, `"hello"`, `{}`, `{"statusCode":"200"}`, `{"statusCode":100}`, `{"statusCode":200,"body":"?","isBase64Encoded":true}`,
 		`{"statusCode":200,"headers":{"content-encoding":"br"}}`, `{"statusCode":200,"body":"x","headers":{"content-encoding":"zstd"}}`} {
@@ -218,7 +218,7 @@ func TestAnswersOfWhatIsNoService(t *testing.T) {
 	require.Equal(t, "plain", string(got))
 }
 
-func TestWithoutTheAPI(t *testing.T) {
+func TestUnreachableAPI(t *testing.T) {
 	s := lambdatest.Start(t)
 	t.Setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
 	_, err := New(DefaultConfig()).Invoke(t.Context(), functionOf(t, arn), request(t, "x"))
@@ -230,7 +230,7 @@ func TestWithoutTheAPI(t *testing.T) {
 	require.ErrorContains(t, err, "credentials")
 }
 
-func TestGivingUp(t *testing.T) {
+func TestCancellation(t *testing.T) {
 	s := lambdatest.Start(t)
 	begun, release := make(chan struct{}), make(chan struct{})
 	defer close(release)
@@ -260,7 +260,7 @@ func TestGivingUp(t *testing.T) {
 	require.Error(t, <-l.err)
 }
 
-// ends is a receiver that cares for the end only.
+// ends is a receiver that observes only the end of the stream.
 type ends struct {
 	request *endpoint.Request
 	err     chan error

@@ -1,11 +1,9 @@
-// Package lambda invokes functions of AWS Lambda as endpoints: a request becomes the
-// JSON document that API gateways give to functions, and so does a response (service
-// protocol, Lambda).
+// Package lambda invokes AWS Lambda functions as endpoints: requests and responses are
+// encoded as API Gateway proxy events (service protocol, Lambda).
 //
-// Credentials, endpoints and the like come from where all AWS programs have them:
-// environment variables such as AWS_PROFILE and AWS_ENDPOINT_URL, shared files, the
-// role of the machine. They are looked for when the first function is invoked. The
-// region is that of the function.
+// Credentials, endpoints and other settings come from the standard AWS sources: environment
+// variables such as AWS_PROFILE and AWS_ENDPOINT_URL, shared files, the instance role. They
+// are loaded when the first function is invoked. The region is that of the function.
 //
-// Nothing is repeated here, as the invoker does that by the policy of the handler.
+// The package does not retry; the invoker does so by the retry policy of the handler.
 package lambda

@@ -15,11 +15,11 @@ import (
 	"platform/invoker/endpoint"
 )
 
-// codec turns requests into payloads of functions, and back.
+// codec converts requests to function payloads, and function payloads to responses.
 type codec struct {
 	compressFrom int
 	maxResponse  int
-	encoder      func() (*zstd.Encoder, error) // made when it is first needed: it takes memory
+	encoder      func() (*zstd.Encoder, error) // created on first use, because it takes memory
 	decoder      func() (*zstd.Decoder, error)
 }
 
@@ -35,7 +35,7 @@ func (c *codec) init(compressFrom, maxResponse int) {
 
 const encodingZstd = "zstd"
 
-// event is what functions get, apart from the body, which follows.
+// event is the payload of a function without the body, which is appended.
 type event struct {
 	Path            string            `json:"path"`
 	HTTPMethod      string            `json:"httpMethod"`
@@ -43,8 +43,8 @@ type event struct {
 	IsBase64Encoded bool              `json:"isBase64Encoded"`
 }
 
-// request is the payload of a request. Headers have lower case names, as some
-// functions look for them so.
+// request encodes a request. Header names are lower case, because some functions compare
+// them that way.
 func (c *codec) request(f *endpoint.Function, r *http.Request) ([]byte, error) {
 	var body []byte
 	if r.Body != nil {
@@ -80,22 +80,22 @@ func (c *codec) request(f *endpoint.Function, r *http.Request) ([]byte, error) {
 	return append(base64.StdEncoding.AppendEncode(out, body), `"}`...), nil
 }
 
-// reply is what functions answer.
-type reply struct {
+// result is the result of a function.
+type result struct {
 	StatusCode      int               `json:"statusCode"`
 	Headers         map[string]string `json:"headers"`
 	Body            string            `json:"body"`
 	IsBase64Encoded bool              `json:"isBase64Encoded"`
 }
 
-// response reads the answer of a function.
+// response decodes the result of a function.
 func (c *codec) response(payload []byte) (*http.Response, error) {
-	var r reply
+	var r result
 	if err := json.Unmarshal(payload, &r); err != nil {
 		return nil, fmt.Errorf("%w: %w", endpoint.ErrFunctionAnswer, err)
 	}
 	if r.StatusCode < 200 || r.StatusCode > 999 {
-		return nil, fmt.Errorf("%w: the status code is %d", endpoint.ErrFunctionAnswer, r.StatusCode)
+		return nil, fmt.Errorf("%w: invalid status code %d", endpoint.ErrFunctionAnswer, r.StatusCode)
 	}
 	body := []byte(r.Body)
 	if r.IsBase64Encoded {
@@ -104,7 +104,7 @@ func (c *codec) response(payload []byte) (*http.Response, error) {
 			return nil, fmt.Errorf("%w: body: %w", endpoint.ErrFunctionAnswer, err)
 		}
 	}
-	resp := answer(r.StatusCode, nil)
+	resp := newResponse(r.StatusCode, nil)
 	for name, value := range r.Headers {
 		resp.Header.Set(name, value)
 	}
@@ -116,7 +116,7 @@ func (c *codec) response(payload []byte) (*http.Response, error) {
 			return nil, fmt.Errorf("%w: decompress body: %w", endpoint.ErrFunctionAnswer, err)
 		}
 	default:
-		return nil, fmt.Errorf("%w: the content encoding is %q", endpoint.ErrFunctionAnswer, encoding)
+		return nil, fmt.Errorf("%w: unsupported content encoding %q", endpoint.ErrFunctionAnswer, encoding)
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return resp, nil
@@ -130,29 +130,28 @@ func (c *codec) decompress(b []byte) ([]byte, error) {
 	return decoder.DecodeAll(b, nil)
 }
 
-// answer is a response of a status. It passes for HTTP/2, as nothing has to be taken
-// into account that is peculiar to HTTP/1.
-func answer(status int, body []byte) *http.Response {
+// newResponse returns a response with a status. Its protocol is HTTP/2, so that no special
+// rules of HTTP/1 apply.
+func newResponse(status int, body []byte) *http.Response {
 	return &http.Response{StatusCode: status, ProtoMajor: 2, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}
 }
 
-// maxMessage is how much of an error message is kept.
+// maxMessage is the maximum length in bytes of an error message.
 const maxMessage = 1 << 10
 
-// passing is what differs each time in messages of the runtime.
-var passing = regexp.MustCompile(`^([0-9T:.-]+Z [0-9a-f-]{36} |RequestId: [0-9a-f-]{36} (Error: )?)`)
+// requestPrefix matches timestamps and request IDs in messages of the Lambda runtime.
+var requestPrefix = regexp.MustCompile(`^([0-9T:.-]+Z [0-9a-f-]{36} |RequestId: [0-9a-f-]{36} (Error: )?)`)
 
-// functionError is the error of a function that ended without an answer: it crashed,
-// or took too long.
+// functionError returns the error of a function that crashed or timed out.
 func functionError(payload []byte) error {
 	var e struct {
 		Message string `json:"errorMessage"`
 		Type    string `json:"errorType"`
 	}
 	if err := json.Unmarshal(payload, &e); err != nil {
-		e.Message = "it gave no reason that can be read"
+		e.Message = "its error message is unreadable"
 	}
-	message := passing.ReplaceAllString(e.Message, "")
+	message := requestPrefix.ReplaceAllString(e.Message, "")
 	if len(message) > maxMessage {
 		message = message[:maxMessage]
 	}

@@ -1,7 +1,6 @@
-// Package identity signs requests to endpoints, so that a service can tell this
-// server from anybody else who reaches its address (service protocol, request
-// signing, version 1).
+// Package identity signs requests to endpoints, so that a service can authenticate this
+// server (service protocol, request signing, version 1).
 //
-// A signature is a JSON web token of a minute's life or so, for one path and, with
-// keyed targets, one key. It does not cover the body: TLS is for that.
+// A signature is a JSON Web Token valid for about a minute, for one path and, with keyed
+// targets, one key. It does not cover the body, which TLS protects.
 package identity

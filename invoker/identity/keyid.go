@@ -11,11 +11,11 @@ const (
 	base58Alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 )
 
-// keyID is the text form of a public key.
+// keyID returns the text form of a public key.
 func keyID(key ed25519.PublicKey) string { return keyIDPrefix + base58(key) }
 
-// base58 is the encoding of bytes in the Bitcoin alphabet, without checksum: as one
-// number, after a digit of value zero for each leading zero byte.
+// base58 encodes bytes in the Bitcoin alphabet without a checksum: as one number, preceded by
+// a zero digit for each leading zero byte.
 func base58(b []byte) string {
 	var digits []byte
 	base, digit := big.NewInt(int64(len(base58Alphabet))), new(big.Int)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// The headers of a signed request, in lower case, and the value of the first.
+// Header names of a signed request, in lower case, and the value of SchemeHeader.
 const (
 	SchemeHeader = "x-restate-signature-scheme"
 	TokenHeader  = "x-restate-jwt-v1"
@@ -22,33 +22,32 @@ const (
 )
 
 const (
-	// reuse is the part of its life, 1/reuse, for which a token is used again.
-	reuse = 4
-	// maxReused bounds the tokens that are kept; there is one for each handler
-	// without key.
-	maxReused = 1024
+	// reuseFraction: a token is reused for 1/reuseFraction of the leeway.
+	reuseFraction = 4
+	// maxCached bounds the cached tokens; there is one per handler without a key.
+	maxCached = 1024
 )
 
-// Signer makes tokens with one key. Its methods may be called concurrently.
+// Signer issues tokens signed with one key. It is safe for concurrent use.
 type Signer struct {
 	private ed25519.PrivateKey
 	leeway  time.Duration
 	keyID   string
-	head    string // of all tokens, encoded, with the dot after it
+	head    string // encoded header of all tokens, including the dot
 	now     func() time.Time
 
-	mu     sync.RWMutex // guards reused
-	reused map[string]token
+	mu     sync.RWMutex // covers cached
+	cached map[string]token
 }
 
-// token is one that may be used again.
+// token is a cached token.
 type token struct {
 	text  string
 	until time.Time
 }
 
-// Load reads an Ed25519 private key in PEM form (PKCS#8) from a file. Tokens are
-// valid from leeway before they are made until leeway after.
+// Load reads an Ed25519 private key in PEM format (PKCS#8) from a file. Tokens are valid
+// from leeway before to leeway after they are issued.
 func Load(file string, leeway time.Duration) (*Signer, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -68,7 +67,7 @@ func New(key ed25519.PrivateKey, leeway time.Duration) *Signer {
 	return &Signer{
 		private: key, leeway: leeway, keyID: id, now: time.Now,
 		head:   base64.RawURLEncoding.EncodeToString([]byte(head)) + ".",
-		reused: map[string]token{},
+		cached: map[string]token{},
 	}
 }
 
@@ -76,9 +75,9 @@ func parse(text []byte) (ed25519.PrivateKey, error) {
 	block, _ := pem.Decode(text)
 	switch {
 	case block == nil:
-		return nil, errors.New("no PEM block in the file")
+		return nil, errors.New("the file contains no PEM block")
 	case block.Type != "PRIVATE KEY":
-		return nil, fmt.Errorf("the file holds a %q where a PKCS#8 \"PRIVATE KEY\" is needed", block.Type)
+		return nil, fmt.Errorf("the file contains a %q, a PKCS#8 \"PRIVATE KEY\" is required", block.Type)
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
@@ -86,41 +85,41 @@ func parse(text []byte) (ed25519.PrivateKey, error) {
 	}
 	private, ok := key.(ed25519.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("the key is a %T where an Ed25519 key is needed; openssl genpkey -algorithm ed25519 makes one", key)
+		return nil, fmt.Errorf("the key is a %T, an Ed25519 key is required; create one with openssl genpkey -algorithm ed25519", key)
 	}
 	return private, nil
 }
 
-// KeyID is the public key in the form that services are configured with.
+// KeyID returns the public key in the form used to configure services.
 func (s *Signer) KeyID() string { return s.keyID }
 
-// Token signs a request. The audience is its path below the endpoint's base path,
-// the subject the key of the target, empty if it has none.
+// Token returns a token for a request. The audience is its path below the endpoint's base
+// path; the subject is the key of the target, or empty.
 //
-// A signature takes some 20 µs, so tokens without subject are used again for a part
-// of their life.
+// A signature takes about 20 µs, so tokens without a subject are reused for part of their
+// lifetime.
 func (s *Signer) Token(audience, subject string) string {
 	now := s.now()
 	if subject != "" {
 		return s.sign(audience, subject, now)
 	}
 	s.mu.RLock()
-	known := s.reused[audience]
+	cachedToken := s.cached[audience]
 	s.mu.RUnlock()
-	if now.Before(known.until) {
-		return known.text
+	if now.Before(cachedToken.until) {
+		return cachedToken.text
 	}
-	made := token{s.sign(audience, "", now), now.Add(s.leeway / reuse)}
+	issued := token{s.sign(audience, "", now), now.Add(s.leeway / reuseFraction)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.reused) >= maxReused {
-		clear(s.reused)
+	if len(s.cached) >= maxCached {
+		clear(s.cached)
 	}
-	s.reused[audience] = made
-	return made.text
+	s.cached[audience] = issued
+	return issued.text
 }
 
-// claims are those that verifiers demand.
+// claims are the claims that verifiers require.
 type claims struct {
 	Audience  string `json:"aud"`
 	Expires   int64  `json:"exp"`
@@ -135,7 +134,7 @@ func (s *Signer) sign(audience, subject string, now time.Time) string {
 		IssuedAt: now.Unix(), NotBefore: now.Add(-s.leeway).Unix(), Expires: now.Add(s.leeway).Unix(),
 	})
 	if err != nil {
-		panic("identity: claims of " + strconv.Quote(audience) + ": " + err.Error()) // strings and numbers can be encoded
+		panic("identity: claims of " + strconv.Quote(audience) + ": " + err.Error()) // strings and numbers can always be encoded
 	}
 	b := base64.RawURLEncoding.AppendEncode([]byte(s.head), body)
 	signature := ed25519.Sign(s.private, b)

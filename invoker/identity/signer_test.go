@@ -64,7 +64,7 @@ func TestTokens(t *testing.T) {
 	require.Equal(t, "a\"/\u00e9 <", body["sub"])
 }
 
-func TestTokensAreUsedAgainForAPartOfTheirLife(t *testing.T) {
+func TestTokensAreReusedForPartOfTheirLifetime(t *testing.T) {
 	s, public, now := newSigner(t)
 	first := s.Token("/a", "")
 	*now = now.Add(14 * time.Second)
@@ -78,11 +78,11 @@ func TestTokensAreUsedAgainForAPartOfTheirLife(t *testing.T) {
 	require.NotEqual(t, s.Token("/a", "k"), s.Token("/a", "l"))
 }
 
-func TestReusedTokensAreBounded(t *testing.T) {
+func TestCachedTokensAreBounded(t *testing.T) {
 	s, _, _ := newSigner(t)
-	for i := range 3 * maxReused {
+	for i := range 3 * maxCached {
 		s.Token(strings.Repeat("x", i), "")
-		require.LessOrEqual(t, len(s.reused), maxReused)
+		require.LessOrEqual(t, len(s.cached), maxCached)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestLoad(t *testing.T) {
 }
 
 func BenchmarkToken(b *testing.B) {
-	for name, key := range map[string]string{"reused": "", "keyed": "key"} {
+	for name, key := range map[string]string{"cached": "", "keyed": "key"} {
 		b.Run(name, func(b *testing.B) {
 			s, _, _ := newSigner(b)
 			for b.Loop() {

@@ -55,7 +55,7 @@ func TestFailedAttempts(t *testing.T) {
 		"a notification":       {answerWith(frame(journal.SleepCompletion, "08012200")), errcode.RT0012, "unexpected message"},
 		"an input":             {answerWith(frame(journal.Input, "7200")), errcode.RT0012, "unexpected message"},
 		"message of version 7": {answerWith(frame(protocol.AwaitingOn, "0a021001")), errcode.RT0012, "unexpected message"},
-		"undecodable":          {answerWith(frame(journal.SetState, "0aff")), errcode.RT0012, "cannot be understood"},
+		"undecodable":          {answerWith(frame(journal.SetState, "0aff")), errcode.RT0012, "cannot be decoded"},
 		"over the limit":       {answerWith("0401000000100000"), errcode.RT0003, "1048576 bytes"},
 		"early close":          {answerWith(""), errcode.RT0007, "without saying"},
 		"close in a message":   {answerWith("0401000000000008 7206"), errcode.RT0010, "middle of a message"},

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Command is what has to be known of a command before it is proposed.
+// Command is the part of a command that is needed before it is proposed.
 type Command struct {
 	// Request is set for Call and OneWayCall; its strings are part of the payload.
 	Request *journal.Request
@@ -56,7 +56,7 @@ func (c *Command) parse(t journal.Type, payload []byte) error {
 	case journal.GetEagerState:
 		var m service.GetEagerStateCommandMessage
 		err := m.UnmarshalVTUnsafe(payload)
-		return answered(err, m.Result != nil)
+		return requireResult(err, m.Result != nil)
 	case journal.GetEagerStateKeys:
 		return new(service.GetEagerStateKeysCommandMessage).UnmarshalVTUnsafe(payload)
 	case journal.Call:
@@ -85,29 +85,29 @@ func (c *Command) parseShared(t journal.Type, payload []byte) error {
 	case journal.CompletePromise:
 		var m service.CompletePromiseCommandMessage
 		err := m.UnmarshalVTUnsafe(payload)
-		return c.completes(answered(err, m.Completion != nil), m.ResultCompletionId)
+		return c.completes(requireResult(err, m.Completion != nil), m.ResultCompletionId)
 	case journal.SendSignal:
 		var m service.SendSignalCommandMessage
 		err := m.UnmarshalVTUnsafe(payload)
 		c.Target = m.TargetInvocationId
-		return answered(err, m.SignalId != nil && m.Result != nil)
+		return requireResult(err, m.SignalId != nil && m.Result != nil)
 	case journal.AttachInvocation, journal.GetInvocationOutput:
 		var m service.AttachInvocationCommandMessage
 		err := m.UnmarshalVTUnsafe(payload)
 		if id, ok := m.Target.(*service.AttachInvocationCommandMessage_InvocationId); ok {
 			c.Target = id.InvocationId
 		}
-		return c.completes(answered(err, m.Target != nil), m.ResultCompletionId)
+		return c.completes(requireResult(err, m.Target != nil), m.ResultCompletionId)
 	case journal.CompleteAwakeable:
 		var m service.CompleteAwakeableCommandMessage
 		err := m.UnmarshalVTUnsafe(payload)
 		c.Target = m.AwakeableId
-		return answered(err, m.Result != nil)
+		return requireResult(err, m.Result != nil)
 	}
 	return errcode.New(errcode.RT0012, "unexpected message %s", Name(t))
 }
 
-// completes notes the completion ids, and adds to err that an answer needs one.
+// completes records the completion IDs. If err is nil it returns an error for a missing ID.
 func (c *Command) completes(err error, completions ...uint32) error {
 	for i, id := range completions {
 		if err == nil && id == 0 {
@@ -118,17 +118,16 @@ func (c *Command) completes(err error, completions ...uint32) error {
 	return err
 }
 
-// answered adds to err that a choice must have been made.
-func answered(err error, present bool) error {
+// requireResult returns an error if err is nil and the result is missing.
+func requireResult(err error, present bool) error {
 	if err == nil && !present {
 		return errNoResult
 	}
 	return err
 }
 
-// truthOf is the last occurrence of a field that is true or false; false if there is
-// none.
-func truthOf(payload []byte, field protowire.Number) (v bool) {
+// boolField returns the last occurrence of a bool field; false if there is none.
+func boolField(payload []byte, field protowire.Number) (v bool) {
 	for len(payload) > 0 {
 		num, typ, n := protowire.ConsumeTag(payload)
 		if n < 0 {
@@ -147,8 +146,8 @@ func truthOf(payload []byte, field protowire.Number) (v bool) {
 	return v
 }
 
-// lengthDelimited is the last occurrence of a field of bytes.
-func lengthDelimited(payload []byte, field protowire.Number) ([]byte, error) {
+// bytesField returns the last occurrence of a bytes field.
+func bytesField(payload []byte, field protowire.Number) ([]byte, error) {
 	var found []byte
 	present := false
 	for len(payload) > 0 {

@@ -12,16 +12,16 @@ import (
 var (
 	errNoResult     = errors.New("it has no result")
 	errNoCompletion = errors.New("it has no completion id")
-	errNoFuture     = errors.New("it does not say what is awaited")
+	errNoFuture     = errors.New("it has no future")
 )
 
-// undecodable is the error of a payload that is not what its type promises.
+// undecodable returns the error for a payload that does not match its message type.
 func undecodable(t Type, err error) error {
-	return errcode.New(errcode.RT0012, "message %s cannot be understood: %w", Name(t), err)
+	return errcode.New(errcode.RT0012, "message %s cannot be decoded: %w", Name(t), err)
 }
 
-// ParseRunProposal reads the result of a side effect that an endpoint wants
-// recorded: the completion id, and the payload of the RunCompletion to record.
+// ParseRunProposal decodes the proposed result of a side effect: the completion ID, and the
+// payload of the RunCompletion to record.
 func ParseRunProposal(payload []byte) (completion uint32, notification []byte, err error) {
 	completion, notification, err = journal.RunCompletionOf(payload)
 	if err == nil && completion == 0 {
@@ -33,17 +33,17 @@ func ParseRunProposal(payload []byte) (completion uint32, notification []byte, e
 	return completion, notification, nil
 }
 
-// Behavior is what an Error message asks for (protocol 7).
+// Behavior is the requested reaction to an Error message (protocol 7).
 type Behavior uint8
 
-// The behaviours.
+// The behaviors.
 const (
 	Retry Behavior = iota
 	Pause
 	Fail
 )
 
-// Failure is what an Error message says.
+// Failure is a decoded Error message.
 type Failure struct {
 	Code           uint32
 	Message        string
@@ -55,10 +55,10 @@ type Failure struct {
 	Behavior       Behavior
 }
 
-// longestDelay keeps a delay that an endpoint asks for within what a clock can add.
-const longestDelay = 100 * 365 * 24 * time.Hour
+// maxDelay bounds the retry delay requested by an endpoint, to avoid overflow.
+const maxDelay = 100 * 365 * 24 * time.Hour
 
-// ParseError reads an Error message.
+// ParseError decodes an Error message.
 func ParseError(v Version, payload []byte) (Failure, error) {
 	var m service.ErrorMessage
 	if err := m.UnmarshalVT(payload); err != nil {
@@ -70,7 +70,7 @@ func ParseError(v Version, payload []byte) (Failure, error) {
 		RelatedType: Type(m.GetRelatedCommandType()),
 	}
 	if m.NextRetryDelay != nil {
-		d := time.Duration(min(*m.NextRetryDelay, uint64(longestDelay/time.Millisecond))) * time.Millisecond
+		d := time.Duration(min(*m.NextRetryDelay, uint64(maxDelay/time.Millisecond))) * time.Millisecond
 		f.NextRetryDelay = &d
 	}
 	if v >= V7 && m.Behavior > 0 && m.Behavior <= service.ErrorBehavior_FAIL {
@@ -79,8 +79,8 @@ func ParseError(v Version, payload []byte) (Failure, error) {
 	return f, nil
 }
 
-// ParseSuspension reads what a suspended handler waits for. Before protocol 7 that
-// is a flat set of which any one is enough. A tree nested too deeply is RT0025.
+// ParseSuspension decodes the future that a suspended handler awaits. Before protocol 7 it is
+// a flat set, completed by any of its elements. A tree nested too deeply is RT0025.
 func ParseSuspension(v Version, payload []byte) (*journal.Future, error) {
 	f, err := journal.ParseSuspension(payload, uint8(v))
 	switch {
@@ -92,10 +92,10 @@ func ParseSuspension(v Version, payload []byte) (*journal.Future, error) {
 	return f, nil
 }
 
-// ParseAwaitingOn reads the hint about what a running handler waits for (protocol
-// 7), whose future is laid out like that of a suspension but in another field.
+// ParseAwaitingOn decodes the hint about what a running handler awaits (protocol 7). Its
+// future is encoded like that of a suspension, but in another field.
 func ParseAwaitingOn(payload []byte) (journal.Await, error) {
-	body, err := lengthDelimited(payload, 1)
+	body, err := bytesField(payload, 1)
 	if err != nil {
 		return journal.Await{}, undecodable(AwaitingOn, err)
 	}
@@ -106,17 +106,17 @@ func ParseAwaitingOn(payload []byte) (journal.Await, error) {
 	case err != nil:
 		return journal.Await{}, undecodable(AwaitingOn, err)
 	}
-	return journal.Await{On: f, Executing: truthOf(payload, 2)}, nil
+	return journal.Await{On: f, Executing: boolField(payload, 2)}, nil
 }
 
-// CheckDepth refuses futures that are nested deeper than configured.
-func CheckDepth(f *journal.Future, most int) error {
-	if most > 0 && f.Depth() > most {
-		return tooDeep(most)
+// CheckDepth rejects futures nested deeper than limit; 0 means no limit.
+func CheckDepth(f *journal.Future, limit int) error {
+	if limit > 0 && f.Depth() > limit {
+		return tooDeep(limit)
 	}
 	return nil
 }
 
-func tooDeep(most int) error {
-	return errcode.New(errcode.RT0025, "awaited futures are nested more than %d levels deep", most)
+func tooDeep(limit int) error {
+	return errcode.New(errcode.RT0025, "awaited futures are nested more than %d levels deep", limit)
 }

@@ -37,7 +37,7 @@ func TestMessagesSurviveAnySplit(t *testing.T) {
 			n := rapid.IntRange(1, len(rest)).Draw(t, "piece")
 			piece := slices.Clone(rest[:n])
 			d.Feed(piece)
-			clear(piece) // what was fed belongs to the caller again
+			clear(piece) // Feed must not retain it
 			rest = rest[n:]
 			for {
 				m, ok, err := d.Next()
@@ -58,7 +58,7 @@ func TestMessagesSurviveAnySplit(t *testing.T) {
 	})
 }
 
-func TestLimitIsFoundOutFromTheHeader(t *testing.T) {
+func TestLimitIsCheckedOnTheHeader(t *testing.T) {
 	d := Decoder{Limit: 100}
 	d.Feed(AppendHeader(nil, journal.SetState, 99))
 	_, ok, err := d.Next()
@@ -98,7 +98,7 @@ func TestErrorMessage(t *testing.T) {
 	require.NoError(t, err)
 	f, err = ParseError(V6, payload)
 	require.NoError(t, err)
-	require.Equal(t, longestDelay, *f.NextRetryDelay)
+	require.Equal(t, maxDelay, *f.NextRetryDelay)
 }
 
 func TestCommandsThatCannotBeStored(t *testing.T) {
@@ -193,7 +193,7 @@ func parseAll(t *testing.T, m *Message) {
 	}
 }
 
-func TestALongMessageIsHardlyCopied(t *testing.T) {
+func TestLongMessagesAreRarelyCopied(t *testing.T) {
 	const size = 8 << 20
 	message := append(AppendHeader(nil, journal.Output, size), make([]byte, size)...)
 	d := Decoder{Limit: 32 << 20}

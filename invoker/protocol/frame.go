@@ -29,11 +29,11 @@ const HeaderLen = 8
 // requestedAck is the only defined flag; the other bits are reserved.
 const requestedAck = 0x8000
 
-// Message is one message as it came from an endpoint.
+// Message is a message of an endpoint.
 type Message struct {
 	Type    Type
 	WantAck bool
-	Payload []byte // part of what was fed to the decoder
+	Payload []byte // aliases the buffer of the decoder
 }
 
 // AppendHeader writes a message header; the server never sets flags.
@@ -41,19 +41,19 @@ func AppendHeader(b []byte, t Type, length int) []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(t)<<48|uint64(uint32(length)))
 }
 
-// Decoder cuts the bytes of a response into messages. The zero Decoder has no
-// limit but that of the format.
+// Decoder splits the bytes of a response into messages. The zero Decoder has no limit besides
+// that of the format.
 type Decoder struct {
-	Limit   int    // a message of that many bytes or more is refused; 0: none
-	pending []byte // not yet a whole message
-	read    int    // bytes of pending that Next has given out
+	Limit   int    // messages of at least this many bytes are rejected; 0 for no limit
+	pending []byte // incomplete message, after the bytes returned by Next
+	read    int    // bytes of pending returned by Next
 }
 
-// Feed appends bytes. They are copied, so that messages stay valid for ever; those
-// of one Feed share one allocation.
+// Feed appends a copy of p. Messages stay valid indefinitely; those of one Feed share an
+// allocation.
 func (d *Decoder) Feed(p []byte) {
 	rest := d.pending[d.read:]
-	// What was given out belongs to the messages now: begin a new buffer.
+	// Returned messages own their part of the buffer: start a new one.
 	if d.read > 0 || len(rest)+len(p) > cap(d.pending) {
 		fresh := make([]byte, 0, d.room(rest, len(p)))
 		d.pending, d.read = append(fresh, rest...), 0
@@ -61,12 +61,11 @@ func (d *Decoder) Feed(p []byte) {
 	d.pending = append(d.pending, p...)
 }
 
-// Long messages get memory ahead of their bytes, so that they are not copied over
-// and over; but no more than growth times what has arrived, since an announcement
-// alone must cost nothing.
+// growth bounds the memory allocated for a long message before its bytes arrive, as a
+// multiple of the bytes received: the announced length alone must not allocate memory.
 const growth = 4
 
-// room is how much memory the bytes left over and n more ones get.
+// room returns the size of a buffer for the remaining bytes and n more.
 func (d *Decoder) room(rest []byte, n int) int {
 	have := len(rest) + n
 	if len(rest) < HeaderLen {
@@ -74,12 +73,12 @@ func (d *Decoder) room(rest []byte, n int) int {
 	}
 	length := int(uint32(binary.BigEndian.Uint64(rest)))
 	if d.Limit > 0 && length >= d.Limit {
-		return have // Next refuses it
+		return have // rejected by Next
 	}
 	return max(have, min(HeaderLen+length, growth*have))
 }
 
-// Size is how many bytes the decoder holds that belong to no message yet.
+// Size returns the memory held for an incomplete message.
 func (d *Decoder) Size() int {
 	if d.read == len(d.pending) {
 		return 0
@@ -87,8 +86,8 @@ func (d *Decoder) Size() int {
 	return cap(d.pending) - d.read
 }
 
-// Next returns the next whole message, or ok false if there is none yet. An error
-// carries RT0003 for a message over the limit; the decoder is of no use after one.
+// Next returns the next complete message; ok is false if there is none yet. The error for a
+// message over the limit has code RT0003; the decoder must not be used afterwards.
 func (d *Decoder) Next() (m Message, ok bool, err error) {
 	b := d.pending[d.read:]
 	if len(b) < HeaderLen {
@@ -109,14 +108,14 @@ func (d *Decoder) Next() (m Message, ok bool, err error) {
 	return Message{Type: t, WantAck: h>>32&requestedAck != 0, Payload: b[HeaderLen:end:end]}, true, nil
 }
 
-// Partial reports whether a message has begun that is not whole.
+// Partial reports whether an incomplete message is pending.
 func (d *Decoder) Partial() bool { return len(d.pending) > d.read }
 
 var controlNames = [...]string{
 	"Start", "Suspension", "Error", "End", "CommandAck", "ProposeRunCompletion", "AwaitingOn", "ProposeRunCompletionAck",
 }
 
-// Name is what users see of a message type.
+// Name returns the name of a message type for users.
 func Name(t Type) string {
 	if int(t) < len(controlNames) {
 		return controlNames[t]

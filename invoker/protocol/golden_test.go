@@ -48,7 +48,7 @@ func TestStartWithStateAndKey(t *testing.T) {
 	require.Equal(t, body+"1803"+"220a0a05636f756e74120135"+"22070a05656d707479"+"32036f626a"+"3802"+"40ac02", got[2*HeaderLen:])
 }
 
-func TestStartOfVersion7TellsWhatIsKnown(t *testing.T) {
+func TestStartOfVersion7(t *testing.T) {
 	empty := ""
 	info := StartInfo{Version: V7, ID: exampleID(t), KnownEntries: 1, IdempotencyKey: &empty, Scope: "s", LimitKey: "l"}
 	require.True(t, strings.HasSuffix(hex.EncodeToString(AppendStart(nil, &info)), "520173"+"5a016c"+"6200"))
@@ -86,7 +86,7 @@ func decodeOne(t testing.TB, text string) Message {
 	return m
 }
 
-func TestWorkedMessagesAreUnderstood(t *testing.T) {
+func TestWorkedMessagesAreParsed(t *testing.T) {
 	require.Equal(t, journal.Output, decodeOne(t, outputFrame).Type)
 	require.Equal(t, Message{Type: End, Payload: []byte{}}, decodeOne(t, endFrame))
 

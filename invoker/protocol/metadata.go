@@ -2,15 +2,15 @@ package protocol
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// Fields of a notification's failure.
+// Field numbers of failures.
 const (
 	fieldFailure  protowire.Number = 6 // of a notification
 	fieldMetadata protowire.Number = 3 // of a failure
 )
 
-// ForVersion is the payload of a notification as an endpoint of that version is to
-// see it: metadata of failures exist since protocol 6. The payload is not changed;
-// one without such metadata is returned as it is.
+// ForVersion returns the payload of a notification for an endpoint of version v: metadata of
+// failures exist since protocol 6 and are removed for older versions. It does not modify
+// payload, and returns it unchanged if there is nothing to remove.
 func ForVersion(v Version, payload []byte) []byte {
 	if v >= V6 {
 		return payload
@@ -21,9 +21,8 @@ func ForVersion(v Version, payload []byte) []byte {
 	})
 }
 
-// replaceField replaces the values of a field of bytes, or drops it where with
-// returns false. A payload that is malformed is returned as it is, and so is one
-// without the field.
+// replaceField replaces the values of a bytes field, or removes it where with returns false.
+// A malformed payload and one without the field are returned unchanged.
 func replaceField(payload []byte, field protowire.Number, with func([]byte) ([]byte, bool)) []byte {
 	var out []byte
 	found := false

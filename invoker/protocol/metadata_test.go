@@ -8,7 +8,7 @@ import (
 	"platform/partition/journal"
 )
 
-func TestMetadataOfFailuresIsToldFromVersion6On(t *testing.T) {
+func TestFailureMetadataIsSentFromVersion6On(t *testing.T) {
 	failure := &journal.Failure{Code: 409, Message: "no", Metadata: []journal.Metadata{{Key: "a", Value: "b"}, {Key: "c"}}}
 	bare := &journal.Failure{Code: 409, Message: "no"}
 	with := journal.NewCompletion(300, journal.Result{Failure: failure})

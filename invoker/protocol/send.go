@@ -7,8 +7,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// StartInfo is what a Start message says. IdempotencyKey, Scope and LimitKey are
-// told from protocol 7 on.
+// StartInfo is the content of a Start message. IdempotencyKey, Scope and LimitKey are sent
+// from protocol 7 on.
 type StartInfo struct {
 	Version        Version
 	ID             ids.Invocation
@@ -83,29 +83,29 @@ func appendStateEntry(b []byte, e *machine.StateEntry) []byte {
 	return b
 }
 
-// AppendRunAck writes the message that takes the place of a RunCompletion for the
-// attempt that proposed it (protocol 7).
+// AppendRunAck writes the acknowledgement that replaces the RunCompletion for the attempt
+// that proposed it (protocol 7).
 func AppendRunAck(b []byte, completion uint32) []byte {
 	at := len(b)
 	b = appendVarint(AppendHeader(b, ProposeRunCompletionAck, 0), 1, uint64(completion))
 	return patchLength(b, at)
 }
 
-// AppendCommandAck writes the confirmation that a command has been stored.
+// AppendCommandAck writes the acknowledgement that a command has been stored.
 func AppendCommandAck(b []byte, index uint32) []byte {
 	at := len(b)
 	b = appendVarint(AppendHeader(b, CommandAck, 0), 1, uint64(index))
 	return patchLength(b, at)
 }
 
-// patchLength completes the header at offset at of a message that ends b.
+// patchLength sets the length in the header at offset at, for a message that ends at len(b).
 func patchLength(b []byte, at int) []byte {
 	n := uint32(len(b) - at - HeaderLen)
 	b[at+4], b[at+5], b[at+6], b[at+7] = byte(n>>24), byte(n>>16), byte(n>>8), byte(n)
 	return b
 }
 
-// appendVarint leaves out zero, as proto3 does.
+// appendVarint omits zero, as proto3 does.
 func appendVarint(b []byte, field protowire.Number, v uint64) []byte {
 	if v == 0 {
 		return b

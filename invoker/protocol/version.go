@@ -8,17 +8,17 @@ import (
 // Version is a version of the service protocol.
 type Version uint8
 
-// The versions that the server speaks; V7 only when it is told to.
+// The versions that the server supports; V7 only if enabled.
 const (
 	V5 Version = 5
 	V6 Version = 6
 	V7 Version = 7
 )
 
-// Range is a range of versions, both ends included.
+// Range is an inclusive range of versions.
 type Range struct{ Min, Max int32 }
 
-// ServerRange is what this server speaks.
+// ServerRange returns the versions that this server supports.
 func ServerRange(enableV7 bool) Range {
 	if enableV7 {
 		return Range{int32(V5), int32(V7)}
@@ -26,10 +26,10 @@ func ServerRange(enableV7 bool) Range {
 	return Range{int32(V5), int32(V6)}
 }
 
-// Contains reports whether v lies in r.
+// Contains reports whether v is in r.
 func (r Range) Contains(v Version) bool { return int32(v) >= r.Min && int32(v) <= r.Max }
 
-// String is the form of messages, "5 to 6".
+// String returns the range as text, such as "5 to 6".
 func (r Range) String() string {
 	if r.Min == r.Max {
 		return fmt.Sprint(r.Min)
@@ -37,14 +37,14 @@ func (r Range) String() string {
 	return fmt.Sprintf("%d to %d", r.Min, r.Max)
 }
 
-// ErrNoVersion says that two ranges have no version in common.
+// ErrNoVersion means that two ranges do not intersect.
 var ErrNoVersion = errors.New("no common service protocol version")
 
-// Choose is the newest version that both sides speak.
+// Choose returns the newest version that both sides support.
 func Choose(server, deployment Range) (Version, error) {
 	v := min(server.Max, deployment.Max)
 	if v < max(server.Min, deployment.Min) {
-		return 0, fmt.Errorf("%w: the endpoint speaks %s, the server %s", ErrNoVersion, deployment, server)
+		return 0, fmt.Errorf("%w: the endpoint supports %s, the server %s", ErrNoVersion, deployment, server)
 	}
 	return Version(v), nil
 }
@@ -55,6 +55,6 @@ var contentTypes = [...]string{
 	V7: "application/vnd.restate.invocation.v7",
 }
 
-// ContentType is the media type of requests and responses; endpoints compare it as
-// a whole.
+// ContentType returns the media type of requests and responses. Endpoints compare it
+// verbatim.
 func (v Version) ContentType() string { return contentTypes[v] }

@@ -34,7 +34,7 @@ var endpointFaults = map[string]endpointFault{
 	"notification":          {respond(frame(journal.RunCompletion, []byte{8, 1, 0x22, 0})), "RT0012", "unexpected message"},
 	"second_input":          {respond(frame(journal.Input, nil)), "RT0012", "unexpected message"},
 	"newer_protocol":        {respond(frame(protocol.AwaitingOn, []byte{0x0a, 2, 0x10, 1})), "RT0012", "unexpected message"},
-	"undecodable":           {respond(frame(journal.Output, []byte{0x72, 0xff})), "RT0012", "cannot be understood"},
+	"undecodable":           {respond(frame(journal.Output, []byte{0x72, 0xff})), "RT0012", "cannot be decoded"},
 	"over_the_limit":        {respond(frame(journal.Output, make([]byte, 2*mebi))), "RT0003", "worker.invoker.message-size-limit"},
 	"large_announcement":    {respondAndClose(protocol.AppendHeader(nil, journal.Output, -1)), "RT0003", "4294967295 bytes"},
 	"early_close":           {respondAndClose(), "RT0007", "without saying how the invocation goes on"},

@@ -6,12 +6,12 @@ import (
 	"platform/invoker/endpoint"
 )
 
-// arnParts are those of a function's ARN:
+// arnParts is the number of parts of a function's ARN:
 // arn:partition:lambda:region:account:function:name:version.
 const arnParts = 8
 
-// NormalizeARN checks the ARN of a function, which needs its version (or an alias):
-// what it leads to would else change under invocations in flight.
+// NormalizeARN validates the ARN of a function. It must include a version or alias, because
+// the code would otherwise change under in-flight invocations.
 func NormalizeARN(raw string) (string, error) {
 	arn := strings.TrimSpace(raw)
 	parts := strings.Split(arn, ":")
@@ -32,7 +32,7 @@ func NormalizeARN(raw string) (string, error) {
 		}
 	}
 	if _, err := endpoint.ParseFunction(arn); err != nil {
-		return "", invalid("field 'arn' is invalid: a part of %q has characters or a length that it cannot have, %s", raw, example)
+		return "", invalid("field 'arn' is invalid: a part of %q has an invalid character or length, %s", raw, example)
 	}
 	return arn, nil
 }

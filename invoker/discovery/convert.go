@@ -18,11 +18,11 @@ var (
 	handlerName = regexp.MustCompile(`^([a-zA-Z]|_[a-zA-Z0-9])[a-zA-Z0-9_]*$`)
 )
 
-// deployment makes a deployment of what an endpoint answered.
+// deployment converts a discovery response to a deployment.
 func (d *Discoverer) deployment(a *answer) (*metadata.Deployment, error) {
 	contentType := a.head.Header.Get("Content-Type")
 	if !knownMediaType(contentType) {
-		return nil, errcode.New(errcode.META0013, "the discovery response has the content type %q, which is no endpoint manifest", contentType)
+		return nil, errcode.New(errcode.META0013, "the discovery response has the content type %q, which is not that of an endpoint manifest", contentType)
 	}
 	m, err := parseManifest(a.body)
 	if err != nil {
@@ -70,22 +70,22 @@ func (d *Discoverer) checkProtocol(m *manifest, a *answer) (bidirectional bool, 
 	}
 	low, high := m.MinProtocolVersion, m.MaxProtocolVersion
 	if low < 1 || high < 1 || low > math.MaxInt32 || high > math.MaxInt32 || low > high {
-		return false, errcode.New(errcode.META0013, "the discovery response has unusable protocol versions, %d to %d", low, high)
+		return false, errcode.New(errcode.META0013, "the discovery response has invalid protocol versions, %d to %d", low, high)
 	}
 	offered := protocol.Range{Min: int32(low), Max: int32(high)}
 	if _, err := protocol.Choose(d.versions(), offered); err != nil {
 		return false, errcode.New(errcode.META0012,
-			"the endpoint speaks service protocol %s, this server %s; upgrade whichever is older", offered, d.versions())
+			"the endpoint supports service protocol %s, this server %s; upgrade the older one", offered, d.versions())
 	}
 	if bidirectional && a.function {
 		return false, errcode.New(errcode.META0015,
-			"the function announces bidirectional streaming, which functions do not have; configure the SDK for request-response mode")
+			"the function announces bidirectional streaming, which Lambda does not support; configure the SDK for request-response mode")
 	}
 	if bidirectional && a.head.HTTP10 {
-		return false, errcode.New(errcode.META0015, "the endpoint announces bidirectional streaming but answered in HTTP/1.0")
+		return false, errcode.New(errcode.META0015, "the endpoint announces bidirectional streaming but responded with HTTP/1.0")
 	}
-	// Over HTTP/1.1 requests are ended before the response is read, whatever the
-	// endpoint would be capable of: what lies between may not be.
+	// Over HTTP/1.1 the request is completed before the response is read, even if the
+	// endpoint supports streaming: intermediaries may not.
 	return bidirectional && !a.head.HTTP1, nil
 }
 
@@ -162,20 +162,20 @@ func convertOptions(m *optionsManifest, of string) (metadata.Options, error) {
 		case "KILL":
 			then = metadata.Kill
 		default:
-			return o, invalid("%s: retryPolicyOnMaxAttempts is %q, neither PAUSE nor KILL", of, *after)
+			return o, invalid("%s: retryPolicyOnMaxAttempts is %q, must be PAUSE or KILL", of, *after)
 		}
 		o.Retry.OnMaxAttempts = &then
 	}
 	return o, nil
 }
 
-// longest is the longest announced duration that is kept; more means for ever.
-const longest = 100 * 365 * 24 * time.Hour
+// maxDuration is the maximum stored duration; longer ones are truncated to it.
+const maxDuration = 100 * 365 * 24 * time.Hour
 
-// millis is a duration in a manifest: whole milliseconds, not negative.
+// millis is a duration in a manifest, in non-negative whole milliseconds.
 type millis uint64
 
-// UnmarshalJSON reads a number without fraction.
+// UnmarshalJSON decodes a non-negative integer.
 func (m *millis) UnmarshalJSON(b []byte) error {
 	var n uint64
 	if err := json.Unmarshal(b, &n); err != nil {
@@ -189,6 +189,6 @@ func (m *millis) duration() *time.Duration {
 	if m == nil {
 		return nil
 	}
-	d := time.Duration(min(uint64(*m), uint64(longest/time.Millisecond))) * time.Millisecond
+	d := time.Duration(min(uint64(*m), uint64(maxDuration/time.Millisecond))) * time.Millisecond
 	return &d
 }

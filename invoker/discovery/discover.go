@@ -19,24 +19,24 @@ import (
 	"platform/metadata"
 )
 
-// Config are the settings of a Discoverer.
+// Config configures a Discoverer.
 type Config struct {
-	Timeout           time.Duration // of a whole discovery, attempts included
-	MaxBody           int           // bytes of a manifest
-	Attempts          int           // on transient errors
+	Timeout           time.Duration // of a discovery, including retries
+	MaxBody           int           // maximum size in bytes of a manifest
+	Attempts          int           // maximum number of attempts on transient errors
 	Pause             time.Duration // between attempts
-	ProbeAfter        time.Duration // silence of a peer of unknown protocol after which HTTP/1.1 is tried
+	ProbeAfter        time.Duration // without a response, after which HTTP/1.1 is probed
 	EnableV7          bool
-	AdditionalHeaders map[string]string // of the server, for all endpoints
-	Identity          *identity.Signer  // signs the requests; nil leaves them unsigned
+	AdditionalHeaders map[string]string // sent to all endpoints
+	Identity          *identity.Signer  // signs the requests; nil for unsigned requests
 }
 
-// DefaultConfig is 10 s, 4 MiB, three attempts, HTTP/1.1 after 1 s.
+// DefaultConfig returns the default settings.
 func DefaultConfig() Config {
 	return Config{Timeout: 10 * time.Second, MaxBody: 4 << 20, Attempts: 3, Pause: 250 * time.Millisecond, ProbeAfter: time.Second}
 }
 
-// Discoverer asks endpoints what they offer.
+// Discoverer requests the manifests of endpoints.
 type Discoverer struct {
 	cfg    Config
 	client *endpoint.Client
@@ -47,19 +47,19 @@ func New(client *endpoint.Client, cfg Config) *Discoverer {
 	return &Discoverer{cfg: cfg, client: client}
 }
 
-// Request says whom to ask: an HTTP endpoint by its URI, or a function by its ARN.
+// Request identifies an endpoint: an HTTP endpoint by URI, or a function by ARN.
 type Request struct {
 	URI               string            // absolute, http or https
-	UseHTTP11         bool              // rather than HTTP/2
-	ARN               string            // in the form of NormalizeARN
-	AssumeRoleARN     string            // to take before the function is invoked, may be empty
+	UseHTTP11         bool              // instead of HTTP/2
+	ARN               string            // as returned by NormalizeARN
+	AssumeRoleARN     string            // role for invoking the function; may be empty
 	AdditionalHeaders map[string]string // sent on this request and, later, on every attempt
 }
 
-// Discover asks an endpoint for its manifest and turns it into a deployment that
-// can be registered; its id, times and revisions are left to the registry.
+// Discover requests the manifest of an endpoint and converts it to a deployment. The registry
+// assigns its ID, times and revisions.
 //
-// Errors carry META0003 (not reachable), META0005 (reserved name), META0012 to
+// Errors have code META0003 (unreachable), META0005 (reserved name), META0012 to
 // META0015, or are an *InvalidError.
 func (d *Discoverer) Discover(ctx context.Context, r Request) (*metadata.Deployment, error) {
 	addr, uri, err := addressOf(&r)
@@ -71,7 +71,7 @@ func (d *Discoverer) Discover(ctx context.Context, r Request) (*metadata.Deploym
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
 	defer cancel()
-	answer, err := d.ask(ctx, addr, r.AdditionalHeaders)
+	answer, err := d.fetch(ctx, addr, r.AdditionalHeaders)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (d *Discoverer) Discover(ctx context.Context, r Request) (*metadata.Deploym
 	return dep, nil
 }
 
-// addressOf is where to ask; of HTTP endpoints also the URI to register.
+// addressOf returns the address of an endpoint and, for HTTP endpoints, the URI to register.
 func addressOf(r *Request) (addr *endpoint.Address, uri string, err error) {
 	if r.ARN != "" {
 		if addr, err = endpoint.ParseFunction(r.ARN); err != nil {
@@ -103,8 +103,8 @@ func addressOf(r *Request) (addr *endpoint.Address, uri string, err error) {
 	return addr, uri, nil
 }
 
-// ask repeats the request while the error may pass.
-func (d *Discoverer) ask(ctx context.Context, addr *endpoint.Address, extra map[string]string) (*answer, error) {
+// fetch sends the request, retrying transient errors.
+func (d *Discoverer) fetch(ctx context.Context, addr *endpoint.Address, extra map[string]string) (*answer, error) {
 	for attempt := 1; ; attempt++ {
 		a, transient, err := d.once(ctx, addr, extra)
 		if err == nil || !transient || attempt >= d.cfg.Attempts {
@@ -146,8 +146,8 @@ func (d *Discoverer) once(ctx context.Context, addr *endpoint.Address, extra map
 	return &answer{head: c.head, body: c.body}, false, nil
 }
 
-// wait waits for the end of a discovery request. It fails early if the peer ignores
-// HTTP/2 and answers in HTTP/1.1.
+// wait waits for the end of a discovery request. It fails early if the peer ignores HTTP/2
+// and speaks HTTP/1.1.
 func (d *Discoverer) wait(ctx context.Context, addr *endpoint.Address, done <-chan struct{}) error {
 	probe := time.NewTimer(d.cfg.ProbeAfter)
 	defer probe.Stop()
@@ -184,7 +184,7 @@ func (d *Discoverer) unreachable(ctx context.Context, addr *endpoint.Address, er
 		return nil, false, errcode.New(errcode.META0014,
 			"%s speaks HTTP/1.1 and not HTTP/2 with prior knowledge; register it with use_http_11", where)
 	case errors.Is(err, endpoint.ErrForbidden):
-		return nil, false, errcode.New(errcode.META0003, "%s must not be connected to: %w", where, err)
+		return nil, false, errcode.New(errcode.META0003, "connections to %s are not permitted: %w", where, err)
 	case ctx.Err() != nil:
 		return nil, false, errcode.New(errcode.META0003, "%s did not answer within %s", where, d.cfg.Timeout)
 	case addr.HTTP11 && addr.Scheme == "http" && !dialing(err):
@@ -193,7 +193,7 @@ func (d *Discoverer) unreachable(ctx context.Context, addr *endpoint.Address, er
 	return nil, true, errcode.New(errcode.META0003, "%s cannot be reached: %w", where, err)
 }
 
-// dialing reports whether there was no connection.
+// dialing reports whether err occurred while connecting.
 func dialing(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial"
@@ -238,7 +238,7 @@ func (d *Discoverer) request(addr *endpoint.Address, extra map[string]string) *e
 	return &endpoint.Request{Address: addr, Method: http.MethodGet, Path: addr.Path("/discover"), Header: h}
 }
 
-// checkHeaders refuses what cannot be sent, so that it is not found out later.
+// checkHeaders rejects headers that cannot be sent, before the deployment is registered.
 func checkHeaders(headers map[string]string) error {
 	for name, value := range headers {
 		if !httpguts.ValidHeaderFieldName(name) {

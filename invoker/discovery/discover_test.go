@@ -65,7 +65,7 @@ func manifestOf(services string) string {
 	return `{"protocolMode":"BIDI_STREAM","minProtocolVersion":5,"maxProtocolVersion":7,"unknown":1,"services":[` + services + `]}`
 }
 
-func TestRequestIsWhatEndpointsExpect(t *testing.T) {
+func TestDiscoveryRequest(t *testing.T) {
 	var seen http.Request
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		seen = *r
@@ -88,7 +88,7 @@ func TestRequestIsWhatEndpointsExpect(t *testing.T) {
 	require.EqualValues(t, 7, dep.MaxProtocol)
 }
 
-func TestManifestIsTakenOver(t *testing.T) {
+func TestManifestConversion(t *testing.T) {
 	body := manifestOf(`
 	{"name":"Zoo","ty":"WORKFLOW","handlers":[
 	  {"name":"run","ty":"WORKFLOW","workflowCompletionRetention":1000},{"name":"peek","ty":"SHARED"},{"name":"old"}]},
@@ -133,7 +133,7 @@ func TestManifestIsTakenOver(t *testing.T) {
 	require.Equal(t, time.Second, *zoo.Handlers[2].Options.WorkflowRetention)
 }
 
-func TestAnswersThatAreRefused(t *testing.T) {
+func TestInvalidManifests(t *testing.T) {
 	service := func(rest string) string { return manifestOf(`{"name":"S","ty":"SERVICE",` + rest + `}`) }
 	handler := func(rest string) string { return service(`"handlers":[{"name":"h",` + rest + `}]`) }
 	for name, c := range map[string]struct {
@@ -168,7 +168,7 @@ func TestAnswersThatAreRefused(t *testing.T) {
 		"no schema":          {v4, handler(`"input":{"jsonSchema":7}`), "", "object or a boolean"},
 		"unknown JSON type":  {v4, handler(`"output":{"jsonSchema":{"anyOf":[{"type":"int"}]}}`), "", "int"},
 		"attempts":           {v4, service(`"retryPolicyMaxAttempts":-1`), "", "negative"},
-		"then":               {v4, service(`"retryPolicyOnMaxAttempts":"X"`), "", "neither"},
+		"then":               {v4, service(`"retryPolicyOnMaxAttempts":"X"`), "", "PAUSE or KILL"},
 		"too large":          {v4, strings.Repeat(" ", 4<<20+1), errcode.META0013, "larger than"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -204,7 +204,7 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-func TestTransientErrorsPass(t *testing.T) {
+func TestTransientErrorsAreRetried(t *testing.T) {
 	var asked atomic.Int32
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if asked.Add(1) == 1 {
@@ -265,7 +265,7 @@ func TestTransports(t *testing.T) {
 }
 
 // Servers that do not know HTTP/2 treat its preface in different ways.
-func TestServersThatDropHTTP2AreToldApartAtOnce(t *testing.T) {
+func TestServersThatDropHTTP2AreDetectedImmediately(t *testing.T) {
 	for name, drop := range map[string]func(net.Conn){
 		"closes on the preface": func(c net.Conn) { c.Close() },
 		"resets the connection": func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0); c.Close() },
@@ -308,7 +308,7 @@ func serveHTTP1(c net.Conn, drop func(net.Conn)) {
 	_, _ = io.Copy(io.Discard, in) // until the client closes
 }
 
-func TestNobodyListens(t *testing.T) {
+func TestConnectionRefused(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	l.Close()
@@ -317,7 +317,7 @@ func TestNobodyListens(t *testing.T) {
 	require.Equal(t, errcode.META0003, code)
 }
 
-func TestSilenceEndsInTime(t *testing.T) {
+func TestTimeout(t *testing.T) {
 	release := make(chan struct{})
 	s := serve(t, func(http.ResponseWriter, *http.Request) { <-release }, nil)
 	defer close(release)
@@ -327,12 +327,12 @@ func TestSilenceEndsInTime(t *testing.T) {
 	require.ErrorContains(t, err, "did not answer within 50ms")
 }
 
-func TestForbiddenAddressesAreNotConnectedTo(t *testing.T) {
+func TestForbiddenAddressesAreRejected(t *testing.T) {
 	for _, uri := range []string{"http://169.254.169.254/", "http://[fe80::1]/", "http://0.0.0.0:1/", "http://[::]/", "http://[::ffff:169.254.169.254]/", "http://224.0.0.1/"} {
 		_, err := newDiscoverer(t, quick()).Discover(t.Context(), Request{URI: uri})
 		code, _ := errcode.Of(err)
 		require.Equal(t, errcode.META0003, code, uri)
-		require.ErrorContains(t, err, "must not be connected to", uri)
+		require.ErrorContains(t, err, "are not permitted", uri)
 	}
 	cfg := endpoint.DefaultConfig()
 	cfg.Guard.Deny = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}

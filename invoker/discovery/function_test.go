@@ -66,7 +66,7 @@ func TestFunctions(t *testing.T) {
 	require.Empty(t, d.Compression, "it has a meaning for functions only")
 }
 
-func TestFunctionsThatAreRefused(t *testing.T) {
+func TestInvalidFunctions(t *testing.T) {
 	cloud := lambdatest.Start(t)
 	for name, c := range map[string]struct {
 		answer  lambdatest.Answer

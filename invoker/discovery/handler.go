@@ -13,7 +13,7 @@ func convertHandler(s *metadata.Service, m *handlerManifest) (*metadata.Handler,
 	h := &metadata.Handler{Name: m.Name, Documentation: m.Documentation, Metadata: m.Metadata}
 	kind, ok := handlerType(s.Type, m.Type)
 	if !ok {
-		return nil, invalid("%s: type %q does not suit a service of type %s", of, m.Type, s.Type)
+		return nil, invalid("%s: type %q is invalid in a service of type %s", of, m.Type, s.Type)
 	}
 	h.Type = kind
 	var err error
@@ -23,9 +23,9 @@ func convertHandler(s *metadata.Service, m *handlerManifest) (*metadata.Handler,
 	h.Options.WorkflowRetention = m.WorkflowRetention.duration()
 	switch {
 	case m.WorkflowRetention != nil && kind != machine.WorkflowRun:
-		return nil, invalid("%s: workflowCompletionRetention is for the run handler of a workflow", of)
+		return nil, invalid("%s: workflowCompletionRetention is only supported for the run handler of a workflow", of)
 	case m.IdempotencyRetention != nil && kind == machine.WorkflowRun:
-		return nil, invalid("%s: idempotencyRetention has no meaning for the run handler of a workflow", of)
+		return nil, invalid("%s: idempotencyRetention is not supported for the run handler of a workflow", of)
 	case isFalse(s.Options.Public) && isTrue(h.Options.Public):
 		return nil, invalid("%s: a private service cannot have a public handler", of)
 	}
@@ -38,8 +38,8 @@ func convertHandler(s *metadata.Service, m *handlerManifest) (*metadata.Handler,
 func isTrue(b *bool) bool  { return b != nil && *b }
 func isFalse(b *bool) bool { return b != nil && !*b }
 
-// handlerType combines the announced types. A workflow's handler without a type is
-// shared, as the reference server has it.
+// handlerType combines the types of service and handler. A workflow handler without a type
+// is shared.
 func handlerType(service metadata.ServiceType, announced string) (machine.TargetType, bool) {
 	switch service {
 	case metadata.PlainService:
@@ -62,7 +62,7 @@ func convertInput(h *metadata.Handler, m *inputManifest, of string) error {
 		h.Input.Any = true
 		return nil
 	}
-	h.Input = metadata.InputRules{Required: m.Required, JSONSchema: given(m.JSONSchema)}
+	h.Input = metadata.InputRules{Required: m.Required, JSONSchema: nonNull(m.JSONSchema)}
 	if m.ContentType != nil {
 		if h.Input.ContentType = *m.ContentType; !metadata.ValidContentType(*m.ContentType) {
 			return invalid("%s: input content type %q is malformed", of, *m.ContentType)
@@ -76,7 +76,7 @@ func convertOutput(h *metadata.Handler, m *outputManifest, of string) error {
 		h.Output.ContentType = "application/json"
 		return nil
 	}
-	h.Output = metadata.OutputRules{SetContentTypeIfEmpty: m.SetContentTypeIfEmpty, JSONSchema: given(m.JSONSchema)}
+	h.Output = metadata.OutputRules{SetContentTypeIfEmpty: m.SetContentTypeIfEmpty, JSONSchema: nonNull(m.JSONSchema)}
 	if m.ContentType != nil {
 		if h.Output.ContentType = *m.ContentType; !metadata.ValidContentType(*m.ContentType) {
 			return invalid("%s: output content type %q is malformed", of, *m.ContentType)

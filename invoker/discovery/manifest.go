@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// mediaTypes are the manifest versions understood, the newest last.
+// mediaTypes are the supported manifest versions, oldest first.
 var mediaTypes = []string{
 	"application/vnd.restate.endpointmanifest.v1+json",
 	"application/vnd.restate.endpointmanifest.v2+json",
@@ -17,7 +17,7 @@ var mediaTypes = []string{
 	"application/vnd.restate.endpointmanifest.v4+json",
 }
 
-// acceptAll has no parameters: some endpoints compare media types as whole strings.
+// acceptAll has no parameters, because some endpoints compare media types verbatim.
 var acceptAll = strings.Join(mediaTypes, ", ")
 
 // knownMediaType accepts parameters such as a charset.
@@ -26,8 +26,8 @@ func knownMediaType(contentType string) bool {
 	return err == nil && slices.Contains(mediaTypes, media)
 }
 
-// manifest is what endpoints answer. Later versions only added fields, so that one
-// layout serves all. Unknown fields are ignored.
+// manifest is the discovery response. Newer versions only added fields, so one struct decodes
+// all. Unknown fields are ignored.
 type manifest struct {
 	ProtocolMode       string            `json:"protocolMode"`
 	MinProtocolVersion int64             `json:"minProtocolVersion"`
@@ -93,11 +93,11 @@ func parseManifest(body []byte) (*manifest, error) {
 		line := bytes.Count(body[:min(int(bad.Offset), len(body))], []byte{'\n'}) + 1
 		return nil, invalid("the discovery response is not valid JSON (line %d): %v", line, bad)
 	}
-	return nil, invalid("the discovery response cannot be read: %v", err)
+	return nil, invalid("the discovery response cannot be decoded: %v", err)
 }
 
-// given is a raw value unless it is absent or null.
-func given(raw json.RawMessage) json.RawMessage {
+// nonNull returns nil for a JSON null.
+func nonNull(raw json.RawMessage) json.RawMessage {
 	if bytes.Equal(bytes.TrimSpace(raw), []byte("null")) {
 		return nil
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Keywords of JSON Schema whose values hold schemas, by the form of the value.
+// Keywords of JSON Schema whose values contain schemas, by type of the value.
 var (
 	schemaKeywords = []string{
 		"additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not",
@@ -15,11 +15,11 @@ var (
 	mapKeywords  = []string{"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"}
 )
 
-// maxSchemaDepth is far more than any schema of a value has.
+// maxSchemaDepth is far above the depth of real schemas.
 const maxSchemaDepth = 200
 
-// checkSchema refuses what is no JSON Schema, and references to other documents,
-// which nobody here would fetch. An absent schema is fine.
+// checkSchema rejects invalid JSON Schemas and references to other documents, which are not
+// fetched. An absent schema is valid.
 func checkSchema(raw json.RawMessage, of string) error {
 	if raw == nil {
 		return nil
@@ -37,7 +37,7 @@ func walkSchema(schema any, of string, depth int) error {
 	}
 	fields, ok := schema.(map[string]any)
 	if !ok {
-		return invalid("%s: a schema is an object or a boolean", of)
+		return invalid("%s: a schema must be an object or a boolean", of)
 	}
 	if depth > maxSchemaDepth {
 		return invalid("%s: nested too deeply", of)
@@ -60,7 +60,7 @@ func checkKeywords(fields map[string]any, of string) error {
 			continue
 		}
 		if text, ok := ref.(string); !ok || !strings.HasPrefix(text, "#") {
-			return invalid("%s: %s must refer to something inside the schema", of, keyword)
+			return invalid("%s: %s must refer to a location inside the schema", of, keyword)
 		}
 	}
 	kinds, present := fields["type"]
@@ -81,7 +81,7 @@ func checkKeywords(fields map[string]any, of string) error {
 	return nil
 }
 
-// innerSchemas are the schemas directly inside a schema.
+// innerSchemas returns the schemas directly nested in a schema.
 func innerSchemas(fields map[string]any) (inner []any) {
 	for _, keyword := range schemaKeywords {
 		if v, present := fields[keyword]; present {

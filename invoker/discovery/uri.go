@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// NormalizeURI brings the address of an endpoint into the form it is registered
-// in: lower case scheme and host, no default port, a trailing slash.
+// NormalizeURI returns the canonical form of an endpoint's address: lower case scheme and
+// host, no default port, a trailing slash.
 func NormalizeURI(raw string) (string, error) {
 	u, err := url.Parse(raw)
 	if err != nil || !u.IsAbs() || u.Hostname() == "" {
-		return "", invalid("field 'uri' is invalid: %q is not absolute; it needs a scheme and a host, as in http://localhost:9080", raw)
+		return "", invalid("field 'uri' is invalid: %q is not absolute; specify a scheme and a host, as in http://localhost:9080", raw)
 	}
 	u.Scheme = strings.ToLower(u.Scheme)
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return "", invalid("field 'uri' is invalid: scheme %q is neither http nor https", u.Scheme)
 	case u.User != nil:
-		return "", invalid("field 'uri' is invalid: put credentials into additional_headers")
+		return "", invalid("field 'uri' is invalid: it contains credentials; use additional_headers instead")
 	}
 	u.Host = strings.ToLower(u.Host)
 	if u.Scheme == "http" {

@@ -23,7 +23,7 @@ func (b *backgroundErrors) report(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now := time.Now(); b.lastLog.IsZero() || now.Sub(b.lastLog) >= backgroundLogInterval {
-		b.log.Error("flush or compaction failed, retrying", "err", err, "suppressed", b.skipped)
+		b.log.Error("flush or compaction failed, retrying", "err", err, "repeated", b.skipped)
 		b.lastLog, b.skipped = now, 0
 		return
 	}

@@ -21,6 +21,6 @@ func TestBackgroundErrorsAreRateLimited(t *testing.T) {
 			time.Sleep(backgroundLogInterval / 100)
 		}
 		require.Equal(t, 10, strings.Count(out.String(), "no space left"))
-		require.Contains(t, out.String(), "suppressed=99")
+		require.Contains(t, out.String(), "repeated=99")
 	})
 }

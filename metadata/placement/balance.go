@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// balance moves replicas from the nodes that have most to those that have least,
-// until no two differ by more than one. No move could be spared: as long as there are
-// nodes with too many and nodes with too few, each takes from the former and gives to
-// the latter, even if it has to wait for its turn.
+// balance moves replicas from the most to the least loaded nodes, until no two nodes differ
+// by more than one. The number of moves is minimal: as long as there are nodes above and
+// below the average, each move is from one of the former to one of the latter.
 func (p *plan) balance() {
 	for !p.full() && p.balanceOnce() {
 	}
@@ -36,8 +35,7 @@ func (p *plan) balanceOnce() bool {
 	return false
 }
 
-// average is the number of replicas of each node if they are spread, rounded down and
-// up.
+// average returns the average number of replicas per node, rounded down and up.
 func (p *plan) average(nodes []uint32) (low, high int) {
 	if len(nodes) == 0 {
 		return 0, 0
@@ -49,20 +47,20 @@ func (p *plan) average(nodes []uint32) (low, high int) {
 	return sum / len(nodes), (sum + len(nodes) - 1) / len(nodes)
 }
 
-// usableBy lists the usable nodes in ascending order of what they have.
-func (p *plan) usableBy(has map[uint32]int) []uint32 {
+// usableBy returns the usable nodes in ascending order of a count.
+func (p *plan) usableBy(count map[uint32]int) []uint32 {
 	var ids []uint32
 	for _, n := range p.nodes {
 		if p.usable(n.ID) {
 			ids = append(ids, n.ID)
 		}
 	}
-	slices.SortStableFunc(ids, func(a, b uint32) int { return cmp.Compare(has[a], has[b]) })
+	slices.SortStableFunc(ids, func(a, b uint32) int { return cmp.Compare(count[a], count[b]) })
 	return ids
 }
 
-// movable is a partition in good health with a replica on one node and none on the
-// other, one that does not lead if possible; nil if there is none.
+// movable returns a healthy partition with a replica on from and none on to, preferably one
+// whose replica does not lead; nil if there is none.
 func (p *plan) movable(from, to uint32) (found *part) {
 	for _, q := range p.parts {
 		if !q.settled || q.done || len(q.Replicas) != p.factor || !p.all(q.Replicas, p.usable) ||

@@ -1,17 +1,15 @@
-// Package placement decides which nodes should have replicas of which partitions,
-// and which replica should lead. It looks at what is and names the next single
-// steps; it keeps nothing and changes nothing itself.
+// Package placement decides which nodes should have replicas of which partitions, and which
+// replica should lead. It computes the next steps from the current state; it is stateless
+// and changes nothing itself.
 //
-// A step puts at most one replica in and takes at most one out of a partition whose
-// Raft configuration is what the table says, so that carrying it out is one move
-// that a majority of both the old and the new replicas can agree on. What cannot be
-// agreed on, because too many replicas are down, is left alone. Only a lone replica
-// gets all its companions at once.
+// A step adds at most one replica to and removes at most one from a partition whose Raft
+// configuration matches the partition table, so that it is one change that majorities of
+// both the old and the new replicas can commit. Partitions without such a majority are left
+// unchanged. A single replica gets all additional replicas at once.
 //
-// Who carries a step out adds the new replica without a vote, gives it the vote when
-// it has caught up, and then removes the old one, if a majority of the rest is alive:
-// nodes may have gone since the step was decided.
+// The executor of a step adds the new replica as a non-voter, promotes it once it has caught
+// up, and then removes the old one if a majority of the remaining replicas is alive: nodes
+// may have failed since the step was decided.
 //
-// Read placement.go first, then repair.go, balance.go and leaders.go, in the order
-// in which they have their say.
+// Read placement.go first, then repair.go, balance.go and leaders.go, in order of priority.
 package placement

@@ -2,7 +2,7 @@ package placement
 
 import "slices"
 
-// preferUsable lets no node lead that is leaving.
+// preferUsable moves the preferred leader away from leaving nodes.
 func (p *plan) preferUsable() {
 	for _, q := range p.parts {
 		if !q.settled || q.done || !p.leaving(q.Replicas[0]) {
@@ -14,14 +14,14 @@ func (p *plan) preferUsable() {
 	}
 }
 
-// firstOf is replicas with one of them at the front.
+// firstOf returns replicas with one of them moved to the front.
 func firstOf(replicas []uint32, id uint32) []uint32 {
 	return append([]uint32{id}, without(replicas, []uint32{id})...)
 }
 
-// spreadLeaders changes who should lead until no two nodes differ by more than one
-// partition, as far as the replicas permit. A node that leads too many may have to
-// pass one on to a second node, which passes another one on to a third.
+// spreadLeaders changes preferred leaders until no two nodes differ by more than one
+// partition, as far as the placement of replicas permits. Moving a leader from an overloaded
+// node may require a chain of moves through other nodes.
 func (p *plan) spreadLeaders() {
 	leads := map[uint32]int{}
 	for _, q := range p.parts {
@@ -29,8 +29,8 @@ func (p *plan) spreadLeaders() {
 			leads[q.Replicas[0]]++
 		}
 	}
-	first := map[uint32]uint32{} // by partition, as decided here
-	for p.passOn(leads, first) {
+	first := map[uint32]uint32{} // partition → new preferred leader
+	for p.moveLeader(leads, first) {
 	}
 	for _, q := range p.parts {
 		if id, decided := first[q.ID]; decided && id != q.Replicas[0] {
@@ -39,39 +39,39 @@ func (p *plan) spreadLeaders() {
 	}
 }
 
-// passOn finds one chain from a node that leads more to one that leads less.
-func (p *plan) passOn(leads map[uint32]int, first map[uint32]uint32) bool {
+// moveLeader applies one chain of moves from a node with more leaders to one with fewer.
+func (p *plan) moveLeader(leads map[uint32]int, first map[uint32]uint32) bool {
 	for _, most := range slices.Backward(p.usableBy(leads)) {
 		chain := p.chain(most, leads, first)
 		if chain == nil {
 			continue
 		}
-		for _, link := range chain {
-			leads[p.leaderOf(link.part, first)]--
-			leads[link.to]++
-			first[link.part.ID] = link.to
+		for _, move := range chain {
+			leads[p.leaderOf(move.part, first)]--
+			leads[move.to]++
+			first[move.part.ID] = move.to
 		}
 		return true
 	}
 	return false
 }
 
-// link lets another node lead a partition.
-type link struct {
+// leaderMove changes the preferred leader of a partition.
+type leaderMove struct {
 	part *part
 	to   uint32
 }
 
-// chain is the shortest chain from a node to one that leads at least two less, by
-// breadth-first search; nil if there is none.
-func (p *plan) chain(from uint32, leads map[uint32]int, first map[uint32]uint32) []link {
-	came := map[uint32]link{from: {}}
+// chain returns the shortest chain of moves from a node to one that leads at least two
+// partitions less, by breadth-first search; nil if there is none.
+func (p *plan) chain(from uint32, leads map[uint32]int, first map[uint32]uint32) []leaderMove {
+	via := map[uint32]leaderMove{from: {}}
 	for queue := []uint32{from}; len(queue) > 0; queue = queue[1:] {
 		node := queue[0]
 		if leads[from]-leads[node] >= 2 {
-			var chain []link
+			var chain []leaderMove
 			for node != from {
-				l := came[node]
+				l := via[node]
 				chain = append(chain, l)
 				node = p.leaderOf(l.part, first)
 			}
@@ -82,8 +82,8 @@ func (p *plan) chain(from uint32, leads map[uint32]int, first map[uint32]uint32)
 				continue
 			}
 			for _, id := range q.Replicas {
-				if _, seen := came[id]; !seen && p.usable(id) {
-					came[id] = link{q, id}
+				if _, seen := via[id]; !seen && p.usable(id) {
+					via[id] = leaderMove{q, id}
 					queue = append(queue, id)
 				}
 			}
@@ -92,7 +92,7 @@ func (p *plan) chain(from uint32, leads map[uint32]int, first map[uint32]uint32)
 	return nil
 }
 
-// leaderOf is who should lead a partition as things are decided so far.
+// leaderOf returns the preferred leader of a partition, including the moves decided so far.
 func (p *plan) leaderOf(q *part, first map[uint32]uint32) uint32 {
 	if id, decided := first[q.ID]; decided {
 		return id

@@ -5,60 +5,60 @@ import (
 	"slices"
 )
 
-// Liveness is what is known of a node's process.
+// Liveness is the observed state of a node's process.
 type Liveness uint8
 
-// The possible kinds of liveness.
+// Values of Liveness.
 const (
-	// Suspect nodes may be away for a moment: they get nothing new and lose nothing.
+	// Suspect nodes may be unavailable temporarily: they get no replicas and keep theirs.
 	Suspect Liveness = iota
-	// Alive nodes answer.
+	// Alive nodes respond.
 	Alive
-	// Lost nodes are not expected to come back: they are replaced.
+	// Lost nodes are not expected to return: their replicas are replaced.
 	Lost
 )
 
-// Node is a member of the cluster. A node that is no member was removed.
+// Node is a member of the cluster. Nodes that are not listed have been removed.
 type Node struct {
 	ID       uint32 // not 0
 	Liveness Liveness
-	Draining bool // has to give its replicas away
+	Draining bool // its replicas are moved to other nodes
 }
 
-// Partition is what the table and the Raft group say of a partition.
+// Partition is the desired state (table) and the actual state (Raft group) of a partition.
 type Partition struct {
 	ID uint32
-	// Replicas are the nodes that should have a replica; the first should lead. None:
-	// the partition is new.
+	// Replicas are the nodes that should have a replica; the first is the preferred
+	// leader. It is empty for a new partition.
 	Replicas []uint32
-	// Leader is the node that leads the Raft group, 0 if that is not known.
+	// Leader is the node that leads the Raft group, 0 if unknown.
 	Leader uint32
-	// Voters and Others are the nodes of the Raft configuration, as the leader has
-	// it; 0 stands for a server that belongs to no node any more.
+	// Voters and Others are the nodes of the leader's Raft configuration; 0 stands for a
+	// server whose node was removed.
 	Voters, Others []uint32
 }
 
-// Cluster is all that placement depends on.
+// Cluster is the input of placement.
 type Cluster struct {
 	Nodes       []Node
 	Partitions  []Partition
-	Replication int // wanted replicas of each partition
-	// MaxMoves bounds how many partitions get or lose a replica at the same time,
-	// counting those that do already; 0 is no bound.
+	Replication int // desired number of replicas per partition
+	// MaxMoves limits how many partitions add or remove a replica concurrently, including
+	// moves in progress; 0 means no limit.
 	MaxMoves int
 }
 
-// Step is a new place for one partition.
+// Step is a new set of replicas for one partition.
 type Step struct {
 	Partition uint32
 	Replicas  []uint32
 	Reason    Reason
 }
 
-// Reason says why a step is taken, for people.
+// Reason is the human-readable reason for a step.
 type Reason string
 
-// The reasons there are.
+// Reasons for steps.
 const (
 	Assign  Reason = "assign a new partition"
 	Retry   Reason = "another node instead of one that is gone"
@@ -69,9 +69,8 @@ const (
 	Lead    Reason = "spread leaders"
 )
 
-// Next names the steps to take now, at most one for a partition, in the order of
-// importance. There are none when nothing is to be done, or nothing can be done until
-// steps taken before are carried out.
+// Next returns the next steps, at most one per partition, in order of priority. It returns
+// none if the placement is final, or if earlier steps must complete first.
 func (c Cluster) Next() []Step {
 	p := newPlan(c)
 	p.assign()
@@ -86,22 +85,22 @@ func (c Cluster) Next() []Step {
 	return p.steps
 }
 
-// plan is a decision in the making.
+// plan is the working state of Next.
 type plan struct {
 	nodes  []Node // sorted by id
 	parts  []*part
-	factor int // replicas that each partition should have, as things are
-	limit  int // of moving, 0 if none
-	moving int // partitions under way
+	factor int // replicas per partition, limited by the number of nodes
+	limit  int // maximum of moving, 0 for none
+	moving int // partitions with a move in progress
 	load   map[uint32]int
 	steps  []Step
 }
 
-// part is a partition with what was decided for it.
+// part is a partition and whether a step was decided for it.
 type part struct {
 	Partition
-	settled bool // the Raft configuration is what the table says
-	done    bool // there is a step for it
+	settled bool // the Raft configuration matches the table
+	done    bool // a step was decided
 }
 
 func newPlan(c Cluster) *plan {
@@ -119,7 +118,7 @@ func newPlan(c Cluster) *plan {
 		p.parts = append(p.parts, &part{Partition: q, settled: settled})
 		p.count(q.Replicas, 1)
 		if !settled && q.Leader != 0 && p.all(q.Replicas, p.alive) {
-			p.moving++ // others may stand still for long and must not hold everything up
+			p.moving++ // a stuck move must not block others
 		}
 	}
 	slices.SortFunc(p.parts, func(a, b *part) int { return cmp.Compare(a.ID, b.ID) })
@@ -132,7 +131,7 @@ func (p *plan) count(replicas []uint32, by int) {
 	}
 }
 
-// step decides for replicas as the place of q.
+// step adds a step that assigns replicas to q.
 func (p *plan) step(q *part, replicas []uint32, reason Reason) {
 	p.count(q.Replicas, -1)
 	p.count(replicas, 1)
@@ -143,7 +142,7 @@ func (p *plan) step(q *part, replicas []uint32, reason Reason) {
 	p.steps = append(p.steps, Step{Partition: q.ID, Replicas: replicas, Reason: reason})
 }
 
-// move is step if that is safe and not too much at a time.
+// move is like step if the change is safe and within the limit of moves.
 func (p *plan) move(q *part, replicas []uint32, reason Reason) bool {
 	if p.full() || !p.safe(q, replicas) {
 		return false
@@ -154,8 +153,8 @@ func (p *plan) move(q *part, replicas []uint32, reason Reason) bool {
 
 func (p *plan) full() bool { return p.limit > 0 && p.moving >= p.limit }
 
-// safe reports whether a change of the voters into replicas is one move that a
-// majority before and after can agree on. Who votes alone can take in any number.
+// safe reports whether changing the voters to replicas is a single change that majorities
+// before and after can commit. A single voter can add any number.
 func (p *plan) safe(q *part, replicas []uint32) bool {
 	in, out := len(without(replicas, q.Voters)), len(without(q.Voters, replicas))
 	return q.Leader != 0 && len(replicas) > 0 &&
@@ -187,13 +186,13 @@ func (p *plan) alive(id uint32) bool {
 	return member && n.Liveness == Alive
 }
 
-// usable nodes can be given something.
+// usable reports whether a node can get replicas and leaders.
 func (p *plan) usable(id uint32) bool {
 	n, member := p.node(id)
 	return member && n.Liveness == Alive && !n.Draining
 }
 
-// leaving nodes have to be rid of what they have.
+// leaving reports whether the replicas of a node must be moved away.
 func (p *plan) leaving(id uint32) bool {
 	n, member := p.node(id)
 	return !member || n.Draining || n.Liveness == Lost
@@ -203,18 +202,17 @@ func (p *plan) all(ids []uint32, is func(uint32) bool) bool {
 	return !slices.ContainsFunc(ids, func(id uint32) bool { return !is(id) })
 }
 
-// candidate is the usable node with the fewest replicas that is not among those
-// named; 0 if there is none.
-func (p *plan) candidate(not []uint32) (best uint32) {
+// candidate returns the least loaded usable node that is not excluded; 0 if there is none.
+func (p *plan) candidate(exclude []uint32) (best uint32) {
 	for _, n := range p.nodes {
-		if p.usable(n.ID) && !slices.Contains(not, n.ID) && (best == 0 || p.load[n.ID] < p.load[best]) {
+		if p.usable(n.ID) && !slices.Contains(exclude, n.ID) && (best == 0 || p.load[n.ID] < p.load[best]) {
 			best = n.ID
 		}
 	}
 	return best
 }
 
-// without are the elements of a that are not in b.
+// without returns the elements of a that are not in b.
 func without(a, b []uint32) []uint32 {
 	return slices.DeleteFunc(slices.Clone(a), func(id uint32) bool { return slices.Contains(b, id) })
 }
@@ -224,8 +222,7 @@ func same(a, b []uint32) bool {
 	return len(a) == len(b) && len(without(a, b)) == 0
 }
 
-// Moving reports whether a partition is on its way from one place to another, as far
-// as is known.
+// Moving reports whether a known move is in progress.
 func (c Cluster) Moving() bool {
 	return slices.ContainsFunc(c.Partitions, func(q Partition) bool {
 		return q.Leader != 0 && (len(q.Others) > 0 || !same(q.Voters, q.Replicas))

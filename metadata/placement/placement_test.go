@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// disturb lets something happen to a cluster.
+// disturb applies a random change to a cluster.
 func disturb(t *rapid.T, s *sim) {
 	ids := slices.Sorted(maps.Keys(s.nodes))
 	n := s.nodes[rapid.SampledFrom(ids).Draw(t, "node")]
@@ -40,7 +40,7 @@ func drawSim(t *rapid.T) *sim {
 		rapid.IntRange(1, 5).Draw(t, "replication"), rapid.IntRange(0, 3).Draw(t, "max moves"))
 }
 
-func TestWhateverHappensEachStepIsSafeAndAllEndsInGoodPlaces(t *testing.T) {
+func TestStepsAreSafeAndConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSim(t)
 		for range rapid.IntRange(0, 12).Draw(t, "events") {
@@ -59,12 +59,12 @@ func TestWhateverHappensEachStepIsSafeAndAllEndsInGoodPlaces(t *testing.T) {
 			disturb(t, s)
 		}
 		require.True(t, s.settle(), "no end")
-		requireGoodPlaces(t, s)
+		requireValidPlacement(t, s)
 	})
 }
 
-// requireGoodPlaces says what has to hold when nothing is to be done any more.
-func requireGoodPlaces(t require.TestingT, s *sim) {
+// requireValidPlacement checks the properties of a final placement.
+func requireValidPlacement(t require.TestingT, s *sim) {
 	staying, usable, well := 0, 0, true
 	for _, n := range s.nodes {
 		well = well && n.Liveness == Alive
@@ -113,11 +113,11 @@ func requireGoodPlaces(t require.TestingT, s *sim) {
 	require.LessOrEqual(t, most-least, 1, "leaders are not spread")
 }
 
-func TestNewNodesTakeNoMoreThanTheyNeed(t *testing.T) {
+func TestNewNodesCauseMinimalMoves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSim(t)
 		require.True(t, s.settle())
-		s.replication = min(s.replication, len(s.nodes)) // so that it stays
+		s.replication = min(s.replication, len(s.nodes)) // so that it stays constant
 		for id := range uint32(rapid.IntRange(1, 4).Draw(t, "join")) {
 			s.nodes[100+id] = &Node{ID: 100 + id, Liveness: Alive}
 		}
@@ -136,12 +136,12 @@ func TestNewNodesTakeNoMoreThanTheyNeed(t *testing.T) {
 		}
 		s.added = 0
 		require.True(t, s.settle())
-		requireGoodPlaces(t, s)
+		requireValidPlacement(t, s)
 		require.Equal(t, max(above, below), s.added, "moves")
 	})
 }
 
-func TestAClusterThatIsInOrderIsLeftAlone(t *testing.T) {
+func TestBalancedClusterNeedsNoSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSim(t)
 		require.True(t, s.settle())
@@ -155,7 +155,7 @@ func TestAClusterThatIsInOrderIsLeftAlone(t *testing.T) {
 	})
 }
 
-func TestOnlySoManyMovesAtATime(t *testing.T) {
+func TestConcurrentMovesAreLimited(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSim(t, 1, 12, 3, rapid.IntRange(1, 4).Draw(t, "max moves"))
 		require.True(t, s.settle())

@@ -2,8 +2,7 @@ package placement
 
 import "slices"
 
-// assign gives new partitions a place. They have no data yet, so that all replicas
-// can be there from the start.
+// assign places new partitions. They have no data yet, so all replicas are assigned at once.
 func (p *plan) assign() {
 	for _, q := range p.parts {
 		if len(q.Replicas) > 0 || len(q.Voters) > 0 {
@@ -18,21 +17,21 @@ func (p *plan) assign() {
 			replicas = append(replicas, id)
 		}
 		if len(replicas) > 0 {
-			// Least loaded first would let the same nodes lead as long as loads are equal.
-			turn := int(q.ID) % len(replicas)
-			p.step(q, slices.Concat(replicas[turn:], replicas[:turn]), Assign)
+			// Rotate, because the same nodes would lead while loads are equal.
+			offset := int(q.ID) % len(replicas)
+			p.step(q, slices.Concat(replicas[offset:], replicas[:offset]), Assign)
 		}
 	}
 }
 
-// retry looks after moves that came to a halt because a node is leaving that was to
-// get the replica, or one that was to stay when another one goes.
+// retry redirects moves that are stuck because the target node, or a node with a remaining
+// replica, is leaving.
 func (p *plan) retry() {
 	for _, q := range p.parts {
 		if q.settled || q.done {
 			continue
 		}
-		// The replica that was to go had best stay: it has the data.
+		// Prefer to keep the replica being removed: it has the data.
 		stay := slices.DeleteFunc(without(q.Voters, q.Replicas), func(id uint32) bool { return !p.usable(id) })
 		coming := without(q.Replicas, q.Voters)
 		gone, leaves := p.worst(coming)
@@ -47,13 +46,13 @@ func (p *plan) retry() {
 			instead = stay[0]
 		}
 		replicas := replace(q.Replicas, gone, instead)
-		if p.safe(q, replicas) { // the bound does not matter, since the move is counted
+		if p.safe(q, replicas) { // no limit check: the move is already counted
 			p.step(q, replicas, Retry)
 		}
 	}
 }
 
-// repair takes replicas from nodes that are leaving.
+// repair moves replicas away from leaving nodes.
 func (p *plan) repair() {
 	for _, q := range p.parts {
 		if !q.settled || q.done {
@@ -71,7 +70,7 @@ func (p *plan) repair() {
 	}
 }
 
-// worst is the replica that it is most urgent to replace.
+// worst returns the leaving replica to replace first: one that is not alive, if any.
 func (p *plan) worst(replicas []uint32) (worst uint32, leaves bool) {
 	for _, id := range replicas {
 		if p.leaving(id) && (!leaves || p.alive(worst) && !p.alive(id)) {
@@ -81,8 +80,8 @@ func (p *plan) worst(replicas []uint32) (worst uint32, leaves bool) {
 	return worst, leaves
 }
 
-// replace is replicas with another node, or none, instead of one. What follows the
-// one that was first leads in its place; a new node comes last.
+// replace returns replicas with gone replaced by instead, or removed if instead is 0. The new
+// node is appended; if gone was first, the second replica becomes the preferred leader.
 func replace(replicas []uint32, gone, instead uint32) []uint32 {
 	out := without(replicas, []uint32{gone})
 	if instead != 0 {
@@ -91,7 +90,7 @@ func replace(replicas []uint32, gone, instead uint32) []uint32 {
 	return out
 }
 
-// resize gives partitions the number of replicas that they should have.
+// resize adjusts the number of replicas of partitions.
 func (p *plan) resize() {
 	for _, q := range p.parts {
 		if !q.settled || q.done {
@@ -108,9 +107,8 @@ func (p *plan) resize() {
 	}
 }
 
-// grown is replicas and one more, or, for the only one, as many as there should be: it
-// agrees with itself on everything, and a partition of two stands still when either
-// goes.
+// grown returns replicas and one more. A single replica gets all missing ones at once: it is
+// its own majority, and a partition of two would be unavailable if either failed.
 func (p *plan) grown(replicas []uint32) []uint32 {
 	grown := slices.Clone(replicas)
 	for len(grown) < p.factor {
@@ -126,8 +124,8 @@ func (p *plan) grown(replicas []uint32) []uint32 {
 	return grown
 }
 
-// surplus is the replica that is missed least: on a node that is not alive, or else on
-// the one that has most. The first one leads and is missed most.
+// surplus returns the replica to remove: one on a node that is not alive, otherwise on the
+// most loaded node, but not the preferred leader.
 func (p *plan) surplus(replicas []uint32) uint32 {
 	least := replicas[len(replicas)-1]
 	for _, id := range slices.Backward(replicas) {

@@ -8,16 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sim is a cluster whose partitions follow the table as a Raft leader would make
-// them: add as non-voter, promote, remove others last, one change at a time, and
-// never so that no majority is left.
+// sim is a cluster whose partitions follow the table like Raft leaders: add as non-voter,
+// promote, then remove others, one change at a time, never losing the majority.
 type sim struct {
 	t           require.TestingT
 	nodes       map[uint32]*Node
 	parts       map[uint32]*Partition
 	replication int
 	maxMoves    int
-	added       int // replicas, in all
+	added       int // total replicas
 }
 
 func newSim(t require.TestingT, nodes, parts, replication, maxMoves int) *sim {
@@ -48,7 +47,7 @@ func (s *sim) majority(ids []uint32) bool {
 	return len(slices.DeleteFunc(slices.Clone(ids), func(id uint32) bool { return !s.alive(id) })) > len(ids)/2
 }
 
-// elect lets somebody lead each partition that can have a leader.
+// elect elects a leader for each partition with a majority.
 func (s *sim) elect() {
 	for _, p := range s.parts {
 		switch {
@@ -63,7 +62,7 @@ func (s *sim) elect() {
 	}
 }
 
-// decide takes the next steps into the table, checking each one.
+// decide applies the next steps to the table, checking each one.
 func (s *sim) decide() []Step {
 	c := s.cluster()
 	steps := c.Next()
@@ -107,7 +106,7 @@ func (s *sim) check(p *Partition, step Step) {
 	}
 }
 
-// reconcile makes one Raft change of one partition; false if there is none to make.
+// reconcile applies one Raft change of one partition; false if there is none.
 func (s *sim) reconcile(p *Partition) bool {
 	if p.Leader == 0 {
 		return false
@@ -130,7 +129,7 @@ func (s *sim) reconcile(p *Partition) bool {
 		return true
 	}
 	if len(without(p.Replicas, p.Voters)) == 0 {
-		// Nodes may have gone since it was decided.
+		// Nodes may have failed since the step was decided.
 		if old := without(p.Voters, p.Replicas); len(old) > 0 && s.majority(without(p.Voters, old[:1])) {
 			p.Voters = without(p.Voters, old[:1])
 			return true
@@ -139,7 +138,7 @@ func (s *sim) reconcile(p *Partition) bool {
 	return false
 }
 
-// settle runs until nothing is to be done any more, or reports that there is no end.
+// settle runs until there are no more steps, or reports that it does not converge.
 func (s *sim) settle() bool {
 	for range 40 * (len(s.parts) + 1) * (len(s.nodes) + 1) {
 		s.elect()
@@ -161,7 +160,7 @@ func (s *sim) settle() bool {
 	return false
 }
 
-// spread is the most and the least that a usable node has of what is counted.
+// spread returns the maximum and minimum count over the usable nodes.
 func (s *sim) spread(of func(*Partition) []uint32) (most, least int) {
 	has := map[uint32]int{}
 	for _, p := range s.parts {

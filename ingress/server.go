@@ -127,9 +127,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		WriteTimeout:       s.cfg.WriteTimeout,
 		Budget:             s.cfg.Budget,
 
-		Drain:   s.cfg.DrainTimeout,
-		OnDrain: s.Drain,
-		Cut:     errStopping,
-		Log:     s.log,
+		Drain:       s.cfg.DrainTimeout,
+		OnDrain:     s.Drain,
+		CancelCause: errStopping,
+		Log:         s.log,
 	})
 }

@@ -14,14 +14,14 @@ import (
 	"platform/internal/budget"
 )
 
-// Config says how to serve.
+// Config configures Serve.
 type Config struct {
 	Handler http.Handler
-	// MaxStreams bounds the concurrent requests of one HTTP/2 connection; the
-	// library's default if 0.
+	// MaxStreams bounds the concurrent requests of one HTTP/2 connection; 0 uses the
+	// default of net/http.
 	MaxStreams int
-	// MaxConnections bounds the open connections: more wait to be accepted. No bound
-	// if 0.
+	// MaxConnections bounds the open connections; further ones wait to be accepted. 0 means
+	// unlimited.
 	MaxConnections int
 	// AddressConnections bounds those of one remote address: more are answered 503 and
 	// closed. No bound if 0.
@@ -32,32 +32,33 @@ type Config struct {
 	// Budget is what the bodies of requests and responses are accounted to, per
 	// connection; nil: nothing.
 	Budget *budget.Budget
-	// Drain is how long requests in progress may take once serving ends.
+	// Drain bounds how long requests in progress may continue after ctx ends.
 	Drain time.Duration
-	// OnDrain is called when serving ends, before anything is refused.
+	// OnDrain is called when the drain begins, before new connections are rejected.
 	OnDrain func()
-	// Cut is the cause that contexts of requests end with when the drain is over.
-	Cut error
-	Log *slog.Logger
+	// CancelCause is the cause with which request contexts are cancelled at the end of the
+	// drain.
+	CancelCause error
+	Log         *slog.Logger
 }
 
-// Limits that nobody has needed to change.
+// Limits that are not configurable.
 const (
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
 	maxHeader     = 64 << 10
-	// farewell is how long requests that were cut short may take to answer.
-	farewell = time.Second
+	// cancelGracePeriod is how long cancelled requests may take to write their response.
+	cancelGracePeriod = time.Second
 	// writeTimeout is the default of Config.WriteTimeout.
 	writeTimeout = 30 * time.Second
 )
 
-// Serve answers requests on ln until ctx ends. Then it drains: no new connection,
-// the open ones close after their request, and the contexts of requests that take
-// longer than the drain end.
+// Serve serves requests on ln until ctx ends. It then drains: it accepts no connections,
+// closes open ones after their current request, and cancels the contexts of requests that
+// exceed the drain time.
 func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
-	base, cut := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cut(nil)
+	base, cancelRequests := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancelRequests(nil)
 	if cfg.MaxConnections > 0 {
 		ln = netutil.LimitListener(ln, cfg.MaxConnections)
 	}
@@ -68,12 +69,12 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 		Listener: ln, limit: cfg.AddressConnections, writeTimeout: cfg.WriteTimeout, open: map[netip.Addr]int{},
 		refused: (&refusals{log: cfg.Log}).add,
 	}
-	fresh := &freshConns{conns: map[net.Conn]struct{}{}}
-	srv := newServer(base, cfg, fresh)
-	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(ln) }()
+	conns := &newConns{conns: map[net.Conn]struct{}{}}
+	srv := newServer(base, cfg, conns)
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(ln) }()
 	select {
-	case err := <-failed:
+	case err := <-served:
 		_ = srv.Close()
 		return err
 	case <-ctx.Done():
@@ -81,28 +82,28 @@ func Serve(ctx context.Context, ln net.Listener, cfg Config) error {
 	if cfg.OnDrain != nil {
 		cfg.OnDrain()
 	}
-	fresh.close()
+	conns.close()
 	if stop(srv, cfg.Drain) != nil {
-		cut(cfg.Cut)
-		if err := stop(srv, farewell); err != nil {
-			cfg.Log.Warn("requests were cut off at the end of the drain", "err", err)
+		cancelRequests(cfg.CancelCause)
+		if err := stop(srv, cancelGracePeriod); err != nil {
+			cfg.Log.Warn("requests aborted at the end of the drain", "err", err)
 			_ = srv.Close()
 		}
 	}
-	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
 }
 
-// stop shuts a server down and waits for its requests, for a while.
-func stop(srv *http.Server, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+// stop shuts down a server and waits up to timeout for its requests.
+func stop(srv *http.Server, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return srv.Shutdown(ctx)
 }
 
-func newServer(base context.Context, cfg Config, fresh *freshConns) *http.Server {
+func newServer(base context.Context, cfg Config, conns *newConns) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
@@ -114,7 +115,7 @@ func newServer(base context.Context, cfg Config, fresh *freshConns) *http.Server
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return base },
-		ConnState:         fresh.note,
+		ConnState:         conns.connState,
 		ErrorLog:          slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 	}
 	if cfg.Budget != nil {

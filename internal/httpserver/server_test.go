@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// start serves handler; stop ends it and returns how long that took.
+// start starts a server; stop shuts it down and returns how long that took.
 func start(t *testing.T, cfg Config) (addr string, stop func() time.Duration) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -33,7 +33,7 @@ func start(t *testing.T, cfg Config) (addr string, stop func() time.Duration) {
 	}
 }
 
-func TestStopsAtOnceBesideUnusedConnections(t *testing.T) {
+func TestUnusedConnectionsDoNotDelayStop(t *testing.T) {
 	addr, stop := start(t, Config{Handler: http.NotFoundHandler(), Drain: time.Minute})
 	for range 3 {
 		c, err := net.Dial("tcp", addr)
@@ -47,7 +47,7 @@ func TestStopsAtOnceBesideUnusedConnections(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-func TestRequestsInProgressAreFinishedThenCut(t *testing.T) {
+func TestDrainCompletesThenCancelsRequests(t *testing.T) {
 	errOver := errors.New("over")
 	begun, drained := make(chan struct{}), make(chan struct{})
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -60,7 +60,7 @@ func TestRequestsInProgressAreFinishedThenCut(t *testing.T) {
 		<-r.Context().Done()
 		_, _ = io.WriteString(w, context.Cause(r.Context()).Error())
 	})
-	addr, stop := start(t, Config{Handler: handler, Drain: 3 * time.Second, Cut: errOver, OnDrain: func() { close(drained) }})
+	addr, stop := start(t, Config{Handler: handler, Drain: 3 * time.Second, CancelCause: errOver, OnDrain: func() { close(drained) }})
 	answers := make(chan string, 2)
 	for _, path := range []string{"/short", "/long"} {
 		go func() {

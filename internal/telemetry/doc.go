@@ -1,6 +1,5 @@
-// Package telemetry sets up what a running server tells about itself: structured
-// logs and Prometheus metrics.
+// Package telemetry sets up the structured logs and Prometheus metrics of a server.
 //
 // Packages log through a slog.Logger with a component attribute ("platform/ingress",
-// "platform/partition"); the log filter chooses levels by that name.
+// "platform/partition"); the log filter selects levels by that name.
 package telemetry

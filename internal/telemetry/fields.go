@@ -2,7 +2,7 @@ package telemetry
 
 import "log/slog"
 
-// field is one attribute with the names of its groups in front.
+// field is an attribute whose key is prefixed with the names of its groups.
 type field struct {
 	key   string
 	value slog.Value
@@ -18,7 +18,7 @@ func recordFields(bound []field, group string, record slog.Record) []field {
 	return fields
 }
 
-// appendFields flattens attributes; empty ones are dropped, as slog asks.
+// appendFields flattens attributes and drops empty ones, as slog.Handler requires.
 func appendFields(fields []field, group string, attrs []slog.Attr) []field {
 	for _, a := range attrs {
 		value := a.Value.Resolve()

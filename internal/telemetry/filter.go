@@ -20,10 +20,10 @@ var levels = map[string]slog.Level{
 	"warn": slog.LevelWarn, "warning": slog.LevelWarn, "error": slog.LevelError, "off": levelOff,
 }
 
-// Filter decides by component which levels are logged.
+// Filter selects log levels by component.
 type Filter struct {
 	rest    slog.Level
-	targets []target // longest name first, so that the first match is the closest
+	targets []target // longest name first, so that the first match is the most specific
 }
 
 type target struct {
@@ -31,10 +31,9 @@ type target struct {
 	level slog.Level
 }
 
-// ParseFilter reads a filter such as "warn,platform=info,platform/invoker=debug":
-// a level for everything, and levels for components that have the name or stand
-// below it. Levels are trace, debug, info, warn, error and off. Without a level
-// for everything, the rest logs at error.
+// ParseFilter parses a filter such as "warn,platform=info,platform/invoker=debug": a
+// default level, and levels for components with the given name or path prefix. Levels are
+// trace, debug, info, warn, error and off. The default level is error if omitted.
 func ParseFilter(text string) (Filter, error) {
 	filter := Filter{rest: slog.LevelError}
 	for part := range strings.SplitSeq(text, ",") {
@@ -60,8 +59,8 @@ func ParseFilter(text string) (Filter, error) {
 	return filter, nil
 }
 
-// Level returns the lowest level that is logged for a component. A logger without
-// a component belongs to the server itself, "platform".
+// Level returns the lowest level logged for a component. A logger without a component
+// belongs to "platform".
 func (f Filter) Level(component string) slog.Level {
 	component = cmp.Or(component, rootComponent)
 	for _, t := range f.targets {

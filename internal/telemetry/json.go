@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// jsonHandler prints one object a line: timestamp, level, fields (the message and
-// the attributes) and target (the component).
+// jsonHandler prints one JSON object per line: timestamp, level, fields (message and
+// attributes) and target (the component).
 type jsonHandler struct {
-	mu    *sync.Mutex // serialises writes to w
+	mu    *sync.Mutex // serializes writes to w
 	w     io.Writer
 	bound []field
 	group string
@@ -20,7 +20,7 @@ type jsonHandler struct {
 
 func newJSONHandler(w io.Writer) *jsonHandler { return &jsonHandler{mu: new(sync.Mutex), w: w} }
 
-// Enabled leaves the choice to the filter in front.
+// Enabled returns true: the enclosing handler filters records.
 func (h *jsonHandler) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle writes one line.
@@ -63,7 +63,7 @@ func (h *jsonHandler) WithGroup(name string) slog.Handler {
 	return &bound
 }
 
-// jsonValue keeps numbers and booleans and prints the rest as text.
+// jsonValue returns numbers and booleans unchanged and other values as text.
 func jsonValue(v slog.Value) any {
 	switch v.Kind() {
 	case slog.KindBool, slog.KindInt64, slog.KindUint64:

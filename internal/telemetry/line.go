@@ -15,11 +15,11 @@ import (
 	"platform/internal/units"
 )
 
-// lineHandler prints one line for people:
+// lineHandler prints one human-readable line per record:
 //
 //	2026-11-20T18:13:50.298Z INFO  platform/ingress: listening address=[::]:8080
 type lineHandler struct {
-	mu     *sync.Mutex // serialises writes to w
+	mu     *sync.Mutex // serializes writes to w
 	w      io.Writer
 	colour bool
 	bound  []field
@@ -30,7 +30,7 @@ func newLineHandler(w io.Writer, colour bool) *lineHandler {
 	return &lineHandler{mu: new(sync.Mutex), w: w, colour: colour}
 }
 
-// Enabled leaves the choice to the filter in front.
+// Enabled returns true: the enclosing handler filters records.
 func (h *lineHandler) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle writes one line.
@@ -106,7 +106,7 @@ func levelName(level slog.Level) string {
 	return level.String()
 }
 
-// valueText prints a value the way people read it; errors with their code once.
+// valueText formats a value for humans. Coded errors show their code exactly once.
 func valueText(v slog.Value) string {
 	switch v.Kind() {
 	case slog.KindDuration:
@@ -115,22 +115,22 @@ func valueText(v slog.Value) string {
 		return v.Time().UTC().Format(time.RFC3339Nano)
 	case slog.KindAny:
 		if err, ok := v.Any().(error); ok {
-			return clip(errcode.Text(err))
+			return truncate(errcode.Text(err))
 		}
 	}
-	return clip(v.String())
+	return truncate(v.String())
 }
 
-// longestValue is how much of a value is printed. What users choose, such as keys
-// of objects, and what endpoints answer can be of any length.
-const longestValue = 8 << 10
+// maxValueBytes bounds the printed length of a value. User-defined values, such as object
+// keys, and endpoint responses can be arbitrarily long.
+const maxValueBytes = 8 << 10
 
-// clip shortens a long text and says how long it was.
-func clip(text string) string {
-	if len(text) <= longestValue {
+// truncate shortens a long text and appends its original length.
+func truncate(text string) string {
+	if len(text) <= maxValueBytes {
 		return text
 	}
-	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:longestValue], ""), len(text))
+	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:maxValueBytes], ""), len(text))
 }
 
 func quoteIfNeeded(text string) string {
@@ -140,8 +140,7 @@ func quoteIfNeeded(text string) string {
 	return text
 }
 
-// oneLine keeps control characters of a message from breaking the line, or the
-// terminal.
+// oneLine escapes control characters, which could break the line or the terminal.
 func oneLine(text string) string {
 	if strings.ContainsFunc(text, unicode.IsControl) {
 		quoted := strconv.Quote(text)

@@ -37,8 +37,8 @@ type LogOptions struct {
 	DisableANSI bool   // no colours
 }
 
-// NewLogger returns the server's logger: warnings and errors go to stderr, the
-// rest to stdout. The error carries RT0002.
+// NewLogger returns the server's logger, which writes warnings and errors to stderr and
+// other records to stdout. The error carries RT0002.
 func NewLogger(o LogOptions, stdout, stderr io.Writer) (*slog.Logger, error) {
 	filter, err := ParseFilter(o.Filter)
 	if err != nil {
@@ -57,24 +57,24 @@ func NewLogger(o LogOptions, stdout, stderr io.Writer) (*slog.Logger, error) {
 	return slog.New(split), nil
 }
 
-// wantsColour reports whether w is a terminal whose user did not ask for plain text.
+// wantsColour reports whether w is a terminal that supports colours and NO_COLOR is unset.
 func wantsColour(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isatty.IsTerminal(file.Fd())
 }
 
-// handler filters by component and splits by level.
+// handler filters records by component and splits them by level.
 type handler struct {
 	low, high slog.Handler
 	filter    Filter
-	level     slog.Level // of the component bound so far
-	grouped   bool       // within a group the component can no longer change
+	level     slog.Level // of the bound component
+	grouped   bool       // inside a group, the component can no longer change
 }
 
-// Enabled decides by the component that the logger is bound to.
+// Enabled applies the level of the bound component.
 func (h *handler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
 
-// Handle adds the code of a coded error and passes the record on.
+// Handle adds the code of a coded error and writes the record.
 func (h *handler) Handle(ctx context.Context, record slog.Record) error {
 	if code, ok := codeOf(record); ok {
 		record = record.Clone()
@@ -90,7 +90,7 @@ func (h *handler) Handle(ctx context.Context, record slog.Record) error {
 	return nil
 }
 
-// WithAttrs binds attributes; a component among them chooses the level.
+// WithAttrs binds attributes; a component attribute selects the level.
 func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	bound := *h
 	bound.low, bound.high = h.low.WithAttrs(attrs), h.high.WithAttrs(attrs)

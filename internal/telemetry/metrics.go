@@ -11,18 +11,18 @@ import (
 // Namespace is the first part of every metric's name.
 const Namespace = "platform"
 
-// Registry collects the metrics of a node. All series have the labels that it was made
-// with.
+// Registry collects the metrics of a node. All series carry the labels passed to
+// NewRegistry.
 type Registry struct {
 	prometheus.Registerer
-	gathered *prometheus.Registry
+	registry *prometheus.Registry
 }
 
 // NewRegistry returns a registry with the metrics of the Go runtime and the
 // process. Each package registers its own; there is no global registry.
 func NewRegistry(labels prometheus.Labels) *Registry {
-	gathered := prometheus.NewRegistry()
-	r := &Registry{prometheus.WrapRegistererWith(labels, gathered), gathered}
+	registry := prometheus.NewRegistry()
+	r := &Registry{prometheus.WrapRegistererWith(labels, registry), registry}
 	r.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -30,7 +30,7 @@ func NewRegistry(labels prometheus.Labels) *Registry {
 	return r
 }
 
-// MetricsHandler serves the registry in the formats Prometheus reads.
+// MetricsHandler serves the registry in the Prometheus exposition formats.
 func MetricsHandler(registry *Registry) http.Handler {
-	return promhttp.HandlerFor(registry.gathered, promhttp.HandlerOpts{Registry: registry})
+	return promhttp.HandlerFor(registry.registry, promhttp.HandlerOpts{Registry: registry})
 }

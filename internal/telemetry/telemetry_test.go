@@ -27,7 +27,7 @@ func logger(t *testing.T, format Format, filter string) (log *slog.Logger, stdou
 	return log, stdout, stderr
 }
 
-func TestLinesArePlainOneLineAndSplitByLevel(t *testing.T) {
+func TestLineFormatAndSplitByLevel(t *testing.T) {
 	for _, format := range []Format{Pretty, Compact} {
 		log, stdout, stderr := logger(t, format, "info")
 		log.With("component", "platform/ingress").WithGroup("http").Info("listening\nnow",
@@ -52,7 +52,7 @@ func TestJSONLines(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestColourOnlyWhenAskedFor(t *testing.T) {
+func TestColours(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(newLineHandler(&out, true))
 	log.Warn("x")
@@ -82,7 +82,7 @@ func TestFilter(t *testing.T) {
 	require.Equal(t, slog.LevelError, none.Level("platform"))
 }
 
-func TestFilterFollowsTheComponent(t *testing.T) {
+func TestFilterByComponent(t *testing.T) {
 	log, stdout, _ := logger(t, Compact, "off,platform/a=debug")
 	log.Error("hidden")
 	log.With("component", "platform/b").Error("hidden")
@@ -97,20 +97,20 @@ func TestBadFilterIsAConfigurationError(t *testing.T) {
 }
 
 func TestMetricsHandler(t *testing.T) {
-	answer := httptest.NewRecorder()
-	MetricsHandler(NewRegistry(prometheus.Labels{"node_name": "n1"})).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	require.Equal(t, 200, answer.Code)
-	require.Contains(t, answer.Body.String(), `go_goroutines{node_name="n1"} `)
+	response := httptest.NewRecorder()
+	MetricsHandler(NewRegistry(prometheus.Labels{"node_name": "n1"})).ServeHTTP(response, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	require.Equal(t, 200, response.Code)
+	require.Contains(t, response.Body.String(), `go_goroutines{node_name="n1"} `)
 }
 
-func TestLongValuesAreCutShort(t *testing.T) {
-	long := strings.Repeat("ä", longestValue)
+func TestLongValuesAreTruncated(t *testing.T) {
+	long := strings.Repeat("ä", maxValueBytes)
 	for _, format := range []Format{Compact, JSON} {
 		log, stdout, _ := logger(t, format, "info")
-		log.Info("x", "key", long, "err", errors.New(long), "short", strings.Repeat("b", longestValue))
+		log.Info("x", "key", long, "err", errors.New(long), "short", strings.Repeat("b", maxValueBytes))
 		line := stdout.String()
-		require.Less(t, len(line), 4*longestValue)
+		require.Less(t, len(line), 4*maxValueBytes)
 		require.Equal(t, 2, strings.Count(line, fmt.Sprintf("ä… (%d bytes)", len(long))))
-		require.Contains(t, line, strings.Repeat("b", longestValue))
+		require.Contains(t, line, strings.Repeat("b", maxValueBytes))
 	}
 }

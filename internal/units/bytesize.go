@@ -18,16 +18,16 @@ const (
 	TiB ByteSize = 1 << 40
 )
 
-// Int returns the size as an int, the largest int where it does not fit.
+// Int returns the size as an int, or the largest int on overflow.
 func (b ByteSize) Int() int { return int(min(b, math.MaxInt)) }
 
-// String is FormatByteSize.
+// String returns FormatByteSize(b).
 func (b ByteSize) String() string { return FormatByteSize(b) }
 
 // MarshalText prints the size with its unit.
 func (b ByteSize) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
-// UnmarshalText reads every form that ParseByteSize knows.
+// UnmarshalText accepts every form that ParseByteSize does.
 func (b *ByteSize) UnmarshalText(text []byte) error {
 	parsed, err := ParseByteSize(string(text))
 	if err != nil {
@@ -37,16 +37,16 @@ func (b *ByteSize) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// sizeUnits maps every accepted unit, in lower case, to its bytes: the words with
-// an i are powers of 1024, the others powers of 1000.
+// sizeUnits maps every accepted unit, in lower case, to its size in bytes. Units with an i
+// are powers of 1024, others powers of 1000.
 var sizeUnits = map[string]ByteSize{
 	"": 1, "b": 1, "byte": 1, "bytes": 1,
 	"k": 1e3, "kb": 1e3, "m": 1e6, "mb": 1e6, "g": 1e9, "gb": 1e9, "t": 1e12, "tb": 1e12,
 	"ki": KiB, "kib": KiB, "mi": MiB, "mib": MiB, "gi": GiB, "gib": GiB, "ti": TiB, "tib": TiB,
 }
 
-// ParseByteSize reads a size such as 32 MiB, 1.5GB, 500MB or a plain number of
-// bytes. Fractions of a byte are rounded.
+// ParseByteSize parses a size such as 32 MiB, 1.5GB, 500MB or a plain number of bytes.
+// Fractions of a byte are rounded.
 func ParseByteSize(text string) (ByteSize, error) {
 	number, rest := cutNumber(strings.TrimSpace(text))
 	unit, known := sizeUnits[strings.ToLower(strings.TrimSpace(rest))]
@@ -70,9 +70,9 @@ func ParseByteSize(text string) (ByteSize, error) {
 	return ByteSize(bytes), nil
 }
 
-// FormatByteSize prints the size in the largest binary unit that shows it exactly
-// with one decimal, such as 32.0 MiB, and in bytes (1025 B) where none does, so
-// that the text reads back as the same size.
+// FormatByteSize formats a size in the largest binary unit that represents it exactly with
+// one decimal, such as 32.0 MiB, otherwise in bytes (1025 B). ParseByteSize of the result
+// returns the same size.
 func FormatByteSize(b ByteSize) string {
 	for _, unit := range []struct {
 		bytes ByteSize

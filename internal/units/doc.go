@@ -1,6 +1,6 @@
-// Package units reads and prints the texts in which people write durations and
-// byte sizes: in the configuration, in the admin API, in the delay of a send.
+// Package units parses and formats human-readable durations and byte sizes, as used in the
+// configuration, the admin API and the delay of a send.
 //
-// Reading is generous (1h 30m, 90 minutes, PT90M), printing has one compact form,
-// and what is printed reads back as exactly the same value.
+// Parsing accepts many forms (1h 30m, 90 minutes, PT90M), formatting has one compact form,
+// and the formatted text parses to exactly the same value.
 package units

@@ -10,20 +10,19 @@ import (
 	"unicode"
 )
 
-// Duration is a time.Duration whose text form is the one people write. It is
-// never negative.
+// Duration is a non-negative time.Duration with a human-readable text form.
 type Duration time.Duration
 
-// Std returns the duration as the standard library's type.
+// Std returns the duration as a time.Duration.
 func (d Duration) Std() time.Duration { return time.Duration(d) }
 
-// String is FormatDuration.
+// String returns FormatDuration.
 func (d Duration) String() string { return FormatDuration(time.Duration(d)) }
 
 // MarshalText prints the compact form.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads every form that ParseDuration knows.
+// UnmarshalText accepts every form that ParseDuration does.
 func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := ParseDuration(string(text))
 	if err != nil {
@@ -33,7 +32,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Day is the length of the unit d; calendars and leap seconds play no part.
+// Day is the length of the unit d: 24 hours, regardless of calendars and leap seconds.
 const Day = 24 * time.Hour
 
 var (
@@ -58,9 +57,9 @@ var unitLengths = map[string]time.Duration{
 	"w": 7 * Day, "wk": 7 * Day, "week": 7 * Day, "weeks": 7 * Day,
 }
 
-// ParseDuration reads a duration in human form (1h 30m, 5 hours, 60sec, 500ms,
-// 1.5s, 2 days), in ISO 8601 form without years and months (PT90S, P1DT12H), or
-// the bare number 0. Negative durations are refused.
+// ParseDuration parses a duration in human-readable form (1h 30m, 5 hours, 60sec, 500ms,
+// 1.5s, 2 days), in ISO 8601 form without years and months (PT90S, P1DT12H), or the number
+// 0. Negative durations are rejected.
 func ParseDuration(text string) (time.Duration, error) {
 	s := strings.TrimSpace(text)
 	switch {
@@ -85,7 +84,7 @@ func parseHuman(s string) (time.Duration, error) {
 		}
 		unit, tail := cutWord(strings.TrimLeft(tail, " "))
 		if unit == "" {
-			return 0, fmt.Errorf("%q lacks a unit after %s, such as %sms or %ss", s, number, number, number)
+			return 0, fmt.Errorf("%q lacks a unit after %s; write for example %sms or %ss", s, number, number, number)
 		}
 		length, known := unitLengths[strings.ToLower(unit)]
 		if !known {
@@ -103,8 +102,8 @@ func parseHuman(s string) (time.Duration, error) {
 	return total, nil
 }
 
-// isoUnits lists, in the order the standard prescribes, the designators before
-// and after the T.
+// isoUnits lists the designators before and after the T, in the order that ISO 8601
+// prescribes.
 var isoUnits = [2]struct {
 	letters string
 	lengths map[byte]time.Duration
@@ -162,8 +161,8 @@ func cutWord(s string) (word, rest string) {
 	return s[:end], s[end:]
 }
 
-// scale multiplies a decimal number by a unit without losing whole parts to
-// floating point.
+// scale multiplies a decimal number by a unit. The integer part is computed without
+// floating point, to be exact.
 func scale(number string, unit time.Duration) (time.Duration, error) {
 	whole, fraction, _ := strings.Cut(number, ".")
 	if strings.Contains(fraction, ".") || (whole == "" && fraction == "") {
@@ -203,9 +202,9 @@ var printUnits = []struct {
 	{time.Millisecond, "ms"}, {time.Microsecond, "us"}, {time.Nanosecond, "ns"},
 }
 
-// FormatDuration prints the compact human form: 1d, 1m 30s, 500ms, and 0s for
-// zero. The text reads back as the same duration. A negative duration, which no
-// reader accepts, prints with a leading minus sign.
+// FormatDuration returns the compact form: 1d, 1m 30s, 500ms, and 0s for zero.
+// ParseDuration of the result returns the same duration. A negative duration, which
+// ParseDuration rejects, has a leading minus sign.
 func FormatDuration(d time.Duration) string {
 	if d == 0 {
 		return "0s"

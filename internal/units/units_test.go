@@ -38,7 +38,7 @@ func TestParseDuration(t *testing.T) {
 	}
 }
 
-func TestParseDurationRefuses(t *testing.T) {
+func TestParseDurationRejects(t *testing.T) {
 	for text, why := range map[string]string{
 		"":                         "empty",
 		"  ":                       "empty",
@@ -79,7 +79,7 @@ func TestFormatDuration(t *testing.T) {
 	}
 }
 
-func TestPrintedDurationReadsBackTheSame(t *testing.T) {
+func TestDurationRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := Duration(rapid.Int64Min(0).Draw(t, "nanoseconds"))
 		text, err := d.MarshalText()
@@ -115,7 +115,7 @@ func TestFormatByteSize(t *testing.T) {
 	require.Equal(t, math.MaxInt, ByteSize(math.MaxUint64).Int())
 }
 
-func TestPrintedByteSizeReadsBackTheSame(t *testing.T) {
+func TestByteSizeRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := ByteSize(rapid.OneOf(rapid.Uint64(), rapid.Uint64Max(1<<40)).Draw(t, "bytes"))
 		text, err := b.MarshalText()

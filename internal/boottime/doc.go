@@ -1,6 +1,6 @@
-// Package boottime measures time that goes on while the machine is suspended.
+// Package boottime measures elapsed time including system suspension.
 //
-// Go's monotonic clock, and with it time.Since and all timers, stands still during
-// suspension. A Stopwatch counts that time, too. It has no timer: code that waits for
-// a time must read the stopwatch at intervals.
+// Go's monotonic clock, and with it time.Since and all timers, stops during suspension. A
+// Stopwatch includes that time. It has no timer: code that waits for a deadline must poll
+// the stopwatch.
 package boottime

@@ -6,24 +6,25 @@ import (
 )
 
 const (
-	// noise is below what counts as suspension: the clocks are read one after the other.
+	// noise is the threshold below which a difference does not count as suspension, since
+	// the two clocks cannot be read at the same instant.
 	noise = 10 * time.Millisecond
-	// validity is how long a reading is used again, since system calls cost more than a
-	// look at Go's clock.
+	// validity is how long a reading is cached, since the system calls are more expensive
+	// than reading Go's clock.
 	validity = time.Millisecond
 )
 
-// Stopwatch is the time since it was started, suspension included. The zero value is
-// not usable. It may be used concurrently.
+// Stopwatch measures the time since its start, including suspension. The zero value is not
+// usable. It is safe for concurrent use.
 type Stopwatch struct {
 	start     time.Time
-	suspended time.Duration // since boot, when it was started
+	suspended time.Duration // total suspension since boot, at the start
 }
 
 // Start returns a running stopwatch.
 func Start() Stopwatch { return Stopwatch{time.Now(), readSuspended()} }
 
-// Elapsed is the time since the start.
+// Elapsed returns the time since the start.
 func (s Stopwatch) Elapsed() time.Duration {
 	elapsed := time.Since(s.start)
 	if d := suspended() - s.suspended; d > noise {
@@ -32,7 +33,7 @@ func (s Stopwatch) Elapsed() time.Duration {
 	return elapsed
 }
 
-// last is the latest reading and when it was taken, by Go's clock.
+// last is the cached reading and the time of Go's clock at which it was taken.
 var last struct{ at, suspended atomic.Int64 }
 
 var processStart = time.Now()

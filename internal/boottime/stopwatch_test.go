@@ -8,18 +8,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAStopwatchIsGosClockUntilTheMachineIsSuspended(t *testing.T) {
+func TestStopwatchIncludesSuspension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Start()
 		require.Zero(t, s.Elapsed())
 		time.Sleep(time.Hour)
 		require.Equal(t, time.Hour, s.Elapsed())
-		s.suspended -= 10 * time.Minute // as if it had been meanwhile
+		s.suspended -= 10 * time.Minute // simulate suspension
 		require.InDelta(t, time.Hour+10*time.Minute, s.Elapsed(), float64(noise))
 	})
 }
 
-func TestTheTwoClocksAgree(t *testing.T) {
+func TestReadSuspendedIsStable(t *testing.T) {
 	first := readSuspended()
 	for range 1000 {
 		require.InDelta(t, first, readSuspended(), float64(noise))

@@ -4,5 +4,5 @@ package boottime
 
 import "time"
 
-// readSuspended is not known here, so a stopwatch is time.Since.
+// readSuspended is not available on this platform, so Elapsed equals time.Since.
 func readSuspended() time.Duration { return 0 }

@@ -1,14 +1,13 @@
-// Package suggest finds the known name that a misspelt one was probably meant to be.
+// Package suggest finds the closest known name to a misspelled one.
 package suggest
 
 import "strings"
 
-// maxName bounds the work spent on what a client sent; no name is that long.
+// maxName bounds the work for untrusted input; it exceeds the length of any known name.
 const maxName = 100
 
-// Nearest returns the candidate that is most like name, ignoring case, or "" if none is
-// like it. Up to a third of the letters may differ. A candidate that contains name as a
-// whole counts as near.
+// Nearest returns the candidate closest to name, ignoring case, or "" if none is close. Up
+// to a third of the letters may differ. A candidate that contains name counts as close.
 func Nearest(name string, candidates []string) string {
 	if len(name) > maxName {
 		return ""
@@ -18,7 +17,7 @@ func Nearest(name string, candidates []string) string {
 	for _, candidate := range candidates {
 		d := distance(name, strings.ToLower(candidate))
 		if strings.Contains(candidate, name) && len(name) >= 3 {
-			d = min(d, 1) // such as status of completion_status
+			d = min(d, 1) // for example, status in completion_status
 		}
 		if d < least {
 			best, least = candidate, d
@@ -27,8 +26,8 @@ func Nearest(name string, candidates []string) string {
 	return best
 }
 
-// distance is the optimal string alignment distance of two words: the number of letters
-// to insert, remove, replace or swap with their neighbour to turn one into the other.
+// distance returns the optimal string alignment distance of two words: the number of
+// insertions, deletions, substitutions and transpositions of adjacent letters.
 func distance(a, b string) int {
 	var before []int
 	last := make([]int, len(b)+1)

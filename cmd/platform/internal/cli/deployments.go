@@ -81,7 +81,7 @@ func serviceLines(services []client.Service) string {
 // usage tells whether anything still needs a deployment.
 type usage struct {
 	latest bool // it serves the latest revision of some service
-	active int  // invocations that are not completed
+	active int  // invocations that are not completed and are pinned to it, or are not pinned and go to it
 	more   bool // there are more than active
 }
 
@@ -91,12 +91,28 @@ func (a *app) usage(ctx context.Context, id string) (usage, error) {
 	if err != nil {
 		return usage{}, err
 	}
-	found, more, err := a.collect(ctx, client.Query{Deployment: []string{id}, Status: openStatuses, Limit: 1000}, nil)
+	pinned, more, err := a.collect(ctx, client.Query{Deployment: []string{id}, Status: openStatuses, Limit: 1000}, nil)
 	if err != nil {
 		return usage{}, err
 	}
-	latest := slices.ContainsFunc(services, func(s client.Service) bool { return s.DeploymentID == id })
-	return usage{latest: latest, active: len(found), more: more}, nil
+	u := usage{active: len(pinned), more: more}
+	q := client.Query{Status: openStatuses, Limit: 1000}
+	for _, s := range services {
+		if s.DeploymentID == id {
+			q.Service, u.latest = append(q.Service, s.Name), true
+		}
+	}
+	if !u.latest {
+		return u, nil
+	}
+	all, more, err := a.collect(ctx, q, nil)
+	for _, f := range all {
+		if f.PinnedDeploymentID == "" { // it runs, or will, on the latest deployment
+			u.active++
+		}
+	}
+	u.more = u.more || more
+	return u, err
 }
 
 func (u usage) status(p *term.Printer) string {
@@ -227,9 +243,9 @@ func (u usage) reason() string {
 		reasons = append(reasons, "it serves the latest revision of a service")
 	}
 	if u.active > 0 {
-		noun := " invocations run on it"
+		noun := " invocations need it"
 		if u.active == 1 && !u.more {
-			noun = " invocation runs on it"
+			noun = " invocation needs it"
 		}
 		reasons = append(reasons, u.count()+noun)
 	}

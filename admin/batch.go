@@ -37,17 +37,13 @@ type restartedFrom struct {
 }
 
 // batchOperations are the operations on many invocations by their names in the path.
-func (s *Server) batchOperations() map[string]func(ctx context.Context, id ids.Invocation, on DeploymentChoice) error {
+func (s *Server) batchOperations(by string) map[string]func(ctx context.Context, id ids.Invocation, on DeploymentChoice) error {
 	return map[string]func(ctx context.Context, id ids.Invocation, on DeploymentChoice) error{
-		"cancel": func(ctx context.Context, id ids.Invocation, _ DeploymentChoice) error {
-			_, err := s.invocations.Cancel(ctx, id)
-			return err
-		},
 		"kill": func(ctx context.Context, id ids.Invocation, _ DeploymentChoice) error {
 			return s.invocations.Kill(ctx, id)
 		},
 		"pause": func(ctx context.Context, id ids.Invocation, _ DeploymentChoice) error {
-			_, err := s.invocations.Pause(ctx, id)
+			_, err := s.invocations.Pause(ctx, id, by)
 			return err
 		},
 		"resume": s.invocations.Resume,
@@ -62,8 +58,8 @@ func (s *Server) batchOperations() map[string]func(ctx context.Context, id ids.I
 
 func (s *Server) batch(c echo.Context) error {
 	name := c.Param("operation")
-	operation := s.batchOperations()[name]
-	if operation == nil && name != "restart-as-new" {
+	operation := s.batchOperations(clientOf(c))[name]
+	if operation == nil && name != "restart-as-new" && name != "cancel" {
 		return echo.ErrNotFound
 	}
 	invocations, on, err := s.readBatch(c)
@@ -77,9 +73,38 @@ func (s *Server) batch(c echo.Context) error {
 			return restartedFrom{id.String(), made.String()}, err
 		}))
 	}
+	if name == "cancel" {
+		return answer(c, http.StatusOK, s.cancelAll(ctx, invocations))
+	}
 	return answer(c, http.StatusOK, batchOf(invocations, func(id ids.Invocation) (string, error) {
 		return id.String(), operation(ctx, id, on)
 	}))
+}
+
+// cancelled is what became of the cancellation of many invocations.
+type cancelled struct {
+	batchAnswer[string]
+	// Requested are those that succeeded and have not ended: their handlers decide how.
+	Requested []string `json:"requested"`
+}
+
+func (s *Server) cancelAll(ctx context.Context, invocations []ids.Invocation) cancelled {
+	type one struct {
+		id      string
+		started bool
+	}
+	done := batchOf(invocations, func(id ids.Invocation) (one, error) {
+		started, err := s.invocations.Cancel(ctx, id)
+		return one{id.String(), started}, err
+	})
+	out := cancelled{batchAnswer[string]{Succeeded: []string{}, Failed: done.Failed}, []string{}}
+	for _, o := range done.Succeeded {
+		out.Succeeded = append(out.Succeeded, o.id)
+		if o.started {
+			out.Requested = append(out.Requested, o.id)
+		}
+	}
+	return out
 }
 
 // readBatch reads the ids; one that is malformed refuses the whole batch.

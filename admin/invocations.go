@@ -104,9 +104,11 @@ type Invocation struct {
 	JournalSize           uint32         `json:"journal_size"`
 	RetryCount            uint64         `json:"retry_count,omitempty"`
 	NextRetryAt           Timestamp      `json:"next_retry_at,omitzero"`
-	NoResponseSince       Timestamp      `json:"no_response_since,omitzero"` // of a running attempt, once a response head is overdue
-	AbortAt               Timestamp      `json:"abort_at,omitzero"`          // with it
-	PauseRequested        bool           `json:"pause_requested,omitempty"`  // it pauses when the open attempt has ended
+	NoResponseSince       Timestamp      `json:"no_response_since,omitzero"`   // of a running attempt, once a response head is overdue
+	AbortAt               Timestamp      `json:"abort_at,omitzero"`            // with it
+	PauseRequested        bool           `json:"pause_requested,omitempty"`    // it pauses when the open attempt has ended
+	CancelRequestedAt     Timestamp      `json:"cancel_requested_at,omitzero"` // of one that had started; its handler decides
+	LastPause             *Pause         `json:"last_pause,omitempty"`
 	LastFailure           string         `json:"last_failure,omitempty"`
 	LastFailureErrorCode  string         `json:"last_failure_error_code,omitempty"`
 	LastAttemptServer     string         `json:"last_attempt_server,omitempty"`
@@ -116,6 +118,14 @@ type Invocation struct {
 
 	// Journal is present, even if it has no entries, when it was asked for.
 	Journal []Entry `json:"journal,omitzero"`
+}
+
+// Pause says who paused an invocation, when and why.
+type Pause struct {
+	Cause     string    `json:"cause"`        // operator, attempts-used-up, unretryable-failure
+	By        string    `json:"by,omitempty"` // address of the client that asked for it
+	At        Timestamp `json:"at"`           // when it was asked for or decided
+	ResumedAt Timestamp `json:"resumed_at,omitzero"`
 }
 
 // Await is a tree of what an invocation waits for: completion ids, signals and other

@@ -73,6 +73,10 @@ var invocationOperations = map[string]operation{
 				"type": "array", "description": "Ids; for restart-as-new objects with old_invocation_id and new_invocation_id.",
 				"items": object{"type": []string{"string", "object"}},
 			},
+			"requested": object{
+				"type": "array", "description": "Of cancel: the ids of those that succeeded and have not ended, because their handlers decide how.",
+				"items": object{"type": "string"},
+			},
 			"failed": object{"type": "array", "items": object{"type": "object", "properties": object{
 				"invocation_id": object{"type": "string"}, "error": object{"type": "string"},
 			}}},

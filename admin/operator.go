@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -17,8 +18,9 @@ type Operator interface {
 	Cancel(ctx context.Context, id ids.Invocation) (started bool, err error)
 	// Kill ends an invocation and what it called.
 	Kill(ctx context.Context, id ids.Invocation) error
-	// Pause lets an invocation wait for Resume; already says that it did before.
-	Pause(ctx context.Context, id ids.Invocation) (already bool, err error)
+	// Pause lets an invocation wait for Resume, on behalf of by; already says that it did
+	// before.
+	Pause(ctx context.Context, id ids.Invocation, by string) (already bool, err error)
 	// Resume lets an invocation go on, on another deployment if one is chosen.
 	Resume(ctx context.Context, id ids.Invocation, on DeploymentChoice) error
 	// Purge forgets a completed invocation.
@@ -101,7 +103,7 @@ func (s *Server) kill(c echo.Context, id ids.Invocation) error {
 }
 
 func (s *Server) pause(c echo.Context, id ids.Invocation) error {
-	already, err := s.invocations.Pause(c.Request().Context(), id)
+	already, err := s.invocations.Pause(c.Request().Context(), id, clientOf(c))
 	if err != nil {
 		return operationError(id, err)
 	}
@@ -109,6 +111,15 @@ func (s *Server) pause(c echo.Context, id ids.Invocation) error {
 		return done(c, http.StatusOK)
 	}
 	return done(c, http.StatusAccepted)
+}
+
+// clientOf is the address of the client, as records name who asked for something.
+func clientOf(c echo.Context) string {
+	host, _, err := net.SplitHostPort(c.Request().RemoteAddr)
+	if err != nil {
+		return ""
+	}
+	return host
 }
 
 func (s *Server) resume(c echo.Context, id ids.Invocation) error {

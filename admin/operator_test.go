@@ -37,8 +37,8 @@ func (f *fakeOperator) Cancel(_ context.Context, id ids.Invocation) (bool, error
 
 func (f *fakeOperator) Kill(_ context.Context, id ids.Invocation) error { return f.note(id, "kill") }
 
-func (f *fakeOperator) Pause(_ context.Context, id ids.Invocation) (bool, error) {
-	return f.quietly, f.note(id, "pause")
+func (f *fakeOperator) Pause(_ context.Context, id ids.Invocation, by string) (bool, error) {
+	return f.quietly, f.note(id, "pause by %s", by)
 }
 
 func (f *fakeOperator) PauseQueue(_ context.Context, id ids.VQueue, paused bool) error {
@@ -83,8 +83,8 @@ func TestOperationsOnAnInvocation(t *testing.T) {
 		{"PATCH", "/cancel", false, 202, "cancel"},
 		{"PATCH", "/cancel", true, 200, "cancel"},
 		{"PATCH", "/kill", false, 200, "kill"},
-		{"PATCH", "/pause", false, 202, "pause"},
-		{"PATCH", "/pause", true, 200, "pause"},
+		{"PATCH", "/pause", false, 202, "pause by 192.0.2.1"},
+		{"PATCH", "/pause", true, 200, "pause by 192.0.2.1"},
 		{"PATCH", "/resume", false, 200, "resume on "},
 		{"PATCH", "/resume?deployment=keep", false, 200, "resume on Keep"},
 		{"PATCH", "/resume?deployment=Latest", false, 200, "resume on Latest"},
@@ -155,17 +155,25 @@ func TestBatchOperations(t *testing.T) {
 	second, third := ids.NewInvocation(7, [16]byte{15: 2}), ids.NewInvocation(7, [16]byte{15: 3})
 	body := fmt.Sprintf(`{"invocation_ids":[%q,%q,%q],"deployment":{"Id":"dp_10000000000000000000001"}}`, someID, second, third)
 	for operation, did := range map[string]string{
-		"cancel": "cancel", "kill": "kill", "pause": "pause", "purge": "purge", "purge-journal": "purge journal",
+		"cancel": "cancel", "kill": "kill", "pause": "pause by 192.0.2.1", "purge": "purge", "purge-journal": "purge journal",
 		"resume": "resume on Iddp_10000000000000000000001",
 	} {
 		w := newWorld(t, nil)
 		w.refuse = map[ids.Invocation]error{second: ErrNotFound, third: &Refusal{409, "busy"}}
 		answer := w.ask(t, "POST", "/internal/invocations_batch_operations/"+operation, body)
 		require.Equal(t, http.StatusOK, answer.StatusCode)
-		require.JSONEq(t, fmt.Sprintf(`{"succeeded":[%q],"failed":[{"invocation_id":%q,"error":"The requested invocation '%s' does not exist"},{"invocation_id":%q,"error":"busy"}]}`,
+		requested := ""
+		if operation == "cancel" {
+			requested = fmt.Sprintf(`"requested":[%q],`, someID)
+		}
+		require.JSONEq(t, fmt.Sprintf(`{"succeeded":[%q],`+requested+`"failed":[{"invocation_id":%q,"error":"The requested invocation '%s' does not exist"},{"invocation_id":%q,"error":"busy"}]}`,
 			someID, second, second, third), text(t, answer))
 		require.Equal(t, []string{did, did, did}, w.did)
 	}
+	ended := newWorld(t, nil)
+	ended.quietly = true
+	require.JSONEq(t, fmt.Sprintf(`{"succeeded":[%q],"requested":[],"failed":[]}`, someID),
+		text(t, ended.ask(t, "POST", "/internal/invocations_batch_operations/cancel", fmt.Sprintf(`{"invocation_ids":[%q]}`, someID))))
 	w := newWorld(t, nil)
 	answer := w.ask(t, "POST", "/internal/invocations_batch_operations/restart-as-new", fmt.Sprintf(`{"invocation_ids":[%q]}`, someID))
 	require.JSONEq(t, fmt.Sprintf(`{"succeeded":[{"old_invocation_id":%q,"new_invocation_id":%q}],"failed":[]}`, someID, ids.NewInvocation(7, [16]byte{15: 200})), text(t, answer))

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"platform/internal/errcode"
+	"platform/internal/feature"
 	"platform/metadata"
 	"platform/partition/machine"
 )
@@ -115,6 +116,7 @@ func (t *task) conclude(a *attempt) {
 		t.reportEnd(last)
 	}
 	step := machine.Step{Kind: last, Failure: &f.AttemptFailure}
+	step.Unretryable = last == machine.StepPause && f.behavior == pauseNow && t.s.iv.level() >= feature.Level3
 	p := &machine.Progress{ID: t.id, Attempt: t.number, Pin: t.pin, Steps: []machine.Step{step}, Errors: t.retry.report()}
 	t.pending++
 	t.mu.Unlock()

@@ -157,7 +157,15 @@ func (iv *Invoker) calleeID(r *journal.Request, t machine.TargetType) ids.Invoca
 }
 
 // legacyIDs reports whether the cluster has servers that derive ids as the first release.
-func (iv *Invoker) legacyIDs() bool { return iv.cfg.Level == nil || iv.cfg.Level() < feature.Level2 }
+func (iv *Invoker) legacyIDs() bool { return iv.level() < feature.Level2 }
+
+// level is the feature level that the cluster has, as far as this node knows.
+func (iv *Invoker) level() feature.Level {
+	if iv.cfg.Level == nil {
+		return feature.Level1
+	}
+	return iv.cfg.Level()
+}
 
 func (iv *Invoker) unique() [16]byte {
 	return ids.OrderedUnique(time.Now().UnixMilli(), iv.cfg.Random)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"platform/flowcontrol"
+	"platform/internal/feature"
 	"platform/partition/machine"
 )
 
@@ -17,10 +18,8 @@ func (p *Partition) Operate(ctx context.Context, c machine.Command) (machine.Out
 	if err != nil {
 		return machine.Outcome{}, err
 	}
-	if pause, ok := c.(*machine.Pause); ok && pause.Failure == nil {
-		if attempts, known := p.invoker.Status(pause.Target); known {
-			c = &machine.Pause{Target: pause.Target, Failure: attempts.LastFailure}
-		}
+	if pause, ok := c.(*machine.Pause); ok {
+		c = l.pauseOf(pause)
 	}
 	if queue, ok := c.(*machine.PauseQueue); ok && queue.Queue == (flowcontrol.QueueKey{}) {
 		key, err := p.queueOf(queue.ID)
@@ -30,6 +29,18 @@ func (p *Partition) Operate(ctx context.Context, c machine.Command) (machine.Out
 		c = &machine.PauseQueue{ID: queue.ID, Queue: key, Paused: queue.Paused}
 	}
 	return l.propose(ctx, c)
+}
+
+// pauseOf adds to a pause what the leader knows, and leaves out what its log cannot have.
+func (l *leadership) pauseOf(asked *machine.Pause) *machine.Pause {
+	c := *asked // repeated by the caller, maybe elsewhere
+	if attempts, known := l.p.invoker.Status(c.Target); known && c.Failure == nil {
+		c.Failure = attempts.LastFailure
+	}
+	if l.level() < feature.Level3 {
+		c.By = ""
+	}
+	return &c
 }
 
 // State reads the state of an object. It is linearizable.

@@ -49,6 +49,12 @@ func (s shift) invocation(inv *machine.Invocation) {
 	}
 	s.times(&inv.CreatedAt, &inv.ModifiedAt, &inv.ScheduledAt, &inv.InboxedAt, &inv.RunningAt, &inv.CompletedAt,
 		&inv.StartAt, &inv.ProgressAt, &inv.ExpiresAt)
+	s.times(&inv.CancelRequestedAt)
+	if inv.LastPause != nil {
+		p := *inv.LastPause
+		s.times(&p.At, &p.ResumedAt)
+		inv.LastPause = &p
+	}
 	if inv.Flow != nil {
 		f := *inv.Flow
 		s.times(&f.StageAt, &f.RunnableAt, &f.StartedAt, &f.WaitsSince)

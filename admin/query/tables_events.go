@@ -11,7 +11,8 @@ import (
 
 // event is something that happened between the entries of a journal. The newest one of
 // each kind is known, as long as it matters: the failure of the last attempt until one
-// succeeds, and why an invocation is suspended or paused.
+// succeeds, why an invocation is suspended
+// or paused, when its last pause ended, and when its cancellation was requested.
 type event struct {
 	of   *partition.Record
 	kind string
@@ -34,6 +35,7 @@ func eventsOf(r *partition.Record) (list []event) {
 		if r.Failure != nil {
 			body["last_failure"] = transientError(r.Failure)
 		}
+		pauseInto(body, r.LastPause)
 		list = append(list, event{r, "Paused", modified, body})
 	case machine.Suspended:
 		body := object{"ty": "Suspended"}
@@ -42,7 +44,26 @@ func eventsOf(r *partition.Record) (list []event) {
 		}
 		list = append(list, event{r, "Suspended", modified, body})
 	}
+	if p := r.LastPause; p != nil && p.ResumedAt != 0 {
+		body := object{"ty": "Resumed"}
+		pauseInto(body, p)
+		list = append(list, event{r, "Resumed", time.UnixMilli(p.ResumedAt), body})
+	}
+	if r.CancelRequestedAt != 0 {
+		list = append(list, event{r, "CancelRequested", time.UnixMilli(r.CancelRequestedAt), object{"ty": "CancelRequested"}})
+	}
 	return list
+}
+
+// pauseInto adds who paused, when and why.
+func pauseInto(body object, p *machine.PauseRecord) {
+	if p == nil {
+		return
+	}
+	body["cause"], body["paused_at"] = PauseCause(p.Cause), time.UnixMilli(p.At).UTC().Format(time.RFC3339Nano)
+	if p.By != "" {
+		body["by"] = p.By
+	}
 }
 
 func transientError(f *machine.AttemptFailure) object {
@@ -88,13 +109,13 @@ func sysJournalEvents() *Table {
 			}
 		},
 	}
-	return define("sys_journal_events", "What happened between journal entries: the newest failure, suspension and pause of each invocation that is not completed.",
+	return define("sys_journal_events", "What happened between journal entries: the newest failure, suspension, pause, resume and request to cancel of each invocation that is not completed.",
 		src, []column[event]{
 			{"partition_key", U64, "shard key of the row", func(e *event) value { return number(e.of.ID.PartitionKey()) }, byPartitionKey, false},
 			{"id", Text, "invocation id", func(e *event) value { return e.of.ID.String() }, byID, false},
 			{"after_journal_entry_index", U32, "entry after which it happened", func(e *event) value { return number(max(e.of.Length, 1) - 1) }, noField, false},
 			{"appended_at", Timestamp, "when", func(e *event) value { return moment(e.at) }, noField, false},
-			{"event_type", Text, "TransientError, Paused or Suspended", func(e *event) value { return e.kind }, noField, false},
+			{"event_type", Text, "TransientError, Paused, Resumed, Suspended or CancelRequested", func(e *event) value { return e.kind }, noField, false},
 			{"event_json", Text, "what happened", func(e *event) value { return jsonText(e.body) }, noField, false},
 		})
 }

@@ -138,6 +138,38 @@ func traceID(parent string) value {
 
 var pausingColumn = of("pause_requested", Bool, "an operator has paused it, and it pauses when the open attempt has ended", func(inv *machine.Invocation) value { return boolean(inv.Pausing) })
 
+// requestColumns say who asked what of the invocation.
+var requestColumns = []column[row]{
+	of("cancel_requested_at", Timestamp, "when its cancellation was requested after it had started, which its handler decides about", func(inv *machine.Invocation) value { return millis(inv.CancelRequestedAt) }),
+	pause("last_paused_at", Timestamp, "when its last pause was asked for or decided", func(p *machine.PauseRecord) value { return millis(p.At) }),
+	pause("last_pause_cause", Text, "operator, attempts-used-up or unretryable-failure", func(p *machine.PauseRecord) value { return PauseCause(p.Cause) }),
+	pause("last_pause_by", Text, "address of the client that asked for it", func(p *machine.PauseRecord) value { return text(p.By) }),
+	pause("last_resumed_at", Timestamp, "when its last pause ended", func(p *machine.PauseRecord) value { return millis(p.ResumedAt) }),
+}
+
+// pause makes a column of the last pause.
+func pause(name string, typ Type, about string, value func(*machine.PauseRecord) value) column[row] {
+	return of(name, typ, about, func(inv *machine.Invocation) any {
+		if inv.LastPause == nil {
+			return nil
+		}
+		return value(inv.LastPause)
+	})
+}
+
+// PauseCause is how users see why an invocation was paused.
+func PauseCause(c machine.PauseCause) string {
+	switch c {
+	case machine.PausedByOperator:
+		return "operator"
+	case machine.AttemptsUsedUp:
+		return "attempts-used-up"
+	case machine.FailedUnretryably:
+		return "unretryable-failure"
+	}
+	return "unknown"
+}
+
 // timeColumns say when what happened.
 var timeColumns = []column[row]{
 	of("created_at", Timestamp, "arrival", func(inv *machine.Invocation) value { return millis(inv.CreatedAt) }),

@@ -17,7 +17,7 @@ func sysInvocation() *Table {
 		targetColumns, sourceColumns, progressColumns, timeColumns, awaitColumns,
 		[]column[row]{retryColumn, lastStartColumn, nextRetryColumn, deploymentColumn, serverColumn, failureColumn, failureCodeColumn},
 		relatedEntryColumns, relatedCommandColumns,
-		[]column[row]{awaitingColumn, statusColumn}, resultColumns, []column[row]{pausingColumn, noResponseColumn, abortColumn},
+		[]column[row]{awaitingColumn, statusColumn}, resultColumns, []column[row]{pausingColumn, noResponseColumn, abortColumn}, requestColumns,
 	))
 }
 
@@ -31,7 +31,7 @@ func sysInvocationStatus() *Table {
 			by("invoked_by"), by("invoked_by_id"), by("invoked_by_subscription_id"), by("invoked_by_service_name"),
 			by("invoked_by_target"), by("restarted_from"),
 		},
-		progressColumns, timeColumns, awaitColumns,
+		progressColumns, timeColumns, awaitColumns, requestColumns,
 	))
 }
 

@@ -39,6 +39,11 @@ var changes = []Change{
 	{Level2, RecordField, "Invocation.pausing", "a pause lets the open attempt store what it still delivers"},
 	{Level2, CommandField, "Step.kind yield", "an attempt gives way to a pause that was asked for"},
 	{Level2, RecordField, "Timer.kind 5 and 6", "a result that many wait for is given in portions, driven by timers"},
+
+	{Level3, RecordField, "Invocation.last_pause", "the record of an invocation says who paused it last, when and why, and when it was resumed"},
+	{Level3, RecordField, "Invocation.cancel_requested_at", "the record of an invocation says when its cancellation was requested"},
+	{Level3, CommandField, "Pause.by", "a pause says who asked for it"},
+	{Level3, CommandField, "Step.unretryable", "an attempt says that it paused because of a failure that is not retried"},
 }
 
 // Changes returns what the levels introduce, in ascending order of levels. The slice is

@@ -14,13 +14,15 @@ const (
 	// Level1 is what the first release writes. That release knows nothing of levels, so
 	// a node that announces none is at this one.
 	Level1 Level = 1
-	// Level2 is everything that was added after it.
+	// Level2 is the second release.
 	Level2 Level = 2
+	// Level3 is everything that was added after it.
+	Level3 Level = 3
 )
 
 const (
 	// Newest is the highest level that this source code can read and write.
-	Newest = Level2
+	Newest = Level3
 	// Oldest is the lowest cluster level that this server works with.
 	Oldest = Level1
 

@@ -43,7 +43,7 @@ func (n *Node) adminHandler(engine *query.Engine) http.Handler {
 	find.AdditionalHeaders = n.cfg.Worker.Invoker.AdditionalRequestHeaders
 	api := admin.New(settings, n.metadata, discovery.New(n.invoker.Client(), find), invocations{
 		&catalog{n.router, n.metadata.Schemas},
-		&operator{n.router, n.metadata.Schemas, protocol.ServerRange(n.cfg.EnableProtocolV7)},
+		&operator{n.router, n.metadata.Schemas, n.featureLevel, protocol.ServerRange(n.cfg.EnableProtocolV7)},
 	}, clusterAdmin{n}).Handler()
 	return withProfiles(api)
 }

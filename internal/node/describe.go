@@ -36,6 +36,10 @@ func describe(r partition.Record) *admin.Invocation {
 		PinnedProtocolVersion: int(inv.Pin.Protocol),
 		JournalSize:           inv.Length,
 		PauseRequested:        inv.Pausing,
+		CancelRequestedAt:     admin.Timestamp(inv.CancelRequestedAt),
+	}
+	if p := inv.LastPause; p != nil {
+		out.LastPause = &admin.Pause{Cause: query.PauseCause(p.Cause), By: p.By, At: admin.Timestamp(p.At), ResumedAt: admin.Timestamp(p.ResumedAt)}
 	}
 	if inv.Flow != nil {
 		out.VQueueID = inv.VQueue().ID().String()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"platform/admin"
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/routing"
 	"platform/internal/version"
@@ -22,6 +23,7 @@ import (
 type operator struct {
 	router   *routing.Router
 	schemas  func() *metadata.Schemas
+	level    func() feature.Level
 	protocol protocol.Range // what this server speaks
 }
 
@@ -40,8 +42,11 @@ func (o *operator) Kill(ctx context.Context, id ids.Invocation) error {
 }
 
 // Pause implements admin.Operator.
-func (o *operator) Pause(ctx context.Context, id ids.Invocation) (already bool, err error) {
-	out, err := o.do(ctx, id, &machine.Pause{Target: id}, machine.Existing)
+func (o *operator) Pause(ctx context.Context, id ids.Invocation, by string) (already bool, err error) {
+	if o.level() < feature.Level3 {
+		by = ""
+	}
+	out, err := o.do(ctx, id, &machine.Pause{Target: id, By: by}, machine.Existing)
 	if out.Code == machine.NotStarted {
 		err = refuse(http.StatusConflict, "the invocation has not started yet: it is %s; only what has started can be paused", out.Status)
 	}

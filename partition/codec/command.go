@@ -143,6 +143,10 @@ func (w *writer) step(field protowire.Number, s *machine.Step) {
 	if s.Failure != nil {
 		w.attemptFailure(fieldStepFailure, s.Failure)
 	}
+	if s.Unretryable {
+		w.require(feature.Level3, "a pause for a failure that is not retried")
+		w.bool(fieldStepUnretryable, true)
+	}
 	w.close(n)
 }
 
@@ -164,6 +168,8 @@ func readStep(b []byte, s *machine.Step) error {
 			s.Await = decodeNew(&r, readFuture)
 		case fieldStepFailure:
 			s.Failure = decodeNew(&r, readAttemptFailure)
+		case fieldStepUnretryable:
+			s.Unretryable = r.bool()
 		default:
 			r.unknown("step")
 		}

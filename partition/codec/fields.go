@@ -80,13 +80,14 @@ const (
 )
 
 const (
-	fieldStepKind       = 1
-	fieldStepType       = 2
-	fieldStepPayload    = 3
-	fieldStepCompletion = 4
-	fieldStepCallee     = 5
-	fieldStepAwait      = 6
-	fieldStepFailure    = 7
+	fieldStepKind        = 1
+	fieldStepType        = 2
+	fieldStepPayload     = 3
+	fieldStepCompletion  = 4
+	fieldStepCallee      = 5
+	fieldStepAwait       = 6
+	fieldStepFailure     = 7
+	fieldStepUnretryable = 8
 )
 
 const (
@@ -154,6 +155,7 @@ const (
 const (
 	fieldPauseTarget  = 1
 	fieldPauseFailure = 2
+	fieldPauseBy      = 3
 )
 
 const (
@@ -195,47 +197,49 @@ const (
 )
 
 const (
-	fieldInvocationID             = 1
-	fieldInvocationTarget         = 2
-	fieldInvocationStatus         = 3
-	fieldInvocationSource         = 4
-	fieldInvocationIdempotencyKey = 5
-	fieldInvocationLimitKey       = 6
-	fieldInvocationTrace          = 7
-	fieldInvocationRetention      = 8
-	fieldInvocationRestartedFrom  = 9
-	fieldInvocationServerVersion  = 10
-	fieldInvocationCreatedAt      = 11
-	fieldInvocationModifiedAt     = 12
-	fieldInvocationScheduledAt    = 13
-	fieldInvocationInboxedAt      = 14
-	fieldInvocationRunningAt      = 15
-	fieldInvocationCompletedAt    = 16
-	fieldInvocationStartAt        = 17
-	fieldInvocationProgressAt     = 18
-	fieldInvocationAttempt        = 19
-	fieldInvocationPin            = 20
-	fieldInvocationLength         = 21
-	fieldInvocationCommands       = 22
-	fieldInvocationOutput         = 23
-	fieldInvocationSleeps         = 24
-	fieldInvocationAwait          = 25
-	fieldInvocationQueueSeq       = 26
-	fieldInvocationHoldsLock      = 27
-	fieldInvocationSinks          = 28
-	fieldInvocationResult         = 29
-	fieldInvocationKilled         = 30
-	fieldInvocationFailure        = 31
-	fieldInvocationExpiresAt      = 32
-	fieldInvocationRequest        = 33
-	fieldInvocationLife           = 34
-	fieldInvocationSignalled      = 35
-	fieldInvocationSeen           = 36
-	fieldInvocationSeed           = 37
-	fieldInvocationRequests       = 38
-	fieldInvocationPriority       = 39
-	fieldInvocationFlow           = 40
-	fieldInvocationPausing        = 41
+	fieldInvocationID                = 1
+	fieldInvocationTarget            = 2
+	fieldInvocationStatus            = 3
+	fieldInvocationSource            = 4
+	fieldInvocationIdempotencyKey    = 5
+	fieldInvocationLimitKey          = 6
+	fieldInvocationTrace             = 7
+	fieldInvocationRetention         = 8
+	fieldInvocationRestartedFrom     = 9
+	fieldInvocationServerVersion     = 10
+	fieldInvocationCreatedAt         = 11
+	fieldInvocationModifiedAt        = 12
+	fieldInvocationScheduledAt       = 13
+	fieldInvocationInboxedAt         = 14
+	fieldInvocationRunningAt         = 15
+	fieldInvocationCompletedAt       = 16
+	fieldInvocationStartAt           = 17
+	fieldInvocationProgressAt        = 18
+	fieldInvocationAttempt           = 19
+	fieldInvocationPin               = 20
+	fieldInvocationLength            = 21
+	fieldInvocationCommands          = 22
+	fieldInvocationOutput            = 23
+	fieldInvocationSleeps            = 24
+	fieldInvocationAwait             = 25
+	fieldInvocationQueueSeq          = 26
+	fieldInvocationHoldsLock         = 27
+	fieldInvocationSinks             = 28
+	fieldInvocationResult            = 29
+	fieldInvocationKilled            = 30
+	fieldInvocationFailure           = 31
+	fieldInvocationExpiresAt         = 32
+	fieldInvocationRequest           = 33
+	fieldInvocationLife              = 34
+	fieldInvocationSignalled         = 35
+	fieldInvocationSeen              = 36
+	fieldInvocationSeed              = 37
+	fieldInvocationRequests          = 38
+	fieldInvocationPriority          = 39
+	fieldInvocationFlow              = 40
+	fieldInvocationPausing           = 41
+	fieldInvocationLastPause         = 42
+	fieldInvocationCancelRequestedAt = 43
 )
 
 const (
@@ -337,6 +341,13 @@ const (
 	fieldJournalEntryType       = 1
 	fieldJournalEntryAppendedAt = 2
 	fieldJournalEntryPayload    = 3
+)
+
+const (
+	fieldPauseRecordCause     = 1
+	fieldPauseRecordBy        = 2
+	fieldPauseRecordAt        = 3
+	fieldPauseRecordResumedAt = 4
 )
 
 const (

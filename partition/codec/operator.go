@@ -77,6 +77,10 @@ func (w *writer) pause(field protowire.Number, c *machine.Pause) {
 	if c.Failure != nil {
 		w.attemptFailure(fieldPauseFailure, c.Failure)
 	}
+	if c.By != "" {
+		w.require(feature.Level3, "a pause that says who asked for it")
+		w.string(fieldPauseBy, c.By)
+	}
 	w.close(n)
 }
 
@@ -88,6 +92,8 @@ func readPause(b []byte, c *machine.Pause) error {
 			r.id(&c.Target)
 		case fieldPauseFailure:
 			c.Failure = decodeNew(&r, readAttemptFailure)
+		case fieldPauseBy:
+			c.By = r.string()
 		default:
 			r.unknown("pause")
 		}

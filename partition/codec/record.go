@@ -94,6 +94,10 @@ func (w *writer) fieldsAfterResult(inv *machine.Invocation) {
 		w.flow(fieldInvocationFlow, inv.Flow)
 	}
 	w.bool(fieldInvocationPausing, inv.Pausing)
+	if inv.LastPause != nil {
+		w.pauseRecord(fieldInvocationLastPause, inv.LastPause)
+	}
+	w.int(fieldInvocationCancelRequestedAt, inv.CancelRequestedAt)
 }
 
 // DecodeInvocation decodes the record of an invocation, which aliases b.
@@ -184,11 +188,43 @@ func DecodeInvocation(b []byte) (*machine.Invocation, error) {
 			inv.Flow = decodeNew(&r, readFlow)
 		case fieldInvocationPausing:
 			inv.Pausing = r.bool()
+		case fieldInvocationLastPause:
+			inv.LastPause = decodeNew(&r, readPauseRecord)
+		case fieldInvocationCancelRequestedAt:
+			inv.CancelRequestedAt = r.i64()
 		default:
 			r.unknown("invocation")
 		}
 	}
 	return decoded(inv, "invocation", r.err)
+}
+
+func (w *writer) pauseRecord(field protowire.Number, p *machine.PauseRecord) {
+	n := w.open(field, sizeHint)
+	w.uint(fieldPauseRecordCause, uint64(p.Cause))
+	w.string(fieldPauseRecordBy, p.By)
+	w.int(fieldPauseRecordAt, p.At)
+	w.int(fieldPauseRecordResumedAt, p.ResumedAt)
+	w.close(n)
+}
+
+func readPauseRecord(b []byte, p *machine.PauseRecord) error {
+	r := reader{b: b}
+	for r.next() {
+		switch r.field {
+		case fieldPauseRecordCause:
+			p.Cause = machine.PauseCause(r.u8())
+		case fieldPauseRecordBy:
+			p.By = r.string()
+		case fieldPauseRecordAt:
+			p.At = r.i64()
+		case fieldPauseRecordResumedAt:
+			p.ResumedAt = r.i64()
+		default:
+			r.unknown("pause record")
+		}
+	}
+	return r.err
 }
 
 // AppendEntry appends a journal entry to b.

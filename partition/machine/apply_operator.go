@@ -110,6 +110,9 @@ func (m *Machine) pauseNow(c *Pause) (Outcome, error) {
 	case inv.Waiting():
 		return describe(NotStarted, inv), nil
 	case inv.Status == Invoked && m.level >= feature.Level2:
+		if !inv.Pausing {
+			m.recordPause(inv, PausedByOperator, c.By)
+		}
 		inv.Pausing = true
 		m.st.PutInvocation(inv)
 		m.emit(&Yield{inv.ID, inv.Attempt})
@@ -123,6 +126,7 @@ func (m *Machine) pauseNow(c *Pause) (Outcome, error) {
 			return Outcome{}, err
 		}
 	}
+	m.recordPause(inv, PausedByOperator, c.By)
 	if err := m.pause(inv, c.Failure); err != nil {
 		return Outcome{}, err
 	}
@@ -168,6 +172,7 @@ func (m *Machine) resume(c *Resume) (Outcome, error) {
 func (m *Machine) keepRunning(inv *Invocation) {
 	if inv.Pausing {
 		inv.Pausing = false
+		inv.recordResume(m.now)
 		m.st.PutInvocation(inv)
 	}
 }

@@ -60,6 +60,9 @@ func (m *Machine) step(inv *Invocation, steps []Step, i int) (stored bool, err e
 	case StepFail:
 		return true, m.complete(inv, &journal.Result{Failure: &journal.Failure{Code: s.Failure.Code, Message: s.Failure.Message}})
 	case StepPause:
+		if !inv.Pausing {
+			m.recordPause(inv, causeOf(s), "")
+		}
 		return true, m.pause(inv, s.Failure)
 	case StepYield:
 		if inv.Pausing {
@@ -68,6 +71,14 @@ func (m *Machine) step(inv *Invocation, steps []Step, i int) (stored bool, err e
 		return true, m.start(inv, nil)
 	}
 	return true, fmt.Errorf("step kind %d: %w", s.Kind, ErrUnknownCommand)
+}
+
+// causeOf is why an attempt that was not asked to pause does.
+func causeOf(s *Step) PauseCause {
+	if s.Unretryable {
+		return FailedUnretryably
+	}
+	return AttemptsUsedUp
 }
 
 // runCompletion stores the result of a run. A second result for the same run can

@@ -3,6 +3,7 @@ package machine
 import (
 	"slices"
 
+	"platform/internal/feature"
 	"platform/partition/journal"
 )
 
@@ -56,7 +57,7 @@ func (m *Machine) signal(c *Signal) (Outcome, error) {
 	}
 	was := inv.Status
 	if cancel {
-		inv.Pausing = false // a cancel resumes, see the hasten below
+		m.recordCancel(inv)
 	}
 	if cancel && was == Paused {
 		if _, err := m.record(inv, n); err != nil {
@@ -73,6 +74,18 @@ func (m *Machine) signal(c *Signal) (Outcome, error) {
 		m.emit(&Hasten{ID: inv.ID, Attempt: inv.Attempt, Cancel: true})
 	}
 	return describe(OK, inv), nil
+}
+
+// recordCancel notes that the cancellation of an invocation that has started was
+// requested. A cancel resumes, so a pause that was asked for is taken back.
+func (m *Machine) recordCancel(inv *Invocation) {
+	if inv.Pausing {
+		inv.Pausing = false
+		inv.recordResume(m.now)
+	}
+	if m.level >= feature.Level3 {
+		inv.CancelRequestedAt = m.now
+	}
 }
 
 // rememberedRequests is how many signals back a repeated one is known.

@@ -87,6 +87,9 @@ type Step struct {
 	Callee  *Callee
 	Await   *journal.Future
 	Failure *AttemptFailure
+	// Unretryable says that a StepPause follows from the failure alone, whatever attempts
+	// the retry policy still allows; from feature level 3 on.
+	Unretryable bool
 }
 
 // Callee is the resolved target of a call: what Invoke needs beyond the payload of

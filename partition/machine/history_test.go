@@ -42,7 +42,7 @@ type history struct {
 func newHistory(t *rapid.T, partitions int, full bool) *history {
 	return &history{
 		T: t, world: newWorld(uint32(partitions)), logs: make([][]logged, partitions), full: full,
-		ended: map[ids.Invocation]bool{}, scoped: 30, level: feature.Level(rapid.IntRange(1, 2).Draw(t, "level")),
+		ended: map[ids.Invocation]bool{}, scoped: 30, level: feature.Level(rapid.IntRange(1, int(feature.Newest)).Draw(t, "level")),
 	}
 }
 

@@ -145,16 +145,22 @@ type Invocation struct {
 	HoldsLock bool
 	// Pausing says that it pauses as soon as the open attempt ends without a result,
 	// while Invoked.
-	Pausing   bool
-	Sinks     []Sink          // who waits for the result; once Completed, who is owed it
-	Requests  []uint64        // of the last signals that may come more than once
-	Result    *journal.Result // once Completed
-	Killed    bool            // ended by kill, or by cancel before it started
-	Seed      uint64          // of the handler's random numbers; 0: it follows from the id
-	Failure   *AttemptFailure // of its last attempt, while Paused; nil if none failed
-	ExpiresAt int64           // when the record is purged, once Completed
-	Priority  uint8           // among those that wait for the same slots, 0 to flowcontrol.Priorities-1
-	Flow      *Flow           // of one with a scope; never changed in place
+	Pausing bool
+	// LastPause is its last pause; nil below feature level 3 and if there was none. It is
+	// never changed in place.
+	LastPause *PauseRecord
+	// CancelRequestedAt is when its cancellation was last requested after it had started,
+	// which its handler decides about; 0 below feature level 3.
+	CancelRequestedAt int64
+	Sinks             []Sink          // who waits for the result; once Completed, who is owed it
+	Requests          []uint64        // of the last signals that may come more than once
+	Result            *journal.Result // once Completed
+	Killed            bool            // ended by kill, or by cancel before it started
+	Seed              uint64          // of the handler's random numbers; 0: it follows from the id
+	Failure           *AttemptFailure // of its last attempt, while Paused; nil if none failed
+	ExpiresAt         int64           // when the record is purged, once Completed
+	Priority          uint8           // among those that wait for the same slots, 0 to flowcontrol.Priorities-1
+	Flow              *Flow           // of one with a scope; never changed in place
 }
 
 // Waiting reports whether the invocation waits to run for the first time.

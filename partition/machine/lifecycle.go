@@ -34,6 +34,9 @@ var from = [...][]Status{
 func (inv *Invocation) move(to Status, now int64) error {
 	for _, s := range from[to] {
 		if s == inv.Status {
+			if inv.Status == Paused && to != Completed {
+				inv.recordResume(now)
+			}
 			inv.Status, inv.ModifiedAt = to, now
 			return nil
 		}

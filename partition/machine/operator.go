@@ -43,6 +43,8 @@ type Pause struct {
 	// Failure is that of its last attempt, which only the leader knows; nil: none
 	// failed.
 	Failure *AttemptFailure
+	// By says who asks for it, for people; from feature level 3 on.
+	By string
 }
 
 // Resume lets a paused or suspended invocation run again, and ends the back-off of

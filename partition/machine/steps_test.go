@@ -89,6 +89,8 @@ func (w *world) step(a arguments, words []string) machine.Step {
 		return machine.Step{Kind: machine.StepFail, Failure: &machine.AttemptFailure{Code: id(1), Message: strings.Join(words[2:], " ")}}
 	case "pause":
 		return machine.Step{Kind: machine.StepPause, Failure: &machine.AttemptFailure{Code: id(1), Message: strings.Join(words[2:], " ")}}
+	case "pause-at-once":
+		return machine.Step{Kind: machine.StepPause, Failure: &machine.AttemptFailure{Code: id(1), Message: strings.Join(words[2:], " ")}, Unretryable: true}
 	case "yield":
 		return machine.Step{Kind: machine.StepYield}
 	case "raw": // raw type: a command whose payload is no message at all

@@ -879,6 +879,7 @@ type Step struct {
 	Callee        *Callee                `protobuf:"bytes,5,opt,name=callee,proto3" json:"callee,omitempty"`
 	Await         *Future                `protobuf:"bytes,6,opt,name=await,proto3" json:"await,omitempty"`
 	Failure       *AttemptFailure        `protobuf:"bytes,7,opt,name=failure,proto3" json:"failure,omitempty"`
+	Unretryable   bool                   `protobuf:"varint,8,opt,name=unretryable,proto3" json:"unretryable,omitempty"` // from level 3 on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -960,6 +961,13 @@ func (x *Step) GetFailure() *AttemptFailure {
 		return x.Failure
 	}
 	return nil
+}
+
+func (x *Step) GetUnretryable() bool {
+	if x != nil {
+		return x.Unretryable
+	}
+	return false
 }
 
 type Callee struct {
@@ -1638,6 +1646,7 @@ type Pause struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Target        []byte                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
 	Failure       *AttemptFailure        `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
+	By            string                 `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"` // from level 3 on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1684,6 +1693,13 @@ func (x *Pause) GetFailure() *AttemptFailure {
 		return x.Failure
 	}
 	return nil
+}
+
+func (x *Pause) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
 }
 
 type Resume struct {
@@ -2063,50 +2079,52 @@ func (x *PauseQueue) GetPaused() bool {
 }
 
 type Invocation struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Id             []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Target         *Target                `protobuf:"bytes,2,opt,name=target,proto3" json:"target,omitempty"`
-	Status         uint32                 `protobuf:"varint,3,opt,name=status,proto3" json:"status,omitempty"`
-	Source         *Source                `protobuf:"bytes,4,opt,name=source,proto3" json:"source,omitempty"`
-	IdempotencyKey *string                `protobuf:"bytes,5,opt,name=idempotency_key,json=idempotencyKey,proto3,oneof" json:"idempotency_key,omitempty"`
-	LimitKey       string                 `protobuf:"bytes,6,opt,name=limit_key,json=limitKey,proto3" json:"limit_key,omitempty"`
-	Trace          *Trace                 `protobuf:"bytes,7,opt,name=trace,proto3" json:"trace,omitempty"`
-	Retention      *Retention             `protobuf:"bytes,8,opt,name=retention,proto3" json:"retention,omitempty"`
-	RestartedFrom  []byte                 `protobuf:"bytes,9,opt,name=restarted_from,json=restartedFrom,proto3" json:"restarted_from,omitempty"`
-	ServerVersion  string                 `protobuf:"bytes,10,opt,name=server_version,json=serverVersion,proto3" json:"server_version,omitempty"`
-	CreatedAt      int64                  `protobuf:"varint,11,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	ModifiedAt     int64                  `protobuf:"varint,12,opt,name=modified_at,json=modifiedAt,proto3" json:"modified_at,omitempty"`
-	ScheduledAt    int64                  `protobuf:"varint,13,opt,name=scheduled_at,json=scheduledAt,proto3" json:"scheduled_at,omitempty"`
-	InboxedAt      int64                  `protobuf:"varint,14,opt,name=inboxed_at,json=inboxedAt,proto3" json:"inboxed_at,omitempty"`
-	RunningAt      int64                  `protobuf:"varint,15,opt,name=running_at,json=runningAt,proto3" json:"running_at,omitempty"`
-	CompletedAt    int64                  `protobuf:"varint,16,opt,name=completed_at,json=completedAt,proto3" json:"completed_at,omitempty"`
-	StartAt        int64                  `protobuf:"varint,17,opt,name=start_at,json=startAt,proto3" json:"start_at,omitempty"`
-	ProgressAt     int64                  `protobuf:"varint,18,opt,name=progress_at,json=progressAt,proto3" json:"progress_at,omitempty"`
-	Attempt        uint64                 `protobuf:"varint,19,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	Pin            *Pin                   `protobuf:"bytes,20,opt,name=pin,proto3" json:"pin,omitempty"`
-	Length         uint32                 `protobuf:"varint,21,opt,name=length,proto3" json:"length,omitempty"`
-	Commands       uint32                 `protobuf:"varint,22,opt,name=commands,proto3" json:"commands,omitempty"`
-	Output         uint32                 `protobuf:"varint,23,opt,name=output,proto3" json:"output,omitempty"`
-	Sleeps         uint32                 `protobuf:"varint,24,opt,name=sleeps,proto3" json:"sleeps,omitempty"`
-	Await          *Future                `protobuf:"bytes,25,opt,name=await,proto3" json:"await,omitempty"`
-	QueueSeq       uint64                 `protobuf:"varint,26,opt,name=queue_seq,json=queueSeq,proto3" json:"queue_seq,omitempty"`
-	HoldsLock      bool                   `protobuf:"varint,27,opt,name=holds_lock,json=holdsLock,proto3" json:"holds_lock,omitempty"`
-	Sinks          []*Sink                `protobuf:"bytes,28,rep,name=sinks,proto3" json:"sinks,omitempty"`
-	Result         *Result                `protobuf:"bytes,29,opt,name=result,proto3" json:"result,omitempty"`
-	Killed         bool                   `protobuf:"varint,30,opt,name=killed,proto3" json:"killed,omitempty"`
-	Failure        *AttemptFailure        `protobuf:"bytes,31,opt,name=failure,proto3" json:"failure,omitempty"`
-	ExpiresAt      int64                  `protobuf:"varint,32,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
-	Request        uint64                 `protobuf:"varint,33,opt,name=request,proto3" json:"request,omitempty"`
-	Life           uint64                 `protobuf:"varint,34,opt,name=life,proto3" json:"life,omitempty"`
-	Signalled      bool                   `protobuf:"varint,35,opt,name=signalled,proto3" json:"signalled,omitempty"`
-	Seen           uint32                 `protobuf:"varint,36,opt,name=seen,proto3" json:"seen,omitempty"`
-	Seed           uint64                 `protobuf:"varint,37,opt,name=seed,proto3" json:"seed,omitempty"`
-	Requests       []uint64               `protobuf:"varint,38,rep,name=requests,proto3" json:"requests,omitempty"`
-	Priority       uint32                 `protobuf:"varint,39,opt,name=priority,proto3" json:"priority,omitempty"`
-	Flow           *Flow                  `protobuf:"bytes,40,opt,name=flow,proto3" json:"flow,omitempty"`
-	Pausing        bool                   `protobuf:"varint,41,opt,name=pausing,proto3" json:"pausing,omitempty"` // from level 2 on
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	Id                []byte                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Target            *Target                `protobuf:"bytes,2,opt,name=target,proto3" json:"target,omitempty"`
+	Status            uint32                 `protobuf:"varint,3,opt,name=status,proto3" json:"status,omitempty"`
+	Source            *Source                `protobuf:"bytes,4,opt,name=source,proto3" json:"source,omitempty"`
+	IdempotencyKey    *string                `protobuf:"bytes,5,opt,name=idempotency_key,json=idempotencyKey,proto3,oneof" json:"idempotency_key,omitempty"`
+	LimitKey          string                 `protobuf:"bytes,6,opt,name=limit_key,json=limitKey,proto3" json:"limit_key,omitempty"`
+	Trace             *Trace                 `protobuf:"bytes,7,opt,name=trace,proto3" json:"trace,omitempty"`
+	Retention         *Retention             `protobuf:"bytes,8,opt,name=retention,proto3" json:"retention,omitempty"`
+	RestartedFrom     []byte                 `protobuf:"bytes,9,opt,name=restarted_from,json=restartedFrom,proto3" json:"restarted_from,omitempty"`
+	ServerVersion     string                 `protobuf:"bytes,10,opt,name=server_version,json=serverVersion,proto3" json:"server_version,omitempty"`
+	CreatedAt         int64                  `protobuf:"varint,11,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	ModifiedAt        int64                  `protobuf:"varint,12,opt,name=modified_at,json=modifiedAt,proto3" json:"modified_at,omitempty"`
+	ScheduledAt       int64                  `protobuf:"varint,13,opt,name=scheduled_at,json=scheduledAt,proto3" json:"scheduled_at,omitempty"`
+	InboxedAt         int64                  `protobuf:"varint,14,opt,name=inboxed_at,json=inboxedAt,proto3" json:"inboxed_at,omitempty"`
+	RunningAt         int64                  `protobuf:"varint,15,opt,name=running_at,json=runningAt,proto3" json:"running_at,omitempty"`
+	CompletedAt       int64                  `protobuf:"varint,16,opt,name=completed_at,json=completedAt,proto3" json:"completed_at,omitempty"`
+	StartAt           int64                  `protobuf:"varint,17,opt,name=start_at,json=startAt,proto3" json:"start_at,omitempty"`
+	ProgressAt        int64                  `protobuf:"varint,18,opt,name=progress_at,json=progressAt,proto3" json:"progress_at,omitempty"`
+	Attempt           uint64                 `protobuf:"varint,19,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Pin               *Pin                   `protobuf:"bytes,20,opt,name=pin,proto3" json:"pin,omitempty"`
+	Length            uint32                 `protobuf:"varint,21,opt,name=length,proto3" json:"length,omitempty"`
+	Commands          uint32                 `protobuf:"varint,22,opt,name=commands,proto3" json:"commands,omitempty"`
+	Output            uint32                 `protobuf:"varint,23,opt,name=output,proto3" json:"output,omitempty"`
+	Sleeps            uint32                 `protobuf:"varint,24,opt,name=sleeps,proto3" json:"sleeps,omitempty"`
+	Await             *Future                `protobuf:"bytes,25,opt,name=await,proto3" json:"await,omitempty"`
+	QueueSeq          uint64                 `protobuf:"varint,26,opt,name=queue_seq,json=queueSeq,proto3" json:"queue_seq,omitempty"`
+	HoldsLock         bool                   `protobuf:"varint,27,opt,name=holds_lock,json=holdsLock,proto3" json:"holds_lock,omitempty"`
+	Sinks             []*Sink                `protobuf:"bytes,28,rep,name=sinks,proto3" json:"sinks,omitempty"`
+	Result            *Result                `protobuf:"bytes,29,opt,name=result,proto3" json:"result,omitempty"`
+	Killed            bool                   `protobuf:"varint,30,opt,name=killed,proto3" json:"killed,omitempty"`
+	Failure           *AttemptFailure        `protobuf:"bytes,31,opt,name=failure,proto3" json:"failure,omitempty"`
+	ExpiresAt         int64                  `protobuf:"varint,32,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
+	Request           uint64                 `protobuf:"varint,33,opt,name=request,proto3" json:"request,omitempty"`
+	Life              uint64                 `protobuf:"varint,34,opt,name=life,proto3" json:"life,omitempty"`
+	Signalled         bool                   `protobuf:"varint,35,opt,name=signalled,proto3" json:"signalled,omitempty"`
+	Seen              uint32                 `protobuf:"varint,36,opt,name=seen,proto3" json:"seen,omitempty"`
+	Seed              uint64                 `protobuf:"varint,37,opt,name=seed,proto3" json:"seed,omitempty"`
+	Requests          []uint64               `protobuf:"varint,38,rep,name=requests,proto3" json:"requests,omitempty"`
+	Priority          uint32                 `protobuf:"varint,39,opt,name=priority,proto3" json:"priority,omitempty"`
+	Flow              *Flow                  `protobuf:"bytes,40,opt,name=flow,proto3" json:"flow,omitempty"`
+	Pausing           bool                   `protobuf:"varint,41,opt,name=pausing,proto3" json:"pausing,omitempty"`                                                // from level 2 on
+	LastPause         *PauseRecord           `protobuf:"bytes,42,opt,name=last_pause,json=lastPause,proto3" json:"last_pause,omitempty"`                            // from level 3 on
+	CancelRequestedAt int64                  `protobuf:"varint,43,opt,name=cancel_requested_at,json=cancelRequestedAt,proto3" json:"cancel_requested_at,omitempty"` // from level 3 on
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Invocation) Reset() {
@@ -2426,6 +2444,88 @@ func (x *Invocation) GetPausing() bool {
 	return false
 }
 
+func (x *Invocation) GetLastPause() *PauseRecord {
+	if x != nil {
+		return x.LastPause
+	}
+	return nil
+}
+
+func (x *Invocation) GetCancelRequestedAt() int64 {
+	if x != nil {
+		return x.CancelRequestedAt
+	}
+	return 0
+}
+
+type PauseRecord struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cause         uint32                 `protobuf:"varint,1,opt,name=cause,proto3" json:"cause,omitempty"`
+	By            string                 `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
+	At            int64                  `protobuf:"varint,3,opt,name=at,proto3" json:"at,omitempty"`
+	ResumedAt     int64                  `protobuf:"varint,4,opt,name=resumed_at,json=resumedAt,proto3" json:"resumed_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseRecord) Reset() {
+	*x = PauseRecord{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseRecord) ProtoMessage() {}
+
+func (x *PauseRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseRecord.ProtoReflect.Descriptor instead.
+func (*PauseRecord) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *PauseRecord) GetCause() uint32 {
+	if x != nil {
+		return x.Cause
+	}
+	return 0
+}
+
+func (x *PauseRecord) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *PauseRecord) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *PauseRecord) GetResumedAt() int64 {
+	if x != nil {
+		return x.ResumedAt
+	}
+	return 0
+}
+
 type Flow struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stage         uint32                 `protobuf:"varint,1,opt,name=stage,proto3" json:"stage,omitempty"`
@@ -2446,7 +2546,7 @@ type Flow struct {
 
 func (x *Flow) Reset() {
 	*x = Flow{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2458,7 +2558,7 @@ func (x *Flow) String() string {
 func (*Flow) ProtoMessage() {}
 
 func (x *Flow) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[27]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2471,7 +2571,7 @@ func (x *Flow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Flow.ProtoReflect.Descriptor instead.
 func (*Flow) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{27}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Flow) GetStage() uint32 {
@@ -2568,7 +2668,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2580,7 +2680,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[28]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2593,7 +2693,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{28}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Wait) GetLatest() int64 {
@@ -2621,7 +2721,7 @@ type RuleBook struct {
 
 func (x *RuleBook) Reset() {
 	*x = RuleBook{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2633,7 +2733,7 @@ func (x *RuleBook) String() string {
 func (*RuleBook) ProtoMessage() {}
 
 func (x *RuleBook) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[29]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2646,7 +2746,7 @@ func (x *RuleBook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuleBook.ProtoReflect.Descriptor instead.
 func (*RuleBook) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{29}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RuleBook) GetVersion() uint32 {
@@ -2681,7 +2781,7 @@ type Rule struct {
 
 func (x *Rule) Reset() {
 	*x = Rule{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2693,7 +2793,7 @@ func (x *Rule) String() string {
 func (*Rule) ProtoMessage() {}
 
 func (x *Rule) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[30]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2706,7 +2806,7 @@ func (x *Rule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rule.ProtoReflect.Descriptor instead.
 func (*Rule) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{30}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Rule) GetScope() string {
@@ -2789,7 +2889,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2801,7 +2901,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[31]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2814,7 +2914,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{31}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Rate) GetCount() uint32 {
@@ -2846,7 +2946,7 @@ type Counter struct {
 
 func (x *Counter) Reset() {
 	*x = Counter{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2858,7 +2958,7 @@ func (x *Counter) String() string {
 func (*Counter) ProtoMessage() {}
 
 func (x *Counter) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[32]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2871,7 +2971,7 @@ func (x *Counter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counter.ProtoReflect.Descriptor instead.
 func (*Counter) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{32}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Counter) GetRunning() uint64 {
@@ -2950,7 +3050,7 @@ type VQueue struct {
 
 func (x *VQueue) Reset() {
 	*x = VQueue{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2962,7 +3062,7 @@ func (x *VQueue) String() string {
 func (*VQueue) ProtoMessage() {}
 
 func (x *VQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[33]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2975,7 +3075,7 @@ func (x *VQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VQueue.ProtoReflect.Descriptor instead.
 func (*VQueue) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{33}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *VQueue) GetPaused() bool {
@@ -3115,7 +3215,7 @@ type Lane struct {
 
 func (x *Lane) Reset() {
 	*x = Lane{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3127,7 +3227,7 @@ func (x *Lane) String() string {
 func (*Lane) ProtoMessage() {}
 
 func (x *Lane) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[34]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3140,7 +3240,7 @@ func (x *Lane) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lane.ProtoReflect.Descriptor instead.
 func (*Lane) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{34}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Lane) GetPriority() uint32 {
@@ -3174,7 +3274,7 @@ type Queued struct {
 
 func (x *Queued) Reset() {
 	*x = Queued{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3186,7 +3286,7 @@ func (x *Queued) String() string {
 func (*Queued) ProtoMessage() {}
 
 func (x *Queued) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3199,7 +3299,7 @@ func (x *Queued) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queued.ProtoReflect.Descriptor instead.
 func (*Queued) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{35}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Queued) GetId() []byte {
@@ -3226,7 +3326,7 @@ type Child struct {
 
 func (x *Child) Reset() {
 	*x = Child{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3238,7 +3338,7 @@ func (x *Child) String() string {
 func (*Child) ProtoMessage() {}
 
 func (x *Child) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3251,7 +3351,7 @@ func (x *Child) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Child.ProtoReflect.Descriptor instead.
 func (*Child) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{36}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Child) GetName() string {
@@ -3278,7 +3378,7 @@ type Promise struct {
 
 func (x *Promise) Reset() {
 	*x = Promise{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3290,7 +3390,7 @@ func (x *Promise) String() string {
 func (*Promise) ProtoMessage() {}
 
 func (x *Promise) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3303,7 +3403,7 @@ func (x *Promise) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Promise.ProtoReflect.Descriptor instead.
 func (*Promise) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{37}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Promise) GetResult() *Result {
@@ -3331,7 +3431,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3343,7 +3443,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3356,7 +3456,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{38}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *JournalEntry) GetType() uint32 {
@@ -3391,7 +3491,7 @@ type Lock struct {
 
 func (x *Lock) Reset() {
 	*x = Lock{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3403,7 +3503,7 @@ func (x *Lock) String() string {
 func (*Lock) ProtoMessage() {}
 
 func (x *Lock) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3416,7 +3516,7 @@ func (x *Lock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lock.ProtoReflect.Descriptor instead.
 func (*Lock) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{39}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Lock) GetHolder() []byte {
@@ -3456,7 +3556,7 @@ type Meta struct {
 
 func (x *Meta) Reset() {
 	*x = Meta{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3468,7 +3568,7 @@ func (x *Meta) String() string {
 func (*Meta) ProtoMessage() {}
 
 func (x *Meta) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3481,7 +3581,7 @@ func (x *Meta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Meta.ProtoReflect.Descriptor instead.
 func (*Meta) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{40}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Meta) GetEpoch() uint64 {
@@ -3553,7 +3653,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3565,7 +3665,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3578,7 +3678,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{41}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Target) GetScope() string {
@@ -3628,7 +3728,7 @@ type Source struct {
 
 func (x *Source) Reset() {
 	*x = Source{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3640,7 +3740,7 @@ func (x *Source) String() string {
 func (*Source) ProtoMessage() {}
 
 func (x *Source) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3653,7 +3753,7 @@ func (x *Source) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Source.ProtoReflect.Descriptor instead.
 func (*Source) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{42}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Source) GetKind() uint32 {
@@ -3696,7 +3796,7 @@ type Sink struct {
 
 func (x *Sink) Reset() {
 	*x = Sink{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3708,7 +3808,7 @@ func (x *Sink) String() string {
 func (*Sink) ProtoMessage() {}
 
 func (x *Sink) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3721,7 +3821,7 @@ func (x *Sink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sink.ProtoReflect.Descriptor instead.
 func (*Sink) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{43}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Sink) GetCaller() []byte {
@@ -3762,7 +3862,7 @@ type Pin struct {
 
 func (x *Pin) Reset() {
 	*x = Pin{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3774,7 +3874,7 @@ func (x *Pin) String() string {
 func (*Pin) ProtoMessage() {}
 
 func (x *Pin) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3787,7 +3887,7 @@ func (x *Pin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pin.ProtoReflect.Descriptor instead.
 func (*Pin) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{44}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Pin) GetDeployment() string {
@@ -3814,7 +3914,7 @@ type Retention struct {
 
 func (x *Retention) Reset() {
 	*x = Retention{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3826,7 +3926,7 @@ func (x *Retention) String() string {
 func (*Retention) ProtoMessage() {}
 
 func (x *Retention) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3839,7 +3939,7 @@ func (x *Retention) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retention.ProtoReflect.Descriptor instead.
 func (*Retention) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{45}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Retention) GetCompletion() int64 {
@@ -3866,7 +3966,7 @@ type Trace struct {
 
 func (x *Trace) Reset() {
 	*x = Trace{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3878,7 +3978,7 @@ func (x *Trace) String() string {
 func (*Trace) ProtoMessage() {}
 
 func (x *Trace) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3891,7 +3991,7 @@ func (x *Trace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trace.ProtoReflect.Descriptor instead.
 func (*Trace) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{46}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Trace) GetParent() string {
@@ -3921,7 +4021,7 @@ type Future struct {
 
 func (x *Future) Reset() {
 	*x = Future{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3933,7 +4033,7 @@ func (x *Future) String() string {
 func (*Future) ProtoMessage() {}
 
 func (x *Future) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3946,7 +4046,7 @@ func (x *Future) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Future.ProtoReflect.Descriptor instead.
 func (*Future) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{47}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Future) GetCompletions() []uint32 {
@@ -3994,7 +4094,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4006,7 +4106,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4019,7 +4119,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{48}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Result) GetValue() []byte {
@@ -4047,7 +4147,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4059,7 +4159,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4072,7 +4172,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{49}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Failure) GetCode() uint32 {
@@ -4106,7 +4206,7 @@ type Metadata struct {
 
 func (x *Metadata) Reset() {
 	*x = Metadata{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4118,7 +4218,7 @@ func (x *Metadata) String() string {
 func (*Metadata) ProtoMessage() {}
 
 func (x *Metadata) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4131,7 +4231,7 @@ func (x *Metadata) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metadata.ProtoReflect.Descriptor instead.
 func (*Metadata) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{50}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Metadata) GetKey() string {
@@ -4163,7 +4263,7 @@ type AttemptFailure struct {
 
 func (x *AttemptFailure) Reset() {
 	*x = AttemptFailure{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4175,7 +4275,7 @@ func (x *AttemptFailure) String() string {
 func (*AttemptFailure) ProtoMessage() {}
 
 func (x *AttemptFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4188,7 +4288,7 @@ func (x *AttemptFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttemptFailure.ProtoReflect.Descriptor instead.
 func (*AttemptFailure) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{51}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *AttemptFailure) GetCode() uint32 {
@@ -4311,7 +4411,7 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\aattempt\x18\x02 \x01(\x04R\aattempt\x12'\n" +
 	"\x03pin\x18\x03 \x01(\v2\x15.platform.raftlog.PinR\x03pin\x12,\n" +
 	"\x05steps\x18\x04 \x03(\v2\x16.platform.raftlog.StepR\x05steps\x12\x16\n" +
-	"\x06errors\x18\x05 \x01(\rR\x06errors\"\x86\x02\n" +
+	"\x06errors\x18\x05 \x01(\rR\x06errors\"\xa8\x02\n" +
 	"\x04Step\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\rR\x04type\x12\x18\n" +
@@ -4321,7 +4421,8 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"completion\x120\n" +
 	"\x06callee\x18\x05 \x01(\v2\x18.platform.raftlog.CalleeR\x06callee\x12.\n" +
 	"\x05await\x18\x06 \x01(\v2\x18.platform.raftlog.FutureR\x05await\x12:\n" +
-	"\afailure\x18\a \x01(\v2 .platform.raftlog.AttemptFailureR\afailure\"g\n" +
+	"\afailure\x18\a \x01(\v2 .platform.raftlog.AttemptFailureR\afailure\x12 \n" +
+	"\vunretryable\x18\b \x01(\bR\vunretryable\"g\n" +
 	"\x06Callee\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\rR\x04type\x129\n" +
@@ -4367,10 +4468,11 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x06target\x18\x01 \x01(\fR\x06target\x12*\n" +
 	"\x04sink\x18\x02 \x01(\v2\x16.platform.raftlog.SinkR\x04sink\x12\x16\n" +
 	"\x06legacy\x18\x03 \x01(\fR\x06legacy\x12.\n" +
-	"\x05named\x18\x04 \x01(\v2\x18.platform.raftlog.TargetR\x05named\"[\n" +
+	"\x05named\x18\x04 \x01(\v2\x18.platform.raftlog.TargetR\x05named\"k\n" +
 	"\x05Pause\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\fR\x06target\x12:\n" +
-	"\afailure\x18\x02 \x01(\v2 .platform.raftlog.AttemptFailureR\afailure\"O\n" +
+	"\afailure\x18\x02 \x01(\v2 .platform.raftlog.AttemptFailureR\afailure\x12\x0e\n" +
+	"\x02by\x18\x03 \x01(\tR\x02by\"O\n" +
 	"\x06Resume\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\fR\x06target\x12-\n" +
 	"\x05repin\x18\x02 \x01(\v2\x17.platform.raftlog.RepinR\x05repin\"K\n" +
@@ -4399,7 +4501,7 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x02l1\x18\x03 \x01(\tR\x02l1\x12\x0e\n" +
 	"\x02l2\x18\x04 \x01(\tR\x02l2\x12\x18\n" +
 	"\aservice\x18\x05 \x01(\tR\aservice\x12\x16\n" +
-	"\x06paused\x18\x06 \x01(\bR\x06paused\"\x8b\v\n" +
+	"\x06paused\x18\x06 \x01(\bR\x06paused\"\xf9\v\n" +
 	"\n" +
 	"Invocation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x120\n" +
@@ -4450,8 +4552,17 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\brequests\x18& \x03(\x04B\x02\x10\x00R\brequests\x12\x1a\n" +
 	"\bpriority\x18' \x01(\rR\bpriority\x12*\n" +
 	"\x04flow\x18( \x01(\v2\x16.platform.raftlog.FlowR\x04flow\x12\x18\n" +
-	"\apausing\x18) \x01(\bR\apausingB\x12\n" +
-	"\x10_idempotency_key\"\x94\x03\n" +
+	"\apausing\x18) \x01(\bR\apausing\x12<\n" +
+	"\n" +
+	"last_pause\x18* \x01(\v2\x1d.platform.raftlog.PauseRecordR\tlastPause\x12.\n" +
+	"\x13cancel_requested_at\x18+ \x01(\x03R\x11cancelRequestedAtB\x12\n" +
+	"\x10_idempotency_key\"b\n" +
+	"\vPauseRecord\x12\x14\n" +
+	"\x05cause\x18\x01 \x01(\rR\x05cause\x12\x0e\n" +
+	"\x02by\x18\x02 \x01(\tR\x02by\x12\x0e\n" +
+	"\x02at\x18\x03 \x01(\x03R\x02at\x12\x1d\n" +
+	"\n" +
+	"resumed_at\x18\x04 \x01(\x03R\tresumedAt\"\x94\x03\n" +
 	"\x04Flow\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\rR\x05stage\x12\x19\n" +
 	"\bstage_at\x18\x02 \x01(\x03R\astageAt\x12\x1f\n" +
@@ -4629,7 +4740,7 @@ func file_proto_raftlog_raftlog_proto_rawDescGZIP() []byte {
 	return file_proto_raftlog_raftlog_proto_rawDescData
 }
 
-var file_proto_raftlog_raftlog_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
+var file_proto_raftlog_raftlog_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_proto_raftlog_raftlog_proto_goTypes = []any{
 	(*LogEntry)(nil),       // 0: platform.raftlog.LogEntry
 	(*Command)(nil),        // 1: platform.raftlog.Command
@@ -4658,31 +4769,32 @@ var file_proto_raftlog_raftlog_proto_goTypes = []any{
 	(*SetRules)(nil),       // 24: platform.raftlog.SetRules
 	(*PauseQueue)(nil),     // 25: platform.raftlog.PauseQueue
 	(*Invocation)(nil),     // 26: platform.raftlog.Invocation
-	(*Flow)(nil),           // 27: platform.raftlog.Flow
-	(*Wait)(nil),           // 28: platform.raftlog.Wait
-	(*RuleBook)(nil),       // 29: platform.raftlog.RuleBook
-	(*Rule)(nil),           // 30: platform.raftlog.Rule
-	(*Rate)(nil),           // 31: platform.raftlog.Rate
-	(*Counter)(nil),        // 32: platform.raftlog.Counter
-	(*VQueue)(nil),         // 33: platform.raftlog.VQueue
-	(*Lane)(nil),           // 34: platform.raftlog.Lane
-	(*Queued)(nil),         // 35: platform.raftlog.Queued
-	(*Child)(nil),          // 36: platform.raftlog.Child
-	(*Promise)(nil),        // 37: platform.raftlog.Promise
-	(*JournalEntry)(nil),   // 38: platform.raftlog.JournalEntry
-	(*Lock)(nil),           // 39: platform.raftlog.Lock
-	(*Meta)(nil),           // 40: platform.raftlog.Meta
-	(*Target)(nil),         // 41: platform.raftlog.Target
-	(*Source)(nil),         // 42: platform.raftlog.Source
-	(*Sink)(nil),           // 43: platform.raftlog.Sink
-	(*Pin)(nil),            // 44: platform.raftlog.Pin
-	(*Retention)(nil),      // 45: platform.raftlog.Retention
-	(*Trace)(nil),          // 46: platform.raftlog.Trace
-	(*Future)(nil),         // 47: platform.raftlog.Future
-	(*Result)(nil),         // 48: platform.raftlog.Result
-	(*Failure)(nil),        // 49: platform.raftlog.Failure
-	(*Metadata)(nil),       // 50: platform.raftlog.Metadata
-	(*AttemptFailure)(nil), // 51: platform.raftlog.AttemptFailure
+	(*PauseRecord)(nil),    // 27: platform.raftlog.PauseRecord
+	(*Flow)(nil),           // 28: platform.raftlog.Flow
+	(*Wait)(nil),           // 29: platform.raftlog.Wait
+	(*RuleBook)(nil),       // 30: platform.raftlog.RuleBook
+	(*Rule)(nil),           // 31: platform.raftlog.Rule
+	(*Rate)(nil),           // 32: platform.raftlog.Rate
+	(*Counter)(nil),        // 33: platform.raftlog.Counter
+	(*VQueue)(nil),         // 34: platform.raftlog.VQueue
+	(*Lane)(nil),           // 35: platform.raftlog.Lane
+	(*Queued)(nil),         // 36: platform.raftlog.Queued
+	(*Child)(nil),          // 37: platform.raftlog.Child
+	(*Promise)(nil),        // 38: platform.raftlog.Promise
+	(*JournalEntry)(nil),   // 39: platform.raftlog.JournalEntry
+	(*Lock)(nil),           // 40: platform.raftlog.Lock
+	(*Meta)(nil),           // 41: platform.raftlog.Meta
+	(*Target)(nil),         // 42: platform.raftlog.Target
+	(*Source)(nil),         // 43: platform.raftlog.Source
+	(*Sink)(nil),           // 44: platform.raftlog.Sink
+	(*Pin)(nil),            // 45: platform.raftlog.Pin
+	(*Retention)(nil),      // 46: platform.raftlog.Retention
+	(*Trace)(nil),          // 47: platform.raftlog.Trace
+	(*Future)(nil),         // 48: platform.raftlog.Future
+	(*Result)(nil),         // 49: platform.raftlog.Result
+	(*Failure)(nil),        // 50: platform.raftlog.Failure
+	(*Metadata)(nil),       // 51: platform.raftlog.Metadata
+	(*AttemptFailure)(nil), // 52: platform.raftlog.AttemptFailure
 }
 var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	1,  // 0: platform.raftlog.LogEntry.commands:type_name -> platform.raftlog.Command
@@ -4703,17 +4815,17 @@ var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	2,  // 15: platform.raftlog.Command.digest:type_name -> platform.raftlog.Digest
 	3,  // 16: platform.raftlog.Digest.scan:type_name -> platform.raftlog.DigestScan
 	4,  // 17: platform.raftlog.Digest.agreed:type_name -> platform.raftlog.DigestResult
-	41, // 18: platform.raftlog.Invoke.target:type_name -> platform.raftlog.Target
-	42, // 19: platform.raftlog.Invoke.source:type_name -> platform.raftlog.Source
-	43, // 20: platform.raftlog.Invoke.sink:type_name -> platform.raftlog.Sink
-	46, // 21: platform.raftlog.Invoke.trace:type_name -> platform.raftlog.Trace
-	45, // 22: platform.raftlog.Invoke.retention:type_name -> platform.raftlog.Retention
-	44, // 23: platform.raftlog.Progress.pin:type_name -> platform.raftlog.Pin
+	42, // 18: platform.raftlog.Invoke.target:type_name -> platform.raftlog.Target
+	43, // 19: platform.raftlog.Invoke.source:type_name -> platform.raftlog.Source
+	44, // 20: platform.raftlog.Invoke.sink:type_name -> platform.raftlog.Sink
+	47, // 21: platform.raftlog.Invoke.trace:type_name -> platform.raftlog.Trace
+	46, // 22: platform.raftlog.Invoke.retention:type_name -> platform.raftlog.Retention
+	45, // 23: platform.raftlog.Progress.pin:type_name -> platform.raftlog.Pin
 	8,  // 24: platform.raftlog.Progress.steps:type_name -> platform.raftlog.Step
 	9,  // 25: platform.raftlog.Step.callee:type_name -> platform.raftlog.Callee
-	47, // 26: platform.raftlog.Step.await:type_name -> platform.raftlog.Future
-	51, // 27: platform.raftlog.Step.failure:type_name -> platform.raftlog.AttemptFailure
-	45, // 28: platform.raftlog.Callee.retention:type_name -> platform.raftlog.Retention
+	48, // 26: platform.raftlog.Step.await:type_name -> platform.raftlog.Future
+	52, // 27: platform.raftlog.Step.failure:type_name -> platform.raftlog.AttemptFailure
+	46, // 28: platform.raftlog.Callee.retention:type_name -> platform.raftlog.Retention
 	11, // 29: platform.raftlog.FireTimers.timers:type_name -> platform.raftlog.Timer
 	14, // 30: platform.raftlog.Deliver.messages:type_name -> platform.raftlog.Message
 	6,  // 31: platform.raftlog.Message.invoke:type_name -> platform.raftlog.Invoke
@@ -4721,41 +4833,42 @@ var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	16, // 33: platform.raftlog.Message.signal:type_name -> platform.raftlog.Signal
 	17, // 34: platform.raftlog.Message.kill:type_name -> platform.raftlog.Kill
 	18, // 35: platform.raftlog.Message.attach:type_name -> platform.raftlog.Attach
-	43, // 36: platform.raftlog.Complete.sink:type_name -> platform.raftlog.Sink
-	48, // 37: platform.raftlog.Complete.result:type_name -> platform.raftlog.Result
-	48, // 38: platform.raftlog.Signal.result:type_name -> platform.raftlog.Result
-	43, // 39: platform.raftlog.Attach.sink:type_name -> platform.raftlog.Sink
-	41, // 40: platform.raftlog.Attach.named:type_name -> platform.raftlog.Target
-	51, // 41: platform.raftlog.Pause.failure:type_name -> platform.raftlog.AttemptFailure
+	44, // 36: platform.raftlog.Complete.sink:type_name -> platform.raftlog.Sink
+	49, // 37: platform.raftlog.Complete.result:type_name -> platform.raftlog.Result
+	49, // 38: platform.raftlog.Signal.result:type_name -> platform.raftlog.Result
+	44, // 39: platform.raftlog.Attach.sink:type_name -> platform.raftlog.Sink
+	42, // 40: platform.raftlog.Attach.named:type_name -> platform.raftlog.Target
+	52, // 41: platform.raftlog.Pause.failure:type_name -> platform.raftlog.AttemptFailure
 	21, // 42: platform.raftlog.Resume.repin:type_name -> platform.raftlog.Repin
 	21, // 43: platform.raftlog.Restart.repin:type_name -> platform.raftlog.Repin
-	29, // 44: platform.raftlog.SetRules.book:type_name -> platform.raftlog.RuleBook
-	41, // 45: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
-	42, // 46: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
-	46, // 47: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
-	45, // 48: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
-	44, // 49: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
-	47, // 50: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
-	43, // 51: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
-	48, // 52: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
-	51, // 53: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
-	27, // 54: platform.raftlog.Invocation.flow:type_name -> platform.raftlog.Flow
-	28, // 55: platform.raftlog.Flow.lock:type_name -> platform.raftlog.Wait
-	28, // 56: platform.raftlog.Flow.rules:type_name -> platform.raftlog.Wait
-	28, // 57: platform.raftlog.Flow.throttling:type_name -> platform.raftlog.Wait
-	30, // 58: platform.raftlog.RuleBook.rules:type_name -> platform.raftlog.Rule
-	31, // 59: platform.raftlog.Rule.rate:type_name -> platform.raftlog.Rate
-	34, // 60: platform.raftlog.VQueue.lanes:type_name -> platform.raftlog.Lane
-	48, // 61: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
-	43, // 62: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
-	47, // 63: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
-	49, // 64: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
-	50, // 65: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
-	66, // [66:66] is the sub-list for method output_type
-	66, // [66:66] is the sub-list for method input_type
-	66, // [66:66] is the sub-list for extension type_name
-	66, // [66:66] is the sub-list for extension extendee
-	0,  // [0:66] is the sub-list for field type_name
+	30, // 44: platform.raftlog.SetRules.book:type_name -> platform.raftlog.RuleBook
+	42, // 45: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
+	43, // 46: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
+	47, // 47: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
+	46, // 48: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
+	45, // 49: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
+	48, // 50: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
+	44, // 51: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
+	49, // 52: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
+	52, // 53: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
+	28, // 54: platform.raftlog.Invocation.flow:type_name -> platform.raftlog.Flow
+	27, // 55: platform.raftlog.Invocation.last_pause:type_name -> platform.raftlog.PauseRecord
+	29, // 56: platform.raftlog.Flow.lock:type_name -> platform.raftlog.Wait
+	29, // 57: platform.raftlog.Flow.rules:type_name -> platform.raftlog.Wait
+	29, // 58: platform.raftlog.Flow.throttling:type_name -> platform.raftlog.Wait
+	31, // 59: platform.raftlog.RuleBook.rules:type_name -> platform.raftlog.Rule
+	32, // 60: platform.raftlog.Rule.rate:type_name -> platform.raftlog.Rate
+	35, // 61: platform.raftlog.VQueue.lanes:type_name -> platform.raftlog.Lane
+	49, // 62: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
+	44, // 63: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
+	48, // 64: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
+	50, // 65: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
+	51, // 66: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
+	67, // [67:67] is the sub-list for method output_type
+	67, // [67:67] is the sub-list for method input_type
+	67, // [67:67] is the sub-list for extension type_name
+	67, // [67:67] is the sub-list for extension extendee
+	0,  // [0:67] is the sub-list for field type_name
 }
 
 func init() { file_proto_raftlog_raftlog_proto_init() }
@@ -4789,15 +4902,15 @@ func file_proto_raftlog_raftlog_proto_init() {
 		(*Message_Attach)(nil),
 	}
 	file_proto_raftlog_raftlog_proto_msgTypes[26].OneofWrappers = []any{}
-	file_proto_raftlog_raftlog_proto_msgTypes[30].OneofWrappers = []any{}
-	file_proto_raftlog_raftlog_proto_msgTypes[51].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[31].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[52].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_raftlog_raftlog_proto_rawDesc), len(file_proto_raftlog_raftlog_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   52,
+			NumMessages:   53,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

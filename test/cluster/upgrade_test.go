@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/feature"
 	"platform/test/harness"
 )
 
@@ -21,12 +22,13 @@ type upgrade struct {
 	*testbed
 	t        *testing.T
 	old      string // binary
+	oldLevel int    // highest feature level that it supports
 	restarts int
 }
 
 // newUpgrade starts a cluster of old servers.
-func newUpgrade(t *testing.T, old string) *upgrade {
-	u := &upgrade{t: t, old: old, testbed: prepareTestbed(t, testbedOptions{})}
+func newUpgrade(t *testing.T, old string, level int) *upgrade {
+	u := &upgrade{t: t, old: old, oldLevel: level, testbed: prepareTestbed(t, testbedOptions{})}
 	for _, n := range u.Nodes {
 		n.Use(old, nil)
 	}
@@ -86,8 +88,8 @@ func (u *upgrade) upgradeAndDowngrade() {
 	u.t.Helper()
 	u.replaceAll(currentBinary, holdLevel)
 	f := u.featureState(0)
-	require.Equal(u.t, 1, f.Level)
-	require.Equal(u.t, 2, f.Highest)
+	require.Equal(u.t, u.oldLevel, f.Level)
+	require.Equal(u.t, int(feature.Newest), f.Highest)
 	require.True(u.t, f.Held)
 	u.replaceAll(u.old, nil)
 }
@@ -100,12 +102,12 @@ func (u *upgrade) upgradeAll() {
 		u.replace(i, currentBinary, nil)
 	}
 	f := u.featureState(0)
-	require.Equal(u.t, 1, f.Level)
-	require.Contains(u.t, f.Waiting, fmt.Sprintf("node n%d supports feature level 1; upgrade it", last+1))
+	require.Equal(u.t, u.oldLevel, f.Level)
+	require.Contains(u.t, f.Waiting, fmt.Sprintf("node n%d supports feature level %d; upgrade it", last+1, u.oldLevel))
 	u.replace(0, u.old, nil) // a downgrade before the level rises
 	u.replace(0, currentBinary, nil)
 	u.replace(last, currentBinary, nil)
-	u.awaitLevel(2)
+	u.awaitLevel(int(feature.Newest))
 }
 
 // requireStartFails starts an old server on a stopped node and requires that it exits
@@ -132,32 +134,53 @@ func (u *upgrade) requireStartFails(i int, status int, reasons ...string) {
 	require.Fail(u.t, "the old server does not report the reason", "%s", output)
 }
 
+// limited returns a function that builds the current server with a lower feature level.
+func limited(level int) func() (string, error) {
+	return func() (string, error) {
+		return harness.BuildLinked("platform/cmd/platform-server", fmt.Sprintf("-X platform/internal/feature.limit=%d", level))
+	}
+}
+
+// outdated is what a server that supports a level reports of a cluster at the newest one.
+func outdated(level int) string {
+	return fmt.Sprintf("this server supports feature level %d; the cluster is at %d since 20", level, feature.Newest)
+}
+
 // TestUpgrades replaces the servers of a cluster under load, starting from the first
-// release and from a build with a lower feature level. No request may fail, and no server
+// release and from builds with a lower feature level. No request may fail, and no server
 // can be downgraded once the feature level has risen.
 func TestUpgrades(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
+		level   int // highest feature level of the old server
 		build   func() (string, error)
 		status  int      // exit status of a rejected server
 		refused []string // accepted reasons
 		joining string   // reason with an empty data directory
 	}{
 		{
-			name: "lower level",
-			build: func() (string, error) {
-				return harness.BuildLinked("platform/cmd/platform-server", "-X platform/internal/feature.limit=1")
-			},
+			name:    "lower level",
+			level:   1,
+			build:   limited(1),
 			status:  3,
-			refused: []string{"this server supports feature level 1; the cluster is at 2 since 20"},
-			joining: "this server supports feature level 1; the cluster is at 2 since 20",
+			refused: []string{outdated(1)},
+			joining: outdated(1),
+		},
+		{
+			name:    "level before",
+			level:   int(feature.Newest) - 1,
+			build:   limited(int(feature.Newest) - 1),
+			status:  3,
+			refused: []string{outdated(int(feature.Newest) - 1)},
+			joining: outdated(int(feature.Newest) - 1),
 		},
 		{
 			name:    "first release",
+			level:   1,
 			build:   func() (string, error) { return harness.BuildCommit(firstRelease, "./cmd/platform-server") },
 			status:  1,
 			refused: []string{"the metadata state has format 4, this server reads 1 to 3", "version 2, this server knows 1 to 1"},
-			joining: "this server supports feature level 1; the cluster is at 2 since 20",
+			joining: outdated(1),
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -166,7 +189,7 @@ func TestUpgrades(t *testing.T) {
 				t.Skipf("first release not tested: %v", err)
 			}
 			require.NoError(t, err)
-			u := newUpgrade(t, old)
+			u := newUpgrade(t, old, tc.level)
 			answered := 0
 			for range intSetting(t, "CLUSTER_UPGRADES", 0) {
 				run := u.startLoad(t, false)

@@ -29,6 +29,13 @@ func (n Names) invocation(inv *machine.Invocation) string {
 	field("sleeps", inv.Sleeps, inv.Sleeps != 0)
 	field("lock", "held", inv.HoldsLock)
 	field("pause", "requested", inv.Pausing)
+	if p := inv.LastPause; p != nil {
+		field("paused-because", []string{"unknown", "operator", "attempts", "failure"}[p.Cause], true)
+		field("paused-by", p.By, p.By != "")
+		field("paused", p.At, true)
+		field("resumed", p.ResumedAt, p.ResumedAt != 0)
+	}
+	field("cancel-requested", inv.CancelRequestedAt, inv.CancelRequestedAt != 0)
 	field("signalled", "yes", inv.Signalled)
 	field("seen", inv.Seen, inv.Signalled)
 	field("killed", "yes", inv.Killed)

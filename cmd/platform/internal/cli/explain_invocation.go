@@ -88,6 +88,7 @@ func (a *app) showExplanation(e *explanation) {
 func indented(text string) string { return strings.ReplaceAll(text, "\n", "\n    ") }
 
 func (e *explainer) explain() error {
+	e.requests()
 	switch e.Status {
 	case "scheduled":
 		e.scheduled()
@@ -109,6 +110,20 @@ func (e *explainer) explain() error {
 		e.completed()
 	}
 	return nil
+}
+
+// requests explains what was asked of the invocation before.
+func (e *explainer) requests() {
+	if e.Status == "completed" {
+		return
+	}
+	if at := e.row.Time("cancel_requested_at"); !at.IsZero() {
+		e.because("Its cancellation was requested at %s; it is delivered when the handler next answers.", e.when(at))
+		e.next("`platform invocations kill %s` ends it now, without the handler.", e.ID)
+	}
+	if at := e.row.Time("last_resumed_at"); !at.IsZero() {
+		e.because("It was paused at %s, and resumed at %s.", e.when(e.row.Time("last_paused_at")), e.when(at))
+	}
 }
 
 // when is a time, and how far away it is.
@@ -164,7 +179,7 @@ func (e *explainer) running() error {
 		e.next("Check whether the service at that address is stuck. If its handler works silently for long, nothing needs to be done.")
 	}
 	if e.row.Text("pause_requested") == "true" {
-		e.because("An operator has paused it. The attempt was asked to suspend: a step under way ends first and is stored, then the invocation is paused. The attempt is cut if the endpoint sends nothing for the abort timeout.")
+		e.because("An operator%s has paused it. The attempt was asked to suspend: a step under way ends first and is stored, then the invocation is paused. The attempt is cut if the endpoint sends nothing for the abort timeout.", e.pausedFrom())
 		e.next("`platform invocations resume %s` takes the pause back, `platform invocations kill %s` ends it now.", e.ID, e.ID)
 	}
 	if awaiting := e.row.Text("last_awaiting_on_future_json"); awaiting != "" {
@@ -241,16 +256,29 @@ func (e *explainer) code() {
 
 func (e *explainer) paused() error {
 	since := e.when(e.row.Time("modified_at"))
-	if e.row.Text("last_failure") != "" {
+	switch cause := e.row.Text("last_pause_cause"); {
+	case cause == "attempts-used-up":
+		e.because("It was paused at %s: the attempts that its retry policy allows are used up.", since)
+	case cause == "unretryable-failure":
+		e.because("It was paused at %s: its last attempt failed in a way that is not retried.", since)
+	case cause == "" && e.row.Text("last_failure") != "": // it was paused by an older server
 		e.because("It was paused at %s, because it reached the maximum number of attempts or an operator paused it.", since)
-	} else {
-		e.because("It was paused by an operator at %s.", since)
+	default:
+		e.because("It was paused by an operator%s at %s.", e.pausedFrom(), since)
 	}
 	e.failure()
 	e.code()
 	e.elsewhere()
 	e.next("`platform invocations resume %s` continues it, `platform invocations cancel %s` ends it.", e.ID, e.ID)
 	return nil
+}
+
+// pausedFrom says from where an operator paused the invocation, if that is known.
+func (e *explainer) pausedFrom() string {
+	if by := e.row.Text("last_pause_by"); by != "" {
+		return " (client " + by + ")"
+	}
+	return ""
 }
 
 func (e *explainer) completed() {

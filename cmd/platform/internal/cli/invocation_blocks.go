@@ -84,10 +84,31 @@ func (a *app) statusText(inv client.Invocation) string {
 			status += fmt.Sprintf(", no response since %s, ends at %s", a.print.Time(inv.NoResponseSince), a.print.Time(inv.AbortAt))
 		}
 		if inv.PauseRequested {
-			status += ", pause requested"
+			status += ", pause requested" + pausedBy(inv.LastPause)
+		}
+		if inv.Status == "paused" {
+			status += pausedBy(inv.LastPause)
 		}
 	}
+	if inv.Status != "completed" && !inv.CancelRequestedAt.IsZero() {
+		status += ", cancellation requested at " + a.print.Time(inv.CancelRequestedAt) + ", delivered when the handler next answers"
+	}
 	return status
+}
+
+// pausedBy says who paused an invocation or why, after its status.
+func pausedBy(p *client.Pause) string {
+	switch {
+	case p == nil:
+		return ""
+	case p.Cause == "attempts-used-up":
+		return ", its attempts were used up"
+	case p.Cause == "unretryable-failure":
+		return ", its failure is not retried"
+	case p.By != "":
+		return " by an operator at " + term.Clean(p.By)
+	}
+	return " by an operator"
 }
 
 func (a *app) retryText(inv client.Invocation) string {

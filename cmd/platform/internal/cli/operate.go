@@ -287,8 +287,8 @@ func (a *app) reportBatch(op *operation, done client.Batch) error {
 	}
 	if len(done.Succeeded) > 0 && op.name == "restart-as-new" {
 		a.restarted(done.Succeeded)
-	} else if len(done.Succeeded) > 0 {
-		a.print.Printf("%s %s %s\n", a.print.Green("[OK]:"), op.done, countOf(len(done.Succeeded)))
+	} else {
+		a.succeeded(op, done.Succeeded)
 	}
 	return a.refusals(done)
 }
@@ -306,20 +306,28 @@ func (a *app) refusals(done client.Batch) error {
 	return refusedError(done)
 }
 
+// succeeded tells what has ended apart from what was only asked to end.
+func (a *app) succeeded(op *operation, list []client.BatchSuccess) {
+	requested := 0
+	for _, s := range list {
+		if s.Requested {
+			requested++
+		}
+	}
+	if requested > 0 {
+		a.print.Printf("%s Requested the cancellation of %s: delivered when the handler next answers\n", a.print.Green("[OK]:"), countOf(requested))
+	}
+	if ended := len(list) - requested; ended > 0 {
+		a.print.Printf("%s %s %s\n", a.print.Green("[OK]:"), op.done, countOf(ended))
+	}
+}
+
 func refusedError(done client.Batch) error {
 	return fmt.Errorf("%s refused", countOf(len(done.Failed)))
 }
 
 func (a *app) batchJSON(done client.Batch) error {
-	type success struct {
-		ID  string `json:"invocation_id"`
-		New string `json:"new_invocation_id,omitempty"`
-	}
-	succeeded := make([]success, len(done.Succeeded))
-	for i, s := range done.Succeeded {
-		succeeded[i] = success(s)
-	}
-	err := a.printJSON(map[string]any{"succeeded": succeeded, "failed": append([]client.BatchFailure{}, done.Failed...)})
+	err := a.printJSON(map[string]any{"succeeded": append([]client.BatchSuccess{}, done.Succeeded...), "failed": append([]client.BatchFailure{}, done.Failed...)})
 	if err == nil && len(done.Failed) > 0 {
 		err = refusedError(done)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 )
 
@@ -18,9 +19,12 @@ type Batch struct {
 	Failed    []BatchFailure
 }
 
-// BatchSuccess is an invocation that the operation was carried out on; New is set
-// for restarts only.
-type BatchSuccess struct{ ID, New string }
+// BatchSuccess is an invocation that the operation was carried out on.
+type BatchSuccess struct {
+	ID        string `json:"invocation_id"`
+	New       string `json:"new_invocation_id,omitempty"` // of a restart
+	Requested bool   `json:"requested,omitempty"`         // of a cancel: it has not ended, its handler decides how
+}
 
 // BatchFailure is an invocation that refused the operation.
 type BatchFailure struct {
@@ -38,6 +42,7 @@ func (c *Client) Operate(ctx context.Context, operation string, invocations []st
 	}{invocations, deployment}
 	var answer struct {
 		Succeeded []json.RawMessage `json:"succeeded"`
+		Requested []string          `json:"requested"`
 		Failed    []BatchFailure    `json:"failed"`
 	}
 	if _, err := c.adminJSON(ctx, http.MethodPost, "/internal/invocations_batch_operations/"+operation, body, &answer); err != nil {
@@ -49,6 +54,7 @@ func (c *Client) Operate(ctx context.Context, operation string, invocations []st
 		if err != nil {
 			return Batch{}, fmt.Errorf("decode answer of %s: %w", operation, err)
 		}
+		success.Requested = slices.Contains(answer.Requested, success.ID)
 		batch.Succeeded = append(batch.Succeeded, success)
 	}
 	return batch, nil
@@ -65,7 +71,7 @@ func decodeSuccess(raw json.RawMessage) (BatchSuccess, error) {
 		New string `json:"new_invocation_id"`
 	}
 	err := json.Unmarshal(raw, &restarted)
-	return BatchSuccess{restarted.Old, restarted.New}, err
+	return BatchSuccess{ID: restarted.Old, New: restarted.New}, err
 }
 
 // Restart makes a new invocation from a completed one and returns its id. From is the

@@ -131,12 +131,22 @@ type Invocation struct {
 	NoResponseSince       time.Time `json:"no_response_since"`
 	AbortAt               time.Time `json:"abort_at"`
 	PauseRequested        bool      `json:"pause_requested"`
+	CancelRequestedAt     time.Time `json:"cancel_requested_at"`
+	LastPause             *Pause    `json:"last_pause"`
 	LastFailure           string    `json:"last_failure"`
 	LastFailureErrorCode  string    `json:"last_failure_error_code"`
 	LastAttemptServer     string    `json:"last_attempt_server"`
 	CompletionResult      string    `json:"completion_result"`
 	CompletionFailure     string    `json:"completion_failure"`
 	Journal               []Entry   `json:"journal"`
+}
+
+// Pause says who paused an invocation, when and why.
+type Pause struct {
+	Cause     string    `json:"cause"` // operator, attempts-used-up, unretryable-failure
+	By        string    `json:"by"`
+	At        time.Time `json:"at"`
+	ResumedAt time.Time `json:"resumed_at"`
 }
 
 // Entry is one journal entry of an invocation.

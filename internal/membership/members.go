@@ -269,7 +269,11 @@ func (m *Members) logChanges() {
 			if member.Self || (old.State == member.State && old.Incarnation == member.Incarnation) {
 				continue
 			}
-			m.log.Info("cluster node changed state", "state", member.State.String(),
+			level := slog.LevelInfo
+			if member.State == Dead { // it did not say that it leaves
+				level = slog.LevelWarn
+			}
+			m.log.Log(context.Background(), level, "cluster node changed state", "state", member.State.String(),
 				"node", member.Name, "address", member.Address, "incarnation", member.Incarnation)
 		}
 		select {

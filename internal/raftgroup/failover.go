@@ -50,7 +50,7 @@ func (t *Transport) peerLost(addr raft.ServerAddress) {
 		if !refused {
 			return
 		}
-		t.log.Warn("process of the leader is gone", "address", string(addr), "groups", len(led))
+		t.log.Info("process of the leader is gone", "address", string(addr), "groups", len(led))
 		for _, p := range led {
 			t.wg.Go(func() { p.group.succeed(addr) })
 		}

@@ -5,10 +5,12 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
 )
 
 // raftLogger sends what Raft logs to slog. What it says below warnings, each step
@@ -22,15 +24,23 @@ type raftLogger struct {
 }
 
 // raftLevels are the levels of messages that Raft takes more seriously than an
-// operator needs to: a peer that is away is no error of this node, and one that
-// catches up nothing to look at.
+// operator needs to. Peers start, stop and join: while one does it cannot be reached,
+// which is no error of this node. internal/membership warns of nodes that fail, and a
+// leader that loses its majority is a warning.
 var raftLevels = map[string]slog.Level{
-	"failed to appendEntries to":                 slog.LevelWarn,
-	"failed to heartbeat to":                     slog.LevelWarn,
-	"failed to make requestVote RPC":             slog.LevelWarn,
-	"failed to get previous log":                 slog.LevelDebug,
-	"previous log term mis-match":                slog.LevelDebug,
-	"appendEntries rejected, sending older logs": slog.LevelDebug,
+	"failed to appendEntries to":                                 slog.LevelInfo,
+	"failed to heartbeat to":                                     slog.LevelInfo,
+	"failed to contact":                                          slog.LevelInfo,
+	"failed to make requestVote RPC":                             slog.LevelInfo,
+	"failed to get previous log":                                 slog.LevelDebug,
+	"previous log term mis-match":                                slog.LevelDebug,
+	"appendEntries rejected, sending older logs":                 slog.LevelDebug,
+	"rejecting vote request since we have a leader":              slog.LevelDebug,
+	"rejecting pre-vote request since we have a leader":          slog.LevelDebug,
+	"rejecting vote request since our last term is greater":      slog.LevelDebug,
+	"rejecting vote request since our last index is greater":     slog.LevelDebug,
+	"rejecting pre-vote request since our last term is greater":  slog.LevelDebug,
+	"rejecting pre-vote request since our last index is greater": slog.LevelDebug,
 }
 
 // repeatPause is how long a message is not repeated, maxRepeats how many are known.
@@ -94,6 +104,7 @@ func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 	if !l.log.Enabled(context.Background(), to) {
 		return
 	}
+	args = readable(args)
 	if to == slog.LevelDebug {
 		l.log.Debug(msg, args...) //nolint:sloglint // the library's own message
 		return
@@ -106,6 +117,17 @@ func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 		args = append(args[:len(args):len(args)], "repeated", skipped)
 	}
 	l.log.Log(context.Background(), to, msg, args...) //nolint:sloglint // the library's own message
+}
+
+// readable replaces the library's structures by what identifies them.
+func readable(args []any) []any {
+	args = slices.Clone(args)
+	for i, arg := range args {
+		if server, ok := arg.(raft.Server); ok {
+			args[i] = string(server.ID)
+		}
+	}
+	return args
 }
 
 func (l *raftLogger) Trace(string, ...any)          {}

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 )
 
@@ -39,10 +40,18 @@ func TestRaftDoesNotRepeatItself(t *testing.T) {
 		l.Error("failed to heartbeat to", "peer", "n3")
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		require.Len(t, lines, 3)
-		require.Contains(t, lines[0], `level=WARN msg="failed to heartbeat to" component=raft peer=n2`)
+		require.Contains(t, lines[0], `level=INFO msg="failed to heartbeat to" component=raft peer=n2`)
 		require.Contains(t, lines[1], `level=ERROR msg="something else" component=raft index=7`)
 		require.Contains(t, lines[2], `peer=n3 repeated=4`)
 	})
+}
+
+func TestRaftNamesServers(t *testing.T) {
+	var out bytes.Buffer
+	l := newRaftLogger(slog.New(slog.NewTextHandler(&out, nil)))
+	l.Error("failed to appendEntries to", "peer", raft.Server{Suffrage: raft.Nonvoter, ID: "n2/a", Address: "10.0.0.2:5122"})
+	require.Contains(t, out.String(), `level=INFO msg="failed to appendEntries to" component=raft peer=n2/a`)
+	require.NotContains(t, out.String(), "{")
 }
 
 func TestAnImpostorIsReportedOnceInAWhile(t *testing.T) {

@@ -87,3 +87,19 @@ func TestResumeElsewhereWhileAPauseIsPending(t *testing.T) {
 	require.Equal(t, 200, resumed.status, "%s", resumed.raw)
 	require.Equal(t, `"v2"`, string(w.attach(id).Body))
 }
+
+// TestResumeSuspendedOnLatestDeployment resumes a sleeping invocation on the latest deployment.
+func TestResumeSuspendedOnLatestDeployment(t *testing.T) {
+	offer := manifest(serviceManifest("S", "SERVICE", slowRetries, object{"name": "h"}))
+	v1, v2 := newEndpoint(t, serveManifest(t, offer)), newEndpoint(t, serveManifest(t, offer))
+	v1.script("S/h", respondAndClose(longSleep, awaitsFirst))
+	v2.script("S/h", respondValue(`"v2"`))
+	w := newFixture(t, nil)
+	w.register(v1.URL, nil)
+	id := w.send("S/h")
+	w.awaitInvocation(id, func(i invocation) bool { return i.Status == "suspended" })
+	w.register(v2.URL, nil)
+	resumed := w.admin("PATCH", "/invocations/"+id+"/resume?deployment=latest", nil)
+	require.Equal(t, 200, resumed.status, "%s", resumed.raw)
+	require.Equal(t, `"v2"`, string(w.attach(id).Body))
+}

@@ -18,7 +18,8 @@ import (
 const inspectUsage = `Shows the data directory of a node that is stopped. Nothing is written.
 
 Usage:
-  platform-server inspect [flags]                      identity, Raft groups, quarantine marks
+  platform-server inspect [flags]                      identity, Raft groups, quarantine marks,
+                                                       and what HARDSTATE says of each group
   platform-server inspect entries --group G [flags]    log entries, decoded; JSON lines
   platform-server inspect export --partition P [flags] rows of the tables of a partition; JSON lines
 
@@ -40,6 +41,9 @@ Usage:
   platform-server repair release --group G [flags]
       Ends a quarantine without changing anything. A replica whose data is still
       damaged is put into quarantine again.
+  platform-server repair accept-loss --group G [flags]
+      Lets the only replica of a partition go on with what is left of its log and tables,
+      and says before what is lost. Restore a backup instead if there is one that is newer.
 
 What the dropped command should have done does not happen: callers may have to repeat
 it, and messages of other partitions may be lost with it. Prefer to rebuild a damaged
@@ -53,7 +57,7 @@ replica can apply it. Then:
   4. Start the nodes. Replicas that skip an entry which another one applies differ,
      and the minority is put into quarantine when the replicas are next compared.
 
-Without --yes the command asks for the group and the index to be typed.
+Without --yes the commands ask for group and index to be typed.
 
 Flags:
 `
@@ -183,9 +187,9 @@ func inspect(ctx context.Context, args, environ []string, out io.Writer) (err er
 }
 
 func printSummary(out io.Writer, s *offline.Summary) error {
-	fmt.Fprintf(out, "Directory  %s\nFormat     %s\nIdentity   %s\n\n", s.Path, s.Format, strings.Join(strings.Fields(s.Identity), " "))
+	fmt.Fprintf(out, "Directory  %s\nFormat     %s\nIdentity   %s\nHARDSTATE  %s\n\n", s.Path, s.Format, strings.Join(strings.Fields(s.Identity), " "), s.HardState)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "GROUP\tPARTITION\tFIRST\tLAST\tTERM\tVOTE\tSNAPSHOT\tAPPLIED\tSTATE")
+	fmt.Fprintln(w, "GROUP\tPARTITION\tFIRST\tLAST\tTERM\tVOTE\tSNAPSHOT\tAPPLIED\tHARDSTATE\tSTATE")
 	for i := range s.Groups {
 		g := &s.Groups[i]
 		partition, applied := "metadata", "-"
@@ -199,17 +203,25 @@ func printSummary(out io.Writer, s *offline.Summary) error {
 		if g.Snapshot != nil {
 			snapshot = fmt.Sprintf("%d (term %d)", g.Snapshot.Index, g.Snapshot.Term)
 		}
+		recorded := "-"
+		if r := g.HardState; r != nil {
+			recorded = fmt.Sprintf("last %d, term %d, vote in %d, snapshot %d, replica %d", r.Last.Index, r.Term, r.VoteTerm, r.Snapshot, r.Replica)
+		}
 		switch {
+		case g.HardState != nil && g.HardState.Rebuilding:
+			state = "being rebuilt"
 		case g.Leaving:
 			state = "being removed"
 		case g.Quarantine != "":
 			state = "quarantined"
 		case len(g.Errors) > 0:
 			state = "damaged"
+		case behind(g):
+			state = "has lost entries"
 		case g.Pending != nil:
 			state = "snapshot being installed"
 		}
-		fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", g.Group, partition, g.First, g.Last, g.Term, vote, snapshot, applied, state)
+		fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", g.Group, partition, g.First, g.Last, g.Term, vote, snapshot, applied, recorded, state)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -224,6 +236,19 @@ func printSummary(out io.Writer, s *offline.Summary) error {
 		}
 	}
 	return nil
+}
+
+// behind reports whether a log holds less than is on record.
+func behind(g *offline.Group) bool {
+	r := g.HardState
+	if r == nil {
+		return false
+	}
+	end := g.Last
+	if g.Snapshot != nil {
+		end = max(end, g.Snapshot.Index)
+	}
+	return end < r.Last.Index || g.Term < r.Term || g.VoteTerm < r.VoteTerm
 }
 
 // repair changes a data directory.
@@ -241,7 +266,7 @@ func repair(args, environ []string, in io.Reader, out io.Writer) (err error) {
 	switch what {
 	case "drop-entry":
 		err = f.require("group", "index")
-	case "release":
+	case "release", "accept-loss":
 		err = f.require("group")
 	default:
 		err = fmt.Errorf("repair %q: no such command; see platform-server repair --help", what)
@@ -254,10 +279,43 @@ func repair(args, environ []string, in io.Reader, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	if what == "release" {
+	switch what {
+	case "release":
 		return release(d, f, in, out)
+	case "accept-loss":
+		return acceptLoss(d, f, in, out)
 	}
 	return dropEntry(d, f, in, out)
+}
+
+func acceptLoss(d *offline.Directory, f *offlineFlags, in io.Reader, out io.Writer) error {
+	l, err := d.AssessLoss(f.group)
+	if err != nil {
+		return err
+	}
+	if l.Reason != "" {
+		fmt.Fprintf(out, "Group %d is in quarantine: %s\n\n", l.Group, l.Reason)
+	}
+	fmt.Fprintf(out, "Kept: everything up to entry %d of partition %d.\n", l.Kept, l.Partition)
+	if l.First <= l.Last {
+		fmt.Fprintf(out, "Lost: entries %d to %d (%d). Invocations, results, state and timers that were acknowledged with them are gone,\n"+
+			"and steps that they record run again. If the last second before a power failure is damaged, there may be more.\n", l.First, l.Last, l.Last-l.First+1)
+	} else {
+		fmt.Fprintln(out, "Lost: no entries are known to be. Entries of the last second before a power failure may be.")
+	}
+	if l.VoteLost {
+		fmt.Fprintln(out, "Lost: a term or a vote. No other replica has a vote, so this has no consequence.")
+	}
+	if !f.yes {
+		if err := confirm(in, out, fmt.Sprintf("%d %d", l.Group, l.Kept), "To go on without what is lost, type the group and the last entry that is kept (%d %d): ", l.Group, l.Kept); err != nil {
+			return err
+		}
+	}
+	if err := d.AcceptLoss(l); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "Partition %d goes on from entry %d when the node is started.\n", l.Partition, l.Kept)
+	return nil
 }
 
 func release(d *offline.Directory, f *offlineFlags, in io.Reader, out io.Writer) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -57,6 +58,25 @@ func (d *dataDir) loadIdentity(cluster, node string) (identity, error) {
 		return identity{}, fmt.Errorf("data directory %s belongs to cluster %q, not %q; set cluster-name accordingly or choose another --base-dir", d.path, id.Cluster, cluster)
 	}
 	return id, nil
+}
+
+// Identity is whose data directory it is, for tools.
+type Identity struct {
+	Node, Incarnation string
+	Replica           string // Raft server id of the replicas that were never rebuilt
+}
+
+// ReadIdentity reads the identity of a data directory.
+func ReadIdentity(path string) (Identity, error) {
+	raw, err := os.ReadFile(filepath.Join(path, "IDENTITY"))
+	if err != nil {
+		return Identity{}, fmt.Errorf("read node identity: %w", err)
+	}
+	var id identity
+	if err := json.Unmarshal(raw, &id); err != nil {
+		return Identity{}, fmt.Errorf("read node identity: %w", err)
+	}
+	return Identity{Node: id.Node, Incarnation: id.Incarnation, Replica: id.replicaID()}, nil
 }
 
 func (d *dataDir) saveIdentity(id identity) error {

@@ -181,7 +181,7 @@ func (n *Node) openLogs(opts raftgroup.LogDBOptions) error {
 		return fmt.Errorf("open log database: %w", err)
 	}
 	if members, countErr := metadata.CountMembers(n.dir.in(metadataDir)); countErr != nil || members < 2 {
-		return errcode.New(errcode.RT0009, "the Raft logs in %s are damaged, so that acknowledged work may be missing: %w; %s", n.dir.in(logDir), err, remedyRejoin)
+		return errcode.New(errcode.RT0009, "the Raft logs in %s are damaged, so that acknowledged work may be missing: %w; %s; without a backup, move %s away: the next start says for each partition how to go on without what is lost", n.dir.in(logDir), err, remedyRejoin, n.dir.in(logDir))
 	}
 	if err := n.setAside(logDir, remedyLog, err); err != nil {
 		return err

@@ -2,11 +2,13 @@ package node
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
 
 	"platform/internal/raftgroup"
+	"platform/partition"
 )
 
 // quarantine knows which replicas of this node are not served because their data
@@ -75,7 +77,7 @@ func (n *Node) quarantined(id uint32, err error) bool {
 	}
 	reason := quarantineReason(err)
 	if len(n.metadata.Nodes()) < 2 {
-		reason += aloneRemedy
+		reason += fmt.Sprintf(aloneRemedy, partition.GroupID(id), n.dir.path)
 	}
 	if n.quarantine.add(id, reason) {
 		n.log.Error("partition replica quarantined, it is not served from this node", "partition_id", id, "err", err)
@@ -85,7 +87,7 @@ func (n *Node) quarantined(id uint32, err error) bool {
 
 // aloneRemedy is what to do when there is no other node to rebuild a replica from.
 const aloneRemedy = "; there is no other node to copy the partition from: stop the server and restore the whole data directory from a backup, " +
-	"or put back the newest copy of what was lost"
+	"put back the newest copy of what was lost, or go on without it: \"platform-server repair accept-loss --group %d --data-dir %s\" says what is lost and asks"
 
 // quarantineReason is the text of err without what goes without saying.
 func quarantineReason(err error) string {

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"platform/internal/node"
@@ -13,6 +15,9 @@ import (
 	"platform/partition"
 	"platform/partition/store"
 )
+
+// hardStateFile is the second record of what the replicas have promised.
+const hardStateFile = "HARDSTATE"
 
 // MetadataGroup is the Raft group of the cluster's metadata.
 const MetadataGroup = 0
@@ -22,6 +27,8 @@ type Directory struct {
 	path     string
 	readOnly bool
 	unlock   func() error
+	hard     *raftgroup.HardStateFile // nil if it cannot be read
+	hardErr  error
 	logs     *raftgroup.LogDB
 	tables   *store.DB
 	metadata *raftgroup.BoltStorage // nil if the directory has none
@@ -34,6 +41,7 @@ func Open(path string, readOnly bool) (*Directory, error) {
 	if d.unlock, err = node.LockStopped(path); err != nil {
 		return nil, err
 	}
+	d.hard, d.hardErr = raftgroup.ReadHardStates(d.in(hardStateFile))
 	if err := d.open(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -112,9 +120,13 @@ func (d *Directory) groups() ([]uint32, error) {
 		return nil, err
 	}
 	if d.metadata != nil {
-		groups = append([]uint32{MetadataGroup}, groups...)
+		groups = append(groups, MetadataGroup)
 	}
-	return groups, nil
+	if d.hard != nil { // a group may have lost its log as a whole
+		groups = slices.AppendSeq(groups, maps.Keys(d.hard.Groups))
+	}
+	slices.Sort(groups)
+	return slices.Compact(groups), nil
 }
 
 // Group is what the directory has of one Raft group.
@@ -122,8 +134,9 @@ type Group struct {
 	Group     uint32  `json:"group"`
 	Partition *uint32 `json:"partition,omitempty"` // nil for the metadata
 	raftgroup.GroupInfo
-	Applied, AppliedTerm uint64   // of the tables as they are on disk; not known of the metadata
-	Errors               []string `json:",omitempty"`
+	HardState            *raftgroup.HardStateRecord // nil if there is no record
+	Applied, AppliedTerm uint64                     // of the tables as they are on disk; not known of the metadata
+	Errors               []string                   `json:",omitempty"`
 }
 
 // Groups describes all groups. What cannot be read is among the errors of its group.
@@ -146,6 +159,12 @@ func (d *Directory) group(n uint32) Group {
 			g.Errors = append(g.Errors, err.Error())
 		}
 	}
+	if d.hard != nil {
+		if rec, recorded := d.hard.Groups[n]; recorded {
+			g.HardState = &rec
+		}
+		fail(d.hard.Damaged[n])
+	}
 	s, err := d.storage(n)
 	fail(err)
 	if err == nil {
@@ -167,10 +186,11 @@ func (d *Directory) group(n uint32) Group {
 
 // Summary is what a directory holds.
 type Summary struct {
-	Path     string  `json:"path"`
-	Format   string  `json:"format"`
-	Identity string  `json:"identity"` // the file as it is
-	Groups   []Group `json:"groups"`
+	Path      string  `json:"path"`
+	Format    string  `json:"format"`
+	Identity  string  `json:"identity"`   // the file as it is
+	HardState string  `json:"hard_state"` // the incarnation that the file belongs to, or why it cannot be read
+	Groups    []Group `json:"groups"`
 }
 
 // Summary describes the directory.
@@ -179,5 +199,12 @@ func (d *Directory) Summary() (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Summary{Path: d.path, Format: d.file("FORMAT"), Identity: d.file("IDENTITY"), Groups: groups}, nil
+	var hard string
+	switch {
+	case d.hard != nil:
+		hard = "incarnation " + d.hard.Incarnation
+	default:
+		hard = d.hardErr.Error()
+	}
+	return &Summary{Path: d.path, Format: d.file("FORMAT"), Identity: d.file("IDENTITY"), HardState: hard, Groups: groups}, nil
 }

@@ -4,5 +4,6 @@
 //
 // A directory is locked as by a server while it is open, so it never belongs to a
 // running one. Inspection writes nothing. Repair replaces one log entry, which it has
-// exported before, or removes a quarantine mark.
+// exported before, removes a quarantine mark, or lets the only replica of a partition go
+// on without what it has lost.
 package offline

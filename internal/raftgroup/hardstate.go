@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -189,10 +190,7 @@ func (h *HardStates) Close() error {
 func (g *HardState) Record() HardStateRecord {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return HardStateRecord{
-		Replica: g.rec.replica, Rebuilding: g.rec.rebuilding, Term: g.rec.term,
-		Last: Position{Index: g.rec.last, Term: g.rec.lastTerm}, Snapshot: g.rec.snapshot,
-	}
+	return g.rec.export()
 }
 
 // HardStateRecord is what the hard-state file says of a group.
@@ -203,8 +201,45 @@ type HardStateRecord struct {
 	// Rebuilding says that the data of the former replica is still to be removed.
 	Rebuilding bool
 	Term       uint64
+	VoteTerm   uint64   // of the last vote given
 	Last       Position // last entry of the log that was synced; Term 0: not known
 	Snapshot   uint64   // index of the snapshot record
+}
+
+// HardStateFile is what a hard-state file holds.
+type HardStateFile struct {
+	Incarnation string
+	Groups      map[uint32]HardStateRecord // those that have a record
+	Damaged     map[uint32]error           // those whose record cannot be read
+}
+
+// ReadHardStates reads a hard-state file without changing it.
+func ReadHardStates(path string) (*HardStateFile, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read hard-state file: %w", err)
+	}
+	defer file.Close()
+	head, err := readHardStateHead(file)
+	if err != nil {
+		return nil, fmt.Errorf("read hard-state file %s: %w", path, err)
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read hard-state file: %w", err)
+	}
+	all := &HardStateFile{Incarnation: head.incarnation, Groups: map[uint32]HardStateRecord{}, Damaged: map[uint32]error{}}
+	pairs := max(info.Size()/hardStatePage-1, 0) / 2
+	for group := range uint32(min(pairs*recordsPerPage, maxHardStateGroup+1)) {
+		rec, err := readHardStateRecord(file, group)
+		switch {
+		case err != nil:
+			all.Damaged[group] = err
+		case rec.seq > 0:
+			all.Groups[group] = rec.export()
+		}
+	}
+	return all, nil
 }
 
 // BeginRebuild durably gives the group a new replica number and forgets the promises

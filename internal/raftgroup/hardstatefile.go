@@ -74,6 +74,13 @@ type hardStateRecord struct {
 	snapshot       uint64
 }
 
+func (r *hardStateRecord) export() HardStateRecord {
+	return HardStateRecord{
+		Replica: r.replica, Rebuilding: r.rebuilding, Term: r.term, VoteTerm: r.voteTerm,
+		Last: Position{Index: r.last, Term: r.lastTerm}, Snapshot: r.snapshot,
+	}
+}
+
 // hardStateOffset is where a write of a record goes.
 func hardStateOffset(group uint32, seq uint64) int64 {
 	pair, slot := int64(group)/recordsPerPage, int64(group)%recordsPerPage

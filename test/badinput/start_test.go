@@ -156,6 +156,62 @@ func TestPartitionsWithLostLogAreQuarantined(t *testing.T) {
 	require.NotContains(t, string(partitions.raw), `"leader":`)
 }
 
+// TestTheOnlyNodeGoesOnWithoutALostLog loses the logs of a node that is alone, and lets the
+// command that the server names accept that.
+func TestTheOnlyNodeGoesOnWithoutALostLog(t *testing.T) {
+	e := newEndpoint(t, offering(t, manifest(svc("S", "SERVICE", nil, object{"name": "h"}))))
+	e.script("S/h", proper)
+	w := newFixture(t, map[string]string{"DEFAULT_NUM_PARTITIONS": "2"})
+	w.register(e.URL, nil)
+	id := w.send("S/h")
+	require.Equal(t, 200, w.attach(id).Status)
+	data := nodeDataDir(t, w)
+	require.NoError(t, w.server.Process.Terminate(testTimeout))
+	require.NoError(t, os.RemoveAll(filepath.Join(data, "log")))
+	require.NoError(t, w.server.Launch())
+	require.Eventually(t, func() bool {
+		_, second, quarantined := strings.Cut(w.server.Process.LogTail(100), "partition replica quarantined")
+		return quarantined && strings.Contains(second, "server ready")
+	}, testTimeout, 10*time.Millisecond)
+	var command [2]string
+	require.Eventually(t, func() bool {
+		body := string(w.admin("GET", "/cluster/partitions", nil).raw)
+		for i := range command {
+			command[i] = fmt.Sprintf("platform-server repair accept-loss --group %d --data-dir %s", i+1, data)
+			if !strings.Contains(body, command[i]) {
+				return false
+			}
+		}
+		return true
+	}, testTimeout, 10*time.Millisecond)
+	require.NoError(t, w.server.Process.Terminate(testTimeout))
+
+	out, errs, exit := program(t, t.TempDir(), nil, "inspect", "--data-dir", data)
+	require.Zero(t, exit, errs)
+	require.Contains(t, out, "HARDSTATE  incarnation ")
+	require.Contains(t, out, "has lost entries")
+	_, errs, exit = program(t, t.TempDir(), nil, "repair", "accept-loss", "--group", "1", "--data-dir", data)
+	require.Equal(t, 1, exit)
+	require.Contains(t, errs, "not confirmed, nothing was changed")
+	for i := range command {
+		out, errs, exit = program(t, t.TempDir(), nil, append(strings.Fields(command[i])[1:], "--yes")...)
+		require.Zero(t, exit, errs)
+		require.Contains(t, out, "Lost: ")
+	}
+	_, errs, exit = program(t, t.TempDir(), nil, "repair", "accept-loss", "--group", "1", "--data-dir", data, "--yes")
+	require.Equal(t, 1, exit)
+	require.Contains(t, errs, "nothing is missing")
+
+	require.NoError(t, w.server.Restart(w.ctx))
+	require.Equal(t, 200, w.attach(id).Status, "the tables have it")
+	for range 4 { // both partitions
+		require.Equal(t, 200, w.attach(w.send("S/h")).Status)
+	}
+	require.NoError(t, w.server.Process.Terminate(testTimeout))
+	require.NoError(t, w.server.Restart(w.ctx))
+	require.Equal(t, 200, w.attach(id).Status)
+}
+
 // nodeDataDir returns the data directory of a node, from its log.
 func nodeDataDir(t *testing.T, w *fixture) string {
 	_, rest, found := strings.Cut(w.server.Process.LogTail(100), " data=")

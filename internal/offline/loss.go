@@ -1,0 +1,95 @@
+package offline
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/hashicorp/raft"
+
+	"platform/internal/node"
+	"platform/internal/raftgroup"
+	"platform/metadata"
+	"platform/partition"
+)
+
+// Loss is what a partition on this node has lost.
+type Loss struct {
+	raftgroup.Loss
+	Group, Partition uint32
+	Reason           string // why the replica is in quarantine, "" if it has no mark
+}
+
+// AssessLoss finds out what a group has lost of what it is known to have had, and whether
+// this node may go on without it: no other node may have a replica with a vote. It fails
+// with raftgroup.ErrNoLoss if nothing is missing.
+func (d *Directory) AssessLoss(group uint32) (*Loss, error) {
+	if group == MetadataGroup {
+		return nil, errors.New("a loss of the metadata cannot be accepted: restore the data directory from a backup")
+	}
+	id := group - partition.GroupID(0)
+	incarnation, err := node.ReadIdentity(d.path)
+	if err != nil {
+		return nil, err
+	}
+	if d.hardErr != nil {
+		return nil, d.hardErr
+	}
+	hard := d.hard
+	if err := hard.Damaged[group]; err != nil {
+		return nil, fmt.Errorf("the record of group %d in %s cannot be read: %w", group, hardStateFile, err)
+	}
+	if hard.Incarnation != incarnation.Incarnation {
+		return nil, fmt.Errorf("IDENTITY and %s do not belong together", hardStateFile)
+	}
+	rec := hard.Groups[group]
+	members, err := metadata.CountMembers(d.in("metadata"))
+	if err != nil {
+		return nil, fmt.Errorf("read the members of the cluster: %w", err)
+	}
+	self := metadata.ReplicaID(raft.ServerID(incarnation.Replica), rec.Replica)
+	var fallback []raft.Server
+	if members == 1 {
+		// The leader corrects the address when it starts.
+		fallback = []raft.Server{{ID: self, Address: raft.ServerAddress(incarnation.Node)}}
+	}
+	tables, err := d.tables.Partition(id)
+	if err != nil {
+		return nil, err
+	}
+	s, err := d.storage(group)
+	if err != nil {
+		return nil, err
+	}
+	l := &Loss{Group: group, Partition: id, Reason: d.group(group).Quarantine}
+	var at raftgroup.Position
+	at.Index, at.Term = tables.Applied()
+	l.Loss, err = raftgroup.AssessLoss(s, rec, at, fallback)
+	if errors.Is(err, raftgroup.ErrNoLoss) && l.Reason != "" {
+		return nil, fmt.Errorf("group %d: %w; its quarantine can be ended with \"platform-server repair release\": %s", group, err, l.Reason)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("group %d: %w", group, err)
+	}
+	if !l.Sole(self) {
+		return nil, fmt.Errorf("group %d has other replicas with a vote, which may have what is lost here: start the node, which copies the partition from them", group)
+	}
+	return l, nil
+}
+
+// AcceptLoss lets the node go on with what AssessLoss has found.
+func (d *Directory) AcceptLoss(l *Loss) error {
+	incarnation, err := node.ReadIdentity(d.path)
+	if err != nil {
+		return err
+	}
+	hard, err := raftgroup.OpenHardStates(d.in(hardStateFile), incarnation.Incarnation, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	g, err := hard.Group(l.Group)
+	if err == nil {
+		err = d.logs.AcceptLoss(l.Group, l.Loss, g)
+	}
+	return errors.Join(err, hard.Close())
+}

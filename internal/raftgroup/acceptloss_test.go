@@ -1,0 +1,109 @@
+package raftgroup
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+)
+
+// TestALossIsAccepted takes from a replica that is alone some of what it had, and lets it
+// go on with the rest.
+func TestALossIsAccepted(t *testing.T) {
+	const commands = 20
+	for name, c := range map[string]struct {
+		damage  func(t *testing.T, n *testNode, s *LogStore, last uint64)
+		applied bool // the tables have everything
+		left    int  // commands
+	}{
+		"nothing but a vote": {func(t *testing.T, _ *testNode, s *LogStore, _ uint64) {
+			require.NoError(t, s.SetUint64(keyCurrentTerm, 1))
+		}, true, commands},
+		"the end of the log": {func(t *testing.T, _ *testNode, s *LogStore, last uint64) {
+			require.NoError(t, s.DeleteRange(last-4, last))
+		}, false, commands - 5},
+		"the end of the log, which the tables have": {func(t *testing.T, _ *testNode, s *LogStore, last uint64) {
+			require.NoError(t, s.DeleteRange(last-4, last))
+		}, true, commands},
+		"the whole log, which the tables have": {func(t *testing.T, n *testNode, _ *LogStore, _ uint64) {
+			require.NoError(t, n.db.Destroy(1))
+		}, true, commands},
+		"an entry": {func(t *testing.T, n *testNode, _ *LogStore, last uint64) {
+			require.NoError(t, n.db.db.Set(logKey(1, last-9), []byte("damaged"), nil))
+		}, false, commands - 10},
+		"an entry that the tables have": {func(t *testing.T, n *testNode, _ *LogStore, last uint64) {
+			require.NoError(t, n.db.db.Set(logKey(1, last-9), []byte("damaged"), nil))
+		}, true, commands},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := startNode(t, t.TempDir(), "")
+			defer n.stop()
+			hards, err := OpenHardStates(t.TempDir()+"/HARDSTATE", "inc-1", nil, testLogger(t))
+			require.NoError(t, err)
+			defer func() { require.NoError(t, hards.Close()) }()
+			hard, err := hards.Group(1)
+			require.NoError(t, err)
+			j := memJournal(t)
+			open := func(j *journal) (*Group, error) {
+				cfg := n.config(1, j, n.voter())
+				cfg.HardState = hard
+				return Open(cfg)
+			}
+			g, err := open(j)
+			require.NoError(t, err)
+			waitLeader(t, g)
+			require.NoError(t, g.Barrier(t.Context()))
+			proposeMany(t, g, 1, commands)
+			last := g.Stats().LastIndex
+			require.NoError(t, g.Shutdown(t.Context()))
+			if !c.applied {
+				j = memJournal(t)
+			}
+			s, err := n.db.Storage(1)
+			require.NoError(t, err)
+			c.damage(t, n, s, last)
+			_, err = open(j)
+			if err == nil {
+				t.Fatal("the loss was not noticed")
+			}
+
+			s, err = n.db.Storage(1)
+			require.NoError(t, err)
+			loss, err := AssessLoss(s, hard.Record(), j.Applied(), []raft.Server{n.voter()})
+			require.NoError(t, err)
+			require.True(t, loss.Sole(n.voter().ID))
+			require.False(t, loss.Sole("another"))
+			require.EqualValues(t, commands-c.left, loss.Last+1-loss.First)
+			for range 2 { // it may be repeated
+				require.NoError(t, n.db.AcceptLoss(1, loss, hard))
+			}
+
+			g, err = open(j)
+			require.NoError(t, err)
+			waitLeader(t, g)
+			require.NoError(t, g.Barrier(t.Context()))
+			requireCommands(t, j, c.left)
+			propose(t, g, fmt.Sprint("command ", c.left+1))
+			requireCommands(t, j, c.left+1)
+			require.NoError(t, g.Shutdown(t.Context()))
+			s, err = n.db.Storage(1)
+			require.NoError(t, err)
+			_, err = AssessLoss(s, hard.Record(), j.Applied(), nil)
+			require.ErrorIs(t, err, ErrNoLoss)
+		})
+	}
+}
+
+func TestALossIsNotAcceptedWhereOthersMayHaveIt(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	defer n.stop()
+	s, err := n.db.Storage(1)
+	require.NoError(t, err)
+	rec := HardStateRecord{Term: 3, Last: Position{Index: 9, Term: 3}}
+	_, err = AssessLoss(s, rec, Position{Index: 5, Term: 3}, nil)
+	require.ErrorContains(t, err, "there may be others")
+	require.NoError(t, s.StoreLogs([]*raft.Log{{Index: 7, Term: 3, Type: raft.LogNoop}}))
+	_, err = AssessLoss(s, rec, Position{Index: 5, Term: 3}, []raft.Server{n.voter()})
+	require.ErrorContains(t, err, "what is between is gone")
+}

@@ -22,8 +22,11 @@ type fsm struct {
 	onFail  func(error)
 	install *installer
 	probe   *probe // of the watchdog
+	// complete returns an entry with its data. Set before Raft runs.
+	complete func(*raft.Log) (*raft.Log, error)
 
-	// entries is reused between batches.
+	// fresh and entries are reused between batches.
+	fresh   []*raft.Log
 	entries []Entry
 
 	// mu covers the fields below.
@@ -65,16 +68,17 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	}
 
 	applied := f.applied.Load()
-	f.entries = f.entries[:0]
+	f.fresh = f.fresh[:0]
 	for _, log := range logs {
 		if log.Type == raft.LogCommand && log.Index > applied {
-			f.entries = append(f.entries, Entry{Index: log.Index, Term: log.Term, Data: log.Data})
+			f.fresh = append(f.fresh, log)
 		}
 	}
-	if len(f.entries) == 0 {
+	if len(f.fresh) == 0 {
 		return results
 	}
-	outcomes, err := f.applyEntries()
+	outcomes, err := f.applyFresh()
+	clear(f.fresh)
 	clear(f.entries)
 	if err != nil {
 		f.fail(err)
@@ -98,14 +102,26 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 // nothing.
 const applyBytes = 16 << 20
 
-func (f *fsm) applyEntries() (outcomes []any, err error) {
-	for rest := f.entries; len(rest) > 0; {
-		n, size := 1, len(rest[0].Data)
-		for n < len(rest) && size+len(rest[n].Data) <= applyBytes {
-			size += len(rest[n].Data)
+func (f *fsm) applyFresh() (outcomes []any, err error) {
+	for rest := f.fresh; len(rest) > 0; {
+		n, size := 1, sizeOf(rest[0])
+		for n < len(rest) && size+sizeOf(rest[n]) <= applyBytes {
+			size += sizeOf(rest[n])
 			n++
 		}
-		some, err := f.applyWatched(rest[:n])
+		f.entries = f.entries[:0]
+		for _, log := range rest[:n] {
+			if deferred(log) {
+				if log, err = f.complete(log); err != nil {
+					if errors.Is(err, ErrCorrupt) {
+						err = fmt.Errorf("%w: %w", ErrQuarantined, err)
+					}
+					return nil, err
+				}
+			}
+			f.entries = append(f.entries, Entry{Index: log.Index, Term: log.Term, Data: log.Data})
+		}
+		some, err := f.applyWatched(f.entries)
 		if err != nil {
 			return nil, err
 		}

@@ -93,7 +93,7 @@ func (g *Group) open() error {
 		return err
 	}
 	g.fsm = newFSM(g.cfg.StateMachine, g.fail)
-	g.fsm.probe = g.storage.probe
+	g.fsm.probe, g.fsm.complete = g.storage.probe, g.storage.complete
 	g.storage.holds = g.newHolds()
 	g.storage.match = g.matchOf
 	g.snaps = &snapshotStore{storage: g.storage, fsm: g.fsm, holds: g.storage.holds}

@@ -35,10 +35,19 @@ func newGroupStorage(s Storage, cacheBytes int, log *slog.Logger, p *probe, onDa
 
 // GetLog reads an entry. A missing entry inside the log is damage, too.
 func (s *groupStorage) GetLog(index uint64, log *raft.Log) error {
+	return s.get(index, log, s.Storage.GetLog)
+}
+
+// GetLogHead reads an entry, without its data if that is large.
+func (s *groupStorage) GetLogHead(index uint64, most int, log *raft.Log) error {
+	return s.get(index, log, func(index uint64, log *raft.Log) error { return s.Storage.GetLogHead(index, most, log) })
+}
+
+func (s *groupStorage) get(index uint64, log *raft.Log, read func(uint64, *raft.Log) error) error {
 	if s.cache.get(index, log) {
 		return nil
 	}
-	err := s.Storage.GetLog(index, log)
+	err := read(index, log)
 	if errors.Is(err, raft.ErrLogNotFound) && s.contains(index) {
 		err = fmt.Errorf("entry %d is missing inside the log: %w", index, ErrCorrupt)
 	}
@@ -62,9 +71,10 @@ func (s *groupStorage) quarantine(why error) {
 // Instead the goroutine that asked ends, and the group fails.
 type raftStorage struct{ *groupStorage }
 
-// GetLog reads an entry. It does not return if the entry is damaged and Raft runs.
+// GetLog reads an entry, without its data if that is large: port and fsm complete it.
+// It does not return if the entry is damaged and Raft runs.
 func (s raftStorage) GetLog(index uint64, log *raft.Log) error {
-	err := s.groupStorage.GetLog(index, log)
+	err := s.GetLogHead(index, deferAbove, log)
 	if errors.Is(err, ErrCorrupt) && s.running.Load() {
 		s.onDamage(fmt.Errorf("%w: %w", ErrQuarantined, err))
 		runtime.Goexit()

@@ -99,6 +99,25 @@ func decodeEntry(key, value []byte, log *raft.Log) error {
 	return nil
 }
 
+// decodeHeader reads the beginning of a stored value, without extensions and data, and
+// returns how many bytes these have. Their checksum is not verified.
+func decodeHeader(key, value []byte, log *raft.Log) (size int, err error) {
+	if len(value) < 2 || value[0] != entryFormat {
+		return 0, fmt.Errorf("unknown entry format: %w", ErrCorrupt)
+	}
+	r := varintReader{rest: value[2:]}
+	term, appended := r.uvarint(), r.varint()
+	extensions, data := r.uvarint(), r.uvarint()
+	if r.bad || extensions > maxEntry || data > maxEntry {
+		return 0, fmt.Errorf("entry header: %w", ErrCorrupt)
+	}
+	*log = raft.Log{Index: binary.BigEndian.Uint64(key[groupPrefixLen:]), Term: term, Type: raft.LogType(value[1])}
+	if appended != 0 {
+		log.AppendedAt = time.Unix(0, appended)
+	}
+	return int(extensions + data), nil
+}
+
 func unixNano(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

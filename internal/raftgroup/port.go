@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -199,7 +200,10 @@ func (p *port) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *ra
 	target := p.target(id, addr)
 	for rest := args.Entries; ; {
 		n, size := pieceLen(rest)
-		piece.Entries = rest[:n]
+		var err error
+		if piece.Entries, err = p.completed(rest[:n]); err != nil {
+			return err
+		}
 		sent := time.Now()
 		if err := p.appendPiece(target, &piece, size, resp); err != nil {
 			return err
@@ -214,10 +218,28 @@ func (p *port) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *ra
 	}
 }
 
+// completed returns entries with their data.
+func (p *port) completed(logs []*raft.Log) ([]*raft.Log, error) {
+	if !slices.ContainsFunc(logs, deferred) {
+		return logs, nil
+	}
+	whole := make([]*raft.Log, len(logs))
+	for i, log := range logs {
+		var err error
+		if whole[i], err = p.group.storage.complete(log); err != nil {
+			if errors.Is(err, ErrCorrupt) {
+				p.group.storage.onDamage(fmt.Errorf("%w: %w", ErrQuarantined, err))
+			}
+			return nil, err
+		}
+	}
+	return whole, nil
+}
+
 // pieceLen returns how many entries go into one message, and their bytes.
 func pieceLen(logs []*raft.Log) (n, bytes int) {
 	for n < len(logs) {
-		size := entryBytes(logs[n])
+		size := sizeOf(logs[n])
 		if n > 0 && bytes+size > appendPieceBytes {
 			break
 		}

@@ -24,6 +24,13 @@ func (s *damagedStorage) GetLog(index uint64, log *raft.Log) error {
 	return s.Storage.GetLog(index, log)
 }
 
+func (s *damagedStorage) GetLogHead(index uint64, most int, log *raft.Log) error {
+	if index == s.at.Load() {
+		return ErrCorrupt
+	}
+	return s.Storage.GetLogHead(index, most, log)
+}
+
 // TestDamagedEntryStopsItsGroupOnly damages an entry that a running follower is about
 // to apply. Raft panics there, which would end the process.
 func TestDamagedEntryStopsItsGroupOnly(t *testing.T) {

@@ -14,6 +14,9 @@ type Storage interface {
 	raft.LogStore
 	raft.StableStore
 	raft.MonotonicLogStore
+	// GetLogHead is GetLog, but may leave out the data of a command that has more than
+	// most bytes (see deferred).
+	GetLogHead(index uint64, most int, log *raft.Log) error
 }
 
 // errKeyNotFound is what a StableStore returns for an absent key. Raft compares

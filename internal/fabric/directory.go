@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,11 @@ type DirectoryConfig struct {
 	// AddressOf returns the current address of a leader; nil uses the address in the Raft
 	// configuration.
 	AddressOf func(raftgroup.Leader) string
+	// Unserved returns an *UnservedError if no replica of a partition can lead before an
+	// operator acts. It is called after each round in which no leader was found, and must
+	// be fast unless last is set, which means that the request is about to fail; nil means
+	// that there may always be a leader.
+	Unserved func(ctx context.Context, partition uint32, last bool) error
 	// Self is the address of this node, to which no requests are sent over the network.
 	Self string
 	// LookupTimeout bounds the lookup of a leader; 0 means three seconds.

@@ -48,6 +48,18 @@ func (e *NotLeaderError) Error() string {
 // Unwrap returns raftgroup.ErrNotLeader.
 func (e *NotLeaderError) Unwrap() error { return raftgroup.ErrNotLeader }
 
+// UnservedError is raftgroup.ErrNotLeader from a partition that no replica can lead before
+// an operator acts.
+type UnservedError struct {
+	Err error // the reason, and what to do
+}
+
+// Error returns the reason.
+func (e *UnservedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns raftgroup.ErrNotLeader and the reason.
+func (e *UnservedError) Unwrap() []error { return []error{raftgroup.ErrNotLeader, e.Err} }
+
 // overloadedError is raftgroup.ErrOverloaded with the message of the remote node.
 type overloadedError struct{ message string }
 

@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,9 +39,12 @@ func onLeaderWithin[T any](ctx context.Context, h *Handle, timeout time.Duration
 	for {
 		r, address := l.next()
 		if r == nil {
+			if err := l.unserved(ctx, false); err != nil {
+				return v, err
+			}
 			if !l.waitForNextRound(ctx) {
 				h.d.counters.noLeader.Add(1)
-				return v, l.finalError(ctx)
+				return v, cmp.Or(l.unserved(ctx, true), l.finalError(ctx))
 			}
 			h.d.counters.rounds.Add(1)
 			continue
@@ -60,6 +64,14 @@ func onLeaderWithin[T any](ctx context.Context, h *Handle, timeout time.Duration
 			return v, err
 		}
 	}
+}
+
+// unserved returns why the partition cannot have a leader, or nil if it may have one.
+func (l *lookup) unserved(ctx context.Context, last bool) error {
+	if l.h.d.cfg.Unserved == nil || ctx.Err() != nil {
+		return nil
+	}
+	return l.h.d.cfg.Unserved(ctx, l.h.id, last)
 }
 
 // lookup finds the leader of a partition. Each round tries each replica once: the one on

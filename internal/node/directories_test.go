@@ -208,8 +208,7 @@ func TestDirectoriesOfTheOnlyNode(t *testing.T) {
 			if why := c.quarantined(0); why != "" {
 				t.Logf("%s %v: quarantined: %s", way, some, why)
 				require.Contains(t, why, "restore", "what to do")
-				code, body := c.do(0, false, "POST", "/platform/call/Counter/k0/add", "0")
-				require.NotEqual(t, http.StatusOK, code, body)
+				c.saysQuarantined(0, 1)
 			} else {
 				t.Logf("%s %v: started", way, some)
 				code, body := c.do(0, false, "POST", "/platform/call/Counter/k0/add", "0")
@@ -219,6 +218,40 @@ func TestDirectoriesOfTheOnlyNode(t *testing.T) {
 			c.stop(0)
 		}
 	}
+}
+
+// saysQuarantined requires that callers are told, at once, why their partition is not served.
+func (c *trio) saysQuarantined(i, replicas int) {
+	c.t.Helper()
+	begin := time.Now()
+	code, body := c.do(i, false, "POST", "/platform/call/Counter/k0/add", "0")
+	require.Equal(c.t, http.StatusServiceUnavailable, code, body)
+	require.Contains(c.t, body, fmt.Sprintf("is quarantined on %d of its %d replicas", replicas, replicas))
+	require.Contains(c.t, body, "[RT0009]")
+	require.Less(c.t, time.Since(begin), 3*time.Second, "nobody waits for an election that cannot be won")
+}
+
+// TestCallersOfAPartitionThatIsQuarantinedEverywhere loses the logs of all nodes.
+func TestCallersOfAPartitionThatIsQuarantinedEverywhere(t *testing.T) {
+	c := newTrio(t, 3, "--default-replication=3")
+	c.healthy(3, 0, 1, 2)
+	c.counter(0)
+	c.replicated(0, 1, 2)
+	c.addAll(0, 0)
+	for i := range c.nodes {
+		c.stop(i)
+	}
+	for i := range c.nodes {
+		require.NoError(t, os.RemoveAll(filepath.Join(c.dataOf(i), "log")))
+		c.start(i)
+	}
+	require.Eventually(t, func() bool {
+		_, health := c.do(1, true, "GET", "/cluster-health", "")
+		return strings.Count(health, `"quarantine":`) >= 3
+	}, 60*time.Second, 20*time.Millisecond)
+	c.saysQuarantined(1, 3)
+	_, health := c.do(1, true, "GET", "/cluster-health", "")
+	require.Regexp(t, `partition \d+: the replica on node .* is quarantined`, health)
 }
 
 // quarantined is why a replica of a node is not served, "" if all are.

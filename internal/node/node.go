@@ -62,6 +62,7 @@ type Node struct {
 	tending  []sync.Mutex // by partition, held while its replica is opened, closed or changed
 
 	quarantine quarantine // replicas that are not served
+	answers    answers    // of all nodes, as they were lately
 
 	provisioning sync.Mutex             // held while mayProvision is set
 	looking      atomic.Bool            // for other nodes; members is set

@@ -101,6 +101,7 @@ func (n *Node) routes() fabric.DirectoryConfig {
 		Remote:       func(address string, partition uint32) fabric.Replica { return n.asking.Remote(address, partition) },
 		Unresponsive: n.asking.Unresponsive,
 		Replicas:     n.addresses.holders, AddressOf: n.addresses.ofLeader, Self: n.fabricAddress(),
+		Unserved: n.unserved,
 	}
 }
 

@@ -3,6 +3,7 @@ package routing
 import (
 	"errors"
 
+	"platform/internal/fabric"
 	"platform/internal/raftgroup"
 )
 
@@ -73,6 +74,9 @@ func (e *clientError) Unwrap() error { return e.err }
 
 // Explain replaces an error about an unavailable partition by one for clients.
 func Explain(err error) error {
+	if unserved, ok := errors.AsType[*fabric.UnservedError](err); ok {
+		return unserved
+	}
 	switch {
 	case errors.Is(err, raftgroup.ErrOverloaded): // names the exhausted resource
 	case errors.Is(err, raftgroup.ErrUnknownOutcome):

@@ -53,7 +53,8 @@ func retry[T any](ctx context.Context, safe bool, send func() (T, error)) (T, er
 		// After a failover all pending requests reach the new leader at once. Those that a
 		// leader had accepted before are retried even if this overloads it.
 		rejected := errors.Is(err, raftgroup.ErrOverloaded) && !accepted
-		if rejected || !sleep(ctx, backoff-rand.N(backoff/2), limit) {
+		_, unserved := errors.AsType[*fabric.UnservedError](err)
+		if rejected || unserved || !sleep(ctx, backoff-rand.N(backoff/2), limit) {
 			return v, &UnavailableError{SafeToRetry: safe || definite, Err: Explain(err)}
 		}
 		backoff = min(2*backoff, maxBackoff)

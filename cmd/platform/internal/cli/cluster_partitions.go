@@ -75,6 +75,8 @@ func partitionStatus(p client.PartitionState) string {
 		return r.Role == "learner" || !slices.Contains(p.Placed, r.Node)
 	}) || len(p.Placed) > len(p.Replicas)
 	switch {
+	case p.Leader == 0 && quarantined:
+		return "without leader, quarantined"
 	case p.Leader == 0:
 		return "without leader"
 	case !serving:
@@ -93,7 +95,7 @@ func (a *app) colourPartition(status string) string {
 	switch status {
 	case "ok":
 		return a.print.Green(status)
-	case "without leader", "not served":
+	case "without leader", "without leader, quarantined", "not served":
 		return a.print.Red(status)
 	}
 	return a.print.Yellow(status)

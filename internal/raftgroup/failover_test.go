@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,10 +49,13 @@ func TestTurnToStandForElection(t *testing.T) {
 // hangingStorage takes nothing while hung is locked.
 type hangingStorage struct {
 	Storage
-	hung sync.RWMutex
+	hung    sync.RWMutex
+	waiting atomic.Int32 // calls that are under way
 }
 
 func (s *hangingStorage) StoreLogs(logs []*raft.Log) error {
+	s.waiting.Add(1)
+	defer s.waiting.Add(-1)
 	s.hung.RLock()
 	defer s.hung.RUnlock()
 	return s.Storage.StoreLogs(logs)

@@ -87,7 +87,7 @@ func Open(cfg Config) (*Group, error) {
 
 func (g *Group) open() error {
 	g.storage = newGroupStorage(witnessed(g.cfg.Storage, g.cfg.HardState), g.cfg.Profile.LogCacheBytes, g.log,
-		g.cfg.Watchdog.probe(g.cfg.Name, g.storageIsSlow), g.fail)
+		g.cfg.Watchdog.probe(g.cfg.Name, g.resign), g.fail)
 	rec, have, err := reconcile(g.storage, g.cfg.HardState, g.cfg.StateMachine.Applied())
 	if err != nil {
 		return err
@@ -305,6 +305,8 @@ func (g *Group) fail(err error) {
 		if g.cfg.OnFailed != nil {
 			g.cfg.OnFailed(err)
 		}
+		g.leadership.set(false) // nothing is served from what is here
+		g.resign()
 		_ = g.stopAll(context.Background())
 	}()
 }
@@ -397,20 +399,21 @@ func (g *Group) end(ctx context.Context) {
 	close(g.done)
 }
 
-// orderly is how long a leader with a slow storage tries to hand over as Raft does it.
+// orderly is how long a leader with a slow or damaged storage tries to hand over as Raft
+// does it.
 const orderly = 300 * time.Millisecond
 
-// storageIsSlow hands leadership over because this replica's log or state is slow.
-// Raft's own way comes to nothing if it waits for that storage itself; then a successor
-// is told to stand for election immediately, as Raft would.
-func (g *Group) storageIsSlow() {
+// resign hands leadership over because this replica's log or state is slow or of no use.
+// Raft's own way comes to nothing if it waits for that storage itself, or has ended
+// because of it; then a successor is told to stand for election immediately, as Raft would.
+func (g *Group) resign() {
 	if !g.IsLeader() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), orderly)
 	defer cancel()
 	err := g.TransferLeadership(ctx, "")
-	if err == nil || !g.IsLeader() {
+	if err == nil || errors.Is(err, ErrNoPeer) || !g.IsLeader() {
 		return
 	}
 	for _, s := range g.successors("") {

@@ -1,0 +1,85 @@
+package raftgroup
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+)
+
+// awaitOther waits until another replica than old leads, and says how long that took.
+func (c *three) awaitOther(old int) {
+	c.t.Helper()
+	begin := time.Now()
+	require.Eventually(c.t, func() bool {
+		return slices.ContainsFunc(c.groups[:], func(g *Group) bool { return g != c.groups[old] && g.IsLeader() })
+	}, 20*time.Second, time.Millisecond)
+	c.t.Logf("another replica leads after %v", time.Since(begin))
+}
+
+// The time-outs are much longer than the test: nobody finds out by itself that a replica
+// has gone whose process lives.
+func TestAQuarantinedLeaderHandsOver(t *testing.T) {
+	c := newThreeWith(t, 1000, patient)
+	c.groups[0].port.timeoutNow(time.Second)
+	require.Zero(t, c.leader())
+	proposeMany(t, c.groups[0], 1, 3)
+	c.groups[0].Quarantine(errors.New("its tables differ from the others'"))
+	c.awaitOther(0)
+	<-c.groups[0].Done()
+}
+
+// A leader with a damaged entry cannot bring its followers up to date, so that Raft's own
+// transfer does not end.
+func TestALeaderWithADamagedEntryHandsOver(t *testing.T) {
+	disks := map[raft.ServerID]*damagedStorage{}
+	c := newThreeWith(t, 1000, func(cfg *Config) {
+		disks[cfg.LocalID] = &damagedStorage{Storage: cfg.Storage}
+		cfg.Storage, cfg.Profile.LogCacheBytes = disks[cfg.LocalID], 1
+		patient(cfg)
+	})
+	g := c.groups[0]
+	g.port.timeoutNow(time.Second)
+	require.Zero(t, c.leader())
+	proposeMany(t, g, 1, 3)
+	disks[g.cfg.LocalID].at.Store(g.Stats().LastIndex + 1)
+	data, err := sealJournal([][]byte{[]byte("command 4")})
+	require.NoError(t, err)
+	damaged := g.Propose(data)
+	c.awaitOther(0)
+	<-g.Done()
+	require.ErrorIs(t, g.Err(), ErrQuarantined)
+	_, err = damaged.Wait(t.Context())
+	require.Error(t, err)
+}
+
+// A leader whose disk hangs cannot hand over as Raft does it, because Raft waits for the
+// disk: its successor is told to stand.
+func TestALeaderThatWaitsForItsDiskTellsASuccessorToStand(t *testing.T) {
+	disks := map[raft.ServerID]*hangingStorage{}
+	ended := make(chan struct{}, 100)
+	c := newThreeWith(t, 1000, func(cfg *Config) {
+		disks[cfg.LocalID] = &hangingStorage{Storage: cfg.Storage}
+		cfg.Storage = disks[cfg.LocalID]
+		cfg.HandOver = func(context.Context) { ended <- struct{}{} }
+		patient(cfg)
+	})
+	g := c.groups[0]
+	g.port.timeoutNow(time.Second)
+	require.Zero(t, c.leader())
+	disk := disks[g.cfg.LocalID]
+	disk.hung.Lock()
+	data, err := sealJournal([][]byte{[]byte("command 1")})
+	require.NoError(t, err)
+	hanging := g.Propose(data)
+	require.Eventually(t, func() bool { return disk.waiting.Load() > 0 }, 10*time.Second, time.Millisecond)
+	g.resign()
+	c.awaitOther(0)
+	require.NotEmpty(t, ended, "its duties ended before")
+	disk.hung.Unlock()
+	_, _ = hanging.Wait(t.Context()) // either is right
+}

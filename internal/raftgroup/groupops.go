@@ -204,16 +204,26 @@ func (g *Group) TransferLeadership(ctx context.Context, to raft.ServerID) error 
 		return ErrNoPeer
 	}
 	var errs error
-	for _, p := range peers {
-		err := g.port.answers(p.ID, p.Address)
-		if err == nil {
-			err = g.await(ctx, func(r *raft.Raft) raft.Future { return r.LeadershipTransferToServer(p.ID, p.Address) })
+	// A replica of a busy machine may answer late. Asking once more costs nothing, since
+	// this replica goes on meanwhile.
+	for patience := heirTimeout; patience <= heirTimeoutMax; patience *= 2 {
+		late := false
+		errs = nil
+		for _, p := range peers {
+			err := g.port.answers(ctx, p.ID, p.Address, patience)
+			late = late || errors.Is(err, errPeerTimeout)
+			if err == nil {
+				err = g.await(ctx, func(r *raft.Raft) raft.Future { return r.LeadershipTransferToServer(p.ID, p.Address) })
+			}
+			if err == nil || !g.IsLeader() {
+				return nil
+			}
+			errs = errors.Join(errs, fmt.Errorf("transfer leadership to %s: %w", p.ID, err))
+			if ctx.Err() != nil {
+				return errs
+			}
 		}
-		if err == nil || !g.IsLeader() {
-			return nil
-		}
-		errs = errors.Join(errs, fmt.Errorf("transfer leadership to %s: %w", p.ID, err))
-		if ctx.Err() != nil {
+		if !late {
 			break
 		}
 	}

@@ -141,14 +141,21 @@ func (p *port) deliver(ctx context.Context, rpc raft.RPC) (any, error) {
 	}
 }
 
-// heirTimeout is how long a replica may take to answer that is to become the leader.
-const heirTimeout = 250 * time.Millisecond
+// heirTimeout is how long a replica may take to answer that is to become the leader. If
+// all are late it doubles, up to heirTimeoutMax.
+const (
+	heirTimeout    = 250 * time.Millisecond
+	heirTimeoutMax = time.Second
+)
 
 // answers makes sure, by a question that changes nothing, that the Raft instance of a
 // replica runs. The leader takes no proposals while it waits for a successor, which
 // it would do for the whole election time-out if that one were dead.
-func (p *port) answers(id raft.ServerID, configured raft.ServerAddress) error {
-	_, err := p.call(p.target(id, configured), controlStream, heirTimeout, &node.RaftFrame{
+func (p *port) answers(ctx context.Context, id raft.ServerID, configured raft.ServerAddress, timeout time.Duration) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		timeout = min(timeout, time.Until(deadline))
+	}
+	_, err := p.call(p.target(id, configured), controlStream, timeout, &node.RaftFrame{
 		PreVoteRequest: &node.VoteRequest{Header: headerToWire(p.header())},
 	})
 	return err

@@ -43,6 +43,8 @@ func TestAnswersToEarlierRequestsDoNotConfirmALeader(t *testing.T) {
 	old.port.timeoutNow(time.Second)
 	require.Zero(t, c.leader())
 	term := old.Stats().Term
+	// A replica that misses the entry of the new leader cannot win the election below.
+	require.Eventually(t, func() bool { return next.Stats().LastIndex == old.Stats().LastIndex }, 20*time.Second, time.Millisecond)
 
 	for _, v := range c.voters[1:] {
 		c.gates[0].close(answers(v))

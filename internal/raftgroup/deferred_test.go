@@ -133,3 +133,56 @@ func TestAFollowerCatchesUpWithLargeEntries(t *testing.T) {
 		require.True(t, want[i] == got[i], "command %d", i)
 	}
 }
+
+// TestEntriesOfADeposedLeaderMayBeReplaced completes entries that are no longer there as
+// they were, as an append that is under way does.
+func TestEntriesOfADeposedLeaderMayBeReplaced(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	defer n.stop()
+	g, err := Open(n.config(1, memJournal(t), n.voter()))
+	require.NoError(t, err)
+	defer func() { _ = g.Shutdown(t.Context()) }()
+	waitLeader(t, g)
+	proposeMany(t, g, 1, 3)
+	term := g.Stats().Term
+	log := &raft.Log{Index: g.Stats().LastIndex, Term: term + 7, Type: raft.LogCommand}
+	deferData(log, 100)
+	_, err = g.port.completed([]*raft.Log{log}, term+7)
+	require.ErrorIs(t, err, errDeposed)
+	require.NoError(t, g.Err(), "it is not damaged")
+	_, err = g.port.completed([]*raft.Log{log}, term)
+	require.ErrorIs(t, err, ErrCorrupt)
+	<-g.Done()
+	require.ErrorIs(t, g.Err(), ErrQuarantined)
+}
+
+// TestLargeEntriesAreReadWhileTheLogIsCut reads entries in pieces that are removed
+// meanwhile, which is no damage.
+func TestLargeEntriesAreReadWhileTheLogIsCut(t *testing.T) {
+	s, closeIt := storages["pebble"](t, t.TempDir())
+	defer closeIt()
+	data := make([]byte, largeEntry+pieceSize)
+	for i := range uint64(60) {
+		require.NoError(t, s.StoreLog(&raft.Log{Index: i + 1, Term: 1, Type: raft.LogCommand, Data: data}))
+		ended := make(chan error, 2)
+		begun := make(chan struct{}, 2)
+		for _, read := range []func(*raft.Log) error{
+			func(log *raft.Log) error { return s.GetLog(i+1, log) },
+			func(log *raft.Log) error { return s.GetLogHead(i+1, deferAbove, log) },
+		} {
+			go func() {
+				err := read(new(raft.Log))
+				begun <- struct{}{}
+				for err == nil {
+					err = read(new(raft.Log))
+				}
+				ended <- err
+			}()
+		}
+		<-begun
+		<-begun
+		require.NoError(t, s.DeleteRange(i+1, i+1))
+		require.Equal(t, raft.ErrLogNotFound, <-ended)
+		require.Equal(t, raft.ErrLogNotFound, <-ended)
+	}
+}

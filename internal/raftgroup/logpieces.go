@@ -1,6 +1,7 @@
 package raftgroup
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -95,22 +96,15 @@ func (s *LogStore) dropUnfinished(it *pebble.Iterator, keep bool) error {
 // inPieces reports whether a row is that of an entry in pieces.
 func inPieces(row []byte) bool { return len(row) > 0 && row[0] == entryInPieces }
 
-// joinPieces returns the bytes that an ordinary row would have.
-func (s *LogStore) joinPieces(index uint64, row []byte) ([]byte, error) {
-	key := logKey(s.group, index)
-	size, err := joinedSize(key, row)
+// joinPieces returns the bytes that an ordinary row would have, pebble.ErrNotFound if the
+// entry has been removed.
+func (s *LogStore) joinPieces(index uint64) (value []byte, err error) {
+	it, size, err := s.pieces(index)
 	if err != nil {
 		return nil, err
 	}
-	it, err := s.db.NewIter(&pebble.IterOptions{
-		LowerBound: append(key[:len(key):len(key)], 0, 0, 0, 0),
-		UpperBound: logKey(s.group, index+1),
-	})
-	if err != nil {
-		return nil, err
-	}
-	value := make([]byte, 0, size)
-	for ok := it.First(); ok && len(it.Value()) <= size-len(value); ok = it.Next() {
+	value = make([]byte, 0, size)
+	for ok := it.Next(); ok && len(it.Value()) <= size-len(value); ok = it.Next() {
 		value = append(value, it.Value()...)
 	}
 	if err := errors.Join(it.Error(), it.Close()); err != nil {
@@ -120,6 +114,26 @@ func (s *LogStore) joinPieces(index uint64, row []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%d bytes of an entry of %d: %w", len(value), size, ErrCorrupt)
 	}
 	return value, nil
+}
+
+// pieces returns an iterator on the row of an entry in pieces, which its pieces follow,
+// and how many bytes they have. Row and pieces are of one moment: the log may be cut
+// meanwhile.
+func (s *LogStore) pieces(index uint64) (it *pebble.Iterator, size int, err error) {
+	key := logKey(s.group, index)
+	if it, err = s.db.NewIter(&pebble.IterOptions{LowerBound: key, UpperBound: logKey(s.group, index+1)}); err != nil {
+		return nil, 0, err
+	}
+	switch {
+	case !it.First() || len(it.Key()) != logKeyLen:
+		err = cmp.Or(it.Error(), pebble.ErrNotFound)
+	default:
+		size, err = joinedSize(key, it.Value())
+	}
+	if err != nil {
+		return nil, 0, errors.Join(err, it.Close())
+	}
+	return it, size, nil
 }
 
 func joinedSize(key, row []byte) (int, error) {

@@ -78,7 +78,11 @@ func (s *LogStore) GetLog(index uint64, log *raft.Log) error {
 		return fmt.Errorf("read entry %d of group %d: %w", index, s.group, err)
 	}
 	if inPieces(value) {
-		if value, err = s.joinPieces(index, value); err != nil {
+		value, err = s.joinPieces(index)
+		if errors.Is(err, pebble.ErrNotFound) {
+			return raft.ErrLogNotFound
+		}
+		if err != nil {
 			return fmt.Errorf("read entry %d of group %d: %w", index, s.group, readError(err))
 		}
 	}

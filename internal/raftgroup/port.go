@@ -208,7 +208,7 @@ func (p *port) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *ra
 	for rest := args.Entries; ; {
 		n, size := pieceLen(rest)
 		var err error
-		if piece.Entries, err = p.completed(rest[:n]); err != nil {
+		if piece.Entries, err = p.completed(rest[:n], args.Term); err != nil {
 			return err
 		}
 		sent := time.Now()
@@ -225,8 +225,9 @@ func (p *port) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *ra
 	}
 }
 
-// completed returns entries with their data.
-func (p *port) completed(logs []*raft.Log) ([]*raft.Log, error) {
+// completed returns entries of the leader of term with their data. Once that leader is
+// deposed, its entries may be cut off the log and replaced, which is no damage.
+func (p *port) completed(logs []*raft.Log, term uint64) ([]*raft.Log, error) {
 	if !slices.ContainsFunc(logs, deferred) {
 		return logs, nil
 	}
@@ -234,6 +235,9 @@ func (p *port) completed(logs []*raft.Log) ([]*raft.Log, error) {
 	for i, log := range logs {
 		var err error
 		if whole[i], err = p.group.storage.complete(log); err != nil {
+			if !p.outgoing.Load().leads(term) {
+				return nil, errDeposed
+			}
 			if errors.Is(err, ErrCorrupt) {
 				p.group.storage.onDamage(fmt.Errorf("%w: %w", ErrQuarantined, err))
 			}

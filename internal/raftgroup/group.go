@@ -331,11 +331,14 @@ func (g *Group) Err() error {
 // Done is closed when the group has stopped, by Shutdown or by failure.
 func (g *Group) Done() <-chan struct{} { return g.done }
 
+// handOverLimit bounds how long Shutdown takes to hand leadership over.
+const handOverLimit = 5 * time.Second
+
 // Shutdown hands leadership over if there is another voter, ends Lead, and stops
 // the replica. It may be called more than once.
 func (g *Group) Shutdown(ctx context.Context) error {
 	if g.IsLeader() {
-		limit, cancel := context.WithTimeout(ctx, 2*g.cfg.Profile.ElectionTimeout)
+		limit, cancel := context.WithTimeout(ctx, min(2*g.cfg.Profile.ElectionTimeout, handOverLimit))
 		err := g.TransferLeadership(limit, "")
 		if err == nil {
 			g.awaitSuccessor(limit)
@@ -399,9 +402,13 @@ func (g *Group) end(ctx context.Context) {
 	close(g.done)
 }
 
-// orderly is how long a leader with a slow or damaged storage tries to hand over as Raft
-// does it.
-const orderly = 300 * time.Millisecond
+const (
+	// orderly is how long a leader with a slow or damaged storage tries to hand over as
+	// Raft does it.
+	orderly = 300 * time.Millisecond
+	// tellTimeout is how long it waits for a successor that it tells to stand.
+	tellTimeout = time.Second
+)
 
 // resign hands leadership over because this replica's log or state is slow or of no use.
 // Raft's own way comes to nothing if it waits for that storage itself, or has ended
@@ -418,7 +425,7 @@ func (g *Group) resign() {
 	}
 	for _, s := range g.successors("") {
 		var resp raft.TimeoutNowResponse
-		told := g.port.TimeoutNow(s.ID, s.Address, &raft.TimeoutNowRequest{
+		told := g.port.tellToStand(s.ID, s.Address, min(tellTimeout, g.cfg.Profile.ElectionTimeout), &raft.TimeoutNowRequest{
 			RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax},
 		}, &resp)
 		if told == nil {

@@ -322,13 +322,20 @@ const handOverTimeout = 200 * time.Millisecond
 // TimeoutNow asks a follower to stand for election at once, in place of this leader,
 // whose duties end before.
 func (p *port) TimeoutNow(id raft.ServerID, addr raft.ServerAddress, args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
+	return p.tellToStand(id, addr, p.election, args, resp)
+}
+
+// tellToStand is TimeoutNow with a time limit for the answer.
+func (p *port) tellToStand(id raft.ServerID, addr raft.ServerAddress, timeout time.Duration,
+	args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse,
+) error {
 	if end := p.group.cfg.HandOver; end != nil {
 		ctx, cancel := context.WithTimeout(p.outgoing.Load().ctx, handOverTimeout)
 		end(ctx)
 		cancel()
 	}
 	p.group.cfg.Metrics.requestedTimeout()
-	f, err := p.call(p.target(id, addr), controlStream, p.election, &node.RaftFrame{
+	f, err := p.call(p.target(id, addr), controlStream, timeout, &node.RaftFrame{
 		TimeoutNowRequest: &node.TimeoutNowRequest{Header: headerToWire(args.RPCHeader)},
 	})
 	if err != nil {

@@ -103,3 +103,25 @@ func TestASuccessorThatAnswersLateIsAskedAgain(t *testing.T) {
 	require.NoError(t, <-transferred)
 	c.awaitOther(0)
 }
+
+// TestAStopDoesNotWaitForASuccessorThatIsNotHeard holds up all that the others send to the
+// leader, so that it never hears who leads after it.
+func TestAStopDoesNotWaitForASuccessorThatIsNotHeard(t *testing.T) {
+	c := newThreeWith(t, 1000, patient)
+	g := c.groups[0]
+	g.port.timeoutNow(time.Second)
+	require.Zero(t, c.leader())
+	proposeMany(t, g, 1, 3)
+	for _, i := range []int{1, 2} {
+		c.gates[i].close(requests(c.voters[0]))
+	}
+	begin := time.Now()
+	require.NoError(t, g.Shutdown(t.Context()))
+	require.Less(t, time.Since(begin), 30*time.Second, "the election time-out is a minute")
+	for _, i := range []int{1, 2} {
+		c.gates[i].open(requests(c.voters[0]))
+	}
+	c.awaitOther(0)
+	c.crash(1) // it has nobody to hand over to
+	c.crash(2)
+}

@@ -74,11 +74,11 @@ func (n *Node) openReplica(ctx context.Context, id uint32, layout *metadata.Layo
 		return nil
 	}
 	p, err := n.openPartition(id, logs, n.begins(place, layout))
-	if errors.Is(err, raftgroup.ErrLeaving) {
+	if errors.Is(err, raftgroup.ErrLeaving) { // what is removed was there: it begins nothing anew
 		if err := n.destroy(ctx, id); err != nil || !n.holds(place) {
 			return err
 		}
-		p, err = n.openPartition(id, logs, n.begins(place, layout))
+		p, err = n.openPartition(id, logs, false)
 	}
 	if err != nil {
 		return err
@@ -93,11 +93,18 @@ func (n *Node) holds(place metadata.Partition) bool {
 	return slices.Contains(place.Replicas, me.ID)
 }
 
-// begins reports whether this node makes the first replica of a partition: it created
-// the cluster, and the partition has never been anywhere else. A node that the cluster
-// was recovered from begins none: what it does not have is lost, not new.
+// begins reports whether this node makes the first replica of a partition.
 func (n *Node) begins(place metadata.Partition, layout *metadata.Layout) bool {
-	return n.self.RecoveredAt.IsZero() && place.Version <= 1 && n.holds(place) && (n.self.Founder || len(layout.Nodes) == 1)
+	record, err := n.hard.Group(partition.GroupID(place.ID))
+	return err == nil && n.holds(place) && mayBegin(n.self, record.Record(), place, len(layout.Nodes) == 1)
+}
+
+// mayBegin reports whether a node that should have a replica of a partition may make the
+// first one: it created the cluster or is alone, and the partition has never been anywhere
+// else. A node that the cluster was recovered from begins none, and a replica that was
+// rebuilt does not begin again: what is not here is lost or elsewhere, not new.
+func mayBegin(id identity, record raftgroup.HardStateRecord, place metadata.Partition, alone bool) bool {
+	return id.RecoveredAt.IsZero() && place.Version <= 1 && (id.Founder || alone) && record.Replica == 0 && !record.Rebuilding
 }
 
 func (n *Node) openPartition(id uint32, logs raftgroup.Storage, begins bool) (*partition.Partition, error) {

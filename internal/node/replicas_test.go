@@ -2,11 +2,13 @@ package node
 
 import (
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/raftgroup"
+	"platform/metadata"
 	"platform/partition"
 	nodepb "platform/proto/node"
 )
@@ -34,6 +36,33 @@ func TestAReplicaIsRemovedOnProofOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			own := partition.Status{ID: 3, Term: 5, Members: c.own}
 			require.Equal(t, c.want, removed(own, c.said, "self"))
+		})
+	}
+}
+
+func TestWhoMakesTheFirstReplica(t *testing.T) {
+	founder := identity{Founder: true}
+	recovered := identity{Founder: true, RecoveredAt: time.Unix(1, 0)}
+	fresh := raftgroup.HardStateRecord{}
+	for name, c := range map[string]struct {
+		id      identity
+		record  raftgroup.HardStateRecord
+		version uint64
+		alone   bool
+		want    bool
+	}{
+		"the founder":                               {founder, fresh, 1, false, true},
+		"a node that is alone":                      {identity{}, fresh, 0, true, true},
+		"another node":                              {identity{}, fresh, 1, false, false},
+		"the partition was elsewhere":               {founder, fresh, 2, true, false},
+		"the cluster was recovered":                 {recovered, fresh, 1, true, false},
+		"the founder's replica was rebuilt":         {founder, raftgroup.HardStateRecord{Replica: 1}, 1, false, false},
+		"a rebuilt replica is alone":                {identity{}, raftgroup.HardStateRecord{Replica: 2, Term: 5}, 0, true, false},
+		"a rebuild was cut off":                     {founder, raftgroup.HardStateRecord{Replica: 1, Rebuilding: true}, 1, true, false},
+		"it goes on with what it promised as first": {founder, raftgroup.HardStateRecord{Term: 4}, 1, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.want, mayBegin(c.id, c.record, metadata.Partition{Version: c.version}, c.alone))
 		})
 	}
 }

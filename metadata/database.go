@@ -14,6 +14,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"platform/flowcontrol"
+	"platform/internal/boltfile"
 	"platform/internal/errcode"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
@@ -34,6 +35,9 @@ type database struct{ bolt *bbolt.DB }
 // openDatabase opens or creates the state file.
 func openDatabase(path string) (*database, error) {
 	_, statErr := os.Stat(path)
+	if err := boltfile.Check(path); err != nil { // bbolt would panic
+		return nil, fmt.Errorf("open metadata state: %w", err)
+	}
 	bolt, err := bbolt.Open(path, 0o600, &bbolt.Options{
 		Timeout:         time.Second,
 		NoFreelistSync:  true,

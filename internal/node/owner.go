@@ -7,10 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 
+	"platform/internal/boltfile"
 	"platform/internal/errcode"
 	"platform/internal/raftgroup"
 	"platform/metadata"
@@ -233,7 +235,8 @@ func (n *Node) checkMetadata() error {
 
 // metadataError says what to do about metadata that cannot be used.
 func (n *Node) metadataError(err error) error {
-	if errors.Is(err, raftgroup.ErrQuarantined) || errors.Is(err, raftgroup.ErrStateBehindSnapshot) || errors.Is(err, raftgroup.ErrCorrupt) {
+	unusable := func(damage error) bool { return errors.Is(err, damage) }
+	if slices.ContainsFunc([]error{raftgroup.ErrQuarantined, raftgroup.ErrStateBehindSnapshot, raftgroup.ErrCorrupt, metadata.ErrCorrupt, boltfile.ErrDamaged}, unusable) {
 		return errcode.New(errcode.RT0009, "the metadata in %s cannot be used: %w; restore its newest copy; %s", n.dir.in(metadataDir), err, remedyRejoin)
 	}
 	return err

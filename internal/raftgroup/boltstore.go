@@ -12,6 +12,8 @@ import (
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.etcd.io/bbolt"
+
+	"platform/internal/boltfile"
 )
 
 // Retrying a value that must be saved, since Raft panics when term or vote
@@ -56,6 +58,9 @@ func OpenBoltStorage(path string, opts BoltOptions) (*BoltStorage, error) {
 	if err := makeDir(dir); err != nil {
 		return nil, fmt.Errorf("open log %s: %w", path, err)
 	}
+	if err := boltfile.Check(path); err != nil { // bbolt would panic
+		return nil, fmt.Errorf("open log: %w: %w", ErrCorrupt, err)
+	}
 	bolt, err := raftboltdb.New(raftboltdb.Options{
 		Path: path,
 		BoltOptions: &bbolt.Options{
@@ -93,14 +98,28 @@ func (s *BoltStorage) Close() error { return s.bolt.Close() }
 func (s *BoltStorage) IsMonotonic() bool { return true }
 
 // FirstIndex returns the lowest index in the log, 0 if it is empty.
-func (s *BoltStorage) FirstIndex() (uint64, error) { return s.bolt.FirstIndex() }
+func (s *BoltStorage) FirstIndex() (index uint64, err error) {
+	defer corrupt(&err)
+	return s.bolt.FirstIndex()
+}
 
 // LastIndex returns the highest index in the log, 0 if it is empty.
-func (s *BoltStorage) LastIndex() (uint64, error) { return s.bolt.LastIndex() }
+func (s *BoltStorage) LastIndex() (index uint64, err error) {
+	defer corrupt(&err)
+	return s.bolt.LastIndex()
+}
+
+// corrupt makes an error of a panic, which raft-boltdb answers a damaged key with.
+func corrupt(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%w: %v", ErrCorrupt, p)
+	}
+}
 
 // GetLog reads an entry, raft.ErrLogNotFound if there is none at index and
 // ErrCorrupt if it is damaged.
-func (s *BoltStorage) GetLog(index uint64, log *raft.Log) error {
+func (s *BoltStorage) GetLog(index uint64, log *raft.Log) (err error) {
+	defer corrupt(&err)
 	if err := s.bolt.GetLog(index, log); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/hashicorp/raft"
 	"github.com/spf13/pflag"
 
 	"platform/internal/offline"
@@ -306,6 +307,9 @@ func acceptLoss(d *offline.Directory, f *offlineFlags, in io.Reader, out io.Writ
 	if l.VoteLost {
 		fmt.Fprintln(out, "Lost: a term or a vote. No other replica has a vote, so this has no consequence.")
 	}
+	if len(l.Replaced) > 0 {
+		fmt.Fprintf(out, "Lost: what only the replicas had that the recovery of the cluster has removed: %s.\n", strings.Join(serverIDs(l.Replaced), ", "))
+	}
 	if !f.yes {
 		if err := confirm(in, out, fmt.Sprintf("%d %d", l.Group, l.Kept), "To go on without what is lost, type the group and the last entry that is kept (%d %d): ", l.Group, l.Kept); err != nil {
 			return err
@@ -316,6 +320,13 @@ func acceptLoss(d *offline.Directory, f *offlineFlags, in io.Reader, out io.Writ
 	}
 	fmt.Fprintf(out, "Partition %d goes on from entry %d when the node is started.\n", l.Partition, l.Kept)
 	return nil
+}
+
+func serverIDs(servers []raft.Server) (ids []string) {
+	for _, s := range servers {
+		ids = append(ids, string(s.ID))
+	}
+	return ids
 }
 
 func release(d *offline.Directory, f *offlineFlags, in io.Reader, out io.Writer) error {

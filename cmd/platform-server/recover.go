@@ -11,6 +11,7 @@ import (
 
 	"platform/internal/config"
 	"platform/internal/node"
+	"platform/partition"
 )
 
 const recoverUsage = `Recovers a cluster from one node, when most voters of its metadata are lost for good.
@@ -97,7 +98,7 @@ func printRecovery(out io.Writer, path string, plan *node.Recovery) {
 		fmt.Fprintf(out, "Lost        partitions %v have no replica here: all their work is lost, and they stay unavailable\n", plan.Lost)
 	}
 	for id, why := range plan.Unusable {
-		fmt.Fprintf(out, "Unusable    partition %d is in quarantine: %s\n", id, why)
+		fmt.Fprintf(out, "Unusable    partition %d is in quarantine; \"platform-server repair accept-loss --group %d\" lets it go on after the recovery: %s\n", id, partition.GroupID(id), why)
 	}
 	fmt.Fprintln(out, "\nWhat was acknowledged and had not reached this node is lost.")
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -64,19 +63,17 @@ func (d *dataDir) loadIdentity(cluster, node string) (identity, error) {
 type Identity struct {
 	Node, Incarnation string
 	Replica           string // Raft server id of the replicas that were never rebuilt
+	Recovering        bool   // a recovery was not finished
+	Sole              bool   // it was, and the other nodes are removed at the next start
 }
 
 // ReadIdentity reads the identity of a data directory.
 func ReadIdentity(path string) (Identity, error) {
-	raw, err := os.ReadFile(filepath.Join(path, "IDENTITY"))
+	id, err := (&dataDir{path: path}).readIdentity()
 	if err != nil {
-		return Identity{}, fmt.Errorf("read node identity: %w", err)
+		return Identity{}, err
 	}
-	var id identity
-	if err := json.Unmarshal(raw, &id); err != nil {
-		return Identity{}, fmt.Errorf("read node identity: %w", err)
-	}
-	return Identity{Node: id.Node, Incarnation: id.Incarnation, Replica: id.replicaID()}, nil
+	return Identity{Node: id.Node, Incarnation: id.Incarnation, Replica: id.replicaID(), Recovering: id.NextIncarnation != "", Sole: id.Sole}, nil
 }
 
 func (d *dataDir) saveIdentity(id identity) error {

@@ -96,7 +96,7 @@ func planPartition(layout *metadata.Layout, statuses map[uint32]*nodepb.StatusRe
 	}
 	if best == nil {
 		plan.Needed = allAnswer(layout, statuses) == ""
-		plan.Refused = "no member has a usable replica of it; `platform-server repair release` ends the quarantine of one"
+		plan.Refused = "no member has a usable replica of it; `platform-server repair release` ends the quarantine of one whose data is whole"
 		return plan
 	}
 	plan.Replica, plan.Applied, plan.Last, plan.LastTerm = best.ReplicaId, best.Applied, best.Last, best.LastTerm

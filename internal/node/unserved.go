@@ -61,6 +61,6 @@ func (n *Node) unserved(_ context.Context, id uint32, last bool) error {
 		return nil
 	}
 	return &fabric.UnservedError{Err: errcode.New(errcode.RT0009,
-		"partition %d is quarantined on %d of its %d replicas and stays so until an operator acts (GET /cluster-health of the admin API, README \"When a replica is put into quarantine\"): %s",
+		"partition %d is quarantined on %d of its %d replicas and stays so until an operator acts (GET /cluster-health of the admin API, docs/cluster.md \"When a replica is put into quarantine\"): %s",
 		id, len(reasons), len(placed), strings.Join(reasons, "; "))}
 }

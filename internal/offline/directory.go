@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -31,15 +32,22 @@ type Directory struct {
 	hardErr  error
 	logs     *raftgroup.LogDB
 	tables   *store.DB
-	metadata *raftgroup.BoltStorage // nil if the directory has none
+	metadata *raftgroup.BoltStorage // nil if the directory has none, or it cannot be opened
+	metaErr  error                  // why it cannot
 }
 
-// Open locks and opens a directory. It fails while a server runs on it.
+// Open locks and opens a directory. It fails while a server runs on it, and, to be
+// changed, if a recovery of it was not finished.
 func Open(path string, readOnly bool) (*Directory, error) {
 	d := &Directory{path: path, readOnly: readOnly}
 	var err error
 	if d.unlock, err = node.LockStopped(path); err != nil {
 		return nil, err
+	}
+	if !readOnly {
+		if id, err := node.ReadIdentity(path); err == nil && id.Recovering {
+			return nil, errors.Join(fmt.Errorf("the recovery of %s was not finished: run \"platform-server recover\" again before anything is repaired", path), d.Close())
+		}
 	}
 	d.hard, d.hardErr = raftgroup.ReadHardStates(d.in(hardStateFile))
 	if err := d.open(); err != nil {
@@ -64,9 +72,9 @@ func (d *Directory) open() (err error) {
 		return err
 	}
 	if _, err := os.Stat(d.in("metadata/log.db")); err == nil {
-		d.metadata, err = raftgroup.OpenBoltStorage(d.in("metadata/log.db"), raftgroup.BoltOptions{ReadOnly: true, Logger: log})
-		if err != nil {
-			return err
+		d.metadata, d.metaErr = raftgroup.OpenBoltStorage(d.in("metadata/log.db"), raftgroup.BoltOptions{ReadOnly: true, Logger: log})
+		if d.metaErr != nil {
+			d.metadata = nil
 		}
 	}
 	return nil
@@ -106,7 +114,7 @@ func (d *Directory) file(name string) string {
 func (d *Directory) storage(group uint32) (raftgroup.Storage, error) {
 	if group == MetadataGroup {
 		if d.metadata == nil {
-			return nil, errors.New("the directory has no metadata")
+			return nil, cmp.Or(d.metaErr, errors.New("the directory has no metadata"))
 		}
 		return d.metadata, nil
 	}
@@ -119,7 +127,7 @@ func (d *Directory) groups() ([]uint32, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.metadata != nil {
+	if d.metadata != nil || d.metaErr != nil {
 		groups = append(groups, MetadataGroup)
 	}
 	if d.hard != nil { // a group may have lost its log as a whole

@@ -47,11 +47,13 @@ func (d *Directory) AssessLoss(group uint32) (*Loss, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the members of the cluster: %w", err)
 	}
+	alone := members == 1 || incarnation.Sole
 	self := metadata.ReplicaID(raft.ServerID(incarnation.Replica), rec.Replica)
+	// The leader corrects the address when it starts.
+	only := []raft.Server{{ID: self, Address: raft.ServerAddress(incarnation.Node)}}
 	var fallback []raft.Server
-	if members == 1 {
-		// The leader corrects the address when it starts.
-		fallback = []raft.Server{{ID: self, Address: raft.ServerAddress(incarnation.Node)}}
+	if alone {
+		fallback = only
 	}
 	tables, err := d.tables.Partition(id)
 	if err != nil {
@@ -65,6 +67,12 @@ func (d *Directory) AssessLoss(group uint32) (*Loss, error) {
 	var at raftgroup.Position
 	at.Index, at.Term = tables.Applied()
 	l.Loss, err = raftgroup.AssessLoss(s, rec, at, fallback)
+	// A recovery has made this node the only one, under an id that the group has never
+	// had, but could not say so in a group that is in quarantine.
+	if alone && (err == nil || errors.Is(err, raftgroup.ErrNoLoss)) && !l.Has(self) {
+		l.Force(only)
+		return l, nil
+	}
 	if errors.Is(err, raftgroup.ErrNoLoss) && l.Reason != "" {
 		return nil, fmt.Errorf("group %d: %w; its quarantine can be ended with \"platform-server repair release\": %s", group, err, l.Reason)
 	}

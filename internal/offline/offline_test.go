@@ -208,3 +208,22 @@ func TestAQuarantineIsReleased(t *testing.T) {
 	_, err = d.Release(testGroup)
 	require.ErrorContains(t, err, "not in quarantine")
 }
+
+func TestAnUnfinishedRecoveryComesBeforeRepairs(t *testing.T) {
+	path := stopped(t)
+	require.NoError(t, os.WriteFile(filepath.Join(path, "IDENTITY"), []byte(`{"node_name": "n1", "next_incarnation": "b"}`), 0o600))
+	_, err := Open(path, false)
+	require.ErrorContains(t, err, `run "platform-server recover" again`)
+	openDir(t, path, true) // the lock is free, and it can be looked at
+}
+
+func TestInspectShowsThatTheMetadataAreDamaged(t *testing.T) {
+	path := stopped(t)
+	require.NoError(t, os.Mkdir(filepath.Join(path, "metadata"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(path, "metadata", "log.db"), make([]byte, 20_000), 0o600))
+	s, err := openDir(t, path, true).Summary()
+	require.NoError(t, err)
+	require.Len(t, s.Groups, 2)
+	require.EqualValues(t, MetadataGroup, s.Groups[0].Group)
+	require.Contains(t, s.Groups[0].Errors[0], "both meta pages are invalid")
+}

@@ -18,16 +18,18 @@ type Loss struct {
 	Kept, First, Last uint64
 	// VoteLost says that the term or the vote is older than on record.
 	VoteLost bool
-	// Members are the servers that the configuration has.
-	Members []raft.Server
+	// Members are the servers that the configuration has, Replaced those that AcceptLoss
+	// replaces by them.
+	Members, Replaced []raft.Server
 
-	term        uint64   // to continue in
-	base        Position // of the tables
-	config      []byte   // encoded configuration at base, if rebased
-	configIndex uint64   // its entry
-	rebase      bool     // the log begins after base
-	cutFrom     uint64   // entries from here on are removed, 0: none
-	logFirst    uint64   // bounds of the log as it is
+	term        uint64        // to continue in
+	base        Position      // of the tables
+	config      []byte        // encoded configuration at base, if rebased
+	configIndex uint64        // its entry
+	rebase      bool          // the log begins after base
+	force       []raft.Server // new members, nil: those that it has
+	cutFrom     uint64        // entries from here on are removed, 0: none
+	logFirst    uint64        // bounds of the log as it is
 	logLast     uint64
 }
 
@@ -68,6 +70,9 @@ func AssessLoss(s Storage, rec HardStateRecord, tables Position, fallback []raft
 	l.Members = members.Servers
 	l.configIndex = min(l.configIndex, tables.Index)
 	l.config = raft.EncodeConfiguration(members)
+	if log.config == nil && tables.Index == 0 { // nothing else says who the members are
+		l.force = fallback
+	}
 
 	term, termErr := number(s, keyCurrentTerm)
 	voteTerm, voteErr := number(s, keyVoteTerm)
@@ -125,6 +130,17 @@ func (l *Loss) Sole(id raft.ServerID) bool {
 		!slices.ContainsFunc(l.Members, func(s raft.Server) bool { return s.ID != id && s.Suffrage == raft.Voter })
 }
 
+// Has reports whether id is one of the members.
+func (l *Loss) Has(id raft.ServerID) bool {
+	return slices.ContainsFunc(l.Members, func(s raft.Server) bool { return s.ID == id })
+}
+
+// Force makes AcceptLoss replace the members, as ForceConfiguration does and under the
+// same condition: the ids were never used.
+func (l *Loss) Force(servers []raft.Server) {
+	l.Members, l.Replaced, l.force = servers, l.Members, servers
+}
+
 // AcceptLoss makes the log of a group that is not open continue from what is left, and
 // ends its quarantine. It is for a replica that is the only voter: others may have what
 // is lost here. It may be repeated after a crash.
@@ -136,10 +152,11 @@ func (l *LogDB) AcceptLoss(group uint32, loss Loss, hard *HardState) error {
 	if err := loss.apply(s); err != nil {
 		return fmt.Errorf("accept the loss of group %d: %w", group, err)
 	}
-	if err := hard.Accept(); err != nil {
+	if err := l.Release(group); err != nil { // synced, and with it what was removed before
 		return err
 	}
-	return l.Release(group) // synced, and with it what was removed before
+	// Until now the record keeps the group from being opened.
+	return hard.Accept()
 }
 
 func (l *Loss) apply(s *LogStore) error {
@@ -151,10 +168,26 @@ func (l *Loss) apply(s *LogStore) error {
 			return err
 		}
 	}
-	switch {
-	case !l.rebase:
+	if l.rebase {
+		if err := l.applyRebase(s); err != nil {
+			return err
+		}
+	}
+	if l.force == nil {
 		return nil
-	case l.base.Index == 0:
+	}
+	if err := s.SetUint64(keyCurrentTerm, l.term+1); err != nil {
+		return err
+	}
+	return s.StoreLog(&raft.Log{
+		Index: l.Kept + 1, Term: l.term + 1, Type: raft.LogConfiguration,
+		Data: raft.EncodeConfiguration(raft.Configuration{Servers: l.force}),
+	})
+}
+
+// applyRebase makes the log begin behind the tables.
+func (l *Loss) applyRebase(s *LogStore) error {
+	if l.base.Index == 0 {
 		return dropRecord(s, keySnapshot)
 	}
 	rec := snapshotRecord{

@@ -107,3 +107,63 @@ func TestALossIsNotAcceptedWhereOthersMayHaveIt(t *testing.T) {
 	_, err = AssessLoss(s, rec, Position{Index: 5, Term: 3}, []raft.Server{n.voter()})
 	require.ErrorContains(t, err, "what is between is gone")
 }
+
+// TestALossIsAcceptedByANewMember replaces the members of a group that has lost nothing,
+// and of one that has lost everything.
+func TestALossIsAcceptedByANewMember(t *testing.T) {
+	for name, all := range map[string]bool{"nothing is lost": false, "everything is lost": true} {
+		t.Run(name, func(t *testing.T) {
+			n := startNode(t, t.TempDir(), "")
+			defer n.stop()
+			hards, err := OpenHardStates(t.TempDir()+"/HARDSTATE", "inc-1", nil, testLogger(t))
+			require.NoError(t, err)
+			defer func() { require.NoError(t, hards.Close()) }()
+			hard, err := hards.Group(1)
+			require.NoError(t, err)
+			s, err := n.db.Storage(1)
+			require.NoError(t, err)
+			w, commands := witnessed(s, hard), 2
+			former := []raft.Server{{ID: "n1/a", Address: "127.0.0.1:1"}, {ID: "n2/b", Address: "127.0.0.1:2"}, {ID: "n3/c", Address: "127.0.0.1:3"}}
+			logs := []*raft.Log{{Index: 1, Term: 4, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(raft.Configuration{Servers: former})}}
+			for i := range uint64(2) {
+				data, err := sealJournal([][]byte{fmt.Append(nil, "command ", i+1)})
+				require.NoError(t, err)
+				logs = append(logs, &raft.Log{Index: 2 + i, Term: 4, Type: raft.LogCommand, Data: data})
+			}
+			require.NoError(t, w.SetUint64(keyCurrentTerm, 4))
+			require.NoError(t, w.StoreLogs(logs))
+			require.NoError(t, n.db.Quarantine(1, "for a test"))
+			if all {
+				commands = 0
+				require.NoError(t, n.db.Destroy(1))
+			}
+			j := memJournal(t)
+			self := []raft.Server{n.voter()}
+			loss, err := AssessLoss(s, hard.Record(), j.Applied(), self)
+			if all {
+				require.NoError(t, err)
+				require.True(t, loss.Sole(n.voter().ID))
+			} else {
+				require.ErrorIs(t, err, ErrNoLoss)
+				require.False(t, loss.Has(n.voter().ID))
+				loss.Force(self)
+				require.Equal(t, former, loss.Replaced)
+			}
+			for range 2 { // it may be repeated
+				require.NoError(t, n.db.AcceptLoss(1, loss, hard))
+			}
+			cfg := n.config(1, j)
+			cfg.HardState = hard
+			g, err := Open(cfg)
+			require.NoError(t, err)
+			waitLeader(t, g)
+			require.Equal(t, self, g.Servers())
+			require.NoError(t, g.Barrier(t.Context()))
+			requireCommands(t, j, commands)
+			propose(t, g, fmt.Sprint("command ", commands+1))
+			requireCommands(t, j, commands+1)
+			require.Greater(t, g.Stats().Term, uint64(4))
+			require.NoError(t, g.Shutdown(t.Context()))
+		})
+	}
+}

@@ -159,8 +159,8 @@ func TestPartitionsWithLostLogAreQuarantined(t *testing.T) {
 // TestTheOnlyNodeGoesOnWithoutALostLog loses the logs of a node that is alone, and lets the
 // command that the server names accept that.
 func TestTheOnlyNodeGoesOnWithoutALostLog(t *testing.T) {
-	e := newEndpoint(t, offering(t, manifest(svc("S", "SERVICE", nil, object{"name": "h"}))))
-	e.script("S/h", proper)
+	e := newEndpoint(t, serveManifest(t, manifest(serviceManifest("S", "SERVICE", nil, object{"name": "h"}))))
+	e.script("S/h", succeed)
 	w := newFixture(t, map[string]string{"DEFAULT_NUM_PARTITIONS": "2"})
 	w.register(e.URL, nil)
 	id := w.send("S/h")
@@ -186,19 +186,19 @@ func TestTheOnlyNodeGoesOnWithoutALostLog(t *testing.T) {
 	}, testTimeout, 10*time.Millisecond)
 	require.NoError(t, w.server.Process.Terminate(testTimeout))
 
-	out, errs, exit := program(t, t.TempDir(), nil, "inspect", "--data-dir", data)
+	out, errs, exit := runServer(t, t.TempDir(), nil, "inspect", "--data-dir", data)
 	require.Zero(t, exit, errs)
 	require.Contains(t, out, "HARDSTATE  incarnation ")
 	require.Contains(t, out, "has lost entries")
-	_, errs, exit = program(t, t.TempDir(), nil, "repair", "accept-loss", "--group", "1", "--data-dir", data)
+	_, errs, exit = runServer(t, t.TempDir(), nil, "repair", "accept-loss", "--group", "1", "--data-dir", data)
 	require.Equal(t, 1, exit)
 	require.Contains(t, errs, "not confirmed, nothing was changed")
 	for i := range command {
-		out, errs, exit = program(t, t.TempDir(), nil, append(strings.Fields(command[i])[1:], "--yes")...)
+		out, errs, exit = runServer(t, t.TempDir(), nil, append(strings.Fields(command[i])[1:], "--yes")...)
 		require.Zero(t, exit, errs)
 		require.Contains(t, out, "Lost: ")
 	}
-	_, errs, exit = program(t, t.TempDir(), nil, "repair", "accept-loss", "--group", "1", "--data-dir", data, "--yes")
+	_, errs, exit = runServer(t, t.TempDir(), nil, "repair", "accept-loss", "--group", "1", "--data-dir", data, "--yes")
 	require.Equal(t, 1, exit)
 	require.Contains(t, errs, "nothing is missing")
 

@@ -131,10 +131,10 @@ func TestPortionsAreBounded(t *testing.T) {
 			require.True(t, sum <= copiedBytes || reads == 1, "%d bytes", sum)
 			require.Greater(t, before+first, copiedBytes, "it would have been room for one more")
 			before = sum
-			errors += uint32(part.Errors)
+			errors += part.Errors
 		}
 		require.Equal(t, len(sizes), next)
-		require.Equal(t, uint32(p.Errors), errors)
+		require.Equal(t, p.Errors, errors)
 	})
 }
 

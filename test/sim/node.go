@@ -242,28 +242,13 @@ func (n *node) crash(l *incarnation, unsynced int) {
 	n.disk = n.diskAfterCrash(l.disk.crashed(unsynced, n.rng))
 	n.mu.Unlock()
 	n.sim.trace.add("%s crashes, %d%% of what was not synced is kept", n.name, unsynced)
-	n.sim.wg.Go(func() { l.close(false) })
-}
-
-// shutdown ends an incarnation gracefully.
-func (n *node) shutdown() {
-	l := n.running()
-	if l == nil {
-		return
-	}
-	l.close(true)
-	n.mu.Lock()
-	n.current = nil
-	n.mu.Unlock()
-	l.end()
-	n.sim.net.listen(addressOf(n.name), nil)
-	n.sim.net.breakNode(n.name)
+	n.sim.wg.Go(func() { l.close() })
 }
 
 const closing = 30 * time.Second
 
 // close releases the resources of an incarnation. Later writes go to an unused disk.
-func (l *incarnation) close(orderly bool) {
+func (l *incarnation) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closing)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -273,11 +258,7 @@ func (l *incarnation) close(orderly bool) {
 			continue
 		}
 		wg.Go(func() {
-			end := p.Stop
-			if orderly {
-				end = p.Close
-			}
-			if err := end(ctx); err != nil && !errors.Is(err, raftgroup.ErrStopped) {
+			if err := p.Stop(ctx); err != nil && !errors.Is(err, raftgroup.ErrStopped) {
 				l.n.sim.trace.add("%s: partition %d does not stop: %v", l.n.name, id, err)
 			}
 		})

@@ -62,8 +62,7 @@ func (p *PartitionState) spare(state *ClusterState) int {
 
 func up(n *NodeState) bool { return n != nil && n.State == NodeAlive && n.Answers }
 
-// guard refuses a change after which no node can be lost any more, unless force is
-// given. taking and replication are those after the change.
+// guard refuses a change that leaves no tolerated node loss, unless force is given. taking and replication are those after the change.
 func (s *Server) guard(c echo.Context, change string, taking, replication int) error {
 	force, err := queryBool(c, "force")
 	if err != nil || force {

@@ -56,8 +56,7 @@ func (s *Store) Standing(name, incarnation string) (removed string) {
 	return ""
 }
 
-// RemovedError says that a node is no member of the cluster any more. It is
-// ErrNodeRemoved.
+// RemovedError means that a node was removed from the cluster. It matches ErrNodeRemoved.
 type RemovedError struct {
 	Node   string
 	Reason string

@@ -33,7 +33,7 @@ func main() {
 // feature level. Starting it again is of no use before it is upgraded.
 const exitUnsupported = 3
 
-// exitRemoved is the exit status of a node that is no member of the cluster any more.
+// exitRemoved is the exit status of a node that was removed from the cluster.
 // Starting it again on the same data is of no use.
 const exitRemoved = 4
 

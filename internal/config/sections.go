@@ -27,7 +27,7 @@ type Networking struct {
 	BodyMemoryLimit        units.ByteSize `key:"body-memory-limit" help:"memory of this node for the bodies of requests and replies at all its ports; requests beyond it are answered 503"`
 	ConnectionBodyMemory   units.ByteSize `key:"connection-body-memory-limit" help:"part of body-memory-limit that one connection may use"`
 	MessageSizeLimit       units.ByteSize `key:"message-size-limit" help:"largest message, at most 48 MiB; other size limits cannot exceed it"`
-	GossipKeyFile          string         `key:"gossip-key-file" help:"file with 32 bytes, or their base64 text, that encrypt what nodes tell each other about who is there; the same on all nodes"`
+	GossipKeyFile          string         `key:"gossip-key-file" help:"file with 32 bytes, or their base64 text, that encrypt the gossip between nodes; the same on all nodes"`
 	HTTP2KeepAliveInterval units.Duration `key:"http2-keep-alive-interval" help:"silence before a connection is probed"`
 	HTTP2KeepAliveTimeout  units.Duration `key:"http2-keep-alive-timeout" help:"time for the answer to a probe"`
 }

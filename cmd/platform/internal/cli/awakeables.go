@@ -133,7 +133,7 @@ func (a *app) signalsSend(reject bool) *cobra.Command {
 	}
 	if reject {
 		cmd.Use, cmd.Short = "reject <invocation id> <name> [reason]", "Send a signal that fails the wait for it, with a terminal error"
-		cmd.Example = "  platform signals reject inv_1… approved 'nobody agreed'"
+		cmd.Example = "  platform signals reject inv_1… approved 'not approved'"
 	}
 	data := dataFlag(cmd)
 	cmd.RunE = run(func(ctx context.Context, args []string) error {

@@ -215,8 +215,8 @@ func (a *app) nodesRemove() *cobra.Command {
 		Use:     "remove <node>...",
 		Aliases: []string{"rm"},
 		Short:   "Take nodes out of the cluster",
-		Long: `Removes nodes that have no replicas any more; drain them first. With --force also one that
-is lost for good: its replicas are made anew from those on other nodes.
+		Long: `Removes nodes without replicas; drain them first. --force also removes a node that is
+permanently lost; its replicas are rebuilt from those on other nodes.
 
 A removed node can come back only as a new one, with an empty data directory.`,
 		Args:    cobra.MinimumNArgs(1),

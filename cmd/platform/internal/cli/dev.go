@@ -121,8 +121,8 @@ func freePorts(ip string, ports ...*int) error {
 	return nil
 }
 
-// checkPorts fails if one of the ports is in use. Whoever has it might answer in place
-// of the server that is about to start.
+// checkPorts fails if one of the ports is in use. The process that holds it might
+// respond in place of the server that is about to start.
 func (s devServer) checkPorts() error {
 	for _, port := range []struct {
 		use    string

@@ -19,7 +19,7 @@ func (a *app) rules() *cobra.Command {
 		Use:     "rules",
 		Aliases: []string{"rule"},
 		Short:   "Limit the concurrency of scopes",
-		Long: `Rules limit what runs at once in the scopes that callers name. A pattern is a scope,
+		Long: `Rules limit how many invocations run concurrently in the scopes that callers name. A pattern is a scope,
 or scope/l1 or scope/l1/l2 for the parts of limit keys within it; * stands for any.
 Each scope and each limit key that matches has a budget of its own, and the most exact
 rule wins: a rule for tenant-1 holds there in place of one for *.`,

@@ -27,9 +27,9 @@ func (a *app) rulesSet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set <pattern>",
 		Short: "Make a rule, or change one",
-		Long: `Makes the rule if there is none with that pattern. Otherwise changes what is given and
-leaves the rest of it as it is. A change holds at once for what waits and for what
-comes; what runs is never stopped.`,
+		Long: `Creates the rule if none has that pattern; otherwise changes only the given options.
+A change applies immediately to waiting and new invocations; running ones are never
+stopped.`,
 		Args: cobra.ExactArgs(1),
 		Example: `  platform rules set '*' --concurrency 10
   platform rules set tenant-1 --concurrency 50 --description "pays for more"

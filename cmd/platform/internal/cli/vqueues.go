@@ -100,7 +100,7 @@ func (a *app) vqueuesDescribe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "describe <id | service | object/key>",
 		Aliases: []string{"get"},
-		Short:   "Show a vqueue, what holds it up, and who is in it",
+		Short:   "Show a vqueue, what blocks it, and its invocations",
 		Long: fmt.Sprintf(`Shows a vqueue or the line for an object, what holds it up, and entries, the first ones
 first. Of a queue of more than %d entries some are shown as they are found, since all would
 have to be read to know their order; --newest-first does that.`, mostSorted),

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"platform/internal/config"
-	"platform/internal/node"
+	"platform/internal/offline"
 	"platform/partition"
 )
 
@@ -63,7 +63,7 @@ func recoverCluster(ctx context.Context, args, environ []string, in io.Reader, o
 	if err != nil {
 		return err
 	}
-	plan, err := node.PlanRecovery(path)
+	plan, err := offline.PlanRecovery(path)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func recoverCluster(ctx context.Context, args, environ []string, in io.Reader, o
 			return err
 		}
 	}
-	done, err := node.RecoverDirectory(path, time.Now())
+	done, err := offline.RecoverDirectory(path, time.Now())
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func recoverCluster(ctx context.Context, args, environ []string, in io.Reader, o
 	return nil
 }
 
-func printRecovery(out io.Writer, path string, plan *node.Recovery) {
+func printRecovery(out io.Writer, path string, plan *offline.Recovery) {
 	fmt.Fprintf(out, "Directory   %s\nCluster     %s\nNode        %s\n", path, plan.Cluster, plan.Node)
 	var others []string
 	for _, n := range plan.Others {
@@ -104,7 +104,7 @@ func printRecovery(out io.Writer, path string, plan *node.Recovery) {
 }
 
 // running names the other nodes whose ports take connections.
-func running(ctx context.Context, plan *node.Recovery) (names []string) {
+func running(ctx context.Context, plan *offline.Recovery) (names []string) {
 	dialer := &net.Dialer{Timeout: probeTimeout}
 	for _, n := range plan.Others {
 		conn, err := dialer.DialContext(ctx, "tcp", string(n.RaftAddress()))

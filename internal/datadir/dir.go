@@ -1,4 +1,4 @@
-package node
+package datadir
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 // its own and older versions.
 const formatVersion = "1"
 
-// dataDir is a node's directory, held by this process alone:
+// Dir is a node's directory, held by this process alone:
 //
 //	FORMAT    version of the layout
 //	LOCK      locked while a server runs
@@ -28,13 +28,14 @@ const formatVersion = "1"
 //	metadata/ Raft log and state of the metadata group (bbolt)
 //
 // Each of the directories has a file OWNER, which ties it to this node's incarnation.
-type dataDir struct {
+type Dir struct {
 	path string
 	lock *os.File
 }
 
-func openDataDir(base, nodeName string) (*dataDir, error) {
-	d := &dataDir{path: filepath.Join(base, nodeName)}
+// Open locks the directory of a node below base, and creates it if there is none.
+func Open(base, nodeName string) (*Dir, error) {
+	d := &Dir{path: filepath.Join(base, nodeName)}
 	if err := os.MkdirAll(d.path, 0o700); err != nil {
 		return nil, fmt.Errorf("create data directory: %w", err)
 	}
@@ -48,8 +49,8 @@ func openDataDir(base, nodeName string) (*dataDir, error) {
 	return d, nil
 }
 
-func (d *dataDir) acquire() error {
-	lock, err := os.OpenFile(d.in("LOCK"), os.O_CREATE|os.O_RDWR, 0o600)
+func (d *Dir) acquire() error {
+	lock, err := os.OpenFile(d.In("LOCK"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("open lock of the data directory: %w", err)
 	}
@@ -64,11 +65,11 @@ func (d *dataDir) acquire() error {
 	return nil
 }
 
-// LockStopped locks the data directory of a node for a tool. It fails while a server
-// runs on it, and for a directory that is not a node's.
-func LockStopped(path string) (unlock func() error, err error) {
-	d := &dataDir{path: path}
-	if _, err := os.Stat(d.in("FORMAT")); err != nil {
+// OpenStopped locks the data directory of a stopped node for a tool. It fails while a
+// server runs on it, and for a directory that is not a node's.
+func OpenStopped(path string) (*Dir, error) {
+	d := &Dir{path: path}
+	if _, err := os.Stat(d.In("FORMAT")); err != nil {
 		return nil, errcode.New(errcode.RT0009, "%s is not the data directory of a node (base-dir/node-name): %w", path, err)
 	}
 	if err := d.acquire(); err != nil {
@@ -77,12 +78,12 @@ func LockStopped(path string) (unlock func() error, err error) {
 	if err := d.checkFormat(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	return d.Close, nil
+	return d, nil
 }
 
 // checkFormat reads the version file, or writes it into a fresh directory.
-func (d *dataDir) checkFormat() error {
-	raw, err := os.ReadFile(d.in("FORMAT"))
+func (d *Dir) checkFormat() error {
+	raw, err := os.ReadFile(d.In("FORMAT"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return d.initialize()
 	}
@@ -95,7 +96,7 @@ func (d *dataDir) checkFormat() error {
 	return nil
 }
 
-func (d *dataDir) initialize() error {
+func (d *Dir) initialize() error {
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
 		return fmt.Errorf("read data directory: %w", err)
@@ -117,8 +118,8 @@ func (d *dataDir) initialize() error {
 }
 
 // writeFile creates a small file so that after a crash it is whole or absent.
-func (d *dataDir) writeFile(name string, data []byte) error {
-	next := d.in(name + ".new")
+func (d *Dir) writeFile(name string, data []byte) error {
+	next := d.In(name + ".new")
 	f, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
@@ -127,16 +128,20 @@ func (d *dataDir) writeFile(name string, data []byte) error {
 	if err := errors.Join(writeErr, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	if err := os.Rename(next, d.in(name)); err != nil {
+	if err := os.Rename(next, d.In(name)); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return syncDir(d.path)
 }
 
-func (d *dataDir) in(name string) string { return filepath.Join(d.path, name) }
+// Path is the directory.
+func (d *Dir) Path() string { return d.path }
+
+// In is the path of a file or directory in it.
+func (d *Dir) In(name string) string { return filepath.Join(d.path, name) }
 
 // Close gives the directory up.
-func (d *dataDir) Close() error { return d.lock.Close() }
+func (d *Dir) Close() error { return d.lock.Close() }
 
 func syncDir(path string) error {
 	dir, err := os.Open(path)

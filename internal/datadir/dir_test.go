@@ -1,4 +1,4 @@
-package node
+package datadir
 
 import (
 	"os"
@@ -12,15 +12,15 @@ import (
 
 func TestDataDirectoryIsHeldByOne(t *testing.T) {
 	base := t.TempDir()
-	first, err := openDataDir(base, "n1")
+	first, err := Open(base, "n1")
 	require.NoError(t, err)
-	_, err = openDataDir(base, "n1")
+	_, err = Open(base, "n1")
 	requireCode(t, errcode.RT0005, err)
-	other, err := openDataDir(base, "n2")
+	other, err := Open(base, "n2")
 	require.NoError(t, err)
 	require.NoError(t, other.Close())
 	require.NoError(t, first.Close())
-	again, err := openDataDir(base, "n1")
+	again, err := Open(base, "n1")
 	require.NoError(t, err)
 	require.NoError(t, again.Close())
 }
@@ -34,7 +34,7 @@ func TestDataDirectoryOfAnotherFormatIsRefused(t *testing.T) {
 			base := t.TempDir()
 			require.NoError(t, os.Mkdir(filepath.Join(base, "n1"), 0o700))
 			require.NoError(t, os.WriteFile(filepath.Join(base, "n1", write[0]), []byte(write[1]), 0o600))
-			_, err := openDataDir(base, "n1")
+			_, err := Open(base, "n1")
 			requireCode(t, errcode.RT0009, err)
 		})
 	}

@@ -1,4 +1,4 @@
-package node
+package datadir
 
 import (
 	"encoding/json"
@@ -13,10 +13,10 @@ import (
 	"platform/internal/errcode"
 )
 
-// identity is what a data directory knows of itself. A node that lost its
+// Identity is what a data directory knows of itself. A node that lost its
 // directory gets a new one and so cannot be taken for the replica that made
 // promises with the old one.
-type identity struct {
+type Identity struct {
 	Cluster     string `json:"cluster_name"`
 	Node        string `json:"node_name"`
 	Incarnation string `json:"incarnation"`
@@ -32,51 +32,50 @@ type identity struct {
 	RecoveredAt time.Time `json:"recovered_at,omitzero"`
 }
 
-// loadIdentity reads the directory's identity, or makes one for a fresh directory.
-func (d *dataDir) loadIdentity(cluster, node string) (identity, error) {
-	raw, err := os.ReadFile(d.in("IDENTITY"))
+// LoadIdentity reads the directory's identity, or makes one for a fresh directory.
+func (d *Dir) LoadIdentity(cluster, node string) (Identity, error) {
+	raw, err := os.ReadFile(d.In("IDENTITY"))
 	if errors.Is(err, fs.ErrNotExist) {
 		// The file is older than all data.
-		if held := d.holds(logDir, stateDir, metadataDir, hardStateFile); held != "" {
-			return identity{}, errcode.New(errcode.RT0009, "data directory %s holds %q but no IDENTITY file, so it is damaged; restore the file; %s", d.path, held, remedyRejoin)
+		if held := d.Holds(LogDir, StateDir, MetadataDir, HardStateFile); held != "" {
+			return Identity{}, errcode.New(errcode.RT0009, "data directory %s holds %q but no IDENTITY file, so it is damaged; restore the file; %s", d.path, held, RemedyRejoin)
 		}
-		id := identity{Cluster: cluster, Node: node, Incarnation: ulid.Make().String()}
-		return id, d.saveIdentity(id)
+		id := Identity{Cluster: cluster, Node: node, Incarnation: ulid.Make().String()}
+		return id, d.SaveIdentity(id)
 	}
 	if err != nil {
-		return identity{}, fmt.Errorf("read node identity: %w", err)
+		return Identity{}, fmt.Errorf("read node identity: %w", err)
 	}
-	var id identity
+	var id Identity
 	if err := json.Unmarshal(raw, &id); err != nil {
-		return identity{}, errcode.New(errcode.RT0009, "node identity %s is damaged: %w", d.in("IDENTITY"), err)
+		return Identity{}, errcode.New(errcode.RT0009, "node identity %s is damaged: %w", d.In("IDENTITY"), err)
 	}
 	if id.NextIncarnation != "" {
-		return identity{}, errcode.New(errcode.RT0009, "the recovery of data directory %s was not finished; run `platform-server recover` again", d.path)
+		return Identity{}, errcode.New(errcode.RT0009, "the recovery of data directory %s was not finished; run `platform-server recover` again", d.path)
 	}
 	if id.Cluster != cluster {
-		return identity{}, fmt.Errorf("data directory %s belongs to cluster %q, not %q; set cluster-name accordingly or choose another --base-dir", d.path, id.Cluster, cluster)
+		return Identity{}, fmt.Errorf("data directory %s belongs to cluster %q, not %q; set cluster-name accordingly or choose another --base-dir", d.path, id.Cluster, cluster)
 	}
 	return id, nil
 }
 
-// Identity is whose data directory it is, for tools.
-type Identity struct {
-	Node, Incarnation string
-	Replica           string // Raft server id of the replicas that were never rebuilt
-	Recovering        bool   // a recovery was not finished
-	Sole              bool   // it was, and the other nodes are removed at the next start
-}
+// ReadIdentity returns the identity of the data directory at path, which may be in use.
+func ReadIdentity(path string) (Identity, error) { return (&Dir{path: path}).ReadIdentity() }
 
-// ReadIdentity reads the identity of a data directory.
-func ReadIdentity(path string) (Identity, error) {
-	id, err := (&dataDir{path: path}).readIdentity()
-	if err != nil {
-		return Identity{}, err
+// ReadIdentity returns the directory's identity, also while a recovery is unfinished.
+func (d *Dir) ReadIdentity() (id Identity, err error) {
+	raw, err := os.ReadFile(d.In("IDENTITY"))
+	if err == nil {
+		err = json.Unmarshal(raw, &id)
 	}
-	return Identity{Node: id.Node, Incarnation: id.Incarnation, Replica: id.replicaID(), Recovering: id.NextIncarnation != "", Sole: id.Sole}, nil
+	if err != nil {
+		return id, errcode.New(errcode.RT0009, "node identity %s cannot be read: %w", d.In("IDENTITY"), err)
+	}
+	return id, nil
 }
 
-func (d *dataDir) saveIdentity(id identity) error {
+// SaveIdentity replaces the directory's identity durably.
+func (d *Dir) SaveIdentity(id Identity) error {
 	raw, err := json.MarshalIndent(id, "", "  ")
 	if err != nil {
 		return err
@@ -84,13 +83,13 @@ func (d *dataDir) saveIdentity(id identity) error {
 	return d.writeFile("IDENTITY", append(raw, '\n'))
 }
 
-// replicaID is the Raft server id of all replicas on the node.
-func (id identity) replicaID() string { return id.Node + "/" + id.Incarnation }
+// ReplicaID is the Raft server id of all replicas on the node.
+func (id Identity) ReplicaID() string { return id.Node + "/" + id.Incarnation }
 
-// holds is the first of the named entries that the directory has, "" if it has none.
-func (d *dataDir) holds(names ...string) string {
+// Holds returns the first of the named entries that the directory has, "" if it has none.
+func (d *Dir) Holds(names ...string) string {
 	for _, name := range names {
-		if _, err := os.Stat(d.in(name)); err == nil {
+		if _, err := os.Stat(d.In(name)); err == nil {
 			return name
 		}
 	}

@@ -1,4 +1,4 @@
-package node
+package datadir
 
 import (
 	"log/slog"
@@ -9,36 +9,44 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/errcode"
+	"platform/internal/raftgroup"
 )
+
+// owned is a data directory with its identity and hard-state file.
+type owned struct {
+	dir  *Dir
+	self Identity
+	hard *raftgroup.HardStates
+}
 
 // opened opens the hard-state file of a data directory as a start does, and makes the
 // directories.
-func opened(t *testing.T, base string) (*Node, error) {
+func opened(t *testing.T, base string) (*owned, error) {
 	t.Helper()
-	n := &Node{log: slog.New(slog.DiscardHandler)}
+	o := &owned{}
 	var err error
-	n.dir, err = openDataDir(base, "n1")
+	o.dir, err = Open(base, "n1")
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = n.dir.Close() })
-	if n.self, err = n.dir.loadIdentity("c", "n1"); err != nil {
-		return n, err
+	t.Cleanup(func() { _ = o.dir.Close() })
+	if o.self, err = o.dir.LoadIdentity("c", "n1"); err != nil {
+		return o, err
 	}
-	if err := n.openHardState(); err != nil {
-		return n, err
+	if o.hard, o.self, err = o.dir.OpenHardState(o.self, slog.New(slog.DiscardHandler)); err != nil {
+		return o, err
 	}
-	for _, contents := range []string{logDir, stateDir, metadataDir} {
-		if err := n.dir.own(n.self, contents, "restore it"); err != nil {
-			return n, n.stopped(err)
+	for _, contents := range []string{LogDir, StateDir, MetadataDir} {
+		if err := o.dir.Own(o.self, contents, "restore it"); err != nil {
+			return o, o.stopped(err)
 		}
 	}
-	return n, nil
+	return o, nil
 }
 
-func (n *Node) stopped(err error) error {
-	if closeErr := n.hard.Close(); closeErr != nil {
+func (o *owned) stopped(err error) error {
+	if closeErr := o.hard.Close(); closeErr != nil {
 		return closeErr
 	}
-	if closeErr := n.dir.Close(); closeErr != nil {
+	if closeErr := o.dir.Close(); closeErr != nil {
 		return closeErr
 	}
 	return err
@@ -57,15 +65,15 @@ func TestDirectoriesAreTiedToTheIncarnation(t *testing.T) {
 
 	// Exchanged with each other.
 	in := func(name string) string { return filepath.Join(base, "n1", name) }
-	require.NoError(t, os.Rename(in(logDir), in("x")))
-	require.NoError(t, os.Rename(in(stateDir), in(logDir)))
-	require.NoError(t, os.Rename(in("x"), in(stateDir)))
+	require.NoError(t, os.Rename(in(LogDir), in("x")))
+	require.NoError(t, os.Rename(in(StateDir), in(LogDir)))
+	require.NoError(t, os.Rename(in("x"), in(StateDir)))
 	_, err = opened(t, base)
 	requireCode(t, errcode.RT0009, err)
 	require.ErrorContains(t, err, `is the directory "state"`)
-	require.NoError(t, os.Rename(in(logDir), in("x")))
-	require.NoError(t, os.Rename(in(stateDir), in(logDir)))
-	require.NoError(t, os.Rename(in("x"), in(stateDir)))
+	require.NoError(t, os.Rename(in(LogDir), in("x")))
+	require.NoError(t, os.Rename(in(StateDir), in(LogDir)))
+	require.NoError(t, os.Rename(in("x"), in(StateDir)))
 
 	// Replaced by one of a server that wrote no owner.
 	require.NoError(t, os.Remove(in("log/OWNER")))
@@ -85,13 +93,13 @@ func TestDirectoryOfAnOlderServerIsTakenOver(t *testing.T) {
 		first := n.self
 		require.NoError(t, n.stopped(nil))
 		in := func(name string) string { return filepath.Join(base, "n1", name) }
-		for _, contents := range []string{logDir, stateDir, metadataDir} {
+		for _, contents := range []string{LogDir, StateDir, MetadataDir} {
 			require.NoError(t, os.WriteFile(in(contents+"/data"), nil, 0o600))
-			if !cutOff || contents == metadataDir {
+			if !cutOff || contents == MetadataDir {
 				require.NoError(t, os.Remove(in(contents+"/OWNER")))
 			}
 		}
-		require.NoError(t, os.Remove(in(hardStateFile)))
+		require.NoError(t, os.Remove(in(HardStateFile)))
 		if cutOff {
 			require.NoError(t, os.WriteFile(in(adoptingFile), nil, 0o600))
 		}
@@ -110,19 +118,19 @@ func TestLostHardStateIsRefused(t *testing.T) {
 	n, err := opened(t, base)
 	require.NoError(t, err)
 	require.NoError(t, n.stopped(nil))
-	require.NoError(t, os.Remove(filepath.Join(base, "n1", hardStateFile)))
+	require.NoError(t, os.Remove(filepath.Join(base, "n1", HardStateFile)))
 	_, err = opened(t, base)
 	requireCode(t, errcode.RT0009, err)
 	require.ErrorContains(t, err, "has lost HARDSTATE")
 }
 
-// TestWhoLostEverythingIsAnotherIncarnation has an identity only: a node that made
+// TestWhoLostEverythingIsAnotherIncarnation has an Identity only: a node that made
 // promises under it must not make others under the same name.
 func TestWhoLostEverythingIsAnotherIncarnation(t *testing.T) {
 	base := t.TempDir()
-	d, err := openDataDir(base, "n1")
+	d, err := Open(base, "n1")
 	require.NoError(t, err)
-	first, err := d.loadIdentity("c", "n1")
+	first, err := d.LoadIdentity("c", "n1")
 	require.NoError(t, err)
 	require.NoError(t, d.Close())
 	n, err := opened(t, base)
@@ -130,14 +138,14 @@ func TestWhoLostEverythingIsAnotherIncarnation(t *testing.T) {
 	require.NotEqual(t, first.Incarnation, n.self.Incarnation)
 	require.NoError(t, n.stopped(nil))
 
-	for _, name := range []string{hardStateFile, logDir, stateDir, metadataDir} {
+	for _, name := range []string{HardStateFile, LogDir, StateDir, MetadataDir} {
 		require.NoError(t, os.RemoveAll(filepath.Join(base, "n1", name)))
 	}
-	d, err = openDataDir(base, "n1")
+	d, err = Open(base, "n1")
 	require.NoError(t, err)
 	founder := n.self
 	founder.Founder = true
-	require.NoError(t, d.saveIdentity(founder))
+	require.NoError(t, d.SaveIdentity(founder))
 	require.NoError(t, d.Close())
 	_, err = opened(t, base)
 	requireCode(t, errcode.RT0009, err)

@@ -1,4 +1,6 @@
-package node
+// Package diskspace watches the free space on the disk of a data directory, and says what
+// a node does when it runs out.
+package diskspace
 
 import (
 	"context"
@@ -13,58 +15,64 @@ import (
 	"platform/internal/units"
 )
 
-// diskLevel is how short of room the disk of the data directory is.
-type diskLevel int32
+// Level is how short of space the disk of the data directory is.
+type Level int32
 
 // The levels, each with what the node does about it.
 const (
-	diskRoomy diskLevel = iota
-	diskTight           // says so
-	diskShort           // lets others lead, or else refuses new invocations; those that it has go on
-	diskFull            // closes its replicas, so that a failed write cannot harm them
+	Roomy Level = iota
+	Tight       // says so
+	Short       // lets others lead, or else refuses new invocations; those that it has go on
+	Full        // closes its replicas, so that a failed write cannot harm them
 )
 
 // watermark is the free space below which a level begins: a share of the disk, but
 // neither so little that a second's work fills it nor so much that it is never needed.
 type watermark struct {
-	level       diskLevel
+	level       Level
 	percent     uint64
 	least, most uint64 // bytes
 }
 
 var watermarks = []watermark{
-	{diskFull, 2, 32 << 20, 192 << 20},
-	{diskShort, 8, 64 << 20, 1 << 30},
-	{diskTight, 15, 128 << 20, 4 << 30},
+	{Full, 2, 32 << 20, 192 << 20},
+	{Short, 8, 64 << 20, 1 << 30},
+	{Tight, 15, 128 << 20, 4 << 30},
 }
 
 // levelOf is the level of a disk with that much room.
-func levelOf(free, total uint64) diskLevel {
+func levelOf(free, total uint64) Level {
 	for _, w := range watermarks {
 		if free < min(max(total*w.percent/100, w.least), w.most) {
 			return w.level
 		}
 	}
-	return diskRoomy
+	return Roomy
 }
 
-// diskTick is how often the free space is looked at.
-const diskTick = 500 * time.Millisecond
+// Tick is how often Run checks the free space.
+const Tick = 500 * time.Millisecond
 
-// disk watches the room on the disk of the data directory.
-type disk struct {
+// Monitor watches the free space on the disk of a data directory.
+type Monitor struct {
 	path  string
 	level atomic.Int32
 	free  atomic.Uint64
 	// since is when the disk became short of room.
 	since atomic.Pointer[time.Time]
-	stat  func(path string) (free, total uint64, err error) // statDisk, but for tests
-	// short is told when the disk has become short of room, or is not any more.
+	stat  func(path string) (free, total uint64, err error) // statFile, except in tests
+	// short is called when the disk becomes short of space, and when it no longer is.
 	short func(bool)
 	log   *slog.Logger
 }
 
-func statDisk(path string) (free, total uint64, err error) {
+// New returns the monitor of the disk of directory path. It calls short when the disk
+// becomes short of space, and when it no longer is.
+func New(path string, short func(bool), log *slog.Logger) *Monitor {
+	return &Monitor{path: path, stat: statFile, short: short, log: log}
+}
+
+func statFile(path string) (free, total uint64, err error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {
 		return 0, 0, err
@@ -72,46 +80,48 @@ func statDisk(path string) (free, total uint64, err error) {
 	return st.Bavail * uint64(st.Bsize), st.Blocks * uint64(st.Bsize), nil
 }
 
-// look notes how much room there is. A disk that cannot be asked counts as it did.
-func (d *disk) look() diskLevel {
+// Check measures the free space. If that fails, the level stays as it was.
+func (d *Monitor) Check() Level {
 	free, total, err := d.stat(d.path)
 	if err != nil {
-		return d.now()
+		return d.Level()
 	}
 	d.free.Store(free)
 	level := levelOf(free, total)
-	if was := diskLevel(d.level.Swap(int32(level))); was != level {
+	if was := Level(d.level.Swap(int32(level))); was != level {
 		d.report(was, level)
-		if (was >= diskShort) != (level >= diskShort) {
+		if (was >= Short) != (level >= Short) {
 			now := time.Now()
 			d.since.Store(&now)
-			d.short(level >= diskShort)
+			d.short(level >= Short)
 		}
 	}
 	return level
 }
 
-func (d *disk) report(was, level diskLevel) {
+func (d *Monitor) report(was, level Level) {
 	consequence := [...]string{
 		"there is room again", "make room", "other nodes lead, or new invocations are refused", "replicas are closed until there is room",
 	}[level]
 	if level > was {
-		d.log.Warn("the disk fills up", "free", d.text(), "consequence", consequence, "data", d.path)
+		d.log.Warn("the disk fills up", "free", d.Free(), "consequence", consequence, "data", d.path)
 	} else {
-		d.log.Info("the disk has more room", "free", d.text(), "consequence", consequence, "data", d.path)
+		d.log.Info("the disk has more room", "free", d.Free(), "consequence", consequence, "data", d.path)
 	}
 }
 
-func (d *disk) text() string { return units.ByteSize(d.free.Load()).String() }
+// Free is the free space as text.
+func (d *Monitor) Free() string { return units.ByteSize(d.free.Load()).String() }
 
-func (d *disk) now() diskLevel { return diskLevel(d.level.Load()) }
+// Level is the level at the last check.
+func (d *Monitor) Level() Level { return Level(d.level.Load()) }
 
-// watch looks until ctx ends.
-func (d *disk) watch(ctx context.Context) error {
-	tick := time.NewTicker(diskTick)
+// Run checks the free space until ctx ends.
+func (d *Monitor) Run(ctx context.Context) error {
+	tick := time.NewTicker(Tick)
 	defer tick.Stop()
 	for {
-		d.look()
+		d.Check()
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -120,30 +130,29 @@ func (d *disk) watch(ctx context.Context) error {
 	}
 }
 
-// room says why nothing new is taken, nil if it is.
-func (d *disk) room() error {
-	if d.now() < diskShort {
+// Room returns why no new work is accepted, nil if it is.
+func (d *Monitor) Room() error {
+	if d.Level() < Short {
 		return nil
 	}
-	return &noRoomError{d.text()}
+	return &noRoomError{d.Free()}
 }
 
-// shortage says for people that room is short, and what the node does about it; "" if
-// there is room.
-func (d *disk) shortage() string {
-	switch d.now() {
-	case diskTight:
-		return "fills up (" + d.text() + " free)"
-	case diskShort:
-		return "is nearly full (" + d.text() + " free): it leads nothing if others can, and takes nothing new"
-	case diskFull:
-		return "is full (" + d.text() + " free): its replicas are closed until there is room"
+// Shortage describes a lack of space and its consequence; "" if there is none.
+func (d *Monitor) Shortage() string {
+	switch d.Level() {
+	case Tight:
+		return "fills up (" + d.Free() + " free)"
+	case Short:
+		return "is nearly full (" + d.Free() + " free): it leads nothing if others can, and takes nothing new"
+	case Full:
+		return "is full (" + d.Free() + " free): its replicas are closed until there is room"
 	}
 	return ""
 }
 
-// shortFor is for how long the disk has been short of room, which it is.
-func (d *disk) shortFor() time.Duration {
+// ShortFor returns for how long the disk has been short of space.
+func (d *Monitor) ShortFor() time.Duration {
 	if since := d.since.Load(); since != nil {
 		return time.Since(*since)
 	}

@@ -1,4 +1,4 @@
-package node
+package diskspace
 
 import (
 	"bytes"
@@ -17,19 +17,19 @@ func TestLevelsOfTheDisk(t *testing.T) {
 	const mib, gib = 1 << 20, 1 << 30
 	for _, tc := range []struct {
 		free, total uint64
-		want        diskLevel
+		want        Level
 	}{
-		{100 * gib, 1000 * gib, diskRoomy},
-		{3 * gib, 1000 * gib, diskTight}, // a tenth of a percent of a large disk is still a lot
-		{gib - 1, 1000 * gib, diskShort},
-		{500 * mib, 1000 * gib, diskShort},
-		{100 * mib, 1000 * gib, diskFull},
-		{200 * mib, 256 * mib, diskRoomy},
-		{100 * mib, 256 * mib, diskTight},
-		{60 * mib, 256 * mib, diskShort},
-		{40 * mib, 256 * mib, diskShort},
-		{30 * mib, 256 * mib, diskFull},
-		{0, 0, diskFull},
+		{100 * gib, 1000 * gib, Roomy},
+		{3 * gib, 1000 * gib, Tight}, // a tenth of a percent of a large disk is still a lot
+		{gib - 1, 1000 * gib, Short},
+		{500 * mib, 1000 * gib, Short},
+		{100 * mib, 1000 * gib, Full},
+		{200 * mib, 256 * mib, Roomy},
+		{100 * mib, 256 * mib, Tight},
+		{60 * mib, 256 * mib, Short},
+		{40 * mib, 256 * mib, Short},
+		{30 * mib, 256 * mib, Full},
+		{0, 0, Full},
 	} {
 		require.Equal(t, tc.want, levelOf(tc.free, tc.total), "%d of %d", tc.free, tc.total)
 	}
@@ -44,23 +44,23 @@ func testShortDisks(t *testing.T) {
 	free := uint64(1 << 40)
 	var broken error
 	short := false
-	d := &disk{path: "/data", log: slog.New(slog.NewTextHandler(&out, nil)), short: func(now bool) { short = now }, stat: func(string) (uint64, uint64, error) { return free, 1 << 40, broken }}
-	require.Equal(t, diskRoomy, d.look())
-	require.NoError(t, d.room())
+	d := &Monitor{path: "/data", log: slog.New(slog.NewTextHandler(&out, nil)), short: func(now bool) { short = now }, stat: func(string) (uint64, uint64, error) { return free, 1 << 40, broken }}
+	require.Equal(t, Roomy, d.Check())
+	require.NoError(t, d.Room())
 	free = 600 << 20
-	require.Equal(t, diskShort, d.look())
-	require.ErrorIs(t, d.room(), raftgroup.ErrOverloaded)
-	require.ErrorContains(t, d.room(), "600.0 MiB free")
+	require.Equal(t, Short, d.Check())
+	require.ErrorIs(t, d.Room(), raftgroup.ErrOverloaded)
+	require.ErrorContains(t, d.Room(), "600.0 MiB free")
 	require.True(t, short)
-	require.Zero(t, d.shortFor())
+	require.Zero(t, d.ShortFor())
 	time.Sleep(time.Minute)
-	require.Equal(t, time.Minute, d.shortFor())
+	require.Equal(t, time.Minute, d.ShortFor())
 	require.Contains(t, out.String(), "new invocations are refused")
 	broken = errors.New("odd")
-	require.Equal(t, diskShort, d.look(), "as it was")
+	require.Equal(t, Short, d.Check(), "as it was")
 	broken, free = nil, 1<<40
-	require.Equal(t, diskRoomy, d.look())
-	require.NoError(t, d.room())
+	require.Equal(t, Roomy, d.Check())
+	require.NoError(t, d.Room())
 	require.False(t, short)
 	require.Contains(t, out.String(), "there is room again")
 }

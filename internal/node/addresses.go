@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/internal/config"
+	"platform/internal/datadir"
 	"platform/internal/membership"
 	"platform/internal/raftgroup"
 	"platform/metadata"
@@ -117,5 +118,5 @@ func (n *Node) keepAddresses(ctx context.Context) error {
 }
 
 func serverID(name, incarnation string) raft.ServerID {
-	return raft.ServerID(identity{Node: name, Incarnation: incarnation}.replicaID())
+	return raft.ServerID(datadir.Identity{Node: name, Incarnation: incarnation}.ReplicaID())
 }

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"platform/internal/config"
+	"platform/internal/datadir"
 	"platform/internal/feature"
 	"platform/internal/membership"
 	"platform/internal/raftgroup"
@@ -32,7 +33,7 @@ const nodeProtocol = 1
 type clusterServer struct {
 	nodepb.UnimplementedNodeClusterServer
 
-	self     identity
+	self     datadir.Identity
 	expect   int
 	flow     bool                    // the settings ask for flow control
 	hold     bool                    // the settings ask to keep the feature level

@@ -72,8 +72,8 @@ func (n *Node) shortOfRoom(short bool) { n.wantNothing(short || n.draining.Load(
 // room says why a partition that this node leads takes nothing new, nil if it does.
 // As long as another node may take over, whoever asks is to look for that one.
 func (n *Node) room() error {
-	err := n.disk.room()
-	if err != nil && len(n.metadata.Nodes()) > 1 && n.disk.shortFor() < handOverTimeout {
+	err := n.disk.Room()
+	if err != nil && len(n.metadata.Nodes()) > 1 && n.disk.ShortFor() < handOverTimeout {
 		return fmt.Errorf("%w: %s", raftgroup.ErrNotLeader, err.Error()) // not ErrOverloaded, which is final
 	}
 	return err

@@ -3,10 +3,10 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	"platform/internal/errcode"
+	"platform/internal/datadir"
+	"platform/internal/diskspace"
 	"platform/internal/raftgroup"
 	"platform/partition/store"
 )
@@ -29,26 +29,26 @@ func (n *Node) openFiles(ctx context.Context) (err error) {
 	if n.admin, err = n.cfg.Admin.Listen(ctx, "admin"); err != nil {
 		return err
 	}
-	if n.dir, err = openDataDir(n.cfg.BaseDir, n.cfg.NodeName); err != nil {
+	if n.dir, err = datadir.Open(n.cfg.BaseDir, n.cfg.NodeName); err != nil {
 		return err
 	}
-	if n.self, err = n.dir.loadIdentity(n.cfg.ClusterName, n.cfg.NodeName); err != nil {
+	if n.self, err = n.dir.LoadIdentity(n.cfg.ClusterName, n.cfg.NodeName); err != nil {
 		return err
 	}
-	if err := n.openHardState(); err != nil {
+	if n.hard, n.self, err = n.dir.OpenHardState(n.self, n.log); err != nil {
 		return err
 	}
-	n.disk = &disk{path: n.dir.path, stat: statDisk, short: n.shortOfRoom, log: n.log}
+	n.disk = diskspace.New(n.dir.Path(), n.shortOfRoom, n.log)
 	return nil
 }
 
 // awaitRoom waits while the disk is full: writes that fail would end the process at
 // once, and whoever starts it again would do so for ever.
 func (n *Node) awaitRoom(ctx context.Context) error {
-	tick := time.NewTicker(diskTick)
+	tick := time.NewTicker(diskspace.Tick)
 	defer tick.Stop()
-	for n.disk.look() >= diskFull {
-		reason := "waiting for room on the disk of " + n.dir.path + " (" + n.disk.text() + " free)"
+	for n.disk.Check() >= diskspace.Full {
+		reason := "waiting for room on the disk of " + n.dir.Path() + " (" + n.disk.Free() + " free)"
 		n.waiting.Store(&reason)
 		select {
 		case <-tick.C:
@@ -60,29 +60,19 @@ func (n *Node) awaitRoom(ctx context.Context) error {
 	return nil
 }
 
-func (n *Node) openStores() error {
-	ballast := n.dir.in(ballastFile)
+func (n *Node) openStores() (err error) {
+	ballast := n.dir.In(ballastFile)
 	if err := raftgroup.CreateBallast(ballast, ballastBytes); err != nil {
 		n.log.Warn("no room for the ballast file", "err", err)
 	}
-	if err := n.openLogs(raftgroup.LogDBOptions{Ballast: ballast, Logger: n.log}); err != nil {
+	if n.logs, err = n.dir.OpenLogs(n.self, raftgroup.LogDBOptions{Ballast: ballast, Logger: n.log}); err != nil {
 		return err
 	}
-	if err := n.openTables(store.Options{Logger: n.log}); err != nil {
+	if n.tables, err = n.dir.OpenTables(n.self, store.Options{Logger: n.log}); err != nil {
 		return err
 	}
 	n.watchdog = raftgroup.NewWatchdog(raftgroup.WatchdogConfig{Logger: n.log})
 	return nil
-}
-
-func stateError(err error, path string) error {
-	switch {
-	case errors.Is(err, store.ErrLocked):
-		return errcode.New(errcode.RT0005, "state database %s: %w", path, err)
-	case errors.Is(err, store.ErrFormat):
-		return errcode.New(errcode.RT0009, "state database %s: %w", path, err)
-	}
-	return fmt.Errorf("open state database: %w", err)
 }
 
 // closeFiles releases what openFiles took, as far as it got.

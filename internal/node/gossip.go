@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"platform/internal/diskspace"
 	"platform/internal/errcode"
 	"platform/internal/membership"
 	"platform/internal/version"
@@ -89,6 +90,6 @@ func (n *Node) introduce() error {
 	}
 	return n.members.UpdateMeta(func(m *membership.Meta) {
 		m.ClusterID, m.NodeID = cluster.ID, id
-		m.Draining = n.disk.now() >= diskShort // it may have been so before there was anybody to tell
+		m.Draining = n.disk.Level() >= diskspace.Short // it may have been so before there was anybody to tell
 	})
 }

@@ -4,27 +4,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
 
+	"platform/internal/datadir"
 	"platform/internal/feature"
 	"platform/metadata"
 	nodepb "platform/proto/node"
 )
 
-const metadataLog = metadataDir + "/log.db"
-
 // openMetadata starts this node's replica of the metadata and makes sure that the
 // node is part of a cluster, which may mean to create one.
 func (n *Node) openMetadata(ctx context.Context) error {
-	if err := n.checkMetadata(); err != nil {
+	if err := n.dir.CheckMetadata(n.hard, n.logs); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.InitializationTimeout.Std())
 	defer cancel()
 	found := false
-	if n.dir.holds(metadataLog) != "" {
+	if n.dir.Holds(datadir.MetadataLog) != "" {
 		if err := n.checkStanding(ctx); err != nil {
 			return err
 		}
@@ -46,7 +47,7 @@ func (n *Node) openMetadata(ctx context.Context) error {
 		}
 		if found {
 			n.self.Founder = true
-			if err := n.dir.saveIdentity(n.self); err != nil {
+			if err := n.dir.SaveIdentity(n.self); err != nil {
 				return err
 			}
 		}
@@ -62,22 +63,22 @@ func (n *Node) openMetadata(ctx context.Context) error {
 
 // openStore opens the replica of the metadata; found says that it is the first.
 func (n *Node) openStore(found bool) (err error) {
-	if err := n.dir.own(n.self, metadataDir, remedyRejoin); err != nil {
+	if err := n.dir.Own(n.self, datadir.MetadataDir, datadir.RemedyRejoin); err != nil {
 		return err
 	}
 	hard, err := n.hard.Group(metadata.GroupID)
 	if err != nil {
-		return n.metadataError(err)
+		return n.dir.MetadataError(err)
 	}
 	cfg := metadata.Config{
-		Dir: n.dir.in(metadataDir), HardState: hard, LocalID: n.replica().ID, Transport: n.transport, Join: !found,
-		Forward: n.forward, Spread: n.spread, Watchdog: n.watchdog, Metrics: n.metrics.metadata, Ballast: n.dir.in(ballastFile), OnFailed: n.fail, Logger: n.log,
+		Dir: n.dir.In(datadir.MetadataDir), HardState: hard, LocalID: n.replica().ID, Transport: n.transport, Join: !found,
+		Forward: n.forward, Spread: n.spread, Watchdog: n.watchdog, Metrics: n.metrics.metadata, Ballast: n.dir.In(ballastFile), OnFailed: n.fail, Logger: n.log,
 	}
 	if found {
 		cfg.Voters = []raft.Server{n.replica()}
 	}
 	if n.metadata, err = metadata.Open(cfg); err != nil {
-		return n.metadataError(err)
+		return n.dir.MetadataError(err)
 	}
 	n.cluster.store.Store(n.metadata)
 	return nil
@@ -231,4 +232,29 @@ func (n *Node) forward(ctx context.Context, leader raft.ServerAddress, entry []b
 		return nil, 0, errors.New(resp.Error)
 	}
 	return resp.Result, resp.Index, nil
+}
+
+// finishRecovery removes all other nodes from the cluster if this node was made the only
+// one. It comes before any partition is opened, so that none of them gets a replica of
+// a former member.
+func (n *Node) finishRecovery(ctx context.Context) error {
+	if !n.self.Sole {
+		return nil
+	}
+	removed := map[string]bool{}
+	for _, node := range n.metadata.Nodes() {
+		if node.ServerID() == n.replica().ID {
+			continue
+		}
+		if _, err := n.metadata.RemoveNode(ctx, node.ID, true); err != nil {
+			return fmt.Errorf("remove node %s after the recovery: %w", node.Name, err)
+		}
+		removed[node.Name] = true
+	}
+	n.self.Sole = false
+	if err := n.dir.SaveIdentity(n.self); err != nil {
+		return err
+	}
+	n.log.Info("cluster recovered from this node alone", "removed_nodes", slices.Sorted(maps.Keys(removed)))
+	return nil
 }

@@ -14,6 +14,8 @@ import (
 
 	"platform/internal/budget"
 	"platform/internal/config"
+	"platform/internal/datadir"
+	"platform/internal/diskspace"
 	"platform/internal/fabric"
 	"platform/internal/membership"
 	"platform/internal/raftgroup"
@@ -29,12 +31,12 @@ import (
 type Node struct {
 	cfg  *config.Config
 	log  *slog.Logger
-	dir  *dataDir
-	self identity
+	dir  *datadir.Dir
+	self datadir.Identity
 
 	port, ingress, admin net.Listener
 
-	disk     *disk
+	disk     *diskspace.Monitor
 	hard     *raftgroup.HardStates
 	logs     *raftgroup.LogDB
 	tables   *store.DB
@@ -137,7 +139,7 @@ func (n *Node) serve(ctx context.Context) error {
 		func(ctx context.Context) error { return ingress.Serve(ctx, n.ingress) },
 		n.serveAdmin, n.serveFigures,
 		func(ctx context.Context) error { return ignoreCanceled(n.metadata.Run(ctx)) },
-		n.keepAddresses, n.keepRegistered, n.watchStanding, n.tendPartitions, n.control, n.settleFlowControl, n.disk.watch,
+		n.keepAddresses, n.keepRegistered, n.watchStanding, n.tendPartitions, n.control, n.settleFlowControl, n.disk.Run,
 		checkpoints.Run,
 		func(ctx context.Context) error { return returnMemory(ctx, checkpoints.applied) },
 	} {
@@ -158,7 +160,7 @@ func (n *Node) serve(ctx context.Context) error {
 	})
 	n.log.Info("server ready",
 		"node", n.self.Node, "ingress", n.cfg.Ingress.AdvertisedURL(n.ingress.Addr()),
-		"admin", n.cfg.Admin.AdvertisedURL(n.admin.Addr()), "data", n.dir.path)
+		"admin", n.cfg.Admin.AdvertisedURL(n.admin.Addr()), "data", n.dir.Path())
 	return g.Wait()
 }
 
@@ -179,7 +181,7 @@ func (n *Node) fail(err error) {
 
 // replica is this node in the configurations of its Raft groups.
 func (n *Node) replica() raft.Server {
-	return raft.Server{Suffrage: raft.Voter, ID: raft.ServerID(n.self.replicaID()), Address: n.transportAddress()}
+	return raft.Server{Suffrage: raft.Voter, ID: raft.ServerID(n.self.ReplicaID()), Address: n.transportAddress()}
 }
 
 func (n *Node) transportAddress() raft.ServerAddress { return raft.ServerAddress(n.fabricAddress()) }

@@ -36,7 +36,7 @@ func (n *Node) openPort(ctx context.Context) (err error) {
 		started: time.Now(), draining: &n.draining, log: n.log,
 		members: func() *membership.Members { return n.members },
 		local:   n.localPartition, quarantine: n.quarantine.reason,
-		recoverReplica: n.recoverReplica, disk: n.disk.shortage,
+		recoverReplica: n.recoverReplica, disk: n.disk.Shortage,
 		replica: func(id uint32) string { return string(n.replicaID(id)) },
 	}
 	if err := n.openMembers(ctx); err != nil {
@@ -91,7 +91,7 @@ func (n *Node) fabricIdentity() fabric.Identity {
 			c, _ := store.Cluster()
 			return c.ID
 		},
-		Node: n.self.Node, Incarnation: n.self.Incarnation, ReplicaID: n.self.replicaID(), Address: n.fabricAddress(),
+		Node: n.self.Node, Incarnation: n.self.Incarnation, ReplicaID: n.self.ReplicaID(), Address: n.fabricAddress(),
 	}
 }
 

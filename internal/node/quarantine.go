@@ -77,7 +77,7 @@ func (n *Node) quarantined(id uint32, err error) bool {
 	}
 	reason := quarantineReason(err)
 	if len(n.metadata.Nodes()) < 2 {
-		reason += fmt.Sprintf(aloneRemedy, partition.GroupID(id), n.dir.path)
+		reason += fmt.Sprintf(aloneRemedy, partition.GroupID(id), n.dir.Path())
 	}
 	if n.quarantine.add(id, reason) {
 		n.log.Error("partition replica quarantined, it is not served from this node", "partition_id", id, "err", err)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"platform/internal/diskspace"
 )
 
 const (
@@ -20,8 +22,8 @@ func (n *Node) ready() error {
 	if n.draining.Load() {
 		return errors.New("the node is stopping")
 	}
-	if n.disk.now() >= diskShort {
-		return fmt.Errorf("the disk is nearly full (%s free)", n.disk.text())
+	if n.disk.Level() >= diskspace.Short {
+		return fmt.Errorf("the disk is nearly full (%s free)", n.disk.Free())
 	}
 	if group := n.metadata.Group(); group.Leader().ID == "" {
 		heard := group.Stats().LastContact

@@ -260,5 +260,5 @@ func (n *Node) forceReplica(id uint32) error {
 	if err := record.Renumber(); err != nil {
 		return err
 	}
-	return forceReplica(n.logs, n.tables, n.hard, id, raft.Server{Suffrage: raft.Voter, ID: n.replica().ID, Address: n.transportAddress()})
+	return partition.ForceOnlyMember(n.logs, n.tables, n.hard, id, raft.Server{Suffrage: raft.Voter, ID: n.replica().ID, Address: n.transportAddress()})
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/hashicorp/raft"
 	"golang.org/x/sync/errgroup"
 
+	"platform/internal/datadir"
+	"platform/internal/diskspace"
 	"platform/internal/membership"
 	"platform/internal/raftgroup"
 	"platform/internal/routing"
@@ -103,7 +105,7 @@ func (n *Node) begins(place metadata.Partition, layout *metadata.Layout) bool {
 // first one: it created the cluster or is alone, and the partition has never been anywhere
 // else. A node that the cluster was recovered from begins none, and a replica that was
 // rebuilt does not begin again: what is not here is lost or elsewhere, not new.
-func mayBegin(id identity, record raftgroup.HardStateRecord, place metadata.Partition, alone bool) bool {
+func mayBegin(id datadir.Identity, record raftgroup.HardStateRecord, place metadata.Partition, alone bool) bool {
 	return id.RecoveredAt.IsZero() && place.Version <= 1 && (id.Founder || alone) && record.Replica == 0 && !record.Rebuilding
 }
 
@@ -188,7 +190,7 @@ func (n *Node) tend(ctx context.Context, id uint32) {
 func (n *Node) tendOnce(ctx context.Context, id uint32, layout *metadata.Layout, led time.Time) error {
 	place, p := layout.Partitions[id], n.router.Replica(id)
 	switch {
-	case n.disk.now() == diskFull:
+	case n.disk.Level() == diskspace.Full:
 		return n.rest(ctx, p)
 	case n.quarantine.reason(id) != "":
 		return n.isolate(ctx, p, id, layout)
@@ -257,7 +259,7 @@ func (n *Node) lead(ctx context.Context, p *partition.Partition, layout *metadat
 		}
 		return err
 	}
-	if n.disk.now() >= diskShort {
+	if n.disk.Level() >= diskspace.Short {
 		n.handOver(ctx, p)
 		return nil
 	}
@@ -383,8 +385,8 @@ func (n *Node) closePartitions() error {
 // cannot is no failure, since the log has all that is in them.
 func (n *Node) flush(ctx context.Context) {
 	n.ending.enter("the tables to be written")
-	if n.disk.look() >= diskFull { // it would be tried until the time is up
-		n.log.Warn("the disk is full: the tables are not written, the next start replays the log", "free", n.disk.text())
+	if n.disk.Check() >= diskspace.Full { // it would be tried until the time is up
+		n.log.Warn("the disk is full: the tables are not written, the next start replays the log", "free", n.disk.Free())
 		return
 	}
 	wait, err := n.tables.Flush()

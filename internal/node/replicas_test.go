@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/datadir"
 	"platform/internal/raftgroup"
 	"platform/metadata"
 	"platform/partition"
@@ -41,23 +42,23 @@ func TestAReplicaIsRemovedOnProofOnly(t *testing.T) {
 }
 
 func TestWhoMakesTheFirstReplica(t *testing.T) {
-	founder := identity{Founder: true}
-	recovered := identity{Founder: true, RecoveredAt: time.Unix(1, 0)}
+	founder := datadir.Identity{Founder: true}
+	recovered := datadir.Identity{Founder: true, RecoveredAt: time.Unix(1, 0)}
 	fresh := raftgroup.HardStateRecord{}
 	for name, c := range map[string]struct {
-		id      identity
+		id      datadir.Identity
 		record  raftgroup.HardStateRecord
 		version uint64
 		alone   bool
 		want    bool
 	}{
 		"the founder":                               {founder, fresh, 1, false, true},
-		"a node that is alone":                      {identity{}, fresh, 0, true, true},
-		"another node":                              {identity{}, fresh, 1, false, false},
+		"a node that is alone":                      {datadir.Identity{}, fresh, 0, true, true},
+		"another node":                              {datadir.Identity{}, fresh, 1, false, false},
 		"the partition was elsewhere":               {founder, fresh, 2, true, false},
 		"the cluster was recovered":                 {recovered, fresh, 1, true, false},
 		"the founder's replica was rebuilt":         {founder, raftgroup.HardStateRecord{Replica: 1}, 1, false, false},
-		"a rebuilt replica is alone":                {identity{}, raftgroup.HardStateRecord{Replica: 2, Term: 5}, 0, true, false},
+		"a rebuilt replica is alone":                {datadir.Identity{}, raftgroup.HardStateRecord{Replica: 2, Term: 5}, 0, true, false},
 		"a rebuild was cut off":                     {founder, raftgroup.HardStateRecord{Replica: 1, Rebuilding: true}, 1, true, false},
 		"it goes on with what it promised as first": {founder, raftgroup.HardStateRecord{Term: 4}, 1, false, true},
 	} {

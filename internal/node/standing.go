@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"platform/internal/config"
+	"platform/internal/datadir"
 	"platform/internal/membership"
 	"platform/metadata"
 	nodepb "platform/proto/node"
@@ -36,9 +37,9 @@ func (s *clusterServer) Standing(_ context.Context, req *nodepb.StandingRequest)
 // node that was removed may be a majority among themselves. Nodes that do not answer
 // have no say, so that a cluster whose nodes start at the same time is not held up.
 func (n *Node) checkStanding(ctx context.Context) error {
-	layout, err := metadata.ReadLayout(n.dir.in(metadataDir))
+	layout, err := metadata.ReadLayout(n.dir.In(datadir.MetadataDir))
 	if err != nil {
-		return n.metadataError(err)
+		return n.dir.MetadataError(err)
 	}
 	addresses := map[string]bool{}
 	for _, seed := range n.seeds() {
@@ -87,7 +88,7 @@ func (n *Node) askStanding(ctx context.Context, cluster, address string) error {
 
 // removed is the error of a node that is no member any more.
 func (n *Node) removed(reason string) error {
-	return &metadata.RemovedError{Node: n.self.Node, Reason: reason, Data: n.dir.path}
+	return &metadata.RemovedError{Node: n.self.Node, Reason: reason, Data: n.dir.Path()}
 }
 
 // watchStanding ends with an error when a node that this one's metadata do not have

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/config"
+	"platform/internal/datadir"
 )
 
 func TestProvisioningHasToWaitUntilTheNodeLooksForOthers(t *testing.T) {
@@ -24,7 +25,7 @@ func TestProvisioningHasToWaitUntilTheNodeLooksForOthers(t *testing.T) {
 
 // Callers get the shape of all errors of the ingress, also from a node that has none yet.
 func TestCallersOfANodeThatStartsMayRetry(t *testing.T) {
-	n := &Node{cfg: config.Default(), self: identity{Node: "n1"}}
+	n := &Node{cfg: config.Default(), self: datadir.Identity{Node: "n1"}}
 	reason := "waiting for 3 nodes"
 	n.waiting.Store(&reason)
 	w := httptest.NewRecorder()

@@ -11,14 +11,11 @@ import (
 	"slices"
 	"strings"
 
-	"platform/internal/node"
+	"platform/internal/datadir"
 	"platform/internal/raftgroup"
 	"platform/partition"
 	"platform/partition/store"
 )
-
-// hardStateFile is the second record of what the replicas have promised.
-const hardStateFile = "HARDSTATE"
 
 // MetadataGroup is the Raft group of the cluster's metadata.
 const MetadataGroup = 0
@@ -27,7 +24,7 @@ const MetadataGroup = 0
 type Directory struct {
 	path     string
 	readOnly bool
-	unlock   func() error
+	dir      *datadir.Dir
 	hard     *raftgroup.HardStateFile // nil if it cannot be read
 	hardErr  error
 	logs     *raftgroup.LogDB
@@ -41,15 +38,15 @@ type Directory struct {
 func Open(path string, readOnly bool) (*Directory, error) {
 	d := &Directory{path: path, readOnly: readOnly}
 	var err error
-	if d.unlock, err = node.LockStopped(path); err != nil {
+	if d.dir, err = datadir.OpenStopped(path); err != nil {
 		return nil, err
 	}
 	if !readOnly {
-		if id, err := node.ReadIdentity(path); err == nil && id.Recovering {
+		if id, err := d.dir.ReadIdentity(); err == nil && id.NextIncarnation != "" {
 			return nil, errors.Join(fmt.Errorf("the recovery of %s was not finished: run \"platform-server recover\" again before anything is repaired", path), d.Close())
 		}
 	}
-	d.hard, d.hardErr = raftgroup.ReadHardStates(d.in(hardStateFile))
+	d.hard, d.hardErr = raftgroup.ReadHardStates(d.in(datadir.HardStateFile))
 	if err := d.open(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -94,10 +91,10 @@ func (d *Directory) Close() error {
 	if d.logs != nil {
 		errs = append(errs, d.logs.Close())
 	}
-	if d.unlock != nil {
-		errs = append(errs, d.unlock())
+	if d.dir != nil {
+		errs = append(errs, d.dir.Close())
 	}
-	d.metadata, d.tables, d.logs, d.unlock = nil, nil, nil, nil
+	d.metadata, d.tables, d.logs, d.dir = nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 

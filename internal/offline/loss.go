@@ -7,7 +7,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"platform/internal/node"
+	"platform/internal/datadir"
 	"platform/internal/raftgroup"
 	"platform/metadata"
 	"platform/partition"
@@ -28,7 +28,7 @@ func (d *Directory) AssessLoss(group uint32) (*Loss, error) {
 		return nil, errors.New("a loss of the metadata cannot be accepted: restore the data directory from a backup")
 	}
 	id := group - partition.GroupID(0)
-	incarnation, err := node.ReadIdentity(d.path)
+	identity, err := d.dir.ReadIdentity()
 	if err != nil {
 		return nil, err
 	}
@@ -37,20 +37,20 @@ func (d *Directory) AssessLoss(group uint32) (*Loss, error) {
 	}
 	hard := d.hard
 	if err := hard.Damaged[group]; err != nil {
-		return nil, fmt.Errorf("the record of group %d in %s cannot be read: %w", group, hardStateFile, err)
+		return nil, fmt.Errorf("the record of group %d in %s cannot be read: %w", group, datadir.HardStateFile, err)
 	}
-	if hard.Incarnation != incarnation.Incarnation {
-		return nil, fmt.Errorf("IDENTITY and %s do not belong together", hardStateFile)
+	if hard.Incarnation != identity.Incarnation {
+		return nil, fmt.Errorf("IDENTITY and %s do not belong together", datadir.HardStateFile)
 	}
 	rec := hard.Groups[group]
 	members, err := metadata.CountMembers(d.in("metadata"))
 	if err != nil {
 		return nil, fmt.Errorf("read the members of the cluster: %w", err)
 	}
-	alone := members == 1 || incarnation.Sole
-	self := metadata.ReplicaID(raft.ServerID(incarnation.Replica), rec.Replica)
+	alone := members == 1 || identity.Sole
+	self := metadata.ReplicaID(raft.ServerID(identity.ReplicaID()), rec.Replica)
 	// The leader corrects the address when it starts.
-	only := []raft.Server{{ID: self, Address: raft.ServerAddress(incarnation.Node)}}
+	only := []raft.Server{{ID: self, Address: raft.ServerAddress(identity.Node)}}
 	var fallback []raft.Server
 	if alone {
 		fallback = only
@@ -87,11 +87,11 @@ func (d *Directory) AssessLoss(group uint32) (*Loss, error) {
 
 // AcceptLoss lets the node go on with what AssessLoss has found.
 func (d *Directory) AcceptLoss(l *Loss) error {
-	incarnation, err := node.ReadIdentity(d.path)
+	identity, err := d.dir.ReadIdentity()
 	if err != nil {
 		return err
 	}
-	hard, err := raftgroup.OpenHardStates(d.in(hardStateFile), incarnation.Incarnation, nil, slog.New(slog.DiscardHandler))
+	hard, err := raftgroup.OpenHardStates(d.in(datadir.HardStateFile), identity.Incarnation, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/datadir"
 	"platform/internal/feature"
 	"platform/internal/ids"
-	"platform/internal/node"
 	"platform/internal/raftgroup"
 	"platform/partition"
 	"platform/partition/codec"
@@ -156,9 +156,9 @@ func TestADirectoryInUseIsRefused(t *testing.T) {
 	_, err := Open(path, false)
 	require.ErrorContains(t, err, "used by another server")
 	require.NoError(t, d.Close())
-	unlock, err := node.LockStopped(path)
+	locked, err := datadir.OpenStopped(path)
 	require.NoError(t, err)
-	require.NoError(t, unlock())
+	require.NoError(t, locked.Close())
 	_, err = Open(t.TempDir(), true)
 	require.ErrorContains(t, err, "not the data directory")
 }

@@ -1,19 +1,15 @@
-package node
+package offline
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"os"
-	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/oklog/ulid/v2"
 
+	"platform/internal/datadir"
 	"platform/internal/errcode"
 	"platform/internal/raftgroup"
 	"platform/metadata"
@@ -35,23 +31,23 @@ type Recovery struct {
 // PlanRecovery says what RecoverDirectory would do with the data directory of a stopped
 // node. It changes nothing.
 func PlanRecovery(path string) (r *Recovery, err error) {
-	unlock, err := LockStopped(path)
+	d, err := datadir.OpenStopped(path)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	return (&dataDir{path: path}).planRecovery()
+	defer func() { err = errors.Join(err, d.Close()) }()
+	return planRecovery(d)
 }
 
-func (d *dataDir) planRecovery() (r *Recovery, err error) {
-	id, err := d.readIdentity()
+func planRecovery(d *datadir.Dir) (r *Recovery, err error) {
+	id, err := d.ReadIdentity()
 	if err != nil {
 		return nil, err
 	}
-	if d.holds(hardStateFile) == "" || d.holds(metadataLog) == "" || d.holds(logDir) == "" {
-		return nil, errcode.New(errcode.RT0009, "data directory %s has no %s, %s or %s; a cluster can be recovered only from a complete directory of this server version", d.path, hardStateFile, metadataDir, logDir)
+	if d.Holds(datadir.HardStateFile) == "" || d.Holds(datadir.MetadataLog) == "" || d.Holds(datadir.LogDir) == "" {
+		return nil, errcode.New(errcode.RT0009, "data directory %s has no %s, %s or %s; a cluster can be recovered only from a complete directory of this server version", d.Path(), datadir.HardStateFile, datadir.MetadataDir, datadir.LogDir)
 	}
-	layout, err := metadata.ReadLayout(d.in(metadataDir))
+	layout, err := metadata.ReadLayout(d.In(datadir.MetadataDir))
 	if err != nil {
 		return nil, err
 	}
@@ -62,9 +58,9 @@ func (d *dataDir) planRecovery() (r *Recovery, err error) {
 		}
 	}
 	if len(layout.Nodes) == 0 || len(layout.Nodes) == len(r.Others) {
-		return nil, errcode.New(errcode.RT0009, "the metadata in %s do not have node %s as a member, so nothing can be recovered from it", d.in(metadataDir), id.Node)
+		return nil, errcode.New(errcode.RT0009, "the metadata in %s do not have node %s as a member, so nothing can be recovered from it", d.In(datadir.MetadataDir), id.Node)
 	}
-	logs, err := raftgroup.OpenLogDB(d.in(logDir), raftgroup.LogDBOptions{ReadOnly: true, Logger: slog.New(slog.DiscardHandler)})
+	logs, err := raftgroup.OpenLogDB(d.In(datadir.LogDir), raftgroup.LogDBOptions{ReadOnly: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}
@@ -97,92 +93,79 @@ func (r *Recovery) addPartition(logs *raftgroup.LogDB, id uint32) error {
 	return nil
 }
 
-// readIdentity reads the identity of a directory, finished or not.
-func (d *dataDir) readIdentity() (id identity, err error) {
-	raw, err := os.ReadFile(d.in("IDENTITY"))
-	if err == nil {
-		err = json.Unmarshal(raw, &id)
-	}
-	if err != nil {
-		return id, errcode.New(errcode.RT0009, "node identity %s cannot be read: %w", d.in("IDENTITY"), err)
-	}
-	return id, nil
-}
-
 // RecoverDirectory makes a stopped node the only member of the metadata group and of
 // all partitions that it has a usable replica of, and gives it a new incarnation, so
 // that nobody takes it for its former self. Its next start removes all other nodes from
 // the cluster. What only they had is lost. If it is cut off, it has to be done again
 // before the node can start.
 func RecoverDirectory(path string, now time.Time) (r *Recovery, err error) {
-	unlock, err := LockStopped(path)
+	d, err := datadir.OpenStopped(path)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	d := &dataDir{path: path}
-	if r, err = d.planRecovery(); err != nil {
+	defer func() { err = errors.Join(err, d.Close()) }()
+	if r, err = planRecovery(d); err != nil {
 		return nil, err
 	}
-	id, err := d.readIdentity()
+	id, err := d.ReadIdentity()
 	if err != nil {
 		return nil, err
 	}
 	if id.NextIncarnation == "" {
 		id.NextIncarnation = ulid.Make().String()
-		if err := d.saveIdentity(id); err != nil {
+		if err := d.SaveIdentity(id); err != nil {
 			return nil, err
 		}
 	}
 	next := id
 	next.Incarnation, next.NextIncarnation, next.Founder, next.Sole, next.RecoveredAt = id.NextIncarnation, "", false, true, now.UTC()
-	if err := raftgroup.RenameHardStates(d.in(hardStateFile), next.Incarnation); err != nil {
+	if err := raftgroup.RenameHardStates(d.In(datadir.HardStateFile), next.Incarnation); err != nil {
 		return nil, err
 	}
-	for _, contents := range []string{logDir, stateDir, metadataDir} {
-		if d.holds(contents) != "" {
-			if err := d.writeOwner(next, contents); err != nil {
+	for _, contents := range []string{datadir.LogDir, datadir.StateDir, datadir.MetadataDir} {
+		if d.Holds(contents) != "" {
+			if err := d.WriteOwner(next, contents); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if err := d.forceGroups(next, r); err != nil {
+	if err := forceGroups(d, next, r); err != nil {
 		return nil, fmt.Errorf("%w; repeat the recovery before the node is started", err)
 	}
 	r.Incarnation = next.Incarnation
-	return r, d.saveIdentity(next)
+	return r, d.SaveIdentity(next)
 }
 
 // forceGroups makes the node the only member of its groups.
-func (d *dataDir) forceGroups(id identity, r *Recovery) (err error) {
+func forceGroups(d *datadir.Dir, id datadir.Identity, r *Recovery) (err error) {
 	log := slog.New(slog.DiscardHandler)
-	layout, err := metadata.ReadLayout(d.in(metadataDir))
+	layout, err := metadata.ReadLayout(d.In(datadir.MetadataDir))
 	if err != nil {
 		return err
 	}
-	self := raft.Server{Suffrage: raft.Voter, ID: raft.ServerID(id.replicaID())}
+	self := raft.Server{Suffrage: raft.Voter, ID: raft.ServerID(id.ReplicaID())}
 	for _, n := range layout.Nodes {
 		if n.Name == id.Node {
 			self.Address = n.RaftAddress()
 		}
 	}
-	hard, err := raftgroup.OpenHardStates(d.in(hardStateFile), id.Incarnation, nil, log)
+	hard, err := raftgroup.OpenHardStates(d.In(datadir.HardStateFile), id.Incarnation, nil, log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, hard.Close()) }()
-	logs, err := raftgroup.OpenLogDB(d.in(logDir), raftgroup.LogDBOptions{Logger: log})
+	logs, err := raftgroup.OpenLogDB(d.In(datadir.LogDir), raftgroup.LogDBOptions{Logger: log})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, logs.Close()) }()
-	tables, err := store.Open(d.in(stateDir), store.Options{ReadOnly: true, Logger: log})
+	tables, err := store.Open(d.In(datadir.StateDir), store.Options{ReadOnly: true, Logger: log})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, tables.Close()) }()
 	for _, p := range r.Kept {
-		if err := forceReplica(logs, tables, hard, p, self); err != nil {
+		if err := partition.ForceOnlyMember(logs, tables, hard, p, self); err != nil {
 			return err
 		}
 	}
@@ -190,52 +173,5 @@ func (d *dataDir) forceGroups(id identity, r *Recovery) (err error) {
 	if err != nil {
 		return err
 	}
-	return metadata.ForceOnlyMember(d.in(metadataDir), record, self, log)
-}
-
-// forceReplica makes the replica of a partition the only one. self is the node.
-func forceReplica(logs *raftgroup.LogDB, tables *store.DB, hard *raftgroup.HardStates, id uint32, self raft.Server) error {
-	s, err := logs.Storage(partition.GroupID(id))
-	if err != nil {
-		return err
-	}
-	record, err := hard.Group(partition.GroupID(id))
-	if err != nil {
-		return err
-	}
-	rows, err := tables.Partition(id)
-	if err != nil {
-		return err
-	}
-	index, term := rows.Applied()
-	self.ID = metadata.ReplicaID(self.ID, record.Record().Replica)
-	if _, err := raftgroup.ForceConfiguration(s, record, raftgroup.Position{Index: index, Term: term}, []raft.Server{self}); err != nil {
-		return fmt.Errorf("partition %d: %w", id, err)
-	}
-	return nil
-}
-
-// finishRecovery removes all other nodes from the cluster if this node was made the only
-// one. It comes before any partition is opened, so that none of them gets a replica of
-// a former member.
-func (n *Node) finishRecovery(ctx context.Context) error {
-	if !n.self.Sole {
-		return nil
-	}
-	removed := map[string]bool{}
-	for _, node := range n.metadata.Nodes() {
-		if node.ServerID() == n.replica().ID {
-			continue
-		}
-		if _, err := n.metadata.RemoveNode(ctx, node.ID, true); err != nil {
-			return fmt.Errorf("remove node %s after the recovery: %w", node.Name, err)
-		}
-		removed[node.Name] = true
-	}
-	n.self.Sole = false
-	if err := n.dir.saveIdentity(n.self); err != nil {
-		return err
-	}
-	n.log.Info("cluster recovered from this node alone", "removed_nodes", slices.Sorted(maps.Keys(removed)))
-	return nil
+	return metadata.ForceOnlyMember(d.In(datadir.MetadataDir), record, self, log)
 }

@@ -1,0 +1,129 @@
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+
+	"platform/internal/boltfile"
+	"platform/internal/errcode"
+	"platform/internal/raftgroup"
+	"platform/metadata"
+	"platform/partition"
+	"platform/partition/store"
+)
+
+// OpenHardState opens the record of what the replicas of node id have promised. A
+// directory without one is taken over, possibly under a new incarnation.
+func (d *Dir) OpenHardState(id Identity, log *slog.Logger) (hard *raftgroup.HardStates, _ Identity, err error) {
+	if d.Holds(HardStateFile) == "" {
+		if id, err = d.adopt(id); err != nil {
+			return nil, id, err
+		}
+	}
+	hard, err = raftgroup.OpenHardStates(d.In(HardStateFile), id.Incarnation, nil, log)
+	switch {
+	case errors.Is(err, raftgroup.ErrForeign):
+		return nil, id, errcode.New(errcode.RT0009, "IDENTITY and %s in %s do not belong together: %w; put back the files that belong together; %s", HardStateFile, d.path, err, RemedyRejoin)
+	case errors.Is(err, raftgroup.ErrCorrupt), errors.Is(err, raftgroup.ErrNewerFormat):
+		return nil, id, errcode.New(errcode.RT0009, "%w; %s", err, RemedyRejoin)
+	case err != nil:
+		return nil, id, err
+	}
+	return hard, id, d.remove(adoptingFile)
+}
+
+// setAside renames a directory of data that cannot be read, so that nothing of it is
+// lost, and makes an empty one.
+func (d *Dir) setAside(id Identity, contents, remedy string, damage error, log *slog.Logger) error {
+	aside := fmt.Sprintf("%s.damaged-%s", contents, time.Now().UTC().Format("20060102T150405.000"))
+	if err := os.Rename(d.In(contents), d.In(aside)); err != nil {
+		return errors.Join(damage, err)
+	}
+	log.Error("directory cannot be read, set aside", "directory", d.In(contents), "renamed_to", aside, "err", damage)
+	return d.Own(id, contents, remedy)
+}
+
+// OpenLogs opens the log database. One that is damaged as a whole is given up if there
+// are other nodes, from which the replicas are rebuilt.
+func (d *Dir) OpenLogs(id Identity, opts raftgroup.LogDBOptions) (*raftgroup.LogDB, error) {
+	if err := d.Own(id, LogDir, remedyLog); err != nil {
+		return nil, err
+	}
+	logs, err := raftgroup.OpenLogDB(d.In(LogDir), opts)
+	if err == nil {
+		return logs, nil
+	}
+	if !errors.Is(err, raftgroup.ErrCorrupt) {
+		return nil, fmt.Errorf("open log database: %w", err)
+	}
+	if members, countErr := metadata.CountMembers(d.In(MetadataDir)); countErr != nil || members < 2 {
+		return nil, errcode.New(errcode.RT0009, "the Raft logs in %s are damaged, so that acknowledged work may be missing: %w; %s; without a backup, move %s away: the next start says for each partition how to go on without what is lost", d.In(LogDir), err, RemedyRejoin, d.In(LogDir))
+	}
+	if err := d.setAside(id, LogDir, remedyLog, err, opts.Logger); err != nil {
+		return nil, err
+	}
+	return raftgroup.OpenLogDB(d.In(LogDir), opts)
+}
+
+// OpenTables opens the state database. One that is damaged as a whole is given up: the
+// log or other nodes have what it held, or its partitions are quarantined.
+func (d *Dir) OpenTables(id Identity, opts store.Options) (*store.DB, error) {
+	if err := d.Own(id, StateDir, remedyState); err != nil {
+		return nil, err
+	}
+	tables, err := store.Open(d.In(StateDir), opts)
+	if err == nil {
+		return tables, nil
+	}
+	if !errors.Is(err, store.ErrDamaged) {
+		return nil, stateError(err, d.In(StateDir))
+	}
+	if err := d.setAside(id, StateDir, remedyState, err, opts.Logger); err != nil {
+		return nil, err
+	}
+	return store.Open(d.In(StateDir), opts)
+}
+
+// CheckMetadata refuses a directory that has lost its metadata: its replica of the
+// metadata would vote again without knowing what it has promised, and the partitions
+// would go on without the deployments that their invocations run on.
+func (d *Dir) CheckMetadata(states *raftgroup.HardStates, db *raftgroup.LogDB) error {
+	if d.Holds(MetadataLog) != "" {
+		return nil
+	}
+	hard, err := states.Group(metadata.GroupID)
+	if err != nil {
+		return d.MetadataError(err)
+	}
+	logs, err := db.Storage(partition.GroupID(0))
+	if err != nil {
+		return fmt.Errorf("open log of partition 0: %w", err)
+	}
+	if last, err := logs.LastIndex(); err != nil || last == 0 && hard.Record().Term == 0 {
+		return err // a start that got no further
+	}
+	return errcode.New(errcode.RT0009, "data directory %s holds partitions but no metadata, so it is damaged; restore %s; %s", d.path, d.In(MetadataDir), RemedyRejoin)
+}
+
+// MetadataError says what to do about metadata that cannot be used.
+func (d *Dir) MetadataError(err error) error {
+	unusable := func(damage error) bool { return errors.Is(err, damage) }
+	if slices.ContainsFunc([]error{raftgroup.ErrQuarantined, raftgroup.ErrStateBehindSnapshot, raftgroup.ErrCorrupt, metadata.ErrCorrupt, boltfile.ErrDamaged}, unusable) {
+		return errcode.New(errcode.RT0009, "the metadata in %s cannot be used: %w; restore its newest copy; %s", d.In(MetadataDir), err, RemedyRejoin)
+	}
+	return err
+}
+
+func stateError(err error, path string) error {
+	switch {
+	case errors.Is(err, store.ErrLocked):
+		return errcode.New(errcode.RT0005, "state database %s: %w", path, err)
+	case errors.Is(err, store.ErrFormat):
+		return errcode.New(errcode.RT0009, "state database %s: %w", path, err)
+	}
+	return fmt.Errorf("open state database: %w", err)
+}

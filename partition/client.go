@@ -212,7 +212,7 @@ func (p *Partition) Find(ctx context.Context, id ids.Invocation) (*machine.Invoc
 	if err := l.confirm(ctx); err != nil {
 		return nil, err
 	}
-	if inv == nil || inv.Forgotten(l.clock.Millis()) {
+	if inv == nil || inv.Expired(l.clock.Millis()) {
 		return nil, ErrNotFound
 	}
 	l.shown().invocation(inv)

@@ -7,19 +7,19 @@ import (
 	"platform/internal/ids"
 )
 
-// admit is the one way to running, for every invocation: first its start time must
-// have come, then it must have its key if it needs one, then a slot of its scope if it
-// has one, then it runs. It is called when the invocation is created and again each
-// time one of these changes, and when a suspended or paused one goes on. What limits
-// running invocations is asked here, inside apply, so that limits hold at every log
-// index; whatever frees a place admits the next in the same command.
+// admit is the only path to running, for every invocation. In this order it requires: the
+// start time has come, the invocation holds its key if it needs one, and it holds a slot of
+// its scope if it has one. It is called when the invocation is created, when one of these
+// conditions changes, and when a suspended or paused invocation continues. Limits on
+// running invocations are checked here, inside apply, so that they hold at every log index;
+// the command that releases a key or a slot admits the next invocation.
 //
-// The key comes before the slot: whoever holds a key waits for a slot without holding
-// others up who need only a slot, and nobody who has a slot ever waits for a key, so
-// there is no circle. Both lines are first in, first out, so nobody starves.
+// The key is taken before the slot: an invocation that waits for a slot while holding its
+// key delays only invocations of the same key, and the holder of a slot never waits for a
+// key, so there is no deadlock. Both queues are FIFO, so there is no starvation.
 //
-// input is the payload of the Input entry if the caller has it at hand. inv is
-// stored and must not be used for writing any more.
+// input is the payload of the Input entry if the caller has it. inv is stored and must not
+// be modified afterwards.
 func (m *Machine) admit(inv *Invocation, input []byte) error {
 	if inv.StartAt > m.now {
 		return m.schedule(inv)
@@ -30,14 +30,14 @@ func (m *Machine) admit(inv *Invocation, input []byte) error {
 		}
 	}
 	if inv.Flow != nil {
-		if got, err := m.takeSlot(inv); err != nil || !got {
+		if got, err := m.acquireSlot(inv); err != nil || !got {
 			return err
 		}
 	}
 	return m.start(inv, input)
 }
 
-// schedule lets a delayed invocation wait for its start time.
+// schedule makes a delayed invocation wait for its start time.
 func (m *Machine) schedule(inv *Invocation) error {
 	if err := inv.move(Scheduled, m.now); err != nil {
 		return err
@@ -47,8 +47,8 @@ func (m *Machine) schedule(inv *Invocation) error {
 	return m.put(inv)
 }
 
-// start gives the invocation an attempt number, which makes all earlier attempts
-// stale, and asks for the attempt.
+// start assigns the next attempt number, which makes all earlier attempts stale, and emits
+// the effect that runs the attempt.
 func (m *Machine) start(inv *Invocation, input []byte) error {
 	if err := inv.move(Invoked, m.now); err != nil {
 		return err
@@ -66,13 +66,13 @@ func (m *Machine) start(inv *Invocation, input []byte) error {
 	}
 	run := RunOf(inv)
 	if inv.Length == 1 {
-		if input == nil && m.inputs < answerBytes {
+		if input == nil && m.inputBytes < answerBytes {
 			entry, err := m.st.Entry(inv.ID, 0)
 			if err != nil {
 				return fmt.Errorf("read input of %s: %w", inv.ID, err)
 			}
 			input = entry.Payload
-			m.inputs += len(input)
+			m.inputBytes += len(input)
 		}
 		run.Input = input
 	}
@@ -81,14 +81,14 @@ func (m *Machine) start(inv *Invocation, input []byte) error {
 	return nil
 }
 
-// RunOf is the effect that asks for an attempt of an invoked invocation, without
-// the input.
+// RunOf returns the effect that runs an attempt of an invoked invocation, without the
+// input.
 func RunOf(inv *Invocation) *Run {
 	record := *inv
 	return &Run{Invocation: &record}
 }
 
-// acquire takes the lock of the object, or lines up for it; then inv is stored.
+// acquire takes the lock of the object or queues for it; in the latter case inv is stored.
 func (m *Machine) acquire(inv *Invocation) (got bool, err error) {
 	o := inv.Target.Object()
 	lock, err := m.st.Lock(o)
@@ -110,8 +110,7 @@ func (m *Machine) acquire(inv *Invocation) (got bool, err error) {
 	return false, m.put(inv)
 }
 
-// release passes the lock of an object on to the invocation that has waited
-// longest, which is admitted at once.
+// release passes the lock of an object to the longest-waiting invocation and admits it.
 func (m *Machine) release(o Object) error {
 	lock, err := m.st.Lock(o)
 	if err != nil {
@@ -129,13 +128,13 @@ func (m *Machine) release(o Object) error {
 	m.st.PutLock(o, lock)
 	next.HoldsLock, next.QueueSeq = true, 0
 	if next.Flow != nil {
-		next.gotKey(m.now)
+		next.recordKeyWait(m.now)
 	}
 	return m.admit(next, nil)
 }
 
-// nextWaiting takes the head of the queue, passing over the gaps of those that
-// were removed while they waited; nil when nobody waits.
+// nextWaiting removes and returns the head of the queue, skipping gaps left by removed
+// invocations; nil if the queue is empty.
 func (m *Machine) nextWaiting(o Object, lock *Lock) (*Invocation, error) {
 	for lock.Head < lock.Tail {
 		seq := lock.Head

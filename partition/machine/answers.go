@@ -10,25 +10,25 @@ import (
 	"platform/partition/journal"
 )
 
-// One result may be waited for by thousands, and each of them gets a copy of it in its
-// journal. To bound what one log entry writes, the rest of the waiters is kept beside the
-// result, with a timer that is due at once. Each time it fires, some more get their
-// answer; a new leader finds the timer in the table. Below feature level 2 all waiters get
-// their answer in the same entry.
+// Thousands of invocations may wait for one result, and each receives a copy in its
+// journal. To bound what one log entry writes, the remaining waiters are kept with the
+// result and a timer that is due immediately. Each time it fires, further waiters receive
+// their result; a new leader finds the timer in the table. Below feature level 2 all
+// waiters receive their result in the same entry.
 
 const (
-	// answerBytes bounds the results that the commands of one log entry copy to those who
-	// wait for them, and likewise those that its timers copy. One result may be larger.
+	// answerBytes bounds the results that the commands of one log entry copy to waiters
+	// and, separately, those that its timers copy. A single result may be larger.
 	answerBytes = 4 << 20
-	// answerOverhead is what an answer costs apart from the result.
+	// answerOverhead is the cost of one answer apart from the result.
 	answerOverhead = 256
 )
 
-// allowance is what is left of a bound in bytes for one log entry.
-type allowance struct{ spent int }
+// byteBudget counts the bytes that one log entry has copied, up to answerBytes.
+type byteBudget struct{ spent int }
 
-// spend reports whether a result of size bytes may be copied, and counts it.
-func (a *allowance) spend(size int) bool {
+// spend reports whether a result of size bytes may be copied, and counts it if so.
+func (a *byteBudget) spend(size int) bool {
 	size += answerOverhead
 	if a.spent > 0 && a.spent+size > answerBytes {
 		return false
@@ -37,7 +37,7 @@ func (a *allowance) spend(size int) bool {
 	return true
 }
 
-// mayAnswer reports whether the entry may copy a result for one who waits.
+// mayAnswer reports whether the entry may copy a result to one more waiter.
 func (m *Machine) mayAnswer(r *journal.Result) bool {
 	return m.level < feature.Level2 || m.answers.spend(resultSize(r))
 }
@@ -50,7 +50,8 @@ func resultSize(r *journal.Result) int {
 	return size
 }
 
-// answerSome answers as many of those who wait as allowed permits, and returns the rest.
+// answerSome sends the result to waiters in order while allowed permits, and returns the
+// rest.
 func (m *Machine) answerSome(sinks []Sink, r *journal.Result, allowed func(*journal.Result) bool) ([]Sink, error) {
 	for i := range sinks {
 		if !allowed(r) {
@@ -63,8 +64,8 @@ func (m *Machine) answerSome(sinks []Sink, r *journal.Result, allowed func(*jour
 	return nil, nil
 }
 
-// answerLate answers one who asks for the result of a completed invocation, or lets it
-// wait for its turn.
+// answerLate answers a request for the result of a completed invocation, or queues it if
+// the entry has used up its budget.
 func (m *Machine) answerLate(inv *Invocation, sink Sink) error {
 	switch {
 	case m.mayAnswer(inv.Result):
@@ -72,38 +73,40 @@ func (m *Machine) answerLate(inv *Invocation, sink Sink) error {
 	case len(inv.Sinks) >= maxSinks:
 		return m.answer(sink, &tooManyWait)
 	case len(inv.Sinks) == 0:
-		m.oweAnswers(inv)
+		m.scheduleAnswers(inv)
 	}
 	inv.Sinks = append(slices.Clip(inv.Sinks), sink)
 	m.st.PutInvocation(inv)
 	return nil
 }
 
-func (m *Machine) oweAnswers(inv *Invocation) {
+func (m *Machine) scheduleAnswers(inv *Invocation) {
 	m.setTimer(Timer{At: m.now, Kind: TimerAnswer, ID: inv.ID})
 }
 
-// giveOwed reports whether a timer may copy a result.
-func (m *Machine) giveOwed(r *journal.Result) bool { return m.owed.spend(resultSize(r)) }
+// mayAnswerByTimer reports whether a timer may copy a result.
+func (m *Machine) mayAnswerByTimer(r *journal.Result) bool {
+	return m.timerAnswers.spend(resultSize(r))
+}
 
-// answerOwed goes on with those who wait for the result of a completed invocation.
-func (m *Machine) answerOwed(inv *Invocation) (err error) {
-	if inv.Sinks, err = m.answerSome(inv.Sinks, inv.Result, m.giveOwed); err != nil {
+// answerPending answers further waiters of a completed invocation.
+func (m *Machine) answerPending(inv *Invocation) (err error) {
+	if inv.Sinks, err = m.answerSome(inv.Sinks, inv.Result, m.mayAnswerByTimer); err != nil {
 		return err
 	}
 	if len(inv.Sinks) > 0 {
-		m.oweAnswers(inv)
+		m.scheduleAnswers(inv)
 	}
 	m.st.PutInvocation(inv)
 	return nil
 }
 
-func (m *Machine) owePromise(o Object, key string) {
+func (m *Machine) schedulePromiseAnswers(o Object, key string) {
 	m.setTimer(Timer{At: m.now, Kind: TimerPromise, Name: promiseName(o, key)})
 }
 
-// answerOwedPromise goes on with those who wait for a completed promise.
-func (m *Machine) answerOwedPromise(name string) error {
+// answerPendingPromise answers further waiters of a completed promise.
+func (m *Machine) answerPendingPromise(name string) error {
 	o, key, ok := parsePromiseName(name)
 	if !ok {
 		return fmt.Errorf("timer of the promise %q: %w", name, ErrUnknownCommand)
@@ -113,20 +116,21 @@ func (m *Machine) answerOwedPromise(name string) error {
 		return fmt.Errorf("read promise %q of %v: %w", key, o, err)
 	}
 	if p.Result == nil || len(p.Waiting) == 0 {
-		return nil // forgotten meanwhile, and maybe asked for anew
+		return nil // deleted meanwhile, and possibly requested again
 	}
-	if p.Waiting, err = m.answerSome(p.Waiting, p.Result, m.giveOwed); err != nil {
+	if p.Waiting, err = m.answerSome(p.Waiting, p.Result, m.mayAnswerByTimer); err != nil {
 		return err
 	}
 	if len(p.Waiting) > 0 {
-		m.owePromise(o, key)
+		m.schedulePromiseAnswers(o, key)
 	}
 	m.st.PutPromise(o, key, p)
 	return nil
 }
 
-// owes reports whether answers are owed that need what a purge would delete.
-func (m *Machine) owes(inv *Invocation) (bool, error) {
+// hasPendingAnswers reports whether there are unanswered waiters that need what a purge
+// would delete.
+func (m *Machine) hasPendingAnswers(inv *Invocation) (bool, error) {
 	if len(inv.Sinks) > 0 || inv.Target.Type != WorkflowRun {
 		return len(inv.Sinks) > 0, nil
 	}
@@ -141,17 +145,18 @@ func (m *Machine) owes(inv *Invocation) (bool, error) {
 	return false, nil
 }
 
-// purgeDelay is when a purge is tried again that would delete results that are owed.
+// purgeDelay is the delay, in milliseconds, before a purge is retried that pending answers
+// prevented.
 const purgeDelay = 1000
 
-// purgeLater keeps a completed invocation until its answers have been given.
-func (m *Machine) purgeLater(inv *Invocation) {
+// delayPurge keeps a completed invocation until its waiters have been answered.
+func (m *Machine) delayPurge(inv *Invocation) {
 	inv.ExpiresAt = after(m.now, purgeDelay)
 	m.setTimer(Timer{At: inv.ExpiresAt, Kind: TimerPurge, ID: inv.ID})
 	m.st.PutInvocation(inv)
 }
 
-// promiseName is a promise as the name of a timer: each part with its length in front.
+// promiseName encodes a promise as a timer name: each part preceded by its length.
 func promiseName(o Object, key string) string {
 	var b strings.Builder
 	for _, part := range []string{o.Scope, o.Service, o.Key, key} {

@@ -9,34 +9,33 @@ import (
 	"platform/internal/ids"
 )
 
-// ErrUnknownCommand is wrapped when a command is of a type this version does not
-// know.
+// ErrUnknownCommand is wrapped when a command is of a type that this version does not know.
 var ErrUnknownCommand = errors.New("unknown command")
 
-// Machine interprets the commands of one partition. It holds no state of its own
-// between two calls of Apply, only memory to reuse, and has one caller at a time.
+// Machine interprets the commands of one partition. Between calls of Apply it holds no
+// state, only reusable memory. It must not be used concurrently.
 type Machine struct {
 	shards Shards
 
-	// What follows belongs to the command being applied.
+	// The fields below belong to the command being applied.
 	st   State
 	meta *Meta
 	now  int64 // partition time
-	// What the entry may still copy, and how many bytes of inputs it has read. They are
-	// kept from one command of an entry to the next.
-	answers, owed allowance
-	inputs        int
+	// Budgets of the log entry, shared by its commands: results copied by commands and by
+	// timers, and bytes of inputs read.
+	answers, timerAnswers byteBudget
+	inputBytes            int
 
-	// level is the feature level: only what it includes may be written to the tables,
-	// sent to other partitions or derived. It is the highest of the log so far, so all
-	// replicas have the same at the same entry.
-	level   feature.Level
-	effects []Effect
-	local   []Message // caused by the command for this same partition, in order
-	freed   []string  // scopes in which somebody may have become able to run
+	// level is the feature level: only what it includes may be written to the tables, sent
+	// to other partitions or derived. It is the highest level in the log so far, so all
+	// replicas agree on it at each entry.
+	level       feature.Level
+	effects     []Effect
+	local       []Message // messages to this same partition, in the order in which they were caused
+	freedScopes []string  // scopes in which an invocation may have become admissible
 
 	flow flowcontrol.Scheduler
-	book *flowcontrol.Book // what flow.Rules was made of; nil: not read yet
+	book *flowcontrol.Book // the source of flow.Rules; nil: not read yet
 }
 
 // New returns the machine of one partition.
@@ -46,29 +45,30 @@ func New(shards Shards) *Machine {
 	return m
 }
 
-// Apply interprets one committed command and appends its effects to effects. They
-// refer to the tables as they are after the command.
+// Apply interprets one committed command and appends its effects to effects. They refer to
+// the tables as they are after the command.
 //
-// An Outcome is a result that all replicas agree on, refusals included. An error
-// means that this replica cannot go on: its tables cannot be read or are damaged,
-// and what was written so far must not be committed.
+// An Outcome, including a refusal, is a result that all replicas agree on. An error means
+// that this replica cannot continue: its tables cannot be read or are damaged, and what was
+// written so far must not be committed.
 func (m *Machine) Apply(st State, h Header, c Command, effects []Effect) (Outcome, []Effect, error) {
 	m.st, m.meta, m.effects = st, st.Meta(), effects
-	outcome, err := m.admissible(h, c)
+	outcome, err := m.apply(h, c)
 	effects = m.effects
 	clear(m.local)
 	m.st, m.meta, m.effects, m.local = nil, nil, nil, m.local[:0]
 	m.flow.Tables = nil
-	if m.freed = m.freed[:0]; cap(m.freed) > maxAdmittedByTimer {
-		m.freed = nil
+	if m.freedScopes = m.freedScopes[:0]; cap(m.freedScopes) > maxAdmittedByTimer {
+		m.freedScopes = nil
 	}
 	return outcome, effects, err
 }
 
-// admissible refuses commands of deposed leaders and advances the clock.
-func (m *Machine) admissible(h Header, c Command) (Outcome, error) {
+// apply rejects commands of deposed leaders, advances partition time, and carries out the
+// command together with the messages and admissions that it causes.
+func (m *Machine) apply(h Header, c Command) (Outcome, error) {
 	if h.Command == 0 {
-		m.answers, m.owed, m.inputs = allowance{}, allowance{}, 0
+		m.answers, m.timerAnswers, m.inputBytes = byteBudget{}, byteBudget{}, 0
 	}
 	if lead, ok := c.(*Lead); ok {
 		if lead.Epoch <= m.meta.Epoch {
@@ -89,7 +89,7 @@ func (m *Machine) admissible(h Header, c Command) (Outcome, error) {
 	if err == nil {
 		err = m.settle()
 	}
-	if err == nil && len(m.freed) > 0 {
+	if err == nil && len(m.freedScopes) > 0 {
 		most := maxAdmitted
 		if _, ok := c.(*FireTimers); ok {
 			most = maxAdmittedByTimer
@@ -119,33 +119,31 @@ func (m *Machine) dispatch(c Command) (Outcome, error) {
 	case *Kill:
 		return m.kill(c)
 	case *Pause:
-		return m.pauseNow(c)
+		return m.pauseByOperator(c)
 	case *Resume:
 		return m.resume(c)
 	case *Purge:
-		return m.purgeNow(c)
+		return m.purgeByOperator(c)
 	case *Restart:
 		return m.restart(c)
 	case *SetRules:
 		return m.setRules(c)
 	case *PauseQueue:
 		return m.pauseQueue(c)
-	case *Digest: // about the tables as a whole, which are not the machine's business
+	case *Digest: // compares the tables themselves; the FSM handles it
 		return Outcome{}, nil
 	}
 	return Outcome{}, fmt.Errorf("apply %T: %w", c, ErrUnknownCommand)
 }
 
-// emit adds an effect.
 func (m *Machine) emit(e Effect) { m.effects = append(m.effects, e) }
 
-// setTimer registers a timer.
 func (m *Machine) setTimer(t Timer) {
 	m.st.PutTimer(t)
 	m.emit(&SetTimer{t})
 }
 
-// invocation reads a record; nil if the id is unknown.
+// invocation reads a record; it returns nil if the ID is unknown.
 func (m *Machine) invocation(id ids.Invocation) (*Invocation, error) {
 	inv, err := m.st.Invocation(id)
 	if err != nil {

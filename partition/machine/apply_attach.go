@@ -8,13 +8,13 @@ import (
 	"platform/partition/journal"
 )
 
-// notFound is what attaching to an unknown invocation gets.
+// notFound is the result of attaching to an unknown invocation.
 var notFound = journal.Result{Failure: &journal.Failure{Code: 404, Message: "not found"}}
 
-// waitsForItself is what attaching to oneself gets, which would never end.
+// waitsForItself is the result of attaching to oneself, which would never complete.
 var waitsForItself = journal.Result{Failure: &journal.Failure{Code: 409, Message: "an invocation cannot wait for its own result"}}
 
-// attachTo asks the owner of another invocation for its result.
+// attachTo requests the result of another invocation from the partition that owns it.
 func (m *Machine) attachTo(inv *Invocation, t journal.Type, payload []byte) error {
 	c, err := journal.ParseAttach(t, payload)
 	if err != nil {
@@ -36,8 +36,8 @@ func (m *Machine) attachTo(inv *Invocation, t journal.Type, payload []byte) erro
 	return m.send(c.Target, &Attach{Target: c.Target, Sink: sink, Legacy: c.Legacy, Named: c.Named})
 }
 
-// attach answers with the result of an invocation, or lets the sink wait for it if
-// that is what it wants.
+// attach answers with the result of an invocation or, if the sink asks for it, registers
+// the sink as a waiter.
 func (m *Machine) attach(c *Attach) error {
 	inv, err := m.invocation(c.Target)
 	if err == nil && inv == nil && !c.Legacy.IsZero() {
@@ -48,7 +48,7 @@ func (m *Machine) attach(c *Attach) error {
 	switch {
 	case err != nil:
 		return err
-	case inv == nil, inv.Target.Type == StateUpdate, m.forgotten(inv):
+	case inv == nil, inv.Target.Type == StateUpdate, m.expired(inv):
 		return m.answer(c.Sink, &notFound)
 	case inv.Status == Completed:
 		return m.answerLate(inv, c.Sink)
@@ -58,20 +58,20 @@ func (m *Machine) attach(c *Attach) error {
 	return m.wait(inv, c.Sink)
 }
 
-// isNamed reports whether inv, found by its legacy id, is the one with a name. The
-// idempotency key is the same then.
+// isNamed reports whether inv, found by its legacy ID, has the given name. The idempotency
+// key is then the same.
 func isNamed(inv *Invocation, n journal.Named) bool {
 	return inv.Target.SameAs(Target{Scope: n.Scope, Service: n.Service, Key: n.Key, Handler: n.Handler})
 }
 
-// maxSinks is how many invocations may wait for the result of one. They are part of
-// its record, which is written as a whole with each progress.
+// maxSinks is how many invocations may wait for the result of one. They are part of its
+// record, which is written as a whole at each progress.
 const maxSinks = 10_000
 
-// tooManyWait is what one more gets.
+// tooManyWait is the result for waiters beyond maxSinks.
 var tooManyWait = journal.Result{Failure: &journal.Failure{Code: 429, Message: "too many invocations wait for this result"}}
 
-// wait lets a sink wait for the end of an invocation.
+// wait registers a sink that receives the result when the invocation ends.
 func (m *Machine) wait(inv *Invocation, sink Sink) error {
 	sinks, err := m.stillWaiting(inv.Sinks)
 	if err != nil {
@@ -85,8 +85,8 @@ func (m *Machine) wait(inv *Invocation, sink Sink) error {
 	return nil
 }
 
-// stillWaiting leaves out who has ended meanwhile, as far as this partition knows. It
-// looks only when the list has doubled, so that a long one costs little.
+// stillWaiting removes waiters that have ended, as far as this partition knows. It scans
+// only when the length is a power of two, so that the cost per waiter stays constant.
 func (m *Machine) stillWaiting(all []Sink) ([]Sink, error) {
 	const few = 16
 	if n := len(all); n < few || n&(n-1) != 0 {

@@ -7,8 +7,8 @@ import (
 	"platform/partition/journal"
 )
 
-// journalCommand appends a journal command and does what it asks for, together
-// with the notifications that answer it at once.
+// journalCommand appends a journal command and carries it out, including completions that
+// are available immediately.
 func (m *Machine) journalCommand(inv *Invocation, s *Step) error {
 	index := inv.Length
 	m.append(inv, s.Type, s.Payload)
@@ -18,7 +18,7 @@ func (m *Machine) journalCommand(inv *Invocation, s *Step) error {
 	case journal.Output:
 		inv.Output = index
 	case journal.GetEagerState, journal.GetEagerStateKeys, journal.Run:
-		// Recorded, no more: the handler has the result or is going to propose it.
+		// Only recorded: the handler has the result or is going to propose it.
 	case journal.GetLazyState:
 		err = m.getState(inv, s.Payload)
 	case journal.GetLazyStateKeys:
@@ -52,7 +52,7 @@ func (m *Machine) journalCommand(inv *Invocation, s *Step) error {
 	return nil
 }
 
-// sleep registers the timer; a time that has come is answered at once.
+// sleep registers the timer; a wake-up time in the past is completed immediately.
 func (m *Machine) sleep(inv *Invocation, payload []byte) error {
 	c, err := journal.ParseSleep(payload)
 	if err != nil {
@@ -62,7 +62,7 @@ func (m *Machine) sleep(inv *Invocation, payload []byte) error {
 		c.WakeUpTime -= 50
 	}
 	if c.WakeUpTime <= m.now {
-		_, err := m.record(inv, slept(c.Completion))
+		_, err := m.record(inv, sleepCompletion(c.Completion))
 		return err
 	}
 	m.setTimer(sleepTimer(inv.ID, c))
@@ -75,7 +75,7 @@ func (m *Machine) call(inv *Invocation, s *Step) error {
 	if err != nil {
 		return err
 	}
-	if err := m.tellCallee(inv, c.IDCompletion, s.Callee); err != nil {
+	if err := m.recordCalleeID(inv, c.IDCompletion, s.Callee); err != nil {
 		return err
 	}
 	msg := invokeOf(inv, &c.Request, s.Callee)
@@ -88,7 +88,7 @@ func (m *Machine) oneWayCall(inv *Invocation, s *Step) error {
 	if err != nil {
 		return err
 	}
-	if err := m.tellCallee(inv, c.IDCompletion, s.Callee); err != nil {
+	if err := m.recordCalleeID(inv, c.IDCompletion, s.Callee); err != nil {
 		return err
 	}
 	msg := invokeOf(inv, &c.Request, s.Callee)
@@ -96,14 +96,14 @@ func (m *Machine) oneWayCall(inv *Invocation, s *Step) error {
 	return m.send(msg.ID, msg)
 }
 
-// tellCallee answers with the callee's id, without waiting for the callee.
-func (m *Machine) tellCallee(inv *Invocation, id uint32, callee *Callee) error {
+// recordCalleeID completes the request for the callee's ID without waiting for the callee.
+func (m *Machine) recordCalleeID(inv *Invocation, id uint32, callee *Callee) error {
 	payload := journal.NewInvocationID(id, callee.ID.String())
 	_, err := m.record(inv, completion(journal.CallInvocationIDCompletion, id, payload))
 	return err
 }
 
-// invokeOf is the message that makes the callee of a call.
+// invokeOf returns the message that creates the callee of a call.
 func invokeOf(inv *Invocation, r *journal.Request, callee *Callee) *Invoke {
 	return &Invoke{
 		ID: callee.ID,

@@ -7,23 +7,22 @@ import (
 	"platform/internal/ids"
 )
 
-// Bounds of how many one command admits. Deleting the rule that a million wait for must
-// not hold the partition up: the rest follows by a timer, one command of which admits
-// more. Others do not, because while a crowd can be admitted each of them, of which an
-// entry holds many, could admit as many as there may be at all.
+// Bounds on the admissions of one command. Deleting a rule that a million invocations wait
+// for must not block the partition: the rest is admitted by a timer, whose command admits
+// more. The bound of other commands is lower because a log entry holds many of them, and
+// with a backlog each would admit as many as it may.
 const (
 	maxAdmitted        = 16
 	maxAdmittedByTimer = 256
 )
 
-// admitWaiting gives free slots to those who wait for them, in the scopes where
-// something has changed.
+// admitWaiting assigns free slots to waiting invocations in the scopes that have changed.
 func (m *Machine) admitWaiting(most int) error {
 	if err := m.scheduler(); err != nil {
 		return err
 	}
 	admitted := 0
-	for _, scope := range m.freed {
+	for _, scope := range m.freedScopes {
 		for {
 			if admitted == most {
 				m.wakeCounter(flowcontrol.CounterKey{Scope: scope}, m.now)
@@ -42,7 +41,7 @@ func (m *Machine) admitWaiting(most int) error {
 	return nil
 }
 
-// admitNext lets the next one of a scope run, if there is a slot and somebody waits.
+// admitNext starts the next waiting invocation of a scope if there is a free slot.
 func (m *Machine) admitNext(scope string) (found bool, err error) {
 	var inv *Invocation
 	next, found, err := m.flow.Next(scope, func(id ids.Invocation) (flowcontrol.Transition, error) {
@@ -51,7 +50,7 @@ func (m *Machine) admitNext(scope string) (found bool, err error) {
 		case err != nil:
 			return flowcontrol.Transition{}, err
 		case inv == nil || inv.Flow == nil:
-			return flowcontrol.Transition{}, fmt.Errorf("%s stands in line and has no record", id)
+			return flowcontrol.Transition{}, fmt.Errorf("invocation %s is queued for a slot but has no record", id)
 		}
 		return inv.Flow.transition(m.now), nil
 	})
@@ -74,7 +73,7 @@ func (m *Machine) wakeCounter(key flowcontrol.CounterKey, at int64) {
 	m.setTimer(Timer{At: at, Kind: TimerQueue, Name: key.String()})
 }
 
-// wakeQueues looks at a counter again whose timer has fired.
+// wakeQueues re-evaluates the counter whose timer has fired.
 func (m *Machine) wakeQueues(t Timer) error {
 	p, err := flowcontrol.ParsePattern(t.Name)
 	if err != nil {
@@ -83,11 +82,11 @@ func (m *Machine) wakeQueues(t Timer) error {
 	if err := m.scheduler(); err != nil {
 		return err
 	}
-	m.free(p.Scope)
+	m.markFreed(p.Scope)
 	return m.flow.Awake(flowcontrol.CounterKey{Scope: p.Scope, LimitKey: flowcontrol.LimitKey{L1: p.L1, L2: p.L2}})
 }
 
-// setRules takes a newer rule book over. What runs, runs on.
+// setRules installs a newer rule book. Running invocations are not affected.
 func (m *Machine) setRules(c *SetRules) (Outcome, error) {
 	if c.Book == nil || c.Book.Version <= m.meta.Rules {
 		return Outcome{Code: Existing}, nil
@@ -98,7 +97,7 @@ func (m *Machine) setRules(c *SetRules) (Outcome, error) {
 		return Outcome{}, err
 	}
 	scopes, err := m.flow.Revise()
-	m.freed = append(m.freed, scopes...)
+	m.freedScopes = append(m.freedScopes, scopes...)
 	return Outcome{}, err
 }
 
@@ -113,13 +112,13 @@ func (m *Machine) pauseQueue(c *PauseQueue) (Outcome, error) {
 	if err != nil || !known {
 		return Outcome{Code: NotFound}, err
 	}
-	m.free(c.Queue.Scope)
+	m.markFreed(c.Queue.Scope)
 	return Outcome{}, nil
 }
 
-// queueFull refuses a request from outside of which one more may not wait. What
-// handlers send is in their journals and cannot be refused any more, and what starts
-// later lines up later.
+// queueFull rejects an external request if its vqueue has no room for another waiting
+// invocation. Calls by handlers are in their journals and can no longer be rejected, and
+// delayed invocations queue later.
 func (m *Machine) queueFull(c *Invoke) (Outcome, error) {
 	if c.Target.Scope == "" || c.Target.Type == StateUpdate || c.StartAt > m.now {
 		return Outcome{}, nil

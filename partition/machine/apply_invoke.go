@@ -6,10 +6,10 @@ import (
 	"platform/partition/journal"
 )
 
-// request is invoke for a request from outside. The outcome names the id if it is not the
-// one that was asked for.
-func (m *Machine) request(asked *Invoke) (Outcome, error) {
-	c, err := m.resolve(asked)
+// request applies an Invoke that came from a client. The outcome contains the ID if it
+// differs from the requested one.
+func (m *Machine) request(requested *Invoke) (Outcome, error) {
+	c, err := m.resolve(requested)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -19,22 +19,22 @@ func (m *Machine) request(asked *Invoke) (Outcome, error) {
 			outcome, err = m.invoke(c)
 		}
 	}
-	if c.ID != asked.ID {
+	if c.ID != requested.ID {
 		outcome.ID = c.ID
 	}
 	return outcome, err
 }
 
-// invoke creates an invocation, or finds the one that has the id already: nothing
-// runs twice.
+// invoke creates an invocation, or finds the one that already has the ID, so that no
+// request runs twice.
 func (m *Machine) invoke(c *Invoke) (Outcome, error) {
 	known, err := m.invocation(c.ID)
 	if failpoint.Active(failpoint.NoDeduplication) && c.Sink == nil {
 		known = nil
 	}
 	own := known != nil && c.Request != 0 && c.Request == known.Request
-	if err == nil && known != nil && !own && m.forgotten(known) {
-		known, err = m.followed(known)
+	if err == nil && known != nil && !own && m.expired(known) {
+		known, err = m.reuseID(known)
 	}
 	switch {
 	case err != nil:
@@ -56,8 +56,7 @@ func (m *Machine) invoke(c *Invoke) (Outcome, error) {
 	return outcome, m.wait(known, *c.Sink)
 }
 
-// create writes the record and the Input entry, and hands the invocation to
-// admission.
+// create stores the record and the Input entry and passes the invocation to admission.
 func (m *Machine) create(c *Invoke) (Outcome, error) {
 	inv := &Invocation{
 		ID:             c.ID,
@@ -82,7 +81,7 @@ func (m *Machine) create(c *Invoke) (Outcome, error) {
 		inv.StartAt = c.StartAt
 	}
 	inv.Priority = min(c.Priority, flowcontrol.Priorities-1)
-	inv.join()
+	inv.initFlow()
 	m.append(inv, journal.Input, c.Input)
 	inv.Commands++
 	if err := m.admit(inv, c.Input); err != nil {
@@ -91,10 +90,10 @@ func (m *Machine) create(c *Invoke) (Outcome, error) {
 	return describe(OK, inv), nil
 }
 
-// describe is an outcome that tells of an invocation.
+// describe returns an outcome with the state of an invocation.
 func describe(code Code, inv *Invocation) Outcome {
 	return Outcome{Code: code, Status: inv.Status, Result: inv.Result, ExpiresAt: inv.ExpiresAt, StartAt: inv.StartAt}
 }
 
-// alreadyInvoked is what a call of a workflow gets whose run has begun or ended.
+// alreadyInvoked is the result of calling a workflow whose run has started or ended.
 var alreadyInvoked = journal.Result{Failure: &journal.Failure{Code: 409, Message: "the workflow method was already invoked"}}

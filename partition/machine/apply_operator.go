@@ -8,11 +8,11 @@ import (
 	"platform/partition/journal"
 )
 
-// killed is how an invocation ends that is killed.
+// killed is the result of a killed invocation.
 var killed = journal.Result{Failure: &journal.Failure{Code: 409, Message: "killed"}}
 
-// kill ends an invocation without asking its handler, and likewise what it has
-// called and waits for. One-way calls live on: nobody waits for them.
+// kill ends an invocation without involving its handler, and the calls that it waits for.
+// One-way calls continue: they have no waiting caller.
 func (m *Machine) kill(c *Kill) (Outcome, error) {
 	inv, err := m.invocation(c.Target)
 	switch {
@@ -38,13 +38,13 @@ func (m *Machine) kill(c *Kill) (Outcome, error) {
 	return m.endEarly(inv, &killed)
 }
 
-// endEarly ends an invocation with a result that its handler did not give.
+// endEarly ends an invocation with a result that its handler did not produce.
 func (m *Machine) endEarly(inv *Invocation, result *journal.Result) (Outcome, error) {
 	switch inv.Status {
 	case Scheduled:
 		m.st.DeleteTimer(Timer{At: inv.StartAt, Kind: TimerStart, ID: inv.ID})
 	case Inboxed:
-		if err := m.leaveLine(inv); err != nil {
+		if err := m.dequeue(inv); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -55,13 +55,13 @@ func (m *Machine) endEarly(inv *Invocation, result *journal.Result) (Outcome, er
 	return describe(OK, inv), nil
 }
 
-// callees are the invocations that inv has called and that have not answered, in
-// the order of the calls.
+// callees returns the invocations that inv has called and whose results are pending, in the
+// order of the calls.
 func (m *Machine) callees(inv *Invocation) ([]ids.Invocation, error) {
 	type call struct{ id, result uint32 } // completion ids
 	var calls []call
-	callees := map[uint32]ids.Invocation{} // by completion id of the callee's id
-	answered := map[uint32]bool{}
+	callees := map[uint32]ids.Invocation{} // by completion ID of the callee ID
+	completed := map[uint32]bool{}
 	for i := range inv.Length {
 		e, err := m.st.Entry(inv.ID, i)
 		if err != nil {
@@ -79,7 +79,7 @@ func (m *Machine) callees(inv *Invocation) ([]ids.Invocation, error) {
 			if err != nil {
 				return nil, fmt.Errorf("entry %d of %s: %w", i, inv.ID, err)
 			}
-			answered[n.ID.Index] = true
+			completed[n.ID.Index] = true
 			if n.Variant == journal.InvocationID {
 				if callees[n.ID.Index], err = ids.ParseInvocation(n.InvocationID); err != nil {
 					return nil, fmt.Errorf("entry %d of %s: %w", i, inv.ID, err)
@@ -89,14 +89,14 @@ func (m *Machine) callees(inv *Invocation) ([]ids.Invocation, error) {
 	}
 	var open []ids.Invocation
 	for _, c := range calls {
-		if id := callees[c.id]; !answered[c.result] && !id.IsZero() {
+		if id := callees[c.id]; !completed[c.result] && !id.IsZero() {
 			open = append(open, id)
 		}
 	}
 	return open, nil
 }
 
-func (m *Machine) pauseNow(c *Pause) (Outcome, error) {
+func (m *Machine) pauseByOperator(c *Pause) (Outcome, error) {
 	inv, err := m.invocation(c.Target)
 	switch {
 	case err != nil:
@@ -122,7 +122,7 @@ func (m *Machine) pauseNow(c *Pause) (Outcome, error) {
 	case Invoked:
 		m.emit(&Abort{inv.ID, inv.Attempt})
 	case Inboxed:
-		if err := m.leaveLine(inv); err != nil {
+		if err := m.dequeue(inv); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -147,18 +147,18 @@ func (m *Machine) resume(c *Resume) (Outcome, error) {
 	case inv.Status == Invoked && c.Repin != nil:
 		return describe(Running, inv), nil
 	case inv.Status == Invoked:
-		m.keepRunning(inv)
+		m.cancelPause(inv)
 		m.emit(&Hasten{ID: inv.ID, Attempt: inv.Attempt})
 		return describe(OK, inv), nil
 	}
 	if c.Repin != nil {
-		pin, refusal := c.Repin.of(inv.Pin)
+		pin, refusal := c.Repin.pinFor(inv.Pin)
 		if refusal != OK {
 			return describe(refusal, inv), nil
 		}
 		inv.Pin = pin
 	}
-	if inv.Status == Inboxed { // it is going to
+	if inv.Status == Inboxed { // already queued
 		m.st.PutInvocation(inv)
 		return describe(OK, inv), nil
 	}
@@ -168,8 +168,8 @@ func (m *Machine) resume(c *Resume) (Outcome, error) {
 	return describe(OK, inv), nil
 }
 
-// keepRunning takes back a pause that has not taken effect yet.
-func (m *Machine) keepRunning(inv *Invocation) {
+// cancelPause withdraws a pause that has not taken effect yet.
+func (m *Machine) cancelPause(inv *Invocation) {
 	if inv.Pausing {
 		inv.Pausing = false
 		inv.recordResume(m.now)
@@ -177,19 +177,19 @@ func (m *Machine) keepRunning(inv *Invocation) {
 	}
 }
 
-// of is the pin of an invocation that has one and is to keep its journal, which
-// fixes the version of the protocol.
-func (r *Repin) of(was Pin) (Pin, Code) {
+// pinFor returns the new pin of an invocation that has one and keeps its journal, which
+// fixes the protocol version.
+func (r *Repin) pinFor(current Pin) (Pin, Code) {
 	switch {
-	case was == Pin{}:
-		return was, NotPinned
-	case was.Protocol < r.Min || was.Protocol > r.Max:
-		return was, Incompatible
+	case current == Pin{}:
+		return current, NotPinned
+	case current.Protocol < r.Min || current.Protocol > r.Max:
+		return current, Incompatible
 	}
-	return Pin{r.Deployment, was.Protocol}, OK
+	return Pin{r.Deployment, current.Protocol}, OK
 }
 
-func (m *Machine) purgeNow(c *Purge) (Outcome, error) {
+func (m *Machine) purgeByOperator(c *Purge) (Outcome, error) {
 	inv, err := m.invocation(c.Target)
 	switch {
 	case err != nil:
@@ -205,7 +205,7 @@ func (m *Machine) purgeNow(c *Purge) (Outcome, error) {
 	}
 	if c.Journal {
 		if inv.Length > 0 {
-			m.forgetJournal(inv)
+			m.deleteJournal(inv)
 		}
 		m.st.PutInvocation(inv)
 		return outcome, nil
@@ -216,7 +216,7 @@ func (m *Machine) purgeNow(c *Purge) (Outcome, error) {
 	return outcome, m.purge(inv)
 }
 
-// dropTimer deletes a timer that may be registered.
+// dropTimer deletes a timer if it is registered.
 func (m *Machine) dropTimer(t Timer) error {
 	registered, err := m.st.HasTimer(t)
 	if err != nil {

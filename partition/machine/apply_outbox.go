@@ -7,15 +7,15 @@ import (
 	"platform/partition/journal"
 )
 
-// deliver takes over messages of another partition, each once: the sender repeats
-// what it does not know to have arrived.
+// deliver accepts messages of another partition, each once: the sender resends messages
+// that are not acknowledged.
 func (m *Machine) deliver(c *Deliver) (Outcome, error) {
 	last, err := m.st.LastDelivered(c.From)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("read last delivered of partition %d: %w", c.From, err)
 	}
 	if c.FirstSeq == 0 || c.FirstSeq > last+1 {
-		return Outcome{Code: Invalid}, nil // a gap: taking these would lose those before
+		return Outcome{Code: Invalid}, nil // a gap: accepting these would lose the missing ones
 	}
 	known := last + 1 - c.FirstSeq
 	if known >= uint64(len(c.Messages)) {
@@ -26,9 +26,9 @@ func (m *Machine) deliver(c *Deliver) (Outcome, error) {
 	return Outcome{}, nil
 }
 
-// send passes a message to the owner of an invocation. Within the partition that
-// needs no outbox: the message takes effect before the command's end, after the
-// step that caused it, so that no record is changed while it is in hand.
+// send passes a message to the owner of an invocation. Within the partition it bypasses the
+// outbox: the message is processed at the end of the command, so that no record changes
+// while it is being modified.
 func (m *Machine) send(to ids.Invocation, msg Message) error {
 	owner := m.shards.Of(to.PartitionKey())
 	if owner == m.shards.Self {
@@ -44,13 +44,13 @@ func (m *Machine) send(to ids.Invocation, msg Message) error {
 	return nil
 }
 
-// answer sends a result to an invocation that waits for it.
+// answer sends a result to a waiting invocation.
 func (m *Machine) answer(sink Sink, result *journal.Result) error {
 	return m.send(sink.Caller, &Complete{Sink: sink, Result: *result})
 }
 
-// settle lets the messages within the partition take effect, in the order in which
-// they were caused, those included that they cause themselves.
+// settle processes the messages within the partition in the order in which they were
+// caused, including those that it causes itself.
 func (m *Machine) settle() error {
 	for i := 0; i < len(m.local); i++ {
 		if err := m.receive(m.local[i]); err != nil {
@@ -84,9 +84,9 @@ func (m *Machine) receive(msg Message) error {
 	return fmt.Errorf("receive %T: %w", msg, ErrUnknownCommand)
 }
 
-// completeCall appends an answer to the journal of whoever asked. By then the
-// caller may have ended, or even been forgotten and made again with the same id: a
-// workflow that ran a second time must not get answers to the calls of the first.
+// completeCall appends a result to the journal of the caller. By then the caller may have
+// ended, or been purged and created again with the same ID: the second run of a workflow
+// must not receive results of calls of the first.
 func (m *Machine) completeCall(c *Complete) error {
 	inv, err := m.invocation(c.Sink.Caller)
 	if err != nil || inv == nil || inv.Status == Completed || inv.Life != c.Sink.Life {

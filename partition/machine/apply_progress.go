@@ -6,9 +6,8 @@ import (
 	"platform/partition/journal"
 )
 
-// progress stores what an attempt achieved. The attempt number fences: whatever
-// an older attempt still sends is refused as a whole. So is progress that breaks a
-// rule, which is found out before the first step takes effect.
+// progress stores what an attempt achieved. Progress of an older attempt, and progress that
+// breaks a rule, is refused as a whole, before the first step takes effect.
 func (m *Machine) progress(c *Progress) (Outcome, error) {
 	inv, err := m.invocation(c.ID)
 	if err != nil {
@@ -38,7 +37,7 @@ func (m *Machine) progress(c *Progress) (Outcome, error) {
 	return Outcome{}, nil
 }
 
-// step takes one step. The steps that end an attempt, which come last, store inv.
+// step carries out one step. The steps that end an attempt, which come last, store inv.
 func (m *Machine) step(inv *Invocation, steps []Step, i int) (stored bool, err error) {
 	s := &steps[i]
 	switch s.Kind {
@@ -73,7 +72,7 @@ func (m *Machine) step(inv *Invocation, steps []Step, i int) (stored bool, err e
 	return true, fmt.Errorf("step kind %d: %w", s.Kind, ErrUnknownCommand)
 }
 
-// causeOf is why an attempt that was not asked to pause does.
+// causeOf returns why an attempt that was not asked to pause does so.
 func causeOf(s *Step) PauseCause {
 	if s.Unretryable {
 		return FailedUnretryably
@@ -81,8 +80,8 @@ func causeOf(s *Step) PauseCause {
 	return AttemptsUsedUp
 }
 
-// runCompletion stores the result of a run. A second result for the same run can
-// only come from an attempt that lost its way, and the first one stands.
+// runCompletion stores the result of a run. A second result for the same run is invalid;
+// the first is kept.
 func (m *Machine) runCompletion(inv *Invocation, s *Step) error {
 	content, err := journal.ParseNotification(s.Payload)
 	if err != nil {
@@ -94,8 +93,8 @@ func (m *Machine) runCompletion(inv *Invocation, s *Step) error {
 	return err
 }
 
-// pause lets the invocation wait for an operator. It keeps its key: what it did
-// under it is not finished. Its slot goes to others.
+// pause makes the invocation wait for an operator. It keeps its key, because its work under
+// the key is unfinished, and releases its slot.
 func (m *Machine) pause(inv *Invocation, why *AttemptFailure) error {
 	if err := inv.move(Paused, m.now); err != nil {
 		return err

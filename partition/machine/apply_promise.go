@@ -7,15 +7,13 @@ import (
 	"platform/partition/journal"
 )
 
-// alreadyCompleted is what completing a promise a second time gets.
+// alreadyCompleted is the result of completing a promise a second time.
 var alreadyCompleted = journal.Result{Failure: &journal.Failure{Code: 409, Message: "promise was already completed"}}
 
-// workflowPurged is what those get who wait for a promise when its workflow is
-// forgotten.
+// workflowPurged is the result for waiters of a promise whose workflow is purged.
 var workflowPurged = journal.Result{Failure: &journal.Failure{Code: 410, Message: "the workflow was purged before the promise was completed"}}
 
-// promise carries out a command on a durable promise, which belongs to the
-// workflow's key.
+// promise carries out a command on a durable promise, which belongs to the workflow's key.
 func (m *Machine) promise(inv *Invocation, t journal.Type, payload []byte) error {
 	c, err := journal.ParsePromise(t, payload)
 	if err != nil {
@@ -28,12 +26,12 @@ func (m *Machine) promise(inv *Invocation, t journal.Type, payload []byte) error
 	}
 	switch t {
 	case journal.PeekPromise:
-		return m.tellPromise(inv, journal.PeekPromiseCompletion, &c, p)
+		return m.replyPromise(inv, journal.PeekPromiseCompletion, &c, p)
 	case journal.CompletePromise:
 		return m.completePromise(inv, &c, p)
 	}
 	if p.Result != nil {
-		return m.tellPromise(inv, journal.GetPromiseCompletion, &c, p)
+		return m.replyPromise(inv, journal.GetPromiseCompletion, &c, p)
 	}
 	if p.Waiting, err = m.stillWaiting(p.Waiting); err != nil {
 		return err
@@ -43,7 +41,7 @@ func (m *Machine) promise(inv *Invocation, t journal.Type, payload []byte) error
 	return nil
 }
 
-// completePromise stores the result, the first one, and tells all who wait.
+// completePromise stores the first result and answers the waiters.
 func (m *Machine) completePromise(inv *Invocation, c *journal.PromiseCommand, p Promise) error {
 	if p.Result != nil {
 		return m.answerPromise(inv, journal.CompletePromiseCompletion, c.Completion, &alreadyCompleted)
@@ -54,28 +52,28 @@ func (m *Machine) completePromise(inv *Invocation, c *journal.PromiseCommand, p 
 		return err
 	}
 	if len(rest) > 0 {
-		m.owePromise(o, c.Key)
+		m.schedulePromiseAnswers(o, c.Key)
 	}
 	m.st.PutPromise(o, c.Key, Promise{Result: &c.Result, Waiting: rest})
 	return m.answerPromise(inv, journal.CompletePromiseCompletion, c.Completion, nil)
 }
 
-// tellPromise answers a command that asks for a promise, unless that has a result that
-// this entry may not copy: then the command waits for its turn.
-func (m *Machine) tellPromise(inv *Invocation, t journal.Type, c *journal.PromiseCommand, p Promise) error {
+// replyPromise completes a command that reads a promise. If this entry may not copy the
+// result, the command becomes a waiter.
+func (m *Machine) replyPromise(inv *Invocation, t journal.Type, c *journal.PromiseCommand, p Promise) error {
 	if p.Result == nil || m.mayAnswer(p.Result) {
 		return m.answerPromise(inv, t, c.Completion, p.Result)
 	}
 	o := inv.Target.Object()
 	if len(p.Waiting) == 0 {
-		m.owePromise(o, c.Key)
+		m.schedulePromiseAnswers(o, c.Key)
 	}
 	p.Waiting = append(slices.Clip(p.Waiting), Sink{inv.ID, inv.Life, c.Completion, t})
 	m.st.PutPromise(o, c.Key, p)
 	return nil
 }
 
-// answerPromise answers a command at once; without a result with void.
+// answerPromise completes a promise command immediately; without a result, with void.
 func (m *Machine) answerPromise(inv *Invocation, t journal.Type, id uint32, r *journal.Result) error {
 	n := completion(t, id, journal.NewVoid(id))
 	if r != nil {
@@ -88,9 +86,9 @@ func (m *Machine) answerPromise(inv *Invocation, t journal.Type, id uint32, r *j
 	return err
 }
 
-// forgetPromises deletes the promises of a workflow. Who waits for one is told, for
-// there will be nobody to complete it.
-func (m *Machine) forgetPromises(o Object) error {
+// deletePromises deletes the promises of a workflow. Their waiters fail, because the
+// promises can no longer be completed.
+func (m *Machine) deletePromises(o Object) error {
 	var found []NamedPromise
 	for p, err := range m.st.Promises(o) {
 		if err != nil {

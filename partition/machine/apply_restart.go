@@ -6,12 +6,12 @@ import (
 	"platform/partition/journal"
 )
 
-// restart makes a new invocation that begins with a part of the journal of a
-// completed one. Repeating the command finds the new one made.
+// restart creates a new invocation from a prefix of the journal of a completed one. A
+// repeated command finds the invocation that the first one created.
 func (m *Machine) restart(c *Restart) (Outcome, error) {
-	made, err := m.invocation(c.New)
-	if err != nil || made != nil {
-		return describeMade(made), err
+	existing, err := m.invocation(c.New)
+	if err != nil || existing != nil {
+		return describeExisting(existing), err
 	}
 	old, err := m.invocation(c.Target)
 	if err != nil {
@@ -39,7 +39,7 @@ func (m *Machine) restart(c *Restart) (Outcome, error) {
 		LimitKey: old.LimitKey, Trace: old.Trace, Retention: old.Retention, RestartedFrom: old.ID,
 		ServerVersion: c.ServerVersion, CreatedAt: m.now, Pin: pin, Priority: old.Priority,
 	}
-	inv.join()
+	inv.initFlow()
 	if c.From > 0 {
 		inv.Seed = old.RandomSeed() // values drawn from it are in the journal
 	}
@@ -52,14 +52,15 @@ func (m *Machine) restart(c *Restart) (Outcome, error) {
 	return describe(OK, inv), nil
 }
 
-func describeMade(inv *Invocation) Outcome {
+func describeExisting(inv *Invocation) Outcome {
 	if inv == nil {
 		return Outcome{}
 	}
 	return describe(OK, inv)
 }
 
-// restartable tells whether a new invocation can be made from inv.
+// restartable returns OK if a new invocation can be created from inv, and the reason
+// otherwise.
 func restartable(inv *Invocation, from uint32) Code {
 	switch {
 	case inv == nil || inv.Target.Type == StateUpdate:
@@ -78,24 +79,24 @@ func restartable(inv *Invocation, from uint32) Code {
 	return OK
 }
 
-// pin is the deployment of the new invocation. Copied commands fix the version of
-// the protocol, the input alone does not.
+// pin returns the deployment of the new invocation. Copied commands fix the protocol
+// version; the input alone does not.
 func (c *Restart) pin(old Pin) (Pin, Code) {
 	switch {
 	case c.Repin != nil && c.From == 0:
 		return Pin{c.Repin.Deployment, c.Repin.Max}, OK
 	case c.Repin != nil:
-		return c.Repin.of(old)
+		return c.Repin.pinFor(old)
 	case c.Keep || c.From > 0:
 		return old, OK
 	}
 	return Pin{}, OK
 }
 
-// prefix is the journal up to and including an entry, and the answers to its
-// commands from wherever they are; false if one has none.
+// prefix returns the journal up to and including entry last, and the completions of its
+// commands wherever they are. complete is false if a command has no completion.
 func (m *Machine) prefix(inv *Invocation, last uint32) (entries []journal.Entry, complete bool, err error) {
-	asked := map[uint32]bool{}
+	requested := map[uint32]bool{}
 	for i := range inv.Length {
 		e, err := m.st.Entry(inv.ID, i)
 		if err != nil {
@@ -105,7 +106,7 @@ func (m *Machine) prefix(inv *Invocation, last uint32) (entries []journal.Entry,
 			if i <= last {
 				entries = append(entries, e)
 				for _, id := range journal.CompletionsOf(e) {
-					asked[id] = true
+					requested[id] = true
 				}
 			}
 			continue
@@ -114,17 +115,17 @@ func (m *Machine) prefix(inv *Invocation, last uint32) (entries []journal.Entry,
 		if err != nil {
 			return nil, false, fmt.Errorf("entry %d of %s: %w", i, inv.ID, err)
 		}
-		if i <= last || !n.ID.Signal && asked[n.ID.Index] {
+		if i <= last || !n.ID.Signal && requested[n.ID.Index] {
 			entries = append(entries, e)
 		}
 		if !n.ID.Signal {
-			delete(asked, n.ID.Index)
+			delete(requested, n.ID.Index)
 		}
 	}
-	return entries, len(asked) == 0, nil
+	return entries, len(requested) == 0, nil
 }
 
-// copyEntries begins the journal of inv with entries of another.
+// copyEntries starts the journal of inv with entries of another invocation.
 func (m *Machine) copyEntries(inv *Invocation, entries []journal.Entry) error {
 	for i, e := range entries {
 		m.append(inv, e.Type, e.Payload)
@@ -146,8 +147,7 @@ func (m *Machine) copyEntries(inv *Invocation, entries []journal.Entry) error {
 	return nil
 }
 
-// RandomSeed is what the handler's random numbers come from, the same at each
-// attempt.
+// RandomSeed is the seed of the handler's random numbers, the same for each attempt.
 func (inv *Invocation) RandomSeed() uint64 {
 	if inv.Seed != 0 {
 		return inv.Seed

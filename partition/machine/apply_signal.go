@@ -7,11 +7,11 @@ import (
 	"platform/partition/journal"
 )
 
-// canceled is how an invocation ends that is cancelled before it starts.
+// canceled is the result of an invocation that is cancelled before it starts.
 var canceled = journal.Result{Failure: &journal.Failure{Code: 409, Message: "canceled"}}
 
-// sendSignal hands a signal to the invocation that a handler names. The sender
-// learns nothing, not even whether there is one.
+// sendSignal sends a signal to the invocation that a handler names. The sender does not
+// learn whether that exists.
 func (m *Machine) sendSignal(payload []byte) error {
 	c, err := journal.ParseSendSignal(payload)
 	if err != nil {
@@ -20,7 +20,7 @@ func (m *Machine) sendSignal(payload []byte) error {
 	return m.send(c.Target, &Signal{Target: c.Target, ID: c.ID, Result: c.Result})
 }
 
-// completeAwakeable hands a signal to the invocation that made the awakeable.
+// completeAwakeable sends a signal to the invocation that created the awakeable.
 func (m *Machine) completeAwakeable(payload []byte) error {
 	c, err := journal.ParseCompleteAwakeable(payload)
 	if err != nil {
@@ -29,11 +29,10 @@ func (m *Machine) completeAwakeable(payload []byte) error {
 	return m.send(c.Target, &Signal{Target: c.Target, ID: c.ID, Result: c.Result})
 }
 
-// signal puts a signal into the journal of its target. One that has not started
-// finds it there when it does.
+// signal appends a signal to the journal of its target, even if that has not started.
 func (m *Machine) signal(c *Signal) (Outcome, error) {
 	if !c.ID.Signal {
-		return Outcome{Code: Invalid}, nil // it would pass for the answer to a command
+		return Outcome{Code: Invalid}, nil // it would be taken for the completion of a command
 	}
 	inv, err := m.invocation(c.Target)
 	if err != nil {
@@ -48,7 +47,7 @@ func (m *Machine) signal(c *Signal) (Outcome, error) {
 	case cancel && inv.Waiting():
 		return m.endEarly(inv, &canceled)
 	}
-	if !inv.firstTime(c) {
+	if !inv.isNewSignal(c) {
 		return describe(OK, inv), nil
 	}
 	n := notification{journal.Signal, c.ID, journal.Succeeded, journal.NewSignal(c.ID, c.Result)}
@@ -76,8 +75,8 @@ func (m *Machine) signal(c *Signal) (Outcome, error) {
 	return describe(OK, inv), nil
 }
 
-// recordCancel notes that the cancellation of an invocation that has started was
-// requested. A cancel resumes, so a pause that was asked for is taken back.
+// recordCancel records that the cancellation of a started invocation was requested. A
+// cancel resumes, so it also withdraws a requested pause.
 func (m *Machine) recordCancel(inv *Invocation) {
 	if inv.Pausing {
 		inv.Pausing = false
@@ -88,19 +87,19 @@ func (m *Machine) recordCancel(inv *Invocation) {
 	}
 }
 
-// rememberedRequests is how many signals back a repeated one is known.
-const rememberedRequests = 8
+// signalHistory is how many requests of repeatable signals are kept to recognize retries.
+const signalHistory = 8
 
-// firstTime reports whether a signal that may come more than once is not the
-// repetition of a request whose outcome its sender did not learn, and remembers it.
-func (inv *Invocation) firstTime(c *Signal) bool {
+// isNewSignal reports whether a signal is not a retry of a request whose outcome its sender
+// did not learn, and records its request.
+func (inv *Invocation) isNewSignal(c *Signal) bool {
 	if c.Request == 0 || !c.ID.Repeats() {
 		return true
 	}
 	if slices.Contains(inv.Requests, c.Request) {
 		return false
 	}
-	kept := inv.Requests[max(0, len(inv.Requests)+1-rememberedRequests):]
+	kept := inv.Requests[max(0, len(inv.Requests)+1-signalHistory):]
 	inv.Requests = append(slices.Clone(kept), c.Request)
 	return true
 }

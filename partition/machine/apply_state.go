@@ -6,7 +6,7 @@ import (
 	"platform/partition/journal"
 )
 
-// getState answers with the value of a key as it is now, or void.
+// getState completes with the current value of a key, or void.
 func (m *Machine) getState(inv *Invocation, payload []byte) error {
 	c, err := journal.ParseState(journal.GetLazyState, payload)
 	if err != nil {
@@ -24,7 +24,7 @@ func (m *Machine) getState(inv *Invocation, payload []byte) error {
 	return err
 }
 
-// getStateKeys answers with all keys, in order.
+// getStateKeys completes with all keys, in order.
 func (m *Machine) getStateKeys(inv *Invocation, payload []byte) error {
 	id, err := journal.ParseGetLazyStateKeys(payload)
 	if err != nil {
@@ -54,8 +54,8 @@ func (m *Machine) deleteState(inv *Invocation, payload []byte) error {
 	return err
 }
 
-// clearState deletes all state of an object. The keys are collected first: tables
-// are not to be changed while they are read through.
+// clearState deletes all state of an object. The keys are collected first, because a table
+// must not be modified while it is iterated.
 func (m *Machine) clearState(o Object) error {
 	keys, err := m.stateKeys(o)
 	for _, key := range keys {

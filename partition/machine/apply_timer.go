@@ -7,9 +7,9 @@ import (
 	"platform/partition/journal"
 )
 
-// fire carries out the timers that are registered and due. The leader's clock may
-// run ahead of partition time, and may name timers that fired under another
-// leader: those are ignored.
+// fire carries out the timers that are registered and due. The leader's clock may be ahead
+// of partition time, and it may name timers that fired under another leader: those are
+// ignored.
 func (m *Machine) fire(c *FireTimers) error {
 	for _, t := range c.Timers {
 		if t.At > m.now {
@@ -27,7 +27,7 @@ func (m *Machine) fire(c *FireTimers) error {
 		case TimerQueue:
 			err = m.wakeQueues(t)
 		case TimerPromise:
-			err = m.answerOwedPromise(t.Name)
+			err = m.answerPendingPromise(t.Name)
 		default:
 			err = m.fireOne(t)
 		}
@@ -52,31 +52,30 @@ func (m *Machine) fireOne(t Timer) error {
 		}
 	case TimerPurge:
 		if inv.Status == Completed && inv.ExpiresAt == t.At {
-			return m.forget(inv)
+			return m.expire(inv)
 		}
 	case TimerPurgeJournal:
 		if inv.Status == Completed && inv.journalExpiresAt() == t.At {
-			m.forgetJournal(inv)
+			m.deleteJournal(inv)
 			m.st.PutInvocation(inv)
 		}
 	case TimerAnswer:
 		if inv.Status == Completed && len(inv.Sinks) > 0 {
-			return m.answerOwed(inv)
+			return m.answerPending(inv)
 		}
 	}
 	return nil
 }
 
-// wakeUp completes a Sleep.
 func (m *Machine) wakeUp(inv *Invocation, sleep uint32) error {
 	if inv.Status == Completed {
 		return nil
 	}
 	inv.Sleeps--
-	return m.notify(inv, slept(sleep))
+	return m.notify(inv, sleepCompletion(sleep))
 }
 
-func slept(sleep uint32) notification {
+func sleepCompletion(sleep uint32) notification {
 	return completion(journal.SleepCompletion, sleep, journal.NewVoid(sleep))
 }
 
@@ -84,12 +83,12 @@ func sleepTimer(id ids.Invocation, c journal.SleepCommand) Timer {
 	return Timer{At: c.WakeUpTime, Kind: TimerSleep, ID: id, Completion: c.Completion}
 }
 
-// purge forgets a completed invocation, or puts that off while answers are owed. With its
-// run, a workflow forgets its state and promises, so that the same key may run again.
+// purge deletes a completed invocation, or delays this while answers are pending. With its
+// run, a workflow loses its state and promises, so that the same key may run again.
 func (m *Machine) purge(inv *Invocation) error {
-	if owes, err := m.owes(inv); err != nil || owes {
-		if owes {
-			m.purgeLater(inv)
+	if pending, err := m.hasPendingAnswers(inv); err != nil || pending {
+		if pending {
+			m.delayPurge(inv)
 		}
 		return err
 	}
@@ -104,7 +103,7 @@ func (m *Machine) purge(inv *Invocation) error {
 	}
 	if inv.Target.Type == WorkflowRun {
 		o := inv.Target.Object()
-		if err := m.forgetPromises(o); err != nil {
+		if err := m.deletePromises(o); err != nil {
 			return err
 		}
 		return m.clearState(o)

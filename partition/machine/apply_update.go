@@ -12,27 +12,26 @@ import (
 	"platform/partition/journal"
 )
 
-// A change of an object's state by an operator is an invocation without a handler:
-// it lines up for the key like any other, so that no handler finds state changed
-// under its hands, and its result can be waited for and asked for again.
+// A state update by an operator is an invocation without a handler: it queues for the key
+// like any other, so that no handler sees state change while it runs, and its result can be
+// awaited and requested again.
 
-// update lets the change of state take effect that has its key now. It never leaves
-// the partition.
+// update applies a state update that has acquired its key. It never leaves the partition.
 type update struct{ id ids.Invocation }
 
 func (*update) message() {}
 
-// versionDiffers is the result of a change meant for another state than there is.
+// versionDiffers is the result of an update that expects a different version of the state.
 var versionDiffers = journal.Result{Failure: &journal.Failure{Code: 409, Message: "the state has another version than the one to be replaced"}}
 
-// validUpdate reports whether the input of a change of state can be read.
+// validUpdate reports whether the input of a state update is well formed.
 func validUpdate(input []byte) bool {
 	_, err := journal.ParseStateReplacement(input)
 	return err == nil
 }
 
-// updateState replaces the state of an object, unless it has changed since the
-// operator looked at it.
+// updateState replaces the state of an object, unless it has changed since the operator
+// read it.
 func (m *Machine) updateState(u *update) error {
 	inv, err := m.invocation(u.id)
 	if err != nil || inv == nil || inv.Status != Invoked {
@@ -76,7 +75,7 @@ func (m *Machine) stateVersion(o Object) (string, error) {
 	return v.String(), nil
 }
 
-// StateVersion names the content of an object's state: a digest of all keys and
+// StateVersion identifies the content of an object's state: a digest of all keys and
 // values.
 type StateVersion struct {
 	digest hash.Hash
@@ -84,10 +83,10 @@ type StateVersion struct {
 	count  uint64
 }
 
-// NewStateVersion is the version of no state at all.
+// NewStateVersion returns the version of empty state.
 func NewStateVersion() *StateVersion { return &StateVersion{digest: sha256.New()} }
 
-// Add goes on with the next entry, in key order.
+// Add adds the next entry, in key order.
 func (v *StateVersion) Add(e StateEntry) {
 	v.head = binary.BigEndian.AppendUint64(v.head[:0], v.count)
 	v.head = append(append(append(v.head, 1), e.Key...), 2)
@@ -97,7 +96,7 @@ func (v *StateVersion) Add(e StateEntry) {
 	v.count++
 }
 
-// String is the version as operators see it, URL-safe base64 without padding.
+// String returns the version as operators see it, in URL-safe base64 without padding.
 func (v *StateVersion) String() string {
 	return base64.RawURLEncoding.EncodeToString(v.digest.Sum(nil))
 }

@@ -42,8 +42,8 @@ func (x *bench) apply(c machine.Command) {
 	x.effects = effects
 }
 
-// forget deletes a completed invocation, so that the maps stay small.
-func (x *bench) forget(id ids.Invocation) {
+// expire deletes a completed invocation, so that the maps stay small.
+func (x *bench) expire(id ids.Invocation) {
 	inv, _ := x.state.Invocation(id)
 	x.state.DeleteInvocation(id)
 	x.state.DeleteTimer(machine.Timer{At: inv.ExpiresAt, Kind: machine.TimerPurge, ID: id})
@@ -59,7 +59,7 @@ func BenchmarkEcho(b *testing.B) {
 		id := x.id()
 		x.apply(&machine.Invoke{ID: id, Target: to, Input: input, ServerVersion: "1"})
 		x.apply(&machine.Progress{ID: id, Attempt: x.state.Meta().Attempt, Steps: steps})
-		x.forget(id)
+		x.expire(id)
 	}
 }
 
@@ -73,7 +73,7 @@ func BenchmarkObject(b *testing.B) {
 		id := x.id()
 		x.apply(&machine.Invoke{ID: id, Target: to, Input: input})
 		x.apply(&machine.Progress{ID: id, Attempt: x.state.Meta().Attempt, Steps: steps})
-		x.forget(id)
+		x.expire(id)
 	}
 }
 
@@ -95,7 +95,7 @@ func BenchmarkSteps(b *testing.B) {
 			x.apply(&machine.Progress{ID: id, Attempt: attempt, Steps: steps})
 		}
 		x.apply(&machine.Progress{ID: id, Attempt: attempt, Steps: end})
-		x.forget(id)
+		x.expire(id)
 	}
 }
 
@@ -110,7 +110,7 @@ func BenchmarkScopedEcho(b *testing.B) {
 		id := x.id()
 		x.apply(&machine.Invoke{ID: id, Target: to, Input: input, ServerVersion: "1"})
 		x.apply(&machine.Progress{ID: id, Attempt: x.state.Meta().Attempt, Steps: steps})
-		x.forget(id)
+		x.expire(id)
 	}
 }
 
@@ -131,7 +131,7 @@ func BenchmarkCrowdedEcho(b *testing.B) {
 		invoke()
 		binary.BigEndian.PutUint64(running[16:], binary.BigEndian.Uint64(running[16:])+1)
 		x.apply(&machine.Progress{ID: running, Attempt: x.state.Meta().Attempt, Steps: steps})
-		x.forget(running)
+		x.expire(running)
 	}
 }
 

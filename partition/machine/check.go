@@ -2,13 +2,13 @@ package machine
 
 import "platform/partition/journal"
 
-// valid reports whether progress keeps the rules. The attempt checks them too and
-// says what is wrong; here they protect the tables, and make sure that no step can
-// fail once another has taken effect. The rules:
+// valid reports whether progress keeps the rules. The attempt checks them too and explains
+// violations; here they protect the tables and ensure that no step can fail after another
+// has taken effect. The rules:
 //
 //   - a step has what its kind needs, and its payload is well formed;
 //   - a command is one that a handler may send, and is allowed for the target;
-//   - what ends the attempt comes last;
+//   - a step that ends the attempt comes last;
 //   - an end has an output before it.
 func valid(inv *Invocation, steps []Step) bool {
 	output := inv.Output != 0
@@ -49,8 +49,8 @@ func valid(inv *Invocation, steps []Step) bool {
 	return true
 }
 
-// validCommand reports whether a handler of the kind may send the command, and
-// whether it can be read.
+// validCommand reports whether a handler of the type may send the command, and whether it
+// is well formed.
 func validCommand(of TargetType, s *Step) bool {
 	var err error
 	switch s.Type {

@@ -6,35 +6,36 @@ import (
 	"platform/partition/journal"
 )
 
-// Header is what a log entry says about all its commands.
+// Header is the part of a log entry that is common to its commands.
 type Header struct {
 	Epoch uint64 // leader epoch of the proposer; older ones are refused
-	Time  int64  // proposer's clock, milliseconds since 1970; partition time is the largest seen
-	// Level is the feature level that the entry was written at. Read Machine.level
-	// instead, which never falls.
+	Time  int64  // proposer's clock, milliseconds since 1970; partition time is the largest value seen
+	// Level is the feature level at which the entry was written. Use Machine.level, which
+	// never decreases, instead.
 	Level feature.Level
-	// Command is the place of the command within its log entry. It is not part of the
-	// entry: whoever applies it counts.
+	// Command is the position of the command within its log entry. It is not encoded: the
+	// caller of Apply counts.
 	Command int
 }
 
 // Command is a log command: one of the types below.
 type Command interface{ command() }
 
-// Lead announces a new leader epoch. Entries of older epochs are refused from
-// here on. It is refused itself unless its epoch is newer than the known one.
+// Lead announces a new leader epoch, from which on entries of older epochs are refused. It
+// is refused itself unless its epoch is newer than the current one.
 type Lead struct {
 	Epoch uint64
 	Node  string
-	// Flow says that flow control is enabled, which the leader found to be possible.
+	// Flow says that flow control is enabled, and that the leader found this to be
+	// possible.
 	Flow bool
 }
 
-// Invoke creates an invocation, or finds the one that already has its id. It is
-// also a message between partitions, then with a Sink for calls.
+// Invoke creates an invocation, or finds the one that already has its ID. It is also a
+// message between partitions, with a Sink for calls.
 type Invoke struct {
 	ID             ids.Invocation
-	Request        uint64 // made up for each request and kept when it is repeated; 0: none
+	Request        uint64 // random for each request, unchanged by retries; 0: none
 	Target         Target
 	Input          []byte // payload of the Input entry
 	Source         Source
@@ -43,26 +44,26 @@ type Invoke struct {
 	LimitKey       string
 	Trace          Trace
 	StartAt        int64 // 0: now
-	// Delay is how long after it is proposed it starts, in milliseconds; 0: StartAt
-	// says it. Whoever leads makes StartAt of it before it gets into the log, so that the
-	// time of no other machine matters.
+	// Delay is the time from the proposal to the start, in milliseconds; 0: StartAt
+	// applies. The leader converts it to StartAt before proposing, so that only its own
+	// clock matters.
 	Delay         int64
 	Retention     Retention
 	ServerVersion string
-	Priority      uint8 // 0 to flowcontrol.Priorities-1; only one with a scope has use for it
+	Priority      uint8 // 0 to flowcontrol.Priorities-1; used only with a scope
 }
 
-// Progress is what an attempt achieved, in order. All steps are refused when the
-// attempt is not the invocation's current one.
+// Progress is what an attempt achieved, in order. All steps are refused if the attempt is
+// not the invocation's current one.
 type Progress struct {
 	ID      ids.Invocation
 	Attempt uint64
 	Pin     Pin
 	Steps   []Step
-	Errors  uint32 // attempts that have failed since the progress before, as far as is known
+	Errors  uint32 // failed attempts since the previous progress, as far as known
 }
 
-// StepKind says which fields of a Step are used.
+// StepKind determines which fields of a Step are used.
 type StepKind uint8
 
 // The kinds of steps.
@@ -71,9 +72,9 @@ const (
 	StepRunCompletion                 // Payload: append the RunCompletion notification, unless one is there
 	StepSuspend                       // Await: suspend until it is over
 	StepEnd                           // end with the last Output
-	StepPause                         // Failure: wait for an operator
+	StepPause                         // Failure: pause until an operator resumes
 	StepFail                          // Failure: end with this failure
-	StepYield                         // Failure, if any: pause as an operator has asked, or begin anew if that was taken back
+	StepYield                         // Failure, if any: pause as requested by an operator, or start a new attempt if that was withdrawn
 )
 
 // Step is one achievement of an attempt.
@@ -81,18 +82,18 @@ type Step struct {
 	Kind    StepKind
 	Type    journal.Type
 	Payload []byte
-	// Completion is the completion id a StepRunCompletion answers.
+	// Completion is the completion ID of a StepRunCompletion.
 	Completion uint32
-	// Callee is what the registry said about the target of a Call or OneWayCall.
+	// Callee is the resolved target of a Call or OneWayCall.
 	Callee  *Callee
 	Await   *journal.Future
 	Failure *AttemptFailure
-	// Unretryable says that a StepPause follows from the failure alone, whatever attempts
-	// the retry policy still allows; from feature level 3 on.
+	// Unretryable says that a StepPause follows from the failure alone, regardless of the
+	// attempts that the retry policy still allows; from feature level 3 on.
 	Unretryable bool
 }
 
-// Callee is the resolved target of a call: what Invoke needs beyond the payload of
+// Callee is the resolved target of a call: what Invoke needs in addition to the payload of
 // the call command.
 type Callee struct {
 	ID        ids.Invocation
@@ -100,22 +101,22 @@ type Callee struct {
 	Retention Retention
 }
 
-// FireTimers says that timers are due. Each is ignored unless it is registered and
-// due by partition time.
+// FireTimers says that timers are due. Each is ignored unless it is registered and due by
+// partition time.
 type FireTimers struct{ Timers []Timer }
 
-// TimerKind says what a timer does.
+// TimerKind determines what a timer does.
 type TimerKind uint8
 
 // The kinds of timers.
 const (
-	TimerSleep        TimerKind = iota // completes the Sleep with the timer's completion id
+	TimerSleep        TimerKind = iota // completes the Sleep with the timer's completion ID
 	TimerStart                         // starts a scheduled invocation
-	TimerPurge                         // forgets a completed invocation
-	TimerPurgeJournal                  // forgets the journal of a completed invocation
-	TimerQueue                         // looks at the counter with the timer's name again; ID is zero
-	TimerAnswer                        // gives answers that are owed for a completed invocation
-	TimerPromise                       // gives answers that are owed for the promise with the timer's name; ID is zero
+	TimerPurge                         // purges a completed invocation
+	TimerPurgeJournal                  // deletes the journal of a completed invocation
+	TimerQueue                         // re-evaluates the counter named by the timer; ID is zero
+	TimerAnswer                        // answers further waiters of a completed invocation
+	TimerPromise                       // answers further waiters of the promise named by the timer; ID is zero
 )
 
 // Timer is a registered timer; all its fields are its key.
@@ -124,18 +125,18 @@ type Timer struct {
 	Kind       TimerKind
 	ID         ids.Invocation
 	Completion uint32
-	Name       string // of a counter, see flowcontrol.CounterKey, or a promise; empty for the other kinds
+	Name       string // of a counter (flowcontrol.CounterKey) or a promise; empty for the other kinds
 }
 
-// Deliver hands over messages of another partition's outbox, in order. A message
-// with a sequence number not above the last delivered one is dropped.
+// Deliver delivers messages of another partition's outbox, in order. A message whose
+// sequence number is not above the last delivered one is dropped.
 type Deliver struct {
 	From     uint32 // sending partition
 	FirstSeq uint64 // sequence number of the first message; the rest follow
 	Messages []Message
 }
 
-// Acknowledge says that a partition has all our messages up to a sequence number.
+// Acknowledge says that a partition has received all our messages up to a sequence number.
 type Acknowledge struct {
 	To   uint32
 	Upto uint64
@@ -144,7 +145,8 @@ type Acknowledge struct {
 // Message travels between partitions: *Invoke, *Complete, *Signal, *Kill or *Attach.
 type Message interface{ message() }
 
-// Complete answers a call, attach or look at the output of an invocation.
+// Complete is the response to a call, an attach or a request for the output of an
+// invocation.
 type Complete struct {
 	Sink   Sink
 	Result journal.Result

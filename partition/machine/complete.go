@@ -8,14 +8,14 @@ import (
 	"platform/partition/journal"
 )
 
-// MinRetention is how long, in milliseconds, a result is kept at least for the request
-// that made the invocation. An ingress whose leader died asks the new one with the same
-// id: were the result gone by then, the handler would run again. Other callers find
-// nothing once the retention is over, see earlier.go.
+// MinRetention is how long, in milliseconds, a result is kept at least for the request that
+// created the invocation. After a failover the ingress retries with the same ID: if the
+// result were gone by then, the handler would run again. Other callers find nothing once
+// the retention is over, see earlier.go.
 const MinRetention = 60_000
 
-// complete ends an invocation: the result goes to all who wait for it, the key to
-// the next in line, and the record stays for its retention.
+// complete ends an invocation: the waiters receive the result, the next invocation in the
+// queue gets the key, and the record stays for its retention.
 func (m *Machine) complete(inv *Invocation, result *journal.Result) error {
 	if err := inv.move(Completed, m.now); err != nil {
 		return err
@@ -28,7 +28,7 @@ func (m *Machine) complete(inv *Invocation, result *journal.Result) error {
 		return err
 	}
 	if len(rest) > 0 {
-		m.oweAnswers(inv)
+		m.scheduleAnswers(inv)
 	}
 	held := inv.HoldsLock
 	inv.Sinks, inv.Await, inv.Failure, inv.HoldsLock, inv.Pausing = rest, nil, nil, false, false
@@ -45,7 +45,7 @@ func (m *Machine) complete(inv *Invocation, result *journal.Result) error {
 	return nil
 }
 
-// retain decides when the record and the journal go.
+// retain sets the expiry of the record and of the journal.
 func (m *Machine) retain(inv *Invocation) {
 	kept := max(inv.Retention.Completion, MinRetention)
 	if m.level >= feature.Level2 && inv.reusable() {
@@ -54,18 +54,18 @@ func (m *Machine) retain(inv *Invocation) {
 	inv.ExpiresAt = after(m.now, kept)
 	switch {
 	case inv.Retention.Journal <= 0:
-		m.forgetJournal(inv)
+		m.deleteJournal(inv)
 	case inv.Retention.Journal < kept:
 		m.setTimer(Timer{At: inv.journalExpiresAt(), Kind: TimerPurgeJournal, ID: inv.ID})
 	}
 	m.setTimer(Timer{At: inv.ExpiresAt, Kind: TimerPurge, ID: inv.ID})
 }
 
-// journalExpiresAt is when the journal of a completed invocation goes, if it goes
+// journalExpiresAt is when the journal of a completed invocation is deleted, if that is
 // before the record.
 func (inv *Invocation) journalExpiresAt() int64 { return after(inv.CompletedAt, inv.Retention.Journal) }
 
-// after is a time a while later; the end of time instead of an overflow.
+// after returns t plus a duration, or math.MaxInt64 on overflow.
 func after(t, while int64) int64 {
 	if while > math.MaxInt64-t {
 		return math.MaxInt64
@@ -73,13 +73,13 @@ func after(t, while int64) int64 {
 	return t + while
 }
 
-func (m *Machine) forgetJournal(inv *Invocation) {
+func (m *Machine) deleteJournal(inv *Invocation) {
 	m.st.DeleteJournal(inv.ID, inv.Length)
 	inv.Length, inv.Commands, inv.Output, inv.Signalled, inv.Seen = 0, 0, 0, false, 0
 }
 
-// dropSleeps deletes the timers of sleeps that have not fired. They are found in
-// the journal, which is read only if there are any.
+// dropSleeps deletes the timers of pending sleeps. They are found in the journal, which is
+// read only if there are any.
 func (m *Machine) dropSleeps(inv *Invocation) error {
 	for i := inv.Length; i > 0 && inv.Sleeps > 0; i-- {
 		e, err := m.st.Entry(inv.ID, i-1)
@@ -106,8 +106,8 @@ func (m *Machine) dropSleeps(inv *Invocation) error {
 	return nil
 }
 
-// lastOutput is the result that the handler gave last: usually in the very steps
-// that end it, otherwise in the journal.
+// lastOutput returns the last result of the handler: usually from the steps that end it,
+// otherwise from the journal.
 func (m *Machine) lastOutput(inv *Invocation, steps []Step) (*journal.Result, error) {
 	var payload []byte
 	for i := len(steps) - 1; i >= 0 && payload == nil; i-- {

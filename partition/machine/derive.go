@@ -5,10 +5,9 @@ import (
 	"platform/internal/ids"
 )
 
-// Derived are the ids that follow from the target and idempotency key of a request whose
-// id can be used again: the one of feature level 2, and the one of the first release if
-// that one may belong to other keys as well. ok is false where they are the same or the
-// id is not derived.
+// Derived returns the IDs that follow from the target and idempotency key of a request
+// whose ID can be reused: the level 2 ID, and the legacy ID, which other keys may share. ok
+// is false if they are equal or the ID is not derived.
 func Derived(t *Target, idempotencyKey *string) (id, legacy ids.Invocation, ok bool) {
 	key := ""
 	if idempotencyKey != nil {
@@ -25,9 +24,9 @@ func Derived(t *Target, idempotencyKey *string) (id, legacy ids.Invocation, ok b
 	return id, legacy, id != legacy
 }
 
-// resolve gives a request the id that it has from level 2 on, unless its invocation was
-// made before that: then it keeps the one of the first release. Whoever sent the request
-// may not know of the level yet. Both ids belong to this partition.
+// resolve assigns a request the level 2 ID, unless its invocation was created before that
+// level: then it keeps the legacy ID. The sender of the request may not know of the level
+// yet. Both IDs belong to this partition.
 func (m *Machine) resolve(c *Invoke) (*Invoke, error) {
 	if m.level < feature.Level2 {
 		return c, nil
@@ -51,9 +50,9 @@ func (m *Machine) resolve(c *Invoke) (*Invoke, error) {
 	return &resolved, nil
 }
 
-// SameAs reports whether both are the same handler under the same key, where a workflow
-// has only one that runs. If such requests
-// have the same legacy id, they have the same idempotency key, too.
+// SameAs reports whether both are the same handler under the same key; a workflow has only
+// one run handler. If such requests have the same legacy ID, they also have the same
+// idempotency key.
 func (t Target) SameAs(other Target) bool {
 	return t.Scope == other.Scope && t.Service == other.Service && t.Key == other.Key && (t.Handler == other.Handler || t.Type == WorkflowRun)
 }

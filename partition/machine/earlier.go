@@ -5,32 +5,33 @@ import (
 	"platform/internal/ids"
 )
 
-// An invocation with an idempotency key and the run of a workflow have an id that
-// follows from their key, so the id is used again once the retention is over. Callers
-// then find nothing, and start another life of the id. A retry of the request that
-// started the earlier life still must not start a third one: it is told the result of
-// its own, which is kept for MinRetention in a record that nothing else finds.
+// An invocation with an idempotency key and a workflow run have an ID derived from their
+// key, so the ID is reused once the retention is over. Callers then find nothing, and
+// create a new invocation with the same ID. A retry of the request that created the earlier
+// invocation still must not create a third one: it receives the result of its own, which is
+// kept for MinRetention in a separate record.
 
-// reusable reports whether another invocation may follow under the same id.
+// reusable reports whether another invocation may later have the same ID.
 func (t *Target) reusable(idempotencyKey *string) bool {
 	return idempotencyKey != nil || t.Type == WorkflowRun
 }
 
 func (inv *Invocation) reusable() bool { return inv.Target.reusable(inv.IdempotencyKey) }
 
-// Forgotten reports whether callers must no longer find a completed invocation, though
-// its record is still there. now is the partition time.
-func (inv *Invocation) Forgotten(now int64) bool {
+// Expired reports whether a completed invocation must no longer be visible to callers,
+// though its record still exists. now is the partition time.
+func (inv *Invocation) Expired(now int64) bool {
 	return inv.Status == Completed && inv.reusable() && inv.ExpiresAt <= now
 }
 
-// forgotten is Forgotten as of this command, from the level on that has short retentions.
-func (m *Machine) forgotten(inv *Invocation) bool {
-	return m.level >= feature.Level2 && inv.Forgotten(m.now)
+// expired is Expired as of this command; below the level that introduced short retentions
+// it is false.
+func (m *Machine) expired(inv *Invocation) bool {
+	return m.level >= feature.Level2 && inv.Expired(m.now)
 }
 
-// ownEarlier answers a retry of a request whose invocation has ended and is forgotten.
-// Only a request with a short retention can have been forgotten so early.
+// ownEarlier answers a retry of a request whose invocation has ended and expired. Only
+// requests with a short retention can have expired so early.
 func (m *Machine) ownEarlier(c *Invoke) (outcome Outcome, found bool, err error) {
 	if m.level < feature.Level2 || c.Request == 0 || c.Retention.Completion >= MinRetention || !c.Target.reusable(c.IdempotencyKey) {
 		return Outcome{}, false, nil
@@ -44,9 +45,9 @@ func (m *Machine) ownEarlier(c *Invoke) (outcome Outcome, found bool, err error)
 	return outcome, true, nil
 }
 
-// forget purges an invocation whose retention is over, and keeps its result for a retry
-// of the request that made it.
-func (m *Machine) forget(inv *Invocation) error {
+// expire purges an invocation whose retention is over, and keeps its result for a retry of
+// the request that created it.
+func (m *Machine) expire(inv *Invocation) error {
 	until := after(inv.CompletedAt, MinRetention)
 	if m.level >= feature.Level2 && inv.reusable() && inv.Request != 0 && until > m.now {
 		earlier := &Invocation{
@@ -54,29 +55,30 @@ func (m *Machine) forget(inv *Invocation) error {
 			ServerVersion: inv.ServerVersion, CreatedAt: inv.CreatedAt, ModifiedAt: m.now, RunningAt: inv.RunningAt, CompletedAt: inv.CompletedAt,
 			Attempt: inv.Attempt, Result: inv.Result, ExpiresAt: until,
 		}
-		earlier.Target.Type = StateUpdate // which nobody lists, attaches to or restarts
+		earlier.Target.Type = StateUpdate // never listed, attached to or restarted
 		m.st.PutInvocation(earlier)
 		m.setTimer(Timer{At: until, Kind: TimerPurge, ID: earlier.ID})
 	}
 	return m.purge(inv)
 }
 
-// followed makes room for another life of an id. It returns nil, or the earlier life if that
-// still owes answers: a new record would drop those who wait, so it is found a moment longer.
-func (m *Machine) followed(inv *Invocation) (*Invocation, error) {
-	if owes, err := m.owes(inv); err != nil || owes {
+// reuseID makes an ID available for a new invocation. It returns nil, or the earlier
+// invocation if that still has pending answers: a new record would drop the waiters, so it
+// stays visible until they are answered.
+func (m *Machine) reuseID(inv *Invocation) (*Invocation, error) {
+	if pending, err := m.hasPendingAnswers(inv); err != nil || pending {
 		return inv, err
 	}
-	return nil, m.forgetNow(inv)
+	return nil, m.expireNow(inv)
 }
 
-// forgetNow does what the timers of a forgotten invocation are about to do.
-func (m *Machine) forgetNow(inv *Invocation) error {
+// expireNow does what the timers of an expired invocation are about to do.
+func (m *Machine) expireNow(inv *Invocation) error {
 	if err := m.dropTimer(Timer{At: inv.journalExpiresAt(), Kind: TimerPurgeJournal, ID: inv.ID}); err != nil {
 		return err
 	}
 	if err := m.dropTimer(Timer{At: inv.ExpiresAt, Kind: TimerPurge, ID: inv.ID}); err != nil {
 		return err
 	}
-	return m.forget(inv)
+	return m.expire(inv)
 }

@@ -5,52 +5,52 @@ import (
 	"platform/partition/journal"
 )
 
-// Effect is something the leader must do because a command was applied: one of the
-// types below. Followers drop effects. A new leader derives what is owed from the
-// tables, so a lost effect costs time, never work; a repeated one does no harm.
+// Effect is an action that the leader must take because a command was applied: one of the
+// types below. Followers drop effects. A new leader derives pending work from the tables,
+// so a lost effect costs time, never work; a repeated one is harmless.
 type Effect interface{ effect() }
 
-// Run asks for an attempt of an invocation that has been admitted.
-type Run struct {
+// Run starts an attempt of an admitted invocation.
+type Run struct { // Invocation is a copy of the record, owned by the receiver.
 	// Invocation is a copy of the record, the receiver's to keep.
 	Invocation *Invocation
-	// Input is the payload of journal entry 0 when that is the whole journal, so
-	// that a first attempt need not read it; otherwise nil.
+	// Input is the payload of journal entry 0 if that is the whole journal, so that a first
+	// attempt need not read it; otherwise nil.
 	Input []byte
 }
 
-// Notify tells the running attempt of a new notification.
+// Notify passes a new notification to the running attempt.
 type Notify struct {
 	ID      ids.Invocation
 	Attempt uint64
-	Index   uint32 // place in the journal
+	Index   uint32 // index in the journal
 	Entry   journal.Entry
 }
 
-// Abort asks to cut the attempt of an invocation that has ended, was paused or
-// whose attempt has been replaced.
+// Abort aborts the attempt of an invocation that has ended, was paused, or has a newer
+// attempt.
 type Abort struct {
 	ID      ids.Invocation
 	Attempt uint64
 }
 
-// Yield asks for the end of the attempts of an invocation that is to pause: the open one
-// is asked to suspend, and no other follows.
+// Yield asks for the end of the attempts of an invocation that is to pause: the open one is
+// asked to suspend, and no other follows.
 type Yield struct {
 	ID      ids.Invocation
 	Attempt uint64
 }
 
-// Hasten asks for the next attempt at once if the invocation is backing off. Cancel
-// says that it was cancelled: then an attempt that is open now and fails is followed by
-// another one, without a delay, which replays the cancel. It takes back a Yield.
+// Hasten starts the next attempt immediately if the invocation is backing off. Cancel says
+// that it was cancelled: if the attempt that is open now fails, another one follows without
+// delay and replays the cancel. Hasten withdraws a Yield.
 type Hasten struct {
 	ID      ids.Invocation
 	Attempt uint64
 	Cancel  bool
 }
 
-// Finish tells waiting callers an invocation's result.
+// Finish passes an invocation's result to waiting callers.
 type Finish struct {
 	ID        ids.Invocation
 	Target    Target
@@ -58,11 +58,11 @@ type Finish struct {
 	ExpiresAt int64
 }
 
-// SetTimer registers a timer with the leader's clock. Timers are never cancelled
-// there: one that fires in vain is ignored when applied.
+// SetTimer registers a timer with the leader's timer queue. Timers are never removed there:
+// one that is no longer registered in the tables is ignored when it fires.
 type SetTimer struct{ Timer Timer }
 
-// Send asks to ship a message of the outbox to another partition.
+// Send sends a message of the outbox to another partition.
 type Send struct {
 	To      uint32
 	Seq     uint64
@@ -78,49 +78,49 @@ func (*Finish) effect()   {}
 func (*SetTimer) effect() {}
 func (*Send) effect()     {}
 
-// Code says how a command fared.
+// Code classifies the outcome of a command.
 type Code uint8
 
 // The codes of outcomes.
 const (
 	OK       Code = iota
 	Stale         // from an older leader epoch or attempt: nothing was changed
-	Existing      // Invoke: the id was known; Outcome tells of it
-	Conflict      // Invoke of a workflow that already ran, by call
+	Existing      // Invoke: the ID was known; Outcome describes the invocation
+	Conflict      // call of a workflow that has already run
 	Invalid       // the command breaks a rule (see check.go): nothing was changed
 
-	// Refusals of what operators ask for; nothing was changed.
-	NotFound     // no invocation has the id
+	// Refusals of operator commands; nothing was changed.
+	NotFound     // no invocation has the ID
 	Ended        // it has completed
 	NotEnded     // it has not completed yet
 	NotStarted   // it is scheduled or inboxed
-	Running      // it is being attempted, so its deployment cannot be changed
-	NotPinned    // it has no deployment yet that could be changed
+	Running      // an attempt is running, so its deployment cannot be changed
+	NotPinned    // it has no deployment yet
 	Incompatible // the deployment does not speak the protocol version of the journal
-	NoInput      // the journal is not kept any more
+	NoInput      // the journal is no longer kept
 	Unsupported  // workflows cannot be restarted
 	OutOfRange   // the journal has no entry with that index
-	Unanswered   // a command to be copied has no answer yet
+	Unanswered   // a command to be copied has no completion yet
 
-	// QueueFull refuses an Invoke of which one more may not wait: nothing was changed.
+	// QueueFull refuses an Invoke because its vqueue is full; nothing was changed.
 	QueueFull
 )
 
-// Outcome is what a command's proposer learns.
+// Outcome is the result of a command for its proposer.
 type Outcome struct {
 	Code Code
-	// Own says, for Existing, that the known invocation came from the same request,
-	// which was repeated.
+	// Own says, for Existing, that the known invocation came from the same request, which
+	// was retried.
 	Own bool
-	// For Existing: the known invocation's status and, when completed, result. For
-	// what operators ask for: the status afterwards.
+	// For Existing: the known invocation's status and, when completed, result. For operator
+	// commands: the status afterwards.
 	Status    Status
 	Result    *journal.Result
 	ExpiresAt int64
 	StartAt   int64
-	// ID is, for an Invoke, the id that the invocation has instead of the one that was
-	// asked for; zero: it has that.
+	// ID is, for an Invoke, the ID of the invocation if it differs from the requested one;
+	// otherwise zero.
 	ID ids.Invocation
-	// Rule is, for QueueFull, the pattern of the rule that says so.
+	// Rule is, for QueueFull, the pattern of the rule that limits the vqueue.
 	Rule string
 }

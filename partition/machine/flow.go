@@ -4,50 +4,50 @@ import (
 	"platform/flowcontrol"
 )
 
-// Flow is what flow control keeps with an invocation that has a scope. Those without a
-// scope, and changes of state by operators, pass by it. Times are partition time in
-// milliseconds, 0 where it has not happened.
+// Flow is the flow control data of an invocation that has a scope. Invocations without a
+// scope and state updates have none. Times are partition time in milliseconds, 0 if it has
+// not happened.
 type Flow struct {
-	Stage      flowcontrol.Stage // as its vqueue counts it
+	Stage      flowcontrol.Stage // the stage in which its vqueue counts it
 	StageAt    int64             // when it entered the stage
-	RunnableAt int64             // when it could have run first, had there been a slot
+	RunnableAt int64             // when it could first have run, had there been a slot
 	StartedAt  int64             // when it last got a slot
-	WaitsSince int64             // since when it waits for its key or for a slot, while Inboxed
+	WaitsSince int64             // start of the current wait for its key or for a slot, while Inboxed
 
 	Starts, Suspensions, Pauses uint32
-	Errors                      uint32 // failed attempts, told of with the progress after them
+	Errors                      uint32 // failed attempts, reported with the progress after them
 
 	Lock       Wait // for its key
 	Rules      Wait // for a slot, because of a concurrency limit
 	Throttling Wait // for a slot, because of a rate
 }
 
-// Wait is how long an invocation had to wait for something, in milliseconds: before it
-// last got a slot, and altogether.
+// Wait is how long an invocation waited for something, in milliseconds: before it last got
+// a slot, and in total.
 type Wait struct{ Latest, Total int64 }
 
 func (w *Wait) add(millis int64) { w.Latest, w.Total = w.Latest+millis, w.Total+millis }
 
-// VQueue is the vqueue of an invocation that has a scope.
+// VQueue returns the vqueue of an invocation that has a scope.
 func (inv *Invocation) VQueue() flowcontrol.QueueKey {
 	q := flowcontrol.QueueKey{Scope: inv.Target.Scope, Service: inv.Target.Service}
 	if inv.LimitKey != "" {
-		// One that cannot be read was refused where it came from.
+		// An invalid limit key was rejected by the ingress or the caller.
 		q.LimitKey, _ = flowcontrol.ParseLimitKey(inv.LimitKey)
 	}
 	return q
 }
 
-// join puts a new invocation under flow control if it has a scope. A text that is no
-// scope was refused where it came from; if one comes all the same it limits nothing,
-// since timers must be able to name its counters.
-func (inv *Invocation) join() {
+// initFlow puts a new invocation under flow control if it has a scope. An invalid scope was
+// rejected by the ingress or the caller; here it is treated as no scope, since timer names
+// must be able to encode its counters.
+func (inv *Invocation) initFlow() {
 	if inv.Target.Scope != "" && inv.Target.Type != StateUpdate && flowcontrol.CheckScope(inv.Target.Scope) == nil {
 		inv.Flow = &Flow{}
 	}
 }
 
-// stageOf is where an invocation with a status is counted.
+// stageOf maps a status to the stage in which it is counted.
 var stageOf = [...]flowcontrol.Stage{
 	Scheduled: flowcontrol.Scheduled,
 	Inboxed:   flowcontrol.Inbox,
@@ -57,11 +57,11 @@ var stageOf = [...]flowcontrol.Stage{
 	Completed: flowcontrol.Finished,
 }
 
-// Stage is where an invocation is counted, or would be if it had a scope.
+// Stage is the stage in which an invocation is counted, or would be if it had a scope.
 func (inv *Invocation) Stage() flowcontrol.Stage { return stageOf[inv.Status] }
 
-// put stores an invocation whose status has changed, and counts the change. The slot
-// that it gives back goes to others at the end of the command.
+// put stores an invocation whose status has changed, and updates the counters. A released
+// slot is assigned at the end of the command.
 func (m *Machine) put(inv *Invocation) error {
 	if inv.Flow == nil || inv.Flow.Stage == stageOf[inv.Status] {
 		m.st.PutInvocation(inv)
@@ -77,12 +77,12 @@ func (m *Machine) put(inv *Invocation) error {
 		return err
 	}
 	if c.From == flowcontrol.Running {
-		m.free(inv.Target.Scope)
+		m.markFreed(inv.Target.Scope)
 	}
 	return m.flow.Move(inv.VQueue(), c)
 }
 
-// enter notes a new stage.
+// enter records a new stage.
 func (m *Machine) enter(f *Flow, to flowcontrol.Stage) {
 	switch to {
 	case flowcontrol.Inbox:
@@ -107,8 +107,8 @@ func (m *Machine) enter(f *Flow, to flowcontrol.Stage) {
 	f.Stage, f.StageAt = to, m.now
 }
 
-// transition is where the invocation comes from. Whoever leaves no stage, or one that
-// counts as runnable, could run from now on at the latest.
+// transition returns the transition out of the current stage. An invocation that leaves no
+// stage, or one that counts as runnable, is runnable from now on at the latest.
 func (f *Flow) transition(now int64) flowcontrol.Transition {
 	c := flowcontrol.Transition{From: f.Stage, Since: f.StageAt, RunnableAt: f.RunnableAt, First: f.Starts == 0}
 	if c.RunnableAt == 0 && f.Stage != flowcontrol.Scheduled {
@@ -117,17 +117,17 @@ func (f *Flow) transition(now int64) flowcontrol.Transition {
 	return c
 }
 
-// gotKey notes how long the invocation waited for its key.
-func (inv *Invocation) gotKey(now int64) {
+// recordKeyWait records how long the invocation waited for its key.
+func (inv *Invocation) recordKeyWait(now int64) {
 	f := *inv.Flow
 	f.Lock.add(now - f.WaitsSince)
 	f.WaitsSince = now
 	inv.Flow = &f
 }
 
-// takeSlot takes a slot of the invocation's scope, or lines up for one; then inv is
-// stored.
-func (m *Machine) takeSlot(inv *Invocation) (got bool, err error) {
+// acquireSlot takes a slot of the invocation's scope or queues for one; in the latter case
+// inv is stored.
+func (m *Machine) acquireSlot(inv *Invocation) (got bool, err error) {
 	if err := m.scheduler(); err != nil {
 		return false, err
 	}
@@ -148,7 +148,7 @@ func (m *Machine) takeSlot(inv *Invocation) (got bool, err error) {
 		inv.Flow = &f
 		return true, nil
 	}
-	m.free(inv.Target.Scope) // others may have left before it in this command
+	m.markFreed(inv.Target.Scope) // this command may have released slots already
 	if f.Stage != flowcontrol.Inbox {
 		m.enter(&f, flowcontrol.Inbox)
 	}
@@ -165,9 +165,8 @@ func (m *Machine) takeSlot(inv *Invocation) (got bool, err error) {
 	return false, nil
 }
 
-// leaveLine takes an invocation out of the line that it stands in, for its key or for
-// a slot.
-func (m *Machine) leaveLine(inv *Invocation) error {
+// dequeue removes an invocation from the queue for its key or for a slot.
+func (m *Machine) dequeue(inv *Invocation) error {
 	place := inv.QueueSeq
 	inv.QueueSeq = 0
 	if inv.Target.Type.Exclusive() && !inv.HoldsLock {
@@ -180,7 +179,7 @@ func (m *Machine) leaveLine(inv *Invocation) error {
 	return m.flow.Remove(inv.VQueue(), inv.Priority, place)
 }
 
-// uncount forgets a completed invocation.
+// uncount removes a completed invocation from the counters.
 func (m *Machine) uncount(inv *Invocation) error {
 	if err := m.scheduler(); err != nil {
 		return err
@@ -188,17 +187,17 @@ func (m *Machine) uncount(inv *Invocation) error {
 	return m.flow.Move(inv.VQueue(), flowcontrol.Transition{From: inv.Flow.Stage, Since: m.now})
 }
 
-// free notes that somebody may have become able to run in a scope.
-func (m *Machine) free(scope string) {
-	for _, known := range m.freed {
+// markFreed records that an invocation of the scope may have become admissible.
+func (m *Machine) markFreed(scope string) {
+	for _, known := range m.freedScopes {
 		if known == scope {
 			return
 		}
 	}
-	m.freed = append(m.freed, scope)
+	m.freedScopes = append(m.freedScopes, scope)
 }
 
-// scheduler makes the scheduler ready for the command being applied.
+// scheduler prepares the scheduler for the command being applied.
 func (m *Machine) scheduler() error {
 	if m.flow.Tables != nil {
 		return nil

@@ -103,7 +103,7 @@ func (h *history) applyWith(p int, header machine.Header, c machine.Command) mac
 	part := h.parts[p]
 	queued := h.inboxed(part)
 	for _, id := range h.ids { // callers may use these again
-		if inv, err := part.state.Invocation(id); err == nil && inv != nil && inv.Forgotten(max(header.Time, part.state.Meta().Clock)) {
+		if inv, err := part.state.Invocation(id); err == nil && inv != nil && inv.Expired(max(header.Time, part.state.Meta().Clock)) {
 			delete(h.ended, id)
 		}
 	}

@@ -21,7 +21,7 @@ const (
 	StateUpdate     = target.StateUpdate
 )
 
-// Target is the handler an invocation calls.
+// Target is the handler that an invocation calls.
 type Target struct {
 	Scope   string // empty: unscoped
 	Service string
@@ -30,7 +30,7 @@ type Target struct {
 	Type    TargetType
 }
 
-// String is the form users see: "Service/handler" or "Service/key/handler".
+// String returns the form that users see: "Service/handler" or "Service/key/handler".
 func (t Target) String() string {
 	if t.Type.Keyed() {
 		return t.Service + "/" + t.Key + "/" + t.Handler
@@ -38,28 +38,28 @@ func (t Target) String() string {
 	return t.Service + "/" + t.Handler
 }
 
-// Object is the owner of state and of the lock.
+// Object returns the owner of the state and of the lock.
 func (t Target) Object() Object { return Object{t.Scope, t.Service, t.Key} }
 
 // Object identifies one object or workflow: the owner of a lock, of state and of
 // promises.
 type Object struct{ Scope, Service, Key string }
 
-// Status is where an invocation stands in its life. Backing off and running are
-// one status here, since attempts are the leader's business and not stored.
+// Status is the state of an invocation in its lifecycle. Backing off and running are one
+// status, since attempts are tracked by the leader and not stored.
 type Status uint8
 
 // The statuses, in the order of an invocation's life.
 const (
 	Scheduled Status = iota + 1 // waits for its start time
-	Inboxed                     // waits for its key or for a slot of its scope, also to go on
-	Invoked                     // has been admitted; an attempt runs or is due
+	Inboxed                     // waits for its key or for a slot of its scope, for the first time or to continue
+	Invoked                     // admitted; an attempt runs or is due
 	Suspended                   // waits for a notification, without an attempt
 	Paused                      // waits for an operator
 	Completed                   // has a result, kept for its retention
 )
 
-// SourceKind says who made an invocation.
+// SourceKind says what created an invocation.
 type SourceKind uint8
 
 // The sources of invocations.
@@ -70,8 +70,8 @@ const (
 	FromRestart
 )
 
-// Source is who made an invocation. Caller and CallerTarget are set for
-// FromService; Caller alone, the restarted invocation, for FromRestart.
+// Source is what created an invocation. Caller and CallerTarget are set for FromService;
+// Caller alone, the restarted invocation, for FromRestart.
 type Source struct {
 	Kind         SourceKind
 	Caller       ids.Invocation
@@ -79,37 +79,37 @@ type Source struct {
 	Subscription string
 }
 
-// Sink is an invocation that gets the result as a notification.
+// Sink is an invocation that receives a result as a notification.
 type Sink struct {
 	Caller     ids.Invocation
-	Life       uint64 // of the caller; an answer meant for an earlier one is dropped
+	Life       uint64 // of the caller; a result for an earlier one is dropped
 	Completion uint32
 	Type       journal.Type // CallCompletion or AttachInvocationCompletion
 }
 
-// Pin is the deployment and protocol version an invocation keeps from its first
-// stored progress on. The zero Pin pins nothing.
+// Pin is the deployment and protocol version that an invocation keeps from its first stored
+// progress on. The zero Pin pins nothing.
 type Pin struct {
 	Deployment ids.Deployment
 	Protocol   uint8
 }
 
-// Retention is how long after its end an invocation's result and journal are kept,
-// in milliseconds; 0 means as short as the machine allows (see MinRetention).
+// Retention is how long after its end an invocation's result and journal are kept, in
+// milliseconds; 0 means as short as the machine allows (see MinRetention).
 type Retention struct{ Completion, Journal int64 }
 
-// RetentionOf converts durations, of which fractions of a millisecond are dropped.
+// RetentionOf converts durations, truncated to milliseconds.
 func RetentionOf(completion, journal time.Duration) Retention {
 	return Retention{Completion: completion.Milliseconds(), Journal: journal.Milliseconds()}
 }
 
-// Invocation is the record of one invocation. Times are partition time in
-// milliseconds since 1970, 0 where it has not happened.
+// Invocation is the record of one invocation. Times are partition time in milliseconds
+// since 1970, 0 if it has not happened.
 type Invocation struct {
 	ID      ids.Invocation
-	Request uint64 // of the Invoke that made it
-	// Life tells an invocation from an earlier one with the same id, which was
-	// purged: it is the partition's last attempt number when the record was made.
+	Request uint64 // of the Invoke that created it
+	// Life distinguishes an invocation from an earlier one with the same ID, which was
+	// purged: it is the partition's last attempt number when the record was created.
 	Life           uint64
 	Target         Target
 	Status         Status
@@ -125,8 +125,8 @@ type Invocation struct {
 	StartAt                                                               int64 // planned start of a delayed one
 	ProgressAt                                                            int64 // last change of the journal
 
-	// Attempt fences attempts: it grows, within the partition, each time an
-	// invocation is admitted to run. Progress of another attempt is refused.
+	// Attempt fences attempts: it grows, within the partition, each time an invocation is
+	// admitted to run. Progress of another attempt is refused.
 	Attempt  uint64
 	Pin      Pin
 	Length   uint32 // journal entries
@@ -134,33 +134,32 @@ type Invocation struct {
 	Output   uint32 // journal index of the last Output command; 0: none yet
 	Sleeps   uint32 // registered timers of Sleep commands that have not fired
 	Await    *journal.Future
-	// Signalled tells that a signal which may come more than once is in the journal,
-	// Seen how long the journal was when the invocation was last admitted. See
-	// suspend.go.
+	// Signalled says that the journal contains a repeatable signal. Seen is the length of
+	// the journal when the invocation was last admitted. See suspend.go.
 	Signalled bool
 	Seen      uint32
-	// QueueSeq is its place among those that wait for the key or, once it has the key
-	// or needs none, in the lane of its priority in its vqueue, while Inboxed.
+	// QueueSeq is its sequence number in the queue for the key or, once it has the key or
+	// needs none, in the lane of its priority in its vqueue, while Inboxed.
 	QueueSeq  uint64
 	HoldsLock bool
-	// Pausing says that it pauses as soon as the open attempt ends without a result,
-	// while Invoked.
+	// Pausing says that it pauses as soon as the open attempt ends without a result, while
+	// Invoked.
 	Pausing bool
 	// LastPause is its last pause; nil below feature level 3 and if there was none. It is
-	// never changed in place.
+	// never modified in place.
 	LastPause *PauseRecord
-	// CancelRequestedAt is when its cancellation was last requested after it had started,
-	// which its handler decides about; 0 below feature level 3.
+	// CancelRequestedAt is when its cancellation was last requested after it had started;
+	// its handler decides about it. 0 below feature level 3.
 	CancelRequestedAt int64
-	Sinks             []Sink          // who waits for the result; once Completed, who is owed it
-	Requests          []uint64        // of the last signals that may come more than once
+	Sinks             []Sink          // waiters for the result; once Completed, the unanswered ones
+	Requests          []uint64        // of the last repeatable signals
 	Result            *journal.Result // once Completed
 	Killed            bool            // ended by kill, or by cancel before it started
-	Seed              uint64          // of the handler's random numbers; 0: it follows from the id
+	Seed              uint64          // of the handler's random numbers; 0: derived from the ID
 	Failure           *AttemptFailure // of its last attempt, while Paused; nil if none failed
 	ExpiresAt         int64           // when the record is purged, once Completed
-	Priority          uint8           // among those that wait for the same slots, 0 to flowcontrol.Priorities-1
-	Flow              *Flow           // of one with a scope; never changed in place
+	Priority          uint8           // among invocations that wait for the same slots, 0 to flowcontrol.Priorities-1
+	Flow              *Flow           // nil without a scope; never modified in place
 }
 
 // Waiting reports whether the invocation waits to run for the first time.
@@ -168,7 +167,7 @@ func (inv *Invocation) Waiting() bool {
 	return inv.Status == Scheduled || inv.Status == Inboxed && inv.RunningAt == 0
 }
 
-// WaitsForKey reports whether the invocation stands in the line for its key.
+// WaitsForKey reports whether the invocation is in the queue for its key.
 func (inv *Invocation) WaitsForKey() bool {
 	return inv.Status == Inboxed && inv.Target.Type.Exclusive() && !inv.HoldsLock
 }
@@ -176,8 +175,8 @@ func (inv *Invocation) WaitsForKey() bool {
 // Trace is the caller's W3C trace context.
 type Trace struct{ Parent, State string }
 
-// AttemptFailure is why an attempt failed; that of the last attempt is kept with a
-// paused invocation.
+// AttemptFailure is why an attempt failed; that of the last attempt is kept in a paused
+// invocation.
 type AttemptFailure struct {
 	Code           uint32
 	ErrorCode      string // catalogue code, such as RT0007

@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// ErrTransition is wrapped by the error of a change of status that the lifecycle
-// does not have. It means that the tables are damaged.
+// ErrTransition is wrapped when a status change is not in the lifecycle table. It means
+// that the tables are damaged.
 var ErrTransition = errors.New("no such transition")
 
 var statusNames = [...]string{"new", "scheduled", "inboxed", "invoked", "suspended", "paused", "completed"}
 
-// String is the status in lower case; "new" is the zero value, of a record that is
-// not stored yet.
+// String returns the status in lower case; the zero value, of a record that is not stored
+// yet, is "new".
 func (s Status) String() string {
 	if int(s) < len(statusNames) {
 		return statusNames[s]
@@ -20,7 +20,7 @@ func (s Status) String() string {
 	return fmt.Sprintf("status(%d)", uint8(s))
 }
 
-// from lists the statuses that may lead to each status.
+// from lists the allowed source statuses of each status.
 var from = [...][]Status{
 	Scheduled: {0},
 	Inboxed:   {0, Scheduled, Suspended, Paused},
@@ -30,7 +30,7 @@ var from = [...][]Status{
 	Completed: {Scheduled, Inboxed, Invoked, Suspended, Paused},
 }
 
-// move changes the status of inv and stamps the time.
+// move changes the status of inv and its modification time.
 func (inv *Invocation) move(to Status, now int64) error {
 	for _, s := range from[to] {
 		if s == inv.Status {

@@ -6,7 +6,7 @@ import (
 	"platform/partition/journal"
 )
 
-// notification is what is about to be appended to a journal.
+// notification is a notification that is about to be appended to a journal.
 type notification struct {
 	typ     journal.Type
 	id      journal.NotificationID
@@ -14,7 +14,7 @@ type notification struct {
 	payload []byte
 }
 
-// completion is the answer to the command with a completion id.
+// completion is the completion of the command with a completion ID.
 func completion(t journal.Type, id uint32, payload []byte) notification {
 	return notification{t, journal.Completion(id), journal.Succeeded, payload}
 }
@@ -28,9 +28,9 @@ func (m *Machine) append(inv *Invocation, t journal.Type, payload []byte) journa
 	return e
 }
 
-// index notes that a notification is in the journal. What comes once, completions
-// and awakeables, is refused the second time. Of signals that come several times the
-// index says how all of them ended.
+// index records that a notification is in the journal. Completions and awakeables occur
+// once; a second one is dropped. For repeatable signals the index says how all of them
+// ended.
 func (m *Machine) index(inv *Invocation, id journal.NotificationID, settled journal.Settled) (bool, error) {
 	before, err := m.st.Notified(inv.ID, id)
 	switch {
@@ -46,9 +46,8 @@ func (m *Machine) index(inv *Invocation, id journal.NotificationID, settled jour
 	return true, nil
 }
 
-// record appends a notification to the journal of inv, which the caller must
-// store, and tells the attempt. It returns false for one that is dropped because it
-// is there already.
+// record appends a notification to the journal of inv, which the caller must store, and
+// notifies the attempt. It returns false for a duplicate, which is dropped.
 func (m *Machine) record(inv *Invocation, n notification) (bool, error) {
 	if added, err := m.index(inv, n.id, n.settled); !added {
 		return false, err
@@ -61,15 +60,15 @@ func (m *Machine) record(inv *Invocation, n notification) (bool, error) {
 	return true, nil
 }
 
-// notify appends a notification to the journal of inv, wakes it if that is what it
-// waited for, and stores it.
+// notify appends a notification to the journal of inv, wakes it if its await is over, and
+// stores it.
 func (m *Machine) notify(inv *Invocation, n notification) error {
 	added, err := m.record(inv, n)
 	if err != nil {
 		return err
 	}
 	if added && inv.Status == Suspended {
-		return m.reconsider(inv, n)
+		return m.wakeIfOver(inv, n)
 	}
 	m.st.PutInvocation(inv)
 	return nil

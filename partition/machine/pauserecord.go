@@ -7,29 +7,29 @@ type PauseCause uint8
 
 // The causes of pauses.
 const (
-	PausedByOperator  PauseCause = iota + 1 // an operator asked for it
+	PausedByOperator  PauseCause = iota + 1 // requested by an operator
 	AttemptsUsedUp                          // the retry policy allows no further attempt
-	FailedUnretryably                       // the last attempt failed in a way that is not retried
+	FailedUnretryably                       // the last attempt failed with an error that is not retried
 )
 
 // PauseRecord says who paused an invocation, when and why. Times are partition time in
-// milliseconds since 1970, 0 where it has not happened.
+// milliseconds since 1970, 0 if it has not happened.
 type PauseRecord struct {
 	Cause PauseCause
-	By    string // who asked for it, if an operator did; empty: not known
-	At    int64  // when it was asked for or decided
-	// ResumedAt is when the pause ended, or was taken back before it took effect.
+	By    string // the operator that requested it, if any; empty: unknown
+	At    int64  // when it was requested or decided
+	// ResumedAt is when the pause ended, or was withdrawn before it took effect.
 	ResumedAt int64
 }
 
-// recordPause notes a pause that was asked for or decided.
+// recordPause records a pause that was requested or decided.
 func (m *Machine) recordPause(inv *Invocation, cause PauseCause, by string) {
 	if m.level >= feature.Level3 {
 		inv.LastPause = &PauseRecord{Cause: cause, By: by, At: m.now}
 	}
 }
 
-// recordResume notes the end of the last pause.
+// recordResume records the end of the last pause.
 func (inv *Invocation) recordResume(now int64) {
 	if inv.LastPause != nil && inv.LastPause.ResumedAt == 0 {
 		ended := *inv.LastPause

@@ -37,7 +37,7 @@ func TestEverythingInScopesEnds(t *testing.T) {
 		h.drawFlow(0)
 		h.run(60)
 		h.drain(nil)
-		h.forgotten()
+		h.expired()
 	})
 }
 
@@ -79,7 +79,7 @@ func TestEverythingAcceptedEnds(t *testing.T) {
 		h := newHistory(t, 2, false)
 		h.run(40)
 		h.drain(nil)
-		h.forgotten()
+		h.expired()
 	})
 }
 
@@ -93,14 +93,14 @@ func TestEverythingEndsOnceItIsCancelledOrResumed(t *testing.T) {
 			}
 			return &machine.Signal{Target: id, ID: journal.NumberedSignal(journal.CancelSignal)}
 		})
-		h.forgotten()
+		h.expired()
 	})
 }
 
-// forgotten checks that after their retention nothing is left of the invocations
+// expired checks that after their retention nothing is left of the invocations
 // but the state of objects. Operators may give state, and shared handlers promises,
 // to a workflow that never runs.
-func (h *history) forgotten() {
+func (h *history) expired() {
 	left := `^(meta|state (\S+:)?Counter/|sent|outgoing|delivered)`
 	if h.full {
 		left = `^(meta|state|promise|sent|outgoing|delivered)`

@@ -9,28 +9,27 @@ import (
 	"platform/partition/journal"
 )
 
-// State is the part of a partition's tables that commands may touch. The store
-// implements it with one write batch per Raft batch; tests use maps. Reads see the
-// writes made before them. Writing methods cannot fail: what fails is the batch.
+// State is the part of a partition's tables that commands may access. The store implements
+// it with one write batch per Raft batch; tests use maps. Reads see preceding writes.
+// Writing methods cannot fail: errors surface when the batch is committed.
 //
-// Bytes and records handed in or out are shared and never modified in place, with
-// one exception: an *Invocation from Invocation belongs to the machine until it is
-// put back.
+// Bytes and records passed in or out are shared and never modified in place, with one
+// exception: an *Invocation from Invocation belongs to the machine until it is put back.
 type State interface {
 	// Meta is the partition's own record; the machine changes it in place.
 	Meta() *Meta
 
-	// Invocation is nil if the id is unknown.
+	// Invocation returns nil if the ID is unknown.
 	Invocation(ids.Invocation) (*Invocation, error)
 	PutInvocation(*Invocation)
 	DeleteInvocation(ids.Invocation)
 
 	Entry(id ids.Invocation, index uint32) (journal.Entry, error)
 	AppendEntry(id ids.Invocation, index uint32, e journal.Entry)
-	// DeleteJournal forgets the entries and notifications of an invocation.
+	// DeleteJournal deletes the entries and notifications of an invocation.
 	DeleteJournal(id ids.Invocation, length uint32)
 
-	// Notified tells whether a notification is in the journal, and how it ended.
+	// Notified returns whether a notification is in the journal, and how it ended.
 	Notified(ids.Invocation, journal.NotificationID) (journal.Settled, error)
 	PutNotified(ids.Invocation, journal.NotificationID, journal.Settled)
 
@@ -40,7 +39,7 @@ type State interface {
 	// Values yields an object's state in key order.
 	Values(Object) iter.Seq2[StateEntry, error]
 
-	// Lock is the zero Lock for an object nobody holds or waits for; putting the
+	// Lock returns the zero Lock for an object without a holder or waiters; putting the
 	// zero Lock deletes the record.
 	Lock(Object) (Lock, error)
 	PutLock(Object, Lock)
@@ -48,7 +47,7 @@ type State interface {
 	PutWaiting(o Object, seq uint64, id ids.Invocation)
 	DeleteWaiting(o Object, seq uint64)
 
-	// Promise is the zero Promise for one that nobody has asked for or completed.
+	// Promise returns the zero Promise for one that was never requested or completed.
 	Promise(o Object, key string) (Promise, error)
 	PutPromise(o Object, key string, p Promise)
 	DeletePromise(o Object, key string)
@@ -62,30 +61,28 @@ type State interface {
 	// Outgoing messages per receiving partition, numbered from 1.
 	LastSent(to uint32) (uint64, error)
 	PutOutgoing(to uint32, seq uint64, m Message)
-	// DeleteOutgoing forgets the messages up to and including seq.
+	// DeleteOutgoing deletes the messages up to and including seq.
 	DeleteOutgoing(to uint32, upto uint64)
 	LastDelivered(from uint32) (uint64, error)
 	PutLastDelivered(from uint32, seq uint64)
 
-	// The tables of flow control: counters, vqueues, who waits, the rule book.
+	// The tables of flow control: counters, vqueues, waiting invocations, the rule book.
 	flowcontrol.Tables
 }
 
-// Meta is a partition's own record.
 type Meta struct {
 	Epoch   uint64 // newest leader epoch
 	Clock   int64  // partition time: the largest header time applied
-	Attempt uint64 // last attempt number given
+	Attempt uint64 // last assigned attempt number
 	Rules   uint32 // version of the rule book
 	Flow    bool   // the last leader had flow control enabled
-	// Level is the highest feature level of an applied entry, 0 as long as that is the
-	// first one.
+	// Level is the highest feature level of an applied entry; 0 means the first level.
 	Level feature.Level
 }
 
-// Lock is who holds an object's key and who waits for it. Waiting invocations have
-// the sequence numbers Head ≤ n < Tail; an invocation that was removed while it
-// waited leaves a gap.
+// Lock is the holder of an object's key and the queue for it. Waiting invocations have the
+// sequence numbers Head ≤ n < Tail; an invocation that was removed while it waited leaves a
+// gap.
 type Lock struct {
 	Holder     ids.Invocation
 	Head, Tail uint64
@@ -94,8 +91,8 @@ type Lock struct {
 // StateEntry is one key and value of an object's state.
 type StateEntry struct{ Key, Value []byte }
 
-// Promise is a durable promise of a workflow: completed, or waited for. Those who wait for
-// a completed one are owed their answer.
+// Promise is a durable promise of a workflow: completed, or with waiters. The waiters of a
+// completed promise are still to be answered.
 type Promise struct {
 	Result  *journal.Result // nil: not completed
 	Waiting []Sink
@@ -107,9 +104,8 @@ type NamedPromise struct {
 	Promise
 }
 
-// Shards says which partition this is among how many.
+// Shards is the number of this partition and of all partitions.
 type Shards struct{ Self, Count uint32 }
 
-// Of is the partition that owns a partition key: partitions own equal ranges of
-// the key space.
+// Of returns the partition that owns a partition key.
 func (s Shards) Of(partitionKey uint64) uint32 { return PartitionOf(partitionKey, s.Count) }

@@ -6,26 +6,24 @@ import (
 	"platform/partition/journal"
 )
 
-// Signals that may come more than once, cancels and named ones, need care: the
-// handler may have taken one and wait for the next, which the journal does not show.
-// Were one that is there to wake it each time, it would never rest; were one never to
-// count, it might sleep for ever.
+// Repeatable signals (cancels and named signals) need care: the handler may have consumed
+// one and wait for the next, which the journal does not show. If a delivered signal always
+// woke the handler, it would spin; if it never did, it could sleep forever.
 //
-// What was in the journal when the invocation was admitted is known to the handler.
-// It would not have suspended on it, so by themselves these signals do not wake it.
-// But as soon as anything that it waits for has come since, even if that alone does
-// not do, all signals in the journal count. That may wake it too early, at most once
-// for each notification, and never too late. For the same reason an await is stored
-// whole when there are such signals: what a part of it came to depends on whether they
-// have been taken.
+// The handler knows everything that was in the journal when the invocation was admitted. It
+// would not have suspended on it, so by themselves these signals do not wake it. But as
+// soon as anything that it awaits has arrived since, even if that alone is not sufficient,
+// all signals in the journal count. That may wake it too early, at most once per
+// notification, but never too late. For the same reason an await is stored whole when there
+// are such signals: the result of a part of it depends on whether they have been consumed.
 //
-// The same holds for a tree that may be over or not, depending on the order of what
-// came: if nothing of it is new, the handler knew the order, and it is not over. Then
-// anything of it that comes wakes the handler.
+// The same holds for an await that may be over or not, depending on the order of arrival:
+// if nothing in it is new, the handler knew the order, and the await is not over. Then any
+// new arrival wakes the handler.
 
-// suspend ends the attempt until what the handler waits for has happened. That may
-// be so already, since notifications come while the handler decides; then it runs
-// again at once and keeps its key, and its slot, throughout.
+// suspend ends the attempt until the await of the handler is over. It may already be over,
+// since notifications arrive while the handler decides; then it runs again immediately and
+// keeps its key and its slot.
 func (m *Machine) suspend(inv *Invocation, await *journal.Future) error {
 	rest, err := m.remaining(inv, await)
 	if err != nil {
@@ -41,7 +39,7 @@ func (m *Machine) suspend(inv *Invocation, await *journal.Future) error {
 	return m.put(inv)
 }
 
-// remaining is what is left of an await at the suspension; nil if it is over.
+// remaining returns the pending part of an await at the suspension; nil if it is over.
 func (m *Machine) remaining(inv *Invocation, await *journal.Future) (*journal.Future, error) {
 	var failed error
 	all := func(id journal.NotificationID) journal.Settled { return m.notified(inv, id, &failed) }
@@ -56,7 +54,7 @@ func (m *Machine) remaining(inv *Invocation, await *journal.Future) (*journal.Fu
 		return nil, nil
 	}
 	if over || inv.Signalled && await.Over(all) {
-		if news, err := m.news(inv, await); news || err != nil {
+		if arrived, err := m.arrivedSince(inv, await); arrived || err != nil {
 			return nil, err
 		}
 	}
@@ -72,8 +70,8 @@ func (m *Machine) remaining(inv *Invocation, await *journal.Future) (*journal.Fu
 	return nil, failed // nothing else could ever wake it
 }
 
-// news reports whether anything in the await has come since inv was admitted.
-func (m *Machine) news(inv *Invocation, await *journal.Future) (bool, error) {
+// arrivedSince reports whether anything in the await has arrived since inv was admitted.
+func (m *Machine) arrivedSince(inv *Invocation, await *journal.Future) (bool, error) {
 	leaves := map[journal.NotificationID]bool{}
 	for id := range await.Leaves() {
 		leaves[id] = true
@@ -97,9 +95,9 @@ func (m *Machine) news(inv *Invocation, await *journal.Future) (bool, error) {
 	return false, nil
 }
 
-// reconsider looks whether a suspended invocation may run because of a new
-// notification. Everything in a pruned await was pending before it.
-func (m *Machine) reconsider(inv *Invocation, n notification) error {
+// wakeIfOver admits a suspended invocation if a new notification ends its await. Everything
+// in a pruned await was pending before the notification.
+func (m *Machine) wakeIfOver(inv *Invocation, n notification) error {
 	if !inv.Await.Has(n.id) {
 		m.st.PutInvocation(inv)
 		return nil
@@ -128,7 +126,7 @@ func (m *Machine) reconsider(inv *Invocation, n notification) error {
 	return nil
 }
 
-// notified looks up a notification; failed gets the error, if any.
+// notified looks up a notification; an error is stored in failed.
 func (m *Machine) notified(inv *Invocation, id journal.NotificationID, failed *error) journal.Settled {
 	s, err := m.st.Notified(inv.ID, id)
 	if err != nil {

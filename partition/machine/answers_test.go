@@ -12,7 +12,7 @@ import (
 	"platform/partition/machine/machinetest"
 )
 
-// measured are tables that count the bytes an entry adds to journals and the outbox.
+// measured are tables that count the bytes that an entry adds to journals and the outbox.
 type measured struct {
 	*machinetest.State
 	bytes int
@@ -30,20 +30,20 @@ func (m *measured) PutOutgoing(to uint32, seq uint64, msg machine.Message) {
 	m.State.PutOutgoing(to, seq, msg)
 }
 
-// crowd is a partition, one of two, with many who wait for the same.
-type crowd struct {
+// backlog is one of two partitions, with many waiters for the same result.
+type backlog struct {
 	t      *testing.T
 	m      *machine.Machine
 	st     *measured
 	level  feature.Level
 	now    int64
-	most   int // bytes that one entry added
+	most   int // the most bytes that one entry added
 	timers map[machine.Timer]bool
 	sent   []*machine.Complete
 }
 
-func newCrowd(t *testing.T, level feature.Level) *crowd {
-	c := &crowd{
+func newBacklog(t *testing.T, level feature.Level) *backlog {
+	c := &backlog{
 		t: t, m: machine.New(machine.Shards{Self: 0, Count: 2}), st: &measured{State: machinetest.NewStrict()}, level: level, now: 1000,
 		timers: map[machine.Timer]bool{},
 	}
@@ -51,8 +51,8 @@ func newCrowd(t *testing.T, level feature.Level) *crowd {
 	return c
 }
 
-// entry applies one log entry and checks what it leaves.
-func (c *crowd) entry(commands ...machine.Command) {
+// entry applies one log entry and checks the invariants and how much it wrote.
+func (c *backlog) entry(commands ...machine.Command) {
 	c.t.Helper()
 	c.now++
 	c.st.bytes = 0
@@ -78,9 +78,8 @@ func (c *crowd) entry(commands ...machine.Command) {
 	require.Empty(c.t, c.st.Broken(machinetest.Names{}))
 }
 
-// settle fires the timers that are due, as a leader does, and returns how many entries
-// that took.
-func (c *crowd) settle() (entries int) {
+// settle fires the due timers, as a leader does, and returns the number of entries.
+func (c *backlog) settle() (entries int) {
 	for ; ; entries++ {
 		var due []machine.Timer
 		for t := range c.timers {
@@ -96,18 +95,18 @@ func (c *crowd) settle() (entries int) {
 	}
 }
 
-func (c *crowd) invoke(id ids.Invocation, target machine.Target) {
+func (c *backlog) invoke(id ids.Invocation, target machine.Target) {
 	c.entry(&machine.Invoke{ID: id, Target: target, Input: journal.NewInput(nil, nil)})
 }
 
-func (c *crowd) progress(id ids.Invocation, steps ...machine.Step) *machine.Progress {
+func (c *backlog) progress(id ids.Invocation, steps ...machine.Step) *machine.Progress {
 	inv, err := c.st.Invocation(id)
 	require.NoError(c.t, err)
 	return &machine.Progress{ID: id, Attempt: inv.Attempt, Steps: steps}
 }
 
-// answered counts the answers in the journals of this partition's callers.
-func (c *crowd) answered(callers []ids.Invocation, completion uint32) (n int) {
+// answered counts the results in the journals of this partition's callers.
+func (c *backlog) answered(callers []ids.Invocation, completion uint32) (n int) {
 	for _, id := range callers {
 		how, err := c.st.Notified(id, journal.Completion(completion))
 		require.NoError(c.t, err)
@@ -122,16 +121,16 @@ var plain = machine.Target{Service: "S", Handler: "h"}
 
 const (
 	mebi      = 1 << 20
-	entryMost = 10 * mebi // two allowances and the command itself
+	entryMost = 10 * mebi // two byte budgets and the command itself
 )
 
 func large() journal.Result { return journal.Result{Value: make([]byte, mebi)} }
 
-// TestOneResultForManyIsGivenInPortions has callers in both of two partitions.
-func TestOneResultForManyIsGivenInPortions(t *testing.T) {
+// The callers belong to two partitions.
+func TestResultIsDeliveredToManyWaitersInBatches(t *testing.T) {
 	const count = 60
 	for _, level := range []feature.Level{feature.Level1, feature.Level2} {
-		c := newCrowd(t, level)
+		c := newBacklog(t, level)
 		callee := ids.NewInvocation(1, [16]byte{1})
 		c.invoke(callee, plain)
 		var callers []ids.Invocation
@@ -147,7 +146,7 @@ func TestOneResultForManyIsGivenInPortions(t *testing.T) {
 		c.entry(&machine.Deliver{From: 1, FirstSeq: 1, Messages: attach})
 		c.entry(c.progress(callee, machinetest.Output(large()), machinetest.End()))
 		if level < feature.Level2 {
-			require.Greater(t, c.most, 2*count*mebi, "as older replicas do")
+			require.Greater(t, c.most, 2*count*mebi, "all results in one entry, as older replicas write it")
 			require.Zero(t, c.settle())
 		} else {
 			require.Positive(t, c.settle())
@@ -165,9 +164,9 @@ func TestOneResultForManyIsGivenInPortions(t *testing.T) {
 	}
 }
 
-// Many who attach to a completed invocation at a time get its result in portions.
-func TestManyRequestsForACompletedResultAreAnsweredInPortions(t *testing.T) {
-	c := newCrowd(t, feature.Level2)
+// Attaching to a completed invocation is bounded as well.
+func TestManyAttachesToACompletedInvocationAreAnsweredInBatches(t *testing.T) {
+	c := newBacklog(t, feature.Level2)
 	callee := ids.NewInvocation(1, [16]byte{1})
 	c.invoke(callee, plain)
 	c.entry(c.progress(callee, machinetest.Output(large()), machinetest.End()))
@@ -183,10 +182,10 @@ func TestManyRequestsForACompletedResultAreAnsweredInPortions(t *testing.T) {
 	require.Len(t, c.sent, 100)
 }
 
-// A promise for many, and one handler that asks for it many times.
-func TestOnePromiseForManyIsGivenInPortions(t *testing.T) {
+// One promise with many waiters, and one handler that reads it many times.
+func TestPromiseIsDeliveredToManyWaitersInBatches(t *testing.T) {
 	const count, key = 60, "p"
-	c := newCrowd(t, feature.Level2)
+	c := newBacklog(t, feature.Level2)
 	run := machine.Target{Service: "W", Key: "k", Handler: "run", Type: machine.WorkflowRun}
 	shared := machine.Target{Service: "W", Key: "k", Handler: "ask", Type: machine.WorkflowShared}
 	flow := ids.NewInvocation(1, [16]byte{1})
@@ -218,9 +217,8 @@ func TestOnePromiseForManyIsGivenInPortions(t *testing.T) {
 	require.Less(t, c.most, entryMost)
 }
 
-// What is owed outlives a purge by an operator.
-func TestPurgeWaitsForAnswersThatAreOwed(t *testing.T) {
-	c := newCrowd(t, feature.Level2)
+func TestPurgeWaitsForPendingAnswers(t *testing.T) {
+	c := newBacklog(t, feature.Level2)
 	callee := ids.NewInvocation(1, [16]byte{1})
 	c.invoke(callee, plain)
 	var attach []machine.Message
@@ -242,10 +240,10 @@ func TestPurgeWaitsForAnswersThatAreOwed(t *testing.T) {
 	require.Nil(t, inv)
 }
 
-// A request that would begin another life of an id whose retention is over finds the
-// earlier life as long as its answers are owed: a new record would drop those who wait.
-func TestAnotherLifeWaitsForAnswersThatAreOwed(t *testing.T) {
-	c := newCrowd(t, feature.Level2)
+// A request that would reuse an expired ID returns the earlier invocation while that has
+// unanswered waiters: a new record would drop them.
+func TestReuseOfAnIDWaitsForPendingAnswers(t *testing.T) {
+	c := newBacklog(t, feature.Level2)
 	key, callee := "once", ids.NewInvocation(1, [16]byte{1})
 	again := func(request uint64) *machine.Invoke {
 		return &machine.Invoke{ID: callee, Request: request, Target: plain, IdempotencyKey: &key, Input: journal.NewInput(nil, nil)}
@@ -266,12 +264,12 @@ func TestAnotherLifeWaitsForAnswersThatAreOwed(t *testing.T) {
 	c.entry(again(3))
 	inv, err := c.st.Invocation(callee)
 	require.NoError(t, err)
-	require.Equal(t, machine.Invoked, inv.Status, "the earlier life is over")
+	require.Equal(t, machine.Invoked, inv.Status, "the ID is reused after all answers")
 }
 
-// Thousands of delayed invocations that start at a time do not load all their inputs.
-func TestInputsOfManyThatStartTogetherAreNotAllLoaded(t *testing.T) {
-	c := newCrowd(t, feature.Level2)
+// Thousands of delayed invocations that start together do not load all their inputs.
+func TestSimultaneousStartsLoadABoundedAmountOfInput(t *testing.T) {
+	c := newBacklog(t, feature.Level2)
 	var timers []machine.Timer
 	for n := range 20 {
 		id := caller(0, n)

@@ -14,23 +14,23 @@ import (
 	"platform/partition/machine/machinetest"
 )
 
-// waiter is one invocation and its handler, of whom is known what the machine cannot
-// know: which signals it has taken, and how much of the journal it had seen when it
-// suspended.
+// waiter is one invocation with a model of its handler, which has the knowledge that the
+// machine lacks: which signals it has consumed, and how much of the journal it had seen
+// when it suspended.
 type waiter struct {
 	*rapid.T
 	*world
-	id      ids.Invocation
-	taken   map[uint32]bool // notifications, by place in the journal
-	await   journal.Future  // what it waits for, if it does
-	waiting bool
-	sleeps  uint32
-	woken   int // attempts after the first
-	useful  int // those in which the handler could go on
+	id       ids.Invocation
+	consumed map[uint32]bool // consumed notifications, by journal index
+	await    journal.Future  // what it awaits, if suspended
+	waiting  bool
+	sleeps   uint32
+	woken    int // attempts after the first
+	useful   int // attempts in which the handler could continue
 }
 
 func newWaiter(t *rapid.T) *waiter {
-	w := &waiter{T: t, world: newWorld(1), taken: map[uint32]bool{}}
+	w := &waiter{T: t, world: newWorld(1), consumed: map[uint32]bool{}}
 	w.id = w.world.id("a")
 	w.apply(&machine.Invoke{ID: w.id, Target: target("Greeter/greet", "service"), Input: journal.NewInput(nil, nil)})
 	return w
@@ -59,20 +59,20 @@ func (w *waiter) number(label string, from, to int) int {
 	return rapid.IntRange(from, to).Draw(w.T, label)
 }
 
-// arrived is a notification that the handler has not taken.
+// arrived is a notification that the handler has not consumed.
 type arrived struct {
 	at uint32
 	ok bool
 }
 
-// untaken are the notifications in the first entries of the journal that the handler
-// has not taken, the first of each id. What comes once stays.
-func (w *waiter) untaken(length uint32) map[journal.NotificationID]arrived {
+// unconsumed returns the notifications in the first entries of the journal that the handler
+// has not consumed, the first of each ID. Non-repeatable notifications stay.
+func (w *waiter) unconsumed(length uint32) map[journal.NotificationID]arrived {
 	found := map[journal.NotificationID]arrived{}
 	for i := range length {
 		e, err := w.parts[0].state.Entry(w.id, i)
 		require.NoError(w, err)
-		if !e.Type.IsNotification() || w.taken[i] {
+		if !e.Type.IsNotification() || w.consumed[i] {
 			continue
 		}
 		n, err := journal.ParseNotification(e.Payload)
@@ -84,9 +84,8 @@ func (w *waiter) untaken(length uint32) map[journal.NotificationID]arrived {
 	return found
 }
 
-// over says when what a handler waits for was over, and how: it knows the order in
-// which everything came. What a node of unknown kind comes to is the handler's
-// secret.
+// over reports whether an await was over, when and how: unlike the machine, it knows the
+// order of arrival. The result of a node of unknown kind is known only to the handler.
 func over(f *journal.Future, there map[journal.NotificationID]arrived) (a arrived, done bool) {
 	var ended, succeeded, failed []arrived
 	children := len(f.Completions) + len(f.Signals) + len(f.Names) + len(f.Nested)
@@ -141,7 +140,7 @@ func over(f *journal.Future, there map[journal.NotificationID]arrived) (a arrive
 	return last(true), all
 }
 
-// happen lets something reach the invocation.
+// happen makes a random event reach the invocation.
 func (w *waiter) happen() {
 	result := &journal.Result{Value: []byte("v")}
 	if w.number("how", 0, 2) == 0 {
@@ -162,9 +161,8 @@ func (w *waiter) happen() {
 	}
 }
 
-// attempt lets the handler come to its next suspension, which it decides on with what
-// it has seen of the journal: all that was there when the attempt began, and perhaps
-// more.
+// attempt runs the handler to its next suspension, which it decides with the part of the
+// journal that it has seen: at least everything from before the attempt started.
 func (w *waiter) attempt() {
 	inv := w.record()
 	fresh := inv.Length > inv.Seen
@@ -174,26 +172,25 @@ func (w *waiter) attempt() {
 		w.await = w.drawTree(2)
 	}
 	for range 100 {
-		if _, done := over(&w.await, w.untaken(seen)); !done {
+		if _, done := over(&w.await, w.unconsumed(seen)); !done {
 			break
 		}
 		w.useful++
 		w.take(seen)
 		w.await = w.drawTree(2)
 	}
-	if _, done := over(&w.await, w.untaken(seen)); done {
-		return // the handler is busy with what it has
+	if _, done := over(&w.await, w.unconsumed(seen)); done {
+		return // the handler can continue
 	}
 	await := w.await
 	w.waiting = true
 	w.apply(&machine.Progress{ID: w.id, Attempt: inv.Attempt, Steps: append(steps, machinetest.SuspendOn(await))})
 	if !fresh && len(steps) == 0 {
-		require.Equal(w, machine.Suspended, w.record().Status, "%s, nothing has come since the attempt began: %v", machinetest.Await(&await), w.untaken(seen))
+		require.Equal(w, machine.Suspended, w.record().Status, "%s, nothing has arrived since the attempt started: %v", machinetest.Await(&await), w.unconsumed(seen))
 	}
 }
 
-// take marks what the handler got of what it waited for: of signals that came several
-// times the first, or all.
+// take marks what the handler consumes of its await: of repeated signals the first, or all.
 func (w *waiter) take(seen uint32) {
 	leaves := map[journal.NotificationID]bool{}
 	for id := range w.await.Leaves() {
@@ -202,9 +199,9 @@ func (w *waiter) take(seen uint32) {
 	greedy := w.number("greedy", 0, 1) == 1
 	for {
 		left := false
-		for id, a := range w.untaken(seen) {
+		for id, a := range w.unconsumed(seen) {
 			if leaves[id] && id.Repeats() {
-				w.taken[a.at], left = true, left || greedy && id.Repeats()
+				w.consumed[a.at], left = true, left || greedy && id.Repeats()
 			}
 		}
 		if !left {
@@ -243,15 +240,15 @@ func (w *waiter) drawTree(depth int) journal.Future {
 	return f
 }
 
-// A handler is deterministic: woken in vain, it waits for the same again.
-func TestASuspendedHandlerIsWokenInTimeAndNotForEver(t *testing.T) {
+// A handler is deterministic: woken needlessly, it suspends on the same await again.
+func TestASuspendedHandlerIsWokenInTimeAndNotEndlessly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWaiter(t)
 		for range 60 {
 			inv := w.record()
 			if inv.Status == machine.Suspended {
-				_, done := over(&w.await, w.untaken(inv.Length))
-				require.False(t, done, "it sleeps on %s though that is over", machinetest.Await(&w.await))
+				_, done := over(&w.await, w.unconsumed(inv.Length))
+				require.False(t, done, "it is suspended on %s, which is over", machinetest.Await(&w.await))
 			}
 			if inv.Status == machine.Invoked && w.number("turn", 0, 2) == 0 {
 				w.attempt()
@@ -260,12 +257,12 @@ func TestASuspendedHandlerIsWokenInTimeAndNotForEver(t *testing.T) {
 			w.happen()
 		}
 		notifications := int(w.record().Length - w.record().Commands)
-		require.LessOrEqual(t, w.woken-1, notifications, fmt.Sprintf("woken without news, %d times usefully", w.useful))
+		require.LessOrEqual(t, w.woken-1, notifications, fmt.Sprintf("woken without a new notification, %d times usefully", w.useful))
 	})
 }
 
-// Whether signal 2 or the awakeable was first in the race is known to the handler
-// only: if it has taken the signal before, the awakeable was.
+// Only the handler knows whether signal 2 or the awakeable was first in the race: if it has
+// consumed the signal before, it was the awakeable.
 func TestARaceWithAnOldSignalIsNotDecidedForTheHandler(t *testing.T) {
 	w := newTrustingWorld()
 	id, ok := w.id("a"), &journal.Result{}

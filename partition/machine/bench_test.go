@@ -11,7 +11,7 @@ import (
 	"platform/partition/machine/machinetest"
 )
 
-// bench applies commands to tables in memory and forgets what is done.
+// bench applies commands to tables in memory and deletes completed invocations.
 type bench struct {
 	b       *testing.B
 	machine *machine.Machine
@@ -114,9 +114,9 @@ func BenchmarkScopedEcho(b *testing.B) {
 	}
 }
 
-// BenchmarkCrowdedEcho is the echo in a scope at its limit: each invocation waits in
-// line behind a thousand others.
-func BenchmarkCrowdedEcho(b *testing.B) {
+// BenchmarkBackloggedEcho is the echo in a scope at its limit: each invocation is queued
+// behind a thousand others.
+func BenchmarkBackloggedEcho(b *testing.B) {
 	x := newBench(b)
 	x.limit(1)
 	to := machine.Target{Scope: "tenant", Service: "Greeter", Handler: "greet"}

@@ -12,7 +12,8 @@ import (
 	"platform/partition/machine/machinetest"
 )
 
-// newTrustingWorld is a world of one partition whose tables are quick.
+// newTrustingWorld returns a world of one partition with tables that do not check the
+// machine.
 func newTrustingWorld() *world {
 	w := newWorld(1)
 	meta := *w.parts[0].state.Meta()
@@ -30,13 +31,13 @@ func (w *world) must(t *testing.T, c machine.Command) []machine.Effect {
 	return effects
 }
 
-// shallow ends the test program if anything below nests deeper than usual.
+// shallow makes deep recursion below it fail the test program.
 func shallow(t *testing.T) {
 	before := debug.SetMaxStack(1 << 20)
 	t.Cleanup(func() { debug.SetMaxStack(before) })
 }
 
-func TestThousandsOfQueuedChangesTakeEffectInOneCommandAndInOrder(t *testing.T) {
+func TestThousandsOfQueuedUpdatesApplyInOrderInOneCommand(t *testing.T) {
 	shallow(t)
 	const changes = 20_000
 	w := newTrustingWorld()
@@ -59,7 +60,7 @@ func TestThousandsOfQueuedChangesTakeEffectInOneCommandAndInOrder(t *testing.T) 
 			}
 		case *machine.Run:
 			require.Equal(t, next, e.Invocation.ID)
-			require.Equal(t, changes, finished, "the handler behind them begins when all are done")
+			require.Equal(t, changes, finished, "the next handler starts when all updates are done")
 		}
 	}
 	require.Equal(t, changes, finished)

@@ -11,14 +11,14 @@ import (
 	"platform/proto/service"
 )
 
-// Two requests whose keys join to the same text: same scope, so same partition, and same
-// id in the first release.
+// Two requests whose keys are equal when joined with commas: with the same scope, so the
+// same partition, and the same legacy ID.
 var (
 	firstNamed  = machine.Target{Scope: "tenant", Service: "Counter", Key: "k1,add,x", Handler: "add", Type: machine.ObjectShared}
 	secondNamed = machine.Target{Scope: "tenant", Service: "Counter", Key: "k1", Handler: "add", Type: machine.ObjectShared}
 )
 
-// named asks for an invocation, by the id of the first release or that of level 2.
+// named returns a request with either its legacy ID or its level 2 ID.
 func named(t machine.Target, idempotencyKey string, legacy bool) *machine.Invoke {
 	id, former, ok := machine.Derived(&t, &idempotencyKey)
 	if legacy {
@@ -33,13 +33,13 @@ func named(t machine.Target, idempotencyKey string, legacy bool) *machine.Invoke
 func first(legacy bool) *machine.Invoke  { return named(firstNamed, "y", legacy) }
 func second(legacy bool) *machine.Invoke { return named(secondNamed, "x,add,y", legacy) }
 
-func TestKeysThatJoinToTheSameTextAreTwoInvocations(t *testing.T) {
+func TestKeysWithEqualJoinsAreDistinctInvocations(t *testing.T) {
 	require.Equal(t, first(true).ID, second(true).ID)
 	l := newLives(t, feature.Level1, 0, machine.Target{})
 	require.Equal(t, machine.OK, l.apply(first(true)).Code)
-	require.Equal(t, machine.Existing, l.apply(second(true)).Code, "the first release takes one for the other")
+	require.Equal(t, machine.Existing, l.apply(second(true)).Code, "the first release cannot distinguish them")
 
-	for _, legacy := range []bool{true, false} { // nodes may not know of the level yet
+	for _, legacy := range []bool{true, false} { // nodes may not know the level yet
 		l = newLives(t, feature.Level2, 0, machine.Target{})
 		require.Equal(t, machine.OK, l.apply(first(legacy)).Code)
 		require.Equal(t, machine.OK, l.apply(second(legacy)).Code)
@@ -48,15 +48,15 @@ func TestKeysThatJoinToTheSameTextAreTwoInvocations(t *testing.T) {
 				o := l.apply(c)
 				require.Equal(t, machine.Existing, o.Code)
 				id, _, _ := machine.Derived(&c.Target, c.IdempotencyKey)
-				require.Equal(t, late, o.ID == id, "it tells the id if another one was asked for")
+				require.Equal(t, late, o.ID == id, "the outcome has the ID if it differs from the requested one")
 			}
 		}
 	}
 }
 
-// An invocation that was made before the level rose is found by its key afterwards, and
-// only by its own.
-func TestInvocationsOfTheFirstLevelAreFoundAfterwards(t *testing.T) {
+// An invocation that was created before the level rose is found by its own keys afterwards,
+// and by no others.
+func TestInvocationsOfLevelOneAreFoundAfterTheLevelRises(t *testing.T) {
 	for _, legacy := range []bool{true, false} {
 		l := newLives(t, feature.Level1, 0, machine.Target{})
 		require.Equal(t, machine.OK, l.apply(first(true)).Code)
@@ -65,12 +65,12 @@ func TestInvocationsOfTheFirstLevelAreFoundAfterwards(t *testing.T) {
 		require.Equal(t, machine.Existing, o.Code)
 		require.Equal(t, !legacy, o.ID == first(true).ID)
 		o = l.apply(second(legacy))
-		require.Equal(t, machine.OK, o.Code, "another key is another invocation")
+		require.Equal(t, machine.OK, o.Code, "another key identifies another invocation")
 		require.Equal(t, machine.Existing, l.apply(second(!legacy)).Code)
 	}
 }
 
-// A handler that attaches by keys finds the invocation that has them, whatever its id.
+// A handler that attaches by keys finds the invocation with these keys, whatever its ID.
 func TestHandlersAttachByKeysWithCommas(t *testing.T) {
 	attach := func(l *lives, s string, completion uint32) {
 		inv, err := l.s.Invocation(l.id())
@@ -100,7 +100,7 @@ func TestHandlersAttachByKeysWithCommas(t *testing.T) {
 		l.level = feature.Level2
 		attach(l, "first", 1)
 		attach(l, "second", 2)
-		require.Equal(t, journal.Succeeded, answered(l, 1), "it is there")
-		require.Equal(t, journal.Failed, answered(l, 2), "this one is not")
+		require.Equal(t, journal.Succeeded, answered(l, 1), "it exists")
+		require.Equal(t, journal.Failed, answered(l, 2), "it does not exist")
 	}
 }

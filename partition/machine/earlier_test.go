@@ -12,7 +12,7 @@ import (
 	"platform/partition/machine/machinetest"
 )
 
-// lives is a partition in which one id is used again and again.
+// lives is a partition in which one ID is reused repeatedly.
 type lives struct {
 	*testing.T
 	m      *machine.Machine
@@ -61,7 +61,7 @@ func (l *lives) end(result string) {
 	require.Equal(l, machine.OK, o.Code)
 }
 
-// pass lets time pass and timers fire.
+// pass advances time and fires timers.
 func (l *lives) pass(ms int64) {
 	l.now += ms
 	l.apply(&machine.FireTimers{Timers: l.s.Timers()})
@@ -81,8 +81,7 @@ var reused = map[string]machine.Target{
 	"workflow":   {Service: "W", Key: "k", Handler: "run", Type: machine.WorkflowRun},
 }
 
-// What is past its retention is forgotten for callers, but not for the request that
-// made it.
+// An expired invocation is invisible to callers, except for the request that created it.
 func TestARetentionBelowAMinuteIsHonoured(t *testing.T) {
 	for name, target := range reused {
 		for _, kept := range []int64{0, 1, 5000} {
@@ -120,7 +119,7 @@ func TestARetentionBelowAMinuteIsHonoured(t *testing.T) {
 					l.wantResult(l.request(1), true, "first")
 					l.pass(3 * machine.MinRetention)
 					for _, row := range l.s.Dump(nil) {
-						require.Regexp(t, "^meta", row.Key, "nothing is left")
+						require.Regexp(t, "^meta", row.Key, "all other rows are deleted")
 					}
 				})
 			}
@@ -141,8 +140,8 @@ func TestARetentionBelowAMinuteIsAMinuteAtTheFirstLevel(t *testing.T) {
 	require.Equal(t, machine.OK, l.request(2).Code)
 }
 
-// The promises and state of a workflow go with its run.
-func TestAForgottenWorkflowLeavesNothingToTheNextRun(t *testing.T) {
+// The promises and state of a workflow are deleted with its run.
+func TestAPurgedWorkflowLeavesNothingToTheNextRun(t *testing.T) {
 	l := newLives(t, feature.Level2, 10, reused["workflow"])
 	require.Equal(t, machine.OK, l.request(1).Code)
 	l.end("first")
@@ -150,6 +149,6 @@ func TestAForgottenWorkflowLeavesNothingToTheNextRun(t *testing.T) {
 	l.now += 10
 	require.Equal(t, machine.OK, l.request(2).Code)
 	for range l.s.Values(l.target.Object()) {
-		t.Fatal("state of the former run")
+		t.Fatal("the state of the previous run still exists")
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"platform/partition/machine/machinetest"
 )
 
-// rules reads the rules of a book, one a line:
+// rules parses the rules of a book, one per line:
 //
 //	pattern concurrency=2 rate=1/s queue=3 disabled
 func (w *world) rules(a arguments) *machine.SetRules {
@@ -60,7 +60,7 @@ func (w *world) pauseQueue(a arguments) *machine.PauseQueue {
 	return &machine.PauseQueue{ID: q.ID(), Queue: q, Paused: a.d.Cmd == "pause-queue"}
 }
 
-// drawFlow changes the rules, or pauses a queue.
+// drawFlow changes the rules or pauses a vqueue.
 func (h *history) drawFlow(p int) {
 	if h.full && h.chance(30) {
 		for q := range h.parts[p].state.VQueues() {
@@ -93,7 +93,7 @@ func (h *history) drawFlow(p int) {
 	require.Equal(h, b.Version <= known, outcome.Code == machine.Existing)
 }
 
-// mayRefuse checks that only requests from outside that would wait are refused.
+// mayRefuse checks that only external requests that would have to wait are refused.
 func (h *history) mayRefuse(c machine.Command, outcome machine.Outcome) {
 	if outcome.Code != machine.QueueFull {
 		return
@@ -114,7 +114,7 @@ func (h *history) resumeQueues() {
 	}
 }
 
-func TestATextThatIsNoScopeLimitsNothing(t *testing.T) {
+func TestAnInvalidScopeLimitsNothing(t *testing.T) {
 	m, st := machine.New(machine.Shards{Count: 1}), machinetest.NewStrict()
 	*st.Meta() = machine.Meta{Epoch: 1, Clock: 1000}
 	for n, scope := range []string{"a/b", "*", "\x00", strings.Repeat("x", 37)} {
@@ -129,8 +129,8 @@ func TestATextThatIsNoScopeLimitsNothing(t *testing.T) {
 	}
 }
 
-// A deleted rule may set free more than one command can admit.
-func TestAMillionWaitersDoNotHoldThePartitionUp(t *testing.T) {
+// A deleted rule may release more invocations than one command can admit.
+func TestAMillionWaitersDoNotBlockThePartition(t *testing.T) {
 	m, st := machine.New(machine.Shards{Count: 1}), machinetest.New()
 	*st.Meta() = machine.Meta{Epoch: 1, Clock: 1000}
 	apply := func(c machine.Command) (runs int) {
@@ -154,23 +154,24 @@ func TestAMillionWaitersDoNotHoldThePartitionUp(t *testing.T) {
 	}
 	require.Equal(t, 1, running)
 	admitted := apply(&machine.SetRules{Book: &flowcontrol.Book{Version: 2}})
-	require.Equal(t, 16, admitted, "the rest by timers")
+	require.Equal(t, 16, admitted, "timers admit the rest")
 	running += admitted
 	for rounds := 0; running < waiting; rounds++ {
 		require.Less(t, rounds, 10)
 		admitted := apply(&machine.FireTimers{Timers: st.Timers()})
 		require.LessOrEqual(t, admitted, 256)
 		running += admitted
-		admitted = apply(&machine.PauseQueue{Queue: flowcontrol.QueueKey{Scope: "s", Service: "Greeter"}}) // it is not
-		require.LessOrEqual(t, admitted, 16, "any command may find free slots")
+		admitted = apply(&machine.PauseQueue{Queue: flowcontrol.QueueKey{Scope: "s", Service: "Greeter"}}) // it is running
+		require.LessOrEqual(t, admitted, 16, "any command may admit invocations, up to its bound")
 		running += admitted
-		require.Empty(t, st.Broken(machinetest.Names{}), "who may run and waits does so for a timer")
+		require.Empty(t, st.Broken(machinetest.Names{}), "admissible invocations that wait have a due timer")
 	}
 	require.Empty(t, st.Broken(machinetest.Names{}))
 }
 
-// TestFailedAttemptsAreKept counts those that an attempt tells of.
-func TestFailedAttemptsAreKept(t *testing.T) {
+// TestFailedAttemptsAreCounted checks that the failed attempts reported with progress are
+// counted.
+func TestFailedAttemptsAreCounted(t *testing.T) {
 	s := machinetest.NewStrict()
 	id := ids.NewInvocation(1, [16]byte{1})
 	apply(t, s, &machine.Lead{Epoch: 1}, &machine.Invoke{ID: id, Target: machine.Target{Scope: "s", Service: "S", Handler: "h"}, Input: journal.NewInput(nil, nil)})

@@ -12,7 +12,7 @@ import (
 	"platform/partition/machine/machinetest"
 )
 
-// drawOperator lets a signal, an operator or a change of state reach the partition.
+// drawOperator generates a signal, an operator command or a state update.
 func (h *history) drawOperator(p int) {
 	if n := h.number("operation", 0, 9); n == 0 {
 		h.drawUpdate(p)
@@ -81,8 +81,8 @@ func (h *history) drawUpdate(p int) {
 	h.apply(p, machinetest.Update(h.id(fmt.Sprintf("u%d@%d", h.fresh, p)), o, r))
 }
 
-// drawRestart checks what a new invocation begins with, too: the commands up to the
-// place, each with its answers, in the order of the old journal.
+// drawRestart also checks the initial journal of the new invocation: the commands up to the
+// index, each with its completions, in the order of the old journal.
 func (h *history) drawRestart(p int, target ids.Invocation) {
 	st := h.parts[p].state
 	old, err := st.Invocation(target)
@@ -111,10 +111,10 @@ func (h *history) drawRestart(p int, target ids.Invocation) {
 		e, err := st.Entry(c.New, i)
 		require.NoError(h, err)
 		for at < len(want) && (want[at].Type != e.Type || string(want[at].Payload) != string(e.Payload)) {
-			require.Greater(h, at, int(c.From), "entry %d was left out", at)
+			require.Greater(h, at, int(c.From), "entry %d is missing", at)
 			at++
 		}
-		require.Less(h, at, len(want), "entry %d is not of the old journal", i)
+		require.Less(h, at, len(want), "entry %d is not from the old journal", i)
 		require.True(h, at <= int(c.From) || e.Type.IsNotification() && e.Type != journal.Signal, "entry %d", i)
 		at++
 	}
@@ -151,7 +151,7 @@ func (h *history) drawOptional() *journal.Result {
 	return &r
 }
 
-// drawShared draws a step that touches other invocations, or promises.
+// drawShared draws a step that involves other invocations or promises.
 func (h *history) drawShared(inv *machine.Invocation, id, wait func() uint32) machine.Step {
 	key := fmt.Sprintf("p%d", h.number("promise", 1, 2))
 	n := h.number("shared", 0, 7)

@@ -15,7 +15,7 @@ import (
 	"platform/partition/machine/machinetest"
 )
 
-// logged is a command as a partition's log holds it, and what came of it.
+// logged is a command in a partition's log, with its result.
 type logged struct {
 	header  machine.Header
 	command machine.Command
@@ -23,22 +23,22 @@ type logged struct {
 	effects []string
 }
 
-// history draws commands that clients, attempts, clocks and other partitions may
-// send, in any order and with repeats, and applies them as it goes.
+// history generates commands that clients, attempts, clocks and other partitions may send,
+// in any order and with duplicates, and applies them.
 type history struct {
 	*rapid.T
 	*world
 	logs  [][]logged
-	fresh int                     // names given so far
+	fresh int                     // names assigned so far
 	ended map[ids.Invocation]bool // has a result
 	full  bool
-	// scoped is how many of a hundred invocations have a scope.
+	// scoped is the percentage of invocations that have a scope.
 	scoped int
-	level  feature.Level // of what is proposed
+	level  feature.Level // of proposed entries
 }
 
-// newHistory begins a history. In a full one operators take part, and handlers wait
-// for what may never come; in the others everything ends by itself.
+// newHistory starts a history. A full one includes operators and handlers that wait for
+// events that may never occur; in the others everything ends by itself.
 func newHistory(t *rapid.T, partitions int, full bool) *history {
 	return &history{
 		T: t, world: newWorld(uint32(partitions)), logs: make([][]logged, partitions), full: full,
@@ -51,7 +51,7 @@ func (h *history) number(label string, from, to int) int {
 }
 func (h *history) chance(percent int) bool { return h.number("chance", 1, 100) <= percent }
 
-// run draws and applies a number of commands.
+// run generates and applies a number of commands.
 func (h *history) run(commands int) {
 	for range commands {
 		p := h.number("partition", 0, len(h.parts)-1)
@@ -98,11 +98,11 @@ func (h *history) apply(p int, c machine.Command) machine.Outcome {
 	return h.applyWith(p, machine.Header{Epoch: h.parts[p].epoch, Time: h.now, Level: h.level}, c)
 }
 
-// applyWith applies a command and checks what must hold after each.
+// applyWith applies a command and checks the invariants.
 func (h *history) applyWith(p int, header machine.Header, c machine.Command) machine.Outcome {
 	part := h.parts[p]
 	queued := h.inboxed(part)
-	for _, id := range h.ids { // callers may use these again
+	for _, id := range h.ids { // callers may reuse these
 		if inv, err := part.state.Invocation(id); err == nil && inv != nil && inv.Expired(max(header.Time, part.state.Meta().Clock)) {
 			delete(h.ended, id)
 		}
@@ -124,7 +124,7 @@ func (h *history) applyWith(p int, header machine.Header, c machine.Command) mac
 			if e.Invocation.Length == 1 {
 				require.NotNil(h, e.Input)
 			}
-			require.False(h, h.ended[e.Invocation.ID], "%s runs though it has ended", h.names.Of(e.Invocation.ID))
+			require.False(h, h.ended[e.Invocation.ID], "%s runs after it has ended", h.names.Of(e.Invocation.ID))
 		case *machine.Finish:
 			require.False(h, h.ended[e.ID], "%s ended twice", h.names.Of(e.ID))
 			h.ended[e.ID] = true
@@ -132,14 +132,14 @@ func (h *history) applyWith(p int, header machine.Header, c machine.Command) mac
 	}
 	for _, id := range h.ids {
 		if h.owner(id) == p && h.status(id) != machine.Completed {
-			delete(h.ended, id) // purged, or made again
+			delete(h.ended, id) // purged, or created again
 		}
 	}
 	h.logs[p] = append(h.logs[p], logged{header, c, outcome, texts})
 	return outcome
 }
 
-// inboxed is who waits for each key, in order.
+// inboxed returns the queue of each key.
 func (h *history) inboxed(p *part) map[machine.Object][]ids.Invocation {
 	waiting := map[machine.Object][]*machine.Invocation{}
 	for _, id := range h.ids {
@@ -157,26 +157,26 @@ func (h *history) inboxed(p *part) map[machine.Object][]ids.Invocation {
 	return order
 }
 
-// passed checks that nobody who stays in a queue was overtaken, neither by those
-// behind nor by those who came.
+// passed checks that no invocation in a queue was overtaken by one behind it or by a new
+// one.
 func (h *history) passed(p *part, before map[machine.Object][]ids.Invocation) {
 	after := h.inboxed(p)
 	for o, queue := range before {
-		var stay []ids.Invocation
+		var remaining []ids.Invocation
 		for _, id := range queue {
 			if slices.Contains(after[o], id) {
-				stay = append(stay, id)
-			} else if inv, err := p.state.Invocation(id); len(stay) > 0 {
+				remaining = append(remaining, id)
+			} else if inv, err := p.state.Invocation(id); len(remaining) > 0 {
 				require.NoError(h, err)
 				require.True(h, inv == nil || inv.RunningAt == 0, "%s overtook in the queue of %v", h.names.Of(id), o)
 			}
 		}
-		require.GreaterOrEqual(h, len(after[o]), len(stay), "queue of %v", o)
-		require.True(h, slices.Equal(stay, after[o][:len(stay)]), "queue of %v", o)
+		require.GreaterOrEqual(h, len(after[o]), len(remaining), "queue of %v", o)
+		require.True(h, slices.Equal(remaining, after[o][:len(remaining)]), "queue of %v", o)
 	}
 }
 
-// status is that of an invocation, 0 if there is none.
+// status returns the status of an invocation, 0 if it does not exist.
 func (h *history) status(id ids.Invocation) machine.Status {
 	inv, err := h.parts[h.owner(id)].state.Invocation(id)
 	require.NoError(h, err)
@@ -186,7 +186,7 @@ func (h *history) status(id ids.Invocation) machine.Status {
 	return inv.Status
 }
 
-// living are those that have not ended, in the order of their names.
+// living returns the invocations that have not ended, in the order of their names.
 func (h *history) living() (found []ids.Invocation) {
 	for _, name := range h.sortedNames() {
 		if s := h.status(h.ids[name]); s != 0 && s != machine.Completed {
@@ -196,8 +196,8 @@ func (h *history) living() (found []ids.Invocation) {
 	return found
 }
 
-// drawTarget draws a target and, since ids of workflows and of idempotent requests
-// are made of their keys, the name of the invocation.
+// drawTarget draws a target and the name of the invocation, since the IDs of workflows and
+// of idempotent requests are derived from their keys.
 func (h *history) drawTarget() (string, machine.Target) {
 	name, to := h.drawUnscoped()
 	if !h.chance(h.scoped) {
@@ -259,8 +259,7 @@ func (h *history) drawInvoke() *machine.Invoke {
 	return c
 }
 
-// drawProgress lets an attempt of the partition, usually a current one, achieve
-// something.
+// drawProgress generates progress of an attempt of the partition, usually a current one.
 func (h *history) drawProgress(p int) {
 	var running []*machine.Invocation
 	for _, name := range h.sortedNames() {
@@ -293,8 +292,8 @@ func (h *history) sortedNames() (names []string) {
 	return names
 }
 
-// open tells, from the journal of inv, the next completion id of its handler and
-// those that have no answer yet.
+// open returns, from the journal of inv, the next completion ID of its handler and the
+// completion IDs that are pending.
 func (h *history) open(inv *machine.Invocation) (next uint32, waits []uint32) {
 	st := h.parts[h.owner(inv.ID)].state
 	for i := range inv.Length {
@@ -310,7 +309,7 @@ func (h *history) open(inv *machine.Invocation) (next uint32, waits []uint32) {
 	return next + 1, waits
 }
 
-// drawSteps draws steps that keep the rules.
+// drawSteps generates valid steps.
 func (h *history) drawSteps(inv *machine.Invocation) (steps []machine.Step) {
 	next, waits := h.open(inv)
 	id := func() uint32 { next++; return next - 1 }
@@ -321,7 +320,7 @@ func (h *history) drawSteps(inv *machine.Invocation) (steps []machine.Step) {
 			c := id()
 			steps = append(steps, machinetest.Run(c, "r"))
 			if h.full && h.chance(20) {
-				break // without an answer for ever
+				break // would never complete
 			}
 			steps = append(steps, machinetest.RunCompletion(c, h.drawResult()))
 			if h.chance(20) {
@@ -355,14 +354,14 @@ func (h *history) drawSteps(inv *machine.Invocation) (steps []machine.Step) {
 	return append(steps, h.drawEnding(waits)...)
 }
 
-// mayCall keeps handlers from waiting for each other in a circle, as handlers must:
-// only requests from outside call what others may be waiting for too.
+// mayCall keeps handlers from waiting for each other in a cycle, as handlers must: only
+// external requests call what others may be waiting for too.
 func mayCall(inv *machine.Invocation, name string, to machine.Target) bool {
 	fresh := name[0] == 'n' && !to.Type.WritesState()
 	return fresh || inv.Target.Type == machine.Service && inv.Target.Handler == "greet" && inv.Source.Kind == machine.FromIngress
 }
 
-// drawEnding draws how the attempt ends, if it does.
+// drawEnding generates the end of the attempt, if it ends.
 func (h *history) drawEnding(waits []uint32) []machine.Step {
 	switch n := h.number("ending", 0, 9); {
 	case n <= 2:
@@ -396,7 +395,7 @@ func (h *history) drawResult() journal.Result {
 	return journal.Result{Value: []byte("v")}
 }
 
-// drawDeliver ships messages, often again, and acknowledges some.
+// drawDeliver delivers messages, often repeatedly, and acknowledges some.
 func (h *history) drawDeliver(from, to int) {
 	if from == to {
 		return

@@ -10,7 +10,7 @@ import (
 	"platform/partition/machine/machinetest"
 )
 
-func TestTheLevelOfAPartitionNeverFalls(t *testing.T) {
+func TestTheLevelOfAPartitionNeverDecreases(t *testing.T) {
 	st := machinetest.New()
 	m := machine.New(machine.Shards{Count: 1})
 	apply := func(level feature.Level, epoch uint64) machine.Code {

@@ -10,7 +10,7 @@ import (
 	"platform/partition/machine/machinetest"
 )
 
-// operator reads what signals and operators ask of the invocation id=.
+// operator parses signals and operator commands for the invocation id=.
 func (w *world) operator(a arguments) machine.Command {
 	id := w.id(a.text("id", ""))
 	switch a.d.Cmd {
@@ -48,7 +48,7 @@ func (w *world) operator(a arguments) machine.Command {
 	return nil
 }
 
-// version is that of the state of an object as it is now.
+// version returns the current version of an object's state.
 func (w *world) version(p int, o machine.Object) string {
 	v := machine.NewStateVersion()
 	for e, err := range w.parts[p].state.Values(o) {
@@ -60,7 +60,7 @@ func (w *world) version(p int, o machine.Object) string {
 	return v.String()
 }
 
-// repin reads "deployment/min-max".
+// repin parses "deployment/min-max".
 func repin(a arguments) *machine.Repin {
 	text := a.text("repin", "")
 	if text == "" {
@@ -71,7 +71,7 @@ func repin(a arguments) *machine.Repin {
 	return &machine.Repin{Deployment: ids.Deployment(deployment), Min: uint8(number(a, low)), Max: uint8(number(a, high))}
 }
 
-// signalID reads the name of a signal, or its number after an s.
+// signalID parses the name of a signal, or its number after an s.
 func signalID(a arguments, word string) journal.NotificationID {
 	if word, ok := strings.CutPrefix(word, "c"); ok { // not a signal at all
 		if n, err := strconv.ParseUint(word, 10, 32); err == nil {
@@ -86,7 +86,7 @@ func signalID(a arguments, word string) journal.NotificationID {
 	return journal.NamedSignal(word)
 }
 
-// optionalResult reads a result; nil, which is void, of no words.
+// optionalResult parses a result; no words mean nil, which is void.
 func optionalResult(a arguments, words []string) *journal.Result {
 	if len(words) == 0 {
 		return nil

@@ -12,15 +12,15 @@ import (
 	"platform/partition/machine/machinetest"
 )
 
-// The invariants and the order of queues are checked by history after every
-// command.
+// history checks the invariants and the order of queues after every command.
 func TestInvariantsHoldInEveryHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		newHistory(t, 2, true).run(60)
 	})
 }
 
-// The invariants say that nobody runs above a limit, and nobody waits who may run.
+// The invariants require that admission exceeds no limit and that no admissible invocation
+// waits.
 func TestInvariantsHoldUnderFlowControl(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHistory(t, 1, true)
@@ -37,7 +37,7 @@ func TestEverythingInScopesEnds(t *testing.T) {
 		h.drawFlow(0)
 		h.run(60)
 		h.drain(nil)
-		h.expired()
+		h.checkExpiry()
 	})
 }
 
@@ -62,7 +62,7 @@ func TestRestartsAtAnyPointChangeNothing(t *testing.T) {
 				require.Equal(t, l.effects, texts, "command %d", i)
 			}
 			require.Equal(t, h.parts[p].state.Dump(h.names), fresh.state.Dump(h.names))
-			for _, id := range h.ids { // dumps leave fields out
+			for _, id := range h.ids { // dumps omit some fields
 				want, err := h.parts[p].state.Invocation(id)
 				require.NoError(t, err)
 				got, err := fresh.state.Invocation(id)
@@ -73,13 +73,13 @@ func TestRestartsAtAnyPointChangeNothing(t *testing.T) {
 	})
 }
 
-// That nothing ends twice is checked by history.
+// history checks that nothing ends twice.
 func TestEverythingAcceptedEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHistory(t, 2, false)
 		h.run(40)
 		h.drain(nil)
-		h.expired()
+		h.checkExpiry()
 	})
 }
 
@@ -93,14 +93,14 @@ func TestEverythingEndsOnceItIsCancelledOrResumed(t *testing.T) {
 			}
 			return &machine.Signal{Target: id, ID: journal.NumberedSignal(journal.CancelSignal)}
 		})
-		h.expired()
+		h.checkExpiry()
 	})
 }
 
-// expired checks that after their retention nothing is left of the invocations
-// but the state of objects. Operators may give state, and shared handlers promises,
-// to a workflow that never runs.
-func (h *history) expired() {
+// checkExpiry checks that after their retention nothing remains of the invocations except
+// the state of objects. Operators may create state, and shared handlers promises, for a
+// workflow that never runs.
+func (h *history) checkExpiry() {
 	left := `^(meta|state (\S+:)?Counter/|sent|outgoing|delivered)`
 	if h.full {
 		left = `^(meta|state|promise|sent|outgoing|delivered)`
@@ -116,8 +116,8 @@ func (h *history) expired() {
 	}
 }
 
-// drain lets every handler come to its end. Those that still are not at the end after
-// a while are pushed, if there is something to push them with.
+// drain lets every handler end. Handlers that have not ended after a while are pushed, if
+// push is set.
 func (h *history) drain(push func(ids.Invocation) machine.Command) {
 	h.resumeQueues()
 	for round := range 1000 {

@@ -11,7 +11,7 @@ import (
 	"platform/partition/machine/machinetest"
 )
 
-// apply carries out commands that must not fail, at one time.
+// apply applies commands that must not fail, at one time.
 func apply(t *testing.T, s *machinetest.State, commands ...machine.Command) (outcomes []machine.Outcome) {
 	t.Helper()
 	m := machine.New(machine.Shards{Count: 1})
@@ -25,7 +25,7 @@ func apply(t *testing.T, s *machinetest.State, commands ...machine.Command) (out
 	return outcomes
 }
 
-func TestRepeatedCancelIsTakenOnce(t *testing.T) {
+func TestRetriedCancelTakesEffectOnce(t *testing.T) {
 	s := machinetest.NewStrict()
 	id := ids.NewInvocation(1, [16]byte{15: 1})
 	cancel := func(request uint64) *machine.Signal {
@@ -46,10 +46,10 @@ func TestRepeatedCancelIsTakenOnce(t *testing.T) {
 		apply(t, s, cancel(100+request))
 	}
 	apply(t, s, cancel(107), cancel(0), cancel(0))
-	require.Equal(t, uint32(13), length(), "requests without a number are all taken")
+	require.Equal(t, uint32(13), length(), "requests without a number are never deduplicated")
 }
 
-func TestPromiseForgetsWhoHasEnded(t *testing.T) {
+func TestEndedWaitersOfAPromiseAreRemoved(t *testing.T) {
 	s := machinetest.NewStrict()
 	target := machine.Target{Service: "W", Key: "k", Handler: "h", Type: machine.WorkflowShared}
 	apply(t, s, &machine.Lead{Epoch: 1})

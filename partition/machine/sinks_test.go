@@ -12,7 +12,7 @@ import (
 	"platform/partition/machine/machinetest"
 )
 
-// attached is an invocation, one of two partitions' first, that others attach to.
+// attached is an invocation of the first of two partitions that others attach to.
 type attached struct {
 	t      *testing.T
 	m      *machine.Machine
@@ -39,12 +39,12 @@ func (a *attached) invoke(id ids.Invocation) {
 	a.apply(&machine.Invoke{ID: id, Target: machine.Target{Service: "S", Handler: "h"}, Input: journal.NewInput(nil, nil)})
 }
 
-// caller is the nth caller of a partition.
+// caller returns the nth caller of a partition.
 func caller(partition uint64, n int) ids.Invocation {
 	return ids.NewInvocation(partition<<63|uint64(n), [16]byte{2, byte(n >> 8), byte(n)})
 }
 
-// attach lets a caller of this partition attach.
+// attach makes a caller of this partition attach.
 func (a *attached) attach(id ids.Invocation) {
 	a.invoke(id)
 	inv, err := a.st.Invocation(id)
@@ -59,7 +59,7 @@ func (a *attached) sinks() []machine.Sink {
 	return inv.Sinks
 }
 
-func TestWhoHasEndedIsLeftOutWhenTheListGrows(t *testing.T) {
+func TestEndedWaitersAreRemovedWhenTheListDoubles(t *testing.T) {
 	a := newAttached(t)
 	for n := range 500 {
 		a.attach(caller(0, n))
@@ -73,11 +73,11 @@ func TestWhoHasEndedIsLeftOutWhenTheListGrows(t *testing.T) {
 		waiting[sink.Caller] = true
 	}
 	for n := 0; n < 500; n += 10 {
-		require.True(t, waiting[caller(0, n)], "caller %d still waits", n)
+		require.True(t, waiting[caller(0, n)], "caller %d is still waiting", n)
 	}
 }
 
-func TestAsManyAsThereMayBeWaitForAResult(t *testing.T) {
+func TestTheNumberOfWaitersIsBounded(t *testing.T) {
 	const most = 10_000
 	a := newAttached(t)
 	from := uint64(0)

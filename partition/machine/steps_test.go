@@ -10,8 +10,8 @@ import (
 	"platform/proto/service"
 )
 
-// progress reads the steps of an attempt, one a line. The attempt is the current
-// one unless another is given.
+// progress parses the steps of an attempt, one per line. The attempt is the current one
+// unless another is given.
 func (w *world) progress(a arguments) *machine.Progress {
 	c := &machine.Progress{ID: w.id(a.text("id", ""))}
 	if inv, err := w.parts[w.owner(c.ID)].state.Invocation(c.ID); err == nil && inv != nil {
@@ -27,7 +27,7 @@ func (w *world) progress(a arguments) *machine.Progress {
 	return c
 }
 
-// step reads one step: its name, then words and key=value pairs.
+// step parses one step: its name, then words and key=value pairs.
 func (w *world) step(a arguments, words []string) machine.Step {
 	arg := func(i int) string {
 		if i < len(words) {
@@ -93,7 +93,7 @@ func (w *world) step(a arguments, words []string) machine.Step {
 		return machine.Step{Kind: machine.StepPause, Failure: &machine.AttemptFailure{Code: id(1), Message: strings.Join(words[2:], " ")}, Unretryable: true}
 	case "yield":
 		return machine.Step{Kind: machine.StepYield}
-	case "raw": // raw type: a command whose payload is no message at all
+	case "raw": // raw type: a command with an undecodable payload
 		return machine.Step{Kind: machine.StepCommand, Type: journal.Type(number(a, arg(1))), Payload: []byte{0xff}}
 	}
 	a.d.Fatalf(a.t, "unknown step %s", words[0])
@@ -107,8 +107,8 @@ func result(a arguments, words []string) journal.Result {
 	return journal.Result{Value: []byte(strings.Join(words, " "))}
 }
 
-// suspend reads "completion… s17… name…", or a combinator and then these, which
-// makes a tree with the cancel beside it. Words after "/" are a race nested in it.
+// suspend parses "completion… s17… name…", or a combinator followed by these, which makes a
+// tree with the cancel beside it. Words after "/" are a race nested in it.
 func suspend(a arguments, words []string) machine.Step {
 	combinators := map[string]journal.Combinator{
 		"all": journal.CombineAllCompleted, "all-ok": journal.CombineAllSucceededOrFirstFailed, "any-ok": journal.CombineFirstSucceededOrAllFailed,

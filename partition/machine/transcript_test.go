@@ -17,10 +17,10 @@ import (
 	"platform/partition/machine/machinetest"
 )
 
-// Each transcript is a list of commands and everything they caused. To write them
-// anew: go test ./partition/machine -run TestTranscripts -rewrite.
+// Each transcript is a list of commands and everything they cause. To regenerate them: go
+// test ./partition/machine -run TestTranscripts -rewrite.
 //
-// Invocations are named a, b, c …; "b@1" lives in partition 1.
+// Invocations are named a, b, c …; "b@1" is in partition 1.
 func TestTranscripts(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// world is some partitions, and the clock of their proposers.
+// world is a set of partitions and the clock of their proposers.
 type world struct {
 	names machinetest.Names
 	ids   map[string]ids.Invocation
@@ -60,7 +60,7 @@ func newWorld(partitions uint32) *world {
 	return w
 }
 
-// id is the id with a name; partition keys follow the order of first mention.
+// id returns the ID for a name; partition keys follow the order of first use.
 func (w *world) id(name string) ids.Invocation {
 	id, known := w.ids[name]
 	if !known {
@@ -114,7 +114,7 @@ func (w *world) do(t *testing.T, d *datadriven.TestData) string {
 				lines = append(lines, row.String())
 			}
 		}
-		return lineUp(lines)
+		return joinLines(lines)
 	case "remove":
 		return w.remove(t, d.CmdArgs[0].Key)
 	}
@@ -122,7 +122,7 @@ func (w *world) do(t *testing.T, d *datadriven.TestData) string {
 	return w.apply(t, p, machine.Header{Level: w.level, Epoch: uint64(a.number("epoch", int64(w.parts[p].epoch))), Time: w.now}, c)
 }
 
-// command reads a command of the machine, and the partition it goes to.
+// command parses a command of the machine, and the partition that it is for.
 func (w *world) command(a arguments) (int, machine.Command) {
 	switch a.d.Cmd {
 	case "lead":
@@ -176,7 +176,7 @@ func (w *world) invoke(a arguments) *machine.Invoke {
 	return c
 }
 
-// life is the caller's, as its calls say it.
+// life returns the caller's Life, as its calls contain it.
 func (w *world) life(name string) uint64 {
 	id := w.id(name)
 	if inv, err := w.parts[w.owner(id)].state.Invocation(id); err == nil && inv != nil {
@@ -187,14 +187,14 @@ func (w *world) life(name string) uint64 {
 
 func (w *world) fire(a arguments) *machine.FireTimers {
 	c := &machine.FireTimers{}
-	for _, line := range a.lines() { // a timer in so many words: sleep a 2 500
+	for _, line := range a.lines() { // a timer as words: sleep a 2 500
 		t := machine.Timer{Kind: map[string]machine.TimerKind{
 			"sleep": machine.TimerSleep, "start": machine.TimerStart, "purge": machine.TimerPurge, "purge-journal": machine.TimerPurgeJournal,
 			"queue": machine.TimerQueue,
 		}[line[0]], ID: w.id(line[1]), Completion: uint32(number(a, line[2])), At: number(a, line[3])}
 		c.Timers = append(c.Timers, t)
 	}
-	if c.Timers == nil { // all that are due
+	if c.Timers == nil { // all due timers
 		for _, t := range w.parts[a.number("p", 0)].state.Timers() {
 			if t.At <= w.now {
 				c.Timers = append(c.Timers, t)
@@ -204,7 +204,7 @@ func (w *world) fire(a arguments) *machine.FireTimers {
 	return c
 }
 
-// deliver takes messages from the sender's outbox.
+// deliver reads messages from the sender's outbox.
 func (w *world) deliver(a arguments) *machine.Deliver {
 	from, to := uint32(a.number("from", 0)), uint32(a.number("to", 0))
 	c := &machine.Deliver{From: from, FirstSeq: uint64(a.number("first", 1))}
@@ -217,7 +217,7 @@ func (w *world) deliver(a arguments) *machine.Deliver {
 	}
 }
 
-// remove does to the tables what the removal of an inboxed invocation does.
+// remove changes the tables as the removal of an inboxed invocation does.
 func (w *world) remove(t *testing.T, name string) string {
 	id := w.id(name)
 	st := w.parts[w.owner(id)].state
@@ -229,7 +229,7 @@ func (w *world) remove(t *testing.T, name string) string {
 	return ""
 }
 
-// apply shows the outcome, the effects, and what the tables became.
+// apply formats the outcome, the effects, and the changed rows.
 func (w *world) apply(t *testing.T, to int, h machine.Header, c machine.Command) string {
 	p := w.parts[to]
 	before := p.state.Dump(w.names)
@@ -241,7 +241,7 @@ func (w *world) apply(t *testing.T, to int, h machine.Header, c machine.Command)
 	for _, e := range effects {
 		lines = append(lines, "effect: "+w.names.Effect(e))
 		if run, ok := e.(*machine.Run); ok {
-			*run.Invocation = machine.Invocation{} // the receiver's to keep
+			*run.Invocation = machine.Invocation{} // the receiver owns it
 		}
 	}
 	for _, change := range machinetest.Changes(before, p.state.Dump(w.names)) {
@@ -249,13 +249,13 @@ func (w *world) apply(t *testing.T, to int, h machine.Header, c machine.Command)
 	}
 	require.Empty(t, p.state.Faults())
 	require.Empty(t, p.state.Broken(w.names))
-	return lineUp(lines)
+	return joinLines(lines)
 }
 
-func lineUp(lines []string) string { return strings.Join(lines, "\n") + "\n" }
+func joinLines(lines []string) string { return strings.Join(lines, "\n") + "\n" }
 
-// target reads "service/handler" or "service/key/handler", with "scope:" before it if
-// it has one.
+// target parses "service/handler" or "service/key/handler", optionally preceded by
+// "scope:".
 func target(name, kind string) machine.Target {
 	scope, rest, scoped := strings.Cut(name, ":")
 	if !scoped {
@@ -272,7 +272,7 @@ func target(name, kind string) machine.Target {
 	return t
 }
 
-// retention reads "completion/journal", milliseconds.
+// retention parses "completion/journal", in milliseconds.
 func retention(s string) (r machine.Retention) {
 	if s != "" {
 		if _, err := fmt.Sscanf(s, "%d/%d", &r.Completion, &r.Journal); err != nil {
@@ -282,7 +282,7 @@ func retention(s string) (r machine.Retention) {
 	return r
 }
 
-// arguments reads the arguments of a transcript's command.
+// arguments parses the arguments of a transcript's command.
 type arguments struct {
 	t *testing.T
 	d *datadriven.TestData
@@ -306,7 +306,7 @@ func (a arguments) number(key string, otherwise int64) int64 {
 
 func (a arguments) first() int64 { return number(a, a.d.CmdArgs[0].Key) }
 
-// lines are the words of the command's input lines.
+// lines returns the words of the command's input lines.
 func (a arguments) lines() (lines [][]string) {
 	for line := range strings.Lines(a.d.Input) {
 		if words := strings.Fields(line); len(words) > 0 {

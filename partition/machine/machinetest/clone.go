@@ -13,7 +13,7 @@ import (
 	"platform/partition/machine"
 )
 
-// Reload is what a restart does to the tables: a copy that shares nothing with s.
+// Reload returns a deep copy of the tables, as after a restart.
 func (s *State) Reload() *State {
 	c := New()
 	c.strict, c.meta, c.Tables = s.strict, s.meta, s.Tables.Clone()
@@ -46,7 +46,7 @@ func (s *State) Reload() *State {
 	return c
 }
 
-// Faults lists the violations of the State contract seen so far, by strict tables.
+// Faults lists the violations of the State contract that strict tables have detected.
 func (s *State) Faults() []string {
 	found := slices.Concat(s.faults, s.FlowFaults())
 	for id, r := range s.invocations {

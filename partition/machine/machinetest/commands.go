@@ -6,7 +6,7 @@ import (
 	"platform/proto/service"
 )
 
-// Command is the step that appends a journal command.
+// Command returns the step that appends a journal command.
 func Command(t journal.Type, m interface{ MarshalVT() ([]byte, error) }) machine.Step {
 	payload, err := m.MarshalVT()
 	if err != nil {
@@ -15,7 +15,7 @@ func Command(t journal.Type, m interface{ MarshalVT() ([]byte, error) }) machine
 	return machine.Step{Kind: machine.StepCommand, Type: t, Payload: payload}
 }
 
-// Output is the step that gives a result.
+// Output returns the step that sets the result.
 func Output(r journal.Result) machine.Step {
 	m := &service.OutputCommandMessage{Result: &service.OutputCommandMessage_Value{Value: &service.Value{Content: r.Value}}}
 	if f := r.Failure; f != nil {
@@ -24,48 +24,48 @@ func Output(r journal.Result) machine.Step {
 	return Command(journal.Output, m)
 }
 
-// Run is the step that begins a run block.
+// Run returns the step that starts a run block.
 func Run(completion uint32, name string) machine.Step {
 	return Command(journal.Run, &service.RunCommandMessage{ResultCompletionId: completion, Name: name})
 }
 
-// RunCompletion is the step that stores the result of a run block.
+// RunCompletion returns the step that stores the result of a run block.
 func RunCompletion(completion uint32, r journal.Result) machine.Step {
 	return machine.Step{Kind: machine.StepRunCompletion, Completion: completion, Payload: journal.NewCompletion(completion, r)}
 }
 
-// Sleep is the step of a sleep.
+// Sleep returns the step that sleeps until a time.
 func Sleep(completion uint32, until int64) machine.Step {
 	return Command(journal.Sleep, &service.SleepCommandMessage{WakeUpTime: uint64(until), ResultCompletionId: completion})
 }
 
-// SetState is the step that writes a key.
+// SetState returns the step that writes a key.
 func SetState(key string, value []byte) machine.Step {
 	return Command(journal.SetState, &service.SetStateCommandMessage{Key: []byte(key), Value: &service.Value{Content: value}})
 }
 
-// ClearState is the step that deletes a key.
+// ClearState returns the step that deletes a key.
 func ClearState(key string) machine.Step {
 	return Command(journal.ClearState, &service.ClearStateCommandMessage{Key: []byte(key)})
 }
 
-// ClearAllState is the step that deletes all keys.
+// ClearAllState returns the step that deletes all keys.
 func ClearAllState() machine.Step {
 	return Command(journal.ClearAllState, &service.ClearAllStateCommandMessage{})
 }
 
-// GetState is the step that reads a key lazily.
+// GetState returns the step that reads a key lazily.
 func GetState(completion uint32, key string) machine.Step {
 	return Command(journal.GetLazyState, &service.GetLazyStateCommandMessage{Key: []byte(key), ResultCompletionId: completion})
 }
 
-// GetStateKeys is the step that reads the keys lazily.
+// GetStateKeys returns the step that reads the keys lazily.
 func GetStateKeys(completion uint32) machine.Step {
 	return Command(journal.GetLazyStateKeys, &service.GetLazyStateKeysCommandMessage{ResultCompletionId: completion})
 }
 
-// Call is the step of a call; id and completion are the completion ids of the
-// callee's id and result.
+// Call returns the step of a call; id and completion are the completion IDs of the callee's
+// ID and result.
 func Call(id, completion uint32, target machine.Target, input []byte, callee machine.Callee) machine.Step {
 	callee.Type = target.Type
 	s := Command(journal.Call, &service.CallCommandMessage{
@@ -83,7 +83,7 @@ func optional(s string) *string {
 	return &s
 }
 
-// Send is the step of a one-way call.
+// Send returns the step of a one-way call.
 func Send(id uint32, target machine.Target, input []byte, at int64, callee machine.Callee) machine.Step {
 	callee.Type = target.Type
 	s := Command(journal.OneWayCall, &service.OneWayCallCommandMessage{
@@ -94,12 +94,12 @@ func Send(id uint32, target machine.Target, input []byte, at int64, callee machi
 	return s
 }
 
-// Suspend is the step that waits for the first of some completions, or a cancel.
+// Suspend returns the step that waits for the first of some completions, or a cancel.
 func Suspend(completions ...uint32) machine.Step {
 	return machine.Step{Kind: machine.StepSuspend, Await: &journal.Future{
 		Completions: completions, Signals: []uint32{journal.CancelSignal}, Combinator: journal.CombineFirstCompleted,
 	}}
 }
 
-// End is the step that ends an invocation with its last output.
+// End returns the step that ends an invocation with its last output.
 func End() machine.Step { return machine.Step{Kind: machine.StepEnd} }

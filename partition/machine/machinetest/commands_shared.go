@@ -7,17 +7,17 @@ import (
 	"platform/proto/service"
 )
 
-// GetPromise is the step that waits for a promise of the workflow.
+// GetPromise returns the step that waits for a promise of the workflow.
 func GetPromise(completion uint32, key string) machine.Step {
 	return Command(journal.GetPromise, &service.GetPromiseCommandMessage{Key: key, ResultCompletionId: completion})
 }
 
-// PeekPromise is the step that looks at a promise without waiting.
+// PeekPromise returns the step that reads a promise without waiting.
 func PeekPromise(completion uint32, key string) machine.Step {
 	return Command(journal.PeekPromise, &service.PeekPromiseCommandMessage{Key: key, ResultCompletionId: completion})
 }
 
-// CompletePromise is the step that completes a promise.
+// CompletePromise returns the step that completes a promise.
 func CompletePromise(completion uint32, key string, r journal.Result) machine.Step {
 	m := &service.CompletePromiseCommandMessage{Key: key, ResultCompletionId: completion}
 	if f := failure(r); f != nil {
@@ -28,7 +28,8 @@ func CompletePromise(completion uint32, key string, r journal.Result) machine.St
 	return Command(journal.CompletePromise, m)
 }
 
-// SendSignal is the step that hands a signal to another invocation; nil is void.
+// SendSignal returns the step that sends a signal to another invocation; a nil result is
+// void.
 func SendSignal(to ids.Invocation, id journal.NotificationID, r *journal.Result) machine.Step {
 	m := &service.SendSignalCommandMessage{TargetInvocationId: to.String()}
 	if id.Name != "" {
@@ -47,7 +48,7 @@ func SendSignal(to ids.Invocation, id journal.NotificationID, r *journal.Result)
 	return Command(journal.SendSignal, m)
 }
 
-// CompleteAwakeable is the step that completes the awakeable of an invocation whose
+// CompleteAwakeable returns the step that completes the awakeable of an invocation whose
 // signal has the given number.
 func CompleteAwakeable(of ids.Invocation, signal uint32, r journal.Result) machine.Step {
 	m := &service.CompleteAwakeableCommandMessage{AwakeableId: ids.Awakeable{Invocation: of, Signal: signal}.String()}
@@ -59,12 +60,12 @@ func CompleteAwakeable(of ids.Invocation, signal uint32, r journal.Result) machi
 	return Command(journal.CompleteAwakeable, m)
 }
 
-// Attach is the step that waits for the result of an invocation.
+// Attach returns the step that waits for the result of an invocation.
 func Attach(completion uint32, to ids.Invocation) machine.Step {
 	return attach(journal.AttachInvocation, completion, to)
 }
 
-// GetOutput is the step that looks at the result of an invocation without waiting.
+// GetOutput returns the step that reads the result of an invocation without waiting.
 func GetOutput(completion uint32, of ids.Invocation) machine.Step {
 	return attach(journal.GetInvocationOutput, completion, of)
 }
@@ -77,12 +78,12 @@ func attach(t journal.Type, completion uint32, to ids.Invocation) machine.Step {
 	})
 }
 
-// SuspendOn is the step that waits for a tree.
+// SuspendOn returns the step that suspends on an await.
 func SuspendOn(await journal.Future) machine.Step {
 	return machine.Step{Kind: machine.StepSuspend, Await: &await}
 }
 
-// Update is the command that replaces the state of an object.
+// Update returns the command that replaces the state of an object.
 func Update(id ids.Invocation, o machine.Object, r *journal.StateReplacement) *machine.Invoke {
 	return &machine.Invoke{
 		ID:     id,

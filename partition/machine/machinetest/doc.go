@@ -1,4 +1,4 @@
-// Package machinetest has what tests of the machine, and of its neighbours, need:
-// the tables of a partition in memory, a readable dump of them, the invariants
-// they must keep, and builders of journal commands.
+// Package machinetest supports tests of the machine and of the packages around it: the
+// tables of a partition in memory, a readable dump of them, their invariants, and builders
+// of journal commands.
 package machinetest

@@ -12,10 +12,10 @@ import (
 	"platform/partition/machine"
 )
 
-// Names gives invocations short names, for dumps.
+// Names assigns short names to invocations, for dumps.
 type Names map[ids.Invocation]string
 
-// Of is the short name, or the text form of an id that has none.
+// Of returns the short name of an invocation, or the text form of its ID if it has none.
 func (n Names) Of(id ids.Invocation) string {
 	if name, ok := n[id]; ok {
 		return name
@@ -26,10 +26,10 @@ func (n Names) Of(id ids.Invocation) string {
 // Row is one row of a table, as text.
 type Row struct{ Key, Text string }
 
-// String is key and text in one line.
+// String returns key and text in one line.
 func (r Row) String() string { return r.Key + ": " + r.Text }
 
-// Dump is everything in the tables, in a fixed order.
+// Dump returns all rows of the tables in a fixed order.
 func (s *State) Dump(n Names) []Row {
 	rows := []Row{{"meta", fmt.Sprintf("epoch=%d clock=%d attempt=%d", s.meta.Epoch, s.meta.Clock, s.meta.Attempt)}}
 	if s.meta.Rules != 0 {
@@ -84,8 +84,8 @@ func (s *State) Dump(n Names) []Row {
 	return rows
 }
 
-// Changes says how rows became others: a line for each row that is new or has
-// changed, and for each that is gone.
+// Changes returns the difference of two dumps: a line for each row that was added or
+// changed, and one for each that was deleted.
 func Changes(before, after []Row) []string {
 	old := map[string]string{}
 	for _, r := range before {
@@ -93,7 +93,7 @@ func Changes(before, after []Row) []string {
 	}
 	var lines []string
 	for _, r := range after {
-		if was, ok := old[r.Key]; !ok || was != r.Text {
+		if previous, ok := old[r.Key]; !ok || previous != r.Text {
 			lines = append(lines, r.String())
 		}
 		delete(old, r.Key)

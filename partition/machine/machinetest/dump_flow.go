@@ -6,12 +6,12 @@ import (
 	"platform/flowcontrol"
 )
 
-// flow shows the tables of flow control.
+// flow dumps the tables of flow control.
 func (s *State) flow(n Names) (rows []Row) {
 	add := func(text, key string, args ...any) { rows = append(rows, Row{fmt.Sprintf(key, args...), text}) }
 	for c, err := range s.Counters() {
 		if err != nil {
-			panic(err) // a map has none
+			panic(err) // maps do not fail
 		}
 		text := fmt.Sprintf("running=%d waiting=%d", c.Running, c.Waiting)
 		if c.Turn != 0 {

@@ -12,11 +12,11 @@ import (
 	"platform/partition/machine"
 )
 
-// Broken lists the invariants of a partition's tables that do not hold. It must be
-// empty after every command.
+// Broken lists the violated invariants of a partition's tables. It must be empty after
+// every command.
 func (s *State) Broken(n Names) []string {
-	c := checker{State: s, n: n, inLine: map[ids.Invocation]bool{}}
-	c.line()
+	c := checker{State: s, n: n, queuedForSlot: map[ids.Invocation]bool{}}
+	c.slotQueues()
 	for _, id := range sortedIDs(s.invocations) {
 		c.record(s.invocations[id].given)
 	}
@@ -32,8 +32,8 @@ type checker struct {
 	*State
 	n     Names
 	found []string
-	// inLine are those who stand in line for a slot.
-	inLine map[ids.Invocation]bool
+	// queuedForSlot are the invocations that are queued for a slot.
+	queuedForSlot map[ids.Invocation]bool
 }
 
 var stages = [...]flowcontrol.Stage{
@@ -41,14 +41,14 @@ var stages = [...]flowcontrol.Stage{
 	machine.Suspended: flowcontrol.Suspended, machine.Paused: flowcontrol.Paused, machine.Completed: flowcontrol.Finished,
 }
 
-// line checks what flow control keeps, and that it agrees with the records.
-func (c *checker) line() {
+// slotQueues checks the tables of flow control, and that they agree with the records.
+func (c *checker) slotQueues() {
 	c.found = append(c.found, c.Tables.Broken(c.meta.Clock, c.dueScopes())...)
 	for p, who := range c.Line() {
 		inv := c.invocations[who.ID].given
 		ok := inv != nil && inv.Status == machine.Inboxed && inv.Flow != nil && inv.VQueue() == p.Queue && inv.Priority == p.Priority && inv.QueueSeq == p.Place
-		c.want(ok && !c.inLine[who.ID], "%v: %s does not stand there", p, c.n.Of(who.ID))
-		c.inLine[who.ID] = true
+		c.want(ok && !c.queuedForSlot[who.ID], "%v: %s is not queued there", p, c.n.Of(who.ID))
+		c.queuedForSlot[who.ID] = true
 	}
 	type count map[flowcontrol.QueueKey]map[flowcontrol.Stage]uint64
 	counted := count{}
@@ -62,15 +62,15 @@ func (c *checker) line() {
 	}
 	for k, q := range c.VQueues() {
 		for stage, n := range q.Stages {
-			c.want(n == counted[k][flowcontrol.Stage(stage)], "queue %v: %d are %s, not %d", k, counted[k][flowcontrol.Stage(stage)], flowcontrol.Stage(stage), n)
+			c.want(n == counted[k][flowcontrol.Stage(stage)], "vqueue %v: %d invocations are %s, counter is %d", k, counted[k][flowcontrol.Stage(stage)], flowcontrol.Stage(stage), n)
 		}
 		delete(counted, k)
 	}
-	c.want(len(counted) == 0, "queues without a record: %v", counted)
+	c.want(len(counted) == 0, "counted vqueues without a row: %v", counted)
 }
 
-// dueScopes are those in which a timer lets the next ones run: one command admits only
-// so many.
+// dueScopes are the scopes in which a due timer continues admissions: one command admits
+// only a bounded number.
 func (c *checker) dueScopes() map[string]bool {
 	due := map[string]bool{}
 	for t := range c.State.timers {
@@ -81,8 +81,8 @@ func (c *checker) dueScopes() map[string]bool {
 	return due
 }
 
-// owed reports whether a timer that is due will give answers.
-func (c *checker) owed(kind machine.TimerKind, id ids.Invocation, name string) bool {
+// timerPending reports whether a due timer will deliver answers.
+func (c *checker) timerPending(kind machine.TimerKind, id ids.Invocation, name string) bool {
 	for t := range c.State.timers {
 		if t.Kind == kind && t.ID == id && t.Name == name && t.At <= c.meta.Clock {
 			return true
@@ -104,36 +104,36 @@ func (c *checker) record(inv *machine.Invocation) {
 	done := inv.Status == machine.Completed
 	exclusive := inv.Target.Type.Exclusive()
 	admitted := !done && !inv.Waiting()
-	queued := inv.Flow != nil && inv.Status == machine.Inboxed && c.inLine[inv.ID]
-	want(inv.HoldsLock == (exclusive && (admitted || queued)), "an exclusive handler holds its key exactly while admitted or in line for a slot")
-	want(!inv.Pausing || inv.Status == machine.Invoked, "only what is invoked is about to pause")
+	queued := inv.Flow != nil && inv.Status == machine.Inboxed && c.queuedForSlot[inv.ID]
+	want(inv.HoldsLock == (exclusive && (admitted || queued)), "an exclusive handler holds its key exactly while admitted or queued for a slot")
+	want(!inv.Pausing || inv.Status == machine.Invoked, "only an invoked invocation has a requested pause")
 	want(!inv.HoldsLock || c.State.locks[inv.Target.Object()].Holder == inv.ID, "the lock names its holder")
-	want(inv.Waiting() == (inv.RunningAt == 0 && !done), "who waits to run has not run")
-	want(inv.Status != machine.Inboxed || inv.InboxedAt != 0, "inboxed at some time")
-	want(inv.Status != machine.Inboxed || inv.RunningAt == 0 || inv.Flow != nil, "who waits to go on waits for a slot")
+	want(inv.Waiting() == (inv.RunningAt == 0 && !done), "an invocation that waits to start has not run")
+	want(inv.Status != machine.Inboxed || inv.InboxedAt != 0, "an inboxed invocation has an inbox time")
+	want(inv.Status != machine.Inboxed || inv.RunningAt == 0 || inv.Flow != nil, "an invocation that waits to continue waits for a slot")
 	scoped := inv.Target.Type != machine.StateUpdate && flowcontrol.CheckScope(inv.Target.Scope) == nil
-	want(scoped == (inv.Flow != nil), "flow control is for those with a scope")
-	want(inv.Flow == nil || inv.Flow.Stage == stages[inv.Status], "it is counted where it stands")
-	want((inv.Await != nil) == (inv.Status == machine.Suspended), "an await belongs to a suspended one")
+	want(scoped == (inv.Flow != nil), "flow control data exists exactly with a scope")
+	want(inv.Flow == nil || inv.Flow.Stage == stages[inv.Status], "its stage matches its status")
+	want((inv.Await != nil) == (inv.Status == machine.Suspended), "an await exists exactly while suspended")
 	if inv.Await != nil {
 		for leaf := range inv.Await.Leaves() {
-			want(inv.Signalled || leaf.Repeats() || c.notified[inv.ID][leaf] == journal.Pending, "it waits for "+notificationID(leaf)+" that is there")
+			want(inv.Signalled || leaf.Repeats() || c.notified[inv.ID][leaf] == journal.Pending, "it awaits "+notificationID(leaf)+" , which has arrived")
 		}
 	}
-	want((inv.Attempt != 0) == (inv.RunningAt != 0), "an attempt number comes with admission")
-	want(inv.Attempt <= c.meta.Attempt, "no attempt number above the last")
+	want((inv.Attempt != 0) == (inv.RunningAt != 0), "an attempt number is assigned at admission")
+	want(inv.Attempt <= c.meta.Attempt, "no attempt number exceeds the last assigned one")
 
-	want(inv.Seen <= inv.Length, "nothing seen that is not there")
-	want(inv.Target.Type != machine.StateUpdate || inv.Status != machine.Invoked, "an update of state is done at once")
+	want(inv.Seen <= inv.Length, "seen entries exist")
+	want(inv.Target.Type != machine.StateUpdate || inv.Status != machine.Invoked, "a state update completes within its command")
 
-	want(done == (inv.Result != nil) && done == (inv.ExpiresAt != 0) && done == (inv.CompletedAt != 0), "a result exactly when completed")
-	want(!done || len(inv.Sinks) == 0 || c.owed(machine.TimerAnswer, inv.ID, ""), "who waits for a completed one will be answered")
-	want(done == c.State.timers[machine.Timer{At: inv.ExpiresAt, Kind: machine.TimerPurge, ID: inv.ID}], "a purge timer exactly when completed")
-	want((inv.Status == machine.Scheduled) == c.State.timers[machine.Timer{At: inv.StartAt, Kind: machine.TimerStart, ID: inv.ID}], "a start timer exactly while scheduled")
+	want(done == (inv.Result != nil) && done == (inv.ExpiresAt != 0) && done == (inv.CompletedAt != 0), "a result exists exactly when completed")
+	want(!done || len(inv.Sinks) == 0 || c.timerPending(machine.TimerAnswer, inv.ID, ""), "the waiters of a completed invocation have a due timer")
+	want(done == c.State.timers[machine.Timer{At: inv.ExpiresAt, Kind: machine.TimerPurge, ID: inv.ID}], "a purge timer exists exactly when completed")
+	want((inv.Status == machine.Scheduled) == c.State.timers[machine.Timer{At: inv.StartAt, Kind: machine.TimerStart, ID: inv.ID}], "a start timer exists exactly while scheduled")
 
 	entries := c.entries[inv.ID]
 	want(int(inv.Length) == len(entries), "length is the number of entries")
-	want(done || inv.Length > 0, "the journal begins with the input")
+	want(done || inv.Length > 0, "the journal starts with the input")
 	commands, sleeps := uint32(0), uint32(0)
 	for i, e := range entries {
 		if e.Type.IsCommand() {
@@ -141,13 +141,13 @@ func (c *checker) record(inv *machine.Invocation) {
 		}
 		want((e.Type == journal.Input) == (i == 0), "the input is entry 0 only")
 	}
-	want(inv.Commands == commands, "the number of commands is right")
+	want(inv.Commands == commands, "the count of commands matches the journal")
 	for t := range c.State.timers {
 		if t.Kind == machine.TimerSleep && t.ID == inv.ID {
 			sleeps++
 		}
 	}
-	want(inv.Sleeps == sleeps, "the number of pending sleeps is right")
+	want(inv.Sleeps == sleeps, "the count of pending sleeps matches the timers")
 }
 
 func (c *checker) journals() {
@@ -162,48 +162,48 @@ func (c *checker) journals() {
 			c.want(err == nil, "notification of %s: %v", c.n.Of(id), err)
 			c.want((e.Type == journal.Signal) == content.ID.Signal, "%s: %s is of type %s", c.n.Of(id), notificationID(content.ID), e.Type)
 			before, settled := seen[content.ID], content.Settled()
-			c.want(before == journal.Pending || content.ID.Repeats(), "%s: %s came twice", c.n.Of(id), notificationID(content.ID))
+			c.want(before == journal.Pending || content.ID.Repeats(), "%s: %s occurs twice", c.n.Of(id), notificationID(content.ID))
 			if before != journal.Pending && before != settled {
 				settled = journal.Either
 			}
 			seen[content.ID] = settled
-			c.want(!content.ID.Repeats() || c.invocations[id].given.Signalled, "%s has signals without saying so", c.n.Of(id))
+			c.want(!content.ID.Repeats() || c.invocations[id].given.Signalled, "%s has repeatable signals but is not marked as signalled", c.n.Of(id))
 		}
 		c.want(maps.Equal(seen, c.notified[id]), "%s: notifications in the index and in the journal differ", c.n.Of(id))
-		c.answered(id)
+		c.completionsOrdered(id)
 	}
 	for _, id := range sortedIDs(c.notified) {
 		c.want(len(c.entries[id]) > 0, "notifications of %s without a journal", c.n.Of(id))
 	}
 }
 
-// answered checks that completions answer commands that came before them.
-func (c *checker) answered(id ids.Invocation) {
-	asked := map[uint32]bool{}
+// completionsOrdered checks that completions follow the commands that requested them.
+func (c *checker) completionsOrdered(id ids.Invocation) {
+	requested := map[uint32]bool{}
 	for i, e := range c.entries[id] {
 		for _, completion := range journal.CompletionsOf(e) {
-			c.want(!asked[completion], "%s: two commands have the completion id %d", c.n.Of(id), completion)
-			asked[completion] = true
+			c.want(!requested[completion], "%s: two commands have the completion ID %d", c.n.Of(id), completion)
+			requested[completion] = true
 		}
 		if !e.Type.IsNotification() || e.Type == journal.Signal {
 			continue
 		}
 		if content, err := journal.ParseNotification(e.Payload); err == nil {
-			c.want(asked[content.ID.Index], "%s[%d]: nobody asked for %s", c.n.Of(id), i, notificationID(content.ID))
+			c.want(requested[content.ID.Index], "%s[%d]: no command requested %s", c.n.Of(id), i, notificationID(content.ID))
 		}
 	}
 }
 
-// promises checks that who waits for a promise has asked for it, has no answer yet,
-// and comes once. It may have ended meanwhile.
+// promises checks that each waiter of a promise has issued the command, has no result yet,
+// and occurs once. It may have ended meanwhile.
 func (c *checker) promises() {
 	for o, all := range c.State.promises {
 		for key, p := range all {
 			name := object(o) + " " + key
-			c.want(p.Result != nil || len(p.Waiting) > 0, "promise %s is neither completed nor waited for", name)
+			c.want(p.Result != nil || len(p.Waiting) > 0, "promise %s is neither completed nor has waiters", name)
 			if p.Result != nil && len(p.Waiting) > 0 {
 				timer := fmt.Sprintf("%d:%s%d:%s%d:%s%d:%s", len(o.Scope), o.Scope, len(o.Service), o.Service, len(o.Key), o.Key, len(key), key)
-				c.want(c.owed(machine.TimerPromise, ids.Invocation{}, timer), "promise %s: those who wait will be answered", name)
+				c.want(c.timerPending(machine.TimerPromise, ids.Invocation{}, timer), "promise %s: the waiters of a completed promise have a due timer", name)
 			}
 			seen := map[machine.Sink]bool{}
 			for _, sink := range p.Waiting {
@@ -214,7 +214,7 @@ func (c *checker) promises() {
 					continue
 				}
 				c.want(inv.Target.Object() == o, "promise %s: %s is of another workflow", name, c.n.sink(sink))
-				c.want(c.notified[sink.Caller][journal.Completion(sink.Completion)] == journal.Pending, "promise %s: %s has its answer", name, c.n.sink(sink))
+				c.want(c.notified[sink.Caller][journal.Completion(sink.Completion)] == journal.Pending, "promise %s: %s already has its result", name, c.n.sink(sink))
 			}
 		}
 	}
@@ -231,13 +231,13 @@ func (c *checker) locks() {
 	for p, id := range c.waiting {
 		l := c.State.locks[p.Object]
 		inv := c.invocations[id].given
-		c.want(l.Head <= p.Seq && p.Seq < l.Tail, "queue of %s: place %d outside %d to %d", object(p.Object), p.Seq, l.Head, l.Tail)
+		c.want(l.Head <= p.Seq && p.Seq < l.Tail, "queue of %s: sequence number %d is outside %d to %d", object(p.Object), p.Seq, l.Head, l.Tail)
 		c.want(inv != nil && inv.Status == machine.Inboxed && inv.QueueSeq == p.Seq, "queue of %s: %s does not wait at %d", object(p.Object), c.n.Of(id), p.Seq)
 		queued[id] = true
 	}
 	for _, id := range sortedIDs(c.invocations) {
-		c.want((c.invocations[id].given.Status == machine.Inboxed) == (queued[id] || c.inLine[id]), "%s is inboxed but in no queue, or the other way round", c.n.Of(id))
-		c.want(!queued[id] || !c.inLine[id], "%s waits twice", c.n.Of(id))
+		c.want((c.invocations[id].given.Status == machine.Inboxed) == (queued[id] || c.queuedForSlot[id]), "%s is inboxed but in no queue, or queued but not inboxed", c.n.Of(id))
+		c.want(!queued[id] || !c.queuedForSlot[id], "%s is in two queues", c.n.Of(id))
 	}
 }
 
@@ -249,11 +249,11 @@ func (c *checker) timers() {
 	}
 	for _, t := range c.Timers() {
 		if t.Kind == machine.TimerQueue {
-			c.want(t.ID.IsZero() && t.Name != "", "timer of no counter: %s", c.n.Timer(t))
+			c.want(t.ID.IsZero() && t.Name != "", "timer without a counter: %s", c.n.Timer(t))
 			continue
 		}
 		if t.Kind == machine.TimerPromise {
-			c.want(t.ID.IsZero() && t.Name != "", "timer of no promise: %s", c.n.Timer(t))
+			c.want(t.ID.IsZero() && t.Name != "", "timer without a promise: %s", c.n.Timer(t))
 			continue
 		}
 		inv := c.invocations[t.ID].given
@@ -269,7 +269,7 @@ func (c *checker) timers() {
 func (c *checker) outbox() {
 	for to, all := range c.outgoing {
 		for seq := range all {
-			c.want(seq <= c.sent[to] && (seq == c.sent[to] || all[seq+1] != nil), "message %d to partition %d: a gap follows", seq, to)
+			c.want(seq <= c.sent[to] && (seq == c.sent[to] || all[seq+1] != nil), "message %d to partition %dis followed by a gap", seq, to)
 		}
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"platform/partition/machine"
 )
 
-// State is a partition's tables in memory. The zero value is not usable.
+// State holds a partition's tables in memory. The zero value is not usable.
 //
-// A strict one finds violations of the State contract, which Faults reports:
-// records and bytes changed after they were handed over, entries appended at the
-// wrong place, deletions of what is not there.
+// A strict State detects violations of the State contract, which Faults reports: records
+// and bytes modified after they were passed in, entries appended at the wrong index,
+// deletions of rows that do not exist.
 type State struct {
 	*flowtest.Tables
 	strict  bool
@@ -40,22 +40,22 @@ type State struct {
 
 var _ machine.State = (*State)(nil)
 
-// record is a stored invocation; frozen is how it was when it was put.
+// record is a stored invocation; frozen is its copy from when it was put.
 type record struct{ given, frozen *machine.Invocation }
 
-// place is where an invocation waits.
+// place is a position in the queue of an object.
 type place struct {
 	Object machine.Object
 	Seq    uint64
 }
 
-// watched are bytes that must stay as they were.
+// watched are bytes that must not change.
 type watched struct {
 	what          string
 	given, frozen []byte
 }
 
-// New returns empty tables that are quick and trust the machine.
+// New returns empty tables that are fast and do not check the machine.
 func New() *State {
 	return &State{
 		Tables:      flowtest.New(),
@@ -73,7 +73,7 @@ func New() *State {
 	}
 }
 
-// NewStrict returns empty tables that watch the machine.
+// NewStrict returns empty tables that check the machine's use of them.
 func NewStrict() *State {
 	s := New()
 	s.strict = true
@@ -192,7 +192,7 @@ func (s *State) Values(o machine.Object) iter.Seq2[machine.StateEntry, error] {
 		for _, k := range slices.Sorted(maps.Keys(s.values[o])) {
 			v, ok := s.values[o][k]
 			if !ok {
-				s.fault("state of %v was changed while it was read through", o)
+				s.fault("state of %v was modified during iteration", o)
 			}
 			if !yield(machine.StateEntry{Key: []byte(k), Value: v}, nil) {
 				return
@@ -212,7 +212,7 @@ func (s *State) PutPromise(o machine.Object, key string, p machine.Promise) {
 		s.promises[o] = map[string]machine.Promise{}
 	}
 	if p.Result == nil && len(p.Waiting) == 0 {
-		s.fault("promise %s of %v says nothing", key, o)
+		s.fault("promise %s of %v has neither a result nor waiters", key, o)
 	}
 	s.promises[o][key] = p
 }
@@ -234,7 +234,7 @@ func (s *State) Promises(o machine.Object) iter.Seq2[machine.NamedPromise, error
 		for _, k := range slices.Sorted(maps.Keys(s.promises[o])) {
 			p, ok := s.promises[o][k]
 			if !ok {
-				s.fault("promises of %v were changed while they were read through", o)
+				s.fault("promises of %v were modified during iteration", o)
 			}
 			if !yield(machine.NamedPromise{Key: k, Promise: p}, nil) {
 				return
@@ -263,7 +263,7 @@ func (s *State) Waiting(o machine.Object, seq uint64) (ids.Invocation, error) {
 // PutWaiting implements machine.State.
 func (s *State) PutWaiting(o machine.Object, seq uint64, id ids.Invocation) {
 	if _, taken := s.waiting[place{o, seq}]; taken {
-		s.fault("two wait at place %d of %v", seq, o)
+		s.fault("sequence number %d of %v is already taken", seq, o)
 	}
 	s.waiting[place{o, seq}] = id
 }
@@ -271,7 +271,7 @@ func (s *State) PutWaiting(o machine.Object, seq uint64, id ids.Invocation) {
 // DeleteWaiting implements machine.State.
 func (s *State) DeleteWaiting(o machine.Object, seq uint64) {
 	if _, ok := s.waiting[place{o, seq}]; !ok {
-		s.fault("nobody waits at place %d of %v", seq, o)
+		s.fault("sequence number %d of %v is free", seq, o)
 	}
 	delete(s.waiting, place{o, seq})
 }
@@ -315,10 +315,10 @@ func (s *State) LastDelivered(from uint32) (uint64, error) { return s.delivered[
 // PutLastDelivered implements machine.State.
 func (s *State) PutLastDelivered(from uint32, seq uint64) { s.delivered[from] = seq }
 
-// Outgoing is a message of the outbox, nil if it is not there.
+// Outgoing returns a message of the outbox, or nil.
 func (s *State) Outgoing(to uint32, seq uint64) machine.Message { return s.outgoing[to][seq] }
 
-// Timers are the registered timers in the order in which they are due.
+// Timers returns the registered timers in the order in which they are due.
 func (s *State) Timers() []machine.Timer {
 	return slices.SortedFunc(maps.Keys(s.timers), compareTimers)
 }

@@ -10,7 +10,7 @@ import (
 	"platform/partition/machine"
 )
 
-// invocation shows the fields of a record that say something.
+// invocation formats the nonzero fields of a record.
 func (n Names) invocation(inv *machine.Invocation) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s ", inv.Status)
@@ -77,7 +77,7 @@ func (n Names) invocation(inv *machine.Invocation) string {
 	return b.String()
 }
 
-// seed is the name of the invocation whose id the seed follows from.
+// seed returns the name of the invocation from whose ID the seed is derived.
 func (n Names) seed(seed uint64) string {
 	for id, name := range n {
 		if id.RandomSeed() == seed {
@@ -87,7 +87,7 @@ func (n Names) seed(seed uint64) string {
 	return fmt.Sprint(seed)
 }
 
-// promise shows the result, or who waits for it.
+// promise formats the result or the waiters.
 func (n Names) promise(p machine.Promise) string {
 	if p.Result != nil {
 		return Result(*p.Result)
@@ -101,7 +101,7 @@ func (n Names) promise(p machine.Promise) string {
 
 func (n Names) sink(s machine.Sink) string { return fmt.Sprintf("%s:%d", n.Of(s.Caller), s.Completion) }
 
-// Result shows a value quoted, or a failure with its code.
+// Result formats a value in quotes, or a failure with its code.
 func Result(r journal.Result) string {
 	if r.Failure != nil {
 		return fmt.Sprintf("failure %d %q", r.Failure.Code, r.Failure.Message)
@@ -109,8 +109,8 @@ func Result(r journal.Result) string {
 	return fmt.Sprintf("%q", r.Value)
 }
 
-// Await shows a tree as its combinator and its leaves: numbers for completions,
-// s1 for signals.
+// Await formats an await as its combinator and its leaves: numbers for completions, s1 for
+// signals.
 func Await(f *journal.Future) string {
 	var parts []string
 	for _, c := range f.Completions {
@@ -126,7 +126,7 @@ func Await(f *journal.Future) string {
 	return []string{"unknown", "first", "all", "any-ok", "all-ok"}[f.Combinator] + "(" + strings.Join(parts, ",") + ")"
 }
 
-// Entry shows a journal entry, with what the machine reads of it.
+// Entry formats a journal entry with the content that the machine reads.
 func (n Names) Entry(e journal.Entry) string { return e.Type.String() + n.content(e) }
 
 func (n Names) content(e journal.Entry) string {

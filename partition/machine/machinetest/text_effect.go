@@ -7,7 +7,7 @@ import (
 	"platform/partition/machine"
 )
 
-// Timer shows a timer.
+// Timer formats a timer.
 func (n Names) Timer(t machine.Timer) string {
 	kind := []string{"sleep", "start", "purge", "purge-journal", "queue", "answers", "promise"}[t.Kind]
 	if t.Kind == machine.TimerQueue || t.Kind == machine.TimerPromise {
@@ -19,7 +19,7 @@ func (n Names) Timer(t machine.Timer) string {
 	return fmt.Sprintf("%s of %s at %d", kind, n.Of(t.ID), t.At)
 }
 
-// Message shows a message between partitions.
+// Message formats a message between partitions.
 func (n Names) Message(msg machine.Message) string {
 	switch msg := msg.(type) {
 	case *machine.Invoke:
@@ -51,7 +51,7 @@ func (n Names) Message(msg machine.Message) string {
 	return fmt.Sprintf("%T", msg)
 }
 
-// Effect shows an effect.
+// Effect formats an effect.
 func (n Names) Effect(e machine.Effect) string {
 	switch e := e.(type) {
 	case *machine.Run:
@@ -90,7 +90,7 @@ var codes = [...]string{
 	machine.QueueFull: "queue full",
 }
 
-// Outcome shows an outcome.
+// Outcome formats an outcome.
 func Outcome(o machine.Outcome) string {
 	text := codes[o.Code]
 	if o.Rule != "" {

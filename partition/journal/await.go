@@ -3,13 +3,13 @@ package journal
 // Await is what a running handler reports to be waiting for (protocol 7).
 type Await struct {
 	On        *Future
-	Executing bool // side effects are being executed meanwhile
+	Executing bool // side effects are in progress meanwhile
 }
 
-// Combinator says how the children of a Future make it done (protocol 7).
+// Combinator says how the results of its children settle a Future (protocol 7).
 type Combinator uint8
 
-// The combinators; their numbers are those of the protocol.
+// The combinators, with the numbers of the protocol.
 const (
 	CombineUnknown                   Combinator = 0
 	CombineFirstCompleted            Combinator = 1
@@ -18,9 +18,8 @@ const (
 	CombineAllSucceededOrFirstFailed Combinator = 4
 )
 
-// Future is what a suspended handler waits for: a tree whose leaves are
-// notifications. Protocol 5 and 6 know flat sets only, which are
-// CombineFirstCompleted.
+// Future is what a suspended handler waits for: a tree whose leaves are notifications.
+// Protocols 5 and 6 have only flat sets, which are CombineFirstCompleted.
 type Future struct {
 	Completions []uint32
 	Signals     []uint32
@@ -29,7 +28,7 @@ type Future struct {
 	Combinator  Combinator
 }
 
-// Empty reports whether the tree has no leaf at all.
+// Empty reports whether the tree has no leaves.
 func (f *Future) Empty() bool {
 	for i := range f.Nested {
 		if !f.Nested[i].Empty() {
@@ -39,11 +38,11 @@ func (f *Future) Empty() bool {
 	return len(f.Completions)+len(f.Signals)+len(f.Names) == 0
 }
 
-// Settled is how a notification stands.
+// Settled is the state of a notification.
 type Settled uint8
 
-// Pending is the zero value: the notification is not there yet. Either is done
-// with an outcome that cannot be known.
+// Pending is the zero value: the notification has not arrived. Either means settled with an
+// unknown outcome.
 const (
 	Pending Settled = iota
 	Succeeded

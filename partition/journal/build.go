@@ -2,8 +2,8 @@ package journal
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// Field numbers of the messages the server writes (proto/service). They are
-// written by hand because one exact allocation per payload is then enough.
+// Field numbers of the messages that the server writes (proto/service). They are encoded by
+// hand, which needs only one allocation of the exact size per payload.
 const (
 	fieldCompletionID protowire.Number = 1
 	fieldSignalID     protowire.Number = 2
@@ -26,8 +26,8 @@ const (
 	fieldFailureMetadata protowire.Number = 3
 )
 
-// NewInput is the payload of an Input command, the first entry of every journal.
-// An empty value is written as present.
+// NewInput returns the payload of an Input command, the first entry of every journal. An
+// empty value is written as present.
 func NewInput(headers []Header, value []byte) []byte {
 	size := sizeField(fieldInputValue, sizeContent(value))
 	for _, h := range headers {
@@ -40,28 +40,28 @@ func NewInput(headers []Header, value []byte) []byte {
 	return appendValue(b, fieldInputValue, value)
 }
 
-// NewCompletion is the payload of a completion with a value or failure. An empty
-// value is written as present.
+// NewCompletion returns the payload of a completion with a value or failure. An empty value
+// is written as present.
 func NewCompletion(completion uint32, r Result) []byte {
 	id := Completion(completion)
 	b := appendID(make([]byte, 0, sizeID(id)+sizeResult(&r)), id)
 	return appendResult(b, &r)
 }
 
-// NewVoid is the payload of a completion without a value.
+// NewVoid returns the payload of a completion without a value.
 func NewVoid(completion uint32) []byte {
 	id := Completion(completion)
 	return appendVoid(appendID(make([]byte, 0, sizeID(id)+2), id))
 }
 
-// NewInvocationID is the payload of a CallInvocationIDCompletion.
+// NewInvocationID returns the payload of a CallInvocationIDCompletion.
 func NewInvocationID(completion uint32, invocation string) []byte {
 	id := Completion(completion)
 	b := appendID(make([]byte, 0, sizeID(id)+sizeField(fieldInvocationID, len(invocation))), id)
 	return appendString(b, fieldInvocationID, invocation)
 }
 
-// NewStateKeys is the payload of a GetLazyStateKeysCompletion.
+// NewStateKeys returns the payload of a GetLazyStateKeysCompletion.
 func NewStateKeys(completion uint32, keys [][]byte) []byte {
 	id, inner := Completion(completion), 0
 	for _, k := range keys {
@@ -75,8 +75,7 @@ func NewStateKeys(completion uint32, keys [][]byte) []byte {
 	return b
 }
 
-// NewSignal is the payload of a Signal notification; a nil result is written as
-// void.
+// NewSignal returns the payload of a Signal notification; a nil result is written as void.
 func NewSignal(id NotificationID, r *Result) []byte {
 	if r == nil {
 		return appendVoid(appendID(make([]byte, 0, sizeID(id)+2), id))
@@ -84,7 +83,7 @@ func NewSignal(id NotificationID, r *Result) []byte {
 	return appendResult(appendID(make([]byte, 0, sizeID(id)+sizeResult(r)), id), r)
 }
 
-// Members of a oneof are written even when they hold the default value.
+// Members of a oneof are written even if they have the default value.
 
 func sizeID(id NotificationID) int {
 	if id.Name != "" {
@@ -183,7 +182,7 @@ func appendPair(b []byte, field protowire.Number, key, value string) []byte {
 	return b
 }
 
-// sizeField is the size of a length-delimited field with n bytes of content.
+// sizeField returns the size of a length-delimited field with n bytes of content.
 func sizeField(field protowire.Number, n int) int {
 	return protowire.SizeTag(field) + protowire.SizeBytes(n)
 }

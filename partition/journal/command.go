@@ -8,15 +8,15 @@ import (
 	"platform/proto/service"
 )
 
-// ErrPayload is wrapped by every error of the Parse functions: the bytes are not
-// the message they should be, or lack something the protocol demands.
+// ErrPayload is wrapped by every error of the Parse functions: the bytes are not a valid
+// message of the type, or lack something that the protocol requires.
 var ErrPayload = errors.New("malformed payload")
 
 func malformed(what string, cause error) error {
 	return fmt.Errorf("%s: %w: %w", what, ErrPayload, cause)
 }
 
-func lacks(what, field string) error {
+func missing(what, field string) error {
 	return fmt.Errorf("%s: %w: no %s", what, ErrPayload, field)
 }
 
@@ -26,25 +26,25 @@ type StateCommand struct {
 	Completion uint32 // GetLazyState
 }
 
-// Request is what Call and OneWayCall have in common. Absent and empty differ for
-// the optional fields.
+// Request is the common part of Call and OneWayCall. Absent and empty differ for the
+// optional fields.
 type Request struct {
 	Service, Handler, Key           string
 	IdempotencyKey, Scope, LimitKey *string
 	Headers                         []Header
 	Parameter                       []byte
-	// IDCompletion is the completion id that is answered with the callee's id.
+	// IDCompletion is the completion ID for the callee's ID.
 	IDCompletion uint32
 }
 
-// CallCommand is a Call: Completion is answered with the callee's result.
+// CallCommand is a Call; Completion is the completion ID for the callee's result.
 type CallCommand struct {
 	Request
 	Completion uint32
 }
 
-// OneWayCallCommand is a OneWayCall. InvokeTime is milliseconds since 1970, 0 for
-// at once.
+// OneWayCallCommand is a OneWayCall. InvokeTime is in milliseconds since 1970; 0 means
+// immediately.
 type OneWayCallCommand struct {
 	Request
 	InvokeTime int64
@@ -56,8 +56,8 @@ type SleepCommand struct {
 	Completion uint32
 }
 
-// ParseState reads a GetLazyState, SetState or ClearState command. The slices
-// point into payload, as with all functions here.
+// ParseState decodes a GetLazyState, SetState or ClearState command. As in all functions of
+// this package, the returned slices point into payload.
 func ParseState(t Type, payload []byte) (StateCommand, error) {
 	switch t {
 	case GetLazyState:
@@ -79,10 +79,10 @@ func ParseState(t Type, payload []byte) (StateCommand, error) {
 		}
 		return StateCommand{Key: m.Key}, nil
 	}
-	return StateCommand{}, fmt.Errorf("%s: %w: it names no state key", t, ErrPayload)
+	return StateCommand{}, fmt.Errorf("%s: %w: not a command with a state key", t, ErrPayload)
 }
 
-// ParseGetLazyStateKeys reads the completion id of a GetLazyStateKeys command.
+// ParseGetLazyStateKeys decodes the completion ID of a GetLazyStateKeys command.
 func ParseGetLazyStateKeys(payload []byte) (completion uint32, err error) {
 	var m service.GetLazyStateKeysCommandMessage
 	if err := m.UnmarshalVTUnsafe(payload); err != nil {
@@ -91,7 +91,7 @@ func ParseGetLazyStateKeys(payload []byte) (completion uint32, err error) {
 	return m.ResultCompletionId, nil
 }
 
-// ParseSleep reads a Sleep command.
+// ParseSleep decodes a Sleep command.
 func ParseSleep(payload []byte) (SleepCommand, error) {
 	var m service.SleepCommandMessage
 	if err := m.UnmarshalVTUnsafe(payload); err != nil {
@@ -100,7 +100,7 @@ func ParseSleep(payload []byte) (SleepCommand, error) {
 	return SleepCommand{WakeUpTime: millis(m.WakeUpTime), Completion: m.ResultCompletionId}, nil
 }
 
-// DelaySleep is the payload of a Sleep command with another wake-up time.
+// DelaySleep returns the payload of a Sleep command with another wake-up time.
 func DelaySleep(payload []byte, wakeUp int64) ([]byte, error) {
 	var m service.SleepCommandMessage
 	if err := m.UnmarshalVT(payload); err != nil {
@@ -110,7 +110,7 @@ func DelaySleep(payload []byte, wakeUp int64) ([]byte, error) {
 	return m.MarshalVT()
 }
 
-// DelayOneWayCall is the payload of a OneWayCall command with another invoke time.
+// DelayOneWayCall returns the payload of a OneWayCall command with another invoke time.
 func DelayOneWayCall(payload []byte, invoke int64) ([]byte, error) {
 	var m service.OneWayCallCommandMessage
 	if err := m.UnmarshalVT(payload); err != nil {
@@ -120,7 +120,7 @@ func DelayOneWayCall(payload []byte, invoke int64) ([]byte, error) {
 	return m.MarshalVT()
 }
 
-// ParseCall reads a Call command.
+// ParseCall decodes a Call command.
 func ParseCall(payload []byte) (CallCommand, error) {
 	var m service.CallCommandMessage
 	if err := m.UnmarshalVTUnsafe(payload); err != nil {
@@ -137,7 +137,7 @@ func ParseCall(payload []byte) (CallCommand, error) {
 	}, nil
 }
 
-// ParseOneWayCall reads a OneWayCall command.
+// ParseOneWayCall decodes a OneWayCall command.
 func ParseOneWayCall(payload []byte) (OneWayCallCommand, error) {
 	var m service.OneWayCallCommandMessage
 	if err := m.UnmarshalVTUnsafe(payload); err != nil {
@@ -154,7 +154,7 @@ func ParseOneWayCall(payload []byte) (OneWayCallCommand, error) {
 	}, nil
 }
 
-// ParseOutput reads the result in an Output command.
+// ParseOutput decodes the result in an Output command.
 func ParseOutput(payload []byte) (Result, error) {
 	var m service.OutputCommandMessage
 	if err := m.UnmarshalVTUnsafe(payload); err != nil {
@@ -166,10 +166,10 @@ func ParseOutput(payload []byte) (Result, error) {
 	case *service.OutputCommandMessage_Failure:
 		return Result{Failure: failure(r.Failure)}, nil
 	}
-	return Result{}, lacks("Output", "result")
+	return Result{}, missing("Output", "result")
 }
 
-// millis reads a time of a handler; one beyond the range of times means never.
+// millis converts a time from a handler; an out-of-range time means never.
 func millis(t uint64) int64 { return int64(min(t, math.MaxInt64)) }
 
 func headers(from []*service.Header) []Header {

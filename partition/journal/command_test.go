@@ -103,7 +103,7 @@ func TestParsedBytesShareThePayload(t *testing.T) {
 	require.Same(t, &payload[4], &r.Value[0])
 }
 
-func TestWhatIsBuiltIsReadBack(t *testing.T) {
+func TestBuiltPayloadsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		id := rapid.Uint32().Draw(t, "id")
 		text := rapid.StringN(0, 300, -1)
@@ -134,14 +134,14 @@ func TestWhatIsBuiltIsReadBack(t *testing.T) {
 		got, err := ParseNotification(payload)
 		require.NoError(t, err)
 		require.Equal(t, normal(want), normal(got))
-		// The generated code agrees on the bytes.
+		// The generated code produces the same bytes.
 		var m service.NotificationTemplate
 		require.NoError(t, m.UnmarshalVT(payload))
 		require.Equal(t, marshal(t, &m), payload)
 	})
 }
 
-// normal makes no difference between nil and empty, as the wire does not.
+// normal removes the difference between nil and empty, which the wire format does not have.
 func normal(n Notification) Notification {
 	n.Value = append([]byte{}, n.Value...)
 	keys := [][]byte{}
@@ -169,10 +169,10 @@ func FuzzParse(f *testing.F) {
 			_, _ = ParsePromise(typ, b)
 		}
 		if c, err := ParseSendSignal(b); err == nil && (!c.ID.Signal || c.ID == NamedSignal("")) {
-			t.Fatalf("%x reads as a signal %v", b, c.ID)
+			t.Fatalf("%x decodes to signal %v", b, c.ID)
 		}
 		if c, err := ParseCompleteAwakeable(b); err == nil && (!c.ID.Signal || c.Result == nil) {
-			t.Fatalf("%x reads as an awakeable %v", b, c)
+			t.Fatalf("%x decodes to awakeable %v", b, c)
 		}
 		_, _ = ParseAttach(AttachInvocation, b)
 		CompletionsOf(Entry{Type: Call, Payload: b})
@@ -191,11 +191,11 @@ func FuzzParse(f *testing.F) {
 				continue
 			}
 			if f.Empty() || f.Depth() > MaxDepth {
-				t.Fatalf("%x reads as %v", b, f)
+				t.Fatalf("%x decodes to %v", b, f)
 			}
 			all := func(NotificationID) Settled { return Succeeded }
 			if !hollow(f) && !f.Over(all) {
-				t.Fatalf("%x hangs although everything is there", b)
+				t.Fatalf("%x is not over although everything has arrived", b)
 			}
 			f.Over(func(NotificationID) Settled { return Pending })
 		}

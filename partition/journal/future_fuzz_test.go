@@ -2,8 +2,8 @@ package journal
 
 import "testing"
 
-// FuzzFuture: what a suspending handler may wait for is within the bounds, and what
-// is left of it when some of it has come is over exactly when all of it would be.
+// FuzzFuture checks that a decoded await is within the bounds, and that a pruned await is
+// over exactly when the whole one is.
 func FuzzFuture(f *testing.F) {
 	for _, seed := range []string{
 		"\x0a\x01\x02\x12\x01\x01", "\x22\x08\x0a\x01\x02\x12\x01\x01\x28\x01", "\x22\x0c\x12\x01\x01\x22\x05\x0a\x01\x02\x28\x01\x28\x01",
@@ -22,7 +22,7 @@ func FuzzFuture(f *testing.F) {
 		if await.Empty() || await.Depth() > MaxDepth || nodes(await) > MaxNodes {
 			t.Fatalf("%d levels, %d nodes", await.Depth(), nodes(await))
 		}
-		before, after := standing(first, 0), standing(first, then)
+		before, after := outcomesOf(first, 0), outcomesOf(first, then)
 		if await.Certain(before) && !await.Over(before) {
 			t.Fatal("certain, but not over")
 		}
@@ -35,19 +35,19 @@ func FuzzFuture(f *testing.F) {
 		}
 		for id := range rest.Leaves() {
 			if before(id) != Pending {
-				t.Fatalf("%v is still waited for", id)
+				t.Fatalf("%v is still awaited", id)
 			}
 		}
-		// Without leaves it is one that never comes to an end, whatever comes.
+		// Without leaves it can never become over.
 		if whole, left := await.Over(after), rest.Over(after); whole && !left {
-			t.Fatalf("%+v would wake, %+v does not", await, rest)
+			t.Fatalf("%+v is over, its pruned form %+v is not", await, rest)
 		}
 	})
 }
 
-// standing tells how notifications stand, by two bits of first for each, or if those
-// are zero of then.
-func standing(first, then uint64) func(NotificationID) Settled {
+// outcomesOf returns the state of notifications: two bits of first for each or, if those
+// are zero, of then.
+func outcomesOf(first, then uint64) func(NotificationID) Settled {
 	return func(id NotificationID) Settled {
 		at := (id.Index*7 + uint32(len(id.Name))) % 32 * 2
 		if id.Signal {

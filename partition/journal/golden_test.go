@@ -16,9 +16,9 @@ func fromHex(t *testing.T, s string) []byte {
 	return b
 }
 
-// The bytes are those of the service protocol's worked sequences, and more of the
-// same kind. They are kept for ever: journals hold them.
-func TestBytesOfWhatTheServerWrites(t *testing.T) {
+// The bytes are those of the service protocol's worked sequences and similar ones. They
+// must never change: journals contain them.
+func TestGoldenBytesOfServerPayloads(t *testing.T) {
 	const callee = "inv_1kAt0t9pq7gB7MWcKsjukco48au9ic33u8"
 	full := &Failure{Code: 409, Message: "Cancelled", Metadata: []Metadata{{"a", "b"}, {"", "v"}, {"k", ""}}}
 	for name, c := range map[string]struct {
@@ -44,11 +44,11 @@ func TestBytesOfWhatTheServerWrites(t *testing.T) {
 		"named signal with result": {NewSignal(NamedSignal("go"), &Result{Failure: &Failure{Code: 1}}), "1a02676f" + "32020801"},
 	} {
 		require.Equal(t, c.want, hex.EncodeToString(c.got), name)
-		require.Equal(t, len(c.got), cap(c.got), "%s: size was not exact", name)
+		require.Equal(t, len(c.got), cap(c.got), "%s: size is not exact", name)
 	}
 }
 
-func TestRunCompletionIsMadeOfTheProposal(t *testing.T) {
+func TestRunCompletionOfAProposal(t *testing.T) {
 	id, payload, err := RunCompletionOf(fromHex(t, "0801720131"))
 	require.NoError(t, err)
 	require.Equal(t, uint32(1), id)

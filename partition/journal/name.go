@@ -2,16 +2,16 @@ package journal
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// Field numbers that commands share: completion ids of a callee's id and of the
-// result, and the display name.
+// Field numbers that commands share: the completion IDs of a callee's ID and of the result,
+// and the display name.
 const (
 	fieldIDCompletion     protowire.Number = 10
 	fieldResultCompletion protowire.Number = 11
 	fieldName             protowire.Number = 12
 )
 
-// NameOf is the display name that the handler gave a command, empty if none or if
-// the entry is a notification.
+// NameOf returns the display name that the handler gave a command; empty if there is none
+// or the entry is a notification.
 func NameOf(e Entry) string {
 	if !e.Type.IsCommand() {
 		return ""
@@ -39,7 +39,7 @@ func NameOf(e Entry) string {
 	return name
 }
 
-// CompletionsOf are the completion ids that a command is answered under.
+// CompletionsOf returns the completion IDs that a command requests.
 func CompletionsOf(e Entry) []uint32 {
 	var found []uint32
 	switch e.Type {

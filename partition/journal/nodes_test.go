@@ -10,7 +10,7 @@ import (
 	"platform/partition/journal"
 )
 
-func TestFuturesOfTooManyNodesAreRefused(t *testing.T) {
+func TestFuturesWithTooManyNodesAreRejected(t *testing.T) {
 	leaf := []byte{0x08, 1}
 	empty := []byte{0x22, 0} // a nested future without content
 	_, err := journal.ParseFuture(append(leaf, bytes.Repeat(empty, journal.MaxNodes-1)...))
@@ -28,7 +28,7 @@ func TestNodesOfASuspensionAreCountedTogether(t *testing.T) {
 	require.ErrorIs(t, err, journal.ErrPayload)
 }
 
-func TestPruningLooksAtEachLeafOnce(t *testing.T) {
+func TestPruningEvaluatesEachLeafOnce(t *testing.T) {
 	tree := journal.Future{Completions: []uint32{1, 2, 3}, Combinator: journal.CombineAllCompleted}
 	for range journal.MaxDepth - 1 {
 		tree = journal.Future{Nested: []journal.Future{tree}, Combinator: journal.CombineAllCompleted}

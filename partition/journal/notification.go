@@ -2,19 +2,19 @@ package journal
 
 import "platform/proto/service"
 
-// Variant says which kind of result a notification carries.
+// Variant is the kind of result that a notification carries.
 type Variant uint8
 
 // The variants of a notification's result.
 const (
-	Void         Variant = iota + 1 // done, or nothing there
+	Void         Variant = iota + 1 // done, or no value
 	Value                           // Notification.Value
 	FailureValue                    // Notification.Failure
 	InvocationID                    // Notification.InvocationID
 	StateKeys                       // Notification.StateKeys
 )
 
-// Notification is the content of a notification, of whatever type.
+// Notification is the content of a notification of any type.
 type Notification struct {
 	ID           NotificationID
 	Variant      Variant
@@ -24,8 +24,7 @@ type Notification struct {
 	StateKeys    [][]byte
 }
 
-// Settled is how the notification leaves what it answers: only a failure counts as
-// failed.
+// Settled returns how the notification settles: only a failure counts as failed.
 func (n *Notification) Settled() Settled {
 	if n.Variant == FailureValue {
 		return Failed
@@ -33,12 +32,12 @@ func (n *Notification) Settled() Settled {
 	return Succeeded
 }
 
-// Result is the value or failure carried; false for the other variants.
+// Result returns the value or failure; false for the other variants.
 func (n *Notification) Result() (Result, bool) {
 	return Result{Value: n.Value, Failure: n.Failure}, n.Variant == Value || n.Variant == FailureValue
 }
 
-// ParseNotification reads the payload of a notification of any type.
+// ParseNotification decodes the payload of a notification of any type.
 func ParseNotification(payload []byte) (Notification, error) {
 	var m service.NotificationTemplate
 	if err := m.UnmarshalVTUnsafe(payload); err != nil {
@@ -53,7 +52,7 @@ func ParseNotification(payload []byte) (Notification, error) {
 	case *service.NotificationTemplate_SignalName:
 		n.ID = NamedSignal(id.SignalName)
 	default:
-		return Notification{}, lacks("notification", "id")
+		return Notification{}, missing("notification", "ID")
 	}
 	switch r := m.Result.(type) {
 	case *service.NotificationTemplate_Void:
@@ -67,14 +66,14 @@ func ParseNotification(payload []byte) (Notification, error) {
 	case *service.NotificationTemplate_StateKeys:
 		n.Variant, n.StateKeys = StateKeys, r.StateKeys.GetKeys()
 	default:
-		return Notification{}, lacks("notification", "result")
+		return Notification{}, missing("notification", "result")
 	}
 	return n, nil
 }
 
-// RunCompletionOf turns a handler's proposal of a run's result into the payload of
-// the RunCompletion notification. The proposal's value is plain bytes, the
-// notification's is a Value message.
+// RunCompletionOf converts a handler's proposal of a run's result into the payload of the
+// RunCompletion notification. The proposal's value is plain bytes, the notification's is a
+// Value message.
 func RunCompletionOf(proposal []byte) (completion uint32, notification []byte, err error) {
 	var m service.ProposeRunCompletionMessage
 	if err := m.UnmarshalVTUnsafe(proposal); err != nil {
@@ -86,5 +85,5 @@ func RunCompletionOf(proposal []byte) (completion uint32, notification []byte, e
 	case *service.ProposeRunCompletionMessage_Failure:
 		return m.ResultCompletionId, NewCompletion(m.ResultCompletionId, Result{Failure: failure(r.Failure)}), nil
 	}
-	return 0, nil, lacks("proposal of a run completion", "result")
+	return 0, nil, missing("proposal of a run completion", "result")
 }

@@ -2,28 +2,28 @@ package journal
 
 import "iter"
 
-// wakeNow is the inner result of a node that cannot be decided without running the
+// wakeNow is the internal result of a node that cannot be decided without running the
 // handler: it makes the whole await over.
 const wakeNow Settled = 0xFF
 
-// Over reports whether what f waits for has happened, by the service protocol's
-// wake-up rule. settled tells how a notification stands.
+// Over reports whether f is over by the service protocol's wake-up rule. settled returns
+// the state of a notification.
 //
-// Waking a handler too early costs an attempt, since it looks again and suspends
-// again; waking it too late hangs the invocation. So wherever the outcome depends
-// on an order that is not known here, the answer is true.
+// Waking a handler too early costs an attempt, since it evaluates the await and suspends
+// again; waking it too late leaves the invocation suspended forever. So wherever the
+// outcome depends on an order that is not known here, the result is true.
 func (f *Future) Over(settled func(NotificationID) Settled) bool {
 	return f.settle(settled, wakeNow) != Pending
 }
 
-// Certain reports whether f is over whatever the order was in which the notifications
-// came.
+// Certain reports whether f is over regardless of the order in which the notifications
+// arrived.
 func (f *Future) Certain(settled func(NotificationID) Settled) bool {
 	return f.settle(settled, Pending) != Pending
 }
 
-// Flat is the set of everything in f that is pending. It is over as soon as anything
-// of it comes.
+// Flat returns the set of all pending leaves of f. It is over as soon as any of them
+// arrives.
 func (f *Future) Flat(settled func(NotificationID) Settled) *Future {
 	flat, seen := &Future{Combinator: CombineFirstCompleted}, map[NotificationID]bool{}
 	for id := range f.Leaves() {
@@ -35,21 +35,20 @@ func (f *Future) Flat(settled func(NotificationID) Settled) *Future {
 	return flat
 }
 
-// Prune returns f without the parts that are done, so that later only new
-// notifications need to be looked at: whatever is left is pending. It also keeps,
-// in effect, which child of a race was first. It must not be called when f is over.
-// f itself stays as it is.
+// Prune returns f without its settled parts, so that later only new notifications need to
+// be evaluated: everything left is pending. It also preserves, in effect, which child of a
+// race was first. It must not be called if f is over. f itself is not modified.
 func (f *Future) Prune(settled func(NotificationID) Settled) *Future {
 	rest, _ := f.prune(settled)
 	return rest
 }
 
-// prune also returns the result of the node, so that each leaf is looked at once,
-// however deep it is.
+// prune also returns the result of the node, so that each leaf is evaluated once at any
+// depth.
 func (f *Future) prune(settled func(NotificationID) Settled) (*Future, Settled) {
 	rest := &Future{Combinator: f.Combinator}
 	var t tally
-	f.own(func(id NotificationID) bool {
+	f.ownLeaves(func(id NotificationID) bool {
 		s := settled(id)
 		t.add(s)
 		if s == Pending {
@@ -67,7 +66,7 @@ func (f *Future) prune(settled func(NotificationID) Settled) (*Future, Settled) 
 	return rest, t.result(f.Combinator, wakeNow)
 }
 
-// add makes id a leaf of the root node.
+// add adds id as a leaf of the root node.
 func (f *Future) add(id NotificationID) {
 	switch {
 	case id.Name != "":
@@ -79,7 +78,7 @@ func (f *Future) add(id NotificationID) {
 	}
 }
 
-// Depth is the number of levels: 1 for a flat set.
+// Depth returns the number of levels: 1 for a flat set.
 func (f *Future) Depth() int {
 	deepest := 0
 	for i := range f.Nested {
@@ -88,8 +87,7 @@ func (f *Future) Depth() int {
 	return deepest + 1
 }
 
-// Leaves yields the notifications anywhere in the tree; one that is there twice
-// comes twice.
+// Leaves yields all notifications in the tree; duplicates are yielded repeatedly.
 func (f *Future) Leaves() iter.Seq[NotificationID] {
 	return func(yield func(NotificationID) bool) { f.each(yield) }
 }
@@ -100,7 +98,7 @@ func (f *Future) Has(id NotificationID) bool {
 }
 
 func (f *Future) each(yield func(NotificationID) bool) bool {
-	if !f.own(yield) {
+	if !f.ownLeaves(yield) {
 		return false
 	}
 	for i := range f.Nested {
@@ -111,8 +109,8 @@ func (f *Future) each(yield func(NotificationID) bool) bool {
 	return true
 }
 
-// own goes through the leaves of the root node alone.
-func (f *Future) own(yield func(NotificationID) bool) bool {
+// ownLeaves yields the leaves of the root node only.
+func (f *Future) ownLeaves(yield func(NotificationID) bool) bool {
 	for _, c := range f.Completions {
 		if !yield(Completion(c)) {
 			return false
@@ -131,23 +129,23 @@ func (f *Future) own(yield func(NotificationID) bool) bool {
 	return true
 }
 
-// settle is the result of the node: Pending, Succeeded, Failed, Either or wakeNow.
-// Every child is looked at, even when one alone decides, because wakeNow counts
-// wherever it occurs. A node that cannot be decided comes to doubt.
-func (f *Future) settle(settled func(NotificationID) Settled, doubt Settled) Settled {
+// settle returns the result of the node: Pending, Succeeded, Failed, Either or wakeNow.
+// Every child is evaluated, even if one alone decides, because wakeNow counts wherever it
+// occurs. The result of an undecidable node is undecided.
+func (f *Future) settle(settled func(NotificationID) Settled, undecided Settled) Settled {
 	var t tally
-	f.own(func(id NotificationID) bool { t.add(settled(id)); return true })
+	f.ownLeaves(func(id NotificationID) bool { t.add(settled(id)); return true })
 	for i := range f.Nested {
-		t.add(f.Nested[i].settle(settled, doubt))
+		t.add(f.Nested[i].settle(settled, undecided))
 	}
-	return t.result(f.Combinator, doubt)
+	return t.result(f.Combinator, undecided)
 }
 
-// tally is what the children of a node came to.
+// tally summarizes the results of a node's children.
 type tally struct{ pending, succeeded, failed, either, wakeNow bool }
 
-// result is what that makes of the node; doubt, if it cannot be decided.
-func (t *tally) result(c Combinator, doubt Settled) Settled {
+// result returns the result of the node, or undecided if it is undecidable.
+func (t *tally) result(c Combinator, undecided Settled) Settled {
 	if t.wakeNow {
 		return wakeNow
 	}
@@ -157,9 +155,9 @@ func (t *tally) result(c Combinator, doubt Settled) Settled {
 	case CombineAllCompleted:
 		return t.allCompleted()
 	case CombineFirstSucceededOrAllFailed:
-		return t.decide(t.succeeded, Succeeded, Failed, doubt)
+		return t.decide(t.succeeded, Succeeded, Failed, undecided)
 	case CombineAllSucceededOrFirstFailed:
-		return t.decide(t.failed, Failed, Succeeded, doubt)
+		return t.decide(t.failed, Failed, Succeeded, undecided)
 	}
 	if t.succeeded || t.failed || t.either {
 		return Either
@@ -182,8 +180,8 @@ func (t *tally) add(s Settled) {
 	}
 }
 
-// first is the result of the child that was done first. When several are done and
-// differ, which one was first is not known.
+// first returns the result of the child that settled first. If several have settled with
+// different results, the order is unknown.
 func (t *tally) first() Settled {
 	switch {
 	case t.either, t.succeeded && t.failed:
@@ -203,14 +201,14 @@ func (t *tally) allCompleted() Settled {
 	return Succeeded
 }
 
-// decide is for nodes that one child can decide, and that otherwise end with the
-// opposite when no child is pending any more.
-func (t *tally) decide(decisive bool, one, all, doubt Settled) Settled {
+// decide returns the result of a node that one child can decide, and that otherwise has the
+// opposite result once no child is pending.
+func (t *tally) decide(decisive bool, one, all, undecided Settled) Settled {
 	switch {
 	case decisive:
 		return one
 	case t.either:
-		return doubt
+		return undecided
 	case t.pending:
 		return Pending
 	}

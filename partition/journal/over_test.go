@@ -21,7 +21,7 @@ func fromHexSeed(s string) []byte {
 	return b
 }
 
-// outcomes answers by completion id: what is not there is pending.
+// outcomes are the states by completion ID; a missing one is pending.
 type outcomes map[uint32]Settled
 
 func (o outcomes) of(id NotificationID) Settled { return o[id.Index] }
@@ -149,7 +149,7 @@ func TestDepthIsBounded(t *testing.T) {
 	_, err = ParseFuture(nest(MaxDepth + 1))
 	require.ErrorIs(t, err, ErrTooDeep)
 
-	// Far below the message size limit, and yet enough levels to fill any stack.
+	// Far below the message size limit, but enough levels to exhaust any stack.
 	deep := bytes.Repeat([]byte{0x22, 0xff, 0xff, 0xff, 0x7f}, 1<<20)
 	_, err = ParseFuture(deep)
 	require.Error(t, err)
@@ -188,28 +188,28 @@ func drawHistory(t *rapid.T, f *Future) []arrival {
 	return history
 }
 
-// model is the wake-up rule said differently: each node remembers what it came to,
-// and is told of the notifications one by one.
+// model is a second implementation of the wake-up rule: each node keeps its result and
+// observes the notifications one by one.
 type model struct {
 	combinator Combinator
 	leaves     []NotificationID
 	nested     []*model
-	done       []Settled // of the children, in the order in which they were done
+	done       []Settled // of the children, in the order in which they settled
 	result     Settled
 }
 
 func newModel(f *Future) *model {
-	own := Future{Completions: f.Completions, Signals: f.Signals, Names: f.Names}
-	m := &model{combinator: f.Combinator, leaves: slices.Collect(own.Leaves())}
+	ownLeaves := Future{Completions: f.Completions, Signals: f.Signals, Names: f.Names}
+	m := &model{combinator: f.Combinator, leaves: slices.Collect(ownLeaves.Leaves())}
 	for i := range f.Nested {
 		m.nested = append(m.nested, newModel(&f.Nested[i]))
 	}
 	return m
 }
 
-// tell returns true if the node, or one below that matters, cannot go on waiting.
-// Without a notification it looks at the nodes that have no children.
-func (m *model) tell(a *arrival) (wake bool) {
+// observe returns true if the node, or a relevant one below it, can no longer wait. Without
+// a notification it evaluates the nodes that have no children.
+func (m *model) observe(a *arrival) (wake bool) {
 	if m.result != Pending {
 		return false
 	}
@@ -221,7 +221,7 @@ func (m *model) tell(a *arrival) (wake bool) {
 	}
 	for _, n := range m.nested {
 		before := n.result
-		wake = n.tell(a) || wake
+		wake = n.observe(a) || wake
 		if before == Pending && n.result != Pending {
 			now = append(now, n.result)
 		}
@@ -238,7 +238,7 @@ func (m *model) tell(a *arrival) (wake bool) {
 		if first {
 			m.result = now[0]
 			if slices.ContainsFunc(now, func(s Settled) bool { return s != now[0] }) {
-				m.result = Either // two at once, by one notification
+				m.result = Either // settled by one notification
 			}
 		}
 	case CombineAllCompleted:
@@ -273,7 +273,7 @@ func TestAPrunedAwaitIsOverExactlyWhenTheRuleSays(t *testing.T) {
 		m := newModel(&f)
 		nothing := func(NotificationID) Settled { return Pending }
 		over := f.Over(nothing)
-		woken := m.tell(nil)
+		woken := m.observe(nil)
 		for n := 0; ; n++ {
 			require.Equal(t, woken || m.result != Pending, over, "after %v", history[:n])
 			if over || n == len(history) {
@@ -288,7 +288,7 @@ func TestAPrunedAwaitIsOverExactlyWhenTheRuleSays(t *testing.T) {
 				}
 				return Pending
 			}
-			woken = m.tell(&history[n])
+			woken = m.observe(&history[n])
 			if over = stored.Over(just); !over {
 				stored = stored.Prune(just)
 			}
@@ -302,9 +302,9 @@ func TestOverWithoutKnowingTheOrderIsNeverTooLate(t *testing.T) {
 		history := drawHistory(t, &f)
 		there := history[:rapid.IntRange(0, len(history)).Draw(t, "there")]
 		m := newModel(&f)
-		m.tell(nil)
+		m.observe(nil)
 		for i := range there {
-			m.tell(&there[i])
+			m.observe(&there[i])
 		}
 		over := f.Over(func(id NotificationID) Settled {
 			for _, a := range there {
@@ -339,16 +339,16 @@ func TestAnAwaitIsCertainlyOverOnlyIfItIsInAnyOrder(t *testing.T) {
 		require.True(t, f.Over(settled))
 		for range 5 {
 			m := newModel(&f)
-			woken := m.tell(nil)
+			woken := m.observe(nil)
 			for _, a := range rapid.Permutation(there).Draw(t, "order") {
-				woken = m.tell(&a) || woken
+				woken = m.observe(&a) || woken
 			}
 			require.True(t, woken || m.result != Pending)
 		}
 	})
 }
 
-func TestAFlatAwaitHasEverythingPendingOnce(t *testing.T) {
+func TestAFlatAwaitContainsEachPendingLeafOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFuture(t, 3)
 		history := drawHistory(t, &f)
@@ -375,18 +375,18 @@ func TestAFlatAwaitHasEverythingPendingOnce(t *testing.T) {
 	})
 }
 
-func TestAnAwaitIsOverWhenEverythingIsThere(t *testing.T) {
+func TestAnAwaitIsOverWhenEverythingHasArrived(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFuture(t, 3)
 		if hollow(&f) {
-			return // a race of nothing never ends
+			return // an empty race never ends
 		}
 		as := Settled(rapid.IntRange(1, 3).Draw(t, "as"))
 		require.True(t, f.Over(func(NotificationID) Settled { return as }))
 	})
 }
 
-func TestFuturesReadLikeTheGeneratedCode(t *testing.T) {
+func TestFuturesDecodeLikeTheGeneratedCode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFuture(t, 3)
 		got, err := ParseFuture(marshal(t, generated(&f)))
@@ -395,7 +395,7 @@ func TestFuturesReadLikeTheGeneratedCode(t *testing.T) {
 	})
 }
 
-// hollow reports whether some node has no children at all.
+// hollow reports whether some node has no children.
 func hollow(f *Future) bool {
 	return len(f.Completions)+len(f.Signals)+len(f.Names)+len(f.Nested) == 0 ||
 		slices.ContainsFunc(f.Nested, func(n Future) bool { return hollow(&n) })

@@ -9,25 +9,24 @@ import (
 // StatePair is one key and value of an object's state.
 type StatePair struct{ Key, Value []byte }
 
-// StateReplacement is what an operator wants an object's state to be. It is the
-// input of an invocation that no service sees.
+// StateReplacement is the state that an operator wants an object to have. It is the input
+// of a state update, which no service sees.
 type StateReplacement struct {
-	// State is everything the object has afterwards.
+	// State is the complete new state of the object.
 	State []StatePair
-	// Version is that of the state which is to be replaced; empty: whatever it is.
+	// Version is the expected version of the current state; empty: any.
 	Version string
 }
 
 // Field numbers of a StateReplacement.
 const (
-	fieldPairs       protowire.Number = 1
-	fieldVersion     protowire.Number = 2
-	fieldStateKey    protowire.Number = 1
-	fieldStateValue  protowire.Number = 2
-	replacementLabel                  = "state replacement"
+	fieldPairs      protowire.Number = 1
+	fieldVersion    protowire.Number = 2
+	fieldStateKey   protowire.Number = 1
+	fieldStateValue protowire.Number = 2
 )
 
-// NewStateReplacement is the payload of the Input entry that holds r.
+// NewStateReplacement returns the payload of the Input entry that holds r.
 func NewStateReplacement(r *StateReplacement) []byte {
 	var b []byte
 	for _, p := range r.State {
@@ -41,8 +40,8 @@ func NewStateReplacement(r *StateReplacement) []byte {
 	return b
 }
 
-// ParseStateReplacement reads what NewStateReplacement wrote; it points into
-// payload. Anything else is refused: to overlook a part of it would delete state.
+// ParseStateReplacement decodes a payload of NewStateReplacement; the result points into
+// payload. Anything else is refused: ignoring a part of it would delete state.
 func ParseStateReplacement(payload []byte) (*StateReplacement, error) {
 	r := new(StateReplacement)
 	err := eachBytes(payload, func(num protowire.Number, b []byte) error {
@@ -58,7 +57,7 @@ func ParseStateReplacement(payload []byte) (*StateReplacement, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", replacementLabel, err)
+		return nil, fmt.Errorf("state replacement: %w", err)
 	}
 	return r, nil
 }
@@ -77,11 +76,11 @@ func (p *StatePair) parse(b []byte) error {
 	})
 }
 
-// eachBytes goes through the fields of a message that has length-delimited ones only.
+// eachBytes iterates over the fields of a message that has only length-delimited ones.
 func eachBytes(b []byte, do func(protowire.Number, []byte) error) error {
 	return eachField(b, func(num protowire.Number, typ protowire.Type, v value) error {
 		if typ != protowire.BytesType {
-			return fmt.Errorf("%w: field %d is of wire type %d", ErrPayload, num, typ)
+			return fmt.Errorf("%w: field %d has wire type %d", ErrPayload, num, typ)
 		}
 		return do(num, v.bytes)
 	})

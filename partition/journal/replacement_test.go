@@ -8,15 +8,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Journals hold these bytes while a change of state is queued.
-func TestBytesOfAStateReplacement(t *testing.T) {
+// Journals contain these bytes while a state update is queued.
+func TestGoldenBytesOfAStateReplacement(t *testing.T) {
 	r := &StateReplacement{State: []StatePair{{[]byte("a"), []byte("1")}, {[]byte("b"), nil}}, Version: "v"}
 	b := NewStateReplacement(r)
 	require.Equal(t, "0a06"+"0a0161"+"120131"+"0a05"+"0a0162"+"1200"+"120176", hex.EncodeToString(b))
 	require.Empty(t, NewStateReplacement(&StateReplacement{}))
 }
 
-func TestAStateReplacementIsReadBack(t *testing.T) {
+func TestStateReplacementRoundTrips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bytes := rapid.SliceOfN(rapid.Byte(), 0, 200)
 		want := &StateReplacement{Version: rapid.StringN(0, 50, -1).Draw(t, "version")}
@@ -27,7 +27,7 @@ func TestAStateReplacementIsReadBack(t *testing.T) {
 		got, err := ParseStateReplacement(b)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
-		if len(b) > 0 { // a part of it is never taken for the whole
+		if len(b) > 0 { // a prefix is never accepted as the whole
 			cut := rapid.IntRange(1, len(b)-1).Draw(t, "cut")
 			if part, err := ParseStateReplacement(b[:cut]); err == nil {
 				require.Equal(t, b[:cut], NewStateReplacement(part))
@@ -36,7 +36,7 @@ func TestAStateReplacementIsReadBack(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoStateReplacementIsRefused(t *testing.T) {
+func TestInvalidStateReplacementsAreRejected(t *testing.T) {
 	for name, b := range map[string]string{
 		"input of a handler": "72060a0422686922",
 		"number for a pair":  "0801",

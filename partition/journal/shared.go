@@ -15,8 +15,8 @@ type PromiseCommand struct {
 	Completion uint32
 }
 
-// SignalCommand is SendSignal or CompleteAwakeable: both reach an invocation's
-// signals. A nil Result is void.
+// SignalCommand is SendSignal or CompleteAwakeable: both send a signal to an invocation. A
+// nil Result is void.
 type SignalCommand struct {
 	Target ids.Invocation
 	ID     NotificationID
@@ -27,19 +27,19 @@ type SignalCommand struct {
 type AttachCommand struct {
 	Target     ids.Invocation
 	Completion uint32
-	// Legacy is the id that the first release derives from Named; zero if it is the same,
-	// or if the command names an invocation by its id.
+	// Legacy is the ID that the first release derives from Named; zero if it is the same or
+	// the command contains the ID of the invocation.
 	Legacy ids.Invocation
 	Named  Named
 }
 
-// Named is what an id is derived from, beside an idempotency key.
+// Named is what an ID is derived from, apart from an idempotency key.
 type Named struct {
 	Scope, Service, Key string
 	Handler             string // empty for workflows
 }
 
-// ParsePromise reads a GetPromise, PeekPromise or CompletePromise command.
+// ParsePromise decodes a GetPromise, PeekPromise or CompletePromise command.
 func ParsePromise(t Type, payload []byte) (PromiseCommand, error) {
 	if t != CompletePromise {
 		var m service.GetPromiseCommandMessage // PeekPromise has the same layout
@@ -59,12 +59,12 @@ func ParsePromise(t Type, payload []byte) (PromiseCommand, error) {
 	case *service.CompletePromiseCommandMessage_CompletionFailure:
 		c.Result.Failure = failure(r.CompletionFailure)
 	default:
-		return PromiseCommand{}, lacks(t.Name(), "result")
+		return PromiseCommand{}, missing(t.Name(), "result")
 	}
 	return c, nil
 }
 
-// ParseSendSignal reads a SendSignal command.
+// ParseSendSignal decodes a SendSignal command.
 func ParseSendSignal(payload []byte) (c SignalCommand, err error) {
 	var m service.SendSignalCommandMessage
 	if err := m.UnmarshalVTUnsafe(payload); err != nil {
@@ -79,10 +79,10 @@ func ParseSendSignal(payload []byte) (c SignalCommand, err error) {
 	case *service.SendSignalCommandMessage_Name:
 		c.ID = NamedSignal(id.Name)
 	default:
-		return c, lacks("SendSignal", "signal")
+		return c, missing("SendSignal", "signal")
 	}
 	if c.ID == NamedSignal("") {
-		return c, lacks("SendSignal", "signal name")
+		return c, missing("SendSignal", "signal name")
 	}
 	switch r := m.Result.(type) {
 	case *service.SendSignalCommandMessage_Void:
@@ -91,12 +91,12 @@ func ParseSendSignal(payload []byte) (c SignalCommand, err error) {
 	case *service.SendSignalCommandMessage_Failure:
 		c.Result = &Result{Failure: failure(r.Failure)}
 	default:
-		return c, lacks("SendSignal", "result")
+		return c, missing("SendSignal", "result")
 	}
 	return c, nil
 }
 
-// ParseCompleteAwakeable reads a CompleteAwakeable command.
+// ParseCompleteAwakeable decodes a CompleteAwakeable command.
 func ParseCompleteAwakeable(payload []byte) (SignalCommand, error) {
 	var m service.CompleteAwakeableCommandMessage
 	if err := m.UnmarshalVTUnsafe(payload); err != nil {
@@ -104,7 +104,7 @@ func ParseCompleteAwakeable(payload []byte) (SignalCommand, error) {
 	}
 	awakeable, err := ids.ParseAwakeable(m.AwakeableId)
 	if err != nil {
-		return SignalCommand{}, fmt.Errorf("CompleteAwakeable: %w: id %q: %w", ErrPayload, m.AwakeableId, err)
+		return SignalCommand{}, fmt.Errorf("CompleteAwakeable: %w: ID %q: %w", ErrPayload, m.AwakeableId, err)
 	}
 	c := SignalCommand{Target: awakeable.Invocation, ID: NumberedSignal(awakeable.Signal)}
 	switch r := m.Result.(type) {
@@ -113,13 +113,13 @@ func ParseCompleteAwakeable(payload []byte) (SignalCommand, error) {
 	case *service.CompleteAwakeableCommandMessage_Failure:
 		c.Result = &Result{Failure: failure(r.Failure)}
 	default:
-		return SignalCommand{}, lacks("CompleteAwakeable", "result")
+		return SignalCommand{}, missing("CompleteAwakeable", "result")
 	}
 	return c, nil
 }
 
-// ParseAttach reads an AttachInvocation or GetInvocationOutput command, which have
-// the same layout. A target described by its keys has the id that follows from them.
+// ParseAttach decodes an AttachInvocation or GetInvocationOutput command, which have the
+// same layout. For a target described by its keys, the ID is derived from them.
 func ParseAttach(t Type, payload []byte) (c AttachCommand, err error) {
 	var m service.AttachInvocationCommandMessage
 	if err := m.UnmarshalVTUnsafe(payload); err != nil {
@@ -146,7 +146,7 @@ func ParseAttach(t Type, payload []byte) (c AttachCommand, err error) {
 			c.Legacy = ids.LegacyOfWorkflow(c.Named.Scope, c.Named.Service, c.Named.Key)
 		}
 	default:
-		return c, lacks(t.Name(), "target")
+		return c, missing(t.Name(), "target")
 	}
 	if c.Legacy == c.Target || c.Legacy.IsZero() {
 		c.Legacy, c.Named = ids.Invocation{}, Named{}

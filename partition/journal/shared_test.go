@@ -159,7 +159,7 @@ func TestParseAttach(t *testing.T) {
 	require.ErrorIs(t, err, ErrPayload)
 }
 
-func TestWhichSignalsRepeat(t *testing.T) {
+func TestRepeatableSignals(t *testing.T) {
 	for _, id := range []NotificationID{NamedSignal("go"), NumberedSignal(CancelSignal), NumberedSignal(ids.FirstAwakeable - 1)} {
 		require.True(t, id.Repeats(), id)
 	}

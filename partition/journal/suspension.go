@@ -7,8 +7,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// MaxDepth is the most levels an await may have, MaxNodes the most nodes: a nested
-// node is two bytes on the wire and many times that in memory.
+// MaxDepth and MaxNodes bound the levels and the nodes of an await: a nested node is two
+// bytes on the wire and many times that in memory.
 const (
 	MaxDepth = 1000
 	MaxNodes = 100_000
@@ -17,17 +17,17 @@ const (
 // ErrTooDeep is wrapped when an await has more than MaxDepth levels.
 var ErrTooDeep = errors.New("awaited futures nested too deeply")
 
-// ParseSuspension reads what a suspending handler waits for. Protocol 7 has the
-// tree in a field of its own; before it there are flat lists.
+// ParseSuspension decodes what a suspending handler waits for. Protocol 7 has the tree in a
+// separate field; earlier protocols have flat lists.
 //
-// It is written by hand, and not with the generated code, because that recurses
-// as deep as the bytes say: a message below the size limit could exhaust the stack.
+// It does not use the generated code, whose recursion depth is controlled by the input: a
+// message below the size limit could exhaust the stack.
 func ParseSuspension(payload []byte, protocol uint8) (*Future, error) {
 	f, nodes := &Future{Combinator: CombineFirstCompleted}, 0
 	err := eachField(payload, func(num protowire.Number, typ protowire.Type, v value) error {
 		switch {
 		case protocol >= 7 && num == 4:
-			return f.parse(v.bytes, 1, &nodes) // the field may come several times
+			return f.parse(v.bytes, 1, &nodes) // the field may be repeated
 		case protocol < 7:
 			return f.parseLeaf(num, typ, v)
 		}
@@ -37,12 +37,12 @@ func ParseSuspension(payload []byte, protocol uint8) (*Future, error) {
 	case err != nil:
 		return nil, fmt.Errorf("suspension: %w", err)
 	case f.Empty():
-		return nil, lacks("suspension", "awaited result")
+		return nil, missing("suspension", "awaited result")
 	}
 	return f, nil
 }
 
-// ParseFuture reads a Future message.
+// ParseFuture decodes a Future message.
 func ParseFuture(payload []byte) (*Future, error) {
 	f := &Future{}
 	if err := f.parse(payload, 1, new(int)); err != nil {
@@ -56,7 +56,7 @@ func (f *Future) parse(payload []byte, level int, nodes *int) error {
 		return ErrTooDeep
 	}
 	if *nodes++; *nodes > MaxNodes {
-		return fmt.Errorf("%w: a future of more than %d nodes", ErrPayload, MaxNodes)
+		return fmt.Errorf("%w: future has more than %d nodes", ErrPayload, MaxNodes)
 	}
 	f.Combinator = CombineUnknown
 	return eachField(payload, func(num protowire.Number, typ protowire.Type, v value) error {
@@ -65,7 +65,7 @@ func (f *Future) parse(payload []byte, level int, nodes *int) error {
 			f.Nested = append(f.Nested, Future{})
 			return f.Nested[len(f.Nested)-1].parse(v.bytes, level+1, nodes)
 		case num == 5 && typ == protowire.VarintType:
-			// A combinator of a later protocol is done in a way unknown here.
+			// A combinator of a later protocol settles in a way unknown here.
 			if f.Combinator = CombineUnknown; v.number <= uint64(CombineAllSucceededOrFirstFailed) {
 				f.Combinator = Combinator(v.number)
 			}
@@ -75,7 +75,7 @@ func (f *Future) parse(payload []byte, level int, nodes *int) error {
 	})
 }
 
-// parseLeaf reads the lists that Future and the older suspensions share.
+// parseLeaf decodes the lists that Future and the older suspensions share.
 func (f *Future) parseLeaf(num protowire.Number, typ protowire.Type, v value) (err error) {
 	switch num {
 	case 1:
@@ -90,7 +90,7 @@ func (f *Future) parseLeaf(num protowire.Number, typ protowire.Type, v value) (e
 	return err
 }
 
-// appendNumbers reads one field of a list of numbers, packed or not.
+// appendNumbers decodes one field of a list of numbers, packed or not.
 func appendNumbers(to []uint32, typ protowire.Type, v value) ([]uint32, error) {
 	if typ == protowire.VarintType {
 		return append(to, uint32(v.number)), nil
@@ -105,8 +105,7 @@ func appendNumbers(to []uint32, typ protowire.Type, v value) ([]uint32, error) {
 	return to, nil
 }
 
-// value is the content of a field: number of a varint, bytes of a
-// length-delimited one.
+// value is the content of a field: number for a varint, bytes for a length-delimited field.
 type value struct {
 	number uint64
 	bytes  []byte

@@ -6,11 +6,11 @@ import (
 	"platform/internal/ids"
 )
 
-// Type is the type code of a message (service protocol, framing). The codes of
-// commands and notifications are also what the journal stores.
+// Type is the type code of a message (service protocol, framing). The codes of commands and
+// notifications are also stored in the journal.
 type Type uint16
 
-// Commands: what a handler asks for.
+// Commands: requests of a handler.
 const (
 	Input               Type = 0x0400
 	Output              Type = 0x0401
@@ -34,7 +34,7 @@ const (
 	CompleteAwakeable   Type = 0x0414
 )
 
-// Notifications: what came back.
+// Notifications: results.
 const (
 	GetLazyStateCompletion        Type = 0x8002
 	GetLazyStateKeysCompletion    Type = 0x8006
@@ -68,16 +68,16 @@ var names = map[Type]string{
 	GetInvocationOutputCompletion: "GetInvocationOutput", Signal: "Signal",
 }
 
-// IsCommand reports whether t lies in the range of commands.
+// IsCommand reports whether t is in the range of commands.
 func (t Type) IsCommand() bool { return t >= 0x0400 && t < 0x8000 }
 
-// IsNotification reports whether t lies in the range of notifications.
+// IsNotification reports whether t is in the range of notifications.
 func (t Type) IsNotification() bool { return t >= 0x8000 && t <= Signal }
 
 // Known reports whether t is a command or notification of protocol 5 to 7.
 func (t Type) Known() bool { return names[t] != "" }
 
-// Name is the name users see, "Sleep" for the command and its completion alike.
+// Name returns the name that users see, "Sleep" for the command and its completion alike.
 func (t Type) Name() string {
 	if n := names[t]; n != "" {
 		return n
@@ -85,7 +85,7 @@ func (t Type) Name() string {
 	return "0x" + strconv.FormatUint(uint64(t), 16)
 }
 
-// String is the form of the system tables: "Command: Sleep", "Notification: Sleep".
+// String returns the form in the system tables: "Command: Sleep", "Notification: Sleep".
 func (t Type) String() string {
 	if t.IsNotification() {
 		return "Notification: " + t.Name()
@@ -96,39 +96,39 @@ func (t Type) String() string {
 // Entry is one entry of a journal. It never changes once appended.
 type Entry struct {
 	Type Type
-	// Payload is the message's protobuf encoding, for commands exactly as the
-	// handler sent it. Shared between readers: nobody may modify it.
+	// Payload is the message's protobuf encoding, for commands exactly as the handler sent
+	// it. It is shared between readers and must not be modified.
 	Payload []byte
 	// AppendedAt is partition time, milliseconds since 1970.
 	AppendedAt int64
 }
 
-// NotificationID names what a notification answers: a completion (Name empty,
-// Signal false), a numbered signal (Signal true) or a named signal (Name set).
+// NotificationID identifies a notification: a completion (Name empty, Signal false), a
+// numbered signal (Signal true) or a named signal (Name set).
 type NotificationID struct {
 	Index  uint32
 	Signal bool
 	Name   string
 }
 
-// Completion is the id of the answer to the command with that completion id.
+// Completion returns the ID of the completion of the command with that completion ID.
 func Completion(id uint32) NotificationID { return NotificationID{Index: id} }
 
-// NumberedSignal is the id of a signal with a number.
+// NumberedSignal returns the ID of a signal with a number.
 func NumberedSignal(index uint32) NotificationID {
 	return NotificationID{Index: index, Signal: true}
 }
 
-// NamedSignal is the id of a signal with a name.
+// NamedSignal returns the ID of a signal with a name.
 func NamedSignal(name string) NotificationID { return NotificationID{Name: name, Signal: true} }
 
-// Repeats reports whether the journal may hold the notification more than once: a
-// cancel or a named signal. Completions and awakeables come once.
+// Repeats reports whether the journal may contain the notification more than once: a cancel
+// or a named signal. Completions and awakeables occur once.
 func (id NotificationID) Repeats() bool {
 	return id.Signal && (id.Name != "" || id.Index < ids.FirstAwakeable)
 }
 
-// Failure is a terminal failure, as a handler returned it or the server made it.
+// Failure is a terminal failure, returned by a handler or created by the server.
 type Failure struct {
 	Code     uint32
 	Message  string
@@ -138,7 +138,7 @@ type Failure struct {
 // Metadata is one pair of a failure's metadata (protocol 6 and later).
 type Metadata struct{ Key, Value string }
 
-// Result is how something ended: with a value, or with a failure if that is set.
+// Result is an outcome: a value, or a failure if that is set.
 type Result struct {
 	Value   []byte
 	Failure *Failure

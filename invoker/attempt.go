@@ -26,13 +26,11 @@ type attempt struct {
 	plan    *plan
 	decoder protocol.Decoder
 
-	live       bool // the replay has been handed over
-	over       bool // nothing the endpoint sends matters any more
-	early      []*machine.Notify
-	next       uint32 // index that the next notification has at least
-	commands   uint32 // in the journal or on their way into it
-	output     bool   // one of them is an output
-	runs       int    // runs that have begun and given no result
+	early      []*machine.Notify // came while loading
+	next       uint32            // index that the next notification has at least
+	commands   uint32            // in the journal or on their way into it
+	output     bool              // one of them is an output
+	runs       int               // runs that have begun and given no result
 	acks       map[uint32]struct{}
 	used       completions
 	awaiting   *journal.Await // as the handler said (protocol 7); nil: it did not, or has got some of it
@@ -40,16 +38,12 @@ type attempt struct {
 	unproposed int            // payload bytes in them
 	counted    int            // bytes received that the budget knows of
 	lingering  bool           // steps may wait a moment for more
-	final      bool           // the last step ends the attempt
 	failure    *failure
-	refusal    *failure  // by status; the body may tell more
+	refusal    *failure  // by an error status; the body may tell more
 	body       []byte    // of the refusal
-	reached    bool      // the request was made
 	asked      time.Time // when the request was made
 	answered   bool      // the response head has come
 	silent     bool      // it is overdue, see silence.go
-	halfClosed bool      // our side
-	concluded  bool      // what follows the failure is decided
 	held       bool      // the server itself keeps the endpoint from sending
 	activity   time.Time
 }
@@ -177,7 +171,7 @@ func (a *attempt) replay(r *attempts.Replay) bool {
 	t := a.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.a != a || a.over {
+	if t.a != a || t.state != loading {
 		return false
 	}
 	t.inv = r.Invocation
@@ -199,7 +193,7 @@ func (a *attempt) replay(r *attempts.Replay) bool {
 		}
 	}
 	a.stream.Write(a.plan.replay(r, &t.retry)...)
-	a.reached, a.live = true, true
+	t.move(replayed)
 	a.next = uint32(len(r.Entries))
 	for _, n := range a.early {
 		a.notify(n)
@@ -208,12 +202,12 @@ func (a *attempt) replay(r *attempts.Replay) bool {
 	if len(t.input) > keptInput {
 		t.input = nil
 	}
-	if !a.plan.bidirectional {
-		a.closeWrite()
-	}
 	a.touch()
 	a.asked = a.activity
 	a.s.clock.opened(a)
+	if !a.plan.bidirectional {
+		t.move(suspend)
+	}
 	return true
 }
 
@@ -233,16 +227,15 @@ func (a *attempt) use(e *journal.Entry) {
 
 // notify writes a notification, once and in order; t.mu is held.
 func (a *attempt) notify(n *machine.Notify) {
-	if !a.live {
+	if a.t.state == loading {
 		a.early = append(a.early, n)
 		return
 	}
-	if n.Index < a.next || a.over || a.halfClosed {
+	if n.Index < a.next || a.t.state != streaming {
 		return // replayed already, or left to the next attempt's replay
 	}
 	if !a.memory.send(len(n.Entry.Payload)) {
-		a.closeWrite() // the endpoint does not read: the next attempt is told all this
-		a.touch()
+		a.t.move(suspend) // the endpoint does not read; the next attempt replays the notification
 		return
 	}
 	a.next = n.Index + 1
@@ -282,10 +275,8 @@ func (a *attempt) acknowledge(payload []byte) bool {
 // Sent implements endpoint.Sender.
 func (a *attempt) Sent(n int) { a.memory.sent(n) }
 
-func (a *attempt) closeWrite() {
-	a.halfClosed = true
-	a.stream.CloseWrite()
-}
+// open reports whether what the endpoint sends matters; t.mu is held.
+func (a *attempt) open() bool { return a.t.a == a && a.t.state.open() }
 
 func (a *attempt) touch() { a.activity = time.Now() }
 
@@ -294,9 +285,9 @@ func (a *attempt) deadline() time.Time {
 	switch {
 	case a.held:
 		return time.Now().Add(a.plan.options.InactivityTimeout)
-	case a.refusal != nil:
+	case a.t.state == rejected:
 		return a.activity.Add(refusalTimeout)
-	case a.halfClosed:
+	case a.t.state == halfClosed:
 		return a.activity.Add(a.plan.options.AbortTimeout)
 	}
 	return a.activity.Add(min(a.plan.options.InactivityTimeout, a.hold()))
@@ -325,13 +316,7 @@ func (a *attempt) idle() bool { return a.runs <= 0 && (a.commands > 1 || a.await
 func (a *attempt) expire() {
 	t := a.t
 	t.mu.Lock()
-	if t.a != a || a.over || time.Now().Before(a.deadline()) {
-		t.mu.Unlock()
-		return
-	}
-	if !a.halfClosed {
-		a.closeWrite()
-		a.touch()
+	if !a.open() || time.Now().Before(a.deadline()) || t.move(suspend) {
 		t.mu.Unlock()
 		return
 	}

@@ -177,7 +177,7 @@ func (c *clock) rearm(scan time.Time) {
 // watch acts on an attempt that is overdue, and returns when to look again.
 func (a *attempt) watch(now time.Time) time.Time {
 	a.t.mu.Lock()
-	if a.t.a != a || a.over {
+	if !a.open() {
 		a.t.mu.Unlock()
 		return time.Time{}
 	}
@@ -190,7 +190,7 @@ func (a *attempt) watch(now time.Time) time.Time {
 	a.expire()
 	a.t.mu.Lock()
 	defer a.t.mu.Unlock()
-	if a.over {
+	if !a.open() {
 		return time.Time{}
 	}
 	return a.nextCheck()

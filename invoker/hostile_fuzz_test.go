@@ -336,7 +336,7 @@ func (h *hostile) settle() {
 			return
 		}
 		t.mu.Lock()
-		rests := t.phase != settling && t.pending == 0
+		rests := !t.state.settling() && t.pending == 0
 		t.mu.Unlock()
 		if rests {
 			return

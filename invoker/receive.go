@@ -32,7 +32,7 @@ func (a *attempt) Response(h endpoint.Head) {
 	t := a.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.a != a || a.over {
+	if !a.open() {
 		return
 	}
 	a.touch()
@@ -46,9 +46,7 @@ func (a *attempt) Response(h endpoint.Head) {
 		return
 	}
 	a.refusal = f
-	if !a.halfClosed {
-		a.closeWrite()
-	}
+	t.move(refuse)
 	a.s.clock.wake(a.deadline())
 }
 
@@ -71,11 +69,11 @@ func (a *attempt) read(p []byte) *failure {
 	t := a.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.a != a || a.over {
+	if !a.open() {
 		return nil
 	}
 	a.touch()
-	if a.refusal != nil {
+	if t.state == rejected {
 		if a.body = append(a.body, p[:min(len(p), refusalBody-len(a.body))]...); len(a.body) == refusalBody {
 			return a.refused()
 		}
@@ -85,7 +83,7 @@ func (a *attempt) read(p []byte) *failure {
 	if !a.count() {
 		return a.tooLarge()
 	}
-	for !a.over {
+	for t.state.open() {
 		m, ok, err := a.decoder.Next()
 		if err != nil {
 			return failureOf(err)
@@ -98,7 +96,7 @@ func (a *attempt) read(p []byte) *failure {
 		}
 	}
 	a.count()
-	if !a.over && a.idle() && a.s.iv.slots.short.Load() {
+	if t.state.open() && a.idle() && a.s.iv.slots.short.Load() {
 		a.s.clock.wake(a.deadline()) // which is earlier now than when it was looked at last
 	}
 	return nil
@@ -128,12 +126,12 @@ func (a *attempt) End(err error) {
 	}
 	defer a.leave()
 	a.t.mu.Lock()
-	over := a.t.a != a || a.over
+	open := a.open()
 	f := a.refused()
 	partial := a.decoder.Partial()
 	a.t.mu.Unlock()
 	switch {
-	case over:
+	case !open:
 		return
 	case f != nil:
 	case err != nil:
@@ -228,10 +226,8 @@ func (a *attempt) ended() *failure {
 // wait for that before they end the response.
 func (a *attempt) finish(last machine.Step) {
 	a.steps = append(a.steps, last)
-	a.lingering, a.final, a.over = false, true, true
-	a.t.phase = settling
-	a.stream.Finish()
-	a.s.clock.closed(a)
+	a.lingering = false
+	a.t.move(finish)
 	if a.decoder.Partial() {
 		a.s.log.Debug("endpoint sent more after it ended the attempt", "invocation_id", a.t.id, "code", errcode.RT0012)
 	}
@@ -289,7 +285,7 @@ func (a *attempt) flush(force bool) {
 		return
 	}
 	p := &machine.Progress{ID: t.id, Attempt: t.number, Pin: a.plan.pin, Steps: a.steps, Errors: t.retry.report()}
-	final, volume := a.final, a.unproposed
+	final, volume := t.state == finishing, a.unproposed
 	a.steps, a.unproposed, a.lingering = nil, 0, false
 	if volume <= limits.ProgressBatch { // the usual case
 		t.pending++
@@ -316,11 +312,11 @@ func (a *attempt) throttle() {
 	t := a.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for t.a == a && !a.over && t.volume >= openVolume {
+	for a.open() && t.volume >= openVolume {
 		a.held = true
 		t.moved.Wait()
 	}
-	if t.a == a && !a.over {
+	if a.open() {
 		if turn := a.memory.read(); turn != nil {
 			a.held = true
 			t.mu.Unlock()

@@ -53,8 +53,8 @@ func FuzzResponse(f *testing.F) {
 		if task == nil {
 			return // it ended, paused or suspended, as a stream may demand
 		}
-		if task.phase != backingOff || task.last == nil || task.last.ErrorCode == "" || task.last.Message == "" {
-			t.Fatalf("status %d: phase %d, failure %+v", status, task.phase, task.last)
+		if task.state != backingOff || task.last == nil || task.last.ErrorCode == "" || task.last.Message == "" {
+			t.Fatalf("status %d: state %v, failure %+v", status, task.state, task.last)
 		}
 		if status != http.StatusOK && !utf8.ValidString(task.last.Message) {
 			t.Fatalf("message %q", task.last.Message)

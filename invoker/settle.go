@@ -18,7 +18,7 @@ func (t *task) answered(a *attempt, p *machine.Progress, volume int, final bool,
 		a.count()
 	}
 	t.moved.Broadcast()
-	if t.a != a || t.phase == gone {
+	if t.a != a || t.state == gone {
 		t.mu.Unlock()
 		return
 	}
@@ -29,20 +29,20 @@ func (t *task) answered(a *attempt, p *machine.Progress, volume int, final bool,
 	case coded:
 		refused = failureOf(err)
 	case err != nil, o.Code == machine.Stale:
-		slot = t.end(true)
+		slot = t.end(drop)
 	case o.Code != machine.OK:
 		refused = failureOf(errcode.New(errcode.RT0012, "the server refused what the handler asked for"))
 	case final:
-		slot = t.end(false)
+		slot = t.end(stored)
 	default:
 		t.stored(p)
 	}
-	conclude := t.phase == settling && t.pending == 0 && a != nil && a.failure != nil
+	conclude := t.state == failing && t.pending == 0
 	t.mu.Unlock()
 	t.s.iv.giveBack(slot)
 	// Both may propose, which the partition's goroutine must not be held up by.
 	if refused != nil {
-		go t.s.guarded(func() { a.fail(refused) })
+		go t.s.guarded(func() { t.refused(a, refused) })
 	}
 	if conclude {
 		go t.s.guarded(func() { t.conclude(a) })
@@ -65,24 +65,17 @@ func (t *task) stored(p *machine.Progress) {
 func (a *attempt) fail(f *failure) {
 	t := a.t
 	t.mu.Lock()
-	if t.a != a || a.failure != nil || a.over && !a.final {
+	if t.a != a || !a.open() && t.state != finishing {
 		t.mu.Unlock()
 		return
 	}
-	f.reached = a.reached
-	a.failure, a.over, a.final = f, true, false
-	t.phase = settling
-	if f.orderly {
-		a.stream.Finish()
-	} else {
-		a.stream.Reset()
-	}
-	t.s.clock.closed(a)
-	t.moved.Broadcast()
+	f.reached = t.state != loading
+	a.failure = f
+	t.move(fail)
 	t.mu.Unlock()
 	a.flush(true)
 	t.mu.Lock()
-	conclude := t.a == a && t.phase == settling && t.pending == 0
+	conclude := t.a == a && t.state == failing && t.pending == 0
 	t.mu.Unlock()
 	if conclude {
 		t.conclude(a)
@@ -93,25 +86,20 @@ func (a *attempt) fail(f *failure) {
 // answered.
 func (t *task) conclude(a *attempt) {
 	t.mu.Lock()
-	if t.a != a || t.phase != settling || t.pending > 0 || a.concluded {
+	if t.a != a || t.state != failing || t.pending > 0 {
 		t.mu.Unlock()
 		return
 	}
-	a.concluded = true
 	f := a.failure
 	t.report(f)
 	delay, again, last := t.next(a)
 	if again {
-		a.memory.close()
-		t.a = nil
-		slot := t.slot
-		t.phase, t.slot = backingOff, nil
-		t.due = time.Now().Add(delay)
-		t.s.clock.backOff(t)
+		slot := t.backOff(retry, delay)
 		t.mu.Unlock()
 		t.s.iv.giveBack(slot)
 		return
 	}
+	t.move(report)
 	if last != machine.StepYield {
 		t.reportEnd(last)
 	}
@@ -121,6 +109,33 @@ func (t *task) conclude(a *attempt) {
 	t.pending++
 	t.mu.Unlock()
 	t.s.part.Propose(p, func(o machine.Outcome, err error) { t.answered(a, p, 0, true, o, err) })
+}
+
+// backOff makes the transition of an event that leads to backingOff. It returns the slot,
+// which the caller gives back once t.mu is released.
+func (t *task) backOff(e event, delay time.Duration) (slot *share) {
+	slot = t.end(e)
+	t.due = time.Now().Add(delay)
+	t.s.clock.backOff(t)
+	return slot
+}
+
+// refused acts on a proposal that was refused: the attempt fails. A step of the server
+// that ends the attempts is proposed again after a further attempt.
+func (t *task) refused(a *attempt, f *failure) {
+	t.mu.Lock()
+	if t.a != a || t.state != reporting {
+		t.mu.Unlock()
+		if a != nil {
+			a.fail(f)
+		}
+		return
+	}
+	t.report(f)
+	delay, _ := t.retry.next(f, &t.s.iv.cfg.Defaults.Retry)
+	slot := t.backOff(unstored, delay)
+	t.mu.Unlock()
+	t.s.iv.giveBack(slot)
 }
 
 // next says when the attempt after a failed one begins, or else how the invocation goes
@@ -149,10 +164,7 @@ func (t *task) next(a *attempt) (delay time.Duration, again bool, last machine.S
 func (t *task) resume() {
 	t.mu.Lock()
 	// The clock may remember a back-off that was cut short.
-	over := t.phase == backingOff && !time.Now().Before(t.due)
-	if over {
-		t.phase = waiting
-	}
+	over := !time.Now().Before(t.due) && t.move(due)
 	inv := t.inv
 	t.mu.Unlock()
 	if over {
@@ -166,12 +178,11 @@ func (t *task) resume() {
 func (t *task) hasten(cancel bool) {
 	t.mu.Lock()
 	t.pausing = false
-	early := t.phase == backingOff
-	if cancel && (t.phase == running || t.phase == settling) {
+	if cancel && (t.state.open() || t.state.settling()) {
 		t.cancelled = true
 	}
+	early := t.move(due)
 	if early {
-		t.phase = waiting
 		t.retry.renew()
 	}
 	inv := t.inv

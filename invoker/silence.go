@@ -82,7 +82,7 @@ func (a *attempt) endSilence() {
 // abortAt is when the attempt is cut if the endpoint sends nothing; t.mu is held.
 func (a *attempt) abortAt() time.Time {
 	at := a.deadline()
-	if !a.halfClosed {
+	if a.t.state == streaming {
 		at = at.Add(a.plan.options.AbortTimeout)
 	}
 	return at

@@ -6,11 +6,11 @@ func (t *task) attemptStatus() attempts.Status {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	st := attempts.Status{
-		InFlight: t.phase == running || t.phase == settling, RetryCount: t.retry.total,
+		InFlight: t.state.open() || t.state.settling(), RetryCount: t.retry.total,
 		Unreported: t.retry.total - t.retry.reported, LastStartAt: t.started,
 		Deployment: t.deployed.Deployment, Protocol: t.deployed.Protocol, Server: t.server,
 	}
-	if t.phase == backingOff {
+	if t.state == backingOff {
 		st.NextRetryAt = t.due
 	}
 	if t.a != nil {

@@ -8,17 +8,6 @@ import (
 	"platform/partition/machine"
 )
 
-// phase is where a task stands.
-type phase uint8
-
-const (
-	waiting    phase = iota // for a slot
-	running                 // an attempt is open or being opened
-	settling                // the attempt is over; its last proposals are not answered yet
-	backingOff              // for the time of the next attempt
-	gone                    // nothing is owed any more
-)
-
 // task is an invocation that a session has to bring to an end or to a suspension,
 // by as many attempts as it takes. All of them have the machine's attempt number;
 // what the machine calls an attempt is an admission.
@@ -31,13 +20,13 @@ type task struct {
 	// proposals are made in order. It is taken before mu.
 	sending sync.Mutex
 
-	mu        sync.Mutex // guards the fields below, and the attempt
-	moved     sync.Cond  // unanswered or phase changed
-	phase     phase
+	mu        sync.Mutex // guards the fields below, and the attempt; held by one task at a time, see DESIGN.md for the order
+	moved     sync.Cond  // pending, volume or state changed
+	state     state
 	inv       *machine.Invocation // as last read; nil: not read yet
 	input     []byte              // journal entry 0, as long as the journal is known to hold nothing else; else nil
 	pin       machine.Pin         // zero as long as nothing was stored
-	a         *attempt            // while running or settling
+	a         *attempt            // from loading to reporting
 	retry     retryState
 	pending   int      // proposals without an answer
 	volume    int      // payload bytes in them
@@ -53,7 +42,7 @@ type task struct {
 }
 
 func newTask(s *Session, id ids.Invocation, number uint64) *task {
-	t := &task{s: s, id: id, number: number}
+	t := &task{s: s, id: id, number: number, state: waiting}
 	t.moved.L = &t.mu
 	return t
 }
@@ -63,11 +52,10 @@ func newTask(s *Session, id ids.Invocation, number uint64) *task {
 func (t *task) start(slot *share, o *opening) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.phase != waiting || t.s.isClosed() {
+	if t.s.isClosed() || !t.move(granted) {
 		return false
 	}
-	t.phase, t.slot = running, slot
-	t.started = time.Now()
+	t.slot, t.started = slot, time.Now()
 	t.a = &attempt{t: t, s: t.s, opening: o}
 	t.a.memory.b = &t.s.iv.memory
 	t.a.stream = t.s.iv.open(t.a) // its first event waits for t.mu
@@ -77,29 +65,54 @@ func (t *task) start(slot *share, o *opening) bool {
 // abandon drops the task and cuts its attempt.
 func (t *task) abandon() {
 	t.mu.Lock()
-	slot := t.end(true)
+	slot := t.end(drop)
 	t.mu.Unlock()
 	t.s.iv.giveBack(slot)
 }
 
-// end makes the task gone. It returns the slot that is to be given back once t.mu is
-// not held any more, if there is one.
-func (t *task) end(reset bool) (slot *share) {
-	if t.phase == gone {
+// move makes the transition of an event, which must not lead to backingOff or gone: see end.
+// It reports false if the event has no effect. t.mu is held.
+func (t *task) move(e event) bool {
+	next := transitions[t.state][e]
+	if next.to == none {
+		return false
+	}
+	t.state = next.to
+	t.moved.Broadcast()
+	a := t.a
+	if a == nil {
+		return true
+	}
+	switch {
+	case next.do&closeWrite != 0:
+		a.stream.CloseWrite()
+		a.touch()
+		t.s.clock.wake(a.deadline())
+	case next.do&resetStream != 0, next.do&endStream != 0 && a.failure != nil && !a.failure.orderly:
+		a.stream.Reset()
+	case next.do&endStream != 0:
+		a.stream.Finish()
+	}
+	if next.do&unwatch != 0 {
+		t.s.clock.closed(a)
+	}
+	return true
+}
+
+// end is move for events that lead to backingOff or gone: it releases the attempt. It
+// returns the slot, nil for none, which the caller gives back once t.mu is released.
+func (t *task) end(e event) (slot *share) {
+	if !t.move(e) {
 		return nil
 	}
 	if t.a != nil {
-		if reset {
-			t.a.stream.Reset()
-		}
-		t.s.clock.closed(t.a)
 		t.a.memory.close()
 		t.a = nil
 	}
-	t.phase = gone
-	t.inv, t.input = nil, nil
-	t.moved.Broadcast()
-	t.s.forget(t)
+	if t.state == gone {
+		t.inv, t.input = nil, nil
+		t.s.forget(t)
+	}
 	slot, t.slot = t.slot, nil
 	return slot
 }
@@ -110,7 +123,7 @@ func (t *task) notify(n *machine.Notify) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.input = nil
-	if t.phase == running {
+	if t.state.open() {
 		t.a.notify(n)
 	}
 }

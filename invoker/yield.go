@@ -10,26 +10,9 @@ func (t *task) yield() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pausing = true
-	a := t.a
-	switch {
-	case t.phase == running && a.live:
-		if !a.over && !a.halfClosed {
-			a.closeWrite()
-			a.touch()
-			t.s.clock.wake(a.deadline())
-		}
-	case t.phase == running:
-		a.over = true
-		a.stream.Reset()
-		t.pauseNow()
-	case t.phase == waiting || t.phase == backingOff:
-		t.pauseNow()
+	if !t.move(yield) || t.state != reporting {
+		return
 	}
-}
-
-// pauseNow proposes the pause; t.mu is held, and no attempt is open.
-func (t *task) pauseNow() {
-	t.phase = settling
 	step := machine.Step{Kind: machine.StepYield}
 	if t.last != nil {
 		step.Failure = &t.last.AttemptFailure

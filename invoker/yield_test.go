@@ -1,6 +1,7 @@
 package invoker
 
 import (
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -217,3 +218,43 @@ func TestANewLeaderPausesWhatIsPausing(t *testing.T) {
 }
 
 var greeterQueue = flowcontrol.QueueKey{Service: "Greeter"}
+
+// refuseOnce is a partition that refuses the first step of a kind.
+type refuseOnce struct {
+	*shard
+	kind machine.StepKind
+	done *bool
+}
+
+func (r refuseOnce) Propose(p *machine.Progress, done func(machine.Outcome, error)) {
+	if !*r.done && p.Steps[0].Kind == r.kind {
+		*r.done = true
+		done(machine.Outcome{Code: machine.Invalid}, nil)
+		return
+	}
+	r.shard.Propose(p, done)
+}
+
+func TestARefusedPauseIsProposedAgain(t *testing.T) {
+	for _, kind := range []machine.StepKind{machine.StepPause, machine.StepYield} {
+		synctest.Test(t, func(t *testing.T) {
+			attempts := 1
+			if kind == machine.StepYield {
+				attempts = 3 // it is backing off when it is asked to pause
+			}
+			o := newOffline(t, policy(attempts, metadata.Pause), func(w *wire) { w.recv.End(io.ErrUnexpectedEOF) })
+			defer o.close()
+			refused := false
+			o.session.part = refuseOnce{o.shard, kind, &refused}
+			id, _ := o.shard.call(greeter, 1, "")
+			synctest.Wait()
+			if kind == machine.StepYield {
+				o.operate(&machine.Pause{Target: id})
+			}
+			time.Sleep(time.Hour)
+			require.True(t, refused)
+			require.Equal(t, machine.Paused, o.shard.record(id).Status)
+			require.Zero(t, o.iv.slots.used)
+		})
+	}
+}

@@ -78,6 +78,22 @@ func plain(text string, code errcode.Code) string {
 	return strings.TrimPrefix(text, "["+string(code)+"] ")
 }
 
+// failureText is how many bytes are kept of each text of a failure, loggedText how many of
+// its message are logged. The endpoint may send as much as fits in a message.
+const (
+	failureText = 64 << 10
+	loggedText  = 4 << 10
+)
+
+// clip returns the beginning of a text that is longer than limit, with a note of its length.
+func clip(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	note := fmt.Sprintf("… (cut; %d bytes)", len(text))
+	return strings.ToValidUTF8(text[:limit-len(note)], "") + note
+}
+
 // failureFrom is the failure that an Error message tells of.
 func failureFrom(e *protocol.Failure) *failure {
 	code := errcode.RT0007
@@ -89,8 +105,8 @@ func failureFrom(e *protocol.Failure) *failure {
 	}
 	return &failure{
 		AttemptFailure: machine.AttemptFailure{
-			Code: e.Code, ErrorCode: string(code), Message: e.Message, Stacktrace: e.Stacktrace,
-			RelatedIndex: e.RelatedIndex, RelatedName: e.RelatedName, RelatedCommand: e.RelatedType,
+			Code: e.Code, ErrorCode: string(code), Message: clip(e.Message, failureText), Stacktrace: clip(e.Stacktrace, failureText),
+			RelatedIndex: e.RelatedIndex, RelatedName: clip(e.RelatedName, failureText), RelatedCommand: e.RelatedType,
 		},
 		behavior: e.Behavior, nextDelay: e.NextRetryDelay, orderly: true,
 	}

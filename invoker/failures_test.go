@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -252,4 +253,15 @@ func TestBrokenConnectionsLookAlike(t *testing.T) {
 	}
 	require.Equal(t, texts[0], texts[1])
 	require.Equal(t, "connection to the endpoint: read 127.0.0.1:80: connection reset by peer", texts[0])
+}
+
+func TestTheTextsOfAFailureAreBounded(t *testing.T) {
+	text := strings.Repeat("é", 10<<20)
+	f := failureFrom(&protocol.Failure{Code: 500, Message: text, Stacktrace: text, RelatedName: text})
+	for _, s := range []string{f.Message, f.Stacktrace, f.RelatedName} {
+		require.LessOrEqual(t, len(s), failureText)
+		require.True(t, utf8.ValidString(s))
+		require.Contains(t, s, "éé… (cut; 20971520 bytes)")
+	}
+	require.Equal(t, "short", clip("short", 5))
 }

@@ -39,7 +39,7 @@ func (t *task) warning(quiet bool) (slog.Level, []any) {
 	}
 	fields := []any{
 		"invocation_id", t.id, "target", target, "deployment_id", t.deployed.Deployment,
-		"code", t.last.ErrorCode, "err", t.last.Message,
+		"code", t.last.ErrorCode, "err", clip(t.last.Message, loggedText),
 	}
 	if quiet {
 		return level, fields

@@ -263,7 +263,7 @@ func (h *hostile) carryOut(of uint32, e machine.Effect) {
 // completion id again, or proposes the result of what is not a step of its own. It confuses its own journal,
 // which nobody else depends on, so that the server lets it.
 var confused = []string{
-	"two commands have the completion id", "nobody asked for", "the number of pending sleeps", "waits twice", "has its answer",
+	"two commands have the completion ID", "no command requested", "the count of pending sleeps", "waits twice", "already has its result",
 }
 
 // check looks at the tables.

@@ -117,7 +117,7 @@ func (c *checker) record(inv *machine.Invocation) {
 	want((inv.Await != nil) == (inv.Status == machine.Suspended), "an await exists exactly while suspended")
 	if inv.Await != nil {
 		for leaf := range inv.Await.Leaves() {
-			want(inv.Signalled || leaf.Repeats() || c.notified[inv.ID][leaf] == journal.Pending, "it awaits "+notificationID(leaf)+" , which has arrived")
+			want(inv.Signalled || leaf.Repeats() || c.notified[inv.ID][leaf] == journal.Pending, "it awaits "+notificationID(leaf)+", which has arrived")
 		}
 	}
 	want((inv.Attempt != 0) == (inv.RunningAt != 0), "an attempt number is assigned at admission")
@@ -269,7 +269,7 @@ func (c *checker) timers() {
 func (c *checker) outbox() {
 	for to, all := range c.outgoing {
 		for seq := range all {
-			c.want(seq <= c.sent[to] && (seq == c.sent[to] || all[seq+1] != nil), "message %d to partition %dis followed by a gap", seq, to)
+			c.want(seq <= c.sent[to] && (seq == c.sent[to] || all[seq+1] != nil), "message %d to partition %d is followed by a gap", seq, to)
 		}
 	}
 }

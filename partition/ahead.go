@@ -6,9 +6,9 @@ import (
 	"platform/partition/store"
 )
 
-// ahead is how many stand before an invocation in the line that it waits in: that for
-// its key or, once it has the key or needs none, that of its vqueue. It is nil for one
-// that stands in no line. See flowcontrol.Ahead for how exact it is.
+// ahead returns how many invocations are ahead of inv in its queue: the queue for its key
+// or, once it has the key or needs none, its vqueue. It is nil if inv is not queued. See
+// flowcontrol.Ahead for its accuracy.
 func ahead(view *store.View, inv *machine.Invocation) (*uint64, error) {
 	var n uint64
 	var err error
@@ -44,8 +44,8 @@ func aheadForKey(view *store.View, inv *machine.Invocation) (uint64, error) {
 	return waitingFor(view, o, lock.Head, inv.QueueSeq)
 }
 
-// waitingFor is how many wait for a key at some places, those that have left included
-// if there are too many places to look at.
+// waitingFor returns how many invocations wait for a key in a range of sequence numbers. If
+// the range is too large to scan, gaps are counted as well.
 func waitingFor(view *store.View, o machine.Object, from, before uint64) (uint64, error) {
 	if before <= from {
 		return 0, nil

@@ -16,8 +16,8 @@ import (
 	"platform/partition/machine"
 )
 
-// awayEntries is how much a follower misses: many appends, and ten times what the
-// cache of the log holds.
+// awayEntries is how many entries a follower misses: many appends, and ten times what the
+// log cache holds.
 const awayEntries = 5_000
 
 // fill commits n entries, each with an invocation that starts next year.
@@ -41,7 +41,7 @@ func (c *trio) fill(n int) {
 	wg.Wait()
 }
 
-// commit makes an entry of its own of a command, past the proposer.
+// commit commits a command in a log entry of its own, bypassing the proposer.
 func (c *trio) commit(command machine.Command) error {
 	l, err := c.hosts[c.leader()].p.leader()
 	if err != nil {
@@ -75,7 +75,7 @@ func away(t *testing.T, trailing uint64, entries int) (c *trio, follower int) {
 	return c, follower
 }
 
-func TestAFollowerThatWasAwayCatchesUpByTheLog(t *testing.T) {
+func TestAFollowerCatchesUpFromTheLog(t *testing.T) {
 	c, f := away(t, 2*awayEntries, awayEntries)
 	start := time.Now()
 	c.start(f)
@@ -84,7 +84,7 @@ func TestAFollowerThatWasAwayCatchesUpByTheLog(t *testing.T) {
 	require.Less(t, c.hosts[f].p.Status().Snapshot, uint64(awayEntries), "no snapshot was installed")
 }
 
-func TestAFollowerThatWasAwayCatchesUpByASnapshot(t *testing.T) {
+func TestAFollowerCatchesUpFromASnapshot(t *testing.T) {
 	c, f := away(t, 50, awayEntries)
 	start := time.Now()
 	c.start(f)
@@ -93,7 +93,7 @@ func TestAFollowerThatWasAwayCatchesUpByASnapshot(t *testing.T) {
 	// The record of the snapshot is written after the state was switched to it.
 	require.Eventually(t, func() bool { return c.hosts[f].p.Status().Snapshot > awayEntries }, 20*time.Second, time.Millisecond)
 
-	// It leads on what it got.
+	// It can lead with the received state.
 	require.Eventually(t, func() bool {
 		l := c.leader()
 		return l == f || c.hosts[l].p.TransferLeadership(t.Context(), c.servers(f)[0].ID) == nil && c.leader(l) == f
@@ -104,15 +104,15 @@ func TestAFollowerThatWasAwayCatchesUpByASnapshot(t *testing.T) {
 	c.requireSame(0, 1, 2)
 }
 
-// TestAReplicaThatIsKilledWhileItGetsASnapshotCatchesUp kills the receiver after
-// more and more of the snapshot, until one passes whole.
-func TestAReplicaThatIsKilledWhileItGetsASnapshotCatchesUp(t *testing.T) {
+// The receiver is killed after an increasing part of the snapshot, until one is received
+// completely.
+func TestAReplicaKilledDuringSnapshotTransferCatchesUp(t *testing.T) {
 	const entries = 4000
 	c, f := away(t, 50, entries)
 	rounds := 0
 	for whole := false; !whole; rounds++ {
 		require.Less(t, rounds, 20)
-		limit := int64(1<<10) << (2 * rounds) // the leader's pauses double with each failure
+		limit := int64(1<<10) << (2 * rounds) // the leader's retry delay doubles with each failure
 		var sent atomic.Int64
 		c.wires.watch(func(w way, n int) {
 			if w.to == c.hosts[f].name {
@@ -133,7 +133,7 @@ func TestAReplicaThatIsKilledWhileItGetsASnapshotCatchesUp(t *testing.T) {
 	c.requireSame(0, 1, 2)
 }
 
-func TestAWipedHostJoinsAgainAsAnotherReplica(t *testing.T) {
+func TestAWipedHostRejoinsAsANewReplica(t *testing.T) {
 	c, l := loaded(t, func(c *trio) { c.profile.TrailingLogs = 50 })
 	wiped := (c.leader() + 1) % 3
 	address := c.hosts[wiped].address
@@ -144,7 +144,7 @@ func TestAWipedHostJoinsAgainAsAnotherReplica(t *testing.T) {
 	again := c.add(c.hosts[wiped].name+"2", address, true)
 	c.start(again)
 	l.progress(50)
-	require.Zero(t, c.hosts[again].p.Status().Applied, "nobody added it yet")
+	require.Zero(t, c.hosts[again].p.Status().Applied, "it has not been added yet")
 
 	var members []int
 	for i := range 3 {
@@ -161,13 +161,13 @@ func TestAWipedHostJoinsAgainAsAnotherReplica(t *testing.T) {
 	l.finish(t)
 	c.requireSame(append(members, again)...)
 
-	// The new one counts: with it and one other, calls are answered.
+	// The new replica is a voter: it forms a majority with one other.
 	c.kill(members[0])
 	_, err := c.call(t.Context(), request("Steps", "do", `"x"`))
 	require.NoError(t, err)
 }
 
-// reconcile lets whoever leads reconcile until the members are these hosts.
+// reconcile makes the current leader reconcile until the members are these hosts.
 func (c *trio) reconcile(hosts ...int) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), 30*time.Second)
@@ -187,7 +187,7 @@ func TestReplicasMoveUnderLoad(t *testing.T) {
 	c.start(d)
 	require.NoError(t, c.hosts[c.leader()].p.Checkpoint(t.Context()))
 	members := []int{0, 1, 2, d}
-	for range 4 { // each goes once, the leader first
+	for range 4 { // each moves once, the leader first
 		gone := c.leader()
 		var rest []int
 		for _, i := range members {
@@ -198,7 +198,7 @@ func TestReplicasMoveUnderLoad(t *testing.T) {
 		l.gap()
 		c.reconcile(rest...)
 		l.progress(20)
-		t.Logf("%s moved away, without an answer for %v", c.hosts[gone].name, l.gap())
+		t.Logf("%s moved; no responses for %v", c.hosts[gone].name, l.gap())
 		_, in := c.hosts[c.leader()].p.Status().Members.Find(c.servers(gone)[0].ID)
 		require.False(t, in)
 
@@ -215,7 +215,7 @@ func TestReplicasMoveUnderLoad(t *testing.T) {
 	c.requireSame(members...)
 }
 
-// destroy removes a replica's data, at first only in part.
+// destroy removes a replica's data, first only partially.
 func (c *trio) destroy(h *host) {
 	t := c.t
 	logs, tables := h.reopen(t)

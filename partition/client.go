@@ -16,39 +16,39 @@ import (
 	"platform/partition/machine"
 )
 
-// ErrNotFound says that no invocation with that id is known, or not any more.
+// ErrNotFound says that no invocation with that ID is known, or is known any longer.
 var ErrNotFound = errors.New("invocation not found")
 
-// Ending is how an invocation ended.
+// Ending is the result of a completed invocation.
 type Ending struct {
 	Target    machine.Target
 	Result    journal.Result
-	ExpiresAt int64 // until when the result is kept, ms since 1970
+	ExpiresAt int64 // when the result expires, ms since 1970
 }
 
-// Invoke proposes an invocation and returns once it is durable and applied; the
-// outcome tells whether its id was known already.
+// Invoke proposes an invocation and returns once it is durable and applied; the outcome
+// says whether its ID was already known.
 func (p *Partition) Invoke(ctx context.Context, inv *machine.Invoke) (machine.Outcome, error) {
 	l, err := p.leaderWithRoom()
 	if err != nil {
 		return machine.Outcome{}, err
 	}
-	named := l.named(inv)
+	current := l.withCurrentID(inv)
 	if failpoint.Active(failpoint.AckBeforeCommit) {
-		go func() { _, _ = l.propose(context.WithoutCancel(ctx), l.planned(named)) }()
-		return machine.Outcome{ID: named.ID}, nil
+		go func() { _, _ = l.propose(context.WithoutCancel(ctx), l.withStartTime(current)) }()
+		return machine.Outcome{ID: current.ID}, nil
 	}
-	o, err := l.propose(ctx, l.planned(named))
-	if o.ID.IsZero() && named.ID != inv.ID {
-		o.ID = named.ID
+	o, err := l.propose(ctx, l.withStartTime(current))
+	if o.ID.IsZero() && current.ID != inv.ID {
+		o.ID = current.ID
 	}
-	return l.shown().outcome(o), err
+	return l.timeShift().outcome(o), err
 }
 
-// named is inv with the id that the log's feature level gives it. It is decided here,
-// where all requests for the id meet, since nodes learn of a new level one after the
-// other.
-func (l *leadership) named(inv *machine.Invoke) *machine.Invoke {
+// withCurrentID returns inv with the ID that the log's feature level assigns. The leader
+// decides, because all requests for the ID meet here, while nodes learn of a new level at
+// different times.
+func (l *leadership) withCurrentID(inv *machine.Invoke) *machine.Invoke {
 	id, legacy, ok := machine.Derived(&inv.Target, inv.IdempotencyKey)
 	if !ok || inv.ID != id && inv.ID != legacy {
 		return inv
@@ -59,22 +59,23 @@ func (l *leadership) named(inv *machine.Invoke) *machine.Invoke {
 	if id == inv.ID {
 		return inv
 	}
-	named := *inv // repeated by the caller, maybe elsewhere
-	named.ID = id
-	return &named
+	current := *inv // the caller may retry it, possibly elsewhere
+	current.ID = id
+	return &current
 }
 
-// planned is inv with the time at which it starts, by the leader's clock.
-func (l *leadership) planned(inv *machine.Invoke) *machine.Invoke {
+// withStartTime returns inv with its delay converted to a start time of the leader's clock.
+func (l *leadership) withStartTime(inv *machine.Invoke) *machine.Invoke {
 	if inv.Delay == 0 {
 		return inv
 	}
-	planned := *inv // repeated by the caller, maybe elsewhere
-	planned.StartAt, planned.Delay = l.clock.Millis()+inv.Delay, 0
-	return &planned
+	timed := *inv // the caller may retry it, possibly elsewhere
+	timed.StartAt, timed.Delay = l.clock.Millis()+inv.Delay, 0
+	return &timed
 }
 
-// leaderWithRoom is leader for what is new.
+// leaderWithRoom returns the leadership, for requests that create work: it fails if this
+// node accepts none.
 func (p *Partition) leaderWithRoom() (*leadership, error) {
 	l, err := p.leader()
 	if err == nil && p.room != nil {
@@ -83,64 +84,63 @@ func (p *Partition) leaderWithRoom() (*leadership, error) {
 	return l, err
 }
 
-// Call proposes an invocation and waits for its end. The outcome's code is
-// machine.Existing when the id was known already; with machine.QueueFull there is no
-// ending.
+// Call proposes an invocation and waits for its end. The outcome's code is machine.Existing
+// if the ID was already known; with machine.QueueFull there is no ending.
 func (p *Partition) Call(ctx context.Context, inv *machine.Invoke) (Ending, machine.Outcome, error) {
 	l, err := p.leaderWithRoom()
 	if err != nil {
 		return Ending{}, machine.Outcome{}, err
 	}
-	named := l.named(inv)
+	current := l.withCurrentID(inv)
 	for {
-		e, o, err := l.call(ctx, named)
-		if err == nil && !o.ID.IsZero() { // its invocation has another id: wait for that one
-			again := *named
-			again.ID, named = o.ID, &again
+		e, o, err := l.call(ctx, current)
+		if err == nil && !o.ID.IsZero() { // the invocation has another ID: wait for that one
+			other := *current
+			other.ID, current = o.ID, &other
 			continue
 		}
-		if named.ID != inv.ID {
-			o.ID = named.ID
+		if current.ID != inv.ID {
+			o.ID = current.ID
 		}
-		s := l.shown()
+		s := l.timeShift()
 		return s.ending(e), s.outcome(o), err
 	}
 }
 
-// call proposes an invocation and waits for its end, unless it has another id, which
-// the outcome tells.
+// call proposes an invocation and waits for its end, unless it has another ID, which the
+// outcome then contains.
 func (l *leadership) call(ctx context.Context, inv *machine.Invoke) (Ending, machine.Outcome, error) {
 	c := &call{ended: make(chan ending, 1), waiters: l.waiters, id: inv.ID, once: inv.Target.Type == machine.WorkflowRun}
 	l.waiters.add(inv.ID, c.ended)
-	if err := l.submit(l.planned(inv), c.answered); err != nil {
+	if err := l.submit(l.withStartTime(inv), c.applied); err != nil {
 		l.waiters.remove(inv.ID, c.ended)
 		return Ending{}, machine.Outcome{}, err
 	}
 	select {
 	case e := <-c.ended:
-		return e.of(inv.Target), c.known(), e.err
+		return e.of(inv.Target), c.result(), e.err
 	case <-ctx.Done():
 		l.waiters.remove(inv.ID, c.ended)
 		return Ending{}, machine.Outcome{}, context.Cause(ctx)
 	}
 }
 
-// call is one Call under way.
+// call is one Call in progress.
 type call struct {
 	ended   chan ending
 	waiters *waiters
 	id      ids.Invocation
-	once    bool // calls that find somebody else's invocation do not join it
+	once    bool // a call that finds an invocation of another request does not wait for it
 
 	mu      sync.Mutex // covers outcome
 	outcome machine.Outcome
 }
 
-// answered takes the answer to the proposal. The end itself comes from the
-// waiters, unless it lies in the past already.
-func (c *call) answered(o machine.Outcome, err error) {
+// applied receives the outcome of the proposal. The end itself comes through the waiters,
+// unless the invocation had already ended.
+func (c *call) applied(o machine.Outcome, err error) {
 	if err != nil {
-		c.end(ending{err: refused(err)})
+		c.end(ending{err: proposeError(err)})
 		return
 	}
 	c.mu.Lock()
@@ -160,26 +160,26 @@ func (c *call) answered(o machine.Outcome, err error) {
 	}
 }
 
-// end tells the caller what no effect will tell.
+// end completes the call in cases without an effect.
 func (c *call) end(e ending) {
 	c.waiters.remove(c.id, c.ended)
 	offer(c.ended, e)
 }
 
-func (c *call) known() machine.Outcome {
+func (c *call) result() machine.Outcome {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.outcome
 }
 
-// Await waits for the end of a known invocation.
+// Await waits for the end of an existing invocation.
 func (p *Partition) Await(ctx context.Context, id ids.Invocation) (Ending, error) {
 	l, err := p.leader()
 	if err != nil {
 		return Ending{}, err
 	}
 	ended := make(chan ending, 1)
-	l.waiters.add(id, ended) // before looking, so that no end falls between
+	l.waiters.add(id, ended) // before reading, so that no end is missed
 	defer l.waiters.remove(id, ended)
 	inv, err := p.Find(ctx, id)
 	if err != nil {
@@ -190,14 +190,14 @@ func (p *Partition) Await(ctx context.Context, id ids.Invocation) (Ending, error
 	}
 	select {
 	case e := <-ended:
-		return l.shown().ending(e.of(inv.Target)), e.err
+		return l.timeShift().ending(e.of(inv.Target)), e.err
 	case <-ctx.Done():
 		return Ending{}, context.Cause(ctx)
 	}
 }
 
-// Find reads an invocation's record; ErrNotFound if there is none. It is
-// linearizable. The record is the caller's to keep; its times are times of day.
+// Find reads an invocation's record; ErrNotFound if there is none. It is linearizable. The
+// caller owns the record; its times are wall-clock times.
 func (p *Partition) Find(ctx context.Context, id ids.Invocation) (*machine.Invocation, error) {
 	l, err := p.leader()
 	if err != nil {
@@ -215,7 +215,7 @@ func (p *Partition) Find(ctx context.Context, id ids.Invocation) (*machine.Invoc
 	if inv == nil || inv.Expired(l.clock.Millis()) {
 		return nil, ErrNotFound
 	}
-	l.shown().invocation(inv)
+	l.timeShift().invocation(inv)
 	return inv, nil
 }
 
@@ -230,7 +230,7 @@ func (p *Partition) Deliver(ctx context.Context, d *machine.Deliver) error {
 		return err
 	}
 	if o.Code != machine.OK {
-		return fmt.Errorf("partition %d refused messages %d… of partition %d: %v", p.id, d.FirstSeq, d.From, o.Code)
+		return fmt.Errorf("partition %d rejected messages from %d on of partition %d: outcome %v", p.id, d.FirstSeq, d.From, o.Code)
 	}
 	return nil
 }
@@ -242,14 +242,15 @@ func (p *Partition) leader() (*leadership, error) {
 	return nil, ErrNotLeader
 }
 
-// submit proposes a command. done is called once, with its outcome, on a goroutine
-// that it must not hold up; not at all when submit fails. A command that the cluster's
-// feature level does not include fails with a *feature.Error.
+// submit proposes a command. done is called once with its outcome, on a goroutine that it
+// must not block; it is not called if submit fails. A command that the cluster's feature
+// level does not include fails with a *feature.Error.
 func (l *leadership) submit(c machine.Command, done func(machine.Outcome, error)) error {
 	return l.submitLarger(c, 0, done)
 }
 
-// submitLarger is submit of a command that copies about so many bytes within the tables.
+// submitLarger is submit for a command that copies approximately the given number of bytes
+// within the tables.
 func (l *leadership) submitLarger(c machine.Command, copies int, done func(machine.Outcome, error)) error {
 	data, err := codec.EncodeCommand(l.level(), c)
 	if err != nil {
@@ -258,12 +259,12 @@ func (l *leadership) submitLarger(c machine.Command, copies int, done func(machi
 	if err := fits(l.level(), c, len(data)); err != nil {
 		return err
 	}
-	return refused(l.proposer.SubmitLarger(data, copies, raftgroup.CompletionFunc[machine.Outcome](done)))
+	return proposeError(l.proposer.SubmitLarger(data, copies, raftgroup.CompletionFunc[machine.Outcome](done)))
 }
 
-// fits refuses a command that is larger than the configuration can explain. Messages of
-// an outbox are exempt: the first release accepted larger ones, and they have to arrive.
-// They are sent once every node can receive a log entry with one of them.
+// fits rejects a command larger than the configured limits allow. Messages of an outbox are
+// exempt: the first release accepted larger ones, and they must be delivered. They are sent
+// once every node can receive a log entry that contains one.
 func fits(level feature.Level, c machine.Command, size int) error {
 	most := limits.Command
 	if _, stored := c.(*machine.Deliver); stored && level >= feature.Level2 {
@@ -272,7 +273,7 @@ func fits(level feature.Level, c machine.Command, size int) error {
 	if size <= most {
 		return nil
 	}
-	return fmt.Errorf("%w: a command of %d bytes, at most %d", raftgroup.ErrTooLarge, size, most)
+	return fmt.Errorf("%w: command has %d bytes, the limit is %d", raftgroup.ErrTooLarge, size, most)
 }
 
 // propose proposes a command and waits until it is applied.
@@ -286,7 +287,7 @@ func (l *leadership) propose(ctx context.Context, c machine.Command) (machine.Ou
 		return machine.Outcome{}, err
 	}
 	answers := make(chan answer, 1)
-	if err := l.submitLarger(c, copies, func(o machine.Outcome, err error) { answers <- answer{o, refused(err)} }); err != nil {
+	if err := l.submitLarger(c, copies, func(o machine.Outcome, err error) { answers <- answer{o, proposeError(err)} }); err != nil {
 		return machine.Outcome{}, err
 	}
 	select {

@@ -10,49 +10,46 @@ import (
 )
 
 const (
-	// maxSlew is by how much the partition time approaches the time of day, per time
-	// passed: 1 in 100.
+	// maxSlew is the rate at which partition time approaches wall-clock time: 1 in 100.
 	maxSlew = 100
-	// leadNoise is by how much the partition time may differ from the time of day
-	// before points in time have to be translated. Machines with synchronized clocks
-	// stay below it.
+	// leadNoise is the difference between partition time and wall-clock time below which
+	// times are not translated. Machines with synchronized clocks stay below it.
 	leadNoise = 100 * time.Millisecond
-	// clockTimeout bounds how long a new leader waits for the time.
+	// clockTimeout bounds how long a new leader waits for a reliable wall-clock time.
 	clockTimeout = time.Second
 )
 
-// Clock is the time of day that leaders go by. It has to be right when a leadership
-// begins, since everything that is due by then is fired; later errors are slowed down.
+// Clock is the wall clock of leaders. It has to be right when a leadership begins, since
+// everything that is due by then is fired; later errors are corrected slowly.
 type Clock interface {
-	// Now is the best guess at the time.
+	// Now returns the best estimate of the wall-clock time.
 	Now() time.Time
-	// AwaitNow returns once Now is as good as it gets, or ctx ends.
+	// AwaitNow returns once Now is as accurate as it will be, or ctx ends.
 	AwaitNow(ctx context.Context)
 }
 
-// machineClock is the Clock of a node that has nobody to compare its time with.
+// machineClock is the Clock of a node without other nodes to compare its time with.
 type machineClock struct{}
 
 func (machineClock) Now() time.Time           { return time.Now() }
 func (machineClock) AwaitNow(context.Context) {}
 
-// clock is the partition time of a leader, which its log entries are stamped with. It
-// starts at the time of day and then follows a clock that never steps and goes on
-// during suspension, so that a step of the time of day neither fires timers early nor
-// holds them up; it approaches a stepped time slowly. It starts no earlier than the time
-// of the log so far, which does not go back: else timers would stand still until a
-// machine whose clock is behind has caught up.
+// clock is the partition time of a leader, the timestamp of its log entries. It starts at
+// wall-clock time and then follows a monotonic clock that continues during suspension, so
+// that a step of the wall clock neither fires timers early nor delays them; it approaches a
+// stepped wall clock slowly. It starts no earlier than the time of the log, which never
+// decreases: otherwise timers would stop until a machine whose clock is behind has caught
+// up.
 type clock struct {
-	wall    func() time.Time     // the time of day
-	elapsed func() time.Duration // since the clock was made
+	wall    func() time.Time     // wall-clock time
+	elapsed func() time.Duration // since the clock was created
 
 	mu   sync.Mutex // covers the fields below
 	last time.Duration
 	now  time.Time
 }
 
-// newClock returns a clock that starts no earlier than least, in milliseconds since
-// 1970.
+// newClock returns a clock that starts no earlier than least, in milliseconds since 1970.
 func newClock(least int64, now func() time.Time) *clock {
 	c := &clock{wall: now, elapsed: boottime.Start().Elapsed, now: now().Round(0)}
 	if known := time.UnixMilli(least); known.After(c.now) {
@@ -61,7 +58,7 @@ func newClock(least int64, now func() time.Time) *clock {
 	return c
 }
 
-// Millis is the partition time in milliseconds since 1970. It never goes back.
+// Millis returns the partition time in milliseconds since 1970. It never decreases.
 func (c *clock) Millis() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,8 +66,8 @@ func (c *clock) Millis() int64 {
 	return now.UnixMilli()
 }
 
-// advance moves the partition time on and returns it, and by how much it is ahead of
-// the time of day.
+// advance advances the partition time and returns it, and how far it is ahead of wall-clock
+// time.
 func (c *clock) advance() (now time.Time, lead time.Duration) {
 	elapsed := c.elapsed()
 	passed := max(elapsed-c.last, 0)
@@ -82,8 +79,8 @@ func (c *clock) advance() (now time.Time, lead time.Duration) {
 	return c.now, lead + slew
 }
 
-// Lead is by how many milliseconds the partition time is ahead of the time of day, less
-// than zero if it is behind, and zero if the difference is no more than noise.
+// Lead returns by how many milliseconds partition time is ahead of wall-clock time:
+// negative if it is behind, and zero if the difference is below leadNoise.
 func (c *clock) Lead() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,8 +91,8 @@ func (c *clock) Lead() int64 {
 	return lead.Milliseconds()
 }
 
-// translated is the partition time that is as far away as t, a time of day, when the
-// partition time is ahead by lead. Times that nobody lives to see stay as they are.
+// translated returns the partition time that is as far away as t, a wall-clock time, when
+// partition time is ahead by lead. Times that would overflow are returned unchanged.
 func translated(t, lead int64) int64 {
 	if t <= 0 || lead > 0 && t > math.MaxInt64-lead {
 		return t

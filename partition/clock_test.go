@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// handClock is a clock whose machine time and monotonic time a test sets.
+// handClock returns a clock whose wall clock and monotonic clock are set by the test.
 func handClock() (c *clock, wall *time.Time, elapsed *time.Duration) {
 	wall, elapsed = new(time.Time), new(time.Duration)
 	*wall = time.UnixMilli(1_700_000_000_000)
@@ -29,12 +29,12 @@ func TestClockFollowsMonotonicTime(t *testing.T) {
 	require.Equal(t, start+1500, c.Millis())
 }
 
-func TestClockMovesSlowlyTowardsASteppedTime(t *testing.T) {
+func TestClockSlewsTowardsASteppedTime(t *testing.T) {
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		c, wall, elapsed := handClock()
 		start := c.Millis()
 		*wall = wall.Add(step)
-		require.Equal(t, start, c.Millis(), "a step alone changes nothing")
+		require.Equal(t, start, c.Millis(), "a step alone has no effect")
 		*elapsed += 10 * time.Second
 		*wall = wall.Add(10 * time.Second)
 		require.InDelta(t, start+10_000, c.Millis(), 101, "at most 1 in 100")
@@ -53,9 +53,9 @@ func TestClockNeverGoesBack(t *testing.T) {
 	}
 }
 
-// Whatever the partition time is, a handler sleeps for as long as it asks: no shorter
-// than that by more than noise, and no longer by more than the slew of 1 in 100.
-func TestDurationsAreRightWhereverThePartitionTimeIs(t *testing.T) {
+// Whatever the partition time is, a handler sleeps for the requested duration: not shorter
+// by more than the noise, and not longer by more than the slew of 1 in 100.
+func TestDurationsDoNotDependOnPartitionTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, wall, elapsed := handClock()
 		skew := rapid.Int64Range(-7_200_000, 7_200_000).Draw(t, "skew")
@@ -67,7 +67,7 @@ func TestDurationsAreRightWhereverThePartitionTimeIs(t *testing.T) {
 		due := translated(wall.Add(asked).UnixMilli(), c.Lead())
 		begin := *elapsed
 		if now := c.Millis(); now < due {
-			// Steps of the time of day meanwhile change nothing.
+			// Steps of the wall clock meanwhile have no effect.
 			step := rapid.SampledFrom([]time.Duration{0, time.Hour, -time.Hour}).Draw(t, "step")
 			for c.Millis() < due {
 				*wall = wall.Add(step)
@@ -85,31 +85,31 @@ func TestDurationsAreRightWhereverThePartitionTimeIs(t *testing.T) {
 	})
 }
 
-// Times that nobody lives to see stay as far away as they are.
-func TestTranslationKeepsTheEndsOfTime(t *testing.T) {
-	require.Zero(t, translated(0, 5000), "no time at all")
+// Times that would overflow are unchanged.
+func TestTranslationKeepsExtremeTimes(t *testing.T) {
+	require.Zero(t, translated(0, 5000), "zero means no time")
 	require.EqualValues(t, math.MaxInt64, translated(math.MaxInt64, 5000))
 	require.EqualValues(t, math.MaxInt64-5, translated(math.MaxInt64-10, 5))
-	require.EqualValues(t, 1, translated(1000, -5000), "the past is not no time")
+	require.EqualValues(t, 1, translated(1000, -5000), "a time in the past must not become zero")
 }
 
-// A machine that is suspended finds its timers due when it wakes.
+// A machine that was suspended fires its due timers when it resumes.
 func TestSuspensionCounts(t *testing.T) {
 	c, wall, elapsed := handClock()
 	due := c.Millis() + 3_600_000
-	*elapsed += 2 * time.Hour // by the clock that goes on meanwhile
+	*elapsed += 2 * time.Hour // of the clock that continues during suspension
 	*wall = wall.Add(2 * time.Hour)
 	require.GreaterOrEqual(t, c.Millis(), due)
 	require.Zero(t, c.Lead())
 }
 
-// A machine whose clock is behind leads after one whose clock was right, or ahead.
-func TestClockGoesOnWhereTheLogIs(t *testing.T) {
+// A machine whose clock is behind becomes leader after one whose clock was right or ahead.
+func TestClockContinuesAtTheTimeOfTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ahead := time.Now().Add(time.Hour).UnixMilli()
 		c := newClock(ahead, time.Now)
 		time.Sleep(10 * time.Second)
-		require.InDelta(t, ahead+10_000, c.Millis(), 101, "time passes all the same")
+		require.InDelta(t, ahead+10_000, c.Millis(), 101, "time advances nevertheless")
 		require.Equal(t, time.Now().UnixMilli(), newClock(0, time.Now).Millis())
 	})
 }

@@ -1,4 +1,4 @@
-package partition
+package partition // cluster is a few partitions of one node, on a real log and real tables, with a service that uses the Go SDK.
 
 import (
 	"context"
@@ -51,7 +51,7 @@ func newCluster(t *testing.T, count uint32, services ...restate.ServiceDefinitio
 	return newTunedCluster(t, count, func(*Config) {}, services...)
 }
 
-// newTunedCluster is newCluster with another configuration.
+// newTunedCluster is newCluster with a modified configuration.
 func newTunedCluster(t *testing.T, count uint32, tune func(*Config), services ...restate.ServiceDefinition) *cluster {
 	t.Helper()
 	dir := t.TempDir()
@@ -96,7 +96,7 @@ func newTunedCluster(t *testing.T, count uint32, tune func(*Config), services ..
 }
 
 // discover serves the services and registers them, without a metadata group.
-func (c *cluster) discover(t *testing.T, iv *invoker.Invoker, services []restate.ServiceDefinition) {
+func (c *cluster) discover(t *testing.T, iv *invoker.Invoker, services []restate.ServiceDefinition) { // discover serves the services and registers them without a metadata group.
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -124,7 +124,7 @@ func (c *cluster) discover(t *testing.T, iv *invoker.Invoker, services []restate
 	}
 }
 
-// request is a call of a service's handler with a JSON text.
+// request returns a call of a service's handler with JSON input.
 func request(service, handler, json string) *machine.Invoke {
 	return &machine.Invoke{
 		ID:        ids.NewInvocation(rand.Uint64(), [16]byte{0: 1, 8: byte(rand.Uint32()), 9: byte(rand.Uint32()), 10: byte(rand.Uint32())}),
@@ -157,7 +157,7 @@ func TestCallsCrossPartitions(t *testing.T) {
 	require.Equal(t, "380", string(ended.Result.Value))
 }
 
-func TestALeaderThatGivesUpLeadsAgainAndFinishesWhatRan(t *testing.T) {
+func TestAnAbandonedLeadershipIsResumedWithItsInvocations(t *testing.T) {
 	release := make(chan struct{})
 	started := make(chan struct{}, 100)
 	runs := make(chan int, 100)
@@ -199,7 +199,7 @@ func TestALeaderThatGivesUpLeadsAgainAndFinishesWhatRan(t *testing.T) {
 		return len(before.waiters.byID) == 1
 	}, 10*time.Second, time.Millisecond)
 	before.abandon(errOutdated)
-	require.ErrorIs(t, <-waiting, raftgroup.ErrUnknownOutcome, "who waits on a leader hears that it is none any more")
+	require.ErrorIs(t, <-waiting, raftgroup.ErrUnknownOutcome, "callers that wait on a deposed leader receive an error")
 	require.Eventually(t, func() bool {
 		l, err := p.leader()
 		return err == nil && l != before && l.epoch > before.epoch
@@ -212,10 +212,10 @@ func TestALeaderThatGivesUpLeadsAgainAndFinishesWhatRan(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprint(i+1), string(ended.Result.Value))
 	}
-	require.Len(t, runs, calls, "no step ran again")
+	require.Len(t, runs, calls, "no step ran twice")
 }
 
-func TestTheSameIDIsAnsweredOnce(t *testing.T) {
+func TestTheSameIDRunsOnce(t *testing.T) {
 	bodies := make(chan struct{}, 100)
 	once := restate.NewService("Once").Handler("run", restate.NewServiceHandler(
 		func(_ restate.Context, s string) (string, error) { bodies <- struct{}{}; return s + "!", nil }))
@@ -235,7 +235,7 @@ func TestTheSameIDIsAnsweredOnce(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotFound)
 }
 
-func TestTheRunOfAWorkflowIsNotJoined(t *testing.T) {
+func TestASecondCallDoesNotJoinAWorkflowRun(t *testing.T) {
 	began, release := make(chan struct{}), make(chan struct{})
 	flow := restate.NewWorkflow("Flow").Handler("run", restate.NewWorkflowHandler(
 		func(_ restate.WorkflowContext, _ string) (string, error) { close(began); <-release; return "done", nil }))
@@ -253,12 +253,12 @@ func TestTheRunOfAWorkflowIsNotJoined(t *testing.T) {
 	var callers sync.WaitGroup
 	callers.Go(func() { call(inv) })
 	<-began
-	callers.Go(func() { call(&same) }) // as after a leader that changed
+	callers.Go(func() { call(&same) }) // as after a change of leader
 	_, o, err := c.partitions[0].Call(t.Context(), &other)
 	require.NoError(t, err)
 	require.Equal(t, machine.Existing, o.Code)
 	require.False(t, o.Own)
-	require.Empty(t, ends, "it still runs")
+	require.Empty(t, ends, "it is still running")
 	close(release)
 	callers.Wait()
 	for range 2 {
@@ -266,7 +266,7 @@ func TestTheRunOfAWorkflowIsNotJoined(t *testing.T) {
 	}
 }
 
-func TestCallersWhoseAnswerIsKnownAreNotWaitedFor(t *testing.T) {
+func TestCallsOfCompletedInvocationsDoNotLeaveWaiters(t *testing.T) {
 	echo := restate.NewService("Echo").Handler("say", restate.NewServiceHandler(
 		func(_ restate.Context, n int) (int, error) { return n, nil }))
 	c := newCluster(t, 1, echo)

@@ -11,14 +11,14 @@ import (
 	"platform/partition/machine"
 )
 
-// nodeClock is what the nodes agree on, which differs from the machine's time.
+// nodeClock is the time that the nodes agree on, which differs from the machine's time.
 type nodeClock struct{ off time.Duration }
 
 func (c nodeClock) Now() time.Time           { return time.Now().Add(c.off) }
 func (c nodeClock) AwaitNow(context.Context) {}
 
-func TestTheLeadersClockSaysWhenADelayedInvocationStarts(t *testing.T) {
-	agreed := nodeClock{-time.Hour} // this machine's time is wrong
+func TestDelaysUseTheLeadersClock(t *testing.T) {
+	agreed := nodeClock{-time.Hour} // the clock of this machine is wrong
 	c := newTunedCluster(t, 1, func(cfg *Config) { cfg.Clock = agreed }, restate.NewService("Steps").Handler("do", restate.NewServiceHandler(
 		func(_ restate.Context, what string) (string, error) { return what, nil })))
 	p := c.partitions[0]
@@ -29,7 +29,7 @@ func TestTheLeadersClockSaysWhenADelayedInvocationStarts(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, machine.Scheduled, o.Status)
 	require.WithinDuration(t, agreed.Now().Add(10*time.Minute), time.UnixMilli(o.StartAt), time.Minute)
-	require.EqualValues(t, 10*60_000, inv.Delay, "it is repeated as it is")
+	require.EqualValues(t, 10*60_000, inv.Delay, "a retry sends it unchanged")
 	require.Zero(t, inv.StartAt)
 
 	again, err := p.Invoke(t.Context(), inv)

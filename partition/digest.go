@@ -16,23 +16,23 @@ import (
 // ErrDiverged says that the tables of a replica differ from those of a majority.
 var ErrDiverged = errors.New("tables differ from those of the other replicas")
 
-// keptDigests is how many results a replica keeps for the leader's questions.
+// keptDigests is how many results a replica keeps for requests of the leader.
 const keptDigests = 8
 
-// DigestRound names one scan of all replicas.
+// DigestRound identifies one scan of all replicas.
 type DigestRound struct {
 	Epoch uint64
 	Round uint64
 }
 
-// DigestAnswer is what a replica knows of a round.
+// DigestAnswer is the result of a replica for a round.
 type DigestAnswer struct {
 	Result *machine.DigestResult // nil: none yet, or never if Missed
 	Missed bool                  // the replica has passed the round without a result
 }
 
-// digests takes the digests that the log asks for. Its rows are read on a goroutine
-// of its own, one round at a time: a round that comes while one is under way is
+// digests computes the digests that the log requests. Rows are read in a separate
+// goroutine, one round at a time: a round that starts while another is in progress is
 // missed, which happens while the log is replayed.
 type digests struct {
 	tables     *store.Partition
@@ -46,16 +46,16 @@ type digests struct {
 
 	every   uint64        // entries between two rounds
 	entries atomic.Uint64 // applied since the last round
-	due     chan struct{} // has one when there are enough
+	due     chan struct{} // receives a value when a round is due
 
 	mu      sync.Mutex // covers the fields below
 	closed  bool
 	busy    bool
-	state   uint64 // counts replacements of the tables, which make results void
+	state   uint64 // number of replacements of the tables, which invalidate results
 	last    DigestRound
 	results []machine.DigestResult // newest last
-	agreed  []machine.DigestResult // of rounds whose own result is not there yet
-	next    []byte                 // key to begin the next round at
+	agreed  []machine.DigestResult // of rounds whose own result is still pending
+	next    []byte                 // start key of the next round
 	changed chan struct{}          // closed when a result is added
 }
 
@@ -68,7 +68,7 @@ func newDigests(tables *store.Partition, every uint64, metrics *DigestMetrics, l
 	return d
 }
 
-// close ends what is under way.
+// close stops the scan in progress and waits for it.
 func (d *digests) close() {
 	d.mu.Lock()
 	d.closed = true
@@ -77,7 +77,7 @@ func (d *digests) close() {
 	d.wg.Wait()
 }
 
-// applied counts an entry, and wakes the leader when a round is due.
+// applied counts an entry and signals the leader when a round is due.
 func (d *digests) applied() {
 	if d.entries.Add(1) == d.every {
 		select {
@@ -87,8 +87,8 @@ func (d *digests) applied() {
 	}
 }
 
-// apply does what a command says. The tables are committed up to the command and no
-// further. It is called on the goroutine that applies.
+// apply carries out a command. The tables are committed exactly up to the command. It is
+// called on the apply goroutine.
 func (d *digests) apply(epoch uint64, c *machine.Digest) {
 	if c.Agreed != nil {
 		d.compare(c.Agreed)
@@ -99,7 +99,7 @@ func (d *digests) apply(epoch uint64, c *machine.Digest) {
 	}
 }
 
-// begin starts a scan of the tables as they are now.
+// begin starts a scan of the current tables.
 func (d *digests) begin(epoch uint64, s *machine.DigestScan) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -116,7 +116,7 @@ func (d *digests) begin(epoch uint64, s *machine.DigestScan) {
 	}
 	d.busy = true
 	state, scan := d.state, *s
-	scan.From = bytes.Clone(s.From) // which points into the log entry
+	scan.From = bytes.Clone(s.From) // it points into the log entry
 	d.wg.Go(func() { d.scan(view, state, epoch, &scan) })
 }
 
@@ -134,7 +134,7 @@ func (d *digests) scan(view *store.Export, state, epoch uint64, s *machine.Diges
 		d.failLocked(err)
 		return
 	}
-	d.metrics.took(&found)
+	d.metrics.scanned(&found)
 	result := machine.DigestResult{Epoch: epoch, Round: s.Round, Rows: found.Rows, Next: found.Next, Sum: found.Sum[:]}
 	if d.results = append(d.results, result); len(d.results) > keptDigests {
 		d.results = d.results[1:]
@@ -142,19 +142,19 @@ func (d *digests) scan(view *store.Export, state, epoch uint64, s *machine.Diges
 	d.next = found.Next
 	for i := range d.agreed {
 		if d.agreed[i].Epoch == epoch && d.agreed[i].Round == s.Round {
-			d.judgeLocked(&result, &d.agreed[i])
+			d.checkLocked(&result, &d.agreed[i])
 		}
 	}
-	d.agreed = nil // of rounds that were missed
+	d.agreed = nil // the others belong to missed rounds
 }
 
-// failLocked deals with rows that cannot be read.
+// failLocked handles rows that cannot be read.
 func (d *digests) failLocked(err error) {
 	d.wakeLocked()
 	switch {
 	case d.closed || errors.Is(err, store.ErrClosed):
 	case store.Failed(err):
-		d.log.Warn("digest of tables not taken", "err", err)
+		d.log.Warn("could not compute digest of tables", "err", err)
 	default:
 		d.metrics.differed()
 		d.log.Error("tables cannot be read", "err", err)
@@ -167,13 +167,13 @@ func (d *digests) wakeLocked() {
 	d.changed = make(chan struct{})
 }
 
-// compare compares this replica's result of a round with the one agreed on, now or
-// when it is there.
+// compare compares this replica's result of a round with the agreed one, now or when the
+// result is available.
 func (d *digests) compare(agreed *machine.DigestResult) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if own := d.resultLocked(DigestRound{agreed.Epoch, agreed.Round}); own != nil {
-		d.judgeLocked(own, agreed)
+		d.checkLocked(own, agreed)
 		return
 	}
 	if d.busy && d.last == (DigestRound{agreed.Epoch, agreed.Round}) && len(d.agreed) < keptDigests {
@@ -181,14 +181,14 @@ func (d *digests) compare(agreed *machine.DigestResult) {
 	}
 }
 
-// cloneResult copies what points into a log entry.
+// cloneResult copies the slices, which point into a log entry.
 func cloneResult(r *machine.DigestResult) machine.DigestResult {
 	c := *r
 	c.Next, c.Sum = bytes.Clone(r.Next), bytes.Clone(r.Sum)
 	return c
 }
 
-func (d *digests) judgeLocked(own, agreed *machine.DigestResult) {
+func (d *digests) checkLocked(own, agreed *machine.DigestResult) {
 	if sameDigest(own, agreed) {
 		return
 	}
@@ -214,8 +214,8 @@ func (d *digests) resultLocked(r DigestRound) *machine.DigestResult {
 	return nil
 }
 
-// answer is what this replica knows of a round, and a channel that is closed when it
-// may know more.
+// answer returns this replica's result of a round, and a channel that is closed when the
+// answer may have changed.
 func (d *digests) answer(r DigestRound) (DigestAnswer, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -227,14 +227,14 @@ func (d *digests) answer(r DigestRound) (DigestAnswer, <-chan struct{}) {
 	return DigestAnswer{Missed: later || d.last == r && !d.busy}, d.changed
 }
 
-// from is where the next round begins.
+// from returns the start key of the next round.
 func (d *digests) from() []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.next
 }
 
-// replaced forgets what was found in tables that are no longer in use.
+// replaced discards the results of tables that are no longer in use.
 func (d *digests) replaced() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -243,17 +243,17 @@ func (d *digests) replaced() {
 	d.wakeLocked()
 }
 
-// Digest is what this replica knows of a round.
+// Digest returns this replica's result of a round.
 func (p *Partition) Digest(r DigestRound) DigestAnswer {
 	a, _ := p.digests.answer(r)
 	return a
 }
 
-// diverged stops this replica for good, whose tables are not those of the others.
+// diverged quarantines this replica, whose tables differ from those of a majority.
 func (p *Partition) diverged(err error) {
 	select {
 	case <-p.opened:
 		p.Quarantine(err)
-	case <-p.digests.ctx.Done(): // it could not be opened
+	case <-p.digests.ctx.Done(): // the partition failed to open
 	}
 }

@@ -17,15 +17,14 @@ import (
 	"platform/partition/machine"
 )
 
-// newComparedTrio is a trio whose replicas are compared all the time, once open is
-// set.
+// newComparedTrio returns a trio whose replicas are compared continuously once open is set.
 func newComparedTrio(t *testing.T, open *atomic.Bool) *trio {
 	return newTrio(t, func(c *trio) {
 		c.profile.TrailingLogs = 50
 		c.tune = func(cfg *Config) {
 			cfg.DigestEntries, cfg.DigestPause = 5, time.Millisecond
-			cfg.Level = func() feature.Level { return feature.Level2 } // digests need it
-			cfg.AskDigest = func(_ context.Context, to raft.Server, _ uint32, r DigestRound) (DigestAnswer, error) {
+			cfg.Level = func() feature.Level { return feature.Level2 } // digests require it
+			cfg.FetchDigest = func(_ context.Context, to raft.Server, _ uint32, r DigestRound) (DigestAnswer, error) {
 				c.mu.RLock()
 				defer c.mu.RUnlock()
 				for _, h := range c.hosts {
@@ -39,7 +38,7 @@ func newComparedTrio(t *testing.T, open *atomic.Bool) *trio {
 	})
 }
 
-// rounds counts the results that a host has, which grow with each round.
+// lastDigest returns the round of the last result of a host.
 func (c *trio) lastDigest(host int) DigestRound {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -56,7 +55,7 @@ func (c *trio) lastDigest(host int) DigestRound {
 	return DigestRound{}
 }
 
-// awaitDigests fills until a host has taken part in another n rounds.
+// awaitDigests fills until a host has taken part in n more rounds.
 func (c *trio) awaitDigests(host, n int) {
 	c.t.Helper()
 	for range n {
@@ -100,9 +99,9 @@ func (c *trio) requireHealthy(hosts ...int) {
 	}
 }
 
-// TestReplicasWithTheSameTablesHaveTheSameDigests compares replicas over restarts,
-// changes of leader and an installed snapshot.
-func TestReplicasWithTheSameTablesHaveTheSameDigests(t *testing.T) {
+// The replicas are compared across restarts, changes of leader and the installation of a
+// snapshot.
+func TestReplicasWithEqualTablesHaveEqualDigests(t *testing.T) {
 	var open atomic.Bool
 	open.Store(true)
 	c := newComparedTrio(t, &open)
@@ -112,7 +111,7 @@ func TestReplicasWithTheSameTablesHaveTheSameDigests(t *testing.T) {
 	}
 	for i := range 3 {
 		c.kill(i)
-		c.fill(200) // more than stays in the log
+		c.fill(200) // more than the log retains
 		require.NoError(t, c.hosts[c.leader()].p.Checkpoint(t.Context()))
 		c.start(i)
 		c.requireSame(0, 1, 2)
@@ -136,8 +135,8 @@ func TestADivergedFollowerIsQuarantined(t *testing.T) {
 	c.requireQuarantined(f)
 }
 
-// requireQuarantined waits until a host has found that its tables differ, and checks
-// that the others go on.
+// requireQuarantined waits until a host has detected that its tables differ, and checks
+// that the others continue.
 func (c *trio) requireQuarantined(i int) {
 	c.t.Helper()
 	p := c.hosts[i].p
@@ -157,11 +156,10 @@ func (c *trio) requireQuarantined(i int) {
 	c.requireSame(a, b)
 }
 
-// TestADivergedLeaderIsQuarantined has the leader find out that it is the one that
-// differs.
+// The leader detects that its own tables differ.
 func TestADivergedLeaderIsQuarantined(t *testing.T) {
 	var open atomic.Bool
-	c := newComparedTrio(t, &open) // nobody is compared with others before it leads
+	c := newComparedTrio(t, &open) // it is not compared with others before it leads
 	c.fill(100)
 	l := (c.leader() + 1) % 3
 	c.requireSame(0, 1, 2)
@@ -177,7 +175,7 @@ func TestADivergedLeaderIsQuarantined(t *testing.T) {
 	c.requireQuarantined(l)
 }
 
-func TestWhoDiffers(t *testing.T) {
+func TestJudge(t *testing.T) {
 	voters := func(n int) (v []raft.Server) {
 		for i := range n {
 			v = append(v, raft.Server{ID: raft.ServerID(fmt.Sprint(i))})
@@ -193,15 +191,15 @@ func TestWhoDiffers(t *testing.T) {
 		complete  bool
 	}{
 		"all agree":                         {[]*machine.DigestResult{x, x, x}, x, nil, true},
-		"one has none":                      {[]*machine.DigestResult{x, nil, x}, x, nil, false},
-		"only the leader":                   {[]*machine.DigestResult{x, nil, nil}, nil, nil, false},
-		"the leader has none":               {[]*machine.DigestResult{nil, y, y}, y, nil, false},
+		"one result missing":                {[]*machine.DigestResult{x, nil, x}, x, nil, false},
+		"only the leader's result":          {[]*machine.DigestResult{x, nil, nil}, nil, nil, false},
+		"the leader's result missing":       {[]*machine.DigestResult{nil, y, y}, y, nil, false},
 		"a follower differs":                {[]*machine.DigestResult{x, y, x}, x, []raft.ServerID{"1"}, true},
 		"the leader differs":                {[]*machine.DigestResult{x, y, y}, y, []raft.ServerID{"0"}, true},
-		"two, and no majority":              {[]*machine.DigestResult{x, y}, nil, []raft.ServerID{"1"}, true},
+		"two voters, no majority":           {[]*machine.DigestResult{x, y}, nil, []raft.ServerID{"1"}, true},
 		"one of three missing, no majority": {[]*machine.DigestResult{x, y, nil}, nil, []raft.ServerID{"1"}, false},
 		"two against two":                   {[]*machine.DigestResult{x, y, y, x}, nil, []raft.ServerID{"1", "2"}, true},
-		"three of five are enough":          {[]*machine.DigestResult{x, y, y, y, nil}, y, []raft.ServerID{"0"}, false},
+		"three of five are a majority":      {[]*machine.DigestResult{x, y, y, y, nil}, y, []raft.ServerID{"0"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := judge(voters(len(c.results)), "0", c.results)

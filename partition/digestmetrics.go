@@ -7,7 +7,7 @@ import (
 	"platform/partition/store"
 )
 
-// DigestMetrics count digests of tables. All partitions share one; nil counts nothing.
+// DigestMetrics counts digests of tables. All partitions share one; nil counts nothing.
 type DigestMetrics struct {
 	rows, differences, misses prometheus.Counter
 	rounds                    *prometheus.CounterVec
@@ -16,8 +16,8 @@ type DigestMetrics struct {
 // Outcomes of a round, as its leader sees it.
 const (
 	roundAgreed     = "agreed"     // all voters
-	roundIncomplete = "incomplete" // those that answered, but not all did
-	roundDiffers    = "differs"    // at least one differs from another
+	roundIncomplete = "incomplete" // all voters
+	roundDiffers    = "differs"    // all that responded, but not all did
 )
 
 // NewDigestMetrics registers the metrics.
@@ -30,7 +30,7 @@ func NewDigestMetrics(reg prometheus.Registerer) *DigestMetrics {
 	m := &DigestMetrics{
 		rows:        counter("digest_rows_total", "Rows of tables read to compare replicas."),
 		differences: counter("digest_differences_total", "Digests of replicas here that differ from those of a majority, or of rows that cannot be read."),
-		misses:      counter("digest_missed_total", "Rounds of digests that a replica here took no part in because the one before was still under way."),
+		misses:      counter("digest_missed_total", "Rounds of digests that a replica here missed because the previous one was still in progress."),
 		rounds: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: telemetry.Namespace, Subsystem: "partition", Name: "digest_rounds_total",
 			Help: "Comparisons of replicas by a leader here."}, []string{"outcome"}),
 	}
@@ -41,7 +41,7 @@ func NewDigestMetrics(reg prometheus.Registerer) *DigestMetrics {
 	return m
 }
 
-func (m *DigestMetrics) took(d *store.Digest) {
+func (m *DigestMetrics) scanned(d *store.Digest) {
 	if m != nil {
 		m.rows.Add(float64(d.Rows))
 	}

@@ -15,31 +15,31 @@ import (
 const (
 	// digestEntries is the default of Config.DigestEntries.
 	digestEntries = 4096
-	// digestRows and digestBytes bound what one round reads of each replica: about a
-	// millisecond's work.
-	digestRows  = 2048
+	// digestRows and digestBytes bound what one round reads on each replica: about a
+	// millisecond of work.
+	digestRows  = 2048 // digestRows and digestBytes bound what one round reads on each replica: about a millisecond of work.
 	digestBytes = 4 << 20
-	// digestPause is the least time between two rounds of a partition.
+	// digestPause is the minimum time between two rounds of a partition.
 	digestPause = time.Second
 	// digestTimeout is how long the leader waits for the results of a round.
 	digestTimeout = 10 * time.Second
-	// digestRetry is the first pause before a replica is asked again that has no result
-	// yet; it doubles.
+	// digestRetry is the first delay before a replica without a result is queried again; it
+	// doubles.
 	digestRetry = 20 * time.Millisecond
 )
 
-// verdict is what the results of a round say.
+// verdict summarizes the results of a round.
 type verdict struct {
-	agreed    *machine.DigestResult // that of a majority of the voters; nil: there is none
-	differing []raft.ServerID       // voters with another result than that, or than the leader if there is none
+	agreed    *machine.DigestResult // the result of a majority of the voters; nil: there is none
+	differing []raft.ServerID       // voters whose result differs from agreed or, if nil, from the leader's
 	complete  bool                  // all voters have a result
 }
 
-// compareReplicas compares the tables of the replicas now and then, until ctx ends.
+// compareReplicas compares the tables of the replicas periodically until ctx ends.
 func (l *leadership) compareReplicas(ctx context.Context) error {
 	d := l.p.digests
 	var round uint64
-	var agreed *machine.DigestResult // of the round before; for those that had no result yet
+	var agreed *machine.DigestResult // of the previous round, for replicas that had no result yet
 	for pause(ctx, l.p.digestPause) {
 		select {
 		case <-d.due:
@@ -47,10 +47,10 @@ func (l *leadership) compareReplicas(ctx context.Context) error {
 			return nil
 		}
 		if d.entries.Load() < d.every {
-			continue // another leader's round came in between
+			continue // a round of another leader was applied meanwhile
 		}
 		voters := l.voters()
-		if len(voters) < 2 || l.p.askDigest == nil {
+		if len(voters) < 2 || l.p.fetchDigest == nil {
 			d.entries.Store(0)
 			continue
 		}
@@ -59,7 +59,7 @@ func (l *leadership) compareReplicas(ctx context.Context) error {
 		v, err := l.digestRound(ctx, voters, round, from, agreed)
 		agreed = v.agreed
 		if err == nil && len(v.differing) > 0 {
-			round++ // once more: a result may be wrong although the tables are not
+			round++ // repeat: a result may be wrong although the tables are not
 			if v, err = l.digestRound(ctx, voters, round, from, nil); err == nil {
 				l.report(ctx, v)
 			}
@@ -72,22 +72,22 @@ func (l *leadership) compareReplicas(ctx context.Context) error {
 	return nil
 }
 
-// report acts on the confirmed difference of replicas.
+// report acts on a confirmed difference between replicas.
 func (l *leadership) report(ctx context.Context, v verdict) {
 	if len(v.differing) == 0 {
 		return
 	}
 	if v.agreed == nil {
-		l.log.Error("replicas differ and none has a majority", "differing", v.differing)
+		l.log.Error("replicas differ and no result has a majority", "differing", v.differing)
 		return
 	}
-	l.log.Error("replicas differ, the minority is put into quarantine", "differing", v.differing)
+	l.log.Error("replicas differ; quarantining the minority", "differing", v.differing)
 	if _, err := l.propose(ctx, &machine.Digest{Agreed: v.agreed}); err != nil {
-		l.log.Warn("difference of replicas not announced", "err", err)
+		l.log.Warn("could not propose the agreed digest", "err", err)
 	}
 }
 
-// voters are the members of the partition that have a vote, this replica included.
+// voters returns the voting members of the partition, including this replica.
 func (l *leadership) voters() (voters []raft.Server) {
 	for _, s := range l.p.group.Servers() {
 		if s.Suffrage == raft.Voter {
@@ -97,8 +97,8 @@ func (l *leadership) voters() (voters []raft.Server) {
 	return voters
 }
 
-// digestRound has all replicas take a digest of the same rows at the same place of the
-// log, and collects the results of the voters.
+// digestRound makes all replicas digest the same rows at the same log index and collects
+// the results of the voters.
 func (l *leadership) digestRound(ctx context.Context, voters []raft.Server, round uint64, from []byte, agreed *machine.DigestResult) (verdict, error) {
 	_, err := l.propose(ctx, &machine.Digest{
 		Scan:   &machine.DigestScan{Round: round, From: from, Rows: digestRows, Bytes: digestBytes},
@@ -130,14 +130,14 @@ func (l *leadership) digestRound(ctx context.Context, voters []raft.Server, roun
 	return v, nil
 }
 
-// digestOf is the result of a replica, nil if it has none or does not answer in time.
+// digestOf returns the result of a replica; nil if it has none or does not respond in time.
 func (l *leadership) digestOf(ctx context.Context, s raft.Server, r DigestRound) *machine.DigestResult {
 	retry := digestRetry
 	for {
 		a, changed := DigestAnswer{}, (<-chan struct{})(nil)
 		if s.ID == l.p.localID {
 			a, changed = l.p.digests.answer(r)
-		} else if remote, err := l.p.askDigest(ctx, s, l.p.id, r); err == nil {
+		} else if remote, err := l.p.fetchDigest(ctx, s, l.p.id, r); err == nil {
 			a = remote
 		}
 		if a.Result != nil || a.Missed {
@@ -156,8 +156,8 @@ func (l *leadership) digestOf(ctx context.Context, s raft.Server, r DigestRound)
 	}
 }
 
-// judge finds the result of the majority of the voters, and who differs from it. The
-// results are in the order of the voters, nil for those that have none.
+// judge finds the result of the majority of the voters, and the voters that differ from it.
+// results has the order of voters, with nil for missing results.
 func judge(voters []raft.Server, self raft.ServerID, results []*machine.DigestResult) verdict {
 	v := verdict{complete: true}
 	reference := (*machine.DigestResult)(nil)

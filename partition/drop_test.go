@@ -11,9 +11,9 @@ import (
 	"platform/internal/raftgroup"
 )
 
-// TestAPartitionGoesOnWithoutADroppedEntry commits an entry that no replica can
-// decode, has an operator drop it everywhere, and starts the replicas again.
-func TestAPartitionGoesOnWithoutADroppedEntry(t *testing.T) {
+// An entry that no replica can decode is committed, an operator drops it everywhere, and
+// the replicas restart.
+func TestAPartitionContinuesWithoutADroppedEntry(t *testing.T) {
 	c := newTrio(t, nil)
 	c.fill(50)
 	leader := c.hosts[c.leader()]

@@ -14,7 +14,7 @@ import (
 	"platform/partition/store"
 )
 
-// overloadPause is the wait before proposing again what was refused.
+// overloadPause is the delay before a rejected proposal is retried.
 const overloadPause = 5 * time.Millisecond
 
 // attemptSource gives the attempts of a leadership access to the partition.
@@ -45,7 +45,7 @@ func (a attemptSource) Record(id ids.Invocation, attempt uint64) (*machine.Invoc
 	return invoked(view, id, attempt)
 }
 
-// invoked reads an invocation; attempts.ErrGone if it has no such attempt any more.
+// invoked reads an invocation; attempts.ErrGone if this is no longer its current attempt.
 func invoked(view *store.View, id ids.Invocation, attempt uint64) (*machine.Invocation, error) {
 	inv, err := view.Invocation(id)
 	if err == nil && (inv == nil || inv.Status != machine.Invoked || inv.Attempt != attempt) {
@@ -54,7 +54,7 @@ func invoked(view *store.View, id ids.Invocation, attempt uint64) (*machine.Invo
 	return inv, err
 }
 
-// eagerState reads what is sent along with an attempt's start.
+// eagerState reads the state that is sent with the start of an attempt.
 func eagerState(view *store.View, t machine.Target, limit int) (state []machine.StateEntry, partial bool, err error) {
 	if limit <= 0 || !t.Type.Keyed() {
 		return nil, true, nil
@@ -71,8 +71,8 @@ func (a attemptSource) State(o machine.Object, limit int) ([]machine.StateEntry,
 	return state, !complete, err
 }
 
-// Propose implements attempts.Partition. While too much waits already it blocks,
-// which slows the handler down.
+// Propose implements attempts.Partition. While the proposer is overloaded it blocks, which
+// slows the handler down.
 func (a attemptSource) Propose(p *machine.Progress, done func(machine.Outcome, error)) {
 	answered := func(o machine.Outcome, err error) {
 		if err != nil && !errors.Is(err, raftgroup.ErrTooLarge) {
@@ -81,20 +81,20 @@ func (a attemptSource) Propose(p *machine.Progress, done func(machine.Outcome, e
 		}
 		done(o, err)
 	}
-	parts, err := a.l.portions(a.l.timed(p))
+	parts, err := a.l.splitProgress(a.l.timed(p))
 	if err != nil {
 		answered(machine.Outcome{}, err)
 		return
 	}
 	if len(parts) > 1 {
-		done = (&portionsOutcome{left: len(parts), done: done}).take
+		done = (&combinedOutcome{left: len(parts), done: done}).add
 	}
 	for i := range parts {
 		err := a.submit(&parts[i], answered)
 		if err == nil {
 			continue
 		}
-		for range parts[i:] { // the journal has no gaps
+		for range parts[i:] { // the journal must not have gaps
 			answered(machine.Outcome{}, err)
 		}
 		return
@@ -103,21 +103,21 @@ func (a attemptSource) Propose(p *machine.Progress, done func(machine.Outcome, e
 
 // submit proposes a part of an attempt's progress. If it returns an error, nothing was
 // proposed and answered is not called.
-func (a attemptSource) submit(p *portion, answered func(machine.Outcome, error)) error {
+func (a attemptSource) submit(p *progressPart, answered func(machine.Outcome, error)) error {
 	for {
 		err := a.l.submitLarger(p.Progress, p.copies, answered)
 		if errors.Is(err, raftgroup.ErrOverloaded) && pause(a.l.ctx, overloadPause) {
 			continue
 		}
 		if errors.Is(err, raftgroup.ErrTooLarge) {
-			err = errcode.New(errcode.RT0003, "what the handler asked for cannot be stored: %w", err)
+			err = errcode.New(errcode.RT0003, "cannot store what the handler sent: %w", err)
 		}
 		return err
 	}
 }
 
-// Confirm implements attempts.Partition: by an entry, since answers that were on their
-// way before the process was stopped say nothing about now.
+// Confirm implements attempts.Partition. It uses a log entry, since responses that were in
+// transit when the process was paused do not prove current leadership.
 func (a attemptSource) Confirm(ctx context.Context) error {
 	err := a.l.p.group.Barrier(ctx)
 	if err == nil {
@@ -133,32 +133,32 @@ func (a attemptSource) Confirm(ctx context.Context) error {
 	return err
 }
 
-// loadTimers reads a window of the timer table.
+// loadTimers reads a range of the timer table.
 func (l *leadership) loadTimers(from, before int64, limit int) (due []machine.Timer, more bool, err error) {
 	view := l.p.tables.View()
 	defer view.Close()
 	return view.Timers(from, before, limit)
 }
 
-// fireTimers proposes due timers. It waits for their outcome only if timerFlight commands
-// are under way already.
+// fireTimers proposes due timers. It waits for an outcome only if maxFiring commands are in
+// progress.
 func (l *leadership) fireTimers(ctx context.Context, due []machine.Timer) error {
 	select {
-	case l.firing <- struct{}{}:
+	case l.fireSlots <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	answered := func(o machine.Outcome, err error) {
-		if l.misfired.Store(err != nil); err != nil {
-			l.timers.again(due)
+		if l.fireFailed.Store(err != nil); err != nil {
+			l.timers.requeue(due)
 		}
-		<-l.firing
+		<-l.fireSlots
 	}
-	for l.misfired.Load() {
+	for l.fireFailed.Load() {
 		if !pause(ctx, overloadPause) {
 			return context.Cause(ctx)
 		}
-		l.misfired.Store(false)
+		l.fireFailed.Store(false)
 	}
 	if err := l.submit(&machine.FireTimers{Timers: due}, answered); err != nil {
 		answered(machine.Outcome{}, err)
@@ -166,7 +166,7 @@ func (l *leadership) fireTimers(ctx context.Context, due []machine.Timer) error 
 	return nil
 }
 
-// knownRules is the version of the rule book that the partition has.
+// knownRules returns the version of the partition's rule book.
 func (l *leadership) knownRules() (uint32, error) {
 	view := l.p.tables.View()
 	defer view.Close()
@@ -185,8 +185,8 @@ func (l *leadership) readOutbox(to uint32, from uint64, count, bytes int) (first
 	return view.Outgoing(to, from, count, bytes)
 }
 
-// acknowledge proposes to forget delivered messages. If that fails they are
-// delivered again by the next leader and acknowledged then.
+// acknowledge proposes to delete delivered messages. If that fails, the next leader
+// delivers and acknowledges them again.
 func (l *leadership) acknowledge(to uint32, upto uint64) {
 	ignore := func(machine.Outcome, error) {}
 	if err := l.submit(&machine.Acknowledge{To: to, Upto: upto}, ignore); err != nil {

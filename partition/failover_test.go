@@ -21,14 +21,14 @@ func loaded(t *testing.T, tune func(*trio)) (*trio, *load) {
 	return c, l
 }
 
-// steady makes the election time-outs longer than a busy machine needs for a failover
-// that does not wait for them.
+// steady makes the election timeouts longer than a busy machine needs for a failover that
+// does not depend on them.
 func steady(c *trio) {
 	const long = 4 * time.Second
 	c.profile.HeartbeatTimeout, c.profile.ElectionTimeout, c.profile.LeaderLeaseTimeout = long, long, long
 }
 
-func TestCallersAreAnsweredThoughLeadersAreKilled(t *testing.T) {
+func TestCallsSucceedWhileLeadersAreKilled(t *testing.T) {
 	c, l := loaded(t, steady)
 	var gaps []time.Duration
 	for range 5 {
@@ -44,11 +44,11 @@ func TestCallersAreAnsweredThoughLeadersAreKilled(t *testing.T) {
 	l.finish(t)
 	c.requireSame(0, 1, 2)
 	slices.Sort(gaps)
-	t.Logf("without an answer after a kill: %v", gaps)
-	require.Less(t, gaps[len(gaps)/2], c.profile.HeartbeatTimeout, "failover waits for the election time-out")
+	t.Logf("no responses after a kill: %v", gaps)
+	require.Less(t, gaps[len(gaps)/2], c.profile.HeartbeatTimeout, "failover waits for the election timeout")
 }
 
-func TestCallersHardlyNoticeAHandOver(t *testing.T) {
+func TestLeadershipTransferIsFasterThanFailover(t *testing.T) {
 	c, l := loaded(t, steady)
 	var gaps []time.Duration
 	for range 10 {
@@ -63,11 +63,11 @@ func TestCallersHardlyNoticeAHandOver(t *testing.T) {
 	l.finish(t)
 	c.requireSame(0, 1, 2)
 	slices.Sort(gaps)
-	t.Logf("without an answer during a hand-over: %v", gaps)
-	require.Less(t, gaps[len(gaps)/2], c.profile.HeartbeatTimeout, "as long as noticing that a leader is gone")
+	t.Logf("no responses during a leadership transfer: %v", gaps)
+	require.Less(t, gaps[len(gaps)/2], c.profile.HeartbeatTimeout, "as long as detecting a failed leader")
 }
 
-func TestCallersHardlyNoticeARollingRestart(t *testing.T) {
+func TestRollingRestartIsFasterThanFailover(t *testing.T) {
 	c, l := loaded(t, steady)
 	var gaps []time.Duration
 	for range 2 {
@@ -83,11 +83,11 @@ func TestCallersHardlyNoticeARollingRestart(t *testing.T) {
 	l.finish(t)
 	c.requireSame(0, 1, 2)
 	slices.Sort(gaps)
-	t.Logf("without an answer during a restart: %v", gaps)
-	require.Less(t, gaps[len(gaps)/2], c.profile.HeartbeatTimeout, "as long as noticing that a leader is gone")
+	t.Logf("no responses during a restart: %v", gaps)
+	require.Less(t, gaps[len(gaps)/2], c.profile.HeartbeatTimeout, "as long as detecting a failed leader")
 }
 
-func TestWithoutAMajorityCallersHearSoThatNobodyLeads(t *testing.T) {
+func TestCallsFailWithoutAMajority(t *testing.T) {
 	w := newWorker()
 	c := newTrio(t, nil, w.definitions()...)
 	last := c.leader()
@@ -114,7 +114,7 @@ func TestWithoutAMajorityCallersHearSoThatNobodyLeads(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotLeader)
 	require.ErrorIs(t, p.Reconcile(ctx, c.servers(0, 1, 2)), ErrNotLeader)
 	require.ErrorIs(t, p.TransferLeadership(ctx, ""), ErrNotLeader)
-	require.Less(t, time.Since(start), 10*time.Second, "refused at once")
+	require.Less(t, time.Since(start), 10*time.Second, "rejected immediately")
 	require.Zero(t, p.Leader())
 	require.Nil(t, p.Status().Followers)
 

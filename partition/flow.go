@@ -12,14 +12,14 @@ import (
 	"platform/partition/store"
 )
 
-// ErrHoldsData is wrapped by the error with which a partition declines flow control
-// because it holds invocations that have not completed.
+// ErrHoldsData is wrapped when a partition refuses to enable flow control because it holds
+// invocations that have not completed.
 var ErrHoldsData = errors.New("flow control can be enabled only on a cluster without invocations in flight")
 
-// mayHaveFlow declines flow control where the last leader was without it and there are
-// invocations in flight. It is asked before the leader announces itself: then the tables
-// have all of the past and nothing new.
-func (p *Partition) mayHaveFlow() error {
+// checkFlowControl refuses flow control if the previous leader ran without it and there are
+// invocations in flight. It is called before the leader announces itself: the tables then
+// reflect the whole log and nothing new.
+func (p *Partition) checkFlowControl() error {
 	view := p.tables.View()
 	defer view.Close()
 	meta, err := view.Meta()
@@ -53,10 +53,10 @@ func (p *Partition) mayHaveFlow() error {
 	return err
 }
 
-// maxHeld bounds the counting of what a partition holds.
+// maxHeld bounds the count of invocations in flight.
 const maxHeld = 10_000
 
-// queueOf finds the vqueue with an id; the zero key if there is none.
+// queueOf returns the key of the vqueue with an ID; the zero key if there is none.
 func (p *Partition) queueOf(id ids.VQueue) (flowcontrol.QueueKey, error) {
 	view := p.tables.View()
 	defer view.Close()
@@ -71,23 +71,23 @@ func (p *Partition) queueOf(id ids.VQueue) (flowcontrol.QueueKey, error) {
 	return flowcontrol.QueueKey{}, nil
 }
 
-// Queue is a vqueue and, when some wait in it, why the first one does not run.
+// Queue is a vqueue and, if invocations wait in it, why the first one does not run.
 type Queue struct {
 	ID  ids.VQueue
 	Key flowcontrol.QueueKey
-	// Object is the key of the object without a scope that those in the queue hold or
+	// Object is the key of the unscoped object that the invocations of a lock queue hold or
 	// wait for; empty for vqueues.
 	Object string
 	flowcontrol.VQueue
-	// Head is who gets the next slot of the queue, and since when it waits; if nobody stands
-	// in line for one, who has waited longest for its key.
+	// Head is the invocation that gets the next slot of the queue, and since when it waits;
+	// if none is queued for a slot, the one that has waited longest for its key.
 	Head    flowcontrol.Queued
-	HeadKey string              // of the object that the head waits for, if its key is what holds it back
-	Blocked flowcontrol.Blocked // when there are some in the inbox
+	HeadKey string              // object key that the head waits for, if that is what blocks it
+	Blocked flowcontrol.Blocked // set if the inbox is not empty
 }
 
-// Queues yields the vqueues of the partition as this replica has them, ordered by scope,
-// limit key and service.
+// Queues yields the vqueues of the partition as of this replica, ordered by scope, limit
+// key and service.
 func (p *Partition) Queues(_ context.Context) iter.Seq2[Queue, error] {
 	return func(yield func(Queue, error) bool) {
 		l, err := p.leader()
@@ -95,7 +95,7 @@ func (p *Partition) Queues(_ context.Context) iter.Seq2[Queue, error] {
 			yield(Queue{}, err)
 			return
 		}
-		shown := l.shown()
+		shift := l.timeShift()
 		view := p.tables.View()
 		defer view.Close()
 		rules, now, err := rulesOf(view)
@@ -108,7 +108,7 @@ func (p *Partition) Queues(_ context.Context) iter.Seq2[Queue, error] {
 			if err == nil && q.Stages[flowcontrol.Inbox] > 0 {
 				err = q.explain(view, rules, now)
 			}
-			shown.queue(&q)
+			shift.queue(&q)
 			if !yield(q, err) || err != nil {
 				return
 			}
@@ -121,22 +121,23 @@ func (q *Queue) explain(view *store.View, rules *flowcontrol.Matcher, now int64)
 		return err
 	}
 	if q.Waiting == 0 {
-		q.Head, q.HeadKey, err = longestForKey(view, q.Key)
+		q.Head, q.HeadKey, err = longestKeyWaiter(view, q.Key)
 		return err
 	}
 	_, _, q.Head, err = flowcontrol.First(view, q.Key, &q.VQueue)
 	return err
 }
 
-// maxKeyLines bounds how many are looked at to find who has waited longest for a key.
-const maxKeyLines = 256
+// maxKeyWaiters bounds the scan for the invocation that has waited longest for a key.
+const maxKeyWaiters = 256
 
-// longestForKey is who has waited longest for its key, and that key, of those in a vqueue:
-// the head of a queue in which nobody can use a slot. In very long lines it is one of the first.
-func longestForKey(view *store.View, key flowcontrol.QueueKey) (head flowcontrol.Queued, object string, err error) {
+// longestKeyWaiter returns the invocation of a vqueue that has waited longest for its key,
+// and that key: the head of a queue in which no invocation can use a slot. In very long
+// queues it is approximate.
+func longestKeyWaiter(view *store.View, key flowcontrol.QueueKey) (head flowcontrol.Queued, object string, err error) {
 	seen := 0
 	err = view.WalkWaiting(store.ServicePlace(key.Scope, key.Service), func(_ store.Place, o machine.Object, _ uint64, id ids.Invocation) (store.Visit, error) {
-		if seen++; o.Scope != key.Scope || o.Service != key.Service || seen > maxKeyLines {
+		if seen++; o.Scope != key.Scope || o.Service != key.Service || seen > maxKeyWaiters {
 			return store.Visit{Stop: true}, nil
 		}
 		inv, err := view.Invocation(id)
@@ -151,7 +152,7 @@ func longestForKey(view *store.View, key flowcontrol.QueueKey) (head flowcontrol
 	return head, object, err
 }
 
-// rulesOf are the rules of a view, and its partition time.
+// rulesOf returns the rules of a view and its partition time.
 func rulesOf(view *store.View) (*flowcontrol.Matcher, int64, error) {
 	book, err := view.Rules()
 	if err != nil {
@@ -164,11 +165,11 @@ func rulesOf(view *store.View) (*flowcontrol.Matcher, int64, error) {
 // Usage is a counter of flow control and the rule that limits it.
 type Usage struct {
 	flowcontrol.NamedCounter
-	Rule *flowcontrol.Rule // nil: none does
+	Rule *flowcontrol.Rule // nil: unlimited
 }
 
-// Usages yields the counters of the partition as this replica has them, ordered by
-// scope and limit key, a scope before what is in it.
+// Usages yields the counters of the partition as of this replica, ordered by scope and
+// limit key, with a scope before its limit keys.
 func (p *Partition) Usages(_ context.Context) iter.Seq2[Usage, error] {
 	return func(yield func(Usage, error) bool) {
 		if _, err := p.leader(); err != nil {

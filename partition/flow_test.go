@@ -16,7 +16,7 @@ import (
 	"platform/partition/machine"
 )
 
-// gated is a service whose handlers wait, and who has been inside at once.
+// gated is a service whose handlers wait, and counts how many run concurrently.
 type gated struct {
 	release        chan struct{}
 	inside, atOnce atomic.Int64
@@ -58,7 +58,7 @@ func collect[V any](t *testing.T, all iter.Seq2[V, error]) (found []V) {
 	return found
 }
 
-func TestAScopeRunsAsManyAsItsRuleAllowsAndSaysWhy(t *testing.T) {
+func TestAScopeRunsAsManyAsItsRuleAllowsAndExplains(t *testing.T) {
 	g := &gated{release: make(chan struct{})}
 	c := newTunedCluster(t, 1, func(cfg *Config) { cfg.FlowControl = true }, g.service())
 	p := c.partitions[0]
@@ -112,7 +112,7 @@ func TestAScopeRunsAsManyAsItsRuleAllowsAndSaysWhy(t *testing.T) {
 	require.EqualValues(t, limit, g.atOnce.Load())
 }
 
-func TestCallersHearThatAQueueIsFull(t *testing.T) {
+func TestCallsFailWhenAVQueueIsFull(t *testing.T) {
 	g := &gated{release: make(chan struct{})}
 	c := newCluster(t, 1, g.service())
 	p := c.partitions[0]
@@ -130,21 +130,21 @@ func TestCallersHearThatAQueueIsFull(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestFlowControlIsDeclinedWhileInvocationsAreInFlight(t *testing.T) {
+func TestFlowControlIsRefusedWhileInvocationsAreInFlight(t *testing.T) {
 	g := &gated{release: make(chan struct{})}
 	c := newCluster(t, 1, g.service())
 	p := c.partitions[0]
-	require.NoError(t, p.mayHaveFlow(), "a fresh partition")
+	require.NoError(t, p.checkFlowControl(), "a new partition")
 	inv := request("Gated", "pass", "1")
 	_, err := p.Invoke(t.Context(), inv)
 	require.NoError(t, err)
-	err = p.mayHaveFlow()
+	err = p.checkFlowControl()
 	require.ErrorIs(t, err, ErrHoldsData)
 	require.ErrorContains(t, err, "partition 0 holds 1, such as "+inv.ID.String()+" of Gated/pass")
 	close(g.release)
 	_, err = p.Await(t.Context(), inv.ID)
 	require.NoError(t, err)
-	require.NoError(t, p.mayHaveFlow(), "completed ones do not matter")
+	require.NoError(t, p.checkFlowControl(), "completed invocations are allowed")
 }
 
 func TestFlowControlStaysEnabled(t *testing.T) {
@@ -173,16 +173,16 @@ func succeed(t *testing.T, p *Partition) {
 	require.NoError(t, p.WaitLeading(t.Context()))
 }
 
-func TestAPartitionThatWasLedWithoutFlowControlIsAskedAgain(t *testing.T) {
+func TestAPartitionLedWithoutFlowControlIsCheckedAgain(t *testing.T) {
 	g := &gated{release: make(chan struct{})}
 	c := newTunedCluster(t, 1, func(cfg *Config) { cfg.FlowControl = true }, g.service())
 	p := c.partitions[0]
-	p.flow = false // as after a restart, because another partition declined
+	p.flow = false // as after a restart, because another partition refused
 	succeed(t, p)
 	inv := request("Gated", "pass", "1")
 	_, err := p.Invoke(t.Context(), inv)
 	require.NoError(t, err)
-	require.ErrorIs(t, p.mayHaveFlow(), ErrHoldsData)
+	require.ErrorIs(t, p.checkFlowControl(), ErrHoldsData)
 
 	p.flow, p.enabled = true, func() bool { return true } // on all partitions, before
 	succeed(t, p)

@@ -11,9 +11,9 @@ import (
 	"platform/partition/store"
 )
 
-// fsm adapts the pure machine to the Raft group: it decodes entries, applies their
-// commands on one write batch, commits that with the applied index, and hands the
-// effects to the leader.
+// fsm adapts the pure machine to the Raft group: it decodes entries, applies their commands
+// in one write batch, commits that with the applied index, and passes the effects to the
+// leader.
 type fsm struct {
 	p       *Partition
 	machine *machine.Machine
@@ -21,21 +21,21 @@ type fsm struct {
 	flush   func() (wait func(context.Context) error, err error)
 	effects []machine.Effect // reused between batches
 
-	digests []*machine.Digest // of the entry applied last
+	digests []*machine.Digest // of the last applied entry
 	epoch   uint64            // of that entry
 }
 
 var _ raftgroup.StateMachine = (*fsm)(nil)
 
-// Bounds of one write batch. A start may find entries in the log that each wake a
-// thousand invocations, and hundreds of them at once.
+// Bounds of one write batch. At startup the log may contain hundreds of entries that each
+// wake a thousand invocations.
 const (
 	maxBatchRows  = 16 << 10
-	maxBatchBytes = 16 << 20 // of entries, and of what they write
+	maxBatchBytes = 16 << 20 // of entries and of their writes
 )
 
-// Apply implements raftgroup.StateMachine. The result of an entry is a
-// []machine.Outcome, one per command.
+// Apply implements raftgroup.StateMachine. The result of an entry is a []machine.Outcome,
+// one per command.
 func (f *fsm) Apply(entries []raftgroup.Entry) ([]any, error) {
 	results := make([]any, 0, len(entries))
 	for len(results) < len(entries) {
@@ -47,7 +47,7 @@ func (f *fsm) Apply(entries []raftgroup.Entry) ([]any, error) {
 	return results, nil
 }
 
-// batch applies as many entries as make up one write batch, and appends their results.
+// batch applies the entries that fit into one write batch, and appends their results.
 func (f *fsm) batch(entries []raftgroup.Entry, results []any) ([]any, error) {
 	txn := f.tables.Begin()
 	commands, size := 0, 0
@@ -64,7 +64,7 @@ func (f *fsm) batch(entries []raftgroup.Entry, results []any) ([]any, error) {
 		commands += len(outcomes)
 		f.p.digests.applied()
 		size += len(last.Data)
-		if max(size, txn.Bytes()) > maxBatchBytes || txn.Rows() > maxBatchRows || len(f.digests) > 0 { // digests are of this very state
+		if max(size, txn.Bytes()) > maxBatchBytes || txn.Rows() > maxBatchRows || len(f.digests) > 0 { // a digest needs exactly this state
 			break
 		}
 	}
@@ -82,9 +82,9 @@ func (f *fsm) batch(entries []raftgroup.Entry, results []any) ([]any, error) {
 	return results, nil
 }
 
-// entryError sorts the reasons why an entry is not applied. What follows from the
-// entry and the tables would happen again at each start and quarantines this
-// replica; trouble with the disk fails it, and the next start replays the log.
+// entryError classifies the reasons why an entry cannot be applied. An error that follows
+// from the entry and the tables would recur at each start, so it quarantines this replica;
+// a disk error fails the replica, and the next start replays the log.
 func entryError(e *raftgroup.Entry, err error) error {
 	switch {
 	case errors.Is(err, codec.ErrVersion), errors.Is(err, codec.ErrUnknownCommand):
@@ -114,7 +114,7 @@ func (f *fsm) entry(txn *store.Txn, e *raftgroup.Entry) ([]machine.Outcome, erro
 		switch c := c.(type) {
 		case *machine.Lead:
 			f.p.enter(c.Epoch, e.Term)
-			f.effects = f.effects[:0] // what an older epoch's leader would have done
+			f.effects = f.effects[:0] // these belong to the previous epoch
 		case *machine.Digest:
 			f.digests = append(f.digests, c)
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAHandOverCutsAttemptsFirst hands leadership over while a handler executes a step,
-// and nothing is proposed that could tell the leader of it.
-func TestAHandOverCutsAttemptsFirst(t *testing.T) {
+// Leadership is transferred while a handler executes a step, and no proposal is pending
+// that would tell the leader about it.
+func TestHandOverAbortsAttemptsFirst(t *testing.T) {
 	began := make(chan context.Context, 10)
 	release := make(chan struct{})
 	slow := restate.NewService("Slow").Handler("do", restate.NewServiceHandler(
@@ -39,10 +39,10 @@ func TestAHandOverCutsAttemptsFirst(t *testing.T) {
 	first := <-began
 	require.Eventually(t, func() bool {
 		record, err := c.hosts[from].p.Find(t.Context(), inv.ID)
-		return err == nil && record.Length == 2 // the step's command is stored, so nothing waits to be proposed
+		return err == nil && record.Length == 2 // the step's command is stored, so no proposal is pending
 	}, 20*time.Second, time.Millisecond)
 	require.NoError(t, c.hosts[from].p.TransferLeadership(t.Context(), c.servers(to)[0].ID))
-	require.ErrorIs(t, context.Cause(l.ctx), errHandOver, "it ended before the successor was elected")
+	require.ErrorIs(t, context.Cause(l.ctx), errHandOver, "the leadership ended before the election")
 	<-l.left
 	<-first.Done()
 	require.Equal(t, to, c.leader(from))
@@ -51,7 +51,7 @@ func TestAHandOverCutsAttemptsFirst(t *testing.T) {
 	require.NoError(t, <-answered)
 }
 
-func TestAHandOverReturnsOnceAttemptsAreCut(t *testing.T) {
+func TestHandOverReturnsOnceAttemptsAreAborted(t *testing.T) {
 	c := newTrio(t, steady)
 	p := c.hosts[c.leader()].p
 	l, err := p.leader()
@@ -60,11 +60,11 @@ func TestAHandOverReturnsOnceAttemptsAreCut(t *testing.T) {
 	select {
 	case <-l.left:
 	default:
-		t.Fatal("the leadership goes on")
+		t.Fatal("the leadership continues")
 	}
 	p.handOver(t.Context()) // of a leadership that has ended, or of the next one
 	require.Eventually(t, func() bool {
 		next, err := p.leader()
 		return err == nil && next.epoch > l.epoch
-	}, 20*time.Second, time.Millisecond, "it is taken up again if nobody else is elected")
+	}, 20*time.Second, time.Millisecond, "leadership is resumed if no other replica is elected")
 }

@@ -11,10 +11,10 @@ import (
 	"platform/partition/machine"
 )
 
-// Record is an invocation as it is stored, and what its leader knows of its attempts.
+// Record is an invocation as stored, and what the leader knows of its attempts.
 type Record struct {
 	*machine.Invocation
-	Attempts *attempts.Status // nil: none is under way or will be made again
+	Attempts *attempts.Status // nil: no attempt is running or scheduled
 }
 
 func (p *Partition) record(inv *machine.Invocation) Record {
@@ -28,9 +28,9 @@ func (p *Partition) record(inv *machine.Invocation) Record {
 	return Record{inv, &attempts}
 }
 
-// Records yields the records of the partition, those not completed first, as they were
-// at one moment that is at most an election time-out before the call. They are the
-// caller's to keep; their times are times of day.
+// Records yields the records of the partition, incomplete ones first, as of one moment that
+// is at most an election timeout before the call. The caller owns them; their times are
+// wall-clock times.
 func (p *Partition) Records(_ context.Context, completed bool) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		l, err := p.leader()
@@ -44,9 +44,9 @@ func (p *Partition) Records(_ context.Context, completed bool) iter.Seq2[Record,
 			yield(Record{}, err)
 			return
 		}
-		shown := l.shown()
+		shift := l.timeShift()
 		for inv, err := range view.Live() {
-			shown.invocation(inv)
+			shift.invocation(inv)
 			if !yield(p.record(inv), err) || err != nil {
 				return
 			}
@@ -55,7 +55,7 @@ func (p *Partition) Records(_ context.Context, completed bool) iter.Seq2[Record,
 			return
 		}
 		for inv, err := range view.Done() {
-			shown.invocation(inv)
+			shift.invocation(inv)
 			if !yield(p.record(inv), err) || err != nil {
 				return
 			}
@@ -63,8 +63,8 @@ func (p *Partition) Records(_ context.Context, completed bool) iter.Seq2[Record,
 	}
 }
 
-// Inspect reads an invocation and, if asked for, its journal; ErrNotFound if there
-// is none. It is linearizable.
+// Inspect reads an invocation and optionally its journal; ErrNotFound if there is none. It
+// is linearizable.
 func (p *Partition) Inspect(ctx context.Context, id ids.Invocation, withJournal bool) (Record, []journal.Entry, error) {
 	l, err := p.leader()
 	if err != nil {
@@ -89,10 +89,10 @@ func (p *Partition) Inspect(ctx context.Context, id ids.Invocation, withJournal 
 	if inv == nil {
 		return Record{}, nil, ErrNotFound
 	}
-	shown := l.shown()
-	shown.invocation(record.Invocation)
+	shift := l.timeShift()
+	shift.invocation(record.Invocation)
 	for i := range entries {
-		shown.entry(&entries[i])
+		shift.entry(&entries[i])
 	}
 	return record, entries, nil
 }

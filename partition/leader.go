@@ -18,58 +18,57 @@ import (
 )
 
 var (
-	// ErrNotLeader says that this replica does not lead its partition (any more);
+	// ErrNotLeader says that this replica does not lead its partition, or no longer;
 	// nothing was proposed.
 	ErrNotLeader = raftgroup.ErrNotLeader
 
 	errDeposed  = fmt.Errorf("leadership lost: %w", raftgroup.ErrUnknownOutcome)
-	errOutdated = errors.New("a newer leader epoch is known")
+	errOutdated = errors.New("a newer leader epoch has been announced")
 	errHandOver = fmt.Errorf("leadership is being handed over: %w", ErrNotLeader)
 )
 
-// leadership is what a replica does while it leads, from one epoch's announcement
-// to its end. The epoch is one more than the last one in the tables. It is not
-// Raft's term, because a leader that abandoned its duties may take them up again
-// within the same term.
+// leadership is the state of a replica while it leads, from the announcement of an epoch to
+// its end. The epoch is one more than the last one in the tables. It is not Raft's term,
+// because a leader that abandoned its duties may resume them within the same term.
 type leadership struct {
 	p       *Partition
 	ctx     context.Context // ends with the leadership
 	abandon context.CancelCauseFunc
-	left    chan struct{} // closed once it has ended and its attempts are cut
+	left    chan struct{} // closed once it has ended and its attempts are aborted
 	epoch   uint64
-	term    uint64 // Raft's, in which everything committed before has been applied here
-	// formerLevel is the highest feature level that former leaders wrote at.
-	formerLevel feature.Level
-	clock       *clock
-	proposer    *raftgroup.Proposer[machine.Outcome]
-	session     attempts.Session
-	waiters     *waiters
-	timers      *timers
-	firing      chan struct{} // one element for each FireTimers command under way
-	misfired    atomic.Bool   // the last one failed
-	outbox      *outbox
-	rules       *ruleKeeper // nil if there are no rules
-	log         *slog.Logger
+	term    uint64 // Raft's; everything committed before it has been applied here
+	// previousLevel is the highest feature level at which previous leaders wrote.
+	previousLevel feature.Level
+	clock         *clock
+	proposer      *raftgroup.Proposer[machine.Outcome]
+	session       attempts.Session
+	waiters       *waiters
+	timers        *timers
+	fireSlots     chan struct{} // a slot for each FireTimers command in progress
+	fireFailed    atomic.Bool   // the last one failed
+	outbox        *outbox
+	rules         *ruleSyncer // nil if there are no rules
+	log           *slog.Logger
 }
 
 func (p *Partition) newLeadership(ctx context.Context, term uint64) (*leadership, error) {
-	former, err := p.former()
+	previous, err := p.previous()
 	if err == nil && p.flow && (p.enabled == nil || !p.enabled()) {
-		err = p.mayHaveFlow()
+		err = p.checkFlowControl()
 	}
 	if err == nil {
-		// What this server does not support it must not continue.
-		err = feature.CheckCluster(max(former.Level, feature.Level1), time.Time{})
+		// This server must not continue a log at a level that it does not support.
+		err = feature.CheckCluster(max(previous.Level, feature.Level1), time.Time{})
 	}
 	if err != nil {
 		return nil, err
 	}
-	patience, cancel := context.WithTimeout(ctx, clockTimeout)
-	p.clock.AwaitNow(patience)
+	waitCtx, cancel := context.WithTimeout(ctx, clockTimeout)
+	p.clock.AwaitNow(waitCtx)
 	cancel()
 	l := &leadership{
-		p: p, epoch: former.Epoch + 1, term: term, formerLevel: former.Level, clock: newClock(former.Clock, p.clock.Now), waiters: newWaiters(), firing: make(chan struct{}, timerFlight), left: make(chan struct{}),
-		log: p.log.With("leader_epoch", former.Epoch+1),
+		p: p, epoch: previous.Epoch + 1, term: term, previousLevel: previous.Level, clock: newClock(previous.Clock, p.clock.Now), waiters: newWaiters(), fireSlots: make(chan struct{}, maxFiring), left: make(chan struct{}),
+		log: p.log.With("leader_epoch", previous.Epoch+1),
 	}
 	l.ctx, l.abandon = context.WithCancelCause(ctx)
 	settings := p.batch
@@ -85,23 +84,23 @@ func (p *Partition) newLeadership(ctx context.Context, term uint64) (*leadership
 	}
 	l.outbox.read, l.outbox.deliver, l.outbox.acknowledge, l.outbox.log = l.readOutbox, p.deliver, l.acknowledge, l.log
 	if p.rules != nil {
-		l.rules = newRuleKeeper(p.rules)
+		l.rules = newRuleSyncer(p.rules)
 		l.rules.known, l.rules.propose = l.knownRules, l.proposeRules
 	}
 	l.session = p.invoker.Open(attemptSource{l})
 	return l, nil
 }
 
-// former has the newest epoch that was announced and the time of the log. Whoever was
-// elected has applied everything of former leaders before it asks.
-func (p *Partition) former() (codec.Meta, error) {
+// previous returns the newest announced epoch and the time of the log. The caller has been
+// elected and has applied everything of previous leaders.
+func (p *Partition) previous() (codec.Meta, error) {
 	view := p.tables.View()
 	defer view.Close()
 	return view.Meta()
 }
 
-// runLeader does the leader's duties until ctx ends, which is when leadership is
-// lost. An error gives leadership up.
+// runLeader carries out the leader's duties until ctx ends, which is when leadership is
+// lost. An error gives up leadership.
 func (p *Partition) runLeader(ctx context.Context, term uint64) error {
 	<-p.opened
 	l, err := p.newLeadership(ctx, term)
@@ -111,17 +110,17 @@ func (p *Partition) runLeader(ctx context.Context, term uint64) error {
 	defer l.abandon(nil)
 	g, ctx := errgroup.WithContext(l.ctx)
 	p.latest.Store(l)
-	p.pending.Store(l) // effects reach it from its announcement on
+	p.pending.Store(l) // it receives effects from its announcement on
 	g.Go(func() error { return l.proposer.Run(ctx) })
 	g.Go(func() error { return l.serve(ctx, g) })
-	g.Go(func() error { // first thing when it ends: no more effects, no more attempts
+	g.Go(func() error { // the first thing at the end: no more effects, no more attempts
 		<-ctx.Done()
 		p.leave(l)
 		return nil
 	})
 	err = g.Wait()
 	if errors.Is(err, context.Canceled) {
-		err = context.Cause(l.ctx) // abandoned, or simply over
+		err = context.Cause(l.ctx) // abandoned, or ctx ended
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("partition %d: lead: %w", p.id, err)
@@ -129,7 +128,7 @@ func (p *Partition) runLeader(ctx context.Context, term uint64) error {
 	return nil
 }
 
-// serve announces the epoch and starts what a leader owes.
+// serve announces the epoch and starts the leader's duties.
 func (l *leadership) serve(ctx context.Context, g *errgroup.Group) error {
 	if err := l.announce(ctx); err != nil {
 		return fmt.Errorf("announce epoch %d: %w", l.epoch, err)
@@ -141,13 +140,13 @@ func (l *leadership) serve(ctx context.Context, g *errgroup.Group) error {
 	g.Go(func() error { return l.outbox.Run(ctx) })
 	g.Go(func() error { return l.compareReplicas(ctx) })
 	l.p.ready.announce(l)
-	l.p.changed.give()
+	l.p.changed.broadcast()
 	l.log.Debug("leading partition")
 	return l.resume(ctx)
 }
 
-// announce proposes the epoch and returns once it is applied here: from then on
-// all of the log's past is in the tables and older leaders are refused.
+// announce proposes the epoch and returns once it is applied here: from then on the tables
+// reflect the whole log and older leaders are fenced.
 func (l *leadership) announce(ctx context.Context) error {
 	o, err := l.propose(ctx, &machine.Lead{Epoch: l.epoch, Node: l.p.node, Flow: l.p.flow})
 	if err == nil && o.Code != machine.OK {
@@ -156,13 +155,12 @@ func (l *leadership) announce(ctx context.Context) error {
 	return err
 }
 
-// enter makes the leadership that announced epoch, if it is this replica's, the
-// one that gets effects. It is called while the announcement, an entry of the given
-// term, is applied. Replicas that do not know of each other announce the same epoch; a
-// term has one leader.
+// enter makes the leadership that announced epoch, if it belongs to this replica, the
+// receiver of effects. It is called while the announcement, an entry of the given term, is
+// applied. Two replicas may announce the same epoch; a term has only one leader.
 func (p *Partition) enter(epoch, term uint64) {
-	p.turn.Lock()
-	defer p.turn.Unlock()
+	p.leadMu.Lock()
+	defer p.leadMu.Unlock()
 	l := p.pending.Load()
 	if l != nil && (l.epoch != epoch || l.term != term) {
 		l = nil
@@ -170,23 +168,24 @@ func (p *Partition) enter(epoch, term uint64) {
 	p.lead.Store(l)
 }
 
-// leave ends a leadership: no more effects, callers are told, attempts are cut.
+// leave ends a leadership: it receives no more effects, waiting callers fail, attempts are
+// aborted.
 func (p *Partition) leave(l *leadership) {
-	p.turn.Lock()
+	p.leadMu.Lock()
 	p.pending.CompareAndSwap(l, nil)
 	p.lead.CompareAndSwap(l, nil)
-	p.turn.Unlock()
+	p.leadMu.Unlock()
 	p.ready.withdraw()
-	p.changed.give()
+	p.changed.broadcast()
 	l.waiters.close(errDeposed)
 	l.session.Close()
 	close(l.left)
 	l.log.Debug("no longer leading partition")
 }
 
-// handOver ends the leadership before a successor is elected: an attempt that went on
-// until the successor is heard of could begin steps that the successor's attempt has
-// completed. The leadership begins anew if nobody is elected.
+// handOver ends the leadership before a successor is elected: an attempt that continued
+// until the successor is known could start steps that the successor's attempt has
+// completed. If no successor is elected, the leadership starts again.
 func (p *Partition) handOver(ctx context.Context) {
 	l := p.latest.Load()
 	if l == nil {
@@ -199,8 +198,7 @@ func (p *Partition) handOver(ctx context.Context) {
 	}
 }
 
-// handle carries out effects. It is called on the goroutine that applies, so
-// nothing here may block.
+// handle carries out effects. It is called on the apply goroutine, so it must not block.
 func (l *leadership) handle(effects []machine.Effect) {
 	for _, e := range effects {
 		switch e := e.(type) {
@@ -224,8 +222,8 @@ func (l *leadership) handle(effects []machine.Effect) {
 	}
 }
 
-// resume starts attempts for what earlier leaders left running. Effects of new
-// commands may name the same attempts; the session takes each once.
+// resume starts attempts for invocations that previous leaders left running. Effects of new
+// commands may refer to the same attempts; the session starts each once.
 func (l *leadership) resume(ctx context.Context) error {
 	view := l.p.tables.View()
 	defer view.Close()
@@ -243,11 +241,11 @@ func (l *leadership) resume(ctx context.Context) error {
 	return nil
 }
 
-// seal makes a log entry of a batch of commands.
+// seal encodes a log entry from a batch of commands.
 func (l *leadership) seal(commands [][]byte) ([]byte, error) {
 	return codec.Seal(l.level(), l.epoch, l.clock.Millis(), commands), nil
 }
 
-// level is the feature level of what this leader writes. It never falls: a node that
-// learns of the cluster's level later than former leaders did goes on at theirs.
-func (l *leadership) level() feature.Level { return max(l.formerLevel, l.p.level()) }
+// level is the feature level at which this leader writes. It never decreases: a node that
+// learns of the cluster's level later than previous leaders continues at theirs.
+func (l *leadership) level() feature.Level { return max(l.previousLevel, l.p.level()) }

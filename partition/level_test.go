@@ -10,7 +10,7 @@ import (
 	"platform/partition/machine"
 )
 
-// sealedAt is the feature level that the leader writes at.
+// sealedAt is the feature level at which the leader writes.
 func (c *trio) sealedAt(leader int) feature.Level {
 	c.t.Helper()
 	l, err := c.hosts[leader].p.leader()
@@ -24,17 +24,17 @@ func (c *trio) sealedAt(leader int) feature.Level {
 	return h.Level
 }
 
-func TestALeaderThatLearnsOfTheLevelLateGoesOnAtTheOneOfTheLog(t *testing.T) {
+func TestALeaderThatLearnsTheLevelLateContinuesAtTheLevelOfTheLog(t *testing.T) {
 	c := newTrio(t, nil)
 	leader := c.leader()
 	require.Equal(t, feature.Level1, c.sealedAt(leader))
 	require.NoError(t, c.commit(&machine.Acknowledge{To: 1, Upto: 1}))
-	meta, err := c.hosts[leader].p.former()
+	meta, err := c.hosts[leader].p.previous()
 	require.NoError(t, err)
 	require.Zero(t, meta.Level)
 
 	c.hosts[leader].level.Store(uint32(feature.Level2))
-	require.Equal(t, feature.Level2, c.sealedAt(leader), "at once, without another election")
+	require.Equal(t, feature.Level2, c.sealedAt(leader), "immediately, without another election")
 	require.NoError(t, c.commit(&machine.Acknowledge{To: 1, Upto: 1}))
 	c.close(leader)
 	require.Equal(t, feature.Level2, c.sealedAt(c.leader(leader)))

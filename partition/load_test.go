@@ -14,21 +14,21 @@ import (
 	"platform/partition/machine"
 )
 
-// worker is a service that knows what its handlers did: three steps, and a counter
-// per key.
+// worker is a service that records what its handlers did: three steps, and a counter per
+// key.
 //
-// An attempt of a former leader goes on in the service until the service notices that it
-// was cut, and may begin one more step beside the attempt of the next leader. That one
-// has no effect: its result is refused, so the handler never gets it. A step that
-// really ran again is one whose later result a handler got.
+// An attempt of a previous leader continues in the service until the service notices that
+// it was aborted, and may start one more step concurrently with the attempt of the next
+// leader. That step has no effect: its result is refused, so the handler never receives it.
+// A step counts as repeated if a handler received a later result of it.
 type worker struct {
 	mu    sync.Mutex
-	acked map[string]int // step: which run gave the result that a handler saw
-	again []string       // steps that had another result after that
-	cut   int            // runs of steps that had been acknowledged
+	acked map[string]int // step: which execution produced the result that a handler received
+	again []string       // steps with a different result after that
+	cut   int            // executions of steps that had been acknowledged
 	runs  int
-	// crashes counts power losses: what a handler hears while there is one is not
-	// acknowledged for certain.
+	// crashes counts power losses: a result that a handler receives during one is not
+	// certainly acknowledged.
 	crashes atomic.Int64
 }
 
@@ -73,7 +73,7 @@ func (w *worker) run(step string) int {
 	return w.runs
 }
 
-// acknowledged notes that a handler got the result of a step.
+// acknowledged records that a handler received the result of a step.
 func (w *worker) acknowledged(step string, run int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,13 +83,13 @@ func (w *worker) acknowledged(step string, run int) {
 	w.acked[step] = run
 }
 
-// load is a number of clients that call without pause.
+// load is a number of clients that call continuously.
 type load struct {
 	c        *trio
 	w        *worker
 	acks     atomic.Int64
-	last     atomic.Int64 // when, in ns
-	longest  atomic.Int64 // between two answers, in ns
+	last     atomic.Int64 // time of the last response, in ns
+	longest  atomic.Int64 // between two responses, in ns
 	added    [loadKeys]atomic.Int64
 	clients  sync.WaitGroup
 	finished chan struct{}
@@ -146,26 +146,26 @@ func (l *load) ask(inv *machine.Invoke, want string) {
 	}
 }
 
-// progress waits for n more answers.
+// progress waits for n more responses.
 func (l *load) progress(n int64) {
 	l.c.t.Helper()
 	want := l.acks.Load() + n
 	require.Eventually(l.c.t, func() bool { return l.acks.Load() >= want }, time.Minute, time.Millisecond)
 }
 
-// gap returns the longest time without an answer since the last call of gap.
+// gap returns the longest time without a response since the last call of gap.
 func (l *load) gap() time.Duration {
 	return time.Duration(max(l.longest.Swap(0), time.Now().UnixNano()-l.last.Load()))
 }
 
-// finish ends the clients and checks what they and the services know.
+// finish stops the clients and compares their results with those of the services.
 func (l *load) finish(t *testing.T) {
 	t.Helper()
 	close(l.finished)
 	l.clients.Wait()
 	l.w.mu.Lock()
 	defer l.w.mu.Unlock()
-	require.Empty(t, l.w.again, "acknowledged steps ran again")
+	require.Empty(t, l.w.again, "acknowledged steps were repeated")
 	for key := range l.added {
 		inv := request("Counter", "add", "0")
 		inv.Target.Key, inv.Target.Type = fmt.Sprint(key), machine.ObjectExclusive
@@ -173,13 +173,13 @@ func (l *load) finish(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprint(l.added[key].Load()), string(e.Result.Value), "counter %d", key)
 	}
-	t.Logf("%d answers, %d steps acknowledged, %d executed, %d of them by attempts that had been cut", l.acks.Load(), len(l.w.acked), l.w.runs, l.w.cut)
+	t.Logf("%d responses, %d steps acknowledged, %d executed, %d of them by aborted attempts", l.acks.Load(), len(l.w.acked), l.w.runs, l.w.cut)
 }
 
-func TestAWorkerTellsCutAttemptsFromStepsThatRanAgain(t *testing.T) {
+func TestWorkerDistinguishesAbortedAttemptsFromRepeatedSteps(t *testing.T) {
 	w := newWorker()
 	w.acknowledged("s", w.run("s"))
-	w.run("s") // and nobody ever sees the result
+	w.run("s") // and its result is never received
 	require.Empty(t, w.again)
 	require.Equal(t, 1, w.cut)
 	w.acknowledged("s", 1) // by a replay

@@ -12,9 +12,9 @@ import (
 	"platform/partition/machine"
 )
 
-// The cluster's level rises while a call waits whose key contains commas. Calls with the
-// same key, under either id, get its result, and later ones have ids of their own.
-func TestKeysWithCommasAreToldApartOnceTheLevelRises(t *testing.T) {
+// The cluster's level rises during a call whose key contains commas. Calls with the same
+// key, under either ID, receive its result, and later ones have distinct IDs.
+func TestKeysWithCommasAreDistinctOnceTheLevelRises(t *testing.T) {
 	var level, runs atomic.Int64
 	level.Store(1)
 	release, begun := make(chan struct{}), make(chan struct{}, 4)
@@ -61,7 +61,7 @@ func TestKeysWithCommasAreToldApartOnceTheLevelRises(t *testing.T) {
 	o, err := p.Invoke(t.Context(), &newer)
 	require.NoError(t, err)
 	require.Equal(t, machine.Existing, o.Code)
-	require.Equal(t, first.ID, o.ID, "it keeps the id that it was made with")
+	require.Equal(t, first.ID, o.ID, "it keeps its original ID")
 	close(release)
 	for _, answers := range []chan answer{one, two, three} {
 		a := <-answers
@@ -74,7 +74,7 @@ func TestKeysWithCommasAreToldApartOnceTheLevelRises(t *testing.T) {
 	a := <-call(other)
 	require.NoError(t, a.err)
 	require.Equal(t, `"other"`, a.value)
-	require.Equal(t, ids.OfIdempotent("", "Echo", "k2,do,x", "do", "y"), a.o.ID, "it has an id of its own")
+	require.Equal(t, ids.OfIdempotent("", "Echo", "k2,do,x", "do", "y"), a.o.ID, "it has a distinct ID")
 	require.EqualValues(t, 2, runs.Load())
 }
 

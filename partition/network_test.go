@@ -16,8 +16,8 @@ import (
 	"platform/partition/machine"
 )
 
-// TestAnIsolatedLeaderIsReplaced cuts the leader off while callers are with it: they
-// hear that its answers are not to be had, and the others go on.
+// The leader is cut off while calls are pending on it: they fail with an unknown outcome,
+// and the others continue.
 func TestAnIsolatedLeaderIsReplaced(t *testing.T) {
 	c, l := loaded(t, nil)
 	for range 2 {
@@ -26,15 +26,15 @@ func TestAnIsolatedLeaderIsReplaced(t *testing.T) {
 		c.wires.isolate(c.hosts[old].name, "a", "b", "c")
 		next := c.leader(old)
 		l.progress(50)
-		t.Logf("without an answer for %v", l.gap())
+		t.Logf("no responses for %v", l.gap())
 		p := c.hosts[old].p
-		require.Eventually(t, func() bool { return !p.Leading() }, 10*time.Second, time.Millisecond, "its lease is over")
+		require.Eventually(t, func() bool { return !p.Leading() }, 10*time.Second, time.Millisecond, "its lease has expired")
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		_, _, err := p.Call(ctx, request("Steps", "do", `"old"`))
 		cancel()
 		require.ErrorIs(t, err, ErrNotLeader)
-		require.Greater(t, c.hosts[next].p.Status().Term, p.Status().Term, "who is cut off does not raise its term")
-		c.wires.mend()
+		require.Greater(t, c.hosts[next].p.Status().Term, p.Status().Term, "an isolated replica does not increase its term")
+		c.wires.repair()
 		l.progress(50)
 		require.Eventually(t, func() bool { return c.hosts[old].p.Leader() == c.hosts[c.leader()].p.Leader() }, 20*time.Second, time.Millisecond)
 	}
@@ -42,9 +42,8 @@ func TestAnIsolatedLeaderIsReplaced(t *testing.T) {
 	c.requireSame(0, 1, 2)
 }
 
-// TestADeposedLeaderDoesNotAnswerFromOldTables reads from a leader that does not
-// know yet that there may be another one.
-func TestADeposedLeaderDoesNotAnswerFromOldTables(t *testing.T) {
+// The reads go to a leader that does not know yet that there may be another one.
+func TestADeposedLeaderDoesNotServeStaleReads(t *testing.T) {
 	inv := request("Steps", "do", `"x"`)
 	for name, read := range map[string]func(context.Context, *Partition) error{
 		"output": func(ctx context.Context, p *Partition) error {
@@ -80,12 +79,12 @@ func TestADeposedLeaderDoesNotAnswerFromOldTables(t *testing.T) {
 			require.NoError(t, read(ctx, p))
 			c.wires.isolate(c.hosts[old].name, "a", "b", "c")
 			require.ErrorIs(t, read(ctx, p), ErrNotLeader)
-			require.NoError(t, ctx.Err(), "before anybody loses patience")
+			require.NoError(t, ctx.Err(), "before the timeout")
 		})
 	}
 }
 
-// hangingLog takes no entries while hung is locked.
+// hangingLog accepts no entries while hung is locked.
 type hangingLog struct {
 	raftgroup.Storage
 	hung sync.RWMutex
@@ -97,8 +96,8 @@ func (s *hangingLog) StoreLogs(logs []*raft.Log) error {
 	return s.Storage.StoreLogs(logs)
 }
 
-// TestListingsEndWithTheLease lists on a leader whose Raft instance does not find out
-// that there is another one, because it waits for the disk.
+// The leader lists while its Raft instance cannot notice a new leader, because it waits for
+// the disk.
 func TestListingsEndWithTheLease(t *testing.T) {
 	w := newWorker()
 	disks := map[string]*hangingLog{}
@@ -128,7 +127,7 @@ func TestListingsEndWithTheLease(t *testing.T) {
 	hanging.Wait()
 }
 
-// listErrors are the errors of a listing of records.
+// listErrors yields the errors of a listing of records.
 func listErrors(p *Partition) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		for _, err := range p.Records(context.Background(), true) {
@@ -139,15 +138,15 @@ func listErrors(p *Partition) iter.Seq[error] {
 	}
 }
 
-// TestOneWayLoss loses what goes one way only, from or to the leader or a follower.
+// Messages are lost in one direction only, from or to the leader or a follower.
 func TestOneWayLoss(t *testing.T) {
 	tests := map[string]func(c *trio, leader, follower, other string){
-		"leader is not heard":        func(c *trio, l, f, o string) { c.wires.cut(l, f); c.wires.cut(l, o) },
-		"leader hears nothing":       func(c *trio, l, f, o string) { c.wires.cut(f, l); c.wires.cut(o, l) },
-		"follower is not heard":      func(c *trio, l, f, o string) { c.wires.cut(f, l); c.wires.cut(f, o) },
-		"follower hears nothing":     func(c *trio, l, f, o string) { c.wires.cut(l, f); c.wires.cut(o, f) },
-		"one follower lost a leader": func(c *trio, l, f, _ string) { c.wires.cut(l, f) },
-		"only one sees both others":  func(c *trio, l, f, _ string) { c.wires.isolate(l, f) },
+		"leader cannot send":                          func(c *trio, l, f, o string) { c.wires.cut(l, f); c.wires.cut(l, o) },
+		"leader cannot receive":                       func(c *trio, l, f, o string) { c.wires.cut(f, l); c.wires.cut(o, l) },
+		"follower cannot send":                        func(c *trio, l, f, o string) { c.wires.cut(f, l); c.wires.cut(f, o) },
+		"follower cannot receive":                     func(c *trio, l, f, o string) { c.wires.cut(l, f); c.wires.cut(o, f) },
+		"one follower cannot receive from the leader": func(c *trio, l, f, _ string) { c.wires.cut(l, f) },
+		"leader and one follower are disconnected":    func(c *trio, l, f, _ string) { c.wires.isolate(l, f) },
 	}
 	for name, cut := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -158,9 +157,9 @@ func TestOneWayLoss(t *testing.T) {
 			cut(c, c.hosts[leader].name, follower, other)
 			l.progress(200)
 			gap := l.gap()
-			t.Logf("without an answer for %v", gap)
-			require.Less(t, gap, 20*time.Second, "waits for more than elections")
-			c.wires.mend()
+			t.Logf("no responses for %v", gap)
+			require.Less(t, gap, 20*time.Second, "took longer than elections")
+			c.wires.repair()
 			l.progress(50)
 			l.finish(t)
 			c.requireSame(0, 1, 2)
@@ -168,17 +167,17 @@ func TestOneWayLoss(t *testing.T) {
 	}
 }
 
-func TestAFlappingFollowerDisturbsNobody(t *testing.T) {
+func TestAFlappingFollowerDoesNotDisrupt(t *testing.T) {
 	c, l := loaded(t, nil)
 	leader := c.leader()
 	flapping := c.hosts[(leader+1)%3].name
 	for range 10 {
 		c.wires.isolate(flapping, "a", "b", "c")
 		l.progress(30)
-		c.wires.mend()
+		c.wires.repair()
 		l.progress(10)
 	}
-	t.Logf("without an answer for at most %v", l.gap())
+	t.Logf("no responses for at most %v", l.gap())
 	require.Less(t, l.longest.Load(), int64(20*time.Second))
 	l.finish(t)
 	c.requireSame(0, 1, 2)

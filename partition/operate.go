@@ -9,10 +9,9 @@ import (
 	"platform/partition/machine"
 )
 
-// Operate proposes what an operator or another party outside asks of an invocation
-// and returns once it is applied: a *machine.Signal, Kill, Pause, Resume, Purge or
-// Restart; or a *machine.PauseQueue, of which the id is enough. The outcome says
-// whether it was refused.
+// Operate proposes a command of an operator or another external client and returns once it
+// is applied: a *machine.Signal, Kill, Pause, Resume, Purge or Restart; or a
+// *machine.PauseQueue with only its ID. The outcome says whether it was refused.
 func (p *Partition) Operate(ctx context.Context, c machine.Command) (machine.Outcome, error) {
 	l, err := p.leader()
 	if err != nil {
@@ -31,9 +30,10 @@ func (p *Partition) Operate(ctx context.Context, c machine.Command) (machine.Out
 	return l.propose(ctx, c)
 }
 
-// pauseOf adds to a pause what the leader knows, and leaves out what its log cannot have.
+// pauseOf adds what the leader knows to a pause, and removes what the log's level does not
+// include.
 func (l *leadership) pauseOf(asked *machine.Pause) *machine.Pause {
-	c := *asked // repeated by the caller, maybe elsewhere
+	c := *asked // the caller may retry it, possibly elsewhere
 	if attempts, known := l.p.invoker.Status(c.Target); known && c.Failure == nil {
 		c.Failure = attempts.LastFailure
 	}

@@ -13,55 +13,55 @@ import (
 )
 
 const (
-	// shipBatch bounds the messages of one Deliver command, limits.DeliverBatch their
-	// bytes.
-	shipBatch = 128
-	// shipQueue is how many messages per receiver are held in memory, laneBytes how many
-	// bytes; the rest waits in the table.
-	shipQueue = 4096
-	laneBytes = 8 << 20
-	// heldBytes is how many bytes a lane keeps in memory while its receiver does not
-	// take them; larger windows are read from the table again.
-	heldBytes = 64 << 10
-	// ackEvery is how many delivered messages are acknowledged to our own log at
-	// the latest; ackDelay how long an acknowledgement waits for company.
+	// maxDeliverMessages bounds the messages of one Deliver command, limits.DeliverBatch
+	// their bytes.
+	maxDeliverMessages = 128
+	// maxQueuedMessages and maxQueuedBytes bound the messages per receiver in memory; the
+	// rest stays in the table.
+	maxQueuedMessages = 4096
+	maxQueuedBytes    = 8 << 20
+	// retainedBytes is how many bytes a stream keeps in memory while its receiver does not
+	// accept them; larger queues are read from the table again.
+	retainedBytes = 64 << 10
+	// ackEvery is the number of delivered messages after which they are acknowledged in our
+	// own log; ackDelay is the maximum delay of an acknowledgement.
 	ackEvery = 512
 	ackDelay = 50 * time.Millisecond
 )
 
-// outbox ships the partition's messages to the other partitions, in order and
-// until they have them. What it holds in memory is a window on the table.
+// outbox delivers the partition's messages to the other partitions, in order, until they
+// are acknowledged. In memory it holds a window of the table.
 type outbox struct {
 	self uint32
-	// read returns up to count messages of the table for a receiver, from a sequence
-	// number on, and of them the first or as many as have no more than that many bytes.
-	// They are contiguous. more says that there may be others behind them.
+	// read returns messages of the table for a receiver, from a sequence number on: up to
+	// count, and as many as fit into bytes but at least one. They are contiguous. more says
+	// that there may be further ones.
 	read func(to uint32, from uint64, count, bytes int) (first uint64, messages []machine.Message, more bool, err error)
-	// deliver hands messages to a receiver's leader and returns once they are
-	// committed there.
+	// deliver passes messages to a receiver's leader and returns once they are committed
+	// there.
 	deliver func(ctx context.Context, to uint32, d *machine.Deliver) error
-	// acknowledge proposes to forget delivered messages.
+	// acknowledge proposes to delete delivered messages.
 	acknowledge func(to uint32, upto uint64)
 	log         *slog.Logger
 	memory      *OutboxMemory
 
-	opened chan uint32 // receivers whose lane wants to run
+	opened chan uint32 // receivers whose stream is to be started
 
-	mu    sync.Mutex // covers lanes
-	lanes []*lane    // by receiver, nil until first used
+	mu      sync.Mutex // covers lanes
+	streams []*stream  // by receiver, nil until first used
 }
 
-// Run ships messages until ctx ends. Receivers that the table holds messages for
-// are served from the start, the others from their first message on.
+// Run delivers messages until ctx ends. Receivers with messages in the table are served
+// from the start, the others from their first message on.
 func (o *outbox) Run(ctx context.Context) error {
-	for to := range o.lanes {
+	for to := range o.streams {
 		if uint32(to) != o.self {
 			_, found, _, err := o.read(uint32(to), 0, 1, 0)
 			if err != nil {
 				return fmt.Errorf("read outbox: %w", err)
 			}
 			if len(found) > 0 {
-				o.lane(uint32(to))
+				o.stream(uint32(to))
 			}
 		}
 	}
@@ -70,31 +70,31 @@ func (o *outbox) Run(ctx context.Context) error {
 	for {
 		select {
 		case to := <-o.opened:
-			g.Go(func() { o.ship(ctx, to, o.lane(to)) })
+			g.Go(func() { o.run(ctx, to, o.stream(to)) })
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// lane is the way to one receiver.
-type lane struct {
+// stream is the queue of messages to one receiver.
+type stream struct {
 	mu       sync.Mutex        // covers the fields below
 	first    uint64            // sequence number of queue[0]; 0 until known
 	queue    []machine.Message // contiguous
-	bytes    int               // of the queue, taken from memory
-	overflow bool              // the table holds more, behind the queue
+	bytes    int               // of the queue, reserved in memory
+	overflow bool              // the table holds further messages behind the queue
 	memory   *OutboxMemory
 	wake     chan struct{}
 }
 
 func newOutbox(self, count uint32) *outbox {
-	return &outbox{self: self, lanes: make([]*lane, count), opened: make(chan uint32, count), memory: new(OutboxMemory)}
+	return &outbox{self: self, streams: make([]*stream, count), opened: make(chan uint32, count), memory: new(OutboxMemory)}
 }
 
 // send queues a message that is in the table. It never blocks.
 func (o *outbox) send(s *machine.Send) {
-	l := o.lane(s.To)
+	l := o.stream(s.To)
 	l.mu.Lock()
 	if !l.overflow && !l.add(s) {
 		l.overflow = true
@@ -106,29 +106,29 @@ func (o *outbox) send(s *machine.Send) {
 	}
 }
 
-// lane is the way to a receiver, opened at its first use. A fresh lane starts with
-// what the table holds, since earlier messages go first.
-func (o *outbox) lane(to uint32) *lane {
+// stream returns the stream to a receiver, creating it at its first use. A new stream
+// starts with the messages in the table, since earlier messages go first.
+func (o *outbox) stream(to uint32) *stream {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if l := o.lanes[to]; l != nil {
+	if l := o.streams[to]; l != nil {
 		return l
 	}
-	l := &lane{overflow: true, memory: o.memory, wake: make(chan struct{}, 1)}
-	o.lanes[to] = l
-	o.opened <- to // has room for every receiver once
+	l := &stream{overflow: true, memory: o.memory, wake: make(chan struct{}, 1)}
+	o.streams[to] = l
+	o.opened <- to // has capacity for every receiver once
 	return l
 }
 
 // add queues a message; false if it has to be read from the table.
-func (l *lane) add(s *machine.Send) bool {
+func (l *stream) add(s *machine.Send) bool {
 	size := codec.MessageSize(s.Message)
 	switch {
-	case len(l.queue) >= shipQueue, l.bytes+size > laneBytes:
+	case len(l.queue) >= maxQueuedMessages, l.bytes+size > maxQueuedBytes:
 		return false
 	case len(l.queue) > 0 && s.Seq != l.first+uint64(len(l.queue)):
 		return false
-	case !l.memory.take(size):
+	case !l.memory.reserve(size):
 		return false
 	}
 	if len(l.queue) == 0 {
@@ -139,15 +139,15 @@ func (l *lane) add(s *machine.Send) bool {
 	return true
 }
 
-// ship runs a lane until ctx ends.
-func (o *outbox) ship(ctx context.Context, to uint32, l *lane) {
-	defer l.forget(-1)
-	wait := firstWait
-	acks := lazyAck{propose: func(upto uint64) { o.acknowledge(to, upto) }}
+// run delivers the messages of a stream until ctx ends.
+func (o *outbox) run(ctx context.Context, to uint32, l *stream) {
+	defer l.discardQueue(-1)
+	wait := minRetryDelay
+	acks := ackBatcher{propose: func(upto uint64) { o.acknowledge(to, upto) }}
 	for {
 		first, batch, err := o.next(to, l)
 		if err != nil {
-			o.log.Error("outbox unreadable", "to_partition", to, "err", err)
+			o.log.Error("could not read outbox", "to_partition", to, "err", err)
 			if !pause(ctx, time.Second) {
 				return
 			}
@@ -161,25 +161,25 @@ func (o *outbox) ship(ctx context.Context, to uint32, l *lane) {
 		}
 		d := &machine.Deliver{From: o.self, FirstSeq: first, Messages: batch}
 		if err := o.deliver(ctx, to, d); err != nil {
-			o.log.Debug("delivery failed", "to_partition", to, "first_seq", first, "messages", len(batch), "err", err)
-			l.forget(heldBytes)
+			o.log.Debug("could not deliver messages", "to_partition", to, "first_seq", first, "messages", len(batch), "err", err)
+			l.discardQueue(retainedBytes)
 			if !pause(ctx, wait) {
 				return
 			}
 			wait = min(2*wait, time.Second)
 			continue
 		}
-		wait = firstWait
-		l.drop(len(batch))
+		wait = minRetryDelay
+		l.removeDelivered(len(batch))
 		acks.add(len(batch), first+uint64(len(batch))-1)
 	}
 }
 
-// firstWait is the pause after the first delivery that failed.
-const firstWait = 10 * time.Millisecond
+// minRetryDelay is the delay after the first failed delivery.
+const minRetryDelay = 10 * time.Millisecond
 
-// next is the run of messages to deliver next, from memory or else from the table.
-func (o *outbox) next(to uint32, l *lane) (uint64, []machine.Message, error) {
+// next returns the next messages to deliver, from memory or else from the table.
+func (o *outbox) next(to uint32, l *stream) (uint64, []machine.Message, error) {
 	l.mu.Lock()
 	if len(l.queue) > 0 || !l.overflow {
 		first, batch := l.first, l.batch()
@@ -187,10 +187,10 @@ func (o *outbox) next(to uint32, l *lane) (uint64, []machine.Message, error) {
 		return first, batch, nil
 	}
 	from := l.first
-	l.overflow = false // what is sent from here on is queued, or seen by the read
+	l.overflow = false // messages sent from here on are queued, or seen by the read
 	l.mu.Unlock()
 
-	first, messages, more, err := o.read(to, from, shipQueue/2, min(laneBytes/2, o.memory.left()))
+	first, messages, more, err := o.read(to, from, maxQueuedMessages/2, min(maxQueuedBytes/2, o.memory.available()))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
@@ -200,7 +200,7 @@ func (o *outbox) next(to uint32, l *lane) (uint64, []machine.Message, error) {
 	if len(messages) == 0 {
 		return l.first, l.batch(), nil // empty, or sent after the read
 	}
-	// Messages queued meanwhile are read again from the table after these.
+	// Messages queued meanwhile are read from the table after these.
 	l.overflow = l.overflow || len(l.queue) > 0 || more
 	l.release(l.bytes)
 	l.first, l.queue = first, messages
@@ -211,10 +211,10 @@ func (o *outbox) next(to uint32, l *lane) (uint64, []machine.Message, error) {
 	return first, l.batch(), nil
 }
 
-// batch is the run at the front of the queue that makes up one Deliver command.
-func (l *lane) batch() []machine.Message {
+// batch returns the messages at the front of the queue that fit into one Deliver command.
+func (l *stream) batch() []machine.Message {
 	n, bytes := 0, 0
-	for n < min(len(l.queue), shipBatch) {
+	for n < min(len(l.queue), maxDeliverMessages) {
 		size := codec.MessageSize(l.queue[n])
 		if n > 0 && bytes+size > limits.DeliverBatch {
 			break
@@ -225,8 +225,8 @@ func (l *lane) batch() []machine.Message {
 	return l.queue[:n:n]
 }
 
-// drop forgets the first n messages, which the receiver has.
-func (l *lane) drop(n int) {
+// removeDelivered removes the first n messages, which the receiver has.
+func (l *stream) removeDelivered(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, m := range l.queue[:n] {
@@ -237,9 +237,9 @@ func (l *lane) drop(n int) {
 	l.first += uint64(n)
 }
 
-// forget gives up the queue, which is read from the table again, if it has more than that
-// many bytes. Nothing is queued until then.
-func (l *lane) forget(bytes int) {
+// discardQueue discards the queue if it holds more than the given number of bytes; it is
+// then read from the table again. Nothing is queued until then.
+func (l *stream) discardQueue(bytes int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.bytes > bytes {
@@ -248,20 +248,20 @@ func (l *lane) forget(bytes int) {
 	}
 }
 
-func (l *lane) release(bytes int) {
+func (l *stream) release(bytes int) {
 	l.bytes -= bytes
 	l.memory.release(bytes)
 }
 
-// lazyAck collects acknowledgements, so that most deliveries cost our own log
-// nothing.
-type lazyAck struct {
+// ackBatcher batches acknowledgements, so that most deliveries write nothing to our own
+// log.
+type ackBatcher struct {
 	propose func(upto uint64)
 	upto    uint64
 	count   int
 }
 
-func (a *lazyAck) add(delivered int, upto uint64) {
+func (a *ackBatcher) add(delivered int, upto uint64) {
 	a.count += delivered
 	a.upto = upto
 	if a.count >= ackEvery {
@@ -269,15 +269,15 @@ func (a *lazyAck) add(delivered int, upto uint64) {
 	}
 }
 
-func (a *lazyAck) flush() {
+func (a *ackBatcher) flush() {
 	if a.count > 0 {
 		a.propose(a.upto)
 		a.count = 0
 	}
 }
 
-// wait waits for wake, acknowledging after a while; false when ctx ended.
-func (a *lazyAck) wait(ctx context.Context, wake <-chan struct{}) bool {
+// wait waits for wake, and acknowledges after ackDelay; false if ctx ended.
+func (a *ackBatcher) wait(ctx context.Context, wake <-chan struct{}) bool {
 	if a.count == 0 {
 		select {
 		case <-wake:
@@ -298,7 +298,7 @@ func (a *lazyAck) wait(ctx context.Context, wake <-chan struct{}) bool {
 	return true
 }
 
-// pause waits, or returns false when ctx ended first.
+// pause waits for d, or returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

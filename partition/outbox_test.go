@@ -20,18 +20,18 @@ import (
 	"platform/partition/machine"
 )
 
-// outboxTable is the outbox table of a partition, and the receivers behind it.
+// outboxTable is the outbox table of a partition with its receivers.
 type outboxTable struct {
 	mu       sync.Mutex
-	first    map[uint32]uint64 // lowest sequence number held
+	first    map[uint32]uint64 // lowest stored sequence number
 	rows     map[uint32][]machine.Message
 	received map[uint32][]machine.Message
 	last     map[uint32]uint64
-	failures int // deliveries that will fail, after having taken effect or not
+	failures int // deliveries that will fail, whether or not they took effect
 	commands int
-	most     int  // bytes that receivers accept; 0: any number
+	most     int  // bytes that receivers accept; 0: unlimited
 	largest  int  // command accepted
-	closed   bool // receivers take nothing
+	closed   bool // receivers accept nothing
 }
 
 func (tt *outboxTable) open() {
@@ -89,12 +89,12 @@ func (tt *outboxTable) deliver(_ context.Context, to uint32, d *machine.Deliver)
 	if fail {
 		tt.failures--
 		if rand.IntN(2) == 0 {
-			return errors.New("lost on the way")
+			return errors.New("lost in transit")
 		}
 	}
 	for i, m := range d.Messages {
 		switch seq := d.FirstSeq + uint64(i); {
-		case seq <= tt.last[to]: // had it
+		case seq <= tt.last[to]: // duplicate
 		case seq == tt.last[to]+1:
 			tt.last[to] = seq
 			tt.received[to] = append(tt.received[to], m)
@@ -144,7 +144,7 @@ func requireInOrder(t *testing.T, got []machine.Message, want int) {
 	}
 }
 
-func TestOutboxShipsWhatTheTableHeldBefore(t *testing.T) {
+func TestOutboxDeliversStoredMessagesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tt := newOutboxTable()
 		for i := range 300 {
@@ -154,17 +154,17 @@ func TestOutboxShipsWhatTheTableHeldBefore(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		requireInOrder(t, tt.received[2], 300)
-		require.Zero(t, tt.left(2), "delivered messages are acknowledged after a while")
+		require.Zero(t, tt.left(2), "delivered messages are acknowledged eventually")
 	})
 }
 
-func TestOutboxKeepsOrderThroughFailuresAndCrowds(t *testing.T) {
+func TestOutboxKeepsOrderUnderFailuresAndBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tt := newOutboxTable()
 		tt.failures = 200
 		tt.put(1, numbered(0))
 		o := runOutbox(t, tt)
-		const crowd = 3*shipQueue + 7
+		const crowd = 3*maxQueuedMessages + 7
 		for i := 1; i < crowd; i++ {
 			o.send(tt.put(1, numbered(uint32(i))))
 			if i%997 == 0 {
@@ -181,12 +181,12 @@ func TestOutboxKeepsOrderThroughFailuresAndCrowds(t *testing.T) {
 	})
 }
 
-// sized is a message of about that many bytes.
+// sized returns a message of approximately the given size.
 func sized(n uint32, bytes int) machine.Message {
 	return &machine.Complete{Sink: machine.Sink{Completion: n}, Result: journal.Result{Value: make([]byte, bytes)}}
 }
 
-// The receiver refuses commands above the limits of the log, whatever their number of
+// The receiver rejects commands above the limits of the log, whatever their number of
 // messages.
 func TestOutboxBoundsTheBytesOfACommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -203,13 +203,13 @@ func TestOutboxBoundsTheBytesOfACommand(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		requireInOrder(t, tt.received[1], 500)
-		require.LessOrEqual(t, tt.largest, 60<<20+1<<10, "a large message is alone")
+		require.LessOrEqual(t, tt.largest, 60<<20+1<<10, "a large message is delivered alone")
 		require.Less(t, tt.commands, 70)
 		require.Zero(t, o.memory.used.Load())
 	})
 }
 
-// While receivers take nothing, messages stay in the table.
+// While receivers accept nothing, messages stay in the table.
 func TestOutboxHoldsFewBytesInMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tt := newOutboxTable()
@@ -224,7 +224,7 @@ func TestOutboxHoldsFewBytesInMemory(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		require.LessOrEqual(t, o.memory.used.Load(), int64(3*heldBytes), "in a pause nothing large is held")
+		require.LessOrEqual(t, o.memory.used.Load(), int64(3*retainedBytes), "between retries only small messages are held")
 		tt.open()
 		time.Sleep(time.Hour)
 		synctest.Wait()
@@ -237,12 +237,12 @@ func TestOutboxHoldsFewBytesInMemory(t *testing.T) {
 
 func TestOutboxMemoryIsSharedAndBounded(t *testing.T) {
 	var m OutboxMemory
-	require.True(t, m.take(outboxBytes-10))
-	require.False(t, m.take(11))
-	require.True(t, m.take(10))
-	require.Zero(t, m.left())
+	require.True(t, m.reserve(outboxBytes-10))
+	require.False(t, m.reserve(11))
+	require.True(t, m.reserve(10))
+	require.Zero(t, m.available())
 	m.overdraw(100)
-	require.Zero(t, m.left())
+	require.Zero(t, m.available())
 	m.release(outboxBytes + 100)
-	require.Equal(t, outboxBytes, m.left())
+	require.Equal(t, outboxBytes, m.available())
 }

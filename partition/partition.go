@@ -19,31 +19,30 @@ import (
 	"platform/partition/store"
 )
 
-// Config says how to open a replica of a partition.
+// Config configures a replica of a partition.
 type Config struct {
 	ID    uint32 // 0 ≤ ID < Count
 	Count uint32 // partitions of the cluster
-	Node  string // this node's name, for people
+	Node  string // this node's name, for logs and operators
 
 	Tables *store.Partition
 	// Flush makes the tables durable.
 	Flush   func() (wait func(context.Context) error, err error)
 	Storage raftgroup.Storage
-	// HardState is the record of the group's promises outside Storage; nil: none.
+	// HardState is the record of the group's term and vote outside Storage; nil: none.
 	HardState *raftgroup.HardState
 	Invoker   Invoker
-	// Deliver hands messages to the leader of another partition.
+	// Deliver passes messages to the leader of another partition.
 	Deliver func(ctx context.Context, to uint32, d *machine.Deliver) error
-	// OutboxMemory is shared by the partitions of the node; nil: the partition has its own.
+	// OutboxMemory is shared by the partitions of the node; nil: not shared.
 	OutboxMemory *OutboxMemory
-	// Rules is where the rule book comes from; nil: there are no rules.
+	// Rules is the source of the rule book; nil: there are no rules.
 	Rules RuleSource
 
 	Transport *raftgroup.Transport
 	Profile   raftgroup.Profile
 	LocalID   raft.ServerID
-	// Voters are the first members of a new partition; they are used only when the
-	// log is empty.
+	// Voters are the initial members of a new partition; used only if the log is empty.
 	Voters []raft.Server
 	// Join opens a replica that waits to be added by the partition's leader instead.
 	Join     bool
@@ -54,28 +53,28 @@ type Config struct {
 	MaxBatchCommands int
 	MaxBatchBytes    int
 	// FlowControl enables flow control. A partition that holds invocations and was led
-	// without it declines, see ErrHoldsData.
+	// without it refuses, see ErrHoldsData.
 	FlowControl bool
-	// FlowEnabled reports whether all partitions have it already: none is asked again.
-	// nil: they have not.
+	// FlowEnabled reports whether flow control is enabled on all partitions, which skips
+	// the check of ErrHoldsData. nil: it is not.
 	FlowEnabled func() bool
-	// Level is the cluster's feature level as far as this node knows it. It must not fall
+	// Level is the cluster's feature level as known to this node. It must not decrease
 	// while the replica is open, nor exceed feature.Supported. nil: the first level.
 	Level func() feature.Level
-	// Room says why this node should take nothing new, nil while it may; nil: it always
-	// may. What is there already goes on.
+	// Room returns why this node should accept no new invocations, or nil. Existing ones
+	// continue. nil: it always accepts.
 	Room func() error
-	// Clock is the time to lead by; nil: the machine's.
+	// Clock is the wall clock for leading; nil: the machine's.
 	Clock Clock
-	// AskDigest asks another replica of the partition for its result of a round; nil: the
-	// replicas are not compared.
-	AskDigest func(ctx context.Context, to raft.Server, partition uint32, r DigestRound) (DigestAnswer, error)
-	// DigestEntries is after how many log entries the leader compares replicas, 4096 if
-	// 0, and DigestPause the least time in between, a second if 0.
+	// FetchDigest requests another replica's result of a round; nil: the replicas are not
+	// compared.
+	FetchDigest func(ctx context.Context, to raft.Server, partition uint32, r DigestRound) (DigestAnswer, error)
+	// DigestEntries is the number of log entries after which the leader compares replicas,
+	// 4096 if 0, and DigestPause the minimum time in between, a second if 0.
 	DigestEntries uint64
 	DigestPause   time.Duration
 	DigestMetrics *DigestMetrics // nil: none
-	// OnFailed is told once when the replica cannot go on.
+	// OnFailed is called once if the replica cannot continue.
 	OnFailed func(error)
 	Log      *slog.Logger
 }
@@ -97,12 +96,12 @@ type Partition struct {
 	log          *slog.Logger
 
 	opened   chan struct{}              // closed once the fields above are set
-	turn     sync.Mutex                 // held while pending and lead change
+	leadMu   sync.Mutex                 // held while pending and lead change
 	pending  atomic.Pointer[leadership] // announced or about to be
 	lead     atomic.Pointer[leadership] // announced and applied
-	latest   atomic.Pointer[leadership] // begun last, may have ended
+	latest   atomic.Pointer[leadership] // the last one started, which may have ended
 	ready    *gate
-	changed  *notice                  // of who leads
+	changed  *notice                  // changes of the leader
 	batch    raftgroup.ProposerConfig // limits of a log entry
 	flow     bool                     // flow control is to be enabled
 	enabled  func() bool              // flow control is enabled on all partitions
@@ -112,10 +111,10 @@ type Partition struct {
 	localID     raft.ServerID
 	digests     *digests
 	digestPause time.Duration
-	askDigest   func(ctx context.Context, to raft.Server, partition uint32, r DigestRound) (DigestAnswer, error)
+	fetchDigest func(ctx context.Context, to raft.Server, partition uint32, r DigestRound) (DigestAnswer, error)
 }
 
-// GroupID is the number of a partition's Raft group; group 0 is the metadata's.
+// GroupID returns the number of a partition's Raft group; group 0 is the metadata.
 func GroupID(partition uint32) uint32 { return partition + 1 }
 
 // Open starts the replica. It serves until Close.
@@ -138,7 +137,7 @@ func Open(cfg Config) (*Partition, error) {
 	if cfg.Join {
 		cfg.Voters = nil
 	}
-	p.localID, p.askDigest, p.digestPause = cfg.LocalID, cfg.AskDigest, cmp.Or(cfg.DigestPause, defaultDigestPause())
+	p.localID, p.fetchDigest, p.digestPause = cfg.LocalID, cfg.FetchDigest, cmp.Or(cfg.DigestPause, defaultDigestPause())
 	p.digests = newDigests(cfg.Tables, cmp.Or(cfg.DigestEntries, digestEntries), cfg.DigestMetrics, p.log, p.diverged)
 	fsm := &fsm{
 		p: p, tables: cfg.Tables, flush: cfg.Flush,
@@ -156,7 +155,7 @@ func Open(cfg Config) (*Partition, error) {
 		Voters:         cfg.Voters,
 		Lead:           p.runLeader,
 		HandOver:       p.handOver,
-		OnLeaderChange: func(raftgroup.Leader) { p.changed.give() },
+		OnLeaderChange: func(raftgroup.Leader) { p.changed.broadcast() },
 		OnFailed:       cfg.OnFailed,
 		Watchdog:       cfg.Watchdog,
 		Metrics:        cfg.Metrics,
@@ -171,14 +170,11 @@ func Open(cfg Config) (*Partition, error) {
 	return p, nil
 }
 
-// LocalID is this replica's Raft server id.
-func (p *Partition) LocalID() raft.ServerID { return p.group.LocalID() }
+// LocalID returns this replica's Raft server ID.
+func (p *Partition) LocalID() raft.ServerID { return p.localID }
 
-// ID is the partition's number.
+// ID returns the partition's number.
 func (p *Partition) ID() uint32 { return p.id }
-
-// Replica is the Raft server id of this replica.
-func (p *Partition) Replica() raft.ServerID { return p.localID }
 
 // Leading reports whether this replica leads and serves.
 func (p *Partition) Leading() bool { return p.lead.Load() != nil }
@@ -186,22 +182,22 @@ func (p *Partition) Leading() bool { return p.lead.Load() != nil }
 // WaitLeading returns once this replica leads and serves.
 func (p *Partition) WaitLeading(ctx context.Context) error { return p.ready.wait(ctx) }
 
-// Leader is who leads the partition as far as this replica knows, which may be
-// outdated; the zero Leader if it knows nobody.
+// Leader returns the partition's leader as known to this replica, which may be outdated;
+// the zero Leader if it is unknown.
 func (p *Partition) Leader() raftgroup.Leader { return p.group.Leader() }
 
-// Changed returns a channel that is closed at the next change of what Leading or
-// Leader say. To miss none, ask for it before asking them.
+// Changed returns a channel that is closed at the next change of Leading or Leader. To miss
+// no change, get the channel before calling them.
 func (p *Partition) Changed() <-chan struct{} { return p.changed.next() }
 
-// Commands is how many log commands were applied since the start.
+// Commands returns how many log commands were applied since the start.
 func (p *Partition) Commands() uint64 { return p.commands.Load() }
 
-// Checkpoint makes the applied state durable and cuts the log behind it.
+// Checkpoint makes the applied state durable and truncates the log behind it.
 func (p *Partition) Checkpoint(ctx context.Context) error { return p.group.Snapshot(ctx) }
 
-// Close leaves the group: leadership is handed over if there is anybody to take
-// it, attempts are cut, and everything the replica started has ended.
+// Close leaves the group: it transfers leadership if possible, aborts attempts, and waits
+// for everything that the replica started.
 func (p *Partition) Close(ctx context.Context) error {
 	if err := p.group.Shutdown(ctx); err != nil {
 		return fmt.Errorf("close partition %d: %w", p.id, err)
@@ -212,7 +208,7 @@ func (p *Partition) Close(ctx context.Context) error {
 
 // Invoker runs attempts for the partitions that this node leads.
 type Invoker interface {
-	// Open begins a leadership; the session's attempts read from p and report to it.
+	// Open starts a leadership; the session's attempts read from p and report to it.
 	Open(p attempts.Partition) attempts.Session
 	// Status returns false if no session of this node runs or retries the invocation.
 	Status(id ids.Invocation) (attempts.Status, bool)

@@ -16,11 +16,11 @@ import (
 	"platform/internal/raftgroup"
 )
 
-// memoryDisk gives each host a disk in memory that knows what was synced.
+// memoryDisk gives each host an in-memory disk that tracks what was synced.
 func memoryDisk(c *trio) { c.newDisk = func() *vfs.MemFS { return vfs.NewCrashableMem() } }
 
-// powerLoss takes the power from hosts: of what they had not synced, random blocks and
-// directory entries are left. Nothing that they send or answer afterwards counts.
+// powerLoss simulates a power loss of hosts: of their unsynced data, random blocks and
+// directory entries remain. Messages and responses that they send afterwards are ignored.
 func (c *trio) powerLoss(rng *rand.Rand, hosts ...int) {
 	c.t.Helper()
 	var names []string
@@ -47,7 +47,7 @@ func (c *trio) powerLoss(rng *rand.Rand, hosts ...int) {
 	c.wires.turnOn(names...)
 }
 
-// powerRounds is how often the power is lost: POWER_ROUNDS for the long form.
+// powerRounds is the number of power losses: POWER_ROUNDS for the long form.
 func powerRounds(t *testing.T, short int) int {
 	text := os.Getenv("POWER_ROUNDS")
 	if text == "" {
@@ -58,9 +58,9 @@ func powerRounds(t *testing.T, short int) int {
 	return n
 }
 
-// TestPowerLoss takes the power from one host or from all of them, again and again under
-// load. No answer is lost, no call takes effect twice, no acknowledged step runs again,
-// and no host needs help to come back.
+// One host or all of them repeatedly lose power under load. No response is lost, no call
+// takes effect twice, no acknowledged step is repeated, and every host restarts without
+// intervention.
 func TestPowerLoss(t *testing.T) {
 	seed := rand.Uint64()
 	if text := os.Getenv("POWER_SEED"); text != "" {
@@ -68,7 +68,7 @@ func TestPowerLoss(t *testing.T) {
 		seed, err = strconv.ParseUint(text, 10, 64)
 		require.NoError(t, err)
 	}
-	t.Logf("POWER_SEED=%d chooses the same hosts and blocks, not the same moments", seed)
+	t.Logf("POWER_SEED=%d reproduces the hosts and blocks, but not the timing", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	c, l := loaded(t, memoryDisk)
 	one, all := 0, 0
@@ -76,7 +76,7 @@ func TestPowerLoss(t *testing.T) {
 		l.progress(int64(20 + rng.IntN(100)))
 		if rng.IntN(3) == 0 {
 			if err := c.hosts[c.leader()].p.Checkpoint(t.Context()); err != nil {
-				t.Logf("checkpoint: %v", err) // the leader has changed, for instance
+				t.Logf("checkpoint: %v", err) // for instance, the leader has changed
 			}
 		}
 		hosts := []int{0, 1, 2}
@@ -94,12 +94,12 @@ func TestPowerLoss(t *testing.T) {
 	l.progress(50)
 	l.finish(t)
 	c.requireSame(0, 1, 2)
-	t.Logf("%d times one host, %d times all", one, all)
+	t.Logf("%d power losses of one host, %d of all", one, all)
 }
 
-// TestDamagedDiskIsRebuilt flips a bit in the write-ahead log of a host that has lost
-// its power, and takes the power from another one right after it is back. The damage is
-// harmless or noticed; if it is noticed the host comes back as another replica.
+// A bit is flipped in the write-ahead log of a host that has lost power, and another host
+// loses power right after the first is back. The damage is harmless or detected; if it is
+// detected, the host is rebuilt as a new replica.
 func TestDamagedDiskIsRebuilt(t *testing.T) {
 	rng := rand.New(rand.NewPCG(rand.Uint64(), 0))
 	c, l := loaded(t, memoryDisk)
@@ -123,7 +123,7 @@ func TestDamagedDiskIsRebuilt(t *testing.T) {
 	l.progress(50)
 	l.finish(t)
 	c.requireSame(0, 1, 2)
-	t.Logf("damage noticed %d times", noticed)
+	t.Logf("damage detected %d times", noticed)
 }
 
 // flipBit damages the write-ahead log of a host's log database.
@@ -145,7 +145,7 @@ func (h *host) flipBit(t *testing.T, rng *rand.Rand) {
 	require.NoError(t, errors.Join(f.Sync(), f.Close()))
 }
 
-// rebuild gives up a quarantined host's data and starts it as another replica.
+// rebuild discards a quarantined host's data and starts it as a new replica.
 func (c *trio) rebuild(i int) {
 	t, h := c.t, c.hosts[i]
 	logs, tables, err := h.open(t)

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// gate tells who waits whether the replica leads.
+// gate lets callers wait until the replica leads.
 type gate struct {
 	mu   sync.Mutex // covers the fields below
 	lead *leadership
@@ -45,7 +45,7 @@ func (g *gate) wait(ctx context.Context) error {
 	}
 }
 
-// notice tells any number of waiters that something changed.
+// notice broadcasts changes to any number of waiters.
 type notice struct {
 	mu sync.Mutex // covers c
 	c  chan struct{}
@@ -53,14 +53,14 @@ type notice struct {
 
 func newNotice() *notice { return &notice{c: make(chan struct{})} }
 
-// next is closed by the next give.
+// next returns a channel that the next broadcast closes.
 func (n *notice) next() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.c
 }
 
-func (n *notice) give() {
+func (n *notice) broadcast() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	close(n.c)

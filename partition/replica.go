@@ -11,7 +11,7 @@ import (
 	"platform/partition/store"
 )
 
-// Status is what a replica knows of its partition, for operators and metrics.
+// Status is a replica's view of its partition, for operators and metrics.
 type Status struct {
 	ID      uint32
 	State   string           // Follower, Candidate, Leader or Shutdown
@@ -19,19 +19,17 @@ type Status struct {
 	Leader  raftgroup.Leader // zero if unknown
 	Term    uint64
 	Applied uint64 // index of the last log command in the tables
-	Commit  uint64 // index up to which the log is agreed on
+	Commit  uint64 // last committed index
 	Last    uint64 // index of the last entry of the log
-	// Snapshot is the index from which on the log is kept, but for the trailing
-	// entries.
+	// Snapshot is the index from which on the log is kept, apart from trailing entries.
 	Snapshot uint64
-	// Members are those of the newest configuration that this replica knows to be
-	// committed.
+	// Members is the newest configuration that this replica knows to be committed.
 	Members raftgroup.Configuration
 	// Followers are the other replicas, known to the leader only.
 	Followers []raftgroup.Follower
 }
 
-// Status returns what the replica knows now.
+// Status returns the current status of the replica.
 func (p *Partition) Status() Status {
 	st := p.group.Stats()
 	return Status{
@@ -41,8 +39,8 @@ func (p *Partition) Status() Status {
 	}
 }
 
-// RulesVersion is the version of the rule book in the tables of the replica; 0 if they
-// have none.
+// RulesVersion returns the version of the rule book in the replica's tables; 0 if there is
+// none.
 func (p *Partition) RulesVersion() (uint32, error) {
 	view := p.tables.View()
 	defer view.Close()
@@ -53,20 +51,21 @@ func (p *Partition) RulesVersion() (uint32, error) {
 	return book.Version, nil
 }
 
-// Reconcile changes the replicas of the partition, one at a time, until they are
-// the desired ones; see raftgroup.Group.Reconcile. It ends with ErrNotLeader when
-// this replica does not lead, or not any more.
+// Reconcile changes the replicas of the partition, one at a time, to the desired ones; see
+// raftgroup.Group.Reconcile. It returns ErrNotLeader if this replica does not lead, or no
+// longer.
 func (p *Partition) Reconcile(ctx context.Context, desired []raft.Server) error {
 	return p.group.Reconcile(ctx, desired)
 }
 
-// TransferLeadership hands leadership to the replica to, or to any when it is
-// empty: ErrNotLeader on a follower, raftgroup.ErrNoPeer when nobody can take it.
+// TransferLeadership transfers leadership to the given replica, or to any if to is empty.
+// It returns ErrNotLeader on a follower and raftgroup.ErrNoPeer if no replica can take
+// over.
 func (p *Partition) TransferLeadership(ctx context.Context, to raft.ServerID) error {
 	return p.group.TransferLeadership(ctx, to)
 }
 
-// Stop is Close without handing leadership over.
+// Stop is Close without a transfer of leadership.
 func (p *Partition) Stop(ctx context.Context) error {
 	if err := p.group.Stop(ctx); err != nil {
 		return fmt.Errorf("stop partition %d: %w", p.id, err)
@@ -75,11 +74,11 @@ func (p *Partition) Stop(ctx context.Context) error {
 	return nil
 }
 
-// LastPosition is where the replica's log ends.
+// LastPosition returns the end of the replica's log.
 func (p *Partition) LastPosition() (raftgroup.Position, error) { return p.group.LastPosition() }
 
-// Voters are the Raft server ids of the voters in the newest configuration that the
-// replica has, committed or not.
+// Voters returns the Raft server IDs of the voters in the replica's newest configuration,
+// committed or not.
 func (p *Partition) Voters() (ids []string) {
 	for _, s := range p.group.Servers() {
 		if s.Suffrage == raft.Voter {
@@ -89,16 +88,15 @@ func (p *Partition) Voters() (ids []string) {
 	return ids
 }
 
-// Quarantine stops the replica for good because its data cannot be trusted, for
-// instance because its digest differs from that of the others. See
-// raftgroup.Group.Quarantine. Config.OnFailed is told.
+// Quarantine permanently stops the replica because its data cannot be trusted, for instance
+// because its digest differs from that of a majority. It calls Config.OnFailed. See
+// raftgroup.Group.Quarantine.
 func (p *Partition) Quarantine(reason error) { p.group.Quarantine(reason) }
 
-// Destroy removes all that a node has of a partition, log and tables. The replica
-// must be closed, and must have left the partition's configuration: the others
-// must not count on it any more. After a crash in between, Open fails with
-// raftgroup.ErrLeaving until Destroy was called again.
-// hard is the hard-state record of its group, nil if none is kept.
+// Destroy removes a partition's log and tables from the node. The replica must be closed,
+// and must have left the partition's configuration: it must no longer count for the quorum.
+// After a crash in between, Open fails with raftgroup.ErrLeaving until Destroy has been
+// called again. hard is the hard-state record of its group, nil if none is kept.
 func Destroy(ctx context.Context, logs *raftgroup.LogDB, tables *store.DB, hard *raftgroup.HardState, id uint32) error {
 	if err := logs.BeginDestroy(GroupID(id)); err != nil {
 		return fmt.Errorf("destroy partition %d: %w", id, err)
@@ -117,9 +115,9 @@ func Destroy(ctx context.Context, logs *raftgroup.LogDB, tables *store.DB, hard 
 	return nil
 }
 
-// refused makes of a proposal that was not made what callers act on: whoever was
-// turned away because this leadership ends asks the next leader.
-func refused(err error) error {
+// proposeError maps the error of a proposal that was not made: if this leadership is
+// ending, callers retry with the next leader.
+func proposeError(err error) error {
 	if errors.Is(err, raftgroup.ErrStopped) {
 		return fmt.Errorf("%w: %w", ErrNotLeader, err)
 	}

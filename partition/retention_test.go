@@ -15,8 +15,8 @@ import (
 )
 
 // With a retention of zero or little, a call with the same idempotency key runs again once
-// the retention is over, its result is not found any more, and a retry of the first request
-// gets the first result.
+// the retention is over, its result is no longer found, and a retry of the first request
+// receives the first result.
 func TestShortRetentionsAreHonoured(t *testing.T) {
 	for _, kept := range []time.Duration{0, 300 * time.Millisecond} {
 		t.Run(kept.String(), func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestShortRetentionsAreHonoured(t *testing.T) {
 	}
 }
 
-// idempotent is an idempotent request, always of the same id.
+// idempotent returns an idempotent request, always with the same ID.
 func idempotent(service, handler string, kept time.Duration) *machine.Invoke {
 	inv := request(service, handler, `"x"`)
 	inv.ID, inv.IdempotencyKey = ids.OfIdempotent("", service, "", handler, "key"), new("key")

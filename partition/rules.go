@@ -7,34 +7,33 @@ import (
 	"platform/flowcontrol"
 )
 
-// RuleSource is where the rule book of flow control comes from; *metadata.Store is
-// one.
+// RuleSource provides the rule book of flow control; *metadata.Store implements it.
 type RuleSource interface {
-	// Rules is the rule book, which never changes, and a channel that is closed as soon
-	// as there is another one.
+	// Rules returns the immutable rule book, and a channel that is closed when there is a
+	// newer one.
 	Rules() (*flowcontrol.Book, <-chan struct{})
 }
 
-// ruleKeeper gives a partition the rule book, as long as its leadership lasts: the book
-// that there is when it begins, then each newer one.
-type ruleKeeper struct {
+// ruleSyncer updates the partition's rule book while the leadership lasts: to the book at
+// its start, then to each newer one.
+type ruleSyncer struct {
 	source RuleSource
-	// known is the version of the book that the partition has.
+	// known returns the version of the partition's book.
 	known func() (uint32, error)
-	// propose gives the partition a book. It may fail though the partition took it.
+	// propose proposes a book. It may fail although the partition has accepted the book.
 	propose func(context.Context, *flowcontrol.Book) error
 
 	mu      sync.Mutex // covers version
 	version uint32     // the partition has at least this one
-	newer   *notice    // of version
+	newer   *notice    // broadcasts changes of version
 }
 
-func newRuleKeeper(source RuleSource) *ruleKeeper {
-	return &ruleKeeper{source: source, newer: newNotice()}
+func newRuleSyncer(source RuleSource) *ruleSyncer {
+	return &ruleSyncer{source: source, newer: newNotice()}
 }
 
-// Run returns when ctx ends, or when the tables cannot be read.
-func (k *ruleKeeper) Run(ctx context.Context) error {
+// Run returns when ctx ends, or if the tables cannot be read.
+func (k *ruleSyncer) Run(ctx context.Context) error {
 	for {
 		book, changed := k.source.Rules()
 		known, err := k.known()
@@ -46,11 +45,11 @@ func (k *ruleKeeper) Run(ctx context.Context) error {
 				if !pause(ctx, overloadPause) {
 					return nil
 				}
-				continue // what the partition knows tells whether it got through
+				continue // the version in the tables shows whether it was applied
 			}
 			known = book.Version
 		}
-		k.reached(known)
+		k.setVersion(known)
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -59,16 +58,16 @@ func (k *ruleKeeper) Run(ctx context.Context) error {
 	}
 }
 
-func (k *ruleKeeper) reached(version uint32) {
+func (k *ruleSyncer) setVersion(version uint32) {
 	k.mu.Lock()
 	k.version = max(k.version, version)
 	k.mu.Unlock()
-	k.newer.give()
+	k.newer.broadcast()
 }
 
-// await returns once the partition has the book of that version or a newer one, or
-// when one of the contexts ends.
-func (k *ruleKeeper) await(ctx, leadership context.Context, version uint32) {
+// await returns once the partition has that version of the book or a newer one, or when one
+// of the contexts ends.
+func (k *ruleSyncer) await(ctx, leadership context.Context, version uint32) {
 	for {
 		newer := k.newer.next()
 		k.mu.Lock()
@@ -87,8 +86,8 @@ func (k *ruleKeeper) await(ctx, leadership context.Context, version uint32) {
 	}
 }
 
-// AwaitRules returns once the partition has the rule book of that version or a newer
-// one, at once if this replica does not lead: then it is another's business.
+// AwaitRules returns once the partition has that version of the rule book or a newer one,
+// and immediately if this replica does not lead.
 func (p *Partition) AwaitRules(ctx context.Context, version uint32) {
 	if l := p.lead.Load(); l != nil && l.rules != nil {
 		l.rules.await(ctx, l.ctx, version)

@@ -13,15 +13,15 @@ import (
 	"platform/flowcontrol"
 )
 
-// ruleTable is a source of rules, and the partition that they go to.
+// ruleTable is a source of rules and the partition that receives them.
 type ruleTable struct {
 	mu      sync.Mutex // covers the fields below
 	book    *flowcontrol.Book
 	changed chan struct{}
 	known   uint32
 	got     []*flowcontrol.Book
-	fail    int  // proposals that are still to fail
-	quietly bool // those that fail have an effect
+	fail    int  // number of proposals that will fail
+	quietly bool // failed proposals take effect
 }
 
 func newRuleTable(version uint32) *ruleTable {
@@ -71,9 +71,9 @@ func (tt *ruleTable) versions() (list []uint32) {
 	return list
 }
 
-// keep runs a keeper until the test ends.
-func keep(t *testing.T, tt *ruleTable) *ruleKeeper {
-	k := newRuleKeeper(tt)
+// keep runs a syncer until the test ends.
+func keep(t *testing.T, tt *ruleTable) *ruleSyncer {
+	k := newRuleSyncer(tt)
 	k.known, k.propose = tt.version, tt.propose
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -85,16 +85,16 @@ func keep(t *testing.T, tt *ruleTable) *ruleKeeper {
 	return k
 }
 
-func TestALeaderGivesItsPartitionWhatIsNewer(t *testing.T) {
+func TestALeaderProposesNewerRules(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tt := newRuleTable(5)
 		tt.known = 3
 		k := keep(t, tt)
 		synctest.Wait()
-		require.Equal(t, []uint32{5}, tt.versions(), "what it missed before it led")
+		require.Equal(t, []uint32{5}, tt.versions(), "changes before the leadership")
 
 		tt.publish(&flowcontrol.Book{Version: 5, Rules: []flowcontrol.Rule{{Description: "other words"}}})
-		tt.publish(&flowcontrol.Book{Version: 4}) // a replica of the metadata that lags
+		tt.publish(&flowcontrol.Book{Version: 4}) // a metadata replica that lags
 		synctest.Wait()
 		require.Equal(t, []uint32{5}, tt.versions())
 
@@ -105,7 +105,7 @@ func TestALeaderGivesItsPartitionWhatIsNewer(t *testing.T) {
 	})
 }
 
-func TestAnEmptyRuleBookIsNotWorthAnEntry(t *testing.T) {
+func TestAnEmptyRuleBookIsNotProposed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tt := newRuleTable(0)
 		keep(t, tt)
@@ -155,7 +155,7 @@ func TestWaitingForRulesEnds(t *testing.T) {
 	})
 }
 
-func TestEachLeaderBringsTheNewestRules(t *testing.T) {
+func TestEachLeaderProposesTheNewestRules(t *testing.T) {
 	rule := flowcontrol.Rule{Pattern: flowcontrol.Pattern{Scope: "s"}, Limits: flowcontrol.Limits{Concurrency: 7}, Version: 1, ModifiedAt: 5}
 	source := newRuleTable(0)
 	c := newTrio(t, func(c *trio) { c.rules = source })
@@ -166,7 +166,7 @@ func TestEachLeaderBringsTheNewestRules(t *testing.T) {
 
 	c.kill(first)
 	rule.Version, rule.Limits.Concurrency = 2, 3
-	source.publish(&flowcontrol.Book{Version: 2, Rules: []flowcontrol.Rule{rule}}) // nobody leads
+	source.publish(&flowcontrol.Book{Version: 2, Rules: []flowcontrol.Rule{rule}}) // there is no leader
 	second := c.leader(first)
 	c.hosts[second].p.AwaitRules(t.Context(), 2)
 	c.requireRules(&flowcontrol.Book{Version: 2, Rules: []flowcontrol.Rule{rule}})
@@ -174,11 +174,11 @@ func TestEachLeaderBringsTheNewestRules(t *testing.T) {
 	c.start(first)
 	c.requireRules(&flowcontrol.Book{Version: 2, Rules: []flowcontrol.Rule{rule}})
 	for _, p := range c.partitions() {
-		p.AwaitRules(t.Context(), 2) // those that follow have nothing to wait for
+		p.AwaitRules(t.Context(), 2) // followers return immediately
 	}
 }
 
-// requireRules waits until every replica that is up has a rule book.
+// requireRules waits until every running replica has a rule book.
 func (c *trio) requireRules(want *flowcontrol.Book) {
 	c.t.Helper()
 	for _, p := range c.partitions() {

@@ -17,50 +17,50 @@ import (
 // Table is one of a partition's tables that operators may read.
 type Table uint8
 
-// The tables. Their numbers are told to other nodes.
+// The tables. Their numbers are part of the node protocol.
 const (
 	Invocations Table = iota + 1
 	Journal           // entries of journals
 	State             // state of objects
 	Promises          // of workflows
-	Locks             // objects that are held
-	Waiting           // invocations that wait for an object
+	Locks             // locks that are held
+	Waiting           // invocations that wait for a lock
 	Queues            // of flow control
 	Usages            // counters of flow control
-	Lines             // objects without a scope that are held, as queues
+	LockQueues        // held locks of unscoped objects, as queues
 )
 
-// Detail is how much of a row is wanted.
+// Detail says how much of a row to return.
 type Detail uint8
 
 const (
-	// Counts are no rows at all, only how many there are; of Invocations.
+	// Counts returns only the number of rows; for Invocations.
 	Counts Detail = iota
-	// Heads are what identifies a row: of an invocation id, target and status; of
-	// journal entries and state everything but the payload, whose size is told.
+	// Heads returns what identifies a row: of an invocation ID, target and status; of
+	// journal entries and state everything except the payload, but with its size.
 	Heads
-	// Whole is everything.
+	// Whole returns everything.
 	Whole
 )
 
-// Scan selects rows of a table. Each condition that is given must hold.
+// Scan selects rows of a table. All given conditions must hold.
 type Scan struct {
 	Table  Table
 	Detail Detail
-	// From is where the page begins: Page.Next of the one before, nil for the first.
+	// From is the start of the page: Page.Next of the previous one, nil for the first.
 	From []byte
 
-	ID       ids.Invocation   // this invocation only, unless zero; of Invocations, Journal and Waiting
-	Ahead    bool             // with ID: tell how many wait before it; of Invocations and Waiting
+	ID       ids.Invocation   // only this invocation, unless zero; for Invocations, Journal and Waiting
+	Ahead    bool             // with ID: return how many are ahead of it; for Invocations and Waiting
 	Keys     KeyRange         // partition keys
 	Scope    *string          // empty: unscoped
 	Services []string         // one of them
 	Objects  []string         // one of these object keys
-	Handlers []string         // one of them; of Invocations
-	Statuses []machine.Status // one of them; of Invocations
+	Handlers []string         // one of them; for Invocations
+	Statuses []machine.Status // one of them; for Invocations
 
-	// Strong asks for a page that shows everything acknowledged before Scan was called.
-	// Without it a page may be as old as the election time-out.
+	// Strong requests a page that includes everything acknowledged before Scan was called.
+	// Without it a page may be as old as the election timeout.
 	Strong bool
 }
 
@@ -72,45 +72,44 @@ var AllKeys = KeyRange{0, math.MaxUint64}
 
 func (r KeyRange) has(key uint64) bool { return r.First <= key && key <= r.Last }
 
-// Row is a row of one of the tables; which fields are set follows from the table.
+// Row is a row of one of the tables, which determines the fields that are set.
 type Row struct {
 	Record  Record          // Invocations
 	ID      ids.Invocation  // Journal, Waiting; of Locks the holder
-	Index   uint64          // Journal: of the entry; Waiting: the place in the queue
+	Index   uint64          // Journal: of the entry; Waiting: the sequence number
 	Entry   journal.Entry   // Journal
 	Object  machine.Object  // State, Promises, Locks, Waiting
 	Key     string          // State, Promises
 	Value   []byte          // State
 	Size    int             // Journal, State: of payload or value
 	Promise machine.Promise // Promises
-	Since   int64           // Locks: when it was taken, milliseconds since 1970; 0: not known
-	Ahead   *uint64         // Invocations, Waiting: how many wait before it, if that was asked for and it waits
-	Queue   *Queue          // Queues, Lines
+	Since   int64           // Locks: when it was acquired, milliseconds since 1970; 0: unknown
+	Ahead   *uint64         // Invocations, Waiting: how many are ahead of it, if requested and queued
+	Queue   *Queue          // Queues, LockQueues
 	Usage   *Usage          // Usages
 }
 
 // Page is a part of the rows that a Scan selects.
 type Page struct {
-	Rows []Row
+	Rows []Row // Matched is how many rows the page represents; with Counts it contains none itself.
 	// Matched is how many rows the page stands for; with Counts it has none itself.
 	Matched int
-	// Next is where the following page begins; nil if this is the last one.
+	// Next is the start of the following page; nil if this is the last one.
 	Next []byte
-	// Read is how many rows were looked at.
+	// Read is how many rows were read.
 	Read int
 }
 
 const (
-	// A page ends when it has that many rows, holds that many bytes, has looked at that
-	// many rows or at a row of that many bytes.
+	// A page ends when it has pageRows rows, holds pageBytes bytes, has read pageReads
+	// rows, or has read a row of pageBytes bytes.
 	pageRows  = 1024
 	pageBytes = 256 << 10
 	pageReads = 2048
 )
 
-// Scan reads one page of the rows that s selects, in a step short enough not to hold
-// anything up: the tables are looked at as of one moment, and let go of before it
-// returns. How old that moment may be is said at Scan.Strong.
+// Scan reads one page of the rows that s selects. Its duration is bounded: it opens a view
+// of the tables and closes it before it returns. See Scan.Strong for the age of the view.
 func (p *Partition) Scan(ctx context.Context, s *Scan) (Page, error) {
 	l, err := p.leader()
 	if err != nil {
@@ -128,9 +127,9 @@ func (p *Partition) Scan(ctx context.Context, s *Scan) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	if shown := l.shown(); shown != 0 {
+	if shift := l.timeShift(); shift != 0 {
 		for i := range page.Rows {
-			shown.row(&page.Rows[i])
+			shift.row(&page.Rows[i])
 		}
 	}
 	return page, nil
@@ -173,20 +172,20 @@ func (sc *scanner) run() error {
 		return sc.view.WalkLocks(from, sc.lock)
 	case Waiting:
 		if !sc.s.ID.IsZero() {
-			return sc.waitingOne()
+			return sc.queueEntry()
 		}
 		return sc.view.WalkWaiting(from, sc.waiting)
 	case Queues:
 		return sc.queues(from)
 	case Usages:
 		return sc.usages(from)
-	case Lines:
-		return sc.view.WalkLocks(from, sc.line)
+	case LockQueues:
+		return sc.view.WalkLocks(from, sc.lockQueue)
 	}
-	return fmt.Errorf("there is no table %d", sc.s.Table)
+	return fmt.Errorf("unknown table %d", sc.s.Table)
 }
 
-// read counts a row that was looked at, and ends the page if it is time to.
+// read counts a row that was read, and ends the page if it is full.
 func (sc *scanner) read(at store.Place) store.Visit {
 	sc.page.Read++
 	full := len(sc.page.Rows) >= pageRows || sc.bytes >= pageBytes || sc.page.Read >= pageReads
@@ -203,9 +202,9 @@ func (sc *scanner) read(at store.Place) store.Visit {
 	return store.Visit{Stop: full}
 }
 
-// looked counts the size of a row that may not come to the page: reading large ones
-// takes a while, so a page looks at no more than one.
-func (sc *scanner) looked(size int) {
+// countLarge counts the size of a large row even if it is not added to the page: reading it
+// takes a while, so a page reads at most one.
+func (sc *scanner) countLarge(size int) {
 	if size >= pageBytes {
 		sc.bytes += size
 	}
@@ -217,11 +216,11 @@ func (sc *scanner) add(r Row, size int) {
 	sc.bytes += size
 }
 
-// among reports whether v is one of list; an empty list admits everything.
-func among[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }
+// matches reports whether v is in list; an empty list matches everything.
+func matches[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }
 
-// within is where the rows of invocations with the wanted partition keys are.
-func (r KeyRange) within(from store.Place) (store.Place, store.Place) {
+// bounds returns the range of rows of invocations with the wanted partition keys.
+func (r KeyRange) bounds(from store.Place) (store.Place, store.Place) {
 	first := binary.BigEndian.AppendUint64(nil, r.First)
 	if bytes.Compare(from, first) < 0 {
 		from = first
@@ -233,7 +232,7 @@ func (r KeyRange) within(from store.Place) (store.Place, store.Place) {
 }
 
 func (sc *scanner) entries(from store.Place) error {
-	from, upto := sc.s.Keys.within(from)
+	from, upto := sc.s.Keys.bounds(from)
 	if !sc.s.ID.IsZero() {
 		upto = store.JournalEnd(sc.s.ID)
 		if begin := store.JournalPlace(sc.s.ID); bytes.Compare(from, begin) < 0 {
@@ -248,7 +247,7 @@ func (sc *scanner) entries(from store.Place) error {
 			r.Entry.Payload = nil
 		}
 		sc.add(r, len(r.Entry.Payload))
-		sc.looked(len(e.Payload))
+		sc.countLarge(len(e.Payload))
 		return sc.read(at), nil
 	})
 }

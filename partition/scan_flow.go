@@ -13,7 +13,7 @@ func (sc *scanner) queues(from store.Place) error {
 		return err
 	}
 	return sc.view.WalkVQueues(from, func(at store.Place, named store.NamedVQueue) (store.Visit, error) {
-		if sc.s.Scope != nil && *sc.s.Scope != named.Key.Scope || !among(sc.s.Services, named.Key.Service) || !sc.s.Keys.has(ids.HashKey(named.Key.Scope)) {
+		if sc.s.Scope != nil && *sc.s.Scope != named.Key.Scope || !matches(sc.s.Services, named.Key.Service) || !sc.s.Keys.has(ids.HashKey(named.Key.Scope)) {
 			return sc.read(at), nil
 		}
 		q := &Queue{ID: named.Key.ID(), Key: named.Key, VQueue: named.VQueue}
@@ -27,21 +27,21 @@ func (sc *scanner) queues(from store.Place) error {
 	})
 }
 
-// line is the queue of those that hold or wait for an object without a scope.
-func (sc *scanner) line(at store.Place, o machine.Object, l machine.Lock) (store.Visit, error) {
+// lockQueue adds the queue for an unscoped object.
+func (sc *scanner) lockQueue(at store.Place, o machine.Object, l machine.Lock) (store.Visit, error) {
 	if o.Scope != "" || l.Holder.IsZero() {
 		return sc.read(at), nil
 	}
 	return sc.offer(at, o, func() (Row, int, error) {
-		q, err := lineOf(sc.view, o, l)
-		sc.page.Read += int(min(l.Tail-l.Head, flowcontrol.MaxCounted)) // looked at to count them
+		q, err := lockQueueOf(sc.view, o, l)
+		sc.page.Read += int(min(l.Tail-l.Head, flowcontrol.MaxCounted)) // read to count them
 		return Row{Queue: q}, 0, err
 	})
 }
 
-// lineOf tells of the line for a key in the words of vqueues. Nothing is counted for it,
-// so it has neither averages nor times but those of the holder.
-func lineOf(view *store.View, o machine.Object, l machine.Lock) (*Queue, error) {
+// lockQueueOf describes the queue for a key as a vqueue. It has no counters, so there are
+// no averages and only the times of the holder.
+func lockQueueOf(view *store.View, o machine.Object, l machine.Lock) (*Queue, error) {
 	q := &Queue{ID: ids.OfVQueue("", "", o.Service, o.Key), Key: flowcontrol.QueueKey{Service: o.Service}, Object: o.Key}
 	holder, err := view.Invocation(l.Holder)
 	if err != nil {

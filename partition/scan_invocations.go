@@ -13,20 +13,20 @@ func (sc *scanner) invocations(from store.Place) error {
 	if !sc.s.ID.IsZero() {
 		return sc.invocation()
 	}
-	from, upto := sc.s.Keys.within(from)
-	completed := among(sc.s.Statuses, machine.Completed)
+	from, upto := sc.s.Keys.bounds(from)
+	completed := matches(sc.s.Statuses, machine.Completed)
 	live := len(sc.s.Statuses) == 0 || slices.ContainsFunc(sc.s.Statuses, func(s machine.Status) bool { return s != machine.Completed })
 	return sc.view.WalkRecords(from, upto, live, completed, func(at store.Place, record []byte) (store.Visit, error) {
 		head, err := codec.DecodeHead(record)
 		if err == nil && sc.wants(&head) {
 			err = sc.record(record)
 		}
-		sc.looked(len(record))
+		sc.countLarge(len(record))
 		return sc.read(at), err
 	})
 }
 
-// invocation reads the one that is asked for.
+// invocation reads the requested invocation.
 func (sc *scanner) invocation() error {
 	inv, err := sc.view.Invocation(sc.s.ID)
 	sc.page.Read++
@@ -44,8 +44,8 @@ func (sc *scanner) invocation() error {
 	return err
 }
 
-// waitingOne reads the place of the one that is asked for in the line for its key.
-func (sc *scanner) waitingOne() error {
+// queueEntry reads the requested invocation's entry in the queue for its key.
+func (sc *scanner) queueEntry() error {
 	inv, err := sc.view.Invocation(sc.s.ID)
 	sc.page.Read++
 	if err != nil || inv == nil || !inv.WaitsForKey() {
@@ -62,15 +62,15 @@ func (sc *scanner) waitingOne() error {
 	return err
 }
 
-// wants reports whether an invocation is among those that are asked for. Changes of
-// state by operators are kept like invocations, but are none.
+// wants reports whether an invocation is selected. State updates by operators are stored
+// like invocations, but are not listed.
 func (sc *scanner) wants(h *codec.Head) bool {
 	s, t := sc.s, &h.Target
 	return t.Type != machine.StateUpdate && (s.Scope == nil || *s.Scope == t.Scope) &&
-		among(s.Services, t.Service) && among(s.Objects, t.Key) && among(s.Handlers, t.Handler) && among(s.Statuses, h.Status)
+		matches(s.Services, t.Service) && matches(s.Objects, t.Key) && matches(s.Handlers, t.Handler) && matches(s.Statuses, h.Status)
 }
 
-// record adds an invocation; record is valid during the call only.
+// record adds an invocation; record is valid only during the call.
 func (sc *scanner) record(record []byte) error {
 	if sc.s.Detail == Counts {
 		sc.page.Matched++

@@ -13,7 +13,8 @@ import (
 
 var lineObject = machine.Object{Service: "Counter", Key: "a"}
 
-// lineMember is one that waits for lineObject at a place, or holds it at place 0.
+// lineMember returns an invocation that waits for lineObject with a sequence number, or
+// holds it if that is 0.
 func lineMember(n int, place uint64) *machine.Invocation {
 	inv := &machine.Invocation{ID: scanID(n), Status: machine.Inboxed, InboxedAt: int64(n), QueueSeq: place,
 		Target: machine.Target{Service: lineObject.Service, Key: lineObject.Key, Handler: "h", Type: machine.ObjectExclusive}}
@@ -23,8 +24,8 @@ func lineMember(n int, place uint64) *machine.Invocation {
 	return inv
 }
 
-// fillLine lets one hold the object and others wait at the places 1 to 9, of which the
-// third has left; and one holds the same key of a scope.
+// fillLine creates a holder of the object and waiters with the sequence numbers 1 to 9, of
+// which the third was removed, and a holder of the same key in a scope.
 func (s *scanned) fillLine() {
 	s.change(func(txn *store.Txn) {
 		txn.PutInvocation(lineMember(0, 0))
@@ -40,11 +41,11 @@ func (s *scanned) fillLine() {
 	})
 }
 
-func TestLinesAreQueues(t *testing.T) {
+func TestLockQueuesAreListed(t *testing.T) {
 	s := newScanned(t)
 	s.fillLine()
-	rows, _, _ := s.all(Scan{Table: Lines, Detail: Whole}, nil)
-	require.Len(t, rows, 1, "objects with a scope have vqueues")
+	rows, _, _ := s.all(Scan{Table: LockQueues, Detail: Whole}, nil)
+	require.Len(t, rows, 1, "scoped objects have vqueues")
 	q := rows[0].Queue
 	require.Equal(t, ids.OfVQueue("", "", "Counter", "a"), q.ID)
 	require.Equal(t, flowcontrol.QueueKey{Service: "Counter"}, q.Key)
@@ -54,11 +55,11 @@ func TestLinesAreQueues(t *testing.T) {
 	require.Equal(t, flowcontrol.Queued{ID: scanID(1), At: 1}, q.Head)
 	require.Equal(t, flowcontrol.ByKey, q.Blocked.Cause)
 
-	rows, _, _ = s.all(Scan{Table: Lines, Services: []string{"Other"}}, nil)
+	rows, _, _ = s.all(Scan{Table: LockQueues, Services: []string{"Other"}}, nil)
 	require.Empty(t, rows)
 }
 
-func TestPlacesInTheLineForAKeyAreTold(t *testing.T) {
+func TestPositionsInLockQueues(t *testing.T) {
 	s := newScanned(t)
 	s.fillLine()
 	for place, want := range map[int]uint64{1: 0, 2: 1, 4: 2, 9: 7} {
@@ -69,9 +70,9 @@ func TestPlacesInTheLineForAKeyAreTold(t *testing.T) {
 		}
 	}
 	rows, _, _ := s.all(Scan{Table: Waiting, ID: scanID(2)}, nil)
-	require.Nil(t, rows[0].Ahead, "not asked for")
+	require.Nil(t, rows[0].Ahead, "not requested")
 	rows, _, _ = s.all(Scan{Table: Invocations, ID: scanID(0), Ahead: true}, nil)
-	require.Nil(t, rows[0].Ahead, "it does not wait")
+	require.Nil(t, rows[0].Ahead, "it is not queued")
 	rows, _, _ = s.all(Scan{Table: Waiting, ID: scanID(0), Ahead: true}, nil)
 	require.Empty(t, rows)
 }
@@ -100,7 +101,7 @@ func TestHeadOfAVQueueMayWaitForItsKey(t *testing.T) {
 	require.Equal(t, flowcontrol.ByKey, rows[0].Queue.Blocked.Cause)
 }
 
-func TestPlacesInAVQueueAreTold(t *testing.T) {
+func TestPositionsInVQueues(t *testing.T) {
 	s := newScanned(t)
 	key := flowcontrol.QueueKey{Scope: "s", Service: "S"}
 	waiting := func(n int, priority uint8, place uint64) *machine.Invocation {
@@ -111,11 +112,11 @@ func TestPlacesInAVQueueAreTold(t *testing.T) {
 		q := flowcontrol.VQueue{Waiting: 5}
 		q.Lanes[0], q.Lanes[2] = flowcontrol.Lane{Head: 2, Tail: 6}, flowcontrol.Lane{Head: 0, Tail: 2}
 		txn.PutVQueue(key, q)
-		for n, place := range []uint64{2, 4, 5} { // place 3 was left
+		for n, place := range []uint64{2, 4, 5} { // sequence number 3 was removed
 			txn.PutInvocation(waiting(n, 0, place))
 			txn.PutQueued(key, 0, place, flowcontrol.Queued{ID: scanID(n), At: int64(place) * flowcontrol.PriorityHeadStart})
 		}
-		for n, place := range []uint64{0, 1} { // their head start is two minutes
+		for n, place := range []uint64{0, 1} { // they have waited two minutes longer
 			txn.PutInvocation(waiting(10+n, 2, place))
 			txn.PutQueued(key, 2, place, flowcontrol.Queued{ID: scanID(10 + n), At: 6 * flowcontrol.PriorityHeadStart})
 		}

@@ -6,9 +6,9 @@ import (
 	"platform/partition/store"
 )
 
-// object decides about the rows of an object: whether they are asked for, and if not,
-// where the next ones may be. Rows are sorted by scope, service and key, so with one
-// service asked for, everything else of a scope is passed over.
+// object reports whether the rows of an object are selected, and if not, where the next
+// selected ones may be. Rows are sorted by scope, service and key, so with a single service
+// the rest of a scope is skipped.
 func (sc *scanner) object(o machine.Object) (wanted bool, next store.Place) {
 	s := sc.s
 	if s.Scope != nil && o.Scope != *s.Scope {
@@ -29,10 +29,10 @@ func (sc *scanner) object(o machine.Object) (wanted bool, next store.Place) {
 		}
 		return false, store.AfterService(o.Scope, o.Service)
 	}
-	return among(s.Services, o.Service) && among(s.Objects, o.Key) && s.Keys.has(ids.Route(o.Scope, o.Key)), nil
+	return matches(s.Services, o.Service) && matches(s.Objects, o.Key) && s.Keys.has(ids.Route(o.Scope, o.Key)), nil
 }
 
-// offer adds a row of an object if it is wanted.
+// offer adds a row of an object if it is selected.
 func (sc *scanner) offer(at store.Place, o machine.Object, row func() (r Row, size int, err error)) (store.Visit, error) {
 	wanted, next := sc.object(o)
 	if wanted {
@@ -52,7 +52,7 @@ func (sc *scanner) offer(at store.Place, o machine.Object, row func() (r Row, si
 }
 
 func (sc *scanner) value(at store.Place, o machine.Object, key, value []byte) (store.Visit, error) {
-	sc.looked(len(value))
+	sc.countLarge(len(value))
 	return sc.offer(at, o, func() (Row, int, error) {
 		r := Row{Key: string(key), Size: len(value)}
 		if sc.s.Detail == Whole {

@@ -13,7 +13,7 @@ import (
 	"platform/partition/store"
 )
 
-// scanned is tables to scan, without a replica around them.
+// scanned is tables to scan, without a replica.
 type scanned struct {
 	t      *testing.T
 	tables *store.Partition
@@ -73,7 +73,7 @@ func scanInvocation(n int, status machine.Status) *machine.Invocation {
 
 const scanMany = 3000
 
-// fill stores invocations, every fourth of them completed, and one change of state.
+// fill stores invocations, every fourth of them completed, and one state update.
 func (s *scanned) fill() {
 	s.change(func(txn *store.Txn) {
 		for n := range scanMany {
@@ -88,7 +88,7 @@ func (s *scanned) fill() {
 	})
 }
 
-func TestScanReadsNoMoreThanItMust(t *testing.T) {
+func TestScanReadsNoMoreThanNecessary(t *testing.T) {
 	s := newScanned(t)
 	s.fill()
 	seven := ids.HashKey("k7")
@@ -115,8 +115,8 @@ func TestScanReadsNoMoreThanItMust(t *testing.T) {
 	}
 }
 
-// TestScanMeetsEachInvocationOnce completes invocations while they are scanned.
-func TestScanMeetsEachInvocationOnce(t *testing.T) {
+// Invocations complete while they are scanned.
+func TestScanVisitsEachInvocationOnce(t *testing.T) {
 	s := newScanned(t)
 	s.fill()
 	round := 0
@@ -133,12 +133,12 @@ func TestScanMeetsEachInvocationOnce(t *testing.T) {
 	for i, r := range rows {
 		require.False(t, seen[r.Record.ID])
 		seen[r.Record.ID] = true
-		require.True(t, i == 0 || rows[i-1].Record.ID.Compare(r.Record.ID) < 0, "in the order of ids")
+		require.True(t, i == 0 || rows[i-1].Record.ID.Compare(r.Record.ID) < 0, "ordered by ID")
 	}
 	require.Len(t, seen, scanMany)
 }
 
-func TestHeadsAreTheBeginningOfRecords(t *testing.T) {
+func TestHeadsArePrefixesOfRecords(t *testing.T) {
 	s := newScanned(t)
 	s.fill()
 	heads, _, _ := s.all(Scan{Table: Invocations, Detail: Heads, ID: ids.Invocation{}, Services: []string{"S2"}, Objects: []string{"k2"}}, nil)
@@ -200,7 +200,7 @@ func TestScanOfObjects(t *testing.T) {
 	require.EqualValues(t, 1, waiting[0].Index)
 }
 
-// TestLargeRowsAreReadLikeOthers has rows that the tables keep in pieces.
+// The tables store these values in chunks.
 func TestLargeRowsAreReadLikeOthers(t *testing.T) {
 	s := newScanned(t)
 	large := bytes.Repeat([]byte("0123456789abcdef"), 40<<10)
@@ -226,7 +226,7 @@ func TestLargeRowsAreReadLikeOthers(t *testing.T) {
 		_, matched, read := s.all(Scan{Table: Invocations, Detail: detail}, func() { pages++ })
 		require.Equal(t, 9, matched)
 		require.Equal(t, 9, read)
-		require.Equal(t, 2, pages, "the page ends with the large one")
+		require.Equal(t, 2, pages, "the page ends with the large row")
 	}
 	rows, _, _ = s.all(Scan{Table: Journal, Detail: Whole, ID: scanID(1)}, nil)
 	require.Len(t, rows, 2)

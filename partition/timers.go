@@ -11,33 +11,32 @@ import (
 )
 
 const (
-	// timerWindow is how far ahead timers are held in memory. Most are retention
-	// timers a day away, which must not cost memory.
+	// timerWindow is how far ahead timers are held in memory. Most are retention timers a
+	// day away, which must not use memory.
 	timerWindow = time.Minute
 	// timerBatch bounds the timers of one FireTimers command.
 	timerBatch = 512
-	// timerFlight is how many FireTimers commands may be under way: one is applied while
+	// maxFiring is how many FireTimers commands may be in progress: one is applied while
 	// others are written.
-	timerFlight = 4
-	// timerLimit is how many timers one load reads, about, so that a crowd due in
-	// the same minute is held in pieces.
+	maxFiring = 4
+	// timerLimit is approximately how many timers one load reads, so that a large number of
+	// timers due in the same minute is loaded in parts.
 	timerLimit = 50_000
-	// timerCheck bounds how long the leader sleeps between two looks at its clock. Go's
-	// timers stand still while the machine is suspended, the clock does not.
+	// timerCheck bounds how long the leader sleeps before it checks its clock. Go timers
+	// stop while the machine is suspended, the clock does not.
 	timerCheck = time.Second
 )
 
-// timers is the leader's clock: it proposes FireTimers when timers of the table
-// are due. It holds those due before its horizon; later ones stay in the table
-// until the horizon moves.
+// timers is the leader's timer queue: it proposes FireTimers when timers of the table are
+// due. It holds the timers before its horizon; later ones stay in the table until the
+// horizon advances.
 type timers struct {
-	now func() int64 // partition clock of the leader, ms
-	// load reads the timers due in [from, before) in order, stopping soon after
-	// limit, but never between two timers of the same millisecond. more says that
-	// it stopped early.
+	now func() int64 // partition time of the leader, ms
+	// load reads the timers due in [from, before) in order, stopping soon after limit, but
+	// never between two timers of the same millisecond. more says that it stopped early.
 	load func(from, before int64, limit int) (due []machine.Timer, more bool, err error)
-	// fire proposes; it blocks while enough is under way. Timers that were not fired come
-	// back through again.
+	// fire proposes timers; it blocks while too many commands are in progress. Timers that
+	// were not fired are returned through requeue.
 	fire func(context.Context, []machine.Timer) error
 
 	mu      sync.Mutex // covers the fields below
@@ -62,21 +61,21 @@ func (t *timers) set(timer machine.Timer) {
 	first := t.pending[0] == timer
 	t.mu.Unlock()
 	if first {
-		t.nudge()
+		t.signal()
 	}
 }
 
-// again takes timers back that were not fired. It never blocks.
-func (t *timers) again(due []machine.Timer) {
+// requeue takes back timers that were not fired. It never blocks.
+func (t *timers) requeue(due []machine.Timer) {
 	t.mu.Lock()
 	for _, timer := range due {
 		heap.Push(&t.pending, timer)
 	}
 	t.mu.Unlock()
-	t.nudge()
+	t.signal()
 }
 
-func (t *timers) nudge() {
+func (t *timers) signal() {
 	select {
 	case t.wake <- struct{}{}:
 	default:
@@ -94,7 +93,7 @@ func (t *timers) Run(ctx context.Context) error {
 		case <-t.wake:
 		case <-alarm.C:
 		}
-		next, err := t.turn(ctx)
+		next, err := t.fireDue(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil
@@ -105,9 +104,9 @@ func (t *timers) Run(ctx context.Context) error {
 	}
 }
 
-// turn fires what is due, moves the horizon, and returns how long nothing will be
-// due.
-func (t *timers) turn(ctx context.Context) (time.Duration, error) {
+// fireDue fires the due timers, advances the horizon, and returns the time until the next
+// check.
+func (t *timers) fireDue(ctx context.Context) (time.Duration, error) {
 	for {
 		now := t.now()
 		due := t.takeDue(now)
@@ -122,7 +121,7 @@ func (t *timers) turn(ctx context.Context) (time.Duration, error) {
 			return 0, err
 		}
 		if !moved {
-			return t.rest(now), nil
+			return t.untilNext(now), nil
 		}
 	}
 }
@@ -137,18 +136,18 @@ func (t *timers) takeDue(now int64) []machine.Timer {
 	return due
 }
 
-// advance loads the timers of the next window once less than half of one is left,
-// and reports whether it did.
+// advance loads the timers of the next window once less than half of the current one is
+// left, and reports whether it did.
 func (t *timers) advance(now int64) (bool, error) {
 	window := timerWindow.Milliseconds()
 	t.mu.Lock()
 	from := t.horizon
-	crowded := len(t.pending) >= timerLimit
-	if crowded || from-now > window/2 {
+	full := len(t.pending) >= timerLimit
+	if full || from-now > window/2 {
 		t.mu.Unlock()
 		return false, nil
 	}
-	// Timers set from here on come through set; those set before are in the table.
+	// Timers set from here on arrive through set; those set before are in the table.
 	before := max(now, from) + window
 	t.horizon = before
 	t.mu.Unlock()
@@ -168,8 +167,7 @@ func (t *timers) advance(now int64) (bool, error) {
 	return true, nil
 }
 
-// shrink moves the horizon back and gives up the timers behind it, which are in
-// the table.
+// shrink moves the horizon back and drops the timers behind it, which are in the table.
 func (t *timers) shrink(horizon int64) {
 	t.horizon = horizon
 	kept := t.pending[:0]
@@ -182,7 +180,7 @@ func (t *timers) shrink(horizon int64) {
 	heap.Init(&t.pending)
 }
 
-func (t *timers) rest(now int64) time.Duration {
+func (t *timers) untilNext(now int64) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	next := t.horizon - timerWindow.Milliseconds()/2

@@ -17,12 +17,12 @@ import (
 	"platform/partition/machine"
 )
 
-// timerTable is a table of timers with the leader's clock in front of it. Fired
-// timers leave the table, as applying FireTimers makes them.
+// timerTable is a table of timers and the leader's timer queue. Fired timers are deleted
+// from the table, as by applying FireTimers.
 type timerTable struct {
 	mu    sync.Mutex
 	rows  []machine.Timer
-	fired map[machine.Timer]int64 // and when
+	fired map[machine.Timer]int64 // with the time
 	loads int
 }
 
@@ -49,7 +49,7 @@ func (tt *timerTable) fire(_ context.Context, timers []machine.Timer) error {
 	for _, t := range timers {
 		i := slices.Index(tt.rows, t)
 		if i < 0 {
-			continue // applying ignores it
+			continue // ignored when applied
 		}
 		tt.rows = slices.Delete(tt.rows, i, i+1)
 		tt.fired[t] = time.Now().UnixMilli()
@@ -102,7 +102,7 @@ func TestTimersFireOnTimeAndOnce(t *testing.T) {
 	})
 }
 
-func TestTimersFarAwayCostNoMemory(t *testing.T) {
+func TestDistantTimersUseNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tt := &timerTable{fired: map[machine.Timer]int64{}}
 		tm := runTimers(t, tt)
@@ -116,7 +116,7 @@ func TestTimersFarAwayCostNoMemory(t *testing.T) {
 	})
 }
 
-func TestACrowdOfTimersIsHeldInPieces(t *testing.T) {
+func TestManySimultaneousTimersAreLoadedInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now().UnixMilli()
 		const crowd = 3*timerLimit/2 + 10
@@ -159,9 +159,9 @@ func TestACrowdOfTimersIsHeldInPieces(t *testing.T) {
 	})
 }
 
-// The leader's clock jumps while Go's timers stand still, as after suspension. What is due
-// by then fires within the time between two looks at the clock.
-func TestTimersAreFoundDueAfterSuspension(t *testing.T) {
+// The leader's clock jumps while Go timers stop, as after suspension. Timers that are then
+// due fire within timerCheck.
+func TestTimersFireAfterSuspension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var suspended atomic.Int64
 		now := func() int64 { return time.Now().UnixMilli() + suspended.Load() }
@@ -184,29 +184,29 @@ func TestTimersAreFoundDueAfterSuspension(t *testing.T) {
 }
 
 // Batches of due timers do not wait for each other's outcome.
-func TestTimersAreFiredSeveralBatchesAtATime(t *testing.T) {
+func TestSeveralBatchesOfTimersAreInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seal := func([][]byte) ([]byte, error) { return nil, nil }
 		proposer, err := raftgroup.NewProposer[machine.Outcome](nil, raftgroup.ProposerConfig{Seal: seal})
-		require.NoError(t, err) // it does not run, so nothing has an outcome
+		require.NoError(t, err) // it is not running, so nothing has an outcome
 		l := &leadership{
-			p: &Partition{level: func() feature.Level { return feature.Newest }}, proposer: proposer, firing: make(chan struct{}, timerFlight),
+			p: &Partition{level: func() feature.Level { return feature.Newest }}, proposer: proposer, fireSlots: make(chan struct{}, maxFiring),
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
-		for range timerFlight {
+		for range maxFiring {
 			require.NoError(t, l.fireTimers(ctx, []machine.Timer{timerAt(1, 1)}))
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- l.fireTimers(ctx, []machine.Timer{timerAt(1, 2)}) }()
 		synctest.Wait()
-		require.Empty(t, ended, "but no more than so many")
+		require.Empty(t, ended, "but no more than maxFiring")
 		cancel(errDeposed)
 		require.ErrorIs(t, <-ended, errDeposed)
 	})
 }
 
-// Timers that were not fired, because their proposal failed, fire later.
-func TestTimersThatWereNotFiredComeAgain(t *testing.T) {
+// Timers that were not fired because their proposal failed fire later.
+func TestTimersThatWereNotFiredAreRequeued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := &timerTable{fired: map[machine.Timer]int64{}}
 		due := timerAt(time.Now().UnixMilli(), 1)
@@ -216,7 +216,7 @@ func TestTimersThatWereNotFiredComeAgain(t *testing.T) {
 		fire := func(ctx context.Context, timers []machine.Timer) error {
 			if !failed {
 				failed = true
-				tm.again(timers)
+				tm.requeue(timers)
 				return nil
 			}
 			return table.fire(ctx, timers)

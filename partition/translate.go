@@ -7,12 +7,12 @@ import (
 	"platform/partition/machine"
 )
 
-// Handlers ask for points in time by the time of day: they add a duration to their own
-// clock. Timers go by the partition time. The leader translates one into the other when
-// it proposes, so that the durations are right also while the two differ.
+// Handlers specify times as wall-clock time: they add a duration to their own clock. Timers
+// use partition time. The leader converts when it proposes, so that the durations are right
+// even if the two differ.
 
-// timed is p with its points in time as partition time. It is a copy if anything had to
-// be changed. A payload that cannot be read is left for the machine to refuse.
+// timed returns p with its times converted to partition time, as a copy if anything
+// changes. A payload that cannot be decoded is left for the machine to reject.
 func (l *leadership) timed(p *machine.Progress) *machine.Progress {
 	if !slices.ContainsFunc(p.Steps, func(s machine.Step) bool { return hasTime(&s) }) {
 		return p
@@ -31,7 +31,7 @@ func (l *leadership) timed(p *machine.Progress) *machine.Progress {
 	return &out
 }
 
-// hasTime reports whether a step may name a point in time.
+// hasTime reports whether a step may contain a time.
 func hasTime(s *machine.Step) bool {
 	return s.Kind == machine.StepCommand && (s.Type == journal.Sleep || s.Type == journal.OneWayCall)
 }
@@ -45,8 +45,8 @@ func (l *leadership) timedPayload(s *machine.Step, lead int64) []byte {
 			payload, err = journal.DelaySleep(s.Payload, translated(c.WakeUpTime, lead))
 		}
 	} else {
-		// A callee of another partition starts by the time of that one, whose leader
-		// translates when the call is delivered.
+		// The callee of another partition starts by that partition's time; its leader
+		// converts when the call is delivered.
 		local := s.Callee != nil && machine.PartitionOf(s.Callee.ID.PartitionKey(), l.p.count) == l.p.id
 		var c journal.OneWayCallCommand
 		if c, err = journal.ParseOneWayCall(s.Payload); err == nil && (!local || c.InvokeTime == 0) {
@@ -62,8 +62,8 @@ func (l *leadership) timedPayload(s *machine.Step, lead int64) []byte {
 	return payload
 }
 
-// timedMessages is d with its points in time as partition time, a copy if anything had
-// to be changed.
+// timedMessages returns d with its times converted to partition time, as a copy if anything
+// changes.
 func (l *leadership) timedMessages(d *machine.Deliver) *machine.Deliver {
 	delayed := func(m machine.Message) bool {
 		inv, ok := m.(*machine.Invoke)

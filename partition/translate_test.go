@@ -13,15 +13,15 @@ import (
 	"platform/partition/machine"
 )
 
-// correctedClock is the time of day of a node that is wrong until it is corrected.
+// correctedClock is the wall clock of a node, which is wrong until it is corrected.
 type correctedClock struct{ off atomic.Int64 }
 
 func (c *correctedClock) Now() time.Time           { return time.Now().Add(time.Duration(c.off.Load())) }
 func (c *correctedClock) AwaitNow(context.Context) {}
 
-// While the partition time is an hour ahead of the time of day, or behind, handlers sleep
-// and delay calls for as long as they ask.
-func TestHandlersSleepAsLongAsTheyAskWhereverThePartitionTimeIs(t *testing.T) {
+// While partition time is an hour ahead of or behind wall-clock time, handlers sleep and
+// delay calls for the requested duration.
+func TestSleepDurationsDoNotDependOnPartitionTime(t *testing.T) {
 	const nap = 600 * time.Millisecond
 	for name, lead := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -58,9 +58,9 @@ func TestHandlersSleepAsLongAsTheyAskWhereverThePartitionTimeIs(t *testing.T) {
 	}
 }
 
-// While the partition time is an hour ahead of the time of day, or behind, what is shown is
-// the time of day.
-func TestShownTimesAreTimesOfDayWhereverThePartitionTimeIs(t *testing.T) {
+// While partition time is an hour ahead of or behind wall-clock time, displayed times are
+// wall-clock times.
+func TestDisplayedTimesAreWallClockTimes(t *testing.T) {
 	const nap, tolerance = time.Hour, 2 * time.Minute
 	near := func(t *testing.T, want time.Time, got int64, what string) {
 		t.Helper()

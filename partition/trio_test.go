@@ -31,19 +31,19 @@ import (
 )
 
 // trio is one partition with replicas on several hosts of this process, over real
-// connections, logs and tables, with a service of the Go SDK behind them.
+// connections, logs and tables, with a service that uses the Go SDK.
 type trio struct {
 	t        *testing.T
 	services *cluster // the registry of the invokers
 	wires    *wires
 	profile  raftgroup.Profile
 	rules    RuleSource
-	tune     func(*Config) // nil: nothing is changed
+	tune     func(*Config) // nil: no changes
 
-	// newDisk makes the disk of a host; nil: a directory of the file system.
+	// newDisk creates the disk of a host; nil: a directory of the file system.
 	newDisk func() *vfs.MemFS
 	worker  *worker  // counts power losses, if there are any
-	lost    sync.Map // partitions whose host has lost its power
+	lost    sync.Map // partitions whose host has lost power
 
 	mu    sync.RWMutex // covers hosts and what is in them
 	hosts []*host
@@ -51,14 +51,14 @@ type trio struct {
 
 // host is a node, which may be down.
 type host struct {
-	name    string // also the replica's id
+	name    string // also the replica's ID
 	dir     string
 	address string
 	join    bool
 	disk    *vfs.MemFS // nil: dir
 	hard    *raftgroup.HardStates
 	replica uint32        // how often it was rebuilt
-	level   atomic.Uint32 // the cluster's feature level as the node knows it; 0: the first
+	level   atomic.Uint32 // the cluster's feature level as known to the node; 0: the first
 
 	logs      *raftgroup.LogDB
 	tables    *store.DB
@@ -70,7 +70,7 @@ type host struct {
 	p         *Partition // nil while it is down
 }
 
-// newTrio starts three hosts. profile may be changed by tune.
+// newTrio starts three hosts. tune may change the profile.
 func newTrio(t *testing.T, tune func(*trio), services ...restate.ServiceDefinition) *trio {
 	t.Helper()
 	c := &trio{t: t, services: &cluster{}, wires: newWires(), profile: raftgroup.Test()}
@@ -84,7 +84,7 @@ func newTrio(t *testing.T, tune func(*trio), services ...restate.ServiceDefiniti
 		c.add(name, "", false)
 	}
 	t.Cleanup(func() {
-		c.wires.mend()
+		c.wires.repair()
 		for i, h := range c.hosts {
 			c.close(i)
 			if h.hard != nil {
@@ -98,8 +98,7 @@ func newTrio(t *testing.T, tune func(*trio), services ...restate.ServiceDefiniti
 	return c
 }
 
-// add makes a host that start starts, at an address that was another's or at a new
-// one.
+// add creates a host, which start starts, at the address of another one or at a new one.
 func (c *trio) add(name, address string, join bool) int {
 	if address == "" {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -130,7 +129,7 @@ func (c *trio) servers(hosts ...int) (out []raft.Server) {
 	return out
 }
 
-// testLog is silent unless asked for.
+// testLog is silent unless enabled.
 func testLog(t *testing.T, host string) *slog.Logger {
 	if os.Getenv("PARTITION_LOG") == "" {
 		return slog.New(slog.DiscardHandler)
@@ -200,7 +199,7 @@ func (h *host) reopen(t *testing.T) (*raftgroup.LogDB, *store.DB) {
 	return logs, tables
 }
 
-// open opens the files of a host. The hard-state file is opened once for each disk.
+// open opens the files of a host. The hard-state file is opened once per disk.
 func (h *host) open(t *testing.T) (logs *raftgroup.LogDB, tables *store.DB, err error) {
 	log := testLog(t, h.name)
 	var disk vfs.FS
@@ -230,10 +229,10 @@ func (h *host) record(t *testing.T) *raftgroup.HardState {
 	return g
 }
 
-// id is the replica's id. One that was rebuilt has another one.
+// id is the replica's ID. A rebuilt replica has a new one.
 func (h *host) id() raft.ServerID { return metadata.ReplicaID(raft.ServerID(h.name), h.replica) }
 
-// down takes the partition away from callers.
+// down removes the partition from the host.
 func (c *trio) down(i int) *Partition {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -242,7 +241,7 @@ func (c *trio) down(i int) *Partition {
 	return p
 }
 
-// close stops a host in order.
+// close shuts a host down in order.
 func (c *trio) close(i int) {
 	if p := c.down(i); p != nil {
 		require.NoError(c.t, p.Close(context.Background()))
@@ -250,8 +249,8 @@ func (c *trio) close(i int) {
 	}
 }
 
-// kill resets a host's connections and gives up what its tables have not flushed,
-// as a crash does.
+// kill resets a host's connections and discards what its tables have not flushed, like a
+// crash.
 func (c *trio) kill(i int) {
 	p := c.down(i)
 	if p == nil {
@@ -274,7 +273,7 @@ func (h *host) release(t *testing.T) {
 	require.NoError(t, h.logs.Close())
 }
 
-// partitions are those of the hosts that are up.
+// partitions are those of the running hosts.
 func (c *trio) partitions() (out []*Partition) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -286,7 +285,7 @@ func (c *trio) partitions() (out []*Partition) {
 	return out
 }
 
-// leader waits for a host that leads and serves, other than those named.
+// leader waits for a host that leads and serves, other than the given ones.
 func (c *trio) leader(not ...int) int {
 	c.t.Helper()
 	leader := -1
@@ -304,14 +303,14 @@ func (c *trio) leader(not ...int) int {
 	return leader
 }
 
-// call asks whoever leads, with the same id, until it is answered.
+// call calls the current leader, with the same ID, until it responds.
 func (c *trio) call(ctx context.Context, inv *machine.Invoke) (Ending, error) {
 	inv.Request = rand.Uint64() | 1
 	for {
 		for _, p := range c.partitions() {
 			e, _, err := p.Call(ctx, inv)
 			if _, gone := c.lost.Load(p); gone {
-				continue // its host has no power: nobody hears the answer
+				continue // its host has no power: the response is lost
 			}
 			if err == nil {
 				return e, nil
@@ -321,14 +320,14 @@ func (c *trio) call(ctx context.Context, inv *machine.Invoke) (Ending, error) {
 			}
 		}
 		select {
-		case <-time.After(time.Millisecond): // nobody leads just now
+		case <-time.After(time.Millisecond): // there is no leader at the moment
 		case <-ctx.Done():
 			return Ending{}, ctx.Err()
 		}
 	}
 }
 
-// picture is a replica's rows, summed up.
+// picture summarizes a replica's rows.
 type picture struct {
 	Index, Term uint64
 	Rows        int
@@ -352,7 +351,7 @@ func (h *host) picture(t *testing.T) picture {
 	return p
 }
 
-// requireSame waits until the replicas have applied the same and compares all rows.
+// requireSame waits until the replicas have applied the same entries and compares all rows.
 func (c *trio) requireSame(hosts ...int) picture {
 	c.t.Helper()
 	var first picture

@@ -11,14 +11,13 @@ import (
 	"platform/partition/codec"
 )
 
-// TestUndecodableEntryQuarantinesThePartition commits an entry that no replica can
-// decode. Every replica refuses it by name and stays that way after a restart; nothing
-// panics and no other group is affected.
+// An entry that no replica can decode is committed. Every replica rejects it with its name
+// and stays quarantined after a restart; nothing panics and no other group is affected.
 func TestUndecodableEntryQuarantinesThePartition(t *testing.T) {
 	c := newTrio(t, nil)
 	c.hosts[c.leader()].p.group.Propose([]byte{0x08, 0x01, 0xff, 0xff})
 
-	// The last one has no majority to learn from that the entry is committed.
+	// The last one has no majority from which to learn that the entry is committed.
 	stopped := func() (stopped []*host) {
 		for _, h := range c.hosts {
 			if h.p.group.Err() != nil {
@@ -43,9 +42,9 @@ func TestUndecodableEntryQuarantinesThePartition(t *testing.T) {
 	}
 }
 
-// TestEntryOfANewerServerLeavesNoMark checks that a replica which cannot read what a
-// newer server wrote is served again once that server is back.
-func TestEntryOfANewerServerLeavesNoMark(t *testing.T) {
+// A replica that cannot read what a newer server wrote works again once that server is
+// back.
+func TestEntryOfANewerServerDoesNotQuarantine(t *testing.T) {
 	for _, cause := range []error{codec.ErrVersion, codec.ErrUnknownCommand} {
 		err := entryError(&raftgroup.Entry{Index: 7, Term: 2, Data: []byte("abc")}, cause)
 		require.ErrorIs(t, err, raftgroup.ErrQuarantined)

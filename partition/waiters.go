@@ -8,7 +8,8 @@ import (
 	"platform/partition/machine"
 )
 
-// ending is what a waiter gets: how an invocation ended, or why nobody will tell.
+// ending is what a waiter receives: the result of an invocation, or the error because of
+// which it will not learn it.
 type ending struct {
 	result    journal.Result
 	expiresAt int64
@@ -17,8 +18,8 @@ type ending struct {
 
 func (e ending) of(t machine.Target) Ending { return Ending{t, e.result, e.expiresAt} }
 
-// waiters are the callers that wait on this leader for the end of invocations. They
-// are not stored: a caller whose leader is gone asks the next one, with the same id.
+// waiters are the callers that wait on this leader for the end of invocations. They are not
+// stored: after a failover a caller retries with the next leader and the same ID.
 type waiters struct {
 	mu     sync.Mutex // covers the fields below
 	byID   map[ids.Invocation][]chan<- ending
@@ -29,7 +30,7 @@ func newWaiters() *waiters {
 	return &waiters{byID: make(map[ids.Invocation][]chan<- ending)}
 }
 
-// add registers c, which must have room for one ending, until it gets one or is
+// add registers c, which must have capacity for one ending, until it receives one or is
 // removed.
 func (w *waiters) add(id ids.Invocation, c chan<- ending) {
 	w.mu.Lock()
@@ -59,7 +60,7 @@ func (w *waiters) remove(id ids.Invocation, c chan<- ending) {
 	w.byID[id] = list
 }
 
-// finish tells all who wait for id.
+// finish passes an ending to all waiters for id.
 func (w *waiters) finish(id ids.Invocation, e ending) {
 	w.mu.Lock()
 	list := w.byID[id]
@@ -70,7 +71,7 @@ func (w *waiters) finish(id ids.Invocation, e ending) {
 	}
 }
 
-// close tells everybody that this leader will not know.
+// close fails all waiters, present and future.
 func (w *waiters) close(err error) {
 	w.mu.Lock()
 	all := w.byID

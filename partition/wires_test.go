@@ -11,15 +11,15 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// wires are the ways between the hosts of a test. Each direction can be cut, which
-// loses nothing that TCP would not send again once it is mended.
+// wires are the connections between the hosts of a test. Each direction can be cut, which
+// loses nothing that TCP would not retransmit once it is repaired.
 type wires struct {
 	mu    sync.Mutex // covers the fields below
 	names map[raft.ServerAddress]string
-	cuts  map[way]chan struct{} // closed when mended
+	cuts  map[way]chan struct{} // closed when repaired
 	conns map[*wire]struct{}
-	off   map[string]bool // hosts that are severed
-	// tap sees the bytes that go a way, before they do.
+	off   map[string]bool // severed hosts
+	// tap observes the bytes of a direction before they are sent.
 	tap func(w way, n int)
 }
 
@@ -38,7 +38,7 @@ func (w *wires) cut(from, to string) {
 }
 
 // isolate cuts a host off in both directions.
-func (w *wires) isolate(name string, others ...string) {
+func (w *wires) isolate(name string, others ...string) { // isolate cuts a host off in both directions.
 	for _, o := range others {
 		if o != name {
 			w.cut(name, o)
@@ -47,7 +47,7 @@ func (w *wires) isolate(name string, others ...string) {
 	}
 }
 
-func (w *wires) mend() {
+func (w *wires) repair() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range w.cuts {
@@ -56,8 +56,8 @@ func (w *wires) mend() {
 	clear(w.cuts)
 }
 
-// sever ends all connections of hosts at this moment, whatever is on its way, and keeps
-// others from being made until turnOn.
+// sever closes all connections of hosts, including data in transit, and prevents new ones
+// until turnOn.
 func (w *wires) sever(names ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,7 +72,7 @@ func (w *wires) sever(names ...string) {
 	}
 }
 
-// turnOn lets severed hosts be reached again.
+// turnOn makes severed hosts reachable again.
 func (w *wires) turnOn(names ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +81,7 @@ func (w *wires) turnOn(names ...string) {
 	}
 }
 
-// pass waits until the way is open; false if stop comes first.
+// pass waits until the direction is open; false if stop is closed first.
 func (w *wires) pass(stop <-chan struct{}, from, to string) bool {
 	for {
 		w.mu.Lock()
@@ -114,7 +114,7 @@ func (w *wires) watch(tap func(way, int)) {
 }
 
 // dialer is how the host from reaches the others.
-func (w *wires) dialer(from string) func(context.Context, string) (net.Conn, error) {
+func (w *wires) dialer(from string) func(context.Context, string) (net.Conn, error) { // dialer returns the function with which the host from dials the others.
 	return func(ctx context.Context, addr string) (net.Conn, error) {
 		w.mu.Lock()
 		to := w.names[raft.ServerAddress(addr)]
@@ -137,7 +137,7 @@ func (w *wires) dialer(from string) func(context.Context, string) (net.Conn, err
 	}
 }
 
-// wire is one connection, at the end of who dialed.
+// wire is the dialing end of one connection.
 type wire struct {
 	net.Conn
 	wires    *wires

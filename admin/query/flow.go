@@ -46,7 +46,7 @@ func converted[R any](table partition.Table, convert func(*session, *row) (r R, 
 func queues(wanted func(*partition.Queue) bool) source[queueRow] {
 	convert := func(_ *session, r *row) (queueRow, bool) { return queueRow{r.Queue}, wanted(r.Queue) }
 	vqueues := converted(partition.Queues, convert, func(q *queueRow, b []byte) []byte { return append(b, q.ID[:]...) })
-	lines := converted(partition.Lines, convert, nil)
+	lines := converted(partition.LockQueues, convert, nil)
 	both := vqueues
 	both.pages = func(ctx context.Context, s *session, sel *selection) iter.Seq2[[]queueRow, error] {
 		return func(yield func([]queueRow, error) bool) {

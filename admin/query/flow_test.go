@@ -31,7 +31,7 @@ func crowded(scoped bool) *memory {
 				Flow: &machine.Flow{Errors: 2, Starts: 1}}, Attempts: attempts}},
 			{Record: partition.Record{Invocation: &machine.Invocation{ID: id(4), Target: machine.Target{Service: "S"}, Status: machine.Invoked}}},
 		},
-		partition.Lines: {{Queue: line}},
+		partition.LockQueues: {{Queue: line}},
 	}}
 }
 

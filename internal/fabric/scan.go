@@ -110,7 +110,7 @@ func rowToWire(t partition.Table, r *partition.Row) (m *node.PartitionRow, err e
 		m.Record, err = recordToWire(r.Record)
 	case partition.Journal:
 		m.Entry = codec.AppendEntry(make([]byte, 0, codec.EntrySize(&r.Entry)), &r.Entry)
-	case partition.Queues, partition.Lines:
+	case partition.Queues, partition.LockQueues:
 		m.Queue = queueToWire(r.Queue)
 	case partition.Usages:
 		m.Usage = usageToWire(r.Usage)

@@ -57,7 +57,7 @@ func TestScanRowsRoundTrip(t *testing.T) {
 		"pending promise": {partition.Promises, partition.Row{Object: o, Key: "p"}},
 		"lock":            {partition.Locks, partition.Row{Object: o, ID: invocationID(2), Since: 1234}},
 		"waiting":         {partition.Waiting, partition.Row{Object: o, ID: invocationID(2), Index: 1, Ahead: new(uint64(0))}},
-		"line": {partition.Lines, partition.Row{Queue: &partition.Queue{
+		"line": {partition.LockQueues, partition.Row{Queue: &partition.Queue{
 			ID: ids.OfVQueue("", "", "O", "k"), Key: flowcontrol.QueueKey{Service: "O"}, Object: "k",
 			VQueue: flowcontrol.VQueue{Waiting: 2}, Head: flowcontrol.Queued{ID: invocationID(2), At: 5},
 		}}},

@@ -16,8 +16,8 @@ import (
 // digestRequestTimeout bounds one question for the result of a round of digests.
 const digestRequestTimeout = 2 * time.Second
 
-// askDigest asks another replica for its result of a round.
-func (n *Node) askDigest(ctx context.Context, to raft.Server, id uint32, r partition.DigestRound) (partition.DigestAnswer, error) {
+// fetchDigest requests another replica's result of a round.
+func (n *Node) fetchDigest(ctx context.Context, to raft.Server, id uint32, r partition.DigestRound) (partition.DigestAnswer, error) {
 	address := string(to.Address)
 	if now := n.addresses.of(to.ID); now != "" {
 		address = string(now)
@@ -57,7 +57,7 @@ func (s *clusterServer) Digest(_ context.Context, req *nodepb.DigestRequest) (*n
 	if p == nil {
 		return &nodepb.DigestResponse{Error: fmt.Sprintf("this node has no replica of partition %d", req.Partition)}, nil
 	}
-	if own := string(p.Replica()); req.Replica != own {
+	if own := string(p.LocalID()); req.Replica != own {
 		return &nodepb.DigestResponse{Error: fmt.Sprintf("the replica here is %s, not %s", own, req.Replica)}, nil
 	}
 	answer := p.Digest(partition.DigestRound{Epoch: req.Epoch, Round: req.Round})

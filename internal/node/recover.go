@@ -234,7 +234,7 @@ func (n *Node) recoverReplica(ctx context.Context, req *nodepb.RecoverRequest) e
 
 // unchanged refuses a replica that is not as it was when the recovery was decided.
 func unchanged(p *partition.Partition, req *nodepb.RecoverRequest) error {
-	if own := string(p.Replica()); own != req.Replica {
+	if own := string(p.LocalID()); own != req.Replica {
 		return fmt.Errorf("the replica here is %s, not %s", own, req.Replica)
 	}
 	if leader := p.Leader(); leader.ID != "" {

@@ -133,7 +133,7 @@ func (n *Node) openPartition(id uint32, logs raftgroup.Storage, begins bool) (*p
 		MaxBatchCommands: n.cfg.Worker.MaxCommandBatchSize, MaxBatchBytes: int(n.cfg.Worker.MaxCommandBatchBytes),
 	}
 	if every := n.cfg.Worker.DigestInterval; every > 0 {
-		cfg.AskDigest, cfg.DigestEntries = n.askDigest, uint64(every)
+		cfg.FetchDigest, cfg.DigestEntries = n.fetchDigest, uint64(every)
 	}
 	if begins {
 		cfg.Voters = []raft.Server{n.replica()}

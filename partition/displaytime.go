@@ -7,18 +7,18 @@ import (
 	"platform/partition/machine"
 )
 
-// Stored times are partition time. What is shown is the time of day that is as far from
-// the present one as the partition time tells, so ages and due times are right also while
-// the two differ. It is the inverse of translate.go.
+// Stored times are partition time. Displayed times are wall-clock times with the same
+// distance from now, so that ages and due times are right even if the two differ. This is
+// the inverse of translate.go.
 
-// shift is by how many milliseconds the partition time is ahead of the time of day.
+// shift is how many milliseconds partition time is ahead of wall-clock time.
 type shift int64
 
-// shown is the shift of what is read now.
-func (l *leadership) shown() shift { return shift(l.clock.Lead()) }
+// timeShift returns the shift for a read at this moment.
+func (l *leadership) timeShift() shift { return shift(l.clock.Lead()) }
 
-// time is the time of day that belongs to a partition time. 0, which is none, and the end
-// of time stay.
+// time converts a partition time to wall-clock time. 0, which means none, and math.MaxInt64
+// are unchanged.
 func (s shift) time(t int64) int64 {
 	if t == math.MaxInt64 {
 		return t
@@ -42,7 +42,7 @@ func (s shift) outcome(o machine.Outcome) machine.Outcome {
 	return o
 }
 
-// invocation changes the times of a record, which must be the caller's own.
+// invocation converts the times of a record, which the caller must own.
 func (s shift) invocation(inv *machine.Invocation) {
 	if s == 0 || inv == nil {
 		return
@@ -62,7 +62,8 @@ func (s shift) invocation(inv *machine.Invocation) {
 	}
 }
 
-// entry changes when an entry was appended and, if it is a sleep, when that ends.
+// entry converts the time at which an entry was appended and, for a sleep, its wake-up
+// time.
 func (s shift) entry(e *journal.Entry) {
 	if s == 0 {
 		return
@@ -85,7 +86,7 @@ func (s shift) queue(q *Queue) {
 	s.times(&q.CreatedAt, &q.LastEnqueuedAt, &q.LastStartAt, &q.LastAttemptAt, &q.LastFinishAt, &q.Head.At)
 }
 
-// row changes the times of a row, which must be the caller's own.
+// row converts the times of a row, which the caller must own.
 func (s shift) row(r *Row) {
 	s.invocation(r.Record.Invocation)
 	s.entry(&r.Entry)

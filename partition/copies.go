@@ -8,41 +8,41 @@ import (
 	"platform/partition/machine"
 )
 
-// Some commands copy what is in the tables: reads of state into the journal, a restart
-// from one journal into another. What they copy is in no log entry, so a small entry could
-// take any amount of memory to apply. The leader therefore looks at the sizes before it
-// proposes: what is copied counts as if it were part of the command, and progress that
-// reads much is proposed in portions.
+// Some commands copy data within the tables: state reads into the journal, a restart from
+// one journal into another. The copied bytes are in no log entry, so a small entry could
+// take any amount of memory to apply. The leader therefore looks up the sizes before it
+// proposes: copied bytes count as part of the command, and progress that reads much is
+// split.
 
 const (
-	// copiedBytes is how many bytes the steps of one command may copy. One step may copy
-	// more.
+	// copiedBytes bounds the bytes that the steps of one command copy. A single step may
+	// copy more.
 	copiedBytes = 4 << 20
 	// keysBytes is what listing the keys of an object counts.
 	keysBytes = 1 << 20
-	// restartBytes is the size from which the journal of a restart is not looked at any
+	// restartBytes is the size beyond which the journal of a restart is not measured
 	// further.
 	restartBytes = 16 << 20
 )
 
-// portion is a part of an attempt's progress that makes up a command.
-type portion struct {
+// progressPart is a part of an attempt's progress that makes up one command.
+type progressPart struct {
 	*machine.Progress
 	copies int
 }
 
-// portions cuts progress into commands that copy a bounded number of bytes each.
-func (l *leadership) portions(p *machine.Progress) ([]portion, error) {
+// splitProgress splits progress into commands that copy a bounded number of bytes each.
+func (l *leadership) splitProgress(p *machine.Progress) ([]progressPart, error) {
 	sizes, err := l.readSizes(p)
 	if err != nil || sizes == nil {
-		return []portion{{Progress: p}}, err
+		return []progressPart{{Progress: p}}, err
 	}
-	return portionsOf(p, sizes), nil
+	return splitBySize(p, sizes), nil
 }
 
-// portionsOf is portions with what each step copies.
-func portionsOf(p *machine.Progress, sizes []int) []portion {
-	var out []portion
+// splitBySize is splitProgress for the given number of bytes per step.
+func splitBySize(p *machine.Progress, sizes []int) []progressPart {
+	var out []progressPart
 	first, sum := 0, 0
 	add := func(end int) {
 		part := *p
@@ -50,7 +50,7 @@ func portionsOf(p *machine.Progress, sizes []int) []portion {
 		if first > 0 {
 			part.Errors = 0 // counted once
 		}
-		out = append(out, portion{&part, sum})
+		out = append(out, progressPart{&part, sum})
 		first, sum = end, 0
 	}
 	for i, size := range sizes {
@@ -63,9 +63,9 @@ func portionsOf(p *machine.Progress, sizes []int) []portion {
 	return out
 }
 
-// readSizes is how many bytes each step of progress copies, nil if none does. The values
-// that the progress itself sets count, those of former progress that is not applied yet
-// are not known.
+// readSizes returns how many bytes each step of progress copies, nil if none does. Values
+// that the progress itself sets are counted; those of earlier progress that is not applied
+// yet are unknown.
 func (l *leadership) readSizes(p *machine.Progress) ([]int, error) {
 	var sizes []int
 	for i := range p.Steps {
@@ -93,7 +93,7 @@ func (l *leadership) readSizes(p *machine.Progress) ([]int, error) {
 		case s.Type == journal.GetLazyState || s.Type == journal.SetState:
 			c, err := journal.ParseState(s.Type, s.Payload)
 			if err != nil {
-				return nil, nil // for the machine to refuse
+				return nil, nil // the machine rejects it
 			}
 			if s.Type == journal.SetState {
 				known[string(c.Key)] = len(c.Value)
@@ -112,7 +112,7 @@ func (l *leadership) readSizes(p *machine.Progress) ([]int, error) {
 	return sizes, nil
 }
 
-// copies is about how many bytes an operator's command copies.
+// copies returns approximately how many bytes an operator's command copies.
 func (l *leadership) copies(c machine.Command) (sum int, err error) {
 	restart, ok := c.(*machine.Restart)
 	if !ok || restart.From == 0 {
@@ -134,8 +134,8 @@ func (l *leadership) copies(c machine.Command) (sum int, err error) {
 	return sum, nil
 }
 
-// portionsOutcome puts the outcomes of portions together.
-type portionsOutcome struct {
+// combinedOutcome combines the outcomes of the parts of progress.
+type combinedOutcome struct {
 	done func(machine.Outcome, error)
 
 	mu      sync.Mutex // covers the fields below
@@ -144,9 +144,9 @@ type portionsOutcome struct {
 	err     error
 }
 
-// take notes the outcome of a portion. After the last one it passes on the first that
-// was not good.
-func (c *portionsOutcome) take(o machine.Outcome, err error) {
+// add records the outcome of a part. After the last one it passes on the first that is not
+// OK.
+func (c *combinedOutcome) add(o machine.Outcome, err error) {
 	c.mu.Lock()
 	if c.err == nil && c.outcome.Code == machine.OK {
 		c.outcome, c.err = o, err

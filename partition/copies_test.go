@@ -17,12 +17,12 @@ import (
 	"platform/partition/machine/machinetest"
 )
 
-// A handler that reads a large value many times, and a restart that copies what it read,
-// make several log entries of it.
-func TestReadsOfOneProgressAreAppliedInPortions(t *testing.T) {
+// A handler that reads a large value repeatedly, and a restart that copies these reads,
+// cause several log entries.
+func TestReadsOfOneProgressAreSplit(t *testing.T) {
 	c := newTrio(t, nil)
 	id := ids.NewInvocation(1, [16]byte{1})
-	// propose repeats it with each new leadership, since a busy machine may lose one.
+	// propose retries with each new leadership, since a busy machine may lose it
 	propose := func(do func(l *leadership) error) {
 		require.Eventually(t, func() bool {
 			l := c.hosts[c.leader()].p.lead.Load()
@@ -65,7 +65,7 @@ func TestReadsOfOneProgressAreAppliedInPortions(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, progress(steps...), uint64(reads/4), "an entry copies at most 4 MiB")
 
-	// What follows a portion that cannot be proposed is not proposed either.
+	// The parts after one that cannot be proposed are not proposed either.
 	length := func() (n uint32) {
 		propose(func(l *leadership) error {
 			record, err := l.p.Find(t.Context(), id)
@@ -105,9 +105,9 @@ func TestReadsOfOneProgressAreAppliedInPortions(t *testing.T) {
 	require.Less(t, copies, restartBytes+2<<20)
 }
 
-// Portions are the whole progress, in order, each with one step or a bounded number of
-// bytes, and no more of them than that takes.
-func TestPortionsAreBounded(t *testing.T) {
+// The parts are the whole progress, in order. Each has one step or a bounded number of
+// bytes, and there are no more of them than necessary.
+func TestProgressPartsAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sizes := rapid.SliceOfN(rapid.SampledFrom([]int{0, 0, 1, 1000, copiedBytes / 3, copiedBytes, 2 * copiedBytes}), 1, 60).Draw(t, "sizes")
 		p := &machine.Progress{Attempt: 7, Errors: 3, Steps: make([]machine.Step, len(sizes))}
@@ -115,7 +115,7 @@ func TestPortionsAreBounded(t *testing.T) {
 			p.Steps[i].Completion = uint32(i)
 		}
 		next, errors, before := 0, uint32(0), 2*copiedBytes
-		for _, part := range portionsOf(p, sizes) {
+		for _, part := range splitBySize(p, sizes) {
 			require.NotEmpty(t, part.Steps)
 			require.Equal(t, p.Attempt, part.Attempt)
 			sum, reads := 0, 0
@@ -129,7 +129,7 @@ func TestPortionsAreBounded(t *testing.T) {
 			}
 			require.Equal(t, sum, part.copies)
 			require.True(t, sum <= copiedBytes || reads == 1, "%d bytes", sum)
-			require.Greater(t, before+first, copiedBytes, "it would have been room for one more")
+			require.Greater(t, before+first, copiedBytes, "the next step did not fit")
 			before = sum
 			errors += part.Errors
 		}
@@ -138,15 +138,15 @@ func TestPortionsAreBounded(t *testing.T) {
 	})
 }
 
-func TestTheFirstBadOutcomeOfPortionsCounts(t *testing.T) {
+func TestTheFirstFailedOutcomeOfPartsCounts(t *testing.T) {
 	var got []machine.Outcome
-	c := &portionsOutcome{left: 3, done: func(o machine.Outcome, err error) {
+	c := &combinedOutcome{left: 3, done: func(o machine.Outcome, err error) {
 		require.NoError(t, err)
 		got = append(got, o)
 	}}
-	c.take(machine.Outcome{}, nil)
-	c.take(machine.Outcome{Code: machine.Invalid}, nil)
+	c.add(machine.Outcome{}, nil)
+	c.add(machine.Outcome{Code: machine.Invalid}, nil)
 	require.Empty(t, got)
-	c.take(machine.Outcome{Code: machine.Stale}, nil)
+	c.add(machine.Outcome{Code: machine.Stale}, nil)
 	require.Equal(t, []machine.Outcome{{Code: machine.Invalid}}, got)
 }

@@ -104,7 +104,7 @@ func (c *trio) do(i int, admin bool, method, path, body string) (int, string) {
 	if admin {
 		port = c.nodes[i].cfg.Admin.BindPort
 	}
-	ctx, cancel := context.WithTimeout(c.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(c.t.Context(), 2*time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, fmt.Sprintf("http://127.0.0.1:%d%s", port, path), strings.NewReader(body))
 	require.NoError(c.t, err)

@@ -1,10 +1,20 @@
 package node
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
+	"platform/admin"
+	"platform/internal/raftgroup"
 	"platform/metadata"
 	nodepb "platform/proto/node"
 )
@@ -17,7 +27,9 @@ func at(id string, term, last uint64, voters ...string) *nodepb.ReplicaStatus {
 func TestWhatCanBeRecovered(t *testing.T) {
 	four := []string{"n1/a", "n2/b", "n3/c", "n4/d"}
 	leads := at("n1/a", 3, 9, four...)
-	leads.Leading = true
+	leads.Leading, leads.Leader = true, "n1/a"
+	follows := at("n2/b", 3, 9, four...)
+	follows.Leader = "n1/a"
 	quarantined := &nodepb.ReplicaStatus{Partition: 0, ReplicaId: "n2/b", Quarantine: "damaged"}
 	for _, tc := range []struct {
 		name      string
@@ -28,7 +40,18 @@ func TestWhatCanBeRecovered(t *testing.T) {
 		discarded []uint32
 		missing   []string
 	}{
-		{"a leader", []*nodepb.ReplicaStatus{leads, {}, {}}, false, "it is led by node 1", 0, []uint32{}, []string{}},
+		{
+			"a leader with a majority", []*nodepb.ReplicaStatus{leads, follows, at("n3/c", 3, 9, four...)},
+			false, "it is led by node 1", 1, []uint32{2, 3}, []string{"n4/d"},
+		},
+		{
+			"a leader without a known majority", []*nodepb.ReplicaStatus{leads, follows, {}},
+			true, "n1/a leads it with voters on nodes that are not members", 1, []uint32{2}, []string{"n3/c", "n4/d"},
+		},
+		{
+			"a leader that only a follower knows", []*nodepb.ReplicaStatus{at("n1/a", 3, 9, four...), follows, {}},
+			true, "n1/a leads it", 1, []uint32{2}, []string{"n3/c", "n4/d"},
+		},
 		{
 			"the newest term wins", []*nodepb.ReplicaStatus{at("n1/a", 3, 9, four...), at("n2/b", 4, 7, four...), {}},
 			true, "", 2, []uint32{1}, []string{"n3/c", "n4/d"},
@@ -77,4 +100,147 @@ func TestWhatCanBeRecovered(t *testing.T) {
 			require.Equal(t, tc.missing, plan.Missing)
 		})
 	}
+}
+
+// TestRecoveryWaitsForALeaderThatLostItsMajority plans while the leader and then one of its
+// followers still believe in the leadership.
+func TestRecoveryWaitsForALeaderThatLostItsMajority(t *testing.T) {
+	voters := []string{"n1/a", "n2/b", "n3/c", "n4/d"}
+	layout := &metadata.Layout{
+		Nodes:      []metadata.Node{{ID: 1, Name: "n1"}, {ID: 2, Name: "n2"}},
+		Partitions: []metadata.Partition{{ID: 0, Replicas: []uint32{1, 2, 3, 4}}},
+	}
+	responses := func(last uint64, leaders ...string) map[uint32]*nodepb.StatusResponse {
+		first, second := at("n1/a", 3, last, voters...), at("n2/b", 3, 9, voters...)
+		first.Leader, second.Leader = leaders[0], leaders[1]
+		return map[uint32]*nodepb.StatusResponse{1: {Replicas: []*nodepb.ReplicaStatus{first}}, 2: {Replicas: []*nodepb.ReplicaStatus{second}}}
+	}
+	rounds := []map[uint32]*nodepb.StatusResponse{responses(9, "n1/a", "n1/a"), responses(10, "", "n1/a"), responses(10, "", "")}
+	asked := 0
+	ask := func() map[uint32]*nodepb.StatusResponse {
+		asked++
+		return rounds[asked-1]
+	}
+	plans, statuses := settle(t.Context(), layout, nil, time.Now().Add(time.Hour), ask)
+	require.Equal(t, len(rounds), asked)
+	require.Len(t, plans, 1)
+	require.Empty(t, plans[0].Refused)
+	require.Equal(t, uint64(10), plans[0].Last, "the leader's last entry")
+	require.Equal(t, rounds[2], statuses)
+
+	// A leader that stays has a majority that the members do not know of.
+	for _, ids := range [][]uint32{nil, {0}} {
+		plans, _ = settle(t.Context(), layout, ids, time.Now(), func() map[uint32]*nodepb.StatusResponse { return rounds[1] })
+		require.Len(t, plans, 1)
+		require.Contains(t, plans[0].Refused, "n1/a leads it")
+	}
+}
+
+// fakeLeaderView is a replica whose leader the test sets.
+type fakeLeaderView struct {
+	mu      sync.Mutex // covers the fields below
+	leader  string
+	changed chan struct{}
+	asked   chan struct{} // one value for each look at the leader
+}
+
+func (f *fakeLeaderView) ID() uint32 { return 7 }
+
+func (f *fakeLeaderView) Changed() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.changed
+}
+
+func (f *fakeLeaderView) Leader() raftgroup.Leader {
+	f.asked <- struct{}{}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return raftgroup.Leader{ID: raft.ServerID(f.leader)}
+}
+
+func (f *fakeLeaderView) set(leader string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.leader = leader
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+func TestReplicaIsGivenUpOnceItKnowsNoLeader(t *testing.T) {
+	p := &fakeLeaderView{leader: "n1/a", changed: make(chan struct{}), asked: make(chan struct{})}
+	done := make(chan error, 1)
+	go func() { done <- awaitNoLeader(t.Context(), p) }()
+	<-p.asked
+	p.set("n2/b")
+	<-p.asked
+	require.Empty(t, done)
+	p.set("")
+	<-p.asked
+	require.NoError(t, <-done)
+
+	p.set("n2/b")
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { done <- awaitNoLeader(ctx, p) }()
+	<-p.asked
+	cancel()
+	require.EqualError(t, <-done, "partition 7 has a leader, n2/b")
+}
+
+// TestPartitionsAreRecoveredRightAfterNodesAreRemoved stops two of the four replicas of
+// each partition, removes their nodes once the leaders have stepped down, and recovers
+// immediately, while followers remember the leaders.
+func TestPartitionsAreRecoveredRightAfterNodesAreRemoved(t *testing.T) {
+	c := newTrio(t, 4, "--default-replication=4")
+	c.healthy(4, 0, 1, 2, 3)
+	c.counter(0)
+	c.replicated(0, 1, 2, 3)
+	sum := c.addAll(0, 0)
+	var left, lost []int
+	require.Eventually(t, func() bool { // until the metadata has three voters
+		left, lost = nil, nil
+		for _, n := range c.seen(0) {
+			i := slices.IndexFunc(c.nodes, func(m *member) bool { return m.cfg.NodeName == n.Name })
+			if n.Metadata == admin.RoleVoter || n.Metadata == admin.RoleLeader {
+				left = append(left, i)
+			} else {
+				lost = append(lost, i)
+			}
+		}
+		return len(left) == 3
+	}, time.Minute, 20*time.Millisecond)
+	left, lost = left[:2], append(lost, left[2])
+	for _, i := range lost {
+		c.stop(i)
+	}
+	// A leader that hears of the removal before its lease ends goes on with the voters that
+	// are left.
+	require.Eventually(t, func() bool { return c.serving(left[0]) == 0 }, time.Minute, 5*time.Millisecond)
+	for _, i := range lost {
+		code, body := c.do(left[0], true, "DELETE", fmt.Sprintf("/cluster/nodes/%s?force=true", c.nodes[i].cfg.NodeName), "")
+		require.Equal(t, http.StatusOK, code, body)
+	}
+	code, body := c.do(left[0], true, "POST", "/cluster/partitions/recover", "{}")
+	require.Equal(t, http.StatusOK, code, body)
+	var list struct{ Partitions []admin.PartitionRecovery }
+	require.NoError(t, json.Unmarshal([]byte(body), &list))
+	require.Len(t, list.Partitions, 4, body)
+	for _, p := range list.Partitions {
+		require.True(t, p.Recovered, p.Refused)
+	}
+	c.addAll(left[1], sum)
+}
+
+// serving is how many partitions have a replica that leads, as a node sees it.
+func (c *trio) serving(i int) (count int) {
+	code, body := c.do(i, true, "GET", "/cluster/partitions", "")
+	require.Equal(c.t, http.StatusOK, code, body)
+	var list struct{ Partitions []admin.PartitionState }
+	require.NoError(c.t, json.Unmarshal([]byte(body), &list))
+	for _, p := range list.Partitions {
+		if slices.ContainsFunc(p.Replicas, func(r admin.ReplicaState) bool { return r.Serving }) {
+			count++
+		}
+	}
+	return count
 }

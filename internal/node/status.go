@@ -106,7 +106,12 @@ func (n *Node) statuses(ctx context.Context) map[uint32]*nodepb.StatusResponse {
 
 // ask is statuses, with details if they are wanted.
 func (n *Node) ask(ctx context.Context, details bool) map[uint32]*nodepb.StatusResponse {
-	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	return n.askWithin(ctx, statusTimeout, details)
+}
+
+// askWithin is ask with another timeout.
+func (n *Node) askWithin(ctx context.Context, timeout time.Duration, details bool) map[uint32]*nodepb.StatusResponse {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	layout, _ := n.metadata.Layout()
 	var mu sync.Mutex

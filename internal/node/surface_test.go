@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"platform/admin"
 )
 
 // nodeSeen is a node in the answers of the admin API.
@@ -19,6 +21,7 @@ type nodeSeen struct {
 	ID       uint32
 	Name     string
 	Replicas int
+	Metadata admin.Role `json:"metadata_role"`
 }
 
 func (c *trio) seen(i int) (nodes []nodeSeen) {

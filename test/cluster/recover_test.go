@@ -133,7 +133,7 @@ func TestRecoveryFromSingleSurvivor(t *testing.T) {
 	require.Eventually(t, func() bool {
 		out, err := b.cli(t, 0, "cluster", "partitions", "recover", "--yes")
 		return err != nil && strings.Contains(out, "platform-server recover")
-	}, 30*time.Second, time.Second)
+	}, 2*time.Minute, time.Second)
 	out, err := runCommand(t, "platform/cmd/platform-server", nil, "recover", "--data-dir", b.dataDir(0), "--yes")
 	require.Error(t, err)
 	require.Contains(t, out, "used by another server")
@@ -209,7 +209,7 @@ func TestPartitionRecoveryFromNewestReplica(t *testing.T) {
 	require.Eventually(t, func() bool {
 		recoveries := plan()
 		return len(recoveries) > 0 && strings.Contains(recoveries[0].Refused, "cluster nodes remove n4 --force")
-	}, 30*time.Second, 500*time.Millisecond)
+	}, 2*time.Minute, 500*time.Millisecond)
 	for _, name := range []string{"n4", "n5"} {
 		out, err := b.cli(t, 0, "cluster", "nodes", "remove", name, "--force", "--yes")
 		require.NoError(t, err, out)

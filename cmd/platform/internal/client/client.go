@@ -130,7 +130,12 @@ func (c *Client) send(ctx context.Context, to endpoint, r request) (*Response, e
 // adminJSON makes an admin request; in is sent and the answer decoded into out,
 // where they are not nil.
 func (c *Client) adminJSON(ctx context.Context, method, path string, in, out any) (*Response, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.opts.RequestTimeout)
+	return c.adminJSONWithin(ctx, c.opts.RequestTimeout, method, path, in, out)
+}
+
+// adminJSONWithin is adminJSON with another timeout.
+func (c *Client) adminJSONWithin(ctx context.Context, timeout time.Duration, method, path string, in, out any) (*Response, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	r := request{method: method, path: path, header: http.Header{"Accept": {"application/json"}}}
 	if in != nil {

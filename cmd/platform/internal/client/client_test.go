@@ -65,6 +65,19 @@ func TestSilentServerTimesOutOnAdminRequestsOnly(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func TestRecoveriesHaveLongerThanOtherAdminRequests(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"partitions":[{"partition":3}]}`))
+	}))
+	defer server.Close()
+	c := newClient(server.URL, time.Nanosecond)
+	_, _, err := c.Services(t.Context())
+	require.Error(t, err)
+	plans, _, err := c.RecoverPartitions(t.Context(), nil, true)
+	require.NoError(t, err)
+	require.Equal(t, []PartitionRecovery{{Partition: 3}}, plans)
+}
+
 func TestCancelledRequestIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

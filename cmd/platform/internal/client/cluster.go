@@ -195,6 +195,10 @@ type PartitionRecovery struct {
 	Missing   []string `json:"missing"`
 }
 
+// recoverTimeout is longer than the server takes for a recovery: it waits until leaders
+// that have lost their majority have stepped down, and handles one partition at a time.
+const recoverTimeout = 5 * time.Minute
+
 // RecoverPartitions recovers partitions from the replicas that are left, or says what it
 // would do.
 func (c *Client) RecoverPartitions(ctx context.Context, ids []uint32, dryRun bool) (list []PartitionRecovery, answer *Response, err error) {
@@ -203,7 +207,7 @@ func (c *Client) RecoverPartitions(ctx context.Context, ids []uint32, dryRun boo
 		DryRun     bool     `json:"dry_run"`
 	}{ids, dryRun}
 	var out struct{ Partitions []PartitionRecovery }
-	answer, err = c.adminJSON(ctx, http.MethodPost, "/cluster/partitions/recover", body, &out)
+	answer, err = c.adminJSONWithin(ctx, max(recoverTimeout, c.opts.RequestTimeout), http.MethodPost, "/cluster/partitions/recover", body, &out)
 	return out.Partitions, answer, err
 }
 

@@ -19,6 +19,7 @@ const (
 type batchRequest struct {
 	InvocationIDs []string         `json:"invocation_ids"`
 	Deployment    DeploymentChoice `json:"deployment"`
+	Reason        string           `json:"reason"` // of a pause
 }
 
 type batchFailure struct {
@@ -37,13 +38,13 @@ type restartedFrom struct {
 }
 
 // batchOperations are the operations on many invocations by their names in the path.
-func (s *Server) batchOperations(by string) map[string]func(ctx context.Context, id ids.Invocation, on DeploymentChoice) error {
+func (s *Server) batchOperations(pause PauseRequest) map[string]func(ctx context.Context, id ids.Invocation, on DeploymentChoice) error {
 	return map[string]func(ctx context.Context, id ids.Invocation, on DeploymentChoice) error{
 		"kill": func(ctx context.Context, id ids.Invocation, _ DeploymentChoice) error {
 			return s.invocations.Kill(ctx, id)
 		},
 		"pause": func(ctx context.Context, id ids.Invocation, _ DeploymentChoice) error {
-			_, err := s.invocations.Pause(ctx, id, by)
+			_, err := s.invocations.Pause(ctx, id, pause)
 			return err
 		},
 		"resume": s.invocations.Resume,
@@ -58,14 +59,21 @@ func (s *Server) batchOperations(by string) map[string]func(ctx context.Context,
 
 func (s *Server) batch(c echo.Context) error {
 	name := c.Param("operation")
-	operation := s.batchOperations(clientOf(c))[name]
-	if operation == nil && name != "restart-as-new" && name != "cancel" {
+	if s.batchOperations(PauseRequest{})[name] == nil && name != "restart-as-new" && name != "cancel" {
 		return echo.ErrNotFound
 	}
-	invocations, on, err := s.readBatch(c)
+	r, invocations, err := s.readBatch(c)
 	if err != nil {
 		return err
 	}
+	if r.Reason != "" && name != "pause" {
+		return unprocessable("the field 'reason' is for pause only")
+	}
+	pause, err := pauseRequest(c, r.Reason)
+	if err != nil {
+		return err
+	}
+	on := r.Deployment
 	ctx := c.Request().Context()
 	if name == "restart-as-new" {
 		return answer(c, http.StatusOK, batchOf(invocations, func(id ids.Invocation) (restartedFrom, error) {
@@ -76,6 +84,7 @@ func (s *Server) batch(c echo.Context) error {
 	if name == "cancel" {
 		return answer(c, http.StatusOK, s.cancelAll(ctx, invocations))
 	}
+	operation := s.batchOperations(pause)[name]
 	return answer(c, http.StatusOK, batchOf(invocations, func(id ids.Invocation) (string, error) {
 		return id.String(), operation(ctx, id, on)
 	}))
@@ -108,25 +117,23 @@ func (s *Server) cancelAll(ctx context.Context, invocations []ids.Invocation) ca
 }
 
 // readBatch reads the ids; one that is malformed refuses the whole batch.
-func (s *Server) readBatch(c echo.Context) ([]ids.Invocation, DeploymentChoice, error) {
-	var r batchRequest
+func (s *Server) readBatch(c echo.Context) (r batchRequest, invocations []ids.Invocation, err error) {
 	if err := s.readJSON(c, &r); err != nil {
-		return nil, r.Deployment, err
+		return r, nil, err
 	}
 	if r.InvocationIDs == nil {
-		return nil, r.Deployment, unprocessable("the field 'invocation_ids' is missing")
+		return r, nil, unprocessable("the field 'invocation_ids' is missing")
 	}
 	if len(r.InvocationIDs) > maxBatch {
-		return nil, r.Deployment, badRequest("Batch size %d exceeds maximum allowed size of %d", len(r.InvocationIDs), maxBatch)
+		return r, nil, badRequest("Batch size %d exceeds maximum allowed size of %d", len(r.InvocationIDs), maxBatch)
 	}
-	invocations := make([]ids.Invocation, len(r.InvocationIDs))
+	invocations = make([]ids.Invocation, len(r.InvocationIDs))
 	for i, text := range r.InvocationIDs {
-		var err error
 		if invocations[i], err = ids.ParseInvocation(text); err != nil {
-			return nil, r.Deployment, unprocessable("the field 'invocation_ids[%d]' is invalid: %v", i, err)
+			return r, nil, unprocessable("the field 'invocation_ids[%d]' is invalid: %v", i, err)
 		}
 	}
-	return invocations, r.Deployment, nil
+	return r, invocations, nil
 }
 
 // batchOf does something to many invocations, some at a time, and tells in their

@@ -123,8 +123,9 @@ type Invocation struct {
 // Pause says who paused an invocation, when and why.
 type Pause struct {
 	Cause     string    `json:"cause"`        // operator, attempts-used-up, unretryable-failure
-	By        string    `json:"by,omitempty"` // address of the client that asked for it
-	At        Timestamp `json:"at"`           // when it was asked for or decided
+	By        string    `json:"by,omitempty"` // network address of the client that requested it
+	Reason    string    `json:"reason,omitempty"`
+	At        Timestamp `json:"at"` // when it was asked for or decided
 	ResumedAt Timestamp `json:"resumed_at,omitzero"`
 }
 

@@ -37,7 +37,7 @@ var invocationOperations = map[string]operation{
 		answers: []reply{{http.StatusOK, "It has ended", nil}}, refusals: []int{400, 404, 409, 503},
 	},
 	"PATCH /invocations/:invocation_id/pause": {
-		id: "pause_invocation", tag: "invocation", summary: "Stop trying an invocation until it is resumed",
+		id: "pause_invocation", tag: "invocation", summary: "Stop an invocation until it is resumed", query: []object{reasonParameter},
 		answers: []reply{{http.StatusAccepted, "It will be paused", nil}, {http.StatusOK, "It was paused already", nil}}, refusals: []int{400, 404, 409, 503},
 	},
 	"PATCH /invocations/:invocation_id/resume": {
@@ -67,6 +67,7 @@ var invocationOperations = map[string]operation{
 		body: object{"type": "object", "required": []string{"invocation_ids"}, "properties": object{
 			"invocation_ids": object{"type": "array", "items": object{"type": "string"}, "maxItems": 1000},
 			"deployment":     object{"type": "string", "description": "Keep, Latest or the id of a deployment; for resume and restart-as-new"},
+			"reason":         object{"type": "string", "description": "For pause: why, for other operators; one line of up to 512 bytes", "maxLength": maxReason},
 		}},
 		answers: []reply{{http.StatusOK, "What became of each", object{"type": "object", "required": []string{"succeeded", "failed"}, "properties": object{
 			"succeeded": object{

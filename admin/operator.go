@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -18,9 +21,8 @@ type Operator interface {
 	Cancel(ctx context.Context, id ids.Invocation) (started bool, err error)
 	// Kill ends an invocation and what it called.
 	Kill(ctx context.Context, id ids.Invocation) error
-	// Pause lets an invocation wait for Resume, on behalf of by; already says that it did
-	// before.
-	Pause(ctx context.Context, id ids.Invocation, by string) (already bool, err error)
+	// Pause stops an invocation until Resume; already reports that it was paused before.
+	Pause(ctx context.Context, id ids.Invocation, r PauseRequest) (already bool, err error)
 	// Resume lets an invocation go on, on another deployment if one is chosen.
 	Resume(ctx context.Context, id ids.Invocation, on DeploymentChoice) error
 	// Purge forgets a completed invocation.
@@ -31,8 +33,10 @@ type Operator interface {
 	// including the entry from.
 	Restart(ctx context.Context, id ids.Invocation, from uint32, on DeploymentChoice) (ids.Invocation, error)
 
-	// PauseQueue stops a vqueue from starting invocations, or lets it go on.
-	PauseQueue(ctx context.Context, id ids.VQueue, paused bool) error
+	// PauseQueue stops a vqueue from starting invocations, until ResumeQueue.
+	PauseQueue(ctx context.Context, id ids.VQueue, r PauseRequest) error
+	// ResumeQueue lets a vqueue start invocations again.
+	ResumeQueue(ctx context.Context, id ids.VQueue) error
 
 	// State reads the state of an object or workflow.
 	State(context.Context, Object) (State, error)
@@ -41,6 +45,12 @@ type Operator interface {
 	UpdateState(ctx context.Context, update StateUpdate, wait bool) (StateChange, error)
 	// StateChange tells what became of an update.
 	StateChange(context.Context, ids.Invocation) (StateChange, error)
+}
+
+// PauseRequest says who requested a pause, and why.
+type PauseRequest struct {
+	By     string // network address of the client: the API does not authenticate
+	Reason string // as the operator gave it; may be empty
 }
 
 // Refusal says why an operation does not fit the invocation.
@@ -103,7 +113,11 @@ func (s *Server) kill(c echo.Context, id ids.Invocation) error {
 }
 
 func (s *Server) pause(c echo.Context, id ids.Invocation) error {
-	already, err := s.invocations.Pause(c.Request().Context(), id, clientOf(c))
+	request, err := pauseRequest(c, c.QueryParam("reason"))
+	if err != nil {
+		return err
+	}
+	already, err := s.invocations.Pause(c.Request().Context(), id, request)
 	if err != nil {
 		return operationError(id, err)
 	}
@@ -111,6 +125,20 @@ func (s *Server) pause(c echo.Context, id ids.Invocation) error {
 		return done(c, http.StatusOK)
 	}
 	return done(c, http.StatusAccepted)
+}
+
+// maxReason bounds the reason of a pause, in bytes: it is stored with the invocation or queue.
+const maxReason = 512
+
+// pauseRequest is a pause requested by the client of a request.
+func pauseRequest(c echo.Context, reason string) (PauseRequest, error) {
+	switch {
+	case len(reason) > maxReason:
+		return PauseRequest{}, badRequest("the reason has %d bytes; at most %d are allowed", len(reason), maxReason)
+	case !utf8.ValidString(reason) || strings.ContainsFunc(reason, unicode.IsControl):
+		return PauseRequest{}, badRequest("the reason must be one line of UTF-8 text without control characters")
+	}
+	return PauseRequest{By: clientOf(c), Reason: reason}, nil
 }
 
 // clientOf is the address of the client, as records name who asked for something.

@@ -2,8 +2,10 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -37,12 +39,16 @@ func (f *fakeOperator) Cancel(_ context.Context, id ids.Invocation) (bool, error
 
 func (f *fakeOperator) Kill(_ context.Context, id ids.Invocation) error { return f.note(id, "kill") }
 
-func (f *fakeOperator) Pause(_ context.Context, id ids.Invocation, by string) (bool, error) {
-	return f.quietly, f.note(id, "pause by %s", by)
+func (f *fakeOperator) Pause(_ context.Context, id ids.Invocation, r PauseRequest) (bool, error) {
+	return f.quietly, f.note(id, "%s", strings.TrimSpace(fmt.Sprintf("pause by %s %s", r.By, r.Reason)))
 }
 
-func (f *fakeOperator) PauseQueue(_ context.Context, id ids.VQueue, paused bool) error {
-	return f.note(ids.Invocation(id), "pause queue %v", paused)
+func (f *fakeOperator) PauseQueue(_ context.Context, id ids.VQueue, r PauseRequest) error {
+	return f.note(ids.Invocation(id), "pause queue by %s %s", r.By, r.Reason)
+}
+
+func (f *fakeOperator) ResumeQueue(_ context.Context, id ids.VQueue) error {
+	return f.note(ids.Invocation(id), "resume queue")
 }
 
 func (f *fakeOperator) Resume(_ context.Context, id ids.Invocation, on DeploymentChoice) error {
@@ -85,6 +91,7 @@ func TestOperationsOnAnInvocation(t *testing.T) {
 		{"PATCH", "/kill", false, 200, "kill"},
 		{"PATCH", "/pause", false, 202, "pause by 192.0.2.1"},
 		{"PATCH", "/pause", true, 200, "pause by 192.0.2.1"},
+		{"PATCH", "/pause?reason=a+deploy", false, 202, "pause by 192.0.2.1 a deploy"},
 		{"PATCH", "/resume", false, 200, "resume on "},
 		{"PATCH", "/resume?deployment=keep", false, 200, "resume on Keep"},
 		{"PATCH", "/resume?deployment=Latest", false, 200, "resume on Latest"},
@@ -149,6 +156,30 @@ func TestRefusedOperations(t *testing.T) {
 			requireError(t, answer, text(t, answer), "", c.message)
 		}
 	}
+}
+
+func TestReasonOfAPause(t *testing.T) {
+	body := func(reason string) string {
+		b, err := json.Marshal(map[string]any{"invocation_ids": []string{someID.String()}, "reason": reason})
+		require.NoError(t, err)
+		return string(b)
+	}
+	const batch = "/internal/invocations_batch_operations/"
+	w := newWorld(t, nil)
+	require.Equal(t, http.StatusOK, w.ask(t, "POST", batch+"pause", body("a deploy")).StatusCode)
+	require.Equal(t, []string{"pause by 192.0.2.1 a deploy"}, w.did)
+
+	w = newWorld(t, nil)
+	answer := w.ask(t, "POST", batch+"resume", body("a deploy"))
+	require.Equal(t, http.StatusUnprocessableEntity, answer.StatusCode)
+	requireError(t, answer, text(t, answer), "", "the field 'reason' is for pause only")
+	for _, reason := range []string{strings.Repeat("x", maxReason+1), "two\nlines"} {
+		answer = w.ask(t, "POST", batch+"pause", body(reason))
+		require.Equal(t, http.StatusBadRequest, answer.StatusCode)
+		requireError(t, answer, text(t, answer), "", "the reason ")
+		require.Equal(t, http.StatusBadRequest, w.ask(t, "PATCH", "/invocations/"+someID.String()+"/pause?reason="+url.QueryEscape(reason), "").StatusCode)
+	}
+	require.Empty(t, w.did)
 }
 
 func TestBatchOperations(t *testing.T) {

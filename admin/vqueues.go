@@ -10,9 +10,9 @@ import (
 	"platform/internal/ids"
 )
 
-// pauseQueue stops a vqueue from starting invocations, or lets it go on. That nobody is
-// in it any more is no error: then there is nothing to stop.
-func (s *Server) pauseQueue(paused bool) echo.HandlerFunc {
+// onQueue carries out an operation on the vqueue in the path. An empty queue without a
+// record is not an error: there is nothing to pause or resume.
+func (s *Server) onQueue(verb string, do func(echo.Context, ids.VQueue) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		id, err := ids.ParseVQueue(c.Param("vqueue_id"))
 		if err != nil {
@@ -21,21 +21,35 @@ func (s *Server) pauseQueue(paused bool) echo.HandlerFunc {
 		if !s.cfg.FlowControl {
 			return badRequest("vqueues exist only with flow control, which is off (experimental-enable-vqueues and experimental-enable-protocol-v7, on a fresh cluster)")
 		}
-		if err := s.invocations.PauseQueue(c.Request().Context(), id, paused); err != nil && !errors.Is(err, ErrNotFound) {
-			return fmt.Errorf("pause vqueue %s: %w", id, err)
+		if err := do(c, id); err != nil && !errors.Is(err, ErrNotFound) {
+			return fmt.Errorf("%s vqueue %s: %w", verb, id, err)
 		}
 		return done(c, http.StatusAccepted)
 	}
 }
 
+func (s *Server) pauseQueue(c echo.Context, id ids.VQueue) error {
+	request, err := pauseRequest(c, c.QueryParam("reason"))
+	if err != nil {
+		return err
+	}
+	return s.invocations.PauseQueue(c.Request().Context(), id, request)
+}
+
+func (s *Server) resumeQueue(c echo.Context, id ids.VQueue) error {
+	return s.invocations.ResumeQueue(c.Request().Context(), id)
+}
+
 var queueOperations = map[string]operation{
-	"POST /vqueues/:vqueue_id/pause":  queueOperation("pause_vqueue", "Let a vqueue start no more invocations; those that run, run on"),
+	"POST /vqueues/:vqueue_id/pause":  queueOperation("pause_vqueue", "Stop a vqueue from starting invocations; running ones continue", reasonParameter),
 	"POST /vqueues/:vqueue_id/resume": queueOperation("resume_vqueue", "Let a paused vqueue start invocations again"),
 }
 
-func queueOperation(id, summary string) operation {
+func queueOperation(id, summary string, query ...object) operation {
 	return operation{
-		id: id, tag: "vqueue", summary: summary,
-		answers: []reply{{http.StatusAccepted, "Done, unless nothing is known of the queue any more", nil}}, refusals: []int{400, 503},
+		id: id, tag: "vqueue", summary: summary, query: query,
+		answers: []reply{{http.StatusAccepted, "Accepted. No effect if the queue has no entries", nil}}, refusals: []int{400, 503},
 	}
 }
+
+var reasonParameter = queryParameter("reason", "Why it is paused, for other operators: one line of up to 512 bytes. Stored with the address of the client.", object{"type": "string", "maxLength": maxReason})

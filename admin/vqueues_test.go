@@ -12,12 +12,12 @@ import (
 func TestQueuesArePausedAndResumed(t *testing.T) {
 	id := ids.OfVQueue("s", "a", "Greeter", "")
 	w := newWorld(t, func(c *Config) { c.FlowControl = true })
-	for _, verb := range []string{"pause", "resume"} {
+	for _, verb := range []string{"pause?reason=a+deploy", "resume"} {
 		answer := w.ask(t, "POST", "/vqueues/"+id.String()+"/"+verb, "")
 		require.Equal(t, http.StatusAccepted, answer.StatusCode)
 		require.Empty(t, text(t, answer))
 	}
-	require.Equal(t, []string{"pause queue true", "pause queue false"}, w.did)
+	require.Equal(t, []string{"pause queue by 192.0.2.1 a deploy", "resume queue"}, w.did)
 
 	w.refuse = map[ids.Invocation]error{ids.Invocation(id): ErrNotFound}
 	require.Equal(t, http.StatusAccepted, w.ask(t, "POST", "/vqueues/"+id.String()+"/pause", "").StatusCode, "nobody is in the queue any more")

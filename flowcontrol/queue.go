@@ -66,7 +66,10 @@ type Queued struct {
 // Times are partition time in milliseconds since 1970.
 type VQueue struct {
 	Paused bool
-	Turn   uint64 // place in the ring of its counter; 0: in none
+	// Pause describes the pause of a queue that is paused; nil if it was paused below
+	// feature level 4. It is never changed in place.
+	Pause *QueuePause
+	Turn  uint64 // place in the ring of its counter; 0: in none
 	// Waiting is how many stand in the lanes: all that wait for a slot, not those that
 	// still wait for their key.
 	Waiting uint64
@@ -75,6 +78,13 @@ type VQueue struct {
 
 	CreatedAt, LastEnqueuedAt, LastStartAt, LastAttemptAt, LastFinishAt int64
 	Averages                                                            Averages
+}
+
+// QueuePause says who paused a queue, when and why.
+type QueuePause struct {
+	By     string // who requested it; empty if unknown
+	Reason string // as the operator gave it; may be empty
+	At     int64  // milliseconds since 1970
 }
 
 // ready reports whether the queue could use a slot.

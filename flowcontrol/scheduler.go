@@ -130,14 +130,28 @@ func (s *Scheduler) pull(p *path, priority uint8, place uint64) error {
 	return nil
 }
 
-// Pause stops a queue from starting anything, or lets it go on; then Next must be
-// called. It reports false for a queue that has no record.
-func (s *Scheduler) Pause(key QueueKey, paused bool) (known bool, err error) {
+// Pause stops a queue from starting invocations. It returns false for a queue that has no
+// record. A queue that is already paused keeps its pause.
+func (s *Scheduler) Pause(key QueueKey, pause *QueuePause) (known bool, err error) {
+	return s.setPaused(key, func(q *VQueue) {
+		if !q.Paused {
+			q.Paused, q.Pause = true, pause
+		}
+	})
+}
+
+// Resume lets a paused queue start invocations again; then Next must be called. It returns
+// false for a queue that has no record.
+func (s *Scheduler) Resume(key QueueKey) (known bool, err error) {
+	return s.setPaused(key, func(q *VQueue) { q.Paused, q.Pause = false, nil })
+}
+
+func (s *Scheduler) setPaused(key QueueKey, change func(*VQueue)) (known bool, err error) {
 	p, err := s.load(key)
 	if err != nil || p.queue == (VQueue{}) {
 		return false, err
 	}
-	p.queue.Paused = paused
+	change(&p.queue)
 	s.store(p)
 	return true, nil
 }

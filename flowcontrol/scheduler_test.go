@@ -274,7 +274,13 @@ func TestTheSchedulerAgreesWithLists(t *testing.T) {
 				s.setRules(drawBook(t))
 			default:
 				q := drawQueue(t)
-				known, err := s.s.Pause(q, !s.paused[q])
+				change := s.s.Resume
+				if !s.paused[q] {
+					change = func(q flowcontrol.QueueKey) (bool, error) {
+						return s.s.Pause(q, &flowcontrol.QueuePause{By: "10.0.0.1", At: 1})
+					}
+				}
+				known, err := change(q)
 				require.NoError(t, err)
 				if known {
 					s.paused[q] = !s.paused[q]
@@ -290,7 +296,7 @@ func TestTheSchedulerAgreesWithLists(t *testing.T) {
 // finish lets everything end; then nothing may be left.
 func (s *sim) finish() {
 	for q := range s.paused {
-		_, err := s.s.Pause(q, false)
+		_, err := s.s.Resume(q)
 		require.NoError(s.t, err)
 		s.paused[q] = false
 		s.drain(q.Scope)

@@ -25,7 +25,11 @@ func (p *Partition) Operate(ctx context.Context, c machine.Command) (machine.Out
 		if err != nil {
 			return machine.Outcome{}, err
 		}
-		c = &machine.PauseQueue{ID: queue.ID, Queue: key, Paused: queue.Paused}
+		named := *queue // repeated by the caller, maybe elsewhere
+		if named.Queue = key; l.level() < feature.Level4 {
+			named.By, named.Reason = "", ""
+		}
+		c = &named
 	}
 	return l.propose(ctx, c)
 }
@@ -39,6 +43,9 @@ func (l *leadership) pauseOf(asked *machine.Pause) *machine.Pause {
 	}
 	if l.level() < feature.Level3 {
 		c.By = ""
+	}
+	if l.level() < feature.Level4 {
+		c.Reason = ""
 	}
 	return &c
 }

@@ -64,6 +64,9 @@ func pauseInto(body object, p *machine.PauseRecord) {
 	if p.By != "" {
 		body["by"] = p.By
 	}
+	if p.Reason != "" {
+		body["reason"] = p.Reason
+	}
 }
 
 func transientError(f *machine.AttemptFailure) object {

@@ -140,9 +140,20 @@ func sysVqueueMeta() *Table {
 			return number(n)
 		})
 	}
+	pause := func(name string, typ Type, about string, of func(*flowcontrol.QueuePause) value) column[queueRow] {
+		return plain(name, typ, about, func(q *queueRow) value {
+			if q.Pause == nil {
+				return nil
+			}
+			return of(q.Pause)
+		})
+	}
 	return define("sys_vqueue_meta", "Virtual queues.", queueSource, append(queueColumns[:len(queueColumns):len(queueColumns)],
 		plain("is_active", Bool, "has unfinished entries and is not paused", func(q *queueRow) value { return boolean(q.Active()) }),
 		plain("queue_is_paused", Bool, "paused by an operator", func(q *queueRow) value { return boolean(q.Paused) }),
+		pause("paused_at", Timestamp, "when it was paused, while it is", func(p *flowcontrol.QueuePause) value { return millis(p.At) }),
+		pause("paused_by", Text, "network address of the client that paused it", func(p *flowcontrol.QueuePause) value { return text(p.By) }),
+		pause("pause_reason", Text, "reason that the operator gave", func(p *flowcontrol.QueuePause) value { return text(p.Reason) }),
 		selects(byService, plain("service_name", Text, "service", func(q *queueRow) value { return q.Key.Service })),
 		selects(byScope, plain("scope", Text, "scope", func(q *queueRow) value { return text(q.Key.Scope) })),
 		plain("limit_key", Text, "limit key", func(q *queueRow) value { return text(q.Key.LimitKey.String()) }),

@@ -143,7 +143,8 @@ var requestColumns = []column[row]{
 	of("cancel_requested_at", Timestamp, "when its cancellation was requested after it had started, which its handler decides about", func(inv *machine.Invocation) value { return millis(inv.CancelRequestedAt) }),
 	pause("last_paused_at", Timestamp, "when its last pause was asked for or decided", func(p *machine.PauseRecord) value { return millis(p.At) }),
 	pause("last_pause_cause", Text, "operator, attempts-used-up or unretryable-failure", func(p *machine.PauseRecord) value { return PauseCause(p.Cause) }),
-	pause("last_pause_by", Text, "address of the client that asked for it", func(p *machine.PauseRecord) value { return text(p.By) }),
+	pause("last_pause_by", Text, "network address of the client that requested it", func(p *machine.PauseRecord) value { return text(p.By) }),
+	pause("last_pause_reason", Text, "reason that the operator gave", func(p *machine.PauseRecord) value { return text(p.Reason) }),
 	pause("last_resumed_at", Timestamp, "when its last pause ended", func(p *machine.PauseRecord) value { return millis(p.ResumedAt) }),
 }
 

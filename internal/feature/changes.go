@@ -44,6 +44,11 @@ var changes = []Change{
 	{Level3, RecordField, "Invocation.cancel_requested_at", "the record of an invocation says when its cancellation was requested"},
 	{Level3, CommandField, "Pause.by", "a pause says who asked for it"},
 	{Level3, CommandField, "Step.unretryable", "an attempt says that it paused because of a failure that is not retried"},
+
+	{Level4, CommandField, "Pause.reason", "a pause of an invocation has the reason that the operator gave"},
+	{Level4, RecordField, "PauseRecord.reason", "the record of an invocation has the reason of its last pause"},
+	{Level4, CommandField, "PauseQueue.by and reason", "a pause of a vqueue says who requested it and why"},
+	{Level4, RecordField, "VQueue.pause", "the record of a paused vqueue says who paused it, when and why"},
 }
 
 // Changes returns what the levels introduce, in ascending order of levels. The slice is

@@ -12,7 +12,8 @@ func TestLimitIsALevelOfThisSource(t *testing.T) {
 	require.Equal(t, Level1, parseLimit("1"))
 	require.Equal(t, Level2, parseLimit("2"))
 	require.Equal(t, Level3, parseLimit("3"))
-	for _, bad := range []string{"0", "4", "-1", "two", "4294967297"} {
+	require.Equal(t, Level4, parseLimit("4"))
+	for _, bad := range []string{"0", "5", "-1", "two", "4294967297"} {
 		require.Panics(t, func() { parseLimit(bad) }, bad)
 	}
 }

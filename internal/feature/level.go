@@ -16,13 +16,15 @@ const (
 	Level1 Level = 1
 	// Level2 is the second release.
 	Level2 Level = 2
-	// Level3 is everything that was added after it.
+	// Level3 is the third release.
 	Level3 Level = 3
+	// Level4 is everything that was added after it.
+	Level4 Level = 4
 )
 
 const (
 	// Newest is the highest level that this source code can read and write.
-	Newest = Level3
+	Newest = Level4
 	// Oldest is the lowest cluster level that this server works with.
 	Oldest = Level1
 

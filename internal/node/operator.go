@@ -42,15 +42,26 @@ func (o *operator) Kill(ctx context.Context, id ids.Invocation) error {
 }
 
 // Pause implements admin.Operator.
-func (o *operator) Pause(ctx context.Context, id ids.Invocation, by string) (already bool, err error) {
-	if o.level() < feature.Level3 {
-		by = ""
+func (o *operator) Pause(ctx context.Context, id ids.Invocation, r admin.PauseRequest) (already bool, err error) {
+	if err := o.allowReason(r); err != nil {
+		return false, err
 	}
-	out, err := o.do(ctx, id, &machine.Pause{Target: id, By: by}, machine.Existing)
+	if o.level() < feature.Level3 {
+		r.By = ""
+	}
+	out, err := o.do(ctx, id, &machine.Pause{Target: id, By: r.By, Reason: r.Reason}, machine.Existing)
 	if out.Code == machine.NotStarted {
 		err = refuse(http.StatusConflict, "the invocation has not started yet: it is %s; only what has started can be paused", out.Status)
 	}
 	return out.Code == machine.Existing, err
+}
+
+// allowReason refuses a pause with a reason that the cluster cannot store yet.
+func (o *operator) allowReason(r admin.PauseRequest) error {
+	if r.Reason == "" {
+		return nil
+	}
+	return feature.Require(o.level(), feature.Level4, "a pause with a reason")
 }
 
 // Resume implements admin.Operator.
@@ -183,8 +194,20 @@ func (o *operator) Restart(ctx context.Context, id ids.Invocation, from uint32, 
 }
 
 // PauseQueue implements admin.Operator.
-func (o *operator) PauseQueue(ctx context.Context, id ids.VQueue, paused bool) error {
-	_, err := o.do(ctx, ids.Invocation(id), &machine.PauseQueue{ID: id, Paused: paused}, machine.OK)
+func (o *operator) PauseQueue(ctx context.Context, id ids.VQueue, r admin.PauseRequest) error {
+	if err := o.allowReason(r); err != nil {
+		return err
+	}
+	if o.level() < feature.Level4 {
+		r.By = ""
+	}
+	_, err := o.do(ctx, ids.Invocation(id), &machine.PauseQueue{ID: id, Paused: true, By: r.By, Reason: r.Reason}, machine.OK)
+	return err
+}
+
+// ResumeQueue implements admin.Operator.
+func (o *operator) ResumeQueue(ctx context.Context, id ids.VQueue) error {
+	_, err := o.do(ctx, ids.Invocation(id), &machine.PauseQueue{ID: id}, machine.OK)
 	return err
 }
 

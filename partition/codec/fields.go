@@ -156,6 +156,7 @@ const (
 	fieldPauseTarget  = 1
 	fieldPauseFailure = 2
 	fieldPauseBy      = 3
+	fieldPauseReason  = 4
 )
 
 const (
@@ -194,6 +195,8 @@ const (
 	fieldPauseQueueL2      = 4
 	fieldPauseQueueService = 5
 	fieldPauseQueuePaused  = 6
+	fieldPauseQueueBy      = 7
+	fieldPauseQueueReason  = 8
 )
 
 const (
@@ -314,6 +317,13 @@ const (
 	fieldVQueueAvgRules       = 16
 	fieldVQueueAvgThrottling  = 17
 	fieldVQueueAvgLock        = 18
+	fieldVQueuePause          = 19
+)
+
+const (
+	fieldQueuePauseBy     = 1
+	fieldQueuePauseReason = 2
+	fieldQueuePauseAt     = 3
 )
 
 const (
@@ -348,6 +358,7 @@ const (
 	fieldPauseRecordBy        = 2
 	fieldPauseRecordAt        = 3
 	fieldPauseRecordResumedAt = 4
+	fieldPauseRecordReason    = 5
 )
 
 const (

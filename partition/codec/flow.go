@@ -2,10 +2,12 @@ package codec
 
 import (
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"platform/flowcontrol"
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/partition/machine"
 )
@@ -95,6 +97,11 @@ func (w *writer) pauseQueue(field protowire.Number, c *machine.PauseQueue) {
 	w.string(fieldPauseQueueL2, c.Queue.LimitKey.L2)
 	w.string(fieldPauseQueueService, c.Queue.Service)
 	w.bool(fieldPauseQueuePaused, c.Paused)
+	if c.By != "" || c.Reason != "" {
+		w.require(feature.Level4, "a pause of a vqueue that says who requested it and why")
+		w.string(fieldPauseQueueBy, c.By)
+		w.string(fieldPauseQueueReason, c.Reason)
+	}
 	w.close(n)
 }
 
@@ -114,6 +121,10 @@ func readPauseQueue(b []byte, c *machine.PauseQueue) error {
 			c.Queue.Service = r.string()
 		case fieldPauseQueuePaused:
 			c.Paused = r.bool()
+		case fieldPauseQueueBy:
+			c.By = r.string()
+		case fieldPauseQueueReason:
+			c.Reason = r.string()
 		default:
 			r.unknown("pause queue")
 		}
@@ -241,7 +252,32 @@ func AppendVQueue(b []byte, q *flowcontrol.VQueue) []byte {
 	w.int(fieldVQueueAvgRules, int64(q.Averages.Rules))
 	w.int(fieldVQueueAvgThrottling, int64(q.Averages.Throttling))
 	w.int(fieldVQueueAvgLock, int64(q.Averages.Lock))
+	if p := q.Pause; p != nil {
+		n := w.open(fieldVQueuePause, sizeHint)
+		w.string(fieldQueuePauseBy, p.By)
+		w.string(fieldQueuePauseReason, p.Reason)
+		w.int(fieldQueuePauseAt, p.At)
+		w.close(n)
+	}
 	return w.b
+}
+
+// readQueuePause copies the strings: DecodeVQueue does not alias its input.
+func readQueuePause(b []byte, p *flowcontrol.QueuePause) error {
+	r := reader{b: b}
+	for r.next() {
+		switch r.field {
+		case fieldQueuePauseBy:
+			p.By = strings.Clone(r.string())
+		case fieldQueuePauseReason:
+			p.Reason = strings.Clone(r.string())
+		case fieldQueuePauseAt:
+			p.At = r.i64()
+		default:
+			r.unknown("queue pause")
+		}
+	}
+	return r.err
 }
 
 func (w *writer) lane(field protowire.Number, priority uint64, l flowcontrol.Lane) {
@@ -296,6 +332,8 @@ func DecodeVQueue(b []byte) (q flowcontrol.VQueue, err error) {
 			q.Averages.Throttling = flowcontrol.Average(r.i64())
 		case fieldVQueueAvgLock:
 			q.Averages.Lock = flowcontrol.Average(r.i64())
+		case fieldVQueuePause:
+			q.Pause = decodeNew(&r, readQueuePause)
 		default:
 			r.unknown("vqueue")
 		}

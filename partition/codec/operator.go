@@ -81,6 +81,10 @@ func (w *writer) pause(field protowire.Number, c *machine.Pause) {
 		w.require(feature.Level3, "a pause that says who asked for it")
 		w.string(fieldPauseBy, c.By)
 	}
+	if c.Reason != "" {
+		w.require(feature.Level4, "a pause with a reason")
+		w.string(fieldPauseReason, c.Reason)
+	}
 	w.close(n)
 }
 
@@ -94,6 +98,8 @@ func readPause(b []byte, c *machine.Pause) error {
 			c.Failure = decodeNew(&r, readAttemptFailure)
 		case fieldPauseBy:
 			c.By = r.string()
+		case fieldPauseReason:
+			c.Reason = r.string()
 		default:
 			r.unknown("pause")
 		}

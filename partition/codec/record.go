@@ -205,6 +205,7 @@ func (w *writer) pauseRecord(field protowire.Number, p *machine.PauseRecord) {
 	w.string(fieldPauseRecordBy, p.By)
 	w.int(fieldPauseRecordAt, p.At)
 	w.int(fieldPauseRecordResumedAt, p.ResumedAt)
+	w.string(fieldPauseRecordReason, p.Reason)
 	w.close(n)
 }
 
@@ -220,6 +221,8 @@ func readPauseRecord(b []byte, p *machine.PauseRecord) error {
 			p.At = r.i64()
 		case fieldPauseRecordResumedAt:
 			p.ResumedAt = r.i64()
+		case fieldPauseRecordReason:
+			p.Reason = r.string()
 		default:
 			r.unknown("pause record")
 		}

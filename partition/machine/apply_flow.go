@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"platform/flowcontrol"
+	"platform/internal/feature"
 	"platform/internal/ids"
 )
 
@@ -108,12 +109,24 @@ func (m *Machine) pauseQueue(c *PauseQueue) (Outcome, error) {
 	if err := m.scheduler(); err != nil {
 		return Outcome{}, err
 	}
-	known, err := m.flow.Pause(c.Queue, c.Paused)
+	known, err := m.switchQueue(c)
 	if err != nil || !known {
 		return Outcome{Code: NotFound}, err
 	}
 	m.markFreed(c.Queue.Scope)
 	return Outcome{}, nil
+}
+
+// switchQueue pauses or resumes a queue; known is false if it has no record.
+func (m *Machine) switchQueue(c *PauseQueue) (known bool, err error) {
+	if !c.Paused {
+		return m.flow.Resume(c.Queue)
+	}
+	var record *flowcontrol.QueuePause
+	if m.level >= feature.Level4 {
+		record = &flowcontrol.QueuePause{By: c.By, Reason: c.Reason, At: m.now}
+	}
+	return m.flow.Pause(c.Queue, record)
 }
 
 // queueFull rejects an external request if its vqueue has no room for another waiting

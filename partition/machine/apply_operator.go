@@ -111,7 +111,7 @@ func (m *Machine) pauseByOperator(c *Pause) (Outcome, error) {
 		return describe(NotStarted, inv), nil
 	case inv.Status == Invoked && m.level >= feature.Level2:
 		if !inv.Pausing {
-			m.recordPause(inv, PausedByOperator, c.By)
+			m.recordPause(inv, PausedByOperator, c.By, c.Reason)
 		}
 		inv.Pausing = true
 		m.st.PutInvocation(inv)
@@ -126,7 +126,7 @@ func (m *Machine) pauseByOperator(c *Pause) (Outcome, error) {
 			return Outcome{}, err
 		}
 	}
-	m.recordPause(inv, PausedByOperator, c.By)
+	m.recordPause(inv, PausedByOperator, c.By, c.Reason)
 	if err := m.pause(inv, c.Failure); err != nil {
 		return Outcome{}, err
 	}

@@ -60,7 +60,7 @@ func (m *Machine) step(inv *Invocation, steps []Step, i int) (stored bool, err e
 		return true, m.complete(inv, &journal.Result{Failure: &journal.Failure{Code: s.Failure.Code, Message: s.Failure.Message}})
 	case StepPause:
 		if !inv.Pausing {
-			m.recordPause(inv, causeOf(s), "")
+			m.recordPause(inv, causeOf(s), "", "")
 		}
 		return true, m.pause(inv, s.Failure)
 	case StepYield:

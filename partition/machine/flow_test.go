@@ -57,7 +57,7 @@ func (w *world) pauseQueue(a arguments) *machine.PauseQueue {
 		key = flowcontrol.LimitKey{}
 	}
 	q := flowcontrol.QueueKey{Scope: a.text("scope", ""), LimitKey: key, Service: a.text("service", "Greeter")}
-	return &machine.PauseQueue{ID: q.ID(), Queue: q, Paused: a.d.Cmd == "pause-queue"}
+	return &machine.PauseQueue{ID: q.ID(), Queue: q, Paused: a.d.Cmd == "pause-queue", By: a.text("by", ""), Reason: a.text("reason", "")}
 }
 
 // drawFlow changes the rules or pauses a vqueue.

@@ -43,8 +43,11 @@ type Pause struct {
 	// Failure is that of its last attempt, which only the leader knows; nil: no attempt
 	// failed.
 	Failure *AttemptFailure
-	// By is the operator that requested the pause, as free text; from feature level 3 on.
+	// By is the network address of the client that requested the pause; from feature level
+	// 3 on.
 	By string
+	// Reason is the operator's reason; from feature level 4 on.
+	Reason string
 }
 
 // Resume makes a paused or suspended invocation run again, and ends the backoff of one
@@ -89,6 +92,8 @@ type PauseQueue struct {
 	// Queue is the key of the vqueue, which the leader looks up by ID; zero: there is none.
 	Queue  flowcontrol.QueueKey
 	Paused bool
+	// By and Reason say who requested a pause, and why; from feature level 4 on.
+	By, Reason string
 }
 
 // SetRules installs the rule book. Unless its version is newer than that of the current

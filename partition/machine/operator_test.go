@@ -22,8 +22,8 @@ func (w *world) operator(a arguments) machine.Command {
 		return c
 	case "kill":
 		return &machine.Kill{Target: id}
-	case "pause": // pause id=a by=127.0.0.1
-		return &machine.Pause{Target: id, By: a.text("by", "")}
+	case "pause": // pause id=a by=127.0.0.1 reason=maintenance
+		return &machine.Pause{Target: id, By: a.text("by", ""), Reason: a.text("reason", "")}
 	case "resume": // resume id=a repin=dp_2/5-6
 		return &machine.Resume{Target: id, Repin: repin(a)}
 	case "purge": // purge id=a journal=yes

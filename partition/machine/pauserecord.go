@@ -16,16 +16,21 @@ const (
 // milliseconds since 1970, 0 if it has not happened.
 type PauseRecord struct {
 	Cause PauseCause
-	By    string // the operator that requested it, if any; empty: unknown
-	At    int64  // when it was requested or decided
+	By    string // network address of the client that requested it; empty: unknown
+	// Reason is the one that the operator gave; empty below feature level 4.
+	Reason string
+	At     int64 // when it was requested or decided
 	// ResumedAt is when the pause ended, or was withdrawn before it took effect.
 	ResumedAt int64
 }
 
 // recordPause records a pause that was requested or decided.
-func (m *Machine) recordPause(inv *Invocation, cause PauseCause, by string) {
+func (m *Machine) recordPause(inv *Invocation, cause PauseCause, by, reason string) {
 	if m.level >= feature.Level3 {
-		inv.LastPause = &PauseRecord{Cause: cause, By: by, At: m.now}
+		if m.level < feature.Level4 {
+			reason = ""
+		}
+		inv.LastPause = &PauseRecord{Cause: cause, By: by, Reason: reason, At: m.now}
 	}
 }
 

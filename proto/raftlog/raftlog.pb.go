@@ -1646,7 +1646,8 @@ type Pause struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Target        []byte                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
 	Failure       *AttemptFailure        `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
-	By            string                 `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"` // from level 3 on
+	By            string                 `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"`         // from level 3 on
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"` // from level 4 on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1698,6 +1699,13 @@ func (x *Pause) GetFailure() *AttemptFailure {
 func (x *Pause) GetBy() string {
 	if x != nil {
 		return x.By
+	}
+	return ""
+}
+
+func (x *Pause) GetReason() string {
+	if x != nil {
+		return x.Reason
 	}
 	return ""
 }
@@ -2002,6 +2010,8 @@ type PauseQueue struct {
 	L2            string                 `protobuf:"bytes,4,opt,name=l2,proto3" json:"l2,omitempty"`
 	Service       string                 `protobuf:"bytes,5,opt,name=service,proto3" json:"service,omitempty"`
 	Paused        bool                   `protobuf:"varint,6,opt,name=paused,proto3" json:"paused,omitempty"`
+	By            string                 `protobuf:"bytes,7,opt,name=by,proto3" json:"by,omitempty"` // from level 4 on, as reason
+	Reason        string                 `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2076,6 +2086,20 @@ func (x *PauseQueue) GetPaused() bool {
 		return x.Paused
 	}
 	return false
+}
+
+func (x *PauseQueue) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *PauseQueue) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
 }
 
 type Invocation struct {
@@ -2464,6 +2488,7 @@ type PauseRecord struct {
 	By            string                 `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
 	At            int64                  `protobuf:"varint,3,opt,name=at,proto3" json:"at,omitempty"`
 	ResumedAt     int64                  `protobuf:"varint,4,opt,name=resumed_at,json=resumedAt,proto3" json:"resumed_at,omitempty"`
+	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"` // from level 4 on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2524,6 +2549,13 @@ func (x *PauseRecord) GetResumedAt() int64 {
 		return x.ResumedAt
 	}
 	return 0
+}
+
+func (x *PauseRecord) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
 }
 
 type Flow struct {
@@ -3036,14 +3068,15 @@ type VQueue struct {
 	LastAttemptAt  int64                  `protobuf:"varint,9,opt,name=last_attempt_at,json=lastAttemptAt,proto3" json:"last_attempt_at,omitempty"`
 	LastFinishAt   int64                  `protobuf:"varint,10,opt,name=last_finish_at,json=lastFinishAt,proto3" json:"last_finish_at,omitempty"`
 	// Averages in microseconds plus one; absent: none.
-	AvgQueue      int64 `protobuf:"varint,11,opt,name=avg_queue,json=avgQueue,proto3" json:"avg_queue,omitempty"`
-	AvgInbox      int64 `protobuf:"varint,12,opt,name=avg_inbox,json=avgInbox,proto3" json:"avg_inbox,omitempty"`
-	AvgRun        int64 `protobuf:"varint,13,opt,name=avg_run,json=avgRun,proto3" json:"avg_run,omitempty"`
-	AvgSuspension int64 `protobuf:"varint,14,opt,name=avg_suspension,json=avgSuspension,proto3" json:"avg_suspension,omitempty"`
-	AvgEndToEnd   int64 `protobuf:"varint,15,opt,name=avg_end_to_end,json=avgEndToEnd,proto3" json:"avg_end_to_end,omitempty"`
-	AvgRules      int64 `protobuf:"varint,16,opt,name=avg_rules,json=avgRules,proto3" json:"avg_rules,omitempty"`
-	AvgThrottling int64 `protobuf:"varint,17,opt,name=avg_throttling,json=avgThrottling,proto3" json:"avg_throttling,omitempty"`
-	AvgLock       int64 `protobuf:"varint,18,opt,name=avg_lock,json=avgLock,proto3" json:"avg_lock,omitempty"`
+	AvgQueue      int64       `protobuf:"varint,11,opt,name=avg_queue,json=avgQueue,proto3" json:"avg_queue,omitempty"`
+	AvgInbox      int64       `protobuf:"varint,12,opt,name=avg_inbox,json=avgInbox,proto3" json:"avg_inbox,omitempty"`
+	AvgRun        int64       `protobuf:"varint,13,opt,name=avg_run,json=avgRun,proto3" json:"avg_run,omitempty"`
+	AvgSuspension int64       `protobuf:"varint,14,opt,name=avg_suspension,json=avgSuspension,proto3" json:"avg_suspension,omitempty"`
+	AvgEndToEnd   int64       `protobuf:"varint,15,opt,name=avg_end_to_end,json=avgEndToEnd,proto3" json:"avg_end_to_end,omitempty"`
+	AvgRules      int64       `protobuf:"varint,16,opt,name=avg_rules,json=avgRules,proto3" json:"avg_rules,omitempty"`
+	AvgThrottling int64       `protobuf:"varint,17,opt,name=avg_throttling,json=avgThrottling,proto3" json:"avg_throttling,omitempty"`
+	AvgLock       int64       `protobuf:"varint,18,opt,name=avg_lock,json=avgLock,proto3" json:"avg_lock,omitempty"`
+	Pause         *QueuePause `protobuf:"bytes,19,opt,name=pause,proto3" json:"pause,omitempty"` // from level 4 on, while paused
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3204,6 +3237,73 @@ func (x *VQueue) GetAvgLock() int64 {
 	return 0
 }
 
+func (x *VQueue) GetPause() *QueuePause {
+	if x != nil {
+		return x.Pause
+	}
+	return nil
+}
+
+type QueuePause struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	By            string                 `protobuf:"bytes,1,opt,name=by,proto3" json:"by,omitempty"`
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	At            int64                  `protobuf:"varint,3,opt,name=at,proto3" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QueuePause) Reset() {
+	*x = QueuePause{}
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueuePause) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueuePause) ProtoMessage() {}
+
+func (x *QueuePause) ProtoReflect() protoreflect.Message {
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueuePause.ProtoReflect.Descriptor instead.
+func (*QueuePause) Descriptor() ([]byte, []int) {
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *QueuePause) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *QueuePause) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *QueuePause) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
 type Lane struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Priority      uint32                 `protobuf:"varint,1,opt,name=priority,proto3" json:"priority,omitempty"`
@@ -3215,7 +3315,7 @@ type Lane struct {
 
 func (x *Lane) Reset() {
 	*x = Lane{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3227,7 +3327,7 @@ func (x *Lane) String() string {
 func (*Lane) ProtoMessage() {}
 
 func (x *Lane) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[35]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3240,7 +3340,7 @@ func (x *Lane) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lane.ProtoReflect.Descriptor instead.
 func (*Lane) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{35}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Lane) GetPriority() uint32 {
@@ -3274,7 +3374,7 @@ type Queued struct {
 
 func (x *Queued) Reset() {
 	*x = Queued{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3286,7 +3386,7 @@ func (x *Queued) String() string {
 func (*Queued) ProtoMessage() {}
 
 func (x *Queued) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[36]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3299,7 +3399,7 @@ func (x *Queued) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queued.ProtoReflect.Descriptor instead.
 func (*Queued) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{36}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Queued) GetId() []byte {
@@ -3326,7 +3426,7 @@ type Child struct {
 
 func (x *Child) Reset() {
 	*x = Child{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3338,7 +3438,7 @@ func (x *Child) String() string {
 func (*Child) ProtoMessage() {}
 
 func (x *Child) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[37]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3351,7 +3451,7 @@ func (x *Child) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Child.ProtoReflect.Descriptor instead.
 func (*Child) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{37}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Child) GetName() string {
@@ -3378,7 +3478,7 @@ type Promise struct {
 
 func (x *Promise) Reset() {
 	*x = Promise{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3390,7 +3490,7 @@ func (x *Promise) String() string {
 func (*Promise) ProtoMessage() {}
 
 func (x *Promise) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[38]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3403,7 +3503,7 @@ func (x *Promise) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Promise.ProtoReflect.Descriptor instead.
 func (*Promise) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{38}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Promise) GetResult() *Result {
@@ -3431,7 +3531,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3443,7 +3543,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[39]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3456,7 +3556,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{39}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *JournalEntry) GetType() uint32 {
@@ -3491,7 +3591,7 @@ type Lock struct {
 
 func (x *Lock) Reset() {
 	*x = Lock{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3503,7 +3603,7 @@ func (x *Lock) String() string {
 func (*Lock) ProtoMessage() {}
 
 func (x *Lock) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[40]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3516,7 +3616,7 @@ func (x *Lock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lock.ProtoReflect.Descriptor instead.
 func (*Lock) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{40}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Lock) GetHolder() []byte {
@@ -3556,7 +3656,7 @@ type Meta struct {
 
 func (x *Meta) Reset() {
 	*x = Meta{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3568,7 +3668,7 @@ func (x *Meta) String() string {
 func (*Meta) ProtoMessage() {}
 
 func (x *Meta) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[41]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3581,7 +3681,7 @@ func (x *Meta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Meta.ProtoReflect.Descriptor instead.
 func (*Meta) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{41}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Meta) GetEpoch() uint64 {
@@ -3653,7 +3753,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3665,7 +3765,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[42]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3678,7 +3778,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{42}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Target) GetScope() string {
@@ -3728,7 +3828,7 @@ type Source struct {
 
 func (x *Source) Reset() {
 	*x = Source{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3740,7 +3840,7 @@ func (x *Source) String() string {
 func (*Source) ProtoMessage() {}
 
 func (x *Source) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[43]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3753,7 +3853,7 @@ func (x *Source) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Source.ProtoReflect.Descriptor instead.
 func (*Source) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{43}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Source) GetKind() uint32 {
@@ -3796,7 +3896,7 @@ type Sink struct {
 
 func (x *Sink) Reset() {
 	*x = Sink{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3808,7 +3908,7 @@ func (x *Sink) String() string {
 func (*Sink) ProtoMessage() {}
 
 func (x *Sink) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[44]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3821,7 +3921,7 @@ func (x *Sink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sink.ProtoReflect.Descriptor instead.
 func (*Sink) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{44}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Sink) GetCaller() []byte {
@@ -3862,7 +3962,7 @@ type Pin struct {
 
 func (x *Pin) Reset() {
 	*x = Pin{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3874,7 +3974,7 @@ func (x *Pin) String() string {
 func (*Pin) ProtoMessage() {}
 
 func (x *Pin) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[45]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3887,7 +3987,7 @@ func (x *Pin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pin.ProtoReflect.Descriptor instead.
 func (*Pin) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{45}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Pin) GetDeployment() string {
@@ -3914,7 +4014,7 @@ type Retention struct {
 
 func (x *Retention) Reset() {
 	*x = Retention{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3926,7 +4026,7 @@ func (x *Retention) String() string {
 func (*Retention) ProtoMessage() {}
 
 func (x *Retention) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[46]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3939,7 +4039,7 @@ func (x *Retention) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retention.ProtoReflect.Descriptor instead.
 func (*Retention) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{46}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Retention) GetCompletion() int64 {
@@ -3966,7 +4066,7 @@ type Trace struct {
 
 func (x *Trace) Reset() {
 	*x = Trace{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3978,7 +4078,7 @@ func (x *Trace) String() string {
 func (*Trace) ProtoMessage() {}
 
 func (x *Trace) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[47]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3991,7 +4091,7 @@ func (x *Trace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trace.ProtoReflect.Descriptor instead.
 func (*Trace) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{47}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Trace) GetParent() string {
@@ -4021,7 +4121,7 @@ type Future struct {
 
 func (x *Future) Reset() {
 	*x = Future{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4033,7 +4133,7 @@ func (x *Future) String() string {
 func (*Future) ProtoMessage() {}
 
 func (x *Future) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[48]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4046,7 +4146,7 @@ func (x *Future) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Future.ProtoReflect.Descriptor instead.
 func (*Future) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{48}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Future) GetCompletions() []uint32 {
@@ -4094,7 +4194,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4106,7 +4206,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[49]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4119,7 +4219,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{49}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Result) GetValue() []byte {
@@ -4147,7 +4247,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4159,7 +4259,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[50]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4172,7 +4272,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{50}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Failure) GetCode() uint32 {
@@ -4206,7 +4306,7 @@ type Metadata struct {
 
 func (x *Metadata) Reset() {
 	*x = Metadata{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4218,7 +4318,7 @@ func (x *Metadata) String() string {
 func (*Metadata) ProtoMessage() {}
 
 func (x *Metadata) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[51]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4231,7 +4331,7 @@ func (x *Metadata) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metadata.ProtoReflect.Descriptor instead.
 func (*Metadata) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{51}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Metadata) GetKey() string {
@@ -4263,7 +4363,7 @@ type AttemptFailure struct {
 
 func (x *AttemptFailure) Reset() {
 	*x = AttemptFailure{}
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4275,7 +4375,7 @@ func (x *AttemptFailure) String() string {
 func (*AttemptFailure) ProtoMessage() {}
 
 func (x *AttemptFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_proto_raftlog_raftlog_proto_msgTypes[52]
+	mi := &file_proto_raftlog_raftlog_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4288,7 +4388,7 @@ func (x *AttemptFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttemptFailure.ProtoReflect.Descriptor instead.
 func (*AttemptFailure) Descriptor() ([]byte, []int) {
-	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{52}
+	return file_proto_raftlog_raftlog_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *AttemptFailure) GetCode() uint32 {
@@ -4468,11 +4568,12 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x06target\x18\x01 \x01(\fR\x06target\x12*\n" +
 	"\x04sink\x18\x02 \x01(\v2\x16.platform.raftlog.SinkR\x04sink\x12\x16\n" +
 	"\x06legacy\x18\x03 \x01(\fR\x06legacy\x12.\n" +
-	"\x05named\x18\x04 \x01(\v2\x18.platform.raftlog.TargetR\x05named\"k\n" +
+	"\x05named\x18\x04 \x01(\v2\x18.platform.raftlog.TargetR\x05named\"\x83\x01\n" +
 	"\x05Pause\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\fR\x06target\x12:\n" +
 	"\afailure\x18\x02 \x01(\v2 .platform.raftlog.AttemptFailureR\afailure\x12\x0e\n" +
-	"\x02by\x18\x03 \x01(\tR\x02by\"O\n" +
+	"\x02by\x18\x03 \x01(\tR\x02by\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"O\n" +
 	"\x06Resume\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\fR\x06target\x12-\n" +
 	"\x05repin\x18\x02 \x01(\v2\x17.platform.raftlog.RepinR\x05repin\"K\n" +
@@ -4493,7 +4594,7 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x05repin\x18\x05 \x01(\v2\x17.platform.raftlog.RepinR\x05repin\x12%\n" +
 	"\x0eserver_version\x18\x06 \x01(\tR\rserverVersion\":\n" +
 	"\bSetRules\x12.\n" +
-	"\x04book\x18\x01 \x01(\v2\x1a.platform.raftlog.RuleBookR\x04book\"\x84\x01\n" +
+	"\x04book\x18\x01 \x01(\v2\x1a.platform.raftlog.RuleBookR\x04book\"\xac\x01\n" +
 	"\n" +
 	"PauseQueue\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x14\n" +
@@ -4501,7 +4602,9 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x02l1\x18\x03 \x01(\tR\x02l1\x12\x0e\n" +
 	"\x02l2\x18\x04 \x01(\tR\x02l2\x12\x18\n" +
 	"\aservice\x18\x05 \x01(\tR\aservice\x12\x16\n" +
-	"\x06paused\x18\x06 \x01(\bR\x06paused\"\xf9\v\n" +
+	"\x06paused\x18\x06 \x01(\bR\x06paused\x12\x0e\n" +
+	"\x02by\x18\a \x01(\tR\x02by\x12\x16\n" +
+	"\x06reason\x18\b \x01(\tR\x06reason\"\xf9\v\n" +
 	"\n" +
 	"Invocation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x120\n" +
@@ -4556,13 +4659,14 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\n" +
 	"last_pause\x18* \x01(\v2\x1d.platform.raftlog.PauseRecordR\tlastPause\x12.\n" +
 	"\x13cancel_requested_at\x18+ \x01(\x03R\x11cancelRequestedAtB\x12\n" +
-	"\x10_idempotency_key\"b\n" +
+	"\x10_idempotency_key\"z\n" +
 	"\vPauseRecord\x12\x14\n" +
 	"\x05cause\x18\x01 \x01(\rR\x05cause\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\tR\x02by\x12\x0e\n" +
 	"\x02at\x18\x03 \x01(\x03R\x02at\x12\x1d\n" +
 	"\n" +
-	"resumed_at\x18\x04 \x01(\x03R\tresumedAt\"\x94\x03\n" +
+	"resumed_at\x18\x04 \x01(\x03R\tresumedAt\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\"\x94\x03\n" +
 	"\x04Flow\x12\x14\n" +
 	"\x05stage\x18\x01 \x01(\rR\x05stage\x12\x19\n" +
 	"\bstage_at\x18\x02 \x01(\x03R\astageAt\x12\x1f\n" +
@@ -4613,7 +4717,7 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\tring_head\x18\x04 \x01(\x04R\bringHead\x12\x1b\n" +
 	"\tring_tail\x18\x05 \x01(\x04R\bringTail\x12\x16\n" +
 	"\x06bucket\x18\x06 \x01(\x03R\x06bucket\x12\x17\n" +
-	"\awake_at\x18\a \x01(\x03R\x06wakeAt\"\xcd\x04\n" +
+	"\awake_at\x18\a \x01(\x03R\x06wakeAt\"\x81\x05\n" +
 	"\x06VQueue\x12\x16\n" +
 	"\x06paused\x18\x01 \x01(\bR\x06paused\x12\x12\n" +
 	"\x04turn\x18\x02 \x01(\x04R\x04turn\x12\x18\n" +
@@ -4634,7 +4738,13 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x0eavg_end_to_end\x18\x0f \x01(\x03R\vavgEndToEnd\x12\x1b\n" +
 	"\tavg_rules\x18\x10 \x01(\x03R\bavgRules\x12%\n" +
 	"\x0eavg_throttling\x18\x11 \x01(\x03R\ravgThrottling\x12\x19\n" +
-	"\bavg_lock\x18\x12 \x01(\x03R\aavgLock\"J\n" +
+	"\bavg_lock\x18\x12 \x01(\x03R\aavgLock\x122\n" +
+	"\x05pause\x18\x13 \x01(\v2\x1c.platform.raftlog.QueuePauseR\x05pause\"D\n" +
+	"\n" +
+	"QueuePause\x12\x0e\n" +
+	"\x02by\x18\x01 \x01(\tR\x02by\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x0e\n" +
+	"\x02at\x18\x03 \x01(\x03R\x02at\"J\n" +
 	"\x04Lane\x12\x1a\n" +
 	"\bpriority\x18\x01 \x01(\rR\bpriority\x12\x12\n" +
 	"\x04head\x18\x02 \x01(\x04R\x04head\x12\x12\n" +
@@ -4740,7 +4850,7 @@ func file_proto_raftlog_raftlog_proto_rawDescGZIP() []byte {
 	return file_proto_raftlog_raftlog_proto_rawDescData
 }
 
-var file_proto_raftlog_raftlog_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_proto_raftlog_raftlog_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
 var file_proto_raftlog_raftlog_proto_goTypes = []any{
 	(*LogEntry)(nil),       // 0: platform.raftlog.LogEntry
 	(*Command)(nil),        // 1: platform.raftlog.Command
@@ -4777,24 +4887,25 @@ var file_proto_raftlog_raftlog_proto_goTypes = []any{
 	(*Rate)(nil),           // 32: platform.raftlog.Rate
 	(*Counter)(nil),        // 33: platform.raftlog.Counter
 	(*VQueue)(nil),         // 34: platform.raftlog.VQueue
-	(*Lane)(nil),           // 35: platform.raftlog.Lane
-	(*Queued)(nil),         // 36: platform.raftlog.Queued
-	(*Child)(nil),          // 37: platform.raftlog.Child
-	(*Promise)(nil),        // 38: platform.raftlog.Promise
-	(*JournalEntry)(nil),   // 39: platform.raftlog.JournalEntry
-	(*Lock)(nil),           // 40: platform.raftlog.Lock
-	(*Meta)(nil),           // 41: platform.raftlog.Meta
-	(*Target)(nil),         // 42: platform.raftlog.Target
-	(*Source)(nil),         // 43: platform.raftlog.Source
-	(*Sink)(nil),           // 44: platform.raftlog.Sink
-	(*Pin)(nil),            // 45: platform.raftlog.Pin
-	(*Retention)(nil),      // 46: platform.raftlog.Retention
-	(*Trace)(nil),          // 47: platform.raftlog.Trace
-	(*Future)(nil),         // 48: platform.raftlog.Future
-	(*Result)(nil),         // 49: platform.raftlog.Result
-	(*Failure)(nil),        // 50: platform.raftlog.Failure
-	(*Metadata)(nil),       // 51: platform.raftlog.Metadata
-	(*AttemptFailure)(nil), // 52: platform.raftlog.AttemptFailure
+	(*QueuePause)(nil),     // 35: platform.raftlog.QueuePause
+	(*Lane)(nil),           // 36: platform.raftlog.Lane
+	(*Queued)(nil),         // 37: platform.raftlog.Queued
+	(*Child)(nil),          // 38: platform.raftlog.Child
+	(*Promise)(nil),        // 39: platform.raftlog.Promise
+	(*JournalEntry)(nil),   // 40: platform.raftlog.JournalEntry
+	(*Lock)(nil),           // 41: platform.raftlog.Lock
+	(*Meta)(nil),           // 42: platform.raftlog.Meta
+	(*Target)(nil),         // 43: platform.raftlog.Target
+	(*Source)(nil),         // 44: platform.raftlog.Source
+	(*Sink)(nil),           // 45: platform.raftlog.Sink
+	(*Pin)(nil),            // 46: platform.raftlog.Pin
+	(*Retention)(nil),      // 47: platform.raftlog.Retention
+	(*Trace)(nil),          // 48: platform.raftlog.Trace
+	(*Future)(nil),         // 49: platform.raftlog.Future
+	(*Result)(nil),         // 50: platform.raftlog.Result
+	(*Failure)(nil),        // 51: platform.raftlog.Failure
+	(*Metadata)(nil),       // 52: platform.raftlog.Metadata
+	(*AttemptFailure)(nil), // 53: platform.raftlog.AttemptFailure
 }
 var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	1,  // 0: platform.raftlog.LogEntry.commands:type_name -> platform.raftlog.Command
@@ -4815,17 +4926,17 @@ var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	2,  // 15: platform.raftlog.Command.digest:type_name -> platform.raftlog.Digest
 	3,  // 16: platform.raftlog.Digest.scan:type_name -> platform.raftlog.DigestScan
 	4,  // 17: platform.raftlog.Digest.agreed:type_name -> platform.raftlog.DigestResult
-	42, // 18: platform.raftlog.Invoke.target:type_name -> platform.raftlog.Target
-	43, // 19: platform.raftlog.Invoke.source:type_name -> platform.raftlog.Source
-	44, // 20: platform.raftlog.Invoke.sink:type_name -> platform.raftlog.Sink
-	47, // 21: platform.raftlog.Invoke.trace:type_name -> platform.raftlog.Trace
-	46, // 22: platform.raftlog.Invoke.retention:type_name -> platform.raftlog.Retention
-	45, // 23: platform.raftlog.Progress.pin:type_name -> platform.raftlog.Pin
+	43, // 18: platform.raftlog.Invoke.target:type_name -> platform.raftlog.Target
+	44, // 19: platform.raftlog.Invoke.source:type_name -> platform.raftlog.Source
+	45, // 20: platform.raftlog.Invoke.sink:type_name -> platform.raftlog.Sink
+	48, // 21: platform.raftlog.Invoke.trace:type_name -> platform.raftlog.Trace
+	47, // 22: platform.raftlog.Invoke.retention:type_name -> platform.raftlog.Retention
+	46, // 23: platform.raftlog.Progress.pin:type_name -> platform.raftlog.Pin
 	8,  // 24: platform.raftlog.Progress.steps:type_name -> platform.raftlog.Step
 	9,  // 25: platform.raftlog.Step.callee:type_name -> platform.raftlog.Callee
-	48, // 26: platform.raftlog.Step.await:type_name -> platform.raftlog.Future
-	52, // 27: platform.raftlog.Step.failure:type_name -> platform.raftlog.AttemptFailure
-	46, // 28: platform.raftlog.Callee.retention:type_name -> platform.raftlog.Retention
+	49, // 26: platform.raftlog.Step.await:type_name -> platform.raftlog.Future
+	53, // 27: platform.raftlog.Step.failure:type_name -> platform.raftlog.AttemptFailure
+	47, // 28: platform.raftlog.Callee.retention:type_name -> platform.raftlog.Retention
 	11, // 29: platform.raftlog.FireTimers.timers:type_name -> platform.raftlog.Timer
 	14, // 30: platform.raftlog.Deliver.messages:type_name -> platform.raftlog.Message
 	6,  // 31: platform.raftlog.Message.invoke:type_name -> platform.raftlog.Invoke
@@ -4833,24 +4944,24 @@ var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	16, // 33: platform.raftlog.Message.signal:type_name -> platform.raftlog.Signal
 	17, // 34: platform.raftlog.Message.kill:type_name -> platform.raftlog.Kill
 	18, // 35: platform.raftlog.Message.attach:type_name -> platform.raftlog.Attach
-	44, // 36: platform.raftlog.Complete.sink:type_name -> platform.raftlog.Sink
-	49, // 37: platform.raftlog.Complete.result:type_name -> platform.raftlog.Result
-	49, // 38: platform.raftlog.Signal.result:type_name -> platform.raftlog.Result
-	44, // 39: platform.raftlog.Attach.sink:type_name -> platform.raftlog.Sink
-	42, // 40: platform.raftlog.Attach.named:type_name -> platform.raftlog.Target
-	52, // 41: platform.raftlog.Pause.failure:type_name -> platform.raftlog.AttemptFailure
+	45, // 36: platform.raftlog.Complete.sink:type_name -> platform.raftlog.Sink
+	50, // 37: platform.raftlog.Complete.result:type_name -> platform.raftlog.Result
+	50, // 38: platform.raftlog.Signal.result:type_name -> platform.raftlog.Result
+	45, // 39: platform.raftlog.Attach.sink:type_name -> platform.raftlog.Sink
+	43, // 40: platform.raftlog.Attach.named:type_name -> platform.raftlog.Target
+	53, // 41: platform.raftlog.Pause.failure:type_name -> platform.raftlog.AttemptFailure
 	21, // 42: platform.raftlog.Resume.repin:type_name -> platform.raftlog.Repin
 	21, // 43: platform.raftlog.Restart.repin:type_name -> platform.raftlog.Repin
 	30, // 44: platform.raftlog.SetRules.book:type_name -> platform.raftlog.RuleBook
-	42, // 45: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
-	43, // 46: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
-	47, // 47: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
-	46, // 48: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
-	45, // 49: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
-	48, // 50: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
-	44, // 51: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
-	49, // 52: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
-	52, // 53: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
+	43, // 45: platform.raftlog.Invocation.target:type_name -> platform.raftlog.Target
+	44, // 46: platform.raftlog.Invocation.source:type_name -> platform.raftlog.Source
+	48, // 47: platform.raftlog.Invocation.trace:type_name -> platform.raftlog.Trace
+	47, // 48: platform.raftlog.Invocation.retention:type_name -> platform.raftlog.Retention
+	46, // 49: platform.raftlog.Invocation.pin:type_name -> platform.raftlog.Pin
+	49, // 50: platform.raftlog.Invocation.await:type_name -> platform.raftlog.Future
+	45, // 51: platform.raftlog.Invocation.sinks:type_name -> platform.raftlog.Sink
+	50, // 52: platform.raftlog.Invocation.result:type_name -> platform.raftlog.Result
+	53, // 53: platform.raftlog.Invocation.failure:type_name -> platform.raftlog.AttemptFailure
 	28, // 54: platform.raftlog.Invocation.flow:type_name -> platform.raftlog.Flow
 	27, // 55: platform.raftlog.Invocation.last_pause:type_name -> platform.raftlog.PauseRecord
 	29, // 56: platform.raftlog.Flow.lock:type_name -> platform.raftlog.Wait
@@ -4858,17 +4969,18 @@ var file_proto_raftlog_raftlog_proto_depIdxs = []int32{
 	29, // 58: platform.raftlog.Flow.throttling:type_name -> platform.raftlog.Wait
 	31, // 59: platform.raftlog.RuleBook.rules:type_name -> platform.raftlog.Rule
 	32, // 60: platform.raftlog.Rule.rate:type_name -> platform.raftlog.Rate
-	35, // 61: platform.raftlog.VQueue.lanes:type_name -> platform.raftlog.Lane
-	49, // 62: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
-	44, // 63: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
-	48, // 64: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
-	50, // 65: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
-	51, // 66: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
-	67, // [67:67] is the sub-list for method output_type
-	67, // [67:67] is the sub-list for method input_type
-	67, // [67:67] is the sub-list for extension type_name
-	67, // [67:67] is the sub-list for extension extendee
-	0,  // [0:67] is the sub-list for field type_name
+	36, // 61: platform.raftlog.VQueue.lanes:type_name -> platform.raftlog.Lane
+	35, // 62: platform.raftlog.VQueue.pause:type_name -> platform.raftlog.QueuePause
+	50, // 63: platform.raftlog.Promise.result:type_name -> platform.raftlog.Result
+	45, // 64: platform.raftlog.Promise.waiting:type_name -> platform.raftlog.Sink
+	49, // 65: platform.raftlog.Future.nested:type_name -> platform.raftlog.Future
+	51, // 66: platform.raftlog.Result.failure:type_name -> platform.raftlog.Failure
+	52, // 67: platform.raftlog.Failure.metadata:type_name -> platform.raftlog.Metadata
+	68, // [68:68] is the sub-list for method output_type
+	68, // [68:68] is the sub-list for method input_type
+	68, // [68:68] is the sub-list for extension type_name
+	68, // [68:68] is the sub-list for extension extendee
+	0,  // [0:68] is the sub-list for field type_name
 }
 
 func init() { file_proto_raftlog_raftlog_proto_init() }
@@ -4903,14 +5015,14 @@ func file_proto_raftlog_raftlog_proto_init() {
 	}
 	file_proto_raftlog_raftlog_proto_msgTypes[26].OneofWrappers = []any{}
 	file_proto_raftlog_raftlog_proto_msgTypes[31].OneofWrappers = []any{}
-	file_proto_raftlog_raftlog_proto_msgTypes[52].OneofWrappers = []any{}
+	file_proto_raftlog_raftlog_proto_msgTypes[53].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_proto_raftlog_raftlog_proto_rawDesc), len(file_proto_raftlog_raftlog_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   53,
+			NumMessages:   54,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

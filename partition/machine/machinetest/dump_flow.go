@@ -36,6 +36,9 @@ func (s *State) flow(n Names) (rows []Row) {
 		text := ""
 		if q.Paused {
 			text = "paused "
+			if p := q.Pause; p != nil {
+				text = fmt.Sprintf("paused=%d by=%q reason=%q ", p.At, p.By, p.Reason)
+			}
 		}
 		for stage, count := range q.Stages {
 			if count > 0 {

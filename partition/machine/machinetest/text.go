@@ -2,6 +2,7 @@ package machinetest
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"platform/flowcontrol"
@@ -32,6 +33,7 @@ func (n Names) invocation(inv *machine.Invocation) string {
 	if p := inv.LastPause; p != nil {
 		field("paused-because", []string{"unknown", "operator", "attempts", "failure"}[p.Cause], true)
 		field("paused-by", p.By, p.By != "")
+		field("paused-reason", strconv.Quote(p.Reason), p.Reason != "")
 		field("paused", p.At, true)
 		field("resumed", p.ResumedAt, p.ResumedAt != 0)
 	}

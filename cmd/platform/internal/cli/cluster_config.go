@@ -69,7 +69,7 @@ The feature level rises by itself once all nodes support more, unless one of the
 feature-level-hold: then --feature-level raises it. Servers that do not support the new level
 cannot be used afterwards. It never falls.`,
 		Args:    cobra.NoArgs,
-		Example: "  platform cluster config set --replication 3\n  platform cluster config set --feature-level 3    # after an upgrade that was held",
+		Example: "  platform cluster config set --replication 3\n  platform cluster config set --feature-level 4    # after an upgrade that was held",
 	}
 	replication := cmd.Flags().Int("replication", 0, "replicas of each partition")
 	level := cmd.Flags().Uint32("feature-level", 0, "feature level to raise the cluster to")

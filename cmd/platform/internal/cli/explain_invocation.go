@@ -179,8 +179,9 @@ func (e *explainer) running() error {
 		e.next("Check whether the service at that address is stuck. If its handler works silently for long, nothing needs to be done.")
 	}
 	if e.row.Text("pause_requested") == "true" {
-		e.because("An operator%s has paused it. The attempt was asked to suspend: a step under way ends first and is stored, then the invocation is paused. The attempt is cut if the endpoint sends nothing for the abort timeout.", e.pausedFrom())
-		e.next("`platform invocations resume %s` takes the pause back, `platform invocations kill %s` ends it now.", e.ID, e.ID)
+		e.because("An operator paused it%s. The attempt was asked to suspend: its current step finishes and is stored, then the invocation is paused. The attempt is aborted if the endpoint sends nothing for the abort timeout.",
+			e.pauseDetails(e.row.Time("last_paused_at"), e.row.Text("last_pause_by"), e.row.Text("last_pause_reason")))
+		e.next("`platform invocations resume %s` withdraws the pause, `platform invocations kill %s` ends the invocation now.", e.ID, e.ID)
 	}
 	if awaiting := e.row.Text("last_awaiting_on_future_json"); awaiting != "" {
 		e.because("The handler says that it waits for:")
@@ -264,21 +265,13 @@ func (e *explainer) paused() error {
 	case cause == "" && e.row.Text("last_failure") != "": // it was paused by an older server
 		e.because("It was paused at %s, because it reached the maximum number of attempts or an operator paused it.", since)
 	default:
-		e.because("It was paused by an operator%s at %s.", e.pausedFrom(), since)
+		e.because("It was paused by an operator%s.", e.pauseDetails(e.row.Time("last_paused_at"), e.row.Text("last_pause_by"), e.row.Text("last_pause_reason")))
 	}
 	e.failure()
 	e.code()
 	e.elsewhere()
 	e.next("`platform invocations resume %s` continues it, `platform invocations cancel %s` ends it.", e.ID, e.ID)
 	return nil
-}
-
-// pausedFrom says from where an operator paused the invocation, if that is known.
-func (e *explainer) pausedFrom() string {
-	if by := e.row.Text("last_pause_by"); by != "" {
-		return " (client " + by + ")"
-	}
-	return ""
 }
 
 func (e *explainer) completed() {

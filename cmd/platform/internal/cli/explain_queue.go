@@ -75,7 +75,7 @@ func are(n string) string {
 
 // queued explains what waits in a virtual queue; false if it does not.
 func (e *explainer) queued() (bool, error) {
-	answer, err := e.client.Query(e.ctx, `SELECT v.id, v.num_ahead, s.num_inbox, s.status, s.blocked_on, s.blocked_on_json, s.head_entry_id, m.queue_is_paused
+	answer, err := e.client.Query(e.ctx, `SELECT v.id, v.num_ahead, s.num_inbox, s.status, s.blocked_on, s.blocked_on_json, s.head_entry_id, m.queue_is_paused, m.paused_at, m.paused_by, m.pause_reason
 		FROM sys_vqueues v LEFT JOIN sys_scheduler s ON s.id = v.id LEFT JOIN sys_vqueue_meta m ON m.id = v.id
 		WHERE v.stage = 'inbox' AND v.entry_id = `+client.Quote(e.ID))
 	if err != nil || len(answer.Rows) == 0 {
@@ -89,7 +89,7 @@ func (e *explainer) queued() (bool, error) {
 		e.because("It waits in the queue %s%s. %s before it.", queue, e.since(e.row.Time("inboxed_at")), waits(ahead))
 	}
 	if row.Text("queue_is_paused") == "true" {
-		e.because("The queue was paused by an operator.")
+		e.because("The queue was paused by an operator%s.", e.pauseDetails(row.Time("paused_at"), row.Text("paused_by"), row.Text("pause_reason")))
 		e.next("`platform vqueues resume %s` resumes it.", queue)
 		return true, nil
 	}

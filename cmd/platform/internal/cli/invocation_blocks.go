@@ -105,10 +105,15 @@ func pausedBy(p *client.Pause) string {
 		return ", its attempts were used up"
 	case p.Cause == "unretryable-failure":
 		return ", its failure is not retried"
-	case p.By != "":
-		return " by an operator at " + term.Clean(p.By)
 	}
-	return " by an operator"
+	text := " by an operator"
+	if p.By != "" {
+		text += " from " + term.Clean(p.By)
+	}
+	if p.Reason != "" {
+		text += ": " + term.Clean(p.Reason)
+	}
+	return text
 }
 
 func (a *app) retryText(inv client.Invocation) string {

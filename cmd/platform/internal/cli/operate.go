@@ -21,6 +21,7 @@ type operation struct {
 	limit    int
 	// deployment to run on: latest, keep or an id; empty is usual for the operation.
 	deployment string
+	reason     string   // of a pause, may be empty
 	scopes     []string // empty: all, and what has none
 	asJSON     *bool
 }
@@ -77,13 +78,15 @@ so far stays as it is. Prefer cancel.`,
 
 func (a *app) invocationsPause() *cobra.Command {
 	op := &operation{name: "pause", verb: "Pause", done: "Paused", statuses: []string{"ready", "running", "backing-off", "suspended"}}
-	return op.command(a, &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "pause <query>",
 		Short: "Stop invocations until they are resumed",
-		Long: `Pauses invocations. What they have done is kept. A handler that is running is asked to suspend: the step
-that it executes ends and is stored first. It is cut if it sends nothing for the abort timeout.`,
-		Example: "  platform invocations pause Greeter",
-	}, nil)
+		Long: `Pauses invocations. Their journals are kept. A running handler is asked to suspend: its current step
+finishes and is stored first. If the handler sends nothing for the abort timeout, the attempt is aborted.`,
+		Example: "  platform invocations pause Greeter\n  platform invocations pause Mailer/send --reason 'provider is down, ask Ada'",
+	}
+	reasonFlag(cmd, &op.reason)
+	return op.command(a, cmd, nil)
 }
 
 func (a *app) invocationsResume() *cobra.Command {
@@ -172,6 +175,10 @@ func (a *app) operate(ctx context.Context, op *operation, query string) error {
 	if err != nil {
 		return err
 	}
+	if op.name == "resume" && op.deployment == "" && len(selected) == 1 && !resumable(&selected[0]) {
+		return &hintedError{fmt.Errorf("%s is %s, so there is nothing to resume", selected[0].ID, selected[0].Status),
+			"`platform explain " + selected[0].ID + "` shows what it does."}
+	}
 	if len(selected) == 0 {
 		return &hintedError{
 			fmt.Errorf("no invocation matches %q", query),
@@ -187,7 +194,7 @@ func (a *app) operate(ctx context.Context, op *operation, query string) error {
 	}
 	var all client.Batch
 	for batch := range slices.Chunk(selected, client.MaxBatch) {
-		done, err := a.client.Operate(ctx, op.name, batch.ids(), op.deployment)
+		done, err := a.client.Operate(ctx, op.name, batch.ids(), client.OperateOptions{Deployment: op.deployment, Reason: op.reason})
 		if err != nil {
 			return err
 		}
@@ -197,6 +204,17 @@ func (a *app) operate(ctx context.Context, op *operation, query string) error {
 		return a.reportPause(ctx, all)
 	}
 	return a.reportBatch(op, all)
+}
+
+// resumable reports whether a resume has an effect: not on an invocation whose attempt is
+// running or about to start.
+func resumable(inv *client.Invocation) bool {
+	return inv.Status != "running" && inv.Status != "ready" || inv.PauseRequested
+}
+
+// reasonFlag adds the flag with the reason of a pause.
+func reasonFlag(cmd *cobra.Command, reason *string) {
+	cmd.Flags().StringVar(reason, "reason", "", "why, for other operators: stored and shown with the pause")
 }
 
 // selected are invocations that an operation is for.

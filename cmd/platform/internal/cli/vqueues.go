@@ -203,7 +203,7 @@ func hintNoQueue(err error) error {
 func (a *app) vqueuesSwitch(pause bool) *cobra.Command {
 	verb, done, short := "resume", "Resumed", "Let a paused vqueue start invocations again"
 	if pause {
-		verb, done, short = "pause", "Paused", "Let a vqueue start no more invocations; those that run, run on"
+		verb, done, short = "pause", "Paused", "Stop a vqueue from starting invocations; running ones continue"
 	}
 	cmd := &cobra.Command{
 		Use:     verb + " <id | service>",
@@ -213,12 +213,21 @@ func (a *app) vqueuesSwitch(pause bool) *cobra.Command {
 	}
 	var f client.VQueueFilter
 	queueFlags(cmd, &f)
+	reason := ""
+	if pause {
+		reasonFlag(cmd, &reason)
+	}
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		id, err := a.queueID(ctx, args[0], f)
 		if err != nil {
 			return err
 		}
-		if err := a.client.PauseVQueue(ctx, id, pause); err != nil {
+		if pause {
+			err = a.client.PauseVQueue(ctx, id, reason)
+		} else {
+			err = a.client.ResumeVQueue(ctx, id)
+		}
+		if err != nil {
 			return err
 		}
 		queue, _, err := a.client.VQueue(ctx, id)

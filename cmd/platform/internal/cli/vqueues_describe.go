@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"time"
 
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
@@ -18,7 +19,7 @@ func (a *app) describeQueue(q client.VQueue, head client.VQueueHead, entries []c
 		term.Field{Name: "Scope", Value: q.Scope},
 		term.Field{Name: "Limit key", Value: q.LimitKey},
 		term.Field{Name: "Lock", Value: term.Clean(q.Lock)},
-		term.Field{Name: "Paused", Value: a.pausedText(q.Paused)},
+		term.Field{Name: "Paused", Value: a.pausedText(q.Paused) + a.pauseDetails(q.PausedAt, q.PausedBy, q.Reason)},
 		term.Field{Name: "Created", Value: a.print.Time(q.CreatedAt)},
 		term.Field{Name: "Last enqueued", Value: a.print.Time(q.LastEnqueuedAt)},
 		term.Field{Name: "Last started", Value: a.print.Time(q.LastStartAt)},
@@ -45,6 +46,20 @@ func (a *app) describeQueue(q client.VQueue, head client.VQueueHead, entries []c
 		rows[i] = []string{e.ID, e.Stage, e.Status, a.print.Time(e.CreatedAt), orDash(a.print.Time(e.Transition)), strconv.Itoa(e.NumAttempts)}
 	}
 	a.print.Table("", []string{"ID", "STAGE", "STATUS", "CREATED-AT", "IN STAGE SINCE", "ATTEMPTS"}, rows)
+}
+
+// pauseDetails says when an operator paused something, from where and why, as far as it is known.
+func (a *app) pauseDetails(at time.Time, by, reason string) (text string) {
+	if !at.IsZero() {
+		text += " at " + a.print.Time(at)
+	}
+	if by != "" {
+		text += " from " + term.Clean(by)
+	}
+	if reason != "" {
+		text += ": " + term.Clean(reason)
+	}
+	return text
 }
 
 // isoText is a duration of SQL for people.

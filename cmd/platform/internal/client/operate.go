@@ -32,14 +32,20 @@ type BatchFailure struct {
 	Error string `json:"error"`
 }
 
+// OperateOptions are what some operations take. Empty is the server's choice.
+type OperateOptions struct {
+	Deployment string // to run on, of resume and restart-as-new
+	Reason     string // of pause
+}
+
 // Operate carries out an operation on up to MaxBatch invocations: cancel, kill,
-// pause, resume, purge, purge-journal or restart-as-new. The deployment is for resume
-// and restart-as-new; empty is the server's choice.
-func (c *Client) Operate(ctx context.Context, operation string, invocations []string, deployment string) (Batch, error) {
+// pause, resume, purge, purge-journal or restart-as-new.
+func (c *Client) Operate(ctx context.Context, operation string, invocations []string, o OperateOptions) (Batch, error) {
 	body := struct {
 		IDs        []string `json:"invocation_ids"`
 		Deployment string   `json:"deployment,omitempty"`
-	}{invocations, deployment}
+		Reason     string   `json:"reason,omitempty"`
+	}{invocations, o.Deployment, o.Reason}
 	var answer struct {
 		Succeeded []json.RawMessage `json:"succeeded"`
 		Requested []string          `json:"requested"`

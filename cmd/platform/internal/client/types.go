@@ -145,6 +145,7 @@ type Invocation struct {
 type Pause struct {
 	Cause     string    `json:"cause"` // operator, attempts-used-up, unretryable-failure
 	By        string    `json:"by"`
+	Reason    string    `json:"reason"`
 	At        time.Time `json:"at"`
 	ResumedAt time.Time `json:"resumed_at"`
 }

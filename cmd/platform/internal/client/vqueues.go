@@ -18,12 +18,15 @@ type VQueue struct {
 	LimitKey  string `json:"limit_key"`
 	Lock      string `json:"lock_name"`
 	Paused    bool   `json:"queue_is_paused"`
+	PausedBy  string `json:"paused_by"`
+	Reason    string `json:"pause_reason"` // of the pause
 	Inbox     uint64 `json:"num_inbox"`
 	Running   uint64 `json:"num_running"`
 	Suspended uint64 `json:"num_suspended"`
 	Held      uint64 `json:"num_paused"` // entries that are paused
 	Finished  uint64 `json:"num_finished"`
 
+	PausedAt       time.Time `json:"paused_at"`
 	CreatedAt      time.Time `json:"created_at"`
 	LastEnqueuedAt time.Time `json:"last_enqueued_at"`
 	LastStartAt    time.Time `json:"last_start_at"`
@@ -135,12 +138,18 @@ func (c *Client) VQueueEntries(ctx context.Context, id string, limit int, order 
 	return list, err
 }
 
-// PauseVQueue stops a vqueue from starting entries, or lets it go on.
-func (c *Client) PauseVQueue(ctx context.Context, id string, paused bool) error {
-	verb := "resume"
-	if paused {
-		verb = "pause"
+// PauseVQueue stops a vqueue from starting entries. The reason may be empty.
+func (c *Client) PauseVQueue(ctx context.Context, id, reason string) error {
+	path := "/vqueues/" + url.PathEscape(id) + "/pause"
+	if reason != "" {
+		path += "?" + url.Values{"reason": {reason}}.Encode()
 	}
-	_, err := c.adminJSON(ctx, http.MethodPost, "/vqueues/"+url.PathEscape(id)+"/"+verb, nil, nil)
+	_, err := c.adminJSON(ctx, http.MethodPost, path, nil, nil)
+	return err
+}
+
+// ResumeVQueue lets a paused vqueue start entries again.
+func (c *Client) ResumeVQueue(ctx context.Context, id string) error {
+	_, err := c.adminJSON(ctx, http.MethodPost, "/vqueues/"+url.PathEscape(id)+"/resume", nil, nil)
 	return err
 }

@@ -3,7 +3,8 @@
 GO        ?= go
 BIN       := bin
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS   := -s -w -X platform/internal/version.version=$(VERSION)
+COMMIT    ?= $(shell git rev-parse HEAD 2>/dev/null)
+LDFLAGS   := -s -w -X platform/internal/version.version=$(VERSION) -X platform/internal/version.commit=$(COMMIT)
 GOBUILD   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 LINT      := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GRPC_GEN  := google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2

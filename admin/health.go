@@ -20,11 +20,17 @@ func (s *Server) health(c echo.Context) error {
 }
 
 func (s *Server) version(c echo.Context) error {
-	return answer(c, http.StatusOK, versionView{s.cfg.Version, minVersion, maxVersion, s.ingressEndpoint(c.Request()), s.cfg.Features})
+	return answer(c, http.StatusOK, versionView{
+		Version: s.cfg.Version, Commit: s.cfg.Commit, GoVersion: s.cfg.Toolchain, FeatureLevel: uint32(s.cfg.Level),
+		MinVersion: minVersion, MaxVersion: maxVersion, IngressEndpoint: s.ingressEndpoint(c.Request()), Features: s.cfg.Features,
+	})
 }
 
 type versionView struct {
 	Version         string          `json:"version"`
+	Commit          string          `json:"commit,omitempty"`
+	GoVersion       string          `json:"go_version"`
+	FeatureLevel    uint32          `json:"supported_feature_level"`
 	MinVersion      int             `json:"min_admin_api_version"`
 	MaxVersion      int             `json:"max_admin_api_version"`
 	IngressEndpoint string          `json:"ingress_endpoint"`

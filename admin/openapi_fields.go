@@ -86,6 +86,9 @@ var registryFieldMeanings = map[string]string{
 	"Pause.resumed_at":                "When it ended. Absent until then.",
 	"Invocation.journal":              "Only if asked for.",
 	"Version.ingress_endpoint":        "Where handlers are called.",
+	"Version.commit":                  "Commit of the source that the server was built from. Absent if unknown.",
+	"Version.go_version":              "Go version, operating system and processor of the build.",
+	"Version.supported_feature_level": "Highest feature level that this server supports. The cluster's may be lower.",
 	"RegisterDeploymentResponse.info": "Remarks about what is not as its owner may think.",
 }
 

@@ -117,7 +117,7 @@ var serverOperations = map[string]operation{
 		answers: []reply{{http.StatusOK, "It should", nil}}, refusals: []int{503},
 	},
 	"GET /version": {
-		id: "version", tag: "version", summary: "Show the version of the server and of its APIs",
+		id: "version", tag: "version", summary: "Show the build of the server and the versions of its API",
 		answers: []reply{{http.StatusOK, "The versions", versionView{}}},
 	},
 	"GET /openapi": {

@@ -14,6 +14,7 @@ import (
 
 	"platform/admin/query"
 	"platform/flowcontrol"
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/invoker/discovery"
 	"platform/metadata"
@@ -71,8 +72,10 @@ type Config struct {
 	// RoutingHeaders are the additional headers whose values tell deployments at one
 	// address apart; none.
 	RoutingHeaders []string
-	// Version is the server's version; empty.
-	Version string
+	// Version is the server's version, Commit and Toolchain say how it was built.
+	Version, Commit, Toolchain string
+	// Level is the highest feature level that the server supports.
+	Level feature.Level
 	// IngressEndpoint is the address of the ingress that is told to clients; the
 	// host of the request with IngressPort.
 	IngressEndpoint string

@@ -69,7 +69,7 @@ func run(ctx context.Context) error {
 		fmt.Print(config.Usage())
 		return nil
 	case loaded.Options.Version:
-		fmt.Printf("platform-server %s (%s), feature level %d\n", version.Version(), version.Platform(), feature.Supported())
+		fmt.Printf("%s, feature level %d\n", version.Line("platform-server"), feature.Supported())
 		return nil
 	case loaded.Options.DumpConfig:
 		fmt.Print(loaded.Dump())

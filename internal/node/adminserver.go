@@ -10,6 +10,7 @@ import (
 
 	"platform/admin"
 	"platform/admin/query"
+	"platform/internal/feature"
 	"platform/internal/httpserver"
 	"platform/internal/version"
 	"platform/invoker/discovery"
@@ -24,6 +25,9 @@ func (n *Node) adminHandler(engine *query.Engine) http.Handler {
 		ConcurrentRequests: int64(c.ConcurrentAPIRequestsLimit),
 		RoutingHeaders:     c.DeploymentRoutingHeaders,
 		Version:            version.Version(),
+		Commit:             version.Commit(),
+		Toolchain:          version.Platform(),
+		Level:              feature.Supported(),
 		IngressEndpoint:    n.cfg.Ingress.AdvertisedAddress,
 		IngressPort:        port(n.ingress.Addr()),
 		Features:           map[string]bool{"protocol_v7": n.cfg.EnableProtocolV7, "vqueues": n.cfg.FlowControl()},

@@ -51,6 +51,7 @@ func (a *app) showSettings(server client.Version, err error) {
 		term.Field{Name: "Ingress", Value: a.profile.IngressURL},
 		term.Field{Name: "Status", Value: status},
 		term.Field{Name: "Version", Value: term.Clean(server.Version)},
+		term.Field{Name: "Commit", Value: term.Clean(server.Commit)},
 	)
 	a.print.Println()
 	a.print.Heading("Environment")
@@ -79,7 +80,7 @@ func (a *app) version() *cobra.Command {
 		if *asJSON {
 			return a.printJSON(map[string]string{"version": version.Version(), "commit": version.Commit(), "built_with": version.Platform()})
 		}
-		a.print.Printf("platform %s\n", version.Version())
+		a.print.Println(version.Line("platform"))
 		return nil
 	})
 	return cmd

@@ -12,6 +12,7 @@ import (
 
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
+	"platform/internal/version"
 )
 
 // The exit statuses.
@@ -100,6 +101,7 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "platform",
 		Short:         "Runs, calls and manages durable services",
+		Version:       version.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -110,6 +112,7 @@ func (a *app) root() *cobra.Command {
   platform deployments register localhost:9080   make services known
   platform call Greeter/greet '"World"'          call a handler`,
 	}
+	root.SetVersionTemplate(version.Line("platform") + "\n")
 	a.options.bind(root.PersistentFlags())
 	group(root,
 		a.dev(), a.whoami(), a.deployments(), a.services(), a.invocations(), a.cluster(), a.rules(), a.vqueues(),

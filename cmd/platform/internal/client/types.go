@@ -166,6 +166,7 @@ type Entry struct {
 // Version is the server's answer about itself.
 type Version struct {
 	Version         string          `json:"version"`
+	Commit          string          `json:"commit"`
 	MinAPIVersion   int             `json:"min_admin_api_version"`
 	MaxAPIVersion   int             `json:"max_admin_api_version"`
 	IngressEndpoint string          `json:"ingress_endpoint"`

@@ -1,14 +1,20 @@
-package node
+package backend
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
+
+	"platform/internal/cluster"
+	"platform/internal/feature"
+
+	"github.com/hashicorp/raft"
 
 	"platform/admin"
 	"platform/internal/membership"
@@ -23,22 +29,41 @@ const (
 	transferPause = 100 * time.Millisecond
 )
 
-// clusterAdmin is the cluster for the admin API.
-type clusterAdmin struct{ n *Node }
+// Nodes sends requests to the nodes of the cluster, this one included.
+type Nodes interface {
+	// Statuses returns the statuses of all nodes that answer in time. details adds what
+	// only queries and recoveries need.
+	Statuses(ctx context.Context, details bool) cluster.Statuses
+	// StatusesWithin is Statuses with another timeout.
+	StatusesWithin(ctx context.Context, timeout time.Duration, details bool) cluster.Statuses
+	// Transfer requests that node leader hands the leadership of a partition over.
+	Transfer(ctx context.Context, leader metadata.Node, partition uint32, to metadata.Node) error
+	// Recover requests a node's part in the recovery of a partition. It may change req.
+	Recover(ctx context.Context, node metadata.Node, req *nodepb.RecoverRequest) error
+}
 
-var _ admin.Cluster = clusterAdmin{}
+// Cluster is the cluster for the admin API and for SQL. It is safe for concurrent use.
+type Cluster struct {
+	Self    raft.ServerID
+	Store   *metadata.Store
+	Members *membership.Members
+	Nodes   Nodes
+	Log     *slog.Logger
+}
+
+var _ admin.Cluster = (*Cluster)(nil)
 
 // State implements admin.Cluster.
-func (c clusterAdmin) State(ctx context.Context) (*admin.ClusterState, error) {
-	return c.n.facts(c.n.statuses(ctx)).view(), nil
+func (c *Cluster) State(ctx context.Context) (*admin.ClusterState, error) {
+	return c.facts(c.Nodes.Statuses(ctx, false)).view(), nil
 }
 
 // facts are what this node knows of the cluster, with what nodes said about themselves.
-func (n *Node) facts(statuses map[uint32]*nodepb.StatusResponse) *clusterFacts {
-	layout, _ := n.metadata.Layout()
-	group := n.metadata.Group()
+func (c *Cluster) facts(statuses cluster.Statuses) *clusterFacts {
+	layout, _ := c.Store.Layout()
+	group := c.Store.Group()
 	return &clusterFacts{
-		self: n.replica().ID, layout: layout, members: n.members.Nodes(),
+		self: c.Self, layout: layout, members: c.Members.Nodes(),
 		leader: group.Leader().ID, servers: group.Servers(),
 		statuses: statuses,
 	}
@@ -46,7 +71,7 @@ func (n *Node) facts(statuses map[uint32]*nodepb.StatusResponse) *clusterFacts {
 
 // Transfer implements admin.Cluster. The table comes first: whoever leads else hands
 // the leadership back.
-func (c clusterAdmin) Transfer(ctx context.Context, partition, node uint32) error {
+func (c *Cluster) Transfer(ctx context.Context, partition, node uint32) error {
 	ctx, cancel := context.WithTimeout(ctx, transferTimeout)
 	defer cancel()
 	if err := c.prefer(ctx, partition, node); err != nil {
@@ -70,9 +95,9 @@ func (c clusterAdmin) Transfer(ctx context.Context, partition, node uint32) erro
 }
 
 // prefer puts a node in front of the partition's place in the table.
-func (c clusterAdmin) prefer(ctx context.Context, partition, node uint32) error {
+func (c *Cluster) prefer(ctx context.Context, partition, node uint32) error {
 	for {
-		layout, _ := c.n.metadata.Layout()
+		layout, _ := c.Store.Layout()
 		place := layout.Partitions[partition]
 		if err := c.mayLead(layout, place, node); err != nil {
 			return err
@@ -82,7 +107,7 @@ func (c clusterAdmin) prefer(ctx context.Context, partition, node uint32) error 
 		}
 		others := slices.DeleteFunc(slices.Clone(place.Replicas), func(id uint32) bool { return id == node })
 		place.Replicas = append([]uint32{node}, others...)
-		_, err := c.n.metadata.SetPartition(ctx, place)
+		_, err := c.Store.SetPartition(ctx, place)
 		if err == nil || !errors.Is(err, metadata.ErrVersionConflict) {
 			return err
 		}
@@ -90,7 +115,7 @@ func (c clusterAdmin) prefer(ctx context.Context, partition, node uint32) error 
 }
 
 // mayLead refuses nodes that cannot lead a partition.
-func (c clusterAdmin) mayLead(layout *metadata.Layout, place metadata.Partition, id uint32) error {
+func (c *Cluster) mayLead(layout *metadata.Layout, place metadata.Partition, id uint32) error {
 	node, member := layout.Node(id)
 	if !member {
 		return &metadata.NotFoundError{Node: id}
@@ -104,7 +129,7 @@ func (c clusterAdmin) mayLead(layout *metadata.Layout, place metadata.Partition,
 		}
 		return refuse(http.StatusConflict, "node %s has no replica of partition %d; there are some on %s", node.Name, place.ID, strings.Join(names, ", "))
 	}
-	if state := c.n.members.State(node.Name, node.Incarnation); node.ServerID() != c.n.replica().ID && state != membership.Alive {
+	if state := c.Members.State(node.Name, node.Incarnation); node.ServerID() != c.Self && state != membership.Alive {
 		return refuse(http.StatusConflict, "node %s cannot lead now, it is %s", node.Name, state)
 	}
 	if node.Draining {
@@ -115,49 +140,42 @@ func (c clusterAdmin) mayLead(layout *metadata.Layout, place metadata.Partition,
 
 // transferOnce asks who leads a partition to hand it over; done says that the node
 // leads already.
-func (c clusterAdmin) transferOnce(ctx context.Context, partition, to uint32) (done bool, err error) {
-	layout, _ := c.n.metadata.Layout()
+func (c *Cluster) transferOnce(ctx context.Context, partition, to uint32) (done bool, err error) {
+	layout, _ := c.Store.Layout()
 	target, member := layout.Node(to)
 	if !member {
 		return false, &metadata.NotFoundError{Node: to}
 	}
-	leader, leads := leaderOf(c.n.statuses(ctx), partition)
+	leader, leads := c.Nodes.Statuses(ctx, false).Leader(partition)
 	if !leads {
 		return false, fmt.Errorf("partition %d has no leader", partition)
 	}
 	if leader == to {
 		return true, nil
 	}
-	cluster, _ := c.n.metadata.Cluster()
-	req := &nodepb.TransferRequest{ClusterId: cluster.ID, Partition: partition, To: string(target.ServerID())}
 	from, _ := layout.Node(leader)
-	resp, err := c.askTransfer(ctx, from, req)
-	if err == nil && resp.Error != "" {
-		err = errors.New(resp.Error)
-	}
-	return false, err
+	return false, c.Nodes.Transfer(ctx, from, partition, target)
 }
 
-func (c clusterAdmin) askTransfer(ctx context.Context, leader metadata.Node, req *nodepb.TransferRequest) (*nodepb.TransferResponse, error) {
-	if leader.ServerID() == c.n.replica().ID {
-		return c.n.cluster.Transfer(ctx, req)
+// RaiseFeatureLevel implements admin.Cluster.
+func (c *Cluster) RaiseFeatureLevel(ctx context.Context, level uint32) (metadata.Cluster, error) {
+	layout, _ := c.Store.Layout()
+	plan := metadata.PlanLevel(layout, c.Nodes.Statuses(ctx, false).Announcements())
+	switch wanted := feature.Level(level); {
+	case wanted == plan.Level:
+		return layout.Cluster, nil
+	case wanted < plan.Level:
+		return metadata.Cluster{}, refuse(http.StatusConflict, "the cluster is at feature level %d, which cannot be lowered", plan.Level)
+	case wanted > plan.Highest:
+		return metadata.Cluster{}, refuse(http.StatusConflict, "no node supports feature level %d; the highest is %d", level, plan.Highest)
+	case wanted > plan.Next:
+		return metadata.Cluster{}, refuse(http.StatusConflict, "feature level %d is not supported by all nodes: %s", level, strings.Join(plan.Waiting, "; "))
+	default:
+		plan.Next = wanted
 	}
-	peer, err := c.n.peers.at(string(c.n.addresses.of(leader.ServerID())))
-	if err != nil {
-		return nil, err
+	cluster, err := c.Store.RaiseFeatureLevel(ctx, plan)
+	if errors.Is(err, metadata.ErrMembersChanged) {
+		return cluster, refuse(http.StatusConflict, "nodes joined or left meanwhile; try again")
 	}
-	return peer.Transfer(ctx, req)
-}
-
-// leaderOf is the node that leads a partition and serves, of those that answered.
-func leaderOf(statuses map[uint32]*nodepb.StatusResponse, partition uint32) (leader uint32, leads bool) {
-	term := uint64(0)
-	for id, st := range statuses {
-		for _, r := range st.Replicas {
-			if r.Partition == partition && r.Leading && (!leads || r.Term > term) {
-				leader, term, leads = id, r.Term, true
-			}
-		}
-	}
-	return leader, leads
+	return cluster, err
 }

@@ -1,8 +1,10 @@
-package node
+package backend
 
 import (
 	"cmp"
 	"slices"
+
+	"platform/internal/cluster"
 
 	"github.com/hashicorp/raft"
 
@@ -23,7 +25,7 @@ type clusterFacts struct {
 	leader  raft.ServerID
 	servers []raft.Server
 	// statuses are the answers of nodes, by node id.
-	statuses map[uint32]*nodepb.StatusResponse
+	statuses cluster.Statuses
 }
 
 // view is the cluster for operators.
@@ -65,7 +67,7 @@ func (f *clusterFacts) metadata(ids map[raft.ServerID]uint32) admin.MetadataStat
 
 // feature is the cluster's feature level.
 func (f *clusterFacts) feature() admin.FeatureState {
-	plan := metadata.PlanLevel(f.layout, announcements(f.statuses))
+	plan := metadata.PlanLevel(f.layout, f.statuses.Announcements())
 	state := admin.FeatureState{
 		Level: uint32(plan.Level), Supported: uint32(plan.Next), Highest: uint32(plan.Highest), Held: plan.Held, Waiting: []string{},
 	}

@@ -1,8 +1,10 @@
-package node
+package backend
 
 import (
 	"testing"
 	"time"
+
+	"platform/internal/cluster"
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
@@ -16,7 +18,7 @@ import (
 // threeFacts are three nodes with two partitions on all of them; node 1 leads both.
 func threeFacts() *clusterFacts {
 	names := []string{"n1", "n2", "n3"}
-	f := &clusterFacts{self: "n1/i1", leader: "n2/i2", layout: &metadata.Layout{}, statuses: map[uint32]*nodepb.StatusResponse{}}
+	f := &clusterFacts{self: "n1/i1", leader: "n2/i2", layout: &metadata.Layout{}, statuses: cluster.Statuses{}}
 	for i, name := range names {
 		n := metadata.Node{Name: name, ID: uint32(i + 1), Incarnation: "i" + name[1:], FabricAddress: "http://" + name + ":5122/", RegisteredAt: time.UnixMilli(1)}
 		f.layout.Nodes = append(f.layout.Nodes, n)

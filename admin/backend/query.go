@@ -1,4 +1,4 @@
-package node
+package backend
 
 import (
 	"context"
@@ -6,49 +6,32 @@ import (
 
 	"platform/admin"
 	"platform/admin/query"
-	"platform/flowcontrol"
 	"platform/internal/routing"
 	"platform/partition"
 	"platform/partition/machine"
 	nodepb "platform/proto/node"
 )
 
-// newQueryEngine returns what answers SQL on this node.
-func (n *Node) newQueryEngine() *query.Engine {
-	c := &n.cfg.Admin.QueryEngine
-	return query.NewEngine(query.Config{
-		Partitions: queried{n.router, n.cfg.FlowControl()},
-		Registry:   n.metadata.Schemas,
-		Rules: func() *flowcontrol.Book {
-			book, _ := n.metadata.Rules()
-			return book
-		},
-		Cluster: queriedCluster{n},
-		Timeout: c.Timeout.Std(), MaxRows: c.MaxRows, MaxBytes: int(c.MaxBytes),
-		Concurrent: c.Concurrency, MemoryLimit: int64(c.MemorySize),
-	})
-}
-
-// queried is the partitions as queries read them.
-type queried struct {
+// Queried is the partitions as SQL reads them.
+type Queried struct {
 	*routing.Router
-	scoped bool
+	FlowControl bool // the settings ask for it
 }
 
 // Scan implements query.Partitions.
-func (q queried) Scan(ctx context.Context, id uint32, s *partition.Scan) (partition.Page, error) {
+func (q Queried) Scan(ctx context.Context, id uint32, s *partition.Scan) (partition.Page, error) {
 	return q.Partition(id).Scan(ctx, s)
 }
 
 // Scoped implements query.Partitions.
-func (q queried) Scoped() bool { return q.scoped }
+func (q Queried) Scoped() bool { return q.FlowControl }
 
-// queriedCluster is the cluster as queries read it.
-type queriedCluster struct{ n *Node }
+// QueriedCluster is the cluster as SQL reads it.
+type QueriedCluster struct{ Cluster *Cluster }
 
 // State implements query.Cluster.
-func (q queriedCluster) State(ctx context.Context) (*query.ClusterState, error) {
-	facts := q.n.facts(q.n.ask(ctx, true))
+func (q QueriedCluster) State(ctx context.Context) (*query.ClusterState, error) {
+	facts := q.Cluster.facts(q.Cluster.Nodes.Statuses(ctx, true))
 	if err := context.Cause(ctx); err != nil {
 		return nil, err // those that were not waited for are not missing
 	}

@@ -1,20 +1,12 @@
-package node
+package backend
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
-	"net/http"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
-	"platform/admin"
-	"platform/internal/raftgroup"
+	"platform/internal/cluster"
 	"platform/metadata"
 	nodepb "platform/proto/node"
 )
@@ -80,7 +72,7 @@ func TestWhatCanBeRecovered(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			layout := &metadata.Layout{Partitions: []metadata.Partition{{ID: 0, Replicas: []uint32{1, 2, 3, 4}}}}
-			statuses := map[uint32]*nodepb.StatusResponse{}
+			statuses := cluster.Statuses{}
 			for i, r := range tc.replicas {
 				id := uint32(i + 1)
 				layout.Nodes = append(layout.Nodes, metadata.Node{ID: id, Name: []string{"n1", "n2", "n3"}[i]})
@@ -110,14 +102,14 @@ func TestRecoveryWaitsForALeaderThatLostItsMajority(t *testing.T) {
 		Nodes:      []metadata.Node{{ID: 1, Name: "n1"}, {ID: 2, Name: "n2"}},
 		Partitions: []metadata.Partition{{ID: 0, Replicas: []uint32{1, 2, 3, 4}}},
 	}
-	responses := func(last uint64, leaders ...string) map[uint32]*nodepb.StatusResponse {
+	responses := func(last uint64, leaders ...string) cluster.Statuses {
 		first, second := at("n1/a", 3, last, voters...), at("n2/b", 3, 9, voters...)
 		first.Leader, second.Leader = leaders[0], leaders[1]
-		return map[uint32]*nodepb.StatusResponse{1: {Replicas: []*nodepb.ReplicaStatus{first}}, 2: {Replicas: []*nodepb.ReplicaStatus{second}}}
+		return cluster.Statuses{1: {Replicas: []*nodepb.ReplicaStatus{first}}, 2: {Replicas: []*nodepb.ReplicaStatus{second}}}
 	}
-	rounds := []map[uint32]*nodepb.StatusResponse{responses(9, "n1/a", "n1/a"), responses(10, "", "n1/a"), responses(10, "", "")}
+	rounds := []cluster.Statuses{responses(9, "n1/a", "n1/a"), responses(10, "", "n1/a"), responses(10, "", "")}
 	asked := 0
-	ask := func() map[uint32]*nodepb.StatusResponse {
+	ask := func() cluster.Statuses {
 		asked++
 		return rounds[asked-1]
 	}
@@ -130,117 +122,8 @@ func TestRecoveryWaitsForALeaderThatLostItsMajority(t *testing.T) {
 
 	// A leader that stays has a majority that the members do not know of.
 	for _, ids := range [][]uint32{nil, {0}} {
-		plans, _ = settle(t.Context(), layout, ids, time.Now(), func() map[uint32]*nodepb.StatusResponse { return rounds[1] })
+		plans, _ = settle(t.Context(), layout, ids, time.Now(), func() cluster.Statuses { return rounds[1] })
 		require.Len(t, plans, 1)
 		require.Contains(t, plans[0].Refused, "n1/a leads it")
 	}
-}
-
-// fakeLeaderView is a replica whose leader the test sets.
-type fakeLeaderView struct {
-	mu      sync.Mutex // covers the fields below
-	leader  string
-	changed chan struct{}
-	asked   chan struct{} // one value for each look at the leader
-}
-
-func (f *fakeLeaderView) ID() uint32 { return 7 }
-
-func (f *fakeLeaderView) Changed() <-chan struct{} {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.changed
-}
-
-func (f *fakeLeaderView) Leader() raftgroup.Leader {
-	f.asked <- struct{}{}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return raftgroup.Leader{ID: raft.ServerID(f.leader)}
-}
-
-func (f *fakeLeaderView) set(leader string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.leader = leader
-	close(f.changed)
-	f.changed = make(chan struct{})
-}
-
-func TestReplicaIsGivenUpOnceItKnowsNoLeader(t *testing.T) {
-	p := &fakeLeaderView{leader: "n1/a", changed: make(chan struct{}), asked: make(chan struct{})}
-	done := make(chan error, 1)
-	go func() { done <- awaitNoLeader(t.Context(), p) }()
-	<-p.asked
-	p.set("n2/b")
-	<-p.asked
-	require.Empty(t, done)
-	p.set("")
-	<-p.asked
-	require.NoError(t, <-done)
-
-	p.set("n2/b")
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() { done <- awaitNoLeader(ctx, p) }()
-	<-p.asked
-	cancel()
-	require.EqualError(t, <-done, "partition 7 has a leader, n2/b")
-}
-
-// TestPartitionsAreRecoveredRightAfterNodesAreRemoved stops two of the four replicas of
-// each partition, removes their nodes once the leaders have stepped down, and recovers
-// immediately, while followers remember the leaders.
-func TestPartitionsAreRecoveredRightAfterNodesAreRemoved(t *testing.T) {
-	c := newTrio(t, 4, "--default-replication=4")
-	c.healthy(4, 0, 1, 2, 3)
-	c.counter(0)
-	c.replicated(0, 1, 2, 3)
-	sum := c.addAll(0, 0)
-	var left, lost []int
-	require.Eventually(t, func() bool { // until the metadata has three voters
-		left, lost = nil, nil
-		for _, n := range c.seen(0) {
-			i := slices.IndexFunc(c.nodes, func(m *member) bool { return m.cfg.NodeName == n.Name })
-			if n.Metadata == admin.RoleVoter || n.Metadata == admin.RoleLeader {
-				left = append(left, i)
-			} else {
-				lost = append(lost, i)
-			}
-		}
-		return len(left) == 3
-	}, time.Minute, 20*time.Millisecond)
-	left, lost = left[:2], append(lost, left[2])
-	for _, i := range lost {
-		c.stop(i)
-	}
-	// A leader that hears of the removal before its lease ends goes on with the voters that
-	// are left.
-	require.Eventually(t, func() bool { return c.serving(left[0]) == 0 }, time.Minute, 5*time.Millisecond)
-	for _, i := range lost {
-		code, body := c.do(left[0], true, "DELETE", fmt.Sprintf("/cluster/nodes/%s?force=true", c.nodes[i].cfg.NodeName), "")
-		require.Equal(t, http.StatusOK, code, body)
-	}
-	code, body := c.do(left[0], true, "POST", "/cluster/partitions/recover", "{}")
-	require.Equal(t, http.StatusOK, code, body)
-	var list struct{ Partitions []admin.PartitionRecovery }
-	require.NoError(t, json.Unmarshal([]byte(body), &list))
-	require.Len(t, list.Partitions, 4, body)
-	for _, p := range list.Partitions {
-		require.True(t, p.Recovered, p.Refused)
-	}
-	c.addAll(left[1], sum)
-}
-
-// serving is how many partitions have a replica that leads, as a node sees it.
-func (c *trio) serving(i int) (count int) {
-	code, body := c.do(i, true, "GET", "/cluster/partitions", "")
-	require.Equal(c.t, http.StatusOK, code, body)
-	var list struct{ Partitions []admin.PartitionState }
-	require.NoError(c.t, json.Unmarshal([]byte(body), &list))
-	for _, p := range list.Partitions {
-		if slices.ContainsFunc(p.Replicas, func(r admin.ReplicaState) bool { return r.Serving }) {
-			count++
-		}
-	}
-	return count
 }

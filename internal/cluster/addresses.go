@@ -1,4 +1,4 @@
-package node
+package cluster
 
 import (
 	"context"
@@ -6,33 +6,15 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"platform/internal/config"
-	"platform/internal/datadir"
 	"platform/internal/membership"
 	"platform/internal/raftgroup"
 	"platform/metadata"
 )
 
-// fabricAddress is the host:port under which other nodes reach this one.
-func (n *Node) fabricAddress() string {
-	return config.HostPort(n.cfg.AdvertisedURL(n.port.Addr()))
-}
-
-// seeds are the addresses of other nodes that the configuration names.
-func (n *Node) seeds() []string {
-	var seeds []string
-	for _, address := range n.cfg.MetadataClient.Addresses {
-		if address = config.HostPort(address); address != n.fabricAddress() {
-			seeds = append(seeds, address)
-		}
-	}
-	return seeds
-}
-
-// addressBook knows where the nodes are reached: as they say themselves, or else as
-// the metadata have it. It is read for each request to another node and so is rebuilt
-// only when something has changed.
-type addressBook struct {
+// Addresses maps nodes to their addresses: those that gossip announces, otherwise those in
+// the metadata. It is read for each request to another node and so is rebuilt only when
+// something changes. It is safe for concurrent use.
+type Addresses struct {
 	pages atomic.Pointer[addressPages]
 }
 
@@ -43,14 +25,15 @@ type addressPages struct {
 	replicas [][]string
 }
 
-func newAddressBook() *addressBook {
-	b := &addressBook{}
+// NewAddresses returns an empty Addresses.
+func NewAddresses() *Addresses {
+	b := &Addresses{}
 	b.pages.Store(&addressPages{})
 	return b
 }
 
-// update takes over who is where. layout is nil as long as there is none.
-func (b *addressBook) update(layout *metadata.Layout, members []membership.Member) {
+// Update replaces the addresses. layout is nil as long as there is none.
+func (b *Addresses) Update(layout *metadata.Layout, members []membership.Member) {
 	pages := &addressPages{byServer: map[raft.ServerID]string{}}
 	byID := map[uint32]string{}
 	if layout != nil {
@@ -60,7 +43,7 @@ func (b *addressBook) update(layout *metadata.Layout, members []membership.Membe
 	}
 	for _, m := range members {
 		if m.State == membership.Alive {
-			pages.byServer[serverID(m.Name, m.Incarnation)] = m.Address
+			pages.byServer[ServerID(m.Name, m.Incarnation)] = m.Address
 		}
 	}
 	if layout != nil {
@@ -79,44 +62,46 @@ func (b *addressBook) update(layout *metadata.Layout, members []membership.Membe
 	b.pages.Store(pages)
 }
 
-// of is the address of a server of a Raft group, "" if it is not known.
-func (b *addressBook) of(id raft.ServerID) raft.ServerAddress {
+// Of returns the address of a server of a Raft group, "" if it is not known.
+func (b *Addresses) Of(id raft.ServerID) raft.ServerAddress {
 	node, _ := metadata.ReplicaNode(id)
 	return raft.ServerAddress(b.pages.Load().byServer[node])
 }
 
-// ofLeader is where a leader is reached.
-func (b *addressBook) ofLeader(l raftgroup.Leader) string {
-	if address := b.of(l.ID); address != "" {
+// OfLeader returns the address of a leader.
+func (b *Addresses) OfLeader(l raftgroup.Leader) string {
+	if address := b.Of(l.ID); address != "" {
 		return string(address)
 	}
 	return string(l.Address)
 }
 
-// holders are the addresses of the nodes that have a replica of a partition.
-func (b *addressBook) holders(partition uint32) []string {
+// Holders returns the addresses of the nodes that have a replica of a partition, the
+// preferred leader first.
+func (b *Addresses) Holders(partition uint32) []string {
 	if all := b.pages.Load().replicas; int(partition) < len(all) {
 		return all[partition]
 	}
 	return nil
 }
 
-// keepAddresses keeps the address book up to date until ctx ends.
-func (n *Node) keepAddresses(ctx context.Context) error {
-	changes, stop := n.members.Watch()
+// Run keeps the addresses up to date until ctx ends.
+func (b *Addresses) Run(ctx context.Context, store *metadata.Store, members *membership.Members) {
+	changes, stop := members.Watch()
 	defer stop()
 	for {
-		layout, moved := n.metadata.Layout()
-		n.addresses.update(layout, n.members.Nodes())
+		layout, moved := store.Layout()
+		b.Update(layout, members.Nodes())
 		select {
 		case <-moved:
 		case <-changes:
 		case <-ctx.Done():
-			return nil
+			return
 		}
 	}
 }
 
-func serverID(name, incarnation string) raft.ServerID {
-	return raft.ServerID(datadir.Identity{Node: name, Incarnation: incarnation}.ReplicaID())
+// ServerID returns the Raft server ID of a node's replicas that were never rebuilt.
+func ServerID(name, incarnation string) raft.ServerID {
+	return metadata.Node{Name: name, Incarnation: incarnation}.ServerID()
 }

@@ -1,9 +1,10 @@
-package node
+package cluster
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -15,7 +16,9 @@ import (
 
 	"platform/internal/feature"
 	"platform/internal/membership"
+	"platform/internal/units"
 	"platform/internal/version"
+	"platform/metadata"
 	nodepb "platform/proto/node"
 )
 
@@ -29,26 +32,40 @@ const (
 	joinTimeout   = 15 * time.Second
 )
 
-// bootstrap makes a fresh node part of a cluster. It returns whether this node is to
-// provision one, alone or as the one that the others voted for; otherwise a cluster
-// has taken it in.
-func (n *Node) bootstrap(ctx context.Context) (found bool, err error) {
-	changes, stop := n.members.Watch()
+// Bootstrap makes a fresh node part of a cluster.
+type Bootstrap struct {
+	Record       metadata.Node  // of this node
+	Expect       int            // bootstrap-expect
+	Seeds        []string       // addresses of other nodes
+	Addresses    []string       // metadata-client.addresses, for messages
+	Timeout      units.Duration // initialization-timeout, for messages
+	Server       *Server
+	Peers        *Peers
+	Members      *membership.Members
+	Provisioning *Provisioning
+	Report       func(reason string) // is called with what the node waits for
+	Log          *slog.Logger
+}
+
+// Run returns whether this node is to provision a cluster, alone or as the one that the
+// others voted for; otherwise a cluster has accepted it.
+func (b *Bootstrap) Run(ctx context.Context) (found bool, err error) {
+	changes, stop := b.Members.Watch()
 	defer stop()
 	tick := time.NewTicker(bootstrapTick)
 	defer tick.Stop()
 	report := time.Now().Add(bootstrapReport)
 	for {
-		plan := membership.Decide(n.members.Nodes(), n.cfg.BootstrapExpect, len(n.seeds()) > 0)
-		done, found, err := n.bootstrapOnce(ctx, plan)
+		plan := membership.Decide(b.Members.Nodes(), b.Expect, len(b.Seeds) > 0)
+		done, found, err := b.step(ctx, plan)
 		if done || isRefused(err) {
 			return found, err
 		}
-		reason := n.waitingFor(plan, err)
-		n.waiting.Store(&reason)
+		reason := b.waitingFor(plan, err)
+		b.Report(reason)
 		if now := time.Now(); now.After(report) {
 			report = now.Add(bootstrapReport)
-			n.log.Info("not part of a cluster yet", "reason", reason)
+			b.Log.Info("not part of a cluster yet", "reason", reason)
 		}
 		select {
 		case <-changes:
@@ -57,26 +74,26 @@ func (n *Node) bootstrap(ctx context.Context) (found bool, err error) {
 			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return false, ctx.Err()
 			}
-			return false, fmt.Errorf("no cluster after initialization-timeout (%s); %s", n.cfg.InitializationTimeout, reason)
+			return false, fmt.Errorf("no cluster after initialization-timeout (%s); %s", b.Timeout, reason)
 		}
 	}
 }
 
-// bootstrapOnce takes the next step. err says why it led to nothing.
-func (n *Node) bootstrapOnce(ctx context.Context, plan membership.Plan) (done, found bool, err error) {
+// step takes the next step. err says why it led to nothing.
+func (b *Bootstrap) step(ctx context.Context, plan membership.Plan) (done, found bool, err error) {
 	switch plan.Step {
 	case membership.Provision, membership.Collect:
-		if !n.mayProvision.Load() {
+		if !b.Provisioning.Allowed() {
 			return false, false, errors.New("the cluster is not provisioned; run `platform cluster provision`, or set auto-provision")
 		}
 		if plan.Step == membership.Collect {
-			if err := n.collect(ctx, plan); err != nil {
+			if err := b.collect(ctx, plan); err != nil {
 				return false, false, err
 			}
 		}
 		return true, true, nil
 	case membership.Join:
-		if err := n.joinThrough(ctx, plan.Nodes); err != nil {
+		if err := b.joinThrough(ctx, plan.Nodes); err != nil {
 			return false, false, err
 		}
 		return true, false, nil
@@ -85,27 +102,27 @@ func (n *Node) bootstrapOnce(ctx context.Context, plan membership.Plan) (done, f
 }
 
 // waitingFor tells people what a fresh node waits for.
-func (n *Node) waitingFor(plan membership.Plan, err error) string {
+func (b *Bootstrap) waitingFor(plan membership.Plan, err error) string {
 	if err != nil {
 		return err.Error()
 	}
 	if plan.Step == membership.Join {
 		return "waiting to be taken in"
 	}
-	if candidate, there := membership.Candidate(n.members.Nodes(), n.cfg.BootstrapExpect); there && !candidate.Self {
+	if candidate, there := membership.Candidate(b.Members.Nodes(), b.Expect); there && !candidate.Self {
 		return fmt.Sprintf("waiting for node %s to create the cluster", candidate.Name)
 	}
 	var names []string
-	for _, m := range n.members.Nodes() {
+	for _, m := range b.Members.Nodes() {
 		if m.State == membership.Alive {
 			names = append(names, m.Name)
 		}
 	}
-	if n.cfg.BootstrapExpect <= 1 {
-		return fmt.Sprintf("waiting for a node of the cluster at %v (metadata-client.addresses); set bootstrap-expect to the number of nodes if they are all new", n.cfg.MetadataClient.Addresses) +
-			whyNot(n.members.Unjoined())
+	if b.Expect <= 1 {
+		return fmt.Sprintf("waiting for a node of the cluster at %v (metadata-client.addresses); set bootstrap-expect to the number of nodes if they are all new", b.Addresses) +
+			whyNot(b.Members.Unjoined())
 	}
-	return fmt.Sprintf("waiting for %d nodes (bootstrap-expect), seen %v", n.cfg.BootstrapExpect, names) + whyNot(n.members.Unjoined())
+	return fmt.Sprintf("waiting for %d nodes (bootstrap-expect), seen %v", b.Expect, names) + whyNot(b.Members.Unjoined())
 }
 
 // whyNot tells what keeps addresses from being joined.
@@ -117,23 +134,15 @@ func whyNot(unjoined map[string]error) string {
 	return text.String()
 }
 
-// waitsFor is what the node waited for last.
-func (n *Node) waitsFor() string {
-	if reason := n.waiting.Load(); reason != nil {
-		return *reason
-	}
-	return "waiting for the metadata of the cluster"
-}
-
 // collect asks fresh nodes for their votes. Unless there are enough of them, those
 // that were given go back.
-func (n *Node) collect(ctx context.Context, plan membership.Plan) error {
+func (b *Bootstrap) collect(ctx context.Context, plan membership.Plan) error {
 	ctx, cancel := context.WithTimeout(ctx, ballotTimeout)
 	defer cancel()
 	refusals := make([]error, len(plan.Nodes))
 	var wg sync.WaitGroup
 	for i, m := range plan.Nodes {
-		wg.Go(func() { refusals[i] = n.askVote(ctx, m, false) })
+		wg.Go(func() { refusals[i] = b.askVote(ctx, m, false) })
 	}
 	wg.Wait()
 	votes := 0
@@ -146,23 +155,23 @@ func (n *Node) collect(ctx context.Context, plan membership.Plan) error {
 		return nil
 	}
 	for _, m := range plan.Nodes {
-		wg.Go(func() { _ = n.askVote(context.WithoutCancel(ctx), m, true) }) // it stays with this name otherwise, which does no harm
+		wg.Go(func() { _ = b.askVote(context.WithoutCancel(ctx), m, true) }) // it stays with this name otherwise, which does no harm
 	}
 	wg.Wait()
 	return fmt.Errorf("%d of %d votes to create the cluster: %w", votes, plan.Votes, errors.Join(refusals...))
 }
 
-func (n *Node) askVote(ctx context.Context, m membership.Member, withdraw bool) error {
-	req := &nodepb.BallotRequest{ClusterName: n.self.Cluster, Name: n.self.Node, Incarnation: n.self.Incarnation, Withdraw: withdraw}
+func (b *Bootstrap) askVote(ctx context.Context, m membership.Member, withdraw bool) error {
+	req := &nodepb.BallotRequest{ClusterName: b.Server.self.Cluster, Name: b.Server.self.Node, Incarnation: b.Server.self.Incarnation, Withdraw: withdraw}
 	ctx, cancel := context.WithTimeout(ctx, ballotTimeout)
 	defer cancel()
 	var resp *nodepb.BallotResponse
 	var err error
 	if m.Self {
-		resp, err = n.cluster.Ballot(ctx, req)
+		resp, err = b.Server.Ballot(ctx, req)
 	} else {
 		var peer nodepb.NodeClusterClient
-		if peer, err = n.peers.at(m.Address); err == nil {
+		if peer, err = b.Peers.At(m.Address); err == nil {
 			resp, err = peer.Ballot(ctx, req)
 		}
 	}
@@ -190,17 +199,17 @@ func isRefused(err error) bool {
 }
 
 // joinThrough asks nodes of a cluster, one after another, to take this one in.
-func (n *Node) joinThrough(ctx context.Context, nodes []membership.Member) error {
-	me := n.record()
+func (b *Bootstrap) joinThrough(ctx context.Context, nodes []membership.Member) error {
+	me := b.Record
 	req := &nodepb.JoinRequest{
-		ClusterName: n.self.Cluster, Protocol: nodeProtocol, Version: version.Version(),
+		ClusterName: b.Server.self.Cluster, Protocol: Protocol, Version: version.Version(),
 		Name: me.Name, Incarnation: me.Incarnation,
 		FabricAddress: me.FabricAddress, IngressAddress: me.IngressAddress, AdminAddress: me.AdminAddress,
 		FeatureLevel: uint32(me.FeatureLevel),
 	}
 	var errs []error
 	for _, m := range nodes {
-		err := n.askJoin(ctx, m.Address, req)
+		err := b.askJoin(ctx, m.Address, req)
 		if err == nil || isRefused(err) {
 			return err
 		}
@@ -209,10 +218,10 @@ func (n *Node) joinThrough(ctx context.Context, nodes []membership.Member) error
 	return errors.Join(errs...)
 }
 
-func (n *Node) askJoin(ctx context.Context, address string, req *nodepb.JoinRequest) error {
+func (b *Bootstrap) askJoin(ctx context.Context, address string, req *nodepb.JoinRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
-	peer, err := n.peers.at(address)
+	peer, err := b.Peers.At(address)
 	if err != nil {
 		return err
 	}
@@ -223,7 +232,7 @@ func (n *Node) askJoin(ctx context.Context, address string, req *nodepb.JoinRequ
 	case err != nil:
 		return err
 	case resp.Refusal != "":
-		refused := &refusedError{reason: fmt.Sprintf("node %s cannot join cluster %q through %s: %s", n.self.Node, n.self.Cluster, address, resp.Refusal)}
+		refused := &refusedError{reason: fmt.Sprintf("node %s cannot join cluster %q through %s: %s", b.Server.self.Node, b.Server.self.Cluster, address, resp.Refusal)}
 		if resp.FeatureLevel != 0 {
 			refused.err = feature.CheckCluster(feature.Level(resp.FeatureLevel), time.UnixMilli(resp.FeatureLevelAt))
 		}

@@ -1,14 +1,15 @@
-package node
+package cluster
 
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"os"
 	"strings"
 
-	"platform/internal/diskspace"
+	"platform/internal/datadir"
 	"platform/internal/errcode"
 	"platform/internal/membership"
 	"platform/internal/version"
@@ -17,38 +18,52 @@ import (
 // gossipKeyBytes is the size of the key that the gossip is encrypted with.
 const gossipKeyBytes = 32
 
-// openMembers begins to look for the other nodes.
-func (n *Node) openMembers(ctx context.Context) (err error) {
-	key, err := gossipKey(n.cfg.Networking.GossipKeyFile)
-	if err != nil {
-		return err
-	}
-	packets, err := membership.ListenPacket(ctx, n.port.Addr())
-	if err != nil {
-		return errcode.New(errcode.RT0004, "listen for packets of other nodes (bind-port): %w", err)
-	}
-	n.members, err = membership.Open(membership.Config{
-		Name: n.self.Node, Incarnation: n.self.Incarnation, ClusterName: n.self.Cluster, Address: n.fabricAddress(),
-		Meta:    membership.Meta{Version: version.Version()},
-		Streams: n.ports.Gossip, Packets: packets,
-		Seeds: n.seeds(), Known: n.knownAddresses,
-		Key: key, OnFailed: n.fail, Logger: n.log,
-	})
-	if err != nil {
-		return fmt.Errorf("look for other nodes: %w", err)
-	}
-	return nil
+// GossipConfig configures OpenGossip.
+type GossipConfig struct {
+	Self    datadir.Identity
+	Port    net.Addr // of the node port
+	Address string   // advertised host:port of the node port
+	Streams net.Listener
+	Seeds   []string
+	KeyFile string // networking.gossip-key-file, may be empty
+	Server  *Server
+	// OnFailed is called when this node must stop because another one owns its name.
+	OnFailed func(error)
+	Log      *slog.Logger
 }
 
-// knownAddresses are those of the nodes that the metadata name.
-func (n *Node) knownAddresses() []string {
-	store := n.cluster.store.Load()
+// OpenGossip starts to look for the other nodes.
+func OpenGossip(ctx context.Context, cfg GossipConfig) (*membership.Members, error) {
+	key, err := gossipKey(cfg.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	packets, err := membership.ListenPacket(ctx, cfg.Port)
+	if err != nil {
+		return nil, errcode.New(errcode.RT0004, "listen for packets of other nodes (bind-port): %w", err)
+	}
+	members, err := membership.Open(membership.Config{
+		Name: cfg.Self.Node, Incarnation: cfg.Self.Incarnation, ClusterName: cfg.Self.Cluster, Address: cfg.Address,
+		Meta:    membership.Meta{Version: version.Version()},
+		Streams: cfg.Streams, Packets: packets,
+		Seeds: cfg.Seeds, Known: cfg.Server.otherAddresses,
+		Key: key, OnFailed: cfg.OnFailed, Logger: cfg.Log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for other nodes: %w", err)
+	}
+	return members, nil
+}
+
+// otherAddresses returns the addresses of the other nodes in the metadata.
+func (s *Server) otherAddresses() []string {
+	store := s.Metadata()
 	if store == nil {
 		return nil
 	}
 	var known []string
 	for _, node := range store.Nodes() {
-		if node.Name != n.self.Node {
+		if node.Name != s.self.Node {
 			known = append(known, string(node.RaftAddress()))
 		}
 	}
@@ -72,24 +87,4 @@ func gossipKey(path string) ([]byte, error) {
 		return nil, fmt.Errorf("networking.gossip-key-file %s: expected %d bytes or their base64 text (head -c %d /dev/urandom | base64)", path, gossipKeyBytes, gossipKeyBytes)
 	}
 	return key, nil
-}
-
-// leaveMembers tells the others that this node stops, and closes the sockets.
-func (n *Node) leaveMembers(ctx context.Context) error {
-	return errors.Join(n.members.Leave(ctx), n.members.Close())
-}
-
-// introduce tells the others that this node is part of the cluster.
-func (n *Node) introduce() error {
-	cluster, _ := n.metadata.Cluster()
-	var id uint32
-	for _, node := range n.metadata.Nodes() {
-		if node.Name == n.self.Node {
-			id = node.ID
-		}
-	}
-	return n.members.UpdateMeta(func(m *membership.Meta) {
-		m.ClusterID, m.NodeID = cluster.ID, id
-		m.Draining = n.disk.Level() >= diskspace.Short // it may have been so before there was anybody to tell
-	})
 }

@@ -1,13 +1,11 @@
-package node
+package cluster
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/hashicorp/raft"
 
-	"platform/internal/feature"
 	"platform/internal/membership"
 	"platform/metadata"
 	"platform/metadata/placement"
@@ -16,7 +14,10 @@ import (
 
 // observer is what the controller of the cluster sees from this node.
 type observer struct {
-	n       *Node
+	store   *metadata.Store
+	members *membership.Members
+	nodes   *Nodes
+	lost    time.Duration // node-lost-timeout
 	changes <-chan struct{}
 	// silent is since when members are not alive as far as this node knows, by id. Only
 	// the controller's goroutine uses it.
@@ -25,24 +26,25 @@ type observer struct {
 
 var _ metadata.Observer = (*observer)(nil)
 
-// control runs the controller until ctx ends; it acts while this node leads the metadata.
-func (n *Node) control(ctx context.Context) error {
-	changes, stop := n.members.Watch()
+// RunController runs the controller of the cluster until ctx ends; it acts while this node
+// leads the metadata. A node that is silent for lost counts as lost.
+func RunController(ctx context.Context, store *metadata.Store, members *membership.Members, nodes *Nodes, lost time.Duration) error {
+	changes, stop := members.Watch()
 	defer stop()
-	return ignoreCanceled(n.metadata.RunController(ctx, &observer{n: n, changes: changes, silent: map[uint32]time.Time{}}))
+	return store.RunController(ctx, &observer{store: store, members: members, nodes: nodes, lost: lost, changes: changes, silent: map[uint32]time.Time{}})
 }
 
 // Liveness implements metadata.Observer. A node that is about to stop gets nothing new.
 func (o *observer) Liveness() map[uint32]placement.Liveness {
 	now := time.Now()
 	alive := map[raft.ServerID]membership.Member{}
-	for _, m := range o.n.members.Nodes() {
+	for _, m := range o.members.Nodes() {
 		if m.State == membership.Alive {
-			alive[serverID(m.Name, m.Incarnation)] = m
+			alive[ServerID(m.Name, m.Incarnation)] = m
 		}
 	}
 	liveness := map[uint32]placement.Liveness{}
-	for _, node := range o.n.metadata.Nodes() {
+	for _, node := range o.store.Nodes() {
 		m, there := alive[node.ServerID()]
 		if there {
 			delete(o.silent, node.ID)
@@ -54,7 +56,7 @@ func (o *observer) Liveness() map[uint32]placement.Liveness {
 		since, known := o.silent[node.ID]
 		if !known {
 			o.silent[node.ID] = now
-		} else if now.Sub(since) > o.n.cfg.NodeLostTimeout.Std() {
+		} else if now.Sub(since) > o.lost {
 			liveness[node.ID] = placement.Lost
 		}
 	}
@@ -64,7 +66,7 @@ func (o *observer) Liveness() map[uint32]placement.Liveness {
 // Partitions implements metadata.Observer.
 func (o *observer) Partitions(ctx context.Context) map[uint32]metadata.Configuration {
 	leaders := map[uint32]*nodepb.ReplicaStatus{}
-	for _, st := range o.n.statuses(ctx) {
+	for _, st := range o.nodes.Statuses(ctx, false) {
 		for _, r := range st.Replicas {
 			if known := leaders[r.Partition]; r.Leading && (known == nil || r.Term > known.Term) {
 				leaders[r.Partition] = r
@@ -87,34 +89,20 @@ func (o *observer) Partitions(ctx context.Context) map[uint32]metadata.Configura
 
 // Applied implements metadata.Observer.
 func (o *observer) Applied(ctx context.Context, node metadata.Node) (uint64, error) {
-	st, err := o.n.askStatus(ctx, string(o.n.addresses.of(node.ServerID())), false)
+	st, err := o.nodes.Status(ctx, node)
 	if err != nil {
 		return 0, err
-	}
-	if serverID(st.Name, st.Incarnation) != node.ServerID() {
-		return 0, fmt.Errorf("%s/%s answers in its place", st.Name, st.Incarnation)
 	}
 	return st.MetadataApplied, nil
 }
 
 // Announcements implements metadata.Observer.
 func (o *observer) Announcements(ctx context.Context) map[uint32]metadata.Announcement {
-	return announcements(o.n.statuses(ctx))
+	return o.nodes.Statuses(ctx, false).Announcements()
 }
 
 // Changed implements metadata.Observer.
 func (o *observer) Changed() <-chan struct{} { return o.changes }
-
-// announcements are what nodes said about feature levels, by node id.
-func announcements(statuses map[uint32]*nodepb.StatusResponse) map[uint32]metadata.Announcement {
-	said := make(map[uint32]metadata.Announcement, len(statuses))
-	for id, st := range statuses {
-		said[id] = metadata.Announcement{
-			Server: serverID(st.Name, st.Incarnation), Supported: feature.Announced(st.FeatureLevel), Hold: st.FeatureLevelHold,
-		}
-	}
-	return said
-}
 
 func memberServer(m *nodepb.ReplicaMember) raft.Server {
 	s := raft.Server{Suffrage: raft.Nonvoter, ID: raft.ServerID(m.Id), Address: raft.ServerAddress(m.Address)}
@@ -123,5 +111,3 @@ func memberServer(m *nodepb.ReplicaMember) raft.Server {
 	}
 	return s
 }
-
-func isVoter(s raft.Server) bool { return s.Suffrage == raft.Voter }

@@ -1,4 +1,4 @@
-package node
+package cluster
 
 import (
 	"context"
@@ -15,34 +15,36 @@ import (
 	nodepb "platform/proto/node"
 )
 
-// peers are the connections to other nodes for what is rarely asked: who joins, who
-// leads the metadata, how replicas are. Raft and requests to partitions have their own.
-type peers struct {
-	asked map[string]*atomic.Uint64 // how often, by method; the map does not change
+// Peers holds the connections to other nodes for requests about the cluster: joining,
+// metadata, replica status. Raft and requests to partitions have connections of their own.
+// It is safe for concurrent use.
+type Peers struct {
+	sent map[string]*atomic.Uint64 // number of requests by method; the map does not change
 
 	mu     sync.Mutex // covers the fields below
 	closed bool
 	conns  map[string]*grpc.ClientConn
 }
 
-func newPeers() *peers {
-	p := &peers{asked: make(map[string]*atomic.Uint64), conns: make(map[string]*grpc.ClientConn)}
+// NewPeers returns a Peers without connections.
+func NewPeers() *Peers {
+	p := &Peers{sent: make(map[string]*atomic.Uint64), conns: make(map[string]*grpc.ClientConn)}
 	for _, method := range nodepb.NodeCluster_ServiceDesc.Methods {
-		p.asked[method.MethodName] = new(atomic.Uint64)
+		p.sent[method.MethodName] = new(atomic.Uint64)
 	}
 	return p
 }
 
 // count counts a request and sends it.
-func (p *peers) count(ctx context.Context, method string, req, resp any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	if n := p.asked[path.Base(method)]; n != nil {
+func (p *Peers) count(ctx context.Context, method string, req, resp any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if n := p.sent[path.Base(method)]; n != nil {
 		n.Add(1)
 	}
 	return invoke(ctx, method, req, resp, cc, opts...)
 }
 
-// at is the node at an address, which is dialled when it is asked something.
-func (p *peers) at(address string) (nodepb.NodeClusterClient, error) {
+// At returns a client for the node at an address. The first request dials it.
+func (p *Peers) At(address string) (nodepb.NodeClusterClient, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -61,8 +63,8 @@ func (p *peers) at(address string) (nodepb.NodeClusterClient, error) {
 	return nodepb.NewNodeClusterClient(conn), nil
 }
 
-// close ends all connections.
-func (p *peers) close() error {
+// Close closes all connections. Later requests fail.
+func (p *Peers) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
@@ -71,4 +73,13 @@ func (p *peers) close() error {
 		errs = append(errs, conn.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// Sent returns the number of requests sent so far, by method.
+func (p *Peers) Sent() map[string]uint64 {
+	sent := make(map[string]uint64, len(p.sent))
+	for method, n := range p.sent {
+		sent[method] = n.Load()
+	}
+	return sent
 }

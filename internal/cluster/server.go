@@ -1,4 +1,4 @@
-package node
+package cluster
 
 import (
 	"context"
@@ -17,54 +17,122 @@ import (
 	"platform/internal/feature"
 	"platform/internal/membership"
 	"platform/internal/raftgroup"
-	"platform/internal/routing"
 	"platform/internal/version"
 	"platform/metadata"
 	"platform/partition"
 	nodepb "platform/proto/node"
 )
 
-// nodeProtocol is the version of what nodes say to each other. Nodes of different
+// Protocol is the version of what nodes say to each other. Nodes of different
 // versions make no cluster.
-const nodeProtocol = 1
+const Protocol = 1
 
-// clusterServer answers other nodes about the cluster. It is there before this node
-// is part of one.
-type clusterServer struct {
-	nodepb.UnimplementedNodeClusterServer
-
-	self     datadir.Identity
-	expect   int
-	flow     bool                    // the settings ask for flow control
-	hold     bool                    // the settings ask to keep the feature level
-	settings func() []config.Setting // without secrets
-	ballot   membership.Ballot
-	members  func() *membership.Members
-	local    func(id uint32) *partition.Partition
-	// quarantine says why a replica of this node is not served, "" if it is.
-	quarantine func(id uint32) string
-	// disk says what the node does not do because its disk is full, "" if it has room.
-	disk func() string
-	// replica is the Raft server id of this node's replica of a partition.
-	replica func(id uint32) string
-	// recoverReplica does this node's part in the recovery of a partition.
-	recoverReplica func(context.Context, *nodepb.RecoverRequest) error
-	started        time.Time
-	draining       *atomic.Bool
-	log            *slog.Logger
-
-	// These are nil until they are open.
-	store  atomic.Pointer[metadata.Store]
-	router atomic.Pointer[routing.Router]
-	// partitions is how many there are, 0 until that is known.
-	partitions atomic.Uint32
+// Replicas are the partition replicas of this node.
+type Replicas interface {
+	// Replica returns the open replica of a partition, nil if there is none.
+	Replica(partition uint32) *partition.Partition
+	// ReplicaID returns the Raft server ID of the node's replica of a partition.
+	ReplicaID(partition uint32) raft.ServerID
+	// Quarantine returns why the replica of a partition is not served, "" if it is.
+	Quarantine(partition uint32) string
+	// Recover does this node's part in the recovery of a partition.
+	Recover(ctx context.Context, req *nodepb.RecoverRequest) error
 }
 
-var _ nodepb.NodeClusterServer = (*clusterServer)(nil)
+// ServerConfig configures a Server.
+type ServerConfig struct {
+	Self             datadir.Identity
+	Expect           int                     // bootstrap-expect
+	FlowControl      bool                    // the settings ask for flow control
+	HoldFeatureLevel bool                    // the settings ask to keep the feature level
+	Settings         func() []config.Setting // without secrets
+	// Members returns the nodes known by gossip. It is called once the node port is open.
+	Members  func() *membership.Members
+	Disk     func() string // see diskspace.Monitor.Shortage
+	Draining func() bool   // reports whether the node is about to stop
+	Log      *slog.Logger
+}
+
+// Server answers requests of other nodes about the cluster. It serves before this node
+// belongs to a cluster; OpenMetadata and OpenReplicas make more requests succeed.
+type Server struct {
+	nodepb.UnimplementedNodeClusterServer
+
+	cfg     ServerConfig
+	self    datadir.Identity
+	log     *slog.Logger
+	started time.Time
+	ballot  membership.Ballot
+
+	store    atomic.Pointer[metadata.Store] // nil until it is open
+	replicas atomic.Pointer[openReplicas]   // nil until they are open
+}
+
+type openReplicas struct {
+	Replicas
+	partitions uint32 // of the cluster
+}
+
+// NewServer returns a server.
+func NewServer(cfg ServerConfig) *Server {
+	return &Server{cfg: cfg, self: cfg.Self, log: cfg.Log, started: time.Now()}
+}
+
+// OpenMetadata provides the metadata; nil withdraws them.
+func (s *Server) OpenMetadata(store *metadata.Store) { s.store.Store(store) }
+
+// OpenReplicas provides the node's replicas of the cluster's partitions.
+func (s *Server) OpenReplicas(r Replicas, partitions uint32) {
+	s.replicas.Store(&openReplicas{r, partitions})
+}
+
+// Started returns when the node started.
+func (s *Server) Started() time.Time { return s.started }
+
+// Metadata returns the metadata, nil until they are open.
+func (s *Server) Metadata() *metadata.Store { return s.store.Load() }
+
+// FeatureLevel returns the cluster's feature level, the first one until this node belongs
+// to a cluster.
+func (s *Server) FeatureLevel() feature.Level {
+	if store := s.store.Load(); store != nil {
+		return store.FeatureLevel()
+	}
+	return feature.Level1
+}
+
+// ClusterID returns the ID of the cluster, "" until this node belongs to one.
+func (s *Server) ClusterID() string {
+	store := s.store.Load()
+	if store == nil {
+		return ""
+	}
+	c, _ := store.Cluster()
+	return c.ID
+}
+
+// Replica returns this node's replica of a partition, nil if there is none.
+func (s *Server) Replica(id uint32) *partition.Partition {
+	r := s.replicas.Load()
+	if r == nil || id >= r.partitions {
+		return nil
+	}
+	return r.Replica(id)
+}
+
+// partitions returns the number of partitions, 0 until the replicas are open.
+func (s *Server) partitions() uint32 {
+	if r := s.replicas.Load(); r != nil {
+		return r.partitions
+	}
+	return 0
+}
+
+var _ nodepb.NodeClusterServer = (*Server)(nil)
 
 // Ballot gives this node's vote to the one that provisions the cluster, or takes it
 // back.
-func (s *clusterServer) Ballot(_ context.Context, req *nodepb.BallotRequest) (*nodepb.BallotResponse, error) {
+func (s *Server) Ballot(_ context.Context, req *nodepb.BallotRequest) (*nodepb.BallotResponse, error) {
 	if req.ClusterName != s.self.Cluster {
 		return &nodepb.BallotResponse{Refusal: s.foreign(req.ClusterName)}, nil
 	}
@@ -72,14 +140,14 @@ func (s *clusterServer) Ballot(_ context.Context, req *nodepb.BallotRequest) (*n
 		s.ballot.Withdraw(req.Name, req.Incarnation)
 		return &nodepb.BallotResponse{}, nil
 	}
-	if err := s.ballot.Vote(s.members().Nodes(), s.expect, req.Name, req.Incarnation); err != nil {
+	if err := s.ballot.Vote(s.cfg.Members().Nodes(), s.cfg.Expect, req.Name, req.Incarnation); err != nil {
 		return &nodepb.BallotResponse{Refusal: err.Error()}, nil //nolint:nilerr // the answer tells
 	}
 	return &nodepb.BallotResponse{}, nil
 }
 
 // Join registers another node.
-func (s *clusterServer) Join(ctx context.Context, req *nodepb.JoinRequest) (*nodepb.JoinResponse, error) {
+func (s *Server) Join(ctx context.Context, req *nodepb.JoinRequest) (*nodepb.JoinResponse, error) {
 	store := s.store.Load()
 	if store == nil {
 		return nil, status.Error(codes.Unavailable, "this node is not part of a cluster yet")
@@ -90,7 +158,7 @@ func (s *clusterServer) Join(ctx context.Context, req *nodepb.JoinRequest) (*nod
 		return nil, status.Error(codes.Unavailable, "the cluster is not provisioned yet")
 	case req.ClusterName != s.self.Cluster:
 		return &nodepb.JoinResponse{Refusal: s.foreign(req.ClusterName)}, nil
-	case req.Protocol != nodeProtocol:
+	case req.Protocol != Protocol:
 		return &nodepb.JoinResponse{Refusal: fmt.Sprintf("version %s of the server cannot work with version %s, which the cluster runs; install that", req.Version, version.Version())}, nil
 	}
 	if err := cluster.CheckJoin(req.FeatureLevel); err != nil {
@@ -124,8 +192,8 @@ func tooOld(cluster metadata.Cluster, err error) *nodepb.JoinResponse {
 }
 
 // inUse reports whether another node of that name is alive.
-func (s *clusterServer) inUse(name, incarnation string) bool {
-	for _, m := range s.members().Nodes() {
+func (s *Server) inUse(name, incarnation string) bool {
+	for _, m := range s.cfg.Members().Nodes() {
 		if m.Name == name && m.Incarnation != incarnation && m.State == membership.Alive {
 			return true
 		}
@@ -133,12 +201,12 @@ func (s *clusterServer) inUse(name, incarnation string) bool {
 	return false
 }
 
-func (s *clusterServer) foreign(name string) string {
+func (s *Server) foreign(name string) string {
 	return fmt.Sprintf("this is a node of cluster %q, not %q; check cluster-name and metadata-client.addresses", s.self.Cluster, name)
 }
 
 // Propose makes a change of the metadata if this node leads them.
-func (s *clusterServer) Propose(ctx context.Context, req *nodepb.ProposeRequest) (*nodepb.ProposeResponse, error) {
+func (s *Server) Propose(ctx context.Context, req *nodepb.ProposeRequest) (*nodepb.ProposeResponse, error) {
 	store, err := s.member(req.ClusterId)
 	if err != nil {
 		return &nodepb.ProposeResponse{NotLeader: true}, nil //nolint:nilerr // the answer tells
@@ -156,14 +224,14 @@ func (s *clusterServer) Propose(ctx context.Context, req *nodepb.ProposeRequest)
 }
 
 // Transfer hands leadership of a partition over.
-func (s *clusterServer) Transfer(ctx context.Context, req *nodepb.TransferRequest) (*nodepb.TransferResponse, error) {
+func (s *Server) Transfer(ctx context.Context, req *nodepb.TransferRequest) (*nodepb.TransferResponse, error) {
 	if _, err := s.member(req.ClusterId); err != nil {
 		return &nodepb.TransferResponse{Error: err.Error(), NotLeader: true}, nil //nolint:nilerr // the answer tells
 	}
-	if req.Partition >= s.partitions.Load() {
+	if req.Partition >= s.partitions() {
 		return &nodepb.TransferResponse{Error: fmt.Sprintf("there is no partition %d", req.Partition)}, nil
 	}
-	p := s.local(req.Partition)
+	p := s.Replica(req.Partition)
 	if p == nil {
 		return &nodepb.TransferResponse{Error: fmt.Sprintf("this node has no replica of partition %d", req.Partition), NotLeader: true}, nil
 	}
@@ -184,7 +252,7 @@ func memberOn(p *partition.Partition, node raft.ServerID) raft.ServerID {
 }
 
 // member is the metadata for a node of the same cluster.
-func (s *clusterServer) member(clusterID string) (*metadata.Store, error) {
+func (s *Server) member(clusterID string) (*metadata.Store, error) {
 	store := s.store.Load()
 	if store == nil {
 		return nil, errors.New("this node is not part of a cluster yet")
@@ -193,4 +261,27 @@ func (s *clusterServer) member(clusterID string) (*metadata.Store, error) {
 		return nil, fmt.Errorf("this node is of cluster %q, not %q", own.ID, clusterID)
 	}
 	return store, nil
+}
+
+// Recover does this node's part in the recovery of a partition.
+func (s *Server) Recover(ctx context.Context, req *nodepb.RecoverRequest) (*nodepb.RecoverResponse, error) {
+	if _, err := s.member(req.ClusterId); err != nil {
+		return &nodepb.RecoverResponse{Error: err.Error()}, nil //nolint:nilerr // the answer tells
+	}
+	if req.Partition >= s.partitions() {
+		return &nodepb.RecoverResponse{Error: fmt.Sprintf("there is no partition %d", req.Partition)}, nil
+	}
+	if err := s.replicas.Load().Recover(ctx, req); err != nil {
+		return &nodepb.RecoverResponse{Error: err.Error()}, nil //nolint:nilerr // the answer tells
+	}
+	return &nodepb.RecoverResponse{}, nil
+}
+
+// Follow answers when this node has applied the metadata's log up to a place.
+func (s *Server) Follow(ctx context.Context, req *nodepb.FollowRequest) (*nodepb.FollowResponse, error) {
+	store, err := s.member(req.ClusterId)
+	if err == nil {
+		err = store.Follow(ctx, req.Index)
+	}
+	return &nodepb.FollowResponse{}, err
 }

@@ -1,4 +1,4 @@
-package node
+package cluster
 
 import (
 	"context"
@@ -23,8 +23,8 @@ const (
 	standingTick = 5 * time.Second
 )
 
-// Standing tells whether a node is still a member.
-func (s *clusterServer) Standing(_ context.Context, req *nodepb.StandingRequest) (*nodepb.StandingResponse, error) {
+// Standing tells another node whether it is still a member.
+func (s *Server) Standing(_ context.Context, req *nodepb.StandingRequest) (*nodepb.StandingResponse, error) {
 	store, err := s.member(req.ClusterId)
 	if err != nil {
 		return nil, status.Error(codes.Unavailable, err.Error())
@@ -32,21 +32,24 @@ func (s *clusterServer) Standing(_ context.Context, req *nodepb.StandingRequest)
 	return &nodepb.StandingResponse{Removed: store.Standing(req.Name, req.Incarnation)}, nil
 }
 
-// checkStanding fails if another node says that this one is no member any more. It is
+// Standing tells whether this node is still a member of its cluster, according to others.
+type Standing struct {
+	Self    datadir.Identity
+	DataDir string
+	Peers   *Peers
+}
+
+// Check fails if another node says that this one is no member any more. It is
 // called before anything of the metadata or the partitions is opened: replicas of a
 // node that was removed may be a majority among themselves. Nodes that do not answer
 // have no say, so that a cluster whose nodes start at the same time is not held up.
-func (n *Node) checkStanding(ctx context.Context) error {
-	layout, err := metadata.ReadLayout(n.dir.In(datadir.MetadataDir))
-	if err != nil {
-		return n.dir.MetadataError(err)
-	}
+func (s *Standing) Check(ctx context.Context, layout *metadata.Layout, seeds []string) error {
 	addresses := map[string]bool{}
-	for _, seed := range n.seeds() {
+	for _, seed := range seeds {
 		addresses[seed] = true
 	}
 	for _, node := range layout.Nodes {
-		if address := config.HostPort(node.FabricAddress); node.Name != n.self.Node && address != "" {
+		if address := config.HostPort(node.FabricAddress); node.Name != s.Self.Node && address != "" {
 			addresses[address] = true
 		}
 	}
@@ -57,7 +60,7 @@ func (n *Node) checkStanding(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for address := range addresses {
 		wg.Go(func() {
-			if err := n.askStanding(ctx, layout.Cluster.ID, address); errors.Is(err, metadata.ErrNodeRemoved) {
+			if err := s.ask(ctx, layout.Cluster.ID, address); errors.Is(err, metadata.ErrNodeRemoved) {
 				mu.Lock()
 				defer mu.Unlock()
 				removed = err
@@ -69,37 +72,37 @@ func (n *Node) checkStanding(ctx context.Context) error {
 	return removed
 }
 
-// askStanding asks the node at an address. The error is ErrNodeRemoved if it says that
+// ask asks the node at an address. The error is ErrNodeRemoved if it says that
 // this node was removed.
-func (n *Node) askStanding(ctx context.Context, cluster, address string) error {
-	peer, err := n.peers.at(address)
+func (s *Standing) ask(ctx context.Context, cluster, address string) error {
+	peer, err := s.Peers.At(address)
 	if err != nil {
 		return err
 	}
-	resp, err := peer.Standing(ctx, &nodepb.StandingRequest{ClusterId: cluster, Name: n.self.Node, Incarnation: n.self.Incarnation})
+	resp, err := peer.Standing(ctx, &nodepb.StandingRequest{ClusterId: cluster, Name: s.Self.Node, Incarnation: s.Self.Incarnation})
 	if err != nil {
 		return err
 	}
 	if resp.Removed != "" {
-		return n.removed(resp.Removed)
+		return s.Removed(resp.Removed)
 	}
 	return nil
 }
 
-// removed is the error of a node that is no member any more.
-func (n *Node) removed(reason string) error {
-	return &metadata.RemovedError{Node: n.self.Node, Reason: reason, Data: n.dir.Path()}
+// Removed is the error of a node that is no member any more.
+func (s *Standing) Removed(reason string) error {
+	return &metadata.RemovedError{Node: s.Self.Node, Reason: reason, Data: s.DataDir}
 }
 
-// watchStanding ends with an error when a node that this one's metadata do not have
+// Watch ends with an error when a node that this one's metadata do not have
 // says that this one was removed: the cluster was recovered without it.
-func (n *Node) watchStanding(ctx context.Context) error {
+func (s *Standing) Watch(ctx context.Context, store *metadata.Store, members *membership.Members) error {
 	tick := time.NewTicker(standingTick)
 	defer tick.Stop()
 	for {
-		for _, m := range n.strangers() {
+		for _, m := range strangers(store, members) {
 			asking, cancel := context.WithTimeout(ctx, standingTimeout)
-			err := n.askStanding(asking, m.ClusterID, m.Address)
+			err := s.ask(asking, m.ClusterID, m.Address)
 			cancel()
 			if errors.Is(err, metadata.ErrNodeRemoved) {
 				return err
@@ -114,14 +117,14 @@ func (n *Node) watchStanding(ctx context.Context) error {
 }
 
 // strangers are nodes of the cluster that the metadata do not have.
-func (n *Node) strangers() (list []membership.Member) {
-	layout, _ := n.metadata.Layout()
+func strangers(store *metadata.Store, members *membership.Members) (list []membership.Member) {
+	layout, _ := store.Layout()
 	known := map[string]bool{}
 	for _, node := range layout.Nodes {
 		known[string(node.ServerID())] = true
 	}
-	for _, m := range n.members.Nodes() {
-		if m.State == membership.Alive && !m.Self && m.ClusterID == layout.Cluster.ID && !known[string(serverID(m.Name, m.Incarnation))] {
+	for _, m := range members.Nodes() {
+		if m.State == membership.Alive && !m.Self && m.ClusterID == layout.Cluster.ID && !known[string(ServerID(m.Name, m.Incarnation))] {
 			list = append(list, m)
 		}
 	}

@@ -1,13 +1,14 @@
-package node
+package cluster
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"time"
+
+	"github.com/hashicorp/raft"
 
 	"platform/internal/feature"
 	"platform/internal/version"
+	"platform/metadata"
 	"platform/partition"
 	"platform/partition/store"
 	nodepb "platform/proto/node"
@@ -16,11 +17,8 @@ import (
 // stateQuarantined is the state of a replica in quarantine, beside those of Raft.
 const stateQuarantined = "Quarantined"
 
-// statusTimeout bounds how long another node is asked how it is.
-const statusTimeout = time.Second
-
 // Status tells what this node knows of its replicas.
-func (s *clusterServer) Status(_ context.Context, req *nodepb.StatusRequest) (*nodepb.StatusResponse, error) {
+func (s *Server) Status(_ context.Context, req *nodepb.StatusRequest) (*nodepb.StatusResponse, error) {
 	if _, err := s.member(req.ClusterId); err != nil {
 		return &nodepb.StatusResponse{Error: err.Error()}, nil //nolint:nilerr // the answer tells
 	}
@@ -32,18 +30,19 @@ func (s *clusterServer) Status(_ context.Context, req *nodepb.StatusRequest) (*n
 }
 
 // status is what this node says about itself, once it is part of a cluster.
-func (s *clusterServer) status() *nodepb.StatusResponse {
+func (s *Server) status() *nodepb.StatusResponse {
 	meta := s.store.Load()
 	r := &nodepb.StatusResponse{
 		Name: s.self.Node, Incarnation: s.self.Incarnation, Version: version.Version(),
-		StartedAt: s.started.UnixMilli(), Draining: s.draining.Load(), FlowControl: s.flow,
-		FeatureLevel: uint32(feature.Supported()), FeatureLevelHold: s.hold, Disk: s.disk(),
+		StartedAt: s.started.UnixMilli(), Draining: s.cfg.Draining(), FlowControl: s.cfg.FlowControl,
+		FeatureLevel: uint32(feature.Supported()), FeatureLevelHold: s.cfg.HoldFeatureLevel, Disk: s.cfg.Disk(),
 		MetadataApplied: meta.AppliedIndex(), MetadataLeader: string(meta.Group().Leader().ID),
 	}
-	for id := range s.partitions.Load() {
-		if reason := s.quarantine(id); reason != "" {
-			r.Replicas = append(r.Replicas, &nodepb.ReplicaStatus{Partition: id, State: stateQuarantined, Quarantine: reason, ReplicaId: s.replica(id)})
-		} else if p := s.local(id); p != nil {
+	for id := range s.partitions() {
+		replicas := s.replicas.Load()
+		if reason := replicas.Quarantine(id); reason != "" {
+			r.Replicas = append(r.Replicas, &nodepb.ReplicaStatus{Partition: id, State: stateQuarantined, Quarantine: reason, ReplicaId: string(replicas.ReplicaID(id))})
+		} else if p := replicas.Replica(id); p != nil {
 			replica := replicaStatus(p.Status())
 			replica.ReplicaId = string(p.LocalID())
 			r.Replicas = append(r.Replicas, replica)
@@ -53,13 +52,13 @@ func (s *clusterServer) status() *nodepb.StatusResponse {
 }
 
 // detail adds what only queries want to know.
-func (s *clusterServer) detail(r *nodepb.StatusResponse) {
+func (s *Server) detail(r *nodepb.StatusResponse) {
 	r.StorageVersion = store.FormatVersion
-	for _, set := range s.settings() {
+	for _, set := range s.cfg.Settings() {
 		r.Settings = append(r.Settings, &nodepb.NodeSetting{Key: set.Key, Value: set.Value})
 	}
 	for _, replica := range r.Replicas {
-		p := s.local(replica.Partition)
+		p := s.Replica(replica.Partition)
 		if p == nil {
 			continue
 		}
@@ -84,7 +83,7 @@ func replicaStatus(st partition.Status) *nodepb.ReplicaStatus {
 		MembersIndex: st.Members.Index,
 	}
 	for _, m := range st.Members.Servers {
-		member := &nodepb.ReplicaMember{Id: string(m.ID), Address: string(m.Address), Voter: isVoter(m)}
+		member := &nodepb.ReplicaMember{Id: string(m.ID), Address: string(m.Address), Voter: m.Suffrage == raft.Voter}
 		for _, f := range st.Followers {
 			if f.ID == m.ID {
 				member.Match, member.Lag, member.Live, member.CaughtUp = f.Match, f.Lag, f.Live, f.CaughtUp
@@ -98,59 +97,50 @@ func replicaStatus(st partition.Status) *nodepb.ReplicaStatus {
 	return r
 }
 
-// statuses asks all members how they are, this node included, by node id. Those that
-// do not answer in time are left out.
-func (n *Node) statuses(ctx context.Context) map[uint32]*nodepb.StatusResponse {
-	return n.ask(ctx, false)
-}
+// Statuses are the statuses of nodes, by node ID.
+type Statuses map[uint32]*nodepb.StatusResponse
 
-// ask is statuses, with details if they are wanted.
-func (n *Node) ask(ctx context.Context, details bool) map[uint32]*nodepb.StatusResponse {
-	return n.askWithin(ctx, statusTimeout, details)
-}
-
-// askWithin is ask with another timeout.
-func (n *Node) askWithin(ctx context.Context, timeout time.Duration, details bool) map[uint32]*nodepb.StatusResponse {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	layout, _ := n.metadata.Layout()
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	all := make(map[uint32]*nodepb.StatusResponse, len(layout.Nodes))
-	for _, node := range layout.Nodes {
-		if node.ServerID() == n.replica().ID {
-			own := n.cluster.status()
-			if details {
-				n.cluster.detail(own)
+// Leader returns the node that leads a partition and serves it, of those that answered.
+func (all Statuses) Leader(partition uint32) (leader uint32, known bool) {
+	term := uint64(0)
+	for id, st := range all {
+		for _, r := range st.Replicas {
+			if r.Partition == partition && r.Leading && (!known || r.Term > term) {
+				leader, term, known = id, r.Term, true
 			}
-			mu.Lock()
-			all[node.ID] = own
-			mu.Unlock()
-			continue
 		}
-		address := string(n.addresses.of(node.ServerID()))
-		wg.Go(func() {
-			if st, err := n.askStatus(ctx, address, details); err == nil {
-				mu.Lock()
-				defer mu.Unlock()
-				all[node.ID] = st
-			}
-		})
 	}
-	wg.Wait()
-	return all
+	return leader, known
 }
 
-// askStatus asks the node at an address how it is.
-func (n *Node) askStatus(ctx context.Context, address string, details bool) (*nodepb.StatusResponse, error) {
-	peer, err := n.peers.at(address)
-	if err != nil {
-		return nil, err
+// Announcements returns what the nodes announce about feature levels, by node ID.
+func (all Statuses) Announcements() map[uint32]metadata.Announcement {
+	said := make(map[uint32]metadata.Announcement, len(all))
+	for id, st := range all {
+		said[id] = metadata.Announcement{
+			Server: ServerID(st.Name, st.Incarnation), Supported: feature.Announced(st.FeatureLevel), Hold: st.FeatureLevelHold,
+		}
 	}
-	cluster, _ := n.metadata.Cluster()
-	st, err := peer.Status(ctx, &nodepb.StatusRequest{ClusterId: cluster.ID, Details: details})
-	if err == nil && st.Error != "" {
-		err = errors.New(st.Error)
+	return said
+}
+
+// LeaderExpiry bounds how long a recovery waits for a leader that has lost its
+// majority to be forgotten: by itself after its lease, by its followers after their
+// heartbeat timeout, which Raft doubles at random. These are 5.5 seconds together; the
+// rest is for machines under load. A leader that is still known then has a majority.
+const LeaderExpiry = 15 * time.Second
+
+// KnownLeader returns the Raft server ID of the leader that any replica of a partition knows,
+// member or not; "" if none knows one.
+func (all Statuses) KnownLeader(partition uint32) string {
+	var leader string
+	term := uint64(0)
+	for _, st := range all {
+		for _, r := range st.Replicas {
+			if r.Partition == partition && r.Leader != "" && r.Quarantine == "" && (r.Term > term || r.Term == term && r.Leader < leader || leader == "") {
+				leader, term = r.Leader, r.Term
+			}
+		}
 	}
-	return st, err
+	return leader
 }

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"platform/admin"
+	"platform/admin/backend"
 	"platform/admin/query"
+	"platform/flowcontrol"
 	"platform/internal/feature"
 	"platform/internal/httpserver"
 	"platform/internal/version"
@@ -18,7 +20,7 @@ import (
 	"platform/metadata"
 )
 
-func (n *Node) adminHandler(engine *query.Engine) http.Handler {
+func (n *Node) adminHandler(engine *query.Engine, members *backend.Cluster) http.Handler {
 	c := &n.cfg.Admin
 	defaults := defaultsOf(n.cfg)
 	settings := admin.Config{
@@ -29,36 +31,26 @@ func (n *Node) adminHandler(engine *query.Engine) http.Handler {
 		Toolchain:          version.Platform(),
 		Level:              feature.Supported(),
 		IngressEndpoint:    n.cfg.Ingress.AdvertisedAddress,
-		IngressPort:        port(n.ingress.Addr()),
+		IngressPort:        tcpPort(n.listeners.ingress.Addr()),
 		Features:           map[string]bool{"protocol_v7": n.cfg.EnableProtocolV7, "vqueues": n.cfg.FlowControl()},
 		FlowControl:        n.cfg.FlowControl(),
 		AwaitRules:         n.awaitRules,
 		Defaults:           func() *metadata.Defaults { return &defaults },
-		Ready:              n.ready,
+		Ready:              n.ready.check,
 		Query:              engine,
 		Logger:             n.log.With("component", "platform/admin"),
 	}
 	if !n.cfg.DisablePrometheus {
-		settings.Metrics = n.metricsHandler()
+		settings.Metrics = n.metrics.handler()
 	}
 	find := discovery.DefaultConfig()
 	find.Identity = n.signer
 	find.EnableV7 = n.cfg.EnableProtocolV7
 	find.AdditionalHeaders = n.cfg.Worker.Invoker.AdditionalRequestHeaders
-	api := admin.New(settings, n.metadata, discovery.New(n.invoker.Client(), find), invocations{
-		&catalog{n.router, n.metadata.Schemas},
-		&operator{n.router, n.metadata.Schemas, n.featureLevel, protocol.ServerRange(n.cfg.EnableProtocolV7)},
-	}, clusterAdmin{n}).Handler()
+	invocations := backend.NewInvocations(n.router, n.metadata.Schemas, n.metadata.FeatureLevel, protocol.ServerRange(n.cfg.EnableProtocolV7))
+	api := admin.New(settings, n.metadata, discovery.New(n.invoker.Client(), find), invocations, members).Handler()
 	return withProfiles(api)
 }
-
-// invocations are what the admin API may ask of all partitions.
-type invocations struct {
-	*catalog
-	*operator
-}
-
-var _ admin.Invocations = invocations{}
 
 // withProfiles serves Go's profiles beside the API.
 func withProfiles(api http.Handler) http.Handler {
@@ -71,7 +63,7 @@ func withProfiles(api http.Handler) http.Handler {
 	return mux
 }
 
-func port(a net.Addr) int {
+func tcpPort(a net.Addr) int {
 	if tcp, ok := a.(*net.TCPAddr); ok {
 		return tcp.Port
 	}
@@ -86,24 +78,41 @@ const adminConnections = 2000
 
 // serveAdmin answers the admin API until ctx ends.
 func (n *Node) serveAdmin(ctx context.Context) (err error) {
-	engine := n.newQueryEngine()
+	members := &backend.Cluster{Self: n.replica().ID, Store: n.metadata, Members: n.port.members, Nodes: n.port.nodes, Log: n.log}
+	engine := n.newQueryEngine(members)
 	defer func() { err = errors.Join(err, engine.Close()) }()
-	return httpserver.Serve(ctx, n.admin, httpserver.Config{
-		Handler: n.adminHandler(engine), Drain: adminDrain, Log: n.log, Budget: n.bodies,
+	return httpserver.Serve(ctx, n.listeners.admin, httpserver.Config{
+		Handler: n.adminHandler(engine, members), Drain: adminDrain, Log: n.log, Budget: n.bodies,
 		MaxConnections: adminConnections, AddressConnections: int(n.cfg.Admin.ConnectionsPerAddressLimit),
 	})
 }
 
-// serveFigures answers what people and monitoring ask on the node port, until ctx ends.
-func (n *Node) serveFigures(ctx context.Context) error {
+// serveNodeHTTP answers what people and monitoring ask on the node port, until ctx ends.
+func (n *Node) serveNodeHTTP(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
-		if err := n.ready(); err != nil {
+		if err := n.ready.check(); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		}
 	})
 	if !n.cfg.DisablePrometheus {
-		mux.Handle("GET /metrics", n.metricsHandler())
+		mux.Handle("GET /metrics", n.metrics.handler())
 	}
-	return httpserver.Serve(ctx, n.ports.HTTP, httpserver.Config{Handler: withProfiles(mux), Drain: adminDrain, Log: n.log})
+	return httpserver.Serve(ctx, n.port.ports.HTTP, httpserver.Config{Handler: withProfiles(mux), Drain: adminDrain, Log: n.log})
+}
+
+// newQueryEngine returns what answers SQL on this node.
+func (n *Node) newQueryEngine(members *backend.Cluster) *query.Engine {
+	c := &n.cfg.Admin.QueryEngine
+	return query.NewEngine(query.Config{
+		Partitions: backend.Queried{Router: n.router, FlowControl: n.cfg.FlowControl()},
+		Registry:   n.metadata.Schemas,
+		Rules: func() *flowcontrol.Book {
+			book, _ := n.metadata.Rules()
+			return book
+		},
+		Cluster: backend.QueriedCluster{Cluster: members},
+		Timeout: c.Timeout.Std(), MaxRows: c.MaxRows, MaxBytes: int(c.MaxBytes),
+		Concurrent: c.Concurrency, MemoryLimit: int64(c.MemorySize),
+	})
 }

@@ -3,8 +3,12 @@ package node
 import (
 	"context"
 	"errors"
+	"io"
+	"log/slog"
+	"net"
 	"time"
 
+	"platform/internal/config"
 	"platform/internal/datadir"
 	"platform/internal/diskspace"
 	"platform/internal/raftgroup"
@@ -17,91 +21,118 @@ const ballastBytes = 64 << 20
 
 const ballastFile = "BALLAST"
 
-// openFiles takes the ports and the data directory. The ports come first: whoever
-// starts a second server by mistake hears of the port, not of the lock.
-func (n *Node) openFiles(ctx context.Context) (err error) {
-	if n.port, err = n.cfg.Listen(ctx, ""); err != nil {
-		return err
+// listeners are the TCP ports of the node.
+type listeners struct{ node, ingress, admin net.Listener }
+
+// listen opens the ports. After an error some of them may be open.
+func listen(ctx context.Context, cfg *config.Config) (l listeners, err error) {
+	if l.node, err = cfg.Listen(ctx, ""); err != nil {
+		return l, err
 	}
-	if n.ingress, err = n.cfg.Ingress.Listen(ctx, "ingress"); err != nil {
-		return err
+	if l.ingress, err = cfg.Ingress.Listen(ctx, "ingress"); err != nil {
+		return l, err
 	}
-	if n.admin, err = n.cfg.Admin.Listen(ctx, "admin"); err != nil {
-		return err
-	}
-	if n.dir, err = datadir.Open(n.cfg.BaseDir, n.cfg.NodeName); err != nil {
-		return err
-	}
-	if n.self, err = n.dir.LoadIdentity(n.cfg.ClusterName, n.cfg.NodeName); err != nil {
-		return err
-	}
-	if n.hard, n.self, err = n.dir.OpenHardState(n.self, n.log); err != nil {
-		return err
-	}
-	n.disk = diskspace.New(n.dir.Path(), n.shortOfRoom, n.log)
-	return nil
+	l.admin, err = cfg.Admin.Listen(ctx, "admin")
+	return l, err
 }
 
-// awaitRoom waits while the disk is full: writes that fail would end the process at
-// once, and whoever starts it again would do so for ever.
-func (n *Node) awaitRoom(ctx context.Context) error {
+func (l *listeners) close() {
+	for _, port := range []io.Closer{l.node, l.ingress, l.admin} {
+		if port != nil {
+			_ = port.Close() // closed already by whoever served it
+		}
+	}
+}
+
+// files are the data directory and its databases.
+type files struct {
+	dir  *datadir.Dir
+	self datadir.Identity
+	disk *diskspace.Monitor
+
+	hard     *raftgroup.HardStates
+	logs     *raftgroup.LogDB
+	tables   *store.DB
+	watchdog *raftgroup.Watchdog
+}
+
+// openFiles takes the data directory. short is called when its disk becomes short of
+// space, and when it no longer is. After an error the files must be closed, too.
+func openFiles(cfg *config.Config, short func(bool), log *slog.Logger) (f files, err error) {
+	if f.dir, err = datadir.Open(cfg.BaseDir, cfg.NodeName); err != nil {
+		return f, err
+	}
+	if f.self, err = f.dir.LoadIdentity(cfg.ClusterName, cfg.NodeName); err != nil {
+		return f, err
+	}
+	if f.hard, f.self, err = f.dir.OpenHardState(f.self, log); err != nil {
+		return f, err
+	}
+	f.disk = diskspace.New(f.dir.Path(), short, log)
+	return f, nil
+}
+
+// awaitRoom waits while the disk is full, and reports that. Writes that fail would end the
+// process immediately, again after each restart.
+func (f *files) awaitRoom(ctx context.Context, report func(reason string)) error {
 	tick := time.NewTicker(diskspace.Tick)
 	defer tick.Stop()
-	for n.disk.Check() >= diskspace.Full {
-		reason := "waiting for room on the disk of " + n.dir.Path() + " (" + n.disk.Free() + " free)"
-		n.waiting.Store(&reason)
+	for f.disk.Check() >= diskspace.Full {
+		report("waiting for room on the disk of " + f.dir.Path() + " (" + f.disk.Free() + " free)")
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	n.waiting.Store(nil)
 	return nil
 }
 
-func (n *Node) openStores() (err error) {
-	ballast := n.dir.In(ballastFile)
+// openStores opens the databases.
+func (f *files) openStores(log *slog.Logger) (err error) {
+	ballast := f.dir.In(ballastFile)
 	if err := raftgroup.CreateBallast(ballast, ballastBytes); err != nil {
-		n.log.Warn("no room for the ballast file", "err", err)
+		log.Warn("no room for the ballast file", "err", err)
 	}
-	if n.logs, err = n.dir.OpenLogs(n.self, raftgroup.LogDBOptions{Ballast: ballast, Logger: n.log}); err != nil {
+	if f.logs, err = f.dir.OpenLogs(f.self, raftgroup.LogDBOptions{Ballast: ballast, Logger: log}); err != nil {
 		return err
 	}
-	if n.tables, err = n.dir.OpenTables(n.self, store.Options{Logger: n.log}); err != nil {
+	if f.tables, err = f.dir.OpenTables(f.self, store.Options{Logger: log}); err != nil {
 		return err
 	}
-	n.watchdog = raftgroup.NewWatchdog(raftgroup.WatchdogConfig{Logger: n.log})
+	f.watchdog = raftgroup.NewWatchdog(raftgroup.WatchdogConfig{Logger: log})
 	return nil
 }
 
-// closeFiles releases what openFiles took, as far as it got.
-func (n *Node) closeFiles() error {
-	n.ending.enter("ports and files")
+// saveIdentity changes the identity of the directory.
+func (f *files) saveIdentity(change func(*datadir.Identity)) error {
+	id := f.self
+	change(&id)
+	if err := f.dir.SaveIdentity(id); err != nil {
+		return err
+	}
+	f.self = id
+	return nil
+}
+
+// close closes the files, as far as they are open. With inUse a replica that has not
+// stopped may still be writing: its databases stay open until the process ends.
+func (f *files) close(inUse bool) error {
+	if f.watchdog != nil {
+		f.watchdog.Close()
+	}
 	var errs []error
-	errs = append(errs, n.closePort())
-	if n.watchdog != nil {
-		n.watchdog.Close()
+	if f.tables != nil && !inUse {
+		errs = append(errs, f.tables.Close())
 	}
-	// A replica that has not ended in time may be writing: its files are left to the end
-	// of the process.
-	inUse := n.inUse.Load()
-	if n.tables != nil && !inUse {
-		errs = append(errs, n.tables.Close())
+	if f.logs != nil && !inUse {
+		errs = append(errs, f.logs.Close())
 	}
-	if n.logs != nil && !inUse {
-		errs = append(errs, n.logs.Close())
+	if f.hard != nil {
+		errs = append(errs, f.hard.Close())
 	}
-	if n.hard != nil {
-		errs = append(errs, n.hard.Close())
-	}
-	for _, l := range []interface{ Close() error }{n.port, n.ingress, n.admin} {
-		if l != nil {
-			_ = l.Close() // closed already by whoever served it
-		}
-	}
-	if n.dir != nil {
-		errs = append(errs, n.dir.Close())
+	if f.dir != nil {
+		errs = append(errs, f.dir.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -8,10 +8,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"platform/ingress"
+	"platform/internal/budget"
+	"platform/internal/cluster"
+	"platform/internal/config"
+	"platform/internal/fabric"
 	"platform/internal/feature"
 	"platform/internal/membership"
 	"platform/internal/raftgroup"
+	"platform/internal/replicas"
+	"platform/internal/routing"
 	"platform/internal/telemetry"
+	"platform/invoker"
 	"platform/metadata"
 	"platform/partition"
 	"platform/partition/store"
@@ -28,32 +35,47 @@ type nodeMetrics struct {
 
 // newMetrics returns the metrics of a node. Without them the fields are nil, and
 // nothing is counted.
-func (n *Node) newMetrics() nodeMetrics {
-	if n.cfg.DisablePrometheus {
+func newMetrics(cfg *config.Config) nodeMetrics {
+	if cfg.DisablePrometheus {
 		return nodeMetrics{}
 	}
-	r := telemetry.NewRegistry(prometheus.Labels{"cluster_name": n.cfg.ClusterName, "node_name": n.cfg.NodeName})
+	r := telemetry.NewRegistry(prometheus.Labels{"cluster_name": cfg.ClusterName, "node_name": cfg.NodeName})
 	return nodeMetrics{
 		registry: r, partitions: raftgroup.NewMetrics(r, "partition"), metadata: raftgroup.NewMetrics(r, "metadata"), ingress: ingress.NewMetrics(r),
 		digests: partition.NewDigestMetrics(r),
 	}
 }
 
-// collectMetrics registers those that are read off the parts of the node, once all of
-// them are there.
-func (n *Node) collectMetrics() {
+// registerMetrics registers the metrics that are read from the parts of the node, once all
+// of them are there.
+func (n *Node) registerMetrics() {
 	if n.metrics.registry == nil {
 		return
 	}
-	n.metrics.registry.MustRegister(&nodeCollector{n}, n.logs.Collector(), n.metadata.Collector())
+	n.metrics.registry.MustRegister(&nodeCollector{
+		self: n.replica().ID, metadata: n.metadata, members: n.port.members, router: n.router, replicas: n.replicas, invoker: n.invoker,
+		tables: n.files.tables, bodies: n.bodies, client: n.port.client, peers: n.port.peers, ready: n.ready.check,
+	}, n.files.logs.Collector(), n.metadata.Collector())
 }
 
-// metricsHandler serves the figures of the node: those of the runtime and the
-// process, of the partitions and their tables, and of the cluster as the node sees it.
-func (n *Node) metricsHandler() http.Handler { return telemetry.MetricsHandler(n.metrics.registry) }
+// handler serves the metrics: those of the runtime and the process, of the partitions and
+// their tables, and of the cluster as the node sees it.
+func (m *nodeMetrics) handler() http.Handler { return telemetry.MetricsHandler(m.registry) }
 
-// nodeCollector reads figures when they are asked for.
-type nodeCollector struct{ n *Node }
+// nodeCollector reads metrics when they are scraped.
+type nodeCollector struct {
+	self     raft.ServerID
+	metadata *metadata.Store
+	members  *membership.Members
+	router   *routing.Router
+	replicas *replicas.Manager
+	invoker  *invoker.Invoker
+	tables   *store.DB
+	bodies   *budget.Budget
+	client   *fabric.Client
+	peers    *cluster.Peers
+	ready    func() error
+}
 
 var (
 	descPartitions   = desc("num_partitions", "Partitions that this node has a replica of.")
@@ -115,30 +137,30 @@ func (c *nodeCollector) Collect(metrics chan<- prometheus.Metric) {
 	out := sink(metrics)
 	c.collectPartitions(out)
 	c.collectCluster(out)
-	routed := c.n.router.Stats()
+	routed := c.router.Stats()
 	out.counter(descRouted, routed.Local, "local")
 	out.counter(descRouted, routed.Remote, "remote")
 	out.counter(descRounds, routed.Rounds)
 	out.counter(descNoLeader, routed.NoLeader)
-	silent, silences := c.n.invoker.Silent()
+	silent, silences := c.invoker.Silent()
 	out.gauge(descSilent, float64(silent))
 	out.counter(descSilences, silences)
-	bodies, refusals := c.n.bodies.Stats()
+	bodies, refusals := c.bodies.Stats()
 	out.gauge(descBodies, float64(bodies))
 	out.counter(descBodiesFull, refusals)
 	c.collectRequests(out)
-	c.collectTables(out, c.n.tables.Stats())
+	c.collectTables(out, c.tables.Stats())
 }
 
 // collectRequests is what goes from this node to others, but for Raft.
 func (c *nodeCollector) collectRequests(out sink) {
-	for request, sent := range c.n.asking.Requests() {
+	for request, sent := range c.client.Requests() {
 		out.counter(descAsked, sent, "partitions", request)
 	}
-	for method, sent := range c.n.peers.asked {
-		out.counter(descAsked, sent.Load(), "cluster", strings.ToLower(method))
+	for method, sent := range c.peers.Sent() {
+		out.counter(descAsked, sent, "cluster", strings.ToLower(method))
 	}
-	packets, streams := c.n.members.Sent()
+	packets, streams := c.members.Sent()
 	out.counter(descAsked, packets, "gossip", "packet")
 	out.counter(descAsked, streams, "gossip", "stream")
 }
@@ -146,7 +168,7 @@ func (c *nodeCollector) collectRequests(out sink) {
 func (c *nodeCollector) collectPartitions(out sink) {
 	held, leading, leaderless, behind := 0, 0, 0, 0
 	commands, lag := uint64(0), uint64(0)
-	for p := range c.n.router.Replicas() {
+	for p := range c.router.Replicas() {
 		held++
 		commands += p.Commands()
 		if p.Leader().ID == "" {
@@ -166,7 +188,7 @@ func (c *nodeCollector) collectPartitions(out sink) {
 	out.gauge(descPartitions, float64(held))
 	out.gauge(descLeaders, float64(leading))
 	out.gauge(descLeaderless, float64(leaderless))
-	out.gauge(descQuarantined, float64(c.n.quarantine.count()))
+	out.gauge(descQuarantined, float64(c.replicas.Quarantined()))
 	out.gauge(descBehind, float64(behind))
 	out.gauge(descLag, float64(lag))
 	out.counter(descCommands, commands)
@@ -174,70 +196,25 @@ func (c *nodeCollector) collectPartitions(out sink) {
 
 // collectCluster is what the node believes of the others.
 func (c *nodeCollector) collectCluster(out sink) {
-	out.gauge(descReady, truth(c.n.ready() == nil))
-	group := c.n.metadata.Group()
+	out.gauge(descReady, truth(c.ready() == nil))
+	group := c.metadata.Group()
 	out.gauge(descMetaLeader, truth(group.Leader().ID != ""))
 	out.gauge(descMetaLeads, truth(group.IsLeader()))
-	out.gauge(descMetaApplied, float64(c.n.metadata.AppliedIndex()))
-	out.gauge(descLevel, float64(c.n.featureLevel()))
+	out.gauge(descMetaApplied, float64(c.metadata.AppliedIndex()))
+	out.gauge(descLevel, float64(c.metadata.FeatureLevel()))
 	out.gauge(descSupported, float64(feature.Supported()))
 
-	now, whole := c.n.lossesSurvived()
+	now, whole := cluster.LossesSurvived(c.metadata, c.members, c.self)
 	out.gauge(descSurvived, float64(now), "now")
 	out.gauge(descSurvived, float64(whole), "whole")
 
 	states := map[membership.State]int{membership.Alive: 0, membership.Dead: 0, membership.Left: 0, membership.Unknown: 0}
-	for _, node := range c.n.metadata.Nodes() {
-		states[c.believed(node)]++
+	for _, node := range c.metadata.Nodes() {
+		states[cluster.Believed(c.members, c.self, node)]++
 	}
 	for state, count := range states {
 		out.gauge(descMembers, float64(count), state.String())
 	}
-}
-
-// lossesSurvived is how many nodes can be lost by what is believed of them now, and once
-// the cluster is whole.
-func (n *Node) lossesSurvived() (now, whole int) {
-	layout, _ := n.metadata.Layout()
-	alive := map[uint32]bool{}
-	taking := 0
-	for _, node := range layout.Nodes {
-		alive[node.ID] = node.ServerID() == n.replica().ID || n.members.State(node.Name, node.Incarnation) == membership.Alive
-		if !node.Draining {
-			taking++
-		}
-	}
-	whole = metadata.LossesSurvived(taking, layout.Cluster.Replicas())
-	voters, well := 0, 0
-	for _, s := range n.metadata.Group().Servers() {
-		if s.Suffrage != raft.Voter {
-			continue
-		}
-		voters++
-		for _, node := range layout.Nodes {
-			if node.ServerID() == s.ID && alive[node.ID] {
-				well++
-			}
-		}
-	}
-	now = metadata.SpareVoters(voters, well)
-	for _, p := range layout.Partitions {
-		well := 0
-		for _, id := range p.Replicas {
-			if alive[id] {
-				well++
-			}
-		}
-		now = min(now, metadata.SpareVoters(len(p.Replicas), well))
-	}
-	return now, whole
-}
-
-func (c *nodeCollector) believed(node metadata.Node) membership.State {
-	if node.ServerID() == c.n.replica().ID {
-		return membership.Alive
-	}
-	return c.n.members.State(node.Name, node.Incarnation)
 }
 
 func (c *nodeCollector) collectTables(out sink, s store.Stats) {

@@ -4,99 +4,73 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
-	"sync"
 	"sync/atomic"
+
+	"platform/internal/cluster"
 
 	"github.com/hashicorp/raft"
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
 
 	"platform/internal/budget"
 	"platform/internal/config"
-	"platform/internal/datadir"
-	"platform/internal/diskspace"
-	"platform/internal/fabric"
-	"platform/internal/membership"
-	"platform/internal/raftgroup"
+	"platform/internal/replicas"
 	"platform/internal/routing"
 	"platform/invoker"
 	signing "platform/invoker/identity" // this package has an identity of its own
 	"platform/metadata"
-	"platform/partition"
-	"platform/partition/store"
 )
 
-// Node is one running server.
+// Node is one running server: the parts and how they are connected.
 type Node struct {
-	cfg  *config.Config
-	log  *slog.Logger
-	dir  *datadir.Dir
-	self datadir.Identity
+	cfg *config.Config
+	log *slog.Logger
 
-	port, ingress, admin net.Listener
+	listeners listeners
+	files     files
+	port      nodePort
+	startup   startup
+	bodies    *budget.Budget // of requests and replies at all ports
+	metrics   nodeMetrics
+	signer    *signing.Signer // of requests to endpoints, nil: unsigned
 
-	disk     *diskspace.Monitor
-	hard     *raftgroup.HardStates
-	logs     *raftgroup.LogDB
-	tables   *store.DB
-	watchdog *raftgroup.Watchdog
-	// outboxMemory is what the outboxes of all partitions hold.
-	outboxMemory partition.OutboxMemory
-
-	// The node port and what comes and goes through it.
-	ports     *membership.Ports
-	rpc       *grpc.Server
-	members   *membership.Members
-	addresses *addressBook
-	peers     *peers
-	cluster   *clusterServer
-	transport *raftgroup.Transport
-	asking    *fabric.Client
-	answering *fabric.Server
-
-	bodies   *budget.Budget // of requests and replies at all ports
-	metrics  nodeMetrics
 	metadata *metadata.Store
-	signer   *signing.Signer // of requests to endpoints, nil: unsigned
 	invoker  *invoker.Invoker
 	router   *routing.Router
-	tending  []sync.Mutex // by partition, held while its replica is opened, closed or changed
+	replicas *replicas.Manager
+	ready    readiness
 
-	quarantine quarantine // replicas that are not served
-	answers    answers    // of all nodes, as they were lately
-
-	provisioning sync.Mutex             // held while mayProvision is set
-	looking      atomic.Bool            // for other nodes; members is set
-	mayProvision atomic.Bool            // the cluster, if there is none
-	waiting      atomic.Pointer[string] // what a node waits for that is part of no cluster
-	settledOnce  atomic.Bool            // the leaders of its partitions were known
-	draining     atomic.Bool            // the node is about to stop
-	inUse        atomic.Bool            // a replica did not end in time, and may use the files
-	failed       chan error             // a part that cannot go on says so here
-	ending       *ending                // how long the node may take to stop
+	draining atomic.Bool // the node is about to stop
+	inUse    atomic.Bool // a replica did not stop in time, and may use the files
+	failed   chan error  // of a part that cannot go on
+	ending   *ending     // how long the node may take to stop
 }
 
 // Run starts a server, serves until ctx ends, and takes it down in order: first
 // the callers, then the partitions, then the files.
 func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) {
 	limits := &cfg.Networking
-	n := &Node{cfg: cfg, log: log, bodies: budget.New(int64(limits.BodyMemoryLimit), int64(limits.ConnectionBodyMemory)), addresses: newAddressBook(), peers: newPeers(), failed: make(chan error, 1)}
+	n := &Node{cfg: cfg, log: log, bodies: budget.New(int64(limits.BodyMemoryLimit), int64(limits.ConnectionBodyMemory)), metrics: newMetrics(cfg), failed: make(chan error, 1)}
+	n.port.addresses, n.port.peers = cluster.NewAddresses(), cluster.NewPeers()
 	n.ending = newEnding(cfg.ShutdownTimeout.Std(), log)
 	defer n.ending.over()
 	defer context.AfterFunc(ctx, n.ending.begin)()
-	n.mayProvision.Store(cfg.AutoProvision)
-	n.metrics = n.newMetrics()
 	if n.signer, err = newSigner(cfg, log); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, n.closeFiles()) }()
-	if err := n.openFiles(ctx); err != nil {
+	defer func() { err = errors.Join(err, n.close()) }()
+	// The ports come first: a second server that is started by mistake fails with the
+	// port, not with the lock of the directory.
+	if n.listeners, err = listen(ctx, cfg); err != nil {
 		return err
 	}
-	ready := n.whileStarting()
+	if n.files, err = openFiles(cfg, n.shortOfSpace, log); err != nil {
+		return err
+	}
+	provisioning := cluster.NewProvisioning(cfg.AutoProvision, cfg.DefaultNumPartitions, cfg.DefaultReplication, cfg.BootstrapExpect)
+	n.startup.node, n.startup.provisioning, n.startup.log = n.files.self.Node, provisioning, log
+	started := n.startup.serve(n.listeners.ingress, n.listeners.admin)
 	err = n.begin(ctx)
-	ready()
+	started()
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil // stopped while it waited for others
 	}
@@ -104,25 +78,35 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, n.closeMetadata()) }()
-	if err := n.openPartitions(ctx); err != nil {
-		return errors.Join(err, n.closePartitions())
-	}
+	n.connectPartitions()
 	defer func() { err = errors.Join(err, n.closePartitions()) }()
+	if err := n.replicas.Open(ctx); err != nil {
+		return err
+	}
 	return n.serve(ctx)
 }
 
-// begin opens the files and makes the node part of a cluster.
+// begin opens the databases and makes the node part of a cluster.
 func (n *Node) begin(ctx context.Context) error {
-	if err := n.awaitRoom(ctx); err != nil {
+	if err := n.files.awaitRoom(ctx, n.startup.wait); err != nil {
 		return err
 	}
-	if err := n.openStores(); err != nil {
+	n.startup.reason.Store(nil)
+	if err := n.files.openStores(n.log); err != nil {
 		return err
 	}
 	if err := n.openPort(ctx); err != nil {
 		return err
 	}
 	return n.openMetadata(ctx)
+}
+
+// close releases the ports and the files, as far as they are open.
+func (n *Node) close() error {
+	n.ending.enter("ports and files")
+	err := errors.Join(n.port.close(), n.files.close(n.inUse.Load()))
+	n.listeners.close()
+	return err
 }
 
 // serve answers requests until ctx ends or a part of the node fails. Then the node
@@ -132,16 +116,15 @@ func (n *Node) serve(ctx context.Context) error {
 	stopping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	g, serving := errgroup.WithContext(stopping)
-	n.collectMetrics()
+	n.registerMetrics()
 	ingress := n.ingressServer()
-	checkpoints := &checkpointer{n.router.Replicas, n.log}
+	checkpoints := replicas.NewCheckpointer(n.router.Replicas, n.log)
 	for _, part := range []func(context.Context) error{
-		func(ctx context.Context) error { return ingress.Serve(ctx, n.ingress) },
-		n.serveAdmin, n.serveFigures,
+		func(ctx context.Context) error { return ingress.Serve(ctx, n.listeners.ingress) },
+		n.serveAdmin, n.serveNodeHTTP, n.serveCluster,
 		func(ctx context.Context) error { return ignoreCanceled(n.metadata.Run(ctx)) },
-		n.keepAddresses, n.keepRegistered, n.watchStanding, n.tendPartitions, n.control, n.settleFlowControl, n.disk.Run,
-		checkpoints.Run,
-		func(ctx context.Context) error { return returnMemory(ctx, checkpoints.applied) },
+		n.replicas.Run, n.files.disk.Run, checkpoints.Run,
+		func(ctx context.Context) error { return returnMemory(ctx, checkpoints.Applied) },
 	} {
 		g.Go(func() error { return part(serving) })
 	}
@@ -159,8 +142,32 @@ func (n *Node) serve(ctx context.Context) error {
 		}
 	})
 	n.log.Info("server ready",
-		"node", n.self.Node, "ingress", n.cfg.Ingress.AdvertisedURL(n.ingress.Addr()),
-		"admin", n.cfg.Admin.AdvertisedURL(n.admin.Addr()), "data", n.dir.Path())
+		"node", n.files.self.Node, "ingress", n.cfg.Ingress.AdvertisedURL(n.listeners.ingress.Addr()),
+		"admin", n.cfg.Admin.AdvertisedURL(n.listeners.admin.Addr()), "data", n.files.dir.Path())
+	return g.Wait()
+}
+
+// serveCluster does this node's part in the cluster until ctx ends, or until it fails
+// because the node is no longer a member.
+func (n *Node) serveCluster(ctx context.Context) error {
+	p := &n.port
+	registration, standing := n.registration(), n.standing()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { p.addresses.Run(ctx, n.metadata, p.members); return nil })
+	g.Go(func() error { return registration.Run(ctx) })
+	g.Go(func() error { return standing.Watch(ctx, n.metadata, p.members) })
+	g.Go(func() error {
+		return ignoreCanceled(cluster.RunController(ctx, n.metadata, p.members, p.nodes, n.cfg.NodeLostTimeout.Std()))
+	})
+	if n.cfg.FlowControl() {
+		g.Go(func() error {
+			cluster.RecordFlowControl(ctx, n.metadata, p.nodes, func() bool {
+				first := n.router.Replica(0)
+				return first != nil && first.Leading()
+			}, n.log)
+			return nil
+		})
+	}
 	return g.Wait()
 }
 
@@ -181,7 +188,5 @@ func (n *Node) fail(err error) {
 
 // replica is this node in the configurations of its Raft groups.
 func (n *Node) replica() raft.Server {
-	return raft.Server{Suffrage: raft.Voter, ID: raft.ServerID(n.self.ReplicaID()), Address: n.transportAddress()}
+	return raft.Server{Suffrage: raft.Voter, ID: raft.ServerID(n.files.self.ReplicaID()), Address: raft.ServerAddress(n.port.address)}
 }
-
-func (n *Node) transportAddress() raft.ServerAddress { return raft.ServerAddress(n.fabricAddress()) }

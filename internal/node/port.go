@@ -4,119 +4,129 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"google.golang.org/grpc"
 
+	"platform/internal/cluster"
+	"platform/internal/config"
 	"platform/internal/fabric"
 	"platform/internal/membership"
 	"platform/internal/raftgroup"
-	"platform/partition"
 	nodepb "platform/proto/node"
 )
 
 // leaveTimeout bounds how long the others are told that this node stops.
 const leaveTimeout = 2 * time.Second
 
-// openPort serves what other nodes ask on the node port, and begins to look for them.
+// nodePort is what other nodes reach on the node port, and the ways to reach theirs.
+type nodePort struct {
+	address   string // host:port for other nodes
+	ports     *membership.Ports
+	members   *membership.Members
+	addresses *cluster.Addresses
+	peers     *cluster.Peers
+	server    *cluster.Server
+	nodes     *cluster.Nodes
+	transport *raftgroup.Transport
+	client    *fabric.Client
+	fabric    *fabric.Server
+	rpc       *grpc.Server
+}
+
+// openPort serves the requests of other nodes, and starts to look for those nodes. After
+// an error the port must be closed, too.
 func (n *Node) openPort(ctx context.Context) (err error) {
-	n.ports = membership.Split(n.port)
-	n.transport, err = raftgroup.NewTransport(raftgroup.TransportConfig{
-		ClusterID: n.self.Cluster, NodeID: n.self.Node, Incarnation: n.self.Incarnation,
-		Address: n.transportAddress(), AddressOf: n.addresses.of, SnapshotRate: int(n.cfg.Worker.SnapshotTransferRate), Logger: n.log,
+	p, self := &n.port, n.files.self
+	p.address = config.HostPort(n.cfg.AdvertisedURL(n.listeners.node.Addr()))
+	p.ports = membership.Split(n.listeners.node)
+	p.transport, err = raftgroup.NewTransport(raftgroup.TransportConfig{
+		ClusterID: self.Cluster, NodeID: self.Node, Incarnation: self.Incarnation,
+		Address: raft.ServerAddress(p.address), AddressOf: p.addresses.Of, SnapshotRate: int(n.cfg.Worker.SnapshotTransferRate), Logger: n.log,
 	})
 	if err != nil {
 		return err
 	}
-	me := n.fabricIdentity()
-	n.asking = fabric.NewClient(fabric.ClientConfig{Self: me, Level: n.featureLevel, Bodies: n.bodies, Log: n.log})
-	n.answering = fabric.NewServer(fabric.ServerConfig{Self: me, Local: n.localReplica, Seen: n.asking.Seen, Bodies: n.bodies, Log: n.log})
-	n.cluster = &clusterServer{
-		self: n.self, expect: n.cfg.BootstrapExpect, flow: n.cfg.FlowControl(), hold: n.cfg.FeatureLevelHold, settings: n.cfg.Settings,
-		started: time.Now(), draining: &n.draining, log: n.log,
-		members: func() *membership.Members { return n.members },
-		local:   n.localPartition, quarantine: n.quarantine.reason,
-		recoverReplica: n.recoverReplica, disk: n.disk.Shortage,
-		replica: func(id uint32) string { return string(n.replicaID(id)) },
-	}
-	if err := n.openMembers(ctx); err != nil {
+	p.server = cluster.NewServer(cluster.ServerConfig{
+		Self: self, Expect: n.cfg.BootstrapExpect, FlowControl: n.cfg.FlowControl(), HoldFeatureLevel: n.cfg.FeatureLevelHold, Settings: n.cfg.Settings,
+		Members: func() *membership.Members { return p.members }, Disk: n.files.disk.Shortage, Draining: n.draining.Load, Log: n.log,
+	})
+	p.nodes = cluster.NewNodes(p.server, p.peers, p.addresses)
+	me := fabric.Identity{ClusterID: p.server.ClusterID, Node: self.Node, Incarnation: self.Incarnation, ReplicaID: self.ReplicaID(), Address: p.address}
+	p.client = fabric.NewClient(fabric.ClientConfig{Self: me, Level: p.server.FeatureLevel, Bodies: n.bodies, Log: n.log})
+	p.fabric = fabric.NewServer(fabric.ServerConfig{Self: me, Local: p.replica, Seen: p.client.Seen, Bodies: n.bodies, Log: n.log})
+	p.members, err = cluster.OpenGossip(ctx, cluster.GossipConfig{
+		Self: self, Port: n.listeners.node.Addr(), Address: p.address, Streams: p.ports.Gossip, Seeds: p.seeds(n.cfg),
+		KeyFile: n.cfg.Networking.GossipKeyFile, Server: p.server, OnFailed: n.fail, Log: n.log,
+	})
+	if err != nil {
 		return err
 	}
-	n.looking.Store(true)
-	n.rpc = grpc.NewServer(raftgroup.ServerOptions()...)
-	n.transport.Register(n.rpc)
-	n.answering.Register(n.rpc)
-	nodepb.RegisterNodeClusterServer(n.rpc, n.cluster)
+	n.startup.provisioning.OpenMembers(p.members)
+	p.rpc = grpc.NewServer(raftgroup.ServerOptions()...)
+	p.transport.Register(p.rpc)
+	p.fabric.Register(p.rpc)
+	nodepb.RegisterNodeClusterServer(p.rpc, p.server)
 	go func() {
-		if err := n.rpc.Serve(n.ports.RPC); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+		if err := p.rpc.Serve(p.ports.RPC); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			n.fail(fmt.Errorf("serve node port: %w", err))
 		}
 	}()
 	return nil
 }
 
-// closePort ends what openPort began, as far as it got.
-func (n *Node) closePort() error {
+// close ends what openPort began, as far as it got.
+func (p *nodePort) close() error {
 	var errs []error
-	if n.members != nil {
+	if p.members != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 		defer cancel()
-		errs = append(errs, n.leaveMembers(ctx))
+		errs = append(errs, p.members.Leave(ctx), p.members.Close())
 	}
-	if n.asking != nil {
-		errs = append(errs, n.asking.Close())
-		n.answering.Close()
+	if p.client != nil {
+		errs = append(errs, p.client.Close())
+		p.fabric.Close()
 	}
-	if n.rpc != nil {
-		n.rpc.Stop()
+	if p.rpc != nil {
+		p.rpc.Stop()
 	}
-	errs = append(errs, n.peers.close())
-	if n.transport != nil {
-		errs = append(errs, n.transport.Close())
+	errs = append(errs, p.peers.Close())
+	if p.transport != nil {
+		errs = append(errs, p.transport.Close())
 	}
-	if n.ports != nil {
-		errs = append(errs, n.ports.Close())
+	if p.ports != nil {
+		errs = append(errs, p.ports.Close())
 	}
 	return errors.Join(errs...)
 }
 
-// fabricIdentity is what this node says when it asks others about partitions.
-func (n *Node) fabricIdentity() fabric.Identity {
-	return fabric.Identity{
-		ClusterID: func() string {
-			store := n.cluster.store.Load()
-			if store == nil {
-				return ""
-			}
-			c, _ := store.Cluster()
-			return c.ID
-		},
-		Node: n.self.Node, Incarnation: n.self.Incarnation, ReplicaID: n.self.ReplicaID(), Address: n.fabricAddress(),
+// seeds are the addresses of other nodes that the configuration names.
+func (p *nodePort) seeds(cfg *config.Config) []string {
+	var seeds []string
+	for _, address := range cfg.MetadataClient.Addresses {
+		if address = config.HostPort(address); address != p.address {
+			seeds = append(seeds, address)
+		}
 	}
+	return seeds
 }
 
-// routes is how requests reach partitions that other nodes lead.
-func (n *Node) routes() fabric.DirectoryConfig {
-	return fabric.DirectoryConfig{
-		Remote:       func(address string, partition uint32) fabric.Replica { return n.asking.Remote(address, partition) },
-		Unresponsive: n.asking.Unresponsive,
-		Replicas:     n.addresses.holders, AddressOf: n.addresses.ofLeader, Self: n.fabricAddress(),
-		Unserved: n.unserved,
-	}
-}
-
-// localPartition is this node's replica, nil as long as there is none.
-func (n *Node) localPartition(id uint32) *partition.Partition {
-	r := n.cluster.router.Load()
-	if r == nil || int(id) >= int(r.Count()) {
-		return nil
-	}
-	return r.Replica(id)
-}
-
-func (n *Node) localReplica(id uint32) fabric.Local {
-	if p := n.localPartition(id); p != nil {
-		return p
+// replica is this node's replica of a partition, nil if there is none.
+func (p *nodePort) replica(id uint32) fabric.Local {
+	if r := p.server.Replica(id); r != nil {
+		return r
 	}
 	return nil
+}
+
+// drained tells the other nodes whether this one is to get leaderships and replicas.
+func (p *nodePort) drained(drained bool, log *slog.Logger) {
+	if p.members == nil {
+		return // it gets none before
+	}
+	if err := p.members.UpdateMeta(func(m *membership.Meta) { m.Draining = drained }); err != nil {
+		log.Warn("others do not know whether this node takes anything", "err", err)
+	}
 }

@@ -3,9 +3,12 @@ package node
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"platform/internal/diskspace"
+	"platform/internal/routing"
+	"platform/metadata"
 )
 
 const (
@@ -17,37 +20,47 @@ const (
 	settleGrace = 15 * time.Second
 )
 
-// ready says why this node should get no requests, nil if it should.
-func (n *Node) ready() error {
-	if n.draining.Load() {
+// readiness is whether this node should get requests.
+type readiness struct {
+	started  time.Time
+	draining *atomic.Bool
+	disk     *diskspace.Monitor
+	metadata *metadata.Store
+	router   *routing.Router
+	settled  atomic.Bool // the leaders of its partitions were known
+}
+
+// check returns why this node should get no requests, nil if it should.
+func (r *readiness) check() error {
+	if r.draining.Load() {
 		return errors.New("the node is stopping")
 	}
-	if n.disk.Level() >= diskspace.Short {
-		return fmt.Errorf("the disk is nearly full (%s free)", n.disk.Free())
+	if r.disk.Level() >= diskspace.Short {
+		return fmt.Errorf("the disk is nearly full (%s free)", r.disk.Free())
 	}
-	if group := n.metadata.Group(); group.Leader().ID == "" {
+	if group := r.metadata.Group(); group.Leader().ID == "" {
 		heard := group.Stats().LastContact
 		if heard.IsZero() || time.Since(heard) > quorumGrace {
 			return errors.New("the metadata has no leader; most of the nodes that vote on it have to be up and reach each other")
 		}
 	}
-	return n.settledIn()
+	return r.checkSettled()
 }
 
-// settledIn reports whether the node has heard of the leader of each of its
+// checkSettled reports whether the node has heard of the leader of each of its
 // partitions since it started. Before, the next node should not be stopped: this one
 // may be needed for a majority that it is not part of yet.
-func (n *Node) settledIn() error {
-	if n.settledOnce.Load() {
+func (r *readiness) checkSettled() error {
+	if r.settled.Load() {
 		return nil
 	}
-	if time.Since(n.cluster.started) < settleGrace {
-		for p := range n.router.Replicas() {
+	if time.Since(r.started) < settleGrace {
+		for p := range r.router.Replicas() {
 			if p.Leader().ID == "" {
 				return fmt.Errorf("the node is starting: partition %d has no leader yet", p.ID())
 			}
 		}
 	}
-	n.settledOnce.Store(true)
+	r.settled.Store(true)
 	return nil
 }

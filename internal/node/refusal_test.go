@@ -1,12 +1,12 @@
 package node
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/cluster"
 	"platform/internal/feature"
 	nodepb "platform/proto/node"
 )
@@ -15,9 +15,9 @@ import (
 func TestNodesThatDoNotBelongAreRefused(t *testing.T) {
 	c := newTrio(t, 1)
 	c.healthy(1, 0)
-	others := newPeers()
-	t.Cleanup(func() { require.NoError(t, others.close()) })
-	n1, err := others.at(fmt.Sprintf("127.0.0.1:%d", c.nodes[0].cfg.BindPort))
+	others := cluster.NewPeers()
+	t.Cleanup(func() { require.NoError(t, others.Close()) })
+	n1, err := others.At(fmt.Sprintf("127.0.0.1:%d", c.nodes[0].cfg.BindPort))
 	require.NoError(t, err)
 	for _, tc := range []struct {
 		name   string
@@ -26,13 +26,13 @@ func TestNodesThatDoNotBelongAreRefused(t *testing.T) {
 		later  bool // it may be taken in another time
 	}{
 		{"another cluster", func(r *nodepb.JoinRequest) { r.ClusterName = "other" }, `this is a node of cluster "localcluster", not "other"; check cluster-name and metadata-client.addresses`, false},
-		{"another version", func(r *nodepb.JoinRequest) { r.Protocol, r.Version = nodeProtocol+1, "9.9" }, "version 9.9 of the server cannot work with version", false},
+		{"another version", func(r *nodepb.JoinRequest) { r.Protocol, r.Version = cluster.Protocol+1, "9.9" }, "version 9.9 of the server cannot work with version", false},
 		{"a server of the first release", func(r *nodepb.JoinRequest) { r.FeatureLevel = 0 }, "this server supports feature level 1; the cluster is at " + fmt.Sprint(uint32(feature.Newest)) + " since 20", false},
 		{"a used name", func(r *nodepb.JoinRequest) { r.Name = "n1" }, "node n1 runs with another data directory; choose another name", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			req := &nodepb.JoinRequest{
-				ClusterName: "localcluster", Protocol: nodeProtocol, Version: "1", Name: "n9", Incarnation: "01M7YV7GGAXQP43WPQP5DZPY0H", FabricAddress: "http://127.0.0.1:9",
+				ClusterName: "localcluster", Protocol: cluster.Protocol, Version: "1", Name: "n9", Incarnation: "01M7YV7GGAXQP43WPQP5DZPY0H", FabricAddress: "http://127.0.0.1:9",
 				FeatureLevel: uint32(feature.Supported()),
 			}
 			tc.change(req)
@@ -45,12 +45,5 @@ func TestNodesThatDoNotBelongAreRefused(t *testing.T) {
 			require.Contains(t, resp.Refusal, tc.want)
 		})
 	}
-	require.EqualValues(t, 4, others.asked["Join"].Load())
-}
-
-func TestWhatKeepsANodeAloneIsTold(t *testing.T) {
-	require.Empty(t, whyNot(nil))
-	require.Equal(t, "; a:5122: it is a node of another cluster; b:5122: no such host", whyNot(map[string]error{
-		"b:5122": errors.New("no such host"), "a:5122": errors.New("it is a node of another cluster"),
-	}))
+	require.EqualValues(t, 4, others.Sent()["Join"])
 }

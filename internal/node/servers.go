@@ -26,7 +26,7 @@ func (n *Node) ingressServer() *ingress.Server {
 		DrainTimeout:       n.drainTimeout(),
 		FlowControl:        n.cfg.FlowControl(),
 		Version:            version.Version(),
-		Ready:              n.ready,
+		Ready:              n.ready.check,
 		Metrics:            n.metrics.ingress,
 		Defaults:           func() *metadata.Defaults { return &defaults },
 	}, n.metadata, n.router, n.log.With("component", "platform/ingress"))
@@ -36,7 +36,7 @@ func (n *Node) newInvoker() *invoker.Invoker {
 	c := &n.cfg.Worker.Invoker
 	settings := invoker.DefaultConfig()
 	settings.Defaults = defaultsOf(n.cfg)
-	settings.Level = n.featureLevel
+	settings.Level = n.metadata.FeatureLevel
 	settings.ConcurrentInvocations = int(c.ConcurrentInvocationsLimit)
 	settings.ServiceInvocations = int(c.PerServiceInvocationsLimit)
 	settings.NoResponseWarning = c.NoResponseWarning.Std()

@@ -4,17 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"platform/internal/membership"
-	"platform/metadata"
+	"platform/internal/cluster"
 )
 
 // startQuietly is how long callers wait, unanswered, for a node that starts. That is
@@ -22,16 +21,35 @@ import (
 // and then says so.
 const startQuietly = 3 * time.Second
 
-// whileStarting answers on the ports of the ingress and the admin API that the node
-// is starting, until the returned function is called. The ports stay open after it.
-func (n *Node) whileStarting() (ready func()) {
+// startup is what a node that starts tells callers and operators.
+type startup struct {
+	node         string
+	provisioning *cluster.Provisioning
+	reason       atomic.Pointer[string] // what the node waits for
+	log          *slog.Logger
+}
+
+// wait notes what the node waits for.
+func (s *startup) wait(reason string) { s.reason.Store(&reason) }
+
+// waitsFor is what the node waited for last.
+func (s *startup) waitsFor() string {
+	if reason := s.reason.Load(); reason != nil {
+		return *reason
+	}
+	return "waiting for the metadata of the cluster"
+}
+
+// serve answers on the ports of the ingress and the admin API that the node is starting,
+// until the returned function is called. The ports stay open after it.
+func (s *startup) serve(ingress, admin net.Listener) (ready func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
-	for _, ln := range []net.Listener{n.ingress, n.admin} {
+	for _, ln := range []net.Listener{ingress, admin} {
 		wg.Go(func() {
 			select {
 			case <-time.After(startQuietly):
-				serveStarting(ctx, ln, n.startingHandler(ln == n.admin), n.log)
+				serveStarting(ctx, ln, s.handler(ln == admin), s.log)
 			case <-ctx.Done():
 			}
 		})
@@ -80,13 +98,13 @@ func (b borrowed) Accept() (net.Conn, error) {
 // Close implements net.Listener.
 func (borrowed) Close() error { return nil }
 
-// startingHandler says why the node is not ready; on the admin port it also lets an
+// handler says why the node is not ready; on the admin port it also lets an
 // operator create the cluster.
-func (n *Node) startingHandler(admin bool) http.Handler {
+func (s *startup) handler(admin bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "1")
-		reason := "node " + n.self.Node + " is starting: " + n.waitsFor()
+		reason := "node " + s.node + " is starting: " + s.waitsFor()
 		if !admin {
 			refuseCaller(w, reason)
 			return
@@ -94,7 +112,7 @@ func (n *Node) startingHandler(admin bool) http.Handler {
 		refuseStarting(w, http.StatusServiceUnavailable, reason)
 	})
 	if admin {
-		mux.HandleFunc("POST /cluster/provision", n.provisionByHand)
+		mux.HandleFunc("POST /cluster/provision", s.provision)
 	}
 	return mux
 }
@@ -109,56 +127,24 @@ func refuseCaller(w http.ResponseWriter, reason string) {
 	})
 }
 
-// provisionRequest is what an operator may decide about a new cluster.
-type provisionRequest struct {
-	NumPartitions *int `json:"num_partitions"`
-	Replication   *int `json:"replication"`
-}
-
-// provisionByHand allows this node to create the cluster, which it does once the
-// nodes that are expected are there.
-func (n *Node) provisionByHand(w http.ResponseWriter, r *http.Request) {
-	var req provisionRequest
+// provision allows this node to create the cluster, which it does once the nodes that are
+// expected are there.
+func (s *startup) provision(w http.ResponseWriter, r *http.Request) {
+	var req cluster.ProvisionRequest
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&req); err != nil && !errors.Is(err, io.EOF) {
 		refuseStarting(w, http.StatusBadRequest, "the body is no JSON such as {\"num_partitions\": 8, \"replication\": 3}: "+err.Error())
 		return
 	}
-	if !n.looking.Load() {
-		refuseStarting(w, http.StatusServiceUnavailable, "node "+n.self.Node+" does not look for other nodes yet: "+n.waitsFor())
+	err := s.provisioning.Request(req)
+	if refusal, ok := errors.AsType[*cluster.ProvisionRefusal](err); ok {
+		refuseStarting(w, refusal.Status, refusal.Error())
 		return
 	}
-	partitions, replication := n.cfg.DefaultNumPartitions, n.cfg.DefaultReplication
-	if req.NumPartitions != nil {
-		partitions = *req.NumPartitions
+	if err != nil {
+		refuseStarting(w, http.StatusServiceUnavailable, "node "+s.node+" does not look for other nodes yet: "+s.waitsFor())
+		return
 	}
-	if req.Replication != nil {
-		replication = *req.Replication
-	}
-	candidate, there := membership.Candidate(n.members.Nodes(), n.cfg.BootstrapExpect)
-	switch {
-	case partitions < 1 || partitions > metadata.MaxPartitions:
-		refuseStarting(w, http.StatusUnprocessableEntity, fmt.Sprintf("num_partitions is 1 to %d", metadata.MaxPartitions))
-	case replication < 1 || replication > metadata.MaxReplication:
-		refuseStarting(w, http.StatusUnprocessableEntity, fmt.Sprintf("replication is 1 to %d", metadata.MaxReplication))
-	case n.cfg.BootstrapExpect > 1 && there && !candidate.Self:
-		refuseStarting(w, http.StatusConflict, fmt.Sprintf("ask node %s (%s): the first node by name creates the cluster", candidate.Name, candidate.Address))
-	case !n.allowProvision(partitions, replication):
-		refuseStarting(w, http.StatusConflict, "the cluster is being created already")
-	default:
-		w.WriteHeader(http.StatusAccepted)
-	}
-}
-
-// allowProvision lets the bootstrap go on; false if it may already.
-func (n *Node) allowProvision(partitions, replication int) bool {
-	n.provisioning.Lock()
-	defer n.provisioning.Unlock()
-	if n.mayProvision.Load() {
-		return false
-	}
-	n.cfg.DefaultNumPartitions, n.cfg.DefaultReplication = partitions, replication
-	n.mayProvision.Store(true)
-	return true
+	w.WriteHeader(http.StatusAccepted)
 }
 
 func refuseStarting(w http.ResponseWriter, code int, message string) {

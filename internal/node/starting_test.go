@@ -6,37 +6,35 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"platform/internal/cluster"
 
-	"platform/internal/config"
-	"platform/internal/datadir"
+	"github.com/stretchr/testify/require"
 )
 
 func TestProvisioningHasToWaitUntilTheNodeLooksForOthers(t *testing.T) {
-	n := &Node{cfg: config.Default()}
+	s := &startup{provisioning: cluster.NewProvisioning(false, 4, 1, 1)}
 	reason := "waiting for room on the disk"
-	n.waiting.Store(&reason)
+	s.wait(reason)
 	w := httptest.NewRecorder()
-	n.startingHandler(true).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/cluster/provision", strings.NewReader("{}")))
+	s.handler(true).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/cluster/provision", strings.NewReader("{}")))
 	require.Equal(t, http.StatusServiceUnavailable, w.Code)
 	require.Contains(t, w.Body.String(), reason)
-	require.False(t, n.mayProvision.Load())
+	require.False(t, s.provisioning.Allowed())
 }
 
 // Callers get the shape of all errors of the ingress, also from a node that has none yet.
 func TestCallersOfANodeThatStartsMayRetry(t *testing.T) {
-	n := &Node{cfg: config.Default(), self: datadir.Identity{Node: "n1"}}
-	reason := "waiting for 3 nodes"
-	n.waiting.Store(&reason)
+	s := &startup{node: "n1"}
+	s.wait("waiting for 3 nodes")
 	w := httptest.NewRecorder()
-	n.startingHandler(false).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/Greeter/greet", strings.NewReader("{}")))
+	s.handler(false).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/Greeter/greet", strings.NewReader("{}")))
 	require.Equal(t, http.StatusServiceUnavailable, w.Code)
 	require.JSONEq(t, `{"code":503,"source":"ingress","message":"node n1 is starting: waiting for 3 nodes; the request had no effect and can be retried safely"}`, w.Body.String())
 	require.Equal(t, "ingress", w.Header().Get("x-platform-error-source"))
 	require.Equal(t, "1", w.Header().Get("retry-after"))
 
 	w = httptest.NewRecorder()
-	n.startingHandler(true).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/deployments", nil))
+	s.handler(true).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/deployments", nil))
 	require.Equal(t, http.StatusServiceUnavailable, w.Code)
 	require.JSONEq(t, `{"code":503,"platform_code":null,"message":"node n1 is starting: waiting for 3 nodes"}`, w.Body.String())
 }

@@ -1,4 +1,4 @@
-package node
+package replicas
 
 import (
 	"context"
@@ -23,15 +23,20 @@ const (
 	checkpointTick = 500 * time.Millisecond
 )
 
-// checkpointer makes the tables durable now and then and cuts the Raft logs behind
+// Checkpointer makes the tables durable now and then and cuts the Raft logs behind
 // them. The partitions share one database, so they are written together.
-type checkpointer struct {
+type Checkpointer struct {
 	partitions func() iter.Seq[*partition.Partition]
 	log        *slog.Logger
 }
 
+// NewCheckpointer returns the checkpointer of the partitions that have a replica here.
+func NewCheckpointer(partitions func() iter.Seq[*partition.Partition], log *slog.Logger) *Checkpointer {
+	return &Checkpointer{partitions: partitions, log: log}
+}
+
 // Run works until ctx ends.
-func (c *checkpointer) Run(ctx context.Context) error {
+func (c *Checkpointer) Run(ctx context.Context) error {
 	tick := time.NewTicker(checkpointTick)
 	defer tick.Stop()
 	var done uint64
@@ -42,7 +47,7 @@ func (c *checkpointer) Run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		applied := c.applied()
+		applied := c.Applied()
 		if applied-done < uint64(failpoint.Or(failpoint.CheckpointCommands, checkpointCommands)) && (applied == done || time.Since(last) < checkpointAge) {
 			continue
 		}
@@ -53,14 +58,15 @@ func (c *checkpointer) Run(ctx context.Context) error {
 	}
 }
 
-func (c *checkpointer) applied() (n uint64) {
+// Applied returns the number of log commands applied since the start.
+func (c *Checkpointer) Applied() (n uint64) {
 	for p := range c.partitions() {
 		n += p.Commands()
 	}
 	return n
 }
 
-func (c *checkpointer) checkpoint(ctx context.Context) error {
+func (c *Checkpointer) checkpoint(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for p := range c.partitions() {
 		g.Go(func() error { return p.Checkpoint(ctx) })

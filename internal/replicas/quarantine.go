@@ -1,4 +1,4 @@
-package node
+package replicas
 
 import (
 	"errors"
@@ -71,16 +71,16 @@ func (q *quarantine) count() int {
 
 // quarantined reports whether err, of opening a replica or from a running one, means
 // that it is in quarantine from now on. All other partitions are served.
-func (n *Node) quarantined(id uint32, err error) bool {
+func (m *Manager) quarantined(id uint32, err error) bool {
 	if !errors.Is(err, raftgroup.ErrQuarantined) && !errors.Is(err, raftgroup.ErrStateBehindSnapshot) {
 		return false
 	}
 	reason := quarantineReason(err)
-	if len(n.metadata.Nodes()) < 2 {
-		reason += fmt.Sprintf(aloneRemedy, partition.GroupID(id), n.dir.Path())
+	if len(m.Store.Nodes()) < 2 {
+		reason += fmt.Sprintf(aloneRemedy, partition.GroupID(id), m.DataDir)
 	}
-	if n.quarantine.add(id, reason) {
-		n.log.Error("partition replica quarantined, it is not served from this node", "partition_id", id, "err", err)
+	if m.quarantine.add(id, reason) {
+		m.Log.Error("partition replica quarantined, it is not served from this node", "partition_id", id, "err", err)
 	}
 	return true
 }
@@ -98,9 +98,9 @@ func quarantineReason(err error) string {
 	return text
 }
 
-// replicaFailed is told when an open replica cannot go on.
-func (n *Node) replicaFailed(id uint32, err error) {
-	if !n.quarantined(id, err) {
-		n.fail(err)
+// failed is told when an open replica cannot go on.
+func (m *Manager) failed(id uint32, err error) {
+	if !m.quarantined(id, err) {
+		m.OnFailed(err)
 	}
 }

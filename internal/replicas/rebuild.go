@@ -1,4 +1,4 @@
-package node
+package replicas
 
 import (
 	"context"
@@ -21,63 +21,63 @@ const (
 	replicaTimeout = 300 * time.Millisecond
 )
 
-// replicaID is the Raft server id of this node's replica of a partition.
-func (n *Node) replicaID(id uint32) raft.ServerID {
-	hard, err := n.hard.Group(partition.GroupID(id))
+// ReplicaID is the Raft server id of this node's replica of a partition.
+func (m *Manager) ReplicaID(id uint32) raft.ServerID {
+	hard, err := m.Hard.Group(partition.GroupID(id))
 	if err != nil {
-		return n.replica().ID // in quarantine: nothing is opened under it
+		return m.Node.ID // in quarantine: nothing is opened under it
 	}
-	return metadata.ReplicaID(n.replica().ID, hard.Record().Replica)
+	return metadata.ReplicaID(m.Node.ID, hard.Record().Replica)
 }
 
 // isolate takes a quarantined replica out of use, and rebuilds it from the others once
 // they serve the partition without it. If they do not, or if there are none, what is
 // here may be the only copy of something, so it stays.
-func (n *Node) isolate(ctx context.Context, p *partition.Partition, id uint32, layout *metadata.Layout) error {
+func (m *Manager) isolate(ctx context.Context, p *partition.Partition, id uint32, layout *metadata.Layout) error {
 	if p != nil {
-		if err := n.closeReplica(ctx, p, p.Stop); err != nil {
+		if err := m.closeReplica(ctx, p, p.Stop); err != nil {
 			return err
 		}
 	}
 	// Older nodes do not know the server ids of rebuilt replicas.
-	if n.featureLevel() < feature.Level2 || len(layout.Nodes) < 2 || !n.quarantine.due(id, time.Now()) {
+	if m.Store.FeatureLevel() < feature.Level2 || len(layout.Nodes) < 2 || !m.quarantine.due(id, time.Now()) {
 		return nil
 	}
-	_, served := leaderOf(n.statuses(ctx), id)
+	_, served := m.Nodes.Statuses(ctx, false).Leader(id)
 	if !served {
 		return nil
 	}
-	if err := n.rebuild(ctx, id); err != nil {
+	if err := m.rebuild(ctx, id); err != nil {
 		return err
 	}
-	return n.openReplica(ctx, id, layout)
+	return m.openReplica(ctx, id, layout)
 }
 
 // rebuild gives up the data of a quarantined replica. It comes back under another
 // server id, which the leader adds without a vote until it has caught up; nothing that
 // the former replica promised is asked of it.
-func (n *Node) rebuild(ctx context.Context, id uint32) error {
-	hard, err := n.hard.Group(partition.GroupID(id))
+func (m *Manager) rebuild(ctx context.Context, id uint32) error {
+	hard, err := m.Hard.Group(partition.GroupID(id))
 	if err != nil {
 		return err
 	}
-	n.log.Warn("rebuilding the quarantined replica from the others", "partition_id", id, "reason", n.quarantine.reason(id))
+	m.Log.Warn("rebuilding the quarantined replica from the others", "partition_id", id, "reason", m.quarantine.reason(id))
 	if err := hard.BeginRebuild(); err != nil {
 		return err
 	}
-	if err := n.destroy(ctx, id); err != nil {
+	if err := m.destroy(ctx, id); err != nil {
 		return err // the record says that it has to be finished
 	}
-	n.quarantine.rebuilt(id, time.Now())
-	n.log.Info("quarantined replica removed, it is copied from the others", "partition_id", id, "replica_id", string(n.replicaID(id)))
+	m.quarantine.rebuilt(id, time.Now())
+	m.Log.Info("quarantined replica removed, it is copied from the others", "partition_id", id, "replica_id", string(m.ReplicaID(id)))
 	return nil
 }
 
 // replicaOn is the server id of a node's replica, as the members of the partition have
 // it. A replica that was rebuilt has another one, which only its node knows; that is
 // asked if the known one is missing or does not answer.
-func (n *Node) replicaOn(ctx context.Context, p *partition.Partition, node metadata.Node) raft.ServerID {
-	if node.ServerID() == n.replica().ID {
+func (m *Manager) replicaOn(ctx context.Context, p *partition.Partition, node metadata.Node) raft.ServerID {
+	if node.ServerID() == m.Node.ID {
 		return p.LocalID()
 	}
 	st := p.Status()
@@ -89,8 +89,8 @@ func (n *Node) replicaOn(ctx context.Context, p *partition.Partition, node metad
 	}
 	ctx, cancel := context.WithTimeout(ctx, replicaTimeout)
 	defer cancel()
-	answer, err := n.askStatus(ctx, string(n.addresses.of(node.ServerID())), false)
-	if err != nil || serverID(answer.Name, answer.Incarnation) != node.ServerID() {
+	answer, err := m.Nodes.Status(ctx, node)
+	if err != nil {
 		return known
 	}
 	for _, r := range answer.Replicas {

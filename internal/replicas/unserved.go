@@ -1,4 +1,4 @@
-package node
+package replicas
 
 import (
 	"context"
@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"platform/internal/cluster"
 	"platform/internal/errcode"
 	"platform/internal/fabric"
-	nodepb "platform/proto/node"
 )
 
 // answersAge is how long it counts what the nodes have said about their replicas.
@@ -20,10 +20,10 @@ const answersAge = time.Second
 type answers struct {
 	mu    sync.Mutex // covers the fields below, held while the nodes are asked
 	at    time.Time
-	nodes map[uint32]*nodepb.StatusResponse
+	nodes cluster.Statuses
 }
 
-func (a *answers) get(ask func() map[uint32]*nodepb.StatusResponse) map[uint32]*nodepb.StatusResponse {
+func (a *answers) get(ask func() cluster.Statuses) cluster.Statuses {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if time.Since(a.at) > answersAge {
@@ -32,20 +32,20 @@ func (a *answers) get(ask func() map[uint32]*nodepb.StatusResponse) map[uint32]*
 	return a.nodes
 }
 
-// unserved implements fabric.DirectoryConfig.Unserved: it looks for partitions whose
+// Unserved implements fabric.DirectoryConfig.Unserved: it looks for partitions whose
 // replicas are in quarantine, so that those that are left are no majority. Unless this is
 // the last time, only a node whose own replica is in quarantine asks the others.
-func (n *Node) unserved(_ context.Context, id uint32, last bool) error {
-	if !last && n.quarantine.reason(id) == "" {
+func (m *Manager) Unserved(_ context.Context, id uint32, last bool) error {
+	if !last && m.quarantine.reason(id) == "" {
 		return nil
 	}
-	layout, _ := n.metadata.Layout()
+	layout, _ := m.Store.Layout()
 	if int(id) >= len(layout.Partitions) {
 		return nil
 	}
 	// The answers are for all who wait, so that none of them can cancel the requests.
-	statuses := n.answers.get(func() map[uint32]*nodepb.StatusResponse { return n.statuses(context.Background()) })
-	if _, led := leaderOf(statuses, id); led {
+	statuses := m.answers.get(func() cluster.Statuses { return m.Nodes.Statuses(context.Background(), false) })
+	if _, led := statuses.Leader(id); led {
 		return nil
 	}
 	placed := layout.Partitions[id].Replicas

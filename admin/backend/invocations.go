@@ -1,0 +1,24 @@
+package backend
+
+import (
+	"platform/admin"
+	"platform/internal/feature"
+	"platform/internal/routing"
+	"platform/invoker/protocol"
+	"platform/metadata"
+)
+
+// Invocations are the invocations of all partitions for the admin API. It is safe for
+// concurrent use.
+type Invocations struct {
+	*catalog
+	*operator
+}
+
+var _ admin.Invocations = Invocations{}
+
+// NewInvocations returns the invocations of the partitions that router reaches. level
+// returns the cluster's feature level; speaks is what this server speaks with services.
+func NewInvocations(router *routing.Router, schemas func() *metadata.Schemas, level func() feature.Level, speaks protocol.Range) Invocations {
+	return Invocations{&catalog{router, schemas}, &operator{router, schemas, level, speaks}}
+}

@@ -1,0 +1,118 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"platform/internal/feature"
+	"platform/metadata"
+)
+
+// Registration keeps the record of this node in the metadata.
+type Registration struct {
+	Record   metadata.Node // as it should be
+	Store    *metadata.Store
+	Standing *Standing
+	Log      *slog.Logger
+}
+
+// Listed returns this node as the metadata have it; false if they do not.
+func (r *Registration) Listed() (metadata.Node, bool) {
+	for _, known := range r.Store.Nodes() {
+		if known.ServerID() == r.Record.ServerID() {
+			return known, true
+		}
+	}
+	return metadata.Node{}, false
+}
+
+// upToDate reports whether the metadata have the node with its addresses and feature
+// level.
+func (r *Registration) upToDate() bool {
+	known, listed := r.Listed()
+	me := r.Record
+	if r.Store.FeatureLevel() >= feature.Level2 && known.FeatureLevel != me.FeatureLevel {
+		return false
+	}
+	return listed && known.FabricAddress == me.FabricAddress && known.IngressAddress == me.IngressAddress && known.AdminAddress == me.AdminAddress
+}
+
+// Register makes the node known. If it is, under former addresses, that does not keep
+// it from serving: see Run.
+func (r *Registration) Register(ctx context.Context) error {
+	if _, listed := r.Listed(); listed && (!r.First() || r.upToDate()) {
+		return nil
+	}
+	_, err := r.Store.RegisterNode(ctx, r.Record)
+	if errors.Is(err, metadata.ErrNodeRemoved) {
+		return r.Standing.Removed("it was removed by an operator")
+	}
+	if err != nil {
+		return fmt.Errorf("register node: %w", err)
+	}
+	return nil
+}
+
+// registerPause is the time between two tries to make new addresses known.
+const registerPause = time.Second
+
+// Run makes new addresses of the node known, however long that takes, and
+// ends with an error when the node is removed from the cluster.
+func (r *Registration) Run(ctx context.Context) error {
+	for asked := false; ; {
+		_, moved := r.Store.Layout()
+		if _, listed := r.Listed(); !listed {
+			return r.Standing.Removed("it was removed by an operator")
+		}
+		var again <-chan time.Time
+		if !r.upToDate() || !asked && len(r.Store.Nodes()) > 1 {
+			// A node that was removed while it was away hears of it only by asking.
+			_, err := r.Store.RegisterNode(ctx, r.Record)
+			switch {
+			case errors.Is(err, metadata.ErrNodeRemoved):
+				return r.Standing.Removed("it was removed by an operator")
+			case errors.Is(err, metadata.ErrNodeConflict), errors.Is(err, metadata.ErrNodeTooOld):
+				return err
+			case err != nil && ctx.Err() == nil:
+				r.Log.Warn("node not registered yet, it is tried again", "err", err)
+				again = time.After(registerPause)
+			default:
+				asked = true
+			}
+		}
+		select {
+		case <-moved:
+		case <-again:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// First reports whether this node alone makes up the metadata group.
+func (r *Registration) First() bool {
+	servers := r.Store.Group().Servers()
+	return len(servers) == 1 && servers[0].ID == r.Record.ServerID()
+}
+
+// RemoveOthers removes all nodes but this one from the cluster and returns their names. It
+// completes an offline recovery before any partition is opened, so that none gets a
+// replica of a former member.
+func (r *Registration) RemoveOthers(ctx context.Context) ([]string, error) {
+	removed := map[string]bool{}
+	for _, node := range r.Store.Nodes() {
+		if node.ServerID() == r.Record.ServerID() {
+			continue
+		}
+		if _, err := r.Store.RemoveNode(ctx, node.ID, true); err != nil {
+			return nil, fmt.Errorf("remove node %s after the recovery: %w", node.Name, err)
+		}
+		removed[node.Name] = true
+	}
+	return slices.Sorted(maps.Keys(removed)), nil
+}

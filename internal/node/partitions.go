@@ -1,0 +1,87 @@
+package node
+
+import (
+	"context"
+
+	"platform/internal/fabric"
+	"platform/internal/replicas"
+	"platform/internal/routing"
+	"platform/partition"
+)
+
+// connectPartitions connects the router, the invoker and the replicas of partitions with
+// each other and with the other nodes.
+func (n *Node) connectPartitions() {
+	cluster, _ := n.metadata.Cluster()
+	p, f := &n.port, &n.files
+	n.router = routing.New(cluster.Partitions, fabric.DirectoryConfig{
+		Remote:       func(address string, partition uint32) fabric.Replica { return p.client.Remote(address, partition) },
+		Unresponsive: p.client.Unresponsive,
+		Replicas:     p.addresses.Holders, AddressOf: p.addresses.OfLeader, Self: p.address,
+		Unserved: func(ctx context.Context, id uint32, last bool) error { return n.replicas.Unserved(ctx, id, last) },
+	})
+	n.invoker = n.newInvoker()
+	n.replicas = replicas.New(replicas.Config{
+		Self: f.self, Node: n.replica(), DataDir: f.dir.Path(),
+		Store: n.metadata, Members: p.members, Nodes: p.nodes, Router: n.router,
+		Logs: f.logs, Tables: f.tables, Hard: f.hard, Disk: f.disk,
+		Partition: n.partitionConfig(), ShutdownTimeout: n.cfg.ShutdownTimeout.Std(),
+		Draining: n.draining.Load, OnFailed: n.fail, Log: n.log,
+	})
+	p.server.OpenReplicas(n.replicas, cluster.Partitions)
+	n.ready = readiness{started: p.server.Started(), draining: &n.draining, disk: f.disk, metadata: n.metadata, router: n.router}
+}
+
+// partitionConfig has what all partition replicas share.
+func (n *Node) partitionConfig() partition.Config {
+	w := &n.cfg.Worker
+	cfg := partition.Config{
+		Invoker: n.invoker, Rules: n.rules(), OutboxMemory: new(partition.OutboxMemory),
+		Transport: n.port.transport, Watchdog: n.files.watchdog, Metrics: n.metrics.partitions, DigestMetrics: n.metrics.digests,
+		Level: n.metadata.FeatureLevel, Clock: n.port.members, Log: n.log,
+		FlowControl: n.cfg.FlowControl(), FlowEnabled: n.flowEnabled,
+		MaxBatchCommands: w.MaxCommandBatchSize, MaxBatchBytes: int(w.MaxCommandBatchBytes),
+	}
+	if w.DigestInterval > 0 {
+		cfg.FetchDigest, cfg.DigestEntries = n.port.nodes.Digest, uint64(w.DigestInterval)
+	}
+	return cfg
+}
+
+// flowEnabled reports whether flow control was enabled on all partitions of the cluster.
+func (n *Node) flowEnabled() bool {
+	cluster, _ := n.metadata.Cluster()
+	return cluster.FlowControl
+}
+
+// rules is where partitions get the rule book from, nil without flow control: then
+// nothing would ever look at it.
+func (n *Node) rules() partition.RuleSource {
+	if !n.cfg.FlowControl() {
+		return nil
+	}
+	return n.metadata
+}
+
+// awaitRules returns when the partitions that are led here have the rule book of that
+// version, or when ctx ends. Those led elsewhere get it as soon as the change of the
+// metadata reaches their nodes.
+func (n *Node) awaitRules(ctx context.Context, version uint32) {
+	for p := range n.router.Replicas() {
+		p.AwaitRules(ctx, version)
+	}
+}
+
+// closePartitions hands over and stops the replicas, within the time that the
+// configuration gives a shutdown.
+func (n *Node) closePartitions() error {
+	n.ending.enter("the replicas of partitions")
+	ctx, cancel := n.ending.context()
+	defer cancel()
+	err := n.replicas.Close(ctx)
+	n.inUse.Store(err != nil)
+	n.invoker.Close()
+	n.ending.enter("the tables to be written")
+	n.replicas.Flush(ctx)
+	return err
+}

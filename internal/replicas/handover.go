@@ -1,0 +1,90 @@
+package replicas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"platform/internal/cluster"
+	"platform/internal/membership"
+	"platform/internal/raftgroup"
+	"platform/metadata"
+	"platform/partition"
+)
+
+const (
+	// HandOverTimeout bounds how long a node looks for others to lead its partitions.
+	HandOverTimeout = 10 * time.Second
+	// handOverPause is the time between two attempts.
+	handOverPause = 50 * time.Millisecond
+)
+
+// room says why a partition that this node leads takes nothing new, nil if it does.
+// As long as another node may take over, whoever asks is to look for that one.
+func (m *Manager) room() error {
+	err := m.Disk.Room()
+	if err != nil && len(m.Store.Nodes()) > 1 && m.Disk.ShortFor() < HandOverTimeout {
+		return fmt.Errorf("%w: %s", raftgroup.ErrNotLeader, err.Error()) // not ErrOverloaded, which is final
+	}
+	return err
+}
+
+// HandOver gives up the leadership of a partition.
+func (m *Manager) HandOver(ctx context.Context, p *partition.Partition) {
+	for p.Leading() {
+		to, hope := m.successor(p)
+		if !hope {
+			return
+		}
+		err := errNotCaughtUp
+		if to != "" {
+			err = p.TransferLeadership(ctx, to)
+		}
+		switch {
+		case err == nil, errors.Is(err, raftgroup.ErrNotLeader), errors.Is(err, raftgroup.ErrNoPeer):
+			return
+		case ctx.Err() != nil:
+			m.Log.Warn("leadership not handed over, the others elect", "partition_id", p.ID(), "err", err)
+			return
+		}
+		select {
+		case <-time.After(handOverPause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+var errNotCaughtUp = errors.New("no other replica has caught up")
+
+// successor is a replica that can lead in place of this one, "" if there is none now; hope
+// tells whether there may soon be. Those on nodes that are about to stop, too, would
+// only pass the leadership on.
+func (m *Manager) successor(p *partition.Partition) (to raft.ServerID, hope bool) {
+	staying := m.Staying()
+	for _, f := range p.Status().Followers {
+		node, _ := metadata.ReplicaNode(f.ID)
+		if !isVoter(f.Server) || !staying[node] {
+			continue
+		}
+		if hope = true; f.Live && f.CaughtUp {
+			return f.ID, true
+		}
+	}
+	return "", hope
+}
+
+// Staying returns the other nodes that are alive and not about to stop.
+func (m *Manager) Staying() map[raft.ServerID]bool {
+	staying := map[raft.ServerID]bool{}
+	for _, m := range m.Members.Nodes() {
+		if !m.Self && m.State == membership.Alive && !m.Draining {
+			staying[cluster.ServerID(m.Name, m.Incarnation)] = true
+		}
+	}
+	return staying
+}
+
+func isVoter(s raft.Server) bool { return s.Suffrage == raft.Voter }

@@ -1,0 +1,172 @@
+package replicas
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"platform/internal/cluster"
+	"platform/internal/diskspace"
+	"platform/internal/membership"
+	"platform/internal/raftgroup"
+	"platform/metadata"
+	"platform/partition"
+)
+
+const (
+	// reconcileTick is how often a partition is compared with the table when nothing changes.
+	reconcileTick = time.Second
+	// settled is how long a node has to be there before it gets leaderships back, and
+	// how long another one leads meanwhile: elections leave traces, and one right after
+	// the other would leave callers without a leader twice.
+	settled = 3 * time.Second
+	// lately is when a replica must have answered that is to lead. The transfer holds up
+	// the partition until it has: several heartbeats, and much less than a follower may be
+	// silent before it counts as gone.
+	lately = time.Second
+)
+
+// Run keeps the replicas on this node as the partition table says, until ctx ends.
+func (m *Manager) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	for id := range m.Router.Count() {
+		wg.Go(func() { m.reconcile(ctx, id) })
+	}
+	wg.Wait()
+	return nil
+}
+
+// reconcile keeps one partition as the table says.
+func (m *Manager) reconcile(ctx context.Context, id uint32) {
+	tick := time.NewTicker(reconcileTick)
+	defer tick.Stop()
+	var led time.Time // since when this node leads, zero: it does not
+	for ctx.Err() == nil {
+		layout, moved := m.Store.Layout()
+		var changed <-chan struct{}
+		p := m.Router.Replica(id)
+		if p != nil {
+			changed = p.Changed()
+		}
+		switch leads := p != nil && p.Leading(); {
+		case !leads:
+			led = time.Time{}
+		case led.IsZero():
+			led = time.Now()
+		}
+		m.locks[id].Lock()
+		err := m.reconcileOnce(ctx, id, layout, led)
+		m.locks[id].Unlock()
+		if err != nil && ctx.Err() == nil {
+			m.Log.Warn("replica is not as the partition table says, it is tried again", "partition_id", id, "err", err)
+		}
+		select {
+		case <-moved:
+		case <-changed:
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// reconcileOnce does what is to be done now: open or remove the replica, or, if it leads,
+// change who the replicas are and who leads.
+func (m *Manager) reconcileOnce(ctx context.Context, id uint32, layout *metadata.Layout, led time.Time) error {
+	place, p := layout.Partitions[id], m.Router.Replica(id)
+	switch {
+	case m.Disk.Level() == diskspace.Full:
+		return m.rest(ctx, p)
+	case m.quarantine.reason(id) != "":
+		return m.isolate(ctx, p, id, layout)
+	case p == nil && m.holds(place):
+		err := m.openReplica(ctx, id, layout)
+		if m.quarantined(id, err) {
+			return nil
+		}
+		return err
+	case p == nil:
+		return nil
+	case p.Leading():
+		return m.lead(ctx, p, layout, led)
+	case !m.holds(place):
+		return m.leave(ctx, p)
+	}
+	return nil
+}
+
+// lead makes the table's replicas those of the partition, and hands leadership to the
+// one that should have it. This node leads since led.
+func (m *Manager) lead(ctx context.Context, p *partition.Partition, layout *metadata.Layout, led time.Time) error {
+	place := layout.Partitions[p.ID()]
+	desired := make([]raft.Server, 0, len(place.Replicas))
+	for _, id := range place.Replicas {
+		// A removed node stays until another has taken its place.
+		if node, member := layout.Node(id); member {
+			desired = append(desired, raft.Server{Suffrage: raft.Voter, ID: m.replicaOn(ctx, p, node), Address: node.RaftAddress()})
+		}
+	}
+	if len(desired) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() { m.cancelWhenMoved(ctx, cancel, place) })
+	if err := p.Reconcile(ctx, desired); err != nil {
+		if errors.Is(err, raftgroup.ErrNotLeader) || errors.Is(err, raftgroup.ErrStopped) || ctx.Err() != nil {
+			return nil // somebody else's turn, or another table
+		}
+		return err
+	}
+	if m.Disk.Level() >= diskspace.Short {
+		m.HandOver(ctx, p)
+		return nil
+	}
+	if time.Since(led) < settled {
+		return nil
+	}
+	return m.preferLeader(ctx, p, desired[0].ID)
+}
+
+// cancelWhenMoved ends an attempt at a place that the table does not say any more.
+func (m *Manager) cancelWhenMoved(ctx context.Context, cancel context.CancelFunc, place metadata.Partition) {
+	for {
+		layout, moved := m.Store.Layout()
+		if layout.Partitions[place.ID].Version != place.Version {
+			cancel()
+			return
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// preferLeader hands leadership to a replica if it is well and has been for a while.
+func (m *Manager) preferLeader(ctx context.Context, p *partition.Partition, to raft.ServerID) error {
+	node, _ := metadata.ReplicaNode(to)
+	if node == m.Node.ID || m.Draining() {
+		return nil
+	}
+	for _, m := range m.Members.Nodes() {
+		if cluster.ServerID(m.Name, m.Incarnation) == node && (m.State != membership.Alive || m.Draining || time.Since(m.Since) < settled) {
+			return nil
+		}
+	}
+	for _, f := range p.Status().Followers {
+		if f.ID == to && f.CaughtUp && time.Since(f.Contact) < lately && isVoter(f.Server) {
+			err := p.TransferLeadership(ctx, to)
+			if errors.Is(err, raftgroup.ErrNotLeader) || ctx.Err() != nil {
+				return nil //nolint:nilerr // somebody else's turn
+			}
+			return err
+		}
+	}
+	return nil
+}

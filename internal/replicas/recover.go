@@ -1,0 +1,122 @@
+package replicas
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	nodepb "platform/proto/node"
+
+	"platform/internal/cluster"
+	"platform/internal/raftgroup"
+	"platform/partition"
+)
+
+const (
+	// recoverPause is the time between two attempts to lock a partition.
+	recoverPause = 10 * time.Millisecond
+)
+
+// Recover makes the replica of a partition the only one, or puts it into
+// quarantine in favour of the one that is.
+func (m *Manager) Recover(ctx context.Context, req *nodepb.RecoverRequest) error {
+	id := req.Partition
+	p := m.Router.Replica(id)
+	if p == nil {
+		return fmt.Errorf("there is no usable replica of partition %d", id)
+	}
+	if err := awaitNoLeader(ctx, p); err != nil {
+		return err
+	}
+	for !m.locks[id].TryLock() {
+		select {
+		case <-time.After(recoverPause):
+		case <-ctx.Done():
+			return fmt.Errorf("the replica is in use: %w", ctx.Err())
+		}
+	}
+	defer m.locks[id].Unlock()
+	if m.Router.Replica(id) != p {
+		return fmt.Errorf("the replica of partition %d was closed meanwhile", id)
+	}
+	if err := unchanged(p, req); err != nil {
+		return err
+	}
+	if err := m.closeReplica(ctx, p, p.Stop); err != nil {
+		return err
+	}
+	if req.From != string(m.Node.ID) {
+		reason := "the partition was recovered from node " + req.From + " after it had lost its majority"
+		if err := m.Logs.Quarantine(partition.GroupID(id), reason); err != nil {
+			return err
+		}
+		m.quarantine.add(id, reason)
+		m.Log.Warn("replica given up, the partition is recovered from another one", "partition_id", id, "from", req.From)
+		return nil
+	}
+	if err := m.force(id); err != nil {
+		return err
+	}
+	layout, _ := m.Store.Layout()
+	return m.openReplica(ctx, id, layout)
+}
+
+// leaderView is what a replica knows of its partition's leader.
+type leaderView interface {
+	ID() uint32
+	Leader() raftgroup.Leader
+	Changed() <-chan struct{}
+}
+
+// awaitNoLeader waits until a replica knows no leader, for at most cluster.LeaderExpiry.
+func awaitNoLeader(ctx context.Context, p leaderView) error {
+	ctx, cancel := context.WithTimeout(ctx, cluster.LeaderExpiry)
+	defer cancel()
+	for {
+		changed := p.Changed()
+		leader := p.Leader()
+		if leader.ID == "" {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return hasLeader(p.ID(), leader)
+		}
+	}
+}
+
+func hasLeader(partition uint32, leader raftgroup.Leader) error {
+	return fmt.Errorf("partition %d has a leader, %s", partition, leader.ID)
+}
+
+// unchanged refuses a replica that is not as it was when the recovery was decided.
+func unchanged(p *partition.Partition, req *nodepb.RecoverRequest) error {
+	if own := string(p.LocalID()); own != req.Replica {
+		return fmt.Errorf("the replica here is %s, not %s", own, req.Replica)
+	}
+	if leader := p.Leader(); leader.ID != "" {
+		return hasLeader(p.ID(), leader)
+	}
+	last, err := p.LastPosition()
+	if err != nil {
+		return err
+	}
+	if last != (raftgroup.Position{Index: req.Last, Term: req.LastTerm}) {
+		return fmt.Errorf("the log has changed since: it ends at entry %d of term %d", last.Index, last.Term)
+	}
+	return nil
+}
+
+// force makes the closed replica of a partition the only one, under the next
+// number, so that former members that remember it get no answer.
+func (m *Manager) force(id uint32) error {
+	record, err := m.Hard.Group(partition.GroupID(id))
+	if err != nil {
+		return err
+	}
+	if err := record.Renumber(); err != nil {
+		return err
+	}
+	return partition.ForceOnlyMember(m.Logs, m.Tables, m.Hard, id, m.Node)
+}

@@ -34,6 +34,7 @@ type attempt struct {
 	acks       map[uint32]struct{}
 	used       completions
 	awaiting   *journal.Await // as the handler said (protocol 7); nil: it did not, or has got some of it
+	announces  bool           // it has said what it waits for (protocol 7)
 	steps      []machine.Step // not proposed yet
 	unproposed int            // payload bytes in them
 	counted    int            // bytes received that the budget knows of
@@ -46,6 +47,9 @@ type attempt struct {
 	silent     bool      // it is overdue, see silence.go
 	held       bool      // the server itself keeps the endpoint from sending
 	activity   time.Time
+	probe      *probe        // after it was asked to suspend while it was silent
+	unasked    bool          // it is not asked to suspend since too many are
+	spared     time.Duration // what was left of the inactivity timeout when it was asked to suspend
 }
 
 func (a *attempt) enter() bool { return a.s.enter() }
@@ -288,35 +292,49 @@ func (a *attempt) deadline() time.Time {
 	case a.t.state == rejected:
 		return a.activity.Add(refusalTimeout)
 	case a.t.state == halfClosed:
-		return a.activity.Add(a.plan.options.AbortTimeout)
+		return a.activity.Add(a.plan.options.AbortTimeout + a.spared)
 	}
-	return a.activity.Add(min(a.plan.options.InactivityTimeout, a.hold()))
+	hold, computing := a.hold()
+	if a.unasked {
+		hold = computing
+	}
+	return a.activity.Add(min(a.plan.options.InactivityTimeout, hold))
 }
 
-// hold is how long the attempt may keep its slot in silence.
-func (a *attempt) hold() time.Duration {
+// hold is how long the attempt may keep its slot in silence, and how long if it seems to
+// compute.
+func (a *attempt) hold() (hold, computing time.Duration) {
 	if a.runs > 0 || a.t.slot == nil {
-		return maxHold
+		return maxHold, maxHold
 	}
 	own, over := a.s.iv.slots.pressure(a.t.slot.service)
-	switch {
-	case (own || over) && a.idle():
-		return idlerTimeout
-	case over:
-		return silentTimeout
+	if !own && !over {
+		return maxHold, maxHold
 	}
-	return maxHold
+	computing = maxHold
+	if over {
+		computing = silentTimeout
+	}
+	if a.idle() || a.answered {
+		return idlerTimeout, computing
+	}
+	return probeTimeout, computing
 }
 
-// idle reports whether the handler seems to wait for something from outside: it has
-// said so, or has asked for something and executes no run.
-func (a *attempt) idle() bool { return a.runs <= 0 && (a.commands > 1 || a.awaiting != nil) }
+// idle reports whether the handler seems to wait for something from outside: it executes
+// no run, and has said that it waits or, if it does not say so, has asked for something.
+func (a *attempt) idle() bool {
+	return a.runs <= 0 && (a.awaiting != nil || !a.announces && a.commands > 1)
+}
 
 // expire acts on a deadline that has passed.
 func (a *attempt) expire() {
 	t := a.t
 	t.mu.Lock()
-	if !a.open() || time.Now().Before(a.deadline()) || t.move(suspend) {
+	switch {
+	case !a.open() || time.Now().Before(a.deadline()),
+		t.state == streaming && !a.suspends(time.Now()),
+		t.move(suspend):
 		t.mu.Unlock()
 		return
 	}

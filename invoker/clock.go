@@ -47,6 +47,7 @@ func (c *clock) opened(a *attempt) {
 // closed is the opposite of opened. It may be called repeatedly.
 func (c *clock) closed(a *attempt) {
 	a.endSilence()
+	a.endProbe(unanswered)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.open, a)
@@ -182,6 +183,8 @@ func (a *attempt) watch(now time.Time) time.Time {
 		return time.Time{}
 	}
 	a.checkSilence(now)
+	a.checkProbe(now)
+	a.unasked = false
 	at, next := a.deadline(), a.nextCheck()
 	a.t.mu.Unlock()
 	if at.After(now) {

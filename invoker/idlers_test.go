@@ -1,6 +1,7 @@
 package invoker
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,9 +50,7 @@ func TestHandlersThatBecomeIdleMakeRoom(t *testing.T) {
 		defer o.close()
 		o.shard.call(greeter, 1, "")
 		_, ended := o.shard.call(greeter, 2, "")
-		time.Sleep(5 * idlerTimeout)
-		synctest.Wait()
-		require.False(t, o.wire(0).is(&o.wire(0).ended), "it has asked for nothing yet")
+		time.Sleep(idlerTimeout / 2)
 		o.wire(0).send(t, longSleep)
 		time.Sleep(idlerTimeout + time.Millisecond)
 		synctest.Wait()
@@ -73,5 +72,111 @@ func TestBusyHandlersKeepTheirSlot(t *testing.T) {
 		time.Sleep(5 * idlerTimeout)
 		synctest.Wait()
 		require.False(t, o.wire(0).is(&o.wire(0).ended), "it executes a run")
+	})
+}
+
+// suspendsOnAwakeable is of a handler that waits for an awakeable.
+const suspendsOnAwakeable = "0001000000000004" + "12021101"
+
+// opened returns the number of attempts so far.
+func (o *offline) opened() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.wires)
+}
+
+// silentHandlers returns a script that takes slots with handlers that send no command, and
+// the attempts of the script so far that were asked to suspend.
+func silentHandlers() (script func(*wire), asked func() []*wire) {
+	var mu sync.Mutex
+	var all []*wire
+	script = func(w *wire) {
+		w.ok()
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, w)
+	}
+	return script, func() (ended []*wire) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, w := range all {
+			if w.is(&w.ended) {
+				ended = append(ended, w)
+			}
+		}
+		return ended
+	}
+}
+
+// Handlers that only wait for awakeables send nothing. While others wait for their slots
+// they are asked to suspend, more of them as they do so.
+func TestSilentHandlersThatWaitMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const count = 250
+		cfg := DefaultConfig()
+		cfg.ConcurrentInvocations = 100
+		silent, asked := silentHandlers()
+		o := newOffline(t, cfg, silent)
+		defer o.close()
+		for n := range count {
+			o.shard.call(greeter, byte(n), "")
+		}
+		synctest.Wait()
+		require.Empty(t, asked())
+		time.Sleep(idlerTimeout)
+		synctest.Wait()
+		require.Len(t, asked(), initialProbes, "no more until these have answered")
+
+		begin, suspended := time.Now(), map[*wire]bool{}
+		for o.opened() < count {
+			for _, w := range asked() {
+				if !suspended[w] {
+					suspended[w] = true
+					w.send(t, suspendsOnAwakeable)
+				}
+			}
+			time.Sleep(scanGap)
+			synctest.Wait()
+			require.Less(t, time.Since(begin), 5*time.Second)
+		}
+		require.Less(t, time.Since(begin), 2*time.Second, "all have begun")
+	})
+}
+
+// A handler that computes is not interrupted for the sake of others of its service, apart
+// from few that show what it does.
+func TestSilentHandlersThatComputeKeepTheirSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := DefaultConfig()
+		cfg.ConcurrentInvocations = 100
+		silent, asked := silentHandlers()
+		o := newOffline(t, cfg, silent)
+		defer o.close()
+		for n := range 150 {
+			o.shard.call(greeter, byte(n), "")
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		require.LessOrEqual(t, len(asked()), initialProbes+10, "one in a second")
+	})
+}
+
+// Being asked early to suspend does not shorten the time after which an attempt is cut.
+func TestEarlySuspensionDoesNotShortenTheAbortTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := DefaultConfig()
+		cfg.ConcurrentInvocations = 1
+		cfg.Defaults.InactivityTimeout, cfg.Defaults.AbortTimeout = time.Hour, 2*time.Second
+		o := newOffline(t, cfg, func(w *wire) { w.ok() })
+		defer o.close()
+		o.shard.call(greeter, 1, "")
+		o.shard.call(greeter, 2, "")
+		time.Sleep(30 * time.Minute)
+		synctest.Wait()
+		require.True(t, o.wire(0).is(&o.wire(0).ended), "asked to suspend")
+		require.False(t, o.wire(0).is(&o.wire(0).reset), "it may be silent for an hour")
+		time.Sleep(31 * time.Minute)
+		synctest.Wait()
+		require.True(t, o.wire(0).is(&o.wire(0).reset))
 	})
 }

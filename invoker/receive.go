@@ -38,6 +38,9 @@ func (a *attempt) Response(h endpoint.Head) {
 	a.touch()
 	a.answered = true
 	a.endSilence()
+	if t.state == streaming && a.s.iv.slots.short.Load() {
+		a.s.clock.wake(a.deadline()) // which is earlier than without a response
+	}
 	if server := first(h.Header["X-Restate-Server"]); server != "" {
 		t.server = server
 	}
@@ -149,6 +152,7 @@ func (a *attempt) message(m *protocol.Message) *failure {
 	if warn := a.s.iv.cfg.MessageSizeWarning; warn > 0 && len(m.Payload) >= warn {
 		a.s.log.Warn("large message from endpoint", "invocation_id", a.t.id, "message", protocol.Name(m.Type), "bytes", len(m.Payload))
 	}
+	a.probeAnswered(m.Type)
 	switch m.Type {
 	case protocol.ProposeRunCompletion:
 		return a.propose(m)
@@ -190,7 +194,7 @@ func (a *attempt) awaits(m *protocol.Message) *failure {
 	if err != nil {
 		return failureOf(err)
 	}
-	a.awaiting = &await
+	a.awaiting, a.announces = &await, true
 	return nil
 }
 

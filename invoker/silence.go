@@ -35,7 +35,10 @@ func (a *attempt) silentAt() (time.Time, bool) {
 func (a *attempt) nextCheck() time.Time {
 	at := a.deadline()
 	if silent, ok := a.silentAt(); ok && silent.Before(at) {
-		return silent
+		at = silent
+	}
+	if p := a.probe; p != nil && !p.late && p.at.Add(probeTimeout).Before(at) {
+		at = p.at.Add(probeTimeout)
 	}
 	return at
 }

@@ -63,6 +63,7 @@ type share struct {
 	begun, fresh lines  // what waits
 	row          int    // begun ones served since the last fresh one
 	openings     openings
+	probes       map[string]*probes // by handler
 }
 
 // outside is the place of a share that waits for no slot.
@@ -366,8 +367,8 @@ const (
 	// while there is pressure on its slot. It must not be so short that handlers are
 	// suspended between two steps.
 	idlerTimeout = 200 * time.Millisecond
-	// silentTimeout is the same for an attempt that has asked for nothing yet, of a
-	// service that holds more than its share. It may be computing, and would do so again.
+	// silentTimeout is the same for an attempt that seems to compute, of a service that
+	// holds more than its share.
 	silentTimeout = 5 * time.Second
 	// maxHold is as long as the inactivity timeout lets it.
 	maxHold = time.Duration(math.MaxInt64)
@@ -393,8 +394,10 @@ func (iv *Invoker) line(inv *machine.Invocation, w waiter) {
 }
 
 // makeRoom has all open attempts looked at soon, since slots are short.
-func (iv *Invoker) makeRoom() {
-	at := time.Now().Add(idlerTimeout)
+func (iv *Invoker) makeRoom() { iv.scanOpen(time.Now().Add(idlerTimeout)) }
+
+// scanOpen has all open attempts looked at by a time.
+func (iv *Invoker) scanOpen(at time.Time) {
 	iv.mu.Lock()
 	defer iv.mu.Unlock()
 	for s := range iv.sessions {

@@ -39,7 +39,7 @@ type Flow struct {
 
 // Wait asks Signals/await for signals, one after the other.
 type Wait struct {
-	ID    string   `json:"id"` // name of the record of the invocation id
+	ID    string   `json:"id"` // name of the record of the invocation id; empty: it is not recorded
 	Names []string `json:"names"`
 }
 

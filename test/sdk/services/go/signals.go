@@ -15,10 +15,13 @@ func signalsService() restate.ServiceDefinition {
 		Handler("send", restate.NewServiceHandler(sendSignal))
 }
 
-// awaitSignals tells its own id and waits for signals, one after the other.
+// awaitSignals tells its own id, unless in.ID is empty, and waits for signals, one after the
+// other.
 func awaitSignals(ctx restate.Context, in contract.Wait) ([]contract.Outcome, error) {
-	if err := tell(ctx, "id", in.ID, ctx.Request().ID); err != nil {
-		return nil, err
+	if in.ID != "" {
+		if err := tell(ctx, "id", in.ID, ctx.Request().ID); err != nil {
+			return nil, err
+		}
 	}
 	out := make([]contract.Outcome, len(in.Names))
 	for i, name := range in.Names {

@@ -12,7 +12,8 @@ signals = restate.Service("PySignals")
 
 @signals.handler("await", output_serde=JSON)
 async def await_all(ctx: restate.Context, what: Wait) -> list[Outcome]:
-    await publish(ctx, what.id, ctx.request().id)
+    if what.id:
+        await publish(ctx, what.id, ctx.request().id)
     return [await outcome(ctx.signal(name, type_hint=str)) for name in what.names or []]
 
 

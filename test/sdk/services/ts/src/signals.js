@@ -9,7 +9,7 @@ export const signals = restate.service({
   name: "TsSignals",
   handlers: {
     await: async (/** @type {restate.Context} */ ctx, /** @type {{id: string, names?: string[]}} */ input) => {
-      await tell(ctx, "id", input.id, ctx.request().id);
+      if (input.id) await tell(ctx, "id", input.id, ctx.request().id);
       const outcomes = [];
       for (const name of input.names ?? []) outcomes.push(await outcome(ctx.signal(name)));
       return outcomes;

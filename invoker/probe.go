@@ -1,0 +1,143 @@
+package invoker
+
+import (
+	"time"
+
+	"platform/invoker/protocol"
+	"platform/partition/journal"
+)
+
+// A handler that has sent no command is either computing or waiting for an event that the
+// server does not know of, such as an awakeable: only protocol 7 announces what is awaited.
+// Asking it to suspend tells them apart, since one that waits suspends immediately. One that
+// computes continues, but suspends at its next await and then computes again, so the number
+// of such requests adapts to how they are answered.
+
+const (
+	// initialProbes is how many silent attempts of a handler may be asked to suspend
+	// before the first of them has answered.
+	initialProbes = 4
+	// maxProbes bounds the unanswered requests to suspend of a handler.
+	maxProbes = 256
+	// probeTimeout is how long a handler that waits may take to suspend. It is also how
+	// long an attempt without a response head must be silent before it is asked.
+	probeTimeout = time.Second
+)
+
+// probes limits how many silent attempts of one handler are asked to suspend concurrently.
+// It is guarded by the mutex of the slots.
+type probes struct {
+	limit   int
+	pending int  // not answered yet
+	refused bool // an attempt was not asked because of the limit
+}
+
+// probe is a request to suspend that a silent attempt has not answered.
+type probe struct {
+	of   *probes
+	at   time.Time // when it was made
+	late bool      // it has timed out and is not pending
+}
+
+// probe returns a new probe of a handler of a service, nil if the limit is reached.
+func (q *slots) probe(s *share, handler string, now time.Time) *probe {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p := s.probes[handler]
+	if p == nil {
+		if s.probes == nil {
+			s.probes = map[string]*probes{}
+		}
+		p = &probes{limit: initialProbes}
+		s.probes[handler] = p
+	}
+	if p.pending >= p.limit {
+		p.refused = true
+		return nil
+	}
+	p.pending++
+	return &probe{of: p, at: now}
+}
+
+// probeResult is what became of a probe.
+type probeResult uint8
+
+const (
+	unanswered probeResult = iota // the attempt ended
+	waits                         // it suspended
+	computes                      // it did something else, or nothing for probeTimeout
+)
+
+// probed ends a probe. It reports whether attempts that were refused may be asked now.
+func (q *slots) probed(p *probe, r probeResult) (more bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	of := p.of
+	switch {
+	case r == computes:
+		of.limit = max(of.limit/2, 1)
+	case r == waits && p.late:
+		of.limit = min(of.limit+1, maxProbes)
+	case r == waits:
+		of.limit = min(of.limit+2, maxProbes)
+	}
+	if !p.late {
+		of.pending--
+	}
+	more = of.refused && of.pending < of.limit
+	of.refused = of.refused && !more
+	return more
+}
+
+// suspends decides whether an attempt is asked to suspend because of its silence; t.mu is
+// held. Before the inactivity timeout that is because slots are short.
+func (a *attempt) suspends(now time.Time) bool {
+	silence := now.Sub(a.activity)
+	left := a.plan.options.InactivityTimeout - silence
+	if left <= 0 {
+		return true
+	}
+	if _, computing := a.hold(); silence < computing && !a.idle() {
+		a.probe = a.s.iv.slots.probe(a.t.slot, a.t.inv.Target.Handler, now)
+		if a.unasked = a.probe == nil; a.unasked {
+			return false
+		}
+	}
+	a.spared = left
+	return true
+}
+
+// probeAnswered notes the first message of an attempt that was asked to suspend while it
+// was silent; t.mu is held.
+func (a *attempt) probeAnswered(t journal.Type) {
+	switch {
+	case a.probe == nil:
+	case t == protocol.Suspension:
+		a.endProbe(waits)
+	case a.probe.late:
+		a.probe = nil
+	default:
+		a.endProbe(computes)
+	}
+}
+
+// checkProbe times the probe out; t.mu is held.
+func (a *attempt) checkProbe(now time.Time) {
+	if p := a.probe; p != nil && !p.late && now.Sub(p.at) >= probeTimeout {
+		a.endProbe(computes)
+		p.late = true
+		a.probe = p
+	}
+}
+
+// endProbe ends the probe, if there is one; t.mu is held.
+func (a *attempt) endProbe(r probeResult) {
+	p := a.probe
+	if p == nil {
+		return
+	}
+	a.probe = nil
+	if a.s.iv.slots.probed(p, r) {
+		a.s.iv.scanOpen(time.Now())
+	}
+}

@@ -34,7 +34,7 @@ func instant() *fakeInvocations {
 // quiet does not remember what it was asked.
 type quiet struct{ *fakeInvocations }
 
-func (q quiet) Call(ctx context.Context, inv *machine.Invoke) (routing.Answer, error) {
+func (q quiet) Call(ctx context.Context, inv *machine.Invoke, _ func()) (routing.Answer, error) {
 	return q.call(ctx, inv)
 }
 

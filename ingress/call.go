@@ -203,7 +203,7 @@ func validTraceparent(s string) bool {
 // call answers with the result of an invocation.
 func (s *Server) call(c echo.Context, t *target, inv *machine.Invoke, mem *held) error {
 	id, repeatable := inv.ID, inv.IdempotencyKey != nil
-	answer, err := s.invocations.Call(c.Request().Context(), inv)
+	answer, err := s.invocations.Call(c.Request().Context(), inv, mem.release)
 	if errors.Is(err, routing.ErrConflict) {
 		if !answer.ID.IsZero() {
 			id = answer.ID

@@ -29,6 +29,7 @@ type fakeInvocations struct {
 
 	send   func(context.Context, *machine.Invoke) (machine.Outcome, error)
 	call   func(context.Context, *machine.Invoke) (routing.Answer, error)
+	stored func(*machine.Invoke) bool // whether Call has stored the input before it waits; nil: never
 	attach func(context.Context, ids.Invocation) (routing.Answer, error)
 	output func(context.Context, ids.Invocation) (routing.Answer, error)
 
@@ -52,7 +53,11 @@ func (f *fakeInvocations) Send(ctx context.Context, inv *machine.Invoke) (machin
 }
 
 // Call answers with the body of the request unless told otherwise.
-func (f *fakeInvocations) Call(ctx context.Context, inv *machine.Invoke) (routing.Answer, error) {
+func (f *fakeInvocations) Call(ctx context.Context, inv *machine.Invoke, stored func()) (routing.Answer, error) {
+	if f.stored != nil && f.stored(inv) {
+		inv.Input = nil
+		stored()
+	}
 	f.note(inv, inv.ID)
 	if f.call == nil {
 		return routing.Answer{ID: inv.ID, Target: inv.Target, Result: journal.Result{Value: bodyOf(inv)}}, nil

@@ -36,4 +36,8 @@ func (h *held) charge(n int) {
 	h.bytes += int64(n)
 }
 
-func (h *held) release() { h.account.Release(h.bytes) }
+// release gives everything back that is held so far.
+func (h *held) release() {
+	h.account.Release(h.bytes)
+	h.bytes = 0
+}

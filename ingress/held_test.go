@@ -102,6 +102,43 @@ func TestBodiesBeyondTheBudgetAreRefused(t *testing.T) {
 	}
 }
 
+// A call that waits for its result does not hold the memory of its request.
+func TestAWaitingCallHoldsNoMemoryOnceItIsStored(t *testing.T) {
+	const size = 3 << 20
+	begun, finish := make(chan struct{}), make(chan struct{})
+	f := &fakeInvocations{
+		stored: func(inv *machine.Invoke) bool { return len(inv.Input) >= size },
+		call: func(context.Context, *machine.Invoke) (routing.Answer, error) {
+			begun <- struct{}{}
+			<-finish
+			return routing.Answer{}, nil
+		},
+	}
+	bodies := budget.New(4<<20, 4<<20)
+	url := serving(t, Config{Budget: bodies}, f) + "/Greeter/greet"
+	client := over(t, true)
+	var calls sync.WaitGroup
+	for range 5 {
+		calls.Go(func() {
+			answer, err := client.Post(url, "", bytes.NewReader(make([]byte, size)))
+			if err != nil || answer.StatusCode != http.StatusOK {
+				t.Error(answer, err)
+				begun <- struct{}{}
+				return
+			}
+			_ = answer.Body.Close()
+		})
+		<-begun
+	}
+	used, _ := bodies.Stats()
+	require.Zero(t, used)
+	close(finish)
+	calls.Wait()
+	used, refused := bodies.Stats()
+	require.Zero(t, used)
+	require.Zero(t, refused)
+}
+
 // A reply is held until the client has read it, and a client that does not read loses it.
 func TestAReplyThatIsNotReadEnds(t *testing.T) {
 	const size = 8 << 20

@@ -21,8 +21,9 @@ type Invocations interface {
 	Send(ctx context.Context, inv *machine.Invoke) (machine.Outcome, error)
 	// Call makes the invocation durable, or finds the one that has its id, and waits
 	// for the result. A workflow that already ran is routing.ErrConflict. Send and Call can fail
-	// with a *routing.QueueFullError.
-	Call(ctx context.Context, inv *machine.Invoke) (routing.Answer, error)
+	// with a *routing.QueueFullError. Call may set inv.Input to nil and call stored once the
+	// input is not needed any longer.
+	Call(ctx context.Context, inv *machine.Invoke, stored func()) (routing.Answer, error)
 	// Attach waits for the result of a known invocation; routing.ErrNotFound.
 	Attach(ctx context.Context, id ids.Invocation) (routing.Answer, error)
 	// Output is the result if there is one; routing.ErrNotReady, with the target, or routing.ErrNotFound.

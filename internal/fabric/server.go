@@ -186,8 +186,8 @@ func (in *inbound) handleFrame(ctx context.Context, f *node.PartitionFrame, inco
 
 // startRequest serves a request in its own goroutine, since it may wait for a long time.
 // size is the size of a request sent in pieces, otherwise 0. A long-running request of that
-// kind is rejected if it exceeds the node's budget; other requests are not, since they end
-// soon and long-running ones may depend on them.
+// kind, or one for a new invocation, is rejected if it exceeds the node's budget; other
+// requests are not, since they end soon and work in progress depends on them.
 func (in *inbound) startRequest(ctx context.Context, sequence uint64, req *node.PartitionRequest, exclusive bool, size int64) {
 	if !exclusive && isLongRunning(req.Method) {
 		req = cloneRequest(req)
@@ -217,9 +217,9 @@ func (in *inbound) startRequest(ctx context.Context, sequence uint64, req *node.
 }
 
 // reserve accounts for a request of the given size. It returns false if a long-running
-// request exceeds the node's budget.
+// request or a new invocation exceeds the node's budget.
 func (in *inbound) reserve(req *node.PartitionRequest, size int64) bool {
-	if size > 0 && isLongRunning(req.Method) {
+	if size > 0 && (isLongRunning(req.Method) || req.Method == node.PartitionMethod_PARTITION_METHOD_INVOKE) {
 		return in.account.ReserveForNode(size)
 	}
 	in.account.Charge(size)

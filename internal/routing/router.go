@@ -96,8 +96,14 @@ func (r *Router) Send(ctx context.Context, inv *machine.Invoke) (machine.Outcome
 	return o, err
 }
 
+// largeInput is the size from which an input is not kept while its call waits.
+const largeInput = 16 << 10
+
 // Call implements ingress.Invocations.
-func (r *Router) Call(ctx context.Context, inv *machine.Invoke) (Answer, error) {
+func (r *Router) Call(ctx context.Context, inv *machine.Invoke, stored func()) (Answer, error) {
+	if len(inv.Input) >= largeInput && !inv.ShortRetention() {
+		return r.callLarge(ctx, inv, stored)
+	}
 	p := r.Owner(inv.ID)
 	inv.Request = NewRequest()
 	return retry(ctx, inv.IdempotencyKey != nil, func() (Answer, error) {
@@ -114,6 +120,35 @@ func (r *Router) Call(ctx context.Context, inv *machine.Invoke) (Answer, error) 
 		}
 		return answer(id, e), err
 	})
+}
+
+// callLarge is Call in two requests: one that stores the invocation, and one that waits for
+// its end without the input.
+func (r *Router) callLarge(ctx context.Context, inv *machine.Invoke, stored func()) (Answer, error) {
+	o, err := r.Send(ctx, inv)
+	id := inv.ID
+	if !o.ID.IsZero() {
+		id = o.ID
+	}
+	switch {
+	case err != nil:
+		return Answer{}, err
+	case o.Code == machine.Existing && inv.Target.Type == machine.WorkflowRun:
+		return Answer{ID: id}, ErrConflict
+	case o.Result != nil:
+		return answer(id, partition.Ending{Target: inv.Target, Result: *o.Result, ExpiresAt: o.ExpiresAt}), nil
+	}
+	inv.Input = nil
+	stored()
+	p := r.Owner(id)
+	a, err := retry(ctx, inv.IdempotencyKey != nil, func() (Answer, error) {
+		e, err := p.Await(ctx, id)
+		return answer(id, e), err
+	})
+	if errors.Is(err, ErrNotFound) { // the leader was away for longer than results are kept
+		err = &UnavailableError{Err: errors.New("the invocation was stored, but its result is not kept any longer")}
+	}
+	return a, err
 }
 
 // Attach implements ingress.Invocations.

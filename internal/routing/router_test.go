@@ -26,6 +26,7 @@ type restarted struct {
 	away        time.Time // until when it does not lead
 	full        bool      // each term begins with a full queue
 	asked       int
+	inputs      []int // sizes of the inputs to store
 }
 
 func (r *restarted) Leading() bool            { return !time.Now().Before(r.away) }
@@ -50,6 +51,15 @@ func (r *restarted) Call(context.Context, *machine.Invoke) (partition.Ending, ma
 	return e, machine.Outcome{}, err
 }
 
+// Invoke stores an invocation, after a first attempt whose outcome is unknown.
+func (r *restarted) Invoke(_ context.Context, inv *machine.Invoke) (machine.Outcome, error) {
+	r.inputs = append(r.inputs, len(inv.Input))
+	if len(r.inputs) == 1 {
+		return machine.Outcome{}, raftgroup.ErrUnknownOutcome
+	}
+	return machine.Outcome{Code: machine.Existing, Own: true}, nil
+}
+
 func (r *restarted) Await(context.Context, ids.Invocation) (partition.Ending, error) { return r.wait() }
 
 // A call and an attach outlast any number of failovers, as long as each of them is over
@@ -58,7 +68,7 @@ func TestLongRequestsOutlastAnyNumberOfFailovers(t *testing.T) {
 	for _, full := range []bool{false, true} {
 		for name, request := range map[string]func(context.Context, *Router) (Answer, error){
 			"call": func(ctx context.Context, r *Router) (Answer, error) {
-				return r.Call(ctx, &machine.Invoke{Target: machine.Target{Service: "S", Handler: "h"}})
+				return r.Call(ctx, &machine.Invoke{Target: machine.Target{Service: "S", Handler: "h"}}, nil)
 			},
 			"attach": func(ctx context.Context, r *Router) (Answer, error) {
 				return r.Attach(ctx, ids.Invocation{1})
@@ -77,6 +87,39 @@ func TestLongRequestsOutlastAnyNumberOfFailovers(t *testing.T) {
 	}
 }
 
+// A call with a large input keeps it until the invocation is stored, and no longer.
+func TestACallLetsGoOfALargeInputOnceItIsStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &restarted{terms: 3, left: 3}
+		r := &Router{directory: fabric.NewDirectory(1, fabric.DirectoryConfig{Local: func(uint32) fabric.Local { return p }})}
+		inv := &machine.Invoke{Target: machine.Target{Service: "S", Handler: "h"}, Input: make([]byte, largeInput)}
+		released := 0
+		a, err := r.Call(t.Context(), inv, func() {
+			require.Equal(t, []int{largeInput, largeInput}, p.inputs, "the unknown outcome was resolved with the input")
+			require.Equal(t, p.terms, p.left, "nobody has waited yet")
+			released++
+		})
+		require.NoError(t, err)
+		require.Equal(t, "done", string(a.Result.Value))
+		require.Equal(t, 1, released)
+		require.Nil(t, inv.Input)
+		require.Len(t, p.inputs, 2, "failovers afterwards repeat only the wait")
+	})
+}
+
+// A result that callers may forget before a retry finds it is waited for with the request.
+func TestACallWithAShortRetentionIsRepeatedAsAWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, key := &restarted{terms: 3, left: 3}, "key"
+		r := &Router{directory: fabric.NewDirectory(1, fabric.DirectoryConfig{Local: func(uint32) fabric.Local { return p }})}
+		inv := &machine.Invoke{Target: machine.Target{Service: "S", Handler: "h"}, IdempotencyKey: &key, Input: make([]byte, largeInput)}
+		_, err := r.Call(t.Context(), inv, nil)
+		require.NoError(t, err)
+		require.Empty(t, p.inputs)
+		require.NotNil(t, inv.Input)
+	})
+}
+
 // The time without a leader is bounded in each failover, also after long waits.
 func TestALongRequestIsGivenUpWhenNoLeaderFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -84,7 +127,7 @@ func TestALongRequestIsGivenUpWhenNoLeaderFollows(t *testing.T) {
 		r := &Router{directory: fabric.NewDirectory(1, fabric.DirectoryConfig{Local: func(uint32) fabric.Local { return p }})}
 		begin := time.Now()
 		time.AfterFunc(time.Minute+time.Second, func() { p.away = time.Now().Add(time.Hour) })
-		_, err := r.Call(t.Context(), &machine.Invoke{Target: machine.Target{Service: "S", Handler: "h"}})
+		_, err := r.Call(t.Context(), &machine.Invoke{Target: machine.Target{Service: "S", Handler: "h"}}, nil)
 		down, unavailable := errors.AsType[*UnavailableError](err)
 		require.True(t, unavailable, err)
 		require.False(t, down.SafeToRetry)

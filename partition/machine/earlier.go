@@ -30,10 +30,16 @@ func (m *Machine) expired(inv *Invocation) bool {
 	return m.level >= feature.Level2 && inv.Expired(m.now)
 }
 
+// ShortRetention reports whether the result may be forgotten for callers while a retry of
+// the request can still find it.
+func (c *Invoke) ShortRetention() bool {
+	return c.Retention.Completion < MinRetention && c.Target.reusable(c.IdempotencyKey)
+}
+
 // ownEarlier answers a retry of a request whose invocation has ended and expired. Only
 // requests with a short retention can have expired so early.
 func (m *Machine) ownEarlier(c *Invoke) (outcome Outcome, found bool, err error) {
-	if m.level < feature.Level2 || c.Request == 0 || c.Retention.Completion >= MinRetention || !c.Target.reusable(c.IdempotencyKey) {
+	if m.level < feature.Level2 || c.Request == 0 || !c.ShortRetention() {
 		return Outcome{}, false, nil
 	}
 	earlier, err := m.invocation(ids.Earlier(c.ID, c.Request))

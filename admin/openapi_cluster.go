@@ -20,7 +20,7 @@ var clusterOperations = map[string]operation{
 	"PATCH /cluster/config": {
 		id: "set_cluster_config", tag: "cluster", summary: "Change the number of replicas, which the controller adds and removes one by one, or raise the feature level",
 		body:    clusterChange{},
-		query:   []object{forceParameter("Though the cluster survives the loss of no node afterwards.")},
+		query:   []object{forceParameter("Proceed although the cluster would survive no node failure.")},
 		answers: []reply{{http.StatusOK, "The configuration as it is now", clusterConfigView{}}}, refusals: []int{400, 409, 415, 422, 503},
 	},
 	"POST /cluster/provision": {
@@ -42,7 +42,7 @@ var clusterOperations = map[string]operation{
 	},
 	"PATCH /cluster/nodes/:node/drain": {
 		id: "drain_node", tag: "cluster", summary: "Have a node's replicas moved away, so that it can be removed",
-		query:   []object{forceParameter("Though the cluster survives the loss of no node afterwards.")},
+		query:   []object{forceParameter("Proceed although the cluster would survive no node failure.")},
 		answers: []reply{{http.StatusOK, "The node; its replicas go one by one", NodeState{}}}, refusals: []int{400, 404, 409, 503},
 	},
 	"PATCH /cluster/nodes/:node/undrain": {
@@ -51,7 +51,7 @@ var clusterOperations = map[string]operation{
 	},
 	"DELETE /cluster/nodes/:node": {
 		id: "remove_node", tag: "cluster", summary: "Take a node out of the cluster; it can only come back as a new one",
-		query:   []object{forceParameter("Though it has replicas, which are made anew from those on other nodes, or though the cluster survives the loss of no node afterwards.")},
+		query:   []object{forceParameter("Proceed although the node has replicas, which are rebuilt from those on other nodes, or although the cluster would survive no node failure.")},
 		answers: []reply{{http.StatusOK, "It is no member any more", nil}}, refusals: []int{400, 404, 409, 503},
 	},
 	"GET /cluster/partitions": {

@@ -75,7 +75,7 @@ func (s *Server) guard(c echo.Context, change string, taking, replication int) e
 	}
 	return &failure{
 		status: http.StatusConflict, code: errcode.META0019,
-		message: fmt.Sprintf("%s leaves a cluster that survives the loss of no node (now: %d): %s; use force to do it all the same",
+		message: fmt.Sprintf("%s leaves a cluster that survives no node failure (now: %d): %s; repeat the request with force to proceed",
 			change, before, whyNone(taking, replication)),
 	}
 }

@@ -41,9 +41,9 @@ func TestLossesSurvived(t *testing.T) {
 func TestChangesThatLeaveNoLossAreRefused(t *testing.T) {
 	w := threeNodes(t, nil)
 	for _, tc := range []struct{ method, path, body, reason string }{
-		{"PATCH", "/cluster/config", `{"replication":2}`, "replication 2 leaves a cluster that survives the loss of no node (now: 1): with 2 replicas, each write needs both"},
+		{"PATCH", "/cluster/config", `{"replication":2}`, "replication 2 leaves a cluster that survives no node failure (now: 1): with 2 replicas, each write needs both"},
 		{"PATCH", "/cluster/config", `{"replication":1}`, "each partition is on one node only"},
-		{"PATCH", "/cluster/nodes/n3/drain", "", "draining node n3 leaves a cluster that survives the loss of no node"},
+		{"PATCH", "/cluster/nodes/n3/drain", "", "draining node n3 leaves a cluster that survives no node failure"},
 	} {
 		body := requireStatus(t, http.StatusConflict, w.ask(t, tc.method, tc.path, tc.body))
 		require.Contains(t, body, tc.reason)

@@ -143,6 +143,8 @@ func registered(body []byte) string {
 func (f *fakeServer) ingress(w http.ResponseWriter, r *http.Request, body string) {
 	w.Header().Set("x-platform-id", "inv_1abc")
 	switch {
+	case strings.Contains(r.URL.Path, "/Silent/"):
+		<-r.Context().Done()
 	case strings.Contains(r.URL.Path, "/Breaking/"):
 		panic(http.ErrAbortHandler)
 	case strings.HasPrefix(r.URL.Path, "/platform/scope/acme/call/"):

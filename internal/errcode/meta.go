@@ -110,7 +110,7 @@ var metaEntries = []Entry{
 	{
 		Code: META0019, HTTPStatus: http.StatusConflict,
 		Title:   "No loss would be survived",
-		Meaning: "Every partition and the metadata go on while a majority of their replicas is there. After this change the loss of a single node would stop some of them: with one or two replicas each one is needed. An even number of replicas survives no more losses than the odd number below it.",
+		Meaning: "Partitions and the metadata are available while a majority of their replicas is. After this change the failure of a single node would make some of them unavailable: with one or two replicas, each replica is needed. An even number of replicas survives no more failures than the odd number below it.",
 		Remedy:  "Keep three nodes that are not drained and replication 3 (five for two losses), and add a node before one is taken out. Where it is meant, repeat the change with --force (force=true).",
 	},
 }

@@ -180,7 +180,7 @@ func TestPartitionRecoveryFromNewestReplica(t *testing.T) {
 	b := newTestbed(t, testbedOptions{nodes: 5, env: map[string]string{"DEFAULT_NUM_PARTITIONS": "4"}})
 	out, err := b.cli(t, 0, "cluster", "config", "set", "--replication", "4", "--yes")
 	require.NoError(t, err, out)
-	require.Contains(t, out, "An even number of replicas survives no more losses than 3.")
+	require.Contains(t, out, "An even number of replicas survives no more failures than 3.")
 	b.awaitVoters(ctx, t, 0, 4)
 	counts := counterValues{}
 	b.addToCounters(ctx, t, 0, counts)

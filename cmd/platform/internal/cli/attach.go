@@ -171,6 +171,9 @@ func (a *app) hintWorkflow(ctx context.Context, err error, ref client.Invocation
 // of their own. The key may contain slashes.
 func objectOf(args []string, scope string) (client.Object, error) {
 	object := client.Object{Service: args[0], Scope: scope}
+	if len(args) > 1 && strings.Contains(args[0], "/") {
+		return client.Object{}, &usageError{fmt.Sprintf("%q is a service and a key, so %q is one argument too many", args[0], args[1])}
+	}
 	if len(args) > 1 {
 		object.Key = args[1]
 		return object, nil

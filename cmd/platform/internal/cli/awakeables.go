@@ -19,8 +19,8 @@ func (a *app) awakeables() *cobra.Command {
 		Use:     "awakeables",
 		Aliases: []string{"awakeable"},
 		Short:   "Complete awakeables, which handlers wait for",
-		Long: `Completes awakeables. A handler makes one, hands out its id and waits for the value; the first
-completion counts. 'platform explain <invocation id>' shows the ids that an invocation waits for.`,
+		Long: `Completes awakeables. A handler creates one, passes its id to another system and waits for the value;
+the first completion wins. 'platform explain <invocation id>' shows the ids that an invocation waits for.`,
 	}, a.awakeablesComplete(false), a.awakeablesComplete(true))
 }
 

@@ -179,6 +179,9 @@ func (a *app) send() *cobra.Command {
 
 // hintCall adds what to do next to an error of a call or send.
 func hintCall(err error, call client.Call) error {
+	if answer, failed := errors.AsType[*client.APIError](err); failed && answer.Source == "invocation" {
+		return hintFailedCall(err, answer, call)
+	}
 	lost, ok := errors.AsType[*client.UnreachableError](err)
 	if !ok || !lost.Sent {
 		if answer, refused := errors.AsType[*client.APIError](err); refused && strings.Contains(answer.Message, "has no handler") {
@@ -196,6 +199,17 @@ func hintCall(err error, call client.Call) error {
 		hint = "The outcome is unknown: the handler may have been invoked. Run the command again with the same idempotency key: the handler runs once per key."
 	}
 	return &hintedError{err, hint}
+}
+
+// hintFailedCall adds what to do next to the failure of an invocation.
+func hintFailedCall(err error, answer *client.APIError, call client.Call) error {
+	switch {
+	case answer.Status == http.StatusConflict && strings.Contains(answer.Message, "already invoked") && call.Target.Keyed:
+		return &hintedError{err, "A workflow runs once for each key. `platform workflows attach " + term.Clean(call.Target.Service+"/"+call.Target.Key) + "` waits for its result."}
+	case answer.Status == http.StatusBadRequest && len(call.Body) > 0 && !json.Valid(call.Body) && call.Header.Get("Content-Type") == "application/json":
+		return &hintedError{err, "The body is not JSON. Write text with quotes: '\"text\"'."}
+	}
+	return err
 }
 
 func (a *app) sent(call client.Call, answer *client.Response, asJSON bool) error {

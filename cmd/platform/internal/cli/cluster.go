@@ -130,7 +130,7 @@ func (a *app) showCluster(h client.ClusterHealth, extra bool) {
 	}
 }
 
-// survivalText is how many nodes can be lost.
+// survivalText says how many nodes can fail while everything stays available.
 func (a *app) survivalText(s client.Survival) string {
 	if s.Now == 0 {
 		return a.print.Yellow(lossesText(s))
@@ -139,12 +139,12 @@ func (a *app) survivalText(s client.Survival) string {
 }
 
 func lossesText(s client.Survival) string {
-	text := "the loss of " + counted(s.Now, "node")
+	text := "the failure of " + counted(s.Now, "node")
 	if s.Now == 0 {
-		text = "no loss"
+		text = "no node failure"
 	}
 	if s.Whole != s.Now {
-		text += fmt.Sprintf(" (%d when all nodes are up and all replicas are made)", s.Whole)
+		text += fmt.Sprintf(" (%d once all nodes are up and all replicas are complete)", s.Whole)
 	}
 	return text
 }

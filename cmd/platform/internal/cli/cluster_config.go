@@ -52,7 +52,7 @@ func (a *app) showClusterConfig(c client.ClusterConfig) {
 		{Name: "Provisioned", Value: a.print.Time(c.ProvisionedAt)},
 	}
 	if c.LossesSurvived != nil {
-		fields = append(fields, term.Field{Name: "Survives", Value: "the loss of " + counted(*c.LossesSurvived, "node")})
+		fields = append(fields, term.Field{Name: "Survives", Value: "the failure of " + counted(*c.LossesSurvived, "node")})
 	}
 	a.print.Fields("  ", fields...)
 }
@@ -73,7 +73,7 @@ cannot be used afterwards. It never falls.`,
 	}
 	replication := cmd.Flags().Int("replication", 0, "replicas of each partition")
 	level := cmd.Flags().Uint32("feature-level", 0, "feature level to raise the cluster to")
-	force := cmd.Flags().Bool("force", false, "though the cluster survives the loss of no node afterwards")
+	force := cmd.Flags().Bool("force", false, "proceed although the cluster would survive no node failure")
 	asJSON := jsonFlag(cmd.Flags())
 	cmd.RunE = run(func(ctx context.Context, _ []string) error {
 		var change client.ClusterChange
@@ -119,12 +119,12 @@ func (a *app) changeClusterConfig(ctx context.Context, change client.ClusterChan
 	if change.Replication != nil {
 		a.print.Printf("%s Replication is %d\n", a.print.Green("[OK]:"), config.Replication)
 		if was, is := now.LossesSurvived, config.LossesSurvived; was != nil && is != nil {
-			a.say("The cluster survived the loss of %s, and survives %d once all replicas are made.", counted(*was, "node"), *is)
+			a.say("Node failures survived: %d before, %d once all replicas are complete.", *was, *is)
 		}
 		if even := config.Replication; even%2 == 0 {
-			a.say("An even number of replicas survives no more losses than %d.", even-1)
+			a.say("An even number of replicas survives no more failures than %d.", even-1)
 		}
-		a.say("`platform cluster status --watch` shows how the replicas come and go.")
+		a.say("`platform cluster status --watch` shows the progress.")
 	}
 	return nil
 }

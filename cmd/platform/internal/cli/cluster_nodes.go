@@ -146,7 +146,7 @@ A node that is only restarted need not be drained: stopping it hands over what i
 	}
 	wait := timeout(0)
 	cmd.Flags().Var(&wait, "wait", "wait as long until it has no replicas")
-	force := cmd.Flags().Bool("force", false, "though the cluster survives the loss of no node afterwards")
+	force := cmd.Flags().Bool("force", false, "proceed although the cluster would survive no node failure")
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		n, _, err := a.client.Node(ctx, args[0])
 		if err != nil {
@@ -222,7 +222,7 @@ A removed node can come back only as a new one, with an empty data directory.`,
 		Args:    cobra.MinimumNArgs(1),
 		Example: "  platform cluster nodes remove n3\n  platform cluster nodes remove n3 --force",
 	}
-	force := cmd.Flags().Bool("force", false, "though it has replicas, or though the cluster survives the loss of no node afterwards")
+	force := cmd.Flags().Bool("force", false, "proceed although the node has replicas, or although the cluster would survive no node failure")
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		for _, name := range args {
 			if err := a.removeNode(ctx, name, *force); err != nil {
@@ -258,6 +258,14 @@ func (a *app) removeNode(ctx context.Context, name string, force bool) error {
 	return nil
 }
 
+// lostMajority says that n partitions cannot be served.
+func lostMajority(n int) string {
+	if n == 1 {
+		return "1 partition has lost the majority of its replicas and is not served."
+	}
+	return fmt.Sprintf("%d partitions have lost the majority of their replicas and are not served.", n)
+}
+
 // afterRemoval tells what the removal of a node leaves behind: partitions that have lost
 // their majority do not heal by themselves.
 func (a *app) afterRemoval(ctx context.Context, force bool) {
@@ -266,13 +274,12 @@ func (a *app) afterRemoval(ctx context.Context, force bool) {
 		return // it was removed, which is what was asked for
 	}
 	if health.Survives != nil {
-		a.say("%s", lossesText(*health.Survives))
+		a.say("The cluster survives %s.", lossesText(*health.Survives))
 	}
 	if !force {
 		return
 	}
 	if plans, _, err := a.client.RecoverPartitions(ctx, nil, true); err == nil && len(plans) > 0 {
-		a.hint.Box(fmt.Sprintf("%s lost the majority of its replicas and is not served.", counted(len(plans), "partition")),
-			"`platform cluster partitions recover` goes on from the replicas that are left.")
+		a.hint.Box(lostMajority(len(plans)), "`platform cluster partitions recover` continues from the remaining replicas.")
 	}
 }

@@ -141,12 +141,15 @@ func (e *explainer) unanswered() error {
 	if err != nil {
 		return err
 	}
-	answered := map[uint32]bool{0: true}
+	answered, signalled := map[uint32]bool{0: true}, map[uint32]bool{}
 	for _, row := range answer.Rows {
 		var lite struct {
 			Notification struct {
 				Completion map[string]struct {
 					ID uint32 `json:"completion_id"`
+				}
+				Signal struct {
+					ID struct{ Index uint32 } `json:"id"`
 				}
 			}
 		}
@@ -154,6 +157,7 @@ func (e *explainer) unanswered() error {
 			for _, completion := range lite.Notification.Completion {
 				answered[completion.ID] = true
 			}
+			signalled[lite.Notification.Signal.ID.Index] = true
 		}
 	}
 	journal, err := e.journal()
@@ -161,17 +165,50 @@ func (e *explainer) unanswered() error {
 		return err
 	}
 	open := slices.DeleteFunc(journal, func(entry journalEntry) bool { return answered[entry.answer] })
-	if len(open) == 0 {
-		return nil
-	}
-	e.because("Not completed in its journal:")
-	for _, entry := range open[:min(len(open), maxUnanswered)] {
-		e.command(&entry)
+	if len(open) > 0 {
+		e.because("Not completed in its journal:")
+		for _, entry := range open[:min(len(open), maxUnanswered)] {
+			e.command(&entry)
+		}
 	}
 	if more := len(open) - maxUnanswered; more > 0 {
 		e.because("- and %s", counted(more, "other command"))
 	}
+	if !slices.ContainsFunc(open, func(entry journalEntry) bool { return entry.kind == "Run" }) {
+		e.unreportedAwakeable(signalled)
+	}
+	if started := e.row.Time("last_start_at"); len(open) == 0 && !started.IsZero() && time.Since(started) > silentAfter {
+		e.because("No entry of its journal is open: the handler executes code, or its process no longer responds although its connection is open.")
+		e.next("Check the log of the service. A handler that sends nothing for the inactivity timeout is asked to suspend, and its attempt is aborted after the abort timeout: `platform services config view %s` shows them.",
+			e.row.Text("target_service_name"))
+	}
 	return nil
+}
+
+// silentAfter is how long an attempt without an open journal entry may last before explain
+// suspects that the handler is stuck.
+const silentAfter = time.Minute
+
+// firstReportingProtocol is the service protocol version from which on running handlers
+// report what they await.
+const firstReportingProtocol = 7
+
+// unreportedAwakeable names the awakeable that a handler probably waits for. Before
+// firstReportingProtocol, the server learns of awakeables only when the handler suspends; an
+// SDK numbers them in order.
+func (e *explainer) unreportedAwakeable(signalled map[uint32]bool) {
+	id, err := ids.ParseInvocation(e.ID)
+	version := number(e.row.Text("pinned_service_protocol_version"))
+	if err != nil || version == 0 || version >= firstReportingProtocol {
+		return
+	}
+	index := uint32(ids.FirstAwakeable)
+	for signalled[index] {
+		index++
+	}
+	awakeable := ids.Awakeable{Invocation: id, Signal: index}.String()
+	e.because("With service protocol %d, a running handler does not report what it awaits. If it waits for an awakeable, the first one that is not completed is %s.", version, awakeable)
+	e.next("To resolve it: `platform awakeables resolve %s <value>`", awakeable)
 }
 
 // maxUnanswered bounds how many commands unanswered names.

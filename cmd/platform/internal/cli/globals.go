@@ -35,19 +35,19 @@ type globals struct {
 func (g *globals) bind(flags *pflag.FlagSet) {
 	g.connect, g.request = timeout(3*time.Second), timeout(13*time.Second)
 	flags.SortFlags = false
-	flags.CountVarP(&g.verbose, "verbose", "v", "say more on stderr")
-	flags.CountVarP(&g.quiet, "quiet", "q", "say less on stderr")
-	flags.BoolVarP(&g.yes, "yes", "y", false, "answer questions with yes (also when CI is set)")
+	flags.CountVarP(&g.verbose, "verbose", "v", "more messages on stderr (repeatable)")
+	flags.CountVarP(&g.quiet, "quiet", "q", "fewer messages on stderr (repeatable)")
+	flags.BoolVarP(&g.yes, "yes", "y", false, "confirm all questions (also when CI is set)")
 	flags.StringVarP(&g.environment, "environment", "e", "", "profile of the configuration file (default local)")
 	flags.StringVar(&g.adminURL, "admin-url", "", "`address` of the admin API: host:port, a URL or unix:<path> (default 127.0.0.1:9070)")
 	flags.StringVar(&g.ingressURL, "ingress-url", "", "`address` of the ingress (default 127.0.0.1:8080)")
 	flags.StringVar(&g.tableStyle, "table-style", "compact", "compact or borders")
 	flags.StringVar(&g.timeFormat, "time-format", "human", "human, iso8601 or rfc2822")
-	flags.BoolVarP(&g.watch, "watch", "w", false, "show the same again and again until Ctrl-C (list and describe)")
-	flags.Float64VarP(&g.interval, "interval", "n", 1, "`seconds` between two rounds of --watch")
-	flags.Var(&g.connect, "connect-timeout", "time to connect, as a duration or in milliseconds")
-	flags.Var(&g.request, "request-timeout", "time for an answer, as a duration or in milliseconds")
-	flags.BoolVar(&g.insecure, "insecure-skip-tls-verify", false, "accept any certificate")
+	flags.BoolVarP(&g.watch, "watch", "w", false, "repeat until Ctrl-C (commands that list or describe)")
+	flags.Float64VarP(&g.interval, "interval", "n", 1, "`seconds` between repetitions of --watch")
+	flags.Var(&g.connect, "connect-timeout", "time to wait for a connection, as a duration or in milliseconds")
+	flags.Var(&g.request, "request-timeout", "time to wait for an answer, as a duration or in milliseconds; call and attach wait without a limit unless it is given")
+	flags.BoolVar(&g.insecure, "insecure-skip-tls-verify", false, "accept any TLS certificate")
 }
 
 // timeout is a duration that may be given as a plain number of milliseconds.
@@ -102,10 +102,19 @@ func (a *app) setUp(cmd *cobra.Command) error {
 		Token:              a.profile.Token,
 		ConnectTimeout:     time.Duration(a.options.connect),
 		RequestTimeout:     time.Duration(a.options.request),
+		ResultTimeout:      a.resultTimeout(cmd),
 		InsecureSkipVerify: a.options.insecure,
 		Log:                a.logger(),
 	})
 	return nil
+}
+
+// resultTimeout is how long call and attach wait for a result: only as long as the user says.
+func (a *app) resultTimeout(cmd *cobra.Command) time.Duration {
+	if cmd.Flags().Changed("request-timeout") {
+		return time.Duration(a.options.request)
+	}
+	return 0
 }
 
 // logger logs to stderr from warnings on; each -v says more, each -q less.

@@ -68,7 +68,10 @@ func (a *app) statusText(inv client.Invocation) string {
 			status += " to start at " + a.print.Time(inv.ScheduledStartAt)
 		}
 	case "backing-off":
-		status += a.retryText(inv)
+		if inv.RetryCount > 0 {
+			status += " after " + counted(inv.RetryCount, "attempt")
+		}
+		status += a.nextText(inv)
 	default:
 		since := inv.ModifiedAt
 		if inv.Status == "running" && !inv.RunningAt.IsZero() {
@@ -78,7 +81,7 @@ func (a *app) statusText(inv client.Invocation) string {
 			status += " for " + term.Duration(time.Since(since))
 		}
 		if inv.RetryCount > 1 {
-			status += a.retryText(inv)
+			status += fmt.Sprintf(", attempt %d", inv.RetryCount) + a.nextText(inv)
 		}
 		if !inv.NoResponseSince.IsZero() {
 			status += fmt.Sprintf(", no response since %s, ends at %s", a.print.Time(inv.NoResponseSince), a.print.Time(inv.AbortAt))
@@ -116,15 +119,12 @@ func pausedBy(p *client.Pause) string {
 	return text
 }
 
-func (a *app) retryText(inv client.Invocation) string {
-	text := ""
-	if inv.RetryCount > 0 {
-		text = fmt.Sprintf(", attempt %d", inv.RetryCount)
+// nextText says when the next attempt begins, if that is known.
+func (a *app) nextText(inv client.Invocation) string {
+	if inv.NextRetryAt.IsZero() {
+		return ""
 	}
-	if !inv.NextRetryAt.IsZero() {
-		text += ", next at " + a.print.Time(inv.NextRetryAt)
-	}
-	return text
+	return ", next attempt at " + a.print.Time(inv.NextRetryAt)
 }
 
 func (a *app) colourStatus(status, result string) string {

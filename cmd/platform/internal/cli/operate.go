@@ -175,15 +175,23 @@ func (a *app) operate(ctx context.Context, op *operation, query string) error {
 	if err != nil {
 		return err
 	}
+	if op.name == "pause" && len(selected) == 1 && selected[0].Status == "paused" {
+		return &hintedError{fmt.Errorf("%s is already paused%s", selected[0].ID, pausedBy(selected[0].LastPause)),
+			"`platform invocations resume " + selected[0].ID + "` resumes it."}
+	}
 	if op.name == "resume" && op.deployment == "" && len(selected) == 1 && !resumable(&selected[0]) {
 		return &hintedError{fmt.Errorf("%s is %s, so there is nothing to resume", selected[0].ID, selected[0].Status),
 			"`platform explain " + selected[0].ID + "` shows what it does."}
 	}
 	if len(selected) == 0 {
-		return &hintedError{
-			fmt.Errorf("no invocation matches %q", query),
-			"Only invocations that are " + strings.Join(op.statuses, ", ") + " can be selected. See `platform invocations list`.",
+		hint := "Only invocations that are " + strings.Join(op.statuses, ", ") + " can be selected. See `platform invocations list`."
+		if strings.HasPrefix(query, "inv_") {
+			return &hintedError{fmt.Errorf("no invocation matches %q", query), hint}
 		}
+		if _, _, err := a.client.Service(ctx, service(query)); client.IsNotFound(err) {
+			hint = "There is no service " + term.Clean(service(query)) + ". `platform services list` shows the services."
+		}
+		return &hintedError{fmt.Errorf("no invocation matches %q", query), hint}
 	}
 	a.selectionTable(op, selected)
 	if more {
@@ -204,6 +212,12 @@ func (a *app) operate(ctx context.Context, op *operation, query string) error {
 		return a.reportPause(ctx, all)
 	}
 	return a.reportBatch(op, all)
+}
+
+// service is the service that a query selects.
+func service(query string) string {
+	name, _, _ := strings.Cut(query, "/")
+	return name
 }
 
 // resumable reports whether a resume has an effect: not on an invocation whose attempt is

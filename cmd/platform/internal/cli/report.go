@@ -64,7 +64,7 @@ func hintFor(err error) string {
 var conflictHints = map[string]string{
 	"killed":   "The invocation was killed; its handler did not end.",
 	"canceled": "The invocation was cancelled before it started.",
-	"the workflow method was already invoked": "A workflow runs once for each key. `platform workflows attach Workflow/key` waits for its result.",
+	"the workflow method was already invoked": "A workflow runs once for each key. `platform workflows attach <Workflow/key>` waits for its result.",
 }
 
 func unreachableHint(e *client.UnreachableError) string {

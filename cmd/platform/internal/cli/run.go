@@ -100,7 +100,7 @@ func Command() *cobra.Command {
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "platform",
-		Short:         "Runs, calls and manages durable services",
+		Short:         "Run, call and manage durable services",
 		Version:       version.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -120,11 +120,33 @@ func (a *app) root() *cobra.Command {
 		a.call(), a.send(), a.attach(), a.workflows(), a.promises(), a.awakeables(), a.signals(), a.explain(), a.docs(), a.version(), a.completions(),
 	)
 	a.completeValues(root)
+	describeArgs(root)
 	root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
 	root.SetUsageTemplate(usageTemplate)
 	root.SetHelpTemplate(helpTemplate)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return suggestFlag(cmd, err) })
 	return root
+}
+
+// describeArgs makes all commands show their usage when the number of arguments is wrong.
+func describeArgs(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		describeArgs(sub)
+	}
+	validate := cmd.Args
+	if validate == nil {
+		return
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if err := validate(cmd, args); err != nil {
+			usage := strings.TrimSuffix(cmd.UseLine(), " [flags]")
+			if len(args) == 0 {
+				return fmt.Errorf("an argument is missing: %s", usage)
+			}
+			return fmt.Errorf("wrong number of arguments: %s", usage)
+		}
+		return nil
+	}
 }
 
 // group adds commands to one that does nothing itself: alone it prints its help,

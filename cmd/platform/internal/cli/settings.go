@@ -117,6 +117,9 @@ func (s *settings) applyFile() error {
 	}
 	chosen, known := profiles[s.Environment]
 	if !known && s.Environment != defaultEnvironment {
+		if !s.FileExists {
+			return fmt.Errorf("environment %q is not defined: the configuration file %s does not exist", s.Environment, s.File)
+		}
 		names := append(slices.Collect(maps.Keys(profiles)), defaultEnvironment)
 		slices.Sort(names)
 		return fmt.Errorf("environment %q is not in %s, which has %s", s.Environment, s.File, strings.Join(slices.Compact(names), ", "))

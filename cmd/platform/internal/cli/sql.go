@@ -17,7 +17,7 @@ import (
 func (a *app) sql() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sql <query>",
-		Short: "Ask the server a question in SQL",
+		Short: "Query the server with SQL",
 		Long: `Answers one SELECT over the system tables: invocations, journals, state, queues, services,
 nodes and more. SHOW TABLES lists the tables, DESCRIBE <table> the columns of one. A
 column without an alias is named by its text. A division by zero is NULL. A query of - is read

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -33,18 +34,28 @@ func changeFlags(cmd *cobra.Command, c *stateEdit) {
 func (a *app) stateEditor() *cobra.Command {
 	var c stateEdit
 	cmd := &cobra.Command{
-		Use:   "edit <service/key>",
+		Use:   "edit <service/key> [name=value]...",
 		Short: "Edit the state of a key",
-		Long: `Opens the state of a key as JSON in an editor: PLATFORM_EDITOR, VISUAL or EDITOR. What you
-save becomes the state, once you agree; keys that you remove are deleted. If a handler has
-changed the state meanwhile, nothing is changed.`,
-		Args:    cobra.RangeArgs(1, 2),
-		Example: "  platform state edit Counter/alice",
+		Long: `Sets entries of the state of a key: each name=value is an entry with a JSON value. Without
+assignments it opens the state as JSON in an editor: PLATFORM_EDITOR, VISUAL or EDITOR. What you
+save becomes the state, once you confirm; entries that you remove are deleted. If a handler has
+changed the state in the meantime, nothing is changed.`,
+		Args: cobra.MinimumNArgs(1),
+		Example: `  platform state edit Counter/alice
+  platform state edit Counter/alice value=3 'unit="kg"'`,
 	}
 	changeFlags(cmd, &c)
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
-		if err := a.readState(ctx, &c, args); err != nil {
+		object, assignments := splitAssignments(args)
+		patch, err := assignmentPatch(assignments)
+		if err != nil {
 			return err
+		}
+		if err := a.readState(ctx, &c, object); err != nil {
+			return err
+		}
+		if patch != nil {
+			return a.patchState(ctx, &c, patch)
 		}
 		edited := c.document
 		for {
@@ -84,17 +95,57 @@ whose members replace those of the state and whose nulls delete them (RFC 7396).
 		if err := a.readState(ctx, &c, args); err != nil {
 			return err
 		}
-		patched, err := applyPatch(c.document, []byte(patch))
-		if err != nil {
-			return &hintedError{fmt.Errorf("the patch cannot be applied: %w", err), "`platform state get --plain` shows what it is applied to."}
-		}
-		entries, err := parseDocument(patched, c.state.Entries, c.binary)
-		if err != nil {
-			return err
-		}
-		return a.submit(ctx, &c, patched, entries)
+		return a.patchState(ctx, &c, []byte(patch))
 	})
 	return cmd
+}
+
+// patchState applies a JSON patch to the state.
+func (a *app) patchState(ctx context.Context, c *stateEdit, patch []byte) error {
+	patched, err := applyPatch(c.document, patch)
+	if err != nil {
+		return &hintedError{fmt.Errorf("the patch cannot be applied: %w", err), "`platform state get --plain` shows what it is applied to."}
+	}
+	entries, err := parseDocument(patched, c.state.Entries, c.binary)
+	if err != nil {
+		return err
+	}
+	return a.submit(ctx, c, patched, entries)
+}
+
+// splitAssignments separates the arguments that name an object, service/key or service and
+// key, from the assignments after them.
+func splitAssignments(args []string) (object, assignments []string) {
+	n := 1
+	if len(args) > 1 && !strings.Contains(args[0], "/") {
+		n = 2
+	}
+	return args[:n], args[n:]
+}
+
+// assignmentPatch is the JSON patch that makes assignments name=value; nil if there are none.
+func assignmentPatch(assignments []string) ([]byte, error) {
+	if len(assignments) == 0 {
+		return nil, nil
+	}
+	type operation struct {
+		Op    string          `json:"op"`
+		Path  string          `json:"path"`
+		Value json.RawMessage `json:"value"`
+	}
+	pointer := strings.NewReplacer("~", "~0", "/", "~1")
+	var patch []operation
+	for _, text := range assignments {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			return nil, &usageError{fmt.Sprintf("expected name=value after the key, got %q", text)}
+		}
+		if !json.Valid([]byte(value)) {
+			return nil, &usageError{fmt.Sprintf("the value of %q is not JSON; write text as '%s=\"…\"'", name, name)}
+		}
+		patch = append(patch, operation{"add", "/" + pointer.Replace(name), json.RawMessage(value)})
+	}
+	return json.Marshal(patch)
 }
 
 func (a *app) readState(ctx context.Context, c *stateEdit, args []string) (err error) {

@@ -239,6 +239,10 @@ func (a *app) vqueuesSwitch(pause bool) *cobra.Command {
 			return &hintedError{fmt.Errorf("%s is the line for the key of %s, which cannot be paused", queue.ID, term.Clean(queue.Lock)),
 				"`platform invocations pause <id>` pauses the invocations themselves."}
 		}
+		if pause && reason != queue.Reason && !queue.PausedAt.IsZero() {
+			return &hintedError{fmt.Errorf("the vqueue was already paused%s", a.pauseDetails(queue.PausedAt, queue.PausedBy, queue.Reason)),
+				"It stays paused. `platform vqueues resume " + queue.ID + "` resumes it."}
+		}
 		a.print.Printf("%s %s vqueue %s (%d waiting, %d running)\n", a.print.Green("[OK]:"), done, queue.ID, queue.Inbox, queue.Running)
 		return nil
 	})

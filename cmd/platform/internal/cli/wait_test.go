@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
+	"platform/internal/ids"
 )
 
 // at returns an app whose admin API and ingress are one handler, and what it writes.
@@ -98,4 +100,28 @@ func TestExplainNamesWhatARunningHandlerHasNotGot(t *testing.T) {
 	e, err := a.explained(t.Context(), "inv_1")
 	require.NoError(t, err)
 	require.Equal(t, []string{"Not completed in its journal:", "- the promise approved of the workflow"}, e.Why[1:])
+}
+
+// TestExplainOfAHandlerThatReportsNothing explains an attempt of an old service protocol, whose
+// awakeables are not in the journal, and one whose process may be stuck.
+func TestExplainOfAHandlerThatReportsNothing(t *testing.T) {
+	id := ids.NewInvocation(7, [16]byte{15: 1})
+	a, _ := at(t, func(w http.ResponseWriter, r *http.Request) {
+		question, _ := io.ReadAll(r.Body)
+		switch {
+		case strings.Contains(string(question), "FROM sys_invocation"):
+			_, _ = fmt.Fprintf(w, `{"rows":[{"id":%q,"target":"S/h","target_service_name":"S","status":"running","last_start_at":"2026-11-20T18:13:50Z","pinned_service_protocol_version":6}]}`, id)
+		case strings.Contains(string(question), "Notification"):
+			_, _ = w.Write([]byte(`{"rows":[{"entry_lite_json":"{\"Notification\":{\"Signal\":{\"id\":{\"Index\":17}}}}"}]}`))
+		default:
+			_, _ = w.Write([]byte(`{"rows":[]}`))
+		}
+	})
+	e, err := a.explained(t.Context(), id.String())
+	require.NoError(t, err)
+	awakeable := ids.Awakeable{Invocation: id, Signal: 18}.String()
+	require.Contains(t, e.Why[1], "the first one that is not completed is "+awakeable)
+	require.Contains(t, e.Next[0], "platform awakeables resolve "+awakeable)
+	require.Contains(t, e.Why[2], "its process no longer responds")
+	require.Contains(t, e.Next[1], "`platform services config view S`")
 }

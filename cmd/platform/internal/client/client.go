@@ -24,7 +24,8 @@ type Options struct {
 	IngressURL         string
 	Token              string // bearer token, may be empty
 	ConnectTimeout     time.Duration
-	RequestTimeout     time.Duration // of admin requests; calls of handlers may take any time
+	RequestTimeout     time.Duration // of requests that do not wait for the result of an invocation
+	ResultTimeout      time.Duration // of Call and Attach; 0: none
 	InsecureSkipVerify bool
 	Log                *slog.Logger
 }

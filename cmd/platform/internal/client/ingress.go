@@ -63,9 +63,19 @@ func (c Call) path(verb string) string {
 	return prefix + verb + "/" + c.Target.path()
 }
 
-// Call invokes a handler and waits for its result, however long that takes.
+// Call invokes a handler and waits for its result, up to the result timeout.
 func (c *Client) Call(ctx context.Context, call Call) (*Response, error) {
+	ctx, cancel := c.awaitResult(ctx)
+	defer cancel()
 	return c.send(ctx, c.ingress, request{method: http.MethodPost, path: call.path("call"), header: call.Header, body: call.Body})
+}
+
+// awaitResult bounds a wait for a result by the result timeout.
+func (c *Client) awaitResult(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.opts.ResultTimeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, c.opts.ResultTimeout)
 }
 
 // Send invokes a handler without waiting for it.
@@ -108,8 +118,10 @@ func (r InvocationRef) body() ([]byte, error) {
 	return json.Marshal(text)
 }
 
-// Attach waits for the result of an invocation.
+// Attach waits for the result of an invocation, up to the result timeout.
 func (c *Client) Attach(ctx context.Context, ref InvocationRef) (*Response, error) {
+	ctx, cancel := c.awaitResult(ctx)
+	defer cancel()
 	return c.ofInvocation(ctx, "attach", ref)
 }
 

@@ -84,7 +84,7 @@ func TestExplainTellsWhatIsAwaited(t *testing.T) {
 		id := w.send("S/stuck")
 		w.awaitInvocation(id, func(i invocation) bool { return i.Status == "backing-off" })
 		explained, _, _ := w.cli("explain", id)
-		require.Contains(t, explained, "It is backing off and tries again at")
+		require.Contains(t, explained, "Its last attempt failed; the next one starts at")
 		require.Contains(t, explained, "(in ")
 	})
 }
@@ -120,7 +120,7 @@ func TestPausesAndCancelsAreOnRecord(t *testing.T) {
 	byPolicy := w.send("P/h")
 	w.awaitInvocation(byPolicy, func(i invocation) bool { return i.Status == "paused" })
 	explained, _, _ = w.cli("explain", byPolicy)
-	require.Contains(t, explained, "the attempts that its retry policy allows are used up")
+	require.Contains(t, explained, "the maximum number of attempts of its retry policy was reached")
 	columns, _, _ := w.cli("sql", "--json", fmt.Sprintf("SELECT last_pause_cause, last_pause_by, last_resumed_at FROM sys_invocation WHERE id = '%s'", byPolicy))
 	require.Contains(t, columns, "attempts-used-up")
 
@@ -128,11 +128,11 @@ func TestPausesAndCancelsAreOnRecord(t *testing.T) {
 	w.awaitInvocation(failing, func(i invocation) bool { return i.Status == "backing-off" })
 	answer, errs, exit := w.cli("invocations", "cancel", "S/stuck", "--yes")
 	require.Zero(t, exit, errs)
-	require.Contains(t, answer, "Requested the cancellation of 1 invocation: delivered when the handler next answers")
+	require.Contains(t, answer, "Requested the cancellation of 1 invocation: delivered when the handler next responds")
 	require.Contains(t, answer, "Cancelled 1 invocation\n")
 	w.awaitInvocation(delayed, func(i invocation) bool { return i.Status == "completed" })
 	explained, _, _ = w.cli("explain", failing)
-	require.Contains(t, explained, "it is delivered when the handler next answers")
+	require.Contains(t, explained, "it is delivered when the handler next responds")
 	described, _, _ = w.cli("invocations", "describe", failing)
-	require.Contains(t, described, "delivered when the handler next answers")
+	require.Contains(t, described, "delivered when the handler next responds")
 }

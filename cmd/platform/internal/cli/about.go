@@ -90,8 +90,8 @@ func (a *app) explain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain [code|invocation]",
 		Short: "Explain an error code, or the status of an invocation",
-		Long: `Explains an error code, or lists them all. Of an invocation, says where it stands, what it
-waits for and what to do next.`,
+		Long: `Explains an error code, or lists all codes. For an invocation, explains its status: what it waits
+for, why it failed, and what to do next.`,
 		Args:    cobra.MaximumNArgs(1),
 		Example: "  platform explain RT0016\n  platform explain inv_1eZuh3e9kYOt41qu4r6Lc4GeOvsM3b1KoN",
 	}

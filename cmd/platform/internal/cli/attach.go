@@ -87,7 +87,7 @@ func (a *app) resultOfInvocation(get fetch, cmd *cobra.Command) *cobra.Command {
 		case err == nil && target.Keyed && a.isWorkflow(ctx, target.Service, target.Handler):
 			ref = client.InvocationRef{Target: target}
 		case err == nil:
-			return &usageError{fmt.Sprintf("%q names a handler; which of its invocations? Give an id, or --idempotency-key", args[0])}
+			return &usageError{fmt.Sprintf("%q names a handler, not an invocation: specify an invocation id, or --idempotency-key", args[0])}
 		}
 		return a.printResult(ctx, get, ref, *asJSON)
 	})
@@ -108,7 +108,7 @@ func (a *app) workflows() *cobra.Command {
 		Aliases: []string{"workflow", "wf"},
 		Short:   "Print the results of workflows",
 		Long: `Prints the result of the run of a workflow. Start it with 'platform send Workflow/key/run', see its
-promises with 'platform promises list' and all that ran with 'platform invocations list Workflow/key'.`,
+promises with 'platform promises list' and its invocations with 'platform invocations list Workflow/key'.`,
 	},
 		a.resultOfWorkflow(a.waitFor, &cobra.Command{
 			Use: "attach <Workflow/key>", Short: "Wait for the result of a workflow and print it", Example: "  platform workflows attach Signup/ada",

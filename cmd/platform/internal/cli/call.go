@@ -37,7 +37,7 @@ func (i *input) bind(flags *pflag.FlagSet) {
 	flags.StringVarP(&i.data, "data", "d", "", "the body, @file for a file's content, @- for stdin")
 	flags.StringVar(&i.contentType, "content-type", "application/json", "content type of the body")
 	flags.StringArrayVar(&i.headers, "header", nil, "request header `name=value` (repeatable)")
-	flags.StringVar(&i.idempotency, "idempotency-key", "", "the same key gives the same invocation")
+	flags.StringVar(&i.idempotency, "idempotency-key", "", "requests with the same key get the same invocation")
 	flags.StringVar(&i.scope, "scope", "", "scope whose concurrency limits apply")
 	flags.StringVar(&i.limitKey, "limit-key", "", "limit key within the scope, like tenant/user")
 	flags.IntVar(&i.priority, "priority", 0, "place in the queue of the scope, 0 to 9 (most urgent)")
@@ -160,7 +160,7 @@ func (a *app) send() *cobra.Command {
 	}
 	var in input
 	in.bind(cmd.Flags())
-	delay := cmd.Flags().String("delay", "", "start it only after this time")
+	delay := cmd.Flags().String("delay", "", "delay of the start, such as 10s or 1h 30m")
 	asJSON := jsonFlag(cmd.Flags())
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		call, err := a.callOf(in, cmd.Flags(), args)
@@ -193,7 +193,7 @@ func hintCall(err error, call client.Call) error {
 	if call.Target.Keyed {
 		target += "/" + call.Target.Key
 	}
-	hint := "The outcome is unknown: the handler may have been invoked. `platform invocations list " + term.Clean(target) + "` shows what runs and ran.\n" +
+	hint := "The outcome is unknown: the handler may have been invoked. `platform invocations list " + term.Clean(target) + "` shows its invocations.\n" +
 		"With --idempotency-key <key>, a command can be repeated safely: the handler runs once per key."
 	if call.Header.Get("Idempotency-Key") != "" {
 		hint = "The outcome is unknown: the handler may have been invoked. Run the command again with the same idempotency key: the handler runs once per key."
@@ -222,7 +222,7 @@ func (a *app) sent(call client.Call, answer *client.Response, asJSON bool) error
 		ExecutionTime string `json:"executionTime"`
 	}
 	if err := json.Unmarshal(answer.Body, &accepted); err != nil {
-		return fmt.Errorf("the answer is not what the ingress sends (is this the right address?): %w", err)
+		return fmt.Errorf("unexpected response; is this the address of the ingress?: %w", err)
 	}
 	a.print.Println(accepted.ID)
 	note := "accepted"

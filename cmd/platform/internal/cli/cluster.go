@@ -25,25 +25,25 @@ func (a *app) cluster() *cobra.Command {
 		a.clusterStatus(),
 		group(&cobra.Command{Use: "nodes", Aliases: []string{"node"}, Short: "List, drain and remove nodes"},
 			a.nodesList(), a.nodesDescribe(), a.nodesDrain(), a.nodesUndrain(), a.nodesRemove()),
-		group(&cobra.Command{Use: "partitions", Aliases: []string{"partition"}, Short: "List partitions and say who leads them"},
+		group(&cobra.Command{Use: "partitions", Aliases: []string{"partition"}, Short: "List partitions and change their leaders"},
 			a.partitionsList(), a.partitionsDescribe(), a.partitionsTransfer(), a.partitionsRecover()),
 		a.clusterProvision(),
-		group(&cobra.Command{Use: "config", Short: "Show and change what holds for the whole cluster"}, a.clusterConfigGet(), a.clusterConfigSet()),
+		group(&cobra.Command{Use: "config", Short: "Show and change the cluster configuration"}, a.clusterConfigGet(), a.clusterConfigSet()),
 	)
 }
 
-const clusterStatusHelp = `Shows how the cluster is: healthy; degraded, when everything is served with less
-redundancy than wanted; or unavailable, when something is not served.
+const clusterStatusHelp = `Shows the state of the cluster: healthy; degraded, if everything is available with less
+redundancy than configured; or unavailable, if something is not served.
 
-The feature level says what the nodes may write because all of them can read it. It rises by
-itself once all nodes support a higher one; an asterisk marks nodes that hold it.
+The feature level determines the formats that the nodes may write. It rises automatically
+once all nodes support a higher one; an asterisk marks nodes that hold it.
 
-Any node knows. The exit status is 1 if the cluster is unavailable.`
+Any node can be asked. The exit status is 1 if the cluster is unavailable.`
 
 func (a *app) clusterStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "status",
-		Short:   "Show how the cluster is, and what is wrong",
+		Short:   "Show the state of the cluster and its problems",
 		Long:    clusterStatusHelp,
 		Args:    cobra.NoArgs,
 		Example: "  platform cluster status --watch\n  platform cluster status --extra\n  platform cluster status --wait 1m    # until it is healthy, for scripts",

@@ -18,7 +18,7 @@ func (a *app) clusterConfigGet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "get",
 		Aliases: []string{"view"},
-		Short:   "Show what holds for the whole cluster",
+		Short:   "Show the cluster configuration",
 		Args:    cobra.NoArgs,
 		Example: "  platform cluster config get",
 	}
@@ -61,13 +61,13 @@ func (a *app) clusterConfigSet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set",
 		Short: "Change the number of replicas, or raise the feature level",
-		Long: `Changes how many replicas each partition should have. They are added and removed one
-by one, as far as there are nodes. With 3 the cluster goes on when any one node is lost,
-with 5 when two are; each write waits for a majority.
+		Long: `Changes the number of replicas of each partition. Replicas are added and removed one by
+one, as far as nodes are available. With 3 replicas the cluster survives the failure of any
+one node, with 5 of any two; each write waits for a majority.
 
-The feature level rises by itself once all nodes support more, unless one of them runs with
-feature-level-hold: then --feature-level raises it. Servers that do not support the new level
-cannot be used afterwards. It never falls.`,
+The feature level rises automatically once all nodes support a higher one, unless a node runs
+with feature-level-hold; then --feature-level raises it. Servers that do not support the new
+level can no longer be used. The level cannot be lowered.`,
 		Args:    cobra.NoArgs,
 		Example: "  platform cluster config set --replication 3\n  platform cluster config set --feature-level 4    # after an upgrade that was held",
 	}
@@ -129,16 +129,16 @@ func (a *app) changeClusterConfig(ctx context.Context, change client.ClusterChan
 	return nil
 }
 
-// provisionWait is how long provision waits for the cluster to come into being.
+// provisionWait is how long provision waits until the cluster exists.
 const provisionWait = time.Minute
 
 func (a *app) clusterProvision() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "provision",
-		Short: "Create the cluster, where nodes do not do it themselves",
-		Long: `Creates the cluster once, when its nodes run with auto-provision = false and all that
-bootstrap-expect asks for are there. Send it to the node with the smallest name. The
-number of partitions cannot be changed later.`,
+		Short: "Create the cluster explicitly",
+		Long: `Creates the cluster if its nodes run with auto-provision = false, once as many nodes as
+bootstrap-expect are running. Send the command to the node with the smallest name. The number
+of partitions cannot be changed later.`,
 		Args:    cobra.NoArgs,
 		Example: "  platform cluster provision --num-partitions 16 --replication 3",
 	}

@@ -136,16 +136,16 @@ func (a *app) nodesDrain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drain <node>",
 		Short: "Move a node's replicas away, so that it can be removed",
-		Long: `Drains a node: its replicas are moved to other nodes one by one, as far as there are
-others that have none yet, and it leads no more. Requests go on all the while. The node
-itself goes on, and answers requests for others.
+		Long: `Drains a node: its replicas are moved one by one to other nodes, as far as there are nodes
+without a replica, and its leaderships are transferred. Requests continue to be served. The
+node keeps running and forwards requests to other nodes.
 
-A node that is only restarted need not be drained: stopping it hands over what it leads.`,
+A node that is only restarted need not be drained: a stopping node transfers its leaderships.`,
 		Args:    cobra.ExactArgs(1),
 		Example: "  platform cluster nodes drain n3 --wait 10m && platform cluster nodes remove n3",
 	}
 	wait := timeout(0)
-	cmd.Flags().Var(&wait, "wait", "wait as long until it has no replicas")
+	cmd.Flags().Var(&wait, "wait", "wait up to this long until the node has no replicas")
 	force := cmd.Flags().Bool("force", false, "proceed although the cluster would survive no node failure")
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		n, _, err := a.client.Node(ctx, args[0])
@@ -195,7 +195,7 @@ func (a *app) awaitDrained(ctx context.Context, node string, wait time.Duration)
 func (a *app) nodesUndrain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "undrain <node>",
-		Short:   "Use a node again that was drained",
+		Short:   "Return a drained node to service",
 		Args:    cobra.ExactArgs(1),
 		Example: "  platform cluster nodes undrain n3",
 	}
@@ -253,7 +253,7 @@ func (a *app) removeNode(ctx context.Context, name string, force bool) error {
 	a.print.Printf("%s Removed node %s\n", a.print.Green("[OK]:"), term.Clean(n.Name))
 	a.afterRemoval(ctx, force)
 	if n.State == "alive" {
-		a.say("Its process ends by itself; then its data directory can be deleted.")
+		a.say("Its process exits (status 4); then its data directory can be deleted.")
 	}
 	return nil
 }

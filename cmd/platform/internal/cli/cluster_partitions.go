@@ -184,13 +184,13 @@ func partitionNumber(text string) (uint32, error) {
 func (a *app) partitionsTransfer() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "transfer <partition>... --to <node>",
-		Short: "Let another node lead partitions",
+		Short: "Transfer the leadership of partitions",
 		Long: `Transfers the leadership of partitions to a node that has replicas of them. Requests
-go on meanwhile. Leaders that are spread too unevenly are spread anew later.`,
+continue to be served. Leaderships that are distributed too unevenly are rebalanced later.`,
 		Args:    cobra.MinimumNArgs(1),
 		Example: "  platform cluster partitions transfer 3 --to n2",
 	}
-	to := cmd.Flags().String("to", "", "name or id of the node that is to lead")
+	to := cmd.Flags().String("to", "", "name or id of the new leader")
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		if *to == "" {
 			return &usageError{"--to is missing: the node that is to lead"}

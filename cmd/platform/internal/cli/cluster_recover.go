@@ -15,23 +15,22 @@ import (
 func (a *app) partitionsRecover() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "recover [partition]...",
-		Short: "Recover partitions whose majority is lost for good (unsafe)",
-		Long: `Makes the newest replica that is left of each partition the only one; other replicas
-are then copied from it. Without arguments it concerns all partitions that have lost their
-majority.
+		Short: "Recover partitions that have permanently lost their majority (unsafe)",
+		Long: `Makes the newest remaining replica of each partition the only one; other replicas are then
+copied from it. Without arguments it recovers all partitions that have lost their majority.
 
-This is unsafe: work that was acknowledged by the lost replicas and had not reached the one
-that is left is lost, and steps whose results are lost run again. Prefer to start the missing
-nodes, which needs no recovery.
+This is unsafe: acknowledged work that had not reached the remaining replica is lost, and steps
+whose results are lost are executed again. If possible, start the missing nodes instead, which
+needs no recovery.
 
-Every member of the cluster has to answer. Remove those that are lost for good first, with
+Every member of the cluster must respond. First remove nodes that are permanently lost, with
 ` + "`platform cluster nodes remove <node> --force`" + `; their former replicas are refused if they come back.
 
-If the metadata has lost its majority, too, stop the node that is left and run
+If the metadata has lost its majority as well, stop the remaining node and run
 ` + "`platform-server recover`" + ` there instead.`,
 		Example: "  platform cluster partitions recover --dry-run\n  platform cluster partitions recover",
 	}
-	dryRun := cmd.Flags().Bool("dry-run", false, "only show what would be done")
+	dryRun := cmd.Flags().Bool("dry-run", false, "show what would be done, without doing it")
 	asJSON := jsonFlag(cmd.Flags())
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		var ids []uint32

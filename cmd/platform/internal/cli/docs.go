@@ -14,7 +14,7 @@ import (
 func (a *app) docs() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "docs [topic]",
-		Short:   "Show the documentation, which is part of this program",
+		Short:   "Show the documentation",
 		Args:    cobra.MaximumNArgs(1),
 		Example: "  platform docs\n  platform docs concepts\n  platform docs configuration | less",
 	}

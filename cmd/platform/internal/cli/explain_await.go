@@ -113,7 +113,7 @@ func (e *explainer) command(entry *journalEntry) {
 		e.next("Another handler of the workflow completes the promise.")
 	case "Call", "OneWayCall", "AttachInvocation", "GetInvocationOutput":
 		if entry.invoked == "" {
-			e.because("- the answer of a %s", entry.kind)
+			e.because("- the result of a %s", entry.kind)
 			return
 		}
 		e.because("- the result of %s%s", entry.invoked, e.statusOf(entry.invoked))
@@ -121,7 +121,7 @@ func (e *explainer) command(entry *journalEntry) {
 	case "Run":
 		e.because("- the result of run %q", entry.name)
 	default:
-		e.because("- the answer of %s %s", entry.kind, entry.name)
+		e.because("- the result of %s %s", entry.kind, entry.name)
 	}
 }
 

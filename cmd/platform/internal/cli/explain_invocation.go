@@ -118,7 +118,7 @@ func (e *explainer) requests() {
 		return
 	}
 	if at := e.row.Time("cancel_requested_at"); !at.IsZero() {
-		e.because("Its cancellation was requested at %s; it is delivered when the handler next answers.", e.when(at))
+		e.because("Its cancellation was requested at %s; it is delivered when the handler next responds.", e.when(at))
 		e.next("`platform invocations kill %s` ends it now, without the handler.", e.ID)
 	}
 	if at := e.row.Time("last_resumed_at"); !at.IsZero() {
@@ -144,7 +144,7 @@ func (e *explainer) since(t time.Time) string {
 
 func (e *explainer) scheduled() {
 	e.because("It is delayed until %s.", e.when(e.row.Time("scheduled_start_at")))
-	e.next("Nothing: it starts automatically. `platform invocations cancel %s` drops it.", e.ID)
+	e.next("Nothing: it starts automatically. `platform invocations cancel %s` cancels it.", e.ID)
 }
 
 // ready explains what may run and has no attempt open.
@@ -152,8 +152,8 @@ func (e *explainer) ready() error {
 	if missing, err := e.undeployed(); missing || err != nil {
 		return err
 	}
-	e.because("It may run, and waits for a free slot of the node that leads its partition.")
-	e.next("Nothing, if it starts within seconds. Otherwise the node is at its limits: see worker.invoker.concurrent-invocations-limit and memory-limit of the server.")
+	e.because("It is ready and waits for a free slot of the node that leads its partition.")
+	e.next("Nothing, if it starts within seconds. Otherwise the node has reached its limits: see worker.invoker.concurrent-invocations-limit and memory-limit of the server.")
 	return nil
 }
 
@@ -176,7 +176,7 @@ func (e *explainer) running() error {
 	}
 	if since := e.row.Time("no_response_since"); !since.IsZero() {
 		e.because("Its endpoint is connected, nothing received since %s: not even a response head. The attempt continues until the abort timeout at %s.", e.when(since), e.when(e.row.Time("abort_at")))
-		e.next("Check whether the service at that address is stuck. If its handler works silently for long, nothing needs to be done.")
+		e.next("Check whether the service at that address is stuck. If its handler is expected to work for a long time without sending anything, do nothing.")
 	}
 	if e.row.Text("pause_requested") == "true" {
 		e.because("An operator paused it%s. The attempt was asked to suspend: its current step finishes and is stored, then the invocation is paused. The attempt is aborted if the endpoint sends nothing for the abort timeout.",
@@ -184,7 +184,7 @@ func (e *explainer) running() error {
 		e.next("`platform invocations resume %s` withdraws the pause, `platform invocations kill %s` ends the invocation now.", e.ID, e.ID)
 	}
 	if awaiting := e.row.Text("last_awaiting_on_future_json"); awaiting != "" {
-		e.because("The handler says that it waits for:")
+		e.because("The handler waits for:")
 		return e.awaited(awaiting)
 	}
 	if err := e.unanswered(); err != nil {
@@ -222,7 +222,7 @@ func briefFailure(failure, id string) string {
 const maxFailureLines = 4
 
 func (e *explainer) backingOff() error {
-	e.because("It is backing off and tries again at %s.", e.when(e.row.Time("next_retry_at")))
+	e.because("Its last attempt failed; the next one starts at %s.", e.when(e.row.Time("next_retry_at")))
 	e.because("%s so far.", counted(max(1, number(e.row.Text("retry_count"))), "attempt"))
 	e.failure()
 	if _, err := e.undeployed(); err != nil {
@@ -230,7 +230,7 @@ func (e *explainer) backingOff() error {
 	}
 	e.code()
 	if e.row.Text("last_failure_error_code") == string(errcode.RT0011) && e.row.Text("pinned_deployment_id") != "" {
-		e.next("It began on a deployment that was removed: `platform invocations resume %s --deployment latest` continues it where its service is now.", e.ID)
+		e.next("It started on a deployment that was removed: `platform invocations resume %s --deployment latest` continues it on the latest deployment of its service.", e.ID)
 		return nil
 	}
 	e.elsewhere()
@@ -242,7 +242,7 @@ func (e *explainer) backingOff() error {
 // its journal.
 func (e *explainer) elsewhere() {
 	if e.row.Text("last_failure_error_code") == string(errcode.RT0016) {
-		e.next("Register the code that it began on, or code that takes the same steps, and then: `platform invocations resume %s --deployment latest` (or the id of its deployment).", e.ID)
+		e.next("Register the code that it started on, or code that executes the same steps, and then: `platform invocations resume %s --deployment latest` (or the id of its deployment).", e.ID)
 	}
 }
 
@@ -251,7 +251,7 @@ func (e *explainer) code() {
 	code := e.row.Text("last_failure_error_code")
 	if entry, known := errcode.Lookup(errcode.Code(code)); known {
 		e.next("%s", entry.Remedy)
-		e.next("`platform explain %s` says more about this kind of failure.", code)
+		e.next("`platform explain %s` explains this kind of failure.", code)
 	}
 }
 
@@ -259,9 +259,9 @@ func (e *explainer) paused() error {
 	since := e.when(e.row.Time("modified_at"))
 	switch cause := e.row.Text("last_pause_cause"); {
 	case cause == "attempts-used-up":
-		e.because("It was paused at %s: the attempts that its retry policy allows are used up.", since)
+		e.because("It was paused at %s: the maximum number of attempts of its retry policy was reached.", since)
 	case cause == "unretryable-failure":
-		e.because("It was paused at %s: its last attempt failed in a way that is not retried.", since)
+		e.because("It was paused at %s: its last attempt failed with an error that is not retried.", since)
 	case cause == "" && e.row.Text("last_failure") != "": // it was paused by an older server
 		e.because("It was paused at %s, because it reached the maximum number of attempts or an operator paused it.", since)
 	default:
@@ -278,11 +278,11 @@ func (e *explainer) completed() {
 	result := e.row.Text("completion_result")
 	if failure := e.row.Text("completion_failure"); failure != "" {
 		e.because("It ended at %s with the failure %s", e.when(e.row.Time("completed_at")), failure)
-		e.next("`platform invocations restart-as-new %s` runs it once more, as a new invocation.", e.ID)
+		e.next("`platform invocations restart-as-new %s` runs it again, as a new invocation.", e.ID)
 		return
 	}
 	e.because("It ended at %s with %s.", e.when(e.row.Time("completed_at")), result)
-	e.next("`platform attach %s` prints its result.", e.ID)
+	e.next("`platform attach %s` prints the result.", e.ID)
 }
 
 func orElse(text, otherwise string) string {
@@ -297,4 +297,4 @@ func number(text string) (n int) {
 	return n
 }
 
-var errFuture = errors.New("the server says in an unknown way what the invocation waits for")
+var errFuture = errors.New("the server reports what the invocation waits for in an unknown format")

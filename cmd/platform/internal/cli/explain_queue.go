@@ -21,8 +21,8 @@ func (e *explainer) pending() error {
 	}
 	queued, err := e.queued()
 	if err == nil && !queued {
-		e.because("It has just left the line that it waited in.")
-		e.next("Look again: it is about to start.")
+		e.because("It has just left its queue.")
+		e.next("Repeat the command: it is about to start.")
 	}
 	return err
 }
@@ -30,7 +30,7 @@ func (e *explainer) pending() error {
 // locked explains what waits for its object.
 func (e *explainer) locked(ahead string) error {
 	service, key, scope := e.row.Text("target_service_name"), e.row.Text("target_service_key"), e.row.Text("scope")
-	e.because("It waits for %s/%s, which one handler at a time may hold%s.", service, key, e.since(e.row.Time("inboxed_at")))
+	e.because("It waits for %s/%s, which only one handler at a time can hold%s.", service, key, e.since(e.row.Time("inboxed_at")))
 	if ahead != "0" && ahead != "" {
 		e.because("%s before it.", waits(ahead))
 	}
@@ -44,7 +44,7 @@ func (e *explainer) locked(ahead string) error {
 		return err
 	}
 	if len(holder.Rows) == 0 {
-		e.next("Look again: the key is free, it is about to start.")
+		e.next("Repeat the command: the key is free, and it is about to start.")
 		return nil
 	}
 	h := holder.Rows[0]
@@ -106,7 +106,7 @@ func (e *explainer) blocked(row client.Row) error {
 		if !d.Until.IsZero() {
 			until = "; the next one starts at " + e.when(d.Until)
 		}
-		e.because("The rule %s lets no more start for now%s.", d.Rule, until)
+		e.because("The rate limit of rule %s is reached%s.", d.Rule, until)
 		e.next("Wait, or raise the rate: `platform rules set %s --rate <n>/<period>`.", quotedPattern(d.Rule))
 	case d.Rule != "":
 		counter, err := e.client.Query(e.ctx, "SELECT concurrency_limit, usage FROM sys_user_limits WHERE "+d.counter())
@@ -114,16 +114,16 @@ func (e *explainer) blocked(row client.Row) error {
 			return err
 		}
 		if len(counter.Rows) == 0 {
-			e.because("The rule %s holds it back.", d.Rule)
+			e.because("It is blocked by rule %s.", d.Rule)
 		}
 		for _, r := range counter.Rows {
-			e.because("The rule %s allows %s at a time; %s running.", d.Rule, r.Text("concurrency_limit"), are(r.Text("usage")))
+			e.because("Rule %s allows %s concurrent invocations; %s running.", d.Rule, r.Text("concurrency_limit"), are(r.Text("usage")))
 		}
 		e.next("Wait, or raise the limit: `platform rules set %s --concurrency <n>`.", quotedPattern(d.Rule))
 	case on == "lock":
-		e.because("Those in the queue wait for the keys of their objects, which others hold.")
+		e.because("The invocations in the queue wait for the keys of their objects, which other invocations hold.")
 	case on != "":
-		e.because("The head of the queue is held back by: %s.", on)
+		e.because("The head of the queue is blocked by: %s.", on)
 	case row.Text("status") != "":
 		e.because("The queue is %s.", row.Text("status"))
 	}

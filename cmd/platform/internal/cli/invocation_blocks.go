@@ -27,7 +27,7 @@ func (a *app) listInvocations(list []found, more bool, s selection) {
 		note = " Use --limit to see more."
 	}
 	if len(list) == 0 && !s.active && len(s.Status) == 0 {
-		note += " Completed ones are forgotten after their retention time."
+		note += " Completed invocations are deleted after their retention time."
 	}
 	a.say("%s", a.hint.Dim(fmt.Sprintf("Showing %d/%s invocations.%s", len(list), count, note)))
 }
@@ -94,7 +94,7 @@ func (a *app) statusText(inv client.Invocation) string {
 		}
 	}
 	if inv.Status != "completed" && !inv.CancelRequestedAt.IsZero() {
-		status += ", cancellation requested at " + a.print.Time(inv.CancelRequestedAt) + ", delivered when the handler next answers"
+		status += ", cancellation requested at " + a.print.Time(inv.CancelRequestedAt) + ", delivered when the handler next responds"
 	}
 	return status
 }
@@ -105,7 +105,7 @@ func pausedBy(p *client.Pause) string {
 	case p == nil:
 		return ""
 	case p.Cause == "attempts-used-up":
-		return ", its attempts were used up"
+		return ", the maximum number of attempts was reached"
 	case p.Cause == "unretryable-failure":
 		return ", its failure is not retried"
 	}

@@ -35,7 +35,7 @@ func (op *operation) command(a *app, cmd *cobra.Command, adjust func()) *cobra.C
 	cmd.Long += "\n\n" + operationQuery
 	cmd.Flags().IntVar(&op.limit, "limit", 500, "at most this many invocations")
 	cmd.Flags().StringSliceVar(&op.scopes, "scope", nil, "only those in these scopes")
-	op.asJSON = cmd.Flags().Bool("json", false, "print what became of each invocation as JSON")
+	op.asJSON = cmd.Flags().Bool("json", false, "print the outcome for each invocation as JSON")
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		if adjust != nil {
 			adjust()
@@ -52,9 +52,9 @@ func (a *app) invocationsCancel() *cobra.Command {
 	op := &operation{name: "cancel", verb: "Cancel", done: "Cancelled", statuses: openStatuses}
 	cmd := &cobra.Command{
 		Use:   "cancel <query>",
-		Short: "Ask invocations to end, with what they called",
-		Long: `Cancels invocations. A handler that runs gets a terminal error at its next step, may clean up,
-and passes the cancellation on to the calls it made. Invocations that have not started end immediately.`,
+		Short: "Request the cancellation of invocations and of the calls they wait for",
+		Long: `Cancels invocations. A running handler gets a terminal error at its next await point and can clean
+up; the calls it waits for are cancelled as well. Invocations that have not started end immediately.`,
 		Example: "  platform invocations cancel inv_1…\n  platform invocations cancel Greeter/greet\n  platform invocations cancel Counter/alice --yes",
 	}
 	kill := cmd.Flags().Bool("kill", false, "end them immediately, without cleanup")
@@ -70,8 +70,8 @@ func (a *app) invocationsKill() *cobra.Command {
 	return op.command(a, &cobra.Command{
 		Use:   "kill <query>",
 		Short: "End invocations immediately",
-		Long: `Kills invocations and the calls that they wait for. Handlers cannot clean up: what they have done
-so far stays as it is. Prefer cancel.`,
+		Long: `Kills invocations and the calls that they wait for. Handlers cannot clean up: the effects of
+executed steps remain. Prefer cancel.`,
 		Example: "  platform invocations kill inv_1…",
 	}, nil)
 }
@@ -95,7 +95,7 @@ func (a *app) invocationsResume() *cobra.Command {
 		Use:   "resume <query>",
 		Short: "Resume paused invocations, and retry immediately those that are backing off",
 		Long: `Resumes invocations. They keep the deployment that they started on, unless --deployment names
-another: then its code must make the same steps as far as the journal goes.`,
+another one, whose code must execute the same steps as those in the journal.`,
 		Example: "  platform invocations resume inv_1…\n  platform invocations resume Greeter --deployment latest",
 	}
 	cmd.Flags().StringVar(&op.deployment, "deployment", "", "deployment to continue on: keep, latest or the id of a deployment (default keep)")
@@ -108,11 +108,11 @@ func (a *app) invocationsPurge() *cobra.Command {
 		Use:     "purge <query>",
 		Aliases: []string{"rm"},
 		Short:   "Delete completed invocations",
-		Long: `Purges completed invocations: result, journal and idempotency key are gone. Purging the run of a
-workflow also removes its state and promises, so that the same key can run again.`,
+		Long: `Purges completed invocations: deletes result, journal and idempotency key. Purging the run of a
+workflow also deletes its state and promises, so that the same key can run again.`,
 		Example: "  platform invocations purge inv_1…\n  platform invocations purge Mailer --journal-only",
 	}
-	journal := cmd.Flags().Bool("journal-only", false, "keep the result")
+	journal := cmd.Flags().Bool("journal-only", false, "delete the journal only, keep the result")
 	return op.command(a, cmd, func() {
 		if *journal {
 			op.name, op.verb, op.done = "purge-journal", "Purge the journals of", "Purged the journals of"
@@ -127,7 +127,7 @@ func (a *app) invocationsRestart() *cobra.Command {
 		Aliases: []string{"restart"},
 		Short:   "Run completed invocations again, under new ids",
 		Long: `Restarts completed invocations with the same input. With --from, for a single invocation, the new
-one keeps the journal up to that entry and goes on from there; 'platform invocations describe'
+one keeps the journal up to that entry and continues from there; 'platform invocations describe'
 shows the entries.`,
 		Example: "  platform invocations restart-as-new inv_1…\n  platform invocations restart-as-new inv_1… --from 4 --deployment latest",
 	}
@@ -347,7 +347,7 @@ func (a *app) succeeded(op *operation, list []client.BatchSuccess) {
 		}
 	}
 	if requested > 0 {
-		a.print.Printf("%s Requested the cancellation of %s: delivered when the handler next answers\n", a.print.Green("[OK]:"), countOf(requested))
+		a.print.Printf("%s Requested the cancellation of %s: delivered when the handler next responds\n", a.print.Green("[OK]:"), countOf(requested))
 	}
 	if ended := len(list) - requested; ended > 0 {
 		a.print.Printf("%s %s %s\n", a.print.Green("[OK]:"), op.done, countOf(ended))

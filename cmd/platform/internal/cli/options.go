@@ -49,11 +49,11 @@ func (a *app) servicesConfigView() *cobra.Command {
 // optionMeanings explain the options of a service by the names they are shown with.
 var optionMeanings = map[string]string{
 	"Public":                "Whether the ingress can call the service. Other handlers always can.",
-	"Idempotency retention": "How long the result of a call with an idempotency key is kept. A request with the same key gets that result until then, and starts anew after.",
+	"Idempotency retention": "How long the result of a call with an idempotency key is kept. Until then a request with the same key gets that result; afterwards it starts a new invocation.",
 	"Workflow retention":    "How long a workflow is kept once it has ended: its result, state and promises. Until then it cannot be run again with the same id.",
-	"Journal retention":     "How long the journal is kept once an invocation has ended. While it is there it can be looked at and restarted from.",
+	"Journal retention":     "How long the journal is kept once an invocation has ended. Until then it can be inspected, and the invocation restarted from one of its entries.",
 	"Inactivity timeout":    "How long an attempt may wait without a message before it is asked to suspend, which frees the endpoint. Without effect in request-response mode.",
-	"Abort timeout":         "How long an attempt that was asked to suspend may take before its connection is cut. It has to be longer than the longest piece of work between two steps.",
-	"Lazy state":            "Whether state is sent only when the handler reads it, rather than all of it with each attempt. Good for large state of which little is used.",
-	"Retries":               "What follows a failed attempt. When there are no more attempts, an invocation is paused until somebody resumes it, or killed.",
+	"Abort timeout":         "How long an attempt that was asked to suspend may take before its connection is closed. It must be longer than the longest work between two steps.",
+	"Lazy state":            "Whether state is sent only when the handler reads it, rather than all of it with each attempt. Useful for large state of which little is read.",
+	"Retries":               "How failed attempts are retried. After the last attempt, the invocation is paused until it is resumed, or killed.",
 }

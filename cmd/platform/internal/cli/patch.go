@@ -19,28 +19,29 @@ func (a *app) servicesPatch() *cobra.Command {
 		Aliases: []string{"modify"},
 		Short:   "Change options of a service",
 		Long: `Changes options of the latest revision of a service. Retentions hold for new
-invocations, timeouts and retries for new attempts. What a handler says itself
-stays. The next revision of the service starts from what its endpoint says again.
+invocations, timeouts and retries for new attempts. Options that a
+handler declares itself are not changed. The next revision of the service starts again from the
+options that its endpoint declares.
 
-Shows what would change, and changes it once you agree.`,
+Shows the changes and asks for confirmation.`,
 		Args: cobra.ExactArgs(1),
 		Example: `  platform services patch Greeter --public=false
   platform services patch Greeter --journal-retention 7d --max-attempts unlimited --yes`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.Bool("public", false, "let the ingress call it; =false for handlers only")
+	flags.Bool("public", false, "whether the ingress can call it; =false: only other handlers")
 	flags.String("idempotency-retention", "", "how long results of calls with an idempotency key are kept")
 	flags.String("workflow-completion-retention", "", "how long a finished workflow is kept")
-	flags.String("journal-retention", "", "how long journals outlive their invocations")
-	flags.String("inactivity-timeout", "", "how long an attempt may be silent before it is asked to suspend")
-	flags.String("abort-timeout", "", "how long it may take to suspend before it is cut")
+	flags.String("journal-retention", "", "how long journals are kept after completion")
+	flags.String("inactivity-timeout", "", "how long an attempt may be inactive before it is asked to suspend")
+	flags.String("abort-timeout", "", "how long it may take to suspend before it is aborted")
 	flags.Bool("lazy-state", false, "send state only when it is read; =false for eagerly")
 	flags.String("max-attempts", "", "attempts before --on-max-attempts, a number or unlimited")
 	flags.String("on-max-attempts", "", "pause or kill")
-	flags.String("retry-initial-interval", "", "pause after the first failed attempt")
-	flags.String("retry-max-interval", "", "longest pause between attempts")
-	flags.Float64("retry-factor", 0, "by how much the pause grows with each attempt")
+	flags.String("retry-initial-interval", "", "delay after the first failed attempt")
+	flags.String("retry-max-interval", "", "maximum delay between attempts")
+	flags.Float64("retry-factor", 0, "factor by which the delay grows with each attempt")
 	asJSON := jsonFlag(flags)
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		change, err := readChange(flags)

@@ -24,7 +24,7 @@ func (a *app) reportPause(ctx context.Context, done client.Batch) error {
 	}
 	if n := len(pending); n > 0 {
 		a.print.Printf("%s Requested the pause of %s\n", a.print.Green("[OK]:"), countOf(n))
-		a.say("A handler that executes a step finishes it first. `platform explain %s` shows the state of the pause.", pending[0])
+		a.say("A running handler first finishes its current step. `platform explain %s` shows the state of the pause.", pending[0])
 	}
 	return a.refusals(done)
 }

@@ -21,8 +21,8 @@ func (a *app) rules() *cobra.Command {
 		Short:   "Limit the concurrency of scopes",
 		Long: `Rules limit how many invocations run concurrently in the scopes that callers name. A pattern is a scope,
 or scope/l1 or scope/l1/l2 for the parts of limit keys within it; * stands for any.
-Each scope and each limit key that matches has a budget of its own, and the most exact
-rule wins: a rule for tenant-1 holds there in place of one for *.`,
+Each matching scope and limit key has a separate budget, and the most specific rule applies:
+in tenant-1, a rule for tenant-1 replaces one for *.`,
 	}, a.rulesSet(), a.rulesList(), a.rulesSwitch(true), a.rulesSwitch(false), a.rulesDelete())
 }
 

@@ -26,7 +26,7 @@ type ruleFlags struct {
 func (a *app) rulesSet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set <pattern>",
-		Short: "Make a rule, or change one",
+		Short: "Create or change a rule",
 		Long: `Creates the rule if none has that pattern; otherwise changes only the given options.
 A change applies immediately to waiting and new invocations; running ones are never
 stopped.`,
@@ -42,11 +42,11 @@ stopped.`,
 	flags.Uint32Var(&f.concurrency, "concurrency", 0, "maximum concurrency of each matching scope or limit key")
 	flags.BoolVar(&f.unlimited, "unlimited", false, "no concurrency limit")
 	flags.StringVar(&f.rate, "rate", "", "most that start in a `period`, such as 100/s, 30/min or 5/10s")
-	flags.BoolVar(&f.noRate, "no-rate", false, "start as fast as it comes")
-	flags.Uint64Var(&f.queueLimit, "queue-limit", 0, "most that wait; more are refused with status 429")
-	flags.BoolVar(&f.noQueueLimit, "no-queue-limit", false, "let any number wait")
+	flags.BoolVar(&f.noRate, "no-rate", false, "no rate limit")
+	flags.Uint64Var(&f.queueLimit, "queue-limit", 0, "maximum number of waiting invocations; further ones are refused with status 429")
+	flags.BoolVar(&f.noQueueLimit, "no-queue-limit", false, "no queue limit")
 	flags.StringVar(&f.description, "description", "", "what the rule is for")
-	flags.BoolVar(&f.disabled, "disabled", false, "make the rule, but park it (new rules only)")
+	flags.BoolVar(&f.disabled, "disabled", false, "create the rule disabled (new rules only)")
 	f.asJSON = jsonFlag(flags)
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		if args[0] == "" {

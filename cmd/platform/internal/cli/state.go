@@ -18,9 +18,10 @@ func (a *app) state() *cobra.Command {
 		Use:     "state",
 		Aliases: []string{"kv"},
 		Short:   "Show and change the state of objects and workflows",
-		Long: `Shows and changes the state of objects and workflows. A change takes its turn: it is made
-when no handler holds the key, after those that wait already. Objects and workflows of a scope
-have state of their own: --scope names it. Keys are written service/key, or as two arguments.`,
+		Long: `Shows and changes the state of objects and workflows. A change is queued like a
+handler: it is made when no handler holds the key, after those that already wait. Objects and
+workflows of a scope have separate state: --scope selects it. Keys are written service/key, or as
+two arguments.`,
 	}, a.stateGet(), a.stateEditor(), a.statePatch(), a.stateClear())
 }
 
@@ -35,7 +36,7 @@ func (a *app) stateGet() *cobra.Command {
 	}
 	asJSON := jsonFlag(cmd.Flags())
 	plain := cmd.Flags().BoolP("plain", "p", false, "print one JSON object of keys and values")
-	binary := cmd.Flags().Bool("binary", false, "print values in base64, whatever they hold")
+	binary := cmd.Flags().Bool("binary", false, "print all values in base64")
 	scope := scopeFlag(cmd)
 	a.shows(cmd, func(ctx context.Context, args []string) error {
 		object, err := objectOf(args, *scope)
@@ -67,7 +68,7 @@ func (a *app) stateGet() *cobra.Command {
 
 // scopeFlag adds the flag that names the scope of objects.
 func scopeFlag(cmd *cobra.Command) *string {
-	return cmd.Flags().String("scope", "", "what is in this scope (default: what is in none)")
+	return cmd.Flags().String("scope", "", "scope of the object (default: no scope)")
 }
 
 // hintScopes names scopes that have what there is none of without a scope.
@@ -84,7 +85,7 @@ func (a *app) hintScopes(ctx context.Context, o client.Object) error {
 	for _, row := range found.Rows {
 		scopes = append(scopes, "--scope "+term.Clean(row.Text("scope")))
 	}
-	a.say("Scopes have some: %s.", strings.Join(scopes, ", "))
+	a.say("There is some in scopes: %s.", strings.Join(scopes, ", "))
 	return nil
 }
 

@@ -26,8 +26,8 @@ type stateEdit struct {
 
 // changeFlags adds the flags of commands that change state.
 func changeFlags(cmd *cobra.Command, c *stateEdit) {
-	cmd.Flags().BoolVar(&c.binary, "binary", false, "values are in base64, whatever they hold")
-	cmd.Flags().BoolVarP(&c.force, "force", "f", false, "change the state even if it has changed meanwhile")
+	cmd.Flags().BoolVar(&c.binary, "binary", false, "values are in base64")
+	cmd.Flags().BoolVarP(&c.force, "force", "f", false, "change the state even if it has changed in the meantime")
 	c.scope = scopeFlag(cmd)
 }
 
@@ -166,7 +166,7 @@ func (a *app) submit(ctx context.Context, c *stateEdit, document []byte, entries
 		return nil
 	}
 	a.print.Printf("New state of %s:\n%s\n", term.Clean(c.object.String()), term.Clean(strings.TrimSpace(string(document))))
-	if err := a.confirm("Make this the state?"); err != nil {
+	if err := a.confirm("Store this state?"); err != nil {
 		return err
 	}
 	version := c.state.Version
@@ -175,7 +175,7 @@ func (a *app) submit(ctx context.Context, c *stateEdit, document []byte, entries
 	}
 	made, err := a.client.SetState(ctx, c.object, entries, version)
 	if client.IsConflict(err) {
-		return &hintedError{err, "Look at the state as it is now and try again, or use --force."}
+		return &hintedError{err, "Read the current state and try again, or use --force."}
 	}
 	if err != nil {
 		return err
@@ -189,7 +189,7 @@ func (a *app) told(made client.StateChange) {
 		a.print.Printf("%s The state was changed.\n", a.print.Green("[OK]:"))
 		return
 	}
-	a.print.Printf("%s Successfully submitted state update. It is made when the key is free (operation %s).\n", a.print.Green("[OK]:"), made.ID)
+	a.print.Printf("%s The state update is queued and made when the key is free (operation %s).\n", a.print.Green("[OK]:"), made.ID)
 }
 
 // editText opens text in the user's editor and returns what was saved.
@@ -201,7 +201,7 @@ func (a *app) editText(ctx context.Context, text []byte) ([]byte, error) {
 		}
 	}
 	if editor == "" {
-		return nil, &hintedError{errors.New("no editor is known"), "Set EDITOR, for example: export EDITOR=vi"}
+		return nil, &hintedError{errors.New("no editor is configured"), "Set EDITOR, for example: export EDITOR=vi"}
 	}
 	file, err := os.CreateTemp("", "platform-state-*.json")
 	if err != nil {
@@ -232,7 +232,7 @@ func (a *app) stateClear() *cobra.Command {
 		Args:    cobra.RangeArgs(1, 2),
 		Example: "  platform state clear Counter/alice\n  platform state clear Counter --yes",
 	}
-	force := cmd.Flags().BoolP("force", "f", false, "delete state even if it has changed meanwhile")
+	force := cmd.Flags().BoolP("force", "f", false, "delete the state even if it has changed in the meantime")
 	scope := scopeFlag(cmd)
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		object := client.Object{Service: args[0], Scope: *scope}
@@ -285,6 +285,6 @@ func (a *app) clearState(ctx context.Context, what client.Object, force bool) er
 			return fmt.Errorf("key %s: %w", object.Key, err)
 		}
 	}
-	a.print.Printf("%s Enqueued successfully for processing\n", a.print.Green("[OK]:"))
+	a.print.Printf("%s The deletion is queued.\n", a.print.Green("[OK]:"))
 	return nil
 }

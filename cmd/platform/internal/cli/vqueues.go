@@ -21,12 +21,12 @@ func (a *app) vqueues() *cobra.Command {
 		Aliases: []string{"vqueue", "vq"},
 		Short:   "Show and pause the queues of flow control",
 		Long: `A vqueue holds the invocations of one service that share a scope and a limit key. They
-start in the order they came, as far as the rules for scope and limit key allow.
+start in order of arrival, as far as the rules for scope and limit key allow.
 
-While flow control is enabled, the lines for the keys of objects without a scope are shown
-as well, each with the object under LOCK. They cannot be paused, nor limited by rules.
+While flow control is enabled, the queues for the keys of objects without a scope are shown
+as well, with the object in the column LOCK. They cannot be paused or limited by rules.
 
-A vqueue is named by its id, or by its service, --scope and --limit-key; the line for an object
+A vqueue is named by its id, or by its service, --scope and --limit-key; the queue of an object
 by <object>/<key>.`,
 	}, a.vqueuesList(), a.vqueuesDescribe(), a.vqueuesSwitch(true), a.vqueuesSwitch(false))
 }
@@ -63,7 +63,7 @@ func (a *app) vqueuesList() *cobra.Command {
 			return nil
 		}
 		if len(list) == 0 {
-			a.say("No vqueues. Invocations with a scope line up in them: POST <ingress>/platform/scope/{scope}/send/…")
+			a.say("No vqueues. Invocations with a scope wait in vqueues: POST <ingress>/platform/scope/{scope}/send/…")
 			return nil
 		}
 		a.queueTable(list)
@@ -101,9 +101,9 @@ func (a *app) vqueuesDescribe() *cobra.Command {
 		Use:     "describe <id | service | object/key>",
 		Aliases: []string{"get"},
 		Short:   "Show a vqueue, what blocks it, and its invocations",
-		Long: fmt.Sprintf(`Shows a vqueue or the line for an object, what holds it up, and entries, the first ones
-first. Of a queue of more than %d entries some are shown as they are found, since all would
-have to be read to know their order; --newest-first does that.`, mostSorted),
+		Long: fmt.Sprintf(`Shows a vqueue or the queue of an object, what blocks it, and its entries in order. For a queue
+of more than %d entries, some are shown in no order, since all of them would have to be read to
+sort them; --newest-first does that.`, mostSorted),
 		Args:    cobra.ExactArgs(1),
 		Example: "  platform vqueues describe vq_1…\n  platform vqueues describe Mailer --scope acme\n  platform vqueues describe Counter/ada",
 	}
@@ -111,7 +111,7 @@ have to be read to know their order; --newest-first does that.`, mostSorted),
 	queueFlags(cmd, &f)
 	asJSON := jsonFlag(cmd.Flags())
 	limit := cmd.Flags().Int("limit", 100, "at most this many entries")
-	newest := cmd.Flags().Bool("newest-first", false, "begin with those that came last")
+	newest := cmd.Flags().Bool("newest-first", false, "show the newest entries first")
 	a.shows(cmd, func(ctx context.Context, args []string) error {
 		if *limit < 1 {
 			return &usageError{"--limit must be at least 1"}
@@ -134,7 +134,7 @@ have to be read to know their order; --newest-first does that.`, mostSorted),
 		}
 		a.describeQueue(queue, head, entries)
 		if order == client.AsFound {
-			a.say("Some of %d entries, in no order. To see the first ones in line all have to be read:\n  platform sql \"SELECT * FROM sys_vqueues WHERE id = '%s' AND stage = 'inbox' ORDER BY sequence_number LIMIT %d\"",
+			a.say("Some of %d entries, in no order. To list the first ones, all entries have to be read:\n  platform sql \"SELECT * FROM sys_vqueues WHERE id = '%s' AND stage = 'inbox' ORDER BY sequence_number LIMIT %d\"",
 				queue.Entries(), queue.ID, *limit)
 		}
 		return nil
@@ -172,7 +172,7 @@ func (a *app) queueID(ctx context.Context, name string, f client.VQueueFilter) (
 	f.Service = name
 	if service, _, keyed := strings.Cut(name, "/"); keyed {
 		if f.Scope != "" || f.LimitKey != "" {
-			return "", &usageError{"objects of a scope wait in the vqueue of their service: give the service without a key"}
+			return "", &usageError{"objects of a scope wait in the vqueue of their service: specify the service without a key"}
 		}
 		f.Service, f.Lock = service, name
 	}
@@ -233,11 +233,11 @@ func (a *app) vqueuesSwitch(pause bool) *cobra.Command {
 		queue, _, err := a.client.VQueue(ctx, id)
 		if err != nil {
 			// The server takes any id that could be one.
-			return hintNoQueue(fmt.Errorf("the server took the request, but: %w", err))
+			return hintNoQueue(fmt.Errorf("the server accepted the request, but: %w", err))
 		}
 		if queue.Lock != "" {
-			return &hintedError{fmt.Errorf("%s is the line for the key of %s, which cannot be paused", queue.ID, term.Clean(queue.Lock)),
-				"`platform invocations pause <id>` pauses the invocations themselves."}
+			return &hintedError{fmt.Errorf("%s is the queue for the key of %s, which cannot be paused", queue.ID, term.Clean(queue.Lock)),
+				"`platform invocations pause <id>` pauses single invocations."}
 		}
 		if pause && reason != queue.Reason && !queue.PausedAt.IsZero() {
 			return &hintedError{fmt.Errorf("the vqueue was already paused%s", a.pauseDetails(queue.PausedAt, queue.PausedBy, queue.Reason)),

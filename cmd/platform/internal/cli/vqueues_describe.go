@@ -78,7 +78,7 @@ func (a *app) heldBy(head *client.VQueueHead) string {
 	text := head.BlockedOn
 	switch {
 	case text == "paused":
-		text = "an operator: the queue is paused"
+		text = "a resume: the queue is paused"
 	case text == "lock" && d.Lock != "":
 		text = "the key of " + d.Lock + ", which another invocation holds"
 	case text == "lock":

@@ -153,7 +153,7 @@ func (c *Client) adminJSONWithin(ctx context.Context, timeout time.Duration, met
 	}
 	if out != nil {
 		if err := json.Unmarshal(answer.Body, out); err != nil {
-			return nil, fmt.Errorf("the answer of %s %s is not what the admin API sends (is this the right address?): %w", method, c.admin.base+path, err)
+			return nil, fmt.Errorf("unexpected response to %s %s; is this the address of the admin API?: %w", method, c.admin.base+path, err)
 		}
 	}
 	return answer, nil

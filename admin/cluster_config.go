@@ -61,7 +61,7 @@ func (s *Server) setClusterConfig(c echo.Context) error {
 		return err
 	}
 	if change.Replication == nil && change.FeatureLevel == nil {
-		return badRequest("nothing to change: give 'replication' or 'feature_level'")
+		return badRequest("nothing to change: set 'replication' or 'feature_level'")
 	}
 	ctx := c.Request().Context()
 	var err error

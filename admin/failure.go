@@ -105,13 +105,13 @@ func (s *Server) explain(r *http.Request, err error) *failure {
 	case errors.Is(err, metadata.ErrTooManyRules):
 		return unprocessable("%v", err)
 	case errors.Is(err, metadata.ErrUnavailable):
-		return &failure{status: http.StatusServiceUnavailable, message: "the metadata cannot be changed at the moment, no node leads it; nothing was changed, try again"}
+		return &failure{status: http.StatusServiceUnavailable, message: "the metadata has no leader at the moment; nothing was changed, retry later"}
 	case errors.Is(err, metadata.ErrUnknownOutcome):
-		return &failure{status: http.StatusServiceUnavailable, message: "whether the change was made is not known; look before you try again"}
+		return &failure{status: http.StatusServiceUnavailable, message: "the outcome of the change is unknown; check before you repeat it"}
 	case errors.Is(err, ErrUnavailable):
 		return &failure{status: http.StatusServiceUnavailable, message: err.Error()}
 	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
-		return &failure{status: statusClientClosed, message: "the client has gone"}
+		return &failure{status: statusClientClosed, message: "the client closed the connection"}
 	}
 	s.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 	return &failure{status: http.StatusInternalServerError, message: internalError}
@@ -139,7 +139,7 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(buf.Bytes()) // nobody to tell if the client has gone
+	_, _ = w.Write(buf.Bytes()) // nobody to tell if the client closed the connection
 }
 
 // answer ends a request with a JSON body.

@@ -12,50 +12,50 @@ var invocationOperations = map[string]operation{
 			queryParameter("key", "Keys of objects or workflows; repeated, since keys may contain commas.", textList),
 			queryParameter("scope", "Scopes.", textList),
 			queryParameter("deployment", "Ids of the deployments they are pinned to.", textList),
-			queryParameter("limit", "Most invocations of one page.", object{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}),
+			queryParameter("limit", "Maximum number of invocations in a page.", object{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}),
 			queryParameter("cursor", "next_cursor of the page before.", object{"type": "string"}),
-			queryParameter("oldest_first", "Else the newest come first.", object{"type": "boolean", "default": false}),
+			queryParameter("oldest_first", "List the oldest first. By default the newest come first.", object{"type": "boolean", "default": false}),
 		},
 		answers: []reply{{http.StatusOK, "One page", Page{}}}, refusals: []int{400, 503},
 	},
 	"GET /invocations/:invocation_id": {
 		id: "get_invocation", tag: "invocation", summary: "Show an invocation",
-		query:   []object{queryParameter("journal", "Show its journal too.", object{"type": "boolean", "default": false})},
+		query:   []object{queryParameter("journal", "Include its journal.", object{"type": "boolean", "default": false})},
 		answers: []reply{{http.StatusOK, "The invocation", Invocation{}}}, refusals: []int{400, 404, 503},
 	},
 	"DELETE /invocations/:invocation_id": {
 		id: "end_invocation", tag: "invocation", summary: "Cancel, kill or purge an invocation (deprecated)",
-		query:   []object{queryParameter("mode", "What to do.", object{"type": "string", "enum": []string{"Cancel", "Kill", "Purge"}, "default": "Cancel"})},
+		query:   []object{queryParameter("mode", "The operation.", object{"type": "string", "enum": []string{"Cancel", "Kill", "Purge"}, "default": "Cancel"})},
 		answers: []reply{{http.StatusAccepted, "Accepted", nil}}, refusals: []int{400, 404, 409, 503},
 	},
 	"PATCH /invocations/:invocation_id/cancel": {
-		id: "cancel_invocation", tag: "invocation", summary: "Ask an invocation to end; its handler can compensate, and what it called is cancelled too",
-		answers: []reply{{http.StatusAccepted, "Its handler decides how", nil}, {http.StatusOK, "It had not started and has ended", nil}}, refusals: []int{400, 404, 409, 503},
+		id: "cancel_invocation", tag: "invocation", summary: "Request the cancellation of an invocation and of the calls it waits for; its handler can clean up",
+		answers: []reply{{http.StatusAccepted, "Requested; the handler decides how the invocation ends", nil}, {http.StatusOK, "The invocation had not started and has ended", nil}}, refusals: []int{400, 404, 409, 503},
 	},
 	"PATCH /invocations/:invocation_id/kill": {
-		id: "kill_invocation", tag: "invocation", summary: "End an invocation, and what it called, without asking its handler",
-		answers: []reply{{http.StatusOK, "It has ended", nil}}, refusals: []int{400, 404, 409, 503},
+		id: "kill_invocation", tag: "invocation", summary: "End an invocation and the calls it waits for immediately, without cleanup by the handler",
+		answers: []reply{{http.StatusOK, "The invocation has ended", nil}}, refusals: []int{400, 404, 409, 503},
 	},
 	"PATCH /invocations/:invocation_id/pause": {
 		id: "pause_invocation", tag: "invocation", summary: "Stop an invocation until it is resumed", query: []object{reasonParameter},
-		answers: []reply{{http.StatusAccepted, "It will be paused", nil}, {http.StatusOK, "It was paused already", nil}}, refusals: []int{400, 404, 409, 503},
+		answers: []reply{{http.StatusAccepted, "The pause was requested", nil}, {http.StatusOK, "The invocation was already paused", nil}}, refusals: []int{400, 404, 409, 503},
 	},
 	"PATCH /invocations/:invocation_id/resume": {
-		id: "resume_invocation", tag: "invocation", summary: "Let an invocation go on now", query: chosen("The default is Keep."),
-		answers: []reply{{http.StatusOK, "It goes on", nil}}, refusals: []int{400, 404, 409, 425, 503},
+		id: "resume_invocation", tag: "invocation", summary: "Resume an invocation, or retry it immediately", query: chosen("The default is Keep."),
+		answers: []reply{{http.StatusOK, "The invocation was resumed", nil}}, refusals: []int{400, 404, 409, 425, 503},
 	},
 	"PATCH /invocations/:invocation_id/purge": {
-		id: "purge_invocation", tag: "invocation", summary: "Forget a completed invocation: its result, journal, idempotency key and workflow state",
-		answers: []reply{{http.StatusOK, "It is forgotten", nil}}, refusals: []int{400, 404, 409, 503},
+		id: "purge_invocation", tag: "invocation", summary: "Delete a completed invocation: its result, journal, idempotency key and workflow state",
+		answers: []reply{{http.StatusOK, "The invocation was deleted", nil}}, refusals: []int{400, 404, 409, 503},
 	},
 	"PATCH /invocations/:invocation_id/purge-journal": {
-		id: "purge_journal", tag: "invocation", summary: "Forget the journal of a completed invocation",
-		answers: []reply{{http.StatusOK, "The journal is forgotten", nil}}, refusals: []int{400, 404, 409, 503},
+		id: "purge_journal", tag: "invocation", summary: "Delete the journal of a completed invocation",
+		answers: []reply{{http.StatusOK, "The journal was deleted", nil}}, refusals: []int{400, 404, 409, 503},
 	},
 	"PATCH /invocations/:invocation_id/restart-as-new": {
-		id: "restart_as_new_invocation", tag: "invocation", summary: "Make a new invocation from a completed one",
+		id: "restart_as_new_invocation", tag: "invocation", summary: "Create a new invocation from a completed one",
 		query: append(chosen("The default is Latest."),
-			queryParameter("from", "Index of the last journal entry to take over, with the completions of what the entries before it asked for. 0: the input only.",
+			queryParameter("from", "Index of the last journal entry to copy; completions of the copied commands are included. 0: the input only.",
 				object{"type": "integer", "format": "int32", "minimum": 0, "default": 0})),
 		answers: []reply{{http.StatusOK, "The new invocation", object{
 			"type": "object", "required": []string{"new_invocation_id"}, "properties": object{"new_invocation_id": object{"type": "string"}},
@@ -63,19 +63,19 @@ var invocationOperations = map[string]operation{
 		refusals: []int{400, 404, 409, 410, 422, 425, 503},
 	},
 	"POST /internal/invocations_batch_operations/:operation": {
-		id: "batch_operation", tag: "invocation", summary: "Do the same with up to 1000 invocations: cancel, kill, pause, resume, purge, purge-journal or restart-as-new",
+		id: "batch_operation", tag: "invocation", summary: "Apply an operation to up to 1000 invocations: cancel, kill, pause, resume, purge, purge-journal or restart-as-new",
 		body: object{"type": "object", "required": []string{"invocation_ids"}, "properties": object{
 			"invocation_ids": object{"type": "array", "items": object{"type": "string"}, "maxItems": 1000},
 			"deployment":     object{"type": "string", "description": "Keep, Latest or the id of a deployment; for resume and restart-as-new"},
 			"reason":         object{"type": "string", "description": "For pause: why, for other operators; one line of up to 512 bytes", "maxLength": maxReason},
 		}},
-		answers: []reply{{http.StatusOK, "What became of each", object{"type": "object", "required": []string{"succeeded", "failed"}, "properties": object{
+		answers: []reply{{http.StatusOK, "The outcome for each invocation", object{"type": "object", "required": []string{"succeeded", "failed"}, "properties": object{
 			"succeeded": object{
 				"type": "array", "description": "Ids; for restart-as-new objects with old_invocation_id and new_invocation_id.",
 				"items": object{"type": []string{"string", "object"}},
 			},
 			"requested": object{
-				"type": "array", "description": "Of cancel: the ids of those that succeeded and have not ended, because their handlers decide how.",
+				"type": "array", "description": "For cancel: ids of the invocations whose cancellation was requested and that have not ended yet.",
 				"items": object{"type": "string"},
 			},
 			"failed": object{"type": "array", "items": object{"type": "object", "properties": object{
@@ -93,7 +93,7 @@ var textList = object{"type": "array", "items": object{"type": "string"}}
 func chosen(fallback string) []object {
 	return []object{
 		queryParameter("deployment", "Keep, Latest or the id of a deployment. "+fallback, object{"type": "string"}),
-		queryParameter("Id", "The id of a deployment: the same as deployment={id}.", object{"type": "string"}),
+		queryParameter("Id", "Id of a deployment, as deployment={id}.", object{"type": "string"}),
 	}
 }
 
@@ -105,7 +105,7 @@ var stateOperations = map[string]operation{
 			queryParameter("scope", "Scope of a scoped object.", object{"type": "string"}),
 		},
 		answers: []reply{{http.StatusOK, "The state", object{"type": "object", "properties": object{
-			"version": object{"type": "string", "description": "guard for changing it"},
+			"version": object{"type": "string", "description": "Version of the state, for conditional changes"},
 			"state": object{"type": "array", "items": object{"type": "object", "properties": object{
 				"key": object{"type": "string"}, "value_utf8": object{"type": "string"}, "value": object{"type": "string", "contentEncoding": "base64"},
 			}}},
@@ -114,21 +114,21 @@ var stateOperations = map[string]operation{
 	},
 	"POST /services/:service/state": {
 		id: "modify_state", tag: "service", summary: "Replace the state of an object or workflow, once its key is free",
-		query: []object{queryParameter("wait", "Answer when it is done.", object{"type": "boolean", "default": false})},
+		query: []object{queryParameter("wait", "Respond once the change is made.", object{"type": "boolean", "default": false})},
 		body: object{"type": "object", "required": []string{"object_key", "new_state"}, "properties": object{
 			"object_key": object{"type": "string"},
 			"new_state": object{"type": "object", "description": "The complete new state.", "additionalProperties": object{"oneOf": []object{
 				{"type": "string"}, {"type": "array", "items": object{"type": "integer", "minimum": 0, "maximum": 255}},
 			}}},
-			"version": object{"type": "string", "description": "Change nothing unless the state has this version."},
+			"version": object{"type": "string", "description": "Change the state only if it has this version."},
 			"scope":   object{"type": "string", "description": "Scope of a scoped object."},
 		}},
-		answers:  []reply{{http.StatusAccepted, "Done or to be done; the operation id tells later what became of it", stateChange}},
+		answers:  []reply{{http.StatusAccepted, "Made or queued; the operation id identifies the change", stateChange}},
 		refusals: []int{400, 404, 409, 415, 422, 503},
 	},
 	"GET /state-updates/:operation": {
-		id: "get_state_update", tag: "service", summary: "Tell what became of a change of state",
-		answers: []reply{{http.StatusOK, "Where it stands", stateChange}}, refusals: []int{400, 404, 503},
+		id: "get_state_update", tag: "service", summary: "Show the status of a state change",
+		answers: []reply{{http.StatusOK, "The status", stateChange}}, refusals: []int{400, 404, 503},
 	},
 }
 

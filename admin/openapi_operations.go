@@ -15,26 +15,26 @@ func tags() []object {
 		{"name": "vqueue", "description": "Queues of invocations that wait for flow control"},
 		{"name": "rule", "description": "Rules of flow control"},
 		{"name": "introspection", "description": "SQL over the state of the system"},
-		{"name": "cluster_health", "description": "How the cluster is"},
+		{"name": "cluster_health", "description": "State of the cluster"},
 		{"name": "cluster", "description": "Nodes, partitions and configuration of the cluster"},
-		{"name": "health", "description": "Whether this server should get requests"},
-		{"name": "version", "description": "What this server is"},
+		{"name": "health", "description": "Readiness of this node"},
+		{"name": "version", "description": "Version of this server"},
 		{"name": "error", "description": "Explanations of error codes"},
 	}
 }
 
 // refusalMeanings describe the statuses of errors.
 var refusalMeanings = map[int]string{
-	http.StatusBadRequest:           "The request is malformed or does not make sense",
-	http.StatusNotFound:             "There is no such thing",
-	http.StatusConflict:             "Not in the present state of things",
-	http.StatusGone:                 "The input is not kept any more",
+	http.StatusBadRequest:           "The request is malformed or invalid",
+	http.StatusNotFound:             "Not found",
+	http.StatusConflict:             "Conflicts with the current state",
+	http.StatusGone:                 "The input is no longer kept",
 	http.StatusUnsupportedMediaType: "The body is not application/json",
-	http.StatusUnprocessableEntity:  "A value does not fit",
+	http.StatusUnprocessableEntity:  "A value is invalid",
 	http.StatusTooEarly:             "It has not started yet",
-	http.StatusTooManyRequests:      "Too many at a time; try again after the time in Retry-After",
-	http.StatusBadGateway:           "The endpoint cannot be reached or answers with what is no use",
-	http.StatusServiceUnavailable:   "Not at the moment; try again",
+	http.StatusTooManyRequests:      "Too many concurrent requests; retry after the time in Retry-After",
+	http.StatusBadGateway:           "The endpoint cannot be reached or its response is invalid",
+	http.StatusServiceUnavailable:   "Temporarily unavailable; retry later",
 }
 
 // operations describe the routes, by method and path.
@@ -54,7 +54,7 @@ func merge[V any](tables ...map[string]V) map[string]V {
 var deploymentOperations = map[string]operation{
 	"POST /deployments": {
 		id: "register_deployment", tag: "deployment", body: registration{},
-		summary:  "Discover an endpoint and register what it offers",
+		summary:  "Discover the services of an endpoint and register them",
 		answers:  []reply{{http.StatusCreated, "The address was new", registeredView{}}, {http.StatusOK, "The address was known: unchanged, or replaced if forced", registeredView{}}},
 		refusals: []int{400, 409, 415, 422, 502, 503},
 	},
@@ -69,8 +69,8 @@ var deploymentOperations = map[string]operation{
 	"PATCH /deployments/:deployment": updateOperation("update_deployment"),
 	"PUT /deployments/:deployment":   updateOperation("replace_deployment"),
 	"DELETE /deployments/:deployment": {
-		id: "delete_deployment", tag: "deployment", summary: "Delete a deployment that nothing needs any more",
-		query:    []object{queryParameter("force", "Delete it even while invocations need it or new ones go to it.", object{"type": "boolean", "default": false})},
+		id: "delete_deployment", tag: "deployment", summary: "Delete a deployment that is no longer needed",
+		query:    []object{queryParameter("force", "Delete it even if invocations need it or it serves new invocations.", object{"type": "boolean", "default": false})},
 		answers:  []reply{{http.StatusAccepted, "Deleted", nil}},
 		refusals: []int{400, 404, 409, 503},
 	},
@@ -79,8 +79,8 @@ var deploymentOperations = map[string]operation{
 func updateOperation(id string) operation {
 	return operation{
 		id: id, tag: "deployment", body: deploymentUpdate{},
-		summary: "Change a deployment in place: invocations in flight go on at the new address",
-		answers: []reply{{http.StatusOK, "The deployment as it is now", deploymentView{}}}, refusals: []int{400, 404, 415, 422, 502, 503},
+		summary: "Change a deployment in place: invocations in flight continue at the new address",
+		answers: []reply{{http.StatusOK, "The updated deployment", deploymentView{}}}, refusals: []int{400, 404, 415, 422, 502, 503},
 	}
 }
 
@@ -95,7 +95,7 @@ var serviceOperations = map[string]operation{
 	},
 	"PATCH /services/:service": {
 		id: "modify_service", tag: "service", summary: "Change options of a service until its next revision", body: serviceChange{},
-		answers: []reply{{http.StatusOK, "The service as it is now", serviceView{}}}, refusals: []int{400, 404, 415, 422, 503},
+		answers: []reply{{http.StatusOK, "The updated service", serviceView{}}}, refusals: []int{400, 404, 415, 422, 503},
 	},
 	"GET /services/:service/openapi": {
 		id: "get_service_openapi", tag: "service", summary: "Describe the calls of a service, for clients of the ingress",
@@ -113,8 +113,8 @@ var serviceOperations = map[string]operation{
 
 var serverOperations = map[string]operation{
 	"GET /health": {
-		id: "health", tag: "health", summary: "Tell whether this node should get requests",
-		answers: []reply{{http.StatusOK, "It should", nil}}, refusals: []int{503},
+		id: "health", tag: "health", summary: "Check whether this node is ready for requests",
+		answers: []reply{{http.StatusOK, "The node is ready", nil}}, refusals: []int{503},
 	},
 	"GET /version": {
 		id: "version", tag: "version", summary: "Show the build of the server and the versions of its API",

@@ -105,7 +105,7 @@ func (s *Server) refuseQuery(c echo.Context, err error) error {
 		return &failure{status: http.StatusTooManyRequests, message: err.Error()}
 	case errors.Is(err, query.ErrUnavailable):
 		c.Response().Header().Set("Retry-After", strconv.Itoa(retryQuery))
-		return &failure{status: http.StatusServiceUnavailable, message: err.Error() + "; nothing was answered, ask again in a moment"}
+		return &failure{status: http.StatusServiceUnavailable, message: err.Error() + "; retry later"}
 	case errors.Is(err, query.ErrTimeout):
 		return &failure{status: http.StatusServiceUnavailable, message: err.Error()}
 	case c.Request().Context().Err() != nil:

@@ -215,7 +215,7 @@ func (s *Server) getStateChange(c echo.Context) error {
 	}
 	change, err := s.invocations.StateChange(c.Request().Context(), id)
 	if errors.Is(err, ErrNotFound) {
-		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("There is no update of state '%s', or not any more", id)}
+		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The state update '%s' does not exist, or is no longer kept", id)}
 	}
 	if err != nil {
 		return fmt.Errorf("look up update %s: %w", id, err)

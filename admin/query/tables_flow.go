@@ -99,13 +99,13 @@ func sysScheduler() *Table {
 		return plain(name, Duration, "how long the head has waited for "+about, func(q *queueRow) value { return q.waited(time.Now(), cause) })
 	}
 	never := func(name, about string) column[queueRow] {
-		return always[queueRow](name, Duration, "always zero: "+about+" hold attempts back, not queues", int64(0))
+		return always[queueRow](name, Duration, "always zero: "+about+" delay attempts, not queues", int64(0))
 	}
 	return define("sys_scheduler", "The head of every queue that is not empty.", headSource, append(queueColumns[:len(queueColumns):len(queueColumns)],
 		plain("num_inbox", U64, "entries waiting", func(q *queueRow) value { return number(q.Stages[flowcontrol.Inbox]) }),
 		plain("status", Text, "ready, scheduled, blocked, or dormant if it is paused", func(q *queueRow) value { return q.status() }),
 		plain("head_entry_id", Text, "entry that gets the next slot, or has waited longest if all wait for their keys", func(q *queueRow) value { return invocationText(q.Head.ID) }),
-		plain("scheduled_at", Timestamp, "when a rate lets the head start", func(q *queueRow) value { return millis(q.Blocked.Until) }),
+		plain("scheduled_at", Timestamp, "when a rate limit allows the head to start", func(q *queueRow) value { return millis(q.Blocked.Until) }),
 		plain("blocked_on", Text, "paused, lock, limit-key-concurrency or throttling-rules", func(q *queueRow) value { return text(q.Blocked.Cause.String()) }),
 		plain("blocked_on_json", Text, "details", func(q *queueRow) value { return q.details() }),
 		never("invoker_concurrency_block_duration", "slots of the node"),
@@ -173,10 +173,10 @@ func sysVqueueMeta() *Table {
 		average("avg_run_duration", "running", func(a *flowcontrol.Averages) flowcontrol.Average { return a.Run }),
 		average("avg_suspension_duration", "suspended", func(a *flowcontrol.Averages) flowcontrol.Average { return a.Suspension }),
 		average("avg_end_to_end_duration", "from runnable to completed", func(a *flowcontrol.Averages) flowcontrol.Average { return a.EndToEnd }),
-		average("avg_blocked_on_concurrency_rules", "held back by concurrency limits", func(a *flowcontrol.Averages) flowcontrol.Average { return a.Rules }),
-		always[queueRow]("avg_blocked_on_invoker_concurrency", Duration, "always zero: slots of the node hold attempts back, not queues", int64(0)),
-		average("avg_blocked_on_invoker_throttling", "held back by rates", func(a *flowcontrol.Averages) flowcontrol.Average { return a.Throttling }),
-		average("avg_blocked_on_lock", "held back by the key", func(a *flowcontrol.Averages) flowcontrol.Average { return a.Lock }),
+		average("avg_blocked_on_concurrency_rules", "blocked by concurrency limits", func(a *flowcontrol.Averages) flowcontrol.Average { return a.Rules }),
+		always[queueRow]("avg_blocked_on_invoker_concurrency", Duration, "always zero: slots of the node delay attempts, not queues", int64(0)),
+		average("avg_blocked_on_invoker_throttling", "blocked by rate limits", func(a *flowcontrol.Averages) flowcontrol.Average { return a.Throttling }),
+		average("avg_blocked_on_lock", "blocked by the key", func(a *flowcontrol.Averages) flowcontrol.Average { return a.Lock }),
 		count("num_inbox", "waiting, scheduled ones included", flowcontrol.Scheduled, flowcontrol.Inbox),
 		count("num_running", "running", flowcontrol.Running),
 		count("num_suspended", "suspended", flowcontrol.Suspended),

@@ -136,12 +136,12 @@ func traceID(parent string) value {
 	return text(id)
 }
 
-var pausingColumn = of("pause_requested", Bool, "an operator has paused it, and it pauses when the open attempt has ended", func(inv *machine.Invocation) value { return boolean(inv.Pausing) })
+var pausingColumn = of("pause_requested", Bool, "an operator has requested a pause, which takes effect when the open attempt ends", func(inv *machine.Invocation) value { return boolean(inv.Pausing) })
 
 // requestColumns say who asked what of the invocation.
 var requestColumns = []column[row]{
-	of("cancel_requested_at", Timestamp, "when its cancellation was requested after it had started, which its handler decides about", func(inv *machine.Invocation) value { return millis(inv.CancelRequestedAt) }),
-	pause("last_paused_at", Timestamp, "when its last pause was asked for or decided", func(p *machine.PauseRecord) value { return millis(p.At) }),
+	of("cancel_requested_at", Timestamp, "when its cancellation was requested after it had started", func(inv *machine.Invocation) value { return millis(inv.CancelRequestedAt) }),
+	pause("last_paused_at", Timestamp, "when its last pause was requested or decided", func(p *machine.PauseRecord) value { return millis(p.At) }),
 	pause("last_pause_cause", Text, "operator, attempts-used-up or unretryable-failure", func(p *machine.PauseRecord) value { return PauseCause(p.Cause) }),
 	pause("last_pause_by", Text, "network address of the client that requested it", func(p *machine.PauseRecord) value { return text(p.By) }),
 	pause("last_pause_reason", Text, "reason that the operator gave", func(p *machine.PauseRecord) value { return text(p.Reason) }),

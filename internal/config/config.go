@@ -10,8 +10,8 @@ import (
 // The tag key is the name in TOML, help is the one-line description.
 type Config struct {
 	NodeName      string `key:"node-name" help:"stable, unique name of the node; also its directory below base-dir (default: the host name)"`
-	ClusterName   string `key:"cluster-name" help:"name of the cluster; nodes join only their own"`
-	BaseDir       string `key:"base-dir" help:"directory of all data"`
+	ClusterName   string `key:"cluster-name" help:"name of the cluster; nodes join only the cluster with this name"`
+	BaseDir       string `key:"base-dir" help:"base directory of the data"`
 	AutoProvision bool   `key:"auto-provision" help:"create a new cluster on the first start"`
 
 	// FeatureLevelHold keeps a downgrade possible. One node that asks for it is enough.
@@ -19,8 +19,8 @@ type Config struct {
 
 	// BootstrapExpect nodes that start together with empty directories make a cluster
 	// of them all; with 1 a node without metadata-client.addresses makes its own.
-	BootstrapExpect int            `key:"bootstrap-expect" help:"fresh nodes that have to be there before a new cluster is created"`
-	NodeLostTimeout units.Duration `key:"node-lost-timeout" help:"silence after which the replicas of a node are given to others"`
+	BootstrapExpect int            `key:"bootstrap-expect" help:"number of new nodes that create a cluster together"`
+	NodeLostTimeout units.Duration `key:"node-lost-timeout" help:"time without contact after which the replicas of a node are moved to other nodes"`
 
 	// The two defaults count only when the cluster is provisioned.
 	DefaultNumPartitions int `key:"default-num-partitions" help:"partitions of a new cluster, 1 to 65535"`
@@ -30,14 +30,14 @@ type Config struct {
 	UseRandomPorts    bool      `key:"use-random-ports" help:"listen on free ports chosen by the system"`
 	LogFilter         string    `key:"log-filter" help:"log levels, as level or target=level, separated by commas"`
 	LogFormat         LogFormat `key:"log-format" help:"pretty, compact or json"`
-	LogDisableANSI    bool      `key:"log-disable-ansi-codes" help:"never colour the log"`
+	LogDisableANSI    bool      `key:"log-disable-ansi-codes" help:"disable colours in the log"`
 	DisablePrometheus bool      `key:"disable-prometheus" help:"do not collect metrics"`
 
-	InitializationTimeout units.Duration `key:"initialization-timeout" help:"time to join the cluster at the start"`
-	ShutdownTimeout       units.Duration `key:"shutdown-timeout" help:"time for an orderly shutdown"`
+	InitializationTimeout units.Duration `key:"initialization-timeout" help:"maximum time to join the cluster at startup"`
+	ShutdownTimeout       units.Duration `key:"shutdown-timeout" help:"maximum time for a graceful shutdown"`
 
 	// Retentions that a service does not set itself, and the bounds of those it does.
-	DefaultJournalRetention            units.Duration  `key:"default-journal-retention" help:"how long journals outlive their invocations"`
+	DefaultJournalRetention            units.Duration  `key:"default-journal-retention" help:"how long journals are kept after completion"`
 	MaxJournalRetention                *units.Duration `key:"max-journal-retention" help:"upper bound of journal retentions"`
 	DefaultIdempotencyRetention        units.Duration  `key:"default-idempotency-retention" help:"how long results of idempotent calls are kept"`
 	MaxIdempotencyRetention            *units.Duration `key:"max-idempotency-retention" help:"upper bound of idempotency retentions"`
@@ -46,7 +46,7 @@ type Config struct {
 
 	MaxRetryPolicyMaxAttempts Limit `key:"max-retry-policy-max-attempts" help:"upper bound of the attempts in retry policies of services"`
 
-	EnableVQueues    bool `key:"experimental-enable-vqueues" help:"flow control; needs protocol 7, and a cluster without invocations"`
+	EnableVQueues    bool `key:"experimental-enable-vqueues" help:"flow control; requires experimental-enable-protocol-v7 and a cluster without open invocations"`
 	EnableProtocolV7 bool `key:"experimental-enable-protocol-v7" help:"service protocol 7"`
 
 	DefaultRetryPolicy RetryPolicy    `key:"default-retry-policy"`

@@ -13,11 +13,11 @@ import (
 
 // Listener is one TCP address the server listens on, and how others reach it.
 type Listener struct {
-	BindIP            string `key:"bind-ip" help:"IP address to listen on; :: is every address, IPv6 and IPv4"`
+	BindIP            string `key:"bind-ip" help:"IP address to listen on; :: listens on all addresses, IPv6 and IPv4"`
 	BindPort          int    `key:"bind-port" help:"port to listen on, 0 for a free one"`
 	BindAddress       string `key:"bind-address" help:"address and port to listen on, instead of bind-ip and bind-port"`
-	AdvertisedHost    string `key:"advertised-host" help:"host name or address under which others reach this node"`
-	AdvertisedAddress string `key:"advertised-address" help:"whole address under which others reach this listener"`
+	AdvertisedHost    string `key:"advertised-host" help:"host name or address at which others reach this node"`
+	AdvertisedAddress string `key:"advertised-address" help:"complete address at which others reach this listener"`
 }
 
 // inherit takes over from the node's listener what a section does not set.

@@ -26,19 +26,19 @@ var metaEntries = []Entry{
 	{
 		Code: META0003, HTTPStatus: http.StatusBadGateway,
 		Title:   "Service endpoint cannot be reached",
-		Meaning: "The server asked the endpoint which services it offers and got no usable answer: the connection failed, the name did not resolve, or the status was not a success.",
-		Remedy:  "Check that the address is right and that the endpoint is running and reachable from where the server runs (inside a container, localhost is the container). If the endpoint wants authentication, register it with additional_headers.",
+		Meaning: "The discovery request to the endpoint failed: the connection failed, the name did not resolve, or the status was not a success.",
+		Remedy:  "Check that the address is right and that the endpoint is running and reachable from where the server runs (inside a container, localhost is the container). If the endpoint requires authentication, register it with additional_headers.",
 	},
 	{
 		Code: META0004, HTTPStatus: http.StatusConflict,
 		Title:   "Address already registered",
-		Meaning: "Another deployment has this URI or ARN. Deployments are immutable and their addresses unique, so that an invocation in flight always comes back to the code it started with.",
+		Meaning: "Another deployment has this URI or ARN. Deployments are immutable and their addresses unique, so that an invocation in flight always continues on the code it started with.",
 		Remedy:  "Deploy the new version under a new address and register that. During development, register with force to replace the existing deployment; invocations in flight may then be unable to continue.",
 	},
 	{
 		Code: META0005, HTTPStatus: http.StatusInternalServerError,
 		Title:   "Service metadata cannot be propagated",
-		Meaning: "The information about a deployment or service could not be taken over by the server: a name is reserved, or, at start-up, the stored metadata is damaged.",
+		Meaning: "The information about a deployment or service could not be applied by the server: a name is reserved, or, at start-up, the stored metadata is damaged.",
 		Remedy:  "Rename a service whose name is reserved. If this appears at start-up, recreate the metadata by registering the deployments again in their original order.",
 	},
 	{
@@ -62,26 +62,26 @@ var metaEntries = []Entry{
 	{
 		Code: META0011, HTTPStatus: http.StatusInternalServerError,
 		Title:   "Metadata storage lacks its version",
-		Meaning: "The metadata directory is not empty but does not say which format it has. It is damaged, or older than any format this version knows.",
+		Meaning: "The metadata directory is not empty but does not state its format. It is damaged, or older than any format this version knows.",
 		Remedy:  "Restore the directory from a backup, or use an empty directory and register the deployments again.",
 	},
 	{
 		Code: META0012, HTTPStatus: http.StatusBadRequest,
 		Title:   "No common service protocol version",
 		Meaning: "The service protocol versions that the endpoint announced and those that the server speaks do not overlap.",
-		Remedy:  "Upgrade whichever side is older: the SDK of the service, or the server.",
+		Remedy:  "Upgrade the older side: the SDK of the service, or the server.",
 	},
 	{
 		Code: META0013, HTTPStatus: http.StatusBadGateway,
 		Title:   "Bad discovery response",
-		Meaning: "The endpoint answered the discovery request with something the server cannot understand.",
-		Remedy:  "Check that the address leads to an SDK endpoint and not to another HTTP server, including the path it is mounted on, and that the SDK version suits the server.",
+		Meaning: "The response of the endpoint to the discovery request is not a valid manifest.",
+		Remedy:  "Check that the address leads to an SDK endpoint and not to another HTTP server, including the path it is mounted on, and that the SDK version is compatible with the server.",
 	},
 	{
 		Code: META0014, HTTPStatus: http.StatusBadGateway,
 		Title:   "Endpoint seems to speak HTTP/1.1",
-		Meaning: "Discovery speaks HTTP/2 with prior knowledge, and the answer looks like HTTP/1.1. Development servers of function platforms commonly speak nothing else.",
-		Remedy:  "Register with use_http_11 (in the command line client: --use-http1.1). Production endpoints should speak HTTP/2 and do not need it.",
+		Meaning: "Discovery uses HTTP/2 with prior knowledge, and the response looks like HTTP/1.1. Development servers of function platforms often support only HTTP/1.1.",
+		Remedy:  "Register with use_http_11 (in the command line client: --use-http1.1). Production endpoints should support HTTP/2.",
 	},
 	{
 		Code: META0015, HTTPStatus: http.StatusBadGateway,
@@ -92,25 +92,25 @@ var metaEntries = []Entry{
 	{
 		Code: META0016, HTTPStatus: http.StatusBadRequest,
 		Title:   "Deployment update is not compatible",
-		Meaning: "A deployment can be updated in place only if every service and handler it had is still there, every service keeps its type, and the supported protocol versions are exactly the same.",
-		Remedy:  "Put the missing services and handlers back, or register the code as a new deployment, or update with overwrite when nothing in flight depends on the old code.",
+		Meaning: "A deployment can be updated in place only if all its services and handlers still exist, every service keeps its type, and the supported protocol versions are exactly the same.",
+		Remedy:  "Restore the missing services and handlers, or register the code as a new deployment, or update with overwrite when nothing in flight depends on the old code.",
 	},
 	{
 		Code: META0017, HTTPStatus: http.StatusConflict,
 		Title:   "Several deployments share this address",
 		Meaning: "A forced registration must know which deployment to replace, but two or more have this URI or ARN.",
-		Remedy:  "Delete the deployments that are no longer wanted (DELETE /deployments/{deployment_id}) until one is left, then register again.",
+		Remedy:  "Delete the deployments that are no longer wanted (DELETE /deployments/{deployment_id}) until one remains, then register again.",
 	},
 	{
 		Code: META0018, HTTPStatus: http.StatusConflict,
 		Title:   "Feature level is not supported",
-		Meaning: "The cluster has been raised to a feature level that this server does not support, because the server is older than the others. It would misread what they write, so it does not start or join. A downgrade is possible only until the level rises.",
+		Meaning: "The cluster has been raised to a feature level that this server does not support, because the server is older than the others. It could not read what they write, so it does not start or join. A downgrade is possible only until the level rises.",
 		Remedy:  "Install the server version that the other nodes run (`platform cluster status` shows it) and start the node again. The process ended with exit status 3; nothing in its data directory was changed.",
 	},
 	{
 		Code: META0019, HTTPStatus: http.StatusConflict,
-		Title:   "No loss would be survived",
+		Title:   "No node failure would be survived",
 		Meaning: "Partitions and the metadata are available while a majority of their replicas is. After this change the failure of a single node would make some of them unavailable: with one or two replicas, each replica is needed. An even number of replicas survives no more failures than the odd number below it.",
-		Remedy:  "Keep three nodes that are not drained and replication 3 (five for two losses), and add a node before one is taken out. Where it is meant, repeat the change with --force (force=true).",
+		Remedy:  "Keep three nodes that are not drained and replication 3 (5 on five nodes to survive two failures), and add a node before removing one. To proceed anyway, repeat the change with --force (force=true).",
 	},
 }

@@ -35,9 +35,9 @@ const (
 var runtimeEntries = []Entry{
 	{
 		Code: RT0001, HTTPStatus: http.StatusInternalServerError,
-		Title:   "Attempt aborted after silence or for its memory",
-		Meaning: "Either the endpoint was asked to finish or suspend the invocation and sent nothing for the abort timeout (worker.invoker.abort-timeout, or abort_timeout of the service), so the server cut the stream; or the attempt needed more memory for its payloads than one may have (worker.invoker.per-invocation-memory-limit). The message says which.",
-		Remedy:  "The invocation is retried. If the handler legitimately computes for longer without sending anything, raise the abort timeout; otherwise look for a handler that hangs. If it was the memory, raise the limit, or split the work into invocations with shorter journals and smaller state.",
+		Title:   "Attempt aborted: timeout or memory limit",
+		Meaning: "Either the endpoint was asked to finish or suspend the invocation and sent nothing for the abort timeout (worker.invoker.abort-timeout, or abort_timeout of the service), so the server closed the stream; or the attempt needed more memory for its payloads than an attempt may use (worker.invoker.per-invocation-memory-limit). The message names the cause.",
+		Remedy:  "The invocation is retried. If the handler legitimately computes for longer without sending anything, raise the abort timeout; otherwise check whether the handler is stuck. For a memory limit, raise it, or split the work into invocations with shorter journals and smaller state.",
 	},
 	{
 		Code: RT0002, HTTPStatus: http.StatusInternalServerError,
@@ -72,19 +72,19 @@ var runtimeEntries = []Entry{
 	{
 		Code: RT0007, HTTPStatus: http.StatusInternalServerError,
 		Title:   "Handler failed, will be retried",
-		Meaning: "The handler ended with an error that is not terminal. The next attempt replays the recorded steps and goes on from there.",
+		Meaning: "The handler ended with an error that is not terminal. The next attempt replays the recorded steps and continues from there.",
 		Remedy:  "Fix the cause named in the message. If retrying makes no sense, let the handler throw a terminal error instead.",
 	},
 	{
 		Code: RT0009, HTTPStatus: http.StatusInternalServerError,
 		Title:   "Storage lacks its format version",
-		Meaning: "The storage directory holds data but does not say which format it has. It is damaged, or older than any format this version knows.",
+		Meaning: "The storage directory holds data but does not state its format. It is damaged, or older than any format this version knows.",
 		Remedy:  "Restore the directory from a backup or a snapshot, or start with an empty directory.",
 	},
 	{
 		Code: RT0010, HTTPStatus: http.StatusInternalServerError,
 		Title:   "Network error to the service endpoint",
-		Meaning: "The connection to the endpoint could not be made or broke: the endpoint is down, unreachable or blocked, or the address that was registered is no longer the one it has.",
+		Meaning: "The connection to the endpoint failed: the endpoint is down, unreachable or blocked, or its address has changed.",
 		Remedy:  "The invocation is retried. Check that the endpoint of the deployment runs and that this server can reach its address.",
 	},
 	{
@@ -96,32 +96,32 @@ var runtimeEntries = []Entry{
 	{
 		Code: RT0012, HTTPStatus: http.StatusInternalServerError,
 		Title:   "Protocol violation",
-		Meaning: "The endpoint broke the rules of the service protocol: an unexpected status, content type or message, or one that cannot be decoded.",
-		Remedy:  "Check that SDK and server versions suit each other and that no proxy alters the traffic. If they do, it is a defect in the SDK or the server: report it.",
+		Meaning: "The endpoint violated the service protocol: an unexpected status, content type or message, or one that cannot be decoded.",
+		Remedy:  "Check that the SDK version is compatible with the server and that no proxy alters the traffic. Otherwise it is a defect in the SDK or the server: report it.",
 	},
 	{
 		Code: RT0013, HTTPStatus: http.StatusInternalServerError,
 		Title:   "No supported service protocol version",
 		Meaning: "None of the protocol versions of the deployment is supported by this server.",
-		Remedy:  "Upgrade whichever side is older, and register the service as a new deployment.",
+		Remedy:  "Upgrade the older side, and register the service as a new deployment.",
 	},
 	{
 		Code: RT0014, HTTPStatus: http.StatusInternalServerError,
 		Title:   "Invocation started with an incompatible protocol version",
-		Meaning: "An invocation keeps the protocol version it started with, and this server no longer speaks that version.",
-		Remedy:  "Run the invocation to its end on a server that still speaks the version, or kill it.",
+		Meaning: "An invocation keeps the protocol version it started with, and this server no longer supports that version.",
+		Remedy:  "Run the invocation to its end on a server that still supports the version, or kill it.",
 	},
 	{
 		Code: RT0015, HTTPStatus: http.StatusInternalServerError,
 		Title:   "Protocol version dropped by the service",
 		Meaning: "The invocation is pinned to a protocol version that the endpoint announced earlier and no longer offers: the code behind a registered address was replaced.",
-		Remedy:  "Bring the former version back under its address until its invocations have ended, and register the new code as a new deployment under a new address.",
+		Remedy:  "Restore the previous version at its address until its invocations have ended, and register the new code as a new deployment at a new address.",
 	},
 	{
 		Code: RT0016, HTTPStatus: http.StatusInternalServerError,
 		Title:   "Journal mismatch",
-		Meaning: "On replay the handler took other steps than those recorded. Either its code changed under a registered address, or it is not deterministic: it depends on time, randomness or outside data without recording them.",
-		Remedy:  "Record outside data and randomness in durable steps. Register changed code as a new deployment at an address of its own. To rescue this invocation, register code that takes the recorded steps and let it go on there (`platform invocations resume <id> --deployment latest`, or the id of a deployment), or kill it.",
+		Meaning: "On replay the handler executed other steps than those in the journal. Either its code changed under a registered address, or it is not deterministic: it depends on time, randomness or outside data without recording them.",
+		Remedy:  "Record outside data and randomness in durable steps. Register changed code as a new deployment at an address of its own. To rescue this invocation, register code that executes the recorded steps and resume it there (`platform invocations resume <id> --deployment latest`, or the id of a deployment), or kill it.",
 	},
 	{
 		Code: RT0017, HTTPStatus: http.StatusInternalServerError,
@@ -132,14 +132,14 @@ var runtimeEntries = []Entry{
 	{
 		Code: RT0018, HTTPStatus: http.StatusInternalServerError,
 		Title:   "Call target does not exist",
-		Meaning: "The handler called a service or handler that is not registered. Right after a registration this passes by itself, once every node knows of it.",
+		Meaning: "The handler called a service or handler that is not registered. Right after a registration this resolves itself once all nodes have received it.",
 		Remedy:  "Register the service that is called, or correct its name in the calling handler.",
 	},
 	{
 		Code: RT0019, HTTPStatus: http.StatusInternalServerError,
 		Title:   "Request too large for the endpoint",
-		Meaning: "The endpoint, or what stands in front of it, answered 413 Content Too Large. Hosting platforms often bound the size of requests.",
-		Remedy:  "Raise the limit there, keep state and payloads smaller, or turn on lazy state so that state is sent only when it is read.",
+		Meaning: "The endpoint or a proxy in front of it responded with 413 Content Too Large. Hosting platforms often limit the size of requests.",
+		Remedy:  "Raise the limit there, reduce the size of state and payloads, or enable lazy state so that state is sent only when it is read.",
 	},
 	{
 		Code: RT0020, HTTPStatus: http.StatusBadRequest,
@@ -150,37 +150,37 @@ var runtimeEntries = []Entry{
 	{
 		Code: RT0021, HTTPStatus: http.StatusOK,
 		Title:   "Inactivity timeout has no effect",
-		Meaning: "The deployment runs in request-response mode (function platform or HTTP/1.1), where an attempt ends by itself as soon as it has to wait.",
+		Meaning: "The deployment runs in request-response mode (function platform or HTTP/1.1), where an attempt ends as soon as it has to wait.",
 		Remedy:  "Nothing needs to be done; remove the setting to silence the notice.",
 	},
 	{
 		Code: RT0022, HTTPStatus: http.StatusOK,
 		Title:   "Journal retention shortened",
-		Meaning: "The journal retention that the service asks for is longer than the server's maximum (max-journal-retention), which is used instead.",
-		Remedy:  "Ask for less in the service, or raise the maximum in the server.",
+		Meaning: "The journal retention that the service requests is longer than the server's maximum (max-journal-retention), which is used instead.",
+		Remedy:  "Reduce the retention of the service, or raise the maximum of the server.",
 	},
 	{
 		Code: RT0023, HTTPStatus: http.StatusServiceUnavailable,
 		Title:   "Endpoint is overloaded",
-		Meaning: "The deployment, or what stands in front of it, answered 429 Too Many Requests or 503 Service Unavailable. The next attempt waits as long as its Retry-After header asks.",
+		Meaning: "The deployment or a proxy in front of it responded with 429 Too Many Requests or 503 Service Unavailable. The next attempt starts after the time in the Retry-After header.",
 		Remedy:  "Give the endpoint more capacity, or lower worker.invoker.concurrent-invocations-limit.",
 	},
 	{
 		Code: RT0024, HTTPStatus: http.StatusBadRequest,
-		Title:   "Wrong use of flow control",
+		Title:   "Invalid use of flow control",
 		Meaning: "A scope or limit key was used while flow control is off, a limit key was given without a scope, or one of them is malformed. A scope has 1 to 36 characters of A-Z a-z 0-9 _ . -; a limit key is one such part, or two joined by a slash.",
 		Remedy:  "Correct the call, or enable flow control on a fresh cluster (experimental-enable-vqueues and experimental-enable-protocol-v7).",
 	},
 	{
 		Code: RT0025, HTTPStatus: http.StatusInternalServerError,
 		Title:   "Awaited futures nested too deeply",
-		Meaning: "The invocation awaits a combination of futures nested deeper than worker.invoker.max-awaited-future-depth. It was paused, since trying again would end the same way.",
+		Meaning: "The invocation awaits a combination of futures nested deeper than worker.invoker.max-awaited-future-depth. It was paused, since a retry would fail in the same way.",
 		Remedy:  "Flatten the combination in the handler or raise the limit, then resume the invocation.",
 	},
 	{
 		Code: RT0026, HTTPStatus: http.StatusServiceUnavailable,
 		Title:   "No memory for the request",
-		Meaning: "The bodies of the requests under way, on this connection or on the whole node, use the memory that is set aside for them (networking.body-memory-limit, networking.connection-body-memory-limit), or the client's address has too many connections open (connections-per-address-limit). The request had no effect.",
-		Remedy:  "Send it again after the time in the retry-after header; send fewer large bodies at a time, or raise the limit.",
+		Meaning: "The bodies of the requests in progress, on this connection or on the whole node, use all the memory reserved for them (networking.body-memory-limit, networking.connection-body-memory-limit), or the client's address has too many connections open (connections-per-address-limit). The request had no effect.",
+		Remedy:  "Repeat the request after the time in the retry-after header. Send fewer large bodies concurrently, or raise the limit.",
 	},
 }

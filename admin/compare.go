@@ -21,7 +21,7 @@ func (s *Server) recheck(ctx context.Context, e discovery.Request, known *metada
 	defer cancel()
 	now, err := s.discoverer.Discover(ctx, e)
 	if err != nil {
-		remark := notice{Message: "the address is registered already and nothing was changed; whether its endpoint still offers the same could not be seen: "}
+		remark := notice{Message: "the address is already registered, and nothing was changed; its services could not be compared with the endpoint: "}
 		if coded, ok := errors.AsType[*errcode.Error](err); ok {
 			remark.Code, remark.Message = coded.Code, remark.Message+coded.Message
 		} else {

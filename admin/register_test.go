@@ -185,7 +185,7 @@ func TestRegisterAgainWorksWhileTheEndpointIsDown(t *testing.T) {
 	}
 	answer := w.ask(t, "POST", "/deployments", `{"uri":"http://a"}`)
 	require.Equal(t, http.StatusOK, answer.StatusCode)
-	require.Contains(t, text(t, answer), `"info":[{"code":"META0003","message":"the address is registered already and nothing was changed`)
+	require.Contains(t, text(t, answer), `"info":[{"code":"META0003","message":"the address is already registered, and nothing was changed`)
 }
 
 const functionARN = "arn:aws:lambda:eu-central-1:123456789012:function:f:1"

@@ -77,7 +77,7 @@ func bodyTooLarge(limit int64) error {
 func outOfMemory() error {
 	return &problem{
 		status: http.StatusServiceUnavailable, retry: true, code: errcode.RT0026,
-		message: "there is no memory for the request body beside those under way (networking.body-memory-limit, networking.connection-body-memory-limit); the request had no effect and can be retried safely",
+		message: "not enough memory for the request body besides those in progress (networking.body-memory-limit, networking.connection-body-memory-limit); the request had no effect and can be retried safely",
 	}
 }
 

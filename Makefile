@@ -29,22 +29,12 @@ build: ## Build bin/platform-server and bin/platform, static
 	$(GOBUILD) -o $(BIN)/ ./cmd/platform-server ./cmd/platform
 
 .PHONY: quickstart
-quickstart: build ## Start one node and a sample service, call it, keep both up until Ctrl-C (ONCE=1: end after the answer)
-	@$(GO) build -o $(BIN)/quickstart ./deploy/quickstart
-	@$(GO) build -o $(BIN)/greeter ./deploy/quickstart/greeter
-	@exec $(BIN)/quickstart -server $(BIN)/platform-server -service $(BIN)/greeter $(if $(ONCE),-once) $(ARGS)
+quickstart: build ## Start one node and a sample service, call it, keep both up until Ctrl-C (ONCE=1: end after the result)
+	@exec $(BIN)/platform dev --sample $(if $(ONCE),--once) $(ARGS)
 
 .PHONY: cluster-local
-cluster-local: build ## Run three nodes on this machine without containers until Ctrl-C (ARGS='-nodes 5 -dir data')
-	@$(GO) build -o $(BIN)/cluster-local ./deploy/local
-	@$(GO) build -o $(BIN)/greeter ./deploy/quickstart/greeter
-	@exec $(BIN)/cluster-local -server $(BIN)/platform-server $(ARGS)
-
-# The plugin of Docker where it is installed, else the older program.
-COMPOSE ?= $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
-CLUSTER := $(COMPOSE) -p platform -f deploy/docker-compose.yml
-CERTS   ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem))
-CONTEXT := $(BIN)/image
+cluster-local: build ## Run three nodes on this machine without containers until Ctrl-C (ARGS='--nodes 5 --dir data')
+	@exec $(BIN)/platform dev --nodes 3 $(ARGS)
 
 .PHONY: image-context
 image-context: build
@@ -68,7 +58,6 @@ cluster-down: ## Stop them; VOLUMES=1 deletes their data, too
 
 .PHONY: cluster-test
 cluster-test: image-context ## Try the containers: a service on one node, called on another, a node killed (starts an engine if there is none)
-	@CGO_ENABLED=0 $(GO) build -o $(BIN)/greeter-static ./deploy/quickstart/greeter
 	COMPOSE='$(COMPOSE)' deploy/compose-test.sh
 
 .PHONY: test

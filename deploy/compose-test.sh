@@ -63,13 +63,6 @@ note "versions"
 docker version --format 'engine {{.Server.Version}}'
 echo "$compose $($compose version --short)"
 
-note "a service, in a container of its own"
-context=$(mktemp -d)
-cp bin/greeter-static "$context/greeter"
-printf 'FROM scratch\nCOPY greeter /greeter\nUSER 65532\nENTRYPOINT ["/greeter", "-listen", ":9080"]\n' >"$context/Dockerfile"
-docker build -q -t "$project-greeter" "$context"
-rm -rf "$context"
-
 note "three nodes"
 begin=$(date +%s%N)
 cluster up -d
@@ -82,8 +75,8 @@ PLATFORM_ADMIN_URL=http://localhost:9071 bin/platform cluster status --wait 30s
 note "neither root, nor anything to write to but the volume"
 docker inspect -f '{{.Config.User}} read-only={{.HostConfig.ReadonlyRootfs}} capabilities dropped={{.HostConfig.CapDrop}}' "$(cluster ps -q n1)"
 
-note "registered on node 1"
-docker run -d --name "$project-greeter" --network "${project}_default" --network-alias greeter "$project-greeter" >/dev/null
+note "the sample service, in a container of its own, registered on node 1"
+docker run -d --name "$project-greeter" --network "${project}_default" --network-alias greeter --entrypoint /platform platform:local sample --listen :9080 >/dev/null
 register() { curl -sf localhost:9070/deployments -H 'content-type: application/json' -d '{"uri":"http://greeter:9080"}'; }
 until_true 20 register
 register | head -c 200

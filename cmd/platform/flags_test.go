@@ -184,6 +184,7 @@ var (
 // flagsTestedElsewhere are commands whose flags are not observed here, and where they are.
 var flagsTestedElsewhere = map[string]string{
 	"dev":                         "dev.txtar",
+	"sample":                      "dev.txtar",
 	"cluster status":              "cluster.txtar",
 	"cluster provision":           "cluster.txtar",
 	"cluster config get":          "cluster.txtar",

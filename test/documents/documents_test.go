@@ -109,15 +109,15 @@ func (d document) execute(t *testing.T) {
 	steps := stepsOf(t, d.path)
 	require.NotEmpty(t, steps)
 	run := runner{T: t, server: harness.ServerFor(t, d.env), ids: map[string]string{}}
-	greeter := build(t, "platform/deploy/quickstart/greeter")
-	run.greeter = harness.ServiceFor(t, harness.ServiceOptions{Name: "greeter", Command: []string{"sh", "-c", `exec "$0" -listen "$HOST:$PORT"`, greeter}})
+	client := build(t, "platform/cmd/platform")
+	run.greeter = harness.ServiceFor(t, harness.ServiceOptions{Name: "greeter", Command: []string{"sh", "-c", `exec "$0" sample --listen "$HOST:$PORT"`, client}})
 	if d.orders {
 		run.orders = harness.ServiceFor(t, harness.ServiceOptions{Name: "orders", Command: []string{ordersProgram(t)}})
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	require.NoError(t, run.server.Register(ctx, run.greeter.URI(), false))
-	run.links(build(t, "platform/cmd/platform"))
+	run.links(client)
 	for _, s := range steps {
 		run.step(ctx, s)
 	}

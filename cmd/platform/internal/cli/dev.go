@@ -4,87 +4,94 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"platform/cmd/platform/internal/client"
-	"platform/cmd/platform/internal/term"
+	"platform/cmd/platform/internal/dev"
+	"platform/deploy/sample"
 )
 
 const (
 	serverProgram = "platform-server"
-	// startTimeout bounds how long a server may take until it answers.
-	startTimeout = 30 * time.Second
-	// stopTimeout is what a stopping server has before it is killed.
-	stopTimeout = 20 * time.Second
+	// nodeDownTime is how long a killed node of several stays away.
+	nodeDownTime = 5 * time.Second
 )
-
-// devServer is a temporary server.
-type devServer struct {
-	bindIP               string
-	randomPorts          bool
-	retain               bool
-	node, ingress, admin int // ports
-	dir                  string
-	program              string
-}
 
 func (a *app) dev() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "dev",
 		Aliases: []string{"up"},
-		Short:   "Run a temporary server until Ctrl-C",
-		Long: `Runs a server in the foreground, with its data in a temporary directory that is
-deleted when it ends.`,
+		Short:   "Run temporary servers until Ctrl-C",
+		Long: `Runs one node in the foreground, or several as a cluster, with its data in a temporary
+directory that is deleted at the end. With --sample it also runs the sample service, registers
+it and makes the first call. A node of several that is killed is started again after 5 s.`,
 		Args:    cobra.NoArgs,
-		Example: "  platform dev\n  platform dev --use-random-ports --retain",
+		Example: "  platform dev\n  platform dev --sample\n  platform dev --nodes 3 --dir data\n  platform dev --use-random-ports --retain",
 	}
-	var s devServer
+	o := dev.Options{DownTime: nodeDownTime}
+	withSample := false
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.BoolVarP(&s.randomPorts, "use-random-ports", "r", false, "take free ports instead of the usual ones")
-	flags.BoolVar(&s.retain, "retain", false, "keep the data")
-	flags.StringVar(&s.bindIP, "bind-ip", "127.0.0.1", "address to listen on; :: is every address")
-	cmd.RunE = run(func(ctx context.Context, _ []string) error { return a.runDev(ctx, s) })
+	flags.IntVar(&o.Nodes, "nodes", 1, fmt.Sprintf("number of nodes, 1 to %d", dev.MostNodes))
+	flags.BoolVar(&withSample, "sample", false, "run, register and call the sample service")
+	flags.BoolVar(&o.Once, "once", false, "with --sample: end after the first result")
+	flags.StringVar(&o.Dir, "dir", "", "directory for data and logs, which is kept (default: a temporary one)")
+	flags.BoolVar(&o.Retain, "retain", false, "keep the temporary directory")
+	flags.BoolVarP(&o.RandomPorts, "use-random-ports", "r", false, "choose free ports")
+	flags.IntVar(&o.Ports.Ingress, "ingress-port", 8080, "ingress port of the first node; other nodes use the ports after it")
+	flags.IntVar(&o.Ports.Admin, "admin-port", 9070, "admin API port of the first node")
+	flags.IntVar(&o.Ports.Node, "node-port", 5122, "port of the first node for other nodes")
+	flags.IntVar(&o.SamplePort, "sample-port", 9080, "port of the sample service")
+	flags.StringVar(&o.BindIP, "bind-ip", "127.0.0.1", "address to listen on; :: is every address")
+	cmd.RunE = run(func(ctx context.Context, _ []string) error {
+		if o.Once && !withSample {
+			return &usageError{"--once needs --sample"}
+		}
+		return a.runDev(ctx, o, withSample)
+	})
 	return cmd
 }
 
-func (a *app) runDev(ctx context.Context, s devServer) (err error) {
-	if s.program, err = findServer(); err != nil {
+func (a *app) runDev(ctx context.Context, o dev.Options, withSample bool) (err error) {
+	if o.Server, err = findServer(); err != nil {
 		return err
 	}
-	s.node, s.ingress, s.admin = 5122, 8080, 9070
-	if s.randomPorts {
-		if err := freePorts(s.bindIP, &s.node, &s.ingress, &s.admin); err != nil {
-			return err
+	if withSample {
+		self, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("find this program: %w", err)
 		}
-	} else if err := s.checkPorts(); err != nil {
-		return err
+		o.Sample = []string{self, "sample", "--listen"}
 	}
-	if s.dir, err = os.MkdirTemp("", "platform-dev-"); err != nil {
-		return fmt.Errorf("make a directory for the data: %w", err)
+	o.Print, o.Say, o.Err = a.print, a.say, a.Err
+	err = dev.Run(ctx, o)
+	if hinted, ok := errors.AsType[*dev.HintedError](err); ok {
+		return &hintedError{err, hinted.Hint}
 	}
-	defer func() { err = errors.Join(err, a.cleanUp(s)) }()
-	return a.serve(ctx, s)
+	return err
 }
 
-// cleanUp deletes the data, unless it is to be kept.
-func (a *app) cleanUp(s devServer) error {
-	if s.retain {
-		a.say("The data is kept in %s", s.dir)
+func (a *app) sample() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sample",
+		Short: "Run the sample service until Ctrl-C",
+		Long: `Runs a service endpoint with the service Greeter and the virtual object Counter, for trying a
+server. Register it with "platform deployments register". Its source is in deploy/sample.`,
+		Args:    cobra.NoArgs,
+		Example: "  platform sample\n  platform sample --listen 0.0.0.0:9080",
+	}
+	listen := cmd.Flags().String("listen", "127.0.0.1:9080", "address that the server connects to")
+	cmd.RunE = run(func(ctx context.Context, _ []string) error {
+		if err := sample.Serve(ctx, *listen); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("serve the sample on %s: %w", *listen, err)
+		}
 		return nil
-	}
-	if err := os.RemoveAll(s.dir); err != nil {
-		return fmt.Errorf("delete the data: %w", err)
-	}
-	return nil
+	})
+	return cmd
 }
 
 // findServer looks for the server beside this program, then in PATH.
@@ -106,162 +113,4 @@ func findServer() (string, error) {
 		}
 	}
 	return program, nil
-}
-
-// freePorts asks the system for free ports, all at once so that they differ.
-func freePorts(ip string, ports ...*int) error {
-	for _, port := range ports {
-		listener, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
-		if err != nil {
-			return fmt.Errorf("find a free port: %w", err)
-		}
-		defer listener.Close()
-		*port = listener.Addr().(*net.TCPAddr).Port
-	}
-	return nil
-}
-
-// checkPorts fails if one of the ports is in use. The process that holds it might
-// respond in place of the server that is about to start.
-func (s devServer) checkPorts() error {
-	for _, port := range []struct {
-		use    string
-		number int
-	}{{"ingress", s.ingress}, {"admin API", s.admin}, {"node", s.node}} {
-		listener, err := net.Listen("tcp", net.JoinHostPort(s.bindIP, strconv.Itoa(port.number)))
-		if err != nil {
-			return &hintedError{
-				fmt.Errorf("port %d of the %s cannot be used: %w", port.number, port.use, err),
-				"If another server runs here, use that one (`platform whoami`) or stop it; --use-random-ports chooses free ports.",
-			}
-		}
-		if err := listener.Close(); err != nil {
-			return fmt.Errorf("close port %d: %w", port.number, err)
-		}
-	}
-	return nil
-}
-
-// serve runs the server until ctx ends or it ends by itself.
-func (a *app) serve(ctx context.Context, s devServer) error {
-	server := &child{Cmd: exec.Command(s.program), ended: make(chan struct{})}
-	server.Env = append(os.Environ(),
-		"PLATFORM_BASE_DIR="+s.dir, "PLATFORM_NODE_NAME=dev", "PLATFORM_BIND_IP="+s.bindIP,
-		"PLATFORM_BIND_PORT="+strconv.Itoa(s.node),
-		"PLATFORM_INGRESS__BIND_PORT="+strconv.Itoa(s.ingress),
-		"PLATFORM_ADMIN__BIND_PORT="+strconv.Itoa(s.admin),
-	)
-	server.Stdout, server.Stderr = a.Err, a.Err
-	// In a group of its own, the server hears of Ctrl-C from us alone, once.
-	server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := server.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", s.program, err)
-	}
-	go server.wait()
-
-	ready, stopWaiting := context.WithTimeout(ctx, startTimeout)
-	defer stopWaiting()
-	probed := make(chan struct{})
-	var silent error // read it after probed is closed
-	go func() {
-		defer close(probed)
-		silent = a.awaitHealth(ready, s)
-	}()
-	select {
-	case <-server.ended:
-		stopWaiting()
-		<-probed
-		return serverEnded(server.err)
-	case <-probed:
-		if silent != nil && ctx.Err() == nil {
-			server.stop()
-			return fmt.Errorf("the server did not answer within %s: %w", startTimeout, silent)
-		}
-	}
-	if ctx.Err() == nil {
-		a.announce(s)
-	}
-	select {
-	case <-server.ended:
-		return serverEnded(server.err)
-	case <-ctx.Done():
-		a.say("Stopping the server")
-		server.stop()
-		return nil
-	}
-}
-
-// awaitHealth returns once the admin API answers.
-func (a *app) awaitHealth(ctx context.Context, s devServer) error {
-	probe := client.New(client.Options{
-		AdminURL: s.url(s.admin), IngressURL: s.url(s.ingress),
-		ConnectTimeout: time.Second, RequestTimeout: time.Second, Log: a.logger(),
-	})
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := probe.Health(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-tick.C:
-		}
-	}
-}
-
-func (s devServer) url(port int) string {
-	host := s.bindIP
-	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	return "http://" + net.JoinHostPort(host, strconv.Itoa(port)) + "/"
-}
-
-func (a *app) announce(s devServer) {
-	a.print.Heading("Temporary server")
-	a.print.Fields("  ",
-		term.Field{Name: "Ingress", Value: s.url(s.ingress)},
-		term.Field{Name: "Admin API", Value: s.url(s.admin)},
-		term.Field{Name: "Data", Value: s.dir},
-	)
-	prefix := ""
-	if s.randomPorts {
-		prefix = fmt.Sprintf("export PLATFORM_ADMIN_URL=%s PLATFORM_INGRESS_URL=%s\n  ", s.url(s.admin), s.url(s.ingress))
-	}
-	a.print.Printf("\nNext, in another terminal:\n  %splatform deployments register localhost:9080\n\nCtrl-C stops the server.\n", prefix)
-}
-
-func serverEnded(err error) error {
-	if err == nil {
-		return errors.New("the server ended by itself")
-	}
-	return &hintedError{fmt.Errorf("the server ended by itself: %w", err), "Its messages stand above. If a port is in use, try --use-random-ports."}
-}
-
-// child is a running server.
-type child struct {
-	*exec.Cmd
-	ended chan struct{} // closed at its end
-	err   error         // how it ended; read it after ended is closed
-}
-
-func (c *child) wait() {
-	c.err = c.Wait()
-	close(c.ended)
-}
-
-// stop asks the server to end and waits for it; one that does not is killed.
-func (c *child) stop() {
-	_ = c.Process.Signal(syscall.SIGTERM) // it may just have ended
-	patience := time.NewTimer(stopTimeout)
-	defer patience.Stop()
-	select {
-	case <-c.ended:
-	case <-patience.C:
-		_ = c.Process.Kill()
-		<-c.ended
-	}
 }

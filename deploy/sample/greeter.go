@@ -1,4 +1,4 @@
-package main
+package sample
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	restate "github.com/restatedev/sdk-go"
 )
 
-var errNoName = errors.New("whom shall I greet? Send a name as a JSON string")
+var errNoName = errors.New("the name is empty; send a name as a JSON string")
 
 // greeter is a service: its handlers keep no state between calls, and any number
 // of calls run at the same time.

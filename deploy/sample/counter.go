@@ -1,4 +1,4 @@
-package main
+package sample
 
 import restate "github.com/restatedev/sdk-go"
 

@@ -1,8 +1,7 @@
-// Package process starts the processes of the programs in deploy, waits for their
-// answers and ends them.
-package process
+package dev
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +16,8 @@ import (
 )
 
 const (
-	startLimit = 30 * time.Second // from start to the first answer
-	stopLimit  = 15 * time.Second // from SIGTERM to SIGKILL
+	startTimeout = 30 * time.Second // from the start to the first response
+	stopTimeout  = 20 * time.Second // from SIGTERM to SIGKILL
 )
 
 // Process is a child process.
@@ -30,16 +29,18 @@ type Process struct {
 	err   error         // how it ended; read only after ended
 }
 
-// Start runs a binary with its output added to the file log, or, if that is empty, on
-// the terminal. env is added to the environment. name is for people.
-func Start(name, log string, env []string, binary string, args ...string) (*Process, error) {
-	p := &Process{name: name, log: log, cmd: exec.Command(binary, args...), ended: make(chan struct{})}
+// Start runs a program with its output appended to the file log or, if that is empty, written
+// to out. env is added to the environment. name is for people.
+func Start(name string, out io.Writer, log string, env []string, program string, args ...string) (*Process, error) {
+	p := &Process{name: name, log: log, cmd: exec.Command(program, args...), ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
-	p.cmd.Stdout, p.cmd.Stderr = os.Stdout, os.Stderr
+	p.cmd.Stdout, p.cmd.Stderr = out, out
+	// In a group of its own, a process gets no Ctrl-C from the terminal, only our SIGTERM.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if log != "" {
 		f, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("open the log of %s: %w", name, err)
 		}
 		defer f.Close() // the child has its own descriptor
 		p.cmd.Stdout, p.cmd.Stderr = f, f
@@ -54,10 +55,10 @@ func Start(name, log string, env []string, binary string, args ...string) (*Proc
 	return p, nil
 }
 
-// Name is what people call the process.
+// Name is the name of the process for people.
 func (p *Process) Name() string { return p.name }
 
-// PID is its number.
+// PID is its process ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Ended is closed when the process is gone.
@@ -68,24 +69,27 @@ func (p *Process) Stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only if it has ended
 	select {
 	case <-p.ended:
-	case <-time.After(stopLimit):
+	case <-time.After(stopTimeout):
 		_ = p.cmd.Process.Kill()
 		<-p.ended
 	}
 }
 
-// Failure tells how a process ended that should have gone on. It has ended.
+// Failure says how a process ended that should not have. It has ended.
 func (p *Process) Failure() error {
-	text := fmt.Sprintf("%s ended by itself (%v)", p.name, p.err)
-	if raw, err := os.ReadFile(p.log); err == nil {
-		text += "; its log says:\n" + strings.TrimSpace(string(raw))
+	err := fmt.Errorf("%s ended by itself: %w", p.name, cmp.Or(p.err, errors.New("exit status 0")))
+	if p.log == "" {
+		return &HintedError{err, "Its messages stand above. If a port is in use, try --use-random-ports."}
 	}
-	return errors.New(text)
+	if raw, failed := os.ReadFile(p.log); failed == nil {
+		err = fmt.Errorf("%w; its log says:\n%s", err, strings.TrimSpace(string(raw)))
+	}
+	return err
 }
 
 // Await returns once url answers 200, or once a tcp: address accepts connections.
 func (p *Process) Await(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -95,7 +99,7 @@ func (p *Process) Await(ctx context.Context, url string) error {
 			return p.Failure()
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return fmt.Errorf("%s does not answer on %s after %s", p.name, url, startLimit)
+				return fmt.Errorf("%s did not respond on %s within %s", p.name, url, startTimeout)
 			}
 			return ctx.Err()
 		case <-tick.C:
@@ -113,12 +117,12 @@ func reachable(ctx context.Context, url string) bool {
 		}
 		return err == nil
 	}
-	_, err := Request(ctx, http.MethodGet, url, "")
+	_, err := request(ctx, http.MethodGet, url, "")
 	return err == nil
 }
 
-// Request makes a JSON request and returns the body of a 2xx answer.
-func Request(ctx context.Context, method, url, body string) ([]byte, error) {
+// request makes a JSON request and returns the body of a response with status 2xx.
+func request(ctx context.Context, method, url, body string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		return nil, err

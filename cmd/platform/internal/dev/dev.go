@@ -1,0 +1,223 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"platform/cmd/platform/internal/term"
+)
+
+// MostNodes is the largest number of nodes.
+const MostNodes = 9
+
+// Options say what to run.
+type Options struct {
+	Server string   // program
+	Sample []string // command of the sample service, to which its address is added; nil: none
+	Once   bool     // return after the sample's first response
+
+	Nodes       int    // 1 to MostNodes
+	BindIP      string // address that the nodes listen on
+	Ports       Ports  // of the first node; the others have the numbers after them
+	RandomPorts bool   // choose free ports instead
+	SamplePort  int
+
+	Dir    string // data and logs, kept; "": a temporary directory
+	Retain bool   // keep the temporary directory
+
+	// DownTime is how long a node that ended stays away, if there are several: long enough
+	// to see the others continue without it.
+	DownTime time.Duration
+
+	Print *term.Printer                    // where to say what runs
+	Say   func(format string, args ...any) // says what happens meanwhile
+	Err   io.Writer                        // output of the server, if there is one node and no sample
+}
+
+// Ports are the ports of a node.
+type Ports struct{ Ingress, Admin, Node int }
+
+// HintedError is an error with what to do about it.
+type HintedError struct {
+	Err  error
+	Hint string
+}
+
+func (e *HintedError) Error() string { return e.Err.Error() }
+func (e *HintedError) Unwrap() error { return e.Err }
+
+// Run runs the nodes until ctx ends, or until one that is alone or the sample ends by
+// itself. All processes have ended, and temporary data is deleted, when it returns.
+func Run(ctx context.Context, o Options) (err error) {
+	nodes, err := o.newNodes()
+	if err != nil {
+		return err
+	}
+	if o.Dir != "" {
+		o.Retain = true
+		err = os.MkdirAll(o.Dir, 0o700)
+	} else {
+		o.Dir, err = os.MkdirTemp("", "platform-dev-")
+	}
+	if err != nil {
+		return fmt.Errorf("make a directory for the data: %w", err)
+	}
+	defer func() { err = errors.Join(err, o.cleanUp()) }()
+	r := &running{o: o, nodes: nodes, failed: make(chan error, len(nodes)+1)}
+	return r.run(ctx)
+}
+
+// cleanUp deletes the data, unless it is to be kept.
+func (o *Options) cleanUp() error {
+	if o.Retain {
+		o.Say("The data is kept in %s", o.Dir)
+		return nil
+	}
+	if err := os.RemoveAll(o.Dir); err != nil {
+		return fmt.Errorf("delete the data: %w", err)
+	}
+	return nil
+}
+
+// alone reports whether there is only one process, whose output is shown.
+func (o *Options) alone() bool { return o.Nodes == 1 && o.Sample == nil }
+
+// running are the processes of a call of Run.
+type running struct {
+	o      Options
+	nodes  []*node
+	failed chan error  // gets an error of each process that ended and is not restarted
+	up     atomic.Bool // all nodes have responded
+}
+
+func (r *running) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel() // before Wait
+	begin := time.Now()
+	for _, n := range r.nodes {
+		p, err := r.launch(n)
+		if err != nil {
+			return err
+		}
+		n.set(p)
+		wg.Go(func() { r.supervise(ctx, n) })
+	}
+	for _, n := range r.nodes {
+		if err := n.current().Await(ctx, n.admin("/health")); err != nil {
+			return r.outcome(ctx, err)
+		}
+	}
+	r.up.Store(true)
+	if r.o.Sample == nil {
+		r.announce(time.Since(begin))
+	} else if err := r.showSample(ctx, &wg); err != nil || r.o.Once {
+		return r.outcome(ctx, err)
+	}
+	select {
+	case <-ctx.Done():
+		r.o.Say("%s", r.stopping())
+		return nil
+	case err := <-r.failed:
+		return err
+	}
+}
+
+// outcome is nil for an error that only says that ctx ended.
+func (r *running) outcome(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		r.o.Say("%s", r.stopping())
+		return nil
+	}
+	return err
+}
+
+func (r *running) stopping() string {
+	switch {
+	case r.o.Nodes > 1:
+		return "Stopping the nodes"
+	case r.o.Sample != nil:
+		return "Stopping the server and the sample service"
+	}
+	return "Stopping the server"
+}
+
+// supervise stops a node when ctx ends. One of several nodes that ends before is started
+// again.
+func (r *running) supervise(ctx context.Context, n *node) {
+	for {
+		p := n.current()
+		select {
+		case <-ctx.Done():
+			p.Stop()
+			return
+		case <-p.Ended():
+		}
+		if r.o.Nodes == 1 || !r.up.Load() {
+			r.failed <- p.Failure()
+			return
+		}
+		r.o.Say("%s ended; it is started again in %s", p.Name(), r.o.DownTime)
+		if !sleep(ctx, r.o.DownTime) {
+			return
+		}
+		next, err := r.launch(n)
+		if err != nil {
+			r.failed <- err
+			return
+		}
+		n.set(next)
+		r.o.Say("%s runs again, pid %d", next.Name(), next.PID())
+	}
+}
+
+func (r *running) launch(n *node) (*Process, error) {
+	if r.o.alone() {
+		return Start("the server", r.o.Err, "", n.env(r), r.o.Server)
+	}
+	name := "the server"
+	if r.o.Nodes > 1 {
+		name = "node " + n.name
+	}
+	return Start(name, nil, filepath.Join(r.o.Dir, n.name+".log"), n.env(r), r.o.Server)
+}
+
+// newNodes chooses the ports of all nodes.
+func (o *Options) newNodes() ([]*node, error) {
+	if o.Nodes < 1 || o.Nodes > MostNodes {
+		return nil, fmt.Errorf("--nodes is 1 to %d, not %d", MostNodes, o.Nodes)
+	}
+	if ip := net.ParseIP(o.BindIP); o.Nodes > 1 && ip != nil && ip.IsUnspecified() {
+		return nil, fmt.Errorf("--bind-ip %s is every address; nodes that connect to each other need one that is theirs, such as 127.0.0.1", o.BindIP)
+	}
+	nodes := make([]*node, o.Nodes)
+	for i := range nodes {
+		nodes[i] = &node{name: fmt.Sprintf("n%d", i+1), ip: o.BindIP, ports: Ports{o.Ports.Ingress + i, o.Ports.Admin + i, o.Ports.Node + i}}
+	}
+	if o.Nodes == 1 {
+		nodes[0].name = "dev"
+	}
+	if o.RandomPorts {
+		return nodes, o.randomPorts(nodes)
+	}
+	return nodes, o.checkPorts(nodes)
+}
+
+// sleep returns false if ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}

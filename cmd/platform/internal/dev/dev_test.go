@@ -1,0 +1,147 @@
+package dev
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/cmd/platform/internal/term"
+	"platform/test/harness"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	harness.Cleanup()
+	os.Exit(code)
+}
+
+// screen is what is printed, for several goroutines.
+type screen struct {
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
+}
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// awaitText waits until a text is printed, or fails when run ends before.
+func (s *screen) awaitText(t *testing.T, text string, ended <-chan error) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !strings.Contains(s.String(), text) {
+		select {
+		case err := <-ended:
+			require.Fail(t, "it ended", "before %q was printed: %v\n%s", text, err, s)
+		case <-tick.C:
+		}
+	}
+}
+
+// realOptions are for the real programs on free ports.
+func realOptions(t *testing.T, sample bool) (Options, *screen) {
+	server, err := harness.Build("platform/cmd/platform-server")
+	require.NoError(t, err)
+	t.Setenv("TMPDIR", t.TempDir()) // so that what is left behind shows
+	out := &screen{}
+	o := Options{
+		Server: server, Nodes: 1, BindIP: "127.0.0.1", RandomPorts: true, DownTime: 10 * time.Millisecond,
+		Print: term.New(out, func(string) string { return "" }, false, term.Human), Say: func(format string, args ...any) { fmt.Fprintf(out, format+"\n", args...) }, Err: out,
+	}
+	if sample {
+		client, err := harness.Build("platform/cmd/platform")
+		require.NoError(t, err)
+		o.Sample = []string{client, "sample", "--listen"}
+	}
+	return o, out
+}
+
+func requireNothingLeft(t *testing.T) {
+	t.Helper()
+	left, err := os.ReadDir(os.TempDir())
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+func TestSampleShowsTheFirstResultAndLeavesNothingBehind(t *testing.T) {
+	o, out := realOptions(t, true)
+	o.Once = true
+	require.NoError(t, Run(t.Context(), o), "%s", out)
+	require.Contains(t, out.String(), "found Service Greeter: greet")
+	require.Contains(t, out.String(), "World! Nice to meet you.")
+	requireNothingLeft(t)
+}
+
+func TestSampleRunsUntilInterrupted(t *testing.T) {
+	o, out := realOptions(t, true)
+	o.Dir = t.TempDir()
+	ctx, interrupt := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, o) }()
+	out.awaitText(t, "Ctrl-C stops everything.", ended)
+	interrupt()
+	require.NoError(t, <-ended)
+	require.Contains(t, out.String(), "Stopping the server and the sample service")
+	require.Contains(t, out.String(), "The data is kept in "+o.Dir)
+	require.DirExists(t, o.Dir+"/dev")
+	requireNothingLeft(t)
+}
+
+func TestAProcessThatEndsByItselfIsReported(t *testing.T) {
+	o, out := realOptions(t, true)
+	o.Server = o.Sample[0] // which does not run without a command
+	err := Run(t.Context(), o)
+	require.ErrorContains(t, err, "the server ended by itself: exit status")
+	require.ErrorContains(t, err, "a command is missing")
+	require.NotContains(t, out.String(), "Everything is up")
+	requireNothingLeft(t)
+}
+
+func TestClusterSurvivesAKillAndLeavesNothingBehind(t *testing.T) {
+	o, out := realOptions(t, false)
+	o.Nodes = 3
+	ctx, interrupt := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, o) }()
+	out.awaitText(t, "Ctrl-C stops the nodes.", ended)
+	var admins []string
+	for _, word := range strings.Fields(out.String()) {
+		if address, ok := strings.CutPrefix(word, "PLATFORM_ADMIN_URL="); ok {
+			admins = append(admins, address)
+		}
+	}
+	health, err := request(t.Context(), http.MethodGet, admins[0]+"/cluster-health", "")
+	require.NoError(t, err)
+	require.Contains(t, string(health), `"members":[1,2,3]`)
+
+	_, hint, _ := strings.Cut(out.String(), "kill -9 ")
+	var pid int
+	_, err = fmt.Sscanf(hint, "%d", &pid)
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	out.awaitText(t, "node n2 ended; it is started again", ended)
+	out.awaitText(t, "node n2 runs again, pid", ended)
+
+	interrupt()
+	require.NoError(t, <-ended)
+	require.Contains(t, out.String(), "Stopping the nodes")
+	requireNothingLeft(t)
+}

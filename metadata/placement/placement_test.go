@@ -13,7 +13,7 @@ import (
 func disturb(t *rapid.T, s *sim) {
 	ids := slices.Sorted(maps.Keys(s.nodes))
 	n := s.nodes[rapid.SampledFrom(ids).Draw(t, "node")]
-	switch rapid.SampledFrom([]string{"suspect", "lost", "back", "drain", "keep", "join", "remove", "replication"}).Draw(t, "event") {
+	switch rapid.SampledFrom([]string{"suspect", "lost", "back", "drain", "keep", "join", "remove", "recover", "replication"}).Draw(t, "event") {
 	case "suspect":
 		n.Liveness = Suspect
 	case "lost":
@@ -30,6 +30,8 @@ func disturb(t *rapid.T, s *sim) {
 		if len(ids) > 1 {
 			delete(s.nodes, n.ID)
 		}
+	case "recover":
+		s.recover(n.ID)
 	case "replication":
 		s.replication = rapid.IntRange(1, 5).Draw(t, "replication")
 	}
@@ -211,6 +213,21 @@ func TestSteps(t *testing.T) {
 			append(alive(1, 2, 4), Node{ID: 3, Liveness: Lost}), 2,
 			Partition{Replicas: []uint32{1, 3}, Voters: []uint32{1}, Others: []uint32{3}, Leader: 1},
 			[]Step{{0, []uint32{1, 2}, Retry}},
+		},
+		"a recovered partition that has one replica": {
+			alive(1, 2, 3), 4,
+			Partition{Replicas: []uint32{4, 1, 2, 5}, Voters: []uint32{1}, Leader: 1},
+			[]Step{{0, []uint32{1, 2, 3}, Retry}},
+		},
+		"a recovered partition that has two replicas": {
+			alive(1, 2, 3), 4,
+			Partition{Replicas: []uint32{1, 2, 4, 5}, Voters: []uint32{1, 2}, Leader: 1},
+			[]Step{{0, []uint32{1, 2, 3}, Retry}},
+		},
+		"a recovered partition that is getting a replica": {
+			alive(1, 2, 3, 6), 4,
+			Partition{Replicas: []uint32{1, 2, 3, 4, 5}, Voters: []uint32{1, 2}, Others: []uint32{3}, Leader: 1},
+			[]Step{{0, []uint32{1, 2, 3}, Retry}},
 		},
 		"the old replica stays instead": {
 			append(alive(1, 2, 4), Node{ID: 3, Liveness: Lost}), 2,

@@ -28,7 +28,7 @@ func (p *plan) assign() {
 // replica, is leaving.
 func (p *plan) retry() {
 	for _, q := range p.parts {
-		if q.settled || q.done {
+		if q.settled || q.done || p.redirect(q) {
 			continue
 		}
 		// Prefer to keep the replica being removed: it has the data.
@@ -50,6 +50,24 @@ func (p *plan) retry() {
 			p.step(q, replicas, Retry)
 		}
 	}
+}
+
+// redirect replaces several targets of a move that are gone. To replace one of them at a
+// time would not be safe, since the others count as coming. A partition has several such
+// targets after its recovery from one replica, or if it was growing from one.
+func (p *plan) redirect(q *part) bool {
+	gone := slices.DeleteFunc(without(q.Replicas, q.Voters), func(id uint32) bool { return !p.leaving(id) || p.alive(id) })
+	left := without(q.Replicas, gone)
+	if len(gone) < 2 || len(left) == 0 {
+		return false
+	}
+	for _, replicas := range [][]uint32{p.grown(left), left} {
+		if p.safe(q, replicas) {
+			p.step(q, replicas, Retry)
+			return true
+		}
+	}
+	return false
 }
 
 // repair moves replicas away from leaving nodes.

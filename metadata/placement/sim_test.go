@@ -62,6 +62,16 @@ func (s *sim) elect() {
 	}
 }
 
+// recover makes a node's replica the only one of each partition that has lost its majority.
+func (s *sim) recover(node uint32) {
+	s.elect()
+	for _, p := range s.parts {
+		if p.Leader == 0 && slices.Contains(p.Voters, node) && s.alive(node) {
+			p.Voters, p.Others, p.Leader = []uint32{node}, nil, node
+		}
+	}
+}
+
 // decide applies the next steps to the table, checking each one.
 func (s *sim) decide() []Step {
 	c := s.cluster()

@@ -67,3 +67,27 @@ func TestWhoMakesTheFirstReplica(t *testing.T) {
 		})
 	}
 }
+
+func TestMembersAreOutdatedOnceAReplicaIsRebuilt(t *testing.T) {
+	layout := &metadata.Layout{Partitions: []metadata.Partition{{ID: 0, Version: 5}}}
+	moved, tick, asked := make(chan struct{}), make(chan time.Time), make(chan string)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		awaitOutdated(t.Context(), func() (*metadata.Layout, <-chan struct{}) { return layout, moved }, tick, layout.Partitions[0],
+			[]raft.Server{{ID: "n1/a"}, {ID: "n2/b#1"}}, func(*metadata.Layout) []raft.Server {
+				return []raft.Server{{ID: "n1/a"}, {ID: raft.ServerID(<-asked)}}
+			})
+	}()
+	for _, id := range []string{"n2/b#1", "n2/b"} { // nothing new, or the node did not respond
+		tick <- time.Time{}
+		asked <- id
+	}
+	tick <- time.Time{}
+	select {
+	case <-done:
+		require.Fail(t, "the members are not outdated")
+	case asked <- "n2/b#2":
+	}
+	<-done
+}

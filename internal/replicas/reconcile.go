@@ -101,13 +101,7 @@ func (m *Manager) reconcileOnce(ctx context.Context, id uint32, layout *metadata
 // one that should have it. This node leads since led.
 func (m *Manager) lead(ctx context.Context, p *partition.Partition, layout *metadata.Layout, led time.Time) error {
 	place := layout.Partitions[p.ID()]
-	desired := make([]raft.Server, 0, len(place.Replicas))
-	for _, id := range place.Replicas {
-		// A removed node stays until another has taken its place.
-		if node, member := layout.Node(id); member {
-			desired = append(desired, raft.Server{Suffrage: raft.Voter, ID: m.replicaOn(ctx, p, node), Address: node.RaftAddress()})
-		}
-	}
+	desired := m.desired(ctx, p, layout, place)
 	if len(desired) == 0 {
 		return nil
 	}
@@ -115,7 +109,13 @@ func (m *Manager) lead(ctx context.Context, p *partition.Partition, layout *meta
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	wg.Go(func() { m.cancelWhenMoved(ctx, cancel, place) })
+	wg.Go(func() {
+		defer cancel()
+		tick := time.NewTicker(reconcileTick)
+		defer tick.Stop()
+		now := func(layout *metadata.Layout) []raft.Server { return m.desired(ctx, p, layout, place) }
+		awaitOutdated(ctx, m.Store.Layout, tick.C, place, desired, now)
+	})
 	if err := p.Reconcile(ctx, desired); err != nil {
 		if errors.Is(err, raftgroup.ErrNotLeader) || errors.Is(err, raftgroup.ErrStopped) || ctx.Err() != nil {
 			return nil // somebody else's turn, or another table
@@ -132,20 +132,51 @@ func (m *Manager) lead(ctx context.Context, p *partition.Partition, layout *meta
 	return m.preferLeader(ctx, p, desired[0].ID)
 }
 
-// cancelWhenMoved ends an attempt at a place that the table does not say any more.
-func (m *Manager) cancelWhenMoved(ctx context.Context, cancel context.CancelFunc, place metadata.Partition) {
+// desired are the members that the table says, under the ids of their present replicas.
+func (m *Manager) desired(ctx context.Context, p *partition.Partition, layout *metadata.Layout, place metadata.Partition) []raft.Server {
+	servers := make([]raft.Server, 0, len(place.Replicas))
+	for _, id := range place.Replicas {
+		// A removed node stays until another has taken its place.
+		if node, member := layout.Node(id); member {
+			servers = append(servers, raft.Server{Suffrage: raft.Voter, ID: m.replicaOn(ctx, p, node), Address: node.RaftAddress()})
+		}
+	}
+	return servers
+}
+
+// awaitOutdated returns when the desired members are outdated: the table has changed, or a
+// node has rebuilt its replica under another id.
+func awaitOutdated(ctx context.Context, layout func() (*metadata.Layout, <-chan struct{}), tick <-chan time.Time,
+	place metadata.Partition, desired []raft.Server, now func(*metadata.Layout) []raft.Server,
+) {
 	for {
-		layout, moved := m.Store.Layout()
-		if layout.Partitions[place.ID].Version != place.Version {
-			cancel()
+		current, moved := layout()
+		if current.Partitions[place.ID].Version != place.Version {
 			return
 		}
 		select {
 		case <-moved:
+		case <-tick:
+			if rebuilt(desired, now(current)) {
+				return
+			}
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// rebuilt reports whether a node has a later replica now than it had before.
+func rebuilt(before, now []raft.Server) bool {
+	for _, s := range now {
+		node, number := metadata.ReplicaNode(s.ID)
+		for _, b := range before {
+			if was, earlier := metadata.ReplicaNode(b.ID); was == node && number > earlier {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // preferLeader hands leadership to a replica if it is well and has been for a while.

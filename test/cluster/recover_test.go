@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"platform/test/harness"
@@ -50,15 +51,11 @@ func (b *testbed) requireCounters(ctx context.Context, t *testing.T, node int, c
 // view.
 func (b *testbed) awaitVoters(ctx context.Context, t *testing.T, node, voters int) {
 	t.Helper()
-	var last error
-	require.Eventually(t, func() bool {
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		state, err := b.Nodes[node].State(ctx)
-		if err == nil {
-			err = state.CheckReplicated(voters)
-		}
-		last = err
-		return err == nil
-	}, replicationTimeout, 50*time.Millisecond, "%v", &last)
+		require.NoError(c, err)
+		require.NoError(c, state.CheckReplicated(voters))
+	}, replicationTimeout, 50*time.Millisecond)
 }
 
 // backupDisk copies the data of a stopped node; restore restores the copy.

@@ -228,7 +228,7 @@ func (c *trio) saysQuarantined(i, replicas int) {
 	require.Equal(c.t, http.StatusServiceUnavailable, code, body)
 	require.Regexp(c.t, fmt.Sprintf(`is quarantined on \d of its %d replicas`, replicas), body) // a node may not answer in time
 	require.Contains(c.t, body, "[RT0009]")
-	require.Less(c.t, time.Since(begin), 3*time.Second, "nobody waits for an election that cannot be won")
+	require.Less(c.t, time.Since(begin), 6*time.Second, "nobody waits for an election that cannot be won")
 }
 
 // TestCallersOfAPartitionThatIsQuarantinedEverywhere loses the logs of all nodes.

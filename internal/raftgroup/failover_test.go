@@ -74,7 +74,7 @@ func TestLeaderWithAHungDiskIsReplaced(t *testing.T) {
 		cfg.Storage, cfg.Watchdog = disks[cfg.LocalID], dog
 		patient(cfg)
 	})
-	c.groups[0].port.timeoutNow(time.Second)
+	c.groups[0].port.timeoutNow(time.Minute)
 	old := c.leader()
 	disk := disks[c.groups[old].cfg.LocalID]
 	disk.hung.Lock()
@@ -99,7 +99,7 @@ func patient(cfg *Config) {
 // stand. It lacks an entry, so that only the other one can win.
 func TestWhoRefusesAWorseLogStandsAtOnce(t *testing.T) {
 	c := newThreeWith(t, 1000, patient)
-	c.groups[0].port.timeoutNow(time.Second)
+	c.groups[0].port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())
 	proposeMany(t, c.groups[0], 0, 5)
 	c.stop(1)
@@ -108,14 +108,14 @@ func TestWhoRefusesAWorseLogStandsAtOnce(t *testing.T) {
 	c.stop(2)
 	c.restart(1)
 	c.restart(2)
-	c.groups[1].port.timeoutNow(time.Second)
+	c.groups[1].port.timeoutNow(time.Minute)
 	require.Equal(t, 2, c.leader())
 }
 
 // The vote request may be old when it is read, and its sender may lead by now.
 func TestAReplicaThatWasStoppedOrCutOffDoesNotOutbid(t *testing.T) {
 	c := newThreeWith(t, 1000, patient)
-	c.groups[0].port.timeoutNow(time.Second)
+	c.groups[0].port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())
 	proposeMany(t, c.groups[0], 0, 5)
 	for i := range 3 {
@@ -165,7 +165,7 @@ func TestWhetherAProcessRanSteadily(t *testing.T) {
 
 func TestDeadSuccessorHoldsNothingUp(t *testing.T) {
 	c := newThreeWith(t, 1000, patient)
-	c.groups[0].port.timeoutNow(time.Second)
+	c.groups[0].port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())
 	c.stop(1)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -196,7 +196,7 @@ func TestASilentLeaderIsReplacedByAgreement(t *testing.T) {
 		cfg.Profile.LeaderLeaseTimeout, cfg.Profile.FailoverStep = 500*time.Millisecond, 100*time.Millisecond
 		cfg.Profile.SilenceMargin = 200 * time.Millisecond
 	})
-	c.groups[0].port.timeoutNow(time.Second)
+	c.groups[0].port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())
 	for _, v := range c.voters[1:] {
 		c.gates[0].close(requests(v))
@@ -214,7 +214,7 @@ func TestALeaderThatOneFollowerDoesNotHearGoesOn(t *testing.T) {
 		cfg.Profile.HeartbeatTimeout, cfg.Profile.ElectionTimeout = 2*time.Second, time.Minute
 		cfg.Profile.SilenceMargin = 200 * time.Millisecond
 	})
-	c.groups[0].port.timeoutNow(time.Second)
+	c.groups[0].port.timeoutNow(time.Minute)
 	l := c.leader()
 	deaf := c.groups[(l+1)%3]
 	term := deaf.Stats().Term

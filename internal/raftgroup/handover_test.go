@@ -17,7 +17,7 @@ func TestDutiesEndBeforeASuccessorIsToldToStand(t *testing.T) {
 		cfg.HandOver = func(context.Context) { once.Do(func() { close(asked); <-ended }) }
 	})
 	const from, to = 0, 1
-	c.groups[from].port.timeoutNow(time.Second)
+	c.groups[from].port.timeoutNow(time.Minute)
 	require.Equal(t, from, c.leader())
 	term := c.groups[from].Stats().Term
 	transferred := make(chan error, 1)
@@ -65,7 +65,7 @@ func TestDutiesBeginAgainAfterAFailedHandOver(t *testing.T) {
 			})
 		}
 	})
-	c.groups[leader].port.timeoutNow(time.Second)
+	c.groups[leader].port.timeoutNow(time.Minute)
 	require.Equal(t, leader, c.leader())
 	term := <-begun
 	require.ErrorContains(t, c.groups[leader].TransferLeadership(t.Context(), c.voters[heir].ID), "transfer leadership to")

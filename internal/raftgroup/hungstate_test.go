@@ -37,7 +37,7 @@ func TestLeaderWithAHungStateIsReplaced(t *testing.T) {
 		cfg.StateMachine, cfg.Watchdog = machines[cfg.LocalID], dog
 		patient(cfg)
 	})
-	c.groups[0].port.timeoutNow(time.Second)
+	c.groups[0].port.timeoutNow(time.Minute)
 	old := c.leader()
 	machine := machines[c.groups[old].cfg.LocalID]
 	machine.hung.Lock()

@@ -26,7 +26,7 @@ func unhurried(cfg *Config) {
 // threeLedBy starts a group whose replica i leads.
 func threeLedBy(t *testing.T, i int) (*three, *Group) {
 	c := newThreeWith(t, 1000, unhurried)
-	c.groups[i].port.timeoutNow(time.Second)
+	c.groups[i].port.timeoutNow(time.Minute)
 	require.Equal(t, i, c.leader())
 	return c, c.groups[i]
 }

@@ -13,7 +13,7 @@ import (
 // A replica without a vote cannot tell whether the voters have another leader.
 func TestOnlyVotersConfirmALeader(t *testing.T) {
 	c := newThreeWith(t, 1000, patient)
-	c.groups[0].port.timeoutNow(time.Second)
+	c.groups[0].port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())
 	term := c.groups[0].Stats().Term
 	require.NoError(t, c.groups[0].ConfirmLeadership(t.Context(), term))
@@ -40,7 +40,7 @@ func TestOnlyVotersConfirmALeader(t *testing.T) {
 func TestAnswersToEarlierRequestsDoNotConfirmALeader(t *testing.T) {
 	c := newThreeWith(t, 1000, patient)
 	old, next := c.groups[0], c.groups[1]
-	old.port.timeoutNow(time.Second)
+	old.port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())
 	term := old.Stats().Term
 	// A replica that misses the entry of the new leader cannot win the election below.
@@ -56,7 +56,7 @@ func TestAnswersToEarlierRequestsDoNotConfirmALeader(t *testing.T) {
 	}
 	c.gates[1].close(requests(c.voters[0]))
 	c.gates[2].close(requests(c.voters[0]))
-	next.port.timeoutNow(time.Second)
+	next.port.timeoutNow(time.Minute)
 	require.Eventually(t, next.IsLeader, 20*time.Second, time.Millisecond)
 	proposeMany(t, next, 1, 1)
 	require.True(t, old.IsLeader(), "it cannot know yet")
@@ -97,7 +97,7 @@ func TestALeaderWithAHungDiskLosesItsLease(t *testing.T) {
 	if next == old {
 		next = c.groups[1]
 	}
-	next.port.timeoutNow(time.Second)
+	next.port.timeoutNow(time.Minute)
 	require.Eventually(t, func() bool {
 		return slices.ContainsFunc(c.groups[:], func(g *Group) bool { return g != old && g.IsLeader() })
 	}, 20*time.Second, time.Millisecond)

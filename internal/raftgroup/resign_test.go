@@ -25,7 +25,7 @@ func (c *three) awaitOther(old int) {
 // has gone whose process lives.
 func TestAQuarantinedLeaderHandsOver(t *testing.T) {
 	c := newThreeWith(t, 1000, patient)
-	c.groups[0].port.timeoutNow(time.Second)
+	c.groups[0].port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())
 	proposeMany(t, c.groups[0], 1, 3)
 	c.groups[0].Quarantine(errors.New("its tables differ from the others'"))
@@ -45,7 +45,7 @@ func TestALeaderWithADamagedEntryHandsOver(t *testing.T) {
 		patient(cfg)
 	})
 	g := c.groups[0]
-	g.port.timeoutNow(time.Second)
+	g.port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())
 	proposeMany(t, g, 1, 3)
 	disks[g.cfg.LocalID].at.Store(g.Stats().LastIndex + 1)
@@ -73,7 +73,7 @@ func TestALeaderThatWaitsForItsDiskTellsASuccessorToStand(t *testing.T) {
 		patient(cfg)
 	})
 	g := c.groups[0]
-	g.port.timeoutNow(time.Second)
+	g.port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())
 	disk := disks[g.cfg.LocalID]
 	disk.hung.Lock()
@@ -92,7 +92,7 @@ func TestALeaderThatWaitsForItsDiskTellsASuccessorToStand(t *testing.T) {
 func TestASuccessorThatAnswersLateIsAskedAgain(t *testing.T) {
 	c := newThreeWith(t, 1000, patient)
 	g := c.groups[0]
-	g.port.timeoutNow(time.Second)
+	g.port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())
 	require.NoError(t, g.Barrier(t.Context()))
 	require.Eventually(t, func() bool { return c.groups[1].Stats().LastIndex == g.Stats().LastIndex }, 20*time.Second, time.Millisecond)
@@ -109,7 +109,7 @@ func TestASuccessorThatAnswersLateIsAskedAgain(t *testing.T) {
 func TestAStopDoesNotWaitForASuccessorThatIsNotHeard(t *testing.T) {
 	c := newThreeWith(t, 1000, patient)
 	g := c.groups[0]
-	g.port.timeoutNow(time.Second)
+	g.port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())
 	proposeMany(t, g, 1, 3)
 	for _, i := range []int{1, 2} {

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
@@ -236,7 +237,7 @@ func metric(ctx context.Context, t *testing.T, n *harness.Server, name string) (
 // plantDifference changes one journal entry, of an invocation that is due much later, in
 // the tables of a stopped node.
 func plantDifference(ctx context.Context, dir string) (err error) {
-	db, err := store.Open(dir, store.Options{})
+	db, err := store.Open(dir, store.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

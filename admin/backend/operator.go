@@ -79,7 +79,7 @@ func (o *operator) Resume(ctx context.Context, id ids.Invocation, on admin.Deplo
 		if findErr != nil {
 			return operatorError(findErr)
 		}
-		if inv.Pausing {
+		if inv.Pausing || inv.Status == machine.Paused { // it takes effect meanwhile
 			return o.resumePaused(ctx, id, repin)
 		}
 		if waiting, findErr := o.backingOff(ctx, id); findErr != nil || !waiting {

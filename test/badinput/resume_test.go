@@ -2,8 +2,9 @@ package badinput
 
 import (
 	"net/http"
+	"net/http/httptrace"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -66,7 +67,6 @@ func TestResumeElsewhereWhileAPauseIsPending(t *testing.T) {
 		x.send(runCommand, runProposal)
 		_, _, _ = x.read() // the stored result
 		<-paused
-		time.Sleep(300 * time.Millisecond) // the step that the handler finishes
 		panic(http.ErrAbortHandler)
 	})
 	v2.script("S/busy", respondValue(`"v2"`))
@@ -82,8 +82,17 @@ func TestResumeElsewhereWhileAPauseIsPending(t *testing.T) {
 	requested, stderr, exit := w.cli("invocations", "pause", id, "--yes")
 	require.Zero(t, exit, stderr)
 	require.Contains(t, requested, "Requested the pause of 1 invocation")
-	close(paused)
-	resumed := w.admin("PATCH", "/invocations/"+id+"/resume?deployment=latest", nil)
+	// The handler finishes its step once the request is on its way.
+	var finish sync.Once
+	early := *w
+	early.ctx = httptrace.WithClientTrace(w.ctx, &httptrace.ClientTrace{
+		WroteRequest: func(httptrace.WroteRequestInfo) { finish.Do(func() { close(paused) }) },
+	})
+	resumed := early.admin("PATCH", "/invocations/"+id+"/resume?deployment=latest", nil)
+	for resumed.status == 409 && w.ctx.Err() == nil { // a busy machine has not paused it in time
+		require.Contains(t, resumed.Message, "repeat the command")
+		resumed = w.admin("PATCH", "/invocations/"+id+"/resume?deployment=latest", nil)
+	}
 	require.Equal(t, 200, resumed.status, "%s", resumed.raw)
 	require.Equal(t, `"v2"`, string(w.attach(id).Body))
 }

@@ -33,7 +33,7 @@ func TestBenchMeasuresEveryWorkload(t *testing.T) {
 	var out, progress bytes.Buffer
 	err := run(t.Context(), []string{
 		"-duration", "1s", "-warmup", "20ms", "-dir", dir, "-out", records, "-targets", "platform-p1",
-		"-steps", "echo/2,steps:3/2,fanout:3/2,counter:5/4,send:50/4,sleep:5/5",
+		"-steps", "echo/2,steps:3/2,fanout:3/2,counter:5/4,send:50/4,sleep:5/5,limit:3/8",
 	}, &out, &progress)
 	require.NoError(t, err, "%s", &progress)
 
@@ -49,7 +49,7 @@ func TestBenchMeasuresEveryWorkload(t *testing.T) {
 		require.Positive(t, r.Memory, "%s", line)
 		require.Contains(t, out.String(), "\n"+r.Step+" ", "a row for each step")
 	}
-	require.Equal(t, 6, bytes.Count(raw, []byte("\n")))
+	require.Equal(t, 7, bytes.Count(raw, []byte("\n")))
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, left, "data left behind")

@@ -144,6 +144,35 @@ func newSend(_ step, prefix string, worker int) callGenerator {
 
 func (c *sendCalls) check(status int, resp []byte) error { return checkAccepted(status, resp) }
 
+// limitedScope is the scope that has a concurrency limit, and holdTime how long a handler
+// holds one of its slots.
+const (
+	limitedScope = "limited"
+	holdTime     = 20 * time.Millisecond
+)
+
+// limitCalls calls a handler in a scope with a concurrency limit.
+type limitCalls struct {
+	path string
+	body []byte
+}
+
+func newLimit(_ step, prefix string, _ int) callGenerator {
+	return &limitCalls{
+		path: "/" + prefix + "/scope/" + limitedScope + "/call/" + harness.Path("Bench", "hold"),
+		body: strconv.AppendInt(nil, holdTime.Milliseconds(), 10),
+	}
+}
+
+func (c *limitCalls) next() (string, []byte) { return c.path, c.body }
+
+func (c *limitCalls) check(status int, resp []byte) error {
+	if status != http.StatusOK || !bytes.Equal(resp, c.body) {
+		return fmt.Errorf("hold: status %d, %.200q", status, resp)
+	}
+	return nil
+}
+
 // sleepTime is how long handlers sleep durably.
 const sleepTime = "1000" // ms, as JSON
 

@@ -57,7 +57,7 @@ func (l *load) runTimed(ctx context.Context, warmup, d time.Duration) (outcome, 
 	if err := g.Wait(); err != nil {
 		return outcome{}, err
 	}
-	t, err := l.testbed.executionCounts(ctx, false)
+	t, err := l.testbed.executionCounts(ctx, l.step.limited)
 	return l.newOutcome(d, before, after, t), err
 }
 
@@ -161,6 +161,7 @@ func (l *load) awaitSettled(ctx context.Context) (executionCounts, error) {
 func (l *load) newOutcome(elapsed time.Duration, before, after processUsage, t executionCounts) outcome {
 	slices.Sort(l.latencies)
 	slices.Sort(t.Late)
+	slices.Sort(t.Gaps)
 	after.server.cpu -= before.server.cpu
 	after.service.cpu -= before.service.cpu
 	return outcome{accepted: l.accepted, latencies: l.latencies, elapsed: elapsed, usage: after, executed: t}

@@ -13,12 +13,15 @@ type result struct {
 	Step       string  `json:"step"`
 	Operations int64   `json:"operations"`
 	Seconds    float64 `json:"seconds"`
-	Rate       float64 `json:"rate"`           // operations per second
-	P50        float64 `json:"p50_ms"`         // latency; for sleeps, delay of the wake-up
-	P99        float64 `json:"p99_ms"`         //
-	ServerCPU  float64 `json:"server_cpu_us"`  // per operation
-	ServiceCPU float64 `json:"service_cpu_us"` // per operation
-	Memory     float64 `json:"rss_mb"`         // resident memory of the server at the end
+	Rate       float64 `json:"rate"`                 // operations per second
+	P50        float64 `json:"p50_ms"`               // latency; for sleeps, delay of the wake-up
+	P99        float64 `json:"p99_ms"`               //
+	ServerCPU  float64 `json:"server_cpu_us"`        // per operation
+	ServiceCPU float64 `json:"service_cpu_us"`       // per operation
+	Memory     float64 `json:"rss_mb"`               // resident memory of the server at the end
+	Use        float64 `json:"use,omitempty"`        // rate divided by that of slots that are always in use
+	GapP50     float64 `json:"gap_p50_ms,omitempty"` // between two holds of a slot
+	GapP99     float64 `json:"gap_p99_ms,omitempty"`
 	Note       string  `json:"note,omitempty"`
 }
 
@@ -29,7 +32,7 @@ func newResult(s step, o outcome) result {
 		times = o.executed.Late
 	}
 	operations := float64(len(o.latencies))
-	return result{
+	r := result{
 		Step:       s.String(),
 		Operations: int64(len(o.latencies)),
 		Seconds:    o.elapsed.Seconds(),
@@ -40,6 +43,12 @@ func newResult(s step, o outcome) result {
 		ServiceCPU: microseconds(o.usage.service.cpu) / operations,
 		Memory:     float64(o.usage.server.rss) / (1 << 20),
 	}
+	if ideal := s.idealRate(); ideal > 0 {
+		r.Use = r.Rate / ideal
+		r.GapP50 = milliseconds(quantile(o.executed.Gaps, 0.50))
+		r.GapP99 = milliseconds(quantile(o.executed.Gaps, 0.99))
+	}
+	return r
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -59,11 +59,16 @@ func (p *benchmark) run(ctx context.Context) ([]result, error) {
 
 // measure runs one step on a new testbed.
 func (p *benchmark) measure(ctx context.Context, target harness.Target, s step) (r result, err error) {
-	b, err := startTestbed(ctx, target, p.endpoint, p.dir)
+	b, err := startTestbed(ctx, target, p.endpoint, p.dir, s.environment())
 	if err != nil {
 		return result{}, err
 	}
 	defer func() { err = errors.Join(err, b.stop()) }()
+	if s.limited {
+		if err := b.limit(ctx, limitedScope, s.size); err != nil {
+			return result{}, err
+		}
+	}
 	l := &load{step: s, testbed: b}
 	var o outcome
 	if s.oneWay {

@@ -11,12 +11,13 @@ import (
 
 // defaultSteps are the steps measured by default: each workload once, echo with one and
 // many workers, and counters with one and many keys.
-const defaultSteps = "echo/1,echo/64,steps:10/10,counter:1/64,counter:1000/64,send:5000/64,fanout:10/16,sleep:1000/64"
+const defaultSteps = "echo/1,echo/64,steps:10/10,counter:1/64,counter:1000/64,send:5000/64,fanout:10/16,sleep:1000/64,limit:5/64"
 
 // workload is a kind of operation.
 type workload struct {
 	size     int  // default size; 0 for workloads without a size
 	oneWay   bool // the size is the number of sends, all of which must be executed exactly once
+	limited  bool // the size is the concurrency limit of the scope that is called
 	counter  string
 	per      func(size int) int64 // executions of counter per operation
 	newCalls func(s step, prefix string, worker int) callGenerator
@@ -32,6 +33,7 @@ var workloads = map[string]workload{
 	"counter": {size: 1, counter: "add", per: onePerOperation, newCalls: newCounter},
 	"send":    {size: 5000, oneWay: true, counter: "echo", per: onePerOperation, newCalls: newSend},
 	"timers":  {size: 1000, oneWay: true, counter: "sleep", per: onePerOperation, newCalls: newTimers},
+	"limit":   {size: 5, limited: true, counter: "hold", per: onePerOperation, newCalls: newLimit},
 	"sleep":   {size: 1000, oneWay: true, counter: "sleep", per: onePerOperation, newCalls: newSleep},
 }
 
@@ -50,6 +52,22 @@ func (s step) String() string {
 		text += ":" + strconv.Itoa(s.size)
 	}
 	return text + "/" + strconv.Itoa(s.workers)
+}
+
+// environment returns the additional environment of the server.
+func (s step) environment() map[string]string {
+	if !s.limited {
+		return nil
+	}
+	return map[string]string{"EXPERIMENTAL_ENABLE_PROTOCOL_V7": "true", "EXPERIMENTAL_ENABLE_VQUEUES": "true"}
+}
+
+// idealRate is the rate of operations if every slot were always in use; 0 without a limit.
+func (s step) idealRate() float64 {
+	if !s.limited {
+		return 0
+	}
+	return float64(s.size) / holdTime.Seconds()
 }
 
 // maxIdle is how long no execution may happen after all sends.

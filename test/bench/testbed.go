@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -23,21 +24,21 @@ type testbed struct {
 	dir     string
 }
 
-// startTestbed starts both processes, with data and logs below parent, and waits until a
-// call has succeeded.
-func startTestbed(ctx context.Context, target harness.Target, endpoint, parent string) (*testbed, error) {
+// startTestbed starts both processes, with data and logs below parent and env for the
+// server, and waits until a call has succeeded.
+func startTestbed(ctx context.Context, target harness.Target, endpoint, parent string, env map[string]string) (*testbed, error) {
 	dir, err := os.MkdirTemp(parent, "bench-"+target.Name+"-")
 	if err != nil {
 		return nil, err
 	}
 	b := &testbed{prefix: target.Prefix, dir: dir}
-	if err := b.start(ctx, target, endpoint); err != nil {
+	if err := b.start(ctx, target, endpoint, env); err != nil {
 		return nil, errors.Join(err, b.stop())
 	}
 	return b, nil
 }
 
-func (b *testbed) start(ctx context.Context, target harness.Target, endpoint string) error {
+func (b *testbed) start(ctx context.Context, target harness.Target, endpoint string, env map[string]string) error {
 	ports, err := harness.FreePorts(1)
 	if err != nil {
 		return err
@@ -50,7 +51,7 @@ func (b *testbed) start(ctx context.Context, target harness.Target, endpoint str
 	if err != nil {
 		return err
 	}
-	b.server, err = harness.StartServer(ctx, target, harness.ServerOptions{Dir: b.dir})
+	b.server, err = harness.StartServer(ctx, target, harness.ServerOptions{Dir: b.dir, Env: env})
 	if err != nil {
 		return err
 	}
@@ -77,6 +78,29 @@ func (b *testbed) awaitFirstCall(ctx context.Context) error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// limit sets the concurrency limit of a scope; partitions apply it soon
+// after.
+func (b *testbed) limit(ctx context.Context, scope string, concurrency int) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	body := fmt.Sprintf(`[{"pattern":%q,"limits":{"concurrency":%d}}]`, scope, concurrency)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPut, b.server.Admin()+"/limits/rules", strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("content-type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("set a concurrency limit: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode/100 != 2 {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+		return fmt.Errorf("set a concurrency limit: status %d, %s", resp.StatusCode, text)
+	}
+	return nil
 }
 
 // stop stops both processes, if they were started, and removes their data.
@@ -108,6 +132,7 @@ type executionCounts struct {
 	Done   map[string]int64 `json:"done"`   // executions by name
 	Latest time.Time        `json:"latest"` // time of the latest execution
 	Late   []time.Duration  `json:"late"`   // delay of each wake-up, if requested
+	Gaps   []time.Duration  `json:"gaps"`   // time between holds of a slot, if requested
 }
 
 // executionCounts reads the endpoint's counts, including the delays if late is true.

@@ -68,6 +68,14 @@ func (b *handlers) sleep(ctx restate.Context, ms int) (int, error) {
 	return ms, nil
 }
 
+// hold keeps its slot for ms milliseconds without a durable step.
+func (b *handlers) hold(_ restate.Context, ms int) (int, error) {
+	b.counts.startHold()
+	time.Sleep(time.Duration(ms) * time.Millisecond)
+	b.counts.endHold()
+	return ms, nil
+}
+
 const value = "value"
 
 // add adds delta to the counter and returns its new value.

@@ -27,7 +27,8 @@ func main() {
 			Handler("steps", restate.NewServiceHandler(b.steps)).
 			Handler("fanout", restate.NewServiceHandler(b.fanout)).
 			Handler("identity", restate.NewServiceHandler(b.identity)).
-			Handler("sleep", restate.NewServiceHandler(b.sleep))).
+			Handler("sleep", restate.NewServiceHandler(b.sleep)).
+			Handler("hold", restate.NewServiceHandler(b.hold))).
 		Bind(restate.NewObject("Counter").
 			Handler("add", restate.NewObjectHandler(b.add)).
 			Handler("get", restate.NewObjectSharedHandler(b.get))).

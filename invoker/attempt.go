@@ -71,25 +71,18 @@ func (a *attempt) Begin() *endpoint.Request {
 	inv, input, pin := t.inv, t.input, t.pin
 	need := max(len(input), t.size)
 	t.mu.Unlock()
-	if inv == nil {
-		var err error
-		if inv, err = a.record(); err != nil {
-			a.unreadable(err)
+	a.decoder.Limit = a.s.iv.cfg.MessageSizeLimit
+	if inv != nil {
+		if err := a.decide(inv, pin); err != nil {
+			a.fail(failureOf(err))
 			return nil
 		}
-		pin = inv.Pin
 	}
-	p, err := a.s.iv.plan(inv, pin)
-	if err != nil {
-		a.fail(failureOf(err))
+	replay, err := a.take(inv, input, need)
+	if planning, ok := errors.AsType[*planError](err); ok {
+		a.fail(failureOf(planning.error))
 		return nil
 	}
-	a.plan = p
-	if !p.bidirectional {
-		a.s.iv.answered(a.opening) // the endpoint answers only at the end of the attempt
-	}
-	a.decoder.Limit = a.s.iv.cfg.MessageSizeLimit
-	replay, err := a.take(inv, input, need)
 	if err != nil {
 		a.unreadable(err)
 		return nil
@@ -97,21 +90,37 @@ func (a *attempt) Begin() *endpoint.Request {
 	if !a.replay(replay) {
 		return nil
 	}
-	return p.request(replay.Invocation)
+	return a.plan.request(replay.Invocation)
 }
 
-// record reads the record of an invocation that has waited without it.
-func (a *attempt) record() (*machine.Invocation, error) {
-	a.s.iv.loads <- struct{}{}
-	inv, err := a.s.part.Record(a.t.id, a.t.number)
-	<-a.s.iv.loads
+// decide makes the plan of the attempt.
+func (a *attempt) decide(inv *machine.Invocation, pin machine.Pin) error {
+	p, err := a.s.iv.plan(inv, pin)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	a.t.mu.Lock()
-	defer a.t.mu.Unlock()
-	a.t.inv, a.t.pin = inv, inv.Pin
-	return inv, nil
+	a.plan = p
+	if !p.bidirectional {
+		a.s.iv.answered(a.opening) // the endpoint answers only at the end of the attempt
+	}
+	return nil
+}
+
+// planError says that an attempt cannot be planned, although its journal can be read.
+type planError struct{ error }
+
+// stateLimit says how much state is to be read with a journal. An invocation that has
+// waited without its record is planned once that has been read.
+func (a *attempt) stateLimit(inv *machine.Invocation) (int, error) {
+	if a.plan == nil {
+		a.t.mu.Lock()
+		a.t.inv, a.t.pin = inv, inv.Pin
+		a.t.mu.Unlock()
+		if err := a.decide(inv, inv.Pin); err != nil {
+			return 0, &planError{err}
+		}
+	}
+	return a.plan.stateLimit, nil
 }
 
 // unreadable ends the attempt whose invocation could not be read.
@@ -148,13 +157,15 @@ func (a *attempt) take(inv *machine.Invocation, input []byte, need int) (*attemp
 }
 
 func (a *attempt) load(inv *machine.Invocation, input []byte) (*attempts.Replay, error) {
-	limit := a.plan.stateLimit
-	if input == nil || limit > 0 {
+	if input == nil {
 		a.s.iv.loads <- struct{}{}
 		defer func() { <-a.s.iv.loads }()
+		return a.s.part.Load(a.t.id, a.t.number, a.stateLimit)
 	}
-	if input == nil {
-		return a.s.part.Load(inv.ID, a.t.number, limit)
+	limit := a.plan.stateLimit
+	if limit > 0 {
+		a.s.iv.loads <- struct{}{}
+		defer func() { <-a.s.iv.loads }()
 	}
 	r := &attempts.Replay{Invocation: inv, Entries: []journal.Entry{{Type: journal.Input, Payload: input}}, Partial: true}
 	if limit == 0 {

@@ -164,8 +164,14 @@ func (h *hostile) submit(to uint32, c machine.Command, done func(machine.Outcome
 	h.queue = append(h.queue, pending{to, proposal{c, done}})
 }
 
-func (h *hostile) Load(id ids.Invocation, attempt uint64, _ int) (*attempts.Replay, error) {
-	inv, err := h.Record(id, attempt)
+func (h *hostile) Load(id ids.Invocation, attempt uint64, stateLimit func(*machine.Invocation) (int, error)) (*attempts.Replay, error) {
+	inv, err := h.tables.Invocation(id)
+	if err == nil && (inv == nil || inv.Status != machine.Invoked || inv.Attempt != attempt) {
+		err = attempts.ErrGone
+	}
+	if err == nil {
+		_, err = stateLimit(inv)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -179,14 +185,6 @@ func (h *hostile) Load(id ids.Invocation, attempt uint64, _ int) (*attempts.Repl
 	}
 	r.State, r.Partial, err = h.State(inv.Target.Object(), 0)
 	return r, err
-}
-
-func (h *hostile) Record(id ids.Invocation, attempt uint64) (*machine.Invocation, error) {
-	inv, err := h.tables.Invocation(id)
-	if err == nil && (inv == nil || inv.Status != machine.Invoked || inv.Attempt != attempt) {
-		err = attempts.ErrGone
-	}
-	return inv, err
 }
 
 func (h *hostile) State(o machine.Object, _ int) (entries []machine.StateEntry, partial bool, err error) {

@@ -184,7 +184,7 @@ func (g *gatedLoads) pass(c chan chan struct{}) {
 	<-ack
 }
 
-func (g *gatedLoads) Load(id ids.Invocation, attempt uint64, limit int) (*attempts.Replay, error) {
+func (g *gatedLoads) Load(id ids.Invocation, attempt uint64, limit func(*machine.Invocation) (int, error)) (*attempts.Replay, error) {
 	g.pass(g.before)
 	r, err := g.shard.Load(id, attempt, limit)
 	g.pass(g.after)

@@ -175,8 +175,12 @@ func (s *shard) Propose(p *machine.Progress, done func(machine.Outcome, error)) 
 	s.submit(p, done)
 }
 
-func (s *shard) Load(id ids.Invocation, attempt uint64, limit int) (*attempts.Replay, error) {
-	inv, err := s.Record(id, attempt)
+func (s *shard) Load(id ids.Invocation, attempt uint64, stateLimit func(*machine.Invocation) (int, error)) (*attempts.Replay, error) {
+	inv, err := s.readRecord(id, attempt)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := stateLimit(inv)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +198,7 @@ func (s *shard) Load(id ids.Invocation, attempt uint64, limit int) (*attempts.Re
 	return r, nil
 }
 
-func (s *shard) Record(id ids.Invocation, attempt uint64) (*machine.Invocation, error) {
+func (s *shard) readRecord(id ids.Invocation, attempt uint64) (*machine.Invocation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	inv, err := s.tables.Invocation(id)

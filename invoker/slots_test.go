@@ -9,6 +9,7 @@ import (
 	"platform/flowcontrol"
 	"platform/internal/errcode"
 	"platform/internal/ids"
+	"platform/metadata"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -57,7 +58,7 @@ func TestACrowdWaitsWithoutItsRecords(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Equal(t, 1+19, o.served(), "all but the killed one, once each")
-		require.Equal(t, 2*17, o.shard.records, "the records of those that waited without, and then their journals")
+		require.Equal(t, 17, o.shard.records, "one read for each of those that waited without a record")
 		require.Empty(t, o.session.tasks)
 		require.Zero(t, o.iv.slots.used)
 	})
@@ -94,6 +95,32 @@ func TestARecordThatCannotBeReadIsReadAgain(t *testing.T) {
 		require.True(t, known)
 		require.Equal(t, string(errcode.RT0006), st.LastFailure.ErrorCode)
 		part.broken.Store(false)
+		require.Nil(t, receive(t, ended).Failure)
+	})
+}
+
+// An invocation that waited without its record is planned while its journal is read.
+func TestAFailedPlanOfOneThatWaitedWithoutItsRecordIsRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := oneSlot(t, func(w *wire) { w.ok() }, answers(t))
+		defer o.close()
+		o.iv.slots.most = 0
+		o.shard.call(greeter, 1, "")
+		o.shard.call(greeter, 2, "")
+		id, ended := o.shard.call(greeter, 3, "")
+		synctest.Wait()
+		registered := o.Schemas()
+		o.bench.mu.Lock()
+		o.schemas = &metadata.Schemas{}
+		o.bench.mu.Unlock()
+		o.wire(0).send(t, outputHi+end)
+		synctest.Wait()
+		st, known := o.iv.Status(id)
+		require.True(t, known)
+		require.Equal(t, string(errcode.RT0011), st.LastFailure.ErrorCode)
+		o.bench.mu.Lock()
+		o.schemas = registered
+		o.bench.mu.Unlock()
 		require.Nil(t, receive(t, ended).Failure)
 	})
 }

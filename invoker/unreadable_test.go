@@ -22,18 +22,11 @@ type unreadable struct {
 	broken atomic.Bool
 }
 
-func (u *unreadable) Load(id ids.Invocation, attempt uint64, limit int) (*attempts.Replay, error) {
+func (u *unreadable) Load(id ids.Invocation, attempt uint64, limit func(*machine.Invocation) (int, error)) (*attempts.Replay, error) {
 	if u.broken.Load() {
 		return nil, errors.New("read table: disk on fire")
 	}
 	return u.shard.Load(id, attempt, limit)
-}
-
-func (u *unreadable) Record(id ids.Invocation, attempt uint64) (*machine.Invocation, error) {
-	if u.broken.Load() {
-		return nil, errors.New("read table: disk on fire")
-	}
-	return u.shard.Record(id, attempt)
 }
 
 func TestJournalsThatCannotBeRead(t *testing.T) {

@@ -23,10 +23,14 @@ type attemptSource struct{ l *leadership }
 var _ attempts.Partition = attemptSource{}
 
 // Load implements attempts.Partition.
-func (a attemptSource) Load(id ids.Invocation, attempt uint64, stateLimit int) (*attempts.Replay, error) {
+func (a attemptSource) Load(id ids.Invocation, attempt uint64, stateLimit func(*machine.Invocation) (int, error)) (*attempts.Replay, error) {
 	view := a.l.p.tables.View()
 	defer view.Close()
 	inv, err := invoked(view, id, attempt)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := stateLimit(inv)
 	if err != nil {
 		return nil, err
 	}
@@ -34,15 +38,8 @@ func (a attemptSource) Load(id ids.Invocation, attempt uint64, stateLimit int) (
 	if r.Entries, err = view.Journal(id, inv.Length); err != nil {
 		return nil, err
 	}
-	r.State, r.Partial, err = eagerState(view, inv.Target, stateLimit)
+	r.State, r.Partial, err = eagerState(view, inv.Target, limit)
 	return r, err
-}
-
-// Record implements attempts.Partition.
-func (a attemptSource) Record(id ids.Invocation, attempt uint64) (*machine.Invocation, error) {
-	view := a.l.p.tables.View()
-	defer view.Close()
-	return invoked(view, id, attempt)
 }
 
 // invoked reads an invocation; attempts.ErrGone if this is no longer its current attempt.

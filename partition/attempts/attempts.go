@@ -19,13 +19,10 @@ var ErrGone = errors.New("the invocation no longer has this attempt")
 // Partition is what attempts need from the partition whose leader they work for.
 type Partition interface {
 	// Load reads what an attempt replays, consistent at one log index: the record,
-	// every journal entry, and the object's state up to stateLimit bytes (0: no
-	// state). It returns ErrGone if the invocation is no longer Invoked with that
-	// attempt number.
-	Load(id ids.Invocation, attempt uint64, stateLimit int) (*Replay, error)
-
-	// Record reads only the record that Load would read.
-	Record(id ids.Invocation, attempt uint64) (*machine.Invocation, error)
+	// every journal entry, and as many bytes of the object's state as stateLimit returns
+	// for the record (0: no state). It returns ErrGone if the invocation is no longer
+	// Invoked with that attempt number, and errors of stateLimit.
+	Load(id ids.Invocation, attempt uint64, stateLimit func(*machine.Invocation) (int, error)) (*Replay, error)
 
 	// State reads only the object's state, for a first attempt whose journal came
 	// with the effect.

@@ -259,8 +259,15 @@ func (l *leadership) submitLarger(c machine.Command, copies int, done func(machi
 	if err := fits(l.level(), c, len(data)); err != nil {
 		return err
 	}
-	return proposeError(l.proposer.SubmitLarger(data, copies, raftgroup.CompletionFunc[machine.Outcome](done)))
+	completion := raftgroup.CompletionFunc[machine.Outcome](done)
+	if _, invoke := c.(*machine.Invoke); invoke && len(data) >= bulkCommand {
+		return proposeError(l.proposer.SubmitBulk(data, completion))
+	}
+	return proposeError(l.proposer.SubmitLarger(data, copies, completion))
 }
+
+// bulkCommand is the size from which other commands may overtake a new invocation.
+const bulkCommand = 256 << 10
 
 // fits rejects a command larger than the configured limits allow. Messages of an outbox are
 // exempt: the first release accepted larger ones, and they must be delivered. They are sent

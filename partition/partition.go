@@ -52,6 +52,9 @@ type Config struct {
 	// defaults.
 	MaxBatchCommands int
 	MaxBatchBytes    int
+	// Bulk bounds the log entries with large inputs that are in flight; nil: one of this
+	// partition.
+	Bulk *raftgroup.BulkGate
 	// FlowControl enables flow control. A partition that holds invocations and was led
 	// without it refuses, see ErrHoldsData.
 	FlowControl bool
@@ -126,7 +129,7 @@ func Open(cfg Config) (*Partition, error) {
 		ready: newGate(), changed: newNotice(),
 		flow: cfg.FlowControl, enabled: cfg.FlowEnabled, onFailed: cfg.OnFailed,
 		opened: make(chan struct{}),
-		batch:  raftgroup.ProposerConfig{MaxBatchCommands: cfg.MaxBatchCommands, MaxBatchBytes: cfg.MaxBatchBytes},
+		batch:  raftgroup.ProposerConfig{MaxBatchCommands: cfg.MaxBatchCommands, MaxBatchBytes: cfg.MaxBatchBytes, Bulk: cfg.Bulk},
 	}
 	if p.level == nil {
 		p.level = func() feature.Level { return feature.Level1 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"platform/internal/fabric"
+	"platform/internal/raftgroup"
 	"platform/internal/replicas"
 	"platform/internal/routing"
 	"platform/partition"
@@ -32,6 +33,9 @@ func (n *Node) connectPartitions() {
 	n.ready = readiness{started: p.server.Started(), draining: &n.draining, disk: f.disk, metadata: n.metadata, router: n.router}
 }
 
+// bulkEntries is how many log entries with large inputs a node has in flight.
+const bulkEntries = 2
+
 // partitionConfig has what all partition replicas share.
 func (n *Node) partitionConfig() partition.Config {
 	w := &n.cfg.Worker
@@ -40,7 +44,7 @@ func (n *Node) partitionConfig() partition.Config {
 		Transport: n.port.transport, Watchdog: n.files.watchdog, Metrics: n.metrics.partitions, DigestMetrics: n.metrics.digests,
 		Level: n.metadata.FeatureLevel, Clock: n.port.members, Log: n.log,
 		FlowControl: n.cfg.FlowControl(), FlowEnabled: n.flowEnabled,
-		MaxBatchCommands: w.MaxCommandBatchSize, MaxBatchBytes: int(w.MaxCommandBatchBytes),
+		MaxBatchCommands: w.MaxCommandBatchSize, MaxBatchBytes: int(w.MaxCommandBatchBytes), Bulk: raftgroup.NewBulkGate(bulkEntries),
 	}
 	if w.DigestInterval > 0 {
 		cfg.FetchDigest, cfg.DigestEntries = n.port.nodes.Digest, uint64(w.DigestInterval)

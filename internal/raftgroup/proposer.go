@@ -64,6 +64,9 @@ type ProposerConfig struct {
 	// MaxInFlightBytes bounds the bytes of those entries: 16 MiB. One entry may be
 	// larger, alone.
 	MaxInFlightBytes int
+	// Bulk bounds the entries of SubmitBulk in flight, together with other proposers; nil
+	// allows this one alone a single entry.
+	Bulk *BulkGate
 }
 
 // Proposer batches the commands of one group into log entries. Commands submitted
@@ -82,8 +85,9 @@ type Proposer[R any] struct {
 	mu       sync.Mutex
 	queue    []pendingCommand[R]
 	spare    []pendingCommand[R]
+	bulk     bulkQueue[R]
 	bytes    int // of the queue
-	inFlight int // entries
+	inFlight int // entries but those of bulk
 	inBytes  int // of their commands
 	closed   bool
 }
@@ -100,6 +104,7 @@ type sentEntry[R any] struct {
 	future raft.ApplyFuture
 	inst   *instance
 	bytes  int       // of its commands
+	bulk   bool      // it has a command of SubmitBulk
 	begin  time.Time // zero without metrics
 	done   []Completion[R]
 }
@@ -117,11 +122,14 @@ func NewProposer[R any](g *Group, cfg ProposerConfig) (*Proposer[R], error) {
 	cfg.MaxInFlight = orDefault(cfg.MaxInFlight, maxInFlight)
 	cfg.MaxInFlightBytes = orDefault(cfg.MaxInFlightBytes, maxInFlightBytes)
 	cfg.MaxCommandBytes = orDefault(cfg.MaxCommandBytes, limits.StoredCommand)
+	if cfg.Bulk == nil {
+		cfg.Bulk = NewBulkGate(1)
+	}
 	return &Proposer[R]{
 		group: g,
 		cfg:   cfg,
 		wake:  make(chan struct{}, 1),
-		sent:  make(chan *sentEntry[R], cfg.MaxInFlight),
+		sent:  make(chan *sentEntry[R], cfg.MaxInFlight+1),
 	}, nil
 }
 
@@ -160,7 +168,7 @@ func (p *Proposer[R]) SubmitLarger(command []byte, extra int, done Completion[R]
 	return nil
 }
 
-// readyLocked reports whether an entry should be proposed now.
+// readyLocked reports whether an entry should be proposed now, those of bulk aside.
 func (p *Proposer[R]) readyLocked() bool {
 	if len(p.queue) == 0 {
 		return false
@@ -221,24 +229,36 @@ func (p *Proposer[R]) Run(ctx context.Context) error {
 func (p *Proposer[R]) close() {
 	p.mu.Lock()
 	p.closed = true
-	rest := p.queue
+	rest := append(p.queue, p.bulk.commands...)
 	p.queue, p.bytes = nil, 0
+	p.bulk.commands, p.bulk.bytes = nil, 0
 	p.mu.Unlock()
 	p.fail(rest, ErrStopped)
 }
 
 // drain proposes what waits, batch by batch, as far as entries may be under way.
 func (p *Proposer[R]) drain() {
-	for batch := p.take(); batch != nil; batch = p.take() {
-		if bytes, ok := p.propose(batch); !ok {
-			p.landed(bytes)
+	for {
+		batch, bulk := p.takeBulk(), true
+		if batch == nil {
+			batch, bulk = p.take(), false
+		}
+		if batch == nil {
+			return
+		}
+		if bytes, ok := p.propose(batch, bulk); !ok {
+			p.landed(bytes, bulk)
 		}
 		clear(batch)
 	}
 }
 
 // landed counts an entry, with commands of that many bytes, that is no longer under way.
-func (p *Proposer[R]) landed(bytes int) {
+func (p *Proposer[R]) landed(bytes int, bulk bool) {
+	if bulk {
+		p.bulkLanded()
+		return
+	}
 	p.mu.Lock()
 	p.inFlight--
 	p.inBytes -= bytes
@@ -283,7 +303,7 @@ func (p *Proposer[R]) take() []pendingCommand[R] {
 
 // propose makes one entry of a batch and returns the bytes of its commands; false means
 // that it was refused and all its commands are completed.
-func (p *Proposer[R]) propose(batch []pendingCommand[R]) (bytes int, ok bool) {
+func (p *Proposer[R]) propose(batch []pendingCommand[R], bulk bool) (bytes int, ok bool) {
 	p.batch = p.batch[:0]
 	for i := range batch {
 		p.batch = append(p.batch, batch[i].data)
@@ -310,7 +330,7 @@ func (p *Proposer[R]) propose(batch []pendingCommand[R]) (bytes int, ok bool) {
 	if e == nil {
 		e = new(sentEntry[R])
 	}
-	e.future, e.inst, e.begin, e.bytes = future, inst, begin, bytes
+	e.future, e.inst, e.begin, e.bytes, e.bulk = future, inst, begin, bytes, bulk
 	for i := range batch {
 		e.done = append(e.done, batch[i].done)
 	}
@@ -325,7 +345,7 @@ func (p *Proposer[R]) complete() {
 		e.inst.pending.Add(-1)
 		p.group.cfg.Metrics.ended(e.begin, len(e.done), err)
 		e.finish(result, err)
-		p.landed(e.bytes) // after finish: callers that go on join the next entry
+		p.landed(e.bytes, e.bulk) // after finish: callers that go on join the next entry
 		clear(e.done)
 		e.done, e.future, e.inst = e.done[:0], nil, nil
 		p.free.Put(e)

@@ -100,7 +100,7 @@ func (f *files) openStores(log *slog.Logger) (err error) {
 	if f.tables, err = f.dir.OpenTables(f.self, store.Options{Logger: log}); err != nil {
 		return err
 	}
-	f.watchdog = raftgroup.NewWatchdog(raftgroup.WatchdogConfig{Logger: log})
+	f.watchdog = raftgroup.NewWatchdog(raftgroup.WatchdogConfig{LogProgress: f.logs.Written, StateProgress: f.tables.Written, Logger: log})
 	return nil
 }
 

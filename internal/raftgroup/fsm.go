@@ -136,7 +136,7 @@ func (f *fsm) applyFresh() (outcomes []any, err error) {
 }
 
 func (f *fsm) applyWatched(entries []Entry) ([]any, error) {
-	op := f.probe.begin("apply")
+	op := f.probe.begin(applyOperation)
 	defer op.end()
 	outcomes, err := f.sm.Apply(entries)
 	last := entries[len(entries)-1]

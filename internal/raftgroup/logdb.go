@@ -34,8 +34,12 @@ type LogDB struct {
 	db    *pebble.DB
 	cache *pebble.Cache
 
+	written  *WriteProgress
 	readOnly bool
 }
+
+// Written counts what flushes and compactions write, see WriteProgress.
+func (l *LogDB) Written() uint64 { return l.written.Count() }
 
 // OpenLogDB opens the log database in dir and creates it when absent.
 func OpenLogDB(dir string, opts LogDBOptions) (*LogDB, error) {
@@ -61,10 +65,16 @@ func OpenLogDB(dir string, opts LogDBOptions) (*LogDB, error) {
 		ReadOnly:                    opts.ReadOnly,
 		Cache:                       cache,
 		MemTableSize:                orDefault(opts.MemTableBytes, 16<<20),
-		MemTableStopWritesThreshold: 3,
-		FormatMajorVersion:          pebble.FormatNewest,
-		Logger:                      pebbleLogger{logger.With("component", "log_database")},
+		MemTableStopWritesThreshold: 6,
+		// Entries are read from the cache, or one after the other, and mostly cut before they
+		// are compacted: waiting for compactions would only delay the groups that share the log.
+		L0StopWritesThreshold: 1000,
+		FormatMajorVersion:    pebble.FormatNewest,
+		Logger:                pebbleLogger{logger.With("component", "log_database")},
 	}
+	written := new(WriteProgress)
+	po.EventListener = new(pebble.EventListener)
+	written.Listen(po.EventListener)
 	// Entries live short and are often cut before they reach a table file.
 	po.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
 	db, err := openPebble(dir, po)
@@ -75,7 +85,7 @@ func OpenLogDB(dir string, opts LogDBOptions) (*LogDB, error) {
 		}
 		return nil, fmt.Errorf("open log database %s: %w", dir, readError(err))
 	}
-	return &LogDB{db: db, cache: cache, readOnly: opts.ReadOnly}, nil
+	return &LogDB{db: db, cache: cache, written: written, readOnly: opts.ReadOnly}, nil
 }
 
 // openPebble opens a database whose write-ahead log notes in each chunk up to where it

@@ -17,6 +17,12 @@ type WatchdogConfig struct {
 	// Hung is when the process gives up; 10 s. A write that may still land must
 	// never be reported as failed, so there is no way back from here.
 	Hung time.Duration
+	// LogProgress and StateProgress count what the log database and the state database write
+	// in the background, see WriteProgress. While a count grows, operations on that database
+	// are not hung: they may have to wait until flushes and compactions have caught up. nil:
+	// operations never wait for that.
+	LogProgress   func() uint64
+	StateProgress func() uint64
 	// Tick is how often operations are looked at; 250 ms.
 	Tick time.Duration
 	// Exit ends the process; os.Exit(1).
@@ -38,8 +44,13 @@ type Watchdog struct {
 	mu     sync.Mutex
 	ops    map[*operation]struct{} // under way
 	looked time.Time               // last time
+	log    advance                 // of the log database
+	state  advance                 // of the state database
 	ran    time.Duration           // how long the process has run until then
 }
+
+// applyOperation is the kind of operations on the state.
+const applyOperation = "apply"
 
 // operation is one that is under way.
 type operation struct {
@@ -47,6 +58,21 @@ type operation struct {
 	kind    string
 	started time.Duration // as Watchdog.ran
 	warned  bool
+}
+
+// advance is when a count of Config grew last.
+type advance struct {
+	count uint64
+	at    time.Duration // as Watchdog.ran
+}
+
+func (a *advance) read(count func() uint64, ran time.Duration) {
+	if count == nil {
+		return
+	}
+	if n := count(); n != a.count {
+		a.count, a.at = n, ran
+	}
 }
 
 // probe is one group's view of the watchdog. A nil probe watches nothing.
@@ -152,6 +178,8 @@ func (w *Watchdog) look(now time.Time) {
 	w.ran += w.sinceLocked(now)
 	w.looked = now
 	ran := w.ran
+	w.log.read(w.cfg.LogProgress, ran)
+	w.state.read(w.cfg.StateProgress, ran)
 	for op := range w.ops {
 		age := ran - op.started
 		if age >= w.cfg.Slow && !op.warned {
@@ -159,7 +187,11 @@ func (w *Watchdog) look(now time.Time) {
 			op.probe.late.Add(1)
 			slow = append(slow, op)
 		}
-		if age >= w.cfg.Hung {
+		db := &w.log
+		if op.kind == applyOperation {
+			db = &w.state
+		}
+		if min(age, ran-db.at) >= w.cfg.Hung {
 			hung = op
 		}
 	}

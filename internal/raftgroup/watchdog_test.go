@@ -2,8 +2,10 @@ package raftgroup
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,4 +81,46 @@ func TestWatchdogReportsSlowAndEndsHung(t *testing.T) {
 		synctest.Wait()
 		require.LessOrEqual(t, exits, 2)
 	})
+}
+
+// An operation may wait while the database that it writes to flushes and compacts. It hangs
+// once that does not advance either.
+func TestWatchdogWaitsWhileTheDatabaseAdvances(t *testing.T) {
+	for _, tc := range []struct {
+		kind       string
+		log, state bool // which database advances
+		waits      bool
+	}{
+		{applyOperation, false, true, true},
+		{applyOperation, true, false, false},
+		{"store_logs", true, false, true},
+		{"store_logs", false, true, false},
+	} {
+		t.Run(fmt.Sprintf("%s, log %t, state %t", tc.kind, tc.log, tc.state), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log, state, exits atomic.Uint64
+				w := NewWatchdog(WatchdogConfig{
+					LogProgress: log.Load, StateProgress: state.Load,
+					Exit: func() { exits.Add(1) }, Logger: slog.New(slog.DiscardHandler), Tick: time.Second,
+				})
+				defer w.Close()
+				op := w.probe("p1", func() {}).begin(tc.kind)
+				defer op.end()
+				for range 6 {
+					time.Sleep(5 * time.Second)
+					if tc.log {
+						log.Add(1)
+					}
+					if tc.state {
+						state.Add(1)
+					}
+				}
+				synctest.Wait()
+				require.Equal(t, tc.waits, exits.Load() == 0)
+				time.Sleep(12 * time.Second)
+				synctest.Wait()
+				require.NotZero(t, exits.Load())
+			})
+		})
+	}
 }

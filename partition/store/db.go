@@ -11,6 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"platform/internal/raftgroup"
 )
 
 // Options configure a DB; zero values mean the defaults.
@@ -19,7 +21,7 @@ type Options struct {
 	CacheBytes int64
 	// MemTableBytes is the size at which a memtable is flushed, 8 MiB by default.
 	// Pebble starts with a fraction of it, needs two memtables under load and holds up
-	// to four while the disk is slow.
+	// to eight while the disk is slow.
 	MemTableBytes uint64
 	// RecordCacheBytes bounds the cache of live invocation records of each partition,
 	// 2 MiB by default.
@@ -41,6 +43,7 @@ type DB struct {
 	lock   *pebble.Lock
 	opts   Options
 
+	written *raftgroup.WriteProgress
 	flusher flusher
 
 	views sync.WaitGroup // open views
@@ -61,7 +64,8 @@ func Open(dir string, opts Options) (*DB, error) {
 	// Pebble reserves the memory of memtables in the block cache: one being written and
 	// one being flushed or recycled.
 	cache := pebble.NewCache(opts.CacheBytes + 2*int64(opts.MemTableBytes))
-	db, err := pebble.Open(dir, pebbleOptions(opts, cache, lock))
+	written := new(raftgroup.WriteProgress)
+	db, err := pebble.Open(dir, pebbleOptions(opts, cache, lock, written))
 	if err != nil {
 		cache.Unref()
 		if !Failed(err) {
@@ -69,7 +73,7 @@ func Open(dir string, opts Options) (*DB, error) {
 		}
 		return nil, errors.Join(fmt.Errorf("open tables %s: %w", dir, err), lock.Close())
 	}
-	return &DB{pebble: db, cache: cache, lock: lock, opts: opts, flusher: flusher{closing: make(chan struct{})}, partitions: map[uint16]*Partition{}}, nil
+	return &DB{pebble: db, cache: cache, lock: lock, opts: opts, written: written, flusher: flusher{closing: make(chan struct{})}, partitions: map[uint16]*Partition{}}, nil
 }
 
 func (o Options) withDefaults() Options {
@@ -94,12 +98,16 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// memTables is the number of memtables at which writes wait for flushes. The largest message
+// fits into so many, so that a single one does not make the other partitions wait.
+const memTables = 8
+
 // sstableBytes is the target size of sstables on every level. Each has one bloom filter,
 // which is read and cached as a whole: with Pebble's default, sizes that double from level
 // to level, filters reach a megabyte and evict each other, so that each lookup reads one.
 const sstableBytes = 2 << 20
 
-func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock) *pebble.Options {
+func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock, written *raftgroup.WriteProgress) *pebble.Options {
 	log := o.Logger.With("component", "tables")
 	po := &pebble.Options{
 		FS:                          o.FS,
@@ -109,17 +117,18 @@ func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock) *pebble.Op
 		Comparer:                    comparer,
 		DisableWAL:                  true, // replaced by the Raft log
 		MemTableSize:                o.MemTableBytes,
-		MemTableStopWritesThreshold: 4,
+		MemTableStopWritesThreshold: memTables,
 		FormatMajorVersion:          pebble.FormatTableFormatV6, // raised manually, after checking compatibility
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
 		L0CompactionThreshold:       8,  // inserts are random in the key space, so a compaction
-		L0StopWritesThreshold:       24, // rewrites most of what it overlaps: do fewer, larger ones
+		L0StopWritesThreshold:       64, // rewrites most of what it overlaps: do fewer, larger ones
 		Logger:                      pebbleLogger{log},
 		EventListener: &pebble.EventListener{
 			BackgroundError: (&backgroundErrors{log: log}).report,
 			WriteStallBegin: func(i pebble.WriteStallBeginInfo) { log.Warn("writes stalled by the disk", "reason", i.Reason) },
 		},
 	}
+	written.Listen(po.EventListener)
 	for i := range po.Levels {
 		po.TargetFileSizes[i] = sstableBytes
 		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
@@ -127,6 +136,9 @@ func pebbleOptions(o Options, cache *pebble.Cache, lock *pebble.Lock) *pebble.Op
 	}
 	return po
 }
+
+// Written counts what flushes and compactions write, see raftgroup.WriteProgress.
+func (db *DB) Written() uint64 { return db.written.Count() }
 
 // ErrClosed is wrapped by reads of a view that was opened after Close, and by flushes
 // interrupted by Close.

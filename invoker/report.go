@@ -58,6 +58,8 @@ func (t *task) warning(quiet bool) (slog.Level, []any) {
 const (
 	noiseWindow = 10 * time.Second
 	noiseLimit  = 10
+	// maxNoise bounds the kinds that are remembered.
+	maxNoise = 4096
 )
 
 // noise is what warnings have in common that come in crowds: an endpoint that is
@@ -83,7 +85,7 @@ type noiseCount struct {
 func (m *muffler) admit(kind noise, now time.Time) (held int, admitted bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.kinds == nil {
+	if m.kinds == nil || len(m.kinds) >= maxNoise { // mostly of deployments that are gone
 		m.kinds = map[noise]*noiseCount{}
 	}
 	c := m.kinds[kind]

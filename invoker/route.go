@@ -38,6 +38,9 @@ func (r *route) sign(h http.Header, path, key string) {
 	}
 }
 
+// maxRoutes bounds the routes that are remembered.
+const maxRoutes = 4096
+
 // routes remembers the routes of deployments.
 type routes struct {
 	headers map[string]string // of the server, for all deployments
@@ -62,7 +65,7 @@ func (r *routes) get(d *metadata.Deployment) (*route, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.byID == nil {
+	if r.byID == nil || len(r.byID) >= maxRoutes { // mostly of deployments that are gone
 		r.byID = map[ids.Deployment]*route{}
 	}
 	r.byID[d.ID] = made

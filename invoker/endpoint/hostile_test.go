@@ -2,6 +2,8 @@ package endpoint
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,6 +60,29 @@ var hostile = map[string]func(p *peer, stream uint32){
 	"empty frames": func(p *peer, stream uint32) {
 		_ = p.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: headers(":status", "200"), EndHeaders: true})
 		flood(func() error { return p.framer.WriteData(stream, false, nil) })
+	},
+	"RST_STREAM at each request": func(p *peer, stream uint32) {
+		_ = p.framer.WriteRSTStream(stream, http2.ErrCodeInternal)
+	},
+	"RST_STREAM flood": func(p *peer, stream uint32) {
+		flood(func() error { return p.framer.WriteRSTStream(stream, http2.ErrCodeCancel) })
+	},
+	"response without end": func(p *peer, stream uint32) { // neither END_STREAM nor trailers
+		_ = p.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: headers(":status", "200", "trailer", "t"), EndHeaders: true})
+		_ = p.framer.WriteData(stream, false, []byte("x"))
+	},
+	"large header": func(p *peer, stream uint32) {
+		block := headers(":status", "200", "large", strings.Repeat("x", 1<<20))
+		first := true
+		for part := range slices.Chunk(block, 16<<10) {
+			if first {
+				_ = p.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: part})
+				first = false
+			} else if p.framer.WriteContinuation(stream, false, part) != nil {
+				return
+			}
+		}
+		_ = p.framer.WriteContinuation(stream, true, nil)
 	},
 	"shrinking window": func(p *peer, _ uint32) {
 		_ = p.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})

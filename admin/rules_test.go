@@ -98,7 +98,7 @@ func TestRulesThatAreRefused(t *testing.T) {
 		{"bad rate", "PUT", list, `[{"pattern":"new","limits":{"rate":"fast"}}]`, 422, "'limits.rate' is invalid: bad rate 'fast': a rate is a number and a period, such as 100/s"},
 		{"rate as a number", "PUT", list, `[{"pattern":"new","limits":{"rate":3}}]`, 422, "the field 'limits.rate' must be a string"},
 		{"negative queue", "PUT", list, `[{"pattern":"new","limits":{"queue_limit":-1}}]`, 422, "the field 'limits.queue_limit' must be an integer"},
-		{"long description", "PUT", list, `[{"pattern":"new","description":"` + strings.Repeat("d", 1025) + `"}]`, 422, "its description has 1025 bytes, at most 1024"},
+		{"long description", "PUT", list, `[{"pattern":"new","description":"` + strings.Repeat("d", 1025) + `"}]`, 422, "description has 1025 bytes, at most 1024"},
 		{"unknown precondition", "PUT", list, `[{"pattern":"new","precondition":{"type":"perhaps"}}]`, 422, `'precondition.type' is 'perhaps'; there are "none", "matches"`},
 		{"empty precondition", "PUT", list, `[{"pattern":"new","precondition":{}}]`, 422, "'precondition.type' is ''"},
 		{"matches nothing", "PUT", list, `[{"pattern":"new","precondition":{"type":"matches"}}]`, 422, "'precondition.version' is missing"},

@@ -2,31 +2,31 @@ package flowcontrol
 
 import "iter"
 
-// LineReader is where lanes can be walked along.
-type LineReader interface {
-	// QueuedBetween yields who waits at the places from ≤ n < before of a lane, in their
-	// order.
+// LaneReader reads ranges of lanes.
+type LaneReader interface {
+	// QueuedBetween yields the entries of a lane with sequence numbers from ≤ n < before,
+	// in order.
 	QueuedBetween(q QueueKey, priority uint8, from, before uint64) iter.Seq2[Queued, error]
 }
 
-// MaxCounted is up to how many places of a line are looked at one by one to tell how
-// many wait there.
+// MaxCounted is the number of entries of a queue that are scanned to count the waiting
+// ones.
 const MaxCounted = 10_000
 
-// Ahead is how many of a queue get their turn before the one that waits at a place of
-// a lane, since a time in milliseconds. It is exact as long as nobody has left the line
-// without its turn, and in any case within MaxCounted places; beyond, those that have
-// left may be counted.
-func Ahead(line LineReader, key QueueKey, q *VQueue, priority uint8, place uint64, since int64) (n uint64, err error) {
-	a := ahead{line: line, key: key, budget: MaxCounted, gaps: q.gaps()}
-	mine := since - int64(priority)*PriorityHeadStart
+// Ahead returns how many invocations of a queue run before the one at a position of a lane,
+// which has waited since a time in milliseconds. It is exact as long as no invocation has
+// left the queue without running, and within MaxCounted entries; beyond that, gaps may be
+// counted.
+func Ahead(line LaneReader, key QueueKey, q *VQueue, priority uint8, seq uint64, since int64) (n uint64, err error) {
+	a := aheadCounter{line: line, key: key, budget: MaxCounted, gaps: q.gaps()}
+	rank := since - int64(priority)*PriorityHeadStart
 	for i := range q.Lanes {
 		lane, other := q.Lanes[i], uint8(i)
-		upto := place
+		upto := seq
 		if other != priority {
-			// Times of arrival at which others of this lane come first. At the same moment the
-			// more urgent does.
-			latest := mine + int64(other)*PriorityHeadStart
+			// Arrival times up to which entries of this lane come first. On a tie the
+			// higher priority does.
+			latest := rank + int64(other)*PriorityHeadStart
 			if other < priority {
 				latest--
 			}
@@ -43,7 +43,7 @@ func Ahead(line LineReader, key QueueKey, q *VQueue, priority uint8, place uint6
 	return n, nil
 }
 
-// gaps are the places of the lanes that nobody waits at.
+// gaps returns the number of gaps in the lanes.
 func (q *VQueue) gaps() uint64 {
 	places := uint64(0)
 	for _, lane := range q.Lanes {
@@ -52,26 +52,26 @@ func (q *VQueue) gaps() uint64 {
 	return places - min(q.Waiting, places)
 }
 
-// ahead counts along lanes.
-type ahead struct {
-	line   LineReader
+// aheadCounter counts entries of lanes.
+type aheadCounter struct {
+	line   LaneReader
 	key    QueueKey
-	budget uint64 // places that may still be looked at
+	budget uint64 // entries that may still be scanned
 	gaps   uint64
 }
 
-// arrived finds the first place of a lane behind all that came up to a time. Those of a
-// lane stand in the order of their arrival, so it is halved until it is found.
-func (a *ahead) arrived(lane Lane, priority uint8, latest int64) (uint64, error) {
+// arrived returns the first sequence number of a lane after all entries that arrived up to
+// a time. A lane is sorted by arrival, so it uses binary search.
+func (a *aheadCounter) arrived(lane Lane, priority uint8, latest int64) (uint64, error) {
 	low, high := lane.Head, lane.Tail
 	for low < high {
 		middle := low + (high-low)/2
 		early := false
-		for who, err := range a.line.QueuedBetween(a.key, priority, middle, high) {
+		for entry, err := range a.line.QueuedBetween(a.key, priority, middle, high) {
 			if err != nil {
 				return 0, err
 			}
-			early = who.At <= latest
+			early = entry.At <= latest
 			break
 		}
 		if early {
@@ -83,8 +83,8 @@ func (a *ahead) arrived(lane Lane, priority uint8, latest int64) (uint64, error)
 	return low, nil
 }
 
-// count tells how many wait at the places of a lane.
-func (a *ahead) count(from, before uint64, priority uint8) (n uint64, err error) {
+// count returns the number of entries in a range of a lane.
+func (a *aheadCounter) count(from, before uint64, priority uint8) (n uint64, err error) {
 	if a.gaps == 0 || before-from > a.budget {
 		return before - from, nil
 	}

@@ -11,24 +11,24 @@ import (
 	"platform/internal/ids"
 )
 
-// line is a vqueue's lanes, each with the places that somebody waits at.
+// line is a vqueue's lanes: the entries by sequence number.
 type line map[uint8]map[uint64]flowcontrol.Queued
 
-func (l line) Queued(_ flowcontrol.QueueKey, priority uint8, place uint64) (flowcontrol.Queued, error) {
-	return l[priority][place], nil
+func (l line) Queued(_ flowcontrol.QueueKey, priority uint8, seq uint64) (flowcontrol.Queued, error) {
+	return l[priority][seq], nil
 }
 
 func (l line) QueuedBetween(_ flowcontrol.QueueKey, priority uint8, from, before uint64) iter.Seq2[flowcontrol.Queued, error] {
 	return func(yield func(flowcontrol.Queued, error) bool) {
-		for place := from; place < before; place++ {
-			if who, there := l[priority][place]; there && !yield(who, nil) {
+		for seq := from; seq < before; seq++ {
+			if entry, there := l[priority][seq]; there && !yield(entry, nil) {
 				return
 			}
 		}
 	}
 }
 
-// drawLine makes lanes of a few priorities, with gaps where some have left.
+// drawLine generates lanes of a few priorities, with gaps.
 func drawLine(t *rapid.T) (line, *flowcontrol.VQueue) {
 	l, q := line{}, &flowcontrol.VQueue{}
 	for _, priority := range []uint8{0, 1, 9} {
@@ -37,47 +37,47 @@ func drawLine(t *rapid.T) (line, *flowcontrol.VQueue) {
 		lane.Tail = lane.Head + rapid.Uint64Range(0, 8).Draw(t, "length")
 		l[priority] = map[uint64]flowcontrol.Queued{}
 		at := int64(1_000_000)
-		for place := lane.Head; place < lane.Tail; place++ {
+		for seq := lane.Head; seq < lane.Tail; seq++ {
 			at += rapid.SampledFrom([]int64{0, 1, flowcontrol.PriorityHeadStart / 2, flowcontrol.PriorityHeadStart}).Draw(t, "pause")
 			if rapid.IntRange(0, 3).Draw(t, "leaves") == 0 {
 				continue
 			}
 			q.Waiting++
-			l[priority][place] = flowcontrol.Queued{ID: ids.NewInvocation(q.Waiting, [16]byte{1}), At: at}
+			l[priority][seq] = flowcontrol.Queued{ID: ids.NewInvocation(q.Waiting, [16]byte{1}), At: at}
 		}
 	}
 	return l, q
 }
 
-// Who gets a turn is found by giving turns until nobody is left.
+// The order is found by serving the queue until it is empty.
 func TestAheadIsHowManyGetTheirTurnFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, q := drawLine(t)
 		type turn struct {
 			priority uint8
-			place    uint64
-			who      flowcontrol.Queued
+			seq      uint64
+			entry    flowcontrol.Queued
 			told     uint64
 		}
 		var told []turn
 		for priority, places := range l {
-			for place, who := range places {
-				n, err := flowcontrol.Ahead(l, flowcontrol.QueueKey{}, q, priority, place, who.At)
+			for seq, entry := range places {
+				n, err := flowcontrol.Ahead(l, flowcontrol.QueueKey{}, q, priority, seq, entry.At)
 				require.NoError(t, err)
-				told = append(told, turn{priority, place, who, n})
+				told = append(told, turn{priority, seq, entry, n})
 			}
 		}
 		for n := range len(told) {
-			priority, place, who, err := flowcontrol.First(l, flowcontrol.QueueKey{}, q)
+			priority, seq, entry, err := flowcontrol.First(l, flowcontrol.QueueKey{}, q)
 			require.NoError(t, err)
-			require.Contains(t, told, turn{priority, place, who, uint64(n)})
-			delete(l[priority], place)
-			q.Lanes[priority].Head = place + 1
+			require.Contains(t, told, turn{priority, seq, entry, uint64(n)})
+			delete(l[priority], seq)
+			q.Lanes[priority].Head = seq + 1
 		}
 	})
 }
 
-// lazy is a long lane that counts how often it is looked at.
+// lazy is a long lane that counts reads.
 type lazy struct {
 	gap  uint64
 	read int
@@ -85,8 +85,8 @@ type lazy struct {
 
 func (l *lazy) QueuedBetween(_ flowcontrol.QueueKey, _ uint8, from, before uint64) iter.Seq2[flowcontrol.Queued, error] {
 	return func(yield func(flowcontrol.Queued, error) bool) {
-		for place := from; place < before; place++ {
-			if l.read++; place != l.gap && !yield(flowcontrol.Queued{At: int64(place)}, nil) {
+		for seq := from; seq < before; seq++ {
+			if l.read++; seq != l.gap && !yield(flowcontrol.Queued{At: int64(seq)}, nil) {
 				return
 			}
 		}
@@ -100,16 +100,16 @@ func TestAheadInALongLineIsCheap(t *testing.T) {
 	l := &lazy{gap: many}
 	n, err := flowcontrol.Ahead(l, flowcontrol.QueueKey{}, q, 0, 700_000, 700_000)
 	require.NoError(t, err)
-	require.EqualValues(t, 700_000+880_001, n, "those of priority 3 came up to 180 s later")
+	require.EqualValues(t, 700_000+880_001, n, "those of priority 3 arrived up to 180 s later")
 	require.Less(t, l.read, 50)
 
 	q.Waiting, l.gap = 2*many-1, 5
 	n, err = flowcontrol.Ahead(l, flowcontrol.QueueKey{}, q, 0, 700_000, 700_000)
 	require.NoError(t, err)
-	require.EqualValues(t, 700_000+880_001, n, "too many to look for those that have left")
+	require.EqualValues(t, 700_000+880_001, n, "too many to scan for gaps")
 	l.read = 0
 	n, err = flowcontrol.Ahead(l, flowcontrol.QueueKey{}, &flowcontrol.VQueue{Waiting: many - 1, Lanes: [10]flowcontrol.Lane{{Tail: many}}}, 0, 1000, 1000)
 	require.NoError(t, err)
-	require.EqualValues(t, 999, n, "who has left is not counted")
+	require.EqualValues(t, 999, n, "gaps are not counted")
 	require.LessOrEqual(t, l.read, flowcontrol.MaxCounted+50)
 }

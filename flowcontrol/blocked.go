@@ -1,20 +1,20 @@
 package flowcontrol
 
-// Cause is why the head of a queue does not run.
+// Cause is the reason why the head of a queue does not run.
 type Cause uint8
 
-// The causes. Where there are several the first of the list counts.
+// The causes. If there are several, the first one in this order is reported.
 const (
-	NotBlocked    Cause = iota // it may run, and is going to
+	NotBlocked    Cause = iota // it may run, and is about to
 	ByPause                    // an operator has paused the queue
-	ByKey                      // others hold the keys of all that wait
+	ByKey                      // all waiting invocations wait for their keys
 	ByConcurrency              // a counter is at the limit of its rule
 	ByRate                     // a counter has no token left
 )
 
 var causeNames = [...]string{"", "paused", "lock", "limit-key-concurrency", "throttling-rules"}
 
-// String is the cause in the words of tables, empty for none.
+// String returns the cause as shown in tables, empty for none.
 func (c Cause) String() string {
 	if int(c) < len(causeNames) {
 		return causeNames[c]
@@ -22,22 +22,22 @@ func (c Cause) String() string {
 	return "unknown"
 }
 
-// Blocked is why the head of a queue does not run.
+// Blocked explains why the head of a queue does not run.
 type Blocked struct {
 	Cause   Cause
-	Counter CounterKey // ByConcurrency, ByRate: where
-	Rule    *Rule      // ByConcurrency, ByRate: the rule that says so
-	Used    uint64     // ByConcurrency: how many run there
-	Until   int64      // ByRate: when there is a token, partition time in milliseconds
+	Counter CounterKey // for ByConcurrency and ByRate
+	Rule    *Rule      // for ByConcurrency and ByRate: the limiting rule
+	Used    uint64     // for ByConcurrency: how many run there
+	Until   int64      // for ByRate: when there is a token, partition time in milliseconds
 }
 
-// CounterReader is where counters can be looked up.
+// CounterReader reads counters.
 type CounterReader interface {
-	// Counter is the zero Counter where nobody counts.
+	// Counter returns the zero Counter for one without a record.
 	Counter(CounterKey) (Counter, error)
 }
 
-// Explain tells why nobody of a queue in which some wait is started, at a time in
+// Explain returns why no invocation of a queue with waiting ones is started, at a time in
 // milliseconds since 1970.
 func (m *Matcher) Explain(in CounterReader, key QueueKey, q *VQueue, now int64) (Blocked, error) {
 	switch {

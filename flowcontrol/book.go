@@ -5,35 +5,35 @@ import (
 	"slices"
 )
 
-// MaxRules is how many rules a book can hold.
+// MaxRules is the maximum number of rules in a book.
 const MaxRules = 10_000
 
-// Book is the rule book. A value never changes; changes make another one.
+// Book is the immutable rule book; a change creates a new one.
 //
-// Version grows with every change that can matter to an invocation, and is not below
-// the version of any rule, those that were removed included.
+// Version grows with every change that can affect an invocation, and is not below the
+// version of any rule, including removed ones.
 type Book struct {
 	Version uint32
 	Rules   []Rule // sorted by pattern
 }
 
-// PreconditionKind says what a change expects to find.
+// PreconditionKind is the kind of a Precondition.
 type PreconditionKind uint8
 
 // The kinds of preconditions.
 const (
-	None         PreconditionKind = iota // anything
-	Matches                              // the rule, at a version
-	DoesNotExist                         // no rule
+	None         PreconditionKind = iota // no precondition
+	Matches                              // the rule exists at a version
+	DoesNotExist                         // the rule does not exist
 )
 
-// Precondition is what a change expects to find.
+// Precondition is the expected state of a rule before a change.
 type Precondition struct {
 	Kind    PreconditionKind
 	Version uint32 // for Matches
 }
 
-// Change replaces one rule as a whole, or adds it.
+// Change replaces a rule as a whole, or adds it.
 type Change struct {
 	Pattern      Pattern
 	Limits       Limits
@@ -42,20 +42,20 @@ type Change struct {
 	Precondition Precondition
 }
 
-// Removal takes one rule out.
+// Removal removes a rule.
 type Removal struct {
 	Pattern      Pattern
 	Precondition Precondition
 }
 
-// PreconditionError says that a rule is not as a change expected it.
+// PreconditionError says that a precondition does not hold.
 type PreconditionError struct {
 	Pattern      Pattern
 	Precondition Precondition
-	Actual       uint32 // version of the rule; 0: there is none
+	Actual       uint32 // version of the rule; 0: it does not exist
 }
 
-// Error says what was expected and what there is.
+// Error describes the expected and the actual state.
 func (e *PreconditionError) Error() string {
 	actual := "there is no such rule"
 	if e.Actual != 0 {
@@ -67,15 +67,15 @@ func (e *PreconditionError) Error() string {
 	return fmt.Sprintf("rule '%s' was expected at version %d, but %s", e.Pattern, e.Precondition.Version, actual)
 }
 
-// FullError says that a book would get too many rules.
+// FullError says that a book would have too many rules.
 type FullError struct{ Rules int }
 
-// Error names the bound.
+// Error describes the limit.
 func (e *FullError) Error() string {
 	return fmt.Sprintf("the rule book would hold %d rules, and at most %d are allowed: delete rules that are not needed, or cover several with one pattern", e.Rules, MaxRules)
 }
 
-// Find is the rule with that pattern, nil if there is none.
+// Find returns the rule with a pattern, nil if there is none.
 func (b *Book) Find(p Pattern) *Rule {
 	if i, found := b.index(p); found {
 		return &b.Rules[i]
@@ -87,11 +87,11 @@ func (b *Book) index(p Pattern) (int, bool) {
 	return slices.BinarySearchFunc(b.Rules, p, func(r Rule, p Pattern) int { return r.Pattern.Compare(p) })
 }
 
-// Put is the book with all the changes, or b itself and the reason why it takes none: a
-// *PreconditionError or a *FullError. Changes follow one another, so a pattern that
-// comes twice ends as the last change says. rules are the changed rules, in the order
-// of the changes. A change to what is already there changes nothing. at is the time,
-// in milliseconds since 1970.
+// Put returns the book with all the changes, or b and the reason why none was made: a
+// *PreconditionError or a *FullError. Changes are made in order, so for a pattern that
+// occurs twice the last change wins. rules are the changed rules, in the order of the
+// changes. A change to the current content changes nothing. at is the time, in milliseconds
+// since 1970.
 func (b *Book) Put(changes []Change, at int64) (next *Book, rules []Rule, err error) {
 	if len(changes) > MaxRules {
 		return b, nil, &FullError{Rules: len(changes)}
@@ -111,13 +111,13 @@ func (b *Book) Put(changes []Change, at int64) (next *Book, rules []Rule, err er
 	return d.Book, rules, nil
 }
 
-// bookDraft is a book while a batch of changes is made to it. New rules stand behind
-// the others, unsorted: inserting each at its place would cost too much for thousands.
+// bookDraft is a book during a batch of changes. New rules are appended unsorted: inserting
+// each in order would be too slow for thousands.
 type bookDraft struct {
 	*Book
-	sorted  int             // rules of before
-	added   map[Pattern]int // where the new ones are
-	version uint32          // of the book, once something matters
+	sorted  int             // number of existing rules
+	added   map[Pattern]int // indexes of the new rules
+	version uint32          // of the book after an effective change
 	at      int64
 }
 
@@ -152,7 +152,7 @@ func (d *bookDraft) put(c *Change) (Rule, error) {
 	rule.Version = old.Version
 	if !old.Limits.Equal(c.Limits) || old.Disabled != c.Disabled {
 		rule.Version++
-		// A pattern that comes several times in a batch grows by more than one.
+		// A pattern that occurs several times in a batch grows by more than one.
 		d.Version = max(d.Version, d.version, rule.Version)
 	} else if old.Description == c.Description {
 		return *old, nil
@@ -161,9 +161,9 @@ func (d *bookDraft) put(c *Change) (Rule, error) {
 	return rule, nil
 }
 
-// Delete is the book without the rules, and their patterns in the order of the
-// removals; patterns that are not there are left out, unless a precondition asks for
-// them. The error is a *PreconditionError, and next then b itself.
+// Delete returns the book without the rules, and their patterns in the order of the
+// removals; patterns without a rule are skipped unless a precondition requires them. The
+// error is a *PreconditionError; next is then b.
 func (b *Book) Delete(removals []Removal) (next *Book, removed []Pattern, err error) {
 	gone := make(map[Pattern]struct{}, len(removals))
 	removed = make([]Pattern, 0, len(removals))
@@ -193,14 +193,14 @@ func (b *Book) Delete(removals []Removal) (next *Book, removed []Pattern, err er
 	return next, removed, nil
 }
 
-// clone copies the rules, with room for more.
+// clone copies the rules, with capacity for more.
 func (b *Book) clone(more int) *Book {
 	rules := make([]Rule, len(b.Rules), len(b.Rules)+more)
 	copy(rules, b.Rules)
 	return &Book{Version: b.Version, Rules: rules}
 }
 
-// check compares with the version that there is, 0 for none.
+// check compares with the actual version, 0 for none.
 func (p Precondition) check(pattern Pattern, actual uint32) error {
 	ok := true
 	switch p.Kind {
@@ -215,13 +215,13 @@ func (p Precondition) check(pattern Pattern, actual uint32) error {
 	return nil
 }
 
-// Check says what is wrong with a change whatever the book holds, nil if nothing is.
+// Check validates a change independently of the book.
 func (c *Change) Check() error {
 	if err := c.Pattern.Check(); err != nil {
 		return err
 	}
 	if len(c.Description) > MaxDescriptionBytes {
-		return fmt.Errorf("rule '%s': its description has %d bytes, at most %d are allowed", c.Pattern, len(c.Description), MaxDescriptionBytes)
+		return fmt.Errorf("rule '%s': description has %d bytes, at most %d are allowed", c.Pattern, len(c.Description), MaxDescriptionBytes)
 	}
 	if err := c.Limits.Check(); err != nil {
 		return fmt.Errorf("rule '%s': %w", c.Pattern, err)
@@ -229,9 +229,9 @@ func (c *Change) Check() error {
 	return nil
 }
 
-// InForce is the part of a book that can matter to an invocation: rules that are not
-// disabled, without words for people. It has the version of the book.
-func (b *Book) InForce() *Book {
+// Effective returns the part of a book that affects invocations: the enabled rules, without
+// descriptions. It has the version of the book.
+func (b *Book) Effective() *Book {
 	kept := &Book{Version: b.Version}
 	for _, r := range b.Rules {
 		if !r.Disabled {

@@ -17,7 +17,7 @@ func pattern(t require.TestingT, text string) Pattern {
 
 func limited(n uint32) Limits { return Limits{Concurrency: n} }
 
-// must makes changes that are taken.
+// must makes changes that must succeed.
 func must(t *testing.T, b *Book, at int64, changes ...Change) *Book {
 	t.Helper()
 	next, rules, err := b.Put(changes, at)
@@ -37,18 +37,18 @@ func TestVersions(t *testing.T) {
 		{Pattern: pattern(t, "*"), Limits: limited(9), Version: 1, ModifiedAt: 100},
 		{Pattern: a, Limits: limited(5), Version: 1, ModifiedAt: 100},
 	}}, b1)
-	require.Equal(t, &Book{}, empty, "books never change")
+	require.Equal(t, &Book{}, empty, "books are immutable")
 
 	b2 := must(t, b1, 200, Change{Pattern: a, Limits: limited(6)})
 	require.Equal(t, Rule{Pattern: a, Limits: limited(6), Version: 2, ModifiedAt: 200}, *b2.Find(a))
 	require.EqualValues(t, 1, b1.Find(a).Version)
 
 	same := must(t, b2, 300, Change{Pattern: a, Limits: limited(6)})
-	require.Equal(t, b2, same, "what is already there changes nothing")
+	require.Equal(t, b2, same, "a change to the current content changes nothing")
 
 	text := must(t, b2, 400, Change{Pattern: a, Limits: limited(6), Description: "why"})
 	require.Equal(t, Rule{Pattern: a, Limits: limited(6), Description: "why", Version: 2, ModifiedAt: 400}, *text.Find(a))
-	require.EqualValues(t, 2, text.Version, "a description matters to no invocation")
+	require.EqualValues(t, 2, text.Version, "a description affects no invocation")
 
 	off := must(t, text, 500, Change{Pattern: a, Limits: limited(6), Disabled: true})
 	require.Equal(t, Rule{Pattern: a, Limits: limited(6), Disabled: true, Version: 3, ModifiedAt: 500}, *off.Find(a))
@@ -60,7 +60,7 @@ func TestVersions(t *testing.T) {
 	require.Nil(t, gone.Find(a))
 
 	again := must(t, gone, 600, Change{Pattern: a})
-	require.EqualValues(t, 5, again.Find(a).Version, "a version is never used twice")
+	require.EqualValues(t, 5, again.Find(a).Version, "a version is never reused")
 
 	nothing, removed, err := again.Delete([]Removal{{Pattern: pattern(t, "unknown")}})
 	require.NoError(t, err)
@@ -109,7 +109,7 @@ func TestPreconditions(t *testing.T) {
 			var refusal *PreconditionError
 			require.ErrorAs(t, err, &refusal)
 			require.EqualError(t, err, c.refused)
-			require.Same(t, book, next, "a batch is taken as a whole or not at all")
+			require.Same(t, book, next, "a batch is atomic")
 			require.EqualError(t, deleteErr, c.refused)
 			require.Same(t, book, left)
 		})
@@ -136,7 +136,7 @@ func TestABookHasAnEnd(t *testing.T) {
 	require.ErrorAs(t, err, &refusal)
 }
 
-// A dumb twin: patterns and versions in a map.
+// The model keeps patterns and versions in a map.
 func TestBooksAgreeWithAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		book, twin, used := &Book{}, map[Pattern]Rule{}, map[Pattern]uint32{}
@@ -186,6 +186,6 @@ func TestWhatIsInForce(t *testing.T) {
 	book := must(t, &Book{}, 7,
 		Change{Pattern: pattern(t, "a"), Limits: limited(1), Description: "why"},
 		Change{Pattern: pattern(t, "b"), Limits: limited(2), Disabled: true})
-	require.Equal(t, &Book{Version: 1, Rules: []Rule{{Pattern: pattern(t, "a"), Limits: limited(1), Version: 1, ModifiedAt: 7}}}, book.InForce())
+	require.Equal(t, &Book{Version: 1, Rules: []Rule{{Pattern: pattern(t, "a"), Limits: limited(1), Version: 1, ModifiedAt: 7}}}, book.Effective())
 	require.Equal(t, "why", book.Find(pattern(t, "a")).Description)
 }

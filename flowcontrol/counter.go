@@ -1,12 +1,12 @@
 package flowcontrol
 
-// CounterKey names a counter: a scope, or a scope and a part of a limit key in it.
+// CounterKey identifies a counter: a scope, or a scope and a part of a limit key in it.
 type CounterKey struct {
 	Scope    string
 	LimitKey LimitKey
 }
 
-// Level is that of the last part.
+// Level returns the level of the last part.
 func (k CounterKey) Level() Level {
 	switch {
 	case k.LimitKey.L2 != "":
@@ -17,12 +17,12 @@ func (k CounterKey) Level() Level {
 	return LevelScope
 }
 
-// String is "scope", "scope/l1" or "scope/l1/l2".
+// String returns "scope", "scope/l1" or "scope/l1/l2".
 func (k CounterKey) String() string {
 	return Pattern{k.Scope, k.LimitKey.L1, k.LimitKey.L2}.String()
 }
 
-// at is the counter above k at a level, or k itself.
+// at returns the counter above k at a level, or k itself.
 func (k CounterKey) at(level Level) CounterKey {
 	if level < Level2 {
 		k.LimitKey.L2 = ""
@@ -33,7 +33,7 @@ func (k CounterKey) at(level Level) CounterKey {
 	return k
 }
 
-// counter is the counter below k with a name, queue the vqueue of a service at k.
+// counter returns the counter with a name below k.
 func (k CounterKey) counter(name string) CounterKey {
 	if k.LimitKey.L1 == "" {
 		k.LimitKey.L1 = name
@@ -43,11 +43,12 @@ func (k CounterKey) counter(name string) CounterKey {
 	return k
 }
 
+// queue returns the vqueue of a service at k.
 func (k CounterKey) queue(service string) QueueKey {
 	return QueueKey{k.Scope, k.LimitKey, service}
 }
 
-// name is the last part, by which the counter above knows k.
+// name returns the last part, which identifies k in the counter above it.
 func (k CounterKey) name() string {
 	if k.LimitKey.L2 != "" {
 		return k.LimitKey.L2
@@ -55,36 +56,35 @@ func (k CounterKey) name() string {
 	return k.LimitKey.L1
 }
 
-// Counter is the record of a counter. The zero Counter is one that nobody counts at.
+// Counter is the record of a counter. The zero Counter counts nothing.
 type Counter struct {
-	Running uint64 // hold a slot
-	Waiting uint64 // are in the inbox, those that wait for their key included
-	Turn    uint64 // place in the ring of the counter above; 0: in none
+	Running uint64 // invocations that hold a slot
+	Waiting uint64 // invocations in the inbox, including those that wait for their key
+	RingSeq uint64 // position in the ring of the counter above; 0: not in it
 	Ring    Ring
 	Bucket  Bucket
-	WakeAt  int64 // when a timer looks at it again, partition time in milliseconds; 0: no timer
+	WakeAt  int64 // when a timer re-evaluates it, partition time in milliseconds; 0: no timer
 }
 
-// Ring is the order in which the children of a counter, queues and counters below,
-// get slots: the places Head ≤ n < Tail, some of which are gaps. Place 0 is never
-// used.
+// Ring is the round-robin order of the children of a counter (queues and counters below
+// it): the sequence numbers Head ≤ n < Tail, some of which are gaps. Sequence number 0 is
+// never used.
 type Ring struct{ Head, Tail uint64 }
 
 func (r Ring) empty() bool { return r.Head == r.Tail }
 
-// Child is who stands at a place of a ring. The zero Child is a gap.
+// Child is an entry of a ring. The zero Child is a gap.
 type Child struct {
-	Name  string // of the service or of the part of the limit key
+	Name  string // of the service, or the part of the limit key
 	Queue bool   // a queue, not a counter
 }
 
-// NamedCounter is a counter and its key.
 type NamedCounter struct {
 	Key CounterKey
 	Counter
 }
 
-// Free reports whether the limits of a rule allow one more now, in milliseconds.
+// Free reports whether the limits of a rule allow one more invocation now, in milliseconds.
 func (c *Counter) Free(r *Rule, now int64) bool {
 	return r == nil || c.below(r) && (r.Limits.Rate == nil || c.Bucket.has(*r.Limits.Rate, now))
 }
@@ -93,7 +93,7 @@ func (c *Counter) below(r *Rule) bool {
 	return r.Limits.Concurrency == 0 || c.Running < uint64(r.Limits.Concurrency)
 }
 
-// idle reports whether the record says nothing worth keeping.
+// idle reports whether the record can be deleted.
 func (c *Counter) idle() bool {
 	return c.Running == 0 && c.Waiting == 0 && c.Bucket == 0
 }

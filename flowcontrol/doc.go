@@ -1,16 +1,16 @@
-// Package flowcontrol decides which waiting invocation may run next.
+// Package flowcontrol decides which waiting invocation runs next.
 //
-// The rule book says how much may run at once. A Rule pairs a Pattern with Limits. A
-// scoped invocation counts at up to three levels: its scope, the first part of its
+// The rule book limits how much may run concurrently. A Rule pairs a Pattern with Limits. A
+// scoped invocation is counted at up to three levels: its scope, the first part of its
 // limit key within that scope, and both parts. At each level the best matching rule
-// gives the limits, and every matching value has a budget of its own.
+// applies, and every matching value has a separate budget.
 //
-// The package is pure: no clock, no chance, no I/O. Times and versions come from the
-// callers, who are the metadata group for the book and partitions for everything else.
+// The package is pure: no clock, no randomness, no I/O. Times and versions are passed by
+// the callers: the metadata group for the book, partitions for everything else.
 //
-// Who waits stands in vqueues; the Scheduler gives slots to them, by records in tables
-// and nothing else.
+// Waiting invocations are in vqueues; the Scheduler assigns slots to them, based only on
+// records in tables.
 //
-// Read pattern.go, rule.go and book.go first, then match.go; for the scheduler
-// DESIGN.md, queue.go, counter.go and scheduler.go.
+// Read pattern.go, rule.go and book.go first, then match.go; for the scheduler DESIGN.md,
+// queue.go, counter.go and scheduler.go.
 package flowcontrol

@@ -1,22 +1,21 @@
 package flowcontrol
 
-// Matcher finds the rules for counters in a time that does not depend on how many
-// rules there are. It never changes and is safe for any number of readers. The zero
-// Matcher has no rules.
+// Matcher finds the rules for counters in a time independent of the number of rules. It is
+// immutable and safe for concurrent use. The zero Matcher has no rules.
 type Matcher struct {
 	rules map[Pattern]*Rule
-	// ranks are the ranks of the patterns of each level, one bit for each, so that
-	// forms of patterns which no rule has are not looked for.
+	// ranks are the ranks of the patterns of each level, one bit for each, so that ranks
+	// without a rule are skipped.
 	ranks [Levels]uint8
 	// bounded says that some rule has a queue limit.
 	bounded bool
 }
 
-// Match is the best rule of each level, nil where there is none.
+// Match contains the best rule of each level, or nil.
 type Match [Levels]*Rule
 
-// NewMatcher prepares the rules of a book, which must not change any more. Disabled
-// rules are left out.
+// NewMatcher indexes the rules of a book, which must not change afterwards. Disabled rules
+// are omitted.
 func NewMatcher(b *Book) *Matcher {
 	m := &Matcher{rules: make(map[Pattern]*Rule, len(b.Rules))}
 	for i := range b.Rules {
@@ -30,8 +29,8 @@ func NewMatcher(b *Book) *Matcher {
 	return m
 }
 
-// Match finds the rules for an invocation in a scope, with a limit key or none. Levels
-// that the limit key does not reach have no rule.
+// Match finds the rules for an invocation in a scope, optionally with a limit key. Levels
+// below the limit key have no rule.
 func (m *Matcher) Match(scope string, key LimitKey) (found Match) {
 	if scope == "" {
 		return found
@@ -46,7 +45,7 @@ func (m *Matcher) Match(scope string, key LimitKey) (found Match) {
 	return found
 }
 
-// best is the rule with the highest rank at a level.
+// best returns the rule with the highest rank at a level.
 func (m *Matcher) best(level Level, scope string, key LimitKey) *Rule {
 	for rank := exactScope | exactL1 | exactL2; rank >= 0; rank-- {
 		if m.ranks[level]&(1<<rank) == 0 {

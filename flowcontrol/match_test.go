@@ -55,7 +55,7 @@ func TestTheMostExactRuleWins(t *testing.T) {
 	}
 }
 
-// naive looks at every rule.
+// naive checks every rule.
 func naive(b *Book, scope string, key LimitKey) (found Match) {
 	fits := func(part, value string) bool { return part == "" || part == Any && value != "" || part == value }
 	for i := range b.Rules {

@@ -1,19 +1,19 @@
 package flowcontrol
 
-// path is a queue and the counters above it, from the scope down, while they are
-// worked on. Without a queue it ends at a counter.
+// path is a queue and the counters above it, from the scope down, while they are modified.
+// Without a queue it ends at a counter.
 type path struct {
-	key      QueueKey
-	hasQueue bool
-	queue    VQueue
-	was      VQueue // the record as it was read
-	depth    Level  // how many counters there are
-	counters [Levels]Counter
-	before   [Levels]Counter
-	rules    Match
+	key         QueueKey
+	hasQueue    bool
+	queue       VQueue
+	oldQueue    VQueue // the record as read
+	depth       Level  // number of counters
+	counters    [Levels]Counter
+	oldCounters [Levels]Counter // the records as read
+	rules       Match
 }
 
-// load reads the path of a queue. It is valid until the next load.
+// load reads the path of a queue. The result is valid until the next load.
 func (s *Scheduler) load(key QueueKey) (*path, error) {
 	p, err := s.loadCounters(key.Counter())
 	if err != nil {
@@ -21,7 +21,7 @@ func (s *Scheduler) load(key QueueKey) (*path, error) {
 	}
 	p.key, p.hasQueue = key, true
 	p.queue, err = s.Tables.VQueue(key)
-	p.was = p.queue
+	p.oldQueue = p.queue
 	return p, err
 }
 
@@ -36,17 +36,17 @@ func (s *Scheduler) loadCounters(key CounterKey) (*path, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.counters[l], p.before[l] = c, c
+		p.counters[l], p.oldCounters[l] = c, c
 	}
 	return p, nil
 }
 
-// store brings the rings in order, from the bottom up, and writes what has changed.
+// store updates the rings, from the bottom up, and writes what has changed.
 func (s *Scheduler) store(p *path) {
 	key := p.key.Counter()
 	if p.hasQueue {
-		s.placeQueue(p, key)
-		if p.queue != p.was {
+		s.updateQueueRing(p, key)
+		if p.queue != p.oldQueue {
 			if p.queue.idle() {
 				p.queue = VQueue{}
 			}
@@ -54,36 +54,35 @@ func (s *Scheduler) store(p *path) {
 		}
 	}
 	for l := p.depth - 1; ; l-- {
-		s.placeCounter(p, key, l)
+		s.updateCounterRing(p, key, l)
 		if l == 0 {
 			break
 		}
 	}
 	for l := range p.depth {
-		if p.counters[l] != p.before[l] {
+		if p.counters[l] != p.oldCounters[l] {
 			s.Tables.PutCounter(key.at(l), p.counters[l])
 		}
 	}
 }
 
-// placeQueue puts the queue into the ring above it when it can use a slot, and takes it
-// out when nobody is left in it.
-func (s *Scheduler) placeQueue(p *path, above CounterKey) {
+// updateQueueRing adds the queue to the ring above it if it can use a slot, and removes it
+// if it is empty.
+func (s *Scheduler) updateQueueRing(p *path, above CounterKey) {
 	q, ring := &p.queue, &p.counters[p.depth-1].Ring
 	switch {
-	case q.Turn == 0 && q.ready():
-		q.Turn = s.join(above, ring, Child{p.key.Service, true})
-	case q.Turn != 0 && q.Waiting == 0:
-		s.leave(above, ring, &q.Turn)
+	case q.RingSeq == 0 && q.ready():
+		q.RingSeq = s.addToRing(above, ring, Child{p.key.Service, true})
+	case q.RingSeq != 0 && q.Waiting == 0:
+		s.removeFromRing(above, ring, &q.RingSeq)
 	}
 }
 
-// placeCounter does the same for a counter, and asks for a timer if it waits for a
-// token.
-func (s *Scheduler) placeCounter(p *path, lowest CounterKey, l Level) {
+// updateCounterRing does the same for a counter, and sets a timer if it waits for a token.
+func (s *Scheduler) updateCounterRing(p *path, lowest CounterKey, l Level) {
 	c, r, key := &p.counters[l], p.rules[l], lowest.at(l)
 	if c.Waiting == 0 {
-		c.Ring = Ring{} // nobody waits below, so there are only gaps
+		c.Ring = Ring{} // there are no waiting invocations below, so there are only gaps
 	}
 	if c.Bucket.fullAt() <= s.Now {
 		c.Bucket = 0
@@ -91,10 +90,10 @@ func (s *Scheduler) placeCounter(p *path, lowest CounterKey, l Level) {
 	if l > 0 {
 		above, ring := lowest.at(l-1), &p.counters[l-1].Ring
 		switch {
-		case c.Turn == 0 && !c.Ring.empty() && c.Free(r, s.Now):
-			c.Turn = s.join(above, ring, Child{Name: key.name()})
-		case c.Turn != 0 && c.Waiting == 0:
-			s.leave(above, ring, &c.Turn)
+		case c.RingSeq == 0 && !c.Ring.empty() && c.Free(r, s.Now):
+			c.RingSeq = s.addToRing(above, ring, Child{Name: key.name()})
+		case c.RingSeq != 0 && c.Waiting == 0:
+			s.removeFromRing(above, ring, &c.RingSeq)
 		}
 	}
 	switch {
@@ -103,14 +102,14 @@ func (s *Scheduler) placeCounter(p *path, lowest CounterKey, l Level) {
 			s.wakeAt(key, c, next)
 		}
 	case c.Bucket != 0 && c.Running == 0 && c.Waiting == 0:
-		s.wakeAt(key, c, c.Bucket.fullAt()) // to forget it
+		s.wakeAt(key, c, c.Bucket.fullAt()) // to delete the record
 	}
 	if c.idle() {
 		*c = Counter{}
 	}
 }
 
-// wakeAt asks for a timer unless there is one that comes soon enough.
+// wakeAt sets a timer unless there is one that is early enough.
 func (s *Scheduler) wakeAt(key CounterKey, c *Counter, at int64) {
 	if c.WakeAt == 0 || c.WakeAt > at {
 		c.WakeAt = at

@@ -9,10 +9,10 @@ import (
 // Any is the part of a pattern that matches every value.
 const Any = "*"
 
-// MaxPartBytes is the longest scope, and the longest part of a limit key.
+// MaxPartBytes is the maximum length of a scope, and of a part of a limit key.
 const MaxPartBytes = 36
 
-// Level says which counters of an invocation a rule is about.
+// Level is the level of the counters that a rule applies to.
 type Level uint8
 
 // The levels, in the order of the parts of a pattern.
@@ -20,10 +20,10 @@ const (
 	LevelScope Level = iota // the scope
 	Level1                  // the scope and the first part of the limit key
 	Level2                  // the scope and both parts of the limit key
-	Levels                  // how many there are
+	Levels                  // number of levels
 )
 
-// String is the name that tables show.
+// String returns the name as shown in tables.
 func (l Level) String() string {
 	switch l {
 	case LevelScope:
@@ -36,11 +36,11 @@ func (l Level) String() string {
 	return fmt.Sprintf("Level(%d)", uint8(l))
 }
 
-// Pattern says which counters a rule is about. Parts are exact text or Any; parts that
-// the pattern does not have are empty, L1 never before L2. The zero Pattern is none.
+// Pattern selects the counters that a rule applies to. Parts are exact text or Any; absent
+// parts are empty, L1 never before L2. The zero Pattern matches nothing.
 type Pattern struct{ Scope, L1, L2 string }
 
-// Level is that of the last part.
+// Level returns the level of the last part.
 func (p Pattern) Level() Level {
 	switch {
 	case p.L2 != "":
@@ -51,7 +51,7 @@ func (p Pattern) Level() Level {
 	return LevelScope
 }
 
-// String is the form that ParsePattern reads.
+// String returns the form that ParsePattern accepts.
 func (p Pattern) String() string {
 	switch p.Level() {
 	case Level2:
@@ -62,8 +62,8 @@ func (p Pattern) String() string {
 	return p.Scope
 }
 
-// Compare orders patterns as a book is sorted: part by part, so that the rules of a
-// scope stand together.
+// Compare defines the order of patterns in a book: part by part, so that the rules of a
+// scope are adjacent.
 func (p Pattern) Compare(q Pattern) int {
 	if c := strings.Compare(p.Scope, q.Scope); c != 0 {
 		return c
@@ -81,8 +81,8 @@ const (
 	exactL2    = 1
 )
 
-// rank says how exact a pattern is. Among the patterns of a level that match, that
-// with the highest rank wins: an exact scope beats whatever follows it.
+// rank returns the specificity of a pattern. Among the matching patterns of a level, the
+// one with the highest rank wins: an exact scope precedes everything after it.
 func (p Pattern) rank() int {
 	rank := 0
 	if p.Scope != Any {
@@ -97,7 +97,7 @@ func (p Pattern) rank() int {
 	return rank
 }
 
-// ParsePattern reads scope, scope/l1 or scope/l1/l2, each part exact or "*".
+// ParsePattern parses scope, scope/l1 or scope/l1/l2, each part exact or "*".
 func ParsePattern(text string) (Pattern, error) {
 	parts := strings.Split(text, "/")
 	if len(parts) > int(Levels) {
@@ -115,8 +115,7 @@ func ParsePattern(text string) (Pattern, error) {
 	return Pattern{Scope: parts[0], L1: parts[1], L2: parts[2]}, nil
 }
 
-// Check says what is wrong with a pattern that ParsePattern did not return, nil if
-// nothing is.
+// Check validates a pattern that was not returned by ParsePattern.
 func (p Pattern) Check() error {
 	if parsed, err := ParsePattern(p.String()); err != nil || parsed != p {
 		return errors.Join(err, fmt.Errorf("bad pattern %q, %q, %q", p.Scope, p.L1, p.L2))
@@ -124,10 +123,10 @@ func (p Pattern) Check() error {
 	return nil
 }
 
-// LimitKey divides a scope further. It has one or two parts; the zero LimitKey is none.
+// LimitKey subdivides a scope. It has one or two parts; the zero LimitKey is none.
 type LimitKey struct{ L1, L2 string }
 
-// String is the form that ParseLimitKey reads, empty for none.
+// String returns the form that ParseLimitKey accepts, empty for none.
 func (k LimitKey) String() string {
 	if k.L2 == "" {
 		return k.L1
@@ -135,7 +134,7 @@ func (k LimitKey) String() string {
 	return k.L1 + "/" + k.L2
 }
 
-// ParseLimitKey reads l1 or l1/l2.
+// ParseLimitKey parses l1 or l1/l2.
 func ParseLimitKey(text string) (LimitKey, error) {
 	l1, l2, two := strings.Cut(text, "/")
 	if strings.Contains(l2, "/") {
@@ -151,7 +150,7 @@ func ParseLimitKey(text string) (LimitKey, error) {
 	return LimitKey{L1: l1, L2: l2}, nil
 }
 
-// CheckScope says what is wrong with the text of a scope, nil if nothing is.
+// CheckScope validates the text of a scope.
 func CheckScope(text string) error {
 	if err := checkPart(text); err != nil {
 		return fmt.Errorf("bad scope '%s': %w", text, err)

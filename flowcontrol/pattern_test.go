@@ -106,7 +106,7 @@ func TestOrderKeepsRulesOfAScopeTogether(t *testing.T) {
 
 var somePart = rapid.SampledFrom([]string{"*", "a", "b", "c"})
 
-// drawPattern draws from few parts, so that patterns meet.
+// drawPattern uses few different parts, so that patterns overlap.
 func drawPattern(t *rapid.T, label string) Pattern {
 	p := Pattern{Scope: somePart.Draw(t, label+" scope")}
 	level := rapid.IntRange(0, 2).Draw(t, label+" level")

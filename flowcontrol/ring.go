@@ -2,22 +2,22 @@ package flowcontrol
 
 import "fmt"
 
-// Every invocation takes one slot, so round robin gives each child its share: with a
-// quantum of one and a cost of one no deficit is ever carried over.
+// Every invocation takes one slot, so plain round robin is fair: with a quantum and a cost
+// of one, no deficit is carried over.
 
-// join appends a child to the ring of a counter.
-func (s *Scheduler) join(key CounterKey, ring *Ring, c Child) (place uint64) {
+// addToRing appends a child to the ring of a counter.
+func (s *Scheduler) addToRing(key CounterKey, ring *Ring, c Child) (seq uint64) {
 	if ring.Tail == 0 {
 		*ring = Ring{1, 1}
 	}
-	place = ring.Tail
-	s.Tables.PutChild(key, place, c)
+	seq = ring.Tail
+	s.Tables.PutChild(key, seq, c)
 	ring.Tail++
-	return place
+	return seq
 }
 
-// leave takes a child out of the ring of a counter.
-func (s *Scheduler) leave(key CounterKey, ring *Ring, turn *uint64) {
+// removeFromRing removes a child from the ring of a counter.
+func (s *Scheduler) removeFromRing(key CounterKey, ring *Ring, turn *uint64) {
 	s.Tables.DeleteChild(key, *turn)
 	switch *turn {
 	case ring.Head:
@@ -28,9 +28,9 @@ func (s *Scheduler) leave(key CounterKey, ring *Ring, turn *uint64) {
 	*turn = 0
 }
 
-// choose finds the queue whose turn it is below a counter. Children that cannot use
-// their turn leave the ring.
-func (s *Scheduler) choose(key CounterKey) (found QueueKey, ok bool, err error) {
+// nextQueue finds the next queue to serve below a counter. Children that cannot use a slot
+// leave the ring.
+func (s *Scheduler) nextQueue(key CounterKey) (found QueueKey, ok bool, err error) {
 	c, err := s.Tables.Counter(key)
 	if err != nil || c.Ring.empty() || !c.Free(s.Rules.Match(key.Scope, key.LimitKey)[key.Level()], s.Now) {
 		return found, false, err
@@ -46,9 +46,9 @@ func (s *Scheduler) choose(key CounterKey) (found QueueKey, ok bool, err error) 
 			c.Ring.Head++
 		case child.Queue:
 			found = key.queue(child.Name)
-			ok, err = s.offerQueue(key, &c.Ring, found)
+			ok, err = s.tryQueue(key, &c.Ring, found)
 		default:
-			found, ok, err = s.offerCounter(key, &c.Ring, key.counter(child.Name))
+			found, ok, err = s.tryCounter(key, &c.Ring, key.counter(child.Name))
 		}
 	}
 	if c != before {
@@ -57,23 +57,23 @@ func (s *Scheduler) choose(key CounterKey) (found QueueKey, ok bool, err error) 
 	return found, ok, err
 }
 
-// offerQueue gives the queue at the head of a ring its turn.
-func (s *Scheduler) offerQueue(key CounterKey, ring *Ring, child QueueKey) (bool, error) {
+// tryQueue tries the queue at the head of a ring.
+func (s *Scheduler) tryQueue(key CounterKey, ring *Ring, child QueueKey) (bool, error) {
 	q, err := s.Tables.VQueue(child)
 	if err != nil || q.ready() {
 		return err == nil, err
 	}
-	if q.Turn != ring.Head {
-		return false, fmt.Errorf("ring of %v: queue %v at place %d says %d", key, child, ring.Head, q.Turn)
+	if q.RingSeq != ring.Head {
+		return false, fmt.Errorf("ring of %v: queue %v at position %d has recorded position %d", key, child, ring.Head, q.RingSeq)
 	}
-	s.leave(key, ring, &q.Turn)
+	s.removeFromRing(key, ring, &q.RingSeq)
 	s.Tables.PutVQueue(child, q)
 	return false, nil
 }
 
-// offerCounter gives the counter at the head of a ring its turn.
-func (s *Scheduler) offerCounter(key CounterKey, ring *Ring, child CounterKey) (found QueueKey, ok bool, err error) {
-	found, ok, err = s.choose(child)
+// tryCounter tries the counter at the head of a ring.
+func (s *Scheduler) tryCounter(key CounterKey, ring *Ring, child CounterKey) (found QueueKey, ok bool, err error) {
+	found, ok, err = s.nextQueue(child)
 	if ok || err != nil {
 		return found, ok, err
 	}
@@ -81,26 +81,26 @@ func (s *Scheduler) offerCounter(key CounterKey, ring *Ring, child CounterKey) (
 	if err != nil {
 		return found, false, err
 	}
-	if c.Turn != ring.Head {
-		return found, false, fmt.Errorf("ring of %v: counter %v at place %d says %d", key, child, ring.Head, c.Turn)
+	if c.RingSeq != ring.Head {
+		return found, false, fmt.Errorf("ring of %v: counter %v at position %d has recorded position %d", key, child, ring.Head, c.RingSeq)
 	}
-	s.leave(key, ring, &c.Turn)
+	s.removeFromRing(key, ring, &c.RingSeq)
 	s.Tables.PutCounter(child, c)
 	return found, false, nil
 }
 
-// rotate sends those who have had their turn, each at the head of its ring, to the end
-// of it: they leave, and store lets them join again if they can use another one. Who
-// is alone in its ring stays, which saves two writes.
+// rotate moves the served children, each at the head of its ring, to the end: they leave,
+// and store adds them again if they can use another slot. An only child stays, which saves
+// two writes.
 func (s *Scheduler) rotate(p *path) {
 	key := p.key.Counter()
 	for l := p.depth - 1; ; l-- {
-		turn := &p.queue.Turn
+		turn := &p.queue.RingSeq
 		if l < p.depth-1 {
-			turn = &p.counters[l+1].Turn
+			turn = &p.counters[l+1].RingSeq
 		}
 		if ring := &p.counters[l].Ring; ring.Tail-ring.Head > 1 {
-			s.leave(key.at(l), ring, turn)
+			s.removeFromRing(key.at(l), ring, turn)
 		}
 		if l == 0 {
 			return
@@ -108,40 +108,40 @@ func (s *Scheduler) rotate(p *path) {
 	}
 }
 
-// Line is where places of queues can be looked up.
-type Line interface {
-	// Queued is who waits at a place, zero if nobody does.
-	Queued(q QueueKey, priority uint8, place uint64) (Queued, error)
+// QueuedReader reads single entries of lanes.
+type QueuedReader interface {
+	// Queued returns the entry with a sequence number, or the zero Queued.
+	Queued(q QueueKey, priority uint8, seq uint64) (Queued, error)
 }
 
-// First is who stands first in a queue: at the head of the lane whose head came first,
-// less its head starts. It is the zero Queued if nobody stands in line. Lanes of q that
-// begin with gaps are cut.
-func First(line Line, key QueueKey, q *VQueue) (priority uint8, place uint64, who Queued, err error) {
+// First returns the first entry of a queue: the lane head with the smallest arrival time
+// minus head start. It returns the zero Queued if the queue is empty. It advances the lanes
+// of q past leading gaps.
+func First(line QueuedReader, key QueueKey, q *VQueue) (priority uint8, seq uint64, entry Queued, err error) {
 	best := int64(0)
 	for i := range q.Lanes {
 		lane, n := &q.Lanes[i], uint8(i)
 		head, err := headOf(line, key, lane, n)
 		if err != nil {
-			return 0, 0, who, err
+			return 0, 0, entry, err
 		}
 		if head.ID.IsZero() {
 			continue
 		}
 		rank := head.At - int64(n)*PriorityHeadStart
-		if who.ID.IsZero() || rank <= best { // equal: the more urgent
-			priority, place, who, best = n, lane.Head, head, rank
+		if entry.ID.IsZero() || rank <= best { // on a tie, the higher priority
+			priority, seq, entry, best = n, lane.Head, head, rank
 		}
 	}
-	return priority, place, who, nil
+	return priority, seq, entry, nil
 }
 
-// headOf is who stands first in a lane, zero if nobody does. It passes over gaps.
-func headOf(line Line, key QueueKey, lane *Lane, priority uint8) (Queued, error) {
+// headOf returns the first entry of a lane, or the zero Queued. It skips gaps.
+func headOf(line QueuedReader, key QueueKey, lane *Lane, priority uint8) (Queued, error) {
 	for lane.Head < lane.Tail {
-		who, err := line.Queued(key, priority, lane.Head)
-		if err != nil || !who.ID.IsZero() {
-			return who, err
+		entry, err := line.Queued(key, priority, lane.Head)
+		if err != nil || !entry.ID.IsZero() {
+			return entry, err
 		}
 		lane.Head++
 	}

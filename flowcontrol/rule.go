@@ -10,29 +10,30 @@ import (
 	"platform/internal/units"
 )
 
-// MaxDescriptionBytes is the longest description of a rule.
+// MaxDescriptionBytes is the maximum length of a rule's description.
 const MaxDescriptionBytes = 1024
 
-// Limits is what a rule allows each matching value. The zero Limits allow everything.
+// Limits are the limits of a rule for each matching value. The zero Limits allow
+// everything.
 type Limits struct {
-	Concurrency uint32  // most that run at once; 0: no limit
-	Rate        *Rate   // most that start in a period; nil: no limit
-	QueueLimit  *uint64 // most that wait; nil: no limit, 0: nobody waits
+	Concurrency uint32  // maximum running concurrently; 0: no limit
+	Rate        *Rate   // maximum starts per period; nil: no limit
+	QueueLimit  *uint64 // maximum waiting; nil: no limit, 0: none may wait
 }
 
 // Equal reports whether both allow the same.
 func (l Limits) Equal(other Limits) bool {
-	return l.Concurrency == other.Concurrency && same(l.Rate, other.Rate) && same(l.QueueLimit, other.QueueLimit)
+	return l.Concurrency == other.Concurrency && equalOrNil(l.Rate, other.Rate) && equalOrNil(l.QueueLimit, other.QueueLimit)
 }
 
-func same[T comparable](a, b *T) bool {
+func equalOrNil[T comparable](a, b *T) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
 	return *a == *b
 }
 
-// Check says what is wrong with the limits, nil if nothing is.
+// Check validates the limits.
 func (l Limits) Check() error {
 	if l.Rate != nil {
 		return l.Rate.Check()
@@ -40,13 +41,13 @@ func (l Limits) Check() error {
 	return nil
 }
 
-// Rate allows Count starts in every Period, and Count at once after a pause.
+// Rate allows Count starts per Period, as a token bucket with a burst of Count.
 type Rate struct {
 	Count  uint32        // at least 1
 	Period time.Duration // whole milliseconds, MinPeriod to MaxPeriod
 }
 
-// Bounds of periods. Partitions count time in milliseconds.
+// Bounds of periods. The resolution of partition time is a millisecond.
 const (
 	MinPeriod = time.Millisecond
 	MaxPeriod = 31 * units.Day
@@ -58,7 +59,7 @@ var (
 	errRatePeriod = fmt.Errorf("the period of a rate is a whole number of milliseconds, at most %s", units.FormatDuration(MaxPeriod))
 )
 
-// Check says what is wrong with the rate, nil if nothing is.
+// Check validates the rate.
 func (r Rate) Check() error {
 	switch {
 	case r.Count == 0:
@@ -69,7 +70,7 @@ func (r Rate) Check() error {
 	return nil
 }
 
-// String is the form that ParseRate reads: 100/s, 30/m, 5/10s.
+// String returns the form that ParseRate accepts: 100/s, 30/m, 5/10s.
 func (r Rate) String() string {
 	period := strings.ReplaceAll(units.FormatDuration(r.Period), " ", "")
 	if unit, one := strings.CutPrefix(period, "1"); one && strings.Trim(unit, "smhd") == "" {
@@ -78,8 +79,8 @@ func (r Rate) String() string {
 	return strconv.FormatUint(uint64(r.Count), 10) + "/" + period
 }
 
-// ParseRate reads a number and a period: 100/s, 30/min, 5/10s. Without a period it is
-// one second.
+// ParseRate parses a number and a period: 100/s, 30/min, 5/10s. The default period is one
+// second.
 func ParseRate(text string) (Rate, error) {
 	count, period, given := strings.Cut(strings.TrimSpace(text), "/")
 	n, err := strconv.ParseUint(strings.TrimSpace(count), 10, 32)
@@ -101,7 +102,7 @@ func ParseRate(text string) (Rate, error) {
 	return r, nil
 }
 
-// parsePeriod reads a duration; a unit alone is one of it.
+// parsePeriod parses a duration; a unit alone means one of it.
 func parsePeriod(text string) (time.Duration, error) {
 	if text != "" && (text[0] < '0' || text[0] > '9') && text[0] != 'P' && text[0] != 'p' {
 		text = "1" + text
@@ -114,12 +115,12 @@ type Rule struct {
 	Pattern     Pattern
 	Limits      Limits
 	Description string
-	Disabled    bool   // parked: as if it were absent
-	Version     uint32 // grows with every change of limits or Disabled; never used twice for a pattern
-	ModifiedAt  int64  // of the last change, milliseconds since 1970
+	Disabled    bool   // inactive, as if it did not exist
+	Version     uint32 // grows with every change of Limits or Disabled; never reused for a pattern
+	ModifiedAt  int64  // time of the last change, milliseconds since 1970
 }
 
-// Equal reports whether both are the same in every field.
+// Equal reports whether all fields are equal.
 func (r *Rule) Equal(other *Rule) bool {
 	return r.Pattern == other.Pattern && r.Limits.Equal(other.Limits) && r.Description == other.Description &&
 		r.Disabled == other.Disabled && r.Version == other.Version && r.ModifiedAt == other.ModifiedAt

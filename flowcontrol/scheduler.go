@@ -6,31 +6,31 @@ import (
 	"platform/internal/ids"
 )
 
-// Scheduler decides who runs next, by the records in the tables and nothing else: it
-// keeps nothing from one call to the next. All of it is one partition's, and all of a
-// scope is in one partition.
+// Scheduler decides which invocation runs next, based only on the records in the tables: it
+// keeps no state between calls. All tables belong to one partition, which contains scopes
+// as a whole.
 //
-// The counters of a scope are a tree, with queues as its leaves. Each counter has a
-// ring of the children that can use a slot. A free slot goes down from the scope: at
-// each counter to the child whose turn it is, in the queue to whoever stands first.
-// A child that cannot use its turn, because its own limit is reached, leaves the ring
-// and comes back when that changes; so nobody is looked at in vain twice.
+// The counters of a scope form a tree with queues as leaves. Each counter has a ring of the
+// children that can use a slot. A free slot descends from the scope: at each counter to the
+// next child in the ring, in the queue to its first entry. A child that cannot use the
+// slot, because its own limit is reached, leaves the ring and rejoins when that changes, so
+// it is not checked in vain twice.
 //
-// Before and after each method, every child that can use a slot stands in its ring.
-// Before and after each command of a partition, nobody is left who could run; the one
-// exception is in partition/machine, see admitWaiting.
+// Invariants: before and after each method, every child that can use a slot is in its ring.
+// Before and after each command of a partition, no admissible invocation waits, except as
+// described at admitWaiting in partition/machine.
 type Scheduler struct {
 	Tables Tables
 	Rules  *Matcher
 	Now    int64 // partition time, milliseconds since 1970
-	// Wake is asked for a call of Awake at a time.
+	// Wake sets a timer that calls Reevaluate at a time.
 	Wake func(key CounterKey, at int64)
 
-	path path // memory to use again
+	path path // reused memory
 }
 
-// Move counts a change that needs no slot. What was Running gives its slot back: then
-// Next must be called until it finds nobody.
+// Move counts a change that needs no slot. Leaving Running releases the slot: then Next
+// must be called until it finds none.
 func (s *Scheduler) Move(key QueueKey, c Transition) error {
 	p, err := s.load(key)
 	if err != nil {
@@ -41,16 +41,15 @@ func (s *Scheduler) Move(key QueueKey, c Transition) error {
 	return nil
 }
 
-// Admit gives a slot to an invocation that asks for one, or lets it line up at the
-// place that it returns; then Next must be called until it finds nobody. c.To does not
-// matter. Whoever finds others in line lines up, even if there is a free slot: it
-// could be theirs.
-func (s *Scheduler) Admit(key QueueKey, id ids.Invocation, priority uint8, c Transition) (admitted bool, place uint64, err error) {
+// Admit assigns a slot to an invocation, or queues it with the returned sequence number;
+// then Next must be called until it finds none. c.To is ignored. If others are waiting, the
+// invocation is queued even if there is a free slot, which may be theirs.
+func (s *Scheduler) Admit(key QueueKey, id ids.Invocation, priority uint8, c Transition) (admitted bool, seq uint64, err error) {
 	p, err := s.load(key)
 	if err != nil {
 		return false, 0, err
 	}
-	if s.clear(p) {
+	if s.unobstructed(p) {
 		c.To = Running
 		s.take(p)
 		s.count(p, c)
@@ -60,16 +59,16 @@ func (s *Scheduler) Admit(key QueueKey, id ids.Invocation, priority uint8, c Tra
 	c.To = Inbox
 	s.count(p, c)
 	lane := &p.queue.Lanes[priority]
-	place = lane.Tail
-	s.Tables.PutQueued(key, priority, place, Queued{id, s.Now})
+	seq = lane.Tail
+	s.Tables.PutQueued(key, priority, seq, Queued{id, s.Now})
 	lane.Tail++
 	p.queue.Waiting++
 	s.store(p)
-	return false, place, nil
+	return false, seq, nil
 }
 
-// clear reports whether one more may run without overtaking anybody.
-func (s *Scheduler) clear(p *path) bool {
+// unobstructed reports whether one more invocation may run without overtaking another.
+func (s *Scheduler) unobstructed(p *path) bool {
 	if p.queue.Waiting > 0 || p.queue.Paused {
 		return false
 	}
@@ -81,15 +80,15 @@ func (s *Scheduler) clear(p *path) bool {
 	return true
 }
 
-// Full finds the rule that keeps one more from lining up in the queue, nil if there
-// is none. locked says that it would have to wait for its key; otherwise one that could
-// run at once is never refused.
+// Full returns the rule because of which one more invocation may not be queued, nil if
+// there is none. locked says that it would have to wait for its key; otherwise an
+// invocation that could run immediately is never rejected.
 func (s *Scheduler) Full(key QueueKey, locked bool) (*Rule, error) {
 	if !s.Rules.Bounded() {
 		return nil, nil
 	}
 	p, err := s.load(key)
-	if err != nil || !locked && s.clear(p) {
+	if err != nil || !locked && s.unobstructed(p) {
 		return nil, err
 	}
 	for l := range p.depth {
@@ -100,28 +99,28 @@ func (s *Scheduler) Full(key QueueKey, locked bool) (*Rule, error) {
 	return nil, nil
 }
 
-// Remove takes one that waits out of the line; Move counts where it goes.
-func (s *Scheduler) Remove(key QueueKey, priority uint8, place uint64) error {
+// Remove removes a waiting invocation from its lane; Move must count its next stage.
+func (s *Scheduler) Remove(key QueueKey, priority uint8, seq uint64) error {
 	p, err := s.load(key)
 	if err != nil {
 		return err
 	}
-	if err := s.pull(p, priority, place); err != nil {
+	if err := s.removeQueued(p, priority, seq); err != nil {
 		return err
 	}
 	s.store(p)
 	return nil
 }
 
-// pull takes a place out of its lane.
-func (s *Scheduler) pull(p *path, priority uint8, place uint64) error {
+// removeQueued removes an entry from its lane.
+func (s *Scheduler) removeQueued(p *path, priority uint8, seq uint64) error {
 	lane := &p.queue.Lanes[priority]
-	if place < lane.Head || place >= lane.Tail || p.queue.Waiting == 0 {
-		return fmt.Errorf("queue %v: nobody waits at place %d of priority %d", p.key, place, priority)
+	if seq < lane.Head || seq >= lane.Tail || p.queue.Waiting == 0 {
+		return fmt.Errorf("queue %v: no entry %d with priority %d", p.key, seq, priority)
 	}
-	s.Tables.DeleteQueued(p.key, priority, place)
+	s.Tables.DeleteQueued(p.key, priority, seq)
 	p.queue.Waiting--
-	switch place {
+	switch seq {
 	case lane.Head:
 		lane.Head++
 	case lane.Tail - 1:
@@ -141,7 +140,7 @@ func (s *Scheduler) Pause(key QueueKey, pause *QueuePause) (known bool, err erro
 }
 
 // Resume lets a paused queue start invocations again; then Next must be called. It returns
-// false for a queue that has no record.
+// false for a queue without a record.
 func (s *Scheduler) Resume(key QueueKey) (known bool, err error) {
 	return s.setPaused(key, func(q *VQueue) { q.Paused, q.Pause = false, nil })
 }
@@ -156,9 +155,9 @@ func (s *Scheduler) setPaused(key QueueKey, change func(*VQueue)) (known bool, e
 	return true, nil
 }
 
-// Awake looks at a counter again, when its timer has fired or its rules have changed.
-// Then Next must be called.
-func (s *Scheduler) Awake(key CounterKey) error {
+// Reevaluate updates a counter after its timer has fired or its rules have changed. Then
+// Next must be called.
+func (s *Scheduler) Reevaluate(key CounterKey) error {
 	p, err := s.loadCounters(key)
 	if err != nil {
 		return err
@@ -170,18 +169,18 @@ func (s *Scheduler) Awake(key CounterKey) error {
 	return nil
 }
 
-// Admitted is who got a slot.
+// Admitted is an invocation that got a slot.
 type Admitted struct {
 	ID        ids.Invocation
 	Key       QueueKey
-	Since     int64 // when it lined up
-	Throttled bool  // a rate held it up last, not a concurrency limit
+	Since     int64 // when it was queued
+	Throttled bool  // delayed last by a rate, not by a concurrency limit
 }
 
-// Next gives a free slot of a scope, if there is one, to whoever is next; found tells
-// whether anybody is. change says what to count; its To does not matter.
+// Next assigns a free slot of a scope, if there is one, to the next waiting invocation;
+// found reports whether it did. change returns what to count for it; its To is ignored.
 func (s *Scheduler) Next(scope string, change func(ids.Invocation) (Transition, error)) (next Admitted, found bool, err error) {
-	key, found, err := s.choose(CounterKey{Scope: scope})
+	key, found, err := s.nextQueue(CounterKey{Scope: scope})
 	if !found || err != nil {
 		return next, false, err
 	}
@@ -189,23 +188,23 @@ func (s *Scheduler) Next(scope string, change func(ids.Invocation) (Transition, 
 	if err != nil {
 		return next, false, err
 	}
-	priority, place, who, err := First(s.Tables, key, &p.queue)
+	priority, seq, entry, err := First(s.Tables, key, &p.queue)
 	if err != nil {
 		return next, false, err
 	}
-	if err := s.pull(p, priority, place); err != nil {
+	if err := s.removeQueued(p, priority, seq); err != nil {
 		return next, false, err
 	}
-	c, err := change(who.ID)
+	c, err := change(entry.ID)
 	if err != nil {
 		return next, false, err
 	}
 	c.From, c.To = Inbox, Running
-	next = Admitted{ID: who.ID, Key: key, Since: who.At, Throttled: s.throttled(p)}
+	next = Admitted{ID: entry.ID, Key: key, Since: entry.At, Throttled: s.throttled(p)}
 	if next.Throttled {
-		p.queue.Averages.Throttling.add(s.Now - who.At)
+		p.queue.Averages.Throttling.add(s.Now - entry.At)
 	} else {
-		p.queue.Averages.Rules.add(s.Now - who.At)
+		p.queue.Averages.Rules.add(s.Now - entry.At)
 	}
 	s.take(p)
 	s.count(p, c)
@@ -214,7 +213,7 @@ func (s *Scheduler) Next(scope string, change func(ids.Invocation) (Transition, 
 	return next, true, nil
 }
 
-// take takes a token at each level that has a rate.
+// takeTokens takes a token at each level that has a rate.
 func (s *Scheduler) take(p *path) {
 	for l := range p.depth {
 		if r := p.rules[l]; r != nil && r.Limits.Rate != nil {
@@ -223,8 +222,7 @@ func (s *Scheduler) take(p *path) {
 	}
 }
 
-// throttled reports whether there is a rate on the path of which just this token has
-// come back.
+// throttled reports whether a rate on the path has regained its token only just now.
 func (s *Scheduler) throttled(p *path) bool {
 	for l := range p.depth {
 		if r := p.rules[l]; r != nil && r.Limits.Rate != nil && !p.counters[l].Bucket.has(*r.Limits.Rate, s.Now-1) {
@@ -234,9 +232,9 @@ func (s *Scheduler) throttled(p *path) bool {
 	return false
 }
 
-// Revise looks at all counters again after a change of the rules, and returns the
-// scopes, in order, that Next must be called for.
-func (s *Scheduler) Revise() (scopes []string, err error) {
+// RulesChanged updates all counters after a change of the rules, and returns the scopes, in
+// order, for which Next must be called.
+func (s *Scheduler) RulesChanged() (scopes []string, err error) {
 	var waiting []CounterKey
 	for c, err := range s.Tables.Counters() {
 		if err != nil {
@@ -247,7 +245,7 @@ func (s *Scheduler) Revise() (scopes []string, err error) {
 		}
 	}
 	for _, key := range waiting {
-		if err := s.Awake(key); err != nil {
+		if err := s.Reevaluate(key); err != nil {
 			return nil, err
 		}
 		if key.Level() == LevelScope {

@@ -16,20 +16,20 @@ import (
 	"platform/internal/ids"
 )
 
-// entry is an invocation as the twin knows it.
+// entry is an invocation of the model.
 type entry struct {
 	id       ids.Invocation
 	queue    flowcontrol.QueueKey
 	priority uint8
 	stage    flowcontrol.Stage
 	since    int64
-	lined    int64  // when it lined up
-	order    int    // of lining up
-	place    uint64 // in its lane
+	lined    int64  // when it was queued
+	order    int    // of queueing
+	seq      uint64 // sequence number in its lane
 }
 
-// sim drives the scheduler the way the machine does, next to a twin that knows nothing
-// but lists: who is where, and in which order they came.
+// sim drives the scheduler as the machine does, along with a model that uses only lists:
+// the stage of each invocation and their order of arrival.
 type sim struct {
 	t       require.TestingT
 	tables  *flowtest.Tables
@@ -67,11 +67,11 @@ func (s *sim) arrive(q flowcontrol.QueueKey, priority uint8) *entry {
 	return e
 }
 
-// ask asks for a slot, for a new one or one that goes on.
+// ask requests a slot, for a new invocation or one that continues.
 func (s *sim) ask(e *entry) {
-	admitted, place, err := s.s.Admit(e.queue, e.id, e.priority, flowcontrol.Transition{From: e.stage, Since: e.since})
+	admitted, seq, err := s.s.Admit(e.queue, e.id, e.priority, flowcontrol.Transition{From: e.stage, Since: e.since})
 	require.NoError(s.t, err)
-	e.lined, e.place, s.order = s.s.Now, place, s.order+1
+	e.lined, e.seq, s.order = s.s.Now, seq, s.order+1
 	e.order, e.since = s.order, s.s.Now
 	if e.stage = flowcontrol.Inbox; admitted {
 		s.runs(e)
@@ -79,7 +79,7 @@ func (s *sim) ask(e *entry) {
 	s.drain(e.queue.Scope)
 }
 
-// runs notes that an entry has got a slot, which it must have been first for.
+// runs records that an entry has got a slot, for which it must have been first.
 func (s *sim) runs(e *entry) {
 	require.Equal(s.t, flowcontrol.Inbox, e.stage)
 	require.Same(s.t, s.first(e.queue), e, "not the first of %v", e.queue)
@@ -93,7 +93,7 @@ func (s *sim) runs(e *entry) {
 	s.started = append(s.started, e)
 }
 
-// first is who must be next in a queue.
+// first returns the entry of a queue that must be next.
 func (s *sim) first(q flowcontrol.QueueKey) *entry {
 	var waiting []*entry
 	for _, e := range s.entries {
@@ -137,10 +137,10 @@ func (s *sim) drain(scopes ...string) {
 
 func (s *sim) find(id ids.Invocation) *entry { return s.entries[binary.BigEndian.Uint64(id[16:])-1] }
 
-// move takes an entry to a stage that needs no slot.
+// move moves an entry to a stage that needs no slot.
 func (s *sim) move(e *entry, to flowcontrol.Stage) {
 	if e.stage == flowcontrol.Inbox {
-		require.NoError(s.t, s.s.Remove(e.queue, e.priority, e.place))
+		require.NoError(s.t, s.s.Remove(e.queue, e.priority, e.seq))
 	}
 	require.NoError(s.t, s.s.Move(e.queue, flowcontrol.Transition{From: e.stage, To: to, Since: e.since}))
 	e.stage, e.since = to, s.s.Now
@@ -151,7 +151,7 @@ func (s *sim) setRules(b *flowcontrol.Book) {
 	s.book, s.s.Rules = b, flowcontrol.NewMatcher(b)
 	s.tables.PutRules(b)
 	clear(s.tokens)
-	scopes, err := s.s.Revise()
+	scopes, err := s.s.RulesChanged()
 	require.NoError(s.t, err)
 	s.drain(scopes...)
 }
@@ -166,7 +166,7 @@ func (s *sim) pass(millis int64) {
 		s.s.Now = max(s.s.Now, s.wakes[0].at)
 		var scopes []string
 		for len(s.wakes) > 0 && s.wakes[0].at <= s.s.Now {
-			require.NoError(s.t, s.s.Awake(s.wakes[0].key))
+			require.NoError(s.t, s.s.Reevaluate(s.wakes[0].key))
 			scopes = append(scopes, s.wakes[0].key.Scope)
 			s.wakes = s.wakes[1:]
 		}
@@ -179,7 +179,7 @@ func (s *sim) pass(millis int64) {
 	}
 }
 
-// withinRates checks that no interval saw more starts than the bucket and its refill.
+// withinRates checks that no interval has more starts than the bucket and its refill allow.
 func (s *sim) withinRates() {
 	for key, times := range s.tokens {
 		r := s.s.Rules.Match(key.Scope, key.LimitKey)[key.Level()]
@@ -229,8 +229,8 @@ func drawBook(t *rapid.T) *flowcontrol.Book {
 	return b
 }
 
-// That nobody runs above a limit, that nobody waits who may run, and the order within
-// queues is checked by sim after every step.
+// After every step sim checks that no limit is exceeded, that no admissible invocation
+// waits, and the order within queues.
 func TestTheSchedulerAgreesWithLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSim(t)
@@ -293,7 +293,7 @@ func TestTheSchedulerAgreesWithLists(t *testing.T) {
 	})
 }
 
-// finish lets everything end; then nothing may be left.
+// finish lets everything end; then no rows may be left.
 func (s *sim) finish() {
 	for q := range s.paused {
 		_, err := s.s.Resume(q)
@@ -380,7 +380,7 @@ func TestARaisedLimitAdmitsAndALoweredOneStopsNothing(t *testing.T) {
 	for i := range 20 {
 		s.arrive(flowcontrol.QueueKey{Scope: fmt.Sprint("s", i%2), Service: "A"}, 0)
 	}
-	require.Len(t, s.started, 4, "each scope has a budget of its own")
+	require.Len(t, s.started, 4, "each scope has a separate budget")
 	s.setRules(any(5))
 	require.Len(t, s.started, 10)
 	s.setRules(any(1))

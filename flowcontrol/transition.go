@@ -1,16 +1,16 @@
 package flowcontrol
 
-// Transition is how an invocation moves between stages.
+// Transition is a change of an invocation's stage.
 type Transition struct {
 	From, To Stage
 	Since    int64 // when it entered From
-	// RunnableAt is when it could have run first, 0 if it could not yet.
+	// RunnableAt is when it could first have run, 0 if it could not yet.
 	RunnableAt int64
 	First      bool  // it has never run before
-	LockWait   int64 // how long it had to wait for its key, which it has just got
+	LockWait   int64 // how long it waited for its key, which it has just acquired
 }
 
-// count moves an invocation from stage to stage.
+// count moves an invocation between stages.
 func (s *Scheduler) count(p *path, c Transition) {
 	q := &p.queue
 	if c.From != Nowhere {
@@ -39,13 +39,13 @@ func (s *Scheduler) count(p *path, c Transition) {
 	s.measure(q, c)
 }
 
-// measure keeps the times and averages of a queue.
+// measure updates the times and averages of a queue.
 func (s *Scheduler) measure(q *VQueue, c Transition) {
 	if c.LockWait > 0 {
 		q.Averages.Lock.add(c.LockWait)
 	}
 	if c.From == c.To {
-		return // from the line for the key to the line for a slot
+		return // from the queue for the key to the queue for a slot
 	}
 	spent := s.Now - c.Since
 	switch c.From {

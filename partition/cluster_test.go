@@ -95,8 +95,8 @@ func newTunedCluster(t *testing.T, count uint32, tune func(*Config), services ..
 	return c
 }
 
-// discover serves the services and registers them, without a metadata group.
-func (c *cluster) discover(t *testing.T, iv *invoker.Invoker, services []restate.ServiceDefinition) { // discover serves the services and registers them without a metadata group.
+// discover serves the services and registers them without a metadata group.
+func (c *cluster) discover(t *testing.T, iv *invoker.Invoker, services []restate.ServiceDefinition) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

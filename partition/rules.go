@@ -41,7 +41,7 @@ func (k *ruleSyncer) Run(ctx context.Context) error {
 			return err
 		}
 		if known < book.Version {
-			if k.propose(ctx, book.InForce()) != nil {
+			if k.propose(ctx, book.Effective()) != nil {
 				if !pause(ctx, overloadPause) {
 					return nil
 				}

@@ -38,7 +38,7 @@ func (w *wires) cut(from, to string) {
 }
 
 // isolate cuts a host off in both directions.
-func (w *wires) isolate(name string, others ...string) { // isolate cuts a host off in both directions.
+func (w *wires) isolate(name string, others ...string) {
 	for _, o := range others {
 		if o != name {
 			w.cut(name, o)
@@ -113,8 +113,8 @@ func (w *wires) watch(tap func(way, int)) {
 	w.tap = tap
 }
 
-// dialer is how the host from reaches the others.
-func (w *wires) dialer(from string) func(context.Context, string) (net.Conn, error) { // dialer returns the function with which the host from dials the others.
+// dialer returns the function with which the host from dials the others.
+func (w *wires) dialer(from string) func(context.Context, string) (net.Conn, error) {
 	return func(ctx context.Context, addr string) (net.Conn, error) {
 		w.mu.Lock()
 		to := w.names[raft.ServerAddress(addr)]

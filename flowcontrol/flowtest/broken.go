@@ -6,8 +6,8 @@ import (
 	"platform/flowcontrol"
 )
 
-// Broken lists the invariants of the tables that do not hold at a time, as they must
-// after a command. In due scopes a timer is about to admit who may run.
+// Broken lists the invariants that are violated at a time; after a command there must be
+// none. In the scopes of due, a timer is about to continue admission.
 func (t *Tables) Broken(now int64, due map[string]bool) []string {
 	c := checker{Tables: t, rules: flowcontrol.NewMatcher(t.rules), now: now, due: due}
 	c.sums()
@@ -29,7 +29,7 @@ func (c *checker) want(ok bool, format string, args ...any) {
 	}
 }
 
-// sums checks that counters and queues count what is there.
+// sums checks that counters and queues match the rows.
 func (c *checker) sums() {
 	running, waiting := map[flowcontrol.CounterKey]uint64{}, map[flowcontrol.CounterKey]uint64{}
 	for k, q := range c.VQueues() {
@@ -39,21 +39,21 @@ func (c *checker) sums() {
 		}
 	}
 	lined := map[flowcontrol.QueueKey]uint64{}
-	for p := range c.Line() {
+	for p := range c.Entries() {
 		lined[p.Queue]++
 		lane := c.queues[p.Queue].Lanes[p.Priority]
-		c.want(lane.Head <= p.Place && p.Place < lane.Tail, "%v is outside of its lane, %v", p, lane)
+		c.want(lane.Head <= p.Seq && p.Seq < lane.Tail, "%v is outside its lane, %v", p, lane)
 	}
 	for k, q := range c.VQueues() {
-		c.want(q.Waiting == lined[k], "queue %v: %d stand in line, not %d", k, lined[k], q.Waiting)
-		c.want(q.Waiting <= q.Stages[flowcontrol.Inbox], "queue %v: %d stand in line, %d are in the inbox", k, q.Waiting, q.Stages[flowcontrol.Inbox])
+		c.want(q.Waiting == lined[k], "queue %v: has %d entries, recorded %d", k, lined[k], q.Waiting)
+		c.want(q.Waiting <= q.Stages[flowcontrol.Inbox], "queue %v: %d entries, but %d in the inbox", k, q.Waiting, q.Stages[flowcontrol.Inbox])
 		delete(lined, k)
 	}
 	c.want(len(lined) == 0, "queues without a record: %v", lined)
 	for named, err := range c.Counters() {
 		k := named.Key
 		c.want(err == nil, "counter %v: %v", k, err)
-		c.want(named.Running == running[k] && named.Waiting == waiting[k], "counter %v: %d run and %d wait, not %d and %d", k, running[k], waiting[k], named.Running, named.Waiting)
+		c.want(named.Running == running[k] && named.Waiting == waiting[k], "counter %v: %d run and %d wait, recorded %d and %d", k, running[k], waiting[k], named.Running, named.Waiting)
 		delete(running, k)
 		delete(waiting, k)
 	}
@@ -62,29 +62,29 @@ func (c *checker) sums() {
 	}
 }
 
-// rings checks that whoever can use a slot stands in its ring, and once.
+// rings checks that every child that can use a slot is in its ring, once.
 func (c *checker) rings() {
 	for t, child := range c.Children() {
 		ring := c.counters[t.Ring].Ring
-		c.want(ring.Head <= t.Place && t.Place < ring.Tail, "%v: %v is outside of its ring, %v", t, child, ring)
-		turn := uint64(0)
+		c.want(ring.Head <= t.Seq && t.Seq < ring.Tail, "%v: %v is outside its ring, %v", t, child, ring)
+		position := uint64(0)
 		if child.Queue {
-			turn = c.queues[flowcontrol.QueueKey{Scope: t.Ring.Scope, LimitKey: t.Ring.LimitKey, Service: child.Name}].Turn
+			position = c.queues[flowcontrol.QueueKey{Scope: t.Ring.Scope, LimitKey: t.Ring.LimitKey, Service: child.Name}].RingSeq
 		} else {
-			turn = c.counters[below(t.Ring, child.Name)].Turn
+			position = c.counters[below(t.Ring, child.Name)].RingSeq
 		}
-		c.want(turn == t.Place, "%v: %v says that its turn is %d", t, child, turn)
+		c.want(position == t.Seq, "%v: %v has recorded position %d", t, child, position)
 	}
 	for k, q := range c.VQueues() {
-		c.want(q.Turn == 0 || c.children[Turn{k.Counter(), q.Turn}] == flowcontrol.Child{Name: k.Service, Queue: true}, "queue %v has no place %d in the ring", k, q.Turn)
-		c.want(q.Turn != 0 || q.Waiting == 0 || q.Paused, "queue %v is not in its ring", k)
+		c.want(q.RingSeq == 0 || c.children[RingPosition{k.Counter(), q.RingSeq}] == flowcontrol.Child{Name: k.Service, Queue: true}, "queue %v is not at position %d of the ring", k, q.RingSeq)
+		c.want(q.RingSeq != 0 || q.Waiting == 0 || q.Paused, "queue %v is not in its ring", k)
 	}
 	for named, err := range c.Counters() {
 		k := named.Key
 		c.want(err == nil, "counter %v: %v", k, err)
 		above := Above(k)
 		if len(above) == 1 {
-			c.want(named.Turn == 0, "scope %v has a turn", k)
+			c.want(named.RingSeq == 0, "scope %v has a ring position", k)
 			continue
 		}
 		name := k.LimitKey.L1
@@ -92,15 +92,15 @@ func (c *checker) rings() {
 			name = k.LimitKey.L2
 		}
 		parent := above[len(above)-2]
-		c.want(named.Turn == 0 || c.children[Turn{parent, named.Turn}] == flowcontrol.Child{Name: name}, "counter %v has no place %d in the ring", k, named.Turn)
+		c.want(named.RingSeq == 0 || c.children[RingPosition{parent, named.RingSeq}] == flowcontrol.Child{Name: name}, "counter %v is not at position %d of the ring", k, named.RingSeq)
 	}
 	for k, q := range c.VQueues() {
-		c.want(q.Waiting == 0 || q.Paused || c.due[k.Scope] || c.blocked(k) != nil, "queue %v waits though it may run", k)
+		c.want(q.Waiting == 0 || q.Paused || c.due[k.Scope] || c.blocked(k) != nil, "queue %v waits although it is admissible", k)
 	}
 }
 
-// blocked is the rule that keeps a queue from starting anything, nil if none does. A
-// rate does until the counter's timer has fired.
+// blocked returns the rule that prevents a queue from starting anything, nil if there is
+// none. A rate does until the counter's timer has fired.
 func (c *checker) blocked(k flowcontrol.QueueKey) *flowcontrol.Rule {
 	for l, key := range Above(k.Counter()) {
 		r := c.rules.Match(k.Scope, k.LimitKey)[l]
@@ -113,7 +113,7 @@ func (c *checker) blocked(k flowcontrol.QueueKey) *flowcontrol.Rule {
 	return nil
 }
 
-// Above are a counter and those above it, from the scope down.
+// Above returns a counter and those above it, from the scope down.
 func Above(k flowcontrol.CounterKey) []flowcontrol.CounterKey {
 	keys := []flowcontrol.CounterKey{{Scope: k.Scope}}
 	if k.LimitKey.L1 != "" {

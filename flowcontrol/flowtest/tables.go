@@ -1,4 +1,4 @@
-// Package flowtest has the scheduler's tables in memory, for tests.
+// Package flowtest implements the scheduler's tables in memory, for tests.
 package flowtest
 
 import (
@@ -12,29 +12,29 @@ import (
 	"platform/flowcontrol"
 )
 
-// Tables are the scheduler's tables in memory. The zero value is not usable.
+// Tables implements the scheduler's tables in memory. The zero value is not usable.
 type Tables struct {
 	counters map[flowcontrol.CounterKey]flowcontrol.Counter
 	queues   map[flowcontrol.QueueKey]flowcontrol.VQueue
-	queued   map[Place]flowcontrol.Queued
-	children map[Turn]flowcontrol.Child
+	queued   map[QueuePosition]flowcontrol.Queued
+	children map[RingPosition]flowcontrol.Child
 	rules    *flowcontrol.Book
 	faults   []string
 }
 
 var _ flowcontrol.Tables = (*Tables)(nil)
 
-// Place is a place in a queue.
-type Place struct {
+// QueuePosition is a position in a lane.
+type QueuePosition struct {
 	Queue    flowcontrol.QueueKey
 	Priority uint8
-	Place    uint64
+	Seq      uint64
 }
 
-// Turn is a place in a ring.
-type Turn struct {
-	Ring  flowcontrol.CounterKey
-	Place uint64
+// RingPosition is a position in a ring.
+type RingPosition struct {
+	Ring flowcontrol.CounterKey
+	Seq  uint64
 }
 
 // New returns empty tables.
@@ -42,13 +42,13 @@ func New() *Tables {
 	return &Tables{
 		counters: map[flowcontrol.CounterKey]flowcontrol.Counter{},
 		queues:   map[flowcontrol.QueueKey]flowcontrol.VQueue{},
-		queued:   map[Place]flowcontrol.Queued{},
-		children: map[Turn]flowcontrol.Child{},
+		queued:   map[QueuePosition]flowcontrol.Queued{},
+		children: map[RingPosition]flowcontrol.Child{},
 		rules:    &flowcontrol.Book{},
 	}
 }
 
-// Clone is a copy that shares nothing that changes.
+// Clone returns a copy that shares no mutable data.
 func (t *Tables) Clone() *Tables {
 	return &Tables{
 		maps.Clone(t.counters), maps.Clone(t.queues), maps.Clone(t.queued), maps.Clone(t.children), t.rules, slices.Clone(t.faults),
@@ -93,47 +93,47 @@ func (t *Tables) PutVQueue(k flowcontrol.QueueKey, q flowcontrol.VQueue) {
 }
 
 // Queued implements flowcontrol.Tables.
-func (t *Tables) Queued(q flowcontrol.QueueKey, priority uint8, place uint64) (flowcontrol.Queued, error) {
-	return t.queued[Place{q, priority, place}], nil
+func (t *Tables) Queued(q flowcontrol.QueueKey, priority uint8, seq uint64) (flowcontrol.Queued, error) {
+	return t.queued[QueuePosition{q, priority, seq}], nil
 }
 
 // PutQueued implements flowcontrol.Tables.
-func (t *Tables) PutQueued(q flowcontrol.QueueKey, priority uint8, place uint64, who flowcontrol.Queued) {
-	p := Place{q, priority, place}
+func (t *Tables) PutQueued(q flowcontrol.QueueKey, priority uint8, seq uint64, entry flowcontrol.Queued) {
+	p := QueuePosition{q, priority, seq}
 	if _, taken := t.queued[p]; taken {
-		t.fault("two wait at %v", p)
+		t.fault("%v is already taken", p)
 	}
-	t.queued[p] = who
+	t.queued[p] = entry
 }
 
 // DeleteQueued implements flowcontrol.Tables.
-func (t *Tables) DeleteQueued(q flowcontrol.QueueKey, priority uint8, place uint64) {
-	p := Place{q, priority, place}
+func (t *Tables) DeleteQueued(q flowcontrol.QueueKey, priority uint8, seq uint64) {
+	p := QueuePosition{q, priority, seq}
 	if _, there := t.queued[p]; !there {
-		t.fault("nobody waits at %v", p)
+		t.fault("no entry at %v", p)
 	}
 	delete(t.queued, p)
 }
 
 // Child implements flowcontrol.Tables.
-func (t *Tables) Child(ring flowcontrol.CounterKey, place uint64) (flowcontrol.Child, error) {
-	return t.children[Turn{ring, place}], nil
+func (t *Tables) Child(ring flowcontrol.CounterKey, seq uint64) (flowcontrol.Child, error) {
+	return t.children[RingPosition{ring, seq}], nil
 }
 
 // PutChild implements flowcontrol.Tables.
-func (t *Tables) PutChild(ring flowcontrol.CounterKey, place uint64, c flowcontrol.Child) {
-	p := Turn{ring, place}
+func (t *Tables) PutChild(ring flowcontrol.CounterKey, seq uint64, c flowcontrol.Child) {
+	p := RingPosition{ring, seq}
 	if _, taken := t.children[p]; taken {
-		t.fault("two at %v", p)
+		t.fault("%v is already taken", p)
 	}
 	t.children[p] = c
 }
 
 // DeleteChild implements flowcontrol.Tables.
-func (t *Tables) DeleteChild(ring flowcontrol.CounterKey, place uint64) {
-	p := Turn{ring, place}
+func (t *Tables) DeleteChild(ring flowcontrol.CounterKey, seq uint64) {
+	p := RingPosition{ring, seq}
 	if _, there := t.children[p]; !there {
-		t.fault("nobody at %v", p)
+		t.fault("no child at %v", p)
 	}
 	delete(t.children, p)
 }
@@ -148,7 +148,7 @@ func (t *Tables) fault(format string, args ...any) {
 	t.faults = append(t.faults, fmt.Sprintf(format, args...))
 }
 
-// FlowFaults lists the violations of the contract seen so far.
+// FlowFaults lists the violations of the contract detected so far.
 func (t *Tables) FlowFaults() []string { return t.faults }
 
 // VQueues yields all queues in order.
@@ -156,17 +156,17 @@ func (t *Tables) VQueues() iter.Seq2[flowcontrol.QueueKey, flowcontrol.VQueue] {
 	return inOrder(t.queues, compareQueues)
 }
 
-// Line yields all who stand in line, in order of the places.
-func (t *Tables) Line() iter.Seq2[Place, flowcontrol.Queued] {
-	return inOrder(t.queued, func(a, b Place) int {
-		return cmp.Or(compareQueues(a.Queue, b.Queue), cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Place, b.Place))
+// Entries yields all queued invocations in order of position.
+func (t *Tables) Entries() iter.Seq2[QueuePosition, flowcontrol.Queued] {
+	return inOrder(t.queued, func(a, b QueuePosition) int {
+		return cmp.Or(compareQueues(a.Queue, b.Queue), cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Seq, b.Seq))
 	})
 }
 
-// Children yields all rings in order of the places.
-func (t *Tables) Children() iter.Seq2[Turn, flowcontrol.Child] {
-	return inOrder(t.children, func(a, b Turn) int {
-		return cmp.Or(compareCounters(a.Ring, b.Ring), cmp.Compare(a.Place, b.Place))
+// Children yields the entries of all rings in order of position.
+func (t *Tables) Children() iter.Seq2[RingPosition, flowcontrol.Child] {
+	return inOrder(t.children, func(a, b RingPosition) int {
+		return cmp.Or(compareCounters(a.Ring, b.Ring), cmp.Compare(a.Seq, b.Seq))
 	})
 }
 

@@ -1,6 +1,6 @@
 package codec
 
-// Field varints of raftlog.proto, named field<Message><Field>; a test compares them with
+// Field numbers of raftlog.proto, named field<Message><Field>; a test compares them with
 // the generated descriptors. Numbers are never reused.
 
 const (

@@ -137,7 +137,7 @@ func AppendCounter(b []byte, c *flowcontrol.Counter) []byte {
 	w := writer{b: b}
 	w.uint(fieldCounterRunning, c.Running)
 	w.uint(fieldCounterWaiting, c.Waiting)
-	w.uint(fieldCounterTurn, c.Turn)
+	w.uint(fieldCounterTurn, c.RingSeq)
 	w.uint(fieldCounterRingHead, c.Ring.Head)
 	w.uint(fieldCounterRingTail, c.Ring.Tail)
 	w.int(fieldCounterBucket, int64(c.Bucket))
@@ -155,7 +155,7 @@ func DecodeCounter(b []byte) (c flowcontrol.Counter, err error) {
 		case fieldCounterWaiting:
 			c.Waiting = r.u64()
 		case fieldCounterTurn:
-			c.Turn = r.u64()
+			c.RingSeq = r.u64()
 		case fieldCounterRingHead:
 			c.Ring.Head = r.u64()
 		case fieldCounterRingTail:
@@ -223,7 +223,7 @@ func DecodeChild(b []byte) (c flowcontrol.Child, err error) {
 func AppendVQueue(b []byte, q *flowcontrol.VQueue) []byte {
 	w := writer{b: b}
 	w.bool(fieldVQueuePaused, q.Paused)
-	w.uint(fieldVQueueTurn, q.Turn)
+	w.uint(fieldVQueueTurn, q.RingSeq)
 	w.uint(fieldVQueueWaiting, q.Waiting)
 	for i := range q.Lanes {
 		w.lane(fieldVQueueLanes, uint64(i), q.Lanes[i])
@@ -299,7 +299,7 @@ func DecodeVQueue(b []byte) (q flowcontrol.VQueue, err error) {
 		case fieldVQueuePaused:
 			q.Paused = r.bool()
 		case fieldVQueueTurn:
-			q.Turn = r.u64()
+			q.RingSeq = r.u64()
 		case fieldVQueueWaiting:
 			q.Waiting = r.u64()
 		case fieldVQueueLanes:

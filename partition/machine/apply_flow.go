@@ -84,7 +84,7 @@ func (m *Machine) wakeQueues(t Timer) error {
 		return err
 	}
 	m.markFreed(p.Scope)
-	return m.flow.Awake(flowcontrol.CounterKey{Scope: p.Scope, LimitKey: flowcontrol.LimitKey{L1: p.L1, L2: p.L2}})
+	return m.flow.Reevaluate(flowcontrol.CounterKey{Scope: p.Scope, LimitKey: flowcontrol.LimitKey{L1: p.L1, L2: p.L2}})
 }
 
 // setRules installs a newer rule book. Running invocations are not affected.
@@ -97,7 +97,7 @@ func (m *Machine) setRules(c *SetRules) (Outcome, error) {
 	if err := m.scheduler(); err != nil {
 		return Outcome{}, err
 	}
-	scopes, err := m.flow.Revise()
+	scopes, err := m.flow.RulesChanged()
 	m.freedScopes = append(m.freedScopes, scopes...)
 	return Outcome{}, err
 }

@@ -14,8 +14,8 @@ func (s *State) flow(n Names) (rows []Row) {
 			panic(err) // maps do not fail
 		}
 		text := fmt.Sprintf("running=%d waiting=%d", c.Running, c.Waiting)
-		if c.Turn != 0 {
-			text += fmt.Sprintf(" turn=%d", c.Turn)
+		if c.RingSeq != 0 {
+			text += fmt.Sprintf(" turn=%d", c.RingSeq)
 		}
 		if c.Bucket != 0 {
 			text += fmt.Sprintf(" full-at=%.3f", float64(c.Bucket)/1e6)
@@ -30,7 +30,7 @@ func (s *State) flow(n Names) (rows []Row) {
 		if child.Queue {
 			kind = "queue"
 		}
-		add(kind+" "+child.Name, "ring %s[%d]", t.Ring, t.Place)
+		add(kind+" "+child.Name, "ring %s[%d]", t.Ring, t.Seq)
 	}
 	for k, q := range s.VQueues() {
 		text := ""
@@ -45,10 +45,10 @@ func (s *State) flow(n Names) (rows []Row) {
 				text += fmt.Sprintf("%s=%d ", flowcontrol.Stage(stage), count)
 			}
 		}
-		add(fmt.Sprintf("%sin-line=%d turn=%d", text, q.Waiting, q.Turn), "vqueue %s %s", k.Counter(), k.Service)
+		add(fmt.Sprintf("%sin-line=%d turn=%d", text, q.Waiting, q.RingSeq), "vqueue %s %s", k.Counter(), k.Service)
 	}
-	for p, who := range s.Line() {
-		add(fmt.Sprintf("%s since %d", n.Of(who.ID), who.At), "line %s %s p%d[%d]", p.Queue.Counter(), p.Queue.Service, p.Priority, p.Place)
+	for p, e := range s.Entries() {
+		add(fmt.Sprintf("%s since %d", n.Of(e.ID), e.At), "line %s %s p%d[%d]", p.Queue.Counter(), p.Queue.Service, p.Priority, p.Seq)
 	}
 	return rows
 }

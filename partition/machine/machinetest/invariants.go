@@ -44,11 +44,11 @@ var stages = [...]flowcontrol.Stage{
 // slotQueues checks the tables of flow control, and that they agree with the records.
 func (c *checker) slotQueues() {
 	c.found = append(c.found, c.Tables.Broken(c.meta.Clock, c.dueScopes())...)
-	for p, who := range c.Line() {
-		inv := c.invocations[who.ID].given
-		ok := inv != nil && inv.Status == machine.Inboxed && inv.Flow != nil && inv.VQueue() == p.Queue && inv.Priority == p.Priority && inv.QueueSeq == p.Place
-		c.want(ok && !c.queuedForSlot[who.ID], "%v: %s is not queued there", p, c.n.Of(who.ID))
-		c.queuedForSlot[who.ID] = true
+	for p, e := range c.Entries() {
+		inv := c.invocations[e.ID].given
+		ok := inv != nil && inv.Status == machine.Inboxed && inv.Flow != nil && inv.VQueue() == p.Queue && inv.Priority == p.Priority && inv.QueueSeq == p.Seq
+		c.want(ok && !c.queuedForSlot[e.ID], "%v: %s is not queued there", p, c.n.Of(e.ID))
+		c.queuedForSlot[e.ID] = true
 	}
 	type count map[flowcontrol.QueueKey]map[flowcontrol.Stage]uint64
 	counted := count{}

@@ -8,36 +8,36 @@ import (
 	"time"
 )
 
-// ErrNodeConflict says that a node's name and id belong to two different nodes.
+// ErrNodeConflict says that a node's name and ID belong to two different nodes.
 var ErrNodeConflict = errors.New("node name and id do not belong together")
 
-// outcome is what a command's proposer learns: a value, whose type goes with the
+// outcome is the result of a command for its proposer: a value, whose type depends on the
 // command, or a refusal.
 type outcome struct {
 	value   any
 	refusal error
 }
 
-// applyEntry interprets one committed entry on a draft. An entry of a request that
-// had an outcome has the same again and changes nothing.
+// applyEntry interprets one committed entry on a draft. If the request already has an
+// outcome, the entry returns it and changes nothing.
 func applyEntry(d *draft, index uint64, data []byte) (outcome, error) {
 	h, cmd, err := decodeEntry(data)
 	if err != nil {
 		return outcome{}, err
 	}
-	if o, known, err := d.remembered(h.request); known || err != nil {
+	if o, known, err := d.storedOutcome(h.request); known || err != nil {
 		return o, err
 	}
 	o, err := apply(d, index, h.at, cmd)
 	if err != nil {
 		return outcome{}, err
 	}
-	return o, d.remember(index, h.request, o)
+	return o, d.storeOutcome(index, h.request, o)
 }
 
-// apply interprets one committed command on a draft. Every replica runs it on the
-// same state and must get the same result, so it looks at nothing else. An error
-// means that this replica cannot go on.
+// apply interprets one committed command on a draft. Every replica runs it on the same
+// state and must get the same result, so it depends on nothing else. An error means that
+// this replica cannot continue.
 func apply(d *draft, index uint64, at time.Time, cmd command) (outcome, error) {
 	switch cmd := cmd.(type) {
 	case *provision:
@@ -72,8 +72,7 @@ func apply(d *draft, index uint64, at time.Time, cmd command) (outcome, error) {
 	return outcome{}, fmt.Errorf("apply %T: unknown command", cmd)
 }
 
-// applyProvision results in the Cluster that holds, which is the first one asked
-// for.
+// applyProvision returns the current Cluster, which is the first one requested.
 func applyProvision(d *draft, at time.Time, cmd *provision) (outcome, error) {
 	if d.cluster.ID != "" {
 		return outcome{value: d.cluster}, nil
@@ -92,7 +91,7 @@ func applyProvision(d *draft, at time.Time, cmd *provision) (outcome, error) {
 	return outcome{value: cluster}, nil
 }
 
-// applyRegisterNode results in the Node with its id.
+// applyRegisterNode returns the Node with its ID.
 func applyRegisterNode(d *draft, at time.Time, cmd *registerNode) (outcome, error) {
 	node := cmd.node
 	node.RegisteredAt = at
@@ -108,7 +107,7 @@ func applyRegisterNode(d *draft, at time.Time, cmd *registerNode) (outcome, erro
 	if isKnown {
 		node.RegisteredAt, node.Draining = known.RegisteredAt, known.Draining
 	}
-	back := isKnown && known.Removed // under a name that was free
+	back := isKnown && known.Removed // under the name of a removed node
 	switch {
 	case isKnown && !back && node.ID != 0 && node.ID != known.ID:
 		return refused(ErrNodeConflict, "node %s has id %d, not %d", node.Name, known.ID, node.ID), nil

@@ -70,7 +70,7 @@ func TestNodesKeepTheirIDs(t *testing.T) {
 }
 
 func TestForcedRegistrationNeedsOneDeploymentAtTheAddress(t *testing.T) {
-	// Updates in place can lead here, registrations cannot.
+	// Updates in place can lead to this state, registrations cannot.
 	twin := func(id ids.Deployment) *Deployment { return &Deployment{ID: id, URI: "http://a/"} }
 	s := newSchemas(1, map[ids.Deployment]*Deployment{"dp_1a": twin("dp_1a"), "dp_1b": twin("dp_1b")})
 	_, err := s.Plan(Registration{Deployment: &Deployment{ID: "dp_1c", URI: "http://a/"}, Force: true}, goldenTime)
@@ -84,7 +84,7 @@ func TestForcedRegistrationNeedsOneDeploymentAtTheAddress(t *testing.T) {
 	require.Equal(t, ids.Deployment("dp_1a"), got.Deployment.ID)
 }
 
-func TestViewsNeverChange(t *testing.T) {
+func TestViewsAreImmutable(t *testing.T) {
 	m := newMemStore()
 	register := func(uri string, force bool) {
 		_, err := m.RegisterDeployment(t.Context(), Registration{

@@ -22,7 +22,7 @@ import (
 	"platform/metadata/placement"
 )
 
-// testCluster are nodes in the test's process that talk over loopback.
+// testCluster is a set of nodes in the test's process that communicate over loopback.
 type testCluster struct {
 	t   *testing.T
 	dir string
@@ -30,12 +30,12 @@ type testCluster struct {
 	// mu covers the fields below.
 	mu       sync.Mutex
 	running  map[raft.ServerAddress]*testNode
-	liveness map[uint32]placement.Liveness // instead of what follows from running
-	// lost decides whether the answer to a forwarded entry gets lost.
+	liveness map[uint32]placement.Liveness // overrides the liveness that follows from running
+	// lost decides whether the response to a forwarded entry is lost.
 	lost func() bool
-	// announced are what nodes say about feature levels, by name; others do not answer.
+	// announced is what nodes report about feature levels, by name; others do not respond.
 	announced map[string]Announcement
-	// hung is a node that does not answer.
+	// hung is a node that does not respond.
 	hung raft.ServerAddress
 }
 
@@ -70,7 +70,7 @@ func (c *testCluster) nodes() (list []*testNode) {
 	return list
 }
 
-// start starts a node, whose data outlives it. The first node of a cluster begins the
+// start starts a node, whose data survives it. The first node of a cluster creates the
 // group, others wait to be added.
 func (c *testCluster) start(name, incarnation, address string, first bool) *testNode {
 	t := c.t
@@ -110,7 +110,7 @@ func (c *testCluster) start(name, incarnation, address string, first bool) *test
 	return n
 }
 
-// stop takes a node down in order.
+// stop shuts a node down.
 func (n *testNode) stop() {
 	n.cluster.mu.Lock()
 	delete(n.cluster.running, n.address)
@@ -120,7 +120,7 @@ func (n *testNode) stop() {
 	n.end()
 }
 
-// kill takes a node off the network first, so that it cannot hand anything over.
+// kill disconnects a node first, so that it cannot transfer leadership.
 func (n *testNode) kill() {
 	n.cluster.mu.Lock()
 	delete(n.cluster.running, n.address)
@@ -136,7 +136,7 @@ func (n *testNode) end() {
 	n.wg.Wait()
 }
 
-// forward is what a node's RPC would do.
+// forward does what a node's RPC would do.
 func (c *testCluster) forward(ctx context.Context, leader raft.ServerAddress, entry []byte) ([]byte, uint64, error) {
 	c.mu.Lock()
 	n, lost, hung := c.running[leader], c.lost, c.hung == leader
@@ -171,7 +171,7 @@ func (c *testCluster) Liveness() map[uint32]placement.Liveness {
 	return all
 }
 
-// Partitions implements Observer: the partitions are what the table says.
+// Partitions implements Observer: the configurations match the table.
 func (c *testCluster) Partitions(context.Context) map[uint32]Configuration {
 	all := map[uint32]Configuration{}
 	c.mu.Lock()
@@ -222,7 +222,7 @@ func (c *testCluster) Announcements(context.Context) map[uint32]Announcement {
 	return all
 }
 
-// announce changes what a node says about feature levels.
+// announce changes what a node reports about feature levels.
 func (c *testCluster) announce(n *testNode, a Announcement) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -251,8 +251,8 @@ func (c *testCluster) startAll(count int, partitions uint32) []*testNode {
 	return nodes
 }
 
-// awaitVoters waits until each of the nodes knows a leader and the group has that many
-// voters and other servers.
+// awaitVoters waits until each of the nodes knows a leader and the group has the given
+// number of voters and other servers.
 func (c *testCluster) awaitVoters(voters, others int, nodes ...*testNode) {
 	c.t.Helper()
 	require.EventuallyWithT(c.t, func(t *assert.CollectT) {

@@ -11,23 +11,23 @@ import (
 	pb "platform/proto/metadata"
 )
 
-// command is a log command of the metadata group: one of the types below. All
-// that depends on clock or chance, such as new ids, is part of it.
+// command is a log command of the metadata group: one of the types below. Everything that
+// depends on clocks or randomness, such as new IDs, is part of it.
 type command interface{ command() }
 
 // provision creates the cluster, unless it exists.
 type provision struct{ cluster Cluster }
 
-// registerNode adds a node or updates the known one of that name.
+// registerNode adds a node or updates the existing one with that name.
 type registerNode struct {
 	node      Node
-	nameInUse bool // refuse when the name belongs to another incarnation
+	nameInUse bool // refuse if the name belongs to another incarnation
 }
 
-// removeNode takes a node out of the cluster.
+// removeNode removes a node from the cluster.
 type removeNode struct {
 	id    uint32
-	force bool // though it has replicas
+	force bool // even if it has replicas
 }
 
 // drainNode says whether a node's replicas are to be moved away.
@@ -36,23 +36,23 @@ type drainNode struct {
 	draining bool
 }
 
-// setPartition replaces a partition's place in the table, if that is at a version.
+// setPartition replaces a partition's entry in the table if it has the expected version.
 type setPartition struct {
 	partition Partition
 	expected  uint64
 }
 
-// setReplication changes how many replicas partitions should have.
+// setReplication changes the desired number of replicas per partition.
 type setReplication struct{ replication uint32 }
 
-// enableFlowControl notes that flow control is enabled on all partitions.
+// enableFlowControl records that flow control is enabled on all partitions.
 type enableFlowControl struct{}
 
-// setFeatureLevel raises the cluster's feature level, if its members are those that
+// setFeatureLevel raises the cluster's feature level if the members are still those that
 // are known to support it.
 type setFeatureLevel struct {
 	level   feature.Level
-	members []string // server ids, sorted
+	members []string // server IDs, sorted
 }
 
 // registerDeployment adds a deployment or replaces the one at its address.
@@ -64,7 +64,7 @@ type updateDeployment struct{ Update }
 // modifyService changes options of the latest revision of a service.
 type modifyService struct {
 	name    string
-	options Options // those that are not nil
+	options Options // the non-nil ones
 }
 
 // deleteDeployment removes a deployment.
@@ -83,15 +83,15 @@ func (*setReplication) command()     {}
 func (*enableFlowControl) command()  {}
 func (*setFeatureLevel) command()    {}
 
-// header is what an entry says beside its command.
+// header is the part of an entry apart from its command.
 type header struct {
 	at time.Time // the proposer's clock
-	// request names the request, which several entries may belong to. Entries of old
-	// have none.
+	// request identifies the request; retries of it have the same. Legacy entries have
+	// none.
 	request string
 }
 
-// encodeEntry writes one log entry.
+// encodeEntry encodes one log entry.
 func encodeEntry(h header, cmd command) ([]byte, error) {
 	entry := &pb.Entry{Version: uint32(levelOf(cmd).level), TimeMs: h.at.UnixMilli(), Request: []byte(h.request)}
 	switch cmd := cmd.(type) {
@@ -136,7 +136,7 @@ func encodeEntry(h header, cmd command) ([]byte, error) {
 	return entry.MarshalVT()
 }
 
-// decodeEntry reads one log entry. It keeps no part of data.
+// decodeEntry decodes one log entry. The result does not refer to data.
 func decodeEntry(data []byte) (header, command, error) {
 	var entry pb.Entry
 	if err := entry.UnmarshalVT(data); err != nil {
@@ -201,7 +201,7 @@ func decodeCommand(entry *pb.Entry) (command, error) {
 	return nil, errors.New("unknown command")
 }
 
-// decoded is the command that a body of the log stands for.
+// decoded converts the body of a command.
 func decoded[Body any, Command command](body Body, convert func(Body) (Command, error)) (command, error) {
 	cmd, err := convert(body)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 const (
 	// maxMoves bounds the partitions that get or lose a replica at the same time.
 	maxMoves = 4
-	// The controller looks again after something changed, but not at once, after a
-	// moment while things are under way, and rarely otherwise.
+	// The controller runs again after a change, but with a short pause, after a moment
+	// while changes are in progress, and rarely otherwise.
 	controlPause = 10 * time.Millisecond
 	controlSoon  = 200 * time.Millisecond
 	controlIdle  = 2 * time.Second
@@ -23,48 +23,47 @@ const (
 	changeTimeout = 10 * time.Second
 )
 
-// RunController looks after the cluster while this node leads the metadata: it gives
-// members their replica of the metadata and the vote, takes both from those that
-// leave, changes the partition table in single steps, and raises the feature level. It
-// returns when ctx ends.
+// RunController manages the cluster while this node leads the metadata: it gives members
+// their replica and vote in the metadata group, takes both from leaving ones, changes the
+// partition table in single steps, and raises the feature level. It returns when ctx ends.
 func (s *Store) RunController(ctx context.Context, obs Observer) error {
 	gate := s.replica.raftLog.gate
 	for ctx.Err() == nil {
-		moved := gate.moved.next()
-		if tenure := gate.leading(); tenure != nil {
-			s.control(ctx, tenure, obs)
+		changed := gate.changed.next()
+		if leadership := gate.leading(); leadership != nil {
+			s.control(ctx, leadership, obs)
 			continue
 		}
 		select {
-		case <-moved:
+		case <-changed:
 		case <-ctx.Done():
 		}
 	}
 	return ctx.Err()
 }
 
-// control decides until this leadership ends.
-func (s *Store) control(ctx, tenure context.Context, obs Observer) {
+// control runs the controller until this leadership ends.
+func (s *Store) control(ctx, leadership context.Context, obs Observer) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(tenure, cancel)()
+	defer context.AfterFunc(leadership, cancel)()
 	for {
-		_, moved := s.Layout()
+		_, changed := s.Layout()
 		wait, err := s.controlOnce(ctx, obs)
 		if ctx.Err() != nil {
 			return
 		}
 		if err != nil {
-			s.replica.log.Warn("change of the cluster not made, it is tried again", "err", err)
+			s.replica.log.Warn("could not change the cluster, retrying", "err", err)
 		}
-		// First a pause, so that things that change all the time cost little.
+		// Limits the rate when something changes continuously.
 		timer := time.NewTimer(wait)
 		select {
 		case <-time.After(controlPause):
 		case <-ctx.Done():
 		}
 		select {
-		case <-moved:
+		case <-changed:
 		case <-obs.Changed():
 		case <-timer.C:
 		case <-ctx.Done():
@@ -75,8 +74,8 @@ func (s *Store) control(ctx, tenure context.Context, obs Observer) {
 	}
 }
 
-// controlOnce makes the changes that are due. wait is when to look again if nothing
-// is heard of.
+// controlOnce makes the changes that are due. wait is the time until the next run if
+// nothing changes.
 func (s *Store) controlOnce(ctx context.Context, obs Observer) (wait time.Duration, err error) {
 	v := s.source.current()
 	liveness := obs.Liveness()
@@ -114,8 +113,8 @@ func (s *Store) controlGroup(ctx context.Context, v *view, liveness map[uint32]p
 	return len(changes) > 0, nil
 }
 
-// ready reports whether a replica that is to vote has caught up. Otherwise it would
-// hold up the group from the moment it is needed for a majority.
+// ready reports whether a replica that is to be promoted has caught up. Otherwise it would
+// delay the group as soon as it is needed for a majority.
 func (s *Store) ready(ctx context.Context, c groupChange, obs Observer) (bool, error) {
 	if c.kind != promote {
 		return true, nil
@@ -125,15 +124,15 @@ func (s *Store) ready(ctx context.Context, c groupChange, obs Observer) (bool, e
 	defer cancel()
 	applied, err := obs.Applied(ctx, c.node)
 	if err != nil {
-		return false, fmt.Errorf("ask %s how far it is: %w", c.node.Name, err)
+		return false, fmt.Errorf("query applied index of %s: %w", c.node.Name, err)
 	}
 	return applied >= needed, nil
 }
 
-// AppliedIndex is the place in the log of the last change that this replica has.
+// AppliedIndex returns the log index of the last change that this replica has applied.
 func (s *Store) AppliedIndex() uint64 { return s.replica.fsm.Applied().Index }
 
-// controlPartitions takes the next steps into the partition table.
+// controlPartitions makes the next steps in the partition table.
 func (s *Store) controlPartitions(ctx context.Context, v *view, liveness map[uint32]placement.Liveness, obs Observer) (busy bool, err error) {
 	if len(v.layout.Partitions) == 0 {
 		return false, nil
@@ -145,7 +144,7 @@ func (s *Store) controlPartitions(ctx context.Context, v *view, liveness map[uin
 			alive[n.ID] = placement.Alive
 		}
 	}
-	now := placed(v.layout, v.nodes, alive, obs.Partitions(ctx))
+	now := placementInput(v.layout, v.nodes, alive, obs.Partitions(ctx))
 	for _, step := range now.Next() {
 		p := v.layout.Partitions[step.Partition]
 		s.replica.log.Debug("changing the partition table", "partition_id", p.ID,
@@ -159,7 +158,7 @@ func (s *Store) controlPartitions(ctx context.Context, v *view, liveness map[uin
 	return busy || now.Moving(), nil
 }
 
-// groupOps is what changes the configuration of a Raft group.
+// groupOps changes the configuration of a Raft group.
 type groupOps interface {
 	AddNonvoter(ctx context.Context, id raft.ServerID, addr raft.ServerAddress) error
 	AddVoter(ctx context.Context, id raft.ServerID, addr raft.ServerAddress) error

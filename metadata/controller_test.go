@@ -15,7 +15,7 @@ import (
 	"platform/metadata/placement"
 )
 
-// awaitTable waits until the partition table, as a node sees it, is as wished.
+// awaitTable waits until the partition table, as seen by a node, satisfies a condition.
 func (c *testCluster) awaitTable(n *testNode, what string, is func(*Layout) bool) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {
@@ -87,7 +87,7 @@ func TestAClusterGrowsToFiveNodesAndShrinks(t *testing.T) {
 	}
 }
 
-func TestANodeThatLostItsDataTakesItsPlaceAgain(t *testing.T) {
+func TestANodeThatLostItsDataRejoins(t *testing.T) {
 	c := newTestCluster(t)
 	nodes := c.startAll(3, 4)
 	c.awaitVoters(3, 0, nodes...)
@@ -102,9 +102,9 @@ func TestANodeThatLostItsDataTakesItsPlaceAgain(t *testing.T) {
 	require.Equal(t, "b", got.Incarnation)
 	c.awaitVoters(3, 0, append(rest, next)...)
 	for _, s := range leader.Group().Servers() {
-		require.NotEqual(t, wiped.self.ServerID(), s.ID, "what the former one promised is lost")
+		require.NotEqual(t, wiped.self.ServerID(), s.ID, "the term and vote of its predecessor are lost")
 	}
-	require.LessOrEqual(t, got.ID, uint32(3), "its place in the partition table is as before")
+	require.LessOrEqual(t, got.ID, uint32(3), "its entries in the partition table are unchanged")
 }
 
 func TestALostVoterGivesItsVoteToASpareNode(t *testing.T) {
@@ -155,11 +155,11 @@ func TestALostVoterGivesItsVoteToASpareNode(t *testing.T) {
 	}, 20*time.Second, 5*time.Millisecond)
 }
 
-// A node leads the metadata until it closes them, which it does after the controller.
+// A node leads the metadata until it closes them, after it has stopped the controller.
 func TestControllerEndsWhileItsNodeLeads(t *testing.T) {
 	c := newTestCluster(t)
 	n := c.startAll(1, 2)[0]
-	c.awaitTable(n, "the node leads and its controller is at work", everywhere(1))
+	c.awaitTable(n, "the node leads and its controller is running", everywhere(1))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	ended := make(chan error, 1)
@@ -168,6 +168,6 @@ func TestControllerEndsWhileItsNodeLeads(t *testing.T) {
 	case err := <-ended:
 		require.ErrorIs(t, err, context.Canceled)
 	case <-time.After(10 * time.Second):
-		t.Fatal("the controller goes on")
+		t.Fatal("the controller continues")
 	}
 }

@@ -12,7 +12,7 @@ import (
 	pb "platform/proto/metadata"
 )
 
-// The functions here translate between the types of this package and what is
+// The functions in this file convert between the types of this package and those that are
 // written to the log and to disk.
 
 func clusterToProto(c Cluster) *pb.Cluster {
@@ -164,13 +164,13 @@ func optionsFromProto(o *pb.Options) Options {
 	}
 }
 
-// milliseconds is a stored duration; what does not fit is as long as can be.
+// milliseconds converts a stored duration, saturating on overflow.
 func milliseconds(n int64) time.Duration {
 	const most = int64(math.MaxInt64 / time.Millisecond)
 	return time.Duration(min(max(n, -most), most)) * time.Millisecond
 }
 
-// mapped converts what a pointer points to; nil stays nil.
+// mapped converts the value of a pointer; nil stays nil.
 func mapped[From, To any](from *From, convert func(From) To) *To {
 	if from == nil {
 		return nil
@@ -179,7 +179,7 @@ func mapped[From, To any](from *From, convert func(From) To) *To {
 	return &to
 }
 
-// pairs lists a map in the order of its keys, so that equal maps have equal bytes.
+// pairs lists a map ordered by key, so that equal maps have equal bytes.
 func pairs(m map[string]string) []*pb.Pair {
 	var list []*pb.Pair
 	for _, key := range slices.Sorted(maps.Keys(m)) {

@@ -14,10 +14,10 @@ import (
 	"platform/internal/raftgroup"
 )
 
-// TestDamagedStateFileIsNoticed flips bits of the state's file, tears pages and cuts it.
-// Either it is refused, or it has all records of the newest transaction or of the one
-// before, which the log follows on.
-func TestDamagedStateFileIsNoticed(t *testing.T) {
+// The test flips bits of the state file, tears pages and truncates it. Either the file is
+// rejected, or it contains all records of the last or the previous transaction, which the
+// log continues.
+func TestDamagedStateFileIsDetected(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	db, err := openDatabase(path)
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func TestDamagedStateFileIsNoticed(t *testing.T) {
 	require.NoError(t, db.close())
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
-	whole = whole[:min(len(whole), 60*4096)] // what is in use
+	whole = whole[:min(len(whole), 60*4096)] // the used part
 	refused, held := 0, 0
 	try := func(file []byte, size int, what string) {
 		require.NoError(t, os.WriteFile(path, file, 0o600))
@@ -47,7 +47,7 @@ func TestDamagedStateFileIsNoticed(t *testing.T) {
 			return
 		}
 		if size == 0 {
-			require.Zero(t, at, "the log or its snapshot says that this is too little")
+			require.Zero(t, at, "the log or its snapshot shows that entries are missing")
 			return
 		}
 		require.Contains(t, []uint64{last - 1, last}, at, what)
@@ -73,7 +73,7 @@ func TestDamagedStateFileIsNoticed(t *testing.T) {
 	t.Logf("refused %d times, harmless %d times", refused, held)
 }
 
-// keysOf opens a state's file and reads a table.
+// keysOf opens a state file and reads a table.
 func keysOf(path string) (keys []string, at uint64, err error) {
 	db, err := openDatabase(path)
 	if err != nil {

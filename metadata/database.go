@@ -24,12 +24,12 @@ import (
 // record is a stored message.
 type record interface{ UnmarshalVT([]byte) error }
 
-// mmapBytes is address space for each file, so that growing it need not map it anew
-// under readers.
+// mmapBytes is the address space for each file, so that it need not be remapped under
+// readers when it grows.
 const mmapBytes = 64 << 20
 
-// database is the state file. Every record in it carries a checksum, because bbolt
-// has none of its own for data.
+// database is the state file. Every record in it has a checksum, because bbolt has none for
+// data.
 type database struct{ bolt *bbolt.DB }
 
 // openDatabase opens or creates the state file.
@@ -64,7 +64,7 @@ func openDatabase(path string) (*database, error) {
 
 func (db *database) close() error { return db.bolt.Close() }
 
-// create makes the tables that the file lacks.
+// create creates the missing tables.
 func (db *database) create() error {
 	return db.bolt.Update(func(tx *bbolt.Tx) error {
 		for _, table := range tables {
@@ -80,9 +80,8 @@ func putFormat(tx *bbolt.Tx, format uint32) error {
 	return tx.Bucket([]byte(tableMeta)).Put([]byte(versionKey), sealedFormat(format))
 }
 
-// checkVersion refuses a file of a format that is unknown or missing. An empty
-// file, left by a crash before its first write, is filled; one of an older format
-// gets what it lacks.
+// checkVersion rejects a file whose format is unknown or missing. An empty file, left by a
+// crash before its first write, is initialized; one of an older format is upgraded.
 func (db *database) checkVersion() error {
 	var empty, old bool
 	err := db.bolt.View(func(tx *bbolt.Tx) error {
@@ -104,7 +103,7 @@ func (db *database) checkVersion() error {
 	return err
 }
 
-// readFormat is a format version that this server reads.
+// readFormat decodes a format version and checks that this server supports it.
 func readFormat(stored []byte) (uint32, error) {
 	version, err := unsealed(stored)
 	if err != nil {
@@ -120,7 +119,7 @@ func readFormat(stored []byte) (uint32, error) {
 	return v, nil
 }
 
-// write stores records and the position they belong to in one synced transaction.
+// write stores records and their applied position in one synced transaction.
 func (db *database) write(at raftgroup.Position, writes []write) error {
 	err := db.bolt.Update(func(tx *bbolt.Tx) error {
 		for _, w := range writes {
@@ -149,7 +148,7 @@ func putApplied(tx *bbolt.Tx, at raftgroup.Position) error {
 	return tx.Bucket([]byte(tableMeta)).Put([]byte(appliedKey), sealed(value))
 }
 
-// load reads everything.
+// load reads the entire state.
 func (db *database) load() (*state, raftgroup.Position, error) {
 	var (
 		st *state
@@ -189,7 +188,7 @@ func readState(tx *bbolt.Tx, index uint64) (*state, error) {
 	return st, err
 }
 
-// readBook fills a book. The keys of rules do not sort as the rules of a book do.
+// readBook reads a book. The key order of rules differs from the order in a book.
 func readBook(tx *bbolt.Tx, book *flowcontrol.Book) error {
 	var bad error
 	err := errors.Join(
@@ -221,7 +220,7 @@ func readApplied(tx *bbolt.Tx) (at raftgroup.Position, err error) {
 	return raftgroup.Position{Index: binary.BigEndian.Uint64(value), Term: binary.BigEndian.Uint64(value[8:])}, nil
 }
 
-// each decodes the records of a table in the order of their keys.
+// each decodes the records of a table in key order.
 func each[M any, P interface {
 	*M
 	record
@@ -240,7 +239,7 @@ func each[M any, P interface {
 	})
 }
 
-// syncDir makes a new file's name durable.
+// syncDir makes a new file name durable.
 func syncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

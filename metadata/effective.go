@@ -6,9 +6,9 @@ import (
 	"platform/internal/target"
 )
 
-// Defaults are the server's own values for what services and handlers may
-// announce, and the bounds it sets to what they announce. They come from the
-// configuration and may change while the server runs.
+// Defaults are the server's values for options that services and handlers do not set, and
+// its bounds for those that they do. They come from the configuration and may change while
+// the server runs.
 type Defaults struct {
 	InactivityTimeout time.Duration
 	AbortTimeout      time.Duration
@@ -17,13 +17,13 @@ type Defaults struct {
 	IdempotencyRetention time.Duration
 	WorkflowRetention    time.Duration
 
-	// Upper bounds of the retentions above; nil is none.
+	// Upper bounds of the retentions above; nil means unbounded.
 	MaxJournalRetention     *time.Duration
 	MaxIdempotencyRetention *time.Duration
 	MaxWorkflowRetention    *time.Duration
 
 	Retry RetryPolicy
-	// MaxRetryAttempts bounds RetryPolicy.MaxAttempts; 0 is no bound.
+	// MaxRetryAttempts bounds RetryPolicy.MaxAttempts; 0 means unbounded.
 	MaxRetryAttempts int
 }
 
@@ -32,11 +32,11 @@ type RetryPolicy struct {
 	InitialInterval time.Duration
 	MaxInterval     time.Duration
 	Factor          float64
-	MaxAttempts     int // counts the first attempt; 0: without limit
+	MaxAttempts     int // includes the first attempt; 0: unlimited
 	OnMaxAttempts   OnMaxAttempts
 }
 
-// StandardDefaults are the values of a server that nobody configured.
+// StandardDefaults returns the values of an unconfigured server.
 func StandardDefaults() Defaults {
 	const day = 24 * time.Hour
 	return Defaults{
@@ -55,8 +55,7 @@ func StandardDefaults() Defaults {
 	}
 }
 
-// EffectiveOptions are the options that hold for a handler once its own, its
-// service's and the server's have been merged.
+// EffectiveOptions are the merged options of a handler, its service and the server.
 type EffectiveOptions struct {
 	InactivityTimeout    time.Duration
 	AbortTimeout         time.Duration
@@ -68,11 +67,10 @@ type EffectiveOptions struct {
 	Retry                RetryPolicy
 }
 
-// Effective merges the options of a handler with those of its service and the
-// server's: the handler's value wins over the service's, that over the server's,
-// each option by itself, and the server's bounds over all. A nil handler gives
-// what holds for handlers of the service that announce nothing. It is cheap enough
-// for every call.
+// Effective merges the options of a handler with those of its service and the server: for
+// each option the handler's value takes precedence over the service's, and that over the
+// server's; the server's bounds apply to all. A nil handler yields the options for handlers
+// without options. It is cheap enough for every call.
 func Effective(h *Handler, s *Service, d *Defaults) EffectiveOptions {
 	var own Options
 	if h != nil {
@@ -110,8 +108,7 @@ func effectiveRetry(own, all *RetryOptions, d *Defaults) RetryPolicy {
 	return r
 }
 
-// attempts is the number of attempts that was announced: 0 means no retry, not
-// "without limit".
+// attempts converts an announced number of attempts: 0 means no retry, not unlimited.
 func attempts(announced int) int {
 	if announced == UnlimitedAttempts {
 		return 0
@@ -119,10 +116,10 @@ func attempts(announced int) int {
 	return max(announced, 1)
 }
 
-// Retention returns how long the result and the journal of an invocation are kept after
-// its end: the run of a workflow and a call with an idempotency key keep their result
-// for the retention announced for it, and their journal no longer than that; any
-// other invocation keeps both as long as its journal.
+// Retention returns how long the result and the journal of an invocation are kept after its
+// end: a workflow run and a call with an idempotency key keep their result for the
+// respective retention, and their journal no longer than that; any other invocation keeps
+// both as long as its journal.
 func (o *EffectiveOptions) Retention(t target.Type, idempotent bool) (completion, journal time.Duration) {
 	completion = o.JournalRetention
 	switch {
@@ -134,7 +131,7 @@ func (o *EffectiveOptions) Retention(t target.Type, idempotent bool) (completion
 	return completion, min(o.JournalRetention, completion)
 }
 
-// first is the first announced value, or the default.
+// first returns the first announced value, or the default.
 func first[T any](fallback T, announced ...*T) T {
 	for _, v := range announced {
 		if v != nil {

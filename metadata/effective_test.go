@@ -11,7 +11,7 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-func TestEffectiveOptionsOfNothingAnnouncedAreTheServers(t *testing.T) {
+func TestEffectiveOptionsDefaultToTheServers(t *testing.T) {
 	d := StandardDefaults()
 	got := Effective(&Handler{}, &Service{}, &d)
 	require.Equal(t, EffectiveOptions{
@@ -38,7 +38,7 @@ func TestEffectivePrefersHandlerThenService(t *testing.T) {
 		Retry:             RetryOptions{MaxAttempts: ptr(5), Factor: ptr(3.0), OnMaxAttempts: ptr(Kill)},
 	}}
 	h := &Handler{Options: Options{
-		InactivityTimeout: ptr(time.Duration(0)), // a zero that was announced is a value
+		InactivityTimeout: ptr(time.Duration(0)), // an announced zero is a value
 		EnableLazyState:   ptr(false),
 		WorkflowRetention: ptr(time.Minute),
 		Retry:             RetryOptions{MaxAttempts: ptr(0), InitialInterval: ptr(time.Millisecond), MaxInterval: ptr(time.Second)},
@@ -72,7 +72,7 @@ func TestEffectiveClamps(t *testing.T) {
 	require.Equal(t, time.Minute, got.JournalRetention)
 	require.Equal(t, 3, got.Retry.MaxAttempts)
 
-	d.Retry.MaxAttempts = 0 // without limit
+	d.Retry.MaxAttempts = 0 // unlimited
 	require.Equal(t, 10, Effective(nil, &Service{}, &d).Retry.MaxAttempts)
 	d.MaxRetryAttempts = 0
 	require.Equal(t, 0, Effective(nil, &Service{}, &d).Retry.MaxAttempts)

@@ -12,25 +12,25 @@ import (
 	"platform/internal/raftgroup"
 )
 
-// ForwardFunc hands an entry to HandleForward on the node at leader and returns its
-// answer. An error that wraps ErrNotLeader or ErrUnavailable promises that the entry
-// was not proposed; any other leaves it open.
+// ForwardFunc sends an entry to HandleForward on the node at leader and returns its
+// response. An error that wraps ErrNotLeader or ErrUnavailable means that the entry was not
+// proposed; after any other error the outcome is unknown.
 type ForwardFunc func(ctx context.Context, leader raft.ServerAddress, entry []byte) (result []byte, index uint64, err error)
 
-// ask forwards an entry to the leader, for as long as it is known as such, and waits
-// until the entry was applied here.
-func (l *raftLog) ask(ctx context.Context, leader raftgroup.Leader, data []byte) (o outcome, err error) {
-	asking, cancel := context.WithTimeout(ctx, attemptTimeout)
+// forwardTo forwards an entry to the leader, until another leader is known, and waits until
+// the entry has been applied here.
+func (l *raftLog) forwardTo(ctx context.Context, leader raftgroup.Leader, data []byte) (o outcome, err error) {
+	attemptCtx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer cancel()
-		l.awaitOther(asking, leader)
+		l.awaitLeaderChange(attemptCtx, leader)
 	})
-	result, index, err := l.forward(asking, leader.Address, data)
+	result, index, err := l.forward(attemptCtx, leader.Address, data)
 	cancel()
 	wg.Wait()
 	if err != nil {
-		return o, fmt.Errorf("ask leader %s: %w", leader.ID, err)
+		return o, fmt.Errorf("forward to leader %s: %w", leader.ID, err)
 	}
 	if o, err = decodeOutcome(result); err != nil {
 		return o, err
@@ -38,32 +38,32 @@ func (l *raftLog) ask(ctx context.Context, leader raftgroup.Leader, data []byte)
 	return o, l.fsm.await(ctx, index)
 }
 
-// awaitOther waits until a node is not known as the leader any more.
-func (l *raftLog) awaitOther(ctx context.Context, leader raftgroup.Leader) {
+// awaitLeaderChange waits until a node is no longer known as the leader.
+func (l *raftLog) awaitLeaderChange(ctx context.Context, leader raftgroup.Leader) {
 	for {
-		moved := l.gate.moved.next()
+		changed := l.gate.changed.next()
 		if l.group.Leader() != leader {
 			return
 		}
 		select {
-		case <-moved:
+		case <-changed:
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// HandleForward proposes an entry that another node's ForwardFunc sent here, and
-// returns what it came to and its place in the log. It does not forward once more:
-// the error is ErrNotLeader or ErrUnavailable when nothing was proposed.
+// HandleForward proposes an entry that another node's ForwardFunc sent, and returns its
+// outcome and log index. It does not forward again: the error is ErrNotLeader or
+// ErrUnavailable if nothing was proposed.
 func (s *Store) HandleForward(ctx context.Context, entry []byte) (result []byte, index uint64, err error) {
-	// An entry that nobody can read would stop all replicas.
+	// An entry that cannot be decoded would stop all replicas.
 	h, _, err := decodeEntry(entry)
 	if err != nil {
 		return nil, 0, fmt.Errorf("forwarded change: %w", err)
 	}
 	if h.request == "" {
-		return nil, 0, errors.New("forwarded change: it names no request")
+		return nil, 0, errors.New("forwarded change: no request ID")
 	}
 	l := s.replica.raftLog
 	if err := l.awaitOpen(ctx); err != nil {
@@ -77,10 +77,10 @@ func (s *Store) HandleForward(ctx context.Context, entry []byte) (result []byte,
 	return result, index, err
 }
 
-// awaitOpen waits while this node leads but is not ready to.
+// awaitOpen waits while this node leads but is not ready.
 func (l *raftLog) awaitOpen(ctx context.Context) error {
 	for {
-		moved := l.gate.moved.next()
+		changed := l.gate.changed.next()
 		if l.gate.open() {
 			return nil
 		}
@@ -88,8 +88,8 @@ func (l *raftLog) awaitOpen(ctx context.Context) error {
 			return ErrNotLeader
 		}
 		select {
-		case <-moved:
-		case <-time.After(lookAgain): // losing leadership again does not open the gate
+		case <-changed:
+		case <-time.After(leaderPollInterval): // losing leadership does not notify the gate
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
 		}

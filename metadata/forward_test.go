@@ -15,7 +15,7 @@ import (
 	"platform/internal/errcode"
 )
 
-func TestEveryNodeTakesChangesAndSeesItsOwn(t *testing.T) {
+func TestEveryNodeAcceptsChangesAndSeesItsOwn(t *testing.T) {
 	c := newTestCluster(t)
 	nodes := c.startAll(3, 4)
 	c.awaitVoters(3, 0, nodes...)
@@ -45,7 +45,7 @@ func TestEveryNodeTakesChangesAndSeesItsOwn(t *testing.T) {
 	}
 }
 
-// registerMany registers on a node until ctx ends, and checks each answer.
+// registerMany registers on a node until ctx ends, and checks each result.
 func registerMany(ctx context.Context, t *testing.T, n *testNode) (acknowledged int) {
 	for i := 0; ctx.Err() == nil; i++ {
 		got, err := n.RegisterDeployment(t.Context(), Registration{Deployment: &Deployment{
@@ -56,17 +56,17 @@ func registerMany(ctx context.Context, t *testing.T, n *testNode) (acknowledged 
 			return acknowledged
 		}
 		if got.Change != Created {
-			t.Errorf("%s: registration %d happened twice", n.self.Name, i)
+			t.Errorf("%s: registration %d was applied twice", n.self.Name, i)
 		}
 		if n.Schemas().Deployments[got.Deployment.ID] == nil {
-			t.Errorf("%s: registration %d was acknowledged before it could be seen", n.self.Name, i)
+			t.Errorf("%s: registration %d was acknowledged before it was visible", n.self.Name, i)
 		}
 		acknowledged++
 	}
 	return acknowledged
 }
 
-// requireEachOnce says that each acknowledged registration happened once, on all
+// requireEachOnce checks that each acknowledged registration was applied once, on all
 // replicas.
 func requireEachOnce(t *testing.T, acknowledged int, nodes ...*testNode) {
 	for _, n := range nodes {
@@ -82,7 +82,7 @@ func requireEachOnce(t *testing.T, acknowledged int, nodes ...*testNode) {
 	}
 }
 
-func TestChangesGoOnWhileLeadersChangeAndAnswersGetLost(t *testing.T) {
+func TestChangesSucceedWhileLeadersChangeAndResponsesAreLost(t *testing.T) {
 	c := newTestCluster(t)
 	nodes := c.startAll(3, 4)
 	c.awaitVoters(3, 0, nodes...)
@@ -101,7 +101,7 @@ func TestChangesGoOnWhileLeadersChangeAndAnswersGetLost(t *testing.T) {
 		before := leader.AppliedIndex()
 		require.Eventually(t, func() bool { return leader.AppliedIndex() > before+10 }, 20*time.Second, time.Millisecond)
 		if err := leader.Group().TransferLeadership(t.Context(), ""); err != nil {
-			t.Log(err) // it may have lost leadership by itself
+			t.Log(err) // it may have lost leadership on its own
 		}
 	}
 	cancel()
@@ -109,7 +109,7 @@ func TestChangesGoOnWhileLeadersChangeAndAnswersGetLost(t *testing.T) {
 	requireEachOnce(t, counts[0]+counts[1]+counts[2], nodes...)
 }
 
-func TestChangesGoOnWhenTheLeaderIsKilled(t *testing.T) {
+func TestChangesSucceedWhenTheLeaderIsKilled(t *testing.T) {
 	c := newTestCluster(t)
 	nodes := c.startAll(3, 4)
 	c.awaitVoters(3, 0, nodes...)
@@ -136,14 +136,14 @@ func TestChangesGoOnWhenTheLeaderIsKilled(t *testing.T) {
 	wg.Wait()
 	requireEachOnce(t, counts[0]+counts[1], rest...)
 
-	// It comes back where it was, begins nothing of its own, and catches up.
+	// It restarts with its data, creates no separate group, and catches up.
 	back := c.start(leader.self.Name, "a", string(leader.address), true)
 	requireEachOnce(t, counts[0]+counts[1], back)
 	_, err := back.RegisterNode(t.Context(), back.self)
 	require.NoError(t, err)
 }
 
-func TestALeaderThatDoesNotAnswerIsWaitedForOnlyWhileItLeads(t *testing.T) {
+func TestAnUnresponsiveLeaderIsAwaitedOnlyWhileItLeads(t *testing.T) {
 	c := newTestCluster(t)
 	nodes := c.startAll(3, 1)
 	c.awaitVoters(3, 0, nodes...)
@@ -162,7 +162,7 @@ func TestALeaderThatDoesNotAnswerIsWaitedForOnlyWhileItLeads(t *testing.T) {
 	require.NoError(t, <-changed)
 }
 
-func TestWithoutAMajorityChangesAreRefusedInTime(t *testing.T) {
+func TestChangesFailInTimeWithoutAMajority(t *testing.T) {
 	c := newTestCluster(t)
 	nodes := c.startAll(3, 1)
 	c.awaitVoters(3, 0, nodes...)
@@ -176,7 +176,7 @@ func TestWithoutAMajorityChangesAreRefusedInTime(t *testing.T) {
 	defer cancel()
 	_, err := follower.DrainNode(ctx, 1, true)
 	require.True(t, errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnknownOutcome), "%v", err)
-	require.Len(t, follower.Nodes(), 3, "reading goes on")
+	require.Len(t, follower.Nodes(), 3, "reads still work")
 }
 
 func TestForwardedEntriesAreCheckedBeforeTheyAreProposed(t *testing.T) {
@@ -192,7 +192,7 @@ func TestForwardedEntriesAreCheckedBeforeTheyAreProposed(t *testing.T) {
 	_, _, err = leader.HandleForward(t.Context(), []byte{0xff})
 	require.ErrorContains(t, err, "decode metadata entry")
 	_, _, err = leader.HandleForward(t.Context(), anonymous)
-	require.ErrorContains(t, err, "names no request")
+	require.ErrorContains(t, err, "no request ID")
 	_, _, err = follower.HandleForward(t.Context(), good)
 	require.ErrorIs(t, err, ErrNotLeader)
 	result, index, err := leader.HandleForward(t.Context(), good)
@@ -204,7 +204,7 @@ func TestForwardedEntriesAreCheckedBeforeTheyAreProposed(t *testing.T) {
 	require.NoError(t, leader.Group().Err())
 }
 
-func TestAReplicaThatWaitsToBeAddedTakesNoChanges(t *testing.T) {
+func TestAJoiningReplicaAcceptsNoChanges(t *testing.T) {
 	c := newTestCluster(t)
 	n := c.start("n9", "a", "127.0.0.1:0", false)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -216,11 +216,11 @@ func TestAReplicaThatWaitsToBeAddedTakesNoChanges(t *testing.T) {
 	require.ErrorContains(t, err, "first voters or joins")
 }
 
-func TestAReplicaThatComesLateGetsTheStateInsteadOfTheLog(t *testing.T) {
+func TestALateReplicaReceivesASnapshot(t *testing.T) {
 	c := newTestCluster(t)
 	first := c.startAll(1, 4)[0]
 	var wg sync.WaitGroup
-	for worker := range 32 { // many at a time are synced together
+	for worker := range 32 { // concurrent changes are synced together
 		wg.Go(func() {
 			for i := range 2 * trailingLogs / 32 {
 				if _, err := first.RegisterNode(t.Context(), Node{Name: fmt.Sprint("x", worker), Incarnation: "a", AdminAddress: fmt.Sprint(i)}); err != nil {
@@ -244,5 +244,5 @@ func TestAReplicaThatComesLateGetsTheStateInsteadOfTheLog(t *testing.T) {
 	_, err = late.DrainNode(t.Context(), got.ID, true)
 	require.NoError(t, err)
 	n, _ := late.source.current().node("late")
-	require.True(t, n.Draining, "it sees its change")
+	require.True(t, n.Draining, "its change is visible")
 }

@@ -8,18 +8,18 @@ import (
 	"platform/internal/raftgroup"
 )
 
-// fsm applies the group's log to the state file and publishes what came of it. The
-// group calls Apply from one goroutine; readers use view from any.
+// fsm applies the group's log to the state file and publishes the result. The group calls
+// Apply from one goroutine; view is safe for concurrent use.
 type fsm struct {
 	db      *database
 	view    atomic.Pointer[view]
 	applied atomic.Pointer[raftgroup.Position]
-	moved   broadcast // of applied
+	changed broadcast // of applied
 }
 
 var _ raftgroup.StateMachine = (*fsm)(nil)
 
-// newFSM starts from what the state file holds.
+// newFSM starts from the content of the state file.
 func newFSM(db *database) (*fsm, error) {
 	st, at, err := db.load()
 	if err != nil {
@@ -31,9 +31,9 @@ func newFSM(db *database) (*fsm, error) {
 	return f, nil
 }
 
-// Apply interprets entries in one transaction together with the last one's
-// position, then publishes the result. It is synced before Apply returns: changes
-// are few, and a change that was answered for is then in the file.
+// Apply interprets entries and stores the result with the applied position in one
+// transaction, then publishes it. The transaction is synced before Apply returns: changes
+// are rare, and an acknowledged change is then in the file.
 func (f *fsm) Apply(entries []raftgroup.Entry) ([]any, error) {
 	d := newDraft(f.view.Load().state)
 	results := make([]any, len(entries))
@@ -56,38 +56,38 @@ func (f *fsm) Apply(entries []raftgroup.Entry) ([]any, error) {
 	return results, nil
 }
 
-// publish replaces what readers see, and then wakes those that wait for it or for
-// the position.
+// publish replaces the view of readers, and then wakes those that wait for it or for the
+// position.
 func (f *fsm) publish(d *draft, at raftgroup.Position) {
 	next, wake := f.view.Load().next(d)
 	f.view.Store(next)
 	f.applied.Store(&at)
 	wake()
-	f.moved.send()
+	f.changed.send()
 }
 
 // await waits until the entry at index has been applied here.
 func (f *fsm) await(ctx context.Context, index uint64) error {
 	for {
-		moved := f.moved.next()
+		changed := f.changed.next()
 		if f.Applied().Index >= index {
 			return nil
 		}
 		select {
-		case <-moved:
+		case <-changed:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// current is what readers see.
+// current returns the view of readers.
 func (f *fsm) current() *view { return f.view.Load() }
 
-// Applied is the position of the last applied entry.
+// Applied returns the position of the last applied entry.
 func (f *fsm) Applied() raftgroup.Position { return *f.applied.Load() }
 
-// Flush has nothing to do: each Apply is durable when it returns.
+// Flush does nothing: each Apply is durable when it returns.
 func (f *fsm) Flush() (func(context.Context) error, error) {
 	return func(context.Context) error { return nil }, nil
 }

@@ -24,13 +24,13 @@ import (
 func openFSM(t require.TestingT, path string) *fsm {
 	db, err := openDatabase(path)
 	require.NoError(t, err)
-	db.bolt.NoSync = true // nobody pulls the plug here
+	db.bolt.NoSync = true // there is no power loss in this test
 	f, err := newFSM(db)
 	require.NoError(t, err)
 	return f
 }
 
-// exported lists what a replica would send to another one.
+// exported returns the records that a replica would send to another one.
 func exported(t require.TestingT, f *fsm) map[string]string {
 	e, err := f.Export()
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func exported(t require.TestingT, f *fsm) map[string]string {
 	return all
 }
 
-// drawEntries makes a log of commands about few nodes and addresses.
+// drawEntries generates a log of commands about few nodes and addresses.
 func drawEntries(t *rapid.T) []raftgroup.Entry {
 	var entries []raftgroup.Entry
 	for i := range rapid.IntRange(1, 30).Draw(t, "entries") {
@@ -102,7 +102,7 @@ func drawID(t *rapid.T) ids.Deployment {
 	return ids.Deployment(fmt.Sprintf("dp_1%022d", rapid.IntRange(1, 4).Draw(t, "deployment")))
 }
 
-// describeState is all that readers can see.
+// describeState returns everything that readers can see.
 func describeState(st *state) string {
 	return fmt.Sprintf("%+v\n%+v\n%+v\n%+v\n%s%d\n%s", st.cluster, st.nodes, st.layout(), st.requests, describeBook(st.book), len(st.schemas.Deployments), describeRegistry(st.schemas))
 }
@@ -123,7 +123,7 @@ func TestBatchesRestartsAndReplayChangeNothing(t *testing.T) {
 		var got []any
 		for from := 0; from < len(entries); {
 			to := rapid.IntRange(from+1, len(entries)).Draw(rt, "cut")
-			// Some of what was applied comes again.
+			// Some applied entries are repeated.
 			again := rapid.IntRange(0, from).Draw(rt, "again")
 			results, err := pieces.Apply(entries[again:to])
 			require.NoError(rt, err)
@@ -211,14 +211,14 @@ func TestImportOfDamagedDataChangesNothing(t *testing.T) {
 	code, _ := errcode.Of(i.Commit(raftgroup.Position{Index: 9}))
 	require.Equal(t, errcode.META0011, code)
 	require.NoError(t, i.Put([]byte("meta/version"), sealed(version)))
-	require.Error(t, i.Commit(raftgroup.Position{Index: 9}), "no deployment can be read from these bytes")
+	require.Error(t, i.Commit(raftgroup.Position{Index: 9}), "these bytes are not a deployment")
 	require.NoError(t, i.Abort())
 
 	require.Zero(t, f.Applied())
 	require.Equal(t, before, exported(t, f))
 }
 
-func TestEntriesThatCannotBeReadStopTheReplica(t *testing.T) {
+func TestUndecodableEntriesStopTheReplica(t *testing.T) {
 	f := openFSM(t, filepath.Join(t.TempDir(), "state.db"))
 	defer f.db.close()
 	good, err := encodeEntry(header{at: goldenTime}, &registerNode{node: Node{Name: "n1"}})
@@ -226,10 +226,10 @@ func TestEntriesThatCannotBeReadStopTheReplica(t *testing.T) {
 	_, err = f.Apply([]raftgroup.Entry{{Index: 1, Data: good}, {Index: 2, Data: []byte{0xff}}})
 	require.Error(t, err)
 	require.Zero(t, f.Applied())
-	require.Empty(t, f.current().nodes, "a batch is applied as a whole or not at all")
+	require.Empty(t, f.current().nodes, "a batch is atomic")
 }
 
-func TestStateFilesThatCannotBeUsed(t *testing.T) {
+func TestUnusableStateFilesAreRejected(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spoil func(tx *bbolt.Tx) error
 		code  errcode.Code
@@ -275,7 +275,7 @@ func TestStateFileIsLocked(t *testing.T) {
 	require.Equal(t, errcode.RT0005, code)
 }
 
-func TestStateFileThatNothingWasWrittenTo(t *testing.T) {
+func TestEmptyStateFileIsInitialized(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	bolt, err := bbolt.Open(path, 0o600, nil)
 	require.NoError(t, err)

@@ -7,14 +7,14 @@ import (
 	"platform/internal/raftgroup"
 )
 
-// gate is open while this node leads and has applied all that former leaders
+// gate is open while this node leads and has applied everything that previous leaders
 // committed.
 type gate struct {
-	moved broadcast // when it opens or closes, or another leader is known
+	changed broadcast // opening, closing and changes of the known leader
 
 	// mu covers tenure.
-	mu     sync.Mutex
-	tenure context.Context // of this node's leadership, nil if none
+	mu         sync.Mutex
+	leadership context.Context // of this node's leadership, nil if it does not lead
 }
 
 func newGate() *gate { return &gate{} }
@@ -23,28 +23,28 @@ func newGate() *gate { return &gate{} }
 func (g *gate) lead(ctx context.Context, _ uint64) error {
 	g.set(ctx)
 	<-ctx.Done()
-	g.set(nil) //nolint:staticcheck // nil is: does not lead
+	g.set(nil) // nolint:staticcheck // nil means not leading
 	return nil
 }
 
-func (g *gate) set(tenure context.Context) {
+func (g *gate) set(leadership context.Context) {
 	g.mu.Lock()
-	g.tenure = tenure
+	g.leadership = leadership
 	g.mu.Unlock()
-	g.moved.send()
+	g.changed.send()
 }
 
-func (g *gate) leaderChanged(raftgroup.Leader) { g.moved.send() }
+func (g *gate) leaderChanged(raftgroup.Leader) { g.changed.send() }
 
 // open reports whether this node leads.
 func (g *gate) open() bool { return g.leading() != nil }
 
-// leading is the context of this node's leadership, nil if it does not lead.
+// leading returns the context of this node's leadership, nil if it does not lead.
 func (g *gate) leading() context.Context {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.tenure == nil || g.tenure.Err() != nil {
+	if g.leadership == nil || g.leadership.Err() != nil {
 		return nil
 	}
-	return g.tenure
+	return g.leadership
 }

@@ -23,7 +23,7 @@ var writeGolden = flag.Bool("write-golden", false, "write the golden files that 
 
 var goldenTime = time.UnixMilli(1_700_000_000_123).UTC()
 
-// fullDeployment uses every field there is.
+// fullDeployment has all fields set.
 func fullDeployment() *Deployment {
 	id := ids.NewDeployment([16]byte{1, 2, 3})
 	return &Deployment{
@@ -55,7 +55,8 @@ func fullDeployment() *Deployment {
 	}
 }
 
-// fullFunction uses what only functions have, and an option only an operator sets.
+// fullFunction has the fields that only functions have, and an option that only an operator
+// can set.
 func fullFunction() *Deployment {
 	id := ids.NewDeployment([16]byte{4, 5, 6})
 	return &Deployment{
@@ -92,8 +93,8 @@ func fullCluster() Cluster {
 	return Cluster{Name: "local", ID: "01XYZ", Partitions: 8, ProvisionedAt: goldenTime}
 }
 
-// golden compares bytes with those in testdata, which are kept for ever: a server
-// has to read what every earlier one wrote.
+// golden compares bytes with those in testdata, which are kept indefinitely: a server has
+// to read what every earlier one wrote.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", "golden", name+".hex")
@@ -182,7 +183,7 @@ func TestGoldenRecords(t *testing.T) {
 	require.Equal(t, "x", string(value))
 }
 
-func TestDamagedRecordsAreNoticed(t *testing.T) {
+func TestDamagedRecordsAreDetected(t *testing.T) {
 	stored := sealed([]byte("some record"))
 	for i := range stored {
 		stored[i] ^= 0x10

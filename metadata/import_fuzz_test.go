@@ -11,8 +11,8 @@ import (
 	"platform/internal/raftgroup"
 )
 
-// FuzzImport: a state with a record of any content is refused, and nothing has
-// changed, or can be used and sent on.
+// FuzzImport checks that a state with an arbitrary record is either rejected without
+// effect, or usable and exportable.
 func FuzzImport(f *testing.F) {
 	state := map[string][]byte{}
 	seed := func(table, key string, m interface{ MarshalVT() ([]byte, error) }) {

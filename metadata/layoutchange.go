@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// Why a change of nodes or of the partition table is refused.
+// Reasons for refusing a change of nodes or of the partition table. Their texts are stored.
 var (
-	// ErrNodeInUse says that a node of that name is running already, or may be.
+	// ErrNodeInUse says that a node with that name is running, or may be.
 	ErrNodeInUse = errors.New("node name is in use")
-	// ErrNodeRemoved says that a node was removed and comes back with what it had.
+	// ErrNodeRemoved says that a removed node tries to rejoin with its old data.
 	ErrNodeRemoved = errors.New("node was removed from the cluster")
 	// ErrLastNode says that the only node cannot be removed.
 	ErrLastNode = errors.New("the last node cannot be removed")
@@ -24,8 +24,8 @@ func refused(reason error, format string, args ...any) outcome {
 	return outcome{refusal: &refusal{reason, reason.Error() + ": " + fmt.Sprintf(format, args...)}}
 }
 
-// admit says why a node may not be registered under the name of a known one, nil if
-// it may.
+// admit returns why a node may not be registered under the name of a known one, nil if it
+// may.
 func admit(known, node Node, nameInUse bool) *outcome {
 	var no outcome
 	switch {
@@ -39,9 +39,9 @@ func admit(known, node Node, nameInUse bool) *outcome {
 	return &no
 }
 
-// storeTable writes the partition table as it is, unless it is stored. It has to be
-// before a second node comes: then it does not follow from the nodes any more where
-// data is.
+// storeTable writes the implicit partition table, unless it is already stored. This is
+// necessary before a second node joins: then the location of data no longer follows from
+// the nodes.
 func (d *draft) storeTable() error {
 	if d.cluster.ID == "" || len(d.partitions) > 0 || len(d.members()) == 0 {
 		return nil
@@ -57,7 +57,7 @@ func (d *draft) storeTable() error {
 	return nil
 }
 
-// applyRemoveNode results in the Node as it was removed.
+// applyRemoveNode returns the removed Node.
 func applyRemoveNode(d *draft, cmd *removeNode) (outcome, error) {
 	node, known := d.member(cmd.id)
 	switch {
@@ -66,14 +66,14 @@ func applyRemoveNode(d *draft, cmd *removeNode) (outcome, error) {
 	case len(d.members()) == 1:
 		return refused(ErrLastNode, "node %s is the only one", node.Name), nil
 	}
-	if held := d.held(cmd.id); held > 0 && !cmd.force {
-		return refused(ErrNodeHoldsData, "node %s has %d; drain it first", node.Name, held), nil
+	if replicaCount := d.replicaCount(cmd.id); replicaCount > 0 && !cmd.force {
+		return refused(ErrNodeHoldsData, "node %s has %d; drain it first", node.Name, replicaCount), nil
 	}
 	node.Removed, node.Draining = true, false
 	return outcome{value: node}, d.putNode(node)
 }
 
-// applyDrainNode results in the Node.
+// applyDrainNode returns the Node.
 func applyDrainNode(d *draft, cmd *drainNode) (outcome, error) {
 	node, known := d.member(cmd.id)
 	if !known {
@@ -86,7 +86,7 @@ func applyDrainNode(d *draft, cmd *drainNode) (outcome, error) {
 	return outcome{value: node}, d.putNode(node)
 }
 
-// applySetPartition results in the Partition with its version.
+// applySetPartition returns the Partition with its version.
 func applySetPartition(d *draft, cmd *setPartition) (outcome, error) {
 	p := cmd.partition
 	if d.cluster.ID == "" || p.ID >= d.cluster.Partitions {
@@ -103,7 +103,7 @@ func applySetPartition(d *draft, cmd *setPartition) (outcome, error) {
 		if slices.Contains(p.Replicas[:i], id) {
 			return outcome{refusal: &InvalidError{fmt.Sprintf("partition %d has two replicas on node %d", p.ID, id)}}, nil
 		}
-		// A removed node may stay until somebody takes its place.
+		// A removed node may stay until it is replaced.
 		if _, member := d.member(id); !member && !slices.Contains(had.Replicas, id) {
 			return outcome{refusal: &NotFoundError{Node: id}}, nil
 		}
@@ -112,7 +112,7 @@ func applySetPartition(d *draft, cmd *setPartition) (outcome, error) {
 	return outcome{value: p}, d.putPartition(p)
 }
 
-// applySetReplication results in the Cluster.
+// applySetReplication returns the Cluster.
 func applySetReplication(d *draft, cmd *setReplication) (outcome, error) {
 	if d.cluster.ID == "" {
 		return outcome{refusal: &InvalidError{"the cluster is not provisioned"}}, nil
@@ -125,7 +125,7 @@ func applySetReplication(d *draft, cmd *setReplication) (outcome, error) {
 	return outcome{value: cluster}, d.setCluster(cluster)
 }
 
-// applyEnableFlowControl results in the Cluster.
+// applyEnableFlowControl returns the Cluster.
 func applyEnableFlowControl(d *draft) (outcome, error) {
 	if d.cluster.ID == "" {
 		return outcome{refusal: &InvalidError{"the cluster is not provisioned"}}, nil
@@ -146,12 +146,12 @@ func (s *state) member(id uint32) (Node, bool) {
 	return s.nodes[at], true
 }
 
-// held counts the partitions that the table gives a node.
-func (s *state) held(id uint32) (held int) {
+// replicaCount returns the number of partitions that the table assigns to a node.
+func (s *state) replicaCount(id uint32) (replicaCount int) {
 	for p := range s.cluster.Partitions {
 		if slices.Contains(s.partition(p).Replicas, id) {
-			held++
+			replicaCount++
 		}
 	}
-	return held
+	return replicaCount
 }

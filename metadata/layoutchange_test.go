@@ -10,7 +10,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// provisioned is a cluster of n1, with three partitions.
+// provisioned is a cluster of n1 with three partitions.
 func provisioned(t *testing.T) *memStore {
 	m := newMemStore()
 	_, err := m.Provision(t.Context(), Cluster{Name: "local", Partitions: 3})
@@ -26,7 +26,7 @@ func (m *memStore) add(t *testing.T, name, incarnation string) Node {
 	return n
 }
 
-func TestTheTableIsStoredWhenASecondNodeComes(t *testing.T) {
+func TestTheTableIsStoredWhenASecondNodeJoins(t *testing.T) {
 	m := provisioned(t)
 	l, moved := m.Layout()
 	require.Equal(t, []Partition{{0, 0, []uint32{1}}, {1, 0, []uint32{1}}, {2, 0, []uint32{1}}}, l.Partitions)
@@ -42,7 +42,7 @@ func TestTheTableIsStoredWhenASecondNodeComes(t *testing.T) {
 	require.True(t, known)
 	require.Equal(t, "a", n.Name)
 
-	early := newMemStore() // nodes that were there before the cluster was
+	early := newMemStore() // nodes that registered before the cluster was provisioned
 	early.add(t, "n1", "a")
 	early.add(t, "n2", "a")
 	_, err = early.Provision(t.Context(), Cluster{Name: "local", Partitions: 1})
@@ -50,7 +50,7 @@ func TestTheTableIsStoredWhenASecondNodeComes(t *testing.T) {
 	require.Equal(t, []Partition{{0, 1, []uint32{1}}}, early.view.partitions)
 }
 
-func TestNodesAreRemovedForEver(t *testing.T) {
+func TestNodesAreRemovedPermanently(t *testing.T) {
 	m := provisioned(t)
 	_, err := m.RemoveNode(t.Context(), 1, true)
 	require.ErrorIs(t, err, ErrLastNode)
@@ -65,7 +65,7 @@ func TestNodesAreRemovedForEver(t *testing.T) {
 	drained, err := m.DrainNode(t.Context(), 2, true)
 	require.NoError(t, err)
 	require.True(t, drained.Draining)
-	require.True(t, m.add(t, "n2", "a").Draining, "a restart does not end it")
+	require.True(t, m.add(t, "n2", "a").Draining, "a restart does not end draining")
 	removed, err := m.RemoveNode(t.Context(), 2, false)
 	require.NoError(t, err)
 	require.True(t, removed.Removed)
@@ -76,16 +76,16 @@ func TestNodesAreRemovedForEver(t *testing.T) {
 	_, err = m.RegisterNode(t.Context(), Node{Name: "n2", Incarnation: "a"})
 	require.ErrorIs(t, err, ErrNodeRemoved)
 	back := m.add(t, "n2", "b")
-	require.EqualValues(t, 3, back.ID, "ids are not given out twice")
+	require.EqualValues(t, 3, back.ID, "IDs are not reused")
 	require.False(t, back.Draining || back.Removed)
 
 	_, err = m.RemoveNode(t.Context(), 1, true)
 	require.NoError(t, err, "force")
 	l, _ := m.Layout()
-	require.Equal(t, []uint32{1}, l.Partitions[0].Replicas, "until somebody takes its place")
+	require.Equal(t, []uint32{1}, l.Partitions[0].Replicas, "until it is replaced")
 }
 
-func TestOnlyTheIncarnationThatRunsMayHaveTheName(t *testing.T) {
+func TestOnlyTheRunningIncarnationMayUseTheName(t *testing.T) {
 	m := provisioned(t)
 	_, err := m.AddNode(t.Context(), Node{Name: "n1", Incarnation: "b"}, true)
 	require.ErrorIs(t, err, ErrNodeInUse)
@@ -97,7 +97,7 @@ func TestOnlyTheIncarnationThatRunsMayHaveTheName(t *testing.T) {
 	require.Equal(t, Node{Name: "n1", ID: 1, Incarnation: "b", RegisteredAt: same.RegisteredAt}, other)
 }
 
-func TestPlacesChangeOnlyFromTheVersionThatWasSeen(t *testing.T) {
+func TestPartitionsChangeOnlyFromTheExpectedVersion(t *testing.T) {
 	m := provisioned(t)
 	m.add(t, "n2", "a")
 	set := func(id uint32, version uint64, replicas ...uint32) (Partition, error) {
@@ -121,11 +121,11 @@ func TestPlacesChangeOnlyFromTheVersionThatWasSeen(t *testing.T) {
 	_, err = m.RemoveNode(t.Context(), 2, true)
 	require.NoError(t, err)
 	_, err = set(1, 2, 1, 2)
-	require.NoError(t, err, "a removed node's replica may stay a while")
+	require.NoError(t, err, "a removed node's replica may stay temporarily")
 	_, err = set(0, 1, 1, 2)
-	require.ErrorAs(t, err, new(*NotFoundError), "but it gets no new one")
+	require.ErrorAs(t, err, new(*NotFoundError), "but it gets no new replica")
 
-	lonely := provisioned(t) // places that are not stored have version 0
+	lonely := provisioned(t) // entries that are not stored have version 0
 	got, err = lonely.SetPartition(t.Context(), Partition{ID: 2, Replicas: []uint32{1}})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, got.Version)
@@ -136,7 +136,7 @@ func TestPlacesChangeOnlyFromTheVersionThatWasSeen(t *testing.T) {
 func TestReplicationCanBeChanged(t *testing.T) {
 	m := provisioned(t)
 	c, _ := m.Cluster()
-	require.Equal(t, 1, c.Replicas(), "as in clusters of old")
+	require.Equal(t, 1, c.Replicas(), "as in legacy clusters")
 	changed, err := m.SetReplication(t.Context(), 3)
 	require.NoError(t, err)
 	require.Equal(t, 3, changed.Replicas())
@@ -165,7 +165,7 @@ func TestFlowControlStaysEnabled(t *testing.T) {
 	require.ErrorContains(t, newMemStore().EnableFlowControl(t.Context()), "not provisioned")
 }
 
-func TestOnlyChangesOfTheLayoutWakeThoseThatWaitForIt(t *testing.T) {
+func TestOnlyLayoutChangesWakeLayoutWaiters(t *testing.T) {
 	m := provisioned(t)
 	_, moved := m.Layout()
 	_, changed := m.Watch()
@@ -174,7 +174,7 @@ func TestOnlyChangesOfTheLayoutWakeThoseThatWaitForIt(t *testing.T) {
 	<-changed
 	select {
 	case <-moved:
-		t.Fatal("the registry is not the layout")
+		t.Fatal("the registry is not part of the layout")
 	default:
 	}
 	_, changed = m.Watch()
@@ -184,16 +184,16 @@ func TestOnlyChangesOfTheLayoutWakeThoseThatWaitForIt(t *testing.T) {
 	<-changed
 }
 
-func TestStateFilesOfOldFormatsGetTheNewTables(t *testing.T) {
+func TestStateFilesOfOldFormatsAreUpgraded(t *testing.T) {
 	for version, lacking := range map[uint32][]string{
 		1: {tablePartitions, tableRequests, tableRuleBook, tableRules},
 		2: {tableRuleBook, tableRules},
 	} {
-		t.Run(fmt.Sprint("format ", version), func(t *testing.T) { getsTables(t, version, lacking) })
+		t.Run(fmt.Sprint("format ", version), func(t *testing.T) { requireUpgraded(t, version, lacking) })
 	}
 }
 
-func getsTables(t *testing.T, version uint32, lacking []string) {
+func requireUpgraded(t *testing.T, version uint32, lacking []string) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	f := openFSM(t, path)
 	require.NoError(t, f.db.bolt.Update(func(tx *bbolt.Tx) error {

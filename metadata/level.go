@@ -21,19 +21,19 @@ var (
 	ErrMembersChanged = errors.New("members of the cluster have changed")
 )
 
-// FeatureLevel is the cluster's feature level as far as this node knows. It never falls
-// and is supported by this server.
+// FeatureLevel returns the cluster's feature level as known to this node. It never
+// decreases and is supported by this server.
 func (s *Store) FeatureLevel() feature.Level {
 	return s.source.current().cluster.Level()
 }
 
-// need is the feature level that a command needs, and what of it does.
+// need is the feature level that a command needs, and the part of it that does.
 type need struct {
 	level feature.Level
 	what  string
 }
 
-// levelOf says what readers of a command must support. A new command or field of one
+// levelOf returns the level that readers of a command must support. A new command or field
 // adds a case.
 func levelOf(cmd command) need {
 	switch cmd := cmd.(type) {
@@ -51,8 +51,8 @@ func levelOf(cmd command) need {
 	return need{level: feature.Level1}
 }
 
-// mayPropose refuses commands that members may not be able to read. Those that set the
-// level are not bound by it.
+// mayPropose rejects commands that members may be unable to read. Commands that set the
+// level are exempt.
 func (s *Store) mayPropose(cmd command) error {
 	switch cmd.(type) {
 	case *setFeatureLevel, *provision:
@@ -62,10 +62,10 @@ func (s *Store) mayPropose(cmd command) error {
 	return feature.Require(s.FeatureLevel(), n.level, n.what)
 }
 
-// unsupported gives the error of a server that is too old its code.
+// unsupported adds the error code of a server that is too old.
 func unsupported(err error) error { return errcode.New(errcode.META0018, "%w", err) }
 
-// checkLevel refuses metadata of a cluster whose level this server does not support.
+// checkLevel rejects metadata of a cluster whose level this server does not support.
 func checkLevel(c Cluster) error {
 	if err := feature.CheckCluster(c.Level(), c.FeatureLevelAt); err != nil {
 		return unsupported(err)
@@ -73,7 +73,7 @@ func checkLevel(c Cluster) error {
 	return nil
 }
 
-// CheckJoin returns an *errcode.Error with META0018 when a server that announces a level
+// CheckJoin returns an *errcode.Error with META0018 if a server that announces a level
 // cannot be a member of the cluster.
 func (c Cluster) CheckJoin(announced uint32) error {
 	if err := feature.Check(feature.Announced(announced), c.Level(), c.FeatureLevelAt); err != nil {
@@ -82,7 +82,7 @@ func (c Cluster) CheckJoin(announced uint32) error {
 	return nil
 }
 
-// tooOld says why a node may not be registered at the cluster's level, nil if it may.
+// tooOld returns why a node may not be registered at the cluster's level, nil if it may.
 func (d *draft) tooOld(node Node) *outcome {
 	level := d.cluster.Level()
 	if supported := feature.Announced(uint32(node.FeatureLevel)); supported < level {
@@ -93,7 +93,7 @@ func (d *draft) tooOld(node Node) *outcome {
 	return nil
 }
 
-// applySetFeatureLevel results in the Cluster.
+// applySetFeatureLevel returns the Cluster.
 func applySetFeatureLevel(d *draft, at time.Time, cmd *setFeatureLevel) (outcome, error) {
 	if d.cluster.ID == "" {
 		return outcome{refusal: &InvalidError{"the cluster is not provisioned"}}, nil
@@ -109,7 +109,7 @@ func applySetFeatureLevel(d *draft, at time.Time, cmd *setFeatureLevel) (outcome
 	return outcome{value: cluster}, d.setCluster(cluster)
 }
 
-// serverIDs are the Raft server ids of nodes, sorted.
+// serverIDs returns the Raft server IDs of nodes, sorted.
 func serverIDs(nodes []Node) []string {
 	ids := make([]string, len(nodes))
 	for i, n := range nodes {
@@ -119,22 +119,22 @@ func serverIDs(nodes []Node) []string {
 	return ids
 }
 
-// Announcement is what a running node says about feature levels.
+// Announcement is what a running node reports about feature levels.
 type Announcement struct {
 	Server    raft.ServerID
 	Supported feature.Level
-	Hold      bool // its settings ask to keep the cluster's level
+	Hold      bool // its configuration holds the cluster's level
 }
 
-// LevelPlan says how far the cluster's feature level can rise.
+// LevelPlan is how far the cluster's feature level can rise, and why no further.
 type LevelPlan struct {
 	Level feature.Level // of the cluster
-	// Next is what all members support, Level if that is not known to be higher.
+	// Next is what all members support; Level if that is not known to be higher.
 	Next feature.Level
 	// Highest is the highest level that any member supports.
 	Highest feature.Level
-	// Waiting says, in plain words, why the level is not Highest: members that do not
-	// answer, that are older, or that hold the level.
+	// Waiting lists, for operators, why the level is not Highest: members that do not
+	// respond, are older, or hold the level.
 	Waiting []string
 	// Held says that a member holds the level: only an operator's request raises it.
 	Held bool
@@ -142,7 +142,7 @@ type LevelPlan struct {
 	members []string
 }
 
-// PlanLevel decides from what members announce, by node id.
+// PlanLevel computes the plan from the announcements of members, by node ID.
 func PlanLevel(l *Layout, announced map[uint32]Announcement) LevelPlan {
 	p := LevelPlan{Level: l.Cluster.Level(), members: serverIDs(l.Nodes)}
 	p.Highest = p.Level
@@ -172,14 +172,14 @@ func PlanLevel(l *Layout, announced map[uint32]Announcement) LevelPlan {
 	return p
 }
 
-// RaiseFeatureLevel raises the cluster's feature level to what a plan found all members
-// to support. Servers that do not support it cannot be used afterwards. The error can be
+// RaiseFeatureLevel raises the cluster's feature level to the level that all members of a
+// plan support. Servers that do not support it cannot be used afterwards. The error can be
 // ErrMembersChanged.
 func (s *Store) RaiseFeatureLevel(ctx context.Context, p LevelPlan) (Cluster, error) {
 	return propose[Cluster](ctx, s, &setFeatureLevel{level: p.Next, members: p.members})
 }
 
-// controlLevel raises the feature level as soon as all members support a higher one.
+// controlLevel raises the feature level once all members support a higher one.
 func (s *Store) controlLevel(ctx context.Context, v *view, obs Observer) error {
 	if v.cluster.ID == "" || v.cluster.Level() >= feature.Supported() {
 		return nil
@@ -190,12 +190,12 @@ func (s *Store) controlLevel(ctx context.Context, v *view, obs Observer) error {
 	}
 	cluster, err := s.RaiseFeatureLevel(ctx, plan)
 	if errors.Is(err, ErrMembersChanged) {
-		return nil // decided anew in the next round
+		return nil // decided again in the next round
 	}
 	if err != nil {
 		return fmt.Errorf("raise the feature level: %w", err)
 	}
-	s.replica.log.Info("feature level of the cluster raised: servers that do not support it cannot be used any longer",
+	s.replica.log.Info("feature level of the cluster raised; servers that do not support it can no longer be used",
 		"feature_level", uint32(cluster.Level()), "before", uint32(plan.Level))
 	return nil
 }

@@ -57,7 +57,7 @@ func TestTheFeatureLevelRisesOnceAllMembersSupportMore(t *testing.T) {
 	}
 	leader, _ := c.leader(nodes...)
 	require.NoError(t, leader.controlLevel(t.Context(), leader.source.current(), c))
-	require.Equal(t, feature.Level1, leader.FeatureLevel(), "a node holds it")
+	require.Equal(t, feature.Level1, leader.FeatureLevel(), "a node holds the level")
 	c.announce(nodes[2], Announcement{Supported: feature.Level2})
 	require.Eventually(t, func() bool {
 		for _, n := range nodes {
@@ -68,7 +68,7 @@ func TestTheFeatureLevelRisesOnceAllMembersSupportMore(t *testing.T) {
 		return true
 	}, 20*time.Second, 5*time.Millisecond)
 
-	// Who announces less is refused from now on, also a member that comes back.
+	// Nodes that announce less are refused from now on, including returning members.
 	_, err := nodes[1].AddNode(t.Context(), Node{Name: "n9", Incarnation: "a"}, false)
 	require.ErrorIs(t, err, ErrNodeTooOld)
 	require.ErrorContains(t, err, "node n9 supports feature level 1; the cluster is at 2 since ")
@@ -80,7 +80,7 @@ func TestTheFeatureLevelRisesOnceAllMembersSupportMore(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, feature.Level2, registered.FeatureLevel)
 
-	// It stays after a restart, whatever nodes say then.
+	// It is kept after a restart, whatever nodes announce then.
 	stopped := nodes[2]
 	stopped.stop()
 	for _, n := range nodes {
@@ -90,7 +90,7 @@ func TestTheFeatureLevelRisesOnceAllMembersSupportMore(t *testing.T) {
 	require.Equal(t, feature.Level2, again.FeatureLevel())
 }
 
-func TestTheFeatureLevelIsNotRaisedOverMembersThatCameMeanwhile(t *testing.T) {
+func TestTheFeatureLevelIsNotRaisedIfMembersChanged(t *testing.T) {
 	m := provisioned(t)
 	l, _ := m.Layout()
 	plan := PlanLevel(l, map[uint32]Announcement{1: {Server: "n1/a", Supported: feature.Level2}})
@@ -110,18 +110,18 @@ func TestTheFeatureLevelIsNotRaisedOverMembersThatCameMeanwhile(t *testing.T) {
 	require.Equal(t, cluster, again)
 }
 
-func TestWhatTheLevelDoesNotIncludeIsNotProposed(t *testing.T) {
+func TestCommandsAboveTheLevelAreNotProposed(t *testing.T) {
 	m := provisioned(t)
 	var refused *feature.Error
 	require.ErrorAs(t, m.mayPropose(&registerNode{node: leveledNode()}), &refused)
 	require.Equal(t, feature.Level2, refused.Needs)
-	// The level of a node is left out instead.
+	// The level of a node is omitted instead.
 	n, err := m.AddNode(t.Context(), Node{Name: "n2", Incarnation: "a", FeatureLevel: feature.Level2}, false)
 	require.NoError(t, err)
 	require.Zero(t, n.FeatureLevel)
 }
 
-func TestANewClusterMayBeginAtAHigherLevel(t *testing.T) {
+func TestANewClusterMayStartAtAHigherLevel(t *testing.T) {
 	m := newMemStore()
 	c, err := m.Provision(t.Context(), Cluster{Name: "local", Partitions: 3, FeatureLevel: feature.Level2})
 	require.NoError(t, err)
@@ -135,7 +135,7 @@ func TestANewClusterMayBeginAtAHigherLevel(t *testing.T) {
 	require.Equal(t, feature.UnsupportedError{Cluster: 2, Since: c.FeatureLevelAt, Supported: 1}, *unsupported)
 }
 
-// The first release reads formats 1 to 3 and nothing else.
+// The first release reads only formats 1 to 3.
 func TestStateFilesAndSnapshotsHaveTheFormatOfTheLevel(t *testing.T) {
 	format := func(f *fsm) (v uint32) {
 		require.NoError(t, f.db.bolt.View(func(tx *bbolt.Tx) (err error) {

@@ -7,16 +7,15 @@ import (
 	"platform/internal/ids"
 )
 
-// NotFoundError says which deployment, service or handler the registry lacks, or
-// which node the cluster.
+// NotFoundError says that a deployment, service, handler or node does not exist.
 type NotFoundError struct {
-	Deployment ids.Deployment // asked for by id, or empty
-	Service    string         // asked for by name, or empty
-	Handler    string         // empty if it is the service that is missing
-	Node       uint32         // asked for by id, or 0
+	Deployment ids.Deployment // requested by ID, or empty
+	Service    string         // requested by name, or empty
+	Handler    string         // empty if the service is missing
+	Node       uint32         // requested by ID, or 0
 }
 
-// Error names what is missing in the words that users see.
+// Error returns the message for users.
 func (e *NotFoundError) Error() string {
 	switch {
 	case e.Node != 0:
@@ -29,7 +28,7 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("The requested deployment '%s' does not exist", e.Deployment)
 }
 
-// Service is the service of that name in this deployment, nil if there is none.
+// Service returns the service with that name in this deployment, nil if there is none.
 func (d *Deployment) Service(name string) *Service {
 	for _, s := range d.Services {
 		if s.Name == name {
@@ -53,8 +52,8 @@ func (s *Schemas) Resolve(service, handler string) (*Service, *Handler, error) {
 	return latest, h, nil
 }
 
-// Latest is the deployment that serves new invocations of a service. The error
-// carries RT0011.
+// Latest returns the deployment that serves new invocations of a service. The error has
+// code RT0011.
 func (s *Schemas) Latest(service string) (*Deployment, *Service, error) {
 	latest := s.Services[service]
 	if latest == nil {
@@ -63,16 +62,16 @@ func (s *Schemas) Latest(service string) (*Deployment, *Service, error) {
 	return s.Pinned(latest.Deployment, service)
 }
 
-// Pinned is a deployment that an invocation was pinned to, with its own revision
-// of the service. The error carries RT0011.
+// Pinned returns a deployment to which an invocation was pinned, with its revision of the
+// service. The error has code RT0011.
 func (s *Schemas) Pinned(id ids.Deployment, service string) (*Deployment, *Service, error) {
 	d := s.Deployments[id]
 	if d == nil {
-		return nil, nil, errcode.New(errcode.RT0011, "deployment %s, which the invocation started on, is not registered any more", id)
+		return nil, nil, errcode.New(errcode.RT0011, "deployment %s, which the invocation started on, is no longer registered", id)
 	}
 	revision := d.Service(service)
 	if revision == nil {
-		return nil, nil, errcode.New(errcode.RT0011, "deployment %s does not offer service %s any more", id, service)
+		return nil, nil, errcode.New(errcode.RT0011, "deployment %s no longer offers service %s", id, service)
 	}
 	return d, revision, nil
 }

@@ -14,15 +14,15 @@ import (
 	"platform/internal/raftgroup"
 )
 
-// CountMembers is how many nodes the cluster has according to the metadata in a
+// CountMembers returns how many nodes the cluster has according to the metadata in a
 // directory, which must not be open; 0 if there are none.
 func CountMembers(dir string) (members int, err error) {
 	layout, err := ReadLayout(dir)
 	return len(layout.Nodes), err
 }
 
-// ReadLayout reads the cluster, its members and the partition table from the metadata in
-// a directory, which must not be open. The result is empty if there are none.
+// ReadLayout reads the cluster, its members and the partition table from the metadata in a
+// directory, which must not be open. The result is empty if there are none.
 func ReadLayout(dir string) (*Layout, error) {
 	path := filepath.Join(dir, "state.db")
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -40,10 +40,10 @@ func ReadLayout(dir string) (*Layout, error) {
 	return layout, errors.Join(err, db.close())
 }
 
-// Standing says why a node with that name and incarnation is no member any more, "" if
-// it is one or is not known here. Incarnations are ordered by the time they began, so a
-// record of an older one, which this replica may still have, proves nothing.
-func (s *Store) Standing(name, incarnation string) (removed string) {
+// RemovalReason returns why a node with that name and incarnation is no longer a member, ""
+// if it is one or unknown here. Incarnations are ordered by creation time, so a record of
+// an older one, which this replica may still have, proves nothing.
+func (s *Store) RemovalReason(name, incarnation string) (removed string) {
 	for _, n := range s.source.current().nodes {
 		switch {
 		case n.Name != name:
@@ -56,25 +56,25 @@ func (s *Store) Standing(name, incarnation string) (removed string) {
 	return ""
 }
 
-// RemovedError means that a node was removed from the cluster. It matches ErrNodeRemoved.
+// RemovedError says that a node was removed from the cluster. It matches ErrNodeRemoved.
 type RemovedError struct {
 	Node   string
 	Reason string
 	Data   string // directory of the node
 }
 
-// Error says how to go on, too.
+// Error also explains what to do.
 func (e *RemovedError) Error() string {
-	return fmt.Sprintf("node %s was removed from the cluster: %s; its data is not used any more. Stop using this node, or let it join again as a new one: "+
+	return fmt.Sprintf("node %s was removed from the cluster: %s; its data is no longer used. Stop using this node, or let it join again as a new one:"+
 		"move %s away and start it", e.Node, strings.TrimSuffix(e.Reason, "."), e.Data)
 }
 
 // Is reports whether target is ErrNodeRemoved.
 func (e *RemovedError) Is(target error) bool { return target == ErrNodeRemoved }
 
-// ForceOnlyMember makes server the only member of the metadata group in a directory,
-// which must not be open, as raftgroup.ForceConfiguration does. hard is the record of the
-// group.
+// ForceOnlyMember makes server the only member of the metadata group in a directory, which
+// must not be open, as raftgroup.ForceConfiguration does. hard is the record of the group's
+// term and vote.
 func ForceOnlyMember(dir string, hard *raftgroup.HardState, server raft.Server, logger *slog.Logger) (err error) {
 	r := &replica{log: logger}
 	defer func() { err = errors.Join(err, r.closeFiles()) }()

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// applyModifyService results in the *Service.
+// applyModifyService returns the *Service.
 func applyModifyService(d *draft, index uint64, cmd *modifyService) (outcome, error) {
 	deployment, service, err := d.schemas.planModify(cmd.name, &cmd.options)
 	if err != nil {
@@ -14,8 +14,8 @@ func applyModifyService(d *draft, index uint64, cmd *modifyService) (outcome, er
 	return outcome{value: service}, d.putDeployment(index, deployment)
 }
 
-// planModify is the latest revision of a service with some options changed, and its
-// deployment with that.
+// planModify returns the deployment and the service after options of the latest revision of
+// a service are changed.
 func (s *Schemas) planModify(name string, change *Options) (*Deployment, *Service, error) {
 	latest := s.Services[name]
 	if latest == nil {
@@ -36,7 +36,7 @@ func (s *Schemas) planModify(name string, change *Options) (*Deployment, *Servic
 	return &deployment, &service, nil
 }
 
-// With are the options with those of a change that are not nil in their stead.
+// With returns the options with the non-nil ones of a change applied.
 func (o Options) With(change *Options) Options {
 	set(&o.InactivityTimeout, change.InactivityTimeout)
 	set(&o.AbortTimeout, change.AbortTimeout)
@@ -59,8 +59,8 @@ func set[T any](option **T, to *T) {
 	}
 }
 
-// withRunRetention changes the retention that a run handler announced itself, which
-// would win over what the operator sets for the service.
+// withRunRetention changes the retention that a run handler announced, which would
+// otherwise take precedence over the service's.
 func withRunRetention(handlers []*Handler, change *Options) []*Handler {
 	handlers = slices.Clone(handlers)
 	for i, h := range handlers {

@@ -43,8 +43,8 @@ func TestModifiedOptionsLastUntilTheNextRevision(t *testing.T) {
 		Retry: RetryPolicy{InitialInterval: 500 * time.Millisecond, MaxInterval: time.Minute, Factor: 2, OnMaxAttempts: Kill},
 	}, options)
 	handler := Effective(pinned.Handler("greet"), pinned, &defaults)
-	require.Equal(t, time.Second, handler.JournalRetention, "what a handler announces itself wins")
-	require.Equal(t, old.Services, s.Deployments[old.ID].Services, "older revisions are left alone")
+	require.Equal(t, time.Second, handler.JournalRetention, "the handler's own option takes precedence")
+	require.Equal(t, old.Services, s.Deployments[old.ID].Services, "older revisions are unchanged")
 
 	same, err := m.ModifyService(t.Context(), "Greeter", Options{})
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestModifyingTheRetentionOfWorkflows(t *testing.T) {
 	defaults := StandardDefaults()
 	require.Equal(t, time.Minute, Effective(modified.Handler("run"), modified, &defaults).WorkflowRetention)
 	require.Nil(t, modified.Handler("see").Options.WorkflowRetention)
-	require.Equal(t, time.Hour, *before.Handler("run").Options.WorkflowRetention, "views never change")
+	require.Equal(t, time.Hour, *before.Handler("run").Options.WorkflowRetention, "views are immutable")
 
 	for name, want := range map[string]string{
 		"Plain":  "modifying retention time for service type Service is unsupported",

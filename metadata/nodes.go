@@ -11,9 +11,8 @@ import (
 // MaxPartitions bounds the number of partitions of a cluster.
 const MaxPartitions = 65535
 
-// Provision creates the cluster with a name and a number of partitions; an empty
-// id stands for a new one. The first caller decides: the result is the cluster as
-// it is.
+// Provision creates the cluster with a name and a number of partitions; an empty ID means a
+// new one. The first caller decides: the result is the existing cluster.
 func (s *Store) Provision(ctx context.Context, c Cluster) (Cluster, error) {
 	if c.Name == "" || c.Partitions == 0 || c.Partitions > MaxPartitions {
 		return Cluster{}, fmt.Errorf("provision cluster %q with %d partitions: a name and 1 to %d partitions are needed", c.Name, c.Partitions, MaxPartitions)
@@ -27,18 +26,17 @@ func (s *Store) Provision(ctx context.Context, c Cluster) (Cluster, error) {
 	return propose[Cluster](ctx, s, &provision{c})
 }
 
-// RegisterNode makes a node known, or its new addresses and incarnation. Id 0
-// keeps the node's id, or gives out the next one. The result has the id. The error
-// can be ErrNodeConflict or ErrNodeRemoved.
+// RegisterNode registers a node, or its new addresses and incarnation. ID 0 keeps the
+// node's ID, or assigns the next one. The result has the ID. The error can be
+// ErrNodeConflict or ErrNodeRemoved.
 func (s *Store) RegisterNode(ctx context.Context, n Node) (Node, error) {
 	return s.AddNode(ctx, n, false)
 }
 
-// AddNode is RegisterNode for a node that wants to join. nameInUse says that a node
-// of that name is alive, or may be: then only the same incarnation may have the
-// name, and the error can be ErrNodeInUse, too. Otherwise a node that lost its data
-// takes over the place of the former one. The error can be ErrNodeTooOld. Draining and
-// Removed are ignored.
+// AddNode is RegisterNode for a node that wants to join. nameInUse says that a node with
+// that name is alive, or may be: then only the same incarnation may have the name, and the
+// error can also be ErrNodeInUse. Otherwise a node that lost its data replaces its
+// predecessor. The error can be ErrNodeTooOld. Draining and Removed are ignored.
 //
 // The controller adds the node to the metadata group.
 func (s *Store) AddNode(ctx context.Context, n Node, nameInUse bool) (Node, error) {
@@ -52,43 +50,42 @@ func (s *Store) AddNode(ctx context.Context, n Node, nameInUse bool) (Node, erro
 	}
 	node, err := propose[Node](ctx, s, &registerNode{n, nameInUse})
 	if errors.Is(err, ErrNodeTooOld) && n.FeatureLevel != announced {
-		n.FeatureLevel = announced // the level has risen, which is known here by now
+		n.FeatureLevel = announced // the level has risen, and is now known here
 		return propose[Node](ctx, s, &registerNode{n, nameInUse})
 	}
 	return node, err
 }
 
-// RemoveNode takes a node out of the cluster; it can come back only as a new one,
-// with an empty data directory. A node that the partition table gives replicas has
-// to be drained before, unless force says that these can be done without. The error
-// can be a *NotFoundError, ErrLastNode or ErrNodeHoldsData.
+// RemoveNode removes a node from the cluster; it can rejoin only as a new one, with an
+// empty data directory. A node with replicas in the partition table has to be drained
+// first, unless force says that they are dispensable. The error can be a *NotFoundError,
+// ErrLastNode or ErrNodeHoldsData.
 func (s *Store) RemoveNode(ctx context.Context, id uint32, force bool) (Node, error) {
 	return propose[Node](ctx, s, &removeNode{id, force})
 }
 
-// DrainNode asks the controller to move a node's replicas away, or, with draining
-// false, to use the node again. The error can be a *NotFoundError.
+// DrainNode makes the controller move a node's replicas away, or, with draining false, use
+// the node again. The error can be a *NotFoundError.
 func (s *Store) DrainNode(ctx context.Context, id uint32, draining bool) (Node, error) {
 	return propose[Node](ctx, s, &drainNode{id, draining})
 }
 
-// SetPartition replaces the place of a partition, if that still has the version of
-// p. The result has the new version. The error can be ErrVersionConflict, a
-// *NotFoundError or an *InvalidError.
+// SetPartition replaces the table entry of a partition if that still has the version of p.
+// The result has the new version. The error can be ErrVersionConflict, a *NotFoundError or
+// an *InvalidError.
 func (s *Store) SetPartition(ctx context.Context, p Partition) (Partition, error) {
 	return propose[Partition](ctx, s, &setPartition{Partition{ID: p.ID, Replicas: p.Replicas}, p.Version})
 }
 
-// EnableFlowControl notes that flow control is enabled on all partitions, so that
-// none of them asks again whether it may be. Members of an older version cannot read
-// the entry.
+// EnableFlowControl records that flow control is enabled on all partitions, so that none
+// checks again whether it may be. Members of an older version cannot read the entry.
 func (s *Store) EnableFlowControl(ctx context.Context) error {
 	_, err := propose[Cluster](ctx, s, &enableFlowControl{})
 	return err
 }
 
-// SetReplication changes how many replicas each partition should have. The error can
-// be an *InvalidError.
+// SetReplication changes the desired number of replicas per partition. The error can be an
+// *InvalidError.
 func (s *Store) SetReplication(ctx context.Context, replicas int) (Cluster, error) {
 	if replicas < 1 || replicas > MaxReplication {
 		return Cluster{}, &InvalidError{fmt.Sprintf("replication is 1 to %d, not %d", MaxReplication, replicas)}
@@ -96,6 +93,6 @@ func (s *Store) SetReplication(ctx context.Context, replicas int) (Cluster, erro
 	return propose[Cluster](ctx, s, &setReplication{uint32(replicas)})
 }
 
-// MaxReplication bounds the replicas of a partition. It is more than makes sense: each
-// write waits for a majority.
+// MaxReplication bounds the replicas of a partition. It is higher than useful: each write
+// waits for a majority.
 const MaxReplication = 9

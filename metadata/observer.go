@@ -8,33 +8,35 @@ import (
 	"platform/metadata/placement"
 )
 
-// Observer is what the controller sees of the cluster beside the metadata.
+// Observer provides the controller with the state of the cluster that is not in the
+// metadata.
 type Observer interface {
-	// Liveness says how the members are, by id. Who is missing is suspect. Nodes should
-	// be called lost only after a long time, since their replicas are given up then.
+	// Liveness returns the liveness of members by ID. A missing member is suspect. Nodes
+	// should be reported as lost only after a long time, since their replicas are then
+	// replaced.
 	Liveness() map[uint32]placement.Liveness
-	// Partitions are the Raft configurations of the partitions, by id. Those whose
-	// leader does not answer are left out.
+	// Partitions returns the Raft configurations of the partitions by ID, except for those
+	// whose leader does not respond.
 	Partitions(ctx context.Context) map[uint32]Configuration
-	// Applied asks a member for AppliedIndex of its Store.
+	// Applied requests AppliedIndex of a member's Store.
 	Applied(ctx context.Context, n Node) (uint64, error)
-	// Announcements are what members say about feature levels, by id. Those that do not
-	// answer are left out.
+	// Announcements returns the announcements of members about feature levels by ID, except
+	// for members that do not respond.
 	Announcements(ctx context.Context) map[uint32]Announcement
-	// Changed is readable when the others would answer differently than before; nil
-	// if that is not known. The controller looks every few seconds in any case.
+	// Changed is readable when the result of the other methods may have changed; it may be
+	// nil. The controller also polls every few seconds.
 	Changed() <-chan struct{}
 }
 
-// Configuration is the configuration of a Raft group as its leader has it.
+// Configuration is the configuration of a Raft group according to its leader.
 type Configuration struct {
 	Leader  raft.ServerID
 	Servers []raft.Server
 }
 
-// placed translates what leaders say into what placement decides on. The records of
-// removed nodes are needed for servers that are still there.
-func placed(l *Layout, records []Node, liveness map[uint32]placement.Liveness, observed map[uint32]Configuration) placement.Cluster {
+// placementInput converts the observations to the input of placement. The records of
+// removed nodes are needed for servers that still exist.
+func placementInput(l *Layout, records []Node, liveness map[uint32]placement.Liveness, observed map[uint32]Configuration) placement.Cluster {
 	c := placement.Cluster{Replication: l.Cluster.Replicas(), MaxMoves: maxMoves}
 	for _, n := range l.Nodes {
 		c.Nodes = append(c.Nodes, placement.Node{ID: n.ID, Liveness: liveness[n.ID], Draining: n.Draining})

@@ -20,48 +20,47 @@ import (
 // GroupID is the number of the metadata's Raft group; partitions have others.
 const GroupID = 0
 
-// Config says how to open a Store. Dir, LocalID, Transport and one of Voters and Join
-// are required.
+// Config configures a Store. Dir, LocalID, Transport and one of Voters and Join are
+// required.
 type Config struct {
-	// Dir holds the log and the state; it is created if absent.
+	// Dir contains the log and the state; it is created if missing.
 	Dir string
-	// LocalID is this replica's Raft server id.
+	// LocalID is this replica's Raft server ID.
 	LocalID raft.ServerID
 	// Transport is the node's.
 	Transport *raftgroup.Transport
-	// Voters is the first configuration of a new group. It is used only when Dir is
-	// empty.
+	// Voters is the first configuration of a new group. It is used only if Dir is empty.
 	Voters []raft.Server
-	// Join makes a replica with an empty Dir wait until the leader of a running group
-	// adds it. Until then it knows nothing and takes no changes. All but the node that
-	// creates the cluster say so at every start: one that stopped before it was added
-	// must not begin a group of its own.
+	// Join makes a replica with an empty Dir wait until the leader of a running group adds
+	// it. Until then it has no state and accepts no changes. All nodes except the creator
+	// of the cluster set it at every start: one that stopped before it was added must not
+	// create a separate group.
 	Join bool
-	// Forward takes changes to the leader when this replica does not lead. Without it
+	// Forward forwards changes to the leader when this replica does not lead. Without it
 	// they wait until this replica leads.
 	Forward ForwardFunc
-	// Spread is told where a change of the registry or the rules is in the log, before
-	// the change is answered; nil when there are no other nodes.
-	Spread SpreadFunc
-	// HardState is the record of the group's promises outside Dir; nil: none.
+	// AwaitNodes is called with the log index of a change of the registry or the rules
+	// before the change returns; nil if there are no other nodes.
+	AwaitNodes AwaitNodesFunc
+	// HardState is the record of the group's term and vote outside Dir; nil: none.
 	HardState *raftgroup.HardState
 	// Profile is raftgroup.Safe() when zero.
 	Profile raftgroup.Profile
 	// Watchdog watches the log's disk; nil means no watchdog.
 	Watchdog *raftgroup.Watchdog
-	// Metrics count what the group does; nil means no metrics.
+	// Metrics of the group; nil means no metrics.
 	Metrics *raftgroup.Metrics
 	// Ballast is the node's ballast file, if it has one.
 	Ballast string
-	// SnapshotEvery is after how many entries the log is cut; 4096 when 0.
+	// SnapshotEvery is the number of entries after which the log is truncated; 4096 when 0.
 	SnapshotEvery uint64
-	// OnFailed is told once when the replica cannot go on.
+	// OnFailed is called once if the replica cannot continue.
 	OnFailed func(error)
 	// Logger is slog.Default() when nil.
 	Logger *slog.Logger
 	// Now is time.Now when nil.
 	Now func() time.Time
-	// NewID makes unique ids that grow with time; ULIDs when nil.
+	// NewID returns unique IDs that grow with time; ULIDs when nil.
 	NewID func() [16]byte
 }
 
@@ -78,15 +77,15 @@ type replica struct {
 }
 
 const (
-	// trailingLogs is how much log stays after a snapshot. The entries are few and
-	// a replica that misses more gets the state instead.
+	// trailingLogs is the number of entries that stay after a snapshot. Entries are few,
+	// and a replica that misses more receives the state instead.
 	trailingLogs         = 1024
 	defaultSnapshotEvery = 4096
 	// closeTimeout bounds Close.
 	closeTimeout = 10 * time.Second
 )
 
-// Open starts this node's replica. Run has to run beside it, and Close ends it.
+// Open starts this node's replica. The caller must also call Run; Close stops the replica.
 func Open(cfg Config) (*Store, error) {
 	cfg = cfg.withDefaults()
 	if cfg.Join == (len(cfg.Voters) > 0) {
@@ -104,12 +103,12 @@ func Open(cfg Config) (*Store, error) {
 		group: r.group, gate: gate, fsm: r.fsm, local: cfg.LocalID, forward: cfg.Forward, committed: make(chan struct{}, 1),
 	}
 	return &Store{
-		source:  r.fsm,
-		log:     r.raftLog,
-		now:     cfg.Now,
-		newID:   cfg.NewID,
-		spread:  cfg.Spread,
-		replica: r,
+		source:     r.fsm,
+		log:        r.raftLog,
+		now:        cfg.Now,
+		newID:      cfg.NewID,
+		awaitNodes: cfg.AwaitNodes,
+		replica:    r,
 	}, nil
 }
 
@@ -154,21 +153,21 @@ func (r *replica) open(cfg Config, gate *gate) (err error) {
 	return err
 }
 
-// Run keeps the log short, and followers up to date while this node leads, until ctx
-// ends.
+// Run keeps the log short and, while this node leads, notifies followers of commits, until
+// ctx ends.
 func (s *Store) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	wg.Go(func() { s.replica.raftLog.announce(ctx) })
+	wg.Go(func() { s.replica.raftLog.notifyCommits(ctx) })
 	r := s.replica
 	for {
-		applied := r.fsm.moved.next()
+		applied := r.fsm.changed.next()
 		stats := r.group.Stats()
 		if stats.AppliedIndex >= stats.SnapshotIndex+r.snapshotEvery {
 			if err := r.group.Snapshot(ctx); err != nil && ctx.Err() == nil {
-				r.log.Warn("metadata log not cut", "err", err)
+				r.log.Warn("could not truncate the metadata log", "err", err)
 			}
 		}
 		select {
@@ -184,13 +183,13 @@ func (s *Store) Run(ctx context.Context) error {
 // Collector returns the metrics of the log's file.
 func (s *Store) Collector() prometheus.Collector { return s.replica.storage.Collector() }
 
-// Group is the Raft group, for its membership and statistics.
+// Group returns the Raft group, for its membership and statistics.
 func (s *Store) Group() *raftgroup.Group { return s.replica.group }
 
-// Close stops the replica, handing leadership over first.
+// Close transfers leadership and stops the replica.
 func (s *Store) Close() error { return s.close(s.replica.group.Shutdown) }
 
-// Stop is Close without handing leadership over, for when there is nobody to take it.
+// Stop is Close without the transfer, for when no other node can take over.
 func (s *Store) Stop() error { return s.close(s.replica.group.Stop) }
 
 func (s *Store) close(stop func(context.Context) error) error {

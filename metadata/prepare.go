@@ -13,8 +13,8 @@ import (
 	"platform/internal/ids"
 )
 
-// prepare checks what needs no view of the registry, and puts a registration into
-// the form that is proposed: with an id, everything sorted.
+// prepare validates what does not depend on the registry, and normalizes a registration for
+// proposing: with an ID, and sorted.
 func (s *Store) prepare(r Registration) (Registration, error) {
 	if r.Deployment == nil {
 		return r, errors.New("register deployment: there is none")
@@ -34,7 +34,7 @@ func (s *Store) prepare(r Registration) (Registration, error) {
 	return r, nil
 }
 
-// ordered is a copy of what discovery found, checked, with services and handlers
+// ordered returns a validated copy of a discovered deployment, with services and handlers
 // sorted by name.
 func ordered(discovered *Deployment) (*Deployment, error) {
 	d := *discovered
@@ -61,8 +61,8 @@ func ordered(discovered *Deployment) (*Deployment, error) {
 	return &d, nil
 }
 
-// CheckServiceName refuses names that belong to the server itself, since paths of
-// the ingress begin with them. The error carries META0005.
+// CheckServiceName rejects names that are reserved because paths of the ingress start with
+// them. The error has code META0005.
 func CheckServiceName(name string) error {
 	lower := strings.ToLower(name)
 	if strings.HasPrefix(lower, "platform") || strings.HasPrefix(lower, "restate") || lower == "openapi" {
@@ -71,5 +71,5 @@ func CheckServiceName(name string) error {
 	return nil
 }
 
-// textID prints an id made by newID.
+// textID formats an ID of newID.
 func textID(id [16]byte) string { return ulid.ULID(id).String() }

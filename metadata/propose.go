@@ -12,32 +12,33 @@ import (
 )
 
 var (
-	// ErrUnavailable says that a change was not made because no node leads the
-	// metadata, or not yet. Asking again is safe.
+	// ErrUnavailable says that a change was not made because no node leads the metadata, or
+	// is not ready. A retry is safe.
 	ErrUnavailable = errors.New("metadata has no leader at the moment")
 
-	// ErrUnknownOutcome says that a change was on its way when it failed: it may or
-	// may not have been made. Asking again is safe.
+	// ErrUnknownOutcome says that a change failed after it was sent: it may or may not have
+	// been made. A retry is safe.
 	ErrUnknownOutcome = errors.New("outcome of the change is unknown")
 
-	// ErrNotLeader says that a forwarded entry was not proposed because this node
-	// does not lead.
+	// ErrNotLeader says that a forwarded entry was not proposed because this node does not
+	// lead.
 	ErrNotLeader = errors.New("this node does not lead the metadata")
 )
 
 const (
 	// proposeTimeout bounds how long a change waits for a leader and for the log.
 	proposeTimeout = 30 * time.Second
-	// attemptTimeout bounds one attempt at one leader. It is longer than a slow disk
-	// holds a leader up; a leader that is gone is noticed by other means.
+	// attemptTimeout bounds one attempt at one leader. It is longer than a slow disk delays
+	// a leader; a failed leader is detected otherwise.
 	attemptTimeout = 10 * time.Second
-	// proposeAgain is the pause after the leader refused to propose, which it does
-	// while it hands over, and how often a leader is looked for in any case.
-	proposeAgain = 20 * time.Millisecond
-	lookAgain    = 250 * time.Millisecond
+	// proposeRetryDelay is the delay after the leader refused to propose, for instance
+	// during a leadership transfer; leaderPollInterval is how often the leader is looked up
+	// in any case.
+	proposeRetryDelay  = 20 * time.Millisecond
+	leaderPollInterval = 250 * time.Millisecond
 )
 
-// raftLog proposes on the node that leads, which may be another one.
+// raftLog proposes on the leader, which may be another node.
 type raftLog struct {
 	group   *raftgroup.Group
 	gate    *gate
@@ -45,19 +46,19 @@ type raftLog struct {
 	local   raft.ServerID
 	forward ForwardFunc // may be nil
 
-	committed chan struct{} // there is something to announce
+	committed chan struct{} // signals that a commit is to be notified
 }
 
 var _ groupLog = (*raftLog)(nil)
 
-// Propose asks the leader, and the next one when that fails, until the entry has an
-// outcome and was applied here. Repeating is safe since entries name their request.
+// Propose proposes to the leader, and to the next one if that fails, until the entry has an
+// outcome and has been applied here. Retries are safe since entries carry a request ID.
 func (l *raftLog) Propose(ctx context.Context, data []byte) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, proposeTimeout)
 	defer cancel()
-	reason := ErrUnavailable // stays if no attempt can have had an effect
+	reason := ErrUnavailable // remains if no attempt can have had an effect
 	for {
-		moved := l.gate.moved.next() // before looking, so that nothing is missed
+		changed := l.gate.changed.next() // before checking, so that no change is missed
 		o, wait, err := l.attempt(ctx, data)
 		if err == nil {
 			return o, nil
@@ -67,7 +68,7 @@ func (l *raftLog) Propose(ctx context.Context, data []byte) (outcome, error) {
 		}
 		if ctx.Err() == nil && wait > 0 {
 			select {
-			case <-moved:
+			case <-changed:
 			case <-time.After(wait):
 			case <-l.group.Done():
 				wait = 0
@@ -80,25 +81,25 @@ func (l *raftLog) Propose(ctx context.Context, data []byte) (outcome, error) {
 	}
 }
 
-// attempt asks the leader once. wait is how long to wait before the next time, unless
-// something changes; 0 means that asking again is of no use.
+// attempt proposes to the leader once. wait is the delay before the next attempt, unless
+// something changes; 0 means that a retry is pointless.
 func (l *raftLog) attempt(ctx context.Context, data []byte) (o outcome, wait time.Duration, err error) {
 	if l.gate.open() {
 		o, _, err := l.propose(ctx, data)
 		if errors.Is(err, raftgroup.ErrStopped) || errors.Is(err, raftgroup.ErrOverloaded) {
 			return o, 0, err
 		}
-		return o, proposeAgain, err
+		return o, proposeRetryDelay, err
 	}
 	leader := l.group.Leader()
 	if leader.ID == "" || leader.ID == l.local || l.forward == nil {
-		return o, lookAgain, ErrUnavailable
+		return o, leaderPollInterval, ErrUnavailable
 	}
-	o, err = l.ask(ctx, leader, data)
-	return o, proposeAgain, err
+	o, err = l.forwardTo(ctx, leader, data)
+	return o, proposeRetryDelay, err
 }
 
-// propose puts an entry into the log of this node, which leads.
+// propose appends an entry to the log of this node, which leads.
 func (l *raftLog) propose(ctx context.Context, data []byte) (o outcome, index uint64, err error) {
 	future := l.group.Propose(data)
 	applied, err := future.Wait(ctx)
@@ -119,11 +120,11 @@ func (l *raftLog) propose(ctx context.Context, data []byte) (o outcome, index ui
 	return o, future.Index(), nil
 }
 
-// announce lets followers know at once that an entry is committed. They learn it from
-// the next message, which without this comes with the next heartbeat of an idle group:
-// half a second in which a service that was just registered is unknown elsewhere, and
-// a change that was forwarded is not answered.
-func (l *raftLog) announce(ctx context.Context) {
+// notifyCommits immediately tells followers that an entry is committed. They learn it from
+// the next message, which otherwise comes with the next heartbeat of an idle group: for
+// half a second a newly registered service would be unknown elsewhere, and a forwarded
+// change would not return.
+func (l *raftLog) notifyCommits(ctx context.Context) {
 	for {
 		select {
 		case <-l.committed:
@@ -132,7 +133,7 @@ func (l *raftLog) announce(ctx context.Context) {
 		}
 		if len(l.group.Servers()) > 1 {
 			limited, cancel := context.WithTimeout(ctx, attemptTimeout)
-			_ = l.group.Barrier(limited) // the message is what matters
+			_ = l.group.Barrier(limited) // only the message matters
 			cancel()
 		}
 	}

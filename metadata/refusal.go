@@ -11,7 +11,7 @@ import (
 	pb "platform/proto/metadata"
 )
 
-// refusal is a reason that callers may look for, with words for people.
+// refusal is a sentinel error with a message for users.
 type refusal struct {
 	reason error
 	text   string
@@ -20,17 +20,16 @@ type refusal struct {
 func (r *refusal) Error() string { return r.text }
 func (r *refusal) Unwrap() error { return r.reason }
 
-// Kinds of refusals. They are in stored records and travel between nodes: numbers
-// are only added.
+// Kinds of refusals. They are stored and sent between nodes: numbers are only added.
 const (
-	refusalOther = iota // words only
+	refusalOther = iota // only a message
 	refusalNotFound
 	refusalInvalid
 	refusalCoded
-	refusalReasons // and, from here, the place in reasons
+	refusalReasons // plus the index in reasons
 )
 
-// reasons are only added to, at the end.
+// reasons are only appended.
 var reasons = []error{
 	ErrNodeConflict, ErrNodeInUse, ErrNodeRemoved, ErrLastNode, ErrNodeHoldsData, ErrVersionConflict,
 	ErrRulePrecondition, ErrTooManyRules, ErrNodeTooOld, ErrMembersChanged,
@@ -72,10 +71,10 @@ func refusalFromProto(r *pb.Refusal) error {
 	case kind >= refusalReasons && kind < refusalReasons+uint32(len(reasons)):
 		return &refusal{reasons[kind-refusalReasons], r.GetMessage()}
 	}
-	return errors.New(r.GetMessage()) // of a newer server
+	return errors.New(r.GetMessage()) // from a newer server
 }
 
-// encodeOutcome writes what a command came to.
+// encodeOutcome encodes the outcome of a command.
 func encodeOutcome(o outcome) ([]byte, error) {
 	out := &pb.Result{}
 	switch v := o.value.(type) {
@@ -105,7 +104,7 @@ func encodeOutcome(o outcome) ([]byte, error) {
 	return out.MarshalVT()
 }
 
-// decodeOutcome reads what encodeOutcome wrote. It keeps no part of data.
+// decodeOutcome decodes an outcome. The result does not refer to data.
 func decodeOutcome(data []byte) (outcome, error) {
 	var in pb.Result
 	if err := in.UnmarshalVT(data); err != nil {

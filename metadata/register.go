@@ -10,29 +10,29 @@ import (
 	"platform/internal/errcode"
 )
 
-// Registration asks to add a deployment, as discovery found it, to the registry.
+// Registration is a request to add a discovered deployment to the registry.
 type Registration struct {
-	// Deployment is what was discovered. Its id is used if the address is new; an
-	// empty one stands for a new id. Creation time, revisions and the services'
-	// deployment are given by the registry.
+	// Deployment is the discovered deployment. Its ID is used if the address is new; an
+	// empty one means a new ID. Creation time, revisions and the services' deployment are
+	// assigned by the registry.
 	Deployment *Deployment
 	// Force replaces the deployment at the same address and implies Breaking.
 	Force bool
 	// Breaking permits services to change their type.
 	Breaking bool
-	// RoutingHeaders name the additional headers, in lower case, that tell two
-	// deployments at one URI apart.
+	// RoutingHeaders are the names, in lower case, of additional headers that distinguish
+	// deployments with the same URI.
 	RoutingHeaders []string
 }
 
-// Change says what a registration did.
+// Change is the effect of a registration.
 type Change uint8
 
 // The possible changes.
 const (
 	Created   Change = iota // the address was new
-	Unchanged               // the address was known, and Force not given: nothing happened
-	Replaced                // the record at that address was replaced as a whole, keeping its id
+	Unchanged               // the address was known and Force was not set: nothing happened
+	Replaced                // the record at that address was replaced as a whole, keeping its ID
 )
 
 // Registered is the result of a registration.
@@ -41,7 +41,7 @@ type Registered struct {
 	Change     Change
 }
 
-// Find is what the registry holds at a registration's address, a URI or an ARN. More than one can
+// Find returns the deployments at a registration's address, a URI or an ARN. Several can
 // share an address after an update in place.
 func (s *Schemas) Find(address string, headers map[string]string, routingHeaders []string) []*Deployment {
 	var found []*Deployment
@@ -53,8 +53,8 @@ func (s *Schemas) Find(address string, headers map[string]string, routingHeaders
 	return found
 }
 
-// Plan is what registering would result in, given this view of the registry. It
-// changes nothing. The error carries a code if the catalogue has one.
+// Plan returns the result of a registration for this view of the registry, without changing
+// anything. The error has a code if the catalogue has one.
 func (s *Schemas) Plan(r Registration, at time.Time) (Registered, error) {
 	planned := *r.Deployment
 	planned.CreatedAt = at
@@ -87,7 +87,7 @@ func (s *Schemas) Plan(r Registration, at time.Time) (Registered, error) {
 	return Registered{Deployment: &planned, Change: change}, nil
 }
 
-// applyRegisterDeployment results in a Registered.
+// applyRegisterDeployment returns a Registered.
 func applyRegisterDeployment(d *draft, index uint64, at time.Time, cmd *registerDeployment) (outcome, error) {
 	plan, err := d.schemas.Plan(cmd.Registration, at)
 	if err != nil {
@@ -102,8 +102,8 @@ func applyRegisterDeployment(d *draft, index uint64, at time.Time, cmd *register
 	return outcome{value: plan}, nil
 }
 
-// applyDeleteDeployment results in nothing. Services whose latest revision was
-// there fall back to the newest revision that another deployment holds.
+// applyDeleteDeployment returns nothing. Services whose latest revision is deleted fall
+// back to the newest revision of another deployment.
 func applyDeleteDeployment(d *draft, index uint64, cmd *deleteDeployment) (outcome, error) {
 	if d.schemas.Deployments[cmd.id] == nil {
 		return outcome{refusal: &NotFoundError{Deployment: cmd.id}}, nil
@@ -112,8 +112,8 @@ func applyDeleteDeployment(d *draft, index uint64, cmd *deleteDeployment) (outco
 	return outcome{}, nil
 }
 
-// sameRoute compares the values of the routing headers, whose names are lower
-// case, in two sets of headers.
+// sameRoute compares the values of the routing headers, whose names are lower case, in two
+// sets of headers.
 func sameRoute(a, b map[string]string, routingHeaders []string) bool {
 	for _, name := range routingHeaders {
 		valueA, inA := headerValue(a, name)
@@ -142,7 +142,7 @@ func idList(deployments []*Deployment) string {
 	return strings.Join(list, ", ")
 }
 
-// String is the name that users see.
+// String returns the name that users see.
 func (t ServiceType) String() string {
 	switch t {
 	case PlainService:
@@ -155,7 +155,7 @@ func (t ServiceType) String() string {
 	return fmt.Sprintf("ServiceType(%d)", uint8(t))
 }
 
-// String is the name that users see.
+// String returns the name that users see.
 func (e OnMaxAttempts) String() string {
 	if e == Kill {
 		return "Kill"

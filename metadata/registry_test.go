@@ -16,8 +16,8 @@ import (
 	"platform/partition/machine"
 )
 
-// TestRegistry runs the transcripts of testdata/registry: commands and what the
-// registry holds after them.
+// The transcripts in testdata/registry are commands and the content of the registry after
+// them.
 func TestRegistry(t *testing.T) {
 	datadriven.Walk(t, "testdata/registry", func(t *testing.T, path string) {
 		m := newMemStore()
@@ -71,8 +71,8 @@ func runTranscript(t *testing.T, m *memStore, td *datadriven.TestData) string {
 	return ""
 }
 
-// transcriptRegistration reads arguments such as uri=a route=eu force and, in the
-// input, one service a line: "Name type handler…".
+// transcriptRegistration parses arguments such as uri=a route=eu force and, in the input,
+// one service per line: "Name type handler…".
 func transcriptRegistration(t *testing.T, td *datadriven.TestData) Registration {
 	d := &Deployment{AdditionalHeaders: map[string]string{}}
 	r := Registration{Deployment: d, Force: td.HasArg("force"), Breaking: td.HasArg("breaking"), RoutingHeaders: []string{"X-Route"}}
@@ -138,7 +138,7 @@ func long(name string) ids.Deployment {
 
 func short(id ids.Deployment) string { return "dp" + strings.TrimLeft(string(id[4:]), "0") }
 
-func TestRegistrationIsCheckedBeforeItIsProposed(t *testing.T) {
+func TestRegistrationIsValidatedBeforeItIsProposed(t *testing.T) {
 	service := func(name string, handlers ...string) *Service {
 		s := &Service{Name: name}
 		for _, h := range handlers {
@@ -170,7 +170,7 @@ func TestRegistrationIsCheckedBeforeItIsProposed(t *testing.T) {
 	require.ErrorContains(t, err, "either a URI or an ARN")
 }
 
-func TestRegistrationLeavesTheCallersDeploymentAlone(t *testing.T) {
+func TestRegistrationDoesNotModifyTheCallersDeployment(t *testing.T) {
 	m := newMemStore()
 	mine := &Deployment{URI: "http://a/", Services: []*Service{{Name: "B"}, {Name: "A", Handlers: []*Handler{{Name: "y"}, {Name: "x"}}}}}
 	got, err := m.RegisterDeployment(t.Context(), Registration{Deployment: mine})

@@ -23,23 +23,22 @@ import (
 	"platform/internal/raftgroup"
 )
 
-// childDir makes the test binary a process that registers deployments until it is
-// killed.
+// childDir makes the test binary a process that registers deployments until it is killed.
 const childDir = "METADATA_TEST_CHILD_DIR"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
-		err := registerForEver(dir)
+		err := registerUntilKilled(dir)
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// openReplica opens the only replica of a group. stop closes all of it and may be
-// called once.
+// openReplica opens the only replica of a group. stop closes all of it and may be called
+// once.
 func openReplica(dir string) (s *Store, stop func() error, err error) {
-	const address = "127.0.0.1:1" // nobody dials it: there are no other nodes
+	const address = "127.0.0.1:1" // never dialed: there are no other nodes
 	quiet := slog.New(slog.DiscardHandler)
 	transport, err := raftgroup.NewTransport(raftgroup.TransportConfig{
 		ClusterID: "test", NodeID: "n1", Address: address, Logger: quiet,
@@ -100,7 +99,7 @@ func TestEverythingSurvivesARestart(t *testing.T) {
 	require.NoError(t, stop())
 }
 
-func TestTheLogIsCutNowAndThen(t *testing.T) {
+func TestTheLogIsTruncatedPeriodically(t *testing.T) {
 	dir := t.TempDir()
 	s, stop, err := openReplica(dir)
 	require.NoError(t, err)
@@ -131,8 +130,8 @@ func TestChangesFailWhenTheStoreIsClosed(t *testing.T) {
 	require.ErrorIs(t, err, ErrUnavailable)
 }
 
-// registerForEver acknowledges each registration on standard output.
-func registerForEver(dir string) error {
+// registerUntilKilled acknowledges each registration on standard output.
+func registerUntilKilled(dir string) error {
 	s, _, err := openReplica(dir)
 	if err != nil {
 		return err
@@ -164,12 +163,12 @@ func TestAcknowledgedChangesSurviveKills(t *testing.T) {
 		require.NoError(t, child.Start())
 		lines := bufio.NewScanner(out)
 		for range 3 + 7*round {
-			require.True(t, lines.Scan(), "the child ended by itself")
+			require.True(t, lines.Scan(), "the child exited on its own")
 			id, revision, _ := strings.Cut(lines.Text(), " ")
 			acknowledged[ids.Deployment(id)] = revision
 		}
 		require.NoError(t, child.Process.Kill())
-		for lines.Scan() { // acknowledged before it died, too
+		for lines.Scan() { // also acknowledged before it was killed
 			if id, revision, ok := strings.Cut(lines.Text(), " "); ok {
 				acknowledged[ids.Deployment(id)] = revision
 			}
@@ -179,7 +178,7 @@ func TestAcknowledgedChangesSurviveKills(t *testing.T) {
 
 	s, stop, err := openReplica(dir)
 	require.NoError(t, err)
-	_, err = s.RegisterNode(t.Context(), Node{Name: "n1"}) // the log has been replayed when this is done
+	_, err = s.RegisterNode(t.Context(), Node{Name: "n1"}) // the log has been replayed when this returns
 	require.NoError(t, err)
 	deployments := s.Schemas().Deployments
 	for id, revision := range acknowledged {
@@ -193,7 +192,7 @@ func TestAcknowledgedChangesSurviveKills(t *testing.T) {
 	}
 	slices.Sort(revisions)
 	for i, revision := range revisions {
-		require.EqualValues(t, i+1, revision, "revisions have no gap and none is used twice")
+		require.EqualValues(t, i+1, revision, "revisions have no gaps and no duplicates")
 	}
 	require.NoError(t, stop())
 }

@@ -8,32 +8,30 @@ import (
 	pb "platform/proto/metadata"
 )
 
-// Bounds of what is remembered of requests. A repetition comes within seconds, so
-// the count matters only when changes come by the thousand. The bytes are bounded
-// too, because results can hold whole deployments; a few requests are remembered
-// however large they are.
+// Bounds on the stored outcomes of requests. A retry comes within seconds, so the number
+// matters only with thousands of changes. The bytes are bounded too, because results can
+// contain whole deployments; a few outcomes are kept however large they are.
 const (
-	mostRequests      = 1024
-	mostRequestBytes  = 4 << 20
-	leastRequests     = 16
+	maxRequests       = 1024
+	maxRequestBytes   = 4 << 20
+	minRequests       = 16
 	maxRequestIDBytes = 64
 )
 
-// request is what became of one request.
+// request is a request with its outcome.
 type request struct {
 	index  uint64 // in the log; its key
 	id     string
 	result []byte // encoded outcome
 }
 
-// requests are the last ones that had an outcome, the oldest first. A value is
-// immutable.
+// requests are the last requests with an outcome, the oldest first. A value is immutable.
 type requests struct {
 	list  []request
 	bytes int
 }
 
-// newRequestID names a request.
+// newRequestID returns a random request ID.
 func newRequestID() string {
 	id := make([]byte, 16)
 	_, _ = rand.Read(id) // never fails
@@ -48,7 +46,7 @@ func (r *requests) find(id string) (request, bool) {
 	return r.list[at], true
 }
 
-// add appends one that was read.
+// add appends a stored request.
 func (r *requests) add(q request) {
 	r.list = append(r.list, q)
 	r.bytes += len(q.result)
@@ -62,8 +60,8 @@ func requestFromProto(r *pb.Request) request {
 	return request{index: r.GetIndex(), id: string(r.GetId()), result: r.GetResult()}
 }
 
-// remembered is the outcome of an earlier entry of the same request.
-func (d *draft) remembered(id string) (o outcome, known bool, err error) {
+// storedOutcome returns the outcome of an earlier entry of the same request.
+func (d *draft) storedOutcome(id string) (o outcome, known bool, err error) {
 	if id == "" {
 		return o, false, nil
 	}
@@ -75,8 +73,8 @@ func (d *draft) remembered(id string) (o outcome, known bool, err error) {
 	return o, true, err
 }
 
-// remember keeps the outcome of a request, and forgets the oldest ones.
-func (d *draft) remember(index uint64, id string, o outcome) error {
+// storeOutcome stores the outcome of a request and deletes the oldest ones.
+func (d *draft) storeOutcome(index uint64, id string, o outcome) error {
 	if id == "" {
 		return nil
 	}
@@ -87,14 +85,14 @@ func (d *draft) remember(index uint64, id string, o outcome) error {
 	known := requests{list: slices.Clone(d.requests.list), bytes: d.requests.bytes}
 	q := request{index: index, id: id, result: result}
 	known.add(q)
-	for len(known.list) > mostRequests || known.bytes > mostRequestBytes && len(known.list) > leastRequests {
+	for len(known.list) > maxRequests || known.bytes > maxRequestBytes && len(known.list) > minRequests {
 		oldest := known.list[0]
 		known.list, known.bytes = known.list[1:], known.bytes-len(oldest.result)
-		d.drop(tableRequests, requestKey(oldest.index))
+		d.deleteRecord(tableRequests, requestKey(oldest.index))
 	}
 	d.requests = known
 	return d.put(tableRequests, requestKey(index), requestToProto(q))
 }
 
-// requestKey sorts as the numbers do.
+// requestKey returns a key that sorts numerically.
 func requestKey(index uint64) string { return fmt.Sprintf("%016x", index) }

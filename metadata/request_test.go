@@ -12,8 +12,7 @@ import (
 	"platform/internal/errcode"
 )
 
-// outcomes are the results there are, and every kind of refusal, by the names of
-// their golden files.
+// outcomes returns all kinds of results and refusals, by the names of their golden files.
 func outcomes() map[string]outcome {
 	service := fullDeployment().Services[0]
 	return map[string]outcome{
@@ -44,7 +43,7 @@ func outcomes() map[string]outcome {
 	}
 }
 
-func TestResultsAndRefusalsArriveAsThemselves(t *testing.T) {
+func TestResultsAndRefusalsRoundTrip(t *testing.T) {
 	for name, want := range outcomes() {
 		t.Run(name, func(t *testing.T) {
 			data, err := encodeOutcome(want)
@@ -68,7 +67,7 @@ func TestResultsAndRefusalsArriveAsThemselves(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestARequestThatComesTwiceGetsTheFirstAnswerAndHappensOnce(t *testing.T) {
+func TestARetriedRequestIsAppliedOnce(t *testing.T) {
 	m := newMemStore()
 	d := &Deployment{URI: "http://a/", Services: []*Service{{Name: "Greeter"}}}
 	_, err := m.RegisterDeployment(t.Context(), Registration{Deployment: d, Force: true})
@@ -83,7 +82,7 @@ func TestARequestThatComesTwiceGetsTheFirstAnswerAndHappensOnce(t *testing.T) {
 	for _, data := range [][]byte{remove, again, remove, again} {
 		o, err := m.Propose(t.Context(), data)
 		require.NoError(t, err)
-		require.NoError(t, o.refusal, "a deployment that is gone cannot be deleted again")
+		require.NoError(t, o.refusal, "a deleted deployment cannot be deleted again")
 		if registered, ok := o.value.(Registered); ok {
 			require.Equal(t, Created, registered.Change)
 		}
@@ -94,32 +93,32 @@ func TestARequestThatComesTwiceGetsTheFirstAnswerAndHappensOnce(t *testing.T) {
 	require.NoError(t, err)
 	select {
 	case <-changed:
-		t.Fatal("a repetition changed something")
+		t.Fatal("a retry changed something")
 	default:
 	}
 }
 
-func TestOldRequestsAreForgotten(t *testing.T) {
+func TestOldRequestsAreDeleted(t *testing.T) {
 	m := newMemStore()
-	for i := range mostRequests + 50 {
+	for i := range maxRequests + 50 {
 		_, err := m.DrainNode(t.Context(), uint32(i+1), true)
 		require.ErrorAs(t, err, new(*NotFoundError))
 	}
-	require.Len(t, m.view.requests.list, mostRequests)
+	require.Len(t, m.view.requests.list, maxRequests)
 	require.EqualValues(t, 51, m.view.requests.list[0].index)
 
-	large := strings.Repeat("x", mostRequestBytes/20)
+	large := strings.Repeat("x", maxRequestBytes/20)
 	for i := range 100 {
 		_, err := m.RegisterNode(t.Context(), Node{Name: fmt.Sprint("n", i), AdminAddress: large})
 		require.NoError(t, err)
 	}
 	known := m.view.requests
 	require.Less(t, len(known.list), 25)
-	require.GreaterOrEqual(t, len(known.list), leastRequests)
+	require.GreaterOrEqual(t, len(known.list), minRequests)
 	sum := 0
 	for _, q := range known.list {
 		sum += len(q.result)
 	}
 	require.Equal(t, sum, known.bytes)
-	require.LessOrEqual(t, sum, mostRequestBytes)
+	require.LessOrEqual(t, sum, maxRequestBytes)
 }

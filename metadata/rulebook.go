@@ -10,9 +10,9 @@ import (
 )
 
 var (
-	// ErrRulePrecondition says that a rule was not as a change expected it.
+	// ErrRulePrecondition says that a precondition of a change does not hold.
 	ErrRulePrecondition = errors.New("rule is not as expected")
-	// ErrTooManyRules says that the rule book has no room for a change.
+	// ErrTooManyRules says that a change would exceed the size of the rule book.
 	ErrTooManyRules = errors.New("rule book is full")
 )
 
@@ -25,16 +25,15 @@ type deleteRules struct{ removals []flowcontrol.Removal }
 func (*putRules) command()    {}
 func (*deleteRules) command() {}
 
-// Rules is the rule book of flow control, which never changes, and a channel that is
-// closed as soon as there is another one.
+// Rules returns the immutable rule book of flow control, and a channel that is closed when
+// there is a newer one.
 func (s *Store) Rules() (*flowcontrol.Book, <-chan struct{}) {
 	v := s.source.current()
-	return v.book, v.ruled
+	return v.book, v.rulesChanged
 }
 
-// PutRules adds or replaces rules, all or none. The result are the rules in the order
-// of the changes. The error can be ErrRulePrecondition, ErrTooManyRules or an
-// *InvalidError.
+// PutRules adds or replaces rules atomically. It returns the rules in the order of the
+// changes. The error can be ErrRulePrecondition, ErrTooManyRules or an *InvalidError.
 func (s *Store) PutRules(ctx context.Context, changes []flowcontrol.Change) ([]flowcontrol.Rule, error) {
 	for _, c := range changes {
 		if err := c.Check(); err != nil {
@@ -47,11 +46,11 @@ func (s *Store) PutRules(ctx context.Context, changes []flowcontrol.Change) ([]f
 	return proposeToAll[[]flowcontrol.Rule](ctx, s, &putRules{changes})
 }
 
-// DeleteRules removes rules, all or none. The result are the patterns of those that
-// were there. The error can be ErrRulePrecondition or an *InvalidError.
+// DeleteRules removes rules atomically. It returns the patterns of the removed ones. The
+// error can be ErrRulePrecondition or an *InvalidError.
 func (s *Store) DeleteRules(ctx context.Context, removals []flowcontrol.Removal) ([]flowcontrol.Pattern, error) {
 	if len(removals) > flowcontrol.MaxRules {
-		return nil, &InvalidError{fmt.Sprintf("at most %d rules can be deleted at once, not %d", flowcontrol.MaxRules, len(removals))}
+		return nil, &InvalidError{fmt.Sprintf("at most %d rules can be deleted in one request, not %d", flowcontrol.MaxRules, len(removals))}
 	}
 	for _, r := range removals {
 		if err := r.Pattern.Check(); err != nil {
@@ -61,14 +60,14 @@ func (s *Store) DeleteRules(ctx context.Context, removals []flowcontrol.Removal)
 	return proposeToAll[[]flowcontrol.Pattern](ctx, s, &deleteRules{removals})
 }
 
-// applyPutRules results in the []flowcontrol.Rule.
+// applyPutRules returns the []flowcontrol.Rule.
 func applyPutRules(d *draft, at time.Time, cmd *putRules) (outcome, error) {
 	next, rules, err := d.book.Put(cmd.changes, at.UnixMilli())
 	if err != nil {
 		return outcome{refusal: refusedRules(err)}, nil //nolint:nilerr // a refusal is a result that all replicas agree on
 	}
 	for _, r := range rules {
-		// A pattern that comes twice ends as the last change says.
+		// For a pattern that occurs twice, the last change wins.
 		stored := next.Find(r.Pattern)
 		if old := d.book.Find(r.Pattern); old != nil && old.Equal(stored) {
 			continue
@@ -80,19 +79,19 @@ func applyPutRules(d *draft, at time.Time, cmd *putRules) (outcome, error) {
 	return outcome{value: rules}, d.setBook(next)
 }
 
-// applyDeleteRules results in the []flowcontrol.Pattern that were there.
+// applyDeleteRules returns the removed []flowcontrol.Pattern.
 func applyDeleteRules(d *draft, cmd *deleteRules) (outcome, error) {
 	next, removed, err := d.book.Delete(cmd.removals)
 	if err != nil {
 		return outcome{refusal: refusedRules(err)}, nil //nolint:nilerr // a refusal is a result that all replicas agree on
 	}
 	for _, p := range removed {
-		d.drop(tableRules, p.String())
+		d.deleteRecord(tableRules, p.String())
 	}
 	return outcome{value: removed}, d.setBook(next)
 }
 
-// setBook takes over a book whose rules are written already.
+// setBook installs a book whose rules have already been written.
 func (d *draft) setBook(next *flowcontrol.Book) error {
 	before := d.book
 	d.book = next
@@ -102,7 +101,7 @@ func (d *draft) setBook(next *flowcontrol.Book) error {
 	return d.put(tableRuleBook, bookKey, bookToProto(next))
 }
 
-// refusedRules is the refusal that goes with an error of a book.
+// refusedRules returns the refusal for an error of a book.
 func refusedRules(err error) error {
 	if _, full := errors.AsType[*flowcontrol.FullError](err); full {
 		return &refusal{ErrTooManyRules, err.Error()}

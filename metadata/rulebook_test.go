@@ -14,7 +14,7 @@ import (
 	"platform/flowcontrol"
 )
 
-// fullRules use every field there is.
+// fullRules has all fields set.
 func fullRules() []flowcontrol.Rule {
 	return []flowcontrol.Rule{{
 		Pattern:     flowcontrol.Pattern{Scope: "tenant-1", L1: "*", L2: "x"},
@@ -42,7 +42,7 @@ func fullDeleteRules() *deleteRules {
 	}}
 }
 
-// drawRuleChange is a command about few rules.
+// drawRuleChange generates a command about few rules.
 func drawRuleChange(t *rapid.T) command {
 	drawPattern := func() flowcontrol.Pattern {
 		text := rapid.SampledFrom([]string{"*", "a", "a.b", "a/b", "a-/b", "*/b"}).Draw(t, "pattern")
@@ -73,7 +73,7 @@ func drawRuleChange(t *rapid.T) command {
 	return cmd
 }
 
-// TestRuleBook runs the transcripts of testdata/rules: changes and the book after them.
+// The transcripts in testdata/rules are changes and the book after them.
 func TestRuleBook(t *testing.T) {
 	datadriven.Walk(t, "testdata/rules", func(t *testing.T, path string) {
 		m := newMemStore()
@@ -88,7 +88,7 @@ func TestRuleBook(t *testing.T) {
 	})
 }
 
-// runRules makes the changes of the input, one a line: a pattern, then words such as
+// runRules makes the changes of the input, one per line: a pattern, then words such as
 // limit=5 disabled if=3 if=new.
 func runRules(t *testing.T, m *memStore, td *datadriven.TestData) (string, error) {
 	var changes []flowcontrol.Change
@@ -160,7 +160,7 @@ func describeBook(b *flowcontrol.Book) string {
 	return out.String()
 }
 
-func TestOnlyChangesOfRulesWakeThoseThatWaitForThem(t *testing.T) {
+func TestOnlyRuleChangesWakeRuleWaiters(t *testing.T) {
 	m := newMemStore()
 	pattern := flowcontrol.Pattern{Scope: "s"}
 	put := func(limit uint32) {
@@ -179,21 +179,21 @@ func TestOnlyChangesOfRulesWakeThoseThatWaitForThem(t *testing.T) {
 	_, moved := m.Layout()
 	put(1)
 	<-changed
-	silent(moved, "a rule is no part of the layout")
+	silent(moved, "a rule is not part of the layout")
 
 	book, changed = m.Rules()
 	require.EqualValues(t, 1, book.Find(pattern).Limits.Concurrency)
 	put(1)
-	silent(changed, "the same rule again changes nothing")
+	silent(changed, "a change to the current content changes nothing")
 	_, err := m.RegisterNode(t.Context(), Node{Name: "n"})
 	require.NoError(t, err)
-	silent(changed, "a node is no rule")
+	silent(changed, "a node is not a rule")
 	_, err = m.DeleteRules(t.Context(), []flowcontrol.Removal{{Pattern: pattern}})
 	require.NoError(t, err)
 	<-changed
 }
 
-func TestRulesThatCannotBe(t *testing.T) {
+func TestInvalidRulesAreRejected(t *testing.T) {
 	m := newMemStore()
 	pattern := flowcontrol.Pattern{Scope: "s"}
 	for name, c := range map[string]flowcontrol.Change{
@@ -212,10 +212,10 @@ func TestRulesThatCannotBe(t *testing.T) {
 	require.ErrorAs(t, err, new(*InvalidError))
 	_, err = m.PutRules(t.Context(), make([]flowcontrol.Change, flowcontrol.MaxRules+1))
 	require.Error(t, err)
-	require.Empty(t, m.entries, "nothing of that may reach the log")
+	require.Empty(t, m.entries, "invalid rules must not reach the log")
 }
 
-func TestAFullRuleBookTakesNoMore(t *testing.T) {
+func TestAFullRuleBookIsNotExceeded(t *testing.T) {
 	m := newMemStore()
 	changes := make([]flowcontrol.Change, flowcontrol.MaxRules)
 	for i := range changes {

@@ -20,7 +20,7 @@ func ruleToProto(r *flowcontrol.Rule) *pb.Rule {
 	return out
 }
 
-// ruleFromProto is a pb.Rule as flowcontrol has it. What no rule can have is an error.
+// ruleFromProto converts and validates a pb.Rule.
 func ruleFromProto(r *pb.Rule) (flowcontrol.Rule, error) {
 	pattern, err := flowcontrol.ParsePattern(r.GetPattern())
 	if err != nil {
@@ -129,8 +129,8 @@ func deleteRulesFromProto(body *pb.DeleteRules) (*deleteRules, error) {
 	return cmd, nil
 }
 
-// preconditionFromProto refuses kinds that it does not know: taking them for none would
-// make a change that was not asked for.
+// preconditionFromProto rejects unknown kinds: ignoring them would make an unrequested
+// change.
 func preconditionFromProto(kind, version uint32) (flowcontrol.Precondition, error) {
 	if kind > uint32(flowcontrol.DoesNotExist) {
 		return flowcontrol.Precondition{}, fmt.Errorf("precondition %d is unknown", kind)

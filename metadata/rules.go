@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// InputError says why a handler does not take a request body. Whoever sent the
-// body can put it right.
+// InputError says why a handler does not accept a request body. The sender of the body can
+// fix it.
 type InputError struct{ Reason string }
 
-// Error is the reason, marked as one of input validation.
+// Error returns the reason with the prefix of input validation.
 func (e *InputError) Error() string { return "input validation error: " + e.Reason }
 
 const (
@@ -17,14 +17,13 @@ const (
 	anyContent = "*/*"
 )
 
-// Check says whether a handler with these rules takes a body with a content type.
-// hasContentType tells an absent header from an empty one. The error is an
+// Check checks whether a handler with these rules accepts a body with a content type.
+// hasContentType distinguishes an absent header from an empty one. The error is an
 // *InputError.
 //
-// The rules are alternatives: nothing at all, unless input is required; a value
-// of the announced content type, which has to have a length if a JSON schema
-// describes it, since no JSON text is empty. Values are not held against the
-// schema.
+// The rules are alternatives: no body, unless input is required; or a value of the
+// announced content type, which must not be empty if there is a JSON schema, since no JSON
+// text is empty. Values are not validated against the schema.
 func (r *InputRules) Check(contentType string, hasContentType bool, body []byte) error {
 	if r.Any {
 		return nil
@@ -50,7 +49,7 @@ func (r *InputRules) Check(contentType string, hasContentType bool, body []byte)
 	return nil
 }
 
-// Description tells people what Check takes: "none", "value of content-type
+// Description describes what Check accepts: "none", "value of content-type
 // application/json", or both as a list.
 func (r *InputRules) Description() string {
 	pattern := r.pattern()
@@ -66,8 +65,8 @@ func (r *InputRules) Description() string {
 	return fmt.Sprintf("one of [%q, %q]", noContent, valueOf(pattern))
 }
 
-// pattern is the content type to match, empty if there must be no body. Required
-// input without a type may have any.
+// pattern is the content type to match, empty if there must be no body. Required input
+// without a type may have any.
 func (r *InputRules) pattern() string {
 	if r.ContentType == "" && r.Required {
 		return anyContent
@@ -79,8 +78,8 @@ func (r *InputRules) nonEmpty() bool {
 	return len(r.JSONSchema) > 0 || (r.Required && r.ContentType == "")
 }
 
-// AnswerContentType is the content type for an answer with a body of that length;
-// empty means to send none.
+// AnswerContentType returns the content type for a response body of that length; empty
+// means to send none.
 func (r *OutputRules) AnswerContentType(length int) string {
 	if length == 0 && !r.SetContentTypeIfEmpty {
 		return ""
@@ -88,8 +87,8 @@ func (r *OutputRules) AnswerContentType(length int) string {
 	return r.ContentType
 }
 
-// Description tells people what the handler answers with: "none" or "value of
-// content-type application/json".
+// Description describes the handler's response: "none" or "value of content-type
+// application/json".
 func (r *OutputRules) Description() string {
 	if r.ContentType == "" {
 		return noContent
@@ -99,8 +98,8 @@ func (r *OutputRules) Description() string {
 
 func valueOf(contentType string) string { return "value of content-type " + contentType }
 
-// ValidContentType reports whether a handler may announce this content type:
-// type/subtype, type/* or */*.
+// ValidContentType reports whether a handler may announce this content type: type/subtype,
+// type/* or */*.
 func ValidContentType(pattern string) bool {
 	kind, sub, ok := strings.Cut(essence(pattern), "/")
 	if !ok || kind == "" || sub == "" || strings.ContainsAny(essence(pattern), " \t,") || strings.Contains(sub, "/") {
@@ -109,8 +108,8 @@ func ValidContentType(pattern string) bool {
 	return kind != "*" || sub == "*"
 }
 
-// matches compares a request's content type, without its parameters, with an
-// announced one. Letter case plays no part.
+// matches compares a request's content type, without its parameters, with an announced one,
+// ignoring case.
 func matches(pattern, contentType string) bool {
 	pattern, contentType = essence(pattern), essence(contentType)
 	if pattern == anyContent {
@@ -123,7 +122,7 @@ func matches(pattern, contentType string) bool {
 	return strings.EqualFold(pattern, contentType)
 }
 
-// essence is a content type without parameters.
+// essence returns a content type without parameters.
 func essence(contentType string) string {
 	contentType, _, _ = strings.Cut(contentType, ";")
 	return strings.TrimSpace(contentType)

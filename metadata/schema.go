@@ -8,26 +8,26 @@ import (
 	"platform/internal/target"
 )
 
-// ServiceType is the flavour of a service.
+// ServiceType is the kind of a service.
 type ServiceType uint8
 
-// The flavours of services.
+// The kinds of services.
 const (
 	PlainService ServiceType = iota
 	VirtualObject
 	Workflow
 )
 
-// Deployment is one registered version of a service endpoint: an HTTP endpoint,
-// which has a URI, or a function, which has an ARN. A value never changes; an update
-// in place puts another one in its stead.
+// Deployment is one registered version of a service endpoint: an HTTP endpoint, which has a
+// URI, or a function, which has an ARN. A value is immutable; an update in place replaces
+// it.
 type Deployment struct {
 	ID                ids.Deployment
 	URI               string // of an HTTP endpoint, with trailing slash
 	ARN               string // of a function, with its version
-	AssumeRoleARN     string // to take before the function is invoked, may be empty
-	Compression       string // of what is sent to the function, Zstd or, for none, empty
-	HTTP11            bool   // reached with HTTP/1.1
+	AssumeRoleARN     string // to assume before the function is invoked; may be empty
+	Compression       string // of requests to the function: Zstd or empty for none
+	HTTP11            bool   // uses HTTP/1.1
 	Bidirectional     bool   // announced BIDI_STREAM
 	MinProtocol       int32
 	MaxProtocol       int32
@@ -35,16 +35,16 @@ type Deployment struct {
 	AdditionalHeaders map[string]string
 	Metadata          map[string]string
 	CreatedAt         time.Time
-	Services          []*Service // as of this deployment's revisions, sorted by name
+	Services          []*Service // in this deployment's revisions, sorted by name
 }
 
 // Zstd is the only compression that functions announce.
 const Zstd = "Zstd"
 
-// Function reports whether the deployment is a function of a function platform.
+// Function reports whether the deployment is a function of a FaaS platform.
 func (d *Deployment) Function() bool { return d.ARN != "" }
 
-// Address is the URI or the ARN.
+// Address returns the URI or the ARN.
 func (d *Deployment) Address() string {
 	if d.Function() {
 		return d.ARN
@@ -52,8 +52,8 @@ func (d *Deployment) Address() string {
 	return d.URI
 }
 
-// Options are the settings that a service or handler may announce; nil means "not
-// announced": a handler then takes its service's, a service the server's default.
+// Options are the settings that a service or handler may announce. nil means "not
+// announced": a handler then uses its service's, and a service the server's default.
 type Options struct {
 	InactivityTimeout    *time.Duration
 	AbortTimeout         *time.Duration
@@ -69,19 +69,19 @@ type Options struct {
 type RetryOptions struct {
 	InitialInterval *time.Duration
 	MaxInterval     *time.Duration
-	MaxAttempts     *int // counts the first attempt; UnlimitedAttempts
+	MaxAttempts     *int // includes the first attempt; may be UnlimitedAttempts
 	Factor          *float64
 	OnMaxAttempts   *OnMaxAttempts
 }
 
-// UnlimitedAttempts as MaxAttempts is no limit. No endpoint can announce it, only an
-// operator ask for it.
+// UnlimitedAttempts as MaxAttempts means no limit. Endpoints cannot announce it, only
+// operators can set it.
 const UnlimitedAttempts = -1
 
-// OnMaxAttempts says what follows the last attempt of a retry policy.
+// OnMaxAttempts is the action after the last attempt of a retry policy.
 type OnMaxAttempts uint8
 
-// The possible ends.
+// The possible actions.
 const (
 	Pause OnMaxAttempts = iota
 	Kill
@@ -110,7 +110,7 @@ type Handler struct {
 	Output        OutputRules
 }
 
-// InputRules say which request bodies a handler takes (service protocol, input and
+// InputRules define which request bodies a handler accepts (service protocol, input and
 // output rules).
 type InputRules struct {
 	Required    bool
@@ -119,14 +119,14 @@ type InputRules struct {
 	JSONSchema  json.RawMessage
 }
 
-// OutputRules say which content type the ingress answers with.
+// OutputRules define the content type of the ingress response.
 type OutputRules struct {
 	ContentType           string // empty: none is sent
 	SetContentTypeIfEmpty bool
 	JSONSchema            json.RawMessage
 }
 
-// Handler is the handler of that name, nil if there is none.
+// Handler returns the handler with that name, nil if there is none.
 func (s *Service) Handler(name string) *Handler {
 	for _, h := range s.Handlers {
 		if h.Name == name {
@@ -136,9 +136,9 @@ func (s *Service) Handler(name string) *Handler {
 	return nil
 }
 
-// Schemas is an immutable view of the registry, safe for any number of readers.
+// Schemas is an immutable view of the registry, safe for concurrent use.
 type Schemas struct {
-	Version     uint64 // metadata log index it was made at
+	Version     uint64 // metadata log index at which it was created
 	Deployments map[ids.Deployment]*Deployment
 	Services    map[string]*Service // latest revision by name
 }

@@ -10,12 +10,12 @@ import (
 	"platform/internal/ids"
 )
 
-// state is everything the group has agreed on, at one log index. It is immutable:
-// whoever got hold of one may read it for as long as it likes.
+// state is everything that the group has agreed on, at one log index. It is immutable, so
+// readers may retain it.
 type state struct {
 	cluster    Cluster     // zero until provisioned
 	nodes      []Node      // sorted by name
-	partitions []Partition // those that are stored, sorted by id
+	partitions []Partition // the stored ones, sorted by ID
 	requests   requests
 	schemas    *Schemas
 	book       *flowcontrol.Book
@@ -25,11 +25,10 @@ func emptyState() *state {
 	return &state{schemas: newSchemas(0, nil), book: &flowcontrol.Book{}}
 }
 
-// newSchemas makes the view of a set of deployments, which it takes over.
+// newSchemas creates the view of a set of deployments, which it takes ownership of.
 func newSchemas(version uint64, deployments map[ids.Deployment]*Deployment) *Schemas {
 	s := &Schemas{Version: version, Deployments: deployments, Services: map[string]*Service{}}
-	// In the order of ids, so that replicas agree even where two deployments claim
-	// the same revision.
+	// Ordered by ID, so that replicas agree even if two deployments have the same revision.
 	for _, id := range slices.Sorted(maps.Keys(deployments)) {
 		for _, service := range deployments[id].Services {
 			if latest := s.Services[service.Name]; latest == nil || latest.Revision < service.Revision {
@@ -40,17 +39,16 @@ func newSchemas(version uint64, deployments map[ids.Deployment]*Deployment) *Sch
 	return s
 }
 
-// draft is a state in the making: apply changes it, and it remembers which records
-// have to be written.
+// draft is a mutable copy of a state. It collects the records that have to be written.
 type draft struct {
 	state
 	writes []write
-	// What readers are told of: that anything but requests, the layout, or the rule
-	// book has changed.
-	changed, moved, ruled bool
+	// Which readers to notify: something other than requests, the layout, or the rule book
+	// has changed.
+	changed, layoutChanged, rulesChanged bool
 }
 
-// write is one changed record: its value in encoded form, nil to delete it.
+// write is one changed record: its encoded value, nil to delete it.
 type write struct {
 	table string
 	key   string
@@ -67,7 +65,7 @@ func (d *draft) setCluster(c Cluster) error {
 	return d.put(tableCluster, clusterKey, clusterToProto(c))
 }
 
-// putNode adds or replaces the node of that name.
+// putNode adds or replaces the node with that name.
 func (d *draft) putNode(n Node) error {
 	at, known := slices.BinarySearchFunc(d.nodes, n.Name, compareNode)
 	d.nodes = slices.Clone(d.nodes)
@@ -79,7 +77,7 @@ func (d *draft) putNode(n Node) error {
 	return d.put(tableNodes, n.Name, nodeToProto(n))
 }
 
-// putPartition adds or replaces the place of a partition.
+// putPartition adds or replaces the table entry of a partition.
 func (d *draft) putPartition(p Partition) error {
 	at, stored := slices.BinarySearchFunc(d.partitions, p.ID, comparePartition)
 	d.partitions = slices.Clone(d.partitions)
@@ -91,12 +89,12 @@ func (d *draft) putPartition(p Partition) error {
 	return d.put(tablePartitions, partitionKey(p.ID), partitionToProto(p))
 }
 
-// partitionKey sorts as the numbers do.
+// partitionKey returns a key that sorts numerically.
 func partitionKey(id uint32) string { return fmt.Sprintf("%05d", id) }
 
 func comparePartition(p Partition, id uint32) int { return cmp.Compare(p.ID, id) }
 
-// putDeployment adds or replaces the deployment with that id.
+// putDeployment adds or replaces the deployment with that ID.
 func (d *draft) putDeployment(index uint64, dep *Deployment) error {
 	deployments := maps.Clone(d.schemas.Deployments)
 	if deployments == nil {
@@ -111,7 +109,7 @@ func (d *draft) deleteDeployment(index uint64, id ids.Deployment) {
 	deployments := maps.Clone(d.schemas.Deployments)
 	delete(deployments, id)
 	d.schemas = newSchemas(index, deployments)
-	d.drop(tableDeployments, string(id))
+	d.deleteRecord(tableDeployments, string(id))
 }
 
 func (d *draft) put(table, key string, record interface{ MarshalVT() ([]byte, error) }) error {
@@ -123,7 +121,7 @@ func (d *draft) put(table, key string, record interface{ MarshalVT() ([]byte, er
 	return nil
 }
 
-func (d *draft) drop(table, key string) { d.write(write{table: table, key: key}) }
+func (d *draft) deleteRecord(table, key string) { d.write(write{table: table, key: key}) }
 
 func (d *draft) write(w write) {
 	d.writes = append(d.writes, w)
@@ -131,8 +129,8 @@ func (d *draft) write(w write) {
 	switch w.table {
 	case tableRequests, tableDeployments:
 	case tableRuleBook, tableRules:
-		d.ruled = true
+		d.rulesChanged = true
 	default:
-		d.moved = true
+		d.layoutChanged = true
 	}
 }

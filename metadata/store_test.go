@@ -7,14 +7,14 @@ import (
 )
 
 // memStore is a Store without a log: each change is encoded, decoded and applied
-// at once, as a group of one replica would.
+// immediately, as in a group of one replica.
 type memStore struct {
 	Store
 	view  *view
 	index uint64
 	clock time.Time
 	ids   uint64
-	// entries are what went through the log.
+	// entries are the entries that went through the log.
 	entries [][]byte
 }
 

@@ -11,15 +11,15 @@ import (
 // ErrCorrupt says that a stored record does not match its checksum.
 var ErrCorrupt = errors.New("metadata record damaged")
 
-// Formats of the state file. Versions 2 and 3 have two more tables each; older files get
-// them when they are opened. Version 4 has the layout of version 3 and is written from
-// feature level 2 on: the first release, which knows nothing of levels, refuses it.
+// Formats of the state file. Versions 2 and 3 have two more tables each; older files are
+// upgraded when they are opened. Version 4 has the layout of version 3 and is written from
+// feature level 2 on: the first release, which does not know levels, rejects it.
 const (
 	formatVersion = 3 // written while the cluster is at the first feature level
-	newestFormat  = 4 // read
+	newestFormat  = 4 // the newest supported
 )
 
-// formatOf is the format that is written at a feature level.
+// formatOf returns the format that is written at a feature level.
 func formatOf(level feature.Level) uint32 {
 	if level >= feature.Level2 {
 		return 4
@@ -29,7 +29,7 @@ func formatOf(level feature.Level) uint32 {
 
 func sealedFormat(format uint32) []byte { return sealed(binary.BigEndian.AppendUint32(nil, format)) }
 
-// The tables of the state file. Their names are in the file and in snapshots.
+// The tables of the state file. Their names are part of the file and of snapshots.
 const (
 	tableCluster     = "cluster"
 	tableDeployments = "deployments"
@@ -41,7 +41,7 @@ const (
 	tableRules       = "rules"
 )
 
-// tables lists them in ascending order.
+// tables is in ascending order.
 var tables = []string{
 	tableCluster, tableDeployments, tableMeta, tableNodes, tablePartitions, tableRequests, tableRuleBook, tableRules,
 }
@@ -56,13 +56,13 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sealed puts a checksum before a value.
+// sealed prepends a checksum to a value.
 func sealed(value []byte) []byte {
 	out := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(value)), crc32.Checksum(value, castagnoli))
 	return append(out, value...)
 }
 
-// unsealed is the value behind the checksum, if that matches.
+// unsealed verifies the checksum and returns the value.
 func unsealed(stored []byte) ([]byte, error) {
 	if len(stored) < 4 || binary.BigEndian.Uint32(stored) != crc32.Checksum(stored[4:], castagnoli) {
 		return nil, ErrCorrupt

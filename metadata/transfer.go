@@ -13,9 +13,8 @@ import (
 	"platform/internal/raftgroup"
 )
 
-// exporter reads the state at one index. It yields every record under
-// "table/key", and the format version among them; the applied position travels
-// beside.
+// exporter reads the state at one index. It yields every record under "table/key",
+// including the format version; the applied position is transferred separately.
 type exporter struct {
 	tx *bbolt.Tx
 	at raftgroup.Position
@@ -34,7 +33,7 @@ func (f *fsm) Export() (raftgroup.Exporter, error) {
 	return &exporter{tx: tx, at: at}, nil
 }
 
-// Applied is the position the exported state is at.
+// Applied returns the position of the exported state.
 func (e *exporter) Applied() raftgroup.Position { return e.at }
 
 // Each yields all records in ascending order of their keys.
@@ -60,18 +59,18 @@ func (e *exporter) Each(ctx context.Context, emit func(key, value []byte) error)
 // Close ends the read transaction.
 func (e *exporter) Close() error { return e.tx.Rollback() }
 
-// importer collects a state in memory, which it fits into since every node holds
-// it there anyway, and takes it over in one transaction.
+// importer collects a state in memory, where every node holds it anyway, and installs it in
+// one transaction.
 type importer struct {
 	fsm    *fsm
 	writes []write
 	format []byte
 }
 
-// Import begins with nothing.
+// Import starts with an empty state.
 func (f *fsm) Import() (raftgroup.Importer, error) { return &importer{fsm: f}, nil }
 
-// Put takes one record of an export.
+// Put adds one record of an export.
 func (i *importer) Put(key, value []byte) error {
 	table, rest, ok := bytes.Cut(key, []byte("/"))
 	if !ok || !slices.Contains(tables, string(table)) {
@@ -90,8 +89,8 @@ func (i *importer) Put(key, value []byte) error {
 	return nil
 }
 
-// Commit replaces the state file's content and publishes it. If it fails, nothing
-// has changed.
+// Commit replaces the content of the state file and publishes it. If it fails, nothing has
+// changed.
 func (i *importer) Commit(at raftgroup.Position) error {
 	if i.format == nil {
 		return errcode.New(errcode.META0011, "the imported metadata has no format version")
@@ -118,17 +117,17 @@ func (i *importer) Commit(at raftgroup.Position) error {
 		if err := errors.Join(putFormat(tx, max(format, formatVersion)), putApplied(tx, at)); err != nil {
 			return err
 		}
-		st, err = readState(tx, at.Index) // what cannot be read must not be taken over
+		st, err = readState(tx, at.Index) // an undecodable state must not be installed
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("import metadata: %w", err)
 	}
-	i.fsm.publish(&draft{state: *st, changed: true, moved: true, ruled: true}, at)
+	i.fsm.publish(&draft{state: *st, changed: true, layoutChanged: true, rulesChanged: true}, at)
 	return nil
 }
 
-// Abort forgets what was collected.
+// Abort discards the collected records.
 func (i *importer) Abort() error {
 	i.writes = nil
 	return nil

@@ -7,21 +7,22 @@ import (
 	"platform/internal/errcode"
 )
 
-// Update asks to change a deployment in place: where it is, how it is reached and,
-// with Overwrite, what it offers. Invocations pinned to it go on at the new address.
+// Update is a request to change a deployment in place: its address, its connection options
+// and, with Overwrite, its services. Invocations pinned to it continue at the new address.
 type Update struct {
-	// Deployment is what was discovered, with the id of the deployment to update.
-	// Labels, creation time and revisions are those of the registry.
+	// Deployment is the discovered deployment, with the ID of the deployment to update.
+	// Labels, creation time and revisions are kept from the registry.
 	Deployment *Deployment
-	// Overwrite takes over the discovered services, whatever they break. Else they
-	// only have to suit those of the registry, which stay.
+	// Overwrite installs the discovered services even if they are incompatible. Otherwise
+	// they must be compatible with those of the registry, which are kept.
 	Overwrite bool
 }
 
-// InvalidError says why a change does not make sense for what it is about.
+// InvalidError says why a change is invalid. Its text is stored if the change was refused
+// by apply.
 type InvalidError struct{ Reason string }
 
-// Error is the reason.
+// Error returns the reason.
 func (e *InvalidError) Error() string { return e.Reason }
 
 func prepareUpdate(u Update) (Update, error) {
@@ -30,8 +31,8 @@ func prepareUpdate(u Update) (Update, error) {
 	return u, err
 }
 
-// PlanUpdate is what an update would result in, given this view of the registry. It
-// changes nothing. The error can be a *NotFoundError, an *InvalidError, or carry
+// PlanUpdate returns the result of an update for this view of the registry, without
+// changing anything. The error can be a *NotFoundError, an *InvalidError, or have code
 // META0016.
 func (s *Schemas) PlanUpdate(u Update) (*Deployment, error) {
 	old := s.Deployments[u.Deployment.ID]
@@ -54,9 +55,9 @@ func (s *Schemas) PlanUpdate(u Update) (*Deployment, error) {
 	return &planned, nil
 }
 
-// overwritten are the services that replace those of a deployment. A service that it
-// had keeps its revision, so that updating a deployment that is draining does not
-// make it serve new invocations again; any other is a new revision.
+// overwritten returns the services that replace those of a deployment. An existing service
+// keeps its revision, so that updating a draining deployment does not make it serve new
+// invocations again; a new service gets a new revision.
 func (s *Schemas) overwritten(old, now *Deployment) []*Service {
 	services := make([]*Service, len(now.Services))
 	for i, discovered := range now.Services {
@@ -72,8 +73,8 @@ func (s *Schemas) overwritten(old, now *Deployment) []*Service {
 	return services
 }
 
-// Incompatibilities are the reasons why invocations that began on a deployment might
-// not be able to go on with what is offered now, in words; none if they are.
+// Incompatibilities lists, for users, the reasons why invocations that started on a
+// deployment may be unable to continue on the new one; empty if there are none.
 func Incompatibilities(old, now *Deployment) []string {
 	var broken []string
 	if old.MinProtocol != now.MinProtocol || old.MaxProtocol != now.MaxProtocol {
@@ -98,7 +99,7 @@ func Incompatibilities(old, now *Deployment) []string {
 	return broken
 }
 
-// applyUpdateDeployment results in the *Deployment.
+// applyUpdateDeployment returns the *Deployment.
 func applyUpdateDeployment(d *draft, index uint64, cmd *updateDeployment) (outcome, error) {
 	planned, err := d.schemas.PlanUpdate(cmd.Update)
 	if err != nil {

@@ -2,42 +2,42 @@ package metadata
 
 import "sync"
 
-// view is a state for readers.
+// view is a state with the channels on which readers wait for changes.
 type view struct {
 	*state
-	layout  *Layout
-	changed chan struct{} // closed when anything but requests has changed since
-	moved   chan struct{} // closed when the layout has changed since
-	ruled   chan struct{} // closed when the rule book has changed since
+	layout        *Layout
+	changed       chan struct{} // closed when something other than requests has changed
+	layoutChanged chan struct{} // closed when the layout has changed
+	rulesChanged  chan struct{} // closed when the rule book has changed
 }
 
 func newView(st *state) *view {
-	return &view{state: st, layout: st.layout(), changed: make(chan struct{}), moved: make(chan struct{}), ruled: make(chan struct{})}
+	return &view{state: st, layout: st.layout(), changed: make(chan struct{}), layoutChanged: make(chan struct{}), rulesChanged: make(chan struct{})}
 }
 
-// next is the view after a draft. wake tells those that wait for it; it is to be
-// called once they can see it.
+// next returns the view after a draft. wake notifies the readers of v; call it once they
+// can see the new view.
 func (v *view) next(d *draft) (next *view, wake func()) {
 	if len(d.writes) == 0 && !d.changed {
 		return v, func() {}
 	}
-	st := d.state // without what else a draft holds
-	next = &view{state: &st, layout: v.layout, changed: v.changed, moved: v.moved, ruled: v.ruled}
-	if d.moved {
-		next.layout, next.moved = d.layout(), make(chan struct{})
+	st := d.state // without the other fields of a draft
+	next = &view{state: &st, layout: v.layout, changed: v.changed, layoutChanged: v.layoutChanged, rulesChanged: v.rulesChanged}
+	if d.layoutChanged {
+		next.layout, next.layoutChanged = d.layout(), make(chan struct{})
 	}
-	if d.ruled {
-		next.ruled = make(chan struct{})
+	if d.rulesChanged {
+		next.rulesChanged = make(chan struct{})
 	}
 	if d.changed {
 		next.changed = make(chan struct{})
 	}
 	return next, func() {
-		if d.moved {
-			close(v.moved)
+		if d.layoutChanged {
+			close(v.layoutChanged)
 		}
-		if d.ruled {
-			close(v.ruled)
+		if d.rulesChanged {
+			close(v.rulesChanged)
 		}
 		if d.changed {
 			close(v.changed)
@@ -45,14 +45,14 @@ func (v *view) next(d *draft) (next *view, wake func()) {
 	}
 }
 
-// broadcast wakes everybody that waits for something to change.
+// broadcast notifies any number of waiters of a change.
 type broadcast struct {
 	// mu covers woken.
 	mu    sync.Mutex
 	woken chan struct{}
 }
 
-// next is closed at the next send. Get it before looking at what changes.
+// next returns a channel that the next send closes. Get it before checking the condition.
 func (b *broadcast) next() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,20 +10,19 @@ import (
 	"platform/metadata/placement"
 )
 
-// Voters of the metadata group: more make each change slower, fewer do not survive
-// much.
+// Voters of the metadata group: more make each change slower, fewer survive fewer failures.
 const (
 	fewVoters   = 3
-	manyVoters  = 5 // from as many nodes on
+	manyVoters  = 5 // from manyMembers nodes on
 	manyMembers = 5
 )
 
-// changeKind is what is changed about a server of the metadata group.
+// changeKind is a kind of change of the metadata group.
 type changeKind string
 
 const (
-	add       changeKind = "add"            // without a vote
-	readdress changeKind = "change address" // of one with a vote
+	add       changeKind = "add"            // as a nonvoter
+	readdress changeKind = "change address" // of a voter
 	promote   changeKind = "give vote"      // once it has caught up
 	demote    changeKind = "take vote"
 	remove    changeKind = "remove"
@@ -37,17 +36,17 @@ type groupChange struct {
 	node   Node // of a server to promote
 }
 
-// groupView is what the changes follow from.
+// groupView is the input for the changes.
 type groupView struct {
 	local    raft.ServerID // the leader
 	servers  []raft.Server
-	records  []Node // with those removed
+	records  []Node // including removed ones
 	members  []Node
 	liveness map[uint32]placement.Liveness
 }
 
-// changes are those that are due. One of them is made, then it is looked again: the
-// first, or, of several servers to promote, one that has caught up.
+// changes returns the due changes. One of them is made before they are computed again: the
+// first or, of several servers to promote, one that has caught up.
 func (v groupView) changes() []groupChange {
 	if change, due := v.leaving(); due {
 		return []groupChange{change}
@@ -78,8 +77,8 @@ func (v groupView) changes() []groupChange {
 	return nil
 }
 
-// leaving is a server to remove: of a removed node, or of an incarnation that lost
-// its data. Servers of names that were never registered are about to be.
+// leaving returns a server to remove: of a removed node, or of an incarnation that lost its
+// data. Servers with names that were never registered are about to be.
 func (v groupView) leaving() (groupChange, bool) {
 	for _, s := range v.servers {
 		if v.member(s.ID) != nil || !v.named(s.ID) {
@@ -95,8 +94,8 @@ func (v groupView) leaving() (groupChange, bool) {
 	return groupChange{}, false
 }
 
-// takeVote demotes or removes a voter, if most of the others are alive. The leader
-// hands over first.
+// takeVote demotes or removes a voter if a majority of the others is alive. The leader
+// transfers leadership first.
 func (v groupView) takeVote(kind changeKind, s raft.Server) (groupChange, bool) {
 	var rest []raft.Server
 	for _, other := range v.servers {
@@ -111,11 +110,11 @@ func (v groupView) takeVote(kind changeKind, s raft.Server) (groupChange, bool) 
 	if s.ID != v.local {
 		return groupChange{kind: kind, server: s}, true
 	}
-	heir := slices.IndexFunc(alive, func(other raft.Server) bool { return !v.member(other.ID).Draining })
-	return groupChange{kind: handOver, server: alive[max(heir, 0)]}, true
+	target := slices.IndexFunc(alive, func(other raft.Server) bool { return !v.member(other.ID).Draining })
+	return groupChange{kind: handOver, server: alive[max(target, 0)]}, true
 }
 
-// coming is a member to add, or one that has moved to another address.
+// coming returns a member to add, or one whose address has changed.
 func (v groupView) coming() (groupChange, bool) {
 	for _, n := range v.members {
 		want := raft.Server{Suffrage: raft.Nonvoter, ID: n.ServerID(), Address: n.RaftAddress()}
@@ -139,8 +138,8 @@ type member struct {
 	rank   int
 }
 
-// chosen are those who should vote: who does already and is well, then others that
-// are well, then who does and is lost.
+// chosen returns the members that should vote: first healthy voters, then other healthy
+// members, then lost voters.
 func (v groupView) chosen() []member {
 	staying := 0
 	var list []member
@@ -175,8 +174,8 @@ func (v groupView) chosen() []member {
 	return list[:min(Voters(staying), len(list))]
 }
 
-// Voters is how many nodes vote on the metadata of a cluster, of which so many nodes
-// are not being drained.
+// Voters returns the number of voters on the metadata of a cluster, given the number of
+// nodes that are not being drained.
 func Voters(nodes int) int {
 	if nodes >= manyMembers {
 		return manyVoters
@@ -184,19 +183,19 @@ func Voters(nodes int) int {
 	return min(fewVoters, nodes)
 }
 
-// SpareVoters is how many of the alive voters of a group can be lost before its majority
-// is.
+// SpareVoters returns how many of the live voters of a group can be lost without losing the
+// majority.
 func SpareVoters(voters, alive int) int { return max(0, alive-voters/2-1) }
 
-// LossesSurvived is how many nodes can be lost, whichever they are, without a partition
-// or the metadata losing its majority, once every partition has its replicas. nodes are
-// those that are not being drained.
+// LossesSurvived returns how many nodes, whichever they are, can be lost without a
+// partition or the metadata losing its majority, once every partition has its replicas.
+// nodes is the number of nodes that are not being drained.
 func LossesSurvived(nodes, replication int) int {
 	voters, replicas := Voters(nodes), min(nodes, replication)
 	return min(SpareVoters(voters, voters), SpareVoters(replicas, replicas))
 }
 
-// member is the node that a server belongs to, nil if it is none any more.
+// member returns the node that a server belongs to, nil if it is no longer a member.
 func (v groupView) member(id raft.ServerID) *Node {
 	at := slices.IndexFunc(v.members, func(n Node) bool { return n.ServerID() == id })
 	if at < 0 {
@@ -205,8 +204,8 @@ func (v groupView) member(id raft.ServerID) *Node {
 	return &v.members[at]
 }
 
-// named reports whether the node that a server was on is on record, be it removed or
-// with another incarnation.
+// named reports whether the node of a server is on record, even if removed or with another
+// incarnation.
 func (v groupView) named(id raft.ServerID) bool {
 	at := strings.LastIndexByte(string(id), '/')
 	return at >= 0 && slices.ContainsFunc(v.records, func(n Node) bool { return n.Name == string(id)[:at] })

@@ -11,9 +11,9 @@ import (
 	"platform/metadata/placement"
 )
 
-// drawn reads a view: members with their state, then the group's servers. A member is
-// its number, then ! if it is lost, ? if it is suspect, d if it drains and r if it was
-// removed. A server is its number, then v for a vote, and b for another incarnation.
+// drawn parses a view: members with their state, then the group's servers. A member is its
+// number, then ! if it is lost, ? if it is suspect, d if it is draining and r if it was
+// removed. A server is its number, then v for a voter, and b for another incarnation.
 func drawn(members, servers string) groupView {
 	v := groupView{local: "n1/a", liveness: map[uint32]placement.Liveness{}}
 	for _, word := range strings.Fields(members) {
@@ -47,7 +47,7 @@ func drawn(members, servers string) groupView {
 	return v
 }
 
-func TestChangesOfTheGroup(t *testing.T) {
+func TestGroupChanges(t *testing.T) {
 	for name, tc := range map[string]struct{ members, servers, want string }{
 		"alone":                                  {"1", "1v", ""},
 		"nobody is registered yet":               {"", "1v 2v 3v", ""},
@@ -98,13 +98,13 @@ func TestAddressesOfReplicas(t *testing.T) {
 	}
 }
 
-func TestWhatPlacementSees(t *testing.T) {
+func TestPlacementInput(t *testing.T) {
 	a, gone := Node{Name: "a", ID: 1, Incarnation: "x"}, Node{Name: "b", ID: 2, Incarnation: "x", Removed: true}
 	l := &Layout{
 		Cluster: Cluster{Replication: 3}, Nodes: []Node{a},
 		Partitions: []Partition{{ID: 0, Replicas: []uint32{1, 2}}, {ID: 1, Replicas: []uint32{1}}},
 	}
-	got := placed(l, []Node{a, gone}, map[uint32]placement.Liveness{1: placement.Alive}, map[uint32]Configuration{
+	got := placementInput(l, []Node{a, gone}, map[uint32]placement.Liveness{1: placement.Alive}, map[uint32]Configuration{
 		0: {Leader: "b/x", Servers: []raft.Server{{ID: "a/x"}, {ID: "b/x"}, {ID: "a/older"}, {ID: "a/x", Suffrage: raft.Nonvoter}}},
 	})
 	require.Equal(t, placement.Cluster{

@@ -63,7 +63,7 @@ func describe(r partition.Record) *admin.Invocation {
 func describeAttempts(r partition.Record, out *admin.Invocation) {
 	failure := r.Failure
 	if attempts := r.Attempts; attempts != nil {
-		out.RetryCount = uint64(attempts.Begun())
+		out.RetryCount = uint64(attempts.Started())
 		out.LastAttemptServer = attempts.Server
 		if !attempts.NextRetryAt.IsZero() {
 			out.NextRetryAt = admin.Timestamp(attempts.NextRetryAt.UnixMilli())

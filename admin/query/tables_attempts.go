@@ -66,7 +66,7 @@ func failed(name string, typ Type, about string, value func(*machine.AttemptFail
 var (
 	inFlightColumn = live("in_flight", Bool, "an attempt is open now", func(a *attempts.Status) value { return boolean(a.InFlight) })
 	retryColumn    = live("retry_count", U64, "attempts since the current leader took over (more than 1: failed before)", func(a *attempts.Status) value {
-		return number(a.Begun())
+		return number(a.Started())
 	})
 	lastStartColumn  = live("last_start_at", Timestamp, "start of the latest attempt", func(a *attempts.Status) value { return moment(a.LastStartAt) })
 	nextRetryColumn  = live("next_retry_at", Timestamp, "planned next attempt", func(a *attempts.Status) value { return moment(a.NextRetryAt) })

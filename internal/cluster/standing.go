@@ -29,7 +29,7 @@ func (s *Server) Standing(_ context.Context, req *nodepb.StandingRequest) (*node
 	if err != nil {
 		return nil, status.Error(codes.Unavailable, err.Error())
 	}
-	return &nodepb.StandingResponse{Removed: store.Standing(req.Name, req.Incarnation)}, nil
+	return &nodepb.StandingResponse{Removed: store.RemovalReason(req.Name, req.Incarnation)}, nil
 }
 
 // Standing tells whether this node is still a member of its cluster, according to others.

@@ -85,7 +85,7 @@ func (n *Node) openStore(provision bool) (err error) {
 	}
 	cfg := metadata.Config{
 		Dir: f.dir.In(datadir.MetadataDir), HardState: hard, LocalID: self.ID, Transport: n.port.transport, Join: !provision,
-		Forward: n.port.nodes.Propose, Spread: n.port.nodes.AwaitFollowers, Watchdog: f.watchdog, Metrics: n.metrics.metadata,
+		Forward: n.port.nodes.Propose, AwaitNodes: n.port.nodes.AwaitFollowers, Watchdog: f.watchdog, Metrics: n.metrics.metadata,
 		Ballast: f.dir.In(ballastFile), OnFailed: n.fail, Logger: n.log,
 	}
 	if provision {

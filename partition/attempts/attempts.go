@@ -1,6 +1,6 @@
-// Package attempts holds what the leader of a partition and the invoker say to each
-// other about attempts, so that neither depends on the other. The invoker implements
-// [Session]; the partition's leader implements [Partition].
+// Package attempts contains the interfaces between the leader of a partition and the
+// invoker, so that neither depends on the other. The invoker implements [Session]; the
+// partition's leader implements [Partition].
 package attempts
 
 import (
@@ -39,19 +39,19 @@ type Partition interface {
 	Confirm(ctx context.Context) error
 }
 
-// Session runs the attempts of one partition during one leadership. No method but
-// Close blocks. Methods may be called concurrently.
+// Session runs the attempts of one partition during one leadership. Only Close blocks. All
+// methods are safe for concurrent use.
 type Session interface {
-	// Run starts an attempt as soon as a slot is free. An attempt that is known already
-	// is not started again; one with a newer number replaces it.
+	// Run starts an attempt as soon as a slot is free. A known attempt is not started
+	// again; one with a newer number replaces it.
 	Run(*machine.Run)
 	// Notify passes a notification to the attempt that it names.
 	Notify(*machine.Notify)
 	// Yield ends the attempts of an invocation that is about to be paused.
 	Yield(*machine.Yield)
-	// Hasten ends the back-off of an invocation.
+	// Hasten ends the backoff of an invocation.
 	Hasten(*machine.Hasten)
-	// Abort cuts the attempt of an invocation that has ended.
+	// Abort aborts the attempt of an invocation that has ended.
 	Abort(*machine.Abort)
 	// Close aborts all attempts and returns when none of them proposes anything.
 	Close()
@@ -65,7 +65,7 @@ type Replay struct {
 	Partial    bool // State is incomplete
 }
 
-// Size is the number of bytes of keys and payloads.
+// Size returns the number of bytes of keys and payloads.
 func (r *Replay) Size() (n int) {
 	for i := range r.Entries {
 		n += len(r.Entries[i].Payload)
@@ -80,23 +80,23 @@ func (r *Replay) Size() (n int) {
 type Status struct {
 	InFlight    bool // an attempt is open
 	RetryCount  int  // failed attempts since the invocation was admitted or resumed
-	Unreported  int  // those of them that the invocation's record does not count yet
+	Unreported  int  // failed attempts that the invocation's record does not count yet
 	LastStartAt time.Time
 	NextRetryAt time.Time               // zero unless it is backing off
-	LastFailure *machine.AttemptFailure // nil: none failed
+	LastFailure *machine.AttemptFailure // nil: no attempt failed
 	Awaiting    *journal.Await          // nil: not reported by the handler
 	// NoResponseSince is when the request of the open attempt was made, if the endpoint
 	// has sent no response head for the invoker's NoResponseWarning; else zero.
 	NoResponseSince time.Time
-	AbortAt         time.Time      // with NoResponseSince: when the attempt is cut unless the endpoint sends something
+	AbortAt         time.Time      // with NoResponseSince: when the attempt is aborted unless the endpoint sends something
 	Deployment      ids.Deployment // of the last attempt
 	Protocol        uint8
-	Server          string // what the endpoint calls itself; empty if it did not say
+	Server          string // the endpoint's name for itself; empty if it did not send one
 }
 
-// Begun is the number of attempts that have begun since the invocation was admitted or
-// resumed, the open one included.
-func (s *Status) Begun() int {
+// Started returns the number of attempts that have started since the invocation was
+// admitted or resumed, including the open one.
+func (s *Status) Started() int {
 	if s.InFlight {
 		return s.RetryCount + 1
 	}

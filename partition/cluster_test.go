@@ -1,4 +1,4 @@
-package partition // cluster is a few partitions of one node, on a real log and real tables, with a service that uses the Go SDK.
+package partition
 
 import (
 	"context"
@@ -26,8 +26,8 @@ import (
 	"platform/partition/store"
 )
 
-// cluster is a few partitions of one node, on a real log and real tables, with a
-// service of the Go SDK behind them.
+// cluster is a few partitions of one node, on a real log and real tables, with a service
+// that uses the Go SDK.
 type cluster struct {
 	partitions []*Partition
 	opened     chan struct{}

@@ -17,7 +17,7 @@ const (
 	digestEntries = 4096
 	// digestRows and digestBytes bound what one round reads on each replica: about a
 	// millisecond of work.
-	digestRows  = 2048 // digestRows and digestBytes bound what one round reads on each replica: about a millisecond of work.
+	digestRows  = 2048
 	digestBytes = 4 << 20
 	// digestPause is the minimum time between two rounds of a partition.
 	digestPause = time.Second

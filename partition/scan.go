@@ -91,8 +91,8 @@ type Row struct {
 
 // Page is a part of the rows that a Scan selects.
 type Page struct {
-	Rows []Row // Matched is how many rows the page represents; with Counts it contains none itself.
-	// Matched is how many rows the page stands for; with Counts it has none itself.
+	Rows []Row
+	// Matched is how many rows the page represents; with Counts it contains none itself.
 	Matched int
 	// Next is the start of the following page; nil if this is the last one.
 	Next []byte

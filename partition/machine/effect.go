@@ -11,8 +11,8 @@ import (
 type Effect interface{ effect() }
 
 // Run starts an attempt of an admitted invocation.
-type Run struct { // Invocation is a copy of the record, owned by the receiver.
-	// Invocation is a copy of the record, the receiver's to keep.
+type Run struct {
+	// Invocation is a copy of the record, owned by the receiver.
 	Invocation *Invocation
 	// Input is the payload of journal entry 0 if that is the whole journal, so that a first
 	// attempt need not read it; otherwise nil.

@@ -8,34 +8,35 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// ErrNoLoss says that a replica has everything that it is known to have had.
+// ErrNoLoss says that no data that the replica is known to have had is missing.
 var ErrNoLoss = errors.New("nothing is missing that the replica is known to have had")
 
-// Loss is what a damaged replica has left, and what of that AcceptLoss keeps.
+// Loss describes what a damaged replica has left, and what AcceptLoss keeps of it.
 type Loss struct {
 	// Kept is the last entry whose effect is kept, in the tables or in the log; First to
-	// Last are those that are gone. First is beyond Last if no entries are known to be.
+	// Last are the lost entries. First is greater than Last if no entries are known to be
+	// lost.
 	Kept, First, Last uint64
-	// VoteLost says that the term or the vote is older than on record.
+	// VoteLost says that the term or the vote is older than the recorded one.
 	VoteLost bool
-	// Members are the servers that the configuration has, Replaced those that AcceptLoss
-	// replaces by them.
+	// Members are the servers in the configuration, Replaced those that AcceptLoss replaces
+	// by them.
 	Members, Replaced []raft.Server
 
-	term        uint64        // to continue in
+	term        uint64        // term in which to continue
 	base        Position      // of the tables
 	config      []byte        // encoded configuration at base, if rebased
 	configIndex uint64        // its entry
-	rebase      bool          // the log begins after base
-	force       []raft.Server // new members, nil: those that it has
-	cutFrom     uint64        // entries from here on are removed, 0: none
-	logFirst    uint64        // bounds of the log as it is
+	rebase      bool          // the log starts after base
+	force       []raft.Server // new members; nil: keep the existing ones
+	cutFrom     uint64        // entries from here on are removed; 0: none
+	logFirst    uint64        // bounds of the existing log
 	logLast     uint64
 }
 
-// AssessLoss finds out what a replica has left, given its hard-state record and how far
-// its tables are. fallback is the configuration if none is left, nil if there may be
-// other members. It changes nothing.
+// AssessLoss determines what a replica has left, given its hard-state record and the
+// applied position of its tables. fallback is the configuration if none is left, nil if
+// there may be other members. It changes nothing.
 func AssessLoss(s Storage, rec HardStateRecord, tables Position, fallback []raft.Server) (Loss, error) {
 	l := Loss{base: tables}
 	var err error
@@ -43,7 +44,7 @@ func AssessLoss(s Storage, rec HardStateRecord, tables Position, fallback []raft
 		return l, err
 	}
 	if l.logFirst > tables.Index+1 {
-		return l, fmt.Errorf("the tables are at entry %d and the log begins at entry %d: what is between is gone, so nothing can go on from here; restore the data directory from a backup",
+		return l, fmt.Errorf("the tables are at entry %d and the log begins at entry %d: the entries in between are lost, so the replica cannot continue; restore the data directory from a backup",
 			tables.Index, l.logFirst)
 	}
 	log := readUsable(s, tables, l.logFirst, l.logLast)
@@ -70,7 +71,7 @@ func AssessLoss(s Storage, rec HardStateRecord, tables Position, fallback []raft
 	l.Members = members.Servers
 	l.configIndex = min(l.configIndex, tables.Index)
 	l.config = raft.EncodeConfiguration(members)
-	if log.config == nil && tables.Index == 0 { // nothing else says who the members are
+	if log.config == nil && tables.Index == 0 { // there is no other source of the members
 		l.force = fallback
 	}
 
@@ -85,7 +86,7 @@ func AssessLoss(s Storage, rec HardStateRecord, tables Position, fallback []raft
 	return l, nil
 }
 
-// usable is the part of a log that can be used.
+// usable is the usable part of a log.
 type usable struct {
 	last, term  uint64 // last entry, and the highest term
 	rebase      bool   // entries at or below the tables cannot be read
@@ -93,8 +94,8 @@ type usable struct {
 	configIndex uint64
 }
 
-// readUsable reads a log from first to last, as far as its entries follow on the tables
-// without a gap or a damaged one.
+// readUsable reads a log from first to last, up to the first gap or damaged entry after the
+// applied position of the tables.
 func readUsable(s Storage, tables Position, first, last uint64) (r usable) {
 	for i := first; i > 0 && i <= last; i++ {
 		var log raft.Log
@@ -105,7 +106,7 @@ func readUsable(s Storage, tables Position, first, last uint64) (r usable) {
 			r = usable{rebase: true}
 			continue
 		}
-		if i == tables.Index && log.Term != tables.Term { // the tables are of another log
+		if i == tables.Index && log.Term != tables.Term { // the tables belong to another log
 			return usable{rebase: true}
 		}
 		r.last, r.term = i, log.Term
@@ -116,8 +117,7 @@ func readUsable(s Storage, tables Position, first, last uint64) (r usable) {
 	return r
 }
 
-// validConfiguration reports whether a configuration can be decoded, which Raft does
-// with a panic on damage.
+// validConfiguration reports whether a configuration can be decoded; on damage Raft panics.
 func validConfiguration(data []byte) (valid bool) {
 	defer func() { valid = recover() == nil }()
 	raft.DecodeConfiguration(data)
@@ -135,15 +135,15 @@ func (l *Loss) Has(id raft.ServerID) bool {
 	return slices.ContainsFunc(l.Members, func(s raft.Server) bool { return s.ID == id })
 }
 
-// Force makes AcceptLoss replace the members, as ForceConfiguration does and under the
-// same condition: the ids were never used.
+// Force makes AcceptLoss replace the members, as ForceConfiguration does and under the same
+// condition: the IDs were never used.
 func (l *Loss) Force(servers []raft.Server) {
 	l.Members, l.Replaced, l.force = servers, l.Members, servers
 }
 
-// AcceptLoss makes the log of a group that is not open continue from what is left, and
-// ends its quarantine. It is for a replica that is the only voter: others may have what
-// is lost here. It may be repeated after a crash.
+// AcceptLoss makes the log of a closed group continue from what is left, and ends its
+// quarantine. It is for a replica that is the only voter: others may have what is lost
+// here. It can be repeated after a crash.
 func (l *LogDB) AcceptLoss(group uint32, loss Loss, hard *HardState) error {
 	s, err := l.Storage(group)
 	if err != nil {
@@ -152,10 +152,10 @@ func (l *LogDB) AcceptLoss(group uint32, loss Loss, hard *HardState) error {
 	if err := loss.apply(s); err != nil {
 		return fmt.Errorf("accept the loss of group %d: %w", group, err)
 	}
-	if err := l.Release(group); err != nil { // synced, and with it what was removed before
+	if err := l.Release(group); err != nil { // synced, including earlier removals
 		return err
 	}
-	// Until now the record keeps the group from being opened.
+	// Until here the record prevents the group from being opened.
 	return hard.Accept()
 }
 
@@ -185,7 +185,7 @@ func (l *Loss) apply(s *LogStore) error {
 	})
 }
 
-// applyRebase makes the log begin behind the tables.
+// applyRebase makes the log start after the tables.
 func (l *Loss) applyRebase(s *LogStore) error {
 	if l.base.Index == 0 {
 		return dropRecord(s, keySnapshot)

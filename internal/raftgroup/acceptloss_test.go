@@ -105,7 +105,7 @@ func TestALossIsNotAcceptedWhereOthersMayHaveIt(t *testing.T) {
 	require.ErrorContains(t, err, "there may be others")
 	require.NoError(t, s.StoreLogs([]*raft.Log{{Index: 7, Term: 3, Type: raft.LogNoop}}))
 	_, err = AssessLoss(s, rec, Position{Index: 5, Term: 3}, []raft.Server{n.voter()})
-	require.ErrorContains(t, err, "what is between is gone")
+	require.ErrorContains(t, err, "the entries in between are lost")
 }
 
 // TestALossIsAcceptedByANewMember replaces the members of a group that has lost nothing,

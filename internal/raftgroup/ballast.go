@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CreateBallast reserves size bytes in a file that is removed when the disk is
-// full, so that term and vote can still be written while an operator makes room.
-// It does nothing when the file has its size already.
+// CreateBallast reserves size bytes in a file that is removed when the disk is full, so
+// that term and vote can still be written while an operator frees space. It does nothing if
+// the file already has this size.
 func CreateBallast(path string, size int64) error {
 	if st, err := os.Stat(path); err == nil && st.Size() >= size {
 		return nil
@@ -29,12 +29,12 @@ func CreateBallast(path string, size int64) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// freeBallast gives the reserved space back; a missing file is fine.
+// freeBallast frees the reserved space; a missing file is not an error.
 func freeBallast(path string, logger *slog.Logger) {
 	switch err := os.Remove(path); {
 	case err == nil:
-		logger.Error("disk is full, ballast file removed", "path", path)
+		logger.Error("disk is full; removed the ballast file", "path", path)
 	case !errors.Is(err, fs.ErrNotExist):
-		logger.Error("disk is full and the ballast file cannot be removed", "path", path, "err", err)
+		logger.Error("disk is full; could not remove the ballast file", "path", path, "err", err)
 	}
 }

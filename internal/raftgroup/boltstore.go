@@ -16,20 +16,18 @@ import (
 	"platform/internal/boltfile"
 )
 
-// Retrying a value that must be saved, since Raft panics when term or vote
-// cannot be.
+// Retries of a value that must be stored: Raft panics if term or vote cannot be.
 const (
 	stableRetryFor   = 5 * time.Second
 	stableRetryEvery = 100 * time.Millisecond
 )
 
-// deletePiece bounds how many entries one bolt transaction removes.
-const deletePiece = 2000
+// deleteBatch bounds how many entries one bolt transaction removes.
+const deleteBatch = 2000
 
-// BoltOptions tune a BoltStorage; the zero value is for production.
+// BoltOptions configures a BoltStorage; the zero value is for production.
 type BoltOptions struct {
-	// Ballast is a file that is removed when a value cannot be saved; see
-	// CreateBallast.
+	// Ballast is a file that is removed when a value cannot be stored; see CreateBallast.
 	Ballast string
 	// ReadOnly opens an existing file for inspection: nothing is written.
 	ReadOnly bool
@@ -39,17 +37,15 @@ type BoltOptions struct {
 	Logger *slog.Logger
 }
 
-// BoltStorage keeps one group's log in a bbolt file: for the metadata group,
-// which writes little. bbolt has no checksums, so each entry and value carries
-// one.
+// BoltStorage stores one group's log in a bbolt file. It is for the metadata group, which
+// writes little. bbolt has no checksums for data, so each entry and value has one.
 type BoltStorage struct {
 	bolt   *raftboltdb.BoltStore
 	opts   BoltOptions
-	writes prometheus.Histogram // how long they take
+	writes prometheus.Histogram // durations of writes
 }
 
-// OpenBoltStorage opens the file at path and creates it, and its directory, when
-// absent.
+// OpenBoltStorage opens the file at path, creating it and its directory if missing.
 func OpenBoltStorage(path string, opts BoltOptions) (*BoltStorage, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
@@ -80,10 +76,10 @@ func OpenBoltStorage(path string, opts BoltOptions) (*BoltStorage, error) {
 	return &BoltStorage{bolt: bolt, opts: opts, writes: newSyncHistogram("metadata")}, nil
 }
 
-// Collector returns the metrics of the file: how long a write to it takes.
+// Collector returns the metrics of the file: the duration of writes.
 func (s *BoltStorage) Collector() prometheus.Collector { return s.writes }
 
-// timed does a write that is durable when it returns.
+// timed measures a write that is durable when it returns.
 func (s *BoltStorage) timed(write func() error) error {
 	begin := time.Now()
 	err := write()
@@ -94,7 +90,7 @@ func (s *BoltStorage) timed(write func() error) error {
 // Close closes the file.
 func (s *BoltStorage) Close() error { return s.bolt.Close() }
 
-// IsMonotonic makes Raft remove the whole log after a snapshot was installed.
+// IsMonotonic makes Raft remove the whole log after a snapshot is installed.
 func (s *BoltStorage) IsMonotonic() bool { return true }
 
 // FirstIndex returns the lowest index in the log, 0 if it is empty.
@@ -109,15 +105,15 @@ func (s *BoltStorage) LastIndex() (index uint64, err error) {
 	return s.bolt.LastIndex()
 }
 
-// corrupt makes an error of a panic, which raft-boltdb answers a damaged key with.
+// corrupt converts a panic to an error; raft-boltdb panics on a damaged key.
 func corrupt(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%w: %v", ErrCorrupt, p)
 	}
 }
 
-// GetLog reads an entry, raft.ErrLogNotFound if there is none at index and
-// ErrCorrupt if it is damaged.
+// GetLog reads an entry; raft.ErrLogNotFound if there is none at index, and ErrCorrupt if
+// it is damaged.
 func (s *BoltStorage) GetLog(index uint64, log *raft.Log) (err error) {
 	defer corrupt(&err)
 	if err := s.bolt.GetLog(index, log); err != nil {
@@ -138,7 +134,7 @@ func (s *BoltStorage) GetLog(index uint64, log *raft.Log) (err error) {
 // StoreLog stores one entry durably.
 func (s *BoltStorage) StoreLog(log *raft.Log) error { return s.StoreLogs([]*raft.Log{log}) }
 
-// StoreLogs stores entries durably, all or none.
+// StoreLogs stores entries durably and atomically.
 func (s *BoltStorage) StoreLogs(logs []*raft.Log) error {
 	sealed := make([]*raft.Log, len(logs))
 	for i, log := range logs {
@@ -151,9 +147,9 @@ func (s *BoltStorage) StoreLogs(logs []*raft.Log) error {
 	return s.timed(func() error { return s.bolt.StoreLogs(sealed) })
 }
 
-// DeleteRange removes the entries from lo to hi, both included, in pieces that
-// leave no hole whenever it is interrupted: upward when a prefix is compacted,
-// downward when a conflicting suffix is cut.
+// DeleteRange removes the entries from lo to hi, both included, in batches that leave no
+// hole if interrupted: upwards when a prefix is compacted, downwards when a conflicting
+// suffix is truncated.
 func (s *BoltStorage) DeleteRange(lo, hi uint64) error {
 	first, err := s.bolt.FirstIndex()
 	if err != nil {
@@ -162,9 +158,9 @@ func (s *BoltStorage) DeleteRange(lo, hi uint64) error {
 	upward := lo <= first
 	lo = max(lo, first)
 	for lo <= hi {
-		from, to := lo, min(hi, lo+deletePiece-1)
+		from, to := lo, min(hi, lo+deleteBatch-1)
 		if !upward {
-			from, to = max(lo, hi-min(hi, deletePiece-1)), hi
+			from, to = max(lo, hi-min(hi, deleteBatch-1)), hi
 		}
 		if err := s.bolt.DeleteRange(from, to); err != nil {
 			return err
@@ -178,8 +174,7 @@ func (s *BoltStorage) DeleteRange(lo, hi uint64) error {
 	return nil
 }
 
-// Set stores a value durably. It frees the ballast and tries for 5 s before it
-// fails.
+// Set stores a value durably. It frees the ballast and retries for 5 s before it fails.
 func (s *BoltStorage) Set(key, value []byte) error {
 	v := make([]byte, len(value), len(value)+4)
 	copy(v, value)
@@ -187,7 +182,7 @@ func (s *BoltStorage) Set(key, value []byte) error {
 	return s.persist(func() error { return s.timed(func() error { return s.bolt.Set(key, v) }) })
 }
 
-// Get reads a value; an absent key gives an error with the text "not found".
+// Get reads a value; a missing key gives an error with the text "not found".
 func (s *BoltStorage) Get(key []byte) ([]byte, error) {
 	v, err := s.bolt.Get(key)
 	if errors.Is(err, raftboltdb.ErrKeyNotFound) {
@@ -211,7 +206,7 @@ func (s *BoltStorage) SetUint64(key []byte, v uint64) error {
 	return s.Set(key, binary.BigEndian.AppendUint64(nil, v))
 }
 
-// GetUint64 reads a number; an absent key gives an error with the text "not found".
+// GetUint64 reads a number; a missing key gives an error with the text "not found".
 func (s *BoltStorage) GetUint64(key []byte) (uint64, error) {
 	v, err := s.Get(key)
 	if err != nil {
@@ -223,7 +218,7 @@ func (s *BoltStorage) GetUint64(key []byte) (uint64, error) {
 	return binary.BigEndian.Uint64(v), nil
 }
 
-// persist repeats write until it succeeds or stableRetryFor has passed.
+// persist retries write until it succeeds or stableRetryFor has passed.
 func (s *BoltStorage) persist(write func() error) error {
 	deadline := time.Now().Add(stableRetryFor)
 	for {
@@ -231,7 +226,7 @@ func (s *BoltStorage) persist(write func() error) error {
 		if err == nil || time.Now().After(deadline) {
 			return err
 		}
-		s.opts.Logger.Error("value cannot be saved, trying again", "err", err)
+		s.opts.Logger.Error("could not store a value, retrying", "err", err)
 		if s.opts.Ballast != "" {
 			freeBallast(s.opts.Ballast, s.opts.Logger)
 		}

@@ -9,11 +9,11 @@ import (
 	"platform/proto/node"
 )
 
-// outgoingFrames bounds what waits to be written to a stream.
+// outgoingFrames bounds the frames that wait to be written to a stream.
 const outgoingFrames = 64
 
-// callStream is one outgoing Exchange stream: requests go out, responses come
-// back in any order. A broken stream stays broken; the peer opens another.
+// callStream is one outgoing Exchange stream: requests are sent, responses arrive in any
+// order. A broken stream stays broken; the peer opens another.
 type callStream struct {
 	p    *peer
 	out  chan *node.RaftFrame
@@ -45,15 +45,15 @@ func (s *callStream) broken() bool {
 	}
 }
 
-// working reports whether the peer has answered on this stream.
+// working reports whether the peer has responded on this stream.
 func (s *callStream) working() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.greeted && s.err == nil
 }
 
-// everGreeted reports whether the peer has ever answered. If not, it most probably
-// never saw a request.
+// everGreeted reports whether the peer has ever responded. If not, it most probably never
+// received a request.
 func (s *callStream) everGreeted() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	// maxHeldLogBytes is the default bound of the log that all groups of a node keep
-	// for followers that are being sent a snapshot.
+	// maxHeldLogBytes is the default bound of the log that all groups of a node retain for
+	// followers that are being sent a snapshot.
 	maxHeldLogBytes = 1 << 30
-	// holdIdleLimit is how long a follower may make no progress before its hold is
-	// dropped. It is longer than snapshotStall, so that a stalled transfer ends first.
+	// holdIdleLimit is how long a follower may make no progress before its hold is dropped.
+	// It is longer than snapshotStall, so that a stalled transfer ends first.
 	holdIdleLimit = time.Minute
 )
 
-// Why a hold was dropped before its follower had caught up.
+// Reasons why a hold was dropped before its follower had caught up.
 const (
 	holdTooLarge = "bytes"
 	holdStalled  = "no_progress"
 )
 
-// compactionHolds keep the log from being cut past what followers need next that
-// are being sent a snapshot, or that follow the log after one. They are bounded by
-// the bytes of log held and by the time without progress.
+// compactionHolds prevents the log from being truncated past the entries that followers
+// need next while they are sent a snapshot, or follow the log after one. It is bounded by
+// the bytes of log retained and by the time without progress.
 //
 // A nil compactionHolds holds nothing.
 type compactionHolds struct {
@@ -42,19 +42,19 @@ type compactionHolds struct {
 	own   int64 // this group's part of shared
 }
 
-// compactionHold is what one follower needs of the log.
+// compactionHold is the part of the log that one follower needs.
 type compactionHold struct {
-	progress atomic.Int64 // when a transfer moved last, Unix nanoseconds
+	progress atomic.Int64 // last progress of a transfer, Unix nanoseconds
 
 	// The rest is covered by compactionHolds.mu.
-	first     uint64 // the first entry to be kept: the last one that the follower has, whose term an append names
+	first     uint64 // the first entry to be retained: the last one that the follower has, whose term an append contains
 	follower  raft.ServerID
 	term      uint64
 	installed bool // the follower has the snapshot and follows the log
 	advanced  time.Time
 }
 
-// begin holds the log from the entry at first on, for a transfer.
+// begin retains the log from the entry at first on, for a transfer.
 func (c *compactionHolds) begin(first uint64) *compactionHold {
 	if c == nil {
 		return nil
@@ -67,7 +67,7 @@ func (c *compactionHolds) begin(first uint64) *compactionHold {
 	return h
 }
 
-// exported notes the position of what is sent.
+// exported records the position of the exported state.
 func (c *compactionHolds) exported(h *compactionHold, index uint64) {
 	if h == nil {
 		return
@@ -77,15 +77,15 @@ func (c *compactionHolds) exported(h *compactionHold, index uint64) {
 	h.first = index
 }
 
-// moved notes that a transfer makes progress.
+// moved records progress of a transfer.
 func (c *compactionHolds) moved(h *compactionHold) {
 	if h != nil {
 		h.progress.Store(c.now().UnixNano())
 	}
 }
 
-// follow keeps the hold of a transfer that a follower has completed, until the
-// follower has caught up with the log of the leader of term.
+// follow keeps the hold of a completed transfer until the follower has caught up with the
+// log of the leader of term.
 func (c *compactionHolds) follow(h *compactionHold, follower raft.ServerID, term uint64) {
 	if h == nil {
 		return
@@ -95,7 +95,7 @@ func (c *compactionHolds) follow(h *compactionHold, follower raft.ServerID, term
 	h.follower, h.term, h.installed, h.advanced = follower, term, true, c.now()
 }
 
-// end drops the hold of a transfer, unless its follower goes on with the log.
+// end drops the hold of a transfer, unless its follower continues with the log.
 func (c *compactionHolds) end(h *compactionHold) {
 	if h == nil {
 		return
@@ -116,9 +116,9 @@ func (c *compactionHolds) removeLocked(h *compactionHold) {
 	}
 }
 
-// bound returns up to which index the log may be cut if upTo is wanted: less while
-// a follower needs older entries. match tells up to where the log of a follower is
-// known to be the leader's, 0 if this replica no longer leads in the term.
+// bound returns the index up to which the log may be truncated if upTo is requested: less
+// while a follower needs older entries. match returns the index up to which a follower's
+// log is known to match the leader's, 0 if this replica no longer leads in the term.
 func (c *compactionHolds) bound(upTo uint64, match func(raft.ServerID, uint64) uint64) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,7 +146,7 @@ func (c *compactionHolds) bound(upTo uint64, match func(raft.ServerID, uint64) u
 func (c *compactionHolds) keepLocked(h *compactionHold, now time.Time, upTo uint64, match func(raft.ServerID, uint64) uint64) bool {
 	if h.installed {
 		m := match(h.follower, h.term)
-		if m == 0 || m > upTo { // caught up with what is kept anyway
+		if m == 0 || m > upTo { // caught up with what is retained anyway
 			return false
 		}
 		if m > h.first {
@@ -171,7 +171,7 @@ func (c *compactionHolds) lowestLocked() (lowest *compactionHold) {
 	return lowest
 }
 
-// accountLocked counts the bytes that would have been cut without holds.
+// accountLocked counts the bytes that would have been removed without holds.
 func (c *compactionHolds) accountLocked(upTo uint64) {
 	held := int64(0)
 	if h := c.lowestLocked(); h != nil {
@@ -189,7 +189,7 @@ func (c *compactionHolds) dropLocked(h *compactionHold, reason string) {
 
 func (c *compactionHolds) reportLocked(h *compactionHold, reason string) {
 	c.metrics.droppedHold(reason)
-	c.log.Warn("log no longer kept for a follower, which may need another snapshot",
+	c.log.Warn("log no longer retained for a follower, which may need another snapshot",
 		"reason", reason, "follower", string(h.follower), "raft_index", h.first, "held_bytes", c.own)
 }
 
@@ -205,16 +205,15 @@ func (c *compactionHolds) clear() {
 	c.accountLocked(0)
 }
 
-// logSizes tells how many bytes the recent part of a log has. It knows entries in
-// steps of sizeStep and from when the group was opened on.
+// logSizes estimates how many bytes the recent part of a log has. It records entries in
+// steps of sizeStep from the opening of the group on.
 type logSizes struct {
 	mu    sync.Mutex // covers the fields below
 	total int64
 	marks []sizeMark // ascending by index
 }
 
-// sizeMark says that all entries up to index, since the group was opened, have
-// total bytes.
+// sizeMark says that all entries up to index, since the group was opened, have total bytes.
 type sizeMark struct {
 	index uint64
 	total int64
@@ -222,15 +221,15 @@ type sizeMark struct {
 
 const (
 	sizeStep = 1 << 20
-	maxMarks = 4096 // when there are more, every other one goes
+	maxMarks = 4096 // above this number every other one is removed
 )
 
-// add notes entries that were stored.
+// add records stored entries.
 func (s *logSizes) add(logs []*raft.Log) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.marks); n > 0 && logs[0].Index <= s.marks[n-1].index {
-		s.marks = s.marks[:0] // entries were replaced, which followers do
+		s.marks = s.marks[:0] // entries were replaced, as on followers
 	}
 	for _, l := range logs {
 		s.total += int64(entryBytes(l))
@@ -247,7 +246,7 @@ func (s *logSizes) add(logs []*raft.Log) {
 	s.marks = append(s.marks, sizeMark{logs[len(logs)-1].Index, s.total})
 }
 
-// between returns about how many bytes the entries from lo to hi have.
+// between returns approximately how many bytes the entries from lo to hi have.
 func (s *logSizes) between(lo, hi uint64) int64 {
 	if lo > hi {
 		return 0

@@ -13,39 +13,40 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Profile holds the settings that trade speed of failover against tolerance of
-// slow machines.
+// Profile contains the settings that trade speed of failover against tolerance of slow
+// machines.
 type Profile struct {
-	// HeartbeatTimeout is how long a follower waits for its leader, ElectionTimeout
-	// how long a candidate waits for votes. They bound what nothing faster notices: a
-	// broken connection is noticed immediately, a silent leader a little after its
-	// lease, see silence.go.
+	// HeartbeatTimeout is how long a follower waits for its leader, ElectionTimeout how
+	// long a candidate waits for votes. They bound the detection of failures that nothing
+	// detects faster: a broken connection is detected immediately, a silent leader shortly
+	// after its lease, see silence.go.
 	HeartbeatTimeout time.Duration
 	ElectionTimeout  time.Duration
-	// LeaderLeaseTimeout is how long a leader goes on without hearing a majority.
+	// LeaderLeaseTimeout is how long a leader continues without contact to a majority.
 	LeaderLeaseTimeout time.Duration
-	// SilenceMargin is how much longer than its lease a leader must have been silent
-	// before the others replace it by agreement, see silence.go; 0: Raft's own time-outs
-	// are all there is.
+	// SilenceMargin is how much longer than its lease a leader must have been silent before
+	// the others replace it by agreement, see silence.go; 0: only Raft's timeouts apply.
 	SilenceMargin time.Duration
-	// CommitTimeout is when an idle leader tells followers the commit index.
+	// CommitTimeout is the time after which an idle leader sends followers the commit
+	// index.
 	CommitTimeout time.Duration
-	// MaxAppendEntries bounds the entries of one append and of one batch applied.
+	// MaxAppendEntries bounds the entries of one append and of one applied batch.
 	MaxAppendEntries int
-	// TrailingLogs is how many entries stay in the log after a snapshot, so that
-	// a follower that was away can catch up without the whole state.
+	// TrailingLogs is how many entries stay in the log after a snapshot, so that a follower
+	// that was down can catch up without the whole state.
 	TrailingLogs uint64
 	// LogCacheBytes bounds the memory of one group for recent entries.
 	LogCacheBytes int
-	// FailoverStep is the delay between the survivors that stand for election
-	// after the leader's process died: long enough for the first one to ask for votes,
-	// which it may only when its busy disk has its own. It costs time only if the
-	// first survivor is dead, too; a better log does not wait, see Group.outbid.
+	// FailoverStep is the delay between the election attempts of the survivors after the
+	// leader's process died: long enough for the first one to request votes, which it may
+	// do only when its busy disk has stored its own. It costs time only if the first
+	// survivor has failed, too; a survivor with a better log does not wait, see
+	// Group.outbid.
 	FailoverStep time.Duration
 }
 
-// Safe returns the settings for production: small machines, heartbeats that wait
-// behind a slow disk.
+// Safe returns the settings for production: small machines, and heartbeats that wait behind
+// a slow disk.
 func Safe() Profile {
 	return Profile{
 		HeartbeatTimeout:   2 * time.Second,
@@ -67,75 +68,74 @@ func Fast() Profile {
 	return p
 }
 
-// Test returns short time-outs for tests.
+// Test returns short timeouts for tests.
 func Test() Profile {
 	p := Safe()
 	half := 500 * time.Millisecond
 	p.HeartbeatTimeout, p.ElectionTimeout, p.LeaderLeaseTimeout = half, half, half
-	p.SilenceMargin = 0 // Raft's own time-outs are as short
+	p.SilenceMargin = 0 // Raft's timeouts are as short
 	p.CommitTimeout = 50 * time.Millisecond
 	return p
 }
 
-// Config says how to open a Group. ID, LocalID, Storage, Transport and
-// StateMachine are required.
+// Config configures a Group. ID, LocalID, Storage, Transport and StateMachine are required.
 type Config struct {
 	// ID distinguishes the groups of a cluster on the wire.
 	ID uint32
-	// Name is for logs and errors; "group-<ID>" when empty.
+	// Name is used in logs and errors; "group-<ID>" when empty.
 	Name string
-	// LocalID is this replica's Raft server id. A node that lost its data must
-	// take a new one.
+	// LocalID is this replica's Raft server ID. A node that lost its data must use a new
+	// one.
 	LocalID raft.ServerID
 
-	// Storage holds log, term and vote. The group does not close it.
+	// Storage stores log, term and vote. The group does not close it.
 	Storage Storage
 	// HardState is the group's record in the node's hard-state file; nil: none is kept.
 	HardState *HardState
 	// Transport is the node's transport; the group attaches itself.
 	Transport *Transport
-	// StateMachine is driven by the log.
+	// StateMachine applies the log.
 	StateMachine StateMachine
 
 	// Profile is Safe() when zero.
 	Profile Profile
-	// Voters is the first configuration. It is used only when the storage is
-	// empty; leave it empty on a replica that is added to a running group.
+	// Voters is the first configuration. It is used only if the storage is empty; leave it
+	// empty on a replica that is added to a running group.
 	Voters []raft.Server
 
-	// Lead runs while this replica leads. It is called when everything committed
-	// by former leaders has been applied here; ctx ends first thing when
-	// leadership is lost or the group shuts down. It is never called again
-	// before it returned. An error makes the replica give leadership up.
+	// Lead runs while this replica leads. It is called when everything committed by
+	// previous leaders has been applied here; ctx ends before anything else happens when
+	// leadership is lost or the group shuts down. It is never called again before it has
+	// returned. An error makes the replica give up leadership.
 	Lead func(ctx context.Context, term uint64) error
-	// HandOver is called before this replica tells a successor to stand for election,
-	// while it takes no proposals. It ends what must not go on beside the successor's
-	// duties; ctx ends when the hand-over does not wait for it any longer. If the
-	// successor is not elected, a Lead that has returned ErrNotLeader is called again.
-	// nil: there is nothing to end.
+	// HandOver is called before this replica tells a successor to start an election, while
+	// it accepts no proposals. It ends what must not run concurrently with the successor's
+	// duties; ctx ends when the transfer no longer waits for it. If the successor is not
+	// elected, a Lead that has returned ErrNotLeader is called again. nil: there is nothing
+	// to end.
 	HandOver func(ctx context.Context)
-	// OnLeaderChange is told about each change of the known leader; the zero
-	// Leader means unknown. It is called from one goroutine and must be quick.
+	// OnLeaderChange is called at each change of the known leader; the zero Leader means
+	// unknown. It is called from one goroutine and must not block.
 	OnLeaderChange func(Leader)
-	// OnFailed is told once when the group cannot go on.
+	// OnFailed is called once if the group cannot continue.
 	OnFailed func(error)
 
 	// Watchdog watches the writes to the storage and the state machine's Apply; nil
 	// means no watchdog.
 	Watchdog *Watchdog
-	// Metrics count what the group does; nil means no metrics.
+	// Metrics of the group; nil means no metrics.
 	Metrics *Metrics
 	// Logger is slog.Default() when nil.
 	Logger *slog.Logger
 }
 
-// Leader says who leads a group.
+// Leader identifies the leader of a group.
 type Leader struct {
 	ID      raft.ServerID
 	Address raft.ServerAddress
 }
 
-// withDefaults checks c and fills what may be left out.
+// withDefaults validates c and sets defaults.
 func (c Config) withDefaults() (Config, error) {
 	if c.Name == "" {
 		c.Name = fmt.Sprintf("group-%d", c.ID)
@@ -149,7 +149,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	switch {
 	case c.LocalID == "":
-		return c, errors.New("local id is empty")
+		return c, errors.New("local ID is empty")
 	case c.Storage == nil:
 		return c, errors.New("no storage")
 	case c.Transport == nil:
@@ -160,8 +160,8 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// raftConfig translates c for one raft instance whose leadership changes go to
-// notify.
+// raftConfig returns the configuration of one Raft instance whose leadership changes are
+// sent to notify.
 func (c Config) raftConfig(notify chan<- bool) *raft.Config {
 	rc := raft.DefaultConfig()
 	rc.ProtocolVersion = raft.ProtocolVersionMax
@@ -174,7 +174,7 @@ func (c Config) raftConfig(notify chan<- bool) *raft.Config {
 	rc.BatchApplyCh = true
 	rc.ShutdownOnRemove = false
 	rc.TrailingLogs = c.Profile.TrailingLogs
-	// Snapshots are taken by the owner's own schedule only: Group.Snapshot.
+	// Snapshots are taken only by Group.Snapshot.
 	rc.SnapshotThreshold = math.MaxInt64
 	rc.SnapshotInterval = 24 * time.Hour
 	rc.NoSnapshotRestoreOnStart = true

@@ -8,13 +8,12 @@ import (
 
 // Configuration is the membership of a group as of one entry of its log.
 type Configuration struct {
-	Index   uint64 // 0 while the replica knows of none
+	Index   uint64 // 0 while the replica knows none
 	Servers []raft.Server
 }
 
-// Configuration returns the newest configuration that this replica knows to be
-// committed. A replica that was removed may not have heard of it; only the leader's
-// is certain.
+// Configuration returns the newest configuration that this replica knows to be committed. A
+// removed replica may not know about its removal; only the leader's result is certain.
 func (g *Group) Configuration() Configuration {
 	f := g.fsm
 	f.mu.Lock()

@@ -10,23 +10,23 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// deferAbove is the size from which Raft gets an entry of the log without its data. It
+// deferAbove is the size above which Raft gets an entry of the log without its data. Raft
 // reads up to Profile.MaxAppendEntries of them before it sends or applies the first one.
 const deferAbove = 16 << 10
 
-// deferredData is the data of an entry that is still to be read; its extensions say how
-// many bytes there are.
+// deferredData marks an entry whose data has not been read; its extensions contain the
+// size.
 var deferredData = []byte{0}
 
-// deferData leaves out the data of an entry that has size bytes.
+// deferData omits the data of an entry that has size bytes.
 func deferData(log *raft.Log, size int) {
 	log.Data, log.Extensions = deferredData, binary.AppendUvarint(nil, uint64(size))
 }
 
-// deferred reports whether the data of an entry is still to be read.
+// deferred reports whether the data of an entry has not been read.
 func deferred(log *raft.Log) bool { return len(log.Data) == 1 && &log.Data[0] == &deferredData[0] }
 
-// sizeOf is how many bytes an entry has in memory, or will have.
+// sizeOf returns how many bytes an entry has in memory when complete.
 func sizeOf(log *raft.Log) int {
 	if !deferred(log) {
 		return entryBytes(log)
@@ -51,7 +51,7 @@ func (s *groupStorage) complete(log *raft.Log) (*raft.Log, error) {
 	return whole, nil
 }
 
-// GetLogHead is GetLog, but leaves out the data of a command with more than most bytes.
+// GetLogHead is GetLog, but omits the data of a command with more than most bytes.
 func (s *LogStore) GetLogHead(index uint64, most int, log *raft.Log) error {
 	found, err := s.head(index, most, log)
 	switch {
@@ -62,7 +62,7 @@ func (s *LogStore) GetLogHead(index uint64, most int, log *raft.Log) error {
 	case found:
 		return nil
 	}
-	return s.GetLog(index, log) // large, and no command
+	return s.GetLog(index, log) // large, but not a command
 }
 
 func (s *LogStore) head(index uint64, most int, log *raft.Log) (found bool, err error) {
@@ -87,7 +87,7 @@ func (s *LogStore) head(index uint64, most int, log *raft.Log) (found bool, err 
 	return true, nil
 }
 
-// pieceHead reads an entry in pieces without its data; false if it is no command.
+// pieceHead reads an entry in chunks without its data; false if it is not a command.
 func (s *LogStore) pieceHead(index uint64, log *raft.Log) (found bool, err error) {
 	it, _, err := s.pieces(index)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 // keyLeaving marks a group whose data is being removed.
 var keyLeaving = []byte("Leaving")
 
-// BeginDestroy durably notes that the data of a group, log and state, is about to
-// be removed: until Destroy has finished, Open refuses the group with ErrLeaving.
-// So a crash in between leaves nothing that could be taken for a replica. The group
-// must not be open, and the replica must have left the configuration: one that
-// forgets its log and votes while others count on them loses data.
+// BeginDestroy durably records that the data of a group, log and state, is about to be
+// removed: until Destroy has finished, Open refuses the group with ErrLeaving. So a crash
+// in between leaves nothing that could be mistaken for a replica. The group must be closed,
+// and the replica must have left the configuration: if it lost its log and votes while it
+// counts for the quorum, data would be lost.
 func (l *LogDB) BeginDestroy(group uint32) error {
 	s, err := l.Storage(group)
 	if err != nil {
@@ -26,8 +26,8 @@ func (l *LogDB) BeginDestroy(group uint32) error {
 	return nil
 }
 
-// Destroy durably removes everything the database holds of a group, marks
-// included. The group must not be open.
+// Destroy durably removes everything that the database contains of a group, marks included.
+// The group must be closed.
 func (l *LogDB) Destroy(group uint32) error {
 	b := l.db.NewBatch()
 	for _, kind := range []byte{keyKindLog, keyKindStable} {

@@ -15,9 +15,9 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// A peer whose connection broke is dialed again after these delays, until the
-// dial is refused. One that is accepted or times out may be an accident: the kernel
-// takes its time to close the sockets of a killed process.
+// A peer whose connection broke is dialed again after these delays, until the dial is
+// refused. A dial that succeeds or times out is inconclusive: the kernel takes time to
+// close the sockets of a killed process.
 var redialDelays = []time.Duration{
 	0, 2 * time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond,
 	200 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond,
@@ -25,13 +25,12 @@ var redialDelays = []time.Duration{
 
 const redialTimeout = 250 * time.Millisecond
 
-// peerLost is called when a stream from addr broke. If nothing listens there any
-// more the process is dead, and the groups it led need not wait for the election
-// time-out. That is a hint about when to stand for election; whether one wins is
-// Raft's decision.
+// peerLost is called when a stream from addr broke. If nothing listens there any longer,
+// the process has died, and the groups that it led need not wait for the election timeout.
+// That only determines when to start an election; Raft decides who wins.
 func (t *Transport) peerLost(addr raft.ServerAddress) {
 	led := t.attached()
-	// Not under mu: a group that is being opened holds its own lock and wants mu.
+	// Not under mu: a group that is being opened holds its own lock and waits for mu.
 	led = slices.DeleteFunc(led, func(p *port) bool { return !p.group.ledFrom(addr) })
 	if len(led) == 0 || addr == t.cfg.Address {
 		return
@@ -50,14 +49,14 @@ func (t *Transport) peerLost(addr raft.ServerAddress) {
 		if !refused {
 			return
 		}
-		t.log.Info("process of the leader is gone", "address", string(addr), "groups", len(led))
+		t.log.Info("process of the leader has died", "address", string(addr), "groups", len(led))
 		for _, p := range led {
 			t.wg.Go(func() { p.group.succeed(addr) })
 		}
 	})
 }
 
-// dialRefused reports whether the host at addr answers and nobody listens.
+// dialRefused reports whether the host at addr responds and nothing listens.
 func (t *Transport) dialRefused(addr raft.ServerAddress) bool {
 	refused := t.cfg.Refused
 	if refused == nil {
@@ -76,7 +75,7 @@ func (t *Transport) dialRefused(addr raft.ServerAddress) bool {
 	return false
 }
 
-// tcpRefused dials addr once and reports whether nobody listens there.
+// tcpRefused dials addr once and reports whether nothing listens there.
 func tcpRefused(ctx context.Context, addr raft.ServerAddress) bool {
 	dialer := net.Dialer{Timeout: redialTimeout}
 	conn, err := dialer.DialContext(ctx, "tcp", string(addr))
@@ -86,18 +85,18 @@ func tcpRefused(ctx context.Context, addr raft.ServerAddress) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// ledFrom reports whether the group's leader is the node at addr, or may be: one that
-// dies right after its election, or while it stands, is not known yet.
+// ledFrom reports whether the group's leader is, or may be, the node at addr: one that dies
+// right after its election, or during it, is not known yet.
 func (g *Group) ledFrom(addr raft.ServerAddress) bool {
 	inst := g.current()
-	if inst == nil { // was not opened
+	if inst == nil { // failed to open
 		return false
 	}
 	leader, _ := inst.raft.LeaderWithID()
 	return leader == addr || leader == "" && g.voterAt(addr) != ""
 }
 
-// voterAt is the voter on the node at addr, "" if there is none.
+// voterAt returns the voter on the node at addr, "" if there is none.
 func (g *Group) voterAt(addr raft.ServerAddress) raft.ServerID {
 	for _, s := range g.Servers() {
 		if s.Suffrage == raft.Voter && g.port.target(s.ID, s.Address).addr == addr {
@@ -107,11 +106,11 @@ func (g *Group) voterAt(addr raft.ServerAddress) raft.ServerID {
 	return ""
 }
 
-// succeed stands for election in place of the dead leader at addr, unless another
-// survivor was faster. Each survivor waits a little longer than the one before it, and
-// longer still once it has voted for that one, which will make itself known as soon
-// as its disk allows. It stands once: to do so again would depose whoever was
-// elected and has not been heard yet.
+// succeed starts an election in place of the dead leader at addr, unless another survivor
+// was faster. Each survivor waits a little longer than the previous one, and longer still
+// once it has voted for that one, which will announce itself as soon as its disk allows. It
+// does so once: another election would depose a newly elected leader that has not been
+// heard yet.
 func (g *Group) succeed(addr raft.ServerAddress) {
 	rank, ok := g.successionRank(g.voterAt(addr))
 	if !ok {
@@ -119,7 +118,7 @@ func (g *Group) succeed(addr raft.ServerAddress) {
 	}
 	ctx, cancel := context.WithTimeout(g.port.ctx, 2*g.cfg.Profile.ElectionTimeout)
 	defer cancel()
-	g.port.forgetVote() // of an earlier election
+	g.port.clearVote() // of an earlier election
 	step := g.cfg.Profile.FailoverStep
 	if !g.port.awaitTurn(ctx, time.Duration(rank)*step, 2*step) {
 		return
@@ -130,18 +129,19 @@ func (g *Group) succeed(addr raft.ServerAddress) {
 	}
 }
 
-// stand makes a follower stand for election at once; a candidate has votes under way.
+// stand makes a follower start an election immediately; a candidate is already collecting
+// votes.
 func (g *Group) stand(r *raft.Raft) {
 	if r.State() == raft.Follower {
 		g.port.timeoutNow(g.cfg.Profile.ElectionTimeout)
 	}
 }
 
-// outbid stands for election after this replica has refused its vote to a survivor
-// whose log is worse than its own: that one cannot win without it, and has set
-// the term, so that nobody else is known to lead. It does not matter whether this
-// node has noticed by itself that the leader is dead. A replica that was stopped or cut
-// off does not stand: the request may be old, and the candidate may have won since.
+// outbid starts an election after this replica has refused its vote to a survivor with a
+// worse log: that one cannot win without this vote, and has increased the term, so that no
+// other leader is known. It does not matter whether this node has detected the death of the
+// leader itself. A replica that was paused or disconnected does not start one: the request
+// may be old, and the candidate may have won since.
 func (g *Group) outbid(req *node.VoteRequest, resp *node.VoteResponse) {
 	r := g.current().raft
 	if !g.port.t.run.steadily(time.Now()) || !g.port.silence.inTouch(g.cfg.Profile.HeartbeatTimeout+g.cfg.Profile.ElectionTimeout) {
@@ -155,8 +155,8 @@ func (g *Group) outbid(req *node.VoteRequest, resp *node.VoteResponse) {
 	}
 }
 
-// betterLog reports whether the log that stats tell of has something that the log of
-// the candidate has not.
+// betterLog reports whether the log described by stats has something that the log of the
+// candidate lacks.
 func betterLog(stats map[string]string, candidate *node.VoteRequest) bool {
 	index, err1 := strconv.ParseUint(stats["last_log_index"], 10, 64)
 	term, err2 := strconv.ParseUint(stats["last_log_term"], 10, 64)
@@ -166,10 +166,10 @@ func betterLog(stats map[string]string, candidate *node.VoteRequest) bool {
 	return cmp.Or(cmp.Compare(term, candidate.LastLogTerm), cmp.Compare(index, candidate.LastLogIndex)) > 0
 }
 
-// voted is a signal that the local replica has given its vote away.
+// voted signals that the local replica has given its vote to another one.
 type voted chan struct{}
 
-// note remembers a vote, if somebody is to know of it.
+// note records a vote if a receiver is interested.
 func (v voted) note() {
 	select {
 	case v <- struct{}{}:
@@ -177,16 +177,15 @@ func (v voted) note() {
 	}
 }
 
-func (v voted) forgetVote() {
+func (v voted) clearVote() {
 	select {
 	case <-v:
 	default:
 	}
 }
 
-// awaitTurn waits until it is this replica's turn to stand for election: after wait,
-// or after grace from its last vote for another one. It returns false if ctx ended
-// first.
+// awaitTurn waits until this replica should start an election: after wait, or after grace
+// since its last vote for another one. It returns false if ctx ended first.
 func (v voted) awaitTurn(ctx context.Context, wait, grace time.Duration) bool {
 	turn := time.NewTimer(wait)
 	defer turn.Stop()
@@ -202,8 +201,8 @@ func (v voted) awaitTurn(ctx context.Context, wait, grace time.Duration) bool {
 	}
 }
 
-// successionRank is the local replica's place among the surviving voters. The
-// order is rotated by group, so that one survivor does not inherit all groups.
+// successionRank returns the local replica's rank among the surviving voters. The order is
+// rotated by group, so that one survivor does not take over all groups.
 func (g *Group) successionRank(dead raft.ServerID) (int, bool) {
 	var ids []raft.ServerID
 	for _, s := range g.Servers() {

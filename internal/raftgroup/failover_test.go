@@ -31,7 +31,7 @@ func TestTurnToStandForElection(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				v := make(voted, 1)
 				v.note() // in an earlier election
-				v.forgetVote()
+				v.clearVote()
 				if c.vote != 0 {
 					defer time.AfterFunc(c.vote, v.note).Stop()
 				}

@@ -7,23 +7,23 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// followers is what a leader learns of the other replicas from their answers; Raft
-// keeps it to itself.
+// followers tracks what a leader learns of the other replicas from their responses; Raft
+// does not expose it.
 type followers struct {
 	mu   sync.Mutex // covers the fields below
-	term uint64     // of the leadership that known is about
+	term uint64     // of the leadership that known belongs to
 	byID map[raft.ServerID]*answered
 }
 
-// answered is what one follower has said to the leader of a term.
+// answered is the state of one follower as reported to the leader of a term.
 type answered struct {
-	match     uint64    // its log is the leader's up to here
-	contact   time.Time // of its last answer
+	match     uint64    // its log matches the leader's up to here
+	contact   time.Time // time of its last response
 	confirmed time.Time // it was in the leader's term some time after this
 }
 
-// appended notes the answer to an append. Heartbeats name no entries, so that they
-// only count as contact. The request was sent after sent.
+// appended records the response to an append. Heartbeats contain no entries and count only
+// as contact. The request was sent after sent.
 func (f *followers) appended(id raft.ServerID, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse, sent time.Time) {
 	if resp.Term > req.Term {
 		return
@@ -35,7 +35,7 @@ func (f *followers) appended(id raft.ServerID, req *raft.AppendEntriesRequest, r
 	f.note(id, req.Term, match, sent)
 }
 
-// installed notes the answer to a snapshot that was sent after sent.
+// installed records the response to a snapshot that was sent after sent.
 func (f *followers) installed(id raft.ServerID, req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, sent time.Time) {
 	if resp.Term > req.Term {
 		return
@@ -55,7 +55,7 @@ func (f *followers) note(id raft.ServerID, term, match uint64, sent time.Time) {
 	if term < f.term {
 		return
 	}
-	if term > f.term || f.byID == nil { // what earlier terms knew may be cut off
+	if term > f.term || f.byID == nil { // what earlier terms knew may have been truncated
 		f.term, f.byID = term, make(map[raft.ServerID]*answered)
 	}
 	a := f.byID[id]
@@ -69,7 +69,7 @@ func (f *followers) note(id raft.ServerID, term, match uint64, sent time.Time) {
 	}
 }
 
-// of is what is known about a follower by the leader of term.
+// of returns what the leader of term knows about a follower.
 func (f *followers) of(id raft.ServerID, term uint64) answered {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,8 +88,8 @@ func (g *Group) newHolds() *compactionHolds {
 	}
 }
 
-// matchOf is up to where the log of a follower is known to be that of this replica,
-// 0 if this replica does not lead in term.
+// matchOf returns the index up to which a follower's log is known to match that of this
+// replica, 0 if this replica does not lead in term.
 func (g *Group) matchOf(follower raft.ServerID, term uint64) uint64 {
 	if !g.port.outgoing.Load().leads(term) {
 		return 0
@@ -100,20 +100,20 @@ func (g *Group) matchOf(follower raft.ServerID, term uint64) uint64 {
 // Follower is what the leader knows about another replica.
 type Follower struct {
 	raft.Server
-	// Match is up to where its log is known to be the leader's, 0 until it has
-	// told.
+	// Match is the index up to which its log is known to match the leader's; 0 while
+	// unknown.
 	Match uint64
 	// Lag is how many entries it misses.
 	Lag uint64
-	// Contact is when it answered last, zero if it has not in this term.
+	// Contact is the time of its last response; zero if there is none in this term.
 	Contact time.Time
-	// Live says that it answered within the heartbeat time-out, CaughtUp that it
-	// also has the log but for what is under way.
+	// Live says that it responded within the heartbeat timeout, CaughtUp that it also has
+	// the log except for what is in transit.
 	Live, CaughtUp bool
 }
 
-// Followers returns what this replica, as the leader, knows of the others in the
-// group's latest configuration; nil if it does not lead.
+// Followers returns what this replica, as the leader, knows of the others in the group's
+// latest configuration; nil if it does not lead.
 func (g *Group) Followers() []Follower {
 	r := g.current().raft
 	if r.State() != raft.Leader {

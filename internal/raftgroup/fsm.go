@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// fsm stands between Raft and the state machine: it skips what the state already
-// contains, stops for good when the state machine fails, and keeps the history of
+// fsm is between Raft and the state machine: it skips entries that the state already
+// contains, stops permanently when the state machine fails, and keeps the history of
 // configurations that a snapshot needs. It outlives Raft instances.
 //
 // Raft calls everything but Persist from one goroutine.
@@ -33,7 +33,7 @@ type fsm struct {
 	mu      sync.Mutex
 	failed  error
 	configs []appliedConfig // ascending by index
-	seen    uint64          // highest index Raft handed in, command or not
+	seen    uint64          // highest index that Raft passed in, command or not
 }
 
 // appliedConfig is a configuration and the index of its entry.
@@ -56,8 +56,8 @@ func newFSM(sm StateMachine, onFail func(error)) *fsm {
 // Apply is part of raft.FSM; Raft prefers ApplyBatch.
 func (f *fsm) Apply(log *raft.Log) any { return f.ApplyBatch([]*raft.Log{log})[0] }
 
-// ApplyBatch hands command entries that are new to the state machine. The result
-// of an entry is what the state machine returned, or an error.
+// ApplyBatch passes new command entries to the state machine. The result of an entry is
+// what the state machine returned, or an error.
 func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	results := make([]any, len(logs))
 	if err := f.begin(logs); err != nil {
@@ -97,9 +97,9 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	return results
 }
 
-// applyBytes bounds the entries of one call of StateMachine.Apply, but for a single
-// larger one, so that the watchdog can tell a large batch from a state that takes
-// nothing.
+// applyBytes bounds the entries of one call of StateMachine.Apply, except for a single
+// larger one, so that the watchdog can distinguish a large batch from a hanging state
+// machine.
 const applyBytes = 16 << 20
 
 func (f *fsm) applyFresh() (outcomes []any, err error) {
@@ -150,8 +150,8 @@ func (f *fsm) applyWatched(entries []Entry) ([]any, error) {
 	return outcomes, nil
 }
 
-// begin refuses a batch after a failure and records configurations before the
-// state machine can get past them.
+// begin rejects a batch after a failure and records configurations before the state machine
+// can pass them.
 func (f *fsm) begin(logs []*raft.Log) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -181,8 +181,8 @@ func (f *fsm) addConfigLocked(index uint64, config raft.Configuration) {
 	f.configs = append(f.configs, appliedConfig{index: index, config: config})
 }
 
-// configAt returns the configuration in force at index. It fails while the log up
-// to index has not been seen yet, because a configuration may be in between.
+// configAt returns the configuration in effect at index. It fails while the log up to index
+// has not been seen, because a configuration may be in between.
 func (f *fsm) configAt(index uint64) (appliedConfig, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -197,8 +197,8 @@ func (f *fsm) configAt(index uint64) (appliedConfig, error) {
 	return appliedConfig{}, fmt.Errorf("no configuration known at index %d", index)
 }
 
-// forgetConfigs drops the configurations that were replaced before index.
-func (f *fsm) forgetConfigs(index uint64) {
+// dropConfigs drops the configurations that were replaced before index.
+func (f *fsm) dropConfigs(index uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for len(f.configs) > 1 && f.configs[1].index <= index {
@@ -206,7 +206,7 @@ func (f *fsm) forgetConfigs(index uint64) {
 	}
 }
 
-// fail stops applying for good.
+// fail permanently stops applying.
 func (f *fsm) fail(err error) {
 	f.mu.Lock()
 	first := f.failed == nil
@@ -226,7 +226,7 @@ func (f *fsm) failure() error {
 	return f.failed
 }
 
-// Snapshot begins a virtual snapshot: it asks the state machine to flush.
+// Snapshot starts a virtual snapshot: it asks the state machine to flush.
 func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	if err := f.failure(); err != nil {
 		return nil, err
@@ -240,11 +240,11 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	return &fsmSnapshot{fsm: f, wait: wait, state: f.sm.Applied()}, nil
 }
 
-// Restore switches to the state that the installer received. Raft calls it
-// within an InstallSnapshot request; the reader it passes carries nothing.
+// Restore switches to the state that the installer received. Raft calls it within an
+// InstallSnapshot request; the reader that it passes is empty.
 func (f *fsm) Restore(source io.ReadCloser) error {
 	if f.install == nil {
-		return errors.New("no snapshot can be installed here")
+		return errors.New("snapshots cannot be installed here")
 	}
 	return errors.Join(f.install.commit(f), source.Close())
 }
@@ -256,7 +256,7 @@ type fsmSnapshot struct {
 	state Position
 }
 
-// Persist blocks until the state is durable and then records it.
+// Persist waits until the state is durable and then records it.
 func (s *fsmSnapshot) Persist(sink raft.SnapshotSink) error {
 	if err := s.wait(context.Background()); err != nil {
 		err = fmt.Errorf("wait for flush: %w", err)

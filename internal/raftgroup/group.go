@@ -29,31 +29,31 @@ type Group struct {
 	rebuilds    chan string   // reasons to rebuild the Raft instance
 	done        chan struct{} // closed when the group has stopped
 	reconciling chan struct{} // holds one while Reconcile runs
-	stuckSince  atomic.Int64  // since when a leadership transfer does not end
+	stuckSince  atomic.Int64  // start of a leadership transfer that does not end
 
-	// mu covers inst and closing. Proposing holds it shared, so that nothing is
-	// enqueued at an instance that is shut down and would never answer.
+	// mu covers inst and closing. Proposing holds it shared, so that nothing is enqueued at
+	// an instance that is shut down and would never respond.
 	mu      sync.RWMutex
 	inst    *instance
 	closing bool
 
-	// errMu covers err, why the group failed.
+	// errMu covers err, the reason why the group failed.
 	errMu sync.Mutex
 	err   error
 }
 
-// instance is one life of the Raft library.
+// instance is one instance of the Raft library.
 type instance struct {
 	raft     *raft.Raft
 	observer *raft.Observer
 	outgoing *outgoing
-	pending  atomic.Int64 // futures that somebody waits for
+	pending  atomic.Int64 // futures that are awaited
 	stop     chan struct{}
-	followed chan struct{} // closed when nobody follows its notifications any more
+	followed chan struct{} // closed when its notifications are no longer read
 }
 
-// Open starts the replica that cfg describes. An error that wraps ErrQuarantined
-// or ErrStateBehindSnapshot concerns this group only; others may be opened.
+// Open starts the replica described by cfg. An error that wraps ErrQuarantined or
+// ErrStateBehindSnapshot concerns only this group; others may be opened.
 func Open(cfg Config) (*Group, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -71,8 +71,8 @@ func Open(cfg Config) (*Group, error) {
 	}
 	g.reads = newConfirmer(g)
 	g.leadership = newLeadership(ctx, g.reads.lost)
-	// Held until everything is set up, because entries may be applied, and fail,
-	// as soon as Raft runs.
+	// Held until everything is set up, because entries may be applied, and fail, as soon as
+	// Raft runs.
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err := g.open(); err != nil {
@@ -116,8 +116,8 @@ func (g *Group) open() error {
 	return nil
 }
 
-// startInstance starts the Raft library on what is stored. The library panics on
-// a log it cannot read, which here is an error of this group. The caller holds mu.
+// startInstance starts the Raft library on the stored data. The library panics on a log
+// that it cannot read, which becomes an error of this group. The caller holds mu.
 func (g *Group) startInstance() (inst *instance, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -146,7 +146,7 @@ func (g *Group) startInstance() (inst *instance, err error) {
 	inst.observer = raft.NewObserver(nil, false, g.observe)
 	r.RegisterObserver(inst.observer)
 	if soleVoter(r.GetConfiguration().Configuration(), g.cfg.LocalID) {
-		// Nobody else can lead: do not wait for the election time-out.
+		// No other replica can lead: do not wait for the election timeout.
 		g.port.timeoutNow(conf.ElectionTimeout)
 	}
 	return inst, nil
@@ -187,8 +187,8 @@ func (g *Group) current() *instance {
 	return g.inst
 }
 
-// observe is called by Raft for each observation; it must not block. It never
-// lets one through: what is known is read when the watcher wakes up.
+// observe is called by Raft for each observation; it must not block. It never lets one
+// through: the watcher reads the current state when it wakes up.
 func (g *Group) observe(o *raft.Observation) bool {
 	switch data := o.Data.(type) {
 	case raft.LeaderObservation:
@@ -221,7 +221,7 @@ func (g *Group) watchLeader(ctx context.Context) {
 	}
 }
 
-// supervise rebuilds the Raft instance when asked to.
+// supervise rebuilds the Raft instance on request.
 func (g *Group) supervise(ctx context.Context) {
 	for {
 		select {
@@ -235,7 +235,7 @@ func (g *Group) supervise(ctx context.Context) {
 	}
 }
 
-// requestRebuild asks for a new Raft instance on the same storage. It never blocks.
+// requestRebuild requests a new Raft instance on the same storage. It never blocks.
 func (g *Group) requestRebuild(why string) {
 	select {
 	case g.rebuilds <- why:
@@ -249,24 +249,23 @@ func (g *Group) rebuild(why string) error {
 	if g.closing {
 		return nil
 	}
-	g.log.Warn("starting raft again", "reason", why)
+	g.log.Warn("restarting raft", "reason", why)
 	g.stopInstance(context.Background(), g.inst)
 	g.stuckSince.Store(0)
 	inst, err := g.startInstance()
 	if err != nil {
-		return fmt.Errorf("start raft again: %w", err)
+		return fmt.Errorf("restart raft: %w", err)
 	}
 	g.inst = inst
 	return nil
 }
 
-// drainFor is how long proposals under way may take to end before Raft is shut
-// down under them.
+// drainFor is how long pending proposals may take to finish before Raft is shut down.
 const drainFor = 3 * time.Second
 
-// stopInstance shuts one Raft instance down and returns when nothing of it runs any
-// more. The caller holds mu, so nothing new is proposed; what was has been answered
-// unless the disk hangs, which is not waited for once ctx has ended.
+// stopInstance shuts one Raft instance down and returns when it has stopped completely. The
+// caller holds mu, so nothing new is proposed; pending proposals have been completed unless
+// the disk hangs, which is not awaited after ctx has ended.
 func (g *Group) stopInstance(ctx context.Context, inst *instance) {
 	inst.raft.DeregisterObserver(inst.observer)
 	deadline := time.Now().Add(drainFor)
@@ -279,7 +278,7 @@ func (g *Group) stopInstance(ctx context.Context, inst *instance) {
 	<-inst.followed
 }
 
-// fail stops the group after an error it cannot live with.
+// fail stops the group after a fatal error.
 func (g *Group) fail(err error) {
 	g.errMu.Lock()
 	first := g.err == nil
@@ -299,26 +298,26 @@ func (g *Group) fail(err error) {
 		g.log.Error("replica quarantined", "err", err)
 		g.storage.quarantine(err)
 	}
-	// Not waited for by a method of the group: the failing goroutine is Raft's
-	// own, which the shutdown waits for.
+	// Not awaited by a method of the group: the failing goroutine is Raft's own, for which
+	// the shutdown waits.
 	go func() {
 		if g.cfg.OnFailed != nil {
 			g.cfg.OnFailed(err)
 		}
-		g.leadership.set(false) // nothing is served from what is here
+		g.leadership.set(false) // serve nothing from this replica
 		g.resign()
 		_ = g.stopAll(context.Background())
 	}()
 }
 
-// LocalID is this replica's Raft server id.
+// LocalID returns this replica's Raft server ID.
 func (g *Group) LocalID() raft.ServerID { return g.cfg.LocalID }
 
-// Quarantine stops the replica for good because its data cannot be trusted or
-// interpreted: a durable mark keeps it from being opened again before its data has
-// been replaced or an operator has released it (LogDB.Release). It returns when the
-// mark is written; Done is closed when the replica has stopped. Only the first
-// failure of a group counts.
+// Quarantine permanently stops the replica because its data cannot be trusted or
+// interpreted: a durable mark prevents it from being opened again before its data has been
+// replaced or an operator has released it (LogDB.Release). It returns when the mark is
+// written; Done is closed when the replica has stopped. Only the first failure of a group
+// counts.
 func (g *Group) Quarantine(reason error) { g.fail(fmt.Errorf("%w: %w", ErrQuarantined, reason)) }
 
 // Err returns why the group failed, nil if it did not.
@@ -331,11 +330,11 @@ func (g *Group) Err() error {
 // Done is closed when the group has stopped, by Shutdown or by failure.
 func (g *Group) Done() <-chan struct{} { return g.done }
 
-// handOverLimit bounds how long Shutdown takes to hand leadership over.
+// handOverLimit bounds the leadership transfer of Shutdown.
 const handOverLimit = 5 * time.Second
 
-// Shutdown hands leadership over if there is another voter, ends Lead, and stops
-// the replica. It may be called more than once.
+// Shutdown transfers leadership if there is another voter, ends Lead, and stops the
+// replica. It may be called more than once.
 func (g *Group) Shutdown(ctx context.Context) error {
 	if g.IsLeader() {
 		limit, cancel := context.WithTimeout(ctx, min(2*g.cfg.Profile.ElectionTimeout, handOverLimit))
@@ -343,16 +342,16 @@ func (g *Group) Shutdown(ctx context.Context) error {
 		if err == nil {
 			g.awaitSuccessor(limit)
 		} else if !errors.Is(err, ErrNoPeer) {
-			g.log.Warn("leadership not handed over before stop", "err", err)
+			g.log.Warn("could not transfer leadership before stopping", "err", err)
 		}
 		cancel()
 	}
 	return g.stopAll(ctx)
 }
 
-// awaitSuccessor waits until the new leader has told this replica of itself, which
-// it does to all at the same time. Others that only see this node vanish would take
-// it for a leader that died, and stand for election against its successor.
+// awaitSuccessor waits until the new leader has contacted this replica, which it does with
+// all replicas at the same time. Others that only see this node disappear would take it for
+// a leader that died, and start an election against its successor.
 func (g *Group) awaitSuccessor(ctx context.Context) {
 	for l := g.Leader(); l.ID == "" || l.ID == g.cfg.LocalID; l = g.Leader() {
 		select {
@@ -363,13 +362,13 @@ func (g *Group) awaitSuccessor(ctx context.Context) {
 	}
 }
 
-// Stop is Shutdown without handing leadership over, which leaves the others to find
-// out. It is for a replica whose data is not to be served any longer.
+// Stop is Shutdown without a leadership transfer; the others detect the loss. It is for a
+// replica whose data must no longer be served.
 func (g *Group) Stop(ctx context.Context) error { return g.stopAll(ctx) }
 
-// stopAll ends the group and returns once nothing of it runs any more. When ctx ends
-// first, the group goes on ending: its storage and its state machine are still in
-// use until Done is closed.
+// stopAll stops the group and returns once it has stopped completely. If ctx ends first,
+// the group continues to stop: its storage and its state machine are in use until Done is
+// closed.
 func (g *Group) stopAll(ctx context.Context) error {
 	g.mu.Lock()
 	first := !g.closing
@@ -382,12 +381,11 @@ func (g *Group) stopAll(ctx context.Context) error {
 	case <-g.done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("stop raft group %s: not ended in time: %w", g.cfg.Name, context.Cause(ctx))
+		return fmt.Errorf("stop raft group %s: not stopped in time: %w", g.cfg.Name, context.Cause(ctx))
 	}
 }
 
-// end stops everything that the group has started. Work under way is given up when
-// ctx ends.
+// end stops everything that the group has started. Pending work is abandoned when ctx ends.
 func (g *Group) end(ctx context.Context) {
 	g.cancel()
 	g.wg.Wait() // Lead and its proposers have ended
@@ -403,16 +401,16 @@ func (g *Group) end(ctx context.Context) {
 }
 
 const (
-	// orderly is how long a leader with a slow or damaged storage tries to hand over as
-	// Raft does it.
+	// orderly is how long a leader with a slow or damaged storage tries Raft's leadership
+	// transfer.
 	orderly = 300 * time.Millisecond
-	// tellTimeout is how long it waits for a successor that it tells to stand.
+	// tellTimeout is how long it waits for a successor that it tells to start an election.
 	tellTimeout = time.Second
 )
 
-// resign hands leadership over because this replica's log or state is slow or of no use.
-// Raft's own way comes to nothing if it waits for that storage itself, or has ended
-// because of it; then a successor is told to stand for election immediately, as Raft would.
+// resign transfers leadership because this replica's log or state is slow or unusable.
+// Raft's leadership transfer fails if it waits for that storage itself, or has ended
+// because of it; then a successor is told to start an election immediately, as Raft would.
 func (g *Group) resign() {
 	if !g.IsLeader() {
 		return
@@ -433,5 +431,5 @@ func (g *Group) resign() {
 		}
 		err = errors.Join(err, told)
 	}
-	g.log.Warn("leadership not handed over", "err", err)
+	g.log.Warn("could not transfer leadership", "err", err)
 }

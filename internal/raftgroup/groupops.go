@@ -13,7 +13,7 @@ import (
 	"platform/internal/limits"
 )
 
-// ErrNoPeer says that the group has no other voter to lead it.
+// ErrNoPeer says that the group has no other voter that can lead.
 var ErrNoPeer = errors.New("group has no other voter")
 
 // enqueueTimeout bounds how long a request waits for Raft's main loop.
@@ -30,8 +30,8 @@ type Future struct {
 // Done is closed when the outcome is known.
 func (f *Future) Done() <-chan struct{} { return f.done }
 
-// Wait returns the state machine's result for the entry. Giving up with ctx
-// leaves the outcome unknown.
+// Wait returns the state machine's result for the entry. If ctx ends, the outcome is
+// unknown.
 func (f *Future) Wait(ctx context.Context) (any, error) {
 	select {
 	case <-f.done:
@@ -44,8 +44,8 @@ func (f *Future) Wait(ctx context.Context) (any, error) {
 // Index returns the entry's index; it is valid when Wait returned no error.
 func (f *Future) Index() uint64 { return f.index }
 
-// Propose asks for one entry. data must not be changed afterwards. Batching is
-// the Proposer's work; this is for rare entries.
+// Propose proposes one entry. data must not be modified afterwards. Use a Proposer for
+// batching; this is for rare entries.
 func (g *Group) Propose(data []byte) *Future {
 	out := &Future{done: make(chan struct{})}
 	rf, inst, err := g.apply(data)
@@ -66,11 +66,11 @@ func (g *Group) Propose(data []byte) *Future {
 	return out
 }
 
-// apply enqueues data at Raft. The caller waits for the future and then
-// decrements the instance's pending count.
+// apply enqueues data at Raft. The caller waits for the future and then decrements the
+// instance's pending count.
 func (g *Group) apply(data []byte) (raft.ApplyFuture, *instance, error) {
 	if len(data) > limits.Entry {
-		return nil, nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(data), limits.Entry)
+		return nil, nil, fmt.Errorf("%w: entry has %d bytes, the limit is %d", ErrTooLarge, len(data), limits.Entry)
 	}
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -99,8 +99,8 @@ func (g *Group) outcome(f raft.ApplyFuture) (any, error) {
 	return result, nil
 }
 
-// noteTransfer watches for a leadership transfer that never ends: Raft then
-// refuses everything for ever (hashicorp/raft#696).
+// noteTransfer detects a leadership transfer that never ends: Raft then rejects everything
+// indefinitely (hashicorp/raft#696).
 func (g *Group) noteTransfer(err error) {
 	if !errors.Is(err, raft.ErrLeadershipTransferInProgress) {
 		if g.stuckSince.Load() != 0 {
@@ -117,8 +117,8 @@ func (g *Group) noteTransfer(err error) {
 	}
 }
 
-// await waits for a future of Raft, with a deadline by ctx. start makes the
-// future; it is not called after the group began to stop.
+// await waits for a future of Raft, with the deadline of ctx. start creates the future; it
+// is not called after the group began to stop.
 func (g *Group) await(ctx context.Context, start func(*raft.Raft) raft.Future) error {
 	g.mu.RLock()
 	if g.closing {
@@ -147,8 +147,8 @@ func (g *Group) await(ctx context.Context, start func(*raft.Raft) raft.Future) e
 	}
 }
 
-// IsLeader reports whether this replica believes that it leads. Only
-// ConfirmLeadership makes sure.
+// IsLeader reports whether this replica believes that it leads. Use ConfirmLeadership for
+// certainty.
 func (g *Group) IsLeader() bool { return g.current().raft.State() == raft.Leader }
 
 // Leader returns the known leader, the zero Leader if none is known.
@@ -157,8 +157,8 @@ func (g *Group) Leader() Leader {
 	return Leader{ID: id, Address: addr}
 }
 
-// Barrier waits until everything committed before has been applied here. Only
-// the leader can.
+// Barrier waits until everything committed before has been applied here. It only works on
+// the leader.
 func (g *Group) Barrier(ctx context.Context) error {
 	return g.await(ctx, func(r *raft.Raft) raft.Future { return r.Barrier(enqueueTimeout) })
 }
@@ -171,19 +171,19 @@ func (g *Group) Servers() []raft.Server {
 	return g.current().raft.GetConfiguration().Configuration().Servers
 }
 
-// AddNonvoter adds a replica that gets the log but has no vote. A member gets the
-// address and keeps its vote, if it has one.
+// AddNonvoter adds a replica that receives the log but has no vote. An existing member gets
+// the address and keeps its vote, if it has one.
 func (g *Group) AddNonvoter(ctx context.Context, id raft.ServerID, addr raft.ServerAddress) error {
 	return g.await(ctx, func(r *raft.Raft) raft.Future { return r.AddNonvoter(id, addr, 0, enqueueTimeout) })
 }
 
-// AddVoter adds a replica with a vote, or gives one its vote. It should have
-// caught up as a non-voter.
+// AddVoter adds a replica with a vote, or gives one its vote. It should have caught up as a
+// nonvoter.
 func (g *Group) AddVoter(ctx context.Context, id raft.ServerID, addr raft.ServerAddress) error {
 	return g.await(ctx, func(r *raft.Raft) raft.Future { return r.AddVoter(id, addr, 0, enqueueTimeout) })
 }
 
-// DemoteVoter takes a replica's vote.
+// DemoteVoter makes a voter a nonvoter.
 func (g *Group) DemoteVoter(ctx context.Context, id raft.ServerID) error {
 	return g.await(ctx, func(r *raft.Raft) raft.Future { return r.DemoteVoter(id, 0, enqueueTimeout) })
 }
@@ -193,8 +193,8 @@ func (g *Group) RemoveServer(ctx context.Context, id raft.ServerID) error {
 	return g.await(ctx, func(r *raft.Raft) raft.Future { return r.RemoveServer(id, 0, enqueueTimeout) })
 }
 
-// TransferLeadership hands leadership to the voter to, or to any when empty. It
-// returns ErrNoPeer when there is none and ErrNotLeader on a follower.
+// TransferLeadership transfers leadership to the given voter, or to any if to is empty. It
+// returns ErrNoPeer if there is none and ErrNotLeader on a follower.
 func (g *Group) TransferLeadership(ctx context.Context, to raft.ServerID) error {
 	if !g.IsLeader() {
 		return ErrNotLeader
@@ -204,13 +204,13 @@ func (g *Group) TransferLeadership(ctx context.Context, to raft.ServerID) error 
 		return ErrNoPeer
 	}
 	var errs error
-	// A replica of a busy machine may answer late. Asking once more costs nothing, since
-	// this replica goes on meanwhile.
-	for patience := heirTimeout; patience <= heirTimeoutMax; patience *= 2 {
+	// A replica on a busy machine may respond late. One retry costs nothing, since this
+	// replica continues to lead meanwhile.
+	for patience := probeTimeout; patience <= probeTimeoutMax; patience *= 2 {
 		late := false
 		errs = nil
 		for _, p := range peers {
-			err := g.port.answers(ctx, p.ID, p.Address, patience)
+			err := g.port.responds(ctx, p.ID, p.Address, patience)
 			late = late || errors.Is(err, errPeerTimeout)
 			if err == nil {
 				err = g.await(ctx, func(r *raft.Raft) raft.Future { return r.LeadershipTransferToServer(p.ID, p.Address) })
@@ -230,8 +230,8 @@ func (g *Group) TransferLeadership(ctx context.Context, to raft.ServerID) error 
 	return errs
 }
 
-// successors returns the voters that may take over, the reachable ones first, and
-// among them those who miss the least.
+// successors returns the voters that may take over, reachable ones first, and among them
+// those with the least lag.
 func (g *Group) successors(to raft.ServerID) []raft.Server {
 	var out []raft.Server
 	for _, s := range g.Servers() {
@@ -257,8 +257,8 @@ func (g *Group) successors(to raft.ServerID) []raft.Server {
 	return out
 }
 
-// Snapshot takes a virtual snapshot: it makes the state durable and then cuts the
-// log, except for the trailing entries. Having nothing new to record is no error.
+// Snapshot takes a virtual snapshot: it makes the state durable and then truncates the log,
+// except for the trailing entries. It is not an error if there is nothing new.
 func (g *Group) Snapshot(ctx context.Context) error {
 	if err := g.fsm.failure(); err != nil {
 		return err
@@ -284,7 +284,7 @@ type Stats struct {
 	AppliedIndex  uint64 // last command applied
 	SnapshotIndex uint64
 	Leader        Leader
-	LastContact   time.Time // with the leader; zero on the leader and when there was none
+	LastContact   time.Time // with the leader; zero on the leader and if there was none
 }
 
 // Stats returns what is known about the replica.

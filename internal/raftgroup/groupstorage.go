@@ -10,14 +10,14 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// groupStorage is what Raft sees of a Storage: a cache in front, every write
-// under the watchdog's eyes, and a log that is not cut while followers need it.
+// groupStorage is Raft's view of a Storage: with a cache, watched by the watchdog, and with
+// a log that is not truncated while followers need it.
 type groupStorage struct {
 	Storage
 	cache *logCache
 	log   *slog.Logger
 	probe *probe
-	// onDamage is told when an entry of the log cannot be read.
+	// onDamage is called when an entry of the log cannot be read.
 	onDamage func(error)
 	// running is set while Raft's own goroutines run.
 	running atomic.Bool
@@ -33,7 +33,7 @@ func newGroupStorage(s Storage, cacheBytes int, log *slog.Logger, p *probe, onDa
 	return &groupStorage{Storage: s, cache: &logCache{maxBytes: cacheBytes}, log: log, probe: p, onDamage: onDamage}
 }
 
-// GetLog reads an entry. A missing entry inside the log is damage, too.
+// GetLog reads an entry. A missing entry inside the log counts as damage.
 func (s *groupStorage) GetLog(index uint64, log *raft.Log) error {
 	return s.get(index, log, s.Storage.GetLog)
 }
@@ -59,20 +59,20 @@ func (s *groupStorage) contains(index uint64) bool {
 	return err == nil && first > 0 && first <= index && index <= last
 }
 
-// quarantine leaves a mark that keeps the group from being opened again.
+// quarantine stores a mark that prevents the group from being opened again.
 func (s *groupStorage) quarantine(why error) {
 	if err := s.Storage.Set(keyQuarantine, []byte(why.Error())); err != nil {
-		s.log.Error("quarantine mark not written", "err", err)
+		s.log.Error("could not write the quarantine mark", "err", err)
 	}
 }
 
-// raftStorage is the groupStorage as Raft sees it. Raft panics when it cannot read
-// an entry that it needs, which would end the process and all its other groups.
-// Instead the goroutine that asked ends, and the group fails.
+// raftStorage is the groupStorage as Raft uses it. Raft panics if it cannot read an entry
+// that it needs, which would end the process and all its other groups. Instead the calling
+// goroutine ends, and the group fails.
 type raftStorage struct{ *groupStorage }
 
-// GetLog reads an entry, without its data if that is large: port and fsm complete it.
-// It does not return if the entry is damaged and Raft runs.
+// GetLog reads an entry, without its data if that is large: port and fsm complete it. It
+// does not return if the entry is damaged while Raft runs.
 func (s raftStorage) GetLog(index uint64, log *raft.Log) error {
 	err := s.GetLogHead(index, deferAbove, log)
 	if errors.Is(err, ErrCorrupt) && s.running.Load() {
@@ -94,8 +94,8 @@ func (s *groupStorage) StoreLogs(logs []*raft.Log) error {
 	return nil
 }
 
-// DeleteRange cuts the log. Compaction, which removes a prefix, spares what
-// followers need; the removal of the whole log after an installation does not.
+// DeleteRange truncates the log. Compaction, which removes a prefix, spares what followers
+// need; the removal of the whole log after an installation does not.
 func (s *groupStorage) DeleteRange(lo, hi uint64) error {
 	defer s.probe.begin("delete_range").end()
 	first, last, err := logBounds(s.Storage)

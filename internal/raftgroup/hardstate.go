@@ -14,26 +14,25 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// hardStateFlush is how long the last index of a log may wait until it is durable in
-// the hard-state file. Terms and votes never wait.
+// hardStateFlush is the maximum delay until the last index of a log is durable in the
+// hard-state file. Terms and votes are never delayed.
 const hardStateFlush = time.Second
 
-// HardStates is the hard-state file of a node: a second, checksummed record of what
-// each of its replicas has promised, outside the databases that hold the promises. A
-// database that has lost some of them, or was replaced by an older copy, is recognized
-// by it.
+// HardStates is the hard-state file of a node: a second, checksummed record of the term,
+// vote and log end of each of its replicas, outside the databases that store them. It
+// reveals a database that has lost some of them, or was replaced by an older copy.
 //
-// A record is never ahead of the database that it describes. Term and vote are durable
-// in both places before they take effect. The last index is written after each append
-// and synced within a second, so it survives the end of the process at once, and a
-// power failure but for that second.
+// A record is never ahead of the database that it describes. Term and vote are durable in
+// both places before they take effect. The last index is written after each append and
+// synced within a second, so it survives the end of the process, and a power failure except
+// for that second.
 type HardStates struct {
 	fs   vfs.FS
 	file vfs.File
 	log  *slog.Logger
 
 	syncing sync.Mutex  // held while the file is synced
-	dirty   atomic.Bool // something was written and not synced
+	dirty   atomic.Bool // written but not synced
 	stop    chan struct{}
 	stopped chan struct{}
 
@@ -48,13 +47,12 @@ type HardState struct {
 	owner *HardStates
 	group uint32
 
-	mu  sync.Mutex // covers rec, held while it is written
+	mu  sync.Mutex // covers rec; held while it is written
 	rec hardStateRecord
 }
 
-// OpenHardStates opens the hard-state file of the node with this incarnation, or
-// creates one. A file of another incarnation is
-// refused with ErrForeign.
+// OpenHardStates opens the hard-state file of the node with this incarnation, or creates
+// one. A file of another incarnation is rejected with ErrForeign.
 func OpenHardStates(path, incarnation string, fs vfs.FS, logger *slog.Logger) (h *HardStates, err error) {
 	if fs == nil {
 		fs = vfs.Default
@@ -79,7 +77,7 @@ func OpenHardStates(path, incarnation string, fs vfs.FS, logger *slog.Logger) (h
 	return h, nil
 }
 
-// open reads the head, or writes one into an empty file.
+// open reads the header, or writes one into an empty file.
 func (h *HardStates) open(incarnation string) (created bool, err error) {
 	info, err := h.file.Stat()
 	if err != nil {
@@ -87,13 +85,13 @@ func (h *HardStates) open(incarnation string) (created bool, err error) {
 	}
 	if h.head, err = readHardStateHead(h.file); err == nil {
 		if h.head.incarnation != incarnation {
-			return false, fmt.Errorf("%w: it is of incarnation %s, the node's is %s", ErrForeign, h.head.incarnation, incarnation)
+			return false, fmt.Errorf("%w: incarnation %s, the node has %s", ErrForeign, h.head.incarnation, incarnation)
 		}
 		h.pages = max(info.Size()/hardStatePage-1, 0) / 2
 		return false, nil
 	}
-	// The head is the first thing that is written and synced. Without it, and with
-	// nothing behind it, a start got no further.
+	// The header is written and synced first. If it is missing and nothing follows, an
+	// earlier start was interrupted there.
 	if info.Size() > hardStatePage {
 		return false, err
 	}
@@ -109,7 +107,7 @@ func (h *HardStates) open(incarnation string) (created bool, err error) {
 }
 
 // Group returns the record of a group, an empty one if there is none. A record that is
-// damaged in both copies is an error with ErrCorrupt.
+// damaged in both copies gives ErrCorrupt.
 func (h *HardStates) Group(group uint32) (*HardState, error) {
 	if group > maxHardStateGroup {
 		return nil, fmt.Errorf("hard state of group %d: the largest number is %d", group, maxHardStateGroup)
@@ -131,8 +129,8 @@ func (h *HardStates) Group(group uint32) (*HardState, error) {
 	return g, nil
 }
 
-// extend makes room for page pairs, so that records can be written without a change of
-// the file's size later.
+// extend allocates page pairs, so that writing records does not change the file's size
+// later.
 func (h *HardStates) extend(pairs int64) error {
 	if pairs <= h.pages {
 		return nil
@@ -148,7 +146,7 @@ func (h *HardStates) extend(pairs int64) error {
 	return nil
 }
 
-// run syncs what was written without waiting for it.
+// run syncs written records in the background.
 func (h *HardStates) run() {
 	defer close(h.stopped)
 	tick := time.NewTicker(hardStateFlush)
@@ -160,7 +158,7 @@ func (h *HardStates) run() {
 		case <-tick.C:
 		}
 		if err := h.Sync(); err != nil {
-			h.log.Error("hard-state file not synced", "err", err)
+			h.log.Error("could not sync the hard-state file", "err", err)
 		}
 	}
 }
@@ -186,31 +184,31 @@ func (h *HardStates) Close() error {
 	return errors.Join(h.Sync(), h.file.Close())
 }
 
-// Record returns what is on record.
+// Record returns the current record.
 func (g *HardState) Record() HardStateRecord {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.rec.export()
 }
 
-// HardStateRecord is what the hard-state file says of a group.
+// HardStateRecord is the record of a group in the hard-state file.
 type HardStateRecord struct {
-	// Replica counts how often the replica was rebuilt; it is part of its Raft server
-	// id, so that no former self ever answers again.
+	// Replica counts how often the replica was rebuilt; it is part of its Raft server ID,
+	// so that no predecessor is ever mistaken for it.
 	Replica uint32
-	// Rebuilding says that the data of the former replica is still to be removed.
+	// Rebuilding says that the data of the previous replica has not been removed yet.
 	Rebuilding bool
 	Term       uint64
 	VoteTerm   uint64   // of the last vote given
-	Last       Position // last entry of the log that was synced; Term 0: not known
+	Last       Position // last synced entry of the log; Term 0: unknown
 	Snapshot   uint64   // index of the snapshot record
 }
 
-// HardStateFile is what a hard-state file holds.
+// HardStateFile is the content of a hard-state file.
 type HardStateFile struct {
 	Incarnation string
-	Groups      map[uint32]HardStateRecord // those that have a record
-	Damaged     map[uint32]error           // those whose record cannot be read
+	Groups      map[uint32]HardStateRecord // groups with a record
+	Damaged     map[uint32]error           // groups whose record cannot be read
 }
 
 // ReadHardStates reads a hard-state file without changing it.
@@ -242,12 +240,12 @@ func ReadHardStates(path string) (*HardStateFile, error) {
 	return all, nil
 }
 
-// BeginRebuild durably gives the group a new replica number and forgets the promises
-// of the former replica. Open refuses the group with ErrLeaving until its data has been
-// removed and Accept was called.
+// BeginRebuild durably assigns the group a new replica number and deletes the record of the
+// previous replica. Open refuses the group with ErrLeaving until its data has been removed
+// and Accept was called.
 func (g *HardState) BeginRebuild() error {
 	replica := g.Record().Replica + 1
-	for range 2 { // both copies: a former replica must not come back with either
+	for range 2 { // both copies, so that neither can restore the previous replica
 		err := g.update(true, func(r *hardStateRecord) { *r = hardStateRecord{seq: r.seq, replica: replica, rebuilding: true} })
 		if err != nil {
 			return err
@@ -256,15 +254,14 @@ func (g *HardState) BeginRebuild() error {
 	return nil
 }
 
-// Accept durably forgets what is on record, but for the replica number: the next Open
-// takes what the storage has as complete. Whatever the storage has lost is lost then,
-// and this replica may vote twice in a term, so it is only for a group that has no
-// other replicas.
+// Accept durably deletes the record, except for the replica number: the next Open takes the
+// content of the storage as complete. Whatever the storage has lost is then lost, and this
+// replica may vote twice in a term, so it is only for a group that has no other replicas.
 func (g *HardState) Accept() error {
 	return g.update(true, func(r *hardStateRecord) { *r = hardStateRecord{seq: r.seq, replica: r.replica} })
 }
 
-// update changes the record, in the file as well, and syncs that if asked to.
+// update changes the record, also in the file, which it syncs if durable is set.
 func (g *HardState) update(durable bool, change func(*hardStateRecord)) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -289,27 +286,27 @@ func (g *HardState) write(r *hardStateRecord) error {
 	return err
 }
 
-// stored notes that the log is synced up to an entry.
+// stored records that the log is synced up to an entry.
 func (g *HardState) stored(last Position) error {
 	return g.update(false, func(r *hardStateRecord) { r.last, r.lastTerm = last.Index, last.Term })
 }
 
-// cut durably notes that the log is about to end at an entry.
+// cut durably records that the log is about to be truncated after an entry.
 func (g *HardState) cut(last uint64) error {
 	return g.update(true, func(r *hardStateRecord) { r.last, r.lastTerm = last, 0 })
 }
 
-// snapshot notes the index of the snapshot record.
+// snapshot records the index of the snapshot record.
 func (g *HardState) snapshot(index uint64) error {
 	return g.update(false, func(r *hardStateRecord) { r.snapshot = index })
 }
 
-// setTerm durably notes the current term.
+// setTerm durably records the current term.
 func (g *HardState) setTerm(term uint64) error {
 	return g.update(true, func(r *hardStateRecord) { r.term = term })
 }
 
-// setVote durably notes the vote in a term.
+// setVote durably records the vote in a term.
 func (g *HardState) setVote(term uint64, candidate []byte) error {
 	return g.update(true, func(r *hardStateRecord) { r.voteTerm, r.candidate = term, candidateHash(candidate) })
 }
@@ -323,7 +320,7 @@ func syncDirOf(fs vfs.FS, path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// candidateHash tells candidates apart; 0 is none.
+// candidateHash distinguishes candidates; 0 is none.
 func candidateHash(candidate []byte) uint64 {
 	if len(candidate) == 0 {
 		return 0

@@ -7,10 +7,10 @@ import (
 	"io"
 )
 
-// The hard-state file begins with a page for its head. Then there are pairs of pages,
-// each for the records of 32 groups. A record is written to the pages of a pair in
-// turn, so that one copy is whole if writing the other one is cut off, and each copy is
-// within a sector.
+// The hard-state file starts with a header page, followed by pairs of pages, each for the
+// records of 32 groups. A record is written alternately to the two pages of a pair, so that
+// one copy is intact if writing the other one is interrupted, and each copy is within a
+// sector.
 const (
 	hardStatePage    = 4096
 	hardStateSlot    = 128
@@ -31,7 +31,7 @@ type hardStateHead struct{ incarnation string }
 
 func (h hardStateHead) encode() ([]byte, error) {
 	if len(h.incarnation) > maxIncarnation {
-		return nil, fmt.Errorf("the incarnation has %d bytes, at most %d fit", len(h.incarnation), maxIncarnation)
+		return nil, fmt.Errorf("the incarnation has %d bytes, the limit is %d", len(h.incarnation), maxIncarnation)
 	}
 	page := make([]byte, hardStatePage)
 	n := copy(page, hardStateMagic[:])
@@ -62,9 +62,9 @@ func readHardStateHead(file io.ReaderAt) (hardStateHead, error) {
 	return hardStateHead{incarnation: string(page[n-size : n])}, nil
 }
 
-// hardStateRecord is the record of a group as it is in the file.
+// hardStateRecord is the record of a group in the file format.
 type hardStateRecord struct {
-	seq            uint64 // of the write; the copy with the higher one counts
+	seq            uint64 // of the write; the copy with the higher one is current
 	replica        uint32
 	rebuilding     bool
 	term           uint64
@@ -81,7 +81,7 @@ func (r *hardStateRecord) export() HardStateRecord {
 	}
 }
 
-// hardStateOffset is where a write of a record goes.
+// hardStateOffset returns the offset of a write of a record.
 func hardStateOffset(group uint32, seq uint64) int64 {
 	pair, slot := int64(group)/recordsPerPage, int64(group)%recordsPerPage
 	return hardStatePage*(1+2*pair+int64(seq%2)) + slot*hardStateSlot
@@ -122,10 +122,10 @@ func (r *hardStateRecord) decode(slot []byte, group uint32) (blank bool, err err
 	return false, nil
 }
 
-// readHardStateRecord reads the newer of both copies. One copy may be damaged, as a
-// write that was cut off leaves it: the other one is what was durable before. It may
-// not be the newer one of two that were synced, which the caller cannot tell; what it
-// says is true in any case, only older.
+// readHardStateRecord reads the newer of both copies. One copy may be damaged, as by an
+// interrupted write: the other one is then the last durable one. It may be the older of two
+// that were synced, which the caller cannot tell; its content is nevertheless true, only
+// older.
 func readHardStateRecord(file io.ReaderAt, group uint32) (rec hardStateRecord, err error) {
 	damaged, found := 0, false
 	for seq := range uint64(2) {

@@ -14,9 +14,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// groupBacklog bounds the requests of one stream that wait for one group. Raft
-// sends a group one append and one heartbeat at a time, so more than a few are
-// from senders that gave up.
+// groupBacklog bounds the requests of one stream that wait for one group. Raft sends a
+// group one append and one heartbeat at a time, so more than a few come from senders that
+// gave up.
 const groupBacklog = 16
 
 // inbound serves one Exchange stream of a peer.
@@ -32,7 +32,7 @@ type inbound struct {
 	wg    sync.WaitGroup
 }
 
-// start runs f unless the stream has ended.
+// start runs f in a goroutine unless the stream has ended.
 func (in *inbound) start(f func()) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -41,7 +41,7 @@ func (in *inbound) start(f func()) {
 	}
 }
 
-// end waits for all that was started; nothing can be started after.
+// end waits for everything that was started, and prevents new starts.
 func (in *inbound) end() {
 	in.mu.Lock()
 	in.ended = true
@@ -49,7 +49,7 @@ func (in *inbound) end() {
 	in.wg.Wait()
 }
 
-// arrived is a request and the time at which its sender gives up.
+// arrived is a request with the time at which its sender gives up.
 type arrived struct {
 	frame    *node.RaftFrame
 	deadline time.Time
@@ -76,7 +76,7 @@ func (t *Transport) Exchange(stream node.RaftTransport_ExchangeServer) error {
 	in.out <- &node.RaftFrame{Hello: t.hello}
 	in.start(func() { in.send(ctx, cancel) })
 	received := make(chan error, 1)
-	go func() { received <- in.receive(ctx) }() // ends with the stream, when this returns at the latest
+	go func() { received <- in.receive(ctx) }() // ends with the stream, at the latest when this returns
 	select {
 	case err = <-received:
 		cancel()
@@ -93,7 +93,7 @@ func (t *Transport) Exchange(stream node.RaftTransport_ExchangeServer) error {
 	return err
 }
 
-// receive queues requests by group, so that a busy group does not hold up others.
+// receive queues requests by group, so that a busy group does not delay others.
 func (in *inbound) receive(ctx context.Context) error {
 	for {
 		f, err := in.stream.Recv()
@@ -117,8 +117,8 @@ func (in *inbound) receive(ctx context.Context) error {
 	}
 }
 
-// fromMemory answers what is known without Raft, ahead of what waits for it; false if
-// Raft has to answer.
+// fromMemory responds to requests that do not need Raft, ahead of queued ones; false if
+// Raft has to respond.
 func (in *inbound) fromMemory(ctx context.Context, f *node.RaftFrame) bool {
 	port, ok := in.t.port(f.GroupId)
 	if !ok {
@@ -141,7 +141,7 @@ func (in *inbound) fromMemory(ctx context.Context, f *node.RaftFrame) bool {
 	}
 	select {
 	case in.out <- out:
-	default: // a replica waits for one such answer at a time, so that these are few
+	default: // a replica waits for one such response at a time, so these are few
 		in.start(func() {
 			select {
 			case in.out <- out:
@@ -152,7 +152,7 @@ func (in *inbound) fromMemory(ctx context.Context, f *node.RaftFrame) bool {
 	return true
 }
 
-// serve answers the requests for one group, one at a time and in order.
+// serve responds to the requests for one group, one at a time and in order.
 func (in *inbound) serve(ctx context.Context, queue <-chan arrived) {
 	for {
 		select {
@@ -172,7 +172,7 @@ func (in *inbound) serve(ctx context.Context, queue <-chan arrived) {
 	}
 }
 
-// answer hands one request to Raft; it returns nil when the sender has given up.
+// answer passes one request to Raft; it returns nil if the sender has given up.
 func (in *inbound) answer(ctx context.Context, req arrived) *node.RaftFrame {
 	out := &node.RaftFrame{Sequence: req.frame.Sequence, GroupId: req.frame.GroupId}
 	port, ok := in.t.port(req.frame.GroupId)
@@ -207,13 +207,13 @@ func (in *inbound) answer(ctx context.Context, req arrived) *node.RaftFrame {
 	return out
 }
 
-// voted follows up the answer to a candidate.
+// voted follows up on the response to a candidate.
 func (in *inbound) voted(p *port, req *node.VoteRequest, resp *node.VoteResponse) {
 	if resp.Granted {
 		p.note()
 		return
 	}
-	in.start(func() { p.group.outbid(req, resp) }) // after the answer: the candidate need not wait
+	in.start(func() { p.group.outbid(req, resp) }) // after the response, so that the candidate need not wait
 }
 
 // send writes the responses.
@@ -272,9 +272,8 @@ func (t *Transport) InstallSnapshot(stream node.RaftTransport_InstallSnapshotSer
 	})
 }
 
-// chunkReader reads the data of a snapshot call until ctx ends. A stream cannot be
-// left while it is read, so that another goroutine reads it, which ends with the
-// call.
+// chunkReader reads the data of a snapshot call until ctx ends. A blocked read of a stream
+// cannot be interrupted, so another goroutine reads it, which ends with the call.
 type chunkReader struct {
 	ctx    context.Context
 	chunks chan chunk

@@ -9,19 +9,19 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// GroupInfo is what the storage of a group says about the replica.
+// GroupInfo is the stored state of a group's replica.
 type GroupInfo struct {
 	First, Last uint64 // indexes of the log, 0 if it is empty
 	Term        uint64
 	VoteTerm    uint64 // of the last vote given
-	Vote        string // Raft server id that got it
+	Vote        string // Raft server ID that received it
 	Snapshot    *SnapshotInfo
-	Pending     *SnapshotInfo // of an installation that was interrupted
-	Quarantine  string        // why the replica is not opened, "" if it is
+	Pending     *SnapshotInfo // of an interrupted installation
+	Quarantine  string        // why the replica is not opened; "" if it is
 	Leaving     bool          // its data is being removed
 }
 
-// SnapshotInfo is a snapshot record: the state machine has everything up to State.
+// SnapshotInfo is a snapshot record: the state machine contains everything up to State.
 type SnapshotInfo struct {
 	Index, Term uint64
 	State       Position
@@ -36,7 +36,7 @@ var (
 	keyVote        = []byte("LastVoteCand")
 )
 
-// Groups returns the numbers of the groups that the database holds something of.
+// Groups returns the numbers of the groups that have data in the database.
 func (l *LogDB) Groups() ([]uint32, error) {
 	it, err := l.db.NewIter(nil)
 	if err != nil {
@@ -64,8 +64,8 @@ func (l *LogDB) Groups() ([]uint32, error) {
 	return groups, nil
 }
 
-// Inspect returns what a storage says. Values that cannot be read are reported in the
-// error, the others are there.
+// Inspect returns the stored state of a group. Values that cannot be read are reported in
+// the error, the others are returned.
 func Inspect(s Storage) (GroupInfo, error) {
 	var g GroupInfo
 	var errs []error
@@ -107,9 +107,9 @@ func isNotFound(err error) bool {
 	return errors.Is(err, errKeyNotFound) || err.Error() == errKeyNotFound.Error()
 }
 
-// ReplaceByNoop replaces a command of the log by an entry of the same index and term
-// that does nothing, durably. The group must not be open. All replicas that have not
-// applied the command must do the same, or they will differ.
+// ReplaceByNoop durably replaces a command in the log by a no-op entry with the same index
+// and term. The group must be closed. All replicas that have not applied the command must
+// do the same, or they will diverge.
 func (l *LogDB) ReplaceByNoop(group uint32, index uint64) error {
 	s, err := l.Storage(group)
 	if err != nil {
@@ -123,11 +123,11 @@ func (l *LogDB) ReplaceByNoop(group uint32, index uint64) error {
 	case err != nil:
 		return fmt.Errorf("%w: its term is unknown, so it cannot be replaced; rebuild this replica from the others instead", err)
 	case log.Type != raft.LogCommand:
-		return fmt.Errorf("entry %d of group %d is a %s and not a command", index, group, log.Type)
+		return fmt.Errorf("entry %d of group %d is a %s, not a command", index, group, log.Type)
 	}
 	b := l.db.NewBatch()
 	defer b.Close()
-	// Pieces of a large entry go with it.
+	// Chunks of a large entry are removed with it.
 	if err := b.DeleteRange(logKey(group, index), logKey(group, index+1), nil); err != nil {
 		return fmt.Errorf("replace entry %d of group %d: %w", index, group, err)
 	}

@@ -11,19 +11,19 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// repeatWindow is the time within which installing the same snapshot twice means
-// that Raft and its log disagree.
+// repeatWindow is the time within which installing the same snapshot twice means that Raft
+// and its log disagree.
 const repeatWindow = time.Minute
 
 var (
-	errInstallBusy = errors.New("a snapshot is being installed already")
+	errInstallBusy = errors.New("another snapshot is being installed")
 	errNotNewer    = errors.New("snapshot is not newer than the state")
 	errNoSnapshot  = errors.New("no snapshot was received")
 )
 
-// installer takes snapshots from the leader. The data is received and verified
-// before Raft hears of it, beside the state in use, so that Raft's main loop is
-// blocked only while the state machine switches.
+// installer receives snapshots from the leader. The data is received and verified before
+// Raft is involved, concurrently with the use of the current state, so that Raft's main
+// loop is blocked only while the state machine switches.
 type installer struct {
 	storage *groupStorage
 	snaps   *snapshotStore
@@ -34,17 +34,17 @@ type installer struct {
 	// mu covers the fields below.
 	mu     sync.Mutex
 	staged *stagedState
-	last   Position // of the snapshot installed last
+	last   Position // of the last installed snapshot
 	lastAt time.Time
 }
 
-// stagedState is a received state waiting for its commit.
+// stagedState is a received state that is ready to be committed.
 type stagedState struct {
 	imp Importer
 	rec snapshotRecord
 }
 
-// deliverFunc hands a request to Raft and returns its response.
+// deliverFunc passes a request to Raft and returns its response.
 type deliverFunc func(context.Context, raft.RPC) (any, error)
 
 // receive installs the snapshot of req, whose data comes from stream.
@@ -67,7 +67,7 @@ func (in *installer) receive(ctx context.Context, req *raft.InstallSnapshotReque
 	}
 	in.setStaged(st)
 	resp, err := deliver(ctx, raft.RPC{Command: req, Reader: eofReader{}})
-	if left := in.takeStaged(); left != nil { // Raft did not want it
+	if left := in.takeStaged(); left != nil { // Raft rejected it
 		err = errors.Join(err, left.imp.Abort())
 	}
 	if err != nil {
@@ -75,18 +75,18 @@ func (in *installer) receive(ctx context.Context, req *raft.InstallSnapshotReque
 	}
 	out, ok := resp.(*raft.InstallSnapshotResponse)
 	if !ok {
-		return nil, fmt.Errorf("raft answered with %T", resp)
+		return nil, fmt.Errorf("raft responded with %T", resp)
 	}
 	return out, nil
 }
 
-// close waits for the installation under way, which ends because the group's port
-// is closed, and refuses further ones: the state machine may be closed afterwards.
+// close waits for the current installation, which ends because the group's port is closed,
+// and prevents further ones: the state machine may be closed afterwards.
 func (in *installer) close() { in.busy.Lock() }
 
-// covered reports whether the log or the snapshot in force contains the entry at
-// index and term. Then everything before it is the same too, and replacing the
-// log would only throw entries away that the leader may count on.
+// covered reports whether the log or the current snapshot contains the entry at index and
+// term. Then everything before it is equal too, and replacing the log would only discard
+// entries that the leader may rely on.
 func (in *installer) covered(index, term uint64) bool {
 	if rec, ok := in.snaps.current(); ok && rec.Index == index && rec.Term == term {
 		return true
@@ -128,8 +128,8 @@ func (in *installer) takeStaged() *stagedState {
 	return st
 }
 
-// commit switches the state machine to the staged state. Record and state are
-// written in an order that a crash at any point can be settled: see settleRecords.
+// commit switches the state machine to the staged state. Record and state are written in an
+// order that can be reconciled after a crash at any point: see settleRecords.
 func (in *installer) commit(f *fsm) error {
 	st := in.takeStaged()
 	if st == nil {
@@ -151,7 +151,7 @@ func (in *installer) commit(f *fsm) error {
 		err = dropRecord(in.storage, keyPending)
 	}
 	if err != nil {
-		f.fail(err) // state and record differ until the next start settles them
+		f.fail(err) // record and state differ until the next start reconciles them
 		return err
 	}
 	in.snaps.set(st.rec)
@@ -159,9 +159,9 @@ func (in *installer) commit(f *fsm) error {
 	return nil
 }
 
-// guard has the Raft instance rebuilt when its memory of the log would not fit
-// the log any more: Raft removes the log after an installation but remembers its
-// end, and then never accepts another entry.
+// guard has the Raft instance rebuilt if its knowledge of the log would no longer match the
+// log: Raft removes the log after an installation but remembers its end, and then never
+// accepts another entry.
 func (in *installer) guard(rec snapshotRecord) {
 	at := Position{Index: rec.Index, Term: rec.Term}
 	in.mu.Lock()
@@ -170,7 +170,7 @@ func (in *installer) guard(rec snapshotRecord) {
 	in.mu.Unlock()
 
 	if last, err := in.storage.LastIndex(); err != nil || last > rec.Index {
-		in.rebuild("the log went beyond the installed snapshot")
+		in.rebuild("the log extends beyond the installed snapshot")
 	} else if repeated {
 		in.rebuild("the same snapshot was installed twice")
 	}

@@ -8,25 +8,25 @@ import (
 )
 
 const (
-	// leadRetry is how long a group without other voters waits before it calls
-	// Lead again after an error.
+	// leadRetry is how long a group without other voters waits before it calls Lead again
+	// after an error.
 	leadRetry = time.Second
-	// leadRetrySoon is the pause while leadership is in doubt.
+	// leadRetrySoon is the delay while leadership is uncertain.
 	leadRetrySoon = 10 * time.Millisecond
 )
 
-// leadership turns Raft's notifications into calls of Config.Lead: never two at a
-// time, each with a context that ends first thing when leadership is lost.
+// leadership turns Raft's notifications into calls of Config.Lead: never two at a time,
+// each with a context that ends before anything else when leadership is lost.
 type leadership struct {
 	ctx  context.Context // ends when the group shuts down
 	lost func()          // called after each loss
 	wake chan struct{}
 
 	// mu covers the fields below.
-	mu      sync.Mutex
-	tenure  context.Context // of the current leadership, nil if none
-	cancel  context.CancelFunc
-	pending bool // tenure was not picked up yet
+	mu            sync.Mutex
+	leadershipCtx context.Context // of the current leadership, nil if none
+	cancel        context.CancelFunc
+	pending       bool // current has not been picked up yet
 }
 
 func newLeadership(ctx context.Context, lost func()) *leadership {
@@ -39,12 +39,12 @@ func (l *leadership) set(leading bool) {
 	defer l.mu.Unlock()
 	if l.cancel != nil {
 		l.cancel()
-		l.tenure, l.cancel, l.pending = nil, nil, false
+		l.leadershipCtx, l.cancel, l.pending = nil, nil, false
 	}
 	if !leading {
 		return
 	}
-	l.tenure, l.cancel = context.WithCancel(l.ctx)
+	l.leadershipCtx, l.cancel = context.WithCancel(l.ctx)
 	l.pending = true
 	select {
 	case l.wake <- struct{}{}:
@@ -58,7 +58,7 @@ func (l *leadership) next() (context.Context, error) {
 		l.mu.Lock()
 		if l.pending {
 			l.pending = false
-			ctx := l.tenure
+			ctx := l.leadershipCtx
 			l.mu.Unlock()
 			return ctx, nil
 		}
@@ -71,8 +71,8 @@ func (l *leadership) next() (context.Context, error) {
 	}
 }
 
-// follow forwards the notifications of one Raft instance until stop is closed.
-// It never waits for anything else, because Raft's main loop waits for it.
+// follow forwards the notifications of one Raft instance until stop is closed. It never
+// waits for anything else, because Raft's main loop waits for it.
 func (l *leadership) follow(notify <-chan bool, stop <-chan struct{}) {
 	defer l.lost()
 	defer l.set(false)
@@ -89,8 +89,7 @@ func (l *leadership) follow(notify <-chan bool, stop <-chan struct{}) {
 	}
 }
 
-// serveLeadership calls Config.Lead for each leadership until the group shuts
-// down.
+// serveLeadership calls Config.Lead for each leadership until the group shuts down.
 func (g *Group) serveLeadership() {
 	for {
 		ctx, err := g.leadership.next()
@@ -108,14 +107,14 @@ func (g *Group) lead(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if err == nil { // nothing to do; wait for the end
+		if err == nil { // no duties; wait for the end
 			<-ctx.Done()
 			return
 		}
 		pause := leadRetry
 		if errors.Is(err, ErrNotLeader) {
-			// Either lost again, then ctx ends soon, or a transfer is under way
-			// that may still fail.
+			// Either leadership is lost again, then ctx ends soon, or a transfer is in
+			// progress that may still fail.
 			pause = leadRetrySoon
 		} else {
 			g.giveUp(ctx, err)
@@ -127,11 +126,11 @@ func (g *Group) lead(ctx context.Context) {
 	}
 }
 
-// giveUp hands leadership over after Lead failed with err.
+// giveUp transfers leadership after Lead failed with err.
 func (g *Group) giveUp(ctx context.Context, err error) {
-	g.log.Error("leader duties failed, giving leadership up", "err", err)
+	g.log.Error("leader duties failed; giving up leadership", "err", err)
 	if err := g.TransferLeadership(ctx, ""); err != nil && !errors.Is(err, ErrNoPeer) {
-		g.log.Warn("leadership not handed over", "err", err)
+		g.log.Warn("could not transfer leadership", "err", err)
 	}
 }
 
@@ -144,8 +143,8 @@ func (g *Group) leadOnce(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	// The notification of a loss may be on its way still. The barrier has to be one of
-	// the term that the duties are for.
+	// The notification of a loss may still be in transit. The barrier has to belong to the
+	// term that the duties are for.
 	if !leads(inst.raft, term) {
 		return ErrNotLeader
 	}

@@ -8,20 +8,20 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// Conn is a connection to another node, which dials when it is used. It is a
-// *grpc.ClientConn, unless a test replaces the network.
+// Conn is a connection to another node, dialed when it is used. It is a *grpc.ClientConn,
+// unless a test replaces the network.
 type Conn interface {
 	grpc.ClientConnInterface
 	// GetState says whether the last dial failed.
 	GetState() connectivity.State
-	// Close ends what is under way.
+	// Close ends pending calls.
 	Close() error
 }
 
-// link is one connection to a peer, which can be told to dial now instead of after
-// gRPC's back-off. ClientConn.ResetConnectBackoff is not used for that: it reads
-// the connection's map of addresses without a lock, which ends the process when
-// the map is written at the same time.
+// link is one connection to a peer, which can be told to dial now instead of after gRPC's
+// backoff. ClientConn.ResetConnectBackoff is not used for that: it reads the connection's
+// map of addresses without a lock, which crashes the process if the map is written
+// concurrently.
 type link struct {
 	t    *Transport
 	addr raft.ServerAddress
@@ -39,15 +39,15 @@ func (t *Transport) newLink(addr raft.ServerAddress) (*link, error) {
 	return &link{t: t, addr: addr, conn: conn}, nil
 }
 
-// current is the connection to be used.
+// current returns the connection to use.
 func (l *link) current() Conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.conn
 }
 
-// redial takes a fresh connection if the last dial failed, so that the next request
-// dials at once. Nothing is under way on a connection in that state.
+// redial replaces the connection if the last dial failed, so that the next request dials
+// immediately. A connection in that state has no pending calls.
 func (l *link) redial() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

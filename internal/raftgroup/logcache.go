@@ -6,16 +6,15 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// logCacheEntries is how many entries a cache holds at most. A follower needs
-// an entry again when it is committed, which is one append later.
+// logCacheEntries is the maximum number of cached entries. A follower needs an entry again
+// when it is committed, one append later.
 const logCacheEntries = 512
 
-// logCache keeps the entries stored last. Unlike raft.LogCache it is bounded by
-// bytes, because one entry may have a quarter of a megabyte and a node has many
-// groups.
+// logCache keeps the most recently stored entries. Unlike raft.LogCache it is bounded by
+// bytes, because one entry may have a quarter of a megabyte and a node has many groups.
 type logCache struct {
-	// mu covers everything below. ring[i%len] holds the entries from low to
-	// high-1, which have bytes bytes together.
+	// mu covers the fields below. ring[i%len] holds the entries from low to high-1, which
+	// have bytes bytes in total.
 	mu        sync.RWMutex
 	ring      [logCacheEntries]*raft.Log
 	low, high uint64
@@ -33,8 +32,7 @@ func (c *logCache) get(index uint64, log *raft.Log) bool {
 	return true
 }
 
-// add takes over entries that were stored; a gap or an overlap empties the cache
-// first.
+// add adds stored entries; a gap or an overlap empties the cache first.
 func (c *logCache) add(logs []*raft.Log) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,7 +60,7 @@ func (c *logCache) clear() {
 	c.clearLocked()
 }
 
-// cut forgets the entries up to index, which are about to be deleted.
+// cut removes the entries up to index, which are about to be deleted.
 func (c *logCache) cut(index uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Keys of the log database: one byte of kind, the group, then the index or the
-// name, big endian so that a group's entries are neighbours in order.
+// Keys of the log database: one byte of kind, the group, then the index or the name, big
+// endian so that a group's entries are adjacent and in order.
 const (
 	keyKindLog    = 'l'
 	keyKindStable = 's'
@@ -19,7 +19,7 @@ const (
 	logKeyLen      = groupPrefixLen + 8
 )
 
-// entryFormat is the first byte of a stored entry. A reader refuses others.
+// entryFormat is the first byte of a stored entry. Readers reject others.
 const entryFormat = 1
 
 // maxEntryHeader bounds the encoded header: format, type, and four varints.
@@ -49,9 +49,8 @@ func stableKey(group uint32, name []byte) []byte {
 	return append(key, name...)
 }
 
-// appendEntryHeader encodes everything of log but its key and data:
-// format, type, term, time of append (Unix nanoseconds, 0 if unknown),
-// length of the extensions, length of the data.
+// appendEntryHeader encodes log without its key and data: format, type, term, time of
+// append (Unix nanoseconds, 0 if unknown), length of the extensions, length of the data.
 func appendEntryHeader(dst []byte, log *raft.Log) []byte {
 	dst = append(dst, entryFormat, byte(log.Type))
 	dst = binary.AppendUvarint(dst, log.Term)
@@ -60,13 +59,13 @@ func appendEntryHeader(dst []byte, log *raft.Log) []byte {
 	return binary.AppendUvarint(dst, uint64(len(log.Data)))
 }
 
-// entryChecksum covers the key as well, so that an entry found under a wrong
-// index or group does not pass.
+// entryChecksum also covers the key, so that an entry found under a wrong index or group is
+// detected.
 func entryChecksum(key, value []byte) uint32 {
 	return crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, value)
 }
 
-// decodeEntry reads a stored value into log. Data and extensions alias value.
+// decodeEntry decodes a stored value into log. Data and extensions alias value.
 func decodeEntry(key, value []byte, log *raft.Log) error {
 	if len(value) < 4 {
 		return fmt.Errorf("entry of %d bytes: %w", len(value), ErrCorrupt)
@@ -99,8 +98,8 @@ func decodeEntry(key, value []byte, log *raft.Log) error {
 	return nil
 }
 
-// decodeHeader reads the beginning of a stored value, without extensions and data, and
-// returns how many bytes these have. Their checksum is not verified.
+// decodeHeader decodes the start of a stored value, without extensions and data, and
+// returns how many bytes these have. The checksum is not verified.
 func decodeHeader(key, value []byte, log *raft.Log) (size int, err error) {
 	if len(value) < 2 || value[0] != entryFormat {
 		return 0, fmt.Errorf("unknown entry format: %w", ErrCorrupt)
@@ -125,7 +124,7 @@ func unixNano(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// varintReader takes varints from the front of a slice and remembers damage.
+// varintReader reads varints from the front of a slice and records damage.
 type varintReader struct {
 	rest []byte
 	bad  bool
@@ -151,7 +150,7 @@ func (r *varintReader) varint() int64 {
 	return v
 }
 
-// bytes takes a length and that many bytes; the result aliases the input.
+// bytes reads a length and that many bytes; the result aliases the input.
 func (r *varintReader) bytes() []byte {
 	n := r.uvarint()
 	if r.bad || n > uint64(len(r.rest)) {
@@ -163,7 +162,7 @@ func (r *varintReader) bytes() []byte {
 	return out
 }
 
-// crcOf returns the CRC32C of the parts one after another.
+// crcOf returns the CRC32C of the concatenated parts.
 func crcOf(parts ...[]byte) (sum uint32) {
 	for _, p := range parts {
 		sum = crc32.Update(sum, castagnoli, p)

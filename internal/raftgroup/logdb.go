@@ -11,10 +11,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// LogDBOptions tune a LogDB; the zero value is for production.
+// LogDBOptions configures a LogDB; the zero value is for production.
 type LogDBOptions struct {
-	// MemTableBytes is the size to which the memory for recent writes may grow;
-	// 16 MiB when 0. It starts at 256 KiB.
+	// MemTableBytes is the maximum memory for recent writes; 16 MiB when 0. It starts at
+	// 256 KiB.
 	MemTableBytes uint64
 	// CacheBytes bounds the block cache; 8 MiB when 0.
 	CacheBytes int64
@@ -28,8 +28,8 @@ type LogDBOptions struct {
 	Logger *slog.Logger
 }
 
-// LogDB is the log database of a node: one Pebble database with one write-ahead
-// log for all groups, so that groups that write at the same time share an fsync.
+// LogDB is the log database of a node: one Pebble database with one write-ahead log for all
+// groups, so that groups that write at the same time share an fsync.
 type LogDB struct {
 	db    *pebble.DB
 	cache *pebble.Cache
@@ -41,7 +41,7 @@ type LogDB struct {
 // Written counts what flushes and compactions write, see WriteProgress.
 func (l *LogDB) Written() uint64 { return l.written.Count() }
 
-// OpenLogDB opens the log database in dir and creates it when absent.
+// OpenLogDB opens the log database in dir, creating it if missing.
 func OpenLogDB(dir string, opts LogDBOptions) (*LogDB, error) {
 	logger := opts.Logger
 	if logger == nil {
@@ -75,12 +75,12 @@ func OpenLogDB(dir string, opts LogDBOptions) (*LogDB, error) {
 	written := new(WriteProgress)
 	po.EventListener = new(pebble.EventListener)
 	written.Listen(po.EventListener)
-	// Entries live short and are often cut before they reach a table file.
+	// Entries are short-lived and often deleted before they reach a table file.
 	po.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
 	db, err := openPebble(dir, po)
 	if err != nil {
 		cache.Unref()
-		if errors.Is(err, os.ErrNotExist) { // a file that the database counts on
+		if errors.Is(err, os.ErrNotExist) { // a missing file of the database
 			err = fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
 		return nil, fmt.Errorf("open log database %s: %w", dir, readError(err))
@@ -88,10 +88,10 @@ func OpenLogDB(dir string, opts LogDBOptions) (*LogDB, error) {
 	return &LogDB{db: db, cache: cache, written: written, readOnly: opts.ReadOnly}, nil
 }
 
-// openPebble opens a database whose write-ahead log notes in each chunk up to where it
-// has been synced, so that damage before that place is told from an unfinished write.
-// Pebble raises the format of a new or older database only after it has made the first
-// file of the log, so such a database is opened twice.
+// openPebble opens a database whose write-ahead log records in each chunk up to where it
+// has been synced, so that damage before that position can be distinguished from an
+// unfinished write. Pebble raises the format of a new or older database only after it has
+// created the first file of the log, so such a database is opened twice.
 func openPebble(dir string, po *pebble.Options) (*pebble.DB, error) {
 	if po.ReadOnly {
 		return pebble.Open(dir, po)
@@ -160,7 +160,7 @@ func orDefault[T comparable](v, def T) T {
 	return v
 }
 
-// pebbleLogger sends what Pebble says to slog. What it calls info is debug here.
+// pebbleLogger forwards the log of Pebble to slog; its info level becomes debug.
 type pebbleLogger struct{ log *slog.Logger }
 
 func (l pebbleLogger) Infof(format string, args ...any) {
@@ -171,9 +171,9 @@ func (l pebbleLogger) Errorf(format string, args ...any) {
 	l.log.Error("pebble", "err", fmt.Sprintf(format, args...))
 }
 
-// Fatalf ends the process: Pebble calls it when a write to the log failed and
-// nobody can say what is on disk.
+// Fatalf exits the process: Pebble calls it when a write to the log failed and the content
+// of the disk is unknown.
 func (l pebbleLogger) Fatalf(format string, args ...any) {
-	l.log.Error("pebble cannot go on, exiting", "err", fmt.Sprintf(format, args...))
+	l.log.Error("pebble failed fatally, exiting", "err", fmt.Sprintf(format, args...))
 	os.Exit(1)
 }

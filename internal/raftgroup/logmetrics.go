@@ -7,27 +7,27 @@ import (
 	"platform/internal/telemetry"
 )
 
-// logCollector shows what the log database measures by itself.
+// logCollector exports the measurements of the log database.
 type logCollector struct {
 	log   *LogDB
 	fsync *prometheus.Desc
 }
 
-// Collector returns the metrics of the database: how long it takes to sync its
-// write-ahead log, which every acknowledged command waits for.
+// Collector returns the metrics of the database: the duration of syncs of its write-ahead
+// log, for which every acknowledged command waits.
 func (l *LogDB) Collector() prometheus.Collector {
 	name := prometheus.BuildFQName(telemetry.Namespace, "raft", syncName)
 	return &logCollector{l, prometheus.NewDesc(name, syncHelp, nil, prometheus.Labels{"group": "partition"})}
 }
 
-// One family for all groups: those of partitions share a database that measures its
+// One metric family for all groups: those of partitions share a database that measures its
 // syncs; others have a file each, whose synced writes are timed.
 const (
 	syncName = "log_fsync_duration_seconds"
 	syncHelp = "Time that this node's disk takes to make a write of a replicated log durable."
 )
 
-// newSyncHistogram is for the synced writes of a group that has a log of its own.
+// newSyncHistogram is for the synced writes of a group with a separate log.
 func newSyncHistogram(group string) prometheus.Histogram {
 	return prometheus.NewHistogram(prometheus.HistogramOpts{
 		Namespace: telemetry.Namespace, Subsystem: "raft", Name: syncName, Help: syncHelp, ConstLabels: prometheus.Labels{"group": group},
@@ -51,11 +51,11 @@ func (c *logCollector) Collect(out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstHistogram(c.fsync, m.Histogram.GetSampleCount(), m.Histogram.GetSampleSum()/nanoseconds, coarse(m.Histogram.Bucket))
 }
 
-// nanoseconds of a second: what the database counts in.
+// nanoseconds per second: the unit of the database
 const nanoseconds = 1e9
 
-// coarse leaves out most of a hundred buckets: each bound is at least bucketGrowth
-// times the one before.
+// coarse omits most of a hundred buckets: each bound is at least bucketGrowth times the
+// previous one.
 func coarse(fine []*dto.Bucket) map[float64]uint64 {
 	const bucketGrowth = 1.7
 	buckets, last := map[float64]uint64{}, 0.0

@@ -10,28 +10,28 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Large entries are stored in pieces. Pebble makes a block of a table of each large
-// value, of which it has four copies at a time while it flushes, and keeps a large
-// batch until then; pieces go through buffers that are used again.
+// Large entries are stored in chunks ("pieces"). Pebble puts a large value into a block of
+// its own, of which it holds four copies while it flushes, and retains a large batch until
+// then; chunks pass through reused buffers.
 //
-// The row of such an entry says how many bytes there are, under a checksum. The
-// bytes, those of an ordinary row, are in rows of their own right behind it: their
-// keys are the entry's and the piece's number. They are written before it, in
-// batches of their own: as long as the row is not there, the entry is not.
+// The row of such an entry contains the size and a checksum. The bytes of the ordinary row
+// are in separate rows directly after it: their keys are the entry's key and the chunk
+// number. They are written before the row, in separate batches: while the row does not
+// exist, the entry does not exist.
 const (
 	entryInPieces = 2 // first byte of the row, where others have entryFormat
 	pieceSize     = 64 << 10
 	pieceBatch    = 512 << 10
 	pieceKeyLen   = logKeyLen + 4
-	// largeEntry is the size from which an entry is cut. A batch of small commands
-	// stays below it.
+	// largeEntry is the size from which an entry is stored in chunks. A batch of small
+	// commands stays below it.
 	largeEntry = 512 << 10
-	// maxEntry bounds what is believed of a length; Pebble's batches end there too.
+	// maxEntry is the maximum plausible size, which is that of a Pebble batch.
 	maxEntry = 4 << 30
 )
 
-// putPieces writes the bytes of a large log, header, extensions, data and checksum
-// one after the other, and its row into the batch.
+// putPieces writes the bytes of a large log entry (header, extensions, data and checksum)
+// in chunks, and its row into the batch.
 func (s *LogStore) putPieces(b *pebble.Batch, log *raft.Log, header []byte) error {
 	key := logKey(s.group, log.Index)
 	sum := binary.LittleEndian.AppendUint32(nil, crcOf(key, header, log.Extensions, log.Data))
@@ -61,7 +61,7 @@ func (s *LogStore) putPieces(b *pebble.Batch, log *raft.Log, header []byte) erro
 	return b.Set(key, row, nil)
 }
 
-// fill copies from the front of the parts until dst is full, and returns the rest.
+// fill copies from the front of parts until dst is full, and returns the rest.
 func fill(dst []byte, parts [][]byte) [][]byte {
 	for len(dst) > 0 {
 		n := copy(dst, parts[0])
@@ -73,8 +73,8 @@ func fill(dst []byte, parts [][]byte) [][]byte {
 	return parts
 }
 
-// dropUnfinished removes the pieces of entries whose row was not written any more,
-// which are behind the last entry, unless keep is set. It leaves it at the last row.
+// dropUnfinished removes the chunks of entries whose row was not written, which are after
+// the last entry, unless keep is set. It positions it at the last row.
 func (s *LogStore) dropUnfinished(it *pebble.Iterator, keep bool) error {
 	for ok := it.Last(); ok && len(it.Key()) > logKeyLen; {
 		index := binary.BigEndian.Uint64(it.Key()[groupPrefixLen:])
@@ -93,11 +93,11 @@ func (s *LogStore) dropUnfinished(it *pebble.Iterator, keep bool) error {
 	return it.Error()
 }
 
-// inPieces reports whether a row is that of an entry in pieces.
+// inPieces reports whether a row belongs to an entry in chunks.
 func inPieces(row []byte) bool { return len(row) > 0 && row[0] == entryInPieces }
 
-// joinPieces returns the bytes that an ordinary row would have, pebble.ErrNotFound if the
-// entry has been removed.
+// joinPieces returns the bytes of the ordinary row; pebble.ErrNotFound if the entry has
+// been removed.
 func (s *LogStore) joinPieces(index uint64) (value []byte, err error) {
 	it, size, err := s.pieces(index)
 	if err != nil {
@@ -116,8 +116,8 @@ func (s *LogStore) joinPieces(index uint64) (value []byte, err error) {
 	return value, nil
 }
 
-// pieces returns an iterator on the row of an entry in pieces, which its pieces follow,
-// and how many bytes they have. Row and pieces are of one moment: the log may be cut
+// pieces returns an iterator at the row of an entry in chunks, which the chunks follow, and
+// their total size. Row and chunks are from one snapshot: the log may be truncated
 // meanwhile.
 func (s *LogStore) pieces(index uint64) (it *pebble.Iterator, size int, err error) {
 	key := logKey(s.group, index)

@@ -21,8 +21,7 @@ type LogStore struct {
 	first, last uint64
 }
 
-// Storage opens the storage of one group. Opening it twice at the same time is
-// an error of the caller.
+// Storage opens the storage of one group, which must not be open already.
 func (l *LogDB) Storage(group uint32) (*LogStore, error) {
 	s := &LogStore{db: l.db, group: group}
 	from, to := groupBounds(keyKindLog, group)
@@ -43,8 +42,8 @@ func (l *LogDB) Storage(group uint32) (*LogStore, error) {
 	return s, nil
 }
 
-// IsMonotonic makes Raft remove the whole log after a snapshot was installed, so
-// that old entries with other terms cannot be served later.
+// IsMonotonic makes Raft remove the whole log after a snapshot is installed, so that old
+// entries with other terms cannot be served later.
 func (s *LogStore) IsMonotonic() bool { return true }
 
 // FirstIndex returns the lowest index in the log, 0 if it is empty.
@@ -61,8 +60,8 @@ func (s *LogStore) LastIndex() (uint64, error) {
 	return s.last, nil
 }
 
-// GetLog reads an entry, raft.ErrLogNotFound if there is none at index and
-// ErrCorrupt if it is damaged.
+// GetLog reads an entry; raft.ErrLogNotFound if there is none at index, and ErrCorrupt if
+// it is damaged.
 func (s *LogStore) GetLog(index uint64, log *raft.Log) error {
 	var key [logKeyLen]byte
 	putLogKey(key[:], s.group, index)
@@ -92,7 +91,7 @@ func (s *LogStore) GetLog(index uint64, log *raft.Log) error {
 	return nil
 }
 
-// readError marks damage that Pebble found in its files as such.
+// readError wraps corruption that Pebble found in its files.
 func readError(err error) error {
 	if pebble.IsCorruptionError(err) {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
@@ -103,7 +102,7 @@ func readError(err error) error {
 // StoreLog stores one entry durably.
 func (s *LogStore) StoreLog(log *raft.Log) error { return s.StoreLogs([]*raft.Log{log}) }
 
-// StoreLogs stores entries durably, all or none.
+// StoreLogs stores entries durably and atomically.
 func (s *LogStore) StoreLogs(logs []*raft.Log) error {
 	if len(logs) == 0 {
 		return nil
@@ -130,7 +129,7 @@ func (s *LogStore) StoreLogs(logs []*raft.Log) error {
 	return nil
 }
 
-// put encodes log straight into the batch.
+// put encodes log directly into the batch.
 func (s *LogStore) put(b *pebble.Batch, log *raft.Log) error {
 	var head [maxEntryHeader]byte
 	header := appendEntryHeader(head[:0], log)
@@ -157,19 +156,19 @@ func batchBytes(logs []*raft.Log) int {
 		}
 	}
 	if n > largeBatch {
-		// Pebble wants room for a power of two and would allocate once more.
+		// Pebble rounds up to a power of two and would allocate once more.
 		n = 1 << bits.Len(uint(n-1))
 	}
 	return n
 }
 
-// largeBatch is from when on it matters that a batch is allocated twice.
+// largeBatch is the size from which avoiding a second allocation pays off.
 const largeBatch = 64 << 10
 
-// DeleteRange removes the entries from lo to hi, both included: a prefix when the
-// log is compacted, a suffix when it conflicts with the leader's. It need not be
-// synced by itself: whatever Raft writes next and relies on it is ordered behind
-// it in the same write-ahead log.
+// DeleteRange removes the entries from lo to hi, both included: a prefix when the log is
+// compacted, a suffix when it conflicts with the leader's. It need not be synced by itself:
+// whatever Raft writes next and depends on it is ordered after it in the same write-ahead
+// log.
 func (s *LogStore) DeleteRange(lo, hi uint64) error {
 	if lo > hi {
 		return nil
@@ -177,7 +176,7 @@ func (s *LogStore) DeleteRange(lo, hi uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.db.DeleteRange(logKey(s.group, lo), logKey(s.group, hi+1), pebble.NoSync); err != nil {
-		return fmt.Errorf("cut log of group %d: %w", s.group, err)
+		return fmt.Errorf("truncate log of group %d: %w", s.group, err)
 	}
 	switch {
 	case lo <= s.first && hi >= s.last:
@@ -202,7 +201,7 @@ func (s *LogStore) Set(key, value []byte) error {
 	return nil
 }
 
-// Get reads a value; an absent key gives an error with the text "not found".
+// Get reads a value; a missing key gives an error with the text "not found".
 func (s *LogStore) Get(key []byte) ([]byte, error) {
 	k := stableKey(s.group, key)
 	v, closer, err := s.db.Get(k)
@@ -222,8 +221,8 @@ func (s *LogStore) Get(key []byte) ([]byte, error) {
 	return v[: len(v)-4 : len(v)-4], nil
 }
 
-// SetUint64 stores a number durably. An unchanged number is not written again,
-// which saves an fsync per start.
+// SetUint64 stores a number durably. An unchanged number is not written again, which saves
+// an fsync per start.
 func (s *LogStore) SetUint64(key []byte, v uint64) error {
 	if old, err := s.GetUint64(key); err == nil && old == v {
 		return nil
@@ -231,7 +230,7 @@ func (s *LogStore) SetUint64(key []byte, v uint64) error {
 	return s.Set(key, binary.BigEndian.AppendUint64(nil, v))
 }
 
-// GetUint64 reads a number; an absent key gives an error with the text "not found".
+// GetUint64 reads a number; a missing key gives an error with the text "not found".
 func (s *LogStore) GetUint64(key []byte) (uint64, error) {
 	v, err := s.Get(key)
 	if err != nil {

@@ -108,12 +108,12 @@ func TestDeleteRangeOfMoreThanOnePiece(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, closeIt := open(t, t.TempDir())
 			defer closeIt()
-			require.NoError(t, s.StoreLogs(testLogs(1, 3*deletePiece)))
-			require.NoError(t, s.DeleteRange(1, deletePiece+10))
-			requireBounds(t, s, deletePiece+11, 3*deletePiece)
-			require.NoError(t, s.DeleteRange(deletePiece+20, 3*deletePiece))
-			requireBounds(t, s, deletePiece+11, deletePiece+19)
-			require.NoError(t, s.DeleteRange(deletePiece+11, deletePiece+19))
+			require.NoError(t, s.StoreLogs(testLogs(1, 3*deleteBatch)))
+			require.NoError(t, s.DeleteRange(1, deleteBatch+10))
+			requireBounds(t, s, deleteBatch+11, 3*deleteBatch)
+			require.NoError(t, s.DeleteRange(deleteBatch+20, 3*deleteBatch))
+			requireBounds(t, s, deleteBatch+11, deleteBatch+19)
+			require.NoError(t, s.DeleteRange(deleteBatch+11, deleteBatch+19))
 			requireBounds(t, s, 0, 0)
 		})
 	}

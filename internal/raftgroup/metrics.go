@@ -10,8 +10,8 @@ import (
 	"platform/internal/telemetry"
 )
 
-// Metrics count what groups do. Several groups may share one; nil counts nothing.
-// Nothing is counted per group, so that many groups cost no more series than one.
+// Metrics counts what groups do. Several groups may share one; nil counts nothing. There
+// are no labels per group, so that many groups cost no more series than one.
 type Metrics struct {
 	commands, bytes, commit   prometheus.Histogram
 	failed                    *prometheus.CounterVec
@@ -23,7 +23,7 @@ type Metrics struct {
 	droppedHolds              *prometheus.CounterVec
 }
 
-// Why commands are not applied.
+// Reasons why commands were not applied.
 const (
 	unknownOutcome = "unknown_outcome"
 	overloaded     = "overloaded"
@@ -52,7 +52,7 @@ func NewMetrics(reg prometheus.Registerer, kind string) *Metrics {
 	requests := vector("requests_total", "Requests sent to other replicas.", "request")
 	failed := vector("failed_commands_total", "Commands that were not applied as far as their proposer knows.", "reason")
 	for _, reason := range []string{unknownOutcome, overloaded, stopped, notLeader} {
-		failed.WithLabelValues(reason) // there from the start, so that the first one is seen as an increase
+		failed.WithLabelValues(reason) // created at the start, so that the first failure is an increase
 	}
 	held := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: telemetry.Namespace, Subsystem: "raft", Name: "held_log_bytes",
 		Help: "Log entries kept beyond the usual for followers that are being sent a snapshot."})
@@ -82,7 +82,7 @@ func NewMetrics(reg prometheus.Registerer, kind string) *Metrics {
 	}
 }
 
-// proposed notes an entry, and returns when that was.
+// proposed counts an entry, and returns the time of the proposal.
 func (m *Metrics) proposed(commands, bytes int) time.Time {
 	if m == nil {
 		return time.Time{}
@@ -92,7 +92,7 @@ func (m *Metrics) proposed(commands, bytes int) time.Time {
 	return time.Now()
 }
 
-// ended notes what became of the commands of an entry that was proposed at begin.
+// ended counts the outcome of the commands of an entry that was proposed at begin.
 func (m *Metrics) ended(begin time.Time, commands int, err error) {
 	switch {
 	case m == nil:
@@ -103,7 +103,7 @@ func (m *Metrics) ended(begin time.Time, commands int, err error) {
 	}
 }
 
-// refused notes commands that were not applied.
+// refused counts commands that were not applied.
 func (m *Metrics) refused(commands int, err error) {
 	if m == nil || commands == 0 {
 		return
@@ -120,7 +120,7 @@ func (m *Metrics) refused(commands int, err error) {
 	m.failed.WithLabelValues(reason).Add(float64(commands))
 }
 
-// became notes that a replica changed its state.
+// became counts a state change of a replica.
 func (m *Metrics) became(state raft.RaftState) {
 	switch {
 	case m == nil:

@@ -11,33 +11,33 @@ import (
 type change struct {
 	op     changeOp
 	server raft.Server
-	why    string // nothing can be changed yet, if op is changeNone
+	why    string // the reason for waiting, if op is changeNone
 }
 
 type changeOp int
 
 const (
 	changeNone        changeOp = iota
-	changeAddVoter             // adds a vote, or gives a voter another address
-	changeAddNonvoter          // adds a replica without a vote, or gives one another address
+	changeAddVoter             // adds a voter, or changes a voter's address
+	changeAddNonvoter          // adds a nonvoter, or changes its address
 	changeDemote
 	changeRemove
-	changeLeader // hand leadership over
+	changeLeader // transfer leadership
 )
 
 func (o changeOp) String() string {
 	return [...]string{"none", "add voter", "add non-voter", "demote", "remove", "transfer leadership"}[o]
 }
 
-// plan is what nextChange decides on.
+// plan is the input of nextChange.
 type plan struct {
 	local            raft.ServerID
 	current, desired []raft.Server
 	followers        []Follower
 }
 
-// nextChange is the next change on the way from the current to the desired members.
-// local leads, and knows of the followers what they told it.
+// nextChange returns the next change from the current to the desired members. local leads;
+// followers is what it knows of the others.
 func nextChange(local raft.ServerID, current, desired []raft.Server, followers []Follower) change {
 	p := plan{local, current, desired, followers}
 	for _, step := range []func() (change, bool){p.readdress, p.replaceLost, p.removeNonvoter, p.add, p.promote, p.removeVoter, p.handOver} {
@@ -48,7 +48,7 @@ func nextChange(local raft.ServerID, current, desired []raft.Server, followers [
 	return change{}
 }
 
-// readdress finds a member that is reached elsewhere now.
+// readdress finds a member whose address has changed.
 func (p *plan) readdress() (change, bool) {
 	for _, s := range p.current {
 		d, ok := findServer(p.desired, s.ID)
@@ -64,7 +64,7 @@ func (p *plan) readdress() (change, bool) {
 	return change{}, false
 }
 
-// holder is the member whose address addr is; a group has only one for each.
+// holder returns the member with address addr; a group has only one for each.
 func (p *plan) holder(addr raft.ServerAddress) raft.ServerID {
 	for _, s := range p.current {
 		if s.Address == addr {
@@ -74,9 +74,8 @@ func (p *plan) holder(addr raft.ServerAddress) raft.ServerID {
 	return ""
 }
 
-// replaceLost finds a surplus member whose address a desired one has now: the node
-// lost its data and came back as another replica, so that the old one is gone for
-// good and keeps nobody's place.
+// replaceLost finds a surplus member whose address now belongs to a desired one: the node
+// lost its data and returned as another replica, so that the old one is permanently lost.
 func (p *plan) replaceLost() (change, bool) {
 	for _, s := range p.current {
 		if _, ok := findServer(p.desired, s.ID); ok || s.ID == p.local {
@@ -94,7 +93,7 @@ func (p *plan) replaceLost() (change, bool) {
 	return change{}, false
 }
 
-// removeNonvoter finds a surplus member without a vote.
+// removeNonvoter finds a surplus nonvoter.
 func (p *plan) removeNonvoter() (change, bool) {
 	for _, s := range p.current {
 		if _, ok := findServer(p.desired, s.ID); !ok && s.Suffrage != raft.Voter {
@@ -115,8 +114,8 @@ func (p *plan) add() (change, bool) {
 	return change{}, false
 }
 
-// promote finds a member that is to have a vote and has caught up. Nothing else is
-// done before all have theirs, so that there are never fewer copies than desired.
+// promote finds a desired voter that has caught up. Nothing else is done before all have
+// their vote, so that there are never fewer copies than desired.
 func (p *plan) promote() (change, bool) {
 	waiting := ""
 	for _, d := range p.desired {
@@ -136,8 +135,7 @@ func (p *plan) promote() (change, bool) {
 	return change{why: waiting}, waiting != ""
 }
 
-// removeVoter finds another voter that is to have no vote, those that are gone
-// first.
+// removeVoter finds a voter that should have no vote, unreachable ones first.
 func (p *plan) removeVoter() (change, bool) {
 	var found, blocked change
 	for _, s := range p.current {
@@ -163,7 +161,7 @@ func (p *plan) removeVoter() (change, bool) {
 	return blocked, blocked.why != ""
 }
 
-// handOver finds a successor when the leader itself is to have no vote.
+// handOver finds a successor if the leader itself should have no vote.
 func (p *plan) handOver() (change, bool) {
 	d, stays := findServer(p.desired, p.local)
 	if stays && d.Suffrage == raft.Voter {
@@ -174,11 +172,11 @@ func (p *plan) handOver() (change, bool) {
 			return change{op: changeLeader, server: s}, true
 		}
 	}
-	return change{why: "no other replica can take leadership over"}, true
+	return change{why: "no other replica can take over leadership"}, true
 }
 
-// safeWithout reports whether, once id has no vote, the voters that are there and
-// caught up are a majority.
+// safeWithout reports whether, without the vote of id, the voters that are live and caught
+// up are a majority.
 func (p *plan) safeWithout(id raft.ServerID) bool {
 	voters, good := 0, 0
 	for _, s := range p.current {

@@ -16,14 +16,14 @@ import (
 var (
 	errWrongResponse = errors.New("peer answered with another kind of response")
 	errPeerTimeout   = errors.New("peer did not answer in time")
-	errHungUp        = errors.New("stopped before the peer answered")
-	// errNotSent says that a request most probably did not reach the peer, so that
-	// repeating one that may be repeated is worth it.
+	errHungUp        = errors.New("stopped before the peer responded")
+	// errNotSent says that a request most probably did not reach the peer, so that retrying
+	// an idempotent one is worthwhile.
 	errNotSent = errors.New("request was not sent")
 )
 
-// streamKind separates what must not wait: entries may be large, heartbeats and
-// votes are small and urgent.
+// streamKind separates traffic by urgency: entries may be large, heartbeats and votes are
+// small and urgent.
 type streamKind int
 
 const (
@@ -66,7 +66,7 @@ func (p *peer) connected() bool {
 	return s != nil && s.working()
 }
 
-// stream returns the stream of a kind and opens it when there is none that works.
+// stream returns the stream of a kind, opening it if there is none that works.
 func (p *peer) stream(kind streamKind) (*callStream, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,8 +82,7 @@ func (p *peer) stream(kind streamKind) (*callStream, error) {
 	return s, nil
 }
 
-// call sends a request over the stream of a kind and waits for its response, but no
-// longer than until ctx ends.
+// call sends a request over the stream of a kind and waits for its response until ctx ends.
 func (p *peer) call(ctx context.Context, kind streamKind, timeout time.Duration, f *node.RaftFrame) (*node.RaftFrame, error) {
 	s, err := p.stream(kind)
 	if err != nil {
@@ -94,12 +93,12 @@ func (p *peer) call(ctx context.Context, kind streamKind, timeout time.Duration,
 	return s.call(ctx, timer.C, f)
 }
 
-// voteRetry is the pause between attempts to reach a peer for a vote.
+// voteRetry is the delay between attempts to reach a peer for a vote.
 const voteRetry = 20 * time.Millisecond
 
-// callUntil is call for a request that Raft makes once per election: while the
-// peer cannot be reached it tries again, with a fresh dial instead of gRPC's
-// back-off, because the peer may have come back just now.
+// callUntil is call for a request that Raft makes once per election: while the peer cannot
+// be reached it retries, with a new dial instead of gRPC's backoff, because the peer may
+// just have restarted.
 func (p *peer) callUntil(ctx context.Context, timeout time.Duration, f *node.RaftFrame) (*node.RaftFrame, error) {
 	deadline := time.Now().Add(timeout)
 	for {
@@ -122,8 +121,8 @@ func (p *peer) seen() {
 	p.bulk.redial()
 }
 
-// sendSnapshot streams a snapshot over the bulk connection, no faster than the
-// node's rate for snapshots. It gives up when nothing moves for snapshotStall.
+// sendSnapshot streams a snapshot over the bulk connection, limited to the node's rate for
+// snapshots. It gives up after snapshotStall without progress.
 func (p *peer) sendSnapshot(ctx context.Context, req *node.InstallSnapshotRequest, data io.Reader) (*node.InstallSnapshotResponse, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -159,5 +158,5 @@ func (p *peer) sendSnapshot(ctx context.Context, req *node.InstallSnapshotReques
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	return stream.CloseAndRecv() // also says why the receiver ended early
+	return stream.CloseAndRecv() // also returns why the receiver ended early
 }

@@ -14,23 +14,23 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// errGroupStopped is what a request gets when its group is not open here.
+// errGroupStopped is the response to requests for a group that is not open here.
 var errGroupStopped = errors.New("group is not open on this node")
 
-// errDeposed is what an append of an earlier leadership gets.
+// errDeposed is the response to an append of an earlier leadership.
 var errDeposed = errors.New("no longer the leader")
 
-// errStorageHangs is what the appends of a leader get whose own log or state takes
-// nothing. It cannot lead, and the others would never know if its heartbeats went on.
-var errStorageHangs = errors.New("the log or the state of this replica takes no entries")
+// errStorageHangs is the error of a leader's appends while its own log or state hangs. It
+// cannot lead, and the others would not detect this if its heartbeats continued.
+var errStorageHangs = errors.New("the log or the state of this replica accepts no entries")
 
-// errOtherReplica is what a request gets that was for a former replica of the node.
+// errOtherReplica is the response to a request for a previous replica of the node.
 var errOtherReplica = errors.New("another replica of the group")
 
-// port is one group's end of the transport: what Raft calls its transport.
+// port is one group's end of the transport: Raft's Transport interface.
 //
-// It has no fast path for heartbeats and no pipeline: both have let logs diverge
-// or replication hang (hashicorp/raft#695, #612).
+// It has no fast path for heartbeats and no pipeline: both have caused logs to diverge or
+// replication to hang (hashicorp/raft#695, #612).
 type port struct {
 	t        *Transport
 	group    *Group
@@ -45,13 +45,13 @@ type port struct {
 	silence   silence
 	followers followers
 	withheld  atomic.Int32             // appends that wait in withhold
-	outgoing  atomic.Pointer[outgoing] // of the Raft instance that runs
+	outgoing  atomic.Pointer[outgoing] // of the running Raft instance
 }
 
 // outgoing ends the requests of one Raft instance.
 type outgoing struct {
 	raft   atomic.Pointer[raft.Raft] // nil while it starts
-	ctx    context.Context           // ends before it is shut down, so that it waits for no peer
+	ctx    context.Context           // ends before the instance is shut down, so that it waits for no peer
 	hangUp context.CancelFunc
 }
 
@@ -61,29 +61,29 @@ func (t *Transport) newOutgoing() *outgoing {
 	return o
 }
 
-// leads reports whether the local replica leads in term. Raft stops an old
-// leader's heartbeats only when its append has ended, which a peer that is not
-// heard can hold up for seconds; until then the others would take it for alive.
+// leads reports whether the local replica leads in term. Raft stops an old leader's
+// heartbeats only when its append has ended, which an unresponsive peer can delay for
+// seconds; until then the others would take it for alive.
 func (o *outgoing) leads(term uint64) bool {
 	r := o.raft.Load()
 	return r == nil || r.State() == raft.Leader && r.CurrentTerm() == term
 }
 
-// target is a replica and where it is reached.
+// target is a replica with its address.
 type target struct {
 	id   raft.ServerID
 	addr raft.ServerAddress
 }
 
-// target is where the replica id is reached: at the address that its node has now,
-// if that is known, else at the one in the configuration.
+// target returns where the replica id is reached: at the current address of its node, if
+// known, otherwise at the one in the configuration.
 func (p *port) target(id raft.ServerID, configured raft.ServerAddress) target {
 	return target{id, p.t.addressOf(id, configured)}
 }
 
-// meant refuses a request for another replica than this one. After a node lost its
-// data directory it is reached at the old address, and the group still counts on
-// what the old replica has promised and stored.
+// meant rejects a request for another replica than this one. After a node lost its data
+// directory it is reached at the old address, while the group still relies on the votes and
+// entries of the old replica.
 func (p *port) meant(id string) error {
 	if own := p.group.cfg.LocalID; id != "" && id != string(own) {
 		return fmt.Errorf("%w: %s is here, not %s", errOtherReplica, own, id)
@@ -102,13 +102,13 @@ func (p *port) Consumer() <-chan raft.RPC { return p.rpcs }
 // LocalAddr returns this node's address.
 func (p *port) LocalAddr() raft.ServerAddress { return p.t.cfg.Address }
 
-// EncodePeer returns an address as it is sent.
+// EncodePeer returns an address in wire format.
 func (p *port) EncodePeer(_ raft.ServerID, addr raft.ServerAddress) []byte { return []byte(addr) }
 
 // DecodePeer is the reverse of EncodePeer.
 func (p *port) DecodePeer(b []byte) raft.ServerAddress { return raft.ServerAddress(b) }
 
-// SetHeartbeatHandler is ignored: heartbeats take the way of all requests.
+// SetHeartbeatHandler is ignored: heartbeats are sent like all requests.
 func (p *port) SetHeartbeatHandler(func(raft.RPC)) {}
 
 // AppendEntriesPipeline is not supported.
@@ -116,8 +116,8 @@ func (p *port) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.Ap
 	return nil, raft.ErrPipelineReplicationNotSupported
 }
 
-// deliver hands a request to Raft and waits for the response. A request whose
-// sender has given up is dropped: once Raft has taken it, it will act on it.
+// deliver passes a request to Raft and waits for the response. A request whose sender has
+// given up is dropped: Raft would still act on it.
 func (p *port) deliver(ctx context.Context, rpc raft.RPC) (any, error) {
 	answer := make(chan raft.RPCResponse, 1)
 	rpc.RespChan = answer
@@ -141,17 +141,17 @@ func (p *port) deliver(ctx context.Context, rpc raft.RPC) (any, error) {
 	}
 }
 
-// heirTimeout is how long a replica may take to answer that is to become the leader. If
-// all are late it doubles, up to heirTimeoutMax.
+// probeTimeout is how long a replica that is to become the leader may take to respond. If
+// all are late it doubles, up to probeTimeoutMax.
 const (
-	heirTimeout    = 250 * time.Millisecond
-	heirTimeoutMax = time.Second
+	probeTimeout    = 250 * time.Millisecond
+	probeTimeoutMax = time.Second
 )
 
-// answers makes sure, by a question that changes nothing, that the Raft instance of a
-// replica runs. The leader takes no proposals while it waits for a successor, which
-// it would do for the whole election time-out if that one were dead.
-func (p *port) answers(ctx context.Context, id raft.ServerID, configured raft.ServerAddress, timeout time.Duration) error {
+// responds verifies, by a request without effect, that the Raft instance of a replica runs.
+// The leader accepts no proposals while it waits for a successor, which would take the
+// whole election timeout if that one were dead.
+func (p *port) responds(ctx context.Context, id raft.ServerID, configured raft.ServerAddress, timeout time.Duration) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = min(timeout, time.Until(deadline))
 	}
@@ -161,12 +161,12 @@ func (p *port) answers(ctx context.Context, id raft.ServerID, configured raft.Se
 	return err
 }
 
-// header is what Raft puts into its own requests and answers.
+// header returns the header of Raft's requests and responses.
 func (p *port) header() raft.RPCHeader {
 	return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(p.group.cfg.LocalID), Addr: []byte(p.t.cfg.Address)}
 }
 
-// pause waits, but no longer than the Raft instance runs.
+// pause waits, at most until the Raft instance stops.
 func (p *port) pause(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -176,7 +176,7 @@ func (p *port) pause(d time.Duration) {
 	}
 }
 
-// timeoutNow makes the local replica stand for election at once.
+// timeoutNow makes the local replica start an election immediately.
 func (p *port) timeoutNow(timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(p.t.ctx, timeout)
 	defer cancel()
@@ -184,13 +184,12 @@ func (p *port) timeoutNow(timeout time.Duration) {
 		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax},
 	}})
 	if err != nil {
-		p.group.log.Warn("election not started", "err", err)
+		p.group.log.Warn("could not start an election", "err", err)
 	}
 }
 
-// AppendEntries sends entries, in several messages if they are large: each
-// piece is a complete append by itself. The response is that of the last piece
-// sent.
+// AppendEntries sends entries, in several messages if they are large: each message is a
+// complete append. The response is that of the last one sent.
 func (p *port) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest,
 	resp *raft.AppendEntriesResponse,
 ) error {
@@ -226,7 +225,7 @@ func (p *port) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *ra
 }
 
 // completed returns entries of the leader of term with their data. Once that leader is
-// deposed, its entries may be cut off the log and replaced, which is no damage.
+// deposed, its entries may be truncated and replaced, which is not damage.
 func (p *port) completed(logs []*raft.Log, term uint64) ([]*raft.Log, error) {
 	if !slices.ContainsFunc(logs, deferred) {
 		return logs, nil
@@ -281,7 +280,7 @@ func (p *port) appendPiece(to target, args *raft.AppendEntriesRequest, size int,
 	return nil
 }
 
-// RequestVote asks for a vote.
+// RequestVote requests a vote.
 func (p *port) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
 	f, err := p.ask(p.target(id, addr), &node.RaftFrame{VoteRequest: &node.VoteRequest{
 		Header: headerToWire(args.RPCHeader), Term: args.Term, LastLogIndex: args.LastLogIndex,
@@ -299,7 +298,7 @@ func (p *port) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft
 	return nil
 }
 
-// RequestPreVote asks whether a vote would be given.
+// RequestPreVote asks whether a vote would be granted.
 func (p *port) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
 	f, err := p.ask(p.target(id, addr), &node.RaftFrame{PreVoteRequest: &node.VoteRequest{
 		Header: headerToWire(args.RPCHeader), Term: args.Term, LastLogIndex: args.LastLogIndex, LastLogTerm: args.LastLogTerm,
@@ -319,13 +318,13 @@ func (p *port) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, args *r
 // handOverTimeout is how long Config.HandOver may take.
 const handOverTimeout = 200 * time.Millisecond
 
-// TimeoutNow asks a follower to stand for election at once, in place of this leader,
+// TimeoutNow tells a follower to start an election immediately, in place of this leader,
 // whose duties end before.
 func (p *port) TimeoutNow(id raft.ServerID, addr raft.ServerAddress, args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
 	return p.tellToStand(id, addr, p.election, args, resp)
 }
 
-// tellToStand is TimeoutNow with a time limit for the answer.
+// tellToStand is TimeoutNow with a timeout for the response.
 func (p *port) tellToStand(id raft.ServerID, addr raft.ServerAddress, timeout time.Duration,
 	args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse,
 ) error {
@@ -373,7 +372,7 @@ func (p *port) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, args *
 	return nil
 }
 
-// ask sends a request for a vote.
+// requestVote sends a vote request.
 func (p *port) ask(to target, f *node.RaftFrame) (*node.RaftFrame, error) {
 	peer, err := p.t.peer(to.addr)
 	if err != nil {

@@ -6,13 +6,12 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// withholdPause is how often a withheld append checks whether it may go on.
+// withholdPause is how often a withheld append checks whether it may proceed.
 const withholdPause = 5 * time.Millisecond
 
-// judgeByLog lets Raft decide by term and log about a candidate that is a member of the
-// group without a vote by this replica's configuration. Raft would refuse such a
-// candidate, although its own, newer configuration may give it a vote. See DESIGN.md,
-// "Promotions and demotions".
+// judgeByLog lets Raft decide by term and log about a candidate that is a nonvoter in this
+// replica's configuration. Raft would reject such a candidate, although its own, newer
+// configuration may give it a vote. See DESIGN.md, "Promotions and demotions".
 func (p *port) judgeByLog(command any) {
 	var header *raft.RPCHeader
 	switch c := command.(type) {
@@ -33,15 +32,15 @@ func (p *port) judgeByLog(command any) {
 	}
 	for _, s := range members {
 		if s.Suffrage == raft.Voter {
-			header.ID = []byte(s.ID) // Raft uses the id for nothing but its check
+			header.ID = []byte(s.ID) // Raft uses the ID only for its check
 			return
 		}
 	}
 }
 
-// withhold keeps a configuration from a replica without a vote until it is committed:
-// it cuts args before the configuration, or waits if nothing is left. The append may go
-// on when it returns nil.
+// withhold keeps a configuration from a nonvoter until it is committed: it truncates args
+// before the configuration, or waits if nothing is left. The append may proceed when it
+// returns nil.
 func (p *port) withhold(id raft.ServerID, args *raft.AppendEntriesRequest) error {
 	r := p.outgoing.Load().raft.Load()
 	if r == nil {
@@ -74,8 +73,8 @@ func (p *port) awaitCommit(r *raft.Raft, id raft.ServerID, index, term uint64) e
 	return nil
 }
 
-// withheldFrom reports whether the configuration at index is not committed and its
-// commitment does not depend on id.
+// withheldFrom reports whether the configuration at index is uncommitted and its commitment
+// does not depend on id.
 func withheldFrom(r *raft.Raft, id raft.ServerID, index uint64) bool {
 	if index <= r.CommitIndex() {
 		return false

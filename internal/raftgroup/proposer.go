@@ -23,56 +23,55 @@ const (
 	maxInFlightBytes = 16 << 20
 )
 
-// Completion is told what became of one command. Exactly one call is made for
-// each command that Submit accepted; commands that are applied complete in log
-// order. It runs on one of the proposer's two goroutines, which serve all commands
-// of the group: it must be quick and must not block.
+// Completion receives the outcome of one command. It is called exactly once for each
+// command that Submit accepted; applied commands complete in log order. It runs on one of
+// the proposer's two goroutines, which serve all commands of the group: it must not block.
 type Completion[R any] interface {
 	Complete(result R, err error)
 }
 
-// CompletionFunc makes a function a Completion.
+// CompletionFunc adapts a function to a Completion.
 type CompletionFunc[R any] func(result R, err error)
 
 // Complete calls f.
 func (f CompletionFunc[R]) Complete(result R, err error) { f(result, err) }
 
-// ProposerConfig says how a Proposer batches. Zero values take the defaults.
+// ProposerConfig configures batching. Zero values mean the defaults.
 type ProposerConfig struct {
-	// Seal makes one log entry of a batch of commands: the caller's envelope with
-	// version, epoch and time. The batch slice is reused after the call. An error
-	// is passed on to all commands of the batch, which were then not proposed.
+	// Seal encodes a batch of commands as one log entry: the caller's envelope with
+	// version, epoch and time. The batch slice is reused after the call. An error is passed
+	// to all commands of the batch, which were then not proposed.
 	Seal func(batch [][]byte) ([]byte, error)
 
 	// MaxBatchCommands and MaxBatchBytes bound one entry: 256 commands, 256 KiB; a larger
-	// command has an entry to itself. MaxBatchBytes above limits.Command is lowered.
+	// command gets a separate entry. MaxBatchBytes above limits.Command is lowered.
 	MaxBatchCommands int
 	MaxBatchBytes    int
-	// MaxCommandBytes bounds one command; Submit refuses a larger one with ErrTooLarge:
+	// MaxCommandBytes bounds one command; Submit rejects a larger one with ErrTooLarge:
 	// limits.StoredCommand.
 	MaxCommandBytes int
-	// MaxQueueCommands and MaxQueueBytes bound what waits; beyond them Submit
-	// returns ErrOverloaded: 10,000 commands, 64 MiB. An empty queue takes any command
-	// up to MaxCommandBytes, so that none is refused as overload indefinitely.
+	// MaxQueueCommands and MaxQueueBytes bound the queue; beyond them Submit returns
+	// ErrOverloaded: 10,000 commands, 64 MiB. An empty queue accepts any command up to
+	// MaxCommandBytes, so that none is rejected as overload indefinitely.
 	MaxQueueCommands int
 	MaxQueueBytes    int
-	// MaxInFlight bounds the entries that were proposed and have no outcome yet:
-	// 8. That many are used for full entries only. Smaller ones are limited to
-	// two, one that is written and one to follow, because more would only be
-	// smaller: Raft writes and replicates together what came in meanwhile.
+	// MaxInFlight bounds the entries that were proposed and have no outcome yet: 8. That
+	// many are used only for full entries. Smaller ones are limited to two, one that is
+	// being written and one to follow, because more would only be smaller: Raft writes and
+	// replicates together what has arrived meanwhile.
 	MaxInFlight int
-	// MaxInFlightBytes bounds the bytes of those entries: 16 MiB. One entry may be
-	// larger, alone.
+	// MaxInFlightBytes bounds the bytes of those entries: 16 MiB. A single entry may be
+	// larger.
 	MaxInFlightBytes int
 	// Bulk bounds the entries of SubmitBulk in flight, together with other proposers; nil
 	// allows this one alone a single entry.
 	Bulk *BulkGate
 }
 
-// Proposer batches the commands of one group into log entries. Commands submitted
-// while an entry is under way make up the next one; there is no timer, so a lone
-// command is proposed at once. The state machine must return []R, one element per
-// command, as the result of an entry.
+// Proposer batches the commands of one group into log entries. Commands submitted while an
+// entry is in flight make up the next one; there is no timer, so a single command is
+// proposed immediately. The state machine must return []R, one element per command, as the
+// result of an entry.
 type Proposer[R any] struct {
 	group *Group
 	cfg   ProposerConfig
@@ -92,14 +91,14 @@ type Proposer[R any] struct {
 	closed   bool
 }
 
-// pendingCommand is a command that was not proposed yet.
+// pendingCommand is a command that has not been proposed yet.
 type pendingCommand[R any] struct {
 	data []byte
-	size int // what counts for the bounds in bytes
+	size int // size for the bounds in bytes
 	done Completion[R]
 }
 
-// sentEntry is an entry under way with the completions of its commands.
+// sentEntry is an entry in flight with the completions of its commands.
 type sentEntry[R any] struct {
 	future raft.ApplyFuture
 	inst   *instance
@@ -109,11 +108,11 @@ type sentEntry[R any] struct {
 	done   []Completion[R]
 }
 
-// NewProposer returns a proposer for g. Commands are accepted at once and
-// proposed while Run runs.
+// NewProposer returns a proposer for g. Commands are accepted immediately and proposed
+// while Run runs.
 func NewProposer[R any](g *Group, cfg ProposerConfig) (*Proposer[R], error) {
 	if cfg.Seal == nil {
-		return nil, errors.New("proposer without seal")
+		return nil, errors.New("proposer config has no Seal")
 	}
 	cfg.MaxBatchCommands = orDefault(cfg.MaxBatchCommands, maxBatchCommands)
 	cfg.MaxBatchBytes = min(orDefault(cfg.MaxBatchBytes, maxBatchBytes), limits.Command)
@@ -133,19 +132,19 @@ func NewProposer[R any](g *Group, cfg ProposerConfig) (*Proposer[R], error) {
 	}, nil
 }
 
-// Submit queues one command, which must not be changed afterwards. If it returns
-// nil, done is completed exactly once; otherwise never, and nothing was proposed:
-// ErrOverloaded, ErrStopped or ErrTooLarge.
+// Submit queues one command, which must not be modified afterwards. If it returns nil, done
+// is completed exactly once; otherwise never, and nothing was proposed: ErrOverloaded,
+// ErrStopped or ErrTooLarge.
 func (p *Proposer[R]) Submit(command []byte, done Completion[R]) error {
 	return p.SubmitLarger(command, 0, done)
 }
 
-// SubmitLarger is Submit of a command that counts extra bytes more for all bounds but that
-// of one command, since applying it takes that much memory.
+// SubmitLarger is Submit for a command that counts extra bytes in all bounds except that of
+// one command, because applying it takes that much memory.
 func (p *Proposer[R]) SubmitLarger(command []byte, extra int, done Completion[R]) error {
 	if len(command) > p.cfg.MaxCommandBytes {
 		p.group.cfg.Metrics.refused(1, ErrTooLarge)
-		return fmt.Errorf("%w: a command of %d bytes, at most %d", ErrTooLarge, len(command), p.cfg.MaxCommandBytes)
+		return fmt.Errorf("%w: command has %d bytes, the limit is %d", ErrTooLarge, len(command), p.cfg.MaxCommandBytes)
 	}
 	size := len(command) + extra
 	p.mu.Lock()
@@ -187,8 +186,7 @@ func (p *Proposer[R]) wakeUp() {
 	}
 }
 
-// Do submits one command and waits for its outcome. Giving up with ctx leaves it
-// unknown.
+// Do submits one command and waits for its outcome, which is unknown if ctx ends.
 func (p *Proposer[R]) Do(ctx context.Context, command []byte) (R, error) {
 	type outcome struct {
 		result R
@@ -207,8 +205,8 @@ func (p *Proposer[R]) Do(ctx context.Context, command []byte) (R, error) {
 	}
 }
 
-// Run proposes until ctx ends. Then it refuses new commands, completes those that
-// wait with ErrStopped, and returns when all entries under way have an outcome.
+// Run proposes until ctx ends. Then it rejects new commands, completes the queued ones with
+// ErrStopped, and returns when all entries in flight have an outcome.
 func (p *Proposer[R]) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(p.complete)
@@ -225,7 +223,7 @@ func (p *Proposer[R]) Run(ctx context.Context) error {
 	}
 }
 
-// close refuses what waits and what comes.
+// close rejects queued and new commands.
 func (p *Proposer[R]) close() {
 	p.mu.Lock()
 	p.closed = true
@@ -236,7 +234,8 @@ func (p *Proposer[R]) close() {
 	p.fail(rest, ErrStopped)
 }
 
-// drain proposes what waits, batch by batch, as far as entries may be under way.
+// drain proposes the queue, batch by batch, as far as the bounds on entries in flight
+// allow.
 func (p *Proposer[R]) drain() {
 	for {
 		batch, bulk := p.takeBulk(), true
@@ -253,7 +252,7 @@ func (p *Proposer[R]) drain() {
 	}
 }
 
-// landed counts an entry, with commands of that many bytes, that is no longer under way.
+// landed removes an entry, with commands of that many bytes, from those in flight.
 func (p *Proposer[R]) landed(bytes int, bulk bool) {
 	if bulk {
 		p.bulkLanded()
@@ -269,8 +268,8 @@ func (p *Proposer[R]) landed(bytes int, bulk bool) {
 	}
 }
 
-// take removes one batch from the queue, nil if none should be proposed now; the
-// result is valid until the next call.
+// take removes one batch from the queue, nil if none should be proposed now; the result is
+// valid until the next call.
 func (p *Proposer[R]) take() []pendingCommand[R] {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -289,7 +288,7 @@ func (p *Proposer[R]) take() []pendingCommand[R] {
 	}
 	p.bytes -= bytes
 	p.inBytes += bytes
-	if n == len(p.queue) { // the usual case: swap, do not copy
+	if n == len(p.queue) { // the usual case: swap instead of copying
 		batch := p.queue
 		p.queue, p.spare = p.spare[:0], batch
 		return batch
@@ -301,8 +300,8 @@ func (p *Proposer[R]) take() []pendingCommand[R] {
 	return p.spare
 }
 
-// propose makes one entry of a batch and returns the bytes of its commands; false means
-// that it was refused and all its commands are completed.
+// propose proposes a batch as one entry and returns the bytes of its commands; false means
+// that it was rejected and all its commands are completed.
 func (p *Proposer[R]) propose(batch []pendingCommand[R], bulk bool) (bytes int, ok bool) {
 	p.batch = p.batch[:0]
 	for i := range batch {
@@ -338,14 +337,14 @@ func (p *Proposer[R]) propose(batch []pendingCommand[R], bulk bool) (bytes int, 
 	return bytes, true
 }
 
-// complete gives each command its result, entry by entry.
+// complete passes each command its result, entry by entry.
 func (p *Proposer[R]) complete() {
 	for e := range p.sent {
 		result, err := p.group.outcome(e.future)
 		e.inst.pending.Add(-1)
 		p.group.cfg.Metrics.ended(e.begin, len(e.done), err)
 		e.finish(result, err)
-		p.landed(e.bytes, e.bulk) // after finish: callers that go on join the next entry
+		p.landed(e.bytes, e.bulk) // after finish: commands of resumed callers join the next entry
 		clear(e.done)
 		e.done, e.future, e.inst = e.done[:0], nil, nil
 		p.free.Put(e)

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Quarantine durably marks a group whose data must not be used: Open refuses it
-// with ErrQuarantined until Release or Destroy. For a group that is open use
-// Group.Quarantine.
+// Quarantine durably marks a group whose data must not be used: Open rejects it with
+// ErrQuarantined until Release or Destroy. For an open group use Group.Quarantine.
 func (l *LogDB) Quarantine(group uint32, reason string) error {
 	s, err := l.Storage(group)
 	if err == nil {
@@ -20,7 +19,7 @@ func (l *LogDB) Quarantine(group uint32, reason string) error {
 	return nil
 }
 
-// Quarantined returns why a group is in quarantine, "" if it is not.
+// Quarantined returns why a group is quarantined, "" if it is not.
 func (l *LogDB) Quarantined(group uint32) (reason string, err error) {
 	s, err := l.Storage(group)
 	if err != nil {
@@ -36,8 +35,8 @@ func (l *LogDB) Quarantined(group uint32) (reason string, err error) {
 	return string(mark), nil
 }
 
-// Release removes the mark of Quarantine. It repairs nothing: a group whose data
-// is still damaged is quarantined again when the damage is found.
+// Release removes the mark of Quarantine. It repairs nothing: a group whose data is still
+// damaged is quarantined again when the damage is found.
 func (l *LogDB) Release(group uint32) error {
 	s, err := l.Storage(group)
 	if err == nil {
@@ -49,20 +48,20 @@ func (l *LogDB) Release(group uint32) error {
 	return nil
 }
 
-// quarantinedEarlier is the error of a group that has the mark.
+// quarantinedEarlier returns the error of a group that has the mark.
 func quarantinedEarlier(reason string) error {
 	return fmt.Errorf("%w: %s", ErrQuarantined, strings.TrimPrefix(reason, ErrQuarantined.Error()+": "))
 }
 
-// EntryError says that a committed entry cannot be interpreted. It wraps
-// ErrQuarantined: a replica that skipped the entry would differ from the others.
+// EntryError says that a committed entry cannot be interpreted. It wraps ErrQuarantined: a
+// replica that skipped the entry would diverge.
 type EntryError struct {
 	Index, Term uint64
 	Size        int // bytes of the entry
 	Err         error
 }
 
-// Error names the entry.
+// Error identifies the entry.
 func (e *EntryError) Error() string {
 	return fmt.Sprintf("committed entry %d (term %d, %d bytes) cannot be applied: %v", e.Index, e.Term, e.Size, e.Err)
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// raftLogger sends what Raft logs to slog. What it says below warnings, each step
-// of elections and snapshots, is for whoever debugs; the group reports the rest
-// itself. What Raft says again and again while a peer is away is said once in a while.
+// raftLogger forwards Raft's log to slog. Messages below warning level, each step of
+// elections and snapshots, become debug messages; the group logs the important events
+// itself. Messages that Raft repeats while a peer is unreachable are sampled.
 type raftLogger struct {
 	log  *slog.Logger
 	name string
 	args []any
-	said *repeats
+	said *logSampler
 }
 
-// raftLevels are the levels of messages that Raft takes more seriously than an
-// operator needs to. Peers start, stop and join: while one does it cannot be reached,
-// which is no error of this node. internal/membership warns of nodes that fail, and a
-// leader that loses its majority is a warning.
+// raftLevels lowers the levels of messages that are less serious for operators than for
+// Raft. Peers start, stop and join: while one is unreachable, that is not an error of this
+// node. internal/membership warns of failed nodes, and a leader that loses its majority is
+// a warning.
 var raftLevels = map[string]slog.Level{
 	"failed to appendEntries to":                                 slog.LevelInfo,
 	"failed to heartbeat to":                                     slog.LevelInfo,
@@ -43,38 +43,40 @@ var raftLevels = map[string]slog.Level{
 	"rejecting pre-vote request since our last index is greater": slog.LevelDebug,
 }
 
-// repeatPause is how long a message is not repeated, maxRepeats how many are known.
+// samplePause is how long a message is not repeated, maxSampled how many messages are
+// tracked.
 const (
-	repeatPause = 30 * time.Second
-	maxRepeats  = 1000
+	samplePause = 30 * time.Second
+	maxSampled  = 1000
 )
 
-// repeats knows when each message was last logged.
-type repeats struct {
+// logSampler records when each message was last logged.
+type logSampler struct {
 	mu   sync.Mutex // covers last
-	last map[string]*repeat
+	last map[string]*sampledMessage
 }
 
-func newRepeats() *repeats { return &repeats{last: map[string]*repeat{}} }
+func newLogSampler() *logSampler { return &logSampler{last: map[string]*sampledMessage{}} }
 
-type repeat struct {
+type sampledMessage struct {
 	at      time.Time
 	skipped int
 }
 
-// due reports whether to log a message now, and how often it was left out since.
-func (r *repeats) due(msg string, now time.Time) (skipped int, due bool) {
+// due reports whether to log a message now, and how often it was skipped since the last
+// time.
+func (r *logSampler) due(msg string, now time.Time) (skipped int, due bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := r.last[msg]
 	if known == nil {
-		if len(r.last) > maxRepeats { // whoever sends us so many that differ gets them logged
+		if len(r.last) > maxSampled { // more distinct messages than this are all logged
 			clear(r.last)
 		}
-		known = &repeat{}
+		known = &sampledMessage{}
 		r.last[msg] = known
 	}
-	if !known.at.IsZero() && now.Sub(known.at) < repeatPause {
+	if !known.at.IsZero() && now.Sub(known.at) < samplePause {
 		known.skipped++
 		return 0, false
 	}
@@ -85,7 +87,7 @@ func (r *repeats) due(msg string, now time.Time) (skipped int, due bool) {
 var _ hclog.Logger = (*raftLogger)(nil)
 
 func newRaftLogger(l *slog.Logger) *raftLogger {
-	return &raftLogger{log: l.With("component", "raft"), said: newRepeats()}
+	return &raftLogger{log: l.With("component", "raft"), said: newLogSampler()}
 }
 
 func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
@@ -119,7 +121,7 @@ func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 	l.log.Log(context.Background(), to, msg, args...) //nolint:sloglint // the library's own message
 }
 
-// readable replaces the library's structures by what identifies them.
+// readable replaces the library's structures by their identifying fields.
 func readable(args []any) []any {
 	args = slices.Clone(args)
 	for i, arg := range args {

@@ -36,7 +36,7 @@ func TestRaftDoesNotRepeatItself(t *testing.T) {
 		}
 		l.Error("something else", "index", 7)
 		l.Warn("appendEntries rejected, sending older logs")
-		time.Sleep(repeatPause)
+		time.Sleep(samplePause)
 		l.Error("failed to heartbeat to", "peer", "n3")
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		require.Len(t, lines, 3)
@@ -57,12 +57,12 @@ func TestRaftNamesServers(t *testing.T) {
 func TestAnImpostorIsReportedOnceInAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		tr := &Transport{log: slog.New(slog.NewTextHandler(&out, nil)), refusals: newRepeats()}
+		tr := &Transport{log: slog.New(slog.NewTextHandler(&out, nil)), refusals: newLogSampler()}
 		for range 5 {
 			tr.refused("n2:5122", errors.New("another cluster"))
 			tr.refused("", errors.New("another cluster"))
 		}
-		time.Sleep(repeatPause)
+		time.Sleep(samplePause)
 		tr.refused("n2:5122", errors.New("another cluster"))
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		require.Len(t, lines, 3)
@@ -70,9 +70,9 @@ func TestAnImpostorIsReportedOnceInAWhile(t *testing.T) {
 		require.NotContains(t, lines[1], "address")
 		require.Contains(t, lines[2], "repeated=4")
 	})
-	r := newRepeats()
-	for i := range 3 * maxRepeats {
+	r := newLogSampler()
+	for i := range 3 * maxSampled {
 		r.due(strconv.Itoa(i), time.Now())
 	}
-	require.LessOrEqual(t, len(r.last), maxRepeats+1)
+	require.LessOrEqual(t, len(r.last), maxSampled+1)
 }

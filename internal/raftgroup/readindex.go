@@ -11,16 +11,16 @@ import (
 	"platform/proto/node"
 )
 
-// confirmRetry is the pause before a voter that could not be asked is asked again.
+// confirmRetry is the delay before an unreachable voter is queried again.
 const confirmRetry = 20 * time.Millisecond
 
-// ConfirmLeadership returns nil once it is certain that this replica led in term at
-// some moment after the call began. A linearizable read looks at the state first,
-// confirms the term in which this replica got its leadership, and then answers. It
-// returns ErrNotLeader when the replica has lost that leadership.
+// ConfirmLeadership returns nil once it is certain that this replica led in term at some
+// moment after the call started. A linearizable read first reads the state, then confirms
+// the term in which this replica got its leadership, and then responds. It returns
+// ErrNotLeader if the replica has lost that leadership.
 //
-// Only voters of the current configuration count, and only their answers to
-// requests that were sent after the call began. raft.VerifyLeader keeps neither.
+// Only voters of the current configuration count, and only their responses to requests that
+// were sent after the call started. raft.VerifyLeader guarantees neither.
 func (g *Group) ConfirmLeadership(ctx context.Context, term uint64) error {
 	r, err := g.reads.join(term)
 	if err != nil || r == nil {
@@ -36,28 +36,28 @@ func (g *Group) ConfirmLeadership(ctx context.Context, term uint64) error {
 
 // leads reports whether r led in term at some moment during the call.
 func leads(r *raft.Raft, term uint64) bool {
-	// The state changes to follower before the term grows, and to leader after it
-	// has grown, so that both belong together if the term stays the same.
+	// The state changes to follower before the term grows, and to leader after it has
+	// grown, so both are consistent if the term stays the same.
 	return r.CurrentTerm() == term && r.State() == raft.Leader && r.CurrentTerm() == term
 }
 
-// confirmer asks the voters whether this replica still leads, once for all reads that
-// wait. Reads that arrive while a round is under way share the next one. At most one
-// request to each voter is under way, so that a silent voter costs nothing.
+// confirmer asks the voters whether this replica still leads, once for all waiting reads.
+// Reads that arrive during a round share the next one. There is at most one pending request
+// per voter, so that an unresponsive voter costs nothing.
 type confirmer struct {
 	g *Group
 
 	// mu covers the fields below.
 	mu     sync.Mutex
 	closed bool
-	calls  sync.WaitGroup // requests under way; started while closed is false
+	calls  sync.WaitGroup // requests in flight; started only while closed is false
 	number uint64         // of the latest round
-	round  *confirmRound  // under way, nil if none
+	round  *confirmRound  // in progress, nil if none
 	next   *confirmRound  // collects reads until round ends
 	voters map[raft.ServerID]*confirmVoter
 }
 
-// confirmRound is what several reads wait for.
+// confirmRound is a round that several reads wait for.
 type confirmRound struct {
 	term uint64
 	done chan struct{} // closed when err is final
@@ -67,15 +67,15 @@ type confirmRound struct {
 // confirmVoter is what is known about one voter.
 type confirmVoter struct {
 	asking bool
-	term   uint64 // that it was in ...
-	round  uint64 // ... some time after this round began
+	term   uint64 // its term ...
+	round  uint64 // ... some time after this round started
 }
 
 func newConfirmer(g *Group) *confirmer {
 	return &confirmer{g: g, voters: make(map[raft.ServerID]*confirmVoter)}
 }
 
-// join returns the round to wait for, nil if term is confirmed already.
+// join returns the round to wait for, nil if term is already confirmed.
 func (c *confirmer) join(term uint64) (*confirmRound, error) {
 	inst := c.g.current()
 	if !leads(inst.raft, term) {
@@ -117,7 +117,7 @@ func (c *confirmer) beginLocked() {
 	c.advanceLocked()
 }
 
-// advanceLocked ends the round if its outcome is known and asks the voters otherwise.
+// advanceLocked ends the round if its outcome is known, and queries the voters otherwise.
 func (c *confirmer) advanceLocked() {
 	for c.round != nil {
 		over, err := c.outcomeLocked()
@@ -132,11 +132,11 @@ func (c *confirmer) advanceLocked() {
 	}
 }
 
-// outcomeLocked counts what the voters have said in this round, and asks those that
-// have said nothing.
+// outcomeLocked counts the responses of the voters in this round, and queries those that
+// have not responded.
 func (c *confirmer) outcomeLocked() (over bool, err error) {
 	r, term := c.g.port.outgoing.Load().raft.Load(), c.round.term
-	if r == nil || !leads(r, term) { // after the round began: the own vote
+	if r == nil || !leads(r, term) { // after the round started: the own vote
 		return true, ErrNotLeader
 	}
 	voters, confirmed := 0, 0
@@ -171,8 +171,8 @@ func (c *confirmer) endLocked(r *confirmRound, err error) {
 	close(r.done)
 }
 
-// askLocked asks a voter for its term. The round that is under way began before the
-// request is sent.
+// askLocked queries a voter for its term. The current round started before the request is
+// sent.
 func (c *confirmer) askLocked(v *confirmVoter, s raft.Server, term uint64) {
 	if c.closed {
 		return
@@ -201,8 +201,8 @@ func (c *confirmer) lost() {
 	c.advanceLocked()
 }
 
-// close ends all rounds; none begins any more. wait then waits for the requests under
-// way, which end when the port hangs up.
+// close ends all rounds and prevents new ones. wait then waits for the pending requests,
+// which end when the port closes.
 func (c *confirmer) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -218,9 +218,8 @@ func (c *confirmer) close() {
 func (c *confirmer) wait() { c.calls.Wait() }
 
 // HoldsLease reports whether a majority of the voters was in term within the election
-// time-out before the call, so that no other leader has acknowledged anything earlier
-// than that. What this replica has applied is then at most so much out of date. It
-// asks nobody.
+// timeout before the call, so that no other leader has acknowledged anything earlier than
+// that. The state applied by this replica is then at most that old. It sends no request.
 func (g *Group) HoldsLease(term uint64) bool {
 	r := g.current().raft
 	if !leads(r, term) {
@@ -240,9 +239,8 @@ func (g *Group) HoldsLease(term uint64) bool {
 	return confirmed > voters/2
 }
 
-// termOf asks a voter for its term. The request is a heartbeat of term at the same
-// time: a version that does not know of Frame.Confirm hands it to Raft, whose answer
-// says the same.
+// termOf queries a voter for its term. The request is also a heartbeat of term: a version
+// without Frame.Confirm passes it to Raft, whose response says the same.
 func (p *port) termOf(s raft.Server, term uint64) (uint64, error) {
 	if !p.outgoing.Load().leads(term) {
 		return 0, errDeposed
@@ -263,9 +261,9 @@ func (p *port) termOf(s raft.Server, term uint64) (uint64, error) {
 	return f.AppendResponse.Term, nil
 }
 
-// confirm answers a termOf from memory: Raft grants a vote and takes entries only
-// after it has stored and then published the term. It returns nil when the request
-// has to be handed to Raft.
+// confirm responds to termOf from memory: Raft grants a vote and accepts entries only after
+// it has stored and then published the term. It returns nil if the request has to be passed
+// to Raft.
 func (p *port) confirm(f *node.RaftFrame) *node.AppendEntriesResponse {
 	out := p.outgoing.Load()
 	r := out.raft.Load()
@@ -273,8 +271,7 @@ func (p *port) confirm(f *node.RaftFrame) *node.AppendEntriesResponse {
 		return nil
 	}
 	term := r.CurrentTerm()
-	// An instance that came after r may be ahead of it, and r learns of a newer term
-	// by a heartbeat only.
+	// A later instance may be ahead of r, and r learns of a newer term only by a heartbeat.
 	if p.outgoing.Load() != out || f.AppendRequest.GetTerm() > term {
 		return nil
 	}

@@ -9,22 +9,22 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Pauses of Reconcile while it waits for another replica.
+// Delays of Reconcile while it waits for another replica.
 const (
 	reconcileSoon = 10 * time.Millisecond
 	reconcileSlow = 500 * time.Millisecond
 )
 
-// Reconcile changes the group's members, one at a time, until they are the desired
-// ones: it adds who is missing without a vote, gives votes to those who have caught
-// up, and then takes votes and membership from the others. It never makes a change
-// after which those who are there and caught up would be no majority.
+// Reconcile changes the group's members, one at a time, to the desired ones: it adds
+// missing ones as nonvoters, promotes those that have caught up, and then demotes and
+// removes the others. It never makes a change after which the members that are live and
+// caught up would not be a majority.
 //
-// Only the leader can; ErrNotLeader says that this replica does not lead, or no
-// longer: a leader that is not to have a vote hands over when all else is done, and
-// its successor does the rest. While a replica does not catch up, or a change
-// waits for one that is gone, Reconcile waits until ctx ends, and the error says
-// for what. It may be called again at any time; calls wait for each other.
+// It only works on the leader; ErrNotLeader says that this replica does not lead, or no
+// longer: a leader that should have no vote transfers leadership when everything else is
+// done, and its successor does the rest. While a replica does not catch up, or a change
+// waits for one that has failed, Reconcile waits until ctx ends, and the error says what
+// for. It may be called again at any time; concurrent calls are serialized.
 func (g *Group) Reconcile(ctx context.Context, desired []raft.Server) error {
 	if err := checkDesired(desired); err != nil {
 		return fmt.Errorf("reconcile %s: %w", g.cfg.Name, err)
@@ -58,12 +58,12 @@ func (g *Group) Reconcile(ctx context.Context, desired []raft.Server) error {
 	}
 }
 
-// checkDesired refuses configurations that a group cannot have.
+// checkDesired rejects invalid configurations.
 func checkDesired(desired []raft.Server) error {
 	voters := 0
 	for i, s := range desired {
 		if s.ID == "" || s.Address == "" {
-			return fmt.Errorf("member %d has no id or no address", i)
+			return fmt.Errorf("member %d has no ID or no address", i)
 		}
 		if _, again := findServer(desired[:i], s.ID); again {
 			return fmt.Errorf("member %s is named twice", s.ID)
@@ -73,13 +73,13 @@ func checkDesired(desired []raft.Server) error {
 		}
 	}
 	if voters == 0 {
-		return errors.New("no voter is desired")
+		return errors.New("the desired configuration has no voter")
 	}
 	return nil
 }
 
-// reconcileOnce makes the next change. If there is none to be made now, why says
-// what it waits for; it is empty when nothing is left to do.
+// reconcileOnce makes the next change. If none can be made now, why says what it waits for;
+// it is empty if nothing is left to do.
 func (g *Group) reconcileOnce(ctx context.Context, desired []raft.Server) (changed bool, why string, err error) {
 	if !g.IsLeader() {
 		return false, "", ErrNotLeader
@@ -107,8 +107,8 @@ func (g *Group) reconcileOnce(ctx context.Context, desired []raft.Server) (chang
 	}
 }
 
-// apply asks Raft for the change, on condition that the configuration is still that
-// of the entry at index.
+// apply requests the change from Raft, on condition that the configuration is still that of
+// the entry at index.
 func (c change) apply(r *raft.Raft, index uint64) raft.IndexFuture {
 	switch c.op {
 	case changeAddVoter:

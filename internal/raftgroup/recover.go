@@ -8,16 +8,16 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// ErrEmpty says that a group has no data to go on from.
+// ErrEmpty says that a group has no data to continue from.
 var ErrEmpty = errors.New("the group has no entries")
 
-// ForceConfiguration durably makes servers the members of a group that is not open, as
-// if a majority of its former members had agreed. All entries of the log count as
-// committed afterwards, and whatever only other replicas had is lost. applied is the
-// position of the replica's state. It returns the position of the new configuration.
+// ForceConfiguration durably makes servers the members of a closed group, as if a majority
+// of its former members had agreed. All entries of the log count as committed afterwards,
+// and whatever only other replicas had is lost. applied is the position of the replica's
+// state. It returns the position of the new configuration.
 //
-// It is safe only if no former member ever answers again under its server id: those in
-// servers must be ids that were never used.
+// It is safe only if no former member ever responds again under its server ID: those in
+// servers must be IDs that were never used.
 func ForceConfiguration(s Storage, hard *HardState, applied Position, servers []raft.Server) (Position, error) {
 	s = witnessed(s, hard)
 	rec, _, err := reconcile(s, hard, applied)
@@ -53,7 +53,7 @@ func forceConfiguration(s Storage, rec snapshotRecord, servers []raft.Server) (P
 	})
 }
 
-// lastPosition is where the log ends, or the snapshot if the log is empty.
+// lastPosition returns the end of the log, or the snapshot if the log is empty.
 func lastPosition(s Storage, rec snapshotRecord) (Position, error) {
 	last, err := s.LastIndex()
 	if err != nil || last <= rec.Index {
@@ -64,9 +64,9 @@ func lastPosition(s Storage, rec snapshotRecord) (Position, error) {
 	return Position{Index: log.Index, Term: log.Term}, err
 }
 
-// LastPosition is where the log of the replica ends. Of the replicas of a group that
-// has lost its majority, the one with the highest term, then the highest index, has
-// everything that any of them has acknowledged.
+// LastPosition returns the end of the replica's log. Of the replicas of a group that has
+// lost its majority, the one with the highest term, then the highest index, has everything
+// that any of them has acknowledged.
 func (g *Group) LastPosition() (Position, error) {
 	rec, _, err := loadRecord(g.storage, keySnapshot)
 	if err != nil {
@@ -75,11 +75,11 @@ func (g *Group) LastPosition() (Position, error) {
 	return lastPosition(g.storage, rec)
 }
 
-// Renumber durably gives the replica the next number, and with it another Raft server
-// id. What it has promised stays on record.
+// Renumber durably assigns the replica the next number, and with it another Raft server ID.
+// Its term, vote and log end stay on record.
 func (g *HardState) Renumber() error {
 	replica := g.Record().Replica + 1
-	for range 2 { // both copies: the former id must not come back with either
+	for range 2 { // both copies, so that neither can restore the former ID
 		if err := g.update(true, func(r *hardStateRecord) { r.replica = replica }); err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func (g *HardState) Renumber() error {
 	return nil
 }
 
-// RenameHardStates gives a hard-state file that is not open to another incarnation.
+// RenameHardStates assigns a closed hard-state file to another incarnation.
 func RenameHardStates(path, incarnation string) error {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

@@ -99,7 +99,7 @@ func TestASuccessorThatAnswersLateIsAskedAgain(t *testing.T) {
 	c.gates[0].close(answers(c.voters[1]))
 	transferred := make(chan error, 1)
 	go func() { transferred <- g.TransferLeadership(t.Context(), c.voters[1].ID) }()
-	time.AfterFunc(heirTimeout+50*time.Millisecond, func() { c.gates[0].open(answers(c.voters[1])) })
+	time.AfterFunc(probeTimeout+50*time.Millisecond, func() { c.gates[0].open(answers(c.voters[1])) })
 	require.NoError(t, <-transferred)
 	c.awaitOther(0)
 }

@@ -13,38 +13,38 @@ import (
 )
 
 const (
-	// silenceTick is how often the failure detector counts, and longestTick the most
-	// that it counts at once.
+	// silenceTick is the interval of the failure detector, and longestTick the most that it
+	// counts per tick.
 	silenceTick = 100 * time.Millisecond
 	longestTick = 2 * silenceTick
-	// silenceTimeout is how long another replica may take to say whether it hears the
-	// leader, silenceRetry the pause before it is asked again.
+	// silenceTimeout is how long another replica may take to report whether it hears the
+	// leader, silenceRetry the delay before it is queried again.
 	silenceTimeout = 250 * time.Millisecond
 	silenceRetry   = 50 * time.Millisecond
-	// A process that did not run for longestPause may have old messages in its buffers,
+	// A process that was paused for longestPause may have old messages in its buffers,
 	// which it reads within resumeTime.
 	longestPause = time.Second
 	resumeTime   = 2 * time.Second
 )
 
-// silence counts for how long a replica has not heard from its leader: time in which
-// this process ran, since the last append arrived at the node, whether or not its own
-// Raft instance has come to it.
+// silence measures for how long a replica has not heard from its leader: the time in which
+// this process ran since the last append arrived at the node, whether or not its Raft
+// instance has processed it.
 type silence struct {
 	mu      sync.Mutex // covers the fields below
 	quiet   time.Duration
-	term    uint64        // of the leader that was heard last
-	longest time.Duration // gap between appends lately
-	acting  bool          // it is being dealt with
-	agreed  time.Time     // when another replica was last told that it may stand
+	term    uint64        // of the last leader that was heard
+	longest time.Duration // longest recent gap between appends
+	acting  bool          // the silence is being handled
+	agreed  time.Time     // when this replica last agreed to another one's election
 }
 
-// heard is called when the leader of term was heard, which is the newest one.
+// heard is called when an append of the leader of term, the newest one, arrived.
 func (s *silence) heard(term uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// An unusual gap is remembered for some hundred appends. The one between two leaders
-	// says nothing about either.
+	// An unusual gap is remembered for some hundred appends. A gap between two leaders says
+	// nothing about either.
 	if term == s.term {
 		s.longest = max(s.quiet, s.longest-s.longest/128)
 	}
@@ -57,16 +57,15 @@ func (s *silence) tick(step time.Duration) {
 	s.quiet += step
 }
 
-// lasts reports whether the silence is longer than the profile allows: than a leader
-// that hears nobody goes on, and than three times the gaps that were usual lately.
+// lasts reports whether the silence is longer than the profile allows: longer than a leader
+// without contact continues, and than three times the longest recent gap.
 func (s *silence) lasts(p *Profile) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return p.SilenceMargin > 0 && s.quiet >= max(p.LeaderLeaseTimeout+p.SilenceMargin, min(3*s.longest, p.HeartbeatTimeout))
 }
 
-// act reports whether the caller is the one to deal with the silence; it then calls
-// done.
+// act reports whether the caller should handle the silence; it must then call done.
 func (s *silence) act() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +89,7 @@ func (s *silence) agree() {
 	s.agreed = time.Now()
 }
 
-// yields reports whether another replica was told within d that it may stand.
+// yields reports whether this replica agreed within d to another one's election.
 func (s *silence) yields(d time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +102,7 @@ func (s *silence) done() {
 	s.acting = false
 }
 
-// attached are the replicas of this node.
+// attached returns the replicas of this node.
 func (t *Transport) attached() []*port {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -121,8 +120,8 @@ func (t *Transport) watchSilence() {
 			return
 		case <-tick.C:
 		}
-		// More than that has passed only if this process did not run, or hardly: then
-		// the leader may have spoken all the same.
+		// More time has passed only if this process was paused or starved: then messages of
+		// the leader may not have been read.
 		now := time.Now()
 		step := min(now.Sub(last), longestTick)
 		last = now
@@ -132,14 +131,14 @@ func (t *Transport) watchSilence() {
 	}
 }
 
-// running tells whether the process was stopped or starved lately.
+// running tracks whether the process was paused or starved recently.
 type running struct {
 	mu      sync.Mutex // covers the fields below
 	seen    time.Time  // running
 	resumed time.Time  // after the last pause
 }
 
-// note notes that the process runs, at intervals of silenceTick.
+// note records that the process runs, at intervals of silenceTick.
 func (r *running) note(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,15 +148,14 @@ func (r *running) note(now time.Time) {
 	r.seen = now
 }
 
-// steadily reports whether the process has been running all the time lately, as far as
-// that was noted.
+// steadily reports whether the process has been running without interruption recently.
 func (r *running) steadily(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.seen.IsZero() || now.Sub(r.seen) <= longestPause && now.Sub(r.resumed) > resumeTime
 }
 
-// countSilence lets time pass for a replica, and begins to replace its leader if that
+// countSilence adds time to a replica's silence, and starts to replace its leader if that
 // has been silent for too long.
 func (p *port) countSilence(step time.Duration) {
 	r := p.outgoing.Load().raft.Load()
@@ -179,11 +177,10 @@ func (p *port) countSilence(step time.Duration) {
 	})
 }
 
-// replaceSilent stands for election in place of a leader that is not heard, once a
-// majority of the voters, this replica included, has not heard it either. That
-// agreement takes the part of Raft's pre-vote, which would only be given after the
-// election time-out of each voter. Survivors stand one after the other, as when a
-// process has died.
+// replaceSilent starts an election in place of a silent leader, once a majority of the
+// voters, including this replica, does not hear it. That agreement substitutes Raft's
+// pre-vote, which would be granted only after the election timeout of each voter. Survivors
+// start elections one after the other, as when a process has died.
 func (g *Group) replaceSilent(r *raft.Raft, leader Leader, term uint64) {
 	rank, ok := g.successionRank(leader.ID)
 	if !ok {
@@ -191,15 +188,15 @@ func (g *Group) replaceSilent(r *raft.Raft, leader Leader, term uint64) {
 	}
 	ctx, cancel := context.WithTimeout(g.port.ctx, 2*g.cfg.Profile.ElectionTimeout)
 	defer cancel()
-	g.port.forgetVote()
+	g.port.clearVote()
 	step := g.cfg.Profile.FailoverStep
 	if !g.port.awaitTurn(ctx, time.Duration(rank)*step, 2*step) {
 		return
 	}
 	for ctx.Err() == nil && g.isSilent(r, leader.ID, term) {
-		// The first in turn yields to nobody, so that two do not yield to each other.
+		// The first one yields to none, so that two do not yield to each other.
 		if (rank == 0 || !g.port.silence.yields(step)) && g.othersAgree(ctx, leader, term) && g.isSilent(r, leader.ID, term) {
-			g.log.Warn("leader is silent, standing for election", "leader", string(leader.ID), "raft_term", term)
+			g.log.Warn("leader is silent, starting an election", "leader", string(leader.ID), "raft_term", term)
 			g.stand(r)
 			return
 		}
@@ -207,8 +204,8 @@ func (g *Group) replaceSilent(r *raft.Raft, leader Leader, term uint64) {
 	}
 }
 
-// isSilent reports whether this replica follows leader, or nobody, in term and has not
-// heard from it for too long.
+// isSilent reports whether this replica follows leader, or none, in term and has not heard
+// from it for too long.
 func (g *Group) isSilent(r *raft.Raft, leader raft.ServerID, term uint64) bool {
 	_, known := r.LeaderWithID()
 	return r.CurrentTerm() == term && r.State() != raft.Leader && (known == leader || known == "") &&
@@ -220,7 +217,7 @@ func (g *Group) othersAgree(ctx context.Context, leader Leader, term uint64) boo
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	voters, asked := 0, 0
-	answers := make(chan bool, len(g.Servers()))
+	responds := make(chan bool, len(g.Servers()))
 	var calls sync.WaitGroup
 	defer calls.Wait()
 	defer cancel()
@@ -233,11 +230,11 @@ func (g *Group) othersAgree(ctx context.Context, leader Leader, term uint64) boo
 			continue
 		}
 		asked++
-		calls.Go(func() { answers <- g.port.askSilence(ctx, s, leader, term) })
+		calls.Go(func() { responds <- g.port.askSilence(ctx, s, leader, term) })
 	}
 	agree := 1
 	for range asked {
-		if <-answers {
+		if <-responds {
 			agree++
 		}
 		if agree > voters/2 {
@@ -248,7 +245,7 @@ func (g *Group) othersAgree(ctx context.Context, leader Leader, term uint64) boo
 }
 
 // askSilence asks another replica whether it does not hear the leader either. A version
-// that does not know the question says no.
+// without this request says no.
 func (p *port) askSilence(ctx context.Context, s raft.Server, leader Leader, term uint64) bool {
 	to := p.target(s.ID, s.Address)
 	peer, err := p.t.peer(to.addr)
@@ -262,7 +259,7 @@ func (p *port) askSilence(ctx context.Context, s raft.Server, leader Leader, ter
 	return err == nil && f.SilenceResponse.GetSilent()
 }
 
-// answerSilence answers askSilence from memory.
+// answerSilence responds to askSilence from memory.
 func (p *port) answerSilence(f *node.RaftFrame) *node.SilenceResponse {
 	r := p.outgoing.Load().raft.Load()
 	if r == nil || p.meant(f.Target) != nil {
@@ -276,7 +273,7 @@ func (p *port) answerSilence(f *node.RaftFrame) *node.SilenceResponse {
 	return &node.SilenceResponse{Term: r.CurrentTerm(), Silent: silent}
 }
 
-// noteAppend notes that an append has arrived at this node.
+// noteAppend records that an append has arrived at this node.
 func (p *port) noteAppend(term uint64) {
 	if r := p.outgoing.Load().raft.Load(); r != nil && term >= r.CurrentTerm() {
 		p.silence.heard(term)

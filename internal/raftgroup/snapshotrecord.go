@@ -11,17 +11,17 @@ import (
 // Keys of the snapshot records in a group's Storage.
 var (
 	keySnapshot = []byte("Snapshot")
-	// keyPending holds the record of a snapshot that is being installed. It is
-	// written before the state machine switches, so that a crash in between
-	// leaves state and record reconcilable.
+	// keyPending holds the record of a snapshot that is being installed. It is written
+	// before the state machine switches, so that a crash in between leaves state and record
+	// reconcilable.
 	keyPending = []byte("PendingSnapshot")
 )
 
 const snapshotRecordFormat = 1
 
-// snapshotRecord is a virtual snapshot: all that is stored of it. The state
-// machine holds durably everything up to State; the entries between State and
-// Index, if any, are not commands.
+// snapshotRecord is the stored part of a virtual snapshot. The state machine durably
+// contains everything up to State; the entries between State and Index, if any, are not
+// commands.
 type snapshotRecord struct {
 	Index       uint64
 	Term        uint64

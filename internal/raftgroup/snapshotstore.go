@@ -10,14 +10,14 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// snapshotStore is Raft's view of the virtual snapshots of a group. It stores a
-// record only; opening a snapshot streams the current state of the machine.
+// snapshotStore is Raft's view of the virtual snapshots of a group. It stores only a
+// record; opening a snapshot streams the current state of the machine.
 type snapshotStore struct {
 	storage raft.StableStore
 	fsm     *fsm
-	holds   *compactionHolds // nil: the log is not held while a snapshot is sent
+	holds   *compactionHolds // nil: the log is not retained while a snapshot is sent
 
-	// mu covers record, the snapshot in force, if have.
+	// mu covers record, the current snapshot, valid if have is set.
 	mu     sync.Mutex
 	record snapshotRecord
 	have   bool
@@ -28,7 +28,7 @@ var (
 	_ raft.SnapshotSink  = (*snapshotSink)(nil)
 )
 
-// installID is the id of the snapshot that an InstallSnapshot request brings.
+// installID is the ID of the snapshot of an InstallSnapshot request.
 const installID = "install"
 
 func snapshotID(r snapshotRecord) string { return fmt.Sprintf("%d-%d", r.Term, r.Index) }
@@ -50,16 +50,16 @@ func (s *snapshotStore) current() (snapshotRecord, bool) {
 	return s.record, s.have
 }
 
-// set makes rec, which is durable, the snapshot in force.
+// set makes rec, which is durable, the current snapshot.
 func (s *snapshotStore) set(rec snapshotRecord) {
 	s.mu.Lock()
 	s.record, s.have = rec, true
 	s.mu.Unlock()
 	s.fsm.setConfig(rec.ConfigIndex, rec.Config)
-	s.fsm.forgetConfigs(rec.Index)
+	s.fsm.dropConfigs(rec.Index)
 }
 
-// List returns the snapshot in force.
+// List returns the current snapshot.
 func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
 	rec, ok := s.current()
 	if !ok {
@@ -68,7 +68,7 @@ func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
 	return []*raft.SnapshotMeta{rec.meta()}, nil
 }
 
-// Create begins a snapshot: either of the local state, or one that a leader sends.
+// Create starts a snapshot: either of the local state, or one that a leader sends.
 func (s *snapshotStore) Create(_ raft.SnapshotVersion, index, term uint64, config raft.Configuration,
 	configIndex uint64, _ raft.Transport,
 ) (raft.SnapshotSink, error) {
@@ -77,15 +77,14 @@ func (s *snapshotStore) Create(_ raft.SnapshotVersion, index, term uint64, confi
 	}}, nil
 }
 
-// Open streams the state for a follower. The state has usually gone on since the
-// record was made, so the meta data returned describes what the stream contains
-// and not the record; otherwise the follower's state would be ahead of its
-// snapshot.
+// Open streams the state for a follower. The state has usually advanced since the record
+// was written, so the returned metadata describes the content of the stream and not the
+// record; otherwise the follower's state would be ahead of its snapshot.
 func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	if id == installID {
 		return &raft.SnapshotMeta{ID: installID}, io.NopCloser(eofReader{}), nil
 	}
-	hold := s.holds.begin(s.fsm.applied.Load()) // before the view is opened: the log may be cut in between
+	hold := s.holds.begin(s.fsm.applied.Load()) // before the view is opened: the log may be truncated in between
 	view, err := s.fsm.sm.Export()
 	if err != nil {
 		s.holds.end(hold)
@@ -111,7 +110,7 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 func (s *snapshotStore) describe(at Position) (snapshotRecord, error) {
 	rec, ok := s.current()
 	if ok && at.Index == rec.State.Index {
-		return rec, nil // nothing but non-commands since
+		return rec, nil // only non-commands since
 	}
 	if at.Index == 0 || (ok && at.Index < rec.Index) {
 		return rec, fmt.Errorf("state at %d is older than the snapshot at %d", at.Index, rec.Index)
@@ -126,8 +125,8 @@ func (s *snapshotStore) describe(at Position) (snapshotRecord, error) {
 	}, nil
 }
 
-// exportReader is the reading end of an export. While it is open, the log is kept
-// that its receiver needs next.
+// exportReader is the reading end of an export. While it is open, the log that its receiver
+// needs next is retained.
 type exportReader struct {
 	*io.PipeReader
 	cancel context.CancelFunc
@@ -151,7 +150,7 @@ func (r *exportReader) abort() {
 	_ = r.PipeReader.Close()
 }
 
-// installed says that follower has installed what was read, from the leader of term.
+// installed records that follower has installed the stream, from the leader of term.
 func (r *exportReader) installed(follower raft.ServerID, term uint64) {
 	r.holds.follow(r.hold, follower, term)
 }
@@ -185,8 +184,8 @@ func (k *snapshotSink) Write(p []byte) (int, error) {
 	return 0, fmt.Errorf("%d bytes written to a virtual snapshot", len(p))
 }
 
-// Close stores the record of a local snapshot. That of a leader's snapshot is
-// stored when the state machine has switched.
+// Close stores the record of a local snapshot. That of a leader's snapshot is stored when
+// the state machine has switched.
 func (k *snapshotSink) Close() error {
 	if !k.local {
 		return nil
@@ -198,10 +197,10 @@ func (k *snapshotSink) Close() error {
 	return nil
 }
 
-// Cancel gives the snapshot up.
+// Cancel abandons the snapshot.
 func (k *snapshotSink) Cancel() error { return nil }
 
-// ID names the snapshot.
+// ID identifies the snapshot.
 func (k *snapshotSink) ID() string {
 	if k.local {
 		return snapshotID(k.record)

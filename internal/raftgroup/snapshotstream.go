@@ -9,10 +9,9 @@ import (
 	"io"
 )
 
-// The stream of a snapshot is a sequence of frames: length of the payload (4
-// bytes), kind, payload, CRC32C of kind and payload (4 bytes), little endian.
-// First a header, then blocks of pairs, last a trailer with the totals, so that
-// neither damage nor a missing end passes.
+// The stream of a snapshot is a sequence of frames: length of the payload (4 bytes), kind,
+// payload, CRC32C of kind and payload (4 bytes), little endian. First a header, then blocks
+// of pairs, last a trailer with the totals, so that damage and truncation are detected.
 const (
 	frameHeader  = 1 // magic, format, state index, state term
 	frameBlock   = 2 // pairs: length of key, key, length of value, value
@@ -21,7 +20,8 @@ const (
 	streamMagic  = "RGSS"
 	streamFormat = 1
 
-	// blockBytes is when a block is full; a larger pair gets a block of its own.
+	// blockBytes is the size at which a block is full; a larger pair gets a block of its
+	// own.
 	blockBytes = 64 << 10
 	// maxFrameBytes bounds what a reader allocates.
 	maxFrameBytes = 64 << 20
@@ -86,8 +86,8 @@ func (f *frameWriter) frame(kind byte, payload []byte) error {
 	return nil
 }
 
-// readState verifies a stream and puts its pairs into imp. It returns the
-// position of the state. It neither commits nor aborts.
+// readState verifies a stream and puts its pairs into imp. It returns the position of the
+// state. It neither commits nor aborts.
 func readState(r io.Reader, imp Importer) (Position, error) {
 	in := &frameReader{r: bufio.NewReaderSize(r, blockBytes)}
 	kind, payload, err := in.next()

@@ -10,9 +10,9 @@ import (
 // keyQuarantine marks a group that must not be opened; its value is the reason.
 var keyQuarantine = []byte("Quarantine")
 
-// reconcile checks that log, snapshot record, state and hard-state record belong
-// together before Raft sees them, and tidies what a crash during the installation of a snapshot
-// left. It returns the snapshot in force, if there is one.
+// reconcile checks that log, snapshot record, state and hard-state record are consistent
+// before Raft uses them, and cleans up after a crash during the installation of a snapshot.
+// It returns the current snapshot, if there is one.
 func reconcile(s Storage, hard *HardState, applied Position) (snapshotRecord, bool, error) {
 	if hard.rebuilding() {
 		return snapshotRecord{}, false, ErrLeaving
@@ -38,8 +38,8 @@ func reconcile(s Storage, hard *HardState, applied Position) (snapshotRecord, bo
 	return rec, have, checkState(s, applied, rec)
 }
 
-// settleRecords finishes or forgets an installation that a crash interrupted: if
-// the state machine switched, the pending record describes it.
+// settleRecords completes or drops an installation that a crash interrupted: if the state
+// machine switched, the pending record describes it.
 func settleRecords(s Storage, applied Position) (snapshotRecord, bool, error) {
 	rec, have, err := loadRecord(s, keySnapshot)
 	if err != nil {
@@ -58,8 +58,8 @@ func settleRecords(s Storage, applied Position) (snapshotRecord, bool, error) {
 	return rec, have, dropRecord(s, keyPending)
 }
 
-// dropStaleLog removes a log that an installed snapshot replaced: one that ends
-// before the snapshot, or has another entry at its index.
+// dropStaleLog removes a log that an installed snapshot replaced: one that ends before the
+// snapshot, or has another entry at its index.
 func dropStaleLog(s Storage, rec snapshotRecord) error {
 	first, last, err := logBounds(s)
 	if err != nil || last == 0 {

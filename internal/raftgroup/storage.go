@@ -6,21 +6,19 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Storage holds the durable part of one group: its log, and a few values such as
-// term, vote and the snapshot record. StoreLog, StoreLogs, Set and SetUint64
-// return when the data is on disk. Reads verify checksums and return ErrCorrupt
-// rather than damaged data.
+// Storage is the durable part of one group: its log, and a few values such as term, vote
+// and the snapshot record. StoreLog, StoreLogs, Set and SetUint64 return when the data is
+// on disk. Reads verify checksums and return ErrCorrupt instead of damaged data.
 type Storage interface {
 	raft.LogStore
 	raft.StableStore
 	raft.MonotonicLogStore
-	// GetLogHead is GetLog, but may leave out the data of a command that has more than
-	// most bytes (see deferred).
+	// GetLogHead is GetLog, but may omit the data of a command with more than most bytes
+	// (see deferred).
 	GetLogHead(index uint64, most int, log *raft.Log) error
 }
 
-// errKeyNotFound is what a StableStore returns for an absent key. Raft compares
-// its text.
+// errKeyNotFound is returned by a StableStore for a missing key. Raft compares its text.
 var errKeyNotFound = errors.New("not found")
 
 var (

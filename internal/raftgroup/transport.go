@@ -24,68 +24,65 @@ import (
 
 // Limits of the transport.
 const (
-	// appendPieceBytes is when one append is sent in several messages.
+	// appendPieceBytes is the size above which one append is sent in several messages.
 	appendPieceBytes = 1 << 20
 	// snapshotChunkBytes bounds one message of a snapshot.
 	snapshotChunkBytes = 256 << 10
 	// snapshotRate is the default of TransportConfig.SnapshotRate: a fraction of what a
-	// disk and two processors could do, so that calls go on beside it.
+	// disk and two CPUs could do, so that calls continue meanwhile.
 	snapshotRate = 32 << 20
 	// snapshotStall is how long a snapshot may make no progress.
 	snapshotStall = 30 * time.Second
-	// dataTimeout is how long an append with entries may take, plus a second for
-	// each MiB.
+	// dataTimeout is the timeout of an append with entries, plus a second per MiB.
 	dataTimeout = 5 * time.Second
 )
 
-// Peer is what a node says about itself when it connects.
+// Peer is the introduction of a node when it connects.
 type Peer struct {
 	NodeID      string
 	Incarnation string
 	Address     raft.ServerAddress
 }
 
-// TransportConfig says who this node is and how it reaches others.
+// TransportConfig configures a Transport: the identity of this node and how it reaches
+// others.
 type TransportConfig struct {
-	// ClusterID keeps nodes of different clusters apart. Required.
+	// ClusterID separates nodes of different clusters. Required.
 	ClusterID string
-	// NodeID and Incarnation name this node and its data directory.
+	// NodeID and Incarnation identify this node and its data directory.
 	NodeID      string
 	Incarnation string
-	// Address is where other nodes reach this node's gRPC server; it is the
-	// address of this node in the configurations of all groups. Required.
+	// Address is where other nodes reach this node's gRPC server; it is the address of this
+	// node in the configurations of all groups. Required.
 	Address raft.ServerAddress
 
-	// AddressOf tells where the replica id is reached now, "" if that is not known;
-	// the address in the group's configuration is used then. With it a group finds
-	// itself again when its members come back under other addresses. It is asked
-	// for each request and must be quick; nil means the configurations only.
+	// AddressOf returns the current address of the replica id, "" if unknown; then the
+	// address in the group's configuration is used. It lets a group reconnect when its
+	// members return under other addresses. It is called for each request and must not
+	// block; nil means that only the configurations are used.
 	AddressOf func(id raft.ServerID) raft.ServerAddress
 
-	// SnapshotRate bounds how many bytes of snapshots this node sends per second, to
-	// all peers together; 32 MiB when 0.
+	// SnapshotRate bounds the bytes of snapshots that this node sends per second, to all
+	// peers in total; 32 MiB when 0.
 	SnapshotRate int
-	// MaxHeldLogBytes bounds the log that all groups keep for followers that are being
+	// MaxHeldLogBytes bounds the log that all groups retain for followers that are being
 	// sent a snapshot; 1 GiB when 0. Followers beyond it need another snapshot.
 	MaxHeldLogBytes int64
 
 	// DialOptions replace the default of no transport security.
 	DialOptions []grpc.DialOption
-	// Dial replaces gRPC, and Refused the probe that finds out whether nobody listens
-	// at an address any more. Both serve tests that simulate the network; nil: neither
-	// is replaced.
+	// Dial replaces gRPC, and Refused the probe whether nothing listens at an address. Both
+	// are for tests that simulate the network; nil: not replaced.
 	Dial    func(raft.ServerAddress) (Conn, error)
 	Refused func(context.Context, raft.ServerAddress) bool
-	// Authorize may refuse a peer that connects; nil accepts every node of the
-	// cluster.
+	// Authorize may reject a peer that connects; nil accepts every node of the cluster.
 	Authorize func(context.Context, Peer) error
 	// Logger is slog.Default() when nil.
 	Logger *slog.Logger
 }
 
-// Transport carries the Raft traffic of all groups of a node over a few streams
-// per peer: a fast connection for votes and appends, a bulk connection for
-// snapshots.
+// Transport carries the Raft traffic of all groups of a node over a few streams per peer: a
+// fast connection for votes and appends, a bulk connection for snapshots.
 type Transport struct {
 	node.UnimplementedRaftTransportServer
 
@@ -102,18 +99,18 @@ type Transport struct {
 	watching bool // for silent leaders
 	ports    map[uint32]*port
 	peers    map[raft.ServerAddress]*peer
-	probed   map[raft.ServerAddress]bool // peers whose death is being checked
+	probed   map[raft.ServerAddress]bool // peers whose death is being verified
 
-	run      running // noted while watching
-	refusals *repeats
-	pace     *rate.Limiter // of snapshots that are sent
+	run      running // updated while watching
+	refusals *logSampler
+	pace     *rate.Limiter // of sent snapshots
 	heldLog  atomic.Int64  // see compactionHolds
 }
 
 // NewTransport returns the transport of a node. It dials when a group needs it.
 func NewTransport(cfg TransportConfig) (*Transport, error) {
 	if cfg.ClusterID == "" || cfg.Address == "" {
-		return nil, errors.New("raft transport needs a cluster id and an address")
+		return nil, errors.New("raft transport needs a cluster ID and an address")
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
@@ -134,16 +131,16 @@ func NewTransport(cfg TransportConfig) (*Transport, error) {
 		peers:  make(map[raft.ServerAddress]*peer),
 		probed: make(map[raft.ServerAddress]bool),
 
-		refusals: newRepeats(),
+		refusals: newLogSampler(),
 		pace:     rate.NewLimiter(rate.Limit(orDefault(cfg.SnapshotRate, snapshotRate)), snapshotChunkBytes),
 	}, nil
 }
 
-// Register adds the transport's service to the node's gRPC server, which must be
-// made with ServerOptions.
+// Register adds the transport's service to the node's gRPC server, which must be created
+// with ServerOptions.
 func (t *Transport) Register(s grpc.ServiceRegistrar) { node.RegisterRaftTransportServer(s, t) }
 
-// ServerOptions returns what a gRPC server needs to carry the transport.
+// ServerOptions returns the options that a gRPC server needs to carry the transport.
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(limits.Receive),
@@ -152,8 +149,8 @@ func ServerOptions() []grpc.ServerOption {
 	}
 }
 
-// Close ends all connections. The groups should be shut down before and the gRPC
-// server stopped after.
+// Close closes all connections. The groups should be shut down before and the gRPC server
+// stopped after.
 func (t *Transport) Close() error {
 	t.mu.Lock()
 	if t.closed {
@@ -173,8 +170,8 @@ func (t *Transport) Close() error {
 	return errs
 }
 
-// refused reports a peer that is not who it should be, once in a while: it is asked
-// again and again. The address is the one that was dialed, "" if the peer has called.
+// refused logs, at a limited rate, that a peer is not the expected one. The address is the
+// one that was dialed, "" if the peer has connected.
 func (t *Transport) refused(addr raft.ServerAddress, err error) {
 	skipped, due := t.refusals.due(string(addr)+" "+err.Error(), time.Now())
 	if !due {
@@ -198,7 +195,7 @@ func (t *Transport) attach(g *Group) (*port, error) {
 		return nil, errors.New("raft transport is closed")
 	}
 	if _, ok := t.ports[g.cfg.ID]; ok {
-		return nil, fmt.Errorf("group %d is open already", g.cfg.ID)
+		return nil, fmt.Errorf("group %d is already open", g.cfg.ID)
 	}
 	p := &port{
 		t: t, group: g, id: g.cfg.ID, election: g.cfg.Profile.ElectionTimeout,
@@ -232,7 +229,7 @@ func (t *Transport) port(group uint32) (*port, bool) {
 	return p, ok
 }
 
-// addressOf is where the replica id is reached.
+// addressOf returns where the replica id is reached.
 func (t *Transport) addressOf(id raft.ServerID, configured raft.ServerAddress) raft.ServerAddress {
 	if t.cfg.AddressOf != nil {
 		if now := t.cfg.AddressOf(id); now != "" {
@@ -242,7 +239,7 @@ func (t *Transport) addressOf(id raft.ServerID, configured raft.ServerAddress) r
 	return configured
 }
 
-// peer returns the connections to addr, which are made when they are used.
+// peer returns the connections to addr, which are dialed when they are used.
 func (t *Transport) peer(addr raft.ServerAddress) (*peer, error) {
 	t.mu.RLock()
 	p, ok := t.peers[addr]
@@ -266,14 +263,13 @@ func (t *Transport) peer(addr raft.ServerAddress) (*peer, error) {
 	return p, nil
 }
 
-// reach opens a stream to addr, so that both nodes know of each other before they
-// need to.
+// reach opens a stream to addr, so that both nodes are connected before they need to be.
 func (t *Transport) reach(addr raft.ServerAddress) {
 	if addr == t.cfg.Address {
 		return
 	}
 	if p, err := t.peer(addr); err == nil {
-		_, _ = p.stream(controlStream) // an unreachable peer is found out when it is needed
+		_, _ = p.stream(controlStream) // an unreachable peer is detected when it is needed
 	}
 }
 
@@ -287,7 +283,7 @@ func (t *Transport) peerSeen(addr raft.ServerAddress) {
 	}
 }
 
-// distance is 0 for a peer with a working stream and 1 otherwise.
+// distance returns 0 for a peer with a working stream and 1 otherwise.
 func (t *Transport) distance(addr raft.ServerAddress) int {
 	t.mu.RLock()
 	p, ok := t.peers[addr]
@@ -298,8 +294,8 @@ func (t *Transport) distance(addr raft.ServerAddress) int {
 	return 1
 }
 
-// dial prepares a connection. The name in addr is resolved at each attempt,
-// because the passthrough resolver leaves it to the dialer.
+// dial prepares a connection. The name in addr is resolved at each attempt, because the
+// passthrough resolver leaves it to the dialer.
 func (t *Transport) dial(addr raft.ServerAddress) (Conn, error) {
 	if t.cfg.Dial != nil {
 		return t.cfg.Dial(addr)
@@ -311,8 +307,8 @@ func (t *Transport) dial(addr raft.ServerAddress) (Conn, error) {
 	return conn, nil
 }
 
-// DialOptions are how nodes connect to each other: back-off, keepalive, and a codec
-// for messages generated with vtprotobuf. What is missing is transport security.
+// DialOptions returns how nodes connect to each other: backoff, keepalive, and a codec for
+// messages generated with vtprotobuf. Transport security is not included.
 func DialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithConnectParams(grpc.ConnectParams{
@@ -330,7 +326,7 @@ func (t *Transport) greet(ctx context.Context, h *node.Hello) error {
 		return errors.New("peer did not introduce itself")
 	}
 	if h.ClusterId != t.cfg.ClusterID {
-		return fmt.Errorf("peer %s at %s is of cluster %q, this node of %q", h.NodeId, h.Address, h.ClusterId, t.cfg.ClusterID)
+		return fmt.Errorf("peer %s at %s belongs to cluster %q, this node to %q", h.NodeId, h.Address, h.ClusterId, t.cfg.ClusterID)
 	}
 	if t.cfg.Authorize == nil {
 		return nil

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// WatchdogConfig says when an operation on the log or the state counts as slow or
-// hung and what happens then. Zero values take the defaults.
+// WatchdogConfig defines when an operation on the log or the state counts as slow or hung
+// and what happens then. Zero values mean the defaults.
 type WatchdogConfig struct {
-	// Slow is when a group is told to hand its leadership over; 2 s.
+	// Slow is the duration after which a group gives up its leadership; 2 s.
 	Slow time.Duration
-	// Hung is when the process gives up; 10 s. A write that may still land must
-	// never be reported as failed, so there is no way back from here.
+	// Hung is the duration after which the process exits; 10 s. A write that may still
+	// complete must never be reported as failed, so there is no other way out.
 	Hung time.Duration
 	// LogProgress and StateProgress count what the log database and the state database write
 	// in the background, see WriteProgress. While a count grows, operations on that database
@@ -23,17 +23,17 @@ type WatchdogConfig struct {
 	// operations never wait for that.
 	LogProgress   func() uint64
 	StateProgress func() uint64
-	// Tick is how often operations are looked at; 250 ms.
+	// Tick is the interval of the checks; 250 ms.
 	Tick time.Duration
-	// Exit ends the process; os.Exit(1).
+	// Exit exits the process; os.Exit(1).
 	Exit func()
 	// Logger is slog.Default() when nil.
 	Logger *slog.Logger
 }
 
 // Watchdog watches the operations on log and state of all groups of a node with one
-// goroutine. Time in which the process itself did not run, because it was stopped or
-// its machine suspended, does not count.
+// goroutine. Time in which the process itself was paused, or its machine suspended, does
+// not count.
 type Watchdog struct {
 	cfg  WatchdogConfig
 	stop chan struct{}
@@ -42,17 +42,17 @@ type Watchdog struct {
 
 	// mu covers the fields below.
 	mu     sync.Mutex
-	ops    map[*operation]struct{} // under way
-	looked time.Time               // last time
+	ops    map[*operation]struct{} // in progress
+	looked time.Time               // last check
 	log    advance                 // of the log database
 	state  advance                 // of the state database
-	ran    time.Duration           // how long the process has run until then
+	ran    time.Duration           // how long the process had run by then
 }
 
 // applyOperation is the kind of operations on the state.
 const applyOperation = "apply"
 
-// operation is one that is under way.
+// operation is an operation in progress.
 type operation struct {
 	probe   *probe
 	kind    string
@@ -75,15 +75,15 @@ func (a *advance) read(count func() uint64, ran time.Duration) {
 	}
 }
 
-// probe is one group's view of the watchdog. A nil probe watches nothing.
+// probe is one group's interface to the watchdog. A nil probe watches nothing.
 type probe struct {
 	dog   *Watchdog
 	group string
 	slow  func()
-	late  atomic.Int32 // operations under way that were found slow
+	late  atomic.Int32 // slow operations in progress
 }
 
-// NewWatchdog starts a watchdog; Close ends it.
+// NewWatchdog starts a watchdog; Close stops it.
 func NewWatchdog(cfg WatchdogConfig) *Watchdog {
 	cfg.Slow = orDefault(cfg.Slow, 2*time.Second)
 	cfg.Hung = orDefault(cfg.Hung, 10*time.Second)
@@ -113,8 +113,8 @@ func (w *Watchdog) Close() {
 	w.wg.Wait()
 }
 
-// probe registers a group; slow is called, in its own goroutine, once for each
-// slow operation.
+// probe registers a group; slow is called, in a separate goroutine, once for each slow
+// operation.
 func (w *Watchdog) probe(group string, slow func()) *probe {
 	if w == nil {
 		return nil
@@ -148,7 +148,7 @@ func (op *operation) end() {
 	}
 }
 
-// hangs reports whether an operation of the group is under way that takes too long.
+// hangs reports whether an operation of the group is taking too long.
 func (p *probe) hangs() bool { return p != nil && p.late.Load() > 0 }
 
 func (w *Watchdog) run() {
@@ -165,8 +165,8 @@ func (w *Watchdog) run() {
 	}
 }
 
-// sinceLocked is how long the process has run since the last look. The goroutine that
-// looks runs once per tick, unless nothing runs.
+// sinceLocked returns how long the process has run since the last check. The checking
+// goroutine runs once per tick, unless the process is paused.
 func (w *Watchdog) sinceLocked(now time.Time) time.Duration {
 	return min(max(now.Sub(w.looked), 0), 2*w.cfg.Tick)
 }
@@ -198,12 +198,12 @@ func (w *Watchdog) look(now time.Time) {
 	w.mu.Unlock()
 
 	for _, op := range slow {
-		w.cfg.Logger.Warn("storage operation is slow, giving leadership up",
+		w.cfg.Logger.Warn("storage operation is slow; giving up leadership",
 			"group", op.probe.group, "operation", op.kind, "duration", ran-op.started)
 		w.wg.Go(op.probe.slow)
 	}
 	if hung != nil {
-		w.cfg.Logger.Error("storage operation hangs, exiting", "group", hung.probe.group,
+		w.cfg.Logger.Error("storage operation hangs; exiting", "group", hung.probe.group,
 			"operation", hung.kind, "duration", ran-hung.started, "stacks", stacks())
 		w.cfg.Exit()
 	}

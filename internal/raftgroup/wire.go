@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// The functions below translate between Raft's structures and the wire. Fields
-// that Raft calls deprecated are derived from the header on receipt.
+// The functions in this file convert between Raft's structures and the wire format. Fields
+// that Raft has deprecated are derived from the header on receipt.
 
 func headerToWire(h raft.RPCHeader) *node.Header {
 	return &node.Header{ProtocolVersion: int64(h.ProtocolVersion), Id: h.ID, Address: h.Addr}
@@ -63,7 +63,7 @@ func appendToWire(a *raft.AppendEntriesRequest) *node.AppendEntriesRequest {
 func appendFromWire(m *node.AppendEntriesRequest) *raft.AppendEntriesRequest {
 	h := headerFromWire(m.Header)
 	return &raft.AppendEntriesRequest{
-		RPCHeader: h, Term: m.Term, Leader: h.Addr, //nolint:staticcheck // a member of an older version reads it
+		RPCHeader: h, Term: m.Term, Leader: h.Addr, // read by members of an older version
 		PrevLogEntry: m.PrevIndex, PrevLogTerm: m.PrevTerm,
 		LeaderCommitIndex: m.LeaderCommit, Entries: entriesFromWire(m.Entries),
 	}
@@ -131,7 +131,7 @@ func responseToWire(f *node.RaftFrame, resp any) error {
 	case *raft.TimeoutNowResponse:
 		f.TimeoutNowResponse = &node.TimeoutNowResponse{Header: headerToWire(r.RPCHeader)}
 	default:
-		return fmt.Errorf("raft answered with %T", resp)
+		return fmt.Errorf("raft responded with %T", resp)
 	}
 	return nil
 }

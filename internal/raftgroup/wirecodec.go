@@ -7,13 +7,13 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// wireCodecName is the content subtype of calls between nodes. A name of its own
-// leaves the codec of other services in the process alone.
+// wireCodecName is the content subtype of calls between nodes. A separate name leaves the
+// codec of other services in the process unchanged.
 const wireCodecName = "raft-vt"
 
 func init() { encoding.RegisterCodecV2(wireCodec{}) }
 
-// wireCodec encodes with the generated code of vtprotobuf, without reflection.
+// wireCodec uses the generated code of vtprotobuf, without reflection.
 type wireCodec struct{}
 
 // wireMessage is what vtprotobuf generates for a message.

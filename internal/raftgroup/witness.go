@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// witness is a Storage whose promises are recorded in the hard-state file as well,
-// always after they are durable in the storage, so that the record is never ahead.
+// witness is a Storage whose term, vote and log end are also recorded in the hard-state
+// file, always after they are durable in the storage, so that the record is never ahead.
 // Raft changes a group's log and values from one goroutine at a time.
 type witness struct {
 	Storage
@@ -27,7 +27,7 @@ func witnessed(s Storage, hard *HardState) Storage {
 // StoreLog stores one entry durably.
 func (w *witness) StoreLog(log *raft.Log) error { return w.StoreLogs([]*raft.Log{log}) }
 
-// StoreLogs stores entries durably, all or none.
+// StoreLogs stores entries durably and atomically.
 func (w *witness) StoreLogs(logs []*raft.Log) error {
 	if err := w.Storage.StoreLogs(logs); err != nil || len(logs) == 0 {
 		return err
@@ -36,7 +36,7 @@ func (w *witness) StoreLogs(logs []*raft.Log) error {
 	return w.hard.stored(Position{Index: last.Index, Term: last.Term})
 }
 
-// DeleteRange removes entries. A suffix is off the record before it is removed.
+// DeleteRange removes entries. A suffix is removed from the record first.
 func (w *witness) DeleteRange(lo, hi uint64) error {
 	last, err := w.LastIndex()
 	if err != nil {
@@ -83,12 +83,12 @@ func (w *witness) SetUint64(key []byte, v uint64) error {
 	return nil
 }
 
-// rebuilding reports whether the data of a former replica is still to be removed.
+// rebuilding reports whether the data of a previous replica has not been removed yet.
 func (g *HardState) rebuilding() bool { return g != nil && g.Record().Rebuilding }
 
-// check compares what a storage holds with the record. Whatever the storage has lost
-// makes it unfit to vote or to acknowledge anything: ErrQuarantined. Otherwise the
-// record takes over what it lacks.
+// check compares the content of a storage with the record. A storage that has lost anything
+// must not vote or acknowledge: ErrQuarantined. Otherwise the record is updated with what
+// it lacks.
 func (g *HardState) check(s Storage) error {
 	if g == nil {
 		return nil
@@ -126,7 +126,7 @@ func (g *HardState) check(s Storage) error {
 	return g.update(false, func(r *hardStateRecord) { *r = held.hardStateRecord })
 }
 
-// held is what a storage has, in the form of a record.
+// held is the content of a storage, in the form of a record.
 type held struct {
 	hardStateRecord
 	first uint64
@@ -153,7 +153,7 @@ func holdings(s Storage) (h held, err error) {
 }
 
 func lost(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format+": entries or votes that were synced are gone, by damage or because an older copy was restored", append([]any{ErrQuarantined}, args...)...)
+	return fmt.Errorf("%w: "+format+": synced entries or votes are missing, because of damage or because an older copy was restored", append([]any{ErrQuarantined}, args...)...)
 }
 
 // number reads a number, 0 if it was never stored.

@@ -12,44 +12,44 @@ import (
 	"platform/partition/machine"
 )
 
-// attempt is one request to the endpoint. It is the receiver of its stream, whose
-// events come one after the other. Its fields are guarded by the task's mutex,
-// except those that only the stream's events use.
+// attempt is one request to the endpoint. It is the receiver of its stream, whose events
+// are delivered one at a time. Its fields are guarded by the task's mutex, except those
+// that only the stream's events use.
 type attempt struct {
 	t       *task
 	s       *Session
 	stream  Stream
 	memory  account
-	opening *opening // until the endpoint answers
+	opening *opening // until the endpoint responds
 
-	// Of the stream's events alone.
+	// Used only by the stream's events.
 	plan    *plan
 	decoder protocol.Decoder
 
-	early      []*machine.Notify // came while loading
-	next       uint32            // index that the next notification has at least
-	commands   uint32            // in the journal or on their way into it
-	output     bool              // one of them is an output
-	runs       int               // runs that have begun and given no result
-	acks       map[uint32]struct{}
-	used       completions
-	awaiting   *journal.Await // as the handler said (protocol 7); nil: it did not, or has got some of it
-	announces  bool           // it has said what it waits for (protocol 7)
-	steps      []machine.Step // not proposed yet
-	unproposed int            // payload bytes in them
-	counted    int            // bytes received that the budget knows of
-	lingering  bool           // steps may wait a moment for more
-	failure    *failure
-	refusal    *failure  // by an error status; the body may tell more
-	body       []byte    // of the refusal
-	asked      time.Time // when the request was made
-	answered   bool      // the response head has come
-	silent     bool      // it is overdue, see silence.go
-	held       bool      // the server itself keeps the endpoint from sending
-	activity   time.Time
-	probe      *probe        // after it was asked to suspend while it was silent
-	unasked    bool          // it is not asked to suspend since too many are
-	spared     time.Duration // what was left of the inactivity timeout when it was asked to suspend
+	early       []*machine.Notify // arrived while loading
+	next        uint32            // lower bound of the next notification's index
+	commands    uint32            // in the journal or in transit to it
+	output      bool              // one of them is an output
+	runs        int               // runs that have started and have no result
+	acks        map[uint32]struct{}
+	used        completions
+	awaiting    *journal.Await // as reported by the handler (protocol 7); nil: not reported, or partly arrived
+	announces   bool           // it has reported an await (protocol 7)
+	steps       []machine.Step // not proposed yet
+	unproposed  int            // payload bytes in them
+	counted     int            // received bytes that the budget has counted
+	lingering   bool           // steps may wait a moment for more
+	failure     *failure
+	refusal     *failure  // error status; the body may contain details
+	body        []byte    // of the refusal
+	requestedAt time.Time // when the request was made
+	responded   bool      // the response head has arrived
+	silent      bool      // it is overdue, see silence.go
+	held        bool      // the server itself delays the endpoint
+	activity    time.Time
+	probe       *probe        // after it was asked to suspend while silent
+	unasked     bool          // it is not asked to suspend since too many are
+	spared      time.Duration // what was left of the inactivity timeout when it was asked to suspend
 }
 
 func (a *attempt) enter() bool { return a.s.enter() }
@@ -57,7 +57,7 @@ func (a *attempt) leave()      { a.s.gate.RUnlock() }
 
 // Begin reads the journal and writes it to the stream.
 func (a *attempt) Begin() *endpoint.Request {
-	a.s.iv.pauses.check() // then the session of a leadership that was lost is closed
+	a.s.iv.pauses.check() // may close the session of a lost leadership
 	if !a.enter() {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (a *attempt) decide(inv *machine.Invocation, pin machine.Pin) error {
 	}
 	a.plan = p
 	if !p.bidirectional {
-		a.s.iv.answered(a.opening) // the endpoint answers only at the end of the attempt
+		a.s.iv.responded(a.opening) // the endpoint responds only at the end of the attempt
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func (a *attempt) stateLimit(inv *machine.Invocation) (int, error) {
 	return a.plan.stateLimit, nil
 }
 
-// unreadable ends the attempt whose invocation could not be read.
+// unreadable ends an attempt whose invocation could not be read.
 func (a *attempt) unreadable(err error) {
 	if errors.Is(err, attempts.ErrGone) {
 		a.t.abandon()
@@ -139,7 +139,7 @@ func (a *attempt) unreadable(err error) {
 func (a *attempt) take(inv *machine.Invocation, input []byte, need int) (*attempts.Replay, error) {
 	for {
 		if turn := a.memory.begin(need); turn != nil {
-			<-turn // comes at the latest when the attempt ends
+			<-turn // granted at the latest when the attempt ends
 		}
 		r, err := a.load(inv, input)
 		if err != nil {
@@ -148,7 +148,7 @@ func (a *attempt) take(inv *machine.Invocation, input []byte, need int) (*attemp
 		need = r.Size()
 		if most := a.s.iv.memory.ceiling; most > 0 && need > most {
 			return nil, errcode.New(errcode.RT0001,
-				"the journal and the state, %d bytes, are more than an attempt may hold, %d bytes (worker.invoker.per-invocation-memory-limit)", need, most)
+				"the journal and the state, %d bytes, exceed the limit of an attempt, %d bytes (worker.invoker.per-invocation-memory-limit)", need, most)
 		}
 		if a.memory.loaded(need) {
 			return r, nil
@@ -176,12 +176,12 @@ func (a *attempt) load(inv *machine.Invocation, input []byte) (*attempts.Replay,
 	return r, err
 }
 
-// keptInput is the size up to which a task keeps its input for further attempts;
-// they read a longer one from the tables again.
+// keptInput is the size up to which a task keeps its input for further attempts; a longer
+// one is read from the tables again.
 const keptInput = 16 << 10
 
-// replay writes the start and all entries, and lets notifications follow from then
-// on. It reports false if the attempt was given up meanwhile.
+// replay writes the start and all entries, and allows notifications to follow. It returns
+// false if the attempt was abandoned meanwhile.
 func (a *attempt) replay(r *attempts.Replay) bool {
 	t := a.t
 	t.mu.Lock()
@@ -218,22 +218,22 @@ func (a *attempt) replay(r *attempts.Replay) bool {
 		t.input = nil
 	}
 	a.touch()
-	a.asked = a.activity
-	a.s.clock.opened(a)
+	a.requestedAt = a.activity
+	a.s.timers.opened(a)
 	if !a.plan.bidirectional {
 		t.move(suspend)
 	}
 	return true
 }
 
-// use notes the completion ids of a command that is in the journal.
+// use records the completion IDs of a command in the journal.
 func (a *attempt) use(e *journal.Entry) {
 	if e.Type == journal.Input {
 		return
 	}
 	c, err := protocol.ParseCommand(e.Type, e.Payload)
 	if err != nil {
-		return // stored by a server that could read it
+		return // stored by a server that could parse it
 	}
 	for _, id := range c.Completions {
 		a.used.add(id)
@@ -247,7 +247,7 @@ func (a *attempt) notify(n *machine.Notify) {
 		return
 	}
 	if n.Index < a.next || a.t.state != streaming {
-		return // replayed already, or left to the next attempt's replay
+		return // already replayed, or left to the next attempt's replay
 	}
 	if !a.memory.send(len(n.Entry.Payload)) {
 		a.t.move(suspend) // the endpoint does not read; the next attempt replays the notification
@@ -263,7 +263,7 @@ func (a *attempt) notify(n *machine.Notify) {
 	a.stream.Write(appendEntry(b, nil, a.plan.wire(&n.Entry))...)
 }
 
-// arrived drops what the handler said it waits for once some of that is there.
+// arrived clears the reported await once a part of it has arrived.
 func (a *attempt) arrived(n *machine.Notify) {
 	if a.awaiting == nil {
 		return
@@ -273,7 +273,7 @@ func (a *attempt) arrived(n *machine.Notify) {
 	}
 }
 
-// acknowledge answers a proposal of this attempt that asked for no more than that.
+// acknowledge sends an ack for a proposal of this attempt that requested only that.
 func (a *attempt) acknowledge(payload []byte) bool {
 	n, err := journal.ParseNotification(payload)
 	if err != nil {
@@ -290,12 +290,12 @@ func (a *attempt) acknowledge(payload []byte) bool {
 // Sent implements endpoint.Sender.
 func (a *attempt) Sent(n int) { a.memory.sent(n) }
 
-// open reports whether what the endpoint sends matters; t.mu is held.
+// open reports whether data from the endpoint is still relevant; t.mu is held.
 func (a *attempt) open() bool { return a.t.a == a && a.t.state.open() }
 
 func (a *attempt) touch() { a.activity = time.Now() }
 
-// deadline is when the attempt has been silent for too long; t.mu is held.
+// deadline returns when the attempt has been silent for too long; t.mu is held.
 func (a *attempt) deadline() time.Time {
 	switch {
 	case a.held:
@@ -305,16 +305,16 @@ func (a *attempt) deadline() time.Time {
 	case a.t.state == halfClosed:
 		return a.activity.Add(a.plan.options.AbortTimeout + a.spared)
 	}
-	hold, computing := a.hold()
+	hold, computing := a.maxSilence()
 	if a.unasked {
 		hold = computing
 	}
 	return a.activity.Add(min(a.plan.options.InactivityTimeout, hold))
 }
 
-// hold is how long the attempt may keep its slot in silence, and how long if it seems to
-// compute.
-func (a *attempt) hold() (hold, computing time.Duration) {
+// maxSilence returns how long the attempt may keep its slot while silent, and how long if it
+// seems to compute.
+func (a *attempt) maxSilence() (hold, computing time.Duration) {
 	if a.runs > 0 || a.t.slot == nil {
 		return maxHold, maxHold
 	}
@@ -326,19 +326,19 @@ func (a *attempt) hold() (hold, computing time.Duration) {
 	if over {
 		computing = silentTimeout
 	}
-	if a.idle() || a.answered {
+	if a.idle() || a.responded {
 		return idlerTimeout, computing
 	}
 	return probeTimeout, computing
 }
 
-// idle reports whether the handler seems to wait for something from outside: it executes
-// no run, and has said that it waits or, if it does not say so, has asked for something.
+// idle reports whether the handler seems to wait for an external event: it executes no run,
+// and has reported an await or, if it does not report awaits, has sent a command.
 func (a *attempt) idle() bool {
 	return a.runs <= 0 && (a.awaiting != nil || !a.announces && a.commands > 1)
 }
 
-// expire acts on a deadline that has passed.
+// expire handles a deadline that has passed.
 func (a *attempt) expire() {
 	t := a.t
 	t.mu.Lock()

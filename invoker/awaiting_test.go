@@ -31,7 +31,7 @@ func awaitedBy(t testing.TB, b *bench, id ids.Invocation, some bool) *journal.Aw
 	return found
 }
 
-func TestWhatAHandlerAwaitsIsShownUntilItIsThere(t *testing.T) {
+func TestAwaitIsShownUntilItIsResolved(t *testing.T) {
 	woken, goOn := make(chan struct{}), make(chan struct{})
 	b := scripted(t, v7Config(), func(x *exchange) {
 		x.replay(1)
@@ -133,7 +133,7 @@ func suspension(future string) string {
 	return frame(protocol.Suspension, "22"+varint(unhexLen(future))+future)
 }
 
-func TestHintsThatSayNothingAreRefused(t *testing.T) {
+func TestInvalidAwaitsFailTheAttempt(t *testing.T) {
 	for name, body := range map[string]string{"empty": "", "no future": "1001", "not a future": "0a03ffffff"} {
 		t.Run(name, func(t *testing.T) {
 			cfg := onceConfig()

@@ -5,61 +5,59 @@ import (
 	"time"
 )
 
-// budget is the memory that the attempts of a node may hold: what they replay and
-// has not been sent, and what endpoints sent and is not in the log yet. It counts
-// payloads, not what is allocated around them.
+// budget is the memory that the attempts of a node may hold: data to replay that has not
+// been sent, and data from endpoints that is not in the log yet. It counts payloads, not
+// allocation overhead.
 //
-// When it is used up, attempts wait: those that begin, and those that would read
-// more. Waiting for memory that others hold, who wait as well, could go on for
-// ever. Therefore one attempt at a time may overdraw the budget, until all it has
-// received is in the log.
+// When it is used up, attempts wait: starting ones, and those that would read more. If all
+// memory were held by waiting attempts, they would deadlock. Therefore one attempt at a
+// time may overdraw the budget, until everything that it has received is in the log.
 type budget struct {
 	limit   int // bytes; 0: none
 	ceiling int // bytes of one attempt; 0: none
 
-	mu        sync.Mutex // guards the fields below and all accounts
-	used      int
-	reading   []*account // wait to read on, in order
-	beginning []*account // wait to begin, in order
-	overdrawn *account   // the one that reads although the budget is used up
-	progress  time.Time  // when that last happened
-	patience  *time.Timer
+	mu             sync.Mutex // guards the fields below and all accounts
+	used           int
+	readWaiters    []*account // waiting to continue reading, in order
+	startWaiters   []*account // waiting to start, in order
+	overdrawn      *account   // reads although the budget is used up
+	progress       time.Time  // of the overdrawn account
+	overdraftTimer *time.Timer
 }
 
-// overdraftTime is how long the attempt that may overdraw the budget may do nothing
-// until the next one is allowed as well.
+// overdraftTime is how long the attempt that may overdraw the budget may make no progress
+// before another one may as well.
 const overdraftTime = time.Second
 
-// account is what one attempt holds of the budget.
+// account is the part of the budget that one attempt holds.
 type account struct {
 	b *budget
 
 	// Guarded by b.mu.
-	in, out int           // bytes on their way to the endpoint and from it
-	need    int           // bytes to begin with
-	turn    chan struct{} // closed when the wait is over; nil: it does not wait
+	in, out int           // bytes in transit to the endpoint and from it
+	need    int           // bytes to start with
+	granted chan struct{} // closed when the wait is over; nil: not waiting
 	closed  bool
 }
 
-// begin reserves what the attempt begins with. It returns what to wait for, nil if
-// it may begin at once.
+// begin reserves the memory that the attempt starts with. It returns a channel to wait for,
+// nil if the attempt may start immediately.
 func (c *account) begin(need int) <-chan struct{} {
 	b := c.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c.need = need
-	if c.closed || len(b.beginning) == 0 && b.fits(need) {
+	if c.closed || len(b.startWaiters) == 0 && b.fits(need) {
 		c.add(&c.in, need)
 		return nil
 	}
-	c.turn = make(chan struct{})
-	b.beginning = append(b.beginning, c)
-	return c.turn
+	c.granted = make(chan struct{})
+	b.startWaiters = append(b.startWaiters, c)
+	return c.granted
 }
 
-// loaded corrects the reservation to what the attempt really begins with. If that
-// does not fit, the reservation is given up: the attempt has to let go of what it
-// has loaded, and begin again.
+// loaded adjusts the reservation to the actual size. If that does not fit, the reservation
+// is released: the attempt has to release what it has loaded, and begin again.
 func (c *account) loaded(size int) bool {
 	b := c.b
 	b.mu.Lock()
@@ -74,7 +72,7 @@ func (c *account) loaded(size int) bool {
 	return true
 }
 
-// send counts bytes that wait to be sent; false if that were too many.
+// send counts bytes that wait to be sent; false if the attempt would hold too many.
 func (c *account) send(n int) bool {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
@@ -85,7 +83,7 @@ func (c *account) send(n int) bool {
 	return true
 }
 
-// sent counts bytes that do not wait any more.
+// sent removes bytes that no longer wait.
 func (c *account) sent(n int) {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
@@ -93,8 +91,8 @@ func (c *account) sent(n int) {
 	c.b.admit()
 }
 
-// received sets how many bytes of the endpoint are held. It returns false if that
-// is too much for one attempt.
+// received sets how many bytes of the endpoint are held. It returns false if that is too
+// much for one attempt.
 func (c *account) received(out int) bool {
 	b := c.b
 	b.mu.Lock()
@@ -115,22 +113,23 @@ func (c *account) received(out int) bool {
 	return true
 }
 
-// read returns what to wait for before reading on, nil if that may be at once.
+// read returns a channel to wait for before reading more, nil if the attempt may read
+// immediately.
 func (c *account) read() <-chan struct{} {
 	b := c.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if c.closed || c.out == 0 || b.overdrawn == c || b.fits(0) && len(b.reading) == 0 {
+	if c.closed || c.out == 0 || b.overdrawn == c || b.fits(0) && len(b.readWaiters) == 0 {
 		return nil
 	}
-	c.turn = make(chan struct{})
-	b.reading = append(b.reading, c)
-	turn := c.turn
+	c.granted = make(chan struct{})
+	b.readWaiters = append(b.readWaiters, c)
+	turn := c.granted
 	b.admit()
 	return turn
 }
 
-// close gives everything back and ends a wait.
+// close releases everything and ends a wait.
 func (c *account) close() {
 	b := c.b
 	b.mu.Lock()
@@ -146,9 +145,9 @@ func (c *account) close() {
 }
 
 func (c *account) wake() {
-	if c.turn != nil {
-		close(c.turn)
-		c.turn = nil
+	if c.granted != nil {
+		close(c.granted)
+		c.granted = nil
 	}
 }
 
@@ -163,50 +162,51 @@ func (c *account) exceeds(n int) bool {
 	return c.b.ceiling > 0 && n > 0 && c.in+c.out+n > c.b.ceiling
 }
 
-// fits reports whether n bytes more are within the limit. One that wants more than
-// there ever is gets it when nobody else has any.
+// fits reports whether n more bytes are within the limit. A request above the limit fits
+// when nothing else is in use.
 func (b *budget) fits(n int) bool {
 	return b.limit == 0 || b.used == 0 || b.used < b.limit && b.used+n <= b.limit
 }
 
-// admit lets those go on who can: first who reads, so that what they hold comes to
-// an end. Each queue is in order of arrival.
+// admit resumes waiting attempts that fit: first those that read, so that the memory they
+// hold is released. Each queue is FIFO.
 func (b *budget) admit() {
-	for len(b.reading) > 0 {
-		c := b.reading[0]
+	for len(b.readWaiters) > 0 {
+		c := b.readWaiters[0]
 		if !c.closed && !b.fits(0) {
 			if b.overdrawn != nil {
-				b.watch()
+				b.watchOverdraft()
 				return
 			}
 			b.overdrawn, b.progress = c, time.Now()
 		}
-		b.reading = b.reading[1:]
+		b.readWaiters = b.readWaiters[1:]
 		c.wake()
 	}
-	for len(b.beginning) > 0 {
-		c := b.beginning[0]
+	for len(b.startWaiters) > 0 {
+		c := b.startWaiters[0]
 		if !c.closed && !b.fits(c.need) {
 			return
 		}
-		b.beginning = b.beginning[1:]
+		b.startWaiters = b.startWaiters[1:]
 		c.add(&c.in, c.need)
 		c.wake()
 	}
 }
 
-// watch looks whether the overdraft is used, as long as others wait for it.
-func (b *budget) watch() {
-	if b.patience == nil {
-		b.patience = time.AfterFunc(overdraftTime, b.lose)
+// watchOverdraft checks periodically whether the overdraft makes progress, while others
+// wait for it.
+func (b *budget) watchOverdraft() {
+	if b.overdraftTimer == nil {
+		b.overdraftTimer = time.AfterFunc(overdraftTime, b.endOverdraft)
 	}
 }
 
-// lose ends an overdraft that is not used.
-func (b *budget) lose() {
+// endOverdraft ends an overdraft without progress.
+func (b *budget) endOverdraft() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.patience = nil
+	b.overdraftTimer = nil
 	if b.overdrawn != nil && time.Since(b.progress) >= overdraftTime {
 		b.overdrawn = nil
 	}

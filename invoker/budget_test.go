@@ -22,7 +22,7 @@ func isOver(wait <-chan struct{}) bool {
 	}
 }
 
-func TestAttemptsBeginInOrderAsMemoryAllows(t *testing.T) {
+func TestAttemptsStartInOrderAsMemoryAllows(t *testing.T) {
 	b := &budget{limit: 100}
 	first, second, third, small := account{b: b}, account{b: b}, account{b: b}, account{b: b}
 	require.Nil(t, first.begin(70))
@@ -33,7 +33,7 @@ func TestAttemptsBeginInOrderAsMemoryAllows(t *testing.T) {
 	first.sent(40)
 	require.True(t, isOver(waits[0]))
 	require.False(t, isOver(waits[1]))
-	require.False(t, isOver(waits[2]), "nobody overtakes")
+	require.False(t, isOver(waits[2]), "FIFO")
 	second.close()
 	require.True(t, isOver(waits[1]) && isOver(waits[2]))
 	require.Equal(t, 81, b.used)
@@ -43,7 +43,7 @@ func TestAttemptsBeginInOrderAsMemoryAllows(t *testing.T) {
 	require.Zero(t, b.used)
 }
 
-func TestAnAttemptThatIsCutDoesNotWait(t *testing.T) {
+func TestAnAbortedAttemptDoesNotWaitForMemory(t *testing.T) {
 	b := &budget{limit: 100}
 	holder, cut, next := account{b: b}, account{b: b}, account{b: b}
 	require.Nil(t, holder.begin(100))
@@ -57,7 +57,7 @@ func TestAnAttemptThatIsCutDoesNotWait(t *testing.T) {
 	require.Equal(t, 10, b.used)
 }
 
-func TestMoreThanThereIsBeginsAlone(t *testing.T) {
+func TestAnAttemptAboveTheLimitStartsAlone(t *testing.T) {
 	b := &budget{limit: 100}
 	small, large := account{b: b}, account{b: b}
 	require.Nil(t, small.begin(1))
@@ -67,11 +67,11 @@ func TestMoreThanThereIsBeginsAlone(t *testing.T) {
 	require.False(t, isOver(wait))
 	small.close()
 	require.True(t, isOver(wait))
-	require.True(t, large.loaded(210), "nobody else has any")
+	require.True(t, large.loaded(210), "nothing else is in use")
 	require.Equal(t, 210, b.used)
 }
 
-func TestOneAtATimeReadsOnWhenMemoryIsUsedUp(t *testing.T) {
+func TestOneAttemptMayOverdrawTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &budget{limit: 100, ceiling: 1000}
 		var c [3]account
@@ -99,7 +99,7 @@ func TestOneAtATimeReadsOnWhenMemoryIsUsedUp(t *testing.T) {
 		require.False(t, isOver(wait[2]))
 		time.Sleep(overdraftTime)
 		synctest.Wait()
-		require.True(t, isOver(wait[2]), "whoever does nothing does not hold up the others")
+		require.True(t, isOver(wait[2]), "an overdraft without progress ends")
 		for i := range c {
 			c[i].close()
 		}
@@ -128,10 +128,10 @@ func TestAttemptsWaitForMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var mu sync.Mutex
-		begun := 0
+		started := 0
 		o := newOffline(t, memories(10_000, 8_000), func(w *wire) {
 			mu.Lock()
-			begun++
+			started++
 			mu.Unlock()
 			<-release
 			w.recv.(*attempt).Sent(w.length())
@@ -146,7 +146,7 @@ func TestAttemptsWaitForMemory(t *testing.T) {
 		}
 		synctest.Wait()
 		mu.Lock()
-		require.Equal(t, 3, begun)
+		require.Equal(t, 3, started)
 		mu.Unlock()
 		for range ended {
 			release <- struct{}{}
@@ -168,7 +168,7 @@ func TestAnAttemptThatNeedsTooMuchFails(t *testing.T) {
 	}{
 		"journal":  {9000, 0, "the journal and the state, 90"},
 		"state":    {10, 9000, "the journal and the state, 90"},
-		"response": {10, 0, "the attempt needs more memory"},
+		"response": {10, 0, "the attempt exceeds its memory limit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestAnEndpointThatDoesNotReadIsAskedToSuspend(t *testing.T) {
 	})
 }
 
-func TestMemoryRunsShortAndEverybodyComesToAnEnd(t *testing.T) {
+func TestAllInvocationsEndWhileMemoryIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size, count, limit, one, chunk = 100_000, 40, 300_000, 200_000, 2000
 		most := 0
@@ -271,7 +271,7 @@ func TestCloseWhileAttemptsWaitForMemory(t *testing.T) {
 		}
 		synctest.Wait()
 		o.iv.memory.mu.Lock()
-		require.Len(t, o.iv.memory.beginning, 4)
+		require.Len(t, o.iv.memory.startWaiters, 4)
 		o.iv.memory.mu.Unlock()
 		o.close()
 		require.Zero(t, o.memoryUsed())

@@ -2,14 +2,14 @@ package invoker
 
 import "slices"
 
-// completions are the completion ids that commands of a journal have used. SDKs
-// count them up, so that they mostly are one span.
+// completions is the set of completion IDs used by the commands of a journal. SDKs count
+// up, so it is usually one span.
 type completions struct{ spans []span }
 
-// span is the ids from first to last, both included.
+// span is the IDs from first to last, both included.
 type span struct{ first, last uint32 }
 
-// add notes an id. It reports false for one that was used before.
+// add adds an ID. It returns false if it was already used.
 func (c *completions) add(id uint32) bool {
 	n := len(c.spans)
 	if n > 0 && c.spans[n-1].last < id {
@@ -26,7 +26,7 @@ func (c *completions) add(id uint32) bool {
 		}
 		return 1
 	})
-	// The first span that does not end before the id.
+	// The first span that does not end before the ID.
 	if i < n && c.spans[i].first <= id {
 		return false
 	}
@@ -35,7 +35,7 @@ func (c *completions) add(id uint32) bool {
 	return true
 }
 
-// merge joins a span with its neighbours if there is nothing in between.
+// merge joins a span with adjacent ones.
 func (c *completions) merge(i int) {
 	if i+1 < len(c.spans) && c.spans[i].last+1 == c.spans[i+1].first {
 		c.spans[i].last = c.spans[i+1].last

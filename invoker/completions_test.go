@@ -12,7 +12,7 @@ import (
 	"platform/partition/journal"
 )
 
-func TestEachCompletionIDIsNewOnce(t *testing.T) {
+func TestCompletionsAddReportsDuplicates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var c completions
 		used := map[uint32]bool{}
@@ -50,7 +50,7 @@ func TestACompletionIDIsUsedOnce(t *testing.T) {
 			id, _ := b.shard.call(greeter, 1, `"hi"`)
 			f := lastFailure(t, b, id)
 			require.Equal(t, "RT0012", f.ErrorCode)
-			require.Contains(t, f.Message, "completion id")
+			require.Contains(t, f.Message, "completion ID")
 			require.NotNil(t, f.RelatedIndex)
 		})
 	}

@@ -17,30 +17,30 @@ import (
 	"platform/partition/machine"
 )
 
-// What a failure demands, whatever the retry policy says.
+// Behaviors of a failure that override the retry policy.
 const (
 	retryByPolicy = protocol.Retry
 	pauseNow      = protocol.Pause
 	failNow       = protocol.Fail
 )
 
-// Codes of Error messages that have an entry of their own in the catalogue.
+// Codes of Error messages with separate entries in the catalogue.
 const (
 	codeInternal          = 500
 	codeJournalMismatch   = 570
 	codeProtocolViolation = 571
 )
 
-// failure is why an attempt failed and what is to follow.
+// failure is why an attempt failed and what follows.
 type failure struct {
 	machine.AttemptFailure
 	behavior  protocol.Behavior
-	nextDelay *time.Duration // asked for by the endpoint
-	reached   bool           // the endpoint was asked
+	nextDelay *time.Duration // requested by the endpoint
+	reached   bool           // the request was sent to the endpoint
 	orderly   bool           // the endpoint itself ended the attempt
 }
 
-// failureOf is the failure of an error with a catalogue code; nil for nil.
+// failureOf returns the failure for an error with a catalogue code; nil for nil.
 func failureOf(err error) *failure {
 	if err == nil {
 		return nil
@@ -55,9 +55,8 @@ func failureOf(err error) *failure {
 	return f
 }
 
-// broken is the failure of a stream that ended early. It leaves out what differs
-// from one time to the next, the stream's number and our port: equal failures must
-// look equal, to people and to the log.
+// broken returns the failure of a stream that ended early. It omits details that vary, the
+// stream's number and our port: equal failures must look equal, in output and in the log.
 func broken(err error) *failure {
 	if _, ok := errors.AsType[*endpoint.FunctionError](err); ok {
 		return failureOf(errcode.New(errcode.RT0007, "%w", err))
@@ -73,19 +72,19 @@ func broken(err error) *failure {
 	return failureOf(errcode.New(errcode.RT0010, "connection to the endpoint: %w", err))
 }
 
-// plain is a message without the code that goes beside it.
+// plain removes the code, which is stored separately, from a message.
 func plain(text string, code errcode.Code) string {
 	return strings.TrimPrefix(text, "["+string(code)+"] ")
 }
 
-// failureText is how many bytes are kept of each text of a failure, loggedText how many of
-// its message are logged. The endpoint may send as much as fits in a message.
+// failureText bounds the stored bytes of each text of a failure, loggedText the logged
+// bytes of its message. The endpoint may send as much as fits into a message.
 const (
 	failureText = 64 << 10
 	loggedText  = 4 << 10
 )
 
-// clip returns the beginning of a text that is longer than limit, with a note of its length.
+// clip truncates a text that is longer than limit, and appends its length.
 func clip(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -94,7 +93,7 @@ func clip(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit-len(note)], "") + note
 }
 
-// failureFrom is the failure that an Error message tells of.
+// failureFrom returns the failure described by an Error message.
 func failureFrom(e *protocol.Failure) *failure {
 	code := errcode.RT0007
 	switch e.Code {
@@ -112,9 +111,9 @@ func failureFrom(e *protocol.Failure) *failure {
 	}
 }
 
-// retryAfter reads the header of that name: seconds or a date. It is nil if there
-// is none that can be read, or that asks for no delay: retries that cost nothing
-// would never end.
+// retryAfter parses the header of that name: seconds or a date. It returns nil if the
+// header is missing or invalid, or requests no delay: retries without delay would never
+// end.
 func retryAfter(value string, now time.Time) *time.Duration {
 	var d time.Duration
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil && seconds > 0 {

@@ -58,7 +58,7 @@ func TestFailedAttempts(t *testing.T) {
 		"message of version 7": {answerWith(frame(protocol.AwaitingOn, "0a021001")), errcode.RT0012, "unexpected message"},
 		"undecodable":          {answerWith(frame(journal.SetState, "0aff")), errcode.RT0012, "cannot be decoded"},
 		"over the limit":       {answerWith("0401000000100000"), errcode.RT0003, "1048576 bytes"},
-		"early close":          {answerWith(""), errcode.RT0007, "without saying"},
+		"early close":          {answerWith(""), errcode.RT0007, "without an end, a suspension or an error"},
 		"close in a message":   {answerWith("0401000000000008 7206"), errcode.RT0010, "middle of a message"},
 		"end without output":   {answerWith(end), errcode.RT0012, "without an output"},
 		"empty suspension":     {answerWith(frame(protocol.Suspension, "")), errcode.RT0012, "Suspension"},
@@ -76,7 +76,7 @@ func TestFailedAttempts(t *testing.T) {
 		"empty idempotency":  {answerWith(call("Greeter", "greet", "3200")), errcode.RT0017, "idempotency key is empty"},
 		"scope":              {answerWith(call("Greeter", "greet", "3a0161")), errcode.RT0024, "flow control"},
 		"bad signal target":  {answerWith(frame(journal.SendSignal, "0a01781001"+"2200")), errcode.RT0017, "invocation id"},
-		"bad awakeable":      {answerWith(frame(journal.CompleteAwakeable, "0a01781200")), errcode.RT0012, "awakeable id"},
+		"bad awakeable":      {answerWith(frame(journal.CompleteAwakeable, "0a01781200")), errcode.RT0012, "awakeable ID"},
 
 		"502":              {status(502, "", "", "no\xffway "), errcode.RT0010, "status 502: no�way"},
 		"504":              {status(504, "", "", ""), errcode.RT0010, "status 504"},
@@ -118,7 +118,7 @@ func TestFailedAttempts(t *testing.T) {
 // length is a string with its length before it, in hex.
 func length(s string) string { return hexOf(string(rune(len(s)))) + hexOf(s) }
 
-func TestWhatCameBeforeAFailureIsKept(t *testing.T) {
+func TestStepsBeforeAFailureAreStored(t *testing.T) {
 	b := scripted(t, quickConfig(), answerWith(frame(journal.Run, "5801")+frame(journal.SetState, "0a01611a00")), func(x *exchange) {
 		_, entries := x.replay(2)
 		if entries[1].kind != journal.Run {
@@ -244,7 +244,7 @@ func TestPinnedVersionThatIsGone(t *testing.T) {
 	require.Eventually(t, func() bool { return lastFailure(t, b, id).ErrorCode == "RT0011" }, 10*time.Second, time.Millisecond)
 }
 
-func TestBrokenConnectionsLookAlike(t *testing.T) {
+func TestBrokenConnectionsAreReportedAlike(t *testing.T) {
 	local := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
 	var texts []string
 	for port := range 2 {
@@ -255,7 +255,7 @@ func TestBrokenConnectionsLookAlike(t *testing.T) {
 	require.Equal(t, "connection to the endpoint: read 127.0.0.1:80: connection reset by peer", texts[0])
 }
 
-func TestTheTextsOfAFailureAreBounded(t *testing.T) {
+func TestFailureTextsAreBounded(t *testing.T) {
 	text := strings.Repeat("é", 10<<20)
 	f := failureFrom(&protocol.Failure{Code: 500, Message: text, Stacktrace: text, RelatedName: text})
 	for _, s := range []string{f.Message, f.Stacktrace, f.RelatedName} {

@@ -105,7 +105,7 @@ func outcome(t *testing.T, messages string) []byte {
 	return payload
 }
 
-func TestAFunctionThatTakesLong(t *testing.T) {
+func TestSlowFunction(t *testing.T) {
 	cloud := lambdatest.Start(t)
 	services := serveFunction(t)
 	cloud.Handle(testARN, services)

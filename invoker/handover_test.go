@@ -18,9 +18,9 @@ import (
 	"platform/partition/machine"
 )
 
-// TestNotificationsAreHandedOverWithoutGapOrRepeat has an invocation whose journal
+// TestNotificationsHaveNoGapsOrDuplicates has an invocation whose journal
 // grows while attempts begin, fail and begin again.
-func TestNotificationsAreHandedOverWithoutGapOrRepeat(t *testing.T) {
+func TestNotificationsHaveNoGapsOrDuplicates(t *testing.T) {
 	const sleeps = 60
 	cfg := quickConfig()
 	script := func(x *exchange) {
@@ -241,7 +241,7 @@ func TestANewerAdmissionReplacesTheOlder(t *testing.T) {
 	})
 }
 
-func TestTooMuchOnItsWayIntoTheLogHoldsTheStreamUp(t *testing.T) {
+func TestStreamIsNotReadWhileTooMuchIsInTransitToTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		sent := 0

@@ -25,7 +25,7 @@ func answers(t testing.TB) func(*wire) {
 	}
 }
 
-func TestHastenCutsABackOffShort(t *testing.T) {
+func TestHastenEndsABackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffline(t, policy(2, metadata.Kill), fails(t), fails(t), answers(t))
 		defer o.close()
@@ -38,7 +38,7 @@ func TestHastenCutsABackOffShort(t *testing.T) {
 		o.hasten(id)
 		require.Equal(t, []time.Duration{0}, o.gaps())
 
-		// The policy has begun anew: two failures would have been the end.
+		// The retry policy started again: otherwise the second failure would have been the last.
 		st, ok := o.iv.Status(id)
 		require.True(t, ok)
 		require.Equal(t, 2, st.RetryCount, "what operators see goes on")
@@ -50,9 +50,9 @@ func TestHastenCutsABackOffShort(t *testing.T) {
 	})
 }
 
-// The clock still knows of the back-off that was cut short when the next one has
-// begun, which is longer.
-func TestAStaleBackOffDoesNotStartAnAttemptEarly(t *testing.T) {
+// The timer of the backoff that was ended early is still set when the next, longer one
+// starts.
+func TestAStaleBackoffDoesNotStartAnAttemptEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asks := func(w *wire) {
 			w.ok()
@@ -96,7 +96,7 @@ func TestHastenOfARunningAttemptDoesNothing(t *testing.T) {
 	})
 }
 
-func TestHastenWhileWaitingForASlotAndAfterTheEnd(t *testing.T) {
+func TestHastenBeforeASlotAndAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := policy(3, metadata.Pause)
 		cfg.ConcurrentInvocations = 1
@@ -129,7 +129,7 @@ func TestHastenWhileWaitingForASlotAndAfterTheEnd(t *testing.T) {
 
 // An attempt that is open when a cancel comes may fail before it has stored anything.
 // The next one must see the cancel, and must not wait for its turn in the policy.
-func TestACancelOfAnAttemptThatFailsIsDeliveredAtOnce(t *testing.T) {
+func TestACancelOfAFailingAttemptIsDeliveredImmediately(t *testing.T) {
 	for name, attempts := range map[string]int{"policy goes on": 0, "policy is used up": 1} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

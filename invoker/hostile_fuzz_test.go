@@ -40,7 +40,7 @@ type hostile struct {
 	schemas *metadata.Schemas
 	lines   []*line // of the attempts, in order
 
-	mu    sync.Mutex // guards queue: the clock proposes too
+	mu    sync.Mutex // guards queue: timers propose too
 	queue []pending
 }
 
@@ -62,7 +62,7 @@ type line struct {
 	a       *attempt
 	written []byte
 	ended   bool // the request
-	over    bool // nobody listens to the response
+	over    bool // the response is no longer read
 }
 
 func (w *line) Write(chunks ...[]byte) {
@@ -257,9 +257,9 @@ func (h *hostile) carryOut(of uint32, e machine.Effect) {
 	}
 }
 
-// confused are the complaints about tables whose cause is a handler that uses a
-// completion id again, or proposes the result of what is not a step of its own. It confuses its own journal,
-// which nobody else depends on, so that the server lets it.
+// confused are the violations of invariants that a handler causes when it reuses a
+// completion ID, or proposes a result for a command that is not a run. It corrupts only its
+// own journal, which nothing else depends on, so the server permits it.
 var confused = []string{
 	"two commands have the completion ID", "no command requested", "the count of pending sleeps", "waits twice", "already has its result",
 }

@@ -21,7 +21,7 @@ func newSigner(t *testing.T) *identity.Signer {
 	return identity.New(private, time.Minute)
 }
 
-func TestTheSDKTakesWhatIsSigned(t *testing.T) {
+func TestTheSDKAcceptsSignedRequests(t *testing.T) {
 	cfg := quickConfig()
 	cfg.Identity = newSigner(t)
 	b := withSDK(t, cfg, serveSDK(t, newSigner(t).KeyID(), cfg.Identity.KeyID()), nil)
@@ -32,7 +32,7 @@ func TestTheSDKTakesWhatIsSigned(t *testing.T) {
 	require.Equal(t, `2`, string(receive(t, ended).Value))
 }
 
-func TestTheSDKRefusesWhatIsNotSignedOrBySomebodyElse(t *testing.T) {
+func TestTheSDKRejectsUnsignedRequestsAndOtherKeys(t *testing.T) {
 	for name, signer := range map[string]*identity.Signer{"nobody": nil, "somebody else": newSigner(t)} {
 		t.Run(name, func(t *testing.T) {
 			cfg := onceConfig()
@@ -54,7 +54,7 @@ func TestTheSDKRefusesWhatIsNotSignedOrBySomebodyElse(t *testing.T) {
 	}
 }
 
-func TestHeadersOfADeploymentWinOverTheSignature(t *testing.T) {
+func TestHeadersOfADeploymentOverrideTheSignature(t *testing.T) {
 	cfg := quickConfig()
 	cfg.Identity = newSigner(t)
 	seen := make(chan []string, 4)

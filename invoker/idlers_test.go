@@ -32,7 +32,7 @@ func TestIdleHandlersMakeRoomWhenSlotsAreShort(t *testing.T) {
 		o.shard.call(greeter, 1, "")
 		synctest.Wait()
 		time.Sleep(2 * idlerTimeout)
-		require.False(t, o.wire(0).is(&o.wire(0).ended), "nobody needs the slot")
+		require.False(t, o.wire(0).is(&o.wire(0).ended), "no invocation waits for the slot")
 
 		_, ended := o.shard.call(greeter, 2, "")
 		time.Sleep(idlerTimeout + time.Millisecond)

@@ -12,9 +12,9 @@ import (
 	"platform/partition/attempts"
 )
 
-// Registry is where attempts look up deployments and handlers.
+// Registry provides deployments and handlers.
 type Registry interface {
-	// Schemas is the newest view. It must be cheap.
+	// Schemas returns the newest view. It must be cheap.
 	Schemas() *metadata.Schemas
 }
 
@@ -35,9 +35,9 @@ type Invoker struct {
 	open     func(endpoint.Receiver) Stream
 	slots    slots
 	memory   budget
-	loads    chan struct{} // one element for each journal that is being read
+	loads    chan struct{} // a slot for each journal that is being read
 	routes   routes
-	muffler  muffler
+	sampler  logSampler
 	silences silences
 	pauses   *pauses
 
@@ -51,7 +51,7 @@ func New(cfg Config, registry Registry, log *slog.Logger) *Invoker {
 		cfg.Random = rand.Uint64
 	}
 	iv := &Invoker{cfg: cfg, registry: registry, log: log, sessions: map[*Session]struct{}{}}
-	iv.slots.limit, iv.slots.perService, iv.slots.most = cfg.ConcurrentInvocations, cfg.ServiceInvocations, mostRecords
+	iv.slots.limit, iv.slots.perService, iv.slots.maxRecords = cfg.ConcurrentInvocations, cfg.ServiceInvocations, maxRecords
 	iv.slots.reopen = iv.reopen
 	iv.memory.limit, iv.memory.ceiling = cfg.MemoryLimit, cfg.InvocationMemoryLimit
 	iv.loads = make(chan struct{}, 4*runtime.GOMAXPROCS(0))
@@ -66,17 +66,17 @@ func New(cfg Config, registry Registry, log *slog.Logger) *Invoker {
 	return iv
 }
 
-// Close closes all connections and waits for what uses them.
+// Close closes all connections and waits for their users.
 func (iv *Invoker) Close() {
 	iv.client.Close()
 	iv.pauses.end()
 }
 
-// Client is the way to endpoints that attempts use, for discovery to share.
+// Client returns the client of attempts, for discovery to share.
 func (iv *Invoker) Client() *endpoint.Client { return iv.client }
 
-// Status is what is known of an invocation's attempts beside what is stored; false
-// if no session of this node runs or retries it.
+// Status returns the state of an invocation's attempts that is not stored; false if no
+// session of this node runs or retries it.
 func (iv *Invoker) Status(id ids.Invocation) (attempts.Status, bool) {
 	iv.mu.Lock()
 	defer iv.mu.Unlock()

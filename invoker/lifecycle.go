@@ -32,7 +32,7 @@ func (s state) String() string {
 // open reports whether an attempt is open: what the endpoint sends matters.
 func (s state) open() bool { return loading <= s && s <= rejected }
 
-// settling reports whether the answers of proposals decide what follows.
+// settling reports whether the outcomes of proposals decide the next state.
 func (s state) settling() bool { return finishing <= s && s <= reporting }
 
 // event is something that may change the state of a task.
@@ -45,11 +45,11 @@ const (
 	refuse                // the response has an error status
 	finish                // the endpoint sent the last step
 	fail                  // the attempt failed
-	retry                 // a failed attempt whose proposals are answered: another one follows
+	retry                 // a failed attempt without pending proposals: another one follows
 	report                // the same: none follows
 	yield                 // the invocation is to pause
-	unstored              // the server's own step was not accepted
-	due                   // the back-off has ended
+	unstored              // the server's own step was rejected
+	due                   // the backoff has ended
 	stored                // the last step is stored
 	drop                  // the task is obsolete: leadership lost, replaced, or unknown to the partition
 	eventCount
@@ -60,8 +60,8 @@ type action uint8
 
 const (
 	closeWrite  action = 1 << iota // end the request body
-	endStream                      // stop using the stream: orderly if the endpoint ended the attempt, else by a reset
-	resetStream                    // cut the stream
+	endStream                      // stop using the stream: orderly if the endpoint ended the attempt, otherwise by a reset
+	resetStream                    // reset the stream
 	unwatch                        // stop checking the attempt's deadlines
 )
 
@@ -70,8 +70,8 @@ type transition struct {
 	do action
 }
 
-// transitions is the life of a task. An event without an entry has no effect. A transition
-// to backingOff or gone releases the attempt and its slot, see task.end.
+// transitions is the lifecycle of a task. An event without an entry has no effect. A
+// transition to backingOff or gone releases the attempt and its slot, see task.end.
 var transitions = [stateCount][eventCount]transition{
 	waiting: {
 		granted: {to: loading},
@@ -110,7 +110,7 @@ var transitions = [stateCount][eventCount]transition{
 	failing: {
 		retry:  {to: backingOff},
 		report: {to: reporting},
-		stored: {to: gone}, // the last step, before a proposal of an earlier one was refused
+		stored: {to: gone}, // the last step, stored before the proposal of an earlier one was rejected
 		drop:   {to: gone, do: resetStream},
 	},
 	reporting: {

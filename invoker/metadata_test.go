@@ -14,8 +14,8 @@ import (
 	"platform/proto/service"
 )
 
-// TestFailuresAreToldWithTheirMetadata has a callee that fails, live and replayed.
-func TestFailuresAreToldWithTheirMetadata(t *testing.T) {
+// TestFailuresAreDeliveredWithTheirMetadata has a callee that fails, live and replayed.
+func TestFailuresAreDeliveredWithTheirMetadata(t *testing.T) {
 	for version, told := range map[int32]bool{5: false, 6: true, 7: true} {
 		failure := "08cc03" + "12" + length("nope")
 		pair := "1a06" + "0a0161" + "120162"
@@ -61,7 +61,7 @@ func (s starts) Write(chunks ...[]byte) {
 	s.wire.Write(chunks...)
 }
 
-func TestTheStartTellsOfFailedAttempts(t *testing.T) {
+func TestTheStartMessageReportsFailedAttempts(t *testing.T) {
 	for version := protocol.V5; version <= protocol.V7; version++ {
 		synctest.Test(t, func(t *testing.T) {
 			cfg := policy(0, metadata.Kill)

@@ -22,11 +22,11 @@ import (
 	"platform/partition/machine"
 )
 
-// TestEveryNotificationReachesTheNextAttemptOrTheOpenStream draws what a sequence of
+// TestEveryNotificationReachesTheOpenStreamOrTheNextAttempt draws what a sequence of
 // attempts does, how each of them ends, and at which points of their lives notifications
 // of all kinds arrive. Every attempt must begin with the journal as it is then, and get
 // the notifications that follow, each once and in journal order.
-func TestEveryNotificationReachesTheNextAttemptOrTheOpenStream(t *testing.T) {
+func TestEveryNotificationReachesTheOpenStreamOrTheNextAttempt(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		plan := drawHistory(rt) // in full, since the bubble has goroutines of its own
 		var wrong string
@@ -207,7 +207,7 @@ func runHistory(t *testing.T, h *history) string {
 	s := &stage{offline: newOffline(t, cfg), t: t, tapes: make(chan *tape, 16), ids: 100}
 	defer s.close()
 	if !h.recorded {
-		s.iv.slots.most = 0
+		s.iv.slots.maxRecords = 0
 	}
 	s.gates = &gatedLoads{s.shard, make(chan chan struct{}), make(chan chan struct{})}
 	s.session.part = s.gates
@@ -249,7 +249,7 @@ func (s *stage) occupy() (free func()) {
 	w := waiter{s: s.session}
 	got, _ := s.iv.slots.acquire(flowcontrol.QueueKey{Service: "Other"}, false, &w)
 	require.True(s.t, got)
-	return func() { s.iv.giveBack(w.share) }
+	return func() { s.iv.releaseSlot(w.share) }
 }
 
 // arrive lets notifications come.

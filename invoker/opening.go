@@ -2,55 +2,55 @@ package invoker
 
 import "time"
 
-// An endpoint under load answers attempts in the order in which they come. If it is given
-// all new invocations at once, those that wake up wait behind them. So few new ones are
-// open for the first time while the endpoint works on others that have begun before.
+// An endpoint under load responds to attempts in order of arrival. If it is sent all new
+// invocations together, resumed ones wait behind them. So only few new ones are started
+// while the endpoint has not responded to resumed ones.
 
 const (
-	// mostOpenings is how many new attempts of a service may wait for the endpoint's first
-	// answer while attempts of invocations that have begun before wait for it as well.
-	mostOpenings = 64
-	// openingTime is how long an attempt counts as opening. Some endpoints answer only
-	// after they have done something.
+	// maxFreshOpenings is how many new attempts of a service may wait for the endpoint's
+	// first response while attempts of resumed invocations wait for theirs.
+	maxFreshOpenings = 64
+	// openingTime is how long an attempt counts as opening. Some endpoints respond only
+	// after they have done some work.
 	openingTime = 100 * time.Millisecond
 )
 
-// opening is an attempt that the endpoint has not answered yet. It is guarded by the
+// opening is an attempt to which the endpoint has not responded yet. It is guarded by the
 // mutex of the slots.
 type opening struct {
-	share *share
-	begun bool // the invocation has been attempted before
-	over  bool // answered, or for too long
-	since time.Time
+	share   *share
+	resumed bool // the invocation has been attempted before
+	over    bool // responded, or timed out
+	since   time.Time
 }
 
-// openings are the attempts of a service that its endpoint has not answered yet.
+// openings are the attempts of a service to which its endpoint has not responded yet.
 type openings struct {
-	begun, fresh int            // those that are not over
-	order        fifo[*opening] // in order of their time; some are over
-	watched      bool           // the time of the first one is waited for
+	resumed, fresh int            // those that are not over
+	order          fifo[*opening] // in order of start; some are over
+	watched        bool           // a timer for the first one is set
 }
 
-func (o *openings) add(s *share, begun bool, now time.Time) *opening {
+func (o *openings) add(s *share, resumed bool, now time.Time) *opening {
 	o.expire(now)
-	a := &opening{share: s, begun: begun, since: now}
+	a := &opening{share: s, resumed: resumed, since: now}
 	o.order.push(a)
-	if begun {
-		o.begun++
+	if resumed {
+		o.resumed++
 	} else {
 		o.fresh++
 	}
 	return a
 }
 
-// end counts an attempt no longer. It reports false if that has been done before.
+// end stops counting an attempt. It returns false if that was done before.
 func (o *openings) end(a *opening) bool {
 	if a.over {
 		return false
 	}
 	a.over = true
-	if a.begun {
-		o.begun--
+	if a.resumed {
+		o.resumed--
 	} else {
 		o.fresh--
 	}
@@ -69,12 +69,12 @@ func (o *openings) expire(now time.Time) {
 	}
 }
 
-// heldBack reports whether new invocations of a service are not to begin now, and sees to
-// it that they do later.
+// heldBack reports whether new invocations of a service must wait, and sets a timer for
+// them.
 func (q *slots) heldBack(s *share, now time.Time) bool {
 	o := &s.openings
 	o.expire(now)
-	if o.begun == 0 || o.fresh < mostOpenings {
+	if o.resumed == 0 || o.fresh < maxFreshOpenings {
 		return false
 	}
 	if q.reopen != nil && !o.watched {
@@ -84,9 +84,9 @@ func (q *slots) heldBack(s *share, now time.Time) bool {
 	return true
 }
 
-// answered notes that the endpoint has answered an attempt, and starts others that were
-// held back because of it. No task's mutex may be held.
-func (iv *Invoker) answered(a *opening) {
+// responded records that the endpoint has responded to an attempt, and starts attempts that
+// were held back because of it. No task's mutex may be held.
+func (iv *Invoker) responded(a *opening) {
 	q := &iv.slots
 	q.mu.Lock()
 	s := a.share
@@ -94,26 +94,27 @@ func (iv *Invoker) answered(a *opening) {
 		q.mu.Unlock()
 		return
 	}
-	short := q.settle(s, time.Now())
+	short := q.updateHeap(s, time.Now())
 	q.mu.Unlock()
 	iv.startNext(short)
 }
 
-// reopen starts new invocations that were held back for as long as they may be.
+// reopen starts new invocations that were held back for openingTime.
 func (iv *Invoker) reopen(s *share) {
 	q := &iv.slots
 	q.mu.Lock()
 	s.openings.watched = false
-	short := q.settle(s, time.Now())
+	short := q.updateHeap(s, time.Now())
 	q.mu.Unlock()
 	iv.startNext(short)
 }
 
-// startNext starts what may have a slot. short says that others wait for one since now.
+// startNext starts waiting attempts that may have a slot. short says that slots have just
+// become short.
 func (iv *Invoker) startNext(short bool) {
 	for w, ok := iv.slots.next(); ok; w, ok = iv.slots.next() {
 		if !w.start() {
-			iv.giveBack(w.share)
+			iv.releaseSlot(w.share)
 		}
 	}
 	if short {

@@ -26,9 +26,9 @@ func newQueueing(limit int) *queueing {
 	return l
 }
 
-func (l *queueing) arrive(service string, begun bool, n uint64) bool {
+func (l *queueing) arrive(service string, resumed bool, n uint64) bool {
 	w := waiter{number: n}
-	got, _ := l.acquire(flowcontrol.QueueKey{Service: service}, begun, &w)
+	got, _ := l.acquire(flowcontrol.QueueKey{Service: service}, resumed, &w)
 	if got {
 		l.started = append(l.started, w)
 	}
@@ -50,11 +50,11 @@ func (l *queueing) later(d time.Duration) {
 		for _, a := range o.order.all[o.order.head:] {
 			a.since = a.since.Add(-d)
 		}
-		l.settle(s, time.Now())
+		l.updateHeap(s, time.Now())
 	}
 }
 
-// While the endpoint works on an invocation that has begun, it is given few new ones.
+// While a resumed invocation waits for the endpoint, few new ones are started.
 func TestNewWorkIsHeldBackBehindWorkInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newQueueing(0)
@@ -63,24 +63,24 @@ func TestNewWorkIsHeldBackBehindWorkInProgress(t *testing.T) {
 			reopened++
 			l.mu.Lock()
 			s.openings.watched = false
-			l.settle(s, time.Now())
+			l.updateHeap(s, time.Now())
 			l.mu.Unlock()
 			l.startAll()
 		}
 		require.True(t, l.arrive("A", true, 0))
-		for n := range uint64(mostOpenings) {
+		for n := range uint64(maxFreshOpenings) {
 			require.True(t, l.arrive("A", false, 1+n))
 		}
 		require.False(t, l.arrive("A", false, 100))
 		require.False(t, l.arrive("A", false, 101))
-		require.True(t, l.arrive("A", true, 102), "those that have begun are not held back")
+		require.True(t, l.arrive("A", true, 102), "resumed invocations are not held back")
 		require.True(t, l.arrive("B", false, 103), "nor are other services")
 		own, _ := l.pressure("A")
 		require.False(t, own, "it is not for a slot that they wait")
 
 		l.mu.Lock()
 		require.True(t, l.started[1].share.openings.end(l.started[1].opening)) // answered
-		l.settle(l.started[1].share, time.Now())
+		l.updateHeap(l.started[1].share, time.Now())
 		l.mu.Unlock()
 		l.startAll()
 		require.Equal(t, uint64(100), l.started[len(l.started)-1].number, "one for each that is answered")
@@ -97,13 +97,13 @@ func TestNewWorkIsHeldBackBehindWorkInProgress(t *testing.T) {
 
 func TestNewWorkAloneIsNotHeldBack(t *testing.T) {
 	l := newQueueing(0)
-	for n := range uint64(10 * mostOpenings) {
+	for n := range uint64(10 * maxFreshOpenings) {
 		require.True(t, l.arrive("A", false, n))
 	}
 }
 
 // New invocations leave a few slots for those that wake up.
-func TestWorkInProgressFindsASlot(t *testing.T) {
+func TestWorkInProgressGetsASlot(t *testing.T) {
 	l := newQueueing(1000)
 	for l.arrive("A", false, 0) {
 	}
@@ -111,12 +111,12 @@ func TestWorkInProgressFindsASlot(t *testing.T) {
 	l.later(openingTime)
 	for l.arrive("A", true, 0) {
 	}
-	require.Equal(t, 942+mostInRow, l.used, "new work that waits is not passed over for ever")
+	require.Equal(t, 942+maxResumedInRow, l.used, "new work is not starved")
 	require.True(t, l.arrive("B", false, 0))
 }
 
-// Whatever comes and goes: no limit is exceeded, nobody waits for long who might begin, new
-// work is held back only while work in progress is not answered, and all is served.
+// For any load: no limit is exceeded, no invocation waits while it could start, new work is
+// held back only while resumed invocations wait for a response, and all are served.
 func TestOpeningsAreBounded(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		limit := rapid.SampledFrom([]int{0, 3, 50, 200}).Draw(r, "limit")
@@ -130,20 +130,20 @@ func TestOpeningsAreBounded(t *testing.T) {
 			require.Equal(r, len(open), l.used)
 			require.Equal(r, arrived, l.used+l.waiting)
 			for name, s := range l.shares {
-				next, ok := l.pick(s, s.begun.len, s.fresh.len, now)
-				require.False(r, ok, "%s: one that has begun: %v", name, next)
-				require.Equal(r, s.waiting, s.begun.len+s.fresh.len)
-				begun, fresh := 0, 0
+				next, ok := l.pick(s, s.resumed.len, s.fresh.len, now)
+				require.False(r, ok, "%s: a resumed one: %v", name, next)
+				require.Equal(r, s.waiting, s.resumed.len+s.fresh.len)
+				resumed, fresh := 0, 0
 				for _, w := range open {
-					if w.share == s && !w.opening.over && w.opening.begun {
-						begun++
+					if w.share == s && !w.opening.over && w.opening.resumed {
+						resumed++
 					} else if w.share == s && !w.opening.over {
 						fresh++
 					}
 				}
-				require.GreaterOrEqual(r, s.openings.begun, begun)
+				require.GreaterOrEqual(r, s.openings.resumed, resumed)
 				require.GreaterOrEqual(r, s.openings.fresh, fresh)
-				require.False(r, l.heldBack(s, now) && s.openings.begun == 0)
+				require.False(r, l.heldBack(s, now) && s.openings.resumed == 0)
 			}
 		}
 		take := func() waiter {
@@ -157,14 +157,14 @@ func TestOpeningsAreBounded(t *testing.T) {
 			switch rapid.IntRange(0, 9).Draw(r, "event") {
 			case 0, 1, 2, 3, 4:
 				arrived++
-				l.arrive(service, rapid.IntRange(0, 3).Draw(r, "begun") == 0, 0)
+				l.arrive(service, rapid.IntRange(0, 3).Draw(r, "resumed") == 0, 0)
 			case 5, 6:
 				if len(open) > 0 {
 					w := take()
 					open = append(open, w)
 					l.mu.Lock()
 					w.share.openings.end(w.opening)
-					l.settle(w.share, time.Now())
+					l.updateHeap(w.share, time.Now())
 					l.mu.Unlock()
 				}
 			case 7, 8:

@@ -124,7 +124,7 @@ func (s *shard) carryOut(e machine.Effect) {
 	}
 }
 
-// fire moves the clock of the log to the i-th timer that is set, which fires.
+// fire advances the time of the log to the i-th timer that is set, which fires.
 func (s *shard) fire(i int) {
 	s.t.Helper()
 	var a alarm

@@ -11,31 +11,30 @@ import (
 )
 
 const (
-	// pauseBeat is how often the process notes that it runs, pauseLimit after how long
-	// without that it may have been given up by others. It is a fraction of the time in
-	// which they elect another leader.
+	// pauseBeat is how often the process records that it runs, pauseLimit the gap after
+	// which it may have been deposed. It is a fraction of the time in which another leader
+	// is elected.
 	pauseBeat  = 100 * time.Millisecond
 	pauseLimit = 500 * time.Millisecond
-	// confirmTimeout bounds how long leaders may take to find out that they still lead.
+	// confirmTimeout bounds how long leaders may take to confirm their leadership.
 	confirmTimeout = 5 * time.Second
 )
 
-// errPaused ends connections on which something may wait that is not to be sent any
-// more.
-var errPaused = errors.New("the process was stopped for a while and has lost a leadership meanwhile")
+// errPaused ends connections whose buffered data must no longer be sent.
+var errPaused = errors.New("the process was paused and has lost a leadership")
 
-// pauses notices when the process did not run for a while: it was stopped, its machine
-// was, or there was no time for it. Others may lead then and have started attempts of
-// their own, while here everything goes on as if nothing had happened. So nothing is
-// sent to endpoints until all leaderships are confirmed.
+// pauses detects that the process did not run for a while: it was paused, its machine was
+// suspended, or it was starved. Others may then lead and have started attempts, while this
+// process continues as if nothing had happened. So nothing is sent to endpoints until all
+// leaderships are confirmed.
 type pauses struct {
-	elapsed func() time.Duration // monotonic, suspension included
+	elapsed func() time.Duration // monotonic, including suspension
 	confirm func(context.Context) error
 	noticed func(paused time.Duration, err error)
 	last    atomic.Int64 // when the process was last known to run and to lead
 	losses  atomic.Int64 // pauses in which a leadership was lost
 
-	mu sync.Mutex // held while it is found out
+	mu sync.Mutex // held during a confirmation
 
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -45,7 +44,7 @@ func newPauses(confirm func(context.Context) error, noticed func(time.Duration, 
 	return &pauses{elapsed: boottime.Start().Elapsed, confirm: confirm, noticed: noticed}
 }
 
-// begin starts the goroutine that notes the time, until end.
+// begin starts the goroutine that records the time, until end.
 func (p *pauses) begin() {
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
@@ -58,14 +57,14 @@ func (p *pauses) begin() {
 			case <-ctx.Done():
 				return
 			}
-			now := p.elapsed() // before it is checked: it may be stopped in between
+			now := p.elapsed() // before the check: the process may be paused in between
 			p.check()
 			p.ran(now)
 		}
 	})
 }
 
-// ran notes that nothing was amiss at a time.
+// ran records that the process ran at a time.
 func (p *pauses) ran(at time.Duration) {
 	for last := p.last.Load(); last < int64(at) && !p.last.CompareAndSwap(last, int64(at)); last = p.last.Load() {
 	}
@@ -76,12 +75,12 @@ func (p *pauses) end() {
 	p.wg.Wait()
 }
 
-// fresh tells whether the process has run all the time.
+// fresh reports whether the process has been running without a pause.
 func (p *pauses) fresh() bool { return p.elapsed()-time.Duration(p.last.Load()) <= pauseLimit }
 
-// connected returns what a new connection asks before it sends anything. It fails for
-// ever after a pause in which a leadership was lost: what has been waiting to be sent
-// since before that is somewhere on its way to the connection.
+// connected returns the check that a new connection makes before it sends anything. It
+// fails permanently after a pause in which a leadership was lost: older data may be
+// buffered on its way to the connection.
 func (p *pauses) connected() func() error {
 	losses := p.losses.Load()
 	return func() error {
@@ -93,8 +92,8 @@ func (p *pauses) connected() func() error {
 	}
 }
 
-// check returns at once while the process runs. After a pause it waits until it is
-// known what has become of the leaderships, and those that were lost have ended.
+// check returns immediately while the process runs. After a pause it waits until the
+// leaderships are confirmed, and lost ones have ended.
 func (p *pauses) check() {
 	if p.fresh() {
 		return
@@ -115,7 +114,7 @@ func (p *pauses) check() {
 	p.ran(p.elapsed())
 }
 
-// confirm makes sure that all sessions work for leaders.
+// confirm verifies that all sessions belong to current leaders.
 func (iv *Invoker) confirm(ctx context.Context) error {
 	iv.mu.Lock()
 	sessions := make([]*Session, 0, len(iv.sessions))
@@ -134,8 +133,8 @@ func (iv *Invoker) confirm(ctx context.Context) error {
 
 func (iv *Invoker) wasPaused(d time.Duration, err error) {
 	if err != nil {
-		iv.log.Warn("the process did not run for a while, attempts start again", "duration", d, "err", err)
+		iv.log.Warn("process was paused and lost a leadership; restarting its attempts", "duration", d, "err", err)
 		return
 	}
-	iv.log.Info("the process did not run for a while, it still leads", "duration", d)
+	iv.log.Info("process was paused; its leaderships are confirmed", "duration", d)
 }

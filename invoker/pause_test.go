@@ -28,7 +28,7 @@ func TestNothingIsSentAfterAPauseUntilLeadershipsAreConfirmed(t *testing.T) {
 		now.Store(int64(6 * time.Second))
 		var wg sync.WaitGroup
 		var through atomic.Int32
-		for range 3 { // whoever has something to send
+		for range 3 { // concurrent senders
 			wg.Go(func() {
 				if err := send(); (err == nil) != (answer == nil) {
 					t.Errorf("%v after %v", err, answer)
@@ -46,7 +46,7 @@ func TestNothingIsSentAfterAPauseUntilLeadershipsAreConfirmed(t *testing.T) {
 	}
 }
 
-func TestAProcessThatRunsIsNotAsked(t *testing.T) {
+func TestARunningProcessConfirmsNoLeadership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPauses(func(context.Context) error { t.Error("asked"); return nil }, nil)
 		p.begin()

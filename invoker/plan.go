@@ -13,7 +13,7 @@ import (
 	"platform/partition/machine"
 )
 
-// plan is what was decided for an attempt before it begins.
+// plan is what is decided before an attempt starts.
 type plan struct {
 	pin           machine.Pin
 	version       protocol.Version
@@ -23,8 +23,8 @@ type plan struct {
 	stateLimit    int // bytes of state to send; 0: none
 }
 
-// plan chooses the deployment, those of the first stored progress or else the
-// latest, and the protocol version.
+// plan chooses the deployment (that of the first stored progress, otherwise the latest) and
+// the protocol version.
 func (iv *Invoker) plan(inv *machine.Invocation, pin machine.Pin) (*plan, error) {
 	schemas := iv.registry.Schemas()
 	d, service, err := deploymentOf(schemas, inv, pin)
@@ -71,8 +71,8 @@ func chooseVersion(server protocol.Range, d *metadata.Deployment, pin machine.Pi
 	return v, nil
 }
 
-// smallPayload is the size up to which payloads are copied together, so that they
-// leave in one piece; larger ones are sent from where they are.
+// smallPayload is the size up to which payloads are copied into one chunk; larger ones are
+// sent without copying.
 const smallPayload = 4 << 10
 
 // replay encodes the start and the whole journal.
@@ -85,7 +85,7 @@ func (p *plan) replay(r *attempts.Replay, retry *retryState) [][]byte {
 		RetryCount:     retry.sinceEntry,
 		IdempotencyKey: inv.IdempotencyKey, Scope: inv.Target.Scope, LimitKey: inv.LimitKey,
 	}
-	if retry.sinceEntry > 0 { // without a failed attempt nobody looks at it
+	if retry.sinceEntry > 0 { // only used after a failed attempt
 		start.SinceLastEntry = sinceLastEntry(r)
 	}
 	b := protocol.AppendStart(make([]byte, 0, replaySize(r)), &start)
@@ -96,7 +96,7 @@ func (p *plan) replay(r *attempts.Replay, retry *retryState) [][]byte {
 	return append(chunks, b)
 }
 
-// wire is an entry as the endpoint is to see it.
+// wire converts an entry to the endpoint's protocol version.
 func (p *plan) wire(e *journal.Entry) *journal.Entry {
 	if p.version >= protocol.V6 || !e.Type.IsNotification() {
 		return e
@@ -104,7 +104,7 @@ func (p *plan) wire(e *journal.Entry) *journal.Entry {
 	return &journal.Entry{Type: e.Type, AppendedAt: e.AppendedAt, Payload: protocol.ForVersion(p.version, e.Payload)}
 }
 
-// replaySize is room for the start and the entries that are copied.
+// replaySize returns the size of the start and the copied entries.
 func replaySize(r *attempts.Replay) int {
 	n := 160 + len(r.Invocation.Target.Key)
 	for i := range r.State {
@@ -128,13 +128,13 @@ func splitEntry(chunks [][]byte, b []byte, e *journal.Entry) ([][]byte, []byte) 
 	return append(chunks, b, e.Payload), b[len(b):]
 }
 
-// appendEntry is an entry as chunks to write.
+// appendEntry appends an entry as chunks.
 func appendEntry(b []byte, chunks [][]byte, e *journal.Entry) [][]byte {
 	chunks, b = splitEntry(chunks, b, e)
 	return append(chunks, b)
 }
 
-// sinceLastEntry is the age of the journal's last change in milliseconds.
+// sinceLastEntry returns the age of the journal's last change in milliseconds.
 func sinceLastEntry(r *attempts.Replay) uint64 {
 	changed := r.Invocation.ProgressAt
 	if changed == 0 {
@@ -146,11 +146,11 @@ func sinceLastEntry(r *attempts.Replay) uint64 {
 	return uint64(max(time.Now().UnixMilli()-changed, 0))
 }
 
-// longestHeaderKey is the length up to which keys are told in a header, where they
-// are for information only: the start has them too. Endpoints refuse long headers.
-const longestHeaderKey = 1 << 10
+// maxHeaderKey is the length up to which keys are sent in a header, where they are only
+// informational: the start contains them too. Endpoints reject long headers.
+const maxHeaderKey = 1 << 10
 
-// request is the head of the attempt's request.
+// request returns the head of the attempt's request.
 func (p *plan) request(inv *machine.Invocation) *endpoint.Request {
 	static := p.route.headers[p.version]
 	h := make(http.Header, len(static)+6)
@@ -158,7 +158,7 @@ func (p *plan) request(inv *machine.Invocation) *endpoint.Request {
 		h[name] = values
 	}
 	p.route.add(h, "x-restate-invocation-id", inv.ID.String())
-	if key := inv.Target.Key; inv.Target.Type.Keyed() && len(key) <= longestHeaderKey {
+	if key := inv.Target.Key; inv.Target.Type.Keyed() && len(key) <= maxHeaderKey {
 		p.route.add(h, "x-restate-service-key", escapeKey(key))
 	}
 	if inv.Trace.Parent != "" {
@@ -172,7 +172,7 @@ func (p *plan) request(inv *machine.Invocation) *endpoint.Request {
 	return &endpoint.Request{Address: p.route.addr, Method: http.MethodPost, Path: p.route.addr.Path(path), Header: h}
 }
 
-// escapeKey escapes all of a key but letters, digits and "-_.~".
+// escapeKey escapes all bytes of a key except letters, digits and "-_.~".
 func escapeKey(key string) string {
 	const hex = "0123456789ABCDEF"
 	b := make([]byte, 0, len(key))

@@ -97,7 +97,7 @@ func (a *attempt) suspends(now time.Time) bool {
 	if left <= 0 {
 		return true
 	}
-	if _, computing := a.hold(); silence < computing && !a.idle() {
+	if _, computing := a.maxSilence(); silence < computing && !a.idle() {
 		a.probe = a.s.iv.slots.probe(a.t.slot, a.t.inv.Target.Handler, now)
 		if a.unasked = a.probe == nil; a.unasked {
 			return false

@@ -6,12 +6,12 @@ import (
 	"platform/partition/machine"
 )
 
-// smallStep is the size up to which a step joins the one before it whatever the size of
-// that one, so that a large output and the end behind it are one log command.
+// smallStep is the size up to which a step joins the previous one regardless of its size,
+// so that a large output and the following end are one log command.
 const smallStep = 1 << 10
 
-// batches cuts steps into runs of about limits.ProgressBatch bytes, each of which becomes
-// one log command. A step that is larger has a command to itself, or with small ones.
+// batches splits steps into runs of about limits.ProgressBatch bytes, each of which becomes
+// one log command. A larger step gets a separate command, possibly with small ones.
 func batches(steps []machine.Step) [][]machine.Step {
 	var out [][]machine.Step
 	first, size, small := 0, 0, 0
@@ -30,7 +30,7 @@ func batches(steps []machine.Step) [][]machine.Step {
 	return append(out, steps[first:])
 }
 
-// stepSize is about how many bytes a step takes in a log command.
+// stepSize returns the approximate size of a step in a log command.
 func stepSize(s *machine.Step) int {
 	size := 64 + len(s.Payload)
 	if s.Failure != nil {
@@ -44,7 +44,7 @@ func stepSize(s *machine.Step) int {
 	return size
 }
 
-// payloadSize is how many bytes of payloads steps have.
+// payloadSize returns the bytes of payloads in steps.
 func payloadSize(steps []machine.Step) (size int) {
 	for i := range steps {
 		size += len(steps[i].Payload)
@@ -52,8 +52,8 @@ func payloadSize(steps []machine.Step) (size int) {
 	return size
 }
 
-// namesSize is how many bytes the strings have that identify the target of a call. They
-// are part of every record and message about it.
+// namesSize returns the bytes of the strings that identify the target of a call. They are
+// part of every record and message about it.
 func namesSize(r *journal.Request) int {
 	size := len(r.Service) + len(r.Handler) + len(r.Key)
 	for _, s := range []*string{r.Scope, r.LimitKey, r.IdempotencyKey} {

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// refusalTimeout is how long the body of an error status is waited for; some
-	// endpoints send it only after the request has ended.
+	// refusalTimeout is how long to wait for the body of an error status; some endpoints
+	// send it only after the request has ended.
 	refusalTimeout = 2 * time.Second
 	refusalBody    = 1 << 10
-	// openVolume is how many bytes of an attempt may be on their way into the log.
+	// openVolume bounds the bytes of an attempt in transit to the log.
 	openVolume = 2 << 20
 )
 
-// Response looks at the status.
+// Response checks the status.
 func (a *attempt) Response(h endpoint.Head) {
-	a.s.iv.answered(a.opening)
+	a.s.iv.responded(a.opening)
 	if !a.enter() {
 		return
 	}
@@ -36,10 +36,10 @@ func (a *attempt) Response(h endpoint.Head) {
 		return
 	}
 	a.touch()
-	a.answered = true
+	a.responded = true
 	a.endSilence()
 	if t.state == streaming && a.s.iv.slots.short.Load() {
-		a.s.clock.wake(a.deadline()) // which is earlier than without a response
+		a.s.timers.wake(a.deadline()) // earlier than before the response
 	}
 	if server := first(h.Header["X-Restate-Server"]); server != "" {
 		t.server = server
@@ -50,10 +50,10 @@ func (a *attempt) Response(h endpoint.Head) {
 	}
 	a.refusal = f
 	t.move(refuse)
-	a.s.clock.wake(a.deadline())
+	a.s.timers.wake(a.deadline())
 }
 
-// Data reads messages and proposes what they ask for.
+// Data decodes messages and proposes the commands in them.
 func (a *attempt) Data(p []byte) {
 	if !a.enter() {
 		return
@@ -67,7 +67,7 @@ func (a *attempt) Data(p []byte) {
 	a.throttle()
 }
 
-// read takes in bytes. A failure ends the attempt.
+// read consumes bytes. A failure ends the attempt.
 func (a *attempt) read(p []byte) *failure {
 	t := a.t
 	t.mu.Lock()
@@ -100,13 +100,13 @@ func (a *attempt) read(p []byte) *failure {
 	}
 	a.count()
 	if t.state.open() && a.idle() && a.s.iv.slots.short.Load() {
-		a.s.clock.wake(a.deadline()) // which is earlier now than when it was looked at last
+		a.s.timers.wake(a.deadline()) // which is now earlier than at the last check
 	}
 	return nil
 }
 
-// count tells the budget what the attempt has received and is not in the log; t.mu
-// is held. It returns false if that is too much.
+// count updates the budget with the data that the attempt has received and that is not in
+// the log; t.mu is held. It returns false if that is too much.
 func (a *attempt) count() bool {
 	holds := a.decoder.Size() + a.unproposed + a.t.volume
 	if holds == a.counted {
@@ -116,10 +116,10 @@ func (a *attempt) count() bool {
 	return a.memory.received(holds)
 }
 
-// tooLarge is the failure of an attempt that holds more than one may.
+// tooLarge returns the failure of an attempt that holds more than the limit.
 func (a *attempt) tooLarge() *failure {
 	return failureOf(errcode.New(errcode.RT0001,
-		"the attempt needs more memory than one may have, %d bytes (worker.invoker.per-invocation-memory-limit)", a.s.iv.cfg.InvocationMemoryLimit))
+		"the attempt exceeds its memory limit of %d bytes (worker.invoker.per-invocation-memory-limit)", a.s.iv.cfg.InvocationMemoryLimit))
 }
 
 // End is the last event of the stream.
@@ -142,12 +142,12 @@ func (a *attempt) End(err error) {
 	case partial:
 		f = failureOf(errcode.New(errcode.RT0010, "the response ended in the middle of a message"))
 	default:
-		f = failureOf(errcode.New(errcode.RT0007, "the response ended without saying how the invocation goes on"))
+		f = failureOf(errcode.New(errcode.RT0007, "the response ended without an end, a suspension or an error"))
 	}
 	a.fail(f)
 }
 
-// message acts on one message; t.mu is held.
+// message handles one message; t.mu is held.
 func (a *attempt) message(m *protocol.Message) *failure {
 	if warn := a.s.iv.cfg.MessageSizeWarning; warn > 0 && len(m.Payload) >= warn {
 		a.s.log.Warn("large message from endpoint", "invocation_id", a.t.id, "message", protocol.Name(m.Type), "bytes", len(m.Payload))
@@ -185,7 +185,7 @@ func (a *attempt) message(m *protocol.Message) *failure {
 	return a.command(m)
 }
 
-// awaits notes what the handler waits for, for operators to see.
+// awaits records the reported await, for operators.
 func (a *attempt) awaits(m *protocol.Message) *failure {
 	await, err := protocol.ParseAwaitingOn(m.Payload)
 	if err == nil {
@@ -226,14 +226,14 @@ func (a *attempt) ended() *failure {
 	return nil
 }
 
-// finish takes the step that ends the attempt, and half-closes at once: endpoints
-// wait for that before they end the response.
+// finish adds the step that ends the attempt, and half-closes immediately: endpoints wait
+// for that before they end the response.
 func (a *attempt) finish(last machine.Step) {
 	a.steps = append(a.steps, last)
 	a.lingering = false
 	a.t.move(finish)
 	if a.decoder.Partial() {
-		a.s.log.Debug("endpoint sent more after it ended the attempt", "invocation_id", a.t.id, "code", errcode.RT0012)
+		a.s.log.Debug("endpoint sent data after it ended the attempt", "invocation_id", a.t.id, "code", errcode.RT0012)
 	}
 }
 
@@ -261,8 +261,8 @@ func (a *attempt) command(m *protocol.Message) *failure {
 	return nil
 }
 
-// passive reports whether a command has no effect but to be recorded, so that it
-// may wait for what follows: if it is lost, the handler does the same again.
+// passive reports whether a command is only recorded, so that it may wait for the next one:
+// if it is lost, the handler sends it again.
 func passive(t journal.Type) bool {
 	switch t {
 	case journal.Run, journal.Output, journal.SetState, journal.ClearState, journal.ClearAllState,
@@ -272,8 +272,8 @@ func passive(t journal.Type) bool {
 	return false
 }
 
-// flush proposes the steps that have come together, as one command or, when they are
-// large, as several. Those that may linger are left for a moment unless forced or large.
+// flush proposes the accumulated steps, as one command or, if they are large, as several.
+// Lingering ones are kept for a moment unless forced or large.
 func (a *attempt) flush(force bool) {
 	t := a.t
 	t.sending.Lock()
@@ -285,7 +285,7 @@ func (a *attempt) flush(force bool) {
 	}
 	if a.lingering && !force && a.unproposed < limits.ProgressBatch {
 		t.mu.Unlock()
-		a.s.clock.linger(a)
+		a.s.timers.linger(a)
 		return
 	}
 	p := &machine.Progress{ID: t.id, Attempt: t.number, Pin: a.plan.pin, Steps: a.steps, Errors: t.retry.report()}
@@ -295,7 +295,7 @@ func (a *attempt) flush(force bool) {
 		t.pending++
 		t.volume += volume
 		t.mu.Unlock()
-		a.s.part.Propose(p, func(o machine.Outcome, err error) { t.answered(a, p, volume, final, o, err) })
+		a.s.part.Propose(p, func(o machine.Outcome, err error) { t.proposed(a, p, volume, final, o, err) })
 		return
 	}
 	parts := batches(p.Steps)
@@ -306,12 +306,12 @@ func (a *attempt) flush(force bool) {
 		part := &machine.Progress{ID: p.ID, Attempt: p.Attempt, Pin: p.Pin, Steps: steps, Errors: p.Errors}
 		p.Errors = 0 // counted once
 		volume, final := payloadSize(steps), final && i == len(parts)-1
-		a.s.part.Propose(part, func(o machine.Outcome, err error) { t.answered(a, part, volume, final, o, err) })
+		a.s.part.Propose(part, func(o machine.Outcome, err error) { t.proposed(a, part, volume, final, o, err) })
 	}
 }
 
-// throttle holds the stream up while too much of the attempt, or of all attempts,
-// is on its way into the log.
+// throttle blocks the stream while too much data of this attempt, or of all attempts, is in
+// transit to the log.
 func (a *attempt) throttle() {
 	t := a.t
 	t.mu.Lock()
@@ -324,7 +324,7 @@ func (a *attempt) throttle() {
 		if turn := a.memory.read(); turn != nil {
 			a.held = true
 			t.mu.Unlock()
-			<-turn // comes at the latest when the attempt ends
+			<-turn // granted at the latest when the attempt ends
 			t.mu.Lock()
 		}
 	}
@@ -334,7 +334,7 @@ func (a *attempt) throttle() {
 	}
 }
 
-// judge turns a response that is not the expected one into a failure.
+// judge returns the failure of an unexpected response, or nil.
 func (a *attempt) judge(h *endpoint.Head) *failure {
 	code := errcode.RT0012
 	switch h.Status {
@@ -360,8 +360,8 @@ func (a *attempt) judge(h *endpoint.Head) *failure {
 	return nil
 }
 
-// refused is the failure of a response with an error status, with as much of its
-// body as has come; t.mu is held.
+// refused returns the failure of a response with an error status, with the part of its body
+// that has arrived; t.mu is held.
 func (a *attempt) refused() *failure {
 	f := a.refusal
 	if f == nil {

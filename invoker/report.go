@@ -10,7 +10,7 @@ import (
 	"platform/partition/machine"
 )
 
-// report notes and logs a failure; the same one again is not news. t.mu is held.
+// report records and logs a failure; a repeated one is logged at debug level. t.mu is held.
 func (t *task) report(f *failure) {
 	repeated := t.last != nil && t.last.Message == f.Message && t.last.ErrorCode == f.ErrorCode
 	t.last = f
@@ -29,8 +29,8 @@ func (t *task) reportEnd(how machine.StepKind) {
 	}
 }
 
-// warning is how to log something about the last failure: quietly if it is not new
-// or if there is too much of it.
+// warning returns the level and fields for logging the last failure: debug if it is
+// repeated or sampled.
 func (t *task) warning(quiet bool) (slog.Level, []any) {
 	level := slog.LevelDebug
 	target := ""
@@ -44,7 +44,7 @@ func (t *task) warning(quiet bool) (slog.Level, []any) {
 	if quiet {
 		return level, fields
 	}
-	held, admitted := t.s.iv.muffler.admit(noise{t.deployed.Deployment, t.last.ErrorCode}, time.Now())
+	held, admitted := t.s.iv.sampler.admit(sampleKey{t.deployed.Deployment, t.last.ErrorCode}, time.Now())
 	if admitted {
 		level = slog.LevelWarn
 	}
@@ -54,49 +54,48 @@ func (t *task) warning(quiet bool) (slog.Level, []any) {
 	return level, fields
 }
 
-// Warnings of one kind that are written in a while; the rest is counted.
+// Number of warnings of one kind that are logged per window; the rest is counted.
 const (
-	noiseWindow = 10 * time.Second
-	noiseLimit  = 10
-	// maxNoise bounds the kinds that are remembered.
-	maxNoise = 4096
+	sampleWindow = 10 * time.Second
+	sampleLimit  = 10
+	// maxSamples bounds the kinds that are counted.
+	maxSamples = 4096
 )
 
-// noise is what warnings have in common that come in crowds: an endpoint that is
-// down fails every invocation on it.
-type noise struct {
+// sampleKey groups similar warnings: an endpoint that is down fails every invocation on it.
+type sampleKey struct {
 	deployment ids.Deployment
 	code       string
 }
 
-// muffler keeps the log readable while an endpoint fails for everybody.
-type muffler struct {
+// logSampler limits the rate of similar warnings.
+type logSampler struct {
 	mu    sync.Mutex // guards kinds
-	kinds map[noise]*noiseCount
+	kinds map[sampleKey]*sampleCount
 }
 
-type noiseCount struct {
+type sampleCount struct {
 	began         time.Time
 	written, held int
 }
 
-// admit reports whether a warning may be written, and if so how many of its kind
-// were held back before it.
-func (m *muffler) admit(kind noise, now time.Time) (held int, admitted bool) {
+// admit reports whether a warning may be logged, and if so how many similar ones were
+// skipped before it.
+func (m *logSampler) admit(kind sampleKey, now time.Time) (held int, admitted bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.kinds == nil || len(m.kinds) >= maxNoise { // mostly of deployments that are gone
-		m.kinds = map[noise]*noiseCount{}
+	if m.kinds == nil || len(m.kinds) >= maxSamples { // mostly of deployments that are gone
+		m.kinds = map[sampleKey]*sampleCount{}
 	}
 	c := m.kinds[kind]
 	if c == nil {
-		c = &noiseCount{began: now}
+		c = &sampleCount{began: now}
 		m.kinds[kind] = c
 	}
-	if now.Sub(c.began) >= noiseWindow {
+	if now.Sub(c.began) >= sampleWindow {
 		c.began, c.written = now, 0
 	}
-	if c.written == noiseLimit {
+	if c.written == sampleLimit {
 		c.held++
 		return 0, false
 	}

@@ -14,9 +14,9 @@ import (
 )
 
 func TestWarningsOfOneKindAreBounded(t *testing.T) {
-	var m muffler
+	var m logSampler
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	down, odd := noise{"dp_1", "RT0010"}, noise{"dp_1", "RT0012"}
+	down, odd := sampleKey{"dp_1", "RT0010"}, sampleKey{"dp_1", "RT0012"}
 	written := 0
 	for range 100 {
 		if held, ok := m.admit(down, now); ok {
@@ -24,15 +24,15 @@ func TestWarningsOfOneKindAreBounded(t *testing.T) {
 			written++
 		}
 	}
-	require.Equal(t, noiseLimit, written)
+	require.Equal(t, sampleLimit, written)
 	_, ok := m.admit(odd, now)
 	require.True(t, ok, "another kind")
-	_, ok = m.admit(down, now.Add(noiseWindow-1))
+	_, ok = m.admit(down, now.Add(sampleWindow-1))
 	require.False(t, ok)
-	held, ok := m.admit(down, now.Add(noiseWindow))
+	held, ok := m.admit(down, now.Add(sampleWindow))
 	require.True(t, ok)
-	require.Equal(t, 100-noiseLimit+1, held)
-	held, ok = m.admit(down, now.Add(noiseWindow))
+	require.Equal(t, 100-sampleLimit+1, held)
+	held, ok = m.admit(down, now.Add(sampleWindow))
 	require.True(t, ok)
 	require.Zero(t, held)
 }

@@ -7,33 +7,32 @@ import (
 	"platform/metadata"
 )
 
-// jitter is how much chance may add to a delay, as a share of it, so that
-// invocations that failed together do not come back together.
+// jitter is the maximum random share added to a delay, so that invocations that failed
+// together are not retried together.
 const jitter = 0.3
 
-// retryState counts the failed attempts of a task. It lives as long as the task:
-// suspending or a new leader begin anew.
+// retryState counts the failed attempts of a task. It lasts as long as the task: suspending
+// or a new leader reset it.
 type retryState struct {
 	total      int           // failed attempts
-	reported   int           // those of them that are part of some progress
-	failures   int           // those that count against the policy
-	delay      time.Duration // the last of the policy, without jitter
+	reported   int           // failed attempts that are part of some progress
+	failures   int           // failed attempts that count against the policy
+	delay      time.Duration // the last delay of the policy, without jitter
 	sinceEntry uint32        // failed attempts since the last new command
 }
 
-// renew begins the policy anew; what was counted for operators and the endpoint
-// stays.
+// renew resets the policy; the counts for operators and the endpoint are kept.
 func (r *retryState) renew() { r.failures, r.delay = 0, 0 }
 
-// report is how many attempts have failed that no progress has told of.
+// report returns the number of failed attempts since the last progress that reported them.
 func (r *retryState) report() uint32 {
 	n := r.total - r.reported
 	r.reported = r.total
 	return uint32(n)
 }
 
-// next takes note of a failure and says how long to wait before the next attempt,
-// or that there is none.
+// next records a failure and returns the delay before the next attempt, or false if there
+// is none.
 func (r *retryState) next(f *failure, p *metadata.RetryPolicy) (time.Duration, bool) {
 	r.total++
 	if f.reached {
@@ -42,7 +41,7 @@ func (r *retryState) next(f *failure, p *metadata.RetryPolicy) (time.Duration, b
 	switch {
 	case f.behavior != retryByPolicy:
 		return 0, false
-	case f.nextDelay != nil: // does not count as one of the policy's
+	case f.nextDelay != nil: // does not count against the policy
 		return *f.nextDelay, true
 	}
 	r.failures++
@@ -53,11 +52,11 @@ func (r *retryState) next(f *failure, p *metadata.RetryPolicy) (time.Duration, b
 	return r.delay + time.Duration(rand.Float64()*jitter*float64(r.delay)), true
 }
 
-// following is the delay after the given one, before jitter.
+// following returns the delay after the given one, before jitter.
 func following(last time.Duration, failures int, p *metadata.RetryPolicy) time.Duration {
 	d := p.InitialInterval
 	if failures > 1 {
-		// As a number, since it may exceed what a duration can hold.
+		// As a float, since it may overflow a duration.
 		grown := float64(last) * max(p.Factor, 1)
 		d = time.Duration(min(grown, float64(1<<62)))
 	}

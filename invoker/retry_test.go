@@ -18,7 +18,7 @@ import (
 	"platform/partition/machine"
 )
 
-// wire is a stream without a network, for tests that move the clock.
+// wire is a stream without a network, for tests that advance the time.
 type wire struct {
 	recv   endpoint.Receiver
 	script func(*wire)
@@ -202,7 +202,7 @@ func TestDelaysOfTheEndpointDoNotCount(t *testing.T) {
 	})
 }
 
-func TestVersion7SaysWhatFollows(t *testing.T) {
+func TestVersion7ReportsTheNextAction(t *testing.T) {
 	for behavior, then := range map[string]machine.Status{"4801": machine.Paused, "4802": machine.Completed} {
 		synctest.Test(t, func(t *testing.T) {
 			cfg := policy(10, metadata.Pause)
@@ -221,7 +221,7 @@ func TestVersion7SaysWhatFollows(t *testing.T) {
 	}
 }
 
-func TestRetryCountIsToldAndBeginsAnewWithACommand(t *testing.T) {
+func TestRetryCountIsReportedAndResetByACommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r retryState
 		p := &metadata.RetryPolicy{InitialInterval: time.Second, Factor: 2}
@@ -276,7 +276,7 @@ func TestInactivityAndAbort(t *testing.T) {
 	})
 }
 
-func TestRequestResponseClosesAtOnce(t *testing.T) {
+func TestRequestResponseHalfClosesImmediately(t *testing.T) {
 	for name, change := range map[string]func(*offline){
 		"announced":     func(o *offline) { o.change(func(d *metadata.Deployment) { d.Bidirectional = false }) },
 		"no inactivity": func(o *offline) { o.iv.cfg.Defaults.InactivityTimeout = 0 },
@@ -315,7 +315,7 @@ func TestErrorStatusDoesNotWaitForItsBody(t *testing.T) {
 	})
 }
 
-func TestACommandWithoutEffectWaitsOnlyAMoment(t *testing.T) {
+func TestACommandWithoutEffectLingersBriefly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffline(t, policy(1, metadata.Kill), func(w *wire) {
 			w.ok()
@@ -362,7 +362,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-func TestSlotsAreGivenInOrderOfArrival(t *testing.T) {
+func TestSlotsAreAssignedInOrderOfArrival(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := policy(1, metadata.Kill)
 		cfg.ConcurrentInvocations = 2

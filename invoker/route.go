@@ -14,11 +14,11 @@ import (
 	"platform/metadata"
 )
 
-// route is how to reach a deployment: what all its attempts have in common.
+// route is the data for reaching a deployment that all its attempts share.
 type route struct {
 	deployment *metadata.Deployment
 	addr       *endpoint.Address
-	own        map[string]bool // names that the deployment's headers have set
+	own        map[string]bool // header names set by the deployment
 	headers    [protocol.V7 + 1]http.Header
 	signer     *identity.Signer // nil: requests are not signed
 }
@@ -30,7 +30,7 @@ func (r *route) add(h http.Header, name, value string) {
 	}
 }
 
-// sign says who asks, for whom it matters: see package identity.
+// sign signs the request if configured: see package identity.
 func (r *route) sign(h http.Header, path, key string) {
 	if r.signer != nil {
 		r.add(h, identity.SchemeHeader, identity.Scheme)
@@ -38,10 +38,10 @@ func (r *route) sign(h http.Header, path, key string) {
 	}
 }
 
-// maxRoutes bounds the routes that are remembered.
+// maxRoutes bounds the cached routes.
 const maxRoutes = 4096
 
-// routes remembers the routes of deployments.
+// routes caches the routes of deployments.
 type routes struct {
 	headers map[string]string // of the server, for all deployments
 	signer  *identity.Signer
@@ -50,8 +50,8 @@ type routes struct {
 	byID map[ids.Deployment]*route
 }
 
-// get returns the route of a deployment, made anew when the registry has a new
-// version of it.
+// get returns the route of a deployment, recreated when the registry has a new version of
+// it.
 func (r *routes) get(d *metadata.Deployment) (*route, error) {
 	r.mu.RLock()
 	known := r.byID[d.ID]
@@ -82,7 +82,7 @@ func (r *routes) make(d *metadata.Deployment) (*route, error) {
 		h := http.Header{
 			"content-type": {v.ContentType()},
 			"accept":       {v.ContentType()},
-			"user-agent":   nil, // none, rather than the library's
+			"user-agent":   nil, // suppresses the library's default
 		}
 		setHeaders(h, r.headers, nil)
 		setHeaders(h, d.AdditionalHeaders, made.own)
@@ -104,9 +104,9 @@ func addressOf(d *metadata.Deployment) (*endpoint.Address, error) {
 	return addr, nil
 }
 
-// setHeaders adds configured headers, and notes their names in own if that is not
-// nil. Those that belong to the connection, and malformed ones, are left out: the
-// transport would refuse the whole request.
+// setHeaders adds configured headers, and records their names in own if that is not nil.
+// Hop-by-hop headers and malformed ones are omitted: the transport would reject the whole
+// request.
 func setHeaders(h http.Header, configured map[string]string, own map[string]bool) {
 	for name, value := range configured {
 		name = strings.ToLower(name)

@@ -157,7 +157,7 @@ func TestObjectWithState(t *testing.T) {
 	})
 }
 
-func TestKeysThatAreTooLongForAHeaderAreInTheStartOnly(t *testing.T) {
+func TestLongKeysAreOnlyInTheStartMessage(t *testing.T) {
 	for key, header := range map[string]string{"a b/": "a%20b%2F", strings.Repeat("k", 2<<20): ""} {
 		b := scripted(t, quickConfig(), func(x *exchange) {
 			if got := x.r.Header.Get("x-restate-service-key"); got != header {

@@ -9,44 +9,44 @@ import (
 	"platform/partition/machine"
 )
 
-// Session runs the attempts of one partition during one leadership. Its methods
-// may be called concurrently.
+// Session runs the attempts of one partition during one leadership. Its methods are safe
+// for concurrent use.
 type Session struct {
 	iv   *Invoker
 	part attempts.Partition
 	log  *slog.Logger
 
-	// gate is held for reading while a stream's event is dealt with, so that Close
-	// can wait for those under way.
+	// gate is held for reading while a stream's event is handled, so that Close can wait
+	// for events in progress.
 	gate sync.RWMutex
 
 	mu     sync.Mutex // guards the fields below; taken after a task's
 	closed bool
 	tasks  map[ids.Invocation]*task
 
-	clock clock
+	timers timerQueue
 }
 
 var _ attempts.Session = (*Session)(nil)
 
-// Open begins a session for a partition that this node leads from now on.
+// Open starts a session for a partition that this node leads.
 func (iv *Invoker) Open(p attempts.Partition) attempts.Session { return iv.openSession(p) }
 
 func (iv *Invoker) openSession(p attempts.Partition) *Session {
 	s := &Session{iv: iv, part: p, log: iv.log, tasks: map[ids.Invocation]*task{}}
-	s.clock.init(s)
+	s.timers.init(s)
 	iv.mu.Lock()
 	iv.sessions[s] = struct{}{}
 	iv.mu.Unlock()
 	return s
 }
 
-// Run starts an attempt as soon as a slot is free. It never blocks. An attempt
-// that is known already is not started again; one with a newer number replaces it.
+// Run starts an attempt as soon as a slot is free. It never blocks. A known attempt is not
+// started again; one with a newer number replaces it.
 func (s *Session) Run(r *machine.Run) {
 	id, number := r.Invocation.ID, r.Invocation.Attempt
-	if s.iv.slots.crowded() && s.task(id) == nil && !r.Invocation.Pausing {
-		s.iv.line(r.Invocation, waiter{s: s, id: id, number: number})
+	if s.iv.slots.backlogged() && s.task(id) == nil && !r.Invocation.Pausing {
+		s.iv.enqueue(r.Invocation, waiter{s: s, id: id, number: number})
 		return
 	}
 	t := newTask(s, id, number)
@@ -61,11 +61,11 @@ func (s *Session) Run(r *machine.Run) {
 		t.input = r.Input
 	}
 	if s.add(t) {
-		s.iv.line(r.Invocation, waiter{t: t})
+		s.iv.enqueue(r.Invocation, waiter{t: t})
 	}
 }
 
-// enter keeps Close waiting during an event; false if the session is closed.
+// enter makes Close wait during an event; false if the session is closed.
 func (s *Session) enter() bool {
 	s.gate.RLock()
 	if s.isClosed() {
@@ -83,8 +83,8 @@ func (s *Session) guarded(f func()) {
 	}
 }
 
-// add makes a task known. It reports false if the session is closed, or if the same
-// attempt or a newer one is known already.
+// add registers a task. It returns false if the session is closed, or if the same attempt
+// or a newer one is registered.
 func (s *Session) add(t *task) bool {
 	s.mu.Lock()
 	old := s.tasks[t.id]
@@ -100,7 +100,7 @@ func (s *Session) add(t *task) bool {
 	return true
 }
 
-// Notify passes a notification on to the attempt it is for. It never blocks.
+// Notify passes a notification to its attempt. It never blocks.
 func (s *Session) Notify(n *machine.Notify) {
 	if t := s.task(n.ID); t != nil && t.number == n.Attempt {
 		t.notify(n)
@@ -130,15 +130,15 @@ func (s *Session) Hasten(h *machine.Hasten) {
 	}
 }
 
-// Abort cuts an attempt. It never blocks.
+// Abort aborts an attempt. It never blocks.
 func (s *Session) Abort(a *machine.Abort) {
 	if t := s.task(a.ID); t != nil && t.number <= a.Attempt {
 		t.abandon()
 	}
 }
 
-// Close ends the leadership: all attempts are cut, and nothing is proposed once it
-// has returned.
+// Close ends the leadership: all attempts are aborted, and nothing is proposed once it has
+// returned.
 func (s *Session) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -148,8 +148,8 @@ func (s *Session) Close() {
 	for _, t := range tasks {
 		t.abandon()
 	}
-	s.clock.stop()
-	s.gate.Lock() // waits for the events under way
+	s.timers.stop()
+	s.gate.Lock() // waits for events in progress
 	defer s.gate.Unlock()
 	s.iv.mu.Lock()
 	delete(s.iv.sessions, s)
@@ -162,8 +162,8 @@ func (s *Session) task(id ids.Invocation) *task {
 	return s.tasks[id]
 }
 
-// forget removes a task unless a newer one has taken its place.
-func (s *Session) forget(t *task) {
+// remove removes a task unless a newer one has replaced it.
+func (s *Session) remove(t *task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tasks[t.id] == t {

@@ -9,8 +9,8 @@ import (
 	"platform/partition/machine"
 )
 
-// answered takes the outcome of a proposal. It is called by the partition.
-func (t *task) answered(a *attempt, p *machine.Progress, volume int, final bool, o machine.Outcome, err error) {
+// proposed handles the outcome of a proposal. It is called by the partition.
+func (t *task) proposed(a *attempt, p *machine.Progress, volume int, final bool, o machine.Outcome, err error) {
 	t.mu.Lock()
 	t.pending--
 	t.volume -= volume
@@ -31,7 +31,7 @@ func (t *task) answered(a *attempt, p *machine.Progress, volume int, final bool,
 	case err != nil, o.Code == machine.Stale:
 		slot = t.end(drop)
 	case o.Code != machine.OK:
-		refused = failureOf(errcode.New(errcode.RT0012, "the server refused what the handler asked for"))
+		refused = failureOf(errcode.New(errcode.RT0012, "the server rejected what the handler sent"))
 	case final:
 		slot = t.end(stored)
 	default:
@@ -39,8 +39,8 @@ func (t *task) answered(a *attempt, p *machine.Progress, volume int, final bool,
 	}
 	conclude := t.state == failing && t.pending == 0
 	t.mu.Unlock()
-	t.s.iv.giveBack(slot)
-	// Both may propose, which the partition's goroutine must not be held up by.
+	t.s.iv.releaseSlot(slot)
+	// Both may propose, which must not block the partition's goroutine.
 	if refused != nil {
 		go t.s.guarded(func() { t.refused(a, refused) })
 	}
@@ -49,7 +49,7 @@ func (t *task) answered(a *attempt, p *machine.Progress, volume int, final bool,
 	}
 }
 
-// stored notes that something of the attempt is in the journal now.
+// stored records that progress of the attempt is in the journal.
 func (t *task) stored(p *machine.Progress) {
 	t.pin, t.input = p.Pin, nil
 	for i := range p.Steps {
@@ -60,8 +60,8 @@ func (t *task) stored(p *machine.Progress) {
 	}
 }
 
-// fail ends the attempt. What it has achieved is proposed first, and the next one
-// waits for the answers: it must find all of that in the journal.
+// fail ends the attempt. What it has achieved is proposed first, and the next one waits for
+// the outcomes: it must find all of that in the journal.
 func (a *attempt) fail(f *failure) {
 	t := a.t
 	t.mu.Lock()
@@ -82,8 +82,7 @@ func (a *attempt) fail(f *failure) {
 	}
 }
 
-// conclude decides what follows a failed attempt all of whose proposals have been
-// answered.
+// conclude decides what follows a failed attempt without pending proposals.
 func (t *task) conclude(a *attempt) {
 	t.mu.Lock()
 	if t.a != a || t.state != failing || t.pending > 0 {
@@ -96,7 +95,7 @@ func (t *task) conclude(a *attempt) {
 	if again {
 		slot := t.backOff(retry, delay)
 		t.mu.Unlock()
-		t.s.iv.giveBack(slot)
+		t.s.iv.releaseSlot(slot)
 		return
 	}
 	t.move(report)
@@ -108,20 +107,20 @@ func (t *task) conclude(a *attempt) {
 	p := &machine.Progress{ID: t.id, Attempt: t.number, Pin: t.pin, Steps: []machine.Step{step}, Errors: t.retry.report()}
 	t.pending++
 	t.mu.Unlock()
-	t.s.part.Propose(p, func(o machine.Outcome, err error) { t.answered(a, p, 0, true, o, err) })
+	t.s.part.Propose(p, func(o machine.Outcome, err error) { t.proposed(a, p, 0, true, o, err) })
 }
 
-// backOff makes the transition of an event that leads to backingOff. It returns the slot,
-// which the caller gives back once t.mu is released.
+// backOff makes a transition to backingOff. It returns the slot, which the caller releases
+// after t.mu.
 func (t *task) backOff(e event, delay time.Duration) (slot *share) {
 	slot = t.end(e)
 	t.due = time.Now().Add(delay)
-	t.s.clock.backOff(t)
+	t.s.timers.backOff(t)
 	return slot
 }
 
-// refused acts on a proposal that was refused: the attempt fails. A step of the server
-// that ends the attempts is proposed again after a further attempt.
+// refused handles a rejected proposal: the attempt fails. A step of the server that ends
+// the attempts is proposed again after a further attempt.
 func (t *task) refused(a *attempt, f *failure) {
 	t.mu.Lock()
 	if t.a != a || t.state != reporting {
@@ -135,11 +134,11 @@ func (t *task) refused(a *attempt, f *failure) {
 	delay, _ := t.retry.next(f, &t.s.iv.cfg.Defaults.Retry)
 	slot := t.backOff(unstored, delay)
 	t.mu.Unlock()
-	t.s.iv.giveBack(slot)
+	t.s.iv.releaseSlot(slot)
 }
 
-// next says when the attempt after a failed one begins, or else how the invocation goes
-// on without one; t.mu is held.
+// next returns the delay before the attempt after a failed one, or else the last step of
+// the invocation; t.mu is held.
 func (t *task) next(a *attempt) (delay time.Duration, again bool, last machine.StepKind) {
 	f, policy := a.failure, &t.s.iv.cfg.Defaults.Retry
 	if a.plan != nil {
@@ -154,27 +153,26 @@ func (t *task) next(a *attempt) (delay time.Duration, again bool, last machine.S
 		last = machine.StepFail
 	}
 	if t.cancelled && (again || last == machine.StepPause) {
-		delay, again = 0, true // a cancel also resumes what is paused
+		delay, again = 0, true // a cancel also resumes what would be paused
 	}
 	t.cancelled = false
 	return delay, again, last
 }
 
-// resume starts the next attempt of a task whose back-off is over.
+// resume starts the next attempt of a task whose backoff is over.
 func (t *task) resume() {
 	t.mu.Lock()
-	// The clock may remember a back-off that was cut short.
+	// The timer queue may still contain a backoff that was cut short.
 	over := !time.Now().Before(t.due) && t.move(due)
 	inv := t.inv
 	t.mu.Unlock()
 	if over {
-		t.s.iv.line(inv, waiter{t: t})
+		t.s.iv.enqueue(inv, waiter{t: t})
 	}
 }
 
-// hasten ends a back-off before its time, with a fresh retry policy. An open attempt
-// that fails after a cancel may not have seen it, so another one follows. The invocation
-// is not to pause any longer.
+// hasten ends a backoff early and resets the retry policy. An open attempt that fails after
+// a cancel may not have seen it, so another one follows. A requested pause is withdrawn.
 func (t *task) hasten(cancel bool) {
 	t.mu.Lock()
 	t.pausing = false
@@ -188,6 +186,6 @@ func (t *task) hasten(cancel bool) {
 	inv := t.inv
 	t.mu.Unlock()
 	if early {
-		t.s.iv.line(inv, waiter{t: t})
+		t.s.iv.enqueue(inv, waiter{t: t})
 	}
 }

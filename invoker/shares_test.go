@@ -89,8 +89,8 @@ func check(t *rapid.T, q *slots, held, waiting map[string]int, total int) {
 func TestWorkInProgressComesBeforeNewWork(t *testing.T) {
 	q := slots{limit: 1}
 	key := flowcontrol.QueueKey{Service: "A"}
-	acquire := func(begun bool, n uint64) bool {
-		got, _ := q.acquire(key, begun, &waiter{number: n})
+	acquire := func(resumed bool, n uint64) bool {
+		got, _ := q.acquire(key, resumed, &waiter{number: n})
 		return got
 	}
 	require.True(t, acquire(false, 0))
@@ -107,7 +107,7 @@ func TestWorkInProgressComesBeforeNewWork(t *testing.T) {
 	require.Equal(t, []uint64{101, 102, 103, 1, 104, 105, 106, 2, 107, 3}, order)
 }
 
-func TestPartitionsAndQueuesOfAServiceTakeTurns(t *testing.T) {
+func TestPartitionsAndQueuesOfAServiceAreServedRoundRobin(t *testing.T) {
 	q := slots{limit: 1}
 	p1, p2 := &Session{}, &Session{}
 	acquire := func(s *Session, scope string, n uint64) {
@@ -126,9 +126,8 @@ func TestPartitionsAndQueuesOfAServiceTakeTurns(t *testing.T) {
 	require.Equal(t, []uint64{10, 20, 30, 11, 12}, order)
 }
 
-// A service whose handlers wait, without having asked for anything, does not keep
-// another from running.
-func TestAServiceThatHoldsAllItMayDoesNotDelayAnother(t *testing.T) {
+// A service whose handlers wait without having sent a command does not block another.
+func TestAServiceAtItsLimitDoesNotDelayAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := policy(1, metadata.Kill)
 		cfg.ConcurrentInvocations = 100
@@ -155,8 +154,8 @@ func TestAServiceThatHoldsAllItMayDoesNotDelayAnother(t *testing.T) {
 		}
 		require.Zero(t, time.Since(begin))
 
-		// Those that hold more than their share are asked to suspend after a while, if
-		// others still wait.
+		// A service above its share is later asked to suspend handlers while another one
+		// waits.
 		o.iv.slots.mu.Lock()
 		require.Equal(t, 95, o.iv.slots.shares["Greeter"].used)
 		o.iv.slots.mu.Unlock()

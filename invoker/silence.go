@@ -9,29 +9,29 @@ import (
 	"platform/internal/errcode"
 )
 
-// silences counts attempts whose endpoint sends no response head.
+// silences counts attempts whose endpoint has sent no response head.
 type silences struct {
 	now   atomic.Int64
 	total atomic.Uint64
 }
 
 // Silent returns how many open attempts have had no response head for longer than
-// Config.NoResponseWarning, and how many there have been so far.
+// Config.NoResponseWarning, and how many there have been in total.
 func (iv *Invoker) Silent() (now int64, total uint64) {
 	return iv.silences.now.Load(), iv.silences.total.Load()
 }
 
-// silentAt is when the attempt is marked unless a response head comes; false if it is not
-// going to be. Functions are never marked: they respond when they have ended. t.mu is held.
+// silentAt returns when the attempt is marked unless a response head arrives; false if it
+// will not be. Functions are never marked: they respond when they have ended. t.mu is held.
 func (a *attempt) silentAt() (time.Time, bool) {
 	warning := a.s.iv.cfg.NoResponseWarning
-	if warning <= 0 || a.answered || a.silent || a.plan.route.addr.Function != nil {
+	if warning <= 0 || a.responded || a.silent || a.plan.route.addr.Function != nil {
 		return time.Time{}, false
 	}
-	return a.asked.Add(warning), true
+	return a.requestedAt.Add(warning), true
 }
 
-// nextCheck is when the attempt has to be looked at; t.mu is held.
+// nextCheck returns when the attempt has to be checked; t.mu is held.
 func (a *attempt) nextCheck() time.Time {
 	at := a.deadline()
 	if silent, ok := a.silentAt(); ok && silent.Before(at) {
@@ -53,18 +53,18 @@ func (a *attempt) checkSilence(now time.Time) {
 	a.s.iv.silences.now.Add(1)
 	a.s.iv.silences.total.Add(1)
 	level, fields := a.t.sampled(noResponse)
-	fields = append(fields, "asked_at", a.asked, "abort_at", a.abortAt())
+	fields = append(fields, "asked_at", a.requestedAt, "abort_at", a.abortAt())
 	a.s.log.Log(context.Background(), level, "endpoint sent no response head", fields...)
 }
 
-// noResponse tells these warnings apart from failures in the log sampler.
+// noResponse separates these warnings from failures in the log sampler.
 const noResponse = "no response"
 
-// sampled returns how to log something about the attempts of a task: at debug level if
-// there were too many warnings of that kind. t.mu is held.
+// sampled returns level and fields for logging something about the attempts of a task:
+// debug level if there were too many warnings of that kind. t.mu is held.
 func (t *task) sampled(kind string) (slog.Level, []any) {
 	fields := []any{"invocation_id", t.id, "target", t.inv.Target.String(), "deployment_id", t.deployed.Deployment}
-	held, admitted := t.s.iv.muffler.admit(noise{t.deployed.Deployment, kind}, time.Now())
+	held, admitted := t.s.iv.sampler.admit(sampleKey{t.deployed.Deployment, kind}, time.Now())
 	if held > 0 {
 		fields = append(fields, "similar_not_shown", held)
 	}
@@ -74,7 +74,7 @@ func (t *task) sampled(kind string) (slog.Level, []any) {
 	return slog.LevelWarn, fields
 }
 
-// endSilence takes the mark back; t.mu is held.
+// endSilence removes the mark; t.mu is held.
 func (a *attempt) endSilence() {
 	if a.silent {
 		a.silent = false
@@ -82,7 +82,7 @@ func (a *attempt) endSilence() {
 	}
 }
 
-// abortAt is when the attempt is cut if the endpoint sends nothing; t.mu is held.
+// abortAt returns when the attempt is aborted if the endpoint sends nothing; t.mu is held.
 func (a *attempt) abortAt() time.Time {
 	at := a.deadline()
 	if a.t.state == streaming {
@@ -91,10 +91,10 @@ func (a *attempt) abortAt() time.Time {
 	return at
 }
 
-// aborted is the failure of an attempt that the abort timeout ended; t.mu is held.
+// aborted returns the failure of an attempt that the abort timeout ended; t.mu is held.
 func (a *attempt) aborted() *failure {
 	what := "nothing"
-	if !a.answered {
+	if !a.responded {
 		what = "no response head since the request, and nothing"
 	}
 	return failureOf(errcode.New(errcode.RT0001, "the endpoint sent %s for %s after it was asked to suspend", what, a.plan.options.AbortTimeout))

@@ -65,7 +65,7 @@ func TestAMissingResponseHeadIsReportedOnce(t *testing.T) {
 	})
 }
 
-func TestASilentAttemptEndsWhenAnnounced(t *testing.T) {
+func TestASilentAttemptEndsAtItsReportedDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffline(t, DefaultConfig(), func(*wire) {})
 		defer o.close()
@@ -86,7 +86,7 @@ func TestASilentAttemptEndsWhenAnnounced(t *testing.T) {
 	})
 }
 
-func TestNoResponseWarningCanBeSwitchedOff(t *testing.T) {
+func TestNoResponseWarningCanBeDisabled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := DefaultConfig()
 		cfg.NoResponseWarning = 0

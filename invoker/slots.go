@@ -14,66 +14,67 @@ import (
 )
 
 const (
-	// mostRecords is how many may wait for a slot together with their records. Behind
-	// them only ids wait, and records are read when it is their turn: a million sends
-	// that services cannot keep up with wait on disk.
-	mostRecords = 4096
+	// maxRecords is how many invocations may wait for a slot with their records in memory.
+	// Of the others only IDs are queued, and their records are read when they get a slot: a
+	// million sends that services cannot keep up with wait on disk.
+	maxRecords = 4096
 
-	// headroom bounds a service to this many times the slots that are free. So one
-	// service gets 16/17 of all, two get 16/33 each, and a service that holds none
-	// finds a free one as long as there are any.
+	// headroom bounds a service to this many times the free slots. So one service gets
+	// 16/17 of all, two get 16/33 each, and a service that holds none finds a free one as
+	// long as there are any.
 	headroom = 16
-	// begunHeadroom is the same for invocations that have begun: one that wakes up finds
-	// a slot even if new ones have taken all that they may.
-	begunHeadroom = 4 * headroom
+	// resumedHeadroom is the same for resumed invocations: they find a slot even if new
+	// ones have taken all that they may.
+	resumedHeadroom = 4 * headroom
 
-	// begunInRow is how many invocations that have begun are served before one of the
-	// same service that has not. Work in progress comes first, since its callers, timers
-	// and locks wait, but new work is not kept out.
-	begunInRow = 3
-	// mostInRow is the same while there is no slot that a new one may take.
-	mostInRow = 16
+	// resumedInRow is how many resumed invocations are served before a new one of the same
+	// service. Work in progress comes first, since its callers, timers and locks wait, but
+	// new work is not starved.
+	resumedInRow = 3
+	// maxResumedInRow is the same while there is no slot that a new one may take.
+	maxResumedInRow = 16
 )
 
-// slots bounds the attempts of a node and divides them among services, max-min fair: a
-// slot goes to the service that holds the fewest of those that wait. Within a service
-// the vqueues of each partition take turns.
+// slots bounds the attempts of a node and divides them among services, max-min fair: a slot
+// goes to the waiting service that holds the fewest. Within a service the vqueues of each
+// partition are served round robin.
 type slots struct {
-	reopen     func(*share) // called when held back attempts may begin; nil: never
-	limit      int          // 0: none
-	perService int          // 0: none
-	most       int          // invocations that wait together with their records
-	short      atomic.Bool  // there are invocations that wait
+	reopen     func(*share) // called when held back attempts may start; nil: never
+	limit      int          // 0: unbounded
+	perService int          // 0: unbounded
+	maxRecords int          // maximum number of invocations that wait with their records
+	short      atomic.Bool  // invocations are waiting
 
-	mu      sync.Mutex // guards the fields below
-	used    int
-	waiting int
-	grants  uint64
-	shares  map[string]*share // services that hold slots or wait for one
-	hungry  hungry            // those that wait
+	mu            sync.Mutex // guards the fields below
+	used          int
+	waiting       int
+	grants        uint64
+	shares        map[string]*share // services that hold or wait for slots
+	waitingShares shareHeap         // the waiting ones
 }
 
-// share is what a service holds of the slots, and what of it waits.
+// share is the state of a service: its slots and its waiting invocations.
 type share struct {
-	service      string
-	used         int
-	waiting      int
-	granted      uint64 // when it got its latest slot; breaks ties
-	place        int    // in hungry; outside if it is not there
-	begun, fresh lines  // what waits
-	row          int    // begun ones served since the last fresh one
-	openings     openings
-	probes       map[string]*probes // by handler
+	service        string
+	used           int
+	waiting        int
+	granted        uint64       // order of its latest slot; breaks ties
+	heapIndex      int          // in the heap; notInHeap if it does not wait
+	resumed, fresh waiterQueues // waiting invocations
+	row            int          // resumed ones served since the last new one
+	openings       openings
+	probes         map[string]*probes // by handler
 }
 
-// outside is the place of a share that waits for no slot.
-const outside = -1
+// notInHeap is the heap index of a share that waits for no slot.
+const notInHeap = -1
 
-// lines is what waits of a service, by vqueue and partition, which take turns.
-type lines struct {
+// waiterQueues are the waiting invocations of a service, by vqueue and partition, served
+// round robin.
+type waiterQueues struct {
 	len    int
 	queues map[queueKey]*queue
-	turns  fifo[*queue] // the same ones
+	turns  fifo[*queue] // the same queues
 }
 
 type queueKey struct {
@@ -81,13 +82,13 @@ type queueKey struct {
 	s     *Session
 }
 
-// queue is what waits of a vqueue in a partition, in order of arrival.
+// queue is the waiting invocations of a vqueue in a partition, in order of arrival.
 type queue struct {
 	key     queueKey
 	waiters fifo[waiter]
 }
 
-func (l *lines) push(key queueKey, w waiter) {
+func (l *waiterQueues) push(key queueKey, w waiter) {
 	q := l.queues[key]
 	if q == nil {
 		if l.queues == nil {
@@ -101,7 +102,7 @@ func (l *lines) push(key queueKey, w waiter) {
 	l.len++
 }
 
-func (l *lines) pop() waiter {
+func (l *waiterQueues) pop() waiter {
 	q := l.turns.pop()
 	w := q.waiters.pop()
 	if q.waiters.len() > 0 {
@@ -115,15 +116,15 @@ func (l *lines) pop() waiter {
 	return w
 }
 
-// waiter waits for a slot: a task, or what becomes one when it is its turn.
+// waiter waits for a slot: a task, or an invocation whose record has not been read.
 type waiter struct {
-	t      *task // nil: s, id and number name it
+	t      *task // nil: identified by s, id and number
 	s      *Session
 	id     ids.Invocation
 	number uint64
-	share  *share // of the slot, once there is one
+	share  *share // of the slot, once assigned
 
-	opening *opening // of the attempt that begins then
+	opening *opening // of the attempt that starts then
 }
 
 func (w *waiter) session() *Session {
@@ -133,8 +134,8 @@ func (w *waiter) session() *Session {
 	return w.s
 }
 
-// start begins an attempt with the slot that has come. It reports false, and the slot
-// is the caller's again, if there is nothing to do any more.
+// start starts an attempt with the assigned slot. It returns false, and the caller keeps
+// the slot, if there is nothing left to do.
 func (w *waiter) start() bool {
 	t := w.t
 	if t == nil {
@@ -146,25 +147,25 @@ func (w *waiter) start() bool {
 	return t.start(w.share, w.opening)
 }
 
-// crowded reports whether invocations wait without their records from now on.
-func (q *slots) crowded() bool {
+// backlogged reports whether further invocations wait without their records.
+func (q *slots) backlogged() bool {
 	if !q.short.Load() {
 		return false
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.waiting >= q.most
+	return q.waiting >= q.maxRecords
 }
 
-// acquire takes a slot for w, or lets it wait; the slot then comes with start. begun
-// says that the invocation has been attempted before. short says that no slot has been
-// left for the service since now.
-func (q *slots) acquire(key flowcontrol.QueueKey, begun bool, w *waiter) (got, short bool) {
+// acquire takes a slot for w, or queues it; the slot is then passed to start. resumed says
+// that the invocation has been attempted before. short says that slots for the service have
+// just become short.
+func (q *slots) acquire(key flowcontrol.QueueKey, resumed bool, w *waiter) (got, short bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s := q.shares[key.Service]
 	if s == nil {
-		s = &share{service: key.Service, place: outside}
+		s = &share{service: key.Service, heapIndex: notInHeap}
 		if q.shares == nil {
 			q.shares = map[string]*share{}
 		}
@@ -172,16 +173,16 @@ func (q *slots) acquire(key flowcontrol.QueueKey, begun bool, w *waiter) (got, s
 	}
 	w.share = s
 	now := time.Now()
-	l, begunLen, freshLen := &s.fresh, s.begun.len, s.fresh.len
-	if begun {
-		l = &s.begun
-		begunLen++
+	l, resumedLen, freshLen := &s.fresh, s.resumed.len, s.fresh.len
+	if resumed {
+		l = &s.resumed
+		resumedLen++
 	} else {
 		freshLen++
 	}
-	if l.len == 0 { // otherwise those before it may not take a slot either
-		if next, ok := q.pick(s, begunLen, freshLen, now); ok && next == begun {
-			q.take(s, w, begun, now)
+	if l.len == 0 { // otherwise the earlier ones may not take a slot either
+		if next, ok := q.pick(s, resumedLen, freshLen, now); ok && next == resumed {
+			q.take(s, w, resumed, now)
 			return true, false
 		}
 	}
@@ -189,11 +190,11 @@ func (q *slots) acquire(key flowcontrol.QueueKey, begun bool, w *waiter) (got, s
 	s.waiting++
 	q.waiting++
 	q.short.Store(true)
-	return false, q.settle(s, now)
+	return false, q.updateHeap(s, now)
 }
 
-// allows reports whether a service may take one more slot, if it is to leave others one
-// for each room slots that it holds.
+// allows reports whether a service may take one more slot while it leaves one free for each
+// room slots that it holds.
 func (q *slots) allows(s *share, room int) bool {
 	if q.perService > 0 && s.used >= q.perService {
 		return false
@@ -202,23 +203,23 @@ func (q *slots) allows(s *share, room int) bool {
 	return q.limit == 0 || s.used < room*free
 }
 
-// pick says which invocations of a service are next, those that have begun or the others,
-// and whether they may take a slot now.
-func (q *slots) pick(s *share, begun, fresh int, now time.Time) (next, ok bool) {
+// pick returns which invocations of a service are next, resumed or new ones, and whether
+// they may take a slot now.
+func (q *slots) pick(s *share, resumed, fresh int, now time.Time) (next, ok bool) {
 	newcomers := fresh > 0 && !q.heldBack(s, now)
 	switch {
-	case newcomers && q.allows(s, headroom) && (begun == 0 || s.row >= begunInRow):
+	case newcomers && q.allows(s, headroom) && (resumed == 0 || s.row >= resumedInRow):
 		return false, true
-	case newcomers && s.row >= mostInRow:
+	case newcomers && s.row >= maxResumedInRow:
 		return false, false
 	}
-	return true, begun > 0 && q.allows(s, begunHeadroom)
+	return true, resumed > 0 && q.allows(s, resumedHeadroom)
 }
 
-// take gives a slot to an invocation of a service.
-func (q *slots) take(s *share, w *waiter, begun bool, now time.Time) {
+// take assigns a slot to an invocation of a service.
+func (q *slots) take(s *share, w *waiter, resumed bool, now time.Time) {
 	switch {
-	case !begun:
+	case !resumed:
 		s.row = 0
 	case s.fresh.len > 0:
 		s.row++
@@ -227,25 +228,25 @@ func (q *slots) take(s *share, w *waiter, begun bool, now time.Time) {
 	s.used++
 	q.grants++
 	s.granted = q.grants
-	w.share, w.opening = s, s.openings.add(s, begun, now)
+	w.share, w.opening = s, s.openings.add(s, resumed, now)
 }
 
-// release gives a slot back. If another invocation may have it, release returns that,
-// which the caller must start.
+// release releases a slot. If another invocation may have it, release returns that, and the
+// caller must start it.
 func (q *slots) release(s *share) (w waiter, passed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.used--
 	s.used--
 	now := time.Now()
-	q.settle(s, now)
+	q.updateHeap(s, now)
 	if s.waiting == 0 && s.used == 0 {
 		delete(q.shares, s.service)
 	}
 	return q.nextLocked(now)
 }
 
-// next returns an invocation that may have a slot, which the caller must start.
+// next returns an invocation that may have a slot; the caller must start it.
 func (q *slots) next() (w waiter, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -253,48 +254,48 @@ func (q *slots) next() (w waiter, ok bool) {
 }
 
 func (q *slots) nextLocked(now time.Time) (w waiter, ok bool) {
-	for i, s := range q.hungry { // nearly always the first
-		begun, ok := q.pick(s, s.begun.len, s.fresh.len, now)
+	for i, s := range q.waitingShares { // nearly always the first
+		resumed, ok := q.pick(s, s.resumed.len, s.fresh.len, now)
 		if !ok {
 			if i == 0 && q.used == q.limit {
 				return w, false
 			}
 			continue
 		}
-		if begun {
-			w = s.begun.pop()
+		if resumed {
+			w = s.resumed.pop()
 		} else {
 			w = s.fresh.pop()
 		}
 		s.waiting--
-		q.take(s, &w, begun, now)
+		q.take(s, &w, resumed, now)
 		if q.waiting--; q.waiting == 0 {
 			q.short.Store(false)
 		}
-		q.settle(s, now)
+		q.updateHeap(s, now)
 		return w, true
 	}
 	return w, false
 }
 
-// settle puts a service into hungry, or takes it out. It reports whether the service has
-// become hungry.
-func (q *slots) settle(s *share, now time.Time) bool {
-	hungry := s.begun.len > 0 || s.fresh.len > 0 && !q.heldBack(s, now)
+// updateHeap adds a service to the heap of waiting ones, updates or removes it. It returns
+// true if it was added.
+func (q *slots) updateHeap(s *share, now time.Time) bool {
+	eligible := s.resumed.len > 0 || s.fresh.len > 0 && !q.heldBack(s, now)
 	switch {
-	case hungry && s.place == outside:
-		heap.Push(&q.hungry, s)
+	case eligible && s.heapIndex == notInHeap:
+		heap.Push(&q.waitingShares, s)
 		return true
-	case hungry:
-		heap.Fix(&q.hungry, s.place)
-	case s.place != outside:
-		heap.Remove(&q.hungry, s.place)
+	case eligible:
+		heap.Fix(&q.waitingShares, s.heapIndex)
+	case s.heapIndex != notInHeap:
+		heap.Remove(&q.waitingShares, s.heapIndex)
 	}
 	return false
 }
 
-// pressure says whether invocations of a service wait for a slot, and whether it holds
-// more than an equal share while another waits that holds less.
+// pressure returns whether invocations of a service wait for a slot, and whether it holds
+// more than an equal share while another one waits that holds less.
 func (q *slots) pressure(service string) (own, over bool) {
 	if !q.short.Load() {
 		return false, false
@@ -302,47 +303,47 @@ func (q *slots) pressure(service string) (own, over bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s := q.shares[service]
-	if s == nil || len(q.hungry) == 0 {
+	if s == nil || len(q.waitingShares) == 0 {
 		return false, false
 	}
-	least := q.hungry[0].used
+	least := q.waitingShares[0].used
 	fair := q.limit / len(q.shares)
-	return s.place != outside, q.limit > 0 && s.used > fair && least < fair && (q.perService == 0 || least < q.perService)
+	return s.heapIndex != notInHeap, q.limit > 0 && s.used > fair && least < fair && (q.perService == 0 || least < q.perService)
 }
 
-// hungry is a heap of the services that wait, with the one first that holds the fewest
-// slots and, among equals, has waited longest since its last one.
-type hungry []*share
+// shareHeap is a heap of the waiting services. The first one holds the fewest slots and,
+// among equals, has waited longest since its last one.
+type shareHeap []*share
 
-func (h hungry) Len() int { return len(h) }
-func (h hungry) Less(i, j int) bool {
+func (h shareHeap) Len() int { return len(h) }
+func (h shareHeap) Less(i, j int) bool {
 	if h[i].used != h[j].used {
 		return h[i].used < h[j].used
 	}
 	return h[i].granted < h[j].granted
 }
 
-func (h hungry) Swap(i, j int) {
+func (h shareHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i, j
+	h[i].heapIndex, h[j].heapIndex = i, j
 }
 
-func (h *hungry) Push(x any) {
+func (h *shareHeap) Push(x any) {
 	s := x.(*share)
-	s.place = len(*h)
+	s.heapIndex = len(*h)
 	*h = append(*h, s)
 }
 
-func (h *hungry) Pop() any {
+func (h *shareHeap) Pop() any {
 	last := len(*h) - 1
 	s := (*h)[last]
 	(*h)[last] = nil
 	*h = (*h)[:last]
-	s.place = outside
+	s.heapIndex = notInHeap
 	return s
 }
 
-// fifo is a queue. What has left it costs at most as much memory as what is in it.
+// fifo is a queue. Removed elements use at most as much memory as the remaining ones.
 type fifo[T any] struct {
 	all  []T
 	head int
@@ -363,51 +364,50 @@ func (f *fifo[T]) pop() (v T) {
 }
 
 const (
-	// idlerTimeout is how long an attempt that seems to wait for something may be silent
+	// idlerTimeout is how long an attempt that seems to wait for an event may be silent
 	// while there is pressure on its slot. It must not be so short that handlers are
 	// suspended between two steps.
 	idlerTimeout = 200 * time.Millisecond
 	// silentTimeout is the same for an attempt that seems to compute, of a service that
 	// holds more than its share.
 	silentTimeout = 5 * time.Second
-	// maxHold is as long as the inactivity timeout lets it.
+	// maxHold leaves the limit to the inactivity timeout.
 	maxHold = time.Duration(math.MaxInt64)
 )
 
-// line starts an attempt of an invocation, nil if its record was not read, as soon as
-// there is a slot. When slots become short, attempts that only wait for something are
-// asked to make room: a thousand sleeping handlers must not keep all others from
-// running until they have been idle for a minute.
-func (iv *Invoker) line(inv *machine.Invocation, w waiter) {
+// enqueue starts an attempt of an invocation (nil if its record was not read) as soon as
+// there is a slot. When slots become short, idle attempts are asked to make room: a
+// thousand sleeping handlers must not block all others until the inactivity timeout.
+func (iv *Invoker) enqueue(inv *machine.Invocation, w waiter) {
 	var key flowcontrol.QueueKey
-	begun := false
+	resumed := false
 	if inv != nil {
-		key, begun = inv.VQueue(), inv.Length > 1
+		key, resumed = inv.VQueue(), inv.Length > 1
 	}
-	got, short := iv.slots.acquire(key, begun, &w)
+	got, short := iv.slots.acquire(key, resumed, &w)
 	if got && !w.start() {
-		iv.giveBack(w.share)
+		iv.releaseSlot(w.share)
 	}
 	if short {
 		iv.makeRoom()
 	}
 }
 
-// makeRoom has all open attempts looked at soon, since slots are short.
+// makeRoom has all open attempts checked soon, since slots are short.
 func (iv *Invoker) makeRoom() { iv.scanOpen(time.Now().Add(idlerTimeout)) }
 
-// scanOpen has all open attempts looked at by a time.
+// scanOpen has all open attempts checked by a time.
 func (iv *Invoker) scanOpen(at time.Time) {
 	iv.mu.Lock()
 	defer iv.mu.Unlock()
 	for s := range iv.sessions {
-		s.clock.wake(at)
+		s.timers.wake(at)
 	}
 }
 
-// giveBack releases a slot, nil for none, and starts what waits for one. No task's mutex
+// releaseSlot releases a slot, nil for none, and starts a waiting attempt. No task's mutex
 // may be held.
-func (iv *Invoker) giveBack(s *share) {
+func (iv *Invoker) releaseSlot(s *share) {
 	if s == nil {
 		return
 	}

@@ -18,7 +18,7 @@ import (
 // their records.
 func crowd(t *testing.T, count byte, rest ...func(*wire)) (o *offline, waiting []ids.Invocation, ended []chan journal.Result) {
 	o = oneSlot(t, append([]func(*wire){func(w *wire) { w.ok() }}, rest...)...)
-	o.iv.slots.most = 2
+	o.iv.slots.maxRecords = 2
 	o.shard.call(greeter, 1, "")
 	for n := range count {
 		id, end := o.shard.call(greeter, n+2, `"in"`)
@@ -42,7 +42,7 @@ func (o *offline) served() (n int) {
 	return n
 }
 
-func TestACrowdWaitsWithoutItsRecords(t *testing.T) {
+func TestABacklogWaitsWithoutRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, waiting, ended := crowd(t, 20, answers(t))
 		defer o.close()
@@ -64,18 +64,18 @@ func TestACrowdWaitsWithoutItsRecords(t *testing.T) {
 	})
 }
 
-func TestTheEndOfALeadershipStartsNobody(t *testing.T) {
+func TestTheEndOfALeadershipStartsNoWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, _, _ := crowd(t, 20, answers(t))
 		o.session.Close()
 		synctest.Wait()
-		require.Equal(t, 1, o.served(), "those who wait are not served any more")
+		require.Equal(t, 1, o.served(), "canceled waiters get no slot")
 		require.Zero(t, o.iv.slots.used)
 		o.close()
 	})
 }
 
-func TestARecordThatCannotBeReadIsReadAgain(t *testing.T) {
+func TestAFailedReadOfARecordIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := oneSlot(t, func(w *wire) { w.ok() }, answers(t))
 		defer o.close()
@@ -83,7 +83,7 @@ func TestARecordThatCannotBeReadIsReadAgain(t *testing.T) {
 		o.session.Close()
 		o.session = o.iv.openSession(part)
 		o.shard.session = o.session
-		o.iv.slots.most = 0
+		o.iv.slots.maxRecords = 0
 		o.shard.call(greeter, 1, "")
 		o.shard.call(greeter, 2, "")
 		id, ended := o.shard.call(greeter, 3, "")
@@ -104,7 +104,7 @@ func TestAFailedPlanOfOneThatWaitedWithoutItsRecordIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := oneSlot(t, func(w *wire) { w.ok() }, answers(t))
 		defer o.close()
-		o.iv.slots.most = 0
+		o.iv.slots.maxRecords = 0
 		o.shard.call(greeter, 1, "")
 		o.shard.call(greeter, 2, "")
 		id, ended := o.shard.call(greeter, 3, "")
@@ -125,7 +125,7 @@ func TestAFailedPlanOfOneThatWaitedWithoutItsRecordIsRetried(t *testing.T) {
 	})
 }
 
-func TestLinesTakeTurns(t *testing.T) {
+func TestQueuesAreServedRoundRobin(t *testing.T) {
 	q := slots{limit: 1}
 	acquire := func(service string, n uint64) bool {
 		w := waiter{number: n}

@@ -16,7 +16,7 @@ func (t *task) attemptStatus() attempts.Status {
 	if t.a != nil {
 		st.Awaiting = t.a.awaiting
 		if t.a.silent {
-			st.NoResponseSince, st.AbortAt = t.a.asked, t.a.abortAt()
+			st.NoResponseSince, st.AbortAt = t.a.requestedAt, t.a.abortAt()
 		}
 	}
 	if t.last != nil {

@@ -15,7 +15,7 @@ import (
 	"platform/partition/machine"
 )
 
-// step checks a command and makes the step that proposes it. An error says what
+// step validates a command and returns the step that proposes it. An error describes what
 // the handler did wrong.
 func (iv *Invoker) step(inv *machine.Invocation, m *protocol.Message, used *completions) (machine.Step, error) {
 	step := machine.Step{Kind: machine.StepCommand, Type: m.Type, Payload: m.Payload}
@@ -40,23 +40,23 @@ func (iv *Invoker) step(inv *machine.Invocation, m *protocol.Message, used *comp
 		}
 	case journal.CompleteAwakeable:
 		if _, bad := ids.ParseAwakeable(c.Target); bad != nil {
-			err = errcode.New(errcode.RT0012, "awakeable id %q: %w", c.Target, bad)
+			err = errcode.New(errcode.RT0012, "awakeable ID %q: %w", c.Target, bad)
 		}
 	}
 	return step, err
 }
 
-// unused checks that nothing else will be answered with a command's completion ids.
+// unused checks that a command's completion IDs have not been used.
 func unused(completions [2]uint32, used *completions) error {
 	for _, id := range completions {
 		if id != 0 && !used.add(id) {
-			return errcode.New(errcode.RT0012, "another command has the completion id %d", id)
+			return errcode.New(errcode.RT0012, "another command has the completion ID %d", id)
 		}
 	}
 	return nil
 }
 
-// allowed checks that handlers of a kind may send a command.
+// allowed checks that handlers of a type may send a command.
 func allowed(of machine.TargetType, t journal.Type) error {
 	switch t {
 	case journal.GetEagerState, journal.GetEagerStateKeys, journal.GetLazyState, journal.GetLazyStateKeys:
@@ -78,7 +78,7 @@ func allowed(of machine.TargetType, t journal.Type) error {
 	return nil
 }
 
-// checkSignal checks whom a signal is for, and that it says which one it is.
+// checkSignal validates the target and the name or number of a signal.
 func checkSignal(payload []byte) error {
 	if _, err := journal.ParseSendSignal(payload); err != nil {
 		return errcode.New(errcode.RT0017, "%w", err)
@@ -86,7 +86,7 @@ func checkSignal(payload []byte) error {
 	return nil
 }
 
-// callee resolves whom a call is for.
+// callee resolves the target of a call.
 func (iv *Invoker) callee(r *journal.Request) (*machine.Callee, error) {
 	service, handler, err := iv.registry.Schemas().Resolve(r.Service, r.Handler)
 	if err != nil {
@@ -117,7 +117,7 @@ var (
 	errNoScope = errors.New("a limit key needs a scope")
 )
 
-// checkScope checks what a call says for flow control.
+// checkScope validates the scope and limit key of a call.
 func (iv *Invoker) checkScope(r *journal.Request) error {
 	switch {
 	case r.Scope == nil && r.LimitKey == nil:
@@ -134,8 +134,8 @@ func (iv *Invoker) checkScope(r *journal.Request) error {
 	return err
 }
 
-// calleeID makes the id of a callee, a function of the target where the same
-// target must lead to the same invocation (service protocol, identifiers).
+// calleeID returns the ID of a callee: a function of the target if the same target must
+// lead to the same invocation (service protocol, identifiers).
 func (iv *Invoker) calleeID(r *journal.Request, t machine.TargetType) ids.Invocation {
 	scope := ""
 	if r.Scope != nil {
@@ -156,10 +156,10 @@ func (iv *Invoker) calleeID(r *journal.Request, t machine.TargetType) ids.Invoca
 	return ids.NewInvocation(iv.cfg.Random(), iv.unique())
 }
 
-// legacyIDs reports whether the cluster has servers that derive ids as the first release.
+// legacyIDs reports whether the cluster has servers that derive IDs like the first release.
 func (iv *Invoker) legacyIDs() bool { return iv.level() < feature.Level2 }
 
-// level is the feature level that the cluster has, as far as this node knows.
+// level returns the cluster's feature level as known to this node.
 func (iv *Invoker) level() feature.Level {
 	if iv.cfg.Level == nil {
 		return feature.Level1

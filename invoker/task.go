@@ -8,9 +8,9 @@ import (
 	"platform/partition/machine"
 )
 
-// task is an invocation that a session has to bring to an end or to a suspension,
-// by as many attempts as it takes. All of them have the machine's attempt number;
-// what the machine calls an attempt is an admission.
+// task is an invocation that a session has to run until it ends or suspends, by as many
+// attempts as needed. All of them have the machine's attempt number; what the machine calls
+// an attempt is an admission.
 type task struct {
 	s      *Session
 	id     ids.Invocation
@@ -24,17 +24,17 @@ type task struct {
 	moved     sync.Cond  // pending, volume or state changed
 	state     state
 	inv       *machine.Invocation // as last read; nil: not read yet
-	input     []byte              // journal entry 0, as long as the journal is known to hold nothing else; else nil
-	pin       machine.Pin         // zero as long as nothing was stored
+	input     []byte              // journal entry 0, while the journal is known to contain nothing else; otherwise nil
+	pin       machine.Pin         // zero while nothing is stored
 	a         *attempt            // from loading to reporting
 	retry     retryState
-	pending   int      // proposals without an answer
+	pending   int      // proposals without an outcome
 	volume    int      // payload bytes in them
 	size      int      // of the last replay, 0: unknown
-	slot      *share   // whose slot it has; nil: none
-	last      *failure // of the last attempt that failed
-	cancelled bool     // while the present attempt was open
-	pausing   bool     // no further attempt begins
+	slot      *share   // the service whose slot it holds; nil: none
+	last      *failure // of the last failed attempt
+	cancelled bool     // while the current attempt was open
+	pausing   bool     // no further attempt starts
 	started   time.Time
 	due       time.Time // while backing off
 	deployed  machine.Pin
@@ -47,8 +47,8 @@ func newTask(s *Session, id ids.Invocation, number uint64) *task {
 	return t
 }
 
-// start begins an attempt with the slot it has been given. It reports false, and
-// the slot is the caller's again, if the task ended while it waited.
+// start starts an attempt with the assigned slot. It returns false, and the caller keeps
+// the slot, if the task ended while it waited.
 func (t *task) start(slot *share, o *opening) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,16 +62,16 @@ func (t *task) start(slot *share, o *opening) bool {
 	return true
 }
 
-// abandon drops the task and cuts its attempt.
+// abandon drops the task and aborts its attempt.
 func (t *task) abandon() {
 	t.mu.Lock()
 	slot := t.end(drop)
 	t.mu.Unlock()
-	t.s.iv.giveBack(slot)
+	t.s.iv.releaseSlot(slot)
 }
 
-// move makes the transition of an event, which must not lead to backingOff or gone: see end.
-// It reports false if the event has no effect. t.mu is held.
+// move makes the transition of an event that does not lead to backingOff or gone: see end.
+// It returns false if the event has no effect. t.mu is held.
 func (t *task) move(e event) bool {
 	next := transitions[t.state][e]
 	if next.to == none {
@@ -87,20 +87,20 @@ func (t *task) move(e event) bool {
 	case next.do&closeWrite != 0:
 		a.stream.CloseWrite()
 		a.touch()
-		t.s.clock.wake(a.deadline())
+		t.s.timers.wake(a.deadline())
 	case next.do&resetStream != 0, next.do&endStream != 0 && a.failure != nil && !a.failure.orderly:
 		a.stream.Reset()
 	case next.do&endStream != 0:
 		a.stream.Finish()
 	}
 	if next.do&unwatch != 0 {
-		t.s.clock.closed(a)
+		t.s.timers.closed(a)
 	}
 	return true
 }
 
 // end is move for events that lead to backingOff or gone: it releases the attempt. It
-// returns the slot, nil for none, which the caller gives back once t.mu is released.
+// returns the slot, nil for none, which the caller releases after t.mu.
 func (t *task) end(e event) (slot *share) {
 	if !t.move(e) {
 		return nil
@@ -111,14 +111,14 @@ func (t *task) end(e event) (slot *share) {
 	}
 	if t.state == gone {
 		t.inv, t.input = nil, nil
-		t.s.forget(t)
+		t.s.remove(t)
 	}
 	slot, t.slot = t.slot, nil
 	return slot
 }
 
-// notify passes a notification on to the open attempt. Later attempts read it from
-// the journal, which is more than the input from now on.
+// notify passes a notification to the open attempt. Later attempts read it from the
+// journal, which from now on contains more than the input.
 func (t *task) notify(n *machine.Notify) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -67,9 +67,9 @@ func TestGoSDKOverTLS(t *testing.T) {
 	}
 }
 
-// TestCallsAreNotHeldUpByTheStreamsOfTheirCallers has an endpoint that takes one
+// TestCallsDoNotWaitForTheStreamsOfTheirCallers has an endpoint that takes one
 // stream on a connection, while callers keep theirs open.
-func TestCallsAreNotHeldUpByTheStreamsOfTheirCallers(t *testing.T) {
+func TestCallsDoNotWaitForTheStreamsOfTheirCallers(t *testing.T) {
 	s := serveSDKOver(t, true, func(s *httptest.Server) {
 		s.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 1}
 		s.Config.Protocols = new(http.Protocols)
@@ -77,7 +77,7 @@ func TestCallsAreNotHeldUpByTheStreamsOfTheirCallers(t *testing.T) {
 		s.Start()
 	})
 	b := withSDK(t, quickConfig(), s.URL, nil)
-	begun := time.Now()
+	start := time.Now()
 	var all []chan journal.Result
 	for n := range byte(40) {
 		_, ended := b.shard.call(greet("Nope"), n+1, ``)
@@ -86,12 +86,12 @@ func TestCallsAreNotHeldUpByTheStreamsOfTheirCallers(t *testing.T) {
 	for _, ended := range all {
 		require.EqualValues(t, 418, receive(t, ended).Failure.Code)
 	}
-	require.Less(t, time.Since(begun), DefaultConfig().Defaults.InactivityTimeout, "no caller had to give way")
+	require.Less(t, time.Since(start), DefaultConfig().Defaults.InactivityTimeout, "no caller was suspended")
 }
 
-// TestConnectionsThatEndCostNoAttempt has a server that closes each connection after
+// TestClosedConnectionsCostNoAttempt has a server that closes each connection after
 // a response.
-func TestConnectionsThatEndCostNoAttempt(t *testing.T) {
+func TestClosedConnectionsCostNoAttempt(t *testing.T) {
 	handler, err := newSDK().Handler()
 	require.NoError(t, err)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -115,7 +115,7 @@ func TestConnectionsThatEndCostNoAttempt(t *testing.T) {
 	}
 }
 
-func TestRateLimitedEndpointsSayWhenToComeBack(t *testing.T) {
+func TestRetryAfterOfRateLimitedEndpoints(t *testing.T) {
 	for status, header := range map[int]func(time.Time) string{
 		http.StatusTooManyRequests:    func(now time.Time) string { return now.Add(90 * time.Second).UTC().Format(http.TimeFormat) },
 		http.StatusServiceUnavailable: func(time.Time) string { return "90" },

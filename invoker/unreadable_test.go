@@ -29,7 +29,7 @@ func (u *unreadable) Load(id ids.Invocation, attempt uint64, limit func(*machine
 	return u.shard.Load(id, attempt, limit)
 }
 
-func TestJournalsThatCannotBeRead(t *testing.T) {
+func TestUnreadableJournals(t *testing.T) {
 	b := scripted(t, quickConfig(), func(x *exchange) { // a step, then an error
 		x.replay(1)
 		x.head()

@@ -2,10 +2,10 @@ package invoker
 
 import "platform/partition/machine"
 
-// yield lets the invocation pause without repeating a step that is under way. An open
-// attempt is asked to suspend: what it still delivers is stored, and its suspension or
-// failure becomes the pause. It is cut only by the abort timeout. Without an attempt that
-// has reached the endpoint the invocation pauses now.
+// yield pauses the invocation without repeating a step in progress. An open attempt is
+// asked to suspend: what it still delivers is stored, and its suspension or failure becomes
+// the pause. Only the abort timeout aborts it. Without an attempt that has reached the
+// endpoint the invocation pauses immediately.
 func (t *task) yield() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -22,6 +22,6 @@ func (t *task) yield() {
 	t.pending++
 	// Proposing may block, which the partition's goroutine must not.
 	go t.s.guarded(func() {
-		t.s.part.Propose(p, func(o machine.Outcome, err error) { t.answered(a, p, 0, true, o, err) })
+		t.s.part.Propose(p, func(o machine.Outcome, err error) { t.proposed(a, p, 0, true, o, err) })
 	})
 }

@@ -36,7 +36,7 @@ func (o *offline) operate(c machine.Command) machine.Outcome {
 	return out
 }
 
-func TestAPauseStoresTheResultOfTheRunUnderWay(t *testing.T) {
+func TestAPauseStoresTheResultOfTheCurrentRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffline(t, policy(2, metadata.Pause), func(w *wire) {
 			w.ok()
@@ -64,7 +64,7 @@ func TestAPauseStoresTheResultOfTheRunUnderWay(t *testing.T) {
 	})
 }
 
-func TestAPauseDoesNotKeepAHandlerFromEnding(t *testing.T) {
+func TestAHandlerMayEndDuringAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffline(t, policy(2, metadata.Pause), func(w *wire) {
 			w.ok()
@@ -80,7 +80,7 @@ func TestAPauseDoesNotKeepAHandlerFromEnding(t *testing.T) {
 	})
 }
 
-func TestAPausingAttemptIsCutByTheAbortTimeout(t *testing.T) {
+func TestTheAbortTimeoutEndsAPausingAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffline(t, policy(0, metadata.Kill), func(w *wire) {
 			w.ok()
@@ -105,7 +105,7 @@ func TestAPausingAttemptIsCutByTheAbortTimeout(t *testing.T) {
 	})
 }
 
-func TestAPausingAttemptThatFailsIsNotRepeated(t *testing.T) {
+func TestAFailedPausingAttemptIsNotRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffline(t, policy(0, metadata.Kill), func(w *wire) { w.ok() })
 		defer o.close()
@@ -122,7 +122,7 @@ func TestAPausingAttemptThatFailsIsNotRepeated(t *testing.T) {
 	})
 }
 
-// A pause takes effect at once if there is no attempt that has reached the endpoint.
+// A pause takes effect immediately if there is no attempt that has reached the endpoint.
 func TestAPauseWithoutAnOpenAttempt(t *testing.T) {
 	begin := map[string]func(t *testing.T, o *offline) ids.Invocation{
 		"backing off": func(t *testing.T, o *offline) ids.Invocation {
@@ -134,16 +134,16 @@ func TestAPauseWithoutAnOpenAttempt(t *testing.T) {
 			w := waiter{s: o.session}
 			o.iv.slots.limit = 1
 			o.iv.slots.acquire(greeterQueue, false, &w)
-			t.Cleanup(func() { o.iv.giveBack(w.share) })
+			t.Cleanup(func() { o.iv.releaseSlot(w.share) })
 			id, _ := o.shard.call(greeter, 1, "")
 			synctest.Wait()
 			return id
 		},
 		"waiting without a record": func(t *testing.T, o *offline) ids.Invocation {
 			w := waiter{s: o.session}
-			o.iv.slots.limit, o.iv.slots.most = 1, 0
+			o.iv.slots.limit, o.iv.slots.maxRecords = 1, 0
 			o.iv.slots.acquire(greeterQueue, false, &w)
-			t.Cleanup(func() { o.iv.giveBack(w.share) })
+			t.Cleanup(func() { o.iv.releaseSlot(w.share) })
 			o.shard.call(greeter, 2, "")
 			id, _ := o.shard.call(greeter, 1, "")
 			synctest.Wait()
@@ -182,7 +182,7 @@ func TestAPauseWithoutAnOpenAttempt(t *testing.T) {
 	}
 }
 
-func TestResumingTakesAPauseBack(t *testing.T) {
+func TestResumingRevokesAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffline(t, policy(0, metadata.Kill), func(w *wire) { w.ok() }, answers(t))
 		defer o.close()
@@ -196,8 +196,8 @@ func TestResumingTakesAPauseBack(t *testing.T) {
 	})
 }
 
-// The leader that was asked for the pause is not the one that carries it out.
-func TestANewLeaderPausesWhatIsPausing(t *testing.T) {
+// The pause is requested from one leader and executed by its successor.
+func TestANewLeaderContinuesAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffline(t, policy(0, metadata.Kill), func(w *wire) { w.ok() })
 		defer o.close()

@@ -35,7 +35,7 @@ var provoked = map[Code]string{
 	RT0003: "test/badinput/attempts_test.go TestEndpointFaultsAreReportedAndRetried",
 	RT0004: "test/badinput/start_test.go TestRejectedStarts",
 	RT0005: "test/badinput/start_test.go TestRejectedStarts",
-	RT0006: "invoker/unreadable_test.go TestJournalsThatCannotBeRead",
+	RT0006: "invoker/unreadable_test.go TestUnreadableJournals",
 	RT0007: "test/badinput/policy_test.go TestInvocationPausesAfterMaxAttempts",
 	RT0009: "test/badinput/start_test.go TestRejectedStarts",
 	RT0010: "test/badinput/attempts_test.go TestEndpointFaultsAreReportedAndRetried",

@@ -37,7 +37,7 @@ var endpointFaults = map[string]endpointFault{
 	"undecodable":           {respond(frame(journal.Output, []byte{0x72, 0xff})), "RT0012", "cannot be decoded"},
 	"over_the_limit":        {respond(frame(journal.Output, make([]byte, 2*mebi))), "RT0003", "worker.invoker.message-size-limit"},
 	"large_announcement":    {respondAndClose(protocol.AppendHeader(nil, journal.Output, -1)), "RT0003", "4294967295 bytes"},
-	"early_close":           {respondAndClose(), "RT0007", "without saying how the invocation goes on"},
+	"early_close":           {respondAndClose(), "RT0007", "without an end, a suspension or an error"},
 	"close_in_a_message":    {respondAndClose(output[:len(output)-1]), "RT0010", "middle of a message"},
 	"end_without_output":    {respond(end), "RT0012", "without an output"},
 	"empty_suspension":      {respond(frame(protocol.Suspension, nil)), "RT0012", "Suspension"},

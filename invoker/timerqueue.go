@@ -6,38 +6,38 @@ import (
 	"time"
 )
 
-// lingerTime is how long a command without effect waits for what follows it.
+// lingerTime is how long a command without effect waits for the next one.
 const lingerTime = 2 * time.Millisecond
 
-// scanGap is the least time between two scans of all open attempts. While slots are short
-// there is one that becomes overdue nearly every millisecond.
+// scanGap is the minimum time between two scans of all open attempts. While slots are
+// short, an attempt becomes overdue nearly every millisecond.
 const scanGap = 10 * time.Millisecond
 
-// clock does what falls due in a session, with one timer for everything: attempts
-// that are silent, back-offs, steps that have waited for company.
-type clock struct {
+// timerQueue runs the deadlines of a session with a single timer: silent attempts,
+// backoffs, lingering steps.
+type timerQueue struct {
 	s *Session
 
 	mu        sync.Mutex // guards the fields below; taken after all others
 	timer     *time.Timer
-	armed     time.Time // when the timer fires; zero: not at all
+	armed     time.Time // when the timer fires; zero: not armed
 	stopped   bool
 	open      map[*attempt]struct{}
 	scan      time.Time // when an open attempt may be overdue
-	scanned   time.Time // the last time that all were looked at
+	scanned   time.Time // time of the last scan
 	backoff   backoffs
-	lingering []*attempt // in order of their time
+	lingering []*attempt // in order of time
 	flushAt   time.Time  // of the first of them
 	running   sync.WaitGroup
 }
 
-func (c *clock) init(s *Session) {
+func (c *timerQueue) init(s *Session) {
 	c.s = s
 	c.open = map[*attempt]struct{}{}
 }
 
-// opened watches an attempt's deadline; its task's mutex is held.
-func (c *clock) opened(a *attempt) {
+// opened starts watching an attempt's deadline; its task's mutex is held.
+func (c *timerQueue) opened(a *attempt) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open[a] = struct{}{}
@@ -45,7 +45,7 @@ func (c *clock) opened(a *attempt) {
 }
 
 // closed is the opposite of opened. It may be called repeatedly.
-func (c *clock) closed(a *attempt) {
+func (c *timerQueue) closed(a *attempt) {
 	a.endSilence()
 	a.endProbe(unanswered)
 	c.mu.Lock()
@@ -53,14 +53,14 @@ func (c *clock) closed(a *attempt) {
 	delete(c.open, a)
 }
 
-// wake makes sure that attempts are looked at by a time.
-func (c *clock) wake(at time.Time) {
+// wake ensures that attempts are checked by a time.
+func (c *timerQueue) wake(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.scanBy(at)
 }
 
-func (c *clock) scanBy(at time.Time) {
+func (c *timerQueue) scanBy(at time.Time) {
 	if earliest := c.scanned.Add(scanGap); at.Before(earliest) {
 		at = earliest
 	}
@@ -71,15 +71,15 @@ func (c *clock) scanBy(at time.Time) {
 }
 
 // backOff resumes a task when it is due; its mutex is held.
-func (c *clock) backOff(t *task) {
+func (c *timerQueue) backOff(t *task) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	heap.Push(&c.backoff, backoff{t.due, t})
 	c.arm(t.due)
 }
 
-// linger flushes an attempt's steps in a moment.
-func (c *clock) linger(a *attempt) {
+// linger flushes an attempt's steps after lingerTime.
+func (c *timerQueue) linger(a *attempt) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lingering = append(c.lingering, a)
@@ -89,8 +89,8 @@ func (c *clock) linger(a *attempt) {
 	}
 }
 
-// arm makes the timer fire at a time or earlier.
-func (c *clock) arm(at time.Time) {
+// arm makes the timer fire no later than a time.
+func (c *timerQueue) arm(at time.Time) {
 	if c.stopped || !c.armed.IsZero() && !at.Before(c.armed) {
 		return
 	}
@@ -103,8 +103,8 @@ func (c *clock) arm(at time.Time) {
 	c.timer.Reset(wait)
 }
 
-// stop waits until nothing is under way.
-func (c *clock) stop() {
+// stop waits until nothing is running.
+func (c *timerQueue) stop() {
 	c.mu.Lock()
 	c.stopped = true
 	if c.timer != nil {
@@ -114,8 +114,8 @@ func (c *clock) stop() {
 	c.running.Wait()
 }
 
-// fire does what is due and sets the timer for what is next.
-func (c *clock) fire() {
+// fire runs what is due and arms the timer for the next deadline.
+func (c *timerQueue) fire() {
 	c.mu.Lock()
 	if c.stopped {
 		c.mu.Unlock()
@@ -142,8 +142,8 @@ func (c *clock) fire() {
 	c.rearm(next)
 }
 
-// due takes out everything whose time has come.
-func (c *clock) due(now time.Time) (resumed []*task, flushed, watched []*attempt) {
+// due removes and returns everything that is due.
+func (c *timerQueue) due(now time.Time) (resumed []*task, flushed, watched []*attempt) {
 	for len(c.backoff) > 0 && !c.backoff[0].at.After(now) {
 		resumed = append(resumed, heap.Pop(&c.backoff).(backoff).t)
 	}
@@ -159,7 +159,7 @@ func (c *clock) due(now time.Time) (resumed []*task, flushed, watched []*attempt
 	return resumed, flushed, watched
 }
 
-func (c *clock) rearm(scan time.Time) {
+func (c *timerQueue) rearm(scan time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !scan.IsZero() {
@@ -175,7 +175,7 @@ func (c *clock) rearm(scan time.Time) {
 	}
 }
 
-// watch acts on an attempt that is overdue, and returns when to look again.
+// watch handles an overdue attempt, and returns the time of the next check.
 func (a *attempt) watch(now time.Time) time.Time {
 	a.t.mu.Lock()
 	if !a.open() {

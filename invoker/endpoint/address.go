@@ -10,23 +10,22 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// Address is where an endpoint is and which HTTP it speaks, or the function that
-// it is.
+// Address is the address of an endpoint and its HTTP version, or a function.
 type Address struct {
 	Scheme    string // http or https
-	Authority string // host and, unless it is the scheme's own, port; of a function its name
+	Authority string // host, and the port if the URI has one; name and version of a function
 	HTTP11    bool
 	Function  *Function // nil for endpoints that speak HTTP
 	base      string    // path without trailing slash
 	query     string    // with question mark, or empty
 	host      string    // to dial: host and port
-	key       string    // what connections are shared by
+	key       string    // connections with the same key are shared
 }
 
 // ErrAddress is wrapped by the errors of ParseAddress.
 var ErrAddress = errors.New("invalid endpoint address")
 
-// ParseAddress reads the URI of an endpoint.
+// ParseAddress parses the URI of an endpoint.
 func ParseAddress(uri string, http11 bool) (*Address, error) {
 	u, err := url.Parse(uri)
 	if err != nil {
@@ -54,8 +53,8 @@ func ParseAddress(uri string, http11 bool) (*Address, error) {
 	return a, nil
 }
 
-// Path is the request path of something below the endpoint's base path; suffix
-// begins with a slash.
+// Path is the request path of suffix, which begins with a slash, below the endpoint's base
+// path.
 func (a *Address) Path(suffix string) string { return a.base + suffix + a.query }
 
 func orElse(s, fallback string) string {

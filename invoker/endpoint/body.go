@@ -5,23 +5,23 @@ import (
 	"sync"
 )
 
-// body is a request body that is written without waiting for its reader, and
-// without copying. Until it is settled it keeps what has been read, so that the
-// request can be tried again on another connection.
+// body is a request body that is written without waiting for its reader and without
+// copying. Until it is settled it keeps what has been read, so that the request can be sent
+// again on another connection.
 type body struct {
 	mu      sync.Mutex // guards the fields below
 	more    sync.Cond
 	chunks  [][]byte
-	next    int         // chunks before it have been read in the current try
-	offset  int         // bytes of chunk next that have been
-	reader  *reader     // of the current try, nil if none is under way
-	settled bool        // there will be no other try
-	ended   bool        // no more will be written
-	aborted bool        // nobody will read any more
-	sent    func(n int) // told of bytes that are not held any more; may be nil
+	next    int         // chunks that were read in the current try
+	offset  int         // bytes of the next chunk that were read
+	reader  *reader     // of the current try; nil: none
+	settled bool        // there are no further tries
+	ended   bool        // the body is complete
+	aborted bool        // it is not read any further
+	sent    func(n int) // called with the number of released bytes; may be nil
 }
 
-// reader is one try to send the body.
+// reader reads the body for one try.
 type reader struct{ b *body }
 
 func (b *body) init() { b.more.L = &b.mu }
@@ -58,7 +58,7 @@ func (b *body) drop() {
 	b.more.Broadcast()
 }
 
-// try returns a reader from the beginning on, and ends the one before it.
+// try returns a reader of the whole body, and ends the previous one.
 func (b *body) try() (io.ReadCloser, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -71,22 +71,22 @@ func (b *body) try() (io.ReadCloser, error) {
 	return b.reader, nil
 }
 
-// settle says that the peer has taken the request, so that what has been read is
-// not needed again.
+// settle records that the peer has accepted the request, so what has been read is not
+// needed again.
 func (b *body) settle() {
 	b.mu.Lock()
 	n := 0
 	if b.settled = true; b.reader == nil {
 		b.drop()
 	} else {
-		n = b.forget()
+		n = b.release()
 	}
 	b.mu.Unlock()
-	b.tell(n)
+	b.notify(n)
 }
 
-// forget gives back what has been read, and says how much.
-func (b *body) forget() (n int) {
+// release drops the chunks that have been read, and returns their size.
+func (b *body) release() (n int) {
 	for i := min(b.next, len(b.chunks)) - 1; i >= 0 && b.chunks[i] != nil; i-- {
 		n += len(b.chunks[i])
 		b.chunks[i] = nil
@@ -97,17 +97,17 @@ func (b *body) forget() (n int) {
 	return n
 }
 
-func (b *body) tell(n int) {
+func (b *body) notify(n int) {
 	if n > 0 && b.sent != nil {
 		b.sent(n)
 	}
 }
 
-// Read is for the transport, and gives it as much as there is. It never returns
-// data and the end together: a peer may lose bytes that it reads with the end.
+// Read is called by the transport and returns as much as is available. It never returns
+// data together with the end: a peer may lose bytes that it reads with the end.
 func (r *reader) Read(p []byte) (int, error) {
 	n, freed, err := r.read(p)
-	r.b.tell(freed)
+	r.b.notify(freed)
 	return n, err
 }
 
@@ -133,12 +133,12 @@ func (r *reader) read(p []byte) (n, freed int, err error) {
 		}
 	}
 	if b.settled {
-		freed = b.forget()
+		freed = b.release()
 	}
 	return n, freed, nil
 }
 
-// Close is for the transport, which calls it when it needs no more of the body.
+// Close is called by the transport when it does not need the rest of the body.
 func (r *reader) Close() error {
 	b := r.b
 	b.mu.Lock()

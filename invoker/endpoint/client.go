@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Config are the settings of a Client.
+// Config configures a Client.
 type Config struct {
 	ConnectTimeout time.Duration
-	IdleTimeout    time.Duration // after which an unused connection is closed
-	DrainTimeout   time.Duration // how long the rest of a finished response is read
-	PingInterval   time.Duration // silence after which a peer is asked whether it lives
-	PingTimeout    time.Duration // how long its answer may take
+	IdleTimeout    time.Duration // until an unused connection is closed
+	DrainTimeout   time.Duration // for reading the rest of a finished response
+	PingInterval   time.Duration // silence before a ping
+	PingTimeout    time.Duration // how long the peer may take to respond to a ping
 	MaxStreams     int           // per HTTP/2 connection
 	StreamWindow   int           // bytes a peer may send per stream before they are consumed
 	ConnWindow     int           // the same for an HTTP/2 connection
@@ -24,16 +24,16 @@ type Config struct {
 	MaxHeader      int           // bytes of a response head
 	Guard          Guard
 	TLS            *tls.Config // nil: the system's roots
-	Proxy          *url.URL    // http or https; nil: none. Never used for this machine itself
-	NoProxy        []string    // hosts, domains, addresses, prefixes and * that are reached without
+	Proxy          *url.URL    // http or https; nil: none. Not used for loopback addresses
+	NoProxy        []string    // hosts, domains, addresses, prefixes and * that are connected to directly
 	Functions      Functions   // nil: functions cannot be invoked
-	// MaySend makes for a new connection in HTTP/2 what is asked each time before
-	// anything is sent on it. That may take its time; an error ends the connection.
-	// nil: nobody is asked.
+	// MaySend is called for each new HTTP/2 connection. The function that it returns is
+	// called before every write to the connection; it may block, and an error closes the
+	// connection. nil: no check.
 	MaySend func() func() error
 }
 
-// DefaultConfig works with every known SDK.
+// DefaultConfig works with all known SDKs.
 func DefaultConfig() Config {
 	return Config{
 		ConnectTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute, DrainTimeout: 5 * time.Second,
@@ -42,11 +42,11 @@ func DefaultConfig() Config {
 	}
 }
 
-// ErrClosed says that the client has been closed.
+// ErrClosed means that the client has been closed.
 var ErrClosed = errors.New("the client is closed")
 
-// Client opens streams to any number of endpoints. Connections are shared per
-// authority, and opened as streams need them.
+// Client opens streams to any number of endpoints. Connections are shared per authority and
+// opened on demand.
 type Client struct {
 	cfg     Config
 	dialer  dialer
@@ -59,7 +59,7 @@ type Client struct {
 	pools    map[string]*pool
 	streams  map[*Stream]struct{}
 	draining map[*Stream]struct{}
-	sweep    *time.Timer // armed while anything is draining
+	sweep    *time.Timer // set while streams are draining
 	work     sync.WaitGroup
 }
 
@@ -78,15 +78,15 @@ func NewClient(cfg Config) *Client {
 	return c
 }
 
-// maxReceive is the largest window that the standard library takes.
+// maxReceive is the largest window that the standard library accepts.
 const maxReceive = 4<<20 - 1
 
 func (c *Client) transport(http2 bool) *http.Transport {
-	var speaks http.Protocols
-	speaks.SetHTTP1(!http2)
-	speaks.SetUnencryptedHTTP2(http2) // TLS is below what the transport sees
+	var protocols http.Protocols
+	protocols.SetHTTP1(!http2)
+	protocols.SetUnencryptedHTTP2(http2) // TLS is below the transport, see conn
 	t := &http.Transport{
-		Protocols: &speaks, TLSHandshakeTimeout: c.cfg.ConnectTimeout, IdleConnTimeout: c.cfg.IdleTimeout,
+		Protocols: &protocols, TLSHandshakeTimeout: c.cfg.ConnectTimeout, IdleConnTimeout: c.cfg.IdleTimeout,
 		MaxIdleConnsPerHost: c.cfg.MaxStreams, DisableCompression: true, MaxResponseHeaderBytes: int64(c.cfg.MaxHeader),
 		HTTP2: &http.HTTP2Config{
 			MaxReadFrameSize:              c.cfg.MaxFrame,
@@ -102,8 +102,8 @@ func (c *Client) transport(http2 bool) *http.Transport {
 	return t
 }
 
-// roundTrip sends a request with the body, nil for none, and returns when the head
-// of the response is there.
+// roundTrip sends a request with the body, which may be nil, and returns when the response
+// head has arrived.
 func (c *Client) roundTrip(a *Address, r *http.Request, b *body) (*http.Response, error) {
 	if a.Function == nil && !a.HTTP11 {
 		p, err := c.pool(a)
@@ -139,7 +139,7 @@ func (c *Client) pool(a *Address) (*pool, error) {
 	return p, nil
 }
 
-// begin registers a stream; false if the client is closed.
+// begin registers a stream. It returns false if the client is closed.
 func (c *Client) begin(s *Stream) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,7 +159,8 @@ func (c *Client) end(s *Stream) {
 	c.work.Done()
 }
 
-// drain gives a finished stream some time to end by itself. One timer serves all.
+// drain resets a finished stream if it does not end within DrainTimeout. One timer serves
+// all streams.
 func (c *Client) drain(s *Stream) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,13 +171,13 @@ func (c *Client) drain(s *Stream) {
 		return
 	}
 	if c.sweep == nil {
-		c.sweep = time.AfterFunc(c.cfg.DrainTimeout, c.cutDrained)
+		c.sweep = time.AfterFunc(c.cfg.DrainTimeout, c.resetDrained)
 		return
 	}
 	c.sweep.Reset(c.cfg.DrainTimeout)
 }
 
-func (c *Client) cutDrained() {
+func (c *Client) resetDrained() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for s := range c.draining {
@@ -184,7 +185,7 @@ func (c *Client) cutDrained() {
 		due := time.Since(s.since) >= c.cfg.DrainTimeout
 		s.mu.Unlock()
 		if due {
-			s.cut()
+			s.abort()
 			delete(c.draining, s)
 		}
 	}
@@ -193,8 +194,8 @@ func (c *Client) cutDrained() {
 	}
 }
 
-// Close ends all streams and connections, and waits until no receiver is called any
-// more. Streams opened later fail.
+// Close ends all streams and connections, and waits until no receiver is being called.
+// Streams that are opened later fail.
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
@@ -202,7 +203,7 @@ func (c *Client) Close() {
 		c.sweep.Stop()
 	}
 	for s := range c.streams {
-		s.cut()
+		s.abort()
 	}
 	pools := c.pools
 	c.pools = nil
@@ -215,8 +216,8 @@ func (c *Client) Close() {
 	c.http2.CloseIdleConnections()
 }
 
-// Negotiate asks an endpoint over TLS whether it speaks HTTP/2, and tells with
-// which HTTP its address is to be used.
+// Negotiate connects to an endpoint over TLS and returns the address with the HTTP version
+// to use.
 func (c *Client) Negotiate(ctx context.Context, a *Address) (*Address, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.ConnectTimeout)
 	defer cancel()

@@ -11,34 +11,34 @@ import (
 	"time"
 )
 
-// ErrHTTP1 says that the peer answered in HTTP/1 where HTTP/2 was spoken to it.
+// ErrHTTP1 means that the peer responded in HTTP/1 on an HTTP/2 connection.
 var ErrHTTP1 = errors.New("the endpoint answered in HTTP/1.1 on a connection that speaks HTTP/2 with prior knowledge")
 
 var errNoGreeting = errors.New("the endpoint did not answer in HTTP/2")
 
-// maxUnsent is how much a connection takes in before Write blocks.
+// maxUnsent is the number of buffered bytes from which Write blocks.
 const maxUnsent = 256 << 10
 
-// conn is a connection as the HTTP/2 transport sees it: without TLS, which is below.
+// conn is a connection as seen by the HTTP/2 transport: without TLS, which is below it.
 //
-// The transport flushes each frame by itself: three system calls for an attempt,
-// of which many run at a time. Here one goroutine sends whatever has come together
-// since its last call. DESIGN.md has the figures.
+// The transport flushes each frame separately, which costs three system calls per attempt.
+// Here one goroutine sends what has accumulated since its last call, for all streams.
+// DESIGN.md has the figures.
 //
-// It also looks at how the peer begins and how streams end, see greeting and farewell.
+// conn also inspects how the peer begins and how streams end, see greeting and resetFilter.
 type conn struct {
 	net.Conn
-	maySend  func() error  // nil: nobody is asked
-	greeting greeting      // of the transport's reading goroutine
-	told     bool          // of the same: ready is closed
-	ready    chan struct{} // closed when the peer's settings are in force, or never will be
-	failure  error         // of reading, before ready
+	maySend  func() error  // nil: no check
+	greeting greeting      // used by the transport's reading goroutine
+	isReady  bool          // likewise; ready is closed
+	ready    chan struct{} // closed when the peer's settings are in effect, or reading has failed
+	readErr  error         // error before ready
 
 	mu     sync.Mutex // guards the fields below
 	change sync.Cond
 	unsent []byte
-	ends   farewell
-	err    error // of sending; ends it
+	filter resetFilter
+	err    error // of sending; no more is sent
 }
 
 func newConn(c net.Conn, maySend func() error) *conn {
@@ -47,54 +47,54 @@ func newConn(c net.Conn, maySend func() error) *conn {
 	return out
 }
 
-// Read passes on what arrives, once it has had a look at the peer's first bytes.
+// Read returns what arrives, after inspecting the peer's first bytes.
 func (c *conn) Read(p []byte) (int, error) {
-	if !c.told && c.greeting.over() {
-		// The transport asks for more, so it is done with the greeting.
-		c.tell(nil)
+	if !c.isReady && c.greeting.over() {
+		// The transport reads again, so it has processed the greeting.
+		c.setReady(nil)
 	}
 	n, err := c.Conn.Read(p)
 	if n > 0 && !c.greeting.over() {
 		if c.greeting.isHTTP1(p[:n]) {
-			c.tell(ErrHTTP1)
+			c.setReady(ErrHTTP1)
 			return 0, ErrHTTP1
 		}
 		c.greeting.lowerFrameSize(p[:n])
 		if c.greeting.foreign() {
-			c.tell(errNoGreeting) // the transport gives up and does not read again
+			c.setReady(errNoGreeting) // the transport gives up and does not read again
 			return 0, errNoGreeting
 		}
 	}
 	if err != nil {
-		c.tell(err)
+		c.setReady(err)
 	}
 	return n, err
 }
 
-// tell ends the wait for the greeting.
-func (c *conn) tell(err error) {
-	if !c.told {
-		c.told, c.failure = true, err
+// setReady ends the wait for the greeting.
+func (c *conn) setReady(err error) {
+	if !c.isReady {
+		c.isReady, c.readErr = true, err
 		close(c.ready)
 	}
 }
 
-// greeted waits until the peer's settings are in force. How many streams it takes
-// is among them: who opens more before it knows has some of them refused, or held
-// up until others end, which may in turn wait for them.
+// greeted waits until the peer's settings are in effect. They include the maximum number of
+// streams: streams beyond it would be refused, or wait for others to end, which may wait
+// for them in turn.
 func (c *conn) greeted(ctx context.Context) error {
 	select {
 	case <-c.ready:
-		if errors.Is(c.failure, io.EOF) {
+		if errors.Is(c.readErr, io.EOF) {
 			return errNoGreeting
 		}
-		return c.failure
+		return c.readErr
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// Write takes p in; it is sent soon. It blocks while too much is unsent.
+// Write buffers p, which is sent soon. It blocks while too much is unsent.
 func (c *conn) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,7 +107,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	if len(c.unsent) == 0 {
 		c.change.Broadcast()
 	}
-	c.unsent = c.ends.pass(c.unsent, p)
+	c.unsent = c.filter.pass(c.unsent, p)
 	return len(p), nil
 }
 
@@ -120,7 +120,7 @@ func (c *conn) send() {
 			c.change.Wait()
 		}
 		c.mu.Unlock()
-		runtime.Gosched() // whoever else has something to send adds it now
+		runtime.Gosched() // lets other goroutines add what they have to send
 		c.mu.Lock()
 		p, err := c.unsent, c.err
 		c.unsent = spare[:0]
@@ -132,7 +132,7 @@ func (c *conn) send() {
 		if c.maySend != nil {
 			if err := c.maySend(); err != nil {
 				c.stop(err)
-				_ = c.Conn.Close() // handlers at the other end are not to go on
+				_ = c.Conn.Close() // handlers at the endpoint must not continue
 				return
 			}
 		}
@@ -142,7 +142,7 @@ func (c *conn) send() {
 		}
 		spare = p
 		if cap(spare) > 2*maxUnsent {
-			spare = nil // a rare burst does not keep its memory
+			spare = nil // does not keep the memory of a rare burst
 		}
 	}
 }
@@ -156,14 +156,14 @@ func (c *conn) stop(err error) {
 	c.change.Broadcast()
 }
 
-// patience is how long a peer may take to read that a TLS connection ends.
-const patience = 250 * time.Millisecond
+// closeTimeout bounds sending the end of a TLS connection to a peer that does not read.
+const closeTimeout = 250 * time.Millisecond
 
-// Close closes the connection at once and ends the sending goroutine.
+// Close closes the connection and ends the sending goroutine.
 func (c *conn) Close() error {
 	c.stop(net.ErrClosed)
 	if secure, ok := c.Conn.(*tls.Conn); ok {
-		defer time.AfterFunc(patience, func() { secure.NetConn().Close() }).Stop()
+		defer time.AfterFunc(closeTimeout, func() { secure.NetConn().Close() }).Stop()
 	}
 	return c.Conn.Close()
 }

@@ -11,34 +11,33 @@ import (
 	"net/url"
 )
 
-// What TLS calls the two protocols.
+// Names of the protocols in TLS (ALPN).
 const (
 	protoHTTP2 = "h2"
 	protoHTTP1 = "http/1.1"
 )
 
-// ErrNoHTTP2 says that a peer does not offer HTTP/2 over TLS.
+// ErrNoHTTP2 means that a peer does not offer HTTP/2 over TLS.
 var ErrNoHTTP2 = errors.New("the endpoint does not speak HTTP/2 over TLS")
 
-// dialer makes connections, where the guard allows and through a proxy where there
-// is one.
+// dialer opens connections to addresses that the guard permits, through a proxy if one is
+// configured.
 type dialer struct {
 	cfg     *Config
 	guarded net.Dialer
-	free    net.Dialer                       // for the proxy, which the operator has chosen
-	proxy   func(*url.URL) (*url.URL, error) // nil: there is none
+	direct  net.Dialer                       // for the proxy, which is configured by the operator
+	proxy   func(*url.URL) (*url.URL, error) // nil: no proxy
 }
 
 func (d *dialer) init(cfg *Config) {
 	d.cfg = cfg
-	d.free = net.Dialer{Timeout: cfg.ConnectTimeout}
+	d.direct = net.Dialer{Timeout: cfg.ConnectTimeout}
 	d.guarded = net.Dialer{Timeout: cfg.ConnectTimeout, ControlContext: cfg.Guard.control}
 	if cfg.Proxy != nil {
 		d.proxy = proxyFunc(cfg.Proxy, cfg.NoProxy)
 	}
 }
 
-// dial connects to an endpoint's port.
 func (d *dialer) dial(ctx context.Context, a *Address) (net.Conn, error) {
 	proxy, err := d.proxyOf(&url.URL{Scheme: a.Scheme, Host: a.host})
 	switch {
@@ -50,7 +49,7 @@ func (d *dialer) dial(ctx context.Context, a *Address) (net.Conn, error) {
 	return d.tunnel(ctx, proxy, a.host)
 }
 
-// dialTLS connects to an endpoint and agrees on one of the protocols.
+// dialTLS connects to an endpoint over TLS and negotiates one of the protocols.
 func (d *dialer) dialTLS(ctx context.Context, a *Address, protocols ...string) (*tls.Conn, error) {
 	raw, err := d.dial(ctx, a)
 	if err != nil {
@@ -96,10 +95,10 @@ func (d *dialer) dialHTTP2(ctx context.Context, a *Address) (net.Conn, error) {
 	return secure, nil
 }
 
-// dialHTTP1 is for the transport, which speaks to proxies and in TLS itself.
+// dialHTTP1 is called by the HTTP/1.1 transport, which handles proxies and TLS itself.
 func (d *dialer) dialHTTP1(ctx context.Context, network, address string) (net.Conn, error) {
 	if d.proxy != nil && address == hostPort(d.cfg.Proxy) {
-		return d.free.DialContext(ctx, network, address)
+		return d.direct.DialContext(ctx, network, address)
 	}
 	return d.guarded.DialContext(ctx, network, address)
 }
@@ -115,8 +114,8 @@ func (d *dialer) proxied(a *Address) bool {
 	return err == nil && proxy != nil
 }
 
-// proxyOf is the proxy on the way to an address, nil if there is none. The guard
-// does not see what names lead to behind a proxy, but it sees addresses.
+// proxyOf returns the proxy for an address, nil for none. Behind a proxy the guard can
+// check addresses, but not the resolution of names.
 func (d *dialer) proxyOf(target *url.URL) (*url.URL, error) {
 	if d.proxy == nil {
 		return nil, nil
@@ -133,7 +132,7 @@ func (d *dialer) proxyOf(target *url.URL) (*url.URL, error) {
 
 type connKey struct{}
 
-// newConn makes a connection for HTTP/2 and waits for the peer's greeting.
+// newConn opens an HTTP/2 connection and waits for the peer's greeting.
 func (c *Client) newConn(ctx context.Context, a *Address) (*http.ClientConn, error) {
 	raw, err := c.dialer.dialHTTP2(ctx, a)
 	if err != nil {
@@ -145,7 +144,7 @@ func (c *Client) newConn(ctx context.Context, a *Address) (*http.ClientConn, err
 	}
 	below := newConn(raw, maySend)
 	c.work.Go(below.send)
-	// The scheme is that of what the transport sees.
+	// Always http, since TLS is below the transport.
 	conn, err := c.http2.NewClientConn(context.WithValue(ctx, connKey{}, below), "http", a.host)
 	if err != nil {
 		below.Close()
@@ -158,7 +157,7 @@ func (c *Client) newConn(ctx context.Context, a *Address) (*http.ClientConn, err
 	return conn, nil
 }
 
-// takeConn gives the transport the connection that was made for it.
+// takeConn returns to the transport the connection that was opened for it.
 func takeConn(ctx context.Context, _, _ string) (net.Conn, error) {
 	return ctx.Value(connKey{}).(*conn), nil
 }

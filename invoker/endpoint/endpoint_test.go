@@ -96,7 +96,7 @@ func echoBody(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func TestBothWaysAtOnce(t *testing.T) {
+func TestBidirectionalStream(t *testing.T) {
 	for _, http2 := range []bool{true, false} {
 		c := newClient(t, nil)
 		l := listen(serve(t, http2, echoBody))
@@ -113,7 +113,7 @@ func TestBothWaysAtOnce(t *testing.T) {
 	}
 }
 
-func TestBodiesFarLargerThanAllWindows(t *testing.T) {
+func TestBodiesLargerThanAllWindows(t *testing.T) {
 	c := newClient(t, nil)
 	l := listen(serve(t, true, echoBody))
 	s := c.Open(l)
@@ -126,7 +126,7 @@ func TestBodiesFarLargerThanAllWindows(t *testing.T) {
 	require.True(t, bytes.Equal(bytes.Repeat(chunk, 24), l.got.Bytes()))
 }
 
-func TestAReceiverThatBlocksHoldsUpItsStreamOnly(t *testing.T) {
+func TestABlockedReceiverDelaysOnlyItsStream(t *testing.T) {
 	c := newClient(t, nil)
 	a := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(make([]byte, 8<<20))
@@ -148,7 +148,7 @@ func TestAReceiverThatBlocksHoldsUpItsStreamOnly(t *testing.T) {
 	require.Equal(t, 8<<20, blocked.length())
 }
 
-func TestConnectionsAreOpenedAsStreamsNeedThem(t *testing.T) {
+func TestConnectionsAreOpenedOnDemand(t *testing.T) {
 	var conns sync.Map
 	var arrived atomic.Int32
 	release := make(chan struct{})
@@ -194,10 +194,10 @@ func TestFinishHalfClosesAndReadsTheRest(t *testing.T) {
 		defer c.mu.Unlock()
 		return len(c.streams) == 0 && len(c.draining) == 0
 	}, 10*time.Second, time.Millisecond)
-	require.Empty(t, l.ends, "nobody listens any more")
+	require.Empty(t, l.ends, "the receiver is not called after Finish")
 }
 
-func TestAResponseThatDoesNotEndIsCut(t *testing.T) {
+func TestAnEndlessResponseIsReset(t *testing.T) {
 	cut := make(chan struct{})
 	a := serve(t, true, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte("x"))
@@ -244,7 +244,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	require.ErrorIs(t, <-late.ends, ErrClosed)
 }
 
-func TestHTTP1IsRecognised(t *testing.T) {
+func TestHTTP1IsRecognized(t *testing.T) {
 	a := serve(t, false, echoBody)
 	a.HTTP11 = false
 	l := listen(a)

@@ -8,42 +8,39 @@ import (
 	"regexp"
 )
 
-// Function is an endpoint that is invoked through a cloud's API rather than
-// connected to.
+// Function is an endpoint that is invoked through a cloud's API instead of a connection.
 type Function struct {
-	ARN           string // with the version or an alias
+	ARN           string // with a version or an alias
 	Region        string
-	AssumeRoleARN string // of a role to take before invoking; may be empty
-	Compress      bool   // the function takes zstd
+	AssumeRoleARN string // of a role to assume before invoking; may be empty
+	Compress      bool   // the function accepts zstd
 }
 
 // Functions invokes functions. It may be called concurrently.
 type Functions interface {
-	// Invoke sends a request, of which the opaque part of the URL is the path, and
-	// returns the response when the function has ended. It reads the body to its end.
-	// Errors of the cloud that are like a status of an endpoint become one.
+	// Invoke sends a request, whose path is the opaque part of the URL, and returns the
+	// response when the function has ended. It reads the whole body. Errors of the cloud
+	// that correspond to an HTTP status of an endpoint are returned as such a response.
 	Invoke(ctx context.Context, f *Function, r *http.Request) (*http.Response, error)
 }
 
-// functionARN has the region, the name and the version as groups. The region becomes
-// part of a host name, so nothing else may be in it.
+// The groups of functionARN are the region, the name and the version. The region becomes
+// part of a host name, so its characters are restricted.
 var functionARN = regexp.MustCompile(`^arn:aws[a-z-]*:lambda:([a-z]{2}[a-z0-9-]{1,30}):[0-9]{12}:function:([a-zA-Z0-9_-]{1,140}):([$a-zA-Z0-9_-]{1,128})$`)
 
-// ErrFunctions says that the client has not been told how to invoke functions.
+// ErrFunctions means that the client is not configured to invoke functions.
 var ErrFunctions = errors.New("functions cannot be invoked by this client")
 
-// ErrFunctionAnswer is wrapped by errors of Functions about answers that no service
-// gives.
+// ErrFunctionAnswer is wrapped by errors of Functions about responses that no service
+// sends.
 var ErrFunctionAnswer = errors.New("the function does not answer like a service")
 
-// FunctionError says that a function ended without an answer, of its own accord or
-// the cloud's.
+// FunctionError means that a function ended without a response.
 type FunctionError struct {
 	Type    string // such as Runtime.ExitError; may be empty
 	Message string
 }
 
-// Error is the message after the type.
 func (e *FunctionError) Error() string {
 	if e.Type == "" {
 		return "the function failed: " + e.Message
@@ -51,8 +48,8 @@ func (e *FunctionError) Error() string {
 	return "the function failed: " + e.Type + ": " + e.Message
 }
 
-// ParseFunction reads the ARN of a function: its address. Compress and
-// AssumeRoleARN of the result's function may be set before it is used.
+// ParseFunction returns the address of the function with an ARN. Compress and AssumeRoleARN
+// of its Function may be set before it is used.
 func ParseFunction(arn string) (*Address, error) {
 	parts := functionARN.FindStringSubmatch(arn)
 	if parts == nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzGreeting: however the first bytes of a peer are cut, the same ones are
+// FuzzGreeting: however the first bytes of a peer are split, the same ones are
 // rewritten, and only values of settings.
 func FuzzGreeting(f *testing.F) {
 	settings := "\x00\x00\x0c\x04\x00\x00\x00\x00\x00" + "\x00\x03\x00\x00\x00\x64" + "\x00\x05\x00\xff\xff\xff"

@@ -36,7 +36,7 @@ func TestTheFirstFrameSizeSettingIsLowered(t *testing.T) {
 	}
 }
 
-func TestAnotherFirstFrameIsLeftAlone(t *testing.T) {
+func TestOtherFirstFramesAreNotChanged(t *testing.T) {
 	sent := []byte{0, 0, 6, 1, 0, 0, 0, 0, 1, 0, 5, 1, 2, 3, 4}
 	got := bytes.Clone(sent)
 	var g greeting

@@ -9,11 +9,10 @@ import (
 	"syscall"
 )
 
-// Guard decides which addresses may be connected to, after names have been
-// resolved: whoever registers an endpoint must not be able to make the server
-// fetch from where only the server can reach. The zero Guard refuses addresses
-// that no endpoint has: link-local ones, where clouds keep their metadata
-// services, multicast and unspecified ones.
+// Guard decides which addresses may be connected to, after name resolution: registering an
+// endpoint must not make the server send requests to hosts that only the server can reach.
+// The zero Guard refuses addresses that no endpoint has: link-local ones, which include
+// cloud metadata services, multicast and unspecified ones.
 type Guard struct {
 	Allow    []netip.Prefix // always allowed
 	Deny     []netip.Prefix // refused as well
@@ -39,7 +38,8 @@ var (
 	compatible  = netip.MustParsePrefix("::/96")
 )
 
-// Check refuses an address that must not be connected to.
+// Check returns an error wrapping ErrForbidden for an address that must not be connected
+// to.
 func (g *Guard) Check(ap netip.AddrPort) error {
 	addr := ap.Addr().Unmap().WithZone("")
 	if contains(g.Allow, addr) {
@@ -72,7 +72,7 @@ func (g *Guard) refusal(addr netip.Addr, port uint16) string {
 	return ""
 }
 
-// embedded is the IPv4 address that a transition address leads to.
+// embedded returns the IPv4 address in a transition address.
 func embedded(addr netip.Addr) (netip.Addr, bool) {
 	if !addr.Is6() {
 		return netip.Addr{}, false
@@ -91,8 +91,8 @@ func contains(prefixes []netip.Prefix, addr netip.Addr) bool {
 	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// control is for net.Dialer: it sees each address right before the connection is
-// made, so that a name cannot resolve to something else in between.
+// control is called by net.Dialer with each resolved address right before connecting, so
+// that a name cannot resolve to another address in between.
 func (g *Guard) control(_ context.Context, _, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {

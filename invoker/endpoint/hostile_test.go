@@ -89,9 +89,9 @@ var hostile = map[string]func(p *peer, stream uint32){
 	},
 }
 
-// Whatever one peer does, streams to another one go on at once, and all that is open to the
-// hostile one can be given up.
-func TestAHostilePeerConcernsNobodyElse(t *testing.T) {
+// Whatever one peer does, streams to another peer are not delayed, and streams to the
+// hostile one can be aborted.
+func TestAHostilePeerDoesNotAffectOthers(t *testing.T) {
 	for name, act := range hostile {
 		t.Run(name, func(t *testing.T) {
 			acted := make(chan struct{}, 1)

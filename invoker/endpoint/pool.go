@@ -11,25 +11,25 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// pool holds the HTTP/2 connections to one authority. The standard transport
-// would fill a connection up to what the peer allows, which is often far more than
-// one connection carries well, so the choice is made here.
+// pool holds the HTTP/2 connections to one authority. The standard transport would fill a
+// connection up to the peer's limit, which is often far more than one connection can carry
+// well, so the pool assigns the streams.
 type pool struct {
 	client *Client
 	addr   *Address
-	ctx    context.Context // of dialling; ends at close
+	ctx    context.Context // of dials; canceled by close
 	cancel context.CancelFunc
 
 	mu      sync.Mutex // guards the fields below
 	conns   []*http.ClientConn
-	room    int // streams that the last new connection took, or as many as we open
+	room    int // streams that the last new connection accepted, at most MaxStreams
 	dialing *dialing
-	retired map[*http.ClientConn]struct{} // carry streams, but take no new ones
+	retired map[*http.ClientConn]struct{} // carry streams, but accept no new ones
 	closed  bool
 }
 
-// dialing is a connection being made; done is closed when it has been, or has
-// failed with err. Those who wait share it as long as it will have room for them.
+// dialing is a connection that is being opened; done is closed when that has ended, with
+// err. Streams share the result up to the expected number of streams of the connection.
 type dialing struct {
 	done    chan struct{}
 	err     error
@@ -43,16 +43,16 @@ func newPool(c *Client, a *Address) *pool {
 }
 
 const (
-	// maxTries bounds how often a request is sent that no peer has taken.
+	// maxTries bounds how often a request that no peer has processed is sent.
 	maxTries = 5
-	// sharedTries are those on connections that others use as well. Some peers close
-	// each connection after a request or few, so that the same one may lose every time.
+	// sharedTries is the number of tries on shared connections. Some peers close each
+	// connection after a few requests, so one request could fail on each of them.
 	sharedTries = 2
 )
 
-// roundTrip sends a request. If the peer lets it be known that it has not even
-// looked at it, because it closes the connection or has too many, the request is
-// sent again on another connection: nothing has failed then.
+// roundTrip sends a request. If the peer reports that it has not processed it, because it
+// closes the connection or has too many streams, the request is sent again on another
+// connection.
 func (p *pool) roundTrip(r *http.Request, b *body) (*http.Response, error) {
 	for try := 1; ; try++ {
 		conn, err := p.take(r.Context(), try)
@@ -62,12 +62,12 @@ func (p *pool) roundTrip(r *http.Request, b *body) (*http.Response, error) {
 		if b != nil {
 			if r.Body, err = b.try(); err != nil {
 				conn.Release()
-				p.keep(conn, try)
-				return nil, err // given up meanwhile
+				p.share(conn, try)
+				return nil, err // aborted meanwhile
 			}
 		}
 		resp, err := conn.RoundTrip(r)
-		p.keep(conn, try)
+		p.share(conn, try)
 		if err == nil {
 			resp.Body = &watched{ReadCloser: resp.Body, p: p, conn: conn}
 			return resp, nil
@@ -75,36 +75,36 @@ func (p *pool) roundTrip(r *http.Request, b *body) (*http.Response, error) {
 		if exhausted(err) {
 			p.retire(conn)
 		}
-		if try >= maxTries || !untouched(err) || r.Context().Err() != nil {
+		if try >= maxTries || !unprocessed(err) || r.Context().Err() != nil {
 			return nil, err
 		}
-		r = r.WithContext(r.Context()) // the transport may still hold the last one
+		r = r.WithContext(r.Context()) // the transport may still use the previous one
 	}
 }
 
-// Errors of the standard library that it keeps to itself. All say that the peer has
-// not taken the request. A test provokes those that a peer can cause.
+// Errors for which the standard library exports no value. They all mean that the peer has
+// not processed the request. A test provokes those that a peer can cause.
 const (
-	goAway      = "http2: Transport received Server's graceful shutdown GOAWAY"
-	unusable    = "http2: client conn not usable"
-	stillborn   = "http2: client conn could not be established"
-	connClosed  = "http2: client conn is closed"
-	maxReserves = 20 // connections that a request may find taken by others
+	goAway         = "http2: Transport received Server's graceful shutdown GOAWAY"
+	unusable       = "http2: client conn not usable"
+	notEstablished = "http2: client conn could not be established"
+	connClosed     = "http2: client conn is closed"
+	maxReserves    = 20 // attempts to reserve a stream before giving up
 )
 
-// untouched reports whether a request failed without having been looked at.
-func untouched(err error) bool {
+// unprocessed reports whether a request failed before the peer processed it.
+func unprocessed(err error) bool {
 	if reset, ok := errors.AsType[http2.StreamError](err); ok {
 		return reset.Code == http2.ErrCodeRefusedStream || reset.Code == http2.ErrCodeEnhanceYourCalm
 	}
 	switch err.Error() {
-	case goAway, unusable, stillborn, connClosed:
+	case goAway, unusable, notEstablished, connClosed:
 		return true
 	}
 	return false
 }
 
-// take returns a connection on which a stream is reserved.
+// take returns a connection with a reserved stream.
 func (p *pool) take(ctx context.Context, try int) (*http.ClientConn, error) {
 	if try <= sharedTries {
 		return p.reserve(ctx)
@@ -122,10 +122,10 @@ func (p *pool) take(ctx context.Context, try int) (*http.ClientConn, error) {
 	return conn, nil
 }
 
-// keep lets others use the connection of a try too.
-func (p *pool) keep(conn *http.ClientConn, try int) {
+// keep adds a connection that was opened for one request to the pool.
+func (p *pool) share(conn *http.ClientConn, try int) {
 	if try <= sharedTries {
-		return // they do
+		return // already in the pool
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,7 +136,7 @@ func (p *pool) keep(conn *http.ClientConn, try int) {
 	p.conns = append(p.conns, conn)
 }
 
-// reserve finds a connection with room, or makes one.
+// reserve reserves a stream on a pooled connection, or opens one.
 func (p *pool) reserve(ctx context.Context) (*http.ClientConn, error) {
 	for range maxReserves {
 		conn, d, err := p.find()
@@ -155,8 +155,8 @@ func (p *pool) reserve(ctx context.Context) (*http.ClientConn, error) {
 	return nil, errNoRoom
 }
 
-// find takes the first connection with room, so that few are kept busy and the
-// others can become idle and close. Without one it joins or starts a dial.
+// find returns the first connection with capacity, so that few are busy and the others
+// become idle and close. Without one it joins or starts a dial.
 func (p *pool) find() (*http.ClientConn, *dialing, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -214,7 +214,8 @@ var (
 	errNoRoom         = errors.New("the endpoint takes no streams on its connections")
 )
 
-// close closes all connections. The state hooks of retired ones take the pool's mutex.
+// close closes all connections, without holding the mutex: the state hooks of retired ones
+// take it.
 func (p *pool) close() {
 	p.cancel()
 	p.mu.Lock()

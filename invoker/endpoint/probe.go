@@ -11,10 +11,10 @@ import (
 // probeTimeout bounds a probe for HTTP/1.1.
 const probeTimeout = 2 * time.Second
 
-// ProbeHTTP1 reports whether a peer that was to speak HTTP/2 without TLS speaks HTTP/1.1
-// instead. It is false without a probe for other addresses and for peers that have
-// established a connection in HTTP/2. The probe is an OPTIONS request on a connection of
-// its own, which every server answers in some way.
+// ProbeHTTP1 reports whether a peer that is addressed in cleartext HTTP/2 speaks HTTP/1.1
+// instead. For other addresses, and for peers with an established HTTP/2 connection, it
+// returns false without a probe. The probe is an OPTIONS request on a separate connection,
+// to which every HTTP/1.1 server responds in some way.
 func (c *Client) ProbeHTTP1(ctx context.Context, a *Address) bool {
 	if a.Function != nil || a.HTTP11 || a.Scheme != "http" || ctx.Err() != nil || c.speaksHTTP2(a) {
 		return false
@@ -34,7 +34,7 @@ func (c *Client) ProbeHTTP1(ctx context.Context, a *Address) bool {
 	return bytes.Equal(begin, http1Begin)
 }
 
-// speaksHTTP2 reports whether a connection in HTTP/2 to the address is open.
+// speaksHTTP2 reports whether an HTTP/2 connection to the address is open.
 func (c *Client) speaksHTTP2(a *Address) bool {
 	c.mu.Lock()
 	p := c.pools[a.key]

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// ProxyFunc tells the proxy of a request, for transports of the standard library.
-// It is nil if there is no proxy.
+// ProxyFunc returns the Proxy function for a transport of the standard library, nil if
+// there is no proxy.
 func (c *Config) ProxyFunc() func(*http.Request) (*url.URL, error) {
 	if c.Proxy == nil {
 		return nil
@@ -24,14 +24,15 @@ func (c *Config) ProxyFunc() func(*http.Request) (*url.URL, error) {
 	return func(r *http.Request) (*url.URL, error) { return find(r.URL) }
 }
 
-// proxyFunc tells the proxy of an address, nil for those that need none.
+// proxyFunc returns a function that returns the proxy for a URL, nil for direct
+// connections.
 func proxyFunc(proxy *url.URL, except []string) func(*url.URL) (*url.URL, error) {
 	text := proxy.String()
 	cfg := httpproxy.Config{HTTPProxy: text, HTTPSProxy: text, NoProxy: strings.Join(except, ",")}
 	return cfg.ProxyFunc()
 }
 
-// hostPort is where a proxy listens.
+// hostPort is the address of a proxy.
 func hostPort(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
@@ -40,11 +41,11 @@ func hostPort(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// tunnel connects to a target through a proxy. HTTP/2 has to be tunnelled even
-// without TLS: proxies pass on HTTP/1 only.
+// tunnel connects to a target through a proxy. HTTP/2 has to be tunneled even without TLS:
+// proxies forward HTTP/1 only.
 func (d *dialer) tunnel(ctx context.Context, proxy *url.URL, target string) (net.Conn, error) {
 	where := hostPort(proxy)
-	conn, err := d.free.DialContext(ctx, "tcp", where)
+	conn, err := d.direct.DialContext(ctx, "tcp", where)
 	if err != nil {
 		return nil, fmt.Errorf("proxy %s: %w", where, err)
 	}
@@ -53,7 +54,7 @@ func (d *dialer) tunnel(ctx context.Context, proxy *url.URL, target string) (net
 			return nil, fmt.Errorf("proxy %s: %w", where, err)
 		}
 	}
-	// The deadline of ctx, or its end, ends the conversation with the proxy.
+	// The exchange with the proxy ends with ctx.
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	through, err := d.connect(conn, proxy, target)
 	if !stop() && err == nil {
@@ -69,21 +70,21 @@ func (d *dialer) tunnel(ctx context.Context, proxy *url.URL, target string) (net
 	return through, nil
 }
 
-// connect asks the proxy for the tunnel.
+// connect requests the tunnel from the proxy.
 func (d *dialer) connect(conn net.Conn, proxy *url.URL, target string) (net.Conn, error) {
 	head := http.Header{"User-Agent": nil}
 	if u := proxy.User; u != nil {
 		password, _ := u.Password()
 		head.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password)))
 	}
-	ask := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: target}, Host: target, Header: head}
-	if err := ask.Write(conn); err != nil {
+	request := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: target}, Host: target, Header: head}
+	if err := request.Write(conn); err != nil {
 		return nil, err
 	}
-	// What follows the answer belongs to the tunnel; a peer may speak first.
+	// What follows the response belongs to the tunnel; the peer may send first.
 	limit := &io.LimitedReader{R: conn, N: int64(d.cfg.MaxHeader)}
 	in := bufio.NewReader(limit)
-	resp, err := http.ReadResponse(in, ask)
+	resp, err := http.ReadResponse(in, request)
 	if err != nil {
 		return nil, err
 	}
@@ -95,17 +96,17 @@ func (d *dialer) connect(conn net.Conn, proxy *url.URL, target string) (net.Conn
 	if in.Buffered() == 0 {
 		return conn, nil
 	}
-	return &tunnelled{Conn: conn, in: in}, nil
+	return &tunnelConn{Conn: conn, in: in}, nil
 }
 
-// tunnelled is a connection some bytes of which have been read ahead.
-type tunnelled struct {
+// tunnelConn is a connection of which some bytes have been read ahead.
+type tunnelConn struct {
 	net.Conn
 	in *bufio.Reader
 }
 
 // Read returns the bytes read ahead, then those of the connection.
-func (t *tunnelled) Read(p []byte) (int, error) {
+func (t *tunnelConn) Read(p []byte) (int, error) {
 	if t.in.Buffered() > 0 {
 		return t.in.Read(p[:min(len(p), t.in.Buffered())])
 	}

@@ -120,7 +120,7 @@ func post(t *testing.T, c *Client, a *Address) error {
 	return err
 }
 
-func TestHTTP2WithoutTLSIsTunnelled(t *testing.T) {
+func TestHTTP2WithoutTLSIsTunneled(t *testing.T) {
 	a := serve(t, true, echoBody)
 	for _, secure := range []bool{false, true} {
 		p := newProxy(t, secure, a.host)
@@ -132,7 +132,7 @@ func TestHTTP2WithoutTLSIsTunnelled(t *testing.T) {
 	}
 }
 
-func TestAPeerThatGreetsWithTheTunnelIsHeard(t *testing.T) {
+func TestBytesReadAheadBelongToTheTunnel(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	var work sync.WaitGroup
@@ -197,14 +197,14 @@ func TestTLSGoesThroughTheProxy(t *testing.T) {
 	}
 }
 
-func TestWhatNeedsNoProxy(t *testing.T) {
+func TestNoProxy(t *testing.T) {
 	a := serve(t, true, echoBody)
 	p := newProxy(t, false, "127.0.0.1:1")
 	require.NoError(t, post(t, newClient(t, through(t, p)), a), "this machine")
 	for host, except := range map[string]string{"service.test": "service.test", "a.service.test": ".test", "10.1.2.3": "10.0.0.0/8", "any": "*"} {
 		require.Error(t, post(t, newClient(t, func(cfg *Config) {
 			through(t, p, "other.test", except)(cfg)
-			cfg.ConnectTimeout = time.Millisecond // nobody is there
+			cfg.ConnectTimeout = time.Millisecond // no listener
 		}), named(t, a, host)))
 	}
 	require.Empty(t, p.requests())
@@ -222,7 +222,7 @@ func TestProxiesThatRefuse(t *testing.T) {
 	require.ErrorContains(t, err, "proxy 127.0.0.1:1: dial tcp")
 }
 
-func TestAProxyThatIsSilent(t *testing.T) {
+func TestASilentProxy(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
@@ -233,7 +233,7 @@ func TestAProxyThatIsSilent(t *testing.T) {
 	require.ErrorIs(t, err, errConnectTimeout)
 }
 
-func TestTheGuardSeesAddressesBehindAProxy(t *testing.T) {
+func TestTheGuardChecksAddressesBehindAProxy(t *testing.T) {
 	a := serve(t, true, echoBody)
 	p := newProxy(t, false, a.host)
 	for _, http11 := range []bool{false, true} {

@@ -9,27 +9,25 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// exhausted reports whether a peer reset a stream because its connection as a whole is
-// out of some resource. Node's HTTP/2 server does so once responses that were not read to
-// their end fill the memory of the session, and from then on it does so with each stream
-// of the connection, whoever needs it.
+// exhausted reports whether a peer reset a stream because its connection has run out of a
+// resource. Node's HTTP/2 server does so once responses that were not read to their end
+// fill the session's memory; from then on it resets every new stream of the connection.
 func exhausted(err error) bool {
 	reset, ok := errors.AsType[http2.StreamError](err)
 	return ok && reset.Code == http2.ErrCodeEnhanceYourCalm
 }
 
-// retire lets a connection take no new streams. Those that it carries go on, and it is
-// closed after the last of them.
+// retire stops using a connection for new streams. It is closed after its last stream.
 func (p *pool) retire(conn *http.ClientConn) {
 	if !p.withdraw(conn) {
 		return
 	}
-	conn.SetStateHook(p.bury) // may call bury, which takes the pool's mutex
-	p.bury(conn)              // it may carry no stream already
+	conn.SetStateHook(p.closeIdle) // calls it, possibly now; it takes the pool's mutex
+	p.closeIdle(conn)              // it may have no streams
 }
 
-// withdraw makes a connection one of those that take no new streams. It returns false if
-// the connection is not in use.
+// withdraw moves a connection to the retired ones. It returns false if the connection is
+// not in the pool.
 func (p *pool) withdraw(conn *http.ClientConn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,8 +43,8 @@ func (p *pool) withdraw(conn *http.ClientConn) bool {
 	return true
 }
 
-// bury closes a retired connection that carries no stream.
-func (p *pool) bury(conn *http.ClientConn) {
+// closeIdle closes a retired connection without streams.
+func (p *pool) closeIdle(conn *http.ClientConn) {
 	if conn.InFlight() > 0 {
 		return
 	}
@@ -59,10 +57,10 @@ func (p *pool) bury(conn *http.ClientConn) {
 	}
 }
 
-// watched is a response body that retires its connection if the peer may be left with a
-// part of it: if the connection is exhausted, or if reading ends while more is waiting. A
-// Node server counts what it has not sent of a response against the memory of its session,
-// also after the stream was reset.
+// watched is a response body that retires its connection if the peer may be left with
+// unsent data: if the connection is exhausted, or if reading ends while more data is
+// waiting. A Node server counts the unsent part of a response against the session's memory,
+// even after the stream was reset.
 type watched struct {
 	io.ReadCloser
 	p    *pool

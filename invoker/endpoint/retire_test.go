@@ -15,9 +15,9 @@ import (
 // calm resets a stream as a peer does whose connection is out of memory.
 func (p *peer) calm(stream uint32) { _ = p.framer.WriteRSTStream(stream, http2.ErrCodeEnhanceYourCalm) }
 
-// TestAConnectionThatIsExhaustedIsRetired has the first connection reset every stream but
+// TestAnExhaustedConnectionIsRetired has the first connection reset every stream but
 // one that was there before, which goes on.
-func TestAConnectionThatIsExhaustedIsRetired(t *testing.T) {
+func TestAnExhaustedConnectionIsRetired(t *testing.T) {
 	arrived := make(chan struct{})
 	closed := make(chan struct{})
 	hold := make(chan struct{})
@@ -56,7 +56,7 @@ func TestAConnectionThatIsExhaustedIsRetired(t *testing.T) {
 	}
 	kept := open()
 	<-arrived
-	for range 3 { // sent again on another connection, where the rest go at once
+	for range 3 { // sent again on another connection, where the rest succeed on the first try
 		l := open()
 		require.NoError(t, <-l.ends)
 		require.Equal(t, "1 x", l.got.String())
@@ -68,7 +68,7 @@ func TestAConnectionThatIsExhaustedIsRetired(t *testing.T) {
 }
 
 // The response has begun, so the request cannot be sent again, but others are spared.
-func TestAnExhaustedConnectionIsRetiredInTheMiddleOfAResponse(t *testing.T) {
+func TestAnExhaustedConnectionIsRetiredDuringAResponse(t *testing.T) {
 	a := serveFrames(t, func(n int, p *peer) {
 		p.greet()
 		for {
@@ -137,7 +137,7 @@ func TestAnExhaustedConnectionWithoutOtherStreamsIsClosed(t *testing.T) {
 }
 
 // A peer that is left with the rest of a response may have no memory for others.
-func TestAConnectionOnWhichALongResponseWasCutIsRetired(t *testing.T) {
+func TestAbortingALongResponseRetiresItsConnection(t *testing.T) {
 	for name, long := range map[string]bool{"long": true, "short": false} {
 		t.Run(name, func(t *testing.T) {
 			begun := make(chan struct{})

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Request is the head of a request. Header names are in lower case, which saves
-// the transport a conversion.
+// Request is the head of a request. Header names are in lower case, which saves the
+// transport a conversion.
 type Request struct {
 	Address *Address
 	Method  string
-	Path    string // with query, as Address.Path makes it
+	Path    string // with query, as returned by Address.Path
 	Header  http.Header
 }
 
@@ -23,36 +23,36 @@ type Head struct {
 	Status int
 	Header http.Header
 	HTTP1  bool // the response came over HTTP/1
-	HTTP10 bool // and that was 1.0
+	HTTP10 bool // the response came over HTTP/1.0
 }
 
-// Receiver learns what happens on a stream. Calls come one after the other, on the
-// stream's goroutine; one that blocks holds up this stream only. After Finish and
-// Reset there is no further call, except one that was already under way.
+// Receiver receives the events of a stream. Calls are sequential, on the stream's
+// goroutine; one that blocks delays only this stream. After Finish and Reset there are no
+// further calls, except one in progress.
 type Receiver interface {
-	// Begin is the first call. It returns the request, or nil to give the stream up,
-	// which is then the last call. The request's body is written with the stream's
-	// methods, before or after Begin returns.
+	// Begin is the first call. It returns the request, or nil to abandon the stream; then
+	// it is also the last call. The request's body is written with the stream's methods,
+	// before or after Begin returns.
 	Begin() *Request
 	// Response is called at most once, before Data.
 	Response(Head)
-	// Data hands over bytes of the body, valid during the call only. While it blocks
-	// the peer can send no more than the stream's window.
+	// Data delivers bytes of the body, valid only during the call. While it blocks the peer
+	// can send no more than the stream's window.
 	Data([]byte)
-	// End is the last call. A nil error says that the response is complete.
+	// End is the last call. A nil error means that the response is complete.
 	End(error)
 }
 
-// Sender is a receiver that wants to know what of the request is still held.
+// Sender is a Receiver that is notified when request data is released.
 type Sender interface {
-	// Sent says that n bytes that were written are not held any more: they have been
-	// sent and will not be sent again. It must not block.
+	// Sent reports that n written bytes have been sent and will not be sent again. It must
+	// not block.
 	Sent(n int)
 }
 
-// Stream is one request and its response. One goroutine carries it, beside those
-// of the HTTP transport. Methods may be called concurrently, also by the receiver;
-// none of them blocks.
+// Stream is one request and its response. It has one goroutine, in addition to those of the
+// HTTP transport. Methods may be called concurrently, also by the receiver; none of them
+// blocks.
 type Stream struct {
 	client *Client
 	recv   Receiver
@@ -60,12 +60,12 @@ type Stream struct {
 	cancel context.CancelFunc
 
 	mu      sync.Mutex // guards the fields below
-	discard bool       // nobody listens any more
+	discard bool       // the receiver is not called any more
 	since   time.Time  // when it was discarded
 }
 
-// Open starts a request on a goroutine of its own. If there is no connection, the
-// stream makes one, and if that fails the receiver learns at the end.
+// Open starts a request on a new goroutine. If connecting fails, the receiver gets the
+// error by End.
 func (c *Client) Open(recv Receiver) *Stream {
 	ctx, cancel := context.WithCancel(context.Background()) // lives as long as the stream, see Close
 	s := &Stream{client: c, recv: recv, cancel: cancel}
@@ -92,7 +92,7 @@ func (s *Stream) run(ctx context.Context, open bool) {
 		err = s.exchange(ctx, req)
 	}
 	if err != nil {
-		s.cut()
+		s.abort()
 	}
 	if s.listening() {
 		s.recv.End(err)
@@ -114,17 +114,17 @@ func (s *Stream) exchange(ctx context.Context, req *Request) error {
 		resp.Body.Close()
 		return err
 	}
-	// The transport may be about to send the end of the request. To close the response
-	// or to cancel now would make a reset of that.
+	// The transport may be about to send the end of the request. Closing the response or
+	// canceling now would replace it by a reset.
 	s.body.finish()
 	if resp.ProtoMajor < 2 {
 		resp.Body.Close()
-		s.cut()
+		s.abort()
 	}
 	return nil
 }
 
-// receive hands over the response, up to its end.
+// receive delivers the response up to its end.
 func (s *Stream) receive(resp *http.Response) error {
 	if s.listening() {
 		s.recv.Response(Head{Status: resp.StatusCode, Header: resp.Header, HTTP1: resp.ProtoMajor < 2, HTTP10: resp.ProtoMajor == 1 && resp.ProtoMinor == 0})
@@ -149,11 +149,11 @@ func (s *Stream) request(ctx context.Context, req *Request) *http.Request {
 	a := req.Address
 	r := &http.Request{
 		Method: req.Method, Header: req.Header, Host: a.Authority,
-		// Opaque saves the transport from escaping a path that needs none.
+		// Opaque avoids escaping of the path, which needs none.
 		URL: &url.URL{Scheme: a.Scheme, Host: a.Authority, Opaque: req.Path},
 	}
 	if a.HTTP11 && a.Scheme == "http" && s.client.dialer.proxied(a) {
-		r.URL.Opaque = "//" + a.Authority + req.Path // proxies want the whole address
+		r.URL.Opaque = "//" + a.Authority + req.Path // proxies require the absolute form
 	}
 	if req.Method != http.MethodGet {
 		r.ContentLength = -1
@@ -173,8 +173,8 @@ func (s *Stream) Write(chunks ...[]byte) { s.body.write(chunks) }
 // CloseWrite ends the request body after what was written.
 func (s *Stream) CloseWrite() { s.body.finish() }
 
-// Finish ends the request body and takes no further interest in the response,
-// whose rest is read in the background, for a bounded time.
+// Finish ends the request body and discards the response, whose rest is read in the
+// background, for a bounded time.
 func (s *Stream) Finish() {
 	if s.ignore() {
 		s.body.finish()
@@ -182,20 +182,20 @@ func (s *Stream) Finish() {
 	}
 }
 
-// Reset gives the request up at once and tells the peer.
+// Reset aborts the request with a reset of the stream.
 func (s *Stream) Reset() {
 	s.ignore()
-	s.cut()
+	s.abort()
 }
 
-// cut ends the request. The HTTP/1.1 transport waits for a read of the body that
-// is under way, so that has to end too.
-func (s *Stream) cut() {
+// abort ends the request. The HTTP/1.1 transport waits for a pending read of the body, so
+// that is ended as well.
+func (s *Stream) abort() {
 	s.cancel()
 	s.body.abort()
 }
 
-// ignore ends calls of the receiver; false if they had ended already.
+// ignore stops calls of the receiver. It returns false if they were stopped before.
 func (s *Stream) ignore() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

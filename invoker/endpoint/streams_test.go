@@ -82,7 +82,7 @@ func TestStreamsBeyondTheLimitOfThePeer(t *testing.T) {
 	}
 }
 
-func TestAPeerThatTakesNoStreams(t *testing.T) {
+func TestAPeerThatAcceptsNoStreams(t *testing.T) {
 	a := serveFrames(t, func(_ int, p *peer) {
 		p.greet(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 0})
 		p.drain()
@@ -92,7 +92,7 @@ func TestAPeerThatTakesNoStreams(t *testing.T) {
 	require.ErrorIs(t, <-l.ends, errNoRoom)
 }
 
-func TestAPeerThatDoesNotGreet(t *testing.T) {
+func TestAPeerThatSendsNoSettings(t *testing.T) {
 	quick := func(cfg *Config) { cfg.ConnectTimeout = 50 * time.Millisecond }
 	l := listen(serveFrames(t, func(_ int, p *peer) { p.drain() }))
 	newClient(t, quick).Open(l)
@@ -107,9 +107,9 @@ func TestAPeerThatDoesNotGreet(t *testing.T) {
 	require.ErrorIs(t, <-l.ends, errNoGreeting)
 }
 
-// TestARequestThatThePeerHasNotTakenIsSentAgain closes or resets after much of the
+// TestAnUnprocessedRequestIsSentAgain closes or resets after much of the
 // body has been sent.
-func TestARequestThatThePeerHasNotTakenIsSentAgain(t *testing.T) {
+func TestAnUnprocessedRequestIsSentAgain(t *testing.T) {
 	body := bytes.Repeat([]byte("0123456789"), 100)
 	for name, refuse := range map[string]func(*peer, uint32){
 		"graceful GOAWAY": func(p *peer, _ uint32) {
@@ -173,7 +173,7 @@ func TestAPeerThatRefusesEverything(t *testing.T) {
 	require.EqualValues(t, maxTries, asked.Load())
 }
 
-func TestStreamsThatAGOAWAYLeavesAloneEndAsUsual(t *testing.T) {
+func TestStreamsBelowTheGOAWAYLimitContinue(t *testing.T) {
 	a := serveFrames(t, func(n int, p *peer) {
 		p.greet()
 		stream, got, ok := p.request()
@@ -242,7 +242,7 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	<-closed
 }
 
-func TestAPeerThatNoLongerAnswersPings(t *testing.T) {
+func TestAPeerThatDoesNotAnswerPings(t *testing.T) {
 	pinged := make(chan struct{})
 	a := serveFrames(t, func(_ int, p *peer) {
 		p.greet()

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestPoliteResetsBecomeTheEndOfTheBody(t *testing.T) {
+func TestNoErrorResetsBecomeTheEndOfTheBody(t *testing.T) {
 	var sent bytes.Buffer
 	sent.WriteString(http2.ClientPreface)
 	framer := http2.NewFramer(&sent, nil)
@@ -22,7 +22,7 @@ func TestPoliteResetsBecomeTheEndOfTheBody(t *testing.T) {
 	require.NoError(t, framer.WriteRSTStream(5, http2.ErrCodeNo))
 	require.NoError(t, framer.WriteData(7, true, nil))
 
-	var f farewell
+	var f resetFilter
 	got := f.pass(nil, sent.Bytes())
 	require.Equal(t, http2.ClientPreface, string(got[:prefaceLen]))
 	reader := http2.NewFramer(io.Discard, bytes.NewReader(got[prefaceLen:]))
@@ -42,8 +42,8 @@ func TestPoliteResetsBecomeTheEndOfTheBody(t *testing.T) {
 	}, seen)
 }
 
-// However the bytes are cut, frames stay whole; a reset that is cut is sent as it is.
-func TestFarewellKeepsFramesWhole(t *testing.T) {
+// Frames stay intact however writes split them; a split reset is not replaced.
+func TestResetFilterKeepsFramesIntact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var sent bytes.Buffer
 		sent.WriteString(http2.ClientPreface)
@@ -59,7 +59,7 @@ func TestFarewellKeepsFramesWhole(t *testing.T) {
 				require.NoError(t, framer.WriteRSTStream(stream, http2.ErrCodeNo))
 			}
 		}
-		var f farewell
+		var f resetFilter
 		var got []byte
 		for b := sent.Bytes(); len(b) > 0; {
 			n := rapid.IntRange(1, len(b)).Draw(t, "cut")

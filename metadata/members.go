@@ -65,7 +65,7 @@ type RemovedError struct {
 
 // Error also explains what to do.
 func (e *RemovedError) Error() string {
-	return fmt.Sprintf("node %s was removed from the cluster: %s; its data is no longer used. Stop using this node, or let it join again as a new one:"+
+	return fmt.Sprintf("node %s was removed from the cluster: %s; its data is no longer used. Stop using this node, or let it join again as a new one: "+
 		"move %s away and start it", e.Node, strings.TrimSuffix(e.Reason, "."), e.Data)
 }
 

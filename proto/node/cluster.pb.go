@@ -91,7 +91,7 @@ func (x *BallotRequest) GetWithdraw() bool {
 
 type BallotResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Refusal says why the vote was not given, empty if it was.
+	// Refusal is the reason why the vote was not granted; empty if it was.
 	Refusal       string `protobuf:"bytes,1,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -137,15 +137,15 @@ func (x *BallotResponse) GetRefusal() string {
 type JoinRequest struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	ClusterName string                 `protobuf:"bytes,1,opt,name=cluster_name,json=clusterName,proto3" json:"cluster_name,omitempty"`
-	// Protocol is the version of what nodes say to each other.
+	// Protocol is the version of the protocols between nodes.
 	Protocol       uint32 `protobuf:"varint,2,opt,name=protocol,proto3" json:"protocol,omitempty"`
-	Version        string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"` // of the server, for people
+	Version        string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"` // of the server; informational
 	Name           string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
 	Incarnation    string `protobuf:"bytes,5,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	FabricAddress  string `protobuf:"bytes,6,opt,name=fabric_address,json=fabricAddress,proto3" json:"fabric_address,omitempty"`
 	IngressAddress string `protobuf:"bytes,7,opt,name=ingress_address,json=ingressAddress,proto3" json:"ingress_address,omitempty"`
 	AdminAddress   string `protobuf:"bytes,8,opt,name=admin_address,json=adminAddress,proto3" json:"admin_address,omitempty"`
-	FeatureLevel   uint32 `protobuf:"varint,9,opt,name=feature_level,json=featureLevel,proto3" json:"feature_level,omitempty"` // highest that the server supports; 0: the first
+	FeatureLevel   uint32 `protobuf:"varint,9,opt,name=feature_level,json=featureLevel,proto3" json:"feature_level,omitempty"` // highest level that the server supports; 0: the first
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -245,12 +245,12 @@ func (x *JoinRequest) GetFeatureLevel() uint32 {
 
 type JoinResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Refusal says why the node cannot join, empty if it may. Asking again is of no use.
+	// Refusal is the reason why the node cannot join; empty if it may. A retry does not help.
 	Refusal   string `protobuf:"bytes,1,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	ClusterId string `protobuf:"bytes,2,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
 	NodeId    uint32 `protobuf:"varint,3,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
-	// Feature_level is set with a refusal of a server that does not support it: the
-	// cluster's, since then (Unix milliseconds).
+	// Feature_level and since (Unix milliseconds) are those of the cluster. They are set if
+	// the server was refused because it does not support this level.
 	FeatureLevel   uint32 `protobuf:"varint,4,opt,name=feature_level,json=featureLevel,proto3" json:"feature_level,omitempty"`
 	FeatureLevelAt int64  `protobuf:"varint,5,opt,name=feature_level_at,json=featureLevelAt,proto3" json:"feature_level_at,omitempty"`
 	unknownFields  protoimpl.UnknownFields
@@ -381,7 +381,7 @@ type ProposeResponse struct {
 	// One of these is set if the entry was certainly not proposed.
 	NotLeader   bool `protobuf:"varint,3,opt,name=not_leader,json=notLeader,proto3" json:"not_leader,omitempty"`
 	Unavailable bool `protobuf:"varint,4,opt,name=unavailable,proto3" json:"unavailable,omitempty"`
-	// Error is set if it may have been.
+	// Error is set if it may have been proposed.
 	Error         string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -455,7 +455,7 @@ func (x *ProposeResponse) GetError() string {
 type StatusRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	ClusterId string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
-	// Details asks for what only queries want to know.
+	// Details requests fields that only queries use.
 	Details       bool `protobuf:"varint,2,opt,name=details,proto3" json:"details,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -507,23 +507,24 @@ func (x *StatusRequest) GetDetails() bool {
 
 type StatusResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Why there is none, for instance because the node is of another cluster.
+	// The reason why there is no status, for example because the node belongs to another
+	// cluster.
 	Error       string `protobuf:"bytes,1,opt,name=error,proto3" json:"error,omitempty"`
 	Name        string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Incarnation string `protobuf:"bytes,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	Version     string `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
 	StartedAt   int64  `protobuf:"varint,5,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"` // Unix milliseconds
 	Draining    bool   `protobuf:"varint,6,opt,name=draining,proto3" json:"draining,omitempty"`
-	// The place in the metadata's log that the node has applied, and who leads it as
-	// far as the node knows.
+	// The index of the metadata log that the node has applied, and its leader as far as the
+	// node knows.
 	MetadataApplied  uint64           `protobuf:"varint,7,opt,name=metadata_applied,json=metadataApplied,proto3" json:"metadata_applied,omitempty"`
 	MetadataLeader   string           `protobuf:"bytes,8,opt,name=metadata_leader,json=metadataLeader,proto3" json:"metadata_leader,omitempty"`
 	Replicas         []*ReplicaStatus `protobuf:"bytes,9,rep,name=replicas,proto3" json:"replicas,omitempty"`
-	FlowControl      bool             `protobuf:"varint,10,opt,name=flow_control,json=flowControl,proto3" json:"flow_control,omitempty"`                  // the settings of the node ask for it
-	FeatureLevel     uint32           `protobuf:"varint,13,opt,name=feature_level,json=featureLevel,proto3" json:"feature_level,omitempty"`               // highest that the server supports; 0: the first
-	FeatureLevelHold bool             `protobuf:"varint,14,opt,name=feature_level_hold,json=featureLevelHold,proto3" json:"feature_level_hold,omitempty"` // the settings of the node ask to keep the cluster's level
-	Disk             string           `protobuf:"bytes,15,opt,name=disk,proto3" json:"disk,omitempty"`                                                    // what the node does not do because its disk is full, empty if it has room
-	// The rest is told only if details are asked for.
+	FlowControl      bool             `protobuf:"varint,10,opt,name=flow_control,json=flowControl,proto3" json:"flow_control,omitempty"`                  // enabled in the node's configuration
+	FeatureLevel     uint32           `protobuf:"varint,13,opt,name=feature_level,json=featureLevel,proto3" json:"feature_level,omitempty"`               // highest level that the server supports; 0: the first
+	FeatureLevelHold bool             `protobuf:"varint,14,opt,name=feature_level_hold,json=featureLevelHold,proto3" json:"feature_level_hold,omitempty"` // the node's configuration holds the cluster's level
+	Disk             string           `protobuf:"bytes,15,opt,name=disk,proto3" json:"disk,omitempty"`                                                    // what the node refuses to do because its disk is full; empty if it has space
+	// The following fields are set only if details are requested.
 	Settings       []*NodeSetting `protobuf:"bytes,11,rep,name=settings,proto3" json:"settings,omitempty"`
 	StorageVersion uint32         `protobuf:"varint,12,opt,name=storage_version,json=storageVersion,proto3" json:"storage_version,omitempty"` // of the format of the data directory
 	unknownFields  protoimpl.UnknownFields
@@ -665,8 +666,8 @@ func (x *StatusResponse) GetStorageVersion() uint32 {
 	return 0
 }
 
-// NodeSetting is a key of a node's running configuration. Secrets are hidden before
-// they are sent.
+// NodeSetting is a key of a node's running configuration. Secrets are masked before they
+// are sent.
 type NodeSetting struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -719,12 +720,12 @@ func (x *NodeSetting) GetValue() string {
 	return ""
 }
 
-// ReplicaStatus is what a node knows of its replica of a partition.
+// ReplicaStatus is the status of a node's replica of a partition.
 type ReplicaStatus struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Partition     uint32                 `protobuf:"varint,1,opt,name=partition,proto3" json:"partition,omitempty"`
 	State         string                 `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`      // Follower, Candidate, Leader or Shutdown
-	Leading       bool                   `protobuf:"varint,3,opt,name=leading,proto3" json:"leading,omitempty"` // leads and serves
+	Leading       bool                   `protobuf:"varint,3,opt,name=leading,proto3" json:"leading,omitempty"` // it is the leader and serves requests
 	Leader        string                 `protobuf:"bytes,4,opt,name=leader,proto3" json:"leader,omitempty"`    // Raft server id of the known leader
 	LeaderAddress string                 `protobuf:"bytes,5,opt,name=leader_address,json=leaderAddress,proto3" json:"leader_address,omitempty"`
 	Term          uint64                 `protobuf:"varint,6,opt,name=term,proto3" json:"term,omitempty"`
@@ -735,12 +736,12 @@ type ReplicaStatus struct {
 	MembersIndex  uint64                 `protobuf:"varint,11,opt,name=members_index,json=membersIndex,proto3" json:"members_index,omitempty"` // log index of the configuration
 	Members       []*ReplicaMember       `protobuf:"bytes,12,rep,name=members,proto3" json:"members,omitempty"`
 	Rules         uint64                 `protobuf:"varint,13,opt,name=rules,proto3" json:"rules,omitempty"` // version of the rule book in the tables; with details
-	// Quarantine says why the replica is not served; state is Quarantined then, and the
-	// rest is not set.
+	// Quarantine is the reason why the replica is in quarantine; then state is Quarantined
+	// and other fields are unset.
 	Quarantine string `protobuf:"bytes,14,opt,name=quarantine,proto3" json:"quarantine,omitempty"`
 	ReplicaId  string `protobuf:"bytes,15,opt,name=replica_id,json=replicaId,proto3" json:"replica_id,omitempty"` // Raft server id of the replica
-	// The term of the last entry of the log, and the voters of the newest configuration in
-	// the log, committed or not; with details.
+	// The term of the last log entry, and the voters of the newest configuration in the log,
+	// committed or not; with details.
 	LastTerm      uint64   `protobuf:"varint,16,opt,name=last_term,json=lastTerm,proto3" json:"last_term,omitempty"`
 	Voters        []string `protobuf:"bytes,17,rep,name=voters,proto3" json:"voters,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -896,16 +897,16 @@ func (x *ReplicaStatus) GetVoters() []string {
 	return nil
 }
 
-// ReplicaMember is a server in a Raft configuration, with what the leader knows of it.
+// ReplicaMember is a server in a Raft configuration, with the leader's view of it.
 type ReplicaMember struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Id      string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Address string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
 	Voter   bool                   `protobuf:"varint,3,opt,name=voter,proto3" json:"voter,omitempty"`
-	// The rest is known to the leader only.
+	// The following fields are known to the leader only.
 	Match         uint64 `protobuf:"varint,4,opt,name=match,proto3" json:"match,omitempty"`
 	Lag           uint64 `protobuf:"varint,5,opt,name=lag,proto3" json:"lag,omitempty"`         // entries
-	Contact       int64  `protobuf:"varint,6,opt,name=contact,proto3" json:"contact,omitempty"` // Unix milliseconds of its last answer, 0: none
+	Contact       int64  `protobuf:"varint,6,opt,name=contact,proto3" json:"contact,omitempty"` // Unix milliseconds of its last response; 0: none
 	Live          bool   `protobuf:"varint,7,opt,name=live,proto3" json:"live,omitempty"`
 	CaughtUp      bool   `protobuf:"varint,8,opt,name=caught_up,json=caughtUp,proto3" json:"caught_up,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1002,7 +1003,7 @@ type TransferRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ClusterId     string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
 	Partition     uint32                 `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
-	To            string                 `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"` // Raft server id; empty: whoever is best
+	To            string                 `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"` // Raft server id; empty: the most current replica
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1060,7 +1061,7 @@ func (x *TransferRequest) GetTo() string {
 
 type TransferResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Error says why nothing was handed over, empty if it was.
+	// Error is the reason why no transfer took place; empty on success.
 	Error         string `protobuf:"bytes,1,opt,name=error,proto3" json:"error,omitempty"`
 	NotLeader     bool   `protobuf:"varint,2,opt,name=not_leader,json=notLeader,proto3" json:"not_leader,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1173,8 +1174,8 @@ func (x *StandingRequest) GetIncarnation() string {
 
 type StandingResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Removed says why the node is no member any more, empty if it is one or if that is
-	// not known.
+	// Removed is the reason why the node is not a member; empty if it is, or if that is not
+	// known.
 	Removed       string `protobuf:"bytes,1,opt,name=removed,proto3" json:"removed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1221,11 +1222,11 @@ type RecoverRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	ClusterId string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
 	Partition uint32                 `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
-	Replica   string                 `protobuf:"bytes,3,opt,name=replica,proto3" json:"replica,omitempty"` // Raft server id of the replica that is meant
+	Replica   string                 `protobuf:"bytes,3,opt,name=replica,proto3" json:"replica,omitempty"` // Raft server id of the target replica
 	// From is the node that the partition is recovered from. If it is this one, its
 	// replica becomes the only member; otherwise the replica is put into quarantine.
 	From string `protobuf:"bytes,4,opt,name=from,proto3" json:"from,omitempty"` // Raft server id of the node
-	// The end of the replica's log that the decision was based on.
+	// The last log position of the replica on which the decision was based.
 	Last          uint64 `protobuf:"varint,5,opt,name=last,proto3" json:"last,omitempty"`
 	LastTerm      uint64 `protobuf:"varint,6,opt,name=last_term,json=lastTerm,proto3" json:"last_term,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1306,7 +1307,7 @@ func (x *RecoverRequest) GetLastTerm() uint64 {
 
 type RecoverResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Error says why nothing was done, empty if it was.
+	// Error is the reason why nothing was done; empty on success.
 	Error         string `protobuf:"bytes,1,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1443,7 +1444,7 @@ type DigestRequest struct {
 	Partition uint32                 `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
 	Epoch     uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	Round     uint64                 `protobuf:"varint,4,opt,name=round,proto3" json:"round,omitempty"`
-	// Replica is the Raft server id that is meant.
+	// Replica is the Raft server id of the target replica.
 	Replica       string `protobuf:"bytes,5,opt,name=replica,proto3" json:"replica,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1516,14 +1517,14 @@ func (x *DigestRequest) GetReplica() string {
 
 type DigestResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Known is set when the replica has a result; it may have one later, unless Missed
-	// is set, which says that it has passed the round without taking a digest.
+	// Known is set if the replica has a result. It may have one later unless Missed is set:
+	// then it has passed the round without computing a digest.
 	Known  bool   `protobuf:"varint,1,opt,name=known,proto3" json:"known,omitempty"`
 	Rows   uint64 `protobuf:"varint,2,opt,name=rows,proto3" json:"rows,omitempty"`
 	Next   []byte `protobuf:"bytes,3,opt,name=next,proto3" json:"next,omitempty"`
 	Sum    []byte `protobuf:"bytes,4,opt,name=sum,proto3" json:"sum,omitempty"`
 	Missed bool   `protobuf:"varint,5,opt,name=missed,proto3" json:"missed,omitempty"`
-	// Error says why there is no answer, empty if there is one.
+	// Error is the reason why there is no result; empty otherwise.
 	Error         string `protobuf:"bytes,6,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

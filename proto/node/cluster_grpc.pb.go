@@ -34,27 +34,27 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// NodeCluster is what nodes ask each other to become and stay one cluster.
+// NodeCluster is the protocol by which nodes form and maintain a cluster.
 type NodeClusterClient interface {
-	// Ballot asks a fresh node for its vote for the one that provisions the cluster,
-	// or gives the vote back.
+	// Ballot requests the vote of a fresh node for the node that provisions the cluster, or
+	// returns the vote.
 	Ballot(ctx context.Context, in *BallotRequest, opts ...grpc.CallOption) (*BallotResponse, error)
-	// Join asks a node of a cluster to take another node in.
+	// Join requests that a member of the cluster admits another node.
 	Join(ctx context.Context, in *JoinRequest, opts ...grpc.CallOption) (*JoinResponse, error)
-	// Propose hands a change of the metadata to the node that leads them.
+	// Propose sends a change of the metadata to the leader of the metadata group.
 	Propose(ctx context.Context, in *ProposeRequest, opts ...grpc.CallOption) (*ProposeResponse, error)
-	// Status tells what the node knows of its replicas.
+	// Status returns the state of the node and its replicas.
 	Status(ctx context.Context, in *StatusRequest, opts ...grpc.CallOption) (*StatusResponse, error)
-	// Transfer asks the node to hand its leadership of a partition over.
+	// Transfer requests a leadership transfer of a partition.
 	Transfer(ctx context.Context, in *TransferRequest, opts ...grpc.CallOption) (*TransferResponse, error)
-	// Follow answers when the node has applied the metadata's log up to a place.
+	// Follow responds when the node has applied the metadata log up to an index.
 	Follow(ctx context.Context, in *FollowRequest, opts ...grpc.CallOption) (*FollowResponse, error)
-	// Digest tells what the node's replica of a partition found in a round of digests.
+	// Digest returns the result of the node's replica of a partition in a round of digests.
 	Digest(ctx context.Context, in *DigestRequest, opts ...grpc.CallOption) (*DigestResponse, error)
-	// Standing tells whether a node is still a member, as far as this one knows. A node
-	// asks before it opens what it has.
+	// Standing reports whether a node is still a member, as far as this node knows. A node
+	// requests this before it opens its data.
 	Standing(ctx context.Context, in *StandingRequest, opts ...grpc.CallOption) (*StandingResponse, error)
-	// Recover does this node's part in the recovery of a partition that has lost its
+	// Recover executes this node's part of the recovery of a partition that has lost its
 	// majority.
 	Recover(ctx context.Context, in *RecoverRequest, opts ...grpc.CallOption) (*RecoverResponse, error)
 }
@@ -161,27 +161,27 @@ func (c *nodeClusterClient) Recover(ctx context.Context, in *RecoverRequest, opt
 // All implementations must embed UnimplementedNodeClusterServer
 // for forward compatibility.
 //
-// NodeCluster is what nodes ask each other to become and stay one cluster.
+// NodeCluster is the protocol by which nodes form and maintain a cluster.
 type NodeClusterServer interface {
-	// Ballot asks a fresh node for its vote for the one that provisions the cluster,
-	// or gives the vote back.
+	// Ballot requests the vote of a fresh node for the node that provisions the cluster, or
+	// returns the vote.
 	Ballot(context.Context, *BallotRequest) (*BallotResponse, error)
-	// Join asks a node of a cluster to take another node in.
+	// Join requests that a member of the cluster admits another node.
 	Join(context.Context, *JoinRequest) (*JoinResponse, error)
-	// Propose hands a change of the metadata to the node that leads them.
+	// Propose sends a change of the metadata to the leader of the metadata group.
 	Propose(context.Context, *ProposeRequest) (*ProposeResponse, error)
-	// Status tells what the node knows of its replicas.
+	// Status returns the state of the node and its replicas.
 	Status(context.Context, *StatusRequest) (*StatusResponse, error)
-	// Transfer asks the node to hand its leadership of a partition over.
+	// Transfer requests a leadership transfer of a partition.
 	Transfer(context.Context, *TransferRequest) (*TransferResponse, error)
-	// Follow answers when the node has applied the metadata's log up to a place.
+	// Follow responds when the node has applied the metadata log up to an index.
 	Follow(context.Context, *FollowRequest) (*FollowResponse, error)
-	// Digest tells what the node's replica of a partition found in a round of digests.
+	// Digest returns the result of the node's replica of a partition in a round of digests.
 	Digest(context.Context, *DigestRequest) (*DigestResponse, error)
-	// Standing tells whether a node is still a member, as far as this one knows. A node
-	// asks before it opens what it has.
+	// Standing reports whether a node is still a member, as far as this node knows. A node
+	// requests this before it opens its data.
 	Standing(context.Context, *StandingRequest) (*StandingResponse, error)
-	// Recover does this node's part in the recovery of a partition that has lost its
+	// Recover executes this node's part of the recovery of a partition that has lost its
 	// majority.
 	Recover(context.Context, *RecoverRequest) (*RecoverResponse, error)
 	mustEmbedUnimplementedNodeClusterServer()

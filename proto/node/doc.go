@@ -1,3 +1,2 @@
-// Package node holds the protobuf messages and services that the nodes of one
-// cluster use to talk to each other.
+// Package node defines the protocols between the nodes of a cluster.
 package node

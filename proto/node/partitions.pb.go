@@ -95,16 +95,16 @@ type PartitionCode int32
 
 const (
 	PartitionCode_PARTITION_CODE_OK PartitionCode = 0
-	// Nothing was proposed; leader says who may lead.
+	// Nothing was proposed; leader is a hint.
 	PartitionCode_PARTITION_CODE_NOT_LEADER PartitionCode = 1
 	PartitionCode_PARTITION_CODE_OVERLOADED PartitionCode = 2
 	PartitionCode_PARTITION_CODE_STOPPED    PartitionCode = 3
 	// The command may or may not take effect.
 	PartitionCode_PARTITION_CODE_UNKNOWN_OUTCOME PartitionCode = 4
 	PartitionCode_PARTITION_CODE_NOT_FOUND       PartitionCode = 5
-	// Anything else; message says what.
+	// Any other error.
 	PartitionCode_PARTITION_CODE_FAILED PartitionCode = 6
-	// The command is larger than a log entry may be; nothing was proposed.
+	// The command exceeds the maximum size of a log entry; nothing was proposed.
 	PartitionCode_PARTITION_CODE_TOO_LARGE PartitionCode = 7
 )
 
@@ -159,7 +159,7 @@ func (PartitionCode) EnumDescriptor() ([]byte, []int) {
 	return file_proto_node_partitions_proto_rawDescGZIP(), []int{1}
 }
 
-// PartitionBatch is one message of an exchange: what was waiting to be sent.
+// PartitionBatch is one message of an exchange, with all frames that were pending.
 type PartitionBatch struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Hello         *Hello                 `protobuf:"bytes,1,opt,name=hello,proto3" json:"hello,omitempty"`
@@ -212,20 +212,20 @@ func (x *PartitionBatch) GetFrames() []*PartitionFrame {
 	return nil
 }
 
-// PartitionFrame is a request, a response, a part of one that is large, or a word
-// about one. At most one of request, response and piece is set.
+// PartitionFrame is a request, a response, a part of a large one, or a control frame. At
+// most one of request, response and piece is set.
 type PartitionFrame struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Sequence is chosen by the caller, per stream; 0 for signs of life.
+	// Sequence is chosen by the caller, per stream; 0 in ping and pong.
 	Sequence uint64             `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	Request  *PartitionRequest  `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
 	Response *PartitionResponse `protobuf:"bytes,3,opt,name=response,proto3" json:"response,omitempty"`
-	// Piece is a part of an encoded request or response; more says that others follow.
+	// Piece is a part of an encoded request or response; more is set if others follow.
 	Piece []byte `protobuf:"bytes,4,opt,name=piece,proto3" json:"piece,omitempty"`
 	More  bool   `protobuf:"varint,5,opt,name=more,proto3" json:"more,omitempty"`
-	// Cancel says that the caller does not wait for the response any more.
+	// Cancel means that the caller no longer waits for the response.
 	Cancel bool `protobuf:"varint,6,opt,name=cancel,proto3" json:"cancel,omitempty"`
-	// Ping asks for a frame in return, Pong is that.
+	// Ping requests a frame with pong set.
 	Ping          bool `protobuf:"varint,7,opt,name=ping,proto3" json:"ping,omitempty"`
 	Pong          bool `protobuf:"varint,8,opt,name=pong,proto3" json:"pong,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -424,7 +424,7 @@ type PartitionScan struct {
 	Table  uint32                 `protobuf:"varint,1,opt,name=table,proto3" json:"table,omitempty"`
 	Detail uint32                 `protobuf:"varint,2,opt,name=detail,proto3" json:"detail,omitempty"`
 	From   []byte                 `protobuf:"bytes,3,opt,name=from,proto3" json:"from,omitempty"`
-	// Id is empty for all invocations.
+	// Id is empty for a scan of all invocations.
 	Id       []byte   `protobuf:"bytes,4,opt,name=id,proto3" json:"id,omitempty"`
 	FirstKey uint64   `protobuf:"varint,5,opt,name=first_key,json=firstKey,proto3" json:"first_key,omitempty"`
 	LastKey  uint64   `protobuf:"varint,6,opt,name=last_key,json=lastKey,proto3" json:"last_key,omitempty"`
@@ -434,9 +434,9 @@ type PartitionScan struct {
 	Handlers []string `protobuf:"bytes,10,rep,name=handlers,proto3" json:"handlers,omitempty"`
 	Statuses []uint32 `protobuf:"varint,11,rep,packed,name=statuses,proto3" json:"statuses,omitempty"`
 	Ahead    bool     `protobuf:"varint,12,opt,name=ahead,proto3" json:"ahead,omitempty"`
-	// Strong asks for a page that shows everything acknowledged before the request.
-	// A version that does not know the field ignores it, and does not say in the
-	// response that it has done so.
+	// Strong requests a linearizable page, which includes everything that was acknowledged
+	// before the request. Versions that do not know the field ignore it; then strong is not
+	// set in the response.
 	Strong        bool `protobuf:"varint,13,opt,name=strong,proto3" json:"strong,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -569,13 +569,13 @@ type PartitionRow struct {
 	Record *PartitionRecord       `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"`
 	Id     []byte                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
 	Index  uint64                 `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`
-	// Entry is a journal entry as it is stored.
+	// Entry is a journal entry in its stored form.
 	Entry  []byte       `protobuf:"bytes,4,opt,name=entry,proto3" json:"entry,omitempty"`
 	Object *StateObject `protobuf:"bytes,5,opt,name=object,proto3" json:"object,omitempty"`
 	Key    []byte       `protobuf:"bytes,6,opt,name=key,proto3" json:"key,omitempty"`
 	Value  []byte       `protobuf:"bytes,7,opt,name=value,proto3" json:"value,omitempty"`
 	Size   uint64       `protobuf:"varint,8,opt,name=size,proto3" json:"size,omitempty"`
-	// Promise is a promise as it is stored.
+	// Promise is a promise in its stored form.
 	Promise       []byte          `protobuf:"bytes,9,opt,name=promise,proto3" json:"promise,omitempty"`
 	Since         int64           `protobuf:"varint,10,opt,name=since,proto3" json:"since,omitempty"`
 	Queue         *PartitionQueue `protobuf:"bytes,11,opt,name=queue,proto3" json:"queue,omitempty"`
@@ -767,8 +767,8 @@ func (x *PartitionCounterKey) GetL2() string {
 	return ""
 }
 
-// PartitionQueue is partition.Queue. Records and rules are as they are stored; a rule
-// is a book of one.
+// PartitionQueue is partition.Queue. Records and rules are in their stored form; a rule is
+// a rule book with one rule.
 type PartitionQueue struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Key     *PartitionCounterKey   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -781,7 +781,8 @@ type PartitionQueue struct {
 	Rule    []byte                 `protobuf:"bytes,8,opt,name=rule,proto3" json:"rule,omitempty"`
 	Used    uint64                 `protobuf:"varint,9,opt,name=used,proto3" json:"used,omitempty"`
 	Until   int64                  `protobuf:"varint,10,opt,name=until,proto3" json:"until,omitempty"`
-	// Object is the key of the object whose line this is; bytes, since strings are UTF-8.
+	// Object is the key of the object to which the queue belongs; bytes, since strings must
+	// be UTF-8.
 	Object        []byte `protobuf:"bytes,11,opt,name=object,proto3" json:"object,omitempty"`
 	HeadKey       []byte `protobuf:"bytes,12,opt,name=head_key,json=headKey,proto3" json:"head_key,omitempty"` // of the object that the head waits for; bytes as above
 	unknownFields protoimpl.UnknownFields
@@ -1039,7 +1040,7 @@ type PartitionResponse struct {
 	Next    []byte          `protobuf:"bytes,11,opt,name=next,proto3" json:"next,omitempty"`
 	Read    uint64          `protobuf:"varint,12,opt,name=read,proto3" json:"read,omitempty"`
 	Matched uint64          `protobuf:"varint,13,opt,name=matched,proto3" json:"matched,omitempty"`
-	// Strong says that a page is what PartitionScan.strong asked for.
+	// Strong means that the page is linearizable, as requested by PartitionScan.strong.
 	Strong        bool `protobuf:"varint,14,opt,name=strong,proto3" json:"strong,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1173,7 +1174,7 @@ func (x *PartitionResponse) GetStrong() bool {
 	return false
 }
 
-// NodeReference names a node as the Raft configurations do.
+// NodeReference identifies a node as in Raft configurations.
 type NodeReference struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1236,7 +1237,7 @@ type PartitionOutcome struct {
 	ExpiresAt     int64                  `protobuf:"varint,5,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
 	StartAt       int64                  `protobuf:"varint,6,opt,name=start_at,json=startAt,proto3" json:"start_at,omitempty"`
 	Rule          string                 `protobuf:"bytes,7,opt,name=rule,proto3" json:"rule,omitempty"`
-	Id            []byte                 `protobuf:"bytes,8,opt,name=id,proto3" json:"id,omitempty"` // that the invocation has instead of the one asked for
+	Id            []byte                 `protobuf:"bytes,8,opt,name=id,proto3" json:"id,omitempty"` // of the invocation, if it differs from the requested one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1388,7 +1389,7 @@ func (x *PartitionEnding) GetExpiresAt() int64 {
 	return 0
 }
 
-// PartitionRecord is an invocation and what its leader knows of its attempts.
+// PartitionRecord is an invocation with the leader's status of its attempts.
 type PartitionRecord struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Invocation    []byte                 `protobuf:"bytes,1,opt,name=invocation,proto3" json:"invocation,omitempty"`
@@ -1646,7 +1647,7 @@ type RecordsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Hello         *Hello                 `protobuf:"bytes,1,opt,name=hello,proto3" json:"hello,omitempty"`
 	Partition     uint32                 `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
-	Completed     bool                   `protobuf:"varint,3,opt,name=completed,proto3" json:"completed,omitempty"` // Filters that the leader may apply come from 4 on.
+	Completed     bool                   `protobuf:"varint,3,opt,name=completed,proto3" json:"completed,omitempty"` // Filters that the leader may apply start at 4.
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1702,14 +1703,14 @@ func (x *RecordsRequest) GetCompleted() bool {
 	return false
 }
 
-// RecordsPage is a part of the records. An error comes as the last page.
+// RecordsPage is a part of the records. An error is sent as the last page.
 type RecordsPage struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Records []*PartitionRecord     `protobuf:"bytes,1,rep,name=records,proto3" json:"records,omitempty"`
 	Code    PartitionCode          `protobuf:"varint,2,opt,name=code,proto3,enum=node.v1.PartitionCode" json:"code,omitempty"`
 	Message string                 `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
 	Leader  *NodeReference         `protobuf:"bytes,4,opt,name=leader,proto3" json:"leader,omitempty"`
-	// Hello is that of the callee, in the first page.
+	// Hello identifies the callee, in the first page.
 	Hello         *Hello `protobuf:"bytes,5,opt,name=hello,proto3" json:"hello,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

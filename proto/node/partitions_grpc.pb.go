@@ -27,12 +27,12 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// NodePartitions is what one node asks another about the partitions that the other
-// one leads. Log commands and stored records travel in the format of proto/raftlog.
+// NodePartitions is the protocol for requests to the leader of a partition on another node.
+// Log commands and stored records have the format of proto/raftlog.
 type NodePartitionsClient interface {
-	// Exchange multiplexes the requests of one node to another. Each side sends a
-	// Hello first; then the caller sends requests and the callee responses, matched by
-	// sequence number and in any order. A response may take as long as an invocation.
+	// Exchange multiplexes the requests of one node to another. Each side sends a Hello
+	// first; then the caller sends requests and the callee responses, matched by sequence
+	// number and in any order. A response may take as long as an invocation.
 	Exchange(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PartitionBatch, PartitionBatch], error)
 	// Records reads the records of one partition from its leader.
 	Records(ctx context.Context, in *RecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[RecordsPage], error)
@@ -82,12 +82,12 @@ type NodePartitions_RecordsClient = grpc.ServerStreamingClient[RecordsPage]
 // All implementations must embed UnimplementedNodePartitionsServer
 // for forward compatibility.
 //
-// NodePartitions is what one node asks another about the partitions that the other
-// one leads. Log commands and stored records travel in the format of proto/raftlog.
+// NodePartitions is the protocol for requests to the leader of a partition on another node.
+// Log commands and stored records have the format of proto/raftlog.
 type NodePartitionsServer interface {
-	// Exchange multiplexes the requests of one node to another. Each side sends a
-	// Hello first; then the caller sends requests and the callee responses, matched by
-	// sequence number and in any order. A response may take as long as an invocation.
+	// Exchange multiplexes the requests of one node to another. Each side sends a Hello
+	// first; then the caller sends requests and the callee responses, matched by sequence
+	// number and in any order. A response may take as long as an invocation.
 	Exchange(grpc.BidiStreamingServer[PartitionBatch, PartitionBatch]) error
 	// Records reads the records of one partition from its leader.
 	Records(*RecordsRequest, grpc.ServerStreamingServer[RecordsPage]) error

@@ -23,14 +23,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Hello names the sender. A node refuses a peer of another cluster.
+// Hello identifies the sender. A node refuses peers of other clusters.
 type Hello struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	ClusterId string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
 	NodeId    string                 `protobuf:"bytes,2,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
-	// Incarnation changes when a node lost its data directory.
+	// Incarnation changes when a node has lost its data directory.
 	Incarnation string `protobuf:"bytes,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
-	// Address under which the sender's own RaftTransport is reached.
+	// Address is that of the sender's own RaftTransport.
 	Address       string `protobuf:"bytes,4,opt,name=address,proto3" json:"address,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -94,17 +94,17 @@ func (x *Hello) GetAddress() string {
 	return ""
 }
 
-// RaftFrame is one request or response. At most one of the bodies is set; they
-// are no oneof because that costs an allocation per frame.
+// RaftFrame is one request or response. At most one of the bodies is set; there is no oneof
+// because that costs an allocation per frame.
 type RaftFrame struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Sequence matches a response with its request within one stream.
+	// Sequence matches a response to its request within a stream.
 	Sequence uint64 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	GroupId  uint32 `protobuf:"varint,2,opt,name=group_id,json=groupId,proto3" json:"group_id,omitempty"`
-	// Timeout is how long the sender of a request waits, in milliseconds. The
-	// receiver drops a request that it could not hand to Raft in time.
+	// Timeout is how long the sender waits for the response, in milliseconds. The receiver
+	// drops a request that it could not pass to Raft in time.
 	TimeoutMs uint32 `protobuf:"varint,3,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
-	// Error is set in a response when the receiver could not give one.
+	// Error is set in a response if the request failed.
 	Error              string                 `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
 	Hello              *Hello                 `protobuf:"bytes,5,opt,name=hello,proto3" json:"hello,omitempty"`
 	AppendRequest      *AppendEntriesRequest  `protobuf:"bytes,6,opt,name=append_request,json=appendRequest,proto3" json:"append_request,omitempty"`
@@ -115,14 +115,14 @@ type RaftFrame struct {
 	PreVoteResponse    *VoteResponse          `protobuf:"bytes,11,opt,name=pre_vote_response,json=preVoteResponse,proto3" json:"pre_vote_response,omitempty"`
 	TimeoutNowRequest  *TimeoutNowRequest     `protobuf:"bytes,12,opt,name=timeout_now_request,json=timeoutNowRequest,proto3" json:"timeout_now_request,omitempty"`
 	TimeoutNowResponse *TimeoutNowResponse    `protobuf:"bytes,13,opt,name=timeout_now_response,json=timeoutNowResponse,proto3" json:"timeout_now_response,omitempty"`
-	// Target is the Raft server id that a request is for; empty in those of older
-	// versions. Another replica at the same address, which came after a lost data
-	// directory, must not answer in its place.
+	// Target is the Raft server id of the replica that a request is for; empty in requests of
+	// older versions. Another replica at the same address, created after a data directory was
+	// lost, must not respond in its place.
 	Target string `protobuf:"bytes,14,opt,name=target,proto3" json:"target,omitempty"`
-	// Confirm marks an append without entries whose sender only needs the
-	// receiver's term. The receiver answers from memory, without handing the
-	// request to Raft; a version that does not know the field takes the request for
-	// the heartbeat that it also is, and its answer serves the same purpose.
+	// Confirm marks an append without entries whose sender only needs the receiver's term.
+	// The receiver responds from memory, without passing the request to Raft. Versions that
+	// do not know the field treat the request as the heartbeat that it also is, and their
+	// response serves the same purpose.
 	Confirm         bool             `protobuf:"varint,15,opt,name=confirm,proto3" json:"confirm,omitempty"`
 	SilenceRequest  *SilenceRequest  `protobuf:"bytes,16,opt,name=silence_request,json=silenceRequest,proto3" json:"silence_request,omitempty"`
 	SilenceResponse *SilenceResponse `protobuf:"bytes,17,opt,name=silence_response,json=silenceResponse,proto3" json:"silence_response,omitempty"`
@@ -586,7 +586,7 @@ func (x *AppendEntriesResponse) GetNoRetryBackoff() bool {
 	return false
 }
 
-// VoteRequest asks for a vote or, as pre_vote_request, whether one would be given.
+// VoteRequest requests a vote or, as pre_vote_request, asks whether one would be granted.
 type VoteRequest struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
 	Header             *Header                `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
@@ -811,8 +811,8 @@ func (x *TimeoutNowResponse) GetHeader() *Header {
 	return nil
 }
 
-// SilenceRequest asks whether the receiver, too, has not heard from the leader of
-// a term for as long as its failure detector allows.
+// SilenceRequest asks whether the receiver has not heard from the leader of a term either,
+// for as long as its failure detector tolerates.
 type SilenceRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Term          uint64                 `protobuf:"varint,1,opt,name=term,proto3" json:"term,omitempty"`
@@ -868,8 +868,8 @@ func (x *SilenceRequest) GetLeader() string {
 type SilenceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Term  uint64                 `protobuf:"varint,1,opt,name=term,proto3" json:"term,omitempty"`
-	// Silent says that the receiver is in that term and follows that leader, or
-	// nobody, and has not heard from it either.
+	// Silent means that the receiver is in that term, follows that leader or none, and has
+	// not heard from it either.
 	Silent        bool `protobuf:"varint,2,opt,name=silent,proto3" json:"silent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

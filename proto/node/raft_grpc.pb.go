@@ -29,14 +29,14 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// RaftTransport carries the Raft traffic of every group that two nodes share.
+// RaftTransport carries the Raft messages of all groups that two nodes share.
 type RaftTransportClient interface {
 	// Exchange multiplexes requests and responses of all groups. Each side sends
 	// a Hello first; then the caller sends requests and the callee responses,
 	// matched by sequence number and in any order.
 	Exchange(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RaftFrame, RaftFrame], error)
-	// InstallSnapshot sends one snapshot: a chunk with Hello and request, then
-	// chunks of data. The response says whether the follower took it over.
+	// InstallSnapshot sends one snapshot: a chunk with Hello and request, then chunks of
+	// data. The response reports whether the follower installed it.
 	InstallSnapshot(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[SnapshotChunk, InstallSnapshotResponse], error)
 }
 
@@ -78,14 +78,14 @@ type RaftTransport_InstallSnapshotClient = grpc.ClientStreamingClient[SnapshotCh
 // All implementations must embed UnimplementedRaftTransportServer
 // for forward compatibility.
 //
-// RaftTransport carries the Raft traffic of every group that two nodes share.
+// RaftTransport carries the Raft messages of all groups that two nodes share.
 type RaftTransportServer interface {
 	// Exchange multiplexes requests and responses of all groups. Each side sends
 	// a Hello first; then the caller sends requests and the callee responses,
 	// matched by sequence number and in any order.
 	Exchange(grpc.BidiStreamingServer[RaftFrame, RaftFrame]) error
-	// InstallSnapshot sends one snapshot: a chunk with Hello and request, then
-	// chunks of data. The response says whether the follower took it over.
+	// InstallSnapshot sends one snapshot: a chunk with Hello and request, then chunks of
+	// data. The response reports whether the follower installed it.
 	InstallSnapshot(grpc.ClientStreamingServer[SnapshotChunk, InstallSnapshotResponse]) error
 	mustEmbedUnimplementedRaftTransportServer()
 }

@@ -152,7 +152,7 @@ func TestPartitionsWithLostLogAreQuarantined(t *testing.T) {
 	}, testTimeout, 10*time.Millisecond)
 	partitions := w.admin("GET", "/cluster/partitions", nil)
 	require.Equal(t, 200, partitions.status)
-	require.Contains(t, string(partitions.raw), "entries or votes that were synced are gone")
+	require.Contains(t, string(partitions.raw), "synced entries or votes are missing")
 	require.NotContains(t, string(partitions.raw), `"leader":`)
 }
 

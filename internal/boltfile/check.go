@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrDamaged says that a file is not one that bbolt can have written.
+// ErrDamaged means that bbolt cannot have written the file in this form.
 var ErrDamaged = errors.New("database file damaged")
 
-// The file format of bbolt, version 2, on machines that are little endian.
+// The file format of bbolt, version 2, on little-endian machines.
 const (
 	magic   = 0xED0CDAED
 	version = 2
@@ -36,9 +36,9 @@ const (
 	noList   = ^uint64(0)
 )
 
-// Check reads all pages of a file that are in use. It returns ErrDamaged if they do not
-// make up whole trees: bbolt could panic, or miss keys. Keys and values may be damaged
-// still. A file that is missing or empty passes, and one that is open for writing.
+// Check verifies all pages of a file that are in use. It returns ErrDamaged if they do not
+// form complete trees: bbolt could panic, or miss keys. Damage within keys and values is
+// not detected. A missing or empty file passes, and so does one that is open for writing.
 func Check(path string) (err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -49,7 +49,7 @@ func Check(path string) (err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
-		return nil //nolint:nilerr // the lock of a writer, which opening it reports
+		return nil //nolint:nilerr // locked by a writer, which opening reports
 	}
 	info, err := f.Stat()
 	if err != nil || info.Size() == 0 {
@@ -69,10 +69,10 @@ type checker struct {
 	seen map[uint64]bool // pages that belong to a tree
 }
 
-// meta is what a meta page says.
+// meta is the content of a meta page.
 type meta struct {
 	pageSize             uint32
-	root, freelist, next uint64 // pages; next is behind the last one
+	root, freelist, next uint64 // pages; next follows the last one
 	transaction          uint64
 }
 
@@ -121,7 +121,7 @@ func (c *checker) readMeta(at int64) (m meta, valid bool) {
 		m.pageSize >= minPage && m.pageSize <= maxPage
 }
 
-// claim notes that pages belong to a tree.
+// claim marks pages as part of a tree.
 func (c *checker) claim(id uint64, overflow uint32) error {
 	for i := range uint64(overflow) + 1 {
 		if id+i < 2 || id+i >= c.next {
@@ -135,14 +135,14 @@ func (c *checker) claim(id uint64, overflow uint32) error {
 	return nil
 }
 
-// tree checks the tree of a bucket.
+// tree verifies the tree of a bucket.
 func (c *checker) tree(root uint64) error {
 	_, err := c.node(root, nil, nil, 0)
 	return err
 }
 
-// node checks a page and those below it, whose keys are from low up to, but without,
-// high; nil: there is no bound. It returns how far it is to the leaves.
+// node verifies a page and its descendants, whose keys are at least low and less than high;
+// nil: unbounded. It returns the distance to the leaves.
 func (c *checker) node(id uint64, low, high []byte, depth int) (height int, err error) {
 	if depth > maxDepth {
 		return 0, damaged("page %d is %d levels deep", id, depth)
@@ -159,8 +159,8 @@ func (c *checker) node(id uint64, low, high []byte, depth int) (height int, err 
 		return 0, damaged("page %d is empty", id)
 	}
 	for i, e := range elements {
-		// The first key of a branch may be above the first one below it no more than
-		// the bound, which it repeats.
+		// The first key of a branch may be greater than the first key below it, but not
+		// less than the bound, which repeats it.
 		if bytes.Compare(e.key, low) < 0 || high != nil && bytes.Compare(e.key, high) >= 0 || i > 0 && bytes.Equal(e.key, low) {
 			return 0, damaged("page %d: key %d is out of order", id, i)
 		}
@@ -187,7 +187,7 @@ func (c *checker) node(id uint64, low, high []byte, depth int) (height int, err 
 	return height, nil
 }
 
-// read returns a page with those that it overflows to.
+// read returns a page including its overflow pages.
 func (c *checker) read(id uint64) ([]byte, error) {
 	var header [headerLen]byte
 	if id < 2 || id >= c.next {
@@ -211,7 +211,7 @@ func (c *checker) read(id uint64) ([]byte, error) {
 	return page, nil
 }
 
-// bucket checks a bucket, whose tree may be within the value.
+// bucket verifies a bucket, whose tree may be inline in the value.
 func (c *checker) bucket(id uint64, value []byte) error {
 	if len(value) < bucketLen {
 		return damaged("page %d: bucket of %d bytes", id, len(value))
@@ -233,15 +233,15 @@ func (c *checker) bucket(id uint64, value []byte) error {
 	return nil
 }
 
-// element is one of a page: a value of a leaf, or a page of a branch.
+// element is an element of a page: a value in a leaf, or a child in a branch.
 type element struct {
 	flags      uint32
 	page       uint64
 	key, value []byte
 }
 
-// parse takes a page apart. Keys and values follow the elements without a gap, as bbolt
-// writes them.
+// parse returns the elements of a page. Keys and values follow the elements without gaps,
+// as bbolt writes them.
 func parse(page []byte) (elements []element, leaf bool, err error) {
 	if len(page) < headerLen {
 		return nil, false, damaged("%d bytes", len(page))

@@ -85,15 +85,15 @@ func TestWholeFilesPass(t *testing.T) {
 	require.NoError(t, Check(path))
 }
 
-// TestDamagedFilesAreNoticed damages a file all over: either that is noticed, or bbolt
-// opens it and finds as many keys as there were.
-func TestDamagedFilesAreNoticed(t *testing.T) {
+// For damage at any place: either Check detects it, or bbolt opens the file and finds the
+// same number of keys.
+func TestDamageIsDetected(t *testing.T) {
 	path, want := write(t, options)
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
 	size := len(whole)
 	noticed, harmless := 0, 0
-	meta := true // its damage may lead to the transaction before
+	meta := true // falls back to the previous transaction
 	try := func(what string, data []byte) {
 		require.NoError(t, os.WriteFile(path, data, 0o600))
 		if err := Check(path); err != nil {

@@ -1,6 +1,6 @@
 // Package boltfile verifies bbolt files before they are opened.
 //
-// bbolt has no checksums but those of its two meta pages, and panics, also in goroutines
-// of its own, or faults on the memory map when a page is not what it should be. Check
-// reads a file without the library and says what is wrong with it.
+// bbolt has checksums only for its two meta pages. On other damaged pages it panics,
+// sometimes in goroutines of its own, or faults on the memory map. Check reads a file
+// without the library and reports the damage.
 package boltfile

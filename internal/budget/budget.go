@@ -1,5 +1,5 @@
-// Package budget bounds the memory that a node holds for the bodies of requests and
-// replies: one limit for all of them, and a share for each connection.
+// Package budget bounds the memory that a node uses for the bodies of requests and
+// responses: one limit for all of them, and a share of it per connection.
 package budget
 
 import (
@@ -11,11 +11,11 @@ import (
 // large bodies cannot keep small ones out.
 const Small = 64 << 10
 
-// reserve is the part of the limit, one in so many, that only small bodies get in addition.
+// reserve: one part in reserve of a limit is available in addition, to small bodies only.
 const reserve = 4
 
-// Budget is the memory of a node for bodies. Its methods and those of its accounts may be
-// called concurrently.
+// Budget is the memory of a node for bodies. Methods of budgets and accounts may be called
+// concurrently.
 type Budget struct {
 	limit, share int64
 
@@ -24,10 +24,10 @@ type Budget struct {
 	refused uint64
 }
 
-// New returns a budget of limit bytes, of which one connection may have share.
+// New returns a budget of limit bytes, of which one connection may use share.
 func New(limit, share int64) *Budget { return &Budget{limit: limit, share: min(share, limit)} }
 
-// Stats are the bytes in use and the reservations that were refused so far.
+// Stats returns the bytes in use and the number of refused reservations.
 func (b *Budget) Stats() (used int64, refused uint64) {
 	if b == nil {
 		return 0, 0
@@ -37,8 +37,7 @@ func (b *Budget) Stats() (used int64, refused uint64) {
 	return b.used, b.refused
 }
 
-// Account is the part of a budget that one connection uses. A nil account is without
-// limits.
+// Account is the usage of one connection. A nil account has no limits.
 type Account struct {
 	b    *Budget
 	held int64 // guarded by the budget's mutex
@@ -52,10 +51,12 @@ func (b *Budget) Account() *Account {
 	return &Account{b: b}
 }
 
-// Reserve takes n bytes, or reports false if the connection or the node has no more.
+// Reserve reserves n bytes. It returns false if the connection or the node would exceed its
+// limit.
 func (a *Account) Reserve(n int64) bool { return a.Grow(0, n) }
 
-// Grow makes a reservation of from bytes one of to bytes, or reports false.
+// Grow changes a reservation of from bytes to one of to bytes. It returns false, without a
+// change, if that exceeds a limit.
 func (a *Account) Grow(from, to int64) bool {
 	if a == nil {
 		return true
@@ -76,9 +77,9 @@ func (a *Account) Grow(from, to int64) bool {
 	return true
 }
 
-// ReserveForNode takes n bytes for a request of another node, or reports false. The
-// connection of a node may hold half the limit, whatever other connections use: a node
-// whose memory is full must still be able to finish what others ask of it.
+// ReserveForNode reserves n bytes for a request of another node, or returns false. The
+// connection of a node may use half the limit, regardless of others: a node with full
+// memory must still be able to complete requests of other nodes.
 func (a *Account) ReserveForNode(n int64) bool {
 	if a == nil {
 		return true
@@ -94,7 +95,7 @@ func (a *Account) ReserveForNode(n int64) bool {
 	return true
 }
 
-// Charge takes n bytes of memory that is in use already, whatever the limits are.
+// Charge adds n bytes of memory that is already in use, regardless of the limits.
 func (a *Account) Charge(n int64) {
 	if a == nil {
 		return
@@ -104,7 +105,7 @@ func (a *Account) Charge(n int64) {
 	a.b.used, a.held = a.b.used+n, a.held+n
 }
 
-// Release gives n bytes back.
+// Release releases n bytes.
 func (a *Account) Release(n int64) {
 	if a == nil || n == 0 {
 		return
@@ -116,12 +117,12 @@ func (a *Account) Release(n int64) {
 
 type contextKey struct{}
 
-// With returns a context of a connection with that account.
+// With returns a context for a connection with that account.
 func With(ctx context.Context, a *Account) context.Context {
 	return context.WithValue(ctx, contextKey{}, a)
 }
 
-// From returns the account of the connection that a request came on; nil if it has none.
+// From returns the account of the connection of a request; nil if it has none.
 func From(ctx context.Context) *Account {
 	a, _ := ctx.Value(contextKey{}).(*Account)
 	return a

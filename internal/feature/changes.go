@@ -1,15 +1,15 @@
 package feature
 
-// Kind says what form a change has.
+// Kind is the kind of a change.
 type Kind string
 
 // The kinds of changes.
 const (
-	LogCommand   Kind = "log command"   // a new kind of command in a partition's or the metadata's log
+	LogCommand   Kind = "log command"   // a new command in a partition's or the metadata log
 	CommandField Kind = "command field" // a new field of a log command
 	RecordField  Kind = "record field"  // a new field or table in stored state and snapshots
 	RPC          Kind = "rpc"           // a new request, or a field that an older node would misread
-	Derivation   Kind = "derivation"    // the same bytes mean something else, such as ids made of other input
+	Derivation   Kind = "derivation"    // the same bytes have another meaning, such as IDs derived from other input
 )
 
 // Change is one thing that a level introduces.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Level is a feature level. It is compared, never computed with.
+// Level is a feature level. Levels are only compared.
 type Level uint32
 
 // The feature levels. Levels are only added, each with a row in the table of changes.
@@ -38,9 +38,9 @@ var limit string
 
 var supported = parseLimit(limit)
 
-// Supported is the highest level that this server reads and writes. It is Newest unless
-// the build was limited. It differs between servers, so nothing that must be the same on
-// all replicas may depend on it.
+// Supported returns the highest level that this server reads and writes. It is Newest
+// unless the build was limited. It differs between servers, so nothing that must be
+// identical on all replicas may depend on it.
 func Supported() Level { return supported }
 
 func parseLimit(text string) Level {
@@ -54,13 +54,13 @@ func parseLimit(text string) Level {
 	panic(fmt.Sprintf("feature.limit set by the linker is %q, want a level from %d to %d", text, Oldest, Newest))
 }
 
-// Announced is the level of a node that announced v, which is 0 for servers that
+// Announced returns the level of a node that announced v, which is 0 for servers that
 // announce none.
 func Announced(v uint32) Level { return max(Level(v), Level1) }
 
-// Error refuses something that the cluster's level does not include yet. Nothing was
-// written or sent. It succeeds once all members support the level and the cluster level
-// has risen.
+// Error means that the cluster's level does not include a feature yet. Nothing was written
+// or sent. A retry succeeds once all members support the level and the cluster level has
+// risen.
 type Error struct {
 	What  string // what was refused
 	Needs Level  // the first level that includes it
@@ -72,11 +72,11 @@ func (e *Error) Error() string {
 		e.What, e.Needs, e.Level)
 }
 
-// UnsupportedError says that the cluster is at a level that this server cannot work
-// with. The server must not take part.
+// UnsupportedError means that this server does not support the cluster's level. The server
+// must not participate.
 type UnsupportedError struct {
-	Cluster   Level     // the cluster's level, or that of something the cluster wrote
-	Since     time.Time // when the cluster reached it, zero if unknown
+	Cluster   Level     // the level of the cluster, or of something that the cluster wrote
+	Since     time.Time // when the cluster reached it; zero: unknown
 	Supported Level     // of the server that was refused
 }
 
@@ -92,13 +92,13 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("this server supports feature level %d; the cluster is at %d%s; upgrade this node", e.Supported, e.Cluster, since)
 }
 
-// CheckCluster returns an *UnsupportedError when this server cannot work with a cluster
-// at a level, which it reached at since.
+// CheckCluster returns an *UnsupportedError if this server does not support the cluster's
+// level, which was reached at since.
 func CheckCluster(cluster Level, since time.Time) error {
 	return Check(supported, cluster, since)
 }
 
-// Check is CheckCluster for a server that supports a level.
+// Check is CheckCluster for a server with the given level.
 func Check(supports, cluster Level, since time.Time) error {
 	if cluster > supports || cluster < Oldest {
 		return &UnsupportedError{Cluster: cluster, Since: since, Supported: supports}
@@ -106,7 +106,7 @@ func Check(supports, cluster Level, since time.Time) error {
 	return nil
 }
 
-// Require returns an *Error when level does not include what was added at needs.
+// Require returns an *Error if level is below needs.
 func Require(level, needs Level, what string) error {
 	if level >= needs {
 		return nil

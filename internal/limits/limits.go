@@ -1,14 +1,14 @@
-// Package limits defines the largest sizes along the path of a message, from a request
-// body to the frame that carries a log entry to another node.
+// Package limits defines the maximum sizes along the path of a message, from a request body
+// to the frame that carries a log entry to another node.
 //
-// Each stage adds a little to the one before, so each limit leaves room for that:
+// Each stage adds some bytes to the previous one, so each limit leaves room for that:
 //
-//	message ≤ log command ≤ log entry ≤ what a node receives
+//	message ≤ log command ≤ log entry ≤ received message
 //
-// A message is refused where it enters the server (ingress, invoker), with an error for
-// its sender. Nothing that was accepted there can exceed a limit further down, because
-// every later stage would have to retry it indefinitely. The package's tests check the
-// chain with the real encodings.
+// A message that is too large is refused where it enters the server (ingress, invoker),
+// with an error for its sender. What was accepted there cannot exceed a limit further down,
+// since every later stage would have to retry it indefinitely. The package's tests verify
+// the chain with the real encodings.
 package limits
 
 const mib = 1 << 20

@@ -29,8 +29,8 @@ type history struct {
 	*rapid.T
 	*world
 	logs  [][]logged
-	fresh int                     // names assigned so far
-	ended map[ids.Invocation]bool // has a result
+	fresh int                       // names assigned so far
+	ended map[ids.Invocation]uint64 // has a result: its life
 	full  bool
 	// scoped is the percentage of invocations that have a scope.
 	scoped int
@@ -42,7 +42,7 @@ type history struct {
 func newHistory(t *rapid.T, partitions int, full bool) *history {
 	return &history{
 		T: t, world: newWorld(uint32(partitions)), logs: make([][]logged, partitions), full: full,
-		ended: map[ids.Invocation]bool{}, scoped: 30, level: feature.Level(rapid.IntRange(1, int(feature.Newest)).Draw(t, "level")),
+		ended: map[ids.Invocation]uint64{}, scoped: 30, level: feature.Level(rapid.IntRange(1, int(feature.Newest)).Draw(t, "level")),
 	}
 }
 
@@ -102,8 +102,14 @@ func (h *history) apply(p int, c machine.Command) machine.Outcome {
 func (h *history) applyWith(p int, header machine.Header, c machine.Command) machine.Outcome {
 	part := h.parts[p]
 	queued := h.inboxed(part)
-	for _, id := range h.ids { // callers may reuse these
-		if inv, err := part.state.Invocation(id); err == nil && inv != nil && inv.Expired(max(header.Time, part.state.Meta().Clock)) {
+	lives := map[ids.Invocation]uint64{}
+	for _, id := range h.ids {
+		inv, err := part.state.Invocation(id)
+		if err != nil || inv == nil {
+			continue
+		}
+		lives[id] = inv.Life
+		if inv.Expired(max(header.Time, part.state.Meta().Clock)) { // callers may reuse it
 			delete(h.ended, id)
 		}
 	}
@@ -124,10 +130,13 @@ func (h *history) applyWith(p int, header machine.Header, c machine.Command) mac
 			if e.Invocation.Length == 1 {
 				require.NotNil(h, e.Input)
 			}
-			require.False(h, h.ended[e.Invocation.ID], "%s runs after it has ended", h.names.Of(e.Invocation.ID))
+			id := e.Invocation.ID
+			life, over := h.ended[id]
+			require.False(h, over && life == e.Invocation.Life, "%s runs after it has ended", h.names.Of(id))
+			delete(h.ended, id) // a workflow without a retention may have called itself
 		case *machine.Finish:
-			require.False(h, h.ended[e.ID], "%s ended twice", h.names.Of(e.ID))
-			h.ended[e.ID] = true
+			require.NotContains(h, h.ended, e.ID, "%s ended twice", h.names.Of(e.ID))
+			h.ended[e.ID] = lives[e.ID]
 		}
 	}
 	for _, id := range h.ids {

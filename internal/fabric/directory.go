@@ -33,18 +33,18 @@ type DirectoryConfig struct {
 	Unserved func(ctx context.Context, partition uint32, last bool) error
 	// Self is the address of this node, to which no requests are sent over the network.
 	Self string
-	// LookupTimeout bounds the lookup of a leader; 0 means three seconds.
+	// LookupTimeout bounds the lookup of a leader for a request whose context carries no
+	// deadline of its own (WithLookupDeadline); 0 means FailoverBudget.
 	LookupTimeout time.Duration
-	// ReadLookupTimeout is the lookup timeout of operator reads (records, journals,
-	// tables), which no higher layer retries; 0 means ten seconds.
-	ReadLookupTimeout time.Duration
 }
 
 const (
-	// defaultLookupTimeout is longer than an election after the end of a process.
-	defaultLookupTimeout = 3 * time.Second
-	// defaultReadLookupTimeout is longer than the detection of an unresponsive node.
-	defaultReadLookupTimeout = 10 * time.Second
+	// FailoverBudget is how long a request waits for a leader in each failover. It is longer
+	// than the detection of an unresponsive node.
+	FailoverBudget = 10 * time.Second
+	// deliverLookupTimeout bounds the lookup for messages of an outbox, which retries them.
+	// It is longer than an election after the end of a process.
+	deliverLookupTimeout = 3 * time.Second
 )
 
 // Directory finds the leaders of partitions.
@@ -57,10 +57,7 @@ type Directory struct {
 // NewDirectory returns the directory of a cluster with the given number of partitions.
 func NewDirectory(partitions uint32, cfg DirectoryConfig) *Directory {
 	if cfg.LookupTimeout == 0 {
-		cfg.LookupTimeout = defaultLookupTimeout
-	}
-	if cfg.ReadLookupTimeout == 0 {
-		cfg.ReadLookupTimeout = defaultReadLookupTimeout
+		cfg.LookupTimeout = FailoverBudget
 	}
 	if cfg.Unresponsive == nil {
 		cfg.Unresponsive = func(string) bool { return false }

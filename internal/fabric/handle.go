@@ -80,7 +80,7 @@ func (h *Handle) Deliver(ctx context.Context, d *machine.Deliver) error {
 			return err
 		}
 	}
-	_, err := onLeader(ctx, h, func(r Replica) (struct{}, error) { return struct{}{}, r.Deliver(ctx, d) })
+	_, err := onLeaderWithin(ctx, h, deliverLookupTimeout, func(r Replica) (struct{}, error) { return struct{}{}, r.Deliver(ctx, d) })
 	return err
 }
 
@@ -102,7 +102,7 @@ type inspectResult struct {
 
 // Inspect implements Replica.
 func (h *Handle) Inspect(ctx context.Context, id ids.Invocation, withJournal bool) (partition.Record, []journal.Entry, error) {
-	i, err := onLeaderForRead(ctx, h, func(r Replica) (i inspectResult, err error) {
+	i, err := onLeader(ctx, h, func(r Replica) (i inspectResult, err error) {
 		i.record, i.entries, err = r.Inspect(ctx, id, withJournal)
 		return i, err
 	})
@@ -129,7 +129,7 @@ func (h *Handle) State(ctx context.Context, o machine.Object, limit int) ([]mach
 func (h *Handle) Records(ctx context.Context, completed bool) iter.Seq2[partition.Record, error] {
 	return func(yield func(partition.Record, error) bool) {
 		begun := false
-		_, err := onLeaderForRead(ctx, h, func(r Replica) (struct{}, error) {
+		_, err := onLeader(ctx, h, func(r Replica) (struct{}, error) {
 			for rec, err := range r.Records(ctx, completed) {
 				if err != nil && !begun {
 					return struct{}{}, err

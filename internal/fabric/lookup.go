@@ -29,13 +29,30 @@ func onLeader[T any](ctx context.Context, h *Handle, request func(Replica) (T, e
 	return onLeaderWithin(ctx, h, h.d.cfg.LookupTimeout, request)
 }
 
-// onLeaderForRead is onLeader with the timeout of operator reads.
-func onLeaderForRead[T any](ctx context.Context, h *Handle, request func(Replica) (T, error)) (T, error) {
-	return onLeaderWithin(ctx, h, h.d.cfg.ReadLookupTimeout, request)
+// lookupDeadline is the key of the deadline in a context.
+type lookupDeadline struct{}
+
+// WithLookupDeadline returns a context for retries of a request: their lookups of the
+// leader end at deadline, so that all attempts together have one budget. A lookup whose
+// request a leader accepts starts a new one.
+func WithLookupDeadline(ctx context.Context, deadline time.Time) context.Context {
+	return context.WithValue(ctx, lookupDeadline{}, deadline)
+}
+
+// lookupTimeoutError is the error of a lookup that found no leader in time.
+type lookupTimeoutError struct{ error }
+
+func (e lookupTimeoutError) Unwrap() error { return e.error }
+
+// TimedOut reports whether err means that no leader was found in time, so that the
+// request's budget is used up.
+func TimedOut(err error) bool {
+	_, timedOut := errors.AsType[lookupTimeoutError](err)
+	return timedOut
 }
 
 func onLeaderWithin[T any](ctx context.Context, h *Handle, timeout time.Duration, request func(Replica) (T, error)) (v T, err error) {
-	l := newLookup(h, timeout)
+	l := newLookup(ctx, h, timeout)
 	for {
 		r, address := l.next()
 		if r == nil {
@@ -94,8 +111,12 @@ type lookup struct {
 	timeout time.Duration
 }
 
-func newLookup(h *Handle, timeout time.Duration) *lookup {
-	l := &lookup{h: h, backoff: minBackoff, deadline: time.Now().Add(timeout), timeout: timeout}
+func newLookup(ctx context.Context, h *Handle, timeout time.Duration) *lookup {
+	l := &lookup{h: h, backoff: minBackoff, timeout: timeout}
+	var shared bool
+	if l.deadline, shared = ctx.Value(lookupDeadline{}).(time.Time); !shared {
+		l.deadline = time.Now().Add(timeout)
+	}
 	l.beginRound()
 	return l
 }
@@ -231,6 +252,8 @@ func (l *lookup) finalError(ctx context.Context) error {
 	}
 	if ctx.Err() != nil {
 		err = fmt.Errorf("%w: %w", err, context.Cause(ctx))
+	} else {
+		err = lookupTimeoutError{err}
 	}
 	if l.accepted && !WasAccepted(err) {
 		err = acceptedError{err}

@@ -19,7 +19,7 @@ func (h *Handle) Scan(ctx context.Context, s *partition.Scan) (partition.Page, e
 			return page, err
 		}
 	}
-	return onLeaderForRead(ctx, h, func(r Replica) (partition.Page, error) { return r.Scan(ctx, s) })
+	return onLeader(ctx, h, func(r Replica) (partition.Page, error) { return r.Scan(ctx, s) })
 }
 
 // Scan implements Replica.

@@ -11,10 +11,6 @@ import (
 	"platform/partition"
 )
 
-// failoverBudget limits how long a request is retried without a leader accepting it. Each
-// failover has a separate budget and normally takes a fraction of it.
-const failoverBudget = 7 * time.Second
-
 // The backoff between retries doubles from minBackoff to maxBackoff. A random part of up to
 // half of it is subtracted.
 const (
@@ -23,16 +19,18 @@ const (
 )
 
 // retry calls send until a leader answers the request. It fails when no leader has accepted
-// the request for failoverBudget; a request held by a leader may wait indefinitely and
-// through any number of failovers. Retries are safe because IDs are deduplicated. Whether
+// the request for fabric.FailoverBudget; a request held by a leader may wait indefinitely and
+// through any number of failovers. Retries and the lookups of the leader in each of them
+// share the budget, whose end the context of send carries. Retries are safe because IDs are deduplicated. Whether
 // the client may send the request again, with a new ID, depends on safe and on whether all
 // attempts are known to have had no effect.
-func retry[T any](ctx context.Context, safe bool, send func() (T, error)) (T, error) {
-	var limit <-chan time.Time
+func retry[T any](ctx context.Context, safe bool, send func(context.Context) (T, error)) (T, error) {
+	var deadline time.Time // zero until a first attempt fails
+	attempt := ctx
 	definite, accepted := true, false
 	backoff := minBackoff
 	for {
-		v, err := send()
+		v, err := send(attempt)
 		switch {
 		case err == nil:
 			return v, nil
@@ -45,31 +43,33 @@ func retry[T any](ctx context.Context, safe bool, send func() (T, error)) (T, er
 		}
 		definite = definite && raftgroup.Definite(err)
 		if fabric.WasAccepted(err) {
-			accepted, limit, backoff = true, nil, minBackoff
+			accepted, deadline, backoff = true, time.Time{}, minBackoff
 		}
-		if limit == nil {
-			limit = time.After(failoverBudget)
+		if deadline.IsZero() {
+			deadline = time.Now().Add(fabric.FailoverBudget)
+			attempt = fabric.WithLookupDeadline(ctx, deadline)
 		}
 		// After a failover all pending requests reach the new leader at once. Those that a
 		// leader had accepted before are retried even if this overloads it.
 		rejected := errors.Is(err, raftgroup.ErrOverloaded) && !accepted
 		_, unserved := errors.AsType[*fabric.UnservedError](err)
-		if rejected || unserved || !sleep(ctx, backoff-rand.N(backoff/2), limit) {
+		if rejected || unserved || fabric.TimedOut(err) || !sleep(ctx, backoff-rand.N(backoff/2), deadline) {
 			return v, &UnavailableError{SafeToRetry: safe || definite, Err: Explain(err)}
 		}
 		backoff = min(2*backoff, maxBackoff)
 	}
 }
 
-// sleep waits for d. It returns false if limit fires or ctx ends first.
-func sleep(ctx context.Context, d time.Duration, limit <-chan time.Time) bool {
+// sleep waits for d. It returns false if deadline comes or ctx ends first.
+func sleep(ctx context.Context, d time.Duration, deadline time.Time) bool {
+	if time.Until(deadline) <= d {
+		return false
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return true
-	case <-limit:
-		return false
 	case <-ctx.Done():
 		return false
 	}

@@ -86,7 +86,7 @@ func (r *Router) Owner(id ids.Invocation) *fabric.Handle {
 func (r *Router) Send(ctx context.Context, inv *machine.Invoke) (machine.Outcome, error) {
 	p := r.Owner(inv.ID)
 	inv.Request = NewRequest()
-	o, err := retry(ctx, inv.IdempotencyKey != nil || inv.Target.Type == machine.WorkflowRun, func() (machine.Outcome, error) { return p.Invoke(ctx, inv) })
+	o, err := retry(ctx, inv.IdempotencyKey != nil || inv.Target.Type == machine.WorkflowRun, func(ctx context.Context) (machine.Outcome, error) { return p.Invoke(ctx, inv) })
 	switch {
 	case err == nil && o.Code == machine.QueueFull:
 		err = &QueueFullError{Rule: o.Rule}
@@ -106,7 +106,7 @@ func (r *Router) Call(ctx context.Context, inv *machine.Invoke, stored func()) (
 	}
 	p := r.Owner(inv.ID)
 	inv.Request = NewRequest()
-	return retry(ctx, inv.IdempotencyKey != nil, func() (Answer, error) {
+	return retry(ctx, inv.IdempotencyKey != nil, func(ctx context.Context) (Answer, error) {
 		e, o, err := p.Call(ctx, inv)
 		if err == nil && o.Code == machine.QueueFull {
 			err = &QueueFullError{Rule: o.Rule}
@@ -141,7 +141,7 @@ func (r *Router) callLarge(ctx context.Context, inv *machine.Invoke, stored func
 	inv.Input = nil
 	stored()
 	p := r.Owner(id)
-	a, err := retry(ctx, inv.IdempotencyKey != nil, func() (Answer, error) {
+	a, err := retry(ctx, inv.IdempotencyKey != nil, func(ctx context.Context) (Answer, error) {
 		e, err := p.Await(ctx, id)
 		return answer(id, e), err
 	})
@@ -154,7 +154,7 @@ func (r *Router) callLarge(ctx context.Context, inv *machine.Invoke, stored func
 // Attach implements ingress.Invocations.
 func (r *Router) Attach(ctx context.Context, id ids.Invocation) (Answer, error) {
 	p := r.Owner(id)
-	return retry(ctx, true, func() (Answer, error) {
+	return retry(ctx, true, func(ctx context.Context) (Answer, error) {
 		e, err := p.Await(ctx, id)
 		return answer(id, e), err
 	})
@@ -163,7 +163,7 @@ func (r *Router) Attach(ctx context.Context, id ids.Invocation) (Answer, error) 
 // Output implements ingress.Invocations.
 func (r *Router) Output(ctx context.Context, id ids.Invocation) (Answer, error) {
 	p := r.Owner(id)
-	return retry(ctx, true, func() (Answer, error) {
+	return retry(ctx, true, func(ctx context.Context) (Answer, error) {
 		inv, err := p.Find(ctx, id)
 		switch {
 		case err != nil:
@@ -204,7 +204,7 @@ func answer(id ids.Invocation, e partition.Ending) Answer {
 func (r *Router) Signal(ctx context.Context, s *machine.Signal) error {
 	p := r.Owner(s.Target)
 	s.Request = NewRequest()
-	out, err := retry(ctx, !s.ID.Repeats(), func() (machine.Outcome, error) { return p.Operate(ctx, s) })
+	out, err := retry(ctx, !s.ID.Repeats(), func(ctx context.Context) (machine.Outcome, error) { return p.Operate(ctx, s) })
 	switch {
 	case err != nil:
 		return err
@@ -221,7 +221,7 @@ func (r *Router) Signal(ctx context.Context, s *machine.Signal) error {
 func (r *Router) Operate(ctx context.Context, id ids.Invocation, c machine.Command) (out machine.Outcome, repeated bool, err error) {
 	p := r.Owner(id)
 	uncertain := false
-	out, err = retry(ctx, false, func() (machine.Outcome, error) {
+	out, err = retry(ctx, false, func(ctx context.Context) (machine.Outcome, error) {
 		repeated = uncertain
 		o, err := p.Operate(ctx, c)
 		uncertain = uncertain || errors.Is(err, raftgroup.ErrUnknownOutcome)
@@ -234,7 +234,7 @@ func (r *Router) Operate(ctx context.Context, id ids.Invocation, c machine.Comma
 // entire state.
 func (r *Router) State(ctx context.Context, o machine.Object, limit int) (entries []machine.StateEntry, complete bool, err error) {
 	p := r.Owner(ids.NewInvocation(ids.Route(o.Scope, o.Key), [16]byte{}))
-	entries, err = retry(ctx, true, func() (entries []machine.StateEntry, err error) {
+	entries, err = retry(ctx, true, func(ctx context.Context) (entries []machine.StateEntry, err error) {
 		entries, complete, err = p.State(ctx, o, limit)
 		return entries, err
 	})
@@ -244,5 +244,5 @@ func (r *Router) State(ctx context.Context, o machine.Object, limit int) (entrie
 // Find reads a record from the leader of its partition.
 func (r *Router) Find(ctx context.Context, id ids.Invocation) (*machine.Invocation, error) {
 	p := r.Owner(id)
-	return retry(ctx, true, func() (*machine.Invocation, error) { return p.Find(ctx, id) })
+	return retry(ctx, true, func(ctx context.Context) (*machine.Invocation, error) { return p.Find(ctx, id) })
 }

@@ -120,6 +120,36 @@ func TestACallWithAShortRetentionIsRepeatedAsAWhole(t *testing.T) {
 	})
 }
 
+// Retries and the lookups in them have one budget together.
+func TestARequestWithoutALeaderHasOneBudget(t *testing.T) {
+	for name, lost := range map[string]time.Duration{"no leader": 0, "the first leader fails after a second": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &failing{after: lost}
+				r := &Router{directory: fabric.NewDirectory(1, fabric.DirectoryConfig{Local: func(uint32) fabric.Local { return p }})}
+				begin := time.Now()
+				_, err := r.Attach(t.Context(), ids.Invocation{1})
+				require.ErrorIs(t, err, ErrUnavailable)
+				require.InDelta(t, (lost + fabric.FailoverBudget).Seconds(), time.Since(begin).Seconds(), 0.5)
+			})
+		})
+	}
+}
+
+// failing is a replica that leads until its first request has taken a while, if at all.
+type failing struct {
+	restarted
+	after time.Duration
+}
+
+func (f *failing) Leading() bool { return f.after > 0 }
+
+func (f *failing) Await(context.Context, ids.Invocation) (partition.Ending, error) {
+	time.Sleep(f.after)
+	f.after = 0
+	return partition.Ending{}, raftgroup.ErrUnknownOutcome
+}
+
 // The time without a leader is bounded in each failover, also after long waits.
 func TestALongRequestIsGivenUpWhenNoLeaderFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -131,7 +161,7 @@ func TestALongRequestIsGivenUpWhenNoLeaderFollows(t *testing.T) {
 		down, unavailable := errors.AsType[*UnavailableError](err)
 		require.True(t, unavailable, err)
 		require.False(t, down.SafeToRetry)
-		require.LessOrEqual(t, time.Since(begin), time.Minute+failoverBudget+4*time.Second)
+		require.LessOrEqual(t, time.Since(begin), time.Minute+fabric.FailoverBudget+time.Second)
 	})
 }
 
@@ -157,7 +187,7 @@ func TestErrorsForClients(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begin, tries := time.Now(), 0
-				_, err := retry(t.Context(), tc.repeatable, func() (int, error) {
+				_, err := retry(t.Context(), tc.repeatable, func(context.Context) (int, error) {
 					tries++
 					return 0, tc.errs[min(tries, len(tc.errs))-1]
 				})
@@ -167,7 +197,7 @@ func TestErrorsForClients(t *testing.T) {
 				require.ErrorContains(t, err, tc.want)
 				require.NotContains(t, err.Error(), "rpc error")
 				require.ErrorIs(t, err, tc.errs[len(tc.errs)-1], "nothing is lost for logs")
-				require.LessOrEqual(t, time.Since(begin), failoverBudget+time.Second)
+				require.LessOrEqual(t, time.Since(begin), fabric.FailoverBudget)
 			})
 		})
 	}

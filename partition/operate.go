@@ -9,10 +9,9 @@ import (
 	"platform/partition/machine"
 )
 
-// Operate proposes a command of an operator or another external client and returns once it
-// is applied: a *machine.Signal, Kill, Pause, Resume, Purge or Restart; or a
-// *machine.PauseQueue with only its ID. The outcome says whether it was refused.
-func (p *Partition) Operate(ctx context.Context, c machine.Command) (machine.Outcome, error) {
+// Operate proposes an operation and returns once it is applied. Of a *machine.PauseQueue
+// only the ID is required. The outcome says whether it was refused.
+func (p *Partition) Operate(ctx context.Context, c machine.Operation) (machine.Outcome, error) {
 	l, err := p.leader()
 	if err != nil {
 		return machine.Outcome{}, err

@@ -248,7 +248,7 @@ func (o *operator) repin(ctx context.Context, id ids.Invocation, on admin.Deploy
 
 // do proposes an operation until its outcome is known. A repetition may find what
 // an earlier try, whose answer was lost, has left: then its refusal is asDone.
-func (o *operator) do(ctx context.Context, id ids.Invocation, c machine.Command, asDone machine.Code) (machine.Outcome, error) {
+func (o *operator) do(ctx context.Context, id ids.Invocation, c machine.Operation, asDone machine.Code) (machine.Outcome, error) {
 	out, repeated, err := o.router.Operate(ctx, id, c)
 	if err != nil {
 		return out, operatorError(err)

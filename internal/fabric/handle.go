@@ -64,7 +64,7 @@ func (h *Handle) Await(ctx context.Context, id ids.Invocation) (partition.Ending
 }
 
 // Operate implements Replica.
-func (h *Handle) Operate(ctx context.Context, c machine.Command) (machine.Outcome, error) {
+func (h *Handle) Operate(ctx context.Context, c machine.Operation) (machine.Outcome, error) {
 	if p := h.localLeader(); p != nil {
 		if o, err := p.Operate(ctx, c); err == nil || !canRetryElsewhere(err) {
 			return o, err

@@ -109,7 +109,7 @@ func (f *fake) Await(ctx context.Context, id ids.Invocation) (partition.Ending, 
 	return f.await(ctx, id)
 }
 
-func (f *fake) Operate(ctx context.Context, c machine.Command) (machine.Outcome, error) {
+func (f *fake) Operate(ctx context.Context, c machine.Operation) (machine.Outcome, error) {
 	if err := f.checkLeader(); err != nil {
 		return machine.Outcome{}, err
 	}

@@ -106,7 +106,7 @@ func (r *Remote) Invoke(ctx context.Context, inv *machine.Invoke) (machine.Outco
 }
 
 // Operate implements Replica.
-func (r *Remote) Operate(ctx context.Context, c machine.Command) (machine.Outcome, error) {
+func (r *Remote) Operate(ctx context.Context, c machine.Operation) (machine.Outcome, error) {
 	return r.outcome(ctx, node.PartitionMethod_PARTITION_METHOD_OPERATE, c)
 }
 

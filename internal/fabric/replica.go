@@ -21,7 +21,7 @@ type Replica interface {
 	Invoke(ctx context.Context, inv *machine.Invoke) (machine.Outcome, error)
 	Call(ctx context.Context, inv *machine.Invoke) (partition.Ending, machine.Outcome, error)
 	Await(ctx context.Context, id ids.Invocation) (partition.Ending, error)
-	Operate(ctx context.Context, c machine.Command) (machine.Outcome, error)
+	Operate(ctx context.Context, c machine.Operation) (machine.Outcome, error)
 	Deliver(ctx context.Context, d *machine.Deliver) error
 
 	Find(ctx context.Context, id ids.Invocation) (*machine.Invocation, error)

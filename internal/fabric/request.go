@@ -139,7 +139,7 @@ func (s *Server) propose(ctx context.Context, p Local, req *node.PartitionReques
 		o, err = p.Invoke(ctx, c)
 	case *machine.Deliver:
 		return p.Deliver(ctx, c)
-	case *machine.Signal, *machine.Kill, *machine.Pause, *machine.Resume, *machine.Purge, *machine.Restart, *machine.PauseQueue:
+	case machine.Operation:
 		o, err = p.Operate(ctx, c)
 	default:
 		return fmt.Errorf("other nodes may not propose %T", c)

@@ -218,7 +218,7 @@ func (r *Router) Signal(ctx context.Context, s *machine.Signal) error {
 
 // Operate proposes a command about an invocation. repeated reports that an earlier attempt
 // may have taken effect.
-func (r *Router) Operate(ctx context.Context, id ids.Invocation, c machine.Command) (out machine.Outcome, repeated bool, err error) {
+func (r *Router) Operate(ctx context.Context, id ids.Invocation, c machine.Operation) (out machine.Outcome, repeated bool, err error) {
 	p := r.Owner(id)
 	uncertain := false
 	out, err = retry(ctx, false, func(ctx context.Context) (machine.Outcome, error) {

@@ -100,6 +100,13 @@ type PauseQueue struct {
 // book, it changes nothing and the outcome is Existing.
 type SetRules struct{ Book *flowcontrol.Book }
 
+// Operation is a command that operators and other external clients may request. It
+// concerns one invocation or one vqueue.
+type Operation interface {
+	Command
+	operation()
+}
+
 func (*SetRules) command()   {}
 func (*PauseQueue) command() {}
 
@@ -109,6 +116,14 @@ func (*Pause) command()   {}
 func (*Resume) command()  {}
 func (*Purge) command()   {}
 func (*Restart) command() {}
+
+func (*PauseQueue) operation() {}
+func (*Signal) operation()     {}
+func (*Kill) operation()       {}
+func (*Pause) operation()      {}
+func (*Resume) operation()     {}
+func (*Purge) operation()      {}
+func (*Restart) operation()    {}
 
 func (*Signal) message() {}
 func (*Kill) message()   {}

@@ -106,7 +106,7 @@ func (s *Server) refuseQuery(c echo.Context, err error) error {
 	case errors.Is(err, query.ErrUnavailable):
 		c.Response().Header().Set("Retry-After", strconv.Itoa(retryQuery))
 		return &failure{status: http.StatusServiceUnavailable, message: err.Error() + "; retry later"}
-	case errors.Is(err, query.ErrTimeout):
+	case errors.Is(err, query.ErrTimeout), errors.Is(err, query.ErrDisabled):
 		return &failure{status: http.StatusServiceUnavailable, message: err.Error()}
 	case c.Request().Context().Err() != nil:
 		return context.Canceled

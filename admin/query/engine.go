@@ -51,6 +51,8 @@ type Engine struct {
 	cfg     Config
 	catalog *catalog
 	slots   chan struct{} // holds a token for each query that runs
+	// disabled returns why no query is answered, nil if they are.
+	disabled func() error
 
 	mu     sync.Mutex // covers the fields below
 	idle   []*session
@@ -60,7 +62,7 @@ type Engine struct {
 // NewEngine returns an engine. It takes up memory with the first query.
 func NewEngine(cfg Config) *Engine {
 	cfg = cfg.withDefaults()
-	return &Engine{cfg: cfg, catalog: newCatalog(), slots: make(chan struct{}, cfg.Concurrent)}
+	return &Engine{cfg: cfg, catalog: newCatalog(), slots: make(chan struct{}, cfg.Concurrent), disabled: testDriver}
 }
 
 func (c Config) withDefaults() Config {
@@ -108,12 +110,15 @@ type Rows interface {
 
 // Query runs a query and hands its rows over as they come. An error of the query's
 // text or of what it asks for is an *Error; others are ErrBusy, ErrTimeout,
-// ErrUnavailable, what rows returned, and the cause of the end of ctx.
+// ErrUnavailable, ErrDisabled, what rows returned, and the cause of the end of ctx.
 func (e *Engine) Query(ctx context.Context, text string, rows Rows) (Stats, error) {
 	return e.query(ctx, text, false, rows)
 }
 
 func (e *Engine) query(ctx context.Context, text string, strong bool, rows Rows) (Stats, error) {
+	if err := e.disabled(); err != nil {
+		return Stats{}, err
+	}
 	q, err := e.rewrite(text)
 	if err != nil {
 		return Stats{}, err

@@ -81,6 +81,9 @@ func (n *Node) serveAdmin(ctx context.Context) (err error) {
 	members := &backend.Cluster{Self: n.replica().ID, Store: n.metadata, Members: n.port.members, Nodes: n.port.nodes, Log: n.log}
 	engine := n.newQueryEngine(members)
 	defer func() { err = errors.Join(err, engine.Close()) }()
+	if err := engine.SelfTest(); err != nil {
+		n.log.Error("SQL queries are disabled", "err", err)
+	}
 	return httpserver.Serve(ctx, n.listeners.admin, httpserver.Config{
 		Handler: n.adminHandler(engine, members), Drain: adminDrain, Log: n.log, Budget: n.bodies,
 		MaxConnections: adminConnections, AddressConnections: int(n.cfg.Admin.ConnectionsPerAddressLimit),

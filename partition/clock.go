@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"platform/internal/boottime"
+	"platform/internal/failpoint"
 )
 
 const (
@@ -52,6 +53,10 @@ type clock struct {
 // newClock returns a clock that starts no earlier than least, in milliseconds since 1970.
 func newClock(least int64, now func() time.Time) *clock {
 	c := &clock{wall: now, elapsed: boottime.Start().Elapsed, now: now().Round(0)}
+	if failpoint.Active(failpoint.MonotonicTimers) {
+		begin := time.Now()
+		c.elapsed = func() time.Duration { return time.Since(begin) }
+	}
 	if known := time.UnixMilli(least); known.After(c.now) {
 		c.now = known
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"platform/internal/failpoint"
 	"platform/internal/raftgroup"
 	"platform/partition/codec"
 	"platform/partition/machine"
@@ -49,6 +50,7 @@ func (f *fsm) Apply(entries []raftgroup.Entry) ([]any, error) {
 
 // batch applies the entries that fit into one write batch, and appends their results.
 func (f *fsm) batch(entries []raftgroup.Entry, results []any) ([]any, error) {
+	failpoint.Pause(failpoint.Application)
 	txn := f.tables.Begin()
 	commands, size := 0, 0
 	f.effects = f.effects[:0]
@@ -75,6 +77,7 @@ func (f *fsm) batch(entries []raftgroup.Entry, results []any) ([]any, error) {
 		f.p.digests.apply(f.epoch, c)
 	}
 	f.p.commands.Add(uint64(commands))
+	failpoint.Pause(failpoint.Effects)
 	if lead := f.p.lead.Load(); lead != nil {
 		lead.handle(f.effects)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"platform/internal/failpoint"
 	"platform/internal/feature"
 	"platform/internal/raftgroup"
 	"platform/partition/attempts"
@@ -115,6 +116,7 @@ func (p *Partition) runLeader(ctx context.Context, term uint64) error {
 	g.Go(func() error { return l.serve(ctx, g) })
 	g.Go(func() error { // the first thing at the end: no more effects, no more attempts
 		<-ctx.Done()
+		failpoint.Pause(failpoint.Leaving)
 		p.leave(l)
 		return nil
 	})
@@ -148,6 +150,7 @@ func (l *leadership) serve(ctx context.Context, g *errgroup.Group) error {
 // announce proposes the epoch and returns once it is applied here: from then on the tables
 // reflect the whole log and older leaders are fenced.
 func (l *leadership) announce(ctx context.Context) error {
+	failpoint.Pause(failpoint.Announcement)
 	o, err := l.propose(ctx, &machine.Lead{Epoch: l.epoch, Node: l.p.node, Flow: l.p.flow})
 	if err == nil && o.Code != machine.OK {
 		err = errOutdated
@@ -162,7 +165,7 @@ func (p *Partition) enter(epoch, term uint64) {
 	p.leadMu.Lock()
 	defer p.leadMu.Unlock()
 	l := p.pending.Load()
-	if l != nil && (l.epoch != epoch || l.term != term) {
+	if l != nil && (l.epoch != epoch || l.term != term && !failpoint.Active(failpoint.EpochWithoutTerm)) {
 		l = nil
 	}
 	p.lead.Store(l)

@@ -3,6 +3,8 @@ package partition
 import (
 	"context"
 	"fmt"
+
+	"platform/internal/failpoint"
 )
 
 // A read first reads the tables and then calls one of the following functions to find out
@@ -13,6 +15,7 @@ import (
 // leader had acknowledged by then. It queries a majority of the voters, once for all
 // concurrent reads.
 func (l *leadership) confirm(ctx context.Context) error {
+	failpoint.Pause(failpoint.Confirmation)
 	if err := l.p.group.ConfirmLeadership(ctx, l.term); err != nil {
 		return fmt.Errorf("confirm leadership of partition %d: %w", l.p.id, err)
 	}

@@ -22,7 +22,7 @@ type Stopwatch struct {
 }
 
 // Start returns a running stopwatch.
-func Start() Stopwatch { return Stopwatch{time.Now(), readSuspended()} }
+func Start() Stopwatch { return Stopwatch{time.Now(), readSuspended() + simulated()} }
 
 // Elapsed returns the time since the start.
 func (s Stopwatch) Elapsed() time.Duration {
@@ -43,7 +43,7 @@ func suspended() time.Duration {
 	if age := now - last.at.Load(); age >= 0 && age < int64(validity) {
 		return time.Duration(last.suspended.Load())
 	}
-	d := readSuspended()
+	d := readSuspended() + simulated()
 	last.suspended.Store(int64(d))
 	last.at.Store(now)
 	return d

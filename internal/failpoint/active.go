@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 )
 
 var active = parse(os.Getenv("FAILPOINTS"))
@@ -15,6 +16,7 @@ var active = parse(os.Getenv("FAILPOINTS"))
 func parse(text string) map[Name]int {
 	known := map[Name]bool{
 		AckBeforeCommit: true, NoDeduplication: true, IgnoreLocks: true, EarlyTimers: true,
+		EpochWithoutTerm: true, EarlierAnswers: true, NonvoterAnswers: true, MonotonicTimers: true,
 		CheckpointCommands: true, TrailingLogs: true, DigestPauseMillis: true,
 	}
 	values := map[Name]int{}
@@ -44,4 +46,16 @@ func Or(n Name, value int) int {
 		return v
 	}
 	return value
+}
+
+var pause atomic.Pointer[func(step Name)]
+
+// OnPause makes Pause call f.
+func OnPause(f func(step Name)) { pause.Store(&f) }
+
+// Pause may block before a step.
+func Pause(step Name) {
+	if f := pause.Load(); f != nil {
+		(*f)(step)
+	}
 }

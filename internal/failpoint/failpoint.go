@@ -18,6 +18,24 @@ const (
 	EarlyTimers     Name = "early-timers"      // handlers sleep 50 ms less than they asked for
 )
 
+// Defects, which the simulation must find.
+const (
+	EpochWithoutTerm Name = "epoch-without-term" // a replica takes another leader's announcement of the same epoch for its own
+	EarlierAnswers   Name = "earlier-answers"    // answers to requests that were sent before a read confirm the leader
+	NonvoterAnswers  Name = "nonvoter-answers"   // replicas without a vote confirm the leader
+	MonotonicTimers  Name = "monotonic-timers"   // the clock of a leader stands still while the machine is suspended
+)
+
+// Steps before which the simulation pauses goroutines, as a busy machine does.
+const (
+	Duties       Name = "duties"       // of a leader that was elected
+	Announcement Name = "announcement" // of a leader's epoch
+	Leaving      Name = "leaving"      // of a leader that was deposed
+	Confirmation Name = "confirmation" // of leadership, after the tables were read
+	Application  Name = "application"  // of entries that are committed
+	Effects      Name = "effects"      // of entries that were applied
+)
+
 // Values, which make something rare frequent.
 const (
 	CheckpointCommands Name = "checkpoint-commands" // commands between two checkpoints

@@ -7,3 +7,6 @@ func Active(Name) bool { return false }
 
 // Or returns the value that a failpoint is activated with, otherwise the given one.
 func Or(_ Name, value int) int { return value }
+
+// Pause may block before a step.
+func Pause(Name) {}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"platform/internal/failpoint"
 )
 
 const (
@@ -140,6 +142,7 @@ func (g *Group) leadOnce(ctx context.Context) error {
 	if err := g.Barrier(ctx); err != nil {
 		return err
 	}
+	failpoint.Pause(failpoint.Duties)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

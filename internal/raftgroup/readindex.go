@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"platform/internal/failpoint"
 	"platform/proto/node"
 )
 
@@ -89,6 +90,9 @@ func (c *confirmer) join(term uint64) (*confirmRound, error) {
 	if c.closed {
 		return nil, ErrStopped
 	}
+	if failpoint.Active(failpoint.EarlierAnswers) && c.round != nil && c.round.term == term {
+		return c.round, nil
+	}
 	if c.next == nil {
 		c.next = &confirmRound{term: term, done: make(chan struct{})}
 	}
@@ -141,10 +145,12 @@ func (c *confirmer) outcomeLocked() (over bool, err error) {
 	}
 	voters, confirmed := 0, 0
 	for _, s := range r.GetConfiguration().Configuration().Servers {
-		if s.Suffrage != raft.Voter {
+		switch {
+		case s.Suffrage == raft.Voter:
+			voters++
+		case !failpoint.Active(failpoint.NonvoterAnswers):
 			continue
 		}
-		voters++
 		if s.ID == c.g.cfg.LocalID {
 			confirmed++
 			continue

@@ -39,6 +39,23 @@ func (p *Partition) Status() Status {
 	}
 }
 
+// RemovedBy reports whether what another replica says about itself proves that the
+// replica self, which s is of, is no member of the partition. A node may believe that it
+// leads and be wrong, so it must know of no older term, and of a committed configuration
+// that is newer than the last one that self was a member of.
+func (s Status) RemovedBy(said Status, self raft.ServerID) bool {
+	if said.ID != s.ID || !said.Leading || said.Term < s.Term {
+		return false
+	}
+	if _, member := said.Members.Find(self); member {
+		return false
+	}
+	if _, member := s.Members.Find(self); member {
+		return said.Members.Index > s.Members.Index
+	}
+	return said.Members.Index >= s.Members.Index
+}
+
 // RulesVersion returns the version of the rule book in the replica's tables; 0 if there is
 // none.
 func (p *Partition) RulesVersion() (uint32, error) {

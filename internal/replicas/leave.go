@@ -2,12 +2,12 @@ package replicas
 
 import (
 	"context"
-	"slices"
 
 	nodepb "platform/proto/node"
 
 	"github.com/hashicorp/raft"
 
+	"platform/internal/raftgroup"
 	"platform/partition"
 )
 
@@ -26,20 +26,13 @@ func (m *Manager) leave(ctx context.Context, p *partition.Partition) error {
 }
 
 // removed reports whether what another node says about its replica proves that the own
-// one is no member of the partition any more. A node may believe that it leads and be
-// wrong, so it must know of no older term, and of a committed configuration that is
-// newer than the last one that the own replica was a member of.
+// one is no member of the partition any more.
 func removed(own partition.Status, said *nodepb.ReplicaStatus, self raft.ServerID) bool {
-	if said.Partition != own.ID || !said.Leading || said.Term < own.Term {
-		return false
+	members := raftgroup.Configuration{Index: said.MembersIndex}
+	for _, m := range said.Members {
+		members.Servers = append(members.Servers, raft.Server{ID: raft.ServerID(m.Id)})
 	}
-	if slices.ContainsFunc(said.Members, func(m *nodepb.ReplicaMember) bool { return raft.ServerID(m.Id) == self }) {
-		return false
-	}
-	if _, member := own.Members.Find(self); member {
-		return said.MembersIndex > own.Members.Index
-	}
-	return said.MembersIndex >= own.Members.Index
+	return own.RemovedBy(partition.Status{ID: said.Partition, Leading: said.Leading, Term: said.Term, Members: members}, self)
 }
 
 func (m *Manager) removeReplica(ctx context.Context, p *partition.Partition) error {

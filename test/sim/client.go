@@ -18,10 +18,11 @@ import (
 )
 
 const (
-	clients  = 5
-	readers  = 2 // of them
-	counters = 4
-	ledgers  = 3
+	clients     = 5
+	readers     = 2 // of them
+	maxUnderWay = 8 // operations of a client in the background
+	counters    = 4
+	ledgers     = 3
 	// retryTimeout limits the retries of an operation.
 	retryTimeout = 6 * time.Second
 	retention    = 24 * time.Hour
@@ -29,22 +30,27 @@ const (
 
 // client runs sequential operations, each through any node.
 type client struct {
-	sim     *Sim
-	id      int
-	rng     *rand.Rand
-	created int
-	pending sync.WaitGroup // calls that it has begun and not waited for
+	sim      *Sim
+	id       int
+	rng      *rand.Rand
+	created  int
+	pending  sync.WaitGroup // calls that it has begun and not waited for
+	underWay chan struct{}  // one element for each operation in the background
 }
 
 func (s *Sim) newClient(id int) *client {
-	return &client{sim: s, id: id, rng: newRand(s.seed, fmt.Sprint("client ", id))}
+	return &client{sim: s, id: id, rng: newRand(s.seed, fmt.Sprint("client ", id)), underWay: make(chan struct{}, maxUnderWay)}
 }
 
 func (c *client) run(ctx context.Context, end time.Time) {
 	defer c.pending.Wait()
 	for time.Now().Before(end) {
 		c.runOne(ctx)
-		time.Sleep(time.Duration(c.rng.Int64N(int64(100 * time.Millisecond))))
+		longest := 100 * time.Millisecond
+		if c.sim.suspect.Load() != nil {
+			longest /= 5
+		}
+		time.Sleep(time.Duration(c.rng.Int64N(int64(longest))))
 	}
 }
 
@@ -52,7 +58,12 @@ func (c *client) run(ctx context.Context, end time.Time) {
 func (c *client) runOne(ctx context.Context) {
 	kind := c.rng.IntN(10)
 	if c.id < readers {
-		kind = 4
+		c.background(func(own *client) { own.readCounter(ctx, counterKey(own.rng.IntN(counters))) })
+		return
+	}
+	if c.sim.suspect.Load() != nil { // adds to be missed by reads from it
+		c.background(func(own *client) { own.add(ctx, counterKey(own.rng.IntN(counters))) })
+		return
 	}
 	switch kind {
 	case 0, 1, 2, 3:
@@ -62,11 +73,14 @@ func (c *client) runOne(ctx context.Context) {
 	case 7:
 		c.startRelay(ctx)
 	case 8:
-		if c.rng.IntN(2) == 0 {
+		switch c.rng.IntN(4) {
+		case 0:
+			c.startStamp(ctx)
+		case 1:
+			c.startSleeper(ctx)
+		default:
 			c.startWaiter(ctx)
-			return
 		}
-		c.startStamp(ctx)
 	default:
 		c.hold(ctx)
 	}
@@ -76,7 +90,7 @@ func (c *client) runOne(ctx context.Context) {
 func (c *client) unique(scope, key string) ids.Invocation {
 	c.created++
 	var u [16]byte
-	copy(u[:], fmt.Sprintf("%03d/%08d", c.id, c.created))
+	copy(u[:], fmt.Sprintf("%03d/%012x", c.id, c.created))
 	return ids.NewInvocation(ids.Route(scope, key), u)
 }
 
@@ -108,11 +122,26 @@ func (e outcome) String() string { return [...]string{"unknown", "done", "failed
 
 // retry calls one node after another until one responds. The call must be safe to repeat.
 func retry[T any](ctx context.Context, c *client, call func(context.Context, *fabric.Directory) (T, error)) (v T, outcome outcome, err error) {
+	return retryOn(ctx, c, c.randomNode, call)
+}
+
+func (c *client) randomNode() *node { return c.sim.nodes[c.rng.IntN(len(c.sim.nodes))] }
+
+// suspectNode is the node that may have lost a leadership without knowing, most of the
+// time, if there is one.
+func (c *client) suspectNode() *node {
+	if n := c.sim.suspect.Load(); n != nil && c.rng.IntN(4) > 0 {
+		return n
+	}
+	return c.randomNode()
+}
+
+func retryOn[T any](ctx context.Context, c *client, pick func() *node, call func(context.Context, *fabric.Directory) (T, error)) (v T, outcome outcome, err error) {
 	ctx, cancel := context.WithTimeout(ctx, retryTimeout)
 	defer cancel()
 	notApplied := true
 	for ctx.Err() == nil {
-		n := c.sim.nodes[c.rng.IntN(len(c.sim.nodes))]
+		n := pick()
 		l := n.running()
 		if l == nil {
 			pause(ctx, 50*time.Millisecond)
@@ -196,6 +225,22 @@ func (c *client) add(ctx context.Context, key string) {
 	c.sim.history.end(op, number(out), e)
 }
 
+// background runs an operation without waiting for it, so that one that is held up holds
+// up no others, unless too many are under way.
+func (c *client) background(run func(own *client)) {
+	select {
+	case c.underWay <- struct{}{}:
+	default:
+		return
+	}
+	c.created++ // own continues with other numbers
+	own := &client{sim: c.sim, id: c.id, rng: rand.New(rand.NewPCG(c.rng.Uint64(), c.rng.Uint64())), created: c.created << 32}
+	c.pending.Go(func() {
+		defer func() { <-c.underWay }()
+		run(own)
+	})
+}
+
 // readCounter reads a counter from the state of its partition.
 func (c *client) readCounter(ctx context.Context, key string) {
 	op := c.sim.history.begin(c.id, key, ids.Invocation{}, 0)
@@ -210,7 +255,7 @@ func (c *client) read(ctx context.Context, key string) (int64, outcome) {
 
 func (c *client) state(ctx context.Context, service, key string) (map[string][]byte, outcome) {
 	id := machine.PartitionOf(ids.Route("", key), c.sim.opts.Partitions)
-	entries, e, _ := retry(ctx, c, func(ctx context.Context, d *fabric.Directory) ([]machine.StateEntry, error) {
+	entries, e, _ := retryOn(ctx, c, c.suspectNode, func(ctx context.Context, d *fabric.Directory) ([]machine.StateEntry, error) {
 		entries, _, err := d.Partition(id).State(ctx, machine.Object{Service: service, Key: key}, 1<<20)
 		return entries, err
 	})
@@ -240,6 +285,13 @@ func (c *client) startStamp(ctx context.Context) {
 	name := fmt.Sprintf("stamp-%d-%d", c.id, c.created)
 	inv := c.invoke(machine.Target{Service: "Ledger", Key: ledgerKey(c.rng.IntN(ledgers)), Handler: "stamp", Type: machine.ObjectExclusive}, name)
 	c.sim.history.stampEnded(name, c.submit(ctx, inv))
+}
+
+// startSleeper starts a sleeper, which wakes when the machine was suspended.
+func (c *client) startSleeper(ctx context.Context) {
+	c.created++
+	name := fmt.Sprintf("sleeper-%d-%d", c.id, c.created)
+	c.submit(ctx, c.invoke(machine.Target{Service: "Sleeper", Handler: "sleep"}, name))
 }
 
 // startWaiter starts a waiter and sends it its signal later.

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/internal/fabric"
+	"platform/internal/failpoint"
 	"platform/internal/raftgroup"
 	"platform/partition"
 	"platform/partition/codec"
@@ -36,6 +37,22 @@ const (
 	// lostSync: disks report a sync that has not happened.
 	lostSync = "lost-sync"
 )
+
+// Planted are the failpoints of the server that seeds must detect: the kinds of faults
+// that expose each, nil for any, the number of nodes, 0 for any, and the violations that
+// detect it.
+var Planted = map[failpoint.Name]struct {
+	Faults []string
+	Nodes  int
+	Signs  []string
+}{
+	failpoint.EpochWithoutTerm: {[]string{"elections in turn", "election while deaf", "transfer"}, 0, []string{"two leaders:"}},
+	failpoint.EarlierAnswers:   {[]string{"election while deaf"}, 3, []string{"not linearizable"}},
+	failpoint.NonvoterAnswers:  {[]string{"election while deaf", "checkpoint"}, 4, []string{"not linearizable"}},
+	failpoint.MonotonicTimers:  {nil, 0, []string{"late:"}},
+	failpoint.IgnoreLocks:      {nil, 0, []string{"not linearizable", "lost:", "duplicate:"}},
+	failpoint.EarlyTimers:      {nil, 0, []string{"too early"}},
+}
 
 // Defects are the defects, with the violations that detect them.
 var Defects = map[string][]string{

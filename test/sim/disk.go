@@ -77,6 +77,15 @@ func (d *disk) ReuseForWrite(from, to string, c vfs.DiskWriteCategory) (vfs.File
 	return d.wrap(to, f), err
 }
 
+// OpenReadWrite implements vfs.FS.
+func (d *disk) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	f, err := d.FS.OpenReadWrite(name, c, opts...)
+	if f != nil && err == nil {
+		f = &slowFile{f, d}
+	}
+	return f, err
+}
+
 func (d *disk) wrap(name string, f vfs.File) vfs.File {
 	if f == nil || !strings.HasSuffix(name, ".log") {
 		return f

@@ -18,23 +18,56 @@ func (s *Sim) forceElection(rng *rand.Rand) func() {
 	return nil
 }
 
-// electWhileDeaf elects another node while the leader cannot hear the others, which can
-// hear it; messages sent to it before arrive after the election.
+// suspicionEnds is how long a node is a suspect after the fault.
+const suspicionEnds = 300 * time.Millisecond
+
+// suspectFor makes clients read from a node, which may have lost a leadership without
+// knowing.
+func (s *Sim) suspectFor(n *node, d time.Duration) {
+	s.suspect.Store(n)
+	time.AfterFunc(d, func() { s.suspect.CompareAndSwap(n, nil) })
+}
+
+// electWhileDeaf elects another voter while the leader cannot hear the voters, which can
+// hear it; what was sent to it before arrives after the election. Replicas without a
+// vote are heard; sometimes they are as deaf. It all takes less than the leader's lease.
 func (s *Sim) electWhileDeaf(rng *rand.Rand) func() {
 	id := rng.Uint32N(s.opts.Partitions)
 	n := s.leader(id)
 	if n == nil {
 		return nil
 	}
-	ways := slices.DeleteFunc(s.linksOf(n.name), func(w link) bool { return w.to != n.name })
+	voters := votersOf(s.table.replicas(id))
+	learnersDeaf := rng.IntN(2) == 0
+	ways := slices.DeleteFunc(s.allLinks(), func(w link) bool {
+		deaf := w.to == n.name || learnersDeaf && !holds(voters, w.to) && slices.Contains(s.names(), w.to)
+		return !deaf || w.from == n.name || !holds(voters, w.from)
+	})
 	undo := s.apply(ways, hold)
-	for _, other := range s.nodes {
-		if other != n {
-			s.triggerElection(other, id)
+	before, after := time.Duration(60+rng.IntN(120))*time.Millisecond, time.Duration(50+rng.IntN(200))*time.Millisecond
+	s.trace.add("nemesis: %s is deaf, election for partition %d in %s", n.name, id, before)
+	s.suspectFor(n, before+after+suspicionEnds)
+	for _, v := range voters {
+		if string(v.ID) != n.name {
+			time.AfterFunc(before, func() { s.triggerElection(s.node(string(v.ID)), id) })
 			break
 		}
 	}
-	time.AfterFunc(time.Duration(100+rng.IntN(500))*time.Millisecond, undo)
+	time.AfterFunc(before+after, undo)
+	return nil
+}
+
+// electInTurn makes the voters of a partition stand for election in turn, so that leaders
+// are deposed while they announce their epochs.
+func (s *Sim) electInTurn(rng *rand.Rand) func() {
+	id := rng.Uint32N(s.opts.Partitions)
+	voters := votersOf(s.table.replicas(id))
+	go func() {
+		for i := range 4 + rng.IntN(8) {
+			s.triggerElection(s.node(string(voters[i%len(voters)].ID)), id)
+			time.Sleep(time.Duration(1+rng.IntN(20)) * time.Millisecond)
+		}
+	}()
 	return nil
 }
 

@@ -19,12 +19,13 @@ var serviceDefinitions = []struct {
 	{"Relay", machine.Service, []string{"run"}},
 	{"Lane", machine.Service, []string{"stay"}},
 	{"Waiter", machine.Service, []string{"wait"}},
+	{"Sleeper", machine.Service, []string{"sleep"}},
 }
 
 func (s *Sim) services() map[string]handler {
 	return map[string]handler{
 		"Counter/add": s.counterAdd, "Ledger/stamp": s.ledgerStamp, "Relay/run": s.relayRun, "Lane/stay": s.laneHold,
-		"Waiter/wait": s.waiterWait,
+		"Waiter/wait": s.waiterWait, "Sleeper/sleep": s.sleeperSleep,
 	}
 }
 
@@ -53,7 +54,7 @@ func (s *Sim) relayRun(c *call) ([]byte, error) {
 	}
 	token := c.run(func() []byte { return s.history.execute(name) })
 	nap := time.Duration(rng.Int64N(int64(3 * time.Second)))
-	at := number(c.run(func() []byte { return digits(time.Now().Add(nap).UnixMilli()) }))
+	at := number(c.run(func() []byte { return digits(s.now().Add(nap).UnixMilli()) }))
 	c.send("Ledger", ledgerKey(rng.IntN(ledgers)), "stamp", []byte(name+"/sent"))
 	c.sleepUntil(at)
 	s.history.checkSleep(name, time.UnixMilli(at))
@@ -62,6 +63,18 @@ func (s *Sim) relayRun(c *call) ([]byte, error) {
 	}
 	c.request("Ledger", ledgerKey(rng.IntN(ledgers)), "stamp", []byte(name+"/called"))
 	return append([]byte(nil), token...), nil
+}
+
+// sleeperSleep sleeps for up to an hour.
+func (s *Sim) sleeperSleep(c *call) ([]byte, error) {
+	name := string(c.input)
+	nap := maxNap/20 + time.Duration(newRand(s.seed, name).Int64N(int64(maxNap/2)))
+	s.history.fallAsleep(name)
+	at := number(c.run(func() []byte { return digits(s.now().Add(nap).UnixMilli()) }))
+	c.sleepUntil(at)
+	s.history.checkSleep(name, time.UnixMilli(at))
+	s.history.wakeUp(name)
+	return nil, nil
 }
 
 // laneHold waits for the duration in its input.

@@ -48,6 +48,7 @@ type history struct {
 	relays      map[string]*relay
 	attempts    map[string]int
 	stamps      map[string]outcome
+	sleepers    map[string]bool         // whether they have woken
 	unsignaled  map[ids.Invocation]bool // waiters whose signal may not have been sent
 	liveSignals map[ids.Invocation]int  // signals that reached running attempts, see lostSignal
 }
@@ -118,9 +119,40 @@ func (h *history) execute(name string) []byte {
 
 // checkSleep checks the end of a sleep, which may be early by maxSleepError.
 func (h *history) checkSleep(name string, at time.Time) {
-	if early := time.Until(at); early > h.sim.maxSleepError()+2*time.Millisecond {
+	if early := at.Sub(h.sim.now()); early > h.sim.maxSleepError()+2*time.Millisecond {
 		h.sim.violate("%s woke up %s too early", name, early)
 	}
+}
+
+// fallAsleep notes that a sleeper has begun.
+func (h *history) fallAsleep(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.sleepers == nil {
+		h.sleepers = map[string]bool{}
+	}
+	if !h.sleepers[name] {
+		h.sleepers[name] = false
+	}
+}
+
+// wakeUp notes that a sleeper has woken.
+func (h *history) wakeUp(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sleepers[name] = true
+}
+
+// asleep is a sleeper that has not woken yet, "" if there is none.
+func (h *history) asleep() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(h.sleepers)) {
+		if !h.sleepers[name] {
+			return name
+		}
+	}
+	return ""
 }
 
 // markUnsignaled records that a waiter may not have got its signal.

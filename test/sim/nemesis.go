@@ -33,17 +33,38 @@ var faults = []fault{
 	{"silence a leader", 4, (*Sim).silenceLeader},
 	{"election", 2, (*Sim).forceElection},
 	{"election while deaf", 5, (*Sim).electWhileDeaf},
+	{"elections in turn", 3, (*Sim).electInTurn},
+	{"move", 6, (*Sim).move},
+	{"upgrade", 3, (*Sim).upgrade},
+	{"suspend", 1, (*Sim).suspend},
 }
 
-func pickFault(rng *rand.Rand) *fault {
+// drawFaults returns the faults of a seed. Two seeds in three have only some kinds, which
+// meet more often than if there were all.
+func drawFaults(rng *rand.Rand, names []string) []fault {
+	if names != nil {
+		return slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return !slices.Contains(names, f.name) })
+	}
+	if rng.IntN(3) == 0 {
+		return faults
+	}
+	n := 2 + rng.IntN(5)
+	var drawn []fault
+	for len(drawn) < n {
+		drawn = append(drawn, *pickFault(rng, faults))
+	}
+	return drawn
+}
+
+func pickFault(rng *rand.Rand, from []fault) *fault {
 	total := 0
-	for i := range faults {
-		total += faults[i].weight
+	for i := range from {
+		total += from[i].weight
 	}
 	n := rng.IntN(total)
-	for i := range faults {
-		if n -= faults[i].weight; n < 0 {
-			return &faults[i]
+	for i := range from {
+		if n -= from[i].weight; n < 0 {
+			return &from[i]
 		}
 	}
 	panic("unreachable")
@@ -52,13 +73,14 @@ func pickFault(rng *rand.Rand) *fault {
 // nemesis injects faults until end. Several faults may be active at a time.
 func (s *Sim) nemesis(end time.Time) {
 	rng := newRand(s.seed, "nemesis")
+	drawn := drawFaults(rng, s.opts.FaultKinds)
 	interval := time.Duration(400+rng.IntN(2000)) * time.Millisecond
 	for {
 		time.Sleep(time.Duration(rng.ExpFloat64() * float64(interval)))
 		if !time.Now().Before(end) {
 			return
 		}
-		f := pickFault(rng)
+		f := pickFault(rng, drawn)
 		duration := time.Duration(rng.ExpFloat64() * float64(1500*time.Millisecond))
 		faultRand := rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64()))
 		s.trace.add("nemesis: %s for %s", f.name, duration.Round(time.Millisecond))
@@ -81,8 +103,9 @@ func (s *Sim) heal() {
 		n.disk.setSyncDelay(defaultSyncDelay)
 		n.skew = 0
 		n.mu.Unlock()
-		s.restart(n)
+		s.startUpgraded(n)
 	}
+	s.endPauses()
 }
 
 // restart starts a node that is down.
@@ -98,6 +121,15 @@ func (s *Sim) restart(n *node) {
 	if err := n.start(); err != nil {
 		s.violate("restart: %v", err)
 	}
+}
+
+func (s *Sim) node(name string) *node {
+	for _, n := range s.nodes {
+		if n.name == name {
+			return n
+		}
+	}
+	panic("no node " + name)
 }
 
 func (s *Sim) names() (all []string) {
@@ -229,6 +261,7 @@ func (s *Sim) transfer(rng *rand.Rand) func() {
 	}
 	to := s.randomNode(rng).name
 	s.trace.add("nemesis: partition %d from %s to %s", id, n.name, to)
+	s.suspectFor(n, suspicionEnds)
 	if l := n.running(); l != nil && to != n.name {
 		p := l.partition(id)
 		go func() {
@@ -295,5 +328,6 @@ func (s *Sim) silenceLeader(rng *rand.Rand) func() {
 	inbound := rng.IntN(3) == 0
 	ways := slices.DeleteFunc(s.linksOf(n.name), func(w link) bool { return (w.from == n.name) == inbound })
 	s.trace.add("nemesis: %s, %s", n.name, fmt.Sprint(ways))
+	s.suspectFor(n, 2*time.Second)
 	return s.apply(ways, hold)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/internal/fabric"
+	"platform/internal/feature"
 	"platform/internal/raftgroup"
 	"platform/invoker"
 	"platform/invoker/endpoint"
@@ -38,11 +39,14 @@ type node struct {
 
 	starting sync.Mutex // held while the node starts
 
-	mu      sync.Mutex // covers the fields below
-	disk    *disk
-	skew    time.Duration // of its wall clock
-	lives   int
-	current *incarnation // nil while the node is down
+	mu         sync.Mutex // covers the fields below
+	disk       *disk
+	skew       time.Duration // of its wall clock
+	supports   feature.Level
+	knownLevel feature.Level   // of the cluster, which the node learned
+	knownTable [][]raft.Server // by partition
+	lives      int
+	current    *incarnation // nil while the node is down
 }
 
 // incarnation is a node from a start to the next crash or shutdown.
@@ -56,6 +60,7 @@ type incarnation struct {
 	host      *host
 	logs      *raftgroup.LogDB
 	tables    *store.DB
+	hard      *raftgroup.HardStates
 	watchdog  *raftgroup.Watchdog
 	transport *raftgroup.Transport
 	asking    *fabric.Client
@@ -63,13 +68,17 @@ type incarnation struct {
 	directory *fabric.Directory
 	invoker   *invoker.Invoker
 
+	following sync.WaitGroup // followTable
+
 	mu         sync.Mutex // covers partitions
 	partitions []*partition.Partition
 }
 
 func (s *Sim) newNode(name string) *node {
 	rng := newRand(s.seed, "disk "+name)
-	return &node{sim: s, name: name, rng: rng, disk: newDisk(vfs.NewCrashableMem(), rng)}
+	return &node{
+		sim: s, name: name, rng: rng, disk: newDisk(vfs.NewCrashableMem(), rng), knownTable: make([][]raft.Server, s.opts.Partitions),
+	}
 }
 
 // running returns the current incarnation, nil while the node is down.
@@ -83,7 +92,7 @@ func (n *node) running() *incarnation {
 func (n *node) Now() time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return time.Now().Add(n.skew)
+	return n.sim.now().Add(n.skew)
 }
 
 // AwaitNow implements partition.Clock.
@@ -114,7 +123,9 @@ func (n *node) start() error {
 	}
 	n.mu.Lock()
 	n.current = l
+	rng := rand.New(rand.NewPCG(n.rng.Uint64(), n.rng.Uint64()))
 	n.mu.Unlock()
+	l.following.Go(func() { l.followTable(rng) })
 	return nil
 }
 
@@ -127,6 +138,9 @@ func (l *incarnation) open() (err error) {
 		return err
 	}
 	if l.tables, err = store.Open("state", store.Options{FS: l.disk, MemTableBytes: 1 << 20, CacheBytes: 1 << 20, Logger: log}); err != nil {
+		return err
+	}
+	if l.hard, err = raftgroup.OpenHardStates("/HARDSTATE", n.name, l.disk, log); err != nil {
 		return err
 	}
 	l.watchdog = raftgroup.NewWatchdog(raftgroup.WatchdogConfig{Logger: log, Exit: func() { go n.crash(l, 100) }})
@@ -159,32 +173,40 @@ func (l *incarnation) open() (err error) {
 	l.answering.Register(l.host)
 	s.net.listen(addressOf(n.name), l.host)
 	for id := range s.opts.Partitions {
-		if err := l.openPartition(id); err != nil {
+		if err := l.openReplica(id); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (l *incarnation) openPartition(id uint32) error {
+// openPartition opens a replica. It is a first one if begins is set; otherwise it waits
+// for the leader of the partition to add it.
+func (l *incarnation) openPartition(id uint32, logs raftgroup.Storage, begins bool) error {
 	n, s := l.n, l.n.sim
 	tables, err := l.tables.Partition(id)
 	if err != nil {
 		return err
 	}
-	logs, err := l.logs.Storage(partition.GroupID(id))
+	hard, err := l.hard.Group(partition.GroupID(id))
 	if err != nil {
 		return err
 	}
+	var voters []raft.Server
+	if begins {
+		voters = votersOf(n.knownReplicas(id))
+		begins = holds(voters, n.name)
+	}
+	observer := &leaderObserver{Invoker: l.invoker, l: l, tables: tables}
 	if s.hasDefect(lowAppliedIndex) && l.number > 1 {
 		if err := lowerAppliedIndex(tables, logs); err != nil {
 			return err
 		}
 	}
 	p, err := partition.Open(partition.Config{
-		ID: id, Count: s.opts.Partitions, Node: n.name, Tables: tables, Flush: l.tables.Flush, Storage: logs, Invoker: l.invoker,
+		ID: id, Count: s.opts.Partitions, Node: n.name, Tables: tables, Flush: l.tables.Flush, Storage: logs, HardState: hard, Invoker: observer,
 		Deliver:   l.deliver,
-		Transport: l.transport, Profile: s.profile(), LocalID: raft.ServerID(n.name), Voters: s.voters(), Watchdog: l.watchdog,
+		Transport: l.transport, Profile: s.profile(), LocalID: raft.ServerID(n.name), Voters: voters, Join: !begins, Watchdog: l.watchdog, Level: n.level,
 		Clock: n, Log: l.log(), FlowControl: true, FlowEnabled: func() bool { return true }, Rules: &s.rules,
 		OnFailed: func(err error) {
 			if l.ctx.Err() == nil {
@@ -193,12 +215,17 @@ func (l *incarnation) openPartition(id uint32) error {
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("open partition %d: %w", id, err)
+		return err
 	}
+	observer.replica.Store(p)
+	l.setPartition(id, p)
+	return nil
+}
+
+func (l *incarnation) setPartition(id uint32, p *partition.Partition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.partitions[id] = p
-	return nil
 }
 
 func (l *incarnation) partition(id uint32) *partition.Partition {
@@ -251,6 +278,7 @@ const closing = 30 * time.Second
 func (l *incarnation) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closing)
 	defer cancel()
+	l.following.Wait()
 	var wg sync.WaitGroup
 	for id := range l.n.sim.opts.Partitions {
 		p := l.partition(id)
@@ -272,4 +300,5 @@ func (l *incarnation) close() {
 	l.watchdog.Close()
 	_ = l.tables.Close()
 	_ = l.logs.Close()
+	_ = l.hard.Close()
 }

@@ -27,6 +27,11 @@ func (s *Sim) settle(ctx context.Context) {
 		s.violate("stuck: not all partitions are led %s after the last fault", responseTimeout)
 		return
 	}
+	s.checkSuspension()
+	moving := ""
+	if !s.waitUntil(completionTimeout, func() bool { moving = s.misplaced(); return moving == "" }) {
+		s.violate("stuck: %s after the last fault %s", completionTimeout, moving)
+	}
 	open := ""
 	if !s.waitUntil(completionTimeout, func() bool { open = s.pendingWork(); return open == "" }) {
 		s.violate("stuck: %s after the last fault there is still %s", completionTimeout, open)
@@ -148,8 +153,8 @@ func (s *Sim) checkReplicasEqual() {
 		var pictures []replicaState
 		same := s.waitUntil(responseTimeout, func() bool {
 			pictures = nil
-			for _, n := range s.nodes {
-				l := n.running()
+			for _, r := range s.table.replicas(id) {
+				l := s.node(string(r.ID)).running()
 				if l == nil {
 					return false
 				}
@@ -194,11 +199,14 @@ func (s *Sim) checkDuring(end time.Time) {
 			l.disk.save()
 		}
 		id := rng.Uint32N(s.opts.Partitions)
+		if l.partition(id) == nil {
+			continue
+		}
 		tables, err := l.tables.Partition(id)
 		if err != nil {
 			continue
 		}
-		s.checkLimit(n.name, tables)
+		s.checkLimit(n, id, tables)
 		p, err := readReplicaState(tables)
 		if err != nil {
 			continue
@@ -212,9 +220,12 @@ func (s *Sim) checkDuring(end time.Time) {
 }
 
 // checkLimit checks the concurrency limit.
-func (s *Sim) checkLimit(node string, tables *store.Partition) {
+func (s *Sim) checkLimit(n *node, id uint32, tables *store.Partition) {
 	view := tables.View()
 	defer view.Close()
+	if m, err := view.Meta(); err == nil {
+		s.checkLevel(n, id, m.Level)
+	}
 	inside := 0
 	for inv, err := range view.Live() {
 		if err != nil {
@@ -225,6 +236,6 @@ func (s *Sim) checkLimit(node string, tables *store.Partition) {
 		}
 	}
 	if inside > scopeLimit {
-		s.violate("%d invocations run in a lane for %d, on %s", inside, scopeLimit, node)
+		s.violate("%d invocations run in a lane for %d, on %s", inside, scopeLimit, n.name)
 	}
 }

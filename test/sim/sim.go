@@ -8,9 +8,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/hashicorp/raft"
 
 	"platform/flowcontrol"
 	"platform/internal/ids"
@@ -25,6 +24,7 @@ type Options struct {
 	Partitions uint32
 	Faults     time.Duration // how long the cluster is under fire
 	Defect     string        // a defect to activate, see defects.go
+	FaultKinds []string      // names of the faults to inject, nil: drawn from the seed
 	Frames     bool          // note each message between nodes in the trace
 	Log        io.Writer     // what the servers log, nil: nothing
 }
@@ -45,11 +45,17 @@ type Sim struct {
 	rules    staticRules
 	history  *history
 	settings raftgroup.Profile
+	table    table
+	level    clusterLevel
+	pauses   pauses
+	started  atomic.Bool // all partitions were led
+	suspect  atomic.Pointer[node]
 
 	mu         sync.Mutex // covers the fields below
 	violations []string
 	minSkew    time.Duration // least of what clocks were off by
 	maxSkew    time.Duration // most
+	suspended  time.Duration // total
 }
 
 const deployment = ids.Deployment("dp_10000000000000000000001")
@@ -57,10 +63,7 @@ const deployment = ids.Deployment("dp_10000000000000000000001")
 func newSim(seed uint64, opts Options) *Sim {
 	rng := newRand(seed, "shape")
 	if opts.Nodes == 0 {
-		opts.Nodes = 3
-		if rng.IntN(5) == 0 {
-			opts.Nodes = 5
-		}
+		opts.Nodes = []int{3, 3, 3, 3, 3, 4, 4, 4, 4, 5}[rng.IntN(10)]
 	}
 	if opts.Partitions == 0 {
 		opts.Partitions = uint32(2 + rng.IntN(2))
@@ -85,6 +88,9 @@ func newSim(seed uint64, opts Options) *Sim {
 	for i := range opts.Nodes {
 		s.nodes = append(s.nodes, s.newNode(string(rune('a'+i))))
 	}
+	s.initialLayout(rng)
+	s.initialLevels(rng)
+	s.initPauses()
 	return s
 }
 
@@ -98,13 +104,6 @@ func profileOf(rng *rand.Rand) raftgroup.Profile {
 }
 
 func (s *Sim) profile() raftgroup.Profile { return s.settings }
-
-func (s *Sim) voters() (all []raft.Server) {
-	for _, n := range s.nodes {
-		all = append(all, raft.Server{ID: raft.ServerID(n.name), Address: raft.ServerAddress(addressOf(n.name))})
-	}
-	return all
-}
 
 // addresses are those of all nodes but one.
 func (s *Sim) addresses(except string) (all []string) {
@@ -218,6 +217,7 @@ func (s *Sim) start() error {
 	if !s.waitUntil(30*time.Second, s.allLed) {
 		return fmt.Errorf("no leaders within 30 s")
 	}
+	s.started.Store(true)
 	return nil
 }
 

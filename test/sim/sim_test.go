@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/failpoint"
 )
 
 var (
@@ -26,6 +28,7 @@ var (
 	atATime   = flag.Int("parallel-seeds", 2, "how many seeds to play at a time")
 	repeats   = flag.Int("repeats", 1, "how often to play each seed, to compare the traces")
 	frameLog  = flag.Bool("frames", false, "with -seed: print each message between nodes")
+	planted   = flag.String("plant", "", "a failpoint of the server that is active in all seeds")
 	serverLog = flag.Bool("server-log", false, "with -seed: print what the servers log")
 )
 
@@ -67,7 +70,7 @@ func newSeedRunner(t *testing.T) *seedRunner {
 	dir, err := os.MkdirTemp("", "sim")
 	require.NoError(t, err)
 	w := &seedRunner{program: filepath.Join(dir, "sim.test"), dir: dir}
-	build := exec.Command("go", "test", "-c", "-tags", "simulation", "-ldflags=-checklinkname=0", "-o", w.program, ".")
+	build := exec.Command("go", "test", "-c", "-tags", "simulation,failpoints", "-ldflags=-checklinkname=0", "-o", w.program, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // C would take turns with Go on several threads
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
@@ -83,6 +86,11 @@ func newSeedRunner(t *testing.T) *seedRunner {
 
 // runSeed runs a seed in a new process.
 func (w *seedRunner) runSeed(seed uint64, name string, args ...string) (*Result, error) {
+	return w.runPlanted(seed, name, failpoint.Name(*planted), args...)
+}
+
+// runPlanted runs a seed with a failpoint, "" for none.
+func (w *seedRunner) runPlanted(seed uint64, name string, plant failpoint.Name, args ...string) (*Result, error) {
 	out := filepath.Join(w.dir, name+".json")
 	ctx, cancel := context.WithTimeout(context.Background(), seedTimeout)
 	defer cancel()
@@ -90,7 +98,7 @@ func (w *seedRunner) runSeed(seed uint64, name string, args ...string) (*Result,
 		"-test.run=^TestWorker$", "-test.timeout=0", "-sim.seed=" + strconv.FormatUint(seed, 10), "-sim.out=" + out, "-sim.offsets=" + w.offsets,
 	}, args...)...)
 	// One goroutine at a time, and no signals that take turns away from it.
-	cmd.Env = []string{"GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "HOME=/", "TMPDIR=/tmp"}
+	cmd.Env = []string{"GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "HOME=/", "TMPDIR=/tmp", "FAILPOINTS=" + string(plant)}
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -184,22 +192,43 @@ func TestDefectsAreDetected(t *testing.T) {
 	begin := time.Now()
 	for _, defect := range slices.Sorted(maps.Keys(Defects)) {
 		t.Run(defect, func(t *testing.T) {
-			for seed := uint64(1); seed <= defectSeeds; seed++ {
-				if time.Since(begin) > defaultDuration {
-					t.Skipf("this machine is too busy: %d seeds did not find it in time", seed-1)
-				}
-				r, err := w.runSeed(seed, defect, "-sim.plant="+defect)
-				require.NoError(t, err)
-				for _, v := range r.Violations {
-					if slices.ContainsFunc(Defects[defect], func(sign string) bool { return strings.Contains(v, sign) }) {
-						t.Logf("found by seed %d: %s", seed, v)
-						return
-					}
-				}
-			}
-			t.Errorf("not detected within %d seeds", defectSeeds)
+			detect(t, begin, Defects[defect], func(seed uint64) (*Result, error) {
+				return w.runSeed(seed, defect, "-sim.plant="+defect)
+			})
 		})
 	}
+}
+
+// TestPlantedDefectsAreDetected requires that seeds detect each defect of the server.
+func TestPlantedDefectsAreDetected(t *testing.T) {
+	w := newSeedRunner(t)
+	begin := time.Now()
+	for _, plant := range slices.Sorted(maps.Keys(Planted)) {
+		t.Run(string(plant), func(t *testing.T) {
+			p := Planted[plant]
+			detect(t, begin, p.Signs, func(seed uint64) (*Result, error) {
+				return w.runPlanted(seed, string(plant), plant, "-sim.faults="+strings.Join(p.Faults, ","), "-sim.nodes="+strconv.Itoa(p.Nodes))
+			})
+		})
+	}
+}
+
+// detect runs seeds until one has a violation with one of the signs.
+func detect(t *testing.T, begin time.Time, signs []string, run func(seed uint64) (*Result, error)) {
+	for seed := *firstSeed; seed < *firstSeed+defectSeeds; seed++ {
+		if time.Since(begin) > defaultDuration {
+			t.Skipf("this machine is too busy: %d seeds did not find it in time", seed-*firstSeed)
+		}
+		r, err := run(seed)
+		require.NoError(t, err)
+		for _, v := range r.Violations {
+			if slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(v, sign) }) {
+				t.Logf("found by seed %d: %s", seed, v)
+				return
+			}
+		}
+	}
+	t.Errorf("not detected within %d seeds", defectSeeds)
 }
 
 // replaySeed runs one seed and prints its trace.

@@ -1,4 +1,4 @@
-//go:build simulation
+//go:build simulation && failpoints
 
 package sim
 
@@ -13,11 +13,16 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"platform/internal/boottime"
+	"platform/internal/failpoint"
 )
 
 var (
 	workerSeed    = flag.Uint64("sim.seed", 0, "the seed to play")
 	workerPlant   = flag.String("sim.plant", "", "the defect to plant")
+	workerFaults  = flag.String("sim.faults", "", "the kinds of faults to inject, separated by commas; empty: drawn from the seed")
+	workerNodes   = flag.Int("sim.nodes", 0, "the number of nodes; 0: drawn from the seed")
 	workerLog     = flag.Bool("sim.log", false, "print what the servers log")
 	workerFrames  = flag.Bool("sim.frames", false, "note each message between nodes")
 	workerOffsets = flag.String("sim.offsets", "", "where members of the runtime lie, see monitor.go; empty: unknown")
@@ -45,14 +50,19 @@ func TestWorker(t *testing.T) {
 		stopMonitor(at[0])
 		tickOffsets = at[1:]
 	}
+	hooks.onPause, hooks.suspend = failpoint.OnPause, boottime.Suspend
 	results := make(chan *Result, 1)
 	var log io.Writer
 	if *workerLog {
 		log = os.Stderr
 	}
+	var kinds []string
+	if *workerFaults != "" {
+		kinds = strings.Split(*workerFaults, ",")
+	}
 	go synctest.Test(t, func(*testing.T) {
 		reseedThread(*workerSeed)
-		results <- Run(*workerSeed, Options{Defect: *workerPlant, Frames: *workerFrames, Log: log})
+		results <- Run(*workerSeed, Options{Defect: *workerPlant, FaultKinds: kinds, Nodes: *workerNodes, Frames: *workerFrames, Log: log})
 		select {}
 	})
 	r := <-results

@@ -69,7 +69,7 @@ func newSim(seed uint64, opts Options) *Sim {
 		opts.Partitions = uint32(2 + rng.IntN(2))
 	}
 	if opts.Faults == 0 {
-		opts.Faults = 10 * time.Second
+		opts.Faults = 8 * time.Second
 	}
 	if opts.Log == nil {
 		opts.Log = io.Discard

@@ -62,7 +62,13 @@ func (c *client) runOne(ctx context.Context) {
 		return
 	}
 	if c.sim.suspect.Load() != nil { // adds to be missed by reads from it
-		c.background(func(own *client) { own.add(ctx, counterKey(own.rng.IntN(counters))) })
+		c.background(func(own *client) {
+			if own.rng.IntN(4) == 0 {
+				own.startStamp(ctx)
+				return
+			}
+			own.add(ctx, counterKey(own.rng.IntN(counters)))
+		})
 		return
 	}
 	switch kind {
@@ -73,10 +79,10 @@ func (c *client) runOne(ctx context.Context) {
 	case 7:
 		c.startRelay(ctx)
 	case 8:
-		switch c.rng.IntN(4) {
-		case 0:
+		switch c.rng.IntN(5) {
+		case 0, 1:
 			c.startStamp(ctx)
-		case 1:
+		case 2:
 			c.startSleeper(ctx)
 		default:
 			c.startWaiter(ctx)

@@ -38,14 +38,15 @@ const (
 	lostSync = "lost-sync"
 )
 
-// Planted are the failpoints of the server that seeds must detect: the kinds of faults
-// that expose each, nil for any, the number of nodes, 0 for any, and the violations that
-// detect it.
-var Planted = map[failpoint.Name]struct {
-	Faults []string
-	Nodes  int
-	Signs  []string
-}{
+// Detection says how seeds detect a defect.
+type Detection struct {
+	Faults []string // the kinds of faults that expose it, nil: those that the seed draws
+	Nodes  int      // 0: the number that the seed draws
+	Signs  []string // the violations that detect it
+}
+
+// Planted are the failpoints of the server that seeds must detect.
+var Planted = map[failpoint.Name]Detection{
 	failpoint.EpochWithoutTerm: {[]string{"elections in turn", "election while deaf", "transfer"}, 0, []string{"two leaders:"}},
 	failpoint.EarlierAnswers:   {[]string{"election while deaf"}, 3, []string{"not linearizable"}},
 	failpoint.NonvoterAnswers:  {[]string{"election while deaf", "checkpoint"}, 4, []string{"not linearizable"}},
@@ -54,16 +55,16 @@ var Planted = map[failpoint.Name]struct {
 	failpoint.EarlyTimers:      {nil, 0, []string{"too early"}},
 }
 
-// Defects are the defects, with the violations that detect them.
-var Defects = map[string][]string{
-	staleRead:       {"not linearizable"},
-	earlyAck:        {"lost:"},
-	lostDedup:       {"duplicate:", "not linearizable"},
-	lowAppliedIndex: {"restart:", "differ", "elsewhere", "failed", "replay of", "duplicate:", "not linearizable"},
-	lostDirectories: {"lost:", "not linearizable", "elsewhere", "differ"},
-	stuckBatch:      {"stuck:"},
-	lostSignal:      {"stuck:"},
-	lostSync:        {"lost:", "not linearizable", "elsewhere", "differ"},
+// Defects are the defects of the simulation that seeds must detect.
+var Defects = map[string]Detection{
+	staleRead:       {nil, 0, []string{"not linearizable"}},
+	earlyAck:        {[]string{"crash", "crash all", "silence a leader", "isolate a node"}, 0, []string{"lost:"}},
+	lostDedup:       {nil, 0, []string{"duplicate:", "not linearizable"}},
+	lowAppliedIndex: {nil, 0, []string{"restart:", "differ", "elsewhere", "failed", "replay of", "duplicate:", "not linearizable"}},
+	lostDirectories: {nil, 0, []string{"lost:", "not linearizable", "elsewhere", "differ", "stuck:"}},
+	stuckBatch:      {nil, 0, []string{"stuck:"}},
+	lostSignal:      {nil, 0, []string{"stuck:"}},
+	lostSync:        {[]string{"crash", "crash all", "transfer"}, 0, []string{"lost:", "not linearizable", "elsewhere", "differ", "restart:"}},
 }
 
 func (s *Sim) hasDefect(defect string) bool { return s.opts.Defect == defect }

@@ -192,8 +192,8 @@ func TestDefectsAreDetected(t *testing.T) {
 	begin := time.Now()
 	for _, defect := range slices.Sorted(maps.Keys(Defects)) {
 		t.Run(defect, func(t *testing.T) {
-			detect(t, begin, Defects[defect], func(seed uint64) (*Result, error) {
-				return w.runSeed(seed, defect, "-sim.plant="+defect)
+			detect(t, begin, Defects[defect], func(seed uint64, args ...string) (*Result, error) {
+				return w.runSeed(seed, defect, append(args, "-sim.plant="+defect)...)
 			})
 		})
 	}
@@ -205,24 +205,25 @@ func TestPlantedDefectsAreDetected(t *testing.T) {
 	begin := time.Now()
 	for _, plant := range slices.Sorted(maps.Keys(Planted)) {
 		t.Run(string(plant), func(t *testing.T) {
-			p := Planted[plant]
-			detect(t, begin, p.Signs, func(seed uint64) (*Result, error) {
-				return w.runPlanted(seed, string(plant), plant, "-sim.faults="+strings.Join(p.Faults, ","), "-sim.nodes="+strconv.Itoa(p.Nodes))
+			detect(t, begin, Planted[plant], func(seed uint64, args ...string) (*Result, error) {
+				return w.runPlanted(seed, string(plant), plant, args...)
 			})
 		})
 	}
 }
 
 // detect runs seeds until one has a violation with one of the signs.
-func detect(t *testing.T, begin time.Time, signs []string, run func(seed uint64) (*Result, error)) {
+func detect(t *testing.T, begin time.Time, d Detection, run func(seed uint64, args ...string) (*Result, error)) {
+	t.Helper()
+	args := []string{"-sim.faults=" + strings.Join(d.Faults, ","), "-sim.nodes=" + strconv.Itoa(d.Nodes)}
 	for seed := *firstSeed; seed < *firstSeed+defectSeeds; seed++ {
 		if time.Since(begin) > defaultDuration {
 			t.Skipf("this machine is too busy: %d seeds did not find it in time", seed-*firstSeed)
 		}
-		r, err := run(seed)
+		r, err := run(seed, args...)
 		require.NoError(t, err)
 		for _, v := range r.Violations {
-			if slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(v, sign) }) {
+			if slices.ContainsFunc(d.Signs, func(sign string) bool { return strings.Contains(v, sign) }) {
 				t.Logf("found by seed %d: %s", seed, v)
 				return
 			}

@@ -183,6 +183,9 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
+// detectionDuration limits the search for the defects of a test, on a busy machine.
+const detectionDuration = 150 * time.Second
+
 // defectSeeds is the number of seeds within which a defect must be detected.
 const defectSeeds = 150
 
@@ -217,7 +220,7 @@ func detect(t *testing.T, begin time.Time, d Detection, run func(seed uint64, ar
 	t.Helper()
 	args := []string{"-sim.faults=" + strings.Join(d.Faults, ","), "-sim.nodes=" + strconv.Itoa(d.Nodes)}
 	for seed := *firstSeed; seed < *firstSeed+defectSeeds; seed++ {
-		if time.Since(begin) > defaultDuration {
+		if time.Since(begin) > detectionDuration {
 			t.Skipf("this machine is too busy: %d seeds did not find it in time", seed-*firstSeed)
 		}
 		r, err := run(seed, args...)

@@ -99,10 +99,11 @@ type running struct {
 }
 
 func (r *running) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
+	// The processes are stopped on return, after that has been announced.
+	processes, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	defer cancel() // before Wait
+	defer stop() // before Wait
 	begin := time.Now()
 	for _, n := range r.nodes {
 		p, err := r.launch(n)
@@ -110,7 +111,7 @@ func (r *running) run(ctx context.Context) error {
 			return err
 		}
 		n.set(p)
-		wg.Go(func() { r.supervise(ctx, n) })
+		wg.Go(func() { r.supervise(processes, n) })
 	}
 	for _, n := range r.nodes {
 		if err := n.current().Await(ctx, n.admin("/health")); err != nil {
@@ -120,7 +121,7 @@ func (r *running) run(ctx context.Context) error {
 	r.up.Store(true)
 	if r.o.Sample == nil {
 		r.announce(time.Since(begin))
-	} else if err := r.showSample(ctx, &wg); err != nil || r.o.Once {
+	} else if err := r.showSample(ctx, processes, &wg); err != nil || r.o.Once {
 		return r.outcome(ctx, err)
 	}
 	select {

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// showSample starts the sample service, registers it and makes the first call.
-func (r *running) showSample(ctx context.Context, wg *sync.WaitGroup) error {
+// showSample starts the sample service, registers it and makes the first call. The service
+// runs until processes ends.
+func (r *running) showSample(ctx, processes context.Context, wg *sync.WaitGroup) error {
 	first, last := r.nodes[0], r.nodes[len(r.nodes)-1]
 	r.step("Server", "%s, data in %s%s", relative(r.o.Server), r.o.Dir, map[bool]string{false: " (deleted at the end)"}[r.o.Retain])
 	for _, n := range r.nodes {
@@ -26,7 +27,7 @@ func (r *running) showSample(ctx context.Context, wg *sync.WaitGroup) error {
 	}
 	wg.Go(func() {
 		select {
-		case <-ctx.Done():
+		case <-processes.Done():
 			service.Stop()
 		case <-service.Ended():
 			r.failed <- service.Failure()

@@ -147,7 +147,7 @@ func (f *fsm) Import() (raftgroup.Importer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return importer{i, f.p.digests}, nil
+	return importer{i, f.p}, nil
 }
 
 type exporter struct{ *store.Export }
@@ -157,12 +157,13 @@ func (e exporter) Applied() raftgroup.Position { return position(e.Export.Applie
 
 type importer struct {
 	*store.Import
-	digests *digests
+	p *Partition
 }
 
 // Commit implements raftgroup.Importer.
 func (i importer) Commit(at raftgroup.Position) error {
-	i.digests.replaced()
+	i.p.digests.replaced()
+	i.p.follow()
 	return i.Import.Commit(context.Background(), at.Index, at.Term)
 }
 

@@ -171,6 +171,15 @@ func (p *Partition) enter(epoch, term uint64) {
 	p.lead.Store(l)
 }
 
+// follow makes the replica hand effects to no leadership. It is called when a snapshot is
+// installed, which only another leader sends: the announcement of that leader may be in the
+// snapshot, and the own leadership may not have ended yet.
+func (p *Partition) follow() {
+	p.leadMu.Lock()
+	defer p.leadMu.Unlock()
+	p.lead.Store(nil)
+}
+
 // leave ends a leadership: it receives no more effects, waiting callers fail, attempts are
 // aborted.
 func (p *Partition) leave(l *leadership) {

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"platform/partition/store"
 )
 
 func TestOnlyItsOwnAnnouncementMakesALeader(t *testing.T) {
@@ -24,4 +26,26 @@ func TestOnlyItsOwnAnnouncementMakesALeader(t *testing.T) {
 			require.Equal(t, c.want, p.lead.Load())
 		})
 	}
+}
+
+// The announcement of the leader that sends a snapshot may be in the snapshot.
+func TestAnInstalledSnapshotEndsTheReceptionOfEffects(t *testing.T) {
+	db, err := store.Open(t.TempDir(), store.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	tables, err := db.Partition(0)
+	require.NoError(t, err)
+	export, err := tables.Export()
+	require.NoError(t, err)
+	own := &leadership{epoch: 6, term: 3}
+	p := &Partition{tables: tables, digests: newDigests(tables, 1, nil, nil, nil)}
+	p.pending.Store(own)
+	p.lead.Store(own)
+	imp, err := (&fsm{p: p, tables: tables}).Import()
+	require.NoError(t, err)
+	require.NoError(t, export.Each(t.Context(), imp.Put))
+	require.Same(t, own, p.lead.Load())
+	require.NoError(t, imp.Commit(position(export.Applied())))
+	require.Nil(t, p.lead.Load())
+	require.NoError(t, export.Close())
 }

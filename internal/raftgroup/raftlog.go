@@ -32,6 +32,16 @@ var raftLevels = map[string]slog.Level{
 	"failed to heartbeat to":                                     slog.LevelInfo,
 	"failed to contact":                                          slog.LevelInfo,
 	"failed to make requestVote RPC":                             slog.LevelInfo,
+	"peer has newer term, stopping replication":                  slog.LevelInfo, // also at each hand-over
+	"new leader elected, stepping down":                          slog.LevelInfo,
+	"Election timeout reached, restarting election":              slog.LevelInfo,
+	"clearing log suffix":                                        slog.LevelInfo,
+	"no known peers, aborting election":                          slog.LevelDebug, // until it is added to the group
+	"not part of stable configuration, aborting election":        slog.LevelDebug,
+	"rejecting vote request since node is not a voter":           slog.LevelDebug,
+	"rejecting pre-vote request since node is not a voter":       slog.LevelDebug,
+	"duplicate requestVote from":                                 slog.LevelDebug,
+	"skipping application of old log":                            slog.LevelDebug,
 	"failed to get previous log":                                 slog.LevelDebug,
 	"previous log term mis-match":                                slog.LevelDebug,
 	"appendEntries rejected, sending older logs":                 slog.LevelDebug,

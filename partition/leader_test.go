@@ -46,6 +46,6 @@ func TestAnInstalledSnapshotEndsTheReceptionOfEffects(t *testing.T) {
 	require.NoError(t, export.Each(t.Context(), imp.Put))
 	require.Same(t, own, p.lead.Load())
 	require.NoError(t, imp.Commit(position(export.Applied())))
-	require.Nil(t, p.lead.Load())
 	require.NoError(t, export.Close())
+	require.Nil(t, p.lead.Load())
 }

@@ -126,16 +126,32 @@ func TestDamagedDiskIsRebuilt(t *testing.T) {
 	t.Logf("damage detected %d times", noticed)
 }
 
-// flipBit damages the write-ahead log of a host's log database.
+// flipBit damages the write-ahead log of a host's log database: the newest file that is not
+// empty, since a file that was just begun is.
 func (h *host) flipBit(t *testing.T, rng *rand.Rand) {
 	t.Helper()
 	names, err := h.disk.List("log")
 	require.NoError(t, err)
-	name := slices.Max(slices.DeleteFunc(names, func(name string) bool { return filepath.Ext(name) != ".log" }))
-	f, err := h.disk.OpenReadWrite(filepath.Join("log", name), vfs.WriteCategoryUnspecified)
+	slices.Sort(names)
+	for _, name := range slices.Backward(names) {
+		if filepath.Ext(name) == ".log" && h.flipBitOf(t, rng, filepath.Join("log", name)) {
+			return
+		}
+	}
+	require.Fail(t, "no write-ahead log has data")
+}
+
+// flipBitOf returns false if the file is empty.
+func (h *host) flipBitOf(t *testing.T, rng *rand.Rand, path string) bool {
+	t.Helper()
+	f, err := h.disk.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
 	require.NoError(t, err)
 	info, err := f.Stat()
 	require.NoError(t, err)
+	if info.Size() == 0 {
+		require.NoError(t, f.Close())
+		return false
+	}
 	at, b := rng.Int64N(info.Size()), make([]byte, 1)
 	_, err = f.ReadAt(b, at)
 	require.NoError(t, err)
@@ -143,6 +159,7 @@ func (h *host) flipBit(t *testing.T, rng *rand.Rand) {
 	_, err = f.WriteAt(b, at)
 	require.NoError(t, err)
 	require.NoError(t, errors.Join(f.Sync(), f.Close()))
+	return true
 }
 
 // rebuild discards a quarantined host's data and starts it as a new replica.

@@ -60,6 +60,7 @@ type host struct {
 	replica uint32        // how often it was rebuilt
 	level   atomic.Uint32 // the cluster's feature level as known to the node; 0: the first
 
+	listener  net.Listener // of its first start; nil afterwards
 	logs      *raftgroup.LogDB
 	tables    *store.DB
 	own       *store.Partition
@@ -100,18 +101,19 @@ func newTrio(t *testing.T, tune func(*trio), services ...restate.ServiceDefiniti
 
 // add creates a host, which start starts, at the address of another one or at a new one.
 func (c *trio) add(name, address string, join bool) int {
+	var listener net.Listener // held until the host starts, so that no other one gets the port
 	if address == "" {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		var err error
+		listener, err = net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(c.t, err)
-		address = ln.Addr().String()
-		require.NoError(c.t, ln.Close())
+		address = listener.Addr().String()
 	}
 	c.wires.mu.Lock()
 	c.wires.names[raft.ServerAddress(address)] = name
 	c.wires.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h := &host{name: name, address: address, join: join}
+	h := &host{name: name, address: address, join: join, listener: listener}
 	if c.newDisk != nil {
 		h.disk = c.newDisk()
 	} else {
@@ -150,7 +152,10 @@ func (c *trio) tryStart(i int) error {
 		return err
 	}
 	h.logs, h.tables = logs, tables
-	lis, err := net.Listen("tcp", h.address)
+	lis, err := h.listener, error(nil)
+	if h.listener = nil; lis == nil {
+		lis, err = net.Listen("tcp", h.address)
+	}
 	require.NoError(t, err)
 	h.transport, err = raftgroup.NewTransport(raftgroup.TransportConfig{
 		ClusterID: "test", NodeID: h.name, Address: raft.ServerAddress(h.address), Logger: log,

@@ -139,7 +139,7 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(buf.Bytes()) // nobody to tell if the client closed the connection
+	_, _ = w.Write(buf.Bytes()) // fails only if the client has closed the connection
 }
 
 // answer ends a request with a JSON body.

@@ -168,15 +168,15 @@ const skipBody = time.Second
 // body of a refused request: the standard library reads the end of a short one, to
 // keep the connection, and would wait for it without end.
 func (s *Server) abandonBody(w http.ResponseWriter, p *problem) {
-	patience := s.cfg.BodyTimeout
+	timeout := s.cfg.BodyTimeout
 	switch p.status {
 	case http.StatusRequestTimeout:
 		return // its deadline has passed already
 	case http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable:
 		w.Header()["Connection"] = []string{"close"} // the rest is not worth reading
-		patience = skipBody
+		timeout = skipBody
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(patience))
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(timeout))
 }
 
 // foreign is the problem of an error that the router made or nobody foresaw.
@@ -207,7 +207,7 @@ func writeJSON(w http.ResponseWriter, status int, body any) error {
 	}
 	w.Header()["Content-Type"] = jsonType
 	w.WriteHeader(status)
-	_, _ = w.Write(bytes.TrimSuffix(buf.Bytes(), []byte{'\n'})) // nobody to tell if the client has gone
+	_, _ = w.Write(bytes.TrimSuffix(buf.Bytes(), []byte{'\n'})) // fails only if the client has closed the connection
 	return nil
 }
 

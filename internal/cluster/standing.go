@@ -39,7 +39,7 @@ type Standing struct {
 	Peers   *Peers
 }
 
-// Check fails if another node says that this one is no member any more. It is
+// Check fails if another node reports that this one is no longer a member. It is
 // called before anything of the metadata or the partitions is opened: replicas of a
 // node that was removed may be a majority among themselves. Nodes that do not answer
 // have no say, so that a cluster whose nodes start at the same time is not held up.
@@ -89,7 +89,7 @@ func (s *Standing) ask(ctx context.Context, cluster, address string) error {
 	return nil
 }
 
-// Removed is the error of a node that is no member any more.
+// Removed is the error of a node that is no longer a member.
 func (s *Standing) Removed(reason string) error {
 	return &metadata.RemovedError{Node: s.Self.Node, Reason: reason, Data: s.DataDir}
 }

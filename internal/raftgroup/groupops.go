@@ -206,11 +206,11 @@ func (g *Group) TransferLeadership(ctx context.Context, to raft.ServerID) error 
 	var errs error
 	// A replica on a busy machine may respond late. One retry costs nothing, since this
 	// replica continues to lead meanwhile.
-	for patience := probeTimeout; patience <= probeTimeoutMax; patience *= 2 {
+	for timeout := probeTimeout; timeout <= probeTimeoutMax; timeout *= 2 {
 		late := false
 		errs = nil
 		for _, p := range peers {
-			err := g.port.responds(ctx, p.ID, p.Address, patience)
+			err := g.port.responds(ctx, p.ID, p.Address, timeout)
 			late = late || errors.Is(err, errPeerTimeout)
 			if err == nil {
 				err = g.await(ctx, func(r *raft.Raft) raft.Future { return r.LeadershipTransferToServer(p.ID, p.Address) })

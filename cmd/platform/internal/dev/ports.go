@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// sampleIP is where the sample listens: nobody else needs it.
+// sampleIP is the address of the sample service, which only this machine uses.
 const sampleIP = "127.0.0.1"
 
 func (o *Options) sampleAddress() string {

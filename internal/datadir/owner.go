@@ -58,8 +58,8 @@ func (d *Dir) adopt(id Identity) (Identity, error) {
 	case held == "" && id.Founder:
 		return id, errcode.New(errcode.RT0009, "data directory %s has lost %s, %s and %s: the deployments and all invocations; %s", d.path, LogDir, StateDir, MetadataDir, RemedyRejoin)
 	case held == "":
-		// Either a start that got no further, or everything was lost: nobody may take
-		// this node for the one that made promises.
+		// Either an earlier start was interrupted here, or all data was lost. A new
+		// incarnation keeps others from mistaking this node for the one that voted.
 		id.Incarnation = ulid.Make().String()
 		return id, d.SaveIdentity(id)
 	case d.Holds(MetadataLog) != "" && d.Holds(LogDir) == "":

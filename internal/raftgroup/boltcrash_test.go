@@ -75,8 +75,8 @@ func changed(before, after []byte) (pages []int) {
 	return pages
 }
 
-// holds opens what is on a disk. It fails the test if less than image is there and
-// nobody says so.
+// holds opens what is on a disk. It fails the test if entries of image are missing
+// without an error.
 func (image *boltImage) holds(t *testing.T, file []byte, what string) bool {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "log.db")

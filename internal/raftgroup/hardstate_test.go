@@ -269,7 +269,7 @@ func damageEverywhere(t *testing.T, entries uint64) {
 }
 
 // holdsAll opens the database and the group. It fails the test if something is missing
-// and nobody says so.
+// without an error.
 func holdsAll(t *testing.T, fs vfs.FS, entries uint64) bool {
 	t.Helper()
 	h, g := openHard(t, fs)

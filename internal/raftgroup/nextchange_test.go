@@ -54,7 +54,7 @@ func TestNextChange(t *testing.T) {
 		"demote":                               {current: "a b c", desired: "a b c?", good: "b c", want: "demote c"},
 		"the leader goes last":                 {current: "a b c", desired: "b c", good: "b c", want: "transfer leadership b"},
 		"to one who has the log":               {current: "a b c", desired: "b c", good: "c", late: "b", want: "transfer leadership c"},
-		"to nobody":                            {current: "a b", desired: "b", late: "b", want: "no other replica can take over leadership"},
+		"without a transfer target":            {current: "a b", desired: "b", late: "b", want: "no other replica can take over leadership"},
 		"leader becomes a non-voter":           {current: "a b c", desired: "a? b c", good: "b c", want: "transfer leadership b"},
 		"others first":                         {current: "a b c d", desired: "b c", good: "b c d", want: "remove d"},
 		"new address of a voter":               {current: "a b", desired: "a b@x", want: "add voter b"},

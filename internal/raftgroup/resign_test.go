@@ -21,8 +21,8 @@ func (c *three) awaitOther(old int) {
 	c.t.Logf("another replica leads after %v", time.Since(begin))
 }
 
-// The time-outs are much longer than the test: nobody finds out by itself that a replica
-// has gone whose process lives.
+// The timeouts are much longer than the test, so peers cannot detect by themselves that a
+// replica has failed while its process is running.
 func TestAQuarantinedLeaderHandsOver(t *testing.T) {
 	c := newThreeWith(t, 1000, patient)
 	c.groups[0].port.timeoutNow(time.Minute)
@@ -31,7 +31,7 @@ func TestAQuarantinedLeaderHandsOver(t *testing.T) {
 	c.groups[0].Quarantine(errors.New("its tables differ from the others'"))
 	c.awaitOther(0)
 	<-c.groups[0].Done()
-	c.crash(1) // nobody is left to hand over to
+	c.crash(1) // no transfer target is left
 	c.crash(2)
 }
 
@@ -57,7 +57,7 @@ func TestALeaderWithADamagedEntryHandsOver(t *testing.T) {
 	require.ErrorIs(t, g.Err(), ErrQuarantined)
 	_, err = damaged.Wait(t.Context())
 	require.Error(t, err)
-	c.crash(1) // nobody is left to hand over to
+	c.crash(1) // no transfer target is left
 	c.crash(2)
 }
 
@@ -122,6 +122,6 @@ func TestAStopDoesNotWaitForASuccessorThatIsNotHeard(t *testing.T) {
 		c.gates[i].open(requests(c.voters[0]))
 	}
 	c.awaitOther(0)
-	c.crash(1) // it has nobody to hand over to
+	c.crash(1) // it has no transfer target
 	c.crash(2)
 }

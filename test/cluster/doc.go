@@ -12,7 +12,9 @@
 //	CLUSTER_FAULTS     kinds of faults, comma-separated names from faults_test.go
 //	CLUSTER_SNAPSHOTS  set: TestMixedFaults uses a server with frequent snapshots
 //	CLUSTER_NODES      number of nodes (3)
-//	CLUSTER_KILLS      number of leaders that TestConcurrencyLimitAcrossFailovers kills (3)
+//	CLUSTER_KILLS      number of leaders that TestConcurrencyLimitAcrossFailovers kills (3); set: it also
+//	                   requires that released slots are reused quickly
+//	CLUSTER_FAILOVERS  number of restarts in TestLongCallsSurviveFailovers (4)
 //	CLUSTER_ROLLS      number of rounds of TestRollingRestarts
 //	CLUSTER_UPGRADES   number of upgrades and downgrades in TestUpgrades before the final upgrade
 //	CLUSTER_STATE_MB   size of the state in TestLongLivedWorkUnderSustainedWrites (120)

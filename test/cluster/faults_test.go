@@ -25,8 +25,8 @@ type fault struct {
 	quorumLoss bool
 	// zombies means that a former leader may continue after the others have replaced it.
 	zombies bool
-	// maxGap limits the time that a key is unavailable, which depends on how the fault is
-	// detected; 0 for no limit.
+	// maxGap limits the time that a key is unavailable in the 99th percentile of the long
+	// form; it depends on how the fault is detected. 0 for no limit.
 	maxGap time.Duration
 }
 

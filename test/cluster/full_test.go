@@ -13,8 +13,12 @@ import (
 	"platform/test/harness/sandbox"
 )
 
-// shutdownTimeout is the shutdown timeout of the nodes of TestShutdownWithFullDisk.
-const shutdownTimeout = 12 * time.Second
+const (
+	// shutdownTimeout is the shutdown timeout of the nodes of TestShutdownWithFullDisk.
+	shutdownTimeout = 12 * time.Second
+	// exitTimeout is the additional time to exit on a busy machine.
+	exitTimeout = 20 * time.Second
+)
 
 // TestShutdownWithFullDisk stops a node with SIGTERM whose disk has become full under
 // load. The process must exit within the shutdown timeout although it cannot write, and
@@ -56,9 +60,9 @@ func (b *testbed) shutDownWithFullDisk(t *testing.T, delay time.Duration) {
 	process := b.Nodes[0].Process
 	_ = process.Signal(syscall.SIGTERM) // it may have exited
 	begin := time.Now()
-	if err := process.AwaitExit(shutdownTimeout + time.Second); err != nil {
+	if err := process.AwaitExit(shutdownTimeout + exitTimeout); err != nil {
 		_ = process.Signal(syscall.SIGQUIT) // shows where it hangs
-		require.NoError(t, process.AwaitExit(10*time.Second))
+		require.NoError(t, process.AwaitExit(exitTimeout))
 		t.Errorf("%v with the disk full for %s:\n%s", err, delay, process.LogTail(400))
 	}
 	t.Logf("exited within %s, %s after the disk became full", time.Since(begin).Round(time.Millisecond), delay)

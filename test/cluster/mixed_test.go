@@ -170,6 +170,27 @@ type faultSummary struct {
 	gaps, recoveries     []time.Duration
 }
 
+const (
+	// minGapSamples is the number of gaps from which on their 99th percentile says more than
+	// their maximum, and is compared with the limit of the fault.
+	minGapSamples = 200
+	// maxOutage limits each gap while a majority is available. A key that is unavailable for
+	// longer does not wait for a slow machine.
+	maxOutage = 30 * time.Second
+)
+
+// checkGaps returns an error if keys were unavailable for too long. The limit of the fault
+// is only meaningful for many rounds on a machine that is not overloaded.
+func (k *faultSummary) checkGaps() error {
+	if worst := quantile(k.gaps, 1); !k.quorumLoss && worst > maxOutage {
+		return fmt.Errorf("%s: a key was unavailable for %s, more than %s", k.name, worst, maxOutage)
+	}
+	if worst := quantile(k.gaps, 0.99); len(k.gaps) >= minGapSamples && k.maxGap > 0 && worst > k.maxGap {
+		return fmt.Errorf("%s: a key was unavailable for %s (p99), more than %s", k.name, worst, k.maxGap)
+	}
+	return nil
+}
+
 // requests returns the number of requests that reached a node or should have.
 func (k *faultSummary) requests() int { return k.succeeded + k.tolerated + k.failed }
 
@@ -200,8 +221,8 @@ func (s *summary) err() error {
 		if k.failed+k.lost+k.duplicates+k.violations > 0 {
 			return fmt.Errorf("%s: %d requests failed although a majority was connected, %d effects lost, %d duplicated, %d violations in total", k.name, k.failed, k.lost, k.duplicates, k.violations)
 		}
-		if worst := quantile(k.gaps, 0.99); k.maxGap > 0 && worst > k.maxGap {
-			return fmt.Errorf("%s: a key was unavailable for %s (p99), more than %s", k.name, worst, k.maxGap)
+		if err := k.checkGaps(); err != nil {
+			return err
 		}
 		if share := float64(k.succeeded) / float64(k.requests()); !k.quorumLoss && share < 0.3 {
 			return fmt.Errorf("%s: only %.0f %% of the requests succeeded, too few for a meaningful result", k.name, 100*share)

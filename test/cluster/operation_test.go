@@ -40,15 +40,14 @@ func TestFreshClusterStartup(t *testing.T) {
 	require.NoError(t, b.Launch())
 	require.Eventually(t, func() bool {
 		return b.Nodes[0].Register(t.Context(), b.service.URI(), false) == nil
-	}, 30*time.Second, 5*time.Millisecond)
+	}, recoveryTimeout, 5*time.Millisecond)
 	registered := time.Since(begin)
 	for i := range b.Nodes {
-		b.awaitCall(t, i, 30*time.Second)
+		b.awaitCall(t, i, recoveryTimeout)
 	}
 	answered := time.Since(begin)
 	require.NoError(t, b.AwaitHealthy(t.Context()))
 	require.NoError(t, b.AwaitReplicated(t.Context(), recoveryTimeout))
 	t.Logf("registered after %s, calls through every node succeed after %s, fully replicated after %s",
 		registered.Round(time.Millisecond), answered.Round(time.Millisecond), time.Since(begin).Round(time.Millisecond))
-	require.Less(t, answered, 30*time.Second) // 2 s on an idle machine
 }

@@ -140,7 +140,7 @@ func (b *testbed) placement(o testbedOptions) func(int) harness.Placement {
 func (b *testbed) register(t *testing.T) {
 	require.NoError(t, b.Nodes[0].Register(t.Context(), b.service.URI(), false))
 	for i := range b.Nodes {
-		b.awaitCall(t, i, 30*time.Second)
+		b.awaitCall(t, i, recoveryTimeout)
 	}
 	require.NoError(t, b.AwaitReplicated(t.Context(), recoveryTimeout))
 }

@@ -16,8 +16,9 @@ import (
 const (
 	queriedKeys = 8 // objects of a querier, on several partitions
 	// maxStaleness is the time after which a query must show an acknowledged write. After a
-	// change of leaders, the former leader may answer queries for a moment.
-	maxStaleness = 2 * time.Second
+	// change of leaders, the former leader may answer queries until its lease ends, which it
+	// may notice late on a busy machine.
+	maxStaleness = 5 * time.Second
 )
 
 // querier changes objects on several partitions and queries all of them with SQL.

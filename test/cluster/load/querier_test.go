@@ -11,7 +11,7 @@ import (
 
 func TestQueryShowsAcknowledgedWrites(t *testing.T) {
 	begin := time.Now()
-	o := queriedObject{sent: 4, acks: []acknowledged{{1, begin.Add(-9 * time.Second)}, {2, begin.Add(-3 * time.Second)}, {3, begin.Add(-time.Second)}}}
+	o := queriedObject{sent: 4, acks: []acknowledged{{1, begin.Add(-maxStaleness - 7*time.Second)}, {2, begin.Add(-maxStaleness - time.Second)}, {3, begin.Add(-time.Second)}}}
 	require.Equal(t, 2, o.minVisible(begin))
 	require.Equal(t, 1, o.minVisible(begin.Add(-2*time.Second)))
 	require.Equal(t, 0, o.minVisible(begin.Add(-8*time.Second)))

@@ -114,9 +114,13 @@ func (a attemptSource) submit(p *progressPart, answered func(machine.Outcome, er
 }
 
 // Confirm implements attempts.Partition. It uses a log entry, since responses that were in
-// transit when the process was paused do not prove current leadership.
+// transit when the process was paused do not prove current leadership. A sole voter needs
+// no proof: nobody else can lead, however long its disk takes.
 func (a attemptSource) Confirm(ctx context.Context) error {
-	err := a.l.p.group.Barrier(ctx)
+	var err error
+	if !a.l.p.group.SoleVoter() {
+		err = a.l.p.group.Barrier(ctx)
+	}
 	if err == nil {
 		err = context.Cause(a.l.ctx)
 	}

@@ -408,17 +408,19 @@ const (
 	tellTimeout = time.Second
 )
 
-// resign transfers leadership because this replica's log or state is slow or unusable.
+// resign transfers leadership because this replica's log or state is slow or unusable. A
+// replica without other voters continues to lead.
 // Raft's leadership transfer fails if it waits for that storage itself, or has ended
 // because of it; then a successor is told to start an election immediately, as Raft would.
 func (g *Group) resign() {
-	if !g.IsLeader() {
+	if !g.IsLeader() || len(g.successors("")) == 0 {
 		return
 	}
+	g.log.Warn("giving up leadership because the storage is slow or unusable")
 	ctx, cancel := context.WithTimeout(context.Background(), orderly)
 	defer cancel()
 	err := g.TransferLeadership(ctx, "")
-	if err == nil || errors.Is(err, ErrNoPeer) || !g.IsLeader() {
+	if err == nil || !g.IsLeader() {
 		return
 	}
 	for _, s := range g.successors("") {

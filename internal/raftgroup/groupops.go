@@ -171,6 +171,12 @@ func (g *Group) Servers() []raft.Server {
 	return g.current().raft.GetConfiguration().Configuration().Servers
 }
 
+// SoleVoter reports whether this replica is the only voter of the latest configuration that
+// it knows. No other replica can then be elected, or have been elected since this one was.
+func (g *Group) SoleVoter() bool {
+	return soleVoter(g.current().raft.GetConfiguration().Configuration(), g.cfg.LocalID)
+}
+
 // AddNonvoter adds a replica that receives the log but has no vote. An existing member gets
 // the address and keeps its vote, if it has one.
 func (g *Group) AddNonvoter(ctx context.Context, id raft.ServerID, addr raft.ServerAddress) error {

@@ -12,7 +12,8 @@ import (
 // WatchdogConfig defines when an operation on the log or the state counts as slow or hung
 // and what happens then. Zero values mean the defaults.
 type WatchdogConfig struct {
-	// Slow is the duration after which a group gives up its leadership; 2 s.
+	// Slow is the duration after which a group gives up its leadership, unless it has no
+	// other voter; 2 s.
 	Slow time.Duration
 	// Hung is the duration after which the process exits; 10 s. A write that may still
 	// complete must never be reported as failed, so there is no other way out.
@@ -198,7 +199,7 @@ func (w *Watchdog) look(now time.Time) {
 	w.mu.Unlock()
 
 	for _, op := range slow {
-		w.cfg.Logger.Warn("storage operation is slow; giving up leadership",
+		w.cfg.Logger.Warn("storage operation is slow",
 			"group", op.probe.group, "operation", op.kind, "duration", ran-op.started)
 		w.wg.Go(op.probe.slow)
 	}

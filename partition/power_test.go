@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"weak"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
@@ -26,7 +27,7 @@ func (c *trio) powerLoss(rng *rand.Rand, hosts ...int) {
 	var names []string
 	for _, i := range hosts {
 		names = append(names, c.hosts[i].name)
-		c.lost.Store(c.hosts[i].p, true)
+		c.lost.Store(weak.Make(c.hosts[i].p), true)
 	}
 	c.worker.crashes.Add(1)
 	c.wires.sever(names...)

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
@@ -43,7 +44,7 @@ type trio struct {
 	// newDisk creates the disk of a host; nil: a directory of the file system.
 	newDisk func() *vfs.MemFS
 	worker  *worker  // counts power losses, if there are any
-	lost    sync.Map // partitions whose host has lost power
+	lost    sync.Map // weak pointers to partitions whose host has lost power; strong ones would keep their disks
 
 	mu    sync.RWMutex // covers hosts and what is in them
 	hosts []*host
@@ -314,7 +315,7 @@ func (c *trio) call(ctx context.Context, inv *machine.Invoke) (Ending, error) {
 	for {
 		for _, p := range c.partitions() {
 			e, _, err := p.Call(ctx, inv)
-			if _, gone := c.lost.Load(p); gone {
+			if _, gone := c.lost.Load(weak.Make(p)); gone {
 				continue // its host has no power: the response is lost
 			}
 			if err == nil {

@@ -102,7 +102,7 @@ sdk-deps: ts-deps py-deps java-deps rust-deps ## Install and build the test serv
 
 .PHONY: chaos
 chaos: ## Kill -9 the server and services under load, 200 rounds (ROUNDS=n)
-	CHAOS_ROUNDS=$(or $(ROUNDS),200) $(GO) test -timeout 120m -count=1 -v -run 'TestKillRounds|TestAcknowledgedStep' ./test/chaos/...
+	CHAOS_ROUNDS=$(or $(ROUNDS),200) CHAOS_RESPONSE_TIMEOUT=$${CHAOS_RESPONSE_TIMEOUT:-15s} $(GO) test -timeout 120m -count=1 -v -run 'TestKillRounds|TestAcknowledgedStep' ./test/chaos/...
 
 .PHONY: cluster-faults
 cluster-faults: ## Inject all kinds of faults into a cluster of three under load, 300 rounds (ROUNDS=n FAULTS=kill-one,wipe-one), and 20 rolling restarts

@@ -27,7 +27,7 @@ func awaitedBy(t testing.TB, b *bench, id ids.Invocation, some bool) *journal.Aw
 		st, ok := b.iv.Status(id)
 		found = st.Awaiting
 		return ok && (found != nil) == some
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	return found
 }
 

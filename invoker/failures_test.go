@@ -148,7 +148,7 @@ func TestTheNextAttemptWaitsUntilTheLastOneIsStored(t *testing.T) {
 		x.expectEnd()
 	})
 	id, ended := b.shard.call(greeter, 1, `"hi"`)
-	require.Eventually(t, func() bool { return b.started() == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return b.started() == 1 }, time.Minute, time.Millisecond)
 	b.shard.hold(true)
 	close(begin)
 	<-failed
@@ -236,12 +236,12 @@ func TestPinnedVersionThatIsGone(t *testing.T) {
 	id, _ := b.shard.call(greeter, 1, `"hi"`)
 	require.Equal(t, "RT0007", lastFailure(t, b, id).ErrorCode)
 	b.change(func(d *metadata.Deployment) { d.MinProtocol, d.MaxProtocol = 6, 6 })
-	require.Eventually(t, func() bool { return lastFailure(t, b, id).ErrorCode == "RT0014" }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return lastFailure(t, b, id).ErrorCode == "RT0014" }, time.Minute, time.Millisecond)
 	b.change(func(d *metadata.Deployment) { d.ID = "dp_10000000000000000000002" })
 	b.mu.Lock()
 	delete(b.schemas.Deployments, testDeployment)
 	b.mu.Unlock()
-	require.Eventually(t, func() bool { return lastFailure(t, b, id).ErrorCode == "RT0011" }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return lastFailure(t, b, id).ErrorCode == "RT0011" }, time.Minute, time.Millisecond)
 }
 
 func TestBrokenConnectionsAreReportedAlike(t *testing.T) {

@@ -157,7 +157,7 @@ func TestCloseWhileBusy(t *testing.T) {
 		work.Go(func() { b.shard.call(greeter, n+100, "") })
 	}
 	work.Wait()
-	require.Eventually(t, func() bool { return b.started() > 20 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return b.started() > 20 }, time.Minute, time.Millisecond)
 	b.session.Close()
 	proposals := len(b.shard.proposed())
 	b.session.Run(&machine.Run{Invocation: &machine.Invocation{ID: ids.NewInvocation(7, [16]byte{1}), Target: greeter, Attempt: 1}})

@@ -136,7 +136,7 @@ func (s *shard) fire(i int) {
 			s.ahead = max(s.ahead, time.Until(a.at)+time.Second)
 		}
 		return a.Timer != nil
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	if a.Stop() {
 		a.fire()
 	}
@@ -284,7 +284,7 @@ func (s *shard) proposed() (kinds [][]machine.StepKind) {
 
 func (s *shard) await(id ids.Invocation, status machine.Status) {
 	s.t.Helper()
-	require.Eventually(s.t, func() bool { return s.record(id).Status == status }, 10*time.Second, time.Millisecond)
+	require.Eventually(s.t, func() bool { return s.record(id).Status == status }, time.Minute, time.Millisecond)
 }
 
 func receive(t testing.TB, ended chan journal.Result) journal.Result {

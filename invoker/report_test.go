@@ -65,7 +65,7 @@ func TestTheLastAttemptIsLogged(t *testing.T) {
 		var log syncBuffer
 		b.session.log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		id, _ := b.shard.call(greeter, 1, "1")
-		require.Eventually(t, func() bool { return strings.Contains(log.String(), text) }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return strings.Contains(log.String(), text) }, time.Minute, time.Millisecond)
 		require.Equal(t, 2, strings.Count(log.String(), id.String()), "the first failure and the end: %s", log.String())
 		require.Contains(t, log.String(), "failed_attempts=3")
 	}

@@ -266,7 +266,7 @@ func lastFailure(t testing.TB, b *bench, id ids.Invocation) machine.AttemptFailu
 		st, ok := b.iv.Status(id)
 		f = st.LastFailure
 		return ok && f != nil
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	return *f
 }
 

@@ -269,7 +269,7 @@ func (c *testCluster) awaitVoters(voters, others int, nodes ...*testNode) {
 			require.Equal(t, voters, v, "voters as %s sees it: %v", n.self.Name, n.Group().Servers())
 			require.Equal(t, others, o, "others as %s sees it", n.self.Name)
 		}
-	}, 20*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 }
 
 // leader waits until one of the nodes leads.
@@ -285,6 +285,6 @@ func (c *testCluster) leader(nodes ...*testNode) (leader, follower *testNode) {
 			}
 		}
 		return leader != nil
-	}, 20*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	return leader, follower
 }

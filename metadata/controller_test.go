@@ -21,7 +21,7 @@ func (c *testCluster) awaitTable(n *testNode, what string, is func(*Layout) bool
 	require.Eventually(c.t, func() bool {
 		l, _ := n.Layout()
 		return is(l)
-	}, 20*time.Second, 5*time.Millisecond, what)
+	}, time.Minute, 5*time.Millisecond, what)
 }
 
 func everywhere(replicas int) func(*Layout) bool {
@@ -152,7 +152,7 @@ func TestALostVoterGivesItsVoteToASpareNode(t *testing.T) {
 		for _, s := range leader.Group().Servers() {
 			require.Equal(t, s.ID != lost.self.ServerID(), s.Suffrage == raft.Voter, "%v", s)
 		}
-	}, 20*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 }
 
 // A node leads the metadata until it closes them, after it has stopped the controller.

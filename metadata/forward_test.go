@@ -70,7 +70,7 @@ func registerMany(ctx context.Context, t *testing.T, n *testNode) (acknowledged 
 // replicas.
 func requireEachOnce(t *testing.T, acknowledged int, nodes ...*testNode) {
 	for _, n := range nodes {
-		require.Eventually(t, func() bool { return len(n.Schemas().Deployments) == acknowledged }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return len(n.Schemas().Deployments) == acknowledged }, time.Minute, time.Millisecond)
 		var revisions []uint32
 		for _, d := range n.Schemas().Deployments {
 			revisions = append(revisions, d.Services[0].Revision)
@@ -99,7 +99,7 @@ func TestChangesSucceedWhileLeadersChangeAndResponsesAreLost(t *testing.T) {
 	for range 6 {
 		leader, _ := c.leader(nodes...)
 		before := leader.AppliedIndex()
-		require.Eventually(t, func() bool { return leader.AppliedIndex() > before+10 }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return leader.AppliedIndex() > before+10 }, time.Minute, time.Millisecond)
 		if err := leader.Group().TransferLeadership(t.Context(), ""); err != nil {
 			t.Log(err) // it may have lost leadership on its own
 		}
@@ -127,11 +127,11 @@ func TestChangesSucceedWhenTheLeaderIsKilled(t *testing.T) {
 		wg.Go(func() { counts[i] = registerMany(ctx, t, n) })
 	}
 	before := rest[0].AppliedIndex()
-	require.Eventually(t, func() bool { return rest[0].AppliedIndex() > before+20 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return rest[0].AppliedIndex() > before+20 }, time.Minute, time.Millisecond)
 	leader.kill()
 	next, _ := c.leader(rest...)
 	before = next.AppliedIndex()
-	require.Eventually(t, func() bool { return next.AppliedIndex() > before+20 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return next.AppliedIndex() > before+20 }, time.Minute, time.Millisecond)
 	cancel()
 	wg.Wait()
 	requireEachOnce(t, counts[0]+counts[1], rest...)
@@ -230,7 +230,7 @@ func TestALateReplicaReceivesASnapshot(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Eventually(t, func() bool { return first.Group().Stats().FirstIndex > 100 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return first.Group().Stats().FirstIndex > 100 }, time.Minute, time.Millisecond)
 
 	late := c.start("late", "a", "127.0.0.1:0", false)
 	got, err := first.AddNode(t.Context(), late.self, false)
@@ -239,8 +239,8 @@ func TestALateReplicaReceivesASnapshot(t *testing.T) {
 		l, _ := late.Layout()
 		n, known := l.Node(got.ID)
 		return known && n == got
-	}, 20*time.Second, time.Millisecond)
-	require.Eventually(t, func() bool { return late.Group().Stats().SnapshotIndex > 100 }, 20*time.Second, time.Millisecond, "it has older entries")
+	}, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return late.Group().Stats().SnapshotIndex > 100 }, time.Minute, time.Millisecond, "it has older entries")
 	_, err = late.DrainNode(t.Context(), got.ID, true)
 	require.NoError(t, err)
 	n, _ := late.source.current().node("late")

@@ -66,7 +66,7 @@ func TestTheFeatureLevelRisesOnceAllMembersSupportMore(t *testing.T) {
 			}
 		}
 		return true
-	}, 20*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 
 	// Nodes that announce less are refused from now on, including returning members.
 	_, err := nodes[1].AddNode(t.Context(), Node{Name: "n9", Incarnation: "a"}, false)

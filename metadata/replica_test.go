@@ -107,7 +107,7 @@ func TestTheLogIsTruncatedPeriodically(t *testing.T) {
 		_, err := s.RegisterNode(t.Context(), Node{Name: fmt.Sprint("n", i)})
 		require.NoError(t, err)
 	}
-	require.Eventually(t, func() bool { return s.Group().Stats().SnapshotIndex > 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.Group().Stats().SnapshotIndex > 0 }, time.Minute, time.Millisecond)
 	require.NoError(t, stop())
 
 	s, stop, err = openReplica(dir)

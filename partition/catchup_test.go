@@ -91,13 +91,13 @@ func TestAFollowerCatchesUpFromASnapshot(t *testing.T) {
 	c.requireSame(0, 1, 2)
 	t.Logf("caught up in %v", time.Since(start).Round(time.Millisecond))
 	// The record of the snapshot is written after the state was switched to it.
-	require.Eventually(t, func() bool { return c.hosts[f].p.Status().Snapshot > awayEntries }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return c.hosts[f].p.Status().Snapshot > awayEntries }, time.Minute, time.Millisecond)
 
 	// It can lead with the received state.
 	require.Eventually(t, func() bool {
 		l := c.leader()
 		return l == f || c.hosts[l].p.TransferLeadership(t.Context(), c.servers(f)[0].ID) == nil && c.leader(l) == f
-	}, 20*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	e, err := c.call(t.Context(), request("Steps", "do", `"x"`))
 	require.NoError(t, err)
 	require.Equal(t, "6", string(e.Result.Value))

@@ -115,7 +115,7 @@ func (c *cluster) discover(t *testing.T, iv *invoker.Invoker, services []restate
 	require.Eventually(t, func() bool {
 		d, err = discovery.New(iv.Client(), discovery.DefaultConfig()).Discover(t.Context(), discovery.Request{URI: "http://" + addr})
 		return err == nil
-	}, 20*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	d.ID = "dp_1test"
 	c.schemas = &metadata.Schemas{Deployments: map[ids.Deployment]*metadata.Deployment{d.ID: d}, Services: map[string]*metadata.Service{}}
 	for _, s := range d.Services {
@@ -197,13 +197,13 @@ func TestAnAbandonedLeadershipIsResumedWithItsInvocations(t *testing.T) {
 		before.waiters.mu.Lock()
 		defer before.waiters.mu.Unlock()
 		return len(before.waiters.byID) == 1
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	before.abandon(errOutdated)
 	require.ErrorIs(t, <-waiting, raftgroup.ErrUnknownOutcome, "callers that wait on a deposed leader receive an error")
 	require.Eventually(t, func() bool {
 		l, err := p.leader()
 		return err == nil && l != before && l.epoch > before.epoch
-	}, 20*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 	close(release)
 
 	require.NoError(t, p.WaitLeading(t.Context()))

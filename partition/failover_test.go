@@ -97,7 +97,7 @@ func TestCallsFailWithoutAMajority(t *testing.T) {
 		}
 	}
 	p := c.hosts[last].p
-	require.Eventually(t, func() bool { return !p.Leading() }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return !p.Leading() }, time.Minute, time.Millisecond)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	start := time.Now()

@@ -81,7 +81,7 @@ func TestAScopeRunsAsManyAsItsRuleAllowsAndExplains(t *testing.T) {
 			q = all[0]
 		}
 		return q.Stages[flowcontrol.Inbox] == calls-limit
-	}, 20*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 	require.Equal(t, "s", q.Key.Scope)
 	require.Equal(t, ids.OfVQueue("s", "a", "Gated", ""), q.ID)
 	require.EqualValues(t, limit, q.Stages[flowcontrol.Running])
@@ -106,7 +106,7 @@ func TestAScopeRunsAsManyAsItsRuleAllowsAndExplains(t *testing.T) {
 	_, err = p.Operate(t.Context(), &machine.PauseQueue{ID: q.ID})
 	require.NoError(t, err)
 
-	require.Eventually(t, func() bool { return g.inside.Load() == limit }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return g.inside.Load() == limit }, time.Minute, time.Millisecond)
 	close(g.release)
 	done.Wait()
 	require.EqualValues(t, limit, g.atOnce.Load())
@@ -169,7 +169,7 @@ func succeed(t *testing.T, p *Partition) {
 	require.Eventually(t, func() bool {
 		l, err := p.leader()
 		return err == nil && l != before
-	}, 20*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 	require.NoError(t, p.WaitLeading(t.Context()))
 }
 

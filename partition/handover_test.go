@@ -40,7 +40,7 @@ func TestHandOverAbortsAttemptsFirst(t *testing.T) {
 	require.Eventually(t, func() bool {
 		record, err := c.hosts[from].p.Find(t.Context(), inv.ID)
 		return err == nil && record.Length == 2 // the step's command is stored, so no proposal is pending
-	}, 20*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	require.NoError(t, c.hosts[from].p.TransferLeadership(t.Context(), c.servers(to)[0].ID))
 	require.ErrorIs(t, context.Cause(l.ctx), errHandOver, "the leadership ended before the election")
 	<-l.left
@@ -66,5 +66,5 @@ func TestHandOverReturnsOnceAttemptsAreAborted(t *testing.T) {
 	require.Eventually(t, func() bool {
 		next, err := p.leader()
 		return err == nil && next.epoch > l.epoch
-	}, 20*time.Second, time.Millisecond, "leadership is resumed if no other replica is elected")
+	}, time.Minute, time.Millisecond, "leadership is resumed if no other replica is elected")
 }

@@ -28,7 +28,7 @@ func TestAnIsolatedLeaderIsReplaced(t *testing.T) {
 		l.progress(50)
 		t.Logf("no responses for %v", l.gap())
 		p := c.hosts[old].p
-		require.Eventually(t, func() bool { return !p.Leading() }, 10*time.Second, time.Millisecond, "its lease has expired")
+		require.Eventually(t, func() bool { return !p.Leading() }, time.Minute, time.Millisecond, "its lease has expired")
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		_, _, err := p.Call(ctx, request("Steps", "do", `"old"`))
 		cancel()
@@ -36,7 +36,7 @@ func TestAnIsolatedLeaderIsReplaced(t *testing.T) {
 		require.Greater(t, c.hosts[next].p.Status().Term, p.Status().Term, "an isolated replica does not increase its term")
 		c.wires.repair()
 		l.progress(50)
-		require.Eventually(t, func() bool { return c.hosts[old].p.Leader() == c.hosts[c.leader()].p.Leader() }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return c.hosts[old].p.Leader() == c.hosts[c.leader()].p.Leader() }, time.Minute, time.Millisecond)
 	}
 	l.finish(t)
 	c.requireSame(0, 1, 2)
@@ -120,7 +120,7 @@ func TestListingsEndWithTheLease(t *testing.T) {
 	var hanging sync.WaitGroup
 	hanging.Go(func() { _, _ = p.Invoke(ctx, request("Steps", "do", `"hangs"`)) })
 	c.wires.isolate(c.hosts[old].name, "a", "b", "c")
-	require.Eventually(t, func() bool { return errors.Is(list(), ErrNotLeader) }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return errors.Is(list(), ErrNotLeader) }, time.Minute, time.Millisecond)
 	require.True(t, p.Leading(), "its Raft instance waits for the disk")
 	disk.hung.Unlock()
 	cancel()
@@ -158,7 +158,7 @@ func TestOneWayLoss(t *testing.T) {
 			l.progress(200)
 			gap := l.gap()
 			t.Logf("no responses for %v", gap)
-			require.Less(t, gap, 20*time.Second, "took longer than elections")
+			require.Less(t, gap, time.Minute, "took longer than elections")
 			c.wires.repair()
 			l.progress(50)
 			l.finish(t)
@@ -178,7 +178,7 @@ func TestAFlappingFollowerDoesNotDisrupt(t *testing.T) {
 		l.progress(10)
 	}
 	t.Logf("no responses for at most %v", l.gap())
-	require.Less(t, l.longest.Load(), int64(20*time.Second))
+	require.Less(t, l.longest.Load(), int64(time.Minute))
 	l.finish(t)
 	c.requireSame(0, 1, 2)
 }

@@ -188,7 +188,7 @@ func (c *trio) requireRules(want *flowcontrol.Book) {
 			got, err := view.Rules()
 			require.NoError(c.t, err)
 			return got.Version >= want.Version
-		}, 20*time.Second, time.Millisecond)
+		}, time.Minute, time.Millisecond)
 		view := p.tables.View()
 		got, err := view.Rules()
 		view.Close()

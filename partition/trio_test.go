@@ -305,7 +305,7 @@ func (c *trio) leader(not ...int) int {
 			}
 		}
 		return false
-	}, 20*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	return leader
 }
 

@@ -62,7 +62,7 @@ func TestLeaderChangeEndsConnectionAttempt(t *testing.T) {
 	h := directory(c, local, unresponsive, next.address)
 	done := make(chan error, 1)
 	go func() { _, err := h.Invoke(t.Context(), invocation(1)); done <- err }()
-	require.Eventually(t, func() bool { return h.d.Stats().Remote == 1 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return h.d.Stats().Remote == 1 }, time.Minute, time.Millisecond)
 	local.set(false, leaderOf("b", next.address))
 	select {
 	case err := <-done:
@@ -154,7 +154,7 @@ func TestLookupWaitsForElectedLocalReplica(t *testing.T) {
 	h := w.handle()
 	done := make(chan error, 1)
 	go func() { _, err := h.Invoke(t.Context(), invocation(1)); done <- err }()
-	require.Eventually(t, func() bool { return h.d.Stats().Rounds > 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return h.d.Stats().Rounds > 0 }, time.Minute, time.Millisecond)
 	w.local.set(true, leaderOf("self", "self"))
 	require.NoError(t, <-done)
 	require.Empty(t, w.takeRequested())

@@ -50,7 +50,7 @@ func TestSecondNodeWithSameNameYields(t *testing.T) {
 
 func TestLaterOfTwoFreshNodesWithSameNameYields(t *testing.T) {
 	first := start(t, "a", incarnation("1", nil))
-	require.Eventually(t, func() bool { return time.Now().UnixMilli() > first.Self().Started.UnixMilli() }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return time.Now().UnixMilli() > first.Self().Started.UnixMilli() }, time.Minute, time.Millisecond)
 	second := start(t, "a", incarnation("2", seeds(first)))
 	requireYields(t, second, first)
 	require.Empty(t, first.failed)
@@ -63,7 +63,7 @@ func TestCopyOfDataDirectoryYields(t *testing.T) {
 	b := start(t, "b", seeds(a))
 	b.sees("a", "b")
 	a.sees("a", "b")
-	require.Eventually(t, func() bool { return time.Now().UnixMilli() > b.Self().Started.UnixMilli() }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return time.Now().UnixMilli() > b.Self().Started.UnixMilli() }, time.Minute, time.Millisecond)
 	cloned := start(t, "b", seeds(a))
 	requireYields(t, cloned, b)
 	require.Empty(t, b.failed)
@@ -97,7 +97,7 @@ func TestWipedNodeReclaimsItsName(t *testing.T) {
 	}
 	require.Empty(t, wiped.failed)
 	// Leave announces only once the conflict is over.
-	require.Eventually(t, func() bool { return !wiped.conflicts.active() }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return !wiped.conflicts.active() }, time.Minute, 10*time.Millisecond)
 	require.NoError(t, wiped.Leave(t.Context()))
 	require.Equal(t, Left, a.State("c", "2"))
 }

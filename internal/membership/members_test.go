@@ -117,11 +117,11 @@ func TestNodesOfOtherClustersAreRejected(t *testing.T) {
 	b := start(t, "b", func(c *Config) {
 		c.ClusterName, c.Seeds, c.Logger = "other", []string{a.address}, log.logger()
 	})
-	require.Eventually(t, func() bool { return log.contains("node belongs to another cluster") }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return log.contains("node belongs to another cluster") }, time.Minute, time.Millisecond)
 	require.Eventually(t, func() bool {
 		unjoined := b.Unjoined()
 		return len(unjoined) == 1 && errors.Is(unjoined[a.address], errOtherCluster)
-	}, 10*time.Second, time.Millisecond, "Unjoined returns the reason")
+	}, time.Minute, time.Millisecond, "Unjoined returns the reason")
 	require.True(t, b.alone())
 	require.True(t, a.alone())
 	// No packets are sent to the other cluster either.
@@ -138,7 +138,7 @@ func TestClustersWithSameNameStaySeparate(t *testing.T) {
 	b := start(t, "b", with("second", seeds(a)))
 	c := start(t, "c", with("first", seeds(a, b)))
 	c.sees("a", "c")
-	require.Eventually(t, func() bool { return log.contains("same cluster-name") }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return log.contains("same cluster-name") }, time.Minute, time.Millisecond)
 	a.sees("a", "c")
 	b.sees("b")
 
@@ -163,7 +163,7 @@ func TestOtherGossipKeyIsRejected(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return log.contains("decrypt") && log.contains("encryption is configured but remote state is not encrypted") ||
 			log.contains("decrypt") && log.contains("encryption is not configured")
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	require.True(t, other.alone())
 	require.True(t, none.alone())
 	a.sees("a", "b")
@@ -237,7 +237,7 @@ func TestNodeReturnsWithNewIPBehindSameName(t *testing.T) {
 	require.Eventually(t, func() bool {
 		to, ok := a.transport.resolver.packetAddress(address)
 		return ok && to.Addr().String() == "127.0.0.2"
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 }
 
 func TestPartitionHeals(t *testing.T) {

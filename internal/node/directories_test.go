@@ -229,7 +229,7 @@ func (c *trio) saysQuarantined(i, replicas int) {
 	require.Equal(c.t, http.StatusServiceUnavailable, code, body)
 	require.Regexp(c.t, fmt.Sprintf(`is quarantined on \d of its %d replicas`, replicas), body) // a node may not answer in time
 	require.Contains(c.t, body, "[RT0009]")
-	require.Less(c.t, time.Since(begin), 6*time.Second, "callers do not wait for an election that cannot succeed")
+	require.Less(c.t, time.Since(begin), 10*time.Second, "callers do not wait for an election that cannot succeed")
 }
 
 // TestCallersOfAPartitionThatIsQuarantinedEverywhere loses the logs of all nodes.

@@ -45,12 +45,12 @@ func TestTheCollectorIsTunedWhilePayloadsFillTheHeap(t *testing.T) {
 		payload[0]++
 		debug.FreeOSMemory()
 		return percent() < 20
-	}, 20*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	payload = nil
 	require.Eventually(t, func() bool {
 		debug.FreeOSMemory()
 		return percent() == 100
-	}, 20*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	stop()
 	require.Equal(t, 100, percent())
 }

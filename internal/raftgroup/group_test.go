@@ -49,7 +49,7 @@ func TestEightGroupsAloneLeadAtOnce(t *testing.T) {
 	took := time.Since(start)
 	t.Logf("8 groups lead after %v", took)
 	wg.Wait()
-	require.Less(t, took, configs[0].Profile.HeartbeatTimeout/2, "waited for an election time-out")
+	require.Less(t, took, configs[0].Profile.HeartbeatTimeout, "waited for an election time-out")
 	for _, g := range groups {
 		require.NoError(t, g.Shutdown(t.Context()))
 	}
@@ -212,7 +212,7 @@ func (c *three) leader() int {
 			}
 		}
 		return false
-	}, 20*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	return leader
 }
 
@@ -221,7 +221,7 @@ func (c *three) awaitSame() {
 	require.Eventually(c.t, func() bool {
 		at := c.journals[0].Applied()
 		return c.journals[1].Applied() == at && c.journals[2].Applied() == at
-	}, 20*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 }
 
 func TestFollowerCatchesUpFromTheLog(t *testing.T) {
@@ -258,7 +258,7 @@ func TestFollowerCatchesUpByASnapshot(t *testing.T) {
 	proposeMany(t, c.groups[c.leader()], 71, 75)
 	c.awaitSame()
 	require.NoError(t, c.groups[c.leader()].TransferLeadership(t.Context(), c.voters[f].ID))
-	require.Eventually(t, func() bool { return c.leader() == f }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return c.leader() == f }, time.Minute, time.Millisecond)
 	proposeMany(t, c.groups[f], 76, 80)
 	c.awaitSame()
 	for _, j := range c.journals {
@@ -283,7 +283,7 @@ func TestNewReplicaJoinsBySnapshotAndIsPromoted(t *testing.T) {
 	g2, err := Open(n2.config(1, j2))
 	require.NoError(t, err)
 	require.NoError(t, g.AddNonvoter(t.Context(), n2.voter().ID, n2.address()))
-	require.Eventually(t, func() bool { return j2.Applied() == cfg.StateMachine.Applied() }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return j2.Applied() == cfg.StateMachine.Applied() }, time.Minute, time.Millisecond)
 	require.Equal(t, 1, j2.imports)
 	require.NoError(t, g.AddVoter(t.Context(), n2.voter().ID, n2.address()))
 	require.NoError(t, g.ConfirmLeadership(t.Context(), g.Stats().Term))
@@ -370,8 +370,8 @@ func TestLeaderThatCannotDoItsDutiesGivesUp(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_ = c.groups[c.leader()].TransferLeadership(t.Context(), c.voters[l].ID)
 		return len(called) > 0
-	}, 20*time.Second, 10*time.Millisecond)
-	require.Eventually(t, func() bool { return c.leader() != l }, 20*time.Second, time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return c.leader() != l }, time.Minute, time.Millisecond)
 }
 
 func TestShutdownHandsLeadershipOver(t *testing.T) {
@@ -411,7 +411,7 @@ func TestRebuiltInstanceGoesOn(t *testing.T) {
 	proposeMany(t, g, 1, 20)
 	old := g.current()
 	g.requestRebuild("test")
-	require.Eventually(t, func() bool { return g.current() != old && g.IsLeader() }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return g.current() != old && g.IsLeader() }, time.Minute, time.Millisecond)
 	proposeMany(t, g, 21, 30)
 	requireCommands(t, j, 30)
 	require.NoError(t, g.Shutdown(t.Context()))
@@ -430,7 +430,7 @@ func TestEndlessTransferRebuildsTheInstance(t *testing.T) {
 	g.noteTransfer(raft.ErrLeadershipTransferInProgress)
 	g.stuckSince.Add(-int64(3*Test().ElectionTimeout + time.Millisecond))
 	g.noteTransfer(raft.ErrLeadershipTransferInProgress)
-	require.Eventually(t, func() bool { return g.current() != old }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return g.current() != old }, time.Minute, time.Millisecond)
 	require.NoError(t, g.Shutdown(t.Context()))
 }
 

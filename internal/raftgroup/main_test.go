@@ -110,6 +110,6 @@ func waitLeader(tb testing.TB, groups ...*Group) *Group {
 			}
 		}
 		return false
-	}, 20*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	return leader
 }

@@ -53,10 +53,10 @@ func TestAPromotedReplicaIsElectedByOneThatDoesNotKnow(t *testing.T) {
 			RPCHeader: p.header(), Term: c.groups[promoted].Stats().Term + 1, LastLogIndex: last + 1000, LastLogTerm: 1000,
 		}, &resp)
 		return err == nil && resp.Granted || c.groups[promoted].IsLeader()
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	require.Equal(t, promoted, c.leader())
 	propose(t, c.groups[promoted], "command 2")
-	require.Eventually(t, func() bool { return c.journals[other].Applied() == c.journals[promoted].Applied() }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return c.journals[other].Applied() == c.journals[promoted].Applied() }, time.Minute, time.Millisecond)
 }
 
 // TestAReplicaOutsideTheGroupGetsNoVote asks for a vote in the name of a replica that is
@@ -92,7 +92,7 @@ func TestALeaderThatDemotesAndDiesIsReplaced(t *testing.T) {
 			change(g.current().raft, c.voters[leaving].ID)
 			require.Eventually(t, func() bool {
 				return g.port.withheld.Load() > 0 || c.groups[leaving].Stats().LastIndex > last
-			}, 10*time.Second, time.Millisecond)
+			}, time.Minute, time.Millisecond)
 			require.Equal(t, last, c.groups[leaving].Stats().LastIndex)
 			c.crash(leader)
 			propose(t, c.groups[c.leader()], "command 2")
@@ -107,7 +107,7 @@ func TestWithheldEntriesArriveOnceTheyAreCommitted(t *testing.T) {
 	c.gates[0].close(requests(c.voters[1]))
 	done := make(chan error, 1)
 	go func() { done <- g.DemoteVoter(t.Context(), c.voters[2].ID) }()
-	require.Eventually(t, func() bool { return g.port.withheld.Load() > 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return g.port.withheld.Load() > 0 }, time.Minute, time.Millisecond)
 	c.gates[0].open(requests(c.voters[1]))
 	require.NoError(t, <-done)
 	propose(t, g, "command 1")

@@ -26,7 +26,7 @@ func TestOnlyVotersConfirmALeader(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, g.Shutdown(context.Background())) }()
 	require.NoError(t, c.groups[0].AddNonvoter(t.Context(), cfg.LocalID, learner.address()))
-	require.Eventually(t, func() bool { return g.Leader().ID == c.voters[0].ID }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return g.Leader().ID == c.voters[0].ID }, time.Minute, time.Millisecond)
 
 	c.stop(1)
 	c.stop(2)
@@ -44,7 +44,7 @@ func TestAnswersToEarlierRequestsDoNotConfirmALeader(t *testing.T) {
 	require.Zero(t, c.leader())
 	term := old.Stats().Term
 	// A replica that misses the entry of the new leader cannot win the election below.
-	require.Eventually(t, func() bool { return next.Stats().LastIndex == old.Stats().LastIndex }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return next.Stats().LastIndex == old.Stats().LastIndex }, time.Minute, time.Millisecond)
 
 	for _, v := range c.voters[1:] {
 		c.gates[0].close(answers(v))
@@ -52,12 +52,12 @@ func TestAnswersToEarlierRequestsDoNotConfirmALeader(t *testing.T) {
 	first := make(chan error, 1)
 	go func() { first <- old.ConfirmLeadership(t.Context(), term) }()
 	for _, v := range c.voters[1:] {
-		require.Eventually(t, func() bool { return c.gates[0].held(answers(v)) > 0 }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return c.gates[0].held(answers(v)) > 0 }, time.Minute, time.Millisecond)
 	}
 	c.gates[1].close(requests(c.voters[0]))
 	c.gates[2].close(requests(c.voters[0]))
 	next.port.timeoutNow(time.Minute)
-	require.Eventually(t, next.IsLeader, 20*time.Second, time.Millisecond)
+	require.Eventually(t, next.IsLeader, time.Minute, time.Millisecond)
 	proposeMany(t, next, 1, 1)
 	require.True(t, old.IsLeader(), "it cannot know yet")
 
@@ -100,8 +100,8 @@ func TestALeaderWithAHungDiskLosesItsLease(t *testing.T) {
 	next.port.timeoutNow(time.Minute)
 	require.Eventually(t, func() bool {
 		return slices.ContainsFunc(c.groups[:], func(g *Group) bool { return g != old && g.IsLeader() })
-	}, 20*time.Second, time.Millisecond)
-	require.Eventually(t, func() bool { return !old.HoldsLease(term) }, 20*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return !old.HoldsLease(term) }, time.Minute, time.Millisecond)
 	require.True(t, old.IsLeader(), "Raft does not know")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

@@ -82,7 +82,7 @@ func (f *fleet) leader() *fleetNode {
 			}
 		}
 		return false
-	}, 20*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	return leader
 }
 
@@ -113,7 +113,7 @@ func (f *fleet) reconcile(desired []raft.Server) {
 func (f *fleet) awaitCommands(id raft.ServerID, n int) {
 	f.t.Helper()
 	j := f.nodes[id].journal
-	require.Eventually(f.t, func() bool { j.mu.Lock(); defer j.mu.Unlock(); return j.count >= uint64(n) }, 20*time.Second, time.Millisecond)
+	require.Eventually(f.t, func() bool { j.mu.Lock(); defer j.mu.Unlock(); return j.count >= uint64(n) }, time.Minute, time.Millisecond)
 	requireCommands(f.t, j, n)
 }
 
@@ -137,7 +137,7 @@ func TestGroupGrowsMovesAndShrinks(t *testing.T) {
 	require.Eventually(t, func() bool {
 		known := a.group.Followers()
 		return len(known) == 2 && known[0].CaughtUp && known[1].CaughtUp && known[0].Lag+known[1].Lag == 0
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	require.Nil(t, f.nodes["b"].group.Followers(), "only the leader knows")
 
 	f.reconcile(f.servers("b", "c", "d")) // the leader itself goes

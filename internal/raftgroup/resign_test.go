@@ -17,7 +17,7 @@ func (c *three) awaitOther(old int) {
 	begin := time.Now()
 	require.Eventually(c.t, func() bool {
 		return slices.ContainsFunc(c.groups[:], func(g *Group) bool { return g != c.groups[old] && g.IsLeader() })
-	}, 20*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	c.t.Logf("another replica leads after %v", time.Since(begin))
 }
 
@@ -80,7 +80,7 @@ func TestALeaderThatWaitsForItsDiskTellsASuccessorToStand(t *testing.T) {
 	data, err := sealJournal([][]byte{[]byte("command 1")})
 	require.NoError(t, err)
 	hanging := g.Propose(data)
-	require.Eventually(t, func() bool { return disk.waiting.Load() > 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return disk.waiting.Load() > 0 }, time.Minute, time.Millisecond)
 	g.resign()
 	c.awaitOther(0)
 	require.NotEmpty(t, ended, "its duties ended before")
@@ -95,7 +95,7 @@ func TestASuccessorThatAnswersLateIsAskedAgain(t *testing.T) {
 	g.port.timeoutNow(time.Minute)
 	require.Zero(t, c.leader())
 	require.NoError(t, g.Barrier(t.Context()))
-	require.Eventually(t, func() bool { return c.groups[1].Stats().LastIndex == g.Stats().LastIndex }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return c.groups[1].Stats().LastIndex == g.Stats().LastIndex }, time.Minute, time.Millisecond)
 	c.gates[0].close(answers(c.voters[1]))
 	transferred := make(chan error, 1)
 	go func() { transferred <- g.TransferLeadership(t.Context(), c.voters[1].ID) }()

@@ -315,7 +315,7 @@ func TestBrokenSnapshotLeavesTheOldState(t *testing.T) {
 		}
 		require.NoError(t, err)
 		return true
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	require.True(t, resp.Success)
 }
 

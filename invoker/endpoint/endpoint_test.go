@@ -104,7 +104,7 @@ func TestBidirectionalStream(t *testing.T) {
 		for range 3 {
 			before := l.length()
 			s.Write([]byte("ab"), nil, []byte("c"))
-			require.Eventually(t, func() bool { return l.length() == before+3 }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return l.length() == before+3 }, time.Minute, time.Millisecond)
 		}
 		s.CloseWrite()
 		require.NoError(t, <-l.ends)
@@ -164,7 +164,7 @@ func TestConnectionsAreOpenedOnDemand(t *testing.T) {
 		c.Open(l)
 		all = append(all, l)
 	}
-	require.Eventually(t, func() bool { return arrived.Load() == 10 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return arrived.Load() == 10 }, time.Minute, time.Millisecond)
 	count := 0
 	conns.Range(func(any, any) bool { count++; return true })
 	require.GreaterOrEqual(t, count, 3)
@@ -186,14 +186,14 @@ func TestFinishHalfClosesAndReadsTheRest(t *testing.T) {
 	c := newClient(t, nil)
 	l := listen(a)
 	s := c.Open(l)
-	require.Eventually(t, func() bool { return l.length() == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return l.length() == 1 }, time.Minute, time.Millisecond)
 	s.Finish()
 	require.NoError(t, <-ended)
 	require.Eventually(t, func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return len(c.streams) == 0 && len(c.draining) == 0
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	require.Empty(t, l.ends, "the receiver is not called after Finish")
 }
 
@@ -208,7 +208,7 @@ func TestAnEndlessResponseIsReset(t *testing.T) {
 	c := newClient(t, func(cfg *Config) { cfg.DrainTimeout = 20 * time.Millisecond })
 	l := listen(a)
 	s := c.Open(l)
-	require.Eventually(t, func() bool { return l.length() == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return l.length() == 1 }, time.Minute, time.Millisecond)
 	s.Finish()
 	<-cut
 }

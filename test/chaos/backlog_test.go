@@ -19,8 +19,8 @@ const (
 	backlog = 1005
 	// neighborCalls is the number of calls of another service during the backlog.
 	neighborCalls = 200
-	// neighborLimit bounds the 99th percentile of their latency.
-	neighborLimit = time.Second
+	// neighborLimit bounds their latency. Those that wait for the backlog wait longer.
+	neighborLimit = requestTimeout / 2
 )
 
 // TestABacklogOfOneServiceDelaysNoOther sends more invocations to one service than a node
@@ -69,7 +69,7 @@ func TestABacklogOfOneServiceDelaysNoOther(t *testing.T) {
 	}
 	t.Logf("%d of %d handlers started; latency of another service: median %s, p99 %s, longest %s",
 		waiting, backlog, quantile(took, 0.5), quantile(took, 0.99), quantile(took, 1))
-	require.Less(t, quantile(took, 0.99), neighborLimit)
+	require.Less(t, quantile(took, 1), neighborLimit)
 
 	env.recorder.Open(name)
 	require.GreaterOrEqual(t, len(env.recorder.Await(t.Context(), name, backlog, requestTimeout)), backlog)

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 }
 
 // timeout bounds what is executed of one document.
-const timeout = 60 * time.Second
+const timeout = 3 * time.Minute
 
 // document is a file with blocks to execute, and what they need.
 type document struct {

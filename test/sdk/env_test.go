@@ -15,7 +15,7 @@ import (
 )
 
 // testTimeout limits each wait in a case.
-const testTimeout = 45 * time.Second
+const testTimeout = 80 * time.Second
 
 // pollInterval is the interval of polling a condition.
 const pollInterval = 20 * time.Millisecond

@@ -57,7 +57,7 @@ var exhaustTimeCases = []testCase{
 		e.call(e.path("Steps", "exhaustTime"), contract.Step{ID: e.id(), Millis: 1000, Message: "never works"}, &f)
 		require.Equal(e, 500, f.Code)
 		require.Contains(e, f.Message, "never works")
-		require.Less(e, time.Since(begin), 40*time.Second)
+		require.Less(e, time.Since(begin), testTimeout)
 		require.NotEmpty(e, e.recorder.Values(e.id())) // on a slow machine the first try alone takes that long
 	}},
 }
@@ -77,7 +77,7 @@ var retryDelayCases = []testCase{
 		for i := range 2 {
 			gap := at[i+1] - at[i]
 			require.GreaterOrEqual(e, gap, int64(ms), "retry %d came early", i+1)
-			require.Less(e, gap, int64(ms+30_000), "retry %d came late", i+1)
+			require.Less(e, gap, int64(ms)+testTimeout.Milliseconds(), "retry %d came late", i+1)
 		}
 	}},
 }

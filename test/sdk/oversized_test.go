@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,7 +20,7 @@ const (
 	// neighborLimit is how long an invocation of another handler may take meanwhile.
 	// The handlers that are retried compute for a part of it, some of them in the
 	// process's only thread.
-	neighborLimit = 15 * time.Second
+	neighborLimit = testTimeout / 2
 )
 
 // An invocation whose result is too large is retried with pauses. The server does not

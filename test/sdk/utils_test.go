@@ -36,7 +36,7 @@ var utilCases = []testCase{
 		require.ElementsMatch(e, want, e.awaitRecords(e.id(), n))
 	}},
 	{"sleeps begun at once pass at once", func(e *env) {
-		const n, ms = 60, 400
+		const n, ms = 60, 1500 // one after the other they would take longer than testTimeout
 		in := contract.Race{}
 		for range n {
 			in.Millis = append(in.Millis, ms)
@@ -46,7 +46,6 @@ var utilCases = []testCase{
 		e.call(e.path("Utils", "sleeps"), in, &slept)
 		require.Equal(e, n, slept)
 		require.GreaterOrEqual(e, time.Since(begin), ms*time.Millisecond)
-		require.Less(e, time.Since(begin), n*ms*time.Millisecond)
 	}},
 	{"sleeps begun at once end by their length", func(e *env) {
 		var slept int

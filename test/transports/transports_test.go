@@ -67,7 +67,7 @@ func admin(t *testing.T, s *harness.Server, method, path, body string, status in
 
 func greet(t *testing.T, s *harness.Server) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	resp, err := s.Client.Call(ctx, "Greeter/Greet", []byte(`"you"`))
 	require.NoError(t, err)

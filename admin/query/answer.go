@@ -14,37 +14,36 @@ type DeadlineWriter interface {
 	SetWriteDeadline(time.Time) error
 }
 
-// writeGrace is how long an answer may be written after the query has ended.
+// writeGrace is how long writing may continue after the query has ended.
 const writeGrace = time.Second
 
-// Options say how an answer is written.
+// Options controls how a result is written.
 type Options struct {
-	// BigNumbersAsText writes u64 as text, for readers whose numbers end at 2^53.
+	// BigNumbersAsText writes u64 as text, for clients whose numbers are exact only up to 2^53.
 	BigNumbersAsText bool
-	// Strong reads the tables of partitions linearizably: everything acknowledged before
-	// the query began is shown. Without it an answer may be as old as the election
-	// time-out.
+	// Strong reads the tables of partitions linearizably: everything acknowledged before the
+	// query began is visible. Without it the result may be stale by up to the election timeout.
 	Strong bool
-	// Columns writes "columns":[{"name","type"},…] before the rows, in which those that are
-	// NULL are missing. Computed columns have no type.
+	// Columns writes "columns":[{"name","type"},…] before the rows, whose NULL values are
+	// omitted. Computed columns have no type.
 	Columns bool
 }
 
-// Written is what was written of an answer.
+// Written reports what was written of a result.
 type Written struct {
 	Rows  int
 	Bytes int
 	Stats Stats
 }
 
-// answerBuffer is how much of an answer is held back: a query that fails before so
-// much is there can still be answered with its error alone.
+// answerBuffer is how much of a result is buffered: a query that fails before the buffer is full
+// responds with the error only.
 const answerBuffer = 64 << 10
 
-// WriteJSON answers a query with {"rows":[…]}, with "columns" before it if that is wanted, written to w as it comes. Without a byte
-// written, the error is all there is to say. With some, the document was ended with
-// "error" beside "rows", so that a reader of the whole sees why it is incomplete. If w is a
-// DeadlineWriter, writing ends a second after the time that queries may take.
+// WriteJSON runs a query and streams {"rows":[…]} to w, preceded by "columns" if requested. If it
+// fails before anything was written, it writes nothing and returns the error. Otherwise it ends
+// the document with "error" beside "rows", so that clients can see that it is incomplete. If w is
+// a DeadlineWriter, writing ends a second after the query timeout.
 func (e *Engine) WriteJSON(ctx context.Context, text string, o Options, w io.Writer) (Written, error) {
 	a := &answer{to: w, max: e.cfg.MaxBytes, timeout: e.cfg.Timeout + writeGrace, rows: rowWriter{bigText: o.BigNumbersAsText}, header: o.Columns}
 	stats, err := e.query(ctx, text, o.Strong, a)
@@ -55,19 +54,19 @@ func (e *Engine) WriteJSON(ctx context.Context, text string, o Options, w io.Wri
 	}
 	if a.written.Bytes > 0 && ctx.Err() == nil {
 		a.buf = append(append(append(a.buf[:a.whole], `],"error":{"message":`...), appendString(nil, []byte(err.Error()))...), "}}\n"...)
-		_ = a.flush() // the reader has gone if this fails
+		_ = a.flush() // fails if the client has disconnected
 	}
 	return a.written, err
 }
 
-// answer is the Rows of an answer as JSON.
+// answer implements Rows and writes JSON.
 type answer struct {
 	to      io.Writer
 	buf     []byte
-	whole   int // end of the last whole row in buf
+	whole   int // end of the last complete row in buf
 	max     int
 	rows    rowWriter
-	header  bool // tell the columns first
+	header  bool // write the columns first
 	timeout time.Duration
 	written Written
 }
@@ -107,7 +106,7 @@ func (a *answer) Row(r Row) error {
 	}
 	a.buf = a.rows.append(a.buf, r)
 	if a.written.Bytes+len(a.buf) > a.max {
-		return &Error{Message: fmt.Sprintf("the answer is larger than %d bytes (admin.query-engine.max-bytes)", a.max),
+		return &Error{Message: fmt.Sprintf("the result is larger than %d bytes (admin.query-engine.max-bytes)", a.max),
 			Suggestion: "ask for fewer columns or rows"}
 	}
 	a.written.Rows++
@@ -118,7 +117,7 @@ func (a *answer) Row(r Row) error {
 	return a.flush()
 }
 
-// flush writes what is held back.
+// flush writes the buffer.
 func (a *answer) flush() error {
 	n, err := a.to.Write(a.buf)
 	a.written.Bytes += n

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// catalog is all system tables.
+// catalog contains all system tables.
 type catalog struct {
 	tables []*Table // sorted
 }
@@ -36,12 +36,12 @@ func (c *catalog) find(schema, name string) *Table {
 	return nil
 }
 
-// known reports whether there is a table of that name in any schema.
+// known reports whether any schema has a table of that name.
 func (c *catalog) known(name string) bool {
 	return c.find(schemaPublic, name) != nil || c.find(schemaInformation, name) != nil
 }
 
-// informationTables describe all tables, themselves included.
+// informationTables describe all tables, including themselves.
 func informationTables(c *catalog) []*Table {
 	type entry struct {
 		*Table
@@ -54,7 +54,7 @@ func informationTables(c *catalog) []*Table {
 			{"table_schema", Text, "public or information_schema", func(t **Table) value { return (*t).Schema }, noField, false},
 			{"table_name", Text, "name", func(t **Table) value { return (*t).Name }, noField, false},
 			{"table_type", Text, "always BASE TABLE", func(**Table) value { return "BASE TABLE" }, noField, false},
-			{"description", Text, "what it holds", func(t **Table) value { return (*t).Description }, noField, false},
+			{"description", Text, "description", func(t **Table) value { return (*t).Description }, noField, false},
 		})
 	columns := define("columns", "The columns of all tables.", fixed(func(context.Context, *session) ([]entry, error) {
 		var all []entry
@@ -70,14 +70,14 @@ func informationTables(c *catalog) []*Table {
 			{"table_schema", Text, "public or information_schema", func(e *entry) value { return e.Schema }, noField, false},
 			{"table_name", Text, "table", func(e *entry) value { return e.Name }, noField, false},
 			{"column_name", Text, "name", func(e *entry) value { return e.Columns[e.at].Name }, noField, false},
-			{"ordinal_position", U32, "place in the table, from 0", func(e *entry) value { return number(e.at) }, noField, false},
+			{"ordinal_position", U32, "position in the table, from 0", func(e *entry) value { return number(e.at) }, noField, false},
 			{"is_nullable", Text, "always YES", func(*entry) value { return "YES" }, noField, false},
 			{"data_type", Text, "type", func(e *entry) value { return string(e.Columns[e.at].Type) }, noField, false},
-			{"description", Text, "what it holds", func(e *entry) value { return e.Columns[e.at].Description }, noField, false},
+			{"description", Text, "description", func(e *entry) value { return e.Columns[e.at].Description }, noField, false},
 		})
 	tables.Schema, columns.Schema = schemaInformation, schemaInformation
 	return []*Table{tables, columns}
 }
 
-// catalogName is the catalog that tables may be addressed with.
+// catalogName is the catalog by which queries may qualify tables.
 const catalogName = "platform"

@@ -11,55 +11,54 @@ import (
 	"platform/metadata"
 )
 
-// Config says what an engine reads and how much a query may take. Zero values of the
-// bounds mean their defaults.
+// Config configures what an engine reads, and limits queries. Zero limits mean the defaults.
 type Config struct {
 	Partitions Partitions
 	Registry   func() *metadata.Schemas
-	// Rules is the rule book, Cluster has the rows of the cluster's tables; nil: there
-	// are none.
+	// Rules returns the flow-control rules, Cluster the rows of the cluster tables. If nil, these
+	// tables are empty.
 	Rules   func() *flowcontrol.Book
 	Cluster Cluster
 
-	// Timeout bounds how long a query takes; 30 s.
+	// Timeout limits the duration of a query; 30 s.
 	Timeout time.Duration
-	// MaxRows and MaxBytes bound an answer; 100,000 and 64 MiB.
+	// MaxRows and MaxBytes limit a result; 100,000 and 64 MiB.
 	MaxRows, MaxBytes int
-	// Concurrent is how many queries run at a time; 4.
+	// Concurrent is the number of queries that may run concurrently; 4.
 	Concurrent int
-	// Patience is how long a query waits for others to end; 2 s.
-	Patience time.Duration
-	// MemoryLimit bounds what all queries of the process need for sorting and
-	// grouping, in bytes; 256 MiB.
+	// QueueTimeout limits the wait for a slot while the maximum number of queries runs; 2 s.
+	QueueTimeout time.Duration
+	// MemoryLimit limits the memory for sorting and grouping of all queries of the process, in
+	// bytes; 256 MiB.
 	MemoryLimit int64
-	// Clock is time.Now.
+	// Clock defaults to time.Now.
 	Clock func() time.Time
 }
 
-// Errors that are nobody's query's fault.
+// Errors not caused by the query itself.
 var (
-	// ErrBusy says that as many queries are running as may.
+	// ErrBusy means that the maximum number of queries is running.
 	ErrBusy = errors.New("too many queries are running")
-	// ErrUnavailable is wrapped when a partition could not be read.
+	// ErrUnavailable means that a partition could not be read.
 	ErrUnavailable = errors.New("not all partitions can be reached at the moment")
-	// ErrTimeout says that a query took too long.
+	// ErrTimeout means that a query exceeded its timeout.
 	ErrTimeout = errors.New("the query took too long")
 )
 
-// Engine answers queries. Its methods may be called concurrently.
+// Engine runs queries. Its methods may be called concurrently.
 type Engine struct {
 	cfg     Config
 	catalog *catalog
-	slots   chan struct{} // holds a token for each query that runs
-	// disabled returns why no query is answered, nil if they are.
+	slots   chan struct{} // has a token for each running query
+	// disabled returns why SQL is disabled, nil if it is not.
 	disabled func() error
 
-	mu     sync.Mutex // covers the fields below
+	mu     sync.Mutex // protects the fields below
 	idle   []*session
 	closed bool
 }
 
-// NewEngine returns an engine. It takes up memory with the first query.
+// NewEngine returns an engine. It allocates memory with the first query.
 func NewEngine(cfg Config) *Engine {
 	cfg = cfg.withDefaults()
 	return &Engine{cfg: cfg, catalog: newCatalog(), slots: make(chan struct{}, cfg.Concurrent), disabled: testDriver}
@@ -70,7 +69,7 @@ func (c Config) withDefaults() Config {
 	orDefault(&c.MaxRows, 100_000)
 	orDefault(&c.MaxBytes, 64<<20)
 	orDefault(&c.Concurrent, 4)
-	orDefault(&c.Patience, 2*time.Second)
+	orDefault(&c.QueueTimeout, 2*time.Second)
 	orDefault(&c.MemoryLimit, 256<<20)
 	if c.Clock == nil {
 		c.Clock = time.Now
@@ -84,10 +83,10 @@ func orDefault[T comparable](v *T, fallback T) {
 	}
 }
 
-// Tables are the system tables, sorted by schema and name.
+// Tables returns the system tables, sorted by schema and name.
 func (e *Engine) Tables() []*Table { return e.catalog.tables }
 
-// Close gives up what idle sessions hold. Queries under way are not waited for.
+// Close releases the resources of idle sessions. It does not wait for running queries.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -100,17 +99,17 @@ func (e *Engine) Close() error {
 	return errors.Join(errs...)
 }
 
-// Rows takes an answer. The methods are called by one goroutine.
+// Rows receives a result. Its methods are called by one goroutine.
 type Rows interface {
 	// Columns is called once, before the first row.
 	Columns(names []string, types []Type) error
-	// Row is called for each row, which is valid during the call only.
+	// Row is called for each row, which is valid only during the call.
 	Row(Row) error
 }
 
-// Query runs a query and hands its rows over as they come. An error of the query's
-// text or of what it asks for is an *Error; others are ErrBusy, ErrTimeout,
-// ErrUnavailable, ErrDisabled, what rows returned, and the cause of the end of ctx.
+// Query runs a query and passes its rows on as they are read. An error caused by the query is an
+// *Error; others are ErrBusy, ErrTimeout, ErrUnavailable, ErrDisabled, errors returned by rows,
+// and the cause of the end of ctx.
 func (e *Engine) Query(ctx context.Context, text string, rows Rows) (Stats, error) {
 	return e.query(ctx, text, false, rows)
 }
@@ -147,12 +146,12 @@ func (e *Engine) acquire(ctx context.Context) error {
 		return nil
 	default:
 	}
-	patience := time.NewTimer(e.cfg.Patience)
-	defer patience.Stop()
+	timeout := time.NewTimer(e.cfg.QueueTimeout)
+	defer timeout.Stop()
 	select {
 	case e.slots <- struct{}{}:
 		return nil
-	case <-patience.C:
+	case <-timeout.C:
 		return fmt.Errorf("%w: %d at a time (admin.query-engine.concurrency); try again in a moment", ErrBusy, e.cfg.Concurrent)
 	case <-ctx.Done():
 		return context.Cause(ctx)

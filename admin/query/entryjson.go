@@ -11,18 +11,19 @@ import (
 // object is a JSON object.
 type object = map[string]any
 
-// entryWriter makes the JSON of journal entries.
+// entryWriter converts journal entries to JSON.
 type entryWriter struct {
-	// lite leaves payloads empty.
+	// lite omits payloads.
 	lite bool
-	// callee finds the invocation that a call made, by its completion; empty if that
-	// is not known yet.
+	// callee returns the ID of the invocation that a call created, by its completion ID; empty if
+	// it is not known yet.
 	callee func(completion uint32) string
-	// typeOf is the kind of a service: Service, VirtualObject or Workflow.
+	// typeOf returns the type of a service: Service, VirtualObject or Workflow.
 	typeOf func(service, key string) string
 }
 
-// entry is a journal entry as JSON. An entry that cannot be read is told as such.
+// entry converts a journal entry to JSON. An entry that cannot be parsed is represented by its
+// error.
 func (w entryWriter) entry(e journal.Entry) value {
 	var v any
 	var err error
@@ -83,7 +84,7 @@ func (w entryWriter) command(e journal.Entry) (object, error) {
 	return w.signalling(e)
 }
 
-// completing is the body of a command that has a completion and a name only.
+// completing is the body of a command that has only a completion and a name.
 func completing(e journal.Entry) object {
 	body := object{"name": journal.NameOf(e)}
 	if ids := journal.CompletionsOf(e); len(ids) > 0 {
@@ -120,7 +121,7 @@ func (w entryWriter) promise(e journal.Entry) (object, error) {
 	return body, err
 }
 
-// signalling are commands that reach other invocations.
+// signalling is the body of commands that target other invocations.
 func (w entryWriter) signalling(e journal.Entry) (object, error) {
 	name := journal.NameOf(e)
 	switch e.Type {
@@ -140,7 +141,7 @@ func (w entryWriter) signalling(e journal.Entry) (object, error) {
 		err := m.UnmarshalVTUnsafe(e.Payload)
 		return object{"target": attachTarget(&m), "completion_id": m.ResultCompletionId, "name": name}, err
 	}
-	return nil, fmt.Errorf("command of type %s is not known", e.Type.Name())
+	return nil, fmt.Errorf("unknown command type %s", e.Type.Name())
 }
 
 func attachTarget(m *service.AttachInvocationCommandMessage) any {
@@ -232,7 +233,7 @@ func (w entryWriter) resultOf(r *journal.Result) any {
 	return object{"Failure": object{"code": r.Failure.Code, "message": r.Failure.Message, "metadata": metadata}}
 }
 
-// byteList is bytes as an array of numbers.
+// byteList is marshaled as an array of numbers.
 type byteList []byte
 
 // MarshalJSON implements json.Marshaler.

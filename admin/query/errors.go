@@ -6,23 +6,22 @@ import (
 	"unicode/utf8"
 )
 
-// Error is a refusal that the text of a query is the reason for.
+// Error is an error caused by the query.
 type Error struct {
 	Message string
-	// Position is where in the query, the zero Position if that is not known.
+	// Position is the position in the query, the zero Position if unknown.
 	Position Position
-	// Suggestion is what may have been meant, or what helps; it may be empty.
+	// Suggestion is the likely intended name, or advice; it may be empty.
 	Suggestion string
 }
 
-// Position is a place in a query. Lines and columns count from 1, columns in
-// characters.
+// Position is a position in a query. Lines and columns start at 1; columns count characters.
 type Position struct {
 	Line   int `json:"line"`
 	Column int `json:"column"`
 }
 
-// Error puts everything into one text.
+// Error implements error.
 func (e *Error) Error() string {
 	text := e.Message
 	if e.Position != (Position{}) {
@@ -34,11 +33,11 @@ func (e *Error) Error() string {
 	return text
 }
 
-// positionAt is the position of a byte of a query.
+// positionAt returns the position of a byte of a query.
 func positionAt(text string, at int) Position {
 	before := text[:min(at, len(text))]
 	line := strings.LastIndexByte(before, '\n') + 1
 	return Position{strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[line:]) + 1}
 }
 
-const notReading = "only reading is possible here: SELECT, WITH, VALUES, EXPLAIN, SHOW TABLES, DESCRIBE"
+const notReading = "queries can only read: SELECT, WITH, VALUES, EXPLAIN, SHOW TABLES, DESCRIBE"

@@ -15,8 +15,8 @@ import (
 	"platform/partition/machine"
 )
 
-// converted is the source of a table whose rows are made of those of partitions; ok is
-// false for those that it does not have.
+// converted returns the source of a table whose rows are derived from those of partitions; ok is
+// false for rows that the table omits.
 func converted[R any](table partition.Table, convert func(*session, *row) (r R, ok bool), identity func(*R, []byte) []byte) source[R] {
 	rows := scanned(table, nil)
 	return source[R]{
@@ -41,8 +41,8 @@ func converted[R any](table partition.Table, convert func(*session, *row) (r R, 
 	}
 }
 
-// queues is the source of a table of queues: vqueues, and behind them the lines for
-// objects without a scope, which are told of only if flow control is enabled.
+// queues returns the source of a table of queues: the vqueues, followed by the queues of objects
+// without a scope, which exist only if flow control is enabled.
 func queues(wanted func(*partition.Queue) bool) source[queueRow] {
 	convert := func(_ *session, r *row) (queueRow, bool) { return queueRow{r.Queue}, wanted(r.Queue) }
 	vqueues := converted(partition.Queues, convert, func(q *queueRow, b []byte) []byte { return append(b, q.ID[:]...) })
@@ -68,7 +68,7 @@ func queues(wanted func(*partition.Queue) bool) source[queueRow] {
 	return both
 }
 
-// keyOf is the partition key that everything of a scope has.
+// keyOf returns the partition key of a scope.
 func keyOf(scope string) uint64 { return ids.HashKey(scope) }
 
 // queueRow is a vqueue.
@@ -76,15 +76,15 @@ type queueRow struct{ *partition.Queue }
 
 var queueSource = queues(func(*partition.Queue) bool { return true })
 
-// headSource has the queues in which some wait.
+// headSource is the source of the nonempty queues.
 var headSource = queues(func(q *partition.Queue) bool {
 	return q.Stages[flowcontrol.Inbox]+q.Stages[flowcontrol.Scheduled] > 0
 })
 
-// key is the partition key of what is in the queue.
+// key is the partition key of the queue.
 func (q *queueRow) key() uint64 { return ids.Route(q.Key.Scope, q.Object) }
 
-// status is how the head of a queue stands.
+// status returns the state of the head of a queue.
 func (q *queueRow) status() string {
 	switch {
 	case q.Stages[flowcontrol.Inbox] == 0:
@@ -97,7 +97,7 @@ func (q *queueRow) status() string {
 	return "ready"
 }
 
-// details say what holds the head back.
+// details returns what blocks the head.
 func (q *queueRow) details() value {
 	b := &q.Blocked
 	if b.Cause == flowcontrol.NotBlocked {
@@ -125,7 +125,7 @@ func (q *queueRow) details() value {
 	return jsonText(details)
 }
 
-// waited is for how long the head has waited, if it is held back by a cause.
+// waited returns how long the head has been blocked.
 func (q *queueRow) waited(now time.Time, cause flowcontrol.Cause) value {
 	if q.Blocked.Cause != cause || q.Head.At == 0 {
 		return int64(0)
@@ -133,7 +133,7 @@ func (q *queueRow) waited(now time.Time, cause flowcontrol.Cause) value {
 	return max(0, now.UnixMilli()-q.Head.At)
 }
 
-// vqueueEntry is an invocation that is in a queue.
+// vqueueEntry is an invocation in a queue.
 type vqueueEntry struct {
 	*row
 	*machine.Invocation
@@ -149,7 +149,7 @@ func inLine(inv *machine.Invocation) bool {
 	return inv.Target.Scope == "" && (inv.HoldsLock || inv.WaitsForKey())
 }
 
-// queue is the id of the queue of an entry.
+// queue returns the ID of the queue of an entry.
 func (e *vqueueEntry) queue() value {
 	if e.Flow == nil {
 		return ids.OfVQueue("", "", e.Target.Service, e.Target.Key).String()
@@ -157,7 +157,7 @@ func (e *vqueueEntry) queue() value {
 	return vqueueOf(e.Invocation)
 }
 
-// errors is how many attempts of an entry have failed.
+// errors returns the number of failed attempts of an entry.
 func (e *vqueueEntry) errors() value {
 	n := 0
 	if e.Flow != nil {
@@ -171,7 +171,7 @@ func (e *vqueueEntry) errors() value {
 	return number(n)
 }
 
-// vqueueOf is the vqueue of an invocation.
+// vqueueOf returns the vqueue of an invocation.
 func vqueueOf(inv *machine.Invocation) value {
 	if inv.Flow == nil {
 		return nil
@@ -179,7 +179,7 @@ func vqueueOf(inv *machine.Invocation) value {
 	return inv.VQueue().ID().String()
 }
 
-// status is what an entry's last transition was.
+// status returns the last transition of an entry.
 func (e *vqueueEntry) status() string {
 	switch {
 	case e.Result != nil && cancelled(e.Result.Failure):
@@ -200,13 +200,14 @@ func (e *vqueueEntry) status() string {
 	return "new"
 }
 
-// cancelled reports whether a failure is that of a cancelled invocation: ours if it had
-// not started, else what SDKs make of the signal, which has the code and the word alone.
+// cancelled reports whether a failure is that of a cancelled invocation: the server's own failure
+// if it had not started, otherwise the one that SDKs derive from the signal, which has only the
+// code and the word.
 func cancelled(f *journal.Failure) bool {
 	return f != nil && f.Code == http.StatusConflict && (strings.EqualFold(f.Message, "canceled") || strings.EqualFold(f.Message, "cancelled"))
 }
 
-// stage is the stage of an entry; those that are scheduled are told to be in the inbox.
+// stage returns the stage of an entry; delayed entries are in the inbox.
 func (e *vqueueEntry) stage() string {
 	if e.Status == machine.Scheduled {
 		return flowcontrol.Inbox.String()

@@ -13,14 +13,14 @@ import (
 	"modernc.org/sqlite"
 )
 
-// function is a function that SQLite lacks. args is how many arguments it takes, -1
-// for any number. It is NULL when an argument is.
+// function is a function that SQLite does not have. args is the number of arguments, -1 if
+// variable. The result is NULL if any argument is.
 type function struct {
 	args int
 	call func(s *session, args []driver.Value) (driver.Value, error)
 }
 
-// functions are what the language of system tables has beyond SQLite's.
+// functions are the functions of the query language that SQLite does not have.
 var functions = map[string]function{
 	"now": {0, func(s *session, _ []driver.Value) (driver.Value, error) { return timestampText(s.now), nil }},
 	"to_timestamp": {1, func(_ *session, args []driver.Value) (driver.Value, error) {
@@ -74,16 +74,16 @@ var functions = map[string]function{
 	}},
 }
 
-// later is a time so many milliseconds after another one. A time.Duration ends after 292
-// years, and would go on in the past.
+// later returns the time that many milliseconds after another one. It does not use time.Duration,
+// which overflows after 292 years.
 func later(t time.Time, ms int64) time.Time {
 	return time.Unix(t.Unix()+ms/1000, int64(t.Nanosecond())+ms%1000*int64(time.Millisecond))
 }
 
-var errMatch = errors.New("MATCH is not supported; there are LIKE, GLOB and regexp_like(text, pattern)")
+var errMatch = errors.New("MATCH is not supported; use LIKE, GLOB or regexp_like(text, pattern)")
 
-// matchList is MATCH where no source takes it. The lists that it gets stand beside an IN
-// that decides.
+// matchList implements MATCH where the source does not take it. Its lists are redundant: the IN
+// beside them decides.
 func matchList(_ *session, args []driver.Value) (driver.Value, error) {
 	if !strings.HasPrefix(stringOf(args[0]), listMark) {
 		return nil, errMatch
@@ -91,15 +91,15 @@ func matchList(_ *session, args []driver.Value) (driver.Value, error) {
 	return int64(1), nil
 }
 
-// timeDiff is how many milliseconds are between two times.
+// timeDiff returns the milliseconds between two times.
 func timeDiff(_ *session, args []driver.Value) (driver.Value, error) {
 	a, err := timeOf(args[0])
 	b, badTime := timeOf(args[1])
 	return a.Sub(b).Milliseconds(), errors.Join(err, badTime)
 }
 
-// builtin are SQLite's own functions that queries may use. Others are refused: they
-// reach into the connection, or exist for what cannot be done here.
+// builtin are the functions of SQLite that queries may use. Others are rejected because they
+// access the connection or internals.
 var builtin = strings.Fields(`
 	abs acos acosh asin asinh atan atan2 atanh avg ceil ceiling char coalesce concat concat_ws cos cosh count cume_dist
 	date datetime degrees dense_rank exp first_value floor format glob group_concat hex if ifnull iif instr json json_array
@@ -121,7 +121,7 @@ var allowedFunctions = func() map[string]bool {
 	return allowed
 }()
 
-// functionNames are what is suggested for a name that is not known.
+// functionNames are the candidates for suggestions.
 func functionNames() []string { return slices.Sorted(maps.Keys(allowedFunctions)) }
 
 func (s *session) registerFunctions(d *sqlite.Driver) error {
@@ -163,7 +163,7 @@ func wholeOf(v driver.Value) (int64, error) {
 	return 0, fmt.Errorf("%q is not a number", stringOf(v))
 }
 
-// timeOf reads a time: text, or seconds since 1970.
+// timeOf parses a time: text, or seconds since 1970.
 func timeOf(v driver.Value) (time.Time, error) {
 	switch v := v.(type) {
 	case int64:

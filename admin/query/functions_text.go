@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxValue bounds one value of a query in bytes. It also bounds what a function that SQLite
-// cannot interrupt works on.
+// maxValue limits the size of a value in bytes, and so the time of a function that SQLite cannot
+// interrupt.
 const maxValue = 4 << 20
 
-// maxWildcards bounds the pattern of LIKE and GLOB in bytes.
+// maxWildcards limits a pattern of LIKE or GLOB in bytes.
 const maxWildcards = 1000
 
 var (
@@ -23,10 +23,10 @@ var (
 	errValueSize = fmt.Errorf("the result would be larger than %d MiB", maxValue>>20)
 )
 
-// textFunctions replace SQLite's functions of the same name and number of arguments, whose
-// time grows with the product of the lengths of their arguments and which do not notice that
-// the query has to end. The driver wants a name once only, while SQLite ignores case, so forms
-// with more arguments are written in capitals.
+// textFunctions replace the SQLite functions of the same name and arity whose time is
+// proportional to the product of the lengths of their arguments and which cannot be interrupted.
+// The driver accepts each name only once, while SQLite ignores case, so variants with more
+// arguments are registered in capitals.
 var textFunctions = map[string]function{
 	"instr":   {2, instr},
 	"replace": {3, replaceAll},
@@ -52,7 +52,7 @@ var textFunctions = map[string]function{
 	}},
 }
 
-// textOf is a value as SQLite casts it to text.
+// textOf converts a value to text like a SQLite cast.
 func textOf(v driver.Value) string {
 	f, ok := v.(float64)
 	if !ok {
@@ -69,8 +69,8 @@ func textOf(v driver.Value) string {
 	return digits + ".0" + exponent
 }
 
-// instr is the position of one text in another in characters from 1, or of one blob in
-// another in bytes; 0 if it is not there.
+// instr returns the position of one text in another in characters, or of one blob in another in
+// bytes, from 1; 0 if it does not occur.
 func instr(_ *session, args []driver.Value) (driver.Value, error) {
 	_, isBlob := args[0].([]byte)
 	_, ofBlob := args[1].([]byte)
@@ -93,7 +93,8 @@ func replaceAll(_ *session, args []driver.Value) (driver.Value, error) {
 	return strings.ReplaceAll(text, from, to), nil
 }
 
-// trimmer removes the characters of the second argument from the ends of the first.
+// trimmer returns a function that removes the characters of the second argument from the ends of
+// the first.
 func trimmer(left, right bool) func(*session, []driver.Value) (driver.Value, error) {
 	return func(_ *session, args []driver.Value) (driver.Value, error) {
 		text, set := textOf(args[0]), map[rune]bool{}
@@ -117,8 +118,8 @@ type wildcard struct {
 	fits func(rune) bool // one character; nil for many
 }
 
-// parseLike reads a pattern of LIKE, which ignores the case of ASCII letters. The escape
-// character is utf8.RuneError for none.
+// parseLike parses a pattern of LIKE, which ignores the case of ASCII letters. The escape
+// character is utf8.RuneError if there is none.
 func parseLike(pattern string, escape rune) ([]wildcard, error) {
 	if len(pattern) > maxWildcards {
 		return nil, errWildcards
@@ -139,7 +140,7 @@ func parseLike(pattern string, escape rune) ([]wildcard, error) {
 			p = append(p, wildcard{fits: sameLetter(r)})
 		}
 	}
-	if escaped { // SQLite: such a pattern matches nothing
+	if escaped { // as in SQLite, such a pattern matches nothing
 		p = append(p, wildcard{fits: func(rune) bool { return false }})
 	}
 	return p, nil
@@ -159,7 +160,7 @@ func lowerASCII(r rune) rune {
 	return r
 }
 
-// parseGlob reads a pattern of GLOB: *, ? and sets such as [a-z] or [^abc].
+// parseGlob parses a pattern of GLOB: *, ? and sets such as [a-z] or [^abc].
 func parseGlob(pattern string) ([]wildcard, error) {
 	if len(pattern) > maxWildcards {
 		return nil, errWildcards
@@ -184,8 +185,8 @@ func parseGlob(pattern string) ([]wildcard, error) {
 	return p, nil
 }
 
-// parseSet reads a set of characters up to and with its closing bracket. A set that is not
-// closed fits nothing.
+// parseSet parses a set of characters including its closing bracket. A set without one matches
+// nothing.
 func parseSet(runes []rune) (fits func(rune) bool, rest []rune) {
 	inverted := len(runes) > 0 && runes[0] == '^'
 	if inverted {
@@ -195,7 +196,7 @@ func parseSet(runes []rune) (fits func(rune) bool, rest []rune) {
 	var spans []span
 	for i := 0; i < len(runes); i++ {
 		switch {
-		case runes[i] == ']' && i > 0: // as the first character it stands for itself
+		case runes[i] == ']' && i > 0: // literal as the first character
 			return func(r rune) bool {
 				for _, s := range spans {
 					if s.from <= r && r <= s.to {
@@ -214,12 +215,12 @@ func parseSet(runes []rune) (fits func(rune) bool, rest []rune) {
 	return func(rune) bool { return false }, nil
 }
 
-// checkEvery is after how many steps a loop looks whether the query has to end.
+// checkEvery is the number of iterations between checks of the deadline.
 const checkEvery = 1 << 16
 
-// matchWildcards reports whether the second argument matches the pattern that was read from
-// the first, as a whole. As in SQLite here, blobs match nothing. After a mismatch it goes back
-// to the last element that stands for many characters, and lets it take one more.
+// matchWildcards reports whether the second argument as a whole matches the pattern of the first.
+// As in SQLite, blobs match nothing. On a mismatch it backtracks to the last wildcard and lets it
+// match one character more.
 func (s *session) matchWildcards(p []wildcard, args []driver.Value, err error) (driver.Value, error) {
 	if err != nil {
 		return nil, err
@@ -231,7 +232,7 @@ func (s *session) matchWildcards(p []wildcard, args []driver.Value, err error) (
 	}
 	text := textOf(args[1])
 	at, elem := 0, 0        // next character and element
-	back, backElem := -1, 0 // where to go back to; back < 0: nowhere
+	back, backElem := -1, 0 // backtracking position; back < 0: none
 	for steps := 1; ; steps++ {
 		if steps%checkEvery == 0 && s.ctx.Err() != nil {
 			return nil, s.ctx.Err()
@@ -260,7 +261,7 @@ func (s *session) matchWildcards(p []wildcard, args []driver.Value, err error) (
 	}
 }
 
-// endingReader reads text and ends when the query has to end.
+// endingReader reads text until the query has to end.
 type endingReader struct {
 	s     *session
 	text  string

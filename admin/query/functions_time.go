@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// dateTrunc is date_trunc('hour', t): the beginning of the unit that t lies in.
+// dateTrunc implements date_trunc('hour', t): the start of the unit that contains t.
 func dateTrunc(_ *session, args []driver.Value) (driver.Value, error) {
 	t, err := timeOf(args[1])
 	if err != nil {
@@ -26,7 +26,7 @@ func dateTrunc(_ *session, args []driver.Value) (driver.Value, error) {
 		t = t.Truncate(time.Hour)
 	case "day":
 		t = day
-	case "week": // begins on Monday
+	case "week": // weeks start on Monday
 		t = day.AddDate(0, 0, -(int(day.Weekday())+6)%7)
 	case "month":
 		t = day.AddDate(0, 0, 1-day.Day())
@@ -35,12 +35,12 @@ func dateTrunc(_ *session, args []driver.Value) (driver.Value, error) {
 	case "year":
 		t = time.Date(t.Year(), 1, 1, 0, 0, 0, 0, time.UTC)
 	default:
-		return nil, fmt.Errorf("date_trunc: %q is not a unit; there are millisecond, second, minute, hour, day, week, month, quarter, year", unit)
+		return nil, fmt.Errorf("date_trunc: %q is not a unit; units are millisecond, second, minute, hour, day, week, month, quarter, year", unit)
 	}
 	return timestampText(t), nil
 }
 
-// datePart is date_part('hour', t), one number of a time.
+// datePart implements date_part('hour', t).
 func datePart(_ *session, args []driver.Value) (driver.Value, error) {
 	t, err := timeOf(args[1])
 	if err != nil {
@@ -72,11 +72,11 @@ func datePart(_ *session, args []driver.Value) (driver.Value, error) {
 	case "year":
 		return int64(t.Year()), nil
 	default:
-		return nil, fmt.Errorf("date_part: %q is not a part; there are epoch, millisecond, second, minute, hour, day, dow, doy, week, month, year", unit)
+		return nil, fmt.Errorf("date_part: %q is not a part; parts are epoch, millisecond, second, minute, hour, day, dow, doy, week, month, year", unit)
 	}
 }
 
-// maxPattern bounds what a pattern may cost to compile.
+// maxPattern limits the length of a pattern, and so the cost of compiling it.
 const maxPattern = 1000
 
 // matches reports whether text matches a regular expression.
@@ -88,7 +88,7 @@ func (s *session) matches(text, pattern driver.Value) (driver.Value, error) {
 		}
 		compiled, err := regexp.Compile(source)
 		if err != nil {
-			return nil, fmt.Errorf("the regular expression is wrong: %w", err)
+			return nil, fmt.Errorf("invalid regular expression: %w", err)
 		}
 		s.pattern = compiled
 	}
@@ -100,6 +100,5 @@ func (s *session) matches(text, pattern driver.Value) (driver.Value, error) {
 	return boolean(found), s.ctx.Err()
 }
 
-// longText is from how many bytes on a text is matched in a way that can be ended, which is
-// slower.
+// longText is the length in bytes from which matching is interruptible, which is slower.
 const longText = 16 << 10

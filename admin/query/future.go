@@ -6,15 +6,15 @@ import (
 	"platform/partition/journal"
 )
 
-// combinators are the names that trees of futures have for them.
+// combinators are the names of combinators in trees of futures.
 var combinators = map[journal.Combinator]string{
 	journal.CombineUnknown: "Unknown", journal.CombineFirstCompleted: "FirstCompleted", journal.CombineAllCompleted: "AllCompleted",
 	journal.CombineFirstSucceededOrAllFailed: "FirstSucceededOrAllFailed",
 	journal.CombineAllSucceededOrFirstFailed: "AllSucceededOrFirstFailed",
 }
 
-// futureJSON is a tree of futures: {"FirstCompleted":[{"Single":{"CompletionId":1}},…]},
-// or the leaf alone if there is one only.
+// futureJSON encodes a tree of futures: {"FirstCompleted":[{"Single":{"CompletionId":1}},…]}, or
+// just the leaf if there is only one.
 func futureJSON(f *journal.Future) value {
 	if f == nil {
 		return nil
@@ -52,7 +52,7 @@ func listJSON[T any](list []T) value {
 	return jsonText(list)
 }
 
-// jsonText is a value of our own types as JSON.
+// jsonText encodes a value of our own types as JSON.
 func jsonText(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {

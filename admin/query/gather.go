@@ -10,17 +10,17 @@ import (
 	"platform/partition/machine"
 )
 
-// Partitions are the partitions of the cluster, wherever they are led.
+// Partitions gives access to the partitions of the cluster, wherever their leaders are.
 type Partitions interface {
-	// Count is how many there are.
+	// Count returns the number of partitions.
 	Count() uint32
 	// Scan reads one page of a table of a partition; see partition.Partition.Scan.
 	Scan(ctx context.Context, id uint32, s *partition.Scan) (partition.Page, error)
-	// Scoped reports whether there may be invocations and objects with a scope.
+	// Scoped reports whether invocations and objects may have a scope.
 	Scoped() bool
 }
 
-// scanned is the source of the rows of a table that partitions have.
+// scanned returns the source of a table that partitions provide.
 func scanned(table partition.Table, identity func(*partition.Row, []byte) []byte) source[partition.Row] {
 	return source[partition.Row]{
 		pages: func(ctx context.Context, s *session, sel *selection) iter.Seq2[[]partition.Row, error] {
@@ -31,7 +31,7 @@ func scanned(table partition.Table, identity func(*partition.Row, []byte) []byte
 	}
 }
 
-// scanOf is what partitions are asked for.
+// scanOf converts a selection to the request to a partition.
 func scanOf(table partition.Table, sel *selection, scoped bool) partition.Scan {
 	scan := partition.Scan{
 		Table: table, Keys: sel.keys(scoped), Scope: sel.scope,
@@ -49,7 +49,7 @@ func scanOf(table partition.Table, sel *selection, scoped bool) partition.Scan {
 	return scan
 }
 
-// gather yields the pages of a table, of one partition after the other.
+// gather yields the pages of a table, partition by partition.
 func gather(ctx context.Context, s *session, scan partition.Scan) iter.Seq2[[]partition.Row, error] {
 	return func(yield func([]partition.Row, error) bool) {
 		count := s.partitions().Count()
@@ -84,14 +84,13 @@ func gather(ctx context.Context, s *session, scan partition.Scan) iter.Seq2[[]pa
 }
 
 const (
-	// A query that takes longer than restAfter rests after each page for as long as the
-	// page took, but no longer than longestRest: it leaves half of a processor to the
-	// partitions.
+	// A query that takes longer than restAfter pauses after each page for as long as the page
+	// took, at most longestRest, so that half of a processor remains for the partitions.
 	restAfter   = 20 * time.Millisecond
 	longestRest = 3 * time.Millisecond
 )
 
-// rest lets others go first after a page.
+// rest pauses after a page.
 func (s *session) rest(ctx context.Context, took time.Duration) {
 	if time.Since(s.began) < restAfter {
 		return
@@ -104,7 +103,7 @@ func (s *session) rest(ctx context.Context, took time.Duration) {
 	}
 }
 
-// blanks are rows of which nothing is asked but how many they are.
+// blanks returns rows of which only the count is used.
 var blanks [2048]partition.Row
 
 func blank(n int) []partition.Row {
@@ -114,7 +113,7 @@ func blank(n int) []partition.Row {
 	return blanks[:n]
 }
 
-// Rough sizes for SQLite's planner; what matters is their order.
+// Approximate sizes for SQLite's planner; only their order matters.
 const (
 	someRows = 1_000_000
 	fewRows  = 20

@@ -9,14 +9,14 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// authorizer decides whether a statement may do something; see SQLite's
+// authorizer decides whether a statement may perform an action; see SQLite's
 // sqlite3_set_authorizer for actions and their arguments.
 type authorizer func(action int32, arg1, arg2 string) bool
 
-// authorizers are those of all databases, by handle: SQLite calls back with a number.
+// authorizers are those of all databases, by handle: the callback of SQLite passes a number.
 var authorizers sync.Map // uintptr → authorizer
 
-// guard lets decide judge all statements prepared from now on.
+// guard applies decide to all statements prepared from now on.
 func (d *database) guard(decide authorizer) error {
 	authorizers.Store(d.db, decide)
 	if rc := sqlite3.Xsqlite3_set_authorizer(d.tls, d.db, functionPointer(authorize), d.db); rc != sqlite3.SQLITE_OK {
@@ -25,7 +25,7 @@ func (d *database) guard(decide authorizer) error {
 	return nil
 }
 
-// authorize is what SQLite calls. Without an authorizer it denies.
+// authorize is the callback of SQLite. Without an authorizer it denies.
 func authorize(_ *libc.TLS, db uintptr, action int32, arg1, arg2, _, _ uintptr) int32 {
 	if decide, ok := authorizers.Load(db); ok && decide.(authorizer)(action, libc.GoString(arg1), libc.GoString(arg2)) {
 		return sqlite3.SQLITE_OK
@@ -33,8 +33,8 @@ func authorize(_ *libc.TLS, db uintptr, action int32, arg1, arg2, _, _ uintptr) 
 	return sqlite3.SQLITE_DENY
 }
 
-// functionPointer is a function as SQLite's translation to Go calls it: the address of
-// a variable that holds it.
+// functionPointer converts a function to what the translated SQLite code calls: the address of a
+// variable that contains it.
 func functionPointer(f func(*libc.TLS, uintptr, int32, uintptr, uintptr, uintptr, uintptr) int32) uintptr {
 	return *(*uintptr)(unsafe.Pointer(&f))
 }

@@ -17,15 +17,15 @@ const (
 	punct
 )
 
-// token is a token of a query. at is where it comes from in the text of the user, also
-// for tokens that were put there.
+// token is a token of a query. at is its position in the original text, also for synthetic
+// tokens.
 type token struct {
 	kind kind
 	text string
 	at   int
 }
 
-// is reports whether the token is one of some words or signs; words in lower case.
+// is reports whether the token is one of several words or operators; words are in lower case.
 func (t token) is(options ...string) bool {
 	if t.kind != word && t.kind != punct {
 		return false
@@ -38,7 +38,7 @@ func (t token) is(options ...string) bool {
 	return false
 }
 
-// name is what an identifier names, empty for other tokens.
+// name returns the identifier, empty for other tokens.
 func (t token) name() string {
 	switch t.kind {
 	case word:
@@ -50,12 +50,12 @@ func (t token) name() string {
 	return ""
 }
 
-// literal is the text in a string.
+// literal returns the text of a string.
 func (t token) literal() string {
 	return strings.ReplaceAll(t.text[1:len(t.text)-1], "''", "'")
 }
 
-// lex cuts a query into tokens. Comments and spaces are left out.
+// lex splits a query into tokens, without comments and spaces.
 func lex(text string) ([]token, error) {
 	l := lexer{text: text}
 	for {
@@ -83,7 +83,7 @@ func (l *lexer) fail(message string) error {
 	return &Error{Message: message, Position: positionAt(l.text, l.at)}
 }
 
-// space passes over spaces and comments.
+// space skips spaces and comments.
 func (l *lexer) space() error {
 	for l.at < len(l.text) {
 		rest := l.rest()
@@ -175,7 +175,7 @@ func isWordStart(c byte) bool {
 	return c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= 0x80
 }
 
-// numberLen is how long the number is that s begins with.
+// numberLen returns the length of the number at the start of s.
 func numberLen(s string) int {
 	n := 0
 	for n < len(s) {
@@ -189,7 +189,7 @@ func numberLen(s string) int {
 	return n
 }
 
-// signs are those of more than one character, the longest first.
+// signs are the operators of several characters, the longest first.
 var signs = []string{"->>", "->", "<=", ">=", "<>", "!=", "==", "||", "<<", ">>", "::"}
 
 func signLen(s string) int {

@@ -7,8 +7,8 @@ import (
 	"platform/internal/suggest"
 )
 
-// locate makes of an error of SQLite one with its place in the user's text and, for
-// names that are not known, the one that may have been meant.
+// locate converts an error of SQLite to one with a position in the original text and, for unknown
+// names, a suggestion.
 func (e *Engine) locate(q *rewritten, sql *sqlError) *Error {
 	err := &Error{Message: sql.message}
 	at := -1
@@ -41,7 +41,7 @@ func (e *Engine) locate(q *rewritten, sql *sqlError) *Error {
 	}
 	switch {
 	case sql.message == "incomplete input":
-		err.Message, at = "the query ends too early", len(q.source)
+		err.Message, at = "unexpected end of the query", len(q.source)
 	case strings.HasPrefix(sql.message, unauthorizedFunction):
 		return e.denied(q, sql)
 	case strings.HasPrefix(sql.message, "near "):
@@ -55,7 +55,7 @@ func (e *Engine) locate(q *rewritten, sql *sqlError) *Error {
 
 const unauthorizedFunction = "not authorized to use function: "
 
-// denied is the error of a query that does something it must not.
+// denied returns the error for a query that is not authorized.
 func (e *Engine) denied(q *rewritten, sql *sqlError) *Error {
 	if name, found := strings.CutPrefix(sql.message, unauthorizedFunction); found {
 		err := &Error{Message: "the function " + name + " is not available here"}
@@ -79,7 +79,7 @@ func (e *Engine) tableNames() []string {
 	return names
 }
 
-// columnsIn are the columns of the tables that a query names, of all if it names none.
+// columnsIn returns the columns of the tables in a query, of all tables if it names none.
 func (e *Engine) columnsIn(q *rewritten) []string {
 	var named, all []string
 	for _, t := range e.catalog.tables {

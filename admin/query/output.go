@@ -14,7 +14,7 @@ import (
 type rowWriter struct {
 	types []Type
 	names [][]byte // as keys, with the colon
-	// bigText writes u64 as text, for readers whose numbers are too small.
+	// bigText writes u64 as text, for clients with smaller exact integers.
 	bigText bool
 }
 
@@ -25,7 +25,7 @@ func (w *rowWriter) columns(names []string, types []Type) {
 	}
 }
 
-// append appends the current row. Columns that are NULL are left out.
+// append appends the current row, without NULL values.
 func (w *rowWriter) append(b []byte, r Row) []byte {
 	b = append(b, '{')
 	begin := len(b)
@@ -83,7 +83,7 @@ func appendFloat(b []byte, f float64) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendString appends text as JSON. What is not UTF-8 becomes the sign for that.
+// appendString appends text as JSON. Invalid UTF-8 becomes the replacement character.
 func appendString(b, v []byte) []byte {
 	b = append(b, '"')
 	for len(v) > 0 {

@@ -46,9 +46,9 @@ func TestRefusals(t *testing.T) {
 		"select * from sqlite_master":            "access to main.sqlite_master.type is not possible; SHOW TABLES lists what is",
 		"select * from pragma_table_list":        "",
 		"select from state":                      "line 1, column 8: syntax error near \"from\"",
-		"select id from state where":             "line 1, column 27: the query ends too early",
-		"select (1":                              "line 1, column 10: the query ends too early",
-		"select now() - interval '3 moons'":      "line 1, column 16: the interval \"3 moons\" is not understood, write it like '1 day 2 hours' or '90 seconds'",
+		"select id from state where":             "line 1, column 27: unexpected end of the query",
+		"select (1":                              "line 1, column 10: unexpected end of the query",
+		"select now() - interval '3 moons'":      "line 1, column 16: invalid interval \"3 moons\"; write it like '1 day 2 hours' or '90 seconds'",
 		"select \"nope\"":                        "",
 		"select to_timestamp('soon')":            "",
 		"select json_extract('{', '$')":          "",
@@ -78,14 +78,14 @@ func TestAnswersAreBounded(t *testing.T) {
 	t.Run("memory", func(t *testing.T) {
 		e := newTestEngine(t, Config{MemoryLimit: 32 << 20})
 		refusal := refusalOf(t, e, numbers+"select x from (select printf('%0100000d', i) as x from n limit 1000) order by 1 desc")
-		require.Contains(t, refusal.Message, "more memory")
+		require.Contains(t, refusal.Message, "memory limit")
 	})
 	t.Run("time", func(t *testing.T) {
 		e := newTestEngine(t, Config{Timeout: 20 * time.Millisecond})
 		for _, query := range []string{"select count(*) from n", "select i from n where i = 1 or i < 0"} {
 			_, err := e.WriteJSON(t.Context(), numbers+query, Options{}, io.Discard)
 			require.ErrorIs(t, err, ErrTimeout)
-			require.ErrorContains(t, err, "it may take 20ms")
+			require.ErrorContains(t, err, "the limit is 20ms")
 		}
 	})
 }
@@ -97,7 +97,7 @@ func TestAnAnswerThatBreaksOffSaysWhy(t *testing.T) {
 	_, err := e.WriteJSON(t.Context(), "with recursive n(i) as (select 1 union all select i + 1 from n) select printf('%0100d', i) as x from n", Options{}, &buf)
 	require.Error(t, err)
 	require.True(t, strings.HasPrefix(buf.String(), `{"rows":[{"x":`))
-	require.Contains(t, buf.String(), `],"error":{"message":"the answer has more than 2000 rows`)
+	require.Contains(t, buf.String(), `],"error":{"message":"the result has more than 2000 rows`)
 }
 
 func TestAQueryEndsWithItsCaller(t *testing.T) {
@@ -121,7 +121,7 @@ func TestOnlySoManyQueriesRun(t *testing.T) {
 		<-release
 		return nil
 	}}
-	e := newTestEngine(t, Config{Partitions: m, Concurrent: 1, Patience: time.Millisecond})
+	e := newTestEngine(t, Config{Partitions: m, Concurrent: 1, QueueTimeout: time.Millisecond})
 	done := make(chan error, 1)
 	go func() {
 		_, err := e.WriteJSON(t.Context(), "select count(*) from sys_invocation", Options{}, io.Discard)

@@ -4,18 +4,18 @@ import (
 	"strings"
 )
 
-// rewritten is a query as SQLite gets it, and what it was made of.
+// rewritten is a query in the SQLite dialect, with its origin.
 type rewritten struct {
-	source string // of the user
+	source string // original text
 	text   string
-	tokens []token // of text, with their places in source
-	begins []int   // places of the tokens in text
-	// collated says that text is compared in other ways than byte by byte.
+	tokens []token // of text, with their positions in source
+	begins []int   // positions of the tokens in text
+	// collated is true if the query compares text other than byte by byte.
 	collated bool
 }
 
-// rewrite makes of a query what SQLite understands. It looks at tokens and not at
-// grammar: what it does not recognise it leaves alone, and SQLite says what is wrong.
+// rewrite converts a query to the SQLite dialect. It works on tokens, not on a grammar: what it
+// does not recognize remains unchanged, and SQLite reports the errors.
 func (e *Engine) rewrite(text string) (*rewritten, error) {
 	tokens, err := lex(text)
 	if err != nil {
@@ -50,14 +50,14 @@ func (e *Engine) rewrite(text string) (*rewritten, error) {
 	return q, nil
 }
 
-// adjacent reports whether two tokens stand side by side in the user's text. They do so
-// in the rewritten one, too: SQLite names a column by its text, and count(*) is not to
-// become count ( * ).
+// adjacent reports whether two tokens are adjacent in the original text. They must then be
+// adjacent in the rewritten text as well: SQLite names a column by its text, and count(*) must
+// not become count ( * ).
 func adjacent(source string, a, b token) bool {
 	return b.at == a.at+len(a.text) && strings.HasPrefix(source[min(a.at, len(source)):], a.text+b.text)
 }
 
-// single makes sure that there is one statement only.
+// single verifies that there is only one statement.
 func single(text string, tokens []token) ([]token, error) {
 	for i, t := range tokens {
 		if !t.is(";") {
@@ -77,8 +77,7 @@ func single(text string, tokens []token) ([]token, error) {
 	return tokens, nil
 }
 
-// opening_ looks at what kind of statement it is, and replaces those that SQLite does
-// not have.
+// opening_ checks the kind of the statement, and replaces kinds that SQLite does not have.
 func opening_(text string, tokens []token) ([]token, error) {
 	first := tokens[0]
 	switch {
@@ -105,7 +104,7 @@ func describe(table token) ([]token, error) {
 		strings.ReplaceAll(table.name(), "'", "''") + `' ORDER BY ordinal_position`)
 }
 
-// synthetic are tokens that take the place of what the user wrote at a place.
+// synthetic returns tokens that replace text at a position.
 func synthetic(at int, texts ...string) []token {
 	out := make([]token, len(texts))
 	for i, text := range texts {
@@ -123,7 +122,7 @@ func synthetic(at int, texts ...string) []token {
 	return out
 }
 
-// origin is the place in the user's text of a place in the rewritten one.
+// origin maps a position in the rewritten text to the original.
 func (q *rewritten) origin(offset int) int {
 	at := len(q.source)
 	for i, begin := range q.begins {
@@ -135,7 +134,7 @@ func (q *rewritten) origin(offset int) int {
 	return at
 }
 
-// find is where a name is used, -1 if it is not.
+// find returns the position of a name, -1 if it does not occur.
 func (q *rewritten) find(name string) int {
 	for _, t := range q.tokens {
 		if strings.EqualFold(t.name(), name) {
@@ -145,7 +144,7 @@ func (q *rewritten) find(name string) int {
 	return -1
 }
 
-// times are the names of all columns that hold timestamps.
+// times are the names of all columns of type timestamp.
 func (c *catalog) times() map[string]bool {
 	names := map[string]bool{}
 	for _, t := range c.tables {

@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// lists lets `column IN ('a', 'b')`, and equalities of one column joined by OR, be one
-// look at the tables. SQLite would look once for each value, which for columns without an
-// index is a walk over everything each time. So the list goes to the source as a whole,
-// in a second condition that takes nothing away: `(+column IN (…) AND column MATCH '…')`.
-// The sign keeps SQLite from handing out the list itself. Where the source does not take
-// the condition, MATCH is a function that says yes (matchList).
+// lists makes one scan of `column IN ('a', 'b')`, and of equalities of one column joined by OR.
+// SQLite would scan the table once per value, which for columns without an index reads everything
+// each time. Therefore the source gets the list as a whole in an additional, redundant condition:
+// `(+column IN (…) AND column MATCH '…')`. The plus sign keeps SQLite from using the IN itself.
+// If the source does not take the condition, the function MATCH (matchList) returns true.
 func (r *rewriter) lists() {
 	for i := 0; i < len(r.tokens); i++ {
 		if r.tokens[i].is("where", "and", "on", "(") {
@@ -21,8 +20,8 @@ func (r *rewriter) lists() {
 	}
 }
 
-// alternatives makes a list of `column = 'a' OR column = 'b'` behind the token at i,
-// where there is nothing else up to the end of the condition.
+// alternatives makes a list of `column = 'a' OR column = 'b'` after the token at i, if the
+// condition contains nothing else.
 func (r *rewriter) alternatives(i int) {
 	if r.at(i).is("and", "on") || r.at(i).is("(") && !r.condition(i) {
 		return
@@ -60,7 +59,7 @@ func (r *rewriter) alternatives(i int) {
 	r.replace(from, at, append(list, token{punct, ")", column[0].at})...)
 }
 
-// list rewrites a list of texts that begins at i with its column.
+// list rewrites a list of texts that starts at i with its column.
 func (r *rewriter) list(i int) {
 	column := r.column(i)
 	in := i + len(column)
@@ -90,8 +89,8 @@ func (r *rewriter) list(i int) {
 	r.replace(i, at+2, by...)
 }
 
-// condition reports whether a parenthesis is one of a condition, and not of an
-// expression that names a column of the answer.
+// condition reports whether a parenthesis belongs to a condition rather than to the expression of
+// a result column.
 func (r *rewriter) condition(i int) bool {
 	for r.at(i).is("(") {
 		i--
@@ -99,8 +98,8 @@ func (r *rewriter) condition(i int) bool {
 	return r.at(i).is("where", "and", "on", "or", "not")
 }
 
-// column are the tokens of a name at i, with its table if there is one; nil if there is
-// none, or none that sources take lists for.
+// column returns the tokens of a column name at i, including its table; nil if there is none that
+// sources take lists for.
 func (r *rewriter) column(i int) []token {
 	to := i + 1
 	if r.at(i).name() != "" && r.at(to).is(".") {
@@ -116,10 +115,10 @@ func sameName(a, b []token) bool {
 	return slices.EqualFunc(a, b, func(x, y token) bool { return strings.EqualFold(x.text, y.text) })
 }
 
-// listMark tells the lists that are made here from what a user wrote.
+// listMark distinguishes lists made here from those of a user.
 const listMark = "\x01"
 
-// listOf reads a list that was made here.
+// listOf parses a list made here.
 func listOf(text string) (values []string, ok bool) {
 	encoded, ok := strings.CutPrefix(text, listMark)
 	return values, ok && json.Unmarshal([]byte(encoded), &values) == nil

@@ -2,9 +2,9 @@ package query
 
 import "strings"
 
-// rename gives columns of an answer that were rewritten the text that the user wrote.
-// SQLite names a column without an alias by its text, which is a piece of the rewritten
-// query: what the tokens in it were made of begins the column in the user's text.
+// rename restores the names of result columns whose expressions were rewritten. SQLite names a
+// column without an alias by its text in the rewritten query; the tokens in it determine the
+// position of the column in the original text.
 func (q *rewritten) rename(names []string) {
 	after := 0
 	for i, name := range names {
@@ -28,8 +28,8 @@ func (q *rewritten) rename(names []string) {
 	}
 }
 
-// span is where the tokens are, from one on, that make up a piece of the query; -1 if
-// there is none. A single word is no such piece, but a name.
+// span finds the tokens, from a start on, that make up a part of the query; -1 if there are none.
+// A single word is a name, not such a part.
 func (q *rewritten) span(piece string, from int) (first, next int) {
 	for i := from; i < len(q.tokens); i++ {
 		begin := q.begins[i]
@@ -48,7 +48,7 @@ func (q *rewritten) span(piece string, from int) (first, next int) {
 	return -1, 0
 }
 
-// columnAt is the column of a SELECT that begins at a place of a query.
+// columnAt returns the result column that starts at a position of a query.
 func columnAt(source string, begin int) string {
 	tokens, err := lex(source)
 	if err != nil {

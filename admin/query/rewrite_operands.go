@@ -22,7 +22,7 @@ func (r *rewriter) casts() {
 	}
 }
 
-// cast rewrites CAST(x AS type) at i where SQLite's means something else.
+// cast rewrites CAST(x AS type) at i for types that SQLite interprets differently.
 func (r *rewriter) cast(i int) {
 	end := r.closing(i + 1)
 	if end < 0 {
@@ -58,12 +58,12 @@ func cast(at int, operand []token, typ string) []token {
 // timeFunctions return timestamps.
 var timeFunctions = map[string]bool{"now": true, "to_timestamp": true, "date_trunc": true, "time_add": true, "time_sub": true}
 
-// likeTheirArgument return timestamps if that is what they are given.
+// likeTheirArgument are functions that return timestamps if their argument is one.
 var likeTheirArgument = map[string]bool{"max": true, "min": true, "coalesce": true, "ifnull": true, "nullif": true}
 
-// arithmetic rewrites sums and differences of timestamps and intervals, which are text
-// and numbers for SQLite. Names that are given to timestamps count as such.
-// What is in parentheses comes before what is around it.
+// arithmetic rewrites sums and differences of timestamps and intervals, which are text and
+// numbers for SQLite. Aliases of timestamps count as timestamps. Inner parentheses are rewritten
+// first.
 func (r *rewriter) arithmetic() {
 	deepest, depth := 0, 0
 	for _, t := range r.tokens {
@@ -75,7 +75,7 @@ func (r *rewriter) arithmetic() {
 	}
 }
 
-// nesting is by how much the depth of parentheses changes with a token.
+// nesting returns the change of the depth of parentheses by a token.
 func nesting(t token) int {
 	switch {
 	case t.is("("):
@@ -122,7 +122,7 @@ func (r *rewriter) arithmeticAt(level int) {
 	}
 }
 
-// isTime reports whether the operand from i to before j is a timestamp.
+// isTime reports whether the operand in [i, j) is a timestamp.
 func (r *rewriter) isTime(i, j int) bool {
 	if i >= j {
 		return false
@@ -148,8 +148,8 @@ func (r *rewriter) isTime(i, j int) bool {
 	return false
 }
 
-// before is where the operand begins that ends before i: a name, a literal, a call or
-// something in parentheses; i if there is none.
+// before returns the start of the operand that ends before i (a name, literal, call or
+// parenthesis); i if there is none.
 func (r *rewriter) before(i int) int {
 	at := i - 1
 	switch t := r.at(at); {
@@ -171,7 +171,7 @@ func (r *rewriter) before(i int) int {
 	return at
 }
 
-// behind is where the operand ends that begins at i.
+// behind returns the end of the operand that starts at i.
 func (r *rewriter) behind(i int) int {
 	at := i
 	switch t := r.at(i); {
@@ -198,7 +198,7 @@ func (r *rewriter) behind(i int) int {
 	return at + 1
 }
 
-// opening is the parenthesis that the one at i closes, -1 if there is none.
+// opening returns the parenthesis that matches the closing one at i, -1 if there is none.
 func (r *rewriter) opening(i int) int {
 	for depth := 0; i >= 0; i-- {
 		switch {
@@ -213,7 +213,7 @@ func (r *rewriter) opening(i int) int {
 	return -1
 }
 
-// closing is the parenthesis that closes the one at i, -1 if there is none.
+// closing returns the parenthesis that matches the opening one at i, -1 if there is none.
 func (r *rewriter) closing(i int) int {
 	for depth := 0; i < len(r.tokens); i++ {
 		switch {
@@ -228,7 +228,7 @@ func (r *rewriter) closing(i int) int {
 	return -1
 }
 
-// keyword reports whether a word before a parenthesis is none of a function.
+// keyword reports whether a word before a parenthesis is not the name of a function.
 func keyword(text string) bool {
 	switch strings.ToLower(text) {
 	case "and", "or", "not", "in", "where", "select", "on", "having", "by", "when", "then", "else", "case", "from", "as",

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// rewriter changes the tokens of a query.
+// rewriter modifies the tokens of a query.
 type rewriter struct {
 	tokens   []token
-	times    map[string]bool // names that stand for timestamps
+	times    map[string]bool // names of timestamps
 	listed   map[string]bool // names of columns that sources take lists for
-	failedAt int             // where literals found an error
+	failedAt int             // error of literals
 }
 
-// at is a token, or one that is nothing if there is none.
+// at returns a token, an empty one if out of range.
 func (r *rewriter) at(i int) token {
 	if i < 0 || i >= len(r.tokens) {
 		return token{kind: punct}
@@ -24,12 +24,12 @@ func (r *rewriter) at(i int) token {
 	return r.tokens[i]
 }
 
-// replace puts other tokens in the place of those from i to before j.
+// replace replaces the tokens in [i, j).
 func (r *rewriter) replace(i, j int, by ...token) {
 	r.tokens = slices.Replace(r.tokens, i, j, by...)
 }
 
-// names drops the catalog and the schema of names, and quotes columns whose names are
+// names removes the catalog and the schema from names, and quotes columns whose names are
 // keywords of SQLite.
 func (r *rewriter) names() {
 	for i := 0; i < len(r.tokens); i++ {
@@ -52,7 +52,7 @@ func (r *rewriter) names() {
 	}
 }
 
-// literals writes intervals, timestamps and large numbers as SQLite knows them.
+// literals rewrites intervals, timestamps and large numbers for SQLite.
 func (r *rewriter) literals() error {
 	for i := 0; i < len(r.tokens); i++ {
 		t := r.tokens[i]
@@ -68,7 +68,7 @@ func (r *rewriter) literals() error {
 			r.replace(i, i+2, append(synthetic(t.at, "to_timestamp", "("), r.tokens[i+1], token{punct, ")", t.at})...)
 		case t.kind == num:
 			if n, err := strconv.ParseUint(t.text, 10, 64); err == nil && n > 1<<63-1 && (n != 1<<63 || !r.at(i-1).is("-")) {
-				r.tokens[i].text = strconv.FormatInt(int64(n), 10) // how partition keys are kept
+				r.tokens[i].text = strconv.FormatInt(int64(n), 10) // the stored form of partition keys
 			}
 		case t.kind == str && r.comparedWithTime(i):
 			if at, err := parseTime(t.literal()); err == nil {
@@ -79,8 +79,8 @@ func (r *rewriter) literals() error {
 	return nil
 }
 
-// comparedWithTime reports whether a text is compared with a column that holds
-// timestamps, which sort only if they are written alike.
+// comparedWithTime reports whether a text is compared with a timestamp column, which requires the
+// canonical format.
 func (r *rewriter) comparedWithTime(i int) bool {
 	isTime := func(t token) bool { return r.times[strings.ToLower(t.name())] }
 	switch {
@@ -110,8 +110,8 @@ func unit(name string) (float64, bool) {
 	return ms, ok
 }
 
-// interval reads what follows INTERVAL: '1 day 2 hours', '1' DAY or 1 DAY. used is how
-// many tokens that is. Months have 30 days and years 365.
+// interval parses the text after INTERVAL: '1 day 2 hours', '1' DAY or 1 DAY. used is the number
+// of tokens. Months have 30 days and years 365.
 func (r *rewriter) interval(i int) (ms int64, used int, err error) {
 	text := r.tokens[i].text
 	if r.tokens[i].kind == str {
@@ -129,7 +129,7 @@ func (r *rewriter) interval(i int) (ms int64, used int, err error) {
 }
 
 func parseInterval(text string) (int64, error) {
-	bad := fmt.Errorf("the interval %q is not understood, write it like '1 day 2 hours' or '90 seconds'", text)
+	bad := fmt.Errorf("invalid interval %q; write it like '1 day 2 hours' or '90 seconds'", text)
 	var total float64
 	rest := strings.TrimSpace(text)
 	if rest == "" {
@@ -162,7 +162,7 @@ func parseInterval(text string) (int64, error) {
 	return int64(total), nil
 }
 
-// timeLayouts are the forms in which users write times; without a zone they are UTC.
+// timeLayouts are the accepted formats of times; those without a zone are UTC.
 var timeLayouts = []string{
 	time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999 MST",
 	"2006-01-02 15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02",

@@ -8,10 +8,10 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Row is the current row of an answer.
+// Row is the current row of a result.
 type Row struct{ s *statement }
 
-// run answers a query.
+// run runs a query.
 func (s *session) run(q *rewritten, rows Rows) error {
 	defer s.db.interruptWhen(s.ctx)()
 	st, err := s.db.prepare(q.text)
@@ -43,7 +43,7 @@ func (s *session) run(q *rewritten, rows Rows) error {
 		}
 		if n == s.engine.cfg.MaxRows {
 			return &Error{Message: fmt.Sprintf(
-				"the answer has more than %d rows (admin.query-engine.max-rows): add conditions, or LIMIT and OFFSET", s.engine.cfg.MaxRows)}
+				"the result has more than %d rows (admin.query-engine.max-rows): add conditions, or LIMIT and OFFSET", s.engine.cfg.MaxRows)}
 		}
 		if err := rows.Row(Row{st}); err != nil {
 			return err
@@ -51,15 +51,15 @@ func (s *session) run(q *rewritten, rows Rows) error {
 	}
 }
 
-// ended is why the context of the query has ended.
+// ended returns why the context of the query has ended.
 func (s *session) ended() error {
 	if cause := context.Cause(s.ctx); !errors.Is(cause, ErrTimeout) {
 		return cause
 	}
-	return fmt.Errorf("%w: it may take %s (admin.query-engine.timeout); conditions on id, service and key or status make it faster", ErrTimeout, s.engine.cfg.Timeout)
+	return fmt.Errorf("%w: the limit is %s (admin.query-engine.timeout); conditions on id, service and key or status make it faster", ErrTimeout, s.engine.cfg.Timeout)
 }
 
-// explain makes of an error of SQLite what users can act on.
+// explain converts an error of SQLite to one that users can act on.
 func (s *session) explain(q *rewritten, err error) error {
 	if s.ctx.Err() != nil {
 		return s.ended()
@@ -74,11 +74,11 @@ func (s *session) explain(q *rewritten, err error) error {
 	switch sql.code {
 	case sqlite3.SQLITE_NOMEM:
 		return &Error{Message: fmt.Sprintf(
-			"the query needs more memory than queries have, %d MiB (admin.query-engine.memory-size): sort and group fewer or shorter rows", s.engine.cfg.MemoryLimit>>20)}
+			"the query needs more than the memory limit of queries, %d MiB (admin.query-engine.memory-size): sort and group fewer or shorter rows", s.engine.cfg.MemoryLimit>>20)}
 	case sqlite3.SQLITE_AUTH:
 		return s.engine.denied(q, sql)
 	case sqlite3.SQLITE_TOOBIG:
-		return &Error{Message: fmt.Sprintf("a value, a row or the query itself is larger than queries handle, %d MiB", maxValue>>20),
+		return &Error{Message: fmt.Sprintf("a value, a row or the query itself is larger than the limit of %d MiB", maxValue>>20),
 			Suggestion: "leave out columns with payloads or state; the admin API returns them whole"}
 	}
 	return s.engine.locate(q, sql)

@@ -20,21 +20,21 @@ const (
 	noField           field = iota
 	byID                    // of an invocation
 	byQueue                 // id of a queue
-	byPartitionKey          // of whatever the row belongs to
+	byPartitionKey          // of the owner of the row
 	byScope                 // NULL if it has none
 	byService               //
 	byObject                // key of an object or workflow
 	byHandler               //
 	byTarget                // text of a target
 	byLock                  // service and key of an object, as text
-	byStatus                // in the words of users
-	byStoredStatus          // as it is stored
+	byStatus                // status as shown to users
+	byStoredStatus          // stored status
 	whenCompleted           // holds for completed invocations only
 	unlessCompletedAt       // IS NULL holds for others only
-	tellsAhead              // selects nothing, but is told only if it is asked for
+	tellsAhead              // selects nothing, but is computed only on request
 )
 
-// takes reports whether conditions with an operator can be carried out at the source.
+// takes reports whether the source can evaluate conditions with an operator.
 func (f field) takes(op vtab.ConstraintOp) bool {
 	switch f {
 	case noField, tellsAhead:
@@ -51,20 +51,19 @@ func (f field) takes(op vtab.ConstraintOp) bool {
 	return op == vtab.OpEQ || op == vtab.OpIS || op == vtab.OpMATCH && f.takesList()
 }
 
-// takesList reports whether a list of texts can be carried out at the source: where one
-// look at everything finds them all. Ids and keys of objects are better looked up one by
-// one.
+// takesList reports whether the source can evaluate a list of texts: where one scan finds all of
+// them. IDs and keys of objects are rather looked up one by one.
 func (f field) takesList() bool {
 	return f == byService || f == byHandler || f == byStatus || f == byStoredStatus
 }
 
-// condition is a condition that SQLite leaves to a table.
+// condition is a condition that SQLite delegates to a table.
 type condition struct {
 	column int
 	op     vtab.ConstraintOp // OpMATCH: a list, see rewriter.lists
 }
 
-// plan is what SQLite decided about reading a table. It keeps it as text.
+// plan is SQLite's decision how to read a table. SQLite stores it as text.
 type plan struct {
 	used       uint64 // columns, see columnBit
 	conditions []condition
@@ -93,13 +92,13 @@ func decodePlan(s string) (p plan, err error) {
 	return p, nil
 }
 
-// selection is which rows of a table a query wants, as far as the source can tell.
+// selection is which rows of a table a query needs, as far as the source can tell.
 type selection struct {
 	used    uint64
-	whole   bool // columns are used that need all of a row
-	ahead   bool // a column is used that tells how many wait before a row
+	whole   bool // used columns that need complete rows
+	ahead   bool // a used column needs the number of entries before a row
 	nothing bool // no row can match
-	matched bool // there is a MATCH that the rewriter has not made
+	matched bool // there is a MATCH that the rewriter did not make
 
 	id       *ids.Invocation
 	key      *uint64 // partition key
@@ -108,11 +107,11 @@ type selection struct {
 	objects  []string
 	handlers []string
 	statuses []machine.Status // nil: all
-	narrowed bool             // by anything that is not looked up
+	narrowed bool             // by other fields than those looked up
 }
 
-// select_ makes a selection of a plan. Without values it only says what kind of
-// conditions there are.
+// select_ converts a plan to a selection. Without values it only determines the kinds of
+// conditions.
 func (t *virtual) select_(p *plan, vals []vtab.Value) *selection {
 	sel := &selection{used: p.used}
 	for i, c := range p.conditions {
@@ -125,8 +124,8 @@ func (t *virtual) select_(p *plan, vals []vtab.Value) *selection {
 	return sel
 }
 
-// apply adds a condition. One whose value makes no sense selects everything or
-// nothing: SQLite checks it again.
+// apply adds a condition. A condition with an invalid value selects everything or nothing; SQLite
+// evaluates it again.
 func (s *selection) apply(f field, op vtab.ConstraintOp, v vtab.Value, planning bool) {
 	s.narrowed = true
 	if op == vtab.OpMATCH {
@@ -143,7 +142,7 @@ func (s *selection) apply(f field, op vtab.ConstraintOp, v vtab.Value, planning 
 		id, err := ids.ParseInvocation(str)
 		s.nothing = s.nothing || !planning && err != nil || s.id != nil && *s.id != id
 		s.id = &id
-	case byQueue: // what is in a queue has the partition key of the queue
+	case byQueue: // the contents of a queue have the partition key of the queue
 		id, err := ids.ParseVQueue(str)
 		s.nothing = s.nothing || !planning && err != nil
 		s.key = new(id.PartitionKey())
@@ -175,7 +174,7 @@ func (s *selection) apply(f field, op vtab.ConstraintOp, v vtab.Value, planning 
 	}
 }
 
-// applyList adds a list of texts of which the column has one.
+// applyList adds a condition that the column is in a list of texts.
 func (s *selection) applyList(f field, v vtab.Value, planning bool) {
 	text, _ := v.(string)
 	values, ok := listOf(text)
@@ -205,7 +204,7 @@ func statusesNamed(names map[string]machine.Status, values []string) (statuses [
 	return statuses
 }
 
-// oneOf keeps those of the statuses that are among some.
+// oneOf intersects the statuses with others.
 func (s *selection) oneOf(some []machine.Status) {
 	if s.statuses != nil {
 		some = slices.DeleteFunc(some, func(status machine.Status) bool { return !slices.Contains(s.statuses, status) })
@@ -231,7 +230,7 @@ func (s *selection) name(f field, text string) {
 	}
 }
 
-// allStatuses are those that are stored.
+// allStatuses are the stored statuses.
 var allStatuses = []machine.Status{
 	machine.Scheduled, machine.Inboxed, machine.Invoked, machine.Suspended, machine.Paused, machine.Completed,
 }
@@ -246,7 +245,7 @@ func (s *selection) status(status machine.Status, op vtab.ConstraintOp, planning
 		s.nothing = true
 	case !unequal:
 		s.among(status)
-	case status != machine.Invoked: // users know three kinds of invoked
+	case status != machine.Invoked: // users distinguish three kinds of invoked
 		s.except(status)
 	}
 }
@@ -266,8 +265,8 @@ func (s *selection) except(status machine.Status) {
 	s.nothing = s.nothing || len(s.statuses) == 0
 }
 
-// keys are the partition keys that the wanted rows have. scoped says that objects may
-// have scopes, which then decide about the partition.
+// keys returns the partition keys of the selected rows. scoped means that objects may have
+// scopes, which then determine the partition.
 func (s *selection) keys(scoped bool) partition.KeyRange {
 	var key uint64
 	switch {

@@ -14,33 +14,33 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// session is a connection to SQLite with all tables. It runs one query at a time.
+// session is a SQLite connection with all tables. It runs one query at a time.
 type session struct {
 	engine *Engine
 	db     *database
 
-	// The query that runs.
+	// The running query.
 	ctx      context.Context
 	now      time.Time // for the functions of the query
 	began    time.Time
-	strong   bool // tables of partitions are read linearizably
-	collated bool // compares text in its own way, so conditions stay with SQLite
+	strong   bool // read the tables of partitions linearizably
+	collated bool // the query uses collations, so SQLite evaluates the conditions
 	failure  error
 	stats    Stats
-	pattern  *regexp.Regexp // used last
+	pattern  *regexp.Regexp // last use
 }
 
-// Stats say what a query has read.
+// Stats describes what a query has read.
 type Stats struct {
-	Partitions int // asked, counted for each scan
+	Partitions int // requested, per scan
 	Scans      int // of tables
 	Pages      int // read from partitions
-	Read       int // rows looked at, whether they matched or not
+	Read       int // rows read, including those that did not match
 }
 
 func (s *session) partitions() Partitions { return s.engine.cfg.Partitions }
 
-// fail remembers the first error of a source, which SQLite only passes on in part.
+// fail records the first error of a source, which SQLite reports only in part.
 func (s *session) fail(err error) error {
 	if s.failure == nil {
 		s.failure = err
@@ -48,9 +48,9 @@ func (s *session) fail(err error) error {
 	return err
 }
 
-// Limits of statements, so that one cannot be made to need much by its form alone.
+// Limits of statements, which bound their cost regardless of their text.
 var limits = map[int32]int32{
-	sqlite3.SQLITE_LIMIT_LENGTH:              maxValue, // of a row as well
+	sqlite3.SQLITE_LIMIT_LENGTH:              maxValue, // also of a row
 	sqlite3.SQLITE_LIMIT_SQL_LENGTH:          1 << 20,
 	sqlite3.SQLITE_LIMIT_COLUMN:              500,
 	sqlite3.SQLITE_LIMIT_EXPR_DEPTH:          200,
@@ -61,8 +61,8 @@ var limits = map[int32]int32{
 	sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH:       1,
 }
 
-// configure makes SQLite count its memory, which it does for the limit of its heap
-// only if it is told so before anything else.
+// configure turns on memory accounting, which the heap limit requires and which SQLite accepts
+// only before its initialization.
 var configure = sync.OnceValue(func() error {
 	tls := libc.NewTLS()
 	defer tls.Close()
@@ -79,7 +79,7 @@ func (e *Engine) newSession() (_ *session, err error) {
 		return nil, err
 	}
 	s := &session{engine: e, ctx: context.Background()}
-	d := new(sqlite.Driver) // of its own: functions and tables belong to the session
+	d := new(sqlite.Driver) // a driver of its own: functions and tables belong to the session
 	if err := d.RegisterModule("platform", module{s}); err != nil {
 		return nil, fmt.Errorf("register tables: %w", err)
 	}
@@ -99,7 +99,7 @@ func (e *Engine) newSession() (_ *session, err error) {
 	return s, nil
 }
 
-// prepare makes the tables and closes the door behind.
+// prepare creates the tables and then forbids further changes.
 func (s *session) prepare() error {
 	statements := []string{
 		"PRAGMA temp_store = MEMORY", "PRAGMA trusted_schema = OFF",
@@ -124,7 +124,7 @@ func (s *session) prepare() error {
 	return s.db.guard(s.authorize)
 }
 
-// authorize admits reading system tables with known functions, and nothing else.
+// authorize permits only reading system tables with known functions.
 func (s *session) authorize(action int32, arg1, arg2 string) bool {
 	switch action {
 	case sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE:
@@ -137,8 +137,8 @@ func (s *session) authorize(action int32, arg1, arg2 string) bool {
 	return false
 }
 
-// internal reports whether a table is SQLite's own. Of other tables that are not ours,
-// which are parts of the query, no columns are read.
+// internal reports whether a table is SQLite's own. Other tables that are not ours are parts of
+// the query, and no columns of them are read.
 func internal(table string) bool {
 	for _, prefix := range []string{"sqlite_", "pragma_", "dbstat", "fts", "rtree", "bytecode", "tables_used"} {
 		if strings.HasPrefix(strings.ToLower(table), prefix) {
@@ -148,7 +148,7 @@ func internal(table string) bool {
 	return false
 }
 
-// begin readies the session for a query.
+// begin prepares the session for a query.
 func (s *session) begin(ctx context.Context, now time.Time, collated bool) {
 	s.ctx, s.now, s.began, s.collated, s.failure, s.stats = ctx, now, time.Now(), collated, nil, Stats{}
 }

@@ -15,17 +15,17 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// database is one connection to SQLite. The driver opens it and knows its tables and
-// functions; statements are run here, because database/sql can neither end one that
-// computes without reading, nor say where an error is.
+// database is a connection to SQLite. The driver opens it and knows its tables and functions.
+// Statements are run here, because database/sql can neither interrupt one that computes without
+// reading nor report the position of an error.
 type database struct {
 	conn driver.Conn
 	db   uintptr
 	tls  *libc.TLS
 }
 
-// errHandle is what a driver is told about that has changed its inside.
-var errHandle = errors.New("the SQLite driver does not show its handle")
+// errHandle means that the internals of the driver have changed.
+var errHandle = errors.New("the SQLite driver does not expose its handle")
 
 func newDatabase(conn driver.Conn) (*database, error) {
 	v := reflect.Indirect(reflect.ValueOf(conn))
@@ -61,15 +61,14 @@ func (d *database) exec(query string) error {
 
 func (d *database) limit(id, n int32) { sqlite3.Xsqlite3_limit(d.tls, d.db, id, n) }
 
-// pointer is an address in the memory of SQLite, which is none of Go's and does not
-// move.
+// pointer is an address in the memory of SQLite, which is not Go memory and does not move.
 func pointer(p uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }
 
-// sqlError is what SQLite says about a statement.
+// sqlError is an error that SQLite reports.
 type sqlError struct {
 	code    int32  // primary result code
 	message string // without the code
-	offset  int    // in the statement, -1 if it is not known
+	offset  int    // in the statement, -1 if unknown
 }
 
 func (e *sqlError) Error() string { return e.message }
@@ -89,7 +88,7 @@ type statement struct {
 	columns []resultColumn
 }
 
-// resultColumn is a column of an answer. Its type is empty if it is computed.
+// resultColumn is a column of a result. Its type is empty if it is computed.
 type resultColumn struct {
 	name string
 	typ  Type
@@ -97,7 +96,7 @@ type resultColumn struct {
 
 func (d *database) prepare(query string) (*statement, error) {
 	if strings.IndexByte(query, 0) >= 0 {
-		return nil, &sqlError{code: sqlite3.SQLITE_ERROR, message: "the query contains a zero byte", offset: strings.IndexByte(query, 0)}
+		return nil, &sqlError{code: sqlite3.SQLITE_ERROR, message: "the query contains a NUL byte", offset: strings.IndexByte(query, 0)}
 	}
 	z, err := libc.CString(query)
 	if err != nil {
@@ -122,12 +121,12 @@ func (d *database) prepare(query string) (*statement, error) {
 	return s, nil
 }
 
-// readOnly reports whether the statement writes nothing.
+// readOnly reports whether the statement does not write.
 func (s *statement) readOnly() bool { return sqlite3.Xsqlite3_stmt_readonly(s.d.tls, s.p) != 0 }
 
 func (s *statement) close() { sqlite3.Xsqlite3_finalize(s.d.tls, s.p) }
 
-// step moves to the next row; false if there is none.
+// step advances to the next row; false if there is none.
 func (s *statement) step() (bool, error) {
 	switch rc := sqlite3.Xsqlite3_step(s.d.tls, s.p); rc {
 	case sqlite3.SQLITE_ROW:
@@ -139,7 +138,7 @@ func (s *statement) step() (bool, error) {
 	}
 }
 
-// The methods below read a column of the current row.
+// The methods below return a column of the current row.
 
 func (s *statement) kind(i int) int32 { return sqlite3.Xsqlite3_column_type(s.d.tls, s.p, int32(i)) }
 
@@ -149,7 +148,7 @@ func (s *statement) float(i int) float64 {
 	return sqlite3.Xsqlite3_column_double(s.d.tls, s.p, int32(i))
 }
 
-// bytes are those of text or of a blob, valid until the next step.
+// bytes returns text or a blob, valid until the next step.
 func (s *statement) bytes(i int) []byte {
 	p := sqlite3.Xsqlite3_column_blob(s.d.tls, s.p, int32(i))
 	n := sqlite3.Xsqlite3_column_bytes(s.d.tls, s.p, int32(i))
@@ -159,11 +158,11 @@ func (s *statement) bytes(i int) []byte {
 	return unsafe.Slice((*byte)(pointer(p)), n)
 }
 
-// interruptInterval is how often a statement is told to end: SQLite forgets what it
-// was told before its first step.
+// interruptInterval is how often the interrupt is repeated: SQLite discards one that arrives
+// before the first step.
 const interruptInterval = 10 * time.Millisecond
 
-// interruptWhen ends statements from the end of ctx on, until stop is called.
+// interruptWhen interrupts statements once ctx ends, until stop is called.
 func (d *database) interruptWhen(ctx context.Context) (stop func()) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup

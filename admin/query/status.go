@@ -10,13 +10,13 @@ import (
 	"platform/partition/machine"
 )
 
-// usersStatuses are the stored statuses that what users call a status may be.
+// usersStatuses maps statuses shown to users to stored ones.
 var usersStatuses = map[string]machine.Status{
 	"scheduled": machine.Scheduled, "pending": machine.Inboxed, "ready": machine.Invoked, "running": machine.Invoked,
 	"backing-off": machine.Invoked, "suspended": machine.Suspended, "paused": machine.Paused, "completed": machine.Completed,
 }
 
-// storedStatuses are the stored statuses by the names that tables have for them.
+// storedStatuses maps the names in the tables to stored statuses.
 var storedStatuses = map[string]machine.Status{
 	"scheduled": machine.Scheduled, "inboxed": machine.Inboxed, "invoked": machine.Invoked,
 	"suspended": machine.Suspended, "paused": machine.Paused, "completed": machine.Completed,
@@ -26,8 +26,8 @@ func storedStatus(s machine.Status) string {
 	return [...]string{"", "scheduled", "inboxed", "invoked", "suspended", "paused", "completed"}[s]
 }
 
-// StatusOf is where an invocation stands in the words of users: what is stored,
-// refined by what its leader knows of its attempts.
+// StatusOf returns the status shown to users: the stored one, refined by what the leader knows of
+// attempts.
 func StatusOf(r partition.Record) string {
 	switch {
 	case r.Status == machine.Inboxed:
@@ -42,7 +42,7 @@ func StatusOf(r partition.Record) string {
 	return "ready"
 }
 
-// ServiceType is the kind of service that a target belongs to.
+// ServiceType returns the type of the service of a target.
 func ServiceType(t machine.TargetType) string {
 	switch {
 	case t.Workflow():
@@ -53,7 +53,7 @@ func ServiceType(t machine.TargetType) string {
 	return "service"
 }
 
-// failureNames are the codes that have a name in failure texts.
+// failureNames are the names of codes in failure texts.
 var failureNames = map[uint32]string{
 	http.StatusBadRequest: "Bad Request", http.StatusNotFound: "Not Found", http.StatusConflict: "Aborted",
 	http.StatusGone: "Gone", http.StatusUnsupportedMediaType: "Unsupported Media Type", 470: "Not Ready",
@@ -61,8 +61,8 @@ var failureNames = map[uint32]string{
 	572: "Awaiting Two Async Results", 573: "Unsupported Feature",
 }
 
-// FailureText is "[code name] message", then stack trace and metadata, each on lines
-// of its own.
+// FailureText returns "[code name] message", followed by the stack trace and metadata on separate
+// lines.
 func FailureText(code uint32, message, stacktrace string, metadata []journal.Metadata) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[%d", code)
@@ -82,8 +82,8 @@ func FailureText(code uint32, message, stacktrace string, metadata []journal.Met
 	return b.String()
 }
 
-// lastFailure is why the last attempt failed: the leader knows of running ones, the
-// record of the last one of a paused invocation.
+// lastFailure returns the failure of the last attempt: for running invocations from the leader,
+// for paused ones from the record.
 func lastFailure(r partition.Record) *machine.AttemptFailure {
 	if r.Attempts != nil {
 		return r.Attempts.LastFailure

@@ -23,10 +23,9 @@ type Table struct {
 	Description string   `json:"description"`
 	Columns     []Column `json:"columns"`
 
-	// fields say which columns conditions can be carried out on at the source, by
-	// column.
+	// fields has the columns whose conditions the source can evaluate, by column.
 	fields []field
-	// cost is what reading the table costs with the conditions of a selection.
+	// cost estimates the cost of reading the table with a selection.
 	cost func(*selection) (cost float64, rows int64)
 	// open starts reading.
 	open func(*session, *selection) vtab.Cursor
@@ -38,7 +37,7 @@ const (
 	schemaInformation = "information_schema"
 )
 
-// declaration is the table as SQLite is told it.
+// declaration returns the CREATE TABLE statement for SQLite.
 func (t *Table) declaration() string {
 	var b strings.Builder
 	b.WriteString("CREATE TABLE x(")
@@ -54,27 +53,27 @@ func (t *Table) declaration() string {
 
 func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// column is a column of a table whose rows are R.
+// column is a column of a table with rows of type R.
 type column[R any] struct {
 	name  string
 	typ   Type
 	about string
 	value func(*R) value
-	field field // what conditions on it select, if anything; or tellsAhead
-	heavy bool  // needs more of a row than its head
+	field field // what conditions on it select by, if anything; or tellsAhead
+	heavy bool  // needs a complete row
 }
 
-// source is where the rows of a table come from.
+// source provides the rows of a table.
 type source[R any] struct {
-	// pages yields rows, in slices that are valid until the next one. whole says that
-	// heavy columns are used.
+	// pages yields rows, in slices that are valid until the next one. whole is true if heavy
+	// columns are used.
 	pages func(ctx context.Context, s *session, sel *selection) iter.Seq2[[]R, error]
-	// identity are the bytes that tell a row from all others of the table.
+	// identity returns the bytes that identify a row in the table.
 	identity func(*R, []byte) []byte
 	cost     func(*selection) (float64, int64)
 }
 
-// define makes a table of its columns and its source.
+// define makes a table of columns and a source.
 func define[R any](name, about string, src source[R], columns []column[R]) *Table {
 	t := &Table{Schema: schemaPublic, Name: name, Description: about, cost: src.cost}
 	values := make([]func(*R) value, len(columns))
@@ -100,11 +99,11 @@ func define[R any](name, about string, src source[R], columns []column[R]) *Tabl
 	return t
 }
 
-// columnBit is a column's bit in the set of used ones; the last bit stands for all
+// columnBit returns the bit of a column in the set of used ones; the last bit represents all
 // columns from 63 on.
 func columnBit(i int) uint64 { return 1 << min(i, 63) }
 
-// fixed is the source of a table that is read at once.
+// fixed is the source of a table that is read in one step.
 func fixed[R any](rows func(context.Context, *session) ([]R, error), identity func(*R, []byte) []byte) source[R] {
 	return source[R]{
 		pages: func(ctx context.Context, s *session, _ *selection) iter.Seq2[[]R, error] {
@@ -118,5 +117,5 @@ func fixed[R any](rows func(context.Context, *session) ([]R, error), identity fu
 	}
 }
 
-// rowid is a number that stays with a row while a query runs.
+// rowid returns a number that identifies a row during a query.
 func rowid(identity []byte) int64 { return int64(xxh3.Hash(identity)) }

@@ -8,7 +8,7 @@ import (
 	"platform/partition/machine"
 )
 
-// awaitColumns say what a suspended invocation waits for.
+// awaitColumns describe what a suspended invocation waits for.
 var awaitColumns = []column[row]{
 	of("suspended_waiting_for_completions", U32List, "completion ids awaited (deprecated)", func(inv *machine.Invocation) value {
 		return awaited(inv, func(f *journal.Future) []uint32 { return f.Completions })
@@ -24,7 +24,7 @@ var awaitColumns = []column[row]{
 	}),
 }
 
-// awaited are the leaves of one kind of what a suspended invocation waits for.
+// awaited returns the leaves of one kind of what a suspended invocation waits for.
 func awaited(inv *machine.Invocation, leaves func(*journal.Future) []uint32) value {
 	if inv.Status != machine.Suspended || inv.Await == nil {
 		return nil
@@ -42,7 +42,7 @@ func awaited(inv *machine.Invocation, leaves func(*journal.Future) []uint32) val
 	return listJSON(slices.Compact(all))
 }
 
-// live makes a column of what the leader knows of an invocation's attempts.
+// live makes a column of the leader's knowledge of attempts.
 func live(name string, typ Type, about string, value func(*attempts.Status) value) column[row] {
 	return column[row]{name: name, typ: typ, about: about, value: func(r *row) any {
 		if r.Record.Attempts == nil {
@@ -52,7 +52,7 @@ func live(name string, typ Type, about string, value func(*attempts.Status) valu
 	}}
 }
 
-// failed makes a column of why the last attempt failed.
+// failed makes a column of the last failure.
 func failed(name string, typ Type, about string, value func(*machine.AttemptFailure) value) column[row] {
 	return column[row]{name: name, typ: typ, about: about, heavy: true, value: func(r *row) any {
 		f := lastFailure(r.Record)
@@ -89,7 +89,7 @@ var (
 
 func noValue(*machine.AttemptFailure) value { return nil }
 
-// relatedEntryColumns belong to protocols that are not spoken any more.
+// relatedEntryColumns belong to protocols that are no longer supported.
 var relatedEntryColumns = []column[row]{
 	failed("last_failure_related_entry_index", U64, "deprecated, protocol 3 and below", noValue),
 	failed("last_failure_related_entry_name", Text, "deprecated", noValue),
@@ -97,7 +97,7 @@ var relatedEntryColumns = []column[row]{
 }
 
 var relatedCommandColumns = []column[row]{
-	failed("last_failure_related_command_index", U64, "index among commands of the failing one", func(f *machine.AttemptFailure) value {
+	failed("last_failure_related_command_index", U64, "index of the failing command", func(f *machine.AttemptFailure) value {
 		if f.RelatedIndex == nil {
 			return nil
 		}

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Cluster has the rows of the cluster's tables.
+// Cluster provides the rows of the cluster tables.
 type Cluster interface {
-	// State is the cluster as this node sees it, with what the nodes that answer say about
+	// State returns the cluster as seen by this node, including what reachable nodes report about
 	// themselves.
 	State(context.Context) (*ClusterState, error)
 }
 
-// ClusterState is the cluster as one node sees it.
+// ClusterState is the cluster as seen by one node.
 type ClusterState struct {
 	At         time.Time
 	Level      uint32 // feature level of the cluster
@@ -35,13 +35,13 @@ type Node struct {
 	Leaders          int    // partitions that it leads
 	Replicas         int    // partitions that it has a replica of
 	Version          string
-	FeatureLevel     uint32    // highest that its server supports, 0 if that is not known
+	FeatureLevel     uint32    // highest that its server supports, 0 if unknown
 	StartedAt, Since time.Time // of the process; of the state
 
-	// What follows is empty for a node that does not answer.
-	Metadata uint64    // place in the log of the metadata that it has applied
+	// The fields below are empty for a node that does not respond.
+	Metadata uint64    // applied position in the metadata log
 	Storage  uint32    // version of the format of its data directory
-	Features []string  // that its configuration turns on
+	Features []string  // enabled by its configuration
 	Settings []Setting // its running configuration, without secrets
 }
 
@@ -50,7 +50,7 @@ type Partition struct {
 	ID, Count           uint32 // Count: of all partitions
 	FirstKey, LastKey   uint64
 	Group               uint32 // of Raft
-	Leader              uint32 // node, 0 if none is known
+	Leader              uint32 // node, 0 if unknown
 	Term, PlacedVersion uint64
 	Placed              []uint32 // nodes
 }
@@ -69,18 +69,18 @@ type Replica struct {
 	Quarantine                         string // why it is not served, empty if it is
 }
 
-// Setting is one key of a configuration.
+// Setting is a key of a configuration.
 type Setting struct {
 	Key, Value string
 }
 
-// clusterRow is a row and the cluster around it.
+// clusterRow is a row with the state of the cluster.
 type clusterRow[R any] struct {
 	*ClusterState
 	row *R
 }
 
-// node finds a node; an empty one if it is not known.
+// node returns a node; an empty one if unknown.
 func (s *ClusterState) node(id uint32) Node {
 	for _, n := range s.Nodes {
 		if n.ID == id {
@@ -90,7 +90,7 @@ func (s *ClusterState) node(id uint32) Node {
 	return Node{ID: id}
 }
 
-// incarnation is what tells a node from another of its name.
+// incarnation distinguishes nodes of the same name.
 func (n Node) incarnation() value {
 	if n.Name == "" {
 		return nil
@@ -98,7 +98,7 @@ func (n Node) incarnation() value {
 	return n.Name + "/" + n.Incarnation
 }
 
-// partition finds a partition.
+// partition returns a partition.
 func (s *ClusterState) partition(id uint32) Partition {
 	for _, p := range s.Partitions {
 		if p.ID == id {
@@ -108,7 +108,7 @@ func (s *ClusterState) partition(id uint32) Partition {
 	return Partition{ID: id}
 }
 
-// clusterRows is the source of a table of the cluster.
+// clusterRows returns the source of a table of the cluster.
 func clusterRows[R any](list func(*ClusterState) []R, identity func(*R, []byte) []byte) source[clusterRow[R]] {
 	return fixed(func(ctx context.Context, s *session) ([]clusterRow[R], error) {
 		if s.engine.cfg.Cluster == nil {
@@ -127,7 +127,7 @@ func clusterRows[R any](list func(*ClusterState) []R, identity func(*R, []byte) 
 	}, func(r *clusterRow[R], b []byte) []byte { return identity(r.row, b) })
 }
 
-// numbered is the identity of rows that numbers tell apart.
+// numbered is the identity of rows that are identified by numbers.
 func numbered[R any](numbers func(*R) []uint32) func(*R, []byte) []byte {
 	return func(r *R, b []byte) []byte {
 		for _, n := range numbers(r) {
@@ -144,12 +144,12 @@ func clusterTables() []*Table {
 	}
 }
 
-// always makes a column that has the same value in each row.
+// always makes a column with a constant value.
 func always[R any](name string, typ Type, about string, v value) column[R] {
 	return plain(name, typ, about, func(*R) value { return v })
 }
 
-// nodeSetting is a setting and the node that has it.
+// nodeSetting is a setting of a node.
 type nodeSetting struct {
 	node *Node
 	Setting
@@ -167,11 +167,11 @@ func configTable() *Table {
 	}, func(r *nodeSetting, b []byte) []byte {
 		return append(binary.BigEndian.AppendUint32(b, r.node.ID), r.Key...)
 	})
-	return define("config", "The running configuration of each node that answers, secrets hidden. A node that does not answer is left out; its nodes_configuration_version in nodes is NULL then.", settings, []column[row]{
+	return define("config", "The running configuration of each node that responds, without secrets. A node that does not respond is omitted; its nodes_configuration_version in nodes is NULL then.", settings, []column[row]{
 		plain("plain_node_id", U32, "node", func(r *row) value { return number(r.row.node.ID) }),
 		plain("gen_node_id", Text, "name and incarnation of the node", func(r *row) value { return r.row.node.incarnation() }),
 		plain("node", Text, "name of the node", func(r *row) value { return text(r.row.node.Name) }),
 		plain("key", Text, "dotted key", func(r *row) value { return r.row.Key }),
-		plain("value", Text, "value; *** stands for a secret", func(r *row) value { return text(r.row.Value) }),
+		plain("value", Text, "value; *** for a secret", func(r *row) value { return text(r.row.Value) }),
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"platform/partition/machine"
 )
 
-// Columns of entries that two tables have.
+// Columns that two tables of entries share.
 var (
 	entryKey = selects(byPartitionKey, plain("partition_key", U64, "shard key of the row", func(e *vqueueEntry) value { return number(e.Invocation.ID.PartitionKey()) }))
 	entryID  = selects(byID, plain("entry_id", Text, "invocation", func(e *vqueueEntry) value { return e.Invocation.ID.String() }))
@@ -14,35 +14,35 @@ var (
 	entryStages = []column[vqueueEntry]{
 		plain("stage", Text, "inbox, running, suspended, paused or finished", func(e *vqueueEntry) value { return e.stage() }),
 		plain("status", Text, "new, scheduled, started, backing-off, killed, cancelled, failed or succeeded", func(e *vqueueEntry) value { return e.status() }),
-		plain("has_lock", Bool, "holds its object", func(e *vqueueEntry) value { return boolean(e.HoldsLock) }),
+		plain("has_lock", Bool, "it holds its object", func(e *vqueueEntry) value { return boolean(e.HoldsLock) }),
 	}
-	entrySequence = plain("sequence_number", U64, "order, while it is in the inbox", func(e *vqueueEntry) value { return number(e.QueueSeq) })
-	entryAhead    = selects(tellsAhead, plain("num_ahead", U64, "how many wait before it, in the line for its key or for a slot; told only when the entry is selected by its id", func(e *vqueueEntry) value {
+	entrySequence = plain("sequence_number", U64, "order in the inbox", func(e *vqueueEntry) value { return number(e.QueueSeq) })
+	entryAhead    = selects(tellsAhead, plain("num_ahead", U64, "number of entries before it in the queue for its key or for a slot; only when the entry is selected by its id", func(e *vqueueEntry) value {
 		if e.Ahead == nil {
 			return nil
 		}
 		return number(*e.Ahead)
 	}))
 	entryHistory = []column[vqueueEntry]{
-		always[vqueueEntry]("entry_kind", Text, "always invocation: changes of state pass by queues", "invocation"),
+		always[vqueueEntry]("entry_kind", Text, "always invocation: state changes bypass queues", "invocation"),
 		plain("created_at", Timestamp, "created", func(e *vqueueEntry) value { return millis(e.CreatedAt) }),
 		kept("transitioned_at", Timestamp, "entered this stage", func(f *machine.Flow) value { return millis(f.StageAt) }),
-		kept("num_attempts", U32, "moves into running", func(f *machine.Flow) value { return number(f.Starts) }),
-		plain("num_errors", U32, "failed attempts; those before a change of the leader may be missing", func(e *vqueueEntry) value { return e.errors() }),
+		kept("num_attempts", U32, "number of transitions to running", func(f *machine.Flow) value { return number(f.Starts) }),
+		plain("num_errors", U32, "failed attempts; those before a change of leader may be missing", func(e *vqueueEntry) value { return e.errors() }),
 		kept("num_pauses", U32, "pauses", func(f *machine.Flow) value { return number(f.Pauses) }),
 		kept("num_suspensions", U32, "suspensions", func(f *machine.Flow) value { return number(f.Suspensions) }),
-		always[vqueueEntry]("num_yields", U32, "always zero: nothing yields", int64(0)),
+		always[vqueueEntry]("num_yields", U32, "always zero: there is no yielding", int64(0)),
 		plain("first_attempt_at", Timestamp, "first start", func(e *vqueueEntry) value { return millis(e.RunningAt) }),
 		kept("latest_attempt_at", Timestamp, "latest start", func(f *machine.Flow) value { return millis(f.StartedAt) }),
 		kept("first_runnable_at", Timestamp, "earliest possible first start", func(f *machine.Flow) value { return millis(f.RunnableAt) }),
 		plain("deployment", Text, "pinned deployment", func(e *vqueueEntry) value { return text(string(e.Pin.Deployment)) }),
-		plain("priority", U32, "0 to 9, the most urgent", func(e *vqueueEntry) value { return number(e.Priority) }),
+		plain("priority", U32, "0 to 9; 9 is the highest", func(e *vqueueEntry) value { return number(e.Priority) }),
 		entryAhead,
 	}
 )
 
-// kept makes a column of what flow control keeps with an invocation; it is NULL for
-// those in the line for an object without a scope.
+// kept makes a column of the flow-control state of an invocation; it is NULL for those that wait
+// for an object without a scope.
 func kept(name string, typ Type, about string, of func(*machine.Flow) value) column[vqueueEntry] {
 	return plain(name, typ, about, func(e *vqueueEntry) value {
 		if e.Flow == nil {
@@ -52,7 +52,7 @@ func kept(name string, typ Type, about string, of func(*machine.Flow) value) col
 	})
 }
 
-// startAt is when an entry that is delayed may start.
+// startAt returns when a delayed entry may start.
 func startAt(e *vqueueEntry) value {
 	if e.Status != machine.Scheduled {
 		return nil
@@ -95,7 +95,7 @@ func sysVqueueEntryStatus() *Table {
 func waitColumns(prefix, when string, of func(*machine.Wait) int64) (columns []column[vqueueEntry]) {
 	for _, b := range []struct {
 		name, about string
-		wait        func(*machine.Flow) *machine.Wait // nil: holds attempts back, not queues
+		wait        func(*machine.Flow) *machine.Wait // nil: delays attempts, not queues
 	}{
 		{"invoker_concurrency", "slots of the node", nil},
 		{"throttling_rules", "rates", func(f *machine.Flow) *machine.Wait { return &f.Throttling }},

@@ -9,10 +9,10 @@ import (
 	"platform/partition/machine"
 )
 
-// event is something that happened between the entries of a journal. The newest one of
-// each kind is known, as long as it matters: the failure of the last attempt until one
-// succeeds, why an invocation is suspended
-// or paused, when its last pause ended, and when its cancellation was requested.
+// event is something that happened between the entries of a journal. Only the newest event of
+// each kind is known, while it is relevant: the failure of the last attempt until one succeeds,
+// why an invocation is suspended or paused, when its last pause ended, and when its cancellation
+// was requested.
 type event struct {
 	of   *partition.Record
 	kind string
@@ -55,7 +55,7 @@ func eventsOf(r *partition.Record) (list []event) {
 	return list
 }
 
-// pauseInto adds who paused, when and why.
+// pauseInto adds who requested the pause, when and why.
 func pauseInto(body object, p *machine.PauseRecord) {
 	if p == nil {
 		return

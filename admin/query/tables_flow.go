@@ -13,7 +13,7 @@ func plain[R any](name string, typ Type, about string, value func(*R) value) col
 	return column[R]{name: name, typ: typ, about: about, value: value}
 }
 
-// selects says what conditions on a column select.
+// selects sets what conditions on a column select by.
 func selects[R any](f field, c column[R]) column[R] {
 	c.field = f
 	return c
@@ -33,20 +33,20 @@ func sysRules() *Table {
 		}
 		return s.engine.cfg.Rules().Rules, nil
 	}, func(r *row, b []byte) []byte { return append(b, r.Pattern.String()...) })
-	return define("sys_rules", "The rule book.", rules, []column[row]{
-		plain("pattern", Text, "scopes and limit keys that it is for", func(r *row) value { return r.Pattern.String() }),
-		plain("concurrency", U32, "most that run at once; NULL is unlimited", func(r *row) value { return positive(r.Limits.Concurrency) }),
+	return define("sys_rules", "The flow-control rules.", rules, []column[row]{
+		plain("pattern", Text, "pattern of scopes and limit keys", func(r *row) value { return r.Pattern.String() }),
+		plain("concurrency", U32, "maximum that run concurrently; NULL is unlimited", func(r *row) value { return positive(r.Limits.Concurrency) }),
 		plain("description", Text, "free text", func(r *row) value { return text(r.Description) }),
 		plain("disabled", Bool, "parked", func(r *row) value { return boolean(r.Disabled) }),
 		plain("version", U32, "version of the rule", func(r *row) value { return number(r.Version) }),
 		plain("last_modified", Timestamp, "last change", func(r *row) value { return millis(r.ModifiedAt) }),
-		plain("rate", Text, "most that start in a period, such as 100/s; NULL is unlimited", func(r *row) value {
+		plain("rate", Text, "maximum that start in a period, such as 100/s; NULL is unlimited", func(r *row) value {
 			if r.Limits.Rate == nil {
 				return nil
 			}
 			return r.Limits.Rate.String()
 		}),
-		plain("queue_limit", U64, "most that wait; NULL is unlimited", func(r *row) value {
+		plain("queue_limit", U64, "maximum that wait; NULL is unlimited", func(r *row) value {
 			if r.Limits.QueueLimit == nil {
 				return nil
 			}
@@ -58,7 +58,7 @@ func sysRules() *Table {
 func sysUserLimits() *Table {
 	type row = *partition.Usage
 	usages := converted(partition.Usages, func(_ *session, r *partition.Row) (row, bool) { return r.Usage, true }, usageIdentity)
-	return define("sys_user_limits", "Counters of limits that are in use.", usages, []column[row]{
+	return define("sys_user_limits", "Counters of active limits.", usages, []column[row]{
 		selects(byPartitionKey, plain("partition_key", U64, "shard key of the row", func(r *row) value { return number(keyOf((*r).Key.Scope)) })),
 		selects(byScope, plain("scope", Text, "scope of the counter", func(r *row) value { return text((*r).Key.Scope) })),
 		plain("l1", Text, "first part of the limit key", func(r *row) value { return text((*r).Key.LimitKey.L1) }),
@@ -77,18 +77,18 @@ func sysUserLimits() *Table {
 			}
 			return (*r).Rule.Pattern.String()
 		}),
-		plain("available", U32, "limit less usage", func(r *row) value {
+		plain("available", U32, "limit minus usage", func(r *row) value {
 			if (*r).Rule == nil || (*r).Rule.Limits.Concurrency == 0 {
 				return nil
 			}
 			limit := uint64((*r).Rule.Limits.Concurrency)
 			return number(limit - min((*r).Running, limit))
 		}),
-		plain("num_waiters", U64, "invocations that wait behind it", func(r *row) value { return number((*r).Waiting) }),
+		plain("num_waiters", U64, "invocations blocked by it", func(r *row) value { return number((*r).Waiting) }),
 	})
 }
 
-// queueColumns are those of all tables of queues.
+// queueColumns are shared by all tables of queues.
 var queueColumns = []column[queueRow]{
 	selects(byPartitionKey, plain("partition_key", U64, "shard key of the row", func(q *queueRow) value { return number(q.key()) })),
 	selects(byQueue, plain("id", Text, "queue id", func(q *queueRow) value { return q.ID.String() })),
@@ -96,12 +96,12 @@ var queueColumns = []column[queueRow]{
 
 func sysScheduler() *Table {
 	waited := func(name, about string, cause flowcontrol.Cause) column[queueRow] {
-		return plain(name, Duration, "how long the head has waited for "+about, func(q *queueRow) value { return q.waited(time.Now(), cause) })
+		return plain(name, Duration, "time that the head has waited for "+about, func(q *queueRow) value { return q.waited(time.Now(), cause) })
 	}
 	never := func(name, about string) column[queueRow] {
 		return always[queueRow](name, Duration, "always zero: "+about+" delay attempts, not queues", int64(0))
 	}
-	return define("sys_scheduler", "The head of every queue that is not empty.", headSource, append(queueColumns[:len(queueColumns):len(queueColumns)],
+	return define("sys_scheduler", "The heads of all nonempty queues.", headSource, append(queueColumns[:len(queueColumns):len(queueColumns)],
 		plain("num_inbox", U64, "entries waiting", func(q *queueRow) value { return number(q.Stages[flowcontrol.Inbox]) }),
 		plain("status", Text, "ready, scheduled, blocked, or dormant if it is paused", func(q *queueRow) value { return q.status() }),
 		plain("head_entry_id", Text, "entry that gets the next slot, or has waited longest if all wait for their keys", func(q *queueRow) value { return invocationText(q.Head.ID) }),
@@ -157,7 +157,7 @@ func sysVqueueMeta() *Table {
 		selects(byService, plain("service_name", Text, "service", func(q *queueRow) value { return q.Key.Service })),
 		selects(byScope, plain("scope", Text, "scope", func(q *queueRow) value { return text(q.Key.Scope) })),
 		plain("limit_key", Text, "limit key", func(q *queueRow) value { return text(q.Key.LimitKey.String()) }),
-		plain("lock_name", Text, "Service/key of the object without a scope that they wait for; NULL for vqueues", func(q *queueRow) value {
+		plain("lock_name", Text, "object without a scope, as Service/key, that they wait for; NULL for vqueues", func(q *queueRow) value {
 			if q.Object == "" {
 				return nil
 			}

@@ -12,14 +12,14 @@ type row = partition.Row
 
 var invocationSource = scanned(partition.Invocations, func(r *row, b []byte) []byte { return append(b, r.Record.ID[:]...) })
 
-// Columns that several tables have.
+// Columns that several tables share.
 var (
 	partitionKeyColumn = column[row]{"partition_key", U64, "shard key of the row, numeric; sort and route helper",
 		func(r *row) value { return number(rowOwner(r)) }, byPartitionKey, false}
 	invocationIDColumn = column[row]{"id", Text, "invocation id", func(r *row) value { return r.Record.ID.String() }, byID, false}
 )
 
-// rowOwner is the partition key of what a row belongs to.
+// rowOwner returns the partition key of the owner of a row.
 func rowOwner(r *row) uint64 {
 	switch {
 	case r.Record.Invocation != nil:
@@ -30,7 +30,7 @@ func rowOwner(r *row) uint64 {
 	return r.ID.PartitionKey()
 }
 
-// of makes a column of what is stored of an invocation.
+// of makes a column of the stored invocation.
 func of(name string, typ Type, about string, value func(*machine.Invocation) value, f ...field) column[row] {
 	c := column[row]{name: name, typ: typ, about: about, value: func(r *row) any { return value(r.Record.Invocation) }, heavy: true}
 	for _, one := range f {
@@ -39,7 +39,7 @@ func of(name string, typ Type, about string, value func(*machine.Invocation) val
 	return c
 }
 
-// head says that a column needs no more than the head of a row.
+// head marks a column that needs only the head of a row.
 func head(c column[row]) column[row] {
 	c.heavy = false
 	return c
@@ -51,7 +51,7 @@ var statusColumn = column[row]{"status", Text, "scheduled, pending, ready, runni
 var storedStatusColumn = column[row]{"status", Text, "inboxed, scheduled, invoked, suspended, paused or completed",
 	func(r *row) value { return storedStatus(r.Record.Status) }, byStoredStatus, false}
 
-// resultColumns say how an invocation ended.
+// resultColumns describe the result of an invocation.
 var resultColumns = []column[row]{
 	of("completion_result", Text, "success or failure once completed", completionResult, whenCompleted),
 	of("completion_failure", Text, "terminal error, [code name] message", func(inv *machine.Invocation) value { return resultFailure(inv.Result) }, whenCompleted),
@@ -67,7 +67,7 @@ func completionResult(inv *machine.Invocation) value {
 	return "success"
 }
 
-// targetColumns say what is called.
+// targetColumns describe the target.
 var targetColumns = []column[row]{
 	head(of("target", Text, "Service/handler or Service/key/handler", func(inv *machine.Invocation) value { return inv.Target.String() }, byTarget)),
 	head(of("target_service_name", Text, "service", func(inv *machine.Invocation) value { return inv.Target.Service }, byService)),
@@ -93,7 +93,7 @@ func idempotencyKey(inv *machine.Invocation) value {
 	return *inv.IdempotencyKey
 }
 
-// sourceColumns say who made the invocation.
+// sourceColumns describe the origin of the invocation.
 var sourceColumns = []column[row]{
 	of("invoked_by", Text, "ingress, service, subscription or restart_as_new", func(inv *machine.Invocation) value {
 		return [...]string{"ingress", "service", "subscription", "restart_as_new"}[inv.Source.Kind]
@@ -120,16 +120,16 @@ func invocationText(id ids.Invocation) value {
 	return id.String()
 }
 
-// progressColumns say what it runs on and how far it has come.
+// progressColumns describe the deployment and the progress.
 var progressColumns = []column[row]{
-	of("pinned_deployment_id", Text, "deployment fixed with the first stored entry", func(inv *machine.Invocation) value { return text(string(inv.Pin.Deployment)) }),
-	of("pinned_service_protocol_version", U32, "protocol version fixed likewise", func(inv *machine.Invocation) value { return positive(inv.Pin.Protocol) }),
+	of("pinned_deployment_id", Text, "deployment pinned with the first stored entry", func(inv *machine.Invocation) value { return text(string(inv.Pin.Deployment)) }),
+	of("pinned_service_protocol_version", U32, "protocol version pinned with the first stored entry", func(inv *machine.Invocation) value { return positive(inv.Pin.Protocol) }),
 	of("trace_id", Text, "W3C trace id", func(inv *machine.Invocation) value { return traceID(inv.Trace.Parent) }),
 	of("journal_size", U32, "stored entries", func(inv *machine.Invocation) value { return number(inv.Length) }),
 	of("journal_commands_size", U32, "stored commands", func(inv *machine.Invocation) value { return number(inv.Commands) }),
 }
 
-// traceID is the second part of a traceparent.
+// traceID returns the second part of a traceparent.
 func traceID(parent string) value {
 	_, rest, _ := strings.Cut(parent, "-")
 	id, _, _ := strings.Cut(rest, "-")
@@ -138,7 +138,7 @@ func traceID(parent string) value {
 
 var pausingColumn = of("pause_requested", Bool, "an operator has requested a pause, which takes effect when the open attempt ends", func(inv *machine.Invocation) value { return boolean(inv.Pausing) })
 
-// requestColumns say who asked what of the invocation.
+// requestColumns describe the requests of operators.
 var requestColumns = []column[row]{
 	of("cancel_requested_at", Timestamp, "when its cancellation was requested after it had started", func(inv *machine.Invocation) value { return millis(inv.CancelRequestedAt) }),
 	pause("last_paused_at", Timestamp, "when its last pause was requested or decided", func(p *machine.PauseRecord) value { return millis(p.At) }),
@@ -158,7 +158,7 @@ func pause(name string, typ Type, about string, value func(*machine.PauseRecord)
 	})
 }
 
-// PauseCause is how users see why an invocation was paused.
+// PauseCause returns the cause of a pause as shown to users.
 func PauseCause(c machine.PauseCause) string {
 	switch c {
 	case machine.PausedByOperator:
@@ -171,7 +171,7 @@ func PauseCause(c machine.PauseCause) string {
 	return "unknown"
 }
 
-// timeColumns say when what happened.
+// timeColumns contain the times of events.
 var timeColumns = []column[row]{
 	of("created_at", Timestamp, "arrival", func(inv *machine.Invocation) value { return millis(inv.CreatedAt) }),
 	of("created_using_platform_version", Text, "server version that accepted it", func(inv *machine.Invocation) value { return text(inv.ServerVersion) }),
@@ -181,6 +181,6 @@ var timeColumns = []column[row]{
 	of("scheduled_start_at", Timestamp, "planned start of a delayed one", func(inv *machine.Invocation) value { return millis(inv.StartAt) }),
 	of("running_at", Timestamp, "first start", func(inv *machine.Invocation) value { return millis(inv.RunningAt) }),
 	of("completed_at", Timestamp, "end", func(inv *machine.Invocation) value { return millis(inv.CompletedAt) }, unlessCompletedAt),
-	of("completion_retention", Duration, "result kept this long after the end", func(inv *machine.Invocation) value { return number(inv.Retention.Completion) }),
-	of("journal_retention", Duration, "journal kept this long after the end", func(inv *machine.Invocation) value { return number(inv.Retention.Journal) }),
+	of("completion_retention", Duration, "retention of the result after completion", func(inv *machine.Invocation) value { return number(inv.Retention.Completion) }),
+	of("journal_retention", Duration, "retention of the journal after completion", func(inv *machine.Invocation) value { return number(inv.Retention.Journal) }),
 }

@@ -9,10 +9,10 @@ import (
 	"platform/partition/machine"
 )
 
-var vqueueColumn = of("vqueue_id", Text, "virtual queue that the invocation lives in, if it has a scope", vqueueOf)
+var vqueueColumn = of("vqueue_id", Text, "virtual queue of the invocation, if it has a scope", vqueueOf)
 
 func sysInvocation() *Table {
-	return define("sys_invocation", "Invocations: what is stored, and what their leaders know of their attempts.", invocationSource, slices.Concat(
+	return define("sys_invocation", "Invocations, including what their leaders know of attempts.", invocationSource, slices.Concat(
 		[]column[row]{invocationIDColumn, vqueueColumn},
 		targetColumns, sourceColumns, progressColumns, timeColumns, awaitColumns,
 		[]column[row]{retryColumn, lastStartColumn, nextRetryColumn, deploymentColumn, serverColumn, failureColumn, failureCodeColumn},
@@ -25,7 +25,7 @@ func sysInvocationStatus() *Table {
 	by := func(name string) column[row] {
 		return sourceColumns[slices.IndexFunc(sourceColumns, func(c column[row]) bool { return c.name == name })]
 	}
-	return define("sys_invocation_status", "Invocations: what is stored.", invocationSource, slices.Concat(
+	return define("sys_invocation_status", "Invocations as stored, without the state of attempts.", invocationSource, slices.Concat(
 		[]column[row]{partitionKeyColumn, invocationIDColumn, vqueueColumn, storedStatusColumn}, resultColumns, targetColumns,
 		[]column[row]{
 			by("invoked_by"), by("invoked_by_id"), by("invoked_by_subscription_id"), by("invoked_by_service_name"),
@@ -36,7 +36,7 @@ func sysInvocationStatus() *Table {
 }
 
 func sysInvocationState() *Table {
-	return define("sys_invocation_state", "Invocations with attempts: what their leaders know of them.", attemptsSource, slices.Concat(
+	return define("sys_invocation_state", "The state of attempts, of invocations that have any.", attemptsSource, slices.Concat(
 		[]column[row]{
 			partitionKeyColumn, invocationIDColumn, inFlightColumn, retryColumn, lastStartColumn, deploymentColumn, serverColumn,
 			nextRetryColumn, failureColumn, failureCodeColumn,
@@ -45,7 +45,7 @@ func sysInvocationState() *Table {
 	))
 }
 
-// attemptsSource are the invocations that leaders know attempts of.
+// attemptsSource contains the invocations with attempts.
 var attemptsSource = source[row]{
 	identity: invocationSource.identity,
 	cost:     invocationSource.cost,

@@ -11,13 +11,13 @@ import (
 	"platform/partition/journal"
 )
 
-// entryRow is an entry among the others of a page.
+// entryRow is an entry and the page it is in.
 type entryRow struct {
 	*partition.Row
 	journals *journals
 }
 
-// journals finds out what entries say about each other.
+// journals resolves references between entries.
 type journals struct {
 	session *session
 	page    []partition.Row
@@ -25,8 +25,8 @@ type journals struct {
 	callees map[uint32]string
 }
 
-// callee is the invocation that a call made, by its completion, which comes later in
-// the journal. The page mostly has it; otherwise the journal is read once more.
+// callee returns the invocation that a call created, by the call's completion, which follows
+// later in the journal. It is usually in the same page; otherwise the journal is read again.
 func (j *journals) callee(id ids.Invocation, completion uint32) string {
 	if j.id != id || j.callees == nil {
 		j.id, j.callees = id, map[uint32]string{}
@@ -79,7 +79,7 @@ func (j *journals) typeOf(service, key string) string {
 	return "Service"
 }
 
-// request is what a call or one-way call asks for.
+// request returns the request of a call or one-way call.
 func (r *entryRow) request() (journal.Request, bool) {
 	switch r.Entry.Type {
 	case journal.Call:
@@ -129,7 +129,7 @@ func (r *entryRow) promise() value {
 	return nil
 }
 
-// entryName is the name that the user has given, which signals have as well.
+// entryName returns the name given by the user, which signals have as well.
 func (r *entryRow) entryName() value {
 	if r.Entry.Type != journal.Signal {
 		return text(journal.NameOf(r.Entry))
@@ -141,7 +141,7 @@ func (r *entryRow) entryName() value {
 	return text(n.ID.Name)
 }
 
-// journalVersion is the format of the journals of protocols 4 and above.
+// journalVersion is the journal format of protocol versions 4 and above.
 const journalVersion = 2
 
 func sysJournal() *Table {
@@ -167,7 +167,7 @@ func sysJournal() *Table {
 			}
 		},
 	}
-	return define("sys_journal", "Journal entries, those of an invocation in their order.", src, []column[entryRow]{
+	return define("sys_journal", "Journal entries, ordered within an invocation.", src, []column[entryRow]{
 		{"partition_key", U64, "shard key of the row", func(r *entryRow) value { return number(r.ID.PartitionKey()) }, byPartitionKey, false},
 		{"id", Text, "invocation id", func(r *entryRow) value { return r.ID.String() }, byID, false},
 		{"index", U32, "entry index, 0 is the input", func(r *entryRow) value { return number(r.Index) }, noField, false},

@@ -1,30 +1,30 @@
 package query
 
-// logColumns are those of the tables of logs.
+// logColumns are shared by the tables of logs.
 var logColumns = []column[replicaRow]{
 	plain("log_id", U32, "Raft group", func(r *replicaRow) value { return number(r.row.Group) }),
-	always[replicaRow]("segment_index", U32, "always 0: a log is one piece", int64(0)),
-	plain("base_lsn", U64, "entry from which on it is kept, but for trailing ones", func(r *replicaRow) value { return number(r.row.Snapshot + 1) }),
+	always[replicaRow]("segment_index", U32, "always 0: a log has one segment", int64(0)),
+	plain("base_lsn", U64, "first entry that is retained, except trailing ones", func(r *replicaRow) value { return number(r.row.Snapshot + 1) }),
 	always[replicaRow]("kind", Text, "always raft", "raft"),
-	plain("loglet_id", Text, "name of the node whose copy it is", func(r *replicaRow) value { return text(r.node(r.row.Node).Name) }),
+	plain("loglet_id", Text, "name of the node that has this copy", func(r *replicaRow) value { return text(r.node(r.row.Node).Name) }),
 	plain("sequencer", Text, "node that leads", func(r *replicaRow) value { return text(r.node(r.partition(r.row.Partition).Leader).Name) }),
 	plain("replication", U32, "replicas that it should have", func(r *replicaRow) value { return number(len(r.partition(r.row.Partition).Placed)) }),
 	plain("nodeset", U32List, "nodes that should have replicas", func(r *replicaRow) value { return listJSON(r.partition(r.row.Partition).Placed) }),
-	plain("logs_metadata_version", U64, "version of the place", func(r *replicaRow) value { return number(r.row.PlacedVersion) }),
-	plain("plain_node_id", U32, "node whose copy this is", func(r *replicaRow) value { return number(r.row.Node) }),
+	plain("logs_metadata_version", U64, "version of the placement", func(r *replicaRow) value { return number(r.row.PlacedVersion) }),
+	plain("plain_node_id", U32, "node that has this copy", func(r *replicaRow) value { return number(r.row.Node) }),
 	plain("tail_lsn", U64, "last entry", func(r *replicaRow) value { return number(r.row.Last) }),
-	plain("committed_lsn", U64, "last entry that is agreed on", func(r *replicaRow) value { return number(r.row.Committed) }),
+	plain("committed_lsn", U64, "last committed entry", func(r *replicaRow) value { return number(r.row.Committed) }),
 }
 
 func logsTable() *Table {
-	return define("logs", "Raft logs of the partitions, as the replicas that answer have them.", replicaRows(answering), logColumns)
+	return define("logs", "Raft logs of the partitions, as reported by the reachable replicas.", replicaRows(answering), logColumns)
 }
 
 func logsTailSegments() *Table {
-	return define("logs_tail_segments", "The last segment of each log, which is all of it: the rows of logs.", replicaRows(answering), logColumns)
+	return define("logs_tail_segments", "The last segment of each log, which is the whole log: the rows of logs.", replicaRows(answering), logColumns)
 }
 
-// replicaColumns say of which node and log a row is.
+// replicaColumns identify the node and the log of a row.
 var replicaColumns = []column[replicaRow]{
 	plain("plain_node_id", U32, "node", func(r *replicaRow) value { return number(r.row.Node) }),
 	plain("gen_node_id", Text, "name and incarnation of the node", func(r *replicaRow) value { return r.node(r.row.Node).incarnation() }),
@@ -32,23 +32,23 @@ var replicaColumns = []column[replicaRow]{
 }
 
 func logletWorkers() *Table {
-	return define("loglet_workers", "The copies of logs that nodes keep, as those that answer tell of them.", replicaRows(answering), append(replicaColumns[:len(replicaColumns):len(replicaColumns)],
-		plain("loglet_id", Text, "name of the node whose copy it is", func(r *replicaRow) value { return text(r.node(r.row.Node).Name) }),
+	return define("loglet_workers", "The copies of logs on the nodes, as reported by the reachable ones.", replicaRows(answering), append(replicaColumns[:len(replicaColumns):len(replicaColumns)],
+		plain("loglet_id", Text, "name of the node that has this copy", func(r *replicaRow) value { return text(r.node(r.row.Node).Name) }),
 		plain("local_tail", U64, "last entry of this copy", func(r *replicaRow) value { return number(r.row.Last) }),
-		plain("global_tail", U64, "last entry that is agreed on, as far as the node knows", func(r *replicaRow) value { return number(r.row.Committed) }),
-		plain("trim_point", U64, "entry of the last snapshot, up to which entries are dropped but for trailing ones; NULL if there is none", func(r *replicaRow) value { return positive(r.row.Snapshot) }),
+		plain("global_tail", U64, "last committed entry known to the node", func(r *replicaRow) value { return number(r.row.Committed) }),
+		plain("trim_point", U64, "entry of the last snapshot, up to which entries are discarded, except trailing ones; NULL if there is none", func(r *replicaRow) value { return positive(r.row.Snapshot) }),
 		always[replicaRow]("is_sealed", Bool, "always false: a log is never sealed, its leader changes", int64(0)),
-		plain("num_pending", U64, "entries that are stored and not agreed on yet", func(r *replicaRow) value {
+		plain("num_pending", U64, "stored entries that are not committed yet", func(r *replicaRow) value {
 			return number(r.row.Last - min(r.row.Committed, r.row.Last))
 		}),
 	))
 }
 
 func bifrostReadStreams() *Table {
-	return define("bifrost_read_streams", "Who reads the logs: each replica that answers applies the entries of its own copy to its tables.", replicaRows(answering), append(replicaColumns[:len(replicaColumns):len(replicaColumns)],
-		plain("partition_id", U32, "partition into whose tables is read", func(r *replicaRow) value { return number(r.row.Partition) }),
-		plain("read_pointer", U64, "entry that is applied next", func(r *replicaRow) value { return number(r.row.Applied + 1) }),
-		plain("safe_known_tail", U64, "last entry that may be applied", func(r *replicaRow) value { return number(r.row.Committed) }),
+	return define("bifrost_read_streams", "The readers of the logs: each reachable replica applies the entries of its own copy to its tables.", replicaRows(answering), append(replicaColumns[:len(replicaColumns):len(replicaColumns)],
+		plain("partition_id", U32, "partition to whose tables entries are applied", func(r *replicaRow) value { return number(r.row.Partition) }),
+		plain("read_pointer", U64, "next entry to apply", func(r *replicaRow) value { return number(r.row.Applied + 1) }),
+		plain("safe_known_tail", U64, "last entry that can be applied", func(r *replicaRow) value { return number(r.row.Committed) }),
 		plain("state", Text, "reading, or waiting if there is nothing to apply", func(r *replicaRow) value {
 			if r.row.Applied < r.row.Committed {
 				return "reading"

@@ -16,11 +16,11 @@ func sysService() *Table {
 		}), nil
 	}
 	type row = *metadata.Service
-	return define("sys_service", "Registered services, their latest revisions.",
+	return define("sys_service", "Registered services with their latest revisions.",
 		fixed(services, func(s *row, b []byte) []byte { return append(b, (*s).Name...) }), []column[row]{
 			{"name", Text, "service", func(s *row) value { return (*s).Name }, noField, false},
 			{"revision", U64, "latest revision", func(s *row) value { return number((*s).Revision) }, noField, false},
-			{"public", Bool, "reachable from the ingress", func(s *row) value {
+			{"public", Bool, "callable through the ingress", func(s *row) value {
 				return boolean((*s).Options.Public == nil || *(*s).Options.Public)
 			}, noField, false},
 			{"ty", Text, "service, virtual_object or workflow", func(s *row) value {
@@ -48,8 +48,8 @@ func sysDeployment() *Table {
 			}, noField, false},
 			{"endpoint", Text, "URL or ARN", func(d *row) value { return (*d).Address() }, noField, false},
 			{"created_at", Timestamp, "registration", func(d *row) value { return moment((*d).CreatedAt) }, noField, false},
-			{"min_service_protocol_version", U32, "lowest protocol", func(d *row) value { return number((*d).MinProtocol) }, noField, false},
-			{"max_service_protocol_version", U32, "highest protocol", func(d *row) value { return number((*d).MaxProtocol) }, noField, false},
+			{"min_service_protocol_version", U32, "lowest protocol version", func(d *row) value { return number((*d).MinProtocol) }, noField, false},
+			{"max_service_protocol_version", U32, "highest protocol version", func(d *row) value { return number((*d).MaxProtocol) }, noField, false},
 			{"services", TextList, "names of its services", func(d *row) value {
 				names := []string{}
 				for _, s := range (*d).Services {

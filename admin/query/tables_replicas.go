@@ -15,7 +15,7 @@ func replicaRows(wanted func(*Replica) bool) source[replicaRow] {
 
 func answering(r *Replica) bool { return r.Answers }
 
-// mode is what a replica is.
+// mode returns the role of a replica.
 func (r *Replica) mode() value {
 	switch {
 	case r.Quarantine != "":
@@ -30,7 +30,7 @@ func (r *Replica) mode() value {
 	return "Follower"
 }
 
-// target is what a replica should be: the first node of a place should lead.
+// target returns the desired role of a replica: the first node of a placement should lead.
 func targetMode(r *replicaRow) value {
 	placed := r.partition(r.row.Partition).Placed
 	if len(placed) > 0 && placed[0] == r.row.Node {
@@ -40,15 +40,15 @@ func targetMode(r *replicaRow) value {
 }
 
 func partitionState() *Table {
-	return define("partition_state", "Replicas of partitions, as the nodes that answer tell of them. partition_replica_set has the others, too.", replicaRows(answering), []column[replicaRow]{
+	return define("partition_state", "Replicas of partitions, as reported by the reachable nodes. partition_replica_set also has the others.", replicaRows(answering), []column[replicaRow]{
 		plain("partition_id", U32, "partition", func(r *replicaRow) value { return number(r.row.Partition) }),
 		plain("plain_node_id", U32, "node", func(r *replicaRow) value { return number(r.row.Node) }),
 		plain("gen_node_id", Text, "name and incarnation of the node", func(r *replicaRow) value { return r.node(r.row.Node).incarnation() }),
-		plain("target_mode", Text, "what it should be: Leader or Follower", targetMode),
-		plain("effective_mode", Text, "what it is: Leader, LeaderElect, Follower, Learner or Quarantined", func(r *replicaRow) value { return r.row.mode() }),
+		plain("target_mode", Text, "desired role: Leader or Follower", targetMode),
+		plain("effective_mode", Text, "role: Leader, LeaderElect, Follower, Learner or Quarantined", func(r *replicaRow) value { return r.row.mode() }),
 		plain("leader_epoch", U64, "term of the leader", func(r *replicaRow) value { return positive(r.row.Term) }),
 		plain("leader", U32, "node that leads", func(r *replicaRow) value { return positive(r.partition(r.row.Partition).Leader) }),
-		plain("applied_log_lsn", U64, "last log entry in its tables", func(r *replicaRow) value { return number(r.row.Applied) }),
+		plain("applied_log_lsn", U64, "last applied log entry", func(r *replicaRow) value { return number(r.row.Applied) }),
 		plain("replay_status", Text, "Active, or CatchingUp", func(r *replicaRow) value {
 			if r.row.Applied < r.row.Committed {
 				return "CatchingUp"
@@ -57,14 +57,14 @@ func partitionState() *Table {
 		}),
 		plain("durable_log_lsn", U64, "last entry of its log", func(r *replicaRow) value { return number(r.row.Last) }),
 		plain("archived_log_lsn", U64, "entry of its last snapshot", func(r *replicaRow) value { return positive(r.row.Snapshot) }),
-		plain("target_tail_lsn", U64, "last entry that is agreed on", func(r *replicaRow) value { return number(r.row.Committed) }),
-		plain("updated_at", Timestamp, "when it was asked", func(r *replicaRow) value { return moment(r.At) }),
-		plain("applied_rule_book_version", U64, "version of the rule book in its tables; NULL if they have none", func(r *replicaRow) value { return positive(r.row.Rules) }),
-		plain("applied_schema_version", U64, "what its node knows of services: place in the log of the metadata that it has applied",
+		plain("target_tail_lsn", U64, "last committed entry", func(r *replicaRow) value { return number(r.row.Committed) }),
+		plain("updated_at", Timestamp, "when it reported this", func(r *replicaRow) value { return moment(r.At) }),
+		plain("applied_rule_book_version", U64, "applied version of the flow-control rules; NULL if there are none", func(r *replicaRow) value { return positive(r.row.Rules) }),
+		plain("applied_schema_version", U64, "position in the metadata log that its node has applied",
 			func(r *replicaRow) value { return positive(r.node(r.row.Node).Metadata) }),
-		plain("storage_version", U32, "version of the format of the data directory of its node", func(r *replicaRow) value { return positive(r.node(r.row.Node).Storage) }),
-		plain("enabled_features", TextList, "that the configuration of its node turns on: flow-control", func(r *replicaRow) value { return listJSON(r.node(r.row.Node).Features) }),
-		plain("broken_reason", Text, "why the replica is in quarantine; NULL if it is not", func(r *replicaRow) value {
+		plain("storage_version", U32, "format version of its node's data directory", func(r *replicaRow) value { return positive(r.node(r.row.Node).Storage) }),
+		plain("enabled_features", TextList, "features enabled by its node's configuration: flow-control", func(r *replicaRow) value { return listJSON(r.node(r.row.Node).Features) }),
+		plain("broken_reason", Text, "why the replica is quarantined; NULL if it is not", func(r *replicaRow) value {
 			if r.row.Quarantine == "" {
 				return nil
 			}
@@ -74,18 +74,18 @@ func partitionState() *Table {
 }
 
 func partitionReplicaSet() *Table {
-	return define("partition_replica_set", "Nodes that have or should have replicas, and what is known of those.", replicaRows(func(*Replica) bool { return true }), []column[replicaRow]{
+	return define("partition_replica_set", "Nodes that have or should have replicas, with the state of the replicas.", replicaRows(func(*Replica) bool { return true }), []column[replicaRow]{
 		plain("partition_id", U32, "partition", func(r *replicaRow) value { return number(r.row.Partition) }),
 		plain("plain_node_id", U32, "node", func(r *replicaRow) value { return number(r.row.Node) }),
-		plain("alive_gen_node_id", Text, "name and incarnation of the node, if it answers", func(r *replicaRow) value {
+		plain("alive_gen_node_id", Text, "name and incarnation of the node, if it is reachable", func(r *replicaRow) value {
 			if !r.row.Answers {
 				return nil
 			}
 			return r.node(r.row.Node).incarnation()
 		}),
 		plain("is_leader", Bool, "it leads", func(r *replicaRow) value { return boolean(r.row.Role == "leader") }),
-		plain("membership_version", U64, "version of the place", func(r *replicaRow) value { return number(r.row.PlacedVersion) }),
-		plain("membership", Text, "current, or leaving if it is not where it should be", func(r *replicaRow) value {
+		plain("membership_version", U64, "version of the placement", func(r *replicaRow) value { return number(r.row.PlacedVersion) }),
+		plain("membership", Text, "current, or leaving if the placement does not include the node", func(r *replicaRow) value {
 			if r.row.Placed {
 				return "current"
 			}

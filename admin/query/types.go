@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Type is what a column holds.
+// Type is the type of a column.
 type Type string
 
-// The types of columns. SQLite knows numbers, text and bytes only, so the declared
-// type decides how a value is written into an answer.
+// The types of columns. SQLite only has numbers, text and blobs, so the declared type determines
+// how a value is written into a result.
 const (
 	Text      Type = "text"
 	U32       Type = "u32"
@@ -22,15 +22,14 @@ const (
 	TextList  Type = "list<text>" // a JSON array
 )
 
-// declared are the types as SQLite is told them. It takes an affinity from the words
-// in them, and returns them for the columns of an answer that come straight from a
-// table.
+// declared are the type names in SQLite declarations. SQLite derives the affinity from the words
+// in them, and returns them for result columns that come directly from a table.
 var declared = map[Type]string{
 	Text: "TEXT", U32: "U32 INTEGER", U64: "U64 INTEGER", Bool: "BOOL INTEGER", Timestamp: "UTC TEXT",
 	Duration: "DURATION INTEGER", Binary: "BINARY BLOB", U32List: "U32 LIST TEXT", TextList: "TEXT LIST TEXT",
 }
 
-// typeOf finds the type of a column of an answer; empty if it is computed.
+// typeOf returns the type of a result column; empty if it is computed.
 var typeOf = func() map[string]Type {
 	m := map[string]Type{}
 	for t, name := range declared {
@@ -43,7 +42,7 @@ const timestampLayout = "2006-01-02T15:04:05.000Z"
 
 func timestampText(t time.Time) string { return t.UTC().Format(timestampLayout) }
 
-// isoDuration is a duration of so many milliseconds as ISO 8601 has it.
+// isoDuration formats a duration in milliseconds in ISO 8601.
 func isoDuration(ms int64) string {
 	if ms == 0 {
 		return "P0D"
@@ -63,8 +62,8 @@ func isoDuration(ms int64) string {
 	return text + "S"
 }
 
-// The functions below make values of SQLite of Go's. Zero values are NULL where a
-// thing has not happened or is not there.
+// The functions below convert Go values to SQLite values. A zero value is NULL if it means that
+// something has not happened or does not exist.
 
 type value = any
 
@@ -82,7 +81,7 @@ func boolean(b bool) value {
 	return int64(0)
 }
 
-// millis is a timestamp given in milliseconds since 1970.
+// millis converts a timestamp in milliseconds since 1970.
 func millis(ms int64) value {
 	if ms == 0 {
 		return nil
@@ -99,7 +98,7 @@ func moment(t time.Time) value {
 
 func number[N ~int | ~int32 | ~int64 | ~uint8 | ~uint32 | ~uint64](n N) value { return int64(n) }
 
-// positive is a number that is not there when it is zero.
+// positive converts a number that is NULL if zero.
 func positive[N ~int | ~int32 | ~int64 | ~uint8 | ~uint32 | ~uint64](n N) value {
 	if n == 0 {
 		return nil

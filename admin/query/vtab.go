@@ -7,7 +7,7 @@ import (
 	"modernc.org/sqlite/vtab"
 )
 
-// module connects the tables of a session with SQLite.
+// module makes the tables of a session available to SQLite.
 type module struct{ session *session }
 
 // Create implements vtab.Module. SQLite passes the schema as the second argument and
@@ -35,8 +35,8 @@ type virtual struct {
 	*Table
 }
 
-// BestIndex implements vtab.Table: it says which conditions are carried out at the
-// source. SQLite checks all of them again.
+// BestIndex implements vtab.Table: it selects the conditions that the source evaluates. SQLite
+// evaluates all of them again.
 func (t *virtual) BestIndex(info *vtab.IndexInfo) error {
 	var p plan
 	p.used = info.ColUsed
@@ -46,7 +46,7 @@ func (t *virtual) BestIndex(info *vtab.IndexInfo) error {
 			continue
 		}
 		c.ArgIndex = len(p.conditions)
-		c.Omit = c.Op == vtab.OpMATCH // beside an IN, which is checked
+		c.Omit = c.Op == vtab.OpMATCH // redundant: an IN accompanies it
 		p.conditions = append(p.conditions, condition{column: c.Column, op: c.Op})
 	}
 	info.IdxStr = p.encode()
@@ -64,7 +64,7 @@ func (t *virtual) Disconnect() error { return nil }
 // Destroy implements vtab.Table.
 func (t *virtual) Destroy() error { return nil }
 
-// opening is a cursor that makes another one for each selection.
+// opening is a cursor that creates another one for each selection.
 type opening struct {
 	t *virtual
 	vtab.Cursor
@@ -95,10 +95,10 @@ func (o *opening) Close() error {
 	return o.Cursor.Close()
 }
 
-// starter is a cursor that has not begun.
+// starter is a cursor that has not started.
 type starter interface{ start(*selection) error }
 
-// cursor walks over the pages of a source.
+// cursor iterates over the pages of a source.
 type cursor[R any] struct {
 	session *session
 	src     *source[R]
@@ -119,7 +119,7 @@ func (c *cursor[R]) start(sel *selection) error {
 	return c.turn()
 }
 
-// turn goes on to the next page that has rows.
+// turn advances to the next page that has rows.
 func (c *cursor[R]) turn() error {
 	for c.at = 0; ; {
 		if c.session.ctx.Err() != nil {
@@ -136,7 +136,7 @@ func (c *cursor[R]) turn() error {
 	}
 }
 
-// Filter implements vtab.Cursor; opening does its work.
+// Filter implements vtab.Cursor; opening does the work.
 func (c *cursor[R]) Filter(int, string, []vtab.Value) error { return nil }
 
 // Next implements vtab.Cursor.

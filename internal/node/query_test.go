@@ -75,10 +75,10 @@ func TestQueriesThatAreRefused(t *testing.T) {
 	c.healthy(1, 0)
 	for text, want := range map[string]string{
 		`{"query":"SELECT x FROM sys_invocation"}`:     `"line":1,"column":8`,
-		`{"query":"DELETE FROM state"}`:                `only reading is possible`,
+		`{"query":"DELETE FROM state"}`:                `queries can only read`,
 		`{"query":"SELECT * FROM sys_invocations"}`:    `did you mean sys_invocation?`,
 		`{"query":"SELECT 1; SELECT 2"}`:               `one query at a time`,
-		`{"query":"SELECT * FROM state WHERE 1/0 = "}`: `ends too early`,
+		`{"query":"SELECT * FROM state WHERE 1/0 = "}`: `unexpected end of the query`,
 	} {
 		code, answer := c.do(0, true, "POST", "/query", text)
 		require.Equal(t, http.StatusBadRequest, code, answer)

@@ -26,19 +26,19 @@ const (
 // conflict is how the call of a workflow that already ran fails.
 var conflict = &journal.Failure{Code: http.StatusConflict, Message: routing.ErrConflict.Error()}
 
-// setID tells whose answer it is.
+// setID sets the header with the ID of the invocation.
 func setID(h http.Header, id ids.Invocation) {
 	text := []string{id.String()}
 	h[headerID], h[headerIDAlias] = text, text
 }
 
-// setSource tells whose error it is.
+// setSource sets the header that tells errors of the server from those of invocations.
 func setSource(h http.Header, source string) {
 	text := []string{source}
 	h[headerSource], h[headerSourceAlias] = text, text
 }
 
-// writeAnswer answers with the result of an invocation.
+// writeAnswer responds with the result of an invocation.
 func writeAnswer(w http.ResponseWriter, a *routing.Answer, rules *metadata.OutputRules) error {
 	h := w.Header()
 	if !a.ExpiresAt.IsZero() {

@@ -127,13 +127,13 @@ func (s *Server) watch(w http.ResponseWriter) *time.Timer {
 	})
 }
 
-// unreadable is the answer to a body that ended early or is malformed.
+// unreadable returns the problem for a body that ended early or is malformed.
 func unreadable(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &problem{status: http.StatusRequestTimeout, message: "the request body did not arrive in time"}
 	case ctx.Err() != nil:
-		return &problem{status: statusClientClosed, message: "the client has gone"}
+		return &problem{status: statusClientClosed, message: "the client disconnected"}
 	}
 	return badRequest("cannot read the request body: %v", err)
 }

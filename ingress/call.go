@@ -69,7 +69,7 @@ func (s *Server) route(c echo.Context, to request) error {
 	return s.call(c, &t, inv, mem)
 }
 
-// invocation makes a request into what the partition is asked for.
+// invocation converts a request to a request to the partition.
 func (s *Server) invocation(w http.ResponseWriter, r *http.Request, t *target, options *metadata.EffectiveOptions, mem *held) (*machine.Invoke, error) {
 	now := s.cfg.Now()
 	inv := &machine.Invoke{Target: t.machine(), Trace: traceOf(r.Header), ServerVersion: s.cfg.Version}
@@ -200,7 +200,7 @@ func validTraceparent(s string) bool {
 	return strings.Trim(s[3:35], "0") != "" && strings.Trim(s[36:52], "0") != ""
 }
 
-// call answers with the result of an invocation.
+// call responds with the result of an invocation.
 func (s *Server) call(c echo.Context, t *target, inv *machine.Invoke, mem *held) error {
 	id, repeatable := inv.ID, inv.IdempotencyKey != nil
 	answer, err := s.invocations.Call(c.Request().Context(), inv, mem.release)
@@ -220,7 +220,7 @@ func (s *Server) call(c echo.Context, t *target, inv *machine.Invoke, mem *held)
 	return writeAnswer(c.Response(), &answer, &t.handler.Output)
 }
 
-// send answers that an invocation has been accepted.
+// send responds that an invocation was accepted.
 func (s *Server) send(c echo.Context, inv *machine.Invoke) error {
 	id := inv.ID
 	repeatable := inv.IdempotencyKey != nil || inv.Target.Type == machine.WorkflowRun
@@ -244,7 +244,7 @@ func (s *Server) send(c echo.Context, inv *machine.Invoke) error {
 	return writeJSON(c.Response(), http.StatusAccepted, body)
 }
 
-// sendBody answers a send.
+// sendBody is the response to a send.
 type sendBody struct {
 	ID            idText `json:"invocationId"`
 	Status        string `json:"status"`

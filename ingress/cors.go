@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// exposed are the headers of answers that pages of other origins may read.
+// exposed are the response headers that pages of other origins may read.
 var exposed = []string{"x-platform-id, x-restate-id, x-platform-error-source, x-restate-error-source, idempotency-expires"}
 
-// allowOrigin lets a page of another origin read the answer, if it may.
+// allowOrigin lets a page of another origin read the response, if permitted.
 func (s *Server) allowOrigin(h http.Header, origin string) {
 	h["Vary"] = []string{"origin"}
 	if allowed := s.cfg.AllowedOrigins; len(allowed) > 0 && !slices.Contains(allowed, origin) {

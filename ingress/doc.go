@@ -1,40 +1,41 @@
-// Package ingress is the HTTP interface for calling handlers and asking for
-// results. It finds the target in a snapshot of the registry, checks the request
-// against what the handler announced, gives the invocation its id and hands it to
-// the leader of the owning partition, wherever that is.
+// Package ingress is the HTTP interface for calling handlers and retrieving results.
+// It finds the target in a snapshot of the registry, validates the request against the
+// handler's declaration, assigns the invocation an ID, and passes it to the leader of
+// the owning partition, on this node or another.
 //
-// Nothing here outlives a request: once Invocations has accepted one, the
-// invocation goes on whether or not the client waits for it.
+// No state outlives a request: once Invocations has accepted an invocation, it
+// continues whether or not the client waits for it.
 //
-// Some decisions and their price:
+// Some decisions and their cost:
 //
-//   - Whatever starts with /platform/ or has x-platform- in a header's name exists a
-//     second time as /restate/ and x-restate-, for clients and SDKs that know only
-//     that. Handlers find the path and query of their request as
-//     x-platform-ingress-path and x-restate-ingress-path; both cost a few bytes per
-//     journal.
+//   - Paths below /platform/ and headers with x-platform- also exist as /restate/ and
+//     x-restate-, for clients and SDKs that only know those. Handlers get the path and
+//     query of their request as x-platform-ingress-path and x-restate-ingress-path;
+//     this adds a few bytes to each journal.
 //
-//   - A private handler is answered 404 with the reason, like one that is not there.
+//   - The response for a private handler is 404, as for one that does not exist, with
+//     the reason.
 //
-//   - The router knows the fixed routes. What follows /call/, /send/ or nothing at
-//     all is read by parseTarget, since only the registry tells a key from a handler.
+//   - The router knows the fixed routes. Paths after /call/ and /send/, and those without
+//     a prefix, are parsed by parseTarget, since only the registry distinguishes keys
+//     from handlers.
 //
-//   - The Input entry of the journal is laid out by hand and the body read straight
+//   - The Input entry of the journal is encoded by hand and the body is read directly
 //     into it, which saves most requests a copy and an allocation.
 //
-//   - A client that stops sending its body is answered 408, one that leaves before the
-//     answer 499 (nobody reads it, except clients that only closed their half of the
-//     connection and must not mistake silence for success).
+//   - The response to a client that stops sending its body is 408, and to one that
+//     disconnects early 499, which only clients that closed just their half of the
+//     connection receive; they must not mistake an empty response for success.
 //
-//   - A failure whose code is below 200 is answered 500: HTTP has no such final
-//     statuses. The code itself stands in the body.
+//   - The response to a failure with a code below 200 has the status 500, because HTTP
+//     has no such final statuses. The code itself is in the body.
 //
-//   - A scope is part of what ids are made of, and of the partition key: all of a scope
-//     is in one partition, which admits for it. Limit keys count only within a scope.
+//   - The scope is part of IDs and of the partition key, so that all invocations of a
+//     scope are in one partition, which admits them. Limit keys apply within a scope.
 //
-//   - The routes of scopes exist without flow control too, to say how to enable it.
+//   - The routes of scopes also exist without flow control, and explain how to enable it.
 //
-// Read invocations.go (where requests go), path.go (which path means what),
-// call.go (calls and sends), lookup.go (attach and output), answer.go and
-// problem.go (what goes back) and server.go (the listener).
+// Read invocations.go (routing), path.go (parsing of paths), call.go (calls and sends),
+// lookup.go (attach and output), answer.go and problem.go (responses) and server.go (the
+// listener).
 package ingress

@@ -8,7 +8,7 @@ import (
 	"platform/metadata"
 )
 
-// answerer answers a request about a known invocation.
+// answerer responds to a request about a known invocation.
 type answerer func(c echo.Context, id ids.Invocation) error
 
 // attach waits for the result of an invocation.
@@ -17,7 +17,7 @@ func (s *Server) attach(c echo.Context, id ids.Invocation) error {
 	return s.result(c, id, &answer, err)
 }
 
-// output answers with the result of an invocation if there is one.
+// output responds with the result of an invocation if there is one.
 func (s *Server) output(c echo.Context, id ids.Invocation) error {
 	answer, err := s.invocations.Output(c.Request().Context(), id)
 	return s.result(c, id, &answer, err)

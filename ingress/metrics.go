@@ -11,38 +11,38 @@ import (
 )
 
 // Metrics count requests. Nothing is counted per service or key, so that the number
-// of series does not depend on what callers do. All of it is counted without locks.
+// of series does not depend on what callers do. Counting takes no locks.
 type Metrics struct {
 	requests  [kinds][results]prometheus.Counter
 	durations [kinds]prometheus.Observer
 	active    atomic.Int64
 }
 
-// kind is what a request asks for.
+// kind is the kind of a request.
 type kind uint8
 
 const (
-	uncounted kind = iota // health checks and preflights, which come whether or not anybody calls
+	uncounted kind = iota // health checks and preflights
 	calling
 	sending
 	attaching
 	askingOutput
 	completing // an awakeable
 	signaling
-	otherwise // look-ups, and paths that are none
+	otherwise // lookups, and unknown paths
 	kinds
 )
 
 var kindNames = [kinds]string{"", "call", "send", "attach", "output", "awakeable", "signal", "other"}
 
-// result is what became of a request, as far as operators tell apart.
+// result classifies the outcome of a request.
 type result uint8
 
 const (
 	succeeded result = iota
 	invocationFailed
 	notReady
-	badlyAsked
+	invalidRequest
 	limited
 	unserved
 	clientLeft
@@ -58,15 +58,15 @@ var resultNames = [results]string{
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	const subsystem = "ingress"
 	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "requests_total", Help: "Requests that were answered, by what they asked for and what became of them.",
+		Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "requests_total", Help: "Requests with a response, by kind and result.",
 	}, []string{"request", "result"})
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "request_duration_seconds", Help: "Time until a request was answered; of calls and attaches, with the time that the handler takes.",
+		Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "request_duration_seconds", Help: "Time until the response; for calls and attaches including the execution of the handler.",
 		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 18),
 	}, []string{"request"})
 	m := new(Metrics)
 	active := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "requests_in_progress", Help: "Requests that wait for their answer, health checks included.",
+		Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "requests_in_progress", Help: "Requests without a response yet, including health checks.",
 	}, func() float64 { return float64(m.active.Load()) })
 	reg.MustRegister(requests, durations, active)
 	for k := uncounted + 1; k < kinds; k++ {
@@ -94,14 +94,14 @@ func (e *exchange) WriteHeader(status int) {
 // Unwrap is for http.ResponseController.
 func (e *exchange) Unwrap() http.ResponseWriter { return e.ResponseWriter }
 
-// countAs says what a request asks for, to the writer of its answer.
+// countAs sets the kind of a request on the writer of its response.
 func countAs(w http.ResponseWriter, k kind) {
 	if e, counted := w.(*exchange); counted {
 		e.kind = k
 	}
 }
 
-// counted answers a request and counts it.
+// counted serves a request and counts it.
 func (m *Metrics) counted(w http.ResponseWriter, r *http.Request, answer http.HandlerFunc) {
 	e := &exchange{ResponseWriter: w, kind: otherwise}
 	begin, whole := time.Now(), false
@@ -139,7 +139,7 @@ func (e *exchange) result() result {
 	case e.status == statusClientClosed:
 		return clientLeft
 	case e.status >= 400 && e.status < 500:
-		return badlyAsked
+		return invalidRequest
 	}
 	return broken
 }

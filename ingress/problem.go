@@ -21,7 +21,7 @@ import (
 // Statuses that the standard library has no names for.
 const (
 	statusNotReady     = 470 // the result of the invocation is not there yet
-	statusClientClosed = 499 // nobody reads the answer any more
+	statusClientClosed = 499 // the client has disconnected
 )
 
 // Values of the error source header: whose error it is. Clients never repeat a
@@ -34,7 +34,7 @@ const (
 // errStopping is why requests are cut short at the end of the drain.
 var errStopping = errors.New("the server is shutting down")
 
-// problem is an error of the ingress itself, ready to be answered.
+// problem is an error of the ingress itself, ready to be sent.
 type problem struct {
 	status  int
 	message string
@@ -81,9 +81,8 @@ func outOfMemory() error {
 	}
 }
 
-// explain turns an error of Invocations into the answer to a request about the
-// invocation id. Repeatable says that sending the request again finds the same
-// invocation.
+// explain converts an error of Invocations to the response to a request about the invocation id.
+// Repeatable means that repeating the request finds the same invocation.
 func (s *Server) explain(ctx context.Context, err error, id ids.Invocation, repeatable bool) error {
 	switch {
 	case errors.Is(err, routing.ErrNotFound):
@@ -97,7 +96,7 @@ func (s *Server) explain(ctx context.Context, err error, id ids.Invocation, repe
 	case errors.Is(context.Cause(ctx), errStopping):
 		return unavailable("the server is shutting down", id, repeatable)
 	case ctx.Err() != nil:
-		return &problem{status: statusClientClosed, message: "the client has gone; the invocation goes on", id: id}
+		return &problem{status: statusClientClosed, message: "the client disconnected; the invocation continues", id: id}
 	}
 	if full, ok := errors.AsType[*routing.QueueFullError](err); ok {
 		return &problem{
@@ -122,7 +121,7 @@ func unavailable(why string, id ids.Invocation, safe bool) error {
 	return p
 }
 
-// fail answers a request with an error.
+// fail responds to a request with an error.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p, ok := errors.AsType[*problem](err)
 	if !ok {
@@ -179,7 +178,7 @@ func (s *Server) abandonBody(w http.ResponseWriter, p *problem) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(timeout))
 }
 
-// foreign is the problem of an error that the router made or nobody foresaw.
+// foreign converts an error of the router or an unexpected error to a problem.
 func (s *Server) foreign(r *http.Request, err error) *problem {
 	if routed, ok := errors.AsType[*echo.HTTPError](err); ok && routed.Code == http.StatusNotFound {
 		return &problem{status: http.StatusNotFound, message: "not found"}
@@ -197,7 +196,7 @@ type errorBody struct {
 	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
-// writeJSON answers with a JSON body.
+// writeJSON sends a JSON response.
 func writeJSON(w http.ResponseWriter, status int, body any) error {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

@@ -245,5 +245,5 @@ func TestClientGone(t *testing.T) {
 	id := ids.NewInvocation(1, [16]byte{1})
 	w := httptest.NewRecorder()
 	testServer(t, Config{}, f).Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/platform/attach/"+id.String(), http.NoBody).WithContext(ctx))
-	requireProblem(t, w, 499, "the invocation goes on")
+	requireProblem(t, w, 499, "the invocation continues")
 }

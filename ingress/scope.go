@@ -83,10 +83,10 @@ func readPriority(h http.Header, inv *machine.Invoke) error {
 		return nil
 	}
 	if inv.Target.Scope == "" {
-		return badRequest("x-platform-priority requires a scope to be set: nobody else waits in a queue")
+		return badRequest("x-platform-priority requires a scope: only invocations with a scope are queued")
 	}
 	if len(text) != 1 || text[0] < '0' || text[0] > '9' {
-		return badRequest("bad x-platform-priority '%s': it is a digit from 0, which is that of requests without one, to 9, the most urgent", text)
+		return badRequest("bad x-platform-priority '%s': expected a digit from 0, the default, to 9, the highest", text)
 	}
 	inv.Priority = text[0] - '0'
 	return nil

@@ -65,7 +65,7 @@ type Registry interface {
 	Schemas() *metadata.Schemas
 }
 
-// Server answers the requests of the ingress.
+// Server serves the requests of the ingress.
 type Server struct {
 	cfg         Config
 	registry    Registry
@@ -106,17 +106,17 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// Handler answers requests of any listener, such as a test's.
+// Handler serves requests from any listener, such as a test's.
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
 
-// Drain makes the health route say that the server is about to stop, so that load
-// balancers look elsewhere. Requests are still served.
+// Drain makes the health route report that the server is about to stop, so that load
+// balancers choose other nodes. Requests are still served.
 func (s *Server) Drain() { s.draining.Store(true) }
 
-// Serve answers HTTP/1.1 and HTTP/2 with prior knowledge on a listener until ctx
-// ends. Then it drains: no new connection, the open ones close after their request;
-// whoever still waits after the drain timeout is told that the invocation goes on.
-// It may run for several listeners at once.
+// Serve serves HTTP/1.1 and HTTP/2 with prior knowledge on a listener until ctx ends. Then it
+// drains: it accepts no new connections and closes open ones after their current request. Callers
+// still waiting after the drain timeout get an error saying that the invocation continues. It may
+// run for several listeners concurrently.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return httpserver.Serve(ctx, ln, httpserver.Config{
 		Handler:        s.Handler(),

@@ -521,7 +521,7 @@ type StatusResponse struct {
 	MetadataLeader   string           `protobuf:"bytes,8,opt,name=metadata_leader,json=metadataLeader,proto3" json:"metadata_leader,omitempty"`
 	Replicas         []*ReplicaStatus `protobuf:"bytes,9,rep,name=replicas,proto3" json:"replicas,omitempty"`
 	FlowControl      bool             `protobuf:"varint,10,opt,name=flow_control,json=flowControl,proto3" json:"flow_control,omitempty"`                  // enabled in the node's configuration
-	FeatureLevel     uint32           `protobuf:"varint,13,opt,name=feature_level,json=featureLevel,proto3" json:"feature_level,omitempty"`               // highest level that the server supports; 0: the first
+	FeatureLevel     uint32           `protobuf:"varint,13,opt,name=feature_level,json=featureLevel,proto3" json:"feature_level,omitempty"`               // highest that the server supports; 0: the first
 	FeatureLevelHold bool             `protobuf:"varint,14,opt,name=feature_level_hold,json=featureLevelHold,proto3" json:"feature_level_hold,omitempty"` // the node's configuration holds the cluster's level
 	Disk             string           `protobuf:"bytes,15,opt,name=disk,proto3" json:"disk,omitempty"`                                                    // what the node refuses to do because its disk is full; empty if it has space
 	// The following fields are set only if details are requested.

@@ -4,6 +4,8 @@ import (
 	"encoding"
 	"reflect"
 	"strings"
+
+	"platform/internal/suggest"
 )
 
 // key is one place in the configuration: a value or a section of values.
@@ -65,12 +67,12 @@ func index(list []key) map[string]key {
 // kebab turns the snake_case spelling of a key into the documented one.
 func kebab(name string) string { return strings.ReplaceAll(strings.ToLower(name), "_", "-") }
 
-// nearest returns the known key that the unknown path most likely means: a typing
-// error of it, or its name in another section. It returns "" when none is close.
+// nearest returns the known key that the unknown path most likely means: a misspelling, or
+// the same name in another section. It returns "" if none is close.
 func nearest(path string, list []key) string {
 	best, bestDistance := "", len(path)/3+1
 	for _, k := range list {
-		d := min(distance(path, k.path), distance(last(path), last(k.path))+1)
+		d := min(suggest.Distance(path, k.path), suggest.Distance(last(path), last(k.path))+1)
 		if d < bestDistance {
 			best, bestDistance = k.path, d
 		}
@@ -79,24 +81,3 @@ func nearest(path string, list []key) string {
 }
 
 func last(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
-
-// distance is the Levenshtein distance of two keys.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}

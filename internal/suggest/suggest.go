@@ -15,7 +15,7 @@ func Nearest(name string, candidates []string) string {
 	name = strings.ToLower(name)
 	best, least := "", 1+max(1, len(name)/3)
 	for _, candidate := range candidates {
-		d := distance(name, strings.ToLower(candidate))
+		d := Distance(name, strings.ToLower(candidate))
 		if strings.Contains(candidate, name) && len(name) >= 3 {
 			d = min(d, 1) // for example, status in completion_status
 		}
@@ -26,9 +26,9 @@ func Nearest(name string, candidates []string) string {
 	return best
 }
 
-// distance returns the optimal string alignment distance of two words: the number of
+// Distance returns the optimal string alignment distance of two words: the number of
 // insertions, deletions, substitutions and transpositions of adjacent letters.
-func distance(a, b string) int {
+func Distance(a, b string) int {
 	var before []int
 	last := make([]int, len(b)+1)
 	for j := range last {

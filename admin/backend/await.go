@@ -7,8 +7,8 @@ import (
 	"platform/partition/machine"
 )
 
-// awaited is what an invocation waits for: as stored with a suspended one, or as a
-// running handler says.
+// awaited is what an invocation waits for: as stored for a suspended one, or as reported by a
+// running handler.
 func awaited(r partition.Record) *admin.Await {
 	if r.Status == machine.Suspended {
 		return describeAwait(r.Await)
@@ -26,7 +26,8 @@ var combinators = map[journal.Combinator]string{
 	journal.CombineFirstSucceededOrAllFailed: "FirstSucceededOrAllFailed", journal.CombineAllSucceededOrFirstFailed: "AllSucceededOrFirstFailed",
 }
 
-// describeAwait shows a tree. The cancel signal, which every wait has, is left out.
+// describeAwait converts a tree for users. The cancel signal, which is part of every wait, is
+// omitted.
 func describeAwait(f *journal.Future) *admin.Await {
 	await := &admin.Await{Combinator: combinators[f.Combinator], Completions: f.Completions, Names: f.Names}
 	for _, s := range f.Signals {
@@ -38,7 +39,7 @@ func describeAwait(f *journal.Future) *admin.Await {
 		await.Nested = append(await.Nested, describeAwait(&f.Nested[i]))
 	}
 	if len(await.Completions)+len(await.Signals)+len(await.Names) == 0 && len(await.Nested) == 1 {
-		return await.Nested[0] // what is left of "this, or a cancel"
+		return await.Nested[0] // the remainder of "this, or a cancel"
 	}
 	return await
 }

@@ -18,14 +18,14 @@ import (
 	"platform/partition/machine"
 )
 
-// catalog finds invocations on all partitions for the admin API. A listing reads
-// every record; the page is kept small while reading.
+// catalog finds invocations on all partitions for the admin API. A listing reads every record,
+// and keeps only one page in memory.
 type catalog struct {
 	router  *routing.Router
 	schemas func() *metadata.Schemas
 }
 
-// List is part of admin.Invocations.
+// List implements admin.Invocations.
 func (c *catalog) List(ctx context.Context, q admin.Query) (admin.Page, error) {
 	order := newestFirst
 	if q.OldestFirst {
@@ -52,7 +52,7 @@ func (c *catalog) List(ctx context.Context, q admin.Query) (admin.Page, error) {
 	return page.result(), nil
 }
 
-// Get is part of admin.Invocations.
+// Get implements admin.Invocations.
 func (c *catalog) Get(ctx context.Context, id ids.Invocation, withJournal bool) (*admin.Invocation, error) {
 	p := c.router.Owner(id)
 	r, entries, err := p.Inspect(ctx, id, withJournal)
@@ -69,7 +69,7 @@ func (c *catalog) Get(ctx context.Context, id ids.Invocation, withJournal bool) 
 	return out, nil
 }
 
-// InUse is part of admin.Invocations.
+// InUse implements admin.Invocations.
 func (c *catalog) InUse(ctx context.Context, id ids.Deployment) (count int, err error) {
 	for p := range c.router.Partitions() {
 		for r, err := range p.Records(ctx, false) {
@@ -84,8 +84,8 @@ func (c *catalog) InUse(ctx context.Context, id ids.Deployment) (count int, err 
 	return count, nil
 }
 
-// needs is the deployment that an unfinished invocation runs on, or will: work that is
-// queued, delayed or paused and not pinned goes to the latest one of its service.
+// needs returns the deployment that an unfinished invocation runs on or will run on: queued,
+// delayed and paused invocations that are not pinned run on the latest one of their service.
 func (c *catalog) needs(r partition.Record) ids.Deployment {
 	if d := deploymentOf(r); d != "" {
 		return d
@@ -96,8 +96,8 @@ func (c *catalog) needs(r partition.Record) ids.Deployment {
 	return ""
 }
 
-// deploymentOf is what an unfinished invocation runs on: the one that it is pinned to,
-// which it is not before its first step is stored, or that of the attempt under way.
+// deploymentOf returns the deployment of an unfinished invocation: the pinned one or, before the
+// first step is stored, that of the open attempt.
 func deploymentOf(r partition.Record) ids.Deployment {
 	if r.Pin.Deployment != "" {
 		return r.Pin.Deployment
@@ -112,7 +112,7 @@ func needsCompleted(statuses []admin.Status) bool {
 	return len(statuses) == 0 || slices.Contains(statuses, admin.StatusCompleted)
 }
 
-// place is where an invocation stands in a listing.
+// place is the position of an invocation in a listing.
 type place struct {
 	createdAt int64
 	id        ids.Invocation
@@ -126,7 +126,7 @@ func newestFirst(a, b place) int { return oldestFirst(b, a) }
 
 func (p place) String() string { return strconv.FormatInt(p.createdAt, 36) + "." + p.id.String() }
 
-// parsePlace reads a cursor; nil for none.
+// parsePlace parses a cursor; nil for none.
 func parsePlace(cursor string) (*place, error) {
 	if cursor == "" {
 		return nil, nil
@@ -143,8 +143,7 @@ func parsePlace(cursor string) (*place, error) {
 	return &p, nil
 }
 
-// listing collects one page: the first in order of those that match, and one more
-// to know whether there is a next page.
+// listing collects one page: the first matching invocations, and one more to detect a next page.
 type listing struct {
 	query admin.Query
 	order func(a, b place) int
@@ -163,7 +162,7 @@ func (l *listing) consider(r partition.Record) {
 	}
 }
 
-// trim keeps what may be on the page.
+// trim drops what is beyond the page.
 func (l *listing) trim() {
 	slices.SortFunc(l.found, func(a, b partition.Record) int {
 		return l.order(place{a.CreatedAt, a.ID}, place{b.CreatedAt, b.ID})
@@ -194,5 +193,5 @@ func matches(q *admin.Query, r partition.Record) bool {
 		among(q.Keys, t.Key) && among(q.Scopes, t.Scope) && among(q.Deployments, r.Pin.Deployment)
 }
 
-// among reports whether v is one of list; an empty list admits everything.
+// among reports whether list contains v; an empty list contains everything.
 func among[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }

@@ -23,26 +23,27 @@ import (
 )
 
 const (
-	// transferTimeout bounds how long an operator waits until another node leads.
+	// transferTimeout limits the wait until another node leads.
 	transferTimeout = 10 * time.Second
-	// transferPause is the time between two tries.
+	// transferPause is the time between two attempts.
 	transferPause = 100 * time.Millisecond
 )
 
-// Nodes sends requests to the nodes of the cluster, this one included.
+// Nodes sends requests to the nodes of the cluster, including this one.
 type Nodes interface {
-	// Statuses returns the statuses of all nodes that answer in time. details adds what
-	// only queries and recoveries need.
+	// Statuses returns the statuses of all nodes that respond in time. details adds what only
+	// queries and recoveries need.
 	Statuses(ctx context.Context, details bool) cluster.Statuses
 	// StatusesWithin is Statuses with another timeout.
 	StatusesWithin(ctx context.Context, timeout time.Duration, details bool) cluster.Statuses
-	// Transfer requests that node leader hands the leadership of a partition over.
+	// Transfer requests that the leader, node leader, transfers the leadership of a partition.
 	Transfer(ctx context.Context, leader metadata.Node, partition uint32, to metadata.Node) error
-	// Recover requests a node's part in the recovery of a partition. It may change req.
+	// Recover requests a node's part of the recovery of a partition. It may modify req.
 	Recover(ctx context.Context, node metadata.Node, req *nodepb.RecoverRequest) error
 }
 
-// Cluster is the cluster for the admin API and for SQL. It is safe for concurrent use.
+// Cluster implements the cluster operations of the admin API and of SQL. It is safe for
+// concurrent use.
 type Cluster struct {
 	Self    raft.ServerID
 	Store   *metadata.Store
@@ -58,7 +59,7 @@ func (c *Cluster) State(ctx context.Context) (*admin.ClusterState, error) {
 	return c.facts(c.Nodes.Statuses(ctx, false)).view(), nil
 }
 
-// facts are what this node knows of the cluster, with what nodes said about themselves.
+// facts collects what this node knows of the cluster and what nodes report about themselves.
 func (c *Cluster) facts(statuses cluster.Statuses) *clusterFacts {
 	layout, _ := c.Store.Layout()
 	group := c.Store.Group()
@@ -69,8 +70,8 @@ func (c *Cluster) facts(statuses cluster.Statuses) *clusterFacts {
 	}
 }
 
-// Transfer implements admin.Cluster. The table comes first: whoever leads else hands
-// the leadership back.
+// Transfer implements admin.Cluster. It changes the table first; otherwise the new leader would
+// transfer the leadership back.
 func (c *Cluster) Transfer(ctx context.Context, partition, node uint32) error {
 	ctx, cancel := context.WithTimeout(ctx, transferTimeout)
 	defer cancel()
@@ -94,7 +95,7 @@ func (c *Cluster) Transfer(ctx context.Context, partition, node uint32) error {
 	}
 }
 
-// prefer puts a node in front of the partition's place in the table.
+// prefer makes a node the first of the partition's placement in the table.
 func (c *Cluster) prefer(ctx context.Context, partition, node uint32) error {
 	for {
 		layout, _ := c.Store.Layout()
@@ -114,7 +115,7 @@ func (c *Cluster) prefer(ctx context.Context, partition, node uint32) error {
 	}
 }
 
-// mayLead refuses nodes that cannot lead a partition.
+// mayLead returns an error for nodes that cannot lead a partition.
 func (c *Cluster) mayLead(layout *metadata.Layout, place metadata.Partition, id uint32) error {
 	node, member := layout.Node(id)
 	if !member {
@@ -138,8 +139,8 @@ func (c *Cluster) mayLead(layout *metadata.Layout, place metadata.Partition, id 
 	return nil
 }
 
-// transferOnce asks who leads a partition to hand it over; done says that the node
-// leads already.
+// transferOnce requests the transfer from the current leader; done means that the node already
+// leads.
 func (c *Cluster) transferOnce(ctx context.Context, partition, to uint32) (done bool, err error) {
 	layout, _ := c.Store.Layout()
 	target, member := layout.Node(to)

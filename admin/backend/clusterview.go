@@ -15,8 +15,7 @@ import (
 	nodepb "platform/proto/node"
 )
 
-// clusterFacts are what a node knows of the cluster from various sides. view puts
-// them together.
+// clusterFacts is what a node knows of the cluster from several sources; view combines them.
 type clusterFacts struct {
 	self    raft.ServerID
 	layout  *metadata.Layout
@@ -24,11 +23,11 @@ type clusterFacts struct {
 	// leader and servers are those of the metadata group.
 	leader  raft.ServerID
 	servers []raft.Server
-	// statuses are the answers of nodes, by node id.
+	// statuses are the responses of nodes, by node ID.
 	statuses cluster.Statuses
 }
 
-// view is the cluster for operators.
+// view returns the cluster as shown to operators.
 func (f *clusterFacts) view() *admin.ClusterState {
 	ids := make(map[raft.ServerID]uint32, len(f.layout.Nodes))
 	for _, n := range f.layout.Nodes {
@@ -47,8 +46,8 @@ func (f *clusterFacts) view() *admin.ClusterState {
 	return state
 }
 
-// metadata is the metadata group. A leader that is known has a majority: one that
-// lost it steps down, and its followers forget it, within the time-outs of Raft.
+// metadata returns the metadata group. A known leader has a majority: a leader without one steps
+// down, and its followers forget it, within the timeouts of Raft.
 func (f *clusterFacts) metadata(ids map[raft.ServerID]uint32) admin.MetadataState {
 	m := admin.MetadataState{Leader: ids[f.leader], Quorum: f.leader != "", Voters: []uint32{}, Learners: []uint32{}}
 	for _, s := range f.servers {
@@ -65,7 +64,7 @@ func (f *clusterFacts) metadata(ids map[raft.ServerID]uint32) admin.MetadataStat
 	return m
 }
 
-// feature is the cluster's feature level.
+// feature returns the cluster's feature level.
 func (f *clusterFacts) feature() admin.FeatureState {
 	plan := metadata.PlanLevel(f.layout, f.statuses.Announcements())
 	state := admin.FeatureState{
@@ -78,7 +77,7 @@ func (f *clusterFacts) feature() admin.FeatureState {
 	return state
 }
 
-// partitionView puts together what the replicas of a partition say.
+// partitionView combines the reports of a partition's replicas.
 func partitionView(p metadata.Partition, said map[uint32]*nodepb.ReplicaStatus, ids map[raft.ServerID]uint32) admin.PartitionState {
 	state := admin.PartitionState{ID: p.ID, Placed: slices.Clone(p.Replicas), Version: p.Version, Replicas: []admin.ReplicaState{}}
 	source := authority(said)
@@ -104,19 +103,19 @@ func partitionView(p metadata.Partition, said map[uint32]*nodepb.ReplicaStatus, 
 	return state
 }
 
-// rebuiltSince reports whether a node has replaced the replica that the leader still
-// lists as a member.
+// rebuiltSince reports whether a node has replaced the replica that the leader still lists as a
+// member.
 func rebuiltSince(r *nodepb.ReplicaStatus, m *nodepb.ReplicaMember) bool {
 	return r != nil && r.ReplicaId != "" && r.ReplicaId != m.Id
 }
 
-// nodeOf is the node of a replica, 0 if it is none of ids.
+// nodeOf returns the node of a replica, 0 if it is not among ids.
 func nodeOf(ids map[raft.ServerID]uint32, replica string) uint32 {
 	node, _ := metadata.ReplicaNode(raft.ServerID(replica))
 	return ids[node]
 }
 
-// said are the replicas by partition and node, as far as their nodes answer.
+// said returns the reported replicas by partition and node.
 func (f *clusterFacts) said() map[uint32]map[uint32]*nodepb.ReplicaStatus {
 	said := make(map[uint32]map[uint32]*nodepb.ReplicaStatus, len(f.layout.Partitions))
 	for id, st := range f.statuses {
@@ -130,8 +129,8 @@ func (f *clusterFacts) said() map[uint32]map[uint32]*nodepb.ReplicaStatus {
 	return said
 }
 
-// authority is the replica that knows best: the leader of the latest term, or else
-// whoever heard of the latest leader; nil if nobody said anything.
+// authority returns the most authoritative report: that of the leader of the latest term,
+// otherwise one that names the latest leader; nil if there are none.
 func authority(said map[uint32]*nodepb.ReplicaStatus) (best *nodepb.ReplicaStatus) {
 	leads := func(r *nodepb.ReplicaStatus) int {
 		switch {
@@ -160,10 +159,10 @@ func roleOf(m *nodepb.ReplicaMember, leader string) admin.Role {
 	return admin.RoleLearner
 }
 
-// withReplica adds what a node said about its replica.
+// withReplica adds a node's report of its replica.
 func withReplica(all []admin.ReplicaState, node uint32, r *nodepb.ReplicaStatus, leads bool) []admin.ReplicaState {
 	at := slices.IndexFunc(all, func(known admin.ReplicaState) bool { return known.Node == node })
-	if at < 0 { // not in the configuration: not yet, or not any more
+	if at < 0 { // not in the configuration: not yet, or no longer
 		all = append(all, admin.ReplicaState{Node: node, Role: admin.RoleNone})
 		at = len(all) - 1
 	}
@@ -176,7 +175,7 @@ func withReplica(all []admin.ReplicaState, node uint32, r *nodepb.ReplicaStatus,
 	return all
 }
 
-// node is one member.
+// node returns one member.
 func (f *clusterFacts) node(n metadata.Node, state *admin.ClusterState) admin.NodeState {
 	out := admin.NodeState{
 		ID: n.ID, Name: n.Name, State: admin.NodeUnknown, Draining: n.Draining, Self: n.ServerID() == f.self, Metadata: admin.RoleNone,

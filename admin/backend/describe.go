@@ -11,7 +11,7 @@ import (
 	"platform/partition/machine"
 )
 
-// describe is what users see of an invocation.
+// describe converts an invocation for users.
 func describe(r partition.Record) *admin.Invocation {
 	inv, t := r.Invocation, &r.Target
 	out := &admin.Invocation{
@@ -58,8 +58,8 @@ func describe(r partition.Record) *admin.Invocation {
 	return out
 }
 
-// describeAttempts adds how the attempts fared: the leader knows of running ones,
-// the record of the last one of a paused invocation.
+// describeAttempts adds the state of attempts: from the leader for running invocations, from the
+// record for paused ones.
 func describeAttempts(r partition.Record, out *admin.Invocation) {
 	failure := r.Failure
 	if attempts := r.Attempts; attempts != nil {
@@ -80,7 +80,7 @@ func describeAttempts(r partition.Record, out *admin.Invocation) {
 	}
 }
 
-// describeJournal is what users see of a journal.
+// describeJournal converts a journal for users.
 func describeJournal(entries []journal.Entry) []admin.Entry {
 	out := make([]admin.Entry, len(entries))
 	callees := calleesOf(entries)
@@ -132,7 +132,7 @@ func describeCommand(out *admin.Entry, e journal.Entry, callees map[uint32]strin
 	}
 }
 
-// signalName is what people call a signal.
+// signalName returns the name of a signal for users.
 func signalName(id journal.NotificationID) string {
 	switch {
 	case id.Name != "":
@@ -152,7 +152,7 @@ func targetText(r *journal.Request) string {
 	return r.Service + "/" + r.Handler
 }
 
-// calleesOf are the ids of called invocations by the completion that told them.
+// calleesOf returns the IDs of called invocations by the completion that contains them.
 func calleesOf(entries []journal.Entry) map[uint32]string {
 	callees := map[uint32]string{}
 	for _, e := range entries {

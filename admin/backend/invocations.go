@@ -8,7 +8,7 @@ import (
 	"platform/metadata"
 )
 
-// Invocations are the invocations of all partitions for the admin API. It is safe for
+// Invocations gives the admin API access to the invocations of all partitions. It is safe for
 // concurrent use.
 type Invocations struct {
 	*catalog
@@ -17,8 +17,8 @@ type Invocations struct {
 
 var _ admin.Invocations = Invocations{}
 
-// NewInvocations returns the invocations of the partitions that router reaches. level
-// returns the cluster's feature level; speaks is what this server speaks with services.
+// NewInvocations returns the invocations of the partitions that router reaches. level returns the
+// cluster's feature level; speaks are the service protocol versions that this server supports.
 func NewInvocations(router *routing.Router, schemas func() *metadata.Schemas, level func() feature.Level, speaks protocol.Range) Invocations {
 	return Invocations{&catalog{router, schemas}, &operator{router, schemas, level, speaks}}
 }

@@ -19,12 +19,12 @@ import (
 	"platform/partition/machine"
 )
 
-// operator does what operators ask of invocations, wherever their partitions are led.
+// operator performs the operations of operators on invocations of any partition.
 type operator struct {
 	router   *routing.Router
 	schemas  func() *metadata.Schemas
 	level    func() feature.Level
-	protocol protocol.Range // what this server speaks
+	protocol protocol.Range // supported service protocol versions
 }
 
 var _ admin.Operator = (*operator)(nil)
@@ -51,12 +51,12 @@ func (o *operator) Pause(ctx context.Context, id ids.Invocation, r admin.PauseRe
 	}
 	out, err := o.do(ctx, id, &machine.Pause{Target: id, By: r.By, Reason: r.Reason}, machine.Existing)
 	if out.Code == machine.NotStarted {
-		err = refuse(http.StatusConflict, "the invocation has not started yet: it is %s; only what has started can be paused", out.Status)
+		err = refuse(http.StatusConflict, "the invocation has not started yet: it is %s; only started invocations can be paused", out.Status)
 	}
 	return out.Code == machine.Existing, err
 }
 
-// allowReason refuses a pause with a reason that the cluster cannot store yet.
+// allowReason rejects a pause with a reason that the cluster cannot store yet.
 func (o *operator) allowReason(r admin.PauseRequest) error {
 	if r.Reason == "" {
 		return nil
@@ -79,7 +79,7 @@ func (o *operator) Resume(ctx context.Context, id ids.Invocation, on admin.Deplo
 		if findErr != nil {
 			return operatorError(findErr)
 		}
-		if inv.Pausing || inv.Status == machine.Paused { // it takes effect meanwhile
+		if inv.Pausing || inv.Status == machine.Paused { // the pause took effect meanwhile
 			return o.resumePaused(ctx, id, repin)
 		}
 		if waiting, findErr := o.backingOff(ctx, id); findErr != nil || !waiting {
@@ -90,8 +90,8 @@ func (o *operator) Resume(ctx context.Context, id ids.Invocation, on admin.Deplo
 	return err
 }
 
-// resumePaused resumes an invocation on another deployment once the pause that an
-// operator has requested takes effect. The pause stays if it does not.
+// resumePaused resumes an invocation on another deployment once the pause that an operator has
+// requested takes effect. On failure the pause remains.
 func (o *operator) resumePaused(ctx context.Context, id ids.Invocation, repin *machine.Repin) error {
 	paused, err := o.awaitPaused(ctx, id)
 	switch {
@@ -104,8 +104,8 @@ func (o *operator) resumePaused(ctx context.Context, id ids.Invocation, repin *m
 	return err
 }
 
-// backingOff reports whether an invocation waits for its next attempt, so that no
-// attempt on its deployment is open.
+// backingOff reports whether an invocation waits for its next attempt, so that no attempt is
+// open.
 func (o *operator) backingOff(ctx context.Context, id ids.Invocation) (bool, error) {
 	r, _, err := o.router.Owner(id).Inspect(ctx, id, false)
 	if err != nil {
@@ -115,20 +115,20 @@ func (o *operator) backingOff(ctx context.Context, id ids.Invocation) (bool, err
 }
 
 const (
-	// repinTimeout bounds how long an invocation takes to be paused.
+	// repinTimeout limits the wait until an invocation is paused.
 	repinTimeout = 5 * time.Second
 	repinPause   = 5 * time.Millisecond
 )
 
-// resumeElsewhere pauses an invocation that backs off and resumes it on another
-// deployment. If that fails, it goes on where it was.
+// resumeElsewhere pauses an invocation that is backing off and resumes it on another deployment.
+// On failure it continues where it was.
 func (o *operator) resumeElsewhere(ctx context.Context, id ids.Invocation, repin *machine.Repin) error {
 	if _, err := o.do(ctx, id, &machine.Pause{Target: id}, machine.Existing); err != nil {
 		return err
 	}
 	paused, err := o.awaitPaused(ctx, id)
 	if err == nil && !paused {
-		err = refuse(http.StatusConflict, "an attempt of the invocation began meanwhile; pause it first")
+		err = refuse(http.StatusConflict, "an attempt of the invocation has started meanwhile; pause it first")
 	}
 	if err == nil {
 		_, err = o.do(ctx, id, &machine.Resume{Target: id, Repin: repin}, machine.OK)
@@ -211,7 +211,7 @@ func (o *operator) ResumeQueue(ctx context.Context, id ids.VQueue) error {
 	return err
 }
 
-// repin resolves the choice of a deployment; nil keeps the one there is.
+// repin resolves the choice of a deployment; nil keeps the current one.
 func (o *operator) repin(ctx context.Context, id ids.Invocation, on admin.DeploymentChoice, usual admin.Which) (*machine.Repin, error) {
 	on.Which = cmp.Or(on.Which, usual)
 	if on.Which == admin.Keep {
@@ -234,7 +234,7 @@ func (o *operator) repin(ctx context.Context, id ids.Invocation, on admin.Deploy
 	}
 	d := schemas.Deployments[on.ID]
 	if d == nil {
-		return nil, refuse(http.StatusBadRequest, "deployment '%s' is not registered; 'platform deployments list' shows those that are", on.ID)
+		return nil, refuse(http.StatusBadRequest, "deployment '%s' is not registered; 'platform deployments list' lists registered ones", on.ID)
 	}
 	if service := d.Service(target.Service); service == nil || service.Handler(target.Handler) == nil {
 		return nil, refuse(http.StatusBadRequest, "deployment '%s' does not offer %s/%s", on.ID, target.Service, target.Handler)
@@ -246,8 +246,8 @@ func (o *operator) repin(ctx context.Context, id ids.Invocation, on admin.Deploy
 	return &machine.Repin{Deployment: d.ID, Min: uint8(lowest), Max: uint8(highest)}, nil
 }
 
-// do proposes an operation until its outcome is known. A repetition may find what
-// an earlier try, whose answer was lost, has left: then its refusal is asDone.
+// do proposes an operation until its outcome is known. A repetition may find the effect of an
+// earlier attempt whose response was lost; asDone is the resulting error.
 func (o *operator) do(ctx context.Context, id ids.Invocation, c machine.Operation, asDone machine.Code) (machine.Outcome, error) {
 	out, repeated, err := o.router.Operate(ctx, id, c)
 	if err != nil {
@@ -259,7 +259,7 @@ func (o *operator) do(ctx context.Context, id ids.Invocation, c machine.Operatio
 	return out, refusal(out)
 }
 
-// refusal is why a command was refused, in words for operators; nil if it was not.
+// refusal returns why a command was rejected, as text for operators; nil if it was not.
 func refusal(out machine.Outcome) error {
 	switch out.Code {
 	case machine.OK, machine.Existing:
@@ -275,17 +275,17 @@ func refusal(out machine.Outcome) error {
 	case machine.Running:
 		return refuse(http.StatusConflict, "the deployment cannot be changed while the invocation is running; pause it first")
 	case machine.NotPinned:
-		return refuse(http.StatusConflict, "the deployment cannot be changed before the invocation is pinned to one, which its first stored step does")
+		return refuse(http.StatusConflict, "the deployment cannot be changed before the invocation is pinned to one by its first stored step")
 	case machine.Incompatible:
 		return refuse(http.StatusBadRequest, "the deployment does not support the service protocol version that the invocation's journal is written in")
 	case machine.NoInput:
-		return refuse(http.StatusGone, "the journal of the invocation is not kept any more, so that its input cannot be read; it is kept after the end for the journal retention of the handler")
+		return refuse(http.StatusGone, "the journal of the invocation, which contains the input, was deleted after the journal retention of the handler")
 	case machine.Unsupported:
 		return refuse(http.StatusUnprocessableEntity, "invocations of workflows cannot be restarted")
 	case machine.OutOfRange:
 		return refuse(http.StatusBadRequest, "the journal has no entry with that index")
 	case machine.Unanswered:
-		return refuse(http.StatusBadRequest, "the journal up to that entry contains some commands without respective completions; choose an earlier entry")
+		return refuse(http.StatusBadRequest, "the journal up to that entry contains some commands without their completions; choose an earlier entry")
 	}
 	return fmt.Errorf("the partition refused the operation with code %d", out.Code)
 }
@@ -294,7 +294,7 @@ func refuse(status int, format string, args ...any) error {
 	return &admin.Refusal{Status: status, Message: fmt.Sprintf(format, args...)}
 }
 
-// operatorError words the router's errors for the admin API.
+// operatorError converts the router's errors for the admin API.
 func operatorError(err error) error {
 	if errors.Is(err, routing.ErrNotFound) {
 		return admin.ErrNotFound
@@ -303,12 +303,12 @@ func operatorError(err error) error {
 		if down.SafeToRetry {
 			return fmt.Errorf("%w; nothing was changed, try again: %w", admin.ErrUnavailable, down)
 		}
-		return fmt.Errorf("%w; whether the operation took effect is not known: %w", admin.ErrUnavailable, down)
+		return fmt.Errorf("%w; whether the operation took effect is unknown: %w", admin.ErrUnavailable, down)
 	}
 	return err
 }
 
-// cancelOf is the signal that cancels an invocation.
+// cancelOf returns the command that cancels an invocation.
 func cancelOf(id ids.Invocation) *machine.Signal {
 	return &machine.Signal{Target: id, ID: journal.NumberedSignal(journal.CancelSignal), Request: routing.NewRequest()}
 }

@@ -12,10 +12,10 @@ import (
 	nodepb "platform/proto/node"
 )
 
-// Queried is the partitions as SQL reads them.
+// Queried gives SQL access to the partitions.
 type Queried struct {
 	*routing.Router
-	FlowControl bool // the settings ask for it
+	FlowControl bool // enabled by configuration
 }
 
 // Scan implements query.Partitions.
@@ -26,14 +26,14 @@ func (q Queried) Scan(ctx context.Context, id uint32, s *partition.Scan) (partit
 // Scoped implements query.Partitions.
 func (q Queried) Scoped() bool { return q.FlowControl }
 
-// QueriedCluster is the cluster as SQL reads it.
+// QueriedCluster gives SQL access to the state of the cluster.
 type QueriedCluster struct{ Cluster *Cluster }
 
 // State implements query.Cluster.
 func (q QueriedCluster) State(ctx context.Context) (*query.ClusterState, error) {
 	facts := q.Cluster.facts(q.Cluster.Nodes.Statuses(ctx, true))
 	if err := context.Cause(ctx); err != nil {
-		return nil, err // those that were not waited for are not missing
+		return nil, err // nodes that were not waited for are not missing
 	}
 	state, said := facts.view(), facts.said()
 	out := &query.ClusterState{At: time.Now(), Level: state.Feature.Level}
@@ -56,7 +56,7 @@ func (q QueriedCluster) State(ctx context.Context) (*query.ClusterState, error) 
 	return out, nil
 }
 
-// queriedNode is a node and what it says about itself; st is nil if it does not answer.
+// queriedNode combines a node with its report; st is nil if it did not respond.
 func queriedNode(n *admin.NodeState, st *nodepb.StatusResponse) query.Node {
 	out := query.Node{
 		ID: n.ID, Name: n.Name, Incarnation: n.Incarnation, State: string(n.State), Address: n.Address,
@@ -80,8 +80,8 @@ func timeOf(t admin.Timestamp) time.Time {
 	return time.UnixMilli(int64(t))
 }
 
-// queriedReplica is a replica and what its node says about it; said is nil if it does not
-// answer.
+// queriedReplica combines a replica with the report of its node; said is nil if it did not
+// respond.
 func queriedReplica(p *admin.PartitionState, r *admin.ReplicaState, said *nodepb.ReplicaStatus) query.Replica {
 	out := query.Replica{
 		Partition: p.ID, Node: r.Node, Group: partition.GroupID(p.ID), Role: string(r.Role), Answers: r.Answers, Serving: r.Serving,

@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	// recoverTimeout bounds one node's part in the recovery of a partition.
+	// recoverTimeout limits one node's part of the recovery of a partition.
 	recoverTimeout = 45 * time.Second
-	// recoverStatusTimeout bounds how long a member is asked for its replicas. A member
-	// that does not respond prevents the recovery, so a slow one is waited for.
+	// recoverStatusTimeout limits the wait for a member's replicas. It is long, because a member
+	// that does not respond prevents the recovery.
 	recoverStatusTimeout = 5 * time.Second
-	// leaderPause is the time between two looks at who leads.
+	// leaderPause is the time between two lookups of the leader.
 	leaderPause = 50 * time.Millisecond
 )
 
@@ -55,8 +55,8 @@ func (c *Cluster) RecoverPartitions(ctx context.Context, ids []uint32, dryRun bo
 	return plans, nil
 }
 
-// awaitMetadataLeader waits until this node knows a leader of the metadata, for as long as
-// an election may take.
+// awaitMetadataLeader waits until this node knows the leader of the metadata, at most for the
+// duration of an election.
 func (c *Cluster) awaitMetadataLeader(ctx context.Context) bool {
 	for deadline := time.Now().Add(cluster.LeaderExpiry); ; {
 		if c.Store.Group().Leader().ID != "" {
@@ -81,13 +81,13 @@ func sleep(ctx context.Context, deadline time.Time, d time.Duration) bool {
 	}
 }
 
-// planSettled asks all members for their replicas and plans the recovery. It returns also
-// what they responded.
+// planSettled requests the replicas of all members and plans the recovery. It also returns their
+// responses.
 func (c *Cluster) planSettled(ctx context.Context, layout *metadata.Layout, ids []uint32) ([]admin.PartitionRecovery, cluster.Statuses, error) {
 	ask := func() cluster.Statuses { return c.Nodes.StatusesWithin(ctx, recoverStatusTimeout, true) }
 	plans, statuses := settle(ctx, layout, ids, time.Now().Add(cluster.LeaderExpiry), ask)
 	if err := context.Cause(ctx); err != nil {
-		return nil, nil, err // the members that were not waited for are not silent
+		return nil, nil, err // members that were not waited for are not unresponsive
 	}
 	return plans, statuses, nil
 }
@@ -106,8 +106,8 @@ func settle(ctx context.Context, layout *metadata.Layout, ids []uint32, deadline
 	}
 }
 
-// planRecovery says which partitions can be recovered, and from which replica. Without
-// ids these are all that have lost their majority.
+// planRecovery determines which partitions can be recovered, and from which replica. Without ids
+// these are all that have lost their majority.
 func planRecovery(layout *metadata.Layout, statuses cluster.Statuses, ids []uint32) []admin.PartitionRecovery {
 	plans := []admin.PartitionRecovery{}
 	for _, place := range layout.Partitions {
@@ -123,9 +123,8 @@ func planRecovery(layout *metadata.Layout, statuses cluster.Statuses, ids []uint
 	return plans
 }
 
-// planPartition looks at one partition. Only a partition whose replicas on all members
-// are known is recovered: one that is not might have what the others lack, and come back
-// with a vote.
+// planPartition plans the recovery of one partition. The replicas on all members must be known:
+// an unknown one might contain what the others lack, and return with a vote.
 func planPartition(layout *metadata.Layout, statuses cluster.Statuses, place metadata.Partition) admin.PartitionRecovery {
 	plan := admin.PartitionRecovery{Partition: place.ID, Discarded: []uint32{}, Missing: []string{}}
 	var best *nodepb.ReplicaStatus
@@ -143,7 +142,7 @@ func planPartition(layout *metadata.Layout, statuses cluster.Statuses, place met
 	}
 	if best == nil {
 		plan.Needed = allAnswer(layout, statuses) == ""
-		plan.Refused = "no member has a usable replica of it; `platform-server repair release` ends the quarantine of one whose data is whole"
+		plan.Refused = "no member has a usable replica of it; `platform-server repair release` ends the quarantine of one whose data is intact"
 		return plan
 	}
 	plan.Replica, plan.Applied, plan.Last, plan.LastTerm = best.ReplicaId, best.Applied, best.Last, best.LastTerm
@@ -161,10 +160,10 @@ func planPartition(layout *metadata.Layout, statuses cluster.Statuses, place met
 	}
 	if majority := len(best.Voters)/2 + 1; len(best.Voters)-len(plan.Missing) >= majority {
 		if leader, leads := statuses.Leader(place.ID); leads {
-			plan.Refused = fmt.Sprintf("it is led by node %d, nothing has to be recovered", leader)
+			plan.Refused = fmt.Sprintf("it is led by node %d, it needs no recovery", leader)
 			return plan
 		}
-		plan.Refused = fmt.Sprintf("%d of its %d voters answer, which is a majority: it goes on by itself", len(best.Voters)-len(plan.Missing), len(best.Voters))
+		plan.Refused = fmt.Sprintf("%d of its %d voters respond, which is a majority: it needs no recovery", len(best.Voters)-len(plan.Missing), len(best.Voters))
 		return plan
 	}
 	plan.Needed = true
@@ -176,7 +175,7 @@ func planPartition(layout *metadata.Layout, statuses cluster.Statuses, place met
 	return plan
 }
 
-// allAnswer names the members that do not answer, "" if there are none.
+// allAnswer returns the names of the members that did not respond, "" if there are none.
 func allAnswer(layout *metadata.Layout, statuses cluster.Statuses) string {
 	var silent []string
 	for _, node := range layout.Nodes {
@@ -187,13 +186,12 @@ func allAnswer(layout *metadata.Layout, statuses cluster.Statuses) string {
 	if len(silent) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("of the members, %s does not answer and may have newer data: start it, or, if it is lost for good, remove it first (`platform cluster nodes remove %s --force`)",
+	return fmt.Sprintf("member %s does not respond and may have newer data: start it, or, if it is lost for good, remove it first (`platform cluster nodes remove %s --force`)",
 		strings.Join(silent, ", "), silent[0])
 }
 
-// recoverPartition makes one replica the only one. The others are put into quarantine
-// before, so that no two of them can still be a majority. The plan is made anew, since
-// earlier recoveries took their time.
+// recoverPartition makes one replica the only one. The others are quarantined first, so that no
+// two of them can still form a majority. It plans again, since earlier recoveries took time.
 func (c *Cluster) recoverPartition(ctx context.Context, layout *metadata.Layout, plan *admin.PartitionRecovery) error {
 	plans, statuses, err := c.planSettled(ctx, layout, []uint32{plan.Partition})
 	if err != nil {

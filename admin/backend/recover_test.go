@@ -66,7 +66,7 @@ func TestWhatCanBeRecovered(t *testing.T) {
 		},
 		{
 			"a member does not answer", []*nodepb.ReplicaStatus{at("n1/a", 4, 9, four...), {}, nil},
-			true, "n3 does not answer and may have newer data", 1, []uint32{}, []string{"n2/b", "n3/c", "n4/d"},
+			true, "n3 does not respond and may have newer data", 1, []uint32{}, []string{"n2/b", "n3/c", "n4/d"},
 		},
 		{"nothing is left", []*nodepb.ReplicaStatus{{}, quarantined, {}}, true, "no member has a usable replica", 0, []uint32{}, []string{}},
 	} {

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// stateLimit bounds what is read of an object's state, in bytes.
+	// stateLimit limits how much of an object's state is read, in bytes.
 	stateLimit = 64 << 20
-	// stateMoment is how long an update of state is waited for at least: long enough
-	// for a key that nobody holds.
+	// stateMoment is the minimum time to wait for an update of state: long enough if nothing
+	// holds the key.
 	stateMoment = 500 * time.Millisecond
 )
 
@@ -72,7 +72,7 @@ func (o *operator) UpdateState(ctx context.Context, u admin.StateUpdate, wait bo
 	return changeOf(inv.ID, &answer.Result), nil
 }
 
-// replacement is the update in key order, so that its bytes follow from its content.
+// replacement returns the update in key order, so that its encoding is deterministic.
 func replacement(u admin.StateUpdate) *journal.StateReplacement {
 	entries := slices.SortedFunc(slices.Values(u.Entries), func(a, b admin.StateEntry) int { return cmp.Compare(a.Key, b.Key) })
 	r := &journal.StateReplacement{Version: u.Version}
@@ -82,7 +82,7 @@ func replacement(u admin.StateUpdate) *journal.StateReplacement {
 	return r
 }
 
-// changeOf is what became of an update; no result: it waits.
+// changeOf returns the outcome of an update; without a result it is pending.
 func changeOf(id ids.Invocation, result *journal.Result) admin.StateChange {
 	switch {
 	case result == nil:
@@ -105,5 +105,5 @@ func (o *operator) StateChange(ctx context.Context, id ids.Invocation) (admin.St
 	return changeOf(id, inv.Result), nil
 }
 
-// newUnique is the unique part of a new id.
+// newUnique returns the unique part of a new ID.
 func newUnique() [16]byte { return ids.OrderedUnique(time.Now().UnixMilli(), rand.Uint64) }

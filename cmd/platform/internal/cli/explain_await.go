@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -19,7 +20,7 @@ type journalEntry struct {
 }
 
 // awaited says what the leaves of a tree of futures are.
-func (e *explainer) awaited(tree string) error {
+func (e *explainer) awaited(ctx context.Context, tree string) error {
 	if tree == "" {
 		e.next("`platform invocations describe %s` shows its journal.", e.ID)
 		return nil
@@ -28,35 +29,35 @@ func (e *explainer) awaited(tree string) error {
 	if err := json.Unmarshal([]byte(tree), &future); err != nil {
 		return fmt.Errorf("%w: %w", errFuture, err)
 	}
-	journal, err := e.journal()
+	journal, err := e.journal(ctx)
 	if err != nil {
 		return err
 	}
-	e.leaves(future, journal)
+	e.leaves(ctx, future, journal)
 	return nil
 }
 
 // leaves walks over a tree of futures: an object with one member, whose value is a
 // list of trees, or the leaf.
-func (e *explainer) leaves(future any, journal []journalEntry) {
+func (e *explainer) leaves(ctx context.Context, future any, journal []journalEntry) {
 	members, isObject := future.(map[string]any)
 	if !isObject {
 		return
 	}
 	for name, value := range members {
 		if name == "Single" {
-			e.leaf(value, journal)
+			e.leaf(ctx, value, journal)
 			continue
 		}
 		if list, isList := value.([]any); isList {
 			for _, child := range list {
-				e.leaves(child, journal)
+				e.leaves(ctx, child, journal)
 			}
 		}
 	}
 }
 
-func (e *explainer) leaf(value any, journal []journalEntry) {
+func (e *explainer) leaf(ctx context.Context, value any, journal []journalEntry) {
 	leaf, _ := value.(map[string]any)
 	for kind, id := range leaf {
 		switch kind {
@@ -66,7 +67,7 @@ func (e *explainer) leaf(value any, journal []journalEntry) {
 		case "SignalIndex":
 			e.signal(uint32(float(id)))
 		case "CompletionId":
-			e.completion(uint32(float(id)), journal)
+			e.completion(ctx, uint32(float(id)), journal)
 		}
 	}
 }
@@ -90,11 +91,11 @@ func (e *explainer) signal(index uint32) {
 	e.next("Resolve it: `platform awakeables resolve %s <value>`", awakeable)
 }
 
-func (e *explainer) completion(id uint32, journal []journalEntry) {
+func (e *explainer) completion(ctx context.Context, id uint32, journal []journalEntry) {
 	for _, entry := range journal {
 		for _, completion := range entry.completions {
 			if completion == id && id != 0 {
-				e.command(&entry)
+				e.command(ctx, &entry)
 				return
 			}
 		}
@@ -103,7 +104,7 @@ func (e *explainer) completion(id uint32, journal []journalEntry) {
 }
 
 // command explains what the answer of a command depends on.
-func (e *explainer) command(entry *journalEntry) {
+func (e *explainer) command(ctx context.Context, entry *journalEntry) {
 	switch entry.kind {
 	case "Sleep":
 		e.because("- the end of a sleep at %s", e.when(entry.wakeUp))
@@ -116,7 +117,7 @@ func (e *explainer) command(entry *journalEntry) {
 			e.because("- the result of a %s", entry.kind)
 			return
 		}
-		e.because("- the result of %s%s", entry.invoked, e.statusOf(entry.invoked))
+		e.because("- the result of %s%s", entry.invoked, e.statusOf(ctx, entry.invoked))
 		e.next("`platform explain %s` says what it waits for.", entry.invoked)
 	case "Run":
 		e.because("- the result of run %q", entry.name)
@@ -126,8 +127,8 @@ func (e *explainer) command(entry *journalEntry) {
 }
 
 // statusOf is the target and status of another invocation, if it is known.
-func (e *explainer) statusOf(id string) string {
-	answer, err := e.client.Query(e.ctx, "SELECT target, status FROM sys_invocation WHERE id = "+client.Quote(id))
+func (e *explainer) statusOf(ctx context.Context, id string) string {
+	answer, err := e.client.Query(ctx, "SELECT target, status FROM sys_invocation WHERE id = "+client.Quote(id))
 	if err != nil || len(answer.Rows) == 0 {
 		return ""
 	}
@@ -136,8 +137,8 @@ func (e *explainer) statusOf(id string) string {
 
 // unanswered names the commands of a running invocation that have no completion yet: what its
 // handler may be waiting for, if the SDK does not say.
-func (e *explainer) unanswered() error {
-	answer, err := e.client.Query(e.ctx, "SELECT entry_lite_json FROM sys_journal WHERE id = "+client.Quote(e.ID)+" AND entry_type LIKE 'Notification: %'")
+func (e *explainer) unanswered(ctx context.Context) error {
+	answer, err := e.client.Query(ctx, "SELECT entry_lite_json FROM sys_journal WHERE id = "+client.Quote(e.ID)+" AND entry_type LIKE 'Notification: %'")
 	if err != nil {
 		return err
 	}
@@ -160,7 +161,7 @@ func (e *explainer) unanswered() error {
 			signalled[lite.Notification.Signal.ID.Index] = true
 		}
 	}
-	journal, err := e.journal()
+	journal, err := e.journal(ctx)
 	if err != nil {
 		return err
 	}
@@ -168,7 +169,7 @@ func (e *explainer) unanswered() error {
 	if len(open) > 0 {
 		e.because("Not completed in its journal:")
 		for _, entry := range open[:min(len(open), maxUnanswered)] {
-			e.command(&entry)
+			e.command(ctx, &entry)
 		}
 	}
 	if more := len(open) - maxUnanswered; more > 0 {
@@ -215,8 +216,8 @@ func (e *explainer) unreportedAwakeable(signalled map[uint32]bool) {
 const maxUnanswered = 5
 
 // journal reads the commands of the invocation and the completions that answer them.
-func (e *explainer) journal() ([]journalEntry, error) {
-	answer, err := e.client.Query(e.ctx, "SELECT name, invoked_id, promise_name, sleep_wakeup_at, entry_lite_json FROM sys_journal WHERE id = "+client.Quote(e.ID)+" AND entry_type LIKE 'Command: %'")
+func (e *explainer) journal(ctx context.Context) ([]journalEntry, error) {
+	answer, err := e.client.Query(ctx, "SELECT name, invoked_id, promise_name, sleep_wakeup_at, entry_lite_json FROM sys_journal WHERE id = "+client.Quote(e.ID)+" AND entry_type LIKE 'Command: %'")
 	if err != nil {
 		return nil, err
 	}

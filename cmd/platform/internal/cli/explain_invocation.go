@@ -32,7 +32,6 @@ func (e *explanation) next(format string, args ...any) {
 // explainer finds out why one invocation is not running.
 type explainer struct {
 	*app
-	ctx context.Context
 	row client.Row
 	explanation
 }
@@ -60,8 +59,8 @@ func (a *app) explained(ctx context.Context, id string) (*explanation, error) {
 			"It may have been purged: results are kept for the retention of their service. `platform invocations list` shows those there are."}
 	}
 	row := answer.Rows[0]
-	e := &explainer{app: a, ctx: ctx, row: row, explanation: explanation{ID: id, Target: row.Text("target"), Status: row.Text("status")}}
-	if err := e.explain(); err != nil {
+	e := &explainer{app: a, row: row, explanation: explanation{ID: id, Target: row.Text("target"), Status: row.Text("status")}}
+	if err := e.explain(ctx); err != nil {
 		return nil, err
 	}
 	return &e.explanation, nil
@@ -87,23 +86,23 @@ func (a *app) showExplanation(e *explanation) {
 // indented is a text of several lines with all but the first indented.
 func indented(text string) string { return strings.ReplaceAll(text, "\n", "\n    ") }
 
-func (e *explainer) explain() error {
+func (e *explainer) explain(ctx context.Context) error {
 	e.requests()
 	switch e.Status {
 	case "scheduled":
 		e.scheduled()
 		return nil
 	case "pending":
-		return e.pending()
+		return e.pending(ctx)
 	case "ready":
-		return e.ready()
+		return e.ready(ctx)
 	case "running":
-		return e.running()
+		return e.running(ctx)
 	case "backing-off":
-		return e.backingOff()
+		return e.backingOff(ctx)
 	case "suspended":
 		e.because("It is suspended, without a connection to the handler, until one of these arrives:")
-		return e.awaited(e.row.Text("suspended_waiting_future_json"))
+		return e.awaited(ctx, e.row.Text("suspended_waiting_future_json"))
 	case "paused":
 		return e.paused()
 	case "completed":
@@ -148,8 +147,8 @@ func (e *explainer) scheduled() {
 }
 
 // ready explains what may run and has no attempt open.
-func (e *explainer) ready() error {
-	if missing, err := e.undeployed(); missing || err != nil {
+func (e *explainer) ready(ctx context.Context) error {
+	if missing, err := e.undeployed(ctx); missing || err != nil {
 		return err
 	}
 	e.because("It is ready and waits for a free slot of the node that leads its partition.")
@@ -158,9 +157,9 @@ func (e *explainer) ready() error {
 }
 
 // undeployed explains that nothing serves the handler.
-func (e *explainer) undeployed() (bool, error) {
+func (e *explainer) undeployed(ctx context.Context) (bool, error) {
 	service := e.row.Text("target_service_name")
-	_, _, err := e.client.Service(e.ctx, service)
+	_, _, err := e.client.Service(ctx, service)
 	if !client.IsNotFound(err) {
 		return false, err
 	}
@@ -169,7 +168,7 @@ func (e *explainer) undeployed() (bool, error) {
 	return true, nil
 }
 
-func (e *explainer) running() error {
+func (e *explainer) running(ctx context.Context) error {
 	e.because("An attempt is in progress%s, on %s.", e.since(e.row.Time("last_start_at")), orElse(e.row.Text("last_attempt_deployment_id"), "its deployment"))
 	if n := e.row.Text("retry_count"); n != "" && n != "0" && n != "1" {
 		e.because("It is attempt number %s; the one before failed: %s", n, e.brief(e.row.Text("last_failure")))
@@ -185,9 +184,9 @@ func (e *explainer) running() error {
 	}
 	if awaiting := e.row.Text("last_awaiting_on_future_json"); awaiting != "" {
 		e.because("The handler waits for:")
-		return e.awaited(awaiting)
+		return e.awaited(ctx, awaiting)
 	}
-	if err := e.unanswered(); err != nil {
+	if err := e.unanswered(ctx); err != nil {
 		return err
 	}
 	e.next("`platform invocations describe %s` shows its journal.", e.ID)
@@ -221,11 +220,11 @@ func briefFailure(failure, id string) string {
 // maxFailureLines bounds what is shown of a failure.
 const maxFailureLines = 4
 
-func (e *explainer) backingOff() error {
+func (e *explainer) backingOff(ctx context.Context) error {
 	e.because("Its last attempt failed; the next one starts at %s.", e.when(e.row.Time("next_retry_at")))
 	e.because("%s so far.", counted(max(1, number(e.row.Text("retry_count"))), "attempt"))
 	e.failure()
-	if _, err := e.undeployed(); err != nil {
+	if _, err := e.undeployed(ctx); err != nil {
 		return err
 	}
 	e.code()

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -11,15 +12,15 @@ import (
 )
 
 // pending explains what has not been admitted: it waits for its object, or in a queue.
-func (e *explainer) pending() error {
-	line, err := e.client.Query(e.ctx, "SELECT num_ahead FROM sys_inbox WHERE id = "+client.Quote(e.ID))
+func (e *explainer) pending(ctx context.Context) error {
+	line, err := e.client.Query(ctx, "SELECT num_ahead FROM sys_inbox WHERE id = "+client.Quote(e.ID))
 	if err != nil {
 		return err
 	}
 	if len(line.Rows) > 0 {
-		return e.locked(line.Rows[0].Text("num_ahead"))
+		return e.locked(ctx, line.Rows[0].Text("num_ahead"))
 	}
-	queued, err := e.queued()
+	queued, err := e.queued(ctx)
 	if err == nil && !queued {
 		e.because("It has just left its queue.")
 		e.next("Repeat the command: it is about to start.")
@@ -28,7 +29,7 @@ func (e *explainer) pending() error {
 }
 
 // locked explains what waits for its object.
-func (e *explainer) locked(ahead string) error {
+func (e *explainer) locked(ctx context.Context, ahead string) error {
 	service, key, scope := e.row.Text("target_service_name"), e.row.Text("target_service_key"), e.row.Text("scope")
 	e.because("It waits for %s/%s, which only one handler at a time can hold%s.", service, key, e.since(e.row.Time("inboxed_at")))
 	if ahead != "0" && ahead != "" {
@@ -38,7 +39,7 @@ func (e *explainer) locked(ahead string) error {
 	if scope != "" {
 		where = "l.scope = " + client.Quote(scope)
 	}
-	holder, err := e.client.Query(e.ctx, fmt.Sprintf(
+	holder, err := e.client.Query(ctx, fmt.Sprintf(
 		"SELECT l.acquired_by, l.acquired_at, i.target, i.status FROM sys_locks l LEFT JOIN sys_invocation i ON i.id = l.acquired_by WHERE l.lock_name = %s AND %s", client.Quote(service+"/"+key), where))
 	if err != nil {
 		return err
@@ -74,8 +75,8 @@ func are(n string) string {
 }
 
 // queued explains what waits in a virtual queue; false if it does not.
-func (e *explainer) queued() (bool, error) {
-	answer, err := e.client.Query(e.ctx, `SELECT v.id, v.num_ahead, s.num_inbox, s.status, s.blocked_on, s.blocked_on_json, s.head_entry_id, m.queue_is_paused, m.paused_at, m.paused_by, m.pause_reason
+func (e *explainer) queued(ctx context.Context) (bool, error) {
+	answer, err := e.client.Query(ctx, `SELECT v.id, v.num_ahead, s.num_inbox, s.status, s.blocked_on, s.blocked_on_json, s.head_entry_id, m.queue_is_paused, m.paused_at, m.paused_by, m.pause_reason
 		FROM sys_vqueues v LEFT JOIN sys_scheduler s ON s.id = v.id LEFT JOIN sys_vqueue_meta m ON m.id = v.id
 		WHERE v.stage = 'inbox' AND v.entry_id = `+client.Quote(e.ID))
 	if err != nil || len(answer.Rows) == 0 {
@@ -93,11 +94,11 @@ func (e *explainer) queued() (bool, error) {
 		e.next("`platform vqueues resume %s` resumes it.", queue)
 		return true, nil
 	}
-	return true, e.blocked(row)
+	return true, e.blocked(ctx, row)
 }
 
 // blocked says what holds the head of a queue back.
-func (e *explainer) blocked(row client.Row) error {
+func (e *explainer) blocked(ctx context.Context, row client.Row) error {
 	var d blockedBy
 	_ = json.Unmarshal([]byte(row.Text("blocked_on_json")), &d)
 	switch on := row.Text("blocked_on"); {
@@ -109,7 +110,7 @@ func (e *explainer) blocked(row client.Row) error {
 		e.because("The rate limit of rule %s is reached%s.", d.Rule, until)
 		e.next("Wait, or raise the rate: `platform rules set %s --rate <n>/<period>`.", quotedPattern(d.Rule))
 	case d.Rule != "":
-		counter, err := e.client.Query(e.ctx, "SELECT concurrency_limit, usage FROM sys_user_limits WHERE "+d.counter())
+		counter, err := e.client.Query(ctx, "SELECT concurrency_limit, usage FROM sys_user_limits WHERE "+d.counter())
 		if err != nil {
 			return err
 		}

@@ -115,10 +115,12 @@ func (p *peer) callUntil(ctx context.Context, timeout time.Duration, f *node.Raf
 	}
 }
 
-// seen is called when the peer connected to this node: it is up, so dial it now.
+// seen is called when the peer connected to this node: it is up, so dial it now. A follower
+// sends its peers nothing until it needs their votes, and then they must be connected.
 func (p *peer) seen() {
 	p.fast.redial()
 	p.bulk.redial()
+	_, _ = p.stream(controlStream)
 }
 
 // sendSnapshot streams a snapshot over the bulk connection, limited to the node's rate for

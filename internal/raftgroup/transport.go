@@ -307,14 +307,15 @@ func (t *Transport) dial(addr raft.ServerAddress) (Conn, error) {
 	return conn, nil
 }
 
-// DialOptions returns how nodes connect to each other: backoff, keepalive, and a codec for
-// messages generated with vtprotobuf. Transport security is not included.
+// DialOptions returns how nodes connect to each other: dialer, backoff, keepalive, and a
+// codec for messages generated with vtprotobuf. Transport security is not included.
 func DialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxDialDelay},
 			MinConnectTimeout: 2 * time.Second,
 		}),
+		grpc.WithContextDialer(dialNode),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.CallContentSubtype(wireCodecName), grpc.MaxCallRecvMsgSize(limits.Receive)),
 	}

@@ -1,0 +1,81 @@
+package raftgroup
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	// dialInterval is the time after which a dial without a result makes another attempt. The
+	// kernel repeats a lost SYN only after one second, and then after two and four more.
+	dialInterval = 500 * time.Millisecond
+	// dialAttempts bounds the concurrent attempts of one dial.
+	dialAttempts = 4
+	// maxDialDelay is the longest time between two dials, of which the first failed.
+	maxDialDelay = 300 * time.Millisecond
+	// ackTimeout is how long a peer may leave sent data unacknowledged before the connection
+	// is closed. The kernel doubles the time between retransmissions, so that otherwise a
+	// connection resumes only seconds after a network failure of seconds.
+	ackTimeout = 2 * time.Second
+)
+
+// dialNode is the dialer of connections between nodes.
+func dialNode(ctx context.Context, addr string) (net.Conn, error) {
+	conn, err := dialRepeatedly(ctx, dialInterval, func(ctx context.Context) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", addr)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		limitUnacknowledged(tcp, ackTimeout)
+	}
+	return opaqueConn{conn}, nil
+}
+
+// opaqueConn hides the type of a connection from gRPC, which would replace ackTimeout with the
+// longer timeout of its keepalive.
+type opaqueConn struct{ net.Conn }
+
+// dialRepeatedly calls dial every interval until one call has a result, which it returns. It
+// cancels the other calls and closes their connections.
+func dialRepeatedly(ctx context.Context, interval time.Duration, dial func(context.Context) (net.Conn, error)) (net.Conn, error) {
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	results := make(chan result)
+	ctx, cancel := context.WithCancel(ctx)
+	var attempts sync.WaitGroup
+	defer attempts.Wait()
+	defer cancel()
+	attempt := func() {
+		conn, err := dial(ctx)
+		select {
+		case results <- result{conn, err}:
+		case <-ctx.Done():
+			if err == nil {
+				_ = conn.Close()
+			}
+		}
+	}
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	attempts.Go(attempt)
+	for started := 1; ; {
+		select {
+		case r := <-results:
+			return r.conn, r.err
+		case <-tick.C:
+			if started < dialAttempts {
+				started++
+				attempts.Go(attempt)
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}

@@ -182,8 +182,9 @@ func (d *delegate) AckPayload() []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(d.m.clocks.wall().UnixNano()))
 }
 
-// NotifyPingComplete records the time of a node that has acknowledged a probe.
+// NotifyPingComplete records that a node has acknowledged a probe, and its time.
 func (d *delegate) NotifyPingComplete(n *memberlist.Node, rtt time.Duration, payload []byte) {
+	d.m.table.noteAck(n.Name)
 	if len(payload) == 8 {
 		d.m.clocks.record(n.Name, time.Unix(0, int64(binary.BigEndian.Uint64(payload))), rtt)
 		d.m.clocks.now() // logs a wrong clock even if nothing else reads the time

@@ -74,7 +74,7 @@ func (d *delegate) NotifyUpdate(n *memberlist.Node) {
 // NotifyLeave is called when a node is dead or has left.
 func (d *delegate) NotifyLeave(n *memberlist.Node) {
 	if member, err := d.decode(n); err == nil {
-		d.m.table.markGone(member.Name, member.Incarnation, Dead)
+		d.m.table.markDead(member.Name, member.Incarnation)
 	}
 }
 

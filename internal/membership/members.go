@@ -82,7 +82,7 @@ func open(cfg Config) (*Members, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	m := &Members{
-		cfg: cfg, log: cfg.Logger, transport: newTransport(cfg), table: newTable(),
+		cfg: cfg, log: cfg.Logger, transport: newTransport(cfg), table: newTable(cfg.Profile),
 		conflicts: newConflicts(), clocks: newClocks(cfg.wall, cfg.Logger), ctx: ctx, cancel: cancel,
 	}
 	m.self.Store(self)

@@ -13,13 +13,25 @@ const retention = time.Hour
 
 // table holds the members as last described by gossip.
 type table struct {
+	// recent is how long ago a member may have acknowledged a probe for a report of its death
+	// to be doubted, and doubt how long the member then has to refute it.
+	recent, doubt time.Duration
+
 	mu       sync.Mutex // covers the fields below
 	members  map[string]Member
+	acked    map[string]time.Time   // last acknowledged probe, by name
+	doubted  map[string]*time.Timer // reports of deaths, by name
 	watchers map[chan struct{}]struct{}
 }
 
-func newTable() *table {
-	return &table{members: make(map[string]Member), watchers: make(map[chan struct{}]struct{})}
+func newTable(p Profile) *table {
+	return &table{
+		// A report of a crash takes at least as long, after the last probe that succeeded.
+		recent:  time.Duration(p.SuspicionMult) * p.ProbeInterval,
+		doubt:   5 * p.GossipInterval,
+		members: make(map[string]Member), acked: make(map[string]time.Time), doubted: make(map[string]*time.Timer),
+		watchers: make(map[chan struct{}]struct{}),
+	}
 }
 
 // put records m as alive. Since is reset for a new process of the node, even if the end of
@@ -27,6 +39,7 @@ func newTable() *table {
 func (t *table) put(m Member) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.dropDoubt(m.Name)
 	old := t.members[m.Name]
 	m.State, m.Since = Alive, time.Now()
 	if old.State == Alive && old.Incarnation == m.Incarnation && old.Started.Equal(m.Started) {
@@ -36,10 +49,52 @@ func (t *table) put(m Member) {
 	t.changed()
 }
 
+// noteAck records that a member has just acknowledged a probe of this node.
+func (t *table) noteAck(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.acked[name] = time.Now()
+}
+
+// markDead records that a member was reported dead. If it has recently acknowledged a probe
+// of this node, it is first given time to refute the report by put.
+func (t *table) markDead(name, incarnation string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dropDoubt(name)
+	if time.Since(t.acked[name]) >= t.recent {
+		t.markGoneLocked(name, incarnation, Dead)
+		return
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(t.doubt, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.doubted[name] == timer {
+			delete(t.doubted, name)
+			t.markGoneLocked(name, incarnation, Dead)
+		}
+	})
+	t.doubted[name] = timer
+}
+
+// dropDoubt forgets a report of a member's death. The caller holds mu.
+func (t *table) dropDoubt(name string) {
+	if timer, ok := t.doubted[name]; ok {
+		timer.Stop()
+		delete(t.doubted, name)
+	}
+}
+
 // markGone records that a member is dead or has left. Left is final.
 func (t *table) markGone(name, incarnation string, state State) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.markGoneLocked(name, incarnation, state)
+}
+
+// markGoneLocked is markGone. The caller holds mu.
+func (t *table) markGoneLocked(name, incarnation string, state State) {
 	m, ok := t.members[name]
 	if !ok || m.Incarnation != incarnation || m.State == state || m.State == Left {
 		return
@@ -57,7 +112,9 @@ func (t *table) remove(name, incarnation string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if m, ok := t.members[name]; ok && m.Incarnation == incarnation {
+		t.dropDoubt(name)
 		delete(t.members, name)
+		delete(t.acked, name)
 		t.changed()
 	}
 }
@@ -71,6 +128,7 @@ func (t *table) prune(age time.Duration) []Member {
 		if m.State != Alive && time.Since(m.Since) > age {
 			gone = append(gone, m)
 			delete(t.members, name)
+			delete(t.acked, name)
 		}
 	}
 	if len(gone) > 0 {

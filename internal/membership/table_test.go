@@ -10,7 +10,7 @@ import (
 
 func TestNewProcessResetsSince(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tab := newTable()
+		tab := newTable(DefaultProfile())
 		since := func(m Member) time.Duration {
 			time.Sleep(time.Minute)
 			tab.put(m)
@@ -29,4 +29,45 @@ func TestNewProcessResetsSince(t *testing.T) {
 		require.Zero(t, since(m))
 		require.Equal(t, time.Minute, since(m))
 	})
+}
+
+// TestDeathOfARespondingMemberIsDoubted reports deaths as a node does that was isolated: it
+// gives up the others just when the network works again.
+func TestDeathOfARespondingMemberIsDoubted(t *testing.T) {
+	m := Member{Name: "n", Incarnation: "1"}
+	state := func(tab *table) State {
+		synctest.Wait()
+		got, _ := tab.get("n")
+		return got.State
+	}
+	for _, c := range []struct {
+		name     string
+		silent   time.Duration // since the last acknowledgement
+		refuted  bool
+		now, end State
+	}{
+		{"refuted", 600 * time.Millisecond, true, Alive, Alive},
+		{"not refuted", 600 * time.Millisecond, false, Alive, Dead},
+		{"silent", 900 * time.Millisecond, false, Dead, Dead},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tab := newTable(DefaultProfile())
+				tab.put(m)
+				tab.noteAck("n")
+				time.Sleep(c.silent)
+				changes, stop := tab.watch()
+				defer stop()
+				tab.markDead("n", "1")
+				require.Equal(t, c.now, state(tab))
+				time.Sleep(200 * time.Millisecond)
+				if c.refuted {
+					tab.put(m)
+					<-changes
+				}
+				time.Sleep(time.Second)
+				require.Equal(t, c.end, state(tab))
+			})
+		})
+	}
 }

@@ -107,7 +107,7 @@ chaos: ## Kill -9 the server and services under load, 200 rounds (ROUNDS=n)
 .PHONY: cluster-faults
 cluster-faults: ## Inject all kinds of faults into a cluster of three under load, 300 rounds (ROUNDS=n FAULTS=kill-one,wipe-one), and 20 rolling restarts
 	CLUSTER_ROUNDS=$(or $(ROUNDS),300) CLUSTER_ROLLS=20 $(if $(FAULTS),CLUSTER_FAULTS=$(FAULTS)) \
-		$(GO) test -timeout 240m -count=1 -v -run 'TestMixedFaults|TestRollingRestarts|TestFreshCluster' ./test/cluster
+		$(GO) test -timeout 240m -count=1 -v -run 'TestMixedFaults|TestRollingRestarts|TestFreshCluster|TestNormalOperation' ./test/cluster
 
 .PHONY: cluster-upgrades
 cluster-upgrades: ## Upgrade and downgrade a cluster under load, 5 times, also from the first release (ROUNDS=n)

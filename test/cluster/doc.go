@@ -15,7 +15,8 @@
 //	CLUSTER_KILLS      number of leaders that TestConcurrencyLimitAcrossFailovers kills (3); set: it also
 //	                   requires that released slots are reused quickly
 //	CLUSTER_FAILOVERS  number of restarts in TestLongCallsSurviveFailovers (4)
-//	CLUSTER_ROLLS      number of rounds of TestRollingRestarts
+//	CLUSTER_ROLLS      number of rounds of TestRollingRestarts; set: TestNormalOperationWarnsOfNothing
+//	                   tolerates no warnings of delays
 //	CLUSTER_UPGRADES   number of upgrades and downgrades in TestUpgrades before the final upgrade
 //	CLUSTER_STATE_MB   size of the state in TestLongLivedWorkUnderSustainedWrites (120)
 //	CLUSTER_READS      number of faults in TestReadsDuringLeaderFaults (3)

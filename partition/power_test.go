@@ -128,7 +128,7 @@ func TestDamagedDiskIsRebuilt(t *testing.T) {
 }
 
 // flipBit damages the write-ahead log of a host's log database: the newest file that is not
-// empty, since a file that was just begun is.
+// empty. There may be none, if the database has just been flushed.
 func (h *host) flipBit(t *testing.T, rng *rand.Rand) {
 	t.Helper()
 	names, err := h.disk.List("log")
@@ -139,7 +139,6 @@ func (h *host) flipBit(t *testing.T, rng *rand.Rand) {
 			return
 		}
 	}
-	require.Fail(t, "no write-ahead log has data")
 }
 
 // flipBitOf returns false if the file is empty.

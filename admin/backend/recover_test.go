@@ -54,7 +54,7 @@ func TestWhatCanBeRecovered(t *testing.T) {
 		},
 		{
 			"a majority", []*nodepb.ReplicaStatus{at("n1/a", 4, 9, four...), at("n2/b", 4, 7, four...), at("n3/c", 4, 7, four...)},
-			false, "3 of its 4 voters answer, which is a majority", 1, []uint32{2, 3}, []string{"n4/d"},
+			false, "3 of its 4 voters respond, which is a majority", 1, []uint32{2, 3}, []string{"n4/d"},
 		},
 		{
 			"a replica in quarantine is no voter", []*nodepb.ReplicaStatus{at("n1/a", 4, 9, four[:3]...), quarantined, {}},

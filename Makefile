@@ -147,14 +147,17 @@ bench: build ## Measure the server (TARGETS=platform,peer STEPS=echo/64 ROUNDS=3
 lint: ## Run golangci-lint
 	$(LINT) run ./...
 
-.PHONY: check
-check: ## The gate without tests: format, vet, lint, generated code, go.mod
+.PHONY: vet
+vet: ## Check format, go vet and go.mod
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo 'not formatted:'; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(GO) vet ./...
+	$(GO) mod tidy -diff
+
+.PHONY: check
+check: vet ## The gate without tests: format, vet, go.mod, lint, generated code
 	$(LINT) run ./...
 	$(MAKE) proto
 	@git diff --exit-code -- proto || { echo 'generated code is not what `make proto` writes'; exit 1; }
-	$(GO) mod tidy -diff
 
 # What runs goroutines and is quick enough for the race detector.
 RACE := ./ingress ./admin/... ./flowcontrol/... ./metadata/... ./partition/machine/... ./partition/journal ./partition/codec ./partition/store ./invoker/... ./internal/fabric ./internal/membership ./internal/httpserver

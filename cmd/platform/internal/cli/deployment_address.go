@@ -25,8 +25,13 @@ func (a *app) deploymentID(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	id := ""
+	id, hint := "", deploymentsHint
 	for _, d := range all {
+		if here, ok := loopback(address); ok {
+			if there, ok := loopback(d.Address()); ok && here == there {
+				hint = "There is one at " + term.Clean(d.Address()) + ": names of this host are told apart. " + deploymentsHint
+			}
+		}
 		switch {
 		case strings.TrimRight(d.Address(), "/") != strings.TrimRight(address, "/"):
 		case id != "":
@@ -36,7 +41,7 @@ func (a *app) deploymentID(ctx context.Context, name string) (string, error) {
 		}
 	}
 	if id == "" {
-		return "", &hintedError{fmt.Errorf("no deployment has the id or address %s", term.Clean(name)), deploymentsHint}
+		return "", &hintedError{fmt.Errorf("no deployment has the id or address %s", term.Clean(name)), hint}
 	}
 	return id, nil
 }

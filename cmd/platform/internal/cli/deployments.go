@@ -80,9 +80,9 @@ func serviceLines(services []client.Service) string {
 
 // usage tells whether anything still needs a deployment.
 type usage struct {
-	latest bool // it serves the latest revision of some service
-	active int  // invocations that are not completed and are pinned to it, or are not pinned and go to it
-	more   bool // there are more than active
+	latest []string // services whose latest revision it serves
+	active int      // invocations that are not completed and are pinned to it, or are not pinned and go to it
+	more   bool     // there are more than active
 }
 
 // usage asks the server; it counts to a thousand.
@@ -99,12 +99,13 @@ func (a *app) usage(ctx context.Context, id string) (usage, error) {
 	q := client.Query{Status: openStatuses, Limit: 1000}
 	for _, s := range services {
 		if s.DeploymentID == id {
-			q.Service, u.latest = append(q.Service, s.Name), true
+			u.latest = append(u.latest, s.Name)
 		}
 	}
-	if !u.latest {
+	if len(u.latest) == 0 {
 		return u, nil
 	}
+	q.Service = u.latest
 	all, more, err := a.collect(ctx, q, nil)
 	for _, f := range all {
 		if f.PinnedDeploymentID == "" { // it runs, or will, on the latest deployment
@@ -117,7 +118,7 @@ func (a *app) usage(ctx context.Context, id string) (usage, error) {
 
 func (u usage) status(p *term.Printer) string {
 	switch {
-	case u.latest:
+	case len(u.latest) > 0:
 		return p.Green("Active")
 	case u.active > 0:
 		return p.Yellow("Draining")
@@ -217,13 +218,10 @@ func (a *app) removeDeployment(ctx context.Context, name string, force bool) err
 	if err != nil {
 		return err
 	}
-	if !force && (use.latest || use.active > 0) {
-		return &hintedError{
-			fmt.Errorf("deployment %s is still needed: %s", id, use.reason()),
-			"Wait until its invocations have ended and newer deployments serve its services, or use --force.",
-		}
+	if !force && use.needed() {
+		return &hintedError{fmt.Errorf("deployment %s is still needed: %s", id, use.reason()), use.remedy(id)}
 	}
-	if force && (use.latest || use.active > 0) {
+	if force && use.needed() {
 		a.hint.Box("This deployment is still needed: "+use.reason()+".", "Its services may disappear and its invocations be unable to continue.")
 	}
 	if err := a.confirm(fmt.Sprintf("Remove deployment %s (%s)?", id, term.Clean(deployment.Address()))); err != nil {
@@ -239,8 +237,8 @@ func (a *app) removeDeployment(ctx context.Context, name string, force bool) err
 
 func (u usage) reason() string {
 	var reasons []string
-	if u.latest {
-		reasons = append(reasons, "it serves the latest revision of a service")
+	if len(u.latest) > 0 {
+		reasons = append(reasons, "it serves the latest revision of "+term.Clean(enumerate(u.latest)))
 	}
 	if u.active > 0 {
 		noun := " invocations need it"
@@ -250,4 +248,30 @@ func (u usage) reason() string {
 		reasons = append(reasons, u.count()+noun)
 	}
 	return strings.Join(reasons, " and ")
+}
+
+func (u usage) needed() bool { return len(u.latest) > 0 || u.active > 0 }
+
+// remedy says what has to happen before the deployment can be removed.
+func (u usage) remedy(id string) string {
+	var steps []string
+	if len(u.latest) > 0 {
+		steps = append(steps, "Register a deployment that serves "+term.Clean(enumerate(u.latest))+".")
+	}
+	if u.active > 0 {
+		steps = append(steps, "Wait until its invocations have ended, or resume them on the latest deployment: `platform invocations list --active --deployment "+id+"` lists those that have started on it.")
+	}
+	return strings.Join(append(steps, "--force removes it nevertheless."), "\n")
+}
+
+// enumerate joins names for a sentence; of many it shows the first.
+func enumerate(names []string) string {
+	const shown = 5
+	if more := len(names) - shown; more > 0 {
+		return strings.Join(names[:shown], ", ") + " and " + strconv.Itoa(more) + " more"
+	}
+	if last := len(names) - 1; last > 0 {
+		return strings.Join(names[:last], ", ") + " and " + names[last]
+	}
+	return strings.Join(names, "")
 }

@@ -57,7 +57,7 @@ are kept. The target selects those of a service, object or handler: <service>, <
 	flags.StringSliceVar(&s.Handler, "handler", nil, "only these handlers")
 	flags.StringArrayVar(&s.Key, "key", nil, "only these object keys or workflow ids (repeatable)")
 	flags.StringSliceVar(&s.Scope, "scope", nil, "only these scopes")
-	flags.StringSliceVar(&s.Deployment, "deployment", nil, "only those pinned to these deployments")
+	flags.StringSliceVar(&s.Deployment, "deployment", nil, "only those pinned to these deployments (ids or addresses)")
 	flags.StringSliceVar(&s.Deployment, "dp", nil, "")
 	_ = flags.MarkHidden("dp")
 	flags.StringSliceVar(&s.Status, "status", nil, "only these: "+strings.Join(openStatuses, ", ")+", completed")
@@ -78,6 +78,13 @@ are kept. The target selects those of a service, object or handler: <service>, <
 		if err := a.narrow(ctx, &s, args); err != nil {
 			return err
 		}
+		for i, name := range s.Deployment {
+			id, err := a.deploymentID(ctx, name)
+			if err != nil {
+				return err
+			}
+			s.Deployment[i] = id
+		}
 		found, more, err := a.collect(ctx, s.Query, a.filter(&s))
 		if err != nil {
 			return err
@@ -86,8 +93,11 @@ are kept. The target selects those of a service, object or handler: <service>, <
 			return a.printJSON(map[string]any{"invocations": raws(found)})
 		}
 		a.listInvocations(found, more, s)
-		if len(found) == 0 && len(args) == 1 {
+		switch {
+		case len(found) == 0 && len(args) == 1:
 			return a.hintTarget(ctx, args[0])
+		case len(found) == 0 && len(s.Service) == 1:
+			return a.hintTarget(ctx, s.Service[0])
 		}
 		return nil
 	})

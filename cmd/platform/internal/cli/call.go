@@ -184,8 +184,12 @@ func hintCall(err error, call client.Call) error {
 	}
 	lost, ok := errors.AsType[*client.UnreachableError](err)
 	if !ok || !lost.Sent {
-		if answer, refused := errors.AsType[*client.APIError](err); refused && strings.Contains(answer.Message, "has no handler") {
+		answer, refused := errors.AsType[*client.APIError](err)
+		switch {
+		case refused && strings.Contains(answer.Message, "has no handler"):
 			return hintNotFound(err, "`platform services describe "+term.Clean(call.Target.Service)+"` shows the handlers there are.")
+		case refused && answer.Status == http.StatusBadRequest && len(call.Body) == 0 && strings.Contains(answer.Message, "a body with content-type"):
+			return &hintedError{err, "Give the body after the handler, such as '{\"id\": 7}', or with -d @file."}
 		}
 		return hintNotFound(err, "`platform services list` shows the services there are.")
 	}

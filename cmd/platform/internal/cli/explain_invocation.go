@@ -10,6 +10,7 @@ import (
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 	"platform/internal/errcode"
+	"platform/internal/ids"
 )
 
 // explanation says where an invocation stands, why, and what to do next.
@@ -53,6 +54,10 @@ func (a *app) explained(ctx context.Context, id string) (*explanation, error) {
 	answer, err := a.client.Query(ctx, "SELECT * FROM sys_invocation WHERE id = "+client.Quote(id))
 	if err != nil {
 		return nil, err
+	}
+	if _, malformed := ids.ParseInvocation(id); len(answer.Rows) == 0 && malformed != nil {
+		return nil, &hintedError{fmt.Errorf("%q is not the id of an invocation: %w", id, malformed),
+			"`platform invocations list` shows invocations with their ids."}
 	}
 	if len(answer.Rows) == 0 {
 		return nil, &hintedError{fmt.Errorf("there is no invocation %s", term.Clean(id)),

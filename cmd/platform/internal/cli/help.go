@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -59,6 +60,9 @@ func suggestFlag(cmd *cobra.Command, err error) error {
 		return err
 	}
 	name := missing.GetSpecifiedName()
+	if slices.Contains([]string{"o", "output", "format"}, name) && cmd.Flags().Lookup("json") != nil {
+		return fmt.Errorf("%w; --json prints JSON", err)
+	}
 	best := ""
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if best == "" && len(name) > 2 && (strings.HasPrefix(f.Name, name) || strings.HasPrefix(name, f.Name) || oneEditApart(f.Name, name)) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +22,9 @@ func (a *app) invocationsDescribe() *cobra.Command {
 	}
 	asJSON := jsonFlag(cmd.Flags())
 	a.shows(cmd, func(ctx context.Context, args []string) error {
+		if err := wantInvocationID(args[0]); err != nil {
+			return err
+		}
 		inv, answer, err := a.client.Invocation(ctx, args[0])
 		if err != nil {
 			return hintNotFound(err, "It may have completed without its result being kept. `platform invocations list` shows those there are.")
@@ -32,6 +36,15 @@ func (a *app) invocationsDescribe() *cobra.Command {
 		return nil
 	})
 	return cmd
+}
+
+// wantInvocationID fails if an argument is no id but perhaps names what was invoked.
+func wantInvocationID(arg string) error {
+	if strings.HasPrefix(arg, "inv_") {
+		return nil
+	}
+	return &hintedError{fmt.Errorf("%q is not the id of an invocation", arg),
+		"`platform invocations list " + term.Clean(strings.TrimSuffix(arg, "/")) + "` shows invocations with their ids, inv_1…"}
 }
 
 func (a *app) describeInvocation(inv client.Invocation) {

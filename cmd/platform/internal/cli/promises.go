@@ -43,6 +43,11 @@ func (a *app) promisesList() *cobra.Command {
 			return a.printJSON(map[string]any{"promises": append([]client.Promise{}, list...)})
 		}
 		if len(list) == 0 {
+			if service, _, err := a.client.Service(ctx, workflow.Service); client.IsNotFound(err) {
+				return &hintedError{fmt.Errorf("there is no workflow %s", term.Clean(workflow.Service)), "`platform services list` shows the services there are."}
+			} else if err == nil && service.Type != "Workflow" {
+				return fmt.Errorf("%s is not a workflow but a %s", term.Clean(workflow.Service), service.Type)
+			}
 			a.say("No handler of %s has used a promise.", term.Clean(workflow.String()))
 			return nil
 		}

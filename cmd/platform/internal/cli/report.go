@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
@@ -33,6 +34,11 @@ func (a *app) report(err error) int {
 
 // hintFor says what to do next, "" when there is nothing sensible to say.
 func hintFor(err error) string {
+	if answer, ok := errors.AsType[*client.APIError](err); ok {
+		if hint := misdirectedHint(answer); hint != "" {
+			return hint
+		}
+	}
 	if withHint, ok := errors.AsType[*hintedError](err); ok {
 		return withHint.hint
 	}
@@ -65,6 +71,18 @@ var conflictHints = map[string]string{
 	"killed":   "The invocation was killed; its handler did not end.",
 	"canceled": "The invocation was cancelled before it started.",
 	"the workflow method was already invoked": "A workflow runs once for each key. `platform workflows attach <Workflow/key>` waits for its result.",
+}
+
+// misdirectedHint recognizes an ingress that was asked for the admin API, and the reverse.
+func misdirectedHint(answer *client.APIError) string {
+	toIngress := strings.Contains(answer.URL, "/platform/")
+	switch {
+	case answer.Source == "ingress" && !toIngress:
+		return "This is the address of an ingress. Set that of the admin API (by default port 9070) with --admin-url or PLATFORM_ADMIN_URL."
+	case toIngress && strings.HasPrefix(answer.Message, "there is no route "):
+		return "This is the address of an admin API. Set that of the ingress (by default port 8080) with --ingress-url or PLATFORM_INGRESS_URL."
+	}
+	return ""
 }
 
 func unreachableHint(e *client.UnreachableError) string {

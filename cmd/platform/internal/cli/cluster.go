@@ -68,7 +68,7 @@ func (a *app) clusterStatus() *cobra.Command {
 		case wait > 0 && health.Status != "healthy":
 			return &hintedError{fmt.Errorf("the cluster is %s after %s", health.Status, wait.String()), "`platform cluster status --watch` shows the progress."}
 		case health.Status == "unavailable" && !a.options.watch:
-			return &hintedError{errors.New("the cluster is unavailable"), "Start the nodes that are down, or see what their logs say."}
+			return &hintedError{errors.New("the cluster is unavailable"), unavailableHint(health.Nodes)}
 		}
 		return nil
 	})
@@ -136,6 +136,14 @@ func (a *app) survivalText(s client.Survival) string {
 		return a.print.Yellow(lossesText(s))
 	}
 	return lossesText(s)
+}
+
+// unavailableHint says what to do while something is not served.
+func unavailableHint(nodes []client.Node) string {
+	if len(nodes) == 0 || slices.ContainsFunc(nodes, func(n client.Node) bool { return n.State != "alive" }) {
+		return "Start the nodes that are down, or see what their logs say."
+	}
+	return "All nodes are up. Leaders may be changing: `platform cluster status --wait 1m` waits; if it stays unavailable, see the logs of the nodes."
 }
 
 func lossesText(s client.Survival) string {

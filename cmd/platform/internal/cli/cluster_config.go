@@ -52,7 +52,8 @@ func (a *app) showClusterConfig(c client.ClusterConfig) {
 		{Name: "Provisioned", Value: a.print.Time(c.ProvisionedAt)},
 	}
 	if c.LossesSurvived != nil {
-		fields = append(fields, term.Field{Name: "Survives", Value: "the failure of " + counted(*c.LossesSurvived, "node")})
+		survived := *c.LossesSurvived
+		fields = append(fields, term.Field{Name: "Survives", Value: lossesText(client.Survival{Now: survived, Whole: survived})})
 	}
 	a.print.Fields("  ", fields...)
 }

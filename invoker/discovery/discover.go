@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -187,10 +188,18 @@ func (d *Discoverer) unreachable(ctx context.Context, addr *endpoint.Address, er
 		return nil, false, errcode.New(errcode.META0003, "connections to %s are not permitted: %w", where, err)
 	case ctx.Err() != nil:
 		return nil, false, errcode.New(errcode.META0003, "%s did not answer within %s", where, d.cfg.Timeout)
+	case plainHTTP(err):
+		return nil, false, errcode.New(errcode.META0003, "%s did not answer with TLS; if it has none, register http://%s", where, addr.Authority)
 	case addr.HTTP11 && addr.Scheme == "http" && !dialing(err):
 		return nil, true, errcode.New(errcode.META0003, "%s did not answer in HTTP/1.1: %w; if it speaks HTTP/2 only, register it without use_http_11", where, err)
 	}
 	return nil, true, errcode.New(errcode.META0003, "%s cannot be reached: %w", where, err)
+}
+
+// plainHTTP reports whether the endpoint answered a TLS handshake with something else.
+func plainHTTP(err error) bool {
+	_, ok := errors.AsType[tls.RecordHeaderError](err)
+	return ok
 }
 
 // dialing reports whether err occurred while connecting.

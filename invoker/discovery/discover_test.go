@@ -319,6 +319,32 @@ func TestConnectionRefused(t *testing.T) {
 	require.Equal(t, errcode.META0003, code)
 }
 
+func TestEndpointsWithoutTLSAreNamed(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer c.Close()
+				fmt.Fprint(c, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+				_, _ = io.Copy(io.Discard, c) // until the client closes
+			})
+		}
+	})
+	defer serving.Wait()
+	defer l.Close()
+	address := l.Addr().String()
+	_, err = newDiscoverer(t, quick()).Discover(t.Context(), Request{URI: "https://" + address})
+	require.ErrorContains(t, err, "https://"+address+" did not answer with TLS; if it has none, register http://"+address)
+	code, _ := errcode.Of(err)
+	require.Equal(t, errcode.META0003, code)
+}
+
 func TestTimeout(t *testing.T) {
 	release := make(chan struct{})
 	s := serve(t, func(http.ResponseWriter, *http.Request) { <-release }, nil)

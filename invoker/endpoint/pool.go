@@ -210,7 +210,7 @@ func (p *pool) dial(d *dialing) {
 }
 
 var (
-	errConnectTimeout = errors.New("the connection could not be made in time")
+	errConnectTimeout = errors.New("no HTTP/2 connection was established in time")
 	errNoRoom         = errors.New("the endpoint takes no streams on its connections")
 )
 

@@ -3,9 +3,11 @@ package ingress
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"platform/internal/suggest"
 	"platform/metadata"
 	"platform/partition/machine"
 )
@@ -38,7 +40,7 @@ func parseTarget(schemas *metadata.Schemas, path string, u *url.URL, classic boo
 		return t, err
 	}
 	if t.service = schemas.Services[name]; t.service == nil {
-		return t, &problem{status: http.StatusNotFound, message: "service '" + name + "' not found, make sure to register the service before calling it"}
+		return t, &problem{status: http.StatusNotFound, message: "service '" + name + "' not found, make sure to register the service before calling it" + nearService(schemas, name)}
 	}
 	handler := rest
 	if t.service.Type != metadata.PlainService {
@@ -64,9 +66,50 @@ func parseTarget(schemas *metadata.Schemas, path string, u *url.URL, classic boo
 		return t, badShape(t.service)
 	}
 	if t.handler = t.service.Handler(handler); t.handler == nil {
-		return t, &problem{status: http.StatusNotFound, message: "service '" + name + "' has no handler '" + handler + "'"}
+		return t, &problem{status: http.StatusNotFound, message: "service '" + name + "' has no handler '" + handler + "'" + nearHandler(t.service, handler)}
 	}
 	return t, nil
+}
+
+// maxSuggestions bounds the names that a misspelled one is compared with.
+const maxSuggestions = 200
+
+// nearService suggests a public service with a similar name; "" if there is none.
+func nearService(schemas *metadata.Schemas, name string) string {
+	if len(schemas.Services) > maxSuggestions {
+		return ""
+	}
+	var names []string
+	for _, svc := range schemas.Services {
+		if isPublic(svc.Options) {
+			names = append(names, svc.Name)
+		}
+	}
+	slices.Sort(names)
+	return didYouMean(name, names)
+}
+
+// nearHandler suggests a public handler with a similar name; "" if there is none.
+func nearHandler(svc *metadata.Service, name string) string {
+	if !isPublic(svc.Options) || len(svc.Handlers) > maxSuggestions {
+		return ""
+	}
+	var names []string
+	for _, h := range svc.Handlers {
+		if isPublic(h.Options) {
+			names = append(names, h.Name)
+		}
+	}
+	return didYouMean(name, names)
+}
+
+func isPublic(o metadata.Options) bool { return o.Public == nil || *o.Public }
+
+func didYouMean(name string, names []string) string {
+	if near := suggest.Nearest(name, names); near != "" {
+		return "; did you mean '" + near + "'?"
+	}
+	return ""
 }
 
 // badShape says how paths to a service look.

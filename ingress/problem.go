@@ -181,7 +181,7 @@ func (s *Server) abandonBody(w http.ResponseWriter, p *problem) {
 // foreign converts an error of the router or an unexpected error to a problem.
 func (s *Server) foreign(r *http.Request, err error) *problem {
 	if routed, ok := errors.AsType[*echo.HTTPError](err); ok && routed.Code == http.StatusNotFound {
-		return &problem{status: http.StatusNotFound, message: "not found"}
+		return noRoute(r)
 	}
 	s.log.Error("request failed", "path", r.URL.Path, "err", err)
 	return &problem{status: http.StatusInternalServerError, message: "internal error"}
@@ -211,3 +211,9 @@ func writeJSON(w http.ResponseWriter, status int, body any) error {
 }
 
 var jsonType = []string{"application/json"}
+
+// noRoute is the problem of a path below the reserved prefix that does not exist.
+func noRoute(r *http.Request) *problem {
+	return &problem{status: http.StatusNotFound, message: fmt.Sprintf("not found: there is no route %s %s; below /platform/ there are "+
+		"call, send, scope, attach, output, workflow, invocation, awakeables and health", r.Method, r.URL.Path)}
+}

@@ -55,7 +55,7 @@ func TestBadRequestsAreExplained(t *testing.T) {
 		{"eight segments", "POST", "/a/b/c/d/e/f/g/h", "", nil, 400, "bad path: '/a/b/c/d/e/f/g/h' is too long"},
 		{"openapi", "GET", "/openapi/Greeter", "", nil, 404, "not found"},
 		{"unknown verb", "POST", "/platform/dance/Greeter/greet", "", nil, 404, "not found"},
-		{"unknown verb of the alias", "GET", "/restate/dance", "", nil, 404, "not found"},
+		{"unknown verb of the alias", "GET", "/restate/dance", "", nil, 404, "there is no route GET /restate/dance; below /platform/ there are call, send,"},
 		{"unknown verb of an invocation", "GET", "/platform/invocation/x/dance", "", nil, 404, "not found"},
 		{"verb without target", "POST", "/platform/call", "", nil, 404, "not found"},
 
@@ -63,6 +63,8 @@ func TestBadRequestsAreExplained(t *testing.T) {
 		{"unknown service by call", "POST", "/platform/call/Nobody/greet", "", nil, 404, "make sure to register the service"},
 		{"unknown service with a wrong method", "PUT", "/Nobody/greet", "", nil, 404, "make sure to register the service"},
 		{"unknown handler", "POST", "/Greeter/nothing", "", nil, 404, "service 'Greeter' has no handler 'nothing'"},
+		{"misspelled service", "POST", "/greter/greet", "", nil, 404, "before calling it; did you mean 'Greeter'?"},
+		{"misspelled handler", "POST", "/Greeter/Great", "", nil, 404, "has no handler 'Great'; did you mean 'greet'?"},
 		{"unknown handler of an object", "POST", "/Counter/k/nothing", "", nil, 404, "no handler 'nothing'"},
 		{"object without key", "POST", "/Counter/add", "", nil, 400, "bad path: 'Counter' is a virtual object, whose handlers are called with a key: Counter/{key}/{handler}"},
 		{"workflow without key", "POST", "/platform/call/Order/run", "", nil, 400, "bad path: 'Order' is a workflow"},

@@ -170,7 +170,7 @@ func (s *Server) health(c echo.Context) error {
 	schemas := s.registry.Schemas()
 	names := make([]string, 0, len(schemas.Services))
 	for name, svc := range schemas.Services {
-		if svc.Options.Public == nil || *svc.Options.Public {
+		if isPublic(svc.Options) {
 			names = append(names, name)
 		}
 	}
@@ -183,7 +183,7 @@ type healthBody struct {
 }
 
 func notFound(c echo.Context) error {
-	return &problem{status: http.StatusNotFound, message: "not found"}
+	return noRoute(c.Request())
 }
 
 // unescape decodes a segment of a URL's path, if that is still to be done: the

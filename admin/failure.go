@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -60,6 +61,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	f := s.explain(r, err)
+	if f.status == http.StatusMethodNotAllowed {
+		f.message += allowed(w.Header().Get("Allow"))
+	}
 	body := errorBody{Message: f.message}
 	if f.code != "" {
 		body.Code = &f.code
@@ -127,6 +131,17 @@ func explainRouting(r *http.Request, err *echo.HTTPError) *failure {
 		f.message = fmt.Sprintf("the method %s is not allowed for %s", r.Method, r.URL.Path)
 	}
 	return f
+}
+
+// allowed words the Allow header that the router has set.
+func allowed(header string) string {
+	methods := slices.DeleteFunc(strings.Split(header, ", "), func(method string) bool {
+		return method == "" || method == http.MethodOptions
+	})
+	if len(methods) == 0 {
+		return ""
+	}
+	return "; use " + strings.Join(methods, ", ")
 }
 
 // writeJSON answers with a JSON body.

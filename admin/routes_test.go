@@ -106,7 +106,7 @@ func TestFailures(t *testing.T) {
 		{name: "version 1", method: "GET", path: "/v1/deployments", status: 400, message: "Unsupported Admin API version v1; this server supports v2 to v4"},
 		{name: "version 5", method: "GET", path: "/v5", status: 400, message: "Unsupported Admin API version v5"},
 		{name: "not a version", method: "GET", path: "/v44/services", status: 404, message: "there is no route"},
-		{name: "wrong method", method: "PUT", path: "/deployments", status: 405, message: "the method PUT is not allowed for /deployments"},
+		{name: "wrong method", method: "PUT", path: "/deployments", status: 405, message: "the method PUT is not allowed for /deployments; use GET, HEAD, POST"},
 		{name: "wrong method below a prefix", method: "PATCH", path: "/v3/services", status: 405, message: "the method PATCH is not allowed"},
 		{name: "no content type", method: "POST", path: "/deployments", body: `{"uri":"http://a"}`, headers: []string{"Content-Type", ""}, status: 415, message: `expected the header 'content-type: application/json', got ""`},
 		{name: "content type", method: "POST", path: "/deployments", body: `{"uri":"http://a"}`, headers: []string{"Content-Type", "text/plain"}, status: 415, message: `got "text/plain"`},

@@ -150,7 +150,7 @@ func (s *Server) object(service, key, scope string, removing bool) (Object, erro
 	case known == nil:
 		return o, &metadata.NotFoundError{Service: service}
 	case known.Type == metadata.PlainService:
-		return o, badRequest("Cannot modify state for service type Service: '%s' has no state", service)
+		return o, badRequest("service '%s' has no state: only virtual objects and workflows have", service)
 	}
 	o.Workflow = known.Type == metadata.Workflow
 	return o, nil

@@ -24,7 +24,7 @@ var (
 // FeatureLevel returns the cluster's feature level as known to this node. It never
 // decreases and is supported by this server.
 func (s *Store) FeatureLevel() feature.Level {
-	return s.source.current().cluster.Level()
+	return max(s.source.current().cluster.FeatureLevel, feature.Level1) // without copying the record: leaders call this for each command
 }
 
 // need is the feature level that a command needs, and the part of it that does.

@@ -48,6 +48,7 @@ func TestBenchMeasuresEveryWorkload(t *testing.T) {
 		require.GreaterOrEqual(t, r.P99, r.P50, "%s", line)
 		require.Positive(t, r.Memory, "%s", line)
 		require.Contains(t, out.String(), "\n"+r.Step+" ", "a row for each step")
+		require.Equal(t, r.Use > 0, r.Direct > 0, "%s", line)
 	}
 	require.Equal(t, 7, bytes.Count(raw, []byte("\n")))
 	left, err := os.ReadDir(dir)

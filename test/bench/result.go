@@ -20,6 +20,7 @@ type result struct {
 	ServiceCPU float64 `json:"service_cpu_us"`       // per operation
 	Memory     float64 `json:"rss_mb"`               // resident memory of the server at the end
 	Use        float64 `json:"use,omitempty"`        // rate divided by that of slots that are always in use
+	Direct     float64 `json:"direct,omitempty"`     // rate divided by that of direct calls of the endpoint
 	GapP50     float64 `json:"gap_p50_ms,omitempty"` // between two holds of a slot
 	GapP99     float64 `json:"gap_p99_ms,omitempty"`
 	Note       string  `json:"note,omitempty"`

@@ -91,6 +91,13 @@ func (p *benchmark) measure(ctx context.Context, target harness.Target, s step) 
 	}
 	r = newResult(s, o)
 	r.Note = note
+	if s.limited {
+		rate, err := b.directRate(ctx, s.size, p.duration)
+		if err != nil {
+			return result{}, err
+		}
+		r.Direct = r.Rate / rate
+	}
 	return r, nil
 }
 

@@ -88,8 +88,8 @@ func notes(results []result) string {
 	var list []string
 	if results[0].Use > 0 {
 		of := func(f func(result) float64) float64 { return median(values(results, metric{of: f})) }
-		list = append(list, fmt.Sprintf("%.1f %% of the ideal rate, gaps p50 %.2f ms, p99 %.2f ms",
-			100*of(func(r result) float64 { return r.Use }), of(func(r result) float64 { return r.GapP50 }), of(func(r result) float64 { return r.GapP99 })))
+		list = append(list, fmt.Sprintf("%.1f %% of the ideal rate, %.1f %% of direct calls, gaps p50 %.2f ms, p99 %.2f ms",
+			100*of(func(r result) float64 { return r.Use }), 100*of(func(r result) float64 { return r.Direct }), of(func(r result) float64 { return r.GapP50 }), of(func(r result) float64 { return r.GapP99 })))
 	}
 	for _, r := range results {
 		if r.Note != "" {

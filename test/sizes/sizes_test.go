@@ -57,10 +57,6 @@ type testbed struct {
 }
 
 func newTestbed(t *testing.T, nodes int, more ...restate.ServiceDefinition) *testbed {
-	limited := func(cmd *exec.Cmd) error {
-		cmd.Env = append(cmd.Env, fmt.Sprintf("GOMEMLIMIT=%d", memoryLimit*9/10))
-		return cmd.Start()
-	}
 	b := &testbed{t: t, Cluster: harness.ClusterFor(t, harness.ClusterOptions{
 		Nodes: nodes,
 		Env: map[string]string{
@@ -70,17 +66,29 @@ func newTestbed(t *testing.T, nodes int, more ...restate.ServiceDefinition) *tes
 			"DEFAULT_JOURNAL_RETENTION":           "0s",
 			"WORKER__INVOKER__INACTIVITY_TIMEOUT": "5m",
 		},
-		Placement: func(int) harness.Placement { return harness.Placement{Start: limited} },
+		Placement: limitMemory,
 	})}
 	require.NoError(t, b.Nodes[0].Register(t.Context(), services(t, more...), false))
 	return b
+}
+
+// limitMemory starts nodes with the memory limit.
+func limitMemory(int) harness.Placement {
+	return harness.Placement{Start: func(cmd *exec.Cmd) error {
+		cmd.Env = append(cmd.Env, fmt.Sprintf("GOMEMLIMIT=%d", memoryLimit*9/10))
+		return cmd.Start()
+	}}
 }
 
 // services serves an endpoint in this process and returns its address.
 func services(t *testing.T, more ...restate.ServiceDefinition) string {
 	endpoint := server.NewRestate().WithLogger(slog.DiscardHandler, false).
 		Bind(restate.NewService("Echo").Handler("echo", restate.NewServiceHandler(
-			func(_ restate.Context, in []byte) ([]byte, error) { return in, nil }, restate.WithBinary))).
+			func(_ restate.Context, in []byte) ([]byte, error) { return in, nil }, restate.WithBinary)).
+			Handler("size", restate.NewServiceHandler(
+				func(_ restate.Context, in []byte) ([]byte, error) {
+					return strconv.AppendInt(nil, int64(len(in)), 10), nil
+				}, restate.WithBinary))).
 		Bind(restate.NewWorkflow("Slow").Handler("run", restate.NewWorkflowHandler(
 			func(ctx restate.WorkflowContext, size int) ([]byte, error) {
 				if _, err := restate.Promise[bool](ctx, "go").Result(); err != nil {

@@ -28,6 +28,7 @@ const (
 type outgoing struct {
 	frame *node.PartitionFrame
 	state atomic.Int32 // queued, then taken or dropped
+	done  func()       // called once it is sent or cancelled, unless the stream ends; may be nil
 }
 
 const (
@@ -81,6 +82,7 @@ type pieces struct {
 	sequence uint64
 	size     int // of the whole message
 	rest     []byte
+	done     func() // as in outgoing
 }
 
 // run sends until ctx ends or send fails.
@@ -138,9 +140,9 @@ func (o *outbound) fill(b *batch) {
 type batch struct {
 	node.PartitionBatch
 	size    int
-	large   []*pieces              // being sent
-	active  int                    // total size of large
-	waiting []*node.PartitionFrame // large messages that exceed activeBytes
+	large   []*pieces   // being sent
+	active  int         // total size of large
+	waiting []*outgoing // large messages that exceed activeBytes, bounded by their senders
 }
 
 func (b *batch) add(o *outgoing) {
@@ -152,21 +154,22 @@ func (b *batch) add(o *outgoing) {
 	if size < pieceBytes {
 		b.Frames = append(b.Frames, f)
 		b.size += size + 4
+		finished(o.done)
 		return
 	}
-	b.waiting = append(b.waiting, f)
+	b.waiting = append(b.waiting, o)
 	b.startLarge()
 }
 
 // startLarge starts sending waiting large messages while activeBytes permits.
 func (b *batch) startLarge() {
 	for len(b.waiting) > 0 {
-		f := b.waiting[0]
-		if len(b.large) > 0 && b.active+f.SizeVT() > activeBytes {
+		o := b.waiting[0]
+		if len(b.large) > 0 && b.active+o.frame.SizeVT() > activeBytes {
 			return
 		}
-		message := encodeBody(f)
-		p := &pieces{f.Sequence, len(message), message}
+		message := encodeBody(o.frame)
+		p := &pieces{o.frame.Sequence, len(message), message, o.done}
 		b.active += p.size
 		b.large = append(b.large, p)
 		b.waiting = slices.Delete(b.waiting, 0, 1)
@@ -199,7 +202,14 @@ func (b *batch) addPiece() {
 		return
 	}
 	b.active -= p.size
+	finished(p.done)
 	b.startLarge()
+}
+
+func finished(done func()) {
+	if done != nil {
+		done()
+	}
 }
 
 func (b *batch) forget(sequence uint64) {
@@ -208,8 +218,15 @@ func (b *batch) forget(sequence uint64) {
 			return false
 		}
 		b.active -= p.size
+		finished(p.done)
 		return true
 	})
-	b.waiting = slices.DeleteFunc(b.waiting, func(f *node.PartitionFrame) bool { return f.Sequence == sequence })
+	b.waiting = slices.DeleteFunc(b.waiting, func(o *outgoing) bool {
+		if o.frame.Sequence != sequence {
+			return false
+		}
+		finished(o.done)
+		return true
+	})
 	b.startLarge()
 }

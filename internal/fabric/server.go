@@ -79,6 +79,7 @@ type inbound struct {
 	wg     sync.WaitGroup
 
 	account *budget.Account // of requests sent in pieces
+	room    responseRoom
 
 	mu      sync.Mutex                    // covers running
 	running map[uint64]context.CancelFunc // by sequence number; nil once draining
@@ -96,7 +97,7 @@ func (s *Server) Exchange(stream node.NodePartitions_ExchangeServer) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	in := &inbound{s: s, stream: stream, out: newOutbound(), account: s.bodies.Account(), running: make(map[uint64]context.CancelFunc)}
+	in := &inbound{s: s, stream: stream, out: newOutbound(), account: s.bodies.Account(), room: newResponseRoom(), running: make(map[uint64]context.CancelFunc)}
 	if err := stream.Send(&node.PartitionBatch{Hello: s.self.hello()}); err != nil {
 		return err
 	}
@@ -202,16 +203,18 @@ func (in *inbound) startRequest(ctx context.Context, sequence uint64, req *node.
 	if len(in.running) >= maxConcurrentRequests || !in.reserve(req, size) {
 		cancel()
 		in.wg.Go(func() {
-			in.respond(in.stream.Context(), sequence, &node.PartitionResponse{Code: node.PartitionCode_PARTITION_CODE_OVERLOADED})
+			in.respond(in.stream.Context(), sequence, &node.PartitionResponse{Code: node.PartitionCode_PARTITION_CODE_OVERLOADED}, 0)
 		})
 		return
 	}
 	in.running[sequence] = cancel
 	in.wg.Go(func() {
 		defer in.account.Release(size)
-		r := in.s.serveRequest(ctx, req)
+		r, room := in.serve(ctx, req)
 		if in.finish(sequence) {
-			in.respond(in.stream.Context(), sequence, r)
+			in.respond(in.stream.Context(), sequence, r, room)
+		} else {
+			in.room.release(room)
 		}
 	})
 }
@@ -232,7 +235,7 @@ func (in *inbound) reject(ctx context.Context, sequence uint64, err error) {
 	defer in.mu.Unlock()
 	if in.running != nil {
 		in.wg.Go(func() {
-			in.respond(ctx, sequence, &node.PartitionResponse{Code: codeOf(err), Message: err.Error()})
+			in.respond(ctx, sequence, &node.PartitionResponse{Code: codeOf(err), Message: err.Error()}, 0)
 		})
 	}
 }
@@ -262,7 +265,8 @@ func (in *inbound) cancelRequest(sequence uint64) {
 	in.out.forget(sequence)
 }
 
-func (in *inbound) respond(ctx context.Context, sequence uint64, r *node.PartitionResponse) {
+// respond queues a response, which occupies room until it is sent or cancelled.
+func (in *inbound) respond(ctx context.Context, sequence uint64, r *node.PartitionResponse, room int64) {
 	if n := r.SizeVT(); n > limits.Response {
 		r = &node.PartitionResponse{
 			Code:    node.PartitionCode_PARTITION_CODE_FAILED,
@@ -270,7 +274,9 @@ func (in *inbound) respond(ctx context.Context, sequence uint64, r *node.Partiti
 		}
 	}
 	select {
-	case in.out.queue <- &outgoing{frame: &node.PartitionFrame{Sequence: sequence, Response: r}}:
+	case in.out.queue <- &outgoing{
+		frame: &node.PartitionFrame{Sequence: sequence, Response: r}, done: func() { in.room.release(room) },
+	}:
 	case <-ctx.Done():
 	case <-in.s.ctx.Done():
 	}

@@ -29,3 +29,16 @@ func markAccepted(err error, held, threshold time.Duration) error {
 	}
 	return acceptedError{err}
 }
+
+// interruptedError is the error of a request that may have been waiting on a leader before:
+// the request was sent, and not answered.
+type interruptedError struct{ error }
+
+func (e interruptedError) Unwrap() error { return e.error }
+
+// WasInterrupted reports whether an earlier leader may have known what the request is about,
+// although err says that the last one does not. Its result may have expired in between.
+func WasInterrupted(err error) bool {
+	_, interrupted := errors.AsType[interruptedError](err)
+	return interrupted
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"platform/internal/raftgroup"
+	"platform/partition"
 )
 
 const (
@@ -78,8 +79,12 @@ func onLeaderWithin[T any](ctx context.Context, h *Handle, timeout time.Duration
 		}
 		l.observe(address, err)
 		if err == nil || !canRetryElsewhere(err) {
+			if l.interrupted && errors.Is(err, partition.ErrNotFound) {
+				err = interruptedError{err}
+			}
 			return v, err
 		}
+		l.interrupted = l.interrupted || WasInterrupted(err)
 	}
 }
 
@@ -97,16 +102,17 @@ func (l *lookup) unserved(ctx context.Context, last bool) error {
 // tried last. While the local replica has been elected but is not ready, no other node is
 // tried.
 type lookup struct {
-	h          *Handle
-	local      Local
-	changed    <-chan struct{} // closed when the local replica's view has changed since the round began
-	localTried bool            // in this round
-	tried      []string
-	hint       string
-	backoff    time.Duration
-	deadline   time.Time
-	accepted   bool  // by one of the replicas
-	lastErr    error // the last rejection
+	h           *Handle
+	local       Local
+	changed     <-chan struct{} // closed when the local replica's view has changed since the round began
+	localTried  bool            // in this round
+	tried       []string
+	hint        string
+	backoff     time.Duration
+	deadline    time.Time
+	accepted    bool  // by one of the replicas
+	interrupted bool  // one of the replicas did not answer
+	lastErr     error // the last rejection
 
 	timeout time.Duration
 }

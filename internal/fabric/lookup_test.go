@@ -385,3 +385,43 @@ func TestRecordsAreNotReadTwice(t *testing.T) {
 	require.Len(t, errs, 1)
 	require.ErrorIs(t, errs[0], ErrUnreachable)
 }
+
+// A read that a leader did not answer may have been about something that has expired when
+// the next one answers.
+func TestNotFoundAfterAnInterruptedReadIsMarked(t *testing.T) {
+	for _, sent := range []bool{true, false} {
+		first, second := newFake(true), newFake(true)
+		started := make(chan struct{})
+		first.await = func(ctx context.Context, _ ids.Invocation) (partition.Ending, error) {
+			close(started)
+			<-ctx.Done()
+			return partition.Ending{}, ctx.Err()
+		}
+		second.await = func(context.Context, ids.Invocation) (partition.Ending, error) {
+			return partition.Ending{}, partition.ErrNotFound
+		}
+		n1, n2 := startNode(t, "c", localReplica(first)), startNode(t, "c", localReplica(second))
+		c := newClient(t, "c")
+		h := NewDirectory(1, DirectoryConfig{
+			Local:        func(uint32) Local { return nil },
+			Remote:       func(a string, id uint32) Replica { return c.Remote(a, id) },
+			Replicas:     func(uint32) []string { return []string{n1.address, n2.address} },
+			Unresponsive: func(string) bool { return false },
+		}).Partition(0)
+		if !sent {
+			n1.stop()
+		}
+		answered := make(chan error, 1)
+		go func() {
+			_, err := h.Await(t.Context(), invocationID(1))
+			answered <- err
+		}()
+		if sent {
+			<-started
+			n1.stop()
+		}
+		err := <-answered
+		require.ErrorIs(t, err, partition.ErrNotFound)
+		require.Equal(t, sent, WasInterrupted(err))
+	}
+}

@@ -72,7 +72,11 @@ func (r *Remote) transportError(ctx context.Context, m node.PartitionMethod, sen
 	case sent && proposes:
 		return fmt.Errorf("partition %d at %s: %w: %w", r.id, r.address, raftgroup.ErrUnknownOutcome, err)
 	}
-	return fmt.Errorf("partition %d: %w: %w", r.id, ErrUnreachable, err)
+	err = fmt.Errorf("partition %d: %w: %w", r.id, ErrUnreachable, err)
+	if sent {
+		err = interruptedError{err}
+	}
+	return err
 }
 
 func (r *Remote) propose(ctx context.Context, method node.PartitionMethod, c machine.Command) (*node.PartitionResponse, error) {

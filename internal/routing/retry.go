@@ -18,6 +18,10 @@ const (
 	maxBackoff = 200 * time.Millisecond
 )
 
+// errMaybeExpired is the reason why an invocation that no leader knows any longer is not
+// reported as unknown: the request may have been waiting for it on an earlier leader.
+var errMaybeExpired = errors.New("the leader of the partition changed during the request, and the new one does not know the invocation; its result may have expired meanwhile")
+
 // retry calls send until a leader answers the request. It fails when no leader has accepted
 // the request for fabric.FailoverBudget; a request held by a leader may wait indefinitely and
 // through any number of failovers. Retries and the lookups of the leader in each of them
@@ -27,13 +31,15 @@ const (
 func retry[T any](ctx context.Context, safe bool, send func(context.Context) (T, error)) (T, error) {
 	var deadline time.Time // zero until a first attempt fails
 	attempt := ctx
-	definite, accepted := true, false
+	definite, accepted, interrupted := true, false, false
 	backoff := minBackoff
 	for {
 		v, err := send(attempt)
 		switch {
 		case err == nil:
 			return v, nil
+		case errors.Is(err, partition.ErrNotFound) && (interrupted || fabric.WasInterrupted(err)):
+			return v, &UnavailableError{SafeToRetry: true, Err: errMaybeExpired}
 		case errors.Is(err, partition.ErrNotFound):
 			return v, ErrNotFound
 		case errors.Is(err, raftgroup.ErrTooLarge):
@@ -42,6 +48,7 @@ func retry[T any](ctx context.Context, safe bool, send func(context.Context) (T,
 			return v, err
 		}
 		definite = definite && raftgroup.Definite(err)
+		interrupted = interrupted || fabric.WasAccepted(err) || fabric.WasInterrupted(err) || errors.Is(err, raftgroup.ErrUnknownOutcome)
 		if fabric.WasAccepted(err) {
 			accepted, deadline, backoff = true, time.Time{}, minBackoff
 		}

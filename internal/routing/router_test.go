@@ -202,3 +202,34 @@ func TestErrorsForClients(t *testing.T) {
 		})
 	}
 }
+
+// forgetful is a replica that loses its leadership while an attach waits, if it does, and
+// has no result later.
+type forgetful struct {
+	restarted
+	interrupts bool
+}
+
+func (f *forgetful) Await(context.Context, ids.Invocation) (partition.Ending, error) {
+	if f.interrupts {
+		f.interrupts = false
+		return partition.Ending{}, raftgroup.ErrUnknownOutcome
+	}
+	return partition.Ending{}, partition.ErrNotFound
+}
+
+// A result whose retention is shorter than a failover may expire while an attach waits for
+// it. The attach must not report that there was no such invocation.
+func TestAnAttachWhoseResultExpiredInAFailoverIsNotToldThatItIsUnknown(t *testing.T) {
+	for _, interrupts := range []bool{true, false} {
+		p := &forgetful{interrupts: interrupts}
+		r := &Router{directory: fabric.NewDirectory(1, fabric.DirectoryConfig{Local: func(uint32) fabric.Local { return p }})}
+		_, err := r.Attach(t.Context(), ids.Invocation{1})
+		down, unavailable := errors.AsType[*UnavailableError](err)
+		require.Equal(t, interrupts, unavailable, err)
+		require.Equal(t, !interrupts, errors.Is(err, ErrNotFound), err)
+		if unavailable {
+			require.True(t, down.SafeToRetry)
+		}
+	}
+}

@@ -34,6 +34,9 @@ const (
 	stuckBatch = "stuck-batch"
 	// lostSignal: a signal delivered to a failed attempt is not delivered to the next one.
 	lostSignal = "lost-signal"
+	// ignoredLevel: leaders write what the newest server reads, whatever the cluster's feature
+	// level is.
+	ignoredLevel = "ignored-level"
 	// lostSync: disks report a sync that has not happened.
 	lostSync = "lost-sync"
 )
@@ -64,6 +67,7 @@ var Defects = map[string]Detection{
 	lostDirectories: {nil, 0, []string{"lost:", "not linearizable", "elsewhere", "differ", "stuck:"}},
 	stuckBatch:      {nil, 0, []string{"stuck:"}},
 	lostSignal:      {nil, 0, []string{"stuck:"}},
+	ignoredLevel:    {nil, 0, []string{"has entries of level"}},
 	lostSync:        {[]string{"crash", "crash all", "transfer"}, 0, []string{"lost:", "not linearizable", "elsewhere", "differ", "restart:"}},
 }
 

@@ -73,6 +73,9 @@ func (s *Sim) startUpgraded(n *node) {
 
 // level is the cluster's level as far as the node knows.
 func (n *node) level() feature.Level {
+	if n.sim.hasDefect(ignoredLevel) {
+		return feature.Newest
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.knownLevel

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"sync"
@@ -110,6 +111,7 @@ func (c *Client) roundTrip(a *Address, r *http.Request, b *body) (*http.Response
 		if err != nil {
 			return nil, err
 		}
+		defer c.leave(p)
 		return p.roundTrip(r, b)
 	}
 	if b != nil {
@@ -125,6 +127,11 @@ func (c *Client) roundTrip(a *Address, r *http.Request, b *body) (*http.Response
 	return c.http1.RoundTrip(r)
 }
 
+// maxPools is the number of pools from which unused ones are dropped. Most of them are then
+// of endpoints that are gone.
+const maxPools = 4096
+
+// pool returns the pool of an address, which is not dropped before leave.
 func (c *Client) pool(a *Address) (*pool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,10 +140,20 @@ func (c *Client) pool(a *Address) (*pool, error) {
 	}
 	p := c.pools[a.key]
 	if p == nil {
+		if len(c.pools) >= maxPools {
+			maps.DeleteFunc(c.pools, func(_ string, p *pool) bool { return p.users == 0 && p.closeEmpty() })
+		}
 		p = newPool(c, a)
 		c.pools[a.key] = p
 	}
+	p.users++
 	return p, nil
+}
+
+func (c *Client) leave(p *pool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p.users--
 }
 
 // begin registers a stream. It returns false if the client is closed.

@@ -19,6 +19,7 @@ type pool struct {
 	addr   *Address
 	ctx    context.Context // of dials; canceled by close
 	cancel context.CancelFunc
+	users  int // requests that are being sent; guarded by the client's mutex
 
 	mu      sync.Mutex // guards the fields below
 	conns   []*http.ClientConn
@@ -26,6 +27,19 @@ type pool struct {
 	dialing *dialing
 	retired map[*http.ClientConn]struct{} // carry streams, but accept no new ones
 	closed  bool
+}
+
+// closeEmpty closes the pool if it has no connections and opens none.
+func (p *pool) closeEmpty() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.conns = slices.DeleteFunc(p.conns, func(conn *http.ClientConn) bool { return conn.Err() != nil })
+	if len(p.conns) > 0 || len(p.retired) > 0 || p.dialing != nil {
+		return false
+	}
+	p.closed = true
+	p.cancel()
+	return true
 }
 
 // dialing is a connection that is being opened; done is closed when that has ended, with

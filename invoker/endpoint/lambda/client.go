@@ -45,6 +45,9 @@ const roleSessionName = "platform-server"
 // maxIdleConnections is the maximum number of idle connections to the AWS API.
 const maxIdleConnections = 128
 
+// maxAPIs is the number of API clients that are kept; they share their connections.
+const maxAPIs = 1024
+
 // Client invokes functions. It is safe for concurrent use.
 type Client struct {
 	cfg   Config
@@ -110,6 +113,9 @@ func (c *Client) api(ctx context.Context, f *endpoint.Function) (*api.Client, er
 		cfg.Credentials = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), key.role, c.assume))
 	}
 	client := api.NewFromConfig(cfg, func(o *api.Options) { o.Retryer = aws.NopRetryer{} })
+	if len(c.apis) >= maxAPIs { // mostly of deployments that are gone
+		clear(c.apis)
+	}
 	c.apis[key] = client
 	return client, nil
 }

@@ -76,7 +76,7 @@ func TestResultTimeoutBoundsCallsAndAttaches(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer server.Close()
 	c := New(Options{
-		AdminURL: server.URL, IngressURL: server.URL, ConnectTimeout: time.Minute, RequestTimeout: time.Minute, ResultTimeout: 50 * time.Millisecond,
+		AdminURL: server.URL, IngressURL: server.URL, ConnectTimeout: time.Hour, RequestTimeout: time.Hour, ResultTimeout: 50 * time.Millisecond,
 		Log: slog.New(slog.DiscardHandler),
 	})
 	_, err := c.Attach(t.Context(), InvocationRef{ID: "inv_1"})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -51,6 +52,35 @@ func TestCommandsOvertakeBulkCommands(t *testing.T) {
 	stop()
 	require.Empty(t, append(small.errs, large.errs...))
 	require.Equal(t, "12345ABCD", seal.get())
+}
+
+// A proposer has one bulk command in flight, also if the gate lets in more, so that other
+// commands wait for one entry at most.
+func TestAProposerHasOneBulkCommandInFlight(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	defer n.stop()
+	machine := &hangingMachine{StateMachine: memJournal(t)}
+	g, err := Open(n.config(1, machine, n.voter()))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, g.Shutdown(t.Context())) }()
+	waitLeader(t, g)
+	seal := &ordered{}
+	p, err := NewProposer[uint64](g, ProposerConfig{Seal: seal.seal, Bulk: NewBulkGate(2)})
+	require.NoError(t, err)
+	stop := run(t, p)
+	var o outcomes
+	o.wg.Add(3)
+	machine.hung.Lock()
+	require.NoError(t, p.SubmitBulk([]byte("A"), &o))
+	require.Eventually(t, func() bool { return seal.get() == "A" }, 20*time.Second, time.Millisecond)
+	require.NoError(t, p.SubmitBulk([]byte("B"), &o))
+	require.NoError(t, p.Submit([]byte("1"), &o))
+	require.Eventually(t, func() bool { return len(seal.get()) > 1 }, 20*time.Second, time.Millisecond)
+	order := seal.get()
+	machine.hung.Unlock()
+	o.wg.Wait()
+	stop()
+	require.Equal(t, "A1", order)
 }
 
 // Proposers that share a gate have no more bulk entries in flight than it lets in, and all of

@@ -45,7 +45,7 @@ func (s *Server) readBody(c echo.Context) ([]byte, error) {
 	}
 	if !account.Reserve(size) {
 		return nil, &failure{
-			status: http.StatusServiceUnavailable, code: errcode.RT0026, retry: true,
+			status: http.StatusServiceUnavailable, code: errcode.RT0026, retry: true, after: account.RetryAfter(),
 			message: "not enough memory for the request body besides those in progress (networking.body-memory-limit, networking.connection-body-memory-limit); nothing was changed, retry later",
 		}
 	}

@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"platform/internal/errcode"
 	"platform/internal/feature"
+	"platform/internal/httpserver"
 	"platform/invoker/discovery"
 	"platform/metadata"
 )
@@ -29,7 +32,8 @@ type failure struct {
 	status  int
 	code    errcode.Code // may be empty
 	message string
-	retry   bool // tell the client when to come back
+	retry   bool          // tell the client when to come back
+	after   time.Duration // with retry; 0: a second
 }
 
 func (f *failure) Error() string { return f.message }
@@ -72,7 +76,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Connection", "close") // the rest of the body is not worth reading
 	}
 	if f.retry {
-		w.Header().Set("Retry-After", "1")
+		w.Header().Set("Retry-After", strconv.Itoa(httpserver.RetryAfter(f.after)))
 	}
 	writeJSON(w, f.status, body)
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"platform/internal/httpserver"
 )
 
 // Bodies of announced length up to eagerBody get their memory at once; longer ones
@@ -79,7 +81,7 @@ func (s *Server) readFull(w http.ResponseWriter, r *http.Request, body []byte) e
 			return unreadable(r.Context(), err)
 		}
 		if len(body) > bodyChunk {
-			stall.Reset(s.cfg.BodyTimeout)
+			stall.Reset(httpserver.StallTimeout(r.Context(), s.cfg.BodyTimeout))
 		}
 	}
 	return nil
@@ -115,7 +117,7 @@ func (s *Server) readUntil(w http.ResponseWriter, r *http.Request, buf *bytes.Bu
 		case int64(buf.Len()) >= enough:
 			return false, nil
 		}
-		stall.Reset(s.cfg.BodyTimeout)
+		stall.Reset(httpserver.StallTimeout(r.Context(), s.cfg.BodyTimeout))
 	}
 }
 

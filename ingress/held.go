@@ -21,10 +21,20 @@ func (h *held) upTo(n int64) error {
 		return nil
 	}
 	if !h.account.Grow(h.bytes, n) {
-		return outOfMemory()
+		return outOfMemory(h.account)
 	}
 	h.bytes = n
 	return nil
+}
+
+// answer reserves n bytes more for a response. A response that no connection has room for
+// is counted regardless of the limits, since it could never be read otherwise.
+func (h *held) answer(n int) error {
+	if !h.account.Allows(int64(n)) {
+		h.charge(n)
+		return nil
+	}
+	return h.upTo(h.bytes + int64(n))
 }
 
 // charge counts n bytes more, whatever the limits are.

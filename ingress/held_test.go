@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/budget"
+	"platform/internal/ids"
 	"platform/internal/routing"
 	"platform/partition/machine"
 )
@@ -159,4 +160,33 @@ func TestAReplyThatIsNotReadEnds(t *testing.T) {
 			require.Error(t, err)
 		})
 	}
+}
+
+// Results that clients read by attaching are refused while there is no memory for them.
+func TestAResultBeyondTheBudgetIsRefused(t *testing.T) {
+	const size = 3 << 20
+	f := &fakeInvocations{attach: func(context.Context, ids.Invocation) (routing.Answer, error) {
+		var a routing.Answer
+		a.Result.Value = make([]byte, size)
+		return a, nil
+	}}
+	bodies := budget.New(4<<20, 4<<20)
+	url := serving(t, Config{Budget: bodies}, f) + "/platform/attach/" + newID(machine.Target{Service: "Greeter", Handler: "greet"}, nil, time.Now()).String()
+	client := over(t, true)
+	first, err := client.Get(url)
+	require.NoError(t, err)
+	defer first.Body.Close()
+	require.Equal(t, http.StatusOK, first.StatusCode)
+	second, err := client.Get(url)
+	require.NoError(t, err)
+	defer second.Body.Close()
+	require.Equal(t, http.StatusServiceUnavailable, second.StatusCode)
+	require.Equal(t, "1", second.Header.Get("Retry-After"))
+	_, err = io.Copy(io.Discard, first.Body)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { used, _ := bodies.Stats(); return used == 0 }, time.Minute, time.Millisecond)
+	third, err := client.Get(url)
+	require.NoError(t, err)
+	defer third.Body.Close()
+	require.Equal(t, http.StatusOK, third.StatusCode)
 }

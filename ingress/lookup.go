@@ -34,7 +34,9 @@ func (s *Server) result(c echo.Context, id ids.Invocation, answer *routing.Answe
 	}
 	mem := hold(c.Request())
 	defer mem.release()
-	mem.charge(len(answer.Result.Value))
+	if err := mem.answer(len(answer.Result.Value)); err != nil {
+		return err
+	}
 	return writeAnswer(c.Response(), answer, rules)
 }
 

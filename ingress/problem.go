@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"platform/internal/budget"
 	"platform/internal/errcode"
+	"platform/internal/httpserver"
 	"platform/internal/ids"
 	"platform/internal/routing"
 )
@@ -40,6 +43,7 @@ type problem struct {
 	message string
 	allow   string         // allow header, with 405
 	retry   bool           // tell the client when to come back
+	after   time.Duration  // with retry; 0: a second
 	code    errcode.Code   // empty: the catalogue has none
 	id      ids.Invocation // zero: none to tell
 }
@@ -74,10 +78,10 @@ func bodyTooLarge(limit int64) error {
 	}
 }
 
-func outOfMemory() error {
+func outOfMemory(account *budget.Account) error {
 	return &problem{
-		status: http.StatusServiceUnavailable, retry: true, code: errcode.RT0026,
-		message: "not enough memory for the request body besides those in progress (networking.body-memory-limit, networking.connection-body-memory-limit); the request had no effect and can be retried safely",
+		status: http.StatusServiceUnavailable, retry: true, after: account.RetryAfter(), code: errcode.RT0026,
+		message: "not enough memory for the body of the request or its response besides those in progress (networking.body-memory-limit, networking.connection-body-memory-limit); the request had no effect and can be retried safely",
 	}
 }
 
@@ -136,7 +140,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		h["Allow"] = []string{p.allow}
 	}
 	if p.retry {
-		h["Retry-After"] = []string{"1"}
+		h["Retry-After"] = []string{strconv.Itoa(httpserver.RetryAfter(p.after))}
 	}
 	switch {
 	case r.ContentLength == 0:

@@ -5,6 +5,7 @@ package budget
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // Small is the size up to which a reservation may use the reserve of the budget, so that
@@ -14,18 +15,28 @@ const Small = 64 << 10
 // reserve: one part in reserve of a limit is available in addition, to small bodies only.
 const reserve = 4
 
+// Bounds of RetryAfter.
+const (
+	minRetryAfter = time.Second
+	maxRetryAfter = 30 * time.Second
+)
+
 // Budget is the memory of a node for bodies. Methods of budgets and accounts may be called
 // concurrently.
 type Budget struct {
 	limit, share int64
+	now          func() time.Time
 
 	mu      sync.Mutex // guards the fields below, and the accounts
 	used    int64
 	refused uint64
+	full    time.Time // zero: not full, see Full
 }
 
 // New returns a budget of limit bytes, of which one connection may use share.
-func New(limit, share int64) *Budget { return &Budget{limit: limit, share: min(share, limit)} }
+func New(limit, share int64) *Budget {
+	return &Budget{limit: limit, share: min(share, limit), now: time.Now}
+}
 
 // Stats returns the bytes in use and the number of refused reservations.
 func (b *Budget) Stats() (used int64, refused uint64) {
@@ -39,8 +50,10 @@ func (b *Budget) Stats() (used int64, refused uint64) {
 
 // Account is the usage of one connection. A nil account has no limits.
 type Account struct {
-	b    *Budget
-	held int64 // guarded by the budget's mutex
+	b *Budget
+
+	held int64     // guarded by the budget's mutex
+	full time.Time // the same for the share; guarded by the budget's mutex
 }
 
 // Account returns the account of another connection; nil for a nil budget.
@@ -54,6 +67,9 @@ func (b *Budget) Account() *Account {
 // Reserve reserves n bytes. It returns false if the connection or the node would exceed its
 // limit.
 func (a *Account) Reserve(n int64) bool { return a.Grow(0, n) }
+
+// Allows reports whether n bytes are within the share of a connection.
+func (a *Account) Allows(n int64) bool { return a == nil || n <= a.b.share }
 
 // Grow changes a reservation of from bytes to one of to bytes. It returns false, without a
 // change, if that exceeds a limit.
@@ -71,10 +87,51 @@ func (a *Account) Grow(from, to int64) bool {
 	}
 	if b.used+n > limit || a.held+n > share {
 		b.refused++
+		if b.used+n > limit {
+			b.markFull()
+		}
+		if a.held+n > share && a.full.IsZero() {
+			a.full = b.now()
+		}
 		return false
 	}
 	b.used, a.held = b.used+n, a.held+n
 	return true
+}
+
+// markFull is called with the mutex held.
+func (b *Budget) markFull() {
+	if b.full.IsZero() {
+		b.full = b.now()
+	}
+}
+
+// Full reports whether the limit of the node or of the connection was exceeded, or a
+// reservation refused because of it, and less than half of that limit has become free since.
+func (a *Account) Full() bool {
+	if a == nil {
+		return false
+	}
+	a.b.mu.Lock()
+	defer a.b.mu.Unlock()
+	return !a.b.full.IsZero() || !a.full.IsZero()
+}
+
+// RetryAfter returns how long to wait after a refused reservation: as long as the budget
+// has been full (see Full), between 1 and 30 s.
+func (a *Account) RetryAfter() time.Duration {
+	if a == nil {
+		return minRetryAfter
+	}
+	a.b.mu.Lock()
+	defer a.b.mu.Unlock()
+	var since time.Duration
+	for _, full := range []time.Time{a.b.full, a.full} {
+		if !full.IsZero() {
+			since = max(since, a.b.now().Sub(full))
+		}
+	}
+	return min(max(since, minRetryAfter), maxRetryAfter)
 }
 
 // ReserveForNode reserves n bytes for a request of another node, or returns false. The
@@ -103,6 +160,9 @@ func (a *Account) Charge(n int64) {
 	a.b.mu.Lock()
 	defer a.b.mu.Unlock()
 	a.b.used, a.held = a.b.used+n, a.held+n
+	if a.b.used > a.b.limit {
+		a.b.markFull()
+	}
 }
 
 // Release releases n bytes.
@@ -113,6 +173,12 @@ func (a *Account) Release(n int64) {
 	a.b.mu.Lock()
 	defer a.b.mu.Unlock()
 	a.b.used, a.held = a.b.used-n, a.held-n
+	if a.b.used <= a.b.limit/2 {
+		a.b.full = time.Time{}
+	}
+	if a.held <= a.b.share/2 {
+		a.full = time.Time{}
+	}
 }
 
 type contextKey struct{}

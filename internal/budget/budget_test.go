@@ -2,6 +2,7 @@ package budget
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -32,6 +33,33 @@ func TestAChargeIsNotRefusedAndKeepsOthersOut(t *testing.T) {
 	require.False(t, second.Reserve(1))
 	first.Release(3 * mib)
 	require.True(t, second.Reserve(mib))
+}
+
+func TestRetryAfterGrowsWithTheTimeThatTheBudgetIsFull(t *testing.T) {
+	b := New(8*mib, 4*mib)
+	now := time.Unix(1000, 0)
+	b.now = func() time.Time { return now }
+	first, second := b.Account(), b.Account()
+	require.Equal(t, time.Second, first.RetryAfter())
+	require.True(t, first.Reserve(4*mib))
+	require.False(t, first.Reserve(mib), "beyond the share")
+	now = now.Add(5 * time.Second)
+	require.False(t, first.Reserve(mib))
+	require.Equal(t, 5*time.Second, first.RetryAfter())
+	require.True(t, first.Full())
+	require.Equal(t, time.Second, second.RetryAfter(), "the share of another connection")
+	require.False(t, second.Full())
+	second.Charge(5 * mib)
+	require.True(t, second.Full())
+	now = now.Add(time.Hour)
+	require.Equal(t, 30*time.Second, second.RetryAfter())
+	first.Release(mib)
+	require.True(t, first.Full(), "less than half has become free")
+	first.Release(3 * mib)
+	require.True(t, first.Full(), "the node is still full")
+	second.Release(mib)
+	require.False(t, first.Full())
+	require.Equal(t, time.Second, first.RetryAfter())
 }
 
 func TestWithoutABudgetNothingIsRefused(t *testing.T) {

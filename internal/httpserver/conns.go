@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"platform/internal/budget"
 )
 
 // perAddress is a listener that bounds the open connections of each remote address.
@@ -100,7 +102,8 @@ type conn struct {
 	timeout time.Duration
 	once    sync.Once
 	closed  func()
-	end     atomic.Int64 // of writing, as the server has set it, in Unix nanoseconds; 0: none
+	account *budget.Account // set before the connection is served
+	end     atomic.Int64    // of writing, as the server has set it, in Unix nanoseconds; 0: none
 }
 
 // writePiece is what a peer has to take within the write timeout.
@@ -110,7 +113,11 @@ const writePiece = 64 << 10
 func (c *conn) Write(p []byte) (n int, err error) {
 	for {
 		piece := p[n:min(len(p), n+writePiece)]
-		if err := c.Conn.SetWriteDeadline(earlier(time.Now().Add(c.timeout), c.end.Load())); err != nil {
+		timeout := c.timeout
+		if len(p) > writePiece {
+			timeout = stallTimeout(c.account, timeout)
+		}
+		if err := c.Conn.SetWriteDeadline(earlier(time.Now().Add(timeout), c.end.Load())); err != nil {
 			return n, err
 		}
 		m, err := c.Conn.Write(piece)

@@ -5,10 +5,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"platform/internal/budget"
 )
 
 func TestOneAddressHasALimitOfConnections(t *testing.T) {
@@ -74,5 +77,34 @@ func TestATricklingBodyEnds(t *testing.T) {
 		case <-limit:
 			t.Fatal("the body is still read")
 		}
+	}
+}
+
+// While the budget is full, a client must send each 64 KiB after the first within a second.
+func TestASlowBodyEndsWhileTheBudgetIsFull(t *testing.T) {
+	full := make(chan struct{})
+	ended := make(chan error, 1)
+	addr, stop := start(t, Config{Budget: budget.New(1, 1), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		budget.From(r.Context()).Charge(2)
+		defer budget.From(r.Context()).Release(2)
+		close(full)
+		body := NewBody(w, r, time.Hour)
+		defer body.Close()
+		_, err := io.Copy(io.Discard, body)
+		ended <- err
+	})})
+	defer stop()
+	c, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	defer c.Close()
+	_, _ = io.WriteString(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n")
+	<-full
+	_, err = c.Write(make([]byte, writePiece))
+	require.NoError(t, err)
+	select {
+	case err := <-ended:
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	case <-time.After(time.Minute):
+		t.Fatal("the body is still read")
 	}
 }

@@ -119,8 +119,12 @@ func newServer(base context.Context, cfg Config, conns *newConns) *http.Server {
 		ErrorLog:          slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 	}
 	if cfg.Budget != nil {
-		srv.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
-			return budget.With(ctx, cfg.Budget.Account())
+		srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+			account := cfg.Budget.Account()
+			if c, ok := c.(*conn); ok {
+				c.account = account
+			}
+			return budget.With(ctx, account)
 		}
 	}
 	return srv

@@ -1,9 +1,12 @@
 package httpserver
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"time"
+
+	"platform/internal/budget"
 )
 
 // streamWriter ends an HTTP/2 stream whose client does not take the response. On such a
@@ -11,6 +14,7 @@ import (
 type streamWriter struct {
 	http.ResponseWriter
 	timeout time.Duration
+	account *budget.Account
 	end     int64 // of writing, as the handler has set it, in Unix nanoseconds; 0: none
 }
 
@@ -28,7 +32,11 @@ func (w *streamWriter) Write(p []byte) (n int, err error) {
 	controller := http.NewResponseController(w.ResponseWriter)
 	for {
 		piece := p[n:min(len(p), n+writePiece)]
-		_ = controller.SetWriteDeadline(earlier(time.Now().Add(w.timeout), w.end))
+		timeout := w.timeout
+		if len(p) > writePiece {
+			timeout = stallTimeout(w.account, timeout)
+		}
+		_ = controller.SetWriteDeadline(earlier(time.Now().Add(timeout), w.end))
 		m, err := w.ResponseWriter.Write(piece)
 		n += m
 		if err != nil || n == len(p) {
@@ -44,25 +52,48 @@ func (w *streamWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func timed(h http.Handler, timeout time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor == 2 {
-			w = &streamWriter{ResponseWriter: w, timeout: timeout}
+			w = &streamWriter{ResponseWriter: w, timeout: timeout, account: budget.From(r.Context())}
 		}
 		h.ServeHTTP(w, r)
 	})
 }
 
+// fullTimeout is the most that a client has for each 64 KiB after the first of a body while
+// the budget of bodies is full, so that slow clients do not keep the others out.
+const fullTimeout = time.Second
+
+// StallTimeout returns how long the client of a request may take for its next 64 KiB:
+// the timeout, or a second if that is shorter and the budget is full (see budget.Account.Full).
+func StallTimeout(ctx context.Context, timeout time.Duration) time.Duration {
+	return stallTimeout(budget.From(ctx), timeout)
+}
+
+func stallTimeout(account *budget.Account, timeout time.Duration) time.Duration {
+	if timeout > fullTimeout && account.Full() {
+		return fullTimeout
+	}
+	return timeout
+}
+
+// RetryAfter returns d as the value of a Retry-After header: whole seconds, at least one.
+func RetryAfter(d time.Duration) int {
+	return max(1, int((d+time.Second-1)/time.Second))
+}
+
 // Body reads a request body whose client may pause for at most the timeout within each
-// 64 KiB. A client that is slower ends reading with os.ErrDeadlineExceeded.
+// 64 KiB, see StallTimeout. A client that is slower ends reading with os.ErrDeadlineExceeded.
 type Body struct {
 	w       http.ResponseWriter
 	from    io.Reader
 	timeout time.Duration
+	account *budget.Account
 	stall   *time.Timer
 	piece   int
 }
 
 // NewBody returns a reader of r's body.
 func NewBody(w http.ResponseWriter, r *http.Request, timeout time.Duration) *Body {
-	b := &Body{w: w, from: r.Body, timeout: timeout}
+	b := &Body{w: w, from: r.Body, timeout: timeout, account: budget.From(r.Context())}
 	b.stall = time.AfterFunc(timeout, func() {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
 	})
@@ -74,7 +105,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p)
 	if b.piece += n; b.piece >= writePiece {
 		b.piece = 0
-		b.stall.Reset(b.timeout)
+		b.stall.Reset(stallTimeout(b.account, b.timeout))
 	}
 	return n, err
 }

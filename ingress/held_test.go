@@ -164,13 +164,13 @@ func TestAReplyThatIsNotReadEnds(t *testing.T) {
 
 // Results that clients read by attaching are refused while there is no memory for them.
 func TestAResultBeyondTheBudgetIsRefused(t *testing.T) {
-	const size = 3 << 20
+	const size = 6 << 20 // more than the client accepts without reading
 	f := &fakeInvocations{attach: func(context.Context, ids.Invocation) (routing.Answer, error) {
 		var a routing.Answer
 		a.Result.Value = make([]byte, size)
 		return a, nil
 	}}
-	bodies := budget.New(4<<20, 4<<20)
+	bodies := budget.New(8<<20, 8<<20)
 	url := serving(t, Config{Budget: bodies}, f) + "/platform/attach/" + newID(machine.Target{Service: "Greeter", Handler: "greet"}, nil, time.Now()).String()
 	client := over(t, true)
 	first, err := client.Get(url)

@@ -189,6 +189,7 @@ func (in *inbound) answer(ctx context.Context, req arrived) *node.RaftFrame {
 		return out
 	}
 	port.judgeByLog(command)
+	port.skipCompacted(command)
 	ctx, cancel := context.WithDeadline(ctx, req.deadline)
 	defer cancel()
 	resp, err := port.deliver(ctx, raft.RPC{Command: command})

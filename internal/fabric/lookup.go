@@ -90,10 +90,10 @@ func onLeaderWithin[T any](ctx context.Context, h *Handle, timeout time.Duration
 
 // unserved returns why the partition cannot have a leader, or nil if it may have one.
 func (l *lookup) unserved(ctx context.Context, last bool) error {
-	if l.h.d.cfg.Unserved == nil || ctx.Err() != nil {
-		return nil
+	if l.h.d.cfg.Unserved != nil && ctx.Err() == nil {
+		return l.h.d.cfg.Unserved(ctx, l.h.id, last)
 	}
-	return l.h.d.cfg.Unserved(ctx, l.h.id, last)
+	return nil
 }
 
 // lookup finds the leader of a partition. Each round tries each replica once: the one on

@@ -63,7 +63,7 @@ func appendToWire(a *raft.AppendEntriesRequest) *node.AppendEntriesRequest {
 func appendFromWire(m *node.AppendEntriesRequest) *raft.AppendEntriesRequest {
 	h := headerFromWire(m.Header)
 	return &raft.AppendEntriesRequest{
-		RPCHeader: h, Term: m.Term, Leader: h.Addr, // read by members of an older version
+		RPCHeader: h, Term: m.Term, Leader: h.Addr, //nolint:staticcheck // read by members of an older version
 		PrevLogEntry: m.PrevIndex, PrevLogTerm: m.PrevTerm,
 		LeaderCommitIndex: m.LeaderCommit, Entries: entriesFromWire(m.Entries),
 	}

@@ -135,11 +135,11 @@ func (r *running) run(ctx context.Context) error {
 
 // outcome is nil for an error that only says that ctx ended.
 func (r *running) outcome(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		r.o.Say("%s", r.stopping())
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	r.o.Say("%s", r.stopping())
+	return nil
 }
 
 func (r *running) stopping() string {

@@ -115,7 +115,7 @@ func (a attemptSource) submit(p *progressPart, answered func(machine.Outcome, er
 
 // Confirm implements attempts.Partition. It uses a log entry, since responses that were in
 // transit when the process was paused do not prove current leadership. A sole voter needs
-// no proof: nobody else can lead, however long its disk takes.
+// no proof: no other replica can lead, even if its disk is slow.
 func (a attemptSource) Confirm(ctx context.Context) error {
 	var err error
 	if !a.l.p.group.SoleVoter() {

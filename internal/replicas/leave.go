@@ -26,7 +26,7 @@ func (m *Manager) leave(ctx context.Context, p *partition.Partition) error {
 }
 
 // removed reports whether what another node says about its replica proves that the own
-// one is no member of the partition any more.
+// one is no longer a member of the partition.
 func removed(own partition.Status, said *nodepb.ReplicaStatus, self raft.ServerID) bool {
 	members := raftgroup.Configuration{Index: said.MembersIndex}
 	for _, m := range said.Members {

@@ -60,7 +60,7 @@ type Stream struct {
 	cancel context.CancelFunc
 
 	mu      sync.Mutex // guards the fields below
-	discard bool       // the receiver is not called any more
+	discard bool       // the receiver is no longer called
 	since   time.Time  // when it was discarded
 }
 

@@ -80,7 +80,7 @@ func TestATricklingBodyEnds(t *testing.T) {
 	}
 }
 
-// While the budget is full, a client must send each 64 KiB after the first within a second.
+// While the budget is full, a client must send each 64 KiB after the first within fullTimeout.
 func TestASlowBodyEndsWhileTheBudgetIsFull(t *testing.T) {
 	full := make(chan struct{})
 	ended := make(chan error, 1)

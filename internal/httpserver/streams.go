@@ -59,11 +59,12 @@ func timed(h http.Handler, timeout time.Duration) http.Handler {
 }
 
 // fullTimeout is the most that a client has for each 64 KiB after the first of a body while
-// the budget of bodies is full, so that slow clients do not keep the others out.
-const fullTimeout = time.Second
+// the budget of bodies is full, so that slow clients do not keep the others out. A client
+// with a lost packet, or of a busy node, must not count as slow.
+const fullTimeout = 5 * time.Second
 
 // StallTimeout returns how long the client of a request may take for its next 64 KiB:
-// the timeout, or a second if that is shorter and the budget is full (see budget.Account.Full).
+// the timeout, or fullTimeout if that is shorter and the budget is full (see budget.Account.Full).
 func StallTimeout(ctx context.Context, timeout time.Duration) time.Duration {
 	return stallTimeout(budget.From(ctx), timeout)
 }

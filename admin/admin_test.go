@@ -23,9 +23,9 @@ import (
 
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
+	"platform/internal/target"
 	"platform/invoker/discovery"
 	"platform/metadata"
-	"platform/partition/machine"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -185,7 +185,7 @@ func large() (*metadata.Deployment, error) {
 				Retry: metadata.RetryOptions{MaxAttempts: ptr(3), Factor: ptr(1.5), OnMaxAttempts: ptr(metadata.Kill)},
 			},
 			Handlers: []*metadata.Handler{{
-				Name: "add", Type: machine.ObjectExclusive, Documentation: "Adds.", Metadata: map[string]string{"x": "y"},
+				Name: "add", Type: target.ObjectExclusive, Documentation: "Adds.", Metadata: map[string]string{"x": "y"},
 				Input:  metadata.InputRules{Required: true, ContentType: "application/json", JSONSchema: json.RawMessage(`{"type":"integer"}`)},
 				Output: metadata.OutputRules{ContentType: "application/json", JSONSchema: json.RawMessage(`true`)},
 				Options: metadata.Options{
@@ -193,14 +193,14 @@ func large() (*metadata.Deployment, error) {
 					Retry: metadata.RetryOptions{InitialInterval: ptr(time.Second), MaxInterval: ptr(time.Minute), Factor: ptr(3.0), OnMaxAttempts: ptr(metadata.Pause)},
 				},
 			}, {
-				Name: "get", Type: machine.ObjectShared, Input: metadata.InputRules{}, Output: metadata.OutputRules{ContentType: "text/plain"},
+				Name: "get", Type: target.ObjectShared, Input: metadata.InputRules{}, Output: metadata.OutputRules{ContentType: "text/plain"},
 			}},
 		}, {
 			Name: "Signup", Type: metadata.Workflow,
 			Options: metadata.Options{JournalRetention: ptr(time.Duration(0))},
 			Handlers: []*metadata.Handler{
-				{Name: "run", Type: machine.WorkflowRun, Input: metadata.InputRules{Any: true}, Options: metadata.Options{WorkflowRetention: ptr(2 * time.Hour)}},
-				{Name: "confirm", Type: machine.WorkflowShared, Input: metadata.InputRules{ContentType: "application/json"}},
+				{Name: "run", Type: target.WorkflowRun, Input: metadata.InputRules{Any: true}, Options: metadata.Options{WorkflowRetention: ptr(2 * time.Hour)}},
+				{Name: "confirm", Type: target.WorkflowShared, Input: metadata.InputRules{ContentType: "application/json"}},
 			},
 		}},
 	}, nil

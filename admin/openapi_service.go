@@ -7,8 +7,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"platform/internal/target"
 	"platform/metadata"
-	"platform/partition/machine"
 )
 
 // serviceOpenAPI answers with the description of the calls of a service.
@@ -67,7 +67,7 @@ func (d *serviceDocument) add(h *metadata.Handler) {
 		at, parameters = at+"/{key}", append(parameters, refer("parameters", "key"))
 	}
 	request, result := d.request(h), d.response(h)
-	if h.Type != machine.WorkflowRun {
+	if h.Type != target.WorkflowRun {
 		parameters = append(parameters, refer("parameters", "idempotencyKeyHeader"))
 	}
 	call := d.operation(h, tagCall, h.Documentation, parameters, result)
@@ -80,7 +80,7 @@ func (d *serviceDocument) add(h *metadata.Handler) {
 
 	var known string // the path that names an invocation
 	known, parameters = "/platform/workflow"+at, []object{refer("parameters", "key")}
-	if h.Type != machine.WorkflowRun {
+	if h.Type != target.WorkflowRun {
 		known = "/platform/invocation" + at + "/" + h.Name + "/{idempotencyKey}"
 		parameters = []object{refer("parameters", "idempotencyKeyPath")}
 		if h.Type.Keyed() {

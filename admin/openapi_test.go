@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/target"
 	"platform/metadata"
-	"platform/partition/machine"
 )
 
 func TestOpenAPIDescribesEveryRoute(t *testing.T) {
@@ -82,7 +82,7 @@ func TestOpenAPIOfAService(t *testing.T) {
 				{Name: "raw", Input: metadata.InputRules{Any: true}, Output: metadata.OutputRules{ContentType: "text/plain"}},
 			}},
 			{Name: "Flow", Type: metadata.Workflow, Handlers: []*metadata.Handler{
-				{Name: "run", Type: machine.WorkflowRun}, {Name: "see", Type: machine.WorkflowShared},
+				{Name: "run", Type: target.WorkflowRun}, {Name: "see", Type: target.WorkflowShared},
 			}},
 		}
 		return d, err

@@ -5,9 +5,9 @@ import (
 
 	"platform/internal/errcode"
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/internal/units"
 	"platform/metadata"
-	"platform/partition/machine"
 )
 
 // The types here are what clients see of the registry; see the interface reference
@@ -164,7 +164,7 @@ func viewService(d *metadata.Deployment, s *metadata.Service, defaults *metadata
 	}
 	if s.Type == metadata.Workflow {
 		for _, h := range s.Handlers {
-			if h.Type == machine.WorkflowRun {
+			if h.Type == target.WorkflowRun {
 				options = metadata.Effective(h, s, defaults)
 			}
 		}
@@ -226,13 +226,13 @@ func viewRetryOverride(o metadata.RetryOptions) *retryOverrideView {
 }
 
 // handlerType is the word for a kind of handler; plain services have none.
-func handlerType(t machine.TargetType) string {
+func handlerType(t target.Type) string {
 	switch t {
-	case machine.ObjectExclusive:
+	case target.ObjectExclusive:
 		return "Exclusive"
-	case machine.ObjectShared, machine.WorkflowShared:
+	case target.ObjectShared, target.WorkflowShared:
 		return "Shared"
-	case machine.WorkflowRun:
+	case target.WorkflowRun:
 		return "Workflow"
 	}
 	return ""

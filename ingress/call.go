@@ -13,6 +13,7 @@ import (
 	"platform/internal/ids"
 	"platform/internal/routing"
 	"platform/internal/suggest"
+	"platform/internal/target"
 	"platform/internal/units"
 	"platform/metadata"
 	"platform/partition/machine"
@@ -70,7 +71,7 @@ func (s *Server) route(c echo.Context, to request) error {
 }
 
 // invocation converts a request to a request to the partition.
-func (s *Server) invocation(w http.ResponseWriter, r *http.Request, t *target, options *metadata.EffectiveOptions, mem *held) (*machine.Invoke, error) {
+func (s *Server) invocation(w http.ResponseWriter, r *http.Request, t *parsedTarget, options *metadata.EffectiveOptions, mem *held) (*machine.Invoke, error) {
 	now := s.cfg.Now()
 	inv := &machine.Invoke{Target: t.machine(), Trace: traceOf(r.Header), ServerVersion: s.cfg.Version}
 	if err := readQuery(r, t, inv); err != nil {
@@ -99,7 +100,7 @@ var parameters = []string{"delay", "limit-key"}
 // readQuery takes what the query and its twin among the headers say. The handler gets
 // the whole query in a header and may have parameters of its own, also malformed ones;
 // only a name that looks like a misspelt one of ours is refused.
-func readQuery(r *http.Request, t *target, inv *machine.Invoke) error {
+func readQuery(r *http.Request, t *parsedTarget, inv *machine.Invoke) error {
 	var query url.Values
 	if r.URL.RawQuery != "" {
 		var err error
@@ -156,7 +157,7 @@ func readIdempotencyKey(h http.Header, inv *machine.Invoke) error {
 	switch {
 	case !has:
 		return nil
-	case inv.Target.Type == machine.WorkflowRun:
+	case inv.Target.Type == target.WorkflowRun:
 		return badRequest("bad idempotency key: the run of a workflow cannot have one, since its key already makes it run once")
 	case !isASCII(key):
 		return badRequest("bad header: the value of 'idempotency-key' has characters outside ASCII")
@@ -201,7 +202,7 @@ func validTraceparent(s string) bool {
 }
 
 // call responds with the result of an invocation.
-func (s *Server) call(c echo.Context, t *target, inv *machine.Invoke, mem *held) error {
+func (s *Server) call(c echo.Context, t *parsedTarget, inv *machine.Invoke, mem *held) error {
 	id, repeatable := inv.ID, inv.IdempotencyKey != nil
 	answer, err := s.invocations.Call(c.Request().Context(), inv, mem.release)
 	if errors.Is(err, routing.ErrConflict) {
@@ -223,7 +224,7 @@ func (s *Server) call(c echo.Context, t *target, inv *machine.Invoke, mem *held)
 // send responds that an invocation was accepted.
 func (s *Server) send(c echo.Context, inv *machine.Invoke) error {
 	id := inv.ID
-	repeatable := inv.IdempotencyKey != nil || inv.Target.Type == machine.WorkflowRun
+	repeatable := inv.IdempotencyKey != nil || inv.Target.Type == target.WorkflowRun
 	outcome, err := s.invocations.Send(c.Request().Context(), inv)
 	if err != nil {
 		return s.explain(c.Request().Context(), err, id, repeatable)

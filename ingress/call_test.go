@@ -14,6 +14,7 @@ import (
 
 	"platform/internal/ids"
 	"platform/internal/routing"
+	"platform/internal/target"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -96,7 +97,7 @@ func TestCallGetsWhatItNeeds(t *testing.T) {
 	require.Equal(t, 200, w.Code, w.Body)
 
 	inv := f.only(t)
-	require.Equal(t, machine.Target{Service: "Counter", Key: "k/1", Handler: "add", Type: machine.ObjectExclusive}, inv.Target)
+	require.Equal(t, machine.Target{Service: "Counter", Key: "k/1", Handler: "add", Type: target.ObjectExclusive}, inv.Target)
 	require.Equal(t, ids.NewInvocation(ids.HashKey("k/1"), ids.IdempotentUnique("", "Counter", "k/1", "add", "key 1")), inv.ID)
 	require.Equal(t, "key 1", *inv.IdempotencyKey)
 	require.Equal(t, machine.Source{}, inv.Source)

@@ -12,6 +12,7 @@ import (
 
 	"platform/internal/ids"
 	"platform/internal/routing"
+	"platform/internal/target"
 	"platform/metadata"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -134,20 +135,20 @@ func testRegistry() registry {
 		out    = metadata.OutputRules{ContentType: js}
 		hour   = time.Hour
 	)
-	handler := func(name string, t machine.TargetType) *metadata.Handler {
+	handler := func(name string, t target.Type) *metadata.Handler {
 		return &metadata.Handler{Name: name, Type: t, Input: metadata.InputRules{Any: true}, Output: out}
 	}
-	strict := handler("strict", machine.Service)
+	strict := handler("strict", target.Service)
 	strict.Input = jsonIn
-	empty := handler("empty", machine.Service)
+	empty := handler("empty", target.Service)
 	empty.Input = metadata.InputRules{}
-	hidden := handler("hidden", machine.Service)
+	hidden := handler("hidden", target.Service)
 	hidden.Options.Public = &no
-	typed := handler("typed", machine.Service)
+	typed := handler("typed", target.Service)
 	typed.Output = metadata.OutputRules{ContentType: "text/plain", SetContentTypeIfEmpty: true}
-	untyped := handler("untyped", machine.Service)
+	untyped := handler("untyped", target.Service)
 	untyped.Output = metadata.OutputRules{}
-	short := handler("short", machine.Service)
+	short := handler("short", target.Service)
 	short.Options.IdempotencyRetention, short.Options.JournalRetention = &hour, &hour
 
 	current := &metadata.Deployment{ID: "dp_current", MinProtocol: 5, MaxProtocol: 6}
@@ -160,16 +161,16 @@ func testRegistry() registry {
 		services[s.Name] = s
 	}
 	add(&metadata.Service{Name: "Greeter", Handlers: []*metadata.Handler{
-		handler("greet", machine.Service), handler("send", machine.Service), strict, empty, hidden, typed, untyped, short,
+		handler("greet", target.Service), handler("send", target.Service), strict, empty, hidden, typed, untyped, short,
 	}})
 	add(&metadata.Service{Name: "Counter", Type: metadata.VirtualObject, Handlers: []*metadata.Handler{
-		handler("add", machine.ObjectExclusive), handler("get", machine.ObjectShared), handler("send", machine.ObjectExclusive),
+		handler("add", target.ObjectExclusive), handler("get", target.ObjectShared), handler("send", target.ObjectExclusive),
 	}})
 	add(&metadata.Service{Name: "Order", Type: metadata.Workflow, Handlers: []*metadata.Handler{
-		handler("run", machine.WorkflowRun), handler("status", machine.WorkflowShared),
+		handler("run", target.WorkflowRun), handler("status", target.WorkflowShared),
 	}})
-	add(&metadata.Service{Name: "Internal", Options: metadata.Options{Public: &no}, Handlers: []*metadata.Handler{handler("work", machine.Service)}})
-	add(&metadata.Service{Name: "Old", Deployment: old.ID, Handlers: []*metadata.Handler{handler("work", machine.Service)}})
+	add(&metadata.Service{Name: "Internal", Options: metadata.Options{Public: &no}, Handlers: []*metadata.Handler{handler("work", target.Service)}})
+	add(&metadata.Service{Name: "Old", Deployment: old.ID, Handlers: []*metadata.Handler{handler("work", target.Service)}})
 	return registry{&metadata.Schemas{
 		Deployments: map[ids.Deployment]*metadata.Deployment{current.ID: current, old.ID: old},
 		Services:    services,

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"platform/flowcontrol"
-	"platform/partition/machine"
+	"platform/internal/target"
 )
 
 // FuzzPath: any path is answered, and what reaches an invocation is a registered
@@ -37,13 +37,13 @@ func FuzzPath(f *testing.F) {
 			t.Fatalf("%q: status %d: %s", path, w.Code, w.Body)
 		}
 		for _, inv := range fake.invokes {
-			target := inv.Target
-			keyed := target.Type != machine.Service
-			if keyed != (target.Key != "") || !utf8.ValidString(target.Key) || inv.ID.IsZero() {
-				t.Fatalf("%q: target %+v", path, target)
+			called := inv.Target
+			keyed := called.Type != target.Service
+			if keyed != (called.Key != "") || !utf8.ValidString(called.Key) || inv.ID.IsZero() {
+				t.Fatalf("%q: target %+v", path, called)
 			}
-			if target.Scope != "" && flowcontrol.CheckScope(target.Scope) != nil {
-				t.Fatalf("%q: scope %q", path, target.Scope)
+			if called.Scope != "" && flowcontrol.CheckScope(called.Scope) != nil {
+				t.Fatalf("%q: scope %q", path, called.Scope)
 			}
 			decodeInput(inv)
 		}

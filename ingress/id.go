@@ -8,6 +8,7 @@ import (
 
 	"platform/internal/ids"
 	"platform/internal/routing"
+	"platform/internal/target"
 	"platform/partition/machine"
 )
 
@@ -19,7 +20,7 @@ import (
 // theirs: the leader, which knows what the log may hold, replaces it.
 func newID(t machine.Target, idempotencyKey *string, now time.Time) ids.Invocation {
 	switch {
-	case t.Type == machine.WorkflowRun:
+	case t.Type == target.WorkflowRun:
 		return ids.LegacyOfWorkflow(t.Scope, t.Service, t.Key)
 	case idempotencyKey != nil:
 		return ids.LegacyOfIdempotent(t.Scope, t.Service, t.Key, t.Handler, *idempotencyKey)

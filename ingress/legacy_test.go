@@ -10,6 +10,7 @@ import (
 
 	"platform/internal/ids"
 	"platform/internal/routing"
+	"platform/internal/target"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -18,8 +19,8 @@ import (
 // today. A result is looked up under the one that its invocation has.
 func TestResultsOfKeysWithCommasAreFound(t *testing.T) {
 	today, legacy := ids.OfIdempotent("", "Counter", "k1,add,x", "add", "y"), ids.LegacyOfIdempotent("", "Counter", "k1,add,x", "add", "y")
-	own := machine.Target{Service: "Counter", Key: "k1,add,x", Handler: "add", Type: machine.ObjectExclusive}
-	other := machine.Target{Service: "Counter", Key: "k1", Handler: "add", Type: machine.ObjectExclusive}
+	own := machine.Target{Service: "Counter", Key: "k1,add,x", Handler: "add", Type: target.ObjectExclusive}
+	other := machine.Target{Service: "Counter", Key: "k1", Handler: "add", Type: target.ObjectExclusive}
 	for _, c := range []struct {
 		name   string
 		target machine.Target // of the invocation with the legacy id

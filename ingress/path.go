@@ -16,8 +16,8 @@ import (
 // invocations may start.
 const oldestProtocol = 5
 
-// target is what the path of a call means.
-type target struct {
+// parsedTarget is the meaning of the path of a call.
+type parsedTarget struct {
 	service *metadata.Service
 	handler *metadata.Handler
 	scope   string // empty: none
@@ -25,15 +25,15 @@ type target struct {
 	oneWay  bool
 }
 
-func (t *target) machine() machine.Target {
+func (t *parsedTarget) machine() machine.Target {
 	return machine.Target{Scope: t.scope, Service: t.service.Name, Key: t.key, Handler: t.handler.Name, Type: t.handler.Type}
 }
 
 // parseTarget reads {service}[/{key}]/{handler}[/send] without the leading slash.
 // The type of the service decides whether there is a key, so the service comes
 // first. The ending is only known to the classic form.
-func parseTarget(schemas *metadata.Schemas, path string, u *url.URL, classic bool) (target, error) {
-	var t target
+func parseTarget(schemas *metadata.Schemas, path string, u *url.URL, classic bool) (parsedTarget, error) {
+	var t parsedTarget
 	name, rest, _ := strings.Cut(path, "/")
 	name, err := unescape(name, u)
 	if err != nil {
@@ -124,7 +124,7 @@ func badShape(s *metadata.Service) error {
 }
 
 // checkCallable refuses handlers that requests from outside cannot reach.
-func checkCallable(schemas *metadata.Schemas, t *target, public bool) error {
+func checkCallable(schemas *metadata.Schemas, t *parsedTarget, public bool) error {
 	if !public {
 		return &problem{status: http.StatusNotFound, message: "'" + t.service.Name + "/" + t.handler.Name + "' is not public: only other services can call it"}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"platform/internal/ids"
 	"platform/internal/routing"
+	"platform/internal/target"
 	"platform/partition/machine"
 )
 
@@ -22,10 +23,10 @@ func TestScopedRequests(t *testing.T) {
 	}{
 		{"Greeter/greet", machine.Target{Service: "Greeter", Handler: "greet"}},
 		{"Greeter/greet/", machine.Target{Service: "Greeter", Handler: "greet"}},
-		{"Counter/a%2Fb/add", machine.Target{Service: "Counter", Key: "a/b", Handler: "add", Type: machine.ObjectExclusive}},
-		{"Counter/a/get", machine.Target{Service: "Counter", Key: "a", Handler: "get", Type: machine.ObjectShared}},
-		{"Order/o/run", machine.Target{Service: "Order", Key: "o", Handler: "run", Type: machine.WorkflowRun}},
-		{"Order/o/status", machine.Target{Service: "Order", Key: "o", Handler: "status", Type: machine.WorkflowShared}},
+		{"Counter/a%2Fb/add", machine.Target{Service: "Counter", Key: "a/b", Handler: "add", Type: target.ObjectExclusive}},
+		{"Counter/a/get", machine.Target{Service: "Counter", Key: "a", Handler: "get", Type: target.ObjectShared}},
+		{"Order/o/run", machine.Target{Service: "Order", Key: "o", Handler: "run", Type: target.WorkflowRun}},
+		{"Order/o/status", machine.Target{Service: "Order", Key: "o", Handler: "status", Type: target.WorkflowShared}},
 	} {
 		for scope, segment := range map[string]string{"tenant-1": "tenant-1", "A_z.0": "%41_z.0", long: long} {
 			for prefix, status := range map[string]int{

@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/partition/machine"
 )
 
@@ -146,12 +147,12 @@ func parseID(text string) (ids.Invocation, error) {
 func (s *Server) idempotentID(ctx context.Context, scope, service string, key *string, handler, idempotencyKey string) (ids.Invocation, error) {
 	t := machine.Target{Scope: scope, Service: service, Handler: handler}
 	if key != nil {
-		t.Key, t.Type = *key, machine.ObjectShared // handlers with a key share how their ids are made
+		t.Key, t.Type = *key, target.ObjectShared // handlers with a key share how their ids are made
 	}
 	return s.knownID(ctx, t, &idempotencyKey)
 }
 
 // workflowID is the id of the run of a workflow.
 func (s *Server) workflowID(ctx context.Context, scope, workflow, key string) (ids.Invocation, error) {
-	return s.knownID(ctx, machine.Target{Scope: scope, Service: workflow, Key: key, Type: machine.WorkflowRun}, nil)
+	return s.knownID(ctx, machine.Target{Scope: scope, Service: workflow, Key: key, Type: target.WorkflowRun}, nil)
 }

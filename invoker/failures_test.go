@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/errcode"
+	"platform/internal/target"
 	"platform/invoker/protocol"
 	"platform/metadata"
 	"platform/partition/journal"
@@ -182,7 +183,7 @@ func TestTheFailingCommandIsNamed(t *testing.T) {
 }
 
 func TestSharedHandlersMayNotWrite(t *testing.T) {
-	target := machine.Target{Service: "Counter", Key: "k", Handler: "get", Type: machine.ObjectShared}
+	target := machine.Target{Service: "Counter", Key: "k", Handler: "get", Type: target.ObjectShared}
 	b := scripted(t, onceConfig(), answerWith(frame(journal.ClearAllState, "")))
 	id, _ := b.shard.call(target, 1, `"hi"`)
 	f := lastFailure(t, b, id)

@@ -16,6 +16,7 @@ import (
 
 	"platform/internal/feature"
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/invoker/endpoint"
 	"platform/invoker/protocol"
 	"platform/metadata"
@@ -93,9 +94,9 @@ const (
 
 var hostileTargets = []machine.Target{
 	greeter, counter("obj"),
-	{Service: "Counter", Key: "obj", Handler: "get", Type: machine.ObjectShared},
-	{Service: "Flow", Key: "wf", Handler: "run", Type: machine.WorkflowRun},
-	{Service: "Flow", Key: "wf", Handler: "peek", Type: machine.WorkflowShared},
+	{Service: "Counter", Key: "obj", Handler: "get", Type: target.ObjectShared},
+	{Service: "Flow", Key: "wf", Handler: "run", Type: target.WorkflowRun},
+	{Service: "Flow", Key: "wf", Handler: "peek", Type: target.WorkflowShared},
 }
 
 // hostileKind is below hostileSpread.

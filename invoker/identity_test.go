@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/errcode"
+	"platform/internal/target"
 	"platform/invoker/discovery"
 	"platform/invoker/identity"
 	"platform/metadata"
@@ -27,7 +28,7 @@ func TestTheSDKAcceptsSignedRequests(t *testing.T) {
 	b := withSDK(t, cfg, serveSDK(t, newSigner(t).KeyID(), cfg.Identity.KeyID()), nil)
 	_, ended := b.shard.call(greet("Greet"), 1, `"you"`)
 	require.Equal(t, `"Hello you"`, string(receive(t, ended).Value))
-	add := machine.Target{Service: "Counter", Key: `a "/é key`, Handler: "Add", Type: machine.ObjectExclusive}
+	add := machine.Target{Service: "Counter", Key: `a "/é key`, Handler: "Add", Type: target.ObjectExclusive}
 	_, ended = b.shard.call(add, 2, `2`)
 	require.Equal(t, `2`, string(receive(t, ended).Value))
 }

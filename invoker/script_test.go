@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/invoker/protocol"
 	"platform/metadata"
 	"platform/partition/journal"
@@ -210,15 +211,15 @@ func scripted(t testing.TB, cfg Config, scripts ...func(*exchange)) *bench {
 
 func testSchemas(uri string) *metadata.Schemas {
 	d := &metadata.Deployment{ID: testDeployment, URI: uri, Bidirectional: true, MinProtocol: 5, MaxProtocol: 7}
-	handler := func(name string, of machine.TargetType) *metadata.Handler {
+	handler := func(name string, of target.Type) *metadata.Handler {
 		return &metadata.Handler{Name: name, Type: of}
 	}
 	d.Services = []*metadata.Service{
 		{Name: "Counter", Type: metadata.VirtualObject, Handlers: []*metadata.Handler{
-			handler("add", machine.ObjectExclusive), handler("get", machine.ObjectShared)}},
+			handler("add", target.ObjectExclusive), handler("get", target.ObjectShared)}},
 		{Name: "Flow", Type: metadata.Workflow, Handlers: []*metadata.Handler{
-			handler("run", machine.WorkflowRun), handler("peek", machine.WorkflowShared)}},
-		{Name: "Greeter", Handlers: []*metadata.Handler{handler("greet", machine.Service)}},
+			handler("run", target.WorkflowRun), handler("peek", target.WorkflowShared)}},
+		{Name: "Greeter", Handlers: []*metadata.Handler{handler("greet", target.Service)}},
 	}
 	s := &metadata.Schemas{Deployments: map[ids.Deployment]*metadata.Deployment{d.ID: d}, Services: map[string]*metadata.Service{}}
 	for _, service := range d.Services {
@@ -238,10 +239,10 @@ func (b *bench) change(f func(*metadata.Deployment)) {
 	b.schemas = next
 }
 
-var greeter = machine.Target{Service: "Greeter", Handler: "greet", Type: machine.Service}
+var greeter = machine.Target{Service: "Greeter", Handler: "greet", Type: target.Service}
 
 func counter(key string) machine.Target {
-	return machine.Target{Service: "Counter", Key: key, Handler: "add", Type: machine.ObjectExclusive}
+	return machine.Target{Service: "Counter", Key: key, Handler: "add", Type: target.ObjectExclusive}
 }
 
 // Messages of the protocol's worked sequences.

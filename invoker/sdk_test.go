@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/invoker/discovery"
 	"platform/metadata"
 	"platform/partition/machine"
@@ -143,7 +144,7 @@ func withDeployment(t testing.TB, cfg Config, r discovery.Request, change func(*
 }
 
 func greet(handler string) machine.Target {
-	return machine.Target{Service: "Greeter", Handler: handler, Type: machine.Service}
+	return machine.Target{Service: "Greeter", Handler: handler, Type: target.Service}
 }
 
 func TestGoSDK(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/limits"
+	"platform/internal/target"
 	"platform/invoker/protocol"
 	"platform/metadata"
 	"platform/partition/journal"
@@ -57,7 +58,7 @@ func unused(completions [2]uint32, used *completions) error {
 }
 
 // allowed checks that handlers of a type may send a command.
-func allowed(of machine.TargetType, t journal.Type) error {
+func allowed(of target.Type, t journal.Type) error {
 	switch t {
 	case journal.GetEagerState, journal.GetEagerStateKeys, journal.GetLazyState, journal.GetLazyStateKeys:
 		if !of.Keyed() {
@@ -136,15 +137,15 @@ func (iv *Invoker) checkScope(r *journal.Request) error {
 
 // calleeID returns the ID of a callee: a function of the target if the same target must
 // lead to the same invocation (service protocol, identifiers).
-func (iv *Invoker) calleeID(r *journal.Request, t machine.TargetType) ids.Invocation {
+func (iv *Invoker) calleeID(r *journal.Request, t target.Type) ids.Invocation {
 	scope := ""
 	if r.Scope != nil {
 		scope = *r.Scope
 	}
 	switch {
-	case t == machine.WorkflowRun && iv.legacyIDs():
+	case t == target.WorkflowRun && iv.legacyIDs():
 		return ids.LegacyOfWorkflow(scope, r.Service, r.Key)
-	case t == machine.WorkflowRun:
+	case t == target.WorkflowRun:
 		return ids.OfWorkflow(scope, r.Service, r.Key)
 	case r.IdempotencyKey != nil && iv.legacyIDs():
 		return ids.LegacyOfIdempotent(scope, r.Service, r.Key, r.Handler, *r.IdempotencyKey)

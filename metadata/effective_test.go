@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/target"
 	"platform/partition/machine"
 )
 
@@ -100,19 +101,19 @@ func TestRetention(t *testing.T) {
 	for _, tc := range []struct {
 		name        string
 		journal     time.Duration
-		target      machine.TargetType
+		target      target.Type
 		idempotent  bool
 		want        machine.Retention
 		idempotency time.Duration
 		workflow    time.Duration
 	}{
-		{"plain call keeps both for the journal's time", 2 * time.Hour, machine.Service, false, machine.Retention{Completion: 2 * h, Journal: 2 * h}, time.Hour, time.Hour},
-		{"plain call without journal retention keeps nothing", 0, machine.ObjectExclusive, false, machine.Retention{}, time.Hour, time.Hour},
-		{"idempotency key keeps the result", 2 * time.Hour, machine.ObjectShared, true, machine.Retention{Completion: 3 * h, Journal: 2 * h}, 3 * time.Hour, time.Hour},
-		{"journal is not kept longer than the result", 2 * time.Hour, machine.Service, true, machine.Retention{Completion: h, Journal: h}, time.Hour, 5 * time.Hour},
-		{"workflow run keeps the result", 2 * time.Hour, machine.WorkflowRun, false, machine.Retention{Completion: 5 * h, Journal: 2 * h}, time.Hour, 5 * time.Hour},
-		{"workflow run ignores the idempotency retention", 2 * time.Hour, machine.WorkflowRun, true, machine.Retention{Completion: 5 * h, Journal: 2 * h}, time.Hour, 5 * time.Hour},
-		{"shared workflow handler is like any call", 2 * time.Hour, machine.WorkflowShared, false, machine.Retention{Completion: 2 * h, Journal: 2 * h}, time.Hour, 5 * time.Hour},
+		{"plain call keeps both for the journal's time", 2 * time.Hour, target.Service, false, machine.Retention{Completion: 2 * h, Journal: 2 * h}, time.Hour, time.Hour},
+		{"plain call without journal retention keeps nothing", 0, target.ObjectExclusive, false, machine.Retention{}, time.Hour, time.Hour},
+		{"idempotency key keeps the result", 2 * time.Hour, target.ObjectShared, true, machine.Retention{Completion: 3 * h, Journal: 2 * h}, 3 * time.Hour, time.Hour},
+		{"journal is not kept longer than the result", 2 * time.Hour, target.Service, true, machine.Retention{Completion: h, Journal: h}, time.Hour, 5 * time.Hour},
+		{"workflow run keeps the result", 2 * time.Hour, target.WorkflowRun, false, machine.Retention{Completion: 5 * h, Journal: 2 * h}, time.Hour, 5 * time.Hour},
+		{"workflow run ignores the idempotency retention", 2 * time.Hour, target.WorkflowRun, true, machine.Retention{Completion: 5 * h, Journal: 2 * h}, time.Hour, 5 * time.Hour},
+		{"shared workflow handler is like any call", 2 * time.Hour, target.WorkflowShared, false, machine.Retention{Completion: 2 * h, Journal: 2 * h}, time.Hour, 5 * time.Hour},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			o := EffectiveOptions{JournalRetention: tc.journal, IdempotencyRetention: tc.idempotency, WorkflowRetention: tc.workflow}

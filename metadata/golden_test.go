@@ -15,7 +15,7 @@ import (
 	"platform/flowcontrol"
 	"platform/internal/feature"
 	"platform/internal/ids"
-	"platform/partition/machine"
+	"platform/internal/target"
 	pb "platform/proto/metadata"
 )
 
@@ -44,12 +44,12 @@ func fullDeployment() *Deployment {
 				},
 			},
 			Handlers: []*Handler{{
-				Name: "greet", Type: machine.ObjectShared, Documentation: "Says hello.", Metadata: map[string]string{"a": "b"},
+				Name: "greet", Type: target.ObjectShared, Documentation: "Says hello.", Metadata: map[string]string{"a": "b"},
 				Options: Options{AbortTimeout: ptr(time.Duration(0))},
 				Input:   InputRules{Required: true, ContentType: "application/json", JSONSchema: json.RawMessage(`{"type":"string"}`)},
 				Output:  OutputRules{ContentType: "text/plain", SetContentTypeIfEmpty: true, JSONSchema: json.RawMessage(`true`)},
 			}, {
-				Name: "wave", Type: machine.ObjectExclusive, Input: InputRules{Any: true},
+				Name: "wave", Type: target.ObjectExclusive, Input: InputRules{Any: true},
 			}},
 		}},
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"platform/partition/machine"
+	"platform/internal/target"
 )
 
 func TestModifiedOptionsLastUntilTheNextRevision(t *testing.T) {
@@ -60,8 +60,8 @@ func TestModifyingTheRetentionOfWorkflows(t *testing.T) {
 	_, err := m.RegisterDeployment(t.Context(), Registration{Deployment: &Deployment{URI: "http://a/", Services: []*Service{
 		{Name: "Plain"},
 		{Name: "Flow", Type: Workflow, Handlers: []*Handler{
-			{Name: "run", Type: machine.WorkflowRun, Options: Options{WorkflowRetention: ptr(time.Hour)}},
-			{Name: "see", Type: machine.WorkflowShared},
+			{Name: "run", Type: target.WorkflowRun, Options: Options{WorkflowRetention: ptr(time.Hour)}},
+			{Name: "see", Type: target.WorkflowShared},
 		}},
 	}}})
 	require.NoError(t, err)

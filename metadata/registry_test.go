@@ -13,7 +13,7 @@ import (
 
 	"platform/internal/errcode"
 	"platform/internal/ids"
-	"platform/partition/machine"
+	"platform/internal/target"
 )
 
 // The transcripts in testdata/registry are commands and the content of the registry after
@@ -94,7 +94,7 @@ func transcriptRegistration(t *testing.T, td *datadriven.TestData) Registration 
 		words := strings.Fields(line)
 		s := &Service{Name: words[0], Type: map[string]ServiceType{"service": PlainService, "object": VirtualObject, "workflow": Workflow}[words[1]]}
 		for _, name := range words[2:] {
-			s.Handlers = append(s.Handlers, &Handler{Name: name, Type: machine.Service, Input: InputRules{Any: true}})
+			s.Handlers = append(s.Handlers, &Handler{Name: name, Type: target.Service, Input: InputRules{Any: true}})
 		}
 		d.Services = append(d.Services, s)
 	}

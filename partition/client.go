@@ -11,6 +11,7 @@ import (
 	"platform/internal/ids"
 	"platform/internal/limits"
 	"platform/internal/raftgroup"
+	"platform/internal/target"
 	"platform/partition/codec"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -110,7 +111,7 @@ func (p *Partition) Call(ctx context.Context, inv *machine.Invoke) (Ending, mach
 // call proposes an invocation and waits for its end, unless it has another ID, which the
 // outcome then contains.
 func (l *leadership) call(ctx context.Context, inv *machine.Invoke) (Ending, machine.Outcome, error) {
-	c := &call{ended: make(chan ending, 1), waiters: l.waiters, id: inv.ID, once: inv.Target.Type == machine.WorkflowRun}
+	c := &call{ended: make(chan ending, 1), waiters: l.waiters, id: inv.ID, once: inv.Target.Type == target.WorkflowRun}
 	l.waiters.add(inv.ID, c.ended)
 	if err := l.submit(l.withStartTime(inv), c.applied); err != nil {
 		l.waiters.remove(inv.ID, c.ended)

@@ -18,6 +18,7 @@ import (
 
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
+	"platform/internal/target"
 	"platform/invoker"
 	"platform/invoker/discovery"
 	"platform/metadata"
@@ -241,7 +242,7 @@ func TestASecondCallDoesNotJoinAWorkflowRun(t *testing.T) {
 		func(_ restate.WorkflowContext, _ string) (string, error) { close(began); <-release; return "done", nil }))
 	c := newCluster(t, 1, flow)
 	inv := request("Flow", "run", `"a"`)
-	inv.Target.Key, inv.Target.Type, inv.Request = "k", machine.WorkflowRun, 7
+	inv.Target.Key, inv.Target.Type, inv.Request = "k", target.WorkflowRun, 7
 	same, other := *inv, *inv
 	other.Request = 8
 	ends := make(chan Ending, 2)

@@ -12,6 +12,7 @@ import (
 	"platform/internal/ids"
 	"platform/internal/limits"
 	"platform/internal/raftgroup"
+	"platform/internal/target"
 	"platform/partition/journal"
 	"platform/partition/machine"
 	"platform/partition/machine/machinetest"
@@ -32,7 +33,7 @@ func TestReadsOfOneProgressAreSplit(t *testing.T) {
 	record := new(machine.Invocation)
 	propose(func(l *leadership) (err error) {
 		_, err = l.propose(t.Context(), &machine.Invoke{
-			ID: id, Target: machine.Target{Service: "Unknown", Key: "k", Handler: "h", Type: machine.ObjectExclusive}, Input: journal.NewInput(nil, nil),
+			ID: id, Target: machine.Target{Service: "Unknown", Key: "k", Handler: "h", Type: target.ObjectExclusive}, Input: journal.NewInput(nil, nil),
 		})
 		if err == nil {
 			record, err = l.p.Find(t.Context(), id)

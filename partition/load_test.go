@@ -11,6 +11,7 @@ import (
 	restate "github.com/restatedev/sdk-go"
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/target"
 	"platform/partition/machine"
 )
 
@@ -122,7 +123,7 @@ func (l *load) client(id int) {
 		}
 		key := id / 2 % loadKeys
 		inv := request("Counter", "add", "1")
-		inv.Target.Key, inv.Target.Type = fmt.Sprint(key), machine.ObjectExclusive
+		inv.Target.Key, inv.Target.Type = fmt.Sprint(key), target.ObjectExclusive
 		l.ask(inv, "")
 		l.added[key].Add(1)
 	}
@@ -168,7 +169,7 @@ func (l *load) finish(t *testing.T) {
 	require.Empty(t, l.w.again, "acknowledged steps were repeated")
 	for key := range l.added {
 		inv := request("Counter", "add", "0")
-		inv.Target.Key, inv.Target.Type = fmt.Sprint(key), machine.ObjectExclusive
+		inv.Target.Key, inv.Target.Type = fmt.Sprint(key), target.ObjectExclusive
 		e, err := l.c.call(t.Context(), inv)
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprint(l.added[key].Load()), string(e.Result.Value), "counter %d", key)

@@ -9,6 +9,7 @@ import (
 
 	"platform/internal/feature"
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/partition/machine"
 )
 
@@ -80,7 +81,7 @@ func TestKeysWithCommasAreDistinctOnceTheLevelRises(t *testing.T) {
 
 func idempotentObject(key, idempotencyKey, input string) *machine.Invoke {
 	inv := request("Echo", "do", input)
-	inv.Target = machine.Target{Service: "Echo", Key: key, Handler: "do", Type: machine.ObjectShared}
+	inv.Target = machine.Target{Service: "Echo", Key: key, Handler: "do", Type: target.ObjectShared}
 	inv.IdempotencyKey = &idempotencyKey
 	inv.ID = ids.LegacyOfIdempotent("", "Echo", key, "do", idempotencyKey)
 	inv.Retention = machine.Retention{Completion: 3_600_000}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"platform/internal/target"
 	"platform/partition/codec"
 	"platform/partition/machine"
 	"platform/partition/store"
@@ -66,7 +67,7 @@ func (sc *scanner) queueEntry() error {
 // like invocations, but are not listed.
 func (sc *scanner) wants(h *codec.Head) bool {
 	s, t := sc.s, &h.Target
-	return t.Type != machine.StateUpdate && (s.Scope == nil || *s.Scope == t.Scope) &&
+	return t.Type != target.StateUpdate && (s.Scope == nil || *s.Scope == t.Scope) &&
 		matches(s.Services, t.Service) && matches(s.Objects, t.Key) && matches(s.Handlers, t.Handler) && matches(s.Statuses, h.Status)
 }
 

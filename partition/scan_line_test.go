@@ -7,6 +7,7 @@ import (
 
 	"platform/flowcontrol"
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/partition/machine"
 	"platform/partition/store"
 )
@@ -17,7 +18,7 @@ var lineObject = machine.Object{Service: "Counter", Key: "a"}
 // holds it if that is 0.
 func lineMember(n int, place uint64) *machine.Invocation {
 	inv := &machine.Invocation{ID: scanID(n), Status: machine.Inboxed, InboxedAt: int64(n), QueueSeq: place,
-		Target: machine.Target{Service: lineObject.Service, Key: lineObject.Key, Handler: "h", Type: machine.ObjectExclusive}}
+		Target: machine.Target{Service: lineObject.Service, Key: lineObject.Key, Handler: "h", Type: target.ObjectExclusive}}
 	if place == 0 {
 		inv.Status, inv.HoldsLock, inv.RunningAt = machine.Suspended, true, 7
 	}

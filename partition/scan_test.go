@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/partition/journal"
 	"platform/partition/machine"
 	"platform/partition/store"
@@ -63,7 +64,7 @@ func scanID(n int) ids.Invocation {
 
 func scanInvocation(n int, status machine.Status) *machine.Invocation {
 	inv := &machine.Invocation{ID: scanID(n), Status: status, CreatedAt: int64(n), Target: machine.Target{
-		Service: fmt.Sprint("S", n%3), Key: fmt.Sprint("k", n), Handler: "h", Type: machine.ObjectExclusive,
+		Service: fmt.Sprint("S", n%3), Key: fmt.Sprint("k", n), Handler: "h", Type: target.ObjectExclusive,
 	}}
 	if status == machine.Completed {
 		inv.Result = &journal.Result{}
@@ -84,7 +85,7 @@ func (s *scanned) fill() {
 			txn.PutInvocation(scanInvocation(n, status))
 		}
 		txn.PutInvocation(&machine.Invocation{ID: ids.NewInvocation(5, [16]byte{9}), Status: machine.Inboxed,
-			Target: machine.Target{Service: "S0", Key: "k0", Type: machine.StateUpdate}})
+			Target: machine.Target{Service: "S0", Key: "k0", Type: target.StateUpdate}})
 	})
 }
 

@@ -13,9 +13,9 @@ import (
 	"platform/admin/query"
 	"platform/internal/ids"
 	"platform/internal/routing"
+	"platform/internal/target"
 	"platform/metadata"
 	"platform/partition"
-	"platform/partition/machine"
 )
 
 // catalog finds invocations on all partitions for the admin API. A listing reads every record,
@@ -44,7 +44,7 @@ func (c *catalog) List(ctx context.Context, q admin.Query) (admin.Page, error) {
 			if ctx.Err() != nil {
 				return admin.Page{}, context.Cause(ctx)
 			}
-			if r.Target.Type != machine.StateUpdate {
+			if r.Target.Type != target.StateUpdate {
 				page.consider(r)
 			}
 		}
@@ -56,7 +56,7 @@ func (c *catalog) List(ctx context.Context, q admin.Query) (admin.Page, error) {
 func (c *catalog) Get(ctx context.Context, id ids.Invocation, withJournal bool) (*admin.Invocation, error) {
 	p := c.router.Owner(id)
 	r, entries, err := p.Inspect(ctx, id, withJournal)
-	if errors.Is(err, partition.ErrNotFound) || err == nil && r.Target.Type == machine.StateUpdate {
+	if errors.Is(err, partition.ErrNotFound) || err == nil && r.Target.Type == target.StateUpdate {
 		return nil, admin.ErrNotFound
 	}
 	if err != nil {
@@ -90,7 +90,7 @@ func (c *catalog) needs(r partition.Record) ids.Deployment {
 	if d := deploymentOf(r); d != "" {
 		return d
 	}
-	if service := c.schemas().Services[r.Target.Service]; service != nil && r.Target.Type != machine.StateUpdate {
+	if service := c.schemas().Services[r.Target.Service]; service != nil && r.Target.Type != target.StateUpdate {
 		return service.Deployment
 	}
 	return ""

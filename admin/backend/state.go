@@ -9,6 +9,7 @@ import (
 
 	"platform/admin"
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/internal/version"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -49,7 +50,7 @@ func stateOf(entries []machine.StateEntry) admin.State {
 func (o *operator) UpdateState(ctx context.Context, u admin.StateUpdate, wait bool) (admin.StateChange, error) {
 	inv := &machine.Invoke{
 		ID:            ids.NewInvocation(ids.Route(u.Object.Scope, u.Object.Key), newUnique()),
-		Target:        machine.Target{Scope: u.Object.Scope, Service: u.Object.Service, Key: u.Object.Key, Type: machine.StateUpdate},
+		Target:        machine.Target{Scope: u.Object.Scope, Service: u.Object.Service, Key: u.Object.Key, Type: target.StateUpdate},
 		Input:         journal.NewStateReplacement(replacement(u)),
 		ServerVersion: version.Version(),
 	}
@@ -99,7 +100,7 @@ func (o *operator) StateChange(ctx context.Context, id ids.Invocation) (admin.St
 	switch {
 	case err != nil:
 		return admin.StateChange{}, operatorError(err)
-	case inv.Target.Type != machine.StateUpdate:
+	case inv.Target.Type != target.StateUpdate:
 		return admin.StateChange{}, admin.ErrNotFound
 	}
 	return changeOf(id, inv.Result), nil

@@ -8,6 +8,7 @@ import (
 
 	"platform/flowcontrol"
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/partition"
 	"platform/partition/attempts"
 	"platform/partition/journal"
@@ -18,7 +19,7 @@ import (
 // and one invocation with a scope that has failed three times.
 func crowded(scoped bool) *memory {
 	id := func(n byte) ids.Invocation { return ids.NewInvocation(7, [16]byte{n}) }
-	object := machine.Target{Service: "Counter", Key: "a", Handler: "add", Type: machine.ObjectExclusive}
+	object := machine.Target{Service: "Counter", Key: "a", Handler: "add", Type: target.ObjectExclusive}
 	attempts := &attempts.Status{RetryCount: 2, Unreported: 1}
 	line := &partition.Queue{ID: ids.OfVQueue("", "", "Counter", "a"), Key: flowcontrol.QueueKey{Service: "Counter"}, Object: "a"}
 	line.Stages[flowcontrol.Inbox], line.Stages[flowcontrol.Running] = 1, 1

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"platform/internal/target"
 	"platform/partition"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -43,7 +44,7 @@ func StatusOf(r partition.Record) string {
 }
 
 // ServiceType returns the type of the service of a target.
-func ServiceType(t machine.TargetType) string {
+func ServiceType(t target.Type) string {
 	switch {
 	case t.Workflow():
 		return "workflow"

@@ -17,6 +17,7 @@ import (
 
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
+	"platform/internal/target"
 	"platform/invoker"
 	"platform/metadata"
 	"platform/partition"
@@ -111,7 +112,7 @@ func startMember(t *testing.T, lis net.Listener, voters []raft.Server) *member {
 func update(n int) *machine.Invoke {
 	return &machine.Invoke{
 		ID:      ids.NewInvocation(uint64(n), [16]byte{1, 15: byte(n)}),
-		Target:  machine.Target{Service: "S", Key: fmt.Sprint("k", n), Type: machine.StateUpdate},
+		Target:  machine.Target{Service: "S", Key: fmt.Sprint("k", n), Type: target.StateUpdate},
 		Input:   journal.NewStateReplacement(&journal.StateReplacement{State: []journal.StatePair{{Key: []byte("a"), Value: []byte("1")}}}),
 		Request: rand.Uint64() | 1,
 	}

@@ -14,6 +14,7 @@ import (
 
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
+	"platform/internal/target"
 	"platform/partition"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -214,5 +215,5 @@ func pair(tb testing.TB, p *fake) (*Remote, *testNode) {
 func invocationID(n byte) ids.Invocation { return ids.NewInvocation(uint64(n)<<56, [16]byte{n, 1}) }
 
 func invocation(n byte) *machine.Invoke {
-	return &machine.Invoke{ID: invocationID(n), Target: machine.Target{Service: "S", Key: "k", Handler: "h", Type: machine.ObjectExclusive}, Input: []byte("input"), Request: 7}
+	return &machine.Invoke{ID: invocationID(n), Target: machine.Target{Service: "S", Key: "k", Handler: "h", Type: target.ObjectExclusive}, Input: []byte("input"), Request: 7}
 }

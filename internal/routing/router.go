@@ -11,6 +11,7 @@ import (
 	"platform/internal/fabric"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
+	"platform/internal/target"
 	"platform/partition"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -86,7 +87,7 @@ func (r *Router) Owner(id ids.Invocation) *fabric.Handle {
 func (r *Router) Send(ctx context.Context, inv *machine.Invoke) (machine.Outcome, error) {
 	p := r.Owner(inv.ID)
 	inv.Request = NewRequest()
-	o, err := retry(ctx, inv.IdempotencyKey != nil || inv.Target.Type == machine.WorkflowRun, func(ctx context.Context) (machine.Outcome, error) { return p.Invoke(ctx, inv) })
+	o, err := retry(ctx, inv.IdempotencyKey != nil || inv.Target.Type == target.WorkflowRun, func(ctx context.Context) (machine.Outcome, error) { return p.Invoke(ctx, inv) })
 	switch {
 	case err == nil && o.Code == machine.QueueFull:
 		err = &QueueFullError{Rule: o.Rule}
@@ -111,7 +112,7 @@ func (r *Router) Call(ctx context.Context, inv *machine.Invoke, stored func()) (
 		if err == nil && o.Code == machine.QueueFull {
 			err = &QueueFullError{Rule: o.Rule}
 		}
-		if err == nil && o.Code == machine.Existing && !o.Own && inv.Target.Type == machine.WorkflowRun {
+		if err == nil && o.Code == machine.Existing && !o.Own && inv.Target.Type == target.WorkflowRun {
 			err = ErrConflict
 		}
 		id := inv.ID
@@ -133,7 +134,7 @@ func (r *Router) callLarge(ctx context.Context, inv *machine.Invoke, stored func
 	switch {
 	case err != nil:
 		return Answer{}, err
-	case o.Code == machine.Existing && inv.Target.Type == machine.WorkflowRun:
+	case o.Code == machine.Existing && inv.Target.Type == target.WorkflowRun:
 		return Answer{ID: id}, ErrConflict
 	case o.Result != nil:
 		return answer(id, partition.Ending{Target: inv.Target, Result: *o.Result, ExpiresAt: o.ExpiresAt}), nil

@@ -20,9 +20,9 @@ import (
 	"go.uber.org/goleak"
 
 	"platform/internal/errcode"
+	"platform/internal/target"
 	"platform/invoker/endpoint"
 	"platform/metadata"
-	"platform/partition/machine"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -112,10 +112,10 @@ func TestManifestConversion(t *testing.T) {
 		IdempotencyRetention: 4 * time.Millisecond, WorkflowRetention: 24 * time.Hour, EnableLazyState: true, Public: false,
 		Retry: metadata.RetryPolicy{InitialInterval: 5 * time.Millisecond, MaxInterval: 6 * time.Millisecond, Factor: 1.5, MaxAttempts: 1, OnMaxAttempts: metadata.Kill},
 	}, o)
-	require.Equal(t, machine.ObjectShared, obj.Handlers[0].Type)
+	require.Equal(t, target.ObjectShared, obj.Handlers[0].Type)
 	require.Equal(t, metadata.InputRules{}, obj.Handlers[0].Input)
 	require.Equal(t, metadata.OutputRules{ContentType: "text/plain", SetContentTypeIfEmpty: true}, obj.Handlers[0].Output)
-	require.Equal(t, machine.ObjectExclusive, obj.Handlers[1].Type)
+	require.Equal(t, target.ObjectExclusive, obj.Handlers[1].Type)
 	require.True(t, obj.Handlers[1].Input.Any)
 	require.Equal(t, "application/json", obj.Handlers[1].Output.ContentType)
 
@@ -125,11 +125,11 @@ func TestManifestConversion(t *testing.T) {
 	require.NotEmpty(t, input.JSONSchema)
 
 	zoo := dep.Services[2]
-	kinds := map[string]machine.TargetType{}
+	kinds := map[string]target.Type{}
 	for _, h := range zoo.Handlers {
 		kinds[h.Name] = h.Type
 	}
-	require.Equal(t, map[string]machine.TargetType{"run": machine.WorkflowRun, "peek": machine.WorkflowShared, "old": machine.WorkflowShared}, kinds)
+	require.Equal(t, map[string]target.Type{"run": target.WorkflowRun, "peek": target.WorkflowShared, "old": target.WorkflowShared}, kinds)
 	require.Equal(t, time.Second, *zoo.Handlers[2].Options.WorkflowRetention)
 }
 

@@ -1,8 +1,8 @@
 package discovery
 
 import (
+	"platform/internal/target"
 	"platform/metadata"
-	"platform/partition/machine"
 )
 
 func convertHandler(s *metadata.Service, m *handlerManifest) (*metadata.Handler, error) {
@@ -22,9 +22,9 @@ func convertHandler(s *metadata.Service, m *handlerManifest) (*metadata.Handler,
 	}
 	h.Options.WorkflowRetention = m.WorkflowRetention.duration()
 	switch {
-	case m.WorkflowRetention != nil && kind != machine.WorkflowRun:
+	case m.WorkflowRetention != nil && kind != target.WorkflowRun:
 		return nil, invalid("%s: workflowCompletionRetention is only supported for the run handler of a workflow", of)
-	case m.IdempotencyRetention != nil && kind == machine.WorkflowRun:
+	case m.IdempotencyRetention != nil && kind == target.WorkflowRun:
 		return nil, invalid("%s: idempotencyRetention is not supported for the run handler of a workflow", of)
 	case isFalse(s.Options.Public) && isTrue(h.Options.Public):
 		return nil, invalid("%s: a private service cannot have a public handler", of)
@@ -40,20 +40,20 @@ func isFalse(b *bool) bool { return b != nil && !*b }
 
 // handlerType combines the types of service and handler. A workflow handler without a type
 // is shared.
-func handlerType(service metadata.ServiceType, announced string) (machine.TargetType, bool) {
+func handlerType(service metadata.ServiceType, announced string) (target.Type, bool) {
 	switch service {
 	case metadata.PlainService:
-		return machine.Service, announced == "" || announced == "SHARED"
+		return target.Service, announced == "" || announced == "SHARED"
 	case metadata.VirtualObject:
 		if announced == "SHARED" {
-			return machine.ObjectShared, true
+			return target.ObjectShared, true
 		}
-		return machine.ObjectExclusive, announced == "" || announced == "EXCLUSIVE"
+		return target.ObjectExclusive, announced == "" || announced == "EXCLUSIVE"
 	default:
 		if announced == "WORKFLOW" {
-			return machine.WorkflowRun, true
+			return target.WorkflowRun, true
 		}
-		return machine.WorkflowShared, announced == "" || announced == "SHARED"
+		return target.WorkflowShared, announced == "" || announced == "SHARED"
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"platform/internal/feature"
+	"platform/internal/target"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -192,7 +193,7 @@ func readCallee(b []byte, c *machine.Callee) error {
 		case fieldCalleeID:
 			r.id(&c.ID)
 		case fieldCalleeType:
-			c.Type = machine.TargetType(r.u8())
+			c.Type = target.Type(r.u8())
 		case fieldCalleeRetention:
 			decodeInto(&r, &c.Retention, readRetention)
 		default:

@@ -4,6 +4,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -35,7 +36,7 @@ func readTarget(b []byte, t *machine.Target) error {
 		case fieldTargetHandler:
 			t.Handler = r.string()
 		case fieldTargetType:
-			t.Type = machine.TargetType(r.u8())
+			t.Type = target.Type(r.u8())
 		default:
 			r.unknown("target")
 		}

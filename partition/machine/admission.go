@@ -5,6 +5,7 @@ import (
 
 	"platform/internal/failpoint"
 	"platform/internal/ids"
+	"platform/internal/target"
 )
 
 // admit is the only path to running, for every invocation. In this order it requires: the
@@ -59,7 +60,7 @@ func (m *Machine) start(inv *Invocation, input []byte) error {
 	if inv.RunningAt == 0 {
 		inv.RunningAt = m.now
 	}
-	if inv.Target.Type == StateUpdate {
+	if inv.Target.Type == target.StateUpdate {
 		m.st.PutInvocation(inv)
 		m.local = append(m.local, &update{inv.ID})
 		return nil

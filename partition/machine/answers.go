@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"platform/internal/feature"
+	"platform/internal/target"
 	"platform/partition/journal"
 )
 
@@ -131,7 +132,7 @@ func (m *Machine) answerPendingPromise(name string) error {
 // hasPendingAnswers reports whether there are unanswered waiters that need what a purge
 // would delete.
 func (m *Machine) hasPendingAnswers(inv *Invocation) (bool, error) {
-	if len(inv.Sinks) > 0 || inv.Target.Type != WorkflowRun {
+	if len(inv.Sinks) > 0 || inv.Target.Type != target.WorkflowRun {
 		return len(inv.Sinks) > 0, nil
 	}
 	for p, err := range m.st.Promises(inv.Target.Object()) {

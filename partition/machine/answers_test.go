@@ -7,6 +7,7 @@ import (
 
 	"platform/internal/feature"
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/partition/journal"
 	"platform/partition/machine"
 	"platform/partition/machine/machinetest"
@@ -186,8 +187,8 @@ func TestManyAttachesToACompletedInvocationAreAnsweredInBatches(t *testing.T) {
 func TestPromiseIsDeliveredToManyWaitersInBatches(t *testing.T) {
 	const count, key = 60, "p"
 	c := newBacklog(t, feature.Level2)
-	run := machine.Target{Service: "W", Key: "k", Handler: "run", Type: machine.WorkflowRun}
-	shared := machine.Target{Service: "W", Key: "k", Handler: "ask", Type: machine.WorkflowShared}
+	run := machine.Target{Service: "W", Key: "k", Handler: "run", Type: target.WorkflowRun}
+	shared := machine.Target{Service: "W", Key: "k", Handler: "ask", Type: target.WorkflowShared}
 	flow := ids.NewInvocation(1, [16]byte{1})
 	c.invoke(flow, run)
 	var callers []ids.Invocation

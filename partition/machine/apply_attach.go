@@ -5,6 +5,7 @@ import (
 
 	"platform/internal/feature"
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/partition/journal"
 )
 
@@ -48,7 +49,7 @@ func (m *Machine) attach(c *Attach) error {
 	switch {
 	case err != nil:
 		return err
-	case inv == nil, inv.Target.Type == StateUpdate, m.expired(inv):
+	case inv == nil, inv.Target.Type == target.StateUpdate, m.expired(inv):
 		return m.answer(c.Sink, &notFound)
 	case inv.Status == Completed:
 		return m.answerLate(inv, c.Sink)

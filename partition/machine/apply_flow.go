@@ -6,6 +6,7 @@ import (
 	"platform/flowcontrol"
 	"platform/internal/feature"
 	"platform/internal/ids"
+	"platform/internal/target"
 )
 
 // Bounds on the admissions of one command. Deleting a rule that a million invocations wait
@@ -133,7 +134,7 @@ func (m *Machine) switchQueue(c *PauseQueue) (known bool, err error) {
 // invocation. Calls by handlers are in their journals and can no longer be rejected, and
 // delayed invocations queue later.
 func (m *Machine) queueFull(c *Invoke) (Outcome, error) {
-	if c.Target.Scope == "" || c.Target.Type == StateUpdate || c.StartAt > m.now {
+	if c.Target.Scope == "" || c.Target.Type == target.StateUpdate || c.StartAt > m.now {
 		return Outcome{}, nil
 	}
 	if err := m.scheduler(); err != nil || !m.flow.Rules.Bounded() {

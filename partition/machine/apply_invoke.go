@@ -3,6 +3,7 @@ package machine
 import (
 	"platform/flowcontrol"
 	"platform/internal/failpoint"
+	"platform/internal/target"
 	"platform/partition/journal"
 )
 
@@ -39,7 +40,7 @@ func (m *Machine) invoke(c *Invoke) (Outcome, error) {
 	switch {
 	case err != nil:
 		return Outcome{}, err
-	case known == nil && c.Target.Type == StateUpdate && !validUpdate(c.Input):
+	case known == nil && c.Target.Type == target.StateUpdate && !validUpdate(c.Input):
 		return Outcome{Code: Invalid}, nil
 	case known == nil:
 		return m.create(c)
@@ -47,7 +48,7 @@ func (m *Machine) invoke(c *Invoke) (Outcome, error) {
 		outcome := describe(Existing, known)
 		outcome.Own = own
 		return outcome, nil
-	case c.Target.Type == WorkflowRun:
+	case c.Target.Type == target.WorkflowRun:
 		return describe(Conflict, known), m.answer(*c.Sink, &alreadyInvoked)
 	case known.Status == Completed:
 		return describe(Existing, known), m.answerLate(known, *c.Sink)

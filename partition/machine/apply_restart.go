@@ -3,6 +3,7 @@ package machine
 import (
 	"fmt"
 
+	"platform/internal/target"
 	"platform/partition/journal"
 )
 
@@ -63,7 +64,7 @@ func describeExisting(inv *Invocation) Outcome {
 // otherwise.
 func restartable(inv *Invocation, from uint32) Code {
 	switch {
-	case inv == nil || inv.Target.Type == StateUpdate:
+	case inv == nil || inv.Target.Type == target.StateUpdate:
 		return NotFound
 	case inv.Target.Type.Workflow():
 		return Unsupported

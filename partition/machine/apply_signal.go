@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"platform/internal/feature"
+	"platform/internal/target"
 	"platform/partition/journal"
 )
 
@@ -40,7 +41,7 @@ func (m *Machine) signal(c *Signal) (Outcome, error) {
 	}
 	cancel := c.ID == journal.NumberedSignal(journal.CancelSignal)
 	switch {
-	case inv == nil, inv.Target.Type == StateUpdate && !cancel:
+	case inv == nil, inv.Target.Type == target.StateUpdate && !cancel:
 		return Outcome{Code: NotFound}, nil
 	case inv.Status == Completed:
 		return describe(Ended, inv), nil

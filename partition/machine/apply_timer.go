@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/partition/journal"
 )
 
@@ -101,7 +102,7 @@ func (m *Machine) purge(inv *Invocation) error {
 			return err
 		}
 	}
-	if inv.Target.Type == WorkflowRun {
+	if inv.Target.Type == target.WorkflowRun {
 		o := inv.Target.Object()
 		if err := m.deletePromises(o); err != nil {
 			return err

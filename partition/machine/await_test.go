@@ -32,7 +32,7 @@ type waiter struct {
 func newWaiter(t *rapid.T) *waiter {
 	w := &waiter{T: t, world: newWorld(1), consumed: map[uint32]bool{}}
 	w.id = w.world.id("a")
-	w.apply(&machine.Invoke{ID: w.id, Target: target("Greeter/greet", "service"), Input: journal.NewInput(nil, nil)})
+	w.apply(&machine.Invoke{ID: w.id, Target: parseTarget("Greeter/greet", "service"), Input: journal.NewInput(nil, nil)})
 	return w
 }
 
@@ -279,7 +279,7 @@ func TestARaceWithAnOldSignalIsNotDecidedForTheHandler(t *testing.T) {
 		require.NoError(t, err)
 		return inv.Status
 	}
-	w.must(t, &machine.Invoke{ID: id, Target: target("Greeter/greet", "service"), Input: journal.NewInput(nil, nil)})
+	w.must(t, &machine.Invoke{ID: id, Target: parseTarget("Greeter/greet", "service"), Input: journal.NewInput(nil, nil)})
 	signal(2, ok)
 	signal(18, &journal.Result{Failure: &journal.Failure{Code: 400}})
 	suspend(journal.Future{Signals: []uint32{18}, Combinator: journal.CombineFirstCompleted})

@@ -6,6 +6,7 @@ import (
 
 	"platform/flowcontrol"
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/partition/journal"
 	"platform/partition/machine"
 	"platform/partition/machine/machinetest"
@@ -66,7 +67,7 @@ func BenchmarkEcho(b *testing.B) {
 // BenchmarkObject is the same for an exclusive handler that writes its state.
 func BenchmarkObject(b *testing.B) {
 	x := newBench(b)
-	to := machine.Target{Service: "Counter", Key: "k", Handler: "add", Type: machine.ObjectExclusive}
+	to := machine.Target{Service: "Counter", Key: "k", Handler: "add", Type: target.ObjectExclusive}
 	input := journal.NewInput(nil, []byte("1"))
 	steps := []machine.Step{machinetest.SetState("count", []byte("7")), machinetest.Output(journal.Result{Value: []byte("7")}), machinetest.End()}
 	for b.Loop() {

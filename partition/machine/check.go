@@ -1,6 +1,9 @@
 package machine
 
-import "platform/partition/journal"
+import (
+	"platform/internal/target"
+	"platform/partition/journal"
+)
 
 // valid reports whether progress keeps the rules. The attempt checks them too and explains
 // violations; here they protect the tables and ensure that no step can fail after another
@@ -51,7 +54,7 @@ func valid(inv *Invocation, steps []Step) bool {
 
 // validCommand reports whether a handler of the type may send the command, and whether it
 // is well formed.
-func validCommand(of TargetType, s *Step) bool {
+func validCommand(of target.Type, s *Step) bool {
 	var err error
 	switch s.Type {
 	case journal.Output:

@@ -3,6 +3,7 @@ package machine
 import (
 	"platform/internal/feature"
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/partition/journal"
 )
 
@@ -97,7 +98,7 @@ type Step struct {
 // the call command.
 type Callee struct {
 	ID        ids.Invocation
-	Type      TargetType
+	Type      target.Type
 	Retention Retention
 }
 

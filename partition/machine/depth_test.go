@@ -42,13 +42,13 @@ func TestThousandsOfQueuedUpdatesApplyInOrderInOneCommand(t *testing.T) {
 	const changes = 20_000
 	w := newTrustingWorld()
 	holder, o := w.id("holder"), machine.Object{Service: "Counter", Key: "k"}
-	w.must(t, &machine.Invoke{ID: holder, Target: target("Counter/k/add", "object"), Input: journal.NewInput(nil, nil)})
+	w.must(t, &machine.Invoke{ID: holder, Target: parseTarget("Counter/k/add", "object"), Input: journal.NewInput(nil, nil)})
 	for n := range changes {
 		state := []journal.StatePair{{Key: []byte("count"), Value: fmt.Append(nil, n)}}
 		w.must(t, machinetest.Update(w.id(fmt.Sprint("u", n)), o, &journal.StateReplacement{State: state}))
 	}
 	next := w.id("next")
-	w.must(t, &machine.Invoke{ID: next, Target: target("Counter/k/add", "object"), Input: journal.NewInput(nil, nil)})
+	w.must(t, &machine.Invoke{ID: next, Target: parseTarget("Counter/k/add", "object"), Input: journal.NewInput(nil, nil)})
 
 	finished := 0
 	for _, e := range w.must(t, &machine.Kill{Target: holder}) {
@@ -75,9 +75,9 @@ func TestAKillReachesTheEndOfALongChainOfCalls(t *testing.T) {
 	const calls = 20_000
 	w := newTrustingWorld()
 	name := func(n int) string { return fmt.Sprint("c", n) }
-	w.must(t, &machine.Invoke{ID: w.id(name(0)), Target: target("Greeter/greet", "service"), Input: journal.NewInput(nil, nil)})
+	w.must(t, &machine.Invoke{ID: w.id(name(0)), Target: parseTarget("Greeter/greet", "service"), Input: journal.NewInput(nil, nil)})
 	for n := range calls {
-		call := machinetest.Call(1, 2, target("Greeter/greet", "service"), nil, machine.Callee{ID: w.id(name(n + 1))})
+		call := machinetest.Call(1, 2, parseTarget("Greeter/greet", "service"), nil, machine.Callee{ID: w.id(name(n + 1))})
 		inv, err := w.parts[0].state.Invocation(w.id(name(n)))
 		require.NoError(t, err)
 		w.must(t, &machine.Progress{ID: inv.ID, Attempt: inv.Attempt, Steps: []machine.Step{call, machinetest.Suspend(2)}})

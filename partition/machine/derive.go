@@ -3,6 +3,7 @@ package machine
 import (
 	"platform/internal/feature"
 	"platform/internal/ids"
+	"platform/internal/target"
 )
 
 // Derived returns the IDs that follow from the target and idempotency key of a request
@@ -16,7 +17,7 @@ func Derived(t *Target, idempotencyKey *string) (id, legacy ids.Invocation, ok b
 	if !t.reusable(idempotencyKey) || !ids.Ambiguous(t.Scope, t.Service, t.Key, key) {
 		return id, legacy, false
 	}
-	if t.Type == WorkflowRun {
+	if t.Type == target.WorkflowRun {
 		id, legacy = ids.OfWorkflow(t.Scope, t.Service, t.Key), ids.LegacyOfWorkflow(t.Scope, t.Service, t.Key)
 	} else {
 		id, legacy = ids.OfIdempotent(t.Scope, t.Service, t.Key, t.Handler, key), ids.LegacyOfIdempotent(t.Scope, t.Service, t.Key, t.Handler, key)
@@ -54,5 +55,5 @@ func (m *Machine) resolve(c *Invoke) (*Invoke, error) {
 // one run handler. If such requests have the same legacy ID, they also have the same
 // idempotency key.
 func (t Target) SameAs(other Target) bool {
-	return t.Scope == other.Scope && t.Service == other.Service && t.Key == other.Key && (t.Handler == other.Handler || t.Type == WorkflowRun)
+	return t.Scope == other.Scope && t.Service == other.Service && t.Key == other.Key && (t.Handler == other.Handler || t.Type == target.WorkflowRun)
 }

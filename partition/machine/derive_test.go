@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/feature"
+	"platform/internal/target"
 	"platform/partition/journal"
 	"platform/partition/machine"
 	"platform/proto/service"
@@ -14,8 +15,8 @@ import (
 // Two requests whose keys are equal when joined with commas: with the same scope, so the
 // same partition, and the same legacy ID.
 var (
-	firstNamed  = machine.Target{Scope: "tenant", Service: "Counter", Key: "k1,add,x", Handler: "add", Type: machine.ObjectShared}
-	secondNamed = machine.Target{Scope: "tenant", Service: "Counter", Key: "k1", Handler: "add", Type: machine.ObjectShared}
+	firstNamed  = machine.Target{Scope: "tenant", Service: "Counter", Key: "k1,add,x", Handler: "add", Type: target.ObjectShared}
+	secondNamed = machine.Target{Scope: "tenant", Service: "Counter", Key: "k1", Handler: "add", Type: target.ObjectShared}
 )
 
 // named returns a request with either its legacy ID or its level 2 ID.

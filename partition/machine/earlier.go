@@ -3,6 +3,7 @@ package machine
 import (
 	"platform/internal/feature"
 	"platform/internal/ids"
+	"platform/internal/target"
 )
 
 // An invocation with an idempotency key and a workflow run have an ID derived from their
@@ -13,7 +14,7 @@ import (
 
 // reusable reports whether another invocation may later have the same ID.
 func (t *Target) reusable(idempotencyKey *string) bool {
-	return idempotencyKey != nil || t.Type == WorkflowRun
+	return idempotencyKey != nil || t.Type == target.WorkflowRun
 }
 
 func (inv *Invocation) reusable() bool { return inv.Target.reusable(inv.IdempotencyKey) }
@@ -61,7 +62,7 @@ func (m *Machine) expire(inv *Invocation) error {
 			ServerVersion: inv.ServerVersion, CreatedAt: inv.CreatedAt, ModifiedAt: m.now, RunningAt: inv.RunningAt, CompletedAt: inv.CompletedAt,
 			Attempt: inv.Attempt, Result: inv.Result, ExpiresAt: until,
 		}
-		earlier.Target.Type = StateUpdate // never listed, attached to or restarted
+		earlier.Target.Type = target.StateUpdate // never listed, attached to or restarted
 		m.st.PutInvocation(earlier)
 		m.setTimer(Timer{At: until, Kind: TimerPurge, ID: earlier.ID})
 	}

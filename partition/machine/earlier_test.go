@@ -7,6 +7,7 @@ import (
 
 	"platform/internal/feature"
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/partition/journal"
 	"platform/partition/machine"
 	"platform/partition/machine/machinetest"
@@ -45,7 +46,7 @@ func (l *lives) request(n uint64) machine.Outcome {
 	inv := &machine.Invoke{
 		ID: l.id(), Request: n, Target: l.target, Input: journal.NewInput(nil, nil), Retention: machine.Retention{Completion: l.kept},
 	}
-	if l.target.Type != machine.WorkflowRun {
+	if l.target.Type != target.WorkflowRun {
 		inv.IdempotencyKey = new("key")
 	}
 	return l.apply(inv)
@@ -77,8 +78,8 @@ func (l *lives) wantResult(o machine.Outcome, own bool, result string) {
 
 var reused = map[string]machine.Target{
 	"idempotent": {Service: "S", Handler: "h"},
-	"object":     {Service: "O", Key: "k", Handler: "h", Type: machine.ObjectExclusive},
-	"workflow":   {Service: "W", Key: "k", Handler: "run", Type: machine.WorkflowRun},
+	"object":     {Service: "O", Key: "k", Handler: "h", Type: target.ObjectExclusive},
+	"workflow":   {Service: "W", Key: "k", Handler: "run", Type: target.WorkflowRun},
 }
 
 // An expired invocation is invisible to callers, except for the request that created it.

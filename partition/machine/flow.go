@@ -2,6 +2,7 @@ package machine
 
 import (
 	"platform/flowcontrol"
+	"platform/internal/target"
 )
 
 // Flow is the flow control data of an invocation that has a scope. Invocations without a
@@ -42,7 +43,7 @@ func (inv *Invocation) VQueue() flowcontrol.QueueKey {
 // rejected by the ingress or the caller; here it is treated as no scope, since timer names
 // must be able to encode its counters.
 func (inv *Invocation) initFlow() {
-	if inv.Target.Scope != "" && inv.Target.Type != StateUpdate && flowcontrol.CheckScope(inv.Target.Scope) == nil {
+	if inv.Target.Scope != "" && inv.Target.Type != target.StateUpdate && flowcontrol.CheckScope(inv.Target.Scope) == nil {
 		inv.Flow = &Flow{}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"platform/internal/feature"
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/partition/journal"
 	"platform/partition/machine"
 	"platform/partition/machine/machinetest"
@@ -227,19 +228,19 @@ func (h *history) drawUnscoped() (string, machine.Target) {
 	}
 	switch h.number("kind", 0, kinds) {
 	case 0:
-		return name, target("Greeter/greet", "service")
+		return name, parseTarget("Greeter/greet", "service")
 	case 1, 2:
-		return name, target(fmt.Sprintf("Counter/k%d%s/add", h.number("key", 1, 2), at), "object")
+		return name, parseTarget(fmt.Sprintf("Counter/k%d%s/add", h.number("key", 1, 2), at), "object")
 	case 3:
-		return name, target(fmt.Sprintf("Counter/k1%s/get", at), "shared")
+		return name, parseTarget(fmt.Sprintf("Counter/k1%s/get", at), "shared")
 	case 4:
 		key := fmt.Sprintf("w%d%s", h.number("key", 1, 2), at)
-		return key, target("Wf/"+key+"/run", "workflow")
+		return key, parseTarget("Wf/"+key+"/run", "workflow")
 	}
 	if kinds == 6 && h.chance(50) {
-		return name, target(fmt.Sprintf("Wf/w%d%s/look", h.number("key", 1, 2), at), "workflow-shared")
+		return name, parseTarget(fmt.Sprintf("Wf/w%d%s/look", h.number("key", 1, 2), at), "workflow-shared")
 	}
-	return fmt.Sprintf("i%d%s", h.number("key", 1, 2), at), target("Greeter/idempotent", "service")
+	return fmt.Sprintf("i%d%s", h.number("key", 1, 2), at), parseTarget("Greeter/idempotent", "service")
 }
 
 func (h *history) drawRetention() machine.Retention {
@@ -367,7 +368,7 @@ func (h *history) drawSteps(inv *machine.Invocation) (steps []machine.Step) {
 // external requests call what others may be waiting for too.
 func mayCall(inv *machine.Invocation, name string, to machine.Target) bool {
 	fresh := name[0] == 'n' && !to.Type.WritesState()
-	return fresh || inv.Target.Type == machine.Service && inv.Target.Handler == "greet" && inv.Source.Kind == machine.FromIngress
+	return fresh || inv.Target.Type == target.Service && inv.Target.Handler == "greet" && inv.Source.Kind == machine.FromIngress
 }
 
 // drawEnding generates the end of the attempt, if it ends.

@@ -8,26 +8,13 @@ import (
 	"platform/partition/journal"
 )
 
-// TargetType is the type of a handler.
-type TargetType = target.Type
-
-// The handler types, see [target.Type].
-const (
-	Service         = target.Service
-	ObjectExclusive = target.ObjectExclusive
-	ObjectShared    = target.ObjectShared
-	WorkflowRun     = target.WorkflowRun
-	WorkflowShared  = target.WorkflowShared
-	StateUpdate     = target.StateUpdate
-)
-
 // Target is the handler that an invocation calls.
 type Target struct {
 	Scope   string // empty: unscoped
 	Service string
 	Key     string // empty for plain services
 	Handler string
-	Type    TargetType
+	Type    target.Type
 }
 
 // String returns the form that users see: "Service/handler" or "Service/key/handler".

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/partition/journal"
 	"platform/partition/machine"
 	"platform/partition/machine/machinetest"
@@ -51,7 +52,7 @@ func TestRetriedCancelTakesEffectOnce(t *testing.T) {
 
 func TestEndedWaitersOfAPromiseAreRemoved(t *testing.T) {
 	s := machinetest.NewStrict()
-	target := machine.Target{Service: "W", Key: "k", Handler: "h", Type: machine.WorkflowShared}
+	target := machine.Target{Service: "W", Key: "k", Handler: "h", Type: target.WorkflowShared}
 	apply(t, s, &machine.Lead{Epoch: 1})
 	const n = 200
 	for i := range n {

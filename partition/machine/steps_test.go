@@ -60,9 +60,9 @@ func (w *world) step(a arguments, words []string) machine.Step {
 	case "get-eager-keys":
 		return machinetest.Command(journal.GetEagerStateKeys, &service.GetEagerStateKeysCommandMessage{})
 	case "call": // call callee idCompletion completion target type input retain
-		return machinetest.Call(id(2), id(3), target(arg(4), arg(5)), []byte(arg(6)), machine.Callee{ID: w.id(arg(1)), Retention: retention(arg(7))})
+		return machinetest.Call(id(2), id(3), parseTarget(arg(4), arg(5)), []byte(arg(6)), machine.Callee{ID: w.id(arg(1)), Retention: retention(arg(7))})
 	case "send": // send callee idCompletion at target type input retain
-		return machinetest.Send(id(2), target(arg(4), arg(5)), []byte(arg(6)), number(a, arg(3)), machine.Callee{ID: w.id(arg(1)), Retention: retention(arg(7))})
+		return machinetest.Send(id(2), parseTarget(arg(4), arg(5)), []byte(arg(6)), number(a, arg(3)), machine.Callee{ID: w.id(arg(1)), Retention: retention(arg(7))})
 	case "suspend": // suspend completion…, or suspend all completion…
 		return suspend(a, words[1:])
 	case "suspend-uncancelled": // the same, but a cancel does not count

@@ -12,6 +12,7 @@ import (
 
 	"platform/internal/feature"
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/partition/journal"
 	"platform/partition/machine"
 	"platform/partition/machine/machinetest"
@@ -156,7 +157,7 @@ func (w *world) command(a arguments) (int, machine.Command) {
 func (w *world) invoke(a arguments) *machine.Invoke {
 	c := &machine.Invoke{
 		ID:        w.id(a.text("id", "")),
-		Target:    target(a.text("target", "Greeter/greet"), a.text("type", "service")),
+		Target:    parseTarget(a.text("target", "Greeter/greet"), a.text("type", "service")),
 		Input:     journal.NewInput(nil, []byte(a.text("input", ""))),
 		StartAt:   a.number("start", 0),
 		Retention: retention(a.text("retain", "")),
@@ -254,17 +255,17 @@ func (w *world) apply(t *testing.T, to int, h machine.Header, c machine.Command)
 
 func joinLines(lines []string) string { return strings.Join(lines, "\n") + "\n" }
 
-// target parses "service/handler" or "service/key/handler", optionally preceded by
+// parseTarget parses "service/handler" or "service/key/handler", optionally preceded by
 // "scope:".
-func target(name, kind string) machine.Target {
+func parseTarget(name, kind string) machine.Target {
 	scope, rest, scoped := strings.Cut(name, ":")
 	if !scoped {
 		scope, rest = "", name
 	}
 	parts := strings.Split(rest, "/")
-	t := machine.Target{Scope: scope, Service: parts[0], Handler: parts[len(parts)-1], Type: map[string]machine.TargetType{
-		"service": machine.Service, "object": machine.ObjectExclusive, "shared": machine.ObjectShared,
-		"workflow": machine.WorkflowRun, "workflow-shared": machine.WorkflowShared, "update": machine.StateUpdate,
+	t := machine.Target{Scope: scope, Service: parts[0], Handler: parts[len(parts)-1], Type: map[string]target.Type{
+		"service": target.Service, "object": target.ObjectExclusive, "shared": target.ObjectShared,
+		"workflow": target.WorkflowRun, "workflow-shared": target.WorkflowShared, "update": target.StateUpdate,
 	}[kind]}
 	if len(parts) == 3 {
 		t.Key = parts[1]

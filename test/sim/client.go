@@ -11,6 +11,7 @@ import (
 	"platform/internal/fabric"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
+	"platform/internal/target"
 	"platform/partition"
 	"platform/partition/journal"
 	"platform/partition/machine"
@@ -225,7 +226,7 @@ func valueOf(r *journal.Result) []byte { return r.Value }
 
 func (c *client) add(ctx context.Context, key string) {
 	delta := 1 + c.rng.Int64N(1_000_000)
-	inv := c.invoke(machine.Target{Service: "Counter", Key: key, Handler: "add", Type: machine.ObjectExclusive}, string(digits(delta)))
+	inv := c.invoke(machine.Target{Service: "Counter", Key: key, Handler: "add", Type: target.ObjectExclusive}, string(digits(delta)))
 	op := c.sim.history.begin(c.id, key, inv.ID, delta)
 	out, e := c.call(ctx, inv)
 	c.sim.history.end(op, number(out), e)
@@ -289,7 +290,7 @@ func (c *client) startRelay(ctx context.Context) {
 func (c *client) startStamp(ctx context.Context) {
 	c.created++
 	name := fmt.Sprintf("stamp-%d-%d", c.id, c.created)
-	inv := c.invoke(machine.Target{Service: "Ledger", Key: ledgerKey(c.rng.IntN(ledgers)), Handler: "stamp", Type: machine.ObjectExclusive}, name)
+	inv := c.invoke(machine.Target{Service: "Ledger", Key: ledgerKey(c.rng.IntN(ledgers)), Handler: "stamp", Type: target.ObjectExclusive}, name)
 	c.sim.history.stampEnded(name, c.submit(ctx, inv))
 }
 

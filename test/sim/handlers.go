@@ -5,21 +5,21 @@ import (
 	"strings"
 	"time"
 
-	"platform/partition/machine"
+	"platform/internal/target"
 )
 
 // serviceDefinitions are the services and their handlers.
 var serviceDefinitions = []struct {
 	service  string
-	kind     machine.TargetType
+	kind     target.Type
 	handlers []string
 }{
-	{"Counter", machine.ObjectExclusive, []string{"add"}},
-	{"Ledger", machine.ObjectExclusive, []string{"stamp"}},
-	{"Relay", machine.Service, []string{"run"}},
-	{"Lane", machine.Service, []string{"stay"}},
-	{"Waiter", machine.Service, []string{"wait"}},
-	{"Sleeper", machine.Service, []string{"sleep"}},
+	{"Counter", target.ObjectExclusive, []string{"add"}},
+	{"Ledger", target.ObjectExclusive, []string{"stamp"}},
+	{"Relay", target.Service, []string{"run"}},
+	{"Lane", target.Service, []string{"stay"}},
+	{"Waiter", target.Service, []string{"wait"}},
+	{"Sleeper", target.Service, []string{"sleep"}},
 }
 
 func (s *Sim) services() map[string]handler {

@@ -2,6 +2,7 @@ package machinetest
 
 import (
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/partition/journal"
 	"platform/partition/machine"
 	"platform/proto/service"
@@ -87,7 +88,7 @@ func SuspendOn(await journal.Future) machine.Step {
 func Update(id ids.Invocation, o machine.Object, r *journal.StateReplacement) *machine.Invoke {
 	return &machine.Invoke{
 		ID:     id,
-		Target: machine.Target{Scope: o.Scope, Service: o.Service, Key: o.Key, Type: machine.StateUpdate},
+		Target: machine.Target{Scope: o.Scope, Service: o.Service, Key: o.Key, Type: target.StateUpdate},
 		Input:  journal.NewStateReplacement(r),
 	}
 }

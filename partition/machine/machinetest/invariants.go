@@ -8,6 +8,7 @@ import (
 
 	"platform/flowcontrol"
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/partition/journal"
 	"platform/partition/machine"
 )
@@ -111,7 +112,7 @@ func (c *checker) record(inv *machine.Invocation) {
 	want(inv.Waiting() == (inv.RunningAt == 0 && !done), "an invocation that waits to start has not run")
 	want(inv.Status != machine.Inboxed || inv.InboxedAt != 0, "an inboxed invocation has an inbox time")
 	want(inv.Status != machine.Inboxed || inv.RunningAt == 0 || inv.Flow != nil, "an invocation that waits to continue waits for a slot")
-	scoped := inv.Target.Type != machine.StateUpdate && flowcontrol.CheckScope(inv.Target.Scope) == nil
+	scoped := inv.Target.Type != target.StateUpdate && flowcontrol.CheckScope(inv.Target.Scope) == nil
 	want(scoped == (inv.Flow != nil), "flow control data exists exactly with a scope")
 	want(inv.Flow == nil || inv.Flow.Stage == stages[inv.Status], "its stage matches its status")
 	want((inv.Await != nil) == (inv.Status == machine.Suspended), "an await exists exactly while suspended")
@@ -124,7 +125,7 @@ func (c *checker) record(inv *machine.Invocation) {
 	want(inv.Attempt <= c.meta.Attempt, "no attempt number exceeds the last assigned one")
 
 	want(inv.Seen <= inv.Length, "seen entries exist")
-	want(inv.Target.Type != machine.StateUpdate || inv.Status != machine.Invoked, "a state update completes within its command")
+	want(inv.Target.Type != target.StateUpdate || inv.Status != machine.Invoked, "a state update completes within its command")
 
 	want(done == (inv.Result != nil) && done == (inv.ExpiresAt != 0) && done == (inv.CompletedAt != 0), "a result exists exactly when completed")
 	want(!done || len(inv.Sinks) == 0 || c.timerPending(machine.TimerAnswer, inv.ID, ""), "the waiters of a completed invocation have a due timer")

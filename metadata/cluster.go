@@ -63,7 +63,7 @@ type Node struct {
 func (n Node) ServerID() raft.ServerID { return raft.ServerID(n.Name + "/" + n.Incarnation) }
 
 // ReplicaID identifies the node's replica of a partition. The first replica has the node's
-// server ID; each one that replaced it after its data had become unusable has a number
+// server ID; each later one, whose predecessor's data was removed, has a number
 // appended, so that it cannot be confused with its predecessor.
 func (n Node) ReplicaID(replica uint32) raft.ServerID { return ReplicaID(n.ServerID(), replica) }
 

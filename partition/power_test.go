@@ -170,7 +170,7 @@ func (c *trio) rebuild(i int) {
 		require.NoError(t, h.disk.RemoveAll("log")) // a node renames it
 		logs, tables = h.reopen(t)
 	}
-	require.NoError(t, h.record(t).BeginRebuild())
+	require.NoError(t, h.record(t).Retire())
 	require.NoError(t, Destroy(t.Context(), logs, tables, h.record(t), 0))
 	require.NoError(t, errors.Join(tables.Close(), logs.Close()))
 	h.replica, h.join = h.record(t).Record().Replica, true

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/internal/raftgroup"
+	"platform/metadata"
 	"platform/partition/store"
 )
 
@@ -54,6 +55,33 @@ func (s Status) RemovedBy(said Status, self raft.ServerID) bool {
 		return said.Members.Index > s.Members.Index
 	}
 	return said.Members.Index >= s.Members.Index
+}
+
+// ReplicaOn returns the Raft server ID of the replica on a node, which is that of its newest
+// member. If there is none, or it does not respond, ask returns the ID that the node itself
+// states, if it does: a replica whose predecessor's data was removed has another ID than that
+// one, which only its node knows. Without a response it is the ID of the node's newest member,
+// or that of its first replica.
+func (s Status) ReplicaOn(node raft.ServerID, ask func() (raft.ServerID, bool)) raft.ServerID {
+	known, number, member := node, uint32(0), false
+	for _, m := range s.Members.Servers {
+		if on, n := metadata.ReplicaNode(m.ID); on == node && (!member || n > number) {
+			known, number, member = m.ID, n, true
+		}
+	}
+	for _, f := range s.Followers {
+		if member && f.ID == known && f.Live {
+			return known
+		}
+	}
+	stated, ok := ask()
+	if !ok {
+		return known
+	}
+	if on, n := metadata.ReplicaNode(stated); on != node || member && n <= number {
+		return known
+	}
+	return stated
 }
 
 // RulesVersion returns the version of the rule book in the replica's tables; 0 if there is

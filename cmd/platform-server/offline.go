@@ -209,9 +209,7 @@ func printSummary(out io.Writer, s *offline.Summary) error {
 			recorded = fmt.Sprintf("last %d, term %d, vote in %d, snapshot %d, replica %d", r.Last.Index, r.Term, r.VoteTerm, r.Snapshot, r.Replica)
 		}
 		switch {
-		case g.HardState != nil && g.HardState.Rebuilding:
-			state = "being rebuilt"
-		case g.Leaving:
+		case g.HardState != nil && g.HardState.Removing, g.Leaving:
 			state = "being removed"
 		case g.Quarantine != "":
 			state = "quarantined"

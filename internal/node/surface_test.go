@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"platform/admin"
+	"platform/internal/raftgroup"
 )
 
 // nodeSeen is a node in the answers of the admin API.
@@ -61,6 +63,37 @@ func TestOperatorsMoveLeadersAndRemoveNodes(t *testing.T) {
 	code, body = c.do(1, true, "DELETE", "/cluster/nodes/n3", "")
 	require.Equal(t, http.StatusOK, code, body)
 	c.healthy(2, 0, 1)
+}
+
+// TestAReplicaThatReturnsIsANewMember moves the replicas of a node away and back: the removed
+// ones have forgotten their votes, so that the new ones must not be mistaken for them.
+func TestAReplicaThatReturnsIsANewMember(t *testing.T) {
+	c := newTrio(t, 3)
+	c.healthy(3, 0, 1, 2)
+	c.replicated(0, 1, 2)
+	c.counter(0)
+	sum := c.addAll(0, 0)
+	for _, step := range []struct {
+		request  string
+		replicas int
+	}{{"drain?force=true", 0}, {"undrain", c.seen(0)[2].Replicas}} {
+		code, body := c.do(0, true, "PATCH", "/cluster/nodes/n3/"+step.request, "")
+		require.Equal(t, http.StatusOK, code, body)
+		require.Eventually(t, func() bool {
+			return slices.ContainsFunc(c.seen(0), func(n nodeSeen) bool { return n.Name == "n3" && n.Replicas == step.replicas })
+		}, time.Minute, 50*time.Millisecond, step.request)
+	}
+	c.replicated(0, 1, 2)
+	c.addAll(2, sum)
+	c.stop(2)
+	hard, err := raftgroup.ReadHardStates(filepath.Join(c.dataOf(2), "HARDSTATE"))
+	require.NoError(t, err)
+	delete(hard.Groups, 0) // the metadata group, which does not move
+	require.Len(t, hard.Groups, 4)
+	for group, record := range hard.Groups {
+		require.EqualValues(t, 1, record.Replica, "group %d", group)
+		require.False(t, record.Removing)
+	}
 }
 
 func TestHealthAndMetricsOfANode(t *testing.T) {

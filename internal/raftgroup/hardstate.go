@@ -193,15 +193,15 @@ func (g *HardState) Record() HardStateRecord {
 
 // HardStateRecord is the record of a group in the hard-state file.
 type HardStateRecord struct {
-	// Replica counts how often the replica was rebuilt; it is part of its Raft server ID,
-	// so that no predecessor is ever mistaken for it.
+	// Replica is the number of the replica: how many predecessors of it the node has had. It
+	// is part of its Raft server ID, so that no predecessor is ever mistaken for it.
 	Replica uint32
-	// Rebuilding says that the data of the previous replica has not been removed yet.
-	Rebuilding bool
-	Term       uint64
-	VoteTerm   uint64   // of the last vote given
-	Last       Position // last synced entry of the log; Term 0: unknown
-	Snapshot   uint64   // index of the snapshot record
+	// Removing says that the data of the previous replica has not been removed yet.
+	Removing bool
+	Term     uint64
+	VoteTerm uint64   // of the last vote given
+	Last     Position // last synced entry of the log; Term 0: unknown
+	Snapshot uint64   // index of the snapshot record
 }
 
 // HardStateFile is the content of a hard-state file.
@@ -240,13 +240,20 @@ func ReadHardStates(path string) (*HardStateFile, error) {
 	return all, nil
 }
 
-// BeginRebuild durably assigns the group a new replica number and deletes the record of the
-// previous replica. Open refuses the group with ErrLeaving until its data has been removed
-// and Accept was called.
-func (g *HardState) BeginRebuild() error {
-	replica := g.Record().Replica + 1
+// Retire durably assigns the group the next replica number and deletes the record of the
+// present replica, whose data is to be removed: its Raft server ID is never used again. A
+// replica without its log and votes must not return under the same ID, since others may
+// still count on them: a member that was down when this one left would take a new vote of it
+// for one in its own, outdated configuration. Open refuses the group with ErrLeaving until
+// the data has been removed and Accept was called; until then, Retire can be repeated.
+func (g *HardState) Retire() error {
+	rec := g.Record()
+	next := rec.Replica
+	if !rec.Removing {
+		next++
+	}
 	for range 2 { // both copies, so that neither can restore the previous replica
-		err := g.update(true, func(r *hardStateRecord) { *r = hardStateRecord{seq: r.seq, replica: replica, rebuilding: true} })
+		err := g.update(true, func(r *hardStateRecord) { *r = hardStateRecord{seq: r.seq, replica: next, removing: true} })
 		if err != nil {
 			return err
 		}

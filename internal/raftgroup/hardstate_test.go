@@ -47,7 +47,7 @@ func TestHardStateIsReadBack(t *testing.T) {
 // TestHardStateBytes pins the format of the file.
 func TestHardStateBytes(t *testing.T) {
 	slot := make([]byte, hardStateSlot)
-	r := hardStateRecord{seq: 9, replica: 2, rebuilding: true, term: 3, voteTerm: 3, candidate: 0x1122334455667788, last: 100, lastTerm: 2, snapshot: 50}
+	r := hardStateRecord{seq: 9, replica: 2, removing: true, term: 3, voteTerm: 3, candidate: 0x1122334455667788, last: 100, lastTerm: 2, snapshot: 50}
 	r.encode(slot, 7)
 	require.Equal(t, "0900000000000000"+"07000000"+"02000000"+"0300000000000000"+"0300000000000000"+"8877665544332211"+
 		"6400000000000000"+"0200000000000000"+"3200000000000000"+"01", fmt.Sprintf("%x", slot[:65]))
@@ -101,21 +101,23 @@ func flip(t *testing.T, fs vfs.FS, at int64) {
 	require.NoError(t, f.Close())
 }
 
-// TestRebuildGivesUpTheFormerReplica checks that a rebuild that was cut off is finished
-// first, and that the replica number outlives it in both copies.
-func TestRebuildGivesUpTheFormerReplica(t *testing.T) {
+// TestRetiredReplicaIsNotOpened checks that an interrupted removal is finished first, and that
+// the next replica number outlives it in both copies.
+func TestRetiredReplicaIsNotOpened(t *testing.T) {
 	fs := vfs.NewMem()
 	h, g := openHard(t, fs)
 	require.NoError(t, g.setTerm(3))
-	require.NoError(t, g.BeginRebuild())
+	require.NoError(t, g.Retire())
 	newer := hardStateOffset(7, g.rec.seq)
 	require.NoError(t, h.Close())
 	flip(t, fs, newer)
 
 	h, g = openHard(t, fs)
-	require.Equal(t, HardStateRecord{Replica: 1, Rebuilding: true}, g.Record())
+	require.Equal(t, HardStateRecord{Replica: 1, Removing: true}, g.Record())
 	_, _, err := reconcile(checkedStorage(t, 1, 5), g, Position{})
 	require.ErrorIs(t, err, ErrLeaving)
+	require.NoError(t, g.Retire(), "repeated after an interruption")
+	require.Equal(t, HardStateRecord{Replica: 1, Removing: true}, g.Record())
 	require.NoError(t, g.Accept())
 	require.Equal(t, HardStateRecord{Replica: 1}, g.Record())
 	_, _, err = reconcile(checkedStorage(t, 1, 5), g, Position{})

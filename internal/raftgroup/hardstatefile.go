@@ -66,7 +66,7 @@ func readHardStateHead(file io.ReaderAt) (hardStateHead, error) {
 type hardStateRecord struct {
 	seq            uint64 // of the write; the copy with the higher one is current
 	replica        uint32
-	rebuilding     bool
+	removing       bool
 	term           uint64
 	voteTerm       uint64
 	candidate      uint64 // hash
@@ -76,7 +76,7 @@ type hardStateRecord struct {
 
 func (r *hardStateRecord) export() HardStateRecord {
 	return HardStateRecord{
-		Replica: r.replica, Rebuilding: r.rebuilding, Term: r.term, VoteTerm: r.voteTerm,
+		Replica: r.replica, Removing: r.removing, Term: r.term, VoteTerm: r.voteTerm,
 		Last: Position{Index: r.last, Term: r.lastTerm}, Snapshot: r.snapshot,
 	}
 }
@@ -95,7 +95,7 @@ func (r *hardStateRecord) encode(slot []byte, group uint32) {
 	for i, v := range []uint64{r.term, r.voteTerm, r.candidate, r.last, r.lastTerm, r.snapshot} {
 		e.PutUint64(slot[16+8*i:], v)
 	}
-	if r.rebuilding {
+	if r.removing {
 		slot[64] = 1
 	}
 	e.PutUint32(slot[hardStateSlot-4:], crcOf(slot[:hardStateSlot-4]))
@@ -115,7 +115,7 @@ func (r *hardStateRecord) decode(slot []byte, group uint32) (blank bool, err err
 		return false, ErrCorrupt
 	}
 	*r = hardStateRecord{
-		seq: e.Uint64(slot), replica: e.Uint32(slot[12:]), rebuilding: slot[64] == 1,
+		seq: e.Uint64(slot), replica: e.Uint32(slot[12:]), removing: slot[64] == 1,
 		term: e.Uint64(slot[16:]), voteTerm: e.Uint64(slot[24:]), candidate: e.Uint64(slot[32:]),
 		last: e.Uint64(slot[40:]), lastTerm: e.Uint64(slot[48:]), snapshot: e.Uint64(slot[56:]),
 	}

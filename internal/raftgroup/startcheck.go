@@ -14,7 +14,7 @@ var keyQuarantine = []byte("Quarantine")
 // before Raft uses them, and cleans up after a crash during the installation of a snapshot.
 // It returns the current snapshot, if there is one.
 func reconcile(s Storage, hard *HardState, applied Position) (snapshotRecord, bool, error) {
-	if hard.rebuilding() {
+	if hard.removing() {
 		return snapshotRecord{}, false, ErrLeaving
 	}
 	if mark, err := s.Get(keyLeaving); err == nil && len(mark) > 0 {

@@ -83,8 +83,8 @@ func (w *witness) SetUint64(key []byte, v uint64) error {
 	return nil
 }
 
-// rebuilding reports whether the data of a previous replica has not been removed yet.
-func (g *HardState) rebuilding() bool { return g != nil && g.Record().Rebuilding }
+// removing reports whether the data of a previous replica has not been removed yet.
+func (g *HardState) removing() bool { return g != nil && g.Record().Removing }
 
 // check compares the content of a storage with the record. A storage that has lost anything
 // must not vote or acknowledge: ErrQuarantined. Otherwise the record is updated with what

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"platform/internal/feature"
 	"platform/internal/raftgroup"
 	"platform/partition"
 )
@@ -43,11 +44,18 @@ func (m *Manager) removeReplica(ctx context.Context, p *partition.Partition) err
 	return m.destroy(ctx, p.ID()) // the next start finishes what is cut off here
 }
 
-// destroy removes all that this node has of a partition.
+// destroy removes all that this node has of a partition. A later replica of it on this node
+// gets the next number, and with it another Raft server ID. Nodes below feature level 2 do
+// not know such IDs.
 func (m *Manager) destroy(ctx context.Context, id uint32) error {
 	hard, err := m.Hard.Group(partition.GroupID(id))
 	if err != nil {
 		return err
+	}
+	if m.Store.FeatureLevel() >= feature.Level2 {
+		if err := hard.Retire(); err != nil {
+			return err
+		}
 	}
 	return partition.Destroy(ctx, m.Logs, m.Tables, hard, id)
 }

@@ -149,7 +149,7 @@ func (m *Manager) begins(place metadata.Partition, layout *metadata.Layout) bool
 // else. A node that the cluster was recovered from begins none, and a replica that was
 // rebuilt does not begin again: what is not here is lost or elsewhere, not new.
 func mayBegin(id datadir.Identity, record raftgroup.HardStateRecord, place metadata.Partition, alone bool) bool {
-	return id.RecoveredAt.IsZero() && place.Version <= 1 && (id.Founder || alone) && record.Replica == 0 && !record.Rebuilding
+	return id.RecoveredAt.IsZero() && place.Version <= 1 && (id.Founder || alone) && record.Replica == 0 && !record.Removing
 }
 
 func (m *Manager) openPartition(id uint32, logs raftgroup.Storage, begins bool) (*partition.Partition, error) {

@@ -59,7 +59,7 @@ func TestWhoMakesTheFirstReplica(t *testing.T) {
 		"the cluster was recovered":                 {recovered, fresh, 1, true, false},
 		"the founder's replica was rebuilt":         {founder, raftgroup.HardStateRecord{Replica: 1}, 1, false, false},
 		"a rebuilt replica is alone":                {datadir.Identity{}, raftgroup.HardStateRecord{Replica: 2, Term: 5}, 0, true, false},
-		"a rebuild was cut off":                     {founder, raftgroup.HardStateRecord{Replica: 1, Rebuilding: true}, 1, true, false},
+		"a removal was interrupted":                 {founder, raftgroup.HardStateRecord{Replica: 1, Removing: true}, 1, true, false},
 		"it goes on with what it promised as first": {founder, raftgroup.HardStateRecord{Term: 4}, 1, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {

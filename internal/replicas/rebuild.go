@@ -7,7 +7,6 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/internal/feature"
-	"platform/internal/raftgroup"
 	"platform/metadata"
 	"platform/partition"
 )
@@ -57,14 +56,7 @@ func (m *Manager) isolate(ctx context.Context, p *partition.Partition, id uint32
 // server id, which the leader adds without a vote until it has caught up; nothing that
 // the former replica promised is asked of it.
 func (m *Manager) rebuild(ctx context.Context, id uint32) error {
-	hard, err := m.Hard.Group(partition.GroupID(id))
-	if err != nil {
-		return err
-	}
 	m.Log.Warn("rebuilding the quarantined replica from the others", "partition_id", id, "reason", m.quarantine.reason(id))
-	if err := hard.BeginRebuild(); err != nil {
-		return err
-	}
 	if err := m.destroy(ctx, id); err != nil {
 		return err // the record says that it has to be finished
 	}
@@ -73,44 +65,24 @@ func (m *Manager) rebuild(ctx context.Context, id uint32) error {
 	return nil
 }
 
-// replicaOn is the server id of a node's replica, as the members of the partition have
-// it. A replica that was rebuilt has another one, which only its node knows; that is
-// asked if the known one is missing or does not answer.
+// replicaOn returns the Raft server ID of a node's replica. The leader knows it if that
+// replica is a member and responds; otherwise the node is asked.
 func (m *Manager) replicaOn(ctx context.Context, p *partition.Partition, node metadata.Node) raft.ServerID {
 	if node.ServerID() == m.Node.ID {
 		return p.LocalID()
 	}
-	st := p.Status()
-	known, number, found := newestReplica(st.Members, node)
-	for _, f := range st.Followers {
-		if found && f.ID == known && f.Live {
-			return known
+	return p.Status().ReplicaOn(node.ServerID(), func() (raft.ServerID, bool) {
+		ctx, cancel := context.WithTimeout(ctx, replicaTimeout)
+		defer cancel()
+		status, err := m.Nodes.Status(ctx, node)
+		if err != nil {
+			return "", false
 		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, replicaTimeout)
-	defer cancel()
-	answer, err := m.Nodes.Status(ctx, node)
-	if err != nil {
-		return known
-	}
-	for _, r := range answer.Replicas {
-		on, rebuilt := metadata.ReplicaNode(raft.ServerID(r.ReplicaId))
-		if r.Partition == p.ID() && on == node.ServerID() && (!found || rebuilt > number) {
-			return raft.ServerID(r.ReplicaId)
+		for _, r := range status.Replicas {
+			if r.Partition == p.ID() {
+				return raft.ServerID(r.ReplicaId), true
+			}
 		}
-	}
-	return known
-}
-
-// newestReplica is the member on a node; without one, found is false and the id that
-// of the node's first replica.
-func newestReplica(members raftgroup.Configuration, node metadata.Node) (id raft.ServerID, number uint32, found bool) {
-	id = node.ServerID()
-	for _, s := range members.Servers {
-		on, n := metadata.ReplicaNode(s.ID)
-		if on == node.ServerID() && (!found || n > number) {
-			id, number, found = s.ID, n, true
-		}
-	}
-	return id, number, found
+		return "", false
+	})
 }

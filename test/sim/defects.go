@@ -37,6 +37,9 @@ const (
 	// ignoredLevel: leaders write what the newest server reads, whatever the cluster's feature
 	// level is.
 	ignoredLevel = "ignored-level"
+	// reusedServerID: a replica has the Raft server ID of its predecessor on the node, whose
+	// data was removed.
+	reusedServerID = "reused-server-id"
 	// lostSync: disks report a sync that has not happened.
 	lostSync = "lost-sync"
 )
@@ -68,6 +71,7 @@ var Defects = map[string]Detection{
 	stuckBatch:      {nil, 0, []string{"stuck:"}},
 	lostSignal:      {nil, 0, []string{"stuck:"}},
 	ignoredLevel:    {nil, 0, []string{"has entries of level"}},
+	reusedServerID:  {[]string{"away and back"}, 5, []string{"lost:", "not linearizable", "elsewhere", "differ", "two leaders:"}},
 	lostSync:        {[]string{"crash", "crash all", "transfer"}, 0, []string{"lost:", "not linearizable", "elsewhere", "differ", "restart:"}},
 }
 

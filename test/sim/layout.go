@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"platform/internal/raftgroup"
+	"platform/metadata"
 	"platform/partition"
 )
 
@@ -103,6 +104,44 @@ func (s *Sim) move(rng *rand.Rand) func() {
 	return nil
 }
 
+// awayAndBack moves a replica to another node and back while another member is down, which
+// then stands for election. The configuration that it knows names the first of the three
+// replicas, and it must not get the vote of the last one, which knows nothing of the log.
+func (s *Sim) awayAndBack(rng *rand.Rand) func() {
+	id := rng.Uint32N(s.opts.Partitions)
+	home := s.table.replicas(id)
+	voters := votersOf(home)
+	absent := slices.DeleteFunc(s.names(), func(name string) bool { return holds(home, name) })
+	if len(voters) <= minVoters || len(absent) == 0 {
+		return nil
+	}
+	rng.Shuffle(len(voters), func(i, j int) { voters[i], voters[j] = voters[j], voters[i] })
+	down, moving := s.node(string(voters[0].ID)), s.node(string(voters[1].ID))
+	away := slices.Clone(home)
+	away[slices.Index(away, voters[1])] = server(absent[rng.IntN(len(absent))], raft.Voter)
+	s.trace.add("nemesis: %s is down while partition %d moves from %s to %s and back", down.name, id, moving.name, describeReplicas(away))
+	down.crash(down.running(), 100)
+	s.table.set(id, away)
+	elections := 1 + rng.IntN(10)
+	go func() {
+		s.waitUntil(3*time.Second, func() bool { return !moving.serves(id) })
+		s.table.set(id, home)
+		s.waitUntil(time.Second, func() bool { return moving.serves(id) })
+		s.restart(down)
+		for range elections {
+			s.triggerElection(down, id)
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+	return func() { s.restart(down) }
+}
+
+// serves reports whether a node has an open replica of a partition.
+func (n *node) serves(id uint32) bool {
+	l := n.running()
+	return l != nil && l.partition(id) != nil
+}
+
 func describeReplicas(replicas []raft.Server) string {
 	text := ""
 	for _, r := range replicas {
@@ -168,12 +207,28 @@ func (l *incarnation) reconcile(id uint32) {
 	case p.Leading():
 		ctx, cancel := context.WithTimeout(l.ctx, reconcileTimeout)
 		defer cancel()
-		_ = p.Reconcile(ctx, replicas) // repeated
+		_ = p.Reconcile(ctx, l.members(ctx, p, replicas)) // repeated
 	case !holds(replicas, n.name):
 		if l.removed(p) {
 			l.remove(p)
 		}
 	}
+}
+
+// members returns the replicas of the table under their Raft server IDs.
+func (l *incarnation) members(ctx context.Context, p *partition.Partition, replicas []raft.Server) []raft.Server {
+	members := slices.Clone(replicas)
+	for i, r := range members {
+		if string(r.ID) == l.n.name {
+			members[i].ID = p.LocalID()
+			continue
+		}
+		members[i].ID = p.Status().ReplicaOn(r.ID, func() (raft.ServerID, bool) {
+			_, stated, ok := l.ask(ctx, l.n.sim.node(string(r.ID)), p.ID())
+			return stated, ok
+		})
+	}
+	return members
 }
 
 // removed reports whether another node proves that a replica is no longer a member of its
@@ -185,29 +240,29 @@ func (l *incarnation) removed(p *partition.Partition) bool {
 		if other == l.n {
 			continue
 		}
-		if said, ok := l.askStatus(ctx, other, p.ID()); ok && p.Status().RemovedBy(said, p.LocalID()) {
+		if said, _, ok := l.ask(ctx, other, p.ID()); ok && p.Status().RemovedBy(said, p.LocalID()) {
 			return true
 		}
 	}
 	return false
 }
 
-// askStatus asks another node for the status of its replica.
-func (l *incarnation) askStatus(ctx context.Context, other *node, id uint32) (partition.Status, bool) {
+// ask asks another node for the status and the Raft server ID of its replica.
+func (l *incarnation) ask(ctx context.Context, other *node, id uint32) (said partition.Status, replica raft.ServerID, ok bool) {
 	net, name := l.n.sim.net, l.n.name
 	if net.await(ctx, link{name, other.name}) != nil {
-		return partition.Status{}, false
+		return said, "", false
 	}
 	life := other.running()
 	if life == nil {
-		return partition.Status{}, false
+		return said, "", false
 	}
 	p := life.partition(id)
 	if p == nil {
-		return partition.Status{}, false
+		return said, "", false
 	}
-	said := p.Status()
-	return said, net.await(ctx, link{other.name, name}) == nil
+	said, replica = p.Status(), p.LocalID()
+	return said, replica, net.await(ctx, link{other.name, name}) == nil
 }
 
 // remove removes a replica from its node.
@@ -229,6 +284,11 @@ func (l *incarnation) destroy(ctx context.Context, id uint32) error {
 	hard, err := l.hard.Group(partition.GroupID(id))
 	if err != nil {
 		return err
+	}
+	if !l.n.sim.hasDefect(reusedServerID) {
+		if err := hard.Retire(); err != nil {
+			return err
+		}
 	}
 	return partition.Destroy(ctx, l.logs, l.tables, hard, id)
 }
@@ -289,6 +349,11 @@ func (s *Sim) misplaced() string {
 	return ""
 }
 
-func sameReplicas(a, b []raft.Server) bool {
-	return len(a) == len(b) && !slices.ContainsFunc(a, func(s raft.Server) bool { return !slices.Contains(b, s) })
+// sameReplicas reports whether the members of a partition are on the nodes that the table
+// names.
+func sameReplicas(members, desired []raft.Server) bool {
+	return len(members) == len(desired) && !slices.ContainsFunc(members, func(s raft.Server) bool {
+		s.ID, _ = metadata.ReplicaNode(s.ID)
+		return !slices.Contains(desired, s)
+	})
 }

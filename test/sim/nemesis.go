@@ -35,6 +35,7 @@ var faults = []fault{
 	{"election while deaf", 5, (*Sim).electWhileDeaf},
 	{"elections in turn", 3, (*Sim).electInTurn},
 	{"move", 6, (*Sim).move},
+	{"away and back", 2, (*Sim).awayAndBack},
 	{"upgrade", 3, (*Sim).upgrade},
 	{"suspend", 1, (*Sim).suspend},
 }

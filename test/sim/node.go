@@ -18,6 +18,7 @@ import (
 	"platform/internal/raftgroup"
 	"platform/invoker"
 	"platform/invoker/endpoint"
+	"platform/metadata"
 	"platform/partition"
 	"platform/partition/store"
 )
@@ -206,7 +207,7 @@ func (l *incarnation) openPartition(id uint32, logs raftgroup.Storage, begins bo
 	p, err := partition.Open(partition.Config{
 		ID: id, Count: s.opts.Partitions, Node: n.name, Tables: tables, Flush: l.tables.Flush, Storage: logs, HardState: hard, Invoker: observer,
 		Deliver:   l.deliver,
-		Transport: l.transport, Profile: s.profile(), LocalID: raft.ServerID(n.name), Voters: voters, Join: !begins, Watchdog: l.watchdog, Level: n.level,
+		Transport: l.transport, Profile: s.profile(), LocalID: metadata.ReplicaID(raft.ServerID(n.name), hard.Record().Replica), Voters: voters, Join: !begins, Watchdog: l.watchdog, Level: n.level,
 		Clock: n, Log: l.log(), FlowControl: true, FlowEnabled: func() bool { return true }, Rules: &s.rules,
 		OnFailed: func(err error) {
 			if l.ctx.Err() == nil {

@@ -27,19 +27,14 @@ const (
 // their replica and vote in the metadata group, takes both from leaving ones, changes the
 // partition table in single steps, and raises the feature level. It returns when ctx ends.
 func (s *Store) RunController(ctx context.Context, obs Observer) error {
-	gate := s.replica.raftLog.gate
-	for ctx.Err() == nil {
-		changed := gate.changed.next()
-		if leadership := gate.leading(); leadership != nil {
-			s.control(ctx, leadership, obs)
-			continue
-		}
+	for {
 		select {
-		case <-changed:
+		case leadership := <-s.replica.raftLog.gate.leaderships:
+			s.control(ctx, leadership, obs)
 		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
-	return ctx.Err()
 }
 
 // control runs the controller until this leadership ends.

@@ -12,24 +12,32 @@ import (
 type gate struct {
 	changed broadcast // opening, closing and changes of the known leader
 
-	// mu covers tenure.
-	mu         sync.Mutex
-	leadership context.Context // of this node's leadership, nil if it does not lead
+	// leaderships passes the context of the current leadership to the controller, which may
+	// receive it repeatedly.
+	leaderships chan context.Context
+
+	mu   sync.Mutex      // covers lost
+	lost <-chan struct{} // closed when this node's leadership ends, nil if it does not lead
 }
 
-func newGate() *gate { return &gate{} }
+func newGate() *gate { return &gate{leaderships: make(chan context.Context)} }
 
 // lead opens the gate until ctx ends.
 func (g *gate) lead(ctx context.Context, _ uint64) error {
-	g.set(ctx)
-	<-ctx.Done()
-	g.set(nil) // nolint:staticcheck // nil means not leading
-	return nil
+	g.set(ctx.Done())
+	defer g.set(nil)
+	for {
+		select {
+		case g.leaderships <- ctx:
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
-func (g *gate) set(leadership context.Context) {
+func (g *gate) set(lost <-chan struct{}) {
 	g.mu.Lock()
-	g.leadership = leadership
+	g.lost = lost
 	g.mu.Unlock()
 	g.changed.send()
 }
@@ -37,14 +45,16 @@ func (g *gate) set(leadership context.Context) {
 func (g *gate) leaderChanged(raftgroup.Leader) { g.changed.send() }
 
 // open reports whether this node leads.
-func (g *gate) open() bool { return g.leading() != nil }
-
-// leading returns the context of this node's leadership, nil if it does not lead.
-func (g *gate) leading() context.Context {
+func (g *gate) open() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.leadership == nil || g.leadership.Err() != nil {
-		return nil
+	if g.lost == nil {
+		return false
 	}
-	return g.leadership
+	select {
+	case <-g.lost:
+		return false
+	default:
+		return true
+	}
 }

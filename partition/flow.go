@@ -88,7 +88,7 @@ type Queue struct {
 
 // Queues yields the vqueues of the partition as of this replica, ordered by scope, limit
 // key and service.
-func (p *Partition) Queues(_ context.Context) iter.Seq2[Queue, error] {
+func (p *Partition) Queues(ctx context.Context) iter.Seq2[Queue, error] {
 	return func(yield func(Queue, error) bool) {
 		l, err := p.leader()
 		if err != nil {
@@ -103,7 +103,7 @@ func (p *Partition) Queues(_ context.Context) iter.Seq2[Queue, error] {
 			yield(Queue{}, err)
 			return
 		}
-		for named, err := range view.VQueues() {
+		for named, err := range untilDone(ctx, view.VQueues()) {
 			q := Queue{ID: named.Key.ID(), Key: named.Key, VQueue: named.VQueue}
 			if err == nil && q.Stages[flowcontrol.Inbox] > 0 {
 				err = q.explain(view, rules, now)
@@ -170,7 +170,7 @@ type Usage struct {
 
 // Usages yields the counters of the partition as of this replica, ordered by scope and
 // limit key, with a scope before its limit keys.
-func (p *Partition) Usages(_ context.Context) iter.Seq2[Usage, error] {
+func (p *Partition) Usages(ctx context.Context) iter.Seq2[Usage, error] {
 	return func(yield func(Usage, error) bool) {
 		if _, err := p.leader(); err != nil {
 			yield(Usage{}, err)
@@ -183,7 +183,7 @@ func (p *Partition) Usages(_ context.Context) iter.Seq2[Usage, error] {
 			yield(Usage{}, err)
 			return
 		}
-		for c, err := range view.Counters() {
+		for c, err := range untilDone(ctx, view.Counters()) {
 			u := Usage{NamedCounter: c, Rule: rules.Match(c.Key.Scope, c.Key.LimitKey)[c.Key.Level()]}
 			if !yield(u, err) || err != nil {
 				return

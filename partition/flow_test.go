@@ -58,6 +58,20 @@ func collect[V any](t *testing.T, all iter.Seq2[V, error]) (found []V) {
 	return found
 }
 
+// requireEndsWithContext verifies that an iteration with a canceled context yields its error
+// and nothing else.
+func requireEndsWithContext[V any](t *testing.T, iterate func(context.Context) iter.Seq2[V, error]) {
+	t.Helper()
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	yielded := 0
+	for _, err := range iterate(canceled) {
+		require.ErrorIs(t, err, context.Canceled)
+		yielded++
+	}
+	require.Equal(t, 1, yielded)
+}
+
 func TestAScopeRunsAsManyAsItsRuleAllowsAndExplains(t *testing.T) {
 	g := &gated{release: make(chan struct{})}
 	c := newTunedCluster(t, 1, func(cfg *Config) { cfg.FlowControl = true }, g.service())
@@ -95,6 +109,8 @@ func TestAScopeRunsAsManyAsItsRuleAllowsAndExplains(t *testing.T) {
 	require.Equal(t, []string{"s", "s/a"}, []string{usages[0].Key.String(), usages[1].Key.String()})
 	require.Equal(t, rule.Pattern, usages[0].Rule.Pattern)
 	require.Nil(t, usages[1].Rule)
+	requireEndsWithContext(t, p.Queues)
+	requireEndsWithContext(t, p.Usages)
 
 	o, err := p.Operate(t.Context(), &machine.PauseQueue{ID: q.ID, Paused: true})
 	require.NoError(t, err)

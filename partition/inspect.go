@@ -31,7 +31,7 @@ func (p *Partition) record(inv *machine.Invocation) Record {
 // Records yields the records of the partition, incomplete ones first, as of one moment that
 // is at most an election timeout before the call. The caller owns them; their times are
 // wall-clock times.
-func (p *Partition) Records(_ context.Context, completed bool) iter.Seq2[Record, error] {
+func (p *Partition) Records(ctx context.Context, completed bool) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		l, err := p.leader()
 		if err != nil {
@@ -45,7 +45,7 @@ func (p *Partition) Records(_ context.Context, completed bool) iter.Seq2[Record,
 			return
 		}
 		shift := l.timeShift()
-		for inv, err := range view.Live() {
+		for inv, err := range untilDone(ctx, view.Live()) {
 			shift.invocation(inv)
 			if !yield(p.record(inv), err) || err != nil {
 				return
@@ -54,9 +54,23 @@ func (p *Partition) Records(_ context.Context, completed bool) iter.Seq2[Record,
 		if !completed {
 			return
 		}
-		for inv, err := range view.Done() {
+		for inv, err := range untilDone(ctx, view.Done()) {
 			shift.invocation(inv)
 			if !yield(p.record(inv), err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// untilDone yields the elements of seq until ctx ends, and then its error.
+func untilDone[T any](ctx context.Context, seq iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for element, err := range seq {
+			if err == nil {
+				err = ctx.Err()
+			}
+			if !yield(element, err) || err != nil {
 				return
 			}
 		}

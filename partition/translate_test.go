@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"iter"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -113,6 +114,7 @@ func TestDisplayedTimesAreWallClockTimes(t *testing.T) {
 			require.NoError(t, err)
 			near(t, now.Add(nap), sleep.WakeUpTime, "wake-up time")
 
+			requireEndsWithContext(t, func(ctx context.Context) iter.Seq2[Record, error] { return p.Records(ctx, true) })
 			count := 0
 			for r, err := range p.Records(t.Context(), true) {
 				require.NoError(t, err)

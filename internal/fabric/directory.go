@@ -1,7 +1,6 @@
 package fabric
 
 import (
-	"context"
 	"sync/atomic"
 	"time"
 
@@ -30,7 +29,7 @@ type DirectoryConfig struct {
 	// operator acts. It is called after each round in which no leader was found, and must
 	// be fast unless last is set, which means that the request is about to fail; nil means
 	// that there may always be a leader.
-	Unserved func(ctx context.Context, partition uint32, last bool) error
+	Unserved func(partition uint32, last bool) error
 	// Self is the address of this node, to which no requests are sent over the network.
 	Self string
 	// LookupTimeout bounds the lookup of a leader for a request whose context carries no

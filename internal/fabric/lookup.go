@@ -91,7 +91,7 @@ func onLeaderWithin[T any](ctx context.Context, h *Handle, timeout time.Duration
 // unserved returns why the partition cannot have a leader, or nil if it may have one.
 func (l *lookup) unserved(ctx context.Context, last bool) error {
 	if l.h.d.cfg.Unserved != nil && ctx.Err() == nil {
-		return l.h.d.cfg.Unserved(ctx, l.h.id, last)
+		return l.h.d.cfg.Unserved(l.h.id, last)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func (n *Node) connectPartitions() {
 		Remote:       func(address string, partition uint32) fabric.Replica { return p.client.Remote(address, partition) },
 		Unresponsive: p.client.Unresponsive,
 		Replicas:     p.addresses.Holders, AddressOf: p.addresses.OfLeader, Self: p.address,
-		Unserved: func(ctx context.Context, id uint32, last bool) error { return n.replicas.Unserved(ctx, id, last) },
+		Unserved: func(id uint32, last bool) error { return n.replicas.Unserved(id, last) },
 	})
 	n.invoker = n.newInvoker()
 	n.replicas = replicas.New(replicas.Config{

@@ -62,7 +62,7 @@ type Manager struct {
 
 	locks      []sync.Mutex // by partition, held while its replica is opened, closed or changed
 	quarantine quarantine   // replicas that are not served
-	answers    answers      // recent statuses of all nodes
+	statuses   statusCache
 }
 
 // New returns a manager without open replicas.

@@ -12,30 +12,30 @@ import (
 	"platform/internal/fabric"
 )
 
-// answersAge is how long it counts what the nodes have said about their replicas.
-const answersAge = time.Second
+// statusAge is how long the statuses of the nodes are used.
+const statusAge = time.Second
 
-// answers is what the nodes have said lately, so that many callers that wait for a
-// partition make few requests.
-type answers struct {
-	mu    sync.Mutex // covers the fields below, held while the nodes are asked
+// statusCache holds recent statuses of all nodes, so that many callers that wait for a
+// partition cause few requests.
+type statusCache struct {
+	mu    sync.Mutex // covers the fields below, held during the requests
 	at    time.Time
 	nodes cluster.Statuses
 }
 
-func (a *answers) get(ask func() cluster.Statuses) cluster.Statuses {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if time.Since(a.at) > answersAge {
-		a.nodes, a.at = ask(), time.Now()
+func (c *statusCache) get(request func() cluster.Statuses) cluster.Statuses {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.at) > statusAge {
+		c.nodes, c.at = request(), time.Now()
 	}
-	return a.nodes
+	return c.nodes
 }
 
-// Unserved implements fabric.DirectoryConfig.Unserved: it looks for partitions whose
-// replicas are in quarantine, so that those that are left are no majority. Unless this is
-// the last time, only a node whose own replica is in quarantine asks the others.
-func (m *Manager) Unserved(_ context.Context, id uint32, last bool) error {
+// Unserved implements fabric.DirectoryConfig.Unserved: it reports a partition without a
+// majority of replicas outside quarantine. Unless last is set, only a node whose own
+// replica is in quarantine requests the statuses of the others.
+func (m *Manager) Unserved(id uint32, last bool) error {
 	if !last && m.quarantine.reason(id) == "" {
 		return nil
 	}
@@ -43,8 +43,8 @@ func (m *Manager) Unserved(_ context.Context, id uint32, last bool) error {
 	if int(id) >= len(layout.Partitions) {
 		return nil
 	}
-	// The answers are for all who wait, so that none of them can cancel the requests.
-	statuses := m.answers.get(func() cluster.Statuses { return m.Nodes.Statuses(context.Background(), false) })
+	// The statuses are shared by all callers, so no caller's context may cancel the requests.
+	statuses := m.statuses.get(func() cluster.Statuses { return m.Nodes.Statuses(context.Background(), false) })
 	if _, led := statuses.Leader(id); led {
 		return nil
 	}

@@ -19,7 +19,8 @@ type session struct {
 	engine *Engine
 	db     *database
 
-	// The running query.
+	// The running query. Its context is a field because SQLite calls the tables and functions
+	// without one.
 	ctx      context.Context
 	now      time.Time // for the functions of the query
 	began    time.Time

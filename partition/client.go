@@ -111,30 +111,38 @@ func (p *Partition) Call(ctx context.Context, inv *machine.Invoke) (Ending, mach
 // call proposes an invocation and waits for its end, unless it has another ID, which the
 // outcome then contains.
 func (l *leadership) call(ctx context.Context, inv *machine.Invoke) (Ending, machine.Outcome, error) {
-	c := &call{ended: make(chan ending, 1), waiters: l.waiters, id: inv.ID, once: inv.Target.Type == target.WorkflowRun}
-	l.waiters.add(inv.ID, c.ended)
+	c := l.newCall(inv)
 	if err := l.submit(l.withStartTime(inv), c.applied); err != nil {
-		l.waiters.remove(inv.ID, c.ended)
+		l.waiters.remove(inv.ID, c.waiter)
 		return Ending{}, machine.Outcome{}, err
 	}
 	select {
-	case e := <-c.ended:
+	case e := <-c.waiter.ended:
 		return e.of(inv.Target), c.result(), e.err
 	case <-ctx.Done():
-		l.waiters.remove(inv.ID, c.ended)
+		l.waiters.remove(inv.ID, c.waiter)
 		return Ending{}, machine.Outcome{}, context.Cause(ctx)
 	}
 }
 
 // call is one Call in progress.
 type call struct {
-	ended   chan ending
+	waiter  *waiter
 	waiters *waiters
 	id      ids.Invocation
 	once    bool // a call that finds an invocation of another request does not wait for it
 
 	mu      sync.Mutex // covers outcome
 	outcome machine.Outcome
+}
+
+// newCall returns a call that is about to be proposed. Until it is applied, only the end of
+// an invocation of the same request ends it: one of another request may end before that.
+func (l *leadership) newCall(inv *machine.Invoke) *call {
+	c := &call{waiter: newWaiter(), waiters: l.waiters, id: inv.ID, once: inv.Target.Type == target.WorkflowRun}
+	c.waiter.only = inv.Request
+	l.waiters.add(inv.ID, c.waiter)
+	return c
 }
 
 // applied receives the outcome of the proposal. The end itself comes through the waiters,
@@ -150,21 +158,21 @@ func (c *call) applied(o machine.Outcome, err error) {
 	switch {
 	case o.Code == machine.Stale:
 		c.end(ending{err: ErrNotLeader})
-	case !o.ID.IsZero():
+	case !o.ID.IsZero(), o.Code == machine.QueueFull:
 		c.end(ending{})
-	case o.Code == machine.QueueFull:
-		offer(c.ended, ending{})
 	case o.Code == machine.Existing && c.once && !o.Own:
 		c.end(ending{})
 	case o.Code == machine.Existing && o.Result != nil:
 		c.end(ending{result: *o.Result, expiresAt: o.ExpiresAt})
+	default:
+		c.waiters.settle(c.id, c.waiter, o.Code != machine.Existing || o.Own)
 	}
 }
 
 // end completes the call in cases without an effect.
 func (c *call) end(e ending) {
-	c.waiters.remove(c.id, c.ended)
-	offer(c.ended, e)
+	c.waiters.remove(c.id, c.waiter)
+	c.waiter.offer(e)
 }
 
 func (c *call) result() machine.Outcome {
@@ -179,9 +187,9 @@ func (p *Partition) Await(ctx context.Context, id ids.Invocation) (Ending, error
 	if err != nil {
 		return Ending{}, err
 	}
-	ended := make(chan ending, 1)
-	l.waiters.add(id, ended) // before reading, so that no end is missed
-	defer l.waiters.remove(id, ended)
+	w := newWaiter()
+	l.waiters.add(id, w) // before reading, so that no end is missed
+	defer l.waiters.remove(id, w)
 	inv, err := p.Find(ctx, id)
 	if err != nil {
 		return Ending{}, err
@@ -190,7 +198,7 @@ func (p *Partition) Await(ctx context.Context, id ids.Invocation) (Ending, error
 		return Ending{inv.Target, *inv.Result, inv.ExpiresAt}, nil
 	}
 	select {
-	case e := <-ended:
+	case e := <-w.ended:
 		return l.timeShift().ending(e.of(inv.Target)), e.err
 	case <-ctx.Done():
 		return Ending{}, context.Cause(ctx)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/restatedev/sdk-go/server"
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/internal/raftgroup"
 	"platform/internal/target"
@@ -267,6 +269,81 @@ func TestASecondCallDoesNotJoinAWorkflowRun(t *testing.T) {
 	}
 }
 
+// The run ends after the second call was received and before that is applied.
+func TestASecondCallDoesNotGetTheResultOfAWorkflowRunThatEndsMeanwhile(t *testing.T) {
+	flow := restate.NewWorkflow("Flow").Handler("run", restate.NewWorkflowHandler(
+		func(_ restate.WorkflowContext, s string) (string, error) { return s, nil }))
+	c := newCluster(t, 1, flow)
+	l := c.partitions[0].lead.Load()
+	inv := request("Flow", "run", `"first"`)
+	inv.Target.Key, inv.Target.Type, inv.Request = "k", target.WorkflowRun, 7
+	other := *inv
+	other.Request = 8
+	second := l.newCall(&other)
+	first, _, err := c.partitions[0].Call(t.Context(), inv)
+	require.NoError(t, err)
+	require.Equal(t, `"first"`, string(first.Result.Value))
+	require.NoError(t, l.submit(&other, second.applied))
+	e := <-second.waiter.ended
+	require.NoError(t, e.err)
+	require.Empty(t, e.result.Value, "the result belongs to another request")
+	require.Equal(t, machine.Existing, second.result().Code)
+	require.False(t, second.result().Own)
+	requireNoWaiters(t, c.partitions[0])
+}
+
+// With a short retention, the later request creates another invocation with the same ID.
+func TestACallGetsTheResultOfTheInvocationThatItCreates(t *testing.T) {
+	var runs atomic.Int64
+	count := restate.NewService("Count").Handler("next", restate.NewServiceHandler(
+		func(_ restate.Context, _ string) (int64, error) { return runs.Add(1), nil }))
+	c := newTunedCluster(t, 1, func(cfg *Config) { cfg.Level = func() feature.Level { return feature.Level2 } }, count)
+	l := c.partitions[0].lead.Load()
+	inv := request("Count", "next", `""`)
+	inv.IdempotencyKey, inv.Request, inv.Retention = new("key"), 7, machine.Retention{}
+	other := *inv
+	other.Request = 8
+	second := l.newCall(&other)
+	first, _, err := c.partitions[0].Call(t.Context(), inv)
+	require.NoError(t, err)
+	require.Equal(t, "1", string(first.Result.Value))
+	require.NoError(t, l.submit(&other, second.applied))
+	e := <-second.waiter.ended
+	require.NoError(t, e.err)
+	require.Equal(t, "2", string(e.result.Value))
+	require.Equal(t, machine.OK, second.result().Code)
+	requireNoWaiters(t, c.partitions[0])
+}
+
+// The result of an earlier request counts if that had not ended when the call was applied.
+func TestACallJoinsAnInvocationThatEndsBeforeItKnows(t *testing.T) {
+	for name, own := range map[string]bool{"its own": true, "of another request": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWaiters()
+			inv := request("S", "h", "1")
+			inv.Request = 8
+			c := (&leadership{waiters: w}).newCall(inv)
+			e := ending{request: 7, result: journal.Result{Value: []byte("1")}}
+			if own {
+				e.request = 8
+			}
+			w.finish(inv.ID, e)
+			c.applied(machine.Outcome{Code: machine.Existing, Own: own, Status: machine.Invoked}, nil)
+			require.Len(t, c.waiter.ended, 1)
+			require.Equal(t, e, <-c.waiter.ended)
+			require.Empty(t, w.byID)
+		})
+	}
+}
+
+func requireNoWaiters(t *testing.T, p *Partition) {
+	t.Helper()
+	w := p.lead.Load().waiters
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	require.Empty(t, w.byID)
+}
+
 func TestCallsOfCompletedInvocationsDoNotLeaveWaiters(t *testing.T) {
 	echo := restate.NewService("Echo").Handler("say", restate.NewServiceHandler(
 		func(_ restate.Context, n int) (int, error) { return n, nil }))
@@ -279,8 +356,5 @@ func TestCallsOfCompletedInvocationsDoNotLeaveWaiters(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "7", string(ended.Result.Value))
 	}
-	w := p.lead.Load().waiters
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	require.Empty(t, w.byID)
+	requireNoWaiters(t, p)
 }

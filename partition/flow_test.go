@@ -141,6 +141,7 @@ func TestCallsFailWhenAVQueueIsFull(t *testing.T) {
 	_, o, err := p.Call(t.Context(), scoped("s", ""))
 	require.NoError(t, err)
 	require.Equal(t, machine.Outcome{Code: machine.QueueFull, Rule: "s"}, o)
+	requireNoWaiters(t, p)
 	close(g.release)
 	_, err = p.Await(t.Context(), first.ID)
 	require.NoError(t, err)

@@ -225,7 +225,7 @@ func (l *leadership) handle(effects []machine.Effect) {
 		case *machine.Hasten:
 			l.session.Hasten(e)
 		case *machine.Finish:
-			l.waiters.finish(e.ID, ending{result: e.Result, expiresAt: e.ExpiresAt})
+			l.waiters.finish(e.ID, ending{result: e.Result, expiresAt: e.ExpiresAt, request: e.Request})
 		case *machine.SetTimer:
 			l.timers.set(e.Timer)
 		case *machine.Send:

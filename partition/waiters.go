@@ -13,80 +13,120 @@ import (
 type ending struct {
 	result    journal.Result
 	expiresAt int64
+	request   uint64 // that created the invocation
 	err       error
 }
 
 func (e ending) of(t machine.Target) Ending { return Ending{t, e.result, e.expiresAt} }
 
+// waiter is a caller that waits for the end of an invocation.
+type waiter struct {
+	ended chan ending // receives at most one
+
+	// Guarded by the mutex of the waiters.
+	only  uint64  // only an invocation that this request created ends the wait; 0: any
+	early *ending // of an invocation with the same ID that another request created
+}
+
+func newWaiter() *waiter { return &waiter{ended: make(chan ending, 1)} }
+
+func (w *waiter) offer(e ending) {
+	select {
+	case w.ended <- e:
+	default:
+	}
+}
+
 // waiters are the callers that wait on this leader for the end of invocations. They are not
 // stored: after a failover a caller retries with the next leader and the same ID.
 type waiters struct {
 	mu     sync.Mutex // covers the fields below
-	byID   map[ids.Invocation][]chan<- ending
+	byID   map[ids.Invocation][]*waiter
 	closed error
 }
 
-func newWaiters() *waiters {
-	return &waiters{byID: make(map[ids.Invocation][]chan<- ending)}
-}
+func newWaiters() *waiters { return &waiters{byID: make(map[ids.Invocation][]*waiter)} }
 
-// add registers c, which must have capacity for one ending, until it receives one or is
-// removed.
-func (w *waiters) add(id ids.Invocation, c chan<- ending) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed != nil {
-		offer(c, ending{err: w.closed})
+// add registers w until it receives an ending or is removed.
+func (s *waiters) add(id ids.Invocation, w *waiter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed != nil {
+		w.offer(ending{err: s.closed})
 		return
 	}
-	w.byID[id] = append(w.byID[id], c)
+	s.byID[id] = append(s.byID[id], w)
 }
 
-func (w *waiters) remove(id ids.Invocation, c chan<- ending) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	list := w.byID[id]
+func (s *waiters) remove(id ids.Invocation, w *waiter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.removeLocked(id, w)
+}
+
+func (s *waiters) removeLocked(id ids.Invocation, w *waiter) {
+	list := s.byID[id]
 	for i := range list {
-		if list[i] == c {
+		if list[i] == w {
 			list[i] = list[len(list)-1]
+			list[len(list)-1] = nil
 			list = list[:len(list)-1]
 			break
 		}
 	}
 	if len(list) == 0 {
-		delete(w.byID, id)
+		delete(s.byID, id)
 		return
 	}
-	w.byID[id] = list
+	s.byID[id] = list
 }
 
-// finish passes an ending to all waiters for id.
-func (w *waiters) finish(id ids.Invocation, e ending) {
-	w.mu.Lock()
-	list := w.byID[id]
-	delete(w.byID, id)
-	w.mu.Unlock()
-	for _, c := range list {
-		offer(c, e)
+// settle says which invocation w waits for, once that is known: that of its own request, or
+// the one that it found.
+func (s *waiters) settle(id ids.Invocation, w *waiter, own bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	early := w.early
+	w.early = nil
+	if own {
+		return
 	}
+	w.only = 0
+	if early != nil {
+		s.removeLocked(id, w)
+		w.offer(*early)
+	}
+}
+
+// finish passes an ending to the waiters for id.
+func (s *waiters) finish(id ids.Invocation, e ending) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var left []*waiter
+	for _, w := range s.byID[id] {
+		if w.only == 0 || w.only == e.request {
+			w.offer(e)
+			continue
+		}
+		w.early = &e
+		left = append(left, w)
+	}
+	if left == nil {
+		delete(s.byID, id)
+		return
+	}
+	s.byID[id] = left
 }
 
 // close fails all waiters, present and future.
-func (w *waiters) close(err error) {
-	w.mu.Lock()
-	all := w.byID
-	w.byID, w.closed = nil, err
-	w.mu.Unlock()
+func (s *waiters) close(err error) {
+	s.mu.Lock()
+	all := s.byID
+	s.byID, s.closed = nil, err
+	s.mu.Unlock()
 	for _, list := range all {
-		for _, c := range list {
-			offer(c, ending{err: err})
+		for _, w := range list {
+			w.offer(ending{err: err})
 		}
-	}
-}
-
-func offer(c chan<- ending, e ending) {
-	select {
-	case c <- e:
-	default:
 	}
 }

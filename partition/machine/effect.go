@@ -53,6 +53,7 @@ type Hasten struct {
 // Finish passes an invocation's result to waiting callers.
 type Finish struct {
 	ID        ids.Invocation
+	Request   uint64 // of the Invoke that created it
 	Target    Target
 	Result    journal.Result
 	ExpiresAt int64

@@ -191,7 +191,7 @@ func hintCall(err error, call client.Call) error {
 		case refused && answer.Status == http.StatusBadRequest && len(call.Body) == 0 && strings.Contains(answer.Message, "a body with content-type"):
 			return &hintedError{err, "Give the body after the handler, such as '{\"id\": 7}', or with -d @file."}
 		}
-		return hintNotFound(err, "`platform services list` shows the services there are.")
+		return hintNotFound(err, servicesHint)
 	}
 	target := call.Target.Service
 	if call.Target.Keyed {

@@ -22,19 +22,13 @@ func (a *app) clusterConfigGet() *cobra.Command {
 		Args:    cobra.NoArgs,
 		Example: "  platform cluster config get",
 	}
-	asJSON := jsonFlag(cmd.Flags())
-	a.shows(cmd, func(ctx context.Context, _ []string) error {
-		config, answer, err := a.client.ClusterConfig(ctx)
-		if err != nil {
-			return err
-		}
-		if *asJSON {
-			return a.printRaw(answer.Body)
-		}
+	request := func(ctx context.Context, _ []string) (client.ClusterConfig, *client.Response, error) {
+		return a.client.ClusterConfig(ctx)
+	}
+	return viewResponse(a, cmd, request, func(_ context.Context, config client.ClusterConfig) error {
 		a.showClusterConfig(config)
 		return nil
 	})
-	return cmd
 }
 
 func (a *app) showClusterConfig(c client.ClusterConfig) {

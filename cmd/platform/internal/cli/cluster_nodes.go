@@ -23,19 +23,13 @@ func (a *app) nodesList() *cobra.Command {
 		Args:    cobra.NoArgs,
 		Example: "  platform cluster nodes list --watch\n  platform cluster nodes list --json | jq '.nodes[] | select(.state != \"alive\").name'",
 	}
-	asJSON := jsonFlag(cmd.Flags())
-	a.shows(cmd, func(ctx context.Context, _ []string) error {
-		nodes, answer, err := a.client.Nodes(ctx)
-		if err != nil {
-			return err
-		}
-		if *asJSON {
-			return a.printRaw(answer.Body)
-		}
+	request := func(ctx context.Context, _ []string) ([]client.Node, *client.Response, error) {
+		return a.client.Nodes(ctx)
+	}
+	return viewResponse(a, cmd, request, func(_ context.Context, nodes []client.Node) error {
 		a.nodeTable(nodes)
 		return nil
 	})
-	return cmd
 }
 
 func (a *app) nodeTable(nodes []client.Node) {
@@ -102,15 +96,11 @@ func (a *app) nodesDescribe() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		Example: "  platform cluster nodes describe n2",
 	}
-	asJSON := jsonFlag(cmd.Flags())
-	a.shows(cmd, func(ctx context.Context, args []string) error {
-		n, answer, err := a.client.Node(ctx, args[0])
-		if err != nil {
-			return hintNotFound(err, nodesHint)
-		}
-		if *asJSON {
-			return a.printRaw(answer.Body)
-		}
+	request := func(ctx context.Context, args []string) (client.Node, *client.Response, error) {
+		n, response, err := a.client.Node(ctx, args[0])
+		return n, response, hintNotFound(err, nodesHint)
+	}
+	return viewResponse(a, cmd, request, func(_ context.Context, n client.Node) error {
 		a.print.Heading("Node " + term.Clean(n.Name))
 		a.print.Fields("  ",
 			term.Field{Name: "Id", Value: strconv.FormatUint(uint64(n.ID), 10)},
@@ -129,7 +119,6 @@ func (a *app) nodesDescribe() *cobra.Command {
 		)
 		return nil
 	})
-	return cmd
 }
 
 func (a *app) nodesDrain() *cobra.Command {

@@ -21,15 +21,10 @@ func (a *app) partitionsList() *cobra.Command {
 		Args:    cobra.NoArgs,
 		Example: "  platform cluster partitions list --watch",
 	}
-	asJSON := jsonFlag(cmd.Flags())
-	a.shows(cmd, func(ctx context.Context, _ []string) error {
-		partitions, answer, err := a.client.Partitions(ctx)
-		if err != nil {
-			return err
-		}
-		if *asJSON {
-			return a.printRaw(answer.Body)
-		}
+	request := func(ctx context.Context, _ []string) ([]client.PartitionState, *client.Response, error) {
+		return a.client.Partitions(ctx)
+	}
+	return viewResponse(a, cmd, request, func(ctx context.Context, partitions []client.PartitionState) error {
 		nodes, _, err := a.client.Nodes(ctx)
 		if err != nil {
 			return err
@@ -37,7 +32,6 @@ func (a *app) partitionsList() *cobra.Command {
 		a.partitionTable(partitions, nodes)
 		return nil
 	})
-	return cmd
 }
 
 func (a *app) partitionTable(partitions []client.PartitionState, nodes []client.Node) {
@@ -109,19 +103,14 @@ func (a *app) partitionsDescribe() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		Example: "  platform cluster partitions describe 3",
 	}
-	asJSON := jsonFlag(cmd.Flags())
-	a.shows(cmd, func(ctx context.Context, args []string) error {
+	request := func(ctx context.Context, args []string) (client.PartitionState, *client.Response, error) {
 		id, err := partitionNumber(args[0])
 		if err != nil {
-			return err
+			return client.PartitionState{}, nil, err
 		}
-		p, answer, err := a.client.Partition(ctx, id)
-		if err != nil {
-			return err
-		}
-		if *asJSON {
-			return a.printRaw(answer.Body)
-		}
+		return a.client.Partition(ctx, id)
+	}
+	return viewResponse(a, cmd, request, func(ctx context.Context, p client.PartitionState) error {
 		nodes, _, err := a.client.Nodes(ctx)
 		if err != nil {
 			return err
@@ -129,7 +118,6 @@ func (a *app) partitionsDescribe() *cobra.Command {
 		a.describePartition(p, nodes)
 		return nil
 	})
-	return cmd
 }
 
 func (a *app) describePartition(p client.PartitionState, nodes []client.Node) {

@@ -30,23 +30,17 @@ func (a *app) deploymentsList() *cobra.Command {
 		Args:    cobra.NoArgs,
 		Example: "  platform deployments list\n  platform deployments list --extra",
 	}
-	asJSON := jsonFlag(cmd.Flags())
 	extra := cmd.Flags().Bool("extra", false, "also show which deployments are still needed")
-	a.shows(cmd, func(ctx context.Context, _ []string) error {
-		deployments, answer, err := a.client.Deployments(ctx)
-		if err != nil {
-			return err
-		}
-		if *asJSON {
-			return a.printRaw(answer.Body)
-		}
+	request := func(ctx context.Context, _ []string) ([]client.Deployment, *client.Response, error) {
+		return a.client.Deployments(ctx)
+	}
+	return viewResponse(a, cmd, request, func(ctx context.Context, deployments []client.Deployment) error {
 		if len(deployments) == 0 {
 			a.say("No deployments. Register one: platform deployments register <address>")
 			return nil
 		}
 		return a.deploymentTable(ctx, deployments, *extra)
 	})
-	return cmd
 }
 
 func (a *app) deploymentTable(ctx context.Context, deployments []client.Deployment, extra bool) error {
@@ -142,23 +136,18 @@ func (a *app) deploymentsDescribe() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		Example: "  platform deployments describe dp_1…",
 	}
-	asJSON := jsonFlag(cmd.Flags())
 	extra := cmd.Flags().Bool("extra", false, "also show whether the deployment is still needed")
-	a.shows(cmd, func(ctx context.Context, args []string) error {
+	request := func(ctx context.Context, args []string) (client.Deployment, *client.Response, error) {
 		id, err := a.deploymentID(ctx, args[0])
 		if err != nil {
-			return err
+			return client.Deployment{}, nil, err
 		}
-		deployment, answer, err := a.client.Deployment(ctx, id)
-		if err != nil {
-			return hintNotFound(err, deploymentsHint)
-		}
-		if *asJSON {
-			return a.printRaw(answer.Body)
-		}
+		deployment, response, err := a.client.Deployment(ctx, id)
+		return deployment, response, hintNotFound(err, deploymentsHint)
+	}
+	return viewResponse(a, cmd, request, func(ctx context.Context, deployment client.Deployment) error {
 		return a.describeDeployment(ctx, deployment, *extra)
 	})
-	return cmd
 }
 
 func (a *app) describeDeployment(ctx context.Context, d client.Deployment, extra bool) error {

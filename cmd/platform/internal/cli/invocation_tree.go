@@ -20,22 +20,17 @@ func (a *app) invocationsDescribe() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		Example: "  platform invocations describe inv_1…",
 	}
-	asJSON := jsonFlag(cmd.Flags())
-	a.shows(cmd, func(ctx context.Context, args []string) error {
+	request := func(ctx context.Context, args []string) (client.Invocation, *client.Response, error) {
 		if err := wantInvocationID(args[0]); err != nil {
-			return err
+			return client.Invocation{}, nil, err
 		}
-		inv, answer, err := a.client.Invocation(ctx, args[0])
-		if err != nil {
-			return hintNotFound(err, "It may have completed without its result being kept. `platform invocations list` shows those there are.")
-		}
-		if *asJSON {
-			return a.printRaw(answer.Body)
-		}
+		inv, response, err := a.client.Invocation(ctx, args[0])
+		return inv, response, hintNotFound(err, "It may have completed without its result being kept. `platform invocations list` shows those there are.")
+	}
+	return viewResponse(a, cmd, request, func(_ context.Context, inv client.Invocation) error {
 		a.describeInvocation(inv)
 		return nil
 	})
-	return cmd
 }
 
 // wantInvocationID fails if an argument is no id but perhaps names what was invoked.

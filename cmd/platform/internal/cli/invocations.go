@@ -152,7 +152,7 @@ func (a *app) hintTarget(ctx context.Context, target string) error {
 	name, rest, deep := strings.Cut(target, "/")
 	service, _, err := a.client.Service(ctx, name)
 	if client.IsNotFound(err) {
-		a.say("There is no service %s. `platform services list` shows the services there are.", term.Clean(name))
+		a.say("There is no service %s. "+servicesHint, term.Clean(name))
 		return nil
 	}
 	if err != nil || !deep {

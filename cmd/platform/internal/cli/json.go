@@ -2,16 +2,37 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"platform/cmd/platform/internal/client"
 )
 
 // jsonFlag adds --json to a command that shows something.
 func jsonFlag(flags *pflag.FlagSet) *bool {
 	return flags.Bool("json", false, "print JSON, as the server sends it")
+}
+
+// viewResponse makes cmd show a response of the server: unchanged with --json, otherwise as
+// show formats it.
+func viewResponse[V any](a *app, cmd *cobra.Command, request func(context.Context, []string) (V, *client.Response, error), show func(context.Context, V) error) *cobra.Command {
+	asJSON := jsonFlag(cmd.Flags())
+	a.shows(cmd, func(ctx context.Context, args []string) error {
+		value, response, err := request(ctx, args)
+		switch {
+		case err != nil:
+			return err
+		case *asJSON:
+			return a.printRaw(response.Body)
+		}
+		return show(ctx, value)
+	})
+	return cmd
 }
 
 // printRaw prints JSON of the server, indented.

@@ -277,7 +277,7 @@ func (a *app) queryOf(ctx context.Context, query string) (client.Query, error) {
 	}
 	service, _, err := a.client.Service(ctx, name)
 	if err != nil {
-		return q, hintNotFound(err, "`platform services list` shows the services there are.")
+		return q, hintNotFound(err, servicesHint)
 	}
 	if service.Type == "Service" {
 		q.Handler = []string{rest}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 )
 
@@ -21,15 +22,7 @@ func (a *app) servicesConfigView() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		Example: "  platform services config view Greeter",
 	}
-	asJSON := jsonFlag(cmd.Flags())
-	a.shows(cmd, func(ctx context.Context, args []string) error {
-		service, answer, err := a.client.Service(ctx, args[0])
-		if err != nil {
-			return hintNotFound(err, "`platform services list` shows the services there are.")
-		}
-		if *asJSON {
-			return a.printRaw(answer.Body)
-		}
+	return viewResponse(a, cmd, a.requestService, func(_ context.Context, service client.Service) error {
 		a.print.Heading("Options of " + term.Clean(service.Name))
 		for _, f := range optionFields(service) {
 			if f.Value == "" {
@@ -43,7 +36,6 @@ func (a *app) servicesConfigView() *cobra.Command {
 		a.notices(service.Info)
 		return nil
 	})
-	return cmd
 }
 
 // optionMeanings explain the options of a service by the names they are shown with.

@@ -108,7 +108,7 @@ func isTrue(text string) *bool {
 func (a *app) patchService(ctx context.Context, name string, change client.ServiceChange, asJSON bool) error {
 	before, _, err := a.client.Service(ctx, name)
 	if err != nil {
-		return hintNotFound(err, "`platform services list` shows the services there are.")
+		return hintNotFound(err, servicesHint)
 	}
 	a.hint.Printf("%s\n", a.hint.Yellow("CHANGED"))
 	a.hint.Fields("  ", changes(optionFields(before), optionFields(changed(before, change)))...)

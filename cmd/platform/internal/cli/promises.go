@@ -44,7 +44,7 @@ func (a *app) promisesList() *cobra.Command {
 		}
 		if len(list) == 0 {
 			if service, _, err := a.client.Service(ctx, workflow.Service); client.IsNotFound(err) {
-				return &hintedError{fmt.Errorf("there is no workflow %s", term.Clean(workflow.Service)), "`platform services list` shows the services there are."}
+				return &hintedError{fmt.Errorf("there is no workflow %s", term.Clean(workflow.Service)), servicesHint}
 			} else if err == nil && service.Type != "Workflow" {
 				return fmt.Errorf("%s is not a workflow but a %s", term.Clean(workflow.Service), service.Type)
 			}

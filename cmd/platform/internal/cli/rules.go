@@ -34,16 +34,11 @@ func (a *app) rulesList() *cobra.Command {
 		Args:    cobra.NoArgs,
 		Example: "  platform rules list\n  platform rules list --extra",
 	}
-	asJSON := jsonFlag(cmd.Flags())
 	extra := cmd.Flags().BoolP("extra", "x", false, "also show descriptions, versions and when rules changed")
-	a.shows(cmd, func(ctx context.Context, _ []string) error {
-		rules, answer, err := a.client.Rules(ctx)
-		if err != nil {
-			return err
-		}
-		if *asJSON {
-			return a.printRaw(answer.Body)
-		}
+	request := func(ctx context.Context, _ []string) ([]client.Rule, *client.Response, error) {
+		return a.client.Rules(ctx)
+	}
+	return viewResponse(a, cmd, request, func(_ context.Context, rules []client.Rule) error {
 		if len(rules) == 0 {
 			a.say("No rules. Make one: platform rules set <pattern> --concurrency <n>")
 			return nil
@@ -51,7 +46,6 @@ func (a *app) rulesList() *cobra.Command {
 		a.ruleTable(a.print, rules, *extra)
 		return nil
 	})
-	return cmd
 }
 
 // ruleTable shows rules. Columns of limits that no rule has are left out.

@@ -30,17 +30,12 @@ func (a *app) servicesList() *cobra.Command {
 		Args:    cobra.NoArgs,
 		Example: "  platform services list\n  platform services list --json | jq '.services[].name'",
 	}
-	asJSON := jsonFlag(cmd.Flags())
 	publicOnly := cmd.Flags().Bool("public-only", false, "leave out private services")
 	extra := cmd.Flags().Bool("extra", false, "also show the handlers")
-	a.shows(cmd, func(ctx context.Context, _ []string) error {
-		services, answer, err := a.client.Services(ctx)
-		if err != nil {
-			return err
-		}
-		if *asJSON {
-			return a.printRaw(answer.Body)
-		}
+	request := func(ctx context.Context, _ []string) ([]client.Service, *client.Response, error) {
+		return a.client.Services(ctx)
+	}
+	return viewResponse(a, cmd, request, func(ctx context.Context, services []client.Service) error {
 		services = slices.DeleteFunc(services, func(s client.Service) bool { return *publicOnly && !s.Public })
 		if len(services) == 0 {
 			a.say("No services. Register a deployment: platform deployments register <address>")
@@ -48,7 +43,6 @@ func (a *app) servicesList() *cobra.Command {
 		}
 		return a.serviceTable(ctx, services, *extra)
 	})
-	return cmd
 }
 
 func (a *app) serviceTable(ctx context.Context, services []client.Service, extra bool) error {
@@ -86,15 +80,7 @@ func (a *app) servicesDescribe() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		Example: "  platform services describe Greeter",
 	}
-	asJSON := jsonFlag(cmd.Flags())
-	a.shows(cmd, func(ctx context.Context, args []string) error {
-		service, answer, err := a.client.Service(ctx, args[0])
-		if err != nil {
-			return hintNotFound(err, "`platform services list` shows the services there are.")
-		}
-		if *asJSON {
-			return a.printRaw(answer.Body)
-		}
+	return viewResponse(a, cmd, a.requestService, func(ctx context.Context, service client.Service) error {
 		deployment, _, err := a.client.Deployment(ctx, service.DeploymentID)
 		if err != nil {
 			return err
@@ -102,7 +88,15 @@ func (a *app) servicesDescribe() *cobra.Command {
 		a.describeService(service, deployment)
 		return nil
 	})
-	return cmd
+}
+
+// servicesHint follows the error that a service is not registered.
+const servicesHint = "`platform services list` shows the registered services."
+
+// requestService requests the service that the first argument names.
+func (a *app) requestService(ctx context.Context, args []string) (client.Service, *client.Response, error) {
+	service, response, err := a.client.Service(ctx, args[0])
+	return service, response, hintNotFound(err, servicesHint)
 }
 
 func (a *app) describeService(s client.Service, d client.Deployment) {

@@ -79,7 +79,7 @@ func (a *app) servicesNamed(ctx context.Context, names []string) ([]client.Servi
 		return services, err
 	}
 	service, _, err := a.client.Service(ctx, names[0])
-	return []client.Service{service}, hintNotFound(err, "`platform services list` shows the services there are.")
+	return []client.Service{service}, hintNotFound(err, servicesHint)
 }
 
 // serviceStatus is what a service is busy with.

@@ -96,6 +96,7 @@ func (g *Group) open() error {
 	g.fsm.probe, g.fsm.complete = g.storage.probe, g.storage.complete
 	g.storage.holds = g.newHolds()
 	g.storage.match = g.matchOf
+	g.storage.onFailedWrite = g.checkLogEnd
 	g.snaps = &snapshotStore{storage: g.storage, fsm: g.fsm, holds: g.storage.holds}
 	g.fsm.install = &installer{storage: g.storage, snaps: g.snaps, rebuild: g.requestRebuild}
 	if have {
@@ -240,6 +241,20 @@ func (g *Group) requestRebuild(why string) {
 	select {
 	case g.rebuilds <- why:
 	default:
+	}
+}
+
+// checkLogEnd requests a new Raft instance if the log ends before the entry that Raft
+// considers to be the last one: a follower that removes conflicting entries and cannot store
+// the new ones still assumes the old ones, and would then never accept another entry.
+func (g *Group) checkLogEnd() {
+	r := g.port.outgoing.Load().raft.Load()
+	if r == nil {
+		return
+	}
+	rec, _ := g.snaps.current()
+	if last, err := g.storage.LastIndex(); err == nil && max(last, rec.Index) < r.LastIndex() {
+		g.requestRebuild("the log was truncated, and the entries after that could not be stored")
 	}
 }
 

@@ -27,6 +27,8 @@ type groupStorage struct {
 	// compactionHolds.bound.
 	holds *compactionHolds
 	match func(raft.ServerID, uint64) uint64
+	// onFailedWrite is called when entries could not be stored or removed; it must not block.
+	onFailedWrite func()
 }
 
 func newGroupStorage(s Storage, cacheBytes int, log *slog.Logger, p *probe, onDamage func(error)) *groupStorage {
@@ -84,9 +86,19 @@ func (s raftStorage) GetLog(index uint64, log *raft.Log) error {
 
 func (s *groupStorage) StoreLog(log *raft.Log) error { return s.StoreLogs([]*raft.Log{log}) }
 
+// StoreLogs stores entries, which replace existing ones from the first index on: entries
+// whose write was reported as failed may nevertheless have been stored.
 func (s *groupStorage) StoreLogs(logs []*raft.Log) error {
 	defer s.probe.begin("store_logs").end()
-	if err := s.Storage.StoreLogs(logs); err != nil {
+	if len(logs) == 0 {
+		return nil
+	}
+	err := s.truncate(logs[0].Index)
+	if err == nil {
+		err = s.Storage.StoreLogs(logs)
+	}
+	if err != nil {
+		s.writeFailed()
 		return err
 	}
 	s.cache.add(logs)
@@ -94,10 +106,31 @@ func (s *groupStorage) StoreLogs(logs []*raft.Log) error {
 	return nil
 }
 
+// truncate removes the entries from an index on, if there are any.
+func (s *groupStorage) truncate(from uint64) error {
+	last, err := s.LastIndex()
+	if err != nil || last < from {
+		return err
+	}
+	s.cache.clear()
+	return s.Storage.DeleteRange(from, last)
+}
+
+func (s *groupStorage) writeFailed() {
+	if s.onFailedWrite != nil {
+		s.onFailedWrite()
+	}
+}
+
 // DeleteRange truncates the log. Compaction, which removes a prefix, spares what followers
 // need; the removal of the whole log after an installation does not.
-func (s *groupStorage) DeleteRange(lo, hi uint64) error {
+func (s *groupStorage) DeleteRange(lo, hi uint64) (err error) {
 	defer s.probe.begin("delete_range").end()
+	defer func() {
+		if err != nil {
+			s.writeFailed()
+		}
+	}()
 	first, last, err := logBounds(s.Storage)
 	prefix := err == nil && lo <= first
 	if prefix && hi < last && s.holds != nil {

@@ -114,12 +114,12 @@ func (m *Manager) openReplica(ctx context.Context, id uint32, layout *metadata.L
 	if last == 0 && !m.holds(place) {
 		return nil
 	}
-	p, err := m.openPartition(id, logs, m.begins(place, layout))
+	p, err := m.openPartition(id, m.begins(place, layout))
 	if errors.Is(err, raftgroup.ErrLeaving) { // what is removed was there: it begins nothing anew
 		if err := m.destroy(ctx, id); err != nil || !m.holds(place) {
 			return err
 		}
-		p, err = m.openPartition(id, logs, false)
+		p, err = m.openPartition(id, false)
 	}
 	if err != nil {
 		return err
@@ -152,7 +152,11 @@ func mayBegin(id datadir.Identity, record raftgroup.HardStateRecord, place metad
 	return id.RecoveredAt.IsZero() && place.Version <= 1 && (id.Founder || alone) && record.Replica == 0 && !record.Removing
 }
 
-func (m *Manager) openPartition(id uint32, logs raftgroup.Storage, begins bool) (*partition.Partition, error) {
+func (m *Manager) openPartition(id uint32, begins bool) (*partition.Partition, error) {
+	logs, err := m.Logs.Storage(partition.GroupID(id)) // after a removal: a LogStore does not notice it
+	if err != nil {
+		return nil, fmt.Errorf("open log of partition %d: %w", id, err)
+	}
 	tables, err := m.Tables.Partition(id)
 	if errors.Is(err, store.ErrDamaged) {
 		err = fmt.Errorf("%w: %w", raftgroup.ErrQuarantined, err)

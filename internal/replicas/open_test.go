@@ -1,0 +1,84 @@
+package replicas
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/datadir"
+	"platform/internal/fabric"
+	"platform/internal/feature"
+	"platform/internal/raftgroup"
+	"platform/internal/routing"
+	"platform/metadata"
+	"platform/partition"
+	"platform/partition/attempts"
+	"platform/partition/store"
+)
+
+// noAttempts is an Invoker for partitions without invocations.
+type noAttempts struct{ partition.Invoker }
+
+type noSession struct{ attempts.Session }
+
+func (noAttempts) Open(attempts.Partition) attempts.Session { return noSession{} }
+func (noSession) Close()                                    {}
+
+// testManager returns the Manager of a node that is alone and has no open replica.
+func testManager(t *testing.T) *Manager {
+	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
+	id := datadir.Identity{Cluster: "c", Node: "n1", Incarnation: "x", Founder: true}
+	self := raft.Server{ID: raft.ServerID(id.ReplicaID()), Address: "127.0.0.1:1"} // never dialed
+	transport, err := raftgroup.NewTransport(raftgroup.TransportConfig{ClusterID: "c", NodeID: "n1", Address: self.Address, Logger: log})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, transport.Close()) })
+	logs, err := raftgroup.OpenLogDB(filepath.Join(dir, "log"), raftgroup.LogDBOptions{Logger: log})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, logs.Close()) })
+	tables, err := store.Open(filepath.Join(dir, "state"), store.Options{Logger: log})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, tables.Close()) })
+	hard, err := raftgroup.OpenHardStates(filepath.Join(dir, "HARDSTATE"), id.Incarnation, nil, log)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, hard.Close()) })
+	meta, err := metadata.Open(metadata.Config{
+		Dir: filepath.Join(dir, "metadata"), LocalID: self.ID, Transport: transport, Voters: []raft.Server{self}, Profile: raftgroup.Test(), Logger: log,
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, meta.Close()) })
+	_, err = meta.Provision(t.Context(), metadata.Cluster{Name: "c", Partitions: 1, FeatureLevel: feature.Supported()})
+	require.NoError(t, err)
+	_, err = meta.RegisterNode(t.Context(), metadata.Node{Name: id.Node, Incarnation: id.Incarnation, FeatureLevel: feature.Supported()})
+	require.NoError(t, err)
+	return New(Config{
+		Self: id, Node: self, DataDir: dir, Store: meta, Router: routing.New(1, fabric.DirectoryConfig{}),
+		Logs: logs, Tables: tables, Hard: hard, ShutdownTimeout: time.Minute, Log: log,
+		Partition: partition.Config{Transport: transport, Profile: raftgroup.Test(), Invoker: noAttempts{}, Log: log},
+	})
+}
+
+// TestAnInterruptedRemovalIsFinished interrupts the removal of a replica, whose partition
+// has come back to the node before the next start: it begins with an empty replica, which
+// the leader adds.
+func TestAnInterruptedRemovalIsFinished(t *testing.T) {
+	m := testManager(t)
+	layout, _ := m.Store.Layout()
+	require.NoError(t, m.openReplica(t.Context(), 0, layout))
+	p := m.Replica(0)
+	require.NoError(t, p.WaitLeading(t.Context()))
+	require.NoError(t, m.closeReplica(t.Context(), p, p.Stop))
+	require.NoError(t, m.Logs.BeginDestroy(partition.GroupID(0)))
+
+	require.NoError(t, m.openReplica(t.Context(), 0, layout))
+	p = m.Replica(0)
+	defer func() { require.NoError(t, p.Stop(context.Background())) }()
+	require.NotEqual(t, m.Node.ID, p.LocalID())
+	st := p.Status()
+	require.Zero(t, st.Last, "the new replica is empty")
+	require.Empty(t, st.Members.Servers)
+}

@@ -49,6 +49,7 @@ var changes = []Change{
 	{Level4, RecordField, "PauseRecord.reason", "the record of an invocation has the reason of its last pause"},
 	{Level4, CommandField, "PauseQueue.by and reason", "a pause of a vqueue says who requested it and why"},
 	{Level4, RecordField, "VQueue.pause", "the record of a paused vqueue says who paused it, when and why"},
+	{Level4, Derivation, "size of failures with metadata", "the metadata of a failure counts as part of a result that many wait for"},
 }
 
 // Changes returns what the levels introduce, in ascending order of levels. The slice is

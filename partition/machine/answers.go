@@ -40,13 +40,21 @@ func (a *byteBudget) spend(size int) bool {
 
 // mayAnswer reports whether the entry may copy a result to one more waiter.
 func (m *Machine) mayAnswer(r *journal.Result) bool {
-	return m.level < feature.Level2 || m.answers.spend(resultSize(r))
+	return m.level < feature.Level2 || m.answers.spend(m.resultSize(r))
 }
 
-func resultSize(r *journal.Result) int {
+// resultSize is what copying a result costs. Below feature level 4 the metadata of a failure
+// is not counted.
+func (m *Machine) resultSize(r *journal.Result) int {
 	size := len(r.Value)
-	if r.Failure != nil {
-		size += len(r.Failure.Message)
+	if r.Failure == nil {
+		return size
+	}
+	size += len(r.Failure.Message)
+	if m.level >= feature.Level4 {
+		for _, pair := range r.Failure.Metadata {
+			size += len(pair.Key) + len(pair.Value)
+		}
 	}
 	return size
 }
@@ -87,7 +95,7 @@ func (m *Machine) scheduleAnswers(inv *Invocation) {
 
 // mayAnswerByTimer reports whether a timer may copy a result.
 func (m *Machine) mayAnswerByTimer(r *journal.Result) bool {
-	return m.timerAnswers.spend(resultSize(r))
+	return m.timerAnswers.spend(m.resultSize(r))
 }
 
 // answerPending answers further waiters of a completed invocation.

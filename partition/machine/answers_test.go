@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,6 +28,11 @@ func (m *measured) AppendEntry(id ids.Invocation, index uint32, e journal.Entry)
 func (m *measured) PutOutgoing(to uint32, seq uint64, msg machine.Message) {
 	if c, ok := msg.(*machine.Complete); ok {
 		m.bytes += len(c.Result.Value)
+		if c.Result.Failure != nil {
+			for _, pair := range c.Result.Failure.Metadata {
+				m.bytes += len(pair.Value)
+			}
+		}
 	}
 	m.State.PutOutgoing(to, seq, msg)
 }
@@ -162,6 +168,31 @@ func TestResultIsDeliveredToManyWaitersInBatches(t *testing.T) {
 			seen[done.Sink.Caller] = true
 		}
 		require.Empty(t, c.st.Faults())
+	}
+}
+
+// The metadata of a failure can be as large as a value.
+func TestFailureWithLargeMetadataIsDeliveredInBatches(t *testing.T) {
+	const count = 60
+	for _, level := range []feature.Level{feature.Level3, feature.Level4} {
+		c := newBacklog(t, level)
+		callee := ids.NewInvocation(1, [16]byte{1})
+		c.invoke(callee, plain)
+		var attach []machine.Message
+		for n := range count {
+			sink := machine.Sink{Caller: caller(1, n), Completion: 1, Type: journal.AttachInvocationCompletion}
+			attach = append(attach, &machine.Attach{Target: callee, Sink: sink})
+		}
+		c.entry(&machine.Deliver{From: 1, FirstSeq: 1, Messages: attach})
+		failure := &journal.Failure{Code: 500, Message: "no", Metadata: []journal.Metadata{{Key: "k", Value: strings.Repeat("v", mebi)}}}
+		c.entry(c.progress(callee, machinetest.Output(journal.Result{Failure: failure}), machinetest.End()))
+		if level < feature.Level4 {
+			require.Greater(t, c.most, count*mebi, "all results in one entry, as older replicas write it")
+		} else {
+			require.Positive(t, c.settle())
+			require.Less(t, c.most, entryMost)
+		}
+		require.Len(t, c.sent, count)
 	}
 }
 

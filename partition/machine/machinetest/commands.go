@@ -19,7 +19,11 @@ func Command(t journal.Type, m interface{ MarshalVT() ([]byte, error) }) machine
 func Output(r journal.Result) machine.Step {
 	m := &service.OutputCommandMessage{Result: &service.OutputCommandMessage_Value{Value: &service.Value{Content: r.Value}}}
 	if f := r.Failure; f != nil {
-		m.Result = &service.OutputCommandMessage_Failure{Failure: &service.Failure{Code: f.Code, Message: f.Message}}
+		failure := &service.Failure{Code: f.Code, Message: f.Message}
+		for _, pair := range f.Metadata {
+			failure.Metadata = append(failure.Metadata, &service.FailureMetadata{Key: pair.Key, Value: pair.Value})
+		}
+		m.Result = &service.OutputCommandMessage_Failure{Failure: failure}
 	}
 	return Command(journal.Output, m)
 }

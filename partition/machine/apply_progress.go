@@ -3,6 +3,7 @@ package machine
 import (
 	"fmt"
 
+	"platform/internal/feature"
 	"platform/partition/journal"
 )
 
@@ -59,10 +60,7 @@ func (m *Machine) step(inv *Invocation, steps []Step, i int) (stored bool, err e
 	case StepFail:
 		return true, m.complete(inv, &journal.Result{Failure: &journal.Failure{Code: s.Failure.Code, Message: s.Failure.Message}})
 	case StepPause:
-		if !inv.Pausing {
-			m.recordPause(inv, causeOf(s), "", "")
-		}
-		return true, m.pause(inv, s.Failure)
+		return true, m.pauseByAttempt(inv, s)
 	case StepYield:
 		if inv.Pausing {
 			return true, m.pause(inv, s.Failure)
@@ -70,6 +68,37 @@ func (m *Machine) step(inv *Invocation, steps []Step, i int) (stored bool, err e
 		return true, m.start(inv, nil)
 	}
 	return true, fmt.Errorf("step kind %d: %w", s.Kind, ErrUnknownCommand)
+}
+
+// pauseByAttempt pauses after the last attempt that the retry policy allows. A cancel that
+// has arrived since the admission would have resumed the paused invocation, and the attempt
+// may not have seen it, so another one follows.
+func (m *Machine) pauseByAttempt(inv *Invocation, s *Step) error {
+	if inv.Pausing {
+		return m.pause(inv, s.Failure)
+	}
+	if m.level >= feature.Level4 {
+		if cancelled, err := m.cancelledSince(inv); err != nil || cancelled {
+			if err == nil {
+				err = m.start(inv, nil)
+			}
+			return err
+		}
+	}
+	m.recordPause(inv, causeOf(s), "", "")
+	return m.pause(inv, s.Failure)
+}
+
+// cancelledSince reports whether a cancel has arrived since inv was admitted.
+func (m *Machine) cancelledSince(inv *Invocation) (bool, error) {
+	cancel := journal.NumberedSignal(journal.CancelSignal)
+	if how, err := m.st.Notified(inv.ID, cancel); err != nil || how == journal.Pending {
+		if err != nil {
+			err = fmt.Errorf("look up cancel of %s: %w", inv.ID, err)
+		}
+		return false, err
+	}
+	return m.arrivedSince(inv, &journal.Future{Signals: []uint32{cancel.Index}})
 }
 
 // causeOf returns why an attempt that was not asked to pause does so.

@@ -51,6 +51,7 @@ var changes = []Change{
 	{Level4, RecordField, "VQueue.pause", "the record of a paused vqueue says who paused it, when and why"},
 	{Level4, Derivation, "size of failures with metadata", "the metadata of a failure counts as part of a result that many wait for"},
 	{Level4, Derivation, "cancel before the pause of a last attempt", "an invocation that was cancelled while its last attempt failed runs once more instead of pausing"},
+	{Level4, Derivation, "waiters for a promise", "a promise has at most 10,000 waiters, like the result of an invocation"},
 }
 
 // Changes returns what the levels introduce, in ascending order of levels. The slice is

@@ -12,7 +12,8 @@ import (
 // notFound is the result of attaching to an unknown invocation.
 var notFound = journal.Result{Failure: &journal.Failure{Code: 404, Message: "not found"}}
 
-// waitsForItself is the result of attaching to oneself, which would never complete.
+// waitsForItself is the result of attaching to oneself, or calling oneself with the same
+// idempotency key, which would never complete.
 var waitsForItself = journal.Result{Failure: &journal.Failure{Code: 409, Message: "an invocation cannot wait for its own result"}}
 
 // attachTo requests the result of another invocation from the partition that owns it.
@@ -65,8 +66,8 @@ func isNamed(inv *Invocation, n journal.Named) bool {
 	return inv.Target.SameAs(Target{Scope: n.Scope, Service: n.Service, Key: n.Key, Handler: n.Handler})
 }
 
-// maxSinks is how many invocations may wait for the result of one. They are part of its
-// record, which is written as a whole at each progress.
+// maxSinks is how many invocations may wait for the result of one, or for one promise. They
+// are part of its record, which is written as a whole at each change.
 const maxSinks = 10_000
 
 // tooManyWait is the result for waiters beyond maxSinks.

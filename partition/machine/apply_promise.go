@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"platform/internal/feature"
 	"platform/partition/journal"
 )
 
@@ -36,6 +37,9 @@ func (m *Machine) promise(inv *Invocation, t journal.Type, payload []byte) error
 	if p.Waiting, err = m.stillWaiting(p.Waiting); err != nil {
 		return err
 	}
+	if m.tooManyWaiters(p) {
+		return m.answerPromise(inv, journal.GetPromiseCompletion, c.Completion, &tooManyWait)
+	}
 	p.Waiting = append(slices.Clip(p.Waiting), Sink{inv.ID, inv.Life, c.Completion, journal.GetPromiseCompletion})
 	m.st.PutPromise(o, c.Key, p)
 	return nil
@@ -64,6 +68,9 @@ func (m *Machine) replyPromise(inv *Invocation, t journal.Type, c *journal.Promi
 	if p.Result == nil || m.mayAnswer(p.Result) {
 		return m.answerPromise(inv, t, c.Completion, p.Result)
 	}
+	if m.tooManyWaiters(p) {
+		return m.answerPromise(inv, t, c.Completion, &tooManyWait)
+	}
 	o := inv.Target.Object()
 	if len(p.Waiting) == 0 {
 		m.schedulePromiseAnswers(o, c.Key)
@@ -71,6 +78,12 @@ func (m *Machine) replyPromise(inv *Invocation, t journal.Type, c *journal.Promi
 	p.Waiting = append(slices.Clip(p.Waiting), Sink{inv.ID, inv.Life, c.Completion, t})
 	m.st.PutPromise(o, c.Key, p)
 	return nil
+}
+
+// tooManyWaiters reports whether a promise accepts no further waiters. Below feature level 4
+// their number is not bounded.
+func (m *Machine) tooManyWaiters(p Promise) bool {
+	return m.level >= feature.Level4 && len(p.Waiting) >= maxSinks
 }
 
 // answerPromise completes a promise command immediately; without a result, with void.

@@ -6,7 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
+	"platform/internal/target"
 	"platform/partition/journal"
 	"platform/partition/machine"
 	"platform/partition/machine/machinetest"
@@ -109,4 +111,47 @@ func TestTheNumberOfWaitersIsBounded(t *testing.T) {
 		}
 	}
 	require.Equal(t, most, told)
+}
+
+// One handler can request a promise any number of times.
+func TestTheNumberOfWaitersForAPromiseIsBounded(t *testing.T) {
+	const most, key = 10_000, "p"
+	for _, level := range []feature.Level{feature.Level3, feature.Level4} {
+		c := newBacklog(t, level)
+		object := machine.Object{Service: "W", Key: "k"}
+		run := machine.Target{Service: "W", Key: "k", Handler: "run", Type: target.WorkflowRun}
+		flow, other := ids.NewInvocation(1, [16]byte{1}), ids.NewInvocation(2, [16]byte{2})
+		shared := run
+		shared.Handler, shared.Type = "ask", target.WorkflowShared
+		c.invoke(flow, run)
+		c.invoke(other, shared)
+		var steps []machine.Step
+		for n := range uint32(most + 1) {
+			steps = append(steps, machinetest.GetPromise(1+n, key))
+		}
+		c.entry(c.progress(other, steps...))
+		p, err := c.st.Promise(object, key)
+		require.NoError(t, err)
+		how, err := c.st.Notified(other, journal.Completion(most+1))
+		require.NoError(t, err)
+		if level < feature.Level4 {
+			require.Len(t, p.Waiting, most+1, "as older replicas accept them")
+			require.Equal(t, journal.Pending, how)
+			continue
+		}
+		require.Len(t, p.Waiting, most)
+		require.Equal(t, journal.Failed, how)
+		inv, err := c.st.Invocation(other)
+		require.NoError(t, err)
+		e, err := c.st.Entry(other, inv.Length-1)
+		require.NoError(t, err)
+		n, err := journal.ParseNotification(e.Payload)
+		require.NoError(t, err)
+		require.EqualValues(t, 429, n.Failure.Code)
+		c.entry(c.progress(flow, machinetest.CompletePromise(1, key, journal.Result{Value: []byte("x")})))
+		c.settle()
+		how, err = c.st.Notified(other, journal.Completion(most))
+		require.NoError(t, err)
+		require.Equal(t, journal.Succeeded, how)
+	}
 }

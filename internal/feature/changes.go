@@ -52,6 +52,7 @@ var changes = []Change{
 	{Level4, Derivation, "size of failures with metadata", "the metadata of a failure counts as part of a result that many wait for"},
 	{Level4, Derivation, "cancel before the pause of a last attempt", "an invocation that was cancelled while its last attempt failed runs once more instead of pausing"},
 	{Level4, Derivation, "waiters for a promise", "a promise has at most 10,000 waiters, like the result of an invocation"},
+	{Level4, Derivation, "call of oneself", "a handler that calls itself with its own idempotency key gets a failure instead of waiting forever"},
 }
 
 // Changes returns what the levels introduce, in ascending order of levels. The slice is

@@ -3,6 +3,7 @@ package machine
 import (
 	"platform/flowcontrol"
 	"platform/internal/failpoint"
+	"platform/internal/feature"
 	"platform/internal/target"
 	"platform/partition/journal"
 )
@@ -52,6 +53,8 @@ func (m *Machine) invoke(c *Invoke) (Outcome, error) {
 		return describe(Conflict, known), m.answer(*c.Sink, &alreadyInvoked)
 	case known.Status == Completed:
 		return describe(Existing, known), m.answerLate(known, *c.Sink)
+	case m.level >= feature.Level4 && c.Sink.Caller == known.ID && c.Sink.Life == known.Life:
+		return describe(Existing, known), m.answer(*c.Sink, &waitsForItself)
 	}
 	outcome := describe(Existing, known)
 	return outcome, m.wait(known, *c.Sink)

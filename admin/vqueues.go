@@ -42,7 +42,7 @@ func (s *Server) resumeQueue(c echo.Context, id ids.VQueue) error {
 
 var queueOperations = map[string]operation{
 	"POST /vqueues/:vqueue_id/pause":  queueOperation("pause_vqueue", "Stop a vqueue from starting invocations; running ones continue", reasonParameter),
-	"POST /vqueues/:vqueue_id/resume": queueOperation("resume_vqueue", "Let a paused vqueue start invocations again"),
+	"POST /vqueues/:vqueue_id/resume": queueOperation("resume_vqueue", "Resume a paused vqueue"),
 }
 
 func queueOperation(id, summary string, query ...object) operation {

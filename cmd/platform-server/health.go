@@ -15,7 +15,7 @@ import (
 const (
 	// healthTimeout bounds a health check.
 	healthTimeout = 3 * time.Second
-	// maxReason bounds what is printed of an answer, in bytes.
+	// maxReason bounds the bytes of a response that are printed.
 	maxReason = 4 << 10
 )
 
@@ -24,11 +24,10 @@ if it should, for health checks of containers that have no other program.
 
 Usage: platform-server health [flags of the server]
 
-The address follows from the same configuration file, environment and flags that the
-server has: admin.bind-ip and admin.bind-port, or admin.bind-address.
+The address is derived from the server's configuration file, environment and flags: admin.bind-ip and admin.bind-port, or admin.bind-address.
 `
 
-// checkHealth asks the server that has this configuration how it is.
+// checkHealth requests the health of the server with this configuration.
 func checkHealth(ctx context.Context, args, environ []string) error {
 	loaded, err := config.Load(args, environ)
 	if err != nil {
@@ -43,12 +42,12 @@ func checkHealth(ctx context.Context, args, environ []string) error {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return fmt.Errorf("ask %s: %w", url, err)
+		return fmt.Errorf("request %s: %w", url, err)
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no proxy
 	resp, err := client.Do(req)
 	if err != nil {
-		return fmt.Errorf("the server does not answer: %w", err)
+		return fmt.Errorf("the server does not respond: %w", err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusOK {
@@ -62,8 +61,8 @@ func checkHealth(ctx context.Context, args, environ []string) error {
 	return fmt.Errorf("not ready: %s", reason.Message)
 }
 
-// reachable is the address to connect to for one that was listened on: that of this
-// machine instead of every address.
+// reachable returns the address to connect to for a listen address: this machine's instead of
+// the unspecified one.
 func reachable(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {

@@ -27,7 +27,7 @@ func TestHealthAsksTheServerOfThisConfiguration(t *testing.T) {
 	require.EqualError(t, checkHealth(t.Context(), nil, []string{"PLATFORM_ADMIN__BIND_PORT=" + port}), "not ready: 503 Service Unavailable")
 
 	server.Close()
-	require.ErrorContains(t, checkHealth(t.Context(), nil, []string{"PLATFORM_ADMIN__BIND_PORT=" + port}), "the server does not answer")
+	require.ErrorContains(t, checkHealth(t.Context(), nil, []string{"PLATFORM_ADMIN__BIND_PORT=" + port}), "the server does not respond")
 	require.Error(t, checkHealth(t.Context(), []string{"--nonsense"}, nil))
 }
 

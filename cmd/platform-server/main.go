@@ -20,7 +20,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 	err := run(ctx)
 	stop()
 	if err != nil {
@@ -30,11 +30,11 @@ func main() {
 }
 
 // exitUnsupported is the exit status of a server that does not support the cluster's
-// feature level. Starting it again is of no use before it is upgraded.
+// feature level. Restarting it before an upgrade is pointless.
 const exitUnsupported = 3
 
 // exitRemoved is the exit status of a node that was removed from the cluster.
-// Starting it again on the same data is of no use.
+// Restarting it on the same data is pointless.
 const exitRemoved = 4
 
 func exitStatus(err error) int {

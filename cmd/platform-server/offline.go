@@ -24,9 +24,9 @@ Usage:
   platform-server inspect entries --group G [flags]    log entries, decoded; JSON lines
   platform-server inspect export --partition P [flags] rows of the tables of a partition; JSON lines
 
-Group 0 has the metadata of the cluster, group P+1 is partition P. Tables are shown as
-they are on disk: entries that were applied shortly before a crash are in the log only,
-and are applied again by the next start.
+Group 0 is the metadata of the cluster, group P+1 is partition P. Tables are shown as they
+are on disk: entries that were applied shortly before a crash are in the log only, and are
+applied again at the next start.
 
 An entry that cannot be decoded is shown with the reason and its bytes in hex.
 
@@ -38,27 +38,26 @@ const repairUsage = `Repairs the data directory of a node that is stopped.
 Usage:
   platform-server repair drop-entry --group G --index I [flags]
       Replaces a command in the log by an entry that does nothing, and ends the
-      quarantine that it has caused. The entry is written to a file first (--out).
+      quarantine that it has caused. The entry is first written to a file (--out).
   platform-server repair release --group G [flags]
       Ends a quarantine without changing anything. A replica whose data is still
       damaged is put into quarantine again.
   platform-server repair accept-loss --group G [flags]
       Lets the only replica of a partition go on with what is left of its log and tables,
-      and says before what is lost. Restore a backup instead if there is one that is newer.
+      after a report of what is lost. If there is a newer backup, restore it instead.
 
-What the dropped command should have done does not happen: callers may have to repeat
-it, and messages of other partitions may be lost with it. Prefer to rebuild a damaged
-replica from the others, which a cluster does by itself; drop an entry only if no
-replica can apply it. Then:
+The dropped command has no effect: callers may have to repeat it, and messages of other
+partitions may be lost with it. Prefer to rebuild a damaged replica from the others, which
+a cluster does automatically; drop an entry only if no replica can apply it. Then:
 
   1. Stop all nodes that have a replica of the partition.
   2. Run "platform-server inspect entries --group G --from I --to I" on each, and
-     make sure that it is the same entry (term, hex) and applied nowhere.
+     verify that it is the same entry (term, hex) and not applied on any of them.
   3. Run drop-entry with the same group and index on each.
   4. Start the nodes. Replicas that skip an entry which another one applies differ,
      and the minority is put into quarantine when the replicas are next compared.
 
-Without --yes the commands ask for group and index to be typed.
+Without --yes the commands prompt for group and index as a confirmation.
 
 Flags:
 `
@@ -96,7 +95,7 @@ func repairFlags() *offlineFlags {
 	f := newOfflineFlags("repair")
 	f.set.Uint32Var(&f.group, "group", 0, "number of the Raft group")
 	f.set.Uint64Var(&f.index, "index", 0, "index of the entry")
-	f.set.StringVar(&f.out, "out", "", "file for the dropped entry, which must not exist (default dropped-group-G-entry-I.json)")
+	f.set.StringVar(&f.out, "out", "", "file for the dropped entry; must not exist (default dropped-group-G-entry-I.json)")
 	f.set.BoolVar(&f.yes, "yes", false, "do not ask")
 	return f
 }
@@ -111,7 +110,7 @@ func newOfflineFlags(name string) *offlineFlags {
 	return f
 }
 
-// parse reads the arguments; what is left over are the words of the command.
+// parse parses the arguments and returns those that are not flags: the words of the command.
 func (f *offlineFlags) parse(args []string) ([]string, error) {
 	if err := f.set.Parse(args); err != nil {
 		return nil, fmt.Errorf("%w; see %s --help", err, f.set.Name())
@@ -119,7 +118,7 @@ func (f *offlineFlags) parse(args []string) ([]string, error) {
 	return f.set.Args(), nil
 }
 
-// require fails unless all of the flags were given.
+// require fails unless all of the flags are set.
 func (f *offlineFlags) require(names ...string) error {
 	for _, name := range names {
 		if !f.set.Changed(name) {
@@ -138,7 +137,7 @@ func (f *offlineFlags) open(environ []string, readOnly bool) (*offline.Directory
 	return offline.Open(path, readOnly)
 }
 
-// inspect shows a data directory.
+// inspect runs the command inspect.
 func inspect(ctx context.Context, args, environ []string, out io.Writer) (err error) {
 	f := inspectFlags()
 	words, err := f.parse(args)
@@ -231,13 +230,13 @@ func printSummary(out io.Writer, s *offline.Summary) error {
 			fmt.Fprintf(out, "\nGroup %d is in quarantine: %s\n", g.Group, g.Quarantine)
 		}
 		for _, text := range g.Errors {
-			fmt.Fprintf(out, "\nGroup %d cannot be read as a whole: %s\n", g.Group, text)
+			fmt.Fprintf(out, "\nGroup %d can only be read in part: %s\n", g.Group, text)
 		}
 	}
 	return nil
 }
 
-// behind reports whether a log holds less than is on record.
+// behind reports whether a log has fewer entries than recorded.
 func behind(g *offline.Group) bool {
 	r := g.HardState
 	if r == nil {
@@ -250,7 +249,7 @@ func behind(g *offline.Group) bool {
 	return end < r.Last.Index || g.Term < r.Term || g.VoteTerm < r.VoteTerm
 }
 
-// repair changes a data directory.
+// repair runs the command repair.
 func repair(args, environ []string, in io.Reader, out io.Writer) (err error) {
 	f := repairFlags()
 	words, err := f.parse(args)
@@ -297,26 +296,26 @@ func acceptLoss(d *offline.Directory, f *offlineFlags, in io.Reader, out io.Writ
 	}
 	fmt.Fprintf(out, "Kept: everything up to entry %d of partition %d.\n", l.Kept, l.Partition)
 	if l.First <= l.Last {
-		fmt.Fprintf(out, "Lost: entries %d to %d (%d). Invocations, results, state and timers that were acknowledged with them are gone,\n"+
-			"and steps that they record run again. If the last second before a power failure is damaged, there may be more.\n", l.First, l.Last, l.Last-l.First+1)
+		fmt.Fprintf(out, "Lost: entries %d to %d (%d). Invocations, results, state and timers that were acknowledged with them are lost,\n"+
+			"and steps that they record run again. After a power failure, entries of the last second before it may be lost as well.\n", l.First, l.Last, l.Last-l.First+1)
 	} else {
-		fmt.Fprintln(out, "Lost: no entries are known to be. Entries of the last second before a power failure may be.")
+		fmt.Fprintln(out, "Lost: no known entries. After a power failure, entries of the last second before it may be lost.")
 	}
 	if l.VoteLost {
-		fmt.Fprintln(out, "Lost: a term or a vote. No other replica has a vote, so this has no consequence.")
+		fmt.Fprintln(out, "Lost: a term or a vote. This has no consequence, since no other replica has a vote.")
 	}
 	if len(l.Replaced) > 0 {
-		fmt.Fprintf(out, "Lost: what only the replicas had that the recovery of the cluster has removed: %s.\n", strings.Join(serverIDs(l.Replaced), ", "))
+		fmt.Fprintf(out, "Lost: entries that only the replicas removed by the recovery of the cluster had: %s.\n", strings.Join(serverIDs(l.Replaced), ", "))
 	}
 	if !f.yes {
-		if err := confirm(in, out, fmt.Sprintf("%d %d", l.Group, l.Kept), "To go on without what is lost, type the group and the last entry that is kept (%d %d): ", l.Group, l.Kept); err != nil {
+		if err := confirm(in, out, fmt.Sprintf("%d %d", l.Group, l.Kept), "To continue without the lost data, type the group and the last entry that is kept (%d %d): ", l.Group, l.Kept); err != nil {
 			return err
 		}
 	}
 	if err := d.AcceptLoss(l); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Partition %d goes on from entry %d when the node is started.\n", l.Partition, l.Kept)
+	fmt.Fprintf(out, "Partition %d continues from entry %d when the node is started.\n", l.Partition, l.Kept)
 	return nil
 }
 
@@ -335,7 +334,7 @@ func release(d *offline.Directory, f *offlineFlags, in io.Reader, out io.Writer)
 	}
 	reason, err := d.Release(f.group)
 	if err == nil {
-		fmt.Fprintf(out, "Group %d is no longer in quarantine. The reason was: %s\n", f.group, reason)
+		fmt.Fprintf(out, "Ended the quarantine of group %d. Its reason was: %s\n", f.group, reason)
 	}
 	return err
 }
@@ -359,15 +358,15 @@ func dropEntry(d *offline.Directory, f *offlineFlags, in io.Reader, out io.Write
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Entry %d of group %d does nothing now; what it was is in %s.\n", f.index, f.group, f.out)
+	fmt.Fprintf(out, "Dropped entry %d of group %d, which is saved in %s.\n", f.index, f.group, f.out)
 	if released {
-		fmt.Fprintf(out, "The quarantine of group %d has ended.\n", f.group)
+		fmt.Fprintf(out, "Ended the quarantine of group %d.\n", f.group)
 	}
-	fmt.Fprintln(out, "Do the same on all other nodes that have the partition before you start one of them.")
+	fmt.Fprintln(out, "Repeat this on all other nodes that have a replica before you start any of them.")
 	return nil
 }
 
-// confirm asks for a text to be typed.
+// confirm prompts the user to type the text want.
 func confirm(in io.Reader, out io.Writer, want, question string, args ...any) error {
 	fmt.Fprintf(out, question, args...)
 	line, err := bufio.NewReader(in).ReadString('\n')

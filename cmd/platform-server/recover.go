@@ -14,7 +14,7 @@ import (
 	"platform/partition"
 )
 
-const recoverUsage = `Recovers a cluster from one node, when most voters of its metadata are lost for good.
+const recoverUsage = `Recovers a cluster from one node after the permanent loss of its metadata's majority.
 
 Usage:
   platform-server recover [flags]
@@ -22,33 +22,33 @@ Usage:
 The node must be stopped. It becomes the only member of the cluster, of the metadata and
 of every partition that it has a usable replica of. All other nodes are removed.
 
-This is unsafe. What was acknowledged and had not reached this node is lost, and steps
-whose results are lost run again. Partitions that have no replica here stay unavailable.
-If only partitions have lost their majority and the metadata has not, use
+This is unsafe. Acknowledged writes that this node does not have are lost, and steps whose
+results are lost run again. Partitions that have no replica here stay unavailable.
+If only partitions have lost their majority, but not the metadata, use
 "platform cluster partitions recover" instead.
 
-  1. Make sure that the other nodes are lost for good. As long as a majority of them can
-     be started, start it: nothing is lost then. Otherwise they must never run again on
-     their old disks where this node cannot reach them.
-  2. Of several nodes that are left, take the one with the newest metadata: the highest
+  1. Verify that the other nodes are permanently lost. If a majority of the nodes can still
+     be started, start them instead: then nothing is lost. Otherwise the other nodes must
+     never be started with their old disks where this node cannot reach them.
+  2. Of several remaining nodes, choose the one with the newest metadata: the highest
      LAST of group 0 in "platform-server inspect".
   3. Run this command on it, then start it.
   4. Start the other nodes with empty data directories. They join as new ones and get
      replicas. A former node that starts with its old data is refused with exit status 4.
 
-Without --yes the command asks for the name of the node to be typed.
+Without --yes the command prompts for the name of the node as a confirmation.
 
 Flags:
 `
 
-// probeTimeout bounds how long another node is dialled.
+// probeTimeout bounds a connection attempt to another node.
 const probeTimeout = time.Second
 
-// recoverCluster makes the node of a data directory the only one of its cluster.
+// recoverCluster makes the node of a data directory the only member of its cluster.
 func recoverCluster(ctx context.Context, args, environ []string, in io.Reader, out io.Writer) error {
 	f := newOfflineFlags("recover")
 	f.set.BoolVar(&f.yes, "yes", false, "do not ask")
-	dryRun := f.set.Bool("dry-run", false, "only show what would be done")
+	dryRun := f.set.Bool("dry-run", false, "only show the plan")
 	words, err := f.parse(args)
 	switch {
 	case err != nil:
@@ -68,8 +68,8 @@ func recoverCluster(ctx context.Context, args, environ []string, in io.Reader, o
 		return err
 	}
 	printRecovery(out, path, plan)
-	if answering := running(ctx, plan); len(answering) > 0 {
-		return fmt.Errorf("%s still runs: as long as nodes run they may be a majority or serve what this one would lose; stop it, or do without the recovery", strings.Join(answering, ", "))
+	if alive := running(ctx, plan); len(alive) > 0 {
+		return fmt.Errorf("%s is still running: running nodes may be a majority, or serve data that this node does not have; stop them, or do not recover", strings.Join(alive, ", "))
 	}
 	if *dryRun {
 		return nil
@@ -83,7 +83,7 @@ func recoverCluster(ctx context.Context, args, environ []string, in io.Reader, o
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Node %s is the only member now, as incarnation %s. Start it, then the others with empty data directories.\n", done.Node, done.Incarnation)
+	fmt.Fprintf(out, "Node %s is now the only member, with incarnation %s. Start it, then the others with empty data directories.\n", done.Node, done.Incarnation)
 	return nil
 }
 
@@ -95,15 +95,15 @@ func printRecovery(out io.Writer, path string, plan *offline.Recovery) {
 	}
 	fmt.Fprintf(out, "Removed     %s\nRecovered   partitions %v\n", strings.Join(others, ", "), plan.Kept)
 	if len(plan.Lost) > 0 {
-		fmt.Fprintf(out, "Lost        partitions %v have no replica here: all their work is lost, and they stay unavailable\n", plan.Lost)
+		fmt.Fprintf(out, "Lost        partitions %v have no replica here: their data is lost, and they stay unavailable\n", plan.Lost)
 	}
 	for id, why := range plan.Unusable {
-		fmt.Fprintf(out, "Unusable    partition %d is in quarantine; \"platform-server repair accept-loss --group %d\" lets it go on after the recovery: %s\n", id, partition.GroupID(id), why)
+		fmt.Fprintf(out, "Unusable    partition %d is in quarantine; \"platform-server repair accept-loss --group %d\" makes it available after the recovery: %s\n", id, partition.GroupID(id), why)
 	}
-	fmt.Fprintln(out, "\nWhat was acknowledged and had not reached this node is lost.")
+	fmt.Fprintln(out, "\nAcknowledged writes that this node does not have are lost.")
 }
 
-// running names the other nodes whose ports take connections.
+// running returns the other nodes whose ports accept connections.
 func running(ctx context.Context, plan *offline.Recovery) (names []string) {
 	dialer := &net.Dialer{Timeout: probeTimeout}
 	for _, n := range plan.Others {
@@ -117,7 +117,7 @@ func running(ctx context.Context, plan *offline.Recovery) (names []string) {
 	return names
 }
 
-// directory is the data directory that the flags name.
+// directory returns the data directory that the flags specify.
 func (f *offlineFlags) directory(environ []string) (string, error) {
 	if f.dataDir != "" {
 		return f.dataDir, nil

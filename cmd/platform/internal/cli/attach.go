@@ -51,7 +51,7 @@ func (a *app) invocationsOutput() *cobra.Command {
 	})
 }
 
-// fetch gets the result of an invocation.
+// fetch returns the result of an invocation.
 type fetch func(context.Context, client.InvocationRef) (*client.Response, error)
 
 func (a *app) waitFor(ctx context.Context, ref client.InvocationRef) (*client.Response, error) {
@@ -60,14 +60,14 @@ func (a *app) waitFor(ctx context.Context, ref client.InvocationRef) (*client.Re
 }
 
 func (a *app) outputOf(ctx context.Context, ref client.InvocationRef) (*client.Response, error) {
-	answer, err := a.client.Output(ctx, ref)
+	response, err := a.client.Output(ctx, ref)
 	if client.IsNotReady(err) {
 		err = &hintedError{err, notYetHint}
 	}
-	return answer, err
+	return response, err
 }
 
-// resultOfInvocation makes a command that prints the result of an invocation, named by
+// resultOfInvocation returns a command that prints the result of an invocation, named by
 // its id, or by target and idempotency key.
 func (a *app) resultOfInvocation(get fetch, cmd *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(1)
@@ -95,11 +95,11 @@ func (a *app) resultOfInvocation(get fetch, cmd *cobra.Command) *cobra.Command {
 }
 
 func (a *app) printResult(ctx context.Context, get fetch, ref client.InvocationRef, asJSON bool) error {
-	answer, err := get(ctx, ref)
+	response, err := get(ctx, ref)
 	if err != nil {
 		return hintNotFound(err, noResultHint)
 	}
-	return a.result(answer, asJSON)
+	return a.result(response, asJSON)
 }
 
 func (a *app) workflows() *cobra.Command {
@@ -128,11 +128,11 @@ func (a *app) resultOfWorkflow(get fetch, cmd *cobra.Command) *cobra.Command {
 			return err
 		}
 		ref := client.InvocationRef{Target: client.Target{Service: object.Service, Key: object.Key, Keyed: true}, Scope: *scope}
-		answer, err := get(ctx, ref)
+		response, err := get(ctx, ref)
 		if err != nil {
 			return a.hintWorkflow(ctx, err, ref)
 		}
-		return a.result(answer, *asJSON)
+		return a.result(response, *asJSON)
 	})
 	return cmd
 }
@@ -143,9 +143,9 @@ func (a *app) isWorkflow(ctx context.Context, service, handler string) bool {
 	return err == nil && slices.ContainsFunc(s.Handlers, func(h client.Handler) bool { return h.Name == handler && h.Type == "Workflow" })
 }
 
-// hintWorkflow says why there is no such workflow.
+// hintWorkflow explains why there is no such workflow.
 func (a *app) hintWorkflow(ctx context.Context, err error, ref client.InvocationRef) error {
-	if hintNotFound(err, "") == err { //nolint:errorlint // returned as it is if it is something else
+	if hintNotFound(err, "") == err { //nolint:errorlint // other errors are returned unchanged
 		return err
 	}
 	name, key := ref.Target.Service, ref.Target.Key
@@ -167,8 +167,8 @@ func (a *app) hintWorkflow(ctx context.Context, err error, ref client.Invocation
 		"It was never started, or its retention time is over. `platform send " + term.Clean(name+"/"+key) + "/run` starts it."}
 }
 
-// objectOf reads the name of an object or workflow: Service/key, or both as arguments
-// of their own. The key may contain slashes.
+// objectOf parses the name of an object or workflow: Service/key, or both as separate
+// arguments. The key may contain slashes.
 func objectOf(args []string, scope string) (client.Object, error) {
 	object := client.Object{Service: args[0], Scope: scope}
 	if len(args) > 1 && strings.Contains(args[0], "/") {

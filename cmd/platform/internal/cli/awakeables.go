@@ -73,18 +73,18 @@ func (a *app) completionBody(cmd *cobra.Command, args []string, data string, rej
 		body = []byte(args[0])
 	}
 	if !reject && len(body) > 0 && !json.Valid(body) {
-		a.say("The value is not JSON. A handler that expects JSON fails on it; quote text like '\"this\"'.")
+		a.say("The value is not JSON. A handler that expects JSON fails; quote text like '\"this\"'.")
 	}
 	return body, nil
 }
 
-// checkAwakeable fails if the awakeable cannot be completed: the ingress accepts the
-// completion of any awakeable. It checks nothing if the admin API does not answer, or
-// does not know the form of the id.
+// checkAwakeable fails if the awakeable cannot be completed, since the ingress accepts
+// completions of any awakeable. It checks nothing if the admin API does not respond, or
+// if it does not know the format of the id.
 func (a *app) checkAwakeable(ctx context.Context, id string) error {
 	awakeable, err := ids.ParseAwakeable(id)
 	if err != nil {
-		return nil //nolint:nilerr // the ingress also takes ids of other forms, and says what is wrong with one
+		return nil //nolint:nilerr // the ingress accepts other formats as well, and validates them
 	}
 	if err := a.checkReceiver(ctx, awakeable.Invocation.String()); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (a *app) signalsSend(reject bool) *cobra.Command {
 		Example: "  platform signals send inv_1… approved true",
 	}
 	if reject {
-		cmd.Use, cmd.Short = "reject <invocation id> <name> [reason]", "Send a signal that fails the wait for it, with a terminal error"
+		cmd.Use, cmd.Short = "reject <invocation id> <name> [reason]", "Send a signal with a failure, which the handler gets as a terminal error"
 		cmd.Example = "  platform signals reject inv_1… approved 'not approved'"
 	}
 	data := dataFlag(cmd)

@@ -21,7 +21,7 @@ import (
 	"platform/cmd/platform/internal/term"
 )
 
-// input is what call and send have in common.
+// input are the flags that call and send share.
 type input struct {
 	data        string
 	contentType string
@@ -40,10 +40,10 @@ func (i *input) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&i.idempotency, "idempotency-key", "", "requests with the same key get the same invocation")
 	flags.StringVar(&i.scope, "scope", "", "scope whose concurrency limits apply")
 	flags.StringVar(&i.limitKey, "limit-key", "", "limit key within the scope, like tenant/user")
-	flags.IntVar(&i.priority, "priority", 0, "place in the queue of the scope, 0 to 9 (most urgent)")
+	flags.IntVar(&i.priority, "priority", 0, "priority in the queue of the scope, 0 to 9 (most urgent)")
 }
 
-// call builds the call from the arguments: target and, optionally, the body.
+// call returns the call that the arguments specify: target and, optionally, body.
 func (a *app) callOf(i input, flags *pflag.FlagSet, args []string) (client.Call, error) {
 	target, err := client.ParseTarget(args[0])
 	if err != nil {
@@ -80,7 +80,7 @@ func (a *app) callOf(i input, flags *pflag.FlagSet, args []string) (client.Call,
 	return call, i.bindScope(&call, flags)
 }
 
-// bindScope adds what applies only within a scope.
+// bindScope adds the flags that apply only within a scope.
 func (i input) bindScope(call *client.Call, flags *pflag.FlagSet) error {
 	call.Scope = i.scope
 	for _, name := range []string{"scope", "limit-key", "priority"} {
@@ -137,14 +137,14 @@ func (a *app) call() *cobra.Command {
 			return err
 		}
 		stop := a.noticeLater(ctx, func(context.Context) {
-			a.say("%s", a.hint.Dim("Waiting for the result. `platform invocations list "+call.Target.String()+" --active` shows where the invocation stands."))
+			a.say("%s", a.hint.Dim("Waiting for the result. `platform invocations list "+call.Target.String()+" --active` shows its status."))
 		})
-		answer, err := a.client.Call(ctx, call)
+		response, err := a.client.Call(ctx, call)
 		stop()
 		if err != nil {
 			return hintCall(err, call)
 		}
-		return a.result(answer, *asJSON)
+		return a.result(response, *asJSON)
 	})
 	return cmd
 }
@@ -152,7 +152,7 @@ func (a *app) call() *cobra.Command {
 func (a *app) send() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "send <Service[/key]/handler> [body]",
-		Short: "Invoke a handler without waiting for it",
+		Short: "Invoke a handler without waiting for its result",
 		Args:  cobra.RangeArgs(1, 2),
 		Example: `  platform send Greeter/greet '"World"'
   platform send Greeter/greet '"World"' --delay 10s
@@ -168,27 +168,27 @@ func (a *app) send() *cobra.Command {
 			return err
 		}
 		call.Delay = *delay
-		answer, err := a.client.Send(ctx, call)
+		response, err := a.client.Send(ctx, call)
 		if err != nil {
 			return hintCall(err, call)
 		}
-		return a.sent(call, answer, *asJSON)
+		return a.sent(call, response, *asJSON)
 	})
 	return cmd
 }
 
 // hintCall adds what to do next to an error of a call or send.
 func hintCall(err error, call client.Call) error {
-	if answer, failed := errors.AsType[*client.APIError](err); failed && answer.Source == "invocation" {
-		return hintFailedCall(err, answer, call)
+	if response, failed := errors.AsType[*client.APIError](err); failed && response.Source == "invocation" {
+		return hintFailedCall(err, response, call)
 	}
 	lost, ok := errors.AsType[*client.UnreachableError](err)
 	if !ok || !lost.Sent {
-		answer, refused := errors.AsType[*client.APIError](err)
+		response, refused := errors.AsType[*client.APIError](err)
 		switch {
-		case refused && strings.Contains(answer.Message, "has no handler"):
-			return hintNotFound(err, "`platform services describe "+term.Clean(call.Target.Service)+"` shows the handlers there are.")
-		case refused && answer.Status == http.StatusBadRequest && len(call.Body) == 0 && strings.Contains(answer.Message, "a body with content-type"):
+		case refused && strings.Contains(response.Message, "has no handler"):
+			return hintNotFound(err, "`platform services describe "+term.Clean(call.Target.Service)+"` shows its handlers.")
+		case refused && response.Status == http.StatusBadRequest && len(call.Body) == 0 && strings.Contains(response.Message, "a body with content-type"):
 			return &hintedError{err, "Give the body after the handler, such as '{\"id\": 7}', or with -d @file."}
 		}
 		return hintNotFound(err, servicesHint)
@@ -206,26 +206,26 @@ func hintCall(err error, call client.Call) error {
 }
 
 // hintFailedCall adds what to do next to the failure of an invocation.
-func hintFailedCall(err error, answer *client.APIError, call client.Call) error {
+func hintFailedCall(err error, response *client.APIError, call client.Call) error {
 	switch {
-	case answer.Status == http.StatusConflict && strings.Contains(answer.Message, "already invoked") && call.Target.Keyed:
+	case response.Status == http.StatusConflict && strings.Contains(response.Message, "already invoked") && call.Target.Keyed:
 		return &hintedError{err, "A workflow runs once for each key. `platform workflows attach " + term.Clean(call.Target.Service+"/"+call.Target.Key) + "` waits for its result."}
-	case answer.Status == http.StatusBadRequest && len(call.Body) > 0 && !json.Valid(call.Body) && call.Header.Get("Content-Type") == "application/json":
+	case response.Status == http.StatusBadRequest && len(call.Body) > 0 && !json.Valid(call.Body) && call.Header.Get("Content-Type") == "application/json":
 		return &hintedError{err, "The body is not JSON. Write text with quotes: '\"text\"'."}
 	}
 	return err
 }
 
-func (a *app) sent(call client.Call, answer *client.Response, asJSON bool) error {
+func (a *app) sent(call client.Call, response *client.Response, asJSON bool) error {
 	if asJSON {
-		return a.printRaw(answer.Body)
+		return a.printRaw(response.Body)
 	}
 	var accepted struct {
 		ID            string `json:"invocationId"`
 		Status        string `json:"status"`
 		ExecutionTime string `json:"executionTime"`
 	}
-	if err := json.Unmarshal(answer.Body, &accepted); err != nil {
+	if err := json.Unmarshal(response.Body, &accepted); err != nil {
 		return fmt.Errorf("unexpected response; is this the address of the ingress?: %w", err)
 	}
 	a.print.Println(accepted.ID)
@@ -243,30 +243,30 @@ func (a *app) sent(call client.Call, answer *client.Response, asJSON bool) error
 	return nil
 }
 
-// result prints what a handler returned: as it is into pipes, for people with a
-// line end, and JSON indented.
-func (a *app) result(answer *client.Response, asJSON bool) error {
-	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
-	isJSON := kind == "application/json" && json.Valid(answer.Body)
+// result prints the result of a handler: unchanged into pipes, and on terminals with a line
+// end and JSON indented.
+func (a *app) result(response *client.Response, asJSON bool) error {
+	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	isJSON := kind == "application/json" && json.Valid(response.Body)
 	if asJSON {
 		shown := struct {
 			ID     string `json:"invocationId"`
 			Output any    `json:"output"`
-		}{ID: answer.Header.Get("x-platform-id")}
+		}{ID: response.Header.Get("x-platform-id")}
 		switch {
 		case isJSON:
-			shown.Output = json.RawMessage(answer.Body)
-		case len(answer.Body) > 0 && utf8.Valid(answer.Body):
-			shown.Output = string(answer.Body)
-		case len(answer.Body) > 0:
-			shown.Output = answer.Body // base64
+			shown.Output = json.RawMessage(response.Body)
+		case len(response.Body) > 0 && utf8.Valid(response.Body):
+			shown.Output = string(response.Body)
+		case len(response.Body) > 0:
+			shown.Output = response.Body // base64
 		}
 		return a.printJSON(shown)
 	}
 	if term.IsTerminal(a.Out) && isJSON {
-		return a.printRaw(answer.Body)
+		return a.printRaw(response.Body)
 	}
-	body := answer.Body
+	body := response.Body
 	text := isJSON || strings.HasPrefix(kind, "text/")
 	if text && len(body) > 0 && body[len(body)-1] != '\n' {
 		body = append(body, '\n')

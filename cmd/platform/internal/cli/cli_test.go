@@ -63,8 +63,8 @@ func TestMakePlan(t *testing.T) {
 func TestFindServerSaysWhereItLooked(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := findServer()
-	require.ErrorContains(t, err, "platform-server is neither beside this program nor in PATH")
-	require.Equal(t, "Build it with `make build`, or put it beside this program.", hintFor(err))
+	require.ErrorContains(t, err, "platform-server is neither in the directory of this program nor in PATH")
+	require.Equal(t, "Build it with `make build`, or put it in the same directory.", hintFor(err))
 }
 
 func TestReportOfAnInterrupt(t *testing.T) {

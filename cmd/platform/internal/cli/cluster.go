@@ -38,7 +38,7 @@ redundancy than configured; or unavailable, if something is not served.
 The feature level determines the formats that the nodes may write. It rises automatically
 once all nodes support a higher one; an asterisk marks nodes that hold it.
 
-Any node can be asked. The exit status is 1 if the cluster is unavailable.`
+Any node answers this command. The exit status is 1 if the cluster is unavailable.`
 
 func (a *app) clusterStatus() *cobra.Command {
 	cmd := &cobra.Command{
@@ -51,7 +51,7 @@ func (a *app) clusterStatus() *cobra.Command {
 	asJSON := jsonFlag(cmd.Flags())
 	extra := cmd.Flags().Bool("extra", false, "also show the partitions, and what the feature levels introduce")
 	wait := timeout(0)
-	cmd.Flags().Var(&wait, "wait", "wait as long for the cluster to become healthy")
+	cmd.Flags().Var(&wait, "wait", "wait up to this long for the cluster to become healthy")
 	a.shows(cmd, func(ctx context.Context, _ []string) error {
 		health, raw, err := a.health(ctx, time.Duration(wait))
 		if err != nil {
@@ -75,8 +75,8 @@ func (a *app) clusterStatus() *cobra.Command {
 	return cmd
 }
 
-// health asks how the cluster is, again and again for as long as wait, until it is
-// healthy.
+// health requests the health of the cluster. With wait, it repeats the request until the
+// cluster is healthy or the time is over.
 func (a *app) health(ctx context.Context, wait time.Duration) (client.ClusterHealth, []byte, error) {
 	for end := time.Now().Add(wait); ; {
 		health, raw, err := a.client.ClusterHealth(ctx)
@@ -91,7 +91,7 @@ func (a *app) health(ctx context.Context, wait time.Duration) (client.ClusterHea
 	}
 }
 
-// waitPause is the time between two looks at what a command waits for.
+// waitPause is the polling interval of commands that wait.
 const waitPause = 200 * time.Millisecond
 
 func (a *app) showCluster(h client.ClusterHealth, extra bool) {
@@ -130,7 +130,7 @@ func (a *app) showCluster(h client.ClusterHealth, extra bool) {
 	}
 }
 
-// survivalText says how many nodes can fail while everything stays available.
+// survivalText describes how many nodes can fail while everything stays available.
 func (a *app) survivalText(s client.Survival) string {
 	if s.Now == 0 {
 		return a.print.Yellow(lossesText(s))
@@ -138,12 +138,12 @@ func (a *app) survivalText(s client.Survival) string {
 	return lossesText(s)
 }
 
-// unavailableHint says what to do while something is not served.
+// unavailableHint returns what to do while the cluster is unavailable.
 func unavailableHint(nodes []client.Node) string {
 	if len(nodes) == 0 || slices.ContainsFunc(nodes, func(n client.Node) bool { return n.State != "alive" }) {
-		return "Start the nodes that are down, or see what their logs say."
+		return "Start the nodes that are down, or read their logs."
 	}
-	return "All nodes are up. Leaders may be changing: `platform cluster status --wait 1m` waits; if it stays unavailable, see the logs of the nodes."
+	return "All nodes are up. Leaders may be changing: wait with `platform cluster status --wait 1m`. If the cluster stays unavailable, read the logs of the nodes."
 }
 
 func lossesText(s client.Survival) string {
@@ -157,8 +157,8 @@ func lossesText(s client.Survival) string {
 	return text
 }
 
-// featureText is the feature level, and why it is not higher. Servers of the first
-// release do not tell.
+// featureText describes the feature level, and why it is not higher. Servers of the first
+// release do not report the reason.
 func (a *app) featureText(f *client.FeatureLevel) string {
 	switch {
 	case f == nil:
@@ -175,8 +175,8 @@ func (a *app) featureText(f *client.FeatureLevel) string {
 	return fmt.Sprintf("%d since %s", f.Level, a.print.Time(f.Since))
 }
 
-// featureTable lists what the levels that this client knows introduce, and whether a
-// cluster at a level uses it.
+// featureTable lists the changes of the feature levels that this client knows, and whether
+// a cluster at a level uses them.
 func (a *app) featureTable(level feature.Level) {
 	var rows [][]string
 	for _, c := range feature.Changes() {
@@ -204,7 +204,7 @@ func votersText(m *client.MetadataHealth) string {
 	return text
 }
 
-// partitionsText counts partitions by what is to be said of them.
+// partitionsText counts the partitions by status.
 func partitionsText(h client.ClusterHealth) string {
 	counts := map[string]int{}
 	for _, p := range h.Partitions {
@@ -227,7 +227,7 @@ func (a *app) colourHealth(status string) string {
 	return a.print.Red(term.Clean(status))
 }
 
-// nameOf is how people know a node.
+// nameOf returns the name of a node.
 func nameOf(nodes []client.Node, id uint32) string {
 	for _, n := range nodes {
 		if n.ID == id {

@@ -61,8 +61,8 @@ one, as far as nodes are available. With 3 replicas the cluster survives the fai
 one node, with 5 of any two; each write waits for a majority.
 
 The feature level rises automatically once all nodes support a higher one, unless a node runs
-with feature-level-hold; then --feature-level raises it. Servers that do not support the new
-level can no longer be used. The level cannot be lowered.`,
+with feature-level-hold; in that case --feature-level raises it. Servers that do not support
+the new level can no longer join the cluster. The level cannot be lowered.`,
 		Args:    cobra.NoArgs,
 		Example: "  platform cluster config set --replication 3\n  platform cluster config set --feature-level 4    # after an upgrade that was held",
 	}
@@ -95,18 +95,18 @@ func (a *app) changeClusterConfig(ctx context.Context, change client.ClusterChan
 		err = a.confirm(fmt.Sprintf("Change the replication of cluster %s from %d to %d?", term.Clean(now.Name), now.Replication, *change.Replication))
 	}
 	if err == nil && change.FeatureLevel != nil {
-		err = a.confirm(fmt.Sprintf("Raise the feature level of cluster %s from %d to %d? Servers that do not support it cannot be used afterwards.",
+		err = a.confirm(fmt.Sprintf("Raise the feature level of cluster %s from %d to %d? Servers that do not support it can no longer join the cluster.",
 			term.Clean(now.Name), max(now.FeatureLevel, 1), *change.FeatureLevel))
 	}
 	if err != nil {
 		return err
 	}
-	config, answer, err := a.client.SetClusterConfig(ctx, change, force)
+	config, response, err := a.client.SetClusterConfig(ctx, change, force)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		return a.printRaw(answer.Body)
+		return a.printRaw(response.Body)
 	}
 	if change.FeatureLevel != nil {
 		a.print.Printf("%s Feature level is %d\n", a.print.Green("[OK]:"), config.FeatureLevel)
@@ -124,7 +124,7 @@ func (a *app) changeClusterConfig(ctx context.Context, change client.ClusterChan
 	return nil
 }
 
-// provisionWait is how long provision waits until the cluster exists.
+// provisionWait bounds how long provision waits for the cluster.
 const provisionWait = time.Minute
 
 func (a *app) clusterProvision() *cobra.Command {
@@ -162,19 +162,19 @@ func (a *app) provision(ctx context.Context, asked client.Provisioning) error {
 		return err
 	}
 	if existed {
-		a.print.Printf("%s The cluster exists already, and is as asked for\n", a.print.Green("[OK]:"))
+		a.print.Printf("%s The cluster already exists, with these settings\n", a.print.Green("[OK]:"))
 		return nil
 	}
 	for end := time.Now().Add(provisionWait); ; {
 		config, _, err := a.client.ClusterConfig(ctx)
 		if err == nil {
-			a.print.Printf("%s The cluster is created\n", a.print.Green("[OK]:"))
+			a.print.Printf("%s Created the cluster\n", a.print.Green("[OK]:"))
 			a.showClusterConfig(config)
 			return nil
 		}
 		refusal, answered := errors.AsType[*client.APIError](err)
 		if time.Now().After(end) || answered && refusal.Status != http.StatusServiceUnavailable {
-			return &hintedError{err, "The order was taken; the node's log says what it waits for."}
+			return &hintedError{err, "The node accepted the request; its log says what it waits for."}
 		}
 		select {
 		case <-time.After(waitPause):
@@ -186,7 +186,7 @@ func (a *app) provision(ctx context.Context, asked client.Provisioning) error {
 
 func orConfigured(n *int) string {
 	if n == nil {
-		return "as the node is configured"
+		return "the node's default"
 	}
 	return strconv.Itoa(*n)
 }

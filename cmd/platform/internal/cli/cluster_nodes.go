@@ -43,8 +43,8 @@ func (a *app) nodeTable(nodes []client.Node) {
 	a.print.Table("", []string{"ID", "NAME", "STATE", "UPTIME", "METADATA", "LEADS", "REPLICAS", "VERSION", "LEVEL", "ADDRESS"}, rows)
 }
 
-// nodeLevel is the highest feature level that a node's server supports. An asterisk
-// says that the node holds the cluster's level.
+// nodeLevel is the highest feature level that a node's server supports, with an asterisk if
+// the node holds the cluster's level.
 func nodeLevel(n client.Node) string {
 	switch {
 	case n.FeatureLevel == 0:
@@ -55,7 +55,7 @@ func nodeLevel(n client.Node) string {
 	return strconv.FormatUint(uint64(n.FeatureLevel), 10)
 }
 
-// nodeState is the state of a node and what happens to it.
+// nodeState is the state of a node and the operations in progress on it.
 func (a *app) nodeState(n client.Node) string {
 	var more []string
 	if n.Draining {
@@ -80,7 +80,7 @@ func (a *app) nodeState(n client.Node) string {
 	return a.print.Green(text)
 }
 
-// uptime is for how long a node's process runs.
+// uptime is the time since a node's process started.
 func uptime(n client.Node) string {
 	if n.StartedAt.IsZero() || n.State != "alive" {
 		return "-"
@@ -124,7 +124,7 @@ func (a *app) nodesDescribe() *cobra.Command {
 func (a *app) nodesDrain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drain <node>",
-		Short: "Move a node's replicas away, so that it can be removed",
+		Short: "Move a node's replicas to other nodes, so that it can be removed",
 		Long: `Drains a node: its replicas are moved one by one to other nodes, as far as there are nodes
 without a replica, and its leaderships are transferred. Requests continue to be served. The
 node keeps running and forwards requests to other nodes.
@@ -151,7 +151,7 @@ A node that is only restarted need not be drained: a stopping node transfers its
 			return a.awaitDrained(ctx, args[0], time.Duration(wait))
 		}
 		a.print.Printf("%s Node %s is being drained\n", a.print.Green("[OK]:"), term.Clean(n.Name))
-		a.say("`platform cluster nodes list --watch` shows how its replicas go. Then `platform cluster nodes remove %s`, or `undrain` to use it again.", term.Clean(n.Name))
+		a.say("`platform cluster nodes list --watch` shows the progress. Then remove the node with `platform cluster nodes remove %s`, or return it to service with `undrain`.", term.Clean(n.Name))
 		return nil
 	})
 	return cmd
@@ -203,11 +203,11 @@ func (a *app) nodesRemove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "remove <node>...",
 		Aliases: []string{"rm"},
-		Short:   "Take nodes out of the cluster",
+		Short:   "Remove nodes from the cluster",
 		Long: `Removes nodes without replicas; drain them first. --force also removes a node that is
 permanently lost; its replicas are rebuilt from those on other nodes.
 
-A removed node can come back only as a new one, with an empty data directory.`,
+A removed node can join again only with an empty data directory.`,
 		Args:    cobra.MinimumNArgs(1),
 		Example: "  platform cluster nodes remove n3\n  platform cluster nodes remove n3 --force",
 	}
@@ -230,8 +230,8 @@ func (a *app) removeNode(ctx context.Context, name string, force bool) error {
 	}
 	if force && n.Replicas > 0 {
 		a.hint.Box(fmt.Sprintf("Node %s has %d replicas.", term.Clean(n.Name), n.Replicas),
-			"What only this node has is lost: partitions without replicas elsewhere, and what",
-			"had not reached a majority of the others.")
+			"Data that only this node has is lost: partitions without other replicas, and writes",
+			"that a majority of the other nodes does not have.")
 	}
 	if err := a.confirm(fmt.Sprintf("Remove node %s (%d) from the cluster?", term.Clean(n.Name), n.ID)); err != nil {
 		return err
@@ -247,7 +247,7 @@ func (a *app) removeNode(ctx context.Context, name string, force bool) error {
 	return nil
 }
 
-// lostMajority says that n partitions cannot be served.
+// lostMajority is the message that n partitions cannot be served.
 func lostMajority(n int) string {
 	if n == 1 {
 		return "1 partition has lost the majority of its replicas and is not served."
@@ -255,12 +255,12 @@ func lostMajority(n int) string {
 	return fmt.Sprintf("%d partitions have lost the majority of their replicas and are not served.", n)
 }
 
-// afterRemoval tells what the removal of a node leaves behind: partitions that have lost
-// their majority do not heal by themselves.
+// afterRemoval reports the consequences of removing a node: partitions that have lost
+// their majority do not recover automatically.
 func (a *app) afterRemoval(ctx context.Context, force bool) {
 	health, _, err := a.client.ClusterHealth(ctx)
 	if err != nil {
-		return // it was removed, which is what was asked for
+		return // the removal itself succeeded
 	}
 	if health.Survives != nil {
 		a.say("The cluster survives %s.", lossesText(*health.Survives))

@@ -57,7 +57,7 @@ func (a *app) partitionTable(partitions []client.PartitionState, nodes []client.
 	a.print.Table("", []string{"ID", "STATUS", "LEADER", "TERM", "REPLICAS", "APPLIED", "LAG"}, rows)
 }
 
-// partitionStatus is a partition in one word or two.
+// partitionStatus is the status of a partition.
 func partitionStatus(p client.PartitionState) string {
 	serving, behind, quarantined := false, false, false
 	for _, r := range p.Replicas {
@@ -76,11 +76,11 @@ func partitionStatus(p client.PartitionState) string {
 	case !serving:
 		return "not served"
 	case quarantined:
-		return "with a replica in quarantine"
+		return "with quarantined replica"
 	case moving:
 		return "moving"
 	case behind:
-		return "with a replica behind"
+		return "with lagging replica"
 	}
 	return "ok"
 }
@@ -164,7 +164,7 @@ func replicaRole(r client.Replica) string {
 func partitionNumber(text string) (uint32, error) {
 	id, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
-		return 0, &usageError{fmt.Sprintf("%q is not the number of a partition", text)}
+		return 0, &usageError{fmt.Sprintf("%q is not a partition number", text)}
 	}
 	return uint32(id), nil
 }
@@ -174,14 +174,14 @@ func (a *app) partitionsTransfer() *cobra.Command {
 		Use:   "transfer <partition>... --to <node>",
 		Short: "Transfer the leadership of partitions",
 		Long: `Transfers the leadership of partitions to a node that has replicas of them. Requests
-continue to be served. Leaderships that are distributed too unevenly are rebalanced later.`,
+continue to be served. The cluster rebalances leaderships that are too unevenly distributed.`,
 		Args:    cobra.MinimumNArgs(1),
 		Example: "  platform cluster partitions transfer 3 --to n2",
 	}
 	to := cmd.Flags().String("to", "", "name or id of the new leader")
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		if *to == "" {
-			return &usageError{"--to is missing: the node that is to lead"}
+			return &usageError{"--to is missing: the new leader"}
 		}
 		for _, text := range args {
 			id, err := partitionNumber(text)
@@ -189,7 +189,7 @@ continue to be served. Leaderships that are distributed too unevenly are rebalan
 				return err
 			}
 			if err := a.client.TransferPartition(ctx, id, *to); err != nil {
-				return hintNotFound(err, "`platform cluster partitions list` shows the partitions and who has them.")
+				return hintNotFound(err, "`platform cluster partitions list` shows the partitions and their replicas.")
 			}
 			a.print.Printf("%s Node %s leads partition %d\n", a.print.Green("[OK]:"), *to, id)
 		}

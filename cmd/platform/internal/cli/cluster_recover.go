@@ -19,9 +19,9 @@ func (a *app) partitionsRecover() *cobra.Command {
 		Long: `Makes the newest remaining replica of each partition the only one; other replicas are then
 copied from it. Without arguments it recovers all partitions that have lost their majority.
 
-This is unsafe: acknowledged work that had not reached the remaining replica is lost, and steps
-whose results are lost are executed again. If possible, start the missing nodes instead, which
-needs no recovery.
+This is unsafe: acknowledged writes that the remaining replica does not have are lost, and steps
+whose results are lost run again. If possible, start the missing nodes instead; then no recovery
+is needed.
 
 Every member of the cluster must respond. First remove nodes that are permanently lost, with
 ` + "`platform cluster nodes remove <node> --force`" + `; their former replicas are refused if they come back.
@@ -30,7 +30,7 @@ If the metadata has lost its majority as well, stop the remaining node and run
 ` + "`platform-server recover`" + ` there instead.`,
 		Example: "  platform cluster partitions recover --dry-run\n  platform cluster partitions recover",
 	}
-	dryRun := cmd.Flags().Bool("dry-run", false, "show what would be done, without doing it")
+	dryRun := cmd.Flags().Bool("dry-run", false, "show the plan without executing it")
 	asJSON := jsonFlag(cmd.Flags())
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		var ids []uint32
@@ -47,12 +47,12 @@ If the metadata has lost its majority as well, stop the remaining node and run
 }
 
 func (a *app) recoverPartitions(ctx context.Context, ids []uint32, dryRun, asJSON bool) error {
-	plans, answer, err := a.client.RecoverPartitions(ctx, ids, true)
+	plans, response, err := a.client.RecoverPartitions(ctx, ids, true)
 	if err != nil {
 		return hintNotFound(err, "`platform cluster partitions list` shows the partitions.")
 	}
 	if dryRun && asJSON {
-		return a.printRaw(answer.Body)
+		return a.printRaw(response.Body)
 	}
 	nodes, _, err := a.client.Nodes(ctx)
 	if err != nil {
@@ -77,18 +77,18 @@ func (a *app) recoverPartitions(ctx context.Context, ids []uint32, dryRun, asJSO
 	case dryRun:
 		return nil
 	}
-	a.hint.Box("This cannot be undone. What only the missing replicas had acknowledged is lost: calls, state and",
-		"results of steps, which then run again. The missing nodes must never run again on their old disks",
+	a.hint.Box("This cannot be undone. Writes that only the missing replicas have are lost: calls, state and",
+		"results of steps, which then run again. The missing nodes must never be started with their old disks",
 		"where these nodes cannot reach them.")
-	if err := a.confirm(fmt.Sprintf("Recover %s from the replicas that are left?", counted(len(possible), "partition"))); err != nil {
+	if err := a.confirm(fmt.Sprintf("Recover %s from the remaining replicas?", counted(len(possible), "partition"))); err != nil {
 		return err
 	}
-	done, answer, err := a.client.RecoverPartitions(ctx, possible, false)
+	done, response, err := a.client.RecoverPartitions(ctx, possible, false)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		return a.printRaw(answer.Body)
+		return a.printRaw(response.Body)
 	}
 	return a.recoveryOutcome(done)
 }
@@ -116,13 +116,13 @@ func (a *app) recoveryOutcome(done []client.PartitionRecovery) error {
 	failed := 0
 	for _, p := range done {
 		if p.Recovered {
-			a.print.Printf("%s Partition %d is recovered from entry %d\n", a.print.Green("[OK]:"), p.Partition, p.Last)
+			a.print.Printf("%s Recovered partition %d from entry %d\n", a.print.Green("[OK]:"), p.Partition, p.Last)
 			continue
 		}
 		failed++
 		a.print.Printf("%s Partition %d: %s\n", a.print.Red("[ERROR]:"), p.Partition, term.Clean(p.Refused))
 	}
-	a.say("`platform cluster status --wait 5m` waits until the replicas are copied.")
+	a.say("`platform cluster status --wait 5m` waits until all replicas are complete.")
 	if failed > 0 {
 		return fmt.Errorf("%s of %d not recovered", counted(failed, "partition"), len(done))
 	}

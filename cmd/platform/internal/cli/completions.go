@@ -19,7 +19,7 @@ import (
 
 var shells = []string{"bash", "fish", "powershell", "zsh"}
 
-// completions prints and installs the scripts with which shells complete commands.
+// completions prints and installs shell completion scripts.
 func (a *app) completions() *cobra.Command {
 	generate := &cobra.Command{
 		Use:       "generate <shell>",
@@ -53,8 +53,8 @@ func script(cmd *cobra.Command, shell string, out io.Writer) error {
 func (a *app) completionsInstall() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:       "install [shell]",
-		Short:     "Put the completion script where the shell finds it",
-		Long:      "Writes the completion script of bash, fish or zsh below your home directory. Without a shell, that of SHELL.",
+		Short:     "Install the completion script",
+		Long:      "Writes the completion script of bash, fish or zsh below your home directory. The default is the shell in SHELL.",
 		Args:      cobra.MaximumNArgs(1),
 		ValidArgs: []string{"bash", "fish", "zsh"},
 	}
@@ -83,8 +83,8 @@ func (a *app) completionsInstall() *cobra.Command {
 	return cmd
 }
 
-// completionFile is where a shell looks for the script, and what else it takes; empty if
-// that is not known.
+// completionFile returns where a shell looks for the script and what else it requires; empty
+// if that is not known.
 func (a *app) completionFile(shell string) (path, note string) {
 	if a.Home == "" {
 		return "", ""
@@ -103,10 +103,10 @@ func (a *app) completionFile(shell string) (path, note string) {
 	return "", ""
 }
 
-// completionTime bounds how long a shell waits for values.
+// completionTime bounds the requests for completions.
 const completionTime = 2 * time.Second
 
-// completeValues lets shells complete what the server knows: names and ids.
+// completeValues adds completions of names and ids from the server.
 func (a *app) completeValues(root *cobra.Command) {
 	for path, list := range map[string]func(context.Context) ([]string, error){
 		"rules set": a.patterns, "rules enable": a.patterns, "rules disable": a.patterns, "rules delete": a.patterns,
@@ -137,7 +137,7 @@ func (a *app) firstArgument(list func(context.Context) ([]string, error)) cobra.
 	}
 }
 
-// completing completes by a list from the server; nothing, if that does not answer.
+// completing completes from a list that the server returns; nothing if it does not respond.
 func (a *app) completing(list func(context.Context) ([]string, error)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, begun string) (values []string, _ cobra.ShellCompDirective) {
 		if a.setUp(cmd) != nil {

@@ -10,7 +10,7 @@ import (
 	"platform/cmd/platform/internal/term"
 )
 
-const deploymentsHint = "`platform deployments list` shows the deployments there are."
+const deploymentsHint = "`platform deployments list` shows the registered deployments."
 
 // deploymentID returns the id of a deployment that is named by its id or its address.
 func (a *app) deploymentID(ctx context.Context, name string) (string, error) {
@@ -29,7 +29,7 @@ func (a *app) deploymentID(ctx context.Context, name string) (string, error) {
 	for _, d := range all {
 		if here, ok := loopback(address); ok {
 			if there, ok := loopback(d.Address()); ok && here == there {
-				hint = "There is one at " + term.Clean(d.Address()) + ": names of this host are told apart. " + deploymentsHint
+				hint = "One has the address " + term.Clean(d.Address()) + "; names of the same host are different addresses. " + deploymentsHint
 			}
 		}
 		switch {
@@ -64,7 +64,7 @@ func (a *app) hintAliases(ctx context.Context, address string) error {
 		}
 		a.hint.Box(
 			"Deployment "+d.ID+" has the address "+term.Clean(d.Address())+", which is probably the same endpoint.",
-			"Registering it under another name makes a second deployment. To replace the first one instead:",
+			"Registering it under another name creates a second deployment. To replace the first one instead:",
 			"platform deployments register "+term.Clean(d.Address())+" --force",
 		)
 	}

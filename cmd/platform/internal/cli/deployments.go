@@ -72,14 +72,14 @@ func serviceLines(services []client.Service) string {
 	return strings.Join(lines, "\n")
 }
 
-// usage tells whether anything still needs a deployment.
+// usage is what still needs a deployment.
 type usage struct {
 	latest []string // services whose latest revision it serves
 	active int      // invocations that are not completed and are pinned to it, or are not pinned and go to it
 	more   bool     // there are more than active
 }
 
-// usage asks the server; it counts to a thousand.
+// usage returns what needs a deployment; it counts up to a thousand invocations.
 func (a *app) usage(ctx context.Context, id string) (usage, error) {
 	services, _, err := a.client.Services(ctx)
 	if err != nil {
@@ -211,7 +211,7 @@ func (a *app) removeDeployment(ctx context.Context, name string, force bool) err
 		return &hintedError{fmt.Errorf("deployment %s is still needed: %s", id, use.reason()), use.remedy(id)}
 	}
 	if force && use.needed() {
-		a.hint.Box("This deployment is still needed: "+use.reason()+".", "Its services may disappear and its invocations be unable to continue.")
+		a.hint.Box("This deployment is still needed: "+use.reason()+".", "Its services may become unavailable, and its invocations unable to continue.")
 	}
 	if err := a.confirm(fmt.Sprintf("Remove deployment %s (%s)?", id, term.Clean(deployment.Address()))); err != nil {
 		return err
@@ -241,7 +241,7 @@ func (u usage) reason() string {
 
 func (u usage) needed() bool { return len(u.latest) > 0 || u.active > 0 }
 
-// remedy says what has to happen before the deployment can be removed.
+// remedy returns what is required before the deployment can be removed.
 func (u usage) remedy(id string) string {
 	var steps []string
 	if len(u.latest) > 0 {
@@ -253,7 +253,7 @@ func (u usage) remedy(id string) string {
 	return strings.Join(append(steps, "--force removes it nevertheless."), "\n")
 }
 
-// enumerate joins names for a sentence; of many it shows the first.
+// enumerate joins the first names for a sentence and counts the others.
 func enumerate(names []string) string {
 	const shown = 5
 	if more := len(names) - shown; more > 0 {

@@ -17,7 +17,7 @@ import (
 
 const (
 	serverProgram = "platform-server"
-	// nodeDownTime is how long a killed node of several stays away.
+	// nodeDownTime is the delay before a killed node of several is restarted.
 	nodeDownTime = 5 * time.Second
 )
 
@@ -26,9 +26,9 @@ func (a *app) dev() *cobra.Command {
 		Use:     "dev",
 		Aliases: []string{"up"},
 		Short:   "Run temporary servers until Ctrl-C",
-		Long: `Runs one node in the foreground, or several as a cluster, with its data in a temporary
+		Long: `Runs one node in the foreground, or several as a cluster, with the data in a temporary
 directory that is deleted at the end. With --sample it also runs the sample service, registers
-it and makes the first call. A node of several that is killed is started again after 5 s.`,
+it and makes the first call. In a cluster, a killed node is restarted after 5 s.`,
 		Args:    cobra.NoArgs,
 		Example: "  platform dev\n  platform dev --sample\n  platform dev --nodes 3 --dir data\n  platform dev --use-random-ports --retain",
 	}
@@ -46,7 +46,7 @@ it and makes the first call. A node of several that is killed is started again a
 	flags.IntVar(&o.Ports.Admin, "admin-port", 9070, "admin API port of the first node")
 	flags.IntVar(&o.Ports.Node, "node-port", 5122, "port of the first node for other nodes")
 	flags.IntVar(&o.SamplePort, "sample-port", 9080, "port of the sample service")
-	flags.StringVar(&o.BindIP, "bind-ip", "127.0.0.1", "address to listen on; :: is every address")
+	flags.StringVar(&o.BindIP, "bind-ip", "127.0.0.1", "address to listen on; :: for all addresses")
 	cmd.RunE = run(func(ctx context.Context, _ []string) error {
 		if o.Once && !withSample {
 			return &usageError{"--once needs --sample"}
@@ -79,8 +79,8 @@ func (a *app) sample() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sample",
 		Short: "Run the sample service until Ctrl-C",
-		Long: `Runs a service endpoint with the service Greeter and the virtual object Counter, for trying a
-server. Register it with "platform deployments register". Its source is in deploy/sample.`,
+		Long: `Runs a service endpoint with the service Greeter and the virtual object Counter, to try out
+a server. Register it with "platform deployments register". Its source is in deploy/sample.`,
 		Args:    cobra.NoArgs,
 		Example: "  platform sample\n  platform sample --listen 0.0.0.0:9080",
 	}
@@ -94,7 +94,7 @@ server. Register it with "platform deployments register". Its source is in deplo
 	return cmd
 }
 
-// findServer looks for the server beside this program, then in PATH.
+// findServer looks for the server in the directory of this program, then in PATH.
 func findServer() (string, error) {
 	if self, err := os.Executable(); err == nil {
 		if real, err := filepath.EvalSymlinks(self); err == nil {
@@ -108,8 +108,8 @@ func findServer() (string, error) {
 	program, err := exec.LookPath(serverProgram)
 	if err != nil {
 		return "", &hintedError{
-			errors.New(serverProgram + " is neither beside this program nor in PATH"),
-			"Build it with `make build`, or put it beside this program.",
+			errors.New(serverProgram + " is neither in the directory of this program nor in PATH"),
+			"Build it with `make build`, or put it in the same directory.",
 		}
 	}
 	return program, nil

@@ -11,15 +11,15 @@ import (
 	"platform/internal/ids"
 )
 
-// journalEntry is what explaining needs of an entry of sys_journal.
+// journalEntry is the part of an entry of sys_journal that explanations use.
 type journalEntry struct {
 	kind, name, invoked, promise string
 	wakeUp                       time.Time
 	completions                  []uint32
-	answer                       uint32 // the completion that ends the command, 0 if there is none
+	result                       uint32 // the completion that ends the command, 0 if there is none
 }
 
-// awaited says what the leaves of a tree of futures are.
+// awaited explains the leaves of a tree of futures.
 func (e *explainer) awaited(ctx context.Context, tree string) error {
 	if tree == "" {
 		e.next("`platform invocations describe %s` shows its journal.", e.ID)
@@ -103,7 +103,7 @@ func (e *explainer) completion(ctx context.Context, id uint32, journal []journal
 	e.because("- the completion %d", id)
 }
 
-// command explains what the answer of a command depends on.
+// command explains what the completion of a command depends on.
 func (e *explainer) command(ctx context.Context, entry *journalEntry) {
 	switch entry.kind {
 	case "Sleep":
@@ -118,7 +118,7 @@ func (e *explainer) command(ctx context.Context, entry *journalEntry) {
 			return
 		}
 		e.because("- the result of %s%s", entry.invoked, e.statusOf(ctx, entry.invoked))
-		e.next("`platform explain %s` says what it waits for.", entry.invoked)
+		e.next("`platform explain %s` shows what it waits for.", entry.invoked)
 	case "Run":
 		e.because("- the result of run %q", entry.name)
 	default:
@@ -128,22 +128,22 @@ func (e *explainer) command(ctx context.Context, entry *journalEntry) {
 
 // statusOf is the target and status of another invocation, if it is known.
 func (e *explainer) statusOf(ctx context.Context, id string) string {
-	answer, err := e.client.Query(ctx, "SELECT target, status FROM sys_invocation WHERE id = "+client.Quote(id))
-	if err != nil || len(answer.Rows) == 0 {
+	result, err := e.client.Query(ctx, "SELECT target, status FROM sys_invocation WHERE id = "+client.Quote(id))
+	if err != nil || len(result.Rows) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%s, %s)", answer.Rows[0].Text("target"), answer.Rows[0].Text("status"))
+	return fmt.Sprintf(" (%s, %s)", result.Rows[0].Text("target"), result.Rows[0].Text("status"))
 }
 
-// unanswered names the commands of a running invocation that have no completion yet: what its
-// handler may be waiting for, if the SDK does not say.
-func (e *explainer) unanswered(ctx context.Context) error {
-	answer, err := e.client.Query(ctx, "SELECT entry_lite_json FROM sys_journal WHERE id = "+client.Quote(e.ID)+" AND entry_type LIKE 'Notification: %'")
+// uncompleted lists the commands of a running invocation without a completion: what its
+// handler may be waiting for, if the SDK does not report it.
+func (e *explainer) uncompleted(ctx context.Context) error {
+	result, err := e.client.Query(ctx, "SELECT entry_lite_json FROM sys_journal WHERE id = "+client.Quote(e.ID)+" AND entry_type LIKE 'Notification: %'")
 	if err != nil {
 		return err
 	}
 	answered, signalled := map[uint32]bool{0: true}, map[uint32]bool{}
-	for _, row := range answer.Rows {
+	for _, row := range result.Rows {
 		var lite struct {
 			Notification struct {
 				Completion map[string]struct {
@@ -165,14 +165,14 @@ func (e *explainer) unanswered(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	open := slices.DeleteFunc(journal, func(entry journalEntry) bool { return answered[entry.answer] })
+	open := slices.DeleteFunc(journal, func(entry journalEntry) bool { return answered[entry.result] })
 	if len(open) > 0 {
 		e.because("Not completed in its journal:")
-		for _, entry := range open[:min(len(open), maxUnanswered)] {
+		for _, entry := range open[:min(len(open), maxUncompleted)] {
 			e.command(ctx, &entry)
 		}
 	}
-	if more := len(open) - maxUnanswered; more > 0 {
+	if more := len(open) - maxUncompleted; more > 0 {
 		e.because("- and %s", counted(more, "other command"))
 	}
 	if !slices.ContainsFunc(open, func(entry journalEntry) bool { return entry.kind == "Run" }) {
@@ -212,17 +212,17 @@ func (e *explainer) unreportedAwakeable(signalled map[uint32]bool) {
 	e.next("To resolve it: `platform awakeables resolve %s <value>`", awakeable)
 }
 
-// maxUnanswered bounds how many commands unanswered names.
-const maxUnanswered = 5
+// maxUncompleted bounds the commands that uncompleted lists.
+const maxUncompleted = 5
 
-// journal reads the commands of the invocation and the completions that answer them.
+// journal reads the commands of the invocation and their completions.
 func (e *explainer) journal(ctx context.Context) ([]journalEntry, error) {
-	answer, err := e.client.Query(ctx, "SELECT name, invoked_id, promise_name, sleep_wakeup_at, entry_lite_json FROM sys_journal WHERE id = "+client.Quote(e.ID)+" AND entry_type LIKE 'Command: %'")
+	result, err := e.client.Query(ctx, "SELECT name, invoked_id, promise_name, sleep_wakeup_at, entry_lite_json FROM sys_journal WHERE id = "+client.Quote(e.ID)+" AND entry_type LIKE 'Command: %'")
 	if err != nil {
 		return nil, err
 	}
 	var journal []journalEntry
-	for _, row := range answer.Rows {
+	for _, row := range result.Rows {
 		var lite struct {
 			Command map[string]struct {
 				CompletionID uint32          `json:"completion_id"`
@@ -238,7 +238,7 @@ func (e *explainer) journal(ctx context.Context) ([]journalEntry, error) {
 			entry := journalEntry{
 				kind: kind, name: row.Text("name"), invoked: row.Text("invoked_id"), promise: row.Text("promise_name"),
 				wakeUp: row.Time("sleep_wakeup_at"), completions: []uint32{c.CompletionID, c.Result, c.IDCompletion},
-				answer: max(c.CompletionID, c.Result),
+				result: max(c.CompletionID, c.Result),
 			}
 			var target struct{ InvocationId string } //nolint:revive // as the server writes it
 			if json.Unmarshal(c.Target, &target) == nil && entry.invoked == "" {

@@ -13,7 +13,7 @@ import (
 	"platform/internal/ids"
 )
 
-// explanation says where an invocation stands, why, and what to do next.
+// explanation is the status of an invocation, its reason, and what to do next.
 type explanation struct {
 	ID     string   `json:"id"`
 	Target string   `json:"target"`
@@ -30,7 +30,7 @@ func (e *explanation) next(format string, args ...any) {
 	e.Next = append(e.Next, term.Clean(fmt.Sprintf(format, args...)))
 }
 
-// explainer finds out why one invocation is not running.
+// explainer determines why an invocation is not running.
 type explainer struct {
 	*app
 	row client.Row
@@ -49,21 +49,21 @@ func (a *app) explainInvocation(ctx context.Context, id string, asJSON bool) err
 	return nil
 }
 
-// explained finds out why an invocation is in its status.
+// explained determines why an invocation is in its status.
 func (a *app) explained(ctx context.Context, id string) (*explanation, error) {
-	answer, err := a.client.Query(ctx, "SELECT * FROM sys_invocation WHERE id = "+client.Quote(id))
+	result, err := a.client.Query(ctx, "SELECT * FROM sys_invocation WHERE id = "+client.Quote(id))
 	if err != nil {
 		return nil, err
 	}
-	if _, malformed := ids.ParseInvocation(id); len(answer.Rows) == 0 && malformed != nil {
+	if _, malformed := ids.ParseInvocation(id); len(result.Rows) == 0 && malformed != nil {
 		return nil, &hintedError{fmt.Errorf("%q is not the id of an invocation: %w", id, malformed),
 			"`platform invocations list` shows invocations with their ids."}
 	}
-	if len(answer.Rows) == 0 {
+	if len(result.Rows) == 0 {
 		return nil, &hintedError{fmt.Errorf("there is no invocation %s", term.Clean(id)),
-			"It may have been purged: results are kept for the retention of their service. `platform invocations list` shows those there are."}
+			"It may have been purged: results are kept for the retention of their service. `platform invocations list` shows the existing ones."}
 	}
-	row := answer.Rows[0]
+	row := result.Rows[0]
 	e := &explainer{app: a, row: row, explanation: explanation{ID: id, Target: row.Text("target"), Status: row.Text("status")}}
 	if err := e.explain(ctx); err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (e *explainer) explain(ctx context.Context) error {
 	return nil
 }
 
-// requests explains what was asked of the invocation before.
+// requests explains earlier requests of operators.
 func (e *explainer) requests() {
 	if e.Status == "completed" {
 		return
@@ -130,7 +130,7 @@ func (e *explainer) requests() {
 	}
 }
 
-// when is a time, and how far away it is.
+// when is a time and its distance from now.
 func (e *explainer) when(t time.Time) string {
 	if left := time.Until(t); left > 0 {
 		return fmt.Sprintf("%s (in %s)", e.print.Time(t), term.Duration(left))
@@ -138,7 +138,7 @@ func (e *explainer) when(t time.Time) string {
 	return fmt.Sprintf("%s (%s ago)", e.print.Time(t), term.Duration(time.Since(t)))
 }
 
-// since is from when on something holds, nothing if that is not known.
+// since is the start of a condition, "" if that is not known.
 func (e *explainer) since(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -151,7 +151,7 @@ func (e *explainer) scheduled() {
 	e.next("Nothing: it starts automatically. `platform invocations cancel %s` cancels it.", e.ID)
 }
 
-// ready explains what may run and has no attempt open.
+// ready explains an invocation that may run and has no attempt.
 func (e *explainer) ready(ctx context.Context) error {
 	if missing, err := e.undeployed(ctx); missing || err != nil {
 		return err
@@ -161,7 +161,7 @@ func (e *explainer) ready(ctx context.Context) error {
 	return nil
 }
 
-// undeployed explains that nothing serves the handler.
+// undeployed explains that no deployment serves the handler.
 func (e *explainer) undeployed(ctx context.Context) (bool, error) {
 	service := e.row.Text("target_service_name")
 	_, _, err := e.client.Service(ctx, service)
@@ -179,7 +179,7 @@ func (e *explainer) running(ctx context.Context) error {
 		e.because("It is attempt number %s; the one before failed: %s", n, e.brief(e.row.Text("last_failure")))
 	}
 	if since := e.row.Time("no_response_since"); !since.IsZero() {
-		e.because("Its endpoint is connected, nothing received since %s: not even a response head. The attempt continues until the abort timeout at %s.", e.when(since), e.when(e.row.Time("abort_at")))
+		e.because("The endpoint is connected but has sent nothing since %s, not even response headers. The attempt continues until the abort timeout at %s.", e.when(since), e.when(e.row.Time("abort_at")))
 		e.next("Check whether the service at that address is stuck. If its handler is expected to work for a long time without sending anything, do nothing.")
 	}
 	if e.row.Text("pause_requested") == "true" {
@@ -191,7 +191,7 @@ func (e *explainer) running(ctx context.Context) error {
 		e.because("The handler waits for:")
 		return e.awaited(ctx, awaiting)
 	}
-	if err := e.unanswered(ctx); err != nil {
+	if err := e.uncompleted(ctx); err != nil {
 		return err
 	}
 	e.next("`platform invocations describe %s` shows its journal.", e.ID)
@@ -242,7 +242,7 @@ func (e *explainer) backingOff(ctx context.Context) error {
 	return nil
 }
 
-// elsewhere tells how an invocation whose code has changed goes on with code that fits
+// elsewhere suggests how an invocation whose code has changed continues with code that fits
 // its journal.
 func (e *explainer) elsewhere() {
 	if e.row.Text("last_failure_error_code") == string(errcode.RT0016) {
@@ -250,7 +250,7 @@ func (e *explainer) elsewhere() {
 	}
 }
 
-// code points to the catalogue.
+// code refers to the error catalogue.
 func (e *explainer) code() {
 	code := e.row.Text("last_failure_error_code")
 	if entry, known := errcode.Lookup(errcode.Code(code)); known {

@@ -11,7 +11,8 @@ import (
 	"platform/flowcontrol"
 )
 
-// pending explains what has not been admitted: it waits for its object, or in a queue.
+// pending explains an invocation that has not been admitted: it waits for its object, or in
+// a queue.
 func (e *explainer) pending(ctx context.Context) error {
 	line, err := e.client.Query(ctx, "SELECT num_ahead FROM sys_inbox WHERE id = "+client.Quote(e.ID))
 	if err != nil {
@@ -28,7 +29,7 @@ func (e *explainer) pending(ctx context.Context) error {
 	return err
 }
 
-// locked explains what waits for its object.
+// locked explains an invocation that waits for its object.
 func (e *explainer) locked(ctx context.Context, ahead string) error {
 	service, key, scope := e.row.Text("target_service_name"), e.row.Text("target_service_key"), e.row.Text("scope")
 	e.because("It waits for %s/%s, which only one handler at a time can hold%s.", service, key, e.since(e.row.Time("inboxed_at")))
@@ -50,11 +51,11 @@ func (e *explainer) locked(ctx context.Context, ahead string) error {
 	}
 	h := holder.Rows[0]
 	e.because("The key is held by %s (%s, %s)%s.", h.Text("acquired_by"), h.Text("target"), h.Text("status"), e.since(h.Time("acquired_at")))
-	e.next("`platform explain %s` says what the holder is doing.", h.Text("acquired_by"))
+	e.next("`platform explain %s` explains the status of the holder.", h.Text("acquired_by"))
 	return nil
 }
 
-// waits is how many wait, in words. A very large number may count some who have left.
+// waits describes how many invocations wait. Very large numbers are approximate.
 func waits(ahead string) string {
 	n := number(ahead)
 	if n > flowcontrol.MaxCounted {
@@ -66,7 +67,7 @@ func waits(ahead string) string {
 	return fmt.Sprintf("%d invocations wait", n)
 }
 
-// are is a number and its verb.
+// are is a number with its verb.
 func are(n string) string {
 	if n == "1" {
 		return "1 is"
@@ -74,15 +75,15 @@ func are(n string) string {
 	return n + " are"
 }
 
-// queued explains what waits in a virtual queue; false if it does not.
+// queued explains an invocation that waits in a vqueue; false if it does not.
 func (e *explainer) queued(ctx context.Context) (bool, error) {
-	answer, err := e.client.Query(ctx, `SELECT v.id, v.num_ahead, s.num_inbox, s.status, s.blocked_on, s.blocked_on_json, s.head_entry_id, m.queue_is_paused, m.paused_at, m.paused_by, m.pause_reason
+	result, err := e.client.Query(ctx, `SELECT v.id, v.num_ahead, s.num_inbox, s.status, s.blocked_on, s.blocked_on_json, s.head_entry_id, m.queue_is_paused, m.paused_at, m.paused_by, m.pause_reason
 		FROM sys_vqueues v LEFT JOIN sys_scheduler s ON s.id = v.id LEFT JOIN sys_vqueue_meta m ON m.id = v.id
 		WHERE v.stage = 'inbox' AND v.entry_id = `+client.Quote(e.ID))
-	if err != nil || len(answer.Rows) == 0 {
+	if err != nil || len(result.Rows) == 0 {
 		return false, err
 	}
-	row := answer.Rows[0]
+	row := result.Rows[0]
 	queue := row.Text("id")
 	if ahead := row.Text("num_ahead"); number(ahead) == 0 {
 		e.because("It is the first in the queue %s%s.", queue, e.since(e.row.Time("inboxed_at")))
@@ -97,7 +98,7 @@ func (e *explainer) queued(ctx context.Context) (bool, error) {
 	return true, e.blocked(ctx, row)
 }
 
-// blocked says what holds the head of a queue back.
+// blocked explains what blocks the head of a queue.
 func (e *explainer) blocked(ctx context.Context, row client.Row) error {
 	var d blockedBy
 	_ = json.Unmarshal([]byte(row.Text("blocked_on_json")), &d)
@@ -131,7 +132,7 @@ func (e *explainer) blocked(ctx context.Context, row client.Row) error {
 	return nil
 }
 
-// blockedBy is what sys_scheduler says of what holds the head of a queue back.
+// blockedBy is what blocks the head of a queue, as in sys_scheduler.
 type blockedBy struct {
 	Scope    string    `json:"scope"`
 	LimitKey string    `json:"limit_key"`
@@ -160,7 +161,7 @@ func (d *blockedBy) counter() string {
 	return where
 }
 
-// quotedPattern keeps shells from reading the wildcard of a rule.
+// quotedPattern quotes the wildcard of a rule for shells.
 func quotedPattern(pattern string) string {
 	if strings.Contains(pattern, "*") {
 		return "'" + pattern + "'"

@@ -19,7 +19,7 @@ func yesNo(b bool) string {
 	return "no"
 }
 
-// pairs prints a map, one name a line.
+// pairs prints a map, one name per line.
 func pairs(table map[string]string) string {
 	lines := make([]string, 0, len(table))
 	for _, name := range slices.Sorted(maps.Keys(table)) {
@@ -52,7 +52,7 @@ func factorText(f float64) json.Number {
 	return json.Number(text)
 }
 
-// transport names how a deployment is reached, in one word or two.
+// transport is the type of a deployment's connection.
 func transport(d client.Deployment) string {
 	if d.ARN != "" {
 		return "Function"

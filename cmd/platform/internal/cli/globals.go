@@ -46,7 +46,7 @@ func (g *globals) bind(flags *pflag.FlagSet) {
 	flags.BoolVarP(&g.watch, "watch", "w", false, "repeat until Ctrl-C (commands that list or describe)")
 	flags.Float64VarP(&g.interval, "interval", "n", 1, "`seconds` between repetitions of --watch")
 	flags.Var(&g.connect, "connect-timeout", "time to wait for a connection, as a duration or in milliseconds")
-	flags.Var(&g.request, "request-timeout", "time to wait for an answer, as a duration or in milliseconds; call and attach wait without a limit unless it is given")
+	flags.Var(&g.request, "request-timeout", "time to wait for a response, as a duration or in milliseconds; call and attach wait indefinitely without it")
 	flags.BoolVar(&g.insecure, "insecure-skip-tls-verify", false, "accept any TLS certificate")
 }
 
@@ -79,7 +79,7 @@ func (a *app) setUp(cmd *cobra.Command) error {
 		return fmt.Errorf("%q is not a table style; use compact or borders", a.options.tableStyle)
 	}
 	if a.options.watch && cmd.Annotations[watchable] == "" {
-		return errors.New("--watch is for commands that list or describe something")
+		return errors.New("--watch applies only to commands that list or describe something")
 	}
 	if a.options.interval < 0.1 {
 		return errors.New("--interval must be at least 0.1 seconds")
@@ -117,18 +117,18 @@ func (a *app) resultTimeout(cmd *cobra.Command) time.Duration {
 	return 0
 }
 
-// logger logs to stderr from warnings on; each -v says more, each -q less.
+// logger logs warnings and errors to stderr; each -v lowers the level by one, each -q raises it.
 func (a *app) logger() *slog.Logger {
 	level := slog.LevelWarn - slog.Level(4*a.options.verbose) + slog.Level(4*a.options.quiet)
 	return slog.New(slog.NewTextHandler(a.Err, &slog.HandlerOptions{Level: level}))
 }
 
-// confirm asks on stderr.
+// confirm requests a confirmation on stderr.
 func (a *app) confirm(question string) error {
 	return term.Confirm(a.In, a.Err, question, a.options.yes)
 }
 
-// say writes a remark to stderr, unless -q.
+// say writes a note to stderr, unless -q.
 func (a *app) say(format string, args ...any) {
 	if a.options.quiet == 0 {
 		a.hint.Printf(format+"\n", args...)

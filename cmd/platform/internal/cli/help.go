@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The help of a command shows its own options only; those that all commands share
-// stand in the help of the program itself.
+// The help of a command shows its own options only. The help of the program shows those
+// that all commands share.
 const helpTemplate = `{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
 
 {{end}}{{.UsageString}}`
@@ -47,7 +47,7 @@ Options of all commands: {{.Root.Name}} --help
 {{- end}}
 `
 
-// suggestFlag names the flag that was likely meant, or what a value has to be.
+// suggestFlag adds the most similar flag, or the format of the value, to an error.
 func suggestFlag(cmd *cobra.Command, err error) error {
 	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		if numbers, ok := flagNumbers[invalid.GetFlag().Value.Type()]; ok {
@@ -75,7 +75,7 @@ func suggestFlag(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w; did you mean --%s?", err, best)
 }
 
-// flagNumbers are the numbers that types of flags take.
+// flagNumbers describes the numbers that flag types accept.
 var flagNumbers = map[string]string{
 	"int": "a whole number", "uint": "a whole number from 0", "uint32": "a whole number from 0 to 4294967295", "uint64": "a whole number from 0",
 }

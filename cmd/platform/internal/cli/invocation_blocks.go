@@ -44,7 +44,7 @@ func (a *app) invocationFields(inv client.Invocation) []term.Field {
 	}
 }
 
-// scopeText is the scope and the limit key, as far as there are any.
+// scopeText is the scope and the limit key, if any.
 func scopeText(inv client.Invocation) string {
 	if inv.LimitKey == "" {
 		return inv.Scope
@@ -52,7 +52,7 @@ func scopeText(inv client.Invocation) string {
 	return inv.Scope + ", limit key " + inv.LimitKey
 }
 
-// statusText is the status and how long it has lasted or took.
+// statusText is the status and its duration.
 func (a *app) statusText(inv client.Invocation) string {
 	status := a.colourStatus(inv.Status, inv.CompletionResult)
 	switch inv.Status {
@@ -99,7 +99,7 @@ func (a *app) statusText(inv client.Invocation) string {
 	return status
 }
 
-// pausedBy says who paused an invocation or why, after its status.
+// pausedBy is who paused an invocation or why, to follow its status.
 func pausedBy(p *client.Pause) string {
 	switch {
 	case p == nil:
@@ -119,7 +119,7 @@ func pausedBy(p *client.Pause) string {
 	return text
 }
 
-// nextText says when the next attempt begins, if that is known.
+// nextText is the start of the next attempt, if that is known.
 func (a *app) nextText(inv client.Invocation) string {
 	if inv.NextRetryAt.IsZero() {
 		return ""

@@ -25,7 +25,7 @@ func (a *app) invocationsDescribe() *cobra.Command {
 			return client.Invocation{}, nil, err
 		}
 		inv, response, err := a.client.Invocation(ctx, args[0])
-		return inv, response, hintNotFound(err, "It may have completed without its result being kept. `platform invocations list` shows those there are.")
+		return inv, response, hintNotFound(err, "It may have completed without its result being kept. `platform invocations list` shows the existing ones.")
 	}
 	return viewResponse(a, cmd, request, func(_ context.Context, inv client.Invocation) error {
 		a.describeInvocation(inv)
@@ -33,7 +33,7 @@ func (a *app) invocationsDescribe() *cobra.Command {
 	})
 }
 
-// wantInvocationID fails if an argument is no id but perhaps names what was invoked.
+// wantInvocationID fails if an argument is not an invocation id, but perhaps a target.
 func wantInvocationID(arg string) error {
 	if strings.HasPrefix(arg, "inv_") {
 		return nil
@@ -55,14 +55,14 @@ func (a *app) describeInvocation(inv client.Invocation) {
 	}
 	a.print.Fields("  ", fields...)
 	if inv.PinnedDeploymentID != "" && inv.Status != "completed" {
-		a.print.Printf("\n%s It has started on this deployment, so it needs it until it has completed.\n", a.print.Bold("TIP:"))
+		a.print.Printf("\n%s It started on this deployment and requires it until it has completed.\n", a.print.Bold("TIP:"))
 	}
 	a.print.Println()
 	a.print.Heading("Invocation Progress")
 	a.progress(inv)
 }
 
-// progress prints the journal as a tree below whoever made the call.
+// progress prints the journal as a tree below the caller.
 func (a *app) progress(inv client.Invocation) {
 	caller := "[Ingress]"
 	if inv.InvokedByID != "" {

@@ -14,7 +14,7 @@ import (
 	"platform/cmd/platform/internal/term"
 )
 
-// openStatuses are all statuses but completed.
+// openStatuses are all statuses except completed.
 var openStatuses = []string{"scheduled", "pending", "ready", "running", "suspended", "backing-off", "paused"}
 
 func (a *app) invocations() *cobra.Command {
@@ -26,7 +26,7 @@ func (a *app) invocations() *cobra.Command {
 		a.invocationsResume(), a.invocationsRestart(), a.invocationsPurge())
 }
 
-// selection is what the flags of the list ask for.
+// selection is the filter that the flags of the list specify.
 type selection struct {
 	client.Query
 	active      bool
@@ -104,7 +104,7 @@ are kept. The target selects those of a service, object or handler: <service>, <
 	return cmd
 }
 
-// complete checks the flags and chooses the statuses that follow from them.
+// complete validates the flags and derives the statuses.
 func (s *selection) complete() error {
 	for _, status := range s.Status {
 		if status != "completed" && !slices.Contains(openStatuses, status) {
@@ -131,7 +131,7 @@ func (s *selection) complete() error {
 	return nil
 }
 
-// narrow adds the target, if there is one, to the selection.
+// narrow restricts the selection to the target, if there is one.
 func (a *app) narrow(ctx context.Context, s *selection, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -147,7 +147,7 @@ func (a *app) narrow(ctx context.Context, s *selection, args []string) error {
 	return err
 }
 
-// hintTarget says what is wrong with a target that selects nothing.
+// hintTarget explains why a target selects nothing.
 func (a *app) hintTarget(ctx context.Context, target string) error {
 	name, rest, deep := strings.Cut(target, "/")
 	service, _, err := a.client.Service(ctx, name)
@@ -161,14 +161,14 @@ func (a *app) hintTarget(ctx context.Context, target string) error {
 	isHandler := slices.ContainsFunc(service.Handlers, func(h client.Handler) bool { return h.Name == rest })
 	switch {
 	case service.Type == "Service" && !isHandler:
-		a.say("%s has no handler %s. `platform services describe %[1]s` shows the handlers there are.", term.Clean(name), term.Clean(rest))
+		a.say("%s has no handler %s. `platform services describe %[1]s` shows its handlers.", term.Clean(name), term.Clean(rest))
 	case service.Type != "Service" && isHandler:
 		a.say("%s was read as a key. For the handler of all keys: `platform invocations list --service %s --handler %[1]s`", term.Clean(rest), term.Clean(name))
 	}
 	return nil
 }
 
-// filter applies what the server does not filter by; nil if there is nothing of that.
+// filter applies the conditions that the server does not support; nil if there are none.
 func (a *app) filter(s *selection) filter {
 	if s.result == "" && !s.objectsOnly && !s.zombie {
 		return nil
@@ -188,9 +188,9 @@ func (a *app) filter(s *selection) filter {
 	}
 }
 
-// removedDeployments tells which deployments do not exist. Each is asked for once, and
-// after the invocation that is pinned to it has been seen: a list read before would
-// lack what is registered meanwhile.
+// removedDeployments determines which deployments do not exist. It requests each one once,
+// after it has seen an invocation that is pinned to it: a list that was read earlier would
+// lack deployments registered since.
 func (a *app) removedDeployments() func(ctx context.Context, id string) (bool, error) {
 	known := map[string]bool{}
 	return func(ctx context.Context, id string) (bool, error) {
@@ -199,7 +199,7 @@ func (a *app) removedDeployments() func(ctx context.Context, id string) (bool, e
 			return gone, nil
 		}
 		_, _, err := a.client.Deployment(ctx, id)
-		if answer, ok := errors.AsType[*client.APIError](err); ok && answer.Status == http.StatusNotFound {
+		if response, ok := errors.AsType[*client.APIError](err); ok && response.Status == http.StatusNotFound {
 			gone, err = true, nil
 		}
 		if err != nil {
@@ -210,7 +210,7 @@ func (a *app) removedDeployments() func(ctx context.Context, id string) (bool, e
 	}
 }
 
-// found is an invocation and the JSON it came in.
+// found is an invocation and its JSON.
 type found struct {
 	client.Invocation
 	raw json.RawMessage
@@ -219,11 +219,11 @@ type found struct {
 // filter reports whether an invocation belongs to a listing.
 type filter func(context.Context, *client.Invocation) (bool, error)
 
-// largestPage is the most that the server answers at once.
+// largestPage is the largest page that the server returns.
 const largestPage = 1000
 
-// collect follows the pages until the query's limit of matches is reached; more
-// tells that there may be others.
+// collect reads pages until the query's limit of matches is reached; more reports that
+// there may be others.
 func (a *app) collect(ctx context.Context, q client.Query, matches filter) (list []found, more bool, err error) {
 	limit := q.Limit
 	for {

@@ -13,9 +13,9 @@ import (
 	"platform/cmd/platform/internal/client"
 )
 
-// jsonFlag adds --json to a command that shows something.
+// jsonFlag adds --json.
 func jsonFlag(flags *pflag.FlagSet) *bool {
-	return flags.Bool("json", false, "print JSON, as the server sends it")
+	return flags.Bool("json", false, "print the server's JSON response")
 }
 
 // viewResponse makes cmd show a response of the server: unchanged with --json, otherwise as

@@ -12,12 +12,12 @@ import (
 	"platform/cmd/platform/internal/term"
 )
 
-// operation is something done to invocations, by the name it has for the server.
+// operation is an operation on invocations, by its name in the admin API.
 type operation struct {
 	name     string
-	verb     string   // for the question, as in "Cancel 3 invocations?"
-	done     string   // for the answer
-	statuses []string // of the invocations that it fits
+	verb     string   // in the confirmation, as in "Cancel 3 invocations?"
+	done     string   // in the report
+	statuses []string // of the invocations that it applies to
 	limit    int
 	// deployment to run on: latest, keep or an id; empty is usual for the operation.
 	deployment string
@@ -29,7 +29,7 @@ type operation struct {
 const operationQuery = `The query is an invocation id, or selects the invocations of a service, object or
 handler: <service>, <service>/<handler>, <object>/<key>, <object>/<key>/<handler>.`
 
-// command makes the command of an operation. Adjust reads flags of its own.
+// command returns the command of an operation. adjust reads the operation's own flags.
 func (op *operation) command(a *app, cmd *cobra.Command, adjust func()) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.Long += "\n\n" + operationQuery
@@ -93,7 +93,7 @@ func (a *app) invocationsResume() *cobra.Command {
 	op := &operation{name: "resume", verb: "Resume", done: "Resumed", statuses: []string{"paused", "suspended", "backing-off"}}
 	cmd := &cobra.Command{
 		Use:   "resume <query>",
-		Short: "Resume paused invocations, and retry immediately those that are backing off",
+		Short: "Resume paused invocations, and immediately retry those that are backing off",
 		Long: `Resumes invocations. They keep the deployment that they started on, unless --deployment names
 another one, whose code must execute the same steps as those in the journal.`,
 		Example: "  platform invocations resume inv_1…\n  platform invocations resume Greeter --deployment latest",
@@ -125,7 +125,7 @@ func (a *app) invocationsRestart() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "restart-as-new <query>",
 		Aliases: []string{"restart"},
-		Short:   "Run completed invocations again, under new ids",
+		Short:   "Restart completed invocations under new ids",
 		Long: `Restarts completed invocations with the same input. With --from, for a single invocation, the new
 one keeps the journal up to that entry and continues from there; 'platform invocations describe'
 shows the entries.`,
@@ -169,7 +169,7 @@ func (a *app) restartFrom(ctx context.Context, op *operation, id string, from in
 	return a.reportBatch(op, client.Batch{Succeeded: []client.BatchSuccess{{ID: id, New: made}}})
 }
 
-// operate shows what a query selects, asks, and carries the operation out.
+// operate shows what a query selects, requests a confirmation, and executes the operation.
 func (a *app) operate(ctx context.Context, op *operation, query string) error {
 	selected, more, err := a.query(ctx, op, query)
 	if err != nil {
@@ -181,7 +181,7 @@ func (a *app) operate(ctx context.Context, op *operation, query string) error {
 	}
 	if op.name == "resume" && op.deployment == "" && len(selected) == 1 && !resumable(&selected[0]) {
 		return &hintedError{fmt.Errorf("%s is %s, so there is nothing to resume", selected[0].ID, selected[0].Status),
-			"`platform explain " + selected[0].ID + "` shows what it does."}
+			"`platform explain " + selected[0].ID + "` explains its status."}
 	}
 	if len(selected) == 0 {
 		hint := "Only invocations that are " + strings.Join(op.statuses, ", ") + " can be selected. See `platform invocations list`."
@@ -195,7 +195,7 @@ func (a *app) operate(ctx context.Context, op *operation, query string) error {
 	}
 	a.selectionTable(op, selected)
 	if more {
-		a.hint.Box(fmt.Sprintf("There are more than these %d invocations.", len(selected)), "Repeat the command afterwards, or use --limit.")
+		a.hint.Box(fmt.Sprintf("More than these %d invocations match.", len(selected)), "Repeat the command afterwards, or use --limit.")
 	}
 	if err := a.confirm(fmt.Sprintf("%s %s?", op.verb, countOf(len(selected)))); err != nil {
 		return err
@@ -214,14 +214,14 @@ func (a *app) operate(ctx context.Context, op *operation, query string) error {
 	return a.reportBatch(op, all)
 }
 
-// service is the service that a query selects.
+// service returns the service that a query selects.
 func service(query string) string {
 	name, _, _ := strings.Cut(query, "/")
 	return name
 }
 
-// resumable reports whether a resume has an effect: not on an invocation whose attempt is
-// running or about to start.
+// resumable reports whether resuming has an effect. It has none if an attempt is running or
+// about to start.
 func resumable(inv *client.Invocation) bool {
 	return inv.Status != "running" && inv.Status != "ready" || inv.PauseRequested
 }
@@ -231,7 +231,7 @@ func reasonFlag(cmd *cobra.Command, reason *string) {
 	cmd.Flags().StringVar(reason, "reason", "", "why, for other operators: stored and shown with the pause")
 }
 
-// selected are invocations that an operation is for.
+// selected are the invocations that an operation applies to.
 type selected []client.Invocation
 
 func (s selected) ids() []string {
@@ -242,13 +242,12 @@ func (s selected) ids() []string {
 	return list
 }
 
-// query finds the invocations that a query selects. An id is taken as it is: the
-// server says what is wrong with it.
+// query returns the invocations that a query selects. The server validates ids.
 func (a *app) query(ctx context.Context, op *operation, query string) (list selected, more bool, err error) {
 	if strings.HasPrefix(query, "inv_") {
 		inv, _, err := a.client.Invocation(ctx, query)
 		if err != nil {
-			return nil, false, hintNotFound(err, "`platform invocations list` shows the invocations there are.")
+			return nil, false, hintNotFound(err, "`platform invocations list` shows the existing ones.")
 		}
 		if len(op.scopes) > 0 && !slices.Contains(op.scopes, inv.Scope) {
 			return nil, false, nil
@@ -267,7 +266,7 @@ func (a *app) query(ctx context.Context, op *operation, query string) (list sele
 	return list, more, err
 }
 
-// queryOf reads service[/key][/handler]; the kind of service tells keys from
+// queryOf parses service[/key][/handler]; the type of the service distinguishes keys from
 // handlers.
 func (a *app) queryOf(ctx context.Context, query string) (client.Query, error) {
 	name, rest, deep := strings.Cut(query, "/")
@@ -299,7 +298,7 @@ func inScope(name, scope string) string {
 	return name + " in scope " + scope
 }
 
-// selectionTable shows what an operation is about to be done to: on stderr, if stdout is for JSON.
+// selectionTable shows the invocations that an operation applies to; with --json on stderr.
 func (a *app) selectionTable(op *operation, list selected) {
 	out := a.print
 	if *op.asJSON {
@@ -312,7 +311,7 @@ func (a *app) selectionTable(op *operation, list selected) {
 	out.Table("", []string{"ID", "TARGET", "STATUS", "CREATED-AT", "DEPLOYMENT"}, rows)
 }
 
-// reportBatch says what was done; it fails if anything was refused.
+// reportBatch reports the outcome; it fails if an invocation refused the operation.
 func (a *app) reportBatch(op *operation, done client.Batch) error {
 	if *op.asJSON {
 		return a.batchJSON(done)
@@ -325,7 +324,7 @@ func (a *app) reportBatch(op *operation, done client.Batch) error {
 	return a.refusals(done)
 }
 
-// refusals says which invocations refused an operation and why; it fails if any did.
+// refusals reports which invocations refused an operation and why; it fails if any did.
 func (a *app) refusals(done client.Batch) error {
 	if len(done.Failed) == 0 {
 		return nil
@@ -338,7 +337,8 @@ func (a *app) refusals(done client.Batch) error {
 	return refusedError(done)
 }
 
-// succeeded tells what has ended apart from what was only asked to end.
+// succeeded distinguishes invocations that have ended from those whose cancellation was only
+// requested.
 func (a *app) succeeded(op *operation, list []client.BatchSuccess) {
 	requested := 0
 	for _, s := range list {

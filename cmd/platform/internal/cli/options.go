@@ -38,13 +38,13 @@ func (a *app) servicesConfigView() *cobra.Command {
 	})
 }
 
-// optionMeanings explain the options of a service by the names they are shown with.
+// optionMeanings explains the options of a service by their displayed names.
 var optionMeanings = map[string]string{
 	"Public":                "Whether the ingress can call the service. Other handlers always can.",
 	"Idempotency retention": "How long the result of a call with an idempotency key is kept. Until then a request with the same key gets that result; afterwards it starts a new invocation.",
 	"Workflow retention":    "How long a workflow is kept once it has ended: its result, state and promises. Until then it cannot be run again with the same id.",
 	"Journal retention":     "How long the journal is kept once an invocation has ended. Until then it can be inspected, and the invocation restarted from one of its entries.",
-	"Inactivity timeout":    "How long an attempt may wait without a message before it is asked to suspend, which frees the endpoint. Without effect in request-response mode.",
+	"Inactivity timeout":    "How long an attempt may wait without a message before it is asked to suspend, which frees the endpoint. It has no effect in request-response mode.",
 	"Abort timeout":         "How long an attempt that was asked to suspend may take before its connection is closed. It must be longer than the longest work between two steps.",
 	"Lazy state":            "Whether state is sent only when the handler reads it, rather than all of it with each attempt. Useful for large state of which little is read.",
 	"Retries":               "How failed attempts are retried. After the last attempt, the invocation is paused until it is resumed, or killed.",

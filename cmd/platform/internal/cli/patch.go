@@ -20,8 +20,8 @@ func (a *app) servicesPatch() *cobra.Command {
 		Short:   "Change options of a service",
 		Long: `Changes options of the latest revision of a service. Retentions hold for new
 invocations, timeouts and retries for new attempts. Options that a
-handler declares itself are not changed. The next revision of the service starts again from the
-options that its endpoint declares.
+handler declares itself are not changed. The next revision of the service uses the options that
+its endpoint declares.
 
 Shows the changes and asks for confirmation.`,
 		Args: cobra.ExactArgs(1),
@@ -36,7 +36,7 @@ Shows the changes and asks for confirmation.`,
 	flags.String("journal-retention", "", "how long journals are kept after completion")
 	flags.String("inactivity-timeout", "", "how long an attempt may be inactive before it is asked to suspend")
 	flags.String("abort-timeout", "", "how long it may take to suspend before it is aborted")
-	flags.Bool("lazy-state", false, "send state only when it is read; =false for eagerly")
+	flags.Bool("lazy-state", false, "send state only when it is read; =false sends it with each attempt")
 	flags.String("max-attempts", "", "attempts before --on-max-attempts, a number or unlimited")
 	flags.String("on-max-attempts", "", "pause or kill")
 	flags.String("retry-initial-interval", "", "delay after the first failed attempt")
@@ -53,7 +53,7 @@ Shows the changes and asks for confirmation.`,
 	return cmd
 }
 
-// readChange makes a change of the flags that were given.
+// readChange returns the change that the given flags specify.
 func readChange(flags *pflag.FlagSet) (c client.ServiceChange, err error) {
 	var retry client.RetryChange
 	durations := map[string]**string{
@@ -115,12 +115,12 @@ func (a *app) patchService(ctx context.Context, name string, change client.Servi
 	if err := a.confirm("Apply these changes to " + term.Clean(name) + "?"); err != nil {
 		return err
 	}
-	after, answer, err := a.client.ModifyService(ctx, name, change)
+	after, response, err := a.client.ModifyService(ctx, name, change)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		return a.printRaw(answer.Body)
+		return a.printRaw(response.Body)
 	}
 	a.print.Printf("%s Changed service %s\n\n", a.print.Green("[OK]:"), term.Clean(after.Name))
 	a.print.Fields("  ", optionFields(after)...)
@@ -142,7 +142,7 @@ func optionFields(s client.Service) []term.Field {
 	}
 }
 
-// changed is a service as a change would make it, but for the server's bounds.
+// changed returns a service with a change applied, without the server's limits.
 func changed(s client.Service, c client.ServiceChange) client.Service {
 	take(&s.Public, c.Public)
 	take(&s.EnableLazyState, c.EnableLazyState)
@@ -176,7 +176,7 @@ func take[T any](into *T, value *T) {
 	}
 }
 
-// takeDuration writes a duration as the server does.
+// takeDuration formats a duration as the server does.
 func takeDuration(into *string, text *string) {
 	if text == nil {
 		return

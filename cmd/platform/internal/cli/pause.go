@@ -10,11 +10,11 @@ import (
 	"platform/cmd/platform/internal/term"
 )
 
-// reportPause tells invocations that are paused from those whose handler has been asked to
+// reportPause distinguishes paused invocations from those whose handler was requested to
 // suspend and still executes a step.
 func (a *app) reportPause(ctx context.Context, done client.Batch) error {
 	pending, err := a.awaitPaused(ctx, done.Succeeded)
-	if err != nil { // the pauses are requested, and nothing more is known
+	if err != nil { // the pauses are requested, but their state is unknown
 		a.print.Printf("%s Requested the pause of %s\n", a.print.Green("[OK]:"), countOf(len(done.Succeeded)))
 		a.say("Their status is unknown: %s", term.Clean(err.Error()))
 		return a.refusals(done)
@@ -29,8 +29,8 @@ func (a *app) reportPause(ctx context.Context, done client.Batch) error {
 	return a.refusals(done)
 }
 
-// awaitPaused waits a moment for pauses to take effect and returns the ids of those that are
-// still pending.
+// awaitPaused waits briefly for pauses to take effect and returns the ids of the pending
+// ones.
 func (a *app) awaitPaused(ctx context.Context, list []client.BatchSuccess) (pending []string, err error) {
 	for deadline := time.Now().Add(a.settleTime); ; {
 		if pending, err = a.pausing(ctx, list); err != nil || len(pending) == 0 || time.Now().After(deadline) {
@@ -53,11 +53,11 @@ func (a *app) pausing(ctx context.Context, list []client.BatchSuccess) (pending 
 	for i, s := range list {
 		quoted[i] = client.Quote(s.ID)
 	}
-	answer, err := a.client.QueryTable(ctx, fmt.Sprintf("SELECT id FROM sys_invocation WHERE pause_requested AND id IN (%s)", strings.Join(quoted, ", ")), "strong")
+	result, err := a.client.QueryTable(ctx, fmt.Sprintf("SELECT id FROM sys_invocation WHERE pause_requested AND id IN (%s)", strings.Join(quoted, ", ")), "strong")
 	if err != nil {
 		return nil, err
 	}
-	for _, row := range answer.Rows {
+	for _, row := range result.Rows {
 		pending = append(pending, row.Text("id"))
 	}
 	return pending, nil

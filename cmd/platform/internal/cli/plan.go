@@ -14,7 +14,7 @@ import (
 	"platform/cmd/platform/internal/term"
 )
 
-// plan is what a registration would change.
+// plan is the changes of a registration.
 type plan struct {
 	added   []client.Service
 	updated []update
@@ -26,7 +26,7 @@ type plan struct {
 type update struct{ before, after client.Service }
 
 // showPlan prints, on stderr, what registering the deployment changes. replaced
-// tells that a known deployment is overwritten.
+// reports that a registered deployment is overwritten.
 func (a *app) showPlan(ctx context.Context, planned client.Deployment, replaced bool) error {
 	latest, _, err := a.client.Services(ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func (a *app) showPlan(ctx context.Context, planned client.Deployment, replaced 
 	return nil
 }
 
-// printPlan prints services, their handlers and options, those that come, go or change marked.
+// printPlan prints services, handlers and options, and marks additions, removals and changes.
 func (a *app) printPlan(p plan) {
 	a.section("ADDED", len(p.added), a.hint.Green)
 	for _, s := range p.added {
@@ -72,8 +72,8 @@ func (a *app) printPlan(p plan) {
 	}
 }
 
-// makePlan compares what is planned with the latest revisions and, when a
-// deployment is replaced, with what it served.
+// makePlan compares the planned services with the latest revisions and, when a deployment is
+// replaced, with its previous services.
 func makePlan(latest, old, planned []client.Service) plan {
 	named := func(list []client.Service, name string) int {
 		return slices.IndexFunc(list, func(s client.Service) bool { return s.Name == name })
@@ -100,7 +100,7 @@ func (a *app) section(title string, count int, style func(string) string) {
 	}
 }
 
-// handlerChanges lists handlers, those that come, go or change marked.
+// handlerChanges lists handlers, and marks additions, removals and changes.
 func (a *app) handlerChanges(before, after []client.Handler) {
 	had, has := handlerNames(before), handlerNames(after)
 	for _, name := range has {
@@ -130,7 +130,7 @@ func (a *app) changeLines(indent string, changes []string) {
 	}
 }
 
-// handlerNamed is the handler with a name as handlerNames writes it.
+// handlerNamed returns the handler with a name as handlerNames formats it.
 func handlerNamed(list []client.Handler, name string) client.Handler {
 	for _, h := range list {
 		if term.Clean(h.Name) == name {
@@ -182,10 +182,10 @@ func fieldChanges(before, after map[string]json.RawMessage) []string {
 	return changes
 }
 
-// longestChange is how long both values of a change may be to be shown.
+// longestChange bounds the total length of both values of a displayed change.
 const longestChange = 100
 
-// flatten writes fields as text; those of options in groups under group.name.
+// flatten formats fields as text; nested options are named group.name.
 func flatten(prefix string, fields map[string]json.RawMessage, into map[string]string) {
 	for name, raw := range fields {
 		var group map[string]json.RawMessage

@@ -71,7 +71,8 @@ func promiseStatus(p *client.Promise) string {
 	return "resolved"
 }
 
-// promiseText is the reason of a rejection, or the value: as text, or in JSON if it is none.
+// promiseText is the reason of a rejection, or the value: as text, or as JSON if it is not
+// text.
 func promiseText(p *client.Promise) string {
 	switch {
 	case p.Failure != "":
@@ -103,7 +104,7 @@ func (a *app) promisesGet() *cobra.Command {
 		case len(list) == 0:
 			return &hintedError{
 				fmt.Errorf("no handler of %s has used a promise %q", workflow, args[1]),
-				"`platform promises list " + workflow.Service + "/" + workflow.Key + "` shows those that were used.",
+				"`platform promises list " + workflow.Service + "/" + workflow.Key + "` shows the promises that were used.",
 			}
 		case *asJSON:
 			return a.printJSON(list[0])

@@ -19,11 +19,11 @@ func (a *app) deploymentsRegister() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "register <URL or ARN>",
 		Aliases: []string{"discover", "add"},
-		Short:   "Make the services behind an endpoint known",
-		Long: `Asks the endpoint which services it offers, shows what registering it would
-change, and registers it once you agree. At an address that is registered already nothing is
-changed: --dry-run compares what it offers now with what is registered, --force replaces it.
-Code is never compared, only services, handlers, options and schemas.`,
+		Short:   "Register the services of an endpoint",
+		Long: `Discovers the services of the endpoint, shows the changes, and registers them after a
+confirmation. An address that is already registered is not changed: --dry-run compares its current
+services with the registered ones, --force replaces them. Only services, handlers, options and
+schemas are compared, not code.`,
 		Args: cobra.ExactArgs(1),
 		Example: `  platform deployments register http://localhost:9080
   platform deployments register localhost:9080 --force --yes
@@ -33,18 +33,18 @@ Code is never compared, only services, handlers, options and schemas.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.BoolVar(&r.Force, "force", false, "replace the deployment that has this address")
-	flags.BoolVar(&r.Breaking, "breaking", false, "let services change their type")
-	flags.BoolVar(&r.UseHTTP11, "use-http1.1", false, "speak HTTP/1.1 to the endpoint")
+	flags.BoolVar(&r.Breaking, "breaking", false, "allow services to change their type")
+	flags.BoolVar(&r.UseHTTP11, "use-http1.1", false, "use HTTP/1.1 for the endpoint")
 	flags.StringArrayVar(&r.headers, "extra-header", nil, "header `name=value` of every request to the endpoint (repeatable)")
 	flags.StringArrayVar(&r.labels, "metadata", nil, "label `name=value` kept with the deployment (repeatable)")
-	flags.StringVar(&r.AssumeRoleARN, "assume-role-arn", "", "role to take before invoking a function")
-	flags.BoolVar(&r.planOnly, "dry-run", false, "only show what would change, also at a known address")
+	flags.StringVar(&r.AssumeRoleARN, "assume-role-arn", "", "role to assume before invoking a function")
+	flags.BoolVar(&r.planOnly, "dry-run", false, "only show the changes, also for a registered address")
 	r.asJSON = jsonFlag(flags)
 	cmd.RunE = run(func(ctx context.Context, args []string) error { return a.register(ctx, args[0], r) })
 	return cmd
 }
 
-// registration is what the command line asks for.
+// registration is the request of the command line.
 type registration struct {
 	client.Registration
 	headers, labels []string
@@ -58,15 +58,15 @@ func (a *app) register(ctx context.Context, address string, r registration) erro
 	}
 	r.DryRun = true
 	if r.planOnly {
-		r.Force = true // else a known address is not compared
+		r.Force = true // otherwise a registered address is not compared
 	}
-	planned, answer, err := a.client.Register(ctx, r.Registration)
+	planned, response, err := a.client.Register(ctx, r.Registration)
 	if err != nil {
 		return err
 	}
-	known := answer.Status == http.StatusOK
+	known := response.Status == http.StatusOK
 	if known && !r.Force {
-		return a.alreadyRegistered(address, planned, answer, *r.asJSON)
+		return a.alreadyRegistered(address, planned, response, *r.asJSON)
 	}
 	if err := a.showPlan(ctx, planned, known); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (a *app) register(ctx context.Context, address string, r registration) erro
 	}
 	if r.planOnly {
 		if *r.asJSON {
-			return a.printRaw(answer.Body)
+			return a.printRaw(response.Body)
 		}
 		a.say("Nothing was changed. To apply: platform deployments register %s%s", address, map[bool]string{true: " --force"}[known])
 		return nil
@@ -87,12 +87,12 @@ func (a *app) register(ctx context.Context, address string, r registration) erro
 		return err
 	}
 	r.DryRun = false
-	done, answer, err := a.client.Register(ctx, r.Registration)
+	done, response, err := a.client.Register(ctx, r.Registration)
 	if err != nil {
 		return err
 	}
 	if *r.asJSON {
-		return a.printRaw(answer.Body)
+		return a.printRaw(response.Body)
 	}
 	a.print.Printf("%s Registered deployment %s\n\n", a.print.Green("[OK]:"), done.ID)
 	rows := make([][]string, len(done.Services))
@@ -104,7 +104,7 @@ func (a *app) register(ctx context.Context, address string, r registration) erro
 	return nil
 }
 
-// complete fills the request from address and flags.
+// complete sets the request's fields from address and flags.
 func (r *registration) complete(address string) (err error) {
 	if strings.HasPrefix(address, "arn:") {
 		r.ARN = address
@@ -118,7 +118,7 @@ func (r *registration) complete(address string) (err error) {
 	return err
 }
 
-// endpointURL completes what people type: 9080, :9080, localhost:9080.
+// endpointURL completes abbreviated addresses: 9080, :9080, localhost:9080.
 func endpointURL(address string) (string, error) {
 	full, ok := completeAddress(address)
 	if !ok {
@@ -143,11 +143,11 @@ func parsePairs(flag string, list []string) (map[string]string, error) {
 	return table, nil
 }
 
-func (a *app) alreadyRegistered(address string, d client.Deployment, answer *client.Response, asJSON bool) error {
+func (a *app) alreadyRegistered(address string, d client.Deployment, response *client.Response, asJSON bool) error {
 	if asJSON {
-		return a.printRaw(answer.Body)
+		return a.printRaw(response.Body)
 	}
-	a.print.Printf("Deployment already exists with id %s, no changes.\n", d.ID)
+	a.print.Printf("The deployment already exists with id %s; nothing was changed.\n", d.ID)
 	a.notices(d.Info)
 	a.print.Printf("To see what would change: platform deployments register %s --dry-run\n", address)
 	a.print.Printf("To replace it:            platform deployments register %s --force\n", address)

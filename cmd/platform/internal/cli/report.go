@@ -25,17 +25,17 @@ func (a *app) report(err error) int {
 		if hint := hintFor(err); hint != "" {
 			fmt.Fprintln(a.Err, hint)
 		}
-		if answer, ok := errors.AsType[*client.APIError](err); ok {
-			fmt.Fprintf(a.Err, "-> HTTP %d from %s %s\n", answer.Status, answer.Method, answer.URL)
+		if response, ok := errors.AsType[*client.APIError](err); ok {
+			fmt.Fprintf(a.Err, "-> HTTP %d from %s %s\n", response.Status, response.Method, response.URL)
 		}
 	}
 	return exitError
 }
 
-// hintFor says what to do next, "" when there is nothing sensible to say.
+// hintFor returns what to do next, "" if nothing is known.
 func hintFor(err error) string {
-	if answer, ok := errors.AsType[*client.APIError](err); ok {
-		if hint := misdirectedHint(answer); hint != "" {
+	if response, ok := errors.AsType[*client.APIError](err); ok {
+		if hint := misdirectedHint(response); hint != "" {
 			return hint
 		}
 	}
@@ -45,41 +45,41 @@ func hintFor(err error) string {
 	if silent, ok := errors.AsType[*client.UnreachableError](err); ok {
 		return unreachableHint(silent)
 	}
-	answer, ok := errors.AsType[*client.APIError](err)
+	response, ok := errors.AsType[*client.APIError](err)
 	if !ok {
 		return ""
 	}
-	if entry, known := errcode.Lookup(errcode.Code(answer.Code)); known {
+	if entry, known := errcode.Lookup(errcode.Code(response.Code)); known {
 		return entry.Remedy
 	}
 	switch {
-	case answer.Source == "invocation" && answer.Status == http.StatusConflict && answer.InvocationID != "":
-		if hint, known := conflictHints[answer.Message]; known {
-			return hint + " See `platform invocations describe " + answer.InvocationID + "`."
+	case response.Source == "invocation" && response.Status == http.StatusConflict && response.InvocationID != "":
+		if hint, known := conflictHints[response.Message]; known {
+			return hint + " See `platform invocations describe " + response.InvocationID + "`."
 		}
 		fallthrough
-	case answer.Source == "invocation" && answer.InvocationID != "":
-		return "The handler ended with this error. See `platform invocations describe " + answer.InvocationID + "`."
-	case answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden:
+	case response.Source == "invocation" && response.InvocationID != "":
+		return "The handler ended with this error. See `platform invocations describe " + response.InvocationID + "`."
+	case response.Status == http.StatusUnauthorized || response.Status == http.StatusForbidden:
 		return "Set PLATFORM_AUTH_TOKEN, or bearer_token in the profile."
 	}
 	return ""
 }
 
-// conflictHints are for failures with status 409 that the server ends an invocation with.
+// conflictHints are hints for failures with status 409 with which the server ends invocations.
 var conflictHints = map[string]string{
 	"killed":   "The invocation was killed; its handler did not end.",
 	"canceled": "The invocation was cancelled before it started.",
 	"the workflow method was already invoked": "A workflow runs once for each key. `platform workflows attach <Workflow/key>` waits for its result.",
 }
 
-// misdirectedHint recognizes an ingress that was asked for the admin API, and the reverse.
-func misdirectedHint(answer *client.APIError) string {
-	toIngress := strings.Contains(answer.URL, "/platform/")
+// misdirectedHint recognizes an admin request that was sent to an ingress, and the reverse.
+func misdirectedHint(response *client.APIError) string {
+	toIngress := strings.Contains(response.URL, "/platform/")
 	switch {
-	case answer.Source == "ingress" && !toIngress:
+	case response.Source == "ingress" && !toIngress:
 		return "This is the address of an ingress. Set that of the admin API (by default port 9070) with --admin-url or PLATFORM_ADMIN_URL."
-	case toIngress && strings.HasPrefix(answer.Message, "there is no route "):
+	case toIngress && strings.HasPrefix(response.Message, "there is no route "):
 		return "This is the address of an admin API. Set that of the ingress (by default port 8080) with --ingress-url or PLATFORM_INGRESS_URL."
 	}
 	return ""
@@ -112,11 +112,10 @@ type hintedError struct {
 func (h *hintedError) Error() string { return h.err.Error() }
 func (h *hintedError) Unwrap() error { return h.err }
 
-// hintNotFound adds a hint to a 404 of the server itself; one that a handler ended
-// with means something else.
+// hintNotFound adds a hint to a 404 of the server itself, not to one returned by a handler.
 func hintNotFound(err error, hint string) error {
-	answer, ok := errors.AsType[*client.APIError](err)
-	if ok && answer.Status == http.StatusNotFound && answer.Code == "" && answer.Source != "invocation" {
+	response, ok := errors.AsType[*client.APIError](err)
+	if ok && response.Status == http.StatusNotFound && response.Code == "" && response.Source != "invocation" {
 		return &hintedError{err, hint}
 	}
 	return err

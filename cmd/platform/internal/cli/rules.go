@@ -20,7 +20,7 @@ func (a *app) rules() *cobra.Command {
 		Aliases: []string{"rule"},
 		Short:   "Limit the concurrency of scopes",
 		Long: `Rules limit how many invocations run concurrently in the scopes that callers name. A pattern is a scope,
-or scope/l1 or scope/l1/l2 for the parts of limit keys within it; * stands for any.
+or scope/l1 or scope/l1/l2 for the parts of limit keys within it; * matches any.
 Each matching scope and limit key has a separate budget, and the most specific rule applies:
 in tenant-1, a rule for tenant-1 replaces one for *.`,
 	}, a.rulesSet(), a.rulesList(), a.rulesSwitch(true), a.rulesSwitch(false), a.rulesDelete())
@@ -40,7 +40,7 @@ func (a *app) rulesList() *cobra.Command {
 	}
 	return viewResponse(a, cmd, request, func(_ context.Context, rules []client.Rule) error {
 		if len(rules) == 0 {
-			a.say("No rules. Make one: platform rules set <pattern> --concurrency <n>")
+			a.say("No rules. Create one: platform rules set <pattern> --concurrency <n>")
 			return nil
 		}
 		a.ruleTable(a.print, rules, *extra)
@@ -48,7 +48,7 @@ func (a *app) rulesList() *cobra.Command {
 	})
 }
 
-// ruleTable shows rules. Columns of limits that no rule has are left out.
+// ruleTable shows rules. It omits the columns of limits that no rule has.
 func (a *app) ruleTable(p *term.Printer, rules []client.Rule, extra bool) {
 	rated := slices.ContainsFunc(rules, func(r client.Rule) bool { return r.Limits.Rate != nil })
 	bounded := slices.ContainsFunc(rules, func(r client.Rule) bool { return r.Limits.QueueLimit != nil })
@@ -97,7 +97,7 @@ func rateText(rate *string) string {
 
 func ruleVersion(r client.Rule) string { return "v" + strconv.FormatUint(uint64(r.Version), 10) }
 
-// rulesSwitch is enable or disable.
+// rulesSwitch returns the command enable or disable.
 func (a *app) rulesSwitch(on bool) *cobra.Command {
 	verb, done, short := "disable", "Disabled", "Disable a rule without deleting it"
 	if on {
@@ -118,15 +118,15 @@ func (a *app) rulesSwitch(on bool) *cobra.Command {
 			r.Disabled = !on
 			return nil
 		}
-		before, after, answer, err := a.changeRule(ctx, args[0], change)
+		before, after, response, err := a.changeRule(ctx, args[0], change)
 		if err != nil {
 			return err
 		}
 		if *asJSON {
-			return a.printRaw(answer.Body)
+			return a.printRaw(response.Body)
 		}
 		if before.Version == after.Version {
-			a.print.Printf("%s Rule '%s' was %sd already (version %s)\n", a.print.Green("[OK]:"), after.Pattern, verb, ruleVersion(after))
+			a.print.Printf("%s Rule '%s' was already %sd (version %s)\n", a.print.Green("[OK]:"), after.Pattern, verb, ruleVersion(after))
 			return nil
 		}
 		a.print.Printf("%s %s rule '%s' (version %s)\n", a.print.Green("[OK]:"), done, after.Pattern, ruleVersion(after))
@@ -152,7 +152,7 @@ func (a *app) rulesDelete() *cobra.Command {
 		if err := a.confirm(fmt.Sprintf("Delete rule '%s'?", rule.Pattern)); err != nil {
 			return err
 		}
-		// What was shown is what is deleted.
+		// Only the version that was shown is deleted.
 		if err := a.client.DeleteRule(ctx, rule.Pattern, rule.Version); err != nil {
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 	"platform/cmd/platform/internal/client"
 )
 
-// ruleFlags are what `rules set` takes.
+// ruleFlags are the flags of `rules set`.
 type ruleFlags struct {
 	concurrency  uint32
 	unlimited    bool
@@ -41,7 +41,7 @@ stopped.`,
 	flags.SortFlags = false
 	flags.Uint32Var(&f.concurrency, "concurrency", 0, "maximum concurrency of each matching scope or limit key")
 	flags.BoolVar(&f.unlimited, "unlimited", false, "no concurrency limit")
-	flags.StringVar(&f.rate, "rate", "", "most that start in a `period`, such as 100/s, 30/min or 5/10s")
+	flags.StringVar(&f.rate, "rate", "", "maximum number of starts per `period`, such as 100/s, 30/min or 5/10s")
 	flags.BoolVar(&f.noRate, "no-rate", false, "no rate limit")
 	flags.Uint64Var(&f.queueLimit, "queue-limit", 0, "maximum number of waiting invocations; further ones are refused with status 429")
 	flags.BoolVar(&f.noQueueLimit, "no-queue-limit", false, "no queue limit")
@@ -60,7 +60,7 @@ stopped.`,
 	return cmd
 }
 
-// check refuses what makes no sense whatever the rule is.
+// check rejects combinations of flags that are invalid for any rule.
 func (f *ruleFlags) check(flags *pflag.FlagSet) error {
 	given := 0
 	for _, name := range []string{"concurrency", "unlimited", "rate", "no-rate", "queue-limit", "no-queue-limit", "description", "disabled"} {
@@ -77,13 +77,13 @@ func (f *ruleFlags) check(flags *pflag.FlagSet) error {
 	case given == 0:
 		return &usageError{"nothing to set: give --concurrency <n> or another option"}
 	case flags.Changed("concurrency") && f.concurrency == 0:
-		return &usageError{"--concurrency must be at least 1; --unlimited takes the limit away"}
+		return &usageError{"--concurrency must be at least 1; --unlimited removes the limit"}
 	}
 	return nil
 }
 
 func (a *app) setRule(ctx context.Context, pattern string, f *ruleFlags, flags *pflag.FlagSet) error {
-	before, after, answer, err := a.changeRule(ctx, pattern, func(r *client.Rule) error {
+	before, after, response, err := a.changeRule(ctx, pattern, func(r *client.Rule) error {
 		if r.Version != 0 && flags.Changed("disabled") {
 			return &usageError{"--disabled is for new rules; use `platform rules disable` or `enable` for this one"}
 		}
@@ -95,14 +95,14 @@ func (a *app) setRule(ctx context.Context, pattern string, f *ruleFlags, flags *
 	}
 	a.warnFlowControl(ctx)
 	if *f.asJSON {
-		return a.printRaw(answer.Body)
+		return a.printRaw(response.Body)
 	}
 	did := "Updated rule '%s'"
 	switch {
 	case before.Version == 0:
 		did = "Created rule '%s'"
 	case before.LastModified == after.LastModified:
-		did = "Rule '%s' was like that already"
+		did = "Rule '%s' is unchanged"
 	}
 	a.print.Printf("%s "+did+" (version %s)\n", a.print.Green("[OK]:"), after.Pattern, ruleVersion(after))
 	if after.Disabled {
@@ -111,7 +111,7 @@ func (a *app) setRule(ctx context.Context, pattern string, f *ruleFlags, flags *
 	return nil
 }
 
-// merge puts what was given into a rule.
+// merge applies the given flags to a rule.
 func (f *ruleFlags) merge(r *client.Rule, flags *pflag.FlagSet) {
 	if flags.Changed("concurrency") {
 		r.Limits.Concurrency = &f.concurrency
@@ -139,12 +139,12 @@ func (f *ruleFlags) merge(r *client.Rule, flags *pflag.FlagSet) {
 	}
 }
 
-// changeTries is how often a change is made anew because somebody else was faster.
+// changeTries bounds the retries of a change after concurrent changes.
 const changeTries = 5
 
-// changeRule reads a rule, or begins one of version 0, and stores it as change makes
-// it, unless somebody else changed it meanwhile: then it starts over.
-func (a *app) changeRule(ctx context.Context, pattern string, change func(*client.Rule) error) (before, after client.Rule, answer *client.Response, err error) {
+// changeRule reads a rule, or creates one of version 0, applies change and stores it. It
+// starts over if the rule was changed concurrently.
+func (a *app) changeRule(ctx context.Context, pattern string, change func(*client.Rule) error) (before, after client.Rule, response *client.Response, err error) {
 	for range changeTries {
 		before, _, err = a.client.Rule(ctx, pattern)
 		if client.IsNotFound(err) {
@@ -157,19 +157,19 @@ func (a *app) changeRule(ctx context.Context, pattern string, change func(*clien
 		if err = change(&wanted); err != nil {
 			return before, after, nil, err
 		}
-		after, answer, err = a.client.PutRule(ctx, wanted)
+		after, response, err = a.client.PutRule(ctx, wanted)
 		if !client.IsConflict(err) {
 			break
 		}
 	}
-	return before, after, answer, err
+	return before, after, response, err
 }
 
-// warnFlowControl tells that rules have no effect while flow control is off.
+// warnFlowControl reports that rules have no effect while flow control is off.
 func (a *app) warnFlowControl(ctx context.Context) {
 	v, err := a.client.Version(ctx)
 	if on, known := v.Features["vqueues"]; err == nil && known && !on {
 		a.say("Flow control is off on this cluster, so rules limit nothing. It is enabled on a fresh cluster by\n" +
-			"experimental-enable-vqueues = true and experimental-enable-protocol-v7 = true in the server's configuration.")
+			"experimental-enable-vqueues = true and experimental-enable-protocol-v7 = true in the configuration of its nodes.")
 	}
 }

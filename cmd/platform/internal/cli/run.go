@@ -22,7 +22,7 @@ const (
 	exitUsage = 2
 )
 
-// System is what the program needs of the world.
+// System is the environment of the program.
 type System struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -30,7 +30,7 @@ type System struct {
 	Home     string // home directory, may be empty
 }
 
-// app carries what commands share. The fields below options are set before a
+// app is the state that commands share. The fields below options are set before a
 // command runs.
 type app struct {
 	System
@@ -41,7 +41,7 @@ type app struct {
 	print   *term.Printer // stdout
 	hint    *term.Printer // stderr
 
-	noticeDelay time.Duration // before a command tells what it waits for
+	noticeDelay time.Duration // before a command reports what it waits for
 	settleTime  time.Duration // for which pause waits for handlers to suspend
 }
 
@@ -67,13 +67,13 @@ func Run(ctx context.Context, args []string, system System) int {
 	return exitUsage
 }
 
-// failure marks an error of a command that ran; everything else is wrong usage.
+// failure marks an error of a command that ran; other errors are usage errors.
 type failure struct{ err error }
 
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-// usageError is found out by a command that already runs.
+// usageError is a usage error that the command itself detects.
 type usageError struct{ message string }
 
 func (u *usageError) Error() string { return u.message }
@@ -81,7 +81,7 @@ func (u *usageError) Error() string { return u.message }
 // runner is the body of a command.
 type runner func(ctx context.Context, args []string) error
 
-// run adapts a body to cobra, telling failures from wrong usage.
+// run adapts a body to cobra and distinguishes failures from usage errors.
 func run(body runner) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		err := body(cmd.Context(), args)
@@ -109,7 +109,7 @@ func (a *app) root() *cobra.Command {
 		},
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		Example: `  platform dev                                   start a temporary server
-  platform deployments register localhost:9080   make services known
+  platform deployments register localhost:9080   register services
   platform call Greeter/greet '"World"'          call a handler`,
 	}
 	root.SetVersionTemplate(version.Line("platform") + "\n")
@@ -149,8 +149,8 @@ func describeArgs(cmd *cobra.Command) {
 	}
 }
 
-// group adds commands to one that does nothing itself: alone it prints its help,
-// which counts as wrong usage, as does a command it does not have.
+// group adds subcommands to a command without an action of its own. Running it without a
+// subcommand prints its help and is a usage error, as is an unknown subcommand.
 func group(parent *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	parent.AddCommand(commands...)
 	parent.Args = cobra.ArbitraryArgs

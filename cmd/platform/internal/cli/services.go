@@ -138,7 +138,7 @@ func (a *app) handlerTable(indent string, handlers []client.Handler) {
 	a.print.Table(indent, header, rows)
 }
 
-// notices prints the remarks of the server.
+// notices prints the server's notices.
 func (a *app) notices(list []client.Notice) {
 	for _, n := range list {
 		code := ""

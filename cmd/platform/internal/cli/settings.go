@@ -17,7 +17,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// settings say which server the program speaks to.
+// settings determine the server that the program uses.
 type settings struct {
 	Environment string
 	File        string // configuration file, whether it exists or not
@@ -61,7 +61,7 @@ func loadSettings(system System, flags *globals) (settings, error) {
 	return s, errors.Join(completeURL("admin", &s.AdminURL), completeURL("ingress", &s.IngressURL))
 }
 
-// completeURL adds what an address lacks, see completeAddress. An address unix:<path> stays as it is.
+// completeURL completes an address, see completeAddress. It keeps unix:<path> unchanged.
 func completeURL(what string, address *string) error {
 	if path, isUnix := strings.CutPrefix(*address, "unix:"); isUnix && path != "" {
 		return nil
@@ -98,8 +98,8 @@ func configFile(system System) string {
 	return filepath.Join(system.Home, ".config", "platform", "config.toml")
 }
 
-// applyFile applies the profile. A missing file has just the profile local, and
-// that one is empty.
+// applyFile applies the profile. A missing file is equivalent to one with an empty profile
+// local.
 func (s *settings) applyFile() error {
 	profiles := map[string]profile{}
 	data, err := os.ReadFile(s.File)
@@ -130,8 +130,8 @@ func (s *settings) applyFile() error {
 	return nil
 }
 
-// withDotEnv adds the PLATFORM_ variables of a .env file to the environment, which
-// wins over them. A file that cannot be read counts as absent.
+// withDotEnv adds the PLATFORM_ variables of a .env file to the environment, which takes
+// precedence. A file that cannot be read is ignored.
 func withDotEnv(getenv func(string) string, name string) func(string) string {
 	file, err := os.Open(name)
 	if err != nil {

@@ -20,8 +20,8 @@ func (a *app) sql() *cobra.Command {
 		Short: "Query the server with SQL",
 		Long: `Answers one SELECT over the system tables: invocations, journals, state, queues, services,
 nodes and more. SHOW TABLES lists the tables, DESCRIBE <table> the columns of one. A
-column without an alias is named by its text. A division by zero is NULL. A query of - is read
-from the standard input.`,
+column without an alias is named after its expression. A division by zero is NULL. The query - is read
+from standard input.`,
 		Args: cobra.ExactArgs(1),
 		Example: `  platform sql "SHOW TABLES"
   platform sql "SELECT status, COUNT(*) FROM sys_invocation GROUP BY status"
@@ -31,7 +31,7 @@ from the standard input.`,
 	flags := cmd.Flags()
 	asArray := flags.Bool("json", false, "print a JSON array of the rows")
 	asLines := flags.Bool("jsonl", false, "print each row as JSON on a line of its own")
-	consistency := flags.String("consistency", "", "how current the answer is: bounded (default; what was acknowledged up to two seconds earlier may be missing) or strong (nothing is)")
+	consistency := flags.String("consistency", "", "consistency of the result: bounded (default; may lack writes acknowledged in the last two seconds) or strong (lacks none)")
 	cmd.MarkFlagsMutuallyExclusive("json", "jsonl")
 	a.shows(cmd, func(ctx context.Context, args []string) error {
 		query := args[0]
@@ -46,15 +46,15 @@ from the standard input.`,
 			query = string(text)
 		}
 		started := time.Now()
-		answer, err := a.client.QueryTable(ctx, query, *consistency)
+		result, err := a.client.QueryTable(ctx, query, *consistency)
 		if err != nil {
 			return err
 		}
 		took := time.Since(started)
-		if err := a.showRows(answer, *asArray, *asLines); err != nil {
+		if err := a.showRows(result, *asArray, *asLines); err != nil {
 			return err
 		}
-		a.say("%s", a.hint.Dim(fmt.Sprintf("%s. Query took %s", counted(len(answer.Rows), "row"), term.Duration(took))))
+		a.say("%s", a.hint.Dim(fmt.Sprintf("%s. Query took %s", counted(len(result.Rows), "row"), term.Duration(took))))
 		return nil
 	})
 	return cmd
@@ -68,15 +68,15 @@ func counted(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-func (a *app) showRows(answer *client.Rows, asArray, asLines bool) error {
+func (a *app) showRows(result *client.Rows, asArray, asLines bool) error {
 	switch {
-	case asArray && len(answer.Rows) == 0:
+	case asArray && len(result.Rows) == 0:
 		a.print.Println("[]")
 		return nil
 	case asArray:
-		return a.printJSON(answer.Rows)
+		return a.printJSON(result.Rows)
 	case asLines:
-		for _, row := range answer.Rows {
+		for _, row := range result.Rows {
 			line, err := json.Marshal(row)
 			if err != nil {
 				return fmt.Errorf("encode output: %w", err)
@@ -85,16 +85,16 @@ func (a *app) showRows(answer *client.Rows, asArray, asLines bool) error {
 		}
 		return nil
 	}
-	if len(answer.Rows) == 0 {
+	if len(result.Rows) == 0 {
 		return nil
 	}
-	cells := make([][]string, len(answer.Rows))
-	for i, row := range answer.Rows {
-		cells[i] = make([]string, len(answer.Columns))
-		for j, name := range answer.Columns {
+	cells := make([][]string, len(result.Rows))
+	for i, row := range result.Rows {
+		cells[i] = make([]string, len(result.Columns))
+		for j, name := range result.Columns {
 			cells[i][j] = term.Clean(row.Text(name))
 		}
 	}
-	a.print.Table("", answer.Columns, cells)
+	a.print.Table("", result.Columns, cells)
 	return nil
 }

@@ -19,7 +19,7 @@ func (a *app) state() *cobra.Command {
 		Aliases: []string{"kv"},
 		Short:   "Show and change the state of objects and workflows",
 		Long: `Shows and changes the state of objects and workflows. A change is queued like a
-handler: it is made when no handler holds the key, after those that already wait. Objects and
+handler: it is applied when no handler holds the key, after the invocations that already wait. Objects and
 workflows of a scope have separate state: --scope selects it. Keys are written service/key, or as
 two arguments.`,
 	}, a.stateGet(), a.stateEditor(), a.statePatch(), a.stateClear())
@@ -43,13 +43,13 @@ func (a *app) stateGet() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		state, answer, err := a.client.State(ctx, object)
+		state, response, err := a.client.State(ctx, object)
 		if err != nil {
 			return hintNotFound(err, stateHint)
 		}
 		switch {
 		case *asJSON:
-			return a.printRaw(answer.Body)
+			return a.printRaw(response.Body)
 		case *plain:
 			document, err := stateDocument(state.Entries, *binary)
 			if err != nil {
@@ -71,7 +71,7 @@ func scopeFlag(cmd *cobra.Command) *string {
 	return cmd.Flags().String("scope", "", "scope of the object (default: no scope)")
 }
 
-// hintScopes names scopes that have what there is none of without a scope.
+// hintScopes names the scopes that have state of an object without state outside scopes.
 func (a *app) hintScopes(ctx context.Context, o client.Object) error {
 	if o.Scope != "" {
 		return nil
@@ -85,7 +85,7 @@ func (a *app) hintScopes(ctx context.Context, o client.Object) error {
 	for _, row := range found.Rows {
 		scopes = append(scopes, "--scope "+term.Clean(row.Text("scope")))
 	}
-	a.say("There is some in scopes: %s.", strings.Join(scopes, ", "))
+	a.say("Scopes with state of it: %s.", strings.Join(scopes, ", "))
 	return nil
 }
 
@@ -117,7 +117,7 @@ func (a *app) showState(o client.Object, state *client.State, binary bool) {
 	a.print.Table("  ", []string{"KEY", "VALUE"}, rows)
 }
 
-// valueText is a value for people: JSON indented, other text as it is, bytes in base64.
+// valueText formats a value for display: JSON indented, other text unchanged, bytes in base64.
 func valueText(value []byte, binary bool) string {
 	if !binary && json.Valid(value) {
 		var indented strings.Builder
@@ -131,8 +131,7 @@ func valueText(value []byte, binary bool) string {
 	return base64.StdEncoding.EncodeToString(value)
 }
 
-// stateDocument is state as a JSON object: values as the JSON that they are, or in
-// base64.
+// stateDocument is state as a JSON object: values as JSON, or in base64.
 func stateDocument(entries []client.StateEntry, binary bool) ([]byte, error) {
 	document := map[string]any{}
 	for _, e := range entries {
@@ -148,8 +147,7 @@ func stateDocument(entries []client.StateEntry, binary bool) ([]byte, error) {
 	return json.MarshalIndent(document, "", "  ")
 }
 
-// parseDocument reads state back from a document. Values that say the same as before
-// keep their bytes.
+// parseDocument parses a state document. Values that are equal as JSON keep their bytes.
 func parseDocument(document []byte, before []client.StateEntry, binary bool) ([]client.StateEntry, error) {
 	var entries []client.StateEntry
 	if binary {
@@ -179,7 +177,7 @@ func parseDocument(document []byte, before []client.StateEntry, binary bool) ([]
 
 func sameJSON(a, b []byte) bool { return compacted(a) == compacted(b) }
 
-// compacted is JSON without spaces, or what it was if it is none.
+// compacted is JSON without spaces; text that is not JSON is unchanged.
 func compacted(raw []byte) string {
 	var v any
 	decoder := json.NewDecoder(strings.NewReader(string(raw)))

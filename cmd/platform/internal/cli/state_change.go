@@ -15,7 +15,7 @@ import (
 	"platform/cmd/platform/internal/term"
 )
 
-// stateEdit is a change of the state of a key that is being made.
+// stateEdit is a change in progress of the state of a key.
 type stateEdit struct {
 	object        client.Object
 	scope         *string
@@ -37,8 +37,8 @@ func (a *app) stateEditor() *cobra.Command {
 		Use:   "edit <service/key> [name=value]...",
 		Short: "Edit the state of a key",
 		Long: `Sets entries of the state of a key: each name=value is an entry with a JSON value. Without
-assignments it opens the state as JSON in an editor: PLATFORM_EDITOR, VISUAL or EDITOR. What you
-save becomes the state, once you confirm; entries that you remove are deleted. If a handler has
+assignments it opens the state as JSON in an editor: PLATFORM_EDITOR, VISUAL or EDITOR. The
+saved document becomes the state after a confirmation; removed entries are deleted. If a handler has
 changed the state in the meantime, nothing is changed.`,
 		Args: cobra.MinimumNArgs(1),
 		Example: `  platform state edit Counter/alice
@@ -104,7 +104,7 @@ whose members replace those of the state and whose nulls delete them (RFC 7396).
 func (a *app) patchState(ctx context.Context, c *stateEdit, patch []byte) error {
 	patched, err := applyPatch(c.document, patch)
 	if err != nil {
-		return &hintedError{fmt.Errorf("the patch cannot be applied: %w", err), "`platform state get --plain` shows what it is applied to."}
+		return &hintedError{fmt.Errorf("the patch cannot be applied: %w", err), "`platform state get --plain` shows the document that it is applied to."}
 	}
 	entries, err := parseDocument(patched, c.state.Entries, c.binary)
 	if err != nil {
@@ -159,7 +159,7 @@ func (a *app) readState(ctx context.Context, c *stateEdit, args []string) (err e
 	return err
 }
 
-// submit shows the new state and makes it once the user agrees.
+// submit shows the new state and stores it after a confirmation.
 func (a *app) submit(ctx context.Context, c *stateEdit, document []byte, entries []client.StateEntry) error {
 	if sameJSON(c.document, document) {
 		a.say("Nothing was changed.")
@@ -189,7 +189,7 @@ func (a *app) told(made client.StateChange) {
 		a.print.Printf("%s The state was changed.\n", a.print.Green("[OK]:"))
 		return
 	}
-	a.print.Printf("%s The state update is queued and made when the key is free (operation %s).\n", a.print.Green("[OK]:"), made.ID)
+	a.print.Printf("%s The state update is queued and applied when the key is free (operation %s).\n", a.print.Green("[OK]:"), made.ID)
 }
 
 // editText opens text in the user's editor and returns what was saved.
@@ -205,12 +205,12 @@ func (a *app) editText(ctx context.Context, text []byte) ([]byte, error) {
 	}
 	file, err := os.CreateTemp("", "platform-state-*.json")
 	if err != nil {
-		return nil, fmt.Errorf("make file to edit: %w", err)
+		return nil, fmt.Errorf("create a file to edit: %w", err)
 	}
 	defer os.Remove(file.Name())
 	_, err = file.Write(append(text, '\n'))
 	if err = errors.Join(err, file.Close()); err != nil {
-		return nil, fmt.Errorf("write file to edit: %w", err)
+		return nil, fmt.Errorf("write the file to edit: %w", err)
 	}
 	words := append(strings.Fields(editor), file.Name())
 	run := exec.CommandContext(ctx, words[0], words[1:]...) //nolint:gosec // the user's own editor
@@ -220,7 +220,7 @@ func (a *app) editText(ctx context.Context, text []byte) ([]byte, error) {
 	}
 	edited, err := os.ReadFile(file.Name())
 	if err != nil {
-		return nil, fmt.Errorf("read what was edited: %w", err)
+		return nil, fmt.Errorf("read the edited file: %w", err)
 	}
 	return edited, nil
 }
@@ -247,8 +247,8 @@ func (a *app) stateClear() *cobra.Command {
 	return cmd
 }
 
-// clearState deletes the state of an object, or of all objects of a service and a scope
-// if what has no key.
+// clearState deletes the state of an object or, if what has no key, of all objects of a
+// service and a scope.
 func (a *app) clearState(ctx context.Context, what client.Object, force bool) error {
 	scope := "scope IS NULL"
 	if what.Scope != "" {

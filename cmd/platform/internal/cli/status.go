@@ -25,7 +25,7 @@ type statusOptions struct {
 func (a *app) servicesStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [name]",
-		Short: "Show what services are busy with",
+		Short: "Show the activity of services",
 		Long: `Counts the invocations of every handler that are not completed, and shows the keys
 of objects that are held and for how long. With a name it also shows the newest
 invocations of that service.`,
@@ -82,21 +82,21 @@ func (a *app) servicesNamed(ctx context.Context, names []string) ([]client.Servi
 	return []client.Service{service}, hintNotFound(err, servicesHint)
 }
 
-// serviceStatus is what a service is busy with.
+// serviceStatus is the activity of a service.
 type serviceStatus struct {
 	Name     string          `json:"name"`
 	Handlers []handlerStatus `json:"handlers"`
 	Keys     []keyStatus     `json:"active_keys,omitempty"` // the longest queue first
-	// AllKeys is how many active keys there are.
+	// AllKeys is the number of active keys.
 	AllKeys int `json:"num_active_keys,omitempty"`
 }
 
 type handlerStatus struct {
 	Name   string         `json:"name"`
 	Counts map[string]int `json:"counts"` // by status
-	// Oldest is the oldest one that is not suspended, nil if there is none.
+	// Oldest is the start of the oldest invocation that is not suspended, nil if there is none.
 	Oldest *client.Invocation `json:"-"`
-	// OldestID names it.
+	// OldestID is its id.
 	OldestID string `json:"oldest_non_suspended,omitempty"`
 }
 
@@ -108,7 +108,7 @@ type keyStatus struct {
 	HeldBy string             `json:"held_by,omitempty"`
 }
 
-// busy asks what services are busy with, and for up to limit keys of each.
+// busy requests the activity of services, and up to limit keys of each.
 func (a *app) busy(ctx context.Context, services []client.Service, limit int) ([]serviceStatus, error) {
 	names := make([]string, len(services))
 	for i, s := range services {
@@ -142,7 +142,7 @@ func (a *app) busy(ctx context.Context, services []client.Service, limit int) ([
 	return list, a.busyKeys(ctx, list, exclusive, limit)
 }
 
-// count enters the counts of a handler and looks for its oldest invocation.
+// count adds the counts of a handler and determines its oldest invocation.
 func (a *app) count(ctx context.Context, service string, h *handlerStatus, counts []client.HandlerCount) error {
 	for i := range counts {
 		c := &counts[i]
@@ -164,7 +164,7 @@ func (a *app) count(ctx context.Context, service string, h *handlerStatus, count
 	return nil
 }
 
-// busyKeys enters the keys that handlers hold or wait for.
+// busyKeys adds the keys that handlers hold or wait for.
 func (a *app) busyKeys(ctx context.Context, list []serviceStatus, handlers map[string][]string, limit int) error {
 	started := slices.DeleteFunc(slices.Clone(openStatuses), func(s string) bool { return s == "scheduled" })
 	keys, err := a.client.BusyKeys(ctx, handlers, started, limit)
@@ -224,7 +224,7 @@ func (a *app) showStatus(list []serviceStatus, o statusOptions) {
 	}
 }
 
-// countText leaves zeros out, so that the eye finds the rest.
+// countText omits zeros, so that other numbers stand out.
 func countText(n int) string {
 	if n == 0 {
 		return "-"

@@ -17,12 +17,11 @@ func (a *app) deploymentsUpdate() *cobra.Command {
 		Use:     "update <id or address> [URL or ARN]",
 		Aliases: []string{"edit"},
 		Short:   "Change a deployment in place",
-		Long: `Changes where a deployment is and how it is reached. Invocations in flight go on
-there, which repairs them when their code is at fault. What is offered at the new
-address has to suit what is registered, and that stays, unless --overwrite takes
-over whatever is offered.
+		Long: `Changes where a deployment is and how it is reached. Invocations in flight
+continue there, which repairs them if their code was at fault. The services at the new address must
+be compatible with the registered ones, which are kept, unless --overwrite replaces them.
 
-Shows what would change, and changes it once you agree.`,
+Shows the changes and asks for confirmation.`,
 		Args: cobra.RangeArgs(1, 2),
 		Example: `  platform deployments update dp_1… http://localhost:9081
   platform deployments update dp_1… --extra-header authorization="Bearer abc"
@@ -31,12 +30,12 @@ Shows what would change, and changes it once you agree.`,
 	var u updateRequest
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.BoolVar(&u.Overwrite, "overwrite", false, "take over the services that are offered, whatever that breaks")
-	flags.BoolVar(&u.http11, "use-http1.1", false, "speak HTTP/1.1 to the endpoint; =false for HTTP/2")
-	flags.StringArrayVar(&u.headers, "extra-header", nil, "header `name=value` of every request, in place of all there were (repeatable)")
+	flags.BoolVar(&u.Overwrite, "overwrite", false, "replace the registered services by those of the endpoint, even if incompatible")
+	flags.BoolVar(&u.http11, "use-http1.1", false, "use HTTP/1.1 for the endpoint; =false for HTTP/2")
+	flags.StringArrayVar(&u.headers, "extra-header", nil, "header `name=value` of every request, in place of all existing ones (repeatable)")
 	flags.BoolVar(&u.noHeaders, "no-extra-headers", false, "stop sending extra headers")
-	flags.StringVar(&u.role, "assume-role-arn", "", "role to take before invoking a function")
-	flags.BoolVar(&u.planOnly, "dry-run", false, "only show what would change")
+	flags.StringVar(&u.role, "assume-role-arn", "", "role to assume before invoking a function")
+	flags.BoolVar(&u.planOnly, "dry-run", false, "only show the changes")
 	u.asJSON = jsonFlag(flags)
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
 		if flags.Changed("use-http1.1") {
@@ -57,7 +56,7 @@ Shows what would change, and changes it once you agree.`,
 	return cmd
 }
 
-// updateRequest is what the command line asks for.
+// updateRequest is the request of the command line.
 type updateRequest struct {
 	client.DeploymentUpdate
 	headers   []string
@@ -68,7 +67,7 @@ type updateRequest struct {
 	asJSON    *bool
 }
 
-// complete fills the request from address and flags.
+// complete sets the request's fields from address and flags.
 func (u *updateRequest) complete(address []string) (err error) {
 	switch {
 	case len(address) == 0:
@@ -97,17 +96,17 @@ func (u *updateRequest) complete(address []string) (err error) {
 func (a *app) updateDeployment(ctx context.Context, id string, u updateRequest) error {
 	before, _, err := a.client.Deployment(ctx, id)
 	if err != nil {
-		return hintNotFound(err, "`platform deployments list` shows the deployments there are.")
+		return hintNotFound(err, "`platform deployments list` shows the registered deployments.")
 	}
 	u.DryRun = true
-	planned, answer, err := a.client.UpdateDeployment(ctx, id, u.DeploymentUpdate)
+	planned, response, err := a.client.UpdateDeployment(ctx, id, u.DeploymentUpdate)
 	if err != nil {
 		return err
 	}
 	a.showUpdate(before, planned, u.Overwrite)
 	if u.planOnly {
 		if *u.asJSON {
-			return a.printRaw(answer.Body)
+			return a.printRaw(response.Body)
 		}
 		return nil
 	}
@@ -115,12 +114,12 @@ func (a *app) updateDeployment(ctx context.Context, id string, u updateRequest) 
 		return err
 	}
 	u.DryRun = false
-	done, answer, err := a.client.UpdateDeployment(ctx, id, u.DeploymentUpdate)
+	done, response, err := a.client.UpdateDeployment(ctx, id, u.DeploymentUpdate)
 	if err != nil {
 		return err
 	}
 	if *u.asJSON {
-		return a.printRaw(answer.Body)
+		return a.printRaw(response.Body)
 	}
 	a.print.Printf("%s Updated deployment %s\n", a.print.Green("[OK]:"), done.ID)
 	return nil
@@ -130,7 +129,7 @@ func (a *app) updateDeployment(ctx context.Context, id string, u updateRequest) 
 func (a *app) showUpdate(before, after client.Deployment, overwrite bool) {
 	if overwrite {
 		a.hint.Box(
-			"This replaces what deployment "+after.ID+" offers.",
+			"This replaces the services of deployment "+after.ID+".",
 			"Invocations in flight on it may be unable to continue with the new code.",
 		)
 	}
@@ -152,7 +151,7 @@ func (a *app) showUpdate(before, after client.Deployment, overwrite bool) {
 	}
 }
 
-// changes are the fields whose value differs, with both values.
+// changes returns the fields whose values differ, with both values.
 func changes(before, after []term.Field) []term.Field {
 	var list []term.Field
 	for i, f := range after {
@@ -165,8 +164,8 @@ func changes(before, after []term.Field) []term.Field {
 
 func oneLine(text string) string { return orDash(strings.ReplaceAll(text, "\n", ", ")) }
 
-// servicesPlan compares what a deployment offers before and after; services that stay
-// as they are do not appear.
+// servicesPlan compares the services of a deployment before and after, without the unchanged
+// ones.
 func servicesPlan(before, after []client.Service) plan {
 	p := makePlan(before, before, after)
 	p.updated = slices.DeleteFunc(p.updated, func(u update) bool {

@@ -21,7 +21,7 @@ func (a *app) vqueues() *cobra.Command {
 		Aliases: []string{"vqueue", "vq"},
 		Short:   "Show and pause the queues of flow control",
 		Long: `A vqueue holds the invocations of one service that share a scope and a limit key. They
-start in order of arrival, as far as the rules for scope and limit key allow.
+start in order of arrival, as the rules for scope and limit key allow.
 
 While flow control is enabled, the queues for the keys of objects without a scope are shown
 as well, with the object in the column LOCK. They cannot be paused or limited by rules.
@@ -102,8 +102,8 @@ func (a *app) vqueuesDescribe() *cobra.Command {
 		Aliases: []string{"get"},
 		Short:   "Show a vqueue, what blocks it, and its invocations",
 		Long: fmt.Sprintf(`Shows a vqueue or the queue of an object, what blocks it, and its entries in order. For a queue
-of more than %d entries, some are shown in no order, since all of them would have to be read to
-sort them; --newest-first does that.`, mostSorted),
+of more than %d entries, an arbitrary selection is shown, since sorting requires reading all of
+them; --newest-first does that.`, mostSorted),
 		Args:    cobra.ExactArgs(1),
 		Example: "  platform vqueues describe vq_1…\n  platform vqueues describe Mailer --scope acme\n  platform vqueues describe Counter/ada",
 	}
@@ -134,7 +134,7 @@ sort them; --newest-first does that.`, mostSorted),
 		}
 		a.describeQueue(queue, head, entries)
 		if order == client.AsFound {
-			a.say("Some of %d entries, in no order. To list the first ones, all entries have to be read:\n  platform sql \"SELECT * FROM sys_vqueues WHERE id = '%s' AND stage = 'inbox' ORDER BY sequence_number LIMIT %d\"",
+			a.say("An arbitrary selection of %d entries. Listing the first ones requires reading all of them:\n  platform sql \"SELECT * FROM sys_vqueues WHERE id = '%s' AND stage = 'inbox' ORDER BY sequence_number LIMIT %d\"",
 				queue.Entries(), queue.ID, *limit)
 		}
 		return nil
@@ -142,7 +142,7 @@ sort them; --newest-first does that.`, mostSorted),
 	return cmd
 }
 
-// mostSorted is how many entries of a queue are read to show the first ones.
+// mostSorted is the largest queue that is read completely to show its first entries.
 const mostSorted = 10_000
 
 func orderOf(q *client.VQueue, newestFirst bool) client.Order {
@@ -161,7 +161,7 @@ func queueFlags(cmd *cobra.Command, f *client.VQueueFilter) {
 	cmd.Flags().StringVar(&f.LimitKey, "limit-key", "", "limit key of the vqueue (with a service)")
 }
 
-// queueID finds the vqueue that a name and the flags select: exactly one.
+// queueID returns the vqueue that a name and the flags select; there must be exactly one.
 func (a *app) queueID(ctx context.Context, name string, f client.VQueueFilter) (string, error) {
 	if strings.HasPrefix(name, "vq_") {
 		if f != (client.VQueueFilter{}) {
@@ -189,7 +189,7 @@ func (a *app) queueID(ctx context.Context, name string, f client.VQueueFilter) (
 	return found[0].ID, nil
 }
 
-// maxAmbiguous is how many vqueues are shown when a name selects several.
+// maxAmbiguous bounds the vqueues that are shown when a name selects several.
 const maxAmbiguous = 20
 
 func hintNoQueue(err error) error {
@@ -199,9 +199,9 @@ func hintNoQueue(err error) error {
 	return err
 }
 
-// vqueuesSwitch is pause or resume.
+// vqueuesSwitch returns the command pause or resume.
 func (a *app) vqueuesSwitch(pause bool) *cobra.Command {
-	verb, done, short := "resume", "Resumed", "Let a paused vqueue start invocations again"
+	verb, done, short := "resume", "Resumed", "Resume a paused vqueue"
 	if pause {
 		verb, done, short = "pause", "Paused", "Stop a vqueue from starting invocations; running ones continue"
 	}
@@ -232,7 +232,7 @@ func (a *app) vqueuesSwitch(pause bool) *cobra.Command {
 		}
 		queue, _, err := a.client.VQueue(ctx, id)
 		if err != nil {
-			// The server takes any id that could be one.
+			// The server accepts any well-formed id.
 			return hintNoQueue(fmt.Errorf("the server accepted the request, but: %w", err))
 		}
 		if queue.Lock != "" {

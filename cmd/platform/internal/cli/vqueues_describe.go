@@ -48,7 +48,7 @@ func (a *app) describeQueue(q client.VQueue, head client.VQueueHead, entries []c
 	a.print.Table("", []string{"ID", "STAGE", "STATUS", "CREATED-AT", "IN STAGE SINCE", "ATTEMPTS"}, rows)
 }
 
-// pauseDetails says when an operator paused something, from where and why, as far as it is known.
+// pauseDetails describes when an operator paused something, from where and why, if known.
 func (a *app) pauseDetails(at time.Time, by, reason string) (text string) {
 	if !at.IsZero() {
 		text += " at " + a.print.Time(at)
@@ -62,7 +62,7 @@ func (a *app) pauseDetails(at time.Time, by, reason string) (text string) {
 	return text
 }
 
-// isoText is a duration of SQL for people.
+// isoText formats an SQL duration for display.
 func isoText(iso string) string {
 	d, err := units.ParseDuration(iso)
 	if err != nil {
@@ -71,7 +71,7 @@ func isoText(iso string) string {
 	return term.Duration(d)
 }
 
-// heldBy says in words what the head of a queue waits for.
+// heldBy describes what the head of a queue waits for.
 func (a *app) heldBy(head *client.VQueueHead) string {
 	var d blockedBy
 	_ = json.Unmarshal([]byte(head.Details), &d)

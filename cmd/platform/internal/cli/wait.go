@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// noticeDelay is how long a command waits for a result before it tells on stderr
-	// what it waits for.
+	// noticeDelay is the time after which a command that waits for a result reports on
+	// stderr what it waits for.
 	noticeDelay = 4 * time.Second
 	// settleTime is how long pause waits for attempts that were asked to suspend.
 	settleTime     = time.Second
 	settleInterval = 100 * time.Millisecond
 )
 
-// noticeLater runs notice once the wait has lasted for the notice delay. The caller ends the
+// noticeLater calls notice after the notice delay. The caller ends the
 // wait with stop, which returns when notice has returned.
 func (a *app) noticeLater(ctx context.Context, notice func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -38,8 +38,8 @@ func (a *app) noticeLater(ctx context.Context, notice func(context.Context)) (st
 	}
 }
 
-// sayWaiting tells on stderr what the result of an invocation waits for. Errors are left to
-// the request that waits.
+// sayWaiting reports on stderr what an invocation waits for. It ignores errors, since the
+// request for the result reports them.
 func (a *app) sayWaiting(ctx context.Context, ref client.InvocationRef) {
 	if ref.ID == "" {
 		_, err := a.client.Output(ctx, ref)

@@ -50,9 +50,9 @@ func TestAttachTellsWhatItWaitsFor(t *testing.T) {
 		}
 	})
 	a.noticeDelay = time.Millisecond
-	answer, err := a.waitFor(t.Context(), client.InvocationRef{Target: client.Target{Service: "Signup", Key: "ada", Keyed: true}})
+	response, err := a.waitFor(t.Context(), client.InvocationRef{Target: client.Target{Service: "Signup", Key: "ada", Keyed: true}})
 	require.NoError(t, err)
-	require.Equal(t, `"done"`, string(answer.Body))
+	require.Equal(t, `"done"`, string(response.Body))
 	require.Contains(t, out.String(), "Waiting for inv_1w (Signup/ada/run), which is paused:\n  It was paused")
 	require.Contains(t, out.String(), "`platform explain inv_1w` says what to do.")
 }

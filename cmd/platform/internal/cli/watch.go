@@ -13,15 +13,14 @@ import (
 // watchable marks commands that --watch can repeat.
 const watchable = "watchable"
 
-// Terminal control: the alternate screen keeps what stood there before.
+// Terminal control: the alternate screen preserves the previous contents.
 const (
 	enterScreen = "\x1b[?1049h"
 	leaveScreen = "\x1b[?1049l"
 	clearScreen = "\x1b[H\x1b[2J"
 )
 
-// shows makes body the body of a command that shows something, which --watch can
-// repeat.
+// shows makes body the body of a command that --watch can repeat.
 func (a *app) shows(cmd *cobra.Command, body runner) {
 	cmd.Annotations = map[string]string{watchable: "yes"}
 	cmd.RunE = run(func(ctx context.Context, args []string) error {
@@ -35,8 +34,8 @@ func (a *app) shows(cmd *cobra.Command, body runner) {
 	})
 }
 
-// repeat runs body until it fails or ctx ends. Each round is drawn at once, so
-// that the screen does not flicker.
+// repeat runs body until it fails or ctx ends. It writes the output of each run in one
+// call, so that the screen does not flicker.
 func (a *app) repeat(ctx context.Context, args []string, body runner) error {
 	pause := time.Duration(a.options.interval * float64(time.Second))
 	tick := time.NewTicker(pause)

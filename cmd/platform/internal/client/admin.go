@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// Registration asks the server to register a deployment.
+// Registration is a request to register a deployment.
 type Registration struct {
 	URI               string            `json:"uri,omitempty"`
 	ARN               string            `json:"arn,omitempty"`
@@ -23,9 +23,9 @@ type Registration struct {
 }
 
 // Register registers a deployment.
-func (c *Client) Register(ctx context.Context, r Registration) (d Deployment, answer *Response, err error) {
-	answer, err = c.adminJSON(ctx, http.MethodPost, "/deployments", r, &d)
-	return d, answer, err
+func (c *Client) Register(ctx context.Context, r Registration) (d Deployment, response *Response, err error) {
+	response, err = c.adminJSON(ctx, http.MethodPost, "/deployments", r, &d)
+	return d, response, err
 }
 
 // Deployments lists all deployments.
@@ -33,17 +33,17 @@ func (c *Client) Deployments(ctx context.Context) ([]Deployment, *Response, erro
 	var list struct {
 		Deployments []Deployment `json:"deployments"`
 	}
-	answer, err := c.adminJSON(ctx, http.MethodGet, "/deployments", nil, &list)
-	return list.Deployments, answer, err
+	response, err := c.adminJSON(ctx, http.MethodGet, "/deployments", nil, &list)
+	return list.Deployments, response, err
 }
 
 // Deployment returns one deployment with its services in full.
-func (c *Client) Deployment(ctx context.Context, id string) (d Deployment, answer *Response, err error) {
-	answer, err = c.adminJSON(ctx, http.MethodGet, "/deployments/"+url.PathEscape(id), nil, &d)
-	return d, answer, err
+func (c *Client) Deployment(ctx context.Context, id string) (d Deployment, response *Response, err error) {
+	response, err = c.adminJSON(ctx, http.MethodGet, "/deployments/"+url.PathEscape(id), nil, &d)
+	return d, response, err
 }
 
-// DeploymentUpdate asks the server to change a deployment in place; nil fields stay.
+// DeploymentUpdate is a request to change a deployment in place; nil fields are unchanged.
 type DeploymentUpdate struct {
 	URI               string            `json:"uri,omitempty"`
 	ARN               string            `json:"arn,omitempty"`
@@ -55,12 +55,12 @@ type DeploymentUpdate struct {
 }
 
 // UpdateDeployment changes a deployment in place.
-func (c *Client) UpdateDeployment(ctx context.Context, id string, u DeploymentUpdate) (d Deployment, answer *Response, err error) {
-	answer, err = c.adminJSON(ctx, http.MethodPatch, "/deployments/"+url.PathEscape(id), u, &d)
-	return d, answer, err
+func (c *Client) UpdateDeployment(ctx context.Context, id string, u DeploymentUpdate) (d Deployment, response *Response, err error) {
+	response, err = c.adminJSON(ctx, http.MethodPatch, "/deployments/"+url.PathEscape(id), u, &d)
+	return d, response, err
 }
 
-// RemoveDeployment removes a deployment, with force even while invocations need it.
+// RemoveDeployment removes a deployment; with force even if invocations need it.
 func (c *Client) RemoveDeployment(ctx context.Context, id string, force bool) error {
 	path := "/deployments/" + url.PathEscape(id)
 	if force {
@@ -75,17 +75,17 @@ func (c *Client) Services(ctx context.Context) ([]Service, *Response, error) {
 	var list struct {
 		Services []Service `json:"services"`
 	}
-	answer, err := c.adminJSON(ctx, http.MethodGet, "/services", nil, &list)
-	return list.Services, answer, err
+	response, err := c.adminJSON(ctx, http.MethodGet, "/services", nil, &list)
+	return list.Services, response, err
 }
 
 // Service returns the latest revision of one service.
-func (c *Client) Service(ctx context.Context, name string) (s Service, answer *Response, err error) {
-	answer, err = c.adminJSON(ctx, http.MethodGet, "/services/"+url.PathEscape(name), nil, &s)
-	return s, answer, err
+func (c *Client) Service(ctx context.Context, name string) (s Service, response *Response, err error) {
+	response, err = c.adminJSON(ctx, http.MethodGet, "/services/"+url.PathEscape(name), nil, &s)
+	return s, response, err
 }
 
-// ServiceChange asks the server to change options of a service; nil fields stay.
+// ServiceChange is a request to change options of a service; nil fields are unchanged.
 type ServiceChange struct {
 	Public                      *bool        `json:"public,omitempty"`
 	IdempotencyRetention        *string      `json:"idempotency_retention,omitempty"`
@@ -107,9 +107,9 @@ type RetryChange struct {
 }
 
 // ModifyService changes options of a service.
-func (c *Client) ModifyService(ctx context.Context, name string, change ServiceChange) (s Service, answer *Response, err error) {
-	answer, err = c.adminJSON(ctx, http.MethodPatch, "/services/"+url.PathEscape(name), change, &s)
-	return s, answer, err
+func (c *Client) ModifyService(ctx context.Context, name string, change ServiceChange) (s Service, response *Response, err error) {
+	response, err = c.adminJSON(ctx, http.MethodPatch, "/services/"+url.PathEscape(name), change, &s)
+	return s, response, err
 }
 
 // Query selects invocations; empty fields select all.
@@ -147,7 +147,7 @@ func (q Query) encode() string {
 // InvocationPage is one page of a listing; Next is empty on the last one.
 type InvocationPage struct {
 	Invocations []Invocation
-	Raw         []json.RawMessage // the same, as the server sent them
+	Raw         []json.RawMessage // the same as unparsed JSON
 	Next        string
 }
 
@@ -170,12 +170,12 @@ func (c *Client) Invocations(ctx context.Context, q Query) (InvocationPage, erro
 }
 
 // Invocation returns one invocation with its journal.
-func (c *Client) Invocation(ctx context.Context, id string) (inv Invocation, answer *Response, err error) {
-	answer, err = c.adminJSON(ctx, http.MethodGet, "/invocations/"+url.PathEscape(id)+"?journal=true", nil, &inv)
-	return inv, answer, err
+func (c *Client) Invocation(ctx context.Context, id string) (inv Invocation, response *Response, err error) {
+	response, err = c.adminJSON(ctx, http.MethodGet, "/invocations/"+url.PathEscape(id)+"?journal=true", nil, &inv)
+	return inv, response, err
 }
 
-// Version asks the server which it is.
+// Version returns the version of the server.
 func (c *Client) Version(ctx context.Context) (v Version, err error) {
 	_, err = c.adminJSON(ctx, http.MethodGet, "/version", nil, &v)
 	return v, err

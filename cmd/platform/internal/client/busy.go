@@ -19,7 +19,7 @@ type HandlerCount struct {
 
 // HandlerCounts counts the invocations of services in statuses.
 func (c *Client) HandlerCounts(ctx context.Context, services, statuses []string) (counts []HandlerCount, err error) {
-	// The id is that of the row with the least time.
+	// The id is that of the row with the earliest time.
 	err = c.selectRows(ctx, fmt.Sprintf(`SELECT target_service_name AS service, target_handler_name AS handler, status, COUNT(*) AS n, id AS oldest, MIN(created_at)
 FROM sys_invocation WHERE status IN (%s) AND target_service_name IN (%s) GROUP BY 1, 2, 3`, quotedList(statuses), quotedList(services)), &counts)
 	return counts, err
@@ -35,8 +35,8 @@ type BusyKey struct {
 	All     int    `json:"in_all"` // such keys of the service
 }
 
-// BusyKeys returns up to limit keys of each service, the longest queue first, for which
-// there are invocations in statuses of certain handlers, by service.
+// BusyKeys returns, by service, up to limit keys with invocations of certain handlers in
+// certain statuses, the longest queues first.
 func (c *Client) BusyKeys(ctx context.Context, handlers map[string][]string, statuses []string, limit int) (keys []BusyKey, err error) {
 	services := slices.Sorted(maps.Keys(handlers))
 	var names []string
@@ -55,7 +55,7 @@ WHERE place <= %d ORDER BY service, place`, quotedList(statuses), quotedList(ser
 	return keys, err
 }
 
-// InvocationRow returns what SQL tells of an invocation; nil if there is none.
+// InvocationRow returns the row of an invocation in sys_invocation; nil if there is none.
 func (c *Client) InvocationRow(ctx context.Context, id string) (*Invocation, error) {
 	var found []Invocation
 	err := c.selectRows(ctx, `SELECT id, status, target_handler_name, created_at, modified_at, running_at, scheduled_start_at, retry_count, next_retry_at,

@@ -18,7 +18,7 @@ import (
 	"platform/internal/version"
 )
 
-// Options say where the server is and how to speak to it.
+// Options are the addresses of a server and the settings of its client.
 type Options struct {
 	AdminURL           string // http, https or unix:<path>
 	IngressURL         string
@@ -30,7 +30,7 @@ type Options struct {
 	Log                *slog.Logger
 }
 
-// Client speaks to one server.
+// Client is a client of one server.
 type Client struct {
 	admin   endpoint
 	ingress endpoint
@@ -39,8 +39,8 @@ type Client struct {
 
 // endpoint is one of the server's two interfaces.
 type endpoint struct {
-	name string // for people
-	at   string // for people: the address without a path
+	name string // for messages
+	at   string // for messages: the address without a path
 	base string // without trailing slash
 	http *http.Client
 }
@@ -75,7 +75,7 @@ func newEndpoint(name, base string, opts Options) endpoint {
 	return endpoint{name: name, at: at, base: strings.TrimRight(base, "/"), http: &http.Client{Transport: transport}}
 }
 
-// Response is a successful answer.
+// Response is a successful response.
 type Response struct {
 	Status int
 	Header http.Header
@@ -88,16 +88,16 @@ type request struct {
 	path   string // escaped, with the query
 	header http.Header
 	body   []byte
-	reads  bool // changes nothing, whatever the method
+	reads  bool // read-only, whatever the method
 }
 
-// send makes the request and reads the whole answer. A status of 400 or more is an
-// *APIError; no answer at all is an *UnreachableError.
+// send makes the request and reads the whole response. A status of 400 or more is an
+// *APIError, a missing response an *UnreachableError.
 func (c *Client) send(ctx context.Context, to endpoint, r request) (*Response, error) {
 	address := to.base + r.path
 	req, err := http.NewRequestWithContext(ctx, r.method, address, bytes.NewReader(r.body))
 	if err != nil {
-		return nil, fmt.Errorf("make request to %s: %w", address, err)
+		return nil, fmt.Errorf("create a request to %s: %w", address, err)
 	}
 	for name, values := range r.header {
 		req.Header[name] = values
@@ -110,26 +110,26 @@ func (c *Client) send(ctx context.Context, to endpoint, r request) (*Response, e
 	connected := func(httptrace.GotConnInfo) { lost.Sent = true }
 	req = req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: connected}))
 	started := time.Now()
-	answer, err := to.http.Do(req)
+	response, err := to.http.Do(req)
 	if err != nil {
 		lost.Err = unwrapURL(err)
 		return nil, lost
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
 	if err != nil {
-		lost.Err, lost.Partial = fmt.Errorf("read the answer: %w", err), body
+		lost.Err, lost.Partial = fmt.Errorf("read the response: %w", err), body
 		return nil, lost
 	}
-	c.opts.Log.Debug("request", "method", r.method, "url", address, "status", answer.StatusCode, "duration", time.Since(started))
-	if answer.StatusCode >= http.StatusBadRequest {
-		return nil, newAPIError(r.method, address, answer, body)
+	c.opts.Log.Debug("request", "method", r.method, "url", address, "status", response.StatusCode, "duration", time.Since(started))
+	if response.StatusCode >= http.StatusBadRequest {
+		return nil, newAPIError(r.method, address, response, body)
 	}
-	return &Response{Status: answer.StatusCode, Header: answer.Header, Body: body}, nil
+	return &Response{Status: response.StatusCode, Header: response.Header, Body: body}, nil
 }
 
-// adminJSON makes an admin request; in is sent and the answer decoded into out,
-// where they are not nil.
+// adminJSON makes an admin request. It sends in and decodes the response into out, unless
+// they are nil.
 func (c *Client) adminJSON(ctx context.Context, method, path string, in, out any) (*Response, error) {
 	return c.adminJSONWithin(ctx, c.opts.RequestTimeout, method, path, in, out)
 }
@@ -147,16 +147,16 @@ func (c *Client) adminJSONWithin(ctx context.Context, timeout time.Duration, met
 		r.body = body
 		r.header.Set("Content-Type", "application/json")
 	}
-	answer, err := c.send(ctx, c.admin, r)
+	response, err := c.send(ctx, c.admin, r)
 	if err != nil {
 		return nil, err
 	}
 	if out != nil {
-		if err := json.Unmarshal(answer.Body, out); err != nil {
+		if err := json.Unmarshal(response.Body, out); err != nil {
 			return nil, fmt.Errorf("unexpected response to %s %s; is this the address of the admin API?: %w", method, c.admin.base+path, err)
 		}
 	}
-	return answer, nil
+	return response, nil
 }
 
 func unwrapURL(err error) error {

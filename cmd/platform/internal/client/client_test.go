@@ -67,7 +67,7 @@ func TestSilentServerTimesOutOnAdminRequestsOnly(t *testing.T) {
 			break
 		}
 	}
-	require.Equal(t, "no complete answer from the admin API at "+server.URL+"/: timed out", err.Error())
+	require.Equal(t, "no complete response from the admin API at "+server.URL+"/: timed out", err.Error())
 	_, err = c.Attach(t.Context(), InvocationRef{ID: "inv_1"})
 	require.NoError(t, err)
 }

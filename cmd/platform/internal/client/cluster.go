@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ClusterHealth is how a cluster is.
+// ClusterHealth is the health of a cluster.
 type ClusterHealth struct {
 	Name       string           `json:"cluster_name"`
 	Status     string           `json:"status"` // healthy, degraded or unavailable
@@ -22,8 +22,8 @@ type ClusterHealth struct {
 	Partitions []PartitionState `json:"partitions"`
 }
 
-// Survival is how many nodes can be lost, whichever they are, while everything stays
-// available: now, and once all replicas are made.
+// Survival is how many nodes, whichever they are, can fail while everything stays
+// available: now, and once all replicas are complete.
 type Survival struct {
 	Now   int `json:"now"`
 	Whole int `json:"whole"`
@@ -37,7 +37,7 @@ type MetadataHealth struct {
 	Quorum   bool     `json:"quorum"`
 }
 
-// FeatureLevel is the cluster's feature level and what it could be.
+// FeatureLevel is the cluster's feature level and the highest that it could have.
 type FeatureLevel struct {
 	Level     uint32    `json:"level"`
 	Since     time.Time `json:"since"` // zero for the first level
@@ -94,11 +94,11 @@ type Replica struct {
 	Lag       uint64 `json:"lag"`
 	LagKnown  bool   `json:"lag_known"`
 	CaughtUp  bool   `json:"caught_up"`
-	// Quarantine is why the node does not serve its replica, empty if it does.
+	// Quarantine is the reason of the replica's quarantine, empty if there is none.
 	Quarantine string `json:"quarantine"`
 }
 
-// ClusterConfig is what holds for the whole cluster.
+// ClusterConfig is the configuration of the cluster.
 type ClusterConfig struct {
 	Name          string    `json:"name"`
 	ID            string    `json:"id"`
@@ -107,38 +107,38 @@ type ClusterConfig struct {
 	ProvisionedAt time.Time `json:"provisioned_at"`
 	FlowControl   bool      `json:"flow_control"`  // was enabled on all partitions
 	FeatureLevel  uint32    `json:"feature_level"` // 0: the server is of the first release
-	// LossesSurvived is how many nodes can be lost once all replicas are made; nil: the
-	// server does not tell.
+	// LossesSurvived is how many nodes can fail once all replicas are complete; nil if the
+	// server does not report it.
 	LossesSurvived *int `json:"losses_survived"`
 }
 
-// ClusterHealth asks how the cluster is. One that is unavailable is no error.
+// ClusterHealth returns the health of the cluster. Unavailability is not an error.
 func (c *Client) ClusterHealth(ctx context.Context) (h ClusterHealth, body []byte, err error) {
-	answer, err := c.adminJSON(ctx, http.MethodGet, "/cluster-health", nil, &h)
+	response, err := c.adminJSON(ctx, http.MethodGet, "/cluster-health", nil, &h)
 	if refusal, ok := errors.AsType[*APIError](err); ok && json.Unmarshal(refusal.Body, &h) == nil && h.Name != "" {
 		return h, refusal.Body, nil
 	}
 	if err != nil {
 		return h, nil, err
 	}
-	return h, answer.Body, nil
+	return h, response.Body, nil
 }
 
 // Nodes lists the members of the cluster.
-func (c *Client) Nodes(ctx context.Context) (nodes []Node, answer *Response, err error) {
+func (c *Client) Nodes(ctx context.Context) (nodes []Node, response *Response, err error) {
 	var list struct{ Nodes []Node }
-	answer, err = c.adminJSON(ctx, http.MethodGet, "/cluster/nodes", nil, &list)
-	return list.Nodes, answer, err
+	response, err = c.adminJSON(ctx, http.MethodGet, "/cluster/nodes", nil, &list)
+	return list.Nodes, response, err
 }
 
-// Node shows a member, by name or id.
-func (c *Client) Node(ctx context.Context, node string) (n Node, answer *Response, err error) {
-	answer, err = c.adminJSON(ctx, http.MethodGet, "/cluster/nodes/"+url.PathEscape(node), nil, &n)
-	return n, answer, err
+// Node returns a member by name or id.
+func (c *Client) Node(ctx context.Context, node string) (n Node, response *Response, err error) {
+	response, err = c.adminJSON(ctx, http.MethodGet, "/cluster/nodes/"+url.PathEscape(node), nil, &n)
+	return n, response, err
 }
 
-// DrainNode has a node's replicas moved away, or, with draining false, uses it again.
-// force drains it although the cluster survives the loss of no node afterwards.
+// DrainNode drains a node or, with draining false, returns it to service. With force it
+// drains the node even if the cluster then survives no node failure.
 func (c *Client) DrainNode(ctx context.Context, node string, draining, force bool) (n Node, err error) {
 	verb := "/undrain"
 	if draining {
@@ -148,13 +148,13 @@ func (c *Client) DrainNode(ctx context.Context, node string, draining, force boo
 	return n, err
 }
 
-// RemoveNode takes a node out of the cluster.
+// RemoveNode removes a node from the cluster.
 func (c *Client) RemoveNode(ctx context.Context, node string, force bool) error {
 	_, err := c.adminJSON(ctx, http.MethodDelete, forced("/cluster/nodes/"+url.PathEscape(node), force), nil, nil)
 	return err
 }
 
-// forced asks for a change that is refused otherwise.
+// forced adds the parameter force to a path.
 func forced(path string, force bool) string {
 	if force {
 		return path + "?force=true"
@@ -163,19 +163,19 @@ func forced(path string, force bool) string {
 }
 
 // Partitions lists the partitions.
-func (c *Client) Partitions(ctx context.Context) (partitions []PartitionState, answer *Response, err error) {
+func (c *Client) Partitions(ctx context.Context) (partitions []PartitionState, response *Response, err error) {
 	var list struct{ Partitions []PartitionState }
-	answer, err = c.adminJSON(ctx, http.MethodGet, "/cluster/partitions", nil, &list)
-	return list.Partitions, answer, err
+	response, err = c.adminJSON(ctx, http.MethodGet, "/cluster/partitions", nil, &list)
+	return list.Partitions, response, err
 }
 
-// Partition shows a partition.
-func (c *Client) Partition(ctx context.Context, id uint32) (p PartitionState, answer *Response, err error) {
-	answer, err = c.adminJSON(ctx, http.MethodGet, "/cluster/partitions/"+strconv.FormatUint(uint64(id), 10), nil, &p)
-	return p, answer, err
+// Partition returns a partition.
+func (c *Client) Partition(ctx context.Context, id uint32) (p PartitionState, response *Response, err error) {
+	response, err = c.adminJSON(ctx, http.MethodGet, "/cluster/partitions/"+strconv.FormatUint(uint64(id), 10), nil, &p)
+	return p, response, err
 }
 
-// TransferPartition lets a node lead a partition.
+// TransferPartition transfers the leadership of a partition to a node.
 func (c *Client) TransferPartition(ctx context.Context, id uint32, to string) error {
 	path := "/cluster/partitions/" + strconv.FormatUint(uint64(id), 10) + "/transfer?" + url.Values{"to": {to}}.Encode()
 	_, err := c.adminJSON(ctx, http.MethodPatch, path, nil, nil)
@@ -195,51 +195,50 @@ type PartitionRecovery struct {
 	Missing   []string `json:"missing"`
 }
 
-// recoverTimeout is longer than the server takes for a recovery: it waits until leaders
-// that have lost their majority have stepped down, and handles one partition at a time.
+// recoverTimeout is longer than a recovery takes: the server waits until leaders that have
+// lost their majority have stepped down, and recovers one partition at a time.
 const recoverTimeout = 5 * time.Minute
 
-// RecoverPartitions recovers partitions from the replicas that are left, or says what it
-// would do.
-func (c *Client) RecoverPartitions(ctx context.Context, ids []uint32, dryRun bool) (list []PartitionRecovery, answer *Response, err error) {
+// RecoverPartitions recovers partitions from the remaining replicas, or returns the plan of
+// a recovery.
+func (c *Client) RecoverPartitions(ctx context.Context, ids []uint32, dryRun bool) (list []PartitionRecovery, response *Response, err error) {
 	body := struct {
 		Partitions []uint32 `json:"partitions,omitempty"`
 		DryRun     bool     `json:"dry_run"`
 	}{ids, dryRun}
 	var out struct{ Partitions []PartitionRecovery }
-	answer, err = c.adminJSONWithin(ctx, max(recoverTimeout, c.opts.RequestTimeout), http.MethodPost, "/cluster/partitions/recover", body, &out)
-	return out.Partitions, answer, err
+	response, err = c.adminJSONWithin(ctx, max(recoverTimeout, c.opts.RequestTimeout), http.MethodPost, "/cluster/partitions/recover", body, &out)
+	return out.Partitions, response, err
 }
 
-// ClusterConfig reads what holds for the whole cluster.
-func (c *Client) ClusterConfig(ctx context.Context) (config ClusterConfig, answer *Response, err error) {
-	answer, err = c.adminJSON(ctx, http.MethodGet, "/cluster/config", nil, &config)
-	return config, answer, err
+// ClusterConfig returns the configuration of the cluster.
+func (c *Client) ClusterConfig(ctx context.Context) (config ClusterConfig, response *Response, err error) {
+	response, err = c.adminJSON(ctx, http.MethodGet, "/cluster/config", nil, &config)
+	return config, response, err
 }
 
-// ClusterChange is what of the cluster's configuration is to be changed; nil stays as it
-// is.
+// ClusterChange is a change of the cluster's configuration; nil fields are unchanged.
 type ClusterChange struct {
 	Replication  *int    `json:"replication,omitempty"`
 	FeatureLevel *uint32 `json:"feature_level,omitempty"`
 }
 
-// SetClusterConfig changes what holds for the whole cluster, with force also if it
-// survives the loss of no node afterwards.
-func (c *Client) SetClusterConfig(ctx context.Context, change ClusterChange, force bool) (config ClusterConfig, answer *Response, err error) {
-	answer, err = c.adminJSON(ctx, http.MethodPatch, forced("/cluster/config", force), change, &config)
-	return config, answer, err
+// SetClusterConfig changes the configuration of the cluster; with force even if the cluster
+// then survives no node failure.
+func (c *Client) SetClusterConfig(ctx context.Context, change ClusterChange, force bool) (config ClusterConfig, response *Response, err error) {
+	response, err = c.adminJSON(ctx, http.MethodPatch, forced("/cluster/config", force), change, &config)
+	return config, response, err
 }
 
-// Provisioning asks for a cluster; nil is what the node is configured for.
+// Provisioning is a request to create a cluster; nil selects the node's configured value.
 type Provisioning struct {
 	Partitions  *int `json:"num_partitions,omitempty"`
 	Replication *int `json:"replication,omitempty"`
 }
 
-// Provision creates the cluster. existed says that there is one, which is as asked
-// for; otherwise it will come into being in a moment.
+// Provision creates the cluster. existed reports that there already is one with these
+// settings; otherwise it will soon exist.
 func (c *Client) Provision(ctx context.Context, p Provisioning) (existed bool, err error) {
-	answer, err := c.adminJSON(ctx, http.MethodPost, "/cluster/provision", p, nil)
-	return err == nil && answer.Status == http.StatusOK, err
+	response, err := c.adminJSON(ctx, http.MethodPost, "/cluster/provision", p, nil)
+	return err == nil && response.Status == http.StatusOK, err
 }

@@ -1,3 +1,3 @@
-// Package client speaks to a server for the command line: the admin API and the
-// ingress, with plain JSON in both directions.
+// Package client is the command line's client of the admin API and the ingress. It sends and
+// receives JSON.
 package client

@@ -10,20 +10,20 @@ import (
 	"syscall"
 )
 
-// APIError is an answer with an error status.
+// APIError is a response with an error status.
 type APIError struct {
 	Method string
 	URL    string
 	Status int
 
-	Code         string // of the catalogue, may be empty
+	Code         string // error code, may be empty
 	Message      string // without the code
 	Source       string // ingress errors: ingress or invocation
 	InvocationID string // ingress errors, may be empty
-	Body         []byte // as it came
+	Body         []byte // unparsed
 }
 
-// Error returns the message, with the code in front when there is one.
+// Error returns the message, preceded by the code if there is one.
 func (e *APIError) Error() string {
 	if e.Code != "" {
 		return "[" + e.Code + "] " + e.Message
@@ -31,15 +31,15 @@ func (e *APIError) Error() string {
 	return e.Message
 }
 
-// newAPIError reads both error bodies: the admin API's and the ingress's.
-func newAPIError(method, url string, answer *http.Response, body []byte) *APIError {
-	e := &APIError{Method: method, URL: url, Status: answer.StatusCode, InvocationID: answer.Header.Get("x-platform-id"), Body: body}
+// newAPIError parses the error bodies of the admin API and of the ingress.
+func newAPIError(method, url string, response *http.Response, body []byte) *APIError {
+	e := &APIError{Method: method, URL: url, Status: response.StatusCode, InvocationID: response.Header.Get("x-platform-id"), Body: body}
 	var decoded struct {
 		Message string `json:"message"`
 		Code    string `json:"platform_code"`
 		Source  string `json:"source"`
 	}
-	// The ingress has a numeric "code" beside; it repeats the status.
+	// The ingress also has a numeric "code", which repeats the status.
 	if json.Unmarshal(body, &decoded) == nil && decoded.Message != "" {
 		e.Message, e.Code, e.Source = decoded.Message, decoded.Code, decoded.Source
 	} else {
@@ -54,22 +54,22 @@ func newAPIError(method, url string, answer *http.Response, body []byte) *APIErr
 	return e
 }
 
-// HasStatus reports whether err is an answer of the server with a status.
+// HasStatus reports whether err is a response of the server with a status.
 func HasStatus(err error, status int) bool {
-	answer, ok := errors.AsType[*APIError](err)
-	return ok && answer.Status == status
+	response, ok := errors.AsType[*APIError](err)
+	return ok && response.Status == status
 }
 
-// IsNotReady reports whether err says that an invocation has no result yet.
+// IsNotReady reports whether err means that an invocation has no result yet.
 func IsNotReady(err error) bool {
-	answer, ok := errors.AsType[*APIError](err)
-	return ok && answer.Status == statusNotReady && answer.Source != "invocation"
+	response, ok := errors.AsType[*APIError](err)
+	return ok && response.Status == statusNotReady && response.Source != "invocation"
 }
 
 // statusNotReady is the ingress's status for an invocation that has not completed.
 const statusNotReady = 470
 
-// UnreachableError says that there was no answer.
+// UnreachableError means that there was no response, or no complete one.
 type UnreachableError struct {
 	Interface string // admin API or ingress
 	Address   string // http://host:port/ or unix:<path>
@@ -78,13 +78,13 @@ type UnreachableError struct {
 	Sent      bool // a connection was made: the server may have the request
 	Writes    bool // the request may change something
 	Err       error
-	Partial   []byte // of an answer that broke off
+	Partial   []byte // body of an incomplete response
 }
 
 // Error names the interface and its address.
 func (e *UnreachableError) Error() string {
 	if e.Sent {
-		return fmt.Sprintf("no complete answer from the %s at %s: %s", e.Interface, e.Address, e.reason())
+		return fmt.Sprintf("no complete response from the %s at %s: %s", e.Interface, e.Address, e.reason())
 	}
 	return fmt.Sprintf("cannot reach the %s at %s: %s", e.Interface, e.Address, e.reason())
 }

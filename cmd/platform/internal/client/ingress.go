@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// Target is a handler, with the key of its object or workflow where it has one.
+// Target is a handler, with the key of its object or workflow if it has one.
 type Target struct {
 	Service, Key, Handler string
 	Keyed                 bool
 }
 
-// ParseTarget reads Service/handler or Service/key/handler. The key may contain
+// ParseTarget parses Service/handler or Service/key/handler. The key may contain
 // slashes.
 func ParseTarget(text string) (Target, error) {
 	service, rest, found := strings.Cut(text, "/")
@@ -29,7 +29,7 @@ func ParseTarget(text string) (Target, error) {
 	return Target{Service: service, Handler: rest}, nil
 }
 
-// String returns the text that ParseTarget reads.
+// String returns the format that ParseTarget parses.
 func (t Target) String() string {
 	if t.Keyed {
 		return t.Service + "/" + t.Key + "/" + t.Handler
@@ -45,7 +45,7 @@ func (t Target) path() string {
 	return path + url.PathEscape(t.Handler)
 }
 
-// Call is what a handler is invoked with.
+// Call is a request to invoke a handler.
 type Call struct {
 	Target Target
 	Header http.Header
@@ -54,7 +54,7 @@ type Call struct {
 	Scope  string // empty: none
 }
 
-// path is that of the route for calls or sends ("call", "send"), which has the scope in it.
+// path returns the path of the route for a verb, "call" or "send", and the scope.
 func (c Call) path(verb string) string {
 	prefix := "/platform/"
 	if c.Scope != "" {
@@ -70,7 +70,7 @@ func (c *Client) Call(ctx context.Context, call Call) (*Response, error) {
 	return c.send(ctx, c.ingress, request{method: http.MethodPost, path: call.path("call"), header: call.Header, body: call.Body})
 }
 
-// awaitResult bounds a wait for a result by the result timeout.
+// awaitResult applies the result timeout.
 func (c *Client) awaitResult(ctx context.Context) (context.Context, context.CancelFunc) {
 	if c.opts.ResultTimeout == 0 {
 		return context.WithCancel(ctx)
@@ -89,7 +89,7 @@ func (c *Client) Send(ctx context.Context, call Call) (*Response, error) {
 	return c.send(ctx, c.ingress, request{method: http.MethodPost, path: path, header: call.Header, body: call.Body})
 }
 
-// InvocationRef names an invocation: by its id, or by what the id follows from.
+// InvocationRef identifies an invocation: by its id, or by what its id is derived from.
 type InvocationRef struct {
 	ID string
 
@@ -125,7 +125,7 @@ func (c *Client) Attach(ctx context.Context, ref InvocationRef) (*Response, erro
 	return c.ofInvocation(ctx, "attach", ref)
 }
 
-// Output returns the result of an invocation if it has one already.
+// Output returns the result of an invocation that has completed.
 func (c *Client) Output(ctx context.Context, ref InvocationRef) (*Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.RequestTimeout)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 // MaxBatch is how many invocations one batch may name.
 const MaxBatch = 1000
 
-// Batch is what became of an operation on several invocations.
+// Batch is the outcome of an operation on several invocations.
 type Batch struct {
 	Succeeded []BatchSuccess
 	Failed    []BatchFailure
@@ -32,7 +32,7 @@ type BatchFailure struct {
 	Error string `json:"error"`
 }
 
-// OperateOptions are what some operations take. Empty is the server's choice.
+// OperateOptions are options of some operations. Empty fields select the server's defaults.
 type OperateOptions struct {
 	Deployment string // to run on, of resume and restart-as-new
 	Reason     string // of pause
@@ -46,27 +46,27 @@ func (c *Client) Operate(ctx context.Context, operation string, invocations []st
 		Deployment string   `json:"deployment,omitempty"`
 		Reason     string   `json:"reason,omitempty"`
 	}{invocations, o.Deployment, o.Reason}
-	var answer struct {
+	var response struct {
 		Succeeded []json.RawMessage `json:"succeeded"`
 		Requested []string          `json:"requested"`
 		Failed    []BatchFailure    `json:"failed"`
 	}
-	if _, err := c.adminJSON(ctx, http.MethodPost, "/internal/invocations_batch_operations/"+operation, body, &answer); err != nil {
+	if _, err := c.adminJSON(ctx, http.MethodPost, "/internal/invocations_batch_operations/"+operation, body, &response); err != nil {
 		return Batch{}, err
 	}
-	batch := Batch{Failed: answer.Failed}
-	for _, raw := range answer.Succeeded {
+	batch := Batch{Failed: response.Failed}
+	for _, raw := range response.Succeeded {
 		success, err := decodeSuccess(raw)
 		if err != nil {
-			return Batch{}, fmt.Errorf("decode answer of %s: %w", operation, err)
+			return Batch{}, fmt.Errorf("decode the response of %s: %w", operation, err)
 		}
-		success.Requested = slices.Contains(answer.Requested, success.ID)
+		success.Requested = slices.Contains(response.Requested, success.ID)
 		batch.Succeeded = append(batch.Succeeded, success)
 	}
 	return batch, nil
 }
 
-// decodeSuccess reads an id, or for restarts the old and the new one.
+// decodeSuccess decodes an id or, for restarts, the old and the new one.
 func decodeSuccess(raw json.RawMessage) (BatchSuccess, error) {
 	var s BatchSuccess
 	if len(raw) > 0 && raw[0] == '"' {
@@ -80,16 +80,16 @@ func decodeSuccess(raw json.RawMessage) (BatchSuccess, error) {
 	return BatchSuccess{ID: restarted.Old, New: restarted.New}, err
 }
 
-// Restart makes a new invocation from a completed one and returns its id. From is the
-// last journal entry to keep, 0 for the input alone.
+// Restart restarts a completed invocation as a new one and returns its id. from is the last
+// journal entry to keep, 0 for the input alone.
 func (c *Client) Restart(ctx context.Context, id string, from int, deployment string) (string, error) {
 	query := url.Values{"from": {strconv.Itoa(from)}}
 	if deployment != "" {
 		query.Set("deployment", deployment)
 	}
-	var answer struct {
+	var response struct {
 		New string `json:"new_invocation_id"`
 	}
-	_, err := c.adminJSON(ctx, http.MethodPatch, "/invocations/"+url.PathEscape(id)+"/restart-as-new?"+query.Encode(), nil, &answer)
-	return answer.New, err
+	_, err := c.adminJSON(ctx, http.MethodPatch, "/invocations/"+url.PathEscape(id)+"/restart-as-new?"+query.Encode(), nil, &response)
+	return response.New, err
 }

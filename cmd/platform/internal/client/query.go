@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// queryTimeout is longer than the server works on a query.
+// queryTimeout is longer than the server's own limit.
 const queryTimeout = 40 * time.Second
 
-// Rows is the answer of a query.
+// Rows is the result of a query.
 type Rows struct {
-	Columns []string // in the order of the query; without QueryTable, those that have values
+	Columns []string // in the order of the query; all only with QueryTable, otherwise those with values
 	Rows    []Row
 }
 
-// Row is a row of an answer. Columns that are NULL are missing.
+// Row is a row of a result, without the columns that are NULL.
 type Row []Cell
 
 // Cell is a column of a row.
@@ -31,8 +31,7 @@ type Cell struct {
 	Value json.RawMessage
 }
 
-// Text is a column as people read it: text without quotes, everything else as JSON;
-// empty if it is NULL.
+// Text returns a column for display: text without quotes, other values as JSON, NULL as \"\".
 func (r Row) Text(name string) string {
 	for _, c := range r {
 		if c.Name == name {
@@ -42,7 +41,7 @@ func (r Row) Text(name string) string {
 	return ""
 }
 
-// Text is the value as people read it.
+// Text returns the value for display.
 func (c Cell) Text() string {
 	var text string
 	if json.Unmarshal(c.Value, &text) == nil {
@@ -51,7 +50,7 @@ func (c Cell) Text() string {
 	return string(c.Value)
 }
 
-// Time is a column that holds a time, the zero time if it is NULL.
+// Time returns a column of type time, the zero time if it is NULL.
 func (r Row) Time(name string) time.Time {
 	t, _ := time.Parse(time.RFC3339Nano, r.Text(name))
 	return t
@@ -73,38 +72,37 @@ func (r Row) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// Quote makes a text of SQL of any text.
+// Quote returns text as an SQL literal.
 func Quote(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// Query asks a question in SQL.
+// Query runs an SQL query.
 func (c *Client) Query(ctx context.Context, sql string) (*Rows, error) {
 	return c.query(ctx, map[string]any{"query": sql})
 }
 
-// selectRows runs a query and decodes its rows, of which columns without a value are
-// left out.
+// selectRows runs a query and decodes its rows, in which columns without a value are
+// missing.
 func (c *Client) selectRows(ctx context.Context, query string, rows any) error {
-	answer, err := c.Query(ctx, query)
+	response, err := c.Query(ctx, query)
 	if err != nil {
 		return err
 	}
-	all, err := json.Marshal(answer.Rows)
+	all, err := json.Marshal(response.Rows)
 	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal(all, rows); err != nil {
-		return fmt.Errorf("the answer is not what the admin API sends (is this the right address?): %w", err)
+		return fmt.Errorf("unexpected response (is this the address of the admin API?): %w", err)
 	}
 	return nil
 }
 
-// QueryTable is Query for answers that are shown with all their columns, also those that
-// are NULL in each row.
-// consistency is how current the answer is, "bounded" or "strong"; empty: as the
-// server has it by default.
+// QueryTable is Query for results that are shown with all columns, including those that are
+// NULL in every row.
+// consistency is \"bounded\" or \"strong\"; empty is the server's default.
 func (c *Client) QueryTable(ctx context.Context, sql, consistency string) (*Rows, error) {
 	question := map[string]any{"query": sql, "with_columns": true}
-	if consistency != "" { // a server that does not know it refuses it
+	if consistency != "" { // older servers reject the field
 		question["consistency"] = consistency
 	}
 	return c.query(ctx, question)
@@ -117,7 +115,7 @@ func (c *Client) query(ctx context.Context, question map[string]any) (*Rows, err
 	if err != nil {
 		return nil, fmt.Errorf("encode request: %w", err)
 	}
-	answer, err := c.send(ctx, c.admin, request{
+	response, err := c.send(ctx, c.admin, request{
 		method: http.MethodPost, path: "/query", body: body, reads: true,
 		header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}},
 	})
@@ -129,10 +127,10 @@ func (c *Client) query(ctx context.Context, question map[string]any) (*Rows, err
 	if err != nil {
 		return nil, err
 	}
-	return readRows(answer.Body)
+	return readRows(response.Body)
 }
 
-// readRows reads an answer, keeping the order of columns.
+// readRows decodes a response and keeps the order of columns.
 func readRows(body []byte) (*Rows, error) {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	rows := &Rows{}
@@ -157,12 +155,12 @@ func readRows(body []byte) (*Rows, error) {
 		return nil, err
 	}
 	if err := dec.Decode(&failed); err != nil {
-		return nil, fmt.Errorf("the answer breaks off: %w", err)
+		return nil, fmt.Errorf("the response is incomplete: %w", err)
 	}
 	return nil, fmt.Errorf("the query failed after %d rows: %s", len(rows.Rows), failed.Message)
 }
 
-// readStart reads all that comes before the first row.
+// readStart reads everything before the first row.
 func (r *Rows) readStart(dec *json.Decoder) error {
 	if err := expect(dec, "{"); err != nil {
 		return err
@@ -171,7 +169,7 @@ func (r *Rows) readStart(dec *json.Decoder) error {
 	if err == nil && name == "columns" {
 		var columns []struct{ Name string }
 		if err := dec.Decode(&columns); err != nil {
-			return fmt.Errorf("the answer is no JSON: %w", err)
+			return fmt.Errorf("the response is not JSON: %w", err)
 		}
 		for _, c := range columns {
 			r.Columns = append(r.Columns, c.Name)
@@ -179,7 +177,7 @@ func (r *Rows) readStart(dec *json.Decoder) error {
 		return expect(dec, "rows", "[")
 	}
 	if err != nil || name != "rows" {
-		return fmt.Errorf("the answer has %v where rows was expected; is this the admin API?", name)
+		return fmt.Errorf("the response has %v instead of rows; is this the address of the admin API?", name)
 	}
 	return expect(dec, "[")
 }
@@ -191,18 +189,18 @@ func readRow(dec *json.Decoder) (row Row, err error) {
 	for dec.More() {
 		name, err := dec.Token()
 		if err != nil {
-			return nil, fmt.Errorf("the answer is no JSON: %w", err)
+			return nil, fmt.Errorf("the response is not JSON: %w", err)
 		}
 		cell := Cell{Name: fmt.Sprint(name)}
 		if err := dec.Decode(&cell.Value); err != nil {
-			return nil, fmt.Errorf("the answer is no JSON: %w", err)
+			return nil, fmt.Errorf("the response is not JSON: %w", err)
 		}
 		row = append(row, cell)
 	}
 	return row, expect(dec, "}")
 }
 
-// expect reads tokens that must come.
+// expect reads the given tokens.
 func expect(dec *json.Decoder, tokens ...string) error {
 	for _, want := range tokens {
 		token, err := dec.Token()
@@ -210,17 +208,17 @@ func expect(dec *json.Decoder, tokens ...string) error {
 			err = io.ErrUnexpectedEOF
 		}
 		if err != nil {
-			return fmt.Errorf("the answer breaks off: %w", err)
+			return fmt.Errorf("the response is incomplete: %w", err)
 		}
 		if fmt.Sprint(token) != want {
-			return fmt.Errorf("the answer has %v where %s was expected; is this the admin API?", token, want)
+			return fmt.Errorf("the response has %v instead of %s; is this the address of the admin API?", token, want)
 		}
 	}
 	return nil
 }
 
-// note adds a row. A column that no row before had goes behind the one that it
-// follows in this row.
+// note adds a row. A column that earlier rows lack is inserted behind its predecessor in this
+// row.
 func (r *Rows) note(row Row) {
 	r.Rows = append(r.Rows, row)
 	at := 0

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Limits are what a rule allows; nil is no limit.
+// Limits are the limits of a rule; nil is unlimited.
 type Limits struct {
 	Concurrency *uint32 `json:"concurrency,omitempty"`
 	Rate        *string `json:"rate,omitempty"` // such as 100/s
@@ -29,24 +29,24 @@ type Rule struct {
 // ModifiedAt is the time of the last change.
 func (r *Rule) ModifiedAt() time.Time { return time.UnixMilli(r.LastModified) }
 
-// Rules is the rule book, sorted by pattern.
+// Rules returns all rules, sorted by pattern.
 func (c *Client) Rules(ctx context.Context) ([]Rule, *Response, error) {
 	var book struct {
 		Rules []Rule `json:"rules"`
 	}
-	answer, err := c.adminJSON(ctx, http.MethodGet, "/limits/rules", nil, &book)
-	return book.Rules, answer, err
+	response, err := c.adminJSON(ctx, http.MethodGet, "/limits/rules", nil, &book)
+	return book.Rules, response, err
 }
 
 // Rule returns one rule; an *APIError with status 404 if there is none.
-func (c *Client) Rule(ctx context.Context, pattern string) (r Rule, answer *Response, err error) {
-	answer, err = c.adminJSON(ctx, http.MethodGet, rulePath(pattern), nil, &r)
-	return r, answer, err
+func (c *Client) Rule(ctx context.Context, pattern string) (r Rule, response *Response, err error) {
+	response, err = c.adminJSON(ctx, http.MethodGet, rulePath(pattern), nil, &r)
+	return r, response, err
 }
 
-// PutRule stores a rule if it still has the version that r has, or if there is none
-// and the version is 0. IsConflict tells that this was not so.
-func (c *Client) PutRule(ctx context.Context, r Rule) (stored Rule, answer *Response, err error) {
+// PutRule stores a rule if the stored one has the version of r, or if there is none and that
+// version is 0. Otherwise IsConflict holds for the error.
+func (c *Client) PutRule(ctx context.Context, r Rule) (stored Rule, response *Response, err error) {
 	type precondition struct {
 		Type    string `json:"type"`
 		Version uint32 `json:"version,omitempty"`
@@ -61,11 +61,11 @@ func (c *Client) PutRule(ctx context.Context, r Rule) (stored Rule, answer *Resp
 	if r.Version == 0 {
 		body.Precondition.Type = "does_not_exist"
 	}
-	answer, err = c.adminJSON(ctx, http.MethodPut, rulePath(r.Pattern), body, &stored)
-	return stored, answer, err
+	response, err = c.adminJSON(ctx, http.MethodPut, rulePath(r.Pattern), body, &stored)
+	return stored, response, err
 }
 
-// DeleteRule deletes a rule if it has that version.
+// DeleteRule deletes a rule if it has the given version.
 func (c *Client) DeleteRule(ctx context.Context, pattern string, version uint32) error {
 	path := rulePath(pattern) + "?expected_version=" + strconv.FormatUint(uint64(version), 10)
 	_, err := c.adminJSON(ctx, http.MethodDelete, path, nil, nil)
@@ -74,13 +74,13 @@ func (c *Client) DeleteRule(ctx context.Context, pattern string, version uint32)
 
 func rulePath(pattern string) string { return "/limits/rules/" + url.PathEscape(pattern) }
 
-// IsConflict reports whether what was to be changed is not as the request expected.
+// IsConflict reports whether the object of a change differs from what the request expected.
 func IsConflict(err error) bool {
 	api, ok := errors.AsType[*APIError](err)
 	return ok && api.Status == http.StatusConflict
 }
 
-// IsNotFound reports whether the server does not know what was asked for.
+// IsNotFound reports whether err means that the requested object does not exist.
 func IsNotFound(err error) bool {
 	api, ok := errors.AsType[*APIError](err)
 	return ok && api.Status == http.StatusNotFound

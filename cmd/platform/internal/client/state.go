@@ -18,19 +18,19 @@ type StateEntry struct {
 	Value []byte `json:"value"`
 }
 
-// StateChange is what became of a change of state.
+// StateChange is the outcome of a change of state.
 type StateChange struct {
 	ID     string `json:"operation_id"`
 	Status string `json:"status"` // applied or queued
 }
 
-// Object names an object or a workflow.
+// Object identifies an object or a workflow.
 type Object struct {
 	Service, Key string
 	Scope        string // empty: none
 }
 
-// String is how the object is written: the service, the key if there is one, the scope.
+// String returns the service, the key if there is one, and the scope.
 func (o Object) String() string {
 	text := o.Service
 	if o.Key != "" {
@@ -43,17 +43,17 @@ func (o Object) String() string {
 }
 
 // State reads the state of an object.
-func (c *Client) State(ctx context.Context, o Object) (s State, answer *Response, err error) {
+func (c *Client) State(ctx context.Context, o Object) (s State, response *Response, err error) {
 	path := "/services/" + url.PathEscape(o.Service) + "/state?object_key=" + url.QueryEscape(o.Key)
 	if o.Scope != "" {
 		path += "&scope=" + url.QueryEscape(o.Scope)
 	}
-	answer, err = c.adminJSON(ctx, http.MethodGet, path, nil, &s)
-	return s, answer, err
+	response, err = c.adminJSON(ctx, http.MethodGet, path, nil, &s)
+	return s, response, err
 }
 
 // SetState replaces the state of an object. With a version, it fails with a conflict if the
-// state has another one by then.
+// state has a different one.
 func (c *Client) SetState(ctx context.Context, o Object, entries []StateEntry, version string) (change StateChange, err error) {
 	state := map[string][]int{}
 	for _, e := range entries {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Notice is a remark of the server about a deployment, service or handler.
+// Notice is a message of the server about a deployment, service or handler.
 type Notice struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -55,11 +55,11 @@ type Service struct {
 	RetryPolicy                 *RetryPolicy      `json:"retry_policy"`
 	Info                        []Notice          `json:"info"`
 
-	// Fields are all fields but the handlers, as the server sent them.
+	// Fields are all fields except the handlers, as unparsed JSON.
 	Fields map[string]json.RawMessage `json:"-"`
 }
 
-// UnmarshalJSON decodes the fields that have a name here, and keeps all of them.
+// UnmarshalJSON decodes the known fields, and keeps all of them in Fields.
 func (s *Service) UnmarshalJSON(data []byte) error {
 	type plain Service
 	if err := json.Unmarshal(data, (*plain)(s)); err != nil {
@@ -72,7 +72,7 @@ func (s *Service) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// RetryPolicy says how failed attempts are repeated.
+// RetryPolicy determines how failed attempts are retried.
 type RetryPolicy struct {
 	InitialInterval      string      `json:"initial_interval"`
 	ExponentiationFactor json.Number `json:"exponentiation_factor"`
@@ -90,11 +90,11 @@ type Handler struct {
 	OutputDescription string `json:"output_description"`
 	Documentation     string `json:"documentation"`
 
-	// Fields are all fields, as the server sent them.
+	// Fields are all fields as unparsed JSON.
 	Fields map[string]json.RawMessage `json:"-"`
 }
 
-// UnmarshalJSON decodes the fields that have a name here, and keeps all of them.
+// UnmarshalJSON decodes the known fields, and keeps all of them in Fields.
 func (h *Handler) UnmarshalJSON(data []byte) error {
 	type plain Handler
 	if err := json.Unmarshal(data, (*plain)(h)); err != nil {
@@ -141,7 +141,7 @@ type Invocation struct {
 	Journal               []Entry   `json:"journal"`
 }
 
-// Pause says who paused an invocation, when and why.
+// Pause records who paused an invocation, when and why.
 type Pause struct {
 	Cause     string    `json:"cause"` // operator, attempts-used-up, unretryable-failure
 	By        string    `json:"by"`
@@ -163,7 +163,7 @@ type Entry struct {
 	RawLength     int       `json:"raw_length"`
 }
 
-// Version is the server's answer about itself.
+// Version is the version of the server.
 type Version struct {
 	Version         string          `json:"version"`
 	Commit          string          `json:"commit"`

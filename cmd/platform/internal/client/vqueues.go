@@ -38,7 +38,7 @@ type VQueue struct {
 	AverageEndToEnd string `json:"avg_end_to_end_duration"`
 }
 
-// VQueueHead is what is known of the first entry of a vqueue.
+// VQueueHead is the first entry of a vqueue.
 type VQueueHead struct {
 	Status      string    `json:"status"`
 	Entry       string    `json:"head_entry_id"`
@@ -63,7 +63,7 @@ type VQueueEntry struct {
 // object without a scope.
 type VQueueFilter struct{ Service, Scope, LimitKey, Lock string }
 
-// String names what the filter selects.
+// String describes what the filter selects.
 func (f VQueueFilter) String() string {
 	text := f.Service
 	if f.Lock != "" {
@@ -91,16 +91,16 @@ func (f VQueueFilter) where() string {
 	return " WHERE " + strings.Join(conditions, " AND ")
 }
 
-// VQueues lists up to limit vqueues, those with most entries waiting first.
+// VQueues lists up to limit vqueues, those with the most waiting entries first.
 func (c *Client) VQueues(ctx context.Context, f VQueueFilter, limit int) (list []VQueue, err error) {
 	err = c.selectRows(ctx, fmt.Sprintf("SELECT * FROM sys_vqueue_meta%s ORDER BY num_inbox DESC, num_running DESC, id LIMIT %d", f.where(), limit), &list)
 	return list, err
 }
 
-// ErrNoVQueue says that nobody is in a vqueue.
+// ErrNoVQueue means that a vqueue has no entries.
 var ErrNoVQueue = errors.New("nothing is known of this vqueue")
 
-// VQueue returns one vqueue and, if there is one, its head; ErrNoVQueue.
+// VQueue returns a vqueue and, if there is one, its head. ErrNoVQueue if it does not exist.
 func (c *Client) VQueue(ctx context.Context, id string) (q VQueue, head VQueueHead, err error) {
 	var queues []VQueue
 	if err := c.selectRows(ctx, "SELECT * FROM sys_vqueue_meta WHERE id = "+Quote(id), &queues); err != nil {
@@ -119,13 +119,13 @@ func (c *Client) VQueue(ctx context.Context, id string) (q VQueue, head VQueueHe
 	return queues[0], head, nil
 }
 
-// Entries is how many invocations are in the vqueue, those that have finished included.
+// Entries is the number of invocations in the vqueue, including finished ones.
 func (q *VQueue) Entries() uint64 { return q.Inbox + q.Running + q.Suspended + q.Held + q.Finished }
 
 // Order is an order of the entries of a vqueue.
 type Order string
 
-// The orders. All but AsFound make the server read the whole queue.
+// The orders. All except AsFound require the server to read the whole queue.
 const (
 	AsFound     Order = ""
 	OldestFirst Order = " ORDER BY sequence_number, created_at"

@@ -8,7 +8,7 @@ import (
 	"platform/cmd/platform/internal/term"
 )
 
-// announce says where the nodes are and what to try.
+// announce prints the addresses of the nodes and what to try.
 func (r *running) announce(took time.Duration) {
 	if len(r.nodes) == 1 {
 		r.announceServer(r.nodes[0])
@@ -47,14 +47,14 @@ Ctrl-C stops the nodes.
 `, last.admin(""), first.admin("/deployments"), last.ingress("/Greeter/greet"), r.o.DownTime, r.nodes[len(r.nodes)/2].current().PID())
 }
 
-// suggestCalls says what to try while the sample is running.
+// suggestCalls prints what to try while the sample is running.
 func (r *running) suggestCalls(n *node) {
 	if len(r.nodes) > 1 {
 		r.o.Print.Println()
 		r.showNodes()
 	}
 	r.o.Print.Printf(`
-Everything is up. In another terminal:
+All processes are running. In another terminal:
 
   # call a handler
   curl %[1]s --json '"Ada"'
@@ -77,8 +77,8 @@ func (r *running) showNodes() {
 	}
 }
 
-// export is the command that makes the command line client use a node, "" if it does so by
-// default.
+// export is the shell command that makes the command-line client use a node, "" if it is the
+// client's default.
 func (r *running) export(n *node) string {
 	if n.ports.Admin == 9070 && n.ports.Ingress == 8080 {
 		return ""

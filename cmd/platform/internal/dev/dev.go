@@ -18,10 +18,10 @@ import (
 // MostNodes is the largest number of nodes.
 const MostNodes = 9
 
-// Options say what to run.
+// Options are the processes to run and their settings.
 type Options struct {
 	Server string   // program
-	Sample []string // command of the sample service, to which its address is added; nil: none
+	Sample []string // command of the sample service, followed by its address; nil: none
 	Once   bool     // return after the sample's first response
 
 	Nodes       int    // 1 to MostNodes
@@ -33,19 +33,19 @@ type Options struct {
 	Dir    string // data and logs, kept; "": a temporary directory
 	Retain bool   // keep the temporary directory
 
-	// DownTime is how long a node that ended stays away, if there are several: long enough
-	// to see the others continue without it.
+	// DownTime is the delay before a node that ended is restarted, if there are several: long
+	// enough to see that the others continue without it.
 	DownTime time.Duration
 
-	Print *term.Printer                    // where to say what runs
-	Say   func(format string, args ...any) // says what happens meanwhile
+	Print *term.Printer                    // prints the running processes
+	Say   func(format string, args ...any) // prints events
 	Err   io.Writer                        // output of the server, if there is one node and no sample
 }
 
 // Ports are the ports of a node.
 type Ports struct{ Ingress, Admin, Node int }
 
-// HintedError is an error with what to do about it.
+// HintedError is an error with a hint on what to do.
 type HintedError struct {
 	Err  error
 	Hint string
@@ -54,8 +54,8 @@ type HintedError struct {
 func (e *HintedError) Error() string { return e.Err.Error() }
 func (e *HintedError) Unwrap() error { return e.Err }
 
-// Run runs the nodes until ctx ends, or until one that is alone or the sample ends by
-// itself. All processes have ended, and temporary data is deleted, when it returns.
+// Run runs the nodes until ctx ends, or until a single node or the sample ends by itself.
+// When it returns, all processes have ended and temporary data is deleted.
 func Run(ctx context.Context, o Options) (err error) {
 	nodes, err := o.newNodes()
 	if err != nil {
@@ -68,14 +68,14 @@ func Run(ctx context.Context, o Options) (err error) {
 		o.Dir, err = os.MkdirTemp("", "platform-dev-")
 	}
 	if err != nil {
-		return fmt.Errorf("make a directory for the data: %w", err)
+		return fmt.Errorf("create a directory for the data: %w", err)
 	}
 	defer func() { err = errors.Join(err, o.cleanUp()) }()
 	r := &running{o: o, nodes: nodes, failed: make(chan error, len(nodes)+1)}
 	return r.run(ctx)
 }
 
-// cleanUp deletes the data, unless it is to be kept.
+// cleanUp deletes the data unless it is retained.
 func (o *Options) cleanUp() error {
 	if o.Retain {
 		o.Say("The data is kept in %s", o.Dir)
@@ -87,10 +87,10 @@ func (o *Options) cleanUp() error {
 	return nil
 }
 
-// alone reports whether there is only one process, whose output is shown.
+// alone reports whether there is only one process, whose output is shown directly.
 func (o *Options) alone() bool { return o.Nodes == 1 && o.Sample == nil }
 
-// running are the processes of a call of Run.
+// running is the state of a call of Run.
 type running struct {
 	o      Options
 	nodes  []*node
@@ -99,7 +99,7 @@ type running struct {
 }
 
 func (r *running) run(ctx context.Context) error {
-	// The processes are stopped on return, after that has been announced.
+	// On return the processes are stopped, which is announced first.
 	processes, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -133,7 +133,7 @@ func (r *running) run(ctx context.Context) error {
 	}
 }
 
-// outcome is nil for an error that only says that ctx ended.
+// outcome returns nil for an error that only reports the end of ctx.
 func (r *running) outcome(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -152,8 +152,7 @@ func (r *running) stopping() string {
 	return "Stopping the server"
 }
 
-// supervise stops a node when ctx ends. One of several nodes that ends before is started
-// again.
+// supervise stops a node when ctx ends. In a cluster, a node that ends earlier is restarted.
 func (r *running) supervise(ctx context.Context, n *node) {
 	for {
 		p := n.current()
@@ -167,7 +166,7 @@ func (r *running) supervise(ctx context.Context, n *node) {
 			r.failed <- p.Failure()
 			return
 		}
-		r.o.Say("%s ended; it is started again in %s", p.Name(), r.o.DownTime)
+		r.o.Say("%s ended and will be restarted in %s", p.Name(), r.o.DownTime)
 		if !sleep(ctx, r.o.DownTime) {
 			return
 		}
@@ -177,7 +176,7 @@ func (r *running) supervise(ctx context.Context, n *node) {
 			return
 		}
 		n.set(next)
-		r.o.Say("%s runs again, pid %d", next.Name(), next.PID())
+		r.o.Say("Restarted %s, pid %d", next.Name(), next.PID())
 	}
 }
 
@@ -198,7 +197,7 @@ func (o *Options) newNodes() ([]*node, error) {
 		return nil, fmt.Errorf("--nodes is 1 to %d, not %d", MostNodes, o.Nodes)
 	}
 	if ip := net.ParseIP(o.BindIP); o.Nodes > 1 && ip != nil && ip.IsUnspecified() {
-		return nil, fmt.Errorf("--bind-ip %s is every address; nodes that connect to each other need one that is theirs, such as 127.0.0.1", o.BindIP)
+		return nil, fmt.Errorf("--bind-ip %s stands for all addresses; the nodes of a cluster need a specific one, such as 127.0.0.1", o.BindIP)
 	}
 	nodes := make([]*node, o.Nodes)
 	for i := range nodes {

@@ -1,5 +1,5 @@
 // Package dev runs servers for development: one or several nodes as child processes on this
-// machine, with the sample service if asked for.
+// machine, optionally with the sample service.
 //
 // Read dev.go first.
 package dev

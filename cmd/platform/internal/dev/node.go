@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// node is a server that is run.
+// node is a server process.
 type node struct {
 	name  string
-	ip    string // that it listens on
+	ip    string // listen address
 	ports Ports
 
 	mu      sync.Mutex // guards process

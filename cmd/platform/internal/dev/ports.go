@@ -6,14 +6,14 @@ import (
 	"strconv"
 )
 
-// sampleIP is the address of the sample service, which only this machine uses.
+// sampleIP is the address of the sample service, which only this machine can reach.
 const sampleIP = "127.0.0.1"
 
 func (o *Options) sampleAddress() string {
 	return net.JoinHostPort(sampleIP, strconv.Itoa(o.SamplePort))
 }
 
-// randomPorts asks the system for free ports, all before the first one is released, so that
+// randomPorts returns free ports. It opens all of them before it closes the first, so that
 // they differ.
 func (o *Options) randomPorts(nodes []*node) error {
 	free := func(ip string, port *int) (release func(), err error) {
@@ -43,8 +43,8 @@ func (o *Options) randomPorts(nodes []*node) error {
 	return nil
 }
 
-// checkPorts fails if one of the ports is in use. The process that holds it might respond in
-// place of the one that is about to start.
+// checkPorts fails if one of the ports is in use. Otherwise the process that holds it might
+// respond in place of the new one.
 func (o *Options) checkPorts(nodes []*node) error {
 	for _, n := range nodes {
 		of := ""
@@ -73,7 +73,7 @@ func checkPort(ip string, port int, use, flag string) error {
 	if err != nil {
 		return &HintedError{
 			fmt.Errorf("port %d of the %s cannot be used: %w", port, use, err),
-			"If another server runs here, use that one (`platform whoami`) or stop it. " + flag + " sets another port, --use-random-ports chooses free ones.",
+			"If another server is running, use that one (`platform whoami`) or stop it. " + flag + " sets another port, --use-random-ports chooses free ones.",
 		}
 	}
 	if err := listener.Close(); err != nil {

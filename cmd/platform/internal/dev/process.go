@@ -25,17 +25,17 @@ type Process struct {
 	name  string
 	log   string // file with its output, "" if it goes to the terminal
 	cmd   *exec.Cmd
-	ended chan struct{} // closed when the process is gone
+	ended chan struct{} // closed when the process has ended
 	err   error         // how it ended; read only after ended
 }
 
-// Start runs a program with its output appended to the file log or, if that is empty, written
-// to out. env is added to the environment. name is for people.
+// Start runs a program. Its output is appended to the file log or, if that is empty, written
+// to out. env is added to the environment. name is used in messages.
 func Start(name string, out io.Writer, log string, env []string, program string, args ...string) (*Process, error) {
 	p := &Process{name: name, log: log, cmd: exec.Command(program, args...), ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = out, out
-	// In a group of its own, a process gets no Ctrl-C from the terminal, only our SIGTERM.
+	// A separate process group receives only our SIGTERM, not the terminal's Ctrl-C.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if log != "" {
 		f, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -55,16 +55,16 @@ func Start(name string, out io.Writer, log string, env []string, program string,
 	return p, nil
 }
 
-// Name is the name of the process for people.
+// Name returns the name of the process for messages.
 func (p *Process) Name() string { return p.name }
 
 // PID is its process ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Ended is closed when the process is gone.
+// Ended returns a channel that is closed when the process has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Stop asks the process to end, kills it if it does not, and waits.
+// Stop terminates the process, kills it after a timeout, and waits for its end.
 func (p *Process) Stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only if it has ended
 	select {
@@ -75,11 +75,11 @@ func (p *Process) Stop() {
 	}
 }
 
-// Failure says how a process ended that should not have. It has ended.
+// Failure describes how a process ended unexpectedly. It must have ended.
 func (p *Process) Failure() error {
 	err := fmt.Errorf("%s ended by itself: %w", p.name, cmp.Or(p.err, errors.New("exit status 0")))
 	if p.log == "" {
-		return &HintedError{err, "Its messages stand above. If a port is in use, try --use-random-ports."}
+		return &HintedError{err, "See its messages above. If a port is in use, try --use-random-ports."}
 	}
 	if raw, failed := os.ReadFile(p.log); failed == nil {
 		err = fmt.Errorf("%w; its log says:\n%s", err, strings.TrimSpace(string(raw)))
@@ -87,7 +87,7 @@ func (p *Process) Failure() error {
 	return err
 }
 
-// Await returns once url answers 200, or once a tcp: address accepts connections.
+// Await waits until url responds with status 200, or until a tcp: address accepts connections.
 func (p *Process) Await(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

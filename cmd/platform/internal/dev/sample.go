@@ -70,7 +70,7 @@ func relative(program string) string {
 	return program
 }
 
-// step prints one line under a heading.
+// step prints one line with a label.
 func (r *running) step(heading, format string, args ...any) {
 	r.o.Print.Printf("%-9s %s\n", heading, fmt.Sprintf(format, args...))
 }

@@ -1,3 +1,3 @@
-// Package term prints for people: tables, blocks, times and colours. Colours
-// appear only on terminals, or where CLICOLOR_FORCE asks for them.
+// Package term formats output for terminals: tables, blocks, times and colours. Colours are
+// used only on terminals, or with CLICOLOR_FORCE.
 package term

@@ -24,14 +24,14 @@ func New(out io.Writer, getenv func(string) string, borders bool, times TimeForm
 	return &Printer{out: out, colour: wantsColour(out, getenv), borders: borders, times: times}
 }
 
-// To returns a printer that writes elsewhere in the same style.
+// To returns a printer with the same style that writes to another output.
 func (p *Printer) To(out io.Writer) *Printer {
 	other := *p
 	other.out = out
 	return &other
 }
 
-// wantsColour follows NO_COLOR, CLICOLOR and CLICOLOR_FORCE, then the kind of output.
+// wantsColour decides by NO_COLOR, CLICOLOR and CLICOLOR_FORCE, then by the type of output.
 func wantsColour(out io.Writer, getenv func(string) string) bool {
 	switch {
 	case getenv("NO_COLOR") != "":
@@ -59,7 +59,7 @@ func (p *Printer) Println(words ...any) { fmt.Fprintln(p.out, words...) }
 // Bold emphasises a word.
 func (p *Printer) Bold(text string) string { return p.style("1", text) }
 
-// Dim makes a word recede.
+// Dim de-emphasises a word.
 func (p *Printer) Dim(text string) string { return p.style("2", text) }
 
 // Red is for failures.
@@ -71,7 +71,7 @@ func (p *Printer) Green(text string) string { return p.style("32", text) }
 // Yellow is for what needs attention.
 func (p *Printer) Yellow(text string) string { return p.style("33", text) }
 
-// Blue is for what is going on.
+// Blue is for operations in progress.
 func (p *Printer) Blue(text string) string { return p.style("34", text) }
 
 func (p *Printer) style(code, text string) string {
@@ -89,8 +89,8 @@ func (p *Printer) Heading(text string) {
 // Field is one line of a block.
 type Field struct{ Name, Value string }
 
-// Fields writes a block of names and values, values aligned; fields without a
-// value are left out, further lines of a value are indented.
+// Fields writes a block of names and aligned values. It omits fields without a value and
+// indents further lines of a value.
 func (p *Printer) Fields(indent string, fields ...Field) {
 	width := 0
 	for _, f := range fields {
@@ -108,7 +108,7 @@ func (p *Printer) Fields(indent string, fields ...Field) {
 	}
 }
 
-// Box writes lines within a frame, for warnings that must not be missed.
+// Box writes lines within a frame, for important warnings.
 func (p *Printer) Box(lines ...string) {
 	width := 0
 	for _, line := range lines {
@@ -122,8 +122,8 @@ func (p *Printer) Box(lines ...string) {
 	p.Println(p.Yellow("╰" + rule + "╯"))
 }
 
-// Clean takes control characters out of text that came from elsewhere, so that it
-// cannot steer the terminal. Line ends and tabs stay.
+// Clean removes control characters other than line ends and tabs from external text, so that
+// it cannot control the terminal.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// ErrAborted says that the user did not confirm.
+// ErrAborted means that the user did not confirm.
 var ErrAborted = errors.New("user aborted")
 
-// Confirm asks a question and returns nil for yes. With yes set it says so and
-// does not ask. Without a terminal to ask at, the answer is no.
+// Confirm prompts for a confirmation and returns nil for yes. With yes set it confirms
+// without input. Without a terminal the answer is no.
 func Confirm(in io.Reader, out io.Writer, question string, yes bool) error {
 	fmt.Fprintf(out, "%s [y/N] ", question)
 	if yes {

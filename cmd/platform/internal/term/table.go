@@ -7,8 +7,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// Table writes rows under a header, every line behind the indent. Cells may have
-// several lines.
+// Table writes rows under a header, each line indented. Cells may have several lines.
 func (p *Printer) Table(indent string, header []string, rows [][]string) {
 	t := table.NewWriter()
 	t.SetStyle(p.tableStyle())

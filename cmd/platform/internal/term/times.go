@@ -8,7 +8,7 @@ import (
 	"platform/internal/units"
 )
 
-// TimeFormat is how points in time are printed.
+// TimeFormat is a format of points in time.
 type TimeFormat string
 
 // The time formats.
@@ -18,7 +18,7 @@ const (
 	RFC2822 TimeFormat = "rfc2822" // as in mail headers
 )
 
-// ParseTimeFormat reads the value of --time-format.
+// ParseTimeFormat parses the value of --time-format.
 func ParseTimeFormat(name string) (TimeFormat, error) {
 	switch format := TimeFormat(strings.ToLower(name)); format {
 	case Human, ISO8601, RFC2822:
@@ -27,7 +27,7 @@ func ParseTimeFormat(name string) (TimeFormat, error) {
 	return "", fmt.Errorf("%q is not a time format; use human, iso8601 or rfc2822", name)
 }
 
-// Time prints a point in time, "" for none.
+// Time formats a point in time, the zero time as "".
 func (p *Printer) Time(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -41,8 +41,8 @@ func (p *Printer) Time(t time.Time) string {
 	return t.Local().Format(time.DateTime)
 }
 
-// Duration prints a span as precisely as people care to know: milliseconds of a
-// few seconds, seconds of minutes, minutes of hours, hours of days.
+// Duration formats a duration with a precision that suits its length: milliseconds for a few
+// seconds, seconds for minutes, minutes for hours, hours for days.
 func Duration(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -14,9 +15,13 @@ var foreign = []string{
 	"CLI_CONFIG_HOME", "CLI_CONFIG", "EDITOR",
 }
 
-// applyEnv applies PLATFORM_ variables. An empty variable counts as unset. A
-// variable that names no key is only a warning: container platforms put variables
-// of their own (service addresses) under a prefix they do not ask about.
+// serviceLink matches the names, without the prefix, of the variables that Kubernetes and Docker
+// define for services whose names begin with "platform".
+var serviceLink = regexp.MustCompile(`^(.*_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_.*)?)$`)
+
+// applyEnv applies PLATFORM_ variables. An empty variable counts as unset. A variable
+// that resembles a key, or names one in a section, must name a key of the configuration.
+// Other variables are ignored with a warning.
 func (l *loader) applyEnv(environ []string) {
 	for _, pair := range slices.Sorted(slices.Values(environ)) {
 		variable, text, _ := strings.Cut(pair, "=")
@@ -27,10 +32,26 @@ func (l *loader) applyEnv(environ []string) {
 		path := variablePath(name)
 		k, known := l.byPath[path]
 		if !known {
-			l.warnings = append(l.warnings, "environment variable "+variable+" is ignored: "+unknown(path, l.keys))
+			l.unknownVariable(name, text)
 			continue
 		}
 		l.setText(k, "environment variable "+variable, text)
+	}
+}
+
+// unknownVariable reports a variable PLATFORM_<name> that names no key.
+func (l *loader) unknownVariable(name, text string) {
+	origin := "environment variable " + variablePrefix + name
+	near := nearest(variablePath(name), l.keys)
+	switch {
+	case serviceLink.MatchString(name), strings.Contains(text, "://") && strings.HasSuffix(name, "PORT"):
+		// A warning would appear at every start in such a container.
+	case near != "":
+		l.problem(origin, "", "unknown key; did you mean "+variableName(near)+"?")
+	case strings.Contains(name, "__"):
+		l.problem(origin, "", "unknown key; --dump-config prints all keys")
+	default:
+		l.warnings = append(l.warnings, origin+" is ignored: it names no key; --dump-config prints all keys")
 	}
 }
 
@@ -61,6 +82,11 @@ func variablePath(name string) string {
 		return "log-filter"
 	}
 	return kebab(strings.ReplaceAll(name, "__", "."))
+}
+
+// variableName returns the variable that sets the key at path.
+func variableName(path string) string {
+	return variablePrefix + strings.ToUpper(strings.NewReplacer(".", "__", "-", "_").Replace(path))
 }
 
 // lookupEnv returns the last value of a variable in environ, "" when there is none.

@@ -70,11 +70,12 @@ func kebab(name string) string { return strings.ReplaceAll(strings.ToLower(name)
 // nearest returns the known key that the unknown path most likely means: a misspelling, or
 // the same name in another section. It returns "" if none is close.
 func nearest(path string, list []key) string {
-	best, bestDistance := "", len(path)/3+1
+	best, bestDistance, bestWhole := "", len(path)/3+1, 0
 	for _, k := range list {
-		d := min(suggest.Distance(path, k.path), suggest.Distance(last(path), last(k.path))+1)
-		if d < bestDistance {
-			best, bestDistance = k.path, d
+		whole := suggest.Distance(path, k.path)
+		d := min(whole, suggest.Distance(last(path), last(k.path))+1)
+		if d < bestDistance || d == bestDistance && best != "" && whole < bestWhole {
+			best, bestDistance, bestWhole = k.path, d, whole
 		}
 	}
 	return best

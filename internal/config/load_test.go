@@ -102,7 +102,7 @@ func TestEnvironmentForms(t *testing.T) {
 		"PLATFORM_LOG=debug",
 		"PLATFORM_CLUSTER_NAME=",
 		"PLATFORM_ADMIN_URL=http://x/",
-		"PLATFORM_BASEDIR=x",
+		"PLATFORM_TEAM=x",
 		"UNRELATED=1",
 	)
 	cfg := loaded.Config
@@ -118,9 +118,30 @@ func TestEnvironmentForms(t *testing.T) {
 	require.Equal(t, "debug", cfg.LogFilter)
 	require.Equal(t, "localcluster", cfg.ClusterName)
 	require.Equal(t, []string{
-		"environment variable PLATFORM_BASEDIR is ignored: unknown key; did you mean base-dir?",
+		"environment variable PLATFORM_TEAM is ignored: it names no key; --dump-config prints all keys",
 		"flow control stays off: experimental-enable-vqueues needs experimental-enable-protocol-v7 as well",
 	}, loaded.Warnings)
+}
+
+func TestMisspelledVariablesAreRefused(t *testing.T) {
+	for variable, near := range map[string]string{
+		"PLATFORM_BASEDIR":           "did you mean PLATFORM_BASE_DIR?",
+		"PLATFORM_NODE_NAM":          "did you mean PLATFORM_NODE_NAME?",
+		"PLATFORM_INGRES__BIND_PORT": "did you mean PLATFORM_INGRESS__BIND_PORT?",
+		"PLATFORM_ADMN__BIND_PORT":   "did you mean PLATFORM_ADMIN__BIND_PORT?",
+		"PLATFORM_X__Y":              "--dump-config prints all keys",
+	} {
+		_, err := Load(nil, []string{variable + "=1"})
+		require.EqualError(t, err, "[RT0002] configuration: environment variable "+variable+": unknown key; "+near)
+	}
+}
+
+func TestVariablesOfContainerPlatformsAreIgnored(t *testing.T) {
+	require.Empty(t, load(t, nil,
+		"PLATFORM_SERVICE_HOST=10.0.0.1", "PLATFORM_SERVICE_PORT=8080", "PLATFORM_SERVICE_PORT_ADMIN=9070", "PLATFORM_PORT=tcp://10.0.0.1:8080",
+		"PLATFORM_PORT_8080_TCP=tcp://10.0.0.1:8080", "PLATFORM_PORT_8080_TCP_ADDR=10.0.0.1",
+		"PLATFORM_BIND_SERVICE_HOST=10.0.0.1", "PLATFORM_BIN_PORT=tcp://10.0.0.1:80",
+	).Warnings)
 }
 
 func TestVariablesOfManyPrograms(t *testing.T) {
@@ -210,7 +231,7 @@ func TestProblemsNamePlaceKeyAndExpectation(t *testing.T) {
 		"flag":             {args: []string{"--bind-port=x"}, want: "flag --bind-port: bind-port: expected a whole number, got \"x\""},
 		"unknown flag":     {args: []string{"--bind-prot=1"}, want: "command line: unknown flag: --bind-prot; did you mean --bind-port?"},
 		"strange flag":     {args: []string{"--zzzzzzzzz"}, want: "command line: unknown flag: --zzzzzzzzz; --help lists all flags"},
-		"argument":         {args: []string{"start"}, want: "command line: unexpected argument \"start\""},
+		"argument":         {args: []string{"start"}, want: "command line: unexpected argument \"start\"; --help lists commands and flags"},
 		"missing file":     {args: []string{"-c", "/nonexistent.toml"}, want: "/nonexistent.toml: cannot be read: no such file or directory"},
 		"range":            {args: []string{"--default-num-partitions=65536"}, want: "flag --default-num-partitions: default-num-partitions: expected a whole number from 1 to 65535, got 65536"},
 		"port":             {file: "[admin]\nbind-port = 70000", want: "platform.toml:2: admin.bind-port: expected a whole number from 0 to 65535, got 70000"},

@@ -14,8 +14,8 @@ func Reference() string {
 
 A value comes from the first of these that sets it: the command line, the environment, the file given by ` + "`--config-file`" + ` (TOML),
 the default. Keys outside of sections are flags, too (` + "`--base-dir`" + `). ` + "`platform-server --dump-config`" + ` prints the values in effect and where
-they come from. An unknown key in the file or on the command line stops the start with RT0002 and the nearest key; an unknown
-variable is ignored with a warning.
+they come from. An unknown key in the file or on the command line stops the start with RT0002 and the nearest key; so does an unknown
+variable that resembles a key or contains a section; other unknown variables are ignored with a warning.
 `)
 	list := keys(Default())
 	table := func() { out.WriteString("\n| Key | Default | Meaning |\n|---|---|---|\n") }

@@ -20,7 +20,8 @@ type Queried struct {
 
 // Scan implements query.Partitions.
 func (q Queried) Scan(ctx context.Context, id uint32, s *partition.Scan) (partition.Page, error) {
-	return q.Partition(id).Scan(ctx, s)
+	page, err := q.Partition(id).Scan(ctx, s)
+	return page, routing.Explain(err)
 }
 
 // Scoped implements query.Partitions.

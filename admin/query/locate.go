@@ -33,8 +33,8 @@ func (e *Engine) locate(q *rewritten, sql *sqlError) *Error {
 			}
 			if near := suggest.Nearest(last, unknown.names()); near != "" {
 				err.Suggestion = "did you mean " + near + "?"
-			} else if unknown.what == "table" {
-				err.Suggestion = "SHOW TABLES lists them"
+			} else {
+				err.Suggestion = e.whereListed(unknown.what, q)
 			}
 			break
 		}
@@ -77,6 +77,23 @@ func (e *Engine) tableNames() []string {
 		names = append(names, t.Name)
 	}
 	return names
+}
+
+// whereListed says how to see the tables, or the columns of the first table that a query names.
+func (e *Engine) whereListed(what string, q *rewritten) string {
+	if what == "table" {
+		return "SHOW TABLES lists them"
+	}
+	first, at := "<table>", len(q.source)
+	for _, t := range e.catalog.tables {
+		if found := q.find(t.Name); found >= 0 && found < at {
+			first, at = t.Name, found
+		}
+	}
+	if what == "column" {
+		return "DESCRIBE " + first + " lists them"
+	}
+	return ""
 }
 
 // columnsIn returns the columns of the tables in a query, of all tables if it names none.

@@ -38,6 +38,8 @@ func TestRefusals(t *testing.T) {
 		"select 1 /* x":                          "line 1, column 10: the comment is not closed: */ is missing",
 		"select * from sys_invocaton":            "line 1, column 15: there is no table sys_invocaton; did you mean sys_invocation?",
 		"select * from\n  nowhere_at_all":        "line 2, column 3: there is no table nowhere_at_all; SHOW TABLES lists them",
+		"select zzzzzz from sys_invocation":      "line 1, column 8: there is no column zzzzzz; DESCRIBE sys_invocation lists them",
+		"select zzzzzz":                          "line 1, column 8: there is no column zzzzzz; DESCRIBE <table> lists them",
 		"select idd from sys_invocation":         "line 1, column 8: there is no column idd; did you mean id?",
 		"select i.staus\nfrom sys_invocation i":  "line 1, column 8: there is no column i.staus; did you mean status?",
 		"select lengthh('x')":                    "line 1, column 8: there is no function lengthh; did you mean length?",

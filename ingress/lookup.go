@@ -1,6 +1,9 @@
 package ingress
 
 import (
+	"errors"
+	"net/http"
+
 	"github.com/labstack/echo/v4"
 
 	"platform/internal/ids"
@@ -72,7 +75,7 @@ func (s *Server) byIdempotencyKey(answer answerer) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		return answer(c, id)
+		return s.explainMissing(answer(c, id), segments[0], segments[last-1])
 	}
 }
 
@@ -87,8 +90,29 @@ func (s *Server) byWorkflow(answer answerer) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		return answer(c, id)
+		return s.explainMissing(answer(c, id), segments[0], "")
 	}
+}
+
+// explainMissing adds to the error of an unknown invocation that its workflow, or with the name
+// of a handler its service, is unknown.
+func (s *Server) explainMissing(err error, service, handler string) error {
+	p, ok := errors.AsType[*problem](err)
+	if !ok || p.status != http.StatusNotFound {
+		return err
+	}
+	schemas, why := s.registry.Schemas(), ""
+	switch svc := schemas.Services[service]; {
+	case svc == nil:
+		why = "service '" + service + "' is not registered" + nearService(schemas, service)
+	case handler == "" && svc.Type != metadata.Workflow:
+		why = "'" + service + "' is not a workflow"
+	case handler != "" && svc.Handler(handler) == nil:
+		why = "service '" + service + "' has no handler '" + handler + "'" + nearHandler(svc, handler)
+	default:
+		return err
+	}
+	return &problem{status: p.status, message: p.message + ": " + why}
 }
 
 // decodeParams are the variable segments of the path, in its order.

@@ -103,6 +103,22 @@ func TestNoResult(t *testing.T) {
 	}
 }
 
+func TestUnknownInvocationsOfUnknownHandlers(t *testing.T) {
+	s := testServer(t, Config{}, &fakeInvocations{})
+	for path, why := range map[string]string{
+		"/platform/workflow/Nope/k/output":               "invocation not found: service 'Nope' is not registered",
+		"/platform/workflow/Ordr/k/attach":               "invocation not found: service 'Ordr' is not registered; did you mean 'Order'?",
+		"/platform/workflow/Greeter/k/attach":            "invocation not found: 'Greeter' is not a workflow",
+		"/platform/invocation/Greeter/nope/key/output":   "invocation not found: service 'Greeter' has no handler 'nope'",
+		"/platform/invocation/Nope/greet/key/output":     "invocation not found: service 'Nope' is not registered",
+		"/platform/invocation/Counter/k/nope/key/attach": "invocation not found: service 'Counter' has no handler 'nope'",
+	} {
+		requireProblem(t, do(s, "GET", path, ""), 404, why)
+	}
+	w := do(s, "GET", "/platform/workflow/Order/k/output", "")
+	require.Contains(t, w.Body.String(), `"invocation not found"`)
+}
+
 func TestResultOfAHandlerThatIsGone(t *testing.T) {
 	f := &fakeInvocations{output: func(context.Context, ids.Invocation) (routing.Answer, error) {
 		return routing.Answer{Target: machine.Target{Service: "Gone", Handler: "x"}, Result: journal.Result{Value: []byte("x")}}, nil

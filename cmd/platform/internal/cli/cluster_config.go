@@ -153,16 +153,24 @@ of partitions cannot be changed later.`,
 }
 
 func (a *app) provision(ctx context.Context, asked client.Provisioning) error {
-	question := "Create a cluster? Partitions: %s, which cannot be changed later; replication: %s."
-	if err := a.confirm(fmt.Sprintf(question, orConfigured(asked.Partitions), orConfigured(asked.Replication))); err != nil {
+	config, _, err := a.client.ClusterConfig(ctx)
+	exists := err == nil
+	if _, refused := errors.AsType[*client.APIError](err); !exists && !refused {
 		return err
+	}
+	question := "Create a cluster? Partitions: %s, which cannot be changed later; replication: %s."
+	if !exists {
+		if err := a.confirm(fmt.Sprintf(question, orConfigured(asked.Partitions), orConfigured(asked.Replication))); err != nil {
+			return err
+		}
 	}
 	existed, err := a.client.Provision(ctx, asked)
 	if err != nil {
 		return err
 	}
-	if existed {
-		a.print.Printf("%s The cluster already exists, with these settings\n", a.print.Green("[OK]:"))
+	if existed && exists {
+		a.print.Printf("Nothing was changed: the cluster %s exists already, with %s and replication %d\n",
+			term.Clean(config.Name), counted(config.Partitions, "partition"), config.Replication)
 		return nil
 	}
 	for end := time.Now().Add(provisionWait); ; {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"net/http"
 	"testing"
 	"time"
 
@@ -28,4 +29,12 @@ func TestNodesThatHoldTheLevelAreMarked(t *testing.T) {
 	require.Equal(t, "-", nodeLevel(client.Node{}))
 	require.Equal(t, "2", nodeLevel(client.Node{FeatureLevel: 2}))
 	require.Equal(t, "2*", nodeLevel(client.Node{FeatureLevel: 2, FeatureHold: true}))
+}
+
+func TestProvisionOfAClusterThatExistsAsksNothing(t *testing.T) {
+	a, out := at(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte(`{"name":"c","num_partitions":8,"replication":3}`))
+	})
+	require.NoError(t, a.provision(t.Context(), client.Provisioning{}))
+	require.Equal(t, "Nothing was changed: the cluster c exists already, with 8 partitions and replication 3\n", out.String())
 }

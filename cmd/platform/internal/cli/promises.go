@@ -36,6 +36,9 @@ func (a *app) promisesList() *cobra.Command {
 			return err
 		}
 		list, err := a.client.Promises(ctx, workflow, "")
+		if err == nil && len(list) == 0 {
+			err = a.requireWorkflow(ctx, workflow.Service)
+		}
 		if err != nil {
 			return err
 		}
@@ -43,11 +46,6 @@ func (a *app) promisesList() *cobra.Command {
 			return a.printJSON(map[string]any{"promises": append([]client.Promise{}, list...)})
 		}
 		if len(list) == 0 {
-			if service, _, err := a.client.Service(ctx, workflow.Service); client.IsNotFound(err) {
-				return &hintedError{fmt.Errorf("there is no workflow %s", term.Clean(workflow.Service)), servicesHint}
-			} else if err == nil && service.Type != "Workflow" {
-				return fmt.Errorf("%s is not a workflow but a %s", term.Clean(workflow.Service), service.Type)
-			}
 			a.say("No handler of %s has used a promise.", term.Clean(workflow.String()))
 			return nil
 		}
@@ -59,6 +57,18 @@ func (a *app) promisesList() *cobra.Command {
 		return nil
 	})
 	return cmd
+}
+
+// requireWorkflow returns an error if there is no workflow with this name.
+func (a *app) requireWorkflow(ctx context.Context, name string) error {
+	service, _, err := a.client.Service(ctx, name)
+	switch {
+	case client.IsNotFound(err):
+		return &hintedError{fmt.Errorf("there is no workflow %s", term.Clean(name)), servicesHint}
+	case err == nil && service.Type != "Workflow":
+		return fmt.Errorf("%s is not a workflow but a %s", term.Clean(name), service.Type)
+	}
+	return err
 }
 
 func promiseStatus(p *client.Promise) string {
@@ -102,6 +112,9 @@ func (a *app) promisesGet() *cobra.Command {
 		case err != nil:
 			return err
 		case len(list) == 0:
+			if err := a.requireWorkflow(ctx, workflow.Service); err != nil {
+				return err
+			}
 			return &hintedError{
 				fmt.Errorf("no handler of %s has used a promise %q", workflow, args[1]),
 				"`platform promises list " + workflow.Service + "/" + workflow.Key + "` shows the promises that were used.",

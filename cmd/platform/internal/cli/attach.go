@@ -55,7 +55,7 @@ func (a *app) invocationsOutput() *cobra.Command {
 type fetch func(context.Context, client.InvocationRef) (*client.Response, error)
 
 func (a *app) waitFor(ctx context.Context, ref client.InvocationRef) (*client.Response, error) {
-	defer a.noticeLater(ctx, func(ctx context.Context) { a.sayWaiting(ctx, ref) })()
+	defer a.noticeLater(ctx, func(ctx context.Context) { a.sayWaitingRef(ctx, ref) })()
 	return a.client.Attach(ctx, ref)
 }
 

@@ -136,9 +136,8 @@ func (a *app) call() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		stop := a.noticeLater(ctx, func(context.Context) {
-			a.say("%s", a.hint.Dim("Waiting for the result. `platform invocations list "+call.Target.String()+" --active` shows its status."))
-		})
+		begin := time.Now()
+		stop := a.noticeLater(ctx, func(ctx context.Context) { a.sayWaitingCall(ctx, call, time.Since(begin)) })
 		response, err := a.client.Call(ctx, call)
 		stop()
 		if err != nil {

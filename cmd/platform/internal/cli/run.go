@@ -42,13 +42,15 @@ type app struct {
 	hint    *term.Printer // stderr
 
 	noticeDelay time.Duration // before a command reports what it waits for
-	settleTime  time.Duration // for which pause waits for handlers to suspend
+	// statusInterval is how often a command that waits asks whether the invocation is paused.
+	statusInterval time.Duration
+	settleTime     time.Duration // for which pause waits for handlers to suspend
 }
 
 // Run runs one command line, without the program's name, and returns the exit
 // status.
 func Run(ctx context.Context, args []string, system System) int {
-	a := &app{System: system, noticeDelay: noticeDelay, settleTime: settleTime}
+	a := &app{System: system, noticeDelay: noticeDelay, statusInterval: statusInterval, settleTime: settleTime}
 	a.Getenv = withDotEnv(system.Getenv, ".env")
 	a.hint = term.New(a.Err, a.Getenv, false, term.Human)
 	root := a.root()

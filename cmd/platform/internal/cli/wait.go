@@ -3,15 +3,19 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
 )
 
 const (
 	// noticeDelay is the time after which a command that waits for a result reports on
 	// stderr what it waits for.
 	noticeDelay = 4 * time.Second
+	// statusInterval is how often such a command asks whether the invocation is paused.
+	statusInterval = 10 * time.Second
 	// settleTime is how long pause waits for attempts that were asked to suspend.
 	settleTime     = time.Second
 	settleInterval = 100 * time.Millisecond
@@ -38,9 +42,8 @@ func (a *app) noticeLater(ctx context.Context, notice func(context.Context)) (st
 	}
 }
 
-// sayWaiting reports on stderr what an invocation waits for. It ignores errors, since the
-// request for the result reports them.
-func (a *app) sayWaiting(ctx context.Context, ref client.InvocationRef) {
+// sayWaitingRef is sayWaiting for an invocation that may be named by what its id follows from.
+func (a *app) sayWaitingRef(ctx context.Context, ref client.InvocationRef) {
 	if ref.ID == "" {
 		_, err := a.client.Output(ctx, ref)
 		waits, ok := errors.AsType[*client.APIError](err)
@@ -49,13 +52,62 @@ func (a *app) sayWaiting(ctx context.Context, ref client.InvocationRef) {
 		}
 		ref.ID = waits.InvocationID
 	}
-	e, err := a.explained(ctx, ref.ID)
+	a.sayWaiting(ctx, ref.ID)
+}
+
+// sayWaitingCall is sayWaiting for the invocation of a call, which lasts for elapsed and whose
+// response with the id has not arrived.
+func (a *app) sayWaitingCall(ctx context.Context, call client.Call, elapsed time.Duration) {
+	sql := "SELECT id FROM sys_invocation WHERE target = " + client.Quote(call.Target.String()) + " AND invoked_by = 'ingress' AND status <> 'completed'"
+	if call.Scope != "" {
+		sql += " AND scope = " + client.Quote(call.Scope)
+	}
+	if key := call.Header.Get("Idempotency-Key"); key != "" {
+		sql += " AND idempotency_key = " + client.Quote(key)
+	} else {
+		sql += fmt.Sprintf(" AND created_at >= now() - interval '%d seconds'", int(elapsed.Seconds())+1)
+	}
+	answer, err := a.client.Query(ctx, sql+" LIMIT 2")
+	switch {
+	case ctx.Err() != nil:
+	case err == nil && len(answer.Rows) == 1:
+		a.sayWaiting(ctx, answer.Rows[0].Text("id"))
+	default:
+		a.say("%s", a.hint.Dim("Waiting for the result. `platform invocations list "+term.Clean(call.Target.String())+" --active` shows the status of the invocation."))
+	}
+}
+
+// sayWaiting tells on stderr what the result of an invocation waits for: now, and whenever the
+// invocation becomes paused until ctx ends. Errors are left to the request that waits.
+func (a *app) sayWaiting(ctx context.Context, id string) {
+	status := a.sayStatus(ctx, id)
+	for {
+		select {
+		case <-time.After(a.statusInterval):
+		case <-ctx.Done():
+			return
+		}
+		answer, err := a.client.Query(ctx, "SELECT status FROM sys_invocation WHERE id = "+client.Quote(id))
+		if err != nil || len(answer.Rows) == 0 {
+			continue
+		}
+		before := status
+		if status = answer.Rows[0].Text("status"); status == "paused" && before != status {
+			a.sayStatus(ctx, id)
+		}
+	}
+}
+
+// sayStatus tells on stderr the status of an invocation and its reason. It returns the status.
+func (a *app) sayStatus(ctx context.Context, id string) string {
+	e, err := a.explained(ctx, id)
 	if err != nil {
-		return
+		return ""
 	}
 	a.say("%s", a.hint.Dim("Waiting for "+e.ID+" ("+e.Target+"), which is "+e.Status+":"))
 	for _, line := range e.Why {
 		a.say("  %s", a.hint.Dim(indented(line)))
 	}
 	a.say("%s", a.hint.Dim("`platform explain "+e.ID+"` says what to do."))
+	return e.Status
 }

@@ -8,7 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,8 +31,23 @@ func at(t *testing.T, handler http.HandlerFunc) (*app, *bytes.Buffer) {
 	}, out
 }
 
+// notifyingWriter closes written when text is written.
+type notifyingWriter struct {
+	io.Writer
+	text    string
+	written chan struct{}
+}
+
+func (w *notifyingWriter) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if bytes.Contains(p, []byte(w.text)) {
+		close(w.written)
+	}
+	return n, err
+}
+
 // TestAttachTellsWhatItWaitsFor attaches to a paused workflow by its key; the result arrives
-// once the client has asked for the status.
+// once the client has told the status.
 func TestAttachTellsWhatItWaitsFor(t *testing.T) {
 	explained := make(chan struct{})
 	a, out := at(t, func(w http.ResponseWriter, r *http.Request) {
@@ -46,10 +61,10 @@ func TestAttachTellsWhatItWaitsFor(t *testing.T) {
 			_, _ = w.Write([]byte(`{"code":470,"message":"not completed","source":"ingress"}`))
 		case "/query":
 			_, _ = w.Write([]byte(`{"rows":[{"id":"inv_1w","target":"Signup/ada/run","status":"paused","modified_at":"2026-11-20T18:13:50Z"}]}`))
-			defer time.AfterFunc(50*time.Millisecond, sync.OnceFunc(func() { close(explained) }))
 		}
 	})
-	a.noticeDelay = time.Millisecond
+	a.hint = term.New(&notifyingWriter{Writer: out, text: "says what to do", written: explained}, os.Getenv, false, term.Human)
+	a.noticeDelay, a.statusInterval = time.Millisecond, time.Hour
 	response, err := a.waitFor(t.Context(), client.InvocationRef{Target: client.Target{Service: "Signup", Key: "ada", Keyed: true}})
 	require.NoError(t, err)
 	require.Equal(t, `"done"`, string(response.Body))
@@ -124,4 +139,58 @@ func TestExplainOfAHandlerThatReportsNothing(t *testing.T) {
 	require.Contains(t, e.Next[0], "platform awakeables resolve "+awakeable)
 	require.Contains(t, e.Why[2], "its process no longer responds")
 	require.Contains(t, e.Next[1], "`platform services config view S`")
+}
+
+// TestCallTellsWhatItWaitsFor calls a handler whose invocation becomes paused after the first
+// notice; the result arrives once the client has been told.
+func TestCallTellsWhatItWaitsFor(t *testing.T) {
+	var asked atomic.Int32
+	told := make(chan struct{})
+	a, out := at(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/query" {
+			<-told
+			_, _ = w.Write([]byte(`"done"`))
+			return
+		}
+		question, _ := io.ReadAll(r.Body)
+		switch {
+		case strings.Contains(string(question), "SELECT id FROM"):
+			_, _ = w.Write([]byte(`{"rows":[{"id":"inv_1w"}]}`))
+		case strings.Contains(string(question), "SELECT status"):
+			_, _ = w.Write([]byte(`{"rows":[{"status":"paused"}]}`))
+			if asked.Add(1) == 2 {
+				close(told) // the explanation of the pause was requested before
+			}
+		case strings.Contains(string(question), "SELECT *") && asked.Load() > 0:
+			_, _ = w.Write([]byte(`{"rows":[{"id":"inv_1w","target":"S/h","status":"paused","modified_at":"2026-11-20T18:13:50Z"}]}`))
+		case strings.Contains(string(question), "SELECT *"):
+			_, _ = w.Write([]byte(`{"rows":[{"id":"inv_1w","target":"S/h","status":"scheduled"}]}`))
+		default:
+			_, _ = w.Write([]byte(`{"rows":[]}`))
+		}
+	})
+	a.noticeDelay, a.statusInterval = time.Millisecond, time.Millisecond
+	cmd := a.call()
+	cmd.SetArgs([]string{"S/h"})
+	require.NoError(t, cmd.ExecuteContext(t.Context()))
+	require.Contains(t, out.String(), "Waiting for inv_1w (S/h), which is scheduled:")
+	require.Equal(t, 1, strings.Count(out.String(), "Waiting for inv_1w (S/h), which is paused:\n  It was paused"), out.String())
+	require.Contains(t, out.String(), "`platform explain inv_1w` says what to do.")
+}
+
+func TestCallThatFindsSeveralInvocations(t *testing.T) {
+	told := make(chan struct{})
+	a, out := at(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/query" {
+			_, _ = w.Write([]byte(`{"rows":[{"id":"inv_1"},{"id":"inv_2"}]}`))
+			return
+		}
+		<-told
+	})
+	a.hint = term.New(&notifyingWriter{Writer: out, text: "Waiting for", written: told}, os.Getenv, false, term.Human)
+	a.noticeDelay, a.statusInterval = time.Millisecond, time.Hour
+	cmd := a.call()
+	cmd.SetArgs([]string{"S/h"})
+	require.NoError(t, cmd.ExecuteContext(t.Context()))
+	require.Contains(t, out.String(), "`platform invocations list S/h --active` shows")
 }

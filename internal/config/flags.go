@@ -111,7 +111,7 @@ func (l *loader) applyFlags(flags *pflag.FlagSet) {
 func Usage() string {
 	var options Options
 	flags := commandLine(&options, keys(Default()))
-	return "Runs a server.\n\nUsage: platform-server [flags]\n       platform-server health    ask the one that runs here whether it is ready\n       platform-server inspect   show the data directory of a node that is stopped\n       platform-server repair    repair it: drop a log entry that cannot be applied, end a quarantine, accept lost entries\n       platform-server recover   recover a cluster from this node when most voters of its metadata are lost for good\n\nFlags:\n" + flags.FlagUsagesWrapped(110) +
+	return "Runs a server.\n\nUsage: platform-server [flags]\n       platform-server health    ask the one that runs here whether it is ready\n       platform-server inspect   show the data directory of a node that is stopped\n       platform-server repair    repair it: drop a log entry, end a quarantine, accept lost entries\n       platform-server recover   recover a cluster whose other nodes are lost for good\n\nFlags:\n" + flags.FlagUsagesWrapped(110) +
 		"\nEvery key, also those in sections, can stand in the configuration file and in the environment:\n" +
 		"worker.invoker.abort-timeout is PLATFORM_WORKER__INVOKER__ABORT_TIMEOUT. --dump-config prints all keys.\n" +
 		"\nExit status: 0 stopped in order; 1 failed, the last line says why; 3 the cluster needs a newer release of this\n" +

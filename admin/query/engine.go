@@ -118,20 +118,20 @@ func (e *Engine) query(ctx context.Context, text string, strong bool, rows Rows)
 	if err := e.disabled(); err != nil {
 		return Stats{}, err
 	}
-	q, err := e.rewrite(text)
-	if err != nil {
-		return Stats{}, err
-	}
 	if err := e.acquire(ctx); err != nil {
 		return Stats{}, err
 	}
 	defer func() { <-e.slots }()
+	ctx, cancel := context.WithTimeoutCause(ctx, e.cfg.Timeout, ErrTimeout)
+	defer cancel()
+	q, err := e.rewrite(ctx, text)
+	if err != nil {
+		return Stats{}, err
+	}
 	s, err := e.session()
 	if err != nil {
 		return Stats{}, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, e.cfg.Timeout, ErrTimeout)
-	defer cancel()
 	s.begin(ctx, e.cfg.Clock(), q.collated)
 	s.strong = strong
 	err = s.run(q, rows)

@@ -49,13 +49,17 @@ func TestRefusals(t *testing.T) {
 		"select * from pragma_table_list":        "",
 		"select from state":                      "line 1, column 8: syntax error near \"from\"",
 		"select id from state where":             "line 1, column 27: unexpected end of the query",
-		"select (1":                              "line 1, column 10: unexpected end of the query",
-		"select now() - interval '3 moons'":      "line 1, column 16: invalid interval \"3 moons\"; write it like '1 day 2 hours' or '90 seconds'",
-		"select \"nope\"":                        "",
-		"select to_timestamp('soon')":            "",
-		"select json_extract('{', '$')":          "",
-		"select abs(-9223372036854775807 - 1)":   "",
-		"select \x00":                            "",
+		"select " + strings.Repeat("(", 300) + "1" + strings.Repeat(")", 300): "line 1, column 208: parentheses are nested more than 200 deep",
+		"select 1" + strings.Repeat(",1", maxTokens/2):                        "the query has more than 50000 names, values and operators",
+		"select '" + strings.Repeat("x", maxQuery) + "'":                      "the query is longer than 1 MiB",
+		"select 1)":                            "line 1, column 9: syntax error near \")\"",
+		"select (1":                            "line 1, column 10: unexpected end of the query",
+		"select now() - interval '3 moons'":    "line 1, column 16: invalid interval \"3 moons\"; write it like '1 day 2 hours' or '90 seconds'",
+		"select \"nope\"":                      "",
+		"select to_timestamp('soon')":          "",
+		"select json_extract('{', '$')":        "",
+		"select abs(-9223372036854775807 - 1)": "",
+		"select \x00":                          "",
 	} {
 		refusal := refusalOf(t, e, query)
 		if want != "" {
@@ -136,6 +140,23 @@ func TestOnlySoManyQueriesRun(t *testing.T) {
 	require.NoError(t, <-done)
 	_, err = e.WriteJSON(t.Context(), "select 1", Options{}, io.Discard)
 	require.NoError(t, err)
+}
+
+// TestConversionEndsAtTheTimeout converts queries whose conversion takes quadratic time.
+func TestConversionEndsAtTheTimeout(t *testing.T) {
+	e := newTestEngine(t, Config{Partitions: &memory{count: 1}})
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Nanosecond, ErrTimeout)
+	defer cancel()
+	<-ctx.Done()
+	for _, query := range []string{
+		"select 1" + strings.Repeat("::int", maxTokens/2-2),
+		"select 1" + strings.Repeat("+current_timestamp", maxTokens/2-2),
+		"select " + strings.Repeat("platform.public.", maxTokens/4-1) + "x",
+		"select (" + strings.Repeat("now()+", maxTokens/5) + "1)",
+	} {
+		_, err := e.rewrite(ctx, query)
+		require.ErrorIs(t, err, ErrTimeout)
+	}
 }
 
 func TestAPartitionThatCannotBeRead(t *testing.T) {

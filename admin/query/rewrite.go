@@ -1,6 +1,8 @@
 package query
 
 import (
+	"context"
+	"fmt"
 	"strings"
 )
 
@@ -14,12 +16,25 @@ type rewritten struct {
 	collated bool
 }
 
+// Limits of a query. They bound the time and the memory of its conversion.
+const (
+	maxQuery   = 1 << 20 // bytes
+	maxTokens  = 50_000
+	maxNesting = 200 // of parentheses; SQLite limits the depth of expressions likewise
+)
+
 // rewrite converts a query to the SQLite dialect. It works on tokens, not on a grammar: what it
 // does not recognize remains unchanged, and SQLite reports the errors.
-func (e *Engine) rewrite(text string) (*rewritten, error) {
+func (e *Engine) rewrite(ctx context.Context, text string) (*rewritten, error) {
+	if len(text) > maxQuery {
+		return nil, &Error{Message: fmt.Sprintf("the query is longer than %d MiB", maxQuery>>20)}
+	}
 	tokens, err := lex(text)
 	if err != nil {
 		return nil, err
+	}
+	if len(tokens) > maxTokens {
+		return nil, &Error{Message: fmt.Sprintf("the query has more than %d names, values and operators", maxTokens)}
 	}
 	if tokens, err = single(text, tokens); err != nil {
 		return nil, err
@@ -27,15 +42,24 @@ func (e *Engine) rewrite(text string) (*rewritten, error) {
 	if tokens, err = opening_(text, tokens); err != nil {
 		return nil, err
 	}
-	r := &rewriter{tokens: tokens, times: e.catalog.times(), listed: e.catalog.listed()}
+	balanced, err := parentheses(text, tokens)
+	if err != nil {
+		return nil, err
+	}
+	r := &rewriter{ctx: ctx, tokens: tokens, times: e.catalog.times(), listed: e.catalog.listed()}
 	r.names()
 	if err := r.literals(); err != nil {
 		at := r.failedAt
 		return nil, &Error{Message: err.Error(), Position: positionAt(text, at)}
 	}
-	r.casts()
-	r.arithmetic()
-	r.lists()
+	if balanced { // SQLite refuses the others
+		r.casts()
+		r.arithmetic()
+		r.lists()
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	q := &rewritten{source: text, tokens: r.tokens}
 	var b strings.Builder
 	for i, t := range r.tokens {
@@ -48,6 +72,21 @@ func (e *Engine) rewrite(text string) (*rewritten, error) {
 	}
 	q.text = b.String()
 	return q, nil
+}
+
+// parentheses reports whether each parenthesis has its counterpart. It returns an error if they are
+// nested too deep.
+func parentheses(text string, tokens []token) (balanced bool, err error) {
+	depth := 0
+	balanced = true
+	for _, t := range tokens {
+		depth += nesting(t)
+		balanced = balanced && depth >= 0
+		if depth > maxNesting {
+			return false, &Error{Message: fmt.Sprintf("parentheses are nested more than %d deep", maxNesting), Position: positionAt(text, t.at)}
+		}
+	}
+	return balanced && depth == 0, nil
 }
 
 // adjacent reports whether two tokens are adjacent in the original text. They must then be

@@ -12,7 +12,7 @@ import (
 // `(+column IN (…) AND column MATCH '…')`. The plus sign keeps SQLite from using the IN itself.
 // If the source does not take the condition, the function MATCH (matchList) returns true.
 func (r *rewriter) lists() {
-	for i := 0; i < len(r.tokens); i++ {
+	for i := 0; r.more(i); i++ {
 		if r.tokens[i].is("where", "and", "on", "(") {
 			r.alternatives(i)
 			r.list(i + 1)

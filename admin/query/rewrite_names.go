@@ -7,6 +7,7 @@ import "strings"
 // position of the column in the original text.
 func (q *rewritten) rename(names []string) {
 	after := 0
+	var source []token // lexed when first needed
 	for i, name := range names {
 		if strings.Contains(q.source, name) {
 			continue
@@ -22,7 +23,10 @@ func (q *rewritten) rename(names []string) {
 		for _, t := range q.tokens[first:next] {
 			begin = min(begin, t.at)
 		}
-		if column := columnAt(q.source, begin); column != "" {
+		if source == nil {
+			source, _ = lex(q.source) // it was lexed before without error
+		}
+		if column := columnAt(q.source, source, begin); column != "" {
 			names[i], after = column, next
 		}
 	}
@@ -48,12 +52,8 @@ func (q *rewritten) span(piece string, from int) (first, next int) {
 	return -1, 0
 }
 
-// columnAt returns the result column that starts at a position of a query.
-func columnAt(source string, begin int) string {
-	tokens, err := lex(source)
-	if err != nil {
-		return ""
-	}
+// columnAt returns the result column that starts at a position of a query with these tokens.
+func columnAt(source string, tokens []token, begin int) string {
 	depth, end := 0, begin
 	for i, t := range tokens {
 		if t.at < begin {

@@ -4,7 +4,7 @@ import "strings"
 
 // casts rewrites x::type, casts to timestamps and EXTRACT.
 func (r *rewriter) casts() {
-	for i := 0; i < len(r.tokens); i++ {
+	for i := 0; r.more(i); i++ {
 		t := r.tokens[i]
 		switch {
 		case t.is("::") && r.at(i+1).kind == word:
@@ -70,7 +70,7 @@ func (r *rewriter) arithmetic() {
 		depth += nesting(t)
 		deepest = max(deepest, depth)
 	}
-	for level := deepest; level >= 0; level-- {
+	for level := deepest; level >= 0 && r.ctx.Err() == nil; level-- {
 		r.arithmeticAt(level)
 	}
 }
@@ -88,7 +88,7 @@ func nesting(t token) int {
 
 func (r *rewriter) arithmeticAt(level int) {
 	depth := 0
-	for i := 0; i < len(r.tokens); i++ {
+	for i := 0; r.more(i); i++ {
 		t := r.tokens[i]
 		if depth += nesting(t); depth != level {
 			continue

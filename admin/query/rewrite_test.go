@@ -13,7 +13,7 @@ import (
 // rewrittenText is what SQLite gets, without spaces that say nothing.
 func rewrittenText(t *testing.T, e *Engine, text string) string {
 	t.Helper()
-	q, err := e.rewrite(text)
+	q, err := e.rewrite(t.Context(), text)
 	require.NoError(t, err, text)
 	var texts []string
 	for _, t := range q.tokens {
@@ -62,7 +62,7 @@ func TestRewriting(t *testing.T) {
 		"explain analyze verbose select 1":                                               "EXPLAIN QUERY PLAN select 1",
 	} {
 		if want == "" {
-			_, err := e.rewrite(query)
+			_, err := e.rewrite(t.Context(), query)
 			require.Error(t, err, query)
 			continue
 		}

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 
 // rewriter modifies the tokens of a query.
 type rewriter struct {
+	ctx      context.Context //nolint:containedctx // of the query; ends the passes early
 	tokens   []token
 	times    map[string]bool // names of timestamps
 	listed   map[string]bool // names of columns that sources take lists for
@@ -24,6 +26,11 @@ func (r *rewriter) at(i int) token {
 	return r.tokens[i]
 }
 
+// more reports whether a pass over the tokens continues at i.
+func (r *rewriter) more(i int) bool {
+	return i < len(r.tokens) && (i%64 != 0 || r.ctx.Err() == nil)
+}
+
 // replace replaces the tokens in [i, j).
 func (r *rewriter) replace(i, j int, by ...token) {
 	r.tokens = slices.Replace(r.tokens, i, j, by...)
@@ -32,7 +39,7 @@ func (r *rewriter) replace(i, j int, by ...token) {
 // names removes the catalog and the schema from names, and quotes columns whose names are
 // keywords of SQLite.
 func (r *rewriter) names() {
-	for i := 0; i < len(r.tokens); i++ {
+	for i := 0; r.more(i); i++ {
 		t := r.tokens[i]
 		for strings.EqualFold(t.name(), catalogName) && r.at(i+1).is(".") || strings.EqualFold(t.name(), schemaPublic) && r.at(i+1).is(".") {
 			if r.at(i - 1).is(".") {
@@ -54,7 +61,7 @@ func (r *rewriter) names() {
 
 // literals rewrites intervals, timestamps and large numbers for SQLite.
 func (r *rewriter) literals() error {
-	for i := 0; i < len(r.tokens); i++ {
+	for i := 0; r.more(i); i++ {
 		t := r.tokens[i]
 		switch {
 		case t.is("interval") && (r.at(i+1).kind == str || r.at(i+1).kind == num):

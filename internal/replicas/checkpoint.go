@@ -13,18 +13,17 @@ import (
 )
 
 const (
-	// checkpointCommands is after how many applied commands, over all partitions, the
-	// tables are made durable. It bounds what a start after a crash replays: about
-	// a second's work.
+	// checkpointCommands is the number of applied commands of all partitions after which
+	// the tables are flushed. It bounds the replay after a crash to about a second.
 	checkpointCommands = 20_000
-	// checkpointAge is how long applied commands wait for that at most.
+	// checkpointAge bounds the time between applying a command and the flush.
 	checkpointAge = 5 * time.Minute
-	// checkpointTick is how often the node looks.
+	// checkpointTick is the interval of the checks.
 	checkpointTick = 500 * time.Millisecond
 )
 
-// Checkpointer makes the tables durable now and then and cuts the Raft logs behind
-// them. The partitions share one database, so they are written together.
+// Checkpointer flushes the tables periodically and truncates the Raft logs up to the flushed
+// index. The partitions share one database, so they are flushed together.
 type Checkpointer struct {
 	partitions func() iter.Seq[*partition.Partition]
 	log        *slog.Logger
@@ -35,7 +34,7 @@ func NewCheckpointer(partitions func() iter.Seq[*partition.Partition], log *slog
 	return &Checkpointer{partitions: partitions, log: log}
 }
 
-// Run works until ctx ends.
+// Run makes checkpoints until ctx ends.
 func (c *Checkpointer) Run(ctx context.Context) error {
 	tick := time.NewTicker(checkpointTick)
 	defer tick.Stop()
@@ -52,7 +51,7 @@ func (c *Checkpointer) Run(ctx context.Context) error {
 			continue
 		}
 		if err := c.checkpoint(ctx); err != nil && ctx.Err() == nil {
-			c.log.Warn("checkpoint incomplete, the next one will make up for it", "err", err)
+			c.log.Warn("checkpoint incomplete, the next one continues it", "err", err)
 		}
 		done, last = applied, time.Now()
 	}

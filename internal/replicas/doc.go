@@ -1,6 +1,6 @@
-// Package replicas keeps the partition replicas of this node as the partition table says:
-// it opens, removes and rebuilds them, changes the members of the Raft groups that the node
-// leads, and hands leadership over.
+// Package replicas makes the partition replicas of this node match the partition table: it
+// opens, removes and rebuilds them, changes the members of the Raft groups that the node
+// leads, and transfers leadership.
 //
 // Read manager.go first, then reconcile.go and quarantine.go.
 package replicas

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// HandOverTimeout bounds how long a node looks for others to lead its partitions.
+	// HandOverTimeout bounds the leadership transfers of a stopping node.
 	HandOverTimeout = 10 * time.Second
-	// handOverPause is the time between two attempts.
+	// handOverPause is the delay between two attempts.
 	handOverPause = 50 * time.Millisecond
 )
 
-// room says why a partition that this node leads takes nothing new, nil if it does.
-// As long as another node may take over, whoever asks is to look for that one.
+// room returns why a partition that this node leads accepts no new invocations, nil if it
+// does. While another node may become leader, the error makes callers look for that one.
 func (m *Manager) room() error {
 	err := m.Disk.Room()
 	if err != nil && len(m.Store.Nodes()) > 1 && m.Disk.ShortFor() < HandOverTimeout {
@@ -32,7 +32,7 @@ func (m *Manager) room() error {
 	return err
 }
 
-// HandOver gives up the leadership of a partition.
+// HandOver transfers the leadership of a partition to another replica.
 func (m *Manager) HandOver(ctx context.Context, p *partition.Partition) {
 	for p.Leading() {
 		to, hope := m.successor(p)
@@ -47,7 +47,7 @@ func (m *Manager) HandOver(ctx context.Context, p *partition.Partition) {
 		case err == nil, errors.Is(err, raftgroup.ErrNotLeader), errors.Is(err, raftgroup.ErrNoPeer):
 			return
 		case ctx.Err() != nil:
-			m.Log.Warn("leadership not handed over, the others elect", "partition_id", p.ID(), "err", err)
+			m.Log.Warn("leadership transfer failed; peers will elect", "partition_id", p.ID(), "err", err)
 			return
 		}
 		select {
@@ -59,9 +59,9 @@ func (m *Manager) HandOver(ctx context.Context, p *partition.Partition) {
 
 var errNotCaughtUp = errors.New("no other replica has caught up")
 
-// successor is a replica that can lead in place of this one, "" if there is none now; hope
-// tells whether there may soon be. Those on nodes that are about to stop, too, would
-// only pass the leadership on.
+// successor returns a transfer target for the leadership of this replica, "" if there is
+// none now; hope reports whether there may soon be one. Nodes that are about to stop are not
+// targets, since they would only transfer it again.
 func (m *Manager) successor(p *partition.Partition) (to raft.ServerID, hope bool) {
 	staying := m.Staying()
 	for _, f := range p.Status().Followers {

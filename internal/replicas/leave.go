@@ -12,10 +12,10 @@ import (
 	"platform/partition"
 )
 
-// leave removes the replica once the leader of the partition says that it is no
-// member any more. Until then it still has a vote that the others may need.
+// leave removes the replica once the leader of the partition confirms that it is no longer a
+// member. Until then the others may need its vote.
 func (m *Manager) leave(ctx context.Context, p *partition.Partition) error {
-	// A leader does not speak to whom it removed, so it may not be known here.
+	// A leader does not contact removed members, so it may not be known here.
 	for _, st := range m.Nodes.Statuses(ctx, false) {
 		for _, r := range st.Replicas {
 			if removed(p.Status(), r, p.LocalID()) {
@@ -26,8 +26,8 @@ func (m *Manager) leave(ctx context.Context, p *partition.Partition) error {
 	return nil
 }
 
-// removed reports whether what another node says about its replica proves that the own
-// one is no longer a member of the partition.
+// removed reports whether the status of another node's replica proves that this node's one
+// is no longer a member of the partition.
 func removed(own partition.Status, said *nodepb.ReplicaStatus, self raft.ServerID) bool {
 	members := raftgroup.Configuration{Index: said.MembersIndex}
 	for _, m := range said.Members {
@@ -37,15 +37,15 @@ func removed(own partition.Status, said *nodepb.ReplicaStatus, self raft.ServerI
 }
 
 func (m *Manager) removeReplica(ctx context.Context, p *partition.Partition) error {
-	m.Log.Info("removing the replica, the partition has moved", "partition_id", p.ID())
+	m.Log.Info("removing replica, partition was moved", "partition_id", p.ID())
 	if err := m.closeReplica(ctx, p, p.Stop); err != nil {
 		return err
 	}
-	return m.destroy(ctx, p.ID()) // the next start finishes what is cut off here
+	return m.destroy(ctx, p.ID()) // if interrupted, the next start finishes it
 }
 
-// destroy removes all that this node has of a partition. A later replica of it on this node
-// gets the next number, and with it another Raft server ID. Nodes below feature level 2 do
+// destroy removes all data of a partition from this node. A later replica of it on this node
+// gets the next number, and therefore another Raft server ID. Nodes below feature level 2 do
 // not know such IDs.
 func (m *Manager) destroy(ctx context.Context, id uint32) error {
 	hard, err := m.Hard.Group(partition.GroupID(id))

@@ -26,13 +26,13 @@ import (
 
 // Nodes sends requests to the nodes of the cluster.
 type Nodes interface {
-	// Statuses returns the statuses of all nodes that answer in time.
+	// Statuses returns the statuses of all nodes that respond in time.
 	Statuses(ctx context.Context, details bool) cluster.Statuses
 	// Status returns the status of another node.
 	Status(ctx context.Context, node metadata.Node) (*nodepb.StatusResponse, error)
 }
 
-// Config is what a Manager works with. All fields are required.
+// Config configures a Manager. All fields are required.
 type Config struct {
 	Self    datadir.Identity
 	Node    raft.Server // this node in the configurations of its Raft groups
@@ -55,8 +55,8 @@ type Config struct {
 	Log             *slog.Logger
 }
 
-// Manager keeps the partition replicas of this node as the partition table says. It is
-// safe for concurrent use.
+// Manager makes the partition replicas of this node match the partition table. It is safe
+// for concurrent use.
 type Manager struct {
 	Config
 
@@ -90,7 +90,7 @@ func (m *Manager) Open(ctx context.Context) error {
 				return nil
 			}
 			if err != nil && len(layout.Nodes) > 1 && ctx.Err() == nil {
-				m.Log.Error("replica not opened; the others of the partition go on without it", "partition_id", id, "err", err)
+				m.Log.Error("replica not opened; the other replicas continue without it", "partition_id", id, "err", err)
 				return nil
 			}
 			return err
@@ -99,8 +99,8 @@ func (m *Manager) Open(ctx context.Context) error {
 	return g.Wait()
 }
 
-// openReplica opens the replica of a partition if this node should have it, or has it
-// still.
+// openReplica opens the replica of a partition if this node should have one or still has
+// one.
 func (m *Manager) openReplica(ctx context.Context, id uint32, layout *metadata.Layout) error {
 	place := layout.Partitions[id]
 	logs, err := m.Logs.Storage(partition.GroupID(id))
@@ -115,7 +115,7 @@ func (m *Manager) openReplica(ctx context.Context, id uint32, layout *metadata.L
 		return nil
 	}
 	p, err := m.openPartition(id, m.begins(place, layout))
-	if errors.Is(err, raftgroup.ErrLeaving) { // what is removed was there: it begins nothing anew
+	if errors.Is(err, raftgroup.ErrLeaving) { // a replica existed here, so a new one never starts the partition
 		if err := m.destroy(ctx, id); err != nil || !m.holds(place) {
 			return err
 		}
@@ -138,16 +138,16 @@ func (m *Manager) holds(place metadata.Partition) bool {
 	return false
 }
 
-// begins reports whether this node makes the first replica of a partition.
+// begins reports whether this node creates the first replica of a partition.
 func (m *Manager) begins(place metadata.Partition, layout *metadata.Layout) bool {
 	record, err := m.Hard.Group(partition.GroupID(place.ID))
 	return err == nil && m.holds(place) && mayBegin(m.Self, record.Record(), place, len(layout.Nodes) == 1)
 }
 
-// mayBegin reports whether a node that should have a replica of a partition may make the
-// first one: it created the cluster or is alone, and the partition has never been anywhere
-// else. A node that the cluster was recovered from begins none, and a replica that was
-// rebuilt does not begin again: what is not here is lost or elsewhere, not new.
+// mayBegin reports whether a node that should have a replica of a partition may create the
+// first one: it created the cluster or is alone, and the partition was never moved. After a
+// recovery of the cluster from this node, or a rebuild of the replica, missing data is lost
+// or on another node, so the partition is not new.
 func mayBegin(id datadir.Identity, record raftgroup.HardStateRecord, place metadata.Partition, alone bool) bool {
 	return id.RecoveredAt.IsZero() && place.Version <= 1 && (id.Founder || alone) && record.Replica == 0 && !record.Removing
 }
@@ -183,7 +183,7 @@ func (m *Manager) openPartition(id uint32, begins bool) (*partition.Partition, e
 	return partition.Open(cfg)
 }
 
-// rest closes a replica, which is opened again when there is room.
+// rest closes a replica until there is free disk space.
 func (m *Manager) rest(ctx context.Context, p *partition.Partition) error {
 	if p == nil {
 		return nil
@@ -191,14 +191,14 @@ func (m *Manager) rest(ctx context.Context, p *partition.Partition) error {
 	return m.closeReplica(ctx, p, p.Close)
 }
 
-// closeReplica takes a replica out of use. One that does not end stays known, so that
-// it is tried again and never opened a second time.
+// closeReplica closes a replica. If that fails, the replica remains registered, so that it is
+// closed later and not opened twice.
 func (m *Manager) closeReplica(ctx context.Context, p *partition.Partition, end func(context.Context) error) error {
 	m.Router.Set(p.ID(), nil)
 	limit := m.ShutdownTimeout
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	// A node that stops meanwhile does not wait for it that long.
+	// A stopping node waits for a shorter time.
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(limit/4, cancel) })()
 	err := end(closing)
 	if err != nil {
@@ -207,8 +207,8 @@ func (m *Manager) closeReplica(ctx context.Context, p *partition.Partition, end 
 	return err
 }
 
-// Close hands over and stops the replicas, until ctx ends. After an error some of them may
-// still use the databases.
+// Close transfers leaderships and stops the replicas, until ctx ends. After an error, some
+// replicas may still use the databases.
 func (m *Manager) Close(ctx context.Context) error {
 	var g errgroup.Group
 	for p := range m.Router.Replicas() {
@@ -222,11 +222,11 @@ func (m *Manager) Close(ctx context.Context) error {
 	return g.Wait()
 }
 
-// Flush makes the tables durable, so that the next start replays nothing. That it
-// cannot is no failure, since the log has all that is in them.
+// Flush flushes the tables, so that the next start replays nothing. It only logs errors,
+// since the log has all data of the tables.
 func (m *Manager) Flush(ctx context.Context) {
-	if m.Disk.Check() >= diskspace.Full { // it would be tried until the time is up
-		m.Log.Warn("the disk is full: the tables are not written, the next start replays the log", "free", m.Disk.Free())
+	if m.Disk.Check() >= diskspace.Full { // a flush would be retried until ctx ends
+		m.Log.Warn("tables not flushed since the disk is full; the next start replays the log", "free", m.Disk.Free())
 		return
 	}
 	wait, err := m.Tables.Flush()
@@ -234,6 +234,6 @@ func (m *Manager) Flush(ctx context.Context) {
 		err = wait(ctx)
 	}
 	if err != nil {
-		m.Log.Warn("the tables were not written, the next start replays the log", "err", err)
+		m.Log.Warn("tables not flushed; the next start replays the log", "err", err)
 	}
 }

@@ -11,21 +11,21 @@ import (
 	"platform/partition"
 )
 
-// quarantine knows which replicas of this node are not served because their data
-// cannot be used, and why. The durable mark is the Raft group's.
+// quarantine records which replicas of this node are not served because their data is
+// unusable, and why. The Raft group stores the mark durably.
 type quarantine struct {
 	mu       sync.Mutex // covers the fields below
 	replicas map[uint32]string
 	rebuilds map[uint32]rebuilds
 }
 
-// rebuilds is when a replica was rebuilt last, and how long the next time is off.
+// rebuilds is the time of a replica's last rebuild, and the delay of the next one.
 type rebuilds struct {
 	last  time.Time
 	pause time.Duration
 }
 
-// add records a replica, once.
+// add adds a replica; an earlier reason is kept.
 func (q *quarantine) add(id uint32, reason string) (added bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -39,8 +39,8 @@ func (q *quarantine) add(id uint32, reason string) (added bool) {
 	return true
 }
 
-// due reports whether a replica may be rebuilt now: at once for the first time, and
-// ever less often if that does not help.
+// due reports whether a replica may be rebuilt now: immediately the first time, then with
+// increasing delays.
 func (q *quarantine) due(id uint32, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -48,7 +48,7 @@ func (q *quarantine) due(id uint32, now time.Time) bool {
 	return now.Sub(r.last) >= r.pause
 }
 
-// rebuilt ends the quarantine of a replica whose data was given up.
+// rebuilt ends the quarantine of a replica whose data was removed.
 func (q *quarantine) rebuilt(id uint32, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -56,7 +56,7 @@ func (q *quarantine) rebuilt(id uint32, now time.Time) {
 	q.rebuilds[id] = rebuilds{last: now, pause: min(max(2*q.rebuilds[id].pause, rebuildPause), rebuildPauseMax)}
 }
 
-// reason is why a replica is in quarantine, "" if it is not.
+// reason returns why a replica is in quarantine, "" if it is not.
 func (q *quarantine) reason(id uint32) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -69,8 +69,8 @@ func (q *quarantine) count() int {
 	return len(q.replicas)
 }
 
-// quarantined reports whether err, of opening a replica or from a running one, means
-// that it is in quarantine from now on. All other partitions are served.
+// quarantined reports whether err, returned by opening or running a replica, puts the
+// replica into quarantine. Other partitions are not affected.
 func (m *Manager) quarantined(id uint32, err error) bool {
 	if !errors.Is(err, raftgroup.ErrQuarantined) && !errors.Is(err, raftgroup.ErrStateBehindSnapshot) {
 		return false
@@ -80,16 +80,16 @@ func (m *Manager) quarantined(id uint32, err error) bool {
 		reason += fmt.Sprintf(aloneRemedy, partition.GroupID(id), m.DataDir)
 	}
 	if m.quarantine.add(id, reason) {
-		m.Log.Error("partition replica quarantined, it is not served from this node", "partition_id", id, "err", err)
+		m.Log.Error("partition replica quarantined", "partition_id", id, "err", err)
 	}
 	return true
 }
 
-// aloneRemedy is what to do when there is no other node to rebuild a replica from.
+// aloneRemedy is the hint if there is no other node to rebuild a replica from.
 const aloneRemedy = "; there is no other node to copy the partition from: stop the server and restore the whole data directory from a backup, " +
 	"put back the newest copy of what was lost, or go on without it: \"platform-server repair accept-loss --group %d --data-dir %s\" says what is lost and asks"
 
-// quarantineReason is the text of err without what goes without saying.
+// quarantineReason is the text of err without redundant prefixes.
 func quarantineReason(err error) string {
 	text := err.Error()
 	if at := strings.LastIndex(text, raftgroup.ErrQuarantined.Error()+": "); at >= 0 {
@@ -98,7 +98,7 @@ func quarantineReason(err error) string {
 	return text
 }
 
-// failed is told when an open replica cannot go on.
+// failed is called when an open replica fails.
 func (m *Manager) failed(id uint32, err error) {
 	if !m.quarantined(id, err) {
 		m.OnFailed(err)

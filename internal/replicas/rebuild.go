@@ -12,33 +12,32 @@ import (
 )
 
 const (
-	// rebuildPause is how long a replica that was rebuilt and quarantined again waits
-	// for the next rebuild; it doubles up to rebuildPauseMax.
+	// rebuildPause is the delay before a replica that was rebuilt and quarantined again is
+	// rebuilt once more; it doubles up to rebuildPauseMax.
 	rebuildPause    = 30 * time.Second
 	rebuildPauseMax = time.Hour
-	// replicaTimeout bounds how long a node is asked for the id of its replica.
+	// replicaTimeout bounds a request for the ID of a node's replica.
 	replicaTimeout = 300 * time.Millisecond
 )
 
-// ReplicaID is the Raft server id of this node's replica of a partition.
+// ReplicaID returns the Raft server ID of this node's replica of a partition.
 func (m *Manager) ReplicaID(id uint32) raft.ServerID {
 	hard, err := m.Hard.Group(partition.GroupID(id))
 	if err != nil {
-		return m.Node.ID // in quarantine: nothing is opened under it
+		return m.Node.ID // in quarantine: never opened with this ID
 	}
 	return metadata.ReplicaID(m.Node.ID, hard.Record().Replica)
 }
 
-// isolate takes a quarantined replica out of use, and rebuilds it from the others once
-// they serve the partition without it. If they do not, or if there are none, what is
-// here may be the only copy of something, so it stays.
+// isolate closes a quarantined replica, and rebuilds it from the others once they serve the
+// partition without it. Otherwise the data is kept, since it may be the only copy.
 func (m *Manager) isolate(ctx context.Context, p *partition.Partition, id uint32, layout *metadata.Layout) error {
 	if p != nil {
 		if err := m.closeReplica(ctx, p, p.Stop); err != nil {
 			return err
 		}
 	}
-	// Older nodes do not know the server ids of rebuilt replicas.
+	// Older nodes do not know the server IDs of rebuilt replicas.
 	if m.Store.FeatureLevel() < feature.Level2 || len(layout.Nodes) < 2 || !m.quarantine.due(id, time.Now()) {
 		return nil
 	}
@@ -52,21 +51,21 @@ func (m *Manager) isolate(ctx context.Context, p *partition.Partition, id uint32
 	return m.openReplica(ctx, id, layout)
 }
 
-// rebuild gives up the data of a quarantined replica. It comes back under another
-// server id, which the leader adds without a vote until it has caught up; nothing that
-// the former replica promised is asked of it.
+// rebuild removes the data of a quarantined replica. The new replica has another server ID,
+// which the leader adds without a vote until it has caught up; it is not bound by the
+// promises of the former one.
 func (m *Manager) rebuild(ctx context.Context, id uint32) error {
-	m.Log.Warn("rebuilding the quarantined replica from the others", "partition_id", id, "reason", m.quarantine.reason(id))
+	m.Log.Warn("rebuilding quarantined replica", "partition_id", id, "reason", m.quarantine.reason(id))
 	if err := m.destroy(ctx, id); err != nil {
-		return err // the record says that it has to be finished
+		return err // the record makes the next start finish it
 	}
 	m.quarantine.rebuilt(id, time.Now())
-	m.Log.Info("quarantined replica removed, it is copied from the others", "partition_id", id, "replica_id", string(m.ReplicaID(id)))
+	m.Log.Info("quarantined replica removed, will be copied from the leader", "partition_id", id, "replica_id", string(m.ReplicaID(id)))
 	return nil
 }
 
-// replicaOn returns the Raft server ID of a node's replica. The leader knows it if that
-// replica is a member and responds; otherwise the node is asked.
+// replicaOn returns the Raft server ID of a node's replica: from the members, if that
+// replica responds, otherwise by a request to the node.
 func (m *Manager) replicaOn(ctx context.Context, p *partition.Partition, node metadata.Node) raft.ServerID {
 	if node.ServerID() == m.Node.ID {
 		return p.LocalID()

@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// reconcileTick is how often a partition is compared with the table when nothing changes.
+	// reconcileTick is the interval of comparisons with the table when nothing changes.
 	reconcileTick = time.Second
-	// settled is how long a node has to be there before it gets leaderships back, and
-	// how long another one leads meanwhile: elections leave traces, and one right after
-	// the other would leave callers without a leader twice.
+	// settled is how long a node must be up before it gets leaderships back, and how long
+	// the current leader leads before a transfer, so that callers do not lose their leader
+	// twice in a row.
 	settled = 3 * time.Second
-	// lately is when a replica must have answered that is to lead. The transfer holds up
-	// the partition until it has: several heartbeats, and much less than a follower may be
-	// silent before it counts as gone.
+	// lately is the maximum age of the last response of a transfer target, since a transfer
+	// blocks the partition until the target responds: several heartbeats, and much less
+	// than the time after which a follower counts as unreachable.
 	lately = time.Second
 )
 
-// Run keeps the replicas on this node as the partition table says, until ctx ends.
+// Run reconciles the replicas of this node with the partition table until ctx ends.
 func (m *Manager) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for id := range m.Router.Count() {
@@ -39,11 +39,11 @@ func (m *Manager) Run(ctx context.Context) error {
 	return nil
 }
 
-// reconcile keeps one partition as the table says.
+// reconcile reconciles one partition with the table until ctx ends.
 func (m *Manager) reconcile(ctx context.Context, id uint32) {
 	tick := time.NewTicker(reconcileTick)
 	defer tick.Stop()
-	var led time.Time // since when this node leads, zero: it does not
+	var led time.Time // when this node became leader; zero if it does not lead
 	for ctx.Err() == nil {
 		layout, moved := m.Store.Layout()
 		var changed <-chan struct{}
@@ -61,7 +61,7 @@ func (m *Manager) reconcile(ctx context.Context, id uint32) {
 		err := m.reconcileOnce(ctx, id, layout, led)
 		m.locks[id].Unlock()
 		if err != nil && ctx.Err() == nil {
-			m.Log.Warn("replica is not as the partition table says, it is tried again", "partition_id", id, "err", err)
+			m.Log.Warn("replica differs from the partition table; retrying", "partition_id", id, "err", err)
 		}
 		select {
 		case <-moved:
@@ -72,8 +72,8 @@ func (m *Manager) reconcile(ctx context.Context, id uint32) {
 	}
 }
 
-// reconcileOnce does what is to be done now: open or remove the replica, or, if it leads,
-// change who the replicas are and who leads.
+// reconcileOnce takes the next step: it opens or removes the replica or, if the replica
+// leads, changes the members or the leader of the partition.
 func (m *Manager) reconcileOnce(ctx context.Context, id uint32, layout *metadata.Layout, led time.Time) error {
 	place, p := layout.Partitions[id], m.Router.Replica(id)
 	switch {
@@ -97,8 +97,8 @@ func (m *Manager) reconcileOnce(ctx context.Context, id uint32, layout *metadata
 	return nil
 }
 
-// lead makes the table's replicas those of the partition, and hands leadership to the
-// one that should have it. This node leads since led.
+// lead makes the replicas in the table the members of the partition, and transfers
+// leadership to the preferred one. This node has led since led.
 func (m *Manager) lead(ctx context.Context, p *partition.Partition, layout *metadata.Layout, led time.Time) error {
 	place := layout.Partitions[p.ID()]
 	desired := m.desired(ctx, p, layout, place)
@@ -118,7 +118,7 @@ func (m *Manager) lead(ctx context.Context, p *partition.Partition, layout *meta
 	})
 	if err := p.Reconcile(ctx, desired); err != nil {
 		if errors.Is(err, raftgroup.ErrNotLeader) || errors.Is(err, raftgroup.ErrStopped) || ctx.Err() != nil {
-			return nil // somebody else's turn, or another table
+			return nil // leadership or the table has changed
 		}
 		return err
 	}
@@ -132,11 +132,11 @@ func (m *Manager) lead(ctx context.Context, p *partition.Partition, layout *meta
 	return m.preferLeader(ctx, p, desired[0].ID)
 }
 
-// desired are the members that the table says, under the ids of their present replicas.
+// desired returns the members in the table, with the IDs of their current replicas.
 func (m *Manager) desired(ctx context.Context, p *partition.Partition, layout *metadata.Layout, place metadata.Partition) []raft.Server {
 	servers := make([]raft.Server, 0, len(place.Replicas))
 	for _, id := range place.Replicas {
-		// A removed node stays until another has taken its place.
+		// A removed node remains a member until another one has replaced it.
 		if node, member := layout.Node(id); member {
 			servers = append(servers, raft.Server{Suffrage: raft.Voter, ID: m.replicaOn(ctx, p, node), Address: node.RaftAddress()})
 		}
@@ -145,7 +145,7 @@ func (m *Manager) desired(ctx context.Context, p *partition.Partition, layout *m
 }
 
 // awaitOutdated returns when the desired members are outdated: the table has changed, or a
-// node has rebuilt its replica under another id.
+// node has rebuilt its replica under another ID.
 func awaitOutdated(ctx context.Context, layout func() (*metadata.Layout, <-chan struct{}), tick <-chan time.Time,
 	place metadata.Partition, desired []raft.Server, now func(*metadata.Layout) []raft.Server,
 ) {
@@ -166,7 +166,7 @@ func awaitOutdated(ctx context.Context, layout func() (*metadata.Layout, <-chan 
 	}
 }
 
-// rebuilt reports whether a node has a later replica now than it had before.
+// rebuilt reports whether a node has rebuilt its replica.
 func rebuilt(before, now []raft.Server) bool {
 	for _, s := range now {
 		node, number := metadata.ReplicaNode(s.ID)
@@ -179,7 +179,7 @@ func rebuilt(before, now []raft.Server) bool {
 	return false
 }
 
-// preferLeader hands leadership to a replica if it is well and has been for a while.
+// preferLeader transfers leadership to a replica that has been healthy for some time.
 func (m *Manager) preferLeader(ctx context.Context, p *partition.Partition, to raft.ServerID) error {
 	node, _ := metadata.ReplicaNode(to)
 	if node == m.Node.ID || m.Draining() {
@@ -194,7 +194,7 @@ func (m *Manager) preferLeader(ctx context.Context, p *partition.Partition, to r
 		if f.ID == to && f.CaughtUp && time.Since(f.Contact) < lately && isVoter(f.Server) {
 			err := p.TransferLeadership(ctx, to)
 			if errors.Is(err, raftgroup.ErrNotLeader) || ctx.Err() != nil {
-				return nil //nolint:nilerr // somebody else's turn
+				return nil //nolint:nilerr // leadership has changed
 			}
 			return err
 		}

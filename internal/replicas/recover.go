@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// recoverPause is the time between two attempts to lock a partition.
+	// recoverPause is the delay between two attempts to lock a partition.
 	recoverPause = 10 * time.Millisecond
 )
 
-// Recover makes the replica of a partition the only one, or puts it into
-// quarantine in favour of the one that is.
+// Recover makes the replica of a partition its only one, or puts it into quarantine if
+// another one was chosen.
 func (m *Manager) Recover(ctx context.Context, req *nodepb.RecoverRequest) error {
 	id := req.Partition
 	p := m.Router.Replica(id)
@@ -51,7 +51,7 @@ func (m *Manager) Recover(ctx context.Context, req *nodepb.RecoverRequest) error
 			return err
 		}
 		m.quarantine.add(id, reason)
-		m.Log.Warn("replica given up, the partition is recovered from another one", "partition_id", id, "from", req.From)
+		m.Log.Warn("replica quarantined, partition is recovered from another node", "partition_id", id, "from", req.From)
 		return nil
 	}
 	if err := m.force(id); err != nil {
@@ -61,7 +61,7 @@ func (m *Manager) Recover(ctx context.Context, req *nodepb.RecoverRequest) error
 	return m.openReplica(ctx, id, layout)
 }
 
-// leaderView is what a replica knows of its partition's leader.
+// leaderView is a replica's view of its partition's leader.
 type leaderView interface {
 	ID() uint32
 	Leader() raftgroup.Leader
@@ -90,7 +90,7 @@ func hasLeader(partition uint32, leader raftgroup.Leader) error {
 	return fmt.Errorf("partition %d has a leader, %s", partition, leader.ID)
 }
 
-// unchanged refuses a replica that is not as it was when the recovery was decided.
+// unchanged rejects a replica that has changed since the recovery was planned.
 func unchanged(p *partition.Partition, req *nodepb.RecoverRequest) error {
 	if own := string(p.LocalID()); own != req.Replica {
 		return fmt.Errorf("the replica here is %s, not %s", own, req.Replica)
@@ -108,8 +108,8 @@ func unchanged(p *partition.Partition, req *nodepb.RecoverRequest) error {
 	return nil
 }
 
-// force makes the closed replica of a partition the only one, under the next
-// number, so that former members that remember it get no answer.
+// force makes the closed replica of a partition its only one, with the next number, so that
+// it does not respond to former members that know its previous ID.
 func (m *Manager) force(id uint32) error {
 	record, err := m.Hard.Group(partition.GroupID(id))
 	if err != nil {

@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// bootstrapTick is how often a fresh node tries again when it hears of nothing.
+	// bootstrapTick is the retry interval of a fresh node when nothing changes.
 	bootstrapTick = 200 * time.Millisecond
-	// bootstrapReport is how often it says what it waits for.
+	// bootstrapReport is the interval of log messages about what it waits for.
 	bootstrapReport = 5 * time.Second
 	// ballotTimeout and joinTimeout bound one request to another node.
 	ballotTimeout = 2 * time.Second
@@ -43,12 +43,12 @@ type Bootstrap struct {
 	Peers        *Peers
 	Members      *membership.Members
 	Provisioning *Provisioning
-	Report       func(reason string) // is called with what the node waits for
+	Report       func(reason string) // called with what the node waits for
 	Log          *slog.Logger
 }
 
-// Run returns whether this node is to provision a cluster, alone or as the one that the
-// others voted for; otherwise a cluster has accepted it.
+// Run returns true if this node must provision a cluster, alone or as the one that the others
+// voted for; otherwise a cluster has accepted it.
 func (b *Bootstrap) Run(ctx context.Context) (found bool, err error) {
 	changes, stop := b.Members.Watch()
 	defer stop()
@@ -79,7 +79,7 @@ func (b *Bootstrap) Run(ctx context.Context) (found bool, err error) {
 	}
 }
 
-// step takes the next step. err says why it led to nothing.
+// step takes the next step. err is why it had no effect.
 func (b *Bootstrap) step(ctx context.Context, plan membership.Plan) (done, found bool, err error) {
 	switch plan.Step {
 	case membership.Provision, membership.Collect:
@@ -101,13 +101,13 @@ func (b *Bootstrap) step(ctx context.Context, plan membership.Plan) (done, found
 	return false, false, nil
 }
 
-// waitingFor tells people what a fresh node waits for.
+// waitingFor describes what a fresh node waits for.
 func (b *Bootstrap) waitingFor(plan membership.Plan, err error) string {
 	if err != nil {
 		return err.Error()
 	}
 	if plan.Step == membership.Join {
-		return "waiting to be taken in"
+		return "waiting to be accepted by the cluster"
 	}
 	if candidate, there := membership.Candidate(b.Members.Nodes(), b.Expect); there && !candidate.Self {
 		return fmt.Sprintf("waiting for node %s to create the cluster", candidate.Name)
@@ -125,7 +125,7 @@ func (b *Bootstrap) waitingFor(plan membership.Plan, err error) string {
 	return fmt.Sprintf("waiting for %d nodes (bootstrap-expect), seen %v", b.Expect, names) + whyNot(b.Members.Unjoined())
 }
 
-// whyNot tells what keeps addresses from being joined.
+// whyNot describes why addresses could not be joined.
 func whyNot(unjoined map[string]error) string {
 	var text strings.Builder
 	for _, address := range slices.Sorted(maps.Keys(unjoined)) {
@@ -134,8 +134,8 @@ func whyNot(unjoined map[string]error) string {
 	return text.String()
 }
 
-// collect asks fresh nodes for their votes. Unless there are enough of them, those
-// that were given go back.
+// collect requests the votes of fresh nodes. If there are not enough, it returns the votes
+// that it got.
 func (b *Bootstrap) collect(ctx context.Context, plan membership.Plan) error {
 	ctx, cancel := context.WithTimeout(ctx, ballotTimeout)
 	defer cancel()
@@ -155,7 +155,7 @@ func (b *Bootstrap) collect(ctx context.Context, plan membership.Plan) error {
 		return nil
 	}
 	for _, m := range plan.Nodes {
-		wg.Go(func() { _ = b.askVote(context.WithoutCancel(ctx), m, true) }) // it stays with this name otherwise, which does no harm
+		wg.Go(func() { _ = b.askVote(context.WithoutCancel(ctx), m, true) }) // if this fails, the node keeps its vote for this one, which is harmless
 	}
 	wg.Wait()
 	return fmt.Errorf("%d of %d votes to create the cluster: %w", votes, plan.Votes, errors.Join(refusals...))
@@ -184,7 +184,7 @@ func (b *Bootstrap) askVote(ctx context.Context, m membership.Member, withdraw b
 	return nil
 }
 
-// refusedError is a refusal that asking again does not change.
+// refusedError is a rejection that a retry does not change.
 type refusedError struct {
 	reason string
 	err    error // cause, may be nil
@@ -198,7 +198,7 @@ func isRefused(err error) bool {
 	return refused
 }
 
-// joinThrough asks nodes of a cluster, one after another, to take this one in.
+// joinThrough requests membership from nodes of a cluster, one after another.
 func (b *Bootstrap) joinThrough(ctx context.Context, nodes []membership.Member) error {
 	me := b.Record
 	req := &nodepb.JoinRequest{

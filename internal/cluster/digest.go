@@ -8,10 +8,10 @@ import (
 	nodepb "platform/proto/node"
 )
 
-// Digest tells what this node's replica of a partition found in a round.
+// Digest returns the digest of this node's replica of a partition in a round.
 func (s *Server) Digest(_ context.Context, req *nodepb.DigestRequest) (*nodepb.DigestResponse, error) {
 	if _, err := s.member(req.ClusterId); err != nil {
-		return &nodepb.DigestResponse{Error: err.Error()}, nil //nolint:nilerr // the answer tells
+		return &nodepb.DigestResponse{Error: err.Error()}, nil //nolint:nilerr // the response has the error
 	}
 	p := s.Replica(req.Partition)
 	if p == nil {

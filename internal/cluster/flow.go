@@ -8,15 +8,14 @@ import (
 	"platform/metadata"
 )
 
-// flowTick is how often it is looked whether all partitions have flow control. Nothing
-// waits for that.
+// flowTick is the interval of checks whether all partitions have flow control. Nothing
+// waits for the result.
 const flowTick = 2 * time.Second
 
-// RecordFlowControl notes in the metadata that flow control is enabled, once all
-// partitions are led with it at the same time. Up to then each of them is asked again
-// after it was led without, so that a partition that was asked before another one
-// declined is not taken for enabled later.
-// If several nodes did, that would be in vain, so the one whose leads reports true does.
+// RecordFlowControl records in the metadata that flow control is enabled, once all partitions
+// are led with it at the same time. Until then, a partition that was led without it is checked
+// again, so that one that was checked before another one declined does not count as enabled.
+// Only the node whose leads returns true does this.
 func RecordFlowControl(ctx context.Context, store *metadata.Store, nodes *Nodes, leads func() bool, log *slog.Logger) {
 	tick := time.NewTicker(flowTick)
 	defer tick.Stop()
@@ -26,7 +25,7 @@ func RecordFlowControl(ctx context.Context, store *metadata.Store, nodes *Nodes,
 		}
 		if leads() && flowEverywhere(ctx, store, nodes) {
 			if err := store.EnableFlowControl(ctx); err != nil && ctx.Err() == nil {
-				log.Debug("enabled flow control is not noted yet", "err", err)
+				log.Debug("could not record that flow control is enabled, retrying", "err", err)
 			} else if err == nil {
 				log.Info("flow control is enabled on all partitions")
 			}
@@ -39,7 +38,8 @@ func RecordFlowControl(ctx context.Context, store *metadata.Store, nodes *Nodes,
 	}
 }
 
-// flowEverywhere asks all nodes whether flow control is enabled on all partitions.
+// flowEverywhere reports whether flow control is enabled on all partitions, according to the
+// statuses of all nodes.
 func flowEverywhere(ctx context.Context, store *metadata.Store, nodes *Nodes) bool {
 	layout, _ := store.Layout()
 	answers := nodes.Statuses(ctx, false)
@@ -51,9 +51,9 @@ func flowEverywhere(ctx context.Context, store *metadata.Store, nodes *Nodes) bo
 	return haveFlow(answers, len(layout.Partitions))
 }
 
-// haveFlow reports whether the settings of all nodes ask for flow control, and leaders
-// of all partitions serve: they do so only after the partition was found empty. A node
-// of an older version does not tell, and could not read that flow control is enabled.
+// haveFlow reports whether flow control is on in the settings of all nodes, and all partitions
+// have serving leaders: they serve only after the partition was found empty. Nodes of older
+// versions do not report the setting, and could not read that flow control is enabled.
 func haveFlow(nodes Statuses, partitions int) bool {
 	led := map[uint32]bool{}
 	for _, st := range nodes {

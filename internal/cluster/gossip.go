@@ -15,7 +15,7 @@ import (
 	"platform/internal/version"
 )
 
-// gossipKeyBytes is the size of the key that the gossip is encrypted with.
+// gossipKeyBytes is the size of the encryption key of gossip.
 const gossipKeyBytes = 32
 
 // GossipConfig configures OpenGossip.
@@ -32,7 +32,7 @@ type GossipConfig struct {
 	Log      *slog.Logger
 }
 
-// OpenGossip starts to look for the other nodes.
+// OpenGossip starts gossip with the other nodes.
 func OpenGossip(ctx context.Context, cfg GossipConfig) (*membership.Members, error) {
 	key, err := gossipKey(cfg.KeyFile)
 	if err != nil {
@@ -40,7 +40,7 @@ func OpenGossip(ctx context.Context, cfg GossipConfig) (*membership.Members, err
 	}
 	packets, err := membership.ListenPacket(ctx, cfg.Port)
 	if err != nil {
-		return nil, errcode.New(errcode.RT0004, "listen for packets of other nodes (bind-port): %w", err)
+		return nil, errcode.New(errcode.RT0004, "listen for gossip packets (bind-port): %w", err)
 	}
 	members, err := membership.Open(membership.Config{
 		Name: cfg.Self.Node, Incarnation: cfg.Self.Incarnation, ClusterName: cfg.Self.Cluster, Address: cfg.Address,
@@ -50,7 +50,7 @@ func OpenGossip(ctx context.Context, cfg GossipConfig) (*membership.Members, err
 		Key: key, OnFailed: cfg.OnFailed, Logger: cfg.Log,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("look for other nodes: %w", err)
+		return nil, fmt.Errorf("start gossip: %w", err)
 	}
 	return members, nil
 }
@@ -70,7 +70,7 @@ func (s *Server) otherAddresses() []string {
 	return known
 }
 
-// gossipKey reads the key from a file, which has its bytes or their base64 text.
+// gossipKey reads the key from a file, which contains it as bytes or in base64.
 func gossipKey(path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil

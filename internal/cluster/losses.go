@@ -7,7 +7,7 @@ import (
 	"platform/metadata"
 )
 
-// Believed returns the state of a node by gossip; node self is alive.
+// Believed returns the state of a node according to gossip; node self is alive.
 func Believed(members *membership.Members, self raft.ServerID, node metadata.Node) membership.State {
 	if node.ServerID() == self {
 		return membership.Alive
@@ -15,9 +15,9 @@ func Believed(members *membership.Members, self raft.ServerID, node metadata.Nod
 	return members.State(node.Name, node.Incarnation)
 }
 
-// LossesSurvived returns how many nodes, whichever they are, can be lost while all
-// partitions and the metadata keep a majority: now, by what gossip believes, and once the
-// cluster is whole.
+// LossesSurvived returns how many nodes, whichever they are, can fail while all partitions
+// and the metadata keep a majority: now, according to gossip, and once all replicas are
+// complete.
 func LossesSurvived(store *metadata.Store, members *membership.Members, self raft.ServerID) (now, whole int) {
 	layout, _ := store.Layout()
 	alive := map[uint32]bool{}

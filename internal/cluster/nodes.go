@@ -21,8 +21,8 @@ const (
 	statusTimeout = time.Second
 	// digestTimeout bounds one request for the result of a digest round.
 	digestTimeout = 2 * time.Second
-	// followTimeout bounds how long a change of the registry or the rules waits for nodes
-	// that are alive and do not follow. They get the change later.
+	// followTimeout bounds how long a change of the registry or the rules waits for live
+	// nodes to apply it. The others apply it later.
 	followTimeout = time.Second
 )
 
@@ -48,8 +48,8 @@ func (n *Nodes) of(node metadata.Node) (nodepb.NodeClusterClient, error) {
 	return n.peers.At(string(n.addresses.Of(node.ServerID())))
 }
 
-// Statuses returns the statuses of all nodes that answer in time, this one included.
-// details adds what only queries and recoveries need.
+// Statuses returns the statuses of all nodes that respond in time, including this one.
+// details adds the fields that only queries and recoveries need.
 func (n *Nodes) Statuses(ctx context.Context, details bool) Statuses {
 	return n.StatusesWithin(ctx, statusTimeout, details)
 }
@@ -85,11 +85,11 @@ func (n *Nodes) StatusesWithin(ctx context.Context, timeout time.Duration, detai
 	return all
 }
 
-// Status returns the status of another node. It fails if another incarnation answers.
+// Status returns the status of another node. It fails if another incarnation responds.
 func (n *Nodes) Status(ctx context.Context, node metadata.Node) (*nodepb.StatusResponse, error) {
 	st, err := n.askStatus(ctx, node, false)
 	if err == nil && ServerID(st.Name, st.Incarnation) != node.ServerID() {
-		err = fmt.Errorf("%s/%s answers in its place", st.Name, st.Incarnation)
+		err = fmt.Errorf("%s/%s responds in its place", st.Name, st.Incarnation)
 	}
 	return st, err
 }
@@ -106,7 +106,7 @@ func (n *Nodes) askStatus(ctx context.Context, node metadata.Node, details bool)
 	return st, err
 }
 
-// Transfer requests that node leader hands the leadership of a partition over.
+// Transfer requests a transfer of the leadership of a partition from node leader.
 func (n *Nodes) Transfer(ctx context.Context, leader metadata.Node, partition uint32, to metadata.Node) error {
 	req := &nodepb.TransferRequest{ClusterId: n.server.ClusterID(), Partition: partition, To: string(to.ServerID())}
 	var resp *nodepb.TransferResponse
@@ -164,7 +164,7 @@ func (n *Nodes) Digest(ctx context.Context, to raft.Server, id uint32, r partiti
 		err = errors.New(resp.Error)
 	}
 	if err != nil {
-		return partition.DigestAnswer{}, fmt.Errorf("ask %s for a digest of partition %d: %w", address, id, err)
+		return partition.DigestAnswer{}, fmt.Errorf("request a digest of partition %[2]d from %[1]s: %[3]w", address, id, err)
 	}
 	answer := partition.DigestAnswer{Missed: resp.Missed}
 	if resp.Known {
@@ -196,8 +196,8 @@ func (n *Nodes) Propose(ctx context.Context, leader raft.ServerAddress, entry []
 	return resp.Result, resp.Index, nil
 }
 
-// AwaitFollowers waits until the nodes that are alive have applied the metadata's log up
-// to index, so that a service that was registered on one can be called on all.
+// AwaitFollowers waits until the live nodes have applied the metadata's log up to index, so
+// that a service that was registered on one node can be called on all of them.
 func (n *Nodes) AwaitFollowers(ctx context.Context, index uint64) {
 	ctx, cancel := context.WithTimeout(ctx, followTimeout)
 	defer cancel()
@@ -213,7 +213,7 @@ func (n *Nodes) AwaitFollowers(ctx context.Context, index uint64) {
 		}
 		wg.Go(func() {
 			if err := n.awaitFollower(ctx, node, index); err != nil {
-				n.server.log.Warn("node does not know of a change yet", "node", node.Name, "index", index, "error", err)
+				n.server.log.Warn("node has not applied a change of the metadata in time", "node", node.Name, "index", index, "error", err)
 			}
 		})
 	}

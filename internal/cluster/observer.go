@@ -12,29 +12,30 @@ import (
 	nodepb "platform/proto/node"
 )
 
-// observer is what the controller of the cluster sees from this node.
+// observer is this node's view of the cluster, for the controller.
 type observer struct {
 	store   *metadata.Store
 	members *membership.Members
 	nodes   *Nodes
 	lost    time.Duration // node-lost-timeout
 	changes <-chan struct{}
-	// silent is since when members are not alive as far as this node knows, by id. Only
-	// the controller's goroutine uses it.
+	// silent is since when members are not alive according to this node, by ID. Only the
+	// controller's goroutine uses it.
 	silent map[uint32]time.Time
 }
 
 var _ metadata.Observer = (*observer)(nil)
 
-// RunController runs the controller of the cluster until ctx ends; it acts while this node
-// leads the metadata. A node that is silent for lost counts as lost.
+// RunController runs the controller of the cluster until ctx ends; it is active while this
+// node leads the metadata. A node that is silent for the duration lost counts as lost.
 func RunController(ctx context.Context, store *metadata.Store, members *membership.Members, nodes *Nodes, lost time.Duration) error {
 	changes, stop := members.Watch()
 	defer stop()
 	return store.RunController(ctx, &observer{store: store, members: members, nodes: nodes, lost: lost, changes: changes, silent: map[uint32]time.Time{}})
 }
 
-// Liveness implements metadata.Observer. A node that is about to stop gets nothing new.
+// Liveness implements metadata.Observer. A node that is about to stop is suspect, so it gets
+// no new replicas.
 func (o *observer) Liveness() map[uint32]placement.Liveness {
 	now := time.Now()
 	alive := map[raft.ServerID]membership.Member{}

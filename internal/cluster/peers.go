@@ -35,7 +35,7 @@ func NewPeers() *Peers {
 	return p
 }
 
-// count counts a request and sends it.
+// count is an interceptor that counts requests.
 func (p *Peers) count(ctx context.Context, method string, req, resp any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if n := p.sent[path.Base(method)]; n != nil {
 		n.Add(1)
@@ -52,7 +52,7 @@ func (p *Peers) At(address string) (nodepb.NodeClusterClient, error) {
 	}
 	conn := p.conns[address]
 	if conn == nil {
-		// The resolver leaves names to the dialer, so they are resolved at each dial.
+		// With passthrough the dialer resolves names, again at each dial.
 		options := append(raftgroup.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithUnaryInterceptor(p.count))
 		var err error
 		if conn, err = grpc.NewClient("passthrough:///"+address, options...); err != nil {

@@ -10,8 +10,8 @@ import (
 	"platform/metadata"
 )
 
-// Provisioning is whether, and with what shape, this node may create a cluster. It is safe
-// for concurrent use.
+// Provisioning is whether this node may create a cluster, and with how many partitions and
+// replicas. It is safe for concurrent use.
 type Provisioning struct {
 	expect int // bootstrap-expect
 
@@ -19,7 +19,7 @@ type Provisioning struct {
 	allowed     bool
 	partitions  int
 	replication int
-	members     *membership.Members // nil until the node looks for others
+	members     *membership.Members // nil until gossip has started
 }
 
 // NewProvisioning returns a Provisioning with the values of the configuration.
@@ -27,7 +27,7 @@ func NewProvisioning(allowed bool, partitions, replication, expect int) *Provisi
 	return &Provisioning{allowed: allowed, partitions: partitions, replication: replication, expect: expect}
 }
 
-// OpenMembers provides the nodes known by gossip; before, requests are refused.
+// OpenMembers provides the nodes known by gossip. Until then requests are rejected.
 func (p *Provisioning) OpenMembers(members *membership.Members) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,7 +48,7 @@ func (p *Provisioning) Shape() (partitions, replication int) {
 	return p.partitions, p.replication
 }
 
-// ProvisionRequest is what an operator may decide about a new cluster.
+// ProvisionRequest is the settings of a new cluster that an operator may choose.
 type ProvisionRequest struct {
 	NumPartitions *int `json:"num_partitions"`
 	Replication   *int `json:"replication"`
@@ -67,16 +67,16 @@ func refuseProvision(status int, format string, args ...any) error {
 	return &ProvisionRefusal{Status: status, reason: fmt.Sprintf(format, args...)}
 }
 
-// ErrNotLooking means that the node does not look for other nodes yet.
-var ErrNotLooking = errors.New("the node does not look for other nodes yet")
+// ErrGossipNotStarted means that the node does not know any other nodes yet.
+var ErrGossipNotStarted = errors.New("the node has not started gossip with other nodes yet")
 
 // Request allows this node to create the cluster, which it does once the expected nodes
-// are there. The error is ErrNotLooking or a *ProvisionRefusal.
+// respond. The error is ErrGossipNotStarted or a *ProvisionRefusal.
 func (p *Provisioning) Request(req ProvisionRequest) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.members == nil {
-		return ErrNotLooking
+		return ErrGossipNotStarted
 	}
 	partitions, replication := p.partitions, p.replication
 	if req.NumPartitions != nil {
@@ -92,9 +92,9 @@ func (p *Provisioning) Request(req ProvisionRequest) error {
 	case replication < 1 || replication > metadata.MaxReplication:
 		return refuseProvision(http.StatusUnprocessableEntity, "replication is 1 to %d", metadata.MaxReplication)
 	case p.expect > 1 && there && !candidate.Self:
-		return refuseProvision(http.StatusConflict, "ask node %s (%s): the first node by name creates the cluster", candidate.Name, candidate.Address)
+		return refuseProvision(http.StatusConflict, "send the request to node %s (%s): the first node by name creates the cluster", candidate.Name, candidate.Address)
 	case p.allowed:
-		return refuseProvision(http.StatusConflict, "the cluster is being created already")
+		return refuseProvision(http.StatusConflict, "the cluster is already being created")
 	}
 	p.partitions, p.replication, p.allowed = partitions, replication, true
 	return nil

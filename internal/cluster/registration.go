@@ -13,15 +13,15 @@ import (
 	"platform/metadata"
 )
 
-// Registration keeps the record of this node in the metadata.
+// Registration maintains the record of this node in the metadata.
 type Registration struct {
-	Record   metadata.Node // as it should be
+	Record   metadata.Node // the desired record
 	Store    *metadata.Store
 	Standing *Standing
 	Log      *slog.Logger
 }
 
-// Listed returns this node as the metadata have it; false if they do not.
+// Listed returns this node's record in the metadata; false if there is none.
 func (r *Registration) Listed() (metadata.Node, bool) {
 	for _, known := range r.Store.Nodes() {
 		if known.ServerID() == r.Record.ServerID() {
@@ -31,8 +31,7 @@ func (r *Registration) Listed() (metadata.Node, bool) {
 	return metadata.Node{}, false
 }
 
-// upToDate reports whether the metadata have the node with its addresses and feature
-// level.
+// upToDate reports whether the metadata has the node's current addresses and feature level.
 func (r *Registration) upToDate() bool {
 	known, listed := r.Listed()
 	me := r.Record
@@ -42,8 +41,8 @@ func (r *Registration) upToDate() bool {
 	return listed && known.FabricAddress == me.FabricAddress && known.IngressAddress == me.IngressAddress && known.AdminAddress == me.AdminAddress
 }
 
-// Register makes the node known. If it is, under former addresses, that does not keep
-// it from serving: see Run.
+// Register adds the node to the metadata. A record with former addresses is sufficient to
+// serve: Run updates it.
 func (r *Registration) Register(ctx context.Context) error {
 	if _, listed := r.Listed(); listed && (!r.First() || r.upToDate()) {
 		return nil
@@ -58,11 +57,11 @@ func (r *Registration) Register(ctx context.Context) error {
 	return nil
 }
 
-// registerPause is the time between two tries to make new addresses known.
+// registerPause is the delay between two attempts to update the record.
 const registerPause = time.Second
 
-// Run makes new addresses of the node known, however long that takes, and
-// ends with an error when the node is removed from the cluster.
+// Run updates the record, with any number of retries, and returns an error when the node is
+// removed from the cluster.
 func (r *Registration) Run(ctx context.Context) error {
 	for asked := false; ; {
 		_, moved := r.Store.Layout()
@@ -71,7 +70,7 @@ func (r *Registration) Run(ctx context.Context) error {
 		}
 		var again <-chan time.Time
 		if !r.upToDate() || !asked && len(r.Store.Nodes()) > 1 {
-			// A node that was removed while it was away hears of it only by asking.
+			// A node that was removed while it was down learns it only from other nodes.
 			_, err := r.Store.RegisterNode(ctx, r.Record)
 			switch {
 			case errors.Is(err, metadata.ErrNodeRemoved):
@@ -79,7 +78,7 @@ func (r *Registration) Run(ctx context.Context) error {
 			case errors.Is(err, metadata.ErrNodeConflict), errors.Is(err, metadata.ErrNodeTooOld):
 				return err
 			case err != nil && ctx.Err() == nil:
-				r.Log.Warn("node not registered yet, it is tried again", "err", err)
+				r.Log.Warn("could not register the node, retrying", "err", err)
 				again = time.After(registerPause)
 			default:
 				asked = true
@@ -94,13 +93,13 @@ func (r *Registration) Run(ctx context.Context) error {
 	}
 }
 
-// First reports whether this node alone makes up the metadata group.
+// First reports whether this node is the only member of the metadata group.
 func (r *Registration) First() bool {
 	servers := r.Store.Group().Servers()
 	return len(servers) == 1 && servers[0].ID == r.Record.ServerID()
 }
 
-// RemoveOthers removes all nodes but this one from the cluster and returns their names. It
+// RemoveOthers removes all other nodes from the cluster and returns their names. It
 // completes an offline recovery before any partition is opened, so that none gets a
 // replica of a former member.
 func (r *Registration) RemoveOthers(ctx context.Context) ([]string, error) {

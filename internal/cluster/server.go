@@ -23,8 +23,8 @@ import (
 	nodepb "platform/proto/node"
 )
 
-// Protocol is the version of what nodes say to each other. Nodes of different
-// versions make no cluster.
+// Protocol is the version of the protocol between nodes. Nodes with different versions cannot
+// form a cluster.
 const Protocol = 1
 
 // Replicas are the partition replicas of this node.
@@ -35,7 +35,7 @@ type Replicas interface {
 	ReplicaID(partition uint32) raft.ServerID
 	// Quarantine returns why the replica of a partition is not served, "" if it is.
 	Quarantine(partition uint32) string
-	// Recover does this node's part in the recovery of a partition.
+	// Recover executes this node's part of the recovery of a partition.
 	Recover(ctx context.Context, req *nodepb.RecoverRequest) error
 }
 
@@ -43,8 +43,8 @@ type Replicas interface {
 type ServerConfig struct {
 	Self             datadir.Identity
 	Expect           int                     // bootstrap-expect
-	FlowControl      bool                    // the settings ask for flow control
-	HoldFeatureLevel bool                    // the settings ask to keep the feature level
+	FlowControl      bool                    // flow control is on in the settings
+	HoldFeatureLevel bool                    // the settings hold the feature level
 	Settings         func() []config.Setting // without secrets
 	// Members returns the nodes known by gossip. It is called once the node port is open.
 	Members  func() *membership.Members
@@ -53,8 +53,8 @@ type ServerConfig struct {
 	Log      *slog.Logger
 }
 
-// Server answers requests of other nodes about the cluster. It serves before this node
-// belongs to a cluster; OpenMetadata and OpenReplicas make more requests succeed.
+// Server serves requests of other nodes about the cluster. It starts before this node belongs
+// to a cluster; some requests fail until OpenMetadata and OpenReplicas are called.
 type Server struct {
 	nodepb.UnimplementedNodeClusterServer
 
@@ -130,8 +130,7 @@ func (s *Server) partitions() uint32 {
 
 var _ nodepb.NodeClusterServer = (*Server)(nil)
 
-// Ballot gives this node's vote to the one that provisions the cluster, or takes it
-// back.
+// Ballot gives this node's vote to the node that provisions the cluster, or withdraws it.
 func (s *Server) Ballot(_ context.Context, req *nodepb.BallotRequest) (*nodepb.BallotResponse, error) {
 	if req.ClusterName != s.self.Cluster {
 		return &nodepb.BallotResponse{Refusal: s.foreign(req.ClusterName)}, nil
@@ -141,7 +140,7 @@ func (s *Server) Ballot(_ context.Context, req *nodepb.BallotRequest) (*nodepb.B
 		return &nodepb.BallotResponse{}, nil
 	}
 	if err := s.ballot.Vote(s.cfg.Members().Nodes(), s.cfg.Expect, req.Name, req.Incarnation); err != nil {
-		return &nodepb.BallotResponse{Refusal: err.Error()}, nil //nolint:nilerr // the answer tells
+		return &nodepb.BallotResponse{Refusal: err.Error()}, nil //nolint:nilerr // the response has the error
 	}
 	return &nodepb.BallotResponse{}, nil
 }
@@ -159,7 +158,7 @@ func (s *Server) Join(ctx context.Context, req *nodepb.JoinRequest) (*nodepb.Joi
 	case req.ClusterName != s.self.Cluster:
 		return &nodepb.JoinResponse{Refusal: s.foreign(req.ClusterName)}, nil
 	case req.Protocol != Protocol:
-		return &nodepb.JoinResponse{Refusal: fmt.Sprintf("version %s of the server cannot work with version %s, which the cluster runs; install that", req.Version, version.Version())}, nil
+		return &nodepb.JoinResponse{Refusal: fmt.Sprintf("version %s of the server is incompatible with version %s of the cluster; install that version", req.Version, version.Version())}, nil
 	}
 	if err := cluster.CheckJoin(req.FeatureLevel); err != nil {
 		return tooOld(cluster, err), nil
@@ -171,8 +170,8 @@ func (s *Server) Join(ctx context.Context, req *nodepb.JoinRequest) (*nodepb.Joi
 	}, s.inUse(req.Name, req.Incarnation))
 	switch {
 	case errors.Is(err, metadata.ErrNodeInUse), errors.Is(err, metadata.ErrUnavailable), errors.Is(err, metadata.ErrUnknownOutcome):
-		return nil, status.Error(codes.Unavailable, err.Error()) // another time, perhaps
-	case errors.Is(err, metadata.ErrNodeTooOld): // the level has risen meanwhile
+		return nil, status.Error(codes.Unavailable, err.Error()) // may succeed later
+	case errors.Is(err, metadata.ErrNodeTooOld): // the level was raised concurrently
 		cluster, _ = store.Cluster()
 		return tooOld(cluster, err), nil
 	case errors.Is(err, metadata.ErrNodeRemoved), errors.Is(err, metadata.ErrNodeConflict):
@@ -180,11 +179,11 @@ func (s *Server) Join(ctx context.Context, req *nodepb.JoinRequest) (*nodepb.Joi
 	case err != nil:
 		return nil, err
 	}
-	s.log.Info("node joins the cluster", "node", node.Name, "node_id", node.ID, "address", node.FabricAddress)
+	s.log.Info("node joined the cluster", "node", node.Name, "node_id", node.ID, "address", node.FabricAddress)
 	return &nodepb.JoinResponse{ClusterId: cluster.ID, NodeId: node.ID}, nil
 }
 
-// tooOld refuses a server that does not support the cluster's feature level.
+// tooOld rejects a server that does not support the cluster's feature level.
 func tooOld(cluster metadata.Cluster, err error) *nodepb.JoinResponse {
 	return &nodepb.JoinResponse{
 		Refusal: err.Error(), FeatureLevel: uint32(cluster.Level()), FeatureLevelAt: cluster.FeatureLevelAt.UnixMilli(),
@@ -205,11 +204,11 @@ func (s *Server) foreign(name string) string {
 	return fmt.Sprintf("this is a node of cluster %q, not %q; check cluster-name and metadata-client.addresses", s.self.Cluster, name)
 }
 
-// Propose makes a change of the metadata if this node leads them.
+// Propose proposes a change of the metadata if this node is the leader.
 func (s *Server) Propose(ctx context.Context, req *nodepb.ProposeRequest) (*nodepb.ProposeResponse, error) {
 	store, err := s.member(req.ClusterId)
 	if err != nil {
-		return &nodepb.ProposeResponse{NotLeader: true}, nil //nolint:nilerr // the answer tells
+		return &nodepb.ProposeResponse{NotLeader: true}, nil //nolint:nilerr // the response has the error
 	}
 	result, index, err := store.HandleForward(ctx, req.Entry)
 	switch {
@@ -218,15 +217,15 @@ func (s *Server) Propose(ctx context.Context, req *nodepb.ProposeRequest) (*node
 	case errors.Is(err, metadata.ErrUnavailable):
 		return &nodepb.ProposeResponse{Unavailable: true}, nil
 	case err != nil:
-		return &nodepb.ProposeResponse{Error: err.Error()}, nil //nolint:nilerr // the answer tells
+		return &nodepb.ProposeResponse{Error: err.Error()}, nil //nolint:nilerr // the response has the error
 	}
 	return &nodepb.ProposeResponse{Result: result, Index: index}, nil
 }
 
-// Transfer hands leadership of a partition over.
+// Transfer transfers the leadership of a partition.
 func (s *Server) Transfer(ctx context.Context, req *nodepb.TransferRequest) (*nodepb.TransferResponse, error) {
 	if _, err := s.member(req.ClusterId); err != nil {
-		return &nodepb.TransferResponse{Error: err.Error(), NotLeader: true}, nil //nolint:nilerr // the answer tells
+		return &nodepb.TransferResponse{Error: err.Error(), NotLeader: true}, nil //nolint:nilerr // the response has the error
 	}
 	if req.Partition >= s.partitions() {
 		return &nodepb.TransferResponse{Error: fmt.Sprintf("there is no partition %d", req.Partition)}, nil
@@ -241,7 +240,7 @@ func (s *Server) Transfer(ctx context.Context, req *nodepb.TransferRequest) (*no
 	return &nodepb.TransferResponse{}, nil
 }
 
-// memberOn is the member of a partition that is on a node, or the id itself.
+// memberOn returns the member of a partition on a node, or the ID itself.
 func memberOn(p *partition.Partition, node raft.ServerID) raft.ServerID {
 	for _, s := range p.Status().Members.Servers {
 		if on, _ := metadata.ReplicaNode(s.ID); on == node {
@@ -251,7 +250,7 @@ func memberOn(p *partition.Partition, node raft.ServerID) raft.ServerID {
 	return node
 }
 
-// member is the metadata for a node of the same cluster.
+// member returns the metadata for a request from a node of the same cluster.
 func (s *Server) member(clusterID string) (*metadata.Store, error) {
 	store := s.store.Load()
 	if store == nil {
@@ -263,21 +262,21 @@ func (s *Server) member(clusterID string) (*metadata.Store, error) {
 	return store, nil
 }
 
-// Recover does this node's part in the recovery of a partition.
+// Recover executes this node's part of the recovery of a partition.
 func (s *Server) Recover(ctx context.Context, req *nodepb.RecoverRequest) (*nodepb.RecoverResponse, error) {
 	if _, err := s.member(req.ClusterId); err != nil {
-		return &nodepb.RecoverResponse{Error: err.Error()}, nil //nolint:nilerr // the answer tells
+		return &nodepb.RecoverResponse{Error: err.Error()}, nil //nolint:nilerr // the response has the error
 	}
 	if req.Partition >= s.partitions() {
 		return &nodepb.RecoverResponse{Error: fmt.Sprintf("there is no partition %d", req.Partition)}, nil
 	}
 	if err := s.replicas.Load().Recover(ctx, req); err != nil {
-		return &nodepb.RecoverResponse{Error: err.Error()}, nil //nolint:nilerr // the answer tells
+		return &nodepb.RecoverResponse{Error: err.Error()}, nil //nolint:nilerr // the response has the error
 	}
 	return &nodepb.RecoverResponse{}, nil
 }
 
-// Follow answers when this node has applied the metadata's log up to a place.
+// Follow returns when this node has applied the metadata's log up to an index.
 func (s *Server) Follow(ctx context.Context, req *nodepb.FollowRequest) (*nodepb.FollowResponse, error) {
 	store, err := s.member(req.ClusterId)
 	if err == nil {

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// standingTimeout bounds how long a start waits for nodes that do not answer.
+	// standingTimeout bounds how long a start waits for nodes that do not respond.
 	standingTimeout = time.Second
-	// standingTick is how often a running node asks nodes that its metadata do not have.
+	// standingTick is the interval of requests to nodes that are missing from the metadata.
 	standingTick = 5 * time.Second
 )
 
-// Standing tells another node whether it is still a member.
+// Standing reports to another node whether it is still a member.
 func (s *Server) Standing(_ context.Context, req *nodepb.StandingRequest) (*nodepb.StandingResponse, error) {
 	store, err := s.member(req.ClusterId)
 	if err != nil {
@@ -32,17 +32,18 @@ func (s *Server) Standing(_ context.Context, req *nodepb.StandingRequest) (*node
 	return &nodepb.StandingResponse{Removed: store.RemovalReason(req.Name, req.Incarnation)}, nil
 }
 
-// Standing tells whether this node is still a member of its cluster, according to others.
+// Standing determines whether this node is still a member of its cluster, according to other
+// nodes.
 type Standing struct {
 	Self    datadir.Identity
 	DataDir string
 	Peers   *Peers
 }
 
-// Check fails if another node reports that this one is no longer a member. It is
-// called before anything of the metadata or the partitions is opened: replicas of a
-// node that was removed may be a majority among themselves. Nodes that do not answer
-// have no say, so that a cluster whose nodes start at the same time is not held up.
+// Check fails if another node reports that this one is no longer a member. It must
+// be called before metadata and partitions are opened, since the replicas of removed nodes
+// may be a majority among themselves. Nodes that do not respond are ignored, so that the
+// nodes of a cluster can start at the same time.
 func (s *Standing) Check(ctx context.Context, layout *metadata.Layout, seeds []string) error {
 	addresses := map[string]bool{}
 	for _, seed := range seeds {
@@ -60,7 +61,7 @@ func (s *Standing) Check(ctx context.Context, layout *metadata.Layout, seeds []s
 	var wg sync.WaitGroup
 	for address := range addresses {
 		wg.Go(func() {
-			if err := s.ask(ctx, layout.Cluster.ID, address); errors.Is(err, metadata.ErrNodeRemoved) {
+			if err := s.request(ctx, layout.Cluster.ID, address); errors.Is(err, metadata.ErrNodeRemoved) {
 				mu.Lock()
 				defer mu.Unlock()
 				removed = err
@@ -72,9 +73,9 @@ func (s *Standing) Check(ctx context.Context, layout *metadata.Layout, seeds []s
 	return removed
 }
 
-// ask asks the node at an address. The error is ErrNodeRemoved if it says that
+// request requests the standing from the node at an address. The error is ErrNodeRemoved if
 // this node was removed.
-func (s *Standing) ask(ctx context.Context, cluster, address string) error {
+func (s *Standing) request(ctx context.Context, cluster, address string) error {
 	peer, err := s.Peers.At(address)
 	if err != nil {
 		return err
@@ -94,15 +95,15 @@ func (s *Standing) Removed(reason string) error {
 	return &metadata.RemovedError{Node: s.Self.Node, Reason: reason, Data: s.DataDir}
 }
 
-// Watch ends with an error when a node that this one's metadata do not have
-// says that this one was removed: the cluster was recovered without it.
+// Watch returns an error when a node that is missing from this node's metadata reports that
+// this one was removed: the cluster was recovered without it.
 func (s *Standing) Watch(ctx context.Context, store *metadata.Store, members *membership.Members) error {
 	tick := time.NewTicker(standingTick)
 	defer tick.Stop()
 	for {
 		for _, m := range strangers(store, members) {
-			asking, cancel := context.WithTimeout(ctx, standingTimeout)
-			err := s.ask(asking, m.ClusterID, m.Address)
+			attempt, cancel := context.WithTimeout(ctx, standingTimeout)
+			err := s.request(attempt, m.ClusterID, m.Address)
 			cancel()
 			if errors.Is(err, metadata.ErrNodeRemoved) {
 				return err
@@ -116,7 +117,7 @@ func (s *Standing) Watch(ctx context.Context, store *metadata.Store, members *me
 	}
 }
 
-// strangers are nodes of the cluster that the metadata do not have.
+// strangers returns the nodes of the cluster that are missing from the metadata.
 func strangers(store *metadata.Store, members *membership.Members) (list []membership.Member) {
 	layout, _ := store.Layout()
 	known := map[string]bool{}

@@ -14,13 +14,13 @@ import (
 	nodepb "platform/proto/node"
 )
 
-// stateQuarantined is the state of a replica in quarantine, beside those of Raft.
+// stateQuarantined is the state of a replica in quarantine, in addition to those of Raft.
 const stateQuarantined = "Quarantined"
 
-// Status tells what this node knows of its replicas.
+// Status returns the status of this node and its replicas.
 func (s *Server) Status(_ context.Context, req *nodepb.StatusRequest) (*nodepb.StatusResponse, error) {
 	if _, err := s.member(req.ClusterId); err != nil {
-		return &nodepb.StatusResponse{Error: err.Error()}, nil //nolint:nilerr // the answer tells
+		return &nodepb.StatusResponse{Error: err.Error()}, nil //nolint:nilerr // the response has the error
 	}
 	r := s.status()
 	if req.Details {
@@ -29,7 +29,7 @@ func (s *Server) Status(_ context.Context, req *nodepb.StatusRequest) (*nodepb.S
 	return r, nil
 }
 
-// status is what this node says about itself, once it is part of a cluster.
+// status is the status of this node, once it is part of a cluster.
 func (s *Server) status() *nodepb.StatusResponse {
 	meta := s.store.Load()
 	r := &nodepb.StatusResponse{
@@ -51,7 +51,7 @@ func (s *Server) status() *nodepb.StatusResponse {
 	return r
 }
 
-// detail adds what only queries want to know.
+// detail adds the fields that only queries need.
 func (s *Server) detail(r *nodepb.StatusResponse) {
 	r.StorageVersion = store.FormatVersion
 	for _, set := range s.cfg.Settings() {
@@ -68,7 +68,7 @@ func (s *Server) detail(r *nodepb.StatusResponse) {
 		replica.Voters = p.Voters()
 		version, err := p.RulesVersion()
 		if err != nil {
-			s.log.Warn("the rule book of a partition cannot be read", "partition_id", replica.Partition, "err", err)
+			s.log.Warn("could not read the rules of a partition", "partition_id", replica.Partition, "err", err)
 			continue
 		}
 		replica.Rules = uint64(version)
@@ -100,7 +100,7 @@ func replicaStatus(st partition.Status) *nodepb.ReplicaStatus {
 // Statuses are the statuses of nodes, by node ID.
 type Statuses map[uint32]*nodepb.StatusResponse
 
-// Leader returns the node that leads a partition and serves it, of those that answered.
+// Leader returns the node that leads a partition and serves it, among those that responded.
 func (all Statuses) Leader(partition uint32) (leader uint32, known bool) {
 	term := uint64(0)
 	for id, st := range all {
@@ -113,7 +113,7 @@ func (all Statuses) Leader(partition uint32) (leader uint32, known bool) {
 	return leader, known
 }
 
-// Announcements returns what the nodes announce about feature levels, by node ID.
+// Announcements returns the nodes' announcements of feature levels, by node ID.
 func (all Statuses) Announcements() map[uint32]metadata.Announcement {
 	said := make(map[uint32]metadata.Announcement, len(all))
 	for id, st := range all {
@@ -124,10 +124,10 @@ func (all Statuses) Announcements() map[uint32]metadata.Announcement {
 	return said
 }
 
-// LeaderExpiry bounds how long a recovery waits for a leader that has lost its
-// majority to be forgotten: by itself after its lease, by its followers after their
-// heartbeat timeout, which Raft doubles at random. These are 5.5 seconds together; the
-// rest is for machines under load. A leader that is still known then has a majority.
+// LeaderExpiry bounds how long a recovery waits until a leader without a majority has stepped
+// down, after its lease, and its followers have forgotten it, after their heartbeat timeout,
+// which Raft randomizes up to twofold. These are 5.5 seconds together; the rest is reserve
+// for loaded machines. A leader that is still known then has a majority.
 const LeaderExpiry = 15 * time.Second
 
 // KnownLeader returns the Raft server ID of the leader that any replica of a partition knows,

@@ -26,7 +26,7 @@ func TestNodesThatDoNotBelongAreRefused(t *testing.T) {
 		later  bool // it may be taken in another time
 	}{
 		{"another cluster", func(r *nodepb.JoinRequest) { r.ClusterName = "other" }, `this is a node of cluster "localcluster", not "other"; check cluster-name and metadata-client.addresses`, false},
-		{"another version", func(r *nodepb.JoinRequest) { r.Protocol, r.Version = cluster.Protocol+1, "9.9" }, "version 9.9 of the server cannot work with version", false},
+		{"another version", func(r *nodepb.JoinRequest) { r.Protocol, r.Version = cluster.Protocol+1, "9.9" }, "version 9.9 of the server is incompatible with version", false},
 		{"a server of the first release", func(r *nodepb.JoinRequest) { r.FeatureLevel = 0 }, "this server supports feature level 1; the cluster is at " + fmt.Sprint(uint32(feature.Newest)) + " since 20", false},
 		{"a used name", func(r *nodepb.JoinRequest) { r.Name = "n1" }, "node n1 runs with another data directory; choose another name", true},
 	} {

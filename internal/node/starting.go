@@ -141,7 +141,7 @@ func (s *startup) provision(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		refuseStarting(w, http.StatusServiceUnavailable, "node "+s.node+" does not look for other nodes yet: "+s.waitsFor())
+		refuseStarting(w, http.StatusServiceUnavailable, "node "+s.node+" has not started gossip with other nodes yet: "+s.waitsFor())
 		return
 	}
 	w.WriteHeader(http.StatusAccepted)

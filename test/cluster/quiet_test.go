@@ -14,8 +14,8 @@ var (
 	// delayed are warnings that a node delays the others, also if the machine is overloaded.
 	delayed = regexp.MustCompile(`heartbeat timeout reached|failed to contact quorum|leader is silent|state=dead|` +
 		`storage operation is slow|writes stalled by the disk|process was paused|could not transfer leadership|` +
-		`leadership not handed over|requests aborted at the end|not registered yet|does not know of a change yet|` +
-		`could not change the cluster|not as the partition table says`)
+		`leadership transfer failed|requests aborted at the end|could not register the node|has not applied a change|` +
+		`could not change the cluster|differs from the partition table`)
 	dumped = regexp.MustCompile(`&\{|map\[|%!|="?\{|="?\[[a-z]`) // Go values instead of text
 )
 

@@ -98,7 +98,9 @@ var flagCases = map[string]flagCase{
 	"awakeables reject":  {args: []string{"sign_1old"}, flags: map[string]string{"data": "--data 1"}},
 	"signals send":       {args: []string{"inv_1retry", "approved"}, flags: map[string]string{"data": "--data 1"}},
 	"signals reject":     {args: []string{"inv_1retry", "approved"}, flags: map[string]string{"data": "--data 1"}},
-	"promises list":      {args: []string{"Signup/ada"}, flags: map[string]string{"scope": "--scope acme"}},
+	"promises list": {args: []string{"Signup/ada"}, flags: map[string]string{"scope": "--scope acme"}, answers: map[string]string{
+		"GET.services.Signup": "200\n" + `{"name":"Signup","ty":"Workflow"}`,
+	}},
 	"promises get": {args: []string{"Signup/ada", "p"}, flags: map[string]string{"scope": "--scope acme"}, answers: map[string]string{
 		"POST.query": "200\n" + `{"rows":[{"key":"p","completed":true,"completion_success_value_utf8":"1"}]}`,
 	}},

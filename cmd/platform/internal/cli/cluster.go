@@ -141,7 +141,7 @@ func (a *app) survivalText(s client.Survival) string {
 // unavailableHint returns what to do while the cluster is unavailable.
 func unavailableHint(nodes []client.Node) string {
 	if len(nodes) == 0 || slices.ContainsFunc(nodes, func(n client.Node) bool { return n.State != "alive" }) {
-		return "Start the nodes that are down, or read their logs."
+		return "Start the nodes that are down, or read their logs. If their disks are lost for good, `platform docs cluster` describes the recovery."
 	}
 	return "All nodes are up. Leaders may be changing: wait with `platform cluster status --wait 1m`. If the cluster stays unavailable, read the logs of the nodes."
 }

@@ -164,6 +164,8 @@ func readIdempotencyKey(h http.Header, inv *machine.Invoke) error {
 	case key == "":
 		// Every caller with an empty key would get the result of the first one.
 		return badRequest("bad header: 'idempotency-key' is empty; give it a value that identifies this request, or leave it out")
+	case len(h["Idempotency-Key"]) > 1:
+		return badRequest("bad header: 'idempotency-key' is given %d times", len(h["Idempotency-Key"]))
 	}
 	inv.IdempotencyKey = &key
 	return nil

@@ -97,6 +97,7 @@ func TestBadRequestsAreExplained(t *testing.T) {
 		{"something where nothing is wanted", "POST", "/Greeter/empty", "1", []string{js}, 400, "input validation error: expected an empty body"},
 
 		{"idempotency key on a workflow run", "POST", "/Order/o/run", "", []string{"idempotency-key: a"}, 400, "bad idempotency key"},
+		{"two idempotency keys", "POST", "/Greeter/greet", "", []string{"idempotency-key: a", "idempotency-key: b"}, 400, "'idempotency-key' is given 2 times"},
 		{"empty idempotency key", "POST", "/Greeter/greet", "", []string{"idempotency-key: "}, 400, "'idempotency-key' is empty; give it a value"},
 		{"misspelt delay", "POST", "/platform/send/Greeter/greet?dely=5s", "", nil, 400, "unknown query parameter 'dely'; did you mean 'delay'?"},
 		{"delay in capitals", "POST", "/platform/send/Greeter/greet?Delay=5s", "", nil, 400, "did you mean 'delay'?"},

@@ -1,12 +1,14 @@
 package admin
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -79,6 +81,10 @@ func (s *Server) roomWithout(node metadata.Node) error {
 	}
 }
 
+// removalTimeout limits the wait for a leader of the metadata, so that clients get the reason
+// before they stop waiting.
+const removalTimeout = 8 * time.Second
+
 // removeNode takes a node out of the cluster.
 func (s *Server) removeNode(c echo.Context) error {
 	force, err := queryBool(c, "force")
@@ -92,7 +98,9 @@ func (s *Server) removeNode(c echo.Context) error {
 	if err := s.mayRemove(c, node); err != nil {
 		return err
 	}
-	if _, err := s.registry.RemoveNode(c.Request().Context(), node.ID, force); err != nil {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), removalTimeout)
+	defer cancel()
+	if _, err := s.registry.RemoveNode(ctx, node.ID, force); err != nil {
 		return removalError(node, err)
 	}
 	return done(c, http.StatusOK)
@@ -120,6 +128,12 @@ func (s *Server) mayRemove(c echo.Context, node metadata.Node) error {
 // removalError adds what to do first.
 func removalError(node metadata.Node, err error) error {
 	switch {
+	case errors.Is(err, metadata.ErrUnavailable):
+		return &failure{
+			status: http.StatusServiceUnavailable,
+			message: "the metadata has no leader, so nodes cannot be removed; nothing was changed. Retry later, or, if most of its voters are lost for good, " +
+				"recover the cluster with `platform-server recover` on a remaining node",
+		}
 	case errors.Is(err, metadata.ErrNodeHoldsData):
 		return &failure{status: http.StatusConflict, message: err.Error() +
 			" ('platform cluster nodes drain " + node.Name + "') and wait until it has no replicas, or use force if it is lost for good"}

@@ -1,8 +1,10 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -196,4 +198,13 @@ func TestTheFeatureLevelIsRaisedByHand(t *testing.T) {
 	require.Contains(t, body, "node n3 supports feature level 1")
 	cluster, _ := w.store.Cluster()
 	require.Equal(t, 3, cluster.Replicas(), "all or nothing")
+}
+
+func TestRemovalWithoutALeaderOfTheMetadata(t *testing.T) {
+	err := removalError(metadata.Node{Name: "n2"}, fmt.Errorf("%w: %w", metadata.ErrUnavailable, context.DeadlineExceeded))
+	refusal, ok := errors.AsType[*failure](err)
+	require.True(t, ok)
+	require.Equal(t, http.StatusServiceUnavailable, refusal.status)
+	require.Contains(t, refusal.message, "nothing was changed")
+	require.Contains(t, refusal.message, "`platform-server recover`")
 }

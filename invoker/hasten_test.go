@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/metadata"
 	"platform/partition/journal"
@@ -135,7 +136,9 @@ func TestACancelOfAFailingAttemptIsDeliveredImmediately(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var o *offline
 				var id ids.Invocation
-				o = newOffline(t, policy(attempts, metadata.Pause), func(w *wire) {
+				cfg := policy(attempts, metadata.Pause)
+				cfg.Level = func() feature.Level { return feature.Newest } // like that of the log
+				o = newOffline(t, cfg, func(w *wire) {
 					time.Sleep(2 * time.Second)
 					fails(t)(w)
 				}, func(w *wire) { w.ok() })

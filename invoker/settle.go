@@ -152,8 +152,9 @@ func (t *task) next(a *attempt) (delay time.Duration, again bool, last machine.S
 	if f.behavior == failNow || f.behavior != pauseNow && policy.OnMaxAttempts == metadata.Kill {
 		last = machine.StepFail
 	}
-	if t.cancelled && (again || last == machine.StepPause) {
-		delay, again = 0, true // a cancel also resumes what would be paused
+	// A cancel also resumes what would be paused; from feature level 4 on, the machine sees to that.
+	if t.cancelled && (again || last == machine.StepPause && t.s.iv.level() < feature.Level4) {
+		delay, again = 0, true
 	}
 	t.cancelled = false
 	return delay, again, last

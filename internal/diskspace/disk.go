@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -110,8 +111,15 @@ func (d *Monitor) report(was, level Level) {
 	}
 }
 
-// Free is the free space as text.
-func (d *Monitor) Free() string { return units.ByteSize(d.free.Load()).String() }
+// Free is the free space as text, rounded down to MiB, or to KiB below 1 MiB.
+func (d *Monitor) Free() string {
+	free := units.ByteSize(d.free.Load())
+	unit := units.MiB
+	if free < unit {
+		unit = units.KiB
+	}
+	return (free - free%unit).String()
+}
 
 // Level is the level at the last check.
 func (d *Monitor) Level() Level { return Level(d.level.Load()) }
@@ -146,10 +154,16 @@ func (d *Monitor) Shortage() string {
 	case Short:
 		return "is nearly full (" + d.Free() + " free): it leads nothing if others can, and takes nothing new"
 	case Full:
-		return "is full (" + d.Free() + " free): its replicas are closed until there is room"
+		return fullDisk + " (" + d.Free() + " free): its replicas are closed until there is room"
 	}
 	return ""
 }
+
+// fullDisk begins the text of Shortage for a full disk, also those of nodes of other versions.
+const fullDisk = "is full"
+
+// MeansFull reports whether a text of Shortage, of any node, describes a full disk.
+func MeansFull(shortage string) bool { return strings.HasPrefix(shortage, fullDisk) }
 
 // ShortFor returns for how long the disk has been short of space.
 func (d *Monitor) ShortFor() time.Duration {

@@ -64,3 +64,15 @@ func testShortDisks(t *testing.T) {
 	require.False(t, short)
 	require.Contains(t, out.String(), "there is room again")
 }
+
+func TestTextOfTheFreeSpace(t *testing.T) {
+	d := &Monitor{}
+	for free, want := range map[uint64]string{0: "0 B", 1023: "0 B", 5000: "4.0 KiB", 100_664 << 10: "98.0 MiB", 3<<30 + 1: "3.0 GiB"} {
+		d.free.Store(free)
+		require.Equal(t, want, d.Free())
+	}
+	d.level.Store(int32(Full))
+	require.True(t, MeansFull(d.Shortage()))
+	d.level.Store(int32(Short))
+	require.False(t, MeansFull(d.Shortage()))
+}

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"platform/internal/cluster"
+	"platform/internal/diskspace"
 	"platform/internal/errcode"
 	"platform/internal/fabric"
+	"platform/metadata"
 )
 
 // statusAge is how long the statuses of the nodes are used.
@@ -33,10 +35,11 @@ func (c *statusCache) get(request func() cluster.Statuses) cluster.Statuses {
 }
 
 // Unserved implements fabric.DirectoryConfig.Unserved: it reports a partition without a
-// majority of replicas outside quarantine. Unless last is set, only a node whose own
-// replica is in quarantine requests the statuses of the others.
+// majority of replicas outside quarantine, or on nodes with disk space. Unless last is set,
+// only a node whose own replica is in quarantine, or whose disk is full, requests the statuses
+// of the others.
 func (m *Manager) Unserved(id uint32, last bool) error {
-	if !last && m.quarantine.reason(id) == "" {
+	if !last && m.quarantine.reason(id) == "" && m.Disk.Level() < diskspace.Full {
 		return nil
 	}
 	layout, _ := m.Store.Layout()
@@ -58,9 +61,24 @@ func (m *Manager) Unserved(id uint32, last bool) error {
 		}
 	}
 	if len(reasons) == 0 || len(placed)-len(reasons) > len(placed)/2 {
-		return nil
+		return closedForSpace(id, placed, layout, statuses)
 	}
 	return &fabric.UnservedError{Err: errcode.New(errcode.RT0009,
 		"partition %d is quarantined on %d of its %d replicas and stays so until an operator acts (GET /cluster-health of the admin API, docs/cluster.md \"When a replica is put into quarantine\"): %s",
 		id, len(reasons), len(placed), strings.Join(reasons, "; "))}
+}
+
+// closedForSpace reports a partition without a majority of replicas whose nodes have disk space.
+func closedForSpace(id uint32, placed []uint32, layout *metadata.Layout, statuses cluster.Statuses) error {
+	var full []string
+	for _, on := range placed {
+		if node, known := layout.Node(on); known && diskspace.MeansFull(statuses[on].GetDisk()) {
+			full = append(full, node.Name)
+		}
+	}
+	if len(full) == 0 || len(placed)-len(full) > len(placed)/2 {
+		return nil
+	}
+	return &fabric.UnservedError{Err: fmt.Errorf("%d of the %d replicas of partition %d are closed until there is room on the disk of %s",
+		len(full), len(placed), id, strings.Join(full, ", "))}
 }

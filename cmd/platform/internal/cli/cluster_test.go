@@ -25,6 +25,14 @@ func TestFeatureText(t *testing.T) {
 	require.Contains(t, a.featureText(&client.FeatureLevel{Level: 2, Highest: 2, Since: time.UnixMilli(1_700_000_000_000)}), "2 since ")
 }
 
+func TestHintOfAnUnavailableCluster(t *testing.T) {
+	alive, dead := client.Node{State: "alive"}, client.Node{State: "dead"}
+	full := client.Node{State: "alive", Disk: "is full (0 B free): its replicas are closed until there is room"}
+	require.Contains(t, unavailableHint([]client.Node{alive, full}), "Make room on the disks that are full")
+	require.Contains(t, unavailableHint([]client.Node{alive, dead}), "`platform docs cluster` describes the recovery")
+	require.Contains(t, unavailableHint([]client.Node{alive}), "All nodes are up")
+}
+
 func TestNodesThatHoldTheLevelAreMarked(t *testing.T) {
 	require.Equal(t, "-", nodeLevel(client.Node{}))
 	require.Equal(t, "2", nodeLevel(client.Node{FeatureLevel: 2}))

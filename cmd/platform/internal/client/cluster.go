@@ -69,6 +69,7 @@ type Node struct {
 	RegisteredAt   time.Time `json:"registered_at"`
 	StartedAt      time.Time `json:"started_at"`
 	StateSince     time.Time `json:"state_since"`
+	Disk           string    `json:"disk"` // consequences of a disk that is nearly full
 }
 
 // PartitionState is one partition.

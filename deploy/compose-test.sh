@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Tries deploy/docker-compose.yml with a real engine: three nodes, a service registered
+# Tests deploy/docker-compose.yml with a real engine: three nodes, a service registered
 # on the first and called on the third, the second one killed and started again.
 # `make cluster-test` builds what it needs. Where no engine runs and this is root, it
-# starts one of its own (Debian: apt-get install docker.io docker-compose), in a network
-# namespace, so that the machine is as before at the end.
+# starts an engine (Debian: apt-get install docker.io docker-compose) in a network namespace,
+# which leaves the machine unchanged.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -15,27 +15,27 @@ import (
 
 const (
 	// initialProbes is how many silent attempts of a handler may be asked to suspend
-	// before the first of them has answered.
+	// before the first of them has responded.
 	initialProbes = 4
-	// maxProbes bounds the unanswered requests to suspend of a handler.
+	// maxProbes bounds the pending requests to suspend of a handler.
 	maxProbes = 256
 	// probeTimeout is how long a handler that waits may take to suspend. It is also how
-	// long an attempt without a response head must be silent before it is asked.
+	// long an attempt without response headers must be silent before a probe.
 	probeTimeout = time.Second
 )
 
-// probes limits how many silent attempts of one handler are asked to suspend concurrently.
+// probes limits the concurrent requests to suspend to silent attempts of one handler.
 // It is guarded by the mutex of the slots.
 type probes struct {
 	limit   int
-	pending int  // not answered yet
-	refused bool // an attempt was not asked because of the limit
+	pending int  // without a result yet
+	refused bool // a probe was not sent because of the limit
 }
 
-// probe is a request to suspend that a silent attempt has not answered.
+// probe is a pending request to suspend, sent to a silent attempt.
 type probe struct {
 	of   *probes
-	at   time.Time // when it was made
+	at   time.Time // when it was sent
 	late bool      // it has timed out and is not pending
 }
 
@@ -59,16 +59,16 @@ func (q *slots) probe(s *share, handler string, now time.Time) *probe {
 	return &probe{of: p, at: now}
 }
 
-// probeResult is what became of a probe.
+// probeResult is the result of a probe.
 type probeResult uint8
 
 const (
-	unanswered probeResult = iota // the attempt ended
-	waits                         // it suspended
-	computes                      // it did something else, or nothing for probeTimeout
+	attemptEnded probeResult = iota // without a response
+	waits                           // the attempt suspended
+	computes                        // the attempt sent something else, or nothing for probeTimeout
 )
 
-// probed ends a probe. It reports whether attempts that were refused may be asked now.
+// probed ends a probe. It reports whether probes that were refused may be sent now.
 func (q *slots) probed(p *probe, r probeResult) (more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -89,8 +89,8 @@ func (q *slots) probed(p *probe, r probeResult) (more bool) {
 	return more
 }
 
-// suspends decides whether an attempt is asked to suspend because of its silence; t.mu is
-// held. Before the inactivity timeout that is because slots are short.
+// suspends decides whether to request a silent attempt to suspend; t.mu is held. Before the
+// inactivity timeout, the reason is a lack of slots.
 func (a *attempt) suspends(now time.Time) bool {
 	silence := now.Sub(a.activity)
 	left := a.plan.options.InactivityTimeout - silence
@@ -107,8 +107,7 @@ func (a *attempt) suspends(now time.Time) bool {
 	return true
 }
 
-// probeAnswered notes the first message of an attempt that was asked to suspend while it
-// was silent; t.mu is held.
+// probeAnswered processes the first message of a silent attempt after a probe; t.mu is held.
 func (a *attempt) probeAnswered(t journal.Type) {
 	switch {
 	case a.probe == nil:
@@ -121,7 +120,7 @@ func (a *attempt) probeAnswered(t journal.Type) {
 	}
 }
 
-// checkProbe times the probe out; t.mu is held.
+// checkProbe ends the probe after probeTimeout; t.mu is held.
 func (a *attempt) checkProbe(now time.Time) {
 	if p := a.probe; p != nil && !p.late && now.Sub(p.at) >= probeTimeout {
 		a.endProbe(computes)

@@ -47,7 +47,7 @@ func (c *timerQueue) opened(a *attempt) {
 // closed is the opposite of opened. It may be called repeatedly.
 func (c *timerQueue) closed(a *attempt) {
 	a.endSilence()
-	a.endProbe(unanswered)
+	a.endProbe(attemptEnded)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.open, a)

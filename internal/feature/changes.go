@@ -1,6 +1,6 @@
 package feature
 
-// Kind is the kind of a change.
+// Kind classifies a change.
 type Kind string
 
 // The kinds of changes.
@@ -12,7 +12,7 @@ const (
 	Derivation   Kind = "derivation"    // the same bytes have another meaning, such as IDs derived from other input
 )
 
-// Change is one thing that a level introduces.
+// Change is a change of formats that a level introduces.
 type Change struct {
 	Level       Level
 	Kind        Kind
@@ -20,41 +20,41 @@ type Change struct {
 	Description string // one line, for operators
 }
 
-// changes is the table of what each level introduces, in ascending order of levels.
+// changes lists the changes of all levels, in ascending order of levels.
 // Rows are only added, and only to a level that was not released yet.
 var changes = []Change{
-	{Level1, LogCommand, "first release", "everything that the first release writes"},
+	{Level1, LogCommand, "first release", "all formats of the first release"},
 
 	{Level2, LogCommand, "SetFeatureLevel", "the metadata log raises the cluster's feature level"},
 	{Level2, RecordField, "Cluster.feature_level", "the metadata has the cluster's feature level, in state files of format 4"},
-	{Level2, RecordField, "Node.feature_level", "the metadata has the level that each node supports, and refuses nodes below the cluster's"},
-	{Level2, RecordField, "Meta.level", "each partition remembers the highest feature level of its log"},
+	{Level2, RecordField, "Node.feature_level", "the metadata has the level that each node supports, and rejects nodes below the cluster's level"},
+	{Level2, RecordField, "Meta.level", "each partition stores the highest feature level of its log"},
 	{Level2, LogCommand, "Digest", "leaders compare the tables of the replicas of a partition"},
-	{Level2, Derivation, "replica server ids", "a replica that was rebuilt has another Raft server id than its node's first one"},
+	{Level2, Derivation, "replica server ids", "a rebuilt replica has a new Raft server id"},
 	{Level2, RPC, "NodeCluster.Digest", "leaders ask replicas for the digests of their tables"},
-	{Level2, Derivation, "ids of keys with commas", "keys of objects and workflows and idempotency keys that contain a comma have ids of their own"},
+	{Level2, Derivation, "ids of keys with commas", "keys of objects and workflows and idempotency keys that contain a comma have distinct ids"},
 	{Level2, CommandField, "Attach.legacy", "an attach finds invocations whose ids were derived by the first release"},
-	{Level2, RPC, "PartitionOutcome.id", "the leader tells the id that an invocation has instead of the one asked for"},
-	{Level2, Derivation, "retention below a minute", "results with an idempotency key and of workflows are forgotten once their retention is over, also within a minute"},
-	{Level2, RecordField, "Invocation.pausing", "a pause lets the open attempt store what it still delivers"},
-	{Level2, CommandField, "Step.kind yield", "an attempt gives way to a pause that was asked for"},
-	{Level2, RecordField, "Timer.kind 5 and 6", "a result that many wait for is given in portions, driven by timers"},
+	{Level2, RPC, "PartitionOutcome.id", "the leader returns the actual id of an invocation if it differs from the requested one"},
+	{Level2, Derivation, "retention below a minute", "results with an idempotency key and of workflows expire exactly after their retention, also if it is below a minute"},
+	{Level2, RecordField, "Invocation.pausing", "a pause lets the open attempt store its current step"},
+	{Level2, CommandField, "Step.kind yield", "an attempt ends because of a requested pause"},
+	{Level2, RecordField, "Timer.kind 5 and 6", "a result with many waiting invocations is delivered in batches, driven by timers"},
 
-	{Level3, RecordField, "Invocation.last_pause", "the record of an invocation says who paused it last, when and why, and when it was resumed"},
-	{Level3, RecordField, "Invocation.cancel_requested_at", "the record of an invocation says when its cancellation was requested"},
-	{Level3, CommandField, "Pause.by", "a pause says who asked for it"},
-	{Level3, CommandField, "Step.unretryable", "an attempt says that it paused because of a failure that is not retried"},
+	{Level3, RecordField, "Invocation.last_pause", "the record of an invocation stores who paused it last, when and why, and when it was resumed"},
+	{Level3, RecordField, "Invocation.cancel_requested_at", "the record of an invocation stores when its cancellation was requested"},
+	{Level3, CommandField, "Pause.by", "a pause records who requested it"},
+	{Level3, CommandField, "Step.unretryable", "an attempt records that it paused because of a failure that is not retried"},
 
-	{Level4, CommandField, "Pause.reason", "a pause of an invocation has the reason that the operator gave"},
-	{Level4, RecordField, "PauseRecord.reason", "the record of an invocation has the reason of its last pause"},
-	{Level4, CommandField, "PauseQueue.by and reason", "a pause of a vqueue says who requested it and why"},
-	{Level4, RecordField, "VQueue.pause", "the record of a paused vqueue says who paused it, when and why"},
+	{Level4, CommandField, "Pause.reason", "a pause of an invocation stores the operator's reason"},
+	{Level4, RecordField, "PauseRecord.reason", "the record of an invocation stores the reason of its last pause"},
+	{Level4, CommandField, "PauseQueue.by and reason", "a pause of a vqueue records who requested it and why"},
+	{Level4, RecordField, "VQueue.pause", "the record of a paused vqueue stores who paused it, when and why"},
 	{Level4, Derivation, "size of failures with metadata", "the metadata of a failure counts as part of a result that many wait for"},
 	{Level4, Derivation, "cancel before the pause of a last attempt", "an invocation that was cancelled while its last attempt failed runs once more instead of pausing"},
 	{Level4, Derivation, "waiters for a promise", "a promise has at most 10,000 waiters, like the result of an invocation"},
 	{Level4, Derivation, "call of oneself", "a handler that calls itself with its own idempotency key gets a failure instead of waiting forever"},
 }
 
-// Changes returns what the levels introduce, in ascending order of levels. The slice is
+// Changes returns the changes of all levels, in ascending order of levels. The slice is
 // shared.
 func Changes() []Change { return changes }

@@ -24,17 +24,16 @@ import (
 	"platform/partition/store"
 )
 
-// nodeMetrics are what the node counts. They are there before what they are about.
+// nodeMetrics are the metrics that are created before the components that update them.
 type nodeMetrics struct {
 	registry *telemetry.Registry
-	// Of the Raft groups of partitions, and of the metadata.
+	// Metrics of the Raft groups of partitions and of the metadata.
 	partitions, metadata *raftgroup.Metrics
 	ingress              *ingress.Metrics
 	digests              *partition.DigestMetrics
 }
 
-// newMetrics returns the metrics of a node. Without them the fields are nil, and
-// nothing is counted.
+// newMetrics returns the metrics of a node. If metrics are disabled, its fields are nil.
 func newMetrics(cfg *config.Config) nodeMetrics {
 	if cfg.DisablePrometheus {
 		return nodeMetrics{}
@@ -46,8 +45,8 @@ func newMetrics(cfg *config.Config) nodeMetrics {
 	}
 }
 
-// registerMetrics registers the metrics that are read from the parts of the node, once all
-// of them are there.
+// registerMetrics registers the metrics that are read from the node's components, which must
+// exist.
 func (n *Node) registerMetrics() {
 	if n.metrics.registry == nil {
 		return
@@ -58,8 +57,8 @@ func (n *Node) registerMetrics() {
 	}, n.files.logs.Collector(), n.metadata.Collector())
 }
 
-// handler serves the metrics: those of the runtime and the process, of the partitions and
-// their tables, and of the cluster as the node sees it.
+// handler serves all metrics: of the runtime and the process, of partitions and tables, and
+// of the cluster.
 func (m *nodeMetrics) handler() http.Handler { return telemetry.MetricsHandler(m.registry) }
 
 // nodeCollector reads metrics when they are scraped.
@@ -78,31 +77,31 @@ type nodeCollector struct {
 }
 
 var (
-	descPartitions   = desc("num_partitions", "Partitions that this node has a replica of.")
+	descPartitions   = desc("num_partitions", "Partitions with a replica on this node.")
 	descLeaders      = desc("num_active_partition_leaders", "Partitions that this node leads.")
-	descLeaderless   = desc("num_partitions_without_leader", "Partitions with a replica here that knows of no leader.")
+	descLeaderless   = desc("num_partitions_without_leader", "Partitions with a replica on this node that knows no leader.")
 	descCommands     = desc("partition_applied_commands_total", "Log commands applied since the start.")
-	descQuarantined  = desc("num_partitions_quarantined", "Replicas of this node that are not served because their data is damaged, incomplete or unreadable.")
-	descLag          = desc("partition_replica_lag_entries", "Most log entries that a follower of a partition led here misses.")
-	descBehind       = desc("partition_replicas_behind", "Followers of partitions led here that have not caught up, or do not answer.")
-	descMetaLeader   = desc("metadata_has_leader", "1 if this node knows of a leader of the metadata: changes can be made.")
+	descQuarantined  = desc("num_partitions_quarantined", "Replicas of this node that are quarantined because their data is damaged, incomplete or unreadable.")
+	descLag          = desc("partition_replica_lag_entries", "Maximum number of log entries that a follower of a partition led by this node lacks.")
+	descBehind       = desc("partition_replicas_behind", "Followers of partitions led by this node that have not caught up or do not respond.")
+	descMetaLeader   = desc("metadata_has_leader", "1 if this node knows a leader of the metadata, so that changes are possible.")
 	descMetaLeads    = desc("metadata_leads", "1 if this node leads the metadata.")
-	descMetaApplied  = desc("metadata_applied_index", "Place in the log of the metadata up to which this node has applied it.")
-	descLevel        = desc("cluster_feature_level", "Feature level of the cluster as far as this node knows: what all members can read.")
-	descSurvived     = desc("cluster_losses_survived", "Nodes that can be lost, whichever they are, while all partitions and the metadata keep a majority: now, by who is believed to be alive, and once the cluster is whole.", "when")
+	descMetaApplied  = desc("metadata_applied_index", "Index up to which this node has applied the log of the metadata.")
+	descLevel        = desc("cluster_feature_level", "Feature level of the cluster that this node knows: the formats that all members can read.")
+	descSurvived     = desc("cluster_losses_survived", "Nodes, whichever they are, that can fail while all partitions and the metadata keep a majority: now, according to failure detection, and once all replicas are complete.", "when")
 	descSupported    = desc("node_feature_level", "Highest feature level that this server supports.")
-	descMembers      = desc("failure_detector_nodes_total", "Nodes of the cluster by what is believed of them.", "state")
-	descRouted       = desc("routing_requests_total", "Requests to partitions by where they were sent.", "to")
-	descRounds       = desc("routing_retries_total", "Times that a request had to look for the leader of its partition again.")
+	descMembers      = desc("failure_detector_nodes_total", "Nodes of the cluster by state according to failure detection.", "state")
+	descRouted       = desc("routing_requests_total", "Requests to partitions by destination: this node (local) or another one (remote).", "to")
+	descRounds       = desc("routing_retries_total", "Repeated lookups of a partition's leader by requests.")
 	descNoLeader     = desc("routing_no_leader_total", "Requests that found no leader of their partition in time.")
-	descAsked        = desc("node_requests_total", "Requests sent to other nodes, but for those of Raft, which platform_raft_requests_total counts.", "service", "request")
-	descSilent       = desc("invoker_silent_attempts", "Open attempts whose endpoint has sent no response head for longer than worker.invoker.no-response-warning.")
-	descSilences     = desc("invoker_silent_attempts_total", "Attempts whose endpoint sent no response head for that long.")
-	descBodies       = desc("body_memory_bytes", "Memory held for the bodies of requests and replies under way, as far as networking.body-memory-limit bounds it.")
-	descBodiesFull   = desc("body_memory_refusals_total", "Requests that were refused for lack of memory for their body (RT0026).")
-	descReady        = desc("node_ready", "1 if the node should get requests, as /health says.")
+	descAsked        = desc("node_requests_total", "Requests sent to other nodes, except those of Raft, which platform_raft_requests_total counts.", "service", "request")
+	descSilent       = desc("invoker_silent_attempts", "Open attempts whose endpoint has sent no response headers for longer than worker.invoker.no-response-warning.")
+	descSilences     = desc("invoker_silent_attempts_total", "Attempts whose endpoint sent no response headers for that long.")
+	descBodies       = desc("body_memory_bytes", "Memory for bodies of requests and responses in progress that counts towards networking.body-memory-limit.")
+	descBodiesFull   = desc("body_memory_refusals_total", "Requests rejected because the memory for bodies was exhausted (RT0026).")
+	descReady        = desc("node_ready", "1 if the node is ready for requests, as reported by /health.")
 	descTablesBytes  = desc("tables_disk_bytes", "Size of the tables on disk.")
-	descTablesDebt   = desc("tables_compaction_debt_bytes", "Data of the tables that waits for compaction.")
+	descTablesDebt   = desc("tables_compaction_debt_bytes", "Data of the tables that is due for compaction.")
 	descTablesFlush  = desc("tables_flushes_total", "Flushes of the tables since the start.")
 	descTablesMerges = desc("tables_compactions_total", "Compactions of the tables since the start.")
 )
@@ -121,7 +120,7 @@ func (c *nodeCollector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// sink takes figures.
+// sink receives metrics.
 type sink chan<- prometheus.Metric
 
 func (s sink) gauge(d *prometheus.Desc, value float64, labels ...string) {
@@ -152,7 +151,7 @@ func (c *nodeCollector) Collect(metrics chan<- prometheus.Metric) {
 	c.collectTables(out, c.tables.Stats())
 }
 
-// collectRequests is what goes from this node to others, but for Raft.
+// collectRequests collects the requests to other nodes, except those of Raft.
 func (c *nodeCollector) collectRequests(out sink) {
 	for request, sent := range c.client.Requests() {
 		out.counter(descAsked, sent, "partitions", request)
@@ -194,7 +193,7 @@ func (c *nodeCollector) collectPartitions(out sink) {
 	out.counter(descCommands, commands)
 }
 
-// collectCluster is what the node believes of the others.
+// collectCluster collects the node's view of the cluster.
 func (c *nodeCollector) collectCluster(out sink) {
 	out.gauge(descReady, truth(c.ready() == nil))
 	group := c.metadata.Group()

@@ -17,7 +17,7 @@ type Loss struct {
 	// Last are the lost entries. First is greater than Last if no entries are known to be
 	// lost.
 	Kept, First, Last uint64
-	// VoteLost says that the term or the vote is older than the recorded one.
+	// VoteLost says that the term or the vote cannot be read, or is not the recorded one.
 	VoteLost bool
 	// Members are the servers in the configuration, Replaced those that AcceptLoss replaces
 	// by them.
@@ -32,6 +32,7 @@ type Loss struct {
 	cutFrom     uint64        // entries from here on are removed; 0: none
 	logFirst    uint64        // bounds of the existing log
 	logLast     uint64
+	dropPending bool // the record of an interrupted installation cannot be read
 }
 
 // AssessLoss determines what a replica has left, given its hard-state record and the
@@ -54,6 +55,9 @@ func AssessLoss(s Storage, rec HardStateRecord, tables Position, fallback []raft
 	}
 	snap, have, snapErr := loadRecord(s, keySnapshot)
 	l.rebase = log.rebase || snapErr != nil || have && snap.State.Index > tables.Index || max(l.logLast, snap.Index) < tables.Index
+	if l.logFirst > 0 && l.logFirst > snap.Index+1 { // the record of what was compacted is lost
+		l.rebase = true
+	}
 	if l.rebase && tables.Index == 0 {
 		l.rebase = have || snapErr != nil
 	}
@@ -76,14 +80,25 @@ func AssessLoss(s Storage, rec HardStateRecord, tables Position, fallback []raft
 	}
 
 	term, termErr := number(s, keyCurrentTerm)
-	voteTerm, voteErr := number(s, keyVoteTerm)
-	l.term = max(term, rec.Term, tables.Term, log.term)
-	l.VoteLost = termErr != nil || voteErr != nil || term < rec.Term || voteTerm < rec.VoteTerm
+	voteTerm, voteTermErr := number(s, keyVoteTerm)
+	vote, voteErr := s.Get(keyVote)
+	l.term = max(term, rec.Term, voteTerm, rec.VoteTerm, tables.Term, log.term)
+	l.VoteLost = termErr != nil || voteTermErr != nil || voteErr != nil && !errors.Is(voteErr, errKeyNotFound) ||
+		term < rec.Term || voteTerm < rec.VoteTerm || voteTerm == rec.VoteTerm && candidateHash(vote) != rec.candidate
+	_, _, pendingErr := loadRecord(s, keyPending)
+	l.dropPending = pendingErr != nil
 	l.First, l.Last = l.Kept+1, max(l.logLast, rec.Last.Index, rec.Snapshot)
-	if l.First > l.Last && !l.VoteLost && !l.rebase && l.cutFrom == 0 {
+	if l.First <= l.Last || l.VoteLost || l.rebase || l.cutFrom > 0 || l.dropPending {
+		return l, nil
+	}
+	held, err := holdings(s)
+	if err == nil {
+		err = held.lacks(s, rec)
+	}
+	if err == nil {
 		return l, ErrNoLoss
 	}
-	return l, nil
+	return l, nil // something that the next start would reject
 }
 
 // usable is the usable part of a log.
@@ -162,6 +177,16 @@ func (l *LogDB) AcceptLoss(group uint32, loss Loss, hard *HardState) error {
 func (l *Loss) apply(s *LogStore) error {
 	if err := s.SetUint64(keyCurrentTerm, l.term); err != nil {
 		return err
+	}
+	if l.VoteLost { // the vote of the term counts as given, to nobody
+		if err := errors.Join(s.Set(keyVote, nil), s.SetUint64(keyVoteTerm, l.term)); err != nil {
+			return err
+		}
+	}
+	if l.dropPending {
+		if err := dropRecord(s, keyPending); err != nil {
+			return err
+		}
 	}
 	if l.cutFrom > 0 {
 		if err := s.DeleteRange(l.cutFrom, l.logLast); err != nil {

@@ -35,6 +35,28 @@ func TestALossIsAccepted(t *testing.T) {
 		"an entry that the tables have": {func(t *testing.T, n *testNode, _ *LogStore, last uint64) {
 			require.NoError(t, n.db.db.Set(logKey(1, last-9), []byte("damaged"), nil))
 		}, true, commands},
+		"a damaged term":             {damageValue(keyCurrentTerm), true, commands},
+		"the damaged term of a vote": {damageValue(keyVoteTerm), true, commands},
+		"a damaged vote":             {damageValue(keyVote), true, commands},
+		"a damaged vote and the end of the log": {func(t *testing.T, n *testNode, s *LogStore, last uint64) {
+			damageValue(keyVote)(t, n, s, last)
+			require.NoError(t, s.DeleteRange(last-4, last))
+		}, false, commands - 5},
+		"another vote": {func(t *testing.T, _ *testNode, s *LogStore, _ uint64) {
+			require.NoError(t, s.Set(keyVote, []byte("somebody else")))
+		}, true, commands},
+		"an entry of another term": {func(t *testing.T, _ *testNode, s *LogStore, last uint64) {
+			var log raft.Log
+			require.NoError(t, s.GetLog(last, &log))
+			log.Term++
+			require.NoError(t, s.StoreLog(&log))
+			require.NoError(t, s.StoreLog(&raft.Log{Index: last + 1, Term: log.Term, Type: raft.LogNoop}))
+		}, false, commands},
+		"the beginning of the log, which the tables have": {func(t *testing.T, _ *testNode, s *LogStore, last uint64) {
+			require.NoError(t, s.DeleteRange(1, last-4))
+		}, true, commands},
+		"a damaged snapshot record":           {damageValue(keySnapshot), true, commands},
+		"a damaged record of an installation": {damageValue(keyPending), true, commands},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := startNode(t, t.TempDir(), "")
@@ -92,6 +114,13 @@ func TestALossIsAccepted(t *testing.T) {
 			_, err = AssessLoss(s, hard.Record(), j.Applied(), nil)
 			require.ErrorIs(t, err, ErrNoLoss)
 		})
+	}
+}
+
+// damageValue damages a value of the group.
+func damageValue(key []byte) func(*testing.T, *testNode, *LogStore, uint64) {
+	return func(t *testing.T, n *testNode, _ *LogStore, _ uint64) {
+		require.NoError(t, n.db.db.Set(stableKey(1, key), []byte("damaged"), nil))
 	}
 }
 

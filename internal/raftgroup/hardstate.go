@@ -202,6 +202,8 @@ type HardStateRecord struct {
 	VoteTerm uint64   // of the last vote given
 	Last     Position // last synced entry of the log; Term 0: unknown
 	Snapshot uint64   // index of the snapshot record
+
+	candidate uint64 // that received the last vote: hash
 }
 
 // HardStateFile is the content of a hard-state file.

@@ -35,7 +35,7 @@ func TestHardStateIsReadBack(t *testing.T) {
 
 	h, g = openHard(t, fs)
 	require.Equal(t, want, g.rec)
-	require.Equal(t, HardStateRecord{Term: 4, VoteTerm: 4, Last: Position{Index: 10, Term: 4}, Snapshot: 5}, g.Record())
+	require.Equal(t, HardStateRecord{Term: 4, VoteTerm: 4, Last: Position{Index: 10, Term: 4}, Snapshot: 5, candidate: candidateHash([]byte("a:1"))}, g.Record())
 	_, err = h.Group(maxHardStateGroup + 1)
 	require.Error(t, err)
 	require.NoError(t, h.Close())
@@ -164,7 +164,7 @@ func TestStorageThatLostPromisesIsQuarantined(t *testing.T) {
 			require.NoError(t, w.StoreLogs(testLogs(1, 20)))
 			vote(w, 3, "a:1")
 			require.NoError(t, saveRecord(w, keySnapshot, record(5, 3, 5)))
-			require.Equal(t, HardStateRecord{Term: 3, VoteTerm: 3, Last: Position{Index: 20, Term: 3}, Snapshot: 5}, g.Record())
+			require.Equal(t, HardStateRecord{Term: 3, VoteTerm: 3, Last: Position{Index: 20, Term: 3}, Snapshot: 5, candidate: candidateHash([]byte("a:1"))}, g.Record())
 			c.lose(t, s)
 			_, _, err := reconcile(s, g, Position{Index: 5, Term: 3})
 			if c.refuse {

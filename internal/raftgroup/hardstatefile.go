@@ -77,7 +77,7 @@ type hardStateRecord struct {
 func (r *hardStateRecord) export() HardStateRecord {
 	return HardStateRecord{
 		Replica: r.replica, Removing: r.removing, Term: r.term, VoteTerm: r.voteTerm,
-		Last: Position{Index: r.last, Term: r.lastTerm}, Snapshot: r.snapshot,
+		Last: Position{Index: r.last, Term: r.lastTerm}, Snapshot: r.snapshot, candidate: r.candidate,
 	}
 }
 

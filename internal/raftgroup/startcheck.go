@@ -42,10 +42,16 @@ func reconcile(s Storage, hard *HardState, applied Position) (snapshotRecord, bo
 // machine switched, the pending record describes it.
 func settleRecords(s Storage, applied Position) (snapshotRecord, bool, error) {
 	rec, have, err := loadRecord(s, keySnapshot)
+	if errors.Is(err, ErrCorrupt) {
+		err = fmt.Errorf("%w: %w", ErrQuarantined, err)
+	}
 	if err != nil {
 		return rec, false, err
 	}
 	pending, interrupted, err := loadRecord(s, keyPending)
+	if errors.Is(err, ErrCorrupt) {
+		err = fmt.Errorf("%w: installation of a snapshot: %w", ErrQuarantined, err)
+	}
 	if err != nil || !interrupted {
 		return rec, have, err
 	}

@@ -119,3 +119,13 @@ func TestDamagedLogQuarantinesItsGroupOnly(t *testing.T) {
 	require.NoError(t, g.Shutdown(t.Context()))
 	n.stop()
 }
+
+func TestDamagedSnapshotRecordsAreQuarantined(t *testing.T) {
+	for _, key := range [][]byte{keySnapshot, keyPending} {
+		s := checkedStorage(t, 1, 9)
+		require.NoError(t, s.Set(key, []byte("damaged")))
+		_, _, err := reconcile(s, nil, Position{Index: 5, Term: 3})
+		require.ErrorIs(t, err, ErrQuarantined, string(key))
+		requireBounds(t, s, 1, 9)
+	}
+}

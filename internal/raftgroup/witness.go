@@ -100,24 +100,8 @@ func (g *HardState) check(s Storage) error {
 	g.mu.Lock()
 	rec := g.rec
 	g.mu.Unlock()
-	switch end := max(held.last, held.snapshot); {
-	case held.term < rec.term:
-		return lost("the log database is in term %d, the replica was in term %d", held.term, rec.term)
-	case held.voteTerm < rec.voteTerm, held.voteTerm == rec.voteTerm && held.candidate != rec.candidate:
-		return lost("the log database has lost the vote of term %d", rec.voteTerm)
-	case held.snapshot < rec.snapshot:
-		return lost("the log database has the snapshot record of entry %d, the replica had that of entry %d", held.snapshot, rec.snapshot)
-	case end < rec.last:
-		return lost("the log ends at entry %d, the replica had stored up to entry %d", end, rec.last)
-	}
-	if rec.lastTerm > 0 && held.first <= rec.last && rec.last <= held.last {
-		var log raft.Log
-		if err := s.GetLog(rec.last, &log); err != nil {
-			return fmt.Errorf("%w: last entry on record: %w", ErrQuarantined, err)
-		}
-		if log.Term != rec.lastTerm {
-			return lost("entry %d has term %d, the replica had stored one of term %d", rec.last, log.Term, rec.lastTerm)
-		}
+	if err := held.lacks(s, rec.export()); err != nil {
+		return err
 	}
 	held.seq, held.replica = rec.seq, rec.replica
 	if held.hardStateRecord == rec {
@@ -130,6 +114,31 @@ func (g *HardState) check(s Storage) error {
 type held struct {
 	hardStateRecord
 	first uint64
+}
+
+// lacks returns what of a record is missing in the storage s, whose content h is.
+func (h held) lacks(s Storage, rec HardStateRecord) error {
+	switch end := max(h.last, h.snapshot); {
+	case h.term < rec.Term:
+		return lost("the log database is in term %d, the replica was in term %d", h.term, rec.Term)
+	case h.voteTerm < rec.VoteTerm, h.voteTerm == rec.VoteTerm && h.candidate != rec.candidate:
+		return lost("the log database has lost the vote of term %d", rec.VoteTerm)
+	case h.snapshot < rec.Snapshot:
+		return lost("the log database has the snapshot record of entry %d, the replica had that of entry %d", h.snapshot, rec.Snapshot)
+	case end < rec.Last.Index:
+		return lost("the log ends at entry %d, the replica had stored up to entry %d", end, rec.Last.Index)
+	}
+	if rec.Last.Term == 0 || rec.Last.Index < h.first || rec.Last.Index > h.last {
+		return nil
+	}
+	var log raft.Log
+	if err := s.GetLog(rec.Last.Index, &log); err != nil {
+		return fmt.Errorf("%w: last entry on record: %w", ErrQuarantined, err)
+	}
+	if log.Term != rec.Last.Term {
+		return lost("entry %d has term %d, the replica had stored one of term %d", rec.Last.Index, log.Term, rec.Last.Term)
+	}
+	return nil
 }
 
 func holdings(s Storage) (h held, err error) {

@@ -11,7 +11,8 @@ import (
 )
 
 // ForceOnlyMember makes the closed replica of a partition on node self the only one. What
-// only other replicas had is lost.
+// only other replicas had is lost. tables is nil if they are lost; the log then has to
+// contain everything.
 func ForceOnlyMember(logs *raftgroup.LogDB, tables *store.DB, hard *raftgroup.HardStates, id uint32, self raft.Server) error {
 	s, err := logs.Storage(GroupID(id))
 	if err != nil {
@@ -21,13 +22,16 @@ func ForceOnlyMember(logs *raftgroup.LogDB, tables *store.DB, hard *raftgroup.Ha
 	if err != nil {
 		return err
 	}
-	rows, err := tables.Partition(id)
-	if err != nil {
-		return err
+	var applied raftgroup.Position
+	if tables != nil {
+		rows, err := tables.Partition(id)
+		if err != nil {
+			return err
+		}
+		applied.Index, applied.Term = rows.Applied()
 	}
-	index, term := rows.Applied()
 	self.ID = metadata.ReplicaID(self.ID, record.Record().Replica)
-	if _, err := raftgroup.ForceConfiguration(s, record, raftgroup.Position{Index: index, Term: term}, []raft.Server{self}); err != nil {
+	if _, err := raftgroup.ForceConfiguration(s, record, applied, []raft.Server{self}); err != nil {
 		return fmt.Errorf("partition %d: %w", id, err)
 	}
 	return nil

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,6 +85,10 @@ func recoverCluster(ctx context.Context, args, environ []string, in io.Reader, o
 	if err != nil {
 		return err
 	}
+	for id := range plan.Unusable {
+		delete(done.Unusable, id) // printed before
+	}
+	printUnusable(out, done)
 	fmt.Fprintf(out, "Node %s is now the only member, with incarnation %s. Start it, then the others with empty data directories.\n", done.Node, done.Incarnation)
 	return nil
 }
@@ -97,10 +103,14 @@ func printRecovery(out io.Writer, path string, plan *offline.Recovery) {
 	if len(plan.Lost) > 0 {
 		fmt.Fprintf(out, "Lost        partitions %v have no replica here: their data is lost, and they stay unavailable\n", plan.Lost)
 	}
-	for id, why := range plan.Unusable {
-		fmt.Fprintf(out, "Unusable    partition %d is in quarantine; \"platform-server repair accept-loss --group %d\" makes it available after the recovery: %s\n", id, partition.GroupID(id), why)
-	}
+	printUnusable(out, plan)
 	fmt.Fprintln(out, "\nAcknowledged writes that this node does not have are lost.")
+}
+
+func printUnusable(out io.Writer, r *offline.Recovery) {
+	for _, id := range slices.Sorted(maps.Keys(r.Unusable)) {
+		fmt.Fprintf(out, "Unusable    partition %d is in quarantine; \"platform-server repair accept-loss --group %d\" makes it available after the recovery: %s\n", id, partition.GroupID(id), r.Unusable[id])
+	}
 }
 
 // running returns the other nodes whose ports accept connections.

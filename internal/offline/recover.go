@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -25,7 +26,7 @@ type Recovery struct {
 	Others      []metadata.Node   `json:"-"`           // members that are removed
 	Kept        []uint32          `json:"kept"`        // partitions that go on from here
 	Lost        []uint32          `json:"lost"`        // partitions without a replica here
-	Unusable    map[uint32]string `json:"unusable"`    // partitions whose replica here is quarantined, and why
+	Unusable    map[uint32]string `json:"unusable"`    // partitions whose replica here is or will be quarantined, and why
 }
 
 // PlanRecovery says what RecoverDirectory would do with the data directory of a stopped
@@ -65,8 +66,12 @@ func planRecovery(d *datadir.Dir) (r *Recovery, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, logs.Close()) }()
+	hard, err := raftgroup.ReadHardStates(d.In(datadir.HardStateFile))
+	if err != nil {
+		return nil, err
+	}
 	for _, p := range layout.Partitions {
-		if err := r.addPartition(logs, p.ID); err != nil {
+		if err := r.addPartition(logs, hard, p.ID); err != nil {
 			return nil, err
 		}
 	}
@@ -74,13 +79,17 @@ func planRecovery(d *datadir.Dir) (r *Recovery, err error) {
 }
 
 // addPartition says what becomes of a partition.
-func (r *Recovery) addPartition(logs *raftgroup.LogDB, id uint32) error {
-	s, err := logs.Storage(partition.GroupID(id))
+func (r *Recovery) addPartition(logs *raftgroup.LogDB, hard *raftgroup.HardStateFile, id uint32) error {
+	group := partition.GroupID(id)
+	s, err := logs.Storage(group)
 	if err != nil {
 		return err
 	}
 	info, err := raftgroup.Inspect(s)
+	err = errors.Join(err, hard.Damaged[group])
 	switch {
+	case hard.Groups[group].Removing:
+		r.Lost = append(r.Lost, id)
 	case err != nil:
 		r.Unusable[id] = err.Error()
 	case info.Quarantine != "":
@@ -136,6 +145,53 @@ func RecoverDirectory(path string, now time.Time) (r *Recovery, err error) {
 	return r, d.SaveIdentity(next)
 }
 
+// forcePartitions makes the node the only member of its partitions. Those whose replica
+// turns out to be unusable are quarantined, so that the others can be recovered.
+func forcePartitions(d *datadir.Dir, logs *raftgroup.LogDB, hard *raftgroup.HardStates, self raft.Server, r *Recovery) (err error) {
+	tables, err := openTables(d)
+	if err != nil {
+		return err
+	}
+	if tables != nil {
+		defer func() { err = errors.Join(err, tables.Close()) }()
+	}
+	var kept []uint32
+	for _, p := range r.Kept {
+		err := partition.ForceOnlyMember(logs, tables, hard, p, self)
+		switch {
+		case err == nil:
+			kept = append(kept, p)
+		case unusable(err):
+			r.Unusable[p] = err.Error()
+			if err := logs.Quarantine(partition.GroupID(p), err.Error()); err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+	r.Kept = kept
+	return nil
+}
+
+// openTables returns nil if the tables are lost. The log may have all that they held.
+func openTables(d *datadir.Dir) (*store.DB, error) {
+	if d.Holds(datadir.StateDir) == "" {
+		return nil, nil
+	}
+	tables, err := store.Open(d.In(datadir.StateDir), store.Options{ReadOnly: true, Logger: slog.New(slog.DiscardHandler)})
+	if errors.Is(err, store.ErrDamaged) {
+		return nil, nil
+	}
+	return tables, err
+}
+
+// unusable reports whether err says that the data of one replica is damaged or incomplete.
+func unusable(err error) bool {
+	is := func(damage error) bool { return errors.Is(err, damage) }
+	return slices.ContainsFunc([]error{raftgroup.ErrQuarantined, raftgroup.ErrStateBehindSnapshot, raftgroup.ErrCorrupt, store.ErrDamaged}, is)
+}
+
 // forceGroups makes the node the only member of its groups.
 func forceGroups(d *datadir.Dir, id datadir.Identity, r *Recovery) (err error) {
 	log := slog.New(slog.DiscardHandler)
@@ -159,15 +215,8 @@ func forceGroups(d *datadir.Dir, id datadir.Identity, r *Recovery) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, logs.Close()) }()
-	tables, err := store.Open(d.In(datadir.StateDir), store.Options{ReadOnly: true, Logger: log})
-	if err != nil {
+	if err := forcePartitions(d, logs, hard, self, r); err != nil {
 		return err
-	}
-	defer func() { err = errors.Join(err, tables.Close()) }()
-	for _, p := range r.Kept {
-		if err := partition.ForceOnlyMember(logs, tables, hard, p, self); err != nil {
-			return err
-		}
 	}
 	record, err := hard.Group(metadata.GroupID)
 	if err != nil {

@@ -1,0 +1,140 @@
+package offline
+
+import (
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/datadir"
+	"platform/internal/raftgroup"
+	"platform/metadata"
+	"platform/partition"
+	"platform/partition/store"
+)
+
+// member makes the data directory of node n1 of a cluster of two, with a replica of each
+// partition, which change can damage.
+func member(t *testing.T, partitions uint32, change func(logs *raftgroup.LogDB, hard *raftgroup.HardStates)) string {
+	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
+	in := func(name string) string { return filepath.Join(dir, name) }
+	id := datadir.Identity{Cluster: "c", Node: "n1", Incarnation: "01A", Founder: true}
+	raw, err := json.Marshal(id)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(in("FORMAT"), []byte("1\n"), 0o600))
+	require.NoError(t, os.WriteFile(in("IDENTITY"), raw, 0o600))
+	hard, err := raftgroup.OpenHardStates(in(datadir.HardStateFile), id.Incarnation, nil, log)
+	require.NoError(t, err)
+
+	self := raft.Server{ID: raft.ServerID(id.ReplicaID()), Address: "127.0.0.1:1"} // never dialed
+	transport, err := raftgroup.NewTransport(raftgroup.TransportConfig{ClusterID: "c", NodeID: "n1", Address: self.Address, Logger: log})
+	require.NoError(t, err)
+	record, err := hard.Group(metadata.GroupID)
+	require.NoError(t, err)
+	meta, err := metadata.Open(metadata.Config{
+		Dir: in(datadir.MetadataDir), LocalID: self.ID, Transport: transport, Voters: []raft.Server{self}, HardState: record, Profile: raftgroup.Test(), Logger: log,
+	})
+	require.NoError(t, err)
+	_, err = meta.Provision(t.Context(), metadata.Cluster{Name: "c", Partitions: partitions})
+	require.NoError(t, err)
+	for name, incarnation := range map[string]string{"n1": "01A", "n2": "01B"} {
+		_, err = meta.RegisterNode(t.Context(), metadata.Node{Name: name, Incarnation: incarnation, FabricAddress: "http://127.0.0.1:1"})
+		require.NoError(t, err)
+	}
+	require.NoError(t, meta.Close())
+	require.NoError(t, transport.Close())
+
+	logs, err := raftgroup.OpenLogDB(in(datadir.LogDir), raftgroup.LogDBOptions{Logger: log})
+	require.NoError(t, err)
+	former := raft.EncodeConfiguration(raft.Configuration{Servers: []raft.Server{self, {ID: "n2/01B", Address: "127.0.0.1:2"}}})
+	for p := range partitions {
+		s, err := logs.Storage(partition.GroupID(p))
+		require.NoError(t, err)
+		require.NoError(t, s.SetUint64([]byte("CurrentTerm"), 3))
+		require.NoError(t, s.StoreLog(&raft.Log{Index: 1, Term: 3, Type: raft.LogConfiguration, Data: former}))
+		record, err := hard.Group(partition.GroupID(p))
+		require.NoError(t, err)
+		// What a start with these logs records.
+		_, err = raftgroup.ForceConfiguration(s, record, raftgroup.Position{}, []raft.Server{self, {ID: "n2/01B", Address: "127.0.0.1:2"}})
+		require.NoError(t, err)
+	}
+	change(logs, hard)
+	require.NoError(t, logs.Close())
+	require.NoError(t, hard.Close())
+	tables, err := store.Open(in(datadir.StateDir), store.Options{Logger: log})
+	require.NoError(t, err)
+	require.NoError(t, tables.Close())
+	return dir
+}
+
+// membersOf returns the last configuration in the log of a partition, and why it is
+// quarantined.
+func membersOf(t *testing.T, dir string, id uint32) (servers []raft.Server, quarantine string) {
+	d := openDir(t, dir, true)
+	defer func() { require.NoError(t, d.Close()) }()
+	group := partition.GroupID(id)
+	require.NoError(t, d.Entries(group, 0, 0, 100, func(e Entry) error {
+		if len(e.Servers) > 0 {
+			servers = e.Servers
+		}
+		return nil
+	}))
+	return servers, d.group(group).Quarantine
+}
+
+// TestRecoveryGoesOnWithoutUnusablePartitions recovers a cluster from a node whose replicas
+// are partly damaged, which nobody has noticed before.
+func TestRecoveryGoesOnWithoutUnusablePartitions(t *testing.T) {
+	dir := member(t, 4, func(logs *raftgroup.LogDB, hard *raftgroup.HardStates) {
+		s, err := logs.Storage(partition.GroupID(1))
+		require.NoError(t, err)
+		require.NoError(t, s.DeleteRange(2, 2)) // the end of the log is lost
+		record, err := hard.Group(partition.GroupID(2))
+		require.NoError(t, err)
+		require.NoError(t, record.Retire()) // a removal was interrupted
+	})
+	plan, err := PlanRecovery(dir)
+	require.NoError(t, err)
+	require.Equal(t, []uint32{2}, plan.Lost)
+	for range 2 { // it may be repeated
+		done, err := RecoverDirectory(dir, time.Unix(1, 0))
+		require.NoError(t, err)
+		require.Equal(t, []uint32{0, 3}, done.Kept)
+		require.Equal(t, []uint32{2}, done.Lost)
+		require.Len(t, done.Unusable, 1)
+		require.Contains(t, done.Unusable[1], "the log ends at entry 1")
+
+		for _, id := range done.Kept {
+			servers, quarantine := membersOf(t, dir, id)
+			require.Equal(t, []raft.ServerID{raft.ServerID("n1/" + done.Incarnation)}, []raft.ServerID{servers[0].ID})
+			require.Len(t, servers, 1)
+			require.Empty(t, quarantine)
+		}
+		_, quarantine := membersOf(t, dir, 1)
+		require.Contains(t, quarantine, "the log ends at entry 1")
+	}
+
+	d := openDir(t, dir, false)
+	loss, err := d.AssessLoss(partition.GroupID(1))
+	require.NoError(t, err)
+	require.NoError(t, d.AcceptLoss(loss))
+	require.NoError(t, d.Close())
+	servers, quarantine := membersOf(t, dir, 1)
+	require.Len(t, servers, 1)
+	require.Empty(t, quarantine)
+}
+
+// TestRecoveryWithoutTables recovers a cluster from a node that has lost its tables: the log
+// has what they held.
+func TestRecoveryWithoutTables(t *testing.T) {
+	dir := member(t, 1, func(*raftgroup.LogDB, *raftgroup.HardStates) {})
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, datadir.StateDir)))
+	done, err := RecoverDirectory(dir, time.Unix(1, 0))
+	require.NoError(t, err)
+	require.Equal(t, []uint32{0}, done.Kept)
+}

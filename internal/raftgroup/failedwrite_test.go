@@ -69,6 +69,29 @@ func TestEntriesOfAFailedWriteAreReplaced(t *testing.T) {
 	}
 }
 
+// TestEntriesAfterASnapshotReplaceTheLog stores the entries that follow an installed
+// snapshot, after the removal of the log has failed: a log with a gap would be taken for a
+// damaged one.
+func TestEntriesAfterASnapshotReplaceTheLog(t *testing.T) {
+	for name, open := range storages {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s, closeIt := open(t, dir)
+			g := newGroupStorage(s, 1<<20, testLogger(t), nil, nil)
+			require.NoError(t, g.StoreLogs(testLogs(1, 4)))
+			require.NoError(t, saveRecord(g, keySnapshot, record(9, 3, 9)))
+			require.NoError(t, g.StoreLogs(testLogs(10, 12)))
+			closeIt()
+
+			s, closeIt = open(t, dir)
+			defer closeIt()
+			_, _, err := reconcile(s, nil, Position{Index: 9, Term: 3})
+			require.NoError(t, err)
+			requireBounds(t, s, 10, 12)
+		})
+	}
+}
+
 // TestFollowerRecoversFromAFailedWrite fails the first write of a follower after it has
 // removed entries that conflict with the leader's.
 func TestFollowerRecoversFromAFailedWrite(t *testing.T) {

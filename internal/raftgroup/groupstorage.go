@@ -86,8 +86,10 @@ func (s raftStorage) GetLog(index uint64, log *raft.Log) error {
 
 func (s *groupStorage) StoreLog(log *raft.Log) error { return s.StoreLogs([]*raft.Log{log}) }
 
-// StoreLogs stores entries, which replace existing ones from the first index on: entries
-// whose write was reported as failed may nevertheless have been stored.
+// StoreLogs stores entries. They replace existing ones from the first index on: entries
+// whose write was reported as failed may nevertheless have been stored. They replace the
+// whole log if it ends before them: then a snapshot was installed, and the log could not be
+// removed.
 func (s *groupStorage) StoreLogs(logs []*raft.Log) error {
 	defer s.probe.begin("store_logs").end()
 	if len(logs) == 0 {
@@ -106,14 +108,17 @@ func (s *groupStorage) StoreLogs(logs []*raft.Log) error {
 	return nil
 }
 
-// truncate removes the entries from an index on, if there are any.
-func (s *groupStorage) truncate(from uint64) error {
-	last, err := s.LastIndex()
-	if err != nil || last < from {
+// truncate removes the entries that cannot stay if one is stored at index.
+func (s *groupStorage) truncate(index uint64) error {
+	first, last, err := logBounds(s.Storage)
+	if err != nil || last == 0 || last+1 == index {
 		return err
 	}
 	s.cache.clear()
-	return s.Storage.DeleteRange(from, last)
+	if last >= index {
+		first = index
+	}
+	return s.Storage.DeleteRange(first, last)
 }
 
 func (s *groupStorage) writeFailed() {

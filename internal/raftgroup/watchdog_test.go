@@ -25,7 +25,8 @@ func (s *stuckStorage) StoreLogs([]*raft.Log) error {
 	return nil
 }
 
-func (s *stuckStorage) LastIndex() (uint64, error) { return 0, nil }
+func (s *stuckStorage) FirstIndex() (uint64, error) { return 0, nil }
+func (s *stuckStorage) LastIndex() (uint64, error)  { return 0, nil }
 
 // lockedBuffer is a log that two goroutines may write.
 type lockedBuffer struct {

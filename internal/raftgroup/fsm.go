@@ -241,12 +241,16 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 }
 
 // Restore switches to the state that the installer received. Raft calls it within an
-// InstallSnapshot request; the reader that it passes is empty.
+// InstallSnapshot request; the reader that it passes contains the ID of the snapshot.
 func (f *fsm) Restore(source io.ReadCloser) error {
 	if f.install == nil {
 		return errors.New("snapshots cannot be installed here")
 	}
-	return errors.Join(f.install.commit(f), source.Close())
+	id, err := io.ReadAll(source)
+	if err == nil {
+		err = f.install.commit(f, string(id))
+	}
+	return errors.Join(err, source.Close())
 }
 
 // fsmSnapshot waits for a flush.

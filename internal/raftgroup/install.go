@@ -32,10 +32,11 @@ type installer struct {
 	busy sync.Mutex // held during one installation
 
 	// mu covers the fields below.
-	mu     sync.Mutex
-	staged *stagedState
-	last   Position // of the last installed snapshot
-	lastAt time.Time
+	mu        sync.Mutex
+	staged    *stagedState
+	switching chan struct{} // closed when the state machine has switched, or could not
+	last      Position      // of the last installed snapshot
+	lastAt    time.Time
 }
 
 // stagedState is a received state that is ready to be committed.
@@ -67,7 +68,7 @@ func (in *installer) receive(ctx context.Context, req *raft.InstallSnapshotReque
 	}
 	in.setStaged(st)
 	resp, err := deliver(ctx, raft.RPC{Command: req, Reader: eofReader{}})
-	if left := in.takeStaged(); left != nil { // Raft rejected it
+	if left := in.unstage(); left != nil { // Raft rejected it
 		err = errors.Join(err, left.imp.Abort())
 	}
 	if err != nil {
@@ -120,21 +121,49 @@ func (in *installer) setStaged(st *stagedState) {
 	in.staged = st
 }
 
-func (in *installer) takeStaged() *stagedState {
+// unstage ends an installation: it returns the staged state if Raft has not committed it. If
+// the state machine is switching to it, unstage waits: Raft's response may not have been
+// awaited, and a state machine can only receive one state at a time.
+func (in *installer) unstage() *stagedState {
 	in.mu.Lock()
-	defer in.mu.Unlock()
-	st := in.staged
+	st, switching := in.staged, in.switching
 	in.staged = nil
+	in.mu.Unlock()
+	if switching != nil {
+		<-switching
+	}
 	return st
 }
 
-// commit switches the state machine to the staged state. Record and state are written in an
-// order that can be reconciled after a crash at any point: see settleRecords.
-func (in *installer) commit(f *fsm) error {
-	st := in.takeStaged()
+// take returns the staged state of the snapshot with an ID, nil if there is none. The caller
+// calls done when the state is no longer in use. Raft may get to a request only after its
+// sender has given up, and another state has been staged.
+func (in *installer) take(id string) (st *stagedState, done func()) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.staged == nil || installID(in.staged.rec) != id {
+		return nil, nil
+	}
+	st, in.staged = in.staged, nil
+	switching := make(chan struct{})
+	in.switching = switching
+	return st, func() {
+		in.mu.Lock()
+		in.switching = nil
+		in.mu.Unlock()
+		close(switching)
+	}
+}
+
+// commit switches the state machine to the staged state of the snapshot with an ID. Record
+// and state are written in an order that can be reconciled after a crash at any point: see
+// settleRecords.
+func (in *installer) commit(f *fsm, id string) error {
+	st, done := in.take(id)
 	if st == nil {
 		return errNoSnapshot
 	}
+	defer done()
 	if st.rec.State.Index <= f.applied.Load() || in.covered(st.rec.Index, st.rec.Term) {
 		return errors.Join(errNotNewer, st.imp.Abort())
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 
 	"github.com/hashicorp/raft"
@@ -28,8 +29,10 @@ var (
 	_ raft.SnapshotSink  = (*snapshotSink)(nil)
 )
 
-// installID is the ID of the snapshot of an InstallSnapshot request.
-const installID = "install"
+// installPrefix begins the IDs of the snapshots of InstallSnapshot requests.
+const installPrefix = "install-"
+
+func installID(r snapshotRecord) string { return installPrefix + snapshotID(r) }
 
 func snapshotID(r snapshotRecord) string { return fmt.Sprintf("%d-%d", r.Term, r.Index) }
 
@@ -81,8 +84,8 @@ func (s *snapshotStore) Create(_ raft.SnapshotVersion, index, term uint64, confi
 // was written, so the returned metadata describes the content of the stream and not the
 // record; otherwise the follower's state would be ahead of its snapshot.
 func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
-	if id == installID {
-		return &raft.SnapshotMeta{ID: installID}, io.NopCloser(eofReader{}), nil
+	if strings.HasPrefix(id, installPrefix) {
+		return &raft.SnapshotMeta{ID: id}, io.NopCloser(strings.NewReader(id)), nil
 	}
 	hold := s.holds.begin(s.fsm.applied.Load()) // before the view is opened: the log may be truncated in between
 	view, err := s.fsm.sm.Export()
@@ -205,7 +208,7 @@ func (k *snapshotSink) ID() string {
 	if k.local {
 		return snapshotID(k.record)
 	}
-	return installID
+	return installID(k.record)
 }
 
 // eofReader is a snapshot without data.

@@ -47,7 +47,8 @@ type StateMachine interface {
 	Export() (Exporter, error)
 
 	// Import prepares to replace the whole state by one that another replica exported. The
-	// old state stays in use until Commit.
+	// old state stays in use until Commit. It is called only when the previous Importer has
+	// ended.
 	Import() (Importer, error)
 }
 

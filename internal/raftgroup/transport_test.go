@@ -255,10 +255,26 @@ func exported(t *testing.T, j *journal) string {
 	return b.String()
 }
 
+// restore does what Raft does with an InstallSnapshot request.
+func restore(in *installer, req *raft.InstallSnapshotRequest) error {
+	sink, err := in.snaps.Create(1, req.LastLogIndex, req.LastLogTerm, raft.DecodeConfiguration(req.Configuration), req.ConfigurationIndex, nil)
+	if err == nil {
+		err = sink.Close()
+	}
+	if err != nil {
+		return err
+	}
+	_, source, err := in.snaps.Open(sink.ID())
+	if err != nil {
+		return err
+	}
+	return in.snaps.fsm.Restore(source)
+}
+
 // restoring answers InstallSnapshot like Raft does.
 func restoring(p *port) func(any) (any, error) {
-	return func(any) (any, error) {
-		err := p.group.fsm.Restore(io.NopCloser(eofReader{}))
+	return func(command any) (any, error) {
+		err := restore(p.group.fsm.install, command.(*raft.InstallSnapshotRequest))
 		return &raft.InstallSnapshotResponse{Term: 2, Success: err == nil}, err
 	}
 }
@@ -349,10 +365,11 @@ func TestInstallationThatDoesNotFitTheLogRebuildsRaft(t *testing.T) {
 			in.rebuild = func(reason string) { why = reason }
 			require.NoError(t, to.group.storage.StoreLogs(testLogs(1, c.last))) // of term 3
 			install := func() error {
-				st, err := in.stage(snapshotRequest(Position{Index: 10, Term: 4}), strings.NewReader(exported(t, filledJournal(t))))
+				req := snapshotRequest(Position{Index: 10, Term: 4})
+				st, err := in.stage(req, strings.NewReader(exported(t, filledJournal(t))))
 				require.NoError(t, err)
 				in.setStaged(st)
-				return to.group.fsm.Restore(io.NopCloser(eofReader{}))
+				return restore(in, req)
 			}
 			require.NoError(t, install())
 			if c.want == "" {
@@ -370,7 +387,7 @@ func TestInstallationThatDoesNotFitTheLogRebuildsRaft(t *testing.T) {
 
 func TestRestoreWithoutAReceivedSnapshotFails(t *testing.T) {
 	_, to := twoPorts(t)
-	require.ErrorIs(t, to.group.fsm.Restore(io.NopCloser(eofReader{})), errNoSnapshot)
+	require.ErrorIs(t, restore(to.group.fsm.install, snapshotRequest(Position{Index: 10, Term: 4})), errNoSnapshot)
 }
 
 func TestRefusedDialMeansDead(t *testing.T) {

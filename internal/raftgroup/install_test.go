@@ -1,0 +1,137 @@
+package raftgroup
+
+import (
+	"bytes"
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+)
+
+// valuesOnly is a Storage without a log.
+type valuesOnly struct {
+	Storage
+	values map[string][]byte
+}
+
+func (s *valuesOnly) FirstIndex() (uint64, error)    { return 0, nil }
+func (s *valuesOnly) LastIndex() (uint64, error)     { return 0, nil }
+func (s *valuesOnly) GetLog(uint64, *raft.Log) error { return raft.ErrLogNotFound }
+func (s *valuesOnly) Set(key, value []byte) error    { s.values[string(key)] = value; return nil }
+func (s *valuesOnly) Get(key []byte) ([]byte, error) { return s.values[string(key)], nil }
+
+// receiver is a state machine that has room for one received state, as the tables of a
+// partition have.
+type receiver struct {
+	StateMachine
+	at        Position
+	importing atomic.Int32
+	hold      chan struct{} // Commit waits until it is closed
+}
+
+type received struct {
+	*receiver
+	pairs
+}
+
+func (r *receiver) Applied() Position { return r.at }
+
+func (r *receiver) Import() (Importer, error) {
+	if r.importing.Add(1) > 1 {
+		panic("two states are received at the same time")
+	}
+	return &received{receiver: r}, nil
+}
+
+func (r *received) Commit(at Position) error {
+	<-r.hold
+	r.importing.Add(-1)
+	r.receiver.at = at
+	return nil
+}
+
+func (r *received) Abort() error {
+	r.importing.Add(-1)
+	return nil
+}
+
+func (r *received) Put(key, value []byte) error { return r.pairs.Put(key, value) }
+
+func testInstaller(t *testing.T) (*installer, *receiver) {
+	sm := &receiver{hold: make(chan struct{})}
+	storage := newGroupStorage(&valuesOnly{values: map[string][]byte{}}, 1<<10, testLogger(t), nil, nil)
+	f := newFSM(sm, func(error) {})
+	snaps := &snapshotStore{storage: storage, fsm: f}
+	f.install = &installer{storage: storage, snaps: snaps, rebuild: func(string) {}}
+	return f.install, sm
+}
+
+func stateAt(t *testing.T, at Position) *bytes.Reader {
+	state := manyPairs(3)
+	state.at = at
+	var buf bytes.Buffer
+	require.NoError(t, writeState(t.Context(), &buf, state))
+	return bytes.NewReader(buf.Bytes())
+}
+
+// TestInterruptedInstallationIsAwaited interrupts the sender of a snapshot, as when a leader
+// is killed, while the state machine switches to the received state. The next leader's
+// snapshot must not be received into the same place meanwhile.
+func TestInterruptedInstallationIsAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, sm := testInstaller(t)
+		at := Position{Index: 10, Term: 2}
+		switched := make(chan error, 1)
+		ctx, hangUp := context.WithCancel(t.Context())
+		interrupted := make(chan error, 1)
+		go func() {
+			_, err := in.receive(ctx, snapshotRequest(at), stateAt(t, at), func(ctx context.Context, rpc raft.RPC) (any, error) {
+				go func() { switched <- restore(in, rpc.Command.(*raft.InstallSnapshotRequest)) }()
+				<-ctx.Done()
+				return nil, ctx.Err()
+			})
+			interrupted <- err
+		}()
+		synctest.Wait() // it switches
+		hangUp()
+		synctest.Wait()
+
+		never := func(context.Context, raft.RPC) (any, error) {
+			t.Error("Raft is asked again")
+			return nil, errPlanted
+		}
+		_, err := in.receive(t.Context(), snapshotRequest(at), stateAt(t, at), never)
+		require.ErrorIs(t, err, errInstallBusy)
+		close(sm.hold)
+		require.NoError(t, <-switched)
+		require.ErrorIs(t, <-interrupted, context.Canceled)
+		resp, err := in.receive(t.Context(), snapshotRequest(at), stateAt(t, at), never)
+		require.NoError(t, err)
+		require.True(t, resp.Success, "it is there")
+	})
+}
+
+// TestLateInstallationDoesNotUseAnotherState lets Raft get to a request whose sender has
+// given up after another snapshot was received: Raft must not take its content for that of
+// the former, since it records the former's index and members.
+func TestLateInstallationDoesNotUseAnotherState(t *testing.T) {
+	in, sm := testInstaller(t)
+	close(sm.hold)
+	first, second := Position{Index: 10, Term: 2}, Position{Index: 20, Term: 3}
+	_, err := in.receive(t.Context(), snapshotRequest(first), stateAt(t, first), func(context.Context, raft.RPC) (any, error) {
+		return nil, context.Canceled
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	resp, err := in.receive(t.Context(), snapshotRequest(second), stateAt(t, second), func(_ context.Context, rpc raft.RPC) (any, error) {
+		require.ErrorIs(t, restore(in, snapshotRequest(first)), errNoSnapshot)
+		require.Equal(t, Position{}, sm.Applied())
+		require.NoError(t, restore(in, rpc.Command.(*raft.InstallSnapshotRequest)))
+		return &raft.InstallSnapshotResponse{Term: 3, Success: true}, nil
+	})
+	require.NoError(t, err)
+	require.True(t, resp.Success)
+	require.Equal(t, second, sm.Applied())
+}

@@ -198,8 +198,8 @@ func (in *installer) guard(rec snapshotRecord) {
 	in.last, in.lastAt = at, time.Now()
 	in.mu.Unlock()
 
-	if last, err := in.storage.LastIndex(); err != nil || last > rec.Index {
-		in.rebuild("the log extends beyond the installed snapshot")
+	if last, err := in.storage.LastIndex(); err != nil || last >= rec.Index {
+		in.rebuild("the log did not end before the installed snapshot")
 	} else if repeated {
 		in.rebuild("the same snapshot was installed twice")
 	}

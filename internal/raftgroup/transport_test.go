@@ -355,7 +355,8 @@ func TestInstallationThatDoesNotFitTheLogRebuildsRaft(t *testing.T) {
 		last uint64
 		want string
 	}{
-		{"log goes beyond", 20, "beyond"},
+		{"log goes beyond", 20, "did not end before"},
+		{"log ends with another entry", 10, "did not end before"},
 		{"log ends before", 5, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -16,6 +16,7 @@ type rewriter struct {
 	times    map[string]bool // names of timestamps
 	listed   map[string]bool // names of columns that sources take lists for
 	failedAt int             // error of literals
+	steps    int             // of all passes
 }
 
 // at returns a token, an empty one if out of range.
@@ -28,7 +29,8 @@ func (r *rewriter) at(i int) token {
 
 // more reports whether a pass over the tokens continues at i.
 func (r *rewriter) more(i int) bool {
-	return i < len(r.tokens) && (i%64 != 0 || r.ctx.Err() == nil)
+	r.steps++
+	return i < len(r.tokens) && (r.steps%16 != 0 || r.ctx.Err() == nil)
 }
 
 // replace replaces the tokens in [i, j).

@@ -238,6 +238,12 @@ func (p *Partition) Deliver(ctx context.Context, d *machine.Deliver) error {
 	if err != nil {
 		return err
 	}
+	if len(d.Messages) == 0 && (o.Code == machine.OK || o.Code == machine.Existing) {
+		if o.Code == machine.OK {
+			l.log.Warn("messages that this partition had received were lost with its data", "from_partition", d.From, "before_seq", d.FirstSeq)
+		}
+		return nil
+	}
 	if o.Code != machine.OK {
 		return fmt.Errorf("partition %d rejected messages from %d on of partition %d: outcome %v", p.id, d.FirstSeq, d.From, o.Code)
 	}

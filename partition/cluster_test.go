@@ -26,6 +26,7 @@ import (
 	"platform/metadata"
 	"platform/partition/journal"
 	"platform/partition/machine"
+	"platform/partition/machine/machinetest"
 	"platform/partition/store"
 )
 
@@ -158,6 +159,53 @@ func TestCallsCrossPartitions(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, ended.Result.Failure)
 	require.Equal(t, "380", string(ended.Result.Value))
+}
+
+// A recovery from a replica that lacks the newest entries loses messages that their sender
+// has deleted. Later messages must still arrive.
+func TestMessagesArriveAfterTheReceiverHasLostEarlierOnes(t *testing.T) {
+	var delivered atomic.Bool
+	arrived := make(chan string, 2)
+	leaf := restate.NewService("Leaf").Handler("note", restate.NewServiceHandler(
+		func(_ restate.Context, s string) (restate.Void, error) { arrived <- s; return restate.Void{}, nil }))
+	c := newTunedCluster(t, 2, func(cfg *Config) {
+		cfg.Level = func() feature.Level { return feature.Level4 }
+		deliver := cfg.Deliver
+		cfg.Deliver = func(ctx context.Context, to uint32, d *machine.Deliver) error {
+			if to == 1 && delivered.CompareAndSwap(false, true) {
+				return nil // received, and lost later
+			}
+			return deliver(ctx, to, d)
+		}
+	}, leaf)
+	sender := c.partitions[0].lead.Load()
+	send := func(text string) {
+		caller := request("Leaf", "note", `""`)
+		caller.ID = ids.NewInvocation(0, [16]byte(caller.ID[8:]))
+		caller.Target.Service = "Unknown" // its attempts fail; the test acts as its handler
+		_, err := c.partitions[0].Invoke(t.Context(), caller)
+		require.NoError(t, err)
+		inv, err := c.partitions[0].Find(t.Context(), caller.ID)
+		require.NoError(t, err)
+		callee := ids.NewInvocation(1<<63, [16]byte(caller.ID[8:]))
+		step := machinetest.Send(1, machine.Target{Service: "Leaf", Handler: "note"}, []byte(text), 0, machine.Callee{ID: callee})
+		o, err := sender.propose(t.Context(), &machine.Progress{ID: caller.ID, Attempt: inv.Attempt, Steps: []machine.Step{step}})
+		require.NoError(t, err)
+		require.Equal(t, machine.OK, o.Code)
+	}
+	send(`"lost"`)
+	require.Eventually(t, func() bool {
+		_, left, _, err := sender.readOutbox(1, 0, 1, 0)
+		return err == nil && len(left) == 0
+	}, time.Minute, time.Millisecond)
+	require.True(t, delivered.Load())
+	send(`"kept"`)
+	select {
+	case text := <-arrived:
+		require.Equal(t, "kept", text)
+	case <-time.After(time.Minute):
+		t.Fatal("messages are refused because of those that the receiver has lost")
+	}
 }
 
 func TestAnAbandonedLeadershipIsResumedWithItsInvocations(t *testing.T) {

@@ -2,12 +2,14 @@ package partition
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
 	"platform/internal/limits"
+	"platform/internal/raftgroup"
 	"platform/partition/codec"
 	"platform/partition/machine"
 )
@@ -163,6 +165,9 @@ func (o *outbox) run(ctx context.Context, to uint32, l *stream) {
 		if err := o.deliver(ctx, to, d); err != nil {
 			o.log.Debug("could not deliver messages", "to_partition", to, "first_seq", first, "messages", len(batch), "err", err)
 			l.discardQueue(retainedBytes)
+			if refused(err) {
+				o.reportOldest(ctx, to)
+			}
 			if !pause(ctx, wait) {
 				return
 			}
@@ -172,6 +177,24 @@ func (o *outbox) run(ctx context.Context, to uint32, l *stream) {
 		wait = minRetryDelay
 		l.removeDelivered(len(batch))
 		acks.add(len(batch), first+uint64(len(batch))-1)
+	}
+}
+
+// refused reports whether a receiver's leader has refused messages, rather than not having
+// been reached.
+func refused(err error) bool {
+	return !raftgroup.Definite(err) && !errors.Is(err, raftgroup.ErrUnknownOutcome) && !errors.Is(err, raftgroup.ErrTooLarge)
+}
+
+// reportOldest tells a receiver which message is the oldest that is left. A receiver that
+// has lost data expects earlier ones, which it had acknowledged, and refuses all others.
+func (o *outbox) reportOldest(ctx context.Context, to uint32) {
+	first, found, _, err := o.read(to, 0, 1, 0)
+	if err == nil && len(found) > 0 {
+		err = o.deliver(ctx, to, &machine.Deliver{From: o.self, FirstSeq: first})
+	}
+	if err != nil {
+		o.log.Debug("could not report the oldest message", "to_partition", to, "err", err)
 	}
 }
 

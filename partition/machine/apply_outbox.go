@@ -3,22 +3,31 @@ package machine
 import (
 	"fmt"
 
+	"platform/internal/feature"
 	"platform/internal/ids"
 	"platform/partition/journal"
 )
 
 // deliver accepts messages of another partition, each once: the sender resends messages
-// that are not acknowledged.
+// that are not acknowledged. Without messages, it skips those that the sender has deleted,
+// if there are any: this partition had acknowledged them and has lost its data since.
 func (m *Machine) deliver(c *Deliver) (Outcome, error) {
 	last, err := m.st.LastDelivered(c.From)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("read last delivered of partition %d: %w", c.From, err)
 	}
+	if c.FirstSeq > last+1 && len(c.Messages) == 0 && m.level >= feature.Level4 {
+		m.st.PutLastDelivered(c.From, c.FirstSeq-1)
+		return Outcome{}, nil
+	}
 	if c.FirstSeq == 0 || c.FirstSeq > last+1 {
 		return Outcome{Code: Invalid}, nil // a gap: accepting these would lose the missing ones
 	}
 	known := last + 1 - c.FirstSeq
-	if known >= uint64(len(c.Messages)) {
+	switch {
+	case len(c.Messages) == 0:
+		return Outcome{Code: Existing}, nil
+	case known >= uint64(len(c.Messages)):
 		return Outcome{}, nil
 	}
 	m.local = append(m.local, c.Messages[known:]...)

@@ -130,7 +130,9 @@ type Timer struct {
 }
 
 // Deliver delivers messages of another partition's outbox, in order. A message whose
-// sequence number is not above the last delivered one is dropped.
+// sequence number is not above the last delivered one is dropped, and a gap before the first
+// one is refused. Without messages it says that the sender has deleted all messages before
+// FirstSeq; from feature level 4 on.
 type Deliver struct {
 	From     uint32 // sending partition
 	FirstSeq uint64 // sequence number of the first message; the rest follow

@@ -147,6 +147,8 @@ func (w *world) command(a arguments) (int, machine.Command) {
 		return int(a.number("p", 0)), w.fire(a)
 	case "deliver":
 		return int(a.number("to", 0)), w.deliver(a)
+	case "deliver-none": // deliver-none from=0 to=1 first=3
+		return int(a.number("to", 0)), &machine.Deliver{From: uint32(a.number("from", 0)), FirstSeq: uint64(a.number("first", 0))}
 	case "acknowledge":
 		return int(a.number("p", 0)), &machine.Acknowledge{To: uint32(a.number("to", 0)), Upto: uint64(a.number("upto", 0))}
 	}

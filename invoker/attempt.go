@@ -26,7 +26,8 @@ type attempt struct {
 	plan    *plan
 	decoder protocol.Decoder
 
-	early       []*machine.Notify // arrived while loading
+	reading     bool              // the journal is being read; notifications that arrive now may not be in it
+	early       []*machine.Notify // arrived while reading
 	next        uint32            // lower bound of the next notification's index
 	commands    uint32            // in the journal or in transit to it
 	output      bool              // one of them is an output
@@ -78,7 +79,7 @@ func (a *attempt) Begin() *endpoint.Request {
 			return nil
 		}
 	}
-	replay, err := a.take(inv, input, need)
+	replay, err := a.take(inv, need)
 	if planning, ok := errors.AsType[*planError](err); ok {
 		a.fail(failureOf(planning.error))
 		return nil
@@ -136,12 +137,13 @@ func (a *attempt) unreadable(err error) {
 }
 
 // take reads the journal once there is memory for it.
-func (a *attempt) take(inv *machine.Invocation, input []byte, need int) (*attempts.Replay, error) {
+func (a *attempt) take(inv *machine.Invocation, need int) (*attempts.Replay, error) {
 	for {
+		a.setReading(false)
 		if turn := a.memory.begin(need); turn != nil {
 			<-turn // granted at the latest when the attempt ends
 		}
-		r, err := a.load(inv, input)
+		r, err := a.load(inv, a.setReading(true))
 		if err != nil {
 			return nil, err
 		}
@@ -154,6 +156,16 @@ func (a *attempt) take(inv *machine.Invocation, input []byte, need int) (*attemp
 			return r, nil
 		}
 	}
+}
+
+// setReading starts or ends keeping the notifications that arrive: those that arrive before
+// the journal is read are in it. It returns the input if the journal is known to contain
+// nothing else.
+func (a *attempt) setReading(reading bool) (input []byte) {
+	a.t.mu.Lock()
+	defer a.t.mu.Unlock()
+	a.reading, a.early = reading, nil
+	return a.t.input
 }
 
 func (a *attempt) load(inv *machine.Invocation, input []byte) (*attempts.Replay, error) {
@@ -243,7 +255,9 @@ func (a *attempt) use(e *journal.Entry) {
 // notify writes a notification, once and in order; t.mu is held.
 func (a *attempt) notify(n *machine.Notify) {
 	if a.t.state == loading {
-		a.early = append(a.early, n)
+		if a.reading {
+			a.early = append(a.early, n)
+		}
 		return
 	}
 	if n.Index < a.next || a.t.state != streaming {

@@ -11,6 +11,7 @@ import (
 	"platform/invoker/protocol"
 	"platform/metadata"
 	"platform/partition/journal"
+	"platform/partition/machine"
 )
 
 func isOver(wait <-chan struct{}) bool {
@@ -156,6 +157,44 @@ func TestAttemptsWaitForMemory(t *testing.T) {
 		for _, done := range ended {
 			require.Nil(t, receive(t, done).Failure)
 		}
+		require.Zero(t, o.memoryUsed())
+	})
+}
+
+// What arrives before the journal is read is in it, and needs no memory until then.
+func TestNotificationsAreNotKeptWhileAnAttemptWaitsForMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		o := newOffline(t, memories(10_000, 8_000), func(w *wire) {
+			<-release
+			w.recv.(*attempt).Sent(w.length())
+			w.ok()
+			w.send(t, outputHi+end)
+		})
+		defer o.close()
+		_, first := o.shard.call(greeter, 1, string(make([]byte, 7000)))
+		synctest.Wait()
+		waiting, second := o.shard.call(greeter, 2, string(make([]byte, 3500)))
+		synctest.Wait()
+		for n := range 2 {
+			o.shard.submit(&machine.Signal{
+				Target: waiting, ID: journal.NamedSignal(string(rune('a' + n))), Result: &journal.Result{Value: make([]byte, 2000)},
+			}, func(machine.Outcome, error) {})
+		}
+		synctest.Wait()
+		task := o.session.task(waiting)
+		task.mu.Lock()
+		before, kept := task.state, len(task.a.early)
+		task.mu.Unlock()
+		release <- struct{}{}
+		require.Nil(t, receive(t, first).Failure)
+		synctest.Wait()
+		sent := o.wire(1).length()
+		release <- struct{}{}
+		require.Nil(t, receive(t, second).Failure)
+		require.Equal(t, loading, before)
+		require.Zero(t, kept)
+		require.Greater(t, sent, 7500, "input and signals")
 		require.Zero(t, o.memoryUsed())
 	})
 }

@@ -94,7 +94,7 @@ func knownEntries(t testing.TB, start string) int {
 func TestEarlyNotificationsWaitForTheReplay(t *testing.T) {
 	s := &recorder{}
 	task := &task{id: ids.NewInvocation(1, [16]byte{1}), number: 3, state: loading}
-	a := &attempt{t: task, stream: s, plan: &plan{version: protocol.V7}, memory: account{b: &budget{}}}
+	a := &attempt{t: task, stream: s, plan: &plan{version: protocol.V7}, memory: account{b: &budget{}}, reading: true}
 	task.a = a
 	for _, index := range []uint32{2, 4, 5} {
 		task.notify(&machine.Notify{Index: index, Entry: journal.Entry{Type: journal.SleepCompletion, Payload: []byte{8, byte(index), 0x22, 0}}})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/raft"
 
@@ -26,6 +27,8 @@ type Status struct {
 	Snapshot uint64
 	// Members is the newest configuration that this replica knows to be committed.
 	Members raftgroup.Configuration
+	// Newest are the members in the newest configuration, committed or not.
+	Newest []raft.ServerID
 	// Followers are the other replicas, known to the leader only.
 	Followers []raftgroup.Follower
 }
@@ -33,19 +36,27 @@ type Status struct {
 // Status returns the current status of the replica.
 func (p *Partition) Status() Status {
 	st := p.group.Stats()
+	var newest []raft.ServerID
+	for _, s := range p.group.Servers() {
+		newest = append(newest, s.ID)
+	}
 	return Status{
 		ID: p.id, State: st.State, Leading: p.Leading(), Leader: st.Leader, Term: st.Term,
 		Applied: st.AppliedIndex, Commit: st.CommitIndex, Last: max(st.LastIndex, st.SnapshotIndex), Snapshot: st.SnapshotIndex,
-		Members: p.group.Configuration(), Followers: p.group.Followers(),
+		Members: p.group.Configuration(), Newest: newest, Followers: p.group.Followers(),
 	}
 }
 
 // RemovedBy reports whether what another replica says about itself proves that the
 // replica self, which s is of, is no member of the partition. A node may believe that it
 // leads and be wrong, so it must know of no older term, and of a committed configuration
-// that is newer than the last one that self was a member of.
+// that is newer than the last one that self was a member of. Nor must it be about to add self
+// again.
+//
+// The proof holds for as long as self does not respond to the leader, so the replica must be
+// stopped before it is requested: a leader that adds self again counts on its responses.
 func (s Status) RemovedBy(said Status, self raft.ServerID) bool {
-	if said.ID != s.ID || !said.Leading || said.Term < s.Term {
+	if said.ID != s.ID || !said.Leading || said.Term < s.Term || slices.Contains(said.Newest, self) {
 		return false
 	}
 	if _, member := said.Members.Find(self); member {

@@ -82,6 +82,9 @@ func replicaStatus(st partition.Status) *nodepb.ReplicaStatus {
 		Term: st.Term, Applied: st.Applied, Commit: st.Commit, Last: st.Last, Snapshot: st.Snapshot,
 		MembersIndex: st.Members.Index,
 	}
+	for _, id := range st.Newest {
+		r.Newest = append(r.Newest, string(id))
+	}
 	for _, m := range st.Members.Servers {
 		member := &nodepb.ReplicaMember{Id: string(m.ID), Address: string(m.Address), Voter: m.Suffrage == raft.Voter}
 		for _, f := range st.Followers {

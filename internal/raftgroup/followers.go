@@ -20,6 +20,7 @@ type answered struct {
 	match     uint64    // its log matches the leader's up to here
 	contact   time.Time // time of its last response
 	confirmed time.Time // it was in the leader's term some time after this
+	since     time.Time // responses to requests that were sent before this do not count
 }
 
 // appended records the response to an append. Heartbeats contain no entries and count only
@@ -63,9 +64,26 @@ func (f *followers) note(id raft.ServerID, term, match uint64, sent time.Time) {
 		a = new(answered)
 		f.byID[id] = a
 	}
+	if sent.Before(a.since) {
+		return
+	}
 	a.match, a.contact = max(a.match, match), now
 	if sent.After(a.confirmed) {
 		a.confirmed = sent
+	}
+}
+
+// forget discards what the leader of term knows about a follower that is about to be added
+// or removed: if it becomes a member again, only what it responds as a member counts. Its
+// data may have been removed in between.
+func (f *followers) forget(id raft.ServerID, term uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if term > f.term || f.byID == nil {
+		f.term, f.byID = term, make(map[raft.ServerID]*answered)
+	}
+	if term == f.term {
+		f.byID[id] = &answered{since: time.Now()}
 	}
 }
 

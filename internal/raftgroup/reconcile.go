@@ -95,7 +95,12 @@ func (g *Group) reconcileOnce(ctx context.Context, desired []raft.Server) (chang
 		}
 		return false, "", fmt.Errorf("%w: handed over to %s", ErrNotLeader, next.server.ID)
 	}
-	err = g.await(ctx, func(r *raft.Raft) raft.Future { return next.apply(r, now.Index) })
+	err = g.await(ctx, func(r *raft.Raft) raft.Future {
+		if next.op == changeAddNonvoter || next.op == changeRemove {
+			g.port.followers.forget(next.server.ID, r.CurrentTerm())
+		}
+		return next.apply(r, now.Index)
+	})
 	switch {
 	case err == nil:
 		g.log.Info("members changed", "change", next.op.String(), "server", string(next.server.ID), "address", string(next.server.Address))

@@ -9,21 +9,40 @@ import (
 
 	"platform/internal/feature"
 	"platform/internal/raftgroup"
+	"platform/metadata"
 	"platform/partition"
 )
 
 // leave removes the replica once the leader of the partition confirms that it is no longer a
 // member. Until then the others may need its vote.
-func (m *Manager) leave(ctx context.Context, p *partition.Partition) error {
+func (m *Manager) leave(ctx context.Context, p *partition.Partition, layout *metadata.Layout) error {
+	if !m.confirmedRemoval(ctx, p) {
+		return nil
+	}
+	m.Log.Info("removing replica, partition was moved", "partition_id", p.ID())
+	if err := m.closeReplica(ctx, p, p.Stop); err != nil {
+		return err
+	}
+	// Until it was stopped, it responded to the leader, which may have added it again.
+	if !m.confirmedRemoval(ctx, p) {
+		m.Log.Info("keeping replica, partition is to be here again", "partition_id", p.ID())
+		return m.openReplica(ctx, p.ID(), layout)
+	}
+	return m.destroy(ctx, p.ID()) // if interrupted, the next start finishes it
+}
+
+// confirmedRemoval asks the other nodes whether a replica is no longer a member of its
+// partition.
+func (m *Manager) confirmedRemoval(ctx context.Context, p *partition.Partition) bool {
 	// A leader does not contact removed members, so it may not be known here.
 	for _, st := range m.Nodes.Statuses(ctx, false) {
 		for _, r := range st.Replicas {
 			if removed(p.Status(), r, p.LocalID()) {
-				return m.removeReplica(ctx, p)
+				return true
 			}
 		}
 	}
-	return nil
+	return false
 }
 
 // removed reports whether the status of another node's replica proves that this node's one
@@ -33,15 +52,13 @@ func removed(own partition.Status, said *nodepb.ReplicaStatus, self raft.ServerI
 	for _, m := range said.Members {
 		members.Servers = append(members.Servers, raft.Server{ID: raft.ServerID(m.Id)})
 	}
-	return own.RemovedBy(partition.Status{ID: said.Partition, Leading: said.Leading, Term: said.Term, Members: members}, self)
-}
-
-func (m *Manager) removeReplica(ctx context.Context, p *partition.Partition) error {
-	m.Log.Info("removing replica, partition was moved", "partition_id", p.ID())
-	if err := m.closeReplica(ctx, p, p.Stop); err != nil {
-		return err
+	var newest []raft.ServerID
+	for _, id := range said.Newest {
+		newest = append(newest, raft.ServerID(id))
 	}
-	return m.destroy(ctx, p.ID()) // if interrupted, the next start finishes it
+	return own.RemovedBy(partition.Status{
+		ID: said.Partition, Leading: said.Leading, Term: said.Term, Members: members, Newest: newest,
+	}, self)
 }
 
 // destroy removes all data of a partition from this node. A later replica of it on this node

@@ -31,6 +31,7 @@ func TestAReplicaIsRemovedOnProofOnly(t *testing.T) {
 		"a configuration from before it came": {member, &nodepb.ReplicaStatus{Partition: 3, Leading: true, Term: 5, MembersIndex: 9, Members: without}, false},
 		"an older one than the removal":       {gone, &nodepb.ReplicaStatus{Partition: 3, Leading: true, Term: 5, MembersIndex: 9, Members: without}, false},
 		"a configuration that has it":         {member, &nodepb.ReplicaStatus{Partition: 3, Leading: true, Term: 5, MembersIndex: 11, Members: with}, false},
+		"it is about to be added again":       {member, &nodepb.ReplicaStatus{Partition: 3, Leading: true, Term: 5, MembersIndex: 11, Members: without, Newest: []string{"a", "self"}}, false},
 		"a follower":                          {member, &nodepb.ReplicaStatus{Partition: 3, Term: 5, MembersIndex: 11, Members: without}, false},
 		"the leader of another partition":     {member, &nodepb.ReplicaStatus{Partition: 4, Leading: true, Term: 5, MembersIndex: 11, Members: without}, false},
 	} {

@@ -92,7 +92,7 @@ func (m *Manager) reconcileOnce(ctx context.Context, id uint32, layout *metadata
 	case p.Leading():
 		return m.lead(ctx, p, layout, led)
 	case !m.holds(place):
-		return m.leave(ctx, p)
+		return m.leave(ctx, p, layout)
 	}
 	return nil
 }

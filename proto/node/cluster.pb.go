@@ -742,8 +742,10 @@ type ReplicaStatus struct {
 	ReplicaId  string `protobuf:"bytes,15,opt,name=replica_id,json=replicaId,proto3" json:"replica_id,omitempty"` // Raft server id of the replica
 	// The term of the last log entry, and the voters of the newest configuration in the log,
 	// committed or not; with details.
-	LastTerm      uint64   `protobuf:"varint,16,opt,name=last_term,json=lastTerm,proto3" json:"last_term,omitempty"`
-	Voters        []string `protobuf:"bytes,17,rep,name=voters,proto3" json:"voters,omitempty"`
+	LastTerm uint64   `protobuf:"varint,16,opt,name=last_term,json=lastTerm,proto3" json:"last_term,omitempty"`
+	Voters   []string `protobuf:"bytes,17,rep,name=voters,proto3" json:"voters,omitempty"`
+	// Raft server ids of the members of the newest configuration, committed or not.
+	Newest        []string `protobuf:"bytes,18,rep,name=newest,proto3" json:"newest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -893,6 +895,13 @@ func (x *ReplicaStatus) GetLastTerm() uint64 {
 func (x *ReplicaStatus) GetVoters() []string {
 	if x != nil {
 		return x.Voters
+	}
+	return nil
+}
+
+func (x *ReplicaStatus) GetNewest() []string {
+	if x != nil {
+		return x.Newest
 	}
 	return nil
 }
@@ -1666,7 +1675,7 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\x0fstorage_version\x18\f \x01(\rR\x0estorageVersion\"5\n" +
 	"\vNodeSetting\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"\xf3\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\x8b\x04\n" +
 	"\rReplicaStatus\x12\x1c\n" +
 	"\tpartition\x18\x01 \x01(\rR\tpartition\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x18\n" +
@@ -1688,7 +1697,8 @@ const file_proto_node_cluster_proto_rawDesc = "" +
 	"\n" +
 	"replica_id\x18\x0f \x01(\tR\treplicaId\x12\x1b\n" +
 	"\tlast_term\x18\x10 \x01(\x04R\blastTerm\x12\x16\n" +
-	"\x06voters\x18\x11 \x03(\tR\x06voters\"\xc2\x01\n" +
+	"\x06voters\x18\x11 \x03(\tR\x06voters\x12\x16\n" +
+	"\x06newest\x18\x12 \x03(\tR\x06newest\"\xc2\x01\n" +
 	"\rReplicaMember\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x14\n" +

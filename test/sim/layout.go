@@ -275,6 +275,12 @@ func (l *incarnation) remove(p *partition.Partition) {
 		l.setPartition(p.ID(), p)
 		return
 	}
+	if !l.removed(p) { // it was added again before it was stopped
+		if err := l.openReplica(p.ID()); err != nil && l.ctx.Err() == nil {
+			l.n.sim.violate("%s: open partition %d again: %v", l.n.name, p.ID(), err)
+		}
+		return
+	}
 	if err := l.destroy(ctx, p.ID()); err != nil && l.ctx.Err() == nil {
 		l.n.sim.violate("%s: destroy partition %d: %v", l.n.name, p.ID(), err)
 	}

@@ -137,8 +137,8 @@ func TestClusterSurvivesAKillAndLeavesNothingBehind(t *testing.T) {
 	_, err = fmt.Sscanf(hint, "%d", &pid)
 	require.NoError(t, err)
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
-	out.awaitText(t, "node n2 ended; it is started again", ended)
-	out.awaitText(t, "node n2 runs again, pid", ended)
+	out.awaitText(t, "node n2 ended and will be restarted in", ended)
+	out.awaitText(t, "Restarted node n2, pid", ended)
 
 	interrupt()
 	require.NoError(t, <-ended)

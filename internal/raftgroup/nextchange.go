@@ -124,7 +124,8 @@ func (p *plan) promote() (change, bool) {
 			continue
 		}
 		f := p.follower(d.ID)
-		if f.CaughtUp {
+		// The leader itself may be a nonvoter: one that is told to stand for election.
+		if f.CaughtUp || d.ID == p.local {
 			return change{op: changeAddVoter, server: d}, true
 		}
 		waiting = fmt.Sprintf("%s does not answer", d.ID)

@@ -43,6 +43,7 @@ func TestNextChange(t *testing.T) {
 		"wait for who lags":                    {current: "a b? c?", desired: "a b c", late: "b c", want: "c misses 7 entries"},
 		"wait for who is not there":            {current: "a b?", desired: "a b", want: "b does not answer"},
 		"promote who caught up":                {current: "a b? c?", desired: "a b c", late: "b", good: "c", want: "add voter c"},
+		"a leader without a vote":              {current: "a? b c", desired: "a b c", good: "b c", want: "add voter a"},
 		"no removal before promotions":         {current: "a b c d?", desired: "a b d", good: "b c", late: "d", want: "d misses 7 entries"},
 		"remove who is surplus":                {current: "a b c d", desired: "a b d", good: "b c d", want: "remove c"},
 		"surplus non-voters go first":          {current: "a b? c", desired: "a d", good: "b c", want: "remove b"},

@@ -34,7 +34,7 @@ func TestTheSDKAcceptsSignedRequests(t *testing.T) {
 }
 
 func TestTheSDKRejectsUnsignedRequestsAndOtherKeys(t *testing.T) {
-	for name, signer := range map[string]*identity.Signer{"nobody": nil, "somebody else": newSigner(t)} {
+	for name, signer := range map[string]*identity.Signer{"none": nil, "another key": newSigner(t)} {
 		t.Run(name, func(t *testing.T) {
 			cfg := onceConfig()
 			cfg.Identity = signer

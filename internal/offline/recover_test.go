@@ -87,8 +87,8 @@ func membersOf(t *testing.T, dir string, id uint32) (servers []raft.Server, quar
 	return servers, d.group(group).Quarantine
 }
 
-// TestRecoveryGoesOnWithoutUnusablePartitions recovers a cluster from a node whose replicas
-// are partly damaged, which nobody has noticed before.
+// TestRecoveryGoesOnWithoutUnusablePartitions recovers a cluster from a node some of whose
+// replicas have damage that is only detected during the recovery.
 func TestRecoveryGoesOnWithoutUnusablePartitions(t *testing.T) {
 	dir := member(t, 4, func(logs *raftgroup.LogDB, hard *raftgroup.HardStates) {
 		s, err := logs.Storage(partition.GroupID(1))

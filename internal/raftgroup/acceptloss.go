@@ -178,7 +178,7 @@ func (l *Loss) apply(s *LogStore) error {
 	if err := s.SetUint64(keyCurrentTerm, l.term); err != nil {
 		return err
 	}
-	if l.VoteLost { // the vote of the term counts as given, to nobody
+	if l.VoteLost { // a vote without a candidate: the replica must not vote again in this term
 		if err := errors.Join(s.Set(keyVote, nil), s.SetUint64(keyVoteTerm, l.term)); err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func TestALossIsAccepted(t *testing.T) {
 			require.NoError(t, s.DeleteRange(last-4, last))
 		}, false, commands - 5},
 		"another vote": {func(t *testing.T, _ *testNode, s *LogStore, _ uint64) {
-			require.NoError(t, s.Set(keyVote, []byte("somebody else")))
+			require.NoError(t, s.Set(keyVote, []byte("another candidate")))
 		}, true, commands},
 		"an entry of another term": {func(t *testing.T, _ *testNode, s *LogStore, last uint64) {
 			var log raft.Log

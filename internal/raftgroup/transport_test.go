@@ -395,7 +395,7 @@ func TestRefusedDialMeansDead(t *testing.T) {
 	n := startNode(t, t.TempDir(), "")
 	other := startNode(t, t.TempDir(), "")
 	defer other.stop()
-	require.False(t, other.transport.dialRefused(n.address()), "somebody listens")
+	require.False(t, other.transport.dialRefused(n.address()), "the node listens")
 	n.stop()
 	require.True(t, other.transport.dialRefused(n.address()))
 }

@@ -26,7 +26,7 @@ func typicalProgress() *machine.Progress {
 
 func typicalInvocation() *machine.Invocation {
 	return &machine.Invocation{
-		ID: ids.NewInvocation(7, [16]byte{1}), Target: machine.Target{Service: "Greeter", Handler: "greet", Key: "somebody", Type: target.ObjectExclusive},
+		ID: ids.NewInvocation(7, [16]byte{1}), Target: machine.Target{Service: "Greeter", Handler: "greet", Key: "World", Type: target.ObjectExclusive},
 		Status: machine.Invoked, IdempotencyKey: new("8a4f7c1e-0000-1111"), Retention: machine.Retention{Completion: 86400000, Journal: 86400000},
 		ServerVersion: "1.0.0", CreatedAt: 1700000000000, ModifiedAt: 1700000000000, RunningAt: 1700000000000, ProgressAt: 1700000000000,
 		Attempt: 12345, Pin: machine.Pin{Deployment: "dp_10000000000000000000000", Protocol: 6}, Length: 2, Commands: 2, HoldsLock: true,

@@ -33,7 +33,7 @@ func TestOpenRejectsOtherFormats(t *testing.T) {
 		"newer":             {formatFile: "3\n"},
 		"not a number":      {formatFile: "x"},
 		"zero":              {formatFile: "0"},
-		"somebody's files":  {"notes.txt": "x"},
+		"unrelated files":   {"notes.txt": "x"},
 		"files, no version": {"MANIFEST-000001": "x"},
 	} {
 		t.Run(name, func(t *testing.T) {

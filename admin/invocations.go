@@ -189,7 +189,7 @@ func (s *Server) getInvocation(c echo.Context) error {
 	}
 	invocation, err := s.invocations.Get(c.Request().Context(), id, journal)
 	if errors.Is(err, ErrNotFound) {
-		return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The requested invocation '%s' does not exist", id)}
+		return noInvocation(id)
 	}
 	if err != nil {
 		return fmt.Errorf("get invocation %s: %w", id, err)

@@ -1,6 +1,10 @@
 package admin
 
-import "net/http"
+import (
+	"net/http"
+
+	"platform/admin/explain"
+)
 
 var invocationOperations = map[string]operation{
 	"GET /invocations": {
@@ -22,6 +26,10 @@ var invocationOperations = map[string]operation{
 		id: "get_invocation", tag: "invocation", summary: "Show an invocation",
 		query:   []object{queryParameter("journal", "Include its journal.", object{"type": "boolean", "default": false})},
 		answers: []reply{{http.StatusOK, "The invocation", Invocation{}}}, refusals: []int{400, 404, 503},
+	},
+	"GET /invocations/:invocation_id/explain": {
+		id: "explain_invocation", tag: "invocation", summary: "Explain why an invocation is in its status, what it waits for, and what to do next",
+		answers: []reply{{http.StatusOK, "The explanation", explain.Explanation{}}}, refusals: []int{400, 404, 429, 503},
 	},
 	"DELETE /invocations/:invocation_id": {
 		id: "end_invocation", tag: "invocation", summary: "Cancel, kill or purge an invocation (deprecated)",

@@ -40,6 +40,7 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/services/:service/handlers/:handler", s.getHandler},
 		{http.MethodGet, "/invocations", s.listInvocations},
 		{http.MethodGet, "/invocations/:invocation_id", s.getInvocation},
+		{http.MethodGet, "/invocations/:invocation_id/explain", s.onInvocation(s.explainInvocation)},
 		{http.MethodDelete, "/invocations/:invocation_id", s.onInvocation(s.end)},
 		{http.MethodPatch, "/invocations/:invocation_id/cancel", s.onInvocation(s.cancel)},
 		{http.MethodPatch, "/invocations/:invocation_id/kill", s.onInvocation(s.kill)},

@@ -226,3 +226,19 @@ func FormatDuration(d time.Duration) string {
 	}
 	return out.String()
 }
+
+// Rough formats a duration for people, with a precision that suits its length: milliseconds for
+// a few seconds, seconds for minutes, minutes for hours, hours for days.
+func Rough(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return "0ms"
+	case d < 10*time.Second:
+		return FormatDuration(d.Truncate(time.Millisecond))
+	case d < time.Hour:
+		return FormatDuration(d.Truncate(time.Second))
+	case d < Day:
+		return FormatDuration(d.Truncate(time.Minute))
+	}
+	return FormatDuration(d.Truncate(time.Hour))
+}

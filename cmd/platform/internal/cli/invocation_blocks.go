@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"platform/admin/explain"
 	"platform/cmd/platform/internal/client"
 	"platform/cmd/platform/internal/term"
 )
@@ -18,7 +19,7 @@ func (a *app) listInvocations(list []found, more bool, s selection) {
 		}
 		a.print.Printf("%s [%s] %s\n", a.print.Bold("❯"), a.print.Time(inv.CreatedAt), a.print.Bold(inv.ID))
 		brief := inv.Invocation
-		brief.LastFailure, brief.CompletionFailure = briefFailure(inv.LastFailure, inv.ID), briefFailure(inv.CompletionFailure, inv.ID)
+		brief.LastFailure, brief.CompletionFailure = explain.Brief(inv.LastFailure, inv.ID), explain.Brief(inv.CompletionFailure, inv.ID)
 		a.print.Fields("  ", a.invocationFields(brief)...)
 	}
 	count, note := strconv.Itoa(len(list)), ""

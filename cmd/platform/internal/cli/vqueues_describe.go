@@ -71,6 +71,14 @@ func isoText(iso string) string {
 	return term.Duration(d)
 }
 
+// blockedBy is what blocks the head of a queue, as in sys_scheduler.
+type blockedBy struct {
+	Rule  string    `json:"blocked_rule"`
+	Lock  string    `json:"lock_name"`
+	Usage uint64    `json:"usage"`
+	Until time.Time `json:"until"`
+}
+
 // heldBy describes what the head of a queue waits for.
 func (a *app) heldBy(head *client.VQueueHead) string {
 	var d blockedBy

@@ -105,8 +105,8 @@ func (a *app) sayStatus(ctx context.Context, id string) string {
 		return ""
 	}
 	a.say("%s", a.hint.Dim("Waiting for "+e.ID+" ("+e.Target+"), which is "+e.Status+":"))
-	for _, line := range e.Why {
-		a.say("  %s", a.hint.Dim(indented(line)))
+	for _, line := range a.reasons(e) {
+		a.say("  %s", a.hint.Dim(line))
 	}
 	a.say("%s", a.hint.Dim("`platform explain "+e.ID+"` says what to do."))
 	return e.Status

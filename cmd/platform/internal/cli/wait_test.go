@@ -59,8 +59,8 @@ func TestAttachTellsWhatItWaitsFor(t *testing.T) {
 			w.Header().Set("X-Platform-Id", "inv_1w")
 			w.WriteHeader(470)
 			_, _ = w.Write([]byte(`{"code":470,"message":"not completed","source":"ingress"}`))
-		case "/query":
-			_, _ = w.Write([]byte(`{"rows":[{"id":"inv_1w","target":"Signup/ada/run","status":"paused","modified_at":"2026-11-20T18:13:50Z"}]}`))
+		case "/invocations/inv_1w/explain":
+			_, _ = w.Write([]byte(`{"id":"inv_1w","target":"Signup/ada/run","status":"paused","summary":"It was paused."}`))
 		}
 	})
 	a.hint = term.New(&notifyingWriter{Writer: out, text: "says what to do", written: explained}, os.Getenv, false, term.Human)
@@ -96,49 +96,29 @@ func TestPauseTellsRequestedFromPaused(t *testing.T) {
 	require.Contains(t, out.String(), "`platform explain inv_2`")
 }
 
-// TestExplainNamesWhatARunningHandlerHasNotGot explains an attempt whose SDK does not say what
-// it waits for.
-func TestExplainNamesWhatARunningHandlerHasNotGot(t *testing.T) {
+// TestExplainOfAnOldServer explains an invocation of a server without explanations.
+func TestExplainOfAnOldServer(t *testing.T) {
 	a, _ := at(t, func(w http.ResponseWriter, r *http.Request) {
-		question, _ := io.ReadAll(r.Body)
-		switch {
-		case strings.Contains(string(question), "FROM sys_invocation"):
-			_, _ = w.Write([]byte(`{"rows":[{"id":"inv_1","target":"S/h","status":"running","last_start_at":"2026-11-20T18:13:50Z"}]}`))
-		case strings.Contains(string(question), "Notification"):
-			_, _ = w.Write([]byte(`{"rows":[{"entry_lite_json":"{\"Notification\":{\"Completion\":{\"Run\":{\"completion_id\":1}}}}"}]}`))
-		default:
-			_, _ = w.Write([]byte(`{"rows":[{"name":"charge","entry_lite_json":"{\"Command\":{\"Run\":{\"completion_id\":1}}}"},` +
-				`{"promise_name":"approved","entry_lite_json":"{\"Command\":{\"GetPromise\":{\"completion_id\":2}}}"},` +
-				`{"name":"","entry_lite_json":"{\"Command\":{\"OneWayCall\":{\"invocation_id_completion_id\":3}}}"}]}`))
+		if r.URL.Path == "/version" {
+			_, _ = w.Write([]byte(`{"version":"1.2.3"}`))
+			return
 		}
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write([]byte(`{"message":"there is no route GET /invocations/x/explain; GET / lists the routes","platform_code":null}`))
 	})
-	e, err := a.explained(t.Context(), "inv_1")
-	require.NoError(t, err)
-	require.Equal(t, []string{"Not completed in its journal:", "- the promise approved of the workflow"}, e.Why[1:])
+	_, err := a.explained(t.Context(), ids.NewInvocation(7, [16]byte{15: 1}).String())
+	require.EqualError(t, err, "the server, version 1.2.3, cannot explain invocations")
 }
 
-// TestExplainOfAHandlerThatReportsNothing explains an attempt of an old service protocol, whose
-// awakeables are not in the journal, and one whose process may be stuck.
-func TestExplainOfAHandlerThatReportsNothing(t *testing.T) {
-	id := ids.NewInvocation(7, [16]byte{15: 1})
-	a, _ := at(t, func(w http.ResponseWriter, r *http.Request) {
-		question, _ := io.ReadAll(r.Body)
-		switch {
-		case strings.Contains(string(question), "FROM sys_invocation"):
-			_, _ = fmt.Fprintf(w, `{"rows":[{"id":%q,"target":"S/h","target_service_name":"S","status":"running","last_start_at":"2026-11-20T18:13:50Z","pinned_service_protocol_version":6}]}`, id)
-		case strings.Contains(string(question), "Notification"):
-			_, _ = w.Write([]byte(`{"rows":[{"entry_lite_json":"{\"Notification\":{\"Signal\":{\"id\":{\"Index\":17}}}}"}]}`))
-		default:
-			_, _ = w.Write([]byte(`{"rows":[]}`))
-		}
+// TestExplanationsHaveTheTimesOfTheClient prints times in the format that the user chose.
+func TestExplanationsHaveTheTimesOfTheClient(t *testing.T) {
+	a, out := at(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"id":"inv_1","target":"S/h","status":"paused","summary":"at 2026-11-20T18:13:50.000Z (1s ago):\ntwo","details":[],"waiting_for":[],"next_steps":[]}`))
 	})
-	e, err := a.explained(t.Context(), id.String())
-	require.NoError(t, err)
-	awakeable := ids.Awakeable{Invocation: id, Signal: 18}.String()
-	require.Contains(t, e.Why[1], "the first one that is not completed is "+awakeable)
-	require.Contains(t, e.Next[0], "platform awakeables resolve "+awakeable)
-	require.Contains(t, e.Why[2], "its process no longer responds")
-	require.Contains(t, e.Next[1], "`platform services config view S`")
+	a.print = term.New(out, os.Getenv, false, term.RFC2822)
+	require.NoError(t, a.explainInvocation(t.Context(), "inv_1", false))
+	when := time.Date(2026, 11, 20, 18, 13, 50, 0, time.UTC).Local().Format(time.RFC1123Z)
+	require.Contains(t, out.String(), "  at "+when+" (1s ago):\n    two\n")
 }
 
 // TestCallTellsWhatItWaitsFor calls a handler whose invocation becomes paused after the first
@@ -147,6 +127,14 @@ func TestCallTellsWhatItWaitsFor(t *testing.T) {
 	var asked atomic.Int32
 	told := make(chan struct{})
 	a, out := at(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/invocations/inv_1w/explain" {
+			status := "scheduled"
+			if asked.Load() > 0 {
+				status = "paused"
+			}
+			_, _ = fmt.Fprintf(w, `{"id":"inv_1w","target":"S/h","status":%q,"summary":"It was %[1]s."}`, status)
+			return
+		}
 		if r.URL.Path != "/query" {
 			<-told
 			_, _ = w.Write([]byte(`"done"`))
@@ -161,10 +149,6 @@ func TestCallTellsWhatItWaitsFor(t *testing.T) {
 			if asked.Add(1) == 2 {
 				close(told) // the explanation of the pause was requested before
 			}
-		case strings.Contains(string(question), "SELECT *") && asked.Load() > 0:
-			_, _ = w.Write([]byte(`{"rows":[{"id":"inv_1w","target":"S/h","status":"paused","modified_at":"2026-11-20T18:13:50Z"}]}`))
-		case strings.Contains(string(question), "SELECT *"):
-			_, _ = w.Write([]byte(`{"rows":[{"id":"inv_1w","target":"S/h","status":"scheduled"}]}`))
 		default:
 			_, _ = w.Write([]byte(`{"rows":[]}`))
 		}

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+
+	"platform/admin/explain"
 )
 
 // Registration is a request to register a deployment.
@@ -173,6 +175,15 @@ func (c *Client) Invocations(ctx context.Context, q Query) (InvocationPage, erro
 func (c *Client) Invocation(ctx context.Context, id string) (inv Invocation, response *Response, err error) {
 	response, err = c.adminJSON(ctx, http.MethodGet, "/invocations/"+url.PathEscape(id)+"?journal=true", nil, &inv)
 	return inv, response, err
+}
+
+// Explain returns why an invocation is in its status.
+func (c *Client) Explain(ctx context.Context, id string) (*explain.Explanation, error) {
+	e := new(explain.Explanation)
+	if _, err := c.adminJSONWithin(ctx, max(queryTimeout, c.opts.RequestTimeout), http.MethodGet, "/invocations/"+url.PathEscape(id)+"/explain", nil, e); err != nil {
+		return nil, err
+	}
+	return e, nil
 }
 
 // Version returns the version of the server.

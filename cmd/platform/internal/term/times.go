@@ -43,16 +43,4 @@ func (p *Printer) Time(t time.Time) string {
 
 // Duration formats a duration with a precision that suits its length: milliseconds for a few
 // seconds, seconds for minutes, minutes for hours, hours for days.
-func Duration(d time.Duration) string {
-	switch {
-	case d < time.Millisecond:
-		return "0ms"
-	case d < 10*time.Second:
-		return units.FormatDuration(d.Truncate(time.Millisecond))
-	case d < time.Hour:
-		return units.FormatDuration(d.Truncate(time.Second))
-	case d < units.Day:
-		return units.FormatDuration(d.Truncate(time.Minute))
-	}
-	return units.FormatDuration(d.Truncate(time.Hour))
-}
+func Duration(d time.Duration) string { return units.Rough(d) }

@@ -1,0 +1,271 @@
+package explain
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"platform/internal/ids"
+)
+
+// journalEntry is the part of an entry of sys_journal that explanations use.
+type journalEntry struct {
+	kind, name, invoked, promise string
+	wakeUp                       time.Time
+	completions                  []uint32
+	result                       uint32 // the completion that ends the command, 0 if there is none
+}
+
+// awaited explains the leaves of a tree of futures.
+func (e *explainer) awaited(ctx context.Context, tree string) error {
+	if tree == "" {
+		e.describe()
+		return nil
+	}
+	var future any
+	if err := json.Unmarshal([]byte(tree), &future); err != nil {
+		return fmt.Errorf("%w: %w", errFuture, err)
+	}
+	journal, err := e.journal(ctx)
+	if err != nil {
+		return err
+	}
+	return e.leaves(ctx, future, journal)
+}
+
+// leaves walks over a tree of futures: an object with one member, whose value is a
+// list of trees, or the leaf.
+func (e *explainer) leaves(ctx context.Context, future any, journal []journalEntry) error {
+	members, isObject := future.(map[string]any)
+	if !isObject {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if name == "Single" {
+			if err := e.leaf(ctx, members[name], journal); err != nil {
+				return err
+			}
+			continue
+		}
+		list, _ := members[name].([]any)
+		for _, child := range list {
+			if err := e.leaves(ctx, child, journal); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (e *explainer) leaf(ctx context.Context, value any, journal []journalEntry) error {
+	leaf, _ := value.(map[string]any)
+	if name, ok := leaf["SignalName"]; ok {
+		e.waits(ForSignal, fmt.Sprint(name), "the signal %v", name)
+		e.next("Send it: `platform signals send %s %v <value>`", e.ID, name)
+	}
+	if index, ok := leaf["SignalIndex"].(float64); ok {
+		e.signal(uint32(index))
+	}
+	if id, ok := leaf["CompletionId"].(float64); ok {
+		return e.completion(ctx, uint32(id), journal)
+	}
+	return nil
+}
+
+// signal explains a numbered signal: the cancel signal, or an awakeable.
+func (e *explainer) signal(index uint32) {
+	id, err := ids.ParseInvocation(e.ID)
+	if err != nil || index < ids.FirstAwakeable {
+		if index > 1 { // the cancel signal is always awaited
+			e.waits(ForSignal, fmt.Sprint(index), "the signal %d", index)
+		}
+		return
+	}
+	awakeable := ids.Awakeable{Invocation: id, Signal: index}.String()
+	e.waits(ForAwakeable, awakeable, "the awakeable %s", awakeable)
+	e.next("Resolve it: `platform awakeables resolve %s <value>`", awakeable)
+}
+
+func (e *explainer) completion(ctx context.Context, id uint32, journal []journalEntry) error {
+	for i := range journal {
+		if id != 0 && slices.Contains(journal[i].completions, id) {
+			return e.command(ctx, &journal[i])
+		}
+	}
+	e.waits(ForCommand, "", "the completion %d", id)
+	return nil
+}
+
+// command explains what the completion of a command depends on.
+func (e *explainer) command(ctx context.Context, entry *journalEntry) error {
+	switch entry.kind {
+	case "Sleep":
+		e.waits(ForSleep, "", "the end of a sleep at %s", e.when(entry.wakeUp))
+		e.next("Nothing: it continues automatically.")
+	case "GetPromise", "PeekPromise":
+		e.waits(ForPromise, entry.promise, "the promise %s of the workflow", entry.promise)
+		e.next("Another handler of the workflow completes the promise.")
+	case "Call", "OneWayCall", "AttachInvocation", "GetInvocationOutput":
+		if entry.invoked == "" {
+			e.waits(ForInvocation, "", "the result of a %s", entry.kind)
+			return nil
+		}
+		status, err := e.statusOf(ctx, entry.invoked)
+		if err != nil {
+			return err
+		}
+		e.waits(ForInvocation, entry.invoked, "the result of %s%s", entry.invoked, status)
+		e.next("`platform explain %s` shows what it waits for.", entry.invoked)
+	case "Run":
+		e.waits(ForRun, entry.name, "the result of run %q", entry.name)
+	default:
+		e.waits(ForCommand, entry.name, "the result of %s %s", entry.kind, entry.name)
+	}
+	return nil
+}
+
+// statusOf is the target and status of another invocation, if it is known. At most maxCallees
+// are read.
+func (e *explainer) statusOf(ctx context.Context, id string) (string, error) {
+	if len(e.WaitingFor) >= maxCallees {
+		return "", nil
+	}
+	rows, err := e.reader.Query(ctx, "SELECT target, status FROM sys_invocation WHERE id = "+quote(id))
+	if err != nil || len(rows) == 0 {
+		return "", err
+	}
+	return fmt.Sprintf(" (%s, %s)", rows[0].Text("target"), rows[0].Text("status")), nil
+}
+
+// maxCallees bounds the called invocations whose status is read.
+const maxCallees = 20
+
+// lite is the part of entry_lite_json that explanations use.
+type lite struct {
+	Notification struct {
+		Completion map[string]struct {
+			ID uint32 `json:"completion_id"`
+		}
+		Signal struct {
+			ID struct{ Index uint32 } `json:"id"`
+		}
+	}
+	Command map[string]struct {
+		CompletionID uint32          `json:"completion_id"`
+		Result       uint32          `json:"result_completion_id"`
+		IDCompletion uint32          `json:"invocation_id_completion_id"`
+		Target       json.RawMessage `json:"target"`
+	}
+}
+
+// uncompleted lists the commands of a running invocation without a completion: what its
+// handler may be waiting for, if the SDK does not report it.
+func (e *explainer) uncompleted(ctx context.Context) error {
+	rows, err := e.reader.Query(ctx, "SELECT entry_lite_json FROM sys_journal WHERE id = "+quote(e.ID)+" AND entry_type LIKE 'Notification: %'")
+	if err != nil {
+		return err
+	}
+	answered, signalled := map[uint32]bool{0: true}, map[uint32]bool{}
+	for _, row := range rows {
+		var entry lite
+		if json.Unmarshal([]byte(row.Text("entry_lite_json")), &entry) == nil {
+			for _, completion := range entry.Notification.Completion {
+				answered[completion.ID] = true
+			}
+			signalled[entry.Notification.Signal.ID.Index] = true
+		}
+	}
+	journal, err := e.journal(ctx)
+	if err != nil {
+		return err
+	}
+	open := slices.DeleteFunc(journal, func(entry journalEntry) bool { return answered[entry.result] })
+	if len(open) > 0 {
+		e.detail("Journal", "The handler does not report what it waits for. %s not completed in its journal.", are(len(open), "command"))
+	}
+	for i := range open[:min(len(open), maxUncompleted)] {
+		if err := e.command(ctx, &open[i]); err != nil {
+			return err
+		}
+	}
+	if more := len(open) - maxUncompleted; more > 0 {
+		e.waits(ForCommand, "", "%s", counted(more, "other command"))
+	}
+	if !slices.ContainsFunc(open, func(entry journalEntry) bool { return entry.kind == "Run" }) {
+		e.unreportedAwakeable(signalled)
+	}
+	if started := e.row.Time("last_start_at"); len(open) == 0 && !started.IsZero() && e.now.Sub(started) > silentAfter {
+		e.detail("Handler", "No entry of its journal is open: the handler executes code, or its process no longer responds although its connection is open.")
+		e.next("Check the log of the service. A handler that sends nothing for the inactivity timeout is asked to suspend, and its attempt is aborted after the abort timeout: `platform services config view %s` shows them.",
+			e.row.Text("target_service_name"))
+	}
+	return nil
+}
+
+// are is a number of things with its verb.
+func are(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing + " is"
+	}
+	return fmt.Sprintf("%d %ss are", n, thing)
+}
+
+// silentAfter is how long an attempt without an open journal entry may last before the handler
+// may be stuck.
+const silentAfter = time.Minute
+
+// firstReportingProtocol is the service protocol version from which on running handlers
+// report what they await.
+const firstReportingProtocol = 7
+
+// unreportedAwakeable names the awakeable that a handler probably waits for. Before
+// firstReportingProtocol, the server learns of awakeables only when the handler suspends; an
+// SDK numbers them in order.
+func (e *explainer) unreportedAwakeable(signalled map[uint32]bool) {
+	id, err := ids.ParseInvocation(e.ID)
+	version := e.row.Number("pinned_service_protocol_version")
+	if err != nil || version == 0 || version >= firstReportingProtocol {
+		return
+	}
+	index := uint32(ids.FirstAwakeable)
+	for signalled[index] {
+		index++
+	}
+	awakeable := ids.Awakeable{Invocation: id, Signal: index}.String()
+	e.detail("Awakeables", "With service protocol %d, a running handler does not report what it awaits. If it waits for an awakeable, the first one that is not completed is %s.", version, awakeable)
+	e.next("To resolve it: `platform awakeables resolve %s <value>`", awakeable)
+}
+
+// maxUncompleted bounds the commands that uncompleted lists.
+const maxUncompleted = 5
+
+// journal reads the commands of the invocation and their completions.
+func (e *explainer) journal(ctx context.Context) ([]journalEntry, error) {
+	rows, err := e.reader.Query(ctx, "SELECT name, invoked_id, promise_name, sleep_wakeup_at, entry_lite_json FROM sys_journal WHERE id = "+quote(e.ID)+" AND entry_type LIKE 'Command: %'")
+	if err != nil {
+		return nil, err
+	}
+	var journal []journalEntry
+	for _, row := range rows {
+		var entry lite
+		if json.Unmarshal([]byte(row.Text("entry_lite_json")), &entry) != nil {
+			continue
+		}
+		for kind, c := range entry.Command {
+			read := journalEntry{
+				kind: kind, name: row.Text("name"), invoked: row.Text("invoked_id"), promise: row.Text("promise_name"),
+				wakeUp: row.Time("sleep_wakeup_at"), completions: []uint32{c.CompletionID, c.Result, c.IDCompletion},
+				result: max(c.CompletionID, c.Result),
+			}
+			var target struct{ InvocationId string } //nolint:revive // as in the table
+			if json.Unmarshal(c.Target, &target) == nil && read.invoked == "" {
+				read.invoked = target.InvocationId
+			}
+			journal = append(journal, read)
+		}
+	}
+	return journal, nil
+}

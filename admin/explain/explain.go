@@ -1,0 +1,353 @@
+package explain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"platform/internal/errcode"
+	"platform/internal/units"
+)
+
+// Explanation is the status of an invocation, its reason, and what to do next.
+type Explanation struct {
+	ID     string `json:"id"`
+	Target string `json:"target"`
+	Status string `json:"status"`
+	// Summary is the main reason; Details has the others, in the order in which to read them.
+	Summary    string   `json:"summary"`
+	Details    []Detail `json:"details"`
+	WaitingFor []Wait   `json:"waiting_for"`
+	NextSteps  []Step   `json:"next_steps"`
+}
+
+// Detail is a part of the reason.
+type Detail struct {
+	Title string `json:"title"` // what it is about, in one or two words
+	Text  string `json:"text"`
+}
+
+// Wait is one of the things that an invocation waits for.
+type Wait struct {
+	Kind WaitKind `json:"kind"`
+	Text string   `json:"text"`
+	// ID is that of the invocation or awakeable, or the name of the signal, promise or queue.
+	ID string `json:"id,omitempty"`
+}
+
+// WaitKind classifies what an invocation waits for.
+type WaitKind string
+
+// The kinds of waits.
+const (
+	ForSignal     WaitKind = "signal"
+	ForAwakeable  WaitKind = "awakeable"
+	ForSleep      WaitKind = "sleep"
+	ForPromise    WaitKind = "promise"
+	ForInvocation WaitKind = "invocation"
+	ForRun        WaitKind = "run"
+	ForCommand    WaitKind = "command" // another journal command
+	ForObject     WaitKind = "object"  // its key is held by another invocation
+	ForQueue      WaitKind = "vqueue"
+)
+
+// Step is something that an operator can do.
+type Step struct {
+	Text string `json:"text"` // a sentence, which contains the command in backquotes
+	// Command is the command of the CLI; empty if there is none.
+	Command string `json:"command,omitempty"`
+}
+
+// Reader reads the tables.
+type Reader interface {
+	// Query returns the rows of an SQL query.
+	Query(ctx context.Context, sql string) ([]Row, error)
+	// Deployed reports whether a deployment serves a service.
+	Deployed(service string) bool
+}
+
+// ErrNotFound says that there is no such invocation.
+var ErrNotFound = errors.New("invocation not found")
+
+// errFuture says that the engine and this package do not fit together.
+var errFuture = errors.New("the await tree of the invocation has an unknown format")
+
+// Invocation explains an invocation. The error is ErrNotFound, or one of the Reader.
+func Invocation(ctx context.Context, r Reader, id string, now time.Time) (*Explanation, error) {
+	rows, err := r.Query(ctx, "SELECT * FROM sys_invocation WHERE id = "+quote(id))
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, ErrNotFound
+	}
+	row := rows[0]
+	e := &explainer{reader: r, now: now, row: row, Explanation: Explanation{
+		ID: id, Target: row.Text("target"), Status: row.Text("status"),
+		Details: []Detail{}, WaitingFor: []Wait{}, NextSteps: []Step{},
+	}}
+	if err := e.explain(ctx); err != nil {
+		return nil, err
+	}
+	if e.Summary == "" && len(e.Details) > 0 {
+		e.Summary, e.Details = e.Details[0].Text, e.Details[1:]
+	}
+	return &e.Explanation, nil
+}
+
+// explainer collects an explanation.
+type explainer struct {
+	reader Reader
+	now    time.Time
+	row    Row // of sys_invocation
+	Explanation
+}
+
+func (e *explainer) summary(format string, args ...any) { e.Summary = fmt.Sprintf(format, args...) }
+
+func (e *explainer) detail(title, format string, args ...any) {
+	e.Details = append(e.Details, Detail{title, fmt.Sprintf(format, args...)})
+}
+
+func (e *explainer) waits(kind WaitKind, id, format string, args ...any) {
+	e.WaitingFor = append(e.WaitingFor, Wait{kind, fmt.Sprintf(format, args...), id})
+}
+
+// next adds a step. The first text in backquotes is its command.
+func (e *explainer) next(format string, args ...any) {
+	step := Step{Text: fmt.Sprintf(format, args...)}
+	if command := quotedCommand.FindStringSubmatch(step.Text); command != nil {
+		step.Command = command[1]
+	}
+	for _, known := range e.NextSteps {
+		if known == step {
+			return
+		}
+	}
+	e.NextSteps = append(e.NextSteps, step)
+}
+
+var quotedCommand = regexp.MustCompile("`(platform [^`]*)`")
+
+func (e *explainer) explain(ctx context.Context) error {
+	defer e.requests()
+	switch e.Status {
+	case "scheduled":
+		e.scheduled()
+		return nil
+	case "pending":
+		return e.pending(ctx)
+	case "ready":
+		e.ready()
+		return nil
+	case "running":
+		return e.running(ctx)
+	case "backing-off":
+		e.backingOff()
+		return nil
+	case "suspended":
+		e.summary("It is suspended, without a connection to the handler, until something that it waits for arrives.")
+		return e.awaited(ctx, e.row.Text("suspended_waiting_future_json"))
+	case "paused":
+		e.paused()
+	case "completed":
+		e.completed()
+	}
+	return nil
+}
+
+// requests explains earlier requests of operators.
+func (e *explainer) requests() {
+	if e.Status == "completed" {
+		return
+	}
+	if at := e.row.Time("cancel_requested_at"); !at.IsZero() {
+		e.detail("Cancellation", "Its cancellation was requested at %s; it is delivered when the handler next responds.", e.when(at))
+		e.next("`platform invocations kill %s` ends it now, without the handler.", e.ID)
+	}
+	if at := e.row.Time("last_resumed_at"); !at.IsZero() {
+		e.detail("Earlier pause", "It was paused at %s, and resumed at %s.", e.when(e.row.Time("last_paused_at")), e.when(at))
+	}
+}
+
+// when is a time and its distance from now.
+func (e *explainer) when(t time.Time) string {
+	if left := t.Sub(e.now); left > 0 {
+		return fmt.Sprintf("%s (in %s)", point(t), units.Rough(left))
+	}
+	return fmt.Sprintf("%s (%s ago)", point(t), units.Rough(e.now.Sub(t)))
+}
+
+func point(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// since is the start of a condition, "" if that is not known.
+func (e *explainer) since(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return ", since " + e.when(t)
+}
+
+func (e *explainer) scheduled() {
+	e.summary("It is delayed until %s.", e.when(e.row.Time("scheduled_start_at")))
+	e.next("Nothing: it starts automatically. `platform invocations cancel %s` cancels it.", e.ID)
+}
+
+// ready explains an invocation that may run and has no attempt.
+func (e *explainer) ready() {
+	if e.undeployed() {
+		return
+	}
+	e.summary("It is ready and waits for a free slot of the node that leads its partition.")
+	e.next("Nothing, if it starts within seconds. Otherwise the node has reached its limits: see worker.invoker.concurrent-invocations-limit and memory-limit of the server.")
+}
+
+// undeployed explains that no deployment serves the handler.
+func (e *explainer) undeployed() bool {
+	service := e.row.Text("target_service_name")
+	if e.reader.Deployed(service) {
+		return false
+	}
+	e.detail("Deployment", "No deployment serves %s.", service)
+	e.next("Register one: `platform deployments register <address>`.")
+	return true
+}
+
+func (e *explainer) running(ctx context.Context) error {
+	deployment := e.row.Text("last_attempt_deployment_id")
+	if deployment == "" {
+		deployment = "its deployment"
+	}
+	e.summary("An attempt is in progress%s, on %s.", e.since(e.row.Time("last_start_at")), deployment)
+	if n := e.row.Number("retry_count"); n > 1 {
+		e.detail("Attempts", "It is attempt number %d; the one before failed: %s", n, Brief(e.row.Text("last_failure"), e.ID))
+	}
+	if since := e.row.Time("no_response_since"); !since.IsZero() {
+		e.detail("Endpoint", "The endpoint is connected but has sent nothing since %s, not even response headers. The attempt continues until the abort timeout at %s.", e.when(since), e.when(e.row.Time("abort_at")))
+		e.next("Check whether the service at that address is stuck. If its handler is expected to work for a long time without sending anything, do nothing.")
+	}
+	if e.row.Text("pause_requested") == "true" {
+		e.detail("Pause", "An operator paused it%s. The attempt was asked to suspend: its current step finishes and is stored, then the invocation is paused. The attempt is aborted if the endpoint sends nothing for the abort timeout.",
+			pauseDetails(e.row.Time("last_paused_at"), e.row.Text("last_pause_by"), e.row.Text("last_pause_reason")))
+		e.next("`platform invocations resume %s` withdraws the pause.", e.ID)
+		e.next("`platform invocations kill %s` ends the invocation now.", e.ID)
+	}
+	if awaiting := e.row.Text("last_awaiting_on_future_json"); awaiting != "" {
+		e.detail("Handler", "The handler reports what it waits for.")
+		return e.awaited(ctx, awaiting)
+	}
+	if err := e.uncompleted(ctx); err != nil {
+		return err
+	}
+	e.describe()
+	return nil
+}
+
+func (e *explainer) describe() { e.next("`platform invocations describe %s` shows its journal.", e.ID) }
+
+// pauseDetails describes when an operator paused something, from where and why, if known.
+func pauseDetails(at time.Time, by, reason string) (text string) {
+	if !at.IsZero() {
+		text += " at " + point(at)
+	}
+	if by != "" {
+		text += " from " + by
+	}
+	if reason != "" {
+		text += ": " + reason
+	}
+	return text
+}
+
+func (e *explainer) failure() {
+	if text := e.row.Text("last_failure"); text != "" {
+		e.detail("Last failure", "The last attempt failed: %s", Brief(text, e.ID))
+	}
+	if command := e.row.Text("last_failure_related_command_type"); command != "" {
+		e.detail("Failed command", "It failed in %s %s.", command, e.row.Text("last_failure_related_command_name"))
+	}
+}
+
+// Brief returns the beginning of a failure, without its stack; describe shows all of it.
+func Brief(failure, id string) string {
+	lines := strings.Split(strings.TrimSpace(failure), "\n")
+	if len(lines) <= maxFailureLines {
+		return strings.Join(lines, "\n")
+	}
+	return strings.Join(lines[:maxFailureLines-1], "\n") +
+		fmt.Sprintf("\n… and %d lines more: `platform invocations describe %s`", len(lines)-maxFailureLines+1, id)
+}
+
+// maxFailureLines bounds what is shown of a failure.
+const maxFailureLines = 4
+
+func (e *explainer) backingOff() {
+	e.summary("Its last attempt failed; the next one starts at %s.", e.when(e.row.Time("next_retry_at")))
+	e.detail("Attempts", "%s so far.", counted(max(1, e.row.Number("retry_count")), "attempt"))
+	e.failure()
+	e.undeployed()
+	e.code()
+	if e.row.Text("last_failure_error_code") == string(errcode.RT0011) && e.row.Text("pinned_deployment_id") != "" {
+		e.next("It started on a deployment that was removed: `platform invocations resume %s --deployment latest` continues it on the latest deployment of its service.", e.ID)
+		return
+	}
+	e.elsewhere()
+	e.next("It is retried automatically. `platform invocations resume %s` retries it immediately.", e.ID)
+}
+
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// elsewhere suggests how an invocation whose code has changed continues with code that fits
+// its journal.
+func (e *explainer) elsewhere() {
+	if e.row.Text("last_failure_error_code") == string(errcode.RT0016) {
+		e.next("Register the code that it started on, or code that executes the same steps, and then: `platform invocations resume %s --deployment latest` (or the id of its deployment).", e.ID)
+	}
+}
+
+// code refers to the error catalogue.
+func (e *explainer) code() {
+	code := e.row.Text("last_failure_error_code")
+	if entry, known := errcode.Lookup(errcode.Code(code)); known {
+		e.next("%s", entry.Remedy)
+		e.next("`platform explain %s` explains this kind of failure.", code)
+	}
+}
+
+func (e *explainer) paused() {
+	since := e.when(e.row.Time("modified_at"))
+	switch cause := e.row.Text("last_pause_cause"); {
+	case cause == "attempts-used-up":
+		e.summary("It was paused at %s: the maximum number of attempts of its retry policy was reached.", since)
+	case cause == "unretryable-failure":
+		e.summary("It was paused at %s: its last attempt failed with an error that is not retried.", since)
+	case cause == "" && e.row.Text("last_failure") != "": // it was paused by an older server
+		e.summary("It was paused at %s, because it reached the maximum number of attempts or an operator paused it.", since)
+	default:
+		e.summary("It was paused by an operator%s.", pauseDetails(e.row.Time("last_paused_at"), e.row.Text("last_pause_by"), e.row.Text("last_pause_reason")))
+	}
+	e.failure()
+	e.code()
+	e.elsewhere()
+	e.next("`platform invocations resume %s` continues it.", e.ID)
+	e.next("`platform invocations cancel %s` ends it.", e.ID)
+}
+
+func (e *explainer) completed() {
+	at := e.when(e.row.Time("completed_at"))
+	if failure := e.row.Text("completion_failure"); failure != "" {
+		e.summary("It ended at %s with the failure %s", at, failure)
+		e.next("`platform invocations restart-as-new %s` runs it again, as a new invocation.", e.ID)
+		return
+	}
+	e.summary("It ended at %s with %s.", at, e.row.Text("completion_result"))
+	e.next("`platform attach %s` prints the result.", e.ID)
+}

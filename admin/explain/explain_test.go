@@ -1,0 +1,207 @@
+package explain
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"platform/internal/ids"
+)
+
+// tables answers queries that contain a text with rows in JSON.
+type tables map[string]string
+
+// Query implements Reader.
+func (t tables) Query(_ context.Context, sql string) (rows []Row, err error) {
+	for part, answer := range t {
+		if strings.Contains(sql, part) {
+			return rows, json.Unmarshal([]byte(answer), &rows)
+		}
+	}
+	return nil, nil
+}
+
+// Deployed implements Reader.
+func (t tables) Deployed(service string) bool { return service != "Gone" }
+
+var now = time.Date(2026, 11, 20, 18, 21, 39, 0, time.UTC)
+
+func texts(e *Explanation) (details, waits, steps []string) {
+	for _, d := range e.Details {
+		details = append(details, d.Title+": "+d.Text)
+	}
+	for _, w := range e.WaitingFor {
+		waits = append(waits, string(w.Kind)+" "+w.ID+": "+w.Text)
+	}
+	for _, s := range e.NextSteps {
+		steps = append(steps, s.Text)
+	}
+	return details, waits, steps
+}
+
+func TestExplanations(t *testing.T) {
+	id := ids.NewInvocation(7, [16]byte{15: 1})
+	awakeable := func(signal uint32) string { return ids.Awakeable{Invocation: id, Signal: signal}.String() }
+	for name, test := range map[string]struct {
+		row                   string // of sys_invocation, without id
+		tables                tables
+		summary               string
+		details, waits, steps []string
+	}{
+		"scheduled": {
+			row:     `"status":"scheduled","scheduled_start_at":"2026-11-20T18:21:49Z"`,
+			summary: "It is delayed until 2026-11-20T18:21:49.000Z (in 10s).",
+			steps:   []string{"Nothing: it starts automatically. `platform invocations cancel ID` cancels it."},
+		},
+		"pending on an object": {
+			row:     `"status":"pending","target_service_name":"Counter","target_service_key":"alice"`,
+			tables:  tables{"FROM sys_inbox": `[{"num_ahead":1}]`, "FROM sys_locks": `[{"acquired_by":"inv_1holder","target":"Counter/alice/slow","status":"running"}]`},
+			summary: "It waits for Counter/alice, which only one handler at a time can hold.",
+			details: []string{"Queue: 1 invocation waits before it."},
+			waits:   []string{"object inv_1holder: The key is held by inv_1holder (Counter/alice/slow, running)."},
+			steps:   []string{"`platform explain inv_1holder` explains the status of the holder."},
+		},
+		"pending in a queue": {
+			row: `"status":"pending","target_service_name":"Greeter"`,
+			tables: tables{
+				"FROM sys_vqueues": `[{"id":"vq_1","num_ahead":12345,"status":"blocked","blocked_on":"limit-key-concurrency","blocked_on_json":"{\"scope\":\"tenant\",\"limit_key\":\"a/b\",\"blocked_level\":\"Level1\",\"blocked_rule\":\"tenant/*\"}"}]`,
+				"FROM sys_user_limits WHERE scope = 'tenant' AND level = 'Level1' AND l1 = 'a'": `[{"concurrency_limit":5,"usage":5}]`,
+			},
+			summary: "It waits in the queue vq_1. About 12345 invocations wait before it.",
+			waits:   []string{"vqueue vq_1: Rule tenant/* allows 5 concurrent invocations; 5 are running."},
+			steps:   []string{"Wait, or raise the limit: `platform rules set 'tenant/*' --concurrency <n>`."},
+		},
+		"pending in a paused queue": {
+			row:     `"status":"pending"`,
+			tables:  tables{"FROM sys_vqueues": `[{"id":"vq_1","num_ahead":0,"queue_is_paused":true,"paused_by":"::1","pause_reason":"a deploy"}]`},
+			summary: "It is the first in the queue vq_1.",
+			waits:   []string{"vqueue vq_1: The queue was paused by an operator from ::1: a deploy."},
+			steps:   []string{"`platform vqueues resume vq_1` resumes it."},
+		},
+		"ready without deployment": {
+			row:     `"status":"ready","target_service_name":"Gone"`,
+			summary: "No deployment serves Gone.",
+			steps:   []string{"Register one: `platform deployments register <address>`."},
+		},
+		"backing off": {
+			row:     `"status":"backing-off","retry_count":3,"next_retry_at":"2026-11-20T18:22:39Z","last_failure":"[500 Internal] boom\nat a\nat b\nat c\nat d\n","cancel_requested_at":"2026-11-20T18:21:38Z"`,
+			summary: "Its last attempt failed; the next one starts at 2026-11-20T18:22:39.000Z (in 1m).",
+			details: []string{
+				"Attempts: 3 attempts so far.",
+				"Last failure: The last attempt failed: [500 Internal] boom\nat a\nat b\n… and 2 lines more: `platform invocations describe ID`",
+				"Cancellation: Its cancellation was requested at 2026-11-20T18:21:38.000Z (1s ago); it is delivered when the handler next responds.",
+			},
+			steps: []string{
+				"It is retried automatically. `platform invocations resume ID` retries it immediately.",
+				"`platform invocations kill ID` ends it now, without the handler.",
+			},
+		},
+		"paused": {
+			row:     `"status":"paused","modified_at":"2026-11-20T18:21:38Z","last_pause_cause":"attempts-used-up","last_failure":"boom","last_failure_related_command_type":"Run","last_failure_related_command_name":"charge"`,
+			summary: "It was paused at 2026-11-20T18:21:38.000Z (1s ago): the maximum number of attempts of its retry policy was reached.",
+			details: []string{"Last failure: The last attempt failed: boom", "Failed command: It failed in Run charge."},
+			steps:   []string{"`platform invocations resume ID` continues it.", "`platform invocations cancel ID` ends it."},
+		},
+		"suspended": {
+			row: `"status":"suspended","suspended_waiting_future_json":"{\"FirstCompleted\":[{\"Single\":{\"CompletionId\":1}},{\"Single\":{\"CompletionId\":3}},{\"Single\":{\"SignalIndex\":17}},{\"Single\":{\"SignalIndex\":1}},{\"Single\":{\"SignalName\":\"approve\"}}]}"`,
+			tables: tables{
+				"FROM sys_journal": `[{"sleep_wakeup_at":"2026-11-20T18:21:40Z","entry_lite_json":"{\"Command\":{\"Sleep\":{\"completion_id\":1}}}"},{"invoked_id":"inv_1callee","entry_lite_json":"{\"Command\":{\"Call\":{\"invocation_id_completion_id\":2,\"result_completion_id\":3}}}"}]`,
+				"'inv_1callee'":    `[{"target":"S/h","status":"paused"}]`,
+			},
+			summary: "It is suspended, without a connection to the handler, until something that it waits for arrives.",
+			waits: []string{
+				"sleep : the end of a sleep at 2026-11-20T18:21:40.000Z (in 1s)",
+				"invocation inv_1callee: the result of inv_1callee (S/h, paused)",
+				"awakeable " + awakeable(17) + ": the awakeable " + awakeable(17),
+				"signal approve: the signal approve",
+			},
+			steps: []string{
+				"Nothing: it continues automatically.", "`platform explain inv_1callee` shows what it waits for.",
+				"Resolve it: `platform awakeables resolve " + awakeable(17) + " <value>`", "Send it: `platform signals send ID approve <value>`",
+			},
+		},
+		"running, with a step of the journal open": {
+			row: `"status":"running","last_start_at":"2026-11-20T18:21:38Z"`,
+			tables: tables{
+				"'Notification: %'": `[{"entry_lite_json":"{\"Notification\":{\"Completion\":{\"Run\":{\"completion_id\":1}}}}"}]`,
+				"'Command: %'": `[{"name":"charge","entry_lite_json":"{\"Command\":{\"Run\":{\"completion_id\":1}}}"},` +
+					`{"promise_name":"approved","entry_lite_json":"{\"Command\":{\"GetPromise\":{\"completion_id\":2}}}"},` +
+					`{"name":"","entry_lite_json":"{\"Command\":{\"OneWayCall\":{\"invocation_id_completion_id\":3}}}"}]`,
+			},
+			summary: "An attempt is in progress, since 2026-11-20T18:21:38.000Z (1s ago), on its deployment.",
+			details: []string{"Journal: The handler does not report what it waits for. 1 command is not completed in its journal."},
+			waits:   []string{"promise approved: the promise approved of the workflow"},
+			steps:   []string{"Another handler of the workflow completes the promise.", "`platform invocations describe ID` shows its journal."},
+		},
+		"running, without an open entry": {
+			row:     `"status":"running","last_start_at":"2026-11-20T18:13:50Z","target_service_name":"S","pinned_service_protocol_version":6`,
+			tables:  tables{"'Notification: %'": `[{"entry_lite_json":"{\"Notification\":{\"Signal\":{\"id\":{\"Index\":17}}}}"}]`},
+			summary: "An attempt is in progress, since 2026-11-20T18:13:50.000Z (7m 49s ago), on its deployment.",
+			details: []string{
+				"Awakeables: With service protocol 6, a running handler does not report what it awaits. If it waits for an awakeable, the first one that is not completed is " + awakeable(18) + ".",
+				"Handler: No entry of its journal is open: the handler executes code, or its process no longer responds although its connection is open.",
+			},
+			steps: []string{
+				"To resolve it: `platform awakeables resolve " + awakeable(18) + " <value>`",
+				"Check the log of the service. A handler that sends nothing for the inactivity timeout is asked to suspend, and its attempt is aborted after the abort timeout: `platform services config view S` shows them.",
+				"`platform invocations describe ID` shows its journal.",
+			},
+		},
+		"completed": {
+			row:     `"status":"completed","completed_at":"2026-11-20T18:21:38Z","completion_result":"success"`,
+			summary: "It ended at 2026-11-20T18:21:38.000Z (1s ago) with success.",
+			steps:   []string{"`platform attach ID` prints the result."},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.tables == nil {
+				test.tables = tables{}
+			}
+			test.tables[fmt.Sprintf("FROM sys_invocation WHERE id = '%s'", id)] = `[{"target":"S/h",` + test.row + `}]`
+			e, err := Invocation(t.Context(), test.tables, id.String(), now)
+			require.NoError(t, err)
+			details, waits, steps := texts(e)
+			withID := func(list []string) []string {
+				var out []string
+				for _, text := range list {
+					out = append(out, strings.ReplaceAll(text, " ID", " "+id.String()))
+				}
+				return out
+			}
+			require.Equal(t, test.summary, e.Summary)
+			require.Equal(t, withID(test.details), details)
+			require.Equal(t, test.waits, waits)
+			require.Equal(t, withID(test.steps), steps)
+		})
+	}
+}
+
+func TestStepsHaveTheirCommand(t *testing.T) {
+	e := new(explainer)
+	e.next("Send it: `platform signals send x y <value>`")
+	e.next("Nothing: it continues automatically.")
+	e.next("Nothing: it continues automatically.")
+	require.Equal(t, []Step{
+		{Text: "Send it: `platform signals send x y <value>`", Command: "platform signals send x y <value>"},
+		{Text: "Nothing: it continues automatically."},
+	}, e.NextSteps)
+}
+
+type unreadable struct{ tables }
+
+func (unreadable) Query(context.Context, string) ([]Row, error) { return nil, errors.ErrUnsupported }
+
+func TestErrors(t *testing.T) {
+	_, err := Invocation(t.Context(), tables{}, "inv_1", now)
+	require.ErrorIs(t, err, ErrNotFound)
+	_, err = Invocation(t.Context(), unreadable{}, "inv_1", now)
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	_, err = Invocation(t.Context(), tables{"FROM sys_invocation": `[{"status":"suspended","suspended_waiting_future_json":"{"}]`}, "inv_1", now)
+	require.ErrorIs(t, err, errFuture)
+}

@@ -1,0 +1,61 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"platform/admin/explain"
+	"platform/admin/query"
+	"platform/internal/ids"
+	"platform/metadata"
+)
+
+func (s *Server) explainInvocation(c echo.Context, id ids.Invocation) error {
+	if s.cfg.Query == nil {
+		return errNoEngine
+	}
+	tables := tableReader{s.cfg.Query, s.registry.Schemas()}
+	explanation, err := explain.Invocation(c.Request().Context(), tables, id.String(), time.Now())
+	if errors.Is(err, explain.ErrNotFound) {
+		return noInvocation(id)
+	}
+	if err != nil {
+		return s.refuseQuery(c, fmt.Errorf("explain invocation %s: %w", id, err))
+	}
+	return answer(c, http.StatusOK, explanation)
+}
+
+func noInvocation(id ids.Invocation) *failure {
+	return &failure{status: http.StatusNotFound, message: fmt.Sprintf("The requested invocation '%s' does not exist", id)}
+}
+
+// tableReader reads the tables for explanations.
+type tableReader struct {
+	engine  *query.Engine
+	schemas *metadata.Schemas
+}
+
+var _ explain.Reader = tableReader{}
+
+// Query implements explain.Reader.
+func (r tableReader) Query(ctx context.Context, sql string) ([]explain.Row, error) {
+	var result bytes.Buffer
+	if _, err := r.engine.WriteJSON(ctx, sql, query.Options{}, &result); err != nil {
+		return nil, err
+	}
+	var decoded struct{ Rows []explain.Row }
+	if err := json.Unmarshal(result.Bytes(), &decoded); err != nil {
+		return nil, fmt.Errorf("decode rows: %w", err)
+	}
+	return decoded.Rows, nil
+}
+
+// Deployed implements explain.Reader.
+func (r tableReader) Deployed(service string) bool { return r.schemas.Services[service] != nil }

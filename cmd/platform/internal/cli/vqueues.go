@@ -222,6 +222,10 @@ func (a *app) vqueuesSwitch(pause bool) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		before, _, err := a.client.VQueue(ctx, id)
+		if err != nil && !errors.Is(err, client.ErrNoVQueue) { // the server knows vqueues without entries as well
+			return err
+		}
 		if pause {
 			err = a.client.PauseVQueue(ctx, id, reason)
 		} else {
@@ -243,7 +247,15 @@ func (a *app) vqueuesSwitch(pause bool) *cobra.Command {
 			return &hintedError{fmt.Errorf("the vqueue was already paused%s", a.pauseDetails(queue.PausedAt, queue.PausedBy, queue.Reason)),
 				"It stays paused. `platform vqueues resume " + queue.ID + "` resumes it."}
 		}
-		a.print.Printf("%s %s vqueue %s (%d waiting, %d running)\n", a.print.Green("[OK]:"), done, queue.ID, queue.Inbox, queue.Running)
+		counts := fmt.Sprintf("(%d waiting, %d running)", queue.Inbox, queue.Running)
+		switch {
+		case pause && before.Paused && queue.Paused:
+			a.print.Printf("%s vqueue %s was already paused%s %s\n", a.print.Green("[OK]:"), queue.ID, a.pauseDetails(before.PausedAt, before.PausedBy, before.Reason), counts)
+		case !pause && !before.Paused && !queue.Paused:
+			a.print.Printf("%s vqueue %s was not paused %s\n", a.print.Green("[OK]:"), queue.ID, counts)
+		default:
+			a.print.Printf("%s %s vqueue %s %s\n", a.print.Green("[OK]:"), done, queue.ID, counts)
+		}
 		return nil
 	})
 	return cmd

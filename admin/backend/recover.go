@@ -186,7 +186,11 @@ func allAnswer(layout *metadata.Layout, statuses cluster.Statuses) string {
 	if len(silent) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("member %s does not respond and may have newer data: start it, or, if it is lost for good, remove it first (`platform cluster nodes remove %s --force`)",
+	if len(silent) == 1 {
+		return fmt.Sprintf("member %s does not respond and may have newer data: start it, or, if it is lost for good, remove it first (`platform cluster nodes remove %s --force`)",
+			silent[0], silent[0])
+	}
+	return fmt.Sprintf("members %s do not respond and may have newer data: start them, or, if they are lost for good, remove them first (`platform cluster nodes remove %s --force`, and so on)",
 		strings.Join(silent, ", "), silent[0])
 }
 

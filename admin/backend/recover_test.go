@@ -68,6 +68,10 @@ func TestWhatCanBeRecovered(t *testing.T) {
 			"a member does not answer", []*nodepb.ReplicaStatus{at("n1/a", 4, 9, four...), {}, nil},
 			true, "n3 does not respond and may have newer data", 1, []uint32{}, []string{"n2/b", "n3/c", "n4/d"},
 		},
+		{
+			"two members do not answer", []*nodepb.ReplicaStatus{at("n1/a", 4, 9, four...), nil, nil},
+			true, "members n2, n3 do not respond and may have newer data: start them", 1, []uint32{}, []string{"n2/b", "n3/c", "n4/d"},
+		},
 		{"nothing is left", []*nodepb.ReplicaStatus{{}, quarantined, {}}, true, "no member has a usable replica", 0, []uint32{}, []string{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -103,8 +103,9 @@ type Invocation struct {
 	PinnedProtocolVersion int            `json:"pinned_service_protocol_version,omitempty"`
 	JournalSize           uint32         `json:"journal_size"`
 	RetryCount            uint64         `json:"retry_count,omitempty"`
+	LastStartAt           Timestamp      `json:"last_start_at,omitzero"` // of the latest attempt, known to the current leader only
 	NextRetryAt           Timestamp      `json:"next_retry_at,omitzero"`
-	NoResponseSince       Timestamp      `json:"no_response_since,omitzero"`   // of a running attempt, once a response head is overdue
+	NoResponseSince       Timestamp      `json:"no_response_since,omitzero"`   // of a running attempt, once the response headers are overdue
 	AbortAt               Timestamp      `json:"abort_at,omitzero"`            // with it
 	PauseRequested        bool           `json:"pause_requested,omitempty"`    // it pauses when the open attempt has ended
 	CancelRequestedAt     Timestamp      `json:"cancel_requested_at,omitzero"` // of one that had started; its handler decides

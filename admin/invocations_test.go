@@ -37,7 +37,7 @@ func fullInvocation() *Invocation {
 		CreatedAt: 1_700_000_000_001, ModifiedAt: 1_700_000_000_002, ScheduledStartAt: 1_700_000_000_003,
 		RunningAt: 1_700_000_000_004, CompletedAt: 1_700_000_000_005,
 		IdempotencyKey: ptr(""), InvokedBy: "service", InvokedByID: "inv_x", InvokedByTarget: "Greeter/greet",
-		PinnedDeploymentID: "dp_1x", PinnedProtocolVersion: 6, JournalSize: 3, RetryCount: 2, NextRetryAt: 1_700_000_000_006,
+		PinnedDeploymentID: "dp_1x", PinnedProtocolVersion: 6, JournalSize: 3, RetryCount: 2, LastStartAt: 1_700_000_000_007, NextRetryAt: 1_700_000_000_006,
 		LastFailure: "boom", LastFailureErrorCode: "RT0007", LastAttemptServer: "sdk/1.0.0",
 		CompletionResult: "failure", CompletionFailure: "[500] boom",
 	}

@@ -65,6 +65,9 @@ func describeAttempts(r partition.Record, out *admin.Invocation) {
 	if attempts := r.Attempts; attempts != nil {
 		out.RetryCount = uint64(attempts.Started())
 		out.LastAttemptServer = attempts.Server
+		if !attempts.LastStartAt.IsZero() {
+			out.LastStartAt = admin.Timestamp(attempts.LastStartAt.UnixMilli())
+		}
 		if !attempts.NextRetryAt.IsZero() {
 			out.NextRetryAt = admin.Timestamp(attempts.NextRetryAt.UnixMilli())
 		}

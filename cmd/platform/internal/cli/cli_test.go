@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"platform/cmd/platform/internal/client"
+	"platform/cmd/platform/internal/term"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -72,4 +74,17 @@ func TestReportOfAnInterrupt(t *testing.T) {
 	a := &app{System: System{Err: &out, Getenv: os.Getenv}}
 	require.Equal(t, exitError, a.report(fmt.Errorf("get: %w", context.Canceled)))
 	require.Equal(t, "Interrupted\n", out.String())
+}
+
+// The duration of a running invocation is that of its attempt, besides the time since the
+// first start.
+func TestStatusOfARunningInvocationDistinguishesItsStarts(t *testing.T) {
+	a := &app{print: term.New(&bytes.Buffer{}, func(string) string { return "" }, false, term.Human)}
+	now := time.Now()
+	inv := client.Invocation{Status: "running", RunningAt: now.Add(-2 * time.Hour), RetryCount: 3}
+	require.Regexp(t, `^running for 2h.*, attempt 3$`, a.statusText(inv), "a server that does not report the start of the attempt")
+	inv.LastStartAt = inv.RunningAt.Add(time.Millisecond)
+	require.Regexp(t, `^running for 2h.*, attempt 3$`, a.statusText(inv), "the first attempt")
+	inv.LastStartAt = now.Add(-time.Hour)
+	require.Regexp(t, `^running for 1h.*, attempt 3, first started 2h.* ago$`, a.statusText(inv))
 }

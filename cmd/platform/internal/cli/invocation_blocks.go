@@ -74,9 +74,12 @@ func (a *app) statusText(inv client.Invocation) string {
 		}
 		status += a.nextText(inv)
 	default:
-		since := inv.ModifiedAt
+		since, first := inv.ModifiedAt, ""
 		if inv.Status == "running" && !inv.RunningAt.IsZero() {
 			since = inv.RunningAt
+			if latest := laterStart(inv); !latest.IsZero() {
+				since, first = latest, ", first started "+term.Duration(time.Since(since))+" ago"
+			}
 		}
 		if !since.IsZero() {
 			status += " for " + term.Duration(time.Since(since))
@@ -84,6 +87,7 @@ func (a *app) statusText(inv client.Invocation) string {
 		if inv.RetryCount > 1 {
 			status += fmt.Sprintf(", attempt %d", inv.RetryCount) + a.nextText(inv)
 		}
+		status += first
 		if !inv.NoResponseSince.IsZero() {
 			status += fmt.Sprintf(", no response since %s, ends at %s", a.print.Time(inv.NoResponseSince), a.print.Time(inv.AbortAt))
 		}
@@ -98,6 +102,14 @@ func (a *app) statusText(inv client.Invocation) string {
 		status += ", cancellation requested at " + a.print.Time(inv.CancelRequestedAt) + ", delivered when the handler next responds"
 	}
 	return status
+}
+
+// laterStart returns the start of the latest attempt, zero if it is the first one or unknown.
+func laterStart(inv client.Invocation) time.Time {
+	if inv.LastStartAt.Sub(inv.RunningAt) < time.Second {
+		return time.Time{}
+	}
+	return inv.LastStartAt
 }
 
 // pausedBy is who paused an invocation or why, to follow its status.

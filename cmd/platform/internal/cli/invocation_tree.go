@@ -48,6 +48,7 @@ func (a *app) describeInvocation(inv client.Invocation) {
 	fields = append(fields,
 		term.Field{Name: "Created", Value: a.print.Time(inv.CreatedAt)},
 		term.Field{Name: "Started", Value: a.print.Time(inv.RunningAt)},
+		term.Field{Name: "Latest attempt", Value: a.print.Time(laterStart(inv))},
 		term.Field{Name: "Completed", Value: a.print.Time(inv.CompletedAt)},
 	)
 	if inv.PinnedProtocolVersion > 0 {

@@ -127,6 +127,7 @@ type Invocation struct {
 	PinnedProtocolVersion int       `json:"pinned_service_protocol_version"`
 	JournalSize           int       `json:"journal_size"`
 	RetryCount            int       `json:"retry_count"`
+	LastStartAt           time.Time `json:"last_start_at"`
 	NextRetryAt           time.Time `json:"next_retry_at"`
 	NoResponseSince       time.Time `json:"no_response_since"`
 	AbortAt               time.Time `json:"abort_at"`

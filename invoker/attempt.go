@@ -44,7 +44,7 @@ type attempt struct {
 	refusal     *failure  // error status; the body may contain details
 	body        []byte    // of the refusal
 	requestedAt time.Time // when the request was made
-	responded   bool      // the response head has arrived
+	responded   bool      // the response headers have arrived
 	silent      bool      // it is overdue, see silence.go
 	held        bool      // the server itself delays the endpoint
 	activity    time.Time

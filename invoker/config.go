@@ -22,7 +22,7 @@ type Config struct {
 	ConcurrentInvocations int
 	// ServiceInvocations bounds the open attempts of one service. 0 means unbounded.
 	ServiceInvocations int
-	// NoResponseWarning is the time without a response head after which an attempt is
+	// NoResponseWarning is the time without response headers after which an attempt is
 	// marked, logged and counted; it continues. 0: never.
 	NoResponseWarning time.Duration
 	// MessageSizeLimit is the size in bytes from which a message of an endpoint is rejected

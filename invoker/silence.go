@@ -9,19 +9,19 @@ import (
 	"platform/internal/errcode"
 )
 
-// silences counts attempts whose endpoint has sent no response head.
+// silences counts attempts whose endpoint has sent no response headers.
 type silences struct {
 	now   atomic.Int64
 	total atomic.Uint64
 }
 
-// Silent returns how many open attempts have had no response head for longer than
+// Silent returns how many open attempts have had no response headers for longer than
 // Config.NoResponseWarning, and how many there have been in total.
 func (iv *Invoker) Silent() (now int64, total uint64) {
 	return iv.silences.now.Load(), iv.silences.total.Load()
 }
 
-// silentAt returns when the attempt is marked unless a response head arrives; false if it
+// silentAt returns when the attempt is marked unless response headers arrive; false if it
 // will not be. Functions are never marked: they respond when they have ended. t.mu is held.
 func (a *attempt) silentAt() (time.Time, bool) {
 	warning := a.s.iv.cfg.NoResponseWarning
@@ -43,7 +43,7 @@ func (a *attempt) nextCheck() time.Time {
 	return at
 }
 
-// checkSilence marks the attempt if its response head is overdue; t.mu is held.
+// checkSilence marks the attempt if its response headers are overdue; t.mu is held.
 func (a *attempt) checkSilence(now time.Time) {
 	at, ok := a.silentAt()
 	if !ok || at.After(now) {
@@ -54,7 +54,7 @@ func (a *attempt) checkSilence(now time.Time) {
 	a.s.iv.silences.total.Add(1)
 	level, fields := a.t.sampled(noResponse)
 	fields = append(fields, "asked_at", a.requestedAt, "abort_at", a.abortAt())
-	a.s.log.Log(context.Background(), level, "endpoint sent no response head", fields...)
+	a.s.log.Log(context.Background(), level, "endpoint sent no response headers", fields...)
 }
 
 // noResponse separates these warnings from failures in the log sampler.
@@ -95,7 +95,7 @@ func (a *attempt) abortAt() time.Time {
 func (a *attempt) aborted() *failure {
 	what := "nothing"
 	if !a.responded {
-		what = "no response head since the request, and nothing"
+		what = "no response headers since the request, and nothing"
 	}
 	return failureOf(errcode.New(errcode.RT0001, "the endpoint sent %s for %s after it was asked to suspend", what, a.plan.options.AbortTimeout))
 }

@@ -53,7 +53,7 @@ func TestAMissingResponseHeadIsReportedOnce(t *testing.T) {
 		_, st = o.statusOf(t)
 		require.Equal(t, begin.Add(11*time.Minute), st.AbortAt, "as announced")
 		require.False(t, o.wire(0).is(&o.wire(0).reset), "a handler may be silent for long")
-		require.Equal(t, 1, strings.Count(log.String(), "endpoint sent no response head"), log.String())
+		require.Equal(t, 1, strings.Count(log.String(), "endpoint sent no response headers"), log.String())
 
 		o.wire(0).ok()
 		_, st = o.statusOf(t)
@@ -82,7 +82,7 @@ func TestASilentAttemptEndsAtItsReportedDeadline(t *testing.T) {
 		require.True(t, o.wire(0).is(&o.wire(0).reset))
 		_, st = o.statusOf(t)
 		require.Equal(t, "RT0001", st.LastFailure.ErrorCode)
-		require.Contains(t, st.LastFailure.Message, "no response head")
+		require.Contains(t, st.LastFailure.Message, "no response headers")
 	})
 }
 

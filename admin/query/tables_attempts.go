@@ -72,8 +72,8 @@ var (
 	nextRetryColumn  = live("next_retry_at", Timestamp, "planned next attempt", func(a *attempts.Status) value { return moment(a.NextRetryAt) })
 	deploymentColumn = live("last_attempt_deployment_id", Text, "deployment of the latest attempt", func(a *attempts.Status) value { return text(string(a.Deployment)) })
 	serverColumn     = live("last_attempt_server", Text, "SDK name and version of the latest attempt", func(a *attempts.Status) value { return text(a.Server) })
-	noResponseColumn = live("no_response_since", Timestamp, "when the open attempt was sent, if its response head is overdue", func(a *attempts.Status) value { return moment(a.NoResponseSince) })
-	abortColumn      = live("abort_at", Timestamp, "with no_response_since: when the attempt is cut if the endpoint still sends nothing", func(a *attempts.Status) value { return moment(a.AbortAt) })
+	noResponseColumn = live("no_response_since", Timestamp, "when the open attempt was sent, if its response headers are overdue", func(a *attempts.Status) value { return moment(a.NoResponseSince) })
+	abortColumn      = live("abort_at", Timestamp, "with no_response_since: when the attempt is aborted if the endpoint still sends nothing", func(a *attempts.Status) value { return moment(a.AbortAt) })
 	awaitingColumn   = live("last_awaiting_on_future_json", Text, "future tree last reported while running", func(a *attempts.Status) value {
 		if a.Awaiting == nil || a.Awaiting.On == nil {
 			return nil

@@ -74,7 +74,7 @@ type Invoker struct {
 	InactivityTimeout units.Duration `key:"inactivity-timeout" help:"time without messages after which an attempt is asked to suspend"`
 	AbortTimeout      units.Duration `key:"abort-timeout" help:"time without messages after that request until the attempt is aborted (RT0001)"`
 
-	NoResponseWarning units.Duration `key:"no-response-warning" help:"time without a response head after which an attempt is reported as silent in logs, metrics and explain; it continues; 0 disables this"`
+	NoResponseWarning units.Duration `key:"no-response-warning" help:"time without response headers after which an attempt is reported as silent in logs, metrics and explain; it continues; 0 disables this"`
 
 	MessageSizeWarning units.ByteSize `key:"message-size-warning" help:"size from which messages of services are logged"`
 	MessageSizeLimit   units.ByteSize `key:"message-size-limit" help:"maximum size of a message of a service (RT0003)"`

@@ -22,7 +22,7 @@ type Config struct {
 	StreamWindow   int           // bytes a peer may send per stream before they are consumed
 	ConnWindow     int           // the same for an HTTP/2 connection
 	MaxFrame       int           // bytes of an HTTP/2 frame that a peer may send
-	MaxHeader      int           // bytes of a response head
+	MaxHeader      int           // bytes of the response headers
 	Guard          Guard
 	TLS            *tls.Config // nil: the system's roots
 	Proxy          *url.URL    // http or https; nil: none. Not used for loopback addresses

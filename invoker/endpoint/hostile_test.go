@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// headers is an encoded response head.
+// headers is an encoded block of response headers.
 func headers(fields ...string) []byte {
 	var b bytes.Buffer
 	e := hpack.NewEncoder(&b)

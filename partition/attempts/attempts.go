@@ -86,7 +86,7 @@ type Status struct {
 	LastFailure *machine.AttemptFailure // nil: no attempt failed
 	Awaiting    *journal.Await          // nil: not reported by the handler
 	// NoResponseSince is when the request of the open attempt was made, if the endpoint
-	// has sent no response head for the invoker's NoResponseWarning; else zero.
+	// has sent no response headers for the invoker's NoResponseWarning; else zero.
 	NoResponseSince time.Time
 	AbortAt         time.Time      // with NoResponseSince: when the attempt is aborted unless the endpoint sends something
 	Deployment      ids.Deployment // of the last attempt

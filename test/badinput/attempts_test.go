@@ -66,7 +66,7 @@ var endpointFaults = map[string]endpointFault{
 	"reset_in_between":   {func(x *exchange) { respondAndClose(output)(x); panic(http.ErrAbortHandler) }, "RT0010", "connection to the endpoint"},
 
 	// The handlers of these have short timeouts.
-	"silent_before_the_head": {func(x *exchange) { <-x.r.Context().Done() }, "RT0001", "sent no response head since the request, and nothing for 100ms"},
+	"silent_before_the_head": {func(x *exchange) { <-x.r.Context().Done() }, "RT0001", "sent no response headers since the request, and nothing for 100ms"},
 	"silent_after_the_head":  {func(x *exchange) { x.replay(); x.head(); <-x.r.Context().Done() }, "RT0001", "sent nothing for 100ms"},
 }
 
@@ -158,7 +158,7 @@ func TestEndpointFaultsAreReportedAndRetried(t *testing.T) {
 	require.NotContains(t, log, " ERROR ", "faults of endpoints are not errors of the server")
 }
 
-// TestLargeResponseHeadAffectsOnlyItsEndpoint has an endpoint whose response heads break
+// TestLargeResponseHeadAffectsOnlyItsEndpoint has an endpoint whose response headers break
 // the connection that its attempts share.
 func TestLargeResponseHeadAffectsOnlyItsEndpoint(t *testing.T) {
 	w, _ := newFaultyEndpoint(t)

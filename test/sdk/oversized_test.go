@@ -12,11 +12,14 @@ import (
 )
 
 const (
-	// resultLimit is the largest result that the server takes in this test.
-	resultLimit = 16 << 20
-	// oversized is a result that is larger, and than what a session of Node's HTTP/2
-	// server may hold in memory.
-	oversized = 20 << 20
+	// resultLimit is the default limit of a message from a service.
+	resultLimit = 32 << 20
+	// oversized is the smallest result beyond it. A session of Node's HTTP/2 server may hold
+	// less than this in memory.
+	oversized = resultLimit + 1
+	// inputLimit is the limit of other messages in this test, so that a handler can receive
+	// what it returns.
+	inputLimit = 48 << 20
 	// neighborLimit is how long an invocation of another handler may take meanwhile.
 	// The handlers that are retried compute for a part of it, some of them in the
 	// process's only thread.
@@ -28,7 +31,10 @@ const (
 func TestOversizedResultsConcernNoOtherInvocation(t *testing.T) {
 	for _, l := range available(t) {
 		t.Run(l.name, func(t *testing.T) {
-			server := harness.ServerFor(t, map[string]string{"WORKER__INVOKER__MESSAGE_SIZE_LIMIT": fmt.Sprint(resultLimit)})
+			server := harness.ServerFor(t, map[string]string{
+				"NETWORKING__MESSAGE_SIZE_LIMIT":      fmt.Sprint(inputLimit),
+				"WORKER__INVOKER__MESSAGE_SIZE_LIMIT": fmt.Sprint(resultLimit),
+			})
 			service := l.start(t, harness.RecorderFor(t))
 			require.NoError(t, server.Register(t.Context(), service.URI(), false))
 			e := &env{T: t, lang: l.name, server: server}

@@ -35,14 +35,20 @@ func (d *Directory) AssessLoss(group uint32) (*Loss, error) {
 	if d.hardErr != nil {
 		return nil, d.hardErr
 	}
-	hard := d.hard
-	if err := hard.Damaged[group]; err != nil {
-		return nil, fmt.Errorf("the record of group %d in %s cannot be read: %w", group, datadir.HardStateFile, err)
-	}
-	if hard.Incarnation != identity.Incarnation {
+	if d.hard.Incarnation != identity.Incarnation {
 		return nil, fmt.Errorf("IDENTITY and %s do not belong together", datadir.HardStateFile)
 	}
-	rec := hard.Groups[group]
+	s, err := d.storage(group)
+	if err != nil {
+		return nil, err
+	}
+	tables, err := d.tables.Partition(id)
+	if err != nil {
+		return nil, err
+	}
+	var at raftgroup.Position
+	at.Index, at.Term = tables.Applied()
+	rec := d.record(group, s, at, raft.ServerID(identity.ReplicaID()))
 	members, err := metadata.CountMembers(d.in("metadata"))
 	if err != nil {
 		return nil, fmt.Errorf("read the members of the cluster: %w", err)
@@ -55,17 +61,7 @@ func (d *Directory) AssessLoss(group uint32) (*Loss, error) {
 	if alone {
 		fallback = only
 	}
-	tables, err := d.tables.Partition(id)
-	if err != nil {
-		return nil, err
-	}
-	s, err := d.storage(group)
-	if err != nil {
-		return nil, err
-	}
 	l := &Loss{Group: group, Partition: id, Reason: d.group(group).Quarantine}
-	var at raftgroup.Position
-	at.Index, at.Term = tables.Applied()
 	l.Loss, err = raftgroup.AssessLoss(s, rec, at, fallback)
 	// A recovery has made this node the only one, under an id that the group has never
 	// had, but could not say so in a group that is in quarantine.
@@ -95,9 +91,25 @@ func (d *Directory) AcceptLoss(l *Loss) error {
 	if err != nil {
 		return err
 	}
-	g, err := hard.Group(l.Group)
-	if err == nil {
-		err = d.logs.AcceptLoss(l.Group, l.Loss, g)
+	return errors.Join(d.logs.AcceptLoss(l.Group, l.Loss, hard), hard.Close())
+}
+
+// record returns the record of a group in the hard-state file. If it is missing or damaged,
+// the replica number is that of the node's replica among the members.
+func (d *Directory) record(group uint32, s raftgroup.Storage, tables raftgroup.Position, node raft.ServerID) raftgroup.HardStateRecord {
+	rec, recorded := d.hard.Groups[group]
+	if d.hard.Damaged[group] == nil && (recorded || !raftgroup.WasRecorded(s)) {
+		return rec
 	}
-	return errors.Join(err, hard.Close())
+	rec = raftgroup.HardStateRecord{Missing: true, Replica: raftgroup.UnknownReplica}
+	l, err := raftgroup.AssessLoss(s, rec, tables, nil)
+	if err != nil {
+		return rec
+	}
+	for _, member := range l.Members {
+		if on, number := metadata.ReplicaNode(member.ID); on == node {
+			rec.Replica = number
+		}
+	}
+	return rec
 }

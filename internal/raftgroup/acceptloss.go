@@ -33,13 +33,14 @@ type Loss struct {
 	logFirst    uint64        // bounds of the existing log
 	logLast     uint64
 	dropPending bool // the record of an interrupted installation cannot be read
+	record      HardStateRecord
 }
 
 // AssessLoss determines what a replica has left, given its hard-state record and the
 // applied position of its tables. fallback is the configuration if none is left, nil if
 // there may be other members. It changes nothing.
 func AssessLoss(s Storage, rec HardStateRecord, tables Position, fallback []raft.Server) (Loss, error) {
-	l := Loss{base: tables}
+	l := Loss{base: tables, record: rec}
 	var err error
 	if l.logFirst, l.logLast, err = logBounds(s); err != nil {
 		return l, err
@@ -88,7 +89,7 @@ func AssessLoss(s Storage, rec HardStateRecord, tables Position, fallback []raft
 	_, _, pendingErr := loadRecord(s, keyPending)
 	l.dropPending = pendingErr != nil
 	l.First, l.Last = l.Kept+1, max(l.logLast, rec.Last.Index, rec.Snapshot)
-	if l.First <= l.Last || l.VoteLost || l.rebase || l.cutFrom > 0 || l.dropPending {
+	if l.First <= l.Last || l.VoteLost || l.rebase || l.cutFrom > 0 || l.dropPending || rec.Missing {
 		return l, nil
 	}
 	held, err := holdings(s)
@@ -159,7 +160,7 @@ func (l *Loss) Force(servers []raft.Server) {
 // AcceptLoss makes the log of a closed group continue from what is left, and ends its
 // quarantine. It is for a replica that is the only voter: others may have what is lost
 // here. It can be repeated after a crash.
-func (l *LogDB) AcceptLoss(group uint32, loss Loss, hard *HardState) error {
+func (l *LogDB) AcceptLoss(group uint32, loss Loss, hard *HardStates) error {
 	s, err := l.Storage(group)
 	if err != nil {
 		return err
@@ -170,8 +171,15 @@ func (l *LogDB) AcceptLoss(group uint32, loss Loss, hard *HardState) error {
 	if err := l.Release(group); err != nil { // synced, including earlier removals
 		return err
 	}
-	// Until here the record prevents the group from being opened.
-	return hard.Accept()
+	// Until here the record, or its absence, prevents the group from being opened.
+	if loss.record.Missing {
+		return hard.AcceptUnknown(group, loss.record.Replica)
+	}
+	record, err := hard.Group(group)
+	if err != nil {
+		return err
+	}
+	return record.Accept()
 }
 
 func (l *Loss) apply(s *LogStore) error {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 )
@@ -98,7 +99,7 @@ func TestALossIsAccepted(t *testing.T) {
 			require.False(t, loss.Sole("another"))
 			require.EqualValues(t, commands-c.left, loss.Last+1-loss.First)
 			for range 2 { // it may be repeated
-				require.NoError(t, n.db.AcceptLoss(1, loss, hard))
+				require.NoError(t, n.db.AcceptLoss(1, loss, hards))
 			}
 
 			g, err = open(j)
@@ -179,7 +180,7 @@ func TestALossIsAcceptedByANewMember(t *testing.T) {
 				require.Equal(t, former, loss.Replaced)
 			}
 			for range 2 { // it may be repeated
-				require.NoError(t, n.db.AcceptLoss(1, loss, hard))
+				require.NoError(t, n.db.AcceptLoss(1, loss, hards))
 			}
 			cfg := n.config(1, j)
 			cfg.HardState = hard
@@ -195,4 +196,42 @@ func TestALossIsAcceptedByANewMember(t *testing.T) {
 			require.NoError(t, g.Shutdown(t.Context()))
 		})
 	}
+}
+
+// TestTheLossOfTheRecordIsAccepted damages the record of a replica whose log is complete.
+func TestTheLossOfTheRecordIsAccepted(t *testing.T) {
+	n := startNode(t, t.TempDir(), "")
+	defer n.stop()
+	fs := vfs.NewMem()
+	hards, hard := openHard(t, fs)
+	cfg := n.config(7, memJournal(t), n.voter())
+	cfg.HardState = hard
+	g, err := Open(cfg)
+	require.NoError(t, err)
+	waitLeader(t, g)
+	proposeMany(t, g, 1, 3)
+	require.NoError(t, g.Shutdown(t.Context()))
+	require.NoError(t, hards.Close())
+	for seq := range uint64(2) {
+		flip(t, fs, hardStateOffset(7, seq))
+	}
+	hards, err = OpenHardStates("HARDSTATE", "inc-1", fs, testLogger(t))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, hards.Close()) }()
+
+	s, err := n.db.Storage(7)
+	require.NoError(t, err)
+	require.True(t, WasRecorded(s))
+	loss, err := AssessLoss(s, HardStateRecord{Missing: true, Replica: 5}, cfg.StateMachine.Applied(), nil)
+	require.NoError(t, err)
+	require.True(t, loss.Sole(n.voter().ID))
+	require.NoError(t, n.db.AcceptLoss(7, loss, hards))
+	cfg.HardState, err = hards.Group(7)
+	require.NoError(t, err)
+	require.EqualValues(t, 5, cfg.HardState.Record().Replica)
+	g, err = Open(cfg)
+	require.NoError(t, err)
+	waitLeader(t, g)
+	proposeMany(t, g, 4, 4)
+	require.NoError(t, g.Shutdown(t.Context()))
 }

@@ -202,6 +202,8 @@ type HardStateRecord struct {
 	VoteTerm uint64   // of the last vote given
 	Last     Position // last synced entry of the log; Term 0: unknown
 	Snapshot uint64   // index of the snapshot record
+	// Missing says that there should be a record, but it is missing or damaged.
+	Missing bool
 
 	candidate uint64 // that received the last vote: hash
 }
@@ -261,6 +263,53 @@ func (g *HardState) Retire() error {
 		}
 	}
 	return nil
+}
+
+// skippedNumbers is how many replica numbers are skipped if the last one is unknown: more than
+// a node can have used without any other node having heard of them.
+const skippedNumbers = 1000
+
+// RetireUnknown is Retire for a group whose record is missing or damaged, and with it the
+// number of the present replica. known is the highest number that other nodes have heard of.
+func (h *HardStates) RetireUnknown(group, known uint32) error {
+	return h.reset(group, hardStateRecord{replica: known + skippedNumbers, removing: true})
+}
+
+// AcceptUnknown is Accept for a group whose record is missing or damaged. replica is the
+// number of the present replica.
+func (h *HardStates) AcceptUnknown(group, replica uint32) error {
+	return h.reset(group, hardStateRecord{replica: replica})
+}
+
+// reset durably replaces both copies of a record, of which at most one can be read.
+func (h *HardStates) reset(group uint32, rec hardStateRecord) error {
+	g, err := h.Group(group)
+	if errors.Is(err, ErrCorrupt) {
+		g, err = &HardState{owner: h, group: group}, nil
+	}
+	for i := 0; i < 2 && err == nil; i++ {
+		err = g.update(true, func(r *hardStateRecord) {
+			rec.seq = r.seq
+			*r = rec
+		})
+	}
+	return err
+}
+
+// UnknownReplica is the number of a replica if no number of it is known.
+const UnknownReplica = skippedNumbers
+
+// WasRecorded reports whether there should be a record of the replica that s belongs to.
+func WasRecorded(s Storage) bool {
+	recorded, err := readMark(s, keyRecorded)
+	return err != nil || recorded != ""
+}
+
+// Missing reports whether the file has no record of the group.
+func (g *HardState) Missing() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.rec.seq == 0
 }
 
 // Accept durably deletes the record, except for the replica number: the next Open takes the

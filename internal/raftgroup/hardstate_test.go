@@ -125,6 +125,69 @@ func TestRetiredReplicaIsNotOpened(t *testing.T) {
 	require.NoError(t, h.Close())
 }
 
+// TestAMissingRecordIsNoticed truncates the file behind its header, or completely: without the
+// records, a storage that has lost votes and entries could not be recognized.
+func TestAMissingRecordIsNoticed(t *testing.T) {
+	for _, size := range []int64{hardStatePage, 0} {
+		fs := vfs.NewMem()
+		h, g := openHard(t, fs)
+		require.True(t, g.Missing())
+		s := checkedStorage(t, 1, 5)
+		_, _, err := reconcile(s, g, Position{}) // the storage of an older server, without a record
+		require.NoError(t, err)
+		require.False(t, g.Missing())
+		require.NoError(t, g.Renumber())
+		require.NoError(t, h.Close())
+
+		truncateFile(t, fs, "HARDSTATE", size)
+		h, g = openHard(t, fs)
+		require.True(t, g.Missing())
+		_, _, err = reconcile(s, g, Position{})
+		require.ErrorIs(t, err, ErrQuarantined)
+		require.ErrorContains(t, err, "has no record of the replica")
+		require.NoError(t, h.RetireUnknown(7, 3))
+		require.Equal(t, HardStateRecord{Replica: 3 + skippedNumbers, Removing: true}, g.Record())
+		require.NoError(t, h.Close())
+	}
+}
+
+func truncateFile(t *testing.T, fs vfs.FS, path string, size int64) {
+	t.Helper()
+	f, err := fs.Open(path)
+	require.NoError(t, err)
+	data := make([]byte, size)
+	_, err = f.ReadAt(data, 0)
+	require.True(t, err == nil || err == io.EOF)
+	require.NoError(t, f.Close())
+	f, err = fs.Create(path, vfs.WriteCategoryUnspecified)
+	require.NoError(t, err)
+	_, err = f.Write(data)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
+// TestAReplicaWithADamagedRecordIsRetired damages both copies: the number of the replica is
+// unknown, so the next one must be higher than any that others may know.
+func TestAReplicaWithADamagedRecordIsRetired(t *testing.T) {
+	fs := vfs.NewMem()
+	h, g := openHard(t, fs)
+	require.NoError(t, g.setTerm(3))
+	require.NoError(t, g.setTerm(4))
+	require.NoError(t, h.Close())
+	for seq := range uint64(2) {
+		flip(t, fs, hardStateOffset(7, seq))
+	}
+	h, err := OpenHardStates("HARDSTATE", "inc-1", fs, testLogger(t))
+	require.NoError(t, err)
+	_, err = h.Group(7)
+	require.ErrorIs(t, err, ErrCorrupt)
+	require.NoError(t, h.RetireUnknown(7, 2))
+	require.NoError(t, h.Close())
+	h, g = openHard(t, fs)
+	require.Equal(t, HardStateRecord{Replica: 2 + skippedNumbers, Removing: true}, g.Record())
+	require.NoError(t, h.Close())
+}
+
 // TestStorageThatLostPromisesIsQuarantined compares storages with what was on record.
 func TestStorageThatLostPromisesIsQuarantined(t *testing.T) {
 	vote := func(s Storage, term uint64, candidate string) {

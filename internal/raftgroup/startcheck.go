@@ -1,6 +1,7 @@
 package raftgroup
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -17,11 +18,11 @@ func reconcile(s Storage, hard *HardState, applied Position) (snapshotRecord, bo
 	if hard.removing() {
 		return snapshotRecord{}, false, ErrLeaving
 	}
-	if mark, err := s.Get(keyLeaving); err == nil && len(mark) > 0 {
-		return snapshotRecord{}, false, ErrLeaving
+	if mark, err := readMark(s, keyLeaving); err != nil || mark != "" {
+		return snapshotRecord{}, false, cmp.Or(err, ErrLeaving)
 	}
-	if why, err := s.Get(keyQuarantine); err == nil && len(why) > 0 {
-		return snapshotRecord{}, false, quarantinedEarlier(string(why))
+	if why, err := readMark(s, keyQuarantine); err != nil || why != "" {
+		return snapshotRecord{}, false, cmp.Or(err, quarantinedEarlier(why))
 	}
 	if err := hard.check(s); err != nil { // before anything is changed
 		return snapshotRecord{}, false, err
@@ -36,6 +37,16 @@ func reconcile(s Storage, hard *HardState, applied Position) (snapshotRecord, bo
 		}
 	}
 	return rec, have, checkState(s, applied, rec)
+}
+
+// readMark reads the mark of a group that must not be opened, "" if there is none. A mark that
+// is damaged quarantines the group: it may be set.
+func readMark(s raft.StableStore, key []byte) (string, error) {
+	mark, err := s.Get(key)
+	if err != nil && !errors.Is(err, errKeyNotFound) {
+		return "", fmt.Errorf("%w: %w", ErrQuarantined, err)
+	}
+	return string(mark), nil
 }
 
 // settleRecords completes or drops an installation that a crash interrupted: if the state

@@ -3,6 +3,7 @@ package raftgroup
 import (
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 )
@@ -127,5 +128,19 @@ func TestDamagedSnapshotRecordsAreQuarantined(t *testing.T) {
 		_, _, err := reconcile(s, nil, Position{Index: 5, Term: 3})
 		require.ErrorIs(t, err, ErrQuarantined, string(key))
 		requireBounds(t, s, 1, 9)
+	}
+}
+
+func TestDamagedMarksAreQuarantined(t *testing.T) {
+	for _, key := range [][]byte{keyQuarantine, keyLeaving, keyRecorded} {
+		s := checkedStorage(t, 1, 9)
+		stored := s.(*LogStore)
+		require.NoError(t, stored.db.Set(stableKey(stored.group, key), []byte("damaged"), nil))
+		_, err := s.Get(key)
+		require.ErrorIs(t, err, ErrCorrupt, string(key))
+		h, g := openHard(t, vfs.NewMem())
+		_, _, err = reconcile(s, g, Position{Index: 5, Term: 3})
+		require.ErrorIs(t, err, ErrQuarantined, string(key))
+		require.NoError(t, h.Close())
 	}
 }

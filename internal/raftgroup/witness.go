@@ -97,18 +97,37 @@ func (g *HardState) check(s Storage) error {
 	if err != nil {
 		return fmt.Errorf("%w: read log, term and vote: %w", ErrQuarantined, err)
 	}
+	recorded, err := readMark(s, keyRecorded)
+	if err != nil {
+		return err
+	}
 	g.mu.Lock()
 	rec := g.rec
 	g.mu.Unlock()
+	if recorded != "" && rec.seq == 0 {
+		return lost("the hard-state file has no record of the replica")
+	}
 	if err := held.lacks(s, rec.export()); err != nil {
 		return err
 	}
 	held.seq, held.replica = rec.seq, rec.replica
-	if held.hardStateRecord == rec {
+	if held.hardStateRecord != rec || rec.seq == 0 {
+		if err := g.update(false, func(r *hardStateRecord) { *r = held.hardStateRecord }); err != nil {
+			return err
+		}
+	}
+	if recorded != "" {
 		return nil
 	}
-	return g.update(false, func(r *hardStateRecord) { *r = held.hardStateRecord })
+	if err := g.owner.Sync(); err != nil {
+		return err
+	}
+	return s.Set(keyRecorded, []byte{1})
 }
+
+// keyRecorded says that the hard-state file has a record of the replica. Without it, a storage
+// without a record is that of an older server.
+var keyRecorded = []byte("Recorded")
 
 // held is the content of a storage, in the form of a record.
 type held struct {

@@ -2,11 +2,13 @@ package replicas
 
 import (
 	"context"
+	"errors"
 
 	nodepb "platform/proto/node"
 
 	"github.com/hashicorp/raft"
 
+	"platform/internal/cluster"
 	"platform/internal/feature"
 	"platform/internal/raftgroup"
 	"platform/metadata"
@@ -65,14 +67,52 @@ func removed(own partition.Status, said *nodepb.ReplicaStatus, self raft.ServerI
 // gets the next number, and therefore another Raft server ID. Nodes below feature level 2 do
 // not know such IDs.
 func (m *Manager) destroy(ctx context.Context, id uint32) error {
+	if m.Store.FeatureLevel() >= feature.Level2 {
+		if err := m.retire(ctx, id); err != nil {
+			return err
+		}
+	}
 	hard, err := m.Hard.Group(partition.GroupID(id))
 	if err != nil {
 		return err
 	}
-	if m.Store.FeatureLevel() >= feature.Level2 {
-		if err := hard.Retire(); err != nil {
-			return err
+	return partition.Destroy(ctx, m.Logs, m.Tables, hard, id)
+}
+
+// retire assigns the next number. If the last one is not on record, it follows from what the
+// other nodes know.
+func (m *Manager) retire(ctx context.Context, id uint32) error {
+	group := partition.GroupID(id)
+	hard, err := m.Hard.Group(group)
+	if errors.Is(err, raftgroup.ErrCorrupt) || err == nil && hard.Missing() {
+		return m.Hard.RetireUnknown(group, highestNumber(m.Nodes.Statuses(ctx, false), id, m.Node.ID))
+	}
+	if err != nil {
+		return err
+	}
+	return hard.Retire()
+}
+
+// highestNumber returns the highest number of a node's replicas of a partition that any node
+// knows as a member.
+func highestNumber(statuses cluster.Statuses, id uint32, node raft.ServerID) (highest uint32) {
+	note := func(replica string) {
+		if on, n := metadata.ReplicaNode(raft.ServerID(replica)); on == node {
+			highest = max(highest, n)
 		}
 	}
-	return partition.Destroy(ctx, m.Logs, m.Tables, hard, id)
+	for _, st := range statuses {
+		for _, r := range st.Replicas {
+			if r.Partition != id {
+				continue
+			}
+			for _, m := range r.Members {
+				note(m.Id)
+			}
+			for _, replica := range r.Newest {
+				note(replica)
+			}
+		}
+	}
+	return highest
 }

@@ -3,6 +3,7 @@ package replicas
 import (
 	"context"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
+	"platform/internal/cluster"
 	"platform/internal/datadir"
 	"platform/internal/fabric"
 	"platform/internal/feature"
@@ -19,6 +21,7 @@ import (
 	"platform/partition"
 	"platform/partition/attempts"
 	"platform/partition/store"
+	nodepb "platform/proto/node"
 )
 
 // noAttempts is an Invoker for partitions without invocations.
@@ -81,4 +84,56 @@ func TestAnInterruptedRemovalIsFinished(t *testing.T) {
 	st := p.Status()
 	require.Zero(t, st.Last, "the new replica is empty")
 	require.Empty(t, st.Members.Servers)
+}
+
+// knownReplicas is what the other nodes know about replicas.
+type knownReplicas struct {
+	Nodes
+	newest []string
+}
+
+func (k knownReplicas) Statuses(context.Context, bool) cluster.Statuses {
+	return cluster.Statuses{2: &nodepb.StatusResponse{Replicas: []*nodepb.ReplicaStatus{{Newest: k.newest}}}}
+}
+
+// TestAReplicaWithoutAReadableRecordIsRebuilt damages both copies of a replica's record. Its
+// number is unknown, but the replica must not stay in quarantine, nor use a number again.
+func TestAReplicaWithoutAReadableRecordIsRebuilt(t *testing.T) {
+	m := testManager(t)
+	m.Nodes = knownReplicas{newest: []string{"n1/x#4", "n2/y#9"}}
+	layout, _ := m.Store.Layout()
+	require.NoError(t, m.openReplica(t.Context(), 0, layout))
+	p := m.Replica(0)
+	require.NoError(t, p.WaitLeading(t.Context()))
+	require.NoError(t, m.closeReplica(t.Context(), p, p.Stop))
+	path := filepath.Join(m.DataDir, "HARDSTATE")
+	damageRecords(t, path)
+	var err error
+	m.Hard, err = raftgroup.OpenHardStates(path, m.Self.Incarnation, nil, m.Log)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, m.Hard.Close()) }()
+
+	require.True(t, m.quarantined(0, m.openReplica(t.Context(), 0, layout)))
+	require.NoError(t, m.rebuild(t.Context(), 0))
+	require.Empty(t, m.Quarantine(0))
+	require.NoError(t, m.openReplica(t.Context(), 0, layout))
+	p = m.Replica(0)
+	defer func() { require.NoError(t, p.Stop(context.Background())) }()
+	node, number := metadata.ReplicaNode(p.LocalID())
+	require.Equal(t, m.Node.ID, node)
+	require.Greater(t, number, uint32(4))
+	require.Zero(t, p.Status().Last)
+}
+
+// damageRecords flips a bit in each record of a hard-state file.
+func damageRecords(t *testing.T, path string) {
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	const head, slot = 4096, 128
+	for at := head; at+slot <= len(data); at += slot {
+		if data[at] != 0 {
+			data[at+16] ^= 1
+		}
+	}
+	require.NoError(t, os.WriteFile(path, data, 0o600))
 }

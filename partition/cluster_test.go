@@ -179,33 +179,65 @@ func TestMessagesArriveAfterTheReceiverHasLostEarlierOnes(t *testing.T) {
 		}
 	}, leaf)
 	sender := c.partitions[0].lead.Load()
-	send := func(text string) {
-		caller := request("Leaf", "note", `""`)
-		caller.ID = ids.NewInvocation(0, [16]byte(caller.ID[8:]))
-		caller.Target.Service = "Unknown" // its attempts fail; the test acts as its handler
-		_, err := c.partitions[0].Invoke(t.Context(), caller)
-		require.NoError(t, err)
-		inv, err := c.partitions[0].Find(t.Context(), caller.ID)
-		require.NoError(t, err)
-		callee := ids.NewInvocation(1<<63, [16]byte(caller.ID[8:]))
-		step := machinetest.Send(1, machine.Target{Service: "Leaf", Handler: "note"}, []byte(text), 0, machine.Callee{ID: callee})
-		o, err := sender.propose(t.Context(), &machine.Progress{ID: caller.ID, Attempt: inv.Attempt, Steps: []machine.Step{step}})
-		require.NoError(t, err)
-		require.Equal(t, machine.OK, o.Code)
-	}
-	send(`"lost"`)
+	c.sendNote(t, `"lost"`)
 	require.Eventually(t, func() bool {
 		_, left, _, err := sender.readOutbox(1, 0, 1, 0)
 		return err == nil && len(left) == 0
 	}, time.Minute, time.Millisecond)
 	require.True(t, delivered.Load())
-	send(`"kept"`)
+	c.sendNote(t, `"kept"`)
 	select {
 	case text := <-arrived:
 		require.Equal(t, "kept", text)
 	case <-time.After(time.Minute):
 		t.Fatal("messages are refused because of those that the receiver has lost")
 	}
+}
+
+// sendNote sends a note from partition 0 to a handler in partition 1.
+func (c *cluster) sendNote(t *testing.T, text string) {
+	t.Helper()
+	caller := request("Leaf", "note", `""`)
+	caller.ID = ids.NewInvocation(0, [16]byte(caller.ID[8:]))
+	caller.Target.Service = "Unknown" // its attempts fail; the test acts as its handler
+	_, err := c.partitions[0].Invoke(t.Context(), caller)
+	require.NoError(t, err)
+	inv, err := c.partitions[0].Find(t.Context(), caller.ID)
+	require.NoError(t, err)
+	callee := ids.NewInvocation(1<<63, [16]byte(caller.ID[8:]))
+	step := machinetest.Send(1, machine.Target{Service: "Leaf", Handler: "note"}, []byte(text), 0, machine.Callee{ID: callee})
+	o, err := c.partitions[0].lead.Load().propose(t.Context(), &machine.Progress{ID: caller.ID, Attempt: inv.Attempt, Steps: []machine.Step{step}})
+	require.NoError(t, err)
+	require.Equal(t, machine.OK, o.Code)
+}
+
+// TestMessagesOfARecoveredSenderAreNotTakenForDuplicates recovers a sender that has lost
+// messages, which the receiver has. Its next messages must have other numbers.
+func TestMessagesOfARecoveredSenderAreNotTakenForDuplicates(t *testing.T) {
+	arrived := make(chan string, 2)
+	leaf := restate.NewService("Leaf").Handler("note", restate.NewServiceHandler(
+		func(_ restate.Context, s string) (restate.Void, error) { arrived <- s; return restate.Void{}, nil }))
+	c := newTunedCluster(t, 2, func(cfg *Config) {
+		cfg.Level = func() feature.Level { return feature.Level4 }
+		if cfg.ID == 0 {
+			require.NoError(t, cfg.Storage.Set([]byte("Recovered"), []byte{1})) // as a recovery does
+		}
+	}, leaf)
+	lost := &machine.Deliver{From: 0, FirstSeq: 1}
+	for range 3 {
+		lost.Messages = append(lost.Messages, &machine.Kill{Target: ids.NewInvocation(1<<63, [16]byte{1})})
+	}
+	require.NoError(t, c.partitions[1].Deliver(t.Context(), lost))
+	for range 2 {
+		c.sendNote(t, `"new"`)
+		select {
+		case text := <-arrived:
+			require.Equal(t, "new", text)
+		case <-time.After(time.Minute):
+			t.Fatal("a message was taken for one that the sender had lost")
+		}
+	}
+	require.False(t, c.partitions[0].group.Recovered(), "numbers are skipped once")
 }
 
 func TestAnAbandonedLeadershipIsResumedWithItsInvocations(t *testing.T) {

@@ -151,11 +151,17 @@ func (l *leadership) serve(ctx context.Context, g *errgroup.Group) error {
 // reflect the whole log and older leaders are fenced.
 func (l *leadership) announce(ctx context.Context) error {
 	failpoint.Pause(failpoint.Announcement)
-	o, err := l.propose(ctx, &machine.Lead{Epoch: l.epoch, Node: l.p.node, Flow: l.p.flow})
+	lead := &machine.Lead{Epoch: l.epoch, Node: l.p.node, Flow: l.p.flow}
+	lead.Recovered = l.level() >= feature.Level4 && l.p.group.Recovered()
+	o, err := l.propose(ctx, lead)
 	if err == nil && o.Code != machine.OK {
 		err = errOutdated
 	}
-	return err
+	if err != nil || !lead.Recovered {
+		return err
+	}
+	l.log.Warn("partition continues after a recovery; sequence numbers that may have been used are skipped")
+	return l.p.group.EndRecovery()
 }
 
 // enter makes the leadership that announced epoch, if it belongs to this replica, the

@@ -166,6 +166,7 @@ func (o *outbox) run(ctx context.Context, to uint32, l *stream) {
 			o.log.Debug("could not deliver messages", "to_partition", to, "first_seq", first, "messages", len(batch), "err", err)
 			l.discardQueue(retainedBytes)
 			if refused(err) {
+				acks.flush() // the oldest message is one that the receiver lacks
 				o.reportOldest(ctx, to)
 			}
 			if !pause(ctx, wait) {

@@ -183,6 +183,9 @@ func (l *LogDB) AcceptLoss(group uint32, loss Loss, hard *HardStates) error {
 }
 
 func (l *Loss) apply(s *LogStore) error {
+	if err := s.Set(keyRecovered, []byte{1}); err != nil {
+		return err
+	}
 	if err := s.SetUint64(keyCurrentTerm, l.term); err != nil {
 		return err
 	}

@@ -31,6 +31,24 @@ func ForceConfiguration(s Storage, hard *HardState, applied Position, servers []
 	return at, nil
 }
 
+// keyRecovered says that the replica continues without data that others may know of.
+var keyRecovered = []byte("Recovered")
+
+// Recovered reports whether ForceConfiguration or AcceptLoss has been applied to this replica
+// since the last EndRecovery: it may have lost entries whose effects others know of.
+func (g *Group) Recovered() bool {
+	mark, err := readMark(g.storage, keyRecovered)
+	return err != nil || mark != ""
+}
+
+// EndRecovery durably resets Recovered.
+func (g *Group) EndRecovery() error {
+	if err := g.storage.Set(keyRecovered, nil); err != nil {
+		return fmt.Errorf("end recovery of %s: %w", g.cfg.Name, err)
+	}
+	return nil
+}
+
 func forceConfiguration(s Storage, rec snapshotRecord, servers []raft.Server) (Position, error) {
 	end, err := lastPosition(s, rec)
 	if err != nil {
@@ -41,6 +59,9 @@ func forceConfiguration(s Storage, rec snapshotRecord, servers []raft.Server) (P
 	}
 	term, err := number(s, keyCurrentTerm)
 	if err != nil {
+		return Position{}, err
+	}
+	if err := s.Set(keyRecovered, []byte{1}); err != nil {
 		return Position{}, err
 	}
 	at := Position{Index: end.Index + 1, Term: max(term, end.Term) + 1}

@@ -13,6 +13,10 @@ func (w *writer) lead(c *machine.Lead) {
 	w.uint(fieldLeadEpoch, c.Epoch)
 	w.string(fieldLeadNode, c.Node)
 	w.bool(fieldLeadFlow, c.Flow)
+	if c.Recovered {
+		w.require(feature.Level4, "the announcement of a leader that was recovered without all data")
+		w.bool(fieldLeadRecovered, true)
+	}
 }
 
 func readLead(b []byte, c *machine.Lead) error {
@@ -25,6 +29,8 @@ func readLead(b []byte, c *machine.Lead) error {
 			c.Node = r.string()
 		case fieldLeadFlow:
 			c.Flow = r.bool()
+		case fieldLeadRecovered:
+			c.Recovered = r.bool()
 		default:
 			r.unknown("lead")
 		}

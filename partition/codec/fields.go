@@ -49,9 +49,10 @@ const (
 )
 
 const (
-	fieldLeadEpoch = 1
-	fieldLeadNode  = 2
-	fieldLeadFlow  = 3
+	fieldLeadEpoch     = 1
+	fieldLeadNode      = 2
+	fieldLeadFlow      = 3
+	fieldLeadRecovered = 4
 )
 
 const (

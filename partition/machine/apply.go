@@ -102,7 +102,7 @@ func (m *Machine) apply(h Header, c Command) (Outcome, error) {
 func (m *Machine) dispatch(c Command) (Outcome, error) {
 	switch c := c.(type) {
 	case *Lead:
-		return Outcome{}, nil
+		return Outcome{}, m.lead(c)
 	case *Invoke:
 		return m.request(c)
 	case *Progress:
@@ -134,6 +134,30 @@ func (m *Machine) dispatch(c Command) (Outcome, error) {
 		return Outcome{}, nil
 	}
 	return Outcome{}, fmt.Errorf("apply %T: %w", c, ErrUnknownCommand)
+}
+
+// lostNumbers is how many sequence numbers and attempt numbers are skipped after a recovery:
+// more than can have been lost.
+const lostNumbers = 1 << 32
+
+// lead skips numbers that may have been used before data was lost in a recovery. Receivers
+// would drop messages with such numbers as duplicates.
+func (m *Machine) lead(c *Lead) error {
+	if !c.Recovered || m.level < feature.Level4 {
+		return nil
+	}
+	m.meta.Attempt += lostNumbers
+	for to := range m.shards.Count {
+		if to == m.shards.Self {
+			continue
+		}
+		last, err := m.st.LastSent(to)
+		if err != nil {
+			return fmt.Errorf("read last sent to partition %d: %w", to, err)
+		}
+		m.st.PutLastSent(to, last+lostNumbers)
+	}
+	return nil
 }
 
 func (m *Machine) emit(e Effect) { m.effects = append(m.effects, e) }

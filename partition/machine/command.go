@@ -30,6 +30,9 @@ type Lead struct {
 	// Flow says that flow control is enabled, and that the leader found this to be
 	// possible.
 	Flow bool
+	// Recovered says that the replica has been recovered without data that others may know
+	// of. Numbers that may have been used are then skipped; from feature level 4 on.
+	Recovered bool
 }
 
 // Invoke creates an invocation, or finds the one that already has its ID. It is also a

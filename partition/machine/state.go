@@ -60,6 +60,8 @@ type State interface {
 
 	// Outgoing messages per receiving partition, numbered from 1.
 	LastSent(to uint32) (uint64, error)
+	// PutLastSent skips the numbers up to and including seq.
+	PutLastSent(to uint32, seq uint64)
 	PutOutgoing(to uint32, seq uint64, m Message)
 	// DeleteOutgoing deletes the messages up to and including seq.
 	DeleteOutgoing(to uint32, upto uint64)

@@ -128,7 +128,7 @@ func (w *world) command(a arguments) (int, machine.Command) {
 	switch a.d.Cmd {
 	case "lead":
 		p := int(a.number("p", 0))
-		c := &machine.Lead{Epoch: uint64(a.number("to", 1)), Node: "n1"}
+		c := &machine.Lead{Epoch: uint64(a.number("to", 1)), Node: "n1", Recovered: a.number("recovered", 0) > 0}
 		if c.Epoch > w.parts[p].epoch {
 			w.parts[p].epoch = c.Epoch
 		}

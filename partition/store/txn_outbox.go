@@ -41,6 +41,9 @@ func (t *Txn) counter(table byte, peer uint32) (uint64, error) {
 	return n, err
 }
 
+// PutLastSent implements machine.State.
+func (t *Txn) PutLastSent(to uint32, seq uint64) { t.putCounter(tableSent, to, seq) }
+
 // PutLastDelivered implements machine.State.
 func (t *Txn) PutLastDelivered(from uint32, seq uint64) { t.putCounter(tableDelivered, from, seq) }
 

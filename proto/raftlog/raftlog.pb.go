@@ -590,6 +590,7 @@ type Lead struct {
 	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
 	Flow          bool                   `protobuf:"varint,3,opt,name=flow,proto3" json:"flow,omitempty"`
+	Recovered     bool                   `protobuf:"varint,4,opt,name=recovered,proto3" json:"recovered,omitempty"` // from level 4 on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -641,6 +642,13 @@ func (x *Lead) GetNode() string {
 func (x *Lead) GetFlow() bool {
 	if x != nil {
 		return x.Flow
+	}
+	return false
+}
+
+func (x *Lead) GetRecovered() bool {
+	if x != nil {
+		return x.Recovered
 	}
 	return false
 }
@@ -4483,11 +4491,12 @@ const file_proto_raftlog_raftlog_proto_rawDesc = "" +
 	"\x05round\x18\x02 \x01(\x04R\x05round\x12\x12\n" +
 	"\x04rows\x18\x03 \x01(\x04R\x04rows\x12\x12\n" +
 	"\x04next\x18\x04 \x01(\fR\x04next\x12\x10\n" +
-	"\x03sum\x18\x05 \x01(\fR\x03sum\"D\n" +
+	"\x03sum\x18\x05 \x01(\fR\x03sum\"b\n" +
 	"\x04Lead\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x12\n" +
-	"\x04flow\x18\x03 \x01(\bR\x04flow\"\x95\x04\n" +
+	"\x04flow\x18\x03 \x01(\bR\x04flow\x12\x1c\n" +
+	"\trecovered\x18\x04 \x01(\bR\trecovered\"\x95\x04\n" +
 	"\x06Invoke\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x120\n" +
 	"\x06target\x18\x02 \x01(\v2\x18.platform.raftlog.TargetR\x06target\x12\x14\n" +

@@ -39,6 +39,7 @@ func (s *State) Reload() *State {
 		}
 	}
 	c.locks, c.waiting, c.timers = maps.Clone(s.locks), maps.Clone(s.waiting), maps.Clone(s.timers)
+	c.skipped = maps.Clone(s.skipped)
 	c.sent, c.delivered = maps.Clone(s.sent), maps.Clone(s.delivered)
 	for to, all := range s.outgoing {
 		c.outgoing[to] = maps.Clone(all)

@@ -35,6 +35,7 @@ type State struct {
 	timers      map[machine.Timer]bool
 	sent        map[uint32]uint64
 	outgoing    map[uint32]map[uint64]machine.Message
+	skipped     map[skip]bool
 	delivered   map[uint32]uint64
 }
 
@@ -55,6 +56,12 @@ type watched struct {
 	given, frozen []byte
 }
 
+// skip says that sequence numbers after one are skipped.
+type skip struct {
+	to    uint32
+	after uint64
+}
+
 // New returns empty tables that are fast and do not check the machine.
 func New() *State {
 	return &State{
@@ -69,6 +76,7 @@ func New() *State {
 		timers:      map[machine.Timer]bool{},
 		sent:        map[uint32]uint64{},
 		outgoing:    map[uint32]map[uint64]machine.Message{},
+		skipped:     map[skip]bool{},
 		delivered:   map[uint32]uint64{},
 	}
 }
@@ -292,6 +300,15 @@ func (s *State) DeleteTimer(t machine.Timer) {
 
 // LastSent implements machine.State.
 func (s *State) LastSent(to uint32) (uint64, error) { return s.sent[to], nil }
+
+// PutLastSent implements machine.State.
+func (s *State) PutLastSent(to uint32, seq uint64) {
+	if seq <= s.sent[to] {
+		s.fault("numbers up to %d to partition %d are skipped after %d", seq, to, s.sent[to])
+	}
+	s.skipped[skip{to, s.sent[to]}] = true
+	s.sent[to] = seq
+}
 
 // PutOutgoing implements machine.State.
 func (s *State) PutOutgoing(to uint32, seq uint64, m machine.Message) {

@@ -1,6 +1,7 @@
 package invoker
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 
@@ -128,6 +129,13 @@ func (s *Session) Hasten(h *machine.Hasten) {
 	if t := s.task(h.ID); t != nil && t.number == h.Attempt {
 		t.hasten(h.Cancel)
 	}
+}
+
+// Settle waits until the outcome of the last step of an attempt is known, if one is being
+// stored, and reports whether it did.
+func (s *Session) Settle(ctx context.Context, id ids.Invocation) bool {
+	t := s.task(id)
+	return t != nil && t.settle(ctx)
 }
 
 // Abort aborts an attempt. It never blocks.

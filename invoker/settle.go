@@ -1,6 +1,7 @@
 package invoker
 
 import (
+	"context"
 	"time"
 
 	"platform/internal/errcode"
@@ -170,6 +171,22 @@ func (t *task) resume() {
 	if over {
 		t.s.iv.enqueue(inv, waiter{t: t})
 	}
+}
+
+// settle waits while proposals decide the next state, at most until ctx ends, and reports
+// whether there were any.
+func (t *task) settle(ctx context.Context) (waited bool) {
+	defer context.AfterFunc(ctx, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.moved.Broadcast()
+	})()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for ; t.state.settling() && ctx.Err() == nil; t.moved.Wait() {
+		waited = true
+	}
+	return waited
 }
 
 // hasten ends a backoff early and resets the retry policy. An open attempt that fails after

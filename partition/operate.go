@@ -30,7 +30,15 @@ func (p *Partition) Operate(ctx context.Context, c machine.Operation) (machine.O
 		}
 		c = &named
 	}
-	return l.propose(ctx, c)
+	o, err := l.propose(ctx, c)
+	if resume, ok := c.(*machine.Resume); ok && err == nil && o.Code == machine.OK && l.session.Settle(ctx, resume.Target) {
+		// The invocation may have paused after all: its last attempt had failed, which was
+		// not in the log yet.
+		if again, err := l.propose(ctx, c); err != nil || again.Code == machine.OK {
+			return again, err
+		}
+	}
+	return o, err
 }
 
 // pauseOf adds what the leader knows to a pause, and removes what the log's level does not

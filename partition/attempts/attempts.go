@@ -51,6 +51,9 @@ type Session interface {
 	Yield(*machine.Yield)
 	// Hasten ends the backoff of an invocation.
 	Hasten(*machine.Hasten)
+	// Settle waits until the outcome of the last step of an attempt is known, if one is being
+	// stored, and reports whether it did.
+	Settle(ctx context.Context, id ids.Invocation) bool
 	// Abort aborts the attempt of an invocation that has ended.
 	Abort(*machine.Abort)
 	// Close aborts all attempts and returns when none of them proposes anything.

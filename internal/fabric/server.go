@@ -193,26 +193,24 @@ func (in *inbound) startRequest(ctx context.Context, sequence uint64, req *node.
 	if !exclusive && isLongRunning(req.Method) {
 		req = cloneRequest(req)
 	}
-	ctx, cancel := context.WithCancel(ctx)
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.running == nil {
-		cancel()
 		return
 	}
 	if len(in.running) >= maxConcurrentRequests || !in.reserve(req, size) {
-		cancel()
 		in.wg.Go(func() {
-			in.respond(in.stream.Context(), sequence, &node.PartitionResponse{Code: node.PartitionCode_PARTITION_CODE_OVERLOADED}, 0)
+			in.respond(ctx, sequence, &node.PartitionResponse{Code: node.PartitionCode_PARTITION_CODE_OVERLOADED}, 0)
 		})
 		return
 	}
+	running, cancel := context.WithCancel(ctx)
 	in.running[sequence] = cancel
 	in.wg.Go(func() {
 		defer in.account.Release(size)
-		r, room := in.serve(ctx, req)
+		r, room := in.serve(running, req)
 		if in.finish(sequence) {
-			in.respond(in.stream.Context(), sequence, r, room)
+			in.respond(ctx, sequence, r, room)
 		} else {
 			in.room.release(room)
 		}
@@ -265,7 +263,8 @@ func (in *inbound) cancelRequest(sequence uint64) {
 	in.out.forget(sequence)
 }
 
-// respond queues a response, which occupies room until it is sent or cancelled.
+// respond queues a response, which occupies room until it is sent or cancelled. It waits for
+// room in the queue until ctx ends, with the stream.
 func (in *inbound) respond(ctx context.Context, sequence uint64, r *node.PartitionResponse, room int64) {
 	if n := r.SizeVT(); n > limits.Response {
 		r = &node.PartitionResponse{
@@ -278,6 +277,5 @@ func (in *inbound) respond(ctx context.Context, sequence uint64, r *node.Partiti
 		frame: &node.PartitionFrame{Sequence: sequence, Response: r}, done: func() { in.room.release(room) },
 	}:
 	case <-ctx.Done():
-	case <-in.s.ctx.Done():
 	}
 }

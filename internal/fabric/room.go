@@ -23,9 +23,14 @@ const (
 )
 
 // responseRoom is the room for the large responses of a stream.
-type responseRoom struct{ *semaphore.Weighted }
+type responseRoom struct {
+	*semaphore.Weighted
+	timeout time.Duration
+}
 
-func newResponseRoom() responseRoom { return responseRoom{semaphore.NewWeighted(responseBytes)} }
+func newResponseRoom(timeout time.Duration) responseRoom {
+	return responseRoom{semaphore.NewWeighted(responseBytes), timeout}
+}
 
 // roomFor returns the room that a response occupies, 0 for an error or a small one.
 func roomFor(r *node.PartitionResponse) int64 {
@@ -98,9 +103,9 @@ func repeatable(req *node.PartitionRequest, r *node.PartitionResponse) *node.Par
 	return &node.PartitionRequest{Partition: req.Partition, Method: node.PartitionMethod_PARTITION_METHOD_AWAIT, Id: id}
 }
 
-// await reserves room, in the order of the calls.
+// await reserves room, in the order of the calls, for at most the timeout.
 func (w responseRoom) await(ctx context.Context, n int64) error {
-	ctx, cancel := context.WithTimeout(ctx, roomTimeout)
+	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
 	return w.Acquire(ctx, n)
 }

@@ -51,6 +51,8 @@ type Server struct {
 	log    *slog.Logger
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
+
+	roomTimeout time.Duration
 }
 
 // NewServer returns a server.
@@ -61,6 +63,7 @@ func NewServer(cfg ServerConfig) *Server {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Server{
 		self: cfg.Self, local: cfg.Local, seen: cfg.Seen, bodies: cfg.Bodies, log: cfg.Log.With("component", "fabric"), ctx: ctx, cancel: cancel,
+		roomTimeout: roomTimeout,
 	}
 }
 
@@ -97,7 +100,7 @@ func (s *Server) Exchange(stream node.NodePartitions_ExchangeServer) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	in := &inbound{s: s, stream: stream, out: newOutbound(), account: s.bodies.Account(), room: newResponseRoom(), running: make(map[uint64]context.CancelFunc)}
+	in := &inbound{s: s, stream: stream, out: newOutbound(), account: s.bodies.Account(), room: newResponseRoom(s.roomTimeout), running: make(map[uint64]context.CancelFunc)}
 	if err := stream.Send(&node.PartitionBatch{Hello: s.self.hello()}); err != nil {
 		return err
 	}

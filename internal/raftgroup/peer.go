@@ -17,6 +17,8 @@ var (
 	errWrongResponse = errors.New("peer answered with another kind of response")
 	errPeerTimeout   = errors.New("peer did not answer in time")
 	errHungUp        = errors.New("stopped before the peer responded")
+
+	errTransportClosed = errors.New("raft transport is closed")
 	// errNotSent says that a request most probably did not reach the peer, so that retrying
 	// an idempotent one is worthwhile.
 	errNotSent = errors.New("request was not sent")
@@ -73,8 +75,10 @@ func (p *peer) stream(kind streamKind) (*callStream, error) {
 	if s := p.streams[kind]; s != nil && !s.broken() {
 		return s, nil
 	}
-	if p.t.ctx.Err() != nil {
-		return nil, errors.New("raft transport is closed")
+	p.t.mu.RLock() // no stream is started once Close waits for them
+	defer p.t.mu.RUnlock()
+	if p.t.closed {
+		return nil, errTransportClosed
 	}
 	s := newCallStream(p)
 	p.streams[kind] = s

@@ -192,7 +192,7 @@ func (t *Transport) attach(g *Group) (*port, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
-		return nil, errors.New("raft transport is closed")
+		return nil, errTransportClosed
 	}
 	if _, ok := t.ports[g.cfg.ID]; ok {
 		return nil, fmt.Errorf("group %d is already open", g.cfg.ID)
@@ -253,7 +253,7 @@ func (t *Transport) peer(addr raft.ServerAddress) (*peer, error) {
 		return p, nil
 	}
 	if t.closed {
-		return nil, errors.New("raft transport is closed")
+		return nil, errTransportClosed
 	}
 	p, err := t.newPeer(addr)
 	if err != nil {

@@ -207,6 +207,27 @@ func TestVoteReachesAPeerThatComesBack(t *testing.T) {
 	require.NoError(t, <-voted)
 }
 
+// TestNoStreamIsOpenedWhileTheTransportCloses requires that Close waits for all streams: a
+// group may still use a peer when Close has begun.
+func TestNoStreamIsOpenedWhileTheTransportCloses(t *testing.T) {
+	from, to := twoPorts(t)
+	peer, err := from.t.peer(to.LocalAddr())
+	require.NoError(t, err)
+	closing := func(closed bool) {
+		from.t.mu.Lock()
+		defer from.t.mu.Unlock()
+		from.t.closed = closed
+	}
+	closing(true)
+	_, err = peer.stream(controlStream)
+	require.ErrorIs(t, err, errTransportClosed)
+	closing(false)
+	s, err := peer.stream(controlStream)
+	require.NoError(t, err)
+	require.NoError(t, from.t.Close())
+	require.True(t, s.broken())
+}
+
 func TestPeerOfAnotherClusterIsRefused(t *testing.T) {
 	n := startNode(t, t.TempDir(), "")
 	defer n.stop()
